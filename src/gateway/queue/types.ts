@@ -1,0 +1,203 @@
+/**
+ * The words that the parts of a gateway share: route, envelope, submission, delivery result. Inbound fills
+ * a Submission, the queue keeps entries with an Envelope, outbound takes entries and reports
+ * DeliveryResults. Types and their constants only; behaviour is in the files named at each.
+ */
+
+/** Where mail of a queue goes next: a host and port spoken to by SMTP (RFC 5321) or LMTP (RFC 2033). */
+export interface NextHop {
+  readonly protocol: 'smtp' | 'lmtp';
+  readonly host: string;
+  readonly port: number;
+}
+
+export const QUEUE_CLASSES = ['mail', 'bounce', 'billing', 'notification'] as const;
+export type QueueClass = (typeof QUEUE_CLASSES)[number];
+
+/** G3: strict keeps one message in flight; fifo starts them in order with `concurrency` in flight. */
+export type Ordering = 'fifo' | 'strict';
+
+/** What the routing table says of a domain and a class, without DNS. Frozen; compared by identity. */
+export interface Route {
+  /** Name of the queue: what it is called in status, logs and metrics. */
+  readonly queueName: string;
+  readonly queueClass: QueueClass;
+  readonly nextHop: NextHop;
+  readonly ordering: Ordering;
+  /** Messages in flight to the next hop at most; 1 when strict. */
+  readonly concurrency: number;
+  /** Messages the queue may hold; past it RCPT gets 452. */
+  readonly lengthMax: number;
+}
+
+/** Looks up routes (gateway/queue/router.ts). Domains are lower-case ASCII (A-labels). */
+export interface Router {
+  /** The route for mail to `domain`, or undefined when none is configured. */
+  route(domain: string, queueClass: QueueClass): Route | undefined;
+  /** The route of a queue that came back from the stores under this name. */
+  routeOfQueue(queueName: string, queueClass: QueueClass): Route | undefined;
+}
+
+/** RFC 3461 NOTIFY as bits; 0 is the default (failure, and delay where configured). */
+export const NOTIFY_NEVER = 1;
+export const NOTIFY_SUCCESS = 2;
+export const NOTIFY_FAILURE = 4;
+export const NOTIFY_DELAY = 8;
+
+/** A forward-path with its DSN parameters, as received. */
+export interface Recipient {
+  /** The address as the client gave it, without angle brackets and source route. */
+  readonly address: string;
+  readonly notify: number;
+  /** RFC 3461 ORCPT value ("rfc822;bob@example.com", xtext as received) or ''. */
+  readonly orcpt: string;
+}
+
+/** Envelope flags. */
+export const ENVELOPE_8BITMIME = 1;
+export const ENVELOPE_SMTPUTF8 = 2;
+/** The content has a line that starts with a dot: it must be dot-stuffed when sent (RFC 5321 4.5.2). */
+export const ENVELOPE_DOT_LINES = 4;
+/** A parked copy (DSN) that must not be delivered before its source has ended. */
+export const ENVELOPE_PARKED = 8;
+/** REQUIRETLS and others may follow; unknown bits are kept. */
+
+/** DSN RET (RFC 3461 4.3): 0 not given. */
+export const RET_FULL = 1;
+export const RET_HEADERS = 2;
+
+/** Where a moved or reported message comes from: makes the copy recognisable after a restart. */
+export interface Origin {
+  readonly messageId: number;
+  readonly queueBirth: number;
+  readonly queueSerial: number;
+  /** Change number of the annotation that decided the outcome. */
+  readonly change: number;
+  readonly kind: number;
+}
+export const ORIGIN_FAILURE_DSN = 1;
+export const ORIGIN_SUCCESS_DSN = 2;
+
+/** All that is known of an entry besides its content (gateway/queue/envelope.ts encodes it as the head). */
+export interface Envelope {
+  readonly messageId: number;
+  /** '' is the null reverse-path. */
+  readonly reversePath: string;
+  readonly recipients: readonly Recipient[];
+  readonly flags: number;
+  readonly ret: number;
+  /** RFC 3461 ENVID, xtext as received, or ''. */
+  readonly envid: string;
+  readonly arrivalWallMs: number;
+  readonly expiryWallMs: number;
+  readonly client: string;
+  readonly helo: string;
+  readonly origin: Origin | undefined;
+}
+
+/** How a submission ended, seen from the client (G1, G9). */
+export const COMMITTED = 1; // 250: every in-sync mirror of every queue has it
+export const REFUSED = 2; // 451 4.3.0: withdrawn everywhere, acknowledged by every in-sync mirror
+export const NO_MEMORY = 3; // 452 4.3.1: nothing was numbered
+export const NO_REPLY = 4; // neither could be had: close the connection without a reply
+export const NOT_READY = 5; // 451 4.3.2: fewer than min_replicas in sync; nothing was numbered
+export type SubmissionOutcome = typeof COMMITTED | typeof REFUSED | typeof NO_MEMORY | typeof NO_REPLY | typeof NOT_READY;
+
+/** Recipients of one message that share a queue. */
+export interface RecipientGroup {
+  readonly route: Route;
+  readonly recipients: readonly Recipient[];
+}
+
+/** A whole message as inbound hands it over, before it has any number. */
+export interface Submission {
+  /** From Reception.nextMessageId(), also in the Received header. */
+  readonly messageId: number;
+  readonly reversePath: string;
+  readonly groups: readonly RecipientGroup[];
+  /** Content as it will be sent on: trace header first, CRLF line ends, not dot-stuffed. */
+  readonly chunks: readonly Uint8Array[];
+  readonly contentBytes: number;
+  readonly flags: number;
+  readonly ret: number;
+  readonly envid: string;
+  readonly client: string;
+  readonly helo: string;
+  /** Called exactly once, maybe before submit() returns. */
+  settle(outcome: SubmissionOutcome): void;
+}
+
+/** Why a recipient or a message can't be taken now; '' when it can. */
+export type Admission = '' | 'queue-full' | 'memory' | 'share' | 'not-ready' | 'draining' | 'recovering' | 'queues';
+
+/** What inbound may ask of the gateway (gateway/core.ts). */
+export interface Reception {
+  readonly accepting: boolean;
+  nextMessageId(): number;
+  admit(route: Route): Admission;
+  /** Counts bytes in transit (being received) against the memory limit; false = answer 452 4.3.1. */
+  reserve(bytes: number): boolean;
+  release(bytes: number): void;
+  submit(submission: Submission): void;
+}
+
+/** What a next hop said about one recipient. */
+export const DELIVERED = 1;
+export const DEFERRED = 2;
+export const FAILED = 3;
+export type RecipientStatus = typeof DELIVERED | typeof DEFERRED | typeof FAILED;
+
+export interface RecipientResult {
+  readonly status: RecipientStatus;
+  /** SMTP reply code, 0 when there was none (connection trouble). */
+  readonly code: number;
+  /** Enhanced status code ("4.4.1"); made up from the code where the peer gave none. */
+  readonly enhanced: string;
+  /** One line, as received but bounded to 512 characters. */
+  readonly text: string;
+}
+
+/** The end of one delivery attempt; results stand in the order of the recipients given out. */
+export interface DeliveryResult {
+  readonly results: readonly RecipientResult[];
+  /** "host[address]:port" for the log. */
+  readonly relay: string;
+  /** Milliseconds for connection set-up and for the transmission (c and d of `delays`). */
+  readonly setupMs: number;
+  readonly transmitMs: number;
+  /** True when the final dot had been sent and no reply came: the next hop may have it (RFC 1047). */
+  readonly dotUnanswered: boolean;
+}
+
+/** A queue as outbound sees it. */
+export interface DeliveryQueue {
+  readonly route: Route;
+  /** Entries that are due and committed, in order, and not in flight. */
+  readonly readyCount: number;
+}
+
+/** An entry handed out for one delivery attempt. */
+export interface Delivery {
+  /** Opaque number of the entry; valid until settle. */
+  readonly entry: number;
+  readonly queue: DeliveryQueue;
+  readonly envelope: Envelope;
+  /** Indexes into envelope.recipients of those that are still to be tried. */
+  readonly pending: readonly number[];
+  readonly contentBytes: number;
+}
+
+/** Where outbound gets its work (gateway/core.ts). */
+export interface DeliverySource {
+  /** The next due entry of the queue, now in flight, or undefined. */
+  take(queue: DeliveryQueue): Delivery | undefined;
+  /** Copies the content to target at `at`; at least delivery.contentBytes must fit. */
+  copyContent(delivery: Delivery, target: Uint8Array, at: number): void;
+  /** Ends the attempt: results[i] belongs to delivery.pending[i]. Called exactly once for each take. */
+  settle(delivery: Delivery, result: DeliveryResult): void;
+}
+
+/** Told when a queue has work; outbound implements it. Called at most once a turn and queue. */
+export interface DeliverySink {
+  onReady(queue: DeliveryQueue): void;
+}
