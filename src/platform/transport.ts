@@ -1,0 +1,58 @@
+/**
+ * Byte streams between processes, as the machines see them. The real ones are in platform/node/transport.ts;
+ * the simulator and the unit tests pass networks of their own.
+ *
+ * What every implementation promises:
+ * - Handlers are never called from inside a call of the connection's own methods, nor from inside connect():
+ *   a machine is not entered twice.
+ * - onOpen comes at most once and before any onData; onClose comes exactly once, last, whatever happened
+ *   (refused, reset, ended by either side, destroyed), with one short line that says why.
+ * - After end() or destroy() no onData and no onDrain come any more; bytes that still arrive are dropped.
+ * - Bytes given to onData belong to the receiver.
+ * - The list given to write() is read before write() returns, so the caller may reuse the list. The bytes in
+ *   it are not copied: they must stay as they are until the peer has answered for them.
+ *
+ * What is not here: frames (protocol/frame-reader.ts) and any retry (gateway/mirror/link).
+ */
+
+export interface Connection {
+  /** "host:port" of the peer, for logs. */
+  readonly remote: string;
+  /** Sends the chunks in order with one system call where the kernel takes them all. Dropped once closed. */
+  write(chunks: readonly Uint8Array[]): void;
+  /** Bytes written but not yet taken by the kernel. */
+  readonly bufferedBytes: number;
+  /** Stops onData until resume(); the kernel's buffers then slow the peer down. */
+  pause(): void;
+  resume(): void;
+  /** Sends what is buffered, then closes; cut off when the peer does not take it within a bound. */
+  end(): void;
+  /** Closes at once; what is buffered is lost. */
+  destroy(): void;
+}
+
+export interface ConnectionHandlers {
+  /** Bytes can be sent. Called for accepted connections too, right after they were accepted. */
+  onOpen(): void;
+  onData(bytes: Uint8Array): void;
+  /** All that was written has left, after bufferedBytes had reached the transport's high mark. */
+  onDrain(): void;
+  onClose(reason: string): void;
+}
+
+export interface Transport {
+  connect(host: string, port: number, handlers: ConnectionHandlers): Connection;
+}
+
+export interface Listening {
+  /** The port bound, also when 0 was asked for. */
+  readonly port: number;
+  /** Accepts no more; connections already open live on. */
+  close(): void;
+}
+
+/** The accepting side; only composition roots and tests use it. */
+export interface Listener {
+  /** Rejects when the address can't be bound. `accept` may already write to the connection. */
+  listen(host: string, port: number, accept: (connection: Connection) => ConnectionHandlers): Promise<Listening>;
+}
