@@ -35,7 +35,7 @@ export interface ConnectionHandlers {
   /** Bytes can be sent. Called for accepted connections too, right after they were accepted. */
   onOpen(): void;
   onData(bytes: Uint8Array): void;
-  /** All that was written has left, after bufferedBytes had reached the transport's high mark. */
+  /** All that was written has left, after more had been waiting than the transport finds good (Node: 16 KiB). */
   onDrain(): void;
   onClose(reason: string): void;
 }

@@ -1,0 +1,189 @@
+/**
+ * Transport and Listener over node:net: one socket each, Nagle off, one writev for each write() call.
+ * Owns the socket and the bounds on it: bytes waiting to be written, and how long an ended connection may
+ * linger. Meaning of the port: platform/transport.ts.
+ *
+ *            connect / accept
+ *                  │
+ *              ┌───▼───┐  end()   ┌────────┐  flushed + FIN of the peer, or END_GRACE_MS
+ *              │ OPEN  ├─────────►│ ENDING ├───────────────────────────┐
+ *              └───┬───┘          └────────┘                           │
+ *                  │ destroy(), reset, refused, too much buffered      │
+ *                  │ FIN of the peer (what is buffered is still sent)  │
+ *                  └──────────────────────► CLOSED ◄───────────────────┘   onClose(reason), once
+ *
+ * What is not here: TLS (it wraps the socket in the same class) and timeouts of silent peers: they are the
+ * machines' business, which see time by ticks.
+ */
+import net from 'node:net';
+import type { Connection, ConnectionHandlers, Listener, Listening, Transport } from '../transport.js';
+
+/** A connection that was ended gets this long to take the rest and to close its side. */
+const END_GRACE_MS = 2_000;
+
+/**
+ * Bytes that may wait in one connection before it is cut. A link sends at most a byte window (8 MiB) and one
+ * frame (64 MiB) past it before it waits for acknowledgements, so only a broken or hostile peer gets there.
+ */
+const BUFFERED_BYTES_MAX = 96 * 1024 * 1024;
+
+export interface NodeTransportOptions {
+  /** Cut a connection when more than this waits to be written. */
+  readonly bufferedBytesMax?: number;
+  /** Cut an ended connection after this long. */
+  readonly endGraceMs?: number;
+  /** Accepted connections at most, per listener; more are closed at once. */
+  readonly connectionsMax?: number;
+}
+
+export class NodeTransport implements Transport, Listener {
+  readonly #bufferedBytesMax: number;
+  readonly #endGraceMs: number;
+  readonly #connectionsMax: number;
+
+  constructor(options: NodeTransportOptions = {}) {
+    this.#bufferedBytesMax = options.bufferedBytesMax ?? BUFFERED_BYTES_MAX;
+    this.#endGraceMs = options.endGraceMs ?? END_GRACE_MS;
+    this.#connectionsMax = options.connectionsMax ?? 4_096;
+  }
+
+  connect(host: string, port: number, handlers: ConnectionHandlers): Connection {
+    const socket = net.connect({ host, port, noDelay: true });
+    const connection = new NodeConnection(socket, `${host}:${port}`, this.#bufferedBytesMax, this.#endGraceMs);
+    connection.attach(handlers);
+    socket.once('connect', () => { connection.opened(); });
+    return connection;
+  }
+
+  listen(host: string, port: number, accept: (connection: Connection) => ConnectionHandlers): Promise<Listening> {
+    const server = net.createServer({ noDelay: true }, (socket) => {
+      const remote = `${socket.remoteAddress ?? 'unknown'}:${socket.remotePort ?? 0}`;
+      const connection = new NodeConnection(socket, remote, this.#bufferedBytesMax, this.#endGraceMs);
+      connection.attach(accept(connection));
+      // In a turn of its own: accept() may have closed the connection, and the port promises no re-entry.
+      setImmediate(() => { connection.opened(); });
+    });
+    server.maxConnections = this.#connectionsMax;
+    return new Promise((resolve, reject) => {
+      server.once('error', reject);
+      server.listen({ host, port }, () => {
+        server.off('error', reject);
+        // Out of descriptors for a moment: the peer sees a reset and comes back, the process lives on.
+        server.on('error', () => undefined);
+        const address = server.address();
+        resolve({
+          port: address !== null && typeof address === 'object' ? address.port : port,
+          close: () => { server.close(); },
+        });
+      });
+    });
+  }
+}
+
+class NodeConnection implements Connection {
+  readonly remote: string;
+  readonly #socket: net.Socket;
+  readonly #bufferedBytesMax: number;
+  readonly #endGraceMs: number;
+  #handlers: ConnectionHandlers | undefined;
+  /** Why the connection ends, as soon as that is known: the first reason is the true one. */
+  #reason = '';
+  #opened = false;
+  /** end() or destroy() was called: the owner hears nothing more but onClose. */
+  #deaf = false;
+  #grace: NodeJS.Timeout | undefined;
+
+  constructor(socket: net.Socket, remote: string, bufferedBytesMax: number, endGraceMs: number) {
+    this.#socket = socket;
+    this.remote = remote;
+    this.#bufferedBytesMax = bufferedBytesMax;
+    this.#endGraceMs = endGraceMs;
+  }
+
+  attach(handlers: ConnectionHandlers): void {
+    this.#handlers = handlers;
+    const socket = this.#socket;
+    socket.on('data', (bytes: Buffer) => { this.#onData(bytes); });
+    socket.on('drain', () => { if (!this.#deaf) handlers.onDrain(); });
+    socket.on('end', () => { this.#onPeerEnded(); });
+    socket.on('error', (error: NodeJS.ErrnoException) => { this.#because(error.code ?? error.message); });
+    socket.once('close', () => {
+      clearTimeout(this.#grace);
+      this.#deaf = true;
+      handlers.onClose(this.#reason === '' ? 'closed' : this.#reason);
+    });
+  }
+
+  opened(): void {
+    if (this.#deaf || this.#opened || this.#socket.destroyed) return;
+    this.#opened = true;
+    this.#handlers?.onOpen();
+  }
+
+  get bufferedBytes(): number {
+    return this.#socket.writableLength;
+  }
+
+  write(chunks: readonly Uint8Array[]): void {
+    const socket = this.#socket;
+    if (this.#deaf || socket.destroyed || socket.writableEnded) return;
+    // Corked, so that uncork() hands the whole list to one writev.
+    socket.cork();
+    for (let i = 0; i < chunks.length; i++) {
+      const chunk = chunks[i];
+      if (chunk !== undefined && chunk.length > 0) socket.write(chunk);
+    }
+    socket.uncork();
+    if (socket.writableLength > this.#bufferedBytesMax) {
+      this.#because('too many bytes wait to be written');
+      this.destroy();
+    }
+  }
+
+  pause(): void {
+    this.#socket.pause();
+  }
+
+  resume(): void {
+    this.#socket.resume();
+  }
+
+  end(): void {
+    if (this.#deaf || this.#socket.destroyed) return;
+    this.#because('ended here');
+    this.#deaf = true;
+    this.#socket.end();
+    // A paused socket would never see the FIN of the peer.
+    this.#socket.resume();
+    this.#startGrace();
+  }
+
+  destroy(): void {
+    this.#because('destroyed here');
+    this.#deaf = true;
+    this.#socket.destroy();
+  }
+
+  #onData(bytes: Uint8Array): void {
+    if (this.#deaf) return;
+    // Data may arrive in the turn of the accept, before the setImmediate that announces it.
+    this.opened();
+    this.#handlers?.onData(bytes);
+  }
+
+  /** The peer sends no more. Nobody here talks to a half-closed peer: the rest is sent, then it is over. */
+  #onPeerEnded(): void {
+    this.#because('closed by the peer');
+    this.#startGrace();
+  }
+
+  #startGrace(): void {
+    if (this.#grace !== undefined) return;
+    this.#grace = setTimeout(() => { this.#socket.destroy(); }, this.#endGraceMs);
+    this.#grace.unref();
+  }
+
+  #because(reason: string): void {
+    if (this.#reason === '') this.#reason = reason;
+  }
+}

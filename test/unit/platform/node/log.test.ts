@@ -1,0 +1,168 @@
+import { describe, test } from 'node:test';
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import fs from 'node:fs';
+import net from 'node:net';
+import os from 'node:os';
+import path from 'node:path';
+import { LogDestination } from '../../../../src/platform/node/log-destination.js';
+import { NodeLog, harmless, logDestination } from '../../../../src/platform/node/log.js';
+
+const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'twinpost-log-'));
+process.on('exit', () => { fs.rmSync(folder, { recursive: true, force: true }); });
+
+/** A named pipe with both ends open: what stdout is when another program reads it. */
+function pipe(name: string): { reader: number; writer: number } {
+  const file = path.join(folder, name);
+  execFileSync('mkfifo', [file]);
+  const reader = fs.openSync(file, fs.constants.O_RDONLY | fs.constants.O_NONBLOCK);
+  return { reader, writer: fs.openSync(file, fs.constants.O_WRONLY) };
+}
+
+function readAll(fd: number, enough: (text: string) => boolean): Promise<string> {
+  const socket = new net.Socket({ fd, readable: true, writable: false });
+  let text = '';
+  return new Promise((resolve) => {
+    socket.on('data', (bytes: Buffer) => {
+      text += bytes.toString('utf8');
+      if (enough(text)) {
+        socket.destroy();
+        resolve(text);
+      }
+    });
+  });
+}
+
+const LINE = `${'x'.repeat(99)}\n`;
+
+describe('log destination', () => {
+  test('a reader that stopped neither blocks the loop nor grows memory; drops are counted and told', { timeout: 20_000 }, async () => {
+    const { reader, writer } = pipe('stopped');
+    const bound = 256 * 1024;
+    const destination = new LogDestination({
+      fd: writer,
+      bufferedBytesMax: bound,
+      droppedLine: (dropped) => `dropped ${String(dropped)}\n`,
+    });
+    const total = 20_000;
+    let most = 0;
+    for (let i = 0; i < total; i++) {
+      destination.write(LINE);
+      if (i % 100 === 0) {
+        await new Promise((done) => { setImmediate(done); });
+        most = Math.max(most, destination.bufferedBytes);
+      }
+    }
+    assert.ok(most <= bound, `held ${String(most)}`);
+    const dropped = destination.dropped;
+    assert.ok(dropped > 10_000, 'a pipe takes 64 KiB, the bound the rest');
+    const text = await readAll(reader, (so) => so.includes('dropped ') && so.endsWith('\n') && destination.bufferedBytes === 0);
+    const lines = text.split('\n');
+    const told = lines.filter((line) => line.startsWith('dropped ')).reduce((sum, line) => sum + Number(line.slice(8)), 0);
+    assert.equal(told, dropped);
+    assert.equal(lines.filter((line) => line === LINE.trimEnd()).length + dropped, total);
+    fs.closeSync(writer);
+  });
+
+  test('goes on after the reader is gone, and closes no descriptor', { timeout: 20_000 }, async () => {
+    const { reader, writer } = pipe('gone');
+    const destination = new LogDestination({ fd: writer });
+    fs.closeSync(reader);
+    destination.write(LINE);
+    await destination.drain(5_000);
+    destination.write(LINE);
+    await destination.drain(5_000);
+    assert.equal(destination.dropped, 2);
+    assert.equal(destination.bufferedBytes, 0);
+    assert.ok(fs.fstatSync(writer).isFIFO(), 'the number is not free for the next connection');
+    fs.closeSync(writer);
+  });
+
+  test('writes all lines of a turn to a file in order, and drain waits for them', async () => {
+    const file = path.join(folder, 'file');
+    const fd = fs.openSync(file, 'w');
+    const destination = new LogDestination({ fd });
+    let expected = '';
+    for (let i = 0; i < 10_000; i++) {
+      const line = `${String(i)} ä\n`;
+      expected += line;
+      destination.write(line);
+    }
+    await destination.drain(10_000);
+    assert.equal(fs.readFileSync(file, 'utf8'), expected);
+    assert.equal(destination.bufferedBytes, 0);
+    fs.closeSync(fd);
+  });
+
+  test('a dying process gets its waiting lines out at once', () => {
+    const file = path.join(folder, 'dying');
+    const fd = fs.openSync(file, 'w');
+    const destination = new LogDestination({ fd });
+    destination.write('last words\n');
+    destination.flushNow();
+    assert.equal(fs.readFileSync(file, 'utf8'), 'last words\n');
+    fs.closeSync(fd);
+  });
+});
+
+describe('event log', () => {
+  function logged(write: (log: NodeLog) => void): Promise<Record<string, unknown>[]> {
+    const file = path.join(folder, `events-${String(Math.trunc(performance.now() * 1e6))}`);
+    const fd = fs.openSync(file, 'w');
+    const destination = logDestination(fd, 'gateway-1');
+    write(new NodeLog({ level: 'info', name: 'gateway-1' }, destination));
+    return destination.drain(10_000).then(() => {
+      const lines = fs.readFileSync(file, 'utf8').trimEnd().split('\n');
+      fs.closeSync(fd);
+      return lines.filter((line) => line !== '').map((line) => JSON.parse(line) as Record<string, unknown>);
+    });
+  }
+
+  test('one event a line with level, time, name, event, text and fields', async () => {
+    const lines = await logged((log) => {
+      log.debug('link', 'below the level');
+      log.warn('link', 'path lost', { store: 'store-a', attempts: 3, ports: [1, 'two'], none: undefined });
+    });
+    assert.equal(lines.length, 1);
+    const line = lines[0] ?? {};
+    assert.equal(line['level'], 'warn');
+    assert.equal(line['event'], 'link');
+    assert.equal(line['msg'], 'path lost');
+    assert.equal(line['name'], 'gateway-1');
+    assert.equal(line['store'], 'store-a');
+    assert.equal(line['attempts'], 3);
+    assert.deepEqual(line['ports'], [1, 'two']);
+    assert.equal('none' in line, false);
+    assert.ok(!Number.isNaN(Date.parse(String(line['time']))));
+  });
+
+  test('hostile text stays one line and can neither drive a terminal nor reorder what is read', async () => {
+    const hostile = 'a\r\nb\x1b[2J\x9b31m\u202eevil\u2028\x7f\ud800end';
+    const lines = await logged((log) => { log.info('received', hostile, { helo: hostile, list: [hostile] }); });
+    assert.equal(lines.length, 1);
+    for (const text of [lines[0]?.['msg'], lines[0]?.['helo'], (lines[0]?.['list'] as string[])[0]]) {
+      assert.equal(text, 'a\r\nb\x1b[2J\\u009b31m\\u202eevil\\u2028\\u007f\\ud800end');
+    }
+  });
+
+  test('the raw line holds no control byte but its line end', async () => {
+    const file = path.join(folder, 'raw');
+    const fd = fs.openSync(file, 'w');
+    const destination = logDestination(fd, 'g');
+    let all = '';
+    for (let code = 0; code < 0xa0; code++) all += String.fromCharCode(code);
+    new NodeLog({ level: 'info', name: 'g' }, destination).info('received', all);
+    await destination.drain(10_000);
+    const text = fs.readFileSync(file, 'utf8');
+    for (let i = 0; i < text.length - 1; i++) {
+      const code = text.charCodeAt(i);
+      assert.ok(code >= 0x20 && (code < 0x7f || code > 0x9f), `control ${String(code)}`);
+    }
+    fs.closeSync(fd);
+  });
+
+  test('a long value is cut', () => {
+    assert.equal(harmless('y'.repeat(10_000)).length, 2_049);
+    assert.equal(harmless('Grüße 😀'), 'Grüße 😀');
+  });
+});
