@@ -1,0 +1,119 @@
+/**
+ * Change rows: the fixed-size description of one numbered change, inside CHANGES and TAILED
+ * (docs/PROTOCOL.md, "Change rows"). Written and read in place at an offset of a DataView; a row is never
+ * an object, because a store sees millions of them a second.
+ *
+ *   offset size field
+ *   0      1    kind        1 STORE, 2 DELETE, 3 REPLACE, 4 ANNOTATE, 5 WITHDRAW, 6 SET_MEMBERS
+ *   1      1    flags       1 BODY_ABSENT, 2 SHARED, 4 SKIPPED
+ *   2      2    0
+ *   4      4    bodyBytes   u32  STORE, REPLACE; else 0
+ *   8      4    headBytes   u32  STORE, REPLACE, ANNOTATE, SET_MEMBERS: bytes; DELETE: entries, ≥ 1; WITHDRAW 0
+ *   12     4    crc         u32  STORE, REPLACE: of body ‖ head; ANNOTATE, SET_MEMBERS: of the head; else 0
+ *   16     8    ref         f64  STORE: message id; SET_MEMBERS: epoch; else position of the entry
+ *
+ * The number of a change is not in its row: row i of a section is change firstNumber + i. Not here: the
+ * sections (messages/changes.ts) and what a change does (kvs/core, gateway/mirror).
+ */
+
+export const CHANGE_ROW_BYTES = 24;
+
+export const KIND_STORE = 1;
+export const KIND_DELETE = 2;
+export const KIND_REPLACE = 3;
+export const KIND_ANNOTATE = 4;
+export const KIND_WITHDRAW = 5;
+export const KIND_SET_MEMBERS = 6;
+
+/** The body does not follow: it is at the store already, under the message id of this row. */
+export const FLAG_BODY_ABSENT = 1;
+/** Entries of other queues may name this body by its message id. */
+export const FLAG_SHARED = 2;
+/** Counts in number and digest, does nothing, has no payload. */
+export const FLAG_SKIPPED = 4;
+
+const FLAGS_KNOWN = FLAG_BODY_ABSENT | FLAG_SHARED | FLAG_SKIPPED;
+
+/** What an entry costs of the credit beside its bytes: row, indexes and slot of a store, rounded up. */
+export const CREDIT_OVERHEAD_BYTES = 128;
+
+/** A view for the readers below, made once for a whole rows field. */
+export function viewOf(rows: Uint8Array): DataView {
+  return new DataView(rows.buffer, rows.byteOffset, rows.byteLength);
+}
+
+export function writeChangeRow(
+  view: DataView, offset: number,
+  kind: number, flags: number, bodyBytes: number, headBytes: number, crc: number, ref: number,
+): void {
+  view.setUint32(offset, kind | (flags << 8), true);
+  view.setUint32(offset + 4, bodyBytes, true);
+  view.setUint32(offset + 8, headBytes, true);
+  view.setUint32(offset + 12, crc, true);
+  view.setFloat64(offset + 16, ref, true);
+}
+
+export function changeKind(view: DataView, offset: number): number {
+  return view.getUint8(offset);
+}
+
+export function changeFlags(view: DataView, offset: number): number {
+  return view.getUint8(offset + 1);
+}
+
+export function changeBodyBytes(view: DataView, offset: number): number {
+  return view.getUint32(offset + 4, true);
+}
+
+/** DELETE: how many entries. */
+export function changeHeadBytes(view: DataView, offset: number): number {
+  return view.getUint32(offset + 8, true);
+}
+
+export function changeCrc(view: DataView, offset: number): number {
+  return view.getUint32(offset + 12, true);
+}
+
+export function changeRef(view: DataView, offset: number): number {
+  return view.getFloat64(offset + 16, true);
+}
+
+/** Bytes of this row's body that are in the frame: 0 when absent, skipped, or of a kind without one. */
+export function changeBodyInFrame(view: DataView, offset: number): number {
+  // Rows of other kinds have bodyBytes 0 by checkChangeRow.
+  return (changeFlags(view, offset) & (FLAG_BODY_ABSENT | FLAG_SKIPPED)) === 0 ? changeBodyBytes(view, offset) : 0;
+}
+
+/** Bytes of this row's head that are in the frame: 0 for DELETE, whose headBytes is a count. */
+export function changeHeadInFrame(view: DataView, offset: number): number {
+  const skipped = (changeFlags(view, offset) & FLAG_SKIPPED) !== 0;
+  return skipped || changeKind(view, offset) === KIND_DELETE ? 0 : changeHeadBytes(view, offset);
+}
+
+/** What a change takes of the credit that the store granted; 0 for kinds that are never refused for memory. */
+export function creditCost(kind: number, flags: number, bodyBytes: number, headBytes: number): number {
+  if (kind !== KIND_STORE && kind !== KIND_REPLACE) return 0;
+  if ((flags & FLAG_SKIPPED) !== 0) return 0;
+  return ((flags & FLAG_BODY_ABSENT) === 0 ? bodyBytes : 0) + headBytes + CREDIT_OVERHEAD_BYTES;
+}
+
+/**
+ * '' when the row is one that version 1 allows, else the broken rule. Looks at the row alone: whether the
+ * payload is there, its checksum and its position are the receiver's to check.
+ */
+export function checkChangeRow(view: DataView, offset: number): string {
+  const kind = view.getUint8(offset);
+  const flags = view.getUint8(offset + 1);
+  const ref = view.getFloat64(offset + 16, true);
+  if (kind < KIND_STORE || kind > KIND_SET_MEMBERS) return 'row kind';
+  if (view.getUint16(offset + 2, true) !== 0) return 'row reserved bytes';
+  if (!Number.isSafeInteger(ref) || ref < 0) return 'row ref';
+  if (kind === KIND_STORE || kind === KIND_REPLACE) return (flags & ~FLAGS_KNOWN) === 0 ? '' : 'row flags';
+  if ((flags & ~FLAG_SKIPPED) !== 0) return 'row flags';
+  if (view.getUint32(offset + 4, true) !== 0) return 'row body of a kind that has none';
+  if (kind === KIND_ANNOTATE || kind === KIND_SET_MEMBERS) return '';
+  if (view.getUint32(offset + 12, true) !== 0) return 'row checksum of a kind without payload';
+  const count = view.getUint32(offset + 8, true);
+  if (kind === KIND_DELETE) return count >= 1 ? '' : 'row delete count';
+  return count === 0 ? '' : 'row head of a kind that has none';
+}

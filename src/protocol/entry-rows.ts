@@ -1,0 +1,90 @@
+/**
+ * Entry rows: a queue's entries as they are now, inside BLOCK (pulled by a gateway) and REFILL (sent to a
+ * store that is filled), by ascending position (docs/PROTOCOL.md, "Entry rows"). Read and written in place.
+ *
+ *   offset size field
+ *   0      1    flags       1 BODY_ABSENT, 2 SHARED, 8 BODY_LATER (BLOCK asked without bodies)
+ *   1      3    0
+ *   4      4    bodyBytes   u32
+ *   8      4    headBytes   u32
+ *   12     4    crc         u32  of body ‖ head
+ *   16     4    noteBytes   u32
+ *   20     4    noteCrc     u32
+ *   24     8    id          f64  message id
+ *   32     8    position    f64  ≥ 1
+ *
+ * The payload of a row is body ‖ head ‖ note; the body is left out with BODY_ABSENT or BODY_LATER.
+ * FLAG_BODY_ABSENT and FLAG_SHARED are those of change-rows.ts.
+ */
+import { FLAG_BODY_ABSENT, FLAG_SHARED } from './change-rows.js';
+
+export const ENTRY_ROW_BYTES = 40;
+
+/** The entry has a body, which comes with PULL_BODIES. */
+export const FLAG_BODY_LATER = 8;
+
+const FLAGS_KNOWN = FLAG_BODY_ABSENT | FLAG_SHARED | FLAG_BODY_LATER;
+
+export function writeEntryRow(
+  view: DataView, offset: number,
+  flags: number, bodyBytes: number, headBytes: number, crc: number,
+  noteBytes: number, noteCrc: number, id: number, position: number,
+): void {
+  view.setUint32(offset, flags, true);
+  view.setUint32(offset + 4, bodyBytes, true);
+  view.setUint32(offset + 8, headBytes, true);
+  view.setUint32(offset + 12, crc, true);
+  view.setUint32(offset + 16, noteBytes, true);
+  view.setUint32(offset + 20, noteCrc, true);
+  view.setFloat64(offset + 24, id, true);
+  view.setFloat64(offset + 32, position, true);
+}
+
+export function entryFlags(view: DataView, offset: number): number {
+  return view.getUint8(offset);
+}
+
+export function entryBodyBytes(view: DataView, offset: number): number {
+  return view.getUint32(offset + 4, true);
+}
+
+export function entryHeadBytes(view: DataView, offset: number): number {
+  return view.getUint32(offset + 8, true);
+}
+
+export function entryCrc(view: DataView, offset: number): number {
+  return view.getUint32(offset + 12, true);
+}
+
+export function entryNoteBytes(view: DataView, offset: number): number {
+  return view.getUint32(offset + 16, true);
+}
+
+export function entryNoteCrc(view: DataView, offset: number): number {
+  return view.getUint32(offset + 20, true);
+}
+
+export function entryId(view: DataView, offset: number): number {
+  return view.getFloat64(offset + 24, true);
+}
+
+export function entryPosition(view: DataView, offset: number): number {
+  return view.getFloat64(offset + 32, true);
+}
+
+/** Bytes of this row's body that are in the frame. */
+export function entryBodyInFrame(view: DataView, offset: number): number {
+  return (entryFlags(view, offset) & (FLAG_BODY_ABSENT | FLAG_BODY_LATER)) === 0 ? entryBodyBytes(view, offset) : 0;
+}
+
+/** '' when the row is one that version 1 allows, else the broken rule. Ascending order is the receiver's to check. */
+export function checkEntryRow(view: DataView, offset: number): string {
+  const id = view.getFloat64(offset + 24, true);
+  const position = view.getFloat64(offset + 32, true);
+  // One word holds the flags and the three bytes that must be 0.
+  if ((view.getUint32(offset, true) & ~FLAGS_KNOWN) !== 0) return 'row flags';
+  if (!Number.isSafeInteger(id) || id < 0) return 'row id';
+  if (!Number.isSafeInteger(position) || position < 1) return 'row position';
+  if (view.getUint32(offset + 16, true) === 0 && view.getUint32(offset + 20, true) !== 0) return 'row checksum without a note';
+  return '';
+}

@@ -1,0 +1,201 @@
+/**
+ * Cuts the byte stream of a connection into frames (docs/PROTOCOL.md, "Frame") and checks each header and
+ * its checksum. Owns the bytes of a frame that has arrived in part.
+ *
+ *   push(chunk)
+ *     nothing kept:  frames that lie whole in the chunk ──► sink, as views of the chunk, no copy
+ *                    the rest of the chunk ──► kept
+ *     part kept:     only what the frame still lacks is taken from the chunk ──► kept; complete ──► sink,
+ *                    as views of the kept buffer; then as above
+ *
+ * The kept buffer doubles with what has arrived and is never sized by a length that a peer claimed, so
+ * 24 bytes which announce 64 MiB cost nothing; doubling keeps many small chunks linear. After a large
+ * frame it is given back. A header is judged as soon as its 24 bytes are there and the checksum as soon as
+ * the control part is, long before the bodies: a corrupted length is found at once rather than waited for.
+ *
+ * Sequence numbers and message types are the link's to judge; bodies are checked by whoever stores them.
+ */
+import type { Crc32 } from '../platform/ports.js';
+import { CONTROL_BYTES_MAX, HEADER_BYTES, PROTOCOL_VERSION } from './frame.js';
+
+export interface FrameSink {
+  /** `control` and `bodies` are views, valid only during the call. */
+  onFrame(type: number, sequence: number, control: Uint8Array, bodies: Uint8Array): void;
+  /** The stream can't be followed any more; nothing is delivered after this. */
+  onInvalid(rule: string): void;
+}
+
+/** Kept without asking: about what a socket hands over at once. Larger buffers go back when they are empty. */
+const KEEP_BYTES = 64 * 1024;
+/** Where growing starts. */
+const FIRST_BYTES = 4 * 1024;
+/** High word of a sequence below 2^53. */
+const SEQUENCE_HIGH_MAX = 0x1f_ffff;
+const WORD = 0x1_0000_0000;
+const NOTHING = new Uint8Array(0);
+
+export class FrameReader {
+  readonly #frameBytesMax: number;
+  readonly #crc32: Crc32;
+  /** Bytes 0..#filled are the start of one frame that is not complete; never more than one frame. */
+  #kept: Uint8Array = NOTHING;
+  #filled = 0;
+  /** Whole length of the frame in #kept, 0 until its header is judged. */
+  #frameBytes = 0;
+  /** The checksum of the frame in #kept has been found right. */
+  #sealed = false;
+  #broken = false;
+  #stopped = false;
+
+  constructor(options: { readonly frameBytesMax: number }, ports: { readonly crc32: Crc32 }) {
+    this.#frameBytesMax = options.frameBytesMax;
+    this.#crc32 = ports.crc32;
+  }
+
+  /** Bytes of an incomplete frame that are held here. */
+  get bufferedBytes(): number {
+    return this.#filled;
+  }
+
+  /** Memory held, for G7: at most twice the bytes buffered, or a small fixed amount. */
+  get heldBytes(): number {
+    return this.#kept.length;
+  }
+
+  /** Delivers nothing more, also of the chunk in work: the link was closed or fenced from inside a sink. */
+  stop(): void {
+    this.#stopped = true;
+    this.#release();
+  }
+
+  push(bytes: Uint8Array, sink: FrameSink): void {
+    let at = 0;
+    while (this.#filled > 0 && at < bytes.length && !this.#halted()) at = this.#fill(bytes, at, sink);
+    while (at < bytes.length && !this.#halted()) {
+      const left = bytes.length - at;
+      if (left < HEADER_BYTES) {
+        this.#keep(bytes, at);
+        return;
+      }
+      const frameBytes = this.#judgeHeader(bytes, at, sink);
+      if (frameBytes === 0) return;
+      const sealedBytes = HEADER_BYTES + readUint32(bytes, at + 12);
+      if (left < sealedBytes) {
+        this.#frameBytes = frameBytes;
+        this.#keep(bytes, at);
+        return;
+      }
+      if (!this.#judgeChecksum(bytes, at, sealedBytes, sink)) return;
+      if (left < frameBytes) {
+        this.#frameBytes = frameBytes;
+        this.#sealed = true;
+        this.#keep(bytes, at);
+        return;
+      }
+      deliver(bytes, at, sealedBytes, frameBytes, sink);
+      at += frameBytes;
+    }
+  }
+
+  #halted(): boolean {
+    return this.#broken || this.#stopped;
+  }
+
+  /** Moves what the kept frame lacks from the chunk, judges, delivers when complete. Returns the new offset. */
+  #fill(bytes: Uint8Array, from: number, sink: FrameSink): number {
+    const wanted = this.#frameBytes === 0 ? HEADER_BYTES : this.#frameBytes;
+    const taken = Math.min(wanted - this.#filled, bytes.length - from);
+    this.#append(bytes, from, taken);
+    const at = from + taken;
+    if (this.#frameBytes === 0) {
+      if (this.#filled < HEADER_BYTES) return at;
+      const frameBytes = this.#judgeHeader(this.#kept, 0, sink);
+      if (frameBytes === 0) return at;
+      this.#frameBytes = frameBytes;
+    }
+    const sealedBytes = HEADER_BYTES + readUint32(this.#kept, 12);
+    if (!this.#sealed) {
+      if (this.#filled < sealedBytes) return at;
+      if (!this.#judgeChecksum(this.#kept, 0, sealedBytes, sink)) return at;
+      this.#sealed = true;
+    }
+    if (this.#filled < this.#frameBytes) return at;
+    const frame = this.#kept;
+    const frameBytes = this.#frameBytes;
+    // Emptied before the sink runs, so that a sink which throws or stops us leaves a consistent reader.
+    this.#filled = 0;
+    this.#frameBytes = 0;
+    this.#sealed = false;
+    if (frame.length > KEEP_BYTES) this.#kept = NOTHING;
+    deliver(frame, 0, sealedBytes, frameBytes, sink);
+    return at;
+  }
+
+  /** The length of the frame at `at` when its header keeps the rules, else 0 after telling the sink. */
+  #judgeHeader(bytes: Uint8Array, at: number, sink: FrameSink): number {
+    const frameBytes = readUint32(bytes, at + 4);
+    const controlBytes = readUint32(bytes, at + 12);
+    if (bytes[at + 9] !== PROTOCOL_VERSION) return this.#refuse('frame version', sink);
+    if (bytes[at + 10] !== 0 || bytes[at + 11] !== 0) return this.#refuse('frame flags', sink);
+    if (frameBytes < HEADER_BYTES) return this.#refuse('frame shorter than its header', sink);
+    if (frameBytes > this.#frameBytesMax) return this.#refuse('frame too long', sink);
+    if (controlBytes > CONTROL_BYTES_MAX) return this.#refuse('control too long', sink);
+    if (HEADER_BYTES + controlBytes > frameBytes) return this.#refuse('control longer than its frame', sink);
+    if (readUint32(bytes, at + 20) > SEQUENCE_HIGH_MAX) return this.#refuse('sequence not below 2^53', sink);
+    return frameBytes;
+  }
+
+  #judgeChecksum(bytes: Uint8Array, at: number, sealedBytes: number, sink: FrameSink): boolean {
+    const crc = this.#crc32(bytes.subarray(at + 4, at + sealedBytes), 0);
+    if (crc === readUint32(bytes, at)) return true;
+    this.#refuse('frame checksum', sink);
+    return false;
+  }
+
+  #refuse(rule: string, sink: FrameSink): 0 {
+    this.#broken = true;
+    this.#release();
+    sink.onInvalid(rule);
+    return 0;
+  }
+
+  #release(): void {
+    this.#kept = NOTHING;
+    this.#filled = 0;
+  }
+
+  #keep(bytes: Uint8Array, at: number): void {
+    this.#append(bytes, at, bytes.length - at);
+  }
+
+  #append(bytes: Uint8Array, from: number, count: number): void {
+    const needed = this.#filled + count;
+    if (needed > this.#kept.length) {
+      const grown = new Uint8Array(Math.max(needed, Math.min(2 * needed, this.#growthLimit(needed)), FIRST_BYTES));
+      grown.set(this.#kept.subarray(0, this.#filled));
+      this.#kept = grown;
+    }
+    this.#kept.set(from === 0 && count === bytes.length ? bytes : bytes.subarray(from, from + count), this.#filled);
+    this.#filled = needed;
+  }
+
+  /** Doubling stops at the end of the frame. */
+  #growthLimit(needed: number): number {
+    return this.#frameBytes === 0 ? 2 * needed : this.#frameBytes;
+  }
+}
+
+function deliver(bytes: Uint8Array, at: number, sealedBytes: number, frameBytes: number, sink: FrameSink): void {
+  const controlEnd = at + sealedBytes;
+  const end = at + frameBytes;
+  sink.onFrame(
+    bytes[at + 8] ?? 0,
+    readUint32(bytes, at + 16) + readUint32(bytes, at + 20) * WORD,
+    bytes.subarray(at + HEADER_BYTES, controlEnd),
+    controlEnd === end ? NOTHING : bytes.subarray(controlEnd, end),
+  );
+}
+
+function readUint32(bytes: Uint8Array, at: number): number {
+  return ((bytes[at] ?? 0) | ((bytes[at + 1] ?? 0) << 8) | ((bytes[at + 2] ?? 0) << 16) | ((bytes[at + 3] ?? 0) << 24)) >>> 0;
+}

@@ -1,0 +1,76 @@
+/**
+ * The frame: fixed header, control part, bodies (docs/PROTOCOL.md, "Frame"). Writes headers; the other
+ * direction is frame-reader.ts. Bodies are never touched here: they go to the socket from where they are,
+ * behind the buffer that encodeFrame returns, in the same write.
+ *
+ *   offset size field
+ *   0      4    crc           CRC-32 of bytes 4 to 24 + controlBytes
+ *   4      4    frameBytes    whole frame, header included
+ *   8      1    type          message-types.ts
+ *   9      1    version       1
+ *   10     2    flags         0
+ *   12     4    controlBytes  24 + controlBytes ≤ frameBytes
+ *   16     8    sequence      u53 as an unsigned 64-bit integer
+ *   24          control, then bodies
+ */
+import { invariant } from '../base/invariant.js';
+import type { Crc32 } from '../platform/ports.js';
+
+export const PROTOCOL_VERSION = 1;
+export const HEADER_BYTES = 24;
+/** Larger than any message with its envelope that a configuration may allow, and small beside any memory limit. */
+export const FRAME_BYTES_MAX = 64 * 1024 * 1024;
+/** 349,525 change rows: far above what one turn of an event loop produces. */
+export const CONTROL_BYTES_MAX = 8 * 1024 * 1024;
+
+const WORD = 0x1_0000_0000;
+
+export interface FrameHeader {
+  readonly type: number;
+  readonly sequence: number;
+  readonly controlBytes: number;
+  /** Header, control part and bodies. */
+  readonly frameBytes: number;
+}
+
+/** Writes the header but for its checksum, which sealFrame adds once the control part is in place. */
+export function writeHeader(into: Uint8Array, header: FrameHeader): void {
+  putHeader(into, header.type, header.sequence, header.controlBytes, header.frameBytes);
+}
+
+/** Computes the checksum of a frame whose header and control part stand at the start of `frame`. */
+export function sealFrame(frame: Uint8Array, controlBytes: number, crc32: Crc32): void {
+  putUint32(frame, 0, crc32(frame.subarray(4, HEADER_BYTES + controlBytes), 0));
+}
+
+/**
+ * Header and control part in one new buffer, sealed. `bodyBytes` bytes of bodies must follow it on the wire.
+ */
+export function encodeFrame(type: number, sequence: number, control: Uint8Array, crc32: Crc32, bodyBytes = 0): Uint8Array {
+  const frame = new Uint8Array(HEADER_BYTES + control.length);
+  putHeader(frame, type, sequence, control.length, frame.length + bodyBytes);
+  frame.set(control, HEADER_BYTES);
+  sealFrame(frame, control.length, crc32);
+  return frame;
+}
+
+function putHeader(into: Uint8Array, type: number, sequence: number, controlBytes: number, frameBytes: number): void {
+  invariant(controlBytes <= CONTROL_BYTES_MAX && frameBytes <= FRAME_BYTES_MAX, 'a frame stays within its limits');
+  invariant(HEADER_BYTES + controlBytes <= frameBytes, 'a frame holds its control part');
+  invariant(sequence >= 0 && sequence <= Number.MAX_SAFE_INTEGER, 'a sequence number is below 2^53');
+  putUint32(into, 4, frameBytes);
+  into[8] = type;
+  into[9] = PROTOCOL_VERSION;
+  into[10] = 0;
+  into[11] = 0;
+  putUint32(into, 12, controlBytes);
+  putUint32(into, 16, sequence % WORD);
+  putUint32(into, 20, Math.floor(sequence / WORD));
+}
+
+function putUint32(into: Uint8Array, at: number, value: number): void {
+  into[at] = value;
+  into[at + 1] = value >>> 8;
+  into[at + 2] = value >>> 16;
+  into[at + 3] = value >>> 24;
+}

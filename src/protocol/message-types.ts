@@ -1,0 +1,68 @@
+/**
+ * The numbers of the messages, as byte 8 of a frame carries them, and their names for logs and metrics
+ * (docs/PROTOCOL.md, "Messages"). Layouts are in messages/, one file each.
+ */
+
+export const HELLO = 0x01;
+export const CHALLENGE = 0x02;
+export const PROOF = 0x03;
+export const WELCOME = 0x04;
+export const CLOSE = 0x05;
+export const HEARTBEAT = 0x10;
+export const BEAT = 0x11;
+export const OPEN = 0x20;
+export const DROP = 0x21;
+export const CHANGES = 0x30;
+export const ACK = 0x31;
+export const REFUSAL = 0x32;
+export const LIST = 0x40;
+export const LISTED = 0x41;
+export const CLAIM = 0x42;
+export const CLAIMED = 0x43;
+export const CONFIRM = 0x44;
+export const RELEASE = 0x45;
+export const PULL = 0x50;
+export const BLOCK = 0x51;
+export const PULL_BODIES = 0x52;
+export const TAIL = 0x53;
+export const TAILED = 0x54;
+export const REFILL_BEGIN = 0x60;
+export const REFILL = 0x61;
+export const REFILL_END = 0x62;
+
+const NAMES: Readonly<Record<number, string>> = {
+  [HELLO]: 'HELLO',
+  [CHALLENGE]: 'CHALLENGE',
+  [PROOF]: 'PROOF',
+  [WELCOME]: 'WELCOME',
+  [CLOSE]: 'CLOSE',
+  [HEARTBEAT]: 'HEARTBEAT',
+  [BEAT]: 'BEAT',
+  [OPEN]: 'OPEN',
+  [DROP]: 'DROP',
+  [CHANGES]: 'CHANGES',
+  [ACK]: 'ACK',
+  [REFUSAL]: 'REFUSAL',
+  [LIST]: 'LIST',
+  [LISTED]: 'LISTED',
+  [CLAIM]: 'CLAIM',
+  [CLAIMED]: 'CLAIMED',
+  [CONFIRM]: 'CONFIRM',
+  [RELEASE]: 'RELEASE',
+  [PULL]: 'PULL',
+  [BLOCK]: 'BLOCK',
+  [PULL_BODIES]: 'PULL_BODIES',
+  [TAIL]: 'TAIL',
+  [TAILED]: 'TAILED',
+  [REFILL_BEGIN]: 'REFILL_BEGIN',
+  [REFILL]: 'REFILL',
+  [REFILL_END]: 'REFILL_END',
+};
+
+/** All message types, ascending. */
+export const MESSAGE_TYPES: readonly number[] = Object.keys(NAMES).map(Number);
+
+/** "CHANGES", or "type 0x7f" for a number that version 1 does not know. */
+export function messageTypeName(type: number): string {
+  return NAMES[type] ?? `type 0x${type.toString(16).padStart(2, '0')}`;
+}

@@ -1,0 +1,45 @@
+/**
+ * BLOCK: entries of a queue, answering PULL or PULL_BODIES.
+ *
+ *   element  wire  field          meaning
+ *   0        u31   handle         the queue
+ *   1        u53   afterPosition  as asked; 0 for PULL_BODIES
+ *   2        u53   nextPosition   position of the last row, from where to ask on; afterPosition if none
+ *   3        bool  end            nothing is left up to untilPosition
+ *   4        bin   rows           entry-rows.ts, 40 bytes each
+ *
+ * The payloads follow as bodies, in the order of the rows.
+ */
+import type { Packer } from '../../platform/ports.js';
+import { isBoolean, isHandle, isRows, isWhole, unpackControl } from '../fields.js';
+import { InvalidMessage } from '../invalid.js';
+import { BLOCK } from '../message-types.js';
+import { ENTRY_ROW_BYTES } from '../entry-rows.js';
+
+export const TYPE = BLOCK;
+
+export interface Block {
+  readonly handle: number;
+  readonly afterPosition: number;
+  readonly nextPosition: number;
+  readonly end: boolean;
+  readonly rows: Uint8Array;
+}
+
+export function encodeBlock(packer: Packer, message: Block): Uint8Array {
+  return packer.pack([
+    message.handle, message.afterPosition, message.nextPosition, message.end, message.rows,
+  ]);
+}
+
+export function decodeBlock(packer: Packer, control: Uint8Array): Block | InvalidMessage {
+  const values = unpackControl(packer, control, 5);
+  if (values instanceof InvalidMessage) return values;
+  const [handle, afterPosition, nextPosition, end, rows] = values;
+  if (!isHandle(handle)) return new InvalidMessage('handle');
+  if (!isWhole(afterPosition)) return new InvalidMessage('afterPosition');
+  if (!isWhole(nextPosition)) return new InvalidMessage('nextPosition');
+  if (!isBoolean(end)) return new InvalidMessage('end');
+  if (!isRows(rows, ENTRY_ROW_BYTES)) return new InvalidMessage('rows');
+  return { handle, afterPosition, nextPosition, end, rows };
+}

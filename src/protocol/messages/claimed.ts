@@ -1,0 +1,75 @@
+/**
+ * CLAIMED: what became of a claim, and where the queue stood in that same step.
+ *
+ *   element  wire   field     meaning
+ *   0        u31    handle    as asked
+ *   1        u8     result    CLAIM_… of reasons.ts
+ *   2        u53    token     the highest that the queue has seen
+ *   3        u53    epoch     of the queue at this store
+ *   4        [str]  members   of that epoch
+ *   5        u53    number    transaction number
+ *   6        u32    digestA   at that number
+ *   7        u32    digestB
+ *   8        u53    count     entries
+ *   9        u53    bytes     of bodies, heads and notes
+ *   10       u8     role      ROLE_… of reasons.ts
+ *   11       u32    waitMs    results 3 and 4: ask again after this; else 0
+ *   12       bool   sameBoot  the store has not restarted since the claim was granted
+ *
+ * Answers CLAIM and CONFIRM.
+ */
+import type { Packer } from '../../platform/ports.js';
+import {
+  MEMBERS_MAX, isBetween, isBoolean, isHandle, isIdentifiers, isUint32, isWhole, unpackControl,
+} from '../fields.js';
+import { InvalidMessage } from '../invalid.js';
+import { CLAIMED } from '../message-types.js';
+import { CLAIM_GRANTED, CLAIM_TOKEN_LOW, ROLE_FILLING, ROLE_NONE } from '../reasons.js';
+
+export const TYPE = CLAIMED;
+
+export interface Claimed {
+  readonly handle: number;
+  readonly result: number;
+  readonly token: number;
+  readonly epoch: number;
+  readonly members: readonly string[];
+  readonly number: number;
+  readonly digestA: number;
+  readonly digestB: number;
+  readonly count: number;
+  readonly bytes: number;
+  readonly role: number;
+  readonly waitMs: number;
+  readonly sameBoot: boolean;
+}
+
+export function encodeClaimed(packer: Packer, message: Claimed): Uint8Array {
+  return packer.pack([
+    message.handle, message.result, message.token, message.epoch, message.members, message.number,
+    message.digestA, message.digestB, message.count, message.bytes, message.role, message.waitMs,
+    message.sameBoot,
+  ]);
+}
+
+export function decodeClaimed(packer: Packer, control: Uint8Array): Claimed | InvalidMessage {
+  const values = unpackControl(packer, control, 13);
+  if (values instanceof InvalidMessage) return values;
+  const [
+    handle, result, token, epoch, members, number, digestA, digestB, count, bytes, role, waitMs, sameBoot,
+  ] = values;
+  if (!isHandle(handle)) return new InvalidMessage('handle');
+  if (!isBetween(result, CLAIM_GRANTED, CLAIM_TOKEN_LOW)) return new InvalidMessage('result');
+  if (!isWhole(token)) return new InvalidMessage('token');
+  if (!isWhole(epoch)) return new InvalidMessage('epoch');
+  if (!isIdentifiers(members, MEMBERS_MAX)) return new InvalidMessage('members');
+  if (!isWhole(number)) return new InvalidMessage('number');
+  if (!isUint32(digestA)) return new InvalidMessage('digestA');
+  if (!isUint32(digestB)) return new InvalidMessage('digestB');
+  if (!isWhole(count)) return new InvalidMessage('count');
+  if (!isWhole(bytes)) return new InvalidMessage('bytes');
+  if (!isBetween(role, ROLE_NONE, ROLE_FILLING)) return new InvalidMessage('role');
+  if (!isUint32(waitMs)) return new InvalidMessage('waitMs');
+  if (!isBoolean(sameBoot)) return new InvalidMessage('sameBoot');
+  return { handle, result, token, epoch, members, number, digestA, digestB, count, bytes, role, waitMs, sameBoot };
+}
