@@ -1,0 +1,344 @@
+/**
+ * `send`: submits messages to an SMTP server over some connections and reports how it went. Owns which
+ * message goes next, what is sent again, the rate, and the numbers; a connection's dialog is in
+ * load/client.ts, contents in load/content.ts.
+ *
+ * Message number n (from 0) has id n + 1, queue n mod Q and serial floor(n / Q) + 1: nothing needs to be
+ * remembered of a message but of those that are sent again. A message ends accepted (2xx to its dot),
+ * refused, or unanswered; with `resend` only 2xx and 5xx end it, so that a run against a server that is
+ * killed ends with every message accepted.
+ */
+import { randomBytes } from 'node:crypto';
+
+import { Prng } from '../base/prng.js';
+import { Client, type ClientHost, type Job } from './client.js';
+import { contentsOfFiles, contentsOfMix, type Content } from './content.js';
+import { Histogram } from './histogram.js';
+import { MarkTemplate } from './marks.js';
+import type { MixPart, SendOptions, SendReport } from './options.js';
+import { monotonicMicros, SendLog } from './send-log.js';
+
+const DEFAULT_MIX: readonly MixPart[] = [{ bytes: 1000, weight: 1 }];
+const DEFAULT_PATIENCE_MS = 30_000;
+/** How often rate, retries, reconnects and progress are looked at. */
+const TICK_MS = 5;
+const PROGRESS_MS = 200;
+/** Waits before a message, and a connection, is tried again: doubled each time up to the second number. */
+const RETRY_FIRST_MS = 20;
+const RETRY_MOST_MS = 1000;
+const SAMPLE_CHARACTERS = 200;
+
+/** Submits messages as `options` say. Rejects only for options that cannot be used. */
+export function runSend(options: SendOptions): Promise<SendReport> {
+  return new Run(options).run();
+}
+
+/** A message waiting to be sent again. */
+interface Retry {
+  readonly number: number;
+  readonly attempt: number;
+  readonly dueMs: number;
+}
+
+class Run implements ClientHost {
+  readonly host: string;
+  readonly port: number;
+  readonly pipelining: boolean;
+  readonly messagesPerConnection: number;
+  readonly #options: SendOptions;
+  readonly #run: string;
+  readonly #domains: readonly string[];
+  readonly #marks: readonly MarkTemplate[];
+  readonly #contents: readonly Content[];
+  readonly #rcptLines: readonly string[];
+  readonly #mailLine: string;
+  readonly #wheel: Uint16Array;
+  readonly #log: SendLog | undefined;
+  readonly #times = new Histogram();
+  readonly #replies = new Map<number, number>();
+  readonly #samples: Record<string, string> = {};
+  readonly #errors: Record<string, number> = {};
+  readonly #clients = new Set<Client>();
+  readonly #idle: Client[] = [];
+  readonly #retries: Retry[] = [];
+  readonly #wanted: number;
+  #connectFailures = 0;
+  #connectDueMs = 0;
+  #nextNumber = 0;
+  #accepted = 0;
+  #acceptedBytes = 0;
+  #refused = 0;
+  #unanswered = 0;
+  #resent = 0;
+  #opened = 0;
+  #startMs = 0;
+  #endMs = 0;
+  #lastAcceptedMs = 0;
+  #lastProgressMs = 0;
+  #stopping = false;
+  #timer: NodeJS.Timeout | undefined;
+  #finish: (report: SendReport) => void = () => undefined;
+
+  constructor(options: SendOptions) {
+    this.#options = options;
+    this.host = options.host;
+    this.port = options.port;
+    this.pipelining = options.pipelining ?? true;
+    this.messagesPerConnection = options.messagesPerConnection ?? Infinity;
+    this.#run = options.run ?? randomBytes(4).toString('hex');
+    this.#domains = options.domains ?? ['sink.example'];
+    requireNames([...this.#domains, this.#run]);
+    this.#wanted = Math.max(1, Math.min(options.connections ?? 10, options.count));
+    this.#marks = this.#domains.map((domain) => new MarkTemplate(this.#run, domain));
+    const marksBytes = this.#marks[0]?.bytes.length ?? 0;
+    const files = options.eml ?? [];
+    this.#contents = files.length > 0 ? contentsOfFiles(files) : contentsOfMix(options.mix ?? DEFAULT_MIX, marksBytes);
+    this.#wheel = weightedWheel(this.#contents, files.length > 0, options.seed ?? 1);
+    this.#mailLine = `MAIL FROM:<${options.from ?? 'load@client.example'}>\r\n`;
+    this.#rcptLines = this.#domains.map((domain) => `RCPT TO:<${options.localPart ?? 'user'}@${domain}>\r\n`);
+    this.#log = options.log === undefined ? undefined : new SendLog(options.log, { run: this.#run, count: options.count });
+  }
+
+  run(): Promise<SendReport> {
+    return new Promise((resolve) => {
+      this.#finish = resolve;
+      this.#startMs = performance.now();
+      this.#lastAcceptedMs = this.#startMs;
+      this.#timer = setInterval(() => this.#tick(), TICK_MS);
+      this.#tick();
+    });
+  }
+
+  // What connections ask (ClientHost).
+
+  take(job: Job): boolean {
+    if (this.#stopping) return false;
+    const retry = this.#dueRetry();
+    if (retry === undefined && !this.#mayStartNew()) return false;
+    const number = retry === undefined ? this.#nextNumber++ : retry.number;
+    job.id = number + 1;
+    job.queue = number % this.#domains.length;
+    job.serial = Math.floor(number / this.#domains.length) + 1;
+    job.content = this.#wheel[number % this.#wheel.length] ?? 0;
+    job.attempt = retry === undefined ? 1 : retry.attempt;
+    job.hash = 0;
+    job.dotMicros = 0;
+    return true;
+  }
+
+  mailLine(): string {
+    return this.#mailLine;
+  }
+
+  rcptLine(queue: number): string {
+    return this.#rcptLines[queue] ?? '';
+  }
+
+  wireBytes(job: Job): number {
+    return (this.#marks[job.queue]?.bytes.length ?? 0) + (this.#contents[job.content]?.wire.length ?? 0);
+  }
+
+  compose(job: Job, target: Buffer, at: number): number {
+    const marks = this.#marks[job.queue];
+    const content = this.#contents[job.content];
+    if (marks === undefined || content === undefined) return at;
+    job.hash = marks.stamp(target, at, job.id, job.serial, content.crc);
+    const behind = at + marks.bytes.length;
+    content.wire.copy(target, behind);
+    return behind + content.wire.length;
+  }
+
+  now(): number {
+    return monotonicMicros();
+  }
+
+  settle(job: Job, code: number, replyMicros: number, text: string): void {
+    if (code !== 0 || job.dotMicros !== 0) this.#note(job, code, replyMicros, text);
+    const number = job.id - 1;
+    if (code >= 200 && code < 300) {
+      this.#accepted++;
+      this.#acceptedBytes += (this.#marks[job.queue]?.bytes.length ?? 0) + (this.#contents[job.content]?.bytes ?? 0);
+      this.#times.record(replyMicros - job.dotMicros);
+      this.#lastAcceptedMs = performance.now();
+    } else if (code === 0 && job.dotMicros === 0) {
+      this.#retryLater(number, job.attempt);
+    } else if (code < 500 && this.#options.resend === true) {
+      this.#resent++;
+      this.#retryLater(number, job.attempt + 1);
+    } else if (code === 0) {
+      this.#unanswered++;
+    } else {
+      this.#refused++;
+    }
+    if (this.#ended() === this.#options.count) this.#stop();
+  }
+
+  onOpen(): void {
+    this.#opened++;
+    this.#connectFailures = 0;
+  }
+
+  onIdle(client: Client): void {
+    if (this.#stopping) client.quit();
+    else this.#idle.push(client);
+  }
+
+  onClosed(client: Client, error: string): void {
+    this.#clients.delete(client);
+    const at = this.#idle.indexOf(client);
+    if (at >= 0) this.#idle.splice(at, 1);
+    if (error !== '') {
+      this.#errors[error] = (this.#errors[error] ?? 0) + 1;
+      this.#connectDueMs = performance.now() + backoffMs(this.#connectFailures++ / this.#wanted);
+    }
+    if (this.#stopping && this.#clients.size === 0) this.#report();
+    else if (error === '') this.#connect();
+  }
+
+  // The run itself.
+
+  #ended(): number {
+    return this.#accepted + this.#refused + this.#unanswered;
+  }
+
+  #mayStartNew(): boolean {
+    if (this.#nextNumber >= this.#options.count) return false;
+    const rate = this.#options.rate;
+    return rate === undefined || this.#nextNumber < ((performance.now() - this.#startMs) / 1000) * rate + 1;
+  }
+
+  /** Retries stand roughly by due time: only the first is looked at. */
+  #dueRetry(): Retry | undefined {
+    const first = this.#retries[0];
+    if (first === undefined || first.dueMs > performance.now()) return undefined;
+    this.#retries.shift();
+    return first;
+  }
+
+  #retryLater(number: number, attempt: number): void {
+    this.#retries.push({ number, attempt, dueMs: performance.now() + backoffMs(attempt - 1) });
+  }
+
+  #note(job: Job, code: number, replyMicros: number, text: string): void {
+    this.#replies.set(code, (this.#replies.get(code) ?? 0) + 1);
+    if (text !== '') this.#samples[replyName(code)] ??= text.slice(0, SAMPLE_CHARACTERS);
+    if (this.#log === undefined) return;
+    const queue = this.#domains[job.queue] ?? '';
+    this.#log.record(job.id, queue, job.serial, job.dotMicros, replyMicros, code, job.hash);
+  }
+
+  #tick(): void {
+    const now = performance.now();
+    if (this.#options.signal?.aborted === true) this.#stop();
+    if (now - this.#lastAcceptedMs > (this.#options.patienceMs ?? DEFAULT_PATIENCE_MS)) this.#giveUp();
+    if (this.#ended() === this.#options.count) this.#stop();
+    this.#connect();
+    const idle = this.#idle.splice(0);
+    for (const client of idle) client.wake();
+    if (now - this.#lastProgressMs < PROGRESS_MS) return;
+    this.#lastProgressMs = now;
+    this.#progress();
+  }
+
+  #progress(): void {
+    this.#options.onProgress?.({
+      count: this.#options.count,
+      accepted: this.#accepted,
+      failed: this.#refused + this.#unanswered,
+      elapsedMs: performance.now() - this.#startMs,
+    });
+  }
+
+  /** Keeps as many connections as wanted, and no more than there are messages left. */
+  #connect(): void {
+    if (this.#stopping || performance.now() < this.#connectDueMs) return;
+    const left = this.#options.count - this.#ended();
+    while (this.#clients.size < Math.min(this.#wanted, left)) this.#clients.add(new Client(this));
+  }
+
+  #stop(): void {
+    if (this.#stopping) return;
+    this.#stopping = true;
+    this.#endMs = performance.now();
+    for (const client of this.#idle.splice(0)) client.quit();
+    if (this.#clients.size === 0) this.#report();
+  }
+
+  #giveUp(): void {
+    this.#stop();
+    for (const client of this.#clients) client.destroy();
+  }
+
+  #report(): void {
+    clearInterval(this.#timer);
+    this.#log?.close();
+    this.#progress();
+    const elapsedMs = this.#endMs - this.#startMs;
+    const times = this.#times;
+    const replies: Record<string, number> = {};
+    for (const [code, count] of this.#replies) replies[replyName(code)] = count;
+    this.#finish({
+      run: this.#run,
+      count: this.#options.count,
+      accepted: this.#accepted,
+      refused: this.#refused,
+      unanswered: this.#unanswered,
+      unfinished: this.#options.count - this.#ended(),
+      resent: this.#resent,
+      elapsedMs,
+      acceptedPerSecond: this.#accepted / (elapsedMs / 1000),
+      acceptedBytes: this.#acceptedBytes,
+      responseMs: {
+        mean: times.mean / 1000,
+        p50: times.quantile(0.5) / 1000,
+        p90: times.quantile(0.9) / 1000,
+        p99: times.quantile(0.99) / 1000,
+        max: times.max / 1000,
+      },
+      replies,
+      samples: this.#samples,
+      connectionsOpened: this.#opened,
+      connectionErrors: this.#errors,
+    });
+  }
+}
+
+function replyName(code: number): string {
+  return code === 0 ? 'none' : String(code);
+}
+
+function backoffMs(attempt: number): number {
+  return Math.min(RETRY_MOST_MS, RETRY_FIRST_MS * 2 ** Math.min(attempt, 10));
+}
+
+/** Names go into commands, headers and JSON unescaped. */
+function requireNames(names: readonly string[]): void {
+  for (const name of names) {
+    if (!/^[A-Za-z0-9._-]{1,200}$/.test(name)) throw new Error(`send: '${name}' is not a name of letters, digits, dots and dashes`);
+  }
+  if (names.length < 2) throw new Error('send: no recipient domain given');
+}
+
+/** Which content message n has: wheel[n mod length]. Weighted and shuffled, the same for the same seed. */
+function weightedWheel(contents: readonly Content[], inTurn: boolean, seed: number): Uint16Array {
+  if (inTurn) return Uint16Array.from(contents.keys());
+  const total = contents.reduce((sum, content) => sum + content.weight, 0);
+  const wheel = new Uint16Array(WHEEL_STEPS);
+  let content = 0;
+  let until = contents[0]?.weight ?? 0;
+  for (let step = 0; step < WHEEL_STEPS; step++) {
+    while (step >= (until / total) * WHEEL_STEPS && content < contents.length - 1) until += contents[++content]?.weight ?? 0;
+    wheel[step] = content;
+  }
+  const random = new Prng(seed);
+  for (let step = WHEEL_STEPS - 1; step > 0; step--) {
+    const other = random.below(step + 1);
+    const swapped = wheel[step] ?? 0;
+    wheel[step] = wheel[other] ?? 0;
+    wheel[other] = swapped;
+  }
+  return wheel;
+}
+
+/** Prime, so that no number of queues divides it: every queue gets the whole mix. */
+const WHEEL_STEPS = 9973;
