@@ -1,0 +1,327 @@
+/**
+ * One described sample and one generator of valid values for each message, for the tests beside this file.
+ * `fields` is the comment line of the golden file.
+ */
+import fc from 'fast-check';
+import type { Packer } from '../../../src/platform/ports.js';
+import { crc32 } from '../../../src/platform/node/checksum.js';
+import { CHANGE_ROW_BYTES, viewOf, writeChangeRow } from '../../../src/protocol/change-rows.js';
+import { ENTRY_ROW_BYTES, writeEntryRow } from '../../../src/protocol/entry-rows.js';
+import * as ack from '../../../src/protocol/messages/ack.js';
+import * as beat from '../../../src/protocol/messages/beat.js';
+import * as block from '../../../src/protocol/messages/block.js';
+import * as challenge from '../../../src/protocol/messages/challenge.js';
+import * as changes from '../../../src/protocol/messages/changes.js';
+import * as claim from '../../../src/protocol/messages/claim.js';
+import * as claimed from '../../../src/protocol/messages/claimed.js';
+import * as close from '../../../src/protocol/messages/close.js';
+import * as confirm from '../../../src/protocol/messages/confirm.js';
+import * as drop from '../../../src/protocol/messages/drop.js';
+import * as heartbeat from '../../../src/protocol/messages/heartbeat.js';
+import * as hello from '../../../src/protocol/messages/hello.js';
+import * as list from '../../../src/protocol/messages/list.js';
+import * as listed from '../../../src/protocol/messages/listed.js';
+import * as open from '../../../src/protocol/messages/open.js';
+import * as proof from '../../../src/protocol/messages/proof.js';
+import * as pullBodies from '../../../src/protocol/messages/pull-bodies.js';
+import * as pull from '../../../src/protocol/messages/pull.js';
+import * as refillBegin from '../../../src/protocol/messages/refill-begin.js';
+import * as refillEnd from '../../../src/protocol/messages/refill-end.js';
+import * as refill from '../../../src/protocol/messages/refill.js';
+import * as refusal from '../../../src/protocol/messages/refusal.js';
+import * as release from '../../../src/protocol/messages/release.js';
+import * as tail from '../../../src/protocol/messages/tail.js';
+import * as tailed from '../../../src/protocol/messages/tailed.js';
+import * as welcome from '../../../src/protocol/messages/welcome.js';
+import type { InvalidMessage } from '../../../src/protocol/invalid.js';
+
+/** A message with its codec. The type of the value is hidden: the tests only hand it on. */
+export interface Sample {
+  /** File name of the golden bytes. */
+  readonly name: string;
+  readonly type: number;
+  readonly sequence: number;
+  readonly fields: string;
+  readonly value: unknown;
+  readonly bodies: Uint8Array;
+  readonly arbitrary: fc.Arbitrary<unknown>;
+  encode(packer: Packer, value: unknown): Uint8Array;
+  decode(packer: Packer, control: Uint8Array): unknown;
+}
+
+interface Given<T> {
+  readonly name: string;
+  readonly type: number;
+  readonly sequence?: number;
+  readonly fields: string;
+  readonly value: T;
+  readonly bodies?: Uint8Array;
+  readonly arbitrary: fc.Arbitrary<T>;
+  encode(packer: Packer, value: T): Uint8Array;
+  decode(packer: Packer, control: Uint8Array): T | InvalidMessage;
+}
+
+function sample<T>(given: Given<T>): Sample {
+  return { sequence: 0, bodies: new Uint8Array(0), ...given, encode: (packer, value) => given.encode(packer, value as T) };
+}
+
+/** count bytes: first, first + 1, … */
+export function run(first: number, count: number): Uint8Array {
+  return Uint8Array.from({ length: count }, (_, i) => (first + i) & 0xff);
+}
+
+function ascii(text: string): Uint8Array {
+  return Uint8Array.from(text, (c) => c.charCodeAt(0));
+}
+
+function join(...parts: Uint8Array[]): Uint8Array {
+  return Uint8Array.from(parts.flatMap((part) => [...part]));
+}
+
+type ChangeRow = readonly [kind: number, flags: number, bodyBytes: number, headBytes: number, crc: number, ref: number];
+type EntryRow = readonly [flags: number, bodyBytes: number, headBytes: number, crc: number, noteBytes: number, noteCrc: number, id: number, position: number];
+
+export function changeRows(...rows: ChangeRow[]): Uint8Array {
+  const bytes = new Uint8Array(rows.length * CHANGE_ROW_BYTES);
+  rows.forEach((row, i) => writeChangeRow(viewOf(bytes), i * CHANGE_ROW_BYTES, ...row));
+  return bytes;
+}
+
+export function entryRows(...rows: EntryRow[]): Uint8Array {
+  const bytes = new Uint8Array(rows.length * ENTRY_ROW_BYTES);
+  rows.forEach((row, i) => writeEntryRow(viewOf(bytes), i * ENTRY_ROW_BYTES, ...row));
+  return bytes;
+}
+
+const whole = fc.maxSafeNat();
+const u32 = fc.nat(0xffff_ffff);
+const handle = fc.integer({ min: 1, max: 0x7fff_ffff });
+const bool = fc.boolean();
+const id = fc.oneof(
+  fc.string({ unit: fc.integer({ min: 0x21, max: 0x7e }).map((c) => String.fromCharCode(c)), minLength: 1, maxLength: 40 }),
+  fc.constantFrom('queue.example', 'büro.example', '例え.テスト', 'a'.repeat(255), '📮', 'é'.repeat(127)),
+);
+const text = fc.string({ unit: fc.integer({ min: 0x20, max: 0x7e }).map((c) => String.fromCharCode(c)), maxLength: 80 });
+const ids = fc.uniqueArray(id, { maxLength: 4 });
+const bytes = (length: number): fc.Arbitrary<Uint8Array> => fc.uint8Array({ minLength: length, maxLength: length });
+const rows = (size: number, least: number): fc.Arbitrary<Uint8Array> =>
+  fc.integer({ min: least, max: 5 }).chain((count) => bytes(count * size));
+
+const BODY = ascii('Subject: one\r\n\r\nhello\r\n');
+const HEAD = ascii('envelope');
+const NOTE = ascii('tried twice');
+const MEMBERS_HEAD = Uint8Array.of(0x92, 0xa7, ...ascii('store-a'), 0xa7, ...ascii('store-b'));
+const ENTRY = crc32(HEAD, crc32(BODY, 0));
+
+const HANDSHAKE: Sample[] = [
+  sample<hello.Hello>({
+    name: 'hello', type: hello.TYPE, sequence: 1, encode: hello.encodeHello, decode: hello.decodeHello,
+    fields: 'versions 1 to 1, gatewayId gw-1, incarnation 1750000000123, incarnationNonce 10..17, path A, generation 3, nonce 20..2f, flags HELLO_ACTIVE',
+    value: {
+      versionMin: 1, versionMax: 1, gatewayId: 'gw-1', incarnation: 1_750_000_000_123, incarnationNonce: run(0x10, 8),
+      path: 'A', generation: 3, nonce: run(0x20, 16), flags: hello.HELLO_ACTIVE,
+    },
+    arbitrary: fc.record({
+      versionMin: fc.integer({ min: 1, max: 9 }), versionMax: fc.integer({ min: 9, max: 255 }), gatewayId: id, incarnation: whole,
+      incarnationNonce: bytes(8), path: id, generation: whole, nonce: bytes(16), flags: fc.nat(1),
+    }),
+  }),
+  sample<challenge.Challenge>({
+    name: 'challenge', type: challenge.TYPE, sequence: 1, encode: challenge.encodeChallenge, decode: challenge.decodeChallenge,
+    fields: 'version 1, storeId store-a, bootId 30..3f, nonce 40..4f, proof 50..6f',
+    value: { version: 1, storeId: 'store-a', bootId: run(0x30, 16), nonce: run(0x40, 16), proof: run(0x50, 32) },
+    arbitrary: fc.record({ version: fc.integer({ min: 1, max: 255 }), storeId: id, bootId: bytes(16), nonce: bytes(16), proof: bytes(32) }),
+  }),
+  sample<proof.Proof>({
+    name: 'proof', type: proof.TYPE, sequence: 2, encode: proof.encodeProof, decode: proof.decodeProof,
+    fields: 'proof 70..8f', value: { proof: run(0x70, 32) }, arbitrary: fc.record({ proof: bytes(32) }),
+  }),
+  sample<welcome.Welcome>({
+    name: 'welcome', type: welcome.TYPE, sequence: 2, encode: welcome.encodeWelcome, decode: welcome.decodeWelcome,
+    fields: 'credit 8589934592, highestIncarnation 1750000000123, leaseMs 10000, graceMs 0, frameBytesMax 67108864, windowBytes 8388608, active true',
+    value: {
+      credit: 8_589_934_592, highestIncarnation: 1_750_000_000_123, leaseMs: 10_000, graceMs: 0,
+      frameBytesMax: 67_108_864, windowBytes: 8_388_608, active: true,
+    },
+    arbitrary: fc.record({
+      credit: whole, highestIncarnation: whole, leaseMs: u32, graceMs: u32, frameBytesMax: fc.integer({ min: 65_536, max: 67_108_864 }),
+      windowBytes: fc.integer({ min: 1, max: 0xffff_ffff }), active: bool,
+    }),
+  }),
+  sample<close.Close>({
+    name: 'close', type: close.TYPE, encode: close.encodeClose, decode: close.decodeClose,
+    fields: 'reason FENCED, text "a younger gw-1 is here", detail 1750000000999',
+    value: { reason: 4, text: 'a younger gw-1 is here', detail: 1_750_000_000_999 },
+    arbitrary: fc.record({ reason: fc.integer({ min: 1, max: 255 }), text, detail: whole }),
+  }),
+  sample<heartbeat.Heartbeat>({
+    name: 'heartbeat', type: heartbeat.TYPE, sequence: 7, encode: heartbeat.encodeHeartbeat, decode: heartbeat.decodeHeartbeat,
+    fields: 'token 123456789', value: { token: 123_456_789 }, arbitrary: fc.record({ token: whole }),
+  }),
+  sample<beat.Beat>({
+    name: 'beat', type: beat.TYPE, sequence: 7, encode: beat.encodeBeat, decode: beat.decodeBeat,
+    fields: 'token 123456789, credit 4294967296, leaseMs 10000', value: { token: 123_456_789, credit: 4_294_967_296, leaseMs: 10_000 },
+    arbitrary: fc.record({ token: whole, credit: whole, leaseMs: u32 }),
+  }),
+];
+
+const CHANGES: Sample[] = [
+  sample<open.Open>({
+    name: 'open', type: open.TYPE, sequence: 8, encode: open.encodeOpen, decode: open.decodeOpen,
+    fields: 'handle 5, birth 1750000000123, serial 2, name queue.example, queueClass mail, ordering strict, lengthMax 1000000, bytesMax 0, ownerId gw-1, claimants gw-2, epoch 1, members store-a store-b',
+    value: {
+      handle: 5, birth: 1_750_000_000_123, serial: 2, name: 'queue.example', queueClass: 'mail', ordering: 1, lengthMax: 1_000_000,
+      bytesMax: 0, ownerId: 'gw-1', claimants: ['gw-2'], epoch: 1, members: ['store-a', 'store-b'],
+    },
+    arbitrary: fc.record({
+      handle, birth: whole, serial: u32, name: id, queueClass: id, ordering: fc.nat(1), lengthMax: whole, bytesMax: whole,
+      ownerId: id, claimants: ids, epoch: whole, members: ids,
+    }),
+  }),
+  sample<drop.Drop>({
+    name: 'drop', type: drop.TYPE, sequence: 9, encode: drop.encodeDrop, decode: drop.decodeDrop,
+    fields: 'handle 5', value: { handle: 5 }, arbitrary: fc.record({ handle }),
+  }),
+  sample<changes.Changes>({
+    name: 'changes', type: changes.TYPE, sequence: 4_294_967_297, encode: changes.encodeChanges, decode: changes.decodeChanges,
+    fields: 'queue 5 from 41, digest 1 2: STORE SHARED id 1099511627777, DELETE 2 at 3, ANNOTATE at 4, SET_MEMBERS epoch 6 store-a store-b; queue 6 from 4294967296, digest 3 4: STORE BODY_ABSENT SHARED same id, REPLACE at 9, WITHDRAW at 8, STORE SKIPPED id 7',
+    value: [
+      5, 41, 1, 2,
+      changeRows(
+        [1, 2, BODY.length, HEAD.length, ENTRY, 1_099_511_627_777],
+        [2, 0, 0, 2, 0, 3],
+        [4, 0, 0, NOTE.length, crc32(NOTE, 0), 4],
+        [6, 0, 0, MEMBERS_HEAD.length, crc32(MEMBERS_HEAD, 0), 6],
+      ),
+      6, 4_294_967_296, 3, 4,
+      changeRows(
+        [1, 3, BODY.length, HEAD.length, ENTRY, 1_099_511_627_777],
+        [3, 0, BODY.length, HEAD.length, ENTRY, 9],
+        [5, 0, 0, 0, 0, 8],
+        [1, 4, 1000, 100, 0xdeadbeef, 7],
+      ),
+    ],
+    bodies: join(BODY, HEAD, NOTE, MEMBERS_HEAD, HEAD, BODY, HEAD),
+    arbitrary: fc
+      .array(fc.tuple(handle, fc.integer({ min: 1, max: Number.MAX_SAFE_INTEGER }), u32, u32, rows(24, 1)), { minLength: 1, maxLength: 4 })
+      .map((sections) => sections.flat()),
+  }),
+  sample<ack.Ack>({
+    name: 'ack', type: ack.TYPE, sequence: 4_294_967_297, encode: ack.encodeAck, decode: ack.decodeAck,
+    fields: 'sequence 4294967297, credit 8589934592, queue 5 at 44, queue 6 at 4294967299',
+    value: [4_294_967_297, 8_589_934_592, 5, 44, 6, 4_294_967_299],
+    arbitrary: fc.tuple(whole, whole, fc.array(fc.tuple(handle, whole), { maxLength: 20 })).map(([s, c, queues]) => [s, c, ...queues.flat()]),
+  }),
+  sample<refusal.Refusal>({
+    name: 'refusal', type: refusal.TYPE, sequence: 12, encode: refusal.encodeRefusal, decode: refusal.decodeRefusal,
+    fields: 'sequence 12, handle 5, reason GAP, number 39, digestA 4294967295, digestB 2147483648, text "stands at 39"',
+    value: { sequence: 12, handle: 5, reason: 1, number: 39, digestA: 0xffff_ffff, digestB: 0x8000_0000, text: 'stands at 39' },
+    arbitrary: fc.record({
+      sequence: whole, handle: fc.nat(0x7fff_ffff), reason: fc.integer({ min: 1, max: 255 }), number: whole, digestA: u32, digestB: u32, text,
+    }),
+  }),
+];
+
+const ROW: listed.ListedRow = {
+  gatewayId: 'gw-1', birth: 1_750_000_000_123, serial: 2, name: 'queue.example', queueClass: 'mail', ordering: 0, role: 1, epoch: 3,
+  members: ['store-a', 'store-b'], number: 44, digestA: 1, digestB: 2, count: 17, bytes: 170_000, holder: 'gw-2', holderToken: 1_750_000_000_456,
+};
+
+const CLAIMS: Sample[] = [
+  sample<list.List>({
+    name: 'list', type: list.TYPE, sequence: 3, encode: list.encodeList, decode: list.decodeList,
+    fields: "gatewayId '' (all), cursor 0", value: { gatewayId: '', cursor: 0 },
+    arbitrary: fc.record({ gatewayId: fc.oneof(id, fc.constant('')), cursor: whole }),
+  }),
+  sample<listed.Listed>({
+    name: 'listed', type: listed.TYPE, sequence: 3, encode: listed.encodeListed, decode: listed.decodeListed,
+    fields: 'next 2, complete false; gw-1 1750000000123 2 queue.example mail fifo member epoch 3 store-a store-b number 44 digest 1 2 count 17 bytes 170000 holder gw-2 1750000000456; the same with serial 3, strict, no holder',
+    value: { next: 2, complete: false, rows: [ROW, { ...ROW, serial: 3, ordering: 1, holder: '', holderToken: 0 }] },
+    arbitrary: fc.record({
+      next: whole, complete: bool,
+      rows: fc.array(fc.record({
+        gatewayId: id, birth: whole, serial: u32, name: id, queueClass: id, ordering: fc.nat(1), role: fc.nat(2), epoch: whole, members: ids,
+        number: whole, digestA: u32, digestB: u32, count: whole, bytes: whole, holder: fc.oneof(id, fc.constant('')), holderToken: whole,
+      }), { maxLength: 5 }),
+    }),
+  }),
+  sample<claim.Claim>({
+    name: 'claim', type: claim.TYPE, sequence: 4, encode: claim.encodeClaim, decode: claim.decodeClaim,
+    fields: 'handle 5, gatewayId gw-1, birth 1750000000123, serial 2, token 1750000000456',
+    value: { handle: 5, gatewayId: 'gw-1', birth: 1_750_000_000_123, serial: 2, token: 1_750_000_000_456 },
+    arbitrary: fc.record({ handle, gatewayId: id, birth: whole, serial: u32, token: whole }),
+  }),
+  sample<claimed.Claimed>({
+    name: 'claimed', type: claimed.TYPE, sequence: 4, encode: claimed.encodeClaimed, decode: claimed.decodeClaimed,
+    fields: 'handle 5, result GRANTED, token 1750000000456, epoch 3, members store-a store-b, number 44, digest 1 2, count 17, bytes 170000, role member, waitMs 0, sameBoot true',
+    value: {
+      handle: 5, result: 0, token: 1_750_000_000_456, epoch: 3, members: ['store-a', 'store-b'], number: 44, digestA: 1, digestB: 2,
+      count: 17, bytes: 170_000, role: 1, waitMs: 0, sameBoot: true,
+    },
+    arbitrary: fc.record({
+      handle, result: fc.nat(5), token: whole, epoch: whole, members: ids, number: whole, digestA: u32, digestB: u32, count: whole,
+      bytes: whole, role: fc.nat(2), waitMs: u32, sameBoot: bool,
+    }),
+  }),
+  sample<confirm.Confirm>({
+    name: 'confirm', type: confirm.TYPE, sequence: 5, encode: confirm.encodeConfirm, decode: confirm.decodeConfirm,
+    fields: 'handle 5, token 1750000000456', value: { handle: 5, token: 1_750_000_000_456 }, arbitrary: fc.record({ handle, token: whole }),
+  }),
+  sample<release.Release>({
+    name: 'release', type: release.TYPE, sequence: 6, encode: release.encodeRelease, decode: release.decodeRelease,
+    fields: 'handle 5, token 1750000000456', value: { handle: 5, token: 1_750_000_000_456 }, arbitrary: fc.record({ handle, token: whole }),
+  }),
+];
+
+const ENTRIES = entryRows(
+  [2, BODY.length, HEAD.length, ENTRY, 0, 0, 1_099_511_627_777, 41],
+  [3, BODY.length, HEAD.length, ENTRY, NOTE.length, crc32(NOTE, 0), 1_099_511_627_777, 4_294_967_296],
+);
+const ENTRY_BODIES = join(BODY, HEAD, HEAD, NOTE);
+
+const COPIES: Sample[] = [
+  sample<pull.Pull>({
+    name: 'pull', type: pull.TYPE, sequence: 10, encode: pull.encodePull, decode: pull.decodePull,
+    fields: 'handle 5, afterPosition 40, untilPosition 4294967296, entriesMax 1000, bytesMax 1048576, bodies true',
+    value: { handle: 5, afterPosition: 40, untilPosition: 4_294_967_296, entriesMax: 1000, bytesMax: 1_048_576, bodies: true },
+    arbitrary: fc.record({ handle, afterPosition: whole, untilPosition: whole, entriesMax: fc.integer({ min: 1, max: 0xffff_ffff }), bytesMax: u32, bodies: bool }),
+  }),
+  sample<block.Block>({
+    name: 'block', type: block.TYPE, sequence: 10, encode: block.encodeBlock, decode: block.decodeBlock, bodies: ENTRY_BODIES,
+    fields: 'handle 5, afterPosition 40, nextPosition 4294967296, end true; SHARED id 1099511627777 at 41; BODY_ABSENT SHARED same id at 4294967296 with a note',
+    value: { handle: 5, afterPosition: 40, nextPosition: 4_294_967_296, end: true, rows: ENTRIES },
+    arbitrary: fc.record({ handle, afterPosition: whole, nextPosition: whole, end: bool, rows: rows(40, 0) }),
+  }),
+  sample<pullBodies.PullBodies>({
+    name: 'pull-bodies', type: pullBodies.TYPE, sequence: 11, encode: pullBodies.encodePullBodies, decode: pullBodies.decodePullBodies,
+    fields: 'handle 5, positions 41 and 4294967296', value: { handle: 5, positions: pullBodies.packPositions([41, 4_294_967_296]) },
+    arbitrary: fc.record({ handle, positions: fc.array(fc.integer({ min: 1, max: Number.MAX_SAFE_INTEGER }), { maxLength: 9 }).map((p) => pullBodies.packPositions(p)) }),
+  }),
+  sample<tail.Tail>({
+    name: 'tail', type: tail.TYPE, sequence: 12, encode: tail.encodeTail, decode: tail.decodeTail,
+    fields: 'handle 5, number 40, digest 1 2', value: { handle: 5, number: 40, digestA: 1, digestB: 2 },
+    arbitrary: fc.record({ handle, number: whole, digestA: u32, digestB: u32 }),
+  }),
+  sample<tailed.Tailed>({
+    name: 'tailed', type: tailed.TYPE, sequence: 12, encode: tailed.encodeTailed, decode: tailed.decodeTailed, bodies: NOTE,
+    fields: 'handle 5, found true, firstNumber 41, digest 3 4: ANNOTATE at 4',
+    value: { handle: 5, found: true, firstNumber: 41, digestA: 3, digestB: 4, rows: changeRows([4, 0, 0, NOTE.length, crc32(NOTE, 0), 4]) },
+    arbitrary: fc.record({ handle, found: bool, firstNumber: whole, digestA: u32, digestB: u32, rows: rows(24, 0) }),
+  }),
+  sample<refillBegin.RefillBegin>({
+    name: 'refill-begin', type: refillBegin.TYPE, sequence: 13, encode: refillBegin.encodeRefillBegin, decode: refillBegin.decodeRefillBegin,
+    fields: 'handle 5, number 44, digest 1 2', value: { handle: 5, number: 44, digestA: 1, digestB: 2 },
+    arbitrary: fc.record({ handle, number: whole, digestA: u32, digestB: u32 }),
+  }),
+  sample<refill.Refill>({
+    name: 'refill', type: refill.TYPE, sequence: 14, encode: refill.encodeRefill, decode: refill.decodeRefill, bodies: ENTRY_BODIES,
+    fields: 'handle 5; SHARED id 1099511627777 at 41; BODY_ABSENT SHARED same id at 4294967296 with a note',
+    value: { handle: 5, rows: ENTRIES }, arbitrary: fc.record({ handle, rows: rows(40, 0) }),
+  }),
+  sample<refillEnd.RefillEnd>({
+    name: 'refill-end', type: refillEnd.TYPE, sequence: 15, encode: refillEnd.encodeRefillEnd, decode: refillEnd.decodeRefillEnd,
+    fields: 'handle 5, count 2', value: { handle: 5, count: 2 }, arbitrary: fc.record({ handle, count: whole }),
+  }),
+];
+
+export const SAMPLES: readonly Sample[] = [...HANDSHAKE, ...CHANGES, ...CLAIMS, ...COPIES];
