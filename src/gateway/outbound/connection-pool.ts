@@ -1,0 +1,267 @@
+/**
+ * The connections to one next hop, shared by the queues that go there.
+ *
+ *            wanted, no back-off           ready                 begin / settled
+ *   (none) ───────────────────► connecting ─────► idle ◄───────────────────────► busy
+ *      ▲                            │ failed        │ 5 s idle, 100 messages, 300 s │
+ *      │   back-off, one delivery   │               │           lost, 421           │
+ *      └────── deferred ◄───────────┘     closed ◄──┴───────────────────────────────┘
+ *
+ * - A delivery is taken from its queue only when a connection is ready for it: so they start in the order
+ *   they are taken, however long connecting takes. Queues take turns.
+ * - A failed connection attempt defers one delivery, so that its reason is seen, and starts a back-off that
+ *   doubles up to a minute; while it lasts nothing is tried, after it one connection at a time (no storm at a
+ *   host that comes back). What waits stays in its queue, in order, and its attempts are not spent.
+ * - A delivery that met a kept connection just closed by the peer is repeated once at once on a fresh one;
+ *   that is no attempt of its own.
+ *
+ * Owns the peers and who is served next. Not here: the conversation (pure/smtp-session.ts), ticks (dispatcher.ts).
+ */
+import { invariant } from '../../base/invariant.js';
+import type { Clock, EventLog, Random } from '../../platform/ports.js';
+import type { Transport } from '../../platform/transport.js';
+import type { Delivery, NextHop, RecipientResult } from '../queue/types.js';
+import type { Lane } from './lane.js';
+import { Peer } from './peer.js';
+import type { PeerEvents } from './peer.js';
+import { Trouble, classifyTrouble } from './pure/classify.js';
+import { State } from './pure/session-states.js';
+import type { StateTimeouts } from './pure/session-states.js';
+import type { SessionOptions, SessionPorts } from './pure/session-ports.js';
+
+export interface PoolOptions {
+  readonly heloName: string;
+  readonly timeouts: StateTimeouts;
+  /** Messages on one connection at most: some servers count against us (Postfix users know 100). */
+  readonly messagesPerConnectionMax: number;
+  /** A connection older than this is not used again. */
+  readonly connectionLifeMs: number;
+  /** An idle connection is kept this long. */
+  readonly idleMs: number;
+  /** First and longest wait after failed connection attempts. */
+  readonly backoffFirstMs: number;
+  readonly backoffMaxMs: number;
+}
+
+export interface PoolPorts {
+  readonly transport: Transport;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly session: SessionPorts;
+  readonly log: EventLog;
+}
+
+/** For status. */
+export interface NextHopState {
+  readonly relay: string;
+  readonly connections: number;
+  readonly idle: number;
+  readonly failures: number;
+  /** Milliseconds of back-off left; 0 = none. */
+  readonly retryInMs: number;
+  readonly lastError: string;
+}
+
+interface Retry {
+  readonly lane: Lane;
+  readonly delivery: Delivery;
+}
+
+export class ConnectionPool implements PeerEvents {
+  readonly #hop: NextHop;
+  readonly #options: PoolOptions;
+  readonly #ports: PoolPorts;
+  readonly #session: SessionOptions;
+  readonly #peers = new Set<Peer>();
+  /** The last one used is used next, so that spare connections grow idle and end. */
+  readonly #idle: Peer[] = [];
+  readonly #lanes: Lane[] = [];
+  #turn = 0;
+  readonly #retries: Retry[] = [];
+  #connecting = 0;
+  #failures = 0;
+  #notBeforeMs = 0;
+  #lastError = '';
+  #nowMs: number;
+  #isPumping = false;
+  #isStopping = false;
+
+  constructor(hop: NextHop, options: PoolOptions, ports: PoolPorts, nowMs: number) {
+    this.#hop = hop;
+    this.#options = options;
+    this.#ports = ports;
+    this.#nowMs = nowMs;
+    this.#session = { protocol: hop.protocol, heloName: options.heloName, relay: relayName(hop), timeouts: options.timeouts };
+  }
+
+  /** Nothing is open and nobody uses it. */
+  get isUnused(): boolean {
+    return this.#peers.size === 0 && this.#lanes.length === 0;
+  }
+
+  /** Whether `hop` leads to the same place. */
+  leadsTo(hop: NextHop): boolean {
+    return hop === this.#hop || (hop.host === this.#hop.host && hop.port === this.#hop.port && hop.protocol === this.#hop.protocol);
+  }
+
+  add(lane: Lane): void {
+    this.#lanes.push(lane);
+  }
+
+  remove(lane: Lane): void {
+    const at = this.#lanes.indexOf(lane);
+    if (at >= 0) this.#lanes.splice(at, 1);
+  }
+
+  state(): NextHopState {
+    return {
+      relay: this.#session.relay,
+      connections: this.#peers.size,
+      idle: this.#idle.length,
+      failures: this.#failures,
+      retryInMs: Math.max(0, this.#notBeforeMs - this.#nowMs),
+      lastError: this.#lastError,
+    };
+  }
+
+  /** Starts what can start: on ready connections first, then asks for more of them. */
+  pump(): void {
+    if (this.#isPumping || this.#isStopping) return;
+    this.#isPumping = true;
+    this.#startOnIdle();
+    this.#connectWanted();
+    this.#isPumping = false;
+  }
+
+  tick(nowMs: number): void {
+    this.#nowMs = nowMs;
+    for (const peer of this.#peers) {
+      peer.session.tick(nowMs);
+      if (peer.session.state === State.IDLE && nowMs - peer.idleSinceMs >= this.#options.idleMs) this.#retire(peer);
+    }
+    this.pump();
+  }
+
+  /** Takes no more; what is in flight goes on. */
+  stop(): void {
+    this.#isStopping = true;
+    const result = classifyTrouble(Trouble.ABANDONED, 'this gateway is stopping');
+    for (const retry of this.#retries.splice(0)) retry.lane.settleAll(retry.delivery, this.#session.relay, result, 0);
+    for (const peer of this.#peers) {
+      if (peer.session.state === State.IDLE) this.#retire(peer);
+      else if (!peer.isReady) peer.session.abandon('stopping');
+    }
+  }
+
+  /** Ends everything at once. */
+  abandon(): void {
+    for (const peer of this.#peers) peer.session.abandon('this gateway stopped');
+  }
+
+  onPeerIdle(peer: Peer): void {
+    if (this.#failures > 0) this.#ports.log.info('nexthop', 'next hop answers again', { relay: this.#session.relay, failures: this.#failures });
+    this.#failures = 0;
+    this.#lastError = '';
+    const isFresh = peer.session.transactions === 0;
+    if (isFresh) this.#connecting--;
+    peer.idleSinceMs = this.#nowMs;
+    const retry = isFresh ? this.#retries.shift() : undefined;
+    if (retry !== undefined) peer.begin(retry.lane, retry.delivery, true);
+    if (peer.session.state === State.IDLE) {
+      this.#idle.push(peer);
+      if (this.#isStopping || this.#isWornOut(peer)) this.#retire(peer);
+    }
+    this.pump();
+  }
+
+  onPeerStale(peer: Peer, lane: Lane, delivery: Delivery, isRetry: boolean): void {
+    if (!isRetry && !this.#isStopping) this.#retries.push({ lane, delivery });
+    else lane.settleAll(delivery, peer.relay, classifyTrouble(Trouble.LOST, `${peer.relay} closes connections before the first reply`), 0);
+  }
+
+  onPeerClosed(peer: Peer, why: RecipientResult | undefined): void {
+    this.#peers.delete(peer);
+    const at = this.#idle.indexOf(peer);
+    if (at >= 0) this.#idle.splice(at, 1);
+    if (!peer.isReady) {
+      this.#connecting--;
+      if (why !== undefined && !this.#isStopping) this.#onConnectFailed(peer, why);
+    }
+    this.pump();
+  }
+
+  #onConnectFailed(peer: Peer, why: RecipientResult): void {
+    this.#lastError = why.text;
+    // Attempts that ran side by side and failed together are one failure.
+    if (this.#nowMs < this.#notBeforeMs) return;
+    const delayMs = Math.min(this.#options.backoffMaxMs, this.#options.backoffFirstMs * 2 ** Math.min(this.#failures, 20));
+    this.#failures++;
+    this.#notBeforeMs = this.#nowMs + delayMs * (0.75 + 0.5 * this.#ports.random());
+    this.#ports.log.warn('nexthop', 'next hop can not be reached', { relay: peer.relay, failures: this.#failures, reply: why.text });
+    const retry = this.#retries.shift();
+    const lane = retry?.lane ?? this.#nextLane();
+    const delivery = retry?.delivery ?? lane?.take();
+    if (lane !== undefined && delivery !== undefined) lane.settleAll(delivery, peer.relay, why, peer.setupMs);
+  }
+
+  #startOnIdle(): void {
+    while (this.#idle.length > 0) {
+      const lane = this.#nextLane();
+      if (lane === undefined) return;
+      const delivery = lane.take();
+      if (delivery === undefined) continue;
+      const peer = this.#idle.pop();
+      invariant(peer !== undefined, 'a connection is idle');
+      peer.begin(lane, delivery, false);
+      // Settled without a transaction (too large for the peer): it is still free.
+      if (peer.session.state === State.IDLE) this.#idle.push(peer);
+    }
+  }
+
+  #connectWanted(): void {
+    let wanted = this.#retries.length;
+    for (const lane of this.#lanes) wanted += lane.startable;
+    if (wanted <= this.#connecting || this.#nowMs < this.#notBeforeMs) return;
+    // A host in trouble is asked by one connection at a time.
+    if (this.#failures > 0) wanted = 1;
+    while (this.#connecting < wanted) this.#connect();
+  }
+
+  #connect(): void {
+    const peer = new Peer(this.#session, this.#ports.session, this.#ports.clock, this, this.#nowMs);
+    this.#peers.add(peer);
+    this.#connecting++;
+    peer.session.attach(this.#ports.transport.connect(this.#hop.host, this.#hop.port, peer.session));
+  }
+
+  /** The next queue, in turn, that has something to start. */
+  #nextLane(): Lane | undefined {
+    const lanes = this.#lanes;
+    for (let i = 0; i < lanes.length; i++) {
+      const at = (this.#turn + i) % lanes.length;
+      const lane = lanes[at];
+      if (lane === undefined || lane.startable === 0) continue;
+      this.#turn = at + 1;
+      return lane;
+    }
+    return undefined;
+  }
+
+  #isWornOut(peer: Peer): boolean {
+    return peer.session.transactions >= this.#options.messagesPerConnectionMax || this.#nowMs - peer.openedMs >= this.#options.connectionLifeMs;
+  }
+
+  /** Ends an idle connection. */
+  #retire(peer: Peer): void {
+    const at = this.#idle.indexOf(peer);
+    if (at >= 0) this.#idle.splice(at, 1);
+    peer.session.quit();
+  }
+}
+
+/** "host[address]:port"; the address where the route names one. */
+function relayName(hop: NextHop): string {
+  let isAddress = hop.host.includes(':');
+  if (!isAddress) isAddress = hop.host.split('.').every((part) => part !== '' && Number.isInteger(Number(part)));
+  return isAddress ? `${hop.host}[${hop.host}]:${hop.port}` : `${hop.host}:${hop.port}`;
+}

@@ -1,0 +1,196 @@
+/**
+ * Takes due mail from the queues and hands it to next hops: the sending side of a gateway.
+ *
+ *   queue ─onReady─► dispatcher ─lane of the queue─► connection pool of the next hop ─► session ─► socket
+ *     ▲                                                                                    │
+ *     └──────────────── settle, exactly once for each delivery taken ◄─────────────────────┘
+ *
+ * Owns the lanes, the pools and the one timer of outbound: a coarse tick for all timeouts. Node runs timers
+ * before it reads sockets, so the tick looks at timeouts only after one full poll (setImmediate), and time
+ * during which the process stood still does not count: the tick brings session time, which never jumps.
+ * Not here: order and due times (gateway/queue), retries and reports (gateway/core.ts, gateway/bounce).
+ */
+import type { Clock, EventLog, Random } from '../../platform/ports.js';
+import type { Transport } from '../../platform/transport.js';
+import type { Delivery, DeliveryQueue, DeliverySink, DeliverySource, NextHop } from '../queue/types.js';
+import { ConnectionPool } from './connection-pool.js';
+import type { NextHopState, PoolOptions, PoolPorts } from './connection-pool.js';
+import { Lane } from './lane.js';
+import type { InFlight } from './lane.js';
+import { DEFAULT_TIMEOUTS } from './pure/session-states.js';
+import { WriteBuffer } from './pure/write-buffer.js';
+
+const TICK_MS = 250;
+/** A tick that comes later than this says that the process stood still: only this much counts. */
+const TICK_COUNTS_MS_MAX = 2 * TICK_MS;
+/** A queue without work keeps its lane this long; then a new one is made when it has work again. */
+const LANE_IDLE_TICKS = 240;
+
+export interface DispatcherOptions extends PoolOptions {
+  /** Large contents in transmission, all together (G7). */
+  readonly largeBytesMax: number;
+}
+
+export const DEFAULT_DISPATCHER_OPTIONS: Omit<DispatcherOptions, 'heloName'> = {
+  timeouts: DEFAULT_TIMEOUTS,
+  messagesPerConnectionMax: 100,
+  connectionLifeMs: 300_000,
+  idleMs: 5_000,
+  backoffFirstMs: 1_000,
+  backoffMaxMs: 60_000,
+  largeBytesMax: 128 * 1024 * 1024,
+};
+
+export interface DispatcherPorts {
+  readonly source: DeliverySource;
+  readonly transport: Transport;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly log: EventLog;
+  /** Whether this process still owns the delivery's queue; asked right before each final dot (G5). */
+  mayDot(delivery: Delivery): boolean;
+}
+
+interface LaneSeat {
+  readonly lane: Lane;
+  hop: NextHop;
+  pool: ConnectionPool;
+  idleTicks: number;
+}
+
+export class Dispatcher implements DeliverySink, InFlight {
+  readonly #options: DispatcherOptions;
+  readonly #ports: DispatcherPorts;
+  readonly #poolPorts: PoolPorts;
+  readonly #seats = new Map<DeliveryQueue, LaneSeat>();
+  readonly #pools: ConnectionPool[] = [];
+  readonly #buffer: WriteBuffer;
+  readonly #runTick = (): void => { this.#tick(); };
+  #timer: NodeJS.Timeout | undefined;
+  #lastTickMs: number;
+  #sessionMs = 0;
+  #isStopping = false;
+  #stopped: Promise<void> | undefined;
+  #onStopped: (() => void) | undefined;
+  /** InFlight: deliveries taken and not settled. */
+  count = 0;
+
+  constructor(options: DispatcherOptions, ports: DispatcherPorts) {
+    this.#options = options;
+    this.#ports = ports;
+    this.#buffer = new WriteBuffer({ largeBytesMax: options.largeBytesMax });
+    const source = ports.source;
+    this.#poolPorts = {
+      transport: ports.transport,
+      clock: ports.clock,
+      random: ports.random,
+      log: ports.log,
+      session: {
+        buffer: this.#buffer,
+        copyContent: (delivery, target, at) => { source.copyContent(delivery, target, at); },
+        mayDot: (delivery) => ports.mayDot(delivery),
+      },
+    };
+    this.#lastTickMs = ports.clock.nowMs();
+  }
+
+  /** Starts the tick. onReady may come before or after. */
+  start(): void {
+    this.#lastTickMs = this.#ports.clock.nowMs();
+    this.#timer = setInterval(() => { setImmediate(this.#runTick); }, TICK_MS);
+  }
+
+  onReady(queue: DeliveryQueue): void {
+    if (this.#isStopping) return;
+    const seat = this.#seatOf(queue);
+    seat.lane.isDry = false;
+    seat.idleTicks = 0;
+    seat.pool.pump();
+  }
+
+  /**
+   * Takes nothing more and resolves when nothing is in flight, after withinMs at the latest: what is then
+   * before its final dot ends deferred, what is after it deferred with dotUnanswered.
+   */
+  stop(withinMs: number): Promise<void> {
+    this.#stopped ??= this.#stop(withinMs);
+    return this.#stopped;
+  }
+
+  #stop(withinMs: number): Promise<void> {
+    this.#isStopping = true;
+    return new Promise((resolve) => {
+      const bound = setTimeout(() => { this.#abandon(); }, withinMs);
+      this.#onStopped = () => {
+        this.#onStopped = undefined;
+        clearTimeout(bound);
+        clearInterval(this.#timer);
+        this.#abandon();
+        resolve();
+      };
+      for (const pool of this.#pools) pool.stop();
+      this.onSettled();
+    });
+  }
+
+  /** State of each next hop in use, for status. */
+  nextHops(): NextHopState[] {
+    return this.#pools.map((pool) => pool.state());
+  }
+
+  /** Bytes of large contents being sent, for the memory account. */
+  get largeBytes(): number {
+    return this.#buffer.largeBytes;
+  }
+
+  /** InFlight. */
+  onSettled(): void {
+    if (this.#isStopping && this.count === 0) this.#onStopped?.();
+  }
+
+  #abandon(): void {
+    for (const pool of this.#pools) pool.abandon();
+  }
+
+  #tick(): void {
+    const nowMs = this.#ports.clock.nowMs();
+    this.#sessionMs += Math.min(nowMs - this.#lastTickMs, TICK_COUNTS_MS_MAX);
+    this.#lastTickMs = nowMs;
+    for (const pool of this.#pools) pool.tick(this.#sessionMs);
+    for (const [queue, seat] of this.#seats) {
+      const isIdle = seat.lane.inFlightCount === 0 && queue.readyCount === 0;
+      seat.idleTicks = isIdle ? seat.idleTicks + 1 : 0;
+      if (seat.idleTicks < LANE_IDLE_TICKS) continue;
+      seat.pool.remove(seat.lane);
+      this.#seats.delete(queue);
+    }
+    for (let i = this.#pools.length - 1; i >= 0; i--) if (this.#pools[i]?.isUnused === true) this.#pools.splice(i, 1);
+  }
+
+  #seatOf(queue: DeliveryQueue): LaneSeat {
+    const hop = queue.route.nextHop;
+    const seat = this.#seats.get(queue);
+    if (seat === undefined) {
+      const lane = new Lane(queue, this.#ports.source, this);
+      const made: LaneSeat = { lane, hop, pool: this.#poolOf(hop), idleTicks: 0 };
+      made.pool.add(lane);
+      this.#seats.set(queue, made);
+      return made;
+    }
+    // A new route: what is in flight ends where it began, the rest goes the new way.
+    if (seat.hop !== hop && !seat.pool.leadsTo(hop)) {
+      seat.pool.remove(seat.lane);
+      seat.pool = this.#poolOf(hop);
+      seat.pool.add(seat.lane);
+    }
+    seat.hop = hop;
+    return seat;
+  }
+
+  #poolOf(hop: NextHop): ConnectionPool {
+    for (const pool of this.#pools) if (pool.leadsTo(hop)) return pool;
+    const pool = new ConnectionPool(hop, this.#options, this.#poolPorts, this.#sessionMs);
+    this.#pools.push(pool);
+    return pool;
+  }
+}

@@ -1,0 +1,72 @@
+/**
+ * A queue as the dispatcher works on it: how many of its deliveries are in flight, and whether more may
+ * start. Takes entries from the source in order and gives each back exactly once.
+ */
+import { invariant } from '../../base/invariant.js';
+import type { Delivery, DeliveryQueue, DeliveryResult, DeliverySource, RecipientResult } from '../queue/types.js';
+
+/**
+ * What outbound says at the end of an attempt, besides the queue's DeliveryResult: whether the next hop was
+ * given the DSN parameters, so that success reports are its duty and no longer ours (RFC 3461 5.2.1-5.2.2).
+ */
+export interface AttemptResult extends DeliveryResult {
+  readonly dsnPassedOn: boolean;
+}
+
+/** Counts what is in flight over all queues; told at zero while stopping. */
+export interface InFlight {
+  count: number;
+  onSettled(): void;
+}
+
+export class Lane {
+  readonly queue: DeliveryQueue;
+  readonly #source: DeliverySource;
+  readonly #inFlight: InFlight;
+  #inFlightCount = 0;
+  /** take() had nothing although readyCount said so: wait for the next onReady. */
+  isDry = false;
+
+  constructor(queue: DeliveryQueue, source: DeliverySource, inFlight: InFlight) {
+    this.queue = queue;
+    this.#source = source;
+    this.#inFlight = inFlight;
+  }
+
+  get inFlightCount(): number {
+    return this.#inFlightCount;
+  }
+
+  /** Deliveries that could start now: bounded by the route's concurrency (strict: one, G3). */
+  get startable(): number {
+    if (this.isDry) return 0;
+    const route = this.queue.route;
+    const concurrency = route.ordering === 'strict' ? 1 : route.concurrency;
+    return Math.max(0, Math.min(concurrency - this.#inFlightCount, this.queue.readyCount));
+  }
+
+  take(): Delivery | undefined {
+    const delivery = this.#source.take(this.queue);
+    if (delivery === undefined) {
+      this.isDry = true;
+      return undefined;
+    }
+    this.#inFlightCount++;
+    this.#inFlight.count++;
+    return delivery;
+  }
+
+  settle(delivery: Delivery, result: AttemptResult): void {
+    invariant(this.#inFlightCount > 0, 'only what was taken is settled');
+    this.#inFlightCount--;
+    this.#inFlight.count--;
+    this.#source.settle(delivery, result);
+    this.#inFlight.onSettled();
+  }
+
+  /** Ends an attempt that never reached a transaction. */
+  settleAll(delivery: Delivery, relay: string, result: RecipientResult, setupMs: number): void {
+    const results = delivery.pending.map(() => result);
+    this.settle(delivery, { results, relay, setupMs, transmitMs: 0, dotUnanswered: false, dsnPassedOn: false });
+  }
+}

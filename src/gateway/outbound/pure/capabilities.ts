@@ -1,0 +1,46 @@
+/**
+ * What a peer offers in its reply to EHLO or LHLO (RFC 5321 4.1.1.1): a set of bits and the SIZE limit.
+ * Keywords that we do not use (CHUNKING, VRFY, …) are passed over. Pure.
+ */
+
+export const CAN_PIPELINE = 1; // RFC 2920
+export const CAN_SIZE = 2; // RFC 1870
+export const CAN_8BITMIME = 4; // RFC 6152
+export const CAN_SMTPUTF8 = 8; // RFC 6531
+export const CAN_DSN = 16; // RFC 3461
+export const CAN_ENHANCED_CODES = 32; // RFC 2034
+
+const KEYWORDS: Readonly<Record<string, number>> = {
+  'PIPELINING': CAN_PIPELINE,
+  'SIZE': CAN_SIZE,
+  '8BITMIME': CAN_8BITMIME,
+  'SMTPUTF8': CAN_SMTPUTF8,
+  'DSN': CAN_DSN,
+  'ENHANCEDSTATUSCODES': CAN_ENHANCED_CODES,
+};
+
+export interface Capabilities {
+  readonly bits: number;
+  /** Largest message the peer takes; 0 = it names no limit. */
+  readonly sizeBytesMax: number;
+}
+
+/** For a peer that knows only HELO. */
+export const NO_CAPABILITIES: Capabilities = { bits: 0, sizeBytesMax: 0 };
+
+/** Reads the reply lines without their codes; the first is the greeting, not a keyword. */
+export function parseCapabilities(lines: readonly string[]): Capabilities {
+  let bits = 0;
+  let sizeBytesMax = 0;
+  for (let i = 1; i < lines.length; i++) {
+    const words = (lines[i] ?? '').trim().toUpperCase().split(' ');
+    const keyword = words[0] ?? '';
+    const bit = Object.hasOwn(KEYWORDS, keyword) ? (KEYWORDS[keyword] ?? 0) : 0;
+    bits |= bit;
+    if (bit !== CAN_SIZE) continue;
+    // A limit that is no number says nothing; up to 20 digits are allowed, past 2^53 it is no limit to us.
+    const limit = Number(words[1] ?? '0');
+    sizeBytesMax = Number.isSafeInteger(limit) && limit > 0 ? limit : 0;
+  }
+  return { bits, sizeBytesMax };
+}

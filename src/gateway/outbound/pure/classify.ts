@@ -1,0 +1,165 @@
+/**
+ * The one place that decides what a reply or a trouble means for a recipient: delivered, deferred, failed.
+ *
+ * Replies (RFC 5321 4.2.1), by the stage they answer; the first row that fits counts:
+ *
+ * | stage              | reply         | meaning   | why |
+ * |--------------------|---------------|-----------|-----|
+ * | any                | 421           | deferred  | the peer closes (RFC 5321 3.8); nothing is said of the message |
+ * | greeting           | 521           | failed    | the host never takes mail (RFC 7504 2) |
+ * | greeting, hello    | 4xx, 5xx      | deferred  | the peer refuses this host or this moment, not this message |
+ * | RCPT               | 552           | deferred  | as 452: too many recipients (RFC 5321 4.5.3.1.10) |
+ * | RCPT               | 551           | failed    | no forwarding by hint (RFC 5321 3.4) |
+ * | MAIL RCPT DATA dot | 4xx           | deferred  | RFC 5321 4.2.1 |
+ * | MAIL RCPT DATA dot | 5xx           | failed    | RFC 5321 4.2.1 |
+ * | dot                | 2xx           | delivered | the peer has taken over (RFC 5321 4.2.5) |
+ * | elsewhere          | anything else | deferred  | a reply out of place is a trouble (PROTOCOL) |
+ *
+ * Enhanced status codes (RFC 3463) are taken from the text where there is one, offered or not; its class is
+ * made to agree with the meaning; where there is none it is made up from the table below. Troubles are what
+ * happens without a reply, or before anything was sent. Pure.
+ */
+import { DEFERRED, DELIVERED, FAILED } from '../../queue/types.js';
+import type { RecipientResult, RecipientStatus } from '../../queue/types.js';
+
+/** What a reply answers. */
+export const Stage = { GREETING: 0, HELLO: 1, MAIL: 2, RCPT: 3, DATA: 4, FINAL: 5 } as const;
+export type Stage = (typeof Stage)[keyof typeof Stage];
+
+/** A result's text at most (queue/types.ts). */
+export const TEXT_CHARACTERS_MAX = 512;
+
+/** Detail digits (subject.detail) for replies without an enhanced code, by reply code; RFC 5248's registry where it has the code. */
+const MADE_UP: Readonly<Record<number, string>> = {
+  421: '3.2',
+  450: '2.0',
+  451: '3.0',
+  452: '3.1',
+  454: '7.0',
+  455: '5.4',
+  500: '5.2',
+  501: '5.4',
+  502: '5.1',
+  503: '5.1',
+  504: '5.4',
+  521: '3.2',
+  530: '7.0',
+  535: '7.8',
+  550: '2.0',
+  551: '1.6',
+  552: '2.2',
+  553: '1.3',
+  555: '5.4',
+  556: '1.10',
+};
+
+interface Rule {
+  readonly stages: readonly Stage[];
+  /** Inclusive range of reply codes. */
+  readonly from: number;
+  readonly to: number;
+  readonly status: RecipientStatus;
+  /** Made-up subject.detail that goes before MADE_UP. */
+  readonly detail?: string;
+}
+
+const BEFORE_MAIL: readonly Stage[] = [Stage.GREETING, Stage.HELLO];
+const TRANSACTION: readonly Stage[] = [Stage.MAIL, Stage.RCPT, Stage.DATA, Stage.FINAL];
+const ALL: readonly Stage[] = [...BEFORE_MAIL, ...TRANSACTION];
+
+/** The table above, in its order. */
+const RULES: readonly Rule[] = [
+  { stages: ALL, from: 421, to: 421, status: DEFERRED },
+  { stages: [Stage.GREETING], from: 521, to: 521, status: FAILED },
+  { stages: BEFORE_MAIL, from: 400, to: 599, status: DEFERRED },
+  { stages: [Stage.RCPT], from: 452, to: 452, status: DEFERRED, detail: '5.3' },
+  { stages: [Stage.RCPT], from: 552, to: 552, status: DEFERRED, detail: '5.3' },
+  { stages: TRANSACTION, from: 400, to: 499, status: DEFERRED },
+  { stages: TRANSACTION, from: 500, to: 599, status: FAILED },
+  { stages: [Stage.FINAL], from: 200, to: 299, status: DELIVERED },
+];
+
+/** What `code` with `text` (the whole reply as one line, code first) means as the answer to `stage`. */
+export function classifyReply(stage: Stage, code: number, text: string): RecipientResult {
+  for (let i = 0; i < RULES.length; i++) {
+    const rule = RULES[i];
+    if (rule === undefined || code < rule.from || code > rule.to || !rule.stages.includes(stage)) continue;
+    return { status: rule.status, code, enhanced: enhancedOf(rule, code, text), text };
+  }
+  return { status: DEFERRED, code, enhanced: '4.5.0', text };
+}
+
+function enhancedOf(rule: Rule, code: number, text: string): string {
+  const given = detailOf(text);
+  return `${classOf(rule.status)}.${given === '' ? (rule.detail ?? MADE_UP[code] ?? '0.0') : given}`;
+}
+
+function classOf(status: RecipientStatus): string {
+  return status === DELIVERED ? '2' : status === DEFERRED ? '4' : '5';
+}
+
+function isDigit(character: number): boolean {
+  return character >= 48 && character <= 57;
+}
+
+/**
+ * "subject.detail" of an enhanced code at its place in "250 2.0.0 text" (RFC 2034 4), or ''. One to three
+ * digits each; the class must be 2, 4 or 5.
+ */
+function detailOf(text: string): string {
+  const at = 4;
+  const klass = text.charCodeAt(at);
+  if ((klass !== 50 && klass !== 52 && klass !== 53) || text.charCodeAt(at + 1) !== 46) return '';
+  let i = at + 2;
+  while (isDigit(text.charCodeAt(i))) i++;
+  const subjectDigits = i - (at + 2);
+  if (subjectDigits < 1 || subjectDigits > 3 || text.charCodeAt(i) !== 46) return '';
+  const detailAt = i + 1;
+  i = detailAt;
+  while (isDigit(text.charCodeAt(i))) i++;
+  const detailDigits = i - detailAt;
+  if (detailDigits < 1 || detailDigits > 3 || (i < text.length && text.charCodeAt(i) !== 32)) return '';
+  return text.substring(at + 2, i);
+}
+
+/** What can happen without a reply. */
+export const Trouble = {
+  /** No connection could be made. */
+  CONNECT: 0,
+  /** The connection went away. */
+  LOST: 1,
+  /** Nothing came for as long as the state allows. */
+  TIMEOUT: 2,
+  /** The peer said what is not SMTP, or not at this place. */
+  PROTOCOL: 3,
+  /** This process stops. */
+  ABANDONED: 4,
+  /** The right to deliver from this queue was gone right before the final dot (G5). */
+  NO_RIGHT: 5,
+  /** Larger than the peer's SIZE (RFC 1870 6.1): not even tried. */
+  SIZE: 6,
+  /** Needs SMTPUTF8, which the peer does not offer (RFC 6531 3.2). */
+  UTF8: 7,
+  /** The address holds characters that can't stand in a command. */
+  ADDRESS: 8,
+} as const;
+export type Trouble = (typeof Trouble)[keyof typeof Trouble];
+
+/** By trouble: meaning and enhanced code (RFC 3463). */
+const TROUBLES: readonly (readonly [RecipientStatus, string])[] = [
+  [DEFERRED, '4.4.1'], // no answer from host
+  [DEFERRED, '4.4.2'], // bad connection
+  [DEFERRED, '4.4.2'],
+  [DEFERRED, '4.5.0'], // other protocol status
+  [DEFERRED, '4.3.2'], // system not accepting network messages: ours, for now
+  [DEFERRED, '4.3.2'],
+  [FAILED, '5.3.4'], // message too big for system
+  [FAILED, '5.6.7'], // non-ASCII addresses not permitted
+  [FAILED, '5.1.3'], // bad destination mailbox address syntax
+];
+
+/** What a trouble means; `text` says what happened, with whom. */
+export function classifyTrouble(trouble: Trouble, text: string): RecipientResult {
+  const row = TROUBLES[trouble] ?? [DEFERRED, '4.0.0'];
+  return { status: row[0], code: 0, enhanced: row[1], text: text.length > TEXT_CHARACTERS_MAX ? text.slice(0, TEXT_CHARACTERS_MAX) : text };
+}

@@ -1,0 +1,120 @@
+/**
+ * States of a client session (smtp-session.ts) with what each waits for, how long, and where it may go.
+ *
+ *  CONNECTING ─open─► GREETING ─220/EHLO─► HELLO ─2xx──────────────► IDLE ◄─────────────────────────────┐
+ *                                            │ 5xx/HELO (smtp only)   │ begin/MAIL (RCPT.. DATA)         │
+ *                                            ▼                        ▼                                  │
+ *                                        HELO_ONLY ─2xx─► IDLE       MAIL ─►RCPT ─(each)─► DATA          │
+ *                                                                     │       │  nobody     │ 354        │
+ *                                                     refused, no DATA│       │  accepted   ▼            │
+ *                                                     sent /RSET      │       │ /RSET    CONTENT ─dot─►FINAL ─┤
+ *                                                                     ▼       ▼             (all content    │
+ *                                                                    RESET ◄── refused      written)   │
+ *                                                                     │ ▲                                    │
+ *                                                                     │ └─reply── LONE_DOT ◄─354 though      │
+ *                                                                     │            nobody was accepted       │
+ *                                                                     └─2xx──────────────────────────────────┘
+ *  IDLE ─quit/QUIT─► QUITTING;  every state ─lost, timeout, 421, nonsense─► CLOSED
+ *
+ * Timeouts: RFC 5321 4.5.3.2 or longer, the figures that Postfix's users know. Pure.
+ */
+
+export const State = {
+  /** No bytes can be sent yet. */
+  CONNECTING: 0,
+  /** Connected; the peer speaks first (RFC 5321 3.1). */
+  GREETING: 1,
+  /** EHLO or LHLO sent. */
+  HELLO: 2,
+  /** EHLO was refused, HELO sent (RFC 5321 3.2). */
+  HELO_ONLY: 3,
+  /** Ready for a mail transaction; the peer owes no reply. */
+  IDLE: 4,
+  /** MAIL sent. */
+  MAIL: 5,
+  /** The reply to a RCPT is awaited. */
+  RCPT: 6,
+  /** The reply to DATA is awaited; with PIPELINING it was sent along with MAIL. */
+  DATA: 7,
+  /** 354 came; content is being written, the final dot has not been sent. */
+  CONTENT: 8,
+  /** The final dot may have left: from here the peer may have the message (RFC 1047). */
+  FINAL: 9,
+  /** 354 came although nobody was accepted: the transaction is ended with an empty content (RFC 2920 3.1). */
+  LONE_DOT: 10,
+  /** RSET sent. */
+  RESET: 11,
+  /** QUIT sent; nothing is at stake any more. */
+  QUITTING: 12,
+  CLOSED: 13,
+} as const;
+export type State = (typeof State)[keyof typeof State];
+
+export const STATE_COUNT = 14;
+
+/** By state: its name in traces. */
+export const STATE_NAME: readonly string[] = [
+  'CONNECTING', 'GREETING', 'HELLO', 'HELO_ONLY', 'IDLE', 'MAIL', 'RCPT', 'DATA', 'CONTENT', 'FINAL', 'LONE_DOT', 'RESET', 'QUITTING', 'CLOSED',
+];
+
+/** By state: what was going on, as the end of "connection lost while …". */
+export const STATE_DOING: readonly string[] = [
+  'connecting',
+  'waiting for the greeting',
+  'waiting for the reply to EHLO',
+  'waiting for the reply to HELO',
+  'idle',
+  'waiting for the reply to MAIL',
+  'waiting for the reply to RCPT',
+  'waiting for the reply to DATA',
+  'sending the content',
+  'waiting for the reply to the final dot (the next hop may have the message)',
+  'ending a transaction without recipients',
+  'waiting for the reply to RSET',
+  'waiting for the reply to QUIT',
+  'closed',
+];
+
+/** By state: milliseconds without progress after which the session is given up; 0 = none here (IDLE is the pool's). */
+export type StateTimeouts = readonly number[];
+
+export const DEFAULT_TIMEOUTS: StateTimeouts = [
+  30_000, // CONNECTING
+  300_000, // GREETING
+  300_000, // HELLO
+  300_000, // HELO_ONLY
+  0, // IDLE
+  300_000, // MAIL
+  300_000, // RCPT
+  120_000, // DATA
+  180_000, // CONTENT: anew with each piece that leaves
+  600_000, // FINAL: long on purpose, giving up here makes duplicates (RFC 1047)
+  120_000, // LONE_DOT
+  20_000, // RESET
+  5_000, // QUITTING: politeness only
+  0, // CLOSED
+];
+
+/** By state: the states that may follow, besides CLOSED, which may follow every state but itself. */
+const NEXT: readonly (readonly State[])[] = [
+  [State.GREETING],
+  [State.HELLO],
+  [State.HELO_ONLY, State.IDLE],
+  [State.IDLE],
+  [State.MAIL, State.QUITTING],
+  [State.RCPT, State.RESET],
+  [State.RCPT, State.DATA, State.RESET],
+  [State.CONTENT, State.LONE_DOT, State.RESET],
+  [State.FINAL],
+  [State.FINAL, State.IDLE],
+  [State.RESET],
+  [State.IDLE],
+  [],
+  [],
+];
+
+/** Whether the machine may go from one state to the other. RCPT and FINAL follow themselves, once a reply. */
+export function isValidTransition(from: State, to: State): boolean {
+  if (to === State.CLOSED) return from !== State.CLOSED;
+  return NEXT[from]?.includes(to) === true;
+}

@@ -1,0 +1,405 @@
+/**
+ * One client connection to a next hop, by SMTP (RFC 5321) or LMTP (RFC 2033): bytes and ticks in, commands,
+ * content and results out. States, timeouts and the diagram: session-states.ts.
+ *
+ * - With PIPELINING (RFC 2920) MAIL, all RCPT and DATA leave in one write, else step by step. Replies are
+ *   taken in order; once nobody is accepted, a 354 is answered with a lone dot, then RSET.
+ * - The step before the final dot: content up to SMALL_CONTENT_BYTES leaves together with its dot when the
+ *   connection has nothing buffered and mayDot() agrees; larger content leaves in pieces, and mayDot() is
+ *   asked and the dot written only when the last piece has left the process (G5).
+ * - Before the dot a lost connection defers whoever is still open, without risk of a duplicate. After the
+ *   dot the result says dotUnanswered (RFC 1047). Recipients refused one by one keep their refusal.
+ * - On a kept connection that ends (lost, or 421) before the first reply of a transaction, the peer has seen
+ *   nothing of it: onStale() gives the delivery back to be tried elsewhere at once.
+ *
+ * Owns the connection, the unfinished reply and the transaction under way. Entries never nest: the events it
+ * calls may call begin() or quit(), nothing else. Not here: which delivery goes where (connection-pool.ts,
+ * dispatcher.ts), what replies mean (classify.ts). Pure.
+ */
+import { invariant } from '../../../base/invariant.js';
+import type { Connection, ConnectionHandlers } from '../../../platform/transport.js';
+import type { Delivery, RecipientResult } from '../../queue/types.js';
+import { CAN_PIPELINE, NO_CAPABILITIES, parseCapabilities } from './capabilities.js';
+import type { Capabilities } from './capabilities.js';
+import { Stage, Trouble, classifyReply, classifyTrouble } from './classify.js';
+import { ContentSender } from './content-sender.js';
+import { messageTrouble, putMail, putRcpt } from './envelope-commands.js';
+import { ReplyReader } from './reply-reader.js';
+import { STATE_DOING, STATE_NAME, State, isValidTransition } from './session-states.js';
+import type { SessionOptions, SessionPorts } from './session-ports.js';
+import { Transaction } from './transaction.js';
+import { SMALL_CONTENT_BYTES } from './write-buffer.js';
+
+export interface SessionEvents {
+  /** Ready for begin(): after the handshake and after each transaction. */
+  onIdle(session: SmtpSession): void;
+  /** The transaction has ended; results in the order of delivery.pending. */
+  onSettled(session: SmtpSession, delivery: Delivery, results: readonly RecipientResult[], dotUnanswered: boolean): void;
+  /** The peer had closed a kept connection: nothing of the delivery was seen by it. */
+  onStale(session: SmtpSession, delivery: Delivery): void;
+  /** Exactly once, last. `why` tells what to say to deliveries that waited for a session that was never ready. */
+  onClosed(session: SmtpSession, why: RecipientResult | undefined): void;
+}
+
+export class SmtpSession implements ConnectionHandlers {
+  readonly #options: SessionOptions;
+  readonly #ports: SessionPorts;
+  readonly #events: SessionEvents;
+  readonly #reader: ReplyReader;
+  readonly #transaction = new Transaction();
+  readonly #content: ContentSender;
+  #connection: Connection | undefined;
+  #state: State = State.CONNECTING;
+  #peer: Capabilities = NO_CAPABILITIES;
+  /** Session time of the last progress, and of the last tick. */
+  #sinceMs: number;
+  #nowMs: number;
+  #isPipelined = false;
+  /** The connection had been idle, or used before, when the current transaction began. */
+  #wasKept = false;
+  /** The current transaction has had a reply. */
+  #isAnswered = false;
+  /** IDLE was reached inside onData(): told when all bytes have been looked at. */
+  #owesIdle = false;
+  /** The peer said 421: close after this transaction. */
+  #isLast = false;
+  #wasReady = false;
+  #transactions = 0;
+  #whyClosed: RecipientResult | undefined;
+
+  constructor(options: SessionOptions, ports: SessionPorts, events: SessionEvents, nowMs: number) {
+    this.#options = options;
+    this.#ports = ports;
+    this.#events = events;
+    this.#reader = new ReplyReader(this);
+    this.#content = new ContentSender(ports);
+    this.#sinceMs = nowMs;
+    this.#nowMs = nowMs;
+  }
+
+  get state(): State { return this.#state; }
+  get capabilities(): Capabilities { return this.#peer; }
+  /** Transactions begun on this connection. */
+  get transactions(): number { return this.#transactions; }
+  /** The delivery under way. */
+  get delivery(): Delivery | undefined { return this.#transaction.delivery; }
+
+  /** The connection that reports to this session; right after Transport.connect(). */
+  attach(connection: Connection): void {
+    this.#connection = connection;
+  }
+
+  /** Starts a mail transaction; only when IDLE. May settle before it returns, when nothing need be sent. */
+  begin(delivery: Delivery): void {
+    invariant(this.#state === State.IDLE && !this.#owesIdle, 'a transaction begins on an idle session');
+    const transaction = this.#transaction;
+    transaction.begin(delivery);
+    const trouble = messageTrouble(delivery, this.#peer);
+    if (trouble !== undefined) {
+      transaction.resolveOpen(classifyTrouble(trouble, this.#troubleText(trouble, delivery)));
+    } else {
+      transaction.resolveUnsendable(this.#peer, this.#options.relay);
+    }
+    if (transaction.openCount === 0) return this.#settle(false);
+    this.#wasKept = this.#transactions > 0 || this.#nowMs > this.#sinceMs;
+    this.#transactions++;
+    this.#isAnswered = false;
+    this.#isPipelined = (this.#peer.bits & CAN_PIPELINE) !== 0;
+    const buffer = this.#ports.buffer;
+    buffer.start(this.#live());
+    putMail(buffer, delivery, this.#peer);
+    if (this.#isPipelined) {
+      for (let i = transaction.nextToName(0); i >= 0; i = transaction.nextToName(i + 1)) putRcpt(buffer, transaction.recipient(i), this.#peer);
+      buffer.ascii('DATA\r\n');
+    }
+    this.#transition(State.MAIL);
+    buffer.flush();
+  }
+
+  /** Ends an idle session politely. */
+  quit(): void {
+    if (this.#state !== State.IDLE) return this.abandon('not needed any more');
+    this.#owesIdle = false;
+    this.#send(State.QUITTING, 'QUIT\r\n');
+  }
+
+  /** Ends the session at once, whatever it is doing; after the dot the result is dotUnanswered. */
+  abandon(reason: string): void {
+    if (this.#state !== State.CLOSED) this.#fail(Trouble.ABANDONED, `${reason} while ${this.#doing()}`);
+  }
+
+  /** Session time, which does not count stalls of the process. Decides timeouts and goes on where a drain event does not come. */
+  tick(nowMs: number): void {
+    this.#nowMs = nowMs;
+    if (this.#state === State.CONTENT) this.#sendContent();
+    const timeoutMs = this.#options.timeouts[this.#state] ?? 0;
+    if (timeoutMs > 0 && nowMs - this.#sinceMs >= timeoutMs) this.#fail(Trouble.TIMEOUT, `${this.#options.relay} silent for ${Math.round(timeoutMs / 1000)} s while ${this.#doing()}`);
+  }
+
+  onOpen(): void {
+    if (this.#state === State.CONNECTING) this.#transition(State.GREETING);
+  }
+
+  onData(bytes: Uint8Array): void {
+    this.#reader.push(bytes);
+    if (!this.#owesIdle) return;
+    this.#owesIdle = false;
+    // Half a reply that nobody asked for would be taken for the answer to the next command.
+    if (this.#reader.isMidReply) return this.onBadReply('more than was asked for');
+    this.#events.onIdle(this);
+  }
+
+  onDrain(): void {
+    if (this.#state === State.CONTENT) this.#sendContent();
+  }
+
+  onClose(reason: string): void {
+    if (this.#state === State.CLOSED) return;
+    const isConnecting = this.#state === State.CONNECTING;
+    this.#fail(isConnecting ? Trouble.CONNECT : Trouble.LOST, isConnecting ? `no connection to ${this.#options.relay}: ${reason}` : `connection with ${this.#options.relay} lost while ${this.#doing()}: ${reason}`);
+  }
+
+  /** ReplySink: not for others. */
+  onBadReply(why: string): void {
+    this.#fail(Trouble.PROTOCOL, `${this.#options.relay} broke the protocol while ${this.#doing()}: ${why}`);
+  }
+
+  /** ReplySink: not for others. */
+  onReply(code: number): void {
+    switch (this.#state) {
+      case State.GREETING: return code === 220 ? this.#hello(State.HELLO) : this.#refuse(Stage.GREETING, code);
+      case State.HELLO: return this.#onHelloReply(code);
+      case State.HELO_ONLY: return isPositive(code) ? this.#ready(NO_CAPABILITIES) : this.#refuse(Stage.HELLO, code);
+      case State.MAIL:
+      case State.RCPT:
+      case State.DATA: return this.#onEnvelopeReply(code);
+      case State.FINAL: return this.#onFinalReply(code);
+      case State.LONE_DOT: return code === 421 ? this.#fail(Trouble.LOST, this.#reader.text()) : this.#send(State.RESET, 'RSET\r\n');
+      case State.RESET: return isPositive(code) ? this.#idle() : this.#fail(Trouble.PROTOCOL, this.#reader.text());
+      case State.QUITTING: return this.#close();
+      case State.CONNECTING:
+      case State.IDLE:
+      case State.CONTENT:
+      case State.CLOSED: return this.#onUnexpectedReply(code);
+    }
+  }
+
+  #hello(state: typeof State.HELLO | typeof State.HELO_ONLY): void {
+    const verb = state === State.HELO_ONLY ? 'HELO' : this.#options.protocol === 'lmtp' ? 'LHLO' : 'EHLO';
+    this.#send(state, `${verb} ${this.#options.heloName}\r\n`);
+  }
+
+  #onHelloReply(code: number): void {
+    if (isPositive(code)) return this.#ready(parseCapabilities(this.#reader.lines()));
+    // LMTP has no HELO (RFC 2033 4.1).
+    if (code >= 500 && this.#options.protocol === 'smtp') return this.#hello(State.HELO_ONLY);
+    this.#refuse(Stage.HELLO, code);
+  }
+
+  #ready(peer: Capabilities): void {
+    this.#peer = peer;
+    this.#wasReady = true;
+    this.#idle();
+  }
+
+  #onEnvelopeReply(code: number): void {
+    const isFirst = !this.#isAnswered;
+    this.#isAnswered = true;
+    if (code === 421) {
+      if (isFirst && this.#wasKept) return this.#stale();
+      const stage = this.#state === State.MAIL ? Stage.MAIL : this.#state === State.RCPT ? Stage.RCPT : Stage.DATA;
+      this.#transaction.resolveOpen(this.#transaction.mailRefusal ?? classifyReply(stage, code, this.#reader.text()));
+      return this.#settleAndClose(false);
+    }
+    if (code >= 300 && code < 400 && this.#state !== State.DATA) return this.onBadReply(`reply ${code}`);
+    if (this.#state === State.MAIL) this.#onMailReply(code);
+    else if (this.#state === State.RCPT) this.#onRcptReply(code);
+    else this.#onDataReply(code);
+  }
+
+  #onMailReply(code: number): void {
+    const transaction = this.#transaction;
+    if (!isPositive(code)) {
+      transaction.mailRefusal = classifyReply(Stage.MAIL, code, this.#reader.text());
+      // What was pipelined behind MAIL is still answered, reply by reply.
+      if (!this.#isPipelined) return this.#endRefused();
+    }
+    this.#transition(State.RCPT);
+    if (!this.#isPipelined) this.#sendRcpt();
+  }
+
+  #onRcptReply(code: number): void {
+    const transaction = this.#transaction;
+    if (isPositive(code)) transaction.accept();
+    else transaction.refuse(classifyReply(Stage.RCPT, code, this.#reader.text()));
+    if (transaction.awaited >= 0) {
+      this.#transition(State.RCPT);
+      if (!this.#isPipelined) this.#sendRcpt();
+      return;
+    }
+    if (this.#isPipelined) this.#transition(State.DATA);
+    else if (transaction.acceptedCount > 0) this.#send(State.DATA, 'DATA\r\n');
+    else this.#endRefused();
+  }
+
+  #onDataReply(code: number): void {
+    const transaction = this.#transaction;
+    const isGo = code === 354;
+    if (!isGo && code < 400) return this.onBadReply(`reply ${code} to DATA`);
+    if (isGo && transaction.acceptedCount > 0) {
+      this.#transition(State.CONTENT);
+      this.#content.begin(transaction.current());
+      this.#sendContent();
+      return;
+    }
+    if (!isGo && transaction.acceptedCount > 0) transaction.resolveOpen(classifyReply(Stage.DATA, code, this.#reader.text()));
+    if (!isGo) return this.#endRefused();
+    this.#send(State.LONE_DOT, '.\r\n');
+    this.#settle(false);
+  }
+
+  #sendContent(): void {
+    const connection = this.#live();
+    const isSmall = this.#transaction.current().contentBytes <= SMALL_CONTENT_BYTES;
+    // What is still buffered goes first; the rest follows on the drain event or on a tick.
+    if (connection.bufferedBytes > 0) return;
+    if (!isSmall && !this.#content.isAllWritten()) {
+      if (this.#content.writePieces(connection)) this.#sinceMs = this.#nowMs;
+      if (!this.#content.isAllWritten() || connection.bufferedBytes > 0) return;
+    }
+    if (!this.#ports.mayDot(this.#transaction.current())) {
+      return this.#fail(Trouble.NO_RIGHT, `no right to deliver from this queue any more; nothing was handed to ${this.#options.relay}`);
+    }
+    // First the state: once a byte of the dot may be out, a lost connection means dotUnanswered.
+    this.#transition(State.FINAL);
+    if (isSmall) this.#content.writeWhole(connection);
+    else this.#content.writeDot(connection);
+    this.#content.end();
+  }
+
+  #onFinalReply(code: number): void {
+    const transaction = this.#transaction;
+    if (code >= 300 && code < 400) return this.onBadReply(`reply ${code} to the final dot`);
+    const result = classifyReply(Stage.FINAL, code, this.#reader.text());
+    if (code === 421) this.#isLast = true;
+    // LMTP answers once for each accepted recipient, in order (RFC 2033 4.2).
+    if (this.#options.protocol === 'lmtp') transaction.resolveNext(result);
+    else transaction.resolveOpen(result);
+    if (transaction.openCount > 0) return this.#transition(State.FINAL);
+    if (this.#isLast) return this.#settleAndClose(false);
+    this.#idle();
+    this.#settle(false);
+  }
+
+  /** Nobody is accepted and no reply is owed: the transaction is over, the peer is told to forget it. */
+  #endRefused(): void {
+    const refusal = this.#transaction.mailRefusal;
+    if (refusal !== undefined) this.#transaction.resolveOpen(refusal);
+    this.#send(State.RESET, 'RSET\r\n');
+    this.#settle(false);
+  }
+
+  #onUnexpectedReply(code: number): void {
+    if (code === 421) this.#fail(Trouble.LOST, this.#reader.text());
+    else this.onBadReply(`reply ${code} that nobody asked for`);
+  }
+
+  /** The peer does not want to talk, for whatever is to be sent. */
+  #refuse(stage: Stage, code: number): void {
+    if (code >= 200 && code < 400) return this.onBadReply(`reply ${code}`);
+    this.#whyClosed = classifyReply(stage, code, this.#reader.text());
+    this.#close();
+  }
+
+  #fail(trouble: Trouble, text: string): void {
+    const isAfterDot = this.#state === State.FINAL;
+    const isStale = trouble === Trouble.LOST && this.#state === State.MAIL && this.#wasKept && !this.#isAnswered;
+    if (isStale) return this.#stale();
+    const result = classifyTrouble(trouble, text);
+    if (!this.#wasReady) this.#whyClosed = result;
+    if (this.#transaction.delivery === undefined) return this.#close();
+    if (this.#transaction.mailRefusal !== undefined) this.#transaction.resolveOpen(this.#transaction.mailRefusal);
+    this.#transaction.resolveOpen(result);
+    this.#settleAndClose(isAfterDot);
+  }
+
+  #stale(): void {
+    const delivery = this.#transaction.current();
+    this.#transaction.end();
+    this.#shut();
+    this.#events.onStale(this, delivery);
+    this.#events.onClosed(this, undefined);
+  }
+
+  #settleAndClose(dotUnanswered: boolean): void {
+    this.#shut();
+    this.#settle(dotUnanswered);
+    this.#events.onClosed(this, this.#whyClosed);
+  }
+
+  #close(): void {
+    this.#shut();
+    this.#events.onClosed(this, this.#whyClosed);
+  }
+
+  #shut(): void {
+    this.#transition(State.CLOSED);
+    this.#owesIdle = false;
+    this.#reader.stop();
+    this.#content.end();
+    this.#connection?.destroy();
+  }
+
+  #settle(dotUnanswered: boolean): void {
+    const delivery = this.#transaction.current();
+    this.#events.onSettled(this, delivery, this.#transaction.end(), dotUnanswered);
+  }
+
+  #idle(): void {
+    this.#transition(State.IDLE);
+    this.#owesIdle = true;
+  }
+
+  #sendRcpt(): void {
+    const buffer = this.#ports.buffer;
+    buffer.start(this.#live());
+    putRcpt(buffer, this.#transaction.recipient(this.#transaction.awaited), this.#peer);
+    buffer.flush();
+  }
+
+  #send(state: State, command: string): void {
+    this.#transition(state);
+    const buffer = this.#ports.buffer;
+    buffer.start(this.#live());
+    buffer.ascii(command);
+    buffer.flush();
+  }
+
+  #live(): Connection {
+    invariant(this.#connection !== undefined, 'a session has its connection before anything happens to it');
+    return this.#connection;
+  }
+
+  #doing(): string {
+    return STATE_DOING[this.#state] ?? '';
+  }
+
+  #troubleText(trouble: Trouble, delivery: Delivery): string {
+    const relay = this.#options.relay;
+    if (trouble === Trouble.SIZE) return `message of ${delivery.contentBytes} bytes is larger than the ${this.#peer.sizeBytesMax} that ${relay} takes`;
+    if (trouble === Trouble.UTF8) return `message needs SMTPUTF8, which ${relay} does not offer`;
+    return 'the reverse-path holds characters that can not be sent';
+  }
+
+  #transition(to: State): void {
+    const from = this.#state;
+    const isNextReply = from === to && (to === State.RCPT || to === State.FINAL);
+    invariant(isNextReply || isValidTransition(from, to), `session goes from ${STATE_NAME[from] ?? ''} to ${STATE_NAME[to] ?? ''}`);
+    this.#state = to;
+    this.#sinceMs = this.#nowMs;
+  }
+}
+
+function isPositive(code: number): boolean {
+  return code >= 200 && code < 300;
+}
