@@ -1,0 +1,237 @@
+/**
+ * The rules of the house that a compiler does not know: floors, bans, headers, sizes, and documents that
+ * name files. Each test lists every offender, so that one run is enough to mend them all.
+ */
+import assert from 'node:assert/strict';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { dirname, join, posix } from 'node:path';
+import { test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+
+import ts from 'typescript';
+
+const PROJECT = join(dirname(fileURLToPath(import.meta.url)), '..', '..');
+
+/** Who may import whom: only what has the same number or a lower one. */
+const FLOORS: readonly (readonly [folder: string, floor: number])[] = [
+  ['src/base/', 0],
+  ['src/platform/', 1],
+  ['src/observability/', 2],
+  ['src/protocol/', 3],
+  ['src/kvs/core/', 4],
+  ['src/recovery/', 5],
+  ['src/gateway/', 6],
+  ['src/kvs/', 6],
+  ['src/load/', 6],
+  ['src/sink/', 6],
+  ['src/cli/', 7],
+  ['src/config/', 7],
+  ['src/console/', 7],
+  ['src/bin/', 8],
+];
+
+/** Parts that meet only on the wire. */
+const STRANGERS: readonly (readonly [from: string, to: string])[] = [
+  ['src/gateway/', 'src/kvs/'],
+  ['src/kvs/', 'src/gateway/'],
+  ['src/recovery/', 'src/kvs/'],
+];
+
+const LINES_MAX = 400;
+const FUNCTION_LINES_MAX = 60;
+
+interface Source {
+  /** Relative to the project, with slashes. */
+  readonly path: string;
+  readonly text: string;
+  readonly tree: ts.SourceFile;
+}
+
+function listFiles(folder: string): string[] {
+  const full = join(PROJECT, folder);
+  if (!existsSync(full)) return [];
+  return readdirSync(full, { recursive: true, encoding: 'utf8' }).map((name) => posix.join(folder, name)).sort();
+}
+
+function parse(path: string): Source {
+  const text = readFileSync(join(PROJECT, path), 'utf8');
+  return { path, text, tree: ts.createSourceFile(path, text, ts.ScriptTarget.ES2023, true) };
+}
+
+const sources = ['src', 'test', 'bench'].flatMap(listFiles).filter((path) => path.endsWith('.ts')).map(parse);
+const ours = sources.filter((source) => !source.path.startsWith('test/'));
+const pure = sources.filter((source) => isPure(source.path));
+
+function isPure(path: string): boolean {
+  const config = ts.readConfigFile(join(PROJECT, 'tsconfig.pure.json'), (name) => readFileSync(name, 'utf8'));
+  const patterns = (config.config as { include: readonly string[] }).include;
+  return patterns.some((pattern) => matches(path, pattern));
+}
+
+/** 'a/**\/*.ts' = anywhere below a; 'a/*.ts' = in a. */
+function matches(path: string, pattern: string): boolean {
+  const deep = pattern.endsWith('/**/*.ts');
+  const folder = pattern.slice(0, pattern.length - (deep ? '**/*.ts' : '*.ts').length);
+  return path.startsWith(folder) && (deep || !path.slice(folder.length).includes('/'));
+}
+
+function walk(node: ts.Node, visit: (node: ts.Node) => void): void {
+  visit(node);
+  ts.forEachChild(node, (child) => walk(child, visit));
+}
+
+function place(source: Source, node: ts.Node): string {
+  return `${source.path}:${source.tree.getLineAndCharacterOfPosition(node.getStart(source.tree)).line + 1}`;
+}
+
+/** Places of all nodes of `among` that `wrong` says something about. */
+function offenders(among: readonly Source[], wrong: (node: ts.Node, source: Source) => string): string[] {
+  const found: string[] = [];
+  for (const source of among) {
+    walk(source.tree, (node) => {
+      const why = wrong(node, source);
+      if (why !== '') found.push(`${place(source, node)} ${why}`);
+    });
+  }
+  return found;
+}
+
+/** The modules that a file names, with the project path of those that are ours. */
+function importsOf(source: Source): { node: ts.Node; name: string; path: string; typeOnly: boolean }[] {
+  const imports: { node: ts.Node; name: string; path: string; typeOnly: boolean }[] = [];
+  for (const node of source.tree.statements) {
+    if (!ts.isImportDeclaration(node) && !ts.isExportDeclaration(node)) continue;
+    if (node.moduleSpecifier === undefined || !ts.isStringLiteral(node.moduleSpecifier)) continue;
+    const name = node.moduleSpecifier.text;
+    const path = name.startsWith('.') ? posix.join(posix.dirname(source.path), name).replace(/\.js$/, '.ts') : '';
+    const typeOnly = ts.isImportDeclaration(node) ? node.importClause?.isTypeOnly === true : node.isTypeOnly;
+    imports.push({ node, name, path, typeOnly });
+  }
+  return imports;
+}
+
+function floorOf(path: string): number | undefined {
+  return FLOORS.find(([folder]) => path.startsWith(folder))?.[1];
+}
+
+function expectNone(found: readonly string[]): void {
+  assert.equal(found.length, 0, `\n${found.join('\n')}\n`);
+}
+
+test('every source file stands on a floor', () => {
+  expectNone(sources.filter((source) => source.path.startsWith('src/') && floorOf(source.path) === undefined).map((source) => source.path));
+});
+
+test('imports go downward only', () => {
+  const found: string[] = [];
+  for (const source of sources) {
+    const own = floorOf(source.path);
+    if (own === undefined) continue;
+    for (const { node, path } of importsOf(source)) {
+      if (path === '') continue;
+      const other = floorOf(path);
+      if (other === undefined || other > own) found.push(`${place(source, node)} imports ${path}`);
+    }
+  }
+  expectNone(found);
+});
+
+test('parts that meet only on the wire do not import one another', () => {
+  const found: string[] = [];
+  for (const source of sources) {
+    for (const { node, path } of importsOf(source)) {
+      if (STRANGERS.some(([from, to]) => source.path.startsWith(from) && path.startsWith(to))) found.push(`${place(source, node)} imports ${path}`);
+    }
+  }
+  expectNone(found);
+});
+
+test('imports make no cycles', () => {
+  const edges = new Map(sources.map((source) => [source.path, importsOf(source).filter((each) => !each.typeOnly).map((each) => each.path)]));
+  const done = new Set<string>();
+  const found: string[] = [];
+  const follow = (path: string, trail: readonly string[]): void => {
+    if (trail.includes(path)) found.push([...trail.slice(trail.indexOf(path)), path].join(' -> '));
+    if (trail.includes(path) || done.has(path)) return;
+    for (const next of edges.get(path) ?? []) follow(next, [...trail, path]);
+    done.add(path);
+  };
+  for (const path of edges.keys()) follow(path, []);
+  expectNone(found);
+});
+
+test('pure floors know no clock, no chance and nothing of Node', () => {
+  const found = offenders(pure, (node) => {
+    if (ts.isIdentifier(node) && node.text === 'Date' && !ts.isPropertyAssignment(node.parent)) return 'uses Date';
+    if (ts.isPropertyAccessExpression(node) && node.getText() === 'Math.random') return 'uses Math.random';
+    return '';
+  });
+  for (const source of pure) {
+    for (const { node, name } of importsOf(source)) if (name.startsWith('node:')) found.push(`${place(source, node)} imports ${name}`);
+  }
+  expectNone(found);
+});
+
+test('files open with a comment that says what they are for', () => {
+  expectNone(ours.filter((source) => !/^(#!.*\n)?\/\*\*\n \* \S/.test(source.text)).map((source) => source.path));
+});
+
+test(`files have at most ${LINES_MAX} lines`, () => {
+  const lines = (source: Source): number => source.text.split('\n').length - 1;
+  expectNone(sources.filter((source) => lines(source) > LINES_MAX).map((source) => `${source.path}: ${lines(source)}`));
+});
+
+test(`functions have at most ${FUNCTION_LINES_MAX} lines`, () => {
+  expectNone(offenders(ours, (node, source) => {
+    if (!ts.isFunctionLike(node) || !('body' in node) || node.body === undefined) return '';
+    const line = (at: number): number => source.tree.getLineAndCharacterOfPosition(at).line;
+    const lines = line(node.getEnd()) - line(node.getStart(source.tree)) + 1;
+    return lines > FUNCTION_LINES_MAX ? `has ${lines} lines` : '';
+  }));
+});
+
+test('nothing is exported by default or through a barrel', () => {
+  expectNone(offenders(sources, (node) => {
+    if (ts.isExportAssignment(node) || node.kind === ts.SyntaxKind.DefaultKeyword && ts.isModifier(node)) return 'default export';
+    return ts.isExportDeclaration(node) && node.moduleSpecifier !== undefined ? 'exports what another file has' : '';
+  }));
+});
+
+test('no type is any', () => {
+  expectNone(offenders(sources, (node) => (node.kind === ts.SyntaxKind.AnyKeyword ? 'any' : '')));
+});
+
+test('no test is skipped, postponed or alone', () => {
+  const tests = sources.filter((source) => source.path.endsWith('.test.ts'));
+  expectNone(offenders(tests, (node) => {
+    if (!ts.isPropertyAccessExpression(node) || !ts.isIdentifier(node.expression)) return '';
+    return /^(test|describe|it|t|context)$/.test(node.expression.text) && /^(skip|todo|only)$/.test(node.name.text) ? node.getText() : '';
+  }));
+});
+
+/** Texts that must not stand in any file of the project; written so that this file does not hold them. */
+const BANNED_TEXTS: readonly (readonly [why: string, pattern: RegExp])[] = [
+  ['unfinished', new RegExp(`\\b(${['TO' + 'DO', 'FIX' + 'ME', 'X' + 'XX'].join('|')})\\b`)],
+  ['path of one machine', new RegExp(`(^|[\\s"'\`(=])/(${['wo' + 'rk', 'ro' + 'ot', 'ho' + 'me', 'Us' + 'ers'].join('|')})/`)],
+];
+
+test('no file holds unfinished work or paths of one machine', () => {
+  const folders = ['src', 'test', 'bench', 'docs', 'configs', '.ci'].flatMap(listFiles);
+  const top = readdirSync(PROJECT).filter((name) => /\.(md|json|js)$/.test(name) && name !== 'package-lock.json');
+  const found: string[] = [];
+  for (const path of [...folders, ...top]) {
+    if (!/\.(ts|js|json|md|ya?ml|sh|py|txt)$|\/run$/.test(path) || path.startsWith('bench/results/')) continue;
+    for (const [index, line] of readFileSync(join(PROJECT, path), 'utf8').split('\n').entries()) {
+      for (const [why, pattern] of BANNED_TEXTS) if (pattern.test(line)) found.push(`${path}:${index + 1} ${why}: ${line.trim()}`);
+    }
+  }
+  expectNone(found);
+});
+
+test('every file that ARCHITECTURE.md names exists', () => {
+  const text = readFileSync(join(PROJECT, 'ARCHITECTURE.md'), 'utf8');
+  const named = text.match(/\b(?:src|test|bench|docs|configs)\/[\w./*-]*[\w/*]/g) ?? [];
+  assert.ok(named.length > 0, 'it names no file at all');
+  const missing = named.filter((path) => !existsSync(join(PROJECT, path.replace(/\/?\*.*$/, ''))));
+  expectNone([...new Set(missing)]);
+});
