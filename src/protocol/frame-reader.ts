@@ -35,7 +35,7 @@ const WORD = 0x1_0000_0000;
 const NOTHING = new Uint8Array(0);
 
 export class FrameReader {
-  readonly #frameBytesMax: number;
+  #frameBytesMax: number;
   readonly #crc32: Crc32;
   /** Bytes 0..#filled are the start of one frame that is not complete; never more than one frame. */
   #kept: Uint8Array = NOTHING;
@@ -50,6 +50,11 @@ export class FrameReader {
   constructor(options: { readonly frameBytesMax: number }, ports: { readonly crc32: Crc32 }) {
     this.#frameBytesMax = options.frameBytesMax;
     this.#crc32 = ports.crc32;
+  }
+
+  /** A peer that has not proved itself gets HANDSHAKE_FRAME_BYTES_MAX; raised by the link after its proof. */
+  set frameBytesMax(bytes: number) {
+    this.#frameBytesMax = bytes;
   }
 
   /** Bytes of an incomplete frame that are held here. */

@@ -22,6 +22,8 @@ export const HEADER_BYTES = 24;
 export const FRAME_BYTES_MAX = 64 * 1024 * 1024;
 /** 349,525 change rows: far above what one turn of an event loop produces. */
 export const CONTROL_BYTES_MAX = 8 * 1024 * 1024;
+/** Enough for HELLO with three identifiers of 255 bytes; bounds what a peer can make us keep before its proof. */
+export const HANDSHAKE_FRAME_BYTES_MAX = 4096;
 
 const WORD = 0x1_0000_0000;
 
