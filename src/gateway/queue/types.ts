@@ -167,6 +167,10 @@ export interface DeliveryResult {
   readonly transmitMs: number;
   /** True when the final dot had been sent and no reply came: the next hop may have it (RFC 1047). */
   readonly dotUnanswered: boolean;
+  /** True when the next hop took over the DSN requests (RFC 3461 5.2.1): no success report is due from us. */
+  readonly dsnRelayed?: boolean;
+  /** True when no session with the next hop came about: no attempt is counted, the queue backs off as a whole. */
+  readonly notAttempted?: boolean;
 }
 
 /** A queue as outbound sees it. */

@@ -1,0 +1,359 @@
+/**
+ * The gateway without its sockets: queues, mirrors, commit point, settlement, reports and recovery joined
+ * together. Inbound speaks to it as Reception, outbound as DeliverySource, the links as events.
+ *
+ *   submit ─► acceptance ─► mirrors ─► commit point ─► ready ─► take ─► settle ─► DELETE or ANNOTATE
+ *
+ * Whatever happens in a turn of the event loop is gathered; endOfTurn() sends it and wakes deliveries.
+ * Pure: time, stores, randomness and logs are ports.
+ */
+import { Segments } from '../base/segments.js';
+import type { Clock, Crc32, EventLog, Packer } from '../platform/ports.js';
+import type { Refusal } from '../protocol/messages/refusal.js';
+import { BulkRecovery } from '../recovery/bulk-recovery.js';
+import type { RecoveryOptions } from '../recovery/bulk-recovery.js';
+import { CommitPoint, PendingCommit } from './mirror/commit-point.js';
+import { Mirrors } from './mirror/mirrors.js';
+import type { MirrorsOptions } from './mirror/mirrors.js';
+import type { QueueMirror } from './mirror/queue-mirror.js';
+import type { StorePort } from './mirror/store-port.js';
+import { Acceptance } from './queue/acceptance.js';
+import type { AcceptanceOptions } from './queue/acceptance.js';
+import { ContentStore } from './queue/content-store.js';
+import { DueTimes } from './queue/due-times.js';
+import { Entries } from './queue/entries.js';
+import { EntryState, EntryTable } from './queue/entry-table.js';
+import { readHeadPrefix } from './queue/envelope.js';
+import type { MailEvents } from './queue/mail-events.js';
+import { MailQueue } from './queue/mail-queue.js';
+import { MemoryGauge } from './queue/memory-gauge.js';
+import type { MemoryOptions } from './queue/memory-gauge.js';
+import { TO_TRY } from './queue/note.js';
+import { QueueRegistry } from './queue/queue-registry.js';
+import { RecoveredQueues } from './queue/recovered-queues.js';
+import type { ReportInput } from './queue/report-job.js';
+import { Reports } from './queue/report-job.js';
+import { Settlement } from './queue/settlement.js';
+import type { Admission, Delivery, DeliveryQueue, DeliveryResult, DeliverySink, DeliverySource, Reception, Route, Router, Submission, SubmissionOutcome } from './queue/types.js';
+import { COMMITTED, ENVELOPE_PARKED, NO_REPLY, NOT_READY, REFUSED } from './queue/types.js';
+
+export interface CoreOptions {
+  readonly gatewayId: string;
+  readonly incarnation: number;
+  readonly queuesMax: number;
+  readonly commitTimeoutMs: number;
+  /** With a store missing at the start, the port opens after this all the same. */
+  readonly firstListMs: number;
+  readonly segmentBytes: number;
+  readonly mirrors: MirrorsOptions;
+  readonly acceptance: AcceptanceOptions;
+  readonly memory: MemoryOptions;
+  readonly recovery: Omit<RecoveryOptions, 'gatewayId' | 'token'>;
+}
+
+export interface CorePorts {
+  readonly clock: Clock;
+  readonly crc32: Crc32;
+  readonly packer: Packer;
+  readonly log: EventLog;
+  readonly router: Router;
+  readonly events: MailEvents;
+  /** endOfTurn() is to be called when the event loop's turn ends. */
+  requestEndOfTurn(): void;
+  retryDelayMs(attempts: number): number;
+  backoffMs(failures: number): number;
+  compose(input: ReportInput): { readonly content: Uint8Array; readonly flags: number };
+  /** This process has lost its queues to another incarnation: it must stop. */
+  onFenced(storeId: string): void;
+}
+
+/** Message ids: milliseconds since 2020 of the incarnation in the upper bits, 4,096 ids a millisecond below. */
+const ID_EPOCH_MS = 1_577_836_800_000;
+const IDS_PER_MS = 4096;
+const COMPACT_BYTES_PER_TICK = 1024 * 1024;
+const SLOW_TICK_MS = 100;
+const FIRST_ONLY: readonly number[] = [0];
+
+export class GatewayCore implements Reception, DeliverySource {
+  readonly entries: Entries;
+  readonly mirrors: Mirrors;
+  readonly registry: QueueRegistry;
+  readonly memory: MemoryGauge;
+  readonly commitPoint: CommitPoint;
+  readonly recovery: BulkRecovery;
+  readonly recovered: RecoveredQueues;
+  readonly reports: Reports;
+  private readonly options: CoreOptions;
+  private readonly ports: CorePorts;
+  private readonly acceptance: Acceptance;
+  private readonly settlement: Settlement;
+  private readonly dueTimes: DueTimes;
+  private readonly segments: Segments;
+  private deliverySink: DeliverySink | undefined;
+  private woken: QueueMirror[] = [];
+  private nextId: number;
+  private draining = false;
+  private firstUpMs = -1;
+  private slowTickMs = 0;
+  private reportsResumed = false;
+
+  constructor(options: CoreOptions, ports: CorePorts) {
+    this.options = options;
+    this.ports = ports;
+    this.nextId = (options.incarnation - ID_EPOCH_MS) * IDS_PER_MS;
+    this.segments = new Segments({ segmentBytes: options.segmentBytes });
+    this.entries = new Entries(new EntryTable(options.incarnation % 0x7fffffff), new ContentStore(this.segments), ports.crc32);
+    this.mirrors = new Mirrors(options.mirrors, this.mirrorPorts());
+    this.memory = new MemoryGauge(options.memory, () => this.entries.usedBytes + this.mirrors.backlogBytes);
+    const nowMs = (): number => ports.clock.nowMs();
+    this.registry = new QueueRegistry(
+      { gatewayId: options.gatewayId, incarnation: options.incarnation, queuesMax: options.queuesMax, replicas: options.mirrors.replicas, minReplicas: options.mirrors.minReplicas },
+      { packer: ports.packer, table: this.entries.table, mirrors: this.mirrors, nowMs },
+    );
+    this.commitPoint = new CommitPoint({ timeoutMs: options.commitTimeoutMs }, {
+      release: (mirror, row) => { this.releaseEntry(mirror, row); },
+      withdraw: (mirror, row) => this.withdraw(mirror, row),
+      settled: (pending, outcome) => { this.settled(pending, outcome); },
+    });
+    this.acceptance = new Acceptance(options.acceptance, { clock: ports.clock, crc32: ports.crc32, packer: ports.packer, registry: this.registry, mirrors: this.mirrors, entries: this.entries, memory: this.memory, commitPoint: this.commitPoint });
+    this.dueTimes = new DueTimes({
+      clock: ports.clock,
+      table: this.entries.table,
+      onDue: (row) => { this.onDue(row); },
+      onWake: (mirror) => { this.wake(mirror); },
+      onExpired: (mirror, row) => { this.settlement.expire(mirror, row); },
+    });
+    this.settlement = new Settlement({
+      clock: ports.clock, crc32: ports.crc32, packer: ports.packer, entries: this.entries, mirrors: this.mirrors, dueTimes: this.dueTimes, events: ports.events,
+      retryDelayMs: (attempts) => ports.retryDelayMs(attempts),
+      backoffMs: (failures) => ports.backoffMs(failures),
+      wake: (mirror) => { this.wake(mirror); },
+      report: (mirror, row, number) => { this.reports.begin(mirror, row, number); },
+    });
+    const unpark = (mirror: QueueMirror, row: number): void => { this.unpark(mirror, row); };
+    this.reports = new Reports({ clock: ports.clock, log: ports.log, entries: this.entries, settlement: this.settlement, acceptance: this.acceptance, router: ports.router, events: ports.events, nextMessageId: () => this.nextMessageId(), compose: (input) => ports.compose(input), unpark });
+    this.recovered = new RecoveredQueues({ clock: ports.clock, crc32: ports.crc32, packer: ports.packer, log: ports.log, registry: this.registry, mirrors: this.mirrors, entries: this.entries, router: ports.router, dueTimes: this.dueTimes, settlement: this.settlement, reports: this.reports, wake: (mirror) => { this.wake(mirror); }, unpark });
+    this.recovery = new BulkRecovery({ ...options.recovery, gatewayId: options.gatewayId, token: options.incarnation }, {
+      packer: ports.packer,
+      log: ports.log,
+      needFlush: () => { ports.requestEndOfTurn(); },
+      takeHandle: () => this.registry.takeHandle(),
+      onClaimed: (queue) => { this.recovered.onClaimed(queue); },
+      onBlock: (handle, rows, bodies, lastSource) => this.recovered.onBlock(handle, rows, bodies, lastSource),
+      onRecovered: (handle) => { this.recovered.onRecovered(handle); },
+      onFenced: (storeId) => { ports.onFenced(storeId); },
+    });
+  }
+
+  /** A configured store; its link reports through the onLink… methods. */
+  addStore(store: StorePort): void {
+    this.mirrors.addStore(store);
+    this.recovery.addStore(store);
+  }
+
+  setDeliverySink(sink: DeliverySink): void {
+    this.deliverySink = sink;
+  }
+
+  // ---- Reception ----
+
+  /** True when new mail can be taken: the SMTP port is open exactly then. */
+  get accepting(): boolean {
+    if (this.draining || this.upCount < this.options.mirrors.minReplicas) return false;
+    return this.recovery.allListed || (this.firstUpMs >= 0 && this.ports.clock.nowMs() - this.firstUpMs >= this.options.firstListMs);
+  }
+
+  get upCount(): number {
+    let up = 0;
+    for (const store of this.mirrors.stores) if (store.isUp) up += 1;
+    return up;
+  }
+
+  nextMessageId(): number {
+    this.nextId += 1;
+    return this.nextId;
+  }
+
+  admit(route: Route): Admission {
+    if (this.draining) return 'draining';
+    if (!this.accepting) return 'not-ready';
+    return this.acceptance.admit(route);
+  }
+
+  reserve(bytes: number): boolean {
+    return this.memory.reserve(bytes);
+  }
+
+  release(bytes: number): void {
+    this.memory.release(bytes);
+  }
+
+  submit(submission: Submission): void {
+    if (!this.accepting) {
+      submission.settle(NOT_READY);
+      return;
+    }
+    const stored = this.acceptance.store(submission, false);
+    if (!(stored instanceof PendingCommit)) submission.settle(stored);
+  }
+
+  /** No new mail from now on; what is being committed still is. */
+  drain(): void {
+    this.draining = true;
+  }
+
+  // ---- DeliverySource ----
+
+  take(queue: DeliveryQueue): Delivery | undefined {
+    if (!(queue instanceof MailQueue)) return undefined;
+    for (let row = queue.takeReady(this.ports.clock.nowMs()); row !== 0; row = queue.takeReady(this.ports.clock.nowMs())) {
+      const envelope = this.settlement.envelopeOf(row);
+      if (envelope !== undefined) return { entry: row, queue, envelope, pending: this.pendingOf(row, envelope.recipients.length), contentBytes: this.entries.table.bodyBytes.get(row) };
+      queue.inFlightCount -= 1;
+      queue.heldCount += 1;
+      this.entries.table.transition(row, EntryState.HELD);
+      this.ports.log.error('held', 'a message is held: another release wrote its envelope; upgrade this gateway or export it', { queue: queue.name, queue_id: this.entries.table.messageId(row) });
+    }
+    return undefined;
+  }
+
+  copyContent(delivery: Delivery, target: Uint8Array, at: number): void {
+    this.entries.copyBody(delivery.entry, target, at);
+  }
+
+  settle(delivery: Delivery, result: DeliveryResult): void {
+    const mirror = this.mirrors.mirrorOf(this.entries.table.queueHandle(delivery.entry));
+    if (mirror === undefined) return;
+    this.settlement.settle(mirror, delivery, result);
+    this.wake(mirror);
+  }
+
+  // ---- links ----
+
+  onLinkUp(store: StorePort): void {
+    if (this.firstUpMs < 0) this.firstUpMs = this.ports.clock.nowMs();
+    this.recovery.onStoreUp(store);
+    this.mirrors.onLinkUp(store);
+  }
+
+  onLinkDown(store: StorePort, cause: string): void {
+    this.recovery.onStoreDown(store);
+    this.mirrors.onLinkDown(store, cause);
+  }
+
+  onLinkReply(store: StorePort, type: number, control: Uint8Array, bodies: Uint8Array): void {
+    this.recovery.onReply(store, type, control, bodies);
+    this.resumeReports();
+  }
+
+  onLinkRefusal(store: StorePort, refusal: Refusal): void {
+    this.mirrors.onRefusal(store, refusal);
+  }
+
+  // ---- time ----
+
+  /** Called a few times in a tenth of a second. */
+  tick(nowMs: number): void {
+    this.commitPoint.tick(nowMs);
+    this.segments.compact(COMPACT_BYTES_PER_TICK);
+    if (nowMs < this.slowTickMs) return;
+    this.slowTickMs = nowMs + SLOW_TICK_MS;
+    this.dueTimes.tick(nowMs, this.registry.all);
+    this.reports.tick(nowMs);
+    this.registry.completeReplicas();
+    this.mirrors.tick(nowMs);
+    this.recovery.tick();
+    this.resumeReports();
+  }
+
+  /** Sends what the turn changed, then hands woken queues to outbound. */
+  endOfTurn(): void {
+    this.mirrors.flush();
+    const woken = this.woken;
+    if (woken.length === 0) return;
+    this.woken = [];
+    for (const mirror of woken) {
+      mirror.isWoken = false;
+      if (mirror.queue.readyCount > 0 && mirror.queue.routed) this.deliverySink?.onReady(mirror.queue);
+    }
+  }
+
+  /** The queue may have something to deliver: looked at when the turn ends. */
+  wake(mirror: QueueMirror): void {
+    if (mirror.isWoken) return;
+    mirror.isWoken = true;
+    this.woken.push(mirror);
+    this.ports.requestEndOfTurn();
+  }
+
+  private mirrorPorts(): ConstructorParameters<typeof Mirrors>[1] {
+    const ports = this.ports;
+    return {
+      packer: ports.packer,
+      crc32: ports.crc32,
+      log: ports.log,
+      nowMs: () => ports.clock.nowMs(),
+      requestFlush: () => { ports.requestEndOfTurn(); },
+      refillEntries: (mirror) => this.entries.refillView(mirror.queue),
+      onEpoch: (mirror) => {
+        ports.log.info('mirror', 'the set of mirrors changed', { queue: mirror.queue.name, epoch: mirror.epoch, members: mirror.replicas.filter((replica) => replica.member).map((replica) => replica.store.storeId) });
+      },
+    };
+  }
+
+  private pendingOf(row: number, recipientCount: number): readonly number[] {
+    if (this.entries.table.note.get(row) === 0) return recipientCount === 1 ? FIRST_ONLY : Array.from({ length: recipientCount }, (_, index) => index);
+    const states = this.settlement.noteOf(row, recipientCount).states;
+    const pending: number[] = [];
+    for (let i = 0; i < recipientCount; i++) if ((states[i] ?? TO_TRY) === TO_TRY) pending.push(i);
+    return pending;
+  }
+
+  /** A committed entry: due, unless it is a report whose source has not ended. */
+  private releaseEntry(mirror: QueueMirror, row: number): void {
+    const prefix = readHeadPrefix(this.entries.head(row));
+    if (prefix !== undefined && (prefix.flags & ENVELOPE_PARKED) !== 0) {
+      this.entries.table.transition(row, EntryState.PARKED);
+      return;
+    }
+    mirror.queue.makeReady(row, false);
+    this.wake(mirror);
+  }
+
+  private withdraw(mirror: QueueMirror, row: number): number {
+    const position = this.entries.table.position.get(row);
+    const following = this.entries.remove(mirror.queue, row);
+    this.mirrors.onUnlinked(mirror, row, following);
+    return mirror.withdraw(position);
+  }
+
+  private settled(pending: PendingCommit, outcome: SubmissionOutcome): void {
+    if (outcome === COMMITTED) this.ports.events.committed(this.ports.clock.nowMs() - pending.startedMs);
+    else if (outcome === REFUSED || outcome === NO_REPLY) this.ports.events.refused(outcome === REFUSED);
+    pending.sink.settle(outcome);
+  }
+
+  private onDue(row: number): void {
+    const mirror = this.mirrors.mirrorOf(this.entries.table.queueHandle(row));
+    if (mirror === undefined) return;
+    mirror.queue.deferredCount -= 1;
+    mirror.queue.makeReady(row, false);
+    this.wake(mirror);
+  }
+
+  /** The report may go out; its note says so, so that no recovery parks it again. */
+  private unpark(mirror: QueueMirror, row: number): void {
+    const envelope = this.settlement.envelopeOf(row);
+    const note = this.settlement.noteOf(row, envelope?.recipients.length ?? 1);
+    this.settlement.annotate(mirror, row, { ...note, unparked: true });
+    mirror.queue.makeReady(row, false);
+    this.wake(mirror);
+  }
+
+  /** Once every store has told all and every queue is back, reports under way at the crash go on. */
+  private resumeReports(): void {
+    if (this.reportsResumed || !this.recovery.allListed || !this.recovery.isIdle) return;
+    this.reportsResumed = true;
+    this.recovered.onAllRecovered();
+  }
+}

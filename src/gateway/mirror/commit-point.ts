@@ -1,0 +1,188 @@
+/**
+ * THE COMMIT POINT. A submission becomes COMMITTED here and nowhere else: when every change that stores it
+ * is at every in-sync mirror of every queue it goes to (G1). Only then is the client told 250, and only
+ * then may an entry be delivered.
+ *
+ *   submit ─► STORING ── all stores committed ──────────────────► COMMITTED      250
+ *                 │ commit_timeout / WITHDRAW in every queue
+ *                 ▼
+ *            WITHDRAWING ── all withdrawals committed ───────────► REFUSED        451 4.3.0 (G9)
+ *                 │ commit_timeout again
+ *                 ▼
+ *             NO_REPLY: the connection is closed without a reply; the withdrawal stays sent
+ *
+ * One object a message, no closures; deadlines are looked at from the oldest on, by one tick for all.
+ */
+import { invariant } from '../../base/invariant.js';
+import type { SubmissionOutcome } from '../queue/types.js';
+import { COMMITTED, NO_REPLY, REFUSED } from '../queue/types.js';
+import type { QueueMirror } from './queue-mirror.js';
+import type { CommitWaiter } from './wait-list.js';
+
+export const CommitState = { STORING: 0, WITHDRAWING: 1, OVER: 2 } as const;
+export type CommitStateValue = (typeof CommitState)[keyof typeof CommitState];
+
+const VALID: readonly (readonly number[])[] = [[1, 2], [2], []];
+
+export function isValidCommitTransition(from: number, to: number): boolean {
+  return VALID[from]?.includes(to) ?? false;
+}
+
+/** Who asked for the commit, and does what follows from it. */
+export interface CommitOwner {
+  /** The entry of this mirror is committed with the rest: it may be delivered. */
+  release(mirror: QueueMirror, row: number): void;
+  /** Takes the uncommitted entry back: WITHDRAW, entry ended. Returns the change number. */
+  withdraw(mirror: QueueMirror, row: number): number;
+  settled(pending: PendingCommit, outcome: SubmissionOutcome): void;
+}
+
+/** What waits for the outcome: the SMTP session, or a report job. */
+export interface OutcomeSink {
+  settle(outcome: SubmissionOutcome): void;
+}
+
+/** A message that is being stored; its own waiter in every queue it goes to. */
+export class PendingCommit implements CommitWaiter {
+  readonly sink: OutcomeSink;
+  readonly startedMs: number;
+  deadlineMs: number;
+  previous: PendingCommit | undefined;
+  next: PendingCommit | undefined;
+  readonly mirrors: QueueMirror[] = [];
+  readonly rows: number[] = [];
+  state: CommitStateValue = CommitState.STORING;
+  private remaining = 0;
+  private readonly owner: CommitPoint;
+
+  constructor(sink: OutcomeSink, startedMs: number, deadlineMs: number, owner: CommitPoint) {
+    this.sink = sink;
+    this.startedMs = startedMs;
+    this.deadlineMs = deadlineMs;
+    this.owner = owner;
+  }
+
+  /** The message goes to this mirror's queue as `row`. All are added before any is waited for. */
+  add(mirror: QueueMirror, row: number): void {
+    this.mirrors.push(mirror);
+    this.rows.push(row);
+    this.remaining += 1;
+  }
+
+  /** The store in one queue is committed. */
+  onCommitted(): void {
+    if (this.state !== CommitState.STORING) return;
+    this.remaining -= 1;
+    if (this.remaining === 0) this.owner.committed(this);
+  }
+
+  transition(to: CommitStateValue): void {
+    invariant(isValidCommitTransition(this.state, to), 'a commit ends once');
+    this.state = to;
+  }
+}
+
+/** The same, for the withdrawals of a message. */
+class Withdrawal implements CommitWaiter {
+  private remaining: number;
+  private readonly pending: PendingCommit;
+  private readonly owner: CommitPoint;
+
+  constructor(pending: PendingCommit, owner: CommitPoint) {
+    this.pending = pending;
+    this.owner = owner;
+    this.remaining = pending.rows.length;
+  }
+
+  onCommitted(): void {
+    this.remaining -= 1;
+    if (this.remaining === 0 && this.pending.state === CommitState.WITHDRAWING) this.owner.withdrawn(this.pending);
+  }
+}
+
+export class CommitPoint {
+  /** Messages whose outcome is open. */
+  openCount = 0;
+  private oldest: PendingCommit | undefined;
+  private newest: PendingCommit | undefined;
+  private readonly owner: CommitOwner;
+  private readonly timeoutMs: number;
+
+  constructor(options: { timeoutMs: number }, owner: CommitOwner) {
+    this.timeoutMs = options.timeoutMs;
+    this.owner = owner;
+  }
+
+  begin(sink: OutcomeSink, nowMs: number): PendingCommit {
+    const pending = new PendingCommit(sink, nowMs, nowMs + this.timeoutMs, this);
+    this.append(pending);
+    this.openCount += 1;
+    return pending;
+  }
+
+  /** Called by the last queue that has it on every in-sync mirror. */
+  committed(pending: PendingCommit): void {
+    this.end(pending);
+    for (let i = 0; i < pending.rows.length; i++) {
+      const mirror = pending.mirrors[i];
+      const row = pending.rows[i];
+      if (mirror !== undefined && row !== undefined) this.owner.release(mirror, row);
+    }
+    this.owner.settled(pending, COMMITTED);
+  }
+
+  withdrawn(pending: PendingCommit): void {
+    this.end(pending);
+    this.owner.settled(pending, REFUSED);
+  }
+
+  /** Looks at deadlines, oldest first. */
+  tick(nowMs: number): void {
+    for (let pending = this.oldest; pending !== undefined && pending.deadlineMs <= nowMs; pending = this.oldest) {
+      if (pending.state === CommitState.STORING) this.beginWithdrawal(pending, nowMs);
+      else {
+        this.end(pending);
+        this.owner.settled(pending, NO_REPLY);
+      }
+    }
+  }
+
+  private beginWithdrawal(pending: PendingCommit, nowMs: number): void {
+    pending.transition(CommitState.WITHDRAWING);
+    this.remove(pending);
+    pending.deadlineMs = nowMs + this.timeoutMs;
+    this.append(pending);
+    const withdrawal = new Withdrawal(pending, this);
+    const numbers: number[] = [];
+    for (let i = 0; i < pending.rows.length; i++) {
+      const mirror = pending.mirrors[i];
+      const row = pending.rows[i];
+      invariant(mirror !== undefined && row !== undefined, 'a pending commit knows its entries');
+      numbers.push(this.owner.withdraw(mirror, row));
+    }
+    for (let i = 0; i < numbers.length; i++) pending.mirrors[i]?.await(numbers[i] ?? 0, withdrawal);
+  }
+
+  private end(pending: PendingCommit): void {
+    pending.transition(CommitState.OVER);
+    this.remove(pending);
+    this.openCount -= 1;
+  }
+
+  private append(pending: PendingCommit): void {
+    pending.previous = this.newest;
+    pending.next = undefined;
+    if (this.newest === undefined) this.oldest = pending;
+    else this.newest.next = pending;
+    this.newest = pending;
+  }
+
+  private remove(pending: PendingCommit): void {
+    if (pending.previous === undefined) this.oldest = pending.next;
+    else pending.previous.next = pending.next;
+    if (pending.next === undefined) this.newest = pending.previous;
+    else pending.next.previous = pending.previous;
+    pending.previous = undefined;
+    pending.next = undefined;
+  }
+}

@@ -1,0 +1,204 @@
+/**
+ * The mirrors of one queue: it numbers every change, digests it, and knows how far each mirror is.
+ *
+ *   store, delete, annotate … ─► row of the turn's section (number n) ─► seal ─► one section for each mirror
+ *   acknowledgement (number m) ─► replica.acked ─► committed = min over the acknowledged set ─► waiters
+ *
+ * A change is COMMITTED when every member of the acknowledged set has it and the set has at least
+ * min_replicas members (G1). Changes of the set are replica-set.ts; sending is mirrors.ts.
+ * Pure: entries are synchronous, effects leave through MirrorPorts.
+ */
+import type { MailQueue } from '../queue/mail-queue.js';
+import { CHANGE_ROW_BYTES, KIND_ANNOTATE, KIND_DELETE, KIND_SET_MEMBERS, KIND_STORE, KIND_WITHDRAW } from '../../protocol/change-rows.js';
+import { Digest } from '../../protocol/digest.js';
+import type { Replica } from './replica.js';
+import { SyncState } from './replica.js';
+import type { PayloadSlabs, SealedSection } from './turn-section.js';
+import { TurnSection } from './turn-section.js';
+import type { CommitWaiter } from './wait-list.js';
+import { WaitList } from './wait-list.js';
+
+/** What an entry costs a store beside its bytes (docs/PROTOCOL.md, credit). */
+export const ENTRY_CREDIT_BYTES = 128;
+
+/** Told that the queue has something to send at the end of the turn. */
+export interface DirtySink {
+  onDirty(mirror: QueueMirror): void;
+}
+
+export class QueueMirror {
+  readonly queue: MailQueue;
+  readonly handle: number;
+  readonly minReplicas: number;
+  replicas: Replica[] = [];
+  epoch = 0;
+  /** Number of the change that carries the set sent last; 0 when no change of the set is open. */
+  setChangeNumber = 0;
+  /** True when the open set change founds the epoch on stores that had lost everything. */
+  founding = false;
+  /** Number of the last change, sealed or not. */
+  lastNumber = 0;
+  /** Number up to which changes are committed. */
+  committedNumber = 0;
+  readonly digest = new Digest();
+  isDirty = false;
+  /** Already on the list of queues that outbound is to look at. */
+  isWoken = false;
+  private sealedNumber = 0;
+  /** Entry that stands right behind the last deleted one, so that a run of deletes is one row; 0 none. */
+  private deleteRunNext = 0;
+  private readonly section: TurnSection;
+  private readonly waits = new WaitList();
+  private readonly sink: DirtySink;
+
+  constructor(queue: MailQueue, minReplicas: number, slabs: PayloadSlabs, sink: DirtySink) {
+    this.queue = queue;
+    this.handle = queue.handle;
+    this.minReplicas = minReplicas;
+    this.section = new TurnSection(slabs);
+    this.sink = sink;
+  }
+
+  /** Starts from a state that a store showed: nothing is pending. */
+  adopt(epoch: number, number: number, digestA: number, digestB: number): void {
+    this.epoch = epoch;
+    this.lastNumber = number;
+    this.sealedNumber = number;
+    this.committedNumber = number;
+    this.digest.reset(digestA, digestB);
+  }
+
+  /** In-sync members of the acknowledged set. */
+  get inSyncCount(): number {
+    let count = 0;
+    for (const replica of this.replicas) if (replica.member && replica.sync === SyncState.SYNC) count += 1;
+    return count;
+  }
+
+  get memberCount(): number {
+    let count = 0;
+    for (const replica of this.replicas) if (replica.member) count += 1;
+    return count;
+  }
+
+  get waitingCount(): number {
+    return this.waits.length;
+  }
+
+  get isFilling(): boolean {
+    for (const replica of this.replicas) if (replica.sync === SyncState.RESYNC) return true;
+    return false;
+  }
+
+  /** Bytes that every fed mirror can still take. */
+  get credit(): number {
+    let least = Number.MAX_SAFE_INTEGER;
+    for (const replica of this.replicas) if (replica.isFed && replica.store.credit < least) least = replica.store.credit;
+    return least - this.section.creditBytes;
+  }
+
+  /** STORE: returns the entry's position. With BODY_ABSENT in flags the chunks are not sent. */
+  store(messageId: number, flags: number, chunks: readonly Uint8Array[], sentBodyBytes: number, bodyBytes: number, head: Uint8Array, checksum: number): number {
+    const number = this.nextChange();
+    this.section.addRow(KIND_STORE, flags, bodyBytes, head.length, checksum, messageId);
+    if (sentBodyBytes > 0) for (const chunk of chunks) this.section.addPayload(chunk);
+    this.section.addPayload(head);
+    this.section.creditBytes += sentBodyBytes + head.length + ENTRY_CREDIT_BYTES;
+    return number;
+  }
+
+  /** DELETE of an entry that was just unlinked; `following` is the row that stood behind it. */
+  delete(row: number, position: number, following: number): number {
+    if (row === this.deleteRunNext && row !== 0 && this.section.rowCount > 0) {
+      this.section.extendLastDelete();
+      this.deleteRunNext = following;
+      return this.lastNumber;
+    }
+    const number = this.nextChange();
+    this.section.addRow(KIND_DELETE, 0, 0, 1, 0, position);
+    // A run could straddle the cursor of a refill, or the place where recovered entries still come in: then
+    // each entry is a change of its own.
+    this.deleteRunNext = this.isFilling || this.queue.isRecovering ? 0 : following;
+    return number;
+  }
+
+  /** WITHDRAW of an uncommitted entry (G9). */
+  withdraw(position: number): number {
+    const number = this.nextChange();
+    this.section.addRow(KIND_WITHDRAW, 0, 0, 0, 0, position);
+    return number;
+  }
+
+  /** ANNOTATE: the entry's note is replaced. */
+  annotate(position: number, note: Uint8Array, checksum: number): number {
+    const number = this.nextChange();
+    this.section.addRow(KIND_ANNOTATE, 0, 0, note.length, checksum, position);
+    this.section.addPayload(note);
+    return number;
+  }
+
+  /** SET_MEMBERS; `members` are the packed store ids. */
+  setMembers(epoch: number, members: Uint8Array, checksum: number): number {
+    const number = this.nextChange();
+    this.section.addRow(KIND_SET_MEMBERS, 0, 0, members.length, checksum, epoch);
+    this.section.addPayload(members);
+    return number;
+  }
+
+  /** `waiter` is told when the change is committed; maybe at once. */
+  await(number: number, waiter: CommitWaiter): void {
+    if (number <= this.committedNumber) waiter.onCommitted();
+    else this.waits.add(number, waiter);
+  }
+
+  /** The rows since the last seal as a section, or undefined when there are none. */
+  seal(): SealedSection | undefined {
+    this.isDirty = false;
+    this.deleteRunNext = 0;
+    const section = this.section;
+    if (section.rowCount === 0) return undefined;
+    const view = section.rowView();
+    const digest = this.digest;
+    for (let i = 0, at = 0; i < section.rowCount; i++, at += CHANGE_ROW_BYTES) {
+      digest.add(view.getUint8(at), view.getUint32(at + 4, true), view.getUint32(at + 8, true), view.getUint32(at + 12, true), view.getFloat64(at + 16, true));
+    }
+    const sealed: SealedSection = {
+      handle: this.handle,
+      firstNumber: this.sealedNumber + 1,
+      lastNumber: this.lastNumber,
+      digestA: digest.a,
+      digestB: digest.b,
+      rows: section.rowBytes().slice(),
+      pieces: section.takePieces(),
+      payloadBytes: section.payloadBytes,
+      creditBytes: section.creditBytes,
+    };
+    this.sealedNumber = this.lastNumber;
+    section.reset();
+    return sealed;
+  }
+
+  /** Recomputes what is committed and tells the waiters. */
+  advance(): void {
+    let least = this.lastNumber;
+    let members = 0;
+    for (const replica of this.replicas) {
+      if (!replica.member) continue;
+      members += 1;
+      if (replica.acked < least) least = replica.acked;
+    }
+    if (members < this.minReplicas || members === 0 || least <= this.committedNumber) return;
+    this.committedNumber = least;
+    this.waits.advance(least);
+  }
+
+  private nextChange(): number {
+    this.deleteRunNext = 0;
+    this.lastNumber += 1;
+    if (!this.isDirty) {
+      this.isDirty = true;
+      this.sink.onDirty(this);
+    }
+    return this.lastNumber;
+  }
+}

@@ -1,0 +1,160 @@
+/**
+ * Refills towards one store: which mirrors there are being filled, and at what pace.
+ *
+ *   waiting ─► start: OPEN, REFILL_BEGIN ─► FILLING: REFILL frames as the byte window allows
+ *           ─► ENDING: REFILL_END sent ─► acknowledged ─► CAUGHT_UP, handed to reviseSet
+ *
+ * A few refills run side by side, so that a thousand small queues do not cost a round trip each; the frames
+ * of a turn are bounded, so that live mail on the same link does not wait behind a large queue. A queue that
+ * is itself still coming back from a store is not refilled before it is whole.
+ */
+import type { Packer } from '../../platform/ports.js';
+import { OPEN, REFILL, REFILL_BEGIN, REFILL_END } from '../../protocol/message-types.js';
+import type { RefillEntries } from '../../recovery/refill.js';
+import { Refill } from '../../recovery/refill.js';
+import { encodeOpenOf } from './open-queue.js';
+import type { QueueMirror } from './queue-mirror.js';
+import type { Replica } from './replica.js';
+import { ResyncPhase, SyncState } from './replica.js';
+import type { StorePort } from './store-port.js';
+
+const ACTIVE_MAX = 16;
+/** 4 × 256 KiB a turn: about 1 ms of a store's time, so that live mail waits no longer than that. */
+const FRAMES_PER_PUMP = 4;
+
+export interface ResyncOptions {
+  readonly gatewayId: string;
+  readonly frameBytes: number;
+  readonly retryMs: number;
+}
+
+export interface ResyncPorts {
+  readonly packer: Packer;
+  refillEntries(mirror: QueueMirror): RefillEntries;
+  nowMs(): number;
+  /** Seals all that is pending, so that numbers and cursor agree. */
+  sealAll(): void;
+  needFlush(): void;
+  /** True while sealed frames for the store wait: nothing may overtake them. */
+  isBacklogged(): boolean;
+  onCaughtUp(mirror: QueueMirror): void;
+}
+
+interface Job {
+  readonly mirror: QueueMirror;
+  readonly replica: Replica;
+  refill: Refill | undefined;
+  /** Sequence of REFILL_END, 0 before. */
+  endSequence: number;
+}
+
+export class Resync {
+  private waiting: Job[] = [];
+  private active: Job[] = [];
+  private readonly options: ResyncOptions;
+  private readonly ports: ResyncPorts;
+  private readonly store: StorePort;
+
+  constructor(options: ResyncOptions, ports: ResyncPorts, store: StorePort) {
+    this.options = options;
+    this.ports = ports;
+    this.store = store;
+  }
+
+  get hasWork(): boolean {
+    return this.waiting.length + this.active.length > 0;
+  }
+
+  /** Entries sent so far of the refill of `mirror`, for progress; undefined when none runs. */
+  progress(mirror: QueueMirror): number | undefined {
+    return this.active.find((job) => job.mirror === mirror)?.refill?.sentCount;
+  }
+
+  /** Asks for a refill; does nothing when one is under way. */
+  add(mirror: QueueMirror, replica: Replica): void {
+    if (replica.sync !== SyncState.NG || mirror.queue.isRecovering) return;
+    if (this.waiting.some((job) => job.mirror === mirror) || this.active.some((job) => job.mirror === mirror)) return;
+    // A change of the set that still names the mirror must be over before it can join anew.
+    if (mirror.setChangeNumber !== 0 && replica.wanted && mirror.inSyncCount > 0) return;
+    if (replica.member && mirror.inSyncCount > 0) return;
+    this.waiting.push({ mirror, replica, refill: undefined, endSequence: 0 });
+    this.ports.needFlush();
+  }
+
+  /** The link is gone: every refill there is over. */
+  reset(): void {
+    this.waiting = [];
+    this.active = [];
+  }
+
+  cancel(mirror: QueueMirror): void {
+    this.waiting = this.waiting.filter((job) => job.mirror !== mirror);
+    this.active = this.active.filter((job) => job.mirror !== mirror);
+  }
+
+  onUnlinked(mirror: QueueMirror, row: number, following: number): void {
+    for (const job of this.active) {
+      if (job.mirror !== mirror || job.refill === undefined) continue;
+      job.refill.onUnlinked(row, following);
+      job.replica.refillCursor = job.refill.cursor;
+    }
+  }
+
+  onAckedThrough(sequence: number): void {
+    let over = false;
+    for (const job of this.active) {
+      if (job.endSequence === 0 || job.endSequence > sequence || job.replica.phase !== ResyncPhase.ENDING) continue;
+      job.replica.phase = ResyncPhase.CAUGHT_UP;
+      over = true;
+    }
+    if (over) {
+      const done = this.active.filter((job) => job.replica.phase === ResyncPhase.CAUGHT_UP);
+      this.active = this.active.filter((job) => job.replica.phase !== ResyncPhase.CAUGHT_UP);
+      for (const job of done) this.ports.onCaughtUp(job.mirror);
+    }
+    if (this.hasWork) this.ports.needFlush();
+  }
+
+  /** Goes on as far as the window and the bound of a turn allow. Everything pending is sealed before. */
+  pump(): void {
+    if (!this.store.isUp || this.ports.isBacklogged()) return;
+    while (this.active.length < ACTIVE_MAX && this.waiting.length > 0 && this.store.canSend) {
+      const job = this.waiting.shift();
+      if (job !== undefined && job.replica.sync === SyncState.NG && !job.mirror.queue.isRecovering) this.start(job);
+    }
+    let frames = 0;
+    for (const job of this.active) {
+      while (frames < FRAMES_PER_PUMP && this.store.canSend && this.step(job)) frames += 1;
+      if (!this.store.canSend) return;
+    }
+  }
+
+  private start(job: Job): void {
+    const { mirror, replica } = job;
+    this.ports.sealAll();
+    replica.transition(SyncState.RESYNC, 'refill begins', this.ports.nowMs());
+    replica.acked = 0;
+    this.store.request(OPEN, encodeOpenOf(this.ports.packer, this.options.gatewayId, mirror.queue, 0, []), [], 0);
+    this.store.request(REFILL_BEGIN, this.ports.packer.pack([mirror.handle, mirror.lastNumber, mirror.digest.a, mirror.digest.b]), [], 0);
+    job.refill = new Refill({ baseNumber: mirror.lastNumber, frameBytes: this.options.frameBytes, entryCreditBytes: 0 }, this.ports.refillEntries(mirror));
+    replica.refillBase = mirror.lastNumber;
+    replica.refillCursor = job.refill.cursor;
+    replica.phase = ResyncPhase.FILLING;
+    this.active.push(job);
+  }
+
+  /** One frame; false when nothing more is to be sent for this job. */
+  private step(job: Job): boolean {
+    const { mirror, replica, refill } = job;
+    if (refill === undefined || replica.phase !== ResyncPhase.FILLING) return false;
+    const frame = refill.nextFrame(Number.MAX_SAFE_INTEGER);
+    replica.refillCursor = refill.cursor;
+    if (frame !== undefined) {
+      this.store.request(REFILL, this.ports.packer.pack([mirror.handle, frame.rows]), [frame.payload], 0);
+      if (!refill.isOver) return true;
+    }
+    replica.phase = ResyncPhase.ENDING;
+    job.endSequence = this.store.request(REFILL_END, this.ports.packer.pack([mirror.handle, refill.sentCount]), [], 0);
+    return true;
+  }
+}

@@ -1,0 +1,18 @@
+/**
+ * One store as the mirrors see it: what link/store-link.ts offers, and no more. Requests made in a turn
+ * are written together when the turn ends.
+ */
+export interface StorePort {
+  readonly storeId: string;
+  /** Boot id of the last handshake, '' before the first. A new one means: its memory is gone. */
+  readonly bootId: string;
+  readonly isUp: boolean;
+  /** Bytes of STORE and REPLACE that this store still takes from us. */
+  readonly credit: number;
+  /** False while the byte window is full or the link is down. */
+  readonly canSend: boolean;
+  readonly unackedBytes: number;
+  /** Queues a request for the end of the turn; returns its sequence number. */
+  request(type: number, control: Uint8Array, bodies: readonly Uint8Array[], creditBytes: number): number;
+  flush(): void;
+}

@@ -1,0 +1,50 @@
+/**
+ * Who waits for which change of a queue to be on every in-sync mirror, in order of the numbers.
+ */
+import { invariant } from '../../base/invariant.js';
+
+/** Told once when the change it waits for is committed. A fixed object per message or job, never a closure. */
+export interface CommitWaiter {
+  onCommitted(): void;
+}
+
+/** Slots behind the head are dropped when this many have gone by and they are the larger half. */
+const COMPACT_AT = 1024;
+
+export class WaitList {
+  private numbers: number[] = [];
+  private waiters: (CommitWaiter | undefined)[] = [];
+  private head = 0;
+
+  get length(): number {
+    return this.numbers.length - this.head;
+  }
+
+  /** Numbers come ascending. */
+  add(number: number, waiter: CommitWaiter): void {
+    invariant(this.length === 0 || (this.numbers[this.numbers.length - 1] ?? 0) <= number, 'commit waits come by ascending number');
+    this.numbers.push(number);
+    this.waiters.push(waiter);
+  }
+
+  /** Calls everybody whose number is ≤ committed. */
+  advance(committed: number): void {
+    while (this.head < this.numbers.length && (this.numbers[this.head] ?? Infinity) <= committed) {
+      const waiter = this.waiters[this.head];
+      this.waiters[this.head] = undefined;
+      this.head += 1;
+      waiter?.onCommitted();
+    }
+    if (this.head === this.numbers.length) {
+      if (this.head > 0) {
+        this.numbers.length = 0;
+        this.waiters.length = 0;
+        this.head = 0;
+      }
+    } else if (this.head >= COMPACT_AT && this.head * 2 > this.numbers.length) {
+      this.numbers = this.numbers.slice(this.head);
+      this.waiters = this.waiters.slice(this.head);
+      this.head = 0;
+    }
+  }
+}

@@ -1,0 +1,174 @@
+/**
+ * From a whole message to entries in queues and changes at mirrors: the step between inbound and the
+ * commit point. Everything that can be refused is refused here, before any number is used (DESIGN
+ * "Admission comes before numbering").
+ */
+import type { CommitPoint, OutcomeSink, PendingCommit } from '../mirror/commit-point.js';
+import type { Mirrors } from '../mirror/mirrors.js';
+import { ENTRY_CREDIT_BYTES } from '../mirror/queue-mirror.js';
+import type { QueueMirror } from '../mirror/queue-mirror.js';
+import { ResyncPhase, SyncState } from '../mirror/replica.js';
+import type { Clock, Crc32, Packer } from '../../platform/ports.js';
+import { FLAG_BODY_ABSENT, FLAG_SHARED } from '../../protocol/change-rows.js';
+import type { Entries } from './entries.js';
+import { ENTRY_BOOKKEEPING_BYTES } from './entries.js';
+import { EntryState } from './entry-table.js';
+import { encodeEnvelope } from './envelope.js';
+import type { MemoryGauge } from './memory-gauge.js';
+import type { QueueRegistry } from './queue-registry.js';
+import type { Admission, Envelope, Origin, RecipientGroup, Route, SubmissionOutcome } from './types.js';
+import { NO_MEMORY, NOT_READY } from './types.js';
+
+export interface AcceptanceOptions {
+  readonly lifetimeMs: number;
+  readonly bounceLifetimeMs: number;
+  /** Share of the accept mark that one next hop may fill. */
+  readonly nextHopShare: number;
+}
+
+export interface AcceptancePorts {
+  readonly clock: Clock;
+  readonly crc32: Crc32;
+  readonly packer: Packer;
+  readonly registry: QueueRegistry;
+  readonly mirrors: Mirrors;
+  readonly entries: Entries;
+  readonly memory: MemoryGauge;
+  readonly commitPoint: CommitPoint;
+}
+
+/** What is stored: a submission of a client, or a report of ours. */
+export interface StoreRequest extends OutcomeSink {
+  readonly messageId: number;
+  readonly reversePath: string;
+  readonly groups: readonly RecipientGroup[];
+  readonly chunks: readonly Uint8Array[];
+  readonly contentBytes: number;
+  readonly flags: number;
+  readonly ret: number;
+  readonly envid: string;
+  readonly client: string;
+  readonly helo: string;
+  readonly origin?: Origin | undefined;
+}
+
+const NO_CHUNKS: readonly Uint8Array[] = [];
+
+export class Acceptance {
+  private readonly options: AcceptanceOptions;
+  private readonly ports: AcceptancePorts;
+
+  constructor(options: AcceptanceOptions, ports: AcceptancePorts) {
+    this.options = options;
+    this.ports = ports;
+  }
+
+  /** Whether a recipient of this route may be taken now. */
+  admit(route: Route): Admission {
+    const { registry, memory } = this.ports;
+    if (!memory.admits(0)) return 'memory';
+    const mirror = registry.find(route);
+    if (mirror === undefined) return registry.isFull ? 'queues' : '';
+    if (mirror.queue.length >= route.lengthMax) return 'queue-full';
+    if (mirror.queue.bytes > memory.acceptBytes * this.options.nextHopShare) return 'share';
+    return isReady(mirror) ? '' : 'not-ready';
+  }
+
+  /** Stores the message in every queue it goes to. `ending`: a report, which may use the last reserve. */
+  store(request: StoreRequest, ending: boolean): SubmissionOutcome | PendingCommit {
+    const mirrors: QueueMirror[] = [];
+    for (const group of request.groups) {
+      const mirror = this.ports.registry.findOrCreate(group.route);
+      if (mirror === undefined || !isReady(mirror)) return NOT_READY;
+      mirrors.push(mirror);
+    }
+    const heads = this.encodeHeads(request);
+    if (!this.fits(request, mirrors, heads, ending)) return NO_MEMORY;
+    return this.number(request, mirrors, heads);
+  }
+
+  private encodeHeads(request: StoreRequest): Uint8Array[] {
+    const arrivalWallMs = this.ports.clock.wallMs();
+    const heads: Uint8Array[] = [];
+    for (const group of request.groups) {
+      const bounce = group.route.queueClass === 'bounce';
+      const envelope: Envelope = {
+        messageId: request.messageId,
+        reversePath: request.reversePath,
+        recipients: group.recipients,
+        flags: request.flags,
+        ret: request.ret,
+        envid: request.envid,
+        arrivalWallMs,
+        expiryWallMs: arrivalWallMs + (bounce ? this.options.bounceLifetimeMs : this.options.lifetimeMs),
+        client: request.client,
+        helo: request.helo,
+        origin: request.origin,
+      };
+      heads.push(encodeEnvelope(this.ports.packer, envelope));
+    }
+    return heads;
+  }
+
+  private fits(request: StoreRequest, mirrors: readonly QueueMirror[], heads: readonly Uint8Array[], ending: boolean): boolean {
+    let bytes = request.contentBytes;
+    for (let i = 0; i < mirrors.length; i++) {
+      const head = heads[i]?.length ?? 0;
+      bytes += head + ENTRY_BOOKKEEPING_BYTES;
+      // Each queue is judged as if it sent the body: the same store then has room in either case.
+      if ((mirrors[i]?.credit ?? 0) < request.contentBytes + head + ENTRY_CREDIT_BYTES) return false;
+    }
+    return ending ? this.ports.memory.admitsEnding(bytes) : this.ports.memory.admits(bytes);
+  }
+
+  private number(request: StoreRequest, mirrors: readonly QueueMirror[], heads: readonly Uint8Array[]): PendingCommit {
+    const { entries, crc32, clock, commitPoint } = this.ports;
+    const { chunks, contentBytes } = request;
+    let bodyChecksum = 0;
+    for (const chunk of chunks) bodyChecksum = crc32(chunk, bodyChecksum);
+    const sharedContent = mirrors.length > 1 ? entries.contents.storeShared(chunks, contentBytes) : 0;
+    // Sections go out in the order in which queues became dirty: the one with the body must be first.
+    if (sharedContent !== 0) this.ports.mirrors.sealPending();
+    const pending = commitPoint.begin(request, clock.nowMs());
+    const arrivalSeconds = Math.floor(clock.wallMs() / 1000);
+    for (let i = 0; i < mirrors.length; i++) {
+      const mirror = mirrors[i];
+      const head = heads[i];
+      const group = request.groups[i];
+      if (mirror === undefined || head === undefined || group === undefined) continue;
+      const checksum = crc32(head, bodyChecksum);
+      const slot = sharedContent === 0 ? entries.contents.storeOwn(chunks, contentBytes, head) : entries.contents.storeBytes(head);
+      const lifetimeMs = group.route.queueClass === 'bounce' ? this.options.bounceLifetimeMs : this.options.lifetimeMs;
+      const row = entries.create(mirror.queue, request.messageId, slot, sharedContent, contentBytes, checksum, arrivalSeconds, arrivalSeconds + Math.ceil(lifetimeMs / 1000));
+      entries.table.transition(row, EntryState.STORING);
+      const first = mirrors[0];
+      const absent = i > 0 && first !== undefined && sameFeed(first, mirror);
+      const flags = sharedContent === 0 ? 0 : absent ? FLAG_SHARED | FLAG_BODY_ABSENT : FLAG_SHARED;
+      const position = mirror.store(request.messageId, flags, absent ? NO_CHUNKS : chunks, absent ? 0 : contentBytes, contentBytes, head, checksum);
+      entries.table.position.set(row, position);
+      mirror.queue.append(row, entries.bytes(row));
+      pending.add(mirror, row);
+    }
+    for (let i = 0; i < mirrors.length; i++) {
+      const row = pending.rows[i];
+      if (row !== undefined) mirrors[i]?.await(entries.table.position.get(row), pending);
+    }
+    return pending;
+  }
+}
+
+/** Enough in-sync mirrors that a message can be committed. */
+function isReady(mirror: QueueMirror): boolean {
+  return mirror.inSyncCount >= mirror.minReplicas;
+}
+
+/** Whether everything one mirror's stores get reaches the other's stores too, in the same frames. */
+function sameFeed(a: QueueMirror, b: QueueMirror): boolean {
+  for (const replica of b.replicas) {
+    if (!replica.isFed) continue;
+    const twin = a.replicas.find((candidate) => candidate.store === replica.store);
+    if (twin === undefined || !twin.isFed || twin.phase === ResyncPhase.JOINING) return false;
+    if (twin.sync !== SyncState.SYNC || replica.sync !== SyncState.SYNC) return false;
+  }
+  return true;
+}

@@ -1,0 +1,93 @@
+/**
+ * When entries and queues are looked at again: deferred entries in a timer wheel, queues that back off in
+ * a short list, expiry by a sweep from each queue's oldest entry. One tick for all; no timer a message.
+ *
+ * Expiry does not depend on retries: within a queue all entries have one lifetime, so that expiry times
+ * ascend with the position and the sweep stops at the first entry that still has time. Only entries that
+ * rest (READY, DEFERRED, HELD) are expired; one that is being tried or reported is met by a later sweep.
+ */
+import type { QueueMirror } from '../mirror/queue-mirror.js';
+import { TimerWheel } from '../../base/timer-wheel.js';
+import type { Clock } from '../../platform/ports.js';
+import { EntryState } from './entry-table.js';
+import type { EntryTable } from './entry-table.js';
+
+/** Retries are minutes apart: a quarter of a second is exact enough and keeps the wheel small. */
+const TICK_MS = 250;
+const DUE_PER_TICK = 2000;
+const EXPIRED_PER_TICK = 500;
+/** Entries that do not rest are stepped over; so many at most before the sweep gives up until next time. */
+const SWEEP_STEPS = 64;
+
+export interface DueTimesPorts {
+  readonly clock: Clock;
+  readonly table: EntryTable;
+  /** The entry's time has come. */
+  onDue(row: number): void;
+  /** The queue's back-off is over. */
+  onWake(mirror: QueueMirror): void;
+  /** The entry's lifetime is over. */
+  onExpired(mirror: QueueMirror, row: number): void;
+}
+
+export class DueTimes {
+  private readonly wheel: TimerWheel;
+  private readonly ports: DueTimesPorts;
+  private sleeping: { mirror: QueueMirror; atMs: number }[] = [];
+  private readonly fire: (row: number) => void;
+
+  constructor(ports: DueTimesPorts) {
+    this.ports = ports;
+    this.wheel = new TimerWheel({ tickMs: TICK_MS, startMs: ports.clock.nowMs() });
+    this.fire = (row) => {
+      ports.onDue(row);
+    };
+  }
+
+  schedule(row: number, delayMs: number): void {
+    this.wheel.schedule(row, this.ports.clock.nowMs() + delayMs);
+  }
+
+  cancel(row: number): void {
+    this.wheel.cancel(row);
+  }
+
+  /** The queue is woken at `atMs`; a later call replaces an earlier one. */
+  wakeAt(mirror: QueueMirror, atMs: number): void {
+    const known = this.sleeping.find((entry) => entry.mirror === mirror);
+    if (known === undefined) this.sleeping.push({ mirror, atMs });
+    else known.atMs = atMs;
+  }
+
+  tick(nowMs: number, queues: readonly QueueMirror[]): void {
+    this.wheel.advance(nowMs, this.fire, DUE_PER_TICK);
+    if (this.sleeping.length > 0) {
+      const awake = this.sleeping.filter((entry) => entry.atMs <= nowMs);
+      if (awake.length > 0) {
+        this.sleeping = this.sleeping.filter((entry) => entry.atMs > nowMs);
+        for (const entry of awake) this.ports.onWake(entry.mirror);
+      }
+    }
+    this.sweep(queues);
+  }
+
+  private sweep(queues: readonly QueueMirror[]): void {
+    const nowSeconds = Math.floor(this.ports.clock.wallMs() / 1000);
+    const table = this.ports.table;
+    let left = EXPIRED_PER_TICK;
+    for (const mirror of queues) {
+      let row = mirror.queue.first;
+      for (let steps = 0; row !== 0 && left > 0 && steps < SWEEP_STEPS; steps++) {
+        if (table.expirySeconds.get(row) > nowSeconds) break;
+        const following = mirror.queue.following(row);
+        const state = table.state(row);
+        if (state === EntryState.READY || state === EntryState.DEFERRED || state === EntryState.HELD) {
+          this.ports.onExpired(mirror, row);
+          left -= 1;
+          steps = 0;
+        }
+        row = following;
+      }
+    }
+  }
+}

@@ -1,0 +1,120 @@
+/**
+ * The life of an entry's bytes: made at submission or recovery, read for delivery and refill, freed at
+ * the end. Joins the columns (entry-table.ts) with the records (content-store.ts).
+ */
+import type { Crc32 } from '../../platform/ports.js';
+import { FLAG_SHARED } from '../../protocol/change-rows.js';
+import type { RefillEntries } from '../../recovery/refill.js';
+import type { ContentStore } from './content-store.js';
+import { EntryState } from './entry-table.js';
+import type { EntryTable } from './entry-table.js';
+import type { MailQueue } from './mail-queue.js';
+
+/** Bookkeeping bytes that an entry costs beside its records: columns, hash bucket, slot, record header. */
+export const ENTRY_BOOKKEEPING_BYTES = 112;
+
+export class Entries {
+  readonly table: EntryTable;
+  readonly contents: ContentStore;
+  private readonly crc32: Crc32;
+
+  constructor(table: EntryTable, contents: ContentStore, crc32: Crc32) {
+    this.table = table;
+    this.contents = contents;
+    this.crc32 = crc32;
+  }
+
+  /** Content and bookkeeping of all entries. */
+  get usedBytes(): number {
+    return this.contents.segments.usedBytes + this.table.inUse * ENTRY_BOOKKEEPING_BYTES;
+  }
+
+  /** A new row in state FREE; `shared` is 0 when the record holds body ‖ head. */
+  create(queue: MailQueue, messageId: number, slot: number, shared: number, bodyBytes: number, checksum: number, arrivalSeconds: number, expirySeconds: number): number {
+    const table = this.table;
+    const row = table.take(messageId, queue.handle);
+    table.slot.set(row, slot);
+    table.shared.set(row, shared);
+    table.bodyBytes.set(row, bodyBytes);
+    table.checksum.set(row, checksum);
+    table.arrivalSeconds.set(row, arrivalSeconds);
+    table.expirySeconds.set(row, expirySeconds);
+    if (shared !== 0) this.contents.addEntry(shared);
+    return row;
+  }
+
+  /** Body and head together, as the queue's byte count has it. */
+  bytes(row: number): number {
+    const own = this.contents.segments.bytesOf(this.table.slot.get(row));
+    return this.table.shared.get(row) === 0 ? own : own + this.table.bodyBytes.get(row);
+  }
+
+  headBytes(row: number): number {
+    return this.bytes(row) - this.table.bodyBytes.get(row);
+  }
+
+  /** A view of the head; valid until the next allocation or compaction. */
+  head(row: number): Uint8Array {
+    const record = this.contents.segments.read(this.table.slot.get(row));
+    return this.table.shared.get(row) === 0 ? record.subarray(this.table.bodyBytes.get(row)) : record;
+  }
+
+  /** A view of the note, empty when there is none. */
+  note(row: number): Uint8Array {
+    const slot = this.table.note.get(row);
+    return slot === 0 ? NO_BYTES : this.contents.segments.read(slot);
+  }
+
+  setNote(row: number, note: Uint8Array): void {
+    const before = this.table.note.get(row);
+    if (before !== 0) this.contents.segments.free(before);
+    this.table.note.set(row, note.length === 0 ? 0 : this.contents.storeBytes(note));
+  }
+
+  copyBody(row: number, target: Uint8Array, at: number): void {
+    const shared = this.table.shared.get(row);
+    const slot = shared === 0 ? this.table.slot.get(row) : this.contents.sharedSlot(shared);
+    this.contents.segments.copyTo(slot, 0, this.table.bodyBytes.get(row), target, at);
+  }
+
+  /** Ends the entry: out of its queue's order, records freed, row given back. Returns the entry that stood behind it. */
+  remove(queue: MailQueue, row: number): number {
+    const table = this.table;
+    const segments = this.contents.segments;
+    const following = queue.unlink(row, this.bytes(row));
+    segments.free(table.slot.get(row));
+    const shared = table.shared.get(row);
+    if (shared !== 0) this.contents.dropEntry(shared);
+    const note = table.note.get(row);
+    if (note !== 0) segments.free(note);
+    table.transition(row, EntryState.FREE);
+    table.release(row);
+    return following;
+  }
+
+  /** The queue as a refill reads it. */
+  refillView(queue: MailQueue): RefillEntries {
+    const table = this.table;
+    return {
+      first: () => queue.first,
+      following: (row) => queue.following(row),
+      position: (row) => table.position.get(row),
+      messageId: (row) => table.messageId(row),
+      flags: (row) => (table.shared.get(row) === 0 ? 0 : FLAG_SHARED),
+      bodyBytes: (row) => table.bodyBytes.get(row),
+      headBytes: (row) => this.headBytes(row),
+      noteBytes: (row) => this.note(row).length,
+      checksum: (row) => table.checksum.get(row),
+      noteChecksum: (row) => this.crc32(this.note(row), 0),
+      writePayload: (row, target, at) => {
+        const body = table.bodyBytes.get(row);
+        this.copyBody(row, target, at);
+        const head = this.head(row);
+        target.set(head, at + body);
+        target.set(this.note(row), at + body + head.length);
+      },
+    };
+  }
+}
+
+const NO_BYTES = new Uint8Array(0);

@@ -1,0 +1,148 @@
+/**
+ * The entries of all queues of a gateway as flat columns outside the collected heap: an entry is a row
+ * number. An entry is one message in one queue; its content and head lie in a record of the segments.
+ *
+ *            ┌ submit ┐             ┌ take ┐              ┌ delivered, ended / DELETE ┐
+ *   FREE ──────────────► STORING ─┬────────► READY ──────► IN_FLIGHT ──────────────────► FREE
+ *                          │      │ commit     ▲  ▲           │ deferred / ANNOTATE
+ *      timeout / WITHDRAW  │      │            │  └─ due ── DEFERRED ◄┘
+ *              FREE ◄──────┘      │ parked     │              │ failed, expired / ANNOTATE
+ *                                 └─► PARKED ──┘ unparked     ▼
+ *                              READY, DEFERRED ── expired ─► REPORTING ── reported / DELETE ─► FREE
+ *                                                             └─ some still to try ─► DEFERRED
+ *   HELD: not delivered until an operator or the recovery says so (unknown version, no route).
+ *
+ * Columns are aligned by row (bytes a row): index 16 + bucket 4, position 8, list 8, ready list 8, record
+ * 4, shared content 4, sizes 4, checksum 4, note 4, times 8, state and attempts 2.
+ */
+import { ChunkedFloat64, ChunkedUint8, ChunkedUint32 } from '../../base/chunked.js';
+import { HashIndex } from '../../base/hash-index.js';
+import { invariant } from '../../base/invariant.js';
+import { Rows } from '../../base/rows.js';
+
+export const EntryState = {
+  FREE: 0,
+  /** Sent to the mirrors, not yet acknowledged by all of them: holds nobody, is seen by nobody. */
+  STORING: 1,
+  /** Committed and due, in the ready list. */
+  READY: 2,
+  /** Handed out for a delivery attempt. */
+  IN_FLIGHT: 3,
+  /** Waits for its due time in the timer wheel. */
+  DEFERRED: 4,
+  /** Its outcome is decided and a report is being made. */
+  REPORTING: 5,
+  /** A report that must not go out before its source has ended. */
+  PARKED: 6,
+  /** Waits for an operator. */
+  HELD: 7,
+} as const;
+export type EntryStateValue = (typeof EntryState)[keyof typeof EntryState];
+
+const S = EntryState;
+const NEXT_STATES: readonly (readonly number[])[] = [
+  [S.STORING, S.READY, S.DEFERRED, S.REPORTING, S.PARKED, S.HELD], // FREE: by submission, or by recovery to any resting state
+  [S.READY, S.PARKED, S.FREE],
+  [S.IN_FLIGHT, S.REPORTING, S.HELD, S.FREE],
+  [S.READY, S.DEFERRED, S.REPORTING, S.HELD, S.FREE],
+  [S.READY, S.REPORTING, S.HELD, S.FREE],
+  [S.DEFERRED, S.READY, S.HELD, S.FREE],
+  [S.READY, S.HELD, S.FREE],
+  [S.READY, S.DEFERRED, S.FREE],
+];
+
+/** Whether an entry may go from one state to another. */
+export function isValidEntryTransition(from: number, to: number): boolean {
+  return NEXT_STATES[from]?.includes(to) ?? false;
+}
+
+/** Rows of entries. Lists and times are kept by MailQueue; this owns the columns and the row's life. */
+export class EntryTable {
+  /** (message id, queue handle) → row, so that one message is found without a scan. */
+  readonly index: HashIndex;
+  readonly position = new ChunkedFloat64();
+  readonly previous = new ChunkedUint32();
+  readonly next = new ChunkedUint32();
+  readonly readyPrevious = new ChunkedUint32();
+  readonly readyNext = new ChunkedUint32();
+  /** Record of body ‖ head, or of the head alone when `shared` names a content row. */
+  readonly slot = new ChunkedUint32();
+  readonly shared = new ChunkedUint32();
+  readonly bodyBytes = new ChunkedUint32();
+  readonly checksum = new ChunkedUint32();
+  readonly note = new ChunkedUint32();
+  readonly arrivalSeconds = new ChunkedUint32();
+  readonly expirySeconds = new ChunkedUint32();
+  readonly attempts = new ChunkedUint8();
+  private readonly stateColumn = new ChunkedUint8();
+  private readonly rows = new Rows();
+
+  constructor(hashSeed: number) {
+    this.index = new HashIndex(hashSeed);
+  }
+
+  get inUse(): number {
+    return this.rows.inUse;
+  }
+
+  /** A row in state FREE, all columns zero, indexed under (messageId, queueHandle). */
+  take(messageId: number, queueHandle: number): number {
+    const row = this.rows.take();
+    if (row >= this.position.length) this.grow(row + 1);
+    this.index.set(row, messageId, queueHandle);
+    this.position.set(row, 0);
+    this.previous.set(row, 0);
+    this.next.set(row, 0);
+    this.readyPrevious.set(row, 0);
+    this.readyNext.set(row, 0);
+    this.slot.set(row, 0);
+    this.shared.set(row, 0);
+    this.note.set(row, 0);
+    this.attempts.set(row, 0);
+    this.stateColumn.set(row, S.FREE);
+    return row;
+  }
+
+  /** Gives the row back; it must have been moved to FREE. */
+  release(row: number): void {
+    invariant(this.stateColumn.get(row) === S.FREE, 'only an ended entry gives its row back');
+    this.index.remove(row);
+    this.rows.release(row);
+  }
+
+  state(row: number): number {
+    return this.stateColumn.get(row);
+  }
+
+  /** The only writer of the state. */
+  transition(row: number, to: EntryStateValue): void {
+    const from = this.stateColumn.get(row);
+    if (!isValidEntryTransition(from, to)) invariant(false, `an entry goes from state ${String(from)} to ${String(to)}, which no arrow allows`);
+    this.stateColumn.set(row, to);
+  }
+
+  messageId(row: number): number {
+    return this.index.keyOf(row);
+  }
+
+  queueHandle(row: number): number {
+    return this.index.saltOf(row);
+  }
+
+  private grow(length: number): void {
+    this.position.ensure(length);
+    this.previous.ensure(length);
+    this.next.ensure(length);
+    this.readyPrevious.ensure(length);
+    this.readyNext.ensure(length);
+    this.slot.ensure(length);
+    this.shared.ensure(length);
+    this.bodyBytes.ensure(length);
+    this.checksum.ensure(length);
+    this.note.ensure(length);
+    this.arrivalSeconds.ensure(length);
+    this.expirySeconds.ensure(length);
+    this.attempts.ensure(length);
+    this.stateColumn.ensure(length);
+  }
+}

@@ -1,0 +1,23 @@
+/**
+ * What happens to mail in the queues, told to the mail log and the metrics (observability implements it).
+ * Plain arguments: nothing is built for a listener that is off.
+ */
+import type { MailQueue } from './mail-queue.js';
+import type { Envelope, RecipientResult } from './types.js';
+
+export type OutcomeEvent = 'delivered' | 'deferred' | 'bounced' | 'expired';
+
+export interface MailEvents {
+  /** One recipient's attempt, or expiry, has ended so. */
+  outcome(event: OutcomeEvent, queue: MailQueue, envelope: Envelope, recipient: number, result: RecipientResult, relay: string, attempt: number, setupMs: number, transmitMs: number): void;
+  /** A recipient ended without a report, and why none is due (G2). */
+  ended(queue: MailQueue, envelope: Envelope, recipient: number, reason: string, text: string): void;
+  /** The next hop of a queue could not be reached; it is tried again after `delayMs`. */
+  unreachable(queue: MailQueue, text: string, delayMs: number): void;
+  /** A report was stored for the sender of `envelope`. */
+  reported(queue: MailQueue, envelope: Envelope, reportId: number): void;
+  /** A message was committed: time from its last byte to the commit. */
+  committed(commitMs: number): void;
+  /** A message was answered 4xx because it could not be committed in time, or not at all. */
+  refused(withReply: boolean): void;
+}

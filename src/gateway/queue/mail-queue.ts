@@ -1,0 +1,229 @@
+/**
+ * One queue of a gateway: which entries stand in it, in which order, and which of them may be tried now.
+ *
+ * Two orders over the same rows:
+ *   position list   every entry, by the number of the change that stored it; what a mirror holds too
+ *   ready list      committed entries that are due, in the order in which they first became due (G3)
+ * While the queue is recovered from a store, entries that came back are ready before those accepted
+ * meanwhile: the latter wait in the late list, which recoveryEnded() appends.
+ *
+ * Owns: list links, counts, the queue's suspension by a deferred head (strict). Not here: numbers and
+ * mirrors (mirror/queue-mirror.ts), contents (content-store.ts), what results mean (settlement.ts).
+ */
+import { invariant } from '../../base/invariant.js';
+import type { EntryTable } from './entry-table.js';
+import { EntryState } from './entry-table.js';
+import type { DeliveryQueue, Route } from './types.js';
+
+/** Identity of a queue on every store, for ever: (gateway, birth incarnation, serial). */
+export interface QueueIdentity {
+  readonly birth: number;
+  readonly serial: number;
+}
+
+/** A doubly linked list of rows through two columns. 0 ends it. */
+interface RowList {
+  head: number;
+  tail: number;
+}
+
+export class MailQueue implements DeliveryQueue {
+  readonly handle: number;
+  readonly identity: QueueIdentity;
+  readonly name: string;
+  readonly route: Route;
+  /** Entries in any state. */
+  length = 0;
+  /** Bytes of content and head of those. */
+  bytes = 0;
+  readyCount = 0;
+  inFlightCount = 0;
+  deferredCount = 0;
+  heldCount = 0;
+  /** Monotonic time before which a strict queue with a deferred head hands nothing out; 0 = free. */
+  blockedUntilMs = 0;
+  /** False when no route of the configuration leads out of it: its mail is held. */
+  readonly routed: boolean;
+  lastError = '';
+  /** Times in a row that the next hop could not be reached. */
+  connectFailures = 0;
+  private recovering = false;
+  private readonly table: EntryTable;
+  private readonly order: RowList = { head: 0, tail: 0 };
+  private readonly ready: RowList = { head: 0, tail: 0 };
+  private readonly late: RowList = { head: 0, tail: 0 };
+  /** Last entry that recovery put in: the next one goes behind it. */
+  private recoveredTail = 0;
+
+  constructor(options: { handle: number; identity: QueueIdentity; name: string; route: Route; routed: boolean }, table: EntryTable) {
+    this.handle = options.handle;
+    this.identity = options.identity;
+    this.name = options.name;
+    this.route = options.route;
+    this.routed = options.routed;
+    this.table = table;
+  }
+
+  get isRecovering(): boolean {
+    return this.recovering;
+  }
+
+  /** First entry by position, 0 when empty. */
+  get first(): number {
+    return this.order.head;
+  }
+
+  /** Unix seconds at which the oldest entry arrived, 0 when empty. */
+  get oldestArrivalSeconds(): number {
+    return this.order.head === 0 ? 0 : this.table.arrivalSeconds.get(this.order.head);
+  }
+
+  following(row: number): number {
+    return this.table.next.get(row);
+  }
+
+  /** A live entry at the end of the position order. */
+  append(row: number, bytes: number): void {
+    const tail = this.order.tail;
+    invariant(tail === 0 || this.table.position.get(tail) < this.table.position.get(row), 'live entries come by ascending position');
+    this.linkAfter(tail, row);
+    this.length += 1;
+    this.bytes += bytes;
+  }
+
+  /** Recovery begins: recovered entries will be put in front of live ones. */
+  beginRecovery(): void {
+    invariant(this.length === 0, 'a queue is recovered before it takes mail');
+    this.recovering = true;
+    this.recoveredTail = 0;
+  }
+
+  /** A recovered entry behind the last recovered one, in front of all that came since. */
+  appendRecovered(row: number, bytes: number): void {
+    invariant(this.recovering, 'recovered entries come during recovery');
+    this.linkAfter(this.recoveredTail, row);
+    this.recoveredTail = row;
+    this.length += 1;
+    this.bytes += bytes;
+  }
+
+  /** All entries are back: what was accepted meanwhile may follow. */
+  endRecovery(): void {
+    if (!this.recovering) return;
+    this.recovering = false;
+    this.recoveredTail = 0;
+    if (this.late.head === 0) return;
+    if (this.ready.tail === 0) this.ready.head = this.late.head;
+    else {
+      this.table.readyNext.set(this.ready.tail, this.late.head);
+      this.table.readyPrevious.set(this.late.head, this.ready.tail);
+    }
+    this.ready.tail = this.late.tail;
+    for (let row = this.late.head; row !== 0; row = this.table.readyNext.get(row)) this.readyCount += 1;
+    this.late.head = 0;
+    this.late.tail = 0;
+  }
+
+  /** Takes the entry out of the position order; it is in no other list. Returns the entry that stood behind it. */
+  unlink(row: number, bytes: number): number {
+    const table = this.table;
+    const previous = table.previous.get(row);
+    const next = table.next.get(row);
+    if (previous === 0) this.order.head = next;
+    else table.next.set(previous, next);
+    if (next === 0) this.order.tail = previous;
+    else table.previous.set(next, previous);
+    if (this.recoveredTail === row) this.recoveredTail = previous;
+    this.length -= 1;
+    this.bytes -= bytes;
+    return next;
+  }
+
+  /** The entry became due. `recovered`: it came back from a store just now. */
+  makeReady(row: number, recovered: boolean): void {
+    this.table.transition(row, EntryState.READY);
+    if (this.recovering && !recovered) {
+      this.push(this.late, row);
+      return;
+    }
+    this.push(this.ready, row);
+    this.readyCount += 1;
+  }
+
+  /**
+   * The entry is among the next again: a strict queue's deferred head, or attempts that never began. Those
+   * that come back together keep the order of their positions; the walk is bounded by how many can be out.
+   */
+  makeReadyFirst(row: number): void {
+    const table = this.table;
+    table.transition(row, EntryState.READY);
+    const position = table.position.get(row);
+    let previous = 0;
+    let next = this.ready.head;
+    for (let step = 0; step < this.route.concurrency && next !== 0 && table.position.get(next) < position; step++) {
+      previous = next;
+      next = table.readyNext.get(next);
+    }
+    table.readyPrevious.set(row, previous);
+    table.readyNext.set(row, next);
+    if (previous === 0) this.ready.head = row;
+    else table.readyNext.set(previous, row);
+    if (next === 0) this.ready.tail = row;
+    else table.readyPrevious.set(next, row);
+    this.readyCount += 1;
+  }
+
+  /** The next entry that may be tried, now IN_FLIGHT; 0 when there is none. */
+  takeReady(nowMs: number): number {
+    const row = this.ready.head;
+    if (row === 0 || this.blockedUntilMs > nowMs) return 0;
+    if (this.route.ordering === 'strict' && this.inFlightCount > 0) return 0;
+    this.removeReady(row);
+    this.table.transition(row, EntryState.IN_FLIGHT);
+    this.inFlightCount += 1;
+    return row;
+  }
+
+  /** Takes a READY entry out of whichever ready list it is in. */
+  removeReady(row: number): void {
+    const table = this.table;
+    const previous = table.readyPrevious.get(row);
+    const next = table.readyNext.get(row);
+    const list = this.isLate(row) ? this.late : this.ready;
+    if (previous === 0) list.head = next;
+    else table.readyNext.set(previous, next);
+    if (next === 0) list.tail = previous;
+    else table.readyPrevious.set(next, previous);
+    table.readyPrevious.set(row, 0);
+    table.readyNext.set(row, 0);
+    if (list === this.ready) this.readyCount -= 1;
+  }
+
+  /** The late list exists only during recovery, so only then is a walk to its head ever needed. */
+  private isLate(row: number): boolean {
+    if (this.late.head === 0) return false;
+    let at = row;
+    for (let previous = this.table.readyPrevious.get(at); previous !== 0; previous = this.table.readyPrevious.get(at)) at = previous;
+    return at === this.late.head;
+  }
+
+  private push(list: RowList, row: number): void {
+    const table = this.table;
+    table.readyPrevious.set(row, list.tail);
+    table.readyNext.set(row, 0);
+    if (list.tail === 0) list.head = row;
+    else table.readyNext.set(list.tail, row);
+    list.tail = row;
+  }
+
+  private linkAfter(previous: number, row: number): void {
+    const table = this.table;
+    const next = previous === 0 ? this.order.head : table.next.get(previous);
+    table.previous.set(row, previous);
+    table.next.set(row, next);
+    if (previous === 0) this.order.head = row;
+    else table.next.set(previous, row);
+    if (next === 0) this.order.tail = row;
+    else table.previous.set(next, row);
+  }
+}

@@ -1,0 +1,58 @@
+/**
+ * The memory of a gateway against its limit (G7): three marks, as DESIGN "Memory" has them.
+ *
+ *   0 ──────────── accept ───────── reserve ──── limit
+ *     new mail        │ recovery, refill │ only changes that end mail: reports, notes
+ *
+ * Buffers lie outside V8's heap limit, so they are counted here: records and bookkeeping of entries, bytes
+ * of messages being received, frames that wait for a slow link.
+ */
+
+export interface MemoryOptions {
+  readonly limitBytes: number;
+  /** Share of the limit at which new mail stops. */
+  readonly acceptShare: number;
+  /** Share up to which everything but ending mail may go. */
+  readonly reserveShare: number;
+}
+
+export class MemoryGauge {
+  readonly limitBytes: number;
+  readonly acceptBytes: number;
+  readonly reserveBytes: number;
+  /** Bytes of messages that are being received. */
+  inTransitBytes = 0;
+  private readonly held: () => number;
+
+  /** `held` sums what the parts hold now; it must be O(1). */
+  constructor(options: MemoryOptions, held: () => number) {
+    this.limitBytes = options.limitBytes;
+    this.acceptBytes = Math.floor(options.limitBytes * options.acceptShare);
+    this.reserveBytes = Math.floor(options.limitBytes * options.reserveShare);
+    this.held = held;
+  }
+
+  get usedBytes(): number {
+    return this.held() + this.inTransitBytes;
+  }
+
+  /** Whether `bytes` of new mail fit below the accept mark. */
+  admits(bytes: number): boolean {
+    return this.usedBytes + bytes <= this.acceptBytes;
+  }
+
+  /** Whether bytes that end mail (a report) fit below the limit. */
+  admitsEnding(bytes: number): boolean {
+    return this.usedBytes + bytes <= this.limitBytes;
+  }
+
+  reserve(bytes: number): boolean {
+    if (!this.admits(bytes)) return false;
+    this.inTransitBytes += bytes;
+    return true;
+  }
+
+  release(bytes: number): void {
+    this.inTransitBytes -= bytes;
+  }
+}

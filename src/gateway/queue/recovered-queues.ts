@@ -1,0 +1,222 @@
+/**
+ * Queues that come back from the stores: where recovery (src/recovery) meets queues and mirrors.
+ *
+ * An adopted queue goes on at the number and digest of its longest mirror. Mirrors that stand at the same
+ * number and digest count at once; the others are isolated and filled again when the queue is whole. Entries
+ * become due as their blocks arrive; those with an owed or parked report wait until every queue is back,
+ * because only then is it known whether the other half exists.
+ */
+import type { Mirrors } from '../mirror/mirrors.js';
+import type { QueueMirror } from '../mirror/queue-mirror.js';
+import { SyncState } from '../mirror/replica.js';
+import type { Clock, Crc32, EventLog, Packer } from '../../platform/ports.js';
+import { FLAG_SHARED } from '../../protocol/change-rows.js';
+import { ENTRY_ROW_BYTES, entryBodyBytes, entryCrc, entryFlags, entryHeadBytes, entryId, entryNoteBytes, entryNoteCrc, entryPosition } from '../../protocol/entry-rows.js';
+import type { ClaimedQueue } from '../../recovery/bulk-recovery.js';
+import type { DueTimes } from './due-times.js';
+import type { Entries } from './entries.js';
+import { EntryState } from './entry-table.js';
+import { readHeadPrefix } from './envelope.js';
+import { decodeNote } from './note.js';
+import type { QueueRegistry } from './queue-registry.js';
+import type { Reports } from './report-job.js';
+import type { Settlement } from './settlement.js';
+import type { Origin, Route, Router } from './types.js';
+import { ENVELOPE_PARKED, QUEUE_CLASSES } from './types.js';
+
+export interface RecoveredPorts {
+  readonly clock: Clock;
+  readonly crc32: Crc32;
+  readonly packer: Packer;
+  readonly log: EventLog;
+  readonly registry: QueueRegistry;
+  readonly mirrors: Mirrors;
+  readonly entries: Entries;
+  readonly router: Router;
+  readonly dueTimes: DueTimes;
+  readonly settlement: Settlement;
+  readonly reports: Reports;
+  wake(mirror: QueueMirror): void;
+  unpark(mirror: QueueMirror, row: number): void;
+}
+
+interface Found {
+  readonly mirror: QueueMirror;
+  readonly row: number;
+}
+
+/** Key of a report's origin, so that a parked copy is found again. */
+function originKey(origin: Origin): string {
+  return `${String(origin.messageId)}/${String(origin.queueBirth)}/${String(origin.queueSerial)}/${String(origin.change)}/${String(origin.kind)}`;
+}
+
+export class RecoveredQueues {
+  /** Entries taken in so far, for progress and metrics. */
+  entryCount = 0;
+  private readonly ports: RecoveredPorts;
+  /** Shared bodies met so far: message id → content row. Only during recovery. */
+  private readonly sharedBodies = new Map<number, number>();
+  private owing: Found[] = [];
+  private parked: Found[] = [];
+
+  constructor(ports: RecoveredPorts) {
+    this.ports = ports;
+  }
+
+  onClaimed(claimed: ClaimedQueue): void {
+    const { registry, mirrors, clock, log } = this.ports;
+    const queueClass = QUEUE_CLASSES.find((known) => known === claimed.queueClass) ?? 'mail';
+    const found = this.ports.router.routeOfQueue(claimed.name, queueClass);
+    const route: Route = found ?? { queueName: claimed.name, queueClass, nextHop: { protocol: 'smtp', host: 'invalid', port: 25 }, ordering: 'fifo', concurrency: 1, lengthMax: 0 };
+    const mirror = registry.adopt(claimed.handle, { birth: claimed.birth, serial: claimed.serial }, claimed.name, route, found !== undefined);
+    mirror.adopt(claimed.epoch, claimed.number, claimed.digestA, claimed.digestB);
+    mirror.queue.beginRecovery();
+    for (const store of mirrors.stores) {
+      const holder = claimed.holders.find((row) => row.storeId === store.storeId);
+      if (holder === undefined && !claimed.members.includes(store.storeId)) continue;
+      const replica = mirrors.addReplica(mirror, store);
+      replica.member = claimed.members.includes(store.storeId);
+      replica.wanted = replica.member;
+      const same = holder !== undefined && store.isUp && holder.epoch === claimed.epoch && holder.number === claimed.number && holder.digestA === claimed.digestA && holder.digestB === claimed.digestB;
+      if (same && replica.member) {
+        replica.acked = claimed.number;
+        replica.transition(SyncState.SYNC, 'recovered complete', clock.nowMs());
+      }
+    }
+    if (found === undefined) log.warn('recovery', 'no route leads out of this queue any more: its mail is held; add a route with its name or move the mail', { queue: claimed.name });
+    mirrors.reviseSetOf(mirror);
+  }
+
+  /** Entry rows by ascending position; false when a checksum is wrong and another mirror can be asked. */
+  onBlock(handle: number, rows: Uint8Array, bodies: Uint8Array, lastSource: boolean): boolean {
+    const mirror = this.ports.mirrors.mirrorOf(handle);
+    if (mirror === undefined) return true;
+    const view = new DataView(rows.buffer, rows.byteOffset, rows.byteLength);
+    // All of the block is checked before any of it is taken, so that another mirror can be asked for it as a whole.
+    const sound = this.checkBlock(view, rows.length, bodies);
+    if (!sound && !lastSource) return false;
+    let at = 0;
+    for (let offset = 0; offset < rows.length; offset += ENTRY_ROW_BYTES) {
+      const bytes = entryBodyBytes(view, offset) + entryHeadBytes(view, offset) + entryNoteBytes(view, offset);
+      this.takeEntry(mirror, view, offset, bodies.subarray(at, at + bytes), sound);
+      at += bytes;
+    }
+    this.ports.wake(mirror);
+    return true;
+  }
+
+  onRecovered(handle: number): void {
+    const mirror = this.ports.mirrors.mirrorOf(handle);
+    if (mirror === undefined) return;
+    mirror.queue.endRecovery();
+    this.ports.log.info('recovery', 'a queue is back', { queue: mirror.queue.name, messages: mirror.queue.length, epoch: mirror.epoch, transactions: mirror.lastNumber });
+    this.ports.wake(mirror);
+    this.ports.mirrors.onWhole(mirror);
+  }
+
+  /** Every queue is back: reports that were under way go on (report-job.ts). */
+  onAllRecovered(): void {
+    const { settlement, reports, unpark } = this.ports;
+    this.sharedBodies.clear();
+    const copies = new Map<string, Found>();
+    for (const found of this.parked) {
+      const origin = settlement.envelopeOf(found.row)?.origin;
+      if (origin !== undefined) copies.set(originKey(origin), found);
+    }
+    for (const found of this.owing) {
+      const envelope = settlement.envelopeOf(found.row);
+      if (envelope === undefined) continue;
+      const note = settlement.noteOf(found.row, envelope.recipients.length);
+      const identity = found.mirror.queue.identity;
+      let copy: Found | undefined;
+      for (const [key, candidate] of copies) {
+        if (!key.startsWith(`${String(envelope.messageId)}/${String(identity.birth)}/${String(identity.serial)}/${String(note.owedChange)}/`)) continue;
+        copy = candidate;
+        copies.delete(key);
+        break;
+      }
+      reports.resume(found.mirror, found.row, copy);
+    }
+    for (const found of copies.values()) unpark(found.mirror, found.row);
+    this.owing = [];
+    this.parked = [];
+  }
+
+  private checkBlock(view: DataView, length: number, bodies: Uint8Array): boolean {
+    const { crc32 } = this.ports;
+    let at = 0;
+    for (let offset = 0; offset < length; offset += ENTRY_ROW_BYTES) {
+      const own = entryBodyBytes(view, offset) + entryHeadBytes(view, offset);
+      const note = entryNoteBytes(view, offset);
+      if (crc32(bodies.subarray(at, at + own), 0) !== entryCrc(view, offset)) return false;
+      if (note > 0 && crc32(bodies.subarray(at + own, at + own + note), 0) !== entryNoteCrc(view, offset)) return false;
+      at += own + note;
+    }
+    return true;
+  }
+
+  private takeEntry(mirror: QueueMirror, view: DataView, offset: number, payload: Uint8Array, sound: boolean): void {
+    const { entries } = this.ports;
+    const bodyBytes = entryBodyBytes(view, offset);
+    const headBytes = entryHeadBytes(view, offset);
+    const id = entryId(view, offset);
+    const head = payload.subarray(bodyBytes, bodyBytes + headBytes);
+    const note = payload.subarray(bodyBytes + headBytes);
+    const prefix = readHeadPrefix(head);
+    let shared = 0;
+    if ((entryFlags(view, offset) & FLAG_SHARED) !== 0) {
+      const known = this.sharedBodies.get(id);
+      shared = known ?? entries.contents.storeShared([payload.subarray(0, bodyBytes)], bodyBytes);
+      if (known === undefined) this.sharedBodies.set(id, shared);
+    }
+    const slot = entries.contents.storeBytes(shared === 0 ? payload.subarray(0, bodyBytes + headBytes) : head);
+    const row = entries.create(mirror.queue, id, slot, shared, bodyBytes, entryCrc(view, offset), Math.floor((prefix?.arrivalWallMs ?? 0) / 1000), prefix?.expirySeconds ?? 0xffffffff);
+    entries.table.position.set(row, entryPosition(view, offset));
+    if (note.length > 0) entries.setNote(row, note);
+    mirror.queue.appendRecovered(row, entries.bytes(row));
+    this.entryCount += 1;
+    this.place(mirror, row, prefix?.flags, note, sound);
+  }
+
+  /** Decides what a recovered entry waits for. */
+  private place(mirror: QueueMirror, row: number, flags: number | undefined, noteBytes: Uint8Array, sound: boolean): void {
+    const { entries, clock, dueTimes, packer, log } = this.ports;
+    const queue = mirror.queue;
+    const note = noteBytes.length === 0 ? undefined : decodeNote(packer, noteBytes);
+    if (!sound || flags === undefined || !queue.routed || (noteBytes.length > 0 && note === undefined)) {
+      entries.table.transition(row, EntryState.HELD);
+      queue.heldCount += 1;
+      if (!sound) log.error('recovery', 'a message is held: the last mirror has a block with a wrong checksum around it', { queue: queue.name, queue_id: entries.table.messageId(row) });
+      return;
+    }
+    if ((flags & ENVELOPE_PARKED) !== 0 && note?.unparked !== true) {
+      entries.table.transition(row, EntryState.PARKED);
+      this.parked.push({ mirror, row });
+      return;
+    }
+    if (note === undefined) {
+      queue.makeReady(row, true);
+      return;
+    }
+    entries.table.attempts.set(row, Math.min(255, note.attempts));
+    if (note.owedChange !== 0) {
+      entries.table.transition(row, EntryState.REPORTING);
+      this.owing.push({ mirror, row });
+      return;
+    }
+    const delayMs = note.dueWallMs - clock.wallMs();
+    if (delayMs <= 0) {
+      queue.makeReady(row, true);
+      return;
+    }
+    if (queue.route.ordering === 'strict') {
+      queue.makeReady(row, true);
+      queue.blockedUntilMs = clock.nowMs() + delayMs;
+      dueTimes.wakeAt(mirror, queue.blockedUntilMs);
+      return;
+    }
+    entries.table.transition(row, EntryState.DEFERRED);
+    queue.deferredCount += 1;
+    dueTimes.schedule(row, delayMs);
+  }
+}
