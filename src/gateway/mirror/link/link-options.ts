@@ -1,0 +1,57 @@
+/**
+ * What a link is told and what it may use: plain data from the configuration, then the ports. Shared by
+ * store-link.ts and path-connection.ts.
+ */
+import type { Crc32, EventLog, Packer, Random, Secrets } from '../../../platform/ports.js';
+import type { Transport } from '../../../platform/transport.js';
+
+/** The two network paths to a store; the names stand in HELLO, in logs and in the management table. */
+export type PathName = 'A' | 'B';
+
+export interface PathAddress {
+  readonly host: string;
+  readonly port: number;
+}
+
+export interface LinkOptions {
+  /** As configured; the store must prove that it is this one. */
+  readonly storeId: string;
+  readonly gatewayId: string;
+  readonly incarnation: number;
+  /** 8 bytes, drawn with the incarnation. */
+  readonly incarnationNonce: Uint8Array;
+  /** Shared with the stores; never crosses the wire. */
+  readonly secret: Uint8Array;
+  readonly pathA: PathAddress;
+  /** A link without a second path has no standby. */
+  readonly pathB?: PathAddress;
+  readonly heartbeatMs: number;
+  readonly failoverTimeoutMs: number;
+  /** Requests on the way, in bytes, before the mirror is asked to wait. */
+  readonly windowBytes: number;
+  /** Largest frame taken from the store. */
+  readonly frameBytesMax: number;
+}
+
+/** The numbers of DESIGN.md. */
+export const LINK_DEFAULTS = {
+  heartbeatMs: 250,
+  failoverTimeoutMs: 2_000,
+  windowBytes: 8 * 1024 * 1024,
+  frameBytesMax: 64 * 1024 * 1024,
+} as const;
+
+/**
+ * Pause before the next attempt: 50 ms, because a restarted store is back within that; then doubling to
+ * 2 s, which a store with hundreds of gateways bears; jitter spreads those that lost it at once.
+ */
+export const RECONNECT = { firstMs: 50, factor: 2, maxMs: 2_000, jitter: 0.2 } as const;
+
+export interface LinkPorts {
+  readonly transport: Transport;
+  readonly crc32: Crc32;
+  readonly packer: Packer;
+  readonly secrets: Secrets;
+  readonly random: Random;
+  readonly log: EventLog;
+}

@@ -1,0 +1,365 @@
+/**
+ * The gateway's side of the connections to one store: path A asks to be the active one and carries the
+ * requests, path B stands by. Owns the two paths, the record of unacknowledged requests, and with it what
+ * may still be sent: byte window and credit.
+ *
+ *   request() ─► frames of the turn ─ flush(), one write ─► active path ─► store
+ *       │                                                                   │
+ *       └─► unacknowledged (bytes, credit) ◄── ACK, reply, BEAT ────────────┘ ──► StoreLinkEvents
+ *
+ *   loss of the active path:  onDown, the record is emptied, both paths go on by themselves.
+ *   The next issue makes the standby active instead: `#setActive` is the one place that moves the role, and
+ *   a path connects with the wish it finds in `wantsActive`.
+ *
+ * Both machines of states are in path-connection.ts; this class has none of its own: it is up exactly when
+ * its active path is in RUN. docs/PROTOCOL.md, "Acknowledgement and credit".
+ *
+ * What is not here: what the requests change and what to do about a refusal (queue-mirror.ts).
+ */
+import { invariant } from '../../../base/invariant.js';
+import { FRAME_BYTES_MAX, HEADER_BYTES } from '../../../protocol/frame.js';
+import { isInvalid } from '../../../protocol/invalid.js';
+import * as types from '../../../protocol/message-types.js';
+import { ackCredit, ackHandle, ackNumber, ackQueueCount, ackSequence, decodeAck } from '../../../protocol/messages/ack.js';
+import { decodeBeat } from '../../../protocol/messages/beat.js';
+import type { Refusal } from '../../../protocol/messages/refusal.js';
+import { decodeRefusal } from '../../../protocol/messages/refusal.js';
+import type { Welcome } from '../../../protocol/messages/welcome.js';
+import type { StorePort } from '../store-port.js';
+import type { LinkOptions, LinkPorts, PathName } from './link-options.js';
+import type { PathOwner } from './path-connection.js';
+import { PathConnection } from './path-connection.js';
+import type { PathState } from './path-state.js';
+import { PATH_STATE } from './path-state.js';
+import { Unacknowledged } from './unacknowledged.js';
+
+/** What a link tells its mirror machine. None is called from inside request() or flush(). */
+export interface StoreLinkEvents {
+  /** The active path is welcomed: requests may be made. */
+  onUp(link: StoreLink): void;
+  /** The active path is lost; what was not acknowledged may or may not have been applied. */
+  onDown(link: StoreLink, reason: string): void;
+  /** A queue touched by acknowledged requests stands at `number` there. */
+  onAcknowledged(link: StoreLink, handle: number, number: number): void;
+  /** All requests up to `sequence` are applied or refused; after the calls for each queue. */
+  onAckedThrough(link: StoreLink, sequence: number): void;
+  onRefusal(link: StoreLink, refusal: Refusal): void;
+  /** LISTED, CLAIMED, BLOCK or TAILED, not decoded; the bytes are valid during the call only. */
+  onReply(link: StoreLink, type: number, sequence: number, control: Uint8Array, bodies: Uint8Array): void;
+  /** canSend was false because the window was full, and is true again. */
+  onWritable(link: StoreLink): void;
+  /** The store serves a newer process of this gateway. Comes after onDown; the link is over. */
+  onFenced(link: StoreLink, text: string): void;
+}
+
+/** A row of the management table: the network state of one path (the paper's Table I). */
+export interface PathStatus {
+  readonly path: PathName;
+  /** RUN: in use. READY: stands by. NG: in trouble. CONNECTING: coming up, no attempt has failed yet. */
+  readonly state: 'RUN' | 'READY' | 'NG' | 'CONNECTING';
+  readonly sinceMs: number;
+}
+
+/**
+ * Requests on the way before canSend turns false, besides the bytes: 8,192 of the smallest (60 bytes) are
+ * half a megabyte, and a store that is this far behind gains nothing from more.
+ */
+const REQUESTS_MAX = 8_192;
+
+export class StoreLink implements StorePort, PathOwner {
+  readonly storeId: string;
+  readonly #options: LinkOptions;
+  readonly #ports: LinkPorts;
+  readonly #events: StoreLinkEvents;
+  readonly #pathA: PathConnection;
+  readonly #pathB: PathConnection | undefined;
+  /** The path that carries requests; it is in RUN. */
+  #active: PathConnection | undefined;
+  readonly #unacknowledged = new Unacknowledged();
+  #welcome: Welcome | undefined;
+  #bootId = '';
+  #windowBytes = 0;
+  /** What the store granted last, less what it had not seen then; below 0 only inside here. */
+  #available = 0;
+  #wasFull = false;
+  #ackedThrough = 0;
+  #generation = 0;
+  #tickedMs = -1;
+  #leaseMs = 0;
+  #started = false;
+
+  constructor(options: LinkOptions, ports: LinkPorts, events: StoreLinkEvents) {
+    this.storeId = options.storeId;
+    this.#options = options;
+    this.#ports = ports;
+    this.#events = events;
+    this.#pathA = new PathConnection('A', options.pathA, true, options, ports, this);
+    this.#pathB = options.pathB === undefined ? undefined : new PathConnection('B', options.pathB, false, options, ports, this);
+  }
+
+  /** Boot id of the store at the last WELCOME on the active path, in hex; '' before the first. */
+  get bootId(): string {
+    return this.#bootId;
+  }
+
+  get isUp(): boolean {
+    return this.#active !== undefined;
+  }
+
+  /** Bytes of STORE and REPLACE that this store still takes from us; never below 0. */
+  get credit(): number {
+    return this.#available > 0 ? this.#available : 0;
+  }
+
+  /** Room in the byte window. Advice: what is numbered must go out, so request() works past it too. */
+  get canSend(): boolean {
+    return this.#active !== undefined && !this.#isFull();
+  }
+
+  get unackedBytes(): number {
+    return this.#unacknowledged.bytes;
+  }
+
+  get unackedRequests(): number {
+    return this.#unacknowledged.count;
+  }
+
+  /** Longest frame that the store takes, header included. */
+  get frameBytesMax(): number {
+    return this.#welcome?.frameBytesMax ?? FRAME_BYTES_MAX;
+  }
+
+  /** Highest incarnation of this gateway that the store has seen; 0 before the first WELCOME. */
+  get highestIncarnation(): number {
+    return this.#welcome?.highestIncarnation ?? 0;
+  }
+
+  /** Length of a lease, as the store said last. */
+  get leaseMs(): number {
+    return this.#leaseMs;
+  }
+
+  /** What was left of the first lease period of the store at WELCOME. */
+  get graceMs(): number {
+    return this.#welcome?.graceMs ?? 0;
+  }
+
+  /** Connects at the next tick. */
+  start(): void {
+    invariant(!this.#started, 'a link is started once');
+    this.#started = true;
+    this.#pathA.start();
+    this.#pathB?.start();
+  }
+
+  /**
+   * Time passes: connects, sends heartbeats, judges silence. Between two calls the shell lets one full poll
+   * of the sockets pass (platform/node/clock.ts, startTicker), a few times a heartbeat interval.
+   */
+  tick(nowMs: number): void {
+    // A loop that was away this long has not listened: silence says nothing (DESIGN.md, "Life").
+    const isLate = this.#tickedMs >= 0 && nowMs - this.#tickedMs > this.#options.failoverTimeoutMs / 2;
+    this.#tickedMs = nowMs;
+    this.#pathA.tick(nowMs, isLate);
+    this.#pathB?.tick(nowMs, isLate);
+  }
+
+  /**
+   * Queues a request for the next flush() and returns its sequence number. `creditBytes` is what its STOREs
+   * and REPLACEs cost (docs/PROTOCOL.md). The bodies are not copied: they stay as they are until acknowledged.
+   */
+  request(type: number, control: Uint8Array, bodies: readonly Uint8Array[], creditBytes: number): number {
+    const active = this.#active;
+    invariant(active !== undefined, 'requests are made while the link is up');
+    let bodyBytes = 0;
+    for (let i = 0; i < bodies.length; i++) bodyBytes += bodies[i]?.length ?? 0;
+    const sequence = active.queue(type, control, bodies, bodyBytes);
+    this.#unacknowledged.add(sequence, HEADER_BYTES + control.length + bodyBytes, creditBytes);
+    this.#available -= creditBytes;
+    if (this.#isFull()) this.#wasFull = true;
+    return sequence;
+  }
+
+  /** Sends what this turn queued in one write. */
+  flush(): void {
+    this.#active?.flush();
+  }
+
+  /** A reply that the mirror machine could not decode: the connection ends and onDown comes from inside. */
+  reject(rule: string): void {
+    this.#active?.reject(rule);
+  }
+
+  /** Ends both paths for good, after what was flushed. No event follows. */
+  close(): void {
+    this.#active = undefined;
+    this.#forget();
+    this.#pathA.stop('the gateway stops');
+    this.#pathB?.stop('the gateway stops');
+  }
+
+  pathStates(): PathStatus[] {
+    const states = [statusOf(this.#pathA)];
+    if (this.#pathB !== undefined) states.push(statusOf(this.#pathB));
+    return states;
+  }
+
+  nextGeneration(): number {
+    this.#generation++;
+    return this.#generation;
+  }
+
+  onPathUp(path: PathConnection, welcome: Welcome, bootId: string): void {
+    if (path.state === PATH_STATE.RUN) this.#setActive(path, welcome, bootId);
+  }
+
+  onPathDown(path: PathConnection, _was: PathState, reason: string): void {
+    if (path !== this.#active) return;
+    this.#active = undefined;
+    this.#forget();
+    this.#events.onDown(this, reason);
+  }
+
+  onPathFenced(path: PathConnection, text: string): void {
+    const wasUp = this.isUp;
+    this.#active = undefined;
+    this.#forget();
+    path.stop();
+    for (const other of [this.#pathA, this.#pathB]) other?.stop('fenced on the other path');
+    if (wasUp) this.#events.onDown(this, `FENCED: ${text}`);
+    this.#events.onFenced(this, text);
+  }
+
+  onPathFrame(path: PathConnection, type: number, sequence: number, control: Uint8Array, bodies: Uint8Array): void {
+    switch (type) {
+      case types.ACK:
+        this.#onAck(path, control);
+        return;
+      case types.BEAT:
+        this.#onBeat(path, sequence, control);
+        return;
+      case types.REFUSAL:
+        this.#onRefusal(path, control);
+        return;
+      case types.LISTED:
+      case types.CLAIMED:
+      case types.BLOCK:
+      case types.TAILED:
+        this.#onReply(path, type, sequence, control, bodies);
+        return;
+      default:
+        path.reject(`${types.messageTypeName(type)} from a store`);
+    }
+  }
+
+  /** The one place that gives the active role to a path. */
+  #setActive(path: PathConnection, welcome: Welcome, bootId: string): void {
+    this.#active = path;
+    this.#welcome = welcome;
+    this.#bootId = bootId;
+    this.#leaseMs = welcome.leaseMs;
+    this.#windowBytes = Math.min(this.#options.windowBytes, welcome.windowBytes);
+    this.#forget();
+    this.#available = welcome.credit;
+    this.#ackedThrough = path.lastSequence;
+    this.#events.onUp(this);
+  }
+
+  #forget(): void {
+    this.#unacknowledged.clear();
+    this.#available = 0;
+    this.#wasFull = false;
+  }
+
+  #onAck(path: PathConnection, control: Uint8Array): void {
+    const ack = decodeAck(this.#ports.packer, control);
+    if (isInvalid(ack)) {
+      path.reject(`ACK: ${ack.rule}`);
+      return;
+    }
+    const sequence = ackSequence(ack);
+    if (sequence > path.lastSequence) {
+      path.reject('ACK: of a request that was not made');
+      return;
+    }
+    if (sequence < this.#ackedThrough) {
+      path.reject('ACK: below the last one');
+      return;
+    }
+    this.#ackedThrough = sequence;
+    this.#unacknowledged.acknowledgeThrough(sequence);
+    this.#available = ackCredit(ack) - this.#unacknowledged.credit;
+    const events = this.#events;
+    const queues = ackQueueCount(ack);
+    // The mirror may give the link up inside any of these calls.
+    for (let i = 0; i < queues && this.#active === path; i++) events.onAcknowledged(this, ackHandle(ack, i), ackNumber(ack, i));
+    if (this.#active === path) events.onAckedThrough(this, sequence);
+    this.#tellWritable(path);
+  }
+
+  #onBeat(path: PathConnection, sequence: number, control: Uint8Array): void {
+    const beat = decodeBeat(this.#ports.packer, control);
+    if (isInvalid(beat)) {
+      path.reject(`BEAT: ${beat.rule}`);
+      return;
+    }
+    if (sequence > path.lastSequence) {
+      path.reject('BEAT: of a heartbeat that was not sent');
+      return;
+    }
+    this.#leaseMs = beat.leaseMs;
+    // A standby's grant stands in no order to the requests of the active path.
+    if (path === this.#active) this.#available = beat.credit - this.#unacknowledged.creditAfter(sequence);
+  }
+
+  #onRefusal(path: PathConnection, control: Uint8Array): void {
+    const refusal = decodeRefusal(this.#ports.packer, control);
+    if (isInvalid(refusal)) {
+      path.reject(`REFUSAL: ${refusal.rule}`);
+      return;
+    }
+    if (refusal.sequence > path.lastSequence) {
+      path.reject('REFUSAL: of a request that was not made');
+      return;
+    }
+    this.#events.onRefusal(this, refusal);
+  }
+
+  #onReply(path: PathConnection, type: number, sequence: number, control: Uint8Array, bodies: Uint8Array): void {
+    if (sequence > path.lastSequence) {
+      path.reject(`${types.messageTypeName(type)}: of a request that was not made`);
+      return;
+    }
+    // A large reply may come behind an ACK that covers it: then nothing is left to free.
+    this.#unacknowledged.answer(sequence);
+    this.#events.onReply(this, type, sequence, control, bodies);
+    this.#tellWritable(path);
+  }
+
+  #tellWritable(path: PathConnection): void {
+    if (!this.#wasFull || this.#active !== path || this.#isFull()) return;
+    this.#wasFull = false;
+    this.#events.onWritable(this);
+  }
+
+  #isFull(): boolean {
+    return this.#unacknowledged.bytes >= this.#windowBytes || this.#unacknowledged.count >= REQUESTS_MAX;
+  }
+}
+
+function statusOf(path: PathConnection): PathStatus {
+  return { path: path.name, state: stateName(path), sinceMs: path.sinceMs };
+}
+
+function stateName(path: PathConnection): PathStatus['state'] {
+  switch (path.state) {
+    case PATH_STATE.RUN:
+      return 'RUN';
+    case PATH_STATE.READY:
+      return 'READY';
+    case PATH_STATE.STOPPED:
+      return 'NG';
+    default:
+      return path.isFresh ? 'CONNECTING' : 'NG';
+  }
+}

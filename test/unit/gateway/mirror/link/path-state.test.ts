@@ -1,0 +1,26 @@
+import { test } from 'node:test';
+import assert from 'node:assert/strict';
+import type { PathState } from '../../../../../src/gateway/mirror/link/path-state.js';
+import { PATH_STATE, PATH_STATES, isValidTransition } from '../../../../../src/gateway/mirror/link/path-state.js';
+
+test('exactly the arrows of the diagram are allowed', () => {
+  const drawn = new Set([
+    'NEW>WAITING', 'WAITING>CONNECTING',
+    'CONNECTING>GREETING', 'CONNECTING>WAITING',
+    'GREETING>PROVING', 'GREETING>WAITING',
+    'PROVING>READY', 'PROVING>RUN', 'PROVING>WAITING',
+    'READY>WAITING', 'RUN>WAITING',
+    'NEW>STOPPED', 'WAITING>STOPPED', 'CONNECTING>STOPPED', 'GREETING>STOPPED', 'PROVING>STOPPED', 'READY>STOPPED', 'RUN>STOPPED',
+  ]);
+  const states: PathState[] = Object.values(PATH_STATE);
+  for (const from of states) {
+    for (const to of states) {
+      const arrow = `${PATH_STATES[from].name}>${PATH_STATES[to].name}`;
+      assert.equal(isValidTransition(from, to), drawn.has(arrow), arrow);
+    }
+  }
+});
+
+test('each state has the name it is known by', () => {
+  for (const [name, state] of Object.entries(PATH_STATE)) assert.equal(PATH_STATES[state].name, name);
+});
