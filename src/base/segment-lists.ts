@@ -1,0 +1,184 @@
+/**
+ * The blocks under segments.ts: which exist, which are spare, and which closed ones are sparse.
+ *
+ *   take ──► OPEN ── close ──► CLOSED ── takeSparsest ──► VICTIM ── release ──► spare or given back
+ *              ▲                  └── release (all freed) ──────────────────────►  │
+ *              └───────────────────────────── take ◄───────────────────────────────┘
+ *   takeOwn ──► OWN ── release ──► given back
+ *
+ * Closed segments stand in one of 17 doubly linked lists by live bytes in sixteenths. A segment changes
+ * lists at most 16 times in its life, however many records it has, and the sparsest is found by looking
+ * at most at the heads of the lists.
+ *
+ * One object a segment: even 30,000 of them (30 GiB) are nothing to the collector. The array of segments
+ * costs 8 bytes a MiB.
+ */
+import { invariant } from './invariant.js';
+
+export const SegmentKind = {
+  /** Records are appended. */
+  OPEN: 0,
+  /** Full; stands in the list of its live bytes. */
+  CLOSED: 1,
+  /** Being emptied by compact(). */
+  VICTIM: 2,
+  /** Holds one large record. */
+  OWN: 3,
+} as const;
+export type SegmentKindValue = (typeof SegmentKind)[keyof typeof SegmentKind];
+
+const BUCKETS_PER_SEGMENT_LOG2 = 4;
+const BUCKETS = (1 << BUCKETS_PER_SEGMENT_LOG2) + 1;
+/**
+ * Lists below this one are worth emptying: live < 14/16. A full segment has at least 7/8 filled, so one
+ * with nothing freed never counts; and segments all above it hold at most 16/14 = 1.14 × the live bytes.
+ */
+const SPARSE_BUCKETS = 14;
+const NO_BUCKET = -1;
+
+export class Segment {
+  readonly bytes: Uint8Array;
+  /** The same bytes, for the headers. */
+  readonly words: Uint32Array;
+  number = 0;
+  kind: SegmentKindValue = SegmentKind.OPEN;
+  /** Bytes appended so far. */
+  filled = 0;
+  /** Bytes of records that live. */
+  live = 0;
+  bucket = NO_BUCKET;
+  previous: Segment | undefined = undefined;
+  next: Segment | undefined = undefined;
+
+  constructor(bytes: number) {
+    const buffer = new ArrayBuffer(bytes);
+    this.bytes = new Uint8Array(buffer);
+    this.words = new Uint32Array(buffer);
+  }
+}
+
+export class SegmentLists {
+  /** Stands for "no segment open yet": nothing fits in, and closing it does nothing. */
+  readonly nothing = new Segment(0);
+  private readonly segmentBytes: number;
+  private readonly spareMax: number;
+  private readonly segmentsMax: number;
+  private readonly bucketShift: number;
+  private readonly segments: (Segment | undefined)[] = [];
+  private readonly freeNumbers: number[] = [];
+  private readonly spares: Segment[] = [];
+  private readonly heads: (Segment | undefined)[] = new Array<Segment | undefined>(BUCKETS).fill(undefined);
+  private held = 0;
+
+  constructor(segmentBytes: number, spareMax: number, segmentsMax: number) {
+    this.segmentBytes = segmentBytes;
+    this.spareMax = spareMax;
+    this.segmentsMax = segmentsMax;
+    this.bucketShift = 31 - Math.clz32(segmentBytes) - BUCKETS_PER_SEGMENT_LOG2;
+  }
+
+  /** Bytes of all segments, spare ones included. */
+  get heldBytes(): number {
+    return this.held;
+  }
+
+  get spareBytes(): number {
+    return this.spares.length * this.segmentBytes;
+  }
+
+  at(number: number): Segment {
+    const segment = this.segments[number];
+    if (segment === undefined) invariant(false, 'a slot names a segment that exists');
+    return segment;
+  }
+
+  /** An empty open segment. */
+  take(): Segment {
+    const segment = this.spares.pop() ?? this.create(this.segmentBytes);
+    segment.kind = SegmentKind.OPEN;
+    segment.filled = 0;
+    this.register(segment);
+    return segment;
+  }
+
+  /** A block for one record. */
+  takeOwn(bytes: number): Segment {
+    const segment = this.create(bytes);
+    segment.kind = SegmentKind.OWN;
+    this.register(segment);
+    return segment;
+  }
+
+  /** No more is appended: the segment may be compacted from now on. */
+  close(segment: Segment): void {
+    if (segment === this.nothing) return;
+    segment.kind = SegmentKind.CLOSED;
+    if (segment.live === 0) this.release(segment);
+    else this.link(segment, segment.live >>> this.bucketShift);
+  }
+
+  /** Records of the segment were freed. */
+  onLess(segment: Segment): void {
+    const bucket = segment.live >>> this.bucketShift;
+    if (segment.bucket === bucket || segment.kind !== SegmentKind.CLOSED) return;
+    this.unlink(segment);
+    this.link(segment, bucket);
+  }
+
+  /** The closed segment with the least live bytes, if it is worth emptying. */
+  takeSparsest(): Segment | undefined {
+    for (let bucket = 0; bucket < SPARSE_BUCKETS; bucket++) {
+      const segment = this.heads[bucket];
+      if (segment === undefined) continue;
+      this.unlink(segment);
+      segment.kind = SegmentKind.VICTIM;
+      return segment;
+    }
+    return undefined;
+  }
+
+  /** The segment is empty: keep it for the next take() or give it back. */
+  release(segment: Segment): void {
+    invariant(segment.live === 0, 'a segment is given back when nothing lives in it');
+    if (segment.bucket !== NO_BUCKET) this.unlink(segment);
+    this.segments[segment.number] = undefined;
+    this.freeNumbers.push(segment.number);
+    if (segment.kind !== SegmentKind.OWN && this.spares.length < this.spareMax) this.spares.push(segment);
+    else this.held -= segment.bytes.length;
+  }
+
+  dropSpares(): void {
+    this.held -= this.spareBytes;
+    this.spares.length = 0;
+  }
+
+  private create(bytes: number): Segment {
+    this.held += bytes;
+    return new Segment(bytes);
+  }
+
+  private register(segment: Segment): void {
+    const number = this.freeNumbers.pop() ?? this.segments.length;
+    invariant(number < this.segmentsMax, 'segments stay within what the slot table can name: make them larger');
+    segment.number = number;
+    this.segments[number] = segment;
+  }
+
+  private link(segment: Segment, bucket: number): void {
+    const head = this.heads[bucket];
+    segment.bucket = bucket;
+    segment.previous = undefined;
+    segment.next = head;
+    if (head !== undefined) head.previous = segment;
+    this.heads[bucket] = segment;
+  }
+
+  private unlink(segment: Segment): void {
+    if (segment.previous !== undefined) segment.previous.next = segment.next;
+    else this.heads[segment.bucket] = segment.next;
+    if (segment.next !== undefined) segment.next.previous = segment.previous;
+    segment.bucket = NO_BUCKET;
+    segment.previous = undefined;
+    segment.next = undefined;
+  }
+}
