@@ -1,0 +1,247 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { test } from 'node:test';
+import type { AddressInfo } from 'node:net';
+import { SMTPServer } from 'smtp-server';
+import { DEFERRED, DELIVERED, FAILED } from '../../../../src/gateway/queue/types.js';
+import type { NextHop, Ordering } from '../../../../src/gateway/queue/types.js';
+import { MemoryQueue, MemorySource, dispatcherFor } from './memory-source.js';
+import { ScriptedServer } from './scripted-server.js';
+
+const at = (port: number): NextHop => ({ protocol: 'smtp', host: '127.0.0.1', port });
+const text = (entry: number): string => `X-Entry: ${entry}\r\n\r\nhello\r\n`;
+const entryOf = (content: string): number => Number(/X-Entry: (\d+)/.exec(content)?.[1]);
+
+interface World { server: ScriptedServer; source: MemorySource; queue: MemoryQueue; fill(count: number): void }
+
+async function world(route: { ordering?: Ordering; concurrency?: number } = {}): Promise<World> {
+  const server = new ScriptedServer();
+  const port = await server.listen();
+  const source = new MemorySource();
+  const queue = new MemoryQueue({ nextHop: at(port), ...route });
+  return { server, source, queue, fill: (count) => { for (let i = 1; i <= count; i++) source.put(queue, i, text(i)); } };
+}
+
+test('delivers a queue over few connections, every content once and unchanged', async () => {
+  const { server, source, queue, fill } = await world({ concurrency: 5 });
+  const dispatcher = dispatcherFor(source);
+  fill(500);
+  dispatcher.onReady(queue);
+  await source.untilEnded(500);
+  assert.ok(source.ended.every((one) => one.result.results[0]?.status === DELIVERED && !one.result.dotUnanswered && one.result.dsnPassedOn));
+  assert.deepEqual(server.accepted.map((one) => entryOf(one.content)).sort((a, b) => a - b), Array.from({ length: 500 }, (_, i) => i + 1));
+  assert.ok(server.accepted.every((one) => one.content === text(entryOf(one.content))));
+  assert.ok(source.inFlightMost <= 5 && server.openMost <= 10, `${source.inFlightMost} in flight, ${server.openMost} open`);
+  assert.deepEqual(source.taken, Array.from({ length: 500 }, (_, i) => i + 1), 'taken in order');
+  await dispatcher.stop(1000);
+  server.close();
+});
+
+test('takes a new connection after 100 messages', async () => {
+  const { server, source, queue, fill } = await world({ concurrency: 1 });
+  const dispatcher = dispatcherFor(source);
+  fill(250);
+  dispatcher.onReady(queue);
+  await source.untilEnded(250);
+  assert.deepEqual([1, 2, 3].map((c) => server.accepted.filter((one) => one.connection === c).length), [100, 100, 50]);
+  await dispatcher.stop(1000);
+  server.close();
+});
+
+test('strict order has one message in flight and arrives in order, whatever the concurrency says', async () => {
+  const { server, source, queue, fill } = await world({ ordering: 'strict', concurrency: 20 });
+  const dispatcher = dispatcherFor(source);
+  fill(150);
+  dispatcher.onReady(queue);
+  await source.untilEnded(150);
+  assert.equal(source.inFlightMost, 1);
+  assert.deepEqual(server.accepted.map((one) => entryOf(one.content)), Array.from({ length: 150 }, (_, i) => i + 1));
+  await dispatcher.stop(1000);
+  server.close();
+});
+
+test('a connection cut after the dot ends deferred with dotUnanswered, and nobody repeats it', async () => {
+  const { server, source, queue, fill } = await world({ concurrency: 1 });
+  server.answer = (verb, connection) => (verb === 'DOT' && connection === 1 ? 'cut' : undefined);
+  const dispatcher = dispatcherFor(source);
+  fill(2);
+  dispatcher.onReady(queue);
+  await source.untilEnded(2);
+  const [first, second] = source.ended;
+  assert.equal(first?.result.dotUnanswered, true);
+  assert.equal(first.result.results[0]?.status, DEFERRED);
+  assert.equal(second?.result.results[0]?.status, DELIVERED);
+  assert.deepEqual(server.accepted.map((one) => entryOf(one.content)), [2]);
+  await dispatcher.stop(1000);
+  server.close();
+});
+
+test('a kept connection that the peer has closed is replaced at once, without an attempt of its own', async () => {
+  const { server, source, queue } = await world({ concurrency: 1 });
+  // The second MAIL on a connection finds it closed: what an idle timeout of the peer looks like from here.
+  const mails = new Map<number, number>();
+  server.answer = (verb, connection) => {
+    if (verb !== 'MAIL') return undefined;
+    mails.set(connection, (mails.get(connection) ?? 0) + 1);
+    return mails.get(connection) === 2 ? (connection === 1 ? 'cut' : '421 4.4.2 idle too long') : undefined;
+  };
+  const dispatcher = dispatcherFor(source);
+  for (let i = 1; i <= 5; i++) source.put(queue, i, text(i));
+  dispatcher.onReady(queue);
+  await source.untilEnded(5);
+  assert.ok(source.ended.every((one) => one.result.results[0]?.status === DELIVERED));
+  assert.deepEqual(server.accepted.map((one) => one.connection), [1, 2, 3, 4, 5]);
+  assert.equal(source.taken.length, 5);
+  await dispatcher.stop(1000);
+  server.close();
+});
+
+test('a peer that always closes at MAIL gets one repetition, then the delivery is deferred', async () => {
+  const { server, source, queue, fill } = await world({ concurrency: 1 });
+  let accepted = 0;
+  server.answer = (verb) => (verb === 'MAIL' && ++accepted > 1 ? 'cut' : undefined);
+  const dispatcher = dispatcherFor(source);
+  fill(2);
+  dispatcher.onReady(queue);
+  await source.untilEnded(2);
+  assert.equal(source.ended[1]?.result.results[0]?.status, DEFERRED);
+  assert.equal(source.ended[1].result.dotUnanswered, false);
+  assert.equal(server.connections, 2);
+  await dispatcher.stop(1000);
+  server.close();
+});
+
+test('an idle connection is ended politely after its time', async () => {
+  const { server, source, queue, fill } = await world();
+  const dispatcher = dispatcherFor(source, { idleMs: 300 });
+  fill(1);
+  dispatcher.onReady(queue);
+  await source.untilEnded(1);
+  const [socket] = server.sockets;
+  assert.ok(socket !== undefined);
+  if (!socket.closed) await once(socket, 'close');
+  assert.equal(server.verbs.at(-1), 'QUIT');
+  await dispatcher.stop(1000);
+  server.close();
+});
+
+test('an unreachable next hop defers one delivery a back-off step, and the rest goes in order when it is back', async () => {
+  const { server, source, queue, fill } = await world({ concurrency: 10 });
+  let isDown = true;
+  server.answer = (verb) => (verb === 'GREETING' && isDown ? '421 4.3.2 not now' : undefined);
+  const dispatcher = dispatcherFor(source, { backoffFirstMs: 300, backoffMaxMs: 300 });
+  fill(50);
+  dispatcher.onReady(queue);
+  await source.untilEnded(2);
+  assert.ok(server.connections <= 11, `no storm: ${server.connections} connections`);
+  assert.equal(dispatcher.nextHops()[0]?.failures, 2);
+  assert.equal(source.ended[0]?.result.results[0]?.code, 421);
+  isDown = false;
+  await source.untilEnded(50);
+  assert.deepEqual(source.ended.slice(2).filter((one) => one.result.results[0]?.status !== DELIVERED), []);
+  assert.deepEqual(source.taken, Array.from({ length: 50 }, (_, i) => i + 1));
+  await dispatcher.stop(1000);
+  server.close();
+});
+
+test('a refused connection defers with 4.4.1 and names the next hop', async () => {
+  const { server, source, queue, fill } = await world();
+  server.close();
+  const dispatcher = dispatcherFor(source);
+  fill(1);
+  dispatcher.onReady(queue);
+  await source.untilEnded(1);
+  const result = source.ended[0]?.result;
+  assert.equal(result?.results[0]?.enhanced, '4.4.1');
+  assert.match(result.results[0].text, /127\.0\.0\.1\[127\.0\.0\.1\]:\d+: ECONNREFUSED/);
+  await dispatcher.stop(1000);
+});
+
+test('two queues to one next hop share its connections and take turns', async () => {
+  const { server, source, queue } = await world({ concurrency: 1 });
+  const other = new MemoryQueue({ nextHop: { ...queue.route.nextHop }, concurrency: 1, queueName: 'other' });
+  for (let i = 1; i <= 20; i++) source.put(i % 2 === 0 ? queue : other, i, text(i));
+  const dispatcher = dispatcherFor(source);
+  dispatcher.onReady(queue);
+  dispatcher.onReady(other);
+  await source.untilEnded(20);
+  assert.equal(dispatcher.nextHops().length, 1);
+  assert.ok(server.connections <= 2);
+  await dispatcher.stop(1000);
+  server.close();
+});
+
+test('stop lets what is in flight end, takes nothing more and closes its connections', async () => {
+  const { server, source, queue, fill } = await world({ concurrency: 1 });
+    server.answer = (verb, connection) => {
+    if (verb !== 'DOT') return undefined;
+    void dispatcher.stop(10_000).then(() => { isStopped = true; });
+    setImmediate(() => { server.sockets[connection - 1]?.write('250 2.0.0 late\r\n'); });
+    return '';
+  };
+  let isStopped = false;
+  const dispatcher = dispatcherFor(source);
+  fill(3);
+  dispatcher.onReady(queue);
+  await source.untilEnded(1);
+  await dispatcher.stop(0);
+  assert.ok(isStopped);
+  assert.equal(source.ended[0]?.result.results[0]?.text, '250 2.0.0 late');
+  assert.deepEqual(source.taken, [1]);
+  server.close();
+});
+
+test('stop abandons at its bound: before the dot plainly deferred, after it dotUnanswered', async () => {
+  for (const silent of ['DATA', 'DOT']) {
+    const { server, source, queue, fill } = await world({ concurrency: 1 });
+    const reached = new Promise<void>((resolve) => {
+      server.answer = (verb) => {
+        if (verb !== silent) return undefined;
+        resolve();
+        return '';
+      };
+    });
+    const dispatcher = dispatcherFor(source);
+    fill(1);
+    dispatcher.onReady(queue);
+    await reached;
+    await dispatcher.stop(50);
+    assert.equal(source.ended[0]?.result.results[0]?.status, DEFERRED);
+    assert.equal(source.ended[0].result.dotUnanswered, silent === 'DOT');
+    server.close();
+  }
+});
+
+test('large and dot-lined contents reach smtp-server byte for byte; its refusals are told apart', async () => {
+  const received = new Map<string, string>();
+  const server = new SMTPServer({
+    disabledCommands: ['AUTH', 'STARTTLS'],
+    onRcptTo: (address, _session, done) => { done(address.address.startsWith('no') ? Object.assign(new Error('no such user'), { responseCode: 550 }) : null); },
+    onData: (stream, session, done) => {
+      const chunks: Buffer[] = [];
+      stream.on('data', (chunk: Buffer) => { chunks.push(chunk); });
+      stream.on('end', () => {
+        received.set(session.envelope.rcptTo[0]?.address ?? '', Buffer.concat(chunks).toString('latin1'));
+        done();
+      });
+    },
+  });
+  server.on('error', () => undefined);
+  await new Promise<void>((resolve) => { server.listen(0, '127.0.0.1', () => { resolve(); }); });
+  const port = (server.server.address() as AddressInfo).port;
+  const source = new MemorySource();
+  const queue = new MemoryQueue({ nextHop: at(port), concurrency: 3 });
+  const large = `Subject: big\r\n\r\n${'all work and no play\r\n'.repeat(200_000)}`;
+  source.put(queue, 1, large, ['big@d', 'no@d']);
+  source.put(queue, 2, 'Subject: s\r\n\r\nx\r\n', ['small@d']);
+  const dispatcher = dispatcherFor(source);
+  dispatcher.onReady(queue);
+  await source.untilEnded(2);
+  assert.ok(received.get('big@d') === large);
+  assert.equal(received.get('small@d'), 'Subject: s\r\n\r\nx\r\n');
+  const big = source.ended.find((one) => one.entry === 1)?.result.results;
+  assert.deepEqual(big?.map((one) => one.status), [DELIVERED, FAILED]);
+  assert.equal(dispatcher.largeBytes, 0);
+  await dispatcher.stop(1000);
+  await new Promise<void>((resolve) => { server.close(() => { resolve(); }); });
+});

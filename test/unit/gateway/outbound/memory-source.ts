@@ -1,0 +1,83 @@
+/** A DeliverySource in memory, and a dispatcher on real sockets around it; every attempt and result is kept. */
+import assert from 'node:assert/strict';
+import { performance } from 'node:perf_hooks';
+import { DEFAULT_DISPATCHER_OPTIONS, Dispatcher } from '../../../../src/gateway/outbound/dispatcher.js';
+import type { DispatcherOptions } from '../../../../src/gateway/outbound/dispatcher.js';
+import type { AttemptResult } from '../../../../src/gateway/outbound/lane.js';
+import { NodeTransport } from '../../../../src/platform/node/transport.js';
+import type { Delivery, DeliveryQueue, DeliverySource, Route } from '../../../../src/gateway/queue/types.js';
+import { envelopeTo } from './pure/session-world.js';
+
+export class MemoryQueue implements DeliveryQueue {
+  readonly route: Route;
+  readonly waiting: number[] = [];
+  constructor(route: Partial<Route> & Pick<Route, 'nextHop'>) {
+    this.route = { queueName: 'q', queueClass: 'mail', ordering: 'fifo', concurrency: 20, lengthMax: 1e6, ...route };
+  }
+  get readyCount(): number { return this.waiting.length; }
+}
+
+export interface Ended { readonly entry: number; readonly result: AttemptResult }
+
+export class MemorySource implements DeliverySource {
+  readonly contents = new Map<number, Uint8Array>();
+  readonly recipients = new Map<number, readonly string[]>();
+  readonly taken: number[] = [];
+  readonly ended: Ended[] = [];
+  inFlight = 0;
+  inFlightMost = 0;
+  #waiters: { count: number; resolve: () => void }[] = [];
+
+  put(queue: MemoryQueue, entry: number, content: string, recipients: readonly string[] = ['b@example.net']): void {
+    this.contents.set(entry, Buffer.from(content, 'latin1'));
+    this.recipients.set(entry, recipients);
+    queue.waiting.push(entry);
+  }
+  take(queue: DeliveryQueue): Delivery | undefined {
+    const entry = (queue as MemoryQueue).waiting.shift();
+    if (entry === undefined) return undefined;
+    this.taken.push(entry);
+    this.inFlightMost = Math.max(this.inFlightMost, ++this.inFlight);
+    const recipients = this.recipients.get(entry) ?? [];
+    return { entry, queue, envelope: envelopeTo(recipients), pending: recipients.map((_, i) => i), contentBytes: this.contents.get(entry)?.length ?? 0 };
+  }
+  copyContent(delivery: Delivery, target: Uint8Array, at: number): void {
+    target.set(this.contents.get(delivery.entry) ?? new Uint8Array(0), at);
+  }
+  settle(delivery: Delivery, result: AttemptResult): void {
+    this.inFlight--;
+    assert.ok(!this.ended.slice(-1000).some((one) => one.entry === delivery.entry), 'settled once');
+    assert.equal(result.results.length, delivery.pending.length);
+    this.ended.push({ entry: delivery.entry, result });
+    this.#waiters = this.#waiters.filter((one) => {
+      if (this.ended.length < one.count) return true;
+      one.resolve();
+      return false;
+    });
+  }
+  /** Resolves when so many attempts have ended. */
+  untilEnded(count: number): Promise<void> {
+    return new Promise((resolve) => {
+      if (this.ended.length >= count) resolve();
+      else this.#waiters.push({ count, resolve });
+    });
+  }
+}
+
+const SILENT = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
+
+export function dispatcherFor(source: MemorySource, more: Partial<DispatcherOptions> = {}): Dispatcher {
+  const dispatcher = new Dispatcher(
+    { ...DEFAULT_DISPATCHER_OPTIONS, heloName: 'gw.test', ...more },
+    {
+      source,
+      transport: new NodeTransport(),
+      clock: { nowMs: () => performance.now(), wallMs: () => Date.now() },
+      random: () => 0.5,
+      log: SILENT,
+      mayDot: () => true,
+    },
+  );
+  dispatcher.start();
+  return dispatcher;
+}

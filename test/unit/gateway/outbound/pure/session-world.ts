@@ -1,0 +1,155 @@
+/**
+ * A session with a scripted peer: `say` brings reply bytes, `sent` shows what went out. With `split` every
+ * reply arrives byte by byte, which must change nothing.
+ */
+import type { Connection } from '../../../../../src/platform/transport.js';
+import { DEFAULT_TIMEOUTS } from '../../../../../src/gateway/outbound/pure/session-states.js';
+import { SmtpSession } from '../../../../../src/gateway/outbound/pure/smtp-session.js';
+import type { SessionEvents } from '../../../../../src/gateway/outbound/pure/smtp-session.js';
+import { WriteBuffer } from '../../../../../src/gateway/outbound/pure/write-buffer.js';
+import type { Delivery, DeliveryQueue, Envelope, RecipientResult } from '../../../../../src/gateway/queue/types.js';
+
+
+export const QUEUE: DeliveryQueue = {
+  route: {
+    queueName: 'example.net',
+    queueClass: 'mail',
+    nextHop: { protocol: 'smtp', host: 'mx.example.net', port: 25 },
+    ordering: 'fifo',
+    concurrency: 20,
+    lengthMax: 1000,
+  },
+  readyCount: 0,
+};
+
+export function envelopeTo(addresses: readonly string[], more: Partial<Envelope> = {}): Envelope {
+  return {
+    messageId: 1,
+    reversePath: 'anna@example.org',
+    recipients: addresses.map((address) => ({ address, notify: 0, orcpt: '' })),
+    flags: 0,
+    ret: 0,
+    envid: '',
+    arrivalWallMs: 0,
+    expiryWallMs: 1e12,
+    client: '',
+    helo: '',
+    origin: undefined,
+    ...more,
+  };
+}
+
+/** What the world hands to a session; content is kept beside the delivery. */
+export interface TestMail extends Delivery {
+  readonly content: Uint8Array;
+}
+
+export function mail(addresses: readonly string[], content = 'Subject: x\r\n\r\nhello\r\n', more: Partial<Envelope> = {}): TestMail {
+  const bytes = Buffer.from(content, 'latin1');
+  return { entry: 1, queue: QUEUE, envelope: envelopeTo(addresses, more), pending: addresses.map((_, i) => i), contentBytes: bytes.length, content: bytes };
+}
+
+export class ScriptedConnection implements Connection {
+  readonly remote = 'mx.example.net:25';
+  bufferedBytes = 0;
+  /** Bytes that stay in the process after each write, until drained. */
+  holds = false;
+  isDestroyed = false;
+  writes: string[] = [];
+
+  write(chunks: readonly Uint8Array[]): void {
+    const text = chunks.map((chunk) => Buffer.from(chunk).toString('latin1')).join('');
+    this.writes.push(text);
+    if (this.holds) this.bufferedBytes += text.length;
+  }
+  pause(): void { /* a session never pauses */ }
+  resume(): void { /* nor resumes */ }
+  end(): void { this.isDestroyed = true; }
+  destroy(): void { this.isDestroyed = true; }
+}
+
+export class SessionWorld implements SessionEvents {
+  readonly connection = new ScriptedConnection();
+  readonly buffer = new WriteBuffer({ largeBytesMax: 1024 * 1024 });
+  readonly session: SmtpSession;
+  readonly log: string[] = [];
+  results: readonly RecipientResult[] = [];
+  mayDot = true;
+  /** Bytes still in the process each time mayDot was asked. */
+  readonly bufferedAtMayDot: number[] = [];
+  readonly #split: boolean;
+  readonly #next: TestMail[] = [];
+
+  constructor(options: { split?: boolean; protocol?: 'smtp' | 'lmtp' } = {}) {
+    this.#split = options.split ?? false;
+    this.session = new SmtpSession(
+      { protocol: options.protocol ?? 'smtp', heloName: 'gw.test', relay: 'mx.example.net:25', timeouts: DEFAULT_TIMEOUTS },
+      {
+        buffer: this.buffer,
+        copyContent: (delivery, target, at) => { target.set((delivery as TestMail).content, at); },
+        mayDot: () => {
+          this.bufferedAtMayDot.push(this.connection.bufferedBytes);
+          return this.mayDot;
+        },
+      },
+      this,
+      0,
+    );
+    this.session.attach(this.connection);
+  }
+
+  onIdle(): void {
+    this.log.push('idle');
+    const next = this.#next.shift();
+    if (next !== undefined) this.session.begin(next);
+  }
+  onSettled(_session: SmtpSession, _delivery: Delivery, results: readonly RecipientResult[], dotUnanswered: boolean): void {
+    this.results = results;
+    this.log.push(`settled ${results.map((one) => `${['', 'delivered', 'deferred', 'failed'][one.status] ?? '?'} ${one.code} ${one.enhanced}`).join(', ')}${dotUnanswered ? ' dot-unanswered' : ''}`);
+  }
+  onStale(): void { this.log.push('stale'); }
+  onClosed(_session: SmtpSession, why: RecipientResult | undefined): void {
+    this.log.push(`closed${why === undefined ? '' : ` ${why.status} ${why.code} ${why.enhanced}`}`);
+  }
+
+  /** Deliveries to begin by themselves, one each time the session is idle. */
+  queue(delivery: TestMail): this {
+    this.#next.push(delivery);
+    return this;
+  }
+
+  say(...lines: string[]): this {
+    const bytes = Buffer.from(lines.map((line) => `${line}\r\n`).join(''), 'latin1');
+    if (!this.#split) this.session.onData(bytes);
+    else for (let i = 0; i < bytes.length; i++) this.session.onData(bytes.subarray(i, i + 1));
+    return this;
+  }
+
+  /** Connected and greeted; the peer offers `capabilities`. */
+  ready(...capabilities: string[]): this {
+    this.session.onOpen();
+    this.say('220 mx.example.net ESMTP');
+    const all = ['mx.example.net', ...capabilities];
+    this.say(...all.map((line, i) => `250${i < all.length - 1 ? '-' : ' '}${line}`));
+    this.taken();
+    this.takenLog();
+    return this;
+  }
+
+  begin(delivery: TestMail): this {
+    this.session.begin(delivery);
+    return this;
+  }
+
+  /** What was sent since the last look. */
+  taken(): string {
+    const text = this.connection.writes.join('');
+    this.connection.writes = [];
+    return text;
+  }
+
+  /** What happened since the last look. */
+  takenLog(): string[] {
+    return this.log.splice(0);
+  }
+}
