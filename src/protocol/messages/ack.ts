@@ -11,7 +11,8 @@
  * Hot: decoded into a flat array, read with the functions below.
  */
 import type { Packer } from '../../platform/ports.js';
-import { isHandle, isWhole, unpackControl } from '../fields.js';
+import { isHandle, isWhole } from '../fields.js';
+import { readFlatArray } from '../flat-array.js';
 import { InvalidMessage } from '../invalid.js';
 import { ACK } from '../message-types.js';
 
@@ -28,11 +29,11 @@ export function encodeAck(packer: Packer, ack: Ack): Uint8Array {
   return packer.pack(ack);
 }
 
-export function decodeAck(packer: Packer, control: Uint8Array): Ack | InvalidMessage {
-  const values = unpackControl(packer, control, HEAD_ELEMENTS, true);
+export function decodeAck(_packer: Packer, control: Uint8Array): Ack | InvalidMessage {
+  const values = readFlatArray(control);
   if (values instanceof InvalidMessage) return values;
   const count = values.length;
-  if (count % 2 !== 0) return new InvalidMessage('element count');
+  if (count < HEAD_ELEMENTS || count % 2 !== 0) return new InvalidMessage('element count');
   if (count > HEAD_ELEMENTS + 2 * ACK_QUEUES_MAX) return new InvalidMessage('queue count');
   if (!isWhole(values[0])) return new InvalidMessage('sequence');
   if (!isWhole(values[1])) return new InvalidMessage('credit');

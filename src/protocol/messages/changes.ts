@@ -17,7 +17,8 @@
  */
 import type { Packer } from '../../platform/ports.js';
 import { CHANGE_ROW_BYTES } from '../change-rows.js';
-import { isHandle, isRows, isUint32, isWhole, unpackControl } from '../fields.js';
+import { isHandle, isRows, isUint32, isWhole } from '../fields.js';
+import { type FlatElement, readFlatArray } from '../flat-array.js';
 import { InvalidMessage } from '../invalid.js';
 import { CHANGES } from '../message-types.js';
 
@@ -28,18 +29,18 @@ export const SECTION_ELEMENTS = 5;
 export const SECTIONS_MAX = 8192;
 
 /** Flat: handle, firstNumber, digestA, digestB, rows, handle, … Read it with the functions below. */
-export type Changes = readonly (number | Uint8Array)[];
+export type Changes = readonly FlatElement[];
 
 export function encodeChanges(packer: Packer, changes: Changes): Uint8Array {
   return packer.pack(changes);
 }
 
 /** The rows are views of `control`. Rows themselves are not looked at: checkChangeRow, while walking them. */
-export function decodeChanges(packer: Packer, control: Uint8Array): Changes | InvalidMessage {
-  const values = unpackControl(packer, control, SECTION_ELEMENTS, true);
+export function decodeChanges(_packer: Packer, control: Uint8Array): Changes | InvalidMessage {
+  const values = readFlatArray(control);
   if (values instanceof InvalidMessage) return values;
   const count = values.length;
-  if (count % SECTION_ELEMENTS !== 0) return new InvalidMessage('element count');
+  if (count === 0 || count % SECTION_ELEMENTS !== 0) return new InvalidMessage('element count');
   if (count > SECTIONS_MAX * SECTION_ELEMENTS) return new InvalidMessage('section count');
   for (let i = 0; i < count; i += SECTION_ELEMENTS) {
     const rows = values[i + 4];
@@ -50,7 +51,7 @@ export function decodeChanges(packer: Packer, control: Uint8Array): Changes | In
     if (!isUint32(values[i + 3])) return new InvalidMessage('digestB');
     if (!isRows(rows, CHANGE_ROW_BYTES) || rows.length === 0) return new InvalidMessage('rows');
   }
-  return values as Changes;
+  return values;
 }
 
 export function sectionCount(changes: Changes): number {

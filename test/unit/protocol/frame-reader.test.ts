@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { crc32 } from '../../../src/platform/node/checksum.js';
-import { CONTROL_BYTES_MAX, FRAME_BYTES_MAX, HEADER_BYTES, encodeFrame, sealFrame, writeHeader } from '../../../src/protocol/frame.js';
+import { CONTROL_BYTES_MAX, FRAME_BYTES_MAX, FrameEncoder, HEADER_BYTES, encodeFrame, sealFrame, writeHeader } from '../../../src/protocol/frame.js';
 import { FrameReader, type FrameSink } from '../../../src/protocol/frame-reader.js';
 
 interface Seen { type: number; sequence: number; control: string; bodies: string }
@@ -206,4 +206,17 @@ describe('frame reader', () => {
       assert.equal(seen.rule !== '', garbage, `seed ${seed}: ${seen.rule}`);
     }
   });
+});
+
+test('a frame encoder gives the bytes of encodeFrame for every size, and never touches them again', () => {
+  const encoder = new FrameEncoder({ crc32 });
+  const made: { frame: Uint8Array; expected: string }[] = [];
+  for (let i = 0; i < 400; i++) {
+    const control = Buffer.alloc((i * 97) % 12_000, i);
+    made.push({
+      frame: encoder.encode(i % 256, i * 2 ** 30, control, i),
+      expected: Buffer.from(encodeFrame(i % 256, i * 2 ** 30, control, crc32, i)).toString('hex'),
+    });
+  }
+  for (const { frame: bytes, expected } of made) assert.equal(Buffer.from(bytes).toString('hex'), expected);
 });
