@@ -5,4 +5,5 @@
 import { crc32 as zlibCrc32 } from 'node:zlib';
 import type { Crc32 } from '../ports.js';
 
-export const crc32: Crc32 = (bytes, seed) => zlibCrc32(bytes, seed);
+/** No bytes leave the seed as it is: zlib takes an ArrayBuffer of length 0 for a null pointer and answers 0. */
+export const crc32: Crc32 = (bytes, seed) => (bytes.length === 0 ? seed : zlibCrc32(bytes, seed));

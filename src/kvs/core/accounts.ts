@@ -1,0 +1,82 @@
+/**
+ * What a store knows of each gateway, whatever connections it has: its newest incarnation, its lease, its grant,
+ * and which of its connections is the active one.
+ *
+ *   admit(incarnation, nonce)   higher: all connections of lower ones are fenced, their grant is forgotten
+ *                               equal, same nonce: another connection of the same process
+ *                               equal, other nonce, or lower: FENCED
+ *   activate(connection, generation)   the highest generation of the newest incarnation is active, others stand by
+ *
+ * Lease: each heartbeat of the newest incarnation, on either path, moves its end to now + leaseMs. The gateway
+ * computes its own end from before it sent, so this one is never the earlier. docs/PROTOCOL.md "Handshake", "Claims".
+ */
+
+import type { Admission, Grantee } from './admission.js';
+
+/** A connection as its account sees it (store-connection.ts). */
+export interface AccountConnection {
+  readonly incarnation: number;
+  /** A higher incarnation, or the same with another nonce, has come: answer CLOSE (FENCED) and end. */
+  fence(text: string): void;
+  /** A connection of a higher generation took over: take heartbeats only. */
+  demote(): void;
+}
+
+export class GatewayAccount implements Grantee {
+  readonly id: string;
+  /** Salt of its shared bodies. */
+  readonly number: number;
+  readonly secret: Uint8Array;
+  incarnation = 0;
+  #nonce: Uint8Array = new Uint8Array(0);
+  generation = 0;
+  active: AccountConnection | undefined;
+  readonly connections = new Set<AccountConnection>();
+  leaseEndsMs = -Infinity;
+  granted = 0;
+
+  constructor(id: string, number: number, secret: Uint8Array) {
+    this.id = id;
+    this.number = number;
+    this.secret = secret;
+  }
+
+  /** Takes note of an incarnation that proved itself; false: it is fenced. */
+  admit(incarnation: number, nonce: Uint8Array, admission: Admission): boolean {
+    if (incarnation < this.incarnation) return false;
+    if (incarnation === this.incarnation) return sameBytes(nonce, this.#nonce);
+    this.incarnation = incarnation;
+    this.#nonce = nonce.slice();
+    this.generation = 0;
+    this.active = undefined;
+    for (const connection of this.connections) {
+      if (connection.incarnation < incarnation) connection.fence('a newer incarnation of this gateway has come');
+    }
+    admission.forget(this);
+    return true;
+  }
+
+  /** Makes the connection the active one unless a higher generation is; answers whether it is active now. */
+  activate(connection: AccountConnection, generation: number): boolean {
+    if (generation < this.generation) return false;
+    if (generation === this.generation && this.active !== undefined) return false;
+    this.generation = generation;
+    const before = this.active;
+    this.active = connection;
+    if (before !== undefined) before.demote();
+    return true;
+  }
+
+  forgetConnection(connection: AccountConnection): void {
+    this.connections.delete(connection);
+    if (this.active === connection) this.active = undefined;
+  }
+
+  renewLease(endsMs: number): void {
+    if (endsMs > this.leaseEndsMs) this.leaseEndsMs = endsMs;
+  }
+}
+
+function sameBytes(a: Uint8Array, b: Uint8Array): boolean {
+  return a.length === b.length && a.every((byte, i) => byte === b[i]);
+}

@@ -1,0 +1,107 @@
+/**
+ * Who may fill how much of the memory, decided before a change gets its number: by credit.
+ *
+ *   0 ......................... accept ............... refill ... limit
+ *     new mail, within grants      reserve for resync     changes that end mail
+ *
+ *   used      the larger of what the entries are charged (bytes + overhead each) and what the segments occupy
+ *   granted   promised to gateways and not used yet; never taken back while the gateway lives
+ *   rule      used + sum of grants ≤ accept whenever a grant is raised: so a STORE within credit always fits
+ *
+ * The sender counts bytes + 128 for an entry (CREDIT_OVERHEAD_BYTES), an entry is charged bytes + 96: what is stored is
+ * never more than what was granted for it. docs/PROTOCOL.md "Acknowledgement and credit"; marks of the design: the
+ * last 18% of the limit take no new mail, 15% of it for refills, 3% for changes that end mail.
+ */
+
+import type { Segments } from '../../base/segments.js';
+import type { Entries } from './entries.js';
+import { ENTRY_OVERHEAD_BYTES } from './entries.js';
+
+export interface AdmissionOptions {
+  readonly memoryLimitBytes: number;
+  /** Part of the limit kept for refills. */
+  readonly reserveShare: number;
+  /** Part of the limit kept for changes that end mail. */
+  readonly endShare: number;
+  /** Most that one gateway holds unused: a few byte windows. */
+  readonly grantMaxBytes: number;
+}
+
+/** One gateway's part. */
+export interface Grantee {
+  granted: number;
+}
+
+export class Admission {
+  readonly acceptBytes: number;
+  readonly refillBytes: number;
+  readonly limitBytes: number;
+  readonly #grantMaxBytes: number;
+  readonly #segments: Segments;
+  readonly #entries: Entries;
+  #granted = 0;
+  /** Gateways that send now: what is free is shared among them. */
+  sharers = 1;
+
+  constructor(options: AdmissionOptions, parts: { readonly segments: Segments; readonly entries: Entries }) {
+    this.limitBytes = options.memoryLimitBytes;
+    this.refillBytes = Math.floor(options.memoryLimitBytes * (1 - options.endShare));
+    this.acceptBytes = Math.floor(options.memoryLimitBytes * (1 - options.endShare - options.reserveShare));
+    this.#grantMaxBytes = options.grantMaxBytes;
+    this.#segments = parts.segments;
+    this.#entries = parts.entries;
+  }
+
+  /** What the entries are charged: exact, and given back with each of them. */
+  get chargedBytes(): number {
+    return this.#segments.liveBytes + this.#entries.count * ENTRY_OVERHEAD_BYTES;
+  }
+
+  get usedBytes(): number {
+    return Math.max(this.#segments.liveBytes, this.#segments.usedBytes) + this.#entries.count * ENTRY_OVERHEAD_BYTES;
+  }
+
+  /** Sum of all grants not used yet. */
+  get grantedBytes(): number {
+    return this.#granted;
+  }
+
+  /** Raises the gateway's grant to its share of what is free, never lowers it; answers what it may still send. */
+  grant(grantee: Grantee): number {
+    const room = this.acceptBytes - this.usedBytes;
+    const share = Math.min(this.#grantMaxBytes, Math.floor(room / (Math.max(1, this.sharers) + 1)));
+    const add = Math.min(share - grantee.granted, room - this.#granted);
+    if (add > 0) {
+      grantee.granted += add;
+      this.#granted += add;
+    }
+    return grantee.granted;
+  }
+
+  /** May the gateway store this much? Within its grant always; beyond it (a repeat after its grant lapsed) while the reserve lasts. */
+  mayStore(grantee: Grantee, costBytes: number): boolean {
+    if (costBytes <= grantee.granted) return true;
+    return this.usedBytes + this.#granted + costBytes - grantee.granted <= this.refillBytes;
+  }
+
+  spend(grantee: Grantee, costBytes: number): void {
+    const spent = Math.min(costBytes, grantee.granted);
+    grantee.granted -= spent;
+    this.#granted -= spent;
+  }
+
+  mayRefill(bytes: number): boolean {
+    return this.usedBytes + this.#granted + bytes <= this.refillBytes;
+  }
+
+  /** Notes and sets of members: never refused before the limit itself. */
+  mayEnd(bytes: number): boolean {
+    return bytes === 0 || this.usedBytes + bytes <= this.limitBytes;
+  }
+
+  /** The gateway is gone for good or began anew: nothing it was promised is on its way any more. */
+  forget(grantee: Grantee): void {
+    this.#granted -= grantee.granted;
+    grantee.granted = 0;
+  }
+}

@@ -1,0 +1,170 @@
+/**
+ * Builds BLOCKs: entries of a queue as rows and payload, copied out of the segments into fresh bytes, because
+ * a frame waits in the socket's buffer while records move and are freed.
+ *
+ *   PULL          entries with after < position ≤ until, at most so many and so many bytes, at least one
+ *   PULL_BODIES   the entries at the positions asked, in that order; missing ones left out
+ *
+ * A pull goes on where the last one ended without a search (pull cursor of the queue). docs/PROTOCOL.md "Entry
+ * rows". Bodies that are shared are sent whole with each entry, so that any block can be read by itself.
+ */
+
+import type { Segments } from '../../base/segments.js';
+import { FLAG_SHARED } from '../../protocol/change-rows.js';
+import { ENTRY_ROW_BYTES, FLAG_BODY_LATER, writeEntryRow } from '../../protocol/entry-rows.js';
+import { positionAt, positionCount } from '../../protocol/messages/pull-bodies.js';
+import type { Entries } from './entries.js';
+import { NOTE_CRC_BYTES } from './entries.js';
+import type { MirroredQueue } from './mirrored-queue.js';
+import type { SharedBodies } from './shared-bodies.js';
+
+/** Rows of one block: 40 bytes each must fit a control part of 8 MiB with room to spare. */
+export const BLOCK_ENTRIES_MAX = 100_000;
+/** Payload of one block: far below a frame's 64 MiB, and what one answer may put into a socket's buffer. */
+export const BLOCK_BYTES_MAX = 16 * 1024 * 1024;
+
+export class Block {
+  rows: Uint8Array = new Uint8Array(0);
+  bodies: Uint8Array = new Uint8Array(0);
+  nextPosition = 0;
+  end = false;
+}
+
+export class Blocks {
+  readonly #segments: Segments;
+  readonly #entries: Entries;
+  readonly #shared: SharedBodies;
+  /** Rows chosen for the block being built. */
+  #chosen = new Uint32Array(1024);
+  #chosenCount = 0;
+  #payloadBytes = 0;
+
+  constructor(parts: { readonly segments: Segments; readonly entries: Entries; readonly shared: SharedBodies }) {
+    this.#segments = parts.segments;
+    this.#entries = parts.entries;
+    this.#shared = parts.shared;
+  }
+
+  pull(queue: MirroredQueue, after: number, until: number, entriesMax: number, bytesMax: number, withBodies: boolean): Block {
+    const entries = this.#entries;
+    this.#clear();
+    const most = Math.min(entriesMax, BLOCK_ENTRIES_MAX);
+    const bytes = Math.min(bytesMax, BLOCK_BYTES_MAX);
+    let row = this.#firstAfter(queue, after);
+    let last = 0;
+    let position = after;
+    while (row !== 0 && this.#chosenCount < most) {
+      const here = entries.positionOf(row);
+      const size = this.#sizeOf(row, withBodies);
+      if (here > until || (this.#chosenCount > 0 && this.#payloadBytes + size > bytes)) break;
+      this.#choose(row, size);
+      last = row;
+      position = here;
+      row = entries.nextOf(row);
+    }
+    const block = this.#build(withBodies);
+    block.nextPosition = position;
+    block.end = row === 0 || entries.positionOf(row) > until;
+    if (last !== 0) {
+      queue.pullRow = last;
+      queue.pullPosition = position;
+    }
+    return block;
+  }
+
+  /** The entries at these positions (packed as in PULL_BODIES), or undefined when they exceed one block's bytes. */
+  bodies(queue: MirroredQueue, positions: Uint8Array): Block | undefined {
+    this.#clear();
+    const count = positionCount(positions);
+    for (let i = 0; i < count; i += 1) {
+      const row = this.#entries.find(queue, positionAt(positions, i));
+      if (row === 0) continue;
+      const size = this.#sizeOf(row, true);
+      if (this.#chosenCount > 0 && this.#payloadBytes + size > 2 * BLOCK_BYTES_MAX) return undefined;
+      this.#choose(row, size);
+    }
+    const block = this.#build(true);
+    block.end = true;
+    return block;
+  }
+
+  /** First entry behind the position: the cursor's neighbour, the entry's own neighbour, or by walking from the front. */
+  #firstAfter(queue: MirroredQueue, after: number): number {
+    const entries = this.#entries;
+    if (after <= 0) return queue.first;
+    if (after === queue.pullPosition) return queue.pullRow === 0 ? queue.first : entries.nextOf(queue.pullRow);
+    const at = entries.find(queue, after);
+    if (at !== 0) return entries.nextOf(at);
+    let row = queue.first;
+    while (row !== 0 && entries.positionOf(row) <= after) row = entries.nextOf(row);
+    return row;
+  }
+
+  #sizeOf(row: number, withBodies: boolean): number {
+    const entries = this.#entries;
+    const note = entries.noteOf(row);
+    const noteBytes = note === 0 ? 0 : this.#segments.bytesOf(note) - NOTE_CRC_BYTES;
+    return entries.headBytesOf(row) + noteBytes + (withBodies ? entries.bodyBytesOf(row) : 0);
+  }
+
+  #clear(): void {
+    this.#chosenCount = 0;
+    this.#payloadBytes = 0;
+  }
+
+  #choose(row: number, size: number): void {
+    if (this.#chosenCount === this.#chosen.length) {
+      const grown = new Uint32Array(this.#chosen.length * 2);
+      grown.set(this.#chosen);
+      this.#chosen = grown;
+    }
+    this.#chosen[this.#chosenCount] = row;
+    this.#chosenCount += 1;
+    this.#payloadBytes += size;
+  }
+
+  #build(withBodies: boolean): Block {
+    const block = new Block();
+    block.rows = new Uint8Array(this.#chosenCount * ENTRY_ROW_BYTES);
+    block.bodies = new Uint8Array(this.#payloadBytes);
+    const view = new DataView(block.rows.buffer);
+    let at = 0;
+    for (let i = 0; i < this.#chosenCount; i += 1) {
+      at = this.#copyEntry(this.#chosen[i] ?? 0, withBodies, view, i * ENTRY_ROW_BYTES, block.bodies, at);
+    }
+    return block;
+  }
+
+  #copyEntry(row: number, withBodies: boolean, view: DataView, rowAt: number, target: Uint8Array, start: number): number {
+    const entries = this.#entries;
+    const segments = this.#segments;
+    const bodyBytes = entries.bodyBytesOf(row);
+    const headBytes = entries.headBytesOf(row);
+    const slot = entries.slotOf(row);
+    const shared = entries.sharedOf(row);
+    const note = entries.noteOf(row);
+    let at = start;
+    if (shared !== 0) {
+      if (withBodies && bodyBytes > 0) segments.copyTo(this.#shared.slotOf(shared), 0, bodyBytes, target, at);
+      if (withBodies) at += bodyBytes;
+      if (headBytes > 0) segments.copyTo(slot, 0, headBytes, target, at);
+      at += headBytes;
+    } else if (slot !== 0) {
+      const from = withBodies ? 0 : bodyBytes;
+      segments.copyTo(slot, from, bodyBytes + headBytes - from, target, at);
+      at += bodyBytes + headBytes - from;
+    }
+    let noteBytes = 0;
+    let noteCrc = 0;
+    if (note !== 0) {
+      const record = segments.read(note);
+      noteBytes = record.length - NOTE_CRC_BYTES;
+      for (let i = 0; i < NOTE_CRC_BYTES; i += 1) noteCrc = (noteCrc | ((record[i] ?? 0) << (8 * i))) >>> 0;
+      segments.copyTo(note, NOTE_CRC_BYTES, noteBytes, target, at);
+      at += noteBytes;
+    }
+    const flags = (shared === 0 ? 0 : FLAG_SHARED) | (withBodies ? 0 : FLAG_BODY_LATER);
+    writeEntryRow(view, rowAt, flags, bodyBytes, headBytes, entries.crcOf(row), noteBytes, noteCrc, entries.idOf(row), entries.positionOf(row));
+    return at;
+  }
+}

@@ -1,0 +1,62 @@
+/**
+ * Who may write to a queue, and how that passes to another process.
+ *
+ *              CLAIM granted (token above all seen)             RELEASE by the holder
+ *   owner ───────────────────────────────────────► claimant ───────────────────────► who had it before
+ *
+ *   granted when   the holder itself asks under a higher incarnation (its older process is fenced already), or
+ *                  no lease of the holder runs here and the store's first lease period is over
+ *   repeated       the holder asks again with the token it holds: granted again
+ *
+ * A grant ends every right of the old holder at once, also on open connections: each request is checked against
+ * `holder` (store.ts). Tokens only rise, a release does not lower the highest seen.
+ *
+ * DEVIATION: "the owner under a higher incarnation" of docs/PROTOCOL.md is read as the owner while it is still the
+ * holder. An owner that a rescue has displaced waits for the rescue's lease like anyone else, or two would deliver.
+ */
+
+import { CLAIM_DENIED, CLAIM_GRACE, CLAIM_GRANTED, CLAIM_LEASE_RUNS, CLAIM_TOKEN_LOW } from '../../protocol/reasons.js';
+import type { MirroredQueue } from './mirrored-queue.js';
+
+export interface ClaimVerdict {
+  readonly result: number;
+  /** When asking again makes sense; 0 when it does not. */
+  readonly waitMs: number;
+}
+
+/** Decides and, when granted, hands the queue over. `holderLeaseEndsMs` is the lease of the present holder at this store. */
+export function claim(
+  queue: MirroredQueue, asker: string, token: number, nowMs: number, holderLeaseEndsMs: number, firstPeriodEndsMs: number,
+): ClaimVerdict {
+  if (!mayClaim(queue, asker)) return { result: CLAIM_DENIED, waitMs: 0 };
+  if (asker === queue.holder && token === queue.holderToken) return { result: CLAIM_GRANTED, waitMs: 0 };
+  if (token <= queue.highestToken) return { result: CLAIM_TOKEN_LOW, waitMs: 0 };
+  if (asker !== queue.holder) {
+    if (nowMs < firstPeriodEndsMs) return { result: CLAIM_GRACE, waitMs: Math.ceil(firstPeriodEndsMs - nowMs) };
+    if (nowMs < holderLeaseEndsMs) return { result: CLAIM_LEASE_RUNS, waitMs: Math.ceil(holderLeaseEndsMs - nowMs) };
+    queue.previousHolder = queue.holder;
+    queue.previousToken = queue.holderToken;
+  }
+  queue.holder = asker;
+  queue.holderToken = token;
+  queue.highestToken = token;
+  return { result: CLAIM_GRANTED, waitMs: 0 };
+}
+
+/** Gives the queue back to whom the claim took it from. A release of another claim changes nothing. */
+export function release(queue: MirroredQueue, asker: string, token: number): void {
+  if (queue.holder !== asker || queue.holderToken !== token || queue.previousHolder === '') return;
+  queue.holder = queue.previousHolder;
+  queue.holderToken = queue.previousToken;
+  queue.previousHolder = '';
+  queue.previousToken = 0;
+}
+
+/** Does the asker still hold the queue by this token? */
+export function confirms(queue: MirroredQueue, asker: string, token: number): boolean {
+  return queue.holder === asker && queue.holderToken === token;
+}
+
+export function mayClaim(queue: MirroredQueue, asker: string): boolean {
+  return asker === queue.attributes.ownerId || queue.attributes.claimants.includes(asker);
+}

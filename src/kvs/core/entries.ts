@@ -1,0 +1,199 @@
+/**
+ * All entries of all mirrored queues of a store, as one flat table: an entry is a row number, its fields
+ * stand in chunked columns, its bytes in segments. Nothing here is an object per message, so ten million
+ * of them do not slow the collector.
+ *
+ *   index: (position, queue key) -> row          HashIndex, row-aligned
+ *   ids:   row -> message id                     f64
+ *   cells: row × 8 + field                       u32, one cache line half per entry
+ *
+ *     PREV NEXT   neighbours in the queue, by position; 0 = none
+ *     SLOT        body ‖ head in one record; with a shared body the head alone; 0 = no bytes
+ *     BODY HEAD   lengths as the row told them
+ *     CRC         CRC-32 of body ‖ head
+ *     SHARED      row in SharedBodies, 0 = the body is in SLOT
+ *     NOTE        record of noteCrc (4 bytes, little-endian) ‖ note, 0 = no note
+ *
+ *   queue.first -> row <-> row <-> … <- queue.last       ascending positions
+ *
+ * Owns: linking and unlinking (with the refill and pull cursors of the queue), freeing of an entry's
+ * records. Which change may do what to an entry is section.ts.
+ */
+
+import { ChunkedFloat64, ChunkedUint32 } from '../../base/chunked.js';
+import { HashIndex } from '../../base/hash-index.js';
+import { Rows } from '../../base/rows.js';
+import type { Segments } from '../../base/segments.js';
+import type { MirroredQueue } from './mirrored-queue.js';
+import type { SharedBodies } from './shared-bodies.js';
+
+const FIELDS = 8;
+const PREV = 0;
+const NEXT = 1;
+const SLOT = 2;
+const BODY = 3;
+const HEAD = 4;
+const CRC = 5;
+const SHARED = 6;
+const NOTE = 7;
+
+/** Columns and index of one entry, rounded up: 32 cells + 8 id + 20 index + slot table 12..24. Part of what memory counts. */
+export const ENTRY_OVERHEAD_BYTES = 96;
+/** Bytes of the note's own checksum in front of it. */
+export const NOTE_CRC_BYTES = 4;
+
+/** Larger columns are given back when the last entry has gone. */
+const KEPT_ROWS = 16_384;
+
+export class Entries {
+  readonly #rows = new Rows();
+  readonly #index: HashIndex;
+  readonly #ids = new ChunkedFloat64();
+  readonly #cells = new ChunkedUint32();
+  readonly #segments: Segments;
+  readonly #shared: SharedBodies;
+
+  constructor(options: { readonly indexSeed: number }, parts: { readonly segments: Segments; readonly shared: SharedBodies }) {
+    this.#index = new HashIndex(options.indexSeed);
+    this.#segments = parts.segments;
+    this.#shared = parts.shared;
+  }
+
+  /** Entries alive, those waiting to be discarded included. */
+  get count(): number {
+    return this.#rows.inUse;
+  }
+
+  find(queue: MirroredQueue, position: number): number {
+    return this.#index.find(position, queue.key);
+  }
+
+  /** Takes a row and fills it; it is in no queue until link(). */
+  create(id: number, slot: number, bodyBytes: number, headBytes: number, crc: number, shared: number): number {
+    const row = this.#rows.take();
+    const at = row * FIELDS;
+    const cells = this.#cells;
+    cells.ensure(at + FIELDS);
+    this.#ids.ensure(row + 1);
+    this.#ids.set(row, id);
+    cells.set(at + SLOT, slot);
+    cells.set(at + BODY, bodyBytes);
+    cells.set(at + HEAD, headBytes);
+    cells.set(at + CRC, crc);
+    cells.set(at + SHARED, shared);
+    cells.set(at + NOTE, 0);
+    return row;
+  }
+
+  /** Puts the row behind `after` (0: at the front) and into the index. */
+  link(queue: MirroredQueue, row: number, position: number, after: number): void {
+    const cells = this.#cells;
+    const next = after === 0 ? queue.first : cells.get(after * FIELDS + NEXT);
+    cells.set(row * FIELDS + PREV, after);
+    cells.set(row * FIELDS + NEXT, next);
+    if (after === 0) queue.first = row;
+    else cells.set(after * FIELDS + NEXT, row);
+    if (next === 0) queue.last = row;
+    else cells.set(next * FIELDS + PREV, row);
+    this.#index.set(row, position, queue.key);
+    queue.count += 1;
+    queue.bytes += cells.get(row * FIELDS + BODY) + cells.get(row * FIELDS + HEAD);
+  }
+
+  /**
+   * Takes the row out of queue and index. Its own PREV stays as it was, so that unlinking several rows and
+   * linking them again behind their PREV in the opposite order restores the queue exactly.
+   */
+  unlink(queue: MirroredQueue, row: number): void {
+    const cells = this.#cells;
+    const at = row * FIELDS;
+    const prev = cells.get(at + PREV);
+    const next = cells.get(at + NEXT);
+    if (prev === 0) queue.first = next;
+    else cells.set(prev * FIELDS + NEXT, next);
+    if (next === 0) queue.last = prev;
+    else cells.set(next * FIELDS + PREV, prev);
+    if (queue.refillRow === row) queue.refillRow = prev;
+    if (queue.pullRow === row) queue.pullRow = prev;
+    this.#index.remove(row);
+    queue.count -= 1;
+    queue.bytes -= cells.get(at + BODY) + cells.get(at + HEAD);
+  }
+
+  /** Frees the row and all it holds; it must be unlinked. */
+  discard(row: number): void {
+    const at = row * FIELDS;
+    const cells = this.#cells;
+    const slot = cells.get(at + SLOT);
+    if (slot !== 0) this.#segments.free(slot);
+    const note = cells.get(at + NOTE);
+    if (note !== 0) this.#segments.free(note);
+    const shared = cells.get(at + SHARED);
+    if (shared !== 0) this.#shared.release(shared);
+    const highest = this.#rows.highest;
+    this.#rows.release(row);
+    if (this.#rows.inUse === 0 && highest > KEPT_ROWS) {
+      this.#cells.truncate(0);
+      this.#ids.truncate(0);
+    }
+  }
+
+  /** Frees up to `most` entries of a chain that left its queue as a whole; answers the row to go on with, 0 at the end. */
+  discardChain(first: number, most: number): number {
+    let row = first;
+    for (let left = most; left > 0 && row !== 0; left -= 1) {
+      const next = this.#cells.get(row * FIELDS + NEXT);
+      this.#index.remove(row);
+      this.discard(row);
+      row = next;
+    }
+    return row;
+  }
+
+  /** Replaces content: what the row held before is the caller's to free. */
+  setContent(queue: MirroredQueue, row: number, slot: number, bodyBytes: number, headBytes: number, crc: number, shared: number): void {
+    const at = row * FIELDS;
+    const cells = this.#cells;
+    queue.bytes += bodyBytes + headBytes - cells.get(at + BODY) - cells.get(at + HEAD);
+    cells.set(at + SLOT, slot);
+    cells.set(at + BODY, bodyBytes);
+    cells.set(at + HEAD, headBytes);
+    cells.set(at + CRC, crc);
+    cells.set(at + SHARED, shared);
+  }
+
+  setNote(row: number, noteSlot: number): void {
+    this.#cells.set(row * FIELDS + NOTE, noteSlot);
+  }
+
+  prevOf(row: number): number {
+    return this.#cells.get(row * FIELDS + PREV);
+  }
+  nextOf(row: number): number {
+    return this.#cells.get(row * FIELDS + NEXT);
+  }
+  slotOf(row: number): number {
+    return this.#cells.get(row * FIELDS + SLOT);
+  }
+  bodyBytesOf(row: number): number {
+    return this.#cells.get(row * FIELDS + BODY);
+  }
+  headBytesOf(row: number): number {
+    return this.#cells.get(row * FIELDS + HEAD);
+  }
+  crcOf(row: number): number {
+    return this.#cells.get(row * FIELDS + CRC);
+  }
+  sharedOf(row: number): number {
+    return this.#cells.get(row * FIELDS + SHARED);
+  }
+  noteOf(row: number): number {
+    return this.#cells.get(row * FIELDS + NOTE);
+  }
+  idOf(row: number): number {
+    return this.#ids.get(row);
+  }
+  positionOf(row: number): number {
+    return this.#index.keyOf(row);
+  }
+}

@@ -1,0 +1,78 @@
+/**
+ * The store's side of the handshake, up to the moment when the gateway has proved itself.
+ *
+ *   HELLO ─► CHALLENGE (proof of ours, for this gateway's secret) ─► PROOF ─► account
+ *
+ * A gateway that this store does not know gets the same answers after the same work and is refused only at PROOF,
+ * so that an asker can't tell which names exist. docs/PROTOCOL.md "Handshake".
+ */
+
+import type { Packer, Secrets } from '../../platform/ports.js';
+import { NONCE_BYTES, chooseVersion, isGatewayProof, storeProof, transcript } from '../../protocol/handshake.js';
+import { InvalidMessage } from '../../protocol/invalid.js';
+import { encodeChallenge } from '../../protocol/messages/challenge.js';
+import type { Hello } from '../../protocol/messages/hello.js';
+import { decodeHello } from '../../protocol/messages/hello.js';
+import { decodeProof } from '../../protocol/messages/proof.js';
+import { CLOSE_DENIED, CLOSE_MALFORMED, CLOSE_VERSION } from '../../protocol/reasons.js';
+import type { GatewayAccount } from './accounts.js';
+
+/** Why the handshake failed. */
+export interface HandshakeFailure {
+  readonly reason: number;
+  readonly text: string;
+}
+
+export interface HandshakeOptions {
+  readonly storeId: string;
+  readonly bootId: Uint8Array;
+}
+
+export interface HandshakePorts {
+  readonly packer: Packer;
+  readonly secrets: Secrets;
+  readonly accountOf: (id: string) => GatewayAccount | undefined;
+}
+
+export class HandshakeMachine {
+  readonly #options: HandshakeOptions;
+  readonly #ports: HandshakePorts;
+  #hello: Hello | undefined;
+  #signed: Uint8Array = new Uint8Array(0);
+  #secret: Uint8Array = new Uint8Array(0);
+
+  constructor(options: HandshakeOptions, ports: HandshakePorts) {
+    this.#options = options;
+    this.#ports = ports;
+  }
+
+  get hello(): Hello | undefined {
+    return this.#hello;
+  }
+
+  /** The control part of CHALLENGE, or why not. */
+  onHello(control: Uint8Array): Uint8Array | HandshakeFailure {
+    const { packer, secrets, accountOf } = this.#ports;
+    const hello = decodeHello(packer, control);
+    if (hello instanceof InvalidMessage) return { reason: CLOSE_MALFORMED, text: `HELLO: ${hello.rule}` };
+    const version = chooseVersion(hello.versionMin, hello.versionMax);
+    if (version === 0) return { reason: CLOSE_VERSION, text: 'this store speaks version 1' };
+    // Views of the frame would be overwritten before PROOF comes.
+    this.#hello = { ...hello, incarnationNonce: hello.incarnationNonce.slice(), nonce: hello.nonce.slice() };
+    this.#secret = accountOf(hello.gatewayId)?.secret ?? secrets.randomBytes(32);
+    const greeting = { version, storeId: this.#options.storeId, bootId: this.#options.bootId, nonce: secrets.randomBytes(NONCE_BYTES) };
+    this.#signed = transcript(packer, control, greeting);
+    return encodeChallenge(packer, { ...greeting, proof: storeProof(secrets, this.#secret, this.#signed) });
+  }
+
+  /** The account that proved itself, or why not. */
+  onProof(control: Uint8Array): GatewayAccount | HandshakeFailure {
+    const { packer, secrets, accountOf } = this.#ports;
+    const message = decodeProof(packer, control);
+    if (message instanceof InvalidMessage) return { reason: CLOSE_MALFORMED, text: `PROOF: ${message.rule}` };
+    const isRight = isGatewayProof(secrets, this.#secret, this.#signed, message.proof);
+    const account = this.#hello === undefined ? undefined : accountOf(this.#hello.gatewayId);
+    if (account === undefined || !isRight) return { reason: CLOSE_DENIED, text: 'unknown gateway or wrong secret' };
+    return account;
+  }
+}

@@ -1,0 +1,42 @@
+/**
+ * What a connection has to say in this turn, in order; leaves in one write.
+ */
+
+import type { Crc32 } from '../../platform/ports.js';
+import type { Connection } from '../../platform/transport.js';
+import { encodeFrame } from '../../protocol/frame.js';
+
+export class Outbox {
+  readonly #crc32: Crc32;
+  readonly #chunks: Uint8Array[] = [];
+  #bytes = 0;
+
+  constructor(ports: { readonly crc32: Crc32 }) {
+    this.#crc32 = ports.crc32;
+  }
+
+  /** Bytes that wait for flush(). */
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  frame(type: number, sequence: number, control: Uint8Array): void {
+    const frame = encodeFrame(type, sequence, control, this.#crc32);
+    this.#chunks.push(frame);
+    this.#bytes += frame.length;
+  }
+
+  /** With bodies that are the connection's own from here on. */
+  frameWithBodies(type: number, sequence: number, control: Uint8Array, bodies: Uint8Array): void {
+    const frame = encodeFrame(type, sequence, control, this.#crc32, bodies.length);
+    this.#chunks.push(frame, bodies);
+    this.#bytes += frame.length + bodies.length;
+  }
+
+  flush(connection: Connection): void {
+    if (this.#chunks.length === 0) return;
+    connection.write(this.#chunks);
+    this.#chunks.length = 0;
+    this.#bytes = 0;
+  }
+}

@@ -1,0 +1,168 @@
+/**
+ * What a section has done so far, so that it can be taken back as a whole: a section is applied row by row
+ * and then either committed (what it replaced is freed) or rolled back (what it made is freed, what it took
+ * out stands where it stood). A refused section thereby changes nothing (docs/PROTOCOL.md "Applying a section").
+ *
+ *   LINKED    row                                       undo: unlink, free       commit: -
+ *   UNLINKED  row position                              undo: link behind PREV   commit: free
+ *   CONTENT   row slot body head crc shared note        undo: put back           commit: free the old
+ *   NOTE      row note                                  undo: put back           commit: free the old
+ *
+ * Operands stand before their op: both walks go backwards. One array of numbers, reused.
+ */
+
+import type { Segments } from '../../base/segments.js';
+import type { Entries } from './entries.js';
+import type { MirroredQueue } from './mirrored-queue.js';
+import type { SharedBodies } from './shared-bodies.js';
+
+const LINKED = 1;
+const UNLINKED = 2;
+const CONTENT = 3;
+const NOTE = 4;
+
+/** A longer list, left by a DELETE of very many entries, is given back. */
+const KEPT_OPS = 65_536;
+
+export class SectionJournal {
+  readonly #ops: number[] = [];
+  #length = 0;
+  #refillRow = 0;
+  #pullRow = 0;
+  #epoch = 0;
+  #role = 0;
+  #members: readonly string[] = [];
+  readonly #segments: Segments;
+  readonly #entries: Entries;
+  readonly #shared: SharedBodies;
+
+  constructor(parts: { readonly segments: Segments; readonly entries: Entries; readonly shared: SharedBodies }) {
+    this.#segments = parts.segments;
+    this.#entries = parts.entries;
+    this.#shared = parts.shared;
+  }
+
+  begin(queue: MirroredQueue): void {
+    this.#length = 0;
+    if (this.#ops.length > KEPT_OPS) this.#ops.length = 0;
+    this.#refillRow = queue.refillRow;
+    this.#pullRow = queue.pullRow;
+    this.#epoch = queue.epoch;
+    this.#role = queue.role;
+    this.#members = queue.members;
+  }
+
+  linked(row: number): void {
+    this.#push(row);
+    this.#push(LINKED);
+  }
+
+  unlinked(row: number, position: number): void {
+    this.#push(row);
+    this.#push(position);
+    this.#push(UNLINKED);
+  }
+
+  /** Before content and note of the row are replaced. */
+  content(row: number): void {
+    const entries = this.#entries;
+    this.#push(row);
+    this.#push(entries.slotOf(row));
+    this.#push(entries.bodyBytesOf(row));
+    this.#push(entries.headBytesOf(row));
+    this.#push(entries.crcOf(row));
+    this.#push(entries.sharedOf(row));
+    this.#push(entries.noteOf(row));
+    this.#push(CONTENT);
+  }
+
+  /** Before the note of the row is replaced. */
+  note(row: number): void {
+    this.#push(row);
+    this.#push(this.#entries.noteOf(row));
+    this.#push(NOTE);
+  }
+
+  /** Frees what the section replaced. */
+  commit(): void {
+    while (this.#length > 0) {
+      const op = this.#pop();
+      if (op === LINKED) {
+        this.#length -= 1;
+      } else if (op === UNLINKED) {
+        this.#length -= 1;
+        this.#entries.discard(this.#pop());
+      } else if (op === CONTENT) {
+        const note = this.#pop();
+        const shared = this.#pop();
+        this.#length -= 3;
+        const slot = this.#pop();
+        this.#length -= 1;
+        this.#free(slot, shared, note);
+      } else {
+        const note = this.#pop();
+        this.#length -= 1;
+        this.#free(0, 0, note);
+      }
+    }
+  }
+
+  /** Puts everything back. */
+  rollback(queue: MirroredQueue): void {
+    const entries = this.#entries;
+    while (this.#length > 0) {
+      const op = this.#pop();
+      if (op === LINKED) {
+        const row = this.#pop();
+        entries.unlink(queue, row);
+        entries.discard(row);
+      } else if (op === UNLINKED) {
+        const position = this.#pop();
+        const row = this.#pop();
+        entries.link(queue, row, position, entries.prevOf(row));
+      } else if (op === CONTENT) {
+        this.#putBackContent(queue);
+      } else {
+        const note = this.#pop();
+        const row = this.#pop();
+        this.#free(0, 0, entries.noteOf(row));
+        entries.setNote(row, note);
+      }
+    }
+    queue.refillRow = this.#refillRow;
+    queue.pullRow = this.#pullRow;
+    queue.epoch = this.#epoch;
+    queue.role = this.#role;
+    queue.members = this.#members;
+  }
+
+  #putBackContent(queue: MirroredQueue): void {
+    const entries = this.#entries;
+    const note = this.#pop();
+    const shared = this.#pop();
+    const crc = this.#pop();
+    const headBytes = this.#pop();
+    const bodyBytes = this.#pop();
+    const slot = this.#pop();
+    const row = this.#pop();
+    this.#free(entries.slotOf(row), entries.sharedOf(row), entries.noteOf(row));
+    entries.setContent(queue, row, slot, bodyBytes, headBytes, crc, shared);
+    entries.setNote(row, note);
+  }
+
+  #free(slot: number, shared: number, note: number): void {
+    if (slot !== 0) this.#segments.free(slot);
+    if (note !== 0) this.#segments.free(note);
+    if (shared !== 0) this.#shared.release(shared);
+  }
+
+  #push(value: number): void {
+    this.#ops[this.#length] = value;
+    this.#length += 1;
+  }
+
+  #pop(): number {
+    this.#length -= 1;
+    return this.#ops[this.#length] ?? 0;
+  }
+}

@@ -1,0 +1,49 @@
+/**
+ * Walks the rows of a section before anything is applied: are kinds, flags and lengths sound, how many payload
+ * bytes follow, and what do the rows cost of the sender's credit. The payload of one section starts where that
+ * of the one before ends, so a row that lies here makes the whole frame unreadable: the connection is closed.
+ *
+ * docs/PROTOCOL.md "Change rows" and "Acknowledgement and credit".
+ */
+
+import {
+  CHANGE_ROW_BYTES, CREDIT_OVERHEAD_BYTES, FLAG_BODY_ABSENT, FLAG_SHARED, FLAG_SKIPPED,
+  KIND_DELETE, KIND_REPLACE, KIND_STORE, checkChangeRow,
+} from '../../protocol/change-rows.js';
+
+export class SectionMeasure {
+  /** Bytes of payload that the rows describe. */
+  payloadBytes = 0;
+  /** What they cost of the credit, those passed over as repeats not counted. */
+  costBytes = 0;
+  /** Bytes that need no credit: notes and sets of members. */
+  freeBytes = 0;
+
+  /** Answers '' or the name of the broken rule. */
+  measure(view: DataView, rowsAt: number, rowCount: number, repeats: number): string {
+    let payloadBytes = 0;
+    let costBytes = 0;
+    let freeBytes = 0;
+    for (let i = 0; i < rowCount; i += 1) {
+      const row = rowsAt + i * CHANGE_ROW_BYTES;
+      const rule = checkChangeRow(view, row);
+      if (rule !== '') return rule;
+      const kind = view.getUint8(row);
+      const flags = view.getUint8(row + 1);
+      if (kind === KIND_STORE && (flags & (FLAG_BODY_ABSENT | FLAG_SHARED)) === FLAG_BODY_ABSENT) return 'row body absent but not shared';
+      // A replaced body is the entry's own: only a STORE puts one under an id that others may name.
+      if (kind === KIND_REPLACE && (flags & (FLAG_BODY_ABSENT | FLAG_SHARED)) === FLAG_SHARED) return 'row replaces by a shared body';
+      if ((flags & FLAG_SKIPPED) !== 0 || kind === KIND_DELETE) continue;
+      const headBytes = view.getUint32(row + 8, true);
+      const bytes = (flags & FLAG_BODY_ABSENT) === 0 ? view.getUint32(row + 4, true) + headBytes : headBytes;
+      payloadBytes += bytes;
+      if (i < repeats) continue;
+      if (kind === KIND_STORE || kind === KIND_REPLACE) costBytes += bytes + CREDIT_OVERHEAD_BYTES;
+      else freeBytes += bytes;
+    }
+    this.payloadBytes = payloadBytes;
+    this.costBytes = costBytes;
+    this.freeBytes = freeBytes;
+    return '';
+  }
+}

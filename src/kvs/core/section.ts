@@ -1,0 +1,222 @@
+/**
+ * Applies one section of CHANGES to one mirrored queue, as a whole or not at all.
+ *
+ *   number + 1 < first             GAP
+ *   end ≤ number                   a repeat: digest compared, nothing applied
+ *   else                           rows ≤ number are passed over, the others applied in order, each checked
+ *                                  (CHECKSUM, MISSING, EPOCH, BODY, INVALID); then the digest (DIGEST);
+ *                                  then commit, or roll back with the reason
+ *
+ * The caller has measured the rows (measureRows): kinds, flags and payload lengths are sound here, and the
+ * payload lies inside the frame. docs/PROTOCOL.md "Applying a section".
+ *
+ * Hot path: one view and one checksum per stored row, one copy into its segment, no object otherwise.
+ * Not here: who may change a queue and whether memory allows it (store.ts).
+ */
+
+import type { Segments } from '../../base/segments.js';
+import type { Crc32, Packer } from '../../platform/ports.js';
+import {
+  CHANGE_ROW_BYTES, FLAG_BODY_ABSENT, FLAG_SHARED, FLAG_SKIPPED,
+  KIND_ANNOTATE, KIND_DELETE, KIND_REPLACE, KIND_SET_MEMBERS, KIND_STORE, KIND_WITHDRAW,
+} from '../../protocol/change-rows.js';
+import { Digest } from '../../protocol/digest.js';
+import {
+  REFUSAL_CHECKSUM, REFUSAL_DIGEST, REFUSAL_EPOCH, REFUSAL_GAP, REFUSAL_INVALID, REFUSAL_MISSING,
+  ROLE_MEMBER, ROLE_NONE,
+} from '../../protocol/reasons.js';
+import type { Contents } from './contents.js';
+import type { Entries } from './entries.js';
+import { decodeMembers } from './members.js';
+import type { MirroredQueue } from './mirrored-queue.js';
+import { SectionJournal } from './section-journal.js';
+import type { SharedBodies } from './shared-bodies.js';
+
+export const APPLIED = 0;
+
+export interface SectionOptions {
+  readonly storeId: string;
+}
+
+export interface SectionParts {
+  readonly crc32: Crc32;
+  readonly packer: Packer;
+  readonly segments: Segments;
+  readonly entries: Entries;
+  readonly shared: SharedBodies;
+  readonly contents: Contents;
+}
+
+export class SectionApplier {
+  readonly #storeId: string;
+  readonly #crc32: Crc32;
+  readonly #packer: Packer;
+  readonly #entries: Entries;
+  readonly #contents: Contents;
+  readonly #journal: SectionJournal;
+  readonly #digest = new Digest();
+
+  constructor(options: SectionOptions, parts: SectionParts) {
+    this.#storeId = options.storeId;
+    this.#crc32 = parts.crc32;
+    this.#packer = parts.packer;
+    this.#entries = parts.entries;
+    this.#contents = parts.contents;
+    this.#journal = new SectionJournal(parts);
+  }
+
+  /** Answers APPLIED or the refusal's reason. `view` holds the rows at rowsAt; `payload` the bodies at payloadAt. */
+  apply(
+    queue: MirroredQueue, firstNumber: number, digestA: number, digestB: number,
+    view: DataView, rowsAt: number, rowCount: number, payload: Uint8Array, payloadAt: number,
+  ): number {
+    const repeats = queue.number + 1 - firstNumber;
+    if (repeats < 0) return REFUSAL_GAP;
+    if (repeats >= rowCount) return compareRepeat(queue, firstNumber + rowCount - 1, digestA, digestB);
+    this.#journal.begin(queue);
+    const reason = this.#applyRows(queue, firstNumber, digestA, digestB, view, rowsAt, rowCount, payload, payloadAt, repeats);
+    if (reason !== APPLIED) {
+      this.#journal.rollback(queue);
+      queue.history.truncate(queue.number);
+      return reason;
+    }
+    this.#journal.commit();
+    queue.number = firstNumber + rowCount - 1;
+    queue.digestA = digestA;
+    queue.digestB = digestB;
+    return APPLIED;
+  }
+
+  #applyRows(
+    queue: MirroredQueue, firstNumber: number, digestA: number, digestB: number,
+    view: DataView, rowsAt: number, rowCount: number, payload: Uint8Array, payloadAt: number, repeats: number,
+  ): number {
+    const digest = this.#digest;
+    const history = queue.history;
+    let at = payloadAt;
+    digest.reset(queue.digestA, queue.digestB);
+    for (let i = 0; i < rowCount; i += 1) {
+      const row = rowsAt + i * CHANGE_ROW_BYTES;
+      const kind = view.getUint8(row);
+      const flags = view.getUint8(row + 1);
+      const bodyBytes = view.getUint32(row + 4, true);
+      const headBytes = view.getUint32(row + 8, true);
+      const crc = view.getUint32(row + 12, true);
+      const ref = view.getFloat64(row + 16, true);
+      const start = at;
+      if ((flags & FLAG_SKIPPED) === 0 && kind !== KIND_DELETE) {
+        at += (flags & FLAG_BODY_ABSENT) === 0 ? bodyBytes + headBytes : headBytes;
+      }
+      if (i < repeats) continue;
+      digest.add(kind, bodyBytes, headBytes, crc, ref);
+      history.push(digest.a, digest.b);
+      if ((flags & FLAG_SKIPPED) !== 0) continue;
+      let reason = APPLIED;
+      if (kind === KIND_STORE) {
+        reason = this.#store(queue, firstNumber + i, flags, bodyBytes, headBytes, crc, ref, payload, start);
+      } else if (kind === KIND_DELETE) {
+        reason = this.#remove(queue, ref, headBytes);
+      } else {
+        reason = this.#applyRare(queue, kind, flags, bodyBytes, headBytes, crc, ref, payload, start);
+      }
+      if (reason !== APPLIED) return reason;
+    }
+    return digest.equals(digestA, digestB) ? APPLIED : REFUSAL_DIGEST;
+  }
+
+  #applyRare(
+    queue: MirroredQueue, kind: number, flags: number, bodyBytes: number, headBytes: number, crc: number, ref: number,
+    payload: Uint8Array, start: number,
+  ): number {
+    if (kind === KIND_WITHDRAW) return this.#remove(queue, ref, 1);
+    if (kind === KIND_REPLACE) return this.#replace(queue, flags, bodyBytes, headBytes, crc, ref, payload, start);
+    if (kind === KIND_ANNOTATE) return this.#annotate(queue, headBytes, crc, ref, payload, start);
+    if (kind === KIND_SET_MEMBERS) return this.#setMembers(queue, headBytes, crc, ref, payload, start);
+    return REFUSAL_INVALID;
+  }
+
+  #store(
+    queue: MirroredQueue, position: number, flags: number, bodyBytes: number, headBytes: number, crc: number, id: number,
+    payload: Uint8Array, start: number,
+  ): number {
+    const contents = this.#contents;
+    const reason = (flags & (FLAG_SHARED | FLAG_BODY_ABSENT)) === 0
+      ? contents.takeOwn(payload, start, bodyBytes + headBytes, crc)
+      : contents.takeShared(queue.ownerAccount, id, (flags & FLAG_BODY_ABSENT) !== 0, bodyBytes, headBytes, crc, payload, start);
+    if (reason !== APPLIED) return reason;
+    const row = this.#entries.create(id, contents.slot, bodyBytes, headBytes, crc, contents.shared);
+    this.#entries.link(queue, row, position, queue.last);
+    this.#journal.linked(row);
+    return APPLIED;
+  }
+
+  #remove(queue: MirroredQueue, position: number, count: number): number {
+    const entries = this.#entries;
+    let row = entries.find(queue, position);
+    for (let left = count; left > 0; left -= 1) {
+      if (row === 0) return REFUSAL_MISSING;
+      const next = entries.nextOf(row);
+      this.#journal.unlinked(row, entries.positionOf(row));
+      entries.unlink(queue, row);
+      row = next;
+    }
+    return APPLIED;
+  }
+
+  #replace(
+    queue: MirroredQueue, flags: number, bodyBytes: number, headBytes: number, crc: number, position: number,
+    payload: Uint8Array, start: number,
+  ): number {
+    const row = this.#entries.find(queue, position);
+    if (row === 0) return REFUSAL_MISSING;
+    const contents = this.#contents;
+    const reason = (flags & FLAG_BODY_ABSENT) === 0
+      ? contents.takeOwn(payload, start, bodyBytes + headBytes, crc)
+      : contents.takeNewHead(row, bodyBytes, headBytes, crc, payload, start);
+    if (reason !== APPLIED) return reason;
+    this.#journal.content(row);
+    this.#entries.setContent(queue, row, contents.slot, bodyBytes, headBytes, crc, contents.shared);
+    this.#entries.setNote(row, 0);
+    return APPLIED;
+  }
+
+  #annotate(queue: MirroredQueue, noteBytes: number, crc: number, position: number, payload: Uint8Array, start: number): number {
+    const row = this.#entries.find(queue, position);
+    if (row === 0) return REFUSAL_MISSING;
+    const contents = this.#contents;
+    const reason = contents.takeNote(payload, start, noteBytes, crc);
+    if (reason !== APPLIED) return reason;
+    this.#journal.note(row);
+    this.#entries.setNote(row, contents.slot);
+    return APPLIED;
+  }
+
+  /**
+   * A member, or a queue that was told an epoch, knows every change: the next epoch is the last plus one. A copy
+   * that is no member has missed some before it was filled: it takes any higher one.
+   */
+  #setMembers(queue: MirroredQueue, headBytes: number, crc: number, epoch: number, payload: Uint8Array, start: number): number {
+    const head = payload.subarray(start, start + headBytes);
+    if (this.#crc32(head, 0) !== crc) return REFUSAL_CHECKSUM;
+    if (queue.role === ROLE_MEMBER ? epoch !== queue.epoch + 1 : epoch <= queue.epoch) return REFUSAL_EPOCH;
+    const members = decodeMembers(this.#packer, head);
+    if (members === undefined) return REFUSAL_INVALID;
+    const isMember = members.includes(this.#storeId);
+    // Still being filled: a copy with holes must not count, whatever the sender believes.
+    if (isMember && queue.refilling) return REFUSAL_INVALID;
+    queue.epoch = epoch;
+    queue.members = members;
+    if (isMember) {
+      queue.role = ROLE_MEMBER;
+    } else if (queue.role === ROLE_MEMBER) {
+      queue.role = ROLE_NONE;
+    }
+    return APPLIED;
+  }
+}
+
+/** A repeat is acknowledged again when it is the same; one too old to compare was acknowledged long ago. */
+function compareRepeat(queue: MirroredQueue, end: number, digestA: number, digestB: number): number {
+  if (!queue.history.knows(end)) return APPLIED;
+  return queue.history.matches(end, digestA, digestB) ? APPLIED : REFUSAL_DIGEST;
+}

@@ -1,0 +1,320 @@
+/**
+ * One connection of a gateway at a store: bytes in, requests applied, answers out. Everything that arrived in one
+ * data event is one turn; a turn ends with one cumulative ACK and one write.
+ *
+ *   AWAIT_HELLO ─HELLO / CHALLENGE─► AWAIT_PROOF ─PROOF / WELCOME─► STANDBY ◄─demoted─ ACTIVE
+ *        │                                │                 └──── highest generation ────►│
+ *        └────────────────────────────────┴──── broken rule, fenced, timeout, stop / CLOSE ──► CLOSED
+ *
+ *   AWAIT_…   only the handshake; HANDSHAKE_MS from the first byte
+ *   STANDBY   HEARTBEAT only; any other request is answered by CLOSE (STANDBY)
+ *   ACTIVE    all requests (requests.ts)
+ *
+ * Slow readers: with more than BUFFER_HIGH_BYTES unsent the socket is read no more until it has drained, so what
+ * waits here is at most that plus the answers to one read. docs/PROTOCOL.md "Messages", "Handshake".
+ */
+
+import { invariant } from '../../base/invariant.js';
+import type { Clock, Crc32, EventLog, Packer, Secrets } from '../../platform/ports.js';
+import type { Connection, ConnectionHandlers } from '../../platform/transport.js';
+import type { FrameSink } from '../../protocol/frame-reader.js';
+import { FrameReader } from '../../protocol/frame-reader.js';
+import { InvalidMessage } from '../../protocol/invalid.js';
+import { BEAT, CHALLENGE, CLOSE, HEARTBEAT, HELLO, PROOF, WELCOME, messageTypeName } from '../../protocol/message-types.js';
+import { encodeBeat } from '../../protocol/messages/beat.js';
+import { encodeClose } from '../../protocol/messages/close.js';
+import { decodeHeartbeat } from '../../protocol/messages/heartbeat.js';
+import { HELLO_ACTIVE } from '../../protocol/messages/hello.js';
+import { encodeWelcome } from '../../protocol/messages/welcome.js';
+import {
+  CLOSE_FENCED, CLOSE_MALFORMED, CLOSE_SEQUENCE, CLOSE_STANDBY, CLOSE_STOPPING, CLOSE_TIMEOUT, closeReasonName,
+} from '../../protocol/reasons.js';
+import type { AccountConnection, GatewayAccount } from './accounts.js';
+import type { StoreCounters } from './counters.js';
+import { HandshakeMachine } from './handshake-machine.js';
+import { Outbox } from './outbox.js';
+import { Requests } from './requests.js';
+import type { Store } from './store.js';
+
+export const CONNECTION_STATE = {
+  /** Nothing heard yet. */
+  AWAIT_HELLO: 1,
+  /** CHALLENGE sent. */
+  AWAIT_PROOF: 2,
+  /** Proved; takes heartbeats. */
+  STANDBY: 3,
+  /** Proved; takes requests. */
+  ACTIVE: 4,
+  /** Over; nothing is taken or sent. */
+  CLOSED: 5,
+} as const;
+export type ConnectionState = (typeof CONNECTION_STATE)[keyof typeof CONNECTION_STATE];
+const { AWAIT_HELLO, AWAIT_PROOF, STANDBY, ACTIVE, CLOSED } = CONNECTION_STATE;
+
+const TRANSITIONS: Readonly<Record<ConnectionState, readonly ConnectionState[]>> = {
+  [AWAIT_HELLO]: [AWAIT_PROOF, CLOSED],
+  [AWAIT_PROOF]: [STANDBY, ACTIVE, CLOSED],
+  [STANDBY]: [CLOSED],
+  [ACTIVE]: [STANDBY, CLOSED],
+  [CLOSED]: [],
+};
+
+export function isValidTransition(from: ConnectionState, to: ConnectionState): boolean {
+  return TRANSITIONS[from].includes(to);
+}
+
+/** A peer that connects and says nothing useful is closed after this. */
+const HANDSHAKE_MS = 5_000;
+/** Unsent bytes at which reading stops. A block fits, two do not need to. */
+const BUFFER_HIGH_BYTES = 4 * 1024 * 1024;
+
+export interface StoreConnectionOptions {
+  readonly bootId: Uint8Array;
+  readonly frameBytesMax: number;
+  readonly windowBytes: number;
+  /** Silence after which a connection that proved itself is closed; far above any failover. */
+  readonly silenceMs: number;
+}
+
+export interface StoreConnectionPorts {
+  readonly connection: Connection;
+  readonly packer: Packer;
+  readonly crc32: Crc32;
+  readonly secrets: Secrets;
+  readonly clock: Clock;
+  readonly log: EventLog;
+}
+
+export class StoreConnection implements ConnectionHandlers, FrameSink, AccountConnection {
+  readonly #options: StoreConnectionOptions;
+  readonly #ports: StoreConnectionPorts;
+  readonly #store: Store;
+  readonly #counters: StoreCounters;
+  readonly #reader: FrameReader;
+  readonly #handshake: HandshakeMachine;
+  readonly #outbox: Outbox;
+  readonly #requests: Requests;
+  #state: ConnectionState = AWAIT_HELLO;
+  #account: GatewayAccount | undefined;
+  #sequence = 0;
+  #heardMs: number;
+  readonly #openedMs: number;
+  /** One tick has found it silent; the next decides, so that bytes waiting in the kernel are read before. */
+  #suspect = false;
+  #paused = false;
+
+  constructor(options: StoreConnectionOptions, ports: StoreConnectionPorts, store: Store, counters: StoreCounters) {
+    this.#options = options;
+    this.#ports = ports;
+    this.#store = store;
+    this.#counters = counters;
+    this.#openedMs = ports.clock.nowMs();
+    this.#heardMs = this.#openedMs;
+    this.#reader = new FrameReader({ frameBytesMax: options.frameBytesMax }, { crc32: ports.crc32 });
+    this.#outbox = new Outbox({ crc32: ports.crc32 });
+    this.#handshake = new HandshakeMachine(
+      { storeId: store.storeId, bootId: options.bootId },
+      { packer: ports.packer, secrets: ports.secrets, accountOf: (id) => store.account(id) },
+    );
+    this.#requests = new Requests(
+      { bufferHighBytes: BUFFER_HIGH_BYTES },
+      {
+        packer: ports.packer, clock: ports.clock, log: ports.log, outbox: this.#outbox, connection: ports.connection,
+        close: (reason, text) => { this.close(reason, text); },
+      },
+      store, counters,
+    );
+  }
+
+  get state(): ConnectionState {
+    return this.#state;
+  }
+
+  get incarnation(): number {
+    return this.#handshake.hello?.incarnation ?? 0;
+  }
+
+  get gatewayId(): string {
+    return this.#account?.id ?? '';
+  }
+
+  get path(): string {
+    return this.#handshake.hello?.path ?? '';
+  }
+
+  onOpen(): void {
+    this.#counters.connections += 1;
+  }
+
+  onData(bytes: Uint8Array): void {
+    if (this.#state === CLOSED) return;
+    this.#heardMs = this.#ports.clock.nowMs();
+    this.#suspect = false;
+    this.#counters.bytesIn += bytes.length;
+    this.#reader.push(bytes, this);
+    this.#endTurn();
+  }
+
+  onDrain(): void {
+    if (this.state === CLOSED) return;
+    this.#requests.serve();
+    this.#endTurn();
+    if (this.#paused && this.#ports.connection.bufferedBytes < BUFFER_HIGH_BYTES) {
+      this.#paused = false;
+      this.#ports.connection.resume();
+    }
+  }
+
+  onClose(_reason: string): void {
+    if (this.#state !== CLOSED) this.#transition(CLOSED);
+    this.#leave();
+  }
+
+  onFrame(type: number, sequence: number, control: Uint8Array, bodies: Uint8Array): void {
+    if (this.#state === CLOSED) return;
+    this.#counters.framesIn += 1;
+    if (type === CLOSE) {
+      this.#end();
+      return;
+    }
+    if (sequence !== this.#sequence + 1) {
+      this.close(CLOSE_SEQUENCE, `expected request ${String(this.#sequence + 1)}, got ${String(sequence)}`);
+      return;
+    }
+    this.#sequence = sequence;
+    if (this.#state === ACTIVE && type !== HEARTBEAT) this.#requests.take(type, sequence, control, bodies);
+    else if (this.#state === ACTIVE || this.#state === STANDBY) this.#onStandbyFrame(type, sequence, control);
+    else this.#onHandshakeFrame(type, sequence, control);
+  }
+
+  onInvalid(rule: string): void {
+    this.close(CLOSE_MALFORMED, rule);
+  }
+
+  fence(text: string): void {
+    this.close(CLOSE_FENCED, text, this.#account?.incarnation ?? 0);
+  }
+
+  demote(): void {
+    if (this.#state === ACTIVE) this.#transition(STANDBY);
+  }
+
+  /** The process stops: what was taken is acknowledged, then CLOSE. */
+  stop(): void {
+    if (this.#state === CLOSED) return;
+    this.#endTurn();
+    this.close(CLOSE_STOPPING, 'this store stops');
+  }
+
+  tick(nowMs: number): void {
+    if (this.#state === CLOSED) return;
+    const isProved = this.#account !== undefined;
+    const isLate = isProved ? nowMs - this.#heardMs > this.#options.silenceMs : nowMs - this.#openedMs > HANDSHAKE_MS;
+    if (!isLate) return;
+    if (this.#suspect) this.close(CLOSE_TIMEOUT, isProved ? 'nothing heard for too long' : 'no handshake');
+    this.#suspect = true;
+  }
+
+  /** Says why, sends what is pending, ends the connection. */
+  close(reason: number, text: string, detail = 0): void {
+    if (this.#state === CLOSED) return;
+    this.#counters.closed(reason);
+    this.#ports.log.warn('link', 'connection closed', {
+      reason: closeReasonName(reason), text, gateway: this.gatewayId, path: this.path, remote: this.#ports.connection.remote,
+    });
+    this.#outbox.frame(CLOSE, 0, encodeClose(this.#ports.packer, { reason, text, detail }));
+    this.#outbox.flush(this.#ports.connection);
+    this.#end();
+  }
+
+  #end(): void {
+    this.#transition(CLOSED);
+    this.#reader.stop();
+    this.#leave();
+    this.#ports.connection.end();
+  }
+
+  #leave(): void {
+    this.#account?.forgetConnection(this);
+    this.#store.countSharers();
+    this.#requests.detachAll();
+  }
+
+  #onHandshakeFrame(type: number, sequence: number, control: Uint8Array): void {
+    if (this.#state === AWAIT_HELLO && type === HELLO) {
+      const answer = this.#handshake.onHello(control);
+      if (!(answer instanceof Uint8Array)) {
+        this.close(answer.reason, answer.text);
+        return;
+      }
+      this.#outbox.frame(CHALLENGE, sequence, answer);
+      this.#transition(AWAIT_PROOF);
+    } else if (this.#state === AWAIT_PROOF && type === PROOF) {
+      const account = this.#handshake.onProof(control);
+      if ('reason' in account) this.close(account.reason, account.text);
+      else this.#welcome(account, sequence);
+    } else {
+      this.close(CLOSE_MALFORMED, `${messageTypeName(type)} before the handshake was over`);
+    }
+  }
+
+  #welcome(account: GatewayAccount, sequence: number): void {
+    const hello = this.#handshake.hello;
+    invariant(hello !== undefined, 'PROOF follows HELLO');
+    if (!account.admit(hello.incarnation, hello.incarnationNonce, this.#store.admission)) {
+      this.close(CLOSE_FENCED, 'a newer incarnation of this gateway is known', account.incarnation);
+      return;
+    }
+    const nowMs = this.#ports.clock.nowMs();
+    this.#account = account;
+    account.connections.add(this);
+    const active = (hello.flags & HELLO_ACTIVE) !== 0 && account.activate(this, hello.generation);
+    this.#transition(active ? ACTIVE : STANDBY);
+    this.#store.countSharers();
+    this.#store.heartbeat(account, nowMs);
+    if (active) this.#requests.begin(account);
+    this.#outbox.frame(WELCOME, sequence, encodeWelcome(this.#ports.packer, {
+      credit: this.#store.admission.grant(account), highestIncarnation: account.incarnation, leaseMs: this.#store.leaseMs,
+      graceMs: this.#store.graceMs(nowMs), frameBytesMax: this.#options.frameBytesMax, windowBytes: this.#options.windowBytes, active,
+    }));
+    this.#ports.log.info('link', 'gateway connected', {
+      gateway: account.id, incarnation: hello.incarnation, generation: hello.generation, path: hello.path, active, remote: this.#ports.connection.remote,
+    });
+  }
+
+  #onStandbyFrame(type: number, sequence: number, control: Uint8Array): void {
+    const account = this.#account;
+    invariant(account !== undefined, 'a connection past the handshake has an account');
+    if (type !== HEARTBEAT) {
+      this.close(CLOSE_STANDBY, `${messageTypeName(type)} on a connection that stands by`);
+      return;
+    }
+    const message = decodeHeartbeat(this.#ports.packer, control);
+    if (message instanceof InvalidMessage) {
+      this.close(CLOSE_MALFORMED, `HEARTBEAT: ${message.rule}`);
+      return;
+    }
+    this.#store.heartbeat(account, this.#ports.clock.nowMs());
+    this.#requests.passed(sequence);
+    this.#outbox.frame(BEAT, sequence, encodeBeat(this.#ports.packer, {
+      token: message.token, credit: this.#store.admission.grant(account), leaseMs: this.#store.leaseMs,
+    }));
+  }
+
+  #endTurn(): void {
+    if (this.#state === CLOSED) return;
+    if (this.#state === ACTIVE) this.#requests.acknowledge();
+    const { connection } = this.#ports;
+    this.#outbox.flush(connection);
+    if (!this.#paused && connection.bufferedBytes >= BUFFER_HIGH_BYTES) {
+      this.#paused = true;
+      connection.pause();
+    }
+  }
+
+  #transition(to: ConnectionState): void {
+    invariant(isValidTransition(this.#state, to), 'a store connection moves along its diagram');
+    this.#state = to;
+  }
+}
+

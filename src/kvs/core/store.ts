@@ -1,0 +1,249 @@
+/**
+ * A store: mirrored queues of many gateways in one memory. This is the whole of what a store does once bytes have
+ * become requests; store-connection.ts turns bytes into requests and answers into bytes.
+ *
+ *   accounts ── incarnation, lease, grant              admission ── credit, three marks
+ *   queues ──── identity, holder, number, digest       section / refill / blocks ── entries in segments
+ *
+ * Every operation answers 0 or the reason of a refusal, and changes nothing when it refuses. Time comes in with
+ * the calls that need it. docs/PROTOCOL.md.
+ */
+
+import { Segments } from '../../base/segments.js';
+import type { Crc32, Packer } from '../../platform/ports.js';
+import {
+  CLAIM_GRANTED, CLAIM_TOKEN_LOW, CLAIM_UNKNOWN, REFUSAL_DENIED, REFUSAL_FENCED, REFUSAL_LIMIT,
+  REFUSAL_UNKNOWN, ROLE_FILLING, ROLE_MEMBER,
+} from '../../protocol/reasons.js';
+import { GatewayAccount } from './accounts.js';
+import { Admission } from './admission.js';
+import type { Attachment } from './attachment.js';
+import { Blocks } from './blocks.js';
+import type { ClaimVerdict } from './claims.js';
+import { claim, confirms, mayClaim, release } from './claims.js';
+import { Contents } from './contents.js';
+import { Entries } from './entries.js';
+import type { MirroredQueue, QueueAttributes } from './mirrored-queue.js';
+import { QueueTable } from './queue-table.js';
+import { Refill } from './refill.js';
+import { SectionApplier } from './section.js';
+import { SharedBodies } from './shared-bodies.js';
+
+export interface StoreOptions {
+  readonly storeId: string;
+  readonly gateways: readonly { readonly id: string; readonly secret: Uint8Array }[];
+  readonly memoryLimitBytes: number;
+  readonly leaseMs: number;
+  /** Monotonic time of the start: the first lease period begins here. */
+  readonly startMs: number;
+  readonly segmentBytes: number;
+  readonly grantMaxBytes: number;
+  readonly reserveShare: number;
+  readonly endShare: number;
+  /** Seed of the indexes: unpredictable in production, so that no sender can choose colliding keys. */
+  readonly indexSeed: number;
+}
+
+/** What is usual; the composition root overrides what its configuration says. */
+export const STORE_DEFAULTS = {
+  leaseMs: 10_000,
+  segmentBytes: 1024 * 1024,
+  grantMaxBytes: 32 * 1024 * 1024,
+  reserveShare: 0.15,
+  endShare: 0.03,
+} as const;
+
+/** What OPEN carries besides the handle. */
+export interface OpenRequest {
+  readonly attributes: QueueAttributes;
+  readonly epoch: number;
+  readonly members: readonly string[];
+}
+
+/** Outcome of OPEN: the queue, or why not. */
+export interface Opened {
+  readonly reason: number;
+  readonly queue: MirroredQueue | undefined;
+}
+
+export interface StorePorts {
+  readonly crc32: Crc32;
+  readonly packer: Packer;
+}
+
+const DONE = 0;
+/** Bytes that one step of compaction moves, entries that one step of discarding frees: about a millisecond. */
+const COMPACT_STEP_BYTES = 1024 * 1024;
+const DISCARD_STEP_ENTRIES = 4096;
+
+export class Store {
+  readonly storeId: string;
+  readonly leaseMs: number;
+  readonly segments: Segments;
+  readonly entries: Entries;
+  readonly shared: SharedBodies;
+  readonly queues: QueueTable;
+  readonly admission: Admission;
+  readonly blocks: Blocks;
+  readonly applier: SectionApplier;
+  readonly refills: Refill;
+  readonly #accounts = new Map<string, GatewayAccount>();
+  /** Owners that have no account here still need a number of their own for shared bodies. */
+  readonly #strangers = new Map<string, number>();
+  readonly #firstPeriodEndsMs: number;
+
+  constructor(options: StoreOptions, ports: StorePorts) {
+    this.storeId = options.storeId;
+    this.leaseMs = options.leaseMs;
+    this.#firstPeriodEndsMs = options.startMs + options.leaseMs;
+    this.segments = new Segments({ segmentBytes: options.segmentBytes });
+    this.shared = new SharedBodies({ indexSeed: options.indexSeed ^ 0x5bd1e995 }, { segments: this.segments });
+    this.entries = new Entries({ indexSeed: options.indexSeed }, { segments: this.segments, shared: this.shared });
+    this.queues = new QueueTable({ entries: this.entries });
+    this.admission = new Admission(options, { segments: this.segments, entries: this.entries });
+    this.blocks = new Blocks({ segments: this.segments, entries: this.entries, shared: this.shared });
+    const parts = { segments: this.segments, entries: this.entries, shared: this.shared, crc32: ports.crc32, packer: ports.packer };
+    const contents = new Contents(parts);
+    this.applier = new SectionApplier({ storeId: options.storeId }, { ...parts, contents });
+    this.refills = new Refill({ entries: this.entries, contents });
+    for (const { id, secret } of options.gateways) {
+      this.#accounts.set(id, new GatewayAccount(id, this.#accounts.size + 1, secret));
+    }
+  }
+
+  account(id: string): GatewayAccount | undefined {
+    return this.#accounts.get(id);
+  }
+
+  accounts(): IterableIterator<GatewayAccount> {
+    return this.#accounts.values();
+  }
+
+  /** Gateways with an active connection share what memory is free. */
+  countSharers(): void {
+    let sharers = 0;
+    for (const account of this.#accounts.values()) if (account.active !== undefined) sharers += 1;
+    this.admission.sharers = sharers;
+  }
+
+  heartbeat(account: GatewayAccount, nowMs: number): void {
+    account.renewLease(nowMs + this.leaseMs);
+  }
+
+  /** How long this store still grants no claim for lack of memory of what was before it started. */
+  graceMs(nowMs: number): number {
+    return Math.max(0, Math.ceil(this.#firstPeriodEndsMs - nowMs));
+  }
+
+  open(account: GatewayAccount, request: OpenRequest): Opened {
+    const { ownerId, birth, serial } = request.attributes;
+    const known = this.queues.find(ownerId, birth, serial);
+    if (known !== undefined) {
+      if (known.holder === account.id) return { reason: DONE, queue: known };
+      return { reason: mayClaim(known, account.id) ? REFUSAL_FENCED : REFUSAL_DENIED, queue: undefined };
+    }
+    if (ownerId !== account.id && !request.attributes.claimants.includes(account.id)) return { reason: REFUSAL_DENIED, queue: undefined };
+    if (this.queues.isFull) return { reason: REFUSAL_LIMIT, queue: undefined };
+    const queue = this.queues.create(request.attributes, this.#numberOf(ownerId));
+    queue.holder = account.id;
+    queue.holderToken = account.incarnation;
+    queue.highestToken = account.incarnation;
+    queue.epoch = request.epoch;
+    queue.members = request.members;
+    if (request.epoch > 0 && request.members.includes(this.storeId)) queue.role = ROLE_MEMBER;
+    return { reason: DONE, queue };
+  }
+
+  /** Why the account may not touch the queue behind the handle, or 0. */
+  checkHolder(account: GatewayAccount, attachment: Attachment | undefined): number {
+    if (attachment === undefined) return REFUSAL_UNKNOWN;
+    return attachment.queue.holder === account.id ? DONE : REFUSAL_FENCED;
+  }
+
+  drop(queue: MirroredQueue): void {
+    this.queues.drop(queue);
+  }
+
+  /** One measured section: `costBytes` and `freeBytes` as SectionMeasure found them. */
+  applySection(
+    account: GatewayAccount, queue: MirroredQueue, firstNumber: number, digestA: number, digestB: number,
+    view: DataView, rowsAt: number, rowCount: number, payload: Uint8Array, payloadAt: number, costBytes: number, freeBytes: number,
+  ): number {
+    const admission = this.admission;
+    if (!admission.mayStore(account, costBytes) || !admission.mayEnd(freeBytes)) return REFUSAL_LIMIT;
+    const reason = this.applier.apply(queue, firstNumber, digestA, digestB, view, rowsAt, rowCount, payload, payloadAt);
+    if (reason === DONE) admission.spend(account, costBytes);
+    return reason;
+  }
+
+  beginRefill(queue: MirroredQueue, number: number, a: number, b: number): void {
+    this.queues.empty(queue, number, a, b);
+    queue.role = ROLE_FILLING;
+    queue.refilling = true;
+  }
+
+  refill(queue: MirroredQueue, view: DataView, rowsAt: number, rowCount: number, payload: Uint8Array): number {
+    if (!this.admission.mayRefill(payload.length + view.byteLength * 3)) return REFUSAL_LIMIT;
+    return this.refills.take(queue, view, rowsAt, rowCount, payload);
+  }
+
+  /** Decides a claim; the queue is undefined when the store does not know it. */
+  claim(account: GatewayAccount, queue: MirroredQueue | undefined, token: number, nowMs: number): ClaimVerdict {
+    if (queue === undefined) return { result: CLAIM_UNKNOWN, waitMs: 0 };
+    const leaseEndsMs = this.#accounts.get(queue.holder)?.leaseEndsMs ?? -Infinity;
+    return claim(queue, account.id, token, nowMs, leaseEndsMs, this.#firstPeriodEndsMs);
+  }
+
+  confirm(account: GatewayAccount, queue: MirroredQueue | undefined, token: number): ClaimVerdict {
+    if (queue === undefined) return { result: CLAIM_UNKNOWN, waitMs: 0 };
+    return { result: confirms(queue, account.id, token) ? CLAIM_GRANTED : CLAIM_TOKEN_LOW, waitMs: 0 };
+  }
+
+  release(account: GatewayAccount, queue: MirroredQueue, token: number): void {
+    release(queue, account.id, token);
+  }
+
+  /** Visits the queues of a gateway ('' for all) that the asker owns or may claim, behind the cursor. */
+  list(account: GatewayAccount, gatewayId: string, cursor: number, visitor: (queue: MirroredQueue, ordinal: number) => boolean): void {
+    this.queues.visit(cursor, (queue, ordinal) => {
+      if (gatewayId !== '' && queue.attributes.ownerId !== gatewayId) return true;
+      if (!mayClaim(queue, account.id)) return true;
+      return visitor(queue, ordinal);
+    });
+  }
+
+  /** Whether work() has something to do. */
+  get hasWork(): boolean {
+    return this.queues.hasDiscards || this.#isSparse;
+  }
+
+  /** A step of the work that nobody waits for: frees emptied queues, closes gaps in segments. Between turns only. */
+  work(): void {
+    if (this.queues.hasDiscards) this.queues.discard(DISCARD_STEP_ENTRIES);
+    if (this.#isSparse) this.segments.compact(COMPACT_STEP_BYTES);
+  }
+
+  /** Lapsed leases give their grants back: a gateway that returns later finds the reserve. */
+  tick(nowMs: number): void {
+    for (const account of this.#accounts.values()) {
+      if (account.granted > 0 && account.active === undefined && nowMs > account.leaseEndsMs) this.admission.forget(account);
+    }
+  }
+
+  get #isSparse(): boolean {
+    return this.segments.usedBytes > 1.2 * this.segments.liveBytes + SPARSE_SLACK_BYTES;
+  }
+
+  #numberOf(gatewayId: string): number {
+    const account = this.#accounts.get(gatewayId);
+    if (account !== undefined) return account.number;
+    const known = this.#strangers.get(gatewayId);
+    if (known !== undefined) return known;
+    const number = this.#accounts.size + this.#strangers.size + 1;
+    this.#strangers.set(gatewayId, number);
+    return number;
+  }
+}
+
+/** Segments that are partly used by right: the one being filled and a few spare ones. */
+const SPARSE_SLACK_BYTES = 4 * 1024 * 1024;

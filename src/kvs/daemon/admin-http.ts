@@ -1,0 +1,126 @@
+/**
+ * Admin HTTP of a store: /metrics, /healthz, /readyz and the beginning of /api/v1. Loopback by default; with a token
+ * configured, /api/v1 and /metrics want "Authorization: Bearer TOKEN".
+ *
+ *   GET /healthz         200 while the process answers
+ *   GET /readyz          200 while it listens and grants credit, else 503
+ *   GET /api/v1/status   what this store is and holds
+ *   GET /api/v1/queues   ?cursor=N, a page of mirrored queues
+ */
+
+import { createHash, timingSafeEqual } from 'node:crypto';
+import Fastify from 'fastify';
+import type { FastifyInstance } from 'fastify';
+import type { MirroredQueue } from '../core/mirrored-queue.js';
+import type { RunningStore } from './store-daemon.js';
+import { storeMetrics } from './store-metrics.js';
+
+export interface AdminHttpOptions {
+  readonly host: string;
+  readonly port: number;
+  readonly token?: string | undefined;
+  /** Host label of the store. */
+  readonly label: string;
+  readonly version: string;
+}
+
+export interface AdminHttp {
+  readonly port: number;
+  close(): Promise<void>;
+}
+
+/** Queues in one page of /api/v1/queues. */
+const PAGE_ROWS = 1_000;
+const ROLES = ['none', 'member', 'filling'] as const;
+
+export async function startAdminHttp(options: AdminHttpOptions, running: RunningStore): Promise<AdminHttp> {
+  const app = Fastify({ logger: false, forceCloseConnections: true, bodyLimit: 64 * 1024 });
+  const registry = storeMetrics(running);
+  guard(app, options.token);
+  app.get('/healthz', () => ({ ok: true }));
+  app.get('/readyz', async (_request, reply) => {
+    const ready = isReady(running);
+    return await reply.code(ready ? 200 : 503).send({ ready });
+  });
+  app.get('/metrics', async (_request, reply) => await reply.type(registry.contentType).send(await registry.metrics()));
+  app.get('/api/v1/status', () => status(options, running));
+  app.get<{ Querystring: { cursor?: string } }>('/api/v1/queues', (request) => queuePage(running, Number(request.query.cursor ?? 0) || 0));
+  await app.listen({ host: options.host, port: options.port });
+  const address = app.server.address();
+  return {
+    port: address !== null && typeof address === 'object' ? address.port : options.port,
+    close: () => app.close(),
+  };
+}
+
+function guard(app: FastifyInstance, token: string | undefined): void {
+  if (token === undefined || token === '') return;
+  const expected = digest(`Bearer ${token}`);
+  app.addHook('onRequest', async (request, reply) => {
+    if (request.url === '/healthz' || request.url === '/readyz') return;
+    if (timingSafeEqual(digest(request.headers.authorization ?? ''), expected)) return;
+    await reply.code(401).header('www-authenticate', 'Bearer').send({ error: 'bearer token wanted' });
+  });
+}
+
+/** Equal lengths for the comparison in constant time. */
+function digest(text: string): Buffer {
+  return createHash('sha256').update(text).digest();
+}
+
+function isReady(running: RunningStore): boolean {
+  const { admission } = running.store;
+  return running.ports.length > 0 && admission.usedBytes < admission.acceptBytes;
+}
+
+function status(options: AdminHttpOptions, running: RunningStore): object {
+  const { store, counters } = running;
+  const nowActive = [...running.connections];
+  return {
+    role: 'store',
+    store_id: store.storeId,
+    host: options.label,
+    version: options.version,
+    pid: process.pid,
+    boot_id: Buffer.from(running.bootId).toString('hex'),
+    uptime_seconds: Math.floor(process.uptime()),
+    ready: isReady(running),
+    ports: running.ports,
+    queues: store.queues.count,
+    messages: store.entries.count,
+    memory: {
+      used_bytes: store.admission.usedBytes, live_bytes: store.segments.liveBytes, granted_bytes: store.admission.grantedBytes,
+      accept_bytes: store.admission.acceptBytes, limit_bytes: store.admission.limitBytes,
+    },
+    gateways: [...store.accounts()].map((account) => ({
+      id: account.id,
+      incarnation: account.incarnation,
+      active: account.active !== undefined,
+      granted_bytes: account.granted,
+      connections: nowActive.filter((connection) => connection.gatewayId === account.id)
+        .map((connection) => ({ path: connection.path, state: connection.state })),
+    })),
+    changes: counters.changes,
+  };
+}
+
+function queuePage(running: RunningStore, cursor: number): object {
+  const queues: object[] = [];
+  let next = 0;
+  running.store.queues.visit(cursor, (queue, ordinal) => {
+    if (queues.length === PAGE_ROWS) return false;
+    queues.push(queueJson(queue));
+    next = ordinal;
+    return true;
+  });
+  return { queues, next: queues.length === PAGE_ROWS ? next : null };
+}
+
+function queueJson(queue: MirroredQueue): object {
+  const { ownerId, birth, serial, name, queueClass } = queue.attributes;
+  return {
+    queue_name: name, class: queueClass, owner: ownerId, birth, serial, holder: queue.holder,
+    role: ROLES[queue.role] ?? 'none', epoch: queue.epoch, members: queue.members,
+    number: queue.number, messages: queue.count, bytes: queue.bytes,
+  };
+}

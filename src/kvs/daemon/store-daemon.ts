@@ -1,0 +1,198 @@
+/**
+ * A store as a process part: listens on its network paths, runs one StoreConnection for each connection, ticks the
+ * store, serves admin HTTP. Everything that decides is in kvs/core; this file owns sockets and timers only.
+ *
+ *   paths (A, B) ─► StoreConnection ─► Store            every TICK_MS: silence, lapsed grants, work steps
+ *   admin HTTP ──► /metrics /healthz /readyz /api/v1
+ *
+ *   stop(): no new connections; what was taken is acknowledged; CLOSE (STOPPING) on each connection; resolved when
+ *   all sockets are gone or STOP_GRACE_MS passed.
+ *
+ * Signals and the exit code belong to src/bin. A store started anew is empty, under a new boot id.
+ */
+
+import type { Clock, Crc32, EventLog, Packer, Secrets } from '../../platform/ports.js';
+import type { Connection, ConnectionHandlers, Listener, Listening } from '../../platform/transport.js';
+import type { Ticker } from '../../platform/node/clock.js';
+import { startTicker } from '../../platform/node/clock.js';
+import { FRAME_BYTES_MAX } from '../../protocol/frame.js';
+import { BOOT_ID_BYTES } from '../../protocol/handshake.js';
+import { StoreCounters } from '../core/counters.js';
+import { STORE_DEFAULTS, Store } from '../core/store.js';
+import { StoreConnection } from '../core/store-connection.js';
+import type { AdminHttp } from './admin-http.js';
+import { startAdminHttp } from './admin-http.js';
+
+/** How often silence, grants and gaps in segments are looked at. */
+const TICK_MS = 50;
+/** What a stopping store waits for its sockets to close. */
+const STOP_GRACE_MS = 2_000;
+/** A proved connection that says nothing for this long is closed; heartbeats come every 250 ms. */
+const SILENCE_MS = 30_000;
+/** Bytes a gateway may have unacknowledged on one connection. */
+const WINDOW_BYTES = 8 * 1024 * 1024;
+
+export interface StoreDaemonOptions {
+  readonly storeId: string;
+  /** Machine this store runs on: a gateway does not place a queue on its own host. */
+  readonly host: string;
+  readonly paths: readonly { readonly name: string; readonly host: string; readonly port: number }[];
+  readonly admin: { readonly host: string; readonly port: number; readonly token?: string | undefined } | undefined;
+  readonly gateways: readonly { readonly id: string; readonly secret: Uint8Array }[];
+  readonly memoryLimitBytes: number;
+  readonly leaseMs?: number;
+  readonly windowBytes?: number;
+  readonly segmentBytes?: number;
+  readonly version?: string;
+}
+
+export interface StoreDaemonPorts {
+  readonly clock: Clock;
+  readonly crc32: Crc32;
+  readonly packer: Packer;
+  readonly secrets: Secrets;
+  readonly log: EventLog;
+  readonly listener: Listener;
+}
+
+/** What other parts see of a store that runs. */
+export interface RunningStore {
+  readonly store: Store;
+  readonly counters: StoreCounters;
+  readonly bootId: Uint8Array;
+  /** Ports bound, in the order of the paths. */
+  readonly ports: readonly number[];
+  readonly adminPort: number;
+  readonly connections: ReadonlySet<StoreConnection>;
+  stop(): Promise<void>;
+}
+
+export async function startStore(options: StoreDaemonOptions, ports: StoreDaemonPorts): Promise<RunningStore> {
+  const daemon = new StoreDaemon(options, ports);
+  await daemon.listen();
+  return daemon;
+}
+
+class StoreDaemon implements RunningStore {
+  readonly store: Store;
+  readonly counters = new StoreCounters();
+  readonly bootId: Uint8Array;
+  readonly connections = new Set<StoreConnection>();
+  readonly #options: StoreDaemonOptions;
+  readonly #ports: StoreDaemonPorts;
+  readonly #listening: Listening[] = [];
+  #admin: AdminHttp | undefined;
+  #ticker: Ticker | undefined;
+  #workQueued = false;
+  #stopping = false;
+  #onEmpty: (() => void) | undefined;
+
+  constructor(options: StoreDaemonOptions, ports: StoreDaemonPorts) {
+    this.#options = options;
+    this.#ports = ports;
+    this.bootId = ports.secrets.randomBytes(BOOT_ID_BYTES);
+    const seed = ports.secrets.randomBytes(4);
+    this.store = new Store(
+      {
+        ...STORE_DEFAULTS,
+        storeId: options.storeId,
+        gateways: options.gateways,
+        memoryLimitBytes: options.memoryLimitBytes,
+        leaseMs: options.leaseMs ?? STORE_DEFAULTS.leaseMs,
+        segmentBytes: options.segmentBytes ?? STORE_DEFAULTS.segmentBytes,
+        startMs: ports.clock.nowMs(),
+        indexSeed: new DataView(seed.buffer, seed.byteOffset, 4).getUint32(0),
+      },
+      { crc32: ports.crc32, packer: ports.packer },
+    );
+  }
+
+  get ports(): readonly number[] {
+    return this.#listening.map((listening) => listening.port);
+  }
+
+  get adminPort(): number {
+    return this.#admin?.port ?? 0;
+  }
+
+  async listen(): Promise<void> {
+    try {
+      for (const path of this.#options.paths) {
+        const accept = (connection: Connection): ConnectionHandlers => this.#accept(connection);
+        this.#listening.push(await this.#ports.listener.listen(path.host, path.port, accept));
+      }
+      const { admin } = this.#options;
+      if (admin !== undefined) this.#admin = await startAdminHttp({ ...admin, host: admin.host, label: this.#options.host, version: this.#options.version ?? '' }, this);
+    } catch (error) {
+      await this.stop();
+      throw error;
+    }
+    this.#ticker = startTicker(this.#ports.clock, TICK_MS, (nowMs) => { this.#tick(nowMs); });
+    this.#ports.log.info('store', 'store started', {
+      store: this.store.storeId, host: this.#options.host, ports: this.ports, admin: this.adminPort,
+      memory_limit: this.#options.memoryLimitBytes, gateways: this.#options.gateways.length,
+    });
+  }
+
+  async stop(): Promise<void> {
+    if (this.#stopping) return;
+    this.#stopping = true;
+    this.#ticker?.stop();
+    for (const listening of this.#listening) listening.close();
+    for (const connection of this.connections) connection.stop();
+    await this.#admin?.close();
+    if (this.connections.size > 0) await this.#allGone();
+    this.#ports.log.info('store', 'store stopped', { store: this.store.storeId });
+  }
+
+  #allGone(): Promise<void> {
+    return new Promise((resolve) => {
+      const grace = setTimeout(resolve, STOP_GRACE_MS);
+      this.#onEmpty = () => {
+        clearTimeout(grace);
+        resolve();
+      };
+    });
+  }
+
+  #accept(connection: Connection): ConnectionHandlers {
+    const { clock, crc32, packer, secrets, log } = this.#ports;
+    const machine = new StoreConnection(
+      { bootId: this.bootId, frameBytesMax: FRAME_BYTES_MAX, windowBytes: this.#options.windowBytes ?? WINDOW_BYTES, silenceMs: SILENCE_MS },
+      { connection, clock, crc32, packer, secrets, log },
+      this.store,
+      this.counters,
+    );
+    this.connections.add(machine);
+    return {
+      onOpen: () => { machine.onOpen(); },
+      onData: (bytes) => {
+        machine.onData(bytes);
+        if (this.store.hasWork) this.#work();
+      },
+      onDrain: () => { machine.onDrain(); },
+      onClose: (reason) => {
+        machine.onClose(reason);
+        this.connections.delete(machine);
+        if (this.connections.size === 0) this.#onEmpty?.();
+      },
+    };
+  }
+
+  /** One step after each turn of the loop while there is work, so that requests are read in between. */
+  #work(): void {
+    if (this.#workQueued) return;
+    this.#workQueued = true;
+    setImmediate(() => {
+      this.#workQueued = false;
+      this.store.work();
+      if (this.store.hasWork) this.#work();
+    });
+  }
+
+  #tick(nowMs: number): void {
+    for (const connection of this.connections) connection.tick(nowMs);
+    this.store.tick(nowMs);
+    if (this.store.hasWork) this.#work();
+  }
+}
