@@ -124,6 +124,16 @@ describe('loss of a path', () => {
     assert.deepEqual(bench.told, []);
   });
 
+  test('chance shortens a pause, so that gateways which lost a store together come back apart', () => {
+    const bench = new LinkBench({}, false);
+    bench.start();
+    bench.chance = 0.99;
+    bench.a.handlers.onClose('ECONNREFUSED');
+    bench.nowMs += 41;
+    bench.link.tick(bench.nowMs);
+    assert.equal(bench.network.count(PORT_A), 2);
+  });
+
   test('a link that stood for a while starts over with the short pause', () => {
     const bench = new LinkBench();
     bench.start();

@@ -233,6 +233,7 @@ export class LinkBench {
   readonly told: string[] = [];
   readonly link: StoreLink;
   nowMs = 1_000;
+  chance = 0;
   /** Called at each event: to act from inside one. */
   onEvent: (event: string) => void = () => undefined;
 
@@ -263,8 +264,8 @@ export class LinkBench {
         ...LINK_DEFAULTS,
         ...options,
       },
-      // 0.5 is the middle of the jitter.
-      { transport: this.network, crc32, packer, secrets, random: () => 0.5, log: this.log },
+      // 0 takes nothing off a pause.
+      { transport: this.network, crc32, packer, secrets, random: () => this.chance, log: this.log },
       events,
     );
   }
