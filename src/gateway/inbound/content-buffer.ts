@@ -1,0 +1,117 @@
+/**
+ * Holds the content of one message while it arrives, without joining it and without growing past the limits.
+ *
+ * A chunk from the socket is kept as it is when it is large, or when it is the first one: most messages are
+ * one chunk. Small pieces behind the first are copied into blocks, because each piece kept costs some
+ * hundred bytes besides its own: a client that sends byte by byte would use many times the memory counted.
+ *
+ *   chunks: [ trace header ][ first piece ][ block ....... ][ large piece ][ block ..]
+ *
+ * Owns the bytes counted at Reception.reserve; release() gives them back, always all of them.
+ */
+
+import type { Reception } from '../queue/types.js';
+
+/** A piece of at least this many bytes is kept uncopied: its own cost is then below a quarter. */
+const KEEP_BYTES_MIN = 1024;
+const BLOCK_BYTES_FIRST = 4 * 1024;
+const BLOCK_BYTES_MAX = 64 * 1024;
+
+export const KEPT = 0;
+export const LOST_TOO_BIG = 1;
+export const LOST_NO_MEMORY = 2;
+export type ContentFate = typeof KEPT | typeof LOST_TOO_BIG | typeof LOST_NO_MEMORY;
+
+const NOTHING = new Uint8Array(0);
+
+export class ContentBuffer {
+  readonly #reception: Reception;
+  readonly #bytesMax: number;
+  /** Slot 0 is for the trace header. */
+  chunks: Uint8Array[] = [NOTHING];
+  /** Content bytes seen, also when they could not be kept. */
+  bytes = 0;
+  fate: ContentFate = KEPT;
+
+  #reservedBytes = 0;
+  #block: Uint8Array = NOTHING;
+  /** Where the piece of the block that is not yet in `chunks` starts and ends. */
+  #blockFrom = 0;
+  #blockTo = 0;
+
+  constructor(reception: Reception, bytesMax: number) {
+    this.#reception = reception;
+    this.#bytesMax = bytesMax;
+  }
+
+  /** Takes source[from .. to). The bytes belong to the buffer from here on. */
+  append(source: Uint8Array, from: number, to: number): void {
+    const count = to - from;
+    if (count === 0) return;
+    this.bytes += count;
+    if (this.fate !== KEPT) return;
+    if (this.bytes > this.#bytesMax) {
+      this.#lose(LOST_TOO_BIG);
+    } else if (count >= KEEP_BYTES_MIN || this.bytes === count) {
+      if (!this.#reserve(count)) return;
+      this.#closePiece();
+      this.chunks.push(source.subarray(from, to));
+    } else {
+      this.#copy(source, from, to);
+    }
+  }
+
+  /** Puts the trace header in front and the last piece behind; the list is complete then. */
+  finish(traceHeader: Uint8Array): readonly Uint8Array[] {
+    this.#closePiece();
+    this.chunks[0] = traceHeader;
+    return this.chunks;
+  }
+
+  /** Forgets the content and gives its memory back. */
+  release(): void {
+    if (this.#reservedBytes > 0) this.#reception.release(this.#reservedBytes);
+    this.#reservedBytes = 0;
+    this.chunks = [NOTHING];
+    this.#block = NOTHING;
+    this.#blockFrom = 0;
+    this.#blockTo = 0;
+  }
+
+  #copy(source: Uint8Array, from: number, to: number): void {
+    let at = from;
+    while (at < to) {
+      if (this.#blockTo === this.#block.length) {
+        this.#closePiece();
+        const size = this.#block.length === 0 ? BLOCK_BYTES_FIRST : Math.min(this.#block.length * 2, BLOCK_BYTES_MAX);
+        if (!this.#reserve(size)) return;
+        this.#block = new Uint8Array(size);
+        this.#blockFrom = 0;
+        this.#blockTo = 0;
+      }
+      const count = Math.min(to - at, this.#block.length - this.#blockTo);
+      this.#block.set(source.subarray(at, at + count), this.#blockTo);
+      this.#blockTo += count;
+      at += count;
+    }
+  }
+
+  #closePiece(): void {
+    if (this.#blockTo > this.#blockFrom) this.chunks.push(this.#block.subarray(this.#blockFrom, this.#blockTo));
+    this.#blockFrom = this.#blockTo;
+  }
+
+  #reserve(bytes: number): boolean {
+    if (!this.#reception.reserve(bytes)) {
+      this.#lose(LOST_NO_MEMORY);
+      return false;
+    }
+    this.#reservedBytes += bytes;
+    return true;
+  }
+
+  #lose(fate: ContentFate): void {
+    this.fate = fate;
+    this.release();
+  }
+}

@@ -1,0 +1,73 @@
+/**
+ * What all connections share: options, ports, relay policy, deadlines, counts, and the way to the mail log and
+ * the metrics. One object, so that a connection carries one reference.
+ *
+ * Owns the counts of connections.
+ */
+
+import { ClientCounts } from './client-counts.js';
+import { Deadlines } from './deadlines.js';
+import type { InboundOptions, InboundPorts, RejectStage } from './options.js';
+import { RelayPolicy } from './relay-policy.js';
+import { TOO_MANY_CONNECTIONS, TOO_MANY_FROM_CLIENT } from './reply-codes.js';
+import type { Refusal } from './reply-codes.js';
+import { TraceDate } from './trace-header.js';
+import type { MailTransaction } from './transaction.js';
+
+/** A connection as the hub sees it when the gateway shuts down. */
+export interface LiveConnection {
+  /** 421 and close, unless a message is in our hands: then after its answer. */
+  shutDown(): void;
+  destroy(): void;
+}
+
+export class InboundHub {
+  readonly options: InboundOptions;
+  readonly ports: InboundPorts;
+  readonly policy: RelayPolicy;
+  readonly deadlines: Deadlines;
+  readonly date: TraceDate;
+  /** Where <postmaster> goes. */
+  readonly hostDomain: string;
+  readonly live = new Set<LiveConnection>();
+  isClosing = false;
+  /** Told once when the last connection has gone. */
+  onEmpty: (() => void) | undefined;
+
+  readonly #clients = new ClientCounts();
+
+  constructor(options: InboundOptions, ports: InboundPorts) {
+    this.options = options;
+    this.ports = ports;
+    this.policy = new RelayPolicy({ networks: options.relayNetworks, domains: options.relayDomains });
+    this.deadlines = new Deadlines(options.deadlineTickMs, ports.clock);
+    this.date = new TraceDate(ports.clock);
+    this.hostDomain = options.hostName.toLowerCase();
+  }
+
+  /** Counts the connection, also when the answer is a refusal: it lives until its socket is closed. */
+  connectionOpened(connection: LiveConnection, clientKey: string): Refusal | undefined {
+    this.live.add(connection);
+    this.ports.metrics.connectionOpened();
+    const ofClient = this.#clients.open(clientKey);
+    if (this.live.size > this.options.connectionsMax) return TOO_MANY_CONNECTIONS;
+    return ofClient > this.options.connectionsPerClientMax ? TOO_MANY_FROM_CLIENT : undefined;
+  }
+
+  connectionClosed(connection: LiveConnection, clientKey: string): void {
+    this.live.delete(connection);
+    this.#clients.close(clientKey);
+    this.ports.metrics.connectionClosed();
+    if (this.live.size === 0) this.onEmpty?.();
+  }
+
+  received(message: MailTransaction): void {
+    this.ports.mailLog.received(message);
+    this.ports.metrics.received(message.contentBytes, message.recipientCount, this.ports.clock.nowMs() - message.receivedMs);
+  }
+
+  rejected(stage: RejectStage, refusal: Refusal, client: string, helo: string, from: string, to: string): void {
+    this.ports.metrics.rejected(stage, refusal.reason);
+    this.ports.mailLog.rejected(stage, refusal.reason, refusal.reply, client, helo, from, to);
+  }
+}

@@ -1,0 +1,103 @@
+/**
+ * What reception needs to know (plain data, made by the configuration) and whom it talks to (ports). Each limit
+ * is here with its default and the reason for it.
+ *
+ * MailLog and Metrics are small on purpose: plain arguments, called at most a few times a message, so that
+ * whoever implements them decides what a line or a series costs.
+ */
+
+import type { Clock, EventLog } from '../../platform/ports.js';
+import type { Reception, Router } from '../queue/types.js';
+import type { MailTransaction } from './transaction.js';
+import { LOOPBACK_NETWORKS } from './relay-policy.js';
+
+export interface InboundTls {
+  /** PEM. Without a certificate STARTTLS is not offered: the library's built-in key is public. */
+  readonly key: string;
+  readonly cert: string;
+}
+
+export interface InboundOptions {
+  readonly host: string;
+  /** 0 picks a free one. */
+  readonly port: number;
+  /** The name in greeting and Received fields. */
+  readonly hostName: string;
+  readonly tls: InboundTls | undefined;
+
+  /** Clients in these networks may send anywhere (CIDR). */
+  readonly relayNetworks: readonly string[];
+  /** Everyone may send to these; ".example.com" means the subdomains. */
+  readonly relayDomains: readonly string[];
+
+  /** Content bytes of a message, trace header not counted (RFC 1870). */
+  readonly messageBytesMax: number;
+  readonly recipientsMax: number;
+  readonly hopsMax: number;
+  readonly connectionsMax: number;
+  /** Connections of one IPv4 address or one IPv6 /64. */
+  readonly connectionsPerClientMax: number;
+  /** Commands that brought no message nearer, since the last message: what a bored or broken client costs. */
+  readonly idleCommandsMax: number;
+
+  /** A client that talks before this has passed is no mail client (RFC 5321 4.3.1). 0: greet at once. */
+  readonly greetingDelayMs: number;
+  /** Between two complete commands; single bytes do not count (RFC 5321 4.5.3.2.7 asks for 5 minutes). */
+  readonly idleMs: number;
+  /** For the whole of DATA. */
+  readonly contentMs: number;
+  /** After contentGraceMs DATA must have come at this rate on average. */
+  readonly contentBytesPerSecondMin: number;
+  readonly contentGraceMs: number;
+  /** How often the deadlines of all connections are looked at: one timer for all of them. */
+  readonly deadlineTickMs: number;
+}
+
+const MIB = 1024 * 1024;
+
+export const INBOUND_DEFAULTS: Omit<InboundOptions, 'hostName'> = {
+  host: '127.0.0.1',
+  port: 2525,
+  tls: undefined,
+  relayNetworks: LOOPBACK_NETWORKS,
+  relayDomains: [],
+  messageBytesMax: 25 * MIB,
+  recipientsMax: 1000,
+  hopsMax: 50,
+  connectionsMax: 2000,
+  connectionsPerClientMax: 50,
+  idleCommandsMax: 100,
+  greetingDelayMs: 100,
+  idleMs: 300_000,
+  // 25 MiB at 500 B/s would take 15 h; no honest client needs more than this.
+  contentMs: 1_800_000,
+  contentBytesPerSecondMin: 500,
+  contentGraceMs: 30_000,
+  deadlineTickMs: 1000,
+};
+
+export type RejectStage = 'connect' | 'command' | 'mail' | 'rcpt' | 'data';
+
+export interface InboundMailLog {
+  /** A message was answered with 250 (or would have been, had the client stayed). */
+  received(message: MailTransaction): void;
+  /** `reason` is a bounded word; `from` and `to` are hostile text or ''. */
+  rejected(stage: RejectStage, reason: string, reply: string, client: string, helo: string, from: string, to: string): void;
+}
+
+export interface InboundMetrics {
+  connectionOpened(): void;
+  connectionClosed(): void;
+  /** `acceptMs` is from the final dot to the reply. */
+  received(contentBytes: number, recipients: number, acceptMs: number): void;
+  rejected(stage: RejectStage, reason: string): void;
+}
+
+export interface InboundPorts {
+  readonly reception: Reception;
+  readonly router: Router;
+  readonly clock: Clock;
+  readonly log: EventLog;
+  readonly mailLog: InboundMailLog;
+  readonly metrics: InboundMetrics;
+}

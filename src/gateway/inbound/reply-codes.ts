@@ -1,0 +1,96 @@
+/**
+ * Every SMTP reply of the gateway, named by what it means. One place decides code, enhanced status code
+ * (RFC 3463, RFC 5248) and the words that a human will read in a log of the client.
+ *
+ * A Refusal also carries a reason: a short bounded word for metrics and the mail log.
+ *
+ * The few replies that come out of the library itself (greeting, EHLO, HELO, STARTTLS) are not here; RFC 2034
+ * section 3 wants the first three without an enhanced code.
+ */
+
+export interface Refusal {
+  readonly reply: string;
+  readonly reason: string;
+}
+
+export const OK = '250 2.0.0 Ok';
+export const FLUSHED = '250 2.0.0 Flushed';
+export const SENDER_OK = '250 2.1.0 Sender ok';
+export const RECIPIENT_OK = '250 2.1.5 Recipient ok';
+/** RFC 2034: intermediate replies carry no enhanced code. */
+export const START_CONTENT = '354 End data with <CR><LF>.<CR><LF>';
+export const BYE = '221 2.0.0 Bye';
+/** RFC 5321 7.3: an address is never confirmed. */
+export const CANNOT_VERIFY = '252 2.1.5 Not verified; send some mail and see';
+export const HELP_TEXT = '214 2.0.0 Commands: EHLO HELO MAIL RCPT DATA RSET NOOP QUIT STARTTLS VRFY HELP (RFC 5321)';
+
+export function queuedAs(id: string): string {
+  return '250 2.0.0 Ok: queued as ' + id;
+}
+
+function refusal(reason: string, reply: string): Refusal {
+  return { reply, reason };
+}
+
+// Commands
+export const COMMAND_UNKNOWN = refusal('command-unknown', '500 5.5.2 Command not recognized');
+export const COMMAND_ABSENT = refusal('command-absent', '502 5.5.1 Command not implemented');
+export const LINE_TOO_LONG = refusal('line-too-long', '500 5.5.2 Command line too long');
+export const CONTROL_CHARACTER = refusal('control-character', '501 5.5.2 Control character or invalid UTF-8 in the command');
+export const GREET_FIRST = refusal('bad-sequence', '503 5.5.1 Send EHLO or HELO first');
+export const NESTED_MAIL = refusal('bad-sequence', '503 5.5.1 Sender already given; RSET starts over');
+export const MAIL_FIRST = refusal('bad-sequence', '503 5.5.1 Send MAIL first');
+export const NO_RECIPIENTS = refusal('bad-sequence', '554 5.5.1 No valid recipients');
+export const ARGUMENT_UNEXPECTED = refusal('syntax', '501 5.5.4 This command takes no argument');
+export const ARGUMENT_MISSING = refusal('syntax', '501 5.5.4 This command needs an argument');
+export const MAIL_SYNTAX = refusal('syntax', '501 5.5.4 Syntax: MAIL FROM:<address> [parameters]');
+export const RCPT_SYNTAX = refusal('syntax', '501 5.5.4 Syntax: RCPT TO:<address> [parameters]');
+
+export function badSender(rule: string): Refusal {
+  return refusal('bad-address', '501 5.1.7 Bad sender address: ' + rule);
+}
+
+export function badRecipient(rule: string): Refusal {
+  return refusal('bad-address', '501 5.1.3 Bad recipient address: ' + rule);
+}
+
+/** RFC 6531 3.5: 550 or 553 with X.6.7. */
+export const SMTPUTF8_NEEDED = refusal('smtputf8-needed', '553 5.6.7 Address with non-ASCII characters needs SMTPUTF8');
+
+// Parameters (RFC 5321 4.1.1.11: 555 for what is not recognized, 501 for a bad value)
+export const PARAMETER_UNKNOWN = refusal('parameter', '555 5.5.4 Parameter not recognized');
+
+export function badParameter(rule: string): Refusal {
+  return refusal('parameter', '501 5.5.4 ' + rule);
+}
+
+// Policy and limits
+export const RELAY_DENIED = refusal('relay-denied', '550 5.7.1 Relaying denied');
+export const NO_ROUTE = refusal('no-route', '550 5.4.4 No route to this domain');
+export const TOO_MANY_RECIPIENTS = refusal('too-many-recipients', '452 4.5.3 Too many recipients; send the rest in another transaction');
+export const TOO_BIG = refusal('too-big', '552 5.3.4 Message larger than this server accepts');
+export const TOO_MANY_CONNECTIONS = refusal('connections', '421 4.7.0 Too many connections; try again later');
+export const TOO_MANY_FROM_CLIENT = refusal('connections-client', '421 4.7.0 Too many connections from your address');
+export const TOO_MANY_COMMANDS = refusal('commands', '421 4.7.0 Too many commands without a message');
+export const TALKED_TOO_SOON = refusal('early-talker', '421 4.7.0 You talk before the greeting');
+export const HTTP_REQUEST = refusal('http', '421 4.7.0 This is no web server');
+export const IDLE = refusal('timeout', '421 4.4.2 Idle too long');
+export const CONTENT_TOO_LATE = refusal('timeout', '421 4.4.2 Message took too long');
+export const CONTENT_TOO_SLOW = refusal('slow', '421 4.4.2 Message came too slowly');
+export const SHUTTING_DOWN = refusal('draining', '421 4.3.2 Shutting down');
+export const NOT_ACCEPTING = refusal('not-ready', '421 4.3.2 Not accepting mail now; try another server');
+
+// Content (RFC 5321 2.3.8: CR and LF only together; section 4.5.2 and SMTP smuggling)
+export const BARE_CR = refusal('bare-cr', '550 5.6.0 Message has a CR without LF (RFC 5321 2.3.8)');
+export const BARE_LF = refusal('bare-lf', '550 5.6.0 Message has a LF without CR (RFC 5321 2.3.8)');
+export const NUL_BYTE = refusal('nul', '550 5.6.0 Message has a NUL character');
+export const TOO_MANY_HOPS = refusal('hops', '554 5.4.6 Too many hops; this looks like a mail loop');
+
+// What the gateway behind says (Reception, SubmissionOutcome)
+export const QUEUE_FULL = refusal('queue-full', '452 4.2.2 The queue of this destination is full; try again later');
+export const SHARE_USED = refusal('share', '452 4.2.2 This destination has used its share of memory; try again later');
+export const NO_MEMORY_NOW = refusal('memory', '452 4.3.1 Out of memory; try again later');
+export const TOO_MANY_QUEUES = refusal('queues', '452 4.3.1 Too many destinations are queued; try again later');
+export const NOT_READY_NOW = refusal('not-ready', '451 4.3.2 Too few mirrors in sync; try again later');
+export const RECOVERING = refusal('recovering', '451 4.3.2 Recovering the queue of this destination; try again later');
+export const NOT_KEPT = refusal('withdrawn', '451 4.3.0 Message could not be mirrored and was withdrawn; try again later');

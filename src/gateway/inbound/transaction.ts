@@ -1,0 +1,100 @@
+/**
+ * One mail transaction (RFC 5321 3.3) from MAIL to its outcome, and the Submission the gateway gets. One object
+ * a message, its settle a method: nothing is bound or closed over.
+ *
+ * Owns the envelope being collected and the content buffer. Recipients stay as the client wrote them and in
+ * its order, grouped by route: "Bob@d" and "bob@d" may be two mailboxes (RFC 5321 2.4), so nothing is folded.
+ */
+
+import { invariant } from '../../base/invariant.js';
+import { ENVELOPE_DOT_LINES } from '../queue/types.js';
+import type { Recipient, RecipientGroup, Route, Submission, SubmissionOutcome } from '../queue/types.js';
+import type { ContentBuffer } from './content-buffer.js';
+import type { MailParameters } from './parameters.js';
+
+/** Up to here a search through the list beats a map. */
+const GROUPS_SEARCHED_MAX = 16;
+
+/** Told how a transaction ended; the connection it came on, if that still lives. */
+export interface OutcomeSink {
+  onOutcome(transaction: MailTransaction, outcome: SubmissionOutcome): void;
+}
+
+interface GrowingGroup extends RecipientGroup {
+  readonly recipients: Recipient[];
+}
+
+export class MailTransaction implements Submission {
+  messageId = 0;
+  readonly reversePath: string;
+  readonly groups: GrowingGroup[] = [];
+  chunks: readonly Uint8Array[] = [];
+  contentBytes = 0;
+  flags: number;
+  readonly ret: number;
+  readonly envid: string;
+  readonly client: string;
+  readonly helo: string;
+
+  recipientCount = 0;
+  /** Address of the first recipient. */
+  firstRecipient = '';
+  /** Clock when the final dot was read. */
+  receivedMs = 0;
+  protocol = '';
+  readonly content: ContentBuffer;
+
+  readonly #sink: OutcomeSink;
+  #groupOfRoute: Map<Route, GrowingGroup> | undefined;
+  #settled = false;
+
+  constructor(reversePath: string, parameters: MailParameters, client: string, helo: string, content: ContentBuffer, sink: OutcomeSink) {
+    this.reversePath = reversePath;
+    this.flags = parameters.flags;
+    this.ret = parameters.ret;
+    this.envid = parameters.envid;
+    this.client = client;
+    this.helo = helo;
+    this.content = content;
+    this.#sink = sink;
+  }
+
+  addRecipient(route: Route, recipient: Recipient): void {
+    if (this.recipientCount === 0) this.firstRecipient = recipient.address;
+    this.recipientCount++;
+    const group = this.#find(route);
+    if (group !== undefined) {
+      group.recipients.push(recipient);
+      return;
+    }
+    const added = { route, recipients: [recipient] };
+    this.groups.push(added);
+    if (this.groups.length > GROUPS_SEARCHED_MAX) {
+      this.#groupOfRoute ??= new Map(this.groups.map((each) => [each.route, each]));
+      this.#groupOfRoute.set(route, added);
+    }
+  }
+
+  /** The content is complete: makes a Submission of the transaction. */
+  complete(messageId: number, traceHeader: Uint8Array, dotLines: boolean): void {
+    this.messageId = messageId;
+    this.chunks = this.content.finish(traceHeader);
+    this.contentBytes = traceHeader.length + this.content.bytes;
+    if (dotLines) this.flags |= ENVELOPE_DOT_LINES;
+  }
+
+  settle(outcome: SubmissionOutcome): void {
+    // A second answer to one DATA would be taken for the answer to the next command.
+    invariant(!this.#settled, 'a submission is settled once');
+    this.#settled = true;
+    this.#sink.onOutcome(this, outcome);
+  }
+
+  #find(route: Route): GrowingGroup | undefined {
+    if (this.#groupOfRoute !== undefined) return this.#groupOfRoute.get(route);
+    for (const group of this.groups) {
+      if (group.route === route) return group;
+    }
+    return undefined;
+  }
+}

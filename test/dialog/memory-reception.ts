@@ -1,0 +1,76 @@
+/**
+ * The gateway behind the SMTP port, as the dialogs see it: keeps submissions in a list, answers with the outcomes
+ * and admissions that a dialog asks for, and counts the bytes in transit.
+ */
+
+import { COMMITTED } from '../../src/gateway/queue/types.js';
+import type { Admission, Reception, Route, Router, Submission, SubmissionOutcome } from '../../src/gateway/queue/types.js';
+
+export interface Kept {
+  readonly submission: Submission;
+  /** Content joined, trace header included. */
+  readonly content: Buffer;
+}
+
+export class MemoryReception implements Reception {
+  accepting = true;
+  readonly kept: Kept[] = [];
+  readonly outcomes: SubmissionOutcome[] = [];
+  readonly admissions = new Map<string, Admission>();
+  bytesMax = Infinity;
+  reservedBytes = 0;
+  reservedBytesPeak = 0;
+  /** When true the outcome comes inside submit(), else a turn later. */
+  immediate = false;
+  /** Submissions are held back until the test settles them. */
+  hold = false;
+  onSubmit: (() => void) | undefined;
+  #lastId = 1_000_000;
+
+  nextMessageId(): number {
+    return ++this.#lastId;
+  }
+
+  admit(route: Route): Admission {
+    return this.admissions.get(route.queueName) ?? '';
+  }
+
+  reserve(bytes: number): boolean {
+    if (this.reservedBytes + bytes > this.bytesMax) return false;
+    this.reservedBytes += bytes;
+    this.reservedBytesPeak = Math.max(this.reservedBytesPeak, this.reservedBytes);
+    return true;
+  }
+
+  release(bytes: number): void {
+    this.reservedBytes -= bytes;
+  }
+
+  submit(submission: Submission): void {
+    const outcome = this.outcomes.shift() ?? COMMITTED;
+    this.kept.push({ submission, content: Buffer.concat(submission.chunks) });
+    this.onSubmit?.();
+    if (this.hold) return;
+    if (this.immediate) submission.settle(outcome);
+    else setImmediate(() => submission.settle(outcome));
+  }
+}
+
+/** One route a domain; *.noroute.example has none. */
+export class DomainRouter implements Router {
+  readonly #routes = new Map<string, Route>();
+
+  route(domain: string): Route | undefined {
+    if (domain === 'noroute.example') return undefined;
+    let route = this.#routes.get(domain);
+    if (route === undefined) {
+      route = { queueName: domain, queueClass: 'mail', nextHop: { protocol: 'smtp', host: '127.0.0.1', port: 25 }, ordering: 'fifo', concurrency: 1, lengthMax: 1000 };
+      this.#routes.set(domain, route);
+    }
+    return route;
+  }
+
+  routeOfQueue(queueName: string): Route | undefined {
+    return this.route(queueName);
+  }
+}

@@ -1,0 +1,162 @@
+/**
+ * Plays the conversations of test/dialog/*.txt against a real server on a real socket.
+ *
+ *   # comment, or the name of what is shown        == NAME      a new dialog (its own server)
+ *   O: option value      option of InboundOptions  R: accepting no | outcome N | admit QUEUE WORD | memory BYTES | immediate
+ *   C: text              the client sends a line   C~ text      … without CRLF; \r \n \0 \t \xNN mean bytes, {N*x} repeats x
+ *   S: text              the server's next line; a trailing * means "begins with"
+ *   X:                   the server closes         @2           from here on the second connection (opened now)
+ *   M: ...               of the last message kept: from A | rcpt ADDRESS NOTIFY ORCPT | flags N | ret N | envid X |
+ *                        groups N | content TEXT (escaped, without our trace header) | trace TEXT (line of it)
+ *   K: N                 messages kept so far      J: stage reason   the last rejection logged
+ *
+ * C lines in a row are one write: that is pipelining.
+ */
+
+import assert from 'node:assert/strict';
+import { existsSync, readFileSync, readdirSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { describe, test } from 'node:test';
+import type { InboundOptions } from '../../src/gateway/inbound/options.js';
+import type { Admission, SubmissionOutcome } from '../../src/gateway/queue/types.js';
+import { Client, startHarness } from './harness.js';
+import type { Harness } from './harness.js';
+
+function dialogFolder(): string {
+  for (let at = import.meta.dirname; at !== dirname(at); at = dirname(at)) {
+    if (existsSync(join(at, 'test/dialog/session.txt'))) return join(at, 'test/dialog');
+  }
+  return join(process.cwd(), 'test/dialog');
+}
+
+function unescape(text: string): string {
+  return text
+    .replace(/\{(\d+)\*([^}]+)\}/g, (_all, count: string, what: string) => what.repeat(Number(count)))
+    .replace(/\\(r|n|0|t|x[0-9a-fA-F]{2}|\\)/g, (_all, code: string) => {
+      if (code.startsWith('x')) return String.fromCharCode(Number.parseInt(code.slice(1), 16));
+      return { r: '\r', n: '\n', '0': '\0', t: '\t', '\\': '\\' }[code] ?? '';
+    });
+}
+
+const LIST_OPTIONS = ['relayNetworks', 'relayDomains'];
+
+function readOptions(lines: readonly string[]): Partial<InboundOptions> {
+  const options: Record<string, unknown> = {};
+  for (const line of lines) {
+    if (!line.startsWith('O: ')) continue;
+    const [name = '', ...values] = line.slice(3).split(' ');
+    options[name] = LIST_OPTIONS.includes(name) ? values.filter((value) => value !== 'none') : Number(values[0]);
+  }
+  return options;
+}
+
+class Player {
+  readonly #harness: Harness;
+  readonly #clients = new Map<string, Client>();
+  #client: Client;
+  #pending = '';
+
+  constructor(harness: Harness) {
+    this.#harness = harness;
+    this.#client = this.#switch('1');
+  }
+
+  async play(lines: readonly string[]): Promise<void> {
+    for (const line of lines) {
+      if (line === '' || line.startsWith('#') || line.startsWith('O: ')) continue;
+      if (line.startsWith('C: ')) this.#pending += Buffer.from(unescape(line.slice(3)), /[^\0-\xff]/.test(line) ? 'utf8' : 'latin1').toString('latin1') + '\r\n';
+      else if (line === 'C:') this.#pending += '\r\n';
+      else if (line.startsWith('C~ ')) this.#pending += unescape(line.slice(3));
+      else await this.#expect(line);
+    }
+    this.#send();
+  }
+
+  destroy(): void {
+    for (const client of this.#clients.values()) client.socket.destroy();
+  }
+
+  #send(): void {
+    if (this.#pending !== '') this.#client.send(this.#pending);
+    this.#pending = '';
+  }
+
+  #switch(name: string): Client {
+    const client = this.#clients.get(name) ?? new Client(this.#harness.inbound.port);
+    this.#clients.set(name, client);
+    this.#client = client;
+    return client;
+  }
+
+  async #expect(line: string): Promise<void> {
+    const rest = line.slice(3);
+    if (line.startsWith('R: ')) return this.#configure(rest);
+    this.#send();
+    if (line.startsWith('@')) this.#switch(line.slice(1));
+    else if (line.startsWith('S: ')) this.#compare(await this.#client.line(), rest);
+    else if (line === 'X:') assert.equal(await this.#client.line(), 'closed');
+    else if (line.startsWith('K: ')) assert.equal(this.#harness.reception.kept.length, Number(rest), 'messages kept');
+    else if (line.startsWith('J: ')) assert.equal(this.#harness.rejections.at(-1), rest);
+    else if (line.startsWith('M: ')) this.#checkMessage(rest);
+    else assert.fail(`not a line of a dialog: ${line}`);
+  }
+
+  #compare(actual: string, wanted: string): void {
+    if (wanted.endsWith('*')) assert.ok(actual.startsWith(wanted.slice(0, -1)), `wanted "${wanted}", got "${actual}"`);
+    else assert.equal(actual, wanted);
+  }
+
+  #configure(text: string): void {
+    const [what = '', name = '', value = ''] = text.split(' ');
+    const { reception } = this.#harness;
+    if (what === 'accepting') reception.accepting = name === 'yes';
+    else if (what === 'outcome') reception.outcomes.push(Number(name) as SubmissionOutcome);
+    else if (what === 'admit') reception.admissions.set(name, value as Admission);
+    else if (what === 'memory') reception.bytesMax = Number(name);
+    else if (what === 'immediate') reception.immediate = true;
+    else assert.fail(`not a reception setting: ${text}`);
+  }
+
+  #checkMessage(text: string): void {
+    const kept = this.#harness.reception.kept.at(-1);
+    assert.ok(kept !== undefined, 'a message was kept');
+    const space = text.indexOf(' ');
+    const [what, wanted] = [text.slice(0, space), text.slice(space + 1)];
+    const { submission } = kept;
+    const content = kept.content.toString('latin1');
+    const traceEnd = content.indexOf('\r\n', content.indexOf('+0000')) + 2;
+    const recipients = submission.groups.flatMap((group) => group.recipients.map((each) => `${each.address} ${each.notify} ${each.orcpt}`.trimEnd()));
+    if (what === 'from') assert.equal(submission.reversePath, wanted === '<>' ? '' : wanted);
+    else if (what === 'rcpt') assert.ok(recipients.includes(wanted), `${wanted} in ${recipients.join(', ')}`);
+    else if (what === 'rcpts') assert.equal(recipients.map((each) => each.split(' ')[0]).join(' '), wanted);
+    else if (what === 'flags') assert.equal(submission.flags, Number(wanted));
+    else if (what === 'ret') assert.equal(submission.ret, Number(wanted));
+    else if (what === 'envid') assert.equal(submission.envid, wanted);
+    else if (what === 'groups') assert.equal(submission.groups.length, Number(wanted));
+    else if (what === 'content') assert.equal(content.slice(traceEnd), unescape(wanted === '""' ? '' : wanted));
+    else if (what === 'trace') assert.ok(content.slice(0, traceEnd).includes(unescape(wanted)), content.slice(0, traceEnd));
+    else if (what === 'no-trace') assert.ok(!content.slice(0, traceEnd).includes(unescape(wanted)), content.slice(0, traceEnd));
+    else assert.fail(`not a check of a message: ${text}`);
+  }
+}
+
+const folder = dialogFolder();
+for (const file of readdirSync(folder).filter((name) => name.endsWith('.txt')).sort()) {
+  describe(file, () => {
+    const sections = readFileSync(join(folder, file), 'utf8').split(/^== /m).slice(1);
+    for (const section of sections) {
+      const [title = '', ...lines] = section.split('\n');
+      test(title, { timeout: 20_000 }, async () => {
+        const harness = await startHarness(readOptions(lines));
+        const player = new Player(harness);
+        try {
+          await player.play(lines);
+        } finally {
+          player.destroy();
+          await harness.inbound.close(1000);
+        }
+        assert.equal(harness.reception.reservedBytes, 0, 'all bytes in transit were given back');
+      });
+    }
+  });
+}
