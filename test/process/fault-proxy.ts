@@ -58,6 +58,7 @@ export class FaultProxy {
   readonly malformed: string[] = [];
   readonly #options: FaultProxyOptions;
   readonly #recordsMax: number;
+  #targetPort: number;
   readonly #server: net.Server;
   readonly #pairs = new Set<Pair>();
   #connections = 0;
@@ -67,6 +68,7 @@ export class FaultProxy {
 
   private constructor(options: FaultProxyOptions) {
     this.#options = options;
+    this.#targetPort = options.targetPort;
     this.#recordsMax = options.recordsMax ?? 1_000_000;
     this.#server = net.createServer({ noDelay: true, allowHalfOpen: true }, (socket) => { this.#accept(socket); });
   }
@@ -106,6 +108,11 @@ export class FaultProxy {
   /** Resets all connections now; what is held back is lost. */
   cut(): void {
     for (const pair of [...this.#pairs]) pair.cut();
+  }
+
+  /** New connections go to another port from now on: the store behind was started anew. */
+  retarget(port: number): void {
+    this.#targetPort = port;
   }
 
   /** New connections are reset at once until allowed again. */
@@ -149,7 +156,7 @@ export class FaultProxy {
       return;
     }
     this.#connections++;
-    const server = net.connect({ host: this.#options.targetHost, port: this.#options.targetPort, noDelay: true, allowHalfOpen: true });
+    const server = net.connect({ host: this.#options.targetHost, port: this.#targetPort, noDelay: true, allowHalfOpen: true });
     this.#pairs.add(new Pair(this, this.#connections, client, server));
   }
 }
