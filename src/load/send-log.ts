@@ -61,9 +61,14 @@ export class SendLog {
   }
 }
 
-/** Reads a log whole. A last line that is cut off (the sender was killed) is left out. */
+/** Reads a log whole. */
 export function readSendLog(path: string): SendLogFile {
-  const lines = readFileSync(path, 'latin1').split('\n');
+  return parseSendLog(readFileSync(path, 'latin1'));
+}
+
+/** A last line that is cut off (the sender was killed) is left out. */
+export function parseSendLog(text: string): SendLogFile {
+  const lines = text.split('\n');
   lines.pop();
   const head = JSON.parse(lines[0] ?? '{"run":"","count":0}') as SendLogHead;
   const records: SendRecord[] = [];

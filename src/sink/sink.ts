@@ -3,12 +3,12 @@
  * is the far end of trials, benches and tests. Owns sockets, latency timers, counts and the kept marks;
  * the dialog of a session is in sink/dialog.ts, the judgement in sink/verify.ts.
  */
-import { createServer as createHttpServer, type Server as HttpServer } from 'node:http';
+import { createServer as createHttpServer, type IncomingMessage, type Server as HttpServer } from 'node:http';
 import { createServer, type AddressInfo, type Server, type Socket } from 'node:net';
 
 import { Prng } from '../base/prng.js';
 import { emptyMarks, findQuotedMarks, readMarks } from '../load/marks.js';
-import { monotonicMicros, readSendLog } from '../load/send-log.js';
+import { monotonicMicros, parseSendLog, readSendLog, type SendLogFile } from '../load/send-log.js';
 import { ArrivalLog, Arrivals } from './arrivals.js';
 import { CUT_OFF, Dialog, END, GO_ON, WAIT, type DialogHost, type Next } from './dialog.js';
 import { Faults } from './faults.js';
@@ -22,6 +22,8 @@ const DEFAULT_CONNECTIONS_MAX = 10_000;
 const DEFAULT_RECORDS_MAX = 20_000_000;
 /** A client that says nothing for so long is dropped (RFC 5321 4.5.3.2.7: at least 5 minutes). */
 const SILENCE_MS = 300_000;
+/** Two million lines of a send log. */
+const REPORT_BYTES_MAX = 256 * 1024 * 1024;
 
 /** Starts listening; rejects when the address is taken. */
 export async function startSink(options: SinkOptions): Promise<RunningSink> {
@@ -68,7 +70,7 @@ class Sink implements RunningSink, DialogHost {
     const admin = this.#options.admin;
     if (admin === undefined) return;
     this.#http = createHttpServer((request, response) => {
-      void this.#answer(request.url ?? '').then(({ status, body }) => {
+      void this.#answer(request).then(({ status, body }) => {
         response.writeHead(status, { 'content-type': 'application/json' }).end(`${JSON.stringify(body)}\n`);
       });
     });
@@ -89,16 +91,20 @@ class Sink implements RunningSink, DialogHost {
   }
 
   report(sendLog?: string): Promise<VerifyReport> {
-    const arrivals = this.#arrivals;
-    if (arrivals === undefined) return Promise.reject(new Error('sink: report asked for, but it was started without verify'));
     const path = sendLog ?? this.#options.sendLog;
-    const bounds = { displacementMax: this.#options.displacementMax ?? 0 };
     try {
-      const report = path === undefined ? verifyBySerials(arrivals.list(), bounds) : verifyRun(readSendLog(path), arrivals.list(), bounds);
-      return Promise.resolve(arrivals.complete ? report : { ...report, ok: false, complete: false });
+      return Promise.resolve(this.#judge(path === undefined ? undefined : readSendLog(path)));
     } catch (error) {
       return Promise.reject(error instanceof Error ? error : new Error(String(error)));
     }
+  }
+
+  #judge(log: SendLogFile | undefined, displacement?: number): VerifyReport {
+    const arrivals = this.#arrivals;
+    if (arrivals === undefined) throw new Error('sink: a report was asked for, but it was started without --verify');
+    const bounds = { displacementMax: displacement ?? this.#options.displacementMax ?? 0 };
+    const report = log === undefined ? verifyBySerials(arrivals.list(), bounds) : verifyRun(log, arrivals.list(), bounds);
+    return arrivals.complete ? report : { ...report, ok: false, complete: false };
   }
 
   async close(): Promise<void> {
@@ -185,18 +191,36 @@ class Sink implements RunningSink, DialogHost {
 
   // HTTP.
 
-  async #answer(url: string): Promise<{ status: number; body: unknown }> {
-    const path = new URL(url, 'http://sink').pathname;
-    if (path === '/healthz' || path === '/readyz') return { status: 200, body: { ok: true } };
-    if (path === '/counts') return { status: 200, body: this.counts };
-    if (path !== '/report') return { status: 404, body: { error: 'no such page: /report, /counts, /healthz' } };
+  /**
+   * GET /counts, /healthz, /report; POST /report with a send log as the body judges by that log.
+   * ?displacement=N is how many messages one may overtake.
+   */
+  async #answer(request: IncomingMessage): Promise<{ status: number; body: unknown }> {
+    const url = new URL(request.url ?? '/', 'http://sink');
+    if (url.pathname === '/healthz' || url.pathname === '/readyz') return { status: 200, body: { ok: true } };
+    if (url.pathname === '/counts') return { status: 200, body: this.counts };
+    if (url.pathname !== '/report') return { status: 404, body: { error: 'no such page: /report, /counts, /healthz' } };
     this.#log?.flush();
     try {
-      return { status: 200, body: await this.report() };
+      const displacement = url.searchParams.get('displacement');
+      const bound = displacement === null ? undefined : Number(displacement);
+      if (request.method !== 'POST') return { status: 200, body: bound === undefined ? await this.report() : this.#judge(undefined, bound) };
+      return { status: 200, body: this.#judge(parseSendLog(await bodyOf(request)), bound) };
     } catch (error) {
       return { status: 500, body: { error: String(error) } };
     }
   }
+}
+
+async function bodyOf(request: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of request as AsyncIterable<Buffer>) {
+    bytes += chunk.length;
+    if (bytes > REPORT_BYTES_MAX) throw new Error(`sink: a send log of more than ${REPORT_BYTES_MAX} bytes; give it as a file at the start`);
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString('latin1');
 }
 
 function write(socket: Socket, dialog: Dialog): void {

@@ -1,0 +1,313 @@
+/**
+ * A whole Twinpost of real processes for tests and benches: stores, gateway and sink started from the
+ * command line entry, each with a generated configuration on free ports of loopback, logs in a folder.
+ * Owns the processes: it ends them by their pid, also when the test process itself ends, and removes the
+ * folder.
+ *
+ *     client --smtpPort--> gateway --paths--> store-a, store-b
+ *                             \--route--> sink (or whatever `routes` name)
+ */
+import { spawn, type ChildProcess } from 'node:child_process';
+import { closeSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer, type AddressInfo, type Server } from 'node:net';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+import type { SinkCounts } from '../../src/sink/options.js';
+import type { VerifyReport } from '../../src/sink/verify.js';
+
+const ENTRY = join(dirname(fileURLToPath(import.meta.url)), '..', '..', 'src', 'bin', 'twinpost.js');
+export const HOST = '127.0.0.1';
+const SECRET = 'a secret that only this test knows, 32 bytes or more';
+const READY_MS = 30_000;
+const POLL_MS = 25;
+/** A process gets so long to end by SIGTERM. */
+const STOP_MS = 15_000;
+
+/** A part of a configuration file, as plain data: JSON is YAML. */
+export interface Section {
+  readonly [key: string]: unknown;
+}
+
+export interface ClusterOptions {
+  /** How many stores; default 2. */
+  readonly stores?: number;
+  /** False: no sink, then `routes` are needed. */
+  readonly sink?: boolean;
+  /** More arguments for `twinpost sink`, such as --defer-rate. */
+  readonly sinkArguments?: readonly string[];
+  /** Keys of the sink's section, besides its addresses. */
+  readonly sinkSection?: Section;
+  /** Routes before the last one, which sends everything to the sink. */
+  readonly routes?: readonly Section[];
+  /** Keys laid over the gateway's section; objects are merged. */
+  readonly gateway?: Section;
+  /** Keys laid over each store's section. */
+  readonly store?: Section;
+  /** Arguments for node itself, such as --cpu-prof. */
+  readonly nodeArguments?: readonly string[];
+  /** Gives the port by which the gateway reaches a store's path, to put a proxy in between. */
+  readonly mapStorePort?: (port: number, store: number, path: string) => number;
+}
+
+/** One process; restarted under the same configuration by start(). */
+export class Daemon {
+  readonly name: string;
+  readonly #arguments: readonly string[];
+  readonly #logFile: string;
+  readonly #readyUrl: string;
+  #child: ChildProcess | undefined;
+
+  constructor(name: string, args: readonly string[], logFile: string, readyUrl: string) {
+    this.name = name;
+    this.#arguments = args;
+    this.#logFile = logFile;
+    this.#readyUrl = readyUrl;
+  }
+
+  get pid(): number {
+    return this.#child?.pid ?? 0;
+  }
+
+  get isRunning(): boolean {
+    return this.#child !== undefined && this.#child.exitCode === null && this.#child.signalCode === null;
+  }
+
+  /** Starts the process; does not wait until it is ready. */
+  start(): void {
+    const log = openSync(this.#logFile, 'a');
+    this.#child = spawn(process.execPath, this.#arguments, { stdio: ['ignore', log, log] });
+    closeSync(log);
+  }
+
+  /** Resolves when the process says so; rejects with the end of its log when it ends or takes too long. */
+  async ready(): Promise<void> {
+    const until = performance.now() + READY_MS;
+    while (performance.now() < until) {
+      if (!this.isRunning) throw new Error(`${this.name} ended while it started\n${this.logTail()}`);
+      if ((await statusOf(this.#readyUrl)) === 200) return;
+      await pause(POLL_MS);
+    }
+    throw new Error(`${this.name} was not ready after ${READY_MS} ms\n${this.logTail()}`);
+  }
+
+  /** SIGKILL: the process gets no chance to do anything. Resolves when it is gone. */
+  async kill(): Promise<void> {
+    await this.#end('SIGKILL');
+  }
+
+  /** SIGTERM, and SIGKILL past the bound. Resolves with the exit code, -1 if it had to be killed. */
+  async stop(): Promise<number> {
+    const timer = setTimeout(() => this.killNow(), STOP_MS);
+    await this.#end('SIGTERM');
+    clearTimeout(timer);
+    return this.#child?.exitCode ?? -1;
+  }
+
+  killNow(): void {
+    if (this.isRunning) this.#child?.kill('SIGKILL');
+  }
+
+  log(): string {
+    return readFileSync(this.#logFile, 'utf8');
+  }
+
+  logTail(): string {
+    return this.log().split('\n').slice(-30).join('\n');
+  }
+
+  async #end(signal: NodeJS.Signals): Promise<void> {
+    const child = this.#child;
+    if (child === undefined || !this.isRunning) return;
+    const gone = new Promise<void>((resolve) => child.once('exit', () => resolve()));
+    child.kill(signal);
+    await gone;
+  }
+}
+
+export interface Cluster {
+  readonly folder: string;
+  readonly smtpPort: number;
+  readonly adminPort: number;
+  readonly sinkPort: number;
+  readonly gateway: Daemon;
+  readonly stores: readonly Daemon[];
+  /** Where the sink keeps mail if sinkSection says `maildir: true`. */
+  readonly maildir: string;
+  readonly sink: Daemon;
+  sinkCounts(): Promise<SinkCounts>;
+  /** Resolves when the sink has taken `messages`; rejects past the bound with the gateway's log. */
+  sinkHas(messages: number, boundMs?: number): Promise<SinkCounts>;
+  /** Judges by a send log what the sink got. */
+  verify(sendLog: string, displacementMax?: number): Promise<VerifyReport>;
+  stop(): Promise<void>;
+}
+
+interface Ports {
+  readonly smtp: number;
+  readonly admin: number;
+  readonly sink: number;
+  readonly sinkAdmin: number;
+  /** Path A, path B, admin of each store. */
+  readonly stores: readonly (readonly [a: number, b: number, admin: number])[];
+}
+
+/** Starts everything and waits until the gateway takes mail. */
+export async function startCluster(options: ClusterOptions = {}): Promise<Cluster> {
+  const folder = mkdtempSync(join(tmpdir(), 'twinpost-cluster-'));
+  const ports = await choosePorts(options.stores ?? 2);
+  const daemon = (name: string, verb: string, config: Section, adminPort: number, more: readonly string[] = []): Daemon => {
+    const file = join(folder, `${name}.yaml`);
+    writeFileSync(file, JSON.stringify(config, undefined, 2));
+    const args = [...(options.nodeArguments ?? []), ENTRY, verb, '--config', file, ...more];
+    return new Daemon(name, args, join(folder, `${name}.log`), `http://${HOST}:${adminPort}/readyz`);
+  };
+  const maildir = join(folder, 'maildir');
+  mkdirSync(maildir);
+  const stores = ports.stores.map((own, index) => daemon(storeId(index), 'store', storeConfig(options, own, index), own[2]));
+  const sink = daemon('sink', 'sink', sinkConfig(options, ports, maildir), ports.sinkAdmin, options.sinkArguments);
+  const gateway = daemon('gateway', 'gateway', gatewayConfig(options, ports, folder), ports.admin);
+  const all = [...stores, ...(options.sink === false ? [] : [sink]), gateway];
+  const killAll = (): void => {
+    for (const each of all) each.killNow();
+  };
+  process.once('exit', killAll);
+  // Without a handler a SIGTERM from the runner would end this process and leave those running.
+  process.once('SIGTERM', exitOnSignal);
+  const stop = async (): Promise<void> => {
+    for (const each of [...all].reverse()) await each.stop();
+    process.removeListener('exit', killAll);
+    process.removeListener('SIGTERM', exitOnSignal);
+    rmSync(folder, { recursive: true, force: true });
+  };
+  const before = all.slice(0, -1);
+  for (const each of before) each.start();
+  try {
+    for (const each of before) await each.ready();
+    gateway.start();
+    await gateway.ready();
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+  return { folder, smtpPort: ports.smtp, adminPort: ports.admin, sinkPort: ports.sink, gateway, stores, sink, maildir, stop, ...sinkQuestions(ports, gateway) };
+}
+
+function exitOnSignal(): void {
+  process.exit(143);
+}
+
+function sinkQuestions(ports: Ports, gateway: Daemon): Pick<Cluster, 'sinkCounts' | 'sinkHas' | 'verify'> {
+  const address = `http://${HOST}:${ports.sinkAdmin}`;
+  const sinkCounts = async (): Promise<SinkCounts> => (await (await fetch(`${address}/counts`)).json()) as SinkCounts;
+  return {
+    sinkCounts,
+    sinkHas: async (messages, boundMs = READY_MS) => {
+      const until = performance.now() + boundMs;
+      for (;;) {
+        const counts = await sinkCounts();
+        if (counts.messages >= messages) return counts;
+        if (performance.now() > until) throw new Error(`the sink has ${counts.messages} of ${messages} messages\n${gateway.logTail()}`);
+        await pause(POLL_MS);
+      }
+    },
+    verify: async (sendLog, displacementMax = 0) => {
+      const url = `${address}/report?displacement=${displacementMax}`;
+      return (await (await fetch(url, { method: 'POST', body: readFileSync(sendLog) })).json()) as VerifyReport;
+    },
+  };
+}
+
+function storeId(index: number): string {
+  return `store-${String.fromCharCode(97 + index)}`;
+}
+
+function storeConfig(options: ClusterOptions, [a, b, admin]: readonly [number, number, number], index: number): Section {
+  const own: Section = {
+    id: storeId(index),
+    host: `host-${storeId(index)}`,
+    paths: [{ name: 'A', address: `${HOST}:${a}` }, { name: 'B', address: `${HOST}:${b}` }],
+    gateways: [{ id: 'gateway-1', secret: SECRET }],
+    admin: { listen: `${HOST}:${admin}` },
+    memory: { limit: '512MiB' },
+  };
+  return { store: merged(own, options.store ?? {}) };
+}
+
+function sinkConfig(options: ClusterOptions, ports: Ports, maildir: string): Section {
+  const section: Section = { listen: `${HOST}:${ports.sink}`, admin: `${HOST}:${ports.sinkAdmin}`, verify: true, ...options.sinkSection };
+  return { sink: section['maildir'] === true ? { ...section, maildir } : section };
+}
+
+function gatewayConfig(options: ClusterOptions, ports: Ports, folder: string): Section {
+  const map = options.mapStorePort ?? ((port) => port);
+  const stores = ports.stores.map(([a, b], index) => ({
+    id: storeId(index),
+    host: `host-${storeId(index)}`,
+    paths: [{ name: 'A', address: `${HOST}:${map(a, index, 'A')}` }, { name: 'B', address: `${HOST}:${map(b, index, 'B')}` }],
+  }));
+  const toSink = options.sink === false ? [] : [{ domain: '*', via: `smtp://${HOST}:${ports.sink}` }];
+  const own: Section = {
+    id: 'gateway-1',
+    host: 'host-gateway',
+    smtp: { listen: [`${HOST}:${ports.smtp}`], connections_per_client: 1000 },
+    routes: [...(options.routes ?? []), ...toSink],
+    delivery: { retry: { first: '100ms', max: '1s' } },
+    memory: { limit: '512MiB' },
+    admin: { listen: `${HOST}:${ports.admin}` },
+    secret: SECRET,
+    stores,
+    state_dir: folder,
+  };
+  return { gateway: merged(own, options.gateway ?? {}) };
+}
+
+/** `over` laid over `under`: sections are merged, everything else replaced. */
+function merged(under: Section, over: Section): Section {
+  const result: Record<string, unknown> = { ...under };
+  for (const [key, value] of Object.entries(over)) {
+    const below = result[key];
+    result[key] = isSection(below) && isSection(value) ? merged(below, value) : value;
+  }
+  return result;
+}
+
+function isSection(value: unknown): value is Section {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+async function choosePorts(stores: number): Promise<Ports> {
+  const ports = await freePorts(4 + 3 * stores);
+  const at = (index: number): number => ports[index] ?? 0;
+  return {
+    smtp: at(0), admin: at(1), sink: at(2), sinkAdmin: at(3),
+    stores: Array.from({ length: stores }, (_none, index) => [at(4 + 3 * index), at(5 + 3 * index), at(6 + 3 * index)] as const),
+  };
+}
+
+/** Ports that were free a moment ago: all are held at once, so that they differ. */
+export async function freePorts(count: number): Promise<number[]> {
+  const servers = await Promise.all(Array.from({ length: count }, () => new Promise<Server>((resolve, reject) => {
+    const server = createServer();
+    server.once('error', reject);
+    server.listen(0, HOST, () => resolve(server));
+  })));
+  const ports = servers.map((server) => (server.address() as AddressInfo).port);
+  await Promise.all(servers.map((server) => new Promise<void>((resolve) => server.close(() => resolve()))));
+  return ports;
+}
+
+async function statusOf(url: string): Promise<number> {
+  try {
+    const response = await fetch(url, { signal: AbortSignal.timeout(1000) });
+    await response.arrayBuffer();
+    return response.status;
+  } catch {
+    return 0;
+  }
+}
+
+export function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
+}

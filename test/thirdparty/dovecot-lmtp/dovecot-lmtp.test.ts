@@ -1,0 +1,118 @@
+/** Dovecot behind: Twinpost delivers by LMTP (RFC 2033) into real mailboxes. */
+import assert from 'node:assert/strict';
+import { spawn, spawnSync } from 'node:child_process';
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { connect } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+
+import { emptyMarks, readMarks } from '../../../src/load/marks.js';
+import { runSend } from '../../../src/load/run.js';
+import { findProgram } from '../../outside-sets.js';
+import { freePorts, pause, startCluster } from '../../process/cluster.js';
+
+const COUNT = 100;
+const BOUND_MS = 30_000;
+
+function configuration(folder: string, port: number): string {
+  return `protocols = lmtp
+base_dir = ${folder}/run
+log_path = ${folder}/log
+ssl = no
+mail_location = maildir:${folder}/mail/%n
+# Line ends are kept as they came.
+mail_save_crlf = yes
+first_valid_uid = 1
+first_valid_gid = 1
+auth_username_format = %n
+passdb {
+  driver = static
+  args = nopassword=y
+}
+userdb {
+  driver = static
+  args = uid=mail gid=mail home=${folder}/mail/%n allow_all_users=yes
+}
+service lmtp {
+  inet_listener lmtp {
+    address = 127.0.0.1
+    port = ${port}
+  }
+}
+`;
+}
+
+function listens(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(port, '127.0.0.1', () => {
+      socket.end('QUIT\r\n');
+      resolve(true);
+    });
+    socket.on('error', () => resolve(false));
+    socket.resume();
+  });
+}
+
+interface Dovecot {
+  readonly port: number;
+  /** Files of the mailbox of `user`. */
+  mailbox(user: string): string[];
+  log(): string;
+  stop(): Promise<void>;
+}
+
+async function startDovecot(): Promise<Dovecot> {
+  const folder = mkdtempSync(join(tmpdir(), 'twinpost-dovecot-'));
+  chmodSync(folder, 0o755);
+  mkdirSync(join(folder, 'mail'));
+  spawnSync('chown', ['mail:mail', join(folder, 'mail')]);
+  const [port = 0] = await freePorts(1);
+  const file = join(folder, 'dovecot.conf');
+  writeFileSync(file, configuration(folder, port));
+  const child = spawn(findProgram('dovecot') ?? 'dovecot', ['-F', '-c', file], { stdio: 'ignore' });
+  const gone = new Promise<void>((resolve) => child.once('exit', () => resolve()));
+  process.once('exit', () => void child.kill('SIGTERM'));
+  const log = (): string => (existsSync(join(folder, 'log')) ? readFileSync(join(folder, 'log'), 'latin1') : 'no log');
+  const until = performance.now() + BOUND_MS;
+  while (!(await listens(port))) {
+    if (child.exitCode !== null || performance.now() > until) throw new Error(`Dovecot did not start\n${log()}`);
+    await pause(50);
+  }
+  const mailbox = (user: string): string[] => {
+    const inbox = join(folder, 'mail', user, 'new');
+    return existsSync(inbox) ? readdirSync(inbox).map((name) => join(inbox, name)) : [];
+  };
+  const stop = async (): Promise<void> => {
+    child.kill('SIGTERM');
+    await gone;
+    rmSync(folder, { recursive: true, force: true });
+  };
+  return { port, mailbox, log, stop };
+}
+
+test('everything that Twinpost delivers to Dovecot by LMTP stands in the mailbox once, unaltered', async () => {
+  const dovecot = await startDovecot();
+  try {
+    const cluster = await startCluster({ routes: [{ domain: 'boxes.example', via: `lmtp://127.0.0.1:${dovecot.port}`, concurrency: 4 }] });
+    try {
+      const sent = await runSend({ host: '127.0.0.1', port: cluster.smtpPort, count: COUNT, connections: 4, domains: ['boxes.example'], localPart: 'box' });
+      assert.equal(sent.accepted, COUNT);
+      const until = performance.now() + BOUND_MS;
+      while (dovecot.mailbox('box').length < COUNT && performance.now() < until) await pause(50);
+      const ids = new Set<number>();
+      for (const file of dovecot.mailbox('box')) {
+        const marks = emptyMarks();
+        assert.equal(readMarks(readFileSync(file), marks), true, file);
+        assert.equal(marks.actualHash, marks.hash, `message ${marks.id} was altered`);
+        ids.add(marks.id);
+      }
+      assert.equal(ids.size, COUNT, `${cluster.gateway.logTail()}\n${dovecot.log()}`);
+      assert.equal(dovecot.mailbox('box').length, COUNT);
+    } finally {
+      await cluster.stop();
+    }
+  } finally {
+    await dovecot.stop();
+  }
+});

@@ -1,0 +1,99 @@
+/**
+ * What the outside sets share: running a client program, reading what the sink kept, and a raw SMTP client
+ * for contents that no mail program would send unchanged.
+ */
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { readdirSync, readFileSync } from 'node:fs';
+import { connect } from 'node:net';
+import { join } from 'node:path';
+
+import { dotStuffed } from '../../src/load/content.js';
+import { startCluster, type Cluster, type ClusterOptions } from '../process/cluster.js';
+
+const PROGRAM_MS = 60_000;
+const HOST = '127.0.0.1';
+
+/** Starts a cluster whose sink keeps mail, runs `body`, stops it whatever happens. */
+export async function withMailbox(body: (cluster: Cluster) => Promise<void>, options: ClusterOptions = {}): Promise<void> {
+  const cluster = await startCluster({ ...options, sinkSection: { maildir: true, ...options.sinkSection } });
+  try {
+    await body(cluster);
+  } finally {
+    await cluster.stop();
+  }
+}
+
+export interface Ended {
+  readonly code: number;
+  readonly output: string;
+}
+
+/** Runs a program to its end, `input` on its stdin. */
+export function runProgram(program: string, args: readonly string[], input: Buffer | string = ''): Promise<Ended> {
+  return new Promise((resolve, reject) => {
+    const child = spawn(program, args, { stdio: ['pipe', 'pipe', 'pipe'], timeout: PROGRAM_MS });
+    const chunks: Buffer[] = [];
+    child.stdout.on('data', (chunk: Buffer) => chunks.push(chunk));
+    child.stderr.on('data', (chunk: Buffer) => chunks.push(chunk));
+    child.on('error', reject);
+    child.on('close', (code) => resolve({ code: code ?? -1, output: Buffer.concat(chunks).toString('latin1') }));
+    // A program may end before it has read everything.
+    child.stdin.on('error', () => undefined);
+    child.stdin.end(input);
+  });
+}
+
+/** Runs a program that must succeed. */
+export async function mustRun(program: string, args: readonly string[], input: Buffer | string = ''): Promise<string> {
+  const ended = await runProgram(program, args, input);
+  assert.equal(ended.code, 0, `${program} ended with ${ended.code}:\n${ended.output}`);
+  return ended.output;
+}
+
+/** The messages in a Maildir, in the order in which the sink kept them. */
+export function readMaildir(folder: string): Buffer[] {
+  const place = (name: string): number => Number(/Q(\d+)\./.exec(name)?.[1] ?? 0);
+  const names = readdirSync(join(folder, 'new')).sort((x, y) => place(x) - place(y));
+  return names.map((name) => readFileSync(join(folder, 'new', name)));
+}
+
+/** Checks that `kept` is `sent` below exactly one Received header, byte for byte. */
+export function assertUntouched(kept: Buffer | undefined, sent: Buffer, what: string): void {
+  assert.ok(kept !== undefined, `${what}: did not arrive`);
+  const added = kept.length - sent.length;
+  assert.ok(added > 0 && kept.subarray(added).equals(sent), `${what}: altered, or lost its tail: ${describeDifference(kept, sent)}`);
+  const header = kept.toString('latin1', 0, added);
+  assert.match(header, /^Received: [^\r\n]*\r\n(?:[ \t][^\r\n]*\r\n)*$/, `${what}: something else than one Received header was added`);
+}
+
+function describeDifference(kept: Buffer, sent: Buffer): string {
+  let same = 0;
+  while (same < sent.length && kept[kept.length - 1 - same] === sent[sent.length - 1 - same]) same++;
+  return `the last ${same} of ${sent.length} bytes are as sent; kept: ${JSON.stringify(kept.toString('latin1', 0, 400))}`;
+}
+
+/** A small dialog: MAIL with `parameters`, RCPT, DATA, the content dot-stuffed. Resolves with the reply to the dot, or the first refusal. */
+export function sendRaw(port: number, content: Buffer, to: string, parameters = ''): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const steps: (string | Buffer)[] = ['EHLO raw.example\r\n', `MAIL FROM:<raw@client.example>${parameters}\r\n`, `RCPT TO:<${to}>\r\n`, 'DATA\r\n', Buffer.concat([dotStuffed(content), Buffer.from('.\r\n')])];
+    const socket = connect(port, HOST);
+    let text = '';
+    socket.setTimeout(PROGRAM_MS, () => socket.destroy(new Error('no reply')));
+    socket.on('error', reject);
+    socket.on('data', (chunk: Buffer) => {
+      text += chunk.toString('latin1');
+      // Complete when the last line is a final one (RFC 5321 4.2.1).
+      if (!/(?:^|\r\n)\d{3} [^\r\n]*\r\n$/.test(text)) return;
+      const reply = text.trim();
+      text = '';
+      const step = steps.shift();
+      if (step === undefined || /^[45]/.test(reply)) {
+        socket.end('QUIT\r\n');
+        resolve(reply);
+      } else {
+        socket.write(step);
+      }
+    });
+  });
+}
