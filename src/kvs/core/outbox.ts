@@ -4,15 +4,15 @@
 
 import type { Crc32 } from '../../platform/ports.js';
 import type { Connection } from '../../platform/transport.js';
-import { encodeFrame } from '../../protocol/frame.js';
+import { FrameEncoder } from '../../protocol/frame.js';
 
 export class Outbox {
-  readonly #crc32: Crc32;
+  readonly #encoder: FrameEncoder;
   readonly #chunks: Uint8Array[] = [];
   #bytes = 0;
 
   constructor(ports: { readonly crc32: Crc32 }) {
-    this.#crc32 = ports.crc32;
+    this.#encoder = new FrameEncoder(ports);
   }
 
   /** Bytes that wait for flush(). */
@@ -21,14 +21,14 @@ export class Outbox {
   }
 
   frame(type: number, sequence: number, control: Uint8Array): void {
-    const frame = encodeFrame(type, sequence, control, this.#crc32);
+    const frame = this.#encoder.encode(type, sequence, control, 0);
     this.#chunks.push(frame);
     this.#bytes += frame.length;
   }
 
   /** With bodies that are the connection's own from here on. */
   frameWithBodies(type: number, sequence: number, control: Uint8Array, bodies: Uint8Array): void {
-    const frame = encodeFrame(type, sequence, control, this.#crc32, bodies.length);
+    const frame = this.#encoder.encode(type, sequence, control, bodies.length);
     this.#chunks.push(frame, bodies);
     this.#bytes += frame.length + bodies.length;
   }
