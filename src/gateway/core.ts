@@ -28,13 +28,14 @@ import type { MailEvents } from './queue/mail-events.js';
 import { MailQueue } from './queue/mail-queue.js';
 import { MemoryGauge } from './queue/memory-gauge.js';
 import type { MemoryOptions } from './queue/memory-gauge.js';
+import type { Note } from './queue/note.js';
 import { TO_TRY } from './queue/note.js';
 import { QueueRegistry } from './queue/queue-registry.js';
 import { RecoveredQueues } from './queue/recovered-queues.js';
 import type { ReportInput } from './queue/report-job.js';
 import { Reports } from './queue/report-job.js';
 import { Settlement } from './queue/settlement.js';
-import type { Admission, Delivery, DeliveryQueue, DeliveryResult, DeliverySink, DeliverySource, Reception, Route, Router, Submission, SubmissionOutcome } from './queue/types.js';
+import type { Admission, Delivery, DeliveryQueue, DeliveryResult, DeliverySink, DeliverySource, Envelope, Reception, Route, Router, Submission, SubmissionOutcome } from './queue/types.js';
 import { COMMITTED, ENVELOPE_PARKED, NO_REPLY, NOT_READY, REFUSED } from './queue/types.js';
 
 export interface CoreOptions {
@@ -61,7 +62,6 @@ export interface CorePorts {
   /** endOfTurn() is to be called when the event loop's turn ends. */
   requestEndOfTurn(): void;
   retryDelayMs(attempts: number): number;
-  backoffMs(failures: number): number;
   compose(input: ReportInput): { readonly content: Uint8Array; readonly flags: number };
   /** This process has lost its queues to another incarnation: it must stop. */
   onFenced(storeId: string): void;
@@ -126,7 +126,6 @@ export class GatewayCore implements Reception, DeliverySource {
     this.settlement = new Settlement({
       clock: ports.clock, crc32: ports.crc32, packer: ports.packer, entries: this.entries, mirrors: this.mirrors, dueTimes: this.dueTimes, events: ports.events,
       retryDelayMs: (attempts) => ports.retryDelayMs(attempts),
-      backoffMs: (failures) => ports.backoffMs(failures),
       wake: (mirror) => { this.wake(mirror); },
       report: (mirror, row, number) => { this.reports.begin(mirror, row, number); },
     });
@@ -226,6 +225,15 @@ export class GatewayCore implements Reception, DeliverySource {
     if (mirror === undefined) return;
     this.settlement.settle(mirror, delivery, result);
     this.wake(mirror);
+  }
+
+  /** Envelope of an entry, for those who show it. */
+  envelopeOf(row: number): Envelope | undefined {
+    return this.settlement.envelopeOf(row);
+  }
+
+  noteOf(row: number, recipientCount: number): Note {
+    return this.settlement.noteOf(row, recipientCount);
   }
 
   // ---- links ----

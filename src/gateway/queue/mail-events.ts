@@ -12,8 +12,8 @@ export interface MailEvents {
   outcome(event: OutcomeEvent, queue: MailQueue, envelope: Envelope, recipient: number, result: RecipientResult, relay: string, attempt: number, setupMs: number, transmitMs: number): void;
   /** A recipient ended without a report, and why none is due (G2). */
   ended(queue: MailQueue, envelope: Envelope, recipient: number, reason: string, text: string): void;
-  /** The next hop of a queue could not be reached; it is tried again after `delayMs`. */
-  unreachable(queue: MailQueue, text: string, delayMs: number): void;
+  /** The next hop of a queue could not be reached; its mail waits, in order. */
+  unreachable(queue: MailQueue, text: string): void;
   /** A report was stored for the sender of `envelope`. */
   reported(queue: MailQueue, envelope: Envelope, reportId: number): void;
   /** A message was committed: time from its last byte to the commit. */

@@ -45,8 +45,6 @@ export class MailQueue implements DeliveryQueue {
   /** False when no route of the configuration leads out of it: its mail is held. */
   readonly routed: boolean;
   lastError = '';
-  /** Times in a row that the next hop could not be reached. */
-  connectFailures = 0;
   private recovering = false;
   private readonly table: EntryTable;
   private readonly order: RowList = { head: 0, tail: 0 };

@@ -6,7 +6,7 @@
  *   some to try again                 ─► ANNOTATE (states, attempts, due time)   DEFERRED
  *   some failed or expired, report due─► ANNOTATE (report owed), report-job.ts   REPORTING
  *   failed, no report allowed or asked─► ended, logged and counted by reason
- *   next hop not reached at all       ─► nothing changes; the queue backs off as a whole
+ *   next hop not reached at all       ─► nothing changes; outbound backs off
  */
 import type { Clock, Crc32, Packer } from '../../platform/ports.js';
 import type { Mirrors } from '../mirror/mirrors.js';
@@ -31,8 +31,6 @@ export interface SettlementPorts {
   readonly events: MailEvents;
   /** Delay before the next attempt, after `attempts` of them. */
   retryDelayMs(attempts: number): number;
-  /** Delay of a queue whose next hop could not be reached, after `failures` in a row. */
-  backoffMs(failures: number): number;
   /** Queue has ready entries again, now or when its back-off is over. */
   wake(mirror: QueueMirror): void;
   /** A report is owed for this entry; its annotation is change `number`. */
@@ -68,7 +66,6 @@ export class Settlement {
       this.notReached(mirror, row, result);
       return;
     }
-    mirror.queue.connectFailures = 0;
     const attempts = Math.min(255, table.attempts.get(row) + 1);
     table.attempts.set(row, attempts);
     if (this.allDelivered(delivery, result)) {
@@ -123,7 +120,7 @@ export class Settlement {
     if (delivery.pending.length !== delivery.envelope.recipients.length) return false;
     for (let i = 0; i < delivery.pending.length; i++) {
       if (result.results[i]?.status !== DELIVERED) return false;
-      if (result.dsnRelayed !== true && ((delivery.envelope.recipients[i]?.notify ?? 0) & NOTIFY_SUCCESS) !== 0) return false;
+      if (result.dsnPassedOn !== true && ((delivery.envelope.recipients[i]?.notify ?? 0) & NOTIFY_SUCCESS) !== 0) return false;
     }
     return true;
   }
@@ -141,7 +138,7 @@ export class Settlement {
       const last: LastResult = { recipient: index, code: said.code, enhanced: said.enhanced, text: said.text };
       this.log(mirror, envelope, index, said, result, attempts);
       if (said.status === DELIVERED) {
-        const owes = result.dsnRelayed !== true && ((envelope.recipients[index]?.notify ?? 0) & NOTIFY_SUCCESS) !== 0 && envelope.reversePath !== '';
+        const owes = result.dsnPassedOn !== true && ((envelope.recipients[index]?.notify ?? 0) & NOTIFY_SUCCESS) !== 0 && envelope.reversePath !== '';
         states[index] = owes ? OWED_SUCCESS : DONE;
         if (owes) results.set(index, last);
         else results.delete(index);
@@ -202,18 +199,12 @@ export class Settlement {
     this.ports.dueTimes.schedule(row, delayMs);
   }
 
-  /** The next hop was not reached: the entry stays what it was, first in its queue, and the queue backs off. */
+  /** The next hop was not reached: the entry keeps its place; outbound tries the next hop again by itself. */
   private notReached(mirror: QueueMirror, row: number, result: DeliveryResult): void {
     const queue = mirror.queue;
     queue.makeReadyFirst(row);
-    const text = result.results[0]?.text ?? 'not reached';
-    const now = this.ports.clock.nowMs();
-    if (queue.blockedUntilMs > now) return;
-    queue.connectFailures += 1;
-    queue.lastError = text;
-    queue.blockedUntilMs = now + this.ports.backoffMs(queue.connectFailures);
-    this.ports.events.unreachable(queue, text, queue.blockedUntilMs - now);
-    this.ports.dueTimes.wakeAt(mirror, queue.blockedUntilMs);
+    queue.lastError = result.results[0]?.text ?? 'not reached';
+    this.ports.events.unreachable(queue, queue.lastError);
   }
 
   private withdrawFromWaiting(mirror: QueueMirror, row: number): void {

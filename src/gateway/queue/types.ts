@@ -168,8 +168,8 @@ export interface DeliveryResult {
   /** True when the final dot had been sent and no reply came: the next hop may have it (RFC 1047). */
   readonly dotUnanswered: boolean;
   /** True when the next hop took over the DSN requests (RFC 3461 5.2.1): no success report is due from us. */
-  readonly dsnRelayed?: boolean;
-  /** True when no session with the next hop came about: no attempt is counted, the queue backs off as a whole. */
+  readonly dsnPassedOn?: boolean;
+  /** True when no session with the next hop came about: no attempt is counted, the entry keeps its place; outbound backs off. */
   readonly notAttempted?: boolean;
 }
 

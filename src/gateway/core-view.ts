@@ -1,0 +1,221 @@
+/**
+ * The gateway as the admin HTTP shows it: reads the core and the links into the rows of admin/view.ts.
+ */
+import { formatMessageId } from '../base/text-id.js';
+import type { GatewayMetrics } from '../observability/gateway-metrics.js';
+import type { Clock } from '../platform/ports.js';
+import type { GatewayView, MessagePage, MessageRecipientView, MessageView, QueueView, StatusView, StoreView, TableRowView } from './admin/view.js';
+import type { GatewayCore } from './core.js';
+import type { StoreLink } from './mirror/link/store-link.js';
+import type { QueueMirror } from './mirror/queue-mirror.js';
+import { SyncState, SYNC_STATE_NAMES } from './mirror/replica.js';
+import { EntryState } from './queue/entry-table.js';
+import { TO_TRY } from './queue/note.js';
+
+export interface CoreViewOptions {
+  readonly gatewayId: string;
+  readonly host: string;
+  readonly incarnation: number;
+  readonly insecure: boolean;
+  readonly replicas: number;
+  /** Host labels of the configured stores. */
+  readonly storeHosts: ReadonlyMap<string, string>;
+}
+
+export interface CoreViewPorts {
+  readonly clock: Clock;
+  readonly core: GatewayCore;
+  readonly links: readonly StoreLink[];
+  readonly metrics: GatewayMetrics;
+  readonly pid: number;
+  isDraining(): boolean;
+  connectionsIn(): number;
+  connectionsOut(): number;
+  dotsInFlight(): number;
+}
+
+const MESSAGE_STATES: Readonly<Record<number, MessageView['state']>> = {
+  [EntryState.STORING]: 'incoming',
+  [EntryState.READY]: 'queued',
+  [EntryState.IN_FLIGHT]: 'active',
+  [EntryState.DEFERRED]: 'deferred',
+  [EntryState.REPORTING]: 'ending',
+  [EntryState.PARKED]: 'held',
+  [EntryState.HELD]: 'held',
+};
+
+export class CoreView implements GatewayView {
+  private readonly options: CoreViewOptions;
+  private readonly ports: CoreViewPorts;
+  private readonly startedWallMs: number;
+  private degradedSinceWallMs: number | undefined;
+
+  constructor(options: CoreViewOptions, ports: CoreViewPorts) {
+    this.options = options;
+    this.ports = ports;
+    this.startedWallMs = ports.clock.wallMs();
+  }
+
+  status(): StatusView {
+    const { core, metrics } = this.ports;
+    let messages = 0;
+    let bytes = 0;
+    for (const mirror of core.registry.all) {
+      messages += mirror.queue.length;
+      bytes += mirror.queue.bytes;
+    }
+    return {
+      gateway: this.options.gatewayId,
+      host: this.options.host,
+      incarnation: this.options.incarnation,
+      pid: this.ports.pid,
+      startedWallMs: this.startedWallMs,
+      ready: core.accepting,
+      notReadyReason: this.notReadyReason(),
+      degradedSinceWallMs: this.degradedSince(),
+      insecure: this.options.insecure,
+      received: metrics.received,
+      delivered: metrics.delivered,
+      deferred: metrics.deferred,
+      bounced: metrics.bounced,
+      expired: metrics.expired,
+      rejected: metrics.rejectedTotal,
+      queues: core.registry.all.length,
+      queuedMessages: messages,
+      queuedBytes: bytes,
+      memoryUsedBytes: core.memory.usedBytes,
+      memoryLimitBytes: core.memory.limitBytes,
+      connectionsIn: this.ports.connectionsIn(),
+      connectionsOut: this.ports.connectionsOut(),
+      dotsInFlight: this.ports.dotsInFlight(),
+      stores: this.ports.links.map((link) => this.storeView(link)),
+    };
+  }
+
+  table(): readonly TableRowView[] {
+    const rows: TableRowView[] = [];
+    for (const mirror of this.ports.core.registry.all) {
+      for (const replica of mirror.replicas) {
+        const paths = this.ports.links.find((link) => link === replica.store)?.pathStates() ?? [];
+        rows.push({
+          queue: mirror.queue.name,
+          queueClass: mirror.queue.route.queueClass,
+          store: replica.store.storeId,
+          networkA: paths[0]?.state ?? '-',
+          networkS: paths[1]?.state ?? '-',
+          sync: SYNC_STATE_NAMES[replica.sync],
+          epoch: mirror.epoch,
+          transactions: replica.sync === SyncState.NG ? undefined : replica.acked,
+        });
+      }
+    }
+    return rows;
+  }
+
+  queues(): readonly QueueView[] {
+    return this.ports.core.registry.all.map((mirror) => {
+      const { queue } = mirror;
+      const { protocol, host, port } = queue.route.nextHop;
+      return {
+        name: queue.name,
+        queueClass: queue.route.queueClass,
+        nextHop: `${protocol}://${host}:${String(port)}`,
+        ordering: queue.route.ordering,
+        messages: queue.length,
+        bytes: queue.bytes,
+        active: queue.inFlightCount,
+        deferred: queue.deferredCount,
+        oldestArrivalWallMs: queue.length === 0 ? undefined : queue.oldestArrivalSeconds * 1000,
+        lastError: queue.lastError,
+      };
+    });
+  }
+
+  messages(queue: string, queueClass: string, cursor: string, limit: number): MessagePage | undefined {
+    const mirrors = this.ports.core.registry.byName(queue).filter((mirror) => mirror.queue.route.queueClass === queueClass);
+    const mirror = mirrors[0];
+    if (mirror === undefined) return undefined;
+    // The cursor is the position of the last row shown; an entry that has gone meanwhile costs a walk, no more.
+    const after = cursor === '' ? 0 : Number(cursor);
+    const table = this.ports.core.entries.table;
+    const messages: MessageView[] = [];
+    let last = after;
+    let row = mirror.queue.first;
+    while (row !== 0 && table.position.get(row) <= after) row = mirror.queue.following(row);
+    for (; row !== 0 && messages.length < limit; row = mirror.queue.following(row)) {
+      messages.push(this.messageView(row));
+      last = table.position.get(row);
+    }
+    return { messages, nextCursor: row === 0 ? undefined : String(last) };
+  }
+
+  private messageView(row: number): MessageView {
+    const { core } = this.ports;
+    const table = core.entries.table;
+    const envelope = core.envelopeOf(row);
+    const note = core.noteOf(row, envelope?.recipients.length ?? 0);
+    const recipients: MessageRecipientView[] = [];
+    envelope?.recipients.forEach((recipient, index) => {
+      if ((note.states[index] ?? TO_TRY) === TO_TRY) recipients.push({ address: recipient.address, delayReason: note.results.find((result) => result.recipient === index)?.text ?? '' });
+    });
+    return {
+      queueId: formatMessageId(table.messageId(row)),
+      arrivalWallMs: envelope?.arrivalWallMs ?? 0,
+      messageBytes: table.bodyBytes.get(row),
+      sender: envelope?.reversePath ?? '',
+      recipients,
+      state: MESSAGE_STATES[table.state(row)] ?? 'held',
+      attempts: table.attempts.get(row),
+      nextAttemptWallMs: table.state(row) === EntryState.DEFERRED ? note.dueWallMs : undefined,
+      expiryWallMs: envelope?.expiryWallMs ?? 0,
+    };
+  }
+
+  private storeView(link: StoreLink): StoreView {
+    let queuesSync = 0;
+    let queuesResync = 0;
+    let queuesNg = 0;
+    let lagMessages = 0;
+    for (const mirror of this.ports.core.registry.all) {
+      for (const replica of mirror.replicas) {
+        if (replica.store !== link) continue;
+        if (replica.sync === SyncState.SYNC) queuesSync += 1;
+        else if (replica.sync === SyncState.RESYNC) queuesResync += 1;
+        else queuesNg += 1;
+        lagMessages += lagOf(mirror, replica.acked);
+      }
+    }
+    const { clock } = this.ports;
+    return {
+      id: link.storeId,
+      host: this.options.storeHosts.get(link.storeId) ?? '',
+      up: link.isUp,
+      paths: link.pathStates().map((path) => ({ path: path.path, state: path.state, sinceWallMs: clock.wallMs() - (clock.nowMs() - path.sinceMs) })),
+      queuesSync,
+      queuesResync,
+      queuesNg,
+      lagMessages,
+      lagBytes: link.unackedBytes,
+      creditBytes: link.credit,
+    };
+  }
+
+  private notReadyReason(): string {
+    const { core } = this.ports;
+    if (core.accepting) return '';
+    if (this.ports.isDraining()) return 'stopping';
+    if (core.upCount === 0) return 'no store can be reached';
+    return core.recovery.allListed ? 'too few mirrors in sync' : 'recovering';
+  }
+
+  private degradedSince(): number | undefined {
+    const { core, links, clock } = this.ports;
+    const degraded = links.filter((link) => link.isUp).length < this.options.replicas || core.registry.all.some((mirror) => mirror.inSyncCount < this.options.replicas);
+    this.degradedSinceWallMs = degraded ? (this.degradedSinceWallMs ?? clock.wallMs()) : undefined;
+    return this.degradedSinceWallMs;
+  }
+}
+
+function lagOf(mirror: QueueMirror, acked: number): number {
+  return Math.max(0, mirror.lastNumber - acked);
+}

@@ -1,0 +1,335 @@
+/**
+ * A gateway process: the core with real sockets, time and logs around it, and its life from start to stop.
+ *
+ *   start    links connect ─► queues come back ─► SMTP port opens when mail can be committed
+ *   run      one tick for all deadlines; what a turn changed goes out at its end
+ *   stop     port closed ─► DATA in progress answered ─► deliveries finished or abandoned at a bound ─►
+ *            last changes flushed ─► links closed; the rest of the mail stays at the mirrors
+ */
+import { MEMORY_SHARE_OF_HOST, hostMemoryBytes } from '../platform/node/memory.js';
+import type { GatewayMetrics, MetricsExport } from '../observability/gateway-metrics.js';
+import { exportGatewayMetrics } from '../observability/gateway-metrics.js';
+import type { MailLog } from '../observability/mail-log.js';
+import { SystemClock, startTicker } from '../platform/node/clock.js';
+import type { Ticker } from '../platform/node/clock.js';
+import { crc32 } from '../platform/node/checksum.js';
+import { MessagePacker } from '../platform/node/packer.js';
+import { SystemSecrets } from '../platform/node/secrets.js';
+import { NodeTransport } from '../platform/node/transport.js';
+import type { EventLog, Random } from '../platform/ports.js';
+import { formatMessageId } from '../base/text-id.js';
+import { gaugeSource } from './admin/gauges.js';
+import type { RunningAdmin } from './admin/server.js';
+import { startAdmin } from './admin/server.js';
+import { composeDsn, dsnFlags } from './bounce/dsn.js';
+import { GatewayCore } from './core.js';
+import { CoreView } from './core-view.js';
+import { startInbound } from './inbound/inbound.js';
+import type { RunningInbound } from './inbound/inbound.js';
+import type { InboundOptions } from './inbound/options.js';
+import { nextIncarnation } from './incarnation.js';
+import { InboundRecord, MailRecord } from './mail-record.js';
+import type { PathAddress } from './mirror/link/link-options.js';
+import { StoreLink } from './mirror/link/store-link.js';
+import { Dispatcher } from './outbound/dispatcher.js';
+import type { DispatcherOptions } from './outbound/dispatcher.js';
+import { RetrySchedule } from './outbound/pure/retry-schedule.js';
+import type { RetryScheduleOptions } from './outbound/pure/retry-schedule.js';
+import type { ReportInput } from './queue/report-job.js';
+import type { RouteOptions } from './queue/router.js';
+import { createRouter } from './queue/router.js';
+
+export interface GatewayStoreOptions {
+  readonly id: string;
+  readonly host: string;
+  readonly pathA: PathAddress;
+  readonly pathB: PathAddress | undefined;
+}
+
+export interface GatewayOptions {
+  readonly id: string;
+  readonly host: string;
+  readonly hostName: string;
+  readonly secret: Uint8Array;
+  readonly stateDir: string | undefined;
+  readonly insecure: boolean;
+  /** One listener each; port 0 takes any free one. */
+  readonly inbound: readonly InboundOptions[];
+  readonly outbound: DispatcherOptions;
+  readonly retry: RetryScheduleOptions;
+  readonly routes: readonly RouteOptions[];
+  readonly stores: readonly GatewayStoreOptions[];
+  readonly replicas: number;
+  readonly replicasMin: number;
+  readonly queuesMax: number;
+  readonly commitTimeoutMs: number;
+  readonly heartbeatMs: number;
+  readonly failoverTimeoutMs: number;
+  readonly windowBytes: number;
+  readonly frameBytesMax: number;
+  readonly blockMessages: number;
+  readonly blockBytes: number;
+  readonly memoryLimitBytes: number | undefined;
+  readonly memoryAcceptShare: number;
+  readonly nextHopShare: number;
+  readonly admin: { readonly host: string; readonly port: number; readonly token: string | undefined };
+  readonly stopTimeoutMs: number;
+}
+
+export interface GatewayPorts {
+  readonly log: EventLog;
+  readonly mailLog: MailLog;
+  readonly metrics: GatewayMetrics;
+  readonly random: Random;
+  logLinesDropped(): number;
+  /** The process must end: another incarnation owns its queues. */
+  onFenced(): void;
+}
+
+export interface RunningGateway {
+  /** Ports of the SMTP listeners, once the gateway has been ready. */
+  readonly smtpPorts: readonly number[];
+  readonly adminPort: number;
+  readonly incarnation: number;
+  stop(): Promise<void>;
+}
+
+const TICK_MS = 25;
+/** Above the accept mark: a reserve for recovery and refills; the last 3% only for what ends mail. */
+const RESERVE_SHARE = 0.97;
+const MIRROR_RETRY_MS = 1000;
+const REFILL_FRAME_BYTES = 256 * 1024;
+const FRAME_TARGET_BYTES = 1024 * 1024;
+const SEGMENT_BYTES = 1024 * 1024;
+const PORT_RETRY_MS = 1000;
+/** What the last changes may take to reach the stores at a stop. */
+const LAST_FLUSH_MS = 2000;
+
+/** Rejects when the admin port can't be bound. */
+export async function startGateway(options: GatewayOptions, ports: GatewayPorts): Promise<RunningGateway> {
+  const gateway = new Gateway(options, ports);
+  await gateway.start();
+  return gateway;
+}
+
+class Gateway implements RunningGateway {
+  readonly incarnation: number;
+  private readonly options: GatewayOptions;
+  private readonly ports: GatewayPorts;
+  private readonly clock = new SystemClock();
+  private readonly core: GatewayCore;
+  private readonly links: StoreLink[] = [];
+  private readonly inbounds: RunningInbound[] = [];
+  private readonly dispatcher: Dispatcher;
+  private readonly inboundRecord: InboundRecord;
+  private readonly view: CoreView;
+  private readonly record: MailRecord;
+  private metricsExport: MetricsExport | undefined;
+  private admin: RunningAdmin | undefined;
+  private ticker: Ticker | undefined;
+  private turnAsked = false;
+  private readonly runEndOfTurn: () => void;
+  private stopping = false;
+  private fenced = false;
+  private portsOpen = false;
+  private portsBusy = false;
+  private portRetryMs = 0;
+
+  constructor(options: GatewayOptions, ports: GatewayPorts) {
+    this.options = options;
+    this.ports = ports;
+    this.incarnation = nextIncarnation(options.stateDir, this.clock.wallMs());
+    this.record = new MailRecord({ clock: this.clock, log: ports.log, mailLog: ports.mailLog, metrics: ports.metrics });
+    this.inboundRecord = new InboundRecord(ports.metrics);
+    this.runEndOfTurn = () => {
+      this.turnAsked = false;
+      this.core.endOfTurn();
+    };
+    const router = createRouter(options.routes);
+    this.core = this.makeCore(router);
+    const transport = new NodeTransport();
+    this.dispatcher = new Dispatcher(options.outbound, { source: this.core, transport, clock: this.clock, random: ports.random, log: ports.log, mayDot: () => !this.fenced });
+    this.core.setDeliverySink(this.dispatcher);
+    this.makeLinks(transport);
+    for (const inbound of options.inbound) {
+      this.inbounds.push(startInbound(inbound, { reception: this.core, router, clock: this.clock, log: ports.log, mailLog: this.record, metrics: this.inboundRecord }));
+    }
+    this.view = new CoreView(
+      { gatewayId: options.id, host: options.host, incarnation: this.incarnation, insecure: options.insecure, replicas: options.replicas, storeHosts: new Map(options.stores.map((store) => [store.id, store.host])) },
+      { clock: this.clock, core: this.core, links: this.links, metrics: ports.metrics, pid: process.pid, isDraining: () => this.stopping, connectionsIn: () => this.inboundRecord.connections, connectionsOut: () => this.dispatcher.nextHops().reduce((sum, hop) => sum + hop.connections, 0), dotsInFlight: () => this.dispatcher.count },
+    );
+  }
+
+  get smtpPorts(): readonly number[] {
+    return this.inbounds.map((inbound) => inbound.port);
+  }
+
+  get adminPort(): number {
+    return this.admin?.port ?? this.options.admin.port;
+  }
+
+  async start(): Promise<void> {
+    const source = gaugeSource({ view: this.view, nowMs: () => this.clock.nowMs(), wallMs: () => this.clock.wallMs(), logLinesDropped: () => this.ports.logLinesDropped() });
+    this.metricsExport = exportGatewayMetrics(this.ports.metrics, source);
+    this.admin = await startAdmin(this.options.admin, { view: this.view, registry: this.metricsExport.registry, wallMs: () => this.clock.wallMs() });
+    this.ports.log.info('start', 'the gateway starts', { gateway: this.options.id, incarnation: this.incarnation, stores: this.options.stores.map((store) => store.id), memory_limit_bytes: this.core.memory.limitBytes });
+    for (const link of this.links) link.start();
+    this.dispatcher.start();
+    this.ticker = startTicker(this.clock, TICK_MS, (nowMs) => { this.tick(nowMs); });
+  }
+
+  async stop(): Promise<void> {
+    if (this.stopping) return;
+    this.stopping = true;
+    this.ports.log.info('stop', 'the gateway stops: no new mail; deliveries in flight are finished', { in_flight: this.dispatcher.count, bound_ms: this.options.stopTimeoutMs });
+    const inbound = Promise.all(this.inbounds.map((one) => one.close(this.options.stopTimeoutMs)));
+    await Promise.all([inbound, this.dispatcher.stop(this.options.stopTimeoutMs)]);
+    this.core.drain();
+    this.core.endOfTurn();
+    await this.lastChangesOut();
+    this.ticker?.stop();
+    for (const link of this.links) link.close();
+    this.metricsExport?.close();
+    await this.admin?.close();
+    this.ports.log.info('stop', 'the gateway has stopped; what is queued stays at the stores', { queued: this.view.status().queuedMessages });
+    this.ports.mailLog.flush();
+  }
+
+  private makeCore(router: ReturnType<typeof createRouter>): GatewayCore {
+    const { options, ports } = this;
+    const retry = new RetrySchedule(options.retry, { random: ports.random });
+    return new GatewayCore(
+      {
+        gatewayId: options.id,
+        incarnation: this.incarnation,
+        queuesMax: options.queuesMax,
+        commitTimeoutMs: options.commitTimeoutMs,
+        firstListMs: options.failoverTimeoutMs,
+        segmentBytes: SEGMENT_BYTES,
+        mirrors: { gatewayId: options.id, replicas: options.replicas, minReplicas: options.replicasMin, retryMs: MIRROR_RETRY_MS, refillFrameBytes: REFILL_FRAME_BYTES, frameTargetBytes: FRAME_TARGET_BYTES },
+        acceptance: { lifetimeMs: options.retry.lifetimeMs, bounceLifetimeMs: options.retry.bounceLifetimeMs, nextHopShare: options.nextHopShare },
+        memory: { limitBytes: options.memoryLimitBytes ?? Math.floor(hostMemoryBytes() * MEMORY_SHARE_OF_HOST), acceptShare: options.memoryAcceptShare, reserveShare: RESERVE_SHARE },
+        recovery: { blockEntries: options.blockMessages, blockBytes: options.blockBytes },
+      },
+      {
+        clock: this.clock,
+        crc32,
+        packer: new MessagePacker(),
+        log: ports.log,
+        router,
+        events: this.record,
+        requestEndOfTurn: () => { this.requestEndOfTurn(); },
+        retryDelayMs: (attempts) => retry.delayMs(attempts),
+        compose: (input) => this.compose(input),
+        onFenced: (storeId) => { this.onFenced(storeId, 'it granted the claim to another process'); },
+      },
+    );
+  }
+
+  private makeLinks(transport: NodeTransport): void {
+    const { options, ports, core } = this;
+    const secrets = new SystemSecrets();
+    const packer = new MessagePacker();
+    const incarnationNonce = secrets.randomBytes(8);
+    for (const store of options.stores) {
+      const link = new StoreLink(
+        {
+          storeId: store.id, gatewayId: options.id, incarnation: this.incarnation, incarnationNonce, secret: options.secret, pathA: store.pathA,
+          ...(store.pathB === undefined ? {} : { pathB: store.pathB }),
+          heartbeatMs: options.heartbeatMs, failoverTimeoutMs: options.failoverTimeoutMs, windowBytes: options.windowBytes, frameBytesMax: options.frameBytesMax,
+        },
+        { transport, crc32, packer, secrets, random: ports.random, log: ports.log },
+        {
+          onUp: (up) => { core.onLinkUp(up); },
+          onDown: (down, reason) => { core.onLinkDown(down, reason); },
+          onAcknowledged: (from, handle, number) => { core.mirrors.onAcknowledged(from, handle, number); },
+          onAckedThrough: (from, sequence) => { core.mirrors.onAckedThrough(from, sequence); },
+          onRefusal: (from, refusal) => { core.onLinkRefusal(from, refusal); },
+          onReply: (from, type, _sequence, control, bodies) => { core.onLinkReply(from, type, control, bodies); },
+          onWritable: (from) => { core.mirrors.onWritable(from); },
+          onFenced: (from, text) => { this.onFenced(from.storeId, text); },
+        },
+      );
+      this.links.push(link);
+      core.addStore(link);
+    }
+  }
+
+  private requestEndOfTurn(): void {
+    if (this.turnAsked) return;
+    this.turnAsked = true;
+    setImmediate(this.runEndOfTurn);
+  }
+
+  private tick(nowMs: number): void {
+    for (const link of this.links) link.tick(nowMs);
+    this.core.tick(nowMs);
+    this.watchPorts(nowMs);
+  }
+
+  /** The SMTP port is open exactly while mail can be committed (G6), so that a load balancer moves on. */
+  private watchPorts(nowMs: number): void {
+    const wanted = this.core.accepting && !this.stopping;
+    if (wanted === this.portsOpen || this.portsBusy || nowMs < this.portRetryMs) return;
+    if (!wanted) {
+      for (const inbound of this.inbounds) inbound.closePort();
+      this.portsOpen = false;
+      this.ports.log.warn('smtp', 'the SMTP port is closed until mail can be committed again', { why: this.view.status().notReadyReason });
+      return;
+    }
+    this.portsBusy = true;
+    Promise.all(this.inbounds.map((inbound) => inbound.openPort())).then(
+      () => {
+        this.portsBusy = false;
+        this.portsOpen = true;
+        this.ports.log.info('smtp', 'the SMTP port is open', { ports: [...this.smtpPorts] });
+      },
+      (error: unknown) => {
+        this.portsBusy = false;
+        this.portRetryMs = this.clock.nowMs() + PORT_RETRY_MS;
+        this.ports.log.error('smtp', 'the SMTP port can not be opened; trying again', { why: error instanceof Error ? error.message : String(error) });
+      },
+    );
+  }
+
+  private compose(input: ReportInput): { content: Uint8Array; flags: number } {
+    const { envelope, note } = input;
+    const content = composeDsn({
+      kind: input.failure ? 'failure' : 'success',
+      reportingMta: this.options.hostName,
+      dsnId: formatMessageId(input.reportId),
+      queueId: formatMessageId(envelope.messageId),
+      envelope,
+      recipients: input.recipients.flatMap((index) => {
+        const recipient = envelope.recipients[index];
+        const last = note.results.find((result) => result.recipient === index);
+        if (recipient === undefined) return [];
+        return [{ recipient, action: input.failure ? ('failed' as const) : ('relayed' as const), code: last?.code ?? 0, enhanced: last?.enhanced ?? (input.failure ? '5.0.0' : '2.0.0'), text: last?.text ?? '', relay: '', lastAttemptWallMs: this.clock.wallMs() }];
+      }),
+      content: input.content,
+      dateWallMs: this.clock.wallMs(),
+    });
+    return { content, flags: dsnFlags(content, envelope) };
+  }
+
+  private onFenced(storeId: string, text: string): void {
+    if (this.fenced) return;
+    this.fenced = true;
+    this.ports.metrics.fenced += 1;
+    this.ports.log.error('fenced', 'another process of this gateway owns its queues now; this one stops at once', { store: storeId, why: text, incarnation: this.incarnation });
+    this.ports.onFenced();
+  }
+
+  /** Deletions of the last deliveries should reach the stores: else they are repeated after the restart. */
+  private lastChangesOut(): Promise<void> {
+    const end = this.clock.nowMs() + LAST_FLUSH_MS;
+    return new Promise((resolve) => {
+      const look = (): void => {
+        const open = this.links.some((link) => link.isUp && link.unackedRequests > 0) || this.core.mirrors.backlogBytes > 0;
+        if (!open || this.clock.nowMs() >= end) resolve();
+        else setTimeout(look, TICK_MS);
+      };
+      look();
+    });
+  }
+}

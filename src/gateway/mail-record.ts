@@ -1,0 +1,140 @@
+/**
+ * What happens to mail, as lines of the mail log and as counters: joins the ports that inbound and the
+ * queues tell (InboundMailLog, InboundMetrics, MailEvents) with observability.
+ */
+import { formatMessageId } from '../base/text-id.js';
+import type { GatewayMetrics } from '../observability/gateway-metrics.js';
+import type { MailLog } from '../observability/mail-log.js';
+import type { Clock, EventLog } from '../platform/ports.js';
+import type { InboundMailLog, InboundMetrics, RejectStage } from './inbound/options.js';
+import type { MailTransaction } from './inbound/transaction.js';
+import type { MailEvents, OutcomeEvent } from './queue/mail-events.js';
+import type { MailQueue } from './queue/mail-queue.js';
+import type { Envelope, RecipientResult } from './queue/types.js';
+
+export interface MailRecordPorts {
+  readonly clock: Clock;
+  readonly log: EventLog;
+  readonly mailLog: MailLog;
+  readonly metrics: GatewayMetrics;
+}
+
+/** An unreachable next hop is said once in this time, not at each attempt to connect. */
+const UNREACHABLE_EVERY_MS = 10_000;
+
+export class MailRecord implements MailEvents, InboundMailLog {
+  private readonly ports: MailRecordPorts;
+  private readonly toldUnreachableMs = new WeakMap<MailQueue, number>();
+
+  constructor(ports: MailRecordPorts) {
+    this.ports = ports;
+  }
+
+  // ---- inbound ----
+
+  received(message: MailTransaction): void {
+    this.ports.mailLog.received({
+      queueId: formatMessageId(message.messageId),
+      queue: message.groups[0]?.route.queueName ?? '',
+      messageId: '',
+      from: message.reversePath,
+      to: message.firstRecipient,
+      client: message.client,
+      helo: message.helo,
+      size: message.contentBytes,
+      nrcpt: message.recipientCount,
+      tls: '',
+      mirrors: 0,
+      delayMs: this.ports.clock.nowMs() - message.receivedMs,
+    });
+  }
+
+  rejected(_stage: RejectStage, reason: string, reply: string, client: string, helo: string, from: string, to: string): void {
+    this.ports.mailLog.rejected({ reason, client, helo, from, to, size: 0, reply });
+  }
+
+  // ---- queues ----
+
+  outcome(event: OutcomeEvent, queue: MailQueue, envelope: Envelope, recipient: number, result: RecipientResult, relay: string, attempt: number, setupMs: number, transmitMs: number): void {
+    const { metrics, mailLog, clock } = this.ports;
+    metrics[event] += 1;
+    const fields = {
+      queueId: formatMessageId(envelope.messageId),
+      queue: queue.name,
+      from: envelope.reversePath,
+      to: envelope.recipients[recipient]?.address ?? '',
+      size: 0,
+      relay,
+      attempt,
+      dsn: result.enhanced,
+      reply: result.code === 0 ? result.text : `${String(result.code)} ${result.text}`,
+      delayMs: clock.wallMs() - envelope.arrivalWallMs,
+      beforeQueueMs: 0,
+      setupMs,
+      transmitMs,
+    };
+    metrics.deliverySeconds.observe((setupMs + transmitMs) / 1000);
+    if (attempt === 1) metrics.queueSeconds.observe((fields.delayMs - setupMs - transmitMs) / 1000);
+    mailLog[event](fields);
+  }
+
+  ended(queue: MailQueue, envelope: Envelope, recipient: number, reason: string, text: string): void {
+    this.ports.metrics.removed(reason);
+    this.ports.mailLog.removed({ queueId: formatMessageId(envelope.messageId), queue: queue.name, from: envelope.reversePath, to: envelope.recipients[recipient]?.address ?? '', size: 0, reason: `${reason}: ${text}` });
+  }
+
+  unreachable(queue: MailQueue, text: string): void {
+    this.ports.metrics.connectionsFailed += 1;
+    const now = this.ports.clock.nowMs();
+    const told = this.toldUnreachableMs.get(queue);
+    if (told !== undefined && now - told < UNREACHABLE_EVERY_MS) return;
+    this.toldUnreachableMs.set(queue, now);
+    const { protocol, host, port } = queue.route.nextHop;
+    this.ports.log.warn('suspended', 'the next hop of a queue can not be reached; its mail waits in order and is tried again by itself', { queue: queue.name, relay: `${protocol}://${host}:${String(port)}`, why: text, messages: queue.length });
+  }
+
+  reported(queue: MailQueue, envelope: Envelope, reportId: number): void {
+    this.ports.metrics.reports += 1;
+    this.ports.log.info('report', 'a delivery status notification was stored', { queue: queue.name, queue_id: formatMessageId(envelope.messageId), report_id: formatMessageId(reportId), to: envelope.reversePath });
+  }
+
+  committed(commitMs: number): void {
+    this.ports.metrics.mirrorSeconds.observe(commitMs / 1000);
+  }
+
+  refused(withReply: boolean): void {
+    if (withReply) this.ports.metrics.withdrawn += 1;
+    else this.ports.metrics.unanswered += 1;
+  }
+}
+
+/** Counters of reception. */
+export class InboundRecord implements InboundMetrics {
+  connections = 0;
+  private readonly metrics: GatewayMetrics;
+
+  constructor(metrics: GatewayMetrics) {
+    this.metrics = metrics;
+  }
+
+  connectionOpened(): void {
+    this.connections += 1;
+    this.metrics.connectionsAccepted += 1;
+  }
+
+  connectionClosed(): void {
+    this.connections -= 1;
+  }
+
+  received(contentBytes: number, recipients: number, acceptMs: number): void {
+    this.metrics.received += 1;
+    this.metrics.receivedBytes += contentBytes;
+    this.metrics.receivedRecipients += recipients;
+    this.metrics.acceptSeconds.observe(acceptMs / 1000);
+  }
+
+  rejected(stage: RejectStage, reason: string): void {
+    this.metrics.rejected(reason);
+    if (stage === 'connect') this.metrics.connectionsRefused += 1;
+  }
+}
