@@ -200,9 +200,11 @@ describe('credit', () => {
     assert.equal(heartbeat.type, types.HEARTBEAT);
     bench.a.beat(5_000);
     assert.equal(bench.link.credit, 5_000, 'the grant was made after the request');
+    bench.pass(250);
     bench.link.request(types.CHANGES, CONTROL, [], 40);
-    bench.link.flush();
     assert.equal(bench.link.credit, 4_960);
+    bench.a.beat(3_000);
+    assert.equal(bench.link.credit, 2_960, 'the request crossed the grant');
     assert.equal(bench.link.leaseMs, 10_000);
   });
 
