@@ -1,0 +1,38 @@
+/**
+ * SIGINT and SIGTERM as a promise and an AbortSignal. Handlers are installed by the first one who waits, so
+ * that verbs that do not wait die of Ctrl-C as any program does.
+ */
+export class Signals {
+  readonly #controller = new AbortController();
+  readonly #stopped: Promise<void>;
+  #resolve: () => void = () => undefined;
+  #installed = false;
+  #second: (() => void) | undefined;
+
+  constructor() {
+    this.#stopped = new Promise((resolve) => { this.#resolve = resolve; });
+  }
+
+  /** Aborted together with untilStopped(); asking for it alone installs nothing. */
+  get aborted(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  untilStopped(): Promise<void> {
+    if (!this.#installed) {
+      this.#installed = true;
+      const onSignal = (): void => {
+        if (this.#controller.signal.aborted) this.#second?.();
+        this.#controller.abort();
+        this.#resolve();
+      };
+      process.on('SIGINT', onSignal);
+      process.on('SIGTERM', onSignal);
+    }
+    return this.#stopped;
+  }
+
+  onSecond(callback: () => void): void {
+    this.#second = callback;
+  }
+}

@@ -1,0 +1,35 @@
+/** Composition root of a store: configuration in, running daemon out. Behaviour is in kvs/daemon. */
+import type { RunningRole } from '../cli/context.js';
+import type { StoreConfig } from '../config/types.js';
+import { startStore } from '../kvs/daemon/store-daemon.js';
+import { crc32 } from '../platform/node/checksum.js';
+import { MessagePacker } from '../platform/node/packer.js';
+import { memoryLimitBytes } from './memory-limit.js';
+import { nodePorts } from './node-ports.js';
+
+const LOG_DRAIN_MS = 1_000;
+
+export async function startStoreProcess(config: StoreConfig): Promise<RunningRole> {
+  const ports = nodePorts(config.log, config.id);
+  const running = await startStore(
+    {
+      storeId: config.id,
+      host: config.host,
+      paths: config.paths.map((path) => ({ name: path.name, host: path.address.host, port: path.address.port })),
+      admin: { host: config.admin.listen.host, port: config.admin.listen.port, token: config.admin.token },
+      gateways: config.gateways,
+      memoryLimitBytes: config.memoryLimitBytes ?? memoryLimitBytes(),
+      leaseMs: config.leaseMs,
+      windowBytes: config.windowBytes,
+    },
+    { clock: ports.clock, crc32, packer: new MessagePacker(), secrets: ports.secrets, log: ports.log, listener: ports.transport },
+  );
+  const listens = config.paths.map((path, i) => `${path.name} ${path.address.host}:${String(running.ports[i] ?? path.address.port)}`).join(', ');
+  return {
+    summary: `store ${config.id} listens on ${listens}; admin on ${config.admin.listen.host}:${String(running.adminPort)}`,
+    stop: async () => {
+      await running.stop();
+      await ports.destination.drain(LOG_DRAIN_MS);
+    },
+  };
+}

@@ -1,0 +1,59 @@
+#!/usr/bin/env node
+/**
+ * The entry of all processes: gives the command line the real terminal, environment, signals and roles, and
+ * turns its result into an exit code. What a verb does is in src/cli, how a role is put together in
+ * gateway-process.ts and store-process.ts.
+ */
+import { readFileSync, realpathSync } from 'node:fs';
+import { UP_VARIABLE } from '../cli/config-file.js';
+import type { CliContext, Roles, Terminal } from '../cli/context.js';
+import { runCli } from '../cli/main.js';
+import { Signals } from './signals.js';
+
+/** Loaded when a role runs: `twinpost version` needs neither. */
+const roles: Roles = {
+  gateway: async (config) => (await import('./gateway-process.js')).startGatewayProcess(config),
+  store: async (config) => (await import('./store-process.js')).startStoreProcess(config),
+};
+
+const terminal: Terminal = {
+  print: (line) => { process.stdout.write(`${line}\n`); },
+  write: (text) => { process.stdout.write(text); },
+  // A text that ends with a carriage return is rewritten in place.
+  error: (line) => { process.stderr.write(line.endsWith('\r') ? line : `${line}\n`); },
+  isTty: process.stdout.isTTY && process.env['NO_COLOR'] === undefined,
+  errorIsTty: process.stderr.isTTY,
+  columns: process.stdout.isTTY ? process.stdout.columns : 100,
+};
+
+// `twinpost queue list | head`: the reader has what it wanted.
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  if (error.code === 'EPIPE') process.exit(0);
+});
+
+if (process.env[UP_VARIABLE] !== undefined && process.send !== undefined) {
+  // The lifeline to `up` (cli/up/supervised.ts): without it nobody would ever stop this process.
+  process.once('disconnect', () => { process.exit(1); });
+}
+
+const signals = new Signals();
+const context: CliContext = {
+  roles,
+  terminal,
+  environment: process.env,
+  version: packageVersion(),
+  entry: realpathSync(process.argv[1] ?? ''),
+  untilStopped: () => signals.untilStopped(),
+  onSecondSignal: (callback) => { signals.onSecond(callback); },
+  stopSignal: signals.aborted,
+};
+
+const code = await runCli(process.argv.slice(2), context);
+// Output to a pipe may still be on its way; exit() would cut it off.
+process.stdout.write('', () => { process.exit(code); });
+
+function packageVersion(): string {
+  // dist/src/bin/twinpost.js
+  const text = readFileSync(new URL('../../../package.json', import.meta.url), 'utf8');
+  return (JSON.parse(text) as { version: string }).version;
+}

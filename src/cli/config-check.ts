@@ -1,0 +1,30 @@
+/** `twinpost config check FILE`: the effective configuration, or all that is wrong with the file. */
+import type { Argv } from 'yargs';
+import { effectiveYaml } from '../config/effective.js';
+import { loadConfigFile } from '../config/load.js';
+import { SECRET_VARIABLE } from './config-file.js';
+import type { CliContext } from './context.js';
+import { CliError } from './context.js';
+
+export function configCommand(cli: Argv, context: CliContext, done: (code: number) => void): Argv {
+  return cli.command('config', 'check a configuration file', (config) =>
+    config
+      .command(
+        'check <file>',
+        'print the configuration in force, secrets hidden; exit code 1 and one line an error',
+        (args) =>
+          args
+            .positional('file', { type: 'string', demandOption: true, describe: 'the YAML file' })
+            .option('quiet', { alias: 'q', type: 'boolean', describe: 'print errors only' })
+            .example('$0 config check configs/gateway.yaml', 'check this file and show every default'),
+        (args) => {
+          const result = loadConfigFile(args.file, { role: 'check', secret: context.environment[SECRET_VARIABLE] });
+          if (!result.ok) throw new CliError(result.errors.join('\n'));
+          if (args.quiet !== true) context.terminal.write(effectiveYaml(result.value));
+          done(0);
+        },
+      )
+      .example('$0 config check configs/gateway.yaml', 'check this file and show every default')
+      .demandCommand(1, 'config what? twinpost config check FILE'),
+  );
+}

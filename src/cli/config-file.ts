@@ -1,0 +1,22 @@
+/** Reads the configuration for a verb; what is wrong with it becomes the verb's error, one line each. */
+import { EMBEDDED_NAME, EMBEDDED_UP_YAML } from '../config/embedded.js';
+import { loadConfigFile, parseConfig } from '../config/load.js';
+import type { LoadOptions, LoadResult } from '../config/load.js';
+import type { Config } from '../config/types.js';
+import type { CliContext } from './context.js';
+import { CliError } from './context.js';
+
+/** Set by `up` for its processes. */
+export const UP_VARIABLE = 'TWINPOST_UP';
+export const SECRET_VARIABLE = 'TWINPOST_SECRET';
+
+export function loadFor(role: LoadOptions['role'], file: string | undefined, stateDir: string | undefined, context: CliContext): Config {
+  const underUp = context.environment[UP_VARIABLE] !== undefined;
+  const options: LoadOptions = { role: underUp ? 'up' : role, secret: context.environment[SECRET_VARIABLE], stateDir };
+  let result: LoadResult;
+  if (file !== undefined) result = loadConfigFile(file, options);
+  else if (underUp || role === 'up') result = parseConfig(EMBEDDED_UP_YAML, EMBEDDED_NAME, options);
+  else throw new CliError(`${role} needs --config FILE; configs/${role}.yaml is an example`);
+  if (!result.ok) throw new CliError(result.errors.join('\n'));
+  return result.config;
+}

@@ -1,0 +1,59 @@
+/**
+ * What the verbs get from outside: where to write, the environment, how to run a role. src/bin fills it with
+ * the real things; no verb touches process.
+ */
+import type { GatewayConfig, StoreConfig } from '../config/types.js';
+
+/** A started role, until it is told to stop. */
+export interface RunningRole {
+  /** One line for the terminal: what it is and where it listens. */
+  readonly summary: string;
+  /** Stops in good order, within the role's own bound. */
+  stop(): Promise<void>;
+}
+
+export interface Roles {
+  gateway(config: GatewayConfig): Promise<RunningRole>;
+  store(config: StoreConfig): Promise<RunningRole>;
+}
+
+export interface Terminal {
+  /** A line without its line end. */
+  print(line: string): void;
+  /** As it is. */
+  write(text: string): void;
+  error(line: string): void;
+  readonly isTty: boolean;
+  readonly errorIsTty: boolean;
+  readonly columns: number;
+}
+
+export interface CliContext {
+  readonly roles: Roles;
+  readonly terminal: Terminal;
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  readonly version: string;
+  /** The file that `node` runs as this program; `up` starts its processes with it. */
+  readonly entry: string;
+  /** Resolves at the first SIGINT or SIGTERM, or when the `up` that started us is gone. */
+  untilStopped(): Promise<void>;
+  /** Calls back at every further signal: somebody is impatient. */
+  onSecondSignal(callback: () => void): void;
+  readonly stopSignal: AbortSignal;
+}
+
+/** A mistake of the operator's or a fault of the world: shown as one line, exit code 1. */
+export class CliError extends Error {
+  override readonly name = 'CliError';
+}
+
+/** One line for anything that can go wrong while a role starts. */
+export function startErrorText(role: string, error: unknown): string {
+  if (error instanceof CliError) return error.message;
+  const { code, address, port, message } = error as NodeJS.ErrnoException & { address?: string; port?: number };
+  const where = port === undefined ? '' : ` ${address ?? ''}:${String(port)}`;
+  if (code === 'EADDRINUSE') return `${role}: port${where} is in use; stop what listens there, or change the configuration`;
+  if (code === 'EADDRNOTAVAIL') return `${role}: address${where} is not one of this machine; change the configuration`;
+  if (code === 'EACCES' && port !== undefined) return `${role}: no permission to listen on${where}; use a port above 1023`;
+  return `${role}: could not start: ${message.split('\n', 1)[0] ?? message}`;
+}

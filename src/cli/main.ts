@@ -1,0 +1,62 @@
+/**
+ * The command line: which verbs exist, and what happens to input that is not understood: one line on stderr,
+ * exit code 1, no stack trace. Each verb is a file of its own; all return the exit code.
+ */
+import yargs from 'yargs';
+import type { Argv } from 'yargs';
+import { configCommand } from './config-check.js';
+import type { CliContext } from './context.js';
+import { CliError } from './context.js';
+import { gatewayCommand } from './gateway.js';
+import { queueCommand } from './queue.js';
+import { sendCommand } from './send.js';
+import { sinkCommand } from './sink.js';
+import { statusCommand } from './status.js';
+import { storeCommand } from './store.js';
+import { upCommand } from './up.js';
+import { versionCommand } from './version.js';
+
+/** A verb adds itself to yargs and reports its exit code through `done`. */
+export type Verb = (cli: Argv, context: CliContext, done: (code: number) => void) => Argv;
+
+const VERBS: readonly Verb[] = [upCommand, gatewayCommand, storeCommand, sinkCommand, sendCommand, statusCommand, queueCommand, configCommand, versionCommand];
+
+export async function runCli(args: readonly string[], context: CliContext): Promise<number> {
+  let exitCode = 0;
+  const cli = yargs([...args])
+    .scriptName('twinpost')
+    .usage('$0 VERB [options]\n\nA store-and-forward SMTP gateway that answers 250 when a message is in memory on three machines.')
+    .example('$0 up', 'run two stores, a gateway and a sink on this machine')
+    .example('$0 send --count 1000', 'send a thousand messages through it')
+    .parserConfiguration({ 'duplicate-arguments-array': false, 'strip-dashed': true })
+    .strict()
+    .recommendCommands()
+    .demandCommand(1, 'which verb? twinpost --help lists them')
+    .version(false)
+    .help()
+    .wrap(Math.min(100, context.terminal.columns))
+    .exitProcess(false)
+    .showHelpOnFail(false)
+    .fail((message: string | undefined, error: Error | undefined) => {
+      // yargs comes here for its own complaints and for whatever a verb throws.
+      if (error !== undefined) throw error;
+      throw new CliError(oneLine(message ?? 'the arguments could not be understood'));
+    });
+  for (const verb of VERBS) verb(cli, context, (code) => { exitCode = code; });
+  try {
+    await cli.parseAsync();
+    return exitCode;
+  } catch (error) {
+    for (const line of errorLines(error)) context.terminal.error(line);
+    return 1;
+  }
+}
+
+function errorLines(error: unknown): readonly string[] {
+  if (error instanceof CliError) return error.message.split('\n').map((line, i) => (i === 0 && !/^\S+:\d+: /.test(line) ? `twinpost: ${line}` : line));
+  return [`twinpost: ${error instanceof Error ? oneLine(error.message) : 'failed for a reason unknown'}`];
+}
+
+function oneLine(text: string): string {
+  return text.replace(/\s*\n\s*/g, '; ');
+}

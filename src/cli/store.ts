@@ -1,0 +1,28 @@
+/** `twinpost store`: holds mirrored queues in memory until told to stop. */
+import type { Argv } from 'yargs';
+import { loadFor } from './config-file.js';
+import type { CliContext } from './context.js';
+import { CliError } from './context.js';
+import { runRole } from './run-role.js';
+
+export function storeCommand(cli: Argv, context: CliContext, done: (code: number) => void): Argv {
+  return cli.command(
+    'store',
+    'run a queue store: mirrors of queues, in memory',
+    (args) =>
+      args
+        .option('config', { alias: 'c', type: 'string', requiresArg: true, describe: 'configuration file with a section store' })
+        .option('id', { type: 'string', requiresArg: true, describe: 'which one, when the file describes several' })
+        .example('$0 store --config configs/store.yaml', 'run the store of this file'),
+    async (args) => {
+      const { stores, file } = loadFor('store', args.config, undefined, context);
+      const store = args.id === undefined ? stores[0] : stores.find((candidate) => candidate.id === args.id);
+      if (store === undefined) {
+        const known = stores.map((candidate) => candidate.id).join(', ');
+        throw new CliError(stores.length === 0 ? `${file}:1: store: expected this section, found nothing` : `no store '${args.id ?? ''}' in ${file}; there are: ${known}`);
+      }
+      if (args.id === undefined && stores.length > 1) throw new CliError(`${file} describes ${String(stores.length)} stores: which one? --id ${stores.map((candidate) => candidate.id).join(' or --id ')}`);
+      done(await runRole('store', () => context.roles.store(store), context));
+    },
+  );
+}

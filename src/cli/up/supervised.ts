@@ -1,0 +1,122 @@
+/**
+ * One process that `up` keeps alive: started, watched, started again when it dies, stopped in good order.
+ *
+ *              start()                 exits, not stopping / onDied
+ *   IDLE ───────────────► RUNNING ────────────────────────────► WAITING
+ *                          │  ▲        after a back-off that grows    │
+ *                          │  └──────────────────────────────────────┘
+ *                          │ stop(): SIGTERM, past the bound SIGKILL
+ *                          └───────────────► STOPPED
+ *
+ * It runs in a process group of its own, so that Ctrl-C reaches `up` alone, which then stops all in order.
+ * The IPC channel is its lifeline: when `up` dies, even by SIGKILL, the channel closes and the process ends
+ * itself (src/bin). Nothing else is said over it.
+ */
+import { spawn } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
+import { nextDelayMs } from '../../base/backoff.js';
+import type { ProcessPlan } from './plan.js';
+import type { ProcessLog } from './process-log.js';
+
+/** A process that lived so long was no part of a crash loop. */
+const STABLE_MS = 10_000;
+const BACKOFF = { firstMs: 100, factor: 2, maxMs: 10_000, jitter: 0.1 };
+/** Deaths in a row after which it is said clearly. */
+export const CRASH_LOOP_DEATHS = 4;
+
+export interface SupervisedOptions {
+  readonly plan: ProcessPlan;
+  /** The program that node runs. */
+  readonly entry: string;
+  readonly environment: Readonly<Record<string, string | undefined>>;
+}
+
+export interface SupervisedEvents {
+  onStarted(process: Supervised, again: boolean): void;
+  /** `how`: "SIGKILL" or "exit code 1". `deaths` in a row, this one counted. */
+  onDied(process: Supervised, how: string, deaths: number, againInMs: number): void;
+}
+
+export class Supervised {
+  readonly name: string;
+  readonly log: ProcessLog;
+  readonly #options: SupervisedOptions;
+  readonly #events: SupervisedEvents;
+  #child: ChildProcess | undefined;
+  #timer: NodeJS.Timeout | undefined;
+  #stopping = false;
+  #deaths = 0;
+  #startedMs = 0;
+  #startedBefore = false;
+  #onGone: (() => void) | undefined;
+
+  constructor(options: SupervisedOptions, log: ProcessLog, events: SupervisedEvents) {
+    this.name = options.plan.name;
+    this.log = log;
+    this.#options = options;
+    this.#events = events;
+  }
+
+  /** 0 while it does not run. */
+  get pid(): number {
+    return this.#child?.pid ?? 0;
+  }
+
+  start(): void {
+    if (this.#stopping) return;
+    const child = spawn(process.execPath, [this.#options.entry, ...this.#options.plan.args], {
+      detached: true,
+      env: this.#options.environment,
+      stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
+    });
+    this.#child = child;
+    this.#startedMs = performance.now();
+    child.stdout?.on('data', (bytes: Buffer) => { this.log.write(bytes); });
+    child.stderr?.on('data', (bytes: Buffer) => { this.log.write(bytes); });
+    let over = false;
+    const gone = (how: string): void => {
+      if (over) return;
+      over = true;
+      this.#onExit(how);
+    };
+    child.once('error', (error) => { gone(error.message); });
+    child.once('exit', (code, signal) => { gone(signal ?? `exit code ${String(code)}`); });
+    this.#events.onStarted(this, this.#startedBefore);
+    this.#startedBefore = true;
+  }
+
+  /** Resolves when it is gone: by itself after SIGTERM, or killed after the bound. */
+  stop(boundMs: number): Promise<void> {
+    this.#stopping = true;
+    clearTimeout(this.#timer);
+    const child = this.#child;
+    if (child === undefined) return Promise.resolve();
+    return new Promise((resolve) => {
+      const timer = setTimeout(() => { child.kill('SIGKILL'); }, boundMs);
+      this.#onGone = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+      child.kill('SIGTERM');
+    });
+  }
+
+  /** For the impatient: at once. */
+  kill(): void {
+    this.#stopping = true;
+    clearTimeout(this.#timer);
+    this.#child?.kill('SIGKILL');
+  }
+
+  #onExit(how: string): void {
+    this.#child = undefined;
+    if (this.#stopping) {
+      this.#onGone?.();
+      return;
+    }
+    this.#deaths = performance.now() - this.#startedMs >= STABLE_MS ? 1 : this.#deaths + 1;
+    const delayMs = nextDelayMs(this.#deaths, BACKOFF, Math.random);
+    this.#events.onDied(this, how, this.#deaths, delayMs);
+    this.#timer = setTimeout(() => { this.start(); }, delayMs);
+  }
+}

@@ -1,0 +1,184 @@
+/**
+ * From checked file values to the frozen configuration: names that carry units, secrets resolved to bytes,
+ * file names made absolute against the folder of the configuration file. Reads secret files and nothing else.
+ */
+import { readFileSync } from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { routeName } from './checks.js';
+import type { Path, Problem } from './problems.js';
+import type { FileValue, GatewayValue, SinkValue, StoreValue } from './schema.js';
+import type { AdminConfig, Config, DeliveryConfig, GatewayConfig, LogConfig, MirrorConfig, RouteConfig, SinkConfig, SmtpConfig, StoreConfig, StorePeerConfig } from './types.js';
+
+export interface BuildContext {
+  /** As the operator named it, for messages. */
+  readonly file: string;
+  /** File names in the configuration are relative to this folder. */
+  readonly folder: string;
+  readonly up: boolean;
+  readonly environmentSecret: string | undefined;
+  readonly stateDir: string | undefined;
+}
+
+/** What can still go wrong here (an unreadable secret file) is added to `problems`. */
+export function buildConfig(file: FileValue, context: BuildContext, problems: Problem[]): Config {
+  const daemons = file.stores ?? (file.store === undefined ? [] : [file.store]);
+  const secretOfGateway = file.gateway === undefined ? undefined : secretBytes(file.gateway, ['gateway'], context, problems);
+  return freeze({
+    file: context.file,
+    gateway: file.gateway === undefined ? undefined : gatewayConfig(file, file.gateway, secretOfGateway ?? new Uint8Array(), context),
+    stores: daemons.map((store, i) => storeConfig(file, store, file.stores === undefined ? ['store'] : ['stores', i], secretOfGateway, context, problems)),
+    sink: file.sink === undefined ? undefined : sinkConfig(file.sink, context),
+  });
+}
+
+function gatewayConfig(file: FileValue, gateway: GatewayValue, secret: Uint8Array, context: BuildContext): GatewayConfig {
+  return {
+    group: file.group,
+    id: gateway.id,
+    host: gateway.host,
+    hostname: gateway.hostname ?? os.hostname().toLowerCase(),
+    smtp: smtpConfig(gateway.smtp, context),
+    delivery: deliveryConfig(gateway.delivery),
+    routes: gateway.routes.map((route) => routeConfig(route, gateway)),
+    memory: { limitBytes: gateway.memory.limit, acceptShare: gateway.memory.accept, nextHopShare: gateway.memory.next_hop },
+    mirror: mirrorConfig(gateway.mirror),
+    secret,
+    stores: (gateway.stores ?? file.stores ?? []).map(peerConfig),
+    admin: adminConfig(gateway.admin),
+    log: logConfig(gateway.log, context),
+    stateDir: context.stateDir ?? absolute(gateway.state_dir, context),
+    insecure: gateway.insecure,
+    oneHost: context.up,
+  };
+}
+
+function smtpConfig(smtp: GatewayValue['smtp'], context: BuildContext): SmtpConfig {
+  return {
+    listen: smtp.listen,
+    relayNetworks: smtp.relay_networks,
+    relayDomains: smtp.relay_domains,
+    messageBytesMax: smtp.message_size_limit,
+    recipientsMax: smtp.recipient_limit,
+    connectionsMax: smtp.connections,
+    connectionsPerClientMax: smtp.connections_per_client,
+    bytesPerSecondMin: smtp.min_data_rate,
+    hopsMax: smtp.hop_limit,
+    commandTimeoutMs: smtp.command_timeout,
+    dataTimeoutMs: smtp.data_timeout,
+    tls: smtp.tls === undefined ? undefined : { certFile: path.resolve(context.folder, smtp.tls.cert), keyFile: path.resolve(context.folder, smtp.tls.key) },
+  };
+}
+
+function deliveryConfig(delivery: GatewayValue['delivery']): DeliveryConfig {
+  const { timeouts } = delivery;
+  return {
+    retryFirstMs: delivery.retry.first,
+    retryMaxMs: delivery.retry.max,
+    lifetimeMs: delivery.lifetime,
+    bounceLifetimeMs: delivery.bounce_lifetime,
+    concurrency: delivery.concurrency,
+    ordering: delivery.order,
+    messagesPerConnection: delivery.messages_per_connection,
+    connectionLifetimeMs: delivery.connection_lifetime,
+    connectionIdleMs: delivery.connection_idle,
+    stopTimeoutMs: delivery.stop_timeout,
+    timeouts: {
+      connectMs: timeouts.connect,
+      greetingMs: timeouts.greeting,
+      heloMs: timeouts.helo,
+      mailMs: timeouts.mail,
+      rcptMs: timeouts.rcpt,
+      dataInitMs: timeouts.data_init,
+      dataBlockMs: timeouts.data_block,
+      dataDoneMs: timeouts.data_done,
+      quitMs: timeouts.quit,
+    },
+  };
+}
+
+function routeConfig(route: GatewayValue['routes'][number], gateway: GatewayValue): RouteConfig {
+  const ordering = route.order ?? gateway.delivery.order;
+  return {
+    domains: route.domains ?? (route.domain === undefined ? [] : [route.domain]),
+    name: routeName(route),
+    nextHop: route.via,
+    ordering,
+    concurrency: ordering === 'strict' ? 1 : (route.concurrency ?? gateway.delivery.concurrency),
+    lengthMax: route.length_limit,
+  };
+}
+
+function mirrorConfig(mirror: GatewayValue['mirror']): MirrorConfig {
+  return {
+    replicas: mirror.replicas,
+    replicasMin: mirror.min_replicas,
+    commitTimeoutMs: mirror.commit_timeout,
+    heartbeatMs: mirror.heartbeat,
+    failoverTimeoutMs: mirror.failover_timeout,
+    leaseMs: mirror.lease,
+    windowBytes: mirror.window,
+    blockMessages: mirror.block,
+    replaceAfterMs: mirror.replace_after,
+  };
+}
+
+function peerConfig(peer: StorePeerConfig): StorePeerConfig {
+  return { id: peer.id, host: peer.host, paths: peer.paths };
+}
+
+function storeConfig(file: FileValue, store: StoreValue, at: Path, secretOfGateway: Uint8Array | undefined, context: BuildContext, problems: Problem[]): StoreConfig {
+  const own = file.gateway === undefined || secretOfGateway === undefined ? [] : [{ id: file.gateway.id, secret: secretOfGateway }];
+  return {
+    group: file.group,
+    id: store.id,
+    host: store.host,
+    paths: store.paths,
+    gateways: store.gateways?.map((gateway, i) => ({ id: gateway.id, secret: secretBytes(gateway, [...at, 'gateways', i], context, problems) })) ?? own,
+    memoryLimitBytes: store.memory.limit,
+    leaseMs: store.lease,
+    heartbeatMs: store.heartbeat,
+    ringBytes: store.ring,
+    windowBytes: store.window,
+    admin: adminConfig(store.admin),
+    log: logConfig(store.log, context),
+    insecure: store.insecure,
+  };
+}
+
+function sinkConfig(sink: SinkValue, context: BuildContext): SinkConfig {
+  return { listen: sink.listen, admin: sink.admin, lmtp: sink.lmtp, verify: sink.verify, maildir: absolute(sink.maildir, context) };
+}
+
+function adminConfig(admin: GatewayValue['admin']): AdminConfig {
+  return { listen: admin.listen, token: admin.token };
+}
+
+function logConfig(log: GatewayValue['log'], context: BuildContext): LogConfig {
+  return { level: log.level, mail: log.mail, file: absolute(log.file, context) };
+}
+
+function secretBytes(holder: { secret?: string | undefined; secret_file?: string | undefined }, at: Path, context: BuildContext, problems: Problem[]): Uint8Array {
+  if (holder.secret !== undefined) return Buffer.from(holder.secret, 'utf8');
+  if (holder.secret_file === undefined) return Buffer.from(context.environmentSecret ?? '', 'utf8');
+  const name = path.resolve(context.folder, holder.secret_file);
+  try {
+    const text = readFileSync(name, 'utf8').trim();
+    if (text.length >= 16) return Buffer.from(text, 'utf8');
+    problems.push({ path: [...at, 'secret_file'], text: `expected a file with at least 16 characters, found ${String(text.length)} in '${name}'` });
+  } catch (error) {
+    problems.push({ path: [...at, 'secret_file'], text: `expected a file that can be read, found '${name}': ${(error as NodeJS.ErrnoException).code ?? String(error)}` });
+  }
+  return new Uint8Array();
+}
+
+function absolute(name: string | undefined, context: BuildContext): string | undefined {
+  return name === undefined ? undefined : path.resolve(context.folder, name);
+}
+
+/** Deep, but for byte arrays, which JavaScript can't freeze. */
+function freeze<T>(value: T): T {
+  if (typeof value !== 'object' || value === null || ArrayBuffer.isView(value)) return value;
+  for (const inner of Object.values(value)) freeze(inner);
+  return Object.freeze(value);
+}

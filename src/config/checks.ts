@@ -1,0 +1,172 @@
+/**
+ * Rules between keys, judged after every single value is known to be good: what would be unsafe (one machine
+ * that is both a gateway and its mirror), what can't work (a lease shorter than a failover), what contradicts
+ * itself. DESIGN.md's rule for the lease: ≥ 3 × failover + 2 × heartbeat + 3 s of stall.
+ */
+import type { Path, Problem } from './problems.js';
+import type { FileValue, GatewayValue, StoreValue } from './schema.js';
+import { isLoopback } from './values.js';
+import type { Address } from './types.js';
+
+/** How long a process may stall (collector, disk, scheduler) without losing its lease. */
+const STALL_MS = 3_000;
+/** HMAC secrets shorter than this can be found by trying, from one recorded handshake. */
+const SECRET_CHARACTERS_MIN = 16;
+
+export interface CheckContext {
+  /** The file describes all processes of `twinpost up`: one machine on purpose. */
+  readonly up: boolean;
+  /** TWINPOST_SECRET is set: sections without a secret use it. */
+  readonly secretFromEnvironment: boolean;
+}
+
+export function checkFile(file: FileValue, context: CheckContext): Problem[] {
+  const problems: Problem[] = [];
+  if (file.gateway === undefined && file.store === undefined && file.stores === undefined && file.sink === undefined) {
+    problems.push({ path: [], text: 'expected at least one of the sections gateway, store, stores, sink, found none' });
+  }
+  if (file.gateway !== undefined) checkGateway(file, file.gateway, context, problems);
+  if (file.store !== undefined) checkStore(file, file.store, ['store'], context, problems);
+  file.stores?.forEach((store, i) => { checkStore(file, store, ['stores', i], context, problems); });
+  if (file.stores !== undefined) unique(file.stores.map((store) => store.id), (i) => ['stores', i, 'id'], 'store id', problems);
+  return problems;
+}
+
+function checkGateway(file: FileValue, gateway: GatewayValue, context: CheckContext, problems: Problem[]): void {
+  const path: Path = ['gateway'];
+  checkMirror(gateway, problems);
+  checkPeers(file, gateway, context, problems);
+  checkRoutes(gateway, problems);
+  checkAdmin(gateway.admin, path, problems);
+  checkSecret(gateway, path, context, problems);
+  const { delivery, memory, smtp } = gateway;
+  if (delivery.retry.max < delivery.retry.first) {
+    problems.push({ path: [...path, 'delivery', 'retry', 'max'], text: `expected at least retry.first (${String(delivery.retry.first)} ms), found ${String(delivery.retry.max)} ms` });
+  }
+  if (memory.limit !== undefined && memory.limit < 4 * smtp.message_size_limit) {
+    problems.push({ path: [...path, 'memory', 'limit'], text: `expected at least 4 × smtp.message_size_limit (${String(4 * smtp.message_size_limit)} bytes), found ${String(memory.limit)} bytes` });
+  }
+  if (!smtp.listen.every((address) => isLoopback(address.host)) && smtp.relay_networks.some((network) => network.endsWith('/0'))) {
+    problems.push({ path: [...path, 'smtp', 'relay_networks'], text: 'expected networks of your own, found one that holds the whole internet: that is an open relay' });
+  }
+}
+
+function checkMirror(gateway: GatewayValue, problems: Problem[]): void {
+  const { mirror } = gateway;
+  const at = (key: string): Path => ['gateway', 'mirror', key];
+  if (mirror.min_replicas > mirror.replicas) {
+    problems.push({ path: at('min_replicas'), text: `expected at most replicas (${String(mirror.replicas)}), found ${String(mirror.min_replicas)}` });
+  }
+  if (mirror.failover_timeout < 2 * mirror.heartbeat) {
+    problems.push({ path: at('failover_timeout'), text: `expected at least 2 × heartbeat (${String(2 * mirror.heartbeat)} ms), found ${String(mirror.failover_timeout)} ms` });
+  }
+  const leaseMin = leaseMinMs(mirror.failover_timeout, mirror.heartbeat);
+  if (mirror.lease < leaseMin) {
+    problems.push({ path: at('lease'), text: `expected at least 3 × failover_timeout + 2 × heartbeat + 3s (${String(leaseMin)} ms), found ${String(mirror.lease)} ms` });
+  }
+}
+
+export function leaseMinMs(failoverMs: number, heartbeatMs: number): number {
+  return 3 * failoverMs + 2 * heartbeatMs + STALL_MS;
+}
+
+function checkPeers(file: FileValue, gateway: GatewayValue, context: CheckContext, problems: Problem[]): void {
+  const path: Path = ['gateway', 'stores'];
+  const derived = gateway.stores === undefined;
+  if (derived && file.stores === undefined) {
+    problems.push({ path, text: 'expected the stores that hold this gateway\'s mirrors, found nothing' });
+    return;
+  }
+  const peers: readonly PeerValue[] = gateway.stores ?? file.stores ?? [];
+  const { replicas } = gateway.mirror;
+  if (peers.length < replicas) {
+    problems.push({ path: derived ? ['stores'] : path, text: `expected at least replicas (${String(replicas)}) stores, found ${String(peers.length)}` });
+  } else if (!context.up && new Set(peers.map((peer) => peer.host)).size < replicas) {
+    problems.push({ path: derived ? ['stores'] : path, text: `expected stores on at least replicas (${String(replicas)}) different hosts, found ${String(new Set(peers.map((peer) => peer.host)).size)}` });
+  }
+  peers.forEach((peer, i) => {
+    const at: Path = derived ? ['stores', i] : [...path, i];
+    if (!context.up && peer.host === gateway.host) {
+      problems.push({ path: [...at, 'host'], text: `expected a host other than the gateway's own, found '${peer.host}': its death would take the gateway and a mirror` });
+    }
+    if (!derived) checkPaths(peer.paths, at, gateway.insecure, problems);
+  });
+  if (!derived) unique(peers.map((peer) => peer.id), (i) => [...path, i, 'id'], 'store id', problems);
+}
+
+interface PeerValue {
+  readonly id: string;
+  readonly host: string;
+  readonly paths: readonly { readonly name: string; readonly address: Address }[];
+}
+
+function checkPaths(paths: PeerValue['paths'], at: Path, insecure: boolean, problems: Problem[]): void {
+  unique(paths.map((path) => path.name), (i) => [...at, 'paths', i, 'name'], 'path name', problems);
+  paths.forEach((path, i) => {
+    if (insecure || isLoopback(path.address.host)) return;
+    problems.push({
+      path: [...at, 'paths', i, 'address'],
+      text: `expected a loopback address, found '${path.address.host}': links have no TLS yet, and mail would cross the network in clear; on a network you trust say insecure: true`,
+    });
+  });
+}
+
+function checkRoutes(gateway: GatewayValue, problems: Problem[]): void {
+  const domains: string[] = [];
+  const paths: Path[] = [];
+  gateway.routes.forEach((route, i) => {
+    const at: Path = ['gateway', 'routes', i];
+    if ((route.domain === undefined) === (route.domains === undefined)) {
+      problems.push({ path: at, text: `expected one of domain and domains, found ${route.domain === undefined ? 'neither' : 'both'}` });
+    }
+    if (route.order === 'strict' && route.concurrency !== undefined && route.concurrency !== 1) {
+      problems.push({ path: [...at, 'concurrency'], text: `expected 1 or nothing with order: strict (one message in flight), found ${String(route.concurrency)}` });
+    }
+    for (const domain of route.domains ?? (route.domain === undefined ? [] : [route.domain])) {
+      domains.push(domain);
+      paths.push(at);
+    }
+  });
+  unique(domains, (i) => paths[i] ?? [], 'domain', problems);
+  unique(gateway.routes.map(routeName), (i) => ['gateway', 'routes', i, 'name'], 'queue name', problems);
+}
+
+/** A queue is called by its first domain unless the route says otherwise. */
+export function routeName(route: GatewayValue['routes'][number]): string {
+  const first = route.domain ?? route.domains?.[0] ?? '*';
+  return route.name ?? (first === '*' ? 'default' : first);
+}
+
+function checkStore(file: FileValue, store: StoreValue, path: Path, context: CheckContext, problems: Problem[]): void {
+  checkPaths(store.paths, path, store.insecure, problems);
+  checkAdmin(store.admin, path, problems);
+  if (store.gateways === undefined) {
+    if (!context.up || file.gateway === undefined) problems.push({ path: [...path, 'gateways'], text: 'expected the gateways that this store serves, found nothing' });
+    return;
+  }
+  store.gateways.forEach((gateway, i) => { checkSecret(gateway, [...path, 'gateways', i], context, problems); });
+  unique(store.gateways.map((gateway) => gateway.id), (i) => [...path, 'gateways', i, 'id'], 'gateway id', problems);
+}
+
+function checkAdmin(admin: { listen: Address; token?: string | undefined }, path: Path, problems: Problem[]): void {
+  if (isLoopback(admin.listen.host) || admin.token !== undefined) return;
+  problems.push({ path: [...path, 'admin', 'token'], text: `expected a token because admin.listen (${admin.listen.host}) is not loopback, found nothing` });
+}
+
+function checkSecret(holder: { secret?: string | undefined; secret_file?: string | undefined }, path: Path, context: CheckContext, problems: Problem[]): void {
+  if (holder.secret !== undefined && holder.secret_file !== undefined) {
+    problems.push({ path: [...path, 'secret_file'], text: 'expected one of secret and secret_file, found both' });
+  } else if (holder.secret === undefined && holder.secret_file === undefined && !context.secretFromEnvironment) {
+    problems.push({ path: [...path, 'secret'], text: 'expected secret or secret_file (or TWINPOST_SECRET in the environment), found nothing' });
+  } else if (holder.secret !== undefined && holder.secret.length < SECRET_CHARACTERS_MIN) {
+    problems.push({ path: [...path, 'secret'], text: `expected at least ${String(SECRET_CHARACTERS_MIN)} characters, found ${String(holder.secret.length)}` });
+  }
+}
+
+function unique(values: readonly string[], pathOf: (i: number) => Path, what: string, problems: Problem[]): void {
+  const seen = new Set<string>();
+  values.forEach((value, i) => {
+    if (seen.has(value)) problems.push({ path: pathOf(i), text: `expected each ${what} once, found '${value}' again` });
+    seen.add(value);
+  });
+}

@@ -1,0 +1,50 @@
+/**
+ * The effective configuration as YAML: every key with the value in force, in the words of the file, so that
+ * it can be kept as a file again. Secrets and tokens are masked.
+ */
+import { stringify } from 'yaml';
+import type { FileValue } from './schema.js';
+
+const MASK = '(hidden)';
+const MASKED = new Set(['secret', 'token']);
+/** Keys whose numbers are bytes; every other number under a key of DURATIONS is milliseconds. */
+const BYTES = new Set(['message_size_limit', 'window', 'ring', 'limit']);
+const DURATIONS = new Set([
+  'first', 'max', 'lifetime', 'bounce_lifetime', 'connection_lifetime', 'connection_idle', 'stop_timeout',
+  'connect', 'greeting', 'helo', 'mail', 'rcpt', 'data_init', 'data_block', 'data_done', 'quit',
+  'command_timeout', 'data_timeout', 'commit_timeout', 'heartbeat', 'failover_timeout', 'lease', 'replace_after',
+]);
+
+/** Largest first. A value is shown in the largest unit that divides it: what is printed is what is in force. */
+const BYTE_UNITS = [['GiB', 2 ** 30], ['MiB', 2 ** 20], ['KiB', 2 ** 10], ['B', 1]] as const;
+const TIME_UNITS = [['d', 86_400_000], ['h', 3_600_000], ['min', 60_000], ['s', 1000], ['ms', 1]] as const;
+
+export function effectiveYaml(value: FileValue): string {
+  return stringify(worded('', value), { lineWidth: 0 });
+}
+
+function worded(key: string, value: unknown): unknown {
+  if (MASKED.has(key) && typeof value === 'string') return MASK;
+  if (typeof value === 'number') {
+    if (BYTES.has(key)) return exact(value, BYTE_UNITS);
+    if (DURATIONS.has(key)) return exact(value, TIME_UNITS);
+    return key === 'min_data_rate' ? `${exact(value, BYTE_UNITS)}/s` : value;
+  }
+  if (Array.isArray(value)) return value.map((inner) => worded(key, inner));
+  if (typeof value !== 'object' || value === null) return value;
+  if ('host' in value && 'port' in value) {
+    const { host, port, protocol } = value as { host: string; port: number; protocol?: string };
+    const address = `${host.includes(':') ? `[${host}]` : host}:${String(port)}`;
+    return protocol === undefined ? address : `${protocol}://${address}`;
+  }
+  const out: Record<string, unknown> = {};
+  for (const [name, inner] of Object.entries(value)) {
+    if (inner !== undefined) out[name] = worded(name, inner);
+  }
+  return out;
+}
+
+function exact(value: number, units: readonly (readonly [string, number])[]): string {
+  const unit = units.find(([, size]) => value !== 0 && value % size === 0) ?? units[units.length - 1] ?? ['', 1];
+  return `${String(value / unit[1])}${unit[0]}`;
+}

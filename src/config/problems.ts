@@ -1,0 +1,167 @@
+/**
+ * Turns what is wrong with a file into one line each: `FILE:LINE: path: expected …, found …`. Owns the way
+ * from a path of keys to the line of the file, and the search for the key that was probably meant.
+ */
+import type { Document, LineCounter } from 'yaml';
+import { isMap, isNode, isPair, isScalar } from 'yaml';
+import type { z } from 'zod';
+
+export type Path = readonly (string | number)[];
+
+/** One finding, before it has a line. */
+export interface Problem {
+  readonly path: Path;
+  readonly text: string;
+  /** Point at the key itself (unknown keys), not at its value. */
+  readonly atKey?: boolean;
+}
+
+const FOUND_CHARACTERS_MAX = 60;
+
+export function problemsOfIssues(error: z.ZodError, schema: z.ZodType, value: unknown): Problem[] {
+  const problems: Problem[] = [];
+  for (const issue of error.issues) {
+    const path = issue.path.map((part) => (typeof part === 'symbol' ? String(part) : part));
+    const found = describe(valueAt(value, path));
+    switch (issue.code) {
+      case 'unrecognized_keys':
+        for (const key of issue.keys) problems.push(unknownKey(schema, path, key));
+        break;
+      case 'invalid_type':
+        problems.push({ path, text: `expected ${typeWord(issue.expected)}, found ${found}` });
+        break;
+      case 'too_small':
+        problems.push({ path, text: `expected at least ${String(issue.minimum)} of them, found ${found}` });
+        break;
+      case 'too_big':
+        problems.push({ path, text: `expected at most ${String(issue.maximum)} of them, found ${found}` });
+        break;
+      default:
+        problems.push({ path, text: `expected ${issue.message}, found ${found}` });
+    }
+  }
+  return problems;
+}
+
+/** "a.b[0].c"; the file itself has the empty path. */
+export function pathText(path: Path): string {
+  let text = '';
+  for (const part of path) {
+    if (typeof part === 'number') text += `[${String(part)}]`;
+    else text += text === '' ? part : `.${part}`;
+  }
+  return text === '' ? 'file' : text;
+}
+
+/** The line of the deepest part of the path that the file has. */
+export function lineOf(document: Document, lines: LineCounter, problem: Problem): number {
+  for (let depth = problem.path.length; depth > 0; depth--) {
+    const path = problem.path.slice(0, depth);
+    const key = keyOffset(document, path);
+    const node = document.getIn(path, true);
+    const value = isNode(node) ? node.range?.[0] : undefined;
+    // A mapping or list starts on the line below its key; the key says more. Plain values stand on their own line.
+    const offset = problem.atKey === true || !isScalar(node) ? (key ?? value) : (value ?? key);
+    if (offset !== undefined) return lines.linePos(offset).line;
+  }
+  return 1;
+}
+
+export function describe(value: unknown): string {
+  if (value === undefined) return 'nothing';
+  if (value === null) return 'an empty value';
+  if (Array.isArray(value)) return value.length === 0 ? 'an empty list' : `a list of ${String(value.length)}`;
+  if (typeof value === 'object') return 'a mapping';
+  if (typeof value !== 'string') return String(value as number | boolean);
+  const shown = value.length > FOUND_CHARACTERS_MAX ? `${value.slice(0, FOUND_CHARACTERS_MAX)}…` : value;
+  return JSON.stringify(shown);
+}
+
+/** The candidate that `word` was probably meant to be: few changes of letters apart, or undefined. */
+export function nearest(word: string, candidates: readonly string[]): string | undefined {
+  let best: string | undefined;
+  let bestDistance = Math.max(2, Math.floor(word.length / 3)) + 1;
+  const plain = word.toLowerCase().replaceAll('-', '_');
+  for (const candidate of candidates) {
+    const distance = editDistance(plain, candidate);
+    if (distance < bestDistance) {
+      best = candidate;
+      bestDistance = distance;
+    }
+  }
+  return best;
+}
+
+/** Keys that the schema knows at this path. */
+export function knownKeys(schema: z.ZodType, path: Path): readonly string[] {
+  let at: unknown = unwrap(schema);
+  for (const part of path) {
+    const def = defOf(at);
+    at = unwrap(typeof part === 'number' ? def?.element : def?.shape?.[part]);
+  }
+  return Object.keys(defOf(at)?.shape ?? {});
+}
+
+function unknownKey(schema: z.ZodType, path: Path, key: string): Problem {
+  const known = knownKeys(schema, path);
+  const meant = nearest(key, known);
+  const hint = meant === undefined ? `known keys: ${known.join(', ')}` : `did you mean '${meant}'?`;
+  return { path: [...path, key], text: `expected a known key, found '${key}'; ${hint}`, atKey: true };
+}
+
+interface Def {
+  readonly innerType?: unknown;
+  readonly element?: unknown;
+  readonly shape?: Readonly<Record<string, unknown>>;
+}
+
+/** The few parts of zod's own description of a schema that are needed to walk it. */
+function defOf(schema: unknown): Def | undefined {
+  return (schema as { _zod?: { def?: Def } } | undefined)?._zod?.def;
+}
+
+function unwrap(schema: unknown): unknown {
+  let at = schema;
+  for (let inner = defOf(at)?.innerType; inner !== undefined; inner = defOf(at)?.innerType) at = inner;
+  return at;
+}
+
+function typeWord(type: string): string {
+  if (type === 'object' || type === 'record') return 'a mapping';
+  return type === 'array' ? 'a list' : `a ${type}`;
+}
+
+function valueAt(value: unknown, path: Path): unknown {
+  let at = value;
+  for (const part of path) {
+    if (typeof at !== 'object' || at === null) return undefined;
+    at = (at as Record<string | number, unknown>)[part];
+  }
+  return at;
+}
+
+function keyOffset(document: Document, path: Path): number | undefined {
+  const parent = path.length === 1 ? document.contents : document.getIn(path.slice(0, -1), true);
+  if (!isMap(parent)) return undefined;
+  const name = path[path.length - 1];
+  const pair = parent.items.find((item) => isPair(item) && isScalar(item.key) && item.key.value === name);
+  return isScalar(pair?.key) ? pair.key.range?.[0] : undefined;
+}
+
+/** Levenshtein with swaps of neighbours counted as one. */
+function editDistance(a: string, b: string): number {
+  let beforeLast: number[] = [];
+  let last = Array.from({ length: b.length + 1 }, (_, i) => i);
+  for (let i = 1; i <= a.length; i++) {
+    const row = [i];
+    for (let j = 1; j <= b.length; j++) {
+      const same = a[i - 1] === b[j - 1] ? 0 : 1;
+      let least = Math.min((last[j] ?? 0) + 1, (row[j - 1] ?? 0) + 1, (last[j - 1] ?? 0) + same);
+      if (i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1]) least = Math.min(least, (beforeLast[j - 2] ?? 0) + 1);
+      row.push(least);
+    }
+    beforeLast = last;
+    last = row;
+  }
+  return last[b.length] ?? 0;
+}

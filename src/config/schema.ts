@@ -1,0 +1,173 @@
+/**
+ * What a configuration file may say: every section, every key, its range and its default. One file is for a
+ * role (gateway.yaml, store.yaml) or for `twinpost up` (gateway, stores and sink together). Keys are
+ * snake_case as in the mail servers that our users know; a key that is not here is refused.
+ *
+ * Defaults follow what operators expect (retry 5 min to 1 h, lifetime 5 d, 25 MiB, 1,000 recipients, 50
+ * connections a client, 500 B/s) and RFC 5321 4.5.3.2 for the timeouts of a delivery.
+ *
+ * What is not here: rules between keys (checks.ts) and the typed result (build.ts).
+ */
+import { z } from 'zod';
+import * as v from './values.js';
+
+const GIB = 1024 ** 3;
+const MIB = 1024 ** 2;
+const DAY_MS = 86_400_000;
+const HOUR_MS = 3_600_000;
+const MINUTE_MS = 60_000;
+
+/** A section with all its keys defaulted may be left out whole. */
+function section<Shape extends z.core.$ZodLooseShape>(shape: Shape) {
+  const object = z.strictObject(shape);
+  return object.prefault({} as z.input<typeof object>);
+}
+
+/** At least 64 MiB: below that the reserves of the memory marks hold no message of the largest size. */
+const memoryLimit = () => v.bytes(64 * MIB, 4096 * GIB).optional();
+
+const log = () =>
+  section({
+    level: v.oneOf(['debug', 'info', 'warn', 'error']).prefault('info'),
+    mail: v.flag().prefault(true),
+    file: v.text('a file name').optional(),
+  });
+
+const admin = (port: number) =>
+  section({
+    listen: v.address().prefault(`127.0.0.1:${String(port)}`),
+    token: v.text('a token of one line').optional(),
+  });
+
+const storePath = z.strictObject({ name: v.identifier(), address: v.address() });
+
+/** Two networks, so that one broken switch is not a lost store. */
+const storePaths = () => z.array(storePath).min(1).max(2);
+
+const secretKeys = {
+  secret: v.text('a secret of one line').optional(),
+  secret_file: v.text('a file name').optional(),
+};
+
+const smtp = section({
+  listen: z.array(v.address()).min(1).max(64).prefault(['127.0.0.1:2525']),
+  relay_networks: z.array(v.network()).max(10_000).prefault(['127.0.0.0/8', '::1']),
+  relay_domains: z.array(v.relayDomain()).max(100_000).prefault([]),
+  message_size_limit: v.bytes(1024, GIB).prefault('25MiB'),
+  recipient_limit: v.count(100, 100_000).prefault(1000), // RFC 5321 4.5.3.1.8: at least 100
+  connections: v.count(1, 100_000).prefault(2000),
+  connections_per_client: v.count(1, 100_000).prefault(50),
+  min_data_rate: v.byteRate().prefault('500B/s'),
+  hop_limit: v.count(2, 1000).prefault(50),
+  command_timeout: v.duration(1000, HOUR_MS).prefault('5min'),
+  /** For the whole content; min_data_rate ends slow senders sooner. */
+  data_timeout: v.duration(1000, HOUR_MS).prefault('30min'),
+  tls: z.strictObject({ cert: v.text('a file name'), key: v.text('a file name') }).optional(),
+});
+
+const delivery = section({
+  retry: section({
+    first: v.duration(10, DAY_MS).prefault('5min'),
+    max: v.duration(10, DAY_MS).prefault('1h'),
+  }),
+  lifetime: v.duration(1000, 60 * DAY_MS).prefault('5d'),
+  bounce_lifetime: v.duration(1000, 60 * DAY_MS).prefault('1d'),
+  concurrency: v.count(1, 1000).prefault(20),
+  order: v.oneOf(['fifo', 'strict']).prefault('fifo'),
+  messages_per_connection: v.count(1, 1_000_000).prefault(100),
+  connection_lifetime: v.duration(1000, DAY_MS).prefault('300s'),
+  connection_idle: v.duration(100, HOUR_MS).prefault('5s'),
+  stop_timeout: v.duration(0, HOUR_MS).prefault('10s'),
+  timeouts: section({
+    connect: v.duration(10, HOUR_MS).prefault('30s'),
+    greeting: v.duration(10, HOUR_MS).prefault('5min'),
+    helo: v.duration(10, HOUR_MS).prefault('5min'),
+    mail: v.duration(10, HOUR_MS).prefault('5min'),
+    rcpt: v.duration(10, HOUR_MS).prefault('5min'),
+    data_init: v.duration(10, HOUR_MS).prefault('2min'),
+    data_block: v.duration(10, HOUR_MS).prefault('3min'),
+    data_done: v.duration(10, HOUR_MS).prefault('10min'),
+    quit: v.duration(10, HOUR_MS).prefault('5s'),
+  }),
+});
+
+const route = z.strictObject({
+  domain: v.routeDomain().optional(),
+  domains: z.array(v.routeDomain()).min(1).max(10_000).optional(),
+  via: v.nextHop(),
+  name: v.text('a queue name of one line', 255).optional(),
+  order: v.oneOf(['fifo', 'strict']).optional(),
+  concurrency: v.count(1, 1000).optional(),
+  length_limit: v.count(1, 100_000_000).prefault(1_000_000),
+});
+
+const mirror = section({
+  replicas: v.count(1, 2).prefault(2),
+  min_replicas: v.count(1, 2).prefault(1),
+  commit_timeout: v.duration(100, 10 * MINUTE_MS).prefault('20s'),
+  heartbeat: v.duration(10, 10_000).prefault('250ms'),
+  failover_timeout: v.duration(50, MINUTE_MS).prefault('2s'),
+  lease: v.duration(1000, 10 * MINUTE_MS).prefault('10s'),
+  window: v.bytes(64 * 1024, 64 * MIB).prefault('8MiB'),
+  block: v.count(1, 10_000).prefault(1000),
+  replace_after: v.duration(100, DAY_MS).prefault('30s'),
+});
+
+const gateway = z.strictObject({
+  id: v.identifier(),
+  host: v.identifier(),
+  hostname: v.hostname().optional(),
+  smtp,
+  delivery,
+  routes: z.array(route).min(1).max(100_000),
+  memory: section({
+    limit: memoryLimit(),
+    accept: v.share().prefault(0.8),
+    next_hop: v.share().prefault(0.25),
+  }),
+  mirror,
+  ...secretKeys,
+  /** May be left out in a file for `up`: then they are the file's own stores. */
+  stores: z.array(z.strictObject({ id: v.identifier(), host: v.identifier(), paths: storePaths() })).min(1).max(64).optional(),
+  admin: admin(8025),
+  log: log(),
+  state_dir: v.text('a folder name').optional(),
+  insecure: v.flag().prefault(false),
+});
+
+const store = z.strictObject({
+  id: v.identifier(),
+  host: v.identifier(),
+  paths: storePaths(),
+  /** May be left out in a file for `up`: then it is the file's own gateway. */
+  gateways: z.array(z.strictObject({ id: v.identifier(), ...secretKeys })).min(1).max(10_000).optional(),
+  memory: section({ limit: memoryLimit() }),
+  lease: v.duration(1000, 10 * MINUTE_MS).prefault('10s'),
+  heartbeat: v.duration(10, 10_000).prefault('250ms'),
+  ring: v.bytes(0, 16 * GIB).prefault('64MiB'),
+  window: v.bytes(64 * 1024, 64 * MIB).prefault('8MiB'),
+  admin: admin(9401),
+  log: log(),
+  insecure: v.flag().prefault(false),
+});
+
+const sink = z.strictObject({
+  listen: v.address().prefault('127.0.0.1:2526'),
+  admin: v.address().optional(),
+  lmtp: v.flag().prefault(false),
+  verify: v.flag().prefault(false),
+  maildir: v.text('a folder name').optional(),
+});
+
+export const fileSchema = z.strictObject({
+  group: v.identifier().prefault('default'),
+  gateway: gateway.optional(),
+  store: store.optional(),
+  stores: z.array(store).min(1).max(64).optional(),
+  sink: sink.optional(),
+});
+
+export type FileValue = z.output<typeof fileSchema>;
+export type GatewayValue = NonNullable<FileValue['gateway']>;
+export type StoreValue = NonNullable<FileValue['store']>;
+export type SinkValue = NonNullable<FileValue['sink']>;

@@ -1,0 +1,177 @@
+/**
+ * The checked, frozen configuration as the composition roots get it: every default filled in, every value in
+ * the unit its name ends with, secrets resolved to bytes. Types only. What a file may say is in schema.ts,
+ * how one becomes the other in build.ts.
+ */
+import type { LogLevel } from '../platform/node/log.js';
+
+export interface Address {
+  readonly host: string;
+  readonly port: number;
+}
+
+export interface TlsFiles {
+  readonly certFile: string;
+  readonly keyFile: string;
+}
+
+export interface LogConfig {
+  readonly level: LogLevel;
+  /** The mail log (received, delivered, …); events are always logged. */
+  readonly mail: boolean;
+  /** Lines go to this file; undefined: to stdout. */
+  readonly file: string | undefined;
+}
+
+export interface AdminConfig {
+  readonly listen: Address;
+  /** Bearer token of /api/v1; undefined: none is asked (loopback only). */
+  readonly token: string | undefined;
+}
+
+export interface SmtpConfig {
+  readonly listen: readonly Address[];
+  /** CIDR blocks or addresses whose clients may send to any routed domain. */
+  readonly relayNetworks: readonly string[];
+  /** Domains that anyone may send to; lower case. */
+  readonly relayDomains: readonly string[];
+  readonly messageBytesMax: number;
+  readonly recipientsMax: number;
+  readonly connectionsMax: number;
+  readonly connectionsPerClientMax: number;
+  readonly bytesPerSecondMin: number;
+  readonly hopsMax: number;
+  readonly commandTimeoutMs: number;
+  readonly dataTimeoutMs: number;
+  readonly tls: TlsFiles | undefined;
+}
+
+export interface DeliveryConfig {
+  readonly retryFirstMs: number;
+  readonly retryMaxMs: number;
+  readonly lifetimeMs: number;
+  readonly bounceLifetimeMs: number;
+  readonly concurrency: number;
+  readonly ordering: 'fifo' | 'strict';
+  readonly messagesPerConnection: number;
+  readonly connectionLifetimeMs: number;
+  readonly connectionIdleMs: number;
+  /** Bound on deliveries in flight when the gateway stops. */
+  readonly stopTimeoutMs: number;
+  readonly timeouts: {
+    readonly connectMs: number;
+    readonly greetingMs: number;
+    readonly heloMs: number;
+    readonly mailMs: number;
+    readonly rcptMs: number;
+    readonly dataInitMs: number;
+    readonly dataBlockMs: number;
+    readonly dataDoneMs: number;
+    readonly quitMs: number;
+  };
+}
+
+/** Same shape as RouteOptions of gateway/queue/router.ts, so it is passed on as it is. */
+export interface RouteConfig {
+  readonly domains: readonly string[];
+  readonly name: string;
+  readonly nextHop: { readonly protocol: 'smtp' | 'lmtp'; readonly host: string; readonly port: number };
+  readonly ordering: 'fifo' | 'strict';
+  readonly concurrency: number;
+  readonly lengthMax: number;
+}
+
+export interface MemoryConfig {
+  /** Undefined: the cgroup's limit, else a share of physical memory. */
+  readonly limitBytes: number | undefined;
+  /** Share of the limit above which new mail gets 452. */
+  readonly acceptShare: number;
+  /** Share of the limit that one next hop may use. */
+  readonly nextHopShare: number;
+}
+
+export interface MirrorConfig {
+  readonly replicas: number;
+  readonly replicasMin: number;
+  readonly commitTimeoutMs: number;
+  readonly heartbeatMs: number;
+  readonly failoverTimeoutMs: number;
+  readonly leaseMs: number;
+  readonly windowBytes: number;
+  readonly blockMessages: number;
+  readonly replaceAfterMs: number;
+}
+
+export interface StorePathConfig {
+  /** "A" and "B": the networks of the management table. */
+  readonly name: string;
+  readonly address: Address;
+}
+
+export interface StorePeerConfig {
+  readonly id: string;
+  /** Label of the machine it runs on. */
+  readonly host: string;
+  readonly paths: readonly StorePathConfig[];
+}
+
+export interface GatewayConfig {
+  /** Group whose gateways rescue one another. */
+  readonly group: string;
+  readonly id: string;
+  readonly host: string;
+  /** Name in the greeting, EHLO and Received. */
+  readonly hostname: string;
+  readonly smtp: SmtpConfig;
+  readonly delivery: DeliveryConfig;
+  readonly routes: readonly RouteConfig[];
+  readonly memory: MemoryConfig;
+  readonly mirror: MirrorConfig;
+  readonly secret: Uint8Array;
+  readonly stores: readonly StorePeerConfig[];
+  readonly admin: AdminConfig;
+  readonly log: LogConfig;
+  /** Folder of the incarnation file; undefined: none is kept, stores and the clock decide alone. */
+  readonly stateDir: string | undefined;
+  /** Store paths outside loopback without TLS were asked for; `status` shows it. */
+  readonly insecure: boolean;
+  /** Started by `twinpost up`: all processes share one host on purpose, placement must not look at labels. */
+  readonly oneHost: boolean;
+}
+
+export interface StoreClientConfig {
+  readonly id: string;
+  readonly secret: Uint8Array;
+}
+
+export interface StoreConfig {
+  readonly group: string;
+  readonly id: string;
+  readonly host: string;
+  readonly paths: readonly StorePathConfig[];
+  readonly gateways: readonly StoreClientConfig[];
+  readonly memoryLimitBytes: number | undefined;
+  readonly leaseMs: number;
+  readonly heartbeatMs: number;
+  readonly ringBytes: number;
+  readonly windowBytes: number;
+  readonly admin: AdminConfig;
+  readonly log: LogConfig;
+  readonly insecure: boolean;
+}
+
+export interface SinkConfig {
+  readonly listen: Address;
+  readonly admin: Address | undefined;
+  readonly lmtp: boolean;
+  readonly verify: boolean;
+  readonly maildir: string | undefined;
+}
+
+/** All that one file says; a role takes its part. */
+export interface Config {
+  readonly file: string;
+  readonly gateway: GatewayConfig | undefined;
+  readonly stores: readonly StoreConfig[];
+  readonly sink: SinkConfig | undefined;
+}

@@ -1,0 +1,197 @@
+/**
+ * Values as people write them: "25MiB", "30s", "127.0.0.1:2525", "smtp://host:25", each as a zod type that
+ * gives the plain value and, when it can't, says what was expected. The reader of an error message sees the
+ * text of `expected()` and, added by issues.ts, what the file says instead.
+ */
+import { z } from 'zod';
+import { parseBytes, parseDuration } from '../base/units.js';
+import type { Address } from './types.js';
+
+/** Everything a value may fail with goes through here, so that issues.ts can add what was found. */
+function expected<T>(parse: (value: unknown) => T | undefined, what: string): z.ZodType<T> {
+  return z.unknown().transform((value, context) => {
+    const parsed = parse(value);
+    if (parsed === undefined) {
+      context.addIssue({ code: 'custom', message: what, input: value });
+      return z.NEVER;
+    }
+    return parsed;
+  });
+}
+
+export function bytes(min: number, max: number): z.ZodType<number> {
+  return expected((value) => {
+    if (typeof value === 'number') return Number.isInteger(value) && within(value, min, max) ? value : undefined;
+    if (typeof value !== 'string') return undefined;
+    const parsed = parseBytes(value);
+    return parsed.ok && within(parsed.value, min, max) ? parsed.value : undefined;
+  }, `a size from ${showBytes(min)} to ${showBytes(max)} such as ${max < 1048576 ? '64KiB' : '25MiB'}`);
+}
+
+export function duration(minMs: number, maxMs: number): z.ZodType<number> {
+  return expected((value) => {
+    if (typeof value !== 'string') return value === 0 && minMs === 0 ? 0 : undefined;
+    const parsed = parseDuration(value);
+    return parsed.ok && within(parsed.value, minMs, maxMs) ? parsed.value : undefined;
+  }, `a time with its unit from ${showMs(minMs)} to ${showMs(maxMs)} such as 250ms, 30s, 5min or 5d`);
+}
+
+/** Bytes a second: "500B/s". */
+export function byteRate(): z.ZodType<number> {
+  return expected((value) => {
+    if (value === 0) return 0;
+    if (typeof value !== 'string' || !value.endsWith('/s')) return undefined;
+    const parsed = parseBytes(value.slice(0, -2).trim());
+    return parsed.ok && within(parsed.value, 0, 2 ** 30) ? parsed.value : undefined;
+  }, 'a rate such as 500B/s or 1KiB/s, or 0 for none');
+}
+
+export function count(min: number, max: number): z.ZodType<number> {
+  return expected(
+    (value) => (typeof value === 'number' && Number.isInteger(value) && within(value, min, max) ? value : undefined),
+    `a whole number from ${String(min)} to ${String(max)}`,
+  );
+}
+
+/** A share of something: 0.25 or "25%". */
+export function share(): z.ZodType<number> {
+  return expected((value) => {
+    const number = typeof value === 'string' && /^\d+(\.\d+)?%$/.test(value) ? Number(value.slice(0, -1)) / 100 : value;
+    return typeof number === 'number' && number > 0 && number <= 1 ? number : undefined;
+  }, 'a share above 0 up to 1, such as 0.25 or 25%');
+}
+
+export function flag(): z.ZodType<boolean> {
+  return expected((value) => {
+    if (typeof value === 'boolean') return value;
+    if (value === 'on' || value === 'yes') return true;
+    return value === 'off' || value === 'no' ? false : undefined;
+  }, 'true or false');
+}
+
+export function oneOf<const T extends string>(words: readonly T[]): z.ZodType<T> {
+  return expected((value) => words.find((word) => word === value), `one of ${words.join(', ')}`);
+}
+
+/** One line of text without control characters. */
+export function text(what: string, lengthMax = 1024): z.ZodType<string> {
+  return expected(
+    (value) => (typeof value === 'string' && value !== '' && value.length <= lengthMax && !/[\u0000-\u001f\u007f]/.test(value) ? value : undefined),
+    what,
+  );
+}
+
+/** Ids of processes and host labels: they stand in frames, logs and file names. */
+export function identifier(): z.ZodType<string> {
+  return expected(
+    (value) => (typeof value === 'string' && /^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/.test(value) ? value : undefined),
+    'a name of 1 to 63 letters, digits, dots, dashes or underscores that starts with a letter or digit',
+  );
+}
+
+export function hostname(): z.ZodType<string> {
+  return expected((value) => (typeof value === 'string' && isHost(value) ? value.toLowerCase() : undefined), 'a host name such as mx1.example.com');
+}
+
+/** "host:port" or "[v6]:port" or a mapping with host and port. */
+export function address(): z.ZodType<Address> {
+  return expected((value) => {
+    if (typeof value === 'string') return parseAddress(value);
+    if (typeof value !== 'object' || value === null || Object.keys(value).length !== 2) return undefined;
+    const { host, port } = value as { host?: unknown; port?: unknown };
+    if (typeof host !== 'string' || typeof port !== 'number') return undefined;
+    return parseAddress(host.includes(':') && !host.startsWith('[') ? `[${host}]:${String(port)}` : `${host}:${String(port)}`);
+  }, 'an address such as 127.0.0.1:2525, [::1]:2525 or {host: 127.0.0.1, port: 2525}');
+}
+
+/** A route's domain: "example.com", "*.example.com" or "*". */
+export function routeDomain(): z.ZodType<string> {
+  return expected((value) => {
+    if (typeof value !== 'string') return undefined;
+    if (value === '*') return value;
+    const bare = value.startsWith('*.') ? value.slice(2) : value;
+    return isDomain(bare) ? value.toLowerCase() : undefined;
+  }, "a domain such as example.com, *.example.com, or '*' for all others");
+}
+
+/** A domain that anyone may send to; ".example.com" means all below it. */
+export function relayDomain(): z.ZodType<string> {
+  return expected(
+    (value) => (typeof value === 'string' && isDomain(value.startsWith('.') ? value.slice(1) : value) ? value.toLowerCase() : undefined),
+    'a domain such as example.com, or .example.com for all below it',
+  );
+}
+
+export interface NextHopValue {
+  readonly protocol: 'smtp' | 'lmtp';
+  readonly host: string;
+  readonly port: number;
+}
+
+export function nextHop(): z.ZodType<NextHopValue> {
+  return expected((value) => {
+    const match = typeof value === 'string' ? /^(smtp|lmtp):\/\/(.+)$/.exec(value) : null;
+    const parsed = match === null ? undefined : parseAddress(match[2] ?? '');
+    return parsed === undefined || match === null ? undefined : { protocol: match[1] === 'lmtp' ? 'lmtp' : 'smtp', host: parsed.host, port: parsed.port };
+  }, 'a next hop such as smtp://mx.example.com:25 or lmtp://127.0.0.1:24');
+}
+
+/** "127.0.0.0/8", "::1", "10.1.2.3". */
+export function network(): z.ZodType<string> {
+  return expected((value) => (typeof value === 'string' && isNetwork(value) ? value.toLowerCase() : undefined), 'a network such as 10.0.0.0/8, 192.168.1.7 or fd00::/8');
+}
+
+export function parseAddress(value: string): Address | undefined {
+  const match = /^(?:\[([0-9A-Fa-f:.]+)\]|([^:[\]\s/]+)):(\d{1,5})$/.exec(value);
+  if (match === null) return undefined;
+  const host = match[1] ?? match[2] ?? '';
+  const port = Number(match[3]);
+  if (port > 65535 || (match[1] === undefined && !isHost(host))) return undefined;
+  return { host, port };
+}
+
+export function isLoopback(host: string): boolean {
+  return host === 'localhost' || host === '::1' || /^127(\.\d{1,3}){3}$/.test(host);
+}
+
+function isHost(value: string): boolean {
+  return value.length <= 253 && /^[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_])?$/.test(value);
+}
+
+function isDomain(value: string): boolean {
+  return value.length <= 253 && value.split('.').every((label) => /^[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?$/.test(label));
+}
+
+function isNetwork(value: string): boolean {
+  const slash = value.indexOf('/');
+  const base = slash === -1 ? value : value.slice(0, slash);
+  const v6 = base.includes(':');
+  if (slash !== -1) {
+    const bits = value.slice(slash + 1);
+    if (!/^\d{1,3}$/.test(bits) || Number(bits) > (v6 ? 128 : 32)) return false;
+  }
+  if (v6) return /^[0-9A-Fa-f:.]{2,45}$/.test(base) && base.split('::').length <= 2;
+  const parts = base.split('.');
+  return parts.length === 4 && parts.every((part) => /^\d{1,3}$/.test(part) && Number(part) <= 255);
+}
+
+function within(value: number, min: number, max: number): boolean {
+  return value >= min && value <= max;
+}
+
+function showBytes(value: number): string {
+  const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
+  let unit = 0;
+  let rest = value;
+  while (rest >= 1024 && rest % 1024 === 0 && unit < units.length - 1) {
+    rest /= 1024;
+    unit++;
+  }
+  return `${String(rest)}${units[unit] ?? 'B'}`;
+}
+
+function showMs(value: number): string {
+  if (value % 86_400_000 === 0 && value > 0) return `${String(value / 86_400_000)}d`;
+  if (value % 1000 === 0) return `${String(value / 1000)}s`;
+  return `${String(value)}ms`;
+}

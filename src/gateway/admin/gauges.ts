@@ -1,0 +1,56 @@
+/** Lets the metrics read the gateway through its operators' view: one reading a scrape, not one a series. */
+import type { GaugeSource, QueueGauges, StoreGauges } from '../../observability/gateway-metrics.js';
+import type { GatewayView, QueueView, StatusView } from './view.js';
+
+/** A scrape asks for some twenty series within a few milliseconds; they should agree with each other. */
+const SAME_SCRAPE_MS = 50;
+
+export interface GaugePorts {
+  readonly view: GatewayView;
+  nowMs(): number;
+  wallMs(): number;
+  logLinesDropped(): number;
+}
+
+export function gaugeSource(ports: GaugePorts): GaugeSource {
+  let readAtMs = -Infinity;
+  let status: StatusView | undefined;
+  let queues: readonly QueueView[] = [];
+  const refresh = (): StatusView => {
+    const now = ports.nowMs();
+    if (status === undefined || now - readAtMs >= SAME_SCRAPE_MS) {
+      readAtMs = now;
+      status = ports.view.status();
+      queues = ports.view.queues();
+    }
+    return status;
+  };
+  const fromStatus = <T>(read: (status: StatusView) => T): (() => T) => () => read(refresh());
+  return {
+    queues: () => {
+      refresh();
+      return queues.map((queue) => queueGauges(queue, ports.wallMs()));
+    },
+    stores: fromStatus((now) => now.stores.map((store): StoreGauges => ({ ...store, store: store.id }))),
+    ready: fromStatus((now) => now.ready),
+    degraded: fromStatus((now) => now.degradedSinceWallMs !== undefined),
+    memoryUsedBytes: fromStatus((now) => now.memoryUsedBytes),
+    memoryLimitBytes: fromStatus((now) => now.memoryLimitBytes),
+    connectionsIn: fromStatus((now) => now.connectionsIn),
+    connectionsOut: fromStatus((now) => now.connectionsOut),
+    dotsInFlight: fromStatus((now) => now.dotsInFlight),
+    logLinesDropped: () => ports.logLinesDropped(),
+  };
+}
+
+function queueGauges(queue: QueueView, wallMs: number): QueueGauges {
+  return {
+    name: queue.name,
+    queueClass: queue.queueClass,
+    messages: queue.messages,
+    bytes: queue.bytes,
+    active: queue.active,
+    deferred: queue.deferred,
+    oldestAgeSeconds: queue.oldestArrivalWallMs === undefined ? 0 : Math.max(0, (wallMs - queue.oldestArrivalWallMs) / 1000),
+  };
+}

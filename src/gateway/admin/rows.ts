@@ -1,0 +1,98 @@
+/**
+ * Views as JSON: snake_case, times as in `postqueue -j` (whole seconds since 1970), so that scripts written
+ * for Postfix find queue_name, queue_id, arrival_time, message_size, sender, recipients[].address and
+ * delay_reason where they look for them.
+ */
+import type { MessageView, QueueView, StatusView, TableRowView } from './view.js';
+
+export function statusRow(status: StatusView, nowWallMs: number): object {
+  return {
+    gateway: status.gateway,
+    host: status.host,
+    incarnation: status.incarnation,
+    pid: status.pid,
+    uptime_seconds: Math.max(0, Math.round((nowWallMs - status.startedWallMs) / 1000)),
+    ready: status.ready,
+    not_ready_reason: status.notReadyReason,
+    degraded: status.degradedSinceWallMs !== undefined,
+    degraded_since: seconds(status.degradedSinceWallMs),
+    insecure: status.insecure,
+    received: status.received,
+    delivered: status.delivered,
+    deferred: status.deferred,
+    bounced: status.bounced,
+    expired: status.expired,
+    rejected: status.rejected,
+    queues: status.queues,
+    queued_messages: status.queuedMessages,
+    queued_bytes: status.queuedBytes,
+    memory_used_bytes: status.memoryUsedBytes,
+    memory_limit_bytes: status.memoryLimitBytes,
+    connections_in: status.connectionsIn,
+    connections_out: status.connectionsOut,
+    dots_in_flight: status.dotsInFlight,
+    stores: status.stores.map((store) => ({
+      store: store.id,
+      host: store.host,
+      up: store.up,
+      paths: store.paths.map((path) => ({ path: path.path, state: path.state, since: seconds(path.sinceWallMs) })),
+      queues_sync: store.queuesSync,
+      queues_resync: store.queuesResync,
+      queues_ng: store.queuesNg,
+      lag_messages: store.lagMessages,
+      lag_bytes: store.lagBytes,
+      credit_bytes: store.creditBytes,
+    })),
+  };
+}
+
+export function tableRow(row: TableRowView): object {
+  return {
+    queue_name: row.queue,
+    queue_class: row.queueClass,
+    store: row.store,
+    network_a: row.networkA,
+    network_s: row.networkS,
+    sync: row.sync,
+    epoch: row.epoch,
+    transactions: row.transactions ?? null,
+  };
+}
+
+export function queueRow(queue: QueueView, nowWallMs: number): object {
+  const oldest = queue.oldestArrivalWallMs;
+  return {
+    queue_name: queue.name,
+    queue_class: queue.queueClass,
+    next_hop: queue.nextHop,
+    order: queue.ordering,
+    messages: queue.messages,
+    bytes: queue.bytes,
+    active: queue.active,
+    deferred: queue.deferred,
+    oldest_age_seconds: oldest === undefined ? null : Math.max(0, Math.round((nowWallMs - oldest) / 1000)),
+    last_error: queue.lastError,
+  };
+}
+
+export function messageRow(queue: string, queueClass: string, message: MessageView): object {
+  return {
+    queue_name: queue,
+    queue_class: queueClass,
+    queue_id: message.queueId,
+    arrival_time: seconds(message.arrivalWallMs),
+    message_size: message.messageBytes,
+    sender: message.sender,
+    recipients: message.recipients.map((recipient) =>
+      recipient.delayReason === '' ? { address: recipient.address } : { address: recipient.address, delay_reason: recipient.delayReason },
+    ),
+    state: message.state,
+    attempts: message.attempts,
+    next_attempt_time: seconds(message.nextAttemptWallMs),
+    expiry_time: seconds(message.expiryWallMs),
+  };
+}
+
+function seconds(wallMs: number | undefined): number | null {
+  return wallMs === undefined ? null : Math.floor(wallMs / 1000);
+}

@@ -1,0 +1,119 @@
+/**
+ * The gateway's admin HTTP: for scrapers, load balancers and the command line. It owns the listening port
+ * and nothing else; all it shows comes from a GatewayView.
+ *
+ *   GET /healthz                             200 while the event loop turns
+ *   GET /readyz                              200 when new mail is taken, else 503 with the reason
+ *   GET /metrics                             Prometheus text
+ *   GET /api/v1/status                       one object
+ *   GET /api/v1/table                        management table, one row a queue and store
+ *   GET /api/v1/queues                       one row a queue
+ *   GET /api/v1/queues/NAME/messages         rows in queue order; ?class=mail&limit=100&cursor=…
+ *
+ * /api/v1 asks for the bearer token when one is configured; the first three do not, as scrapers and load
+ * balancers expect. Without a token the port is loopback only (checked by config), and then a Host header
+ * that names another machine is refused: a web page in an operator's browser must not reach it (DNS rebinding).
+ */
+import { createHash, timingSafeEqual } from 'node:crypto';
+import { fastify } from 'fastify';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { Registry } from 'prom-client';
+import { messageRow, queueRow, statusRow, tableRow } from './rows.js';
+import type { GatewayView } from './view.js';
+
+const PAGE_DEFAULT = 100;
+/** A page is built in one go: about 1 MB and a few milliseconds. */
+const PAGE_MAX = 1000;
+const CURSOR_CHARACTERS_MAX = 200;
+const CONNECTIONS_MAX = 256;
+
+export interface AdminOptions {
+  readonly host: string;
+  /** 0 takes any. */
+  readonly port: number;
+  readonly token: string | undefined;
+}
+
+export interface AdminPorts {
+  readonly view: GatewayView;
+  readonly registry: Registry;
+  wallMs(): number;
+}
+
+export interface RunningAdmin {
+  readonly port: number;
+  close(): Promise<void>;
+}
+
+/** Rejects when the address can't be bound. */
+export async function startAdmin(options: AdminOptions, ports: AdminPorts): Promise<RunningAdmin> {
+  const app = fastify({ logger: false, bodyLimit: 64 * 1024, requestTimeout: 10_000, connectionTimeout: 30_000, keepAliveTimeout: 15_000, forceCloseConnections: true, return503OnClosing: true });
+  app.server.maxConnections = CONNECTIONS_MAX;
+  app.setNotFoundHandler((_request, reply) => reply.code(404).send({ error: 'there is nothing at this address' }));
+  app.setErrorHandler((error, _request, reply) => {
+    const code = (error as { statusCode?: number }).statusCode ?? 500;
+    return reply.code(code).send({ error: code < 500 && error instanceof Error ? error.message : 'internal error' });
+  });
+  if (options.token === undefined) app.addHook('onRequest', refuseForeignHost);
+  addProbes(app, ports);
+  addApi(app, options, ports);
+  await app.listen({ host: options.host, port: options.port });
+  const address = app.server.address();
+  return {
+    port: address !== null && typeof address === 'object' ? address.port : options.port,
+    close: () => app.close(),
+  };
+}
+
+function addProbes(app: FastifyInstance, ports: AdminPorts): void {
+  app.get('/healthz', (_request, reply) => reply.type('text/plain').send('ok\n'));
+  app.get('/readyz', (_request, reply) => {
+    const status = ports.view.status();
+    return reply.type('text/plain').code(status.ready ? 200 : 503).send(status.ready ? 'ready\n' : `${status.notReadyReason}\n`);
+  });
+  app.get('/metrics', async (_request, reply) => reply.type(ports.registry.contentType).send(await ports.registry.metrics()));
+}
+
+function addApi(app: FastifyInstance, options: AdminOptions, ports: AdminPorts): void {
+  void app.register((api, _options, done) => {
+    const { token } = options;
+    if (token !== undefined) {
+      api.addHook('onRequest', (request, reply, next) => {
+        if (hasToken(request, token)) next();
+        else void reply.code(401).header('www-authenticate', 'Bearer').send({ error: 'a bearer token is needed' });
+      });
+    }
+    api.get('/status', () => statusRow(ports.view.status(), ports.wallMs()));
+    api.get('/table', () => ({ rows: ports.view.table().map(tableRow) }));
+    api.get('/queues', () => ({ queues: ports.view.queues().map((queue) => queueRow(queue, ports.wallMs())) }));
+    api.get('/queues/:name/messages', (request, reply) => listMessages(request, reply, ports.view));
+    done();
+  }, { prefix: '/api/v1' });
+}
+
+function listMessages(request: FastifyRequest, reply: FastifyReply, view: GatewayView): object {
+  const { name } = request.params as { name: string };
+  const query = request.query as Readonly<Record<string, unknown>>;
+  const limit = query['limit'] === undefined ? PAGE_DEFAULT : Number(query['limit']);
+  const cursor = query['cursor'] ?? '';
+  const queueClass = query['class'] ?? 'mail';
+  if (!Number.isInteger(limit) || limit < 1 || limit > PAGE_MAX) return reply.code(400).send({ error: `limit is a whole number from 1 to ${String(PAGE_MAX)}` });
+  if (typeof cursor !== 'string' || cursor.length > CURSOR_CHARACTERS_MAX) return reply.code(400).send({ error: 'cursor is what the page before gave' });
+  if (typeof queueClass !== 'string') return reply.code(400).send({ error: 'class is given once' });
+  const page = view.messages(name, queueClass, cursor, limit);
+  if (page === undefined) return reply.code(404).send({ error: `there is no queue '${name}' of class '${queueClass}'` });
+  return { messages: page.messages.map((message) => messageRow(name, queueClass, message)), next_cursor: page.nextCursor ?? null };
+}
+
+function hasToken(request: FastifyRequest, token: string): boolean {
+  const header = request.headers.authorization ?? '';
+  if (!header.startsWith('Bearer ')) return false;
+  // Digests have one length, so the comparison tells nothing of the token's.
+  const digest = (text: string): Buffer => createHash('sha256').update(text).digest();
+  return timingSafeEqual(digest(header.slice(7)), digest(token));
+}
+
+function refuseForeignHost(request: FastifyRequest, reply: FastifyReply, next: () => void): void {
+  if (/^(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d+)?$/i.test(request.headers.host ?? '')) next();
+  else void reply.code(403).send({ error: 'this port is for this machine only' });
+}

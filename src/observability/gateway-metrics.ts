@@ -1,0 +1,312 @@
+/**
+ * All metrics of a gateway in one place: names, units, reasons for buckets. The hot path adds to plain
+ * numbers here (`metrics.delivered++`); prom-client sees them only when /metrics is read. What the gateway
+ * knows as a state (queues, mirrors, memory) is not copied: it is read from a GaugeSource at that moment.
+ *
+ * Labels are bounded: reasons are words of this program, stores are configured, queues are the
+ * QUEUE_SERIES_MAX longest ones and "other".
+ *
+ * What is not here: the store's metrics (kvs/daemon), lines of the mail log (mail-log.ts).
+ */
+import { monitorEventLoopDelay } from 'node:perf_hooks';
+import type { IntervalHistogram } from 'node:perf_hooks';
+import { Counter, Gauge, Registry } from 'prom-client';
+import { ExportedHistogram, FixedHistogram } from './fixed-histogram.js';
+
+/** Each queue is seven series; more would cost the scraper more than they tell. */
+const QUEUE_SERIES_MAX = 50;
+const REASONS_MAX = 64;
+const DELAY_RESOLUTION_MS = 10;
+
+/** Seconds from final dot to 250, and of a mirror's acknowledgement: both are under 1 ms on a quiet LAN and end at commit_timeout. */
+const ANSWER_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20];
+/** Seconds in a queue: from at once to the lifetime of five days. */
+const QUEUE_BUCKETS = [0.01, 0.05, 0.1, 0.5, 1, 5, 15, 60, 300, 900, 3600, 14_400, 86_400, 432_000];
+/** Seconds of one delivery attempt; ends at the timeout for the reply to the final dot. */
+const DELIVERY_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5, 30, 120, 600];
+
+export interface QueueGauges {
+  readonly name: string;
+  readonly queueClass: string;
+  readonly messages: number;
+  readonly bytes: number;
+  readonly active: number;
+  readonly deferred: number;
+  /** Seconds since the oldest message came, 0 when empty. */
+  readonly oldestAgeSeconds: number;
+}
+
+export interface StoreGauges {
+  readonly store: string;
+  readonly up: boolean;
+  /** Queues mirrored there, by sync state. */
+  readonly queuesSync: number;
+  readonly queuesResync: number;
+  readonly queuesNg: number;
+  readonly lagMessages: number;
+  readonly lagBytes: number;
+  readonly creditBytes: number;
+}
+
+/** States as they are now; asked once a scrape. */
+export interface GaugeSource {
+  queues(): readonly QueueGauges[];
+  stores(): readonly StoreGauges[];
+  ready(): boolean;
+  degraded(): boolean;
+  memoryUsedBytes(): number;
+  memoryLimitBytes(): number;
+  connectionsIn(): number;
+  connectionsOut(): number;
+  /** Final dots sent whose reply is awaited: what could be repeated if we died now. */
+  dotsInFlight(): number;
+  logLinesDropped(): number;
+}
+
+/** Plain counters of the hot path, since the start of the process. */
+export class GatewayMetrics {
+  received = 0;
+  receivedBytes = 0;
+  receivedRecipients = 0;
+  delivered = 0;
+  deliveredBytes = 0;
+  deferred = 0;
+  bounced = 0;
+  expired = 0;
+  reports = 0;
+  connectionsAccepted = 0;
+  connectionsRefused = 0;
+  connectionsOpened = 0;
+  connectionsFailed = 0;
+  possibleDuplicates = 0;
+  withdrawn = 0;
+  unanswered = 0;
+  failovers = 0;
+  fenced = 0;
+  isolations = 0;
+  resyncs = 0;
+  resyncMessages = 0;
+  recoveredMessages = 0;
+  /** Final dot to 250. */
+  readonly acceptSeconds = new FixedHistogram(ANSWER_BUCKETS);
+  /** Change sent to acknowledged. */
+  readonly mirrorSeconds = new FixedHistogram(ANSWER_BUCKETS);
+  /** 250 to the first attempt. */
+  readonly queueSeconds = new FixedHistogram(QUEUE_BUCKETS);
+  /** One attempt, connection set-up included. */
+  readonly deliverySeconds = new FixedHistogram(DELIVERY_BUCKETS);
+  readonly #rejected = new Map<string, number>();
+  readonly #removed = new Map<string, number>();
+
+  /** `reason` is a word of ours ("relay", "size", "memory"), never text from outside. */
+  rejected(reason: string): void {
+    add(this.#rejected, reason);
+  }
+
+  /** Recipients ended without delivery and without report (G2). */
+  removed(reason: string): void {
+    add(this.#removed, reason);
+  }
+
+  get rejectedTotal(): number {
+    return sum(this.#rejected);
+  }
+
+  get rejectedByReason(): ReadonlyMap<string, number> {
+    return this.#rejected;
+  }
+
+  get removedByReason(): ReadonlyMap<string, number> {
+    return this.#removed;
+  }
+}
+
+export interface MetricsExport {
+  readonly registry: Registry;
+  close(): void;
+}
+
+/** Makes the registry that /metrics reads. */
+export function exportGatewayMetrics(metrics: GatewayMetrics, source: GaugeSource): MetricsExport {
+  const registry = new Registry();
+  exportCounters(registry, metrics);
+  exportHistograms(registry, metrics);
+  exportQueues(registry, source);
+  exportStores(registry, source);
+  exportProcess(registry, source);
+  const loop = monitorEventLoopDelay({ resolution: DELAY_RESOLUTION_MS });
+  loop.enable();
+  exportLoopDelay(registry, loop);
+  return { registry, close: () => { loop.disable(); } };
+}
+
+function exportCounters(registry: Registry, metrics: GatewayMetrics): void {
+  const counter = (name: string, help: string, read: () => number): void => {
+    new Counter({
+      name: `twinpost_${name}_total`,
+      help,
+      registers: [registry],
+      collect() {
+        this.reset();
+        this.inc(read());
+      },
+    });
+  };
+  counter('received', 'Messages accepted (250 to the final dot)', () => metrics.received);
+  counter('received_bytes', 'Bytes of accepted messages', () => metrics.receivedBytes);
+  counter('received_recipients', 'Recipients of accepted messages', () => metrics.receivedRecipients);
+  counter('delivered', 'Recipients that a next hop took over', () => metrics.delivered);
+  counter('delivered_bytes', 'Bytes of messages that a next hop took over', () => metrics.deliveredBytes);
+  counter('deferred', 'Attempts for a recipient that ended in a deferral', () => metrics.deferred);
+  counter('bounced', 'Recipients refused for good by a next hop', () => metrics.bounced);
+  counter('expired', 'Recipients whose lifetime ended', () => metrics.expired);
+  counter('reports', 'Delivery status notifications made', () => metrics.reports);
+  counter('connections_accepted', 'SMTP connections of clients accepted', () => metrics.connectionsAccepted);
+  counter('connections_refused', 'SMTP connections of clients refused by a limit', () => metrics.connectionsRefused);
+  counter('connections_opened', 'Connections to next hops opened', () => metrics.connectionsOpened);
+  counter('connections_failed', 'Connections to next hops that failed', () => metrics.connectionsFailed);
+  counter('possible_duplicates', 'Deliveries whose final dot got no reply: the next hop may have the message (RFC 1047)', () => metrics.possibleDuplicates);
+  counter('withdrawn', 'Messages withdrawn from the mirrors and refused', () => metrics.withdrawn);
+  counter('unanswered', 'Connections closed without a reply to the final dot', () => metrics.unanswered);
+  counter('failovers', 'Links moved to their standby path', () => metrics.failovers);
+  counter('fenced', 'Times that a store refused us because another process owns a queue', () => metrics.fenced);
+  counter('isolations', 'Mirrors taken out of a set', () => metrics.isolations);
+  counter('resyncs', 'Mirrors refilled and taken back', () => metrics.resyncs);
+  counter('resync_messages', 'Messages sent to refill mirrors', () => metrics.resyncMessages);
+  counter('recovered_messages', 'Messages taken back from the stores after a start', () => metrics.recoveredMessages);
+  labelled(registry, 'rejected', 'Refusals to clients by reason', metrics.rejectedByReason);
+  labelled(registry, 'removed', 'Recipients ended without delivery and report, by reason', metrics.removedByReason);
+}
+
+function labelled(registry: Registry, name: string, help: string, counts: ReadonlyMap<string, number>): void {
+  new Counter({
+    name: `twinpost_${name}_total`,
+    help,
+    labelNames: ['reason'],
+    registers: [registry],
+    collect() {
+      this.reset();
+      for (const [reason, count] of counts) this.inc({ reason }, count);
+    },
+  });
+}
+
+function exportHistograms(registry: Registry, metrics: GatewayMetrics): void {
+  new ExportedHistogram(registry, 'twinpost_accept_seconds', 'Final dot of a client to our 250', metrics.acceptSeconds);
+  new ExportedHistogram(registry, 'twinpost_mirror_seconds', 'Change sent to the mirrors until acknowledged by all in sync', metrics.mirrorSeconds);
+  new ExportedHistogram(registry, 'twinpost_queue_seconds', 'Acceptance to first delivery attempt', metrics.queueSeconds);
+  new ExportedHistogram(registry, 'twinpost_delivery_seconds', 'One delivery attempt, connection set-up included', metrics.deliverySeconds);
+}
+
+function exportQueues(registry: Registry, source: GaugeSource): void {
+  const gauge = (name: string, help: string, read: (queue: QueueGauges) => number, merge: (a: number, b: number) => number): void => {
+    new Gauge({
+      name: `twinpost_queue_${name}`,
+      help,
+      labelNames: ['queue', 'class'],
+      registers: [registry],
+      collect() {
+        this.reset();
+        const queues = [...source.queues()].sort((a, b) => b.messages - a.messages);
+        for (const queue of queues.slice(0, QUEUE_SERIES_MAX)) this.set({ queue: queue.name, class: queue.queueClass }, read(queue));
+        const rest = queues.slice(QUEUE_SERIES_MAX);
+        if (rest.length > 0) this.set({ queue: 'other', class: 'other' }, rest.map(read).reduce(merge, 0));
+      },
+    });
+  };
+  const plus = (a: number, b: number): number => a + b;
+  gauge('messages', 'Messages in a queue, in every state', (queue) => queue.messages, plus);
+  gauge('bytes', 'Bytes of the messages in a queue', (queue) => queue.bytes, plus);
+  gauge('active_messages', 'Messages being delivered', (queue) => queue.active, plus);
+  gauge('deferred_messages', 'Messages that wait for another attempt', (queue) => queue.deferred, plus);
+  gauge('oldest_age_seconds', 'Age of the oldest message in a queue', (queue) => queue.oldestAgeSeconds, Math.max);
+  single(registry, 'queues', 'Queues that exist', () => source.queues().length);
+}
+
+function exportStores(registry: Registry, source: GaugeSource): void {
+  const gauge = (name: string, help: string, read: (store: StoreGauges) => number): void => {
+    new Gauge({
+      name: `twinpost_${name}`,
+      help,
+      labelNames: ['store'],
+      registers: [registry],
+      collect() {
+        this.reset();
+        for (const store of source.stores()) this.set({ store: store.store }, read(store));
+      },
+    });
+  };
+  gauge('store_up', '1 when a link to the store is up', (store) => Number(store.up));
+  gauge('mirror_lag_messages', 'Changes sent to a store and not yet acknowledged', (store) => store.lagMessages);
+  gauge('mirror_lag_bytes', 'Bytes sent to a store and not yet acknowledged', (store) => store.lagBytes);
+  gauge('store_credit_bytes', 'Bytes that a store still takes from this gateway', (store) => store.creditBytes);
+  new Gauge({
+    name: 'twinpost_mirror_queues',
+    help: 'Queues mirrored at a store, by sync state',
+    labelNames: ['store', 'state'],
+    registers: [registry],
+    collect() {
+      this.reset();
+      for (const store of source.stores()) {
+        this.set({ store: store.store, state: 'sync' }, store.queuesSync);
+        this.set({ store: store.store, state: 'resync' }, store.queuesResync);
+        this.set({ store: store.store, state: 'ng' }, store.queuesNg);
+      }
+    },
+  });
+}
+
+function exportProcess(registry: Registry, source: GaugeSource): void {
+  single(registry, 'ready', '1 when new mail is taken', () => Number(source.ready()));
+  single(registry, 'degraded', '1 when a queue has fewer in-sync mirrors than configured', () => Number(source.degraded()));
+  single(registry, 'memory_used_bytes', 'Memory that counts against the limit', () => source.memoryUsedBytes());
+  single(registry, 'memory_limit_bytes', 'Memory that the process may use', () => source.memoryLimitBytes());
+  single(registry, 'resident_bytes', 'Resident memory of the process', () => process.memoryUsage.rss());
+  single(registry, 'connections_in', 'SMTP connections of clients open', () => source.connectionsIn());
+  single(registry, 'connections_out', 'Connections to next hops open', () => source.connectionsOut());
+  single(registry, 'dots_in_flight', 'Final dots sent to next hops and not yet answered', () => source.dotsInFlight());
+  single(registry, 'log_dropped_lines', 'Mail log lines lost because their reader was too slow', () => source.logLinesDropped());
+  single(registry, 'cpu_seconds', 'Processor time used', () => {
+    const usage = process.cpuUsage();
+    return (usage.user + usage.system) / 1e6;
+  });
+}
+
+function single(registry: Registry, name: string, help: string, read: () => number): void {
+  new Gauge({
+    name: `twinpost_${name}`,
+    help,
+    registers: [registry],
+    collect() {
+      this.set(read());
+    },
+  });
+}
+
+/** Since the last scrape: a maximum over the life of the process would hide everything after the start. */
+function exportLoopDelay(registry: Registry, loop: IntervalHistogram): void {
+  new Gauge({
+    name: 'twinpost_event_loop_delay_seconds',
+    help: 'How late the event loop was since the last scrape',
+    labelNames: ['quantile'],
+    registers: [registry],
+    collect() {
+      const seconds = (nanoseconds: number): number => (Number.isFinite(nanoseconds) ? Math.max(0, nanoseconds / 1e9 - DELAY_RESOLUTION_MS / 1000) : 0);
+      this.set({ quantile: '0.5' }, seconds(loop.percentile(50)));
+      this.set({ quantile: '0.99' }, seconds(loop.percentile(99)));
+      this.set({ quantile: '1' }, seconds(loop.max));
+      loop.reset();
+    },
+  });
+}
+
+function add(counts: Map<string, number>, reason: string): void {
+  const known = counts.has(reason) || counts.size < REASONS_MAX ? reason : 'other';
+  counts.set(known, (counts.get(known) ?? 0) + 1);
+}
+
+function sum(counts: ReadonlyMap<string, number>): number {
+  let total = 0;
+  for (const count of counts.values()) total += count;
+  return total;
+}

@@ -1,0 +1,310 @@
+/**
+ * The mail log: one JSON line for each thing that happens to a message or a recipient, under the words that
+ * operators grep for. It owns the lines of the current turn of the event loop and the count of lines lost.
+ *
+ *   {"level":"info","time":"…","event":"received","gateway":"gw-1","queue_id":"…","from":…,"to":…,"nrcpt":…,…}
+ *   {"level":"info","time":"…","event":"delivered","gateway":"gw-1","queue_id":"…","to":…,"relay":…,
+ *    "attempt":1,"status":"sent","dsn":"2.0.0","reply":"250 OK","delay":0.03,"delays":"0.01/0/0/0.02"}
+ *
+ *   delays = a/b/c/d: before the queue (received, not yet committed), in the queue, connection set-up,
+ *   transmission; seconds. Without d and c: time in the queue is what is left of delay.
+ *
+ * The bound: at most 8 µs of CPU for the received and delivered lines of a message. So lines are written by
+ * hand into one buffer (line-writer.ts), which goes once a turn to the destination; that one is asynchronous
+ * and bounded, drops rather than block, and is shared with the event log (platform/node/log-destination.ts).
+ *
+ * What is not here: events of links, mirrors, recovery (platform EventLog), counters (gateway-metrics.ts).
+ */
+import { LineWriter, fieldName } from './line-writer.js';
+import type { FieldName } from './line-writer.js';
+
+/** Where the lines of a turn go. `dropped` counts write() calls that were not taken. */
+export interface LineDestination {
+  write(lines: string): void;
+  readonly dropped: number;
+}
+
+export interface MailLogOptions {
+  /** Id of the gateway, on every line. */
+  readonly gateway: string;
+  /** False: `mail: off`; every call returns at once. */
+  readonly enabled: boolean;
+}
+
+/** A message was accepted: its 250 is being sent. */
+export interface ReceivedFields {
+  readonly queueId: string;
+  /** Queue of the first recipient; nrcpt says if there are more. */
+  readonly queue: string;
+  /** Message-ID header field, '' when not known. */
+  readonly messageId: string;
+  readonly from: string;
+  /** First recipient. */
+  readonly to: string;
+  readonly client: string;
+  readonly helo: string;
+  readonly size: number;
+  readonly nrcpt: number;
+  /** TLS version of the client's session, '' when in clear. */
+  readonly tls: string;
+  /** In-sync mirrors that acknowledged it. */
+  readonly mirrors: number;
+  /** From MAIL FROM to the 250. */
+  readonly delayMs: number;
+}
+
+/** What happened to one recipient. */
+export interface RecipientFields {
+  readonly queueId: string;
+  readonly queue: string;
+  readonly from: string;
+  readonly to: string;
+  readonly size: number;
+  /** "host[address]:port", '' when no connection came about. */
+  readonly relay: string;
+  /** 1 for the first. */
+  readonly attempt: number;
+  /** Enhanced status code. */
+  readonly dsn: string;
+  /** What the next hop said, one line. */
+  readonly reply: string;
+  /** From the acceptance of the message until now. */
+  readonly delayMs: number;
+  readonly beforeQueueMs: number;
+  readonly setupMs: number;
+  readonly transmitMs: number;
+}
+
+/** A client was refused something: a recipient, a message, a connection. */
+export interface RejectedFields {
+  /** Word of the reason, as in twinpost_rejected_total{reason}. */
+  readonly reason: string;
+  readonly client: string;
+  readonly helo: string;
+  readonly from: string;
+  readonly to: string;
+  readonly size: number;
+  /** The reply we gave. */
+  readonly reply: string;
+}
+
+/** A recipient was ended without delivery and without report (G2): by an operator, null reverse-path, NOTIFY=NEVER. */
+export interface RemovedFields {
+  readonly queueId: string;
+  readonly queue: string;
+  readonly from: string;
+  readonly to: string;
+  readonly size: number;
+  readonly reason: string;
+}
+
+/** About 100 messages of a turn; hostile lines fill it sooner and are then handed over within the turn. */
+const BUFFER_BYTES = 96 * 1024;
+/** More than any line has. */
+const LINE_FIELDS_MAX = 16;
+
+const F = {
+  queueId: fieldName('queue_id'),
+  queue: fieldName('queue'),
+  messageId: fieldName('message_id'),
+  from: fieldName('from'),
+  to: fieldName('to'),
+  client: fieldName('client'),
+  helo: fieldName('helo'),
+  size: fieldName('size'),
+  nrcpt: fieldName('nrcpt'),
+  tls: fieldName('tls'),
+  mirrors: fieldName('mirrors'),
+  relay: fieldName('relay'),
+  attempt: fieldName('attempt'),
+  status: fieldName('status'),
+  dsn: fieldName('dsn'),
+  reply: fieldName('reply'),
+  reason: fieldName('reason'),
+  delay: fieldName('delay'),
+  delays: fieldName('delays'),
+} as const satisfies Record<string, FieldName>;
+
+const HEAD = asciiBytes('{"level":"info","time":"');
+const SLASH = 0x2f;
+const QUOTE = 0x22;
+const CLOSE_BRACE = 0x7d;
+const LINE_FEED = 0x0a;
+
+export class MailLog {
+  readonly #enabled: boolean;
+  readonly #destination: LineDestination;
+  readonly #writer = new LineWriter(BUFFER_BYTES);
+  /** `","event":"delivered","gateway":"gw-1"` of each event. */
+  readonly #event: Readonly<Record<'received' | 'delivered' | 'deferred' | 'bounced' | 'expired' | 'removed' | 'rejected', Uint8Array>>;
+  /** "2026-01-31T10:00:00.123Z", its milliseconds rewritten in place. */
+  readonly #time = new Uint8Array(24);
+  #timeMs = -1;
+  #timeSecond = -1;
+  #lines = 0;
+  #scheduled = false;
+  #dropped = 0;
+  readonly #flushBound = (): void => {
+    this.#scheduled = false;
+    this.flush();
+  };
+
+  constructor(options: MailLogOptions, destination: LineDestination) {
+    this.#enabled = options.enabled;
+    this.#destination = destination;
+    const head = (event: string): Uint8Array => asciiBytes(`","event":"${event}","gateway":${JSON.stringify(options.gateway)}`);
+    this.#event = {
+      received: head('received'),
+      delivered: head('delivered'),
+      deferred: head('deferred'),
+      bounced: head('bounced'),
+      expired: head('expired'),
+      removed: head('removed'),
+      rejected: head('rejected'),
+    };
+  }
+
+  /** Lines lost because the destination was full. */
+  get droppedLines(): number {
+    return this.#dropped;
+  }
+
+  received(fields: ReceivedFields): void {
+    if (!this.#enabled) return;
+    const w = this.#begin(this.#event.received);
+    w.string(F.queueId, fields.queueId);
+    w.string(F.queue, fields.queue);
+    if (fields.messageId !== '') w.string(F.messageId, fields.messageId);
+    w.string(F.from, fields.from);
+    w.string(F.to, fields.to);
+    w.string(F.client, fields.client);
+    w.string(F.helo, fields.helo);
+    w.number(F.size, fields.size);
+    w.number(F.nrcpt, fields.nrcpt);
+    if (fields.tls !== '') w.string(F.tls, fields.tls);
+    w.number(F.mirrors, fields.mirrors);
+    w.raw(F.delay);
+    w.seconds(fields.delayMs);
+    this.#end(w);
+  }
+
+  delivered(fields: RecipientFields): void {
+    this.#recipient(this.#event.delivered, 'sent', fields);
+  }
+
+  deferred(fields: RecipientFields): void {
+    this.#recipient(this.#event.deferred, 'deferred', fields);
+  }
+
+  bounced(fields: RecipientFields): void {
+    this.#recipient(this.#event.bounced, 'bounced', fields);
+  }
+
+  expired(fields: RecipientFields): void {
+    this.#recipient(this.#event.expired, 'expired', fields);
+  }
+
+  removed(fields: RemovedFields): void {
+    if (!this.#enabled) return;
+    const w = this.#begin(this.#event.removed);
+    w.string(F.queueId, fields.queueId);
+    w.string(F.queue, fields.queue);
+    w.string(F.from, fields.from);
+    w.string(F.to, fields.to);
+    w.number(F.size, fields.size);
+    w.string(F.reason, fields.reason);
+    this.#end(w);
+  }
+
+  rejected(fields: RejectedFields): void {
+    if (!this.#enabled) return;
+    const w = this.#begin(this.#event.rejected);
+    w.string(F.reason, fields.reason);
+    w.string(F.client, fields.client);
+    w.string(F.helo, fields.helo);
+    w.string(F.from, fields.from);
+    w.string(F.to, fields.to);
+    w.number(F.size, fields.size);
+    w.string(F.reply, fields.reply);
+    this.#end(w);
+  }
+
+  /** Hands over what is there; called once a turn by itself, and before the process ends. */
+  flush(): void {
+    if (this.#writer.length === 0) return;
+    const lines = this.#lines;
+    this.#lines = 0;
+    const before = this.#destination.dropped;
+    this.#destination.write(this.#writer.take());
+    if (this.#destination.dropped !== before) this.#dropped += lines;
+  }
+
+  #recipient(event: Uint8Array, status: string, fields: RecipientFields): void {
+    if (!this.#enabled) return;
+    const w = this.#begin(event);
+    w.string(F.queueId, fields.queueId);
+    w.string(F.queue, fields.queue);
+    w.string(F.from, fields.from);
+    w.string(F.to, fields.to);
+    w.number(F.size, fields.size);
+    if (fields.relay !== '') w.string(F.relay, fields.relay);
+    w.number(F.attempt, fields.attempt);
+    w.string(F.status, status);
+    w.string(F.dsn, fields.dsn);
+    w.string(F.reply, fields.reply);
+    w.raw(F.delay);
+    w.seconds(fields.delayMs);
+    w.raw(F.delays);
+    w.byte(QUOTE);
+    w.seconds(fields.beforeQueueMs);
+    w.byte(SLASH);
+    w.seconds(fields.delayMs - fields.beforeQueueMs - fields.setupMs - fields.transmitMs);
+    w.byte(SLASH);
+    w.seconds(fields.setupMs);
+    w.byte(SLASH);
+    w.seconds(fields.transmitMs);
+    w.byte(QUOTE);
+    this.#end(w);
+  }
+
+  #begin(event: Uint8Array): LineWriter {
+    const writer = this.#writer;
+    if (!writer.hasRoom(LINE_FIELDS_MAX)) this.flush();
+    this.#stamp();
+    writer.raw(HEAD);
+    writer.raw(this.#time);
+    writer.raw(event);
+    return writer;
+  }
+
+  #end(writer: LineWriter): void {
+    writer.byte(CLOSE_BRACE);
+    writer.byte(LINE_FEED);
+    this.#lines++;
+    if (this.#scheduled) return;
+    this.#scheduled = true;
+    setImmediate(this.#flushBound);
+  }
+
+  /** Formats a new second in full, a new millisecond by its three digits. */
+  #stamp(): void {
+    const now = Date.now();
+    if (now === this.#timeMs) return;
+    this.#timeMs = now;
+    const second = Math.floor(now / 1000);
+    const time = this.#time;
+    if (second !== this.#timeSecond) {
+      this.#timeSecond = second;
+      time.set(asciiBytes(new Date(now).toISOString()).subarray(0, 24));
+      return;
+    }
+    const ms = now - second * 1000;
+    time[20] = 0x30 + Math.floor(ms / 100);
+    time[21] = 0x30 + (Math.floor(ms / 10) % 10);
+    time[22] = 0x30 + (ms % 10);
+  }
+}
+
+function asciiBytes(text: string): Uint8Array {
+  return Uint8Array.from(Buffer.from(text, 'latin1'));
+}
