@@ -26,41 +26,41 @@ export type Handle = Branded<'Handle'>;
 const HANDLE_MAX = 2 ** 31;
 
 function whole(value: number, what: string): void {
-  if (!Number.isSafeInteger(value) || value < 0) invariant(false, `a ${what} is a whole number from 0 to 2^53 − 1`);
+  if (!Number.isSafeInteger(value) || value < 0) invariant(false, `${what} is a whole number from 0 to 2^53 − 1`);
 }
 
 export function sequenceNumber(value: number): SequenceNumber {
-  whole(value, 'sequence number');
+  whole(value, 'a sequence number');
   return value as SequenceNumber;
 }
 
 export function transactionNumber(value: number): TransactionNumber {
-  whole(value, 'transaction number');
+  whole(value, 'a transaction number');
   return value as TransactionNumber;
 }
 
 export function position(value: number): Position {
-  whole(value, 'position');
+  whole(value, 'a position');
   return value as Position;
 }
 
 export function messageId(value: number): MessageId {
-  whole(value, 'message id');
+  whole(value, 'a message id');
   return value as MessageId;
 }
 
 export function epoch(value: number): Epoch {
-  whole(value, 'epoch');
+  whole(value, 'an epoch');
   return value as Epoch;
 }
 
 export function incarnation(value: number): Incarnation {
-  whole(value, 'incarnation');
+  whole(value, 'an incarnation');
   return value as Incarnation;
 }
 
 export function handle(value: number): Handle {
-  whole(value, 'handle');
+  whole(value, 'a handle');
   invariant(value >= 1 && value <= HANDLE_MAX, 'a handle is from 1 to 2^31');
   return value as Handle;
 }

@@ -1,0 +1,105 @@
+import { describe, test } from 'node:test';
+import assert from 'node:assert/strict';
+import fc from 'fast-check';
+import { HashIndex } from '../../../src/base/hash-index.js';
+import { Prng } from '../../../src/base/prng.js';
+
+describe('HashIndex', () => {
+  test('finds what a map would find', () => {
+    const key = fc.oneof(fc.nat(20), fc.maxSafeNat());
+    const salt = fc.oneof(fc.nat(3), fc.integer({ min: 0, max: 0xffff_ffff }));
+    const command = fc.record({ add: fc.boolean(), key, salt });
+    fc.assert(
+      fc.property(fc.array(command, { maxLength: 400 }), fc.integer(), (commands, seed) => {
+        const index = new HashIndex(seed);
+        const model = new Map<string, number>();
+        const free: number[] = [];
+        let highest = 0;
+        for (const { add, key, salt } of commands) {
+          const name = `${String(key)}/${String(salt)}`;
+          const row = model.get(name) ?? 0;
+          assert.equal(index.find(key, salt), row);
+          if (add && row === 0) {
+            const taken = free.pop() ?? ++highest;
+            index.set(taken, key, salt);
+            model.set(name, taken);
+            assert.equal(index.keyOf(taken), key);
+            assert.equal(index.saltOf(taken), salt);
+          } else if (!add && row !== 0) {
+            index.remove(row);
+            model.delete(name);
+            free.push(row);
+          }
+          assert.equal(index.size, model.size);
+        }
+      }),
+      { numRuns: 200 },
+    );
+  });
+
+  test('stays right while it grows to 100,000 rows and shrinks to none, twice', () => {
+    const index = new HashIndex(42);
+    const random = new Prng(3);
+    for (let round = 0; round < 2; round++) {
+      const count = 100_000;
+      const order: number[] = [];
+      for (let row = 1; row <= count; row++) {
+        index.set(row, row * 8_191, row & 7);
+        order.push(row);
+      }
+      for (let i = count - 1; i > 0; i--) {
+        const other = random.below(i + 1);
+        const row = order[i] ?? 0;
+        order[i] = order[other] ?? 0;
+        order[other] = row;
+      }
+      for (let i = 0; i < count; i++) {
+        const row = order[i] ?? 0;
+        if (index.find(row * 8_191, row & 7) !== row) assert.fail(`row ${String(row)} is lost`);
+        index.remove(row);
+        if (index.find(row * 8_191, row & 7) !== 0) assert.fail(`row ${String(row)} is still there`);
+      }
+      assert.equal(index.size, 0);
+    }
+  });
+
+  test('spreads keys that count up, that share their low half, and that differ in the salt alone', () => {
+    const shapes: readonly ((row: number) => readonly [number, number])[] = [
+      (row) => [row, 1],
+      (row) => [row * 2 ** 21, 1],
+      (row) => [(row % 1024) * 2 ** 32 + 5, Math.floor(row / 1024)],
+      (row) => [77, row],
+      (row) => [1_760_000_000_000 * 1024 + row * 1024, 3],
+    ];
+    for (const shape of shapes) {
+      const index = new HashIndex(9);
+      for (let row = 1; row <= 50_000; row++) index.set(row, ...shape(row));
+      assert.ok(longestChain(index, 50_000) <= 16);
+    }
+  });
+
+  test('refuses to enter a row twice or to take out one that is not in', () => {
+    const index = new HashIndex(1);
+    index.set(5, 10, 0);
+    assert.throws(() => { index.set(5, 11, 0); }, /entered once/);
+    assert.throws(() => { index.remove(4); }, /was entered/);
+    assert.throws(() => { index.set(0, 1, 1); }, /entered once/);
+    index.remove(5);
+    assert.throws(() => { index.remove(5); }, /was entered/);
+  });
+});
+
+/** Chains are private; their length shows in the columns, which a test may look at. */
+function longestChain(index: HashIndex, rows: number): number {
+  const inside = index as unknown as { links: { get(row: number): number }; buckets: { get(bucket: number): number }; bucketCount: number };
+  let longest = 0;
+  let seen = 0;
+  for (let bucket = 0; bucket < inside.bucketCount; bucket++) {
+    let length = 0;
+    for (let row = inside.buckets.get(bucket); row !== 0; row = inside.links.get(row) - 1) length += 1;
+    longest = Math.max(longest, length);
+    seen += length;
+  }
+  assert.equal(seen, rows);
+  return longest;
+}
