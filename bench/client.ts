@@ -1,0 +1,12 @@
+/**
+ * The load client of the benches as a process of its own: options as JSON in the first argument; the
+ * report, and the CPU time from the first to the last message, as one line of JSON on stdout.
+ */
+import type { SendOptions } from '../src/load/options.js';
+import { runSend } from '../src/load/run.js';
+
+const options = JSON.parse(process.argv[2] ?? '{}') as SendOptions;
+const before = process.cpuUsage();
+const report = await runSend(options);
+const used = process.cpuUsage(before);
+process.stdout.write(`${JSON.stringify({ report, cpuMicros: used.user + used.system })}\n`);

@@ -1,0 +1,36 @@
+/**
+ * What a bench is asked to do, and the shape of its result: what goes to JSON and into the plot.
+ */
+
+export interface BenchOptions {
+  /** Everything in about 30 seconds: fewer messages, one round. */
+  readonly quick: boolean;
+  /** Folder of results. */
+  readonly folder: string;
+}
+
+/** Where and with what it was measured. */
+export interface Machine {
+  readonly processor: string;
+  readonly processors: number;
+  readonly memoryBytes: number;
+  readonly system: string;
+  readonly node: string;
+  readonly commit: string;
+  readonly at: string;
+}
+
+/** CPU of one process, by its name. */
+export interface ProcessCost {
+  readonly process: string;
+  readonly cpuMicrosPerMessage: number;
+  readonly memoryBytes: number;
+}
+
+export interface BenchResult {
+  readonly bench: string;
+  readonly quick: boolean;
+  readonly machine: Machine;
+  /** One row a measured point. */
+  readonly rows: readonly Readonly<Record<string, unknown>>[];
+}

@@ -1,0 +1,61 @@
+/**
+ * Running the programs of a bench: the load client to its end, a sink without a gateway.
+ */
+import { spawn } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+import type { SendOptions, SendReport } from '../src/load/options.js';
+import { Daemon, freePorts, HOST } from '../test/process/cluster.js';
+
+const FOLDER = dirname(fileURLToPath(import.meta.url));
+const ENTRY = join(FOLDER, '..', 'src', 'bin', 'twinpost.js');
+
+export interface ClientResult {
+  readonly report: SendReport;
+  readonly cpuMicros: number;
+}
+
+/** Runs the load client as its own process. */
+export async function runClient(options: SendOptions): Promise<ClientResult> {
+  return JSON.parse(await runScript('client.js', JSON.stringify(options))) as ClientResult;
+}
+
+/** Runs a compiled script of this folder; resolves with the last line of its stdout. */
+export function runScript(script: string, argument: string): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const child = spawn(process.execPath, [join(FOLDER, script), argument], { stdio: ['ignore', 'pipe', 'inherit'] });
+    let output = '';
+    child.stdout.on('data', (chunk: Buffer) => (output += chunk.toString('utf8')));
+    child.on('error', reject);
+    child.on('close', (code) => {
+      if (code === 0) resolve(output.trim().split('\n').at(-1) ?? '');
+      else reject(new Error(`${script} ended with code ${code ?? -1}`));
+    });
+  });
+}
+
+export interface LoneSink {
+  readonly port: number;
+  readonly daemon: Daemon;
+  stop(): Promise<void>;
+}
+
+/** A sink alone, for `direct`: the client's and the sink's own speed on this machine. */
+export async function startLoneSink(): Promise<LoneSink> {
+  const folder = mkdtempSync(join(tmpdir(), 'twinpost-bench-'));
+  const [port = 0, admin = 0] = await freePorts(2);
+  const file = join(folder, 'sink.yaml');
+  writeFileSync(file, JSON.stringify({ sink: { listen: `${HOST}:${port}`, admin: `${HOST}:${admin}` } }));
+  const daemon = new Daemon('sink', [ENTRY, 'sink', '--config', file], join(folder, 'sink.log'), `http://${HOST}:${admin}/readyz`);
+  daemon.start();
+  process.once('exit', () => daemon.killNow());
+  const stop = async (): Promise<void> => {
+    await daemon.stop();
+    rmSync(folder, { recursive: true, force: true });
+  };
+  await daemon.ready();
+  return { port, daemon, stop };
+}

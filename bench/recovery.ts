@@ -1,0 +1,131 @@
+/**
+ * The paper's third experiment (section IV.D): how long a restarted gateway takes to have its queue back
+ * from the stores, by messages in a block. One queue of 1 KB messages whose next hop never greets, so that
+ * nothing leaves; the gateway is killed and started again with each block size. Measured from the start of
+ * the process: until it takes mail (ready) and until it has every message again (recovered).
+ */
+import { createServer, type AddressInfo, type Socket } from 'node:net';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+import { pause, startCluster, type Cluster } from '../test/process/cluster.js';
+import { rounded, usageOf } from './machine.js';
+import type { BenchOptions } from './options.js';
+import { PAPER_RECOVERY, PAPER_RECOVERY_MESSAGES } from './paper.js';
+import { runClient } from './processes.js';
+import type { Plot } from './svg-plot.js';
+
+const BLOCKS = [1, 10, 100, 1000, 10_000];
+const QUICK_MESSAGES = 50_000;
+const BOUND_MS = 300_000;
+const POLL_MS = 10;
+
+export interface RecoveryRow {
+  readonly [key: string]: unknown;
+  readonly block: number;
+  readonly messages: number;
+  readonly readySeconds: number;
+  readonly recoveredSeconds: number;
+  readonly gatewayCpuSeconds: number;
+}
+
+interface MuteServer {
+  readonly port: number;
+  close(): void;
+}
+
+/** A next hop that accepts connections and says nothing. */
+function startMuteServer(): Promise<MuteServer> {
+  const sockets = new Set<Socket>();
+  const server = createServer((socket) => {
+    sockets.add(socket);
+    socket.on('error', () => undefined);
+    socket.on('close', () => sockets.delete(socket));
+  });
+  const close = (): void => {
+    server.close();
+    for (const socket of sockets) socket.destroy();
+  };
+  return new Promise((resolve) => server.listen(0, '127.0.0.1', () => resolve({ port: (server.address() as AddressInfo).port, close })));
+}
+
+export async function benchRecovery(options: BenchOptions): Promise<{ rows: RecoveryRow[]; plot: Plot }> {
+  const messages = options.quick ? QUICK_MESSAGES : PAPER_RECOVERY_MESSAGES;
+  const mute = await startMuteServer();
+  const cluster = await startCluster({
+    gateway: {
+      memory: { limit: '4GiB', next_hop: 1 },
+      routes: [{ domain: '*', via: `smtp://127.0.0.1:${mute.port}`, length_limit: 2 * messages }],
+    },
+    store: { memory: { limit: '4GiB' } },
+  });
+  try {
+    const sent = await runClient({ host: '127.0.0.1', port: cluster.smtpPort, count: messages, connections: 50, domains: ['held.example'], mix: [{ bytes: 1000, weight: 1 }], resend: true });
+    if (sent.report.accepted !== messages) throw new Error(`only ${sent.report.accepted} of ${messages} were accepted: ${JSON.stringify(sent.report.samples)}`);
+    const rows: RecoveryRow[] = [];
+    for (const block of BLOCKS) {
+      const row = await recover(cluster, block, messages);
+      console.log(`blocks of ${String(block).padStart(5)}: ready after ${row.readySeconds} s, all ${messages} back after ${row.recoveredSeconds} s, gateway CPU ${row.gatewayCpuSeconds} s`);
+      rows.push(row);
+    }
+    return { rows, plot: plotOf(rows, messages) };
+  } finally {
+    await cluster.stop();
+    mute.close();
+  }
+}
+
+async function recover(cluster: Cluster, block: number, messages: number): Promise<RecoveryRow> {
+  await cluster.gateway.kill();
+  const file = join(cluster.folder, 'gateway.yaml');
+  const config = JSON.parse(readFileSync(file, 'utf8')) as { gateway: Record<string, unknown> };
+  config.gateway['mirror'] = { block };
+  writeFileSync(file, JSON.stringify(config));
+  const started = performance.now();
+  cluster.gateway.start();
+  let readyMs = 0;
+  while (performance.now() - started < BOUND_MS) {
+    const status = await statusOf(cluster.adminPort);
+    if (status?.ready === true && readyMs === 0) readyMs = performance.now() - started;
+    if (readyMs > 0 && status?.queued_messages === messages) {
+      return {
+        block, messages,
+        readySeconds: rounded(readyMs / 1000, 2),
+        recoveredSeconds: rounded((performance.now() - started) / 1000, 2),
+        gatewayCpuSeconds: rounded(usageOf(cluster.gateway.pid).cpuMicros / 1e6, 2),
+      };
+    }
+    await pause(POLL_MS);
+  }
+  throw new Error(`not recovered after ${BOUND_MS / 1000} s with blocks of ${block}\n${cluster.gateway.logTail()}`);
+}
+
+interface StatusAnswer {
+  readonly ready: boolean;
+  readonly queued_messages: number;
+}
+
+async function statusOf(adminPort: number): Promise<StatusAnswer | undefined> {
+  try {
+    return (await (await fetch(`http://127.0.0.1:${adminPort}/api/v1/status`)).json()) as StatusAnswer;
+  } catch {
+    return undefined;
+  }
+}
+
+function plotOf(rows: readonly RecoveryRow[], messages: number): Plot {
+  return {
+    title: `Recovery of ${messages.toLocaleString('en')} messages of 1 KB`,
+    note: `paper: ${PAPER_RECOVERY_MESSAGES.toLocaleString('en')} messages over gigabit Ethernet; ours from the start of the process`,
+    panels: [
+      {
+        title: 'time until every message is back', xLabel: 'messages in a block', yLabel: 'seconds', categories: BLOCKS.map(String), logarithmic: true,
+        series: [
+          { name: 'Twinpost', values: rows.map((row) => row.recoveredSeconds) },
+          { name: 'Twinpost, takes mail again', values: rows.map((row) => row.readySeconds) },
+          { name: 'paper', values: BLOCKS.map((block) => PAPER_RECOVERY[String(block)]), dashed: true },
+        ],
+      },
+    ],
+  };
+}

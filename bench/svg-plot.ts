@@ -1,0 +1,138 @@
+/**
+ * A small writer of plots as SVG: one or more panels side by side, each with categories on the x axis and
+ * one line with points a series. Enough to put our figures beside the paper's.
+ *
+ *     +-- title ------------------------------+
+ *     | panel title          panel title      |
+ *     | y |    o--o          y |  o           |
+ *     |   | x--x               | x            |
+ *     |   +--------            +-------       |
+ *     |   legend               legend         |
+ *     | note                                  |
+ *     +---------------------------------------+
+ */
+
+export interface Series {
+  readonly name: string;
+  /** One value a category; undefined where there is none. */
+  readonly values: readonly (number | undefined)[];
+  /** Drawn broken: figures of others. */
+  readonly dashed?: boolean;
+}
+
+export interface Panel {
+  readonly title: string;
+  readonly xLabel: string;
+  readonly yLabel: string;
+  readonly categories: readonly string[];
+  readonly series: readonly Series[];
+  /** Logarithmic y axis. */
+  readonly logarithmic?: boolean;
+}
+
+export interface Plot {
+  readonly title: string;
+  readonly note: string;
+  readonly panels: readonly Panel[];
+}
+
+const WIDTH = 480;
+const HEIGHT = 300;
+const LEFT = 80;
+const TOP = 70;
+const LEGEND_LINE = 18;
+const COLOURS = ['#0b5fa5', '#c2410c', '#15803d', '#7e22ce', '#525252', '#b91c1c'];
+
+export function plotSvg(plot: Plot): string {
+  const legend = Math.max(...plot.panels.map((panel) => panel.series.length)) * LEGEND_LINE;
+  const width = plot.panels.length * (WIDTH + LEFT) + 40;
+  const height = TOP + HEIGHT + 60 + legend + 40;
+  const panels = plot.panels.map((panel, index) => `<g transform="translate(${LEFT + index * (WIDTH + LEFT)},${TOP})">${drawPanel(panel)}</g>`);
+  return [
+    `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}" font-family="sans-serif" font-size="12">`,
+    `<rect width="${width}" height="${height}" fill="#fff"/>`,
+    text(20, 28, plot.title, 'font-size="17" font-weight="bold"'),
+    ...panels,
+    text(20, height - 14, plot.note, 'fill="#555" font-size="11"'),
+    '</svg>',
+    '',
+  ].join('\n');
+}
+
+interface Scale {
+  readonly marks: readonly number[];
+  y(value: number): number;
+}
+
+function drawPanel(panel: Panel): string {
+  const values = panel.series.flatMap((series) => series.values).filter((value) => value !== undefined);
+  const scale = panel.logarithmic === true ? logarithmicScale(values) : linearScale(values);
+  const x = (category: number): number => ((category + 0.5) * WIDTH) / panel.categories.length;
+  const parts = [
+    text(0, -14, panel.title, 'font-size="14"'),
+    text(WIDTH / 2, HEIGHT + 38, panel.xLabel, 'text-anchor="middle"'),
+    `<g transform="translate(-62,${HEIGHT / 2}) rotate(-90)">${text(0, 0, panel.yLabel, 'text-anchor="middle"')}</g>`,
+  ];
+  for (const mark of scale.marks) {
+    const y = scale.y(mark).toFixed(1);
+    parts.push(`<line x1="0" x2="${WIDTH}" y1="${y}" y2="${y}" stroke="#ddd"/>`, text(-6, Number(y) + 4, short(mark), 'text-anchor="end"'));
+  }
+  for (const [index, name] of panel.categories.entries()) parts.push(text(x(index), HEIGHT + 18, name, 'text-anchor="middle"'));
+  for (const [index, series] of panel.series.entries()) parts.push(drawSeries(series, index, x, scale));
+  return parts.join('\n');
+}
+
+function drawSeries(series: Series, index: number, x: (category: number) => number, scale: Scale): string {
+  const colour = COLOURS[index % COLOURS.length] ?? '#000';
+  const dash = series.dashed === true ? ' stroke-dasharray="6 4"' : '';
+  const points: string[] = [];
+  const parts: string[] = [];
+  for (const [category, value] of series.values.entries()) {
+    if (value === undefined) continue;
+    const at = `${x(category).toFixed(1)},${scale.y(value).toFixed(1)}`;
+    const [cx = '', cy = ''] = at.split(',');
+    points.push(at);
+    parts.push(`<circle cx="${cx}" cy="${cy}" r="3.5" fill="${colour}"/>`, text(Number(cx) + 6, Number(cy) - 6, short(value), `fill="${colour}" font-size="10"`));
+  }
+  const y = HEIGHT + 60 + index * LEGEND_LINE;
+  parts.push(
+    `<polyline points="${points.join(' ')}" fill="none" stroke="${colour}" stroke-width="2"${dash}/>`,
+    `<line x1="0" x2="28" y1="${y - 4}" y2="${y - 4}" stroke="${colour}" stroke-width="2"${dash}/>`,
+    text(36, y, series.name),
+  );
+  return parts.join('\n');
+}
+
+/** From 0 to a round number above the largest value, in about five steps. */
+function linearScale(values: readonly number[]): Scale {
+  const largest = Math.max(1e-9, ...values);
+  const magnitude = 10 ** Math.floor(Math.log10(largest / 5));
+  const step = [1, 2, 5, 10].map((factor) => factor * magnitude).find((candidate) => candidate * 5 >= largest) ?? magnitude * 10;
+  const top = Math.ceil(largest / step) * step;
+  const marks: number[] = [];
+  for (let mark = 0; mark <= top + step / 2; mark += step) marks.push(mark);
+  return { marks, y: (value) => HEIGHT * (1 - value / top) };
+}
+
+/** Whole powers of ten around the values. */
+function logarithmicScale(values: readonly number[]): Scale {
+  const positive = values.filter((value) => value > 0);
+  const low = Math.floor(Math.log10(Math.min(...positive)));
+  const high = Math.max(low + 1, Math.ceil(Math.log10(Math.max(...positive))));
+  const marks: number[] = [];
+  for (let power = low; power <= high; power++) marks.push(10 ** power);
+  return { marks, y: (value) => HEIGHT * (1 - (Math.log10(Math.max(value, 10 ** low)) - low) / (high - low)) };
+}
+
+function short(value: number): string {
+  if (value >= 10_000_000) return `${Math.round(value / 1e6)}M`;
+  if (value >= 1_000_000) return `${(value / 1e6).toFixed(1)}M`;
+  if (value >= 10_000) return `${Math.round(value / 1000)}k`;
+  if (value >= 100 || Number.isInteger(value)) return String(Math.round(value));
+  return value >= 1 ? value.toFixed(1) : value.toPrecision(2);
+}
+
+function text(x: number, y: number, content: string, attributes = ''): string {
+  const escaped = content.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
+  return `<text x="${x.toFixed(1)}" y="${y.toFixed(1)}" ${attributes}>${escaped}</text>`;
+}
