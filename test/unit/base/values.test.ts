@@ -84,7 +84,7 @@ describe('text and bytes', () => {
         assert.equal(utf8Length(text), bytes.length);
         const target = new Uint8Array(bytes.length + 2);
         assert.equal(writeUtf8(text, target, 1), bytes.length + 1);
-        assert.equal(decodeUtf8(target, 1, bytes.length + 1), text.toWellFormed());
+        assert.equal(decodeUtf8(target, 1, bytes.length + 1), new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes));
       }),
     );
   });
@@ -112,7 +112,6 @@ describe('text and bytes', () => {
     assert.equal(escapeControl('plain é text'), 'plain é text');
     assert.equal(escapeControl('a\r\nb\tc\u001b[31m\\\u0085\u202e'), 'a\\r\\nb\\tc\\x1b[31m\\\\\\x85\\u202e');
     fc.assert(fc.property(fc.string({ unit: 'binary' }), (text) => {
-      // eslint-disable-next-line no-control-regex
       assert.doesNotMatch(escapeControl(text), /[\u0000-\u001f\u007f-\u009f\u2028\u2029]/);
     }));
   });
@@ -142,7 +141,7 @@ describe('Prng', () => {
 
   test('starts with the numbers pinned here, so that recorded seeds keep their meaning', () => {
     const random = new Prng(2026);
-    assert.deepEqual([random.below(1e6), random.below(1e6), random.below(1e6)], [0, 0, 0]);
+    assert.deepEqual([random.below(1e6), random.below(1e6), random.below(1e6)], [407_419, 57_061, 619_093]);
   });
 });
 
