@@ -111,6 +111,17 @@ describe('frame reader', () => {
     assert.equal(seen.rule, 'frame checksum');
   });
 
+  test('judges the checksum of each frame that comes in pieces', () => {
+    const read = reader();
+    const seen = new Recorder();
+    const good = frame(0x30, 1, Buffer.from('control'), Buffer.from('bodies'));
+    const bad = Buffer.from(good);
+    bad.writeUInt8(0x7f, 26);
+    for (const bytes of [good, bad]) for (const byte of bytes) read.push(Uint8Array.of(byte), seen);
+    assert.equal(seen.frames.length, 1);
+    assert.equal(seen.rule, 'frame checksum');
+  });
+
   test('takes only small frames until its limit is raised', () => {
     const read = reader(4096);
     const seen = new Recorder();
@@ -157,7 +168,12 @@ describe('frame reader', () => {
     // Quadratic copying would move 8 MiB for each of 131,072 chunks: a terabyte.
     const read = reader();
     const seen = new Recorder();
-    for (let at = 0; at < bytes.length; at += 64) read.push(bytes.subarray(at, at + 64), seen);
+    const sizes = new Set<number>();
+    for (let at = 0; at < bytes.length; at += 64) {
+      read.push(bytes.subarray(at, at + 64), seen);
+      sizes.add(read.heldBytes);
+      assert.ok(sizes.size <= 16, 'grows by doubling');
+    }
     assert.equal(seen.frames[0]?.bodies.length, body.length);
   });
 
