@@ -34,6 +34,13 @@ export function messageTrouble(delivery: Delivery, peer: Capabilities): Trouble 
   return addressTrouble(delivery.envelope.reversePath, delivery.envelope, peer) ?? needsUtf8(delivery.envelope, peer);
 }
 
+/** The words for what messageTrouble() found. */
+export function messageTroubleText(trouble: Trouble, delivery: Delivery, peer: Capabilities, relay: string): string {
+  if (trouble === Trouble.SIZE) return `message of ${delivery.contentBytes} bytes is larger than the ${peer.sizeBytesMax} that ${relay} takes`;
+  if (trouble === Trouble.UTF8) return `message needs SMTPUTF8, which ${relay} does not offer`;
+  return 'the reverse-path holds characters that can not be sent';
+}
+
 /** What keeps this recipient from being tried at this peer, or undefined. */
 export function recipientTrouble(recipient: Recipient, envelope: Envelope, peer: Capabilities): Trouble | undefined {
   return addressTrouble(recipient.address, envelope, peer);

@@ -168,6 +168,11 @@ export class ReplyReader {
   }
 }
 
+/** Positive completion (RFC 5321 4.2.1). */
+export function isPositive(code: number): boolean {
+  return code >= 200 && code < 300;
+}
+
 /** The reply code at `from`, 0 when there is none: first digit 2 to 5 (RFC 5321 4.2). */
 function codeAt(bytes: Uint8Array, from: number, to: number): number {
   if (to - from < 3) return 0;

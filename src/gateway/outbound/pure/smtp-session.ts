@@ -23,8 +23,8 @@ import { CAN_PIPELINE, NO_CAPABILITIES, parseCapabilities } from './capabilities
 import type { Capabilities } from './capabilities.js';
 import { Stage, Trouble, classifyReply, classifyTrouble } from './classify.js';
 import { ContentSender } from './content-sender.js';
-import { messageTrouble, putMail, putRcpt } from './envelope-commands.js';
-import { ReplyReader } from './reply-reader.js';
+import { messageTrouble, messageTroubleText, putMail, putRcpt } from './envelope-commands.js';
+import { ReplyReader, isPositive } from './reply-reader.js';
 import { STATE_DOING, STATE_NAME, State, isValidTransition } from './session-states.js';
 import type { SessionOptions, SessionPorts } from './session-ports.js';
 import { Transaction } from './transaction.js';
@@ -96,7 +96,7 @@ export class SmtpSession implements ConnectionHandlers {
     transaction.begin(delivery);
     const trouble = messageTrouble(delivery, this.#peer);
     if (trouble !== undefined) {
-      transaction.resolveOpen(classifyTrouble(trouble, this.#troubleText(trouble, delivery)));
+      transaction.resolveOpen(classifyTrouble(trouble, messageTroubleText(trouble, delivery, this.#peer, this.#options.relay)));
     } else {
       transaction.resolveUnsendable(this.#peer, this.#options.relay);
     }
@@ -179,8 +179,8 @@ export class SmtpSession implements ConnectionHandlers {
       case State.QUITTING: return this.#close();
       case State.CONNECTING:
       case State.IDLE:
-      case State.CONTENT:
       case State.CLOSED: return this.#onUnexpectedReply(code);
+      case State.CONTENT: return this.#onEarlyReply(code);
     }
   }
 
@@ -299,6 +299,13 @@ export class SmtpSession implements ConnectionHandlers {
     this.#settle(false);
   }
 
+  /** Some servers refuse a content half-way ("552 too large"). The dot was not sent: the refusal stands, the rest can't be taken back. */
+  #onEarlyReply(code: number): void {
+    if (code < 400) return this.onBadReply(`reply ${code} before the final dot`);
+    this.#transaction.resolveOpen(classifyReply(Stage.FINAL, code, this.#reader.text()));
+    this.#settleAndClose(false);
+  }
+
   #onUnexpectedReply(code: number): void {
     if (code === 421) this.#fail(Trouble.LOST, this.#reader.text());
     else this.onBadReply(`reply ${code} that nobody asked for`);
@@ -380,16 +387,7 @@ export class SmtpSession implements ConnectionHandlers {
     return this.#connection;
   }
 
-  #doing(): string {
-    return STATE_DOING[this.#state] ?? '';
-  }
-
-  #troubleText(trouble: Trouble, delivery: Delivery): string {
-    const relay = this.#options.relay;
-    if (trouble === Trouble.SIZE) return `message of ${delivery.contentBytes} bytes is larger than the ${this.#peer.sizeBytesMax} that ${relay} takes`;
-    if (trouble === Trouble.UTF8) return `message needs SMTPUTF8, which ${relay} does not offer`;
-    return 'the reverse-path holds characters that can not be sent';
-  }
+  #doing(): string { return STATE_DOING[this.#state] ?? ''; }
 
   #transition(to: State): void {
     const from = this.#state;
@@ -398,8 +396,4 @@ export class SmtpSession implements ConnectionHandlers {
     this.#state = to;
     this.#sinceMs = this.#nowMs;
   }
-}
-
-function isPositive(code: number): boolean {
-  return code >= 200 && code < 300;
 }

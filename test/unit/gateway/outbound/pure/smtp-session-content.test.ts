@@ -1,0 +1,138 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { ENVELOPE_8BITMIME, ENVELOPE_DOT_LINES, ENVELOPE_SMTPUTF8, NOTIFY_FAILURE, NOTIFY_NEVER, NOTIFY_SUCCESS, RET_FULL, RET_HEADERS } from '../../../../../src/gateway/queue/types.js';
+import { State } from '../../../../../src/gateway/outbound/pure/session-states.js';
+import { SessionWorld, mail } from './session-world.js';
+
+const MAIL_A = 'MAIL FROM:<anna@example.org>\r\n';
+const CONTENT = 'Subject: x\r\n\r\nhello\r\n';
+
+describe('the final dot', () => {
+  const large = `Subject: big\r\n\r\n${'0123456789abcde\r\n'.repeat(20_000)}`;
+  test('without the right to deliver nothing of a small content leaves', () => {
+    const world = new SessionWorld().ready('PIPELINING').begin(mail(['b@d']));
+    world.taken();
+    world.mayDot = false;
+    world.say('250 ok', '250 ok', '354 go');
+    assert.equal(world.taken(), '');
+    assert.deepEqual(world.takenLog(), ['settled deferred 0 4.3.2', 'closed']);
+  });
+  test('of a large content is asked for and sent only when all before it has left the process', () => {
+    const world = new SessionWorld().ready('PIPELINING').begin(mail(['b@d'], large));
+    world.taken();
+    world.connection.holds = true;
+    world.say('250 ok', '250 ok', '354 go');
+    let sent = '';
+    for (let i = 0; i < 100 && world.bufferedAtMayDot.length === 0; i++) {
+      sent += world.taken();
+      assert.ok(!sent.includes('\r\n.\r\n'), 'no dot while bytes wait');
+      world.connection.bufferedBytes = 0;
+      world.session.onDrain();
+    }
+    assert.equal(sent, large);
+    assert.deepEqual(world.bufferedAtMayDot, [0]);
+    assert.equal(world.taken(), '.\r\n');
+    assert.equal(world.buffer.largeBytes, 0);
+    assert.deepEqual(world.say('250 ok').takenLog(), ['settled delivered 250 2.0.0', 'idle']);
+  });
+  test('a tick goes on where no drain event comes', () => {
+    const world = new SessionWorld().ready('PIPELINING').begin(mail(['b@d']));
+    world.taken();
+    world.connection.bufferedBytes = 9;
+    world.say('250 ok', '250 ok', '354 go');
+    assert.equal(world.taken(), '');
+    world.connection.bufferedBytes = 0;
+    world.session.tick(250);
+    assert.equal(world.taken(), `${CONTENT}.\r\n`);
+  });
+  test('a refusal that comes while the content is still being sent stands, and no dot follows', () => {
+    const world = new SessionWorld().ready('PIPELINING').begin(mail(['b@d'], large));
+    world.connection.holds = true;
+    world.say('250 ok', '250 ok', '354 go', '552 5.3.4 too large');
+    assert.deepEqual(world.takenLog(), ['settled failed 552 5.3.4', 'closed']);
+    assert.equal(world.bufferedAtMayDot.length, 0);
+    assert.equal(world.buffer.largeBytes, 0);
+  });
+  test('the right is lost after a large content was sent: no dot, no delivery', () => {
+    const world = new SessionWorld().ready('PIPELINING').begin(mail(['b@d'], large));
+    world.mayDot = false;
+    world.say('250 ok', '250 ok', '354 go');
+    assert.ok(!world.taken().endsWith('\r\n.\r\n'));
+    assert.deepEqual(world.takenLog(), ['settled deferred 0 4.3.2', 'closed']);
+    assert.equal(world.buffer.largeBytes, 0);
+  });
+});
+
+describe('content', () => {
+  const sentFor = (content: string, flags = 0): string => {
+    const world = new SessionWorld().ready('PIPELINING').begin(mail(['b@d'], content, { flags }));
+    world.taken();
+    return world.say('250 ok', '250 ok', '354 go').taken();
+  };
+  test('is dot-stuffed exactly when the envelope says that it has dot lines', () => {
+    const content = '.first\r\n..\r\n.\r\na.b\r\n';
+    assert.equal(sentFor(content, ENVELOPE_DOT_LINES), '..first\r\n...\r\n..\r\na.b\r\n.\r\n');
+    assert.equal(sentFor('a\r\n', 0), 'a\r\n.\r\n');
+  });
+  test('large content is dot-stuffed the same across its pieces', () => {
+    const content = '.\r\n'.repeat(60_000);
+    assert.equal(sentFor(content, ENVELOPE_DOT_LINES), `${'..\r\n'.repeat(60_000)}.\r\n`);
+  });
+  test('gets a last line end where it has none; empty content needs none', () => {
+    assert.equal(sentFor('abc'), 'abc\r\n.\r\n');
+    assert.equal(sentFor(''), '.\r\n');
+    assert.equal(sentFor('x'.repeat(40_000)), `${'x'.repeat(40_000)}\r\n.\r\n`);
+  });
+  test('passes every byte value untouched', () => {
+    let content = '';
+    for (let i = 0; i < 256; i++) if (i !== 0 && i !== 10 && i !== 13) content += String.fromCharCode(i);
+    assert.equal(sentFor(`${content}\r\n`), `${content}\r\n.\r\n`);
+  });
+});
+
+describe('what the peer must offer', () => {
+  test('passes DSN parameters on exactly when DSN is offered', () => {
+    const recipients = [
+      { address: 'b@d', notify: NOTIFY_SUCCESS | NOTIFY_FAILURE, orcpt: 'rfc822;b+40d' },
+      { address: 'c@d', notify: NOTIFY_NEVER, orcpt: '' },
+    ];
+    const more = { recipients, ret: RET_HEADERS, envid: 'q+3D1', flags: ENVELOPE_8BITMIME };
+    assert.equal(
+      new SessionWorld().ready('PIPELINING', 'DSN', '8BITMIME').begin(mail(['b@d', 'c@d'], CONTENT, more)).taken(),
+      'MAIL FROM:<anna@example.org> BODY=8BITMIME RET=HDRS ENVID=q+3D1\r\nRCPT TO:<b@d> NOTIFY=SUCCESS,FAILURE ORCPT=rfc822;b+40d\r\nRCPT TO:<c@d> NOTIFY=NEVER\r\nDATA\r\n',
+    );
+    assert.equal(
+      new SessionWorld().ready('PIPELINING').begin(mail(['b@d', 'c@d'], CONTENT, { ...more, ret: RET_FULL })).taken(),
+      `${MAIL_A}RCPT TO:<b@d>\r\nRCPT TO:<c@d>\r\nDATA\r\n`,
+    );
+  });
+  test('a message over the SIZE limit fails without a byte sent, and the session stays free', () => {
+    const world = new SessionWorld().ready('SIZE 10').begin(mail(['b@d', 'c@d']));
+    assert.equal(world.taken(), '');
+    assert.deepEqual(world.takenLog(), ['settled failed 0 5.3.4, failed 0 5.3.4']);
+    assert.equal(world.session.state, State.IDLE);
+  });
+  test('SMTPUTF8 mail fails where it is not offered and goes as UTF-8 where it is', () => {
+    const delivery = mail(['dörte@d'], CONTENT, { flags: ENVELOPE_SMTPUTF8 });
+    const without = new SessionWorld().ready('PIPELINING').begin(delivery);
+    assert.deepEqual([without.taken(), without.takenLog()], ['', ['settled failed 0 5.6.7']]);
+    const utf8 = new SessionWorld().ready('PIPELINING', 'SMTPUTF8').begin(delivery).taken();
+    assert.equal(Buffer.from(utf8, 'latin1').toString('utf8'), 'MAIL FROM:<anna@example.org> SMTPUTF8\r\nRCPT TO:<dörte@d>\r\nDATA\r\n');
+  });
+  test('8-bit content goes to a peer without 8BITMIME all the same', () => {
+    assert.match(new SessionWorld().ready('PIPELINING').begin(mail(['b@d'], CONTENT, { flags: ENVELOPE_8BITMIME })).taken(), /^MAIL FROM:<anna@example.org>\r\n/);
+  });
+  test('an address that would smuggle a command is failed, not sent', () => {
+    const world = new SessionWorld().ready('PIPELINING').begin(mail(['b@d>\r\nRCPT TO:<evil@d', 'c@d']));
+    assert.equal(world.taken(), `${MAIL_A}RCPT TO:<c@d>\r\nDATA\r\n`);
+    world.say('250 ok', '250 ok', '354 go', '250 ok');
+    assert.deepEqual(world.takenLog(), ['settled failed 0 5.1.3, delivered 250 2.0.0', 'idle']);
+  });
+  test('a thousand recipients are all named and answered', () => {
+    const addresses = Array.from({ length: 1000 }, (_, i) => `recipient-with-a-long-name-${i}@a-long-domain.example.net`);
+    const world = new SessionWorld().ready('PIPELINING').begin(mail(addresses));
+    assert.equal(world.taken(), `${MAIL_A}${addresses.map((one) => `RCPT TO:<${one}>\r\n`).join('')}DATA\r\n`);
+    world.say('250 ok', ...addresses.map(() => '250 ok'), '354 go', '250 ok');
+    assert.equal(world.results.length, 1000);
+  });
+});
