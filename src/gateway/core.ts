@@ -94,6 +94,8 @@ export class GatewayCore implements Reception, DeliverySource {
   private nextId: number;
   private draining = false;
   private firstUpMs = -1;
+  /** The stores have told their queues once, or had their time to: mail to a known queue will not found another. */
+  private listsAwaited = false;
   private slowTickMs = 0;
   private reportsResumed = false;
 
@@ -158,8 +160,7 @@ export class GatewayCore implements Reception, DeliverySource {
 
   /** True when new mail can be taken: the SMTP port is open exactly then. */
   get accepting(): boolean {
-    if (this.draining || this.upCount < this.options.mirrors.minReplicas) return false;
-    return this.recovery.allListed || (this.firstUpMs >= 0 && this.ports.clock.nowMs() - this.firstUpMs >= this.options.firstListMs);
+    return !this.draining && this.listsAwaited && this.upCount >= this.options.mirrors.minReplicas;
   }
 
   get upCount(): number {
@@ -262,6 +263,7 @@ export class GatewayCore implements Reception, DeliverySource {
 
   /** Called a few times in a tenth of a second. */
   tick(nowMs: number): void {
+    if (!this.listsAwaited) this.listsAwaited = this.recovery.allListed || (this.firstUpMs >= 0 && nowMs - this.firstUpMs >= this.options.firstListMs);
     this.commitPoint.tick(nowMs);
     this.segments.compact(COMPACT_BYTES_PER_TICK);
     if (nowMs < this.slowTickMs) return;

@@ -55,7 +55,7 @@ export class MailRecord implements MailEvents, InboundMailLog {
 
   // ---- queues ----
 
-  outcome(event: OutcomeEvent, queue: MailQueue, envelope: Envelope, recipient: number, result: RecipientResult, relay: string, attempt: number, setupMs: number, transmitMs: number): void {
+  outcome(event: OutcomeEvent, queue: MailQueue, envelope: Envelope, recipient: number, result: RecipientResult, contentBytes: number, relay: string, attempt: number, setupMs: number, transmitMs: number): void {
     const { metrics, mailLog, clock } = this.ports;
     metrics[event] += 1;
     const fields = {
@@ -63,11 +63,11 @@ export class MailRecord implements MailEvents, InboundMailLog {
       queue: queue.name,
       from: envelope.reversePath,
       to: envelope.recipients[recipient]?.address ?? '',
-      size: 0,
+      size: contentBytes,
       relay,
       attempt,
       dsn: result.enhanced,
-      reply: result.code === 0 ? result.text : `${String(result.code)} ${result.text}`,
+      reply: result.text,
       delayMs: clock.wallMs() - envelope.arrivalWallMs,
       beforeQueueMs: 0,
       setupMs,

@@ -69,7 +69,7 @@ export class Settlement {
     const attempts = Math.min(255, table.attempts.get(row) + 1);
     table.attempts.set(row, attempts);
     if (this.allDelivered(delivery, result)) {
-      for (let i = 0; i < delivery.pending.length; i++) this.log(mirror, delivery.envelope, delivery.pending[i] ?? 0, result.results[i], result, attempts);
+      for (let i = 0; i < delivery.pending.length; i++) this.log(mirror, row, delivery.envelope, delivery.pending[i] ?? 0, result.results[i], result, attempts);
       this.end(mirror, row);
       return;
     }
@@ -87,7 +87,7 @@ export class Settlement {
     const states = note.states.slice();
     const results = new Map(note.results.map((result) => [result.recipient, result]));
     for (const index of pending) {
-      this.ports.events.outcome('expired', mirror.queue, envelope, index, EXPIRED, '', note.attempts, 0, 0);
+      this.ports.events.outcome('expired', mirror.queue, envelope, index, EXPIRED, this.ports.entries.table.bodyBytes.get(row), '', note.attempts, 0, 0);
       this.fail(envelope, index, results.get(index) ?? { recipient: index, code: 0, enhanced: EXPIRED.enhanced, text: EXPIRED.text }, states, results, mirror);
     }
     this.conclude(mirror, row, envelope, { ...note, states, results: [...results.values()] });
@@ -136,7 +136,7 @@ export class Settlement {
       const said = result.results[i];
       if (said === undefined) continue;
       const last: LastResult = { recipient: index, code: said.code, enhanced: said.enhanced, text: said.text };
-      this.log(mirror, envelope, index, said, result, attempts);
+      this.log(mirror, row, envelope, index, said, result, attempts);
       if (said.status === DELIVERED) {
         const owes = result.dsnPassedOn !== true && ((envelope.recipients[index]?.notify ?? 0) & NOTIFY_SUCCESS) !== 0 && envelope.reversePath !== '';
         states[index] = owes ? OWED_SUCCESS : DONE;
@@ -216,9 +216,9 @@ export class Settlement {
     } else if (state === EntryState.HELD) mirror.queue.heldCount -= 1;
   }
 
-  private log(mirror: QueueMirror, envelope: Envelope, index: number, said: RecipientResult | undefined, result: DeliveryResult, attempts: number): void {
+  private log(mirror: QueueMirror, row: number, envelope: Envelope, index: number, said: RecipientResult | undefined, result: DeliveryResult, attempts: number): void {
     if (said === undefined) return;
     const event = said.status === DELIVERED ? 'delivered' : said.status === DEFERRED ? 'deferred' : 'bounced';
-    this.ports.events.outcome(event, mirror.queue, envelope, index, said, result.relay, attempts, result.setupMs, result.transmitMs);
+    this.ports.events.outcome(event, mirror.queue, envelope, index, said, this.ports.entries.table.bodyBytes.get(row), result.relay, attempts, result.setupMs, result.transmitMs);
   }
 }
