@@ -4,8 +4,7 @@ import type { StoreConfig } from '../config/types.js';
 import { startStore } from '../kvs/daemon/store-daemon.js';
 import { crc32 } from '../platform/node/checksum.js';
 import { MessagePacker } from '../platform/node/packer.js';
-import { memoryLimitBytes } from './memory-limit.js';
-import { nodePorts } from './node-ports.js';
+import { defaultMemoryBytes, nodePorts } from './node-ports.js';
 
 const LOG_DRAIN_MS = 1_000;
 
@@ -18,7 +17,7 @@ export async function startStoreProcess(config: StoreConfig): Promise<RunningRol
       paths: config.paths.map((path) => ({ name: path.name, host: path.address.host, port: path.address.port })),
       admin: { host: config.admin.listen.host, port: config.admin.listen.port, token: config.admin.token },
       gateways: config.gateways,
-      memoryLimitBytes: config.memoryLimitBytes ?? memoryLimitBytes(),
+      memoryLimitBytes: config.memoryLimitBytes ?? defaultMemoryBytes(config.oneHost),
       leaseMs: config.leaseMs,
       windowBytes: config.windowBytes,
     },

@@ -4,7 +4,7 @@
  * turns its result into an exit code. What a verb does is in src/cli, how a role is put together in
  * gateway-process.ts and store-process.ts.
  */
-import { readFileSync, realpathSync } from 'node:fs';
+import { existsSync, readFileSync, realpathSync } from 'node:fs';
 import { UP_VARIABLE } from '../cli/config-file.js';
 import type { CliContext, Roles, Terminal } from '../cli/context.js';
 import { runCli } from '../cli/main.js';
@@ -52,8 +52,11 @@ const code = await runCli(process.argv.slice(2), context);
 // Output to a pipe may still be on its way; exit() would cut it off.
 process.stdout.write('', () => { process.exit(code); });
 
+/** Of the package that this file was built into, wherever the build put it. */
 function packageVersion(): string {
-  // dist/src/bin/twinpost.js
-  const text = readFileSync(new URL('../../../package.json', import.meta.url), 'utf8');
-  return (JSON.parse(text) as { version: string }).version;
+  for (const up of ['../../../package.json', '../../package.json']) {
+    const file = new URL(up, import.meta.url);
+    if (existsSync(file)) return (JSON.parse(readFileSync(file, 'utf8')) as { version: string }).version;
+  }
+  return 'unknown';
 }

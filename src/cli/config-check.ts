@@ -16,7 +16,7 @@ export function configCommand(cli: Argv, context: CliContext, done: (code: numbe
           args
             .positional('file', { type: 'string', demandOption: true, describe: 'the YAML file' })
             .option('quiet', { alias: 'q', type: 'boolean', describe: 'print errors only' })
-            .example('$0 config check configs/gateway.yaml', 'check this file and show every default'),
+            .example('$0 config check configs/up.yaml', 'check this file and show every default'),
         (args) => {
           const result = loadConfigFile(args.file, { role: 'check', secret: context.environment[SECRET_VARIABLE] });
           if (!result.ok) throw new CliError(result.errors.join('\n'));
@@ -24,7 +24,7 @@ export function configCommand(cli: Argv, context: CliContext, done: (code: numbe
           done(0);
         },
       )
-      .example('$0 config check configs/gateway.yaml', 'check this file and show every default')
+      .example('$0 config check configs/up.yaml', 'check this file and show every default')
       .demandCommand(1, 'config what? twinpost config check FILE'),
   );
 }

@@ -40,7 +40,7 @@ export async function runCli(args: readonly string[], context: CliContext): Prom
     .fail((message: string | undefined, error: Error | undefined) => {
       // yargs comes here for its own complaints and for whatever a verb throws.
       if (error !== undefined) throw error;
-      throw new CliError(oneLine(message ?? 'the arguments could not be understood'));
+      throw new CliError(complaint(message ?? 'the arguments could not be understood', args));
     });
   for (const verb of VERBS) verb(cli, context, (code) => { exitCode = code; });
   try {
@@ -50,6 +50,13 @@ export async function runCli(args: readonly string[], context: CliContext): Prom
     for (const line of errorLines(error)) context.terminal.error(line);
     return 1;
   }
+}
+
+/** yargs' words, with what they leave out. */
+function complaint(message: string, args: readonly string[]): string {
+  const text = oneLine(message);
+  if (text.startsWith('Did you mean')) return `there is no verb '${args[0] ?? ''}'. ${text}`;
+  return text.startsWith('Unknown argument') ? `${text}; ${['twinpost', args[0] ?? '', '--help'].join(' ')} shows what there is` : text;
 }
 
 function errorLines(error: unknown): readonly string[] {

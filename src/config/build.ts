@@ -143,6 +143,7 @@ function storeConfig(file: FileValue, store: StoreValue, at: Path, secretOfGatew
     admin: adminConfig(store.admin),
     log: logConfig(store.log, context),
     insecure: store.insecure,
+    oneHost: context.up,
   };
 }
 

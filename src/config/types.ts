@@ -158,6 +158,8 @@ export interface StoreConfig {
   readonly admin: AdminConfig;
   readonly log: LogConfig;
   readonly insecure: boolean;
+  /** Started by `twinpost up`: it shares its host's memory with all others. */
+  readonly oneHost: boolean;
 }
 
 export interface SinkConfig {

@@ -3,6 +3,7 @@
  * gives the plain value and, when it can't, says what was expected. The reader of an error message sees the
  * text of `expected()` and, added by issues.ts, what the file says instead.
  */
+import { isIP } from 'node:net';
 import { z } from 'zod';
 import { parseBytes, parseDuration } from '../base/units.js';
 import type { Address } from './types.js';
@@ -164,15 +165,10 @@ function isDomain(value: string): boolean {
 
 function isNetwork(value: string): boolean {
   const slash = value.indexOf('/');
-  const base = slash === -1 ? value : value.slice(0, slash);
-  const v6 = base.includes(':');
-  if (slash !== -1) {
-    const bits = value.slice(slash + 1);
-    if (!/^\d{1,3}$/.test(bits) || Number(bits) > (v6 ? 128 : 32)) return false;
-  }
-  if (v6) return /^[0-9A-Fa-f:.]{2,45}$/.test(base) && base.split('::').length <= 2;
-  const parts = base.split('.');
-  return parts.length === 4 && parts.every((part) => /^\d{1,3}$/.test(part) && Number(part) <= 255);
+  const version = isIP(slash === -1 ? value : value.slice(0, slash));
+  if (version === 0) return false;
+  const bits = slash === -1 ? '0' : value.slice(slash + 1);
+  return /^\d{1,3}$/.test(bits) && Number(bits) <= (version === 6 ? 128 : 32);
 }
 
 function within(value: number, min: number, max: number): boolean {

@@ -1,0 +1,165 @@
+/**
+ * Composition root of a gateway: configuration in, running gateway out. It translates names and fills in what
+ * an operator has no say in; behaviour is in gateway/gateway-daemon.ts.
+ */
+import fs from 'node:fs';
+import type { RunningRole } from '../cli/context.js';
+import { CliError } from '../cli/context.js';
+import type { DeliveryConfig, GatewayConfig } from '../config/types.js';
+import { startGateway } from '../gateway/gateway-daemon.js';
+import type { GatewayOptions } from '../gateway/gateway-daemon.js';
+import { INBOUND_DEFAULTS } from '../gateway/inbound/options.js';
+import type { InboundOptions, InboundTls } from '../gateway/inbound/options.js';
+import { DEFAULT_DISPATCHER_OPTIONS } from '../gateway/outbound/dispatcher.js';
+import type { RetryScheduleOptions } from '../gateway/outbound/pure/retry-schedule.js';
+import { DEFAULT_RETRY_SCHEDULE } from '../gateway/outbound/pure/retry-schedule.js';
+import { DEFAULT_TIMEOUTS, State } from '../gateway/outbound/pure/session-states.js';
+import { GatewayMetrics } from '../observability/gateway-metrics.js';
+import { MailLog } from '../observability/mail-log.js';
+import { FRAME_BYTES_MAX } from '../protocol/frame.js';
+import { defaultMemoryBytes, nodePorts } from './node-ports.js';
+import type { NodePorts } from './node-ports.js';
+
+/** DESIGN.md, Queues: at least 1,000; beyond that domains share overflow queues. */
+const QUEUES_MAX = 4_096;
+/** A block of 1,000 messages of 1 KB is 1 MB; larger messages end it sooner. */
+const BLOCK_BYTES = 4 * 1024 * 1024;
+const LOG_DRAIN_MS = 1_000;
+/** Exit code of a process that lost its queues to another: not a crash, but not to be taken for success. */
+const FENCED_EXIT_CODE = 3;
+
+export async function startGatewayProcess(config: GatewayConfig): Promise<RunningRole> {
+  const options = gatewayOptions(config);
+  const ports = nodePorts(config.log, config.id);
+  const mailLog = new MailLog({ gateway: config.id, enabled: config.log.mail }, ports.destination);
+  const gateway = await startGateway(options, {
+    log: ports.log,
+    mailLog,
+    metrics: new GatewayMetrics(),
+    random: Math.random,
+    logLinesDropped: () => mailLog.droppedLines,
+    onFenced: () => { endFenced(mailLog, ports); },
+  });
+  const smtp = config.smtp.listen.map((address) => `${address.host}:${String(address.port)}`).join(', ');
+  return {
+    summary: `gateway ${config.id} takes mail on ${smtp} once its stores answer; admin on ${config.admin.listen.host}:${String(gateway.adminPort)}`,
+    stop: async () => {
+      await gateway.stop();
+      await ports.destination.drain(LOG_DRAIN_MS);
+    },
+  };
+}
+
+/** No drain, no last changes: every further step would be taken with queues of another process. */
+function endFenced(mailLog: MailLog, ports: NodePorts): void {
+  mailLog.flush();
+  ports.destination.flushNow();
+  process.exit(FENCED_EXIT_CODE);
+}
+
+/** Exported for the test that every configured value arrives. */
+export function gatewayOptions(config: GatewayConfig): GatewayOptions {
+  const { delivery, memory, mirror } = config;
+  const tls = readTls(config);
+  return {
+    id: config.id,
+    host: config.host,
+    hostName: config.hostname,
+    secret: config.secret,
+    stateDir: config.stateDir,
+    insecure: config.insecure,
+    inbound: config.smtp.listen.map((address) => inboundOptions(config, address, tls)),
+    outbound: {
+      ...DEFAULT_DISPATCHER_OPTIONS,
+      heloName: config.hostname,
+      timeouts: timeoutsByState(delivery),
+      messagesPerConnectionMax: delivery.messagesPerConnection,
+      connectionLifeMs: delivery.connectionLifetimeMs,
+      idleMs: delivery.connectionIdleMs,
+      // An unreachable next hop is asked again no later than a deferred message would be.
+      backoffFirstMs: Math.min(DEFAULT_DISPATCHER_OPTIONS.backoffFirstMs, delivery.retryFirstMs),
+      backoffMaxMs: Math.min(DEFAULT_DISPATCHER_OPTIONS.backoffMaxMs, delivery.retryMaxMs),
+    },
+    retry: retrySchedule(delivery),
+    routes: config.routes,
+    stores: config.stores.map((store) => ({
+      id: store.id,
+      host: store.host,
+      pathA: store.paths[0]?.address ?? { host: '', port: 0 },
+      pathB: store.paths[1]?.address,
+    })),
+    replicas: mirror.replicas,
+    replicasMin: mirror.replicasMin,
+    queuesMax: QUEUES_MAX,
+    commitTimeoutMs: mirror.commitTimeoutMs,
+    heartbeatMs: mirror.heartbeatMs,
+    failoverTimeoutMs: mirror.failoverTimeoutMs,
+    windowBytes: mirror.windowBytes,
+    frameBytesMax: FRAME_BYTES_MAX,
+    blockMessages: mirror.blockMessages,
+    blockBytes: BLOCK_BYTES,
+    memoryLimitBytes: memory.limitBytes ?? defaultMemoryBytes(config.oneHost),
+    memoryAcceptShare: memory.acceptShare,
+    nextHopShare: memory.nextHopShare,
+    admin: { host: config.admin.listen.host, port: config.admin.listen.port, token: config.admin.token },
+    stopTimeoutMs: delivery.stopTimeoutMs,
+  };
+}
+
+function inboundOptions(config: GatewayConfig, address: { host: string; port: number }, tls: InboundTls | undefined): InboundOptions {
+  const { smtp } = config;
+  return {
+    ...INBOUND_DEFAULTS,
+    host: address.host,
+    port: address.port,
+    hostName: config.hostname,
+    tls,
+    relayNetworks: smtp.relayNetworks,
+    relayDomains: smtp.relayDomains,
+    messageBytesMax: smtp.messageBytesMax,
+    recipientsMax: smtp.recipientsMax,
+    hopsMax: smtp.hopsMax,
+    connectionsMax: smtp.connectionsMax,
+    connectionsPerClientMax: smtp.connectionsPerClientMax,
+    idleMs: smtp.commandTimeoutMs,
+    contentMs: smtp.dataTimeoutMs,
+    contentBytesPerSecondMin: smtp.bytesPerSecondMin,
+  };
+}
+
+function readTls(config: GatewayConfig): InboundTls | undefined {
+  const { tls } = config.smtp;
+  if (tls === undefined) return undefined;
+  const read = (file: string): string => {
+    try {
+      return fs.readFileSync(file, 'utf8');
+    } catch (error) {
+      throw new CliError(`gateway: smtp.tls: '${file}' can't be read: ${(error as NodeJS.ErrnoException).code ?? String(error)}`);
+    }
+  };
+  return { cert: read(tls.certFile), key: read(tls.keyFile) };
+}
+
+/** First, twice that, and so on up to the longest, which repeats. */
+function retrySchedule(delivery: DeliveryConfig): RetryScheduleOptions {
+  const delaysMs: number[] = [];
+  for (let delay = delivery.retryFirstMs; delay < delivery.retryMaxMs; delay *= 2) delaysMs.push(delay);
+  delaysMs.push(delivery.retryMaxMs);
+  return { ...DEFAULT_RETRY_SCHEDULE, delaysMs, lifetimeMs: delivery.lifetimeMs, bounceLifetimeMs: delivery.bounceLifetimeMs };
+}
+
+/** States that the configuration does not name keep their defaults. */
+function timeoutsByState({ timeouts }: DeliveryConfig): readonly number[] {
+  const byState = [...DEFAULT_TIMEOUTS];
+  byState[State.CONNECTING] = timeouts.connectMs;
+  byState[State.GREETING] = timeouts.greetingMs;
+  byState[State.HELLO] = timeouts.heloMs;
+  byState[State.HELO_ONLY] = timeouts.heloMs;
+  byState[State.MAIL] = timeouts.mailMs;
+  byState[State.RCPT] = timeouts.rcptMs;
+  byState[State.DATA] = timeouts.dataInitMs;
+  byState[State.CONTENT] = timeouts.dataBlockMs;
+  byState[State.FINAL] = timeouts.dataDoneMs;
+  byState[State.QUITTING] = timeouts.quitMs;
+  return byState;
+}
