@@ -86,7 +86,9 @@ export class HashIndex {
     }
     this.links.set(row, 0);
     this.rowCount -= 1;
-    if (this.rowCount < this.bucketCount >>> 1 && this.bucketCount > BUCKETS_MIN) this.merge();
+    // Two buckets a row, or the table would stay at half its largest size as rows and buckets go down together.
+    if (this.isSparse()) this.merge();
+    if (this.isSparse()) this.merge();
     if (this.rowCount === 0 && this.links.length > KEPT_ROWS) this.startAgain();
   }
 
@@ -142,6 +144,10 @@ export class HashIndex {
     this.buckets.set(source, stay);
     this.buckets.set(target, go);
     if (this.bucketCount === (this.mask + 1) * 2) this.mask = this.bucketCount - 1;
+  }
+
+  private isSparse(): boolean {
+    return this.rowCount < this.bucketCount >>> 1 && this.bucketCount > BUCKETS_MIN;
   }
 
   /** One bucket less: its rows go back to the one they came from. */

@@ -264,7 +264,6 @@ export class Segments {
       const shift = (start - at) >> 2;
       for (let i = at >>> 2; i < (at + footprint) >>> 2; i++) target[i + shift] = source[i] ?? 0;
     }
-    from.words[at >>> 2] = 0;
     from.live -= footprint;
     to.filled = start + footprint;
     to.live += footprint;

@@ -58,6 +58,7 @@ describe('HashIndex', () => {
         if (index.find(row * 8_191, row & 7) !== row) assert.fail(`row ${String(row)} is lost`);
         index.remove(row);
         if (index.find(row * 8_191, row & 7) !== 0) assert.fail(`row ${String(row)} is still there`);
+        if (bucketsOf(index) > Math.max(16, 2 * index.size + 2)) assert.fail(`${String(bucketsOf(index))} buckets for ${String(index.size)} rows`);
       }
       assert.equal(index.size, 0);
     }
@@ -88,6 +89,10 @@ describe('HashIndex', () => {
     assert.throws(() => { index.remove(5); }, /was entered/);
   });
 });
+
+function bucketsOf(index: HashIndex): number {
+  return (index as unknown as { bucketCount: number }).bucketCount;
+}
 
 /** Chains are private; their length shows in the columns, which a test may look at. */
 function longestChain(index: HashIndex, rows: number): number {
