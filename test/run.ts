@@ -53,6 +53,9 @@ const OUTSIDE_MINUTES = 5;
 /** After its bound a set has so long to end its processes. */
 const GRACE_MS = 10_000;
 
+/** Lines of a stack that lie inside Node: they say nothing about our fault. */
+const NODE_FRAMES = /\n\s+at [^\n]*\(?node:[^\n]*/g;
+
 const say = (text: string): void => void process.stdout.write(`${text}\n`);
 
 function outcomeOf(set: string, packages = ''): Outcome {
@@ -147,7 +150,7 @@ function noteFail(outcome: Outcome, test: TestEvent): void {
   if (error?.failureType === 'subtestsFailed') return;
   outcome.failed++;
   const cause = error?.cause ?? error;
-  const text = cause instanceof Error ? (cause.stack ?? cause.message) : String(cause);
+  const text = (cause instanceof Error ? (cause.stack ?? cause.message) : String(cause)).replace(NODE_FRAMES, '');
   const place = test.file === undefined ? '' : ` (${test.file.replace(`${PROJECT}/`, '')}:${test.line ?? 0})`;
   say(`\n  FAILED: ${test.name}${place}\n${text.replace(/^/gm, '    ')}\n`);
 }

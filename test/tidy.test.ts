@@ -173,7 +173,7 @@ test('pure floors know no clock, no chance and nothing of Node', () => {
 });
 
 test('files open with a comment that says what they are for', () => {
-  expectNone(ours.filter((source) => !/^(#!.*\n)?\/\*\*\n \* \S/.test(source.text)).map((source) => source.path));
+  expectNone(ours.filter((source) => !/^(#!.*\n)?\/\*\*(\n \*)? \S/.test(source.text)).map((source) => source.path));
 });
 
 test(`files have at most ${LINES_MAX} lines`, () => {
