@@ -11,11 +11,8 @@
  *      └──────────────────────────────────────────────── outcome / 250, 451, 452 ───┘
  *   any ── close, reset, deadline, NO_REPLY ──▶ GONE
  *
- * Replies made in one turn leave in one write. In ANSWERING nothing is read: what the client pipelined waits.
- *
- * Overrides these library internals (exact version pinned, test/dialog proves them): init, _createParser,
- * _armTimeout, _onError, _onClose, _onCommand, _resetSession.
- *
+ * In ANSWERING nothing is read: what the client pipelined waits. Overrides these library internals (exact version
+ * pinned, test/dialog proves them): init, _createParser, _armTimeout, _onError, _onClose, _onCommand, _resetSession.
  * Not here: what MAIL and RCPT mean (mail-commands.ts), listening (inbound.ts).
  */
 
@@ -25,22 +22,24 @@ import type { SMTPServer } from 'smtp-server';
 import { SMTPConnection } from 'smtp-server/lib/smtp-connection.js';
 import type { SMTPConnectionOptions } from 'smtp-server/lib/smtp-connection.js';
 import { formatMessageId } from '../../base/text-id.js';
-import { COMMITTED, NO_MEMORY, NO_REPLY, NOT_READY } from '../queue/types.js';
+import { COMMITTED, NO_REPLY } from '../queue/types.js';
 import type { SubmissionOutcome } from '../queue/types.js';
 import { clientKey } from './client-counts.js';
-import { commandText, isHttpRequest, verbOf } from './command-line.js';
-import { LOST_NO_MEMORY, LOST_TOO_BIG } from './content-buffer.js';
-import { ContentScan, FAULT_BARE_CR, FAULT_NUL } from './content-scan.js';
+import { commandText, verbOf } from './command-line.js';
+import { ContentScan } from './content-scan.js';
 import { ContentStream } from './content-stream.js';
 import type { ContentSink } from './content-stream.js';
 import type { Watched } from './deadlines.js';
 import type { InboundHub } from './hub.js';
 import { refuseMail, refuseRecipient } from './mail-commands.js';
 import type { RejectStage } from './options.js';
+import { answerPlain } from './plain-commands.js';
 import * as replies from './reply-codes.js';
 import type { Refusal } from './reply-codes.js';
-import { protocolName, sanitizeHelo, traceHeader, traceStart } from './trace-header.js';
+import { ReplyWriter } from './reply-writer.js';
+import { sanitizeHelo, traceHeader, traceStart } from './trace-header.js';
 import type { MailTransaction, OutcomeSink } from './transaction.js';
+import { contentRefusal, lateContent, outcomeRefusal } from './verdict.js';
 
 const PHASE_COMMAND = 0;
 const PHASE_CONTENT = 1;
@@ -62,8 +61,10 @@ export class InboundConnection extends SMTPConnection implements ContentSink, Ou
   readonly #hub: InboundHub;
   readonly #clientKey: string;
   #phase: typeof PHASE_COMMAND | typeof PHASE_CONTENT | typeof PHASE_ANSWERING | typeof PHASE_GONE = PHASE_COMMAND;
-  #gathering = false;
-  #gathered = '';
+  readonly #replies = new ReplyWriter((text) => {
+    // Clear text in the middle of a TLS handshake would be an injection, see SMTPConnection.send.
+    if (!this._upgrading && !this._socket.destroyed && this._socket.writable) this._socket.write(text, 'latin1');
+  });
   #idleCommands = 0;
   /** Coarse time of the last complete command or reply: the client owes us something since then. */
   #waitingSinceMs: number;
@@ -83,7 +84,7 @@ export class InboundConnection extends SMTPConnection implements ContentSink, Ou
     this.#hub.deadlines.watch(this);
     this._setListeners(() => {
       if (refusal !== undefined) {
-        this.#refuseAndClose('connect', refusal);
+        this.refuse('connect', refusal);
       } else if (this.#hub.options.greetingDelayMs === 0) {
         this.connectionReady();
       } else {
@@ -92,9 +93,13 @@ export class InboundConnection extends SMTPConnection implements ContentSink, Ou
     });
   }
 
+  get isExtended(): boolean {
+    return this.openingCommand === 'EHLO';
+  }
+
   /** Unless a message is in our hands: its answer comes first. */
   shutDown(): void {
-    if (this.#phase === PHASE_COMMAND) this.#sayGoodbye(replies.SHUTTING_DOWN);
+    if (this.#phase === PHASE_COMMAND) this.#sayGoodbye(replies.SHUTTING_DOWN.reply);
   }
 
   destroy(): void {
@@ -105,47 +110,34 @@ export class InboundConnection extends SMTPConnection implements ContentSink, Ou
 
   /** One whole reply line without its end. */
   reply(line: string): void {
-    if (this.#gathering) this.#gathered += line + '\r\n';
-    else this.#send(line + '\r\n');
+    this.#replies.line(line);
   }
 
+  /** 421 closes the connection, as RFC 5321 4.2.2 defines it. */
   refuse(stage: RejectStage, refusal: Refusal, to = ''): void {
     this.#hub.rejected(stage, refusal, this.remoteAddress, this.helo, this.transaction?.reversePath ?? '', to);
-    this.reply(refusal.reply);
+    if (refusal.reply.startsWith('421')) this.#sayGoodbye(refusal.reply);
+    else this.reply(refusal.reply);
   }
 
-  #refuseAndClose(stage: RejectStage, refusal: Refusal): void {
-    this.#hub.rejected(stage, refusal, this.remoteAddress, this.helo, this.transaction?.reversePath ?? '', '');
-    this.#sayGoodbye(refusal);
+  /** Closes after one more line. */
+  #sayGoodbye(line: string): void {
+    this.reply(line);
+    this.#leave();
   }
 
-  /** Closes after one more line; what was not asked for is no rejection. */
-  #sayGoodbye(refusal: Refusal): void {
-    this.reply(refusal.reply);
-    this.#flush();
+  #leave(): void {
+    this.#replies.flush();
     this.#abandon();
     this.close();
   }
 
-  #flush(): void {
-    if (this.#gathered === '') return;
-    const text = this.#gathered;
-    this.#gathered = '';
-    this.#send(text);
-  }
-
-  #send(text: string): void {
-    // Clear text in the middle of a TLS handshake would be an injection, see SMTPConnection.send.
-    if (!this._upgrading && !this._socket.destroyed && this._socket.writable) this._socket.write(text, 'latin1');
-  }
-
   beginChunk(): void {
-    this.#gathering = true;
+    this.#replies.begin();
   }
 
   endChunk(): void {
-    this.#gathering = false;
-    this.#flush();
+    this.#replies.end();
   }
 
   // Commands
@@ -154,7 +146,10 @@ export class InboundConnection extends SMTPConnection implements ContentSink, Ou
     const parser = new ContentStream(this, COMMAND_OCTETS_MAX);
     parser.oncommand = (line, done) => this._onCommand(line, done);
     // The parser fails only on a line that is too long; it can't be used any more then.
-    parser.on('error', () => this.#refuseAndClose('command', replies.LINE_TOO_LONG));
+    parser.on('error', () => {
+      this.refuse('command', replies.LINE_TOO_LONG);
+      this.#leave();
+    });
     return parser;
   }
 
@@ -166,17 +161,18 @@ export class InboundConnection extends SMTPConnection implements ContentSink, Ou
     }
     this.#waitingSinceMs = this.#hub.deadlines.nowMs;
     if (!this._ready) {
-      this.#refuseAndClose('command', replies.TALKED_TOO_SOON);
+      this.refuse('command', replies.TALKED_TOO_SOON);
       return;
     }
     if (++this.#idleCommands > this.#hub.options.idleCommandsMax) {
-      this.#refuseAndClose('command', replies.TOO_MANY_COMMANDS);
+      this.refuse('command', replies.TOO_MANY_COMMANDS);
       return;
     }
     const text = commandText(line);
+    const verb = text === undefined ? '' : verbOf(text);
+    if (verb === 'STARTTLS') return this.#onStartTls(line, done);
     if (text === undefined) this.refuse('command', replies.CONTROL_CHARACTER);
-    else this.#obey(text, line, done);
-    if (text !== undefined && verbOf(text) === 'STARTTLS') return;
+    else this.#obey(verb, text, line);
     this.#goOn(done);
   }
 
@@ -186,8 +182,7 @@ export class InboundConnection extends SMTPConnection implements ContentSink, Ou
     else done();
   }
 
-  #obey(text: string, line: Buffer, done: () => void): void {
-    const verb = verbOf(text);
+  #obey(verb: string, text: string, line: Buffer): void {
     switch (verb) {
       case 'MAIL':
         this.#onMail(text);
@@ -202,53 +197,36 @@ export class InboundConnection extends SMTPConnection implements ContentSink, Ou
       case 'HELO':
         this.#onHello(verb, line);
         return;
-      case 'STARTTLS':
-        this.#onStartTls(line, done);
+      case 'RSET':
+        this.#onReset(text);
         return;
-      default:
-        this.#obeyPlain(verb, text);
+      case 'QUIT':
+        this.#onQuit(text);
+        return;
+      default: {
+        const answer = answerPlain(verb, text);
+        if (typeof answer === 'string') this.reply(answer);
+        else this.refuse('command', answer);
+      }
     }
   }
 
-  /** Commands that touch no message. */
-  #obeyPlain(verb: string, text: string): void {
-    const hasArgument = text.length > verb.length;
-    switch (verb) {
-      case 'RSET':
-        if (hasArgument) return this.refuse('command', replies.ARGUMENT_UNEXPECTED);
-        this.#abandon();
-        return this.reply(replies.FLUSHED);
-      case 'NOOP':
-        return this.reply(replies.OK);
-      case 'QUIT':
-        if (hasArgument) return this.refuse('command', replies.ARGUMENT_UNEXPECTED);
-        this.reply(replies.BYE);
-        this.#flush();
-        this.#abandon();
-        return this.close();
-      case 'VRFY':
-        if (!hasArgument) return this.refuse('command', replies.ARGUMENT_MISSING);
-        return this.reply(replies.CANNOT_VERIFY);
-      case 'HELP':
-        return this.reply(replies.HELP_TEXT);
-      case 'EXPN':
-      case 'AUTH':
-      case 'TURN':
-      case 'ETRN':
-      case 'BDAT':
-        return this.refuse('command', replies.COMMAND_ABSENT);
-      default:
-        if (isHttpRequest(text)) return this.#refuseAndClose('command', replies.HTTP_REQUEST);
-        return this.refuse('command', replies.COMMAND_UNKNOWN);
-    }
+  #onReset(text: string): void {
+    if (text.length > 4) return this.refuse('command', replies.ARGUMENT_UNEXPECTED);
+    this.#abandon();
+    this.reply(replies.FLUSHED);
+  }
+
+  #onQuit(text: string): void {
+    if (text.length > 4) return this.refuse('command', replies.ARGUMENT_UNEXPECTED);
+    this.#sayGoodbye(replies.BYE);
   }
 
   #onHello(verb: string, line: Buffer): void {
-    this.#flush();
+    this.#replies.flush();
     this.openingCommand = verb;
     // The library answers and calls _resetSession, which ends the transaction (RFC 5321 4.1.4).
-    if (verb === 'EHLO') this.handler_EHLO(line, nothing);
-    else this.handler_HELO(line, nothing);
+    this[verb === 'EHLO' ? 'handler_EHLO' : 'handler_HELO'](line, nothing);
     this.helo = typeof this.hostNameAppearsAs === 'string' ? sanitizeHelo(this.hostNameAppearsAs) : '';
     this.#traceStart = traceStart(this.helo, this.remoteAddress, this.#hub.options.hostName);
   }
@@ -259,14 +237,14 @@ export class InboundConnection extends SMTPConnection implements ContentSink, Ou
       this.#goOn(done);
       return;
     }
-    this.#flush();
+    this.#replies.flush();
     this.handler_STARTTLS(line, done);
   }
 
   #onMail(text: string): void {
     if (this.helo === '') return this.refuse('mail', replies.GREET_FIRST);
     if (this.transaction !== undefined) return this.refuse('mail', replies.NESTED_MAIL);
-    if (!this.#hub.ports.reception.accepting) return this.#refuseAndClose('mail', replies.NOT_ACCEPTING);
+    if (!this.#hub.ports.reception.accepting) return this.refuse('mail', replies.NOT_ACCEPTING);
     const refusal = refuseMail(this, this.#hub, text);
     if (refusal !== undefined) return this.refuse('mail', refusal);
     this.reply(replies.SENDER_OK);
@@ -280,7 +258,6 @@ export class InboundConnection extends SMTPConnection implements ContentSink, Ou
       this.#idleCommands--;
       return this.reply(replies.RECIPIENT_OK);
     }
-    if (refusal === replies.SHUTTING_DOWN) return this.#refuseAndClose('rcpt', refusal);
     // A list longer than the limit is no sign of a bored client.
     if (refusal === replies.TOO_MANY_RECIPIENTS) this.#idleCommands--;
     this.refuse('rcpt', refusal, text.slice(text.indexOf(':') + 1));
@@ -307,14 +284,15 @@ export class InboundConnection extends SMTPConnection implements ContentSink, Ou
     // A message refused anyhow must not hold memory for its rest.
     if (this.scan.faults !== 0) content.release();
     if (content.bytes > this.#hub.options.messageBytesMax * OVERSIZE_PATIENCE + COMMAND_OCTETS_MAX) {
-      this.#refuseAndClose('data', replies.TOO_BIG);
+      this.refuse('data', replies.TOO_BIG);
+      this.#leave();
     }
   }
 
   onContentEnd(): void {
     const transaction = this.transaction;
     if (this.#phase !== PHASE_CONTENT || transaction === undefined) return;
-    const refusal = this.#contentRefusal(transaction);
+    const refusal = contentRefusal(this.scan, transaction.content, this.#hub.options.hopsMax);
     if (refusal !== undefined) {
       this.#phase = PHASE_COMMAND;
       this.refuse('data', refusal);
@@ -332,15 +310,6 @@ export class InboundConnection extends SMTPConnection implements ContentSink, Ou
     reception.submit(transaction);
   }
 
-  #contentRefusal(transaction: MailTransaction): Refusal | undefined {
-    const { faults, receivedLines } = this.scan;
-    if (faults !== 0) return (faults & FAULT_NUL) !== 0 ? replies.NUL_BYTE : (faults & FAULT_BARE_CR) !== 0 ? replies.BARE_CR : replies.BARE_LF;
-    if (transaction.content.fate === LOST_TOO_BIG) return replies.TOO_BIG;
-    if (receivedLines > this.#hub.options.hopsMax) return replies.TOO_MANY_HOPS;
-    if (transaction.content.fate === LOST_NO_MEMORY) return replies.NO_MEMORY_NOW;
-    return undefined;
-  }
-
   onOutcome(transaction: MailTransaction, outcome: SubmissionOutcome): void {
     // Until now the bytes in transit stood beside the gateway's copy, and were counted as such.
     transaction.content.release();
@@ -349,7 +318,7 @@ export class InboundConnection extends SMTPConnection implements ContentSink, Ou
     if (this.#phase !== PHASE_ANSWERING || this.transaction !== transaction) return;
     this.#phase = PHASE_COMMAND;
     if (outcome === NO_REPLY) {
-      this.#hub.rejected('data', NO_REPLY_GIVEN, this.remoteAddress, this.helo, transaction.reversePath, '');
+      this.#hub.rejected('data', replies.NO_REPLY_GIVEN, this.remoteAddress, this.helo, transaction.reversePath, '');
       this.destroy();
       return;
     }
@@ -357,7 +326,7 @@ export class InboundConnection extends SMTPConnection implements ContentSink, Ou
       this.#idleCommands = 0;
       this.reply(replies.queuedAs(formatMessageId(transaction.messageId)));
     } else {
-      this.refuse('data', outcome === NO_MEMORY ? replies.NO_MEMORY_NOW : outcome === NOT_READY ? replies.NOT_READY_NOW : replies.NOT_KEPT);
+      this.refuse('data', outcomeRefusal(outcome));
     }
     this.transaction = undefined;
     this.#afterMessage();
@@ -370,10 +339,6 @@ export class InboundConnection extends SMTPConnection implements ContentSink, Ou
       return;
     }
     if (this._parser instanceof ContentStream) this._parser.resumeCommands();
-  }
-
-  protocolFor(utf8: boolean): string {
-    return protocolName(this.openingCommand === 'EHLO', this.secure, utf8);
   }
 
   // The end of things
@@ -401,12 +366,10 @@ export class InboundConnection extends SMTPConnection implements ContentSink, Ou
     if (this._closing || this._closed) return;
     const { options } = this.#hub;
     if (this.#phase === PHASE_COMMAND) {
-      if (nowMs - this.#waitingSinceMs > options.idleMs) this.#sayGoodbye(replies.IDLE);
+      if (nowMs - this.#waitingSinceMs > options.idleMs) this.#sayGoodbye(replies.IDLE.reply);
     } else if (this.#phase === PHASE_CONTENT) {
-      const elapsedMs = nowMs - this.#contentSinceMs - options.deadlineTickMs;
-      const wanted = ((elapsedMs - options.contentGraceMs) / 1000) * options.contentBytesPerSecondMin;
-      if (elapsedMs > options.contentMs) this.#refuseAndClose('data', replies.CONTENT_TOO_LATE);
-      else if ((this.transaction?.content.bytes ?? 0) < wanted) this.#refuseAndClose('data', replies.CONTENT_TOO_SLOW);
+      const late = lateContent(nowMs - this.#contentSinceMs, this.transaction?.content.bytes ?? 0, options);
+      if (late !== undefined) this.refuse('data', late);
     }
   }
 
@@ -426,13 +389,10 @@ export class InboundConnection extends SMTPConnection implements ContentSink, Ou
     if (!first) return;
     this.#abandon();
     this.#phase = PHASE_GONE;
-    this.#gathered = '';
     this.#hub.deadlines.unwatch(this);
     this.#hub.connectionClosed(this, this.#clientKey);
   }
 }
-
-const NO_REPLY_GIVEN: Refusal = { reply: '', reason: 'no-reply' };
 
 function nothing(): void {
   // A callback of the library that has nothing left to do.

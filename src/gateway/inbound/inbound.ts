@@ -72,6 +72,10 @@ class InboundServer extends SMTPServer {
   override connect(socket: Socket | TLSSocket, options?: SMTPConnectionOptions | null): void {
     // Closed within the turn between accept and here: its close event is over and would never be seen.
     if (socket.destroyed) return;
+    if (this.#hub.isClosing) {
+      socket.destroy();
+      return;
+    }
     const connection = new InboundConnection(this.#hub, this, socket, options);
     this.connections.add(connection);
     connection.init();

@@ -14,6 +14,7 @@ import type { InboundHub } from './hub.js';
 import { MailParameters, RecipientParameters } from './parameters.js';
 import * as replies from './reply-codes.js';
 import type { Refusal } from './reply-codes.js';
+import { protocolName } from './trace-header.js';
 import { MailTransaction } from './transaction.js';
 import type { OutcomeSink } from './transaction.js';
 
@@ -23,7 +24,8 @@ export interface MailDialog extends OutcomeSink {
   readonly trusted: boolean;
   readonly remoteAddress: string;
   readonly helo: string;
-  protocolFor(utf8: boolean): string;
+  readonly isExtended: boolean;
+  readonly secure: boolean;
 }
 
 const MAIL_FROM = 'MAIL FROM:';
@@ -43,7 +45,7 @@ export function refuseMail(dialog: MailDialog, hub: InboundHub, text: string): R
   if (parameters.sizeBytes > hub.options.messageBytesMax) return replies.TOO_BIG;
   const content = new ContentBuffer(hub.ports.reception, hub.options.messageBytesMax);
   const transaction = new MailTransaction(path.address, parameters, dialog.remoteAddress, dialog.helo, content, dialog);
-  transaction.protocol = dialog.protocolFor(utf8);
+  transaction.protocol = protocolName(dialog.isExtended, dialog.secure, utf8);
   dialog.transaction = transaction;
   return undefined;
 }

@@ -94,3 +94,5 @@ export const TOO_MANY_QUEUES = refusal('queues', '452 4.3.1 Too many destination
 export const NOT_READY_NOW = refusal('not-ready', '451 4.3.2 Too few mirrors in sync; try again later');
 export const RECOVERING = refusal('recovering', '451 4.3.2 Recovering the queue of this destination; try again later');
 export const NOT_KEPT = refusal('withdrawn', '451 4.3.0 Message could not be mirrored and was withdrawn; try again later');
+/** NO_REPLY: the connection is closed without a word; for metrics and the mail log. */
+export const NO_REPLY_GIVEN = refusal('no-reply', '');

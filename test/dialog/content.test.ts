@@ -1,0 +1,94 @@
+/** Content through a real socket: byte for byte, however it is cut, and never more memory than was counted. */
+
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { Prng } from '../../src/base/prng.js';
+import { clientAtData, startHarness } from './harness.js';
+import type { Harness } from './harness.js';
+
+function stuffed(content: Buffer): Buffer {
+  return Buffer.from(('\r\n' + content.toString('latin1')).replace(/\r\n\./g, '\r\n..').slice(2) + '.\r\n', 'latin1');
+}
+
+function bodyOf(harness: Harness): Buffer {
+  const kept = harness.reception.kept.at(-1);
+  assert.ok(kept !== undefined);
+  return kept.content.subarray(kept.content.indexOf('\r\n', kept.content.indexOf('+0000')) + 2);
+}
+
+const everyByte = Buffer.from(Array.from({ length: 256 }, (_each, byte) => byte).filter((byte) => byte !== 0 && byte !== 10 && byte !== 13));
+
+function oddMessage(random: Prng): Buffer {
+  const pieces = ['.', '..', '\r\n', '\r\n.', '\r\n..\r\n', 'x', 'Received: y\r\n', everyByte.toString('latin1'), 'long'.repeat(300), '\r\n\r\n'];
+  let text = '';
+  for (let count = random.below(60); count >= 0; count--) text += pieces[random.below(pieces.length)] ?? '';
+  return Buffer.from(text + '\r\n', 'latin1');
+}
+
+describe('content', () => {
+  test('comes out byte for byte however the client cuts it', { timeout: 30_000 }, async () => {
+    const harness = await startHarness({ idleCommandsMax: 100_000, hopsMax: 1000 });
+    const client = await clientAtData(harness.inbound.port);
+    for (let seed = 1; seed <= 150; seed++) {
+      const random = new Prng(seed);
+      const content = oddMessage(random);
+      const wire = stuffed(content);
+      const pieceBytesMax = seed % 3 === 0 ? 3 : 2000;
+      for (let at = 0; at < wire.length; ) {
+        const end = Math.min(wire.length, at + 1 + random.below(pieceBytesMax));
+        client.send(wire.subarray(at, end));
+        // Every other piece gets a turn of its own, so that it is a chunk of its own.
+        if (random.below(2) === 0) await new Promise(setImmediate);
+        at = end;
+      }
+      assert.match(await client.reply(), /^250 2\.0\.0 /, `seed ${seed}`);
+      assert.deepEqual(bodyOf(harness), content, `seed ${seed}`);
+      await client.command('MAIL FROM:<sender@example.org>');
+      await client.command('RCPT TO:<rcpt@example.net>');
+      await client.command('DATA');
+    }
+    client.socket.destroy();
+    await harness.inbound.close(1000);
+    assert.equal(harness.reception.reservedBytes, 0);
+  });
+
+  test('of many small pieces costs little more than its bytes', { timeout: 30_000 }, async () => {
+    const harness = await startHarness();
+    const client = await clientAtData(harness.inbound.port);
+    const content = Buffer.alloc(600_000, '.\r\n');
+    client.send(stuffed(content));
+    assert.match(await client.reply(), /^250 /);
+    assert.deepEqual(bodyOf(harness), content);
+    const kept = harness.reception.kept[0];
+    assert.ok(kept !== undefined && kept.submission.chunks.length < 600, 'pieces are joined into blocks');
+    assert.ok(harness.reception.reservedBytesPeak >= 600_000);
+    client.socket.destroy();
+    await harness.inbound.close(1000);
+  });
+
+  test('of a client that leaves in the middle is forgotten, its memory given back', { timeout: 10_000 }, async () => {
+    const harness = await startHarness();
+    for (const leave of ['destroy', 'resetAndDestroy', 'end'] as const) {
+      const client = await clientAtData(harness.inbound.port);
+      client.send('half a message\r\n');
+      client.socket[leave]();
+      assert.equal(await client.line(), 'closed');
+    }
+    await harness.inbound.close(2000);
+    assert.equal(harness.inbound.connections, 0);
+    assert.equal(harness.reception.reservedBytes, 0);
+    assert.equal(harness.reception.kept.length, 0);
+  });
+
+  test('of thousands of refused messages in one write does not exhaust the stack', { timeout: 20_000 }, async () => {
+    const harness = await startHarness({ idleCommandsMax: 100_000 });
+    harness.reception.immediate = true;
+    const client = await clientAtData(harness.inbound.port);
+    client.send('.\r\n' + 'MAIL FROM:<>\r\nRCPT TO:<a@example.net>\r\nDATA\r\n\n\r\n.\r\n'.repeat(3000) + 'QUIT\r\n');
+    let last = '';
+    for (let line = await client.line(); line !== 'closed'; line = await client.line()) last = line;
+    assert.equal(last, '221 2.0.0 Bye');
+    assert.equal(harness.reception.kept.length, 1);
+    await harness.inbound.close(1000);
+  });
+});

@@ -1,0 +1,151 @@
+/** The port and the end: opening, closing, shutting down while messages are under way, STARTTLS. */
+
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, test } from 'node:test';
+import { connect as tlsConnect } from 'node:tls';
+import { startInbound } from '../../src/gateway/inbound/inbound.js';
+import { INBOUND_DEFAULTS } from '../../src/gateway/inbound/options.js';
+import { COMMITTED } from '../../src/gateway/queue/types.js';
+import { Client, clientAtData, startHarness } from './harness.js';
+
+describe('the port', () => {
+  test('closes and opens again under the same number, connections live on', { timeout: 10_000 }, async () => {
+    const { inbound } = await startHarness();
+    const { port } = inbound;
+    const kept = new Client(port);
+    assert.match(await kept.reply(), /^220 /);
+    inbound.closePort();
+    assert.equal(inbound.isOpen, false);
+    const refused = new Client(port);
+    assert.equal(await refused.line(), 'closed');
+    assert.equal(await kept.command('NOOP'), '250 2.0.0 Ok');
+    await inbound.openPort();
+    assert.equal(inbound.port, port);
+    const again = new Client(port);
+    assert.match(await again.reply(), /^220 /);
+    await inbound.close(1000);
+    assert.equal(await kept.line(), '421 4.3.2 Shutting down');
+  });
+
+  test('that is taken is one clear error', { timeout: 10_000 }, async () => {
+    const { inbound } = await startHarness();
+    const second = await startHarness();
+    const { port } = inbound;
+    await assert.rejects(startHarness({ port }), /Opening the SMTP port 127\.0\.0\.1:\d+: another program has it/);
+    await Promise.all([inbound.close(1000), second.inbound.close(1000)]);
+  });
+
+  test('options that are none are refused before the port opens', () => {
+    const options = { ...INBOUND_DEFAULTS, hostName: 'mx.test', relayNetworks: ['10.0.0.0/40'] };
+    assert.throws(() => startInbound(options, {} as never), /"10\.0\.0\.0\/40" is no network/);
+  });
+});
+
+describe('shutting down', () => {
+  test('answers the message in DATA, then says goodbye', { timeout: 10_000 }, async () => {
+    const { inbound, reception } = await startHarness();
+    reception.hold = true;
+    const idle = new Client(inbound.port);
+    await idle.reply();
+    const busy = await clientAtData(inbound.port);
+    busy.send('half');
+    const closed = inbound.close(5000);
+    assert.equal(await idle.line(), '421 4.3.2 Shutting down');
+    const submitted = new Promise<void>((resolve) => {
+      reception.onSubmit = resolve;
+    });
+    busy.send(' done\r\n.\r\n');
+    await submitted;
+    reception.kept[0]?.submission.settle(COMMITTED);
+    assert.match(await busy.line(), /^250 2\.0\.0 Ok: queued as /);
+    assert.equal(await busy.line(), '421 4.3.2 Shutting down');
+    await closed;
+    assert.equal(inbound.connections, 0);
+  });
+
+  test('cuts off at the bound; an outcome that comes later harms nobody', { timeout: 10_000 }, async () => {
+    const { inbound, reception, receivedCount } = await startHarness();
+    reception.hold = true;
+    const client = await clientAtData(inbound.port);
+    const submitted = new Promise<void>((resolve) => {
+      reception.onSubmit = resolve;
+    });
+    client.send('text\r\n.\r\n');
+    await submitted;
+    await inbound.close(20);
+    assert.equal(await client.line(), 'closed');
+    reception.kept[0]?.submission.settle(COMMITTED);
+    assert.equal(receivedCount(), 1);
+    assert.equal(reception.reservedBytes, 0);
+  });
+
+  test('a client gone before its outcome: the message is kept, its memory given back', { timeout: 10_000 }, async () => {
+    const { inbound, reception, receivedCount } = await startHarness();
+    reception.hold = true;
+    const client = await clientAtData(inbound.port);
+    const submitted = new Promise<void>((resolve) => {
+      reception.onSubmit = resolve;
+    });
+    client.send('text\r\n.\r\n');
+    await submitted;
+    client.socket.resetAndDestroy();
+    await inbound.close(5000);
+    reception.kept[0]?.submission.settle(COMMITTED);
+    assert.equal(receivedCount(), 1);
+    assert.equal(reception.reservedBytes, 0);
+  });
+});
+
+function selfSigned(): { key: string; cert: string } | undefined {
+  const folder = mkdtempSync(join(tmpdir(), 'inbound-tls-'));
+  try {
+    const [key, cert] = [join(folder, 'key'), join(folder, 'cert')];
+    execFileSync('openssl', ['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-subj', '/CN=mx.test', '-days', '2', '-keyout', key, '-out', cert], { stdio: 'ignore' });
+    return { key: readFileSync(key, 'utf8'), cert: readFileSync(cert, 'utf8') };
+  } catch {
+    return undefined;
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
+
+describe('STARTTLS', () => {
+  const tls = selfSigned();
+  test('is offered with a certificate, forgets what was said in clear, obeys nothing sent before the handshake', { timeout: 10_000, skip: tls === undefined ? 'openssl is missing' : false }, async () => {
+    const { inbound, reception } = await startHarness({ tls });
+    const clear = new Client(inbound.port);
+    await clear.reply();
+    clear.send('EHLO client.example\r\n');
+    const extensions: string[] = [];
+    for (let line = await clear.line(); ; line = await clear.line()) {
+      extensions.push(line.slice(4));
+      if (line[3] === ' ') break;
+    }
+    assert.ok(extensions.includes('STARTTLS') && !extensions.some((each) => each.startsWith('AUTH')));
+    await clear.command('MAIL FROM:<clear@example.org>');
+    clear.send('STARTTLS\r\nRCPT TO:<injected@example.net>\r\n');
+    assert.equal(await clear.line(), '220 2.0.0 Ready to start TLS');
+    clear.socket.removeAllListeners('data');
+    const secure = tlsConnect({ socket: clear.socket, rejectUnauthorized: false });
+    await new Promise((resolve) => secure.once('secureConnect', resolve));
+    let heard = '';
+    const goodbye = new Promise((resolve) => secure.once('end', resolve));
+    secure.on('data', (bytes: Buffer) => {
+      heard += bytes.toString('latin1');
+    });
+    secure.write('MAIL FROM:<a@example.org>\r\nEHLO again\r\nMAIL FROM:<a@example.org>\r\nRCPT TO:<b@example.net>\r\nDATA\r\nover tls\r\n.\r\nQUIT\r\n');
+    await goodbye;
+    secure.destroy();
+    assert.match(heard, /^503 5\.5\.1 Send EHLO/);
+    assert.match(heard, /221 2\.0\.0 Bye\r\n$/);
+    const kept = reception.kept[0];
+    assert.ok(kept !== undefined && reception.kept.length === 1);
+    assert.equal(kept.submission.reversePath, 'a@example.org');
+    assert.ok(kept.content.toString('latin1').includes('with ESMTPS id '));
+    await inbound.close(1000);
+  });
+});

@@ -1,0 +1,92 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { ContentScan, FAULT_BARE_CR, FAULT_BARE_LF, FAULT_NUL } from '../../../../src/gateway/inbound/content-scan.js';
+
+interface Result {
+  content: string;
+  rest: string;
+  scan: ContentScan;
+}
+
+function scanPieces(pieces: readonly string[]): Result {
+  const scan = new ContentScan();
+  let content = '';
+  let rest = '';
+  for (const piece of pieces) {
+    const chunk = Buffer.from(piece, 'latin1');
+    if (scan.ended) {
+      rest += piece;
+      continue;
+    }
+    const next = scan.scan(chunk, 0);
+    content += chunk.toString('latin1', 0, scan.contentEnd);
+    rest = chunk.toString('latin1', next);
+  }
+  return { content, rest, scan };
+}
+
+/** Every way to cut the text into two, and into single bytes. */
+function* cuts(text: string): Generator<string[]> {
+  yield [text];
+  yield [...text];
+  for (let at = 1; at < text.length; at++) yield [text.slice(0, at), text.slice(at)];
+}
+
+describe('the scan of DATA', () => {
+  const whole: readonly (readonly [string, string])[] = [
+    ['.\r\n', ''],
+    ['a\r\n.\r\n', 'a\r\n'],
+    ['\r\n.\r\n', '\r\n'],
+    ['..\r\n.\r\n', '.\r\n'],
+    ['a\r\n..b\r\n...\r\n.c\r\n.\r\n', 'a\r\n.b\r\n..\r\nc\r\n'],
+    ['a.b\r\nc.\r\n.\r\n', 'a.b\r\nc.\r\n'],
+    ['\t\x01\x0b\x0c\x7f\xff\r\n.\r\n', '\t\x01\x0b\x0c\x7f\xff\r\n'],
+  ];
+  for (const [wire, content] of whole) {
+    test(`finds end and content of ${JSON.stringify(wire)} however it is cut`, () => {
+      for (const pieces of cuts(wire + 'QUIT\r\n')) {
+        const result = scanPieces(pieces);
+        assert.equal(result.content, content, JSON.stringify(pieces));
+        assert.equal(result.rest, 'QUIT\r\n', JSON.stringify(pieces));
+        assert.equal(result.scan.faults, 0);
+        assert.equal(result.scan.dotLines, content.startsWith('.') || content.includes('\n.'));
+      }
+    });
+  }
+
+  const faulty: readonly (readonly [string, number])[] = [
+    ['a\n.\n', FAULT_BARE_LF],
+    ['a\n.\r\n', FAULT_BARE_LF],
+    ['a\r.\r\n', FAULT_BARE_CR],
+    ['a\r\n.\n', FAULT_BARE_LF],
+    ['a\r\n.\r', FAULT_BARE_CR],
+    ['a\r\r\n', FAULT_BARE_CR],
+    ['\n', FAULT_BARE_LF],
+    ['a\0b\r\n', FAULT_NUL],
+    ['.\0\r\n', FAULT_NUL],
+    ['a\r\0\n', FAULT_NUL | FAULT_BARE_CR | FAULT_BARE_LF],
+  ];
+  for (const [wire, faults] of faulty) {
+    test(`${JSON.stringify(wire)} is a fault and no end`, () => {
+      for (const pieces of cuts(wire + 'x')) {
+        const { scan } = scanPieces(pieces);
+        assert.equal(scan.ended, false, JSON.stringify(pieces));
+        assert.equal(scan.faults, faults, JSON.stringify(pieces));
+      }
+      for (const pieces of cuts(wire + 'x\r\n.\r\n')) assert.equal(scanPieces(pieces).scan.ended, true);
+    });
+  }
+
+  test('counts Received fields of the header, not of the body, nor names that only begin so', () => {
+    const wire = 'Received: a\r\nreCEIVED: b\r\n folded Received: c\r\nReceived-SPF: d\r\nX-Received: e\r\nR\r\nrec\r\n\r\nReceived: f\r\n.\r\n';
+    for (const pieces of cuts(wire)) assert.equal(scanPieces(pieces).scan.receivedLines, 2, JSON.stringify(pieces));
+  });
+
+  test('starts afresh after reset', () => {
+    const scan = new ContentScan();
+    scan.scan(Buffer.from('Received: x\n\0\r'), 0);
+    scan.reset();
+    scan.scan(Buffer.from('.\r\n'), 0);
+    assert.deepEqual([scan.faults, scan.receivedLines, scan.ended, scan.contentEnd], [0, 0, true, 0]);
+  });
+});
