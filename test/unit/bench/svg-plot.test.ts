@@ -1,0 +1,37 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+
+import { plotSvg, type Panel } from '../../../bench/svg-plot.js';
+
+function panel(values: readonly (number | undefined)[], logarithmic: boolean): Panel {
+  return { title: 'a < b', xLabel: 'x', yLabel: 'y', categories: values.map((_value, index) => String(index)), series: [{ name: 's & t', values }], logarithmic };
+}
+
+/** The y coordinates of the points drawn. */
+function heights(svg: string): number[] {
+  return [...svg.matchAll(/<circle cx="[\d.]+" cy="([\d.]+)"/g)].map((match) => Number(match[1]));
+}
+
+describe('plotSvg', () => {
+  test('draws larger values higher, on both kinds of axis', () => {
+    for (const logarithmic of [false, true]) {
+      const ys = heights(plotSvg({ title: 't', note: '', panels: [panel([3, 40, 500, 6000], logarithmic)] }));
+      assert.equal(ys.length, 4);
+      assert.deepEqual([...ys].sort((x, y) => y - x), ys);
+      assert.ok(ys.every((y) => y >= 0 && y <= 300));
+    }
+  });
+
+  test('puts ten times the value one decade higher', () => {
+    const [low = 0, middle = 0, high = 0] = heights(plotSvg({ title: '', note: '', panels: [panel([1, 10, 100], true)] }));
+    assert.ok(Math.abs((low - middle) - (middle - high)) < 0.2);
+  });
+
+  test('leaves out what was not measured and escapes texts', () => {
+    const svg = plotSvg({ title: 't', note: '', panels: [panel([1, undefined, 2], false)] });
+    assert.equal(heights(svg).length, 2);
+    assert.match(svg, /a &lt; b/);
+    assert.match(svg, /s &amp; t/);
+    assert.doesNotMatch(svg, /NaN|undefined/);
+  });
+});
