@@ -1,12 +1,27 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { test } from 'node:test';
+import { after, test } from 'node:test';
 import type { AddressInfo } from 'node:net';
 import { SMTPServer } from 'smtp-server';
 import { DEFERRED, DELIVERED, FAILED } from '../../../../src/gateway/queue/types.js';
 import type { NextHop, Ordering } from '../../../../src/gateway/queue/types.js';
-import { MemoryQueue, MemorySource, dispatcherFor } from './memory-source.js';
+import type { Dispatcher, DispatcherOptions } from '../../../../src/gateway/outbound/dispatcher.js';
+import { MemoryQueue, MemorySource, dispatcherFor as makeDispatcher } from './memory-source.js';
 import { ScriptedServer } from './scripted-server.js';
+
+// A failed test must not keep the process: whatever is left over ends here.
+const dispatchers: Dispatcher[] = [];
+const servers: ScriptedServer[] = [];
+after(async () => {
+  for (const server of servers) server.close();
+  await Promise.all(dispatchers.map((one) => one.stop(0)));
+});
+
+function dispatcherFor(source: MemorySource, more: Partial<DispatcherOptions> = {}): Dispatcher {
+  const dispatcher = makeDispatcher(source, more);
+  dispatchers.push(dispatcher);
+  return dispatcher;
+}
 
 const at = (port: number): NextHop => ({ protocol: 'smtp', host: '127.0.0.1', port });
 const text = (entry: number): string => `X-Entry: ${entry}\r\n\r\nhello\r\n`;
@@ -16,6 +31,7 @@ interface World { server: ScriptedServer; source: MemorySource; queue: MemoryQue
 
 async function world(route: { ordering?: Ordering; concurrency?: number } = {}): Promise<World> {
   const server = new ScriptedServer();
+  servers.push(server);
   const port = await server.listen();
   const source = new MemorySource();
   const queue = new MemoryQueue({ nextHop: at(port), ...route });
