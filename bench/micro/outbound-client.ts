@@ -5,7 +5,9 @@
  *   node dist/bench/micro/outbound-client.js [messages] [connections] [rounds]
  *
  * Prints a line for each client and round: messages/s and µs of CPU (user + system) of the client process
- * a message. Why there is a client of our own at all: these numbers.
+ * a message. Both clients use the PIPELINING that the sink offers (nodemailer 10.6.0 has it too), so the
+ * difference is not one of round trips. Four rounds on a busy 2-core machine, Node 20.20, 10 connections:
+ * ours 18.5 to 23.0 µs, nodemailer 33.2 to 40.6 µs. Messages/s swing with the load there and say little.
  */
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
