@@ -1,6 +1,6 @@
 /**
- * One connection of a gateway at a store: bytes in, requests applied, answers out. Everything that arrived in one
- * data event is one turn; a turn ends with one cumulative ACK and one write.
+ * One connection of a gateway at a store: bytes in, requests applied, answers out. The owner calls onData for each
+ * chunk and endTurn once after all that one turn of its loop has read: one cumulative ACK, one write for all of it.
  *
  *   AWAIT_HELLO ─HELLO / CHALLENGE─► AWAIT_PROOF ─PROOF / WELCOME─► STANDBY ◄─demoted─ ACTIVE
  *        │                                │                 └──── highest generation ────►│
@@ -27,7 +27,7 @@ import { decodeHeartbeat } from '../../protocol/messages/heartbeat.js';
 import { HELLO_ACTIVE } from '../../protocol/messages/hello.js';
 import { encodeWelcome } from '../../protocol/messages/welcome.js';
 import {
-  CLOSE_FENCED, CLOSE_MALFORMED, CLOSE_SEQUENCE, CLOSE_STANDBY, CLOSE_STOPPING, CLOSE_TIMEOUT, closeReasonName,
+  CLOSE_FENCED, CLOSE_LIMIT, CLOSE_MALFORMED, CLOSE_SEQUENCE, CLOSE_STANDBY, CLOSE_STOPPING, CLOSE_TIMEOUT, closeReasonName,
 } from '../../protocol/reasons.js';
 import type { AccountConnection, GatewayAccount } from './accounts.js';
 import type { StoreCounters } from './counters.js';
@@ -65,6 +65,10 @@ export function isValidTransition(from: ConnectionState, to: ConnectionState): b
 
 /** A peer that connects and says nothing useful is closed after this. */
 const HANDSHAKE_MS = 5_000;
+/** The longest frame before a peer has proved itself: HELLO with the longest names, and no memory for strangers. */
+const HANDSHAKE_FRAME_BYTES_MAX = 4 * 1024;
+/** Connections of one gateway; two paths and what a reset has not yet cleaned up. */
+const CONNECTIONS_MAX = 16;
 /** Unsent bytes at which reading stops. A block fits, two do not need to. */
 const BUFFER_HIGH_BYTES = 4 * 1024 * 1024;
 
@@ -90,7 +94,7 @@ export class StoreConnection implements ConnectionHandlers, FrameSink, AccountCo
   readonly #ports: StoreConnectionPorts;
   readonly #store: Store;
   readonly #counters: StoreCounters;
-  readonly #reader: FrameReader;
+  #reader: FrameReader;
   readonly #handshake: HandshakeMachine;
   readonly #outbox: Outbox;
   readonly #requests: Requests;
@@ -110,7 +114,7 @@ export class StoreConnection implements ConnectionHandlers, FrameSink, AccountCo
     this.#counters = counters;
     this.#openedMs = ports.clock.nowMs();
     this.#heardMs = this.#openedMs;
-    this.#reader = new FrameReader({ frameBytesMax: options.frameBytesMax }, { crc32: ports.crc32 });
+    this.#reader = new FrameReader({ frameBytesMax: HANDSHAKE_FRAME_BYTES_MAX }, { crc32: ports.crc32 });
     this.#outbox = new Outbox({ crc32: ports.crc32 });
     this.#handshake = new HandshakeMachine(
       { storeId: store.storeId, bootId: options.bootId },
@@ -151,14 +155,16 @@ export class StoreConnection implements ConnectionHandlers, FrameSink, AccountCo
     this.#heardMs = this.#ports.clock.nowMs();
     this.#suspect = false;
     this.#counters.bytesIn += bytes.length;
-    this.#reader.push(bytes, this);
-    this.#endTurn();
+    const reader = this.#reader;
+    reader.push(bytes, this);
+    // WELCOME brought a new reader: a request that was begun before it is lost with the old one.
+    if (reader !== this.#reader && reader.bufferedBytes > 0) this.close(CLOSE_MALFORMED, 'a request before WELCOME');
   }
 
   onDrain(): void {
     if (this.state === CLOSED) return;
     this.#requests.serve();
-    this.#endTurn();
+    this.endTurn();
     if (this.#paused && this.#ports.connection.bufferedBytes < BUFFER_HIGH_BYTES) {
       this.#paused = false;
       this.#ports.connection.resume();
@@ -202,7 +208,7 @@ export class StoreConnection implements ConnectionHandlers, FrameSink, AccountCo
   /** The process stops: what was taken is acknowledged, then CLOSE. */
   stop(): void {
     if (this.#state === CLOSED) return;
-    this.#endTurn();
+    this.endTurn();
     this.close(CLOSE_STOPPING, 'this store stops');
   }
 
@@ -265,7 +271,12 @@ export class StoreConnection implements ConnectionHandlers, FrameSink, AccountCo
       this.close(CLOSE_FENCED, 'a newer incarnation of this gateway is known', account.incarnation);
       return;
     }
+    if (account.connections.size >= CONNECTIONS_MAX) {
+      this.close(CLOSE_LIMIT, 'too many connections of this gateway');
+      return;
+    }
     const nowMs = this.#ports.clock.nowMs();
+    this.#reader = new FrameReader({ frameBytesMax: this.#options.frameBytesMax }, { crc32: this.#ports.crc32 });
     this.#account = account;
     account.connections.add(this);
     const active = (hello.flags & HELLO_ACTIVE) !== 0 && account.activate(this, hello.generation);
@@ -301,7 +312,8 @@ export class StoreConnection implements ConnectionHandlers, FrameSink, AccountCo
     }));
   }
 
-  #endTurn(): void {
+  /** Acknowledges what the turn applied and writes all that is to be said. */
+  endTurn(): void {
     if (this.#state === CLOSED) return;
     if (this.#state === ACTIVE) this.#requests.acknowledge();
     const { connection } = this.#ports;

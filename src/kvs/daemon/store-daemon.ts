@@ -83,7 +83,9 @@ class StoreDaemon implements RunningStore {
   readonly #listening: Listening[] = [];
   #admin: AdminHttp | undefined;
   #ticker: Ticker | undefined;
-  #workQueued = false;
+  /** Connections that were read in this turn of the loop. */
+  readonly #turn: StoreConnection[] = [];
+  #turnQueued = false;
   #stopping = false;
   #onEmpty: (() => void) | undefined;
 
@@ -168,7 +170,8 @@ class StoreDaemon implements RunningStore {
       onOpen: () => { machine.onOpen(); },
       onData: (bytes) => {
         machine.onData(bytes);
-        if (this.store.hasWork) this.#work();
+        if (this.#turn.at(-1) !== machine) this.#turn.push(machine);
+        this.#queueTurn();
       },
       onDrain: () => { machine.onDrain(); },
       onClose: (reason) => {
@@ -179,20 +182,28 @@ class StoreDaemon implements RunningStore {
     };
   }
 
-  /** One step after each turn of the loop while there is work, so that requests are read in between. */
-  #work(): void {
-    if (this.#workQueued) return;
-    this.#workQueued = true;
-    setImmediate(() => {
-      this.#workQueued = false;
-      this.store.work();
-      if (this.store.hasWork) this.#work();
-    });
+  /**
+   * A socket is read several times in one turn while its kernel buffer is full; answers go out after the last. One
+   * step of work follows, so that requests are read between steps.
+   */
+  #queueTurn(): void {
+    if (this.#turnQueued) return;
+    this.#turnQueued = true;
+    setImmediate(this.#endTurn);
   }
+
+  readonly #endTurn = (): void => {
+    this.#turnQueued = false;
+    for (const machine of this.#turn) machine.endTurn();
+    this.#turn.length = 0;
+    if (!this.store.hasWork) return;
+    this.store.work();
+    if (this.store.hasWork) this.#queueTurn();
+  };
 
   #tick(nowMs: number): void {
     for (const connection of this.connections) connection.tick(nowMs);
     this.store.tick(nowMs);
-    if (this.store.hasWork) this.#work();
+    if (this.store.hasWork) this.#queueTurn();
   }
 }

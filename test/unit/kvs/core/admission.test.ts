@@ -1,0 +1,91 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import fc from 'fast-check';
+import { CREDIT_OVERHEAD_BYTES } from '../../../../src/protocol/change-rows.js';
+import { REFUSAL_LIMIT } from '../../../../src/protocol/reasons.js';
+import { accountOf, annotating, change, deleting, newStore, openQueue, storing } from './section-kit.js';
+
+const GATEWAYS = ['g1', 'g2', 'g3'] as const;
+const HEAD = 'envelope';
+
+describe('credit', () => {
+  test('is never granted beyond what is free below the accept mark, whatever three gateways do', () => {
+    const step = fc.record({ who: fc.nat(2), op: fc.nat(5), size: fc.nat(60_000) });
+    fc.assert(
+      fc.property(fc.array(step, { minLength: 20, maxLength: 200 }), (steps) => {
+        const store = newStore({ memoryLimitBytes: 2_000_000, segmentBytes: 4096 });
+        const { admission } = store;
+        admission.sharers = 3;
+        const queues = GATEWAYS.map((id) => openQueue(store, 1, id));
+        for (const { who, op, size } of steps) {
+          const id = GATEWAYS[who];
+          const queue = queues[who];
+          assert.ok(id !== undefined && queue !== undefined);
+          const account = accountOf(store, id);
+          if (op <= 1) admission.grant(account);
+          else if (op <= 4 && size + HEAD.length + CREDIT_OVERHEAD_BYTES <= account.granted) {
+            assert.equal(change(store, queue, storing(1, 'x'.repeat(size), HEAD)), 0, 'within credit nothing is refused');
+          } else if (queue.count > 0) {
+            change(store, queue, deleting(store.entries.positionOf(queue.first)));
+          }
+          const granted = GATEWAYS.reduce((sum, each) => sum + accountOf(store, each).granted, 0);
+          assert.equal(admission.grantedBytes, granted);
+          assert.ok(admission.chargedBytes + granted <= admission.acceptBytes);
+        }
+      }),
+      { numRuns: 60 },
+    );
+  });
+
+  test('runs out before the reserve and comes back with deletions', () => {
+    const store = newStore({ memoryLimitBytes: 1_000_000, segmentBytes: 4096 });
+    const queue = openQueue(store);
+    const account = accountOf(store);
+    let stored = 0;
+    while (store.admission.grant(account) >= 10_000 + HEAD.length + CREDIT_OVERHEAD_BYTES) {
+      assert.equal(change(store, queue, storing(1, 'x'.repeat(10_000), HEAD)), 0);
+      stored += 1;
+    }
+    assert.ok(stored > 50);
+    assert.ok(store.admission.usedBytes <= 820_000);
+    change(store, queue, deleting(1, stored));
+    assert.ok(store.admission.grant(account) >= 300_000);
+  });
+
+  test('beyond it a STORE takes from the reserve at most, and notes are taken up to the limit', () => {
+    const store = newStore({ memoryLimitBytes: 1_000_000, segmentBytes: 4096 });
+    const queue = openQueue(store);
+    let reason = 0;
+    while (reason === 0) reason = change(store, queue, storing(1, 'x'.repeat(1_000), HEAD));
+    assert.equal(reason, REFUSAL_LIMIT);
+    assert.ok(store.admission.usedBytes > 950_000 && store.admission.usedBytes <= 970_000);
+    assert.equal(change(store, queue, annotating(1, 'y'.repeat(1_000))), 0);
+    assert.equal(change(store, queue, deleting(1)), 0);
+    while (reason !== 0 && change(store, queue, annotating(2, 'y'.repeat(100)), annotating(3, 'z'.repeat(8_000))) === 0) reason = 0;
+    assert.ok(store.admission.usedBytes <= 1_000_000);
+  });
+
+  test('of a gateway that is gone past its lease is free for others', () => {
+    const store = newStore({ memoryLimitBytes: 1_000_000, segmentBytes: 4096 });
+    const account = accountOf(store);
+    store.heartbeat(account, 0);
+    assert.ok(store.admission.grant(account) > 0);
+    store.tick(9_999);
+    assert.ok(store.admission.grantedBytes > 0);
+    store.tick(10_001);
+    assert.equal(store.admission.grantedBytes, 0);
+    assert.equal(account.granted, 0);
+  });
+
+  test('of an older incarnation is forgotten when a newer one comes', () => {
+    const store = newStore();
+    const account = accountOf(store);
+    assert.ok(account.admit(5, new Uint8Array([1]), store.admission));
+    store.admission.grant(account);
+    assert.ok(account.admit(5, new Uint8Array([1]), store.admission));
+    assert.ok(account.granted > 0);
+    assert.ok(account.admit(6, new Uint8Array([2]), store.admission));
+    assert.equal(account.granted, 0);
+    assert.equal(store.admission.grantedBytes, 0);
+  });
+});

@@ -1,0 +1,98 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { Attachment } from '../../../../src/kvs/core/attachment.js';
+import {
+  CLAIM_DENIED, CLAIM_GRACE, CLAIM_GRANTED, CLAIM_LEASE_RUNS, CLAIM_TOKEN_LOW, CLAIM_UNKNOWN, REFUSAL_DENIED, REFUSAL_FENCED,
+} from '../../../../src/protocol/reasons.js';
+import { accountOf, newStore, openQueue } from './section-kit.js';
+
+const LEASE_MS = 10_000;
+
+describe('a claim', () => {
+  test('by a rescue waits for the first lease period, then for the lease of the holder', () => {
+    const store = newStore();
+    const queue = openQueue(store, 1, 'g1', 1, ['g2']);
+    const rescue = accountOf(store, 'g2');
+    store.heartbeat(accountOf(store), 8_000);
+    assert.deepEqual(store.claim(rescue, queue, 5, 4_000), { result: CLAIM_GRACE, waitMs: 6_000 });
+    assert.deepEqual(store.claim(rescue, queue, 5, LEASE_MS), { result: CLAIM_LEASE_RUNS, waitMs: 8_000 });
+    assert.equal(queue.holder, 'g1');
+    assert.deepEqual(store.claim(rescue, queue, 5, 18_000), { result: CLAIM_GRANTED, waitMs: 0 });
+    assert.equal(queue.holder, 'g2');
+  });
+
+  test('ends every right of the old holder, also under a handle it has', () => {
+    const store = newStore();
+    const queue = openQueue(store, 1, 'g1', 1, ['g2']);
+    const handle = new Attachment(1, queue);
+    assert.equal(store.checkHolder(accountOf(store), handle), 0);
+    store.claim(accountOf(store, 'g2'), queue, 5, LEASE_MS);
+    assert.equal(store.checkHolder(accountOf(store), handle), REFUSAL_FENCED);
+    const again = store.open(accountOf(store), { attributes: queue.attributes, epoch: 1, members: [] });
+    assert.equal(again.reason, REFUSAL_FENCED);
+  });
+
+  test('by the owner under a higher incarnation is granted at once, by others never', () => {
+    const store = newStore();
+    const queue = openQueue(store);
+    store.heartbeat(accountOf(store), 0);
+    assert.equal(store.claim(accountOf(store), queue, 7, 1).result, CLAIM_GRANTED);
+    assert.equal(store.claim(accountOf(store), queue, 7, 2).result, CLAIM_GRANTED, 'asked again with its own token');
+    assert.equal(store.claim(accountOf(store), queue, 6, 2).result, CLAIM_TOKEN_LOW);
+    assert.equal(store.claim(accountOf(store, 'g2'), queue, 9, 99_999).result, CLAIM_DENIED);
+    assert.equal(store.claim(accountOf(store), undefined, 9, 0).result, CLAIM_UNKNOWN);
+    assert.equal(store.open(accountOf(store, 'g2'), { attributes: queue.attributes, epoch: 1, members: [] }).reason, REFUSAL_DENIED);
+  });
+
+  test('of a displaced owner waits for the lease of the rescue', () => {
+    const store = newStore();
+    const queue = openQueue(store, 1, 'g1', 1, ['g2']);
+    store.claim(accountOf(store, 'g2'), queue, 5, LEASE_MS);
+    store.heartbeat(accountOf(store, 'g2'), LEASE_MS);
+    assert.equal(store.claim(accountOf(store), queue, 6, LEASE_MS + 1).result, CLAIM_LEASE_RUNS);
+    assert.equal(store.claim(accountOf(store), queue, 6, 2 * LEASE_MS).result, CLAIM_GRANTED);
+  });
+
+  test('is given back by a release to whoever had it before, and its token stays used', () => {
+    const store = newStore();
+    const queue = openQueue(store, 1, 'g1', 1, ['g2', 'g3']);
+    const rescue = accountOf(store, 'g2');
+    store.claim(rescue, queue, 5, LEASE_MS);
+    assert.equal(store.confirm(rescue, queue, 5).result, CLAIM_GRANTED);
+    store.release(rescue, queue, 4);
+    store.release(accountOf(store, 'g3'), queue, 5);
+    assert.equal(queue.holder, 'g2', 'a release of another claim changes nothing');
+    store.release(rescue, queue, 5);
+    assert.equal(queue.holder, 'g1');
+    assert.equal(store.confirm(rescue, queue, 5).result, CLAIM_TOKEN_LOW);
+    assert.equal(store.claim(rescue, queue, 5, LEASE_MS).result, CLAIM_TOKEN_LOW);
+    assert.equal(store.claim(rescue, queue, 6, LEASE_MS).result, CLAIM_GRANTED);
+  });
+});
+
+describe('an incarnation', () => {
+  test('is fenced when lower, or equal with another nonce', () => {
+    const store = newStore();
+    const account = accountOf(store);
+    assert.equal(account.admit(5, new Uint8Array([1]), store.admission), true);
+    assert.equal(account.admit(4, new Uint8Array([1]), store.admission), false);
+    assert.equal(account.admit(5, new Uint8Array([2]), store.admission), false);
+    assert.equal(account.admit(5, new Uint8Array([1]), store.admission), true);
+  });
+
+  test('that is newer fences the open connections of the older', () => {
+    const store = newStore();
+    const account = accountOf(store);
+    const said: string[] = [];
+    const connection = { incarnation: 5, fence: () => { said.push('fenced'); }, demote: () => { said.push('demoted'); } };
+    account.admit(5, new Uint8Array([1]), store.admission);
+    account.connections.add(connection);
+    assert.equal(account.activate(connection, 3), true);
+    const second = { ...connection };
+    assert.equal(account.activate(second, 2), false, 'a lower generation stands by');
+    assert.equal(account.activate(second, 4), true);
+    assert.deepEqual(said, ['demoted']);
+    account.admit(6, new Uint8Array([1]), store.admission);
+    assert.deepEqual(said, ['demoted', 'fenced']);
+  });
+});
