@@ -64,6 +64,7 @@ async function runGateway(messages: number): Promise<GatewayRow> {
     gateway: { memory: { limit: '2GiB' }, delivery: { messages_per_connection: 1_000_000 } },
     store: { memory: { limit: '2GiB' } },
     sinkSection: { verify: false },
+    domains: DOMAINS,
   });
   try {
     const options = { host: '127.0.0.1', port: cluster.smtpPort, connections: CONNECTIONS, mix: MIX, domains: DOMAINS, resend: true };

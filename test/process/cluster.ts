@@ -39,7 +39,9 @@ export interface ClusterOptions {
   readonly sinkArguments?: readonly string[];
   /** Keys of the sink's section, besides its addresses. */
   readonly sinkSection?: Section;
-  /** Routes before the last one, which sends everything to the sink. */
+  /** Domains that get a queue of their own to the sink; all others share one. */
+  readonly domains?: readonly string[];
+  /** Routes before these, and before the last one, which sends everything to the sink. */
   readonly routes?: readonly Section[];
   /** Keys laid over the gateway's section; objects are merged. */
   readonly gateway?: Section;
@@ -247,7 +249,8 @@ function gatewayConfig(options: ClusterOptions, ports: Ports, folder: string): S
     host: `host-${storeId(index)}`,
     paths: [{ name: 'A', address: `${HOST}:${map(a, index, 'A')}` }, { name: 'B', address: `${HOST}:${map(b, index, 'B')}` }],
   }));
-  const toSink = options.sink === false ? [] : [{ domain: '*', via: `smtp://${HOST}:${ports.sink}` }];
+  const via = `smtp://${HOST}:${ports.sink}`;
+  const toSink = options.sink === false ? [] : [...(options.domains ?? []), '*'].map((domain) => ({ domain, via }));
   const own: Section = {
     id: 'gateway-1',
     host: 'host-gateway',

@@ -10,7 +10,7 @@ import { startPostfix } from '../postfix.js';
 const COUNT = 300;
 
 test('everything that Postfix relays through Twinpost arrives once and unaltered', async () => {
-  const cluster = await startCluster();
+  const cluster = await startCluster({ domains: ['a.example', 'b.example'] });
   try {
     const postfix = await startPostfix(cluster.smtpPort);
     try {
