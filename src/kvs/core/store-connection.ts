@@ -188,7 +188,8 @@ export class StoreConnection implements ConnectionHandlers, FrameSink, AccountCo
       return;
     }
     this.#sequence = sequence;
-    if (this.#state === ACTIVE && type !== HEARTBEAT) this.#requests.take(type, sequence, control, bodies);
+    if (bodies.length > 0 && (type === HEARTBEAT || this.#account === undefined)) this.close(CLOSE_MALFORMED, `${messageTypeName(type)}: bodies where none belong`);
+    else if (this.#state === ACTIVE && type !== HEARTBEAT) this.#requests.take(type, sequence, control, bodies);
     else if (this.#state === ACTIVE || this.#state === STANDBY) this.#onStandbyFrame(type, sequence, control);
     else this.#onHandshakeFrame(type, sequence, control);
   }

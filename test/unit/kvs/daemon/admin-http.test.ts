@@ -1,0 +1,29 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { storing } from '../core/section-kit.js';
+import { TestGateway, testStore } from './test-gateway.js';
+
+test('admin HTTP tells health, metrics, status and queues, to those with the token', async (t) => {
+  const store = await testStore({ admin: { host: '127.0.0.1', port: 0, token: 'letmein' } });
+  t.after(() => store.stop());
+  const gateway = await TestGateway.join(store);
+  gateway.open(1, 1);
+  await gateway.acknowledged(gateway.change(1, storing(1, 'body', 'head')));
+  const base = `http://127.0.0.1:${String(store.adminPort)}`;
+  const authorized = { headers: { authorization: 'Bearer letmein' } };
+
+  assert.equal((await fetch(`${base}/healthz`)).status, 200);
+  assert.equal((await fetch(`${base}/readyz`)).status, 200);
+  for (const path of ['/metrics', '/api/v1/status', '/api/v1/queues']) {
+    assert.equal((await fetch(base + path)).status, 401, path);
+    assert.equal((await fetch(base + path, { headers: { authorization: 'Bearer wrong' } })).status, 401);
+  }
+  const metrics = await (await fetch(`${base}/metrics`, authorized)).text();
+  assert.match(metrics, /^twinpost_store_entries 1$/m);
+  assert.match(metrics, /^twinpost_store_changes_total 1$/m);
+  const status = await (await fetch(`${base}/api/v1/status`, authorized)).json() as Record<string, unknown>;
+  assert.deepEqual([status['store_id'], status['queues'], status['messages'], status['ready']], ['store-a', 1, 1, true]);
+  const page = await (await fetch(`${base}/api/v1/queues`, authorized)).json() as { queues: Record<string, unknown>[]; next: unknown };
+  assert.deepEqual(page.queues.map((queue) => [queue['queue_name'], queue['messages'], queue['bytes'], queue['role']]), [['q1', 1, 8, 'member']]);
+  assert.equal(page.next, null);
+});

@@ -1,0 +1,237 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import type { TestContext } from 'node:test';
+import type { RunningStore, StoreDaemonOptions } from '../../../../src/kvs/daemon/store-daemon.js';
+import { crc32 } from '../../../../src/platform/node/checksum.js';
+import { encodeFrame } from '../../../../src/protocol/frame.js';
+import * as types from '../../../../src/protocol/message-types.js';
+import { encodeHeartbeat } from '../../../../src/protocol/messages/heartbeat.js';
+import { encodeList } from '../../../../src/protocol/messages/list.js';
+import { encodePull } from '../../../../src/protocol/messages/pull.js';
+import { encodeTail } from '../../../../src/protocol/messages/tail.js';
+import {
+  CLOSE_DENIED, CLOSE_FENCED, CLOSE_MALFORMED, CLOSE_SEQUENCE, CLOSE_STANDBY, CLOSE_STOPPING, REFUSAL_MISSING, REFUSAL_UNKNOWN,
+} from '../../../../src/protocol/reasons.js';
+import { bytes, deleting, packer, storing } from '../core/section-kit.js';
+import { TestGateway, testStore } from './test-gateway.js';
+
+async function running(t: TestContext, options: Partial<StoreDaemonOptions> = {}): Promise<RunningStore> {
+  const store = await testStore(options);
+  t.after(() => store.stop());
+  return store;
+}
+
+function pull(gateway: TestGateway, handle: number, after: number, entriesMax: number): number {
+  return gateway.send(types.PULL, encodePull(packer, {
+    handle, afterPosition: after, untilPosition: Number.MAX_SAFE_INTEGER, entriesMax, bytesMax: 1 << 24, bodies: true,
+  }));
+}
+
+describe('a store on real sockets', () => {
+  test('stores, acknowledges once for a turn, and gives back what it holds', async (t) => {
+    const store = await running(t);
+    const gateway = await TestGateway.join(store);
+    gateway.open(7, 1);
+    gateway.change(7, storing(1, 'one', 'h1'), storing(2, 'two', 'h2'));
+    const last = gateway.change(7, deleting(1));
+    const ack = await gateway.acknowledged(last);
+    assert.deepEqual([ack.values[0], ack.values[2], ack.values[3]], [last, 7, 3]);
+    assert.ok(Number(ack.values[1]) > 1_000_000, 'it grants credit');
+    pull(gateway, 7, 0, 10);
+    const block = await gateway.next(types.BLOCK);
+    assert.equal(new TextDecoder().decode(block.bodies), 'twoh2');
+    assert.deepEqual(block.values.slice(0, 4), [7, 0, 2, true]);
+  });
+
+  test('answers heartbeats, lists queues, knows no tail but its own end', async (t) => {
+    const store = await running(t);
+    const gateway = await TestGateway.join(store);
+    gateway.send(types.HEARTBEAT, encodeHeartbeat(packer, { token: 42 }));
+    assert.equal((await gateway.next(types.BEAT)).values[0], 42);
+    gateway.open(1, 1);
+    gateway.open(2, 2);
+    gateway.change(2, storing(1, 'x', ''));
+    gateway.send(types.LIST, encodeList(packer, { gatewayId: '', cursor: 0 }));
+    const listed = await gateway.next(types.LISTED);
+    assert.equal(listed.values[1], true);
+    assert.deepEqual(listed.values.slice(2).map((row) => (row as unknown[])[3]), ['q1', 'q2']);
+    gateway.send(types.TAIL, encodeTail(packer, { handle: 2, number: 0, digestA: 0, digestB: 0 }));
+    assert.equal((await gateway.next(types.TAILED)).values[1], false);
+    gateway.send(types.TAIL, encodeTail(packer, { handle: 1, number: 0, digestA: 0, digestB: 0 }));
+    assert.equal((await gateway.next(types.TAILED)).values[1], true);
+  });
+
+  test('refuses in order, then passes over what was sent behind until the queue is opened again', async (t) => {
+    const store = await running(t);
+    const gateway = await TestGateway.join(store);
+    gateway.open(1, 1);
+    const bad = gateway.change(1, deleting(9));
+    gateway.change(1, storing(1, 'a'));
+    const third = gateway.change(1, storing(2, 'b'));
+    await gateway.acknowledged(third);
+    const refusals = gateway.frames.filter((frame) => frame.type === types.REFUSAL);
+    assert.deepEqual(refusals.map((frame) => [frame.values[0], frame.values[2], frame.values[3]]), [[bad, REFUSAL_MISSING, 0]]);
+    const order = gateway.frames.findIndex((frame) => frame.type === types.REFUSAL);
+    const ackPast = gateway.frames.findIndex((frame) => frame.type === types.ACK && Number(frame.values[0]) >= bad);
+    assert.ok(order < ackPast);
+    assert.deepEqual(gateway.frames[ackPast]?.values.length, 4, 'only the OPEN touched the queue');
+    assert.equal(store.store.queues.find('g1', 1, 1)?.number, 0);
+    gateway.open(1, 1);
+    const unknown = gateway.change(5, storing(1, 'x'));
+    await gateway.acknowledged(unknown);
+    assert.deepEqual(gateway.frames.filter((frame) => frame.type === types.REFUSAL).at(-1)?.values.slice(0, 3), [unknown, 5, REFUSAL_UNKNOWN]);
+  });
+
+  test('takes no more from a gateway it does not know, or with a wrong secret', async (t) => {
+    const store = await running(t);
+    for (const options of [{ id: 'stranger', secret: bytes('x') }, { id: 'g1', secret: bytes('wrong') }]) {
+      const gateway = await TestGateway.join(store, options);
+      assert.equal(gateway.last?.type, types.CLOSE);
+      assert.equal(gateway.last.values[0], CLOSE_DENIED);
+      await gateway.closed;
+    }
+  });
+
+  test('closes on garbage with a named reason and counts it, at any point', async (t) => {
+    const store = await running(t);
+    const stranger = new TestGateway(store);
+    stranger.connection.write([bytes('GET / HTTP/1.1\r\nhost: store\r\n\r\n')]);
+    assert.equal((await stranger.next(types.CLOSE)).values[0], CLOSE_MALFORMED);
+    await stranger.closed;
+    const gateway = await TestGateway.join(store);
+    gateway.connection.write([new Uint8Array(100).fill(0xa5)]);
+    const close = await gateway.next(types.CLOSE);
+    assert.equal(close.values[0], CLOSE_MALFORMED);
+    assert.notEqual(close.values[1], '');
+    await gateway.closed;
+    assert.equal(store.counters.closes[CLOSE_MALFORMED], 2);
+  });
+
+  test('takes no long frame from someone who has proved nothing', async (t) => {
+    const store = await running(t);
+    const stranger = new TestGateway(store);
+    stranger.send(types.HELLO, new Uint8Array(100_000).fill(0xc0));
+    assert.equal((await stranger.next(types.CLOSE)).values[1], 'frame too long');
+  });
+
+  test('closes when rows and bodies of a frame do not fit', async (t) => {
+    const store = await running(t);
+    const gateway = await TestGateway.join(store);
+    gateway.open(1, 1);
+    gateway.send(types.CHANGES, packer.pack([1, 1, 0, 0, new Uint8Array(24)]));
+    assert.match(String((await gateway.next(types.CLOSE)).values[1]), /CHANGES: row kind/);
+    const other = await TestGateway.join(store, { id: 'g2' });
+    await other.acknowledged(other.open(1, 1));
+    other.send(types.HEARTBEAT, encodeHeartbeat(packer, { token: 1 }), bytes('surplus'));
+    assert.equal((await other.next(types.CLOSE)).values[0], CLOSE_MALFORMED);
+  });
+
+  test('closes when a sequence number is left out', async (t) => {
+    const store = await running(t);
+    const gateway = await TestGateway.join(store);
+    gateway.connection.write([encodeFrame(types.HEARTBEAT, 99, encodeHeartbeat(packer, { token: 1 }), crc32)]);
+    assert.equal((await gateway.next(types.CLOSE)).values[0], CLOSE_SEQUENCE);
+  });
+
+  test('a connection that stands by takes heartbeats only', async (t) => {
+    const store = await running(t);
+    await TestGateway.join(store);
+    const standby = await TestGateway.join(store, { active: false, path: 1 });
+    assert.equal(standby.last?.values[6], false);
+    standby.send(types.HEARTBEAT, encodeHeartbeat(packer, { token: 3 }));
+    assert.equal((await standby.next(types.BEAT)).values[0], 3);
+    standby.open(1, 1);
+    assert.equal((await standby.next(types.CLOSE)).values[0], CLOSE_STANDBY);
+  });
+
+  test('a higher generation takes over; what the older connection still says is not taken', async (t) => {
+    const store = await running(t);
+    const first = await TestGateway.join(store, { generation: 1 });
+    await first.acknowledged(first.open(1, 1));
+    const second = await TestGateway.join(store, { generation: 2, path: 1 });
+    assert.equal(second.last?.values[6], true);
+    first.change(1, storing(1, 'late'));
+    assert.equal((await first.next(types.CLOSE)).values[0], CLOSE_STANDBY);
+    await second.acknowledged(second.open(1, 1));
+    assert.equal(store.store.queues.find('g1', 1, 1)?.number, 0);
+  });
+
+  test('a newer incarnation fences the connections of the older one', async (t) => {
+    const store = await running(t);
+    const old = await TestGateway.join(store, { incarnation: 5 });
+    await TestGateway.join(store, { incarnation: 6 });
+    const close = await old.next(types.CLOSE);
+    assert.deepEqual([close.values[0], close.values[2]], [CLOSE_FENCED, 6]);
+    const late = await TestGateway.join(store, { incarnation: 5, generation: 9 });
+    assert.equal(late.last?.values[0], CLOSE_FENCED);
+  });
+
+  test('serves two gateways whose queues have the same numbers', async (t) => {
+    const store = await running(t);
+    const [one, two] = await Promise.all([TestGateway.join(store), TestGateway.join(store, { id: 'g2' })]);
+    for (let i = 0; i < 50; i += 1) {
+      if (i === 0) for (const each of [one, two]) each.open(1, 1);
+      one.change(1, storing(i, `of one ${String(i)}`, ''));
+      two.change(1, storing(i, `of two ${String(i)}`, ''));
+    }
+    const texts: string[] = [];
+    for (const each of [one, two]) {
+      pull(each, 1, 0, 1000);
+      texts.push(new TextDecoder().decode((await each.next(types.BLOCK)).bodies));
+    }
+    assert.deepEqual(texts.map((text) => text.split(/(?=of )/).length), [50, 50]);
+    assert.ok(!texts[0]?.includes('two') && !texts[1]?.includes('one'));
+  });
+
+  test('a reader that does not read holds a bounded part of it, and gets all in order once it reads', async (t) => {
+    const store = await running(t);
+    const gateway = await TestGateway.join(store);
+    gateway.open(1, 1);
+    const body = 'x'.repeat(1_000_000);
+    for (let i = 0; i < 4; i += 1) await gateway.acknowledged(gateway.change(1, storing(i, body)));
+    gateway.connection.pause();
+    const asked: number[] = [];
+    for (let i = 0; i < 60; i += 1) asked.push(pull(gateway, 1, 0, 4));
+    const other = await TestGateway.join(store, { id: 'g2' });
+    let blocks = -1;
+    while (store.counters.blocks !== blocks) {
+      blocks = store.counters.blocks;
+      for (let i = 0; i < 5; i += 1) {
+        other.send(types.HEARTBEAT, encodeHeartbeat(packer, { token: i }));
+        await other.next(types.BEAT);
+      }
+    }
+    assert.ok(blocks < 30, `${String(blocks)} blocks of 4 MB were built for someone who does not read`);
+    gateway.connection.resume();
+    for (const sequence of asked) {
+      const block = await gateway.next(types.BLOCK);
+      assert.equal(block.sequence, sequence);
+      assert.equal(block.bodies.length, 4 * (body.length + 'envelope'.length));
+    }
+  });
+
+  test('says that it stops, and stops', async () => {
+    const store = await testStore();
+    const gateway = await TestGateway.join(store);
+    await gateway.acknowledged(gateway.open(1, 1));
+    const stopped = store.stop();
+    assert.equal((await gateway.next(types.CLOSE)).values[0], CLOSE_STOPPING);
+    await gateway.closed;
+    await stopped;
+    await assert.rejects(TestGateway.join(store));
+  });
+
+  test('rejects when a port is taken, and leaves nothing listening', async (t) => {
+    const store = await running(t);
+    await assert.rejects(
+      testStore({ paths: [{ name: 'A', host: '127.0.0.1', port: 0 }, { name: 'B', host: '127.0.0.1', port: store.ports[0] ?? 0 }] }),
+      /EADDRINUSE/,
+    );
+  });
+
+  test('is empty under a new boot id when started again', async (t) => {
+    const [one, two] = [await running(t), await running(t)];
+    assert.notDeepEqual(one.bootId, two.bootId);
+    assert.equal(two.store.queues.count, 0);
+  });
+});
