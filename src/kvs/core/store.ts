@@ -217,10 +217,11 @@ export class Store {
     return this.queues.hasDiscards || this.#isSparse;
   }
 
-  /** A step of the work that nobody waits for: frees emptied queues, closes gaps in segments. Between turns only. */
-  work(): void {
+  /** A step of the work that nobody waits for: frees emptied queues, closes gaps in segments. Between turns only; answers whether there is more. */
+  work(): boolean {
     if (this.queues.hasDiscards) this.queues.discard(DISCARD_STEP_ENTRIES);
-    if (this.#isSparse) this.segments.compact(COMPACT_STEP_BYTES);
+    const moved = this.#isSparse ? this.segments.compact(COMPACT_STEP_BYTES) : 0;
+    return this.queues.hasDiscards || (moved > 0 && this.#isSparse);
   }
 
   /** Lapsed leases give their grants back: a gateway that returns later finds the reserve. */

@@ -196,9 +196,7 @@ class StoreDaemon implements RunningStore {
     this.#turnQueued = false;
     for (const machine of this.#turn) machine.endTurn();
     this.#turn.length = 0;
-    if (!this.store.hasWork) return;
-    this.store.work();
-    if (this.store.hasWork) this.#queueTurn();
+    if (this.store.hasWork && this.store.work()) this.#queueTurn();
   };
 
   #tick(nowMs: number): void {

@@ -168,12 +168,16 @@ class Pair {
     const first = range[0];
     const last = range.at(-1);
     if (first === undefined || last === undefined) return;
-    if (this.#filling && first.position <= this.#cursor) while (this.#filling && last.position > this.#cursor && this.#cursor < this.#until) this.fill(1);
+    if (first.position <= this.#cursor) this.#fillTo(last.position);
     if (this.#filling && first.position > this.#cursor && first.position <= this.#until && last.position > this.#until) {
       this.#change([deleting(first.position)]);
       return;
     }
     this.#change([deleting(first.position, range.length)]);
+  }
+
+  #fillTo(position: number): void {
+    while (this.#filling && position > this.#cursor && this.#cursor < this.#until) this.fill(1);
   }
 
   #change(changes: readonly TestChange[]): void {
