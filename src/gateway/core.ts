@@ -62,6 +62,8 @@ export interface CorePorts {
   /** endOfTurn() is to be called when the event loop's turn ends. */
   requestEndOfTurn(): void;
   retryDelayMs(attempts: number): number;
+  /** Message bytes that other parts hold beside the queues: large contents being sent. */
+  heldElsewhereBytes(): number;
   compose(input: ReportInput): { readonly content: Uint8Array; readonly flags: number };
   /** This process has lost its queues to another incarnation: it must stop. */
   onFenced(storeId: string): void;
@@ -106,7 +108,7 @@ export class GatewayCore implements Reception, DeliverySource {
     this.segments = new Segments({ segmentBytes: options.segmentBytes });
     this.entries = new Entries(new EntryTable(options.incarnation % 0x7fffffff), new ContentStore(this.segments), ports.crc32);
     this.mirrors = new Mirrors(options.mirrors, this.mirrorPorts());
-    this.memory = new MemoryGauge(options.memory, () => this.entries.usedBytes + this.mirrors.backlogBytes);
+    this.memory = new MemoryGauge(options.memory, () => this.entries.usedBytes + this.mirrors.backlogBytes + ports.heldElsewhereBytes());
     const nowMs = (): number => ports.clock.nowMs();
     this.registry = new QueueRegistry(
       { gatewayId: options.gatewayId, incarnation: options.incarnation, queuesMax: options.queuesMax, replicas: options.mirrors.replicas, minReplicas: options.mirrors.minReplicas },

@@ -139,7 +139,7 @@ class Gateway implements RunningGateway {
     this.options = options;
     this.ports = ports;
     this.incarnation = nextIncarnation(options.stateDir, this.clock.wallMs());
-    this.record = new MailRecord({ clock: this.clock, log: ports.log, mailLog: ports.mailLog, metrics: ports.metrics });
+    this.record = new MailRecord({ clock: this.clock, log: ports.log, mailLog: ports.mailLog, metrics: ports.metrics, mirrorsOf: (route) => this.core.registry.find(route)?.inSyncCount ?? 0 });
     this.inboundRecord = new InboundRecord(ports.metrics);
     this.runEndOfTurn = () => {
       this.turnAsked = false;
@@ -218,6 +218,7 @@ class Gateway implements RunningGateway {
         log: ports.log,
         router,
         events: this.record,
+        heldElsewhereBytes: () => this.dispatcher.largeBytes,
         requestEndOfTurn: () => { this.requestEndOfTurn(); },
         retryDelayMs: (attempts) => retry.delayMs(attempts),
         compose: (input) => this.compose(input),

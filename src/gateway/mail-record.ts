@@ -7,18 +7,22 @@ import type { GatewayMetrics } from '../observability/gateway-metrics.js';
 import type { MailLog } from '../observability/mail-log.js';
 import type { Clock, EventLog } from '../platform/ports.js';
 import type { InboundMailLog, InboundMetrics, RejectStage } from './inbound/options.js';
+import { messageIdField } from './inbound/message-id-field.js';
 import type { MailTransaction } from './inbound/transaction.js';
 import type { MailEvents, OutcomeEvent } from './queue/mail-events.js';
 import type { MailQueue } from './queue/mail-queue.js';
-import type { Envelope, RecipientResult } from './queue/types.js';
+import type { Envelope, RecipientResult, Route } from './queue/types.js';
 
 export interface MailRecordPorts {
   readonly clock: Clock;
   readonly log: EventLog;
   readonly mailLog: MailLog;
   readonly metrics: GatewayMetrics;
+  /** In-sync mirrors of the queue of a route. */
+  mirrorsOf(route: Route): number;
 }
 
+const NO_BYTES = new Uint8Array(0);
 /** An unreachable next hop is said once in this time, not at each attempt to connect. */
 const UNREACHABLE_EVERY_MS = 10_000;
 
@@ -33,10 +37,12 @@ export class MailRecord implements MailEvents, InboundMailLog {
   // ---- inbound ----
 
   received(message: MailTransaction): void {
-    this.ports.mailLog.received({
+    const { mailLog } = this.ports;
+    const route = message.groups[0]?.route;
+    mailLog.received({
       queueId: formatMessageId(message.messageId),
-      queue: message.groups[0]?.route.queueName ?? '',
-      messageId: '',
+      queue: route?.queueName ?? '',
+      messageId: mailLog.enabled ? messageIdField(message.chunks[1] ?? NO_BYTES) : '',
       from: message.reversePath,
       to: message.firstRecipient,
       client: message.client,
@@ -44,7 +50,7 @@ export class MailRecord implements MailEvents, InboundMailLog {
       size: message.contentBytes,
       nrcpt: message.recipientCount,
       tls: '',
-      mirrors: 0,
+      mirrors: route === undefined ? 0 : this.ports.mirrorsOf(route),
       delayMs: this.ports.clock.nowMs() - message.receivedMs,
     });
   }
@@ -96,6 +102,11 @@ export class MailRecord implements MailEvents, InboundMailLog {
   reported(queue: MailQueue, envelope: Envelope, reportId: number): void {
     this.ports.metrics.reports += 1;
     this.ports.log.info('report', 'a delivery status notification was stored', { queue: queue.name, queue_id: formatMessageId(envelope.messageId), report_id: formatMessageId(reportId), to: envelope.reversePath });
+  }
+
+  dotUnanswered(queue: MailQueue, relay: string): void {
+    this.ports.metrics.possibleDuplicates += 1;
+    this.ports.log.warn('duplicate', 'a final dot got no reply: the next hop may have the message, which is tried again (RFC 1047)', { queue: queue.name, relay });
   }
 
   committed(commitMs: number): void {

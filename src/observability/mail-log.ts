@@ -164,6 +164,11 @@ export class MailLog {
     };
   }
 
+  /** False: nothing is written, so nothing needs to be gathered for it. */
+  get enabled(): boolean {
+    return this.#enabled;
+  }
+
   /** Lines lost because the destination was full. */
   get droppedLines(): number {
     return this.#dropped;

@@ -5,11 +5,11 @@
  *   (none) ───────────────────► connecting ─────► idle ◄───────────────────────► busy
  *      ▲                            │ failed        │ 5 s idle, 100 messages, 300 s │
  *      │   back-off, one delivery   │               │           lost, 421           │
- *      └────── deferred ◄───────────┘     closed ◄──┴───────────────────────────────┘
+ *      └──── given back ◄───────────┘     closed ◄──┴───────────────────────────────┘
  *
  * - A delivery is taken from its queue only when a connection is ready for it: so they start in the order
  *   they are taken, however long connecting takes. Queues take turns.
- * - A failed connection attempt defers one delivery, so that its reason is seen, and starts a back-off that
+ * - A failed connection attempt gives one delivery back untried, so that its reason is seen, and starts a back-off that
  *   doubles up to a minute; while it lasts nothing is tried, after it one connection at a time (no storm at a
  *   host that comes back). What waits stays in its queue, in order, and its attempts are not spent.
  * - A delivery that met a kept connection just closed by the peer is repeated once at once on a fresh one;

@@ -4,6 +4,7 @@
  */
 import { invariant } from '../../base/invariant.js';
 import type { Delivery, DeliveryQueue, DeliveryResult, DeliverySource, RecipientResult } from '../queue/types.js';
+import { DEFERRED } from '../queue/types.js';
 
 /**
  * What outbound says at the end of an attempt, besides the queue's DeliveryResult: whether the next hop was
@@ -64,9 +65,12 @@ export class Lane {
     this.#inFlight.onSettled();
   }
 
-  /** Ends an attempt that never reached a transaction. */
+  /**
+   * Ends an attempt that never reached a transaction. A deferral of that kind is no attempt of the message:
+   * it keeps its place, and the pool's back-off decides when the next hop is tried again.
+   */
   settleAll(delivery: Delivery, relay: string, result: RecipientResult, setupMs: number): void {
     const results = delivery.pending.map(() => result);
-    this.settle(delivery, { results, relay, setupMs, transmitMs: 0, dotUnanswered: false, dsnPassedOn: false });
+    this.settle(delivery, { results, relay, setupMs, transmitMs: 0, dotUnanswered: false, dsnPassedOn: false, notAttempted: result.status === DEFERRED });
   }
 }

@@ -14,6 +14,8 @@ export interface MailEvents {
   ended(queue: MailQueue, envelope: Envelope, recipient: number, reason: string, text: string): void;
   /** The next hop of a queue could not be reached; its mail waits, in order. */
   unreachable(queue: MailQueue, text: string): void;
+  /** A final dot was sent and no reply came: what is tried again may arrive twice. */
+  dotUnanswered(queue: MailQueue, relay: string): void;
   /** A report was stored for the sender of `envelope`. */
   reported(queue: MailQueue, envelope: Envelope, reportId: number): void;
   /** A message was committed: time from its last byte to the commit. */

@@ -66,6 +66,7 @@ export class Settlement {
       this.notReached(mirror, row, result);
       return;
     }
+    if (result.dotUnanswered) this.ports.events.dotUnanswered(mirror.queue, result.relay);
     const attempts = Math.min(255, table.attempts.get(row) + 1);
     table.attempts.set(row, attempts);
     if (this.allDelivered(delivery, result)) {
