@@ -2,9 +2,10 @@
  * One connection of a gateway at a store: bytes in, requests applied, answers out. The owner calls onData for each
  * chunk and endTurn once after all that one turn of its loop has read: one cumulative ACK, one write for all of it.
  *
- *   AWAIT_HELLO ─HELLO / CHALLENGE─► AWAIT_PROOF ─PROOF / WELCOME─► STANDBY ◄─demoted─ ACTIVE
- *        │                                │                 └──── highest generation ────►│
- *        └────────────────────────────────┴──── broken rule, fenced, timeout, stop / CLOSE ──► CLOSED
+ *   AWAIT_HELLO ─HELLO / CHALLENGE─► AWAIT_PROOF ─PROOF / WELCOME─┬─ asks to be active, highest generation ─► ACTIVE
+ *                                                                 │                                          │ a higher one came
+ *                                                                 └─ else ─────────────────► STANDBY ◄───────┘
+ *   any ─ broken rule, fenced, timeout, stop / CLOSE ─► CLOSED      any ─ CLOSE, socket gone / - ─► CLOSED
  *
  *   AWAIT_…   only the handshake; HANDSHAKE_MS from the first byte
  *   STANDBY   HEARTBEAT only; any other request is answered by CLOSE (STANDBY)
