@@ -2,6 +2,8 @@
  * Speaks to a gateway's admin HTTP for the verbs status and queue, and for `up`. Fields are those of
  * gateway/admin/rows.ts; an answer of another shape is the error "is no Twinpost gateway".
  */
+import http from 'node:http';
+import https from 'node:https';
 import type { Argv, Options } from 'yargs';
 import type { CliContext } from './context.js';
 import { CliError } from './context.js';
@@ -117,21 +119,19 @@ export class AdminClient {
   }
 
   async #get(path: string, isRight: (answer: Readonly<Record<string, unknown>>) => boolean): Promise<unknown> {
-    let response: Response;
+    let code = 0;
     let answer: unknown;
     try {
-      response = await fetch(this.url + path, {
-        headers: this.#token === undefined ? {} : { authorization: `Bearer ${this.#token}` },
-        signal: AbortSignal.timeout(TIMEOUT_MS),
-      });
-      answer = (await response.json()) as unknown;
+      const response = await getText(this.url + path, this.#token === undefined ? {} : { authorization: `Bearer ${this.#token}` });
+      code = response.code;
+      answer = JSON.parse(response.text) as unknown;
     } catch (error) {
       throw new CliError(`no gateway answers at ${this.url}: ${whyText(error)}; is it running? --gateway URL names another`);
     }
     const object = typeof answer === 'object' && answer !== null ? (answer as Readonly<Record<string, unknown>>) : {};
-    if (response.status === 401) throw new CliError(`${this.url} wants a bearer token: --token, or TWINPOST_TOKEN in the environment`);
-    if (!response.ok && typeof object['error'] === 'string') throw new CliError(`${this.url} refused: ${object['error']}`);
-    if (!response.ok || !isRight(object)) throw new CliError(`what answers at ${this.url} is no Twinpost gateway`);
+    if (code === 401) throw new CliError(`${this.url} wants a bearer token: --token, or TWINPOST_TOKEN in the environment`);
+    if (code !== 200 && typeof object['error'] === 'string') throw new CliError(`${this.url} refused: ${object['error']}`);
+    if (code !== 200 || !isRight(object)) throw new CliError(`what answers at ${this.url} is no Twinpost gateway`);
     return answer;
   }
 }
@@ -139,15 +139,27 @@ export class AdminClient {
 export function clientFor(args: { readonly gateway: string | undefined; readonly token: string | undefined }, context: CliContext): AdminClient {
   const given = args.gateway ?? context.environment['TWINPOST_ADMIN'] ?? DEFAULT_URL;
   const url = given.includes('://') ? given : `http://${given}`;
-  if (!URL.canParse(url)) throw new CliError(`'${given}' is no admin address; an example: ${DEFAULT_URL}`);
+  if (!/^https?:\/\//.test(url) || !URL.canParse(url)) throw new CliError(`'${given}' is no admin address; an example: ${DEFAULT_URL}`);
   return new AdminClient(url, args.token ?? context.environment['TWINPOST_TOKEN']);
 }
 
+/** Not fetch(): that refuses some ports out of a browser's fears, such as 6000. */
+function getText(url: string, headers: Readonly<Record<string, string>>): Promise<{ readonly code: number; readonly text: string }> {
+  return new Promise((resolve, reject) => {
+    const get = url.startsWith('https:') ? https.get : http.get;
+    const request = get(url, { headers, agent: false, signal: AbortSignal.timeout(TIMEOUT_MS) }, (response) => {
+      const chunks: Buffer[] = [];
+      response.on('data', (chunk: Buffer) => { chunks.push(chunk); });
+      response.once('error', reject);
+      response.once('end', () => { resolve({ code: response.statusCode ?? 0, text: Buffer.concat(chunks).toString('utf8') }); });
+    });
+    request.once('error', reject);
+  });
+}
+
 function whyText(error: unknown): string {
-  const cause = error instanceof Error ? error.cause : undefined;
-  const code = (cause as { code?: string } | undefined)?.code;
+  const { code, name, message } = error as NodeJS.ErrnoException;
   if (code === 'ECONNREFUSED') return 'connection refused';
-  if (error instanceof Error && error.name === 'TimeoutError') return `no answer within ${String(TIMEOUT_MS / 1000)} s`;
-  if (error instanceof SyntaxError) return 'the answer is no JSON';
-  return code ?? (error instanceof Error ? error.message : 'unknown reason');
+  if (code === 'ABORT_ERR' || name === 'TimeoutError') return `no answer within ${String(TIMEOUT_MS / 1000)} s`;
+  return error instanceof SyntaxError ? 'the answer is no JSON' : (code ?? message);
 }

@@ -28,7 +28,7 @@ export async function runCli(args: readonly string[], context: CliContext): Prom
     .usage('$0 VERB [options]\n\nA store-and-forward SMTP gateway that answers 250 when a message is in memory on three machines.')
     .example('$0 up', 'run two stores, a gateway and a sink on this machine')
     .example('$0 send --count 1000', 'send a thousand messages through it')
-    .parserConfiguration({ 'duplicate-arguments-array': false, 'strip-dashed': true })
+    .parserConfiguration({ 'duplicate-arguments-array': false })
     .strict()
     .recommendCommands()
     .demandCommand(1, 'which verb? twinpost --help lists them')

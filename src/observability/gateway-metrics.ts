@@ -215,11 +215,12 @@ function exportQueues(registry: Registry, source: GaugeSource): void {
     });
   };
   const plus = (a: number, b: number): number => a + b;
+  const larger = (a: number, b: number): number => Math.max(a, b);
   gauge('messages', 'Messages in a queue, in every state', (queue) => queue.messages, plus);
   gauge('bytes', 'Bytes of the messages in a queue', (queue) => queue.bytes, plus);
   gauge('active_messages', 'Messages being delivered', (queue) => queue.active, plus);
   gauge('deferred_messages', 'Messages that wait for another attempt', (queue) => queue.deferred, plus);
-  gauge('oldest_age_seconds', 'Age of the oldest message in a queue', (queue) => queue.oldestAgeSeconds, Math.max);
+  gauge('oldest_age_seconds', 'Age of the oldest message in a queue', (queue) => queue.oldestAgeSeconds, larger);
   single(registry, 'queues', 'Queues that exist', () => source.queues().length);
 }
 

@@ -93,7 +93,7 @@ export class LineWriter {
     const end = this.#at + digits;
     for (let at = end - 1; at >= this.#at; at--) {
       const next = Math.floor(rest / 10);
-      this.#bytes[at] = 0x30 + rest - next * 10;
+      this.#bytes[at] = 0x30 + (rest - next * 10);
       rest = next;
     }
     this.#at = end;

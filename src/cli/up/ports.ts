@@ -6,12 +6,14 @@ import { addressText } from './plan.js';
 /** One line about all ports that can't be had, '' when all can. */
 export async function busyPortsText(uses: readonly PortUse[]): Promise<string> {
   const busy: string[] = [];
+  const refused: string[] = [];
   for (const use of uses) {
     const code = await tryPort(use);
-    if (code === 'EADDRINUSE') busy.push(`port ${String(use.address.port)} (${use.use}, ${addressText(use.address)}) is in use`);
-    else if (code !== '') busy.push(`port ${String(use.address.port)} (${use.use}, ${addressText(use.address)}) can't be opened: ${code}`);
+    if (code === 'EADDRINUSE') busy.push(`${String(use.address.port)} (${use.use})`);
+    else if (code !== '') refused.push(`${addressText(use.address)} (${use.use}) can't be opened: ${code}`);
   }
-  return busy.length === 0 ? '' : `${busy.join('; ')}. Stop what listens there, or choose other ports: --config FILE`;
+  if (busy.length > 0) refused.unshift(`port${busy.length > 1 ? 's' : ''} ${busy.join(', ')} in use`);
+  return refused.length === 0 ? '' : `${refused.join('; ')}. Stop what listens there, or choose other ports with --config FILE`;
 }
 
 function tryPort(use: PortUse): Promise<string> {

@@ -1,0 +1,91 @@
+/** The command line as a process: help, and bad input as one line and exit code 1, never a stack trace. */
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { mkdtempSync, writeFileSync } from 'node:fs';
+import net from 'node:net';
+import os from 'node:os';
+import path from 'node:path';
+import { describe, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+
+const ENTRY = fileURLToPath(new URL('../../src/bin/twinpost.js', import.meta.url));
+
+interface Run {
+  readonly code: number | null;
+  readonly out: string;
+  readonly error: string;
+}
+
+function twinpost(...args: readonly string[]): Promise<Run> {
+  return new Promise((resolve, reject) => {
+    const child = spawn(process.execPath, [ENTRY, ...args], { stdio: ['ignore', 'pipe', 'pipe'] });
+    let out = '';
+    let error = '';
+    child.stdout.on('data', (bytes: Buffer) => { out += bytes.toString(); });
+    child.stderr.on('data', (bytes: Buffer) => { error += bytes.toString(); });
+    child.once('error', reject);
+    child.once('close', (code) => { resolve({ code, out, error }); });
+  });
+}
+
+const VERBS = [['up'], ['gateway'], ['store'], ['sink'], ['send'], ['status'], ['queue', 'list'], ['queue', 'summary'], ['config', 'check'], ['version']];
+
+describe('twinpost', () => {
+  test('has help with an example for every verb', async () => {
+    for (const verb of VERBS) {
+      const { code, out } = await twinpost(...verb, '--help');
+      assert.equal(code, 0, verb.join(' '));
+      assert.match(out, new RegExp(`Examples:\\s+twinpost ${verb.join(' ')}`), verb.join(' '));
+    }
+  });
+
+  const bad: readonly (readonly [readonly string[], RegExp])[] = [
+    [[], /^twinpost: which verb\? /],
+    [['sned'], /^twinpost: there is no verb 'sned'\. Did you mean send\?$/],
+    [['queue'], /^twinpost: queue what\? /],
+    [['send', '--cuont', '3'], /^twinpost: Unknown argument: cuont; twinpost send --help shows what there is$/],
+    [['send', '--count', '0'], /^twinpost: --count is a whole number from 1 to .*, found 0$/],
+    [['send', '--mix', '1XB:3'], /^twinpost: --mix: /],
+    [['send', '--to', 'nowhere'], /^twinpost: --to: 'nowhere' is no address/],
+    [['send', '--eml', '/nowhere.eml'], /^twinpost: --eml: '\/nowhere\.eml' can't be read: ENOENT$/],
+    [['sink', '--defer-rate', '2'], /^twinpost: --defer-rate is a share from 0 to 1, found 2$/],
+    [['sink', '--latency', 'soon'], /^twinpost: --latency: /],
+    [['gateway'], /^twinpost: gateway needs --config FILE; configs\/gateway\.yaml is an example$/],
+    [['gateway', '--config', '/nowhere.yaml'], /^\/nowhere\.yaml:1: file: expected a file that can be read, found ENOENT$/],
+    [['status', '--gateway', 'http://127.0.0.1:1'], /^twinpost: no gateway answers at http:\/\/127\.0\.0\.1:1: connection refused/],
+    [['status', '--gateway', ':::'], /^twinpost: ':::' is no admin address/],
+  ];
+  for (const [args, line] of bad) {
+    test(`refuses "${args.join(' ')}" in one line`, async () => {
+      const { code, out, error } = await twinpost(...args);
+      assert.equal(code, 1);
+      assert.equal(out, '');
+      assert.match(error.replace(/\n$/, ''), line);
+      assert.equal(error.split('\n').length, 2, error);
+    });
+  }
+
+  test('checks a configuration: the values in force, or one line an error', async () => {
+    const good = await twinpost('config', 'check', 'configs/up.yaml');
+    assert.equal(good.code, 0);
+    assert.match(good.out, /message_size_limit: 25MiB/);
+    const file = path.join(mkdtempSync(path.join(os.tmpdir(), 'cli-')), 'bad.yaml');
+    writeFileSync(file, 'sink: {listen: here}\ngatway: {}\n');
+    const bad = await twinpost('config', 'check', file);
+    assert.equal(bad.code, 1);
+    assert.deepEqual(bad.error.trimEnd().split('\n').map((line) => line.slice(file.length, file.length + 3)), [':1:', ':2:']);
+  });
+
+  test('says in one line that a port is in use', async () => {
+    const server = net.createServer();
+    await new Promise<void>((resolve) => { server.listen(0, '127.0.0.1', () => { resolve(); }); });
+    try {
+      const { port } = server.address() as net.AddressInfo;
+      const { code, error } = await twinpost('sink', '--listen', `127.0.0.1:${String(port)}`);
+      assert.equal(code, 1);
+      assert.equal(error, `twinpost: sink: port 127.0.0.1:${String(port)} is in use; stop what listens there, or change the configuration\n`);
+    } finally {
+      server.close();
+    }
+  });
+});

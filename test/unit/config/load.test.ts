@@ -1,0 +1,202 @@
+/** A file is either a frozen configuration or one line for each thing that is wrong with it. */
+import assert from 'node:assert/strict';
+import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { describe, test } from 'node:test';
+import { effectiveYaml } from '../../../src/config/effective.js';
+import { EMBEDDED_UP_YAML } from '../../../src/config/embedded.js';
+import { loadConfigFile, parseConfig } from '../../../src/config/load.js';
+import type { LoadOptions } from '../../../src/config/load.js';
+import { nearest } from '../../../src/config/problems.js';
+
+const SECRET = 'sixteen-characters-and-more';
+const GOOD = `group: mail
+gateway:
+  id: gw-1
+  host: box-1
+  secret: ${SECRET}
+  routes:
+    - {domain: '*', via: smtp://127.0.0.1:26}
+  stores:
+    - id: s1
+      host: box-2
+      paths:
+        - {name: A, address: 127.0.0.1:7401}
+    - id: s2
+      host: box-3
+      paths:
+        - {name: A, address: 127.0.0.1:7402}
+`;
+
+function errorsOf(text: string, role: LoadOptions['role'] = 'gateway'): readonly string[] {
+  const result = parseConfig(text, 'f.yaml', { role });
+  return result.ok ? [] : result.errors;
+}
+
+function gatewayOf(text: string) {
+  const result = parseConfig(text, 'f.yaml', { role: 'gateway' });
+  assert.ok(result.ok, result.ok ? '' : result.errors.join('\n'));
+  assert.ok(result.config.gateway !== undefined);
+  return result.config.gateway;
+}
+
+describe('a configuration file', () => {
+  test('gets every default that operators know', () => {
+    const gateway = gatewayOf(GOOD);
+    assert.equal(gateway.smtp.messageBytesMax, 25 * 1024 * 1024);
+    assert.equal(gateway.smtp.recipientsMax, 1000);
+    assert.equal(gateway.smtp.connectionsPerClientMax, 50);
+    assert.equal(gateway.smtp.bytesPerSecondMin, 500);
+    assert.deepEqual(gateway.smtp.listen, [{ host: '127.0.0.1', port: 2525 }]);
+    assert.equal(gateway.delivery.lifetimeMs, 5 * 86_400_000);
+    assert.equal(gateway.delivery.bounceLifetimeMs, 86_400_000);
+    assert.equal(gateway.delivery.retryFirstMs, 300_000);
+    assert.equal(gateway.mirror.heartbeatMs, 250);
+    assert.equal(gateway.mirror.leaseMs, 10_000);
+    assert.equal(gateway.mirror.windowBytes, 8 * 1024 * 1024);
+    assert.deepEqual(gateway.admin, { listen: { host: '127.0.0.1', port: 8025 }, token: undefined });
+    assert.equal(gateway.routes[0]?.name, 'default');
+    assert.equal(Buffer.from(gateway.secret).toString(), SECRET);
+  });
+
+  test('is frozen to its leaves', () => {
+    const gateway = gatewayOf(GOOD);
+    assert.ok(Object.isFrozen(gateway.routes[0]?.nextHop));
+    assert.ok(Object.isFrozen(gateway.smtp.listen));
+  });
+
+  test('reads units', () => {
+    const gateway = gatewayOf(`${GOOD}  smtp: {message_size_limit: 2MB, min_data_rate: 1KiB/s, command_timeout: 1m30s}\n  memory: {limit: 1GiB, accept: 75%}\n  mirror: {commit_timeout: 1500ms}\n`);
+    assert.equal(gateway.smtp.messageBytesMax, 2_000_000);
+    assert.equal(gateway.smtp.bytesPerSecondMin, 1024);
+    assert.equal(gateway.smtp.commandTimeoutMs, 90_000);
+    assert.equal(gateway.memory.limitBytes, 2 ** 30);
+    assert.equal(gateway.memory.acceptShare, 0.75);
+    assert.equal(gateway.mirror.commitTimeoutMs, 1500);
+  });
+
+  test('may have a strict route, which keeps one message in flight', () => {
+    const gateway = gatewayOf(GOOD.replace("via: smtp://127.0.0.1:26", "via: 'lmtp://[::1]:24', order: strict, name: box"));
+    assert.deepEqual(gateway.routes[0], { domains: ['*'], name: 'box', nextHop: { protocol: 'lmtp', host: '::1', port: 24 }, ordering: 'strict', concurrency: 1, lengthMax: 1_000_000 });
+  });
+
+  test('takes a secret from a file beside it, or from the environment', () => {
+    const folder = mkdtempSync(path.join(os.tmpdir(), 'config-'));
+    writeFileSync(path.join(folder, 'k'), `${SECRET}\n`);
+    writeFileSync(path.join(folder, 'c.yaml'), GOOD.replace(`secret: ${SECRET}`, 'secret_file: k'));
+    const fromFile = loadConfigFile(path.join(folder, 'c.yaml'), { role: 'gateway' });
+    assert.ok(fromFile.ok);
+    assert.equal(Buffer.from(fromFile.config.gateway?.secret ?? []).toString(), SECRET);
+    const fromEnvironment = parseConfig(GOOD.replace(`  secret: ${SECRET}\n`, ''), 'f.yaml', { role: 'gateway', secret: 'another-long-secret' });
+    assert.ok(fromEnvironment.ok);
+    assert.equal(Buffer.from(fromEnvironment.config.gateway?.secret ?? []).toString(), 'another-long-secret');
+  });
+});
+
+describe('what is wrong is one line with file, line, path, expectation and finding', () => {
+  const cases: readonly (readonly [string, string, string, RegExp])[] = [
+    ['an unknown key, with the nearest known one', 'secret:', 'secrt:', /^f\.yaml:5: gateway\.secrt: expected a known key, found 'secrt'; did you mean 'secret'\?$/],
+    ['a wrong unit', GOOD, `${GOOD}  smtp:\n    message_size_limit: 25 parsecs\n`, /^f\.yaml:18: gateway\.smtp\.message_size_limit: expected a size from 1KiB to 1GiB such as 25MiB, found "25 parsecs"$/],
+    ['a time without unit', GOOD, `${GOOD}  mirror:\n    lease: 10\n`, /^f\.yaml:18: gateway\.mirror\.lease: expected a time with its unit .*, found 10$/],
+    ['a missing key', '  host: box-1\n', '', /^f\.yaml:2: gateway\.host: expected a name of .*, found nothing$/],
+    ['a number out of range', GOOD, `${GOOD}  mirror:\n    replicas: 3\n`, /^f\.yaml:18: gateway\.mirror\.replicas: expected a whole number from 1 to 2, found 3$/],
+    ['a word that is no choice', GOOD, `${GOOD}  delivery:\n    order: lifo\n`, /^f\.yaml:18: gateway\.delivery\.order: expected one of fifo, strict, found "lifo"$/],
+    ['a next hop without port', 'smtp://127.0.0.1:26', 'smtp://127.0.0.1', /^f\.yaml:7: gateway\.routes\[0\]\.via: expected a next hop such as .*, found "smtp:\/\/127\.0\.0\.1"$/],
+    ['a list where a mapping belongs', GOOD, `${GOOD}  smtp: [1]\n`, /^f\.yaml:17: gateway\.smtp: expected a mapping, found a list of 1$/],
+    ['an empty list', GOOD, `${GOOD}  smtp:\n    listen: []\n`, /^f\.yaml:18: gateway\.smtp\.listen: expected at least 1 of them, found an empty list$/],
+    ['a short secret', SECRET, 'short', /^f\.yaml:5: gateway\.secret: expected at least 16 characters, found 5$/],
+    ['a lease below the rule', GOOD, `${GOOD}  mirror:\n    failover_timeout: 3s\n    lease: 12s\n`, /^f\.yaml:19: gateway\.mirror\.lease: expected at least 3 × failover_timeout \+ 2 × heartbeat \+ 3s \(12500 ms\), found 12000 ms$/],
+    ['a store on the gateway\'s host', 'host: box-2', 'host: box-1', /^f\.yaml:10: gateway\.stores\[0\]\.host: expected a host other than the gateway's own, found 'box-1'/],
+    ['stores on one host', 'host: box-3', 'host: box-2', /^f\.yaml:8: gateway\.stores: expected stores on at least replicas \(2\) different hosts, found 1$/],
+    ['a store path in clear over a network', '127.0.0.1:7402', '10.0.0.2:7402', /^f\.yaml:16: gateway\.stores\[1\]\.paths\[0\]\.address: expected a loopback address, found '10\.0\.0\.2': links have no TLS yet.* insecure: true$/],
+    ['more replicas asked for than kept', GOOD, `${GOOD}  mirror: {replicas: 1, min_replicas: 2}\n`, /^f\.yaml:17: gateway\.mirror\.min_replicas: expected at most replicas \(1\), found 2$/],
+    ['a store named twice', 'id: s2', 'id: s1', /^f\.yaml:13: gateway\.stores\[1\]\.id: expected each store id once, found 's1' again$/],
+    ['an admin port for all without token', GOOD, `${GOOD}  admin: {listen: 0.0.0.0:8025}\n`, /^f\.yaml:17: gateway\.admin\.token: expected a token because admin\.listen \(0\.0\.0\.0\) is not loopback, found nothing$/],
+    ['a route for no domain', "domain: '*', ", '', /^f\.yaml:7: gateway\.routes\[0\]: expected one of domain and domains, found neither$/],
+    ['a secret file that is not there', `secret: ${SECRET}`, 'secret_file: /nowhere/at/all', /^f\.yaml:5: gateway\.secret_file: expected a file that can be read, found '\/nowhere\/at\/all': ENOENT$/],
+    ['a key twice', '  host: box-1\n', '  host: box-1\n  host: box-9\n', /^f\.yaml:5: file: expected YAML, found: .*$/],
+  ];
+  for (const [name, from, to, line] of cases) {
+    test(name, () => {
+      const errors = errorsOf(GOOD.replace(from, to));
+      assert.equal(errors.length, 1, errors.join('\n'));
+      assert.match(errors[0] ?? '', line);
+    });
+  }
+
+  test('all of it at once, in the order of the file', () => {
+    const errors = errorsOf(GOOD.replace('id: gw-1', 'id: "gw 1"').replace('address: 127.0.0.1:7402', 'adress: 127.0.0.1:7402'));
+    assert.deepEqual(errors.map((line) => /^f\.yaml:(\d+): (\S+):/.exec(line)?.slice(1, 3)), [
+      ['3', 'gateway.id'],
+      ['16', 'gateway.stores[1].paths[0].address'],
+      ['16', 'gateway.stores[1].paths[0].adress'],
+    ]);
+  });
+
+  test('a file that is no mapping, is empty, is not there', () => {
+    assert.match(errorsOf('- 1\n')[0] ?? '', /^f\.yaml:1: file: expected a mapping .*, found a list of 1$/);
+    assert.match(errorsOf('')[0] ?? '', /^f\.yaml:1: file: expected a mapping .*, found an empty value$/);
+    const missing = loadConfigFile('/nowhere/f.yaml', { role: 'check' });
+    assert.deepEqual(missing, { ok: false, errors: ['/nowhere/f.yaml:1: file: expected a file that can be read, found ENOENT'] });
+  });
+
+  test('aliases that unfold without end', () => {
+    const bomb = `a: &a [1,1,1,1,1,1,1,1,1]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b]\nd: [*c,*c,*c,*c,*c,*c,*c,*c,*c]\n`;
+    assert.equal(errorsOf(bomb).length, 1);
+  });
+});
+
+describe('the file of `up`', () => {
+  test('may leave out stores, gateways and secrets that follow from the rest', () => {
+    const result = parseConfig(EMBEDDED_UP_YAML, 'up', { role: 'up', secret: SECRET });
+    assert.ok(result.ok);
+    assert.deepEqual(result.config.gateway?.stores.map((store) => store.id), ['store-a', 'store-b']);
+    assert.deepEqual(result.config.stores.map((store) => store.gateways.map((gateway) => [gateway.id, Buffer.from(gateway.secret).toString()])), [[['gateway', SECRET]], [['gateway', SECRET]]]);
+    assert.equal(result.config.gateway.oneHost, true);
+  });
+
+  test('is refused for a gateway alone: its stores are on its own host', () => {
+    assert.ok(errorsOf(EMBEDDED_UP_YAML, 'gateway').some((line) => line.includes("expected a host other than the gateway's own")));
+  });
+
+  test('is the example in configs/', () => {
+    const example = parseConfig(readFileSync('configs/up.yaml', 'utf8'), 'configs/up.yaml', { role: 'up', secret: SECRET });
+    const embedded = parseConfig(EMBEDDED_UP_YAML, 'configs/up.yaml', { role: 'up', secret: SECRET });
+    assert.ok(example.ok);
+    assert.deepEqual(example, embedded);
+  });
+});
+
+describe('the examples', () => {
+  for (const name of ['gateway.yaml', 'store.yaml', 'two-hosts/host-1.yaml', 'two-hosts/host-2.yaml']) {
+    test(`${name} lacks its secret files and nothing else`, () => {
+      const result = loadConfigFile(`configs/${name}`, { role: 'check' });
+      const errors = result.ok ? [] : result.errors;
+      assert.deepEqual(errors.filter((line) => !line.includes('secret_file')), []);
+      assert.ok(errors.length > 0);
+    });
+  }
+});
+
+describe('the effective configuration', () => {
+  test('shows values in force in the words of the file, hides secrets, and is a file again', () => {
+    const result = parseConfig(`${GOOD}  admin: {token: let-me-in-please}\n`, 'f.yaml', { role: 'gateway' });
+    assert.ok(result.ok);
+    const text = effectiveYaml(result.value);
+    assert.match(text, /message_size_limit: 25MiB/);
+    assert.match(text, /first: 5min/);
+    assert.match(text, /heartbeat: 250ms/);
+    assert.match(text, /via: smtp:\/\/127\.0\.0\.1:26/);
+    assert.ok(!text.includes(SECRET) && !text.includes('let-me-in'));
+    const again = parseConfig(text.replace('secret: (hidden)', `secret: ${SECRET}`), 'f.yaml', { role: 'gateway' });
+    assert.ok(again.ok, again.ok ? '' : again.errors.join('\n'));
+    assert.deepEqual(again.config.gateway?.delivery, result.config.gateway?.delivery);
+  });
+});
+
+test('the nearest key is found through swaps, dashes and missing letters, and not at any price', () => {
+  assert.equal(nearest('mesage-size-limit', ['message_size_limit', 'min_data_rate']), 'message_size_limit');
+  assert.equal(nearest('hots', ['host', 'hostname']), 'host');
+  assert.equal(nearest('colour', ['host', 'paths']), undefined);
+});

@@ -1,0 +1,81 @@
+/** The text that a scraper gets. */
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { FixedHistogram } from '../../../src/observability/fixed-histogram.js';
+import { GatewayMetrics, exportGatewayMetrics } from '../../../src/observability/gateway-metrics.js';
+import type { GaugeSource, QueueGauges } from '../../../src/observability/gateway-metrics.js';
+
+function source(queues: readonly QueueGauges[]): GaugeSource {
+  return {
+    queues: () => queues,
+    stores: () => [{ store: 'store-a', up: true, queuesSync: 3, queuesResync: 1, queuesNg: 0, lagMessages: 7, lagBytes: 900, creditBytes: 5000 }],
+    ready: () => true, degraded: () => false, memoryUsedBytes: () => 10, memoryLimitBytes: () => 100, connectionsIn: () => 2, connectionsOut: () => 3, dotsInFlight: () => 1, logLinesDropped: () => 0,
+  };
+}
+
+function queue(name: string, messages: number): QueueGauges {
+  return { name, queueClass: 'mail', messages, bytes: messages * 10, active: 0, deferred: 0, oldestAgeSeconds: messages };
+}
+
+async function scrape(metrics: GatewayMetrics, queues: readonly QueueGauges[]): Promise<string> {
+  const exported = exportGatewayMetrics(metrics, source(queues));
+  try {
+    return await exported.registry.metrics();
+  } finally {
+    exported.close();
+  }
+}
+
+describe('the metrics of a gateway', () => {
+  test('are read from plain numbers when asked for, each time anew', async () => {
+    const metrics = new GatewayMetrics();
+    const exported = exportGatewayMetrics(metrics, source([]));
+    metrics.received += 5;
+    assert.match(await exported.registry.metrics(), /^twinpost_received_total 5$/m);
+    metrics.received += 2;
+    metrics.rejected('relay');
+    metrics.rejected('relay');
+    const text = await exported.registry.metrics();
+    assert.match(text, /^twinpost_received_total 7$/m);
+    assert.match(text, /^twinpost_rejected_total\{reason="relay"\} 2$/m);
+    assert.match(text, /^twinpost_mirror_queues\{store="store-a",state="resync"\} 1$/m);
+    assert.match(text, /^twinpost_event_loop_delay_seconds\{quantile="0.99"\} /m);
+    exported.close();
+  });
+
+  test('show the longest queues by name and the others as one', async () => {
+    const queues = Array.from({ length: 60 }, (_, i) => queue(`q${String(i)}`, i + 1));
+    const text = await scrape(new GatewayMetrics(), queues);
+    assert.equal(text.match(/^twinpost_queue_messages\{/gm)?.length, 51);
+    assert.match(text, /^twinpost_queue_messages\{queue="q59",class="mail"\} 60$/m);
+    assert.match(text, /^twinpost_queue_messages\{queue="other",class="other"\} 55$/m);
+    assert.match(text, /^twinpost_queue_oldest_age_seconds\{queue="other",class="other"\} 10$/m);
+    assert.match(text, /^twinpost_queues 60$/m);
+  });
+
+  test('keep the number of reasons bounded', () => {
+    const metrics = new GatewayMetrics();
+    for (let i = 0; i < 1000; i++) metrics.rejected(`r${String(i)}`);
+    assert.ok(metrics.rejectedByReason.size <= 65);
+    assert.equal(metrics.rejectedTotal, 1000);
+  });
+
+  test('write a histogram as buckets that add up', async () => {
+    const metrics = new GatewayMetrics();
+    for (const value of [0.0005, 0.001, 0.002, 3, 1000]) metrics.acceptSeconds.observe(value);
+    const text = await scrape(metrics, []);
+    assert.match(text, /^# TYPE twinpost_accept_seconds histogram$/m);
+    assert.match(text, /^twinpost_accept_seconds_bucket\{le="0.001"\} 2$/m);
+    assert.match(text, /^twinpost_accept_seconds_bucket\{le="0.0025"\} 3$/m);
+    assert.match(text, /^twinpost_accept_seconds_bucket\{le="5"\} 4$/m);
+    assert.match(text, /^twinpost_accept_seconds_bucket\{le="\+Inf"\} 5$/m);
+    assert.match(text, /^twinpost_accept_seconds_count 5$/m);
+    assert.match(text, /^twinpost_accept_seconds_sum 1003\.0035$/m);
+  });
+});
+
+test('a fixed histogram counts a value equal to a bound below it', () => {
+  const histogram = new FixedHistogram([1, 2]);
+  for (const value of [1, 2, 2.1]) histogram.observe(value);
+  assert.deepEqual(histogram.values('h').map((value) => value.value), [1, 2, 3, 5.1, 3]);
+});
