@@ -1,4 +1,5 @@
 /** Reads the configuration for a verb; what is wrong with it becomes the verb's error, one line each. */
+import { SECRET_CHARACTERS_MIN } from '../config/checks.js';
 import { EMBEDDED_NAME, EMBEDDED_UP_YAML } from '../config/embedded.js';
 import { loadConfigFile, parseConfig } from '../config/load.js';
 import type { LoadOptions, LoadResult } from '../config/load.js';
@@ -12,7 +13,9 @@ export const SECRET_VARIABLE = 'TWINPOST_SECRET';
 
 export function loadFor(role: LoadOptions['role'], file: string | undefined, stateDir: string | undefined, context: CliContext): Config {
   const underUp = context.environment[UP_VARIABLE] !== undefined;
-  const options: LoadOptions = { role: underUp ? 'up' : role, secret: context.environment[SECRET_VARIABLE], stateDir };
+  const secret = context.environment[SECRET_VARIABLE];
+  if (secret !== undefined && secret.length < SECRET_CHARACTERS_MIN) throw new CliError(`${SECRET_VARIABLE} in the environment has ${String(secret.length)} characters; it needs at least ${String(SECRET_CHARACTERS_MIN)}`);
+  const options: LoadOptions = { role: underUp ? 'up' : role, secret, stateDir };
   let result: LoadResult;
   if (file !== undefined) result = loadConfigFile(file, options);
   else if (underUp || role === 'up') result = parseConfig(EMBEDDED_UP_YAML, EMBEDDED_NAME, options);

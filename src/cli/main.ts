@@ -60,7 +60,7 @@ function complaint(message: string, args: readonly string[]): string {
 }
 
 function errorLines(error: unknown): readonly string[] {
-  if (error instanceof CliError) return error.message.split('\n').map((line, i) => (i === 0 && !/^\S+:\d+: /.test(line) ? `twinpost: ${line}` : line));
+  if (error instanceof CliError) return error.message.split('\n').map((line, i) => (i === 0 && !/:\d+: \S+: expected /.test(line) ? `twinpost: ${line}` : line));
   return [`twinpost: ${error instanceof Error ? oneLine(error.message) : 'failed for a reason unknown'}`];
 }
 

@@ -5,7 +5,7 @@
 import { readFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
-import { routeName } from './checks.js';
+import { SECRET_CHARACTERS_MIN, routeName } from './checks.js';
 import type { Path, Problem } from './problems.js';
 import type { FileValue, GatewayValue, SinkValue, StoreValue } from './schema.js';
 import type { AdminConfig, Config, DeliveryConfig, GatewayConfig, LogConfig, MirrorConfig, RouteConfig, SinkConfig, SmtpConfig, StoreConfig, StorePeerConfig } from './types.js';
@@ -165,8 +165,8 @@ function secretBytes(holder: { secret?: string | undefined; secret_file?: string
   const name = path.resolve(context.folder, holder.secret_file);
   try {
     const text = readFileSync(name, 'utf8').trim();
-    if (text.length >= 16) return Buffer.from(text, 'utf8');
-    problems.push({ path: [...at, 'secret_file'], text: `expected a file with at least 16 characters, found ${String(text.length)} in '${name}'` });
+    if (text.length >= SECRET_CHARACTERS_MIN) return Buffer.from(text, 'utf8');
+    problems.push({ path: [...at, 'secret_file'], text: `expected a file with at least ${String(SECRET_CHARACTERS_MIN)} characters, found ${String(text.length)} in '${name}'` });
   } catch (error) {
     problems.push({ path: [...at, 'secret_file'], text: `expected a file that can be read, found '${name}': ${(error as NodeJS.ErrnoException).code ?? String(error)}` });
   }

@@ -11,7 +11,7 @@ import type { Address } from './types.js';
 /** How long a process may stall (collector, disk, scheduler) without losing its lease. */
 const STALL_MS = 3_000;
 /** HMAC secrets shorter than this can be found by trying, from one recorded handshake. */
-const SECRET_CHARACTERS_MIN = 16;
+export const SECRET_CHARACTERS_MIN = 16;
 
 export interface CheckContext {
   /** The file describes all processes of `twinpost up`: one machine on purpose. */
