@@ -115,8 +115,10 @@ export class Daemon {
     return readFileSync(this.#logFile, 'utf8');
   }
 
+  /** The last lines that are not about single messages. */
   logTail(): string {
-    return this.log().split('\n').slice(-30).join('\n');
+    const lines = this.log().split('\n').filter((line) => !/"event":"(received|delivered|rejected)"/.test(line));
+    return lines.slice(-30).join('\n');
   }
 
   async #end(signal: NodeJS.Signals): Promise<void> {
@@ -138,6 +140,8 @@ export interface Cluster {
   /** Where the sink keeps mail if sinkSection says `maildir: true`. */
   readonly maildir: string;
   readonly sink: Daemon;
+  /** Resolves when every queue that the gateway knows is in sync at two stores; at least `queues` of them. */
+  inSync(queues: number, boundMs?: number): Promise<void>;
   sinkCounts(): Promise<SinkCounts>;
   /** Resolves when the sink has taken `messages`; rejects past the bound with the gateway's log. */
   sinkHas(messages: number, boundMs?: number): Promise<SinkCounts>;
@@ -193,7 +197,33 @@ export async function startCluster(options: ClusterOptions = {}): Promise<Cluste
     await stop();
     throw error;
   }
-  return { folder, smtpPort: ports.smtp, adminPort: ports.admin, sinkPort: ports.sink, gateway, stores, sink, maildir, stop, ...sinkQuestions(ports, gateway) };
+  return { folder, smtpPort: ports.smtp, adminPort: ports.admin, sinkPort: ports.sink, gateway, stores, sink, maildir, stop, inSync: (queues, boundMs = READY_MS) => inSync(ports.admin, gateway, queues, boundMs), ...sinkQuestions(ports, gateway) };
+}
+
+/** One row of the management table, as far as it is used here. */
+interface TableRow {
+  readonly queue_name: string;
+  readonly sync: string;
+}
+
+async function inSync(adminPort: number, gateway: Daemon, queues: number, boundMs: number): Promise<void> {
+  const until = performance.now() + boundMs;
+  for (;;) {
+    const rows = await tableOf(adminPort);
+    const synced = rows.filter((row) => row.sync === 'SYNC').length;
+    if (synced === rows.length && new Set(rows.map((row) => row.queue_name)).size >= queues && synced >= 2 * queues) return;
+    if (performance.now() > until) throw new Error(`not in sync: ${JSON.stringify(rows)}\n${gateway.logTail()}`);
+    await pause(POLL_MS);
+  }
+}
+
+async function tableOf(adminPort: number): Promise<readonly TableRow[]> {
+  try {
+    return ((await (await fetch(`http://${HOST}:${adminPort}/api/v1/table`)).json()) as { rows: TableRow[] }).rows;
+  } catch {
+    // The gateway is down for the moment.
+    return [];
+  }
 }
 
 function exitOnSignal(): void {
