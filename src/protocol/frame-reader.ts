@@ -25,8 +25,8 @@ export interface FrameSink {
   onInvalid(rule: string): void;
 }
 
-/** Kept without asking: about what a socket hands over at once. Larger buffers go back when they are empty. */
-const KEEP_BYTES = 64 * 1024;
+/** Kept for the next frame: a turn of a busy link and a block of a recovery fit, so that neither allocates anew. Larger buffers go back when they are empty. */
+const KEEP_BYTES = 2 * 1024 * 1024;
 /** Where growing starts. */
 const FIRST_BYTES = 4 * 1024;
 /** High word of a sequence below 2^53. */

@@ -149,7 +149,7 @@ describe('frame reader', () => {
   test('gives its buffer back after a large frame and keeps a small one', () => {
     const read = reader();
     const seen = new Recorder();
-    const large = frame(0x30, 1, Buffer.from('c'), Buffer.alloc(1 << 20));
+    const large = frame(0x30, 1, Buffer.from('c'), Buffer.alloc(3 << 20));
     for (let at = 0; at < large.length; at += 60_000) read.push(large.subarray(at, at + 60_000), seen);
     assert.equal(seen.frames.length, 1);
     const { heldBytes } = read;
