@@ -20,6 +20,7 @@ function sinkOptions(args: Argv) {
     .option('verify', { type: 'boolean', describe: 'judge what arrived: lost, duplicated, altered, out of order' })
     .option('send-log', { type: 'string', requiresArg: true, describe: 'log of `send --log`, to judge by' })
     .option('displacement', { type: 'number', requiresArg: true, describe: 'messages that may overtake one (0: strict order)' })
+    .option('arrival-log', { type: 'string', requiresArg: true, describe: 'write one line a message to this file' })
     .option('maildir', { type: 'string', requiresArg: true, describe: 'keep mail in this folder' })
     .option('latency', { type: 'string', requiresArg: true, describe: 'wait before each reply to a final dot' })
     .option('defer-rate', { type: 'number', requiresArg: true, describe: 'share answered 451 after the final dot' })
@@ -62,7 +63,7 @@ function fromArguments(args: SinkArguments, config: SinkConfig | undefined): Sin
     host: listen.host,
     port: listen.port,
     lmtp: args.lmtp ?? config?.lmtp ?? false,
-    verify: args.verify ?? (args['send-log'] !== undefined || config?.verify === true),
+    verify: args.verify ?? (args['send-log'] !== undefined || args['arrival-log'] !== undefined || config?.verify === true),
     latencyMs: args.latency === undefined ? 0 : durationArgument('latency', args.latency),
     deferRate: shareArgument('defer-rate', args['defer-rate'] ?? 0),
     rejectRate: shareArgument('reject-rate', args['reject-rate'] ?? 0),
@@ -70,6 +71,7 @@ function fromArguments(args: SinkArguments, config: SinkConfig | undefined): Sin
     seed: countArgument('seed', args.seed ?? 1, 0, 0xffffffff),
     displacementMax: countArgument('displacement', args.displacement ?? 0, 0, 1_000_000),
     ...(args['send-log'] === undefined ? {} : { sendLog: args['send-log'] }),
+    ...(args['arrival-log'] === undefined ? {} : { arrivalLog: args['arrival-log'] }),
     ...(maildir === undefined ? {} : { maildir }),
     ...(admin === undefined ? {} : { admin }),
   };

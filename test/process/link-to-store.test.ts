@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import type { PathStatus, StoreLinkEvents } from '../../src/gateway/mirror/link/store-link.js';
 import { StoreLink } from '../../src/gateway/mirror/link/store-link.js';
 import { LINK_DEFAULTS } from '../../src/gateway/mirror/link/link-options.js';
-import type { RunningStore } from '../../src/kvs/daemon/store-daemon.js';
+import type { RunningStore } from '../../src/kvs/daemon/running-store.js';
 import { startStore } from '../../src/kvs/daemon/store-daemon.js';
 import { crc32 } from '../../src/platform/node/checksum.js';
 import { SystemClock, startTicker } from '../../src/platform/node/clock.js';

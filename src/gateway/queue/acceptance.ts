@@ -3,7 +3,7 @@
  * commit point. Everything that can be refused is refused here, before any number is used (DESIGN
  * "Admission comes before numbering").
  */
-import type { CommitPoint, OutcomeSink, PendingCommit } from '../mirror/commit-point.js';
+import type { CommitPoint, PendingCommit } from '../mirror/commit-point.js';
 import type { Mirrors } from '../mirror/mirrors.js';
 import { ENTRY_CREDIT_BYTES } from '../mirror/queue-mirror.js';
 import type { QueueMirror } from '../mirror/queue-mirror.js';
@@ -16,7 +16,7 @@ import { EntryState } from './entry-table.js';
 import { encodeEnvelope } from './envelope.js';
 import type { MemoryGauge } from './memory-gauge.js';
 import type { QueueRegistry } from './queue-registry.js';
-import type { Admission, Envelope, Origin, RecipientGroup, Route, SubmissionOutcome } from './types.js';
+import type { Admission, Envelope, Origin, Route, Submission, SubmissionOutcome } from './types.js';
 import { NO_MEMORY, NOT_READY } from './types.js';
 
 export interface AcceptanceOptions {
@@ -37,18 +37,8 @@ export interface AcceptancePorts {
   readonly commitPoint: CommitPoint;
 }
 
-/** What is stored: a submission of a client, or a report of ours. */
-export interface StoreRequest extends OutcomeSink {
-  readonly messageId: number;
-  readonly reversePath: string;
-  readonly groups: readonly RecipientGroup[];
-  readonly chunks: readonly Uint8Array[];
-  readonly contentBytes: number;
-  readonly flags: number;
-  readonly ret: number;
-  readonly envid: string;
-  readonly client: string;
-  readonly helo: string;
+/** What is stored: a submission of a client, or a report of ours, which says where it comes from. */
+export interface StoreRequest extends Submission {
   readonly origin?: Origin | undefined;
 }
 

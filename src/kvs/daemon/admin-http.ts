@@ -12,7 +12,7 @@ import { createHash, timingSafeEqual } from 'node:crypto';
 import Fastify from 'fastify';
 import type { FastifyInstance } from 'fastify';
 import type { MirroredQueue } from '../core/mirrored-queue.js';
-import type { RunningStore } from './store-daemon.js';
+import type { RunningStore } from './running-store.js';
 import { storeMetrics } from './store-metrics.js';
 
 export interface AdminHttpOptions {

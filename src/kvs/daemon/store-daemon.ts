@@ -21,6 +21,7 @@ import { StoreCounters } from '../core/counters.js';
 import { STORE_DEFAULTS, Store } from '../core/store.js';
 import { StoreConnection } from '../core/store-connection.js';
 import type { AdminHttp } from './admin-http.js';
+import type { RunningStore } from './running-store.js';
 import { startAdminHttp } from './admin-http.js';
 
 /** How often silence, grants and gaps in segments are looked at. */
@@ -53,18 +54,6 @@ export interface StoreDaemonPorts {
   readonly secrets: Secrets;
   readonly log: EventLog;
   readonly listener: Listener;
-}
-
-/** What other parts see of a store that runs. */
-export interface RunningStore {
-  readonly store: Store;
-  readonly counters: StoreCounters;
-  readonly bootId: Uint8Array;
-  /** Ports bound, in the order of the paths. */
-  readonly ports: readonly number[];
-  readonly adminPort: number;
-  readonly connections: ReadonlySet<StoreConnection>;
-  stop(): Promise<void>;
 }
 
 export async function startStore(options: StoreDaemonOptions, ports: StoreDaemonPorts): Promise<RunningStore> {

@@ -5,7 +5,7 @@
 
 import { Counter, Gauge, Registry } from 'prom-client';
 import { closeReasonName, refusalReasonName } from '../../protocol/reasons.js';
-import type { RunningStore } from './store-daemon.js';
+import type { RunningStore } from './running-store.js';
 
 export function storeMetrics(running: RunningStore): Registry {
   const registry = new Registry();

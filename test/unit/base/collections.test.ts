@@ -2,7 +2,6 @@ import { describe, test } from 'node:test';
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { ChunkedFloat64, ChunkedUint16, ChunkedUint32, ChunkedUint8 } from '../../../src/base/chunked.js';
-import { NumberFifo } from '../../../src/base/fifo.js';
 import { Rows } from '../../../src/base/rows.js';
 
 describe('chunked columns', () => {
@@ -61,57 +60,6 @@ describe('chunked columns', () => {
       const held = inside.chunks.reduce((sum, chunk) => sum + chunk.byteLength, 0);
       assert.ok(held <= 8 * length + 65_536);
     }
-  });
-});
-
-describe('NumberFifo', () => {
-  test('does what an array does', () => {
-    const command = fc.record({ push: fc.boolean(), n: fc.nat(60), value: fc.maxSafeNat() });
-    fc.assert(
-      fc.property(fc.array(command, { maxLength: 120 }), (commands) => {
-        const fifo = new NumberFifo();
-        const model: number[] = [];
-        for (const { push, n, value } of commands) {
-          for (let i = 0; i < n; i++) {
-            if (push) {
-              fifo.push(value - i);
-              model.push(value - i);
-            } else assert.equal(fifo.shift(), model.shift() ?? 0);
-          }
-          assert.equal(fifo.length, model.length);
-          for (const i of [0, 1, n, model.length - 1, model.length, -1]) assert.equal(fifo.peek(i), model[i] ?? 0);
-        }
-      }),
-      { numRuns: 200 },
-    );
-  });
-
-  test('keeps order over many chunks and gives its memory back', () => {
-    const fifo = new NumberFifo();
-    const inside = fifo as unknown as { chunks: Float64Array[] };
-    let pushed = 0;
-    let shifted = 0;
-    for (let round = 0; round < 40; round++) {
-      for (let i = 0; i < 3_000; i++) fifo.push(++pushed);
-      for (let i = 0; i < 1_000; i++) assert.equal(fifo.shift(), ++shifted);
-      assert.equal(fifo.peek(fifo.length - 1), pushed);
-      assert.ok(inside.chunks.every((chunk) => chunk.byteLength <= 65_536));
-    }
-    while (fifo.length > 0) assert.equal(fifo.shift(), ++shifted);
-    assert.equal(shifted, pushed);
-    assert.equal(inside.chunks.length, 0);
-    assert.equal(fifo.shift(), 0);
-  });
-
-  test('a short queue that never runs empty stays small', () => {
-    const fifo = new NumberFifo();
-    const inside = fifo as unknown as { chunks: Float64Array[] };
-    for (let i = 1; i <= 5; i++) fifo.push(i);
-    for (let i = 6; i <= 100_000; i++) {
-      fifo.push(i);
-      assert.equal(fifo.shift(), i - 5);
-    }
-    assert.deepEqual(inside.chunks.map((chunk) => chunk.length), [16]);
   });
 });
 

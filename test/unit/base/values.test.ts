@@ -3,7 +3,6 @@ import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { asciiBytes, asciiText, decodeUtf8, encodeUtf8, escapeControl, utf8Length, writeUtf8 } from '../../../src/base/ascii.js';
 import { nextDelayMs } from '../../../src/base/backoff.js';
-import { epoch, handle, messageId, transactionNumber } from '../../../src/base/brands.js';
 import { Prng } from '../../../src/base/prng.js';
 import { formatMessageId, parseMessageId } from '../../../src/base/text-id.js';
 import { formatBytes, formatCount, formatDuration, parseBytes, parseDuration } from '../../../src/base/units.js';
@@ -159,15 +158,5 @@ describe('nextDelayMs', () => {
       const spread = nextDelayMs(attempt, { ...backoff, jitter: 0.3 }, () => random.next());
       assert.ok(spread <= plain && spread >= Math.floor(plain * 0.7));
     }
-  });
-});
-
-describe('brands', () => {
-  test('let through what a double holds exactly and nothing else', () => {
-    assert.equal(messageId(2 ** 53 - 1), 2 ** 53 - 1);
-    assert.equal(transactionNumber(0), 0);
-    for (const bad of [-1, 0.5, NaN, 2 ** 53]) assert.throws(() => epoch(bad), /an? epoch is a whole number/);
-    assert.equal(handle(2 ** 31), 2 ** 31);
-    assert.throws(() => handle(0), /from 1 to 2\^31/);
   });
 });

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { TestContext } from 'node:test';
-import type { RunningStore, StoreDaemonOptions } from '../../../../src/kvs/daemon/store-daemon.js';
+import type { RunningStore } from '../../../../src/kvs/daemon/running-store.js';
+import type { StoreDaemonOptions } from '../../../../src/kvs/daemon/store-daemon.js';
 import { crc32 } from '../../../../src/platform/node/checksum.js';
 import { encodeFrame } from '../../../../src/protocol/frame.js';
 import * as types from '../../../../src/protocol/message-types.js';

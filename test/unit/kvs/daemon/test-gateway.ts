@@ -4,7 +4,8 @@
  */
 
 import { startStore } from '../../../../src/kvs/daemon/store-daemon.js';
-import type { RunningStore, StoreDaemonOptions } from '../../../../src/kvs/daemon/store-daemon.js';
+import type { RunningStore } from '../../../../src/kvs/daemon/running-store.js';
+import type { StoreDaemonOptions } from '../../../../src/kvs/daemon/store-daemon.js';
 import { SystemClock } from '../../../../src/platform/node/clock.js';
 import { crc32 } from '../../../../src/platform/node/checksum.js';
 import { MessagePacker } from '../../../../src/platform/node/packer.js';
