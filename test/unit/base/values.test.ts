@@ -1,7 +1,6 @@
 import { describe, test } from 'node:test';
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
-import { asciiBytes, asciiText, decodeUtf8, encodeUtf8, escapeControl, utf8Length, writeUtf8 } from '../../../src/base/ascii.js';
 import { nextDelayMs } from '../../../src/base/backoff.js';
 import { Prng } from '../../../src/base/prng.js';
 import { formatMessageId, parseMessageId } from '../../../src/base/text-id.js';
@@ -71,48 +70,6 @@ describe('message ids as text', () => {
     }
     assert.throws(() => formatMessageId(-1));
     assert.throws(() => formatMessageId(2 ** 53));
-  });
-});
-
-describe('text and bytes', () => {
-  test('UTF-8 is what TextEncoder makes, also of lone surrogates', () => {
-    fc.assert(
-      fc.property(fc.string({ unit: fc.oneof(fc.integer({ min: 0, max: 0xffff }).map((unit) => String.fromCharCode(unit)), fc.constantFrom('a', 'é', '€', '😀')) }), (text) => {
-        const bytes = encodeUtf8(text);
-        assert.deepEqual(bytes, new TextEncoder().encode(text));
-        assert.equal(utf8Length(text), bytes.length);
-        const target = new Uint8Array(bytes.length + 2);
-        assert.equal(writeUtf8(text, target, 1), bytes.length + 1);
-        assert.equal(decodeUtf8(target, 1, bytes.length + 1), new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes));
-      }),
-    );
-  });
-
-  test('reading bytes gives what TextDecoder gives, broken sequences included', () => {
-    const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
-    const byte = fc.oneof(fc.integer({ min: 0, max: 255 }), fc.constantFrom(0xc2, 0xe0, 0xed, 0xef, 0xf0, 0xf4, 0x80, 0x8f, 0x9f, 0xa0, 0xbf));
-    fc.assert(
-      fc.property(fc.array(byte, { maxLength: 40 }), (list) => {
-        const bytes = Uint8Array.from(list);
-        assert.equal(decodeUtf8(bytes), decoder.decode(bytes));
-      }),
-      { numRuns: 2_000 },
-    );
-    assert.equal(decodeUtf8(new TextEncoder().encode('😀'.repeat(50_000))), '😀'.repeat(50_000));
-  });
-
-  test('one byte a character both ways', () => {
-    const all = Uint8Array.from({ length: 256 }, (_, i) => i);
-    assert.deepEqual(asciiBytes(asciiText(all)), all);
-    assert.equal(asciiText(asciiBytes('250 OK'), 4), 'OK');
-  });
-
-  test('escapes what could forge a line or a colour in a log', () => {
-    assert.equal(escapeControl('plain é text'), 'plain é text');
-    assert.equal(escapeControl('a\r\nb\tc\u001b[31m\\\u0085\u202e'), 'a\\r\\nb\\tc\\x1b[31m\\\\\\x85\\u202e');
-    fc.assert(fc.property(fc.string({ unit: 'binary' }), (text) => {
-      assert.doesNotMatch(escapeControl(text), /[\u0000-\u001f\u007f-\u009f\u2028\u2029]/);
-    }));
   });
 });
 
