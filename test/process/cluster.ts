@@ -37,10 +37,14 @@ export interface ClusterOptions {
   readonly sink?: boolean;
   /** More arguments for `twinpost sink`, such as --defer-rate. */
   readonly sinkArguments?: readonly string[];
+  /** The sink writes a line a message to Cluster.arrivalLog; complete after verify(). */
+  readonly arrivalLog?: boolean;
   /** Keys of the sink's section, besides its addresses. */
   readonly sinkSection?: Section;
   /** Domains that get a queue of their own to the sink; all others share one. */
   readonly domains?: readonly string[];
+  /** Those of `domains` whose queue is `order: strict`. */
+  readonly strictDomains?: readonly string[];
   /** Routes before these, and before the last one, which sends everything to the sink. */
   readonly routes?: readonly Section[];
   /** Keys laid over the gateway's section; objects are merged. */
@@ -139,15 +143,28 @@ export interface Cluster {
   readonly stores: readonly Daemon[];
   /** Where the sink keeps mail if sinkSection says `maildir: true`. */
   readonly maildir: string;
+  readonly arrivalLog: string;
   readonly sink: Daemon;
   /** Resolves when every queue that the gateway knows is in sync at two stores; at least `queues` of them. */
   inSync(queues: number, boundMs?: number): Promise<void>;
+  /** What the gateway says of itself: GET /api/v1/status. Rejects while it is down. */
+  status(): Promise<GatewayStatus>;
+  /** Resolves when nothing is queued any more, reports included. */
+  drained(boundMs?: number): Promise<void>;
   sinkCounts(): Promise<SinkCounts>;
   /** Resolves when the sink has taken `messages`; rejects past the bound with the gateway's log. */
   sinkHas(messages: number, boundMs?: number): Promise<SinkCounts>;
   /** Judges by a send log what the sink got. */
   verify(sendLog: string, displacementMax?: number): Promise<VerifyReport>;
   stop(): Promise<void>;
+}
+
+/** Of the gateway's status, what is used here. */
+export interface GatewayStatus {
+  readonly queued_messages: number;
+  readonly memory_used_bytes: number;
+  readonly memory_limit_bytes: number;
+  readonly stores: readonly { readonly store: string; readonly up: boolean; readonly queues_sync: number; readonly queues_ng: number; readonly credit_bytes: number }[];
 }
 
 interface Ports {
@@ -172,7 +189,9 @@ export async function startCluster(options: ClusterOptions = {}): Promise<Cluste
   const maildir = join(folder, 'maildir');
   mkdirSync(maildir);
   const stores = ports.stores.map((own, index) => daemon(storeId(index), 'store', storeConfig(options, own, index), own[2]));
-  const sink = daemon('sink', 'sink', sinkConfig(options, ports, maildir), ports.sinkAdmin, options.sinkArguments);
+  const arrivalLog = join(folder, 'arrivals.log');
+  const sinkArguments = [...(options.sinkArguments ?? []), ...(options.arrivalLog === true ? ['--arrival-log', arrivalLog] : [])];
+  const sink = daemon('sink', 'sink', sinkConfig(options, ports, maildir), ports.sinkAdmin, sinkArguments);
   const gateway = daemon('gateway', 'gateway', gatewayConfig(options, ports, folder), ports.admin);
   const all = [...stores, ...(options.sink === false ? [] : [sink]), gateway];
   const killAll = (): void => {
@@ -197,13 +216,36 @@ export async function startCluster(options: ClusterOptions = {}): Promise<Cluste
     await stop();
     throw error;
   }
-  return { folder, smtpPort: ports.smtp, adminPort: ports.admin, sinkPort: ports.sink, gateway, stores, sink, maildir, stop, inSync: (queues, boundMs = READY_MS) => inSync(ports.admin, gateway, queues, boundMs), ...sinkQuestions(ports, gateway) };
+  return { folder, smtpPort: ports.smtp, adminPort: ports.admin, sinkPort: ports.sink, gateway, stores, sink, maildir, arrivalLog, stop, ...gatewayQuestions(ports.admin, gateway), ...sinkQuestions(ports, gateway) };
 }
 
 /** One row of the management table, as far as it is used here. */
 interface TableRow {
   readonly queue_name: string;
   readonly sync: string;
+}
+
+function gatewayQuestions(adminPort: number, gateway: Daemon): Pick<Cluster, 'inSync' | 'status' | 'drained'> {
+  const status = async (): Promise<GatewayStatus> => (await (await fetch(`http://${HOST}:${adminPort}/api/v1/status`)).json()) as GatewayStatus;
+  return {
+    status,
+    inSync: (queues, boundMs = READY_MS) => inSync(adminPort, gateway, queues, boundMs),
+    drained: (boundMs = READY_MS) => until('nothing is queued', async () => (await status()).queued_messages === 0, boundMs, gateway),
+  };
+}
+
+/** Asks again and again; past the bound rejects with the end of the process's log. A question that fails is asked again. */
+export async function until(what: string, holds: () => boolean | Promise<boolean>, boundMs = READY_MS, daemon?: Daemon): Promise<void> {
+  const endMs = performance.now() + boundMs;
+  for (;;) {
+    try {
+      if (await holds()) return;
+    } catch {
+      // A process is down for the moment.
+    }
+    if (performance.now() > endMs) throw new Error(`not after ${boundMs} ms: ${what}\n${daemon?.logTail() ?? ''}`);
+    await pause(POLL_MS);
+  }
 }
 
 async function inSync(adminPort: number, gateway: Daemon, queues: number, boundMs: number): Promise<void> {
@@ -280,7 +322,7 @@ function gatewayConfig(options: ClusterOptions, ports: Ports, folder: string): S
     paths: [{ name: 'A', address: `${HOST}:${map(a, index, 'A')}` }, { name: 'B', address: `${HOST}:${map(b, index, 'B')}` }],
   }));
   const via = `smtp://${HOST}:${ports.sink}`;
-  const toSink = options.sink === false ? [] : [...(options.domains ?? []), '*'].map((domain) => ({ domain, via }));
+  const toSink = options.sink === false ? [] : [...(options.domains ?? []), '*'].map((domain) => (options.strictDomains?.includes(domain) === true ? { domain, via, order: 'strict' } : { domain, via }));
   const own: Section = {
     id: 'gateway-1',
     host: 'host-gateway',
