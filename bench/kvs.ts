@@ -55,7 +55,8 @@ async function measure(messageKb: string, seconds: number): Promise<KvsRow> {
   };
   writeFileSync(file, JSON.stringify({ store }));
   const daemon = new Daemon('store', [ENTRY, 'store', '--config', file], join(folder, 'store.log'), `http://${HOST}:${admin}/readyz`);
-  process.once('exit', () => daemon.killNow());
+  const killNow = (): void => daemon.killNow();
+  process.once('exit', killNow);
   daemon.start();
   try {
     await daemon.ready();
@@ -69,6 +70,7 @@ async function measure(messageKb: string, seconds: number): Promise<KvsRow> {
     return { messageKb, transactionsPerSecond: rounded(result.transactionsPerSecond), cost: [own, ...cost] };
   } finally {
     await daemon.stop();
+    process.removeListener('exit', killNow);
     rmSync(folder, { recursive: true, force: true });
   }
 }

@@ -50,12 +50,19 @@ export async function startLoneSink(): Promise<LoneSink> {
   const file = join(folder, 'sink.yaml');
   writeFileSync(file, JSON.stringify({ sink: { listen: `${HOST}:${port}`, admin: `${HOST}:${admin}` } }));
   const daemon = new Daemon('sink', [ENTRY, 'sink', '--config', file], join(folder, 'sink.log'), `http://${HOST}:${admin}/readyz`);
-  daemon.start();
-  process.once('exit', () => daemon.killNow());
+  const killNow = (): void => daemon.killNow();
+  process.once('exit', killNow);
   const stop = async (): Promise<void> => {
     await daemon.stop();
+    process.removeListener('exit', killNow);
     rmSync(folder, { recursive: true, force: true });
   };
-  await daemon.ready();
+  daemon.start();
+  try {
+    await daemon.ready();
+  } catch (error) {
+    await stop();
+    throw error;
+  }
   return { port, daemon, stop };
 }
