@@ -26,6 +26,8 @@ const DOMAINS = ['a.example', 'b.example', 'c.example', 'd.example', STRICT];
 const CONCURRENCY = 20;
 const COUNT = 20_000;
 const MIX = [{ bytes: 1000, weight: 70 }, { bytes: 10_000, weight: 30 }];
+/** The sink answers a final dot after this, so that there is mail in flight and queued at each kill. */
+const LATENCY = '3ms';
 /** How much later one store's acknowledgements come: one who does not wait for them is early by so much. */
 const SLOW_MS = 25;
 /** Slow enough that all five kills fall into the stream, on slow machines too. */
@@ -129,7 +131,7 @@ async function witnessed(story: (cluster: Cluster, judge: LinkJudge) => Promise<
   try {
     const cluster = await startCluster({
       domains: DOMAINS, strictDomains: [STRICT], gateway: { delivery: { concurrency: CONCURRENCY } },
-      mapStorePort: judge.mapStorePort, arrivalLog: true,
+      mapStorePort: judge.mapStorePort, arrivalLog: true, sinkArguments: ['--latency', LATENCY],
     });
     try {
       await story(cluster, judge);

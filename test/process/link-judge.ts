@@ -9,8 +9,8 @@
  *                   ACK of the message's STORE from every member of a set of mirrors that was in force
  *                   between that STORE and the reply (G1)
  *   duplicates      a copy at the sink beyond one for each stored entry must be of an entry that was in
- *                   flight when the gateway was killed: a copy had reached the sink, and no store ever
- *                   acknowledged a DELETE of it to that process (G4)
+ *                   flight when the gateway was killed: a copy had just reached the sink, and no store
+ *                   ever acknowledged a DELETE of it to that process (G4)
  *
  * A queue is known by (birth, serial), a message by X-Twinpost-Id in its body, an entry by the store's
  * message id. Both stores get the same numbered changes, so each is taken once for an incarnation. Numbers
@@ -35,6 +35,8 @@ import { FaultProxy, proxyNowMs, type Direction, type FrameRecord } from './faul
 
 /** A copy that was on its way into the sink when the gateway died is counted as before the kill. */
 const IN_KERNEL_MS = 1000;
+/** A copy that came so long before the kill had all the time to be deleted at the stores. */
+const SETTLED_MS = 2000;
 const EXAMPLES_MAX = 5;
 
 /** A message at the sink: which, and when, in microseconds of the machine's monotonic clock. */
@@ -346,7 +348,7 @@ export class LinkJudge {
   #inFlightKills(entries: readonly Entry[], copiesMs: readonly number[]): number {
     let explained = 0;
     for (const kill of this.#kills) {
-      const arrived = copiesMs.filter((ms) => ms <= kill.atMs + IN_KERNEL_MS).length;
+      const arrived = copiesMs.filter((ms) => ms <= kill.atMs + IN_KERNEL_MS && ms >= kill.atMs - SETTLED_MS).length;
       const inFlight = entries.filter((entry) => entry.storedMs <= kill.atMs && !entry.deletes.some(
         (one) => one.incarnation <= kill.incarnation && this.#wasAcked(entry.queue, one.number, one.incarnation, one.sentMs),
       ));
