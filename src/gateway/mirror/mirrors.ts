@@ -95,6 +95,7 @@ export class Mirrors implements DirtySink {
       },
       sendHeld: (replica, section) => {
         this.put(replica, section);
+        this.askFlush();
       },
       onEpoch: (mirror) => {
         ports.onEpoch(mirror);

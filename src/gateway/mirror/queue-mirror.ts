@@ -184,6 +184,8 @@ export class QueueMirror {
     let members = 0;
     for (const replica of this.replicas) {
       if (!replica.member) continue;
+      // A member that is lost, or emptied and being filled, acknowledged what it may not have any more.
+      if (replica.sync !== SyncState.SYNC) return;
       members += 1;
       if (replica.acked < least) least = replica.acked;
     }

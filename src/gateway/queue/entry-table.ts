@@ -8,7 +8,7 @@
  *      timeout / WITHDRAW  │      │            │  └─ due ── DEFERRED ◄┘
  *              FREE ◄──────┘      │ parked     │              │ failed, expired / ANNOTATE
  *                                 └─► PARKED ──┘ unparked     ▼
- *                              READY, DEFERRED ── expired ─► REPORTING ── reported / DELETE ─► FREE
+ *                        READY, DEFERRED, HELD ── expired ─► REPORTING ── reported / DELETE ─► FREE
  *                                                             └─ some still to try ─► DEFERRED
  *   HELD: not delivered until an operator or the recovery says so (unknown version, no route).
  *
@@ -48,7 +48,7 @@ const NEXT_STATES: readonly (readonly number[])[] = [
   [S.READY, S.REPORTING, S.HELD, S.FREE],
   [S.DEFERRED, S.READY, S.HELD, S.FREE],
   [S.READY, S.HELD, S.FREE],
-  [S.READY, S.DEFERRED, S.FREE],
+  [S.READY, S.DEFERRED, S.REPORTING, S.FREE],
 ];
 
 /** Whether an entry may go from one state to another. */
