@@ -112,7 +112,7 @@ export class GatewayCore implements Reception, DeliverySource {
     const nowMs = (): number => ports.clock.nowMs();
     this.registry = new QueueRegistry(
       { gatewayId: options.gatewayId, incarnation: options.incarnation, queuesMax: options.queuesMax, replicas: options.mirrors.replicas, minReplicas: options.mirrors.minReplicas },
-      { packer: ports.packer, table: this.entries.table, mirrors: this.mirrors, nowMs },
+      { packer: ports.packer, table: this.entries.table, mirrors: this.mirrors, nowMs, mayCreate: (route) => this.mayCreate(route) },
     );
     this.commitPoint = new CommitPoint({ timeoutMs: options.commitTimeoutMs }, {
       release: (mirror, row) => { this.releaseEntry(mirror, row); },
@@ -179,6 +179,7 @@ export class GatewayCore implements Reception, DeliverySource {
   admit(route: Route): Admission {
     if (this.draining) return 'draining';
     if (!this.accepting) return 'not-ready';
+    if (this.registry.find(route) === undefined && !this.mayCreate(route)) return 'recovering';
     return this.acceptance.admit(route);
   }
 
@@ -259,6 +260,7 @@ export class GatewayCore implements Reception, DeliverySource {
 
   onLinkRefusal(store: StorePort, refusal: Refusal): void {
     this.mirrors.onRefusal(store, refusal);
+    this.recovery.onRefusal(store, refusal.handle);
   }
 
   // ---- time ----
@@ -296,6 +298,12 @@ export class GatewayCore implements Reception, DeliverySource {
     mirror.isWoken = true;
     this.woken.push(mirror);
     this.ports.requestEndOfTurn();
+  }
+
+  /** A route whose queue is still to come back gets no second one; beside a held queue, a fifo route does (exception to G3). */
+  private mayCreate(route: Route): boolean {
+    const expected = this.recovery.expects(route.queueName, route.queueClass);
+    return expected === '' || (expected === 'held' && route.ordering === 'fifo');
   }
 
   private mirrorPorts(): ConstructorParameters<typeof Mirrors>[1] {

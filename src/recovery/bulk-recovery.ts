@@ -8,29 +8,21 @@
  *   state      leaves it when                            waits for
  *   WAITING    every member of the newest epoch listed   a store that is down, or all stores when one came back empty
  *   CLAIMING   every claim granted                       CLAIMED of each member
+ *   CLAIMED    few enough others are being pulled        a turn; new mail of its route is taken behind it already
  *   PULLING    the block with `end`                      BLOCK; a lost source is replaced by another member
- *   STRANDED   the last source is back, same boot        a store
+ *   STRANDED   a member that still has it is back        a store; given up when all have answered and none has it
  *   DONE
  *
- * Several queues are claimed and pulled side by side. Pure: the stores and the gateway are ports.
+ * All queues are claimed at once, a few pulled side by side. Pure: the stores and the gateway are ports.
  */
 import type { EventLog, Packer } from '../platform/ports.js';
 import { BLOCK, CLAIM, CLAIMED, LIST, LISTED, PULL } from '../protocol/message-types.js';
 import { CLAIM_DENIED, CLAIM_GRANTED, CLAIM_TOKEN_LOW } from '../protocol/reasons.js';
 import type { CensusRow } from './census.js';
 import { judgeQueue, queueKey, sourcesOf } from './census.js';
-import type { ListedRow } from './recovery-replies.js';
+import type { QueueJob, RecoveryStore, StoreView } from './queue-job.js';
+import { newQueueJob } from './queue-job.js';
 import { readBlock, readClaimed, readListed } from './recovery-replies.js';
-
-/** One store as recovery sees it. */
-export interface RecoveryStore {
-  readonly storeId: string;
-  readonly bootId: string;
-  readonly isUp: boolean;
-  /** Writes what was requested, without waiting for the end of the turn. */
-  flush(): void;
-  request(type: number, control: Uint8Array, bodies: readonly Uint8Array[], creditBytes: number): number;
-}
 
 /** A queue whose members have all granted the claim. */
 export interface ClaimedQueue {
@@ -68,30 +60,10 @@ export interface RecoveryPorts {
   onFenced(storeId: string): void;
 }
 
-const QUEUES_AT_ONCE = 8;
+const PULLS_AT_ONCE = 8;
 
-interface QueueJob {
-  readonly key: string;
-  readonly handle: number;
-  state: 'waiting' | 'claiming' | 'pulling' | 'stranded' | 'done';
-  rows: CensusRow[];
-  claims: Map<string, CensusRow>;
-  asked: Set<string>;
-  epoch: number;
-  members: readonly string[];
-  sources: CensusRow[];
-  source: string;
-  cursor: number;
-  until: number;
-  toldMissing: string;
-}
-
-interface StoreView {
-  readonly store: RecoveryStore;
-  rows: ListedRow[];
-  listed: boolean;
-  bootId: string;
-}
+/** What is known of a queue that a store has told of and that has not been adopted. */
+export type Expected = '' | 'soon' | 'held';
 
 export class BulkRecovery {
   private readonly options: RecoveryOptions;
@@ -99,7 +71,8 @@ export class BulkRecovery {
   private readonly views = new Map<string, StoreView>();
   private readonly jobs = new Map<string, QueueJob>();
   private readonly byHandle = new Map<number, QueueJob>();
-  private firstRoundOver = false;
+  /** Jobs by name and class of their queue. */
+  private readonly unadopted = new Map<string, QueueJob[]>();
 
   constructor(options: RecoveryOptions, ports: RecoveryPorts) {
     this.options = options;
@@ -128,11 +101,21 @@ export class BulkRecovery {
     return this.openCount === 0;
   }
 
+  /** Whether a queue of this name is still to come: at once, or held until a store answers. */
+  expects(name: string, queueClass: string): Expected {
+    let expected: Expected = '';
+    for (const job of this.unadopted.get(nameKey(name, queueClass)) ?? []) {
+      if (job.state !== 'waiting' && job.state !== 'claiming') continue;
+      if (job.toldMissing === '') return 'soon';
+      expected = 'held';
+    }
+    return expected;
+  }
+
   onStoreUp(store: RecoveryStore): void {
     const view = this.views.get(store.storeId);
     if (view === undefined) return;
     if (view.bootId !== store.bootId) {
-      view.rows = [];
       view.listed = false;
       for (const job of this.jobs.values()) this.forget(job, store.storeId);
     }
@@ -145,7 +128,7 @@ export class BulkRecovery {
       if (job.state === 'claiming' && job.asked.has(store.storeId)) {
         job.asked.delete(store.storeId);
         this.claim(job);
-      } else if (job.state === 'stranded') this.reclaim(job, store.storeId);
+      } else if (job.state !== 'done') this.reclaim(job, store.storeId);
     }
   }
 
@@ -153,6 +136,12 @@ export class BulkRecovery {
     for (const job of this.jobs.values()) {
       if (job.state === 'pulling' && job.source === store.storeId) this.nextSource(job, 'its store is gone');
     }
+  }
+
+  /** A store refused a request about one of our queues: if it was a PULL, another member is read. */
+  onRefusal(store: RecoveryStore, handle: number): void {
+    const job = this.byHandle.get(handle);
+    if (job?.state === 'pulling' && job.source === store.storeId) this.nextSource(job, 'it refused');
   }
 
   /** A reply to one of our requests; true when it was ours. */
@@ -173,7 +162,8 @@ export class BulkRecovery {
     const view = this.views.get(store.storeId);
     const listed = readListed(this.ports.packer, control);
     if (view === undefined || listed === undefined) return;
-    for (const row of listed.rows) if (row.gatewayId === this.options.gatewayId) view.rows.push(row);
+    // What this very process has created meanwhile does not come back.
+    for (const row of listed.rows) if (row.gatewayId === this.options.gatewayId && row.birth !== this.options.token) view.rows.push(row);
     if (!listed.complete) {
       this.list(view, listed.next);
       return;
@@ -181,7 +171,7 @@ export class BulkRecovery {
     view.listed = true;
     for (const row of view.rows) {
       const key = queueKey(row.birth, row.serial);
-      const job = this.jobs.get(key) ?? this.newJob(key);
+      const job = this.jobs.get(key) ?? this.newJob(key, row.name, row.queueClass);
       if (job.state !== 'waiting') continue;
       job.rows = job.rows.filter((known) => known.storeId !== store.storeId);
       job.rows.push({ ...row, storeId: store.storeId });
@@ -189,41 +179,78 @@ export class BulkRecovery {
     this.startJobs();
   }
 
-  private newJob(key: string): QueueJob {
-    const job: QueueJob = { key, handle: this.ports.takeHandle(), state: 'waiting', rows: [], claims: new Map(), asked: new Set(), epoch: 0, members: [], sources: [], source: '', cursor: 0, until: 0, toldMissing: '' };
+  private newJob(key: string, name: string, queueClass: string): QueueJob {
+    const job = newQueueJob(key, this.ports.takeHandle());
     this.jobs.set(key, job);
     this.byHandle.set(job.handle, job);
+    const sameName = this.unadopted.get(nameKey(name, queueClass)) ?? [];
+    sameName.push(job);
+    this.unadopted.set(nameKey(name, queueClass), sameName);
     return job;
   }
 
-  /** Takes up what can be taken up, a few queues at a time. */
+  /** Takes up what can be taken up. */
   private startJobs(): void {
     const answered = new Set<string>();
     for (const view of this.views.values()) if (view.listed) answered.add(view.store.storeId);
     const all = [...this.views.keys()];
-    let busy = 0;
-    for (const job of this.jobs.values()) if (job.state === 'claiming' || job.state === 'pulling') busy += 1;
     for (const job of this.jobs.values()) {
-      if (job.state !== 'waiting') continue;
-      if (busy >= QUEUES_AT_ONCE) return;
-      const verdict = judgeQueue(job.rows, answered, all);
-      if (verdict.kind === 'nothing') {
-        if (answered.size === all.length) this.abandon(job);
-        continue;
-      }
-      if (verdict.kind === 'wait') {
-        this.tellMissing(job, verdict.missing, verdict.why);
-        continue;
-      }
-      if (verdict.emptyMembers.length > 0) this.ports.log.warn('recovery', 'a mirror of this queue came back empty; every store answered, so the newest epoch goes on; repeats are possible', { queue: this.nameOf(job), epoch: verdict.epoch, empty: verdict.emptyMembers });
-      job.state = 'claiming';
-      job.epoch = verdict.epoch;
-      job.members = verdict.members;
-      job.rows = job.rows.filter((row) => verdict.holders.some((holder) => holder.storeId === row.storeId));
-      busy += 1;
-      this.claim(job);
+      if (job.state === 'waiting') this.judge(job, answered, all);
+      else if (job.state === 'stranded') this.rescue(job, answered.size === all.length);
     }
-    if (!this.firstRoundOver && this.allListed) this.firstRoundOver = true;
+    this.startPulls();
+  }
+
+  private judge(job: QueueJob, answered: ReadonlySet<string>, all: readonly string[]): void {
+    const verdict = judgeQueue(job.rows, answered, all);
+    if (verdict.kind === 'nothing') {
+      const unasked = all.filter((store) => !answered.has(store));
+      if (unasked.length === 0) this.abandon(job);
+      else this.tellMissing(job, unasked, 'unreachable');
+      return;
+    }
+    if (verdict.kind === 'wait') {
+      this.tellMissing(job, verdict.missing, verdict.why);
+      return;
+    }
+    if (verdict.emptyMembers.length > 0) this.ports.log.warn('recovery', 'a mirror of this queue came back empty; every store answered, so the newest epoch goes on; repeats are possible', { queue: this.nameOf(job), epoch: verdict.epoch, empty: verdict.emptyMembers });
+    job.state = 'claiming';
+    job.toldMissing = '';
+    job.epoch = verdict.epoch;
+    job.members = verdict.members;
+    job.rows = job.rows.filter((row) => verdict.holders.some((holder) => holder.storeId === row.storeId));
+    this.claim(job);
+  }
+
+  private startPulls(): void {
+    let pulling = 0;
+    for (const job of this.jobs.values()) if (job.state === 'pulling') pulling += 1;
+    for (const job of this.jobs.values()) {
+      if (pulling >= PULLS_AT_ONCE) return;
+      if (job.state !== 'claimed') continue;
+      job.state = 'pulling';
+      pulling += 1;
+      this.pull(job);
+    }
+  }
+
+  /** A queue that is only partly back goes on from any member that still has it; damaged ones come last. */
+  private rescue(job: QueueJob, allAnswered: boolean): void {
+    const sound = [...job.claims.keys()].filter((id) => !job.damaged.has(id));
+    const source = (sound.length > 0 ? sound : [...job.claims.keys()]).find((id) => this.isUsable(job, id));
+    if (source !== undefined) {
+      job.source = source;
+      job.state = 'claimed';
+    } else if (job.claims.size === 0 && allAnswered) {
+      job.state = 'done';
+      this.ports.log.error('recovery', 'the rest of a queue is lost: every store that had it has restarted', { queue: this.nameOf(job), from: job.cursor });
+      this.ports.onRecovered(job.handle);
+    }
+  }
+
+  /** Whether the store is there and has what it had when it granted the claim. */
+  private isUsable(job: QueueJob, storeId: string): boolean {
+    return job.claims.has(storeId) && this.views.get(storeId)?.store.isUp === true;
   }
 
   /** No store is a member: what they hold was never acknowledged by anyone. */
@@ -267,11 +294,7 @@ export class BulkRecovery {
       return;
     }
     const row: CensusRow = { ...known, role: claimed.role, epoch: claimed.epoch, members: claimed.members, number: claimed.number, digestA: claimed.digestA, digestB: claimed.digestB, count: claimed.count };
-    if (job.state === 'stranded') {
-      job.claims.set(store.storeId, row);
-      this.resume(job, row);
-      return;
-    }
+    // Repeated because the link was down: the handle is attached again.
     if (job.state !== 'claiming') return;
     job.claims.set(store.storeId, row);
     if (job.rows.every((wanted) => job.claims.has(wanted.storeId))) this.adopt(job);
@@ -284,25 +307,26 @@ export class BulkRecovery {
       // The old owner's last change of the set arrived between the list and the claim: judge again by what the claims showed.
       job.state = 'waiting';
       job.rows = holders;
-      job.claims = new Map();
-      job.asked = new Set();
+      job.claims.clear();
+      job.asked.clear();
       this.startJobs();
       return;
     }
     const sources = sourcesOf(holders, newest);
     const best = sources[0];
     if (best === undefined) return;
-    job.sources = sources.slice(1);
+    job.sources = sources.slice(1).map((row) => row.storeId);
     job.source = best.storeId;
     job.until = best.number;
-    job.state = 'pulling';
+    job.state = 'claimed';
+    for (const row of holders) if (!sources.includes(row)) job.claims.delete(row.storeId);
     this.ports.onClaimed({ handle: job.handle, birth: best.birth, serial: best.serial, name: best.name, queueClass: best.queueClass, epoch: newest, members: job.members, holders: [best, ...holders.filter((row) => row !== best)], number: best.number, digestA: best.digestA, digestB: best.digestB });
-    this.pull(job);
+    this.startPulls();
   }
 
   private pull(job: QueueJob): void {
     const view = this.views.get(job.source);
-    if (view === undefined || !view.store.isUp) {
+    if (view === undefined || !this.isUsable(job, job.source)) {
       this.nextSource(job, 'its store is gone');
       return;
     }
@@ -323,6 +347,7 @@ export class BulkRecovery {
     }
     if (!this.ports.onBlock(job.handle, block.rows, bodies, job.sources.length === 0)) {
       job.cursor = before;
+      job.damaged.add(store.storeId);
       this.nextSource(job, 'it holds a damaged message');
       return;
     }
@@ -340,8 +365,8 @@ export class BulkRecovery {
       this.ports.log.error('recovery', 'a queue is only partly back and no other mirror has the rest; start the store that had it', { queue: this.nameOf(job), store: lost, why, from: job.cursor });
       return;
     }
-    this.ports.log.warn('recovery', 'going on from another mirror', { queue: this.nameOf(job), store: lost, next: next.storeId, why });
-    job.source = next.storeId;
+    this.ports.log.warn('recovery', 'going on from another mirror', { queue: this.nameOf(job), store: lost, next, why });
+    job.source = next;
     this.pull(job);
   }
 
@@ -353,23 +378,16 @@ export class BulkRecovery {
     this.ports.needFlush();
   }
 
-  private resume(job: QueueJob, row: CensusRow): void {
-    job.source = row.storeId;
-    job.state = 'pulling';
-    this.pull(job);
-  }
-
   /** A store restarted: what it said before is gone. */
   private forget(job: QueueJob, storeId: string): void {
-    if (job.state === 'done' || job.state === 'pulling') return;
-    job.rows = job.rows.filter((row) => row.storeId !== storeId);
     job.claims.delete(storeId);
     job.asked.delete(storeId);
-    if (job.state === 'claiming') {
-      job.state = 'waiting';
-      job.claims = new Map();
-      job.asked = new Set();
-    }
+    job.sources = job.sources.filter((id) => id !== storeId);
+    if (job.state !== 'waiting' && job.state !== 'claiming') return;
+    job.rows = job.rows.filter((row) => row.storeId !== storeId);
+    job.claims.clear();
+    job.asked.clear();
+    job.state = 'waiting';
   }
 
   /** Called now and then: claims that were put off are asked again. */
@@ -381,4 +399,8 @@ export class BulkRecovery {
   private nameOf(job: QueueJob): string {
     return job.rows[0]?.name ?? job.key;
   }
+}
+
+function nameKey(name: string, queueClass: string): string {
+  return `${name}/${queueClass}`;
 }

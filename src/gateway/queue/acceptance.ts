@@ -116,7 +116,7 @@ export class Acceptance {
     const { chunks, contentBytes } = request;
     let bodyChecksum = 0;
     for (const chunk of chunks) bodyChecksum = crc32(chunk, bodyChecksum);
-    const sharedContent = mirrors.length > 1 ? entries.contents.storeShared(chunks, contentBytes) : 0;
+    const sharedContent = mirrors.length > 1 ? entries.contents.storeShared(chunks, contentBytes, request.messageId) : 0;
     // Sections go out in the order in which queues became dirty: the one with the body must be first.
     if (sharedContent !== 0) this.ports.mirrors.sealPending();
     const pending = commitPoint.begin(request, clock.nowMs());

@@ -6,7 +6,7 @@
  * The checksum of an entry is CRC-32 of body ‖ head; the body's part is computed once at accept and
  * carried on (docs/PROTOCOL.md).
  */
-import { ChunkedUint32 } from '../../base/chunked.js';
+import { ChunkedFloat64, ChunkedUint32 } from '../../base/chunked.js';
 import { invariant } from '../../base/invariant.js';
 import { Rows } from '../../base/rows.js';
 import type { Segments } from '../../base/segments.js';
@@ -16,13 +16,17 @@ class SharedContents {
   readonly slot = new ChunkedUint32();
   readonly bytes = new ChunkedUint32();
   readonly entries = new ChunkedUint32();
+  /** Message id: a row that was freed and taken again is another body. */
+  readonly messageId = new ChunkedFloat64();
   private readonly rows = new Rows();
 
-  take(slot: number, bytes: number): number {
+  take(slot: number, bytes: number, messageId: number): number {
     const row = this.rows.take();
     this.slot.ensure(row + 1);
     this.bytes.ensure(row + 1);
     this.entries.ensure(row + 1);
+    this.messageId.ensure(row + 1);
+    this.messageId.set(row, messageId);
     this.slot.set(row, slot);
     this.bytes.set(row, bytes);
     this.entries.set(row, 0);
@@ -57,10 +61,10 @@ export class ContentStore {
   }
 
   /** A body that several entries will name by addEntry. */
-  storeShared(chunks: readonly Uint8Array[], bodyBytes: number): number {
+  storeShared(chunks: readonly Uint8Array[], bodyBytes: number, messageId: number): number {
     const slot = this.segments.allocate(bodyBytes);
     this.writeChunks(slot, chunks, bodyBytes);
-    return this.shared.take(slot, bodyBytes);
+    return this.shared.take(slot, bodyBytes, messageId);
   }
 
   addEntry(content: number): void {
@@ -75,6 +79,11 @@ export class ContentStore {
     if (left > 0) return;
     this.segments.free(this.shared.slot.get(content));
     this.shared.release(content);
+  }
+
+  /** Whether the row still holds the body of this message: entries of it may all have ended meanwhile. */
+  holdsShared(content: number, messageId: number): boolean {
+    return this.shared.messageId.get(content) === messageId && this.shared.entries.get(content) > 0;
   }
 
   sharedSlot(content: number): number {

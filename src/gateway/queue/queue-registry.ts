@@ -30,6 +30,8 @@ export interface RegistryPorts {
   readonly table: EntryTable;
   readonly mirrors: Mirrors;
   nowMs(): number;
+  /** False while a queue of this route is expected back from the stores. */
+  mayCreate(route: Route): boolean;
 }
 
 export class QueueRegistry {
@@ -82,7 +84,7 @@ export class QueueRegistry {
   }
 
   private create(route: Route): QueueMirror | undefined {
-    if (this.isFull) return undefined;
+    if (this.isFull || !this.ports.mayCreate(route)) return undefined;
     const stores = this.place();
     if (stores.length < this.options.minReplicas) return undefined;
     this.serial += 1;

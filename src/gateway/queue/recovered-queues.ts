@@ -17,7 +17,7 @@ import type { DueTimes } from './due-times.js';
 import type { Entries } from './entries.js';
 import { EntryState } from './entry-table.js';
 import { readHeadPrefix } from './envelope.js';
-import { decodeNote } from './note.js';
+import { decodeNote, TO_TRY } from './note.js';
 import type { QueueRegistry } from './queue-registry.js';
 import type { Reports } from './report-job.js';
 import type { Settlement } from './settlement.js';
@@ -166,8 +166,10 @@ export class RecoveredQueues {
     let shared = 0;
     if ((entryFlags(view, offset) & FLAG_SHARED) !== 0) {
       const known = this.sharedBodies.get(id);
-      shared = known ?? entries.contents.storeShared([payload.subarray(0, bodyBytes)], bodyBytes);
-      if (known === undefined) this.sharedBodies.set(id, shared);
+      // Deliveries go on meanwhile: the entries that brought the body may have ended, and the body with them.
+      const alive = known !== undefined && entries.contents.holdsShared(known, id);
+      shared = alive ? known : entries.contents.storeShared([payload.subarray(0, bodyBytes)], bodyBytes, id);
+      if (!alive) this.sharedBodies.set(id, shared);
     }
     const slot = entries.contents.storeBytes(shared === 0 ? payload.subarray(0, bodyBytes + headBytes) : head);
     const row = entries.create(mirror.queue, id, slot, shared, bodyBytes, entryCrc(view, offset), Math.floor((prefix?.arrivalWallMs ?? 0) / 1000), prefix?.expirySeconds ?? 0xffffffff);
@@ -202,6 +204,13 @@ export class RecoveredQueues {
     if (note.owedChange !== 0) {
       entries.table.transition(row, EntryState.REPORTING);
       this.owing.push({ mirror, row });
+      if (queue.route.ordering === 'strict' && note.states.includes(TO_TRY)) queue.blockedUntilMs = Infinity;
+      return;
+    }
+    if (!note.states.includes(TO_TRY)) {
+      // The crash came between "reported" and the end of the entry.
+      entries.table.transition(row, EntryState.REPORTING);
+      this.ports.settlement.end(mirror, row);
       return;
     }
     const delayMs = note.dueWallMs - clock.wallMs();

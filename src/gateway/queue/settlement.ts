@@ -182,6 +182,8 @@ export class Settlement {
     }
     const number = this.annotate(mirror, row, { ...note, owedChange: mirror.lastNumber + 1 });
     this.ports.entries.table.transition(row, EntryState.REPORTING);
+    // The head of a strict queue holds it while others of its recipients are still to be tried; afterReport() goes on.
+    if (tries && mirror.queue.route.ordering === 'strict') mirror.queue.blockedUntilMs = Infinity;
     this.ports.report(mirror, row, number);
   }
 
@@ -210,8 +212,12 @@ export class Settlement {
 
   private withdrawFromWaiting(mirror: QueueMirror, row: number): void {
     const state = this.ports.entries.table.state(row);
-    if (state === EntryState.READY) mirror.queue.removeReady(row);
-    else if (state === EntryState.DEFERRED) {
+    if (state === EntryState.READY) {
+      mirror.queue.removeReady(row);
+      // A deferred head that ends before its time holds a strict queue no longer.
+      mirror.queue.blockedUntilMs = 0;
+      this.ports.wake(mirror);
+    } else if (state === EntryState.DEFERRED) {
       mirror.queue.deferredCount -= 1;
       this.ports.dueTimes.cancel(row);
     } else if (state === EntryState.HELD) mirror.queue.heldCount -= 1;
