@@ -1,0 +1,171 @@
+/**
+ * One random run of the scenario world: mail, defers, rejects and faults drawn from the seed, then everything
+ * is healed, and the guarantees are judged. Faults stay within what DESIGN.md promises to survive: one of
+ * {gateway, in-sync mirrors} of every queue is always left.
+ *
+ *   for DRAWS draws: submit a few │ fault or repair │ let some time pass      then: repair all, until quiet, judge
+ */
+import assert from 'node:assert/strict';
+import type { Prng } from '../../src/base/prng.js';
+import { SyncState } from '../../src/gateway/mirror/replica.js';
+import { checkAll } from './checks.js';
+import { memberIds } from './inspect.js';
+import type { Answer } from './next-hop.js';
+import type { StoreNode } from './store-node.js';
+import { World } from './world.js';
+
+export interface ChaosOptions {
+  readonly draws: number;
+  /** False: nothing is killed, cut, held or unanswered; then nothing may arrive twice. */
+  readonly faults: boolean;
+}
+
+export interface ChaosResult {
+  readonly traceHash: number;
+  readonly accepted: number;
+  readonly world: World;
+}
+
+const QUEUES = [{ name: 'q1' }, { name: 'q2', concurrency: 1 }, { name: 'q3', ordering: 'strict' as const }, { name: 'q4', concurrency: 8 }];
+
+class Chaos {
+  readonly world: World;
+  private readonly prng: Prng;
+  private readonly options: ChaosOptions;
+  /** A store's memory was lost while the gateway did not hold everything itself. */
+  private lostDuringRecovery = false;
+  private bothInSyncAtKill = false;
+
+  constructor(seed: number, options: ChaosOptions) {
+    this.options = options;
+    this.world = World.started({ seed, queues: QUEUES, blockEntries: 1 + (seed % 5) * 3, commitTimeoutMs: 1500, minReplicas: seed % 7 === 0 ? 2 : 1, windowBytes: seed % 3 === 0 ? 20_000 : 1024 * 1024 });
+    this.prng = this.world.prng.fork();
+    const answers = this.prng.fork();
+    this.world.hops.script = ({ queueName }) => this.answer(answers, queueName === 'senders');
+  }
+
+  run(): void {
+    for (let i = 0; i < this.options.draws; i++) {
+      this.mail();
+      if (this.options.faults) this.fault();
+      this.world.run(this.prng.below(8) === 0 ? this.prng.below(3000) : this.prng.below(120));
+    }
+    this.repairAll();
+    this.world.hops.script = () => 'accept';
+    this.world.untilQuiet();
+  }
+
+  /** Reports are never refused: one that comes back has nobody to be reported to. */
+  private answer(prng: Prng, isReport: boolean): Answer {
+    const draw = prng.below(100);
+    if (isReport && draw >= 88 && draw < 94) return 'defer';
+    if (draw < 80) return 'accept';
+    if (draw < 88) return 'defer';
+    if (draw < 94) return 'reject';
+    if (draw < 97) return 'unreachable';
+    return this.options.faults ? 'unanswered' : 'accept';
+  }
+
+  private mail(): void {
+    const { world, prng } = this;
+    if (!world.gateway.isAlive) return;
+    for (let i = prng.below(6); i > 0; i--) {
+      const first = prng.pick(world.queueNames);
+      const names = prng.below(4) === 0 ? [...new Set([first, prng.pick(world.queueNames), prng.pick(world.queueNames)])] : [first];
+      const reversePath = prng.below(6) === 0 ? '' : 'alice@senders.example';
+      world.submit(names, { bytes: 1 + prng.below(prng.below(10) === 0 ? 20_000 : 600), reversePath, recipients: 1 + prng.below(3), notify: prng.pick([0, 0, 0, 1, 2, 4, 6]) });
+    }
+  }
+
+  private fault(): void {
+    const { world, prng } = this;
+    const store = prng.pick(world.stores);
+    switch (prng.below(16)) {
+      case 0: if (this.mayLoseStore(store)) this.killStore(store); break;
+      case 1: case 2: if (!store.isAlive) store.start(); break;
+      case 3: if (this.mayKillGateway()) this.killGateway(); break;
+      case 4: case 5: if (!world.gateway.isAlive) this.startGateway(); break;
+      case 6: world.cut(store); break;
+      case 7: case 8: world.heal(store); break;
+      case 9: world.holdAnswers(store, true); break;
+      case 10: world.holdAnswers(store, false); break;
+      case 11: world.holdRequests(store, prng.below(2) === 0); break;
+      case 12: world.slow(store, prng.pick([0, 5, 50])); break;
+      default: break;
+    }
+  }
+
+  /** The gateway holds all itself, or the other store alone does. */
+  private mayLoseStore(store: StoreNode): boolean {
+    if (!store.isAlive) return false;
+    if (this.isWhole) return true;
+    return this.bothInSyncAtKill && !this.lostDuringRecovery && this.world.stores.every((other) => other.isAlive);
+  }
+
+  private get isWhole(): boolean {
+    const core = this.world.gateway.core;
+    return core !== undefined && core.recovery.allListed && core.recovery.isIdle;
+  }
+
+  private mayKillGateway(): boolean {
+    const { gateway } = this.world;
+    if (!gateway.isAlive) return false;
+    if (!this.isWhole && this.lostDuringRecovery) return false;
+    return gateway.core?.registry.all.every((mirror) => mirror.setChangeNumber === 0 && mirror.replicas.some((replica) => this.counts(replica.member && replica.sync === SyncState.SYNC, replica.store.storeId))) === true;
+  }
+
+  private counts(inSync: boolean, storeId: string): boolean {
+    return inSync && this.world.stores.some((store) => store.id === storeId && store.isAlive);
+  }
+
+  private killStore(store: StoreNode): void {
+    if (!this.isWhole) this.lostDuringRecovery = true;
+    this.world.scheduler.trace(`kill ${store.id}`);
+    store.kill();
+  }
+
+  private killGateway(): void {
+    const { world } = this;
+    if (this.isWhole) {
+      this.lostDuringRecovery = false;
+      this.bothInSyncAtKill = world.gateway.core?.registry.all.every((mirror) => mirror.replicas.filter((replica) => this.counts(replica.member && replica.sync === SyncState.SYNC, replica.store.storeId)).length === 2) === true;
+    }
+    const kept = new Set<number>();
+    for (const store of world.stores) if (store.store !== undefined) for (const id of memberIds(store.store)) kept.add(id);
+    for (const letter of world.letters.all) if (kept.has(letter.id)) letter.mayRepeat = true;
+    world.scheduler.trace('kill gateway');
+    world.gateway.kill();
+  }
+
+  private startGateway(): void {
+    this.world.gateway.start();
+  }
+
+  private repairAll(): void {
+    for (const store of this.world.stores) {
+      if (!store.isAlive) store.start();
+      this.world.heal(store);
+      this.world.holdAnswers(store, false);
+      this.world.holdRequests(store, false);
+      this.world.slow(store, 0);
+    }
+    if (!this.world.gateway.isAlive) this.startGateway();
+  }
+}
+
+/** Runs a seed and judges it. */
+export function runChaos(seed: number, options: ChaosOptions): ChaosResult {
+  const chaos = new Chaos(seed, options);
+  const { world } = chaos;
+  try {
+    chaos.run();
+    const held = world.log.count('mail of this queue is held') > 0;
+    checkAll(world.letters, held ? [] : world.queueNames);
+    world.assertSameContent();
+    if (!options.faults) assert.equal(world.log.count('a mirror is isolated'), 0);
+  } catch (error) {
+    const what = error instanceof Error ? error.stack ?? error.message : String(error);
+    throw new Error(`seed ${String(seed)}: ${what}\nlast of the log:\n${world.lastLog(40)}`);
+  }
+  return { traceHash: world.scheduler.traceHash, accepted: world.letters.all.length, world };
+}

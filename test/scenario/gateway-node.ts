@@ -1,0 +1,147 @@
+/**
+ * A gateway process of the scenario world: the real GatewayCore and StoreLinks on the scenario network,
+ * joined as gateway-daemon.ts joins them. Killed, it loses its memory; started again, it has a higher
+ * incarnation.
+ */
+import type { Prng } from '../../src/base/prng.js';
+import type { CoreOptions } from '../../src/gateway/core.js';
+import { GatewayCore } from '../../src/gateway/core.js';
+import { StoreLink } from '../../src/gateway/mirror/link/store-link.js';
+import type { MailEvents } from '../../src/gateway/queue/mail-events.js';
+import type { Router } from '../../src/gateway/queue/types.js';
+import { crc32 } from '../../src/platform/node/checksum.js';
+import { MessagePacker } from '../../src/platform/node/packer.js';
+import type { NextHops } from './next-hop.js';
+import { Carrier } from './next-hop.js';
+import { reportContent } from './letters.js';
+import { SeededSecrets } from './ports.js';
+import type { NodePorts } from './store-node.js';
+
+const TICK_MS = 25;
+
+export interface GatewayNodeOptions {
+  readonly id: string;
+  readonly secret: Uint8Array;
+  readonly storeIds: readonly string[];
+  readonly windowBytes: number;
+  readonly core: Omit<CoreOptions, 'gatewayId' | 'incarnation'>;
+  readonly retryDelayMs: (attempts: number) => number;
+}
+
+export interface GatewayNodePorts extends NodePorts {
+  readonly router: Router;
+  readonly hops: NextHops;
+  readonly events: MailEvents;
+  /** Called after each turn: nothing of it has reached the network before. */
+  readonly onTurn: () => void;
+}
+
+export class GatewayNode {
+  fencedCount = 0;
+  private readonly options: GatewayNodeOptions;
+  private readonly ports: GatewayNodePorts;
+  private readonly prng: Prng;
+  private lastIncarnation = 0;
+  private life: { core: GatewayCore; links: StoreLink[]; carrier: Carrier; alive: boolean } | undefined;
+
+  constructor(options: GatewayNodeOptions, ports: GatewayNodePorts, prng: Prng) {
+    this.options = options;
+    this.ports = ports;
+    this.prng = prng;
+  }
+
+  get isAlive(): boolean {
+    return this.life !== undefined;
+  }
+
+  /** The core of the running process; undefined while it is dead. */
+  get core(): GatewayCore | undefined {
+    return this.life?.core;
+  }
+
+  get carrier(): Carrier | undefined {
+    return this.life?.carrier;
+  }
+
+  link(storeId: string): StoreLink | undefined {
+    return this.life?.links.find((link) => link.storeId === storeId);
+  }
+
+  start(): void {
+    const { scheduler, hops } = this.ports;
+    const { options } = this;
+    const incarnation = Math.max(this.lastIncarnation + 1, this.ports.wallBaseMs + Math.floor(scheduler.nowMs));
+    this.lastIncarnation = incarnation;
+    const clock = { nowMs: () => scheduler.nowMs, wallMs: () => this.ports.wallBaseMs + Math.floor(scheduler.nowMs) };
+    const life = { alive: true };
+    let turnAsked = false;
+    const core: GatewayCore = new GatewayCore(
+      { ...options.core, gatewayId: options.id, incarnation },
+      {
+        clock, crc32, packer: new MessagePacker(), log: this.ports.log, router: this.ports.router, events: this.ports.events,
+        requestEndOfTurn: () => {
+          if (turnAsked) return;
+          turnAsked = true;
+          scheduler.soon(() => {
+            turnAsked = false;
+            if (!life.alive) return;
+            core.endOfTurn();
+            this.ports.onTurn();
+          });
+        },
+        retryDelayMs: options.retryDelayMs,
+        heldElsewhereBytes: () => 0,
+        compose: (input) => ({ content: reportContent(input.envelope.messageId, input.failure ? 'failure' : 'success', input.recipients.map((index) => input.envelope.recipients[index]?.address ?? '')), flags: 0 }),
+        onFenced: () => { this.fencedCount += 1; },
+      },
+    );
+    const carrier = new Carrier(hops, core, scheduler, () => life.alive);
+    core.setDeliverySink(carrier);
+    const links = this.makeLinks(core, incarnation);
+    this.life = Object.assign(life, { core, links, carrier });
+    for (const link of links) link.start();
+    const tick = (): void => {
+      if (!life.alive) return;
+      for (const link of links) link.tick(scheduler.nowMs);
+      core.tick(scheduler.nowMs);
+      scheduler.after(TICK_MS, tick);
+    };
+    tick();
+  }
+
+  kill(): void {
+    if (this.life === undefined) return;
+    this.life.alive = false;
+    this.life = undefined;
+    this.ports.network.dropProcess(this.options.id);
+  }
+
+  private makeLinks(core: GatewayCore, incarnation: number): StoreLink[] {
+    const { options, ports } = this;
+    const secrets = new SeededSecrets(this.prng.fork());
+    const incarnationNonce = secrets.randomBytes(8);
+    const jitter = this.prng.fork();
+    return options.storeIds.map((storeId) => {
+      const link = new StoreLink(
+        {
+          storeId, gatewayId: options.id, incarnation, incarnationNonce, secret: options.secret,
+          pathA: { host: storeId, port: 1 }, pathB: { host: storeId, port: 2 },
+          heartbeatMs: 250, failoverTimeoutMs: 2000, windowBytes: options.windowBytes, frameBytesMax: 64 * 1024 * 1024,
+        },
+        { transport: ports.network.transportOf(options.id), crc32, packer: new MessagePacker(), secrets, random: () => jitter.next(), log: ports.log },
+        {
+          onUp: (up) => { core.onLinkUp(up); },
+          onDown: (down, reason) => { core.onLinkDown(down, reason); },
+          onAcknowledged: (from, handle, number) => { core.mirrors.onAcknowledged(from, handle, number); },
+          onAckedThrough: (from, sequence) => { core.mirrors.onAckedThrough(from, sequence); },
+          onRefusal: (from, refusal) => { core.onLinkRefusal(from, refusal); },
+          onReply: (from, type, _sequence, control, bodies) => { core.onLinkReply(from, type, control, bodies); },
+          onWritable: (from) => { core.mirrors.onWritable(from); },
+          onFenced: () => { this.fencedCount += 1; },
+        },
+      );
+      core.addStore(link);
+      return link;
+    });
+  }
+}

@@ -1,0 +1,51 @@
+/**
+ * Looks into the stores of the scenario world: what each holds of a queue, entry by entry, and whether two
+ * hold the same.
+ */
+import assert from 'node:assert/strict';
+import type { MirroredQueue } from '../../src/kvs/core/mirrored-queue.js';
+import type { Store } from '../../src/kvs/core/store.js';
+import { crc32 } from '../../src/platform/node/checksum.js';
+import { ROLE_MEMBER } from '../../src/protocol/reasons.js';
+
+/** The queues of one name at a store. */
+export function queuesOf(store: Store, name?: string): MirroredQueue[] {
+  const found: MirroredQueue[] = [];
+  store.queues.visit(0, (queue) => {
+    if (name === undefined || queue.attributes.name === name) found.push(queue);
+    return true;
+  });
+  return found;
+}
+
+/** One queue in words: state, then every entry with its checksums over the bytes as they lie there. */
+export function contentOfQueue(store: Store, queue: MirroredQueue): string[] {
+  const rows: string[] = [];
+  const { entries } = store;
+  let before = 0;
+  for (let row = queue.first; row !== 0; row = entries.nextOf(row)) {
+    assert.ok(entries.positionOf(row) > before, 'entries stand by ascending position');
+    before = entries.positionOf(row);
+  }
+  const block = store.blocks.pull(queue, 0, Number.MAX_SAFE_INTEGER, 100_000, 16 * 1024 * 1024, true);
+  assert.ok(block.end, 'a scenario queue fits one block');
+  for (let at = 0; at < block.rows.length; at += 40) rows.push([...block.rows.subarray(at, at + 40)].join());
+  return [`number ${String(queue.number)} digest ${String(queue.digestA)} ${String(queue.digestB)} count ${String(queue.count)} bytes ${String(queue.bytes)} payload ${String(crc32(block.bodies, 0))}`, ...rows];
+}
+
+/** Whether the store has an entry of this message in a queue of this name. Looks from the newest on. */
+export function hasEntry(store: Store, queue: MirroredQueue, messageId: number): boolean {
+  const { entries } = store;
+  for (let row = queue.last; row !== 0; row = entries.prevOf(row)) if (entries.idOf(row) === messageId) return true;
+  return false;
+}
+
+/** Ids of all messages in queues where the store is a member. */
+export function memberIds(store: Store): Set<number> {
+  const ids = new Set<number>();
+  for (const queue of queuesOf(store)) {
+    if (queue.role !== ROLE_MEMBER) continue;
+    for (let row = queue.first; row !== 0; row = store.entries.nextOf(row)) ids.add(store.entries.idOf(row));
+  }
+  return ids;
+}

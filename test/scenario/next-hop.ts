@@ -1,0 +1,159 @@
+/**
+ * The next hops of the scenario world, and the outbound part of a gateway that speaks to them: takes what is
+ * ready in order, up to the route's concurrency, and settles as the script says.
+ *
+ *   take ─ dotMs ─► content arrives here ─ replyMs ─► settle        a gateway killed in between leaves the copy here
+ *
+ * The next hop outlives gateways; a Carrier ends with its gateway's process.
+ */
+import assert from 'node:assert/strict';
+import type { Delivery, DeliveryQueue, DeliveryResult, DeliverySink, DeliverySource, RecipientResult } from '../../src/gateway/queue/types.js';
+import { DEFERRED, DELIVERED, FAILED } from '../../src/gateway/queue/types.js';
+import { checkStrict } from './checks.js';
+import type { Letters } from './letters.js';
+import { sameBytes, textOf } from './letters.js';
+import type { Scheduler } from './scheduler.js';
+
+/** What becomes of one recipient's attempt. `unanswered`: the content arrives, the reply does not. */
+export type Answer = 'accept' | 'defer' | 'reject' | 'unanswered' | 'unreachable' | 'hang';
+
+export interface Attempt {
+  readonly messageId: number;
+  readonly queueName: string;
+  readonly address: string;
+  /** How often this message was tried at this queue before, by whichever gateway process. */
+  readonly earlier: number;
+}
+
+const RESULTS: Readonly<Record<'accept' | 'defer' | 'reject', RecipientResult>> = {
+  accept: { status: DELIVERED, code: 250, enhanced: '2.0.0', text: 'ok' },
+  defer: { status: DEFERRED, code: 451, enhanced: '4.3.0', text: 'not now' },
+  reject: { status: FAILED, code: 550, enhanced: '5.1.1', text: 'no such user' },
+};
+const UNANSWERED: RecipientResult = { status: DEFERRED, code: 0, enhanced: '4.4.2', text: 'no reply after the dot' };
+const UNREACHED: RecipientResult = { status: DEFERRED, code: 0, enhanced: '4.4.1', text: 'connection refused' };
+const UNREACHABLE_PAUSE_MS = 500;
+
+export class NextHops {
+  script: (attempt: Attempt) => Answer = () => 'accept';
+  dotMs = 2;
+  replyMs = 2;
+  dsnPassedOn = false;
+  /** Message ids in the order in which their contents arrived. */
+  readonly arrivals: { readonly messageId: number; readonly queueName: string; readonly address: string; readonly atMs: number }[] = [];
+  /** Reports that arrived: the text of each. */
+  readonly reports: string[] = [];
+  readonly letters: Letters;
+
+  constructor(letters: Letters) {
+    this.letters = letters;
+  }
+
+  receive(delivery: Delivery, content: Uint8Array, addresses: readonly string[], atMs: number): void {
+    const letter = this.letters.byId.get(delivery.envelope.messageId);
+    const text = textOf(content.subarray(0, 400));
+    if (letter === undefined) {
+      assert.match(text, /^report /, `an unknown message ${String(delivery.envelope.messageId)} arrived`);
+      this.reports.push(text.trimEnd());
+      this.noteReport(delivery.envelope.messageId, text.trimEnd());
+      return;
+    }
+    assert.ok(sameBytes(content, letter.content), `message ${String(letter.id)} arrived altered: ${text.slice(0, 60)}`);
+    for (const address of addresses) {
+      letter.arrivals.set(address, (letter.arrivals.get(address) ?? 0) + 1);
+      this.arrivals.push({ messageId: letter.id, queueName: delivery.queue.route.queueName, address, atMs });
+    }
+  }
+
+  private noteReport(reportId: number, text: string): void {
+    const [, id, kind, ...addresses] = text.split(' ');
+    const letter = this.letters.byId.get(Number(id));
+    for (const address of addresses) {
+      const key = `${kind ?? ''} ${address}`;
+      const ids = letter?.reports.get(key) ?? new Set<number>();
+      ids.add(reportId);
+      letter?.reports.set(key, ids);
+    }
+  }
+}
+
+export class Carrier implements DeliverySink {
+  inFlightCount = 0;
+  private readonly hops: NextHops;
+  private readonly source: DeliverySource;
+  private readonly scheduler: Scheduler;
+  private readonly isAlive: () => boolean;
+  private readonly inFlight = new Map<DeliveryQueue, number>();
+
+  constructor(hops: NextHops, source: DeliverySource, scheduler: Scheduler, isAlive: () => boolean) {
+    this.hops = hops;
+    this.source = source;
+    this.scheduler = scheduler;
+    this.isAlive = isAlive;
+  }
+
+  onReady(queue: DeliveryQueue): void {
+    while ((this.inFlight.get(queue) ?? 0) < queue.route.concurrency) {
+      const delivery = this.source.take(queue);
+      if (delivery === undefined) return;
+      assert.ok(delivery.pending.length > 0, 'a delivery has somebody to deliver to');
+      this.inFlight.set(queue, (this.inFlight.get(queue) ?? 0) + 1);
+      this.inFlightCount += 1;
+      if (!this.attempt(delivery)) return;
+    }
+  }
+
+  /** False when the next hop is not there at all: it is tried again by itself. */
+  private attempt(delivery: Delivery): boolean {
+    const { hops, scheduler } = this;
+    const letter = hops.letters.byId.get(delivery.envelope.messageId);
+    const queueName = delivery.queue.route.queueName;
+    const earlier = letter?.attempts.get(queueName) ?? 0;
+    const answers = delivery.pending.map((index) => hops.script({ messageId: delivery.envelope.messageId, queueName, address: this.addressOf(delivery, index), earlier }));
+    scheduler.trace(`attempt ${String(delivery.envelope.messageId)} ${answers.join()}`);
+    if (answers.includes('unreachable')) {
+      scheduler.after(hops.dotMs, () => { this.settle(delivery, { ...EMPTY, results: delivery.pending.map(() => UNREACHED), notAttempted: true }, false); });
+      scheduler.after(UNREACHABLE_PAUSE_MS, () => { if (this.isAlive()) this.onReady(delivery.queue); });
+      return false;
+    }
+    if (letter !== undefined) {
+      if (delivery.queue.route.ordering === 'strict') checkStrict(hops.letters, letter, queueName);
+      letter.attempts.set(queueName, earlier + 1);
+      if (!letter.firstAttempt.has(queueName)) letter.firstAttempt.set(queueName, hops.letters.moment());
+    }
+    if (answers.includes('hang')) return true;
+    scheduler.after(hops.dotMs, () => { this.dot(delivery, answers); });
+    return true;
+  }
+
+  private dot(delivery: Delivery, answers: readonly Answer[]): void {
+    if (!this.isAlive()) return;
+    const arrives = answers.map((answer) => answer === 'accept' || answer === 'unanswered');
+    if (arrives.includes(true)) {
+      const content = new Uint8Array(delivery.contentBytes);
+      this.source.copyContent(delivery, content, 0);
+      this.hops.receive(delivery, content, delivery.pending.filter((_, i) => arrives[i]).map((index) => this.addressOf(delivery, index)), this.scheduler.nowMs);
+    }
+    const results = answers.map((answer) => (answer === 'accept' || answer === 'defer' || answer === 'reject' ? RESULTS[answer] : UNANSWERED));
+    const letter = this.hops.letters.byId.get(delivery.envelope.messageId);
+    if (letter !== undefined && answers.includes('unanswered')) letter.mayRepeat = true;
+    answers.forEach((answer, i) => { if (answer === 'reject') letter?.rejected.add(this.addressOf(delivery, delivery.pending[i] ?? 0)); });
+    this.scheduler.after(this.hops.replyMs, () => {
+      this.settle(delivery, { ...EMPTY, results, dotUnanswered: answers.includes('unanswered'), dsnPassedOn: this.hops.dsnPassedOn }, true);
+    });
+  }
+
+  private settle(delivery: Delivery, result: DeliveryResult, goesOn: boolean): void {
+    if (!this.isAlive()) return;
+    this.inFlight.set(delivery.queue, (this.inFlight.get(delivery.queue) ?? 0) - 1);
+    this.inFlightCount -= 1;
+    this.source.settle(delivery, result);
+    if (goesOn) this.onReady(delivery.queue);
+  }
+
+  private addressOf(delivery: Delivery, index: number): string {
+    return delivery.envelope.recipients[index]?.address ?? '';
+  }
+}
+
+const EMPTY: DeliveryResult = { results: [], relay: 'next-hop', setupMs: 0, transmitMs: 0, dotUnanswered: false };

@@ -1,0 +1,136 @@
+/**
+ * A store process of the scenario world: the real Store and StoreConnections on the scenario network. Killed,
+ * it loses its memory; started again, it is empty under a new boot id.
+ */
+import type { Prng } from '../../src/base/prng.js';
+import { StoreCounters } from '../../src/kvs/core/counters.js';
+import { StoreConnection } from '../../src/kvs/core/store-connection.js';
+import { STORE_DEFAULTS, Store } from '../../src/kvs/core/store.js';
+import { crc32 } from '../../src/platform/node/checksum.js';
+import { MessagePacker } from '../../src/platform/node/packer.js';
+import type { EventLog } from '../../src/platform/ports.js';
+import { FRAME_BYTES_MAX } from '../../src/protocol/frame.js';
+import { SeededSecrets } from './ports.js';
+import type { Network } from './network.js';
+import type { Scheduler } from './scheduler.js';
+
+const TICK_MS = 50;
+
+export interface StoreNodeOptions {
+  readonly id: string;
+  readonly gatewayId: string;
+  readonly secret: Uint8Array;
+  readonly memoryLimitBytes: number;
+  readonly windowBytes: number;
+}
+
+export interface NodePorts {
+  readonly scheduler: Scheduler;
+  readonly network: Network;
+  readonly log: EventLog;
+  readonly wallBaseMs: number;
+}
+
+/** The life of one process: what it asked for ends with it. */
+class Life {
+  alive = true;
+  readonly connections = new Set<StoreConnection>();
+  readonly turn = new Set<StoreConnection>();
+  turnAsked = false;
+  readonly store: Store;
+  readonly counters = new StoreCounters();
+
+  constructor(store: Store) {
+    this.store = store;
+  }
+}
+
+export class StoreNode {
+  readonly id: string;
+  private readonly options: StoreNodeOptions;
+  private readonly ports: NodePorts;
+  private readonly prng: Prng;
+  private life: Life | undefined;
+
+  constructor(options: StoreNodeOptions, ports: NodePorts, prng: Prng) {
+    this.id = options.id;
+    this.options = options;
+    this.ports = ports;
+    this.prng = prng;
+  }
+
+  get isAlive(): boolean {
+    return this.life !== undefined;
+  }
+
+  /** The store's memory; undefined while it is dead. */
+  get store(): Store | undefined {
+    return this.life?.store;
+  }
+
+  get counters(): StoreCounters | undefined {
+    return this.life?.counters;
+  }
+
+  start(): void {
+    const { scheduler, network } = this.ports;
+    const secrets = new SeededSecrets(this.prng.fork());
+    const bootId = secrets.randomBytes(16);
+    const packer = new MessagePacker();
+    const store = new Store(
+      { ...STORE_DEFAULTS, storeId: this.id, gateways: [{ id: this.options.gatewayId, secret: this.options.secret }], memoryLimitBytes: this.options.memoryLimitBytes, startMs: scheduler.nowMs, segmentBytes: 64 * 1024, indexSeed: this.prng.below(0x7fffffff) },
+      { crc32, packer },
+    );
+    const life = new Life(store);
+    this.life = life;
+    const clock = { nowMs: () => scheduler.nowMs, wallMs: () => this.ports.wallBaseMs + scheduler.nowMs };
+    network.listen(this.id, (connection) => {
+      const machine = new StoreConnection(
+        { bootId, frameBytesMax: FRAME_BYTES_MAX, windowBytes: this.options.windowBytes, silenceMs: 30_000 },
+        { connection, clock, crc32, packer, secrets, log: this.ports.log }, store, life.counters,
+      );
+      life.connections.add(machine);
+      return {
+        onOpen: () => { machine.onOpen(); },
+        onData: (bytes) => {
+          machine.onData(bytes);
+          life.turn.add(machine);
+          this.askTurn(life);
+        },
+        onDrain: () => { machine.onDrain(); },
+        onClose: (reason) => {
+          machine.onClose(reason);
+          life.connections.delete(machine);
+        },
+      };
+    });
+    this.tick(life);
+  }
+
+  kill(): void {
+    if (this.life === undefined) return;
+    this.life.alive = false;
+    this.life = undefined;
+    this.ports.network.dropProcess(this.id);
+  }
+
+  private askTurn(life: Life): void {
+    if (life.turnAsked) return;
+    life.turnAsked = true;
+    this.ports.scheduler.soon(() => {
+      life.turnAsked = false;
+      if (!life.alive) return;
+      for (const machine of life.turn) machine.endTurn();
+      life.turn.clear();
+      if (life.store.hasWork) life.store.work();
+    });
+  }
+
+  private tick(life: Life): void {
+    if (!life.alive) return;
+    for (const connection of life.connections) connection.tick(this.ports.scheduler.nowMs);
+    life.store.tick(this.ports.scheduler.nowMs);
+    if (life.store.hasWork) life.store.work();
+    this.ports.scheduler.after(TICK_MS, () => { this.tick(life); });
+  }
+}

@@ -1,0 +1,275 @@
+/**
+ * A whole deployment in one thread: clients, one gateway, its stores, next hops, under a virtual clock and a
+ * network that a test can cut, hold and slow down. All parts but clients, network and next hops are the real
+ * ones. Everything comes from the seed, so a failing run repeats exactly.
+ *
+ *   clients ─ submit() ─► GatewayNode (gateway-node.ts) ─ network.ts ─► StoreNode (store-node.ts)
+ *                               └─ Carrier ─► NextHops (next-hop.ts)        letters.ts: what clients saw
+ *
+ * G1 is checked at the moment of every 250 by looking into the stores; the other guarantees at the end (checks.ts).
+ */
+import assert from 'node:assert/strict';
+import { Prng } from '../../src/base/prng.js';
+import type { MailEvents } from '../../src/gateway/queue/mail-events.js';
+import type { MailQueue } from '../../src/gateway/queue/mail-queue.js';
+import { createRouter } from '../../src/gateway/queue/router.js';
+import type { Envelope, Ordering, Recipient, RecipientGroup, Route, SubmissionOutcome } from '../../src/gateway/queue/types.js';
+import { COMMITTED } from '../../src/gateway/queue/types.js';
+import type { QueueMirror } from '../../src/gateway/mirror/queue-mirror.js';
+import { SyncState } from '../../src/gateway/mirror/replica.js';
+import { checkCommitted } from './checks.js';
+import { GatewayNode } from './gateway-node.js';
+import { contentOfQueue, queuesOf } from './inspect.js';
+import { Letter, Letters } from './letters.js';
+import { Network } from './network.js';
+import { NextHops } from './next-hop.js';
+import { KeptLog } from './ports.js';
+import { Scheduler } from './scheduler.js';
+import { StoreNode } from './store-node.js';
+
+export interface QueueOptions {
+  readonly name: string;
+  readonly ordering?: Ordering;
+  readonly concurrency?: number;
+  readonly lengthMax?: number;
+}
+
+export interface WorldOptions {
+  readonly seed?: number;
+  readonly stores?: number;
+  readonly minReplicas?: number;
+  readonly queues?: readonly QueueOptions[];
+  readonly commitTimeoutMs?: number;
+  readonly blockEntries?: number;
+  readonly storeMemoryBytes?: number;
+  readonly gatewayMemoryBytes?: number;
+  readonly windowBytes?: number;
+  readonly lifetimeMs?: number;
+  readonly refillFrameBytes?: number;
+  readonly retryMs?: number;
+}
+
+export interface LetterOptions {
+  readonly bytes?: number;
+  readonly reversePath?: string;
+  readonly notify?: number;
+  /** Recipients in each queue. */
+  readonly recipients?: number;
+}
+
+const GATEWAY = 'gw-1';
+const WALL_BASE_MS = Date.UTC(2026, 0, 1);
+const MEBIBYTE = 1024 * 1024;
+const SETTLE_BOUND_MS = 120_000;
+
+export class World {
+  readonly scheduler = new Scheduler();
+  readonly prng: Prng;
+  readonly network: Network;
+  readonly letters = new Letters();
+  readonly hops: NextHops;
+  readonly log: KeptLog;
+  readonly gateway: GatewayNode;
+  readonly stores: readonly StoreNode[];
+  readonly queueNames: readonly string[];
+  /** Called after every turn of the gateway; a test may kill there. */
+  onTurn: () => void = () => {};
+  private readonly router: ReturnType<typeof createRouter>;
+  private readonly queueOptions: readonly QueueOptions[];
+
+  constructor(options: WorldOptions = {}) {
+    this.prng = new Prng(options.seed ?? 1);
+    this.network = new Network(this.scheduler, this.prng.fork());
+    this.hops = new NextHops(this.letters);
+    this.log = new KeptLog(() => this.scheduler.nowMs, (line) => { this.scheduler.trace(line.text); });
+    this.queueOptions = options.queues ?? [{ name: 'q1' }, { name: 'q2' }, { name: 'q3' }];
+    this.queueNames = this.queueOptions.map((queue) => queue.name);
+    this.router = createRouter([...this.queueOptions, { name: 'senders' }].map((queue) => ({
+      domains: [`${queue.name}.example`], name: queue.name, nextHop: { protocol: 'smtp', host: queue.name, port: 25 },
+      ordering: queue.ordering ?? 'fifo', concurrency: queue.concurrency ?? 4, lengthMax: queue.lengthMax ?? 1_000_000,
+    })));
+    const secret = new Uint8Array(32).fill(7);
+    const ports = { scheduler: this.scheduler, network: this.network, log: this.log, wallBaseMs: WALL_BASE_MS };
+    const windowBytes = options.windowBytes ?? 8 * MEBIBYTE;
+    const ids = ['store-a', 'store-b', 'store-c', 'store-d'].slice(0, options.stores ?? 2);
+    this.stores = ids.map((id) => new StoreNode({ id, gatewayId: GATEWAY, secret, memoryLimitBytes: options.storeMemoryBytes ?? 256 * MEBIBYTE, windowBytes }, ports, this.prng.fork()));
+    this.gateway = new GatewayNode(
+      {
+        id: GATEWAY, secret, storeIds: ids, windowBytes, retryDelayMs: () => 1000,
+        core: {
+          queuesMax: 5000, commitTimeoutMs: options.commitTimeoutMs ?? 5000, firstListMs: 2000, segmentBytes: 64 * 1024,
+          mirrors: { gatewayId: GATEWAY, replicas: 2, minReplicas: options.minReplicas ?? 1, retryMs: options.retryMs ?? 500, refillFrameBytes: options.refillFrameBytes ?? 2048, frameTargetBytes: 64 * 1024 },
+          acceptance: { lifetimeMs: options.lifetimeMs ?? 3_600_000, bounceLifetimeMs: 3_600_000, nextHopShare: 1 },
+          memory: { limitBytes: options.gatewayMemoryBytes ?? 256 * MEBIBYTE, acceptShare: 0.8, reserveShare: 0.97 },
+          recovery: { blockEntries: options.blockEntries ?? 7, blockBytes: MEBIBYTE },
+        },
+      },
+      { ...ports, router: this.router, hops: this.hops, events: this.mailEvents(), onTurn: () => { this.onTurn(); } },
+      this.prng.fork(),
+    );
+  }
+
+  /** Stores first, then the gateway, until it takes mail. */
+  static started(options: WorldOptions = {}): World {
+    const world = new World(options);
+    for (const store of world.stores) store.start();
+    world.gateway.start();
+    world.until(() => world.gateway.core?.accepting === true);
+    return world;
+  }
+
+  // ---- who is who ----
+
+  store(letter: 'a' | 'b' | 'c' | 'd'): StoreNode {
+    const found = this.stores.find((store) => store.id === `store-${letter}`);
+    assert.ok(found !== undefined, `store ${letter} is part of this world`);
+    return found;
+  }
+
+  route(name: string): Route {
+    const route = this.router.route(`${name}.example`, 'mail');
+    assert.ok(route !== undefined);
+    return route;
+  }
+
+  /** The mirror of the gateway's (youngest) queue of this name. */
+  mirror(name: string): QueueMirror {
+    const mirror = this.gateway.core?.registry.byName(name).at(-1);
+    assert.ok(mirror !== undefined, `the gateway has a queue ${name}`);
+    return mirror;
+  }
+
+  // ---- clients ----
+
+  /** Submits one message to the named queues; its outcome shows in the letter. */
+  submit(names: readonly string[], options: LetterOptions = {}): Letter {
+    const core = this.gateway.core;
+    assert.ok(core !== undefined, 'mail is submitted to a living gateway');
+    const messageId = core.nextMessageId();
+    const groups = new Map<string, Recipient[]>();
+    const submitted: RecipientGroup[] = [];
+    for (const name of names) {
+      const recipients = Array.from({ length: options.recipients ?? 1 }, (_, i) => ({ address: `${String(i)}@${name}.example`, notify: options.notify ?? 0, orcpt: '' }));
+      groups.set(name, recipients);
+      submitted.push({ route: this.route(name), recipients });
+    }
+    const letter = new Letter(messageId, options.reversePath ?? 'alice@senders.example', groups, options.bytes ?? 200, this.letters.moment());
+    this.letters.byId.set(messageId, letter);
+    const { content } = letter;
+    const half = content.length >> 1;
+    core.submit({
+      messageId, reversePath: letter.reversePath, groups: submitted, chunks: [content.slice(0, half), content.slice(half)], contentBytes: content.length,
+      flags: 0, ret: 0, envid: '', client: 'client', helo: 'client.example',
+      settle: (outcome) => { this.settled(letter, outcome); },
+    });
+    return letter;
+  }
+
+  submitMany(count: number, names: readonly string[], options: LetterOptions = {}): Letter[] {
+    return Array.from({ length: count }, () => this.submit(names, options));
+  }
+
+  // ---- time ----
+
+  run(ms: number): void {
+    this.scheduler.runUntil(this.scheduler.nowMs + ms);
+  }
+
+  /** Runs until the condition holds; fails when it does not within the bound. */
+  until(condition: () => boolean, boundMs = SETTLE_BOUND_MS, what = 'the awaited state'): void {
+    const end = this.scheduler.nowMs + boundMs;
+    while (!condition()) {
+      assert.ok(this.scheduler.nowMs < end, `${what} did not come within ${String(boundMs)} ms; log:\n${this.lastLog()}`);
+      assert.ok(this.scheduler.step());
+    }
+  }
+
+  /** Everything is delivered or ended, no set change or refill is open, and all living stores are in sync. */
+  untilQuiet(boundMs = SETTLE_BOUND_MS): void {
+    this.until(() => this.isQuiet, boundMs, 'quiet');
+    this.run(300);
+  }
+
+  get isQuiet(): boolean {
+    const core = this.gateway.core;
+    if (core === undefined || !core.recovery.isIdle || core.reports.openCount > 0 || core.commitPoint.openCount > 0) return false;
+    return core.registry.all.every((mirror) => mirror.queue.length === 0 && mirror.committedNumber === mirror.lastNumber) && this.inSync;
+  }
+
+  /** Every mirror on a living store is SYNC, and no change of a set is open. */
+  get inSync(): boolean {
+    const core = this.gateway.core;
+    if (core === undefined) return false;
+    return core.registry.all.every((mirror) => mirror.setChangeNumber === 0 && mirror.replicas.every((replica) => {
+      const alive = this.stores.some((store) => store.id === replica.store.storeId && store.isAlive);
+      return !alive || (replica.sync === SyncState.SYNC && replica.member);
+    }));
+  }
+
+  // ---- faults ----
+
+  cut(store: StoreNode): void {
+    this.network.cut(GATEWAY, store.id);
+  }
+
+  heal(store: StoreNode): void {
+    this.network.heal(GATEWAY, store.id);
+  }
+
+  holdAnswers(store: StoreNode, held: boolean): void {
+    this.network.holdAnswers(GATEWAY, store.id, held);
+  }
+
+  holdRequests(store: StoreNode, held: boolean): void {
+    this.network.holdRequests(GATEWAY, store.id, held);
+  }
+
+  slow(store: StoreNode, bytesPerMs: number): void {
+    this.network.wire(GATEWAY, store.id).bytesPerMs = bytesPerMs;
+    this.network.wire(GATEWAY, store.id).pieceBytes = bytesPerMs === 0 ? 65536 : Math.max(64, bytesPerMs * 4);
+  }
+
+  // ---- looking ----
+
+  /** Asserts that all living stores hold the same of each queue, in step with the gateway. */
+  assertSameContent(): void {
+    const living = this.stores.filter((store) => store.isAlive);
+    const core = this.gateway.core;
+    assert.ok(core !== undefined);
+    for (const mirror of core.registry.all) {
+      const seen: string[][] = [];
+      for (const node of living) {
+        if (!mirror.replicas.some((replica) => replica.store.storeId === node.id) || node.store === undefined) continue;
+        const store = node.store;
+        const { birth, serial } = mirror.queue.identity;
+        const queue = queuesOf(store, mirror.queue.name).find((one) => one.attributes.birth === birth && one.attributes.serial === serial);
+        assert.ok(queue !== undefined, `${node.id} has queue ${mirror.queue.name}`);
+        assert.equal(queue.number, mirror.lastNumber, `${node.id} is at the gateway's number`);
+        assert.deepEqual([queue.digestA, queue.digestB], [mirror.digest.a, mirror.digest.b], `${node.id} is at the gateway's digest`);
+        assert.equal(queue.count, mirror.queue.length, `${node.id} has as many entries of ${mirror.queue.name}`);
+        assert.equal(queue.epoch, mirror.epoch, `${node.id} knows the epoch`);
+        seen.push(contentOfQueue(store, queue));
+      }
+      for (const content of seen) assert.deepEqual(content, seen[0], `the mirrors of ${mirror.queue.name} hold the same`);
+    }
+  }
+
+  lastLog(lines = 25): string {
+    return this.log.lines.slice(-lines).map((line) => `${line.atMs.toFixed(1)} ${line.event}: ${line.text} ${JSON.stringify(line.fields)}`).join('\n');
+  }
+
+  private settled(letter: Letter, outcome: SubmissionOutcome): void {
+    assert.equal(letter.outcome, 0, 'a submission is settled once');
+    letter.outcome = outcome;
+    letter.settledAt = this.letters.moment();
+    this.scheduler.trace(`settled ${String(letter.id)} ${String(outcome)}`);
+    if (outcome === COMMITTED) checkCommitted(letter, this.stores);
+  }
+
+  private mailEvents(): MailEvents {
+    const ended = (_queue: MailQueue, envelope: Envelope, recipient: number, reason: string): void => {
+      this.letters.byId.get(envelope.messageId)?.ended.set(envelope.recipients[recipient]?.address ?? '', reason);
+    };
+    return { outcome: () => {}, ended, unreachable: () => {}, dotUnanswered: () => {}, reported: () => {}, committed: () => {}, refused: () => {} };
+  }
+}
