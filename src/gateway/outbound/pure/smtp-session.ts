@@ -63,6 +63,7 @@ export class SmtpSession implements ConnectionHandlers {
   #owesIdle = false;
   /** The peer said 421: close after this transaction. */
   #isLast = false;
+  /** onIdle() was told once. A session that ends before that failed to connect: else nobody would back off from it. */
   #wasReady = false;
   #transactions = 0;
   #whyClosed: RecipientResult | undefined;
@@ -146,6 +147,7 @@ export class SmtpSession implements ConnectionHandlers {
     this.#owesIdle = false;
     // Half a reply that nobody asked for would be taken for the answer to the next command.
     if (this.#reader.isMidReply) return this.onBadReply('more than was asked for');
+    this.#wasReady = true;
     this.#events.onIdle(this);
   }
 
@@ -198,7 +200,6 @@ export class SmtpSession implements ConnectionHandlers {
 
   #ready(peer: Capabilities): void {
     this.#peer = peer;
-    this.#wasReady = true;
     this.#idle();
   }
 

@@ -160,6 +160,21 @@ test('an unreachable next hop defers one delivery a back-off step, and the rest 
   server.close();
 });
 
+test('a next hop that says more than it was asked before the first message is a failed one, with a back-off', async () => {
+  for (const unasked of ['421 4.3.2 too busy', '250 more']) {
+    const { server, source, queue, fill } = await world({ concurrency: 3 });
+    server.answer = (verb) => (verb === 'EHLO' ? `250 scripted\r\n${unasked}` : undefined);
+    const dispatcher = dispatcherFor(source, { backoffFirstMs: 200, backoffMaxMs: 200 });
+    fill(10);
+    dispatcher.onReady(queue);
+    await source.untilEnded(2);
+    assert.ok(server.connections <= 4, `no storm: ${server.connections} connections`);
+    assert.ok(source.ended.every((one) => one.result.results[0]?.status === DEFERRED && !one.result.dotUnanswered));
+    await dispatcher.stop(1000);
+    server.close();
+  }
+});
+
 test('a refused connection defers with 4.4.1 and names the next hop', async () => {
   const { server, source, queue, fill } = await world();
   server.close();
