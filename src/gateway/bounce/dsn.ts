@@ -14,6 +14,7 @@
  * The caller sends it with the null reverse-path (RFC 3464 2) and never composes one for a message that came
  * with it. Not here: when a report is owed (gateway/queue), how it is queued (gateway/core.ts).
  */
+import { randomBytes } from 'node:crypto';
 import { ENVELOPE_8BITMIME, ENVELOPE_DOT_LINES, ENVELOPE_SMTPUTF8, RET_FULL, RET_HEADERS } from '../queue/types.js';
 import type { Envelope, Recipient } from '../queue/types.js';
 import { fold, headerDate, oneLine, xtextDecoded } from './dsn-text.js';
@@ -53,6 +54,9 @@ const WHOLE_BYTES_MAX = 50_000;
 const RET_FULL_BYTES_MAX = 1024 * 1024;
 /** Of a header this much comes back, cut at a line end. */
 const HEADER_BYTES_MAX = 64 * 1024;
+
+/** Nobody guesses 96 bits; 24 characters keep the boundary within the 70 of RFC 2046 5.1.1. */
+const RANDOM_BYTES = 12;
 
 const CRLF = '\r\n';
 const CR = 13;
@@ -203,12 +207,16 @@ function headerEnd(content: Uint8Array): number {
   }
 }
 
-/** A boundary that is not in the content that comes back: else its author could write parts of the report. */
+/**
+ * A boundary that is not in the content that comes back: else its author could write parts of the report. Ids can
+ * be foreseen, so a content that holds ours gets a random one: had the next try a number, a content that holds
+ * thousands of numbers would keep the process searching for seconds.
+ */
 function freeBoundary(dsnId: string, returned: Uint8Array): string {
   const plain = `report-${dsnId.replace(/[^0-9A-Za-z]/g, '')}`;
   const haystack = Buffer.from(returned.buffer, returned.byteOffset, returned.byteLength);
   let boundary = plain;
-  for (let i = 1; haystack.includes(boundary, 0, 'latin1'); i++) boundary = `${plain}-${i}`;
+  while (haystack.includes(boundary, 0, 'latin1')) boundary = `${plain}-${randomBytes(RANDOM_BYTES).toString('hex')}`;
   return boundary;
 }
 

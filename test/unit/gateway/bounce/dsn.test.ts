@@ -136,6 +136,14 @@ test('a content that guesses the boundary can not write parts of the report', ()
   assert.deepEqual(seen.parts.map((part) => part.type), ['text/plain', 'message/delivery-status', 'message/rfc822']);
 });
 
+test('the boundary after a guessed one can not be foreseen: a content full of guesses costs one more search, not thousands', () => {
+  const guess = `Subject: x\r\n\r\nreport-0000000000B\r\n${Array.from({ length: 1000 }, (_, i) => `report-0000000000B-${i}\r\n`).join('')}`;
+  const boundaryOf = (report: Uint8Array): string => /boundary="([^"]+)"/.exec(latin1(report))?.[1] ?? '';
+  const both = [0, 1].map(() => boundaryOf(composeDsn(request({ content: Buffer.from(guess) }))));
+  assert.notEqual(both[0], both[1]);
+  assert.ok(both.every((boundary) => boundary.length > 20 && boundary.length <= 70 && !guess.includes(boundary)));
+});
+
 test('names each recipient with ORCPT, action and the right kind of diagnostic', () => {
   const report = composeDsn(request({
     kind: 'success',
