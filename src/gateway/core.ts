@@ -300,8 +300,12 @@ export class GatewayCore implements Reception, DeliverySource {
     this.ports.requestEndOfTurn();
   }
 
-  /** A route whose queue is still to come back gets no second one; beside a held queue, a fifo route does (exception to G3). */
+  /**
+   * A route whose queue is still to come back gets no second one; beside a held queue, a fifo route does
+   * (exception to G3). A strict route waits for every store's list: the one that is missing may know its queue.
+   */
   private mayCreate(route: Route): boolean {
+    if (route.ordering === 'strict' && !this.recovery.allListed) return false;
     const expected = this.recovery.expects(route.queueName, route.queueClass);
     return expected === '' || (expected === 'held' && route.ordering === 'fifo');
   }

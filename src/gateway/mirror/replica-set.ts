@@ -9,6 +9,8 @@
  * at when it is acknowledged. Survivors are the in-sync members of the acknowledged set that are also in
  * the set sent; nothing of the new set counts before all of them have it.
  *
+ * A joiner whose survivors are lost before they acknowledged founds the next set itself.
+ *
  * Founding is allowed only while no process but this one can own the queue: every member must be reachable
  * again, so that it has refused or accepted this incarnation itself, or have restarted with empty memory.
  */
@@ -58,6 +60,7 @@ export function reviseSet(mirror: QueueMirror, ports: SetChangePorts): boolean {
   if (founding) {
     if (mirror.founding && mirror.setChangeNumber !== 0 && mirror.replicas.some((r) => r.wanted && r.phase === ResyncPhase.JOINING)) return false;
     if (!mayFound(mirror)) return false;
+    letJoinersCatchUp(mirror, ports);
   }
   let changed = false;
   for (const replica of mirror.replicas) {
@@ -68,6 +71,20 @@ export function reviseSet(mirror: QueueMirror, ports: SetChangePorts): boolean {
   if (!changed && !founding) return false;
   openChange(mirror, founding, ports);
   return true;
+}
+
+/**
+ * The survivors that a joiner waited for are gone: it gets what was held back, the set without end included,
+ * and founds the next one.
+ */
+function letJoinersCatchUp(mirror: QueueMirror, ports: SetChangePorts): void {
+  for (const replica of mirror.replicas) {
+    if (replica.phase !== ResyncPhase.JOINING) continue;
+    replica.phase = ResyncPhase.CAUGHT_UP;
+    const held = replica.held;
+    replica.held = [];
+    for (const section of held) ports.sendHeld(replica, section);
+  }
 }
 
 function openChange(mirror: QueueMirror, founding: boolean, ports: SetChangePorts): void {
@@ -115,7 +132,7 @@ export function settleSet(mirror: QueueMirror, ports: SetChangePorts): void {
   mirror.epoch += 1;
   for (const replica of mirror.replicas) {
     replica.member = replica.wanted;
-    if (replica.phase !== ResyncPhase.JOINING) continue;
+    if (replica.phase !== ResyncPhase.JOINING || !replica.wanted) continue;
     const held = replica.held;
     replica.transition(SyncState.SYNC, 'caught up', ports.nowMs());
     for (const section of held) ports.sendHeld(replica, section);

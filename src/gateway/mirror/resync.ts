@@ -6,7 +6,8 @@
  *
  * A few refills run side by side, so that a thousand small queues do not cost a round trip each; the frames
  * of a turn are bounded, so that live mail on the same link does not wait behind a large queue. A queue that
- * is itself still coming back from a store is not refilled before it is whole.
+ * is itself still coming back from a store is not refilled before it is whole. A queue without any mirror in
+ * sync fills one after the other.
  */
 import type { Packer } from '../../platform/ports.js';
 import { OPEN, REFILL, REFILL_BEGIN, REFILL_END } from '../../protocol/message-types.js';
@@ -77,6 +78,7 @@ export class Resync {
     // A change of the set that still names the mirror must be over before it can join anew.
     if (mirror.setChangeNumber !== 0 && replica.wanted && mirror.inSyncCount > 0) return;
     if (replica.member && mirror.inSyncCount > 0) return;
+    if (!mayFill(mirror, replica, this.ports.nowMs())) return;
     this.waiting.push({ mirror, replica, refill: undefined, endSequence: 0 });
     this.ports.needFlush();
   }
@@ -120,7 +122,7 @@ export class Resync {
     if (!this.store.isUp || this.ports.isBacklogged()) return;
     while (this.active.length < ACTIVE_MAX && this.waiting.length > 0 && this.store.canSend) {
       const job = this.waiting.shift();
-      if (job !== undefined && job.replica.sync === SyncState.NG && !job.mirror.queue.isRecovering) this.start(job);
+      if (job !== undefined && job.replica.sync === SyncState.NG && !job.mirror.queue.isRecovering && mayFill(job.mirror, job.replica, this.ports.nowMs())) this.start(job);
     }
     let frames = 0;
     for (const job of this.active) {
@@ -157,4 +159,22 @@ export class Resync {
     job.endSequence = this.store.request(REFILL_END, this.ports.packer.pack([mirror.handle, refill.sentCount]), [], 0);
     return true;
   }
+}
+
+/**
+ * A refill empties the copy first. With no mirror in sync that copy may be all that a crash of this process
+ * would leave: then one mirror is filled at a time, first those that restarted and have nothing to lose.
+ */
+function mayFill(mirror: QueueMirror, replica: Replica, nowMs: number): boolean {
+  if (mirror.inSyncCount > 0) return true;
+  for (const other of mirror.replicas) {
+    if (other === replica) continue;
+    if (other.sync === SyncState.RESYNC) return false;
+    if (hasRestarted(other) && !hasRestarted(replica) && other.store.isUp && other.retryAtMs <= nowMs) return false;
+  }
+  return true;
+}
+
+function hasRestarted(replica: Replica): boolean {
+  return replica.lostBootId !== '' && replica.lostBootId !== replica.store.bootId;
 }
