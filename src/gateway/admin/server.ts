@@ -18,6 +18,7 @@ import { createHash, timingSafeEqual } from 'node:crypto';
 import { fastify } from 'fastify';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Registry } from 'prom-client';
+import { namesThisMachine } from '../../platform/node/own-host.js';
 import { messageRow, queueRow, statusRow, tableRow } from './rows.js';
 import type { GatewayView } from './view.js';
 
@@ -26,6 +27,8 @@ const PAGE_DEFAULT = 100;
 const PAGE_MAX = 1000;
 const CURSOR_CHARACTERS_MAX = 200;
 const CONNECTIONS_MAX = 256;
+/** A queue is named by a domain, up to 255 characters; fastify's own limit is 100. */
+const NAME_CHARACTERS_MAX = 255;
 
 export interface AdminOptions {
   readonly host: string;
@@ -47,7 +50,7 @@ export interface RunningAdmin {
 
 /** Rejects when the address can't be bound. */
 export async function startAdmin(options: AdminOptions, ports: AdminPorts): Promise<RunningAdmin> {
-  const app = fastify({ logger: false, bodyLimit: 64 * 1024, requestTimeout: 10_000, connectionTimeout: 30_000, keepAliveTimeout: 15_000, forceCloseConnections: true, return503OnClosing: true });
+  const app = fastify({ logger: false, bodyLimit: 64 * 1024, requestTimeout: 10_000, connectionTimeout: 30_000, keepAliveTimeout: 15_000, forceCloseConnections: true, return503OnClosing: true, routerOptions: { maxParamLength: NAME_CHARACTERS_MAX } });
   app.server.maxConnections = CONNECTIONS_MAX;
   app.setNotFoundHandler((_request, reply) => reply.code(404).send({ error: 'there is nothing at this address' }));
   app.setErrorHandler((error, _request, reply) => {
@@ -114,6 +117,6 @@ function hasToken(request: FastifyRequest, token: string): boolean {
 }
 
 function refuseForeignHost(request: FastifyRequest, reply: FastifyReply, next: () => void): void {
-  if (/^(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d+)?$/i.test(request.headers.host ?? '')) next();
+  if (namesThisMachine(request.headers.host)) next();
   else void reply.code(403).send({ error: 'this port is for this machine only' });
 }

@@ -1,6 +1,7 @@
 /**
  * Admin HTTP of a store: /metrics, /healthz, /readyz and the beginning of /api/v1. Loopback by default; with a token
- * configured, /api/v1 and /metrics want "Authorization: Bearer TOKEN".
+ * configured, /api/v1 and /metrics want "Authorization: Bearer TOKEN"; without one a Host header that names another
+ * machine is refused (DNS rebinding).
  *
  *   GET /healthz         200 while the process answers
  *   GET /readyz          200 while it listens and grants credit, else 503
@@ -11,6 +12,7 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import Fastify from 'fastify';
 import type { FastifyInstance } from 'fastify';
+import { namesThisMachine } from '../../platform/node/own-host.js';
 import type { MirroredQueue } from '../core/mirrored-queue.js';
 import type { RunningStore } from './running-store.js';
 import { storeMetrics } from './store-metrics.js';
@@ -29,12 +31,15 @@ export interface AdminHttp {
   close(): Promise<void>;
 }
 
+/** Scrapers and a few operators; a peer that only opens connections must not use up the descriptors of a store. */
+const CONNECTIONS_MAX = 256;
 /** Queues in one page of /api/v1/queues. */
 const PAGE_ROWS = 1_000;
 const ROLES = ['none', 'member', 'filling'] as const;
 
 export async function startAdminHttp(options: AdminHttpOptions, running: RunningStore): Promise<AdminHttp> {
-  const app = Fastify({ logger: false, forceCloseConnections: true, bodyLimit: 64 * 1024 });
+  const app = Fastify({ logger: false, forceCloseConnections: true, bodyLimit: 64 * 1024, requestTimeout: 10_000, connectionTimeout: 30_000, keepAliveTimeout: 15_000 });
+  app.server.maxConnections = CONNECTIONS_MAX;
   const registry = storeMetrics(running);
   guard(app, options.token);
   app.get('/healthz', () => ({ ok: true }));
@@ -54,7 +59,12 @@ export async function startAdminHttp(options: AdminHttpOptions, running: Running
 }
 
 function guard(app: FastifyInstance, token: string | undefined): void {
-  if (token === undefined || token === '') return;
+  if (token === undefined || token === '') {
+    app.addHook('onRequest', async (request, reply) => {
+      if (!namesThisMachine(request.headers.host)) await reply.code(403).send({ error: 'this port is for this machine only' });
+    });
+    return;
+  }
   const expected = digest(`Bearer ${token}`);
   app.addHook('onRequest', async (request, reply) => {
     if (request.url === '/healthz' || request.url === '/readyz') return;

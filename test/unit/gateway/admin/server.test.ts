@@ -107,6 +107,14 @@ describe('the admin HTTP of a gateway', () => {
     });
   });
 
+  test('lists a queue named by the longest domain there is', async () => {
+    const name = `${'a'.repeat(63)}.${'b'.repeat(63)}.${'c'.repeat(63)}.${'d'.repeat(61)}`;
+    const long: GatewayView = { ...view(), messages: (queue) => (queue === name ? { messages: [message(1)], nextCursor: undefined } : undefined) };
+    await withAdmin({ view: long }, async (url) => {
+      assert.equal((await get(`${url}/api/v1/queues/${name}/messages`)).code, 200);
+    });
+  });
+
   test('without a token is deaf to other names for this machine', async () => {
     await withAdmin({}, async (_url, admin) => {
       const code = await new Promise((resolve, reject) => {

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import http from 'node:http';
 import { test } from 'node:test';
 import { storing } from '../core/section-kit.js';
 import { TestGateway, testStore } from './test-gateway.js';
@@ -26,4 +27,19 @@ test('admin HTTP tells health, metrics, status and queues, to those with the tok
   const page = await (await fetch(`${base}/api/v1/queues`, authorized)).json() as { queues: Record<string, unknown>[]; next: unknown };
   assert.deepEqual(page.queues.map((queue) => [queue['queue_name'], queue['messages'], queue['bytes'], queue['role']]), [['q1', 1, 8, 'member']]);
   assert.equal(page.next, null);
+});
+
+test('admin HTTP without a token is deaf to other names for this machine', async (t) => {
+  const store = await testStore({ admin: { host: '127.0.0.1', port: 0 } });
+  t.after(() => store.stop());
+  const codeFor = (host: string, path: string): Promise<number | undefined> => new Promise((resolve, reject) => {
+    http.get({ host: '127.0.0.1', port: store.adminPort, path, agent: false, headers: { host } }, (response) => {
+      response.resume();
+      resolve(response.statusCode);
+    }).on('error', reject);
+  });
+  for (const path of ['/metrics', '/api/v1/status', '/api/v1/queues']) {
+    assert.equal(await codeFor('evil.example:9401', path), 403, path);
+    for (const host of ['localhost:9401', '127.0.0.1', '[::1]:9401']) assert.equal(await codeFor(host, path), 200, host);
+  }
 });
