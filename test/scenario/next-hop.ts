@@ -84,6 +84,8 @@ export class Carrier implements DeliverySink {
   private readonly scheduler: Scheduler;
   private readonly isAlive: () => boolean;
   private readonly inFlight = new Map<DeliveryQueue, number>();
+  /** Queues whose next hop is not there: nothing is begun until it is tried again. */
+  private readonly down = new Set<DeliveryQueue>();
 
   constructor(hops: NextHops, source: DeliverySource, scheduler: Scheduler, isAlive: () => boolean) {
     this.hops = hops;
@@ -93,18 +95,17 @@ export class Carrier implements DeliverySink {
   }
 
   onReady(queue: DeliveryQueue): void {
-    while ((this.inFlight.get(queue) ?? 0) < queue.route.concurrency) {
+    while (!this.down.has(queue) && (this.inFlight.get(queue) ?? 0) < queue.route.concurrency) {
       const delivery = this.source.take(queue);
       if (delivery === undefined) return;
       assert.ok(delivery.pending.length > 0, 'a delivery has somebody to deliver to');
       this.inFlight.set(queue, (this.inFlight.get(queue) ?? 0) + 1);
       this.inFlightCount += 1;
-      if (!this.attempt(delivery)) return;
+      this.attempt(delivery);
     }
   }
 
-  /** False when the next hop is not there at all: it is tried again by itself. */
-  private attempt(delivery: Delivery): boolean {
+  private attempt(delivery: Delivery): void {
     const { hops, scheduler } = this;
     const letter = hops.letters.byId.get(delivery.envelope.messageId);
     const queueName = delivery.queue.route.queueName;
@@ -112,18 +113,21 @@ export class Carrier implements DeliverySink {
     const answers = delivery.pending.map((index) => hops.script({ messageId: delivery.envelope.messageId, queueName, address: this.addressOf(delivery, index), earlier }));
     scheduler.trace(`attempt ${String(delivery.envelope.messageId)} ${answers.join()}`);
     if (answers.includes('unreachable')) {
-      scheduler.after(hops.dotMs, () => { this.settle(delivery, { ...EMPTY, results: delivery.pending.map(() => UNREACHED), notAttempted: true }, false); });
-      scheduler.after(UNREACHABLE_PAUSE_MS, () => { if (this.isAlive()) this.onReady(delivery.queue); });
-      return false;
+      this.down.add(delivery.queue);
+      scheduler.after(hops.dotMs, () => { this.settle(delivery, { ...EMPTY, results: delivery.pending.map(() => UNREACHED), notAttempted: true }); });
+      scheduler.after(UNREACHABLE_PAUSE_MS, () => {
+        this.down.delete(delivery.queue);
+        if (this.isAlive()) this.onReady(delivery.queue);
+      });
+      return;
     }
     if (letter !== undefined) {
       if (delivery.queue.route.ordering === 'strict') checkStrict(hops.letters, letter, queueName);
       letter.attempts.set(queueName, earlier + 1);
       if (!letter.firstAttempt.has(queueName)) letter.firstAttempt.set(queueName, hops.letters.moment());
     }
-    if (answers.includes('hang')) return true;
+    if (answers.includes('hang')) return;
     scheduler.after(hops.dotMs, () => { this.dot(delivery, answers); });
-    return true;
   }
 
   private dot(delivery: Delivery, answers: readonly Answer[]): void {
@@ -139,16 +143,16 @@ export class Carrier implements DeliverySink {
     if (letter !== undefined && answers.includes('unanswered')) letter.mayRepeat = true;
     answers.forEach((answer, i) => { if (answer === 'reject') letter?.rejected.add(this.addressOf(delivery, delivery.pending[i] ?? 0)); });
     this.scheduler.after(this.hops.replyMs, () => {
-      this.settle(delivery, { ...EMPTY, results, dotUnanswered: answers.includes('unanswered'), dsnPassedOn: this.hops.dsnPassedOn }, true);
+      this.settle(delivery, { ...EMPTY, results, dotUnanswered: answers.includes('unanswered'), dsnPassedOn: this.hops.dsnPassedOn });
     });
   }
 
-  private settle(delivery: Delivery, result: DeliveryResult, goesOn: boolean): void {
+  private settle(delivery: Delivery, result: DeliveryResult): void {
     if (!this.isAlive()) return;
     this.inFlight.set(delivery.queue, (this.inFlight.get(delivery.queue) ?? 0) - 1);
     this.inFlightCount -= 1;
     this.source.settle(delivery, result);
-    if (goesOn) this.onReady(delivery.queue);
+    this.onReady(delivery.queue);
   }
 
   private addressOf(delivery: Delivery, index: number): string {

@@ -73,6 +73,14 @@ export class PendingCommit implements CommitWaiter {
   onCommitted(): void {
     if (this.state !== CommitState.STORING) return;
     this.remaining -= 1;
+    if (this.remaining > 0) return;
+    for (const mirror of this.mirrors) {
+      if (mirror.inSyncCount >= mirror.minReplicas) continue;
+      // Its mirrors had the message and were lost while another queue's were waited for. Only a change of the set
+      // brings mirrors back, and that is a change behind all others.
+      this.remaining += 1;
+      mirror.await(mirror.lastNumber + 1, this);
+    }
     if (this.remaining === 0) this.owner.committed(this);
   }
 

@@ -9,7 +9,6 @@
  * Two mirrors of the same queues get the same control bytes: they are packed once. Pure: ports only.
  */
 import type { Crc32, EventLog, Packer } from '../../platform/ports.js';
-import { CHANGE_ROW_BYTES } from '../../protocol/change-rows.js';
 import type { Refusal } from '../../protocol/messages/refusal.js';
 import { refusalReasonName } from '../../protocol/reasons.js';
 import { CHANGES } from '../../protocol/message-types.js';
@@ -25,6 +24,9 @@ import type { ResyncPorts } from './resync.js';
 import type { StorePort } from './store-port.js';
 import type { SealedSection } from './turn-section.js';
 import { PayloadSlabs } from './turn-section.js';
+
+/** The protocol takes 8,192 (docs/PROTOCOL.md): the loss of a store changes the set of every queue in one turn. */
+const SECTIONS_PER_FRAME_MAX = 4096;
 
 export interface MirrorsOptions {
   readonly gatewayId: string;
@@ -59,8 +61,9 @@ class Outbox {
   /** Sections in `control`, to see that another outbox has the same. */
   sections: SealedSection[] = [];
   /** Sealed frames that wait for the byte window. */
-  backlog: { control: Uint8Array; bodies: Uint8Array[]; creditBytes: number }[] = [];
+  backlog: { control: Uint8Array; bodies: Uint8Array[]; creditBytes: number; bytes: number }[] = [];
   backlogBytes = 0;
+  backlogCreditBytes = 0;
 
   constructor(store: StorePort) {
     this.store = store;
@@ -79,6 +82,8 @@ export class Mirrors implements DirtySink {
   private dirty: QueueMirror[] = [];
   private spareDirty: QueueMirror[] = [];
   private flushAsked = false;
+  /** Credit that changes in sections not yet sealed will use, at any store. */
+  private unsealedCreditBytes = 0;
   /** Last packed control and the sections it is of. */
   private packedSections: SealedSection[] = [];
   private packedControl: Uint8Array | undefined;
@@ -172,6 +177,19 @@ export class Mirrors implements DirtySink {
   onDirty(mirror: QueueMirror): void {
     this.dirty.push(mirror);
     this.askFlush();
+  }
+
+  onLarge(mirror: QueueMirror): void {
+    this.sealMirror(mirror);
+  }
+
+  onCharged(creditBytes: number): void {
+    this.unsealedCreditBytes += creditBytes;
+  }
+
+  creditOf(store: StorePort): number {
+    const outbox = this.outboxes.get(store);
+    return store.credit - this.unsealedCreditBytes - (outbox === undefined ? 0 : outbox.creditBytes + outbox.backlogCreditBytes);
   }
 
   /** Seals what is pending, so that later changes begin sections behind it. */
@@ -294,6 +312,7 @@ export class Mirrors implements DirtySink {
   private sealMirror(mirror: QueueMirror): void {
     const section = mirror.seal();
     if (section === undefined) return;
+    this.unsealedCreditBytes -= section.creditBytes;
     for (const replica of mirror.replicas) {
       if (!replica.isFed) continue;
       if (isHeldBack(mirror, replica, section)) replica.held.push(section);
@@ -311,7 +330,7 @@ export class Mirrors implements DirtySink {
     for (const piece of sent.pieces) outbox.bodies.push(piece);
     outbox.payloadBytes += sent.payloadBytes + sent.rows.length;
     outbox.creditBytes += sent.creditBytes;
-    if (outbox.payloadBytes >= this.options.frameTargetBytes || outbox.sections.length * CHANGE_ROW_BYTES >= this.options.frameTargetBytes) this.closeFrame(outbox);
+    if (outbox.payloadBytes >= this.options.frameTargetBytes || outbox.sections.length >= SECTIONS_PER_FRAME_MAX) this.closeFrame(outbox);
   }
 
   private closeFrame(outbox: Outbox): void {
@@ -327,8 +346,10 @@ export class Mirrors implements DirtySink {
       outbox.store.request(CHANGES, control, bodies, creditBytes);
       return;
     }
-    outbox.backlog.push({ control, bodies, creditBytes });
-    outbox.backlogBytes += payloadBytes + control.length;
+    const bytes = payloadBytes + control.length;
+    outbox.backlog.push({ control, bodies, creditBytes, bytes });
+    outbox.backlogBytes += bytes;
+    outbox.backlogCreditBytes += creditBytes;
   }
 
   private packOnce(outbox: Outbox): Uint8Array {
@@ -353,11 +374,12 @@ export class Mirrors implements DirtySink {
       const frame = outbox.backlog[sent];
       if (frame === undefined) break;
       store.request(CHANGES, frame.control, frame.bodies, frame.creditBytes);
+      outbox.backlogBytes -= frame.bytes;
+      outbox.backlogCreditBytes -= frame.creditBytes;
       sent += 1;
     }
     if (sent === 0) return;
     outbox.backlog.splice(0, sent);
-    outbox.backlogBytes = outbox.backlog.reduce((bytes, frame) => bytes + frame.control.length + frame.bodies.reduce((sum, body) => sum + body.length, 0), 0);
     this.askFlush();
   }
 
@@ -369,5 +391,6 @@ export class Mirrors implements DirtySink {
     outbox.creditBytes = 0;
     outbox.backlog = [];
     outbox.backlogBytes = 0;
+    outbox.backlogCreditBytes = 0;
   }
 }

@@ -13,6 +13,7 @@ import { CHANGE_ROW_BYTES, KIND_ANNOTATE, KIND_DELETE, KIND_SET_MEMBERS, KIND_ST
 import { Digest } from '../../protocol/digest.js';
 import type { Replica } from './replica.js';
 import { SyncState } from './replica.js';
+import type { StorePort } from './store-port.js';
 import type { PayloadSlabs, SealedSection } from './turn-section.js';
 import { TurnSection } from './turn-section.js';
 import type { CommitWaiter } from './wait-list.js';
@@ -21,9 +22,18 @@ import { WaitList } from './wait-list.js';
 /** What an entry costs a store beside its bytes (docs/PROTOCOL.md, credit). */
 export const ENTRY_CREDIT_BYTES = 128;
 
+/** A section past this is sealed before the turn ends: a frame takes 64 MiB, and one message more must fit. */
+const SECTION_BYTES_MAX = 1024 * 1024;
+
 /** Told that the queue has something to send at the end of the turn. */
 export interface DirtySink {
   onDirty(mirror: QueueMirror): void;
+  /** The section has grown large: it is sealed now. */
+  onLarge(mirror: QueueMirror): void;
+  /** A change that needs credit waits in a section. */
+  onCharged(creditBytes: number): void;
+  /** What the store still takes, less what waits here for the end of the turn or for its window. */
+  creditOf(store: StorePort): number;
 }
 
 export class QueueMirror {
@@ -93,8 +103,8 @@ export class QueueMirror {
   /** Bytes that every fed mirror can still take. */
   get credit(): number {
     let least = Number.MAX_SAFE_INTEGER;
-    for (const replica of this.replicas) if (replica.isFed && replica.store.credit < least) least = replica.store.credit;
-    return least - this.section.creditBytes;
+    for (const replica of this.replicas) if (replica.isFed) least = Math.min(least, this.sink.creditOf(replica.store));
+    return least;
   }
 
   /** STORE: returns the entry's position. With BODY_ABSENT in flags the chunks are not sent. */
@@ -103,7 +113,9 @@ export class QueueMirror {
     this.section.addRow(KIND_STORE, flags, bodyBytes, head.length, checksum, messageId);
     if (sentBodyBytes > 0) for (const chunk of chunks) this.section.addPayload(chunk);
     this.section.addPayload(head);
-    this.section.creditBytes += sentBodyBytes + head.length + ENTRY_CREDIT_BYTES;
+    const creditBytes = sentBodyBytes + head.length + ENTRY_CREDIT_BYTES;
+    this.section.creditBytes += creditBytes;
+    this.sink.onCharged(creditBytes);
     return number;
   }
 
@@ -196,6 +208,7 @@ export class QueueMirror {
 
   private nextChange(): number {
     this.deleteRunNext = 0;
+    if (this.section.payloadBytes >= SECTION_BYTES_MAX) this.sink.onLarge(this);
     this.lastNumber += 1;
     if (!this.isDirty) {
       this.isDirty = true;

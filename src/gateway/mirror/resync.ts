@@ -14,6 +14,7 @@ import { OPEN, REFILL, REFILL_BEGIN, REFILL_END } from '../../protocol/message-t
 import type { RefillEntries } from '../../recovery/refill.js';
 import { Refill } from '../../recovery/refill.js';
 import { encodeOpenOf } from './open-queue.js';
+import { ENTRY_CREDIT_BYTES } from './queue-mirror.js';
 import type { QueueMirror } from './queue-mirror.js';
 import type { Replica } from './replica.js';
 import { ResyncPhase, SyncState } from './replica.js';
@@ -138,7 +139,7 @@ export class Resync {
     replica.acked = 0;
     this.store.request(OPEN, encodeOpenOf(this.ports.packer, this.options.gatewayId, mirror.queue, 0, []), [], 0);
     this.store.request(REFILL_BEGIN, this.ports.packer.pack([mirror.handle, mirror.lastNumber, mirror.digest.a, mirror.digest.b]), [], 0);
-    job.refill = new Refill({ baseNumber: mirror.lastNumber, frameBytes: this.options.frameBytes, entryCreditBytes: 0 }, this.ports.refillEntries(mirror));
+    job.refill = new Refill({ baseNumber: mirror.lastNumber, frameBytes: this.options.frameBytes, entryCreditBytes: ENTRY_CREDIT_BYTES }, this.ports.refillEntries(mirror));
     replica.refillBase = mirror.lastNumber;
     replica.refillCursor = job.refill.cursor;
     replica.phase = ResyncPhase.FILLING;
@@ -149,10 +150,11 @@ export class Resync {
   private step(job: Job): boolean {
     const { mirror, replica, refill } = job;
     if (refill === undefined || replica.phase !== ResyncPhase.FILLING) return false;
+    // Takes of the credit, and goes on without: the store has a reserve for it.
     const frame = refill.nextFrame(Number.MAX_SAFE_INTEGER);
     replica.refillCursor = refill.cursor;
     if (frame !== undefined) {
-      this.store.request(REFILL, this.ports.packer.pack([mirror.handle, frame.rows]), [frame.payload], 0);
+      this.store.request(REFILL, this.ports.packer.pack([mirror.handle, frame.rows]), [frame.payload], frame.creditBytes);
       if (!refill.isOver) return true;
     }
     replica.phase = ResyncPhase.ENDING;

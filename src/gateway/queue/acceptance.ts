@@ -102,12 +102,17 @@ export class Acceptance {
 
   private fits(request: StoreRequest, mirrors: readonly QueueMirror[], heads: readonly Uint8Array[], ending: boolean): boolean {
     let bytes = request.contentBytes;
+    let creditBytes = 0;
+    const first = mirrors[0];
     for (let i = 0; i < mirrors.length; i++) {
       const head = heads[i]?.length ?? 0;
+      const mirror = mirrors[i];
       bytes += head + ENTRY_BOOKKEEPING_BYTES;
-      // Each queue is judged as if it sent the body: the same store then has room in either case.
-      if ((mirrors[i]?.credit ?? 0) < request.contentBytes + head + ENTRY_CREDIT_BYTES) return false;
+      creditBytes += head + ENTRY_CREDIT_BYTES;
+      if (i === 0 || first === undefined || mirror === undefined || !sameFeed(first, mirror)) creditBytes += request.contentBytes;
     }
+    // Judged as if all of it went to each store: the same store then has room whatever the queues share.
+    for (const mirror of mirrors) if (mirror.credit < creditBytes) return false;
     return ending ? this.ports.memory.admitsEnding(bytes) : this.ports.memory.admits(bytes);
   }
 
