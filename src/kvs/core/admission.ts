@@ -5,7 +5,8 @@
  *     new mail, within grants      reserve for resync     changes that end mail
  *
  *   used      the larger of what the entries are charged (bytes + overhead each) and what the segments occupy
- *   granted   promised to gateways and not used yet; never taken back while the gateway lives
+ *   granted   promised to gateways and not used yet; never taken back while the gateway lives. A refill uses up its
+ *             sender's grant too: else mail that fits once would not fit again, beside grants of an empty store
  *   rule      used + sum of grants ≤ accept whenever a grant is raised: so a STORE within credit always fits
  *
  * The sender counts bytes + 128 for an entry (CREDIT_OVERHEAD_BYTES), an entry is charged bytes + 96: what is stored is
@@ -78,7 +79,7 @@ export class Admission {
     return grantee.granted;
   }
 
-  /** May the gateway store this much? Within its grant always; beyond it (a repeat after its grant lapsed) while the reserve lasts. */
+  /** May the gateway store this much? Within its grant always; beyond it (a refill, a repeat after its grant lapsed) while the reserve lasts. */
   mayStore(grantee: Grantee, costBytes: number): boolean {
     if (costBytes <= grantee.granted) return true;
     return this.usedBytes + this.#granted + costBytes - grantee.granted <= this.refillBytes;
@@ -88,10 +89,6 @@ export class Admission {
     const spent = Math.min(costBytes, grantee.granted);
     grantee.granted -= spent;
     this.#granted -= spent;
-  }
-
-  mayRefill(bytes: number): boolean {
-    return this.usedBytes + this.#granted + bytes <= this.refillBytes;
   }
 
   /** Notes and sets of members: never refused before the limit itself. */

@@ -289,7 +289,7 @@ export class Requests {
     if (this.#attachments.get(message.handle)?.refused === true) return;
     const attachment = this.#held(sequence, message.handle);
     if (attachment === undefined) return;
-    const reason = this.#store.refill(attachment.queue, view, 0, rowCount, bodies);
+    const reason = this.#store.refill(this.#holder(), attachment.queue, view, 0, rowCount, bodies);
     if (reason !== 0) this.#refuseAt(sequence, message.handle, reason, attachment);
     else this.#touch(attachment);
   }

@@ -11,6 +11,7 @@
 
 import { Segments } from '../../base/segments.js';
 import type { Crc32, Packer } from '../../platform/ports.js';
+import { CREDIT_OVERHEAD_BYTES } from '../../protocol/change-rows.js';
 import {
   CLAIM_GRANTED, CLAIM_TOKEN_LOW, CLAIM_UNKNOWN, REFUSAL_DENIED, REFUSAL_FENCED, REFUSAL_LIMIT,
   REFUSAL_UNKNOWN, ROLE_FILLING, ROLE_MEMBER,
@@ -182,9 +183,13 @@ export class Store {
     queue.refilling = true;
   }
 
-  refill(queue: MirroredQueue, view: DataView, rowsAt: number, rowCount: number, payload: Uint8Array): number {
-    if (!this.admission.mayRefill(payload.length + view.byteLength * 3)) return REFUSAL_LIMIT;
-    return this.refills.take(queue, view, rowsAt, rowCount, payload);
+  /** One REFILL frame: out of the account's credit first, beyond it out of the reserve. */
+  refill(account: GatewayAccount, queue: MirroredQueue, view: DataView, rowsAt: number, rowCount: number, payload: Uint8Array): number {
+    const costBytes = payload.length + rowCount * CREDIT_OVERHEAD_BYTES;
+    if (!this.admission.mayStore(account, costBytes)) return REFUSAL_LIMIT;
+    const reason = this.refills.take(queue, view, rowsAt, rowCount, payload);
+    if (reason === DONE) this.admission.spend(account, costBytes);
+    return reason;
   }
 
   /** Decides a claim; the queue is undefined when the store does not know it. */

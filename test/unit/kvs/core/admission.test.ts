@@ -3,7 +3,7 @@ import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { CREDIT_OVERHEAD_BYTES } from '../../../../src/protocol/change-rows.js';
 import { REFUSAL_LIMIT } from '../../../../src/protocol/reasons.js';
-import { accountOf, annotating, change, deleting, newStore, openQueue, storing } from './section-kit.js';
+import { accountOf, annotating, change, deleting, newStore, openQueue, refill, storing } from './section-kit.js';
 
 const GATEWAYS = ['g1', 'g2', 'g3'] as const;
 const HEAD = 'envelope';
@@ -63,6 +63,26 @@ describe('credit', () => {
     assert.equal(change(store, queue, deleting(1)), 0);
     while (reason !== 0 && change(store, queue, annotating(2, 'y'.repeat(100)), annotating(3, 'z'.repeat(8_000))) === 0) reason = 0;
     assert.ok(store.admission.usedBytes <= 1_000_000);
+  });
+
+  test('of an empty store does not stand in the way of a refill with all that its full twin holds', () => {
+    const full = newStore({ memoryLimitBytes: 1_000_000, segmentBytes: 4096 });
+    const source = openQueue(full);
+    let stored = 0;
+    while (full.admission.grant(accountOf(full)) >= 10_000 + HEAD.length + CREDIT_OVERHEAD_BYTES) {
+      stored += 1;
+      assert.equal(change(full, source, storing(stored, 'x'.repeat(10_000), HEAD)), 0);
+    }
+    const empty = newStore({ memoryLimitBytes: 1_000_000, segmentBytes: 4096 });
+    const queue = openQueue(empty, 1, 'g1', 0);
+    const account = accountOf(empty);
+    empty.beginRefill(queue, stored, 0, 0);
+    for (let position = 1; position <= stored; position += 1) {
+      const granted = empty.admission.grant(account);
+      assert.equal(refill(empty, queue, [{ position, id: position, flags: 0, body: 'x'.repeat(10_000), head: HEAD, note: '' }]), 0, `entry ${position} of ${stored}`);
+      assert.ok(granted < 10_000 || account.granted <= granted - 10_000, 'a refill takes of the credit');
+    }
+    assert.ok(empty.admission.usedBytes + empty.admission.grantedBytes <= empty.admission.refillBytes);
   });
 
   test('of a gateway that is gone past its lease is free for others', () => {

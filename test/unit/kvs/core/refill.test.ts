@@ -8,7 +8,7 @@ import {
   REFUSAL_CHECKSUM, REFUSAL_COUNT, REFUSAL_INVALID, ROLE_FILLING, ROLE_MEMBER,
 } from '../../../../src/protocol/reasons.js';
 import {
-  annotating, applyTo, change, deleting, newStore, nextSection, openQueue, positions, pullAll, refill, refillRows, replacing,
+  accountOf, annotating, applyTo, change, deleting, newStore, nextSection, openQueue, positions, pullAll, refill, refillRows, replacing,
   section, settingMembers, storing, withdrawing,
 } from './section-kit.js';
 import type { TestChange, TestEntry } from './section-kit.js';
@@ -58,7 +58,7 @@ describe('a refill', () => {
     for (const at of [0, 1, 2]) {
       const { rows, payload } = refillRows([entry(4)]);
       payload[at] = 0x7e;
-      assert.equal(store.refill(queue, new DataView(rows.buffer), 0, 1, payload), REFUSAL_CHECKSUM);
+      assert.equal(store.refill(accountOf(store), queue, new DataView(rows.buffer), 0, 1, payload), REFUSAL_CHECKSUM);
     }
     assert.equal(store.segments.records, 2, 'what was refused left nothing behind');
     assert.equal(store.refills.end(queue, 2), REFUSAL_COUNT);

@@ -203,7 +203,7 @@ export function refillRows(entries: readonly TestEntry[]): { rows: Uint8Array; p
 
 export function refill(store: Store, queue: MirroredQueue, entries: readonly TestEntry[]): number {
   const { rows, payload } = refillRows(entries);
-  return store.refill(queue, new DataView(rows.buffer), 0, entries.length, payload);
+  return store.refill(accountOf(store, queue.attributes.ownerId), queue, new DataView(rows.buffer), 0, entries.length, payload);
 }
 
 /** What must not change when a section is refused. */
