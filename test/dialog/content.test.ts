@@ -80,6 +80,29 @@ describe('content', () => {
     assert.equal(harness.reception.kept.length, 0);
   });
 
+  test('is not all that is counted: so are recipients, with what their lines keep alive', { timeout: 10_000 }, async () => {
+    const harness = await startHarness();
+    harness.reception.bytesMax = 100_000;
+    const client = await clientAtData(harness.inbound.port);
+    client.send('.\r\n');
+    await client.reply();
+    assert.equal(harness.reception.reservedBytes, 0);
+    await client.command('MAIL FROM:<>');
+    const rcpt = `RCPT TO:<someone.with.a.name@example.net>${' '.repeat(1900)}NOTIFY=NEVER`;
+    let taken = 0;
+    let reply = '250';
+    while (reply.startsWith('250')) {
+      reply = await client.command(rcpt);
+      if (reply.startsWith('250')) taken++;
+    }
+    assert.match(reply, /^452 4\.3\.1 /);
+    assert.ok(taken > 5 && taken * rcpt.length <= 100_000, `${String(taken)} taken`);
+    await client.command('RSET');
+    assert.equal(harness.reception.reservedBytes, 0);
+    client.socket.destroy();
+    await harness.inbound.close(1000);
+  });
+
   test('of thousands of refused messages in one write does not exhaust the stack', { timeout: 20_000 }, async () => {
     const harness = await startHarness({ idleCommandsMax: 100_000 });
     harness.reception.immediate = true;

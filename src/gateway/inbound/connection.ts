@@ -312,7 +312,7 @@ export class InboundConnection extends SMTPConnection implements ContentSink, Ou
 
   onOutcome(transaction: MailTransaction, outcome: SubmissionOutcome): void {
     // Until now the bytes in transit stood beside the gateway's copy, and were counted as such.
-    transaction.content.release();
+    transaction.release();
     if (outcome === COMMITTED) this.#hub.received(transaction);
     // The client may have gone since; what it was never told is not undone (RFC 5321 4.2.5, RFC 1047).
     if (this.#phase !== PHASE_ANSWERING || this.transaction !== transaction) return;
@@ -358,7 +358,7 @@ export class InboundConnection extends SMTPConnection implements ContentSink, Ou
   }
 
   #endTransaction(): void {
-    this.transaction?.content.release();
+    this.transaction?.release();
     this.transaction = undefined;
   }
 

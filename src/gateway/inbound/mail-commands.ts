@@ -44,7 +44,7 @@ export function refuseMail(dialog: MailDialog, hub: InboundHub, text: string): R
   if (!path.ascii && !utf8) return replies.SMTPUTF8_NEEDED;
   if (parameters.sizeBytes > hub.options.messageBytesMax) return replies.TOO_BIG;
   const content = new ContentBuffer(hub.ports.reception, hub.options.messageBytesMax);
-  const transaction = new MailTransaction(path.address, parameters, dialog.remoteAddress, dialog.helo, content, dialog);
+  const transaction = new MailTransaction(path.address, parameters, dialog.remoteAddress, dialog.helo, content, hub.ports.reception, dialog);
   transaction.protocol = protocolName(dialog.isExtended, dialog.secure, utf8);
   dialog.transaction = transaction;
   return undefined;
@@ -69,6 +69,7 @@ export function refuseRecipient(dialog: MailDialog, hub: InboundHub, transaction
   if (transaction.recipientCount >= hub.options.recipientsMax) return replies.TOO_MANY_RECIPIENTS;
   const full = admissionRefusal(hub, route);
   if (full !== undefined) return full;
+  if (!transaction.reserveRecipient(text.length)) return replies.NO_MEMORY_NOW;
   const address = isPostmaster ? path.address + '@' + hub.options.hostName : path.address;
   transaction.addRecipient(route, { address, notify: parameters.notify, orcpt: parameters.orcpt });
   return undefined;

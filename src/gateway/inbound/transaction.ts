@@ -2,18 +2,23 @@
  * One mail transaction (RFC 5321 3.3) from MAIL to its outcome, and the Submission the gateway gets. One object
  * a message, its settle a method: nothing is bound or closed over.
  *
- * Owns the envelope being collected and the content buffer. Recipients stay as the client wrote them and in
+ * Owns the envelope being collected, its memory counted at Reception.reserve like that of the content, and the
+ * content buffer. Recipients stay as the client wrote them and in
  * its order, grouped by route: "Bob@d" and "bob@d" may be two mailboxes (RFC 5321 2.4), so nothing is folded.
  */
 
 import { invariant } from '../../base/invariant.js';
 import { ENVELOPE_DOT_LINES } from '../queue/types.js';
-import type { Recipient, RecipientGroup, Route, Submission, SubmissionOutcome } from '../queue/types.js';
+import type { Reception, Recipient, RecipientGroup, Route, Submission, SubmissionOutcome } from '../queue/types.js';
 import type { ContentBuffer } from './content-buffer.js';
 import type { MailParameters } from './parameters.js';
 
 /** Up to here a search through the list beats a map. */
 const GROUPS_SEARCHED_MAX = 16;
+/** Objects and list places of one recipient besides its text. */
+const RECIPIENT_BYTES = 200;
+/** V8 keeps a text with any character beyond Latin-1 at two bytes a character. */
+const CHARACTER_BYTES = 2;
 
 /** Told how a transaction ended; the connection it came on, if that still lives. */
 export interface OutcomeSink {
@@ -45,10 +50,12 @@ export class MailTransaction implements Submission {
   readonly content: ContentBuffer;
 
   readonly #sink: OutcomeSink;
+  readonly #reception: Reception;
+  #envelopeBytes = 0;
   #groupOfRoute: Map<Route, GrowingGroup> | undefined;
   #settled = false;
 
-  constructor(reversePath: string, parameters: MailParameters, client: string, helo: string, content: ContentBuffer, sink: OutcomeSink) {
+  constructor(reversePath: string, parameters: MailParameters, client: string, helo: string, content: ContentBuffer, reception: Reception, sink: OutcomeSink) {
     this.reversePath = reversePath;
     this.flags = parameters.flags;
     this.ret = parameters.ret;
@@ -56,7 +63,24 @@ export class MailTransaction implements Submission {
     this.client = client;
     this.helo = helo;
     this.content = content;
+    this.#reception = reception;
     this.#sink = sink;
+  }
+
+  /** Counts one recipient more before it is added: a thousand of them are a megabyte. False when there is no memory. */
+  reserveRecipient(lineCharacters: number): boolean {
+    // The whole line: address and parameters are slices of it, which keep it alive.
+    const bytes = RECIPIENT_BYTES + lineCharacters * CHARACTER_BYTES;
+    if (!this.#reception.reserve(bytes)) return false;
+    this.#envelopeBytes += bytes;
+    return true;
+  }
+
+  /** Gives back all memory that was counted. */
+  release(): void {
+    this.content.release();
+    if (this.#envelopeBytes > 0) this.#reception.release(this.#envelopeBytes);
+    this.#envelopeBytes = 0;
   }
 
   addRecipient(route: Route, recipient: Recipient): void {
