@@ -17,6 +17,14 @@ const DAY_MS = 86_400_000;
 const HOUR_MS = 3_600_000;
 const MINUTE_MS = 60_000;
 
+/**
+ * A store grants a gateway at most 32 MiB at a time, and one message with its envelope must fit into that: a larger
+ * one would be answered 452 for ever. 30 MiB leave room for the longest envelope of the usual 1,000 recipients.
+ */
+const MESSAGE_BYTES_MAX = 30 * MIB;
+/** Envelopes of this many, with the longest addresses and ORCPT, still fit into a grant. */
+const RECIPIENTS_MAX = 20_000;
+
 /** A section with all its keys defaulted may be left out whole. */
 function section<Shape extends z.core.$ZodLooseShape>(shape: Shape) {
   const object = z.strictObject(shape);
@@ -53,8 +61,8 @@ const smtp = section({
   listen: z.array(v.address()).min(1).max(64).prefault(['127.0.0.1:2525']),
   relay_networks: z.array(v.network()).max(10_000).prefault(['127.0.0.0/8', '::1']),
   relay_domains: z.array(v.relayDomain()).max(100_000).prefault([]),
-  message_size_limit: v.bytes(1024, GIB).prefault('25MiB'),
-  recipient_limit: v.count(100, 100_000).prefault(1000), // RFC 5321 4.5.3.1.8: at least 100
+  message_size_limit: v.bytes(1024, MESSAGE_BYTES_MAX).prefault('25MiB'),
+  recipient_limit: v.count(100, RECIPIENTS_MAX).prefault(1000), // RFC 5321 4.5.3.1.8: at least 100
   connections: v.count(1, 100_000).prefault(2000),
   connections_per_client: v.count(1, 100_000).prefault(50),
   min_data_rate: v.byteRate().prefault('500B/s'),

@@ -97,7 +97,8 @@ describe('a configuration file', () => {
 describe('what is wrong is one line with file, line, path, expectation and finding', () => {
   const cases: readonly (readonly [string, string, string, RegExp])[] = [
     ['an unknown key, with the nearest known one', 'secret:', 'secrt:', /^f\.yaml:5: gateway\.secrt: expected a known key, found 'secrt'; did you mean 'secret'\?$/],
-    ['a wrong unit', GOOD, `${GOOD}  smtp:\n    message_size_limit: 25 parsecs\n`, /^f\.yaml:18: gateway\.smtp\.message_size_limit: expected a size from 1KiB to 1GiB such as 25MiB, found "25 parsecs"$/],
+    ['a message larger than a store ever grants', GOOD, `${GOOD}  smtp:\n    message_size_limit: 50MiB\n`, /message_size_limit: expected a size from 1KiB to 30MiB/],
+    ['a wrong unit', GOOD, `${GOOD}  smtp:\n    message_size_limit: 25 parsecs\n`, /^f\.yaml:18: gateway\.smtp\.message_size_limit: expected a size from 1KiB to 30MiB such as 25MiB, found "25 parsecs"$/],
     ['a time without unit', GOOD, `${GOOD}  mirror:\n    lease: 10\n`, /^f\.yaml:18: gateway\.mirror\.lease: expected a time with its unit .*, found 10$/],
     ['a missing key', '  host: box-1\n', '', /^f\.yaml:2: gateway\.host: expected a name of .*, found nothing$/],
     ['a number out of range', GOOD, `${GOOD}  mirror:\n    replicas: 3\n`, /^f\.yaml:18: gateway\.mirror\.replicas: expected a whole number from 1 to 2, found 3$/],
