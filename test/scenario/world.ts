@@ -196,6 +196,14 @@ export class World {
     return core.registry.all.every((mirror) => mirror.queue.length === 0 && mirror.committedNumber === mirror.lastNumber) && this.inSync;
   }
 
+  /** All living mirrors are in sync, and every store stands where the gateway does. */
+  untilLevel(boundMs = SETTLE_BOUND_MS): void {
+    this.until(() => this.inSync && (this.gateway.core?.registry.all ?? []).every((mirror) => !mirror.isDirty && mirror.replicas.every((replica) => {
+      const store = this.stores.find((node) => node.id === replica.store.storeId)?.store;
+      return store === undefined || queuesOf(store, mirror.queue.name).some((queue) => queue.attributes.birth === mirror.queue.identity.birth && queue.attributes.serial === mirror.queue.identity.serial && queue.number === mirror.lastNumber);
+    })), boundMs, 'level mirrors');
+  }
+
   /** Every mirror on a living store is SYNC, and no change of a set is open. */
   get inSync(): boolean {
     const core = this.gateway.core;
