@@ -3,10 +3,10 @@
  * it can be kept as a file again. Secrets and tokens are masked.
  */
 import { stringify } from 'yaml';
+import { SECRET_KEYS } from './problems.js';
 import type { FileValue } from './schema.js';
 
 const MASK = '(hidden)';
-const MASKED = new Set(['secret', 'token']);
 /** Keys whose numbers are bytes; every other number under a key of DURATIONS is milliseconds. */
 const BYTES = new Set(['message_size_limit', 'window', 'ring', 'limit']);
 const DURATIONS = new Set([
@@ -24,7 +24,7 @@ export function effectiveYaml(value: FileValue): string {
 }
 
 function worded(key: string, value: unknown): unknown {
-  if (MASKED.has(key) && typeof value === 'string') return MASK;
+  if (SECRET_KEYS.has(key) && typeof value === 'string') return MASK;
   if (typeof value === 'number') {
     if (BYTES.has(key)) return exact(value, BYTE_UNITS);
     if (DURATIONS.has(key)) return exact(value, TIME_UNITS);

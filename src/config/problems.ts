@@ -17,12 +17,14 @@ export interface Problem {
 }
 
 const FOUND_CHARACTERS_MAX = 60;
+/** Their values are shown nowhere: what is printed ends in tickets and logs. */
+export const SECRET_KEYS: ReadonlySet<string> = new Set(['secret', 'token']);
 
 export function problemsOfIssues(error: z.ZodError, schema: z.ZodType, value: unknown): Problem[] {
   const problems: Problem[] = [];
   for (const issue of error.issues) {
     const path = issue.path.map((part) => (typeof part === 'symbol' ? String(part) : part));
-    const found = describe(valueAt(value, path));
+    const found = describeAt(valueAt(value, path), path);
     switch (issue.code) {
       case 'unrecognized_keys':
         for (const key of issue.keys) problems.push(unknownKey(schema, path, key));
@@ -65,6 +67,12 @@ export function lineOf(document: Document, lines: LineCounter, problem: Problem)
     if (offset !== undefined) return lines.linePos(offset).line;
   }
   return 1;
+}
+
+/** Also a secret that YAML reads as a number, and a token with a tab in it, stay secret. */
+function describeAt(value: unknown, path: Path): string {
+  const isPlain = value !== undefined && value !== null && typeof value !== 'object';
+  return isPlain && path.some((part) => SECRET_KEYS.has(String(part))) ? `a ${typeof value} that is not shown` : describe(value);
 }
 
 export function describe(value: unknown): string {

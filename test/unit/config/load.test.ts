@@ -96,6 +96,7 @@ describe('a configuration file', () => {
 
 describe('what is wrong is one line with file, line, path, expectation and finding', () => {
   const cases: readonly (readonly [string, string, string, RegExp])[] = [
+    ['a secret that YAML takes for a number, without showing it', `secret: ${SECRET}`, 'secret: 1234567890123456', /^f\.yaml:5: gateway\.secret: expected a secret of one line, found a number that is not shown$/],
     ['an unknown key, with the nearest known one', 'secret:', 'secrt:', /^f\.yaml:5: gateway\.secrt: expected a known key, found 'secrt'; did you mean 'secret'\?$/],
     ['a message larger than a store ever grants', GOOD, `${GOOD}  smtp:\n    message_size_limit: 50MiB\n`, /message_size_limit: expected a size from 1KiB to 30MiB/],
     ['a wrong unit', GOOD, `${GOOD}  smtp:\n    message_size_limit: 25 parsecs\n`, /^f\.yaml:18: gateway\.smtp\.message_size_limit: expected a size from 1KiB to 30MiB such as 25MiB, found "25 parsecs"$/],
