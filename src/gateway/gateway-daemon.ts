@@ -138,7 +138,9 @@ class Gateway implements RunningGateway {
   constructor(options: GatewayOptions, ports: GatewayPorts) {
     this.options = options;
     this.ports = ports;
-    this.incarnation = nextIncarnation(options.stateDir, this.clock.wallMs());
+    const { number, unkept } = nextIncarnation(options.stateDir, this.clock.wallMs());
+    this.incarnation = number;
+    if (unkept !== '') ports.log.error('start', 'the incarnation can not be kept in state_dir: until it can, only the clock tells this process from older ones', { why: unkept });
     this.record = new MailRecord({ clock: this.clock, log: ports.log, mailLog: ports.mailLog, metrics: ports.metrics, mirrorsOf: (route) => this.core.registry.find(route)?.inSyncCount ?? 0 });
     this.inboundRecord = new InboundRecord(ports.metrics);
     this.runEndOfTurn = () => {

@@ -19,14 +19,28 @@ function readLast(file: string): number {
   }
 }
 
-/** Draws the next incarnation; `stateDir` undefined: nothing is kept. Throws when the folder can't be written. */
-export function nextIncarnation(stateDir: string | undefined, wallMs: number): number {
-  if (stateDir === undefined) return Math.floor(wallMs) + 1;
-  mkdirSync(stateDir, { recursive: true });
+export interface Incarnation {
+  readonly number: number;
+  /** Why the file could not be written, '' when it was or none is wanted. */
+  readonly unkept: string;
+}
+
+/**
+ * Draws the next incarnation; `stateDir` undefined: nothing is kept. A full or broken disk is no reason not to start:
+ * mail waits at the stores, and they refuse a number that is too low.
+ */
+export function nextIncarnation(stateDir: string | undefined, wallMs: number): Incarnation {
+  const byClock = Math.floor(wallMs) + 1;
+  if (stateDir === undefined) return { number: byClock, unkept: '' };
   const file = join(stateDir, FILE);
-  const incarnation = Math.max(readLast(file), Math.floor(wallMs)) + 1;
-  // Written whole or not at all: a torn number could be lower than one already used.
-  writeFileSync(`${file}.new`, `${String(incarnation)}\n`);
-  renameSync(`${file}.new`, file);
-  return incarnation;
+  const number = Math.max(readLast(file) + 1, byClock);
+  try {
+    mkdirSync(stateDir, { recursive: true });
+    // Written whole or not at all: a torn number could be lower than one already used.
+    writeFileSync(`${file}.new`, `${String(number)}\n`);
+    renameSync(`${file}.new`, file);
+  } catch (error) {
+    return { number, unkept: error instanceof Error ? error.message : String(error) };
+  }
+  return { number, unkept: '' };
 }

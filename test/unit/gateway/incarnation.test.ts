@@ -1,0 +1,37 @@
+/** The number that tells a process of a gateway from older ones, kept in a real folder. */
+import assert from 'node:assert/strict';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { test } from 'node:test';
+import { nextIncarnation } from '../../../src/gateway/incarnation.js';
+
+function folder(t: { after(run: () => void): void }): string {
+  const made = mkdtempSync(path.join(os.tmpdir(), 'twinpost-incarnation-'));
+  t.after(() => { rmSync(made, { recursive: true }); });
+  return made;
+}
+
+test('rises with the clock, and without it when the clock went back', (t) => {
+  const dir = path.join(folder(t), 'made');
+  assert.deepEqual(nextIncarnation(dir, 5000.5), { number: 5001, unkept: '' });
+  assert.deepEqual(nextIncarnation(dir, 400), { number: 5002, unkept: '' });
+  assert.equal(readFileSync(path.join(dir, 'incarnation'), 'utf8'), '5002\n');
+  assert.deepEqual(nextIncarnation(undefined, 400), { number: 401, unkept: '' });
+});
+
+test('a file that holds no number counts for nothing', (t) => {
+  const dir = folder(t);
+  for (const text of ['', 'x', '-5', '99999999999999999999', '\u0000'.repeat(100)]) {
+    writeFileSync(path.join(dir, 'incarnation'), text);
+    assert.deepEqual(nextIncarnation(dir, 400), { number: 401, unkept: '' }, text);
+  }
+});
+
+test('a folder that can not be written does not keep a gateway from its mail', (t) => {
+  const file = path.join(folder(t), 'file');
+  writeFileSync(file, '');
+  const drawn = nextIncarnation(file, 400);
+  assert.equal(drawn.number, 401);
+  assert.notEqual(drawn.unkept, '');
+});
