@@ -276,7 +276,7 @@ export class GatewayCore implements Reception, DeliverySource {
     this.reports.tick(nowMs);
     this.registry.completeReplicas();
     this.mirrors.tick(nowMs);
-    this.recovery.tick();
+    this.recovery.tick(this.listsAwaited);
     this.resumeReports();
   }
 

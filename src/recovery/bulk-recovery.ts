@@ -20,25 +20,9 @@ import { BLOCK, CLAIM, CLAIMED, LIST, LISTED, PULL } from '../protocol/message-t
 import { CLAIM_DENIED, CLAIM_GRANTED, CLAIM_TOKEN_LOW } from '../protocol/reasons.js';
 import type { CensusRow } from './census.js';
 import { judgeQueue, queueKey, sourcesOf } from './census.js';
-import type { QueueJob, RecoveryStore, StoreView } from './queue-job.js';
+import type { ClaimedQueue, QueueJob, RecoveryStore, StoreView } from './queue-job.js';
 import { newQueueJob } from './queue-job.js';
 import { readBlock, readClaimed, readListed } from './recovery-replies.js';
-
-/** A queue whose members have all granted the claim. */
-export interface ClaimedQueue {
-  readonly handle: number;
-  readonly birth: number;
-  readonly serial: number;
-  readonly name: string;
-  readonly queueClass: string;
-  readonly epoch: number;
-  readonly members: readonly string[];
-  /** As they stood when the claim was granted; the first is read from. */
-  readonly holders: readonly CensusRow[];
-  readonly number: number;
-  readonly digestA: number;
-  readonly digestB: number;
-}
 
 export interface RecoveryOptions {
   readonly gatewayId: string;
@@ -71,6 +55,8 @@ export class BulkRecovery {
   private readonly views = new Map<string, StoreView>();
   private readonly jobs = new Map<string, QueueJob>();
   private readonly byHandle = new Map<number, QueueJob>();
+  /** Before this, a store that has not answered is no news. */
+  private isLate = false;
   /** Jobs by name and class of their queue. */
   private readonly unadopted = new Map<string, QueueJob[]>();
 
@@ -261,7 +247,7 @@ export class BulkRecovery {
 
   private tellMissing(job: QueueJob, missing: readonly string[], why: string): void {
     const text = missing.join(' ');
-    if (job.toldMissing === text) return;
+    if (!this.isLate || job.toldMissing === text) return;
     job.toldMissing = text;
     this.ports.log.warn('recovery', 'mail of this queue is held: a store that may know more of it has not answered; start it', { queue: this.nameOf(job), missing, why });
   }
@@ -390,8 +376,9 @@ export class BulkRecovery {
     job.state = 'waiting';
   }
 
-  /** Called now and then: claims that were put off are asked again. */
-  tick(): void {
+  /** Called now and then: claims that were put off are asked again. `isLate`: the stores have had their time to answer. */
+  tick(isLate: boolean): void {
+    this.isLate = isLate;
     for (const job of this.jobs.values()) if (job.state === 'claiming' && job.asked.size < job.rows.length) this.claim(job);
     this.startJobs();
   }

@@ -15,6 +15,22 @@ export interface RecoveryStore {
   request(type: number, control: Uint8Array, bodies: readonly Uint8Array[], creditBytes: number): number;
 }
 
+/** A queue whose members have all granted the claim. */
+export interface ClaimedQueue {
+  readonly handle: number;
+  readonly birth: number;
+  readonly serial: number;
+  readonly name: string;
+  readonly queueClass: string;
+  readonly epoch: number;
+  readonly members: readonly string[];
+  /** As they stood when the claim was granted; the first is read from. */
+  readonly holders: readonly CensusRow[];
+  readonly number: number;
+  readonly digestA: number;
+  readonly digestB: number;
+}
+
 export type QueueJobState = 'waiting' | 'claiming' | 'claimed' | 'pulling' | 'stranded' | 'done';
 
 export interface QueueJob {

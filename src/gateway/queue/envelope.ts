@@ -16,8 +16,8 @@
  * delivered. The message id travels beside the head. What changes during the life of the entry is not
  * here but in its note (note.ts).
  */
-import { invariant } from '../../base/invariant.js';
 import type { Packer } from '../../platform/ports.js';
+import { checkControl } from '../../protocol/bounds.js';
 import type { Envelope, Origin, Recipient } from './types.js';
 
 const HEAD_VERSION = 1;
@@ -71,53 +71,47 @@ export function readHeadPrefix(head: Uint8Array): HeadPrefix | undefined {
   return { flags: view.getUint16(2, true), expirySeconds: view.getUint32(4, true), arrivalWallMs: view.getFloat64(8, true) };
 }
 
-function text(value: unknown): string {
-  invariant(typeof value === 'string', 'an envelope that we encoded holds a string here');
-  return value;
-}
-
-function whole(value: unknown): number {
-  invariant(typeof value === 'number', 'an envelope that we encoded holds a number here');
-  return value;
+/** Whether the values have the types that encodeEnvelope() writes, place by place. */
+function isEnvelope(values: readonly unknown[]): boolean {
+  if (values.length < FIXED_ELEMENTS || (values.length - FIXED_ELEMENTS) % ELEMENTS_PER_RECIPIENT !== 0) return false;
+  for (let i = 0; i < values.length; i++) {
+    const isText = i < FIXED_ELEMENTS ? i === 0 || i === 2 || i === 4 || i === 5 : (i - FIXED_ELEMENTS) % ELEMENTS_PER_RECIPIENT !== 1;
+    if (typeof values[i] !== (isText ? 'string' : 'number')) return false;
+  }
+  return true;
 }
 
 /**
- * The envelope in head bytes of our own making: checksums have shown that they are what a gateway
- * encoded. Undefined when another release wrote a version that this one does not know: such an entry is held.
+ * The envelope in head bytes. Undefined when another release wrote a version that this one does not know, or
+ * when the bytes are damaged: such an entry is held, and listing it must not end the process.
  */
 export function decodeEnvelope(packer: Packer, messageId: number, head: Uint8Array): Envelope | undefined {
   const prefix = readHeadPrefix(head);
   if (prefix === undefined) return undefined;
-  const flat = packer.unpack(head.subarray(PREFIX_BYTES));
-  invariant(Array.isArray(flat), 'a head that we encoded holds an array');
-  const values = flat as unknown[];
+  const packed = head.subarray(PREFIX_BYTES);
+  if (checkControl(packed) !== '') return undefined;
+  const values = packer.unpack(packed) as unknown[];
+  if (!isEnvelope(values)) return undefined;
   const recipients: Recipient[] = [];
-  for (let i = FIXED_ELEMENTS; i + ELEMENTS_PER_RECIPIENT <= values.length; i += ELEMENTS_PER_RECIPIENT) {
-    recipients.push({ address: text(values[i]), notify: whole(values[i + 1]), orcpt: text(values[i + 2]) });
+  for (let i = FIXED_ELEMENTS; i < values.length; i += ELEMENTS_PER_RECIPIENT) {
+    recipients.push({ address: values[i] as string, notify: values[i + 1] as number, orcpt: values[i + 2] as string });
   }
   return {
     messageId,
-    reversePath: text(values[0]),
+    reversePath: values[0] as string,
     recipients,
     flags: prefix.flags,
-    ret: whole(values[1]),
-    envid: text(values[2]),
+    ret: values[1] as number,
+    envid: values[2] as string,
     arrivalWallMs: prefix.arrivalWallMs,
-    expiryWallMs: whole(values[3]),
-    client: text(values[4]),
-    helo: text(values[5]),
+    expiryWallMs: values[3] as number,
+    client: values[4] as string,
+    helo: values[5] as string,
     origin: decodeOrigin(values),
   };
 }
 
 function decodeOrigin(values: readonly unknown[]): Origin | undefined {
-  const messageId = whole(values[6]);
-  if (messageId === 0) return undefined;
-  return {
-    messageId,
-    queueBirth: whole(values[7]),
-    queueSerial: whole(values[8]),
-    change: whole(values[9]),
-    kind: whole(values[10]),
-  };
+  const [messageId, queueBirth, queueSerial, change, kind] = values.slice(6, FIXED_ELEMENTS) as [number, number, number, number, number];
+  return messageId === 0 ? undefined : { messageId, queueBirth, queueSerial, change, kind };
 }

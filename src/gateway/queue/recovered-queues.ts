@@ -12,7 +12,7 @@ import { SyncState } from '../mirror/replica.js';
 import type { Clock, Crc32, EventLog, Packer } from '../../platform/ports.js';
 import { FLAG_SHARED } from '../../protocol/change-rows.js';
 import { ENTRY_ROW_BYTES, entryBodyBytes, entryCrc, entryFlags, entryHeadBytes, entryId, entryNoteBytes, entryNoteCrc, entryPosition } from '../../protocol/entry-rows.js';
-import type { ClaimedQueue } from '../../recovery/bulk-recovery.js';
+import type { ClaimedQueue } from '../../recovery/queue-job.js';
 import type { DueTimes } from './due-times.js';
 import type { Entries } from './entries.js';
 import { EntryState } from './entry-table.js';
@@ -98,7 +98,8 @@ export class RecoveredQueues {
     let at = 0;
     for (let offset = 0; offset < rows.length; offset += ENTRY_ROW_BYTES) {
       const bytes = entryBodyBytes(view, offset) + entryHeadBytes(view, offset) + entryNoteBytes(view, offset);
-      this.takeEntry(mirror, view, offset, bodies.subarray(at, at + bytes), sound);
+      const payload = bodies.subarray(at, at + bytes);
+      this.takeEntry(mirror, view, offset, payload, sound || this.checkEntry(view, offset, payload));
       at += bytes;
     }
     this.ports.wake(mirror);
@@ -143,16 +144,20 @@ export class RecoveredQueues {
   }
 
   private checkBlock(view: DataView, length: number, bodies: Uint8Array): boolean {
-    const { crc32 } = this.ports;
     let at = 0;
     for (let offset = 0; offset < length; offset += ENTRY_ROW_BYTES) {
-      const own = entryBodyBytes(view, offset) + entryHeadBytes(view, offset);
-      const note = entryNoteBytes(view, offset);
-      if (crc32(bodies.subarray(at, at + own), 0) !== entryCrc(view, offset)) return false;
-      if (note > 0 && crc32(bodies.subarray(at + own, at + own + note), 0) !== entryNoteCrc(view, offset)) return false;
-      at += own + note;
+      const bytes = entryBodyBytes(view, offset) + entryHeadBytes(view, offset) + entryNoteBytes(view, offset);
+      if (!this.checkEntry(view, offset, bodies.subarray(at, at + bytes))) return false;
+      at += bytes;
     }
     return true;
+  }
+
+  private checkEntry(view: DataView, offset: number, payload: Uint8Array): boolean {
+    const { crc32 } = this.ports;
+    const own = entryBodyBytes(view, offset) + entryHeadBytes(view, offset);
+    if (crc32(payload.subarray(0, own), 0) !== entryCrc(view, offset)) return false;
+    return payload.length === own || crc32(payload.subarray(own), 0) === entryNoteCrc(view, offset);
   }
 
   private takeEntry(mirror: QueueMirror, view: DataView, offset: number, payload: Uint8Array, sound: boolean): void {
@@ -162,9 +167,10 @@ export class RecoveredQueues {
     const id = entryId(view, offset);
     const head = payload.subarray(bodyBytes, bodyBytes + headBytes);
     const note = payload.subarray(bodyBytes + headBytes);
-    const prefix = readHeadPrefix(head);
+    // Nothing that damaged bytes say is believed: such an entry never expires, and shares its body with no other.
+    const prefix = sound ? readHeadPrefix(head) : undefined;
     let shared = 0;
-    if ((entryFlags(view, offset) & FLAG_SHARED) !== 0) {
+    if (sound && (entryFlags(view, offset) & FLAG_SHARED) !== 0) {
       const known = this.sharedBodies.get(id);
       // Deliveries go on meanwhile: the entries that brought the body may have ended, and the body with them.
       const alive = known !== undefined && entries.contents.holdsShared(known, id);
@@ -174,7 +180,7 @@ export class RecoveredQueues {
     const slot = entries.contents.storeBytes(shared === 0 ? payload.subarray(0, bodyBytes + headBytes) : head);
     const row = entries.create(mirror.queue, id, slot, shared, bodyBytes, entryCrc(view, offset), Math.floor((prefix?.arrivalWallMs ?? 0) / 1000), prefix?.expirySeconds ?? 0xffffffff);
     entries.table.position.set(row, entryPosition(view, offset));
-    if (note.length > 0) entries.setNote(row, note);
+    if (sound && note.length > 0) entries.setNote(row, note);
     mirror.queue.appendRecovered(row, entries.bytes(row));
     this.entryCount += 1;
     this.place(mirror, row, prefix?.flags, note, sound);
@@ -184,14 +190,17 @@ export class RecoveredQueues {
   private place(mirror: QueueMirror, row: number, flags: number | undefined, noteBytes: Uint8Array, sound: boolean): void {
     const { entries, clock, dueTimes, packer, log } = this.ports;
     const queue = mirror.queue;
-    const note = noteBytes.length === 0 ? undefined : decodeNote(packer, noteBytes);
-    if (!sound || flags === undefined || !queue.routed || (noteBytes.length > 0 && note === undefined)) {
+    const note = !sound || noteBytes.length === 0 ? undefined : decodeNote(packer, noteBytes);
+    const isParked = flags !== undefined && (flags & ENVELOPE_PARKED) !== 0 && note?.unparked !== true;
+    // A report under way goes on even where no route leads out: else the restart after a new route would make it again.
+    const isReport = isParked || (note !== undefined && note.owedChange !== 0);
+    if (!sound || flags === undefined || (!queue.routed && !isReport) || (noteBytes.length > 0 && note === undefined)) {
       entries.table.transition(row, EntryState.HELD);
       queue.heldCount += 1;
-      if (!sound) log.error('recovery', 'a message is held: the last mirror has a block with a wrong checksum around it', { queue: queue.name, queue_id: entries.table.messageId(row) });
+      if (!sound) log.error('recovery', 'a message is held: its checksum is wrong at the last mirror that has it', { queue: queue.name, queue_id: entries.table.messageId(row) });
       return;
     }
-    if ((flags & ENVELOPE_PARKED) !== 0 && note?.unparked !== true) {
+    if (isParked) {
       entries.table.transition(row, EntryState.PARKED);
       this.parked.push({ mirror, row });
       return;

@@ -1,0 +1,271 @@
+/** A gateway that died and came back, with its stores in every condition (G2, G3, G8, G9). */
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { COMMITTED, NOT_READY, REFUSED } from '../../src/gateway/queue/types.js';
+import { checkAll } from './checks.js';
+import { queuesOf } from './inspect.js';
+import type { StoreNode } from './store-node.js';
+import { World } from './world.js';
+
+function quietAndJudged(world: World): void {
+  world.untilQuiet();
+  checkAll(world.letters, world.queueNames);
+  world.assertSameContent();
+}
+
+/** Mail that waits in the queues: nothing is delivered before the restart. */
+function loaded(count: number, names: readonly string[], options: ConstructorParameters<typeof World>[0] = {}): World {
+  const world = World.started(options);
+  world.hops.script = () => 'hang';
+  world.submitMany(count, names);
+  world.run(100);
+  assert.equal(world.letters.count(COMMITTED), count);
+  return world;
+}
+
+function restart(world: World): void {
+  world.gateway.kill();
+  world.hops.script = () => 'accept';
+  world.gateway.start();
+}
+
+/** Turns one byte of the newest entry's content. */
+function damage(store: StoreNode, name: string): void {
+  const memory = store.store;
+  const queue = memory === undefined ? undefined : queuesOf(memory, name)[0];
+  assert.ok(memory !== undefined && queue !== undefined);
+  const bytes = memory.segments.read(memory.entries.slotOf(queue.last));
+  bytes[0] = (bytes[0] ?? 0) ^ 0xff;
+}
+
+describe('restart', () => {
+  for (const blockEntries of [1, 7, 1000]) {
+    test(`queues come back in blocks of ${String(blockEntries)}, in order, content untouched`, () => {
+      const world = loaded(60, ['q1', 'q2'], { blockEntries });
+      restart(world);
+      quietAndJudged(world);
+      assert.equal(world.letters.delivered, 120);
+    });
+  }
+
+  test('deliveries begin before the last block, and mail accepted meanwhile follows the recovered', () => {
+    const world = loaded(300, ['q1'], { blockEntries: 5 });
+    restart(world);
+    world.until(() => world.letters.delivered > 0);
+    assert.equal(world.gateway.core?.recovery.isIdle, false, 'blocks are still to come');
+    world.until(() => world.gateway.core?.accepting === true);
+    const fresh = world.submit(['q1']);
+    world.until(() => fresh.outcome === COMMITTED);
+    assert.ok(world.letters.delivered < 300);
+    quietAndJudged(world);
+    assert.equal(world.hops.arrivals.at(-1)?.messageId, fresh.id);
+  });
+
+  test('no second queue is founded beside one that is about to come back', () => {
+    const queues = Array.from({ length: 40 }, (_, i) => ({ name: `n${String(i)}` }));
+    const world = World.started({ queues, blockEntries: 2 });
+    world.hops.script = () => 'hang';
+    for (const { name } of queues) world.submitMany(12, [name]);
+    world.run(100);
+    restart(world);
+    world.until(() => world.gateway.core?.accepting === true);
+    while (world.gateway.core?.recovery.isIdle !== true) {
+      world.submit([world.prng.pick(queues).name]);
+      world.run(1);
+    }
+    for (const { name } of queues) assert.equal(world.gateway.core.registry.byName(name).length, 1);
+    quietAndJudged(world);
+  });
+
+  test('what one mirror has more than the other is kept, and the other is filled', () => {
+    const world = World.started();
+    world.hops.script = () => 'hang';
+    world.submitMany(10, ['q1']);
+    world.run(20);
+    world.holdRequests(world.store('b'), true);
+    world.submitMany(5, ['q1']);
+    world.run(20);
+    world.gateway.kill();
+    world.holdRequests(world.store('b'), false);
+    world.hops.script = () => 'accept';
+    world.gateway.start();
+    quietAndJudged(world);
+  });
+
+  test('with a member down the mail is held, the store is named, and it goes on when the store is back', () => {
+    const world = loaded(20, ['q1']);
+    const store = world.store('b');
+    world.network.cut('gw-1', store.id);
+    restart(world);
+    world.run(5000);
+    assert.equal(world.letters.delivered, 0);
+    const told = world.log.lines.find((line) => line.text.includes('mail of this queue is held'));
+    assert.deepEqual(told?.fields['missing'], ['store-b']);
+    const beside = world.submit(['q1']);
+    world.run(50);
+    assert.equal(beside.outcome, COMMITTED, 'a fifo queue serves new mail beside the held one');
+    world.heal(store);
+    world.untilQuiet();
+    checkAll(world.letters, []);
+    assert.equal(world.letters.delivered, 21);
+  });
+
+  test('a strict queue takes no mail while a store that may know it is missing', () => {
+    const world = loaded(5, ['s'], { queues: [{ name: 's', ordering: 'strict' }] });
+    world.cut(world.store('a'));
+    restart(world);
+    world.run(5000);
+    assert.equal(world.submit(['s']).outcome, NOT_READY);
+    assert.equal(world.gateway.core?.admit(world.route('s')), 'recovering');
+    world.heal(world.store('a'));
+    quietAndJudged(world);
+  });
+
+  test('a member that came back empty is missed no more once every store has answered', () => {
+    const world = loaded(20, ['q1', 'q2']);
+    world.gateway.kill();
+    world.store('b').kill();
+    world.hops.script = () => 'accept';
+    world.gateway.start();
+    world.run(1000);
+    assert.equal(world.letters.delivered, 0, 'held');
+    world.store('b').start();
+    quietAndJudged(world);
+    assert.equal(world.letters.delivered, 40);
+    assert.ok(world.log.count('came back empty') > 0);
+  });
+
+  test('a source that dies between two blocks is replaced by the other member', () => {
+    const world = loaded(200, ['q1'], { blockEntries: 3 });
+    restart(world);
+    world.until(() => world.letters.delivered > 20);
+    world.store('a').kill();
+    world.until(() => world.gateway.core?.recovery.isIdle === true);
+    world.store('a').start();
+    quietAndJudged(world);
+    assert.equal(world.letters.delivered, 200);
+  });
+
+  test('a source that is cut off and comes back is read again when the other dies', () => {
+    const world = loaded(300, ['q1'], { blockEntries: 2 });
+    restart(world);
+    world.until(() => world.letters.delivered > 10);
+    world.cut(world.store('a'));
+    world.run(5);
+    world.heal(world.store('a'));
+    world.until(() => world.gateway.link('store-a')?.isUp === true);
+    assert.equal(world.gateway.core?.recovery.isIdle, false);
+    world.cut(world.store('b'));
+    world.run(200);
+    world.heal(world.store('b'));
+    quietAndJudged(world);
+    assert.equal(world.letters.all.filter((letter) => letter.arrivals.size > 0).length, 300);
+  });
+
+  test('when every copy of the rest is gone, what came back is served and new mail is taken', () => {
+    const world = loaded(300, ['q1'], { blockEntries: 2 });
+    restart(world);
+    world.until(() => world.letters.delivered > 10);
+    for (const store of world.stores) store.kill();
+    world.run(500);
+    for (const store of world.stores) store.start();
+    world.until(() => world.gateway.core?.recovery.isIdle === true);
+    assert.equal(world.log.count('the rest of a queue is lost'), 1);
+    world.untilQuiet();
+    const fresh = world.submit(['q1']);
+    world.untilQuiet();
+    assert.equal(fresh.outcome, COMMITTED);
+    assert.equal(fresh.arrivals.size, 1);
+  });
+
+  test('a damaged block is read from the other member', () => {
+    const world = loaded(30, ['q1']);
+    damage(world.store('a'), 'q1');
+    restart(world);
+    quietAndJudged(world);
+    assert.equal(world.letters.delivered, 30);
+  });
+
+  test('a message damaged at the last member is held alone, and does not end the process when it is listed or expires', () => {
+    const world = loaded(30, ['q1'], { lifetimeMs: 60_000 });
+    world.store('b').kill();
+    world.run(100);
+    damage(world.store('a'), 'q1');
+    world.gateway.kill();
+    world.store('b').start();
+    world.hops.script = () => 'accept';
+    world.gateway.start();
+    world.until(() => world.letters.delivered === 29);
+    assert.equal(world.mirror('q1').queue.heldCount, 1);
+    const row = world.mirror('q1').queue.first;
+    assert.doesNotThrow(() => world.gateway.core?.envelopeOf(row));
+    world.run(120_000);
+    assert.equal(world.mirror('q1').queue.heldCount, 1);
+  });
+
+  test('a body that several queues share is read again when its first entries have gone', () => {
+    const world = loaded(40, ['q1', 'q2', 'q3'], { blockEntries: 1 });
+    restart(world);
+    quietAndJudged(world);
+    assert.equal(world.letters.delivered, 120);
+  });
+
+  test('a thousand queues come back', () => {
+    const queues = Array.from({ length: 1000 }, (_, i) => ({ name: `n${String(i)}` }));
+    const world = World.started({ queues });
+    world.hops.script = () => 'hang';
+    for (const { name } of queues) world.submit([name]);
+    world.run(50);
+    assert.equal(world.letters.count(COMMITTED), 1000);
+    restart(world);
+    world.untilQuiet();
+    assert.equal(world.letters.delivered, 1000);
+  });
+
+  test('a deferred message is not tried before its time, and keeps its attempts and the results of each recipient', () => {
+    const world = World.started();
+    world.hops.script = ({ address, earlier }) => (address.startsWith('1') && earlier < 2 ? 'defer' : 'accept');
+    const letter = world.submit(['q1'], { recipients: 3 });
+    world.run(400);
+    assert.deepEqual([...letter.arrivals.keys()], ['0@q1.example', '2@q1.example']);
+    world.gateway.kill();
+    world.gateway.start();
+    world.run(400);
+    assert.equal(letter.attempts.get('q1'), 1, 'its second is not over');
+    const row = world.mirror('q1').queue.first;
+    assert.equal(world.gateway.core?.entries.table.attempts.get(row), 1);
+    quietAndJudged(world);
+    assert.equal(letter.attempts.get('q1'), 3);
+    assert.equal(letter.arrivals.get('0@q1.example'), 1);
+  });
+
+  test('strict order holds through deferrals, rejects and restarts', () => {
+    const world = World.started({ queues: [{ name: 's', ordering: 'strict' }] });
+    world.hops.script = ({ messageId, queueName, address, earlier }) => (queueName === 'senders' ? 'accept' : earlier < messageId % 3 ? 'defer' : address.startsWith('1') && messageId % 4 === 0 ? 'reject' : 'accept');
+    for (let i = 0; i < 12; i++) {
+      world.submit(['s'], { recipients: 2 });
+      world.run(300);
+      if (i % 4 !== 2) continue;
+      world.gateway.kill();
+      world.gateway.start();
+      world.until(() => world.gateway.core?.admit(world.route('s')) === '');
+    }
+    quietAndJudged(world);
+  });
+
+  test('a message refused while a store was cut off stays refused after the restart', () => {
+    const world = World.started({ commitTimeoutMs: 400 });
+    world.submit(['q1']);
+    world.run(50);
+    world.holdAnswers(world.store('a'), true);
+    world.holdAnswers(world.store('b'), true);
+    const letter = world.submit(['q1']);
+    world.run(500);
+    world.holdAnswers(world.store('a'), false);
+    world.holdAnswers(world.store('b'), false);
+    world.run(20);
+    assert.equal(letter.outcome, REFUSED);
+    restart(world);
+    quietAndJudged(world);
+  });
+});
