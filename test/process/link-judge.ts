@@ -31,7 +31,7 @@ import { decodeClaimed } from '../../src/protocol/messages/claimed.js';
 import { decodeHello } from '../../src/protocol/messages/hello.js';
 import { decodeOpen } from '../../src/protocol/messages/open.js';
 import { CLAIM_GRANTED } from '../../src/protocol/reasons.js';
-import { FaultProxy, proxyNowMs, type Direction, type FrameRecord } from './fault-proxy.js';
+import { FaultProxy, proxyNowMs, type FrameRecord } from './fault-proxy.js';
 
 /** A copy that was on its way into the sink when the gateway died is counted as before the kill. */
 const IN_KERNEL_MS = 1000;
@@ -127,11 +127,6 @@ export class LinkJudge {
     proxy.retarget(port);
     return proxy.port;
   };
-
-  /** Holds back what one store says, so that one who does not wait for it is found out. */
-  delay(store: number, direction: Direction, ms: number): void {
-    for (const path of ['A', 'B']) this.#proxies.get(`${store}${path}`)?.delay(direction, ms);
-  }
 
   /** The gateway is killed now. */
   noteGatewayKill(): void {
