@@ -1,0 +1,172 @@
+/** Failures, expiry and reports (DSN): one report whatever happens meanwhile, none where one is forbidden (G2, G4). */
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { COMMITTED, NOTIFY_NEVER, NOTIFY_SUCCESS } from '../../src/gateway/queue/types.js';
+import { checkAll } from './checks.js';
+import { World } from './world.js';
+
+function quietAndJudged(world: World): void {
+  world.untilQuiet();
+  checkAll(world.letters, world.queueNames);
+  world.assertSameContent();
+}
+
+const refuseAll = (world: World): void => {
+  world.hops.script = ({ queueName }) => (queueName === 'senders' ? 'accept' : 'reject');
+};
+
+/** A rejected message to two recipients, one of them delivered; the gateway dies in turn `turn` after the attempt. */
+function killedInTurn(turn: number): { world: World; killed: boolean } {
+  const world = World.started({ seed: turn + 1 });
+  world.hops.script = ({ queueName, address }) => (queueName === 'senders' ? 'accept' : address.startsWith('1') ? 'accept' : 'reject');
+  const letter = world.submit(['q1'], { recipients: 2, notify: 6 });
+  world.until(() => letter.outcome === COMMITTED);
+  let turns = 0;
+  let killed = false;
+  world.onTurn = () => {
+    turns += 1;
+    if (turns === turn) killed = true;
+  };
+  for (let step = 0; step < 5000 && !killed && world.hops.reports.length < 2; step++) world.scheduler.step();
+  world.onTurn = () => {};
+  if (!killed) return { world, killed };
+  letter.mayRepeat = true;
+  world.gateway.kill();
+  world.run(turn % 3);
+  world.gateway.start();
+  quietAndJudged(world);
+  assert.deepEqual([...letter.reports.keys()].sort(), ['failure 0@q1.example', 'success 1@q1.example']);
+  return { world, killed };
+}
+
+describe('reports', () => {
+  test('a rejected recipient is reported once, after the source has ended', () => {
+    const world = World.started();
+    refuseAll(world);
+    const letter = world.submit(['q1', 'q2'], { recipients: 2 });
+    quietAndJudged(world);
+    assert.equal(letter.reports.size, 4);
+    assert.equal(world.hops.reports.length, 2, 'one report for all recipients of a change');
+  });
+
+  test('there is exactly one report whatever turn the gateway is killed in', () => {
+    let kills = 0;
+    for (let turn = 1; turn < 60; turn++) if (killedInTurn(turn).killed) kills += 1;
+    assert.ok(kills >= 6, `the report takes several turns (${String(kills)} met)`);
+  });
+
+  test('there is exactly one report wherever between two events of the network the gateway is killed', () => {
+    for (let events = 1; events < 160; events++) {
+      const world = World.started({ seed: events });
+      refuseAll(world);
+      const letter = world.submit(['q1']);
+      world.until(() => letter.outcome === COMMITTED);
+      for (let i = 0; i < events; i++) world.scheduler.step();
+      world.gateway.kill();
+      world.gateway.start();
+      quietAndJudged(world);
+      assert.equal(letter.reports.size, 1);
+    }
+  });
+
+  test('a parked report is not delivered while its source could ask for another', () => {
+    const world = World.started();
+    refuseAll(world);
+    world.submit(['q2']);
+    world.submit(['q3']);
+    world.untilQuiet();
+    const reports = world.hops.reports.length;
+    const letter = world.submit(['q1']);
+    world.until(() => letter.outcome === COMMITTED);
+    // The stores answer until the copy is parked, then no more: the end of the source is not acknowledged.
+    world.until(() => (world.gateway.core?.registry.byName('senders')[0]?.queue.length ?? 0) > 0);
+    world.until(() => world.gateway.core?.commitPoint.openCount === 0);
+    for (const store of world.stores) world.holdAnswers(store, true);
+    world.run(1000);
+    assert.equal(world.hops.reports.length, reports);
+    for (const store of world.stores) world.holdAnswers(store, false);
+    quietAndJudged(world);
+    assert.equal(world.hops.reports.length, reports + 1);
+  });
+
+  test('null reverse-path and NOTIFY=NEVER end without a report, with the reason told', () => {
+    const world = World.started();
+    refuseAll(world);
+    const bounce = world.submit(['q1'], { reversePath: '' });
+    const never = world.submit(['q1'], { notify: NOTIFY_NEVER });
+    const successOnly = world.submit(['q1'], { notify: NOTIFY_SUCCESS });
+    quietAndJudged(world);
+    assert.equal(bounce.ended.get('0@q1.example'), 'null reverse-path');
+    assert.equal(never.ended.get('0@q1.example'), 'NOTIFY=NEVER');
+    assert.equal(successOnly.ended.get('0@q1.example'), 'NOTIFY without FAILURE');
+    assert.equal(world.hops.reports.length, 0);
+  });
+
+  test('NOTIFY=SUCCESS is reported unless the next hop took it over', () => {
+    const world = World.started();
+    const own = world.submit(['q1'], { notify: NOTIFY_SUCCESS });
+    quietAndJudged(world);
+    assert.equal(own.reports.get('success 0@q1.example')?.size, 1);
+    world.hops.dsnPassedOn = true;
+    const passed = world.submit(['q1'], { notify: NOTIFY_SUCCESS });
+    quietAndJudged(world);
+    assert.equal(passed.reports.size, 0);
+  });
+
+  test('mail whose time is over is reported, deferred, ready and held alike', () => {
+    const world = World.started({ lifetimeMs: 5000 });
+    world.hops.script = ({ queueName }) => (queueName === 'senders' ? 'accept' : queueName === 'q2' ? 'unreachable' : 'defer');
+    const letters = [world.submit(['q1']), world.submit(['q2']), world.submit(['q3'], { recipients: 3 })];
+    world.run(4000);
+    assert.equal(world.hops.reports.length, 0);
+    world.run(4000);
+    world.untilQuiet();
+    for (const letter of letters) assert.equal(letter.reports.size, letter.addresses.length);
+    checkAll(world.letters, world.queueNames);
+  });
+
+  test('a strict queue goes on when its deferred head expires', () => {
+    const world = World.started({ lifetimeMs: 5000, queues: [{ name: 's', ordering: 'strict' }] });
+    world.hops.script = ({ messageId, queueName, earlier }) => (queueName === 's' && messageId === first.id && earlier < 9 ? 'defer' : 'accept');
+    const first = world.submit(['s']);
+    world.run(2500);
+    const second = world.submit(['s']);
+    world.run(500);
+    assert.equal(second.arrivals.size, 0, 'the head holds the queue');
+    world.run(3500);
+    assert.equal(second.arrivals.size, 1);
+    quietAndJudged(world);
+    assert.equal(first.reports.size, 1);
+  });
+
+  test('in a strict queue nobody overtakes a head that is partly rejected and partly deferred', () => {
+    const world = World.started({ queues: [{ name: 's', ordering: 'strict' }] });
+    world.hops.script = ({ messageId, queueName, address, earlier }) => {
+      if (queueName === 'senders' || messageId !== first.id) return 'accept';
+      return address.startsWith('0') ? 'reject' : earlier < 2 ? 'defer' : 'accept';
+    };
+    const first = world.submit(['s'], { recipients: 2 });
+    world.run(5);
+    world.submit(['s']);
+    world.run(300);
+    world.gateway.kill();
+    world.gateway.start();
+    quietAndJudged(world);
+    assert.equal(world.hops.arrivals[0]?.messageId, first.id);
+  });
+
+  test('reports under way when everything was lost but the gateway still come once', () => {
+    const world = World.started();
+    refuseAll(world);
+    world.submit(['q2']);
+    world.untilQuiet();
+    const letters = world.submitMany(10, ['q1']);
+    world.until(() => letters.every((letter) => letter.outcome === COMMITTED));
+    world.run(3);
+    for (const store of world.stores) store.kill();
+    world.run(2000);
+    for (const store of world.stores) store.start();
+    quietAndJudged(world);
+    for (const letter of letters) assert.equal(letter.reports.size, 1);
+  });
+});
