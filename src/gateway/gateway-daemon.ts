@@ -22,6 +22,7 @@ import { gaugeSource } from './admin/gauges.js';
 import type { RunningAdmin } from './admin/server.js';
 import { startAdmin } from './admin/server.js';
 import { composeDsn, dsnFlags } from './bounce/dsn.js';
+import { forAnySpelling } from './any-domain.js';
 import { GatewayCore } from './core.js';
 import { CoreView } from './core-view.js';
 import { startInbound } from './inbound/inbound.js';
@@ -148,7 +149,7 @@ class Gateway implements RunningGateway {
       this.core.endOfTurn();
     };
     const router = createRouter(options.routes);
-    this.core = this.makeCore(router);
+    this.core = this.makeCore(forAnySpelling(router));
     const transport = new NodeTransport();
     this.dispatcher = new Dispatcher(options.outbound, { source: this.core, transport, clock: this.clock, random: ports.random, log: ports.log, mayDot: () => !this.fenced });
     this.core.setDeliverySink(this.dispatcher);
