@@ -159,8 +159,9 @@ function isHost(value: string): boolean {
   return value.length <= 253 && /^[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_])?$/.test(value);
 }
 
+/** As addresses have them (RFC 5321 4.1.2): reception takes no underscore, so a route or relay domain with one would match nothing. */
 function isDomain(value: string): boolean {
-  return value.length <= 253 && value.split('.').every((label) => /^[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?$/.test(label));
+  return value.length <= 253 && value.split('.').every((label) => /^[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?$/.test(label));
 }
 
 function isNetwork(value: string): boolean {

@@ -99,6 +99,7 @@ describe('what is wrong is one line with file, line, path, expectation and findi
     ['a secret that YAML takes for a number, without showing it', `secret: ${SECRET}`, 'secret: 1234567890123456', /^f\.yaml:5: gateway\.secret: expected a secret of one line, found a number that is not shown$/],
     ['an unknown key, with the nearest known one', 'secret:', 'secrt:', /^f\.yaml:5: gateway\.secrt: expected a known key, found 'secrt'; did you mean 'secret'\?$/],
     ['a message larger than a store ever grants', GOOD, `${GOOD}  smtp:\n    message_size_limit: 50MiB\n`, /message_size_limit: expected a size from 1KiB to 30MiB/],
+    ['a relay domain that no address can have', GOOD, `${GOOD}  smtp:\n    relay_domains: [a_b.example]\n`, /^f\.yaml:18: gateway\.smtp\.relay_domains\[0\]: expected a domain such as example\.com, /],
     ['a wrong unit', GOOD, `${GOOD}  smtp:\n    message_size_limit: 25 parsecs\n`, /^f\.yaml:18: gateway\.smtp\.message_size_limit: expected a size from 1KiB to 30MiB such as 25MiB, found "25 parsecs"$/],
     ['a time without unit', GOOD, `${GOOD}  mirror:\n    lease: 10\n`, /^f\.yaml:18: gateway\.mirror\.lease: expected a time with its unit .*, found 10$/],
     ['a missing key', '  host: box-1\n', '', /^f\.yaml:2: gateway\.host: expected a name of .*, found nothing$/],
