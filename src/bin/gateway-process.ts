@@ -3,6 +3,7 @@
  * an operator has no say in; behaviour is in gateway/gateway-daemon.ts.
  */
 import fs from 'node:fs';
+import { createSecureContext } from 'node:tls';
 import type { RunningRole } from '../cli/context.js';
 import { CliError } from '../cli/context.js';
 import type { DeliveryConfig, GatewayConfig } from '../config/types.js';
@@ -137,7 +138,13 @@ function readTls(config: GatewayConfig): InboundTls | undefined {
       throw new CliError(`gateway: smtp.tls: '${file}' can't be read: ${(error as NodeJS.ErrnoException).code ?? String(error)}`);
     }
   };
-  return { cert: read(tls.certFile), key: read(tls.keyFile) };
+  const pem = { cert: read(tls.certFile), key: read(tls.keyFile) };
+  try {
+    createSecureContext(pem);
+  } catch (error) {
+    throw new CliError(`gateway: smtp.tls: '${tls.certFile}' and '${tls.keyFile}' are no certificate with its key in PEM: ${error instanceof Error ? error.message : String(error)}`);
+  }
+  return pem;
 }
 
 /** First, twice that, and so on up to the longest, which repeats. */

@@ -1,0 +1,24 @@
+/** What the gateway says of its certificate before any port is open. */
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { test } from 'node:test';
+import { gatewayOptions } from '../../../src/bin/gateway-process.js';
+import { EMBEDDED_UP_YAML } from '../../../src/config/embedded.js';
+import { parseConfig } from '../../../src/config/load.js';
+
+test('names the files of a certificate that is none', (t) => {
+  const folder = mkdtempSync(path.join(os.tmpdir(), 'twinpost-tls-'));
+  t.after(() => { rmSync(folder, { recursive: true }); });
+  const cert = path.join(folder, 'cert.pem');
+  const key = path.join(folder, 'key.pem');
+  const text = EMBEDDED_UP_YAML.replace('  smtp:\n', `  smtp:\n    tls: {cert: '${cert}', key: '${key}'}\n`);
+  const result = parseConfig(text, 'up.yaml', { role: 'up', secret: 'sixteen-characters-and-more' });
+  assert.ok(result.ok && result.config.gateway !== undefined);
+  const { gateway } = result.config;
+  assert.throws(() => gatewayOptions(gateway), new RegExp(`smtp\\.tls: '${cert}' can't be read: ENOENT`));
+  writeFileSync(cert, 'not a certificate');
+  writeFileSync(key, 'nor a key');
+  assert.throws(() => gatewayOptions(gateway), new RegExp(`smtp\\.tls: '${cert}' and '${key}' are no certificate with its key in PEM: `));
+});
