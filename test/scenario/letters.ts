@@ -23,7 +23,7 @@ export class Letter {
   readonly attempts = new Map<string, number>();
   /** Arrivals at the next hop by recipient address. */
   readonly arrivals = new Map<string, number>();
-  /** Recipients that the next hop refused for good. */
+  /** Recipients that the next hop refused for good, or whose time was over. */
   readonly rejected = new Set<string>();
   /** Recipients that ended without delivery: why. */
   readonly ended = new Map<string, string>();

@@ -145,6 +145,34 @@ describe('resync', () => {
     }
   });
 
+  test('a founded set counts only when the old member, cut off but alive, calls itself one no more', () => {
+    const world = World.started();
+    world.hops.script = () => 'hang';
+    world.submitMany(10, ['q1']);
+    world.run(30);
+    world.store('b').kill();
+    world.run(30);
+    world.store('b').start();
+    world.slow(world.store('b'), 20);
+    world.until(() => world.mirror('q1').isFilling);
+    // The last member is only cut off; the filled one founds the next set.
+    world.cut(world.store('a'));
+    world.run(500);
+    world.heal(world.store('a'));
+    world.slow(world.store('a'), 5);
+    world.until(() => world.mirror('q1').founding);
+    world.until(() => !world.mirror('q1').founding);
+    const old = world.store('a').store;
+    assert.ok(old !== undefined);
+    assert.notEqual(queuesOf(old, 'q1')[0]?.role, ROLE_MEMBER);
+    world.slow(world.store('a'), 0);
+    world.slow(world.store('b'), 0);
+    const letter = world.submit(['q1']);
+    world.untilLevel();
+    assert.equal(letter.outcome, COMMITTED);
+    world.assertSameContent();
+  });
+
   test('a refused section isolates the mirror, which is filled again and counts again', () => {
     const world = World.started();
     world.hops.script = () => 'hang';

@@ -278,6 +278,9 @@ export class World {
     const ended = (_queue: MailQueue, envelope: Envelope, recipient: number, reason: string): void => {
       this.letters.byId.get(envelope.messageId)?.ended.set(envelope.recipients[recipient]?.address ?? '', reason);
     };
-    return { outcome: () => {}, ended, unreachable: () => {}, dotUnanswered: () => {}, reported: () => {}, committed: () => {}, refused: () => {} };
+    const outcome: MailEvents['outcome'] = (event, _queue, envelope, recipient) => {
+      if (event === 'expired') this.letters.byId.get(envelope.messageId)?.rejected.add(envelope.recipients[recipient]?.address ?? '');
+    };
+    return { outcome, ended, unreachable: () => {}, dotUnanswered: () => {}, reported: () => {}, committed: () => {}, refused: () => {} };
   }
 }

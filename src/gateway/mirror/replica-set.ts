@@ -11,6 +11,9 @@
  *
  * A joiner whose survivors are lost before they acknowledged founds the next set itself.
  *
+ * A set that was founded counts only when no old member calls itself one any more: a recovery that reaches
+ * nobody else would take it for the truth.
+ *
  * Founding is allowed only while no process but this one can own the queue: every member must be reachable
  * again, so that it has refused or accepted this incarnation itself, or have restarted with empty memory.
  */
@@ -122,7 +125,11 @@ export function settleSet(mirror: QueueMirror, ports: SetChangePorts): void {
   let needed = 0;
   for (const replica of mirror.replicas) {
     const counts = mirror.founding ? replica.wanted && replica.phase === ResyncPhase.JOINING : isSurvivor(replica);
-    if (!counts) continue;
+    if (!counts) {
+      // Its store would show the old set to a recovery that sees no other: it is emptied before the new one counts.
+      if (mirror.founding && replica.member && replica.stillClaims) return;
+      continue;
+    }
     needed += 1;
     if (replica.acked < number) return;
   }

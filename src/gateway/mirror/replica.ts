@@ -56,8 +56,8 @@ export class Replica {
   refillBase = 0;
   /** Sections that must not reach a joiner before the survivors have acknowledged its set. */
   held: SealedSection[] = [];
-  /** Boot id under which it became NG: another one means that its copy is gone. */
-  lostBootId = '';
+  /** Boot id under which the store holds a copy that calls itself a member's; '' when it holds none. */
+  claimBootId = '';
   sinceMs = 0;
   cause = '';
   /** Not before this time is a resync tried again. */
@@ -80,6 +80,11 @@ export class Replica {
     return this.syncState === SyncState.SYNC || (this.syncState === SyncState.RESYNC && this.phase !== ResyncPhase.NONE);
   }
 
+  /** The store would tell a recovery that it is a member: it has not restarted, nor been emptied for a refill. */
+  get stillClaims(): boolean {
+    return this.claimBootId !== '' && this.claimBootId === this.store.bootId;
+  }
+
   /** The only writer of the sync state. */
   transition(to: SyncStateValue, cause: string, nowMs: number): void {
     const from = this.syncState;
@@ -90,7 +95,7 @@ export class Replica {
     this.held = [];
     this.sinceMs = nowMs;
     this.cause = cause;
-    if (to === SyncState.NG) this.lostBootId = this.store.bootId;
+    if (to === SyncState.SYNC) this.claimBootId = this.store.bootId;
     this.trace(this, from, cause);
   }
 }

@@ -165,18 +165,17 @@ export class Resync {
 
 /**
  * A refill empties the copy first. With no mirror in sync that copy may be all that a crash of this process
- * would leave: then one mirror is filled at a time, first those that restarted and have nothing to lose.
+ * would leave: then one mirror is filled at a time, first those that have nothing to lose; the others when the
+ * first is a member at its store.
  */
 function mayFill(mirror: QueueMirror, replica: Replica, nowMs: number): boolean {
   if (mirror.inSyncCount > 0) return true;
   for (const other of mirror.replicas) {
     if (other === replica) continue;
-    if (other.sync === SyncState.RESYNC) return false;
-    if (hasRestarted(other) && !hasRestarted(replica) && other.store.isUp && other.retryAtMs <= nowMs) return false;
+    if (other.sync === SyncState.RESYNC) {
+      const founds = mirror.founding && mirror.setChangeNumber !== 0 && other.phase === ResyncPhase.JOINING && other.acked >= mirror.setChangeNumber;
+      if (!founds) return false;
+    } else if (replica.stillClaims && !other.stillClaims && other.store.isUp && other.retryAtMs <= nowMs) return false;
   }
   return true;
-}
-
-function hasRestarted(replica: Replica): boolean {
-  return replica.lostBootId !== '' && replica.lostBootId !== replica.store.bootId;
 }

@@ -77,6 +77,7 @@ export class RecoveredQueues {
       const replica = mirrors.addReplica(mirror, store);
       replica.member = claimed.members.includes(store.storeId);
       replica.wanted = replica.member;
+      replica.claimBootId = holder === undefined ? '' : store.bootId;
       const same = holder !== undefined && store.isUp && holder.epoch === claimed.epoch && holder.number === claimed.number && holder.digestA === claimed.digestA && holder.digestB === claimed.digestB;
       if (same && replica.member) {
         replica.acked = claimed.number;

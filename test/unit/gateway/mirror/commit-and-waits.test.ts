@@ -1,0 +1,109 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import fc from 'fast-check';
+import { CommitPoint, CommitState, isValidCommitTransition } from '../../../../src/gateway/mirror/commit-point.js';
+import { isValidSyncTransition, Replica, ResyncPhase, SyncState } from '../../../../src/gateway/mirror/replica.js';
+import type { StorePort } from '../../../../src/gateway/mirror/store-port.js';
+import { WaitList } from '../../../../src/gateway/mirror/wait-list.js';
+
+const STORE: StorePort = { storeId: 's', bootId: 'boot', isUp: true, credit: 1, canSend: true, unackedBytes: 0, request: () => 1, flush: () => {} };
+
+describe('wait list', () => {
+  test('calls each waiter once, in order, when its number is committed', () => {
+    fc.assert(fc.property(fc.array(fc.tuple(fc.nat(3), fc.boolean()), { maxLength: 400 }), (steps) => {
+      const list = new WaitList();
+      const called: number[] = [];
+      const added: number[] = [];
+      let number = 0;
+      let committed = 0;
+      for (const [step, commit] of steps) {
+        if (commit) {
+          committed = Math.max(committed, number - step);
+          list.advance(committed);
+        } else {
+          number = Math.max(number, committed) + step;
+          const mine = number;
+          added.push(mine);
+          list.add(mine, { onCommitted: () => called.push(mine) });
+        }
+        const reached = called.length;
+        assert.deepEqual(called, added.slice(0, reached));
+        assert.equal(list.length, added.length - reached);
+      }
+    }));
+  });
+
+  test('a waiter may add the next one from inside its call', () => {
+    const list = new WaitList();
+    const seen: string[] = [];
+    list.add(1, { onCommitted: () => { list.add(3, { onCommitted: () => seen.push('three') }); seen.push('one'); } });
+    list.advance(2);
+    assert.deepEqual(seen, ['one']);
+    list.advance(3);
+    assert.deepEqual(seen, ['one', 'three']);
+  });
+
+  test('thousands of waiters are given back as they go by', () => {
+    const list = new WaitList();
+    let calls = 0;
+    const waiter = { onCommitted: () => { calls += 1; } };
+    for (let n = 1; n <= 10_000; n++) {
+      list.add(n, waiter);
+      if (n > 10) list.advance(n - 10);
+    }
+    assert.equal(calls, 9990);
+    assert.equal(list.length, 10);
+    assert.throws(() => { list.add(5, waiter); }, 'numbers ascend');
+  });
+});
+
+describe('commit states', () => {
+  test('a commit goes forward and ends once', () => {
+    const { STORING, WITHDRAWING, OVER } = CommitState;
+    const valid = new Set([`${String(STORING)}${String(WITHDRAWING)}`, `${String(STORING)}${String(OVER)}`, `${String(WITHDRAWING)}${String(OVER)}`]);
+    for (const from of [STORING, WITHDRAWING, OVER]) for (const to of [STORING, WITHDRAWING, OVER]) assert.equal(isValidCommitTransition(from, to), valid.has(`${String(from)}${String(to)}`));
+  });
+
+  test('deadlines are met from the oldest on, and each commit is settled once', () => {
+    const settled: number[] = [];
+    const point = new CommitPoint({ timeoutMs: 100 }, { release: () => {}, withdraw: () => 0, settled: (pending) => settled.push(pending.startedMs) });
+    const commits = [0, 10, 20].map((at) => point.begin({ settle: () => {} }, at));
+    point.committed(commits[1] ?? point.begin({ settle: () => {} }, 0));
+    assert.equal(point.openCount, 2);
+    point.tick(100);
+    assert.equal(commits[0]?.state, CommitState.WITHDRAWING);
+    assert.equal(commits[2]?.state, CommitState.STORING);
+    point.tick(120);
+    point.tick(199);
+    assert.deepEqual(settled, [10]);
+    point.tick(230);
+    assert.deepEqual(settled, [10, 0, 20]);
+    assert.equal(point.openCount, 0);
+    assert.throws(() => { if (commits[0] !== undefined) point.committed(commits[0]); });
+  });
+});
+
+describe('replica', () => {
+  test('each pair of sync states is an arrow of the diagram or an error', () => {
+    const { SYNC, NG, RESYNC } = SyncState;
+    const arrows = new Map([[SYNC, [NG]], [NG, [RESYNC, SYNC]], [RESYNC, [NG, SYNC]]]) as ReadonlyMap<number, readonly number[]>;
+    for (const from of [SYNC, NG, RESYNC]) for (const to of [SYNC, NG, RESYNC]) assert.equal(isValidSyncTransition(from, to), arrows.get(from)?.includes(to) === true);
+  });
+
+  test('each change is traced with its cause and begins without phase and held sections', () => {
+    const traced: string[] = [];
+    const replica = new Replica(STORE, 'q', (changed, from, cause) => traced.push(`${String(from)}${String(changed.sync)} ${cause}`));
+    assert.equal(replica.isFed, false);
+    replica.transition(SyncState.RESYNC, 'refill begins', 1);
+    assert.equal(replica.isFed, false, 'nothing is sent before REFILL_BEGIN');
+    replica.phase = ResyncPhase.FILLING;
+    assert.equal(replica.isFed, true);
+    replica.transition(SyncState.NG, 'lost', 2);
+    replica.transition(SyncState.NG, 'again', 3);
+    assert.deepEqual([replica.phase, replica.held.length, replica.stillClaims, replica.cause], [ResyncPhase.NONE, 0, false, 'lost']);
+    replica.transition(SyncState.SYNC, 'tail', 4);
+    replica.transition(SyncState.NG, 'lost', 5);
+    assert.equal(replica.stillClaims, true);
+    assert.deepEqual(traced, ['12 refill begins', '21 lost', '10 tail', '01 lost']);
+  });
+});

@@ -1,0 +1,98 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import fc from 'fast-check';
+import { decodeEnvelope, encodeEnvelope, readHeadPrefix } from '../../../../src/gateway/queue/envelope.js';
+import type { Note } from '../../../../src/gateway/queue/note.js';
+import { decodeNote, encodeNote, freshNote } from '../../../../src/gateway/queue/note.js';
+import { createRouter } from '../../../../src/gateway/queue/router.js';
+import type { Envelope } from '../../../../src/gateway/queue/types.js';
+import { MessagePacker } from '../../../../src/platform/node/packer.js';
+
+const packer = new MessagePacker();
+const text = fc.string({ unit: 'grapheme', maxLength: 40 });
+const whole = fc.integer({ min: 1, max: 2 ** 52 });
+const PLAIN = { noNullPrototype: true } as const;
+const envelopes: fc.Arbitrary<Envelope> = fc.record({
+  messageId: whole,
+  reversePath: text,
+  recipients: fc.array(fc.record({ address: text, notify: fc.nat(15), orcpt: text }, PLAIN), { minLength: 1, maxLength: 8 }),
+  flags: fc.nat(65535),
+  ret: fc.nat(2),
+  envid: text,
+  arrivalWallMs: whole,
+  expiryWallMs: fc.integer({ min: 1, max: 2 ** 41 }),
+  client: text,
+  helo: text,
+  origin: fc.option(fc.record({ messageId: whole, queueBirth: whole, queueSerial: fc.nat(2 ** 31), change: whole, kind: fc.nat(2) }, PLAIN), { nil: undefined }),
+}, PLAIN);
+
+describe('envelope', () => {
+  test('comes back as it went in, and its fixed part without unpacking', () => {
+    fc.assert(fc.property(envelopes, (envelope) => {
+      const head = encodeEnvelope(packer, envelope);
+      assert.deepEqual(decodeEnvelope(packer, envelope.messageId, head), envelope);
+      assert.deepEqual(readHeadPrefix(head), { flags: envelope.flags, expirySeconds: Math.ceil(envelope.expiryWallMs / 1000), arrivalWallMs: envelope.arrivalWallMs });
+    }));
+  });
+
+  test('another version is not read', () => {
+    const head = encodeEnvelope(packer, { messageId: 1, reversePath: '', recipients: [], flags: 0, ret: 0, envid: '', arrivalWallMs: 1, expiryWallMs: 1, client: '', helo: '', origin: undefined }).slice();
+    head[0] = 2;
+    assert.equal(decodeEnvelope(packer, 1, head), undefined);
+    assert.equal(readHeadPrefix(head), undefined);
+  });
+
+  test('damaged bytes never end the process', () => {
+    fc.assert(fc.property(envelopes, fc.nat(10_000), fc.nat(255), (envelope, place, byte) => {
+      const head = encodeEnvelope(packer, envelope).slice();
+      head[place % head.length] = byte;
+      decodeEnvelope(packer, 1, head);
+      decodeEnvelope(packer, 1, head.subarray(0, place % head.length));
+    }), { numRuns: 500 });
+  });
+});
+
+describe('note', () => {
+  test('comes back as it went in', () => {
+    const notes: fc.Arbitrary<Note> = fc.record({
+      attempts: fc.nat(255), dueWallMs: fc.nat(2 ** 41), states: fc.uint8Array({ maxLength: 20 }).map((bytes) => Uint8Array.from(bytes)), owedChange: whole, unparked: fc.boolean(),
+      results: fc.array(fc.record({ recipient: fc.nat(1000), code: fc.nat(599), enhanced: text, text }, PLAIN), { maxLength: 5 }),
+    }, PLAIN);
+    fc.assert(fc.property(notes, (note) => {
+      assert.deepEqual(decodeNote(packer, encodeNote(packer, note)), note);
+    }));
+  });
+
+  test('one of another version is not read; one that never was says nobody was tried', () => {
+    assert.equal(decodeNote(packer, packer.pack([2, 0, 0, new Uint8Array(1), 0, 0])), undefined);
+    assert.deepEqual([...freshNote(3).states], [0, 0, 0]);
+  });
+});
+
+describe('router', () => {
+  const base = { nextHop: { protocol: 'smtp', host: 'h', port: 25 } as const, ordering: 'fifo' as const, concurrency: 5, lengthMax: 10 };
+  const router = createRouter([
+    { ...base, domains: ['a.example'], name: 'exact' },
+    { ...base, domains: ['*.a.example'], name: 'below' },
+    { ...base, domains: ['*.example', 'c.test'], name: 'wide' },
+    { ...base, domains: ['*'], name: 'rest', ordering: 'strict' },
+  ]);
+
+  test('the longest match wins, and * takes the rest', () => {
+    const cases: [string, string][] = [['a.example', 'exact'], ['x.a.example', 'below'], ['y.x.a.example', 'below'], ['b.example', 'wide'], ['c.test', 'wide'], ['example', 'rest'], ['other.test', 'rest']];
+    for (const [domain, name] of cases) assert.equal(router.route(domain, 'mail')?.queueName, name, domain);
+    assert.equal(createRouter([]).route('a.example', 'mail'), undefined);
+  });
+
+  test('a route is one object for each name and class, found by the queue name too', () => {
+    assert.equal(router.route('b.example', 'mail'), router.route('c.test', 'mail'));
+    assert.equal(router.routeOfQueue('wide', 'mail'), router.route('c.test', 'mail'));
+    assert.notEqual(router.route('b.example', 'bounce'), router.route('b.example', 'mail'));
+    assert.equal(router.routeOfQueue('gone', 'mail'), undefined);
+  });
+
+  test('a strict route has one message in flight, whatever is configured', () => {
+    assert.equal(router.route('other.test', 'mail')?.concurrency, 1);
+    assert.equal(router.route('a.example', 'mail')?.concurrency, 5);
+  });
+});

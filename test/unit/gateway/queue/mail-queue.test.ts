@@ -1,0 +1,182 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import fc from 'fast-check';
+import { EntryState, EntryTable, isValidEntryTransition } from '../../../../src/gateway/queue/entry-table.js';
+import { MailQueue } from '../../../../src/gateway/queue/mail-queue.js';
+import type { Ordering, Route } from '../../../../src/gateway/queue/types.js';
+
+const S = EntryState;
+
+function route(ordering: Ordering, concurrency = 4): Route {
+  return { queueName: 'q', queueClass: 'mail', nextHop: { protocol: 'smtp', host: 'h', port: 25 }, ordering, concurrency, lengthMax: 100 };
+}
+
+function queueOf(ordering: Ordering = 'fifo'): { queue: MailQueue; table: EntryTable } {
+  const table = new EntryTable(7);
+  return { table, queue: new MailQueue({ handle: 1, identity: { birth: 1, serial: 1 }, name: 'q', route: route(ordering), routed: true }, table) };
+}
+
+describe('entry states', () => {
+  test('each pair of states is an arrow of the diagram or an error', () => {
+    const arrows: Record<number, readonly number[]> = {
+      [S.FREE]: [S.STORING, S.READY, S.DEFERRED, S.REPORTING, S.PARKED, S.HELD],
+      [S.STORING]: [S.READY, S.PARKED, S.FREE],
+      [S.READY]: [S.IN_FLIGHT, S.REPORTING, S.HELD, S.FREE],
+      [S.IN_FLIGHT]: [S.READY, S.DEFERRED, S.REPORTING, S.HELD, S.FREE],
+      [S.DEFERRED]: [S.READY, S.REPORTING, S.HELD, S.FREE],
+      [S.REPORTING]: [S.DEFERRED, S.READY, S.HELD, S.FREE],
+      [S.PARKED]: [S.READY, S.HELD, S.FREE],
+      [S.HELD]: [S.READY, S.DEFERRED, S.REPORTING, S.FREE],
+    };
+    for (const from of Object.values(S)) {
+      for (const to of Object.values(S)) {
+        const expected = arrows[from]?.includes(to) === true;
+        assert.equal(isValidEntryTransition(from, to), expected, `${String(from)} to ${String(to)}`);
+        const table = new EntryTable(1);
+        const row = table.take(1, 1);
+        const path: readonly (typeof to)[] = from === S.FREE ? [] : from === S.IN_FLIGHT ? [S.READY, S.IN_FLIGHT] : [from];
+        for (const step of path) table.transition(row, step);
+        if (expected) table.transition(row, to);
+        else assert.throws(() => { table.transition(row, to); });
+      }
+    }
+  });
+
+  test('a row is given back only when it is free, and is found by message and queue', () => {
+    const table = new EntryTable(3);
+    const row = table.take(42, 9);
+    assert.equal(table.index.find(42, 9), row);
+    table.transition(row, S.STORING);
+    assert.throws(() => { table.release(row); });
+    table.transition(row, S.FREE);
+    table.release(row);
+    assert.equal(table.index.find(42, 9), 0);
+    assert.equal(table.inUse, 0);
+  });
+});
+
+/** The same queue as plain lists. */
+class Model {
+  order: number[] = [];
+  ready: number[] = [];
+  late: number[] = [];
+  inFlight: number[] = [];
+  recovered = 0;
+}
+
+describe('mail queue', () => {
+  test('agrees with plain lists in any mixture of live mail, recovery, attempts and ends', () => {
+    const commands = fc.array(fc.record({ what: fc.constantFrom('live', 'live', 'back', 'take', 'take', 'end', 'again', 'remove', 'whole'), which: fc.nat(1000) }), { maxLength: 120 });
+    fc.assert(fc.property(commands, (list) => {
+      const { queue, table } = queueOf();
+      const model = new Model();
+      queue.beginRecovery();
+      let back = 0;
+      let live = 10_000;
+      let recovering = true;
+      const positions = (rows: readonly number[]): number[] => rows.map((row) => table.position.get(row));
+      const drop = (row: number): void => {
+        queue.unlink(row, 10);
+        const at = model.order.indexOf(row);
+        if (at < model.recovered) model.recovered -= 1;
+        model.order.splice(at, 1);
+        table.transition(row, S.FREE);
+        table.release(row);
+      };
+      for (const { what, which } of list) {
+        if (what === 'live') {
+          const row = table.take(live, 1);
+          table.position.set(row, live++);
+          table.transition(row, S.STORING);
+          queue.append(row, 10);
+          model.order.push(row);
+          queue.makeReady(row, false);
+          (recovering ? model.late : model.ready).push(row);
+        } else if (what === 'back' && recovering) {
+          const row = table.take(++back, 1);
+          table.position.set(row, back);
+          queue.appendRecovered(row, 10);
+          model.order.splice(model.recovered++, 0, row);
+          queue.makeReady(row, true);
+          model.ready.push(row);
+        } else if (what === 'take') {
+          const row = queue.takeReady(0);
+          assert.equal(row, model.ready.shift() ?? 0);
+          if (row !== 0) model.inFlight.push(row);
+        } else if (what === 'end' && model.inFlight.length > 0) {
+          const [row] = model.inFlight.splice(which % model.inFlight.length, 1);
+          if (row === undefined) continue;
+          queue.inFlightCount -= 1;
+          drop(row);
+        } else if (what === 'remove' && model.ready.length + model.late.length > 0) {
+          const all = [...model.ready, ...model.late];
+          const row = all[which % all.length] ?? 0;
+          queue.removeReady(row);
+          model.ready = model.ready.filter((other) => other !== row);
+          model.late = model.late.filter((other) => other !== row);
+          drop(row);
+        } else if (what === 'whole' && recovering) {
+          recovering = false;
+          queue.endRecovery();
+          model.ready.push(...model.late);
+          model.late = [];
+        }
+        assert.equal(queue.readyCount, model.ready.length);
+        assert.equal(queue.length, model.order.length);
+        assert.equal(queue.bytes, 10 * model.order.length);
+        assert.equal(queue.inFlightCount, model.inFlight.length);
+        const walked: number[] = [];
+        for (let row = queue.first; row !== 0; row = queue.following(row)) walked.push(row);
+        assert.deepEqual(walked, model.order);
+        assert.deepEqual(positions(walked), positions(walked).slice().sort((a, b) => a - b));
+      }
+    }), { numRuns: 200 });
+  });
+
+  test('attempts that never began come back in the order of their positions', () => {
+    const { queue, table } = queueOf();
+    const rows = [1, 2, 3, 4, 5].map((position) => {
+      const row = table.take(position, 1);
+      table.position.set(row, position);
+      table.transition(row, S.STORING);
+      queue.append(row, 1);
+      queue.makeReady(row, false);
+      return row;
+    });
+    const taken = [queue.takeReady(0), queue.takeReady(0), queue.takeReady(0)];
+    assert.deepEqual(taken, rows.slice(0, 3));
+    for (const row of [taken[1], taken[2], taken[0]]) {
+      queue.inFlightCount -= 1;
+      queue.makeReadyFirst(row ?? 0);
+    }
+    assert.deepEqual([1, 2, 3, 4, 5].map(() => queue.takeReady(0)), rows);
+  });
+
+  test('a strict queue hands out one at a time, and none while its head waits', () => {
+    const { queue, table } = queueOf('strict');
+    for (const position of [1, 2]) {
+      const row = table.take(position, 1);
+      table.position.set(row, position);
+      table.transition(row, S.STORING);
+      queue.append(row, 1);
+      queue.makeReady(row, false);
+    }
+    const head = queue.takeReady(0);
+    assert.equal(queue.takeReady(0), 0);
+    queue.inFlightCount -= 1;
+    queue.makeReadyFirst(head);
+    queue.blockedUntilMs = 100;
+    assert.equal(queue.takeReady(99), 0);
+    assert.equal(queue.takeReady(100), head);
+  });
+
+  test('live entries out of order are our bug', () => {
+    const { queue, table } = queueOf();
+    for (const position of [5, 4]) {
+      const row = table.take(position, 1);
+      table.position.set(row, position);
+      if (position === 5) queue.append(row, 1);
+      else assert.throws(() => { queue.append(row, 1); });
+    }
+  });
+});
