@@ -7,11 +7,16 @@ const LINE_CHARACTERS = 76;
 /** A word without a space is cut here: lines end at 998 (RFC 5322 2.1.1), in bytes, and UTF-8 takes up to 3 a unit. */
 const WORD_CHARACTERS_MAX = 300;
 
+const SPACE = 32;
+const PLAIN = /^[\x20-\x7e]*$/;
+
 /**
  * Text as part of one line: no control characters, so nothing can end the line; without `isUtf8` only ASCII
  * ("?" for the rest); with it whole characters only.
  */
 export function oneLine(text: string, isUtf8: boolean): string {
+  // Nearly every text. Character by character, a report on 1,000 recipients would hold the process for 0.2 s.
+  if (PLAIN.test(text)) return text;
   let safe = '';
   for (const character of text) {
     const point = character.codePointAt(0) ?? 0;
@@ -24,26 +29,26 @@ export function oneLine(text: string, isUtf8: boolean): string {
   return safe;
 }
 
-/** Breaks one line at spaces; lines after the first begin with `indent`. No line is empty or only white. */
+/**
+ * Breaks one line at spaces; lines after the first begin with `indent`. No line is empty or only white. By cutting,
+ * not by adding word to word: a report on 1,000 recipients has 200,000 words.
+ */
 export function fold(line: string, indent: string): string[] {
+  const text = line.replace(/ {2,}/g, ' ').trim();
   const lines: string[] = [];
-  let current = '';
-  for (const long of line.split(' ')) {
-    if (long === '') continue;
-    for (let at = 0; at < long.length; at += WORD_CHARACTERS_MAX) {
-      const word = long.slice(at, at + WORD_CHARACTERS_MAX);
-      if (current === '') {
-        current = word;
-      } else if (current.length + 1 + word.length <= LINE_CHARACTERS && at === 0) {
-        current += ` ${word}`;
-      } else {
-        lines.push(current);
-        current = indent + word;
-      }
-    }
+  for (let at = 0; at < text.length || lines.length === 0; ) {
+    const width = lines.length === 0 ? LINE_CHARACTERS : LINE_CHARACTERS - indent.length;
+    let end = text.length - at <= width ? text.length : text.lastIndexOf(' ', at + width);
+    if (end <= at && end < text.length) end = Math.min(wordEnd(text, at), at + WORD_CHARACTERS_MAX);
+    lines.push(lines.length === 0 ? text.slice(at, end) : indent + text.slice(at, end));
+    at = text.charCodeAt(end) === SPACE ? end + 1 : end;
   }
-  lines.push(current);
   return lines;
+}
+
+function wordEnd(text: string, at: number): number {
+  const space = text.indexOf(' ', at);
+  return space < 0 ? text.length : space;
 }
 
 /** "Sat, 21 Nov 2026 02:40:30 +0000". */

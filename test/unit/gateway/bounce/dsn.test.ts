@@ -4,6 +4,8 @@ import { describe, test } from 'node:test';
 import { simpleParser } from 'mailparser';
 import { composeDsn, dsnFlags } from '../../../../src/gateway/bounce/dsn.js';
 import type { DsnRecipient, DsnRequest } from '../../../../src/gateway/bounce/dsn.js';
+import { fold } from '../../../../src/gateway/bounce/dsn-text.js';
+import { Prng } from '../../../../src/base/prng.js';
 import { ENVELOPE_8BITMIME, ENVELOPE_DOT_LINES, ENVELOPE_SMTPUTF8, RET_FULL, RET_HEADERS } from '../../../../src/gateway/queue/types.js';
 import type { Envelope } from '../../../../src/gateway/queue/types.js';
 import { envelopeTo } from '../outbound/pure/session-world.js';
@@ -116,6 +118,20 @@ describe('what comes back of the message', () => {
     assert.ok(report.length < 70_000);
     assertWellFormed(report);
   });
+});
+
+test('folds at spaces, loses no character of a word and leaves no line empty or white', () => {
+  const random = new Prng(1);
+  for (let i = 0; i < 2000; i++) {
+    let line = '';
+    for (let words = random.below(12); words >= 0; words--) line += 'w'.repeat(random.below(random.below(10) === 0 ? 700 : 40)) + ' '.repeat(random.below(3));
+    const lines = fold(line, '  ');
+    assert.equal(lines.join('').replaceAll(' ', ''), line.replaceAll(' ', ''));
+    for (const [at, one] of lines.entries()) {
+      assert.ok(one.length <= 76 || !one.trim().includes(' '), one);
+      assert.ok(one.length <= 302 && (one.trim() !== '' || lines.length === 1) && one.startsWith('  ') === at > 0, one);
+    }
+  }
 });
 
 test('reply text of a hostile peer can not end a line, add a field or break a part', () => {
