@@ -28,6 +28,7 @@ export interface StatusAnswer {
   readonly expired: number;
   readonly rejected: number;
   readonly queues: number;
+  readonly queues_recovering: number;
   readonly queued_messages: number;
   readonly queued_bytes: number;
   readonly memory_used_bytes: number;

@@ -81,6 +81,7 @@ export class CoreView implements GatewayView {
       expired: metrics.expired,
       rejected: metrics.rejectedTotal,
       queues: core.registry.all.length,
+      queuesRecovering: core.recovery.openCount,
       queuedMessages: messages,
       queuedBytes: bytes,
       memoryUsedBytes: core.memory.usedBytes,

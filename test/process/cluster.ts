@@ -149,7 +149,7 @@ export interface Cluster {
   inSync(queues: number, boundMs?: number): Promise<void>;
   /** What the gateway says of itself: GET /api/v1/status. Rejects while it is down. */
   status(): Promise<GatewayStatus>;
-  /** Resolves when nothing is queued any more, reports included. */
+  /** Resolves when nothing is queued any more, reports and what is still coming back from the stores included. */
   drained(boundMs?: number): Promise<void>;
   sinkCounts(): Promise<SinkCounts>;
   /** Resolves when the sink has taken `messages`; rejects past the bound with the gateway's log. */
@@ -161,6 +161,7 @@ export interface Cluster {
 
 /** Of the gateway's status, what is used here. */
 export interface GatewayStatus {
+  readonly queues_recovering: number;
   readonly queued_messages: number;
   readonly memory_used_bytes: number;
   readonly memory_limit_bytes: number;
@@ -230,8 +231,12 @@ function gatewayQuestions(adminPort: number, gateway: Daemon): Pick<Cluster, 'in
   return {
     status,
     inSync: (queues, boundMs = READY_MS) => inSync(adminPort, gateway, queues, boundMs),
-    drained: (boundMs = READY_MS) => until('nothing is queued', async () => (await status()).queued_messages === 0, boundMs, gateway),
+    drained: (boundMs = READY_MS) => until('nothing is queued', async () => isDrained(await status()), boundMs, gateway),
   };
+}
+
+function isDrained(status: GatewayStatus): boolean {
+  return status.queued_messages === 0 && status.queues_recovering === 0;
 }
 
 /** Asks again and again; past the bound rejects with the end of the process's log. A question that fails is asked again. */

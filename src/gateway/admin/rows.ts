@@ -24,6 +24,7 @@ export function statusRow(status: StatusView, nowWallMs: number): object {
     expired: status.expired,
     rejected: status.rejected,
     queues: status.queues,
+    queues_recovering: status.queuesRecovering,
     queued_messages: status.queuedMessages,
     queued_bytes: status.queuedBytes,
     memory_used_bytes: status.memoryUsedBytes,

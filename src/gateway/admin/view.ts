@@ -46,6 +46,8 @@ export interface StatusView {
   readonly expired: number;
   readonly rejected: number;
   readonly queues: number;
+  /** Of the queues that the stores hold for this gateway: not whole here yet, so not all counted in what is queued. */
+  readonly queuesRecovering: number;
   readonly queuedMessages: number;
   readonly queuedBytes: number;
   readonly memoryUsedBytes: number;
