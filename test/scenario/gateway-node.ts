@@ -78,7 +78,7 @@ export class GatewayNode {
     const core: GatewayCore = new GatewayCore(
       { ...options.core, gatewayId: options.id, incarnation },
       {
-        clock, crc32, packer: new MessagePacker(), log: this.ports.log, router: this.ports.router, events: this.ports.events,
+        clock, crc32, packer: new MessagePacker(), log: this.ports.log, router: this.ports.router, events: this.ports.events, counters: { epochs: 0, recoveredMessages: 0 },
         requestEndOfTurn: () => {
           if (turnAsked) return;
           turnAsked = true;

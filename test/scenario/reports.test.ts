@@ -120,6 +120,44 @@ describe('reports', () => {
     checkAll(world.letters, world.queueNames);
   });
 
+  test('mail whose route is gone is held, and reported when its time is over', () => {
+    const world = World.started({ lifetimeMs: 5000 });
+    world.hops.script = ({ queueName }) => (queueName === 'senders' ? 'accept' : 'defer');
+    const letter = world.submit(['q1']);
+    world.run(50);
+    world.gateway.kill();
+    world.unrouted.add('q1');
+    world.gateway.start();
+    world.run(1000);
+    assert.equal(world.mirror('q1').queue.heldCount, 1);
+    assert.equal(letter.attempts.get('q1'), 1);
+    world.run(6000);
+    world.untilQuiet();
+    assert.equal(letter.reports.size, 1);
+  });
+
+  test('a report that was under way for mail whose route is gone is not made again', () => {
+    const world = World.started();
+    refuseAll(world);
+    world.submit(['q2']);
+    world.untilQuiet();
+    const reports = world.hops.reports.length;
+    const letter = world.submit(['q1']);
+    world.until(() => (world.gateway.core?.registry.byName('senders')[0]?.queue.length ?? 0) > 0);
+    world.until(() => world.gateway.core?.commitPoint.openCount === 0);
+    world.gateway.kill();
+    world.unrouted.add('q1');
+    world.gateway.start();
+    world.until(() => world.hops.reports.length > reports);
+    world.untilQuiet();
+    world.gateway.kill();
+    world.unrouted.clear();
+    world.gateway.start();
+    world.untilQuiet();
+    assert.equal(world.hops.reports.length, reports + 1);
+    assert.equal(letter.reports.size, 1);
+  });
+
   test('a strict queue goes on when its deferred head expires', () => {
     const world = World.started({ lifetimeMs: 5000, queues: [{ name: 's', ordering: 'strict' }] });
     world.hops.script = ({ messageId, queueName, earlier }) => (queueName === 's' && messageId === first.id && earlier < 9 ? 'defer' : 'accept');

@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { COMMITTED, NOT_READY } from '../../src/gateway/queue/types.js';
-import { ROLE_MEMBER } from '../../src/protocol/reasons.js';
-import { SyncState } from '../../src/gateway/mirror/replica.js';
+import { ROLE_FILLING, ROLE_MEMBER } from '../../src/protocol/reasons.js';
+import { ResyncPhase, SyncState } from '../../src/gateway/mirror/replica.js';
 import { checkAll } from './checks.js';
 import { queuesOf } from './inspect.js';
 import { World } from './world.js';
@@ -77,6 +77,27 @@ describe('resync', () => {
     assert.equal(store === undefined ? undefined : queuesOf(store, 'q1')[0]?.role, ROLE_MEMBER);
   });
 
+  test('a joiner hears of the set with it only when the survivors have it', () => {
+    const world = World.started();
+    world.hops.script = () => 'hang';
+    world.submitMany(20, ['q1']);
+    world.run(30);
+    world.store('b').kill();
+    world.run(30);
+    world.store('b').start();
+    world.until(() => world.mirror('q1').isFilling);
+    world.holdRequests(world.store('a'), true);
+    world.run(500);
+    assert.equal(world.mirror('q1').replicas[1]?.phase, ResyncPhase.JOINING);
+    const { store } = world.store('b');
+    assert.ok(store !== undefined);
+    assert.equal(queuesOf(store, 'q1')[0]?.role, ROLE_FILLING);
+    world.holdRequests(world.store('a'), false);
+    world.untilLevel();
+    assert.equal(queuesOf(store, 'q1')[0]?.role, ROLE_MEMBER);
+    world.assertSameContent();
+  });
+
   test('a store that dies while the other is being filled loses nothing while the gateway lives', () => {
     const world = World.started();
     world.hops.script = () => 'hang';
@@ -109,7 +130,7 @@ describe('resync', () => {
     world.store('b').kill();
     world.run(50);
     world.store('b').start();
-    world.until(() => world.mirror('q1').replicas.some((replica) => replica.phase === 3 || replica.phase === 4));
+    world.until(() => world.mirror('q1').replicas.some((replica) => replica.phase === ResyncPhase.CAUGHT_UP || replica.phase === ResyncPhase.JOINING));
     world.holdAnswers(world.store('a'), true);
     world.run(1);
     world.submitMany(3, ['q1']);

@@ -13,7 +13,7 @@ import { Prng } from '../../src/base/prng.js';
 import type { MailEvents } from '../../src/gateway/queue/mail-events.js';
 import type { MailQueue } from '../../src/gateway/queue/mail-queue.js';
 import { createRouter } from '../../src/gateway/queue/router.js';
-import type { Envelope, Ordering, Recipient, RecipientGroup, Route, SubmissionOutcome } from '../../src/gateway/queue/types.js';
+import type { Envelope, Ordering, Recipient, RecipientGroup, Route, Router, SubmissionOutcome } from '../../src/gateway/queue/types.js';
 import { COMMITTED } from '../../src/gateway/queue/types.js';
 import type { QueueMirror } from '../../src/gateway/mirror/queue-mirror.js';
 import { SyncState } from '../../src/gateway/mirror/replica.js';
@@ -74,7 +74,9 @@ export class World {
   readonly queueNames: readonly string[];
   /** Called after every turn of the gateway; a test may kill there. */
   onTurn: () => void = () => {};
-  private readonly router: ReturnType<typeof createRouter>;
+  /** Queues whose route is gone from the configuration; a restarted gateway finds none for them. */
+  readonly unrouted = new Set<string>();
+  private readonly router: Router;
   private readonly queueOptions: readonly QueueOptions[];
 
   constructor(options: WorldOptions = {}) {
@@ -84,10 +86,14 @@ export class World {
     this.log = new KeptLog(() => this.scheduler.nowMs, (line) => { this.scheduler.trace(line.text); });
     this.queueOptions = options.queues ?? [{ name: 'q1' }, { name: 'q2' }, { name: 'q3' }];
     this.queueNames = this.queueOptions.map((queue) => queue.name);
-    this.router = createRouter([...this.queueOptions, { name: 'senders' }].map((queue) => ({
+    const table = createRouter([...this.queueOptions, { name: 'senders' }].map((queue) => ({
       domains: [`${queue.name}.example`], name: queue.name, nextHop: { protocol: 'smtp', host: queue.name, port: 25 },
       ordering: queue.ordering ?? 'fifo', concurrency: queue.concurrency ?? 4, lengthMax: queue.lengthMax ?? 1_000_000,
     })));
+    this.router = {
+      route: (domain, queueClass) => table.route(domain, queueClass),
+      routeOfQueue: (name, queueClass) => (this.unrouted.has(name) ? undefined : table.routeOfQueue(name, queueClass)),
+    };
     const secret = new Uint8Array(32).fill(7);
     const ports = { scheduler: this.scheduler, network: this.network, log: this.log, wallBaseMs: WALL_BASE_MS };
     const windowBytes = options.windowBytes ?? 8 * MEBIBYTE;
