@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
@@ -37,6 +38,27 @@ describe('the port', () => {
     const { port } = inbound;
     await assert.rejects(startHarness({ port }), /Opening the SMTP port 127\.0\.0\.1:\d+: another program has it/);
     await Promise.all([inbound.close(1000), second.inbound.close(1000)]);
+  });
+
+  test('does not let refused connections take the places of others', { timeout: 4_000 }, async () => {
+    const { inbound } = await startHarness({ connectionsMax: 5, connectionsPerClientMax: 1 });
+    const served = new Client(inbound.port);
+    assert.match(await served.reply(), /^220 /);
+    // Half open: they never close their own side.
+    const greedy = Array.from({ length: 10 }, () => connect({ port: inbound.port, host: '127.0.0.1', allowHalfOpen: true }));
+    const said = await Promise.all(greedy.map((socket) => new Promise<string>((resolve) => {
+      let text = '';
+      socket.on('error', () => undefined);
+      socket.on('data', (bytes) => { text += String(bytes); });
+      socket.on('end', () => { resolve(text); });
+    })));
+    assert.ok(said.every((text) => text.startsWith('421 4.7.0 Too many connections')), said.join());
+    while (inbound.connections > 1) await new Promise(setImmediate);
+    const other = new Client(inbound.port);
+    assert.equal(await other.reply(), '421 4.7.0 Too many connections from your address');
+    assert.equal(await served.command('NOOP'), '250 2.0.0 Ok');
+    for (const socket of greedy) socket.destroy();
+    await inbound.close(1000);
   });
 
   test('options that are none are refused before the port opens', () => {

@@ -79,6 +79,9 @@ class InboundServer extends SMTPServer {
     const connection = new InboundConnection(this.#hub, this, socket, options);
     this.connections.add(connection);
     connection.init();
+    // Refused with 421: gone as soon as that is out. The five seconds that the library leaves a client to close its
+    // side would let one client, with refused connections alone, keep every other one out.
+    if (!socket.writable) socket.destroySoon();
   }
 }
 
