@@ -95,6 +95,7 @@ export function gatewayOptions(config: GatewayConfig): GatewayOptions {
     commitTimeoutMs: mirror.commitTimeoutMs,
     heartbeatMs: mirror.heartbeatMs,
     failoverTimeoutMs: mirror.failoverTimeoutMs,
+    leaseMs: mirror.leaseMs,
     windowBytes: mirror.windowBytes,
     frameBytesMax: FRAME_BYTES_MAX,
     blockMessages: mirror.blockMessages,

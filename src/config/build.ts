@@ -34,7 +34,6 @@ export function buildConfig(file: FileValue, context: BuildContext, problems: Pr
 
 function gatewayConfig(file: FileValue, gateway: GatewayValue, secret: Uint8Array, context: BuildContext): GatewayConfig {
   return {
-    group: file.group,
     id: gateway.id,
     host: gateway.host,
     hostname: gateway.hostname ?? os.hostname().toLowerCase(),
@@ -46,7 +45,7 @@ function gatewayConfig(file: FileValue, gateway: GatewayValue, secret: Uint8Arra
     secret,
     stores: (gateway.stores ?? file.stores ?? []).map(peerConfig),
     admin: adminConfig(gateway.admin),
-    log: logConfig(gateway.log, context),
+    log: { ...logConfig(gateway.log, context), mail: gateway.log.mail },
     stateDir: context.stateDir ?? absolute(gateway.state_dir, context),
     insecure: gateway.insecure,
     oneHost: context.up,
@@ -119,7 +118,6 @@ function mirrorConfig(mirror: GatewayValue['mirror']): MirrorConfig {
     leaseMs: mirror.lease,
     windowBytes: mirror.window,
     blockMessages: mirror.block,
-    replaceAfterMs: mirror.replace_after,
   };
 }
 
@@ -130,15 +128,12 @@ function peerConfig(peer: StorePeerConfig): StorePeerConfig {
 function storeConfig(file: FileValue, store: StoreValue, at: Path, secretOfGateway: Uint8Array | undefined, context: BuildContext, problems: Problem[]): StoreConfig {
   const own = file.gateway === undefined || secretOfGateway === undefined ? [] : [{ id: file.gateway.id, secret: secretOfGateway }];
   return {
-    group: file.group,
     id: store.id,
     host: store.host,
     paths: store.paths,
     gateways: store.gateways?.map((gateway, i) => ({ id: gateway.id, secret: secretBytes(gateway, [...at, 'gateways', i], context, problems) })) ?? own,
     memoryLimitBytes: store.memory.limit,
     leaseMs: store.lease,
-    heartbeatMs: store.heartbeat,
-    ringBytes: store.ring,
     windowBytes: store.window,
     admin: adminConfig(store.admin),
     log: logConfig(store.log, context),
@@ -155,8 +150,8 @@ function adminConfig(admin: GatewayValue['admin']): AdminConfig {
   return { listen: admin.listen, token: admin.token };
 }
 
-function logConfig(log: GatewayValue['log'], context: BuildContext): LogConfig {
-  return { level: log.level, mail: log.mail, file: absolute(log.file, context) };
+function logConfig(log: StoreValue['log'], context: BuildContext): LogConfig {
+  return { level: log.level, file: absolute(log.file, context) };
 }
 
 function secretBytes(holder: { secret?: string | undefined; secret_file?: string | undefined }, at: Path, context: BuildContext, problems: Problem[]): Uint8Array {

@@ -81,8 +81,6 @@ function checkPeers(file: FileValue, gateway: GatewayValue, context: CheckContex
   const { replicas } = gateway.mirror;
   if (peers.length < replicas) {
     problems.push({ path: derived ? ['stores'] : path, text: `expected at least replicas (${String(replicas)}) stores, found ${String(peers.length)}` });
-  } else if (!context.up && new Set(peers.map((peer) => peer.host)).size < replicas) {
-    problems.push({ path: derived ? ['stores'] : path, text: `expected stores on at least replicas (${String(replicas)}) different hosts, found ${String(new Set(peers.map((peer) => peer.host)).size)}` });
   }
   peers.forEach((peer, i) => {
     const at: Path = derived ? ['stores', i] : [...path, i];
@@ -92,6 +90,8 @@ function checkPeers(file: FileValue, gateway: GatewayValue, context: CheckContex
     if (!derived) checkPaths(peer.paths, at, gateway.insecure, problems);
   });
   if (!derived) unique(peers.map((peer) => peer.id), (i) => [...path, i, 'id'], 'store id', problems);
+  // Any two stores may hold the two copies of a queue: placement looks at their load, not at hosts.
+  if (!context.up && replicas > 1) unique(peers.map((peer) => peer.host), (i) => [...(derived ? ['stores'] : path), i, 'host'], 'host of stores', problems);
 }
 
 interface PeerValue {

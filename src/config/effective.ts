@@ -8,11 +8,11 @@ import type { FileValue } from './schema.js';
 
 const MASK = '(hidden)';
 /** Keys whose numbers are bytes; every other number under a key of DURATIONS is milliseconds. */
-const BYTES = new Set(['message_size_limit', 'window', 'ring', 'limit']);
+const BYTES = new Set(['message_size_limit', 'window', 'limit']);
 const DURATIONS = new Set([
   'first', 'max', 'lifetime', 'bounce_lifetime', 'connection_lifetime', 'connection_idle', 'stop_timeout',
   'connect', 'greeting', 'helo', 'mail', 'rcpt', 'data_init', 'data_block', 'data_done', 'quit',
-  'command_timeout', 'data_timeout', 'commit_timeout', 'heartbeat', 'failover_timeout', 'lease', 'replace_after',
+  'command_timeout', 'data_timeout', 'commit_timeout', 'heartbeat', 'failover_timeout', 'lease',
 ]);
 
 /** Largest first. A value is shown in the largest unit that divides it: what is printed is what is in force. */

@@ -4,8 +4,7 @@
  */
 export const EMBEDDED_NAME = '(built in)';
 
-export const EMBEDDED_UP_YAML = `group: demo
-gateway:
+export const EMBEDDED_UP_YAML = `gateway:
   id: gateway
   host: localhost
   hostname: twinpost.localhost

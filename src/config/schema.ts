@@ -34,12 +34,10 @@ function section<Shape extends z.core.$ZodLooseShape>(shape: Shape) {
 /** At least 64 MiB: below that the reserves of the memory marks hold no message of the largest size. */
 const memoryLimit = () => v.bytes(64 * MIB, 4096 * GIB).optional();
 
-const log = () =>
-  section({
-    level: v.oneOf(['debug', 'info', 'warn', 'error']).prefault('info'),
-    mail: v.flag().prefault(true),
-    file: v.text('a file name').optional(),
-  });
+const logKeys = {
+  level: v.oneOf(['debug', 'info', 'warn', 'error']).prefault('info'),
+  file: v.text('a file name').optional(),
+};
 
 const admin = (port: number) =>
   section({
@@ -115,10 +113,10 @@ const mirror = section({
   commit_timeout: v.duration(100, 10 * MINUTE_MS).prefault('20s'),
   heartbeat: v.duration(10, 10_000).prefault('250ms'),
   failover_timeout: v.duration(50, MINUTE_MS).prefault('2s'),
+  /** What the stores are expected to grant: said in the log if one grants less (gateway-daemon.ts). */
   lease: v.duration(1000, 10 * MINUTE_MS).prefault('10s'),
   window: v.bytes(64 * 1024, 64 * MIB).prefault('8MiB'),
   block: v.count(1, 10_000).prefault(1000),
-  replace_after: v.duration(100, DAY_MS).prefault('30s'),
 });
 
 const gateway = z.strictObject({
@@ -138,7 +136,7 @@ const gateway = z.strictObject({
   /** May be left out in a file for `up`: then they are the file's own stores. */
   stores: z.array(z.strictObject({ id: v.identifier(), host: v.identifier(), paths: storePaths() })).min(1).max(64).optional(),
   admin: admin(8025),
-  log: log(),
+  log: section({ ...logKeys, mail: v.flag().prefault(true) }),
   state_dir: v.text('a folder name').optional(),
   insecure: v.flag().prefault(false),
 });
@@ -151,11 +149,9 @@ const store = z.strictObject({
   gateways: z.array(z.strictObject({ id: v.identifier(), ...secretKeys })).min(1).max(10_000).optional(),
   memory: section({ limit: memoryLimit() }),
   lease: v.duration(1000, 10 * MINUTE_MS).prefault('10s'),
-  heartbeat: v.duration(10, 10_000).prefault('250ms'),
-  ring: v.bytes(0, 16 * GIB).prefault('64MiB'),
   window: v.bytes(64 * 1024, 64 * MIB).prefault('8MiB'),
   admin: admin(9401),
-  log: log(),
+  log: section(logKeys),
   insecure: v.flag().prefault(false),
 });
 
@@ -168,7 +164,6 @@ const sink = z.strictObject({
 });
 
 export const fileSchema = z.strictObject({
-  group: v.identifier().prefault('default'),
   gateway: gateway.optional(),
   store: store.optional(),
   stores: z.array(store).min(1).max(64).optional(),

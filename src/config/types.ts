@@ -17,10 +17,13 @@ export interface TlsFiles {
 
 export interface LogConfig {
   readonly level: LogLevel;
-  /** The mail log (received, delivered, …); events are always logged. */
-  readonly mail: boolean;
   /** Lines go to this file; undefined: to stdout. */
   readonly file: string | undefined;
+}
+
+export interface GatewayLogConfig extends LogConfig {
+  /** The mail log (received, delivered, …); events are always logged. */
+  readonly mail: boolean;
 }
 
 export interface AdminConfig {
@@ -96,10 +99,10 @@ export interface MirrorConfig {
   readonly commitTimeoutMs: number;
   readonly heartbeatMs: number;
   readonly failoverTimeoutMs: number;
+  /** Length of a lease that the stores should grant; theirs is what holds. */
   readonly leaseMs: number;
   readonly windowBytes: number;
   readonly blockMessages: number;
-  readonly replaceAfterMs: number;
 }
 
 export interface StorePathConfig {
@@ -116,8 +119,6 @@ export interface StorePeerConfig {
 }
 
 export interface GatewayConfig {
-  /** Group whose gateways rescue one another. */
-  readonly group: string;
   readonly id: string;
   readonly host: string;
   /** Name in the greeting, EHLO and Received. */
@@ -130,7 +131,7 @@ export interface GatewayConfig {
   readonly secret: Uint8Array;
   readonly stores: readonly StorePeerConfig[];
   readonly admin: AdminConfig;
-  readonly log: LogConfig;
+  readonly log: GatewayLogConfig;
   /** Folder of the incarnation file; undefined: none is kept, stores and the clock decide alone. */
   readonly stateDir: string | undefined;
   /** Store paths outside loopback without TLS were asked for; `status` shows it. */
@@ -145,18 +146,16 @@ export interface StoreClientConfig {
 }
 
 export interface StoreConfig {
-  readonly group: string;
   readonly id: string;
   readonly host: string;
   readonly paths: readonly StorePathConfig[];
   readonly gateways: readonly StoreClientConfig[];
   readonly memoryLimitBytes: number | undefined;
   readonly leaseMs: number;
-  readonly heartbeatMs: number;
-  readonly ringBytes: number;
   readonly windowBytes: number;
   readonly admin: AdminConfig;
   readonly log: LogConfig;
+  /** Paths outside loopback without TLS were asked for; /api/v1/status shows it. */
   readonly insecure: boolean;
   /** Started by `twinpost up`: it shares its host's memory with all others. */
   readonly oneHost: boolean;

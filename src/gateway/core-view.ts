@@ -70,7 +70,7 @@ export class CoreView implements GatewayView {
       incarnation: this.options.incarnation,
       pid: this.ports.pid,
       startedWallMs: this.startedWallMs,
-      ready: core.accepting,
+      ready: core.accepting && core.memory.admits(0),
       notReadyReason: this.notReadyReason(),
       degradedSinceWallMs: this.degradedSince(),
       insecure: this.options.insecure,
@@ -203,7 +203,7 @@ export class CoreView implements GatewayView {
 
   private notReadyReason(): string {
     const { core } = this.ports;
-    if (core.accepting) return '';
+    if (core.accepting) return core.memory.admits(0) ? '' : 'memory';
     if (this.ports.isDraining()) return 'stopping';
     if (core.upCount === 0) return 'no store can be reached';
     return core.recovery.allListed ? 'too few mirrors in sync' : 'recovering';

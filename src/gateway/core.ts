@@ -9,6 +9,7 @@
  */
 import { Segments } from '../base/segments.js';
 import type { Clock, Crc32, EventLog, Packer } from '../platform/ports.js';
+import { ENTRY_ROW_BYTES } from '../protocol/entry-rows.js';
 import type { Refusal } from '../protocol/messages/refusal.js';
 import { BulkRecovery } from '../recovery/bulk-recovery.js';
 import type { RecoveryOptions } from '../recovery/bulk-recovery.js';
@@ -52,6 +53,14 @@ export interface CoreOptions {
   readonly recovery: Omit<RecoveryOptions, 'gatewayId' | 'token'>;
 }
 
+/** What the core counts for the metrics. */
+export interface CoreCounters {
+  /** Changes of a set of mirrors that every survivor has. */
+  epochs: number;
+  /** Entries taken back from the stores. */
+  recoveredMessages: number;
+}
+
 export interface CorePorts {
   readonly clock: Clock;
   readonly crc32: Crc32;
@@ -59,6 +68,7 @@ export interface CorePorts {
   readonly log: EventLog;
   readonly router: Router;
   readonly events: MailEvents;
+  readonly counters: CoreCounters;
   /** endOfTurn() is to be called when the event loop's turn ends. */
   requestEndOfTurn(): void;
   retryDelayMs(attempts: number): number;
@@ -142,7 +152,11 @@ export class GatewayCore implements Reception, DeliverySource {
       needFlush: () => { ports.requestEndOfTurn(); },
       takeHandle: () => this.registry.takeHandle(),
       onClaimed: (queue) => { this.recovered.onClaimed(queue); },
-      onBlock: (handle, rows, bodies, lastSource) => this.recovered.onBlock(handle, rows, bodies, lastSource),
+      onBlock: (handle, rows, bodies, lastSource) => {
+        const taken = this.recovered.onBlock(handle, rows, bodies, lastSource);
+        if (taken) ports.counters.recoveredMessages += rows.length / ENTRY_ROW_BYTES;
+        return taken;
+      },
       onRecovered: (handle) => { this.recovered.onRecovered(handle); },
       onFenced: (storeId) => { ports.onFenced(storeId); },
     });
@@ -320,6 +334,7 @@ export class GatewayCore implements Reception, DeliverySource {
       requestFlush: () => { ports.requestEndOfTurn(); },
       refillEntries: (mirror) => this.entries.refillView(mirror.queue),
       onEpoch: (mirror) => {
+        ports.counters.epochs += 1;
         ports.log.info('mirror', 'the set of mirrors changed', { queue: mirror.queue.name, epoch: mirror.epoch, members: mirror.replicas.filter((replica) => replica.member).map((replica) => replica.store.storeId) });
       },
     };

@@ -13,9 +13,11 @@ import type { MailLog } from '../observability/mail-log.js';
 import { SystemClock, startTicker } from '../platform/node/clock.js';
 import type { Ticker } from '../platform/node/clock.js';
 import { crc32 } from '../platform/node/checksum.js';
+import { listenError } from '../platform/node/free-port.js';
 import { MessagePacker } from '../platform/node/packer.js';
 import { SystemSecrets } from '../platform/node/secrets.js';
 import { NodeTransport } from '../platform/node/transport.js';
+import type { Transport } from '../platform/transport.js';
 import type { EventLog, Random } from '../platform/ports.js';
 import { formatMessageId } from '../base/text-id.js';
 import { gaugeSource } from './admin/gauges.js';
@@ -66,6 +68,8 @@ export interface GatewayOptions {
   readonly commitTimeoutMs: number;
   readonly heartbeatMs: number;
   readonly failoverTimeoutMs: number;
+  /** Length of a lease that the stores should grant. */
+  readonly leaseMs: number;
   readonly windowBytes: number;
   readonly frameBytesMax: number;
   readonly blockMessages: number;
@@ -106,7 +110,7 @@ const PORT_RETRY_MS = 1000;
 /** What the last changes may take to reach the stores at a stop. */
 const LAST_FLUSH_MS = 2000;
 
-/** Rejects when the admin port can't be bound. */
+/** Rejects when a port can't be had. */
 export async function startGateway(options: GatewayOptions, ports: GatewayPorts): Promise<RunningGateway> {
   const gateway = new Gateway(options, ports);
   await gateway.start();
@@ -142,7 +146,7 @@ class Gateway implements RunningGateway {
     const { number, unkept } = nextIncarnation(options.stateDir, this.clock.wallMs());
     this.incarnation = number;
     if (unkept !== '') ports.log.error('start', 'the incarnation can not be kept in state_dir: until it can, only the clock tells this process from older ones', { why: unkept });
-    this.record = new MailRecord({ clock: this.clock, log: ports.log, mailLog: ports.mailLog, metrics: ports.metrics, mirrorsOf: (route) => this.core.registry.find(route)?.inSyncCount ?? 0 });
+    this.record = new MailRecord({ clock: this.clock, log: ports.log, mailLog: ports.mailLog, metrics: ports.metrics, mirrorsOf: (route) => this.core.registry.find(route) });
     this.inboundRecord = new InboundRecord(ports.metrics);
     this.runEndOfTurn = () => {
       this.turnAsked = false;
@@ -151,7 +155,13 @@ class Gateway implements RunningGateway {
     const router = createRouter(options.routes);
     this.core = this.makeCore(forAnySpelling(router));
     const transport = new NodeTransport();
-    this.dispatcher = new Dispatcher(options.outbound, { source: this.core, transport, clock: this.clock, random: ports.random, log: ports.log, mayDot: () => !this.fenced });
+    const toNextHops: Transport = {
+      connect: (host, port, handlers) => {
+        ports.metrics.connectionsOpened += 1;
+        return transport.connect(host, port, handlers);
+      },
+    };
+    this.dispatcher = new Dispatcher(options.outbound, { source: this.core, transport: toNextHops, clock: this.clock, random: ports.random, log: ports.log, mayDot: () => !this.fenced });
     this.core.setDeliverySink(this.dispatcher);
     this.makeLinks(transport);
     for (const inbound of options.inbound) {
@@ -172,6 +182,11 @@ class Gateway implements RunningGateway {
   }
 
   async start(): Promise<void> {
+    // They are opened only when mail can be committed; that another process has one should be known now.
+    for (const { host, port } of this.options.inbound) {
+      const error = await listenError(host, port);
+      if (error !== undefined) throw error;
+    }
     const source = gaugeSource({ view: this.view, nowMs: () => this.clock.nowMs(), wallMs: () => this.clock.wallMs(), logLinesDropped: () => this.ports.logLinesDropped() });
     this.metricsExport = exportGatewayMetrics(this.ports.metrics, source);
     this.admin = await startAdmin(this.options.admin, { view: this.view, registry: this.metricsExport.registry, wallMs: () => this.clock.wallMs() });
@@ -221,6 +236,7 @@ class Gateway implements RunningGateway {
         log: ports.log,
         router,
         events: this.record,
+        counters: ports.metrics,
         heldElsewhereBytes: () => this.dispatcher.largeBytes,
         requestEndOfTurn: () => { this.requestEndOfTurn(); },
         retryDelayMs: (attempts) => retry.delayMs(attempts),
@@ -244,7 +260,7 @@ class Gateway implements RunningGateway {
         },
         { transport, crc32, packer, secrets, random: ports.random, log: ports.log },
         {
-          onUp: (up) => { core.onLinkUp(up); },
+          onUp: (up) => { this.compareLease(up); core.onLinkUp(up); },
           onDown: (down, reason) => { core.onLinkDown(down, reason); },
           onAcknowledged: (from, handle, number) => { core.mirrors.onAcknowledged(from, handle, number); },
           onAckedThrough: (from, sequence) => { core.mirrors.onAckedThrough(from, sequence); },
@@ -257,6 +273,12 @@ class Gateway implements RunningGateway {
       this.links.push(link);
       core.addStore(link);
     }
+  }
+
+  /** The store's value is what holds; configurations that differ are an accident. */
+  private compareLease(link: StoreLink): void {
+    if (link.leaseMs >= this.options.leaseMs) return;
+    this.ports.log.warn('link', 'the store grants shorter leases than mirror.lease says: compare both configurations', { store: link.storeId, lease_ms: link.leaseMs, configured_ms: this.options.leaseMs });
   }
 
   private requestEndOfTurn(): void {

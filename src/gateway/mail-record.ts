@@ -18,8 +18,8 @@ export interface MailRecordPorts {
   readonly log: EventLog;
   readonly mailLog: MailLog;
   readonly metrics: GatewayMetrics;
-  /** In-sync mirrors of the queue of a route. */
-  mirrorsOf(route: Route): number;
+  /** The mirrors of the queue of a route. */
+  mirrorsOf(route: Route): { readonly inSyncCount: number; readonly epoch: number } | undefined;
 }
 
 const NO_BYTES = new Uint8Array(0);
@@ -39,6 +39,7 @@ export class MailRecord implements MailEvents, InboundMailLog {
   received(message: MailTransaction): void {
     const { mailLog } = this.ports;
     const route = message.groups[0]?.route;
+    const mirrors = route === undefined ? undefined : this.ports.mirrorsOf(route);
     mailLog.received({
       queueId: formatMessageId(message.messageId),
       queue: route?.queueName ?? '',
@@ -49,14 +50,15 @@ export class MailRecord implements MailEvents, InboundMailLog {
       helo: message.helo,
       size: message.contentBytes,
       nrcpt: message.recipientCount,
-      tls: '',
-      mirrors: route === undefined ? 0 : this.ports.mirrorsOf(route),
+      tls: message.tls,
+      mirrors: mirrors?.inSyncCount ?? 0,
+      epoch: mirrors?.epoch ?? 0,
       delayMs: this.ports.clock.nowMs() - message.receivedMs,
     });
   }
 
   rejected(_stage: RejectStage, reason: string, reply: string, client: string, helo: string, from: string, to: string): void {
-    this.ports.mailLog.rejected({ reason, client, helo, from, to, size: 0, reply });
+    this.ports.mailLog.rejected({ reason, client, helo, from, to, reply });
   }
 
   // ---- queues ----
@@ -64,6 +66,7 @@ export class MailRecord implements MailEvents, InboundMailLog {
   outcome(event: OutcomeEvent, queue: MailQueue, envelope: Envelope, recipient: number, result: RecipientResult, contentBytes: number, relay: string, attempt: number, setupMs: number, transmitMs: number): void {
     const { metrics, mailLog, clock } = this.ports;
     metrics[event] += 1;
+    if (event === 'delivered') metrics.deliveredBytes += contentBytes;
     const fields = {
       queueId: formatMessageId(envelope.messageId),
       queue: queue.name,
@@ -86,7 +89,7 @@ export class MailRecord implements MailEvents, InboundMailLog {
 
   ended(queue: MailQueue, envelope: Envelope, recipient: number, reason: string, text: string): void {
     this.ports.metrics.removed(reason);
-    this.ports.mailLog.removed({ queueId: formatMessageId(envelope.messageId), queue: queue.name, from: envelope.reversePath, to: envelope.recipients[recipient]?.address ?? '', size: 0, reason: `${reason}: ${text}` });
+    this.ports.mailLog.removed({ queueId: formatMessageId(envelope.messageId), queue: queue.name, from: envelope.reversePath, to: envelope.recipients[recipient]?.address ?? '', reason: `${reason}: ${text}` });
   }
 
   unreachable(queue: MailQueue, text: string): void {

@@ -81,11 +81,8 @@ export class GatewayMetrics {
   possibleDuplicates = 0;
   withdrawn = 0;
   unanswered = 0;
-  failovers = 0;
   fenced = 0;
-  isolations = 0;
-  resyncs = 0;
-  resyncMessages = 0;
+  epochs = 0;
   recoveredMessages = 0;
   /** Final dot to 250. */
   readonly acceptSeconds = new FixedHistogram(ANSWER_BUCKETS);
@@ -141,38 +138,25 @@ export function exportGatewayMetrics(metrics: GatewayMetrics, source: GaugeSourc
 }
 
 function exportCounters(registry: Registry, metrics: GatewayMetrics): void {
-  const counter = (name: string, help: string, read: () => number): void => {
-    new Counter({
-      name: `twinpost_${name}_total`,
-      help,
-      registers: [registry],
-      collect() {
-        this.reset();
-        this.inc(read());
-      },
-    });
-  };
+  const counter = (name: string, help: string, read: () => number): void => { total(registry, name, help, read); };
   counter('received', 'Messages accepted (250 to the final dot)', () => metrics.received);
   counter('received_bytes', 'Bytes of accepted messages', () => metrics.receivedBytes);
   counter('received_recipients', 'Recipients of accepted messages', () => metrics.receivedRecipients);
   counter('delivered', 'Recipients that a next hop took over', () => metrics.delivered);
-  counter('delivered_bytes', 'Bytes of messages that a next hop took over', () => metrics.deliveredBytes);
+  counter('delivered_bytes', 'Bytes that next hops took over, once a recipient', () => metrics.deliveredBytes);
   counter('deferred', 'Attempts for a recipient that ended in a deferral', () => metrics.deferred);
   counter('bounced', 'Recipients refused for good by a next hop', () => metrics.bounced);
   counter('expired', 'Recipients whose lifetime ended', () => metrics.expired);
   counter('reports', 'Delivery status notifications made', () => metrics.reports);
   counter('connections_accepted', 'SMTP connections of clients accepted', () => metrics.connectionsAccepted);
   counter('connections_refused', 'SMTP connections of clients refused by a limit', () => metrics.connectionsRefused);
-  counter('connections_opened', 'Connections to next hops opened', () => metrics.connectionsOpened);
+  counter('connections_opened', 'Connections to next hops begun', () => metrics.connectionsOpened);
   counter('connections_failed', 'Connections to next hops that failed', () => metrics.connectionsFailed);
   counter('possible_duplicates', 'Deliveries whose final dot got no reply: the next hop may have the message (RFC 1047)', () => metrics.possibleDuplicates);
   counter('withdrawn', 'Messages withdrawn from the mirrors and refused', () => metrics.withdrawn);
   counter('unanswered', 'Connections closed without a reply to the final dot', () => metrics.unanswered);
-  counter('failovers', 'Links moved to their standby path', () => metrics.failovers);
   counter('fenced', 'Times that a store refused us because another process owns a queue', () => metrics.fenced);
-  counter('isolations', 'Mirrors taken out of a set', () => metrics.isolations);
-  counter('resyncs', 'Mirrors refilled and taken back', () => metrics.resyncs);
-  counter('resync_messages', 'Messages sent to refill mirrors', () => metrics.resyncMessages);
+  counter('epochs', 'Changes of a set of mirrors: one isolated, founded, or taken back', () => metrics.epochs);
   counter('recovered_messages', 'Messages taken back from the stores after a start', () => metrics.recoveredMessages);
   labelled(registry, 'rejected', 'Refusals to clients by reason', metrics.rejectedByReason);
   labelled(registry, 'removed', 'Recipients ended without delivery and report, by reason', metrics.removedByReason);
@@ -266,10 +250,23 @@ function exportProcess(registry: Registry, source: GaugeSource): void {
   single(registry, 'connections_in', 'SMTP connections of clients open', () => source.connectionsIn());
   single(registry, 'connections_out', 'Connections to next hops open', () => source.connectionsOut());
   single(registry, 'dots_in_flight', 'Final dots sent to next hops and not yet answered', () => source.dotsInFlight());
-  single(registry, 'log_dropped_lines', 'Mail log lines lost because their reader was too slow', () => source.logLinesDropped());
-  single(registry, 'cpu_seconds', 'Processor time used', () => {
+  total(registry, 'log_lines_dropped', 'Mail log lines lost because their reader was too slow', () => source.logLinesDropped());
+  total(registry, 'cpu_seconds', 'Processor time used', () => {
     const usage = process.cpuUsage();
     return (usage.user + usage.system) / 1e6;
+  });
+}
+
+/** A number that only grows, read when it is asked for. */
+function total(registry: Registry, name: string, help: string, read: () => number): void {
+  new Counter({
+    name: `twinpost_${name}_total`,
+    help,
+    registers: [registry],
+    collect() {
+      this.reset();
+      this.inc(read());
+    },
   });
 }
 

@@ -47,9 +47,10 @@ export interface ReceivedFields {
   readonly nrcpt: number;
   /** TLS version of the client's session, '' when in clear. */
   readonly tls: string;
-  /** In-sync mirrors that acknowledged it. */
+  /** In-sync mirrors that acknowledged it, and the epoch of their set. */
   readonly mirrors: number;
-  /** From MAIL FROM to the 250. */
+  readonly epoch: number;
+  /** From the final dot to the commit. */
   readonly delayMs: number;
 }
 
@@ -83,7 +84,6 @@ export interface RejectedFields {
   readonly helo: string;
   readonly from: string;
   readonly to: string;
-  readonly size: number;
   /** The reply we gave. */
   readonly reply: string;
 }
@@ -94,7 +94,6 @@ export interface RemovedFields {
   readonly queue: string;
   readonly from: string;
   readonly to: string;
-  readonly size: number;
   readonly reason: string;
 }
 
@@ -115,6 +114,7 @@ const F = {
   nrcpt: fieldName('nrcpt'),
   tls: fieldName('tls'),
   mirrors: fieldName('mirrors'),
+  epoch: fieldName('epoch'),
   relay: fieldName('relay'),
   attempt: fieldName('attempt'),
   status: fieldName('status'),
@@ -188,6 +188,7 @@ export class MailLog {
     w.number(F.nrcpt, fields.nrcpt);
     if (fields.tls !== '') w.string(F.tls, fields.tls);
     w.number(F.mirrors, fields.mirrors);
+    w.number(F.epoch, fields.epoch);
     w.raw(F.delay);
     w.seconds(fields.delayMs);
     this.#end(w);
@@ -216,7 +217,6 @@ export class MailLog {
     w.string(F.queue, fields.queue);
     w.string(F.from, fields.from);
     w.string(F.to, fields.to);
-    w.number(F.size, fields.size);
     w.string(F.reason, fields.reason);
     this.#end(w);
   }
@@ -229,7 +229,6 @@ export class MailLog {
     w.string(F.helo, fields.helo);
     w.string(F.from, fields.from);
     w.string(F.to, fields.to);
-    w.number(F.size, fields.size);
     w.string(F.reply, fields.reply);
     this.#end(w);
   }

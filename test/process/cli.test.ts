@@ -28,6 +28,27 @@ function twinpost(...args: readonly string[]): Promise<Run> {
   });
 }
 
+/** A gateway whose SMTP port, and a store whose only path, is this port. No store of the gateway's ever answers. */
+function rolesOn(port: number): string {
+  const secret = 'sixteen-characters-and-more';
+  return `gateway:
+  id: gw-1
+  host: box-1
+  secret: ${secret}
+  smtp: {listen: ['127.0.0.1:${String(port)}']}
+  routes: [{domain: '*', via: 'smtp://127.0.0.1:1'}]
+  mirror: {replicas: 1}
+  stores: [{id: s1, host: box-2, paths: [{name: A, address: '127.0.0.1:1'}]}]
+  admin: {listen: '127.0.0.1:0'}
+store:
+  id: s2
+  host: box-3
+  paths: [{name: A, address: '127.0.0.1:${String(port)}'}]
+  gateways: [{id: gw-1, secret: ${secret}}]
+  admin: {listen: '127.0.0.1:0'}
+`;
+}
+
 const VERBS = [['up'], ['gateway'], ['store'], ['sink'], ['send'], ['status'], ['queue', 'list'], ['queue', 'summary'], ['config', 'check'], ['version']];
 
 describe('twinpost', () => {
@@ -81,9 +102,13 @@ describe('twinpost', () => {
     await new Promise<void>((resolve) => { server.listen(0, '127.0.0.1', () => { resolve(); }); });
     try {
       const { port } = server.address() as net.AddressInfo;
-      const { code, error } = await twinpost('sink', '--listen', `127.0.0.1:${String(port)}`);
-      assert.equal(code, 1);
-      assert.equal(error, `twinpost: sink: port 127.0.0.1:${String(port)} is in use; stop what listens there, or change the configuration\n`);
+      const file = path.join(mkdtempSync(path.join(os.tmpdir(), 'cli-')), 'roles.yaml');
+      writeFileSync(file, rolesOn(port));
+      for (const [role, ...args] of [['sink', '--listen', `127.0.0.1:${String(port)}`], ['store', '--config', file], ['gateway', '--config', file]]) {
+        const { code, error } = await twinpost(role ?? '', ...args);
+        assert.equal(code, 1, role);
+        assert.equal(error, `twinpost: ${role ?? ''}: port 127.0.0.1:${String(port)} is in use; stop what listens there, or change the configuration\n`);
+      }
     } finally {
       server.close();
     }

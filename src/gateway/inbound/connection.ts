@@ -93,9 +93,8 @@ export class InboundConnection extends SMTPConnection implements ContentSink, Ou
     });
   }
 
-  get isExtended(): boolean {
-    return this.openingCommand === 'EHLO';
-  }
+  get isExtended(): boolean { return this.openingCommand === 'EHLO'; }
+  get tlsVersion(): string { return 'getProtocol' in this._socket ? (this._socket.getProtocol() ?? '') : ''; }
 
   /** Unless a message is in our hands: its answer comes first. */
   shutDown(): void {

@@ -26,6 +26,8 @@ export interface MailDialog extends OutcomeSink {
   readonly helo: string;
   readonly isExtended: boolean;
   readonly secure: boolean;
+  /** "TLSv1.3", '' in clear. */
+  readonly tlsVersion: string;
 }
 
 const MAIL_FROM = 'MAIL FROM:';
@@ -45,6 +47,7 @@ export function refuseMail(dialog: MailDialog, hub: InboundHub, text: string): R
   if (parameters.sizeBytes > hub.options.messageBytesMax) return replies.TOO_BIG;
   const content = new ContentBuffer(hub.ports.reception, hub.options.messageBytesMax);
   const transaction = new MailTransaction(path.address, parameters, dialog.remoteAddress, dialog.helo, content, hub.ports.reception, dialog);
+  transaction.tls = dialog.tlsVersion;
   transaction.protocol = protocolName(dialog.isExtended, dialog.secure, utf8);
   dialog.transaction = transaction;
   return undefined;

@@ -47,6 +47,8 @@ export class MailTransaction implements Submission {
   /** Clock when the final dot was read. */
   receivedMs = 0;
   protocol = '';
+  /** TLS version of the client's session, '' in clear. */
+  tls = '';
   readonly content: ContentBuffer;
 
   readonly #sink: OutcomeSink;

@@ -24,6 +24,7 @@ export interface AdminHttpOptions {
   /** Host label of the store. */
   readonly label: string;
   readonly version: string;
+  readonly insecure: boolean;
 }
 
 export interface AdminHttp {
@@ -95,6 +96,7 @@ function status(options: AdminHttpOptions, running: RunningStore): object {
     boot_id: Buffer.from(running.bootId).toString('hex'),
     uptime_seconds: Math.floor(process.uptime()),
     ready: isReady(running),
+    insecure: options.insecure,
     ports: running.ports,
     queues: store.queues.count,
     messages: store.entries.count,

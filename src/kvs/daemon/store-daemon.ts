@@ -43,6 +43,8 @@ export interface StoreDaemonOptions {
   readonly memoryLimitBytes: number;
   readonly leaseMs?: number;
   readonly windowBytes?: number;
+  /** Paths outside loopback without TLS were asked for; status shows it. */
+  readonly insecure?: boolean;
   readonly segmentBytes?: number;
   readonly version?: string;
 }
@@ -113,7 +115,7 @@ class StoreDaemon implements RunningStore {
         this.#listening.push(await this.#ports.listener.listen(path.host, path.port, accept));
       }
       const { admin } = this.#options;
-      if (admin !== undefined) this.#admin = await startAdminHttp({ ...admin, host: admin.host, label: this.#options.host, version: this.#options.version ?? '' }, this);
+      if (admin !== undefined) this.#admin = await startAdminHttp({ ...admin, host: admin.host, label: this.#options.host, version: this.#options.version ?? '', insecure: this.#options.insecure === true }, this);
     } catch (error) {
       await this.stop();
       throw error;

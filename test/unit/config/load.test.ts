@@ -11,7 +11,7 @@ import type { LoadOptions } from '../../../src/config/load.js';
 import { nearest } from '../../../src/config/problems.js';
 
 const SECRET = 'sixteen-characters-and-more';
-const GOOD = `group: mail
+const GOOD = `# a gateway
 gateway:
   id: gw-1
   host: box-1
@@ -111,7 +111,7 @@ describe('what is wrong is one line with file, line, path, expectation and findi
     ['a short secret', SECRET, 'short', /^f\.yaml:5: gateway\.secret: expected at least 16 characters, found 5$/],
     ['a lease below the rule', GOOD, `${GOOD}  mirror:\n    failover_timeout: 3s\n    lease: 12s\n`, /^f\.yaml:19: gateway\.mirror\.lease: expected at least 3 × failover_timeout \+ 2 × heartbeat \+ 3s \(12500 ms\), found 12000 ms$/],
     ['a store on the gateway\'s host', 'host: box-2', 'host: box-1', /^f\.yaml:10: gateway\.stores\[0\]\.host: expected a host other than the gateway's own, found 'box-1'/],
-    ['stores on one host', 'host: box-3', 'host: box-2', /^f\.yaml:8: gateway\.stores: expected stores on at least replicas \(2\) different hosts, found 1$/],
+    ['stores on one host', 'host: box-3', 'host: box-2', /^f\.yaml:14: gateway\.stores\[1\]\.host: expected each host of stores once, found 'box-2' again$/],
     ['a store path in clear over a network', '127.0.0.1:7402', '10.0.0.2:7402', /^f\.yaml:16: gateway\.stores\[1\]\.paths\[0\]\.address: expected a loopback address, found '10\.0\.0\.2': links have no TLS yet.* insecure: true$/],
     ['more replicas asked for than kept', GOOD, `${GOOD}  mirror: {replicas: 1, min_replicas: 2}\n`, /^f\.yaml:17: gateway\.mirror\.min_replicas: expected at most replicas \(1\), found 2$/],
     ['a store named twice', 'id: s2', 'id: s1', /^f\.yaml:13: gateway\.stores\[1\]\.id: expected each store id once, found 's1' again$/],
@@ -180,6 +180,11 @@ describe('the examples', () => {
       assert.ok(errors.length > 0);
     });
   }
+});
+
+test('the example of a sink is whole', () => {
+  const result = loadConfigFile('configs/sink.yaml', { role: 'check' });
+  assert.deepEqual(result.ok ? [] : result.errors, []);
 });
 
 describe('the effective configuration', () => {

@@ -10,7 +10,7 @@ import { LogDestination } from '../../../src/platform/node/log-destination.js';
 
 const RECEIVED: ReceivedFields = {
   queueId: '00000000AB1', queue: 'example.net', messageId: '', from: 'a@example.com', to: 'b@example.net', client: '127.0.0.1',
-  helo: 'client.example', size: 1024, nrcpt: 2, tls: '', mirrors: 2, delayMs: 1234,
+  helo: 'client.example', size: 1024, nrcpt: 2, tls: '', mirrors: 2, epoch: 3, delayMs: 1234,
 };
 const DELIVERED: RecipientFields = {
   queueId: '00000000AB1', queue: 'example.net', from: 'a@example.com', to: 'b@example.net', size: 1024, relay: 'mx[127.0.0.1]:25', attempt: 1,
@@ -46,7 +46,7 @@ describe('a line of the mail log', () => {
     assert.match(String(time), /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
     assert.deepEqual(rest, {
       level: 'info', event: 'received', gateway: 'gw-1', queue_id: '00000000AB1', queue: 'example.net', from: 'a@example.com', to: 'b@example.net',
-      client: '127.0.0.1', helo: 'client.example', size: 1024, nrcpt: 2, mirrors: 2, delay: 1.23,
+      client: '127.0.0.1', helo: 'client.example', size: 1024, nrcpt: 2, mirrors: 2, epoch: 3, delay: 1.23,
     });
   });
 
@@ -66,7 +66,7 @@ describe('a line of the mail log', () => {
     let hostile = '';
     for (let code = 0; code < 0x300; code++) hostile += String.fromCharCode(code);
     for (const part of ['"},{"event":"delivered', hostile.slice(0, 400), hostile.slice(400), '\ud800', '\u202egnp.exe', '\r\nQUIT', '\u001b[2J']) {
-      log.rejected({ reason: 'syntax', client: part, helo: part, from: part, to: part, size: 0, reply: part });
+      log.rejected({ reason: 'syntax', client: part, helo: part, from: part, to: part, reply: part });
     }
     log.flush();
     const text = lines.texts.join('');
@@ -128,7 +128,7 @@ describe('lines are handed over', () => {
     const log = new MailLog({ gateway: 'gw-1', enabled: false }, lines);
     log.received(RECEIVED);
     log.delivered(DELIVERED);
-    log.rejected({ reason: 'relay', client: '', helo: '', from: '', to: '', size: 0, reply: '' });
+    log.rejected({ reason: 'relay', client: '', helo: '', from: '', to: '', reply: '' });
     log.flush();
     assert.equal(lines.texts.length, 0);
   });
