@@ -49,6 +49,24 @@ describe('resync', () => {
     });
   }
 
+  test('deletes of one turn on both sides of the refill cursor do not trip the mirror', () => {
+    const world = World.started({ queues: [{ name: 'q1', concurrency: 60 }], refillFrameBytes: 600, windowBytes: 3000 });
+    world.hops.replyMs = 1500;
+    const letters = world.submitMany(60, ['q1']);
+    world.run(100);
+    assert.ok(letters.every((letter) => letter.arrivals.size === 1), 'all wait for their replies');
+    world.store('b').kill();
+    world.run(50);
+    world.slow(world.store('b'), 12);
+    world.store('b').start();
+    world.run(1300);
+    const replica = world.mirror('q1').replicas.find((one) => one.store.storeId === 'store-b');
+    assert.ok(replica !== undefined && replica.refillCursor > 5 && replica.refillCursor < 55, 'the cursor stands in the middle');
+    world.untilQuiet();
+    assert.equal(world.log.lines.filter((line) => line.text.includes('isolated')).length, 1, 'only for the kill');
+    world.assertSameContent();
+  });
+
   test('twenty queues are filled at once, a few side by side', () => {
     const queues = Array.from({ length: 20 }, (_, i) => ({ name: `n${String(i)}` }));
     const world = World.started({ queues });

@@ -97,9 +97,8 @@ export class Resync {
 
   onUnlinked(mirror: QueueMirror, row: number, following: number): void {
     for (const job of this.active) {
-      if (job.mirror !== mirror || job.refill === undefined) continue;
-      job.refill.onUnlinked(row, following);
-      job.replica.refillCursor = job.refill.cursor;
+      // The mirror's cursor stays until the next pump: what this turn ended in front of it is sealed as SKIPPED first.
+      if (job.mirror === mirror) job.refill?.onUnlinked(row, following);
     }
   }
 
