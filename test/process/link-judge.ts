@@ -84,8 +84,8 @@ interface Queue {
   /** By position, in ascending order. */
   readonly entries: Map<number, Entry>;
   positions: number[];
-  /** Highest number seen of each incarnation. */
-  readonly seen: Map<number, number>;
+  /** Changes seen of each incarnation. Not the highest alone: two sockets are read in any order. */
+  readonly seen: Map<number, Set<number>>;
   readonly sets: MemberSet[];
   epoch: number;
   /** By store. */
@@ -248,8 +248,7 @@ export class LinkJudge {
         const bodyAt = at;
         const headAt = bodyAt + rows.changeBodyInFrame(view, row);
         at = headAt + rows.changeHeadInFrame(view, row);
-        if (queue === undefined || number <= (queue.seen.get(connection.incarnation) ?? 0)) continue;
-        queue.seen.set(connection.incarnation, number);
+        if (queue === undefined || !isFirst(queue, connection.incarnation, number)) continue;
         const ref = rows.changeRef(view, row);
         const kind = rows.changeKind(view, row);
         if (kind === rows.KIND_STORE) this.#onStore(queue, number, ref, connection, frame, bodies.subarray(bodyAt, headAt));
@@ -264,14 +263,17 @@ export class LinkJudge {
   #onStore(queue: Queue, number: number, messageId: number, connection: Connection, frame: FrameRecord, body: Uint8Array): void {
     const before = queue.entries.get(number);
     if (before?.messageId === messageId) return;
-    // Whatever stood from here on was numbered by a process that died before a store had it.
-    while ((queue.positions.at(-1) ?? 0) >= number) {
-      const gone = queue.entries.get(queue.positions.pop() ?? 0);
-      if (gone !== undefined) gone.vanished = true;
+    const at = lowerBound(queue.positions, number);
+    const later = queue.positions.splice(at);
+    // What an older process had numbered from here on died with it, before a store had it.
+    const kept = later.filter((position) => queue.entries.get(position)?.incarnation === connection.incarnation);
+    for (const position of later) {
+      const gone = queue.entries.get(position);
+      if (gone !== undefined && gone.incarnation !== connection.incarnation) gone.vanished = true;
     }
     const entry: Entry = { messageId, queue, position: number, incarnation: connection.incarnation, storedMs: frame.arrivedMs, deletes: [], withdrawn: false, vanished: false };
     queue.entries.set(number, entry);
-    queue.positions.push(number);
+    queue.positions.push(number, ...kept);
     const content = Buffer.from(body.buffer, body.byteOffset, body.length);
     if (!readMarks(content, this.#marks)) return;
     const list = this.#entries.get(this.#marks.id);
@@ -413,6 +415,18 @@ function setsInForce(queue: Queue): { fromMs: number; members: readonly string[]
     if (fromMs < Infinity) sets.push({ fromMs, members: set.members });
   }
   return sets;
+}
+
+/** Notes the change; false if the other store got it before. */
+function isFirst(queue: Queue, incarnation: number, number: number): boolean {
+  let numbers = queue.seen.get(incarnation);
+  if (numbers === undefined) {
+    numbers = new Set();
+    queue.seen.set(incarnation, numbers);
+  }
+  if (numbers.has(number)) return false;
+  numbers.add(number);
+  return true;
 }
 
 function lowerBound(sorted: readonly number[], value: number): number {
