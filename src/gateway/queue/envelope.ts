@@ -57,18 +57,35 @@ export function encodeEnvelope(packer: Packer, envelope: Envelope): Uint8Array {
   return head;
 }
 
-/** What a recovery reads of a head without unpacking it; undefined for a version this release does not know. */
+/** The fixed part of a head. */
 export interface HeadPrefix {
   readonly flags: number;
   readonly expirySeconds: number;
   readonly arrivalWallMs: number;
 }
 
-/** The fixed part of a head. */
+/** The fixed part; undefined for a version this release does not know. */
 export function readHeadPrefix(head: Uint8Array): HeadPrefix | undefined {
-  if (head.length < PREFIX_BYTES || head[0] !== HEAD_VERSION) return undefined;
-  const view = new DataView(head.buffer, head.byteOffset, PREFIX_BYTES);
-  return { flags: view.getUint16(2, true), expirySeconds: view.getUint32(4, true), arrivalWallMs: view.getFloat64(8, true) };
+  const view = new DataView(head.buffer, head.byteOffset, head.length);
+  if (!isKnownHead(view, 0, head.length)) return undefined;
+  return { flags: headFlags(view, 0), expirySeconds: headExpirySeconds(view, 0), arrivalWallMs: headArrivalWallMs(view, 0) };
+}
+
+/** The same for the half million heads of a recovery, by offset and without an object each. */
+export function isKnownHead(view: DataView, offset: number, headBytes: number): boolean {
+  return headBytes >= PREFIX_BYTES && view.getUint8(offset) === HEAD_VERSION;
+}
+
+export function headFlags(view: DataView, offset: number): number {
+  return view.getUint16(offset + 2, true);
+}
+
+export function headExpirySeconds(view: DataView, offset: number): number {
+  return view.getUint32(offset + 4, true);
+}
+
+export function headArrivalWallMs(view: DataView, offset: number): number {
+  return view.getFloat64(offset + 8, true);
 }
 
 /** Whether the values have the types that encodeEnvelope() writes, place by place. */

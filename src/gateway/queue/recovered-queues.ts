@@ -16,12 +16,13 @@ import type { ClaimedQueue } from '../../recovery/queue-job.js';
 import type { DueTimes } from './due-times.js';
 import type { Entries } from './entries.js';
 import { EntryState } from './entry-table.js';
-import { readHeadPrefix } from './envelope.js';
+import { headArrivalWallMs, headExpirySeconds, headFlags, isKnownHead } from './envelope.js';
 import { decodeNote, TO_TRY } from './note.js';
 import type { QueueRegistry } from './queue-registry.js';
 import type { Reports } from './report-job.js';
+import type { QueueIdentity } from './mail-queue.js';
 import type { Settlement } from './settlement.js';
-import type { Origin, Route, Router } from './types.js';
+import type { Route, Router } from './types.js';
 import { ENVELOPE_PARKED, QUEUE_CLASSES } from './types.js';
 
 export interface RecoveredPorts {
@@ -45,9 +46,13 @@ interface Found {
   readonly row: number;
 }
 
-/** Key of a report's origin, so that a parked copy is found again. */
-function originKey(origin: Origin): string {
-  return `${String(origin.messageId)}/${String(origin.queueBirth)}/${String(origin.queueSerial)}/${String(origin.change)}/${String(origin.kind)}`;
+const NO_BYTES = new Uint8Array(0);
+/** Expiry of an entry whose own can't be read. */
+const NEVER_SECONDS = 0xffffffff;
+
+/** Key of the change that decided a report, so that its parked copy is found again: each change has one report. */
+function changeKey(messageId: number, queue: QueueIdentity, change: number): string {
+  return `${String(messageId)}/${String(queue.birth)}/${String(queue.serial)}/${String(change)}`;
 }
 
 export class RecoveredQueues {
@@ -93,15 +98,17 @@ export class RecoveredQueues {
     const mirror = this.ports.mirrors.mirrorOf(handle);
     if (mirror === undefined) return true;
     const view = new DataView(rows.buffer, rows.byteOffset, rows.byteLength);
+    const payload = new DataView(bodies.buffer, bodies.byteOffset, bodies.byteLength);
     // All of the block is checked before any of it is taken, so that another mirror can be asked for it as a whole.
-    const sound = this.checkBlock(view, rows.length, bodies);
-    if (!sound && !lastSource) return false;
-    let at = 0;
-    for (let offset = 0; offset < rows.length; offset += ENTRY_ROW_BYTES) {
-      const bytes = entryBodyBytes(view, offset) + entryHeadBytes(view, offset) + entryNoteBytes(view, offset);
-      const payload = bodies.subarray(at, at + bytes);
-      this.takeEntry(mirror, view, offset, payload, sound || this.checkEntry(view, offset, payload));
-      at += bytes;
+    const records = this.checkBlock(view, bodies);
+    if (records.damaged > 0 && !lastSource) return false;
+    for (let i = 0, at = 0; i < records.own.length; i++) {
+      const offset = i * ENTRY_ROW_BYTES;
+      const own = records.own[i] ?? NO_BYTES;
+      const noteBytes = entryNoteBytes(view, offset);
+      const note = noteBytes === 0 ? NO_BYTES : bodies.subarray(at + own.length, at + own.length + noteBytes);
+      this.takeEntry(mirror, view, offset, own, note, payload, at, records.damaged === 0 || this.checkEntry(view, offset, own, note));
+      at += own.length + noteBytes;
     }
     this.ports.wake(mirror);
     return true;
@@ -123,20 +130,15 @@ export class RecoveredQueues {
     const copies = new Map<string, Found>();
     for (const found of this.parked) {
       const origin = settlement.envelopeOf(found.row)?.origin;
-      if (origin !== undefined) copies.set(originKey(origin), found);
+      if (origin !== undefined) copies.set(changeKey(origin.messageId, { birth: origin.queueBirth, serial: origin.queueSerial }, origin.change), found);
     }
     for (const found of this.owing) {
       const envelope = settlement.envelopeOf(found.row);
       if (envelope === undefined) continue;
       const note = settlement.noteOf(found.row, envelope.recipients.length);
-      const identity = found.mirror.queue.identity;
-      let copy: Found | undefined;
-      for (const [key, candidate] of copies) {
-        if (!key.startsWith(`${String(envelope.messageId)}/${String(identity.birth)}/${String(identity.serial)}/${String(note.owedChange)}/`)) continue;
-        copy = candidate;
-        copies.delete(key);
-        break;
-      }
+      const key = changeKey(envelope.messageId, found.mirror.queue.identity, note.owedChange);
+      const copy = copies.get(key);
+      copies.delete(key);
       reports.resume(found.mirror, found.row, copy);
     }
     for (const found of copies.values()) unpark(found.mirror, found.row);
@@ -144,47 +146,56 @@ export class RecoveredQueues {
     this.parked = [];
   }
 
-  private checkBlock(view: DataView, length: number, bodies: Uint8Array): boolean {
+  /** The body ‖ head of each entry as a view of the block, and how many entries have a wrong checksum. */
+  private checkBlock(view: DataView, bodies: Uint8Array): { readonly own: readonly Uint8Array[]; readonly damaged: number } {
+    const own: Uint8Array[] = [];
+    let damaged = 0;
     let at = 0;
-    for (let offset = 0; offset < length; offset += ENTRY_ROW_BYTES) {
-      const bytes = entryBodyBytes(view, offset) + entryHeadBytes(view, offset) + entryNoteBytes(view, offset);
-      if (!this.checkEntry(view, offset, bodies.subarray(at, at + bytes))) return false;
-      at += bytes;
+    for (let offset = 0; offset < view.byteLength; offset += ENTRY_ROW_BYTES) {
+      const ownBytes = entryBodyBytes(view, offset) + entryHeadBytes(view, offset);
+      const noteBytes = entryNoteBytes(view, offset);
+      const record = bodies.subarray(at, at + ownBytes);
+      own.push(record);
+      if (!this.checkEntry(view, offset, record, noteBytes === 0 ? NO_BYTES : bodies.subarray(at + ownBytes, at + ownBytes + noteBytes))) damaged += 1;
+      at += ownBytes + noteBytes;
     }
-    return true;
+    return { own, damaged };
   }
 
-  private checkEntry(view: DataView, offset: number, payload: Uint8Array): boolean {
+  private checkEntry(view: DataView, offset: number, own: Uint8Array, note: Uint8Array): boolean {
     const { crc32 } = this.ports;
-    const own = entryBodyBytes(view, offset) + entryHeadBytes(view, offset);
-    if (crc32(payload.subarray(0, own), 0) !== entryCrc(view, offset)) return false;
-    return payload.length === own || crc32(payload.subarray(own), 0) === entryNoteCrc(view, offset);
+    return crc32(own, 0) === entryCrc(view, offset) && (note.length === 0 || crc32(note, 0) === entryNoteCrc(view, offset));
   }
 
-  private takeEntry(mirror: QueueMirror, view: DataView, offset: number, payload: Uint8Array, sound: boolean): void {
+  /** `own` is body ‖ head, and lies at `at` of the block's payload. */
+  private takeEntry(mirror: QueueMirror, view: DataView, offset: number, own: Uint8Array, note: Uint8Array, payload: DataView, at: number, sound: boolean): void {
     const { entries } = this.ports;
     const bodyBytes = entryBodyBytes(view, offset);
-    const headBytes = entryHeadBytes(view, offset);
+    const headAt = at + bodyBytes;
     const id = entryId(view, offset);
-    const head = payload.subarray(bodyBytes, bodyBytes + headBytes);
-    const note = payload.subarray(bodyBytes + headBytes);
     // Nothing that damaged bytes say is believed: such an entry never expires, and shares its body with no other.
-    const prefix = sound ? readHeadPrefix(head) : undefined;
-    let shared = 0;
-    if (sound && (entryFlags(view, offset) & FLAG_SHARED) !== 0) {
-      const known = this.sharedBodies.get(id);
-      // Deliveries go on meanwhile: the entries that brought the body may have ended, and the body with them.
-      const alive = known !== undefined && entries.contents.holdsShared(known, id);
-      shared = alive ? known : entries.contents.storeShared([payload.subarray(0, bodyBytes)], bodyBytes, id);
-      if (!alive) this.sharedBodies.set(id, shared);
-    }
-    const slot = entries.contents.storeBytes(shared === 0 ? payload.subarray(0, bodyBytes + headBytes) : head);
-    const row = entries.create(mirror.queue, id, slot, shared, bodyBytes, entryCrc(view, offset), Math.floor((prefix?.arrivalWallMs ?? 0) / 1000), prefix?.expirySeconds ?? 0xffffffff);
+    const known = sound && isKnownHead(payload, headAt, own.length - bodyBytes);
+    const shared = sound && (entryFlags(view, offset) & FLAG_SHARED) !== 0 ? this.sharedBody(id, own.subarray(0, bodyBytes)) : 0;
+    const slot = entries.contents.storeBytes(shared === 0 ? own : own.subarray(bodyBytes));
+    const arrivalSeconds = known ? Math.floor(headArrivalWallMs(payload, headAt) / 1000) : 0;
+    const expirySeconds = known ? headExpirySeconds(payload, headAt) : NEVER_SECONDS;
+    const row = entries.create(mirror.queue, id, slot, shared, bodyBytes, entryCrc(view, offset), arrivalSeconds, expirySeconds);
     entries.table.position.set(row, entryPosition(view, offset));
     if (sound && note.length > 0) entries.setNote(row, note);
     mirror.queue.appendRecovered(row, entries.bytes(row));
     this.entryCount += 1;
-    this.place(mirror, row, prefix?.flags, note, sound);
+    this.place(mirror, row, known ? headFlags(payload, headAt) : undefined, note, sound);
+  }
+
+  /** The content row of a body that several queues name. */
+  private sharedBody(id: number, body: Uint8Array): number {
+    const { contents } = this.ports.entries;
+    const known = this.sharedBodies.get(id);
+    // Deliveries go on meanwhile: the entries that brought the body may have ended, and the body with them.
+    if (known !== undefined && contents.holdsShared(known, id)) return known;
+    const made = contents.storeShared([body], body.length, id);
+    this.sharedBodies.set(id, made);
+    return made;
   }
 
   /** Decides what a recovered entry waits for. */
