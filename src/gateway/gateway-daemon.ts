@@ -320,6 +320,9 @@ class Gateway implements RunningGateway {
 
   private compose(input: ReportInput): { content: Uint8Array; flags: number } {
     const { envelope, note } = input;
+    const nowMs = this.clock.wallMs();
+    // Right after the attempt that decided, but for an expiry: when the last attempt was is not kept.
+    const lastAttemptWallMs = nowMs < envelope.expiryWallMs ? nowMs : 0;
     const content = composeDsn({
       kind: input.failure ? 'failure' : 'success',
       reportingMta: this.options.hostName,
@@ -330,10 +333,10 @@ class Gateway implements RunningGateway {
         const recipient = envelope.recipients[index];
         const last = note.results.find((result) => result.recipient === index);
         if (recipient === undefined) return [];
-        return [{ recipient, action: input.failure ? ('failed' as const) : ('relayed' as const), code: last?.code ?? 0, enhanced: last?.enhanced ?? (input.failure ? '5.0.0' : '2.0.0'), text: last?.text ?? '', relay: '', lastAttemptWallMs: this.clock.wallMs() }];
+        return [{ recipient, action: input.failure ? ('failed' as const) : ('relayed' as const), code: last?.code ?? 0, enhanced: last?.enhanced ?? (input.failure ? '5.0.0' : '2.0.0'), text: last?.text ?? '', relay: '', lastAttemptWallMs }];
       }),
       content: input.content,
-      dateWallMs: this.clock.wallMs(),
+      dateWallMs: nowMs,
     });
     return { content, flags: dsnFlags(content, envelope) };
   }

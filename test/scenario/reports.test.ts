@@ -120,6 +120,16 @@ describe('reports', () => {
     checkAll(world.letters, world.queueNames);
   });
 
+  test('mail with the null reverse-path has the short life of a report, whoever made it', () => {
+    const world = World.started({ lifetimeMs: 7_200_000 });
+    world.hops.script = () => 'defer';
+    const letters = [world.submit(['q1'], { reversePath: '' }), world.submit(['q2'])];
+    world.until(() => letters.every((letter) => letter.outcome === COMMITTED));
+    const { core } = world.gateway;
+    const lives = core?.registry.all.map(({ queue }) => core.envelopeOf(queue.first)).map((envelope) => (envelope?.expiryWallMs ?? 0) - (envelope?.arrivalWallMs ?? 0));
+    assert.deepEqual(lives, [3_600_000, 7_200_000]);
+  });
+
   test('mail whose route is gone is held, and reported when its time is over', () => {
     const world = World.started({ lifetimeMs: 5000 });
     world.hops.script = ({ queueName }) => (queueName === 'senders' ? 'accept' : 'defer');

@@ -65,13 +65,13 @@ const DOT = 46;
 
 const SUBJECTS = {
   failure: 'Your message could not be delivered',
-  success: 'Your message was delivered',
+  success: 'Your message was passed on',
   delay: 'Your message is delayed',
 } as const;
 
 const INTRODUCTIONS = {
   failure: 'Your message could not be delivered to the recipients below. It will not be tried again for them.',
-  success: 'Your message reached the recipients below, as you asked to be told.',
+  success: 'Your message was passed on for the recipients below. The mail system that took it makes no reports of success: you may hear no more of it.',
   delay: 'Your message has not been delivered to the recipients below yet. It is still being tried; you need not send it again.',
 } as const;
 

@@ -77,11 +77,15 @@ export class Acceptance {
     return this.number(request, mirrors, heads);
   }
 
+  /** Nobody waits for mail with the null reverse-path, whoever made it: ours or a report of another server. */
+  private lifetimeMs(request: StoreRequest): number {
+    return request.reversePath === '' ? this.options.bounceLifetimeMs : this.options.lifetimeMs;
+  }
+
   private encodeHeads(request: StoreRequest): Uint8Array[] {
     const arrivalWallMs = this.ports.clock.wallMs();
     const heads: Uint8Array[] = [];
     for (const group of request.groups) {
-      const bounce = group.route.queueClass === 'bounce';
       const envelope: Envelope = {
         messageId: request.messageId,
         reversePath: request.reversePath,
@@ -90,7 +94,7 @@ export class Acceptance {
         ret: request.ret,
         envid: request.envid,
         arrivalWallMs,
-        expiryWallMs: arrivalWallMs + (bounce ? this.options.bounceLifetimeMs : this.options.lifetimeMs),
+        expiryWallMs: arrivalWallMs + this.lifetimeMs(request),
         client: request.client,
         helo: request.helo,
         origin: request.origin,
@@ -133,8 +137,7 @@ export class Acceptance {
       if (mirror === undefined || head === undefined || group === undefined) continue;
       const checksum = crc32(head, bodyChecksum);
       const slot = sharedContent === 0 ? entries.contents.storeOwn(chunks, contentBytes, head) : entries.contents.storeBytes(head);
-      const lifetimeMs = group.route.queueClass === 'bounce' ? this.options.bounceLifetimeMs : this.options.lifetimeMs;
-      const row = entries.create(mirror.queue, request.messageId, slot, sharedContent, contentBytes, checksum, arrivalSeconds, arrivalSeconds + Math.ceil(lifetimeMs / 1000));
+      const row = entries.create(mirror.queue, request.messageId, slot, sharedContent, contentBytes, checksum, arrivalSeconds, arrivalSeconds + Math.ceil(this.lifetimeMs(request) / 1000));
       entries.table.transition(row, EntryState.STORING);
       const first = mirrors[0];
       const absent = i > 0 && first !== undefined && sameFeed(first, mirror);
