@@ -28,8 +28,8 @@ export async function runCli(args: readonly string[], context: CliContext): Prom
     .usage('$0 VERB [options]\n\nA store-and-forward SMTP gateway that answers 250 when a message is in memory on three machines.')
     .example('$0 up', 'run two stores, a gateway and a sink on this machine')
     .example('$0 send --count 1000', 'send a thousand messages through it')
-    .parserConfiguration({ 'duplicate-arguments-array': false })
     .strict()
+    .check(onceEach)
     .recommendCommands()
     .demandCommand(1, 'which verb? twinpost --help lists them')
     .version(false)
@@ -50,6 +50,15 @@ export async function runCli(args: readonly string[], context: CliContext): Prom
     for (const line of errorLines(error)) context.terminal.error(line);
     return 1;
   }
+}
+
+/** Options that take several values, after one another or by being given again. All others are given once. */
+const SEVERAL: ReadonlySet<string> = new Set(['_', 'domain', 'eml']);
+
+function onceEach(args: Readonly<Record<string, unknown>>): true {
+  const twice = Object.entries(args).find(([key, value]) => Array.isArray(value) && !SEVERAL.has(key));
+  if (twice !== undefined) throw new CliError(`--${twice[0]} is given more than once`);
+  return true;
 }
 
 /** yargs' words, with what they leave out. */

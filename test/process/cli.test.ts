@@ -65,6 +65,7 @@ describe('twinpost', () => {
     [['sned'], /^twinpost: there is no verb 'sned'\. Did you mean send\?$/],
     [['queue'], /^twinpost: queue what\? /],
     [['send', '--cuont', '3'], /^twinpost: Unknown argument: cuont; twinpost send --help shows what there is$/],
+    [['send', '--count', '3', '--count', '4'], /^twinpost: --count is given more than once$/],
     [['send', '--count', '0'], /^twinpost: --count is a whole number from 1 to .*, found 0$/],
     [['send', '--mix', '1XB:3'], /^twinpost: --mix: /],
     [['send', '--to', 'nowhere'], /^twinpost: --to: 'nowhere' is no address/],
