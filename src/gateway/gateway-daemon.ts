@@ -107,6 +107,10 @@ const REFILL_FRAME_BYTES = 256 * 1024;
 const FRAME_TARGET_BYTES = 1024 * 1024;
 const SEGMENT_BYTES = 1024 * 1024;
 const PORT_RETRY_MS = 1000;
+/** Replies of a next hop are short, and there may be a thousand connections. */
+const REPLY_BUFFER_BYTES = 8 * 1024;
+/** Blocks of a recovery come through this; two connections a store. */
+const LINK_BUFFER_BYTES = 256 * 1024;
 /** What the last changes may take to reach the stores at a stop. */
 const LAST_FLUSH_MS = 2000;
 
@@ -154,7 +158,7 @@ class Gateway implements RunningGateway {
     };
     const router = createRouter(options.routes);
     this.core = this.makeCore(forAnySpelling(router));
-    const transport = new NodeTransport();
+    const transport = new NodeTransport({ readBufferBytes: REPLY_BUFFER_BYTES });
     const toNextHops: Transport = {
       connect: (host, port, handlers) => {
         ports.metrics.connectionsOpened += 1;
@@ -163,7 +167,7 @@ class Gateway implements RunningGateway {
     };
     this.dispatcher = new Dispatcher(options.outbound, { source: this.core, transport: toNextHops, clock: this.clock, random: ports.random, log: ports.log, mayDot: () => !this.fenced });
     this.core.setDeliverySink(this.dispatcher);
-    this.makeLinks(transport);
+    this.makeLinks(new NodeTransport({ readBufferBytes: LINK_BUFFER_BYTES }));
     for (const inbound of options.inbound) {
       this.inbounds.push(startInbound(inbound, { reception: this.core, router, clock: this.clock, log: ports.log, mailLog: this.record, metrics: this.inboundRecord }));
     }

@@ -8,7 +8,7 @@
  * - onOpen comes at most once and before any onData; onClose comes exactly once, last, whatever happened
  *   (refused, reset, ended by either side, destroyed), with one short line that says why.
  * - After end() or destroy() no onData and no onDrain come any more; bytes that still arrive are dropped.
- * - Bytes given to onData belong to the receiver.
+ * - Bytes given to onData are valid during the call only: who needs them longer copies them.
  * - The list given to write() is read before write() returns, so the caller may reuse the list. The bytes in
  *   it are not copied: they must stay as they are until the peer has answered for them.
  *
