@@ -1,7 +1,7 @@
 /**
  * Rules between keys, judged after every single value is known to be good: what would be unsafe (one machine
  * that is both a gateway and its mirror), what can't work (a lease shorter than a failover), what contradicts
- * itself. DESIGN.md's rule for the lease: ≥ 3 × failover + 2 × heartbeat + 3 s of stall.
+ * itself. The rule for the lease (docs/GUARANTEES.md "Links"): ≥ 3 × failover + 2 × heartbeat + 3 s of stall.
  */
 import type { Path, Problem } from './problems.js';
 import type { FileValue, GatewayValue, StoreValue } from './schema.js';

@@ -1,14 +1,14 @@
 /**
  * Values as people write them: "25MiB", "30s", "127.0.0.1:2525", "smtp://host:25", each as a zod type that
  * gives the plain value and, when it can't, says what was expected. The reader of an error message sees the
- * text of `expected()` and, added by issues.ts, what the file says instead.
+ * text of `expected()` and, added by problems.ts, what the file says instead.
  */
 import { isIP } from 'node:net';
 import { z } from 'zod';
 import { parseBytes, parseDuration } from '../base/units.js';
 import type { Address } from './types.js';
 
-/** Everything a value may fail with goes through here, so that issues.ts can add what was found. */
+/** Everything a value may fail with goes through here, so that problems.ts can add what was found. */
 function expected<T>(parse: (value: unknown) => T | undefined, what: string): z.ZodType<T> {
   return z.unknown().transform((value, context) => {
     const parsed = parse(value);

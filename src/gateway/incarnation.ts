@@ -1,6 +1,6 @@
 /**
  * The incarnation of a gateway: a number above that of every process of it that ever ran, with a random nonce,
- * so that stores can tell an old process from a new one (DESIGN "Lease and claim").
+ * so that stores can tell an old process from a new one (docs/PROTOCOL.md "Handshake", "Claims").
  *
  * max(file, Unix milliseconds) + 1, kept in a small file. A store that has seen a higher one refuses this
  * process at the handshake; without the file the clock alone decides, which is enough while it runs forward.

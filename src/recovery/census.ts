@@ -1,5 +1,5 @@
 /**
- * What the stores of a group say of a gateway's queues, and which of it is the truth (DESIGN "Recovery").
+ * What the stores of a group say of a gateway's queues, and which of it is the truth (docs/GUARANTEES.md "Recovery").
  *
  * Of each queue the newest epoch that any store shows counts; older ones hold nothing acknowledged that it
  * lacks. The queue may be taken when every member of that epoch has answered. A member that answered but

@@ -1,5 +1,5 @@
 /**
- * Filling one mirror again while mail goes on (DESIGN "Order under resync").
+ * Filling one mirror again while mail goes on (docs/PROTOCOL.md "Entry rows").
  *
  *   REFILL_BEGIN(number n) ─► entries by ascending position ≤ n in small frames ─► REFILL_END(count)
  *

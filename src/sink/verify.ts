@@ -1,6 +1,6 @@
 /**
- * The judge: what a sink got, compared with what a sender was promised. One pure function over two lists;
- * DESIGN.md's guarantees as they look from outside:
+ * The judge: what a sink got, compared with what a sender was promised. One pure function over two lists:
+ * the guarantees (docs/GUARANTEES.md) as they look from outside:
  *
  *   lost         accepted (2xx to the final dot), and neither delivered, refused by the sink nor reported by
  *                a DSN (G2). While deliveries go on, this counts what is still on its way.

@@ -1,7 +1,7 @@
 /**
  * Both stores die one after the other, the second before the first has been filled again, while the gateway
  * lives: no mirror is left that has everything, yet the gateway has it. Once both are reachable again, with
- * empty memories, it founds the next epoch from its own (DESIGN "Epoch") and goes on. Nothing is lost, nothing
+ * empty memories, it founds the next epoch from its own (docs/PROTOCOL.md "Epochs") and goes on. Nothing is lost, nothing
  * repeated, and no 2xx was given before the mirrors in force had the message.
  */
 import assert from 'node:assert/strict';

@@ -1,6 +1,6 @@
 /**
  * Random runs of the scenario world: mail, defers, rejects, kills, cuts, holds and slow links in any mixture
- * that DESIGN.md promises to survive. A seed that fails is repeated by `runChaos(SEED, …)`.
+ * that docs/GUARANTEES.md promises to survive. A seed that fails is repeated by `runChaos(SEED, …)`.
  */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';

@@ -1,6 +1,6 @@
 /**
  * One random run of the scenario world: mail, defers, rejects and faults drawn from the seed, then everything
- * is healed, and the guarantees are judged. Faults stay within what DESIGN.md promises to survive: one of
+ * is healed, and the guarantees are judged. Faults stay within what docs/GUARANTEES.md promises to survive: one of
  * {gateway, in-sync mirrors} of every queue is always left.
  *
  *   for DRAWS draws: submit a few │ fault or repair │ let some time pass      then: repair all, until quiet, judge

@@ -1,5 +1,5 @@
 /**
- * The guarantees of DESIGN.md as checks on what happened in the scenario world. G1 is looked at when a 250 is
+ * The guarantees (docs/GUARANTEES.md) as checks on what happened in the scenario world. G1 is looked at when a 250 is
  * given, the rest when a run is over and quiet.
  */
 import assert from 'node:assert/strict';

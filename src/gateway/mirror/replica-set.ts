@@ -1,5 +1,5 @@
 /**
- * Changes of a queue's set of mirrors: epochs (DESIGN "Epoch").
+ * Changes of a queue's set of mirrors: epochs (docs/PROTOCOL.md "Epochs").
  *
  *   isolate        {a,b} ─ b is NG ─► SET {a} to a ─ a acknowledges ─► {a}
  *   join           {a} ─ b caught up ─► SET {a,b} to a ─ a acknowledges ─► {a,b}; only then b gets the change

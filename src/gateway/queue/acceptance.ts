@@ -1,7 +1,7 @@
 /**
  * From a whole message to entries in queues and changes at mirrors: the step between inbound and the
- * commit point. Everything that can be refused is refused here, before any number is used (DESIGN
- * "Admission comes before numbering").
+ * commit point. Everything that can be refused is refused here, before any number is used (docs/PROTOCOL.md
+ * "Acknowledgement and credit").
  */
 import type { CommitPoint, PendingCommit } from '../mirror/commit-point.js';
 import type { Mirrors } from '../mirror/mirrors.js';

@@ -1,5 +1,5 @@
 /**
- * The memory of a gateway against its limit (G7): three marks, as DESIGN "Memory" has them.
+ * The memory of a gateway against its limit (G7): three marks, docs/GUARANTEES.md "Memory".
  *
  *   0 ──────────── accept ───────── reserve ──── limit
  *     new mail        │ recovery, refill │ only changes that end mail: reports, notes

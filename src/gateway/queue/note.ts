@@ -6,7 +6,7 @@
  *   [version 1, attempts, dueWallMs, states bin (one byte a recipient), owedChange, unparked 0/1,
  *    recipient index, code, enhanced, text, …]      four elements for each recipient with a last result
  * `owedChange` is the number of the change that decided an outcome which still has to be reported
- * (DESIGN "Moves between queues"); 0 when nothing is owed.
+ * (docs/GUARANTEES.md "Reports"); 0 when nothing is owed.
  */
 import { invariant } from '../../base/invariant.js';
 import type { Packer } from '../../platform/ports.js';

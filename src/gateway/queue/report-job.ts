@@ -1,5 +1,5 @@
 /**
- * A report (DSN) in three steps that survive a crash between any two of them (DESIGN "Moves between queues").
+ * A report (DSN) in three steps that survive a crash between any two of them (docs/GUARANTEES.md "Reports").
  *
  *   DECIDED    source annotated "report owed" as change k              waits for commit of k
  *   PARKING    parked copy stored in the reverse-path's bounce queue   waits for its commit

@@ -11,7 +11,7 @@
  * long its answer to a heartbeat waits behind them. The caller's ticker lets one full poll pass between two
  * ticks (platform/node/clock.ts), which is what the second look relies on.
  *
- * What is not here: leases. Those end on time, late loop or not (DESIGN.md, "Life").
+ * What is not here: leases. Those end on time, late loop or not (docs/GUARANTEES.md "Links").
  */
 
 export interface HeartbeatOptions {

@@ -33,7 +33,7 @@ export interface LinkOptions {
   readonly frameBytesMax: number;
 }
 
-/** The numbers of DESIGN.md. */
+/** The numbers of docs/GUARANTEES.md "Links". */
 export const LINK_DEFAULTS = {
   heartbeatMs: 250,
   failoverTimeoutMs: 2_000,

@@ -8,8 +8,8 @@
  *       └─► unacknowledged (bytes, credit) ◄── ACK, reply, BEAT ────────────┘ ──► StoreLinkEvents
  *
  *   loss of the active path:  onDown, the record is emptied, both paths go on by themselves.
- *   The next issue makes the standby active instead: `#setActive` is the one place that moves the role, and
- *   a path connects with the wish it finds in `wantsActive`.
+ *   That the standby takes over is still to come: `#setActive` is the one place that moves the role, and a
+ *   path connects with the wish it finds in `wantsActive`.
  *
  * Both machines of states are in path-connection.ts; this class has none of its own: it is up exactly when
  * its active path is in RUN. docs/PROTOCOL.md, "Acknowledgement and credit".
@@ -157,7 +157,7 @@ export class StoreLink implements StorePort, PathOwner {
    * of the sockets pass (platform/node/clock.ts, startTicker), a few times a heartbeat interval.
    */
   tick(nowMs: number): void {
-    // A loop that was away this long has not listened: silence says nothing (DESIGN.md, "Life").
+    // A loop that was away this long has not listened: silence says nothing (docs/GUARANTEES.md "Links").
     const isLate = this.#tickedMs >= 0 && nowMs - this.#tickedMs > this.#options.failoverTimeoutMs / 2;
     this.#tickedMs = nowMs;
     this.#pathA.tick(nowMs, isLate);
