@@ -21,7 +21,7 @@ import { FRAME_BYTES_MAX } from '../protocol/frame.js';
 import { defaultMemoryBytes, nodePorts } from './node-ports.js';
 import type { NodePorts } from './node-ports.js';
 
-/** DESIGN.md, Queues: at least 1,000; beyond that domains share overflow queues. */
+/** Two for each route that a file may have (config/schema.ts): mail, and reports. */
 const QUEUES_MAX = 4_096;
 /** A block of 1,000 messages of 1 KB is 1 MB; larger messages end it sooner. */
 const BLOCK_BYTES = 4 * 1024 * 1024;

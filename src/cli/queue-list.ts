@@ -2,7 +2,7 @@
 import type { Argv } from 'yargs';
 import { formatCount } from '../base/units.js';
 import { clientFor, withGatewayOptions } from './admin-client.js';
-import type { AdminClient, MessageAnswer } from './admin-client.js';
+import type { AdminClient, MessageAnswer, QueueAnswer } from './admin-client.js';
 import type { CliContext, Terminal } from './context.js';
 import { CliError } from './context.js';
 import { printable } from './tables.js';
@@ -29,7 +29,7 @@ export function queueListCommand(cli: Argv, context: CliContext, done: (code: nu
       const queues = (await client.queues()).filter((queue) => (args.queue === undefined || queue.queue_name === args.queue) && (args.class === undefined || queue.queue_class === args.class));
       if (args.queue !== undefined && queues.length === 0) throw new CliError(`there is no queue '${args.queue}'; twinpost queue summary lists them`);
       let left = args.limit;
-      for (const queue of queues) {
+      for (const queue of onePerName(queues)) {
         if (left > 0) left -= await listQueue(client, queue.queue_name, queue.queue_class, left, args.json === true, context.terminal);
       }
       const total = queues.reduce((sum, queue) => sum + queue.messages, 0);
@@ -38,6 +38,11 @@ export function queueListCommand(cli: Argv, context: CliContext, done: (code: nu
       done(0);
     },
   );
+}
+
+/** A queue that came back late stands beside its younger one; both are listed under their one name. */
+function onePerName(queues: readonly QueueAnswer[]): readonly QueueAnswer[] {
+  return [...new Map(queues.map((queue) => [JSON.stringify([queue.queue_name, queue.queue_class]), queue])).values()];
 }
 
 /** Returns how many were shown. */

@@ -25,6 +25,9 @@ const MESSAGE_BYTES_MAX = 30 * MIB;
 /** Envelopes of this many, with the longest addresses and ORCPT, still fit into a grant. */
 const RECIPIENTS_MAX = 20_000;
 
+/** A route may need two queues, for mail and for reports, and a gateway keeps 4,096 (gateway-process.ts). A route may have many domains. */
+const ROUTES_MAX = 2048;
+
 /** A section with all its keys defaulted may be left out whole. */
 function section<Shape extends z.core.$ZodLooseShape>(shape: Shape) {
   const object = z.strictObject(shape);
@@ -47,7 +50,7 @@ const admin = (port: number) =>
 
 const storePath = z.strictObject({ name: v.identifier(), address: v.address() });
 
-/** Two networks, so that one broken switch is not a lost store. */
+/** Two networks: the first carries requests, the second stands by. */
 const storePaths = () => z.array(storePath).min(1).max(2);
 
 const secretKeys = {
@@ -125,7 +128,7 @@ const gateway = z.strictObject({
   hostname: v.hostname().optional(),
   smtp,
   delivery,
-  routes: z.array(route).min(1).max(100_000),
+  routes: z.array(route).min(1).max(ROUTES_MAX),
   memory: section({
     limit: memoryLimit(),
     accept: v.share().prefault(0.8),

@@ -34,6 +34,9 @@ export interface CoreViewPorts {
   dotsInFlight(): number;
 }
 
+/** How often it is looked whether copies are missing, so that `since` is right when somebody asks. */
+const WATCH_MS = 1000;
+
 const MESSAGE_STATES: Readonly<Record<number, MessageView['state']>> = {
   [EntryState.STORING]: 'incoming',
   [EntryState.READY]: 'queued',
@@ -49,11 +52,19 @@ export class CoreView implements GatewayView {
   private readonly ports: CoreViewPorts;
   private readonly startedWallMs: number;
   private degradedSinceWallMs: number | undefined;
+  private watchedMs = -Infinity;
 
   constructor(options: CoreViewOptions, ports: CoreViewPorts) {
     this.options = options;
     this.ports = ports;
     this.startedWallMs = ports.clock.wallMs();
+  }
+
+  /** Called with each tick. */
+  watch(nowMs: number): void {
+    if (nowMs - this.watchedMs < WATCH_MS) return;
+    this.watchedMs = nowMs;
+    this.degradedSince();
   }
 
   status(): StatusView {
@@ -82,6 +93,7 @@ export class CoreView implements GatewayView {
       rejected: metrics.rejectedTotal,
       queues: core.registry.all.length,
       queuesRecovering: core.recovery.openCount,
+      queuesShort: this.queuesShort(),
       queuedMessages: messages,
       queuedBytes: bytes,
       memoryUsedBytes: core.memory.usedBytes,
@@ -133,21 +145,33 @@ export class CoreView implements GatewayView {
   }
 
   messages(queue: string, queueClass: string, cursor: string, limit: number): MessagePage | undefined {
-    const mirrors = this.ports.core.registry.byName(queue).filter((mirror) => mirror.queue.route.queueClass === queueClass);
-    const mirror = mirrors[0];
-    if (mirror === undefined) return undefined;
-    // The cursor is the position of the last row shown; an entry that has gone meanwhile costs a walk, no more.
-    const after = cursor === '' ? 0 : Number(cursor);
+    const mirrors = this.ports.core.registry.byName(queue).filter((mirror) => mirror.queue.route.queueClass === queueClass).sort((a, b) => a.handle - b.handle);
+    if (mirrors.length === 0) return undefined;
+    // The row shown last: handle of its queue, position, message id.
+    const [handle = 0, position = 0, id = 0] = cursor.split('.').map(Number);
     const table = this.ports.core.entries.table;
     const messages: MessageView[] = [];
-    let last = after;
-    let row = mirror.queue.first;
-    while (row !== 0 && table.position.get(row) <= after) row = mirror.queue.following(row);
-    for (; row !== 0 && messages.length < limit; row = mirror.queue.following(row)) {
-      messages.push(this.messageView(row));
-      last = table.position.get(row);
+    let last = '';
+    for (const mirror of mirrors) {
+      if (mirror.handle < handle) continue;
+      let row = mirror.handle === handle ? this.rowBehind(mirror, position, id) : mirror.queue.first;
+      for (; row !== 0; row = mirror.queue.following(row)) {
+        if (messages.length === limit) return { messages, nextCursor: last };
+        messages.push(this.messageView(row));
+        last = `${String(mirror.handle)}.${String(table.position.get(row))}.${String(table.messageId(row))}`;
+      }
     }
-    return { messages, nextCursor: row === 0 ? undefined : String(last) };
+    return { messages, nextCursor: undefined };
+  }
+
+  /** The first row of a queue past a position. An entry that has gone meanwhile costs a walk, no more. */
+  private rowBehind(mirror: QueueMirror, position: number, messageId: number): number {
+    const { table } = this.ports.core.entries;
+    let row = Number.isSafeInteger(messageId) ? table.index.find(messageId, mirror.handle) : 0;
+    if (row !== 0 && table.position.get(row) === position) return mirror.queue.following(row);
+    row = mirror.queue.first;
+    while (row !== 0 && table.position.get(row) <= position) row = mirror.queue.following(row);
+    return row;
   }
 
   private messageView(row: number): MessageView {
@@ -209,9 +233,16 @@ export class CoreView implements GatewayView {
     return core.recovery.allListed ? 'too few mirrors in sync' : 'recovering';
   }
 
+  /** Queues with fewer copies in sync than configured. */
+  private queuesShort(): number {
+    let short = 0;
+    for (const mirror of this.ports.core.registry.all) if (mirror.inSyncCount < this.options.replicas) short += 1;
+    return short;
+  }
+
   private degradedSince(): number | undefined {
-    const { core, links, clock } = this.ports;
-    const degraded = links.filter((link) => link.isUp).length < this.options.replicas || core.registry.all.some((mirror) => mirror.inSyncCount < this.options.replicas);
+    const { links, clock } = this.ports;
+    const degraded = links.filter((link) => link.isUp).length < this.options.replicas || this.queuesShort() > 0;
     this.degradedSinceWallMs = degraded ? (this.degradedSinceWallMs ?? clock.wallMs()) : undefined;
     return this.degradedSinceWallMs;
   }

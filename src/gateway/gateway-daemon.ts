@@ -294,6 +294,7 @@ class Gateway implements RunningGateway {
   private tick(nowMs: number): void {
     for (const link of this.links) link.tick(nowMs);
     this.core.tick(nowMs);
+    this.view.watch(nowMs);
     this.watchPorts(nowMs);
   }
 

@@ -54,6 +54,8 @@ export interface GaugeSource {
   stores(): readonly StoreGauges[];
   ready(): boolean;
   degraded(): boolean;
+  /** Queues with fewer in-sync mirrors than configured. */
+  queuesShort(): number;
   memoryUsedBytes(): number;
   memoryLimitBytes(): number;
   connectionsIn(): number;
@@ -244,6 +246,7 @@ function exportStores(registry: Registry, source: GaugeSource): void {
 function exportProcess(registry: Registry, source: GaugeSource): void {
   single(registry, 'ready', '1 when new mail is taken', () => Number(source.ready()));
   single(registry, 'degraded', '1 when a queue has fewer in-sync mirrors than configured', () => Number(source.degraded()));
+  single(registry, 'queues_copies_missing', 'Queues with fewer in-sync mirrors than configured', () => source.queuesShort());
   single(registry, 'memory_used_bytes', 'Memory that counts against the limit', () => source.memoryUsedBytes());
   single(registry, 'memory_limit_bytes', 'Memory that the process may use', () => source.memoryLimitBytes());
   single(registry, 'resident_bytes', 'Resident memory of the process', () => process.memoryUsage.rss());

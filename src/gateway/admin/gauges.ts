@@ -34,6 +34,7 @@ export function gaugeSource(ports: GaugePorts): GaugeSource {
     stores: fromStatus((now) => now.stores.map((store): StoreGauges => ({ ...store, store: store.id }))),
     ready: fromStatus((now) => now.ready),
     degraded: fromStatus((now) => now.degradedSinceWallMs !== undefined),
+    queuesShort: fromStatus((now) => now.queuesShort),
     memoryUsedBytes: fromStatus((now) => now.memoryUsedBytes),
     memoryLimitBytes: fromStatus((now) => now.memoryLimitBytes),
     connectionsIn: fromStatus((now) => now.connectionsIn),

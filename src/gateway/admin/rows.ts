@@ -25,6 +25,7 @@ export function statusRow(status: StatusView, nowWallMs: number): object {
     rejected: status.rejected,
     queues: status.queues,
     queues_recovering: status.queuesRecovering,
+    queues_copies_missing: status.queuesShort,
     queued_messages: status.queuedMessages,
     queued_bytes: status.queuedBytes,
     memory_used_bytes: status.memoryUsedBytes,

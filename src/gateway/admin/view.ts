@@ -48,6 +48,8 @@ export interface StatusView {
   readonly queues: number;
   /** Of the queues that the stores hold for this gateway: not whole here yet, so not all counted in what is queued. */
   readonly queuesRecovering: number;
+  /** With fewer copies in sync than configured. */
+  readonly queuesShort: number;
   readonly queuedMessages: number;
   readonly queuedBytes: number;
   readonly memoryUsedBytes: number;

@@ -1,7 +1,7 @@
 /**
  * Admin HTTP of a store: /metrics, /healthz, /readyz and the beginning of /api/v1. Loopback by default; with a token
- * configured, /api/v1 and /metrics want "Authorization: Bearer TOKEN"; without one a Host header that names another
- * machine is refused (DNS rebinding).
+ * configured, /api/v1 wants "Authorization: Bearer TOKEN", as at a gateway; without one a Host header that names
+ * another machine is refused (DNS rebinding).
  *
  *   GET /healthz         200 while the process answers
  *   GET /readyz          200 while it listens and grants credit, else 503
@@ -38,6 +38,9 @@ const CONNECTIONS_MAX = 256;
 const PAGE_ROWS = 1_000;
 const ROLES = ['none', 'member', 'filling'] as const;
 
+/** For scrapers and load balancers, which have no token. */
+const OPEN_TO_ALL: ReadonlySet<string> = new Set(['/healthz', '/readyz', '/metrics']);
+
 export async function startAdminHttp(options: AdminHttpOptions, running: RunningStore): Promise<AdminHttp> {
   const app = Fastify({ logger: false, forceCloseConnections: true, bodyLimit: 64 * 1024, requestTimeout: 10_000, connectionTimeout: 30_000, keepAliveTimeout: 15_000 });
   app.server.maxConnections = CONNECTIONS_MAX;
@@ -68,7 +71,7 @@ function guard(app: FastifyInstance, token: string | undefined): void {
   }
   const expected = digest(`Bearer ${token}`);
   app.addHook('onRequest', async (request, reply) => {
-    if (request.url === '/healthz' || request.url === '/readyz') return;
+    if (OPEN_TO_ALL.has(request.routeOptions.url ?? '')) return;
     if (timingSafeEqual(digest(request.headers.authorization ?? ''), expected)) return;
     await reply.code(401).header('www-authenticate', 'Bearer').send({ error: 'bearer token wanted' });
   });

@@ -73,6 +73,7 @@ function generatedMessages(): OddMessage[] {
     odd('nothing', ''),
     odd('one empty line', '\r\n'),
     odd('a thousand empty lines', `${HEADER}${'\r\n'.repeat(1000)}`),
+    { name: 'no last line end: it gets one', content: ended(Buffer.from(`${HEADER}the last line`)) },
     odd('trailing white space', `${HEADER}a \t \r\n \r\n\t\r\n`),
     odd('header that never folds', `X-Long: ${'y'.repeat(20_000)}\r\n\r\nbody\r\n`),
     odd('looks like SMTP', `${HEADER}QUIT\r\nRSET\r\nMAIL FROM:<>\r\nDATA\r\n`),

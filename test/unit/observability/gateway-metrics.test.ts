@@ -9,7 +9,7 @@ function source(queues: readonly QueueGauges[]): GaugeSource {
   return {
     queues: () => queues,
     stores: () => [{ store: 'store-a', up: true, queuesSync: 3, queuesResync: 1, queuesNg: 0, lagMessages: 7, lagBytes: 900, creditBytes: 5000 }],
-    ready: () => true, degraded: () => false, memoryUsedBytes: () => 10, memoryLimitBytes: () => 100, connectionsIn: () => 2, connectionsOut: () => 3, dotsInFlight: () => 1, logLinesDropped: () => 4,
+    ready: () => true, degraded: () => false, queuesShort: () => 2, memoryUsedBytes: () => 10, memoryLimitBytes: () => 100, connectionsIn: () => 2, connectionsOut: () => 3, dotsInFlight: () => 1, logLinesDropped: () => 4,
   };
 }
 
@@ -37,6 +37,7 @@ describe('the metrics of a gateway', () => {
     metrics.rejected('relay');
     const text = await exported.registry.metrics();
     assert.match(text, /^twinpost_received_total 7$/m);
+    assert.match(text, /^twinpost_queues_copies_missing 2$/m);
     assert.match(text, /^twinpost_log_lines_dropped_total 4$/m);
     assert.match(text, /^twinpost_rejected_total\{reason="relay"\} 2$/m);
     assert.match(text, /^twinpost_mirror_queues\{store="store-a",state="resync"\} 1$/m);

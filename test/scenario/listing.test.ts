@@ -1,0 +1,64 @@
+/** What operators see of a queue: every message once, in order, however it is cut into pages. */
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { CoreView } from '../../src/gateway/core-view.js';
+import { GatewayMetrics } from '../../src/observability/gateway-metrics.js';
+import { World } from './world.js';
+
+const COUNT = 25;
+
+function viewOf(world: World): CoreView {
+  const { core } = world.gateway;
+  assert.ok(core !== undefined);
+  const clock = { nowMs: () => world.scheduler.nowMs, wallMs: () => 0 };
+  return new CoreView(
+    { gatewayId: 'gw-1', host: 'box-1', incarnation: 1, insecure: false, replicas: 2, storeHosts: new Map() },
+    { clock, core, links: [], metrics: new GatewayMetrics(), pid: 1, isDraining: () => false, connectionsIn: () => 0, connectionsOut: () => 0, dotsInFlight: () => 0 },
+  );
+}
+
+/** Ids of all pages; `mend` may change a cursor between two of them. */
+function idsInPages(view: CoreView, limit: number, mend: (cursor: string) => string): string[] {
+  const ids: string[] = [];
+  let cursor = '';
+  for (;;) {
+    const page = view.messages('q1', 'mail', cursor, limit);
+    assert.ok(page !== undefined);
+    assert.ok(page.messages.length <= limit);
+    ids.push(...page.messages.map((message) => message.queueId));
+    if (page.nextCursor === undefined) return ids;
+    cursor = mend(page.nextCursor);
+  }
+}
+
+describe('listing', () => {
+  test('a queue comes in pages, each message once and in order, also when the one shown last has gone', () => {
+    const world = World.started();
+    world.hops.script = () => 'unreachable';
+    for (let i = 0; i < COUNT; i++) world.submit(['q1']);
+    world.run(500);
+    const view = viewOf(world);
+    const whole = idsInPages(view, 1000, (cursor) => cursor);
+    assert.equal(new Set(whole).size, COUNT);
+    assert.deepEqual([...whole].sort(), whole);
+    for (const limit of [1, 7, COUNT]) {
+      assert.deepEqual(idsInPages(view, limit, (cursor) => cursor), whole);
+      // No message has the id 0: as if the one of the cursor had been delivered meanwhile.
+      assert.deepEqual(idsInPages(view, limit, (cursor) => cursor.replace(/\d+$/, '0')), whole);
+    }
+    assert.equal(view.messages('q1', 'bounce', '', 10), undefined);
+    assert.equal(view.messages('q1', 'mail', 'nonsense', 1000)?.messages.length, COUNT);
+  });
+
+  test('copies that are missing are counted, and since when', () => {
+    const world = World.started();
+    world.hops.script = () => 'unreachable';
+    world.submit(['q1']);
+    world.submit(['q2']);
+    world.run(500);
+    assert.equal(viewOf(world).status().queuesShort, 0);
+    world.store('a').kill();
+    world.run(5000);
+    assert.equal(viewOf(world).status().queuesShort, 2);
+  });
+});
