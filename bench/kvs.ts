@@ -8,7 +8,8 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-import { Daemon, freePorts, HOST } from '../test/process/cluster.js';
+import { Daemon, HOST } from '../test/process/cluster.js';
+import { freePorts } from '../test/process/free-ports.js';
 import type { KvsClientResult } from './kvs-client.js';
 import { median, Meter, rounded } from './machine.js';
 import type { BenchOptions, ProcessCost } from './options.js';

@@ -8,7 +8,8 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 import type { SendOptions, SendReport } from '../src/load/options.js';
-import { Daemon, freePorts, HOST } from '../test/process/cluster.js';
+import { Daemon, HOST } from '../test/process/cluster.js';
+import { freePorts } from '../test/process/free-ports.js';
 
 const FOLDER = dirname(fileURLToPath(import.meta.url));
 const ENTRY = join(FOLDER, '..', 'src', 'bin', 'twinpost.js');

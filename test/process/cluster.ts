@@ -9,13 +9,13 @@
  */
 import { spawn, type ChildProcess } from 'node:child_process';
 import { closeSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer, type AddressInfo, type Server } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 import type { SinkCounts } from '../../src/sink/options.js';
 import type { VerifyReport } from '../../src/sink/verify.js';
+import { freePorts } from './free-ports.js';
 
 const ENTRY = join(dirname(fileURLToPath(import.meta.url)), '..', '..', 'src', 'bin', 'twinpost.js');
 export const HOST = '127.0.0.1';
@@ -364,18 +364,6 @@ async function choosePorts(stores: number): Promise<Ports> {
     smtp: at(0), admin: at(1), sink: at(2), sinkAdmin: at(3),
     stores: Array.from({ length: stores }, (_none, index) => [at(4 + 3 * index), at(5 + 3 * index), at(6 + 3 * index)] as const),
   };
-}
-
-/** Ports that were free a moment ago: all are held at once, so that they differ. */
-export async function freePorts(count: number): Promise<number[]> {
-  const servers = await Promise.all(Array.from({ length: count }, () => new Promise<Server>((resolve, reject) => {
-    const server = createServer();
-    server.once('error', reject);
-    server.listen(0, HOST, () => resolve(server));
-  })));
-  const ports = servers.map((server) => (server.address() as AddressInfo).port);
-  await Promise.all(servers.map((server) => new Promise<void>((resolve) => server.close(() => resolve()))));
-  return ports;
 }
 
 async function statusOf(url: string): Promise<number> {

@@ -3,12 +3,12 @@ import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { mkdtempSync, writeFileSync } from 'node:fs';
-import net from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
 import { afterEach, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { EMBEDDED_UP_YAML } from '../../src/config/embedded.js';
+import { freePorts } from './free-ports.js';
 
 const ENTRY = fileURLToPath(new URL('../../src/bin/twinpost.js', import.meta.url));
 const WAIT_MS = 30_000;
@@ -65,19 +65,12 @@ class UpRun {
 let runs: UpRun[] = [];
 const pidsSeen = new Set<number>();
 
-async function freePort(): Promise<number> {
-  const server = net.createServer();
-  await new Promise<void>((resolve) => { server.listen(0, '127.0.0.1', () => { resolve(); }); });
-  const { port } = server.address() as net.AddressInfo;
-  await new Promise<void>((resolve) => { server.close(() => { resolve(); }); });
-  return port;
-}
-
 async function startUp(): Promise<{ readonly run: UpRun; readonly smtp: number; readonly config: string }> {
   let text = EMBEDDED_UP_YAML;
   let smtp = 0;
-  for (const known of PORTS) {
-    const port = await freePort();
+  const ports = await freePorts(PORTS.length);
+  for (const [index, known] of PORTS.entries()) {
+    const port = ports[index] ?? 0;
     if (known === '2525') smtp = port;
     text = text.replaceAll(`:${known}`, `:${String(port)}`);
   }

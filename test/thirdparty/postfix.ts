@@ -8,7 +8,8 @@ import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-import { freePorts, pause } from '../process/cluster.js';
+import { pause } from '../process/cluster.js';
+import { freePorts } from '../process/free-ports.js';
 import { findProgram } from '../outside-sets.js';
 
 const READY_MS = 20_000;

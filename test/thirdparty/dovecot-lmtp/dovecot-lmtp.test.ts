@@ -10,7 +10,8 @@ import { test } from 'node:test';
 import { emptyMarks, readMarks } from '../../../src/load/marks.js';
 import { runSend } from '../../../src/load/run.js';
 import { findProgram } from '../../outside-sets.js';
-import { freePorts, pause, startCluster } from '../../process/cluster.js';
+import { pause, startCluster } from '../../process/cluster.js';
+import { freePorts } from '../../process/free-ports.js';
 
 const COUNT = 100;
 const BOUND_MS = 30_000;

@@ -13,7 +13,8 @@ import { fileURLToPath } from 'node:url';
 import { MessagePacker } from '../../../src/platform/node/packer.js';
 import { messageTypeName } from '../../../src/protocol/message-types.js';
 import * as reasons from '../../../src/protocol/reasons.js';
-import { Daemon, freePorts, HOST } from '../../process/cluster.js';
+import { Daemon, HOST } from '../../process/cluster.js';
+import { freePorts } from '../../process/free-ports.js';
 import { mustRun } from '../support.js';
 
 const PROGRAMS = resolve('test/thirdparty/protocol-python');
