@@ -108,11 +108,11 @@ function plotOf(rows: readonly GatewayRow[]): Plot {
     note: 'median of rounds; direct: the client straight to the sink, the yardstick of this machine',
     panels: [
       {
-        title: 'throughput', xLabel: '', yLabel: 'messages a second', categories, logarithmic: true,
+        title: 'throughput', xLabel: '', yLabel: 'messages a second', categories, bars: true,
         series: [{ name: 'messages a second', values: [PAPER_CONVENTIONAL.messagesPerSecond, PAPER_GATEWAY.messagesPerSecond, of('gateway', (row) => row.relayedPerSecond), direct] }],
       },
       {
-        title: `response time at full load, ${CONNECTIONS} connections`, xLabel: '', yLabel: 'ms from the final dot to its reply', categories, logarithmic: true,
+        title: `response time at full load, ${CONNECTIONS} connections`, xLabel: '', yLabel: 'ms from the final dot to its reply', categories, bars: true,
         series: [
           { name: 'mean', values: [PAPER_CONVENTIONAL.responseMs, PAPER_GATEWAY.responseMs, of('gateway', (row) => row.responseMeanMs), of('direct', (row) => row.responseMeanMs)] },
           { name: 'p99', values: [undefined, undefined, of('gateway', (row) => row.responseP99Ms), of('direct', (row) => row.responseP99Ms)] },

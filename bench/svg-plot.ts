@@ -1,6 +1,6 @@
 /**
  * A small writer of plots as SVG: one or more panels side by side, each with categories on the x axis and
- * one line with points a series. Enough to put our figures beside the paper's.
+ * one line with points, or one bar a category, for each series. Enough to put our figures beside the paper's.
  *
  *     +-- title ------------------------------+
  *     | panel title          panel title      |
@@ -28,6 +28,8 @@ export interface Panel {
   readonly series: readonly Series[];
   /** Logarithmic y axis. */
   readonly logarithmic?: boolean;
+  /** Bars from 0, for categories that are no steps of one quantity; the axis is linear then. */
+  readonly bars?: boolean;
 }
 
 export interface Plot {
@@ -41,19 +43,23 @@ const HEIGHT = 300;
 const LEFT = 80;
 const TOP = 70;
 const LEGEND_LINE = 18;
+const NOTE_LINE = 15;
+/** Width of a character of the note, on the safe side for any sans-serif. */
+const NOTE_CHARACTER = 6.2;
 const COLOURS = ['#0b5fa5', '#c2410c', '#15803d', '#7e22ce', '#525252', '#b91c1c'];
 
 export function plotSvg(plot: Plot): string {
   const legend = Math.max(...plot.panels.map((panel) => panel.series.length)) * LEGEND_LINE;
   const width = plot.panels.length * (WIDTH + LEFT) + 40;
-  const height = TOP + HEIGHT + 60 + legend + 40;
+  const note = wrapped(plot.note, Math.floor((width - 40) / NOTE_CHARACTER));
+  const height = TOP + HEIGHT + 60 + legend + 25 + note.length * NOTE_LINE;
   const panels = plot.panels.map((panel, index) => `<g transform="translate(${LEFT + index * (WIDTH + LEFT)},${TOP})">${drawPanel(panel)}</g>`);
   return [
     `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}" font-family="sans-serif" font-size="12">`,
     `<rect width="${width}" height="${height}" fill="#fff"/>`,
     text(20, 28, plot.title, 'font-size="17" font-weight="bold"'),
     ...panels,
-    text(20, height - 14, plot.note, 'fill="#555" font-size="11"'),
+    ...note.map((line, index) => text(20, height - 14 - (note.length - 1 - index) * NOTE_LINE, line, 'fill="#555" font-size="11"')),
     '</svg>',
     '',
   ].join('\n');
@@ -66,7 +72,7 @@ interface Scale {
 
 function drawPanel(panel: Panel): string {
   const values = panel.series.flatMap((series) => series.values).filter((value) => value !== undefined);
-  const scale = panel.logarithmic === true ? logarithmicScale(values) : linearScale(values);
+  const scale = panel.logarithmic === true && panel.bars !== true ? logarithmicScale(values) : linearScale(values);
   const x = (category: number): number => ((category + 0.5) * WIDTH) / panel.categories.length;
   const parts = [
     text(0, -14, panel.title, 'font-size="14"'),
@@ -78,7 +84,7 @@ function drawPanel(panel: Panel): string {
     parts.push(`<line x1="0" x2="${WIDTH}" y1="${y}" y2="${y}" stroke="#ddd"/>`, text(-6, Number(y) + 4, short(mark), 'text-anchor="end"'));
   }
   for (const [index, name] of panel.categories.entries()) parts.push(text(x(index), HEIGHT + 18, name, 'text-anchor="middle"'));
-  for (const [index, series] of panel.series.entries()) parts.push(drawSeries(series, index, x, scale));
+  for (const [index, series] of panel.series.entries()) parts.push(panel.bars === true ? drawBars(series, index, panel, x, scale) : drawSeries(series, index, x, scale));
   return parts.join('\n');
 }
 
@@ -101,6 +107,37 @@ function drawSeries(series: Series, index: number, x: (category: number) => numb
     text(36, y, series.name),
   );
   return parts.join('\n');
+}
+
+function drawBars(series: Series, index: number, panel: Panel, x: (category: number) => number, scale: Scale): string {
+  const colour = COLOURS[index % COLOURS.length] ?? '#000';
+  const width = (WIDTH / panel.categories.length) * 0.7 / panel.series.length;
+  const parts: string[] = [];
+  for (const [category, value] of series.values.entries()) {
+    if (value === undefined) continue;
+    const left = x(category) + (index - panel.series.length / 2) * width;
+    const top = scale.y(value);
+    parts.push(
+      `<rect x="${left.toFixed(1)}" y="${top.toFixed(1)}" width="${(width - 2).toFixed(1)}" height="${(HEIGHT - top).toFixed(1)}" fill="${colour}"/>`,
+      text(left + width / 2, top - 5, short(value), `fill="${colour}" font-size="10" text-anchor="middle"`),
+    );
+  }
+  const y = HEIGHT + 60 + index * LEGEND_LINE;
+  parts.push(`<rect x="0" y="${y - 10}" width="28" height="10" fill="${colour}"/>`, text(36, y, series.name));
+  return parts.join('\n');
+}
+
+/** Lines of at most `characters`, cut between words. */
+function wrapped(note: string, characters: number): string[] {
+  const lines: string[] = [];
+  let line = '';
+  for (const word of note.split(' ')) {
+    if (line !== '' && line.length + 1 + word.length > characters) {
+      lines.push(line);
+      line = word;
+    } else line = line === '' ? word : `${line} ${word}`;
+  }
+  return [...lines, line];
 }
 
 /** From 0 to a round number above the largest value, in about five steps. */

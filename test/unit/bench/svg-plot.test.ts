@@ -35,3 +35,13 @@ describe('plotSvg', () => {
     assert.doesNotMatch(svg, /NaN|undefined/);
   });
 });
+
+test('draws bars in proportion, and breaks a long note into lines', () => {
+  const note = Array.from({ length: 60 }, (_none, index) => `word${index}`).join(' ');
+  const svg = plotSvg({ title: 't', note, panels: [{ title: 'p', xLabel: '', yLabel: '', categories: ['a', 'b'], bars: true, series: [{ name: 's', values: [50, 100] }] }] });
+  const heights = [...svg.matchAll(/<rect x="[^"]+" y="[^"]+" width="[^"]+" height="([^"]+)" fill="#0b5fa5"/g)].map((match) => Number(match[1]));
+  assert.equal(heights[0], (heights[1] ?? 0) / 2);
+  const lines = [...svg.matchAll(/font-size="11">([^<]*)</g)].map((match) => match[1] ?? '');
+  assert.ok(lines.length > 1);
+  assert.equal(lines.join(' '), note);
+});
