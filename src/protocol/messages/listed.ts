@@ -20,8 +20,8 @@
  *   11  u32    digestB
  *   12  u53    count        entries
  *   13  u53    bytes        of bodies, heads and notes
- *   14  str    holder       gateway whose claim stands, '' if the owner's own right does
- *   15  u53    holderToken  token of that claim, 0 if none
+ *   14  str    holder       gateway that holds the queue now: its owner, or whoever claimed it last
+ *   15  u53    holderToken  token of its claim; the incarnation of the OPEN that made the queue until the first one
  */
 import type { Packer } from '../../platform/ports.js';
 import {

@@ -1,5 +1,5 @@
 /**
- * TAIL: asks for the changes that follow a number, out of the store's ring.
+ * TAIL: asks for the changes that follow a number, as far as the store still has them.
  *
  *   element  wire  field    meaning
  *   0        u31   handle   the queue
