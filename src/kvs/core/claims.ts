@@ -11,7 +11,8 @@
  * A grant ends every right of the old holder at once, also on open connections: each request is checked against
  * `holder` (store.ts). Tokens only rise, a release does not lower the highest seen.
  *
- * Only the present holder is exempt from waiting (docs/PROTOCOL.md "Claims"). An owner that a rescue has displaced waits for the rescue's lease like anyone else, or two would deliver.
+ * Only the present holder is exempt from waiting (docs/PROTOCOL.md "Claims"). An owner that a rescue has displaced
+ * waits for the rescue's lease like anyone else, or two would deliver.
  */
 
 import { CLAIM_DENIED, CLAIM_GRACE, CLAIM_GRANTED, CLAIM_LEASE_RUNS, CLAIM_TOKEN_LOW } from '../../protocol/reasons.js';
