@@ -53,8 +53,8 @@ export class NodeTransport implements Transport, Listener {
   }
 
   connect(host: string, port: number, handlers: ConnectionHandlers): Connection {
-    // One buffer for the life of the connection: otherwise Node allocates 64 KiB for each read, and collecting
-    // those was a fifth of the CPU of a recovery. (Node has this for outgoing connections only.)
+    // One buffer for the life of the connection: otherwise Node allocates 64 KiB for each read, which the
+    // collector then has to follow. (Node has this for outgoing connections only.)
     const onread = {
       buffer: new Uint8Array(this.#readBufferBytes),
       callback: (bytes: number, buffer: Uint8Array): boolean => {
