@@ -10,6 +10,7 @@
  *     node dist/test/run.js [SET ...]      only these sets; 'lint' and 'floors' are sets too
  */
 import { spawn } from 'node:child_process';
+import { setMaxListeners } from 'node:events';
 import { existsSync, readdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { run } from 'node:test';
@@ -104,6 +105,8 @@ async function runTests(set: TestSet, packages = ''): Promise<Outcome> {
     outcome.note = `not done after ${set.minutes} minutes`;
     abort.abort();
   }, set.minutes * 60_000);
+  // The runner listens once a file; ten are what Node takes for a leak.
+  setMaxListeners(files.length + 10, abort.signal);
   const stream = run({ files, concurrency: set.concurrency, signal: abort.signal });
   await new Promise<void>((resolve) => {
     stream.on('test:pass', (test) => notePass(outcome, test));

@@ -17,8 +17,9 @@ import { DEFAULT_RETRY_SCHEDULE } from '../gateway/outbound/pure/retry-schedule.
 import { DEFAULT_TIMEOUTS, State } from '../gateway/outbound/pure/session-states.js';
 import { GatewayMetrics } from '../observability/gateway-metrics.js';
 import { MailLog } from '../observability/mail-log.js';
+import { defaultMemoryBytes } from '../platform/node/memory.js';
 import { FRAME_BYTES_MAX } from '../protocol/frame.js';
-import { defaultMemoryBytes, nodePorts } from './node-ports.js';
+import { nodePorts } from './node-ports.js';
 import type { NodePorts } from './node-ports.js';
 
 /** Two for each route that a file may have (config/schema.ts): mail, and reports. */
@@ -64,6 +65,7 @@ export function gatewayOptions(config: GatewayConfig): GatewayOptions {
   const tls = readTls(config);
   return {
     id: config.id,
+    group: config.group,
     host: config.host,
     hostName: config.hostname,
     secret: config.secret,

@@ -2,7 +2,6 @@
 import fs from 'node:fs';
 import type { LogConfig } from '../config/types.js';
 import { SystemClock } from '../platform/node/clock.js';
-import { MEMORY_SHARE_OF_HOST, hostMemoryBytes } from '../platform/node/memory.js';
 import { NodeLog, logDestination } from '../platform/node/log.js';
 import type { LogDestination } from '../platform/node/log-destination.js';
 import { SystemSecrets } from '../platform/node/secrets.js';
@@ -27,11 +26,4 @@ export function nodePorts(log: LogConfig, name: string): NodePorts {
     log: new NodeLog({ level: log.level, name }, destination),
     destination,
   };
-}
-
-/** With `up`, a gateway and two stores share what one process would take. */
-const PROCESSES_OF_UP = 3;
-
-export function defaultMemoryBytes(oneHost: boolean): number {
-  return Math.floor((hostMemoryBytes() * MEMORY_SHARE_OF_HOST) / (oneHost ? PROCESSES_OF_UP : 1));
 }

@@ -3,8 +3,9 @@ import type { RunningRole } from '../cli/context.js';
 import type { StoreConfig } from '../config/types.js';
 import { startStore } from '../kvs/daemon/store-daemon.js';
 import { crc32 } from '../platform/node/checksum.js';
+import { defaultMemoryBytes } from '../platform/node/memory.js';
 import { MessagePacker } from '../platform/node/packer.js';
-import { defaultMemoryBytes, nodePorts } from './node-ports.js';
+import { nodePorts } from './node-ports.js';
 
 const LOG_DRAIN_MS = 1_000;
 

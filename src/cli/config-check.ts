@@ -2,6 +2,7 @@
 import type { Argv } from 'yargs';
 import { effectiveYaml } from '../config/effective.js';
 import { loadConfigFile } from '../config/load.js';
+import { defaultMemoryBytes } from '../platform/node/memory.js';
 import { SECRET_VARIABLE } from './config-file.js';
 import type { CliContext } from './context.js';
 import { CliError } from './context.js';
@@ -20,7 +21,7 @@ export function configCommand(cli: Argv, context: CliContext, done: (code: numbe
         (args) => {
           const result = loadConfigFile(args.file, { role: 'check', secret: context.environment[SECRET_VARIABLE] });
           if (!result.ok) throw new CliError(result.errors.join('\n'));
-          if (args.quiet !== true) context.terminal.write(effectiveYaml(result.value));
+          if (args.quiet !== true) context.terminal.write(effectiveYaml(result.value, result.config, defaultMemoryBytes(result.config.gateway?.oneHost === true)));
           done(0);
         },
       )

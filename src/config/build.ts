@@ -35,6 +35,7 @@ export function buildConfig(file: FileValue, context: BuildContext, problems: Pr
 function gatewayConfig(file: FileValue, gateway: GatewayValue, secret: Uint8Array, context: BuildContext): GatewayConfig {
   return {
     id: gateway.id,
+    group: gateway.group,
     host: gateway.host,
     hostname: gateway.hostname ?? os.hostname().toLowerCase(),
     smtp: smtpConfig(gateway.smtp, context),

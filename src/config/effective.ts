@@ -5,6 +5,7 @@
 import { stringify } from 'yaml';
 import { SECRET_KEYS } from './problems.js';
 import type { FileValue } from './schema.js';
+import type { Config } from './types.js';
 
 const MASK = '(hidden)';
 /** Keys whose numbers are bytes; every other number under a key of DURATIONS is milliseconds. */
@@ -19,8 +20,28 @@ const DURATIONS = new Set([
 const BYTE_UNITS = [['GiB', 2 ** 30], ['MiB', 2 ** 20], ['KiB', 2 ** 10], ['B', 1]] as const;
 const TIME_UNITS = [['d', 86_400_000], ['h', 3_600_000], ['min', 60_000], ['s', 1000], ['ms', 1]] as const;
 
-export function effectiveYaml(value: FileValue): string {
-  return stringify(worded('', value), { lineWidth: 0 });
+/** `memoryBytes` is the limit of a process whose section names none. */
+export function effectiveYaml(value: FileValue, config: Config, memoryBytes: number): string {
+  return stringify(worded('', withComputed(value, config, memoryBytes)), { lineWidth: 0 });
+}
+
+/** Defaults that are no constants of the schema: they follow from other keys or from this machine. */
+function withComputed(value: FileValue, config: Config, memoryBytes: number): object {
+  const limited = <Section extends { readonly memory: { readonly limit?: number | undefined } }>(section: Section): Section => ({ ...section, memory: { ...section.memory, limit: section.memory.limit ?? memoryBytes } });
+  const { gateway } = value;
+  return {
+    ...value,
+    ...(gateway === undefined ? {} : { gateway: limited({
+      ...gateway,
+      hostname: config.gateway?.hostname,
+      routes: gateway.routes.map((route, i) => {
+        const built = config.gateway?.routes[i];
+        return { ...route, name: built?.name, order: built?.ordering, concurrency: built?.concurrency };
+      }),
+    }) }),
+    ...(value.store === undefined ? {} : { store: limited(value.store) }),
+    ...(value.stores === undefined ? {} : { stores: value.stores.map(limited) }),
+  };
 }
 
 function worded(key: string, value: unknown): unknown {

@@ -124,6 +124,8 @@ const mirror = section({
 
 const gateway = z.strictObject({
   id: v.identifier(),
+  /** All gateways that may serve one another's queues; this one may be left out. */
+  group: z.array(v.identifier()).max(256).prefault([]),
   host: v.identifier(),
   hostname: v.hostname().optional(),
   smtp,

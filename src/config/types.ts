@@ -120,6 +120,8 @@ export interface StorePeerConfig {
 
 export interface GatewayConfig {
   readonly id: string;
+  /** Ids of the gateways that may claim its queues, and it theirs. */
+  readonly group: readonly string[];
   readonly host: string;
   /** Name in the greeting, EHLO and Received. */
   readonly hostname: string;

@@ -121,7 +121,7 @@ export class GatewayCore implements Reception, DeliverySource {
     this.memory = new MemoryGauge(options.memory, () => this.entries.usedBytes + this.mirrors.backlogBytes + ports.heldElsewhereBytes());
     const nowMs = (): number => ports.clock.nowMs();
     this.registry = new QueueRegistry(
-      { gatewayId: options.gatewayId, incarnation: options.incarnation, queuesMax: options.queuesMax, replicas: options.mirrors.replicas, minReplicas: options.mirrors.minReplicas },
+      { gatewayId: options.gatewayId, group: options.mirrors.group, incarnation: options.incarnation, queuesMax: options.queuesMax, replicas: options.mirrors.replicas, minReplicas: options.mirrors.minReplicas },
       { packer: ports.packer, table: this.entries.table, mirrors: this.mirrors, nowMs, mayCreate: (route) => this.mayCreate(route) },
     );
     this.commitPoint = new CommitPoint({ timeoutMs: options.commitTimeoutMs }, {
@@ -245,6 +245,12 @@ export class GatewayCore implements Reception, DeliverySource {
     this.wake(mirror);
   }
 
+  /** Asked right before each final dot (G5). */
+  mayDeliver(delivery: Delivery): boolean {
+    const mirror = this.mirrors.mirrorOf(this.entries.table.queueHandle(delivery.entry));
+    return mirror !== undefined && this.mirrors.mayDeliver(mirror, this.ports.clock.nowMs());
+  }
+
   /** Envelope of an entry, for those who show it. */
   envelopeOf(row: number): Envelope | undefined {
     return this.settlement.envelopeOf(row);
@@ -260,6 +266,13 @@ export class GatewayCore implements Reception, DeliverySource {
     if (this.firstUpMs < 0) this.firstUpMs = this.ports.clock.nowMs();
     this.recovery.onStoreUp(store);
     this.mirrors.onLinkUp(store);
+  }
+
+  /** Another path carries the requests to the same boot of a store. */
+  onLinkSwitched(store: StorePort): void {
+    this.recovery.onStoreDown(store);
+    this.mirrors.onLinkSwitched(store);
+    this.recovery.onStoreUp(store);
   }
 
   onLinkDown(store: StorePort, cause: string): void {

@@ -51,6 +51,8 @@ export interface GatewayStoreOptions {
 
 export interface GatewayOptions {
   readonly id: string;
+  /** Gateways that take over one another's queues, this one among them. */
+  readonly group: readonly string[];
   readonly host: string;
   readonly hostName: string;
   readonly secret: Uint8Array;
@@ -165,7 +167,7 @@ class Gateway implements RunningGateway {
         return transport.connect(host, port, handlers);
       },
     };
-    this.dispatcher = new Dispatcher(options.outbound, { source: this.core, transport: toNextHops, clock: this.clock, random: ports.random, log: ports.log, mayDot: () => !this.fenced });
+    this.dispatcher = new Dispatcher(options.outbound, { source: this.core, transport: toNextHops, clock: this.clock, random: ports.random, log: ports.log, mayDot: (delivery) => !this.fenced && this.core.mayDeliver(delivery) });
     this.core.setDeliverySink(this.dispatcher);
     this.makeLinks(new NodeTransport({ readBufferBytes: LINK_BUFFER_BYTES }));
     for (const inbound of options.inbound) {
@@ -228,7 +230,7 @@ class Gateway implements RunningGateway {
         commitTimeoutMs: options.commitTimeoutMs,
         firstListMs: options.failoverTimeoutMs,
         segmentBytes: SEGMENT_BYTES,
-        mirrors: { gatewayId: options.id, replicas: options.replicas, minReplicas: options.replicasMin, retryMs: MIRROR_RETRY_MS, refillFrameBytes: REFILL_FRAME_BYTES, frameTargetBytes: FRAME_TARGET_BYTES },
+        mirrors: { group: options.group, replicas: options.replicas, minReplicas: options.replicasMin, retryMs: MIRROR_RETRY_MS, refillFrameBytes: REFILL_FRAME_BYTES, frameTargetBytes: FRAME_TARGET_BYTES },
         acceptance: { lifetimeMs: options.retry.lifetimeMs, bounceLifetimeMs: options.retry.bounceLifetimeMs, nextHopShare: options.nextHopShare },
         memory: { limitBytes: options.memoryLimitBytes ?? Math.floor(hostMemoryBytes() * MEMORY_SHARE_OF_HOST), acceptShare: options.memoryAcceptShare, reserveShare: RESERVE_SHARE },
         recovery: { blockEntries: options.blockMessages, blockBytes: options.blockBytes },
@@ -265,6 +267,8 @@ class Gateway implements RunningGateway {
         { transport, crc32, packer, secrets, random: ports.random, log: ports.log },
         {
           onUp: (up) => { this.compareLease(up); core.onLinkUp(up); },
+          onSwitched: (switched) => { core.onLinkSwitched(switched); },
+          onStopping: () => {},
           onDown: (down, reason) => { core.onLinkDown(down, reason); },
           onAcknowledged: (from, handle, number) => { core.mirrors.onAcknowledged(from, handle, number); },
           onAckedThrough: (from, sequence) => { core.mirrors.onAckedThrough(from, sequence); },

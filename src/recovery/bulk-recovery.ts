@@ -306,7 +306,7 @@ export class BulkRecovery {
     job.until = best.number;
     job.state = 'claimed';
     for (const row of holders) if (!sources.includes(row)) job.claims.delete(row.storeId);
-    this.ports.onClaimed({ handle: job.handle, birth: best.birth, serial: best.serial, name: best.name, queueClass: best.queueClass, epoch: newest, members: job.members, holders: [best, ...holders.filter((row) => row !== best)], number: best.number, digestA: best.digestA, digestB: best.digestB });
+    this.ports.onClaimed({ handle: job.handle, ownerId: this.options.gatewayId, birth: best.birth, serial: best.serial, name: best.name, queueClass: best.queueClass, epoch: newest, members: job.members, holders: [best, ...holders.filter((row) => row !== best)], number: best.number, digestA: best.digestA, digestB: best.digestB });
     this.startPulls();
   }
 

@@ -18,6 +18,8 @@ export interface RecoveryStore {
 /** A queue whose members have all granted the claim. */
 export interface ClaimedQueue {
   readonly handle: number;
+  /** Gateway that the queue belongs to. */
+  readonly ownerId: string;
   readonly birth: number;
   readonly serial: number;
   readonly name: string;

@@ -7,6 +7,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { EMBEDDED_UP_YAML } from '../../src/config/embedded.js';
 
 const ENTRY = fileURLToPath(new URL('../../src/bin/twinpost.js', import.meta.url));
 
@@ -88,10 +89,14 @@ describe('twinpost', () => {
   }
 
   test('checks a configuration: the values in force, or one line an error', async () => {
-    const good = await twinpost('config', 'check', 'configs/up.yaml');
+    const folder = mkdtempSync(path.join(os.tmpdir(), 'cli-'));
+    const up = path.join(folder, 'up.yaml');
+    writeFileSync(up, EMBEDDED_UP_YAML);
+    const good = await twinpost('config', 'check', up);
     assert.equal(good.code, 0);
     assert.match(good.out, /message_size_limit: 25MiB/);
-    const file = path.join(mkdtempSync(path.join(os.tmpdir(), 'cli-')), 'bad.yaml');
+    assert.match(good.out, /limit: \d+(GiB|MiB|KiB|B)/, 'memory in force, though the file names none');
+    const file = path.join(folder, 'bad.yaml');
     writeFileSync(file, 'sink: {listen: here}\ngatway: {}\n');
     const bad = await twinpost('config', 'check', file);
     assert.equal(bad.code, 1);

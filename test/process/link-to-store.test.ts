@@ -60,6 +60,8 @@ class Gateway {
   constructor(portA: number, portB: number, incarnation = Date.now(), secret = SECRET) {
     const events: StoreLinkEvents = {
       onUp: () => { this.told.push('up'); },
+      onSwitched: () => { this.told.push('switched'); },
+      onStopping: () => { this.told.push('stopping'); },
       onDown: () => { this.told.push('down'); },
       onAcknowledged: (_link, handle, number) => { this.told.push(`queue ${String(handle)} at ${String(number)}`); },
       onAckedThrough: (_link, sequence) => { this.told.push(`through ${String(sequence)}`); },

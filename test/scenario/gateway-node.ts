@@ -131,6 +131,8 @@ export class GatewayNode {
         { transport: ports.network.transportOf(options.id), crc32, packer: new MessagePacker(), secrets, random: () => jitter.next(), log: ports.log },
         {
           onUp: (up) => { core.onLinkUp(up); },
+          onSwitched: (switched) => { core.onLinkSwitched(switched); },
+          onStopping: () => {},
           onDown: (down, reason) => { core.onLinkDown(down, reason); },
           onAcknowledged: (from, handle, number) => { core.mirrors.onAcknowledged(from, handle, number); },
           onAckedThrough: (from, sequence) => { core.mirrors.onAckedThrough(from, sequence); },

@@ -29,7 +29,8 @@ import { PayloadSlabs } from './turn-section.js';
 const SECTIONS_PER_FRAME_MAX = 4096;
 
 export interface MirrorsOptions {
-  readonly gatewayId: string;
+  /** Ids of the gateways that may claim one another's queues. */
+  readonly group: readonly string[];
   readonly replicas: number;
   readonly minReplicas: number;
   /** A mirror that was refused is not filled again before this. */
@@ -113,7 +114,7 @@ export class Mirrors implements DirtySink {
     this.resyncs.set(
       store,
       new Resync(
-        { gatewayId: this.options.gatewayId, frameBytes: this.options.refillFrameBytes, retryMs: this.options.retryMs },
+        { group: this.options.group, frameBytes: this.options.refillFrameBytes, retryMs: this.options.retryMs },
         {
           packer: this.ports.packer,
           refillEntries: this.ports.refillEntries,
@@ -233,6 +234,20 @@ export class Mirrors implements DirtySink {
     for (const mirror of this.all()) {
       for (const replica of mirror.replicas) if (replica.store === store) this.isolate(mirror, replica, cause, 0);
     }
+  }
+
+  /** Another path carries the link: attachments and unacknowledged requests are gone, the store's memory is not. */
+  onLinkSwitched(store: StorePort): void {
+    this.onLinkDown(store, 'its path was changed');
+    this.onLinkUp(store);
+  }
+
+  /** May a message of this queue be handed to its next hop at this instant (G5)? */
+  mayDeliver(mirror: QueueMirror, nowMs: number): boolean {
+    for (const replica of mirror.replicas) {
+      if (replica.member && replica.wanted && replica.sync === SyncState.SYNC && nowMs < replica.store.leaseEndsMs) return true;
+    }
+    return false;
   }
 
   /** Per queue touched: the number the store stands at. */

@@ -25,7 +25,7 @@ const ACTIVE_MAX = 16;
 const FRAMES_PER_PUMP = 4;
 
 export interface ResyncOptions {
-  readonly gatewayId: string;
+  readonly group: readonly string[];
   readonly frameBytes: number;
   readonly retryMs: number;
 }
@@ -136,7 +136,7 @@ export class Resync {
     this.ports.sealAll();
     replica.transition(SyncState.RESYNC, 'refill begins', this.ports.nowMs());
     replica.acked = 0;
-    this.store.request(OPEN, encodeOpenOf(this.ports.packer, this.options.gatewayId, mirror.queue, 0, []), [], 0);
+    this.store.request(OPEN, encodeOpenOf(this.ports.packer, this.options.group, mirror.queue, 0, []), [], 0);
     this.store.request(REFILL_BEGIN, this.ports.packer.pack([mirror.handle, mirror.lastNumber, mirror.digest.a, mirror.digest.b]), [], 0);
     job.refill = new Refill({ baseNumber: mirror.lastNumber, frameBytes: this.options.frameBytes, entryCreditBytes: ENTRY_CREDIT_BYTES }, this.ports.refillEntries(mirror));
     replica.refillBase = mirror.lastNumber;

@@ -12,6 +12,10 @@ export interface StorePort {
   /** False while the byte window is full or the link is down. */
   readonly canSend: boolean;
   readonly unackedBytes: number;
+  /** Monotonic time up to which this gateway holds a lease there, by its own careful reckoning; -Infinity without one. */
+  readonly leaseEndsMs: number;
+  /** Rises whenever the lease begins anew after it had lapsed, or on another boot: a right confirmed before says nothing then. */
+  readonly leaseTerm: number;
   /** Queues a request for the end of the turn; returns its sequence number. */
   request(type: number, control: Uint8Array, bodies: readonly Uint8Array[], creditBytes: number): number;
   flush(): void;

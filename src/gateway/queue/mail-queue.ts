@@ -17,6 +17,8 @@ import type { DeliveryQueue, Route } from './types.js';
 
 /** Identity of a queue on every store, for ever: (gateway, birth incarnation, serial). */
 export interface QueueIdentity {
+  /** Gateway that the queue belongs to, whoever serves it now. */
+  readonly ownerId: string;
   readonly birth: number;
   readonly serial: number;
 }

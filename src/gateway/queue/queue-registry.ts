@@ -19,6 +19,8 @@ import type { Route } from './types.js';
 
 export interface RegistryOptions {
   readonly gatewayId: string;
+  /** Ids of all gateways that may take over one another's queues, this one among them or not. */
+  readonly group: readonly string[];
   readonly incarnation: number;
   readonly queuesMax: number;
   readonly replicas: number;
@@ -88,12 +90,12 @@ export class QueueRegistry {
     const stores = this.place();
     if (stores.length < this.options.minReplicas) return undefined;
     this.serial += 1;
-    const identity = { birth: this.options.incarnation, serial: this.serial };
+    const identity = { ownerId: this.options.gatewayId, birth: this.options.incarnation, serial: this.serial };
     const mirror = this.adopt(this.takeHandle(), identity, route.queueName, route, true);
     const members = stores.map((store) => store.storeId);
     mirror.adopt(1, 0, 0, 0);
     for (const store of stores) {
-      store.request(OPEN, encodeOpenOf(this.ports.packer, this.options.gatewayId, mirror.queue, 1, members), [], 0);
+      store.request(OPEN, encodeOpenOf(this.ports.packer, this.options.group, mirror.queue, 1, members), [], 0);
       const replica = this.ports.mirrors.addReplica(mirror, store);
       replica.transition(SyncState.SYNC, 'queue created', this.ports.nowMs());
       replica.member = true;

@@ -51,7 +51,7 @@ const NO_BYTES = new Uint8Array(0);
 const NEVER_SECONDS = 0xffffffff;
 
 /** Key of the change that decided a report, so that its parked copy is found again: each change has one report. */
-function changeKey(messageId: number, queue: QueueIdentity, change: number): string {
+function changeKey(messageId: number, queue: Omit<QueueIdentity, 'ownerId'>, change: number): string {
   return `${String(messageId)}/${String(queue.birth)}/${String(queue.serial)}/${String(change)}`;
 }
 
@@ -73,7 +73,7 @@ export class RecoveredQueues {
     const queueClass = QUEUE_CLASSES.find((known) => known === claimed.queueClass) ?? 'mail';
     const found = this.ports.router.routeOfQueue(claimed.name, queueClass);
     const route: Route = found ?? { queueName: claimed.name, queueClass, nextHop: { protocol: 'smtp', host: 'invalid', port: 25 }, ordering: 'fifo', concurrency: 1, lengthMax: 0 };
-    const mirror = registry.adopt(claimed.handle, { birth: claimed.birth, serial: claimed.serial }, claimed.name, route, found !== undefined);
+    const mirror = registry.adopt(claimed.handle, { ownerId: claimed.ownerId, birth: claimed.birth, serial: claimed.serial }, claimed.name, route, found !== undefined);
     mirror.adopt(claimed.epoch, claimed.number, claimed.digestA, claimed.digestB);
     mirror.queue.beginRecovery();
     for (const store of mirrors.stores) {

@@ -29,6 +29,14 @@ export function hostMemoryBytes(read: ReadText = readText, physicalBytes = total
   return smallest;
 }
 
+/** With `up`, a gateway and two stores share what one process would take. */
+const PROCESSES_OF_UP = 3;
+
+/** What a process takes whose configuration names no limit. */
+export function defaultMemoryBytes(oneHost: boolean): number {
+  return Math.floor((hostMemoryBytes() * MEMORY_SHARE_OF_HOST) / (oneHost ? PROCESSES_OF_UP : 1));
+}
+
 /** Version 2 has one line, "0::/system.slice/twinpost.service"; each group on the way up may have a limit. */
 function limitFiles(cgroups: string): string[] {
   const files = [LIMIT_OF_VERSION_1, `${MOUNT}/memory.max`];

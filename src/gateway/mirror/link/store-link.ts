@@ -37,6 +37,10 @@ import { Unacknowledged } from './unacknowledged.js';
 export interface StoreLinkEvents {
   /** The active path is welcomed: requests may be made. */
   onUp(link: StoreLink): void;
+  /** Another path carries the requests now, to the same boot: what was not acknowledged is to be repeated, handles are gone. */
+  onSwitched(link: StoreLink): void;
+  /** The store is about to stop: its queues should move away while it still serves. */
+  onStopping(link: StoreLink): void;
   /** The active path is lost; what was not acknowledged may or may not have been applied. */
   onDown(link: StoreLink, reason: string): void;
   /** A queue touched by acknowledged requests stands at `number` there. */
@@ -100,6 +104,14 @@ export class StoreLink implements StorePort, PathOwner {
   /** Boot id of the store at the last WELCOME on the active path, in hex; '' before the first. */
   get bootId(): string {
     return this.#bootId;
+  }
+
+  get leaseEndsMs(): number {
+    return this.isUp ? Infinity : -Infinity;
+  }
+
+  get leaseTerm(): number {
+    return 1;
   }
 
   get isUp(): boolean {

@@ -13,7 +13,7 @@ function route(ordering: Ordering, concurrency = 4): Route {
 
 function queueOf(ordering: Ordering = 'fifo'): { queue: MailQueue; table: EntryTable } {
   const table = new EntryTable(7);
-  return { table, queue: new MailQueue({ handle: 1, identity: { birth: 1, serial: 1 }, name: 'q', route: route(ordering), routed: true }, table) };
+  return { table, queue: new MailQueue({ handle: 1, identity: { ownerId: 'gw-1', birth: 1, serial: 1 }, name: 'q', route: route(ordering), routed: true }, table) };
 }
 
 describe('entry states', () => {

@@ -244,6 +244,8 @@ export class LinkBench {
     };
     const events: StoreLinkEvents = {
       onUp: () => { tell('up'); },
+      onSwitched: () => { tell('switched'); },
+      onStopping: () => { tell('stopping'); },
       onDown: (_link, reason) => { tell(`down: ${reason}`); },
       onAcknowledged: (_link, handle, number) => { tell(`queue ${String(handle)} at ${String(number)}`); },
       onAckedThrough: (_link, sequence) => { tell(`through ${String(sequence)}`); },
