@@ -21,7 +21,9 @@ export function configCommand(cli: Argv, context: CliContext, done: (code: numbe
         (args) => {
           const result = loadConfigFile(args.file, { role: 'check', secret: context.environment[SECRET_VARIABLE] });
           if (!result.ok) throw new CliError(result.errors.join('\n'));
-          if (args.quiet !== true) context.terminal.write(effectiveYaml(result.value, result.config, defaultMemoryBytes(result.config.gateway?.oneHost === true)));
+          const { gateway, stores } = result.config;
+          const memoryBytes = defaultMemoryBytes((gateway ?? stores[0])?.oneHost === true);
+          if (args.quiet !== true) context.terminal.write(effectiveYaml(result.value, result.config, memoryBytes));
           done(0);
         },
       )

@@ -191,7 +191,7 @@ describe('the effective configuration', () => {
   test('shows values in force in the words of the file, hides secrets, and is a file again', () => {
     const result = parseConfig(`${GOOD}  admin: {token: let-me-in-please}\n`, 'f.yaml', { role: 'gateway' });
     assert.ok(result.ok);
-    const text = effectiveYaml(result.value);
+    const text = effectiveYaml(result.value, result.config, 3 * 2 ** 30);
     assert.match(text, /message_size_limit: 25MiB/);
     assert.match(text, /first: 5min/);
     assert.match(text, /heartbeat: 250ms/);
@@ -200,6 +200,16 @@ describe('the effective configuration', () => {
     const again = parseConfig(text.replace('secret: (hidden)', `secret: ${SECRET}`), 'f.yaml', { role: 'gateway' });
     assert.ok(again.ok, again.ok ? '' : again.errors.join('\n'));
     assert.deepEqual(again.config.gateway?.delivery, result.config.gateway?.delivery);
+  });
+
+  test('shows the defaults that follow from other keys and from this machine', () => {
+    const result = parseConfig(GOOD.replace("    - {domain: '*'", "    - {domain: example.com, via: lmtp://127.0.0.1:24, order: strict}\n    - {domain: '*'"), 'f.yaml', { role: 'gateway' });
+    assert.ok(result.ok);
+    const shown = effectiveYaml(result.value, result.config, 3 * 2 ** 30);
+    assert.match(shown, new RegExp(`hostname: ${result.config.gateway?.hostname ?? 'none'}`));
+    assert.match(shown, /limit: 3GiB/);
+    assert.match(shown, /order: strict\n\s+length_limit: 1000000\n\s+name: example\.com\n\s+concurrency: 1\n/);
+    assert.match(shown, /name: default\n\s+order: fifo\n\s+concurrency: 20\n/);
   });
 });
 
