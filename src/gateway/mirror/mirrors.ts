@@ -256,7 +256,7 @@ export class Mirrors implements DirtySink {
     if (mirror === undefined) return;
     for (const replica of mirror.replicas) {
       if (replica.store !== store || !replica.isFed) continue;
-      if (number > replica.acked && number <= mirror.lastNumber) replica.acked = number;
+      mirror.acknowledge(replica, number);
       // REFILL_BEGIN has emptied it.
       if (replica.sync === SyncState.RESYNC && replica.acked >= replica.refillBase) replica.claimBootId = '';
       if (mirror.setChangeNumber !== 0) settleSet(mirror, this.setPorts);

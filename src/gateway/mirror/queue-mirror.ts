@@ -51,6 +51,8 @@ export class QueueMirror {
   /** Number up to which changes are committed. */
   committedNumber = 0;
   readonly digest = new Digest();
+  /** Bytes of all sections sealed so far. */
+  sealedBytes = 0;
   isDirty = false;
   /** Already on the list of queues that outbound is to look at. */
   isWoken = false;
@@ -186,8 +188,16 @@ export class QueueMirror {
       creditBytes: section.creditBytes,
     };
     this.sealedNumber = this.lastNumber;
+    this.sealedBytes += sealed.rows.length + sealed.payloadBytes;
     section.reset();
     return sealed;
+  }
+
+  /** The store of `replica` stands at `number`. */
+  acknowledge(replica: Replica, number: number): void {
+    if (number <= replica.acked || number > this.lastNumber) return;
+    replica.acked = number;
+    replica.progress.acknowledged(number, this.sealedNumber, this.sealedBytes);
   }
 
   /** Recomputes what is committed and tells the waiters. */

@@ -17,6 +17,7 @@
  * fact: an NG mirror stays a member until the survivors have acknowledged the set without it.
  */
 import { invariant } from '../../base/invariant.js';
+import { ReplicaProgress } from './replica-progress.js';
 import type { StorePort } from './store-port.js';
 import type { SealedSection } from './turn-section.js';
 
@@ -54,6 +55,8 @@ export class Replica {
   /** Refill: entries up to this position have been sent; live changes beyond it and ≤ base are SKIPPED. */
   refillCursor = 0;
   refillBase = 0;
+  /** How far behind, for those who look. */
+  readonly progress = new ReplicaProgress();
   /** Sections that must not reach a joiner before the survivors have acknowledged its set. */
   held: SealedSection[] = [];
   /** Boot id under which the store holds a copy that calls itself a member's; '' when it holds none. */
@@ -92,6 +95,7 @@ export class Replica {
     invariant(isValidSyncTransition(from, to), `a mirror goes from ${SYNC_STATE_NAMES[from]} to ${SYNC_STATE_NAMES[to]}, which no arrow allows`);
     this.syncState = to;
     this.phase = ResyncPhase.NONE;
+    this.progress.endRefill();
     this.held = [];
     this.sinceMs = nowMs;
     this.cause = cause;

@@ -67,11 +67,6 @@ export class Resync {
     return this.waiting.length + this.active.length > 0;
   }
 
-  /** Entries sent so far of the refill of `mirror`, for progress; undefined when none runs. */
-  progress(mirror: QueueMirror): number | undefined {
-    return this.active.find((job) => job.mirror === mirror)?.refill?.sentCount;
-  }
-
   /** Asks for a refill; does nothing when one is under way. */
   add(mirror: QueueMirror, replica: Replica): void {
     if (replica.sync !== SyncState.NG || mirror.queue.isRecovering) return;
@@ -142,6 +137,7 @@ export class Resync {
     replica.refillBase = mirror.lastNumber;
     replica.refillCursor = job.refill.cursor;
     replica.phase = ResyncPhase.FILLING;
+    replica.progress.beginRefill(mirror.queue.length, mirror.queue.bytes);
     this.active.push(job);
   }
 
@@ -150,9 +146,11 @@ export class Resync {
     const { mirror, replica, refill } = job;
     if (refill === undefined || replica.phase !== ResyncPhase.FILLING) return false;
     // Takes of the credit, and goes on without: the store has a reserve for it.
+    const before = refill.sentCount;
     const frame = refill.nextFrame(Number.MAX_SAFE_INTEGER);
     replica.refillCursor = refill.cursor;
     if (frame !== undefined) {
+      replica.progress.refilled(refill.sentCount - before, frame.payload.length);
       this.store.request(REFILL, this.ports.packer.pack([mirror.handle, frame.rows]), [frame.payload], frame.creditBytes);
       if (!refill.isOver) return true;
     }
