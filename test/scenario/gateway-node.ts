@@ -8,11 +8,9 @@ import type { CoreOptions } from '../../src/gateway/core.js';
 import { GatewayCore } from '../../src/gateway/core.js';
 import { StoreLink } from '../../src/gateway/mirror/link/store-link.js';
 import type { MailEvents } from '../../src/gateway/queue/mail-events.js';
-import type { Router } from '../../src/gateway/queue/types.js';
+import type { DeliverySink, Router } from '../../src/gateway/queue/types.js';
 import { crc32 } from '../../src/platform/node/checksum.js';
 import { MessagePacker } from '../../src/platform/node/packer.js';
-import type { NextHops } from './next-hop.js';
-import { Carrier } from './next-hop.js';
 import { reportContent } from './letters.js';
 import { SeededSecrets } from './ports.js';
 import type { NodePorts } from './store-node.js';
@@ -24,16 +22,21 @@ export interface GatewayNodeOptions {
   readonly secret: Uint8Array;
   readonly storeIds: readonly string[];
   readonly windowBytes: number;
+  readonly heartbeatMs?: number;
+  readonly failoverTimeoutMs?: number;
   readonly core: Omit<CoreOptions, 'gatewayId' | 'incarnation'>;
   readonly retryDelayMs: (attempts: number) => number;
 }
 
 export interface GatewayNodePorts extends NodePorts {
   readonly router: Router;
-  readonly hops: NextHops;
+  /** What delivers, for the life of one process (next-hop.ts: Carrier). */
+  readonly newCarrier: (core: GatewayCore, isAlive: () => boolean) => DeliverySink;
   readonly events: MailEvents;
   /** Called after each turn: nothing of it has reached the network before. */
   readonly onTurn: () => void;
+  /** The process has lost its identity to another one: it must end. */
+  readonly onFenced?: () => void;
 }
 
 export class GatewayNode {
@@ -42,7 +45,7 @@ export class GatewayNode {
   private readonly ports: GatewayNodePorts;
   private readonly prng: Prng;
   private lastIncarnation = 0;
-  private life: { core: GatewayCore; links: StoreLink[]; carrier: Carrier; alive: boolean } | undefined;
+  private life: { core: GatewayCore; links: StoreLink[]; alive: boolean } | undefined;
 
   constructor(options: GatewayNodeOptions, ports: GatewayNodePorts, prng: Prng) {
     this.options = options;
@@ -59,16 +62,12 @@ export class GatewayNode {
     return this.life?.core;
   }
 
-  get carrier(): Carrier | undefined {
-    return this.life?.carrier;
-  }
-
   link(storeId: string): StoreLink | undefined {
     return this.life?.links.find((link) => link.storeId === storeId);
   }
 
   start(): void {
-    const { scheduler, hops } = this.ports;
+    const { scheduler } = this.ports;
     const { options } = this;
     const incarnation = Math.max(this.lastIncarnation + 1, this.ports.wallBaseMs + Math.floor(scheduler.nowMs));
     this.lastIncarnation = incarnation;
@@ -92,13 +91,12 @@ export class GatewayNode {
         retryDelayMs: options.retryDelayMs,
         heldElsewhereBytes: () => 0,
         compose: (input) => ({ content: reportContent(input.envelope.messageId, input.failure ? 'failure' : 'success', input.recipients.map((index) => input.envelope.recipients[index]?.address ?? '')), flags: 0 }),
-        onFenced: () => { this.fencedCount += 1; },
+        onFenced: () => { this.onFenced(life); },
       },
     );
-    const carrier = new Carrier(hops, core, scheduler, () => life.alive);
-    core.setDeliverySink(carrier);
-    const links = this.makeLinks(core, incarnation);
-    this.life = Object.assign(life, { core, links, carrier });
+    core.setDeliverySink(this.ports.newCarrier(core, () => life.alive));
+    const links = this.makeLinks(core, incarnation, life);
+    this.life = Object.assign(life, { core, links });
     for (const link of links) link.start();
     const tick = (): void => {
       if (!life.alive) return;
@@ -116,7 +114,13 @@ export class GatewayNode {
     this.ports.network.dropProcess(this.options.id);
   }
 
-  private makeLinks(core: GatewayCore, incarnation: number): StoreLink[] {
+  private onFenced(life: { readonly alive: boolean }): void {
+    if (!life.alive) return;
+    this.fencedCount += 1;
+    this.ports.onFenced?.();
+  }
+
+  private makeLinks(core: GatewayCore, incarnation: number, life: { readonly alive: boolean }): StoreLink[] {
     const { options, ports } = this;
     const secrets = new SeededSecrets(this.prng.fork());
     const incarnationNonce = secrets.randomBytes(8);
@@ -126,7 +130,7 @@ export class GatewayNode {
         {
           storeId, gatewayId: options.id, incarnation, incarnationNonce, secret: options.secret,
           pathA: { host: storeId, port: 1 }, pathB: { host: storeId, port: 2 },
-          heartbeatMs: 250, failoverTimeoutMs: 2000, windowBytes: options.windowBytes, frameBytesMax: 64 * 1024 * 1024,
+          heartbeatMs: options.heartbeatMs ?? 250, failoverTimeoutMs: options.failoverTimeoutMs ?? 2000, windowBytes: options.windowBytes, frameBytesMax: 64 * 1024 * 1024,
         },
         { transport: ports.network.transportOf(options.id), crc32, packer: new MessagePacker(), secrets, random: () => jitter.next(), log: ports.log },
         {
@@ -139,7 +143,7 @@ export class GatewayNode {
           onRefusal: (from, refusal) => { core.onLinkRefusal(from, refusal); },
           onReply: (from, type, _sequence, control, bodies) => { core.onLinkReply(from, type, control, bodies); },
           onWritable: (from) => { core.mirrors.onWritable(from); },
-          onFenced: () => { this.fencedCount += 1; },
+          onFenced: () => { this.onFenced(life); },
         },
       );
       core.addStore(link);

@@ -6,6 +6,7 @@
  * Owns: the virtual clock, the heap of events, the hash of what was traced. Not here: what the events do.
  */
 import { invariant } from '../../src/base/invariant.js';
+import type { Timeline } from './timeline.js';
 
 interface Step {
   readonly atMs: number;
@@ -18,10 +19,10 @@ const FNV_PRIME = 0x01000193;
 /** A scenario that takes more steps turns in a circle. */
 const STEPS_MAX = 3_000_000;
 
-export class Scheduler {
+export class Scheduler implements Timeline {
   nowMs = 0;
   stepCount = 0;
-  /** Hash over all that was traced: two runs of one seed must agree. */
+  /** Hash over all steps and all that was traced: two runs of one seed must agree. */
   traceHash = FNV_OFFSET;
   private order = 0;
   private readonly heap: Step[] = [];
@@ -53,6 +54,7 @@ export class Scheduler {
     if (step === undefined) return false;
     this.nowMs = step.atMs;
     this.stepCount += 1;
+    this.traceHash = Math.imul(this.traceHash ^ Math.floor(step.atMs * 1000) ^ step.order, FNV_PRIME) >>> 0;
     invariant(this.stepCount < STEPS_MAX, 'a scenario ends');
     step.run();
     return true;

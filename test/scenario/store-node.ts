@@ -12,20 +12,21 @@ import type { EventLog } from '../../src/platform/ports.js';
 import { FRAME_BYTES_MAX } from '../../src/protocol/frame.js';
 import { SeededSecrets } from './ports.js';
 import type { Network } from './network.js';
-import type { Scheduler } from './scheduler.js';
+import type { Timeline } from './timeline.js';
 
 const TICK_MS = 50;
 
 export interface StoreNodeOptions {
   readonly id: string;
-  readonly gatewayId: string;
-  readonly secret: Uint8Array;
+  readonly gateways: readonly { readonly id: string; readonly secret: Uint8Array }[];
   readonly memoryLimitBytes: number;
   readonly windowBytes: number;
+  readonly leaseMs?: number;
 }
 
 export interface NodePorts {
-  readonly scheduler: Scheduler;
+  /** Time of this process. */
+  readonly scheduler: Timeline;
   readonly network: Network;
   readonly log: EventLog;
   readonly wallBaseMs: number;
@@ -78,7 +79,7 @@ export class StoreNode {
     const bootId = secrets.randomBytes(16);
     const packer = new MessagePacker();
     const store = new Store(
-      { ...STORE_DEFAULTS, storeId: this.id, gateways: [{ id: this.options.gatewayId, secret: this.options.secret }], memoryLimitBytes: this.options.memoryLimitBytes, startMs: scheduler.nowMs, segmentBytes: 64 * 1024, indexSeed: this.prng.below(0x7fffffff) },
+      { ...STORE_DEFAULTS, leaseMs: this.options.leaseMs ?? STORE_DEFAULTS.leaseMs, storeId: this.id, gateways: this.options.gateways, memoryLimitBytes: this.options.memoryLimitBytes, startMs: scheduler.nowMs, segmentBytes: 64 * 1024, indexSeed: this.prng.below(0x7fffffff) },
       { crc32, packer },
     );
     const life = new Life(store);
@@ -112,6 +113,11 @@ export class StoreNode {
     this.life.alive = false;
     this.life = undefined;
     this.ports.network.dropProcess(this.id);
+  }
+
+  /** SIGTERM, as store-daemon.ts does it: what was taken is acknowledged, the gateways are told. */
+  stop(): void {
+    for (const connection of [...(this.life?.connections ?? [])]) connection.stop();
   }
 
   private askTurn(life: Life): void {

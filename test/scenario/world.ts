@@ -22,7 +22,7 @@ import { GatewayNode } from './gateway-node.js';
 import { contentOfQueue, queuesOf } from './inspect.js';
 import { Letter, Letters } from './letters.js';
 import { Network } from './network.js';
-import { NextHops } from './next-hop.js';
+import { Carrier, NextHops } from './next-hop.js';
 import { KeptLog } from './ports.js';
 import { Scheduler } from './scheduler.js';
 import { StoreNode } from './store-node.js';
@@ -98,7 +98,7 @@ export class World {
     const ports = { scheduler: this.scheduler, network: this.network, log: this.log, wallBaseMs: WALL_BASE_MS };
     const windowBytes = options.windowBytes ?? 8 * MEBIBYTE;
     const ids = ['store-a', 'store-b', 'store-c', 'store-d'].slice(0, options.stores ?? 2);
-    this.stores = ids.map((id) => new StoreNode({ id, gatewayId: GATEWAY, secret, memoryLimitBytes: options.storeMemoryBytes ?? 256 * MEBIBYTE, windowBytes }, ports, this.prng.fork()));
+    this.stores = ids.map((id) => new StoreNode({ id, gateways: [{ id: GATEWAY, secret }], memoryLimitBytes: options.storeMemoryBytes ?? 256 * MEBIBYTE, windowBytes }, ports, this.prng.fork()));
     this.gateway = new GatewayNode(
       {
         id: GATEWAY, secret, storeIds: ids, windowBytes, retryDelayMs: () => 1000,
@@ -110,7 +110,7 @@ export class World {
           recovery: { blockEntries: options.blockEntries ?? 7, blockBytes: MEBIBYTE },
         },
       },
-      { ...ports, router: this.router, hops: this.hops, events: this.mailEvents(), onTurn: () => { this.onTurn(); } },
+      { ...ports, router: this.router, newCarrier: (core, isAlive) => new Carrier(this.hops, core, this.scheduler, isAlive), events: this.mailEvents(), onTurn: () => { this.onTurn(); } },
       this.prng.fork(),
     );
   }
@@ -239,8 +239,7 @@ export class World {
   }
 
   slow(store: StoreNode, bytesPerMs: number): void {
-    this.network.wire(GATEWAY, store.id).bytesPerMs = bytesPerMs;
-    this.network.wire(GATEWAY, store.id).pieceBytes = bytesPerMs === 0 ? 65536 : Math.max(64, bytesPerMs * 4);
+    this.network.slow(GATEWAY, store.id, bytesPerMs);
   }
 
   // ---- looking ----
