@@ -21,6 +21,7 @@ export async function startStoreProcess(config: StoreConfig): Promise<RunningRol
       memoryLimitBytes: config.memoryLimitBytes ?? defaultMemoryBytes(config.oneHost),
       leaseMs: config.leaseMs,
       windowBytes: config.windowBytes,
+      ringBytes: config.ringBytes,
       insecure: config.insecure,
     },
     { clock: ports.clock, crc32, packer: new MessagePacker(), secrets: ports.secrets, log: ports.log, listener: ports.transport },

@@ -136,6 +136,7 @@ function storeConfig(file: FileValue, store: StoreValue, at: Path, secretOfGatew
     memoryLimitBytes: store.memory.limit,
     leaseMs: store.lease,
     windowBytes: store.window,
+    ringBytes: store.ring,
     admin: adminConfig(store.admin),
     log: logConfig(store.log, context),
     insecure: store.insecure,

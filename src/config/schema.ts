@@ -155,6 +155,8 @@ const store = z.strictObject({
   memory: section({ limit: memoryLimit() }),
   lease: v.duration(1000, 10 * MINUTE_MS).prefault('10s'),
   window: v.bytes(64 * 1024, 64 * MIB).prefault('8MiB'),
+  /** Last changes kept for each gateway, so that a copy a little behind gets only its tail; a sixteenth of the memory at most. */
+  ring: v.bytes(0, 4 * GIB).prefault('64MiB'),
   admin: admin(9401),
   log: section(logKeys),
   insecure: v.flag().prefault(false),

@@ -155,6 +155,8 @@ export interface StoreConfig {
   readonly memoryLimitBytes: number | undefined;
   readonly leaseMs: number;
   readonly windowBytes: number;
+  /** Of each gateway's last changes; never more than a sixteenth of the memory. */
+  readonly ringBytes: number;
   readonly admin: AdminConfig;
   readonly log: LogConfig;
   /** Paths outside loopback without TLS were asked for; /api/v1/status shows it. */

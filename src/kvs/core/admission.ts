@@ -7,6 +7,7 @@
  *   used      the larger of what the entries are charged (bytes + overhead each) and what the segments occupy
  *   granted   promised to gateways and not used yet; never taken back while the gateway lives. A refill uses up its
  *             sender's grant too: else mail that fits once would not fit again, beside grants of an empty store
+ *             beside them the rings of changes and frames that have come in part (both bounded on their own)
  *   rule      used + sum of grants ≤ accept whenever a grant is raised: so a STORE within credit always fits
  *
  * The sender counts bytes + 128 for an entry (CREDIT_OVERHEAD_BYTES), an entry is charged bytes + 96: what is stored is
@@ -15,6 +16,7 @@
  */
 
 import type { Segments } from '../../base/segments.js';
+import type { RingMemory } from './change-ring.js';
 import type { Entries } from './entries.js';
 import { ENTRY_OVERHEAD_BYTES } from './entries.js';
 
@@ -28,12 +30,15 @@ export interface AdmissionOptions {
   readonly grantMaxBytes: number;
 }
 
+/** All rings together: with many gateways each gets less than one alone would. */
+const RINGS_SHARE = 1 / 8;
+
 /** One gateway's part. */
 export interface Grantee {
   granted: number;
 }
 
-export class Admission {
+export class Admission implements RingMemory {
   readonly acceptBytes: number;
   readonly refillBytes: number;
   readonly limitBytes: number;
@@ -41,6 +46,9 @@ export class Admission {
   readonly #segments: Segments;
   readonly #entries: Entries;
   #granted = 0;
+  #ringBytes = 0;
+  /** Held for frames that have come in part. */
+  frameBytes = 0;
   /** Gateways that send now: what is free is shared among them. */
   sharers = 1;
 
@@ -59,7 +67,24 @@ export class Admission {
   }
 
   get usedBytes(): number {
-    return Math.max(this.#segments.liveBytes, this.#segments.usedBytes) + this.#entries.count * ENTRY_OVERHEAD_BYTES;
+    return Math.max(this.#segments.liveBytes, this.#segments.usedBytes) + this.#entries.count * ENTRY_OVERHEAD_BYTES + this.#ringBytes + this.frameBytes;
+  }
+
+  get ringBytes(): number {
+    return this.#ringBytes;
+  }
+
+  /** Rings take what mail leaves, and never what was promised to it. */
+  mayKeep(bytes: number): boolean {
+    return this.#ringBytes + bytes <= this.limitBytes * RINGS_SHARE && this.usedBytes + this.#granted + bytes <= this.acceptBytes;
+  }
+
+  keep(bytes: number): void {
+    this.#ringBytes += bytes;
+  }
+
+  letGo(bytes: number): void {
+    this.#ringBytes -= bytes;
   }
 
   /** Sum of all grants not used yet. */

@@ -5,7 +5,7 @@
  *
  *   number n stands at (n mod HISTORY): a, b;   known: base ≤ n ≤ last, last - n < HISTORY
  *
- * Not here: the payloads of these changes. A store answers TAIL only for its own last number.
+ * Not here: the changes themselves (change-ring.ts).
  */
 
 /** 8 bytes each: 8 KiB for a queue in use. More than a window of 8 MiB holds of messages of 8 KB. */

@@ -11,6 +11,7 @@
  */
 
 import { ROLE_NONE } from '../../protocol/reasons.js';
+import type { ChangeRing } from './change-ring.js';
 import { DigestHistory } from './digest-history.js';
 
 /** What OPEN says of a queue. */
@@ -37,6 +38,12 @@ export class MirroredQueue {
   digestA = 0;
   digestB = 0;
   readonly history = new DigestHistory();
+  /** The last changes of all queues of its owner. */
+  readonly ring: ChangeRing;
+
+  /** Its last record in the ring of its owner: number of the chunk (0 = none) and offset. */
+  ringChunk = 0;
+  ringAt = 0;
 
   first = 0;
   last = 0;
@@ -69,7 +76,8 @@ export class MirroredQueue {
   pullRow = 0;
   pullPosition = 0;
 
-  constructor(attributes: QueueAttributes, ownerAccount: number, key: number) {
+  constructor(attributes: QueueAttributes, ownerAccount: number, key: number, ring: ChangeRing) {
+    this.ring = ring;
     this.attributes = attributes;
     this.ownerAccount = ownerAccount;
     this.key = key;
@@ -84,6 +92,7 @@ export class MirroredQueue {
     this.digestA = a;
     this.digestB = b;
     this.history.restart(number, a, b);
+    this.ringChunk = 0;
     this.first = 0;
     this.last = 0;
     this.count = 0;

@@ -5,6 +5,7 @@
  * Owns: identities, keys (salts of entries, never used twice), order of listing.
  */
 
+import type { ChangeRing } from './change-ring.js';
 import type { Entries } from './entries.js';
 import type { QueueAttributes } from './mirrored-queue.js';
 import { MirroredQueue } from './mirrored-queue.js';
@@ -39,8 +40,8 @@ export class QueueTable {
     return this.#byIdentity.get(identity(ownerId, birth, serial));
   }
 
-  create(attributes: QueueAttributes, ownerAccount: number): MirroredQueue {
-    const queue = new MirroredQueue(attributes, ownerAccount, this.#takeKey());
+  create(attributes: QueueAttributes, ownerAccount: number, ring: ChangeRing): MirroredQueue {
+    const queue = new MirroredQueue(attributes, ownerAccount, this.#takeKey(), ring);
     this.#byIdentity.set(identity(attributes.ownerId, attributes.birth, attributes.serial), queue);
     this.#byOrdinal.set(this.#nextOrdinal, queue);
     this.#ordinals.set(queue, this.#nextOrdinal);

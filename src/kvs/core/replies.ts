@@ -146,15 +146,15 @@ export class Replies {
     this.#ports.outbox.frameWithBodies(BLOCK, sequence, control, block.bodies);
   }
 
-  /**
-   * This store keeps digests, not the payloads, of its last changes: it has the tail only when nothing is missing.
-   * found = false makes the asker refill instead.
-   */
+  /** found = false makes the asker refill instead. */
   #tailed(sequence: number, message: Tail, queue: MirroredQueue): void {
-    const found = message.number === queue.number && message.digestA === queue.digestA && message.digestB === queue.digestB;
-    this.#ports.outbox.frame(TAILED, sequence, encodeTailed(this.#ports.packer, {
-      handle: message.handle, found, firstNumber: message.number + 1, digestA: queue.digestA, digestB: queue.digestB, rows: NO_ROWS,
-    }));
+    const tail = queue.ring.tail(queue, message.number, message.digestA, message.digestB);
+    const control = encodeTailed(this.#ports.packer, {
+      handle: message.handle, found: tail !== undefined, firstNumber: message.number + 1,
+      digestA: queue.digestA, digestB: queue.digestB, rows: tail?.rows ?? NO_ROWS,
+    });
+    if (tail === undefined || tail.bodies.length === 0) this.#ports.outbox.frame(TAILED, sequence, control);
+    else this.#ports.outbox.frameWithBodies(TAILED, sequence, control, tail.bodies);
   }
 
   #listed(sequence: number, message: List, account: GatewayAccount): void {

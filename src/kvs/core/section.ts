@@ -55,6 +55,10 @@ export class SectionApplier {
   readonly #contents: Contents;
   readonly #journal: SectionJournal;
   readonly #digest = new Digest();
+  /** Of the section in work: payload of its rows that are no repeats, and whether one of them is SKIPPED. */
+  #payloadFrom = 0;
+  #payloadTo = 0;
+  #hasSkipped = false;
 
   constructor(options: SectionOptions, parts: SectionParts) {
     this.#storeId = options.storeId;
@@ -81,6 +85,10 @@ export class SectionApplier {
       return reason;
     }
     this.#journal.commit();
+    queue.ring.append(
+      queue, firstNumber + repeats, queue.digestA, queue.digestB,
+      view, rowsAt + repeats * CHANGE_ROW_BYTES, rowCount - repeats, payload, this.#hasSkipped ? -1 : this.#payloadFrom, this.#payloadTo,
+    );
     queue.number = firstNumber + rowCount - 1;
     queue.digestA = digestA;
     queue.digestB = digestB;
@@ -94,6 +102,8 @@ export class SectionApplier {
     const digest = this.#digest;
     const history = queue.history;
     let at = payloadAt;
+    let from = payloadAt;
+    let hasSkipped = false;
     digest.reset(queue.digestA, queue.digestB);
     for (let i = 0; i < rowCount; i += 1) {
       const row = rowsAt + i * CHANGE_ROW_BYTES;
@@ -107,10 +117,16 @@ export class SectionApplier {
       if ((flags & FLAG_SKIPPED) === 0 && kind !== KIND_DELETE) {
         at += (flags & FLAG_BODY_ABSENT) === 0 ? bodyBytes + headBytes : headBytes;
       }
-      if (i < repeats) continue;
+      if (i < repeats) {
+        from = at;
+        continue;
+      }
       digest.add(kind, bodyBytes, headBytes, crc, ref);
       history.push(digest.a, digest.b);
-      if ((flags & FLAG_SKIPPED) !== 0) continue;
+      if ((flags & FLAG_SKIPPED) !== 0) {
+        hasSkipped = true;
+        continue;
+      }
       let reason = APPLIED;
       if (kind === KIND_STORE) {
         reason = this.#store(queue, firstNumber + i, flags, bodyBytes, headBytes, crc, ref, payload, start);
@@ -121,6 +137,9 @@ export class SectionApplier {
       }
       if (reason !== APPLIED) return reason;
     }
+    this.#payloadFrom = from;
+    this.#payloadTo = at;
+    this.#hasSkipped = hasSkipped;
     return digest.equals(digestA, digestB) ? APPLIED : REFUSAL_DIGEST;
   }
 

@@ -107,6 +107,8 @@ export class StoreConnection implements ConnectionHandlers, FrameSink, AccountCo
   /** One tick has found it silent; the next decides, so that bytes waiting in the kernel are read before. */
   #suspect = false;
   #paused = false;
+  /** What the reader holds, as counted in the store's memory. */
+  #frameBytes = 0;
 
   constructor(options: StoreConnectionOptions, ports: StoreConnectionPorts, store: Store, counters: StoreCounters) {
     this.#options = options;
@@ -158,6 +160,7 @@ export class StoreConnection implements ConnectionHandlers, FrameSink, AccountCo
     this.#counters.bytesIn += bytes.length;
     const reader = this.#reader;
     reader.push(bytes, this);
+    this.#countFrameBytes();
     // WELCOME brought a new reader: a request that was begun before it is lost with the old one.
     if (reader !== this.#reader && reader.bufferedBytes > 0) this.close(CLOSE_MALFORMED, 'a request before WELCOME');
   }
@@ -242,7 +245,15 @@ export class StoreConnection implements ConnectionHandlers, FrameSink, AccountCo
     this.#ports.connection.end();
   }
 
+  /** A frame that has come in part stands in memory like what is stored. Strangers' are too short to count. */
+  #countFrameBytes(): void {
+    const held = this.#account === undefined || this.#state === CLOSED ? 0 : this.#reader.heldBytes;
+    this.#store.admission.frameBytes += held - this.#frameBytes;
+    this.#frameBytes = held;
+  }
+
   #leave(): void {
+    this.#countFrameBytes();
     this.#account?.forgetConnection(this);
     this.#store.countSharers();
     this.#requests.detachAll();

@@ -20,6 +20,7 @@ import { GatewayAccount } from './accounts.js';
 import { Admission } from './admission.js';
 import type { Attachment } from './attachment.js';
 import { Blocks } from './blocks.js';
+import { ChangeRing } from './change-ring.js';
 import type { ClaimVerdict } from './claims.js';
 import { claim, confirms, mayClaim, release } from './claims.js';
 import { Contents } from './contents.js';
@@ -38,6 +39,8 @@ export interface StoreOptions {
   /** Monotonic time of the start: the first lease period begins here. */
   readonly startMs: number;
   readonly segmentBytes: number;
+  /** Bytes of the last changes kept for each gateway; never more than a sixteenth of the memory. 0: none. */
+  readonly ringBytes: number;
   readonly grantMaxBytes: number;
   readonly reserveShare: number;
   readonly endShare: number;
@@ -49,6 +52,7 @@ export interface StoreOptions {
 export const STORE_DEFAULTS = {
   leaseMs: 10_000,
   segmentBytes: 1024 * 1024,
+  ringBytes: 64 * 1024 * 1024,
   grantMaxBytes: 32 * 1024 * 1024,
   reserveShare: 0.15,
   endShare: 0.03,
@@ -73,6 +77,8 @@ export interface StorePorts {
 }
 
 const DONE = 0;
+/** Of the memory limit, the most that the ring of one gateway may have. */
+const RING_SHARE = 1 / 16;
 /** Bytes that one step of compaction moves, entries that one step of discarding frees: about a millisecond. */
 const COMPACT_STEP_BYTES = 1024 * 1024;
 const DISCARD_STEP_ENTRIES = 4096;
@@ -91,12 +97,16 @@ export class Store {
   readonly #accounts = new Map<string, GatewayAccount>();
   /** Owners that have no account here still need a number of their own for shared bodies. */
   readonly #strangers = new Map<string, number>();
+  /** By the number of the owner. */
+  readonly #rings = new Map<number, ChangeRing>();
+  readonly #ringBytesMax: number;
   readonly #firstPeriodEndsMs: number;
 
   constructor(options: StoreOptions, ports: StorePorts) {
     this.storeId = options.storeId;
     this.leaseMs = options.leaseMs;
     this.#firstPeriodEndsMs = options.startMs + options.leaseMs;
+    this.#ringBytesMax = Math.min(options.ringBytes, Math.floor(options.memoryLimitBytes * RING_SHARE));
     this.segments = new Segments({ segmentBytes: options.segmentBytes });
     this.shared = new SharedBodies({ indexSeed: options.indexSeed ^ 0x5bd1e995 }, { segments: this.segments });
     this.entries = new Entries({ indexSeed: options.indexSeed }, { segments: this.segments, shared: this.shared });
@@ -145,7 +155,8 @@ export class Store {
     }
     if (ownerId !== account.id && !request.attributes.claimants.includes(account.id)) return { reason: REFUSAL_DENIED, queue: undefined };
     if (this.queues.isFull) return { reason: REFUSAL_LIMIT, queue: undefined };
-    const queue = this.queues.create(request.attributes, this.#numberOf(ownerId));
+    const owner = this.#numberOf(ownerId);
+    const queue = this.queues.create(request.attributes, owner, this.#ringOf(owner));
     queue.holder = account.id;
     queue.holderToken = account.incarnation;
     queue.highestToken = account.incarnation;
@@ -238,6 +249,15 @@ export class Store {
 
   get #isSparse(): boolean {
     return this.segments.usedBytes > 1.2 * this.segments.liveBytes + SPARSE_SLACK_BYTES;
+  }
+
+  #ringOf(owner: number): ChangeRing {
+    let ring = this.#rings.get(owner);
+    if (ring === undefined) {
+      ring = new ChangeRing({ bytesMax: this.#ringBytesMax }, { memory: this.admission });
+      this.#rings.set(owner, ring);
+    }
+    return ring;
   }
 
   #numberOf(gatewayId: string): number {

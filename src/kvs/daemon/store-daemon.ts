@@ -46,6 +46,7 @@ export interface StoreDaemonOptions {
   /** Paths outside loopback without TLS were asked for; status shows it. */
   readonly insecure?: boolean;
   readonly segmentBytes?: number;
+  readonly ringBytes?: number;
   readonly version?: string;
 }
 
@@ -93,6 +94,7 @@ class StoreDaemon implements RunningStore {
         memoryLimitBytes: options.memoryLimitBytes,
         leaseMs: options.leaseMs ?? STORE_DEFAULTS.leaseMs,
         segmentBytes: options.segmentBytes ?? STORE_DEFAULTS.segmentBytes,
+        ringBytes: options.ringBytes ?? STORE_DEFAULTS.ringBytes,
         startMs: ports.clock.nowMs(),
         indexSeed: new DataView(seed.buffer, seed.byteOffset, 4).getUint32(0),
       },

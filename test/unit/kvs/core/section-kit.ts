@@ -98,7 +98,7 @@ export function concat(parts: readonly Uint8Array[]): Uint8Array {
   return joined;
 }
 
-export function newStore(options: { memoryLimitBytes?: number; gateways?: readonly string[]; segmentBytes?: number; leaseMs?: number } = {}): Store {
+export function newStore(options: { memoryLimitBytes?: number; gateways?: readonly string[]; segmentBytes?: number; leaseMs?: number; ringBytes?: number } = {}): Store {
   return new Store(
     {
       ...STORE_DEFAULTS, storeId: 'store-a', startMs: 0, indexSeed: 7,
@@ -106,6 +106,7 @@ export function newStore(options: { memoryLimitBytes?: number; gateways?: readon
       memoryLimitBytes: options.memoryLimitBytes ?? 256 * 1024 * 1024,
       segmentBytes: options.segmentBytes ?? 64 * 1024,
       leaseMs: options.leaseMs ?? 10_000,
+      ringBytes: options.ringBytes ?? STORE_DEFAULTS.ringBytes,
     },
     { crc32, packer },
   );

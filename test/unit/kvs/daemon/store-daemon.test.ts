@@ -44,7 +44,7 @@ describe('a store on real sockets', () => {
     assert.deepEqual(block.values.slice(0, 4), [7, 0, 2, true]);
   });
 
-  test('answers heartbeats, lists queues, knows no tail but its own end', async (t) => {
+  test('answers heartbeats, lists queues, gives the tail behind a number that it knows', async (t) => {
     const store = await running(t);
     const gateway = await TestGateway.join(store);
     gateway.send(types.HEARTBEAT, encodeHeartbeat(packer, { token: 42 }));
@@ -57,7 +57,11 @@ describe('a store on real sockets', () => {
     assert.equal(listed.values[1], true);
     assert.deepEqual(listed.values.slice(2).map((row) => (row as unknown[])[3]), ['q1', 'q2']);
     gateway.send(types.TAIL, encodeTail(packer, { handle: 2, number: 0, digestA: 0, digestB: 0 }));
-    assert.equal((await gateway.next(types.TAILED)).values[1], false);
+    const tailed = await gateway.next(types.TAILED);
+    assert.deepEqual(tailed.values.slice(1, 3), [true, 1]);
+    assert.equal(new TextDecoder().decode(tailed.bodies), 'x');
+    gateway.send(types.TAIL, encodeTail(packer, { handle: 2, number: 0, digestA: 0, digestB: 1 }));
+    assert.equal((await gateway.next(types.TAILED)).values[1], false, 'another digest');
     gateway.send(types.TAIL, encodeTail(packer, { handle: 1, number: 0, digestA: 0, digestB: 0 }));
     assert.equal((await gateway.next(types.TAILED)).values[1], true);
   });
