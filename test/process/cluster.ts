@@ -6,6 +6,9 @@
  *
  *     client --smtpPort--> gateway --paths--> store-a, store-b
  *                             \--route--> sink (or whatever `routes` name)
+ *
+ * There may be several gateways, each with its own port for clients; the fields of a cluster that speak of
+ * one gateway speak of the first. Configuration files are in cluster-config.ts.
  */
 import { spawn, type ChildProcess } from 'node:child_process';
 import { closeSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -15,47 +18,14 @@ import { fileURLToPath } from 'node:url';
 
 import type { SinkCounts } from '../../src/sink/options.js';
 import type { VerifyReport } from '../../src/sink/verify.js';
-import { freePorts } from './free-ports.js';
+import { choosePorts, gatewayConfig, gatewayId, gatewayName, LOOPBACK, sinkConfig, storeConfig, storeHost, storeId, type ClusterOptions, type Ports, type Section } from './cluster-config.js';
 
 const ENTRY = join(dirname(fileURLToPath(import.meta.url)), '..', '..', 'src', 'bin', 'twinpost.js');
-export const HOST = '127.0.0.1';
-const SECRET = 'a secret that only this test knows, 32 bytes or more';
+export const HOST = LOOPBACK;
 const READY_MS = 30_000;
 const POLL_MS = 25;
 /** A process gets so long to end by SIGTERM. */
 const STOP_MS = 15_000;
-
-/** A part of a configuration file, as plain data: JSON is YAML. */
-export interface Section {
-  readonly [key: string]: unknown;
-}
-
-export interface ClusterOptions {
-  /** How many stores; default 2. */
-  readonly stores?: number;
-  /** False: no sink, then `routes` are needed. */
-  readonly sink?: boolean;
-  /** More arguments for `twinpost sink`, such as --defer-rate. */
-  readonly sinkArguments?: readonly string[];
-  /** The sink writes a line a message to Cluster.arrivalLog; complete after verify(). */
-  readonly arrivalLog?: boolean;
-  /** Keys of the sink's section, besides its addresses. */
-  readonly sinkSection?: Section;
-  /** Domains that get a queue of their own to the sink; all others share one. */
-  readonly domains?: readonly string[];
-  /** Those of `domains` whose queue is `order: strict`. */
-  readonly strictDomains?: readonly string[];
-  /** Routes before these, and before the last one, which sends everything to the sink. */
-  readonly routes?: readonly Section[];
-  /** Keys laid over the gateway's section; objects are merged. */
-  readonly gateway?: Section;
-  /** Keys laid over each store's section. */
-  readonly store?: Section;
-  /** Arguments for node itself, such as --cpu-prof. */
-  readonly nodeArguments?: readonly string[];
-  /** Gives the port by which the gateway reaches a store's path, to put a proxy in between. */
-  readonly mapStorePort?: (port: number, store: number, path: string) => number;
-}
 
 /** One process; restarted under the same configuration by start(). */
 export class Daemon {
@@ -63,10 +33,13 @@ export class Daemon {
   readonly #arguments: readonly string[];
   readonly #logFile: string;
   readonly #readyUrl: string;
+  readonly #prefix: readonly string[];
   #child: ChildProcess | undefined;
 
-  constructor(name: string, args: readonly string[], logFile: string, readyUrl: string) {
+  /** `prefix`: a program that becomes node by exec, with its arguments. */
+  constructor(name: string, args: readonly string[], logFile: string, readyUrl: string, prefix: readonly string[] = []) {
     this.name = name;
+    this.#prefix = prefix;
     this.#arguments = args;
     this.#logFile = logFile;
     this.#readyUrl = readyUrl;
@@ -83,7 +56,8 @@ export class Daemon {
   /** Starts the process; does not wait until it is ready. */
   start(): void {
     const log = openSync(this.#logFile, 'a');
-    this.#child = spawn(process.execPath, this.#arguments, { stdio: ['ignore', log, log] });
+    const [program = process.execPath, ...args] = [...this.#prefix, process.execPath, ...this.#arguments];
+    this.#child = spawn(program, args, { stdio: ['ignore', log, log] });
     closeSync(log);
   }
 
@@ -106,6 +80,7 @@ export class Daemon {
   /** SIGTERM, and SIGKILL past the bound. Resolves with the exit code, -1 if it had to be killed. */
   async stop(): Promise<number> {
     const timer = setTimeout(() => this.killNow(), STOP_MS);
+    this.thaw();
     await this.#end('SIGTERM');
     clearTimeout(timer);
     return this.#child?.exitCode ?? -1;
@@ -113,6 +88,15 @@ export class Daemon {
 
   killNow(): void {
     if (this.isRunning) this.#child?.kill('SIGKILL');
+  }
+
+  /** SIGSTOP: it stands still, its connections stay open. */
+  freeze(): void {
+    if (this.isRunning) this.#child?.kill('SIGSTOP');
+  }
+
+  thaw(): void {
+    if (this.isRunning) this.#child?.kill('SIGCONT');
   }
 
   log(): string {
@@ -134,23 +118,32 @@ export class Daemon {
   }
 }
 
-export interface Cluster {
-  readonly folder: string;
+/** One of the gateways and what it can be asked. */
+export interface GatewayHandle {
+  readonly id: string;
+  readonly gateway: Daemon;
   readonly smtpPort: number;
   readonly adminPort: number;
+  /** Resolves when every queue that the gateway knows is in sync at two stores; at least `queues` of them. */
+  inSync(queues: number, boundMs?: number): Promise<void>;
+  /** What the gateway says of itself: GET /api/v1/status. Rejects while it is down. */
+  status(): Promise<GatewayStatus>;
+  /** Its management table; empty while it is down. */
+  table(): Promise<readonly TableRow[]>;
+  /** Resolves when nothing is queued any more, reports and what is still coming back from the stores included. */
+  drained(boundMs?: number): Promise<void>;
+}
+
+export interface Cluster extends GatewayHandle {
+  readonly folder: string;
   readonly sinkPort: number;
-  readonly gateway: Daemon;
+  /** All of them; the cluster itself answers for the first. */
+  readonly gateways: readonly GatewayHandle[];
   readonly stores: readonly Daemon[];
   /** Where the sink keeps mail if sinkSection says `maildir: true`. */
   readonly maildir: string;
   readonly arrivalLog: string;
   readonly sink: Daemon;
-  /** Resolves when every queue that the gateway knows is in sync at two stores; at least `queues` of them. */
-  inSync(queues: number, boundMs?: number): Promise<void>;
-  /** What the gateway says of itself: GET /api/v1/status. Rejects while it is down. */
-  status(): Promise<GatewayStatus>;
-  /** Resolves when nothing is queued any more, reports and what is still coming back from the stores included. */
-  drained(boundMs?: number): Promise<void>;
   sinkCounts(): Promise<SinkCounts>;
   /** Resolves when the sink has taken `messages`; rejects past the bound with the gateway's log. */
   sinkHas(messages: number, boundMs?: number): Promise<SinkCounts>;
@@ -168,33 +161,38 @@ export interface GatewayStatus {
   readonly stores: readonly { readonly store: string; readonly up: boolean; readonly queues_sync: number; readonly queues_ng: number; readonly credit_bytes: number }[];
 }
 
-interface Ports {
-  readonly smtp: number;
-  readonly admin: number;
-  readonly sink: number;
-  readonly sinkAdmin: number;
-  /** Path A, path B, admin of each store. */
-  readonly stores: readonly (readonly [a: number, b: number, admin: number])[];
-}
-
-/** Starts everything and waits until the gateway takes mail. */
+/** Starts everything and waits until the gateways take mail. */
 export async function startCluster(options: ClusterOptions = {}): Promise<Cluster> {
   const folder = mkdtempSync(join(tmpdir(), 'twinpost-cluster-'));
-  const ports = await choosePorts(options.stores ?? 2);
-  const daemon = (name: string, verb: string, config: Section, adminPort: number, more: readonly string[] = []): Daemon => {
+  const ports = await choosePorts(options.gateways ?? 1, options.stores ?? 2);
+  const daemon = (name: string, verb: string, config: Section, admin: string, more: readonly string[] = []): Daemon => {
     const file = join(folder, `${name}.yaml`);
     writeFileSync(file, JSON.stringify(config, undefined, 2));
     const args = [...(options.nodeArguments ?? []), ENTRY, verb, '--config', file, ...more];
-    return new Daemon(name, args, join(folder, `${name}.log`), `http://${HOST}:${adminPort}/readyz`);
+    return new Daemon(name, args, join(folder, `${name}.log`), `http://${admin}/readyz`, options.commandPrefix?.(name));
   };
   const maildir = join(folder, 'maildir');
   mkdirSync(maildir);
-  const stores = ports.stores.map((own, index) => daemon(storeId(index), 'store', storeConfig(options, own, index), own[2]));
+  const stores = ports.stores.map((own, index) => daemon(storeId(index), 'store', storeConfig(options, own, index), `${storeHost(options, index, 'A')}:${own[2]}`));
   const arrivalLog = join(folder, 'arrivals.log');
   const sinkArguments = [...(options.sinkArguments ?? []), ...(options.arrivalLog === true ? ['--arrival-log', arrivalLog] : [])];
-  const sink = daemon('sink', 'sink', sinkConfig(options, ports, maildir), ports.sinkAdmin, sinkArguments);
-  const gateway = daemon('gateway', 'gateway', gatewayConfig(options, ports, folder), ports.admin);
-  const all = [...stores, ...(options.sink === false ? [] : [sink]), gateway];
+  const sink = daemon('sink', 'sink', sinkConfig(options, ports, maildir), `${HOST}:${ports.sinkAdmin}`, sinkArguments);
+  const gateways = ports.gateways.map((own, index) => {
+    const state = ports.gateways.length === 1 ? folder : join(folder, gatewayId(index));
+    mkdirSync(state, { recursive: true });
+    const gateway = daemon(gatewayName(index), 'gateway', gatewayConfig(options, ports, state, index), `${HOST}:${own.admin}`);
+    return { id: gatewayId(index), gateway, smtpPort: own.smtp, adminPort: own.admin, ...gatewayQuestions(own.admin, gateway) };
+  });
+  const [first] = gateways;
+  if (first === undefined) throw new Error('a cluster has a gateway');
+  const before = [...stores, ...(options.sink === false ? [] : [sink])];
+  const stop = await startAll([before, gateways.map((each) => each.gateway)], folder);
+  return { ...first, folder, sinkPort: ports.sink, gateways, stores, sink, maildir, arrivalLog, stop, ...sinkQuestions(ports, first.gateway) };
+}
+
+/** Starts wave after wave, each ready before the next. Resolves with what ends them all and removes the folder. */
+async function startAll(waves: readonly (readonly Daemon[])[], folder: string): Promise<() => Promise<void>> {
+  const all = waves.flat();
   const killAll = (): void => {
     for (const each of all) each.killNow();
   };
@@ -207,29 +205,33 @@ export async function startCluster(options: ClusterOptions = {}): Promise<Cluste
     process.removeListener('SIGTERM', exitOnSignal);
     rmSync(folder, { recursive: true, force: true });
   };
-  const before = all.slice(0, -1);
-  for (const each of before) each.start();
   try {
-    for (const each of before) await each.ready();
-    gateway.start();
-    await gateway.ready();
+    for (const wave of waves) {
+      for (const each of wave) each.start();
+      for (const each of wave) await each.ready();
+    }
   } catch (error) {
     await stop();
     throw error;
   }
-  return { folder, smtpPort: ports.smtp, adminPort: ports.admin, sinkPort: ports.sink, gateway, stores, sink, maildir, arrivalLog, stop, ...gatewayQuestions(ports.admin, gateway), ...sinkQuestions(ports, gateway) };
+  return stop;
 }
 
 /** One row of the management table, as far as it is used here. */
-interface TableRow {
+export interface TableRow {
   readonly queue_name: string;
+  readonly store: string;
+  readonly network_a: string;
+  readonly network_s: string;
   readonly sync: string;
+  readonly epoch: number;
 }
 
-function gatewayQuestions(adminPort: number, gateway: Daemon): Pick<Cluster, 'inSync' | 'status' | 'drained'> {
+function gatewayQuestions(adminPort: number, gateway: Daemon): Pick<GatewayHandle, 'inSync' | 'status' | 'table' | 'drained'> {
   const status = async (): Promise<GatewayStatus> => (await (await fetch(`http://${HOST}:${adminPort}/api/v1/status`)).json()) as GatewayStatus;
   return {
     status,
+    table: () => tableOf(adminPort),
     inSync: (queues, boundMs = READY_MS) => inSync(adminPort, gateway, queues, boundMs),
     drained: (boundMs = READY_MS) => until('nothing is queued', async () => isDrained(await status()), boundMs, gateway),
   };
@@ -295,74 +297,6 @@ function sinkQuestions(ports: Ports, gateway: Daemon): Pick<Cluster, 'sinkCounts
       const url = `${address}/report?displacement=${displacementMax}`;
       return (await (await fetch(url, { method: 'POST', body: readFileSync(sendLog) })).json()) as VerifyReport;
     },
-  };
-}
-
-function storeId(index: number): string {
-  return `store-${String.fromCharCode(97 + index)}`;
-}
-
-function storeConfig(options: ClusterOptions, [a, b, admin]: readonly [number, number, number], index: number): Section {
-  const own: Section = {
-    id: storeId(index),
-    host: `host-${storeId(index)}`,
-    paths: [{ name: 'A', address: `${HOST}:${a}` }, { name: 'B', address: `${HOST}:${b}` }],
-    gateways: [{ id: 'gateway-1', secret: SECRET }],
-    admin: { listen: `${HOST}:${admin}` },
-    memory: { limit: '512MiB' },
-  };
-  return { store: merged(own, options.store ?? {}) };
-}
-
-function sinkConfig(options: ClusterOptions, ports: Ports, maildir: string): Section {
-  const section: Section = { listen: `${HOST}:${ports.sink}`, admin: `${HOST}:${ports.sinkAdmin}`, verify: true, ...options.sinkSection };
-  return { sink: section['maildir'] === true ? { ...section, maildir } : section };
-}
-
-function gatewayConfig(options: ClusterOptions, ports: Ports, folder: string): Section {
-  const map = options.mapStorePort ?? ((port) => port);
-  const stores = ports.stores.map(([a, b], index) => ({
-    id: storeId(index),
-    host: `host-${storeId(index)}`,
-    paths: [{ name: 'A', address: `${HOST}:${map(a, index, 'A')}` }, { name: 'B', address: `${HOST}:${map(b, index, 'B')}` }],
-  }));
-  const via = `smtp://${HOST}:${ports.sink}`;
-  const toSink = options.sink === false ? [] : [...(options.domains ?? []), '*'].map((domain) => (options.strictDomains?.includes(domain) === true ? { domain, via, order: 'strict' } : { domain, via }));
-  const own: Section = {
-    id: 'gateway-1',
-    host: 'host-gateway',
-    smtp: { listen: [`${HOST}:${ports.smtp}`], connections_per_client: 1000 },
-    routes: [...(options.routes ?? []), ...toSink],
-    delivery: { retry: { first: '100ms', max: '1s' } },
-    memory: { limit: '512MiB' },
-    admin: { listen: `${HOST}:${ports.admin}` },
-    secret: SECRET,
-    stores,
-    state_dir: folder,
-  };
-  return { gateway: merged(own, options.gateway ?? {}) };
-}
-
-/** `over` laid over `under`: sections are merged, everything else replaced. */
-function merged(under: Section, over: Section): Section {
-  const result: Record<string, unknown> = { ...under };
-  for (const [key, value] of Object.entries(over)) {
-    const below = result[key];
-    result[key] = isSection(below) && isSection(value) ? merged(below, value) : value;
-  }
-  return result;
-}
-
-function isSection(value: unknown): value is Section {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
-async function choosePorts(stores: number): Promise<Ports> {
-  const ports = await freePorts(4 + 3 * stores);
-  const at = (index: number): number => ports[index] ?? 0;
-  return {
-    smtp: at(0), admin: at(1), sink: at(2), sinkAdmin: at(3),
-    stores: Array.from({ length: stores }, (_none, index) => [at(4 + 3 * index), at(5 + 3 * index), at(6 + 3 * index)] as const),
   };
 }
 

@@ -135,4 +135,62 @@ describe('fault proxy', () => {
     assert.equal(proxy.malformed.length, 1);
     await close();
   });
+
+  test('a slow line takes its time; the other direction does not', async () => {
+    const { proxy, client, store, close } = await world();
+    proxy.faults('up', { bytesPerSecond: 100_000 });
+    const bytes = Buffer.alloc(20_000, 7);
+    const startMs = proxyNowMs();
+    const [up, down] = [received(store, bytes.length), received(client, bytes.length)];
+    client.write(bytes);
+    store.write(bytes);
+    await down;
+    const downMs = proxyNowMs() - startMs;
+    assert.deepEqual(await up, bytes);
+    const upMs = proxyNowMs() - startMs;
+    assert.ok(upMs >= 195 && downMs < upMs / 2, `up ${upMs} ms, down ${downMs} ms`);
+    await close();
+  });
+
+  test('a flipped bit is noted, and no frame from there on counts as passed', async () => {
+    const { proxy, client, store, close } = await world();
+    const frame = encodeFrame(types.LIST, 1, CONTROL, crc32);
+    const first = received(store, frame.length);
+    client.write(frame);
+    await first;
+    proxy.faults('up', { flipEveryBytes: 1 });
+    const got = received(store, 3 * frame.length);
+    client.write(Buffer.concat([frame, frame, frame]));
+    assert.notDeepEqual(await got, Buffer.concat([frame, frame, frame]));
+    assert.deepEqual(proxy.records.map((record) => record.passedMs < Infinity), [true, false, false, false]);
+    assert.ok(proxy.damage.length > 0 && proxy.damage.every((each) => each.kind === 'flip' && each.direction === 'up' && each.connection === 1));
+    await close();
+  });
+
+  test('a truncated connection ends on both sides, without a reset', async () => {
+    const { proxy, client, store, close } = await world();
+    proxy.faults('down', { truncateWithinBytes: 50 });
+    const errors: unknown[] = [];
+    client.on('error', (error) => errors.push(error));
+    store.on('error', (error) => errors.push(error));
+    const ends = Promise.all([once(client.resume(), 'end'), once(store.resume(), 'end')]);
+    store.write(Buffer.alloc(1000, 1));
+    await ends;
+    assert.deepEqual(errors, []);
+    assert.equal(proxy.damage[0]?.kind, 'truncate');
+    await close();
+  });
+
+  test('a half-closed connection ends one way and goes on the other', async () => {
+    const { proxy, client, store, close } = await world();
+    const answered = received(client, 5);
+    store.resume();
+    const ended = once(store, 'end');
+    proxy.halfClose('up');
+    await ended;
+    client.write('nobody reads this');
+    store.write('still');
+    assert.equal((await answered).toString(), 'still');
+    await close();
+  });
 });

@@ -1,21 +1,21 @@
 /**
  * A TCP proxy for tests, put between a gateway and a store: it records every frame in both directions with
  * the time at which its last byte came by, so that a test judges from outside what came first ("the 250
- * after both acknowledgements"), and it makes faults: delay, cut, stall, refuse.
+ * after both acknowledgements"), and it makes faults: whole connections are cut, refused, stalled or closed
+ * on one side; bytes are delayed, split, joined, damaged or dropped by a seed (stream-faults.ts), each
+ * direction by itself.
  *
  *   gateway ──► proxy (records, delays) ──► store          up:   gateway to store
  *           ◄──                         ◄──                down: store to gateway
  *
- * Bytes pass unchanged and in order; a delay holds each chunk for the same time. Times are performance.now()
- * plus its origin, so that processes on one machine compare. Bounded: a side that is not read stops the
- * other side; only `recordsMax` frames are kept, the rest is counted.
+ * Without faults bytes pass unchanged and in order. Frames are recorded as they were sent; one that lies
+ * behind damage in its stream is never noted as passed. Times are performance.now() plus its origin, so
+ * that processes on one machine compare. Bounded: a side that is not read stops the other side; only
+ * `recordsMax` frames are kept, the rest is counted.
  */
 import net from 'node:net';
-import { crc32 } from '../../src/platform/node/checksum.js';
-import type { FrameSink } from '../../src/protocol/frame-reader.js';
-import { FrameReader } from '../../src/protocol/frame-reader.js';
-import { FRAME_BYTES_MAX } from '../../src/protocol/frame.js';
-import { messageTypeName } from '../../src/protocol/message-types.js';
+import { ProxyStream, type StreamHost } from './proxy-stream.js';
+import { DamagedStream, type Damage, type StreamFaults } from './stream-faults.js';
 
 export type Direction = 'up' | 'down';
 
@@ -31,8 +31,15 @@ export interface FrameRecord {
   readonly bodyBytes: number;
   /** When its last byte reached the proxy, and when it was handed on: milliseconds since the epoch, fractional. */
   readonly arrivedMs: number;
-  /** Infinity while it is held back, and for ever when the connection was cut first. */
+  /** Infinity while it is held back, and for ever when the connection was cut or damaged first. */
   passedMs: number;
+}
+
+/** Something that was done to a stream. */
+export interface DamageRecord extends Damage {
+  readonly connection: number;
+  readonly direction: Direction;
+  readonly atMs: number;
 }
 
 export interface FaultProxyOptions {
@@ -41,6 +48,8 @@ export interface FaultProxyOptions {
   /** 0 picks a free one. */
   readonly listenPort?: number;
   readonly recordsMax?: number;
+  /** Decides what faults() leaves to chance. Default 1. */
+  readonly seed?: number;
   /** Copies bodies of frames too, for checks of content; off, since they are large. */
   readonly onBodies?: (record: FrameRecord, bodies: Uint8Array) => void;
 }
@@ -50,19 +59,21 @@ export function proxyNowMs(): number {
   return performance.timeOrigin + performance.now();
 }
 
-export class FaultProxy {
+export class FaultProxy implements StreamHost {
   readonly records: FrameRecord[] = [];
   /** Frames beyond recordsMax. */
   recordsLost = 0;
   /** Rule broken by a stream; then it passes on unrecorded. */
   readonly malformed: string[] = [];
+  readonly damage: DamageRecord[] = [];
   readonly #options: FaultProxyOptions;
   readonly #recordsMax: number;
   #targetPort: number;
   readonly #server: net.Server;
   readonly #pairs = new Set<Pair>();
   #connections = 0;
-  #delayMs: Record<Direction, number> = { up: 0, down: 0 };
+  #faults: Record<Direction, StreamFaults> = { up: {}, down: {} };
+  #timesSet = 0;
   #stalled: Record<Direction, boolean> = { up: false, down: false };
   #refusing = false;
 
@@ -92,7 +103,19 @@ export class FaultProxy {
 
   /** Holds what comes from now on back for so long. */
   delay(direction: Direction, ms: number): void {
-    this.#delayMs[direction] = ms;
+    this.faults(direction, { delayMs: ms });
+  }
+
+  /** From now on, on connections open now and later ones; {} ends them. */
+  faults(direction: Direction, faults: StreamFaults): void {
+    this.#faults[direction] = faults;
+    this.#timesSet++;
+    for (const pair of this.#pairs) pair.faults(direction);
+  }
+
+  /** Ends one direction of all connections open now: what comes that way later is dropped. */
+  halfClose(direction: Direction): void {
+    for (const pair of this.#pairs) pair.halfClose(direction);
   }
 
   /** Passes nothing on until resume(): the network is gone, no one is told. */
@@ -126,8 +149,14 @@ export class FaultProxy {
     return new Promise((resolve) => { this.#server.close(() => { resolve(); }); });
   }
 
-  delayOf(direction: Direction): number {
-    return this.#delayMs[direction];
+  /** A stream's share of the faults: its own seed, so that one does not change what happens to another. */
+  damaged(direction: Direction, connection: number, offset: number): DamagedStream {
+    const seed = (this.#options.seed ?? 1) * 1_000_003 + this.#timesSet * 4099 + connection * 2 + (direction === 'up' ? 0 : 1);
+    return new DamagedStream(this.#faults[direction], seed, offset);
+  }
+
+  nowMs(): number {
+    return proxyNowMs();
   }
 
   isStalled(direction: Direction): boolean {
@@ -164,14 +193,14 @@ export class FaultProxy {
 /** One connection through the proxy: two sockets, two streams. */
 class Pair {
   readonly #proxy: FaultProxy;
-  readonly #up: Stream;
-  readonly #down: Stream;
+  readonly #up: ProxyStream;
+  readonly #down: ProxyStream;
   #over = false;
 
   constructor(proxy: FaultProxy, number: number, client: net.Socket, server: net.Socket) {
     this.#proxy = proxy;
-    this.#up = new Stream(proxy, number, 'up', client, server);
-    this.#down = new Stream(proxy, number, 'down', server, client);
+    this.#up = new ProxyStream(proxy, number, 'up', client, server);
+    this.#down = new ProxyStream(proxy, number, 'down', server, client);
     for (const socket of [client, server]) {
       // A reset or refusal on one side is passed on as a reset on the other.
       socket.on('error', () => { this.cut(); });
@@ -184,6 +213,18 @@ class Pair {
     this.#down.pump();
   }
 
+  faults(direction: Direction): void {
+    this.#of(direction).faults();
+  }
+
+  halfClose(direction: Direction): void {
+    this.#of(direction).halfClose();
+  }
+
+  #of(direction: Direction): ProxyStream {
+    return direction === 'up' ? this.#up : this.#down;
+  }
+
   cut(): void {
     if (this.#over) return;
     this.#over = true;
@@ -194,116 +235,5 @@ class Pair {
 
   #onClosed(client: net.Socket, server: net.Socket): void {
     if (client.destroyed && server.destroyed) this.cut();
-  }
-}
-
-interface Held {
-  readonly bytes: Uint8Array | undefined; // undefined: the end of the stream
-  readonly dueMs: number;
-  readonly frames: readonly FrameRecord[];
-}
-
-/** Held back at most, then the sender is not read: a stall must not grow this process. */
-const HELD_BYTES_MAX = 16 * 1024 * 1024;
-
-/** One direction of a connection. */
-class Stream implements FrameSink {
-  readonly #proxy: FaultProxy;
-  readonly #connection: number;
-  readonly #direction: Direction;
-  readonly #from: net.Socket;
-  readonly #to: net.Socket;
-  readonly #reader = new FrameReader({ frameBytesMax: FRAME_BYTES_MAX }, { crc32 });
-  #held: Held[] = [];
-  #heldBytes = 0;
-  /** Frames that ended in the chunk in work. */
-  #ended: FrameRecord[] = [];
-  #timer: NodeJS.Timeout | undefined;
-  #isBlocked = false;
-  #arrivedMs = 0;
-
-  constructor(proxy: FaultProxy, connection: number, direction: Direction, from: net.Socket, to: net.Socket) {
-    this.#proxy = proxy;
-    this.#connection = connection;
-    this.#direction = direction;
-    this.#from = from;
-    this.#to = to;
-    from.on('data', (bytes: Buffer) => { this.#onData(bytes); });
-    from.on('end', () => { this.#hold(undefined, []); });
-    to.on('drain', () => {
-      this.#isBlocked = false;
-      this.pump();
-    });
-  }
-
-  onFrame(type: number, sequence: number, control: Uint8Array, bodies: Uint8Array): void {
-    const frame = this.#proxy.record(
-      {
-        connection: this.#connection,
-        direction: this.#direction,
-        type,
-        name: messageTypeName(type),
-        sequence,
-        control: control.slice(),
-        bodyBytes: bodies.length,
-        arrivedMs: this.#arrivedMs,
-        passedMs: Infinity,
-      },
-      bodies,
-    );
-    if (frame !== undefined) this.#ended.push(frame);
-  }
-
-  onInvalid(rule: string): void {
-    this.#proxy.malformed.push(`${this.#direction} ${String(this.#connection)}: ${rule}`);
-  }
-
-  /** Hands on what is due; comes back by a timer for the rest. */
-  pump(): void {
-    clearTimeout(this.#timer);
-    while (this.#held.length > 0 && !this.#isBlocked && !this.#proxy.isStalled(this.#direction)) {
-      const next = this.#held[0];
-      if (next === undefined) return;
-      const nowMs = proxyNowMs();
-      if (next.dueMs > nowMs) {
-        this.#timer = setTimeout(() => { this.pump(); }, Math.max(1, next.dueMs - nowMs));
-        return;
-      }
-      this.#held.shift();
-      this.#pass(next, nowMs);
-    }
-  }
-
-  stop(): void {
-    clearTimeout(this.#timer);
-    this.#held = [];
-    this.#reader.stop();
-    this.#from.resetAndDestroy();
-  }
-
-  #onData(bytes: Uint8Array): void {
-    this.#arrivedMs = proxyNowMs();
-    this.#reader.push(bytes, this);
-    const frames = this.#ended;
-    this.#ended = [];
-    this.#hold(bytes, frames);
-  }
-
-  #hold(bytes: Uint8Array | undefined, frames: readonly FrameRecord[]): void {
-    this.#held.push({ bytes, dueMs: proxyNowMs() + this.#proxy.delayOf(this.#direction), frames });
-    this.#heldBytes += bytes?.length ?? 0;
-    if (this.#heldBytes > HELD_BYTES_MAX) this.#from.pause();
-    this.pump();
-  }
-
-  #pass(held: Held, nowMs: number): void {
-    for (const frame of held.frames) frame.passedMs = nowMs;
-    if (held.bytes === undefined) {
-      this.#to.end();
-      return;
-    }
-    this.#heldBytes -= held.bytes.length;
-    if (this.#heldBytes <= HELD_BYTES_MAX && this.#from.isPaused()) this.#from.resume();
-    if (!this.#to.write(held.bytes)) this.#isBlocked = true;
   }
 }

@@ -10,7 +10,8 @@ import { describe, test } from 'node:test';
 
 import type { SendReport } from '../../src/load/options.js';
 import { runSend } from '../../src/load/run.js';
-import { HOST, startCluster, until, type Cluster, type ClusterOptions, type Daemon } from './cluster.js';
+import { HOST, startCluster, until, type Cluster, type Daemon } from './cluster.js';
+import type { ClusterOptions } from './cluster-config.js';
 
 const MIB = 1024 * 1024;
 const LIMIT = '64MiB';

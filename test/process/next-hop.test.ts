@@ -14,7 +14,8 @@ import { runSend } from '../../src/load/run.js';
 import { readSendLog, type SendRecord } from '../../src/load/send-log.js';
 import { startSink } from '../../src/sink/sink.js';
 import { REJECTED, TAKEN, type VerifyReport } from '../../src/sink/verify.js';
-import { HOST, startCluster, type Cluster, type ClusterOptions } from './cluster.js';
+import { HOST, startCluster, type Cluster } from './cluster.js';
+import type { ClusterOptions } from './cluster-config.js';
 
 const DOMAINS = ['a.example', 'b.example', 'strict.example'];
 const CONCURRENCY = 20;

@@ -9,7 +9,8 @@ import { connect } from 'node:net';
 import { join } from 'node:path';
 
 import { dotStuffed } from '../../src/load/content.js';
-import { startCluster, type Cluster, type ClusterOptions } from '../process/cluster.js';
+import { startCluster, type Cluster } from '../process/cluster.js';
+import type { ClusterOptions } from '../process/cluster-config.js';
 
 const PROGRAM_MS = 60_000;
 const HOST = '127.0.0.1';
