@@ -58,6 +58,8 @@ export const ROLE_NONE = 0;
 export const ROLE_MEMBER = 1;
 /** Between REFILL_BEGIN and the SET_MEMBERS that makes the store a member. */
 export const ROLE_FILLING = 2;
+/** Came back from a file that the store wrote when it stopped: no member, but as it stood then. */
+export const ROLE_SPILLED = 3;
 
 export function closeReasonName(reason: number): string {
   return nameOf(CLOSE_NAMES, reason);

@@ -8,6 +8,8 @@
  *                  no lease of the holder runs here and the store's first lease period is over
  *   repeated       the holder asks again with the token it holds: granted again
  *
+ *   probed         token 0 asks what another's claim would be answered, and never changes anything
+ *
  * A grant ends every right of the old holder at once, also on open connections: each request is checked against
  * `holder` (store.ts). Tokens only rise, a release does not lower the highest seen.
  *
@@ -18,9 +20,12 @@
 import { CLAIM_DENIED, CLAIM_GRACE, CLAIM_GRANTED, CLAIM_LEASE_RUNS, CLAIM_TOKEN_LOW } from '../../protocol/reasons.js';
 import type { MirroredQueue } from './mirrored-queue.js';
 
+/** No gateway has this incarnation. */
+const PROBE_TOKEN = 0;
+
 export interface ClaimVerdict {
   readonly result: number;
-  /** When asking again makes sense; 0 when it does not. */
+  /** When asking again makes sense; of a CONFIRM what is left of the owner's lease; else 0. */
   readonly waitMs: number;
 }
 
@@ -29,18 +34,31 @@ export function claim(
   queue: MirroredQueue, asker: string, token: number, nowMs: number, holderLeaseEndsMs: number, firstPeriodEndsMs: number,
 ): ClaimVerdict {
   if (!mayClaim(queue, asker)) return { result: CLAIM_DENIED, waitMs: 0 };
-  if (asker === queue.holder && token === queue.holderToken) return { result: CLAIM_GRANTED, waitMs: 0 };
+  if (token === PROBE_TOKEN) return standsInTheWay(queue, asker, nowMs, holderLeaseEndsMs, firstPeriodEndsMs) ?? { result: CLAIM_TOKEN_LOW, waitMs: 0 };
+  if (asker === queue.holder && token === queue.holderToken) {
+    queue.isClaimOfThisBoot = true;
+    return { result: CLAIM_GRANTED, waitMs: 0 };
+  }
   if (token <= queue.highestToken) return { result: CLAIM_TOKEN_LOW, waitMs: 0 };
+  const wait = standsInTheWay(queue, asker, nowMs, holderLeaseEndsMs, firstPeriodEndsMs);
+  if (wait !== undefined) return wait;
   if (asker !== queue.holder) {
-    if (nowMs < firstPeriodEndsMs) return { result: CLAIM_GRACE, waitMs: Math.ceil(firstPeriodEndsMs - nowMs) };
-    if (nowMs < holderLeaseEndsMs) return { result: CLAIM_LEASE_RUNS, waitMs: Math.ceil(holderLeaseEndsMs - nowMs) };
     queue.previousHolder = queue.holder;
     queue.previousToken = queue.holderToken;
   }
   queue.holder = asker;
   queue.holderToken = token;
   queue.highestToken = token;
+  queue.isClaimOfThisBoot = true;
   return { result: CLAIM_GRANTED, waitMs: 0 };
+}
+
+/** Why the asker has to wait, whatever its token; the present holder never has to. */
+function standsInTheWay(queue: MirroredQueue, asker: string, nowMs: number, holderLeaseEndsMs: number, firstPeriodEndsMs: number): ClaimVerdict | undefined {
+  if (asker === queue.holder) return undefined;
+  if (nowMs < firstPeriodEndsMs) return { result: CLAIM_GRACE, waitMs: Math.ceil(firstPeriodEndsMs - nowMs) };
+  if (nowMs < holderLeaseEndsMs) return { result: CLAIM_LEASE_RUNS, waitMs: Math.ceil(holderLeaseEndsMs - nowMs) };
+  return undefined;
 }
 
 /** Gives the queue back to whom the claim took it from. A release of another claim changes nothing. */
@@ -50,11 +68,13 @@ export function release(queue: MirroredQueue, asker: string, token: number): voi
   queue.holderToken = queue.previousToken;
   queue.previousHolder = '';
   queue.previousToken = 0;
+  // Whoever has it again asks before it believes that nothing happened in between.
+  queue.isClaimOfThisBoot = false;
 }
 
-/** Does the asker still hold the queue by this token? */
+/** Does the asker hold the queue by this token, granted since the store started? */
 export function confirms(queue: MirroredQueue, asker: string, token: number): boolean {
-  return queue.holder === asker && queue.holderToken === token;
+  return queue.holder === asker && queue.holderToken === token && queue.isClaimOfThisBoot;
 }
 
 export function mayClaim(queue: MirroredQueue, asker: string): boolean {

@@ -60,6 +60,8 @@ export class MirroredQueue {
   /** Token of the holder's claim; 0 while the owner holds it by OPEN alone. */
   holderToken = 0;
   highestToken = 0;
+  /** False for what a spill file says of a claim: nobody was asked since the store started. */
+  isClaimOfThisBoot = true;
   /** Who had it before the claim in force: a release gives it back. */
   previousHolder = '';
   previousToken = 0;

@@ -247,7 +247,7 @@ export class Requests {
       return;
     }
     const queue = this.#attachments.get(message.handle)?.queue;
-    this.#claimed(sequence, message.handle, queue, this.#store.confirm(this.#holder(), queue, message.token));
+    this.#claimed(sequence, message.handle, queue, this.#store.confirm(this.#holder(), queue, message.token, this.#ports.clock.nowMs()));
   }
 
   #onRelease(control: Uint8Array): void {

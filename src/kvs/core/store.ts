@@ -210,9 +210,13 @@ export class Store {
     return claim(queue, account.id, token, nowMs, leaseEndsMs, this.#firstPeriodEndsMs);
   }
 
-  confirm(account: GatewayAccount, queue: MirroredQueue | undefined, token: number): ClaimVerdict {
+  /** A holder that stands in for the owner hears by the way how long the owner's own lease runs: is it back? */
+  confirm(account: GatewayAccount, queue: MirroredQueue | undefined, token: number, nowMs: number): ClaimVerdict {
     if (queue === undefined) return { result: CLAIM_UNKNOWN, waitMs: 0 };
-    return { result: confirms(queue, account.id, token) ? CLAIM_GRANTED : CLAIM_TOKEN_LOW, waitMs: 0 };
+    if (!confirms(queue, account.id, token)) return { result: CLAIM_TOKEN_LOW, waitMs: 0 };
+    const { ownerId } = queue.attributes;
+    const leaseEndsMs = ownerId === account.id ? -Infinity : this.#accounts.get(ownerId)?.leaseEndsMs ?? -Infinity;
+    return { result: CLAIM_GRANTED, waitMs: Math.max(0, Math.ceil(leaseEndsMs - nowMs)) };
   }
 
   release(account: GatewayAccount, queue: MirroredQueue, token: number): void {

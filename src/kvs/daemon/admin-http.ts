@@ -6,13 +6,14 @@
  *   GET /healthz         200 while the process answers
  *   GET /readyz          200 while it listens and grants credit, else 503
  *   GET /api/v1/status   what this store is and holds
- *   GET /api/v1/queues   ?cursor=N, a page of mirrored queues
+ *   GET /api/v1/queues   ?cursor=N&limit=1000, a page of mirrored queues
+ *   GET /api/v1/group    this store and the gateways of its group, with their admin addresses
  */
 
 import { createHash, timingSafeEqual } from 'node:crypto';
 import Fastify from 'fastify';
 import type { FastifyInstance } from 'fastify';
-import { namesThisMachine } from '../../platform/node/own-host.js';
+import { namesThisMachine, reachableAddress } from '../../platform/node/own-host.js';
 import type { MirroredQueue } from '../core/mirrored-queue.js';
 import type { RunningStore } from './running-store.js';
 import { storeMetrics } from './store-metrics.js';
@@ -25,6 +26,7 @@ export interface AdminHttpOptions {
   readonly label: string;
   readonly version: string;
   readonly insecure: boolean;
+  readonly gateways: readonly { readonly id: string; readonly admin?: string | undefined }[];
 }
 
 export interface AdminHttp {
@@ -53,7 +55,12 @@ export async function startAdminHttp(options: AdminHttpOptions, running: Running
   });
   app.get('/metrics', async (_request, reply) => await reply.type(registry.contentType).send(await registry.metrics()));
   app.get('/api/v1/status', () => status(options, running));
-  app.get<{ Querystring: { cursor?: string } }>('/api/v1/queues', (request) => queuePage(running, Number(request.query.cursor ?? 0) || 0));
+  app.get<{ Querystring: { cursor?: string; limit?: string } }>('/api/v1/queues', (request, reply) => {
+    const limit = Number(request.query.limit ?? PAGE_ROWS);
+    if (!Number.isInteger(limit) || limit < 1 || limit > PAGE_ROWS) return reply.code(400).send({ error: `limit is a whole number from 1 to ${String(PAGE_ROWS)}` });
+    return queuePage(running, Number(request.query.cursor ?? 0) || 0, limit);
+  });
+  app.get('/api/v1/group', () => group(options, running));
   await app.listen({ host: options.host, port: options.port });
   const address = app.server.address();
   return {
@@ -119,16 +126,21 @@ function status(options: AdminHttpOptions, running: RunningStore): object {
   };
 }
 
-function queuePage(running: RunningStore, cursor: number): object {
+function group(options: AdminHttpOptions, running: RunningStore): object {
+  const self = { id: running.store.storeId, kind: 'store', admin: reachableAddress(options.host, running.adminPort) ?? null, self: true };
+  return { members: [self, ...options.gateways.map(({ id, admin }) => ({ id, kind: 'gateway', admin: admin ?? null, self: false }))] };
+}
+
+function queuePage(running: RunningStore, cursor: number, limit: number): object {
   const queues: object[] = [];
   let next = 0;
   running.store.queues.visit(cursor, (queue, ordinal) => {
-    if (queues.length === PAGE_ROWS) return false;
+    if (queues.length === limit) return false;
     queues.push(queueJson(queue));
     next = ordinal;
     return true;
   });
-  return { queues, next: queues.length === PAGE_ROWS ? next : null };
+  return { queues, next: queues.length === limit ? next : null };
 }
 
 function queueJson(queue: MirroredQueue): object {
@@ -136,6 +148,11 @@ function queueJson(queue: MirroredQueue): object {
   return {
     queue_name: name, class: queueClass, owner: ownerId, birth, serial, holder: queue.holder,
     role: ROLES[queue.role] ?? 'none', epoch: queue.epoch, members: queue.members,
-    number: queue.number, messages: queue.count, bytes: queue.bytes,
+    number: queue.number, digest: digestText(queue), messages: queue.count, bytes: queue.bytes,
   };
+}
+
+/** Sixteen digits, as gateways show it. */
+function digestText({ digestA, digestB }: MirroredQueue): string {
+  return `${(digestA >>> 0).toString(16).padStart(8, '0')}${(digestB >>> 0).toString(16).padStart(8, '0')}`;
 }

@@ -39,7 +39,8 @@ export interface StoreDaemonOptions {
   readonly host: string;
   readonly paths: readonly { readonly name: string; readonly host: string; readonly port: number }[];
   readonly admin: { readonly host: string; readonly port: number; readonly token?: string | undefined } | undefined;
-  readonly gateways: readonly { readonly id: string; readonly secret: Uint8Array }[];
+  /** `admin`: host:port of its admin HTTP, for those who look at the whole group. */
+  readonly gateways: readonly { readonly id: string; readonly secret: Uint8Array; readonly admin?: string | undefined }[];
   readonly memoryLimitBytes: number;
   readonly leaseMs?: number;
   readonly windowBytes?: number;
@@ -117,7 +118,7 @@ class StoreDaemon implements RunningStore {
         this.#listening.push(await this.#ports.listener.listen(path.host, path.port, accept));
       }
       const { admin } = this.#options;
-      if (admin !== undefined) this.#admin = await startAdminHttp({ ...admin, host: admin.host, label: this.#options.host, version: this.#options.version ?? '', insecure: this.#options.insecure === true }, this);
+      if (admin !== undefined) this.#admin = await startAdminHttp({ ...admin, host: admin.host, label: this.#options.host, version: this.#options.version ?? '', insecure: this.#options.insecure === true, gateways: this.#options.gateways }, this);
     } catch (error) {
       await this.stop();
       throw error;

@@ -13,7 +13,8 @@
  *   8        u53    count     entries
  *   9        u53    bytes     of bodies, heads and notes
  *   10       u8     role      ROLE_… of reasons.ts
- *   11       u32    waitMs    results 3 and 4: ask again after this; else 0
+ *   11       u32    waitMs    results 3 and 4: ask again after this; CONFIRM with result 0 by a holder that is not the
+ *                             owner: what is left of the owner's lease; else 0
  *   12       bool   sameBoot  the store has not restarted since the claim was granted
  *
  * Answers CLAIM and CONFIRM.
@@ -24,7 +25,7 @@ import {
 } from '../fields.js';
 import { InvalidMessage } from '../invalid.js';
 import { CLAIMED } from '../message-types.js';
-import { CLAIM_GRANTED, CLAIM_TOKEN_LOW, ROLE_FILLING, ROLE_NONE } from '../reasons.js';
+import { CLAIM_GRANTED, CLAIM_TOKEN_LOW, ROLE_NONE, ROLE_SPILLED } from '../reasons.js';
 
 export const TYPE = CLAIMED;
 
@@ -68,7 +69,7 @@ export function decodeClaimed(packer: Packer, control: Uint8Array): Claimed | In
   if (!isUint32(digestB)) return new InvalidMessage('digestB');
   if (!isWhole(count)) return new InvalidMessage('count');
   if (!isWhole(bytes)) return new InvalidMessage('bytes');
-  if (!isBetween(role, ROLE_NONE, ROLE_FILLING)) return new InvalidMessage('role');
+  if (!isBetween(role, ROLE_NONE, ROLE_SPILLED)) return new InvalidMessage('role');
   if (!isUint32(waitMs)) return new InvalidMessage('waitMs');
   if (!isBoolean(sameBoot)) return new InvalidMessage('sameBoot');
   return { handle, result, token, epoch, members, number, digestA, digestB, count, bytes, role, waitMs, sameBoot };

@@ -29,7 +29,7 @@ import {
 } from '../fields.js';
 import { InvalidMessage } from '../invalid.js';
 import { LISTED } from '../message-types.js';
-import { ORDERING_FIFO, ORDERING_STRICT, ROLE_FILLING, ROLE_NONE } from '../reasons.js';
+import { ORDERING_FIFO, ORDERING_STRICT, ROLE_NONE, ROLE_SPILLED } from '../reasons.js';
 
 export const TYPE = LISTED;
 
@@ -101,7 +101,7 @@ function decodeRow(row: unknown): ListedRow | InvalidMessage {
   if (!isIdentifier(name)) return new InvalidMessage('row name');
   if (!isIdentifier(queueClass)) return new InvalidMessage('row queueClass');
   if (!isBetween(ordering, ORDERING_FIFO, ORDERING_STRICT)) return new InvalidMessage('row ordering');
-  if (!isBetween(role, ROLE_NONE, ROLE_FILLING)) return new InvalidMessage('row role');
+  if (!isBetween(role, ROLE_NONE, ROLE_SPILLED)) return new InvalidMessage('row role');
   if (!isWhole(epoch)) return new InvalidMessage('row epoch');
   if (!isIdentifiers(members, MEMBERS_MAX)) return new InvalidMessage('row members');
   if (!isWhole(number)) return new InvalidMessage('row number');

@@ -240,7 +240,7 @@ const CLAIMS: Sample[] = [
     arbitrary: fc.record({
       next: whole, complete: bool,
       rows: fc.array(fc.record({
-        gatewayId: id, birth: whole, serial: u32, name: id, queueClass: id, ordering: fc.nat(1), role: fc.nat(2), epoch: whole, members: ids,
+        gatewayId: id, birth: whole, serial: u32, name: id, queueClass: id, ordering: fc.nat(1), role: fc.nat(3), epoch: whole, members: ids,
         number: whole, digestA: u32, digestB: u32, count: whole, bytes: whole, holder: fc.oneof(id, fc.constant('')), holderToken: whole,
       }), { maxLength: 5 }),
     }),
@@ -260,7 +260,7 @@ const CLAIMS: Sample[] = [
     },
     arbitrary: fc.record({
       handle, result: fc.nat(5), token: whole, epoch: whole, members: ids, number: whole, digestA: u32, digestB: u32, count: whole,
-      bytes: whole, role: fc.nat(2), waitMs: u32, sameBoot: bool,
+      bytes: whole, role: fc.nat(3), waitMs: u32, sameBoot: bool,
     }),
   }),
   sample<confirm.Confirm>({

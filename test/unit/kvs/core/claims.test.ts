@@ -58,15 +58,49 @@ describe('a claim', () => {
     const queue = openQueue(store, 1, 'g1', 1, ['g2', 'g3']);
     const rescue = accountOf(store, 'g2');
     store.claim(rescue, queue, 5, LEASE_MS);
-    assert.equal(store.confirm(rescue, queue, 5).result, CLAIM_GRANTED);
+    assert.equal(store.confirm(rescue, queue, 5, LEASE_MS).result, CLAIM_GRANTED);
     store.release(rescue, queue, 4);
     store.release(accountOf(store, 'g3'), queue, 5);
     assert.equal(queue.holder, 'g2', 'a release of another claim changes nothing');
     store.release(rescue, queue, 5);
     assert.equal(queue.holder, 'g1');
-    assert.equal(store.confirm(rescue, queue, 5).result, CLAIM_TOKEN_LOW);
+    assert.equal(store.confirm(rescue, queue, 5, LEASE_MS).result, CLAIM_TOKEN_LOW);
     assert.equal(store.claim(rescue, queue, 5, LEASE_MS).result, CLAIM_TOKEN_LOW);
     assert.equal(store.claim(rescue, queue, 6, LEASE_MS).result, CLAIM_GRANTED);
+  });
+});
+
+describe('a probe (token 0)', () => {
+  test('tells what stands in the way, then the highest token, and changes nothing', () => {
+    const store = newStore();
+    const queue = openQueue(store, 1, 'g1', 1, ['g2']);
+    const rescue = accountOf(store, 'g2');
+    store.heartbeat(accountOf(store), 8_000);
+    assert.deepEqual(store.claim(rescue, queue, 0, 4_000), { result: CLAIM_GRACE, waitMs: 6_000 });
+    assert.deepEqual(store.claim(rescue, queue, 0, 17_999.5), { result: CLAIM_LEASE_RUNS, waitMs: 1 });
+    assert.deepEqual(store.claim(rescue, queue, 0, 18_000), { result: CLAIM_TOKEN_LOW, waitMs: 0 });
+    assert.deepEqual([queue.holder, queue.holderToken, queue.highestToken], ['g1', 0, 0]);
+    assert.deepEqual(store.claim(accountOf(store), queue, 0, 1), { result: CLAIM_TOKEN_LOW, waitMs: 0 }, 'the holder never waits, and a token 0 is no repeat');
+    assert.equal(store.claim(accountOf(store, 'g3'), queue, 0, 99_999).result, CLAIM_DENIED);
+    assert.equal(store.claim(rescue, undefined, 0, 0).result, CLAIM_UNKNOWN, 'a store that came back empty knows no claim');
+    assert.equal(store.claim(rescue, queue, 1, 18_000).result, CLAIM_GRANTED);
+  });
+});
+
+describe('a CONFIRM', () => {
+  test('tells a holder that is not the owner how long the lease of the owner runs', () => {
+    const store = newStore();
+    const queue = openQueue(store, 1, 'g1', 1, ['g2']);
+    const rescue = accountOf(store, 'g2');
+    store.claim(rescue, queue, 5, LEASE_MS);
+    assert.deepEqual(store.confirm(rescue, queue, 5, LEASE_MS + 1), { result: CLAIM_GRANTED, waitMs: 0 });
+    store.heartbeat(accountOf(store), LEASE_MS + 2);
+    assert.deepEqual(store.confirm(rescue, queue, 5, LEASE_MS + 1_002), { result: CLAIM_GRANTED, waitMs: LEASE_MS - 1_000 });
+    store.heartbeat(rescue, LEASE_MS + 2);
+    store.claim(accountOf(store), queue, 6, 3 * LEASE_MS);
+    store.heartbeat(accountOf(store), 3 * LEASE_MS);
+    assert.deepEqual(store.confirm(accountOf(store), queue, 6, 3 * LEASE_MS), { result: CLAIM_GRANTED, waitMs: 0 }, 'of the owner it says nothing');
+    assert.equal(store.confirm(rescue, queue, 5, 3 * LEASE_MS).result, CLAIM_TOKEN_LOW);
   });
 });
 
