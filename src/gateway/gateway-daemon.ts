@@ -32,7 +32,10 @@ import type { RunningInbound } from './inbound/inbound.js';
 import type { InboundOptions } from './inbound/options.js';
 import { nextIncarnation } from './incarnation.js';
 import { InboundRecord, MailRecord } from './mail-record.js';
+import type { MemberView } from './admin/view.js';
+import { reachableAddress } from '../platform/node/own-host.js';
 import type { PathAddress } from './mirror/link/link-options.js';
+import { LINK_DEFAULTS } from './mirror/link/link-options.js';
 import { StoreLink } from './mirror/link/store-link.js';
 import { Dispatcher } from './outbound/dispatcher.js';
 import type { DispatcherOptions } from './outbound/dispatcher.js';
@@ -47,6 +50,8 @@ export interface GatewayStoreOptions {
   readonly host: string;
   readonly pathA: PathAddress;
   readonly pathB: PathAddress | undefined;
+  /** host:port of its admin HTTP, for those who look at the whole group. */
+  readonly admin: string | undefined;
 }
 
 export interface GatewayOptions {
@@ -174,8 +179,8 @@ class Gateway implements RunningGateway {
       this.inbounds.push(startInbound(inbound, { reception: this.core, router, clock: this.clock, log: ports.log, mailLog: this.record, metrics: this.inboundRecord }));
     }
     this.view = new CoreView(
-      { gatewayId: options.id, host: options.host, incarnation: this.incarnation, insecure: options.insecure, replicas: options.replicas, storeHosts: new Map(options.stores.map((store) => [store.id, store.host])) },
-      { clock: this.clock, core: this.core, links: this.links, metrics: ports.metrics, pid: process.pid, isDraining: () => this.stopping, connectionsIn: () => this.inboundRecord.connections, connectionsOut: () => this.dispatcher.nextHops().reduce((sum, hop) => sum + hop.connections, 0), dotsInFlight: () => this.dispatcher.count },
+      { gatewayId: options.id, host: options.host, incarnation: this.incarnation, insecure: options.insecure, replicas: options.replicas, storeHosts: new Map(options.stores.map((store) => [store.id, store.host])), others: othersOf(options) },
+      { clock: this.clock, core: this.core, links: this.links, metrics: ports.metrics, pid: process.pid, adminAddress: () => reachableAddress(options.admin.host, this.adminPort), isDraining: () => this.stopping, connectionsIn: () => this.inboundRecord.connections, connectionsOut: () => this.dispatcher.nextHops().reduce((sum, hop) => sum + hop.connections, 0), dotsInFlight: () => this.dispatcher.count },
     );
   }
 
@@ -193,7 +198,7 @@ class Gateway implements RunningGateway {
       const error = await listenError(host, port);
       if (error !== undefined) throw error;
     }
-    const source = gaugeSource({ view: this.view, nowMs: () => this.clock.nowMs(), wallMs: () => this.clock.wallMs(), logLinesDropped: () => this.ports.logLinesDropped() });
+    const source = gaugeSource({ view: this.view, nowMs: () => this.clock.nowMs(), wallMs: () => this.clock.wallMs(), logLinesDropped: () => this.ports.logLinesDropped(), states: () => this.view.states() });
     this.metricsExport = exportGatewayMetrics(this.ports.metrics, source);
     this.admin = await startAdmin(this.options.admin, { view: this.view, registry: this.metricsExport.registry, wallMs: () => this.clock.wallMs() });
     this.ports.log.info('start', 'the gateway starts', { gateway: this.options.id, incarnation: this.incarnation, stores: this.options.stores.map((store) => store.id), memory_limit_bytes: this.core.memory.limitBytes });
@@ -262,12 +267,12 @@ class Gateway implements RunningGateway {
         {
           storeId: store.id, gatewayId: options.id, incarnation: this.incarnation, incarnationNonce, secret: options.secret, pathA: store.pathA,
           ...(store.pathB === undefined ? {} : { pathB: store.pathB }),
-          heartbeatMs: options.heartbeatMs, failoverTimeoutMs: options.failoverTimeoutMs, windowBytes: options.windowBytes, frameBytesMax: options.frameBytesMax,
+          ...LINK_DEFAULTS, heartbeatMs: options.heartbeatMs, failoverTimeoutMs: options.failoverTimeoutMs, windowBytes: options.windowBytes, frameBytesMax: options.frameBytesMax,
         },
-        { transport, crc32, packer, secrets, random: ports.random, log: ports.log },
+        { clock: this.clock, transport, crc32, packer, secrets, random: ports.random, log: ports.log },
         {
           onUp: (up) => { this.compareLease(up); core.onLinkUp(up); },
-          onSwitched: (switched) => { core.onLinkSwitched(switched); },
+          onSwitched: (switched) => { ports.metrics.failedOver(switched.storeId); core.onLinkSwitched(switched); },
           onStopping: () => {},
           onDown: (down, reason) => { core.onLinkDown(down, reason); },
           onAcknowledged: (from, handle, number) => { core.mirrors.onAcknowledged(from, handle, number); },
@@ -370,4 +375,10 @@ class Gateway implements RunningGateway {
       look();
     });
   }
+}
+
+/** Stores tell the admin addresses of other gateways. */
+function othersOf({ id, group, stores }: GatewayOptions): readonly Omit<MemberView, 'self'>[] {
+  const gateways = group.filter((other) => other !== id).map((other) => ({ id: other, kind: 'gateway' as const, admin: undefined }));
+  return [...gateways, ...stores.map((store) => ({ id: store.id, kind: 'store' as const, admin: store.admin }))];
 }

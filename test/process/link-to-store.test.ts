@@ -83,7 +83,7 @@ class Gateway {
         heartbeatMs: 40,
         failoverTimeoutMs: 400,
       },
-      { transport, crc32, packer, secrets, random: Math.random, log: this.log },
+      { clock, transport, crc32, packer, secrets, random: Math.random, log: this.log },
       events,
     );
     this.link.start();

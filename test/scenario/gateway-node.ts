@@ -6,11 +6,13 @@
 import type { Prng } from '../../src/base/prng.js';
 import type { CoreOptions } from '../../src/gateway/core.js';
 import { GatewayCore } from '../../src/gateway/core.js';
+import { LINK_DEFAULTS } from '../../src/gateway/mirror/link/link-options.js';
 import { StoreLink } from '../../src/gateway/mirror/link/store-link.js';
 import type { MailEvents } from '../../src/gateway/queue/mail-events.js';
 import type { DeliverySink, Router } from '../../src/gateway/queue/types.js';
 import { crc32 } from '../../src/platform/node/checksum.js';
 import { MessagePacker } from '../../src/platform/node/packer.js';
+import type { Clock } from '../../src/platform/ports.js';
 import { reportContent } from './letters.js';
 import { SeededSecrets } from './ports.js';
 import type { NodePorts } from './store-node.js';
@@ -95,7 +97,7 @@ export class GatewayNode {
       },
     );
     core.setDeliverySink(this.ports.newCarrier(core, () => life.alive));
-    const links = this.makeLinks(core, incarnation, life);
+    const links = this.makeLinks(core, clock, incarnation, life);
     this.life = Object.assign(life, { core, links });
     for (const link of links) link.start();
     const tick = (): void => {
@@ -120,7 +122,7 @@ export class GatewayNode {
     this.ports.onFenced?.();
   }
 
-  private makeLinks(core: GatewayCore, incarnation: number, life: { readonly alive: boolean }): StoreLink[] {
+  private makeLinks(core: GatewayCore, clock: Clock, incarnation: number, life: { readonly alive: boolean }): StoreLink[] {
     const { options, ports } = this;
     const secrets = new SeededSecrets(this.prng.fork());
     const incarnationNonce = secrets.randomBytes(8);
@@ -130,9 +132,9 @@ export class GatewayNode {
         {
           storeId, gatewayId: options.id, incarnation, incarnationNonce, secret: options.secret,
           pathA: { host: storeId, port: 1 }, pathB: { host: storeId, port: 2 },
-          heartbeatMs: options.heartbeatMs ?? 250, failoverTimeoutMs: options.failoverTimeoutMs ?? 2000, windowBytes: options.windowBytes, frameBytesMax: 64 * 1024 * 1024,
+          ...LINK_DEFAULTS, heartbeatMs: options.heartbeatMs ?? 250, failoverTimeoutMs: options.failoverTimeoutMs ?? 2000, windowBytes: options.windowBytes, frameBytesMax: 64 * 1024 * 1024,
         },
-        { transport: ports.network.transportOf(options.id), crc32, packer: new MessagePacker(), secrets, random: () => jitter.next(), log: ports.log },
+        { clock, transport: ports.network.transportOf(options.id), crc32, packer: new MessagePacker(), secrets, random: () => jitter.next(), log: ports.log },
         {
           onUp: (up) => { core.onLinkUp(up); },
           onSwitched: (switched) => { core.onLinkSwitched(switched); },

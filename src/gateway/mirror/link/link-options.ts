@@ -2,8 +2,9 @@
  * What a link is told and what it may use: plain data from the configuration, then the ports. Shared by
  * store-link.ts and path-connection.ts.
  */
-import type { Crc32, EventLog, Packer, Random, Secrets } from '../../../platform/ports.js';
+import type { Clock, Crc32, EventLog, Packer, Random, Secrets } from '../../../platform/ports.js';
 import type { Transport } from '../../../platform/transport.js';
+import { LEASE_DRIFT } from './lease.js';
 
 /** The two network paths to a store; the names stand in HELLO, in logs and in the management table. */
 export type PathName = 'A' | 'B';
@@ -27,6 +28,11 @@ export interface LinkOptions {
   readonly pathB?: PathAddress;
   readonly heartbeatMs: number;
   readonly failoverTimeoutMs: number;
+  /** How long a process may stand still, with its connections open, without being given up. */
+  readonly stallMs: number;
+  /** Margin of the reckoning of leases (lease.ts). */
+  readonly driftShare: number;
+  readonly driftFixedMs: number;
   /** Requests on the way, in bytes, before the mirror is asked to wait. */
   readonly windowBytes: number;
   /** Largest frame taken from the store. */
@@ -37,6 +43,8 @@ export interface LinkOptions {
 export const LINK_DEFAULTS = {
   heartbeatMs: 250,
   failoverTimeoutMs: 2_000,
+  stallMs: 3_000,
+  ...LEASE_DRIFT,
   windowBytes: 8 * 1024 * 1024,
   frameBytesMax: 64 * 1024 * 1024,
 } as const;
@@ -48,6 +56,8 @@ export const LINK_DEFAULTS = {
 export const RECONNECT = { firstMs: 50, factor: 2, maxMs: 2_000, jitter: 0.2 } as const;
 
 export interface LinkPorts {
+  /** Read when a lease is granted; all else goes by the time of the tick. */
+  readonly clock: Clock;
   readonly transport: Transport;
   readonly crc32: Crc32;
   readonly packer: Packer;

@@ -53,7 +53,7 @@ const ATTEMPTS_HOPELESS = 6;
 export interface PathOwner {
   /** The generation for a new connection: higher than all that this link used before. */
   nextGeneration(): number;
-  onPathUp(path: PathConnection, welcome: Welcome, bootId: string): void;
+  onPathUp(path: PathConnection, welcome: Welcome): void;
   /** A frame that only the link understands, on a path in RUN; or BEAT on one in READY. */
   onPathFrame(path: PathConnection, type: number, sequence: number, control: Uint8Array, bodies: Uint8Array): void;
   /** `was` is the state it was in: only the loss of a path in RUN ends the link. */
@@ -83,7 +83,11 @@ export class PathConnection implements WireOwner {
   #isClosing = false;
   #greeting: Greeting | undefined;
   #lastSequence = 0;
-  #token = 0;
+  /** When PROOF and the last HEARTBEAT went out, and which of those the store answered last. */
+  #proofMs = 0;
+  #sentToken = 0;
+  #answeredToken = 0;
+  #bootId = '';
   /** Frames and bodies for the next write; the same array each time. */
   readonly #outgoing: Uint8Array[] = [];
 
@@ -110,6 +114,16 @@ export class PathConnection implements WireOwner {
   /** No attempt has failed since it last stood: a path that is coming up, not one in trouble. */
   get isFresh(): boolean {
     return this.#attempts === 0;
+  }
+
+  /** Which memory of the store it leads to, by its handshake; '' before. */
+  get bootId(): string {
+    return this.#bootId;
+  }
+
+  /** A time before PROOF was handed to the socket. */
+  get proofMs(): number {
+    return this.#proofMs;
   }
 
   /** Sequence of the last frame queued on this connection. */
@@ -167,6 +181,13 @@ export class PathConnection implements WireOwner {
     this.#log.malformed(rule);
     this.#closeWith(reasons.CLOSE_MALFORMED, rule);
     this.#lose(`malformed: ${rule}`);
+  }
+
+  /** True when a heartbeat of this connection had this token, and none that was answered since had a later one. */
+  takeAnswer(token: number): boolean {
+    if (token > this.#sentToken || token < this.#answeredToken) return false;
+    this.#answeredToken = token;
+    return true;
   }
 
   /** Ends the path for good; with a text, the store is told CLOSE(STOPPING). */
@@ -237,6 +258,8 @@ export class PathConnection implements WireOwner {
     this.#transition(PATH_STATE.CONNECTING);
     this.#heartbeat.begin(this.#nowMs);
     this.#lastSequence = 0;
+    this.#sentToken = 0;
+    this.#answeredToken = 0;
     this.#outgoing.length = 0;
     const wire = new Wire(this, { frameBytesMax: this.#options.frameBytesMax }, this.#ports);
     this.#wire = wire;
@@ -256,6 +279,7 @@ export class PathConnection implements WireOwner {
     }
     this.#transition(PATH_STATE.PROVING);
     this.#heartbeat.begin(this.#nowMs);
+    this.#proofMs = this.#nowMs;
     this.queue(types.PROOF, greeting.proof, NO_BODIES, 0);
     this.flush();
   }
@@ -275,12 +299,12 @@ export class PathConnection implements WireOwner {
     }
     const greeting = this.#greeting;
     invariant(greeting !== undefined, 'WELCOME follows CHALLENGE');
-    const bootId = hex(greeting.bootId);
+    this.#bootId = hex(greeting.bootId);
     this.#greeting = undefined;
     this.#transition(this.wantsActive ? PATH_STATE.RUN : PATH_STATE.READY);
     this.#heartbeat.begin(this.#nowMs);
-    this.#log.up(this.#state, bootId);
-    this.#owner.onPathUp(this, welcome, bootId);
+    this.#log.up(this.#state, this.#bootId);
+    this.#owner.onPathUp(this, welcome);
   }
 
   #onClose(control: Uint8Array): void {
@@ -308,9 +332,10 @@ export class PathConnection implements WireOwner {
     this.#lose(reason);
   }
 
+  /** The token is the time of this tick, which is before the write: the answer tells what the lease counts from. */
   #sendHeartbeat(): void {
-    this.#token++;
-    this.queue(types.HEARTBEAT, encodeHeartbeat(this.#ports.packer, { token: this.#token }), NO_BODIES, 0);
+    this.#sentToken = Math.floor(this.#nowMs);
+    this.queue(types.HEARTBEAT, encodeHeartbeat(this.#ports.packer, { token: this.#sentToken }), NO_BODIES, 0);
     this.flush();
   }
 

@@ -26,6 +26,7 @@ import type { Refusal } from '../../../protocol/messages/refusal.js';
 import { decodeRefusal } from '../../../protocol/messages/refusal.js';
 import type { Welcome } from '../../../protocol/messages/welcome.js';
 import type { StorePort } from '../store-port.js';
+import { Lease } from './lease.js';
 import type { LinkOptions, LinkPorts, PathName } from './link-options.js';
 import type { PathOwner } from './path-connection.js';
 import { PathConnection } from './path-connection.js';
@@ -90,6 +91,7 @@ export class StoreLink implements StorePort, PathOwner {
   #generation = 0;
   #tickedMs = -1;
   #leaseMs = 0;
+  readonly #lease: Lease;
   #started = false;
 
   constructor(options: LinkOptions, ports: LinkPorts, events: StoreLinkEvents) {
@@ -97,6 +99,7 @@ export class StoreLink implements StorePort, PathOwner {
     this.#options = options;
     this.#ports = ports;
     this.#events = events;
+    this.#lease = new Lease(options);
     this.#pathA = new PathConnection('A', options.pathA, true, options, ports, this);
     this.#pathB = options.pathB === undefined ? undefined : new PathConnection('B', options.pathB, false, options, ports, this);
   }
@@ -107,11 +110,11 @@ export class StoreLink implements StorePort, PathOwner {
   }
 
   get leaseEndsMs(): number {
-    return this.isUp ? Infinity : -Infinity;
+    return this.#lease.endsMs;
   }
 
   get leaseTerm(): number {
-    return 1;
+    return this.#lease.term;
   }
 
   get isUp(): boolean {
@@ -221,8 +224,9 @@ export class StoreLink implements StorePort, PathOwner {
     return this.#generation;
   }
 
-  onPathUp(path: PathConnection, welcome: Welcome, bootId: string): void {
-    if (path.state === PATH_STATE.RUN) this.#setActive(path, welcome, bootId);
+  onPathUp(path: PathConnection, welcome: Welcome): void {
+    this.#lease.renew(path.bootId, path.proofMs, welcome.leaseMs, this.#ports.clock.nowMs());
+    if (path.state === PATH_STATE.RUN) this.#setActive(path, welcome);
   }
 
   onPathDown(path: PathConnection, _was: PathState, reason: string): void {
@@ -265,10 +269,10 @@ export class StoreLink implements StorePort, PathOwner {
   }
 
   /** The one place that gives the active role to a path. */
-  #setActive(path: PathConnection, welcome: Welcome, bootId: string): void {
+  #setActive(path: PathConnection, welcome: Welcome): void {
     this.#active = path;
     this.#welcome = welcome;
-    this.#bootId = bootId;
+    this.#bootId = path.bootId;
     this.#leaseMs = welcome.leaseMs;
     this.#windowBytes = Math.min(this.#options.windowBytes, welcome.windowBytes);
     this.#forget();
@@ -319,7 +323,12 @@ export class StoreLink implements StorePort, PathOwner {
       path.reject('BEAT: of a heartbeat that was not sent');
       return;
     }
+    if (!path.takeAnswer(beat.token)) {
+      path.reject('BEAT: token');
+      return;
+    }
     this.#leaseMs = beat.leaseMs;
+    this.#lease.renew(path.bootId, beat.token, beat.leaseMs, this.#ports.clock.nowMs());
     // A standby's grant stands in no order to the requests of the active path.
     if (path === this.#active) this.#available = beat.credit - this.#unacknowledged.creditAfter(sequence);
   }

@@ -166,13 +166,18 @@ export class ScriptedConnection implements Connection, FrameSink {
     this.send(types.ACK, sequence, encodeAck(packer, [sequence, credit, ...queues]));
   }
 
-  /** Answers the last frame, a heartbeat. */
-  beat(credit: number): void {
-    const frame = this.last();
+  /** Answers the last frame or the one given, a heartbeat. */
+  beat(credit: number, to?: Received): void {
+    const frame = to ?? this.last();
     assert.equal(frame.type, types.HEARTBEAT);
     const heartbeat = decodeHeartbeat(packer, frame.control);
     assert.ok(!isInvalid(heartbeat));
     this.send(types.BEAT, frame.sequence, encodeBeat(packer, { token: heartbeat.token, credit, leaseMs: 10_000 }));
+  }
+
+  /** Answers the last frame with a token of the test's choice. */
+  beatWith(token: number): void {
+    this.send(types.BEAT, this.last().sequence, encodeBeat(packer, { token, credit: 1, leaseMs: 10_000 }));
   }
 
   close(reason: number, text: string): void {
@@ -267,7 +272,7 @@ export class LinkBench {
         ...options,
       },
       // 0 takes nothing off a pause.
-      { transport: this.network, crc32, packer, secrets, random: () => this.chance, log: this.log },
+      { clock: { nowMs: () => this.nowMs, wallMs: () => this.nowMs }, transport: this.network, crc32, packer, secrets, random: () => this.chance, log: this.log },
       events,
     );
   }

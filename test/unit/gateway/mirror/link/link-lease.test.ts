@@ -1,0 +1,89 @@
+import { describe, test } from 'node:test';
+import assert from 'node:assert/strict';
+import { LinkBench } from './scripted-store.js';
+
+/** Of the 10 s that the scripted store grants. */
+const USABLE_MS = 9_700;
+
+describe('lease at a store, as its link reckons it', () => {
+  test('begins with WELCOME and counts from PROOF', () => {
+    const bench = new LinkBench({}, false);
+    bench.start();
+    assert.equal(bench.link.leaseEndsMs, -Infinity);
+    bench.a.handlers.onOpen();
+    bench.pass(100);
+    bench.a.challenge();
+    const provedMs = bench.nowMs;
+    bench.pass(500);
+    bench.a.welcome();
+    assert.equal(bench.link.leaseEndsMs, provedMs + USABLE_MS);
+    assert.equal(bench.link.leaseTerm, 1);
+  });
+
+  test('a BEAT that comes late renews from the sending of the heartbeat that it answers, not of a later one', () => {
+    const bench = new LinkBench();
+    bench.up();
+    bench.pass(250);
+    const first = bench.a.last();
+    const firstMs = bench.nowMs;
+    bench.pass(500);
+    bench.a.beat(1, first);
+    assert.equal(bench.link.leaseEndsMs, firstMs + USABLE_MS);
+  });
+
+  test('the standby renews it as well', () => {
+    const bench = new LinkBench();
+    bench.up();
+    bench.pass(250);
+    bench.b.beat(1);
+    assert.equal(bench.link.leaseEndsMs, bench.nowMs + USABLE_MS);
+    assert.equal(bench.link.leaseTerm, 1);
+  });
+
+  test('outlives the connections, and lapses by the clock alone', () => {
+    const bench = new LinkBench({}, false);
+    bench.start();
+    bench.a.accept();
+    const endsMs = bench.link.leaseEndsMs;
+    bench.a.handlers.onClose('ECONNRESET');
+    assert.equal(bench.link.leaseEndsMs, endsMs);
+    bench.pass(50);
+    bench.a.accept();
+    assert.equal(bench.link.leaseTerm, 1, 'the same boot within the lease');
+  });
+
+  test('a freeze past its end begins a new term, though the ticks know nothing of it yet', () => {
+    const bench = new LinkBench();
+    bench.up();
+    bench.pass(250);
+    bench.b.beat(1);
+    const heartbeat = bench.a.last();
+    bench.nowMs += USABLE_MS;
+    bench.a.beat(1, heartbeat);
+    assert.equal(bench.link.leaseTerm, 1, 'the answer is as old as the freeze');
+    bench.pass(50);
+    bench.a.beat(1);
+    assert.equal(bench.link.leaseTerm, 2);
+    assert.equal(bench.link.leaseEndsMs, bench.nowMs + USABLE_MS);
+  });
+
+  test('a new boot is a new term', () => {
+    const bench = new LinkBench({}, false);
+    bench.start();
+    bench.a.accept({ boot: 1 });
+    bench.a.handlers.onClose('ECONNRESET');
+    bench.pass(50);
+    bench.a.accept({ boot: 2 });
+    assert.equal(bench.link.leaseTerm, 2);
+  });
+
+  test('an answer to a heartbeat that was never sent is malformed and renews nothing', () => {
+    const bench = new LinkBench();
+    bench.up();
+    bench.pass(250);
+    const endsMs = bench.link.leaseEndsMs;
+    bench.a.beatWith(bench.nowMs + 1);
+    assert.deepEqual(bench.told, ['down: malformed: BEAT: token']);
+    assert.equal(bench.link.leaseEndsMs, endsMs);
+  });
+});
