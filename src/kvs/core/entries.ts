@@ -16,6 +16,9 @@
  *
  *   queue.first -> row <-> row <-> … <- queue.last       ascending positions
  *
+ *   a range cut out as a whole (detach) keeps its chain of NEXT and stays in the index until it is freed in steps;
+ *   PREV = DETACHED says that its rows are in no queue any more
+ *
  * Owns: linking and unlinking (with the refill and pull cursors of the queue), freeing of an entry's
  * records. Which change may do what to an entry is section.ts.
  */
@@ -36,6 +39,8 @@ const HEAD = 4;
 const CRC = 5;
 const SHARED = 6;
 const NOTE = 7;
+/** Never a row. */
+const DETACHED = 0xffffffff;
 
 /** Columns and index of one entry, rounded up: 32 cells + 8 id + 20 index + slot table 12..24. Part of what memory counts. */
 export const ENTRY_OVERHEAD_BYTES = 96;
@@ -65,7 +70,8 @@ export class Entries {
   }
 
   find(queue: MirroredQueue, position: number): number {
-    return this.#index.find(position, queue.key);
+    const row = this.#index.find(position, queue.key);
+    return row !== 0 && this.#cells.get(row * FIELDS + PREV) === DETACHED ? 0 : row;
   }
 
   /** Takes a row and fills it; it is in no queue until link(). */
@@ -118,6 +124,58 @@ export class Entries {
     this.#index.remove(row);
     queue.count -= 1;
     queue.bytes -= cells.get(at + BODY) + cells.get(at + HEAD);
+  }
+
+  /**
+   * Takes `count` rows from `first` on out of the queue in one cut; answers the last of them, 0 when there are fewer
+   * (then nothing has changed). Costs a look at each row, a tenth of freeing it.
+   */
+  detach(queue: MirroredQueue, first: number, count: number): number {
+    const cells = this.#cells;
+    let last = first;
+    for (let left = count; left > 1; left -= 1) {
+      last = cells.get(last * FIELDS + NEXT);
+      if (last === 0) return 0;
+    }
+    const before = cells.get(first * FIELDS + PREV);
+    const behind = cells.get(last * FIELDS + NEXT);
+    let bytes = 0;
+    for (let row = first; row !== behind; row = cells.get(row * FIELDS + NEXT)) {
+      const at = row * FIELDS;
+      bytes += cells.get(at + BODY) + cells.get(at + HEAD);
+      cells.set(at + PREV, DETACHED);
+      if (queue.refillRow === row) queue.refillRow = before;
+      if (queue.pullRow === row) queue.pullRow = before;
+    }
+    cells.set(last * FIELDS + NEXT, 0);
+    this.#join(queue, before, behind);
+    queue.count -= count;
+    queue.bytes -= bytes;
+    return last;
+  }
+
+  /** Undoes detach(): the chain stands between the rows that it was cut out of. Cursors are the caller's. */
+  attach(queue: MirroredQueue, first: number, last: number, before: number): void {
+    const cells = this.#cells;
+    const behind = before === 0 ? queue.first : cells.get(before * FIELDS + NEXT);
+    let prev = before;
+    for (let row = first; row !== 0; row = cells.get(row * FIELDS + NEXT)) {
+      cells.set(row * FIELDS + PREV, prev);
+      queue.count += 1;
+      queue.bytes += cells.get(row * FIELDS + BODY) + cells.get(row * FIELDS + HEAD);
+      prev = row;
+    }
+    this.#join(queue, before, first);
+    this.#join(queue, last, behind);
+  }
+
+  /** Makes the two neighbours; 0 is the end of the queue on that side. */
+  #join(queue: MirroredQueue, before: number, behind: number): void {
+    const cells = this.#cells;
+    if (before === 0) queue.first = behind;
+    else cells.set(before * FIELDS + NEXT, behind);
+    if (behind === 0) queue.last = before;
+    else cells.set(behind * FIELDS + PREV, before);
   }
 
   /** Frees the row and all it holds; it must be unlinked. */

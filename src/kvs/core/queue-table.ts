@@ -1,6 +1,6 @@
 /**
  * All mirrored queues of a store by identity, and the chains of entries that left a queue as a whole (DROP,
- * REFILL_BEGIN) and are freed a few at a time, so that emptying a queue of a million never stops the store.
+ * REFILL_BEGIN, a DELETE of very many) and are freed a few at a time, so that a million of them never stop the store.
  *
  * Owns: identities, keys (salts of entries, never used twice), order of listing.
  */
@@ -62,6 +62,11 @@ export class QueueTable {
   empty(queue: MirroredQueue, number: number, a: number, b: number): void {
     if (queue.first !== 0) this.#discards.push(queue.first);
     queue.restart(this.#takeKey(), number, a, b);
+  }
+
+  /** A chain that was cut out of its queue. */
+  discardLater(first: number): void {
+    this.#discards.push(first);
   }
 
   get hasDiscards(): boolean {

@@ -5,6 +5,7 @@
  *
  *   LINKED    row                                       undo: unlink, free       commit: -
  *   UNLINKED  row position                              undo: link behind PREV   commit: free
+ *   CUT       first last before                     undo: put back           commit: freed later, in steps
  *   CONTENT   row slot body head crc shared note        undo: put back           commit: free the old
  *   NOTE      row note                                  undo: put back           commit: free the old
  *
@@ -20,8 +21,9 @@ const LINKED = 1;
 const UNLINKED = 2;
 const CONTENT = 3;
 const NOTE = 4;
+const CUT = 5;
 
-/** A longer list, left by a DELETE of very many entries, is given back. */
+/** A longer list, left by a section of very many changes, is given back. */
 const KEPT_OPS = 65_536;
 
 export class SectionJournal {
@@ -35,11 +37,15 @@ export class SectionJournal {
   readonly #segments: Segments;
   readonly #entries: Entries;
   readonly #shared: SharedBodies;
+  readonly #discardLater: (first: number) => void;
 
-  constructor(parts: { readonly segments: Segments; readonly entries: Entries; readonly shared: SharedBodies }) {
+  constructor(parts: {
+    readonly segments: Segments; readonly entries: Entries; readonly shared: SharedBodies; readonly discardLater: (first: number) => void;
+  }) {
     this.#segments = parts.segments;
     this.#entries = parts.entries;
     this.#shared = parts.shared;
+    this.#discardLater = parts.discardLater;
   }
 
   begin(queue: MirroredQueue): void {
@@ -61,6 +67,14 @@ export class SectionJournal {
     this.#push(row);
     this.#push(position);
     this.#push(UNLINKED);
+  }
+
+  /** A range taken out in one cut, and the row in front of it. */
+  cut(first: number, last: number, before: number): void {
+    this.#push(first);
+    this.#push(last);
+    this.#push(before);
+    this.#push(CUT);
   }
 
   /** Before content and note of the row are replaced. */
@@ -99,6 +113,9 @@ export class SectionJournal {
         const slot = this.#pop();
         this.#length -= 1;
         this.#free(slot, shared, note);
+      } else if (op === CUT) {
+        this.#length -= 2;
+        this.#discardLater(this.#pop());
       } else {
         const note = this.#pop();
         this.#length -= 1;
@@ -122,6 +139,10 @@ export class SectionJournal {
         entries.link(queue, row, position, entries.prevOf(row));
       } else if (op === CONTENT) {
         this.#putBackContent(queue);
+      } else if (op === CUT) {
+        const before = this.#pop();
+        const last = this.#pop();
+        entries.attach(queue, this.#pop(), last, before);
       } else {
         const note = this.#pop();
         const row = this.#pop();

@@ -115,7 +115,7 @@ export class Store {
     this.blocks = new Blocks({ segments: this.segments, entries: this.entries, shared: this.shared });
     const parts = { segments: this.segments, entries: this.entries, shared: this.shared, crc32: ports.crc32, packer: ports.packer };
     const contents = new Contents(parts);
-    this.applier = new SectionApplier({ storeId: options.storeId }, { ...parts, contents });
+    this.applier = new SectionApplier({ storeId: options.storeId }, { ...parts, contents, discardLater: (first) => { this.queues.discardLater(first); } });
     this.refills = new Refill({ entries: this.entries, contents });
     for (const { id, secret } of options.gateways) {
       this.#accounts.set(id, new GatewayAccount(id, this.#accounts.size + 1, secret));
