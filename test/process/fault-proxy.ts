@@ -163,15 +163,14 @@ export class FaultProxy implements StreamHost {
     return this.#stalled[direction];
   }
 
-  /** Records a frame; undefined when the record is full. */
-  record(frame: FrameRecord, bodies: Uint8Array): FrameRecord | undefined {
+  /** Records a frame, and counts it when the record is full. */
+  record(frame: FrameRecord, bodies: Uint8Array): void {
     this.#options.onBodies?.(frame, bodies);
     if (this.records.length >= this.#recordsMax) {
       this.recordsLost++;
-      return undefined;
+      return;
     }
     this.records.push(frame);
-    return frame;
   }
 
   forget(pair: Pair): void {

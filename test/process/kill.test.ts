@@ -155,8 +155,8 @@ function copiesIn(arrivalLog: string): Copy[] {
   const copies: Copy[] = [];
   for (const line of readFileSync(arrivalLog, 'utf8').split('\n')) {
     if (line === '') continue;
-    const { id, us, kind } = JSON.parse(line) as Copy & { readonly kind: number };
-    if (kind === TAKEN || kind === CUT) copies.push({ id, us });
+    const { run, id, us, kind } = JSON.parse(line) as Copy & { readonly kind: number };
+    if (kind === TAKEN || kind === CUT) copies.push({ run, id, us });
   }
   return copies;
 }

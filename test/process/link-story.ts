@@ -1,49 +1,73 @@
 /**
- * What the links tell of each queue, kept by link-judge.ts: entries, sets of mirrors, acknowledgements, and
+ * What the links tell of each queue, kept by link-record.ts: entries, sets of mirrors, acknowledgements, and
  * the questions that are asked of them. Plain data; nothing is judged here.
  */
 import type { FrameRecord } from './fault-proxy.js';
 
+/**
+ * Who wrote to a queue, one after the other: a process (gateway and incarnation) under one claim. A reign's
+ * number is its place in Queue.reigns; a gateway that is restarted, or rescues, begins a new one.
+ */
+export interface Reign {
+  readonly writer: string;
+  readonly gateway: string;
+  readonly token: number;
+  readonly sinceMs: number;
+}
+
 export interface Ack {
   readonly number: number;
-  readonly incarnation: number;
+  readonly reign: number;
   readonly frame: FrameRecord;
 }
 
-/** A set of mirrors: told by an OPEN or a CLAIMED at a moment, or by change `number` of an incarnation. */
+/** A set of mirrors: told by an OPEN or a CLAIMED at a moment, or by change `number` of a reign. */
 export interface MemberSet {
   readonly members: readonly string[];
   readonly number: number;
-  readonly incarnation: number;
+  readonly reign: number;
   readonly frame: FrameRecord;
+}
+
+/** A change as it was first seen. */
+export interface Change {
+  readonly reign: number;
+  readonly kind: number;
+  readonly ref: number;
+  readonly size: number;
+  /** What a DELETE took away. */
+  readonly deleted: Entry[];
 }
 
 export interface Entry {
   readonly messageId: number;
   readonly queue: Queue;
   readonly position: number;
-  readonly incarnation: number;
+  readonly reign: number;
   readonly storedMs: number;
-  readonly deletes: { readonly number: number; readonly incarnation: number; readonly sentMs: number }[];
+  readonly deletes: { readonly number: number; readonly reign: number; readonly sentMs: number }[];
   withdrawn: boolean;
   /** Its number was used again: no store had it. */
   vanished: boolean;
 }
 
 export interface Queue {
+  /** Owner, birth, serial. */
+  readonly key: string;
   readonly name: string;
+  readonly reigns: Reign[];
   /** By position, in ascending order. */
   readonly entries: Map<number, Entry>;
   positions: number[];
-  /** Changes seen of each incarnation. Not the highest alone: two sockets are read in any order. */
-  readonly seen: Map<number, Set<number>>;
+  /** By number: as the last reign had it. */
+  readonly changes: Map<number, Change>;
   readonly sets: MemberSet[];
   epoch: number;
   /** By store. */
   readonly acks: Map<string, Ack[]>;
 }
 
-export function firstAck(queue: Queue, store: string, number: number, incarnation: number, afterMs: number): Ack | undefined {
+function firstAck(queue: Queue, store: string, number: number, reign: number, afterMs: number): Ack | undefined {
   const list = queue.acks.get(store) ?? [];
   let low = 0;
   for (let high = list.length; low < high;) {
@@ -53,15 +77,21 @@ export function firstAck(queue: Queue, store: string, number: number, incarnatio
   }
   for (let at = low; at < list.length; at++) {
     const ack = list[at];
-    if (ack !== undefined && ack.incarnation > incarnation) return undefined;
-    if (ack?.incarnation === incarnation && ack.number >= number) return ack;
+    if (ack !== undefined && ack.reign > reign) return undefined;
+    if (ack?.reign === reign && ack.number >= number) return ack;
   }
   return undefined;
 }
 
 /** When the gateway was handed the first acknowledgement that covers the change; Infinity if never. */
-export function ackedMs(queue: Queue, store: string, number: number, incarnation: number, afterMs: number): number {
-  return firstAck(queue, store, number, incarnation, afterMs)?.frame.passedMs ?? Infinity;
+export function ackedMs(queue: Queue, store: string, number: number, reign: number, afterMs: number): number {
+  return firstAck(queue, store, number, reign, afterMs)?.frame.passedMs ?? Infinity;
+}
+
+/** Whether any store acknowledged the change to that reign. */
+export function wasAcked(queue: Queue, number: number, reign: number, afterMs: number): boolean {
+  for (const store of queue.acks.keys()) if (firstAck(queue, store, number, reign, afterMs) !== undefined) return true;
+  return false;
 }
 
 /** The sets of mirrors of a queue with the moment from which each counts: when its survivors had acknowledged it. */
@@ -74,23 +104,28 @@ export function setsInForce(queue: Queue): { fromMs: number; members: readonly s
     }
     const before = sets.at(-1)?.members ?? [];
     const survivors = set.members.filter((member) => before.includes(member));
-    const acked = (survivors.length > 0 ? survivors : set.members).map((member) => ackedMs(queue, member, set.number, set.incarnation, set.frame.arrivedMs));
+    const acked = (survivors.length > 0 ? survivors : set.members).map((member) => ackedMs(queue, member, set.number, set.reign, set.frame.arrivedMs));
     const fromMs = survivors.length > 0 ? Math.max(...acked) : Math.min(...acked);
     if (fromMs < Infinity) sets.push({ fromMs, members: set.members });
   }
   return sets;
 }
 
-/** Notes the change; false if the other store got it before. */
-export function isFirst(queue: Queue, incarnation: number, number: number): boolean {
-  let numbers = queue.seen.get(incarnation);
-  if (numbers === undefined) {
-    numbers = new Set();
-    queue.seen.set(incarnation, numbers);
-  }
-  if (numbers.has(number)) return false;
-  numbers.add(number);
-  return true;
+/** The reign of `writer` under `token`, begun now if it is new. */
+export function reignUnder(queue: Queue, writer: string, gateway: string, token: number, nowMs: number): number {
+  const known = queue.reigns.findIndex((reign) => reign.writer === writer && reign.token === token);
+  return known >= 0 ? known : queue.reigns.push({ writer, gateway, token, sinceMs: nowMs }) - 1;
+}
+
+/** The last reign of a process; undefined if it never had the queue. */
+export function lastReignOf(queue: Queue, writer: string): number | undefined {
+  const at = queue.reigns.findLastIndex((reign) => reign.writer === writer);
+  return at < 0 ? undefined : at;
+}
+
+/** The last reign of a gateway that had begun by then; -1 for none. */
+export function reignAt(queue: Queue, gateway: string, atMs: number): number {
+  return queue.reigns.findLastIndex((reign) => reign.gateway === gateway && reign.sinceMs <= atMs);
 }
 
 export function lowerBound(sorted: readonly number[], value: number): number {

@@ -19,7 +19,7 @@ export interface StreamHost {
   readonly damage: DamageRecord[];
   isStalled(direction: Direction): boolean;
   damaged(direction: Direction, connection: number, offset: number): DamagedStream;
-  record(frame: FrameRecord, bodies: Uint8Array): FrameRecord | undefined;
+  record(frame: FrameRecord, bodies: Uint8Array): void;
   nowMs(): number;
 }
 
@@ -78,21 +78,19 @@ export class ProxyStream implements FrameSink {
 
   onFrame(type: number, sequence: number, control: Uint8Array, bodies: Uint8Array): void {
     this.#framedBytes += HEADER_BYTES + control.length + bodies.length;
-    const frame = this.#proxy.record(
-      {
-        connection: this.#connection,
-        direction: this.#direction,
-        type,
-        name: messageTypeName(type),
-        sequence,
-        control: control.slice(),
-        bodyBytes: bodies.length,
-        arrivedMs: this.#arrivedMs,
-        passedMs: Infinity,
-      },
-      bodies,
-    );
-    if (frame !== undefined) this.#ended.push({ frame, through: this.#framedBytes });
+    const frame: FrameRecord = {
+      connection: this.#connection,
+      direction: this.#direction,
+      type,
+      name: messageTypeName(type),
+      sequence,
+      control: control.slice(),
+      bodyBytes: bodies.length,
+      arrivedMs: this.#arrivedMs,
+      passedMs: Infinity,
+    };
+    this.#ended.push({ frame, through: this.#framedBytes });
+    this.#proxy.record(frame, bodies);
   }
 
   onInvalid(rule: string): void {
