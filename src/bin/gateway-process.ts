@@ -18,6 +18,7 @@ import { DEFAULT_TIMEOUTS, State } from '../gateway/outbound/pure/session-states
 import { GatewayMetrics } from '../observability/gateway-metrics.js';
 import { MailLog } from '../observability/mail-log.js';
 import { defaultMemoryBytes } from '../platform/node/memory.js';
+import { addressText } from '../platform/node/own-host.js';
 import { FRAME_BYTES_MAX } from '../protocol/frame.js';
 import { nodePorts } from './node-ports.js';
 import type { NodePorts } from './node-ports.js';
@@ -90,6 +91,7 @@ export function gatewayOptions(config: GatewayConfig): GatewayOptions {
       host: store.host,
       pathA: store.paths[0]?.address ?? { host: '', port: 0 },
       pathB: store.paths[1]?.address,
+      admin: store.admin === undefined ? undefined : addressText(store.admin.host, store.admin.port),
     })),
     replicas: mirror.replicas,
     replicasMin: mirror.replicasMin,

@@ -4,6 +4,7 @@ import type { StoreConfig } from '../config/types.js';
 import { startStore } from '../kvs/daemon/store-daemon.js';
 import { crc32 } from '../platform/node/checksum.js';
 import { defaultMemoryBytes } from '../platform/node/memory.js';
+import { addressText } from '../platform/node/own-host.js';
 import { MessagePacker } from '../platform/node/packer.js';
 import { nodePorts } from './node-ports.js';
 
@@ -17,7 +18,7 @@ export async function startStoreProcess(config: StoreConfig): Promise<RunningRol
       host: config.host,
       paths: config.paths.map((path) => ({ name: path.name, host: path.address.host, port: path.address.port })),
       admin: { host: config.admin.listen.host, port: config.admin.listen.port, token: config.admin.token },
-      gateways: config.gateways,
+      gateways: config.gateways.map(({ id, secret, admin }) => ({ id, secret, admin: admin === undefined ? undefined : addressText(admin.host, admin.port) })),
       memoryLimitBytes: config.memoryLimitBytes ?? defaultMemoryBytes(config.oneHost),
       leaseMs: config.leaseMs,
       windowBytes: config.windowBytes,

@@ -8,7 +8,7 @@ import path from 'node:path';
 import { SECRET_CHARACTERS_MIN, routeName } from './checks.js';
 import type { Path, Problem } from './problems.js';
 import type { FileValue, GatewayValue, SinkValue, StoreValue } from './schema.js';
-import type { AdminConfig, Config, DeliveryConfig, GatewayConfig, LogConfig, MirrorConfig, RouteConfig, SinkConfig, SmtpConfig, StoreConfig, StorePeerConfig } from './types.js';
+import type { Address, AdminConfig, Config, DeliveryConfig, GatewayConfig, LogConfig, MirrorConfig, RouteConfig, SinkConfig, SmtpConfig, StoreConfig, StorePeerConfig } from './types.js';
 
 export interface BuildContext {
   /** As the operator named it, for messages. */
@@ -44,7 +44,7 @@ function gatewayConfig(file: FileValue, gateway: GatewayValue, secret: Uint8Arra
     memory: { limitBytes: gateway.memory.limit, acceptShare: gateway.memory.accept, nextHopShare: gateway.memory.next_hop },
     mirror: mirrorConfig(gateway.mirror),
     secret,
-    stores: (gateway.stores ?? file.stores ?? []).map(peerConfig),
+    stores: gateway.stores?.map((peer) => peerConfig(peer, peer.admin)) ?? (file.stores ?? []).map((store) => peerConfig(store, store.admin.listen)),
     admin: adminConfig(gateway.admin),
     log: { ...logConfig(gateway.log, context), mail: gateway.log.mail },
     stateDir: context.stateDir ?? absolute(gateway.state_dir, context),
@@ -122,17 +122,17 @@ function mirrorConfig(mirror: GatewayValue['mirror']): MirrorConfig {
   };
 }
 
-function peerConfig(peer: StorePeerConfig): StorePeerConfig {
-  return { id: peer.id, host: peer.host, paths: peer.paths };
+function peerConfig(peer: Pick<StorePeerConfig, 'id' | 'host' | 'paths'>, admin: Address | undefined): StorePeerConfig {
+  return { id: peer.id, host: peer.host, paths: peer.paths, admin };
 }
 
 function storeConfig(file: FileValue, store: StoreValue, at: Path, secretOfGateway: Uint8Array | undefined, context: BuildContext, problems: Problem[]): StoreConfig {
-  const own = file.gateway === undefined || secretOfGateway === undefined ? [] : [{ id: file.gateway.id, secret: secretOfGateway }];
+  const own = file.gateway === undefined || secretOfGateway === undefined ? [] : [{ id: file.gateway.id, secret: secretOfGateway, admin: file.gateway.admin.listen }];
   return {
     id: store.id,
     host: store.host,
     paths: store.paths,
-    gateways: store.gateways?.map((gateway, i) => ({ id: gateway.id, secret: secretBytes(gateway, [...at, 'gateways', i], context, problems) })) ?? own,
+    gateways: store.gateways?.map((gateway, i) => ({ id: gateway.id, secret: secretBytes(gateway, [...at, 'gateways', i], context, problems), admin: gateway.admin })) ?? own,
     memoryLimitBytes: store.memory.limit,
     leaseMs: store.lease,
     windowBytes: store.window,

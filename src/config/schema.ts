@@ -139,7 +139,7 @@ const gateway = z.strictObject({
   mirror,
   ...secretKeys,
   /** May be left out in a file for `up`: then they are the file's own stores. */
-  stores: z.array(z.strictObject({ id: v.identifier(), host: v.identifier(), paths: storePaths() })).min(1).max(64).optional(),
+  stores: z.array(z.strictObject({ id: v.identifier(), host: v.identifier(), paths: storePaths(), admin: v.address().optional() })).min(1).max(64).optional(),
   admin: admin(8025),
   log: section({ ...logKeys, mail: v.flag().prefault(true) }),
   state_dir: v.text('a folder name').optional(),
@@ -151,7 +151,7 @@ const store = z.strictObject({
   host: v.identifier(),
   paths: storePaths(),
   /** May be left out in a file for `up`: then it is the file's own gateway. */
-  gateways: z.array(z.strictObject({ id: v.identifier(), ...secretKeys })).min(1).max(10_000).optional(),
+  gateways: z.array(z.strictObject({ id: v.identifier(), ...secretKeys, admin: v.address().optional() })).min(1).max(10_000).optional(),
   memory: section({ limit: memoryLimit() }),
   lease: v.duration(1000, 10 * MINUTE_MS).prefault('10s'),
   window: v.bytes(64 * 1024, 64 * MIB).prefault('8MiB'),

@@ -116,6 +116,8 @@ export interface StorePeerConfig {
   /** Label of the machine it runs on. */
   readonly host: string;
   readonly paths: readonly StorePathConfig[];
+  /** Its admin HTTP, for verbs that look at the whole group. */
+  readonly admin: Address | undefined;
 }
 
 export interface GatewayConfig {
@@ -145,6 +147,8 @@ export interface GatewayConfig {
 export interface StoreClientConfig {
   readonly id: string;
   readonly secret: Uint8Array;
+  /** Its admin HTTP, for verbs that look at the whole group. */
+  readonly admin: Address | undefined;
 }
 
 export interface StoreConfig {

@@ -3,12 +3,15 @@
  */
 import { formatMessageId } from '../base/text-id.js';
 import type { GatewayMetrics } from '../observability/gateway-metrics.js';
+import type { StateGauges } from '../observability/queue-metrics.js';
 import type { Clock } from '../platform/ports.js';
-import type { GatewayView, MessagePage, MessageRecipientView, MessageView, QueueView, StatusView, StoreView, TableRowView } from './admin/view.js';
+import type { GatewayView, MemberView, MessagePage, MessageRecipientView, MessageView, QueuePage, QueueView, StatusView, StoreView, TablePage, TableRowView } from './admin/view.js';
 import type { GatewayCore } from './core.js';
+import { MirrorTable, lagOf, pageByHandle, queueLag } from './mirror-table.js';
 import type { StoreLink } from './mirror/link/store-link.js';
 import type { QueueMirror } from './mirror/queue-mirror.js';
-import { SyncState, SYNC_STATE_NAMES } from './mirror/replica.js';
+import type { Replica } from './mirror/replica.js';
+import { SyncState } from './mirror/replica.js';
 import { EntryState } from './queue/entry-table.js';
 import { TO_TRY } from './queue/note.js';
 
@@ -20,6 +23,8 @@ export interface CoreViewOptions {
   readonly replicas: number;
   /** Host labels of the configured stores. */
   readonly storeHosts: ReadonlyMap<string, string>;
+  /** Gateways and stores of the group as configured, without this one. */
+  readonly others: readonly Omit<MemberView, 'self'>[];
 }
 
 export interface CoreViewPorts {
@@ -28,6 +33,8 @@ export interface CoreViewPorts {
   readonly links: readonly StoreLink[];
   readonly metrics: GatewayMetrics;
   readonly pid: number;
+  /** host:port at which others reach this gateway's admin HTTP; undefined when that can't be told. */
+  adminAddress(): string | undefined;
   isDraining(): boolean;
   connectionsIn(): number;
   connectionsOut(): number;
@@ -36,6 +43,9 @@ export interface CoreViewPorts {
 
 /** How often it is looked whether copies are missing, so that `since` is right when somebody asks. */
 const WATCH_MS = 1000;
+
+/** Held queues named in the status; the others are counted. */
+const HELD_SHOWN_MAX = 20;
 
 const MESSAGE_STATES: Readonly<Record<number, MessageView['state']>> = {
   [EntryState.STORING]: 'incoming',
@@ -47,17 +57,29 @@ const MESSAGE_STATES: Readonly<Record<number, MessageView['state']>> = {
   [EntryState.HELD]: 'held',
 };
 
+const STATES_SHOWN = [
+  { state: EntryState.STORING, name: 'incoming' },
+  { state: EntryState.READY, name: 'queued' },
+  { state: EntryState.IN_FLIGHT, name: 'active' },
+  { state: EntryState.DEFERRED, name: 'deferred' },
+  { state: EntryState.REPORTING, name: 'ending' },
+  { state: EntryState.PARKED, name: 'parked' },
+  { state: EntryState.HELD, name: 'held' },
+] as const;
+
 export class CoreView implements GatewayView {
   private readonly options: CoreViewOptions;
   private readonly ports: CoreViewPorts;
   private readonly startedWallMs: number;
   private degradedSinceWallMs: number | undefined;
   private watchedMs = -Infinity;
+  private readonly mirrorTable: MirrorTable;
 
   constructor(options: CoreViewOptions, ports: CoreViewPorts) {
     this.options = options;
     this.ports = ports;
     this.startedWallMs = ports.clock.wallMs();
+    this.mirrorTable = new MirrorTable({ clock: ports.clock, links: ports.links, replicas: options.replicas, all: () => ports.core.registry.all });
   }
 
   /** Called with each tick. */
@@ -71,10 +93,15 @@ export class CoreView implements GatewayView {
     const { core, metrics } = this.ports;
     let messages = 0;
     let bytes = 0;
-    for (const mirror of core.registry.all) {
-      messages += mirror.queue.length;
-      bytes += mirror.queue.bytes;
+    let rescued = 0;
+    for (const { queue } of core.registry.all) {
+      messages += queue.length;
+      bytes += queue.bytes;
+      if (queue.identity.ownerId !== this.options.gatewayId) rescued += 1;
     }
+    const held = core.recovery.held();
+    const stores = this.storeViews();
+    const degradedSinceWallMs = this.degradedSince();
     return {
       gateway: this.options.gatewayId,
       host: this.options.host,
@@ -83,7 +110,8 @@ export class CoreView implements GatewayView {
       startedWallMs: this.startedWallMs,
       ready: core.accepting && core.memory.admits(0),
       notReadyReason: this.notReadyReason(),
-      degradedSinceWallMs: this.degradedSince(),
+      degradedSinceWallMs,
+      degradedCause: degradedSinceWallMs === undefined ? '' : this.degradedCause(stores),
       insecure: this.options.insecure,
       received: metrics.received,
       delivered: metrics.delivered,
@@ -94,6 +122,9 @@ export class CoreView implements GatewayView {
       queues: core.registry.all.length,
       queuesRecovering: core.recovery.openCount,
       queuesShort: this.queuesShort(),
+      queuesHeld: held.length,
+      heldQueues: held.slice(0, HELD_SHOWN_MAX),
+      queuesRescued: rescued,
       queuedMessages: messages,
       queuedBytes: bytes,
       memoryUsedBytes: core.memory.usedBytes,
@@ -101,47 +132,33 @@ export class CoreView implements GatewayView {
       connectionsIn: this.ports.connectionsIn(),
       connectionsOut: this.ports.connectionsOut(),
       dotsInFlight: this.ports.dotsInFlight(),
-      stores: this.ports.links.map((link) => this.storeView(link)),
+      stores,
     };
   }
 
-  table(): readonly TableRowView[] {
-    const rows: TableRowView[] = [];
-    for (const mirror of this.ports.core.registry.all) {
-      for (const replica of mirror.replicas) {
-        const paths = this.ports.links.find((link) => link === replica.store)?.pathStates() ?? [];
-        rows.push({
-          queue: mirror.queue.name,
-          queueClass: mirror.queue.route.queueClass,
-          store: replica.store.storeId,
-          networkA: paths[0]?.state ?? '-',
-          networkS: paths[1]?.state ?? '-',
-          sync: SYNC_STATE_NAMES[replica.sync],
-          epoch: mirror.epoch,
-          transactions: replica.sync === SyncState.NG ? undefined : replica.acked,
-        });
-      }
-    }
-    return rows;
+  mirrors(cursor: string, limit: number): TablePage {
+    return this.mirrorTable.page(cursor, limit);
   }
 
-  queues(): readonly QueueView[] {
-    return this.ports.core.registry.all.map((mirror) => {
-      const { queue } = mirror;
-      const { protocol, host, port } = queue.route.nextHop;
-      return {
-        name: queue.name,
-        queueClass: queue.route.queueClass,
-        nextHop: `${protocol}://${host}:${String(port)}`,
-        ordering: queue.route.ordering,
-        messages: queue.length,
-        bytes: queue.bytes,
-        active: queue.inFlightCount,
-        deferred: queue.deferredCount,
-        oldestArrivalWallMs: queue.length === 0 ? undefined : queue.oldestArrivalSeconds * 1000,
-        lastError: queue.lastError,
-      };
-    });
+  troubled(most: number): readonly TableRowView[] {
+    return this.mirrorTable.troubled(most);
+  }
+
+  queues(cursor: string, limit: number): QueuePage {
+    const { page, nextCursor } = pageByHandle(this.ports.core.registry.all, cursor, limit);
+    return { queues: page.map(queueView), nextCursor };
+  }
+
+  group(): readonly MemberView[] {
+    const self: MemberView = { id: this.options.gatewayId, kind: 'gateway', admin: this.ports.adminAddress(), self: true };
+    return [self, ...this.options.others.map((member) => ({ ...member, self: false }))];
+  }
+
+  /** Messages of all queues by state. */
+  states(): readonly StateGauges[] {
+    const { census } = this.ports.core.entries.table;
+    const nowSeconds = Math.floor(this.ports.clock.wallMs() / 1000);
+    return STATES_SHOWN.map(({ state, name }) => ({ state: name, messages: census.count(state), bytes: census.bytes(state), oldestAgeSeconds: census.oldestAgeSeconds(state, nowSeconds) }));
   }
 
   messages(queue: string, queueClass: string, cursor: string, limit: number): MessagePage | undefined {
@@ -196,33 +213,42 @@ export class CoreView implements GatewayView {
     };
   }
 
-  private storeView(link: StoreLink): StoreView {
-    let queuesSync = 0;
-    let queuesResync = 0;
-    let queuesNg = 0;
-    let lagMessages = 0;
+  /** One walk over all queues for all stores. */
+  private storeViews(): StoreView[] {
+    const sums = new Map<object, StoreSum>(this.ports.links.map((link) => [link, new StoreSum()]));
     for (const mirror of this.ports.core.registry.all) {
-      for (const replica of mirror.replicas) {
-        if (replica.store !== link) continue;
-        if (replica.sync === SyncState.SYNC) queuesSync += 1;
-        else if (replica.sync === SyncState.RESYNC) queuesResync += 1;
-        else queuesNg += 1;
-        lagMessages += lagOf(mirror, replica.acked);
-      }
+      for (const replica of mirror.replicas) sums.get(replica.store)?.add(mirror, replica);
     }
-    const { clock } = this.ports;
+    return this.ports.links.map((link) => this.storeView(link, sums.get(link) ?? new StoreSum()));
+  }
+
+  private storeView(link: StoreLink, sum: StoreSum): StoreView {
+    const nowMs = this.ports.clock.nowMs();
+    const { outOfSync } = sum;
     return {
       id: link.storeId,
       host: this.options.storeHosts.get(link.storeId) ?? '',
       up: link.isUp,
-      paths: link.pathStates().map((path) => ({ path: path.path, state: path.state, sinceWallMs: clock.wallMs() - (clock.nowMs() - path.sinceMs) })),
-      queuesSync,
-      queuesResync,
-      queuesNg,
-      lagMessages,
+      paths: link.pathStates().map((path) => ({ path: path.path, state: path.state, sinceWallMs: this.wallMs(path.sinceMs) })),
+      queuesSync: sum.queuesSync,
+      queuesResync: sum.queuesResync,
+      queuesNg: sum.queuesNg,
+      lagMessages: sum.lagMessages,
       lagBytes: link.unackedBytes,
+      refillMessages: sum.refillMessages,
+      refillBytes: sum.refillBytes,
       creditBytes: link.credit,
+      // A lease is never longer than the store grants, whatever the clock says.
+      leaseLeftMs: Math.max(0, Math.min(link.leaseMs, link.leaseEndsMs - nowMs)),
+      failovers: this.ports.metrics.failoversOf(link.storeId),
+      cause: outOfSync?.cause ?? (link.isUp ? '' : 'it can not be reached'),
+      causeSinceWallMs: outOfSync === undefined ? undefined : this.wallMs(outOfSync.sinceMs),
     };
+  }
+
+  private wallMs(monotonicMs: number): number {
+    const { clock } = this.ports;
+    return clock.wallMs() - (clock.nowMs() - monotonicMs);
   }
 
   private notReadyReason(): string {
@@ -240,6 +266,11 @@ export class CoreView implements GatewayView {
     return short;
   }
 
+  private degradedCause(stores: readonly StoreView[]): string {
+    const causes = stores.filter((store) => store.cause !== '').map((store) => `${store.id}: ${store.cause}`);
+    return causes.length > 0 ? causes.join('; ') : 'fewer stores can be reached than each queue should have copies';
+  }
+
   private degradedSince(): number | undefined {
     const { links, clock } = this.ports;
     const degraded = links.filter((link) => link.isUp).length < this.options.replicas || this.queuesShort() > 0;
@@ -248,6 +279,52 @@ export class CoreView implements GatewayView {
   }
 }
 
-function lagOf(mirror: QueueMirror, acked: number): number {
-  return Math.max(0, mirror.lastNumber - acked);
+/** What the mirrors of one store add up to. */
+class StoreSum {
+  queuesSync = 0;
+  queuesResync = 0;
+  queuesNg = 0;
+  lagMessages = 0;
+  refillMessages = 0;
+  refillBytes = 0;
+  /** The mirror that is out of sync longest. */
+  outOfSync: Replica | undefined;
+
+  add(mirror: QueueMirror, replica: Replica): void {
+    if (replica.sync === SyncState.SYNC) this.queuesSync += 1;
+    else {
+      if (replica.sync === SyncState.RESYNC) this.queuesResync += 1;
+      else this.queuesNg += 1;
+      if (this.outOfSync === undefined || replica.sinceMs < this.outOfSync.sinceMs) this.outOfSync = replica;
+    }
+    this.refillMessages += replica.progress.messagesToRefill;
+    this.refillBytes += replica.progress.bytesToRefill;
+    this.lagMessages += lagOf(mirror, replica).messages;
+  }
+}
+
+function queueView(mirror: QueueMirror): QueueView {
+  const { queue } = mirror;
+  const { protocol, host, port } = queue.route.nextHop;
+  const lag = queueLag(mirror);
+  let refillShare: number | undefined;
+  for (const { progress } of mirror.replicas) if (progress.refillShare !== undefined) refillShare = Math.min(refillShare ?? 1, progress.refillShare);
+  return {
+    name: queue.name,
+    queueClass: queue.route.queueClass,
+    nextHop: `${protocol}://${host}:${String(port)}`,
+    ordering: queue.route.ordering,
+    messages: queue.length,
+    bytes: queue.bytes,
+    active: queue.inFlightCount,
+    deferred: queue.deferredCount,
+    held: queue.heldCount,
+    inSync: mirror.inSyncCount,
+    epoch: mirror.epoch,
+    lagMessages: lag.messages,
+    lagBytes: lag.bytes,
+    refillShare,
+    oldestArrivalWallMs: queue.length === 0 ? undefined : queue.oldestArrivalSeconds * 1000,
+    lastError: queue.lastError,
+  };
 }

@@ -3,18 +3,18 @@
  * numbers here (`metrics.delivered++`); prom-client sees them only when /metrics is read. What the gateway
  * knows as a state (queues, mirrors, memory) is not copied: it is read from a GaugeSource at that moment.
  *
- * Labels are bounded: reasons are words of this program, stores are configured, queues are the
- * QUEUE_SERIES_MAX longest ones and "other".
+ * Labels are bounded: reasons are words of this program, stores are configured.
  *
- * What is not here: the store's metrics (kvs/daemon), lines of the mail log (mail-log.ts).
+ * What is not here: series of queues and stores (queue-metrics.ts), the store's metrics (kvs/daemon), lines
+ * of the mail log (mail-log.ts).
  */
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import type { IntervalHistogram } from 'node:perf_hooks';
 import { Counter, Gauge, Registry } from 'prom-client';
 import { ExportedHistogram, FixedHistogram } from './fixed-histogram.js';
+import { exportQueues, exportStates, exportStores } from './queue-metrics.js';
+import type { QueueGauges, StateGauges, StoreGauges } from './queue-metrics.js';
 
-/** Each queue is seven series; more would cost the scraper more than they tell. */
-const QUEUE_SERIES_MAX = 50;
 const REASONS_MAX = 64;
 const DELAY_RESOLUTION_MS = 10;
 
@@ -25,37 +25,20 @@ const QUEUE_BUCKETS = [0.01, 0.05, 0.1, 0.5, 1, 5, 15, 60, 300, 900, 3600, 14_40
 /** Seconds of one delivery attempt; ends at the timeout for the reply to the final dot. */
 const DELIVERY_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5, 30, 120, 600];
 
-export interface QueueGauges {
-  readonly name: string;
-  readonly queueClass: string;
-  readonly messages: number;
-  readonly bytes: number;
-  readonly active: number;
-  readonly deferred: number;
-  /** Seconds since the oldest message came, 0 when empty. */
-  readonly oldestAgeSeconds: number;
-}
-
-export interface StoreGauges {
-  readonly store: string;
-  readonly up: boolean;
-  /** Queues mirrored there, by sync state. */
-  readonly queuesSync: number;
-  readonly queuesResync: number;
-  readonly queuesNg: number;
-  readonly lagMessages: number;
-  readonly lagBytes: number;
-  readonly creditBytes: number;
-}
-
 /** States as they are now; asked once a scrape. */
 export interface GaugeSource {
   queues(): readonly QueueGauges[];
+  states(): readonly StateGauges[];
   stores(): readonly StoreGauges[];
   ready(): boolean;
   degraded(): boolean;
   /** Queues with fewer in-sync mirrors than configured. */
   queuesShort(): number;
+  /** Queues whose mail waits for a store that may know more of it. */
+  queuesHeld(): number;
+  queuesRecovering(): number;
+  /** Queues of another gateway. */
+  queuesRescued(): number;
   memoryUsedBytes(): number;
   memoryLimitBytes(): number;
   connectionsIn(): number;
@@ -96,6 +79,8 @@ export class GatewayMetrics {
   readonly deliverySeconds = new FixedHistogram(DELIVERY_BUCKETS);
   readonly #rejected = new Map<string, number>();
   readonly #removed = new Map<string, number>();
+  /** By store: as many as are configured. */
+  readonly #failovers = new Map<string, number>();
 
   /** `reason` is a word of ours ("relay", "size", "memory"), never text from outside. */
   rejected(reason: string): void {
@@ -105,6 +90,15 @@ export class GatewayMetrics {
   /** Recipients ended without delivery and without report (G2). */
   removed(reason: string): void {
     add(this.#removed, reason);
+  }
+
+  /** Another path to a store took over. */
+  failedOver(store: string): void {
+    this.#failovers.set(store, this.failoversOf(store) + 1);
+  }
+
+  failoversOf(store: string): number {
+    return this.#failovers.get(store) ?? 0;
   }
 
   get rejectedTotal(): number {
@@ -130,8 +124,9 @@ export function exportGatewayMetrics(metrics: GatewayMetrics, source: GaugeSourc
   const registry = new Registry();
   exportCounters(registry, metrics);
   exportHistograms(registry, metrics);
-  exportQueues(registry, source);
-  exportStores(registry, source);
+  exportQueues(registry, () => source.queues());
+  exportStates(registry, () => source.states());
+  exportStores(registry, () => source.stores());
   exportProcess(registry, source);
   const loop = monitorEventLoopDelay({ resolution: DELAY_RESOLUTION_MS });
   loop.enable();
@@ -184,69 +179,13 @@ function exportHistograms(registry: Registry, metrics: GatewayMetrics): void {
   new ExportedHistogram(registry, 'twinpost_delivery_seconds', 'One delivery attempt, connection set-up included', metrics.deliverySeconds);
 }
 
-function exportQueues(registry: Registry, source: GaugeSource): void {
-  const gauge = (name: string, help: string, read: (queue: QueueGauges) => number, merge: (a: number, b: number) => number): void => {
-    new Gauge({
-      name: `twinpost_queue_${name}`,
-      help,
-      labelNames: ['queue', 'class'],
-      registers: [registry],
-      collect() {
-        this.reset();
-        const queues = [...source.queues()].sort((a, b) => b.messages - a.messages);
-        for (const queue of queues.slice(0, QUEUE_SERIES_MAX)) this.set({ queue: queue.name, class: queue.queueClass }, read(queue));
-        const rest = queues.slice(QUEUE_SERIES_MAX);
-        if (rest.length > 0) this.set({ queue: 'other', class: 'other' }, rest.map(read).reduce(merge, 0));
-      },
-    });
-  };
-  const plus = (a: number, b: number): number => a + b;
-  const larger = (a: number, b: number): number => Math.max(a, b);
-  gauge('messages', 'Messages in a queue, in every state', (queue) => queue.messages, plus);
-  gauge('bytes', 'Bytes of the messages in a queue', (queue) => queue.bytes, plus);
-  gauge('active_messages', 'Messages being delivered', (queue) => queue.active, plus);
-  gauge('deferred_messages', 'Messages that wait for another attempt', (queue) => queue.deferred, plus);
-  gauge('oldest_age_seconds', 'Age of the oldest message in a queue', (queue) => queue.oldestAgeSeconds, larger);
-  single(registry, 'queues', 'Queues that exist', () => source.queues().length);
-}
-
-function exportStores(registry: Registry, source: GaugeSource): void {
-  const gauge = (name: string, help: string, read: (store: StoreGauges) => number): void => {
-    new Gauge({
-      name: `twinpost_${name}`,
-      help,
-      labelNames: ['store'],
-      registers: [registry],
-      collect() {
-        this.reset();
-        for (const store of source.stores()) this.set({ store: store.store }, read(store));
-      },
-    });
-  };
-  gauge('store_up', '1 when a link to the store is up', (store) => Number(store.up));
-  gauge('mirror_lag_messages', 'Changes sent to a store and not yet acknowledged', (store) => store.lagMessages);
-  gauge('mirror_lag_bytes', 'Bytes sent to a store and not yet acknowledged', (store) => store.lagBytes);
-  gauge('store_credit_bytes', 'Bytes that a store still takes from this gateway', (store) => store.creditBytes);
-  new Gauge({
-    name: 'twinpost_mirror_queues',
-    help: 'Queues mirrored at a store, by sync state',
-    labelNames: ['store', 'state'],
-    registers: [registry],
-    collect() {
-      this.reset();
-      for (const store of source.stores()) {
-        this.set({ store: store.store, state: 'sync' }, store.queuesSync);
-        this.set({ store: store.store, state: 'resync' }, store.queuesResync);
-        this.set({ store: store.store, state: 'ng' }, store.queuesNg);
-      }
-    },
-  });
-}
-
 function exportProcess(registry: Registry, source: GaugeSource): void {
   single(registry, 'ready', '1 when new mail is taken', () => Number(source.ready()));
   single(registry, 'degraded', '1 when a queue has fewer in-sync mirrors than configured', () => Number(source.degraded()));
   single(registry, 'queues_copies_missing', 'Queues with fewer in-sync mirrors than configured', () => source.queuesShort());
+  single(registry, 'queues_held', 'Queues whose mail waits for a store that may know more of it', () => source.queuesHeld());
+  single(registry, 'queues_recovering', 'Queues that are not whole here yet', () => source.queuesRecovering());
+  single(registry, 'queues_rescued', 'Queues of another gateway that this one delivers', () => source.queuesRescued());
   single(registry, 'memory_used_bytes', 'Memory that counts against the limit', () => source.memoryUsedBytes());
   single(registry, 'memory_limit_bytes', 'Memory that the process may use', () => source.memoryLimitBytes());
   single(registry, 'resident_bytes', 'Resident memory of the process', () => process.memoryUsage.rss());

@@ -12,8 +12,8 @@ function viewOf(world: World): CoreView {
   assert.ok(core !== undefined);
   const clock = { nowMs: () => world.scheduler.nowMs, wallMs: () => 0 };
   return new CoreView(
-    { gatewayId: 'gw-1', host: 'box-1', incarnation: 1, insecure: false, replicas: 2, storeHosts: new Map() },
-    { clock, core, links: [], metrics: new GatewayMetrics(), pid: 1, isDraining: () => false, connectionsIn: () => 0, connectionsOut: () => 0, dotsInFlight: () => 0 },
+    { gatewayId: 'gw-1', host: 'box-1', incarnation: 1, insecure: false, replicas: 2, storeHosts: new Map(), others: [] },
+    { clock, core, links: [], metrics: new GatewayMetrics(), pid: 1, adminAddress: () => undefined, isDraining: () => false, connectionsIn: () => 0, connectionsOut: () => 0, dotsInFlight: () => 0 },
   );
 }
 

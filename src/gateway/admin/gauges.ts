@@ -1,5 +1,6 @@
 /** Lets the metrics read the gateway through its operators' view: one reading a scrape, not one a series. */
-import type { GaugeSource, QueueGauges, StoreGauges } from '../../observability/gateway-metrics.js';
+import type { GaugeSource } from '../../observability/gateway-metrics.js';
+import type { QueueGauges, StateGauges, StoreGauges } from '../../observability/queue-metrics.js';
 import type { GatewayView, QueueView, StatusView } from './view.js';
 
 /** A scrape asks for some twenty series within a few milliseconds; they should agree with each other. */
@@ -10,18 +11,20 @@ export interface GaugePorts {
   nowMs(): number;
   wallMs(): number;
   logLinesDropped(): number;
+  /** Messages by state. */
+  states(): readonly StateGauges[];
 }
 
 export function gaugeSource(ports: GaugePorts): GaugeSource {
   let readAtMs = -Infinity;
   let status: StatusView | undefined;
-  let queues: readonly QueueView[] = [];
+  let queues: readonly QueueGauges[] = [];
   const refresh = (): StatusView => {
     const now = ports.nowMs();
     if (status === undefined || now - readAtMs >= SAME_SCRAPE_MS) {
       readAtMs = now;
       status = ports.view.status();
-      queues = ports.view.queues();
+      queues = ports.view.queues('', Number.MAX_SAFE_INTEGER).queues.map((queue) => queueGauges(queue, ports.wallMs()));
     }
     return status;
   };
@@ -29,12 +32,16 @@ export function gaugeSource(ports: GaugePorts): GaugeSource {
   return {
     queues: () => {
       refresh();
-      return queues.map((queue) => queueGauges(queue, ports.wallMs()));
+      return queues;
     },
-    stores: fromStatus((now) => now.stores.map((store): StoreGauges => ({ ...store, store: store.id }))),
+    states: () => ports.states(),
+    stores: fromStatus((now) => now.stores.map((store): StoreGauges => ({ ...store, store: store.id, leaseLeftSeconds: store.leaseLeftMs / 1000 }))),
     ready: fromStatus((now) => now.ready),
     degraded: fromStatus((now) => now.degradedSinceWallMs !== undefined),
     queuesShort: fromStatus((now) => now.queuesShort),
+    queuesHeld: fromStatus((now) => now.queuesHeld),
+    queuesRecovering: fromStatus((now) => now.queuesRecovering),
+    queuesRescued: fromStatus((now) => now.queuesRescued),
     memoryUsedBytes: fromStatus((now) => now.memoryUsedBytes),
     memoryLimitBytes: fromStatus((now) => now.memoryLimitBytes),
     connectionsIn: fromStatus((now) => now.connectionsIn),
@@ -52,6 +59,12 @@ function queueGauges(queue: QueueView, wallMs: number): QueueGauges {
     bytes: queue.bytes,
     active: queue.active,
     deferred: queue.deferred,
+    held: queue.held,
+    inSync: queue.inSync,
+    epoch: queue.epoch,
+    lagMessages: queue.lagMessages,
+    lagBytes: queue.lagBytes,
+    refillShare: queue.refillShare ?? 1,
     oldestAgeSeconds: queue.oldestArrivalWallMs === undefined ? 0 : Math.max(0, (wallMs - queue.oldestArrivalWallMs) / 1000),
   };
 }

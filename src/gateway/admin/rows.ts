@@ -3,7 +3,7 @@
  * for Postfix find queue_name, queue_id, arrival_time, message_size, sender, recipients[].address and
  * delay_reason where they look for them.
  */
-import type { MessageView, QueueView, StatusView, TableRowView } from './view.js';
+import type { MemberView, MessageView, QueueView, StatusView, TableRowView } from './view.js';
 
 export function statusRow(status: StatusView, nowWallMs: number): object {
   return {
@@ -16,6 +16,7 @@ export function statusRow(status: StatusView, nowWallMs: number): object {
     not_ready_reason: status.notReadyReason,
     degraded: status.degradedSinceWallMs !== undefined,
     degraded_since: seconds(status.degradedSinceWallMs),
+    degraded_cause: status.degradedCause,
     insecure: status.insecure,
     received: status.received,
     delivered: status.delivered,
@@ -26,6 +27,9 @@ export function statusRow(status: StatusView, nowWallMs: number): object {
     queues: status.queues,
     queues_recovering: status.queuesRecovering,
     queues_copies_missing: status.queuesShort,
+    queues_held: status.queuesHeld,
+    held: status.heldQueues.map(({ queue, stores }) => ({ queue_name: queue, waits_for: stores })),
+    queues_rescued: status.queuesRescued,
     queued_messages: status.queuedMessages,
     queued_bytes: status.queuedBytes,
     memory_used_bytes: status.memoryUsedBytes,
@@ -43,7 +47,13 @@ export function statusRow(status: StatusView, nowWallMs: number): object {
       queues_ng: store.queuesNg,
       lag_messages: store.lagMessages,
       lag_bytes: store.lagBytes,
+      refill_messages: store.refillMessages,
+      refill_bytes: store.refillBytes,
       credit_bytes: store.creditBytes,
+      lease_left_ms: Math.round(store.leaseLeftMs),
+      failovers: store.failovers,
+      cause: store.cause,
+      cause_since: seconds(store.causeSinceWallMs),
     })),
   };
 }
@@ -52,13 +62,29 @@ export function tableRow(row: TableRowView): object {
   return {
     queue_name: row.queue,
     queue_class: row.queueClass,
+    owner: row.owner,
+    birth: row.birth,
+    serial: row.serial,
     store: row.store,
     network_a: row.networkA,
     network_s: row.networkS,
     sync: row.sync,
+    progress: row.progress === undefined ? null : Math.round(row.progress * 1000) / 1000,
+    member: row.member,
     epoch: row.epoch,
     transactions: row.transactions ?? null,
+    last_transaction: row.lastTransaction,
+    digest: row.digest ?? null,
+    messages: row.messages,
+    lag_messages: row.lagMessages,
+    lag_bytes: row.lagBytes,
+    since: seconds(row.sinceWallMs),
+    cause: row.cause,
   };
+}
+
+export function memberRow(member: MemberView): object {
+  return { id: member.id, kind: member.kind, admin: member.admin ?? null, self: member.self };
 }
 
 export function queueRow(queue: QueueView, nowWallMs: number): object {
@@ -72,6 +98,11 @@ export function queueRow(queue: QueueView, nowWallMs: number): object {
     bytes: queue.bytes,
     active: queue.active,
     deferred: queue.deferred,
+    held: queue.held,
+    copies_in_sync: queue.inSync,
+    epoch: queue.epoch,
+    lag_messages: queue.lagMessages,
+    lag_bytes: queue.lagBytes,
     oldest_age_seconds: oldest === undefined ? null : Math.max(0, Math.round((nowWallMs - oldest) / 1000)),
     last_error: queue.lastError,
   };

@@ -6,8 +6,11 @@
  *   GET /readyz                              200 when new mail is taken, else 503 with the reason
  *   GET /metrics                             Prometheus text
  *   GET /api/v1/status                       one object
- *   GET /api/v1/table                        management table, one row a queue and store
- *   GET /api/v1/queues                       one row a queue
+ *   GET /api/v1/mirrors                      management table, rows of whole queues; ?limit=100&cursor=…,
+ *                                            or ?troubled=20: the queues that need a look first
+ *   GET /api/v1/table                        the same, in pages of 1,000 queues
+ *   GET /api/v1/queues                       one row a queue; ?limit=1000&cursor=…
+ *   GET /api/v1/group                        gateways and stores that belong together, with their admin addresses
  *   GET /api/v1/queues/NAME/messages         rows in queue order; ?class=mail&limit=100&cursor=…
  *
  * /api/v1 asks for the bearer token when one is configured; the first three do not, as scrapers and load
@@ -19,7 +22,7 @@ import { fastify } from 'fastify';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Registry } from 'prom-client';
 import { namesThisMachine } from '../../platform/node/own-host.js';
-import { messageRow, queueRow, statusRow, tableRow } from './rows.js';
+import { memberRow, messageRow, queueRow, statusRow, tableRow } from './rows.js';
 import type { GatewayView } from './view.js';
 
 const PAGE_DEFAULT = 100;
@@ -87,23 +90,57 @@ function addApi(app: FastifyInstance, options: AdminOptions, ports: AdminPorts):
       });
     }
     api.get('/status', () => statusRow(ports.view.status(), ports.wallMs()));
-    api.get('/table', () => ({ rows: ports.view.table().map(tableRow) }));
-    api.get('/queues', () => ({ queues: ports.view.queues().map((queue) => queueRow(queue, ports.wallMs())) }));
+    api.get('/mirrors', (request, reply) => listMirrors(request, reply, ports.view, PAGE_DEFAULT));
+    api.get('/table', (request, reply) => listMirrors(request, reply, ports.view, PAGE_MAX));
+    api.get('/queues', (request, reply) => listQueues(request, reply, ports));
+    api.get('/group', () => ({ members: ports.view.group().map(memberRow) }));
     api.get('/queues/:name/messages', (request, reply) => listMessages(request, reply, ports.view));
     done();
   }, { prefix: '/api/v1' });
 }
 
+interface PageAsked {
+  readonly limit: number;
+  readonly cursor: string;
+}
+
+/** What ?limit= and ?cursor= ask for, or what is wrong with them. */
+function pageAsked(query: Readonly<Record<string, unknown>>, limitDefault: number): PageAsked | string {
+  const limit = query['limit'] === undefined ? limitDefault : Number(query['limit']);
+  const cursor = query['cursor'] ?? '';
+  if (!Number.isInteger(limit) || limit < 1 || limit > PAGE_MAX) return `limit is a whole number from 1 to ${String(PAGE_MAX)}`;
+  if (typeof cursor !== 'string' || cursor.length > CURSOR_CHARACTERS_MAX) return 'cursor is what the page before gave';
+  return { limit, cursor };
+}
+
+function listMirrors(request: FastifyRequest, reply: FastifyReply, view: GatewayView, limitDefault: number): object {
+  const query = request.query as Readonly<Record<string, unknown>>;
+  if (query['troubled'] !== undefined) {
+    const most = Number(query['troubled']);
+    if (!Number.isInteger(most) || most < 1 || most > PAGE_MAX) return reply.code(400).send({ error: `troubled is a whole number from 1 to ${String(PAGE_MAX)}` });
+    return { rows: view.troubled(most).map(tableRow), next_cursor: null };
+  }
+  const asked = pageAsked(query, limitDefault);
+  if (typeof asked === 'string') return reply.code(400).send({ error: asked });
+  const page = view.mirrors(asked.cursor, asked.limit);
+  return { rows: page.rows.map(tableRow), next_cursor: page.nextCursor ?? null };
+}
+
+function listQueues(request: FastifyRequest, reply: FastifyReply, ports: AdminPorts): object {
+  const asked = pageAsked(request.query as Readonly<Record<string, unknown>>, PAGE_MAX);
+  if (typeof asked === 'string') return reply.code(400).send({ error: asked });
+  const page = ports.view.queues(asked.cursor, asked.limit);
+  return { queues: page.queues.map((queue) => queueRow(queue, ports.wallMs())), next_cursor: page.nextCursor ?? null };
+}
+
 function listMessages(request: FastifyRequest, reply: FastifyReply, view: GatewayView): object {
   const { name } = request.params as { name: string };
   const query = request.query as Readonly<Record<string, unknown>>;
-  const limit = query['limit'] === undefined ? PAGE_DEFAULT : Number(query['limit']);
-  const cursor = query['cursor'] ?? '';
+  const asked = pageAsked(query, PAGE_DEFAULT);
   const queueClass = query['class'] ?? 'mail';
-  if (!Number.isInteger(limit) || limit < 1 || limit > PAGE_MAX) return reply.code(400).send({ error: `limit is a whole number from 1 to ${String(PAGE_MAX)}` });
-  if (typeof cursor !== 'string' || cursor.length > CURSOR_CHARACTERS_MAX) return reply.code(400).send({ error: 'cursor is what the page before gave' });
+  if (typeof asked === 'string') return reply.code(400).send({ error: asked });
   if (typeof queueClass !== 'string') return reply.code(400).send({ error: 'class is given once' });
-  const page = view.messages(name, queueClass, cursor, limit);
+  const page = view.messages(name, queueClass, asked.cursor, asked.limit);
   if (page === undefined) return reply.code(404).send({ error: `there is no queue '${name}' of class '${queueClass}'` });
   return { messages: page.messages.map((message) => messageRow(name, queueClass, message)), next_cursor: page.nextCursor ?? null };
 }

@@ -21,8 +21,26 @@ export interface StoreView {
   readonly queuesResync: number;
   readonly queuesNg: number;
   readonly lagMessages: number;
+  /** Requests on their way on this link. */
   readonly lagBytes: number;
+  /** What refills under way still have to send. */
+  readonly refillMessages: number;
+  readonly refillBytes: number;
   readonly creditBytes: number;
+  /** What is left of this gateway's lease there, by its own careful reckoning; 0 without one. */
+  readonly leaseLeftMs: number;
+  /** Times that another path took over. */
+  readonly failovers: number;
+  /** Why mirrors there are not in sync, '' when all are. */
+  readonly cause: string;
+  /** Since when, of the mirror that is out of sync longest. */
+  readonly causeSinceWallMs: number | undefined;
+}
+
+/** A queue whose mail waits until a store answers. */
+export interface HeldQueueView {
+  readonly queue: string;
+  readonly stores: readonly string[];
 }
 
 export interface StatusView {
@@ -37,6 +55,8 @@ export interface StatusView {
   readonly notReadyReason: string;
   /** Since when a queue has fewer in-sync mirrors than configured; undefined when none has. */
   readonly degradedSinceWallMs: number | undefined;
+  /** Why, '' when not degraded. */
+  readonly degradedCause: string;
   /** Store links outside loopback run without TLS because the configuration says so. */
   readonly insecure: boolean;
   readonly received: number;
@@ -50,6 +70,12 @@ export interface StatusView {
   readonly queuesRecovering: number;
   /** With fewer copies in sync than configured. */
   readonly queuesShort: number;
+  /** Known from the stores, held until a store answers that may know more. */
+  readonly queuesHeld: number;
+  /** The first of those. */
+  readonly heldQueues: readonly HeldQueueView[];
+  /** Queues of another gateway that this one delivers. */
+  readonly queuesRescued: number;
   readonly queuedMessages: number;
   readonly queuedBytes: number;
   readonly memoryUsedBytes: number;
@@ -64,13 +90,45 @@ export interface StatusView {
 export interface TableRowView {
   readonly queue: string;
   readonly queueClass: string;
+  /** Identity of the queue at every store. */
+  readonly owner: string;
+  readonly birth: number;
+  readonly serial: number;
   readonly store: string;
   readonly networkA: PathView['state'] | '-';
   readonly networkS: PathView['state'] | '-';
   readonly sync: 'SYNC' | 'RESYNC' | 'NG';
+  /** Share of a refill that is sent, 0 to 1; undefined when none is under way. */
+  readonly progress: number | undefined;
+  /** Its acknowledgement is needed for a 250. */
+  readonly member: boolean;
   readonly epoch: number;
   /** Transaction number acknowledged; undefined while NG. */
   readonly transactions: number | undefined;
+  /** Number of the queue's last change. */
+  readonly lastTransaction: number;
+  /** Digest at that number; undefined while it can't be told. */
+  readonly digest: string | undefined;
+  readonly messages: number;
+  readonly lagMessages: number;
+  readonly lagBytes: number;
+  readonly sinceWallMs: number;
+  readonly cause: string;
+}
+
+export interface TablePage {
+  readonly rows: readonly TableRowView[];
+  /** Where the next page begins; undefined at the end. */
+  readonly nextCursor: string | undefined;
+}
+
+/** A gateway or store that belongs together with this one. */
+export interface MemberView {
+  readonly id: string;
+  readonly kind: 'gateway' | 'store';
+  /** host:port of its admin HTTP; undefined when no configuration says it. */
+  readonly admin: string | undefined;
+  readonly self: boolean;
 }
 
 export interface QueueView {
@@ -82,6 +140,14 @@ export interface QueueView {
   readonly bytes: number;
   readonly active: number;
   readonly deferred: number;
+  readonly held: number;
+  readonly inSync: number;
+  readonly epoch: number;
+  /** Of the mirror farthest behind. */
+  readonly lagMessages: number;
+  readonly lagBytes: number;
+  /** Of the refill that has farthest to go; undefined when none is under way. */
+  readonly refillShare: number | undefined;
   readonly oldestArrivalWallMs: number | undefined;
   readonly lastError: string;
 }
@@ -111,10 +177,21 @@ export interface MessagePage {
   readonly nextCursor: string | undefined;
 }
 
+export interface QueuePage {
+  readonly queues: readonly QueueView[];
+  readonly nextCursor: string | undefined;
+}
+
 export interface GatewayView {
   status(): StatusView;
-  table(): readonly TableRowView[];
-  queues(): readonly QueueView[];
+  /** The management table, whole queues behind `cursor`, at most `limit` of them. */
+  mirrors(cursor: string, limit: number): TablePage;
+  /** Rows of the queues that need a look first. */
+  troubled(most: number): readonly TableRowView[];
+  /** Behind `cursor`, at most `limit`. */
+  queues(cursor: string, limit: number): QueuePage;
+  /** All that belong together as far as this gateway's configuration says, itself first. */
+  group(): readonly MemberView[];
   /** In queue order from `cursor` ('' = the head), at most `limit`; undefined when there is no such queue. */
   messages(queue: string, queueClass: string, cursor: string, limit: number): MessagePage | undefined;
 }

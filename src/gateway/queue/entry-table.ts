@@ -19,6 +19,7 @@ import { ChunkedFloat64, ChunkedUint8, ChunkedUint32 } from '../../base/chunked.
 import { HashIndex } from '../../base/hash-index.js';
 import { invariant } from '../../base/invariant.js';
 import { Rows } from '../../base/rows.js';
+import { StateCensus } from './state-census.js';
 
 export const EntryState = {
   FREE: 0,
@@ -74,6 +75,8 @@ export class EntryTable {
   readonly arrivalSeconds = new ChunkedUint32();
   readonly expirySeconds = new ChunkedUint32();
   readonly attempts = new ChunkedUint8();
+  /** Count, size and age of the entries in each state. */
+  readonly census = new StateCensus();
   private readonly stateColumn = new ChunkedUint8();
   private readonly rows = new Rows();
 
@@ -119,6 +122,10 @@ export class EntryTable {
     const from = this.stateColumn.get(row);
     if (!isValidEntryTransition(from, to)) invariant(false, `an entry goes from state ${String(from)} to ${String(to)}, which no arrow allows`);
     this.stateColumn.set(row, to);
+    const arrivalSeconds = this.arrivalSeconds.get(row);
+    const bytes = this.bodyBytes.get(row);
+    if (from !== S.FREE) this.census.leave(from, arrivalSeconds, bytes);
+    if (to !== S.FREE) this.census.enter(to, arrivalSeconds, bytes);
   }
 
   messageId(row: number): number {

@@ -8,3 +8,13 @@ const OWN_NAMES = /^(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d+)?$/i;
 export function namesThisMachine(hostHeader: string | undefined): boolean {
   return OWN_NAMES.test(hostHeader ?? '');
 }
+
+/** host:port for others to connect to; undefined when it listens on all addresses: which of them, nobody can tell. */
+export function reachableAddress(host: string, port: number): string | undefined {
+  if (host === '0.0.0.0' || host === '::') return undefined;
+  return addressText(host, port);
+}
+
+export function addressText(host: string, port: number): string {
+  return `${host.includes(':') ? `[${host}]` : host}:${String(port)}`;
+}

@@ -3,18 +3,20 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { FixedHistogram } from '../../../src/observability/fixed-histogram.js';
 import { GatewayMetrics, exportGatewayMetrics } from '../../../src/observability/gateway-metrics.js';
-import type { GaugeSource, QueueGauges } from '../../../src/observability/gateway-metrics.js';
+import type { GaugeSource } from '../../../src/observability/gateway-metrics.js';
+import type { QueueGauges } from '../../../src/observability/queue-metrics.js';
 
 function source(queues: readonly QueueGauges[]): GaugeSource {
   return {
     queues: () => queues,
-    stores: () => [{ store: 'store-a', up: true, queuesSync: 3, queuesResync: 1, queuesNg: 0, lagMessages: 7, lagBytes: 900, creditBytes: 5000 }],
-    ready: () => true, degraded: () => false, queuesShort: () => 2, memoryUsedBytes: () => 10, memoryLimitBytes: () => 100, connectionsIn: () => 2, connectionsOut: () => 3, dotsInFlight: () => 1, logLinesDropped: () => 4,
+    stores: () => [{ store: 'store-a', up: true, queuesSync: 3, queuesResync: 1, queuesNg: 0, lagMessages: 7, lagBytes: 900, refillMessages: 11, refillBytes: 1100, creditBytes: 5000, leaseLeftSeconds: 9.5, failovers: 2 }],
+    states: () => [{ state: 'deferred', messages: 8, bytes: 80, oldestAgeSeconds: 320 }],
+    ready: () => true, degraded: () => false, queuesShort: () => 2, queuesHeld: () => 4, queuesRecovering: () => 5, queuesRescued: () => 6, memoryUsedBytes: () => 10, memoryLimitBytes: () => 100, connectionsIn: () => 2, connectionsOut: () => 3, dotsInFlight: () => 1, logLinesDropped: () => 4,
   };
 }
 
 function queue(name: string, messages: number): QueueGauges {
-  return { name, queueClass: 'mail', messages, bytes: messages * 10, active: 0, deferred: 0, oldestAgeSeconds: messages };
+  return { name, queueClass: 'mail', messages, bytes: messages * 10, active: 0, deferred: 0, held: 0, inSync: 2, epoch: messages, lagMessages: messages, lagBytes: 3, refillShare: messages / 100, oldestAgeSeconds: messages };
 }
 
 async function scrape(metrics: GatewayMetrics, queues: readonly QueueGauges[]): Promise<string> {
@@ -41,6 +43,11 @@ describe('the metrics of a gateway', () => {
     assert.match(text, /^twinpost_log_lines_dropped_total 4$/m);
     assert.match(text, /^twinpost_rejected_total\{reason="relay"\} 2$/m);
     assert.match(text, /^twinpost_mirror_queues\{store="store-a",state="resync"\} 1$/m);
+    for (const line of [
+      'twinpost_queues_held 4', 'twinpost_queues_recovering 5', 'twinpost_queues_rescued 6', 'twinpost_failovers_total{store="store-a"} 2', 'twinpost_lease_left_seconds{store="store-a"} 9.5',
+      'twinpost_resync_messages_left{store="store-a"} 11', 'twinpost_resync_bytes_left{store="store-a"} 1100', 'twinpost_state_messages{state="deferred"} 8', 'twinpost_state_bytes{state="deferred"} 80',
+      'twinpost_state_oldest_age_seconds{state="deferred"} 320',
+    ]) assert.ok(text.split('\n').includes(line), line);
     assert.match(text, /^twinpost_event_loop_delay_seconds\{quantile="0.99"\} /m);
     exported.close();
   });
@@ -52,7 +59,15 @@ describe('the metrics of a gateway', () => {
     assert.match(text, /^twinpost_queue_messages\{queue="q59",class="mail"\} 60$/m);
     assert.match(text, /^twinpost_queue_messages\{queue="other",class="other"\} 55$/m);
     assert.match(text, /^twinpost_queue_oldest_age_seconds\{queue="other",class="other"\} 10$/m);
+    assert.match(text, /^twinpost_queue_epoch\{queue="other",class="other"\} 10$/m);
+    assert.match(text, /^twinpost_queue_resync_progress\{queue="other",class="other"\} 0.01$/m);
     assert.match(text, /^twinpost_queues 60$/m);
+  });
+
+  test('show a queue that lacks copies by name, however short it is', async () => {
+    const queues = [...Array.from({ length: 60 }, (_, i) => queue(`q${String(i)}`, i + 1)), { ...queue('lonely', 0), inSync: 1 }];
+    const text = await scrape(new GatewayMetrics(), queues);
+    assert.match(text, /^twinpost_queue_copies_in_sync\{queue="lonely",class="mail"\} 1$/m);
   });
 
   test('keep the number of reasons bounded', () => {

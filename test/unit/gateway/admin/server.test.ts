@@ -5,26 +5,54 @@ import { describe, test } from 'node:test';
 import { Registry } from 'prom-client';
 import { startAdmin } from '../../../../src/gateway/admin/server.js';
 import type { RunningAdmin } from '../../../../src/gateway/admin/server.js';
-import type { GatewayView, MessageView, StatusView } from '../../../../src/gateway/admin/view.js';
+import type { GatewayView, MessageView, QueueView, StatusView, TableRowView } from '../../../../src/gateway/admin/view.js';
 
 const WALL_MS = 1_800_000_000_000;
 const STATUS: StatusView = {
-  gateway: 'gw-1', host: 'box-1', incarnation: 7, pid: 42, startedWallMs: WALL_MS - 90_000, ready: true, notReadyReason: '', degradedSinceWallMs: WALL_MS - 5_000, insecure: false,
-  received: 3, delivered: 2, deferred: 1, bounced: 0, expired: 0, rejected: 4, queues: 1, queuesRecovering: 0, queuesShort: 1, queuedMessages: 1, queuedBytes: 100, memoryUsedBytes: 10, memoryLimitBytes: 100,
+  gateway: 'gw-1', host: 'box-1', incarnation: 7, pid: 42, startedWallMs: WALL_MS - 90_000, ready: true, notReadyReason: '', degradedSinceWallMs: WALL_MS - 5_000, degradedCause: 'store-a: reset', insecure: false,
+  received: 3, delivered: 2, deferred: 1, bounced: 0, expired: 0, rejected: 4, queues: 1, queuesRecovering: 0, queuesShort: 1, queuesHeld: 30, heldQueues: [{ queue: 'late.example', stores: ['store-z'] }], queuesRescued: 2, queuedMessages: 1, queuedBytes: 100, memoryUsedBytes: 10, memoryLimitBytes: 100,
   connectionsIn: 1, connectionsOut: 1, dotsInFlight: 0,
-  stores: [{ id: 'store-a', host: 'box-2', up: true, paths: [{ path: 'A', state: 'RUN', sinceWallMs: WALL_MS }], queuesSync: 1, queuesResync: 0, queuesNg: 0, lagMessages: 0, lagBytes: 0, creditBytes: 5 }],
+  stores: [{ id: 'store-a', host: 'box-2', up: true, paths: [{ path: 'A', state: 'RUN', sinceWallMs: WALL_MS }], queuesSync: 1, queuesResync: 0, queuesNg: 0, lagMessages: 0, lagBytes: 0, refillMessages: 6, refillBytes: 7, creditBytes: 5, leaseLeftMs: 8123.4, failovers: 1, cause: 'reset', causeSinceWallMs: WALL_MS - 3_000 }],
 };
 
 function message(n: number): MessageView {
   return { queueId: `ID${String(n)}`, arrivalWallMs: WALL_MS + 999, messageBytes: 10, sender: '', recipients: [{ address: 'b@example.net', delayReason: 'busy' }, { address: 'c@example.net', delayReason: '' }], state: 'deferred', attempts: 1, nextAttemptWallMs: undefined, expiryWallMs: WALL_MS };
 }
 
-/** A gateway with one queue of 250 messages. */
+const ROW: TableRowView = {
+  queue: 'a b/c', queueClass: 'mail', owner: 'gw-1', birth: 7, serial: 1, store: 'store-a', networkA: 'RUN', networkS: '-', sync: 'RESYNC', progress: 0.33333, member: false, epoch: 2,
+  transactions: 40, lastTransaction: 50, digest: '00ff', messages: 250, lagMessages: 10, lagBytes: 999, sinceWallMs: WALL_MS - 1_500, cause: 'reset',
+};
+const ROW_AS_JSON = {
+  queue_name: 'a b/c', queue_class: 'mail', owner: 'gw-1', birth: 7, serial: 1, store: 'store-a', network_a: 'RUN', network_s: '-', sync: 'RESYNC', progress: 0.333, member: false, epoch: 2,
+  transactions: 40, last_transaction: 50, digest: '00ff', messages: 250, lag_messages: 10, lag_bytes: 999, since: 1_799_999_998, cause: 'reset',
+};
+const QUEUE: QueueView = {
+  name: 'a b/c', queueClass: 'mail', nextHop: 'smtp://mx:25', ordering: 'fifo', messages: 250, bytes: 2500, active: 0, deferred: 250, held: 0, inSync: 1, epoch: 2, lagMessages: 10, lagBytes: 999,
+  refillShare: undefined, oldestArrivalWallMs: WALL_MS - 61_000, lastError: 'busy',
+};
+
+/** A page of `total` copies of one thing. */
+function pageOf<T>(one: T, total: number, cursor: string, limit: number): { readonly page: readonly T[]; readonly nextCursor: string | undefined } {
+  const from = Number(cursor);
+  const to = Math.min(total, from + limit);
+  return { page: Array.from({ length: to - from }, () => one), nextCursor: to === total ? undefined : String(to) };
+}
+
+/** A gateway with one queue of 250 messages that is shown as 1,500 queues. */
 function view(status: StatusView = STATUS): GatewayView {
   return {
     status: () => status,
-    table: () => [{ queue: 'a b/c', queueClass: 'mail', store: 'store-a', networkA: 'RUN', networkS: '-', sync: 'NG', epoch: 2, transactions: undefined }],
-    queues: () => [{ name: 'a b/c', queueClass: 'mail', nextHop: 'smtp://mx:25', ordering: 'fifo', messages: 250, bytes: 2500, active: 0, deferred: 250, oldestArrivalWallMs: WALL_MS - 61_000, lastError: 'busy' }],
+    mirrors: (cursor, limit) => {
+      const { page, nextCursor } = pageOf(ROW, 1500, cursor, limit);
+      return { rows: page, nextCursor };
+    },
+    troubled: (most) => Array.from({ length: most }, () => ROW),
+    queues: (cursor, limit) => {
+      const { page, nextCursor } = pageOf(QUEUE, 1500, cursor, limit);
+      return { queues: page, nextCursor };
+    },
+    group: () => [{ id: 'gw-1', kind: 'gateway', admin: '127.0.0.1:8025', self: true }, { id: 'store-a', kind: 'store', admin: undefined, self: false }],
     messages: (queue, queueClass, cursor, limit) => {
       if (queue !== 'a b/c' || queueClass !== 'mail') return undefined;
       const from = Number(cursor);
@@ -54,7 +82,7 @@ describe('the admin HTTP of a gateway', () => {
       assert.equal((await fetch(`${url}/healthz`)).status, 200);
       assert.equal((await fetch(`${url}/metrics`)).status, 200);
       assert.equal((await fetch(`${url}/readyz`)).status, 200);
-      for (const path of ['status', 'table', 'queues', 'queues/x/messages']) {
+      for (const path of ['status', 'mirrors', 'table', 'queues', 'group', 'queues/x/messages']) {
         assert.equal((await get(`${url}/api/v1/${path}`)).code, 401);
         assert.equal((await get(`${url}/api/v1/${path}`, { authorization: 'Bearer secret-tokem' })).code, 401);
       }
@@ -74,9 +102,38 @@ describe('the admin HTTP of a gateway', () => {
     await withAdmin({}, async (url) => {
       const { json } = await get(`${url}/api/v1/status`);
       assert.deepEqual([json['gateway'], json['uptime_seconds'], json['ready'], json['degraded'], json['degraded_since']], ['gw-1', 90, true, true, 1_799_999_995]);
-      const table = (await get(`${url}/api/v1/table`)).json;
-      assert.deepEqual(table, { rows: [{ queue_name: 'a b/c', queue_class: 'mail', store: 'store-a', network_a: 'RUN', network_s: '-', sync: 'NG', epoch: 2, transactions: null }] });
+      assert.deepEqual([json['degraded_cause'], json['queues_held'], json['held'], json['queues_rescued']], ['store-a: reset', 30, [{ queue_name: 'late.example', waits_for: ['store-z'] }], 2]);
+      const store = (json['stores'] as Record<string, unknown>[])[0] ?? {};
+      assert.deepEqual([store['refill_messages'], store['refill_bytes'], store['lease_left_ms'], store['failovers'], store['cause'], store['cause_since']], [6, 7, 8123, 1, 'reset', 1_799_999_997]);
+      const troubled = (await get(`${url}/api/v1/mirrors?troubled=1`)).json;
+      assert.deepEqual(troubled, { rows: [ROW_AS_JSON], next_cursor: null });
       assert.equal(((await get(`${url}/api/v1/queues`)).json['queues'] as { oldest_age_seconds: number }[])[0]?.oldest_age_seconds, 61);
+    });
+  });
+
+  test('gives the management table and the queues in pages and never more', async () => {
+    await withAdmin({}, async (url) => {
+      for (const [path, key, first] of [['mirrors', 'rows', 100], ['table', 'rows', 1000], ['queues', 'queues', 1000]] as const) {
+        let seen = 0;
+        let cursor: unknown = '';
+        for (let page = 0; cursor !== null; page++) {
+          const { json } = await get(`${url}/api/v1/${path}?cursor=${String(cursor)}`);
+          const rows = json[key] as unknown[];
+          if (page === 0) assert.equal(rows.length, first, path);
+          seen += rows.length;
+          cursor = json['next_cursor'];
+        }
+        assert.equal(seen, 1500, path);
+        for (const limit of ['0', '1001', 'x', '1.5', '-1']) assert.equal((await get(`${url}/api/v1/${path}?limit=${limit}`)).code, 400, path);
+      }
+      for (const most of ['0', '1001', 'x']) assert.equal((await get(`${url}/api/v1/mirrors?troubled=${most}`)).code, 400);
+    });
+  });
+
+  test('names those that belong together, with the address of their admin HTTP where it is known', async () => {
+    await withAdmin({}, async (url) => {
+      const { members } = (await get(`${url}/api/v1/group`)).json;
+      assert.deepEqual(members, [{ id: 'gw-1', kind: 'gateway', admin: '127.0.0.1:8025', self: true }, { id: 'store-a', kind: 'store', admin: null, self: false }]);
     });
   });
 

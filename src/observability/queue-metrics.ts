@@ -1,0 +1,158 @@
+/**
+ * Series of queues, of states of messages, and of the mirrors at each store. Labels are bounded: stores are
+ * configured, states are few, queues are those QUEUE_SERIES_MAX that need a look first (copies missing, then
+ * length) and "other" for all the rest. Values are read when somebody scrapes.
+ */
+import { Counter, Gauge } from 'prom-client';
+import type { Registry } from 'prom-client';
+
+/** Each queue is a dozen series; more would cost the scraper more than they tell. */
+const QUEUE_SERIES_MAX = 50;
+
+export interface QueueGauges {
+  readonly name: string;
+  readonly queueClass: string;
+  readonly messages: number;
+  readonly bytes: number;
+  readonly active: number;
+  readonly deferred: number;
+  readonly held: number;
+  readonly inSync: number;
+  readonly epoch: number;
+  readonly lagMessages: number;
+  readonly lagBytes: number;
+  /** Share of a refill that is sent; 1 when none is under way. */
+  readonly refillShare: number;
+  /** Seconds since the oldest message came, 0 when empty. */
+  readonly oldestAgeSeconds: number;
+}
+
+export interface StoreGauges {
+  readonly store: string;
+  readonly up: boolean;
+  /** Queues mirrored there, by sync state. */
+  readonly queuesSync: number;
+  readonly queuesResync: number;
+  readonly queuesNg: number;
+  readonly lagMessages: number;
+  readonly lagBytes: number;
+  readonly refillMessages: number;
+  readonly refillBytes: number;
+  readonly creditBytes: number;
+  readonly leaseLeftSeconds: number;
+  readonly failovers: number;
+}
+
+/** All entries of the gateway in one state. */
+export interface StateGauges {
+  readonly state: string;
+  readonly messages: number;
+  readonly bytes: number;
+  /** 0 when there is none. */
+  readonly oldestAgeSeconds: number;
+}
+
+export function exportQueues(registry: Registry, queues: () => readonly QueueGauges[]): void {
+  const split = splitter();
+  const gauge = (name: string, help: string, read: (queue: QueueGauges) => number, merge: (a: number, b: number) => number): void => {
+    new Gauge({
+      name: `twinpost_queue_${name}`,
+      help,
+      labelNames: ['queue', 'class'],
+      registers: [registry],
+      collect() {
+        this.reset();
+        const { shown, rest } = split(queues());
+        for (const queue of shown) this.set({ queue: queue.name, class: queue.queueClass }, read(queue));
+        if (rest.length > 0) this.set({ queue: 'other', class: 'other' }, rest.map(read).reduce((a, b) => merge(a, b)));
+      },
+    });
+  };
+  const plus = (a: number, b: number): number => a + b;
+  gauge('messages', 'Messages in a queue, in every state', (queue) => queue.messages, plus);
+  gauge('bytes', 'Bytes of the messages in a queue', (queue) => queue.bytes, plus);
+  gauge('active_messages', 'Messages being delivered', (queue) => queue.active, plus);
+  gauge('deferred_messages', 'Messages that wait for another attempt', (queue) => queue.deferred, plus);
+  gauge('held_messages', 'Messages that wait for an operator', (queue) => queue.held, plus);
+  gauge('oldest_age_seconds', 'Age of the oldest message in a queue', (queue) => queue.oldestAgeSeconds, Math.max);
+  gauge('copies_in_sync', 'Mirrors of a queue that are in sync; of others the fewest', (queue) => queue.inSync, Math.min);
+  gauge('epoch', 'Version of the set of mirrors of a queue', (queue) => queue.epoch, Math.max);
+  gauge('lag_messages', 'Changes that the mirror farthest behind has not acknowledged', (queue) => queue.lagMessages, Math.max);
+  gauge('lag_bytes', 'Bytes of those', (queue) => queue.lagBytes, Math.max);
+  gauge('resync_progress', 'Share of a refill that is sent, 1 when none is under way', (queue) => queue.refillShare, Math.min);
+  new Gauge({ name: 'twinpost_queues', help: 'Queues that exist', registers: [registry], collect() { this.set(queues().length); } });
+}
+
+/** Sorted once a scrape, not once a series. */
+function splitter(): (queues: readonly QueueGauges[]) => { readonly shown: readonly QueueGauges[]; readonly rest: readonly QueueGauges[] } {
+  let of: readonly QueueGauges[] | undefined;
+  let parts: { readonly shown: readonly QueueGauges[]; readonly rest: readonly QueueGauges[] } = { shown: [], rest: [] };
+  return (queues) => {
+    if (queues === of) return parts;
+    const sorted = [...queues].sort((a, b) => a.inSync - b.inSync || b.messages - a.messages);
+    of = queues;
+    parts = { shown: sorted.slice(0, QUEUE_SERIES_MAX), rest: sorted.slice(QUEUE_SERIES_MAX) };
+    return parts;
+  };
+}
+
+export function exportStates(registry: Registry, states: () => readonly StateGauges[]): void {
+  const gauge = (name: string, help: string, read: (state: StateGauges) => number): void => {
+    new Gauge({
+      name: `twinpost_${name}`,
+      help,
+      labelNames: ['state'],
+      registers: [registry],
+      collect() {
+        for (const state of states()) this.set({ state: state.state }, read(state));
+      },
+    });
+  };
+  gauge('state_messages', 'Messages by state', (state) => state.messages);
+  gauge('state_bytes', 'Bytes of contents by state', (state) => state.bytes);
+  gauge('state_oldest_age_seconds', 'Age of the oldest message by state, exact to half a minute', (state) => state.oldestAgeSeconds);
+}
+
+export function exportStores(registry: Registry, stores: () => readonly StoreGauges[]): void {
+  const gauge = (name: string, help: string, read: (store: StoreGauges) => number): void => {
+    new Gauge({
+      name: `twinpost_${name}`,
+      help,
+      labelNames: ['store'],
+      registers: [registry],
+      collect() {
+        for (const store of stores()) this.set({ store: store.store }, read(store));
+      },
+    });
+  };
+  gauge('store_up', '1 when a link to the store is up', (store) => Number(store.up));
+  gauge('mirror_lag_messages', 'Changes that mirrors at a store have not acknowledged, and messages that refills still have to send', (store) => store.lagMessages);
+  gauge('mirror_lag_bytes', 'Bytes sent to a store and not yet acknowledged', (store) => store.lagBytes);
+  gauge('resync_messages_left', 'Messages that refills at a store still have to send', (store) => store.refillMessages);
+  gauge('resync_bytes_left', 'Bytes that refills at a store still have to send', (store) => store.refillBytes);
+  gauge('store_credit_bytes', 'Bytes that a store still takes from this gateway', (store) => store.creditBytes);
+  gauge('lease_left_seconds', 'What is left of the lease at a store', (store) => store.leaseLeftSeconds);
+  new Gauge({
+    name: 'twinpost_mirror_queues',
+    help: 'Queues mirrored at a store, by sync state',
+    labelNames: ['store', 'state'],
+    registers: [registry],
+    collect() {
+      for (const store of stores()) {
+        this.set({ store: store.store, state: 'sync' }, store.queuesSync);
+        this.set({ store: store.store, state: 'resync' }, store.queuesResync);
+        this.set({ store: store.store, state: 'ng' }, store.queuesNg);
+      }
+    },
+  });
+  new Counter({
+    name: 'twinpost_failovers_total',
+    help: 'Times that another path to a store took over',
+    labelNames: ['store'],
+    registers: [registry],
+    collect() {
+      this.reset();
+      for (const store of stores()) this.inc({ store: store.store }, store.failovers);
+    },
+  });
+}
