@@ -24,6 +24,8 @@ export class Scheduler implements Timeline {
   stepCount = 0;
   /** Hash over all steps and all that was traced: two runs of one seed must agree. */
   traceHash = FNV_OFFSET;
+  /** Gets what is traced as text, for a run that is looked at closely. */
+  onTrace: ((text: string) => void) | undefined;
   private order = 0;
   private readonly heap: Step[] = [];
 
@@ -43,6 +45,7 @@ export class Scheduler implements Timeline {
 
   /** Notes an event in the hash. */
   trace(text: string): void {
+    this.onTrace?.(text);
     let hash = this.traceHash;
     for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), FNV_PRIME);
     this.traceHash = Math.imul(hash ^ Math.floor(this.nowMs * 1000), FNV_PRIME) >>> 0;

@@ -40,9 +40,12 @@ class Life {
   turnAsked = false;
   readonly store: Store;
   readonly counters = new StoreCounters();
+  /** In hex, as links tell it. */
+  readonly bootId: string;
 
-  constructor(store: Store) {
+  constructor(store: Store, bootId: string) {
     this.store = store;
+    this.bootId = bootId;
   }
 }
 
@@ -69,6 +72,11 @@ export class StoreNode {
     return this.life?.store;
   }
 
+  /** Boot id of the running process in hex; '' while it is dead. */
+  get bootId(): string {
+    return this.life?.bootId ?? '';
+  }
+
   get counters(): StoreCounters | undefined {
     return this.life?.counters;
   }
@@ -82,7 +90,7 @@ export class StoreNode {
       { ...STORE_DEFAULTS, leaseMs: this.options.leaseMs ?? STORE_DEFAULTS.leaseMs, storeId: this.id, gateways: this.options.gateways, memoryLimitBytes: this.options.memoryLimitBytes, startMs: scheduler.nowMs, segmentBytes: 64 * 1024, indexSeed: this.prng.below(0x7fffffff) },
       { crc32, packer },
     );
-    const life = new Life(store);
+    const life = new Life(store, [...bootId].map((byte) => byte.toString(16).padStart(2, '0')).join(''));
     this.life = life;
     const clock = { nowMs: () => scheduler.nowMs, wallMs: () => this.ports.wallBaseMs + scheduler.nowMs };
     network.listen(this.id, (connection) => {

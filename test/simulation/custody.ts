@@ -1,0 +1,125 @@
+/**
+ * Who holds what: from the memory of every process it is told whether an accepted message may be lost.
+ *
+ * G2 holds as long as one of {owner, in-sync mirrors} is alive. So whenever a memory is lost (a process ends) this
+ * file looks who is left. A message counts as held by
+ *   its gateway    if the process has it in a queue that no other process holds at every living member
+ *   a store        if its copy calls itself a member's and is of the newest epoch that ever was
+ * A copy of a message that nobody holds in this sense is excused from G2. A queue that nobody holds at all has
+ * had a DISASTER: changes that were acknowledged may be undone, so deliveries before it may be repeated (G4).
+ */
+import type { GatewayCore } from '../../src/gateway/core.js';
+import type { QueueMirror } from '../../src/gateway/mirror/queue-mirror.js';
+import type { MirroredQueue } from '../../src/kvs/core/mirrored-queue.js';
+import type { Store } from '../../src/kvs/core/store.js';
+import { ROLE_MEMBER } from '../../src/protocol/reasons.js';
+import { queuesOf } from '../scenario/inspect.js';
+import type { Ledger } from './ledger.js';
+
+export interface CustodyNodes {
+  readonly gateways: readonly { readonly id: string; readonly core: GatewayCore | undefined }[];
+  readonly stores: readonly { readonly id: string; readonly store: Store | undefined }[];
+}
+
+/** Key of a queue for ever: whose it is, born by which process, as which of its queues. */
+export function keyOfStored(queue: MirroredQueue): string {
+  const { ownerId, birth, serial } = queue.attributes;
+  return `${ownerId}/${String(birth)}/${String(serial)}`;
+}
+
+export function keyOfMirror(mirror: QueueMirror): string {
+  const { ownerId, birth, serial } = mirror.queue.identity;
+  return `${ownerId}/${String(birth)}/${String(serial)}`;
+}
+
+interface Holding {
+  readonly ids: Set<number>;
+  /** Holders of the claim at the living members of the newest epoch. */
+  readonly claimants: Set<string>;
+}
+
+export class Custody {
+  /** Times at which nobody held the queue any more, by queue. */
+  readonly disasters = new Map<string, number>();
+  /** Newest epoch that a member ever showed. */
+  readonly newest = new Map<string, number>();
+  excused = 0;
+  private readonly nodes: CustodyNodes;
+  private readonly ledger: Ledger;
+
+  constructor(nodes: CustodyNodes, ledger: Ledger) {
+    this.nodes = nodes;
+    this.ledger = ledger;
+  }
+
+  disastersOf(key: string): number {
+    return this.disasters.get(key) ?? 0;
+  }
+
+  get disasterCount(): number {
+    let count = 0;
+    for (const one of this.disasters.values()) count += one;
+    return count;
+  }
+
+  /** Before a memory is lost: which epochs there are. */
+  observe(): void {
+    for (const { store } of this.nodes.stores) {
+      if (store === undefined) continue;
+      for (const queue of queuesOf(store)) {
+        if (queue.role !== ROLE_MEMBER) continue;
+        const key = keyOfStored(queue);
+        if (queue.epoch > (this.newest.get(key) ?? 0)) this.newest.set(key, queue.epoch);
+      }
+    }
+  }
+
+  /** After a memory was lost: what nobody has any more is excused. */
+  onLoss(): void {
+    const holdings = this.holdings();
+    const everything = new Set<number>();
+    for (const holding of holdings.values()) for (const id of holding.ids) everything.add(id);
+    for (const letter of this.ledger.letters.values()) {
+      if (!letter.isAccepted) continue;
+      for (const copy of letter.copies) {
+        if (copy.isExcused || copy.isOver || holdings.get(copy.queueKey)?.ids.has(letter.id) === true) continue;
+        if (copy.failed.size > 0 && letter.reportIds.some((id) => everything.has(id))) continue;
+        copy.isExcused = true;
+        this.excused += 1;
+      }
+    }
+    for (const key of this.newest.keys()) if (!holdings.has(key)) this.disasters.set(key, this.disastersOf(key) + 1);
+  }
+
+  /** What is held of each queue, by rightful holders only. */
+  private holdings(): Map<string, Holding> {
+    const holdings = new Map<string, Holding>();
+    const of = (key: string): Holding => {
+      const known = holdings.get(key) ?? { ids: new Set<number>(), claimants: new Set<string>() };
+      holdings.set(key, known);
+      return known;
+    };
+    for (const { store } of this.nodes.stores) {
+      if (store === undefined) continue;
+      for (const queue of queuesOf(store)) {
+        const key = keyOfStored(queue);
+        if (queue.role !== ROLE_MEMBER || queue.epoch !== this.newest.get(key)) continue;
+        const holding = of(key);
+        holding.claimants.add(queue.holder);
+        for (let row = queue.first; row !== 0; row = store.entries.nextOf(row)) holding.ids.add(store.entries.idOf(row));
+      }
+    }
+    for (const { id, core } of this.nodes.gateways) {
+      for (const mirror of core?.registry.all ?? []) {
+        const key = keyOfMirror(mirror);
+        const claimants = holdings.get(key)?.claimants;
+        if (core === undefined || (claimants !== undefined && claimants.size > 0 && !claimants.has(id))) continue;
+        const { queue } = mirror;
+        if (queue.isRecovering && !holdings.has(key) && queue.length === 0) continue;
+        const { ids } = of(key);
+        for (let row = queue.first; row !== 0; row = queue.following(row)) ids.add(core.entries.table.messageId(row));
+      }
+    }
+    return holdings;
+  }
+}

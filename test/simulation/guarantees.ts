@@ -1,0 +1,234 @@
+/**
+ * The guarantees G1 to G9 (docs/GUARANTEES.md) as checks on a simulated world, made at the moments when they
+ * could break: at a 250, at an attempt, at a final dot, now and then for what holds always, and at the end.
+ * Every check compares what was seen from outside (ledger.ts) with the memories of the processes; a check that
+ * fails throws a GuaranteeBroken, whose text begins with the guarantee.
+ */
+import type { GatewayCore } from '../../src/gateway/core.js';
+import type { QueueMirror } from '../../src/gateway/mirror/queue-mirror.js';
+import { SyncState } from '../../src/gateway/mirror/replica.js';
+import { MailQueue } from '../../src/gateway/queue/mail-queue.js';
+import type { Delivery } from '../../src/gateway/queue/types.js';
+import { COMMITTED, NOTIFY_NEVER, NO_MEMORY, NOT_READY, REFUSED } from '../../src/gateway/queue/types.js';
+import { ROLE_MEMBER } from '../../src/protocol/reasons.js';
+import type { GatewayNode } from '../scenario/gateway-node.js';
+import { hasEntry, queuesOf } from '../scenario/inspect.js';
+import { sameBytes, textOf } from '../scenario/letters.js';
+import type { StoreNode } from '../scenario/store-node.js';
+import type { Custody } from './custody.js';
+import { keyOfMirror, keyOfStored } from './custody.js';
+import type { Copy, Dot, Ledger, Letter } from './ledger.js';
+import type { Answer } from './next-hops.js';
+import { OrderWatch } from './order.js';
+import type { SimProcess } from './process.js';
+
+export class GuaranteeBroken extends Error {}
+
+export interface GuaranteePorts {
+  readonly gateways: readonly { readonly id: string; readonly node: GatewayNode; readonly process: SimProcess; readonly core: GatewayCore | undefined }[];
+  readonly stores: readonly { readonly id: string; readonly node: StoreNode }[];
+  readonly ledger: Ledger;
+  readonly custody: Custody;
+  readonly minReplicas: number;
+  nowMs(): number;
+}
+
+function fail(text: string): never {
+  throw new GuaranteeBroken(text);
+}
+
+export class Guarantees {
+  private readonly ports: GuaranteePorts;
+  private readonly order = new OrderWatch(fail);
+  /** Dots whose attempt is not settled. */
+  private readonly open = new Map<Delivery, Dot[]>();
+
+  constructor(ports: GuaranteePorts) {
+    this.ports = ports;
+  }
+
+  // ---- at a reply ----
+
+  /** The client is about to read its reply. */
+  onSettled(letter: Letter, core: GatewayCore): void {
+    if (letter.outcome === COMMITTED) {
+      for (const copy of letter.copies) this.checkCommitted(letter, copy, core);
+      this.order.onCommitted(letter);
+      return;
+    }
+    this.checkRefused(letter);
+  }
+
+  /** G1, G6: every in-sync mirror of the queue has it, and there are enough of them. */
+  private checkCommitted(letter: Letter, copy: Copy, core: GatewayCore): void {
+    const { ports } = this;
+    const name = `message ${String(letter.id)} of ${letter.gateway} in ${copy.queueName}`;
+    const mirror = core.registry.all.find((one) => keyOfMirror(one) === copy.queueKey) ?? fail(`G1: 250 for ${name}, and its gateway has no such queue`);
+    let counted = 0;
+    for (const replica of mirror.replicas) {
+      if (!replica.member || replica.sync !== SyncState.SYNC) continue;
+      counted += 1;
+      const node = ports.stores.find((store) => store.id === replica.store.storeId)?.node;
+      if (node?.store === undefined || node.bootId !== replica.store.bootId) continue; // It had it, and died.
+      const held = queuesOf(node.store, copy.queueName).find((queue) => keyOfStored(queue) === copy.queueKey);
+      if (held === undefined || !hasEntry(node.store, held, letter.id)) fail(`G1: 250 for ${name}, but ${node.id}, which counts as in sync, lacks it`);
+    }
+    if (counted < ports.minReplicas) fail(`G6: 250 for ${name} with ${String(counted)} mirrors in sync`);
+    ports.custody.observe();
+    const newest = ports.custody.newest.get(copy.queueKey);
+    for (const { node } of ports.stores) {
+      if (node.store === undefined) continue;
+      for (const queue of queuesOf(node.store, copy.queueName)) {
+        if (keyOfStored(queue) !== copy.queueKey || queue.role !== ROLE_MEMBER || queue.epoch !== newest || !queue.members.includes(node.id)) continue;
+        if (!hasEntry(node.store, queue, letter.id)) fail(`G1: 250 for ${name}, but ${node.id}, a member of its newest epoch ${String(newest)}, lacks it`);
+      }
+    }
+  }
+
+  /** G9. */
+  private checkRefused(letter: Letter): void {
+    if (letter.outcome !== REFUSED && letter.outcome !== NO_MEMORY && letter.outcome !== NOT_READY) return;
+    if (letter.copies.some((copy) => copy.dots.size > 0)) fail(`G9: message ${String(letter.id)} was refused and has arrived`);
+  }
+
+  // ---- at an attempt ----
+
+  onAttempt(gateway: string, core: GatewayCore, delivery: Delivery): void {
+    const letter = this.ports.ledger.letters.get(delivery.envelope.messageId);
+    if (letter === undefined) return;
+    if (letter.outcome === 0 && letter.gateway === gateway) fail(`G1: message ${String(letter.id)} is tried before its client was answered`);
+    const copy = letter.copyIn(delivery.queue.route.queueName);
+    if (copy !== undefined && copy.firstAttempt === 0 && core.mayDeliver(delivery)) copy.firstAttempt = this.ports.ledger.moment();
+  }
+
+  onDot(gateway: string, core: GatewayCore, delivery: Delivery, content: Uint8Array, answers: readonly Answer[]): void {
+    const { ledger } = this.ports;
+    const mirror = mirrorOf(core, delivery);
+    this.checkOneOwner(mirror, gateway);
+    const letter = ledger.letters.get(delivery.envelope.messageId);
+    if (letter === undefined) {
+      this.onReportDot(gateway, mirror, delivery, content, answers);
+      return;
+    }
+    const copy = letter.copyIn(delivery.queue.route.queueName) ?? fail(`G2: message ${String(letter.id)} is tried at ${delivery.queue.route.queueName}, where it was not sent to`);
+    if (copy.firstAttempt === 0) copy.firstAttempt = ledger.moment();
+    this.order.onDot(copy, delivery.queue.route.ordering === 'strict');
+    if (!sameBytes(content, letter.content)) fail(`G2: message ${String(letter.id)} is handed over altered: ${textOf(content.subarray(0, 60))}`);
+    if (letter.outcome === REFUSED || letter.outcome === NO_MEMORY || letter.outcome === NOT_READY) fail(`G9: message ${String(letter.id)} was refused and arrives`);
+    const isCut = answers.includes('cut');
+    const dots: Dot[] = [];
+    answers.forEach((answer, i) => {
+      const address = delivery.envelope.recipients[delivery.pending[i] ?? 0]?.address ?? '';
+      if (answer === 'reject' && !isCut) copy.failed.add(address);
+      if (answer !== 'accept' && answer !== 'cut') return;
+      const dot = this.newDot(gateway, mirror, isCut);
+      const earlier = copy.dots.get(address);
+      if (earlier !== undefined) this.explainRepeat(`message ${String(letter.id)} at ${address}`, earlier.at(-1));
+      copy.dots.set(address, [...(earlier ?? []), dot]);
+      dots.push(dot);
+    });
+    this.open.set(delivery, dots);
+  }
+
+  onSettledAttempt(core: GatewayCore, delivery: Delivery): void {
+    const dots = this.open.get(delivery);
+    if (dots === undefined) return;
+    this.open.delete(delivery);
+    const mirror = mirrorOf(core, delivery);
+    for (const dot of dots) dot.settledNumber = mirror.lastNumber;
+  }
+
+  private newDot(gateway: string, mirror: QueueMirror, isUnanswered: boolean): Dot {
+    this.ports.ledger.dots += 1;
+    return { gateway, atMs: this.ports.nowMs(), mirror, settledNumber: 0, isUnanswered, disasters: this.ports.custody.disastersOf(keyOfMirror(mirror)) };
+  }
+
+  /** A report reaches its addressee: of a message that exists, and once. */
+  private onReportDot(gateway: string, mirror: QueueMirror, delivery: Delivery, content: Uint8Array, answers: readonly Answer[]): void {
+    const id = delivery.envelope.messageId;
+    const known = this.ports.ledger.reports.get(id) ?? fail(`G2: an unknown message ${String(id)} is handed over`);
+    const isCut = answers.includes('cut');
+    if (!isCut && !answers.includes('accept')) return;
+    const [, of, kind, ...addresses] = textOf(content).trimEnd().split(' ');
+    if (Number(of) !== known.letter.id) fail(`G2: report ${String(id)} is altered`);
+    const dot = this.newDot(gateway, mirror, isCut);
+    if (known.dots.length > 0) this.explainRepeat(`report ${String(id)}`, known.dots.at(-1));
+    known.dots.push(dot);
+    this.open.set(delivery, [dot]);
+    for (const address of addresses) {
+      const ids = known.letter.reported.get(`${kind ?? ''} ${address}`) ?? new Set<number>();
+      ids.add(id);
+      known.letter.reported.set(`${kind ?? ''} ${address}`, ids);
+    }
+  }
+
+  /** G4: which named window repeats what this dot handed over? */
+  private explainRepeat(what: string, dot: Dot | undefined): void {
+    if (dot === undefined || dot.isUnanswered) return; // The reply was lost.
+    const key = keyOfMirror(dot.mirror);
+    if (this.ports.custody.disastersOf(key) > dot.disasters) return; // All copies of the deletion are gone.
+    if (dot.settledNumber > 0 && dot.mirror.committedNumber < dot.settledNumber) return; // The deletion was not at all mirrors.
+    const sender = this.ports.gateways.find((one) => one.id === dot.gateway);
+    const lives = sender?.core?.registry.all.includes(dot.mirror) === true;
+    if (dot.settledNumber === 0 && !(lives && sender.core?.mirrors.mayDeliver(dot.mirror, sender.process.nowMs) === true)) return; // It ended, or lost its right, before it heard the reply.
+    fail(`G4: ${what} is handed over again without a fault: first by ${dot.gateway} at ${dot.atMs.toFixed(1)}, settled as change ${String(dot.settledNumber)} of ${key}, committed ${String(dot.mirror.committedNumber)}`);
+  }
+
+  // ---- always ----
+
+  /** G5 at a dot: nobody else may send one for this queue at this instant. */
+  private checkOneOwner(mirror: QueueMirror, gateway: string): void {
+    const key = keyOfMirror(mirror);
+    for (const other of this.ports.gateways) {
+      if (other.id === gateway) continue;
+      for (const theirs of other.core?.registry.all ?? []) {
+        if (keyOfMirror(theirs) === key && other.core?.mirrors.mayDeliver(theirs, other.process.nowMs) === true) fail(`G5: ${gateway} delivers from ${mirror.queue.name} (${key}) while ${other.id} may`);
+      }
+    }
+  }
+
+  /** G5 and G7, whatever happens. Frozen processes too: they would look at their clock as soon as they go on. */
+  onStep(): void {
+    const owners = new Map<string, string>();
+    for (const { id, core, process } of this.ports.gateways) {
+      if (core === undefined) continue;
+      if (core.memory.usedBytes > core.memory.limitBytes) fail(`G7: ${id} uses ${String(core.memory.usedBytes)} of ${String(core.memory.limitBytes)} bytes`);
+      for (const mirror of core.registry.all) {
+        if (!core.mirrors.mayDeliver(mirror, process.nowMs)) continue;
+        const key = keyOfMirror(mirror);
+        const other = owners.get(key);
+        if (other !== undefined) fail(`G5: both ${other} and ${id} may deliver from ${mirror.queue.name} (${key})`);
+        owners.set(key, id);
+      }
+    }
+    for (const { id, node } of this.ports.stores) {
+      const admission = node.store?.admission;
+      if (admission !== undefined && admission.usedBytes > admission.limitBytes) fail(`G7: ${id} uses ${String(admission.usedBytes)} of ${String(admission.limitBytes)} bytes`);
+    }
+  }
+
+  // ---- at the end ----
+
+  /** The world is empty: every recipient of an accepted message has ended in one way. */
+  onDrained(): void {
+    const { ledger, custody } = this.ports;
+    for (const letter of ledger.letters.values()) {
+      this.checkRefused(letter);
+      this.checkReports(letter, custody.disasterCount > 0);
+      if (!letter.isAccepted) continue;
+      for (const copy of letter.copies) if (!copy.isOver && !copy.isExcused) fail(`G2: message ${String(letter.id)} of ${letter.gateway} in ${copy.queueName} (${copy.queueKey}) is lost: ${copy.recipients.map((one) => one.address).filter((address) => !copy.dots.has(address)).join(' ')}`);
+    }
+  }
+
+  private checkReports(letter: Letter, afterDisaster: boolean): void {
+    const declined = letter.reversePath === '' || letter.copies.some((copy) => copy.recipients.some((one) => (one.notify & NOTIFY_NEVER) !== 0));
+    if (declined && letter.reported.size > 0) fail(`G2: message ${String(letter.id)} must not be reported`);
+    if (afterDisaster) return;
+    for (const [what, ids] of letter.reported) if (ids.size > 1) fail(`G4: ${String(ids.size)} reports "${what}" of message ${String(letter.id)}`);
+  }
+}
+
+function mirrorOf(core: GatewayCore, delivery: Delivery): QueueMirror {
+  const queue = delivery.queue instanceof MailQueue ? core.mirrors.mirrorOf(delivery.queue.handle) : undefined;
+  return queue ?? fail('a delivery of a queue that its gateway does not have');
+}

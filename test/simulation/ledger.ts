@@ -1,0 +1,141 @@
+/**
+ * What is known from outside of every message of a simulated run: what its client was told, where it was tried,
+ * what arrived and what was reported. Nothing in here is asked of the processes; the checkers compare it with
+ * what they hold (guarantees.ts, custody.ts).
+ *
+ * Every noteworthy moment has a number of one common order, so that "before" is exact.
+ */
+import type { QueueMirror } from '../../src/gateway/mirror/queue-mirror.js';
+import type { Recipient, SubmissionOutcome } from '../../src/gateway/queue/types.js';
+import { COMMITTED } from '../../src/gateway/queue/types.js';
+import { contentOf } from '../scenario/letters.js';
+
+/** The gateway died before it answered: the client knows nothing. */
+export const UNANSWERED = -1;
+
+/** A final dot that a next hop took, and what became of it at the gateway that sent it. */
+export interface Dot {
+  readonly gateway: string;
+  readonly atMs: number;
+  readonly mirror: QueueMirror;
+  /** Number of the change that ended or noted the delivery; 0 while the gateway has not settled it. */
+  settledNumber: number;
+  /** The next hop took it, the reply was lost. */
+  readonly isUnanswered: boolean;
+  /** Disasters of its queue when it was sent (custody.ts). */
+  readonly disasters: number;
+}
+
+/** A message in one of the queues it goes to. */
+export class Copy {
+  readonly letter: Letter;
+  readonly queueName: string;
+  readonly recipients: readonly Recipient[];
+  /** Identity of the queue that took it; '' when none did. */
+  queueKey = '';
+  /** Moment of the first attempt; 0 before. */
+  firstAttempt = 0;
+  /** Every process and in-sync mirror that held it was gone at one time: it may be lost (G2). */
+  isExcused = false;
+  readonly dots = new Map<string, Dot[]>();
+  /** Recipients that the next hop refused, or whose time was over. */
+  readonly failed = new Set<string>();
+  /** Recipients that ended without a report, by rule. */
+  readonly ended = new Set<string>();
+
+  constructor(letter: Letter, queueName: string, recipients: readonly Recipient[]) {
+    this.letter = letter;
+    this.queueName = queueName;
+    this.recipients = recipients;
+  }
+
+  /** Each recipient has ended as G2 asks. */
+  get isOver(): boolean {
+    return this.recipients.every(({ address }) => this.dots.has(address) || this.ended.has(address) || this.letter.reported.has(`failure ${address}`));
+  }
+
+  /** Nobody is to be tried any more, as the next hop saw it. */
+  get isTried(): boolean {
+    return this.recipients.every(({ address }) => this.dots.has(address) || this.failed.has(address) || this.ended.has(address));
+  }
+}
+
+export interface LetterOptions {
+  readonly id: number;
+  /** Id of the message whose content this is: a client that heard nothing sends it again under a new id. */
+  readonly contentKey: number | undefined;
+  readonly gateway: string;
+  readonly reversePath: string;
+  readonly groups: ReadonlyMap<string, readonly Recipient[]>;
+  readonly bytes: number;
+  readonly submittedAt: number;
+}
+
+export class Letter {
+  readonly id: number;
+  readonly contentKey: number;
+  readonly gateway: string;
+  readonly reversePath: string;
+  readonly copies: readonly Copy[];
+  readonly bytes: number;
+  readonly submittedAt: number;
+  /** 0 while it is open. */
+  outcome: SubmissionOutcome | typeof UNANSWERED | 0 = 0;
+  settledAt = 0;
+  /** "failure ADDRESS", "success ADDRESS": ids of the reports that arrived. */
+  readonly reported = new Map<string, Set<number>>();
+  /** Ids of the reports that were made for it. */
+  readonly reportIds: number[] = [];
+
+  constructor(options: LetterOptions) {
+    this.id = options.id;
+    this.contentKey = options.contentKey ?? options.id;
+    this.gateway = options.gateway;
+    this.reversePath = options.reversePath;
+    this.bytes = options.bytes;
+    this.submittedAt = options.submittedAt;
+    this.copies = [...options.groups].map(([name, recipients]) => new Copy(this, name, recipients));
+  }
+
+  get content(): Uint8Array {
+    return contentOf(this.contentKey, this.bytes);
+  }
+
+  get isAccepted(): boolean {
+    return this.outcome === COMMITTED;
+  }
+
+  copyIn(queueName: string): Copy | undefined {
+    return this.copies.find((copy) => copy.queueName === queueName);
+  }
+}
+
+export class Ledger {
+  readonly letters = new Map<number, Letter>();
+  /** Reports by their message id: of which letter, and the dots that took them. */
+  readonly reports = new Map<number, { readonly letter: Letter; readonly dots: Dot[] }>();
+  accepted = 0;
+  dots = 0;
+  private order = 0;
+
+  moment(): number {
+    this.order += 1;
+    return this.order;
+  }
+
+  add(letter: Letter): void {
+    this.letters.set(letter.id, letter);
+  }
+
+  addReport(letterId: number, reportId: number): void {
+    const letter = this.letters.get(letterId);
+    if (letter === undefined) return;
+    letter.reportIds.push(reportId);
+    this.reports.set(reportId, { letter, dots: [] });
+  }
+
+  /** The process that took them in is gone: their clients hear nothing. */
+  leaveUnanswered(gateway: string): void {
+    for (const letter of this.letters.values()) if (letter.outcome === 0 && letter.gateway === gateway) letter.outcome = UNANSWERED;
+  }
+}

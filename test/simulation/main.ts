@@ -1,0 +1,107 @@
+/**
+ * The command behind `npm run simulate`: seeds one after the other, over several processes, and what came of them.
+ *
+ *     npm run simulate -- [--seed N] [--seeds M] [--steps S] [--jobs J] [--trace] [--keep-going] [--mutants]
+ *
+ * A seed that fails prints the command that repeats it and the last lines of its log; --trace prints all of a run.
+ * The exit code is 0 only if no seed failed and, in a run of ALL_KINDS_SEEDS or more, every kind of fault fired.
+ */
+import { fork } from 'node:child_process';
+import { availableParallelism } from 'node:os';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+import { runMutants } from './mutants.js';
+import { FAULT_KINDS } from './plan.js';
+import type { RunResult } from './simulate.js';
+import { simulate } from './simulate.js';
+import { Summary } from './summary.js';
+
+const STEPS_DEFAULT = 80;
+const say = (text: string): void => void process.stdout.write(`${text}\n`);
+
+interface Range {
+  readonly seed: number;
+  readonly seeds: number;
+  readonly steps: number;
+  readonly jobs: number;
+  /** A failing seed does not end the run. */
+  readonly keepGoing: boolean;
+}
+
+function options(): Range & { readonly trace: boolean; readonly mutants: boolean; readonly stride: number } {
+  const { values } = parseArgs({
+    options: {
+      seed: { type: 'string', default: '1' }, seeds: { type: 'string', default: '1' }, steps: { type: 'string', default: String(STEPS_DEFAULT) }, jobs: { type: 'string', default: '0' },
+      stride: { type: 'string', default: '1' }, trace: { type: 'boolean', default: false }, 'keep-going': { type: 'boolean', default: false }, mutants: { type: 'boolean', default: false },
+    },
+  });
+  const number = (name: 'seed' | 'seeds' | 'steps' | 'jobs' | 'stride'): number => {
+    const value = Number(values[name]);
+    if (!Number.isSafeInteger(value) || value < 0) throw new Error(`--${name} takes a whole number, got ${values[name]}`);
+    return value;
+  };
+  return { seed: number('seed'), seeds: number('seeds'), steps: number('steps'), jobs: number('jobs') || availableParallelism(), stride: number('stride'), trace: values.trace, keepGoing: values['keep-going'], mutants: values.mutants };
+}
+
+function tell(result: RunResult, steps: number): void {
+  if (result.failure === '') return;
+  say(`\nFAILED seed ${String(result.seed)}: ${result.failure}\nlast of the log:\n${result.lastLog}\nrepeat with: npm run simulate -- --seed ${String(result.seed)} --steps ${String(steps)} --trace\n`);
+}
+
+/** Runs in this process; the parent, if there is one, hears of every seed. */
+function runHere(range: Range, stride: number, trace: boolean): Summary {
+  const summary = new Summary();
+  for (let i = 0; i < range.seeds; i++) {
+    const seed = range.seed + i * stride;
+    const result = simulate(seed, { steps: range.steps, ...(trace ? { onTrace: (atMs, text) => { say(`${atMs.toFixed(3)} ${text}`); } } : {}) });
+    if (process.send !== undefined) process.send(result);
+    else {
+      summary.add(result);
+      tell(result, range.steps);
+    }
+    if (result.failure !== '' && !range.keepGoing) break;
+  }
+  return summary;
+}
+
+/** Seeds dealt out to processes of their own. */
+async function runApart(range: Range): Promise<Summary> {
+  const summary = new Summary();
+  const jobs = Math.min(range.jobs, range.seeds);
+  const file = fileURLToPath(import.meta.url);
+  await Promise.all(Array.from({ length: jobs }, (_, job) => new Promise<void>((resolve, reject) => {
+    const share = Math.floor((range.seeds - job + jobs - 1) / jobs);
+    const child = fork(file, ['--seed', String(range.seed + job), '--seeds', String(share), '--stride', String(jobs), '--steps', String(range.steps), ...(range.keepGoing ? ['--keep-going'] : [])]);
+    child.on('message', (result: RunResult) => {
+      summary.add(result);
+      tell(result, range.steps);
+    });
+    child.on('error', reject);
+    child.on('exit', (code) => {
+      if (code === 0) resolve();
+      else reject(new Error(`a process of the simulation ended with ${String(code)}`));
+    });
+  })));
+  return summary;
+}
+
+async function main(): Promise<void> {
+  const chosen = options();
+  if (chosen.mutants) {
+    process.exitCode = (await runMutants(say)) ? 0 : 1;
+    return;
+  }
+  if (process.send !== undefined) {
+    runHere(chosen, chosen.stride, false);
+    process.disconnect();
+    return;
+  }
+  const startedMs = performance.now();
+  const summary = chosen.jobs > 1 && chosen.seeds > 1 && !chosen.trace ? await runApart(chosen) : runHere(chosen, 1, chosen.trace);
+  for (const line of summary.lines(performance.now() - startedMs)) say(line);
+  const silent = summary.silentKinds();
+  if (silent.length > 0) say(`these kinds of fault never fired in ${String(summary.seeds)} seeds: ${silent.join(' ')} (of ${String(FAULT_KINDS.length)})`);
+  process.exitCode = summary.failed.length > 0 || silent.length > 0 ? 1 : 0;
+}
+
+await main();

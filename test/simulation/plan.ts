@@ -1,0 +1,74 @@
+/**
+ * What a seed decides before its run begins: the size of the world, its limits and times, and which kinds of
+ * fault it is about. Most kinds are off, so that the others meet one another often (swarm testing).
+ */
+import { Prng } from '../../src/base/prng.js';
+import type { Ordering } from '../../src/gateway/queue/types.js';
+
+export const FAULT_KINDS = [
+  'kill-gateway', 'kill-store', 'stop-gateway', 'stop-store', 'freeze-gateway', 'freeze-store', 'reset-path', 'cut-path', 'cut-link', 'stall-path',
+  'one-way', 'partition', 'isolate', 'slow-link', 'small-chunks', 'full-store', 'full-gateway', 'clocks', 'hop-defers', 'hop-rejects', 'hop-hangs',
+  'hop-cuts', 'hop-down', 'resend',
+] as const;
+export type FaultKind = (typeof FAULT_KINDS)[number];
+
+export interface QueuePlan {
+  readonly name: string;
+  readonly ordering: Ordering;
+  readonly concurrency: number;
+}
+
+export interface Plan {
+  readonly seed: number;
+  readonly steps: number;
+  readonly kinds: ReadonlySet<FaultKind>;
+  readonly gateways: readonly string[];
+  readonly stores: readonly string[];
+  readonly queues: readonly QueuePlan[];
+  readonly minReplicas: number;
+  readonly heartbeatMs: number;
+  readonly failoverTimeoutMs: number;
+  readonly leaseMs: number;
+  readonly commitTimeoutMs: number;
+  readonly blockEntries: number;
+  readonly refillFrameBytes: number;
+  readonly windowBytes: number;
+  readonly storeMemoryBytes: number;
+  readonly gatewayMemoryBytes: number;
+  /** Of a letter's content, now and then. */
+  readonly largeBytes: number;
+  /** Letters of a step are at most so many. */
+  readonly burst: number;
+  /** One in so many steps makes a fault. */
+  readonly faultEvery: number;
+}
+
+const MEBIBYTE = 1024 * 1024;
+const ONE_KIND_IN = 5;
+const HEARTBEAT_MS = 250;
+const FAILOVER_MS = 700;
+
+export function planOf(seed: number, steps: number): Plan {
+  const prng = new Prng(seed);
+  const kinds = new Set(FAULT_KINDS.filter(() => prng.below(ONE_KIND_IN) === 0));
+  if (kinds.size === 0) kinds.add(prng.pick(FAULT_KINDS));
+  const gateways = ['gw-1', 'gw-2', 'gw-3'].slice(0, prng.pick([1, 2, 2, 2, 3]));
+  const stores = ['store-a', 'store-b', 'store-c', 'store-d'].slice(0, prng.pick([2, 3, 3, 3, 4]));
+  const names = ['q1', 'q2', 'q3', 'q4'].slice(0, 1 + prng.below(4));
+  const queues = names.map((name): QueuePlan => ({ name, ordering: prng.below(3) === 0 ? 'strict' : 'fifo', concurrency: prng.pick([1, 4, 8]) }));
+  return {
+    seed, steps, kinds, gateways, stores, queues,
+    minReplicas: prng.pick([1, 1, 1, 2]),
+    heartbeatMs: HEARTBEAT_MS, failoverTimeoutMs: FAILOVER_MS,
+    leaseMs: prng.pick([4000, 6000, 10_000]),
+    commitTimeoutMs: prng.pick([600, 1500, 4000]),
+    blockEntries: prng.pick([1, 4, 16, 200]),
+    refillFrameBytes: prng.pick([600, 2048, 64 * 1024]),
+    windowBytes: prng.pick([20_000, MEBIBYTE, 8 * MEBIBYTE]),
+    storeMemoryBytes: kinds.has('full-store') ? MEBIBYTE : 64 * MEBIBYTE,
+    gatewayMemoryBytes: kinds.has('full-gateway') ? MEBIBYTE : 64 * MEBIBYTE,
+    largeBytes: kinds.has('full-store') || kinds.has('full-gateway') ? 40_000 : 8000,
+    burst: prng.pick([1, 3, 6]),
+    faultEvery: prng.pick([3, 6, 15]),
+  };
+}

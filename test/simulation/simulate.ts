@@ -1,0 +1,121 @@
+/**
+ * One seed of the simulation: a plan, its faults, then calm, and the verdict.
+ *
+ *   STEPS steps of mail and faults ─► calm ─► drained: everything accepted has ended, mirrors agree
+ *                                        └──► not within DRAIN_MS: a failure, unless in a state named in waiting.ts
+ */
+import { SyncState } from '../../src/gateway/mirror/replica.js';
+import { queuesOf } from '../scenario/inspect.js';
+import { keyOfMirror, keyOfStored } from './custody.js';
+import { GuaranteeBroken } from './guarantees.js';
+import type { FaultKind } from './plan.js';
+import { planOf } from './plan.js';
+import { Swarm } from './swarm.js';
+import { waitingState } from './waiting.js';
+import { World } from './world.js';
+
+/** Virtual time in which a healed world must be empty: leases, retries and claims put off add up to a fraction of it. */
+const DRAIN_MS = 120_000;
+const LOOK_MS = 50;
+
+export interface RunOptions {
+  readonly steps: number;
+  /** Gets every traced event as text. */
+  readonly onTrace?: (atMs: number, text: string) => void;
+  /** Breaks a guarantee on purpose at this step: the canary of the checkers. */
+  readonly sabotage?: (world: World, step: number) => void;
+}
+
+export interface RunResult {
+  readonly seed: number;
+  readonly failure: string;
+  readonly lastLog: string;
+  readonly traceHash: number;
+  readonly stepCount: number;
+  readonly fired: readonly (readonly [FaultKind, number])[];
+  readonly accepted: number;
+  readonly dots: number;
+  /** Copies that the faults really took from every holder. */
+  readonly excused: number;
+  /** The named state in which the world waits; '' when it drained. */
+  readonly waiting: string;
+  readonly virtualMs: number;
+}
+
+export function simulate(seed: number, options: RunOptions): RunResult {
+  const world = new World(planOf(seed, options.steps));
+  const { onTrace } = options;
+  if (onTrace !== undefined) world.scheduler.onTrace = (text) => { onTrace(world.scheduler.nowMs, text); };
+  const swarm = new Swarm(world);
+  let failure = '';
+  let waiting = '';
+  try {
+    world.run(1000);
+    for (let step = 0; step < options.steps; step++) {
+      swarm.step();
+      options.sabotage?.(world, step);
+    }
+    swarm.calm();
+    waiting = untilDrained(world, swarm);
+    if (waiting === '') world.guarantees.onDrained();
+  } catch (error) {
+    failure = error instanceof GuaranteeBroken ? error.message : error instanceof Error ? (error.stack ?? error.message) : String(error);
+  }
+  return {
+    seed, failure, lastLog: failure === '' ? '' : world.lastLog(), traceHash: world.scheduler.traceHash, stepCount: world.scheduler.stepCount, fired: [...swarm.fired],
+    accepted: world.ledger.accepted, dots: world.ledger.dots, excused: world.custody.excused, waiting, virtualMs: world.scheduler.nowMs,
+  };
+}
+
+/** Runs until the world is empty and whole; the name of the state in which it waits, or ''. */
+function untilDrained(world: World, swarm: Swarm): string {
+  const end = world.scheduler.nowMs + DRAIN_MS;
+  let why = whyNotDrained(world);
+  while (why !== '') {
+    if (world.scheduler.nowMs >= end) {
+      const state = waitingState(world);
+      if (state !== '') return state;
+      throw new GuaranteeBroken(`the world does not drain within ${String(DRAIN_MS)} ms: ${why}`);
+    }
+    swarm.startAll();
+    world.run(LOOK_MS);
+    why = whyNotDrained(world);
+  }
+  checkMirrorsAgree(world);
+  return '';
+}
+
+function whyNotDrained(world: World): string {
+  for (const { id, core } of world.gateways) {
+    if (core === undefined) return `${id} is not running`;
+    if (!core.accepting) return `${id} takes no mail`;
+    if (!core.recovery.allListed) return `${id} has not heard every store`;
+    if (!core.recovery.isIdle) return `${id} still recovers ${String(core.recovery.openCount)} queues`;
+    if (core.commitPoint.openCount > 0) return `${id} has ${String(core.commitPoint.openCount)} commits open`;
+    if (core.reports.openCount > 0) return `${id} makes ${String(core.reports.openCount)} reports`;
+    for (const mirror of core.registry.all) {
+      const { queue } = mirror;
+      if (queue.length > 0) return `${id} has ${String(queue.length)} messages in ${queue.name} (${keyOfMirror(mirror)}): ready ${String(queue.readyCount)}, in flight ${String(queue.inFlightCount)}, deferred ${String(queue.deferredCount)}, held ${String(queue.heldCount)}`;
+      if (mirror.setChangeNumber !== 0 || mirror.isDirty || mirror.committedNumber !== mirror.lastNumber) return `${id} has changes of ${queue.name} open`;
+      for (const replica of mirror.replicas) if (!replica.member || replica.sync !== SyncState.SYNC || replica.acked !== mirror.lastNumber) return `${id} has a mirror of ${queue.name} at ${replica.store.storeId} that is not in sync`;
+    }
+  }
+  return '';
+}
+
+/** Every copy that counts as in sync holds nothing, at the number and digest of its gateway. */
+function checkMirrorsAgree(world: World): void {
+  for (const { id, core } of world.gateways) {
+    for (const mirror of core?.registry.all ?? []) {
+      for (const replica of mirror.replicas) {
+        const store = world.stores.find((one) => one.id === replica.store.storeId)?.store;
+        const queue = store === undefined ? undefined : queuesOf(store, mirror.queue.name).find((one) => keyOfStored(one) === keyOfMirror(mirror));
+        const where = `${mirror.queue.name} of ${id} at ${replica.store.storeId}`;
+        if (queue === undefined) throw new GuaranteeBroken(`mirrors: ${where} does not exist, and counts as in sync`);
+        if (queue.number !== mirror.lastNumber || queue.digestA !== mirror.digest.a || queue.digestB !== mirror.digest.b || queue.count !== 0 || queue.epoch !== mirror.epoch) {
+          throw new GuaranteeBroken(`mirrors: ${where} is at number ${String(queue.number)} epoch ${String(queue.epoch)} with ${String(queue.count)} entries, its gateway at ${String(mirror.lastNumber)} epoch ${String(mirror.epoch)}`);
+        }
+      }
+    }
+  }
+}

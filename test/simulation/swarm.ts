@@ -1,0 +1,250 @@
+/**
+ * The faults of a simulated world: what each kind does, how long it lasts, and how all of it ends. A kind counts
+ * as fired when it had its effect; one that never fires in a run of many seeds is a mistake of the simulator.
+ *
+ *   draw ─► fault of an enabled kind ─ after its time ─► undone         calm: everything is undone at once
+ */
+import type { Prng } from '../../src/base/prng.js';
+import { NO_MEMORY, NO_REPLY, REFUSED } from '../../src/gateway/queue/types.js';
+import type { Path } from '../scenario/network.js';
+import type { Letter } from './ledger.js';
+import { UNANSWERED } from './ledger.js';
+import type { Answer } from './next-hops.js';
+import type { FaultKind, Plan } from './plan.js';
+import type { GatewayMachine, StoreMachine, World } from './world.js';
+
+const PATHS: readonly Path[] = ['A', 'B'];
+/** Of a hundred answers of a next hop while its fault is on. */
+const HOP_TROUBLE_PERCENT = 15;
+const NOTIFY_CHOICES = [0, 0, 0, 1, 2, 4, 6];
+
+export class Swarm {
+  readonly fired = new Map<FaultKind, number>();
+  private readonly world: World;
+  private readonly plan: Plan;
+  private readonly prng: Prng;
+  private readonly answers: Prng;
+  private readonly drawn: readonly FaultKind[];
+  private isCalm = false;
+  private readonly unheard: Letter[] = [];
+
+  constructor(world: World) {
+    this.world = world;
+    this.plan = world.plan;
+    this.prng = world.prng.fork();
+    this.answers = world.prng.fork();
+    this.drawn = [...this.plan.kinds].filter((kind) => kind in this.faults);
+    world.answer = (queueName) => this.answer(queueName);
+    if (this.plan.kinds.has('clocks')) this.fire('clocks');
+    for (const { id: gateway } of world.gateways) for (const { id: store } of world.stores) if (this.plan.kinds.has('small-chunks')) this.splitWire(gateway, store);
+  }
+
+  /** One step: some mail, maybe a fault, some time. */
+  step(): void {
+    const { prng, plan, world } = this;
+    this.mail();
+    if (this.drawn.length > 0 && prng.below(plan.faultEvery) === 0) this.faults[prng.pick(this.drawn)]?.();
+    world.run(prng.below(8) === 0 ? prng.below(2500) : prng.below(100));
+  }
+
+  /** Everything is healed and started again; next hops take all. */
+  calm(): void {
+    const { world } = this;
+    this.isCalm = true;
+    for (const gateway of world.gateways) {
+      for (const store of world.stores) {
+        world.network.heal(gateway.id, store.id);
+        world.network.holdAnswers(gateway.id, store.id, false);
+        world.network.holdRequests(gateway.id, store.id, false);
+        world.network.slow(gateway.id, store.id, 0);
+      }
+    }
+    for (const machine of [...world.stores, ...world.gateways]) world.thaw(machine);
+    this.startAll();
+  }
+
+  /** A process that ended, also by itself, is started again by whoever runs it. */
+  startAll(): void {
+    for (const machine of [...this.world.stores, ...this.world.gateways]) if (!machine.node.isAlive) machine.node.start();
+  }
+
+  private fire(kind: FaultKind): void {
+    this.fired.set(kind, (this.fired.get(kind) ?? 0) + 1);
+  }
+
+  // ---- clients ----
+
+  private mail(): void {
+    const { world, prng, plan } = this;
+    for (let i = prng.below(plan.burst + 1); i > 0; i--) {
+      const first = prng.pick(plan.queues).name;
+      const names = prng.below(4) === 0 ? [...new Set([first, prng.pick(plan.queues).name])] : [first];
+      const isLarge = prng.below(plan.kinds.has('full-store') || plan.kinds.has('full-gateway') ? 2 : 12) === 0;
+      this.heard(world.submit(prng.pick(world.gateways), {
+        names, bytes: 1 + prng.below(isLarge ? plan.largeBytes : 400), recipients: 1 + prng.below(3),
+        reversePath: prng.below(6) === 0 ? '' : 'alice@senders.example', notify: prng.pick(NOTIFY_CHOICES),
+      }));
+    }
+    if (plan.kinds.has('resend') && prng.below(4) === 0) this.resend();
+  }
+
+  private heard(letter: Letter | undefined): void {
+    if (letter === undefined) return;
+    if (letter.outcome === NO_MEMORY) {
+      for (const kind of ['full-store', 'full-gateway'] as const) if (this.plan.kinds.has(kind)) this.fire(kind);
+    }
+    if (this.plan.kinds.has('resend')) this.unheard.push(letter);
+  }
+
+  /** A client that read no reply, or lost it, submits the same content again, at any gateway. */
+  private resend(): void {
+    const { world, prng } = this;
+    const letter = this.unheard.shift();
+    if (letter === undefined) return;
+    if (letter.outcome === 0) {
+      this.unheard.push(letter);
+      return;
+    }
+    const lost = letter.outcome === UNANSWERED || letter.outcome === NO_REPLY || letter.outcome === REFUSED || prng.below(4) === 0;
+    if (!lost) return;
+    this.fire('resend');
+    this.heard(world.submit(prng.pick(world.gateways), { names: letter.copies.map((copy) => copy.queueName), bytes: letter.bytes, recipients: letter.copies[0]?.recipients.length ?? 1, reversePath: letter.reversePath, notify: 0, resends: letter }));
+  }
+
+  // ---- next hops ----
+
+  /** Reports are never refused: one that comes back has nobody to be reported to. */
+  private answer(queueName: string): Answer {
+    if (this.isCalm) return 'accept';
+    const { kinds } = this.plan;
+    const isReport = queueName === 'senders';
+    const draw = this.answers.below(100);
+    const pick = (kind: FaultKind, answer: Answer, of: number): Answer | undefined => {
+      if (!kinds.has(kind) || draw < of || draw >= of + HOP_TROUBLE_PERCENT) return undefined;
+      this.fire(kind);
+      return answer;
+    };
+    return pick('hop-defers', 'defer', 0) ?? (isReport ? undefined : pick('hop-rejects', 'reject', 15)) ?? pick('hop-hangs', 'hang', 30) ?? pick('hop-cuts', 'cut', 45) ?? pick('hop-down', 'down', 60) ?? 'accept';
+  }
+
+  // ---- faults ----
+
+  /** What is drawn as an event; the other kinds are conditions of the whole run. */
+  private readonly faults: Partial<Record<FaultKind, () => void>> = {
+    'kill-gateway': () => { this.killGateway(); },
+    'kill-store': () => { this.killStore(); },
+    'stop-gateway': () => { this.stop(this.prng.pick(this.world.gateways), 'stop-gateway'); },
+    'stop-store': () => { this.stop(this.prng.pick(this.world.stores), 'stop-store'); },
+    'freeze-gateway': () => { this.freeze(this.prng.pick(this.world.gateways), 'freeze-gateway'); },
+    'freeze-store': () => { this.freeze(this.prng.pick(this.world.stores), 'freeze-store'); },
+    'reset-path': () => { this.onPair('reset-path', (gateway, store) => { this.world.network.reset(gateway, store, this.prng.pick(PATHS)); return undefined; }); },
+    'cut-path': () => { this.cut('cut-path', this.prng.pick(PATHS)); },
+    'cut-link': () => { this.cut('cut-link', undefined); },
+    'stall-path': () => { this.hold('stall-path', this.prng.pick(PATHS), true, true); },
+    'one-way': () => {
+      const isRequests = this.prng.below(2) === 0;
+      this.hold('one-way', this.prng.pick([...PATHS, undefined]), isRequests, !isRequests);
+    },
+    partition: () => { this.hold('partition', undefined, true, true); },
+    isolate: () => { this.isolate(); },
+    'slow-link': () => {
+      this.onPair('slow-link', (gateway, store) => {
+        this.world.network.slow(gateway, store, this.prng.pick([1, 10, 100]));
+        return () => {
+          this.world.network.slow(gateway, store, 0);
+          if (this.plan.kinds.has('small-chunks')) this.splitWire(gateway, store);
+        };
+      });
+    },
+  };
+
+  /** From a blink to well past the lease. */
+  private durationMs(): number {
+    const { prng, plan } = this;
+    return prng.pick([prng.below(300), prng.below(plan.failoverTimeoutMs * 3), prng.below(plan.leaseMs), plan.leaseMs + prng.below(plan.leaseMs)]);
+  }
+
+  private later(undo: (() => void) | undefined): void {
+    if (undo === undefined) return;
+    this.world.scheduler.after(this.durationMs(), () => { if (!this.isCalm) undo(); });
+  }
+
+  private onPair(kind: FaultKind, run: (gateway: string, store: string) => (() => void) | undefined): void {
+    const gateway = this.prng.pick(this.world.gateways).id;
+    const store = this.prng.pick(this.world.stores).id;
+    this.world.scheduler.trace(`${kind} ${gateway} ${store}`);
+    this.fire(kind);
+    this.later(run(gateway, store));
+  }
+
+  private splitWire(gateway: string, store: string): void {
+    this.fire('small-chunks');
+    this.world.network.split(gateway, store, this.prng.pick([60, 300, 2000]));
+  }
+
+  private cut(kind: FaultKind, path: Path | undefined): void {
+    this.onPair(kind, (gateway, store) => {
+      this.world.network.cut(gateway, store, path);
+      return () => { this.world.network.heal(gateway, store, path); };
+    });
+  }
+
+  private hold(kind: FaultKind, path: Path | undefined, requests: boolean, answers: boolean): void {
+    this.onPair(kind, (gateway, store) => {
+      const { network } = this.world;
+      if (requests) network.holdRequests(gateway, store, true, path);
+      if (answers) network.holdAnswers(gateway, store, true, path);
+      return () => {
+        if (requests) network.holdRequests(gateway, store, false, path);
+        if (answers) network.holdAnswers(gateway, store, false, path);
+      };
+    });
+  }
+
+  /** No store hears this gateway, nor it them. */
+  private isolate(): void {
+    const { network } = this.world;
+    const gateway = this.prng.pick(this.world.gateways).id;
+    this.fire('isolate');
+    this.world.scheduler.trace(`isolate ${gateway}`);
+    const set = (held: boolean): void => {
+      for (const { id } of this.world.stores) {
+        network.holdRequests(gateway, id, held);
+        network.holdAnswers(gateway, id, held);
+      }
+    };
+    set(true);
+    this.later(() => { set(false); });
+  }
+
+  private killGateway(): void {
+    const machine = this.prng.pick(this.world.gateways);
+    if (!machine.node.isAlive) return;
+    this.fire('kill-gateway');
+    this.world.killGateway(machine);
+    this.later(() => { if (!machine.node.isAlive) machine.node.start(); });
+  }
+
+  private killStore(): void {
+    const machine = this.prng.pick(this.world.stores);
+    if (!machine.node.isAlive) return;
+    this.fire('kill-store');
+    this.world.killStore(machine);
+    this.later(() => { if (!machine.node.isAlive) machine.node.start(); });
+  }
+
+  private stop(machine: GatewayMachine | StoreMachine, kind: 'stop-gateway' | 'stop-store'): void {
+    if (!machine.node.isAlive || machine.process.isFrozen) return;
+    this.fire(kind);
+    if ('core' in machine) this.world.stopGateway(machine);
+    else this.world.stopStore(machine);
+    this.world.scheduler.after(500 + this.durationMs(), () => { if (!machine.node.isAlive) machine.node.start(); });
+  }
+
+  private freeze(machine: GatewayMachine | StoreMachine, kind: FaultKind): void {
+    if (!machine.node.isAlive || machine.process.isFrozen) return;
+    this.fire(kind);
+    machine.process.freeze();
+    this.later(() => { this.world.thaw(machine); });
+  }
+}

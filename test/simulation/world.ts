@@ -1,0 +1,253 @@
+/**
+ * A whole group of gateways and stores in one thread, on machines with clocks of their own and a network with
+ * two paths. Gateways and stores are the production machines; clients, network, next hops and the passing of
+ * time are simulated. Everything comes from the seed: a run is a list of steps, and a seed gives the same one.
+ *
+ *   clients ─ submit ─► gateways (GatewayNode) ─ Network, path A and B ─► stores (StoreNode)
+ *                          └─ SimCarrier ─► next hops         Guarantees, Custody: judge while it happens
+ *
+ * Owns: the life of each process, and what every client was told. Not here: which faults happen when (swarm.ts).
+ */
+import { Prng } from '../../src/base/prng.js';
+import type { GatewayCore } from '../../src/gateway/core.js';
+import type { MailEvents } from '../../src/gateway/queue/mail-events.js';
+import { createRouter } from '../../src/gateway/queue/router.js';
+import type { Recipient, RecipientGroup, Router } from '../../src/gateway/queue/types.js';
+import { GatewayNode } from '../scenario/gateway-node.js';
+import { Network } from '../scenario/network.js';
+import { KeptLog } from '../scenario/ports.js';
+import { Scheduler } from '../scenario/scheduler.js';
+import { StoreNode } from '../scenario/store-node.js';
+import { Custody, keyOfMirror } from './custody.js';
+import { Guarantees } from './guarantees.js';
+import { Ledger, Letter } from './ledger.js';
+import type { Answer } from './next-hops.js';
+import { SimCarrier } from './next-hops.js';
+import type { Plan } from './plan.js';
+import { SimProcess } from './process.js';
+
+const WALL_BASE_MS = Date.UTC(2026, 0, 1);
+/** Apart from one another by so much, so that no two gateways draw the same message ids. */
+const WALL_SKEW_MS = 1000;
+const RETRY_MS = 1000;
+const MEBIBYTE = 1024 * 1024;
+/** What remains of a stopping process after it has said so. */
+const STOP_MS = 200;
+
+export interface Machine<N> {
+  readonly id: string;
+  readonly process: SimProcess;
+  readonly node: N;
+}
+
+export interface GatewayMachine extends Machine<GatewayNode> {
+  readonly core: GatewayCore | undefined;
+}
+
+export interface StoreMachine extends Machine<StoreNode> {
+  readonly store: StoreNode['store'];
+}
+
+export interface Mail {
+  readonly names: readonly string[];
+  readonly bytes: number;
+  readonly reversePath: string;
+  readonly recipients: number;
+  readonly notify: number;
+  /** The message that this one repeats because its client heard nothing. */
+  readonly resends?: Letter;
+}
+
+export class World {
+  readonly plan: Plan;
+  readonly scheduler = new Scheduler();
+  readonly prng: Prng;
+  readonly network: Network;
+  readonly log: KeptLog;
+  readonly ledger = new Ledger();
+  readonly gateways: readonly GatewayMachine[];
+  readonly stores: readonly StoreMachine[];
+  readonly custody: Custody;
+  readonly guarantees: Guarantees;
+  /** What next hops do; swarm.ts sets it. */
+  answer: (queueName: string) => Answer = () => 'accept';
+  onNoMemory: () => void = () => {};
+  private readonly router: Router;
+
+  constructor(plan: Plan) {
+    this.plan = plan;
+    this.prng = new Prng(plan.seed ^ 0x2545f491);
+    this.network = new Network(this.scheduler, this.prng.fork());
+    this.log = new KeptLog(() => this.scheduler.nowMs, (line) => { this.scheduler.trace(line.text); });
+    this.router = createRouter([...plan.queues, { name: 'senders', ordering: 'fifo' as const, concurrency: 4 }].map((queue) => ({
+      domains: [`${queue.name}.example`], name: queue.name, nextHop: { protocol: 'smtp', host: queue.name, port: 25 }, ordering: queue.ordering, concurrency: queue.concurrency, lengthMax: 1_000_000,
+    })));
+    const secret = new Uint8Array(32).fill(7);
+    this.stores = plan.stores.map((id) => this.newStore(id, secret));
+    this.gateways = plan.gateways.map((id, index) => this.newGateway(id, index, secret));
+    this.custody = new Custody(this, this.ledger);
+    this.guarantees = new Guarantees({ gateways: this.gateways, stores: this.stores, ledger: this.ledger, custody: this.custody, minReplicas: plan.minReplicas, nowMs: () => this.scheduler.nowMs });
+    for (const { node } of this.stores) node.start();
+    for (const { node } of this.gateways) node.start();
+  }
+
+  run(ms: number): void {
+    this.scheduler.runUntil(this.scheduler.nowMs + ms);
+  }
+
+  // ---- clients ----
+
+  /** One message to a gateway that takes mail; undefined when it does not. */
+  submit(gateway: GatewayMachine, mail: Mail): Letter | undefined {
+    const { core } = gateway;
+    if (core === undefined || gateway.process.isFrozen || !core.accepting) return undefined;
+    const groups: RecipientGroup[] = [];
+    const byName = new Map<string, readonly Recipient[]>();
+    for (const name of mail.names) {
+      const route = this.router.route(`${name}.example`, 'mail');
+      if (route === undefined || core.admit(route) !== '') continue;
+      const recipients = Array.from({ length: mail.recipients }, (_, i) => ({ address: `${String(i)}@${name}.example`, notify: mail.notify, orcpt: '' }));
+      groups.push({ route, recipients });
+      byName.set(name, recipients);
+    }
+    if (groups.length === 0) return undefined;
+    const letter = new Letter({ id: core.nextMessageId(), contentKey: mail.resends?.contentKey, gateway: gateway.id, reversePath: mail.reversePath, groups: byName, bytes: mail.bytes, submittedAt: this.ledger.moment() });
+    this.ledger.add(letter);
+    const { content } = letter;
+    const half = content.length >> 1;
+    core.submit({
+      messageId: letter.id, reversePath: letter.reversePath, groups, chunks: [content.slice(0, half), content.slice(half)], contentBytes: content.length,
+      flags: 0, ret: 0, envid: '', client: 'client', helo: 'client.example',
+      settle: (outcome) => {
+        if (letter.outcome !== 0) return;
+        letter.outcome = outcome;
+        letter.settledAt = this.ledger.moment();
+        this.scheduler.trace(`settled ${String(letter.id)} ${String(outcome)}`);
+        if (letter.isAccepted) this.ledger.accepted += 1;
+        this.guarantees.onSettled(letter, core);
+      },
+    });
+    for (const copy of letter.copies) {
+      const route = groups.find((group) => group.route.queueName === copy.queueName)?.route;
+      const mirror = route === undefined ? undefined : core.registry.find(route);
+      if (mirror !== undefined) copy.queueKey = keyOfMirror(mirror);
+    }
+    return letter;
+  }
+
+  // ---- processes ----
+
+  killGateway(machine: GatewayMachine): void {
+    if (machine.core === undefined) return;
+    this.custody.observe();
+    machine.process.trace('killed');
+    machine.node.kill();
+    machine.process.end();
+    this.ledger.leaveUnanswered(machine.id);
+    this.custody.onLoss();
+  }
+
+  killStore(machine: StoreMachine): void {
+    if (machine.store === undefined) return;
+    this.custody.observe();
+    machine.process.trace('killed');
+    machine.node.kill();
+    machine.process.end();
+    this.custody.onLoss();
+  }
+
+  /** SIGTERM: no new mail, the last changes out, then the end. */
+  stopGateway(machine: GatewayMachine): void {
+    const { core } = machine;
+    if (core === undefined || machine.process.isFrozen) return;
+    machine.process.trace('stops');
+    core.drain();
+    core.endOfTurn();
+    this.scheduler.after(STOP_MS, () => { if (machine.core === core) this.killGateway(machine); });
+  }
+
+  stopStore(machine: StoreMachine): void {
+    const { store } = machine;
+    if (store === undefined || machine.process.isFrozen) return;
+    machine.process.trace('stops');
+    machine.node.stop();
+    this.scheduler.after(STOP_MS, () => { if (machine.store === store) this.killStore(machine); });
+  }
+
+  thaw(machine: Machine<unknown>): void {
+    machine.process.thaw();
+    this.network.thaw(machine.id);
+  }
+
+  lastLog(lines = 30): string {
+    return this.log.lines.slice(-lines).map((line) => `  ${line.atMs.toFixed(1)} ${line.event}: ${line.text} ${JSON.stringify(line.fields)}`).join('\n');
+  }
+
+  private newProcess(id: string): SimProcess {
+    // Within the bound that leases assume: two clocks differ by at most 1% (docs/GUARANTEES.md "Leases").
+    const rate = this.plan.kinds.has('clocks') ? 1 + (this.prng.below(2001) - 1000) / 210_000 : 1;
+    const process = new SimProcess(id, { offsetMs: this.prng.below(1_000_000_000), rate }, this.scheduler);
+    this.network.addHost(id, process);
+    return process;
+  }
+
+  private newStore(id: string, secret: Uint8Array): StoreMachine {
+    const { plan } = this;
+    const process = this.newProcess(id);
+    const node = new StoreNode(
+      { id, gateways: plan.gateways.map((gateway) => ({ id: gateway, secret })), memoryLimitBytes: plan.storeMemoryBytes, windowBytes: plan.windowBytes, leaseMs: plan.leaseMs },
+      { scheduler: process, network: this.network, log: this.log, wallBaseMs: process.wallBaseMs(WALL_BASE_MS) }, this.prng.fork(),
+    );
+    return { id, process, node, get store() { return node.store; } };
+  }
+
+  private newGateway(id: string, index: number, secret: Uint8Array): GatewayMachine {
+    const { plan } = this;
+    const process = this.newProcess(id);
+    const node: GatewayNode = new GatewayNode(
+      {
+        id, secret, storeIds: plan.stores, windowBytes: plan.windowBytes, retryDelayMs: () => RETRY_MS, heartbeatMs: plan.heartbeatMs, failoverTimeoutMs: plan.failoverTimeoutMs,
+        core: {
+          queuesMax: 5000, commitTimeoutMs: plan.commitTimeoutMs, firstListMs: plan.failoverTimeoutMs, segmentBytes: 16 * 1024,
+          mirrors: { group: plan.gateways, replicas: 2, minReplicas: plan.minReplicas, retryMs: 500, refillFrameBytes: plan.refillFrameBytes, frameTargetBytes: 64 * 1024 },
+          acceptance: { lifetimeMs: 3_600_000, bounceLifetimeMs: 3_600_000, nextHopShare: 1 },
+          memory: { limitBytes: plan.gatewayMemoryBytes, acceptShare: 0.8, reserveShare: 0.97 },
+          recovery: { blockEntries: plan.blockEntries, blockBytes: MEBIBYTE },
+        },
+      },
+      {
+        scheduler: process, network: this.network, log: this.log, wallBaseMs: process.wallBaseMs(WALL_BASE_MS + index * WALL_SKEW_MS), router: this.router,
+        newCarrier: (core, isAlive) => new SimCarrier({ gateway: id, dotMs: 2, replyMs: 2 }, core, process, {
+          answer: (queueName) => this.answer(queueName),
+          onAttempt: (gateway, delivery) => { this.guarantees.onAttempt(gateway, core, delivery); },
+          onDot: (gateway, _core, delivery, content, answers) => { this.guarantees.onDot(gateway, core, delivery, content, answers); },
+          onSettled: (_gateway, _core, delivery) => { this.guarantees.onSettledAttempt(core, delivery); },
+        }, isAlive),
+        events: this.mailEvents(),
+        onTurn: () => { this.guarantees.onStep(); },
+        onFenced: () => { this.onFenced(id); },
+      },
+      this.prng.fork(),
+    );
+    return { id, process, node, get core() { return node.core; } };
+  }
+
+  /** It stops at once, as its daemon does; whoever runs it starts it again later. */
+  private onFenced(id: string): void {
+    const machine = this.gateways.find((gateway) => gateway.id === id);
+    if (machine !== undefined) this.scheduler.soon(() => { this.killGateway(machine); });
+  }
+
+  private mailEvents(): MailEvents {
+    return {
+      outcome: (event, queue, envelope, recipient) => {
+        if (event === 'expired') this.ledger.letters.get(envelope.messageId)?.copyIn(queue.route.queueName)?.failed.add(envelope.recipients[recipient]?.address ?? '');
+      },
+      ended: (queue, envelope, recipient) => {
+        this.ledger.letters.get(envelope.messageId)?.copyIn(queue.route.queueName)?.ended.add(envelope.recipients[recipient]?.address ?? '');
+      },
+      reported: (_queue, envelope, reportId) => { this.ledger.addReport(envelope.messageId, reportId); },
+      unreachable: () => {}, dotUnanswered: () => {}, committed: () => {}, refused: () => {},
+    };
+  }
+}
