@@ -97,6 +97,11 @@ export class FaultProxy implements StreamHost {
     return address !== null && typeof address === 'object' ? address.port : 0;
   }
 
+  /** Connections that were ever taken. */
+  get connectionsSeen(): number {
+    return this.#connections;
+  }
+
   get openConnections(): number {
     return this.#pairs.size;
   }

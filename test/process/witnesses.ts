@@ -1,0 +1,97 @@
+/**
+ * The verdict over a run with faults, by three witnesses: the senders' logs (what was promised, and when),
+ * the sink (what came, in which order), and the links (link-judge.ts). Used by tests and the chaos harness.
+ *
+ *   lost, altered, resurrected, unknown   sink/verify.ts, over all arrivals
+ *   out of order                          the same, within each queue that took the messages: a restarted or
+ *                                         rescued gateway may serve a new queue of that name beside it (G3)
+ *   early, unexplained repeats            the links
+ */
+import { readFileSync } from 'node:fs';
+
+import { readSendLog, type SendLogFile } from '../../src/load/send-log.js';
+import { CUT, TAKEN, verifyRun, type Arrival, type VerifyReport } from '../../src/sink/verify.js';
+import type { Copy, LinkJudge } from './link-judge.js';
+
+/** A line of the sink's arrival log, as far as it is used here. */
+interface ArrivalLine extends Arrival {
+  readonly us: number;
+  readonly intact: boolean;
+}
+
+export interface Verdict {
+  readonly ok: boolean;
+  readonly accepted: number;
+  readonly arrived: number;
+  readonly lost: number;
+  readonly altered: number;
+  /** Refused at every try, yet delivered. */
+  readonly refusedButDelivered: number;
+  readonly outOfOrder: number;
+  /** The most messages that one overtook in its queue. */
+  readonly displacement: number;
+  /** 2xx before the mirrors had it. */
+  readonly early: number;
+  readonly repeated: number;
+  readonly explained: Readonly<Record<string, number>>;
+  readonly unexplained: number;
+  readonly malformedFrames: number;
+  /** The first few of each fault, by name. */
+  readonly examples: readonly string[];
+}
+
+export interface VerdictOptions {
+  readonly arrivalLog: string;
+  readonly sendLogs: readonly string[];
+  /** Messages in flight from one queue; one overtakes fewer than that. */
+  readonly concurrency: number;
+}
+
+/** The arrival log must be complete: ask the sink for a report first, or stop it. */
+export function judgeRun(judge: LinkJudge, options: VerdictOptions): Verdict {
+  const arrivals = readArrivals(options.arrivalLog);
+  const examples: string[] = [];
+  const sum = { accepted: 0, arrived: 0, lost: 0, altered: 0, refusedButDelivered: 0, outOfOrder: 0, early: 0 };
+  let displacement = 0;
+  for (const file of options.sendLogs) {
+    const log = readSendLog(file);
+    const report = verifyRun(log, arrivals);
+    const order = verifyRun(inQueues(judge, log), arrivals, { displacementMax: options.concurrency - 1 });
+    const replies = judge.earlyReplies(log);
+    sum.accepted += report.accepted;
+    sum.arrived += report.arrived;
+    sum.lost += report.lost.count;
+    sum.altered += report.altered.count + report.unknown.count;
+    sum.refusedButDelivered += report.resurrected.count;
+    sum.outOfOrder += order.outOfOrder.count;
+    sum.early += replies.early;
+    displacement = Math.max(displacement, order.displacement);
+    examples.push(...findings(report), ...order.outOfOrder.examples.map((each) => `${log.run}: out of order: ${each}`), ...replies.examples.map((each) => `${log.run}: early: ${each}`));
+  }
+  const repeats = judge.duplicates(copiesOf(arrivals));
+  examples.push(...repeats.examples.map((each) => `unexplained: ${each}`), ...judge.problems.slice(0, 10));
+  const malformedFrames = judge.problems.length;
+  const bad = sum.lost + sum.altered + sum.refusedButDelivered + sum.outOfOrder + sum.early + repeats.unexplained + malformedFrames;
+  return { ok: bad === 0, ...sum, displacement, repeated: repeats.repeated, explained: repeats.explained, unexplained: repeats.unexplained, malformedFrames, examples };
+}
+
+function readArrivals(file: string): ArrivalLine[] {
+  return readFileSync(file, 'utf8').split('\n').filter((line) => line !== '').map((line) => {
+    const arrival = JSON.parse(line) as ArrivalLine;
+    return arrival.intact ? arrival : { ...arrival, hash: -1 };
+  });
+}
+
+function copiesOf(arrivals: readonly ArrivalLine[]): Copy[] {
+  return arrivals.filter(({ kind }) => kind === TAKEN || kind === CUT).map(({ run, id, us }) => ({ run, id, us }));
+}
+
+/** The log with each message under the queue that took it, not only its name. */
+function inQueues(judge: LinkJudge, log: SendLogFile): SendLogFile {
+  return { ...log, records: log.records.map((record) => ({ ...record, queue: `${record.queue} ${judge.queueOf(log.run, record.id)}` })) };
+}
+
+function findings(report: VerifyReport): string[] {
+  const named = { lost: report.lost, altered: report.altered, resurrected: report.resurrected, unknown: report.unknown };
+  return Object.entries(named).flatMap(([name, finding]) => finding.examples.map((each) => `${report.run}: ${name}: ${each}`));
+}
