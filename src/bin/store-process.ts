@@ -23,6 +23,9 @@ export async function startStoreProcess(config: StoreConfig): Promise<RunningRol
       leaseMs: config.leaseMs,
       windowBytes: config.windowBytes,
       ringBytes: config.ringBytes,
+      stopTimeoutMs: config.stopTimeoutMs,
+      stateDir: config.stateDir,
+      spill: config.spill,
       insecure: config.insecure,
     },
     { clock: ports.clock, crc32, packer: new MessagePacker(), secrets: ports.secrets, log: ports.log, listener: ports.transport },
@@ -31,8 +34,11 @@ export async function startStoreProcess(config: StoreConfig): Promise<RunningRol
   return {
     summary: `store ${config.id} listens on ${listens}; admin on ${config.admin.listen.host}:${String(running.adminPort)}`,
     stop: async () => {
-      await running.stop();
-      await ports.destination.drain(LOG_DRAIN_MS);
+      try {
+        await running.stop();
+      } finally {
+        await ports.destination.drain(LOG_DRAIN_MS);
+      }
     },
   };
 }

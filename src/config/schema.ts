@@ -157,6 +157,11 @@ const store = z.strictObject({
   window: v.bytes(64 * 1024, 64 * MIB).prefault('8MiB'),
   /** Last changes kept for each gateway, so that a copy a little behind gets only its tail; a sixteenth of the memory at most. */
   ring: v.bytes(0, 4 * GIB).prefault('64MiB'),
+  /** For gateways to move their queues away; 0 stops at once. */
+  stop_timeout: v.duration(0, HOUR_MS).prefault('10s'),
+  /** Where a stopping store leaves what it still holds; without it nothing is left. */
+  state_dir: v.text('a folder name').optional(),
+  spill: v.flag().prefault(true),
   admin: admin(9401),
   log: section(logKeys),
   insecure: v.flag().prefault(false),

@@ -159,6 +159,12 @@ export interface StoreConfig {
   readonly memoryLimitBytes: number | undefined;
   readonly leaseMs: number;
   readonly windowBytes: number;
+  /** Bound on the time for gateways to move their queues away when the store stops. */
+  readonly stopTimeoutMs: number;
+  /** Folder of the spill file; undefined: none. */
+  readonly stateDir: string | undefined;
+  /** Write what is still held to a file when the store stops. */
+  readonly spill: boolean;
   /** Of each gateway's last changes; never more than a sixteenth of the memory. */
   readonly ringBytes: number;
   readonly admin: AdminConfig;

@@ -28,7 +28,7 @@ export class GatewayAccount implements Grantee {
   readonly number: number;
   readonly secret: Uint8Array;
   incarnation = 0;
-  #nonce: Uint8Array = new Uint8Array(0);
+  nonce: Uint8Array = new Uint8Array(0);
   generation = 0;
   active: AccountConnection | undefined;
   readonly connections = new Set<AccountConnection>();
@@ -44,9 +44,9 @@ export class GatewayAccount implements Grantee {
   /** Takes note of an incarnation that proved itself; false: it is fenced. */
   admit(incarnation: number, nonce: Uint8Array, admission: Admission): boolean {
     if (incarnation < this.incarnation) return false;
-    if (incarnation === this.incarnation) return sameBytes(nonce, this.#nonce);
+    if (incarnation === this.incarnation) return sameBytes(nonce, this.nonce);
     this.incarnation = incarnation;
-    this.#nonce = nonce.slice();
+    this.nonce = nonce.slice();
     this.generation = 0;
     this.active = undefined;
     for (const connection of this.connections) {
@@ -54,6 +54,12 @@ export class GatewayAccount implements Grantee {
     }
     admission.forget(this);
     return true;
+  }
+
+  /** What a spill file tells: older processes stay fenced, the same one is let in. */
+  restore(incarnation: number, nonce: Uint8Array): void {
+    this.incarnation = incarnation;
+    this.nonce = nonce;
   }
 
   /** Makes the connection the active one unless a higher generation is; answers whether it is active now. */

@@ -5,6 +5,7 @@
  *   identity   (gatewayId of the owner, birth incarnation, serial); the name is an attribute
  *   role       NONE ── SET_MEMBERS with this store ──► MEMBER ── SET_MEMBERS without it ──► NONE
  *              any ── REFILL_BEGIN ──► FILLING (refilling) ── REFILL_END, count agrees ──► FILLING
+ *              SPILLED (spill/loader.ts): as it stood in a file; else like NONE
  *              FILLING, no longer refilling ── SET_MEMBERS with this store ──► MEMBER
  *
  * Owns: the fields. Entries are rows in entries.ts, rules of change in section.ts, of claims in claims.ts.

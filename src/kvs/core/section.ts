@@ -23,7 +23,7 @@ import {
 import { Digest } from '../../protocol/digest.js';
 import {
   REFUSAL_CHECKSUM, REFUSAL_DIGEST, REFUSAL_EPOCH, REFUSAL_GAP, REFUSAL_INVALID, REFUSAL_MISSING,
-  ROLE_MEMBER, ROLE_NONE,
+  ROLE_MEMBER, ROLE_NONE, ROLE_SPILLED,
 } from '../../protocol/reasons.js';
 import type { Contents } from './contents.js';
 import type { Entries } from './entries.js';
@@ -241,7 +241,7 @@ export class SectionApplier {
     queue.members = members;
     if (isMember) {
       queue.role = ROLE_MEMBER;
-    } else if (queue.role === ROLE_MEMBER) {
+    } else if (queue.role === ROLE_MEMBER || queue.role === ROLE_SPILLED) {
       queue.role = ROLE_NONE;
     }
     return APPLIED;

@@ -255,7 +255,6 @@ export class StoreConnection implements ConnectionHandlers, FrameSink, AccountCo
   #leave(): void {
     this.#countFrameBytes();
     this.#account?.forgetConnection(this);
-    this.#store.countSharers();
     this.#requests.detachAll();
   }
 
@@ -294,7 +293,6 @@ export class StoreConnection implements ConnectionHandlers, FrameSink, AccountCo
     account.connections.add(this);
     const active = (hello.flags & HELLO_ACTIVE) !== 0 && account.activate(this, hello.generation);
     this.#transition(active ? ACTIVE : STANDBY);
-    this.#store.countSharers();
     this.#store.heartbeat(account, nowMs);
     if (active) this.#requests.begin(account);
     this.#outbox.frame(WELCOME, sequence, encodeWelcome(this.#ports.packer, {

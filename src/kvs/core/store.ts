@@ -29,6 +29,7 @@ import type { MirroredQueue, QueueAttributes } from './mirrored-queue.js';
 import { QueueTable } from './queue-table.js';
 import { Refill } from './refill.js';
 import { SectionApplier } from './section.js';
+import type { SpilledQueue } from './spill/records.js';
 import { SharedBodies } from './shared-bodies.js';
 
 export interface StoreOptions {
@@ -120,6 +121,8 @@ export class Store {
     for (const { id, secret } of options.gateways) {
       this.#accounts.set(id, new GatewayAccount(id, this.#accounts.size + 1, secret));
     }
+    // All that may come, not those that are here: a grant is not taken back, and who comes later must find some.
+    this.admission.sharers = this.#accounts.size;
   }
 
   account(id: string): GatewayAccount | undefined {
@@ -130,12 +133,6 @@ export class Store {
     return this.#accounts.values();
   }
 
-  /** Gateways with an active connection share what memory is free. */
-  countSharers(): void {
-    let sharers = 0;
-    for (const account of this.#accounts.values()) if (account.active !== undefined) sharers += 1;
-    this.admission.sharers = sharers;
-  }
 
   heartbeat(account: GatewayAccount, nowMs: number): void {
     account.renewLease(nowMs + this.leaseMs);
@@ -164,6 +161,24 @@ export class Store {
     queue.members = request.members;
     if (request.epoch > 0 && request.members.includes(this.storeId)) queue.role = ROLE_MEMBER;
     return { reason: DONE, queue };
+  }
+
+  /** A queue of a spill file, ready to be filled; undefined when it is known already or the table is full. */
+  restoreQueue(spilled: SpilledQueue): MirroredQueue | undefined {
+    const { ownerId, birth, serial } = spilled.attributes;
+    if (this.queues.isFull || this.queues.find(ownerId, birth, serial) !== undefined) return undefined;
+    const owner = this.#numberOf(ownerId);
+    const queue = this.queues.create(spilled.attributes, owner, this.#ringOf(owner));
+    queue.epoch = spilled.epoch;
+    queue.members = spilled.members;
+    queue.holder = spilled.holder;
+    queue.holderToken = spilled.holderToken;
+    queue.highestToken = spilled.highestToken;
+    queue.previousHolder = spilled.previousHolder;
+    queue.previousToken = spilled.previousToken;
+    queue.isClaimOfThisBoot = false;
+    this.beginRefill(queue, spilled.number, spilled.digestA, spilled.digestB);
+    return queue;
   }
 
   /** Why the account may not touch the queue behind the handle, or 0. */

@@ -38,7 +38,7 @@ export interface AdminHttp {
 const CONNECTIONS_MAX = 256;
 /** Queues in one page of /api/v1/queues. */
 const PAGE_ROWS = 1_000;
-const ROLES = ['none', 'member', 'filling'] as const;
+const ROLES = ['none', 'member', 'filling', 'spilled'] as const;
 
 /** For scrapers and load balancers, which have no token. */
 const OPEN_TO_ALL: ReadonlySet<string> = new Set(['/healthz', '/readyz', '/metrics']);
@@ -91,7 +91,7 @@ function digest(text: string): Buffer {
 
 function isReady(running: RunningStore): boolean {
   const { admission } = running.store;
-  return running.ports.length > 0 && admission.usedBytes < admission.acceptBytes;
+  return running.ports.length > 0 && !running.isStopping && admission.usedBytes < admission.acceptBytes;
 }
 
 function status(options: AdminHttpOptions, running: RunningStore): object {
@@ -106,6 +106,7 @@ function status(options: AdminHttpOptions, running: RunningStore): object {
     boot_id: Buffer.from(running.bootId).toString('hex'),
     uptime_seconds: Math.floor(process.uptime()),
     ready: isReady(running),
+    stopping: running.isStopping,
     insecure: options.insecure,
     ports: running.ports,
     queues: store.queues.count,

@@ -5,10 +5,12 @@
  *   paths (A, B) ─► StoreConnection ─► Store            every TICK_MS: silence, lapsed grants, work steps
  *   admin HTTP ──► /metrics /healthz /readyz /api/v1
  *
- *   stop(): no new connections; what was taken is acknowledged; CLOSE (STOPPING) on each connection; resolved when
- *   all sockets are gone or STOP_GRACE_MS passed.
+ *   start   what a spill file brings back, then the ports
+ *   stop()  gateways are told and move their queues away (core/stopping.ts), new connections get CLOSE (STOPPING)
+ *           ─► all is acknowledged, CLOSE (STOPPING) on each connection, all sockets gone or STOP_GRACE_MS passed
+ *           ─► what is still held goes to the spill file (spill-file.ts)
  *
- * Signals and the exit code belong to src/bin. A store started anew is empty, under a new boot id.
+ * Signals and the exit code belong to src/bin. A store started anew has a new boot id, and is empty without a file.
  */
 
 import type { Clock, Crc32, EventLog, Packer, Secrets } from '../../platform/ports.js';
@@ -20,9 +22,11 @@ import { BOOT_ID_BYTES } from '../../protocol/handshake.js';
 import { StoreCounters } from '../core/counters.js';
 import { STORE_DEFAULTS, Store } from '../core/store.js';
 import { StoreConnection } from '../core/store-connection.js';
+import { Stopping } from '../core/stopping.js';
 import type { AdminHttp } from './admin-http.js';
 import type { RunningStore } from './running-store.js';
 import { startAdminHttp } from './admin-http.js';
+import { loadSpillFile, spillFileName, unuseSpillFile, writeSpillFile } from './spill-file.js';
 
 /** How often silence, grants and gaps in segments are looked at. */
 const TICK_MS = 50;
@@ -48,6 +52,12 @@ export interface StoreDaemonOptions {
   readonly insecure?: boolean;
   readonly segmentBytes?: number;
   readonly ringBytes?: number;
+  /** Folder of the spill file; undefined: none is read or written. */
+  readonly stateDir?: string | undefined;
+  /** Write one when stopped; one that is there is read in any case. */
+  readonly spill?: boolean;
+  /** Bound on the time for gateways to move their queues away. */
+  readonly stopTimeoutMs?: number;
   readonly version?: string;
 }
 
@@ -61,9 +71,36 @@ export interface StoreDaemonPorts {
 }
 
 export async function startStore(options: StoreDaemonOptions, ports: StoreDaemonPorts): Promise<RunningStore> {
-  const daemon = new StoreDaemon(options, ports);
-  await daemon.listen();
+  const empty = (): Store => newStore(options, ports);
+  const { stateDir } = options;
+  const spillFile = stateDir === undefined ? undefined : spillFileName(stateDir, options.storeId);
+  const loaded = spillFile === undefined ? { store: empty(), fromFile: false } : await loadSpillFile(spillFile, empty, ports);
+  const daemon = new StoreDaemon(options, ports, loaded.store);
+  try {
+    await daemon.listen();
+  } catch (error) {
+    if (spillFile !== undefined && loaded.fromFile) unuseSpillFile(spillFile);
+    throw error;
+  }
   return daemon;
+}
+
+function newStore(options: StoreDaemonOptions, ports: StoreDaemonPorts): Store {
+  const seed = ports.secrets.randomBytes(4);
+  return new Store(
+    {
+      ...STORE_DEFAULTS,
+      storeId: options.storeId,
+      gateways: options.gateways,
+      memoryLimitBytes: options.memoryLimitBytes,
+      leaseMs: options.leaseMs ?? STORE_DEFAULTS.leaseMs,
+      segmentBytes: options.segmentBytes ?? STORE_DEFAULTS.segmentBytes,
+      ringBytes: options.ringBytes ?? STORE_DEFAULTS.ringBytes,
+      startMs: ports.clock.nowMs(),
+      indexSeed: new DataView(seed.buffer, seed.byteOffset, 4).getUint32(0),
+    },
+    { crc32: ports.crc32, packer: ports.packer },
+  );
 }
 
 class StoreDaemon implements RunningStore {
@@ -79,32 +116,24 @@ class StoreDaemon implements RunningStore {
   /** Connections that were read in this turn of the loop. */
   readonly #turn: StoreConnection[] = [];
   #turnQueued = false;
-  #stopping = false;
+  #isServing = false;
+  #stopping: Stopping | undefined;
+  #onStoppingOver: (() => void) | undefined;
   #onEmpty: (() => void) | undefined;
 
-  constructor(options: StoreDaemonOptions, ports: StoreDaemonPorts) {
+  constructor(options: StoreDaemonOptions, ports: StoreDaemonPorts, store: Store) {
     this.#options = options;
     this.#ports = ports;
     this.bootId = ports.secrets.randomBytes(BOOT_ID_BYTES);
-    const seed = ports.secrets.randomBytes(4);
-    this.store = new Store(
-      {
-        ...STORE_DEFAULTS,
-        storeId: options.storeId,
-        gateways: options.gateways,
-        memoryLimitBytes: options.memoryLimitBytes,
-        leaseMs: options.leaseMs ?? STORE_DEFAULTS.leaseMs,
-        segmentBytes: options.segmentBytes ?? STORE_DEFAULTS.segmentBytes,
-        ringBytes: options.ringBytes ?? STORE_DEFAULTS.ringBytes,
-        startMs: ports.clock.nowMs(),
-        indexSeed: new DataView(seed.buffer, seed.byteOffset, 4).getUint32(0),
-      },
-      { crc32: ports.crc32, packer: ports.packer },
-    );
+    this.store = store;
   }
 
   get ports(): readonly number[] {
     return this.#listening.map((listening) => listening.port);
+  }
+
+  get isStopping(): boolean {
+    return this.#stopping !== undefined;
   }
 
   get adminPort(): number {
@@ -120,9 +149,10 @@ class StoreDaemon implements RunningStore {
       const { admin } = this.#options;
       if (admin !== undefined) this.#admin = await startAdminHttp({ ...admin, host: admin.host, label: this.#options.host, version: this.#options.version ?? '', insecure: this.#options.insecure === true, gateways: this.#options.gateways }, this);
     } catch (error) {
-      await this.stop();
+      await this.#close();
       throw error;
     }
+    this.#isServing = true;
     this.#ticker = startTicker(this.#ports.clock, TICK_MS, (nowMs) => { this.#tick(nowMs); });
     this.#ports.log.info('store', 'store started', {
       store: this.store.storeId, host: this.#options.host, ports: this.ports, admin: this.adminPort,
@@ -131,14 +161,38 @@ class StoreDaemon implements RunningStore {
   }
 
   async stop(): Promise<void> {
-    if (this.#stopping) return;
-    this.#stopping = true;
+    if (this.#stopping !== undefined) return;
+    const { clock, log } = this.#ports;
+    const { stateDir } = this.#options;
+    this.#stopping = new Stopping({ nowMs: clock.nowMs(), timeoutMs: this.#options.stopTimeoutMs ?? 0 }, this.store);
+    this.#stopping.begin(this.connections);
+    log.info('store', 'store stops', { store: this.store.storeId, queues: this.store.queues.count, messages: this.store.entries.count });
+    if (!this.#stopping.isOver(clock.nowMs())) await this.#movedAway();
+    await this.#close();
+    if (this.#options.spill === true && stateDir !== undefined) await this.#spill(stateDir);
+    log.info('store', 'store stopped', { store: this.store.storeId });
+  }
+
+  async #spill(folder: string): Promise<void> {
+    const file = spillFileName(folder, this.store.storeId);
+    try {
+      await writeSpillFile(file, this.store, this.#ports);
+    } catch (error) {
+      this.#ports.log.error('spill', 'spill file could not be written: what stood only here is gone', { file, error: String(error), messages: this.store.entries.count });
+      throw new Error(`store ${this.store.storeId}: ${file} could not be written (${String(error)})`, { cause: error });
+    }
+  }
+
+  #movedAway(): Promise<void> {
+    return new Promise((resolve) => { this.#onStoppingOver = resolve; });
+  }
+
+  async #close(): Promise<void> {
     this.#ticker?.stop();
     for (const listening of this.#listening) listening.close();
     for (const connection of this.connections) connection.stop();
     await this.#admin?.close();
     if (this.connections.size > 0) await this.#allGone();
-    this.#ports.log.info('store', 'store stopped', { store: this.store.storeId });
   }
 
   #allGone(): Promise<void> {
@@ -161,7 +215,11 @@ class StoreDaemon implements RunningStore {
     );
     this.connections.add(machine);
     return {
-      onOpen: () => { machine.onOpen(); },
+      onOpen: () => {
+        machine.onOpen();
+        // Before all ports are bound the start may still fail, and then a spill file must be as good as before.
+        if (!this.#isServing || this.#stopping !== undefined) machine.stop();
+      },
       onData: (bytes) => {
         machine.onData(bytes);
         if (this.#turn.at(-1) !== machine) this.#turn.push(machine);
@@ -196,6 +254,7 @@ class StoreDaemon implements RunningStore {
   #tick(nowMs: number): void {
     for (const connection of this.connections) connection.tick(nowMs);
     this.store.tick(nowMs);
+    if (this.#stopping?.isOver(nowMs) === true) this.#onStoppingOver?.();
     if (this.store.hasWork) this.#queueTurn();
   }
 }

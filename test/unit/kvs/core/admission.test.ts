@@ -37,6 +37,12 @@ describe('credit', () => {
     );
   });
 
+  test('is left for a gateway that comes when the others hold theirs', () => {
+    const store = newStore({ memoryLimitBytes: 64 * 1024 * 1024 });
+    for (const id of ['g1', 'g2']) for (let i = 0; i < 3; i++) store.admission.grant(accountOf(store, id));
+    assert.ok(store.admission.grant(accountOf(store, 'g3')) > 1024 * 1024);
+  });
+
   test('runs out before the reserve and comes back with deletions', () => {
     const store = newStore({ memoryLimitBytes: 1_000_000, segmentBytes: 4096 });
     const queue = openQueue(store);

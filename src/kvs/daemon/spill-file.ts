@@ -1,0 +1,186 @@
+/**
+ * The spill file of a store on disk: written when it stops, read when it starts. What is in it is kvs/core/spill.
+ *
+ *   stop    FILE.tmp ─ all records, fsync ─► renamed to FILE, folder fsynced
+ *   start   FILE ─ sound and whole ─► FILE.used, before the first connection is taken: it speaks for this store once
+ *           FILE ─ anything wrong ──► FILE.damaged, the store starts empty, the log names the rule
+ *
+ * FILE.used of the time before is replaced. Both are written and read in pieces of about a megabyte.
+ */
+
+import { mkdirSync, renameSync } from 'node:fs';
+import { open, rename } from 'node:fs/promises';
+import type { FileHandle } from 'node:fs/promises';
+import path from 'node:path';
+import type { Clock, Crc32, EventLog, Packer } from '../../platform/ports.js';
+import { InvalidMessage } from '../../protocol/invalid.js';
+import { RECORD_HEADER_BYTES, isRecordSound, readRecordHeader } from '../core/spill/records.js';
+import { SpillLoader } from '../core/spill/loader.js';
+import { SpillWriter } from '../core/spill/writer.js';
+import type { Store } from '../core/store.js';
+
+/** Reading and writing that take longer say how far they are. */
+const PROGRESS_MS = 2_000;
+/** Reads go into one buffer of this size; a longer record gets its own. */
+const READ_BYTES = 2 * 1024 * 1024;
+
+export interface SpillFilePorts {
+  readonly crc32: Crc32;
+  readonly packer: Packer;
+  readonly clock: Clock;
+  readonly log: EventLog;
+}
+
+export function spillFileName(folder: string, storeId: string): string {
+  // An id may have any visible character; a file name may not.
+  return path.join(folder, `store-${encodeURIComponent(storeId).replaceAll('.', '%2E')}.spill`);
+}
+
+/** Writes what the store holds; false when that is nothing. Rejects when the disk does not take it. */
+export async function writeSpillFile(file: string, store: Store, ports: SpillFilePorts): Promise<boolean> {
+  if (!SpillWriter.holds(store)) return false;
+  const startMs = ports.clock.nowMs();
+  const progress = new Progress('spill file being written', ports);
+  const writer = new SpillWriter(ports, store);
+  mkdirSync(path.dirname(file), { recursive: true });
+  const temporary = `${file}.tmp`;
+  const handle = await open(temporary, 'w', 0o600);
+  let bytes = 0;
+  try {
+    for (const chunks of writer.records(ports.clock.wallMs())) {
+      bytes += await writeAll(handle, chunks);
+      progress.at(bytes, writer.entries);
+    }
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+  await rename(temporary, file);
+  await syncFolder(path.dirname(file));
+  ports.log.info('spill', 'spill file written', {
+    file, queues: writer.queues, messages: writer.entries, bytes, duration_ms: Math.round(ports.clock.nowMs() - startMs),
+  });
+  return true;
+}
+
+async function writeAll(handle: FileHandle, chunks: readonly Uint8Array[]): Promise<number> {
+  let bytes = 0;
+  for (const chunk of chunks) {
+    for (let at = 0; at < chunk.length;) at += (await handle.write(chunk, at, chunk.length - at)).bytesWritten;
+    bytes += chunk.length;
+  }
+  return bytes;
+}
+
+/** A renamed file is safe once its folder is. */
+async function syncFolder(folder: string): Promise<void> {
+  const handle = await open(folder, 'r');
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}
+
+/** One record: `at` is where in the file its payload begins. Answers '' or why reading must end. Views are valid during the call. */
+export type RecordVisitor = (type: number, control: Uint8Array, payload: Uint8Array, at: number) => string;
+
+/** Reads all records in order; '' or the broken rule. Rejects when the file can't be read at all. */
+export async function readSpillFile(file: string, crc32: Crc32, visitor: RecordVisitor): Promise<string> {
+  const handle = await open(file, 'r');
+  try {
+    const { size } = await handle.stat();
+    let buffer = new Uint8Array(READ_BYTES);
+    let at = 0;
+    for (let index = 0; at < size; index += 1) {
+      if (size - at < RECORD_HEADER_BYTES) return 'file cut short';
+      if (!(await readAll(handle, buffer, at, RECORD_HEADER_BYTES))) return 'file cut short';
+      const header = readRecordHeader(buffer, index, size - at - RECORD_HEADER_BYTES);
+      if (header instanceof InvalidMessage) return header.rule;
+      const bytes = RECORD_HEADER_BYTES + header.controlBytes + header.payloadBytes;
+      if (bytes > buffer.length) buffer = new Uint8Array(bytes);
+      if (!(await readAll(handle, buffer, at, bytes))) return 'file cut short';
+      const record = buffer.subarray(0, bytes);
+      if (!isRecordSound(crc32, record)) return 'record checksum';
+      const controlEnd = RECORD_HEADER_BYTES + header.controlBytes;
+      const rule = visitor(header.type, record.subarray(RECORD_HEADER_BYTES, controlEnd), record.subarray(controlEnd), at + controlEnd);
+      if (rule !== '') return rule;
+      at += bytes;
+    }
+    return '';
+  } finally {
+    await handle.close();
+  }
+}
+
+async function readAll(handle: FileHandle, buffer: Uint8Array, position: number, bytes: number): Promise<boolean> {
+  for (let done = 0; done < bytes;) {
+    const { bytesRead } = await handle.read(buffer, done, bytes - done, position + done);
+    if (bytesRead === 0) return false;
+    done += bytesRead;
+  }
+  return true;
+}
+
+/** The store to start with, and whether it came out of a file. */
+export interface LoadedStore {
+  readonly store: Store;
+  readonly fromFile: boolean;
+}
+
+/** The store never took a connection: the file still speaks for it. */
+export function unuseSpillFile(file: string): void {
+  renameSync(`${file}.used`, file);
+}
+
+/** Fills a new store out of the file, if there is one, and puts the file aside. */
+export async function loadSpillFile(file: string, newStore: () => Store, ports: SpillFilePorts): Promise<LoadedStore> {
+  const { log } = ports;
+  const startMs = ports.clock.nowMs();
+  const progress = new Progress('spill file being read', ports);
+  const store = newStore();
+  const loader = new SpillLoader(ports, store);
+  let rule: string;
+  try {
+    rule = await readSpillFile(file, ports.crc32, (type, control, payload, at) => {
+      progress.at(at, loader.entries);
+      return loader.take(type, control, payload);
+    });
+    if (rule === '' && !loader.isDone) rule = 'file cut short';
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'ENOENT') return { store, fromFile: false };
+    rule = `can't be read: ${code ?? String(error)}`;
+  }
+  if (rule === '') {
+    renameSync(file, `${file}.used`);
+    await syncFolder(path.dirname(file));
+    log.info('spill', 'spill file loaded: copies of before the stop are here', {
+      file, queues: loader.queues, messages: loader.entries, duration_ms: Math.round(ports.clock.nowMs() - startMs),
+    });
+    return { store, fromFile: true };
+  }
+  log.error('spill', 'spill file can not be used: this store starts empty; the file is kept, twinpost store export --spill reads what is sound of it', { file: `${file}.damaged`, rule });
+  renameSync(file, `${file}.damaged`);
+  return { store: newStore(), fromFile: false };
+}
+
+/** One line every PROGRESS_MS. */
+class Progress {
+  readonly #text: string;
+  readonly #ports: SpillFilePorts;
+  #saidMs: number;
+
+  constructor(text: string, ports: SpillFilePorts) {
+    this.#text = text;
+    this.#ports = ports;
+    this.#saidMs = ports.clock.nowMs();
+  }
+
+  at(bytes: number, messages: number): void {
+    const nowMs = this.#ports.clock.nowMs();
+    if (nowMs - this.#saidMs < PROGRESS_MS) return;
+    this.#saidMs = nowMs;
+    this.#ports.log.info('spill', this.#text, { bytes, messages });
+  }
+}
