@@ -16,7 +16,10 @@ export interface StorePort {
   readonly leaseEndsMs: number;
   /** Rises whenever the lease begins anew after it had lapsed, or on another boot: a right confirmed before says nothing then. */
   readonly leaseTerm: number;
-  /** Queues a request for the end of the turn; returns its sequence number. */
+  /**
+   * Queues a request for the end of the turn; returns its sequence number. While the path is changed (up, but can't
+   * send) it goes nowhere, and 0 is returned: after onSwitched it must be made again.
+   */
   request(type: number, control: Uint8Array, bodies: readonly Uint8Array[], creditBytes: number): number;
   flush(): void;
 }

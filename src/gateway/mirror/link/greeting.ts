@@ -31,7 +31,7 @@ export class Greeting {
   readonly #options: LinkOptions;
   readonly #ports: LinkPorts;
   #proof: Uint8Array = new Uint8Array(0);
-  #bootId: Uint8Array = new Uint8Array(0);
+  #bootId = '';
 
   constructor(options: LinkOptions, ports: LinkPorts, wish: GreetingWish) {
     this.#options = options;
@@ -56,8 +56,8 @@ export class Greeting {
     return this.#proof;
   }
 
-  /** Identity of the store's memory, copied. */
-  get bootId(): Uint8Array {
+  /** Identity of the store's memory, in hex. */
+  get bootId(): string {
     return this.#bootId;
   }
 
@@ -77,8 +77,14 @@ export class Greeting {
     if (challenge.storeId !== this.#options.storeId) {
       return { reason: CLOSE_DENIED, text: `this address belongs to store ${challenge.storeId}, not to ${this.#options.storeId}: check the addresses` };
     }
-    this.#bootId = challenge.bootId.slice();
+    this.#bootId = hex(challenge.bootId);
     this.#proof = encodeProof(packer, { proof: gatewayProof(secrets, this.#options.secret, signed) });
     return undefined;
   }
+}
+
+function hex(bytes: Uint8Array): string {
+  let text = '';
+  for (const byte of bytes) text += byte.toString(16).padStart(2, '0');
+  return text;
 }

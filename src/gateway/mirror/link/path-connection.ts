@@ -1,6 +1,6 @@
 /**
  * One path of a link: the connection on it, its handshake, its heartbeats, and the attempts after a loss.
- * Owns the connection, its sequence numbers and the frames queued for the next write.
+ * Owns the connection and what is queued for it.
  *
  *        start
  *   NEW ───────► WAITING ◄──────────────────────────────────────────────────┐
@@ -17,47 +17,50 @@
  *          standby ├─────────────► READY ──────────────────────────────────►│
  *           active └─────────────► RUN ────────────────────────────────────►┘
  *
+ *   WAITING, GREETING, PROVING, READY: reconnect() / the connection ends, connect, next generation ──► CONNECTING
  *   any state: CLOSE(FENCED) / onPathFenced, stop() ──► STOPPED
  *
- * docs/PROTOCOL.md, "Handshake" and "Reasons". What is not here: what requests and replies mean, which path
- * is to be active, window and credit (store-link.ts); the rule by which silence is judged (heartbeat.ts);
+ * WAITING rests, without attempts, after rest() until endRest() or reconnect().
+ *
+ * docs/PROTOCOL.md, "Handshake" and "Reasons". What is not here: which path is to be active (path-pair.ts); what
+ * requests and replies mean, window and credit (store-link.ts); the rule by which silence is judged (heartbeat.ts);
  * the contents of the handshake (greeting.ts).
  */
 import { nextDelayMs } from '../../../base/backoff.js';
 import { invariant } from '../../../base/invariant.js';
-import { encodeFrame } from '../../../protocol/frame.js';
 import * as types from '../../../protocol/message-types.js';
 import type { Close } from '../../../protocol/messages/close.js';
 import { decodeClose, encodeClose } from '../../../protocol/messages/close.js';
-import { encodeHeartbeat } from '../../../protocol/messages/heartbeat.js';
 import type { Welcome } from '../../../protocol/messages/welcome.js';
 import { decodeWelcome } from '../../../protocol/messages/welcome.js';
 import { isInvalid } from '../../../protocol/invalid.js';
 import * as reasons from '../../../protocol/reasons.js';
 import { Greeting } from './greeting.js';
-import { Heartbeat } from './heartbeat.js';
+import { ALWAYS, Heartbeat, NEVER } from './heartbeat.js';
 import type { LinkOptions, LinkPorts, PathAddress, PathName } from './link-options.js';
 import { RECONNECT } from './link-options.js';
+import { Outgoing } from './outgoing.js';
 import { PathLog } from './path-log.js';
 import type { PathState } from './path-state.js';
 import { PATH_STATE, PATH_STATES, isValidTransition } from './path-state.js';
 import type { WireOwner } from './wire.js';
 import { Wire } from './wire.js';
 
-const NO_BODIES: readonly Uint8Array[] = [];
-
 /** With this many attempts the pause is at its longest: 50 ms × 2^6 > 2 s. */
 const ATTEMPTS_HOPELESS = 6;
 
-/** What a path tells its link. */
+/** What a path asks and tells its pair. */
 export interface PathOwner {
   /** The generation for a new connection: higher than all that this link used before. */
   nextGeneration(): number;
+  /** Should the connection that opens now ask to be the active one? */
+  mayAsk(path: PathConnection): boolean;
   onPathUp(path: PathConnection, welcome: Welcome): void;
   /** A frame that only the link understands, on a path in RUN; or BEAT on one in READY. */
   onPathFrame(path: PathConnection, type: number, sequence: number, control: Uint8Array, bodies: Uint8Array): void;
-  /** `was` is the state it was in: only the loss of a path in RUN ends the link. */
-  onPathDown(path: PathConnection, was: PathState, reason: string): void;
+  /** CLOSE(STOPPING) has come; onPathDown follows. */
+  onPathStopping(path: PathConnection): void;
+  onPathDown(path: PathConnection, reason: string, wasSilent: boolean): void;
   onPathFenced(path: PathConnection, text: string): void;
 }
 
@@ -69,8 +72,9 @@ export class PathConnection implements WireOwner {
   readonly #owner: PathOwner;
   readonly #log: PathLog;
   readonly #heartbeat: Heartbeat;
-  /** Asks to be the active one at the next attempt. */
-  wantsActive: boolean;
+  /** HELLO of this connection asked for it. */
+  #asksActive = false;
+  #rests = false;
   #state: PathState = PATH_STATE.NEW;
   #sinceMs = 0;
   #nowMs = 0;
@@ -82,24 +86,19 @@ export class PathConnection implements WireOwner {
   /** A CLOSE is on its way: the connection ends behind it instead of being cut. */
   #isClosing = false;
   #greeting: Greeting | undefined;
-  #lastSequence = 0;
-  /** When PROOF and the last HEARTBEAT went out, and which of those the store answered last. */
   #proofMs = 0;
-  #sentToken = 0;
-  #answeredToken = 0;
   #bootId = '';
-  /** Frames and bodies for the next write; the same array each time. */
-  readonly #outgoing: Uint8Array[] = [];
+  readonly outgoing: Outgoing;
 
-  constructor(name: PathName, address: PathAddress, wantsActive: boolean, options: LinkOptions, ports: LinkPorts, owner: PathOwner) {
+  constructor(name: PathName, address: PathAddress, options: LinkOptions, ports: LinkPorts, owner: PathOwner) {
     this.name = name;
-    this.wantsActive = wantsActive;
     this.#address = address;
     this.#options = options;
     this.#ports = ports;
     this.#owner = owner;
     this.#log = new PathLog(ports.log, options.storeId, name, `${address.host}:${String(address.port)}`);
     this.#heartbeat = new Heartbeat(options);
+    this.outgoing = new Outgoing(ports);
   }
 
   get state(): PathState {
@@ -116,6 +115,11 @@ export class PathConnection implements WireOwner {
     return this.#attempts === 0;
   }
 
+  /** Its attempts fail, and none is further than the connection. */
+  get isInTrouble(): boolean {
+    return this.#attempts > 0 && (this.#state === PATH_STATE.WAITING || this.#state === PATH_STATE.CONNECTING);
+  }
+
   /** Which memory of the store it leads to, by its handshake; '' before. */
   get bootId(): string {
     return this.#bootId;
@@ -126,54 +130,43 @@ export class PathConnection implements WireOwner {
     return this.#proofMs;
   }
 
-  /** Sequence of the last frame queued on this connection. */
-  get lastSequence(): number {
-    return this.#lastSequence;
-  }
-
   start(): void {
     this.#transition(PATH_STATE.WAITING);
   }
 
-  tick(nowMs: number, isLate: boolean): void {
+  /** Dates what was heard; before the tick of either path. */
+  listen(nowMs: number, isLate: boolean): void {
+    this.#heartbeat.listen(nowMs, isLate);
+  }
+
+  /** Since when a welcomed path has been heard without a long gap, else NEVER. */
+  speaksSinceMs(nowMs: number): number {
+    return this.#isWelcomed() ? this.#heartbeat.speaksSinceMs(nowMs) : NEVER;
+  }
+
+  tick(nowMs: number, otherSpeaksSinceMs: number): void {
     this.#nowMs = nowMs;
     switch (this.#state) {
       case PATH_STATE.NEW:
       case PATH_STATE.STOPPED:
         return;
       case PATH_STATE.WAITING:
-        if (nowMs >= this.#retryAtMs) this.#connect();
+        if (nowMs >= this.#retryAtMs && !this.#rests) this.#connect();
         return;
       case PATH_STATE.CONNECTING:
       case PATH_STATE.GREETING:
       case PATH_STATE.PROVING:
-        if (this.#heartbeat.isGivenUp(nowMs, isLate)) this.#giveUp();
+        if (this.#heartbeat.isGivenUp(nowMs, ALWAYS)) this.#giveUp();
         return;
       case PATH_STATE.READY:
       case PATH_STATE.RUN:
-        if (this.#heartbeat.isGivenUp(nowMs, isLate)) this.#giveUp();
-        else if (this.#heartbeat.takeDue(nowMs)) this.#sendHeartbeat();
+        if (this.#heartbeat.isGivenUp(nowMs, otherSpeaksSinceMs)) this.#giveUp();
+        else if (this.#heartbeat.takeDue(nowMs)) {
+          this.outgoing.queueHeartbeat(nowMs);
+          this.outgoing.flush();
+        }
         return;
     }
-  }
-
-  /** Queues one frame; returns its sequence number. */
-  queue(type: number, control: Uint8Array, bodies: readonly Uint8Array[], bodyBytes: number): number {
-    const sequence = this.#lastSequence + 1;
-    this.#lastSequence = sequence;
-    this.#outgoing.push(encodeFrame(type, sequence, control, this.#ports.crc32, bodyBytes));
-    for (let i = 0; i < bodies.length; i++) {
-      const body = bodies[i];
-      if (body !== undefined) this.#outgoing.push(body);
-    }
-    return sequence;
-  }
-
-  /** Hands all that is queued to the transport as one write. */
-  flush(): void {
-    if (this.#outgoing.length === 0) return;
-    this.#wire?.connection?.write(this.#outgoing);
-    this.#outgoing.length = 0;
   }
 
   /** The store broke a rule that only the link could judge. */
@@ -183,11 +176,30 @@ export class PathConnection implements WireOwner {
     this.#lose(`malformed: ${rule}`);
   }
 
-  /** True when a heartbeat of this connection had this token, and none that was answered since had a later one. */
-  takeAnswer(token: number): boolean {
-    if (token > this.#sentToken || token < this.#answeredToken) return false;
-    this.#answeredToken = token;
-    return true;
+  /** The handshake was right, but the connection is of no use beside the other path's. */
+  refuse(text: string): void {
+    this.#log.refusedStore(text);
+    this.#closeWith(reasons.CLOSE_STANDBY, text);
+    this.#lose(text);
+  }
+
+  /** Another connection at once, whatever the back-off says; the present one, which does not run, ends. */
+  reconnect(): void {
+    // Its HELLO is still to come, and with it the question what it asks for.
+    if (this.#state === PATH_STATE.CONNECTING) return;
+    this.#rests = false;
+    this.#isClosing = true;
+    this.#dropWire();
+    this.#connect();
+  }
+
+  /** No attempts after the loss that follows, until endRest() or reconnect(). */
+  rest(): void {
+    this.#rests = true;
+  }
+
+  endRest(): void {
+    this.#rests = false;
   }
 
   /** Ends the path for good; with a text, the store is told CLOSE(STOPPING). */
@@ -200,16 +212,17 @@ export class PathConnection implements WireOwner {
 
   onWireOpen(wire: Wire): void {
     if (wire !== this.#wire || this.#state !== PATH_STATE.CONNECTING) return;
+    this.#asksActive = this.#owner.mayAsk(this);
     const greeting = new Greeting(this.#options, this.#ports, {
       path: this.name,
       generation: this.#owner.nextGeneration(),
-      wantsActive: this.wantsActive,
+      wantsActive: this.#asksActive,
     });
     this.#greeting = greeting;
     this.#transition(PATH_STATE.GREETING);
     this.#heartbeat.begin(this.#nowMs);
-    this.queue(types.HELLO, greeting.hello, NO_BODIES, 0);
-    this.flush();
+    this.outgoing.queueControl(types.HELLO, greeting.hello);
+    this.outgoing.flush();
   }
 
   onWireData(wire: Wire): void {
@@ -257,13 +270,10 @@ export class PathConnection implements WireOwner {
   #connect(): void {
     this.#transition(PATH_STATE.CONNECTING);
     this.#heartbeat.begin(this.#nowMs);
-    this.#lastSequence = 0;
-    this.#sentToken = 0;
-    this.#answeredToken = 0;
-    this.#outgoing.length = 0;
     const wire = new Wire(this, { frameBytesMax: this.#options.frameBytesMax }, this.#ports);
     this.#wire = wire;
     wire.connection = this.#ports.transport.connect(this.#address.host, this.#address.port, wire);
+    this.outgoing.reset(wire.connection);
   }
 
   #onChallenge(control: Uint8Array): void {
@@ -280,8 +290,8 @@ export class PathConnection implements WireOwner {
     this.#transition(PATH_STATE.PROVING);
     this.#heartbeat.begin(this.#nowMs);
     this.#proofMs = this.#nowMs;
-    this.queue(types.PROOF, greeting.proof, NO_BODIES, 0);
-    this.flush();
+    this.outgoing.queueControl(types.PROOF, greeting.proof);
+    this.outgoing.flush();
   }
 
   #onWelcome(control: Uint8Array): void {
@@ -290,18 +300,16 @@ export class PathConnection implements WireOwner {
       this.reject(welcome.rule);
       return;
     }
-    if (welcome.active !== this.wantsActive) {
-      const text = this.wantsActive ? 'the store lets another connection be the active one' : 'the store made the standby active';
-      this.#log.refusedStore(text);
-      this.#closeWith(reasons.CLOSE_STANDBY, text);
-      this.#lose(text);
+    if (welcome.active !== this.#asksActive) {
+      const text = this.#asksActive ? 'the store lets another connection be the active one' : 'the store made the standby active';
+      this.refuse(text);
       return;
     }
     const greeting = this.#greeting;
     invariant(greeting !== undefined, 'WELCOME follows CHALLENGE');
-    this.#bootId = hex(greeting.bootId);
+    this.#bootId = greeting.bootId;
     this.#greeting = undefined;
-    this.#transition(this.wantsActive ? PATH_STATE.RUN : PATH_STATE.READY);
+    this.#transition(this.#asksActive ? PATH_STATE.RUN : PATH_STATE.READY);
     this.#heartbeat.begin(this.#nowMs);
     this.#log.up(this.#state, this.#bootId);
     this.#owner.onPathUp(this, welcome);
@@ -318,6 +326,7 @@ export class PathConnection implements WireOwner {
       this.#owner.onPathFenced(this, close.text);
       return;
     }
+    if (close.reason === reasons.CLOSE_STOPPING) this.#owner.onPathStopping(this);
     if (isHopeless(close)) this.#attempts = Math.max(this.#attempts, ATTEMPTS_HOPELESS);
     this.#lose(`${reasons.closeReasonName(close.reason)}: ${close.text}`);
   }
@@ -327,35 +336,27 @@ export class PathConnection implements WireOwner {
   }
 
   #giveUp(): void {
-    const reason = `silent for ${String(this.#options.failoverTimeoutMs)} ms, waiting for ${PATH_STATES[this.#state].waitsFor}`;
+    const reason = `silent for ${String(Math.round(this.#heartbeat.silentMs(this.#nowMs)))} ms, waiting for ${PATH_STATES[this.#state].waitsFor}`;
     this.#log.lost(reason, this.#state);
-    this.#lose(reason);
-  }
-
-  /** The token is the time of this tick, which is before the write: the answer tells what the lease counts from. */
-  #sendHeartbeat(): void {
-    this.#sentToken = Math.floor(this.#nowMs);
-    this.queue(types.HEARTBEAT, encodeHeartbeat(this.#ports.packer, { token: this.#sentToken }), NO_BODIES, 0);
-    this.flush();
+    this.#lose(reason, true);
   }
 
   /** Says why, behind whatever was queued. The caller drops the connection. */
   #closeWith(reason: number, text: string): void {
     if (this.#wire === undefined) return;
     this.#isClosing = true;
-    this.queue(types.CLOSE, encodeClose(this.#ports.packer, { reason, text, detail: 0 }), NO_BODIES, 0);
-    this.flush();
+    this.outgoing.queueControl(types.CLOSE, encodeClose(this.#ports.packer, { reason, text, detail: 0 }));
+    this.outgoing.flush();
   }
 
-  #lose(reason: string): void {
-    const was = this.#state;
+  #lose(reason: string, wasSilent = false): void {
     // A path that stood for a while starts over with a short pause; one that falls at once backs off.
     if (this.#isWelcomed() && this.#nowMs - this.#sinceMs >= RECONNECT.maxMs) this.#attempts = 0;
     this.#retryAtMs = this.#nowMs + nextDelayMs(this.#attempts, RECONNECT, this.#ports.random);
     this.#attempts++;
     this.#dropWire();
     this.#transition(PATH_STATE.WAITING);
-    this.#owner.onPathDown(this, was, reason);
+    this.#owner.onPathDown(this, reason, wasSilent);
   }
 
   #dropWire(): void {
@@ -363,7 +364,7 @@ export class PathConnection implements WireOwner {
     this.#wire = undefined;
     this.#isClosing = false;
     this.#greeting = undefined;
-    this.#outgoing.length = 0;
+    this.outgoing.reset();
   }
 
   #isWelcomed(): boolean {
@@ -383,10 +384,4 @@ export class PathConnection implements WireOwner {
 /** Trouble that only a person ends: no use in asking often. */
 function isHopeless(close: Close): boolean {
   return close.reason === reasons.CLOSE_DENIED || close.reason === reasons.CLOSE_VERSION;
-}
-
-function hex(bytes: Uint8Array): string {
-  let text = '';
-  for (const byte of bytes) text += byte.toString(16).padStart(2, '0');
-  return text;
 }

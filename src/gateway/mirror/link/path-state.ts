@@ -37,9 +37,9 @@ export const PATH_STATES: Readonly<Record<PathState, StateRow>> = {
   [NEW]: { name: 'NEW', waitsFor: 'start', next: [WAITING, STOPPED] },
   [WAITING]: { name: 'WAITING', waitsFor: 'the next attempt', next: [CONNECTING, STOPPED] },
   [CONNECTING]: { name: 'CONNECTING', waitsFor: 'the connection', next: [GREETING, WAITING, STOPPED] },
-  [GREETING]: { name: 'GREETING', waitsFor: 'CHALLENGE', next: [PROVING, WAITING, STOPPED] },
-  [PROVING]: { name: 'PROVING', waitsFor: 'WELCOME', next: [READY, RUN, WAITING, STOPPED] },
-  [READY]: { name: 'READY', waitsFor: 'any sign of life', next: [WAITING, STOPPED] },
+  [GREETING]: { name: 'GREETING', waitsFor: 'CHALLENGE', next: [PROVING, WAITING, CONNECTING, STOPPED] },
+  [PROVING]: { name: 'PROVING', waitsFor: 'WELCOME', next: [READY, RUN, WAITING, CONNECTING, STOPPED] },
+  [READY]: { name: 'READY', waitsFor: 'any sign of life', next: [WAITING, CONNECTING, STOPPED] },
   [RUN]: { name: 'RUN', waitsFor: 'any sign of life', next: [WAITING, STOPPED] },
   [STOPPED]: { name: 'STOPPED', waitsFor: 'nothing', next: [] },
 };

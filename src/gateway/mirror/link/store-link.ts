@@ -1,18 +1,19 @@
 /**
- * The gateway's side of the connections to one store: path A asks to be the active one and carries the
- * requests, path B stands by. Owns the two paths, the record of unacknowledged requests, and with it what
- * may still be sent: byte window and credit.
+ * The gateway's side of the connections to one store: one path carries the requests, the other stands by.
+ * Owns the pair of paths, the lease at this store, the record of unacknowledged requests, and with it what may
+ * still be sent: byte window and credit.
  *
  *   request() ─► frames of the turn ─ flush(), one write ─► active path ─► store
  *       │                                                                   │
  *       └─► unacknowledged (bytes, credit) ◄── ACK, reply, BEAT ────────────┘ ──► StoreLinkEvents
  *
- *   loss of the active path:  onDown, the record is emptied, both paths go on by themselves.
- *   That the standby takes over is still to come: `#setActive` is the one place that moves the role, and a
- *   path connects with the wish it finds in `wantsActive`.
+ *   the active path is lost:  the record is emptied: handles and credit belong to one connection
+ *     while the other one takes its part   still up, can't send; requests go nowhere
+ *     it has                               onSwitched: whoever has unacknowledged changes repeats them
+ *     it has not                           onDown
  *
- * Both machines of states are in path-connection.ts; this class has none of its own: it is up exactly when
- * its active path is in RUN. docs/PROTOCOL.md, "Acknowledgement and credit".
+ * No state of its own: path-pair.ts has the machine of the two paths, path-connection.ts that of each.
+ * docs/PROTOCOL.md, "Acknowledgement and credit".
  *
  * What is not here: what the requests change and what to do about a refusal (queue-mirror.ts).
  */
@@ -28,9 +29,9 @@ import type { Welcome } from '../../../protocol/messages/welcome.js';
 import type { StorePort } from '../store-port.js';
 import { Lease } from './lease.js';
 import type { LinkOptions, LinkPorts, PathName } from './link-options.js';
-import type { PathOwner } from './path-connection.js';
-import { PathConnection } from './path-connection.js';
-import type { PathState } from './path-state.js';
+import type { PathConnection } from './path-connection.js';
+import type { PairOwner } from './path-pair.js';
+import { PathPair } from './path-pair.js';
 import { PATH_STATE } from './path-state.js';
 import { Unacknowledged } from './unacknowledged.js';
 
@@ -42,7 +43,7 @@ export interface StoreLinkEvents {
   onSwitched(link: StoreLink): void;
   /** The store is about to stop: its queues should move away while it still serves. */
   onStopping(link: StoreLink): void;
-  /** The active path is lost; what was not acknowledged may or may not have been applied. */
+  /** The store is lost: no path carries requests. What was not acknowledged may or may not have been applied. */
   onDown(link: StoreLink, reason: string): void;
   /** A queue touched by acknowledged requests stands at `number` there. */
   onAcknowledged(link: StoreLink, handle: number, number: number): void;
@@ -71,15 +72,12 @@ export interface PathStatus {
  */
 const REQUESTS_MAX = 8_192;
 
-export class StoreLink implements StorePort, PathOwner {
+export class StoreLink implements StorePort, PairOwner {
   readonly storeId: string;
   readonly #options: LinkOptions;
   readonly #ports: LinkPorts;
   readonly #events: StoreLinkEvents;
-  readonly #pathA: PathConnection;
-  readonly #pathB: PathConnection | undefined;
-  /** The path that carries requests; it is in RUN. */
-  #active: PathConnection | undefined;
+  readonly #pair: PathPair;
   readonly #unacknowledged = new Unacknowledged();
   #welcome: Welcome | undefined;
   #bootId = '';
@@ -88,8 +86,6 @@ export class StoreLink implements StorePort, PathOwner {
   #available = 0;
   #wasFull = false;
   #ackedThrough = 0;
-  #generation = 0;
-  #tickedMs = -1;
   #leaseMs = 0;
   readonly #lease: Lease;
   #started = false;
@@ -100,8 +96,7 @@ export class StoreLink implements StorePort, PathOwner {
     this.#ports = ports;
     this.#events = events;
     this.#lease = new Lease(options);
-    this.#pathA = new PathConnection('A', options.pathA, true, options, ports, this);
-    this.#pathB = options.pathB === undefined ? undefined : new PathConnection('B', options.pathB, false, options, ports, this);
+    this.#pair = new PathPair(options, ports, this);
   }
 
   /** Boot id of the store at the last WELCOME on the active path, in hex; '' before the first. */
@@ -118,7 +113,7 @@ export class StoreLink implements StorePort, PathOwner {
   }
 
   get isUp(): boolean {
-    return this.#active !== undefined;
+    return this.#pair.isUp;
   }
 
   /** Bytes of STORE and REPLACE that this store still takes from us; never below 0. */
@@ -128,7 +123,7 @@ export class StoreLink implements StorePort, PathOwner {
 
   /** Room in the byte window. Advice: what is numbered must go out, so request() works past it too. */
   get canSend(): boolean {
-    return this.#active !== undefined && !this.#isFull();
+    return this.#pair.active !== undefined && !this.#isFull();
   }
 
   get unackedBytes(): number {
@@ -163,8 +158,7 @@ export class StoreLink implements StorePort, PathOwner {
   start(): void {
     invariant(!this.#started, 'a link is started once');
     this.#started = true;
-    this.#pathA.start();
-    this.#pathB?.start();
+    this.#pair.start();
   }
 
   /**
@@ -172,23 +166,23 @@ export class StoreLink implements StorePort, PathOwner {
    * of the sockets pass (platform/node/clock.ts, startTicker), a few times a heartbeat interval.
    */
   tick(nowMs: number): void {
-    // A loop that was away this long has not listened: silence says nothing (docs/GUARANTEES.md "Links").
-    const isLate = this.#tickedMs >= 0 && nowMs - this.#tickedMs > this.#options.failoverTimeoutMs / 2;
-    this.#tickedMs = nowMs;
-    this.#pathA.tick(nowMs, isLate);
-    this.#pathB?.tick(nowMs, isLate);
+    this.#pair.tick(nowMs);
   }
 
   /**
    * Queues a request for the next flush() and returns its sequence number. `creditBytes` is what its STOREs
    * and REPLACEs cost (docs/PROTOCOL.md). The bodies are not copied: they stay as they are until acknowledged.
+   * While the path is changed a request goes nowhere, and 0 is returned: it is among what onSwitched asks to repeat.
    */
   request(type: number, control: Uint8Array, bodies: readonly Uint8Array[], creditBytes: number): number {
-    const active = this.#active;
-    invariant(active !== undefined, 'requests are made while the link is up');
+    const { active } = this.#pair;
+    if (active === undefined) {
+      invariant(this.#pair.isUp, 'requests are made while the link is up');
+      return 0;
+    }
     let bodyBytes = 0;
     for (let i = 0; i < bodies.length; i++) bodyBytes += bodies[i]?.length ?? 0;
-    const sequence = active.queue(type, control, bodies, bodyBytes);
+    const sequence = active.outgoing.queue(type, control, bodies, bodyBytes);
     this.#unacknowledged.add(sequence, HEADER_BYTES + control.length + bodyBytes, creditBytes);
     this.#available -= creditBytes;
     if (this.#isFull()) this.#wasFull = true;
@@ -197,51 +191,55 @@ export class StoreLink implements StorePort, PathOwner {
 
   /** Sends what this turn queued in one write. */
   flush(): void {
-    this.#active?.flush();
+    this.#pair.active?.outgoing.flush();
   }
 
   /** A reply that the mirror machine could not decode: the connection ends and onDown comes from inside. */
   reject(rule: string): void {
-    this.#active?.reject(rule);
+    this.#pair.active?.reject(rule);
   }
 
   /** Ends both paths for good, after what was flushed. No event follows. */
   close(): void {
-    this.#active = undefined;
+    this.#pair.close('the gateway stops');
     this.#forget();
-    this.#pathA.stop('the gateway stops');
-    this.#pathB?.stop('the gateway stops');
   }
 
   pathStates(): PathStatus[] {
-    const states = [statusOf(this.#pathA)];
-    if (this.#pathB !== undefined) states.push(statusOf(this.#pathB));
+    const states = [statusOf(this.#pair.pathA)];
+    if (this.#pair.pathB !== undefined) states.push(statusOf(this.#pair.pathB));
     return states;
   }
 
-  nextGeneration(): number {
-    this.#generation++;
-    return this.#generation;
-  }
-
-  onPathUp(path: PathConnection, welcome: Welcome): void {
+  onWelcome(path: PathConnection, welcome: Welcome): void {
     this.#lease.renew(path.bootId, path.proofMs, welcome.leaseMs, this.#ports.clock.nowMs());
-    if (path.state === PATH_STATE.RUN) this.#setActive(path, welcome);
   }
 
-  onPathDown(path: PathConnection, _was: PathState, reason: string): void {
-    if (path !== this.#active) return;
-    this.#active = undefined;
+  onPairUp(path: PathConnection, welcome: Welcome): void {
+    this.#begin(path, welcome);
+    this.#events.onUp(this);
+  }
+
+  onPairSwitching(): void {
+    this.#forget();
+  }
+
+  onPairSwitched(path: PathConnection, welcome: Welcome): void {
+    this.#begin(path, welcome);
+    this.#events.onSwitched(this);
+  }
+
+  onPairStopping(): void {
+    this.#events.onStopping(this);
+  }
+
+  onPairDown(reason: string): void {
     this.#forget();
     this.#events.onDown(this, reason);
   }
 
-  onPathFenced(path: PathConnection, text: string): void {
-    const wasUp = this.isUp;
-    this.#active = undefined;
+  onPairFenced(text: string, wasUp: boolean): void {
     this.#forget();
-    path.stop();
-    for (const other of [this.#pathA, this.#pathB]) other?.stop('fenced on the other path');
     if (wasUp) this.#events.onDown(this, `FENCED: ${text}`);
     this.#events.onFenced(this, text);
   }
@@ -268,17 +266,15 @@ export class StoreLink implements StorePort, PathOwner {
     }
   }
 
-  /** The one place that gives the active role to a path. */
-  #setActive(path: PathConnection, welcome: Welcome): void {
-    this.#active = path;
+  /** A connection begins to carry requests. */
+  #begin(path: PathConnection, welcome: Welcome): void {
     this.#welcome = welcome;
     this.#bootId = path.bootId;
     this.#leaseMs = welcome.leaseMs;
     this.#windowBytes = Math.min(this.#options.windowBytes, welcome.windowBytes);
     this.#forget();
     this.#available = welcome.credit;
-    this.#ackedThrough = path.lastSequence;
-    this.#events.onUp(this);
+    this.#ackedThrough = path.outgoing.lastSequence;
   }
 
   #forget(): void {
@@ -294,7 +290,7 @@ export class StoreLink implements StorePort, PathOwner {
       return;
     }
     const sequence = ackSequence(ack);
-    if (sequence > path.lastSequence) {
+    if (sequence > path.outgoing.lastSequence) {
       path.reject('ACK: of a request that was not made');
       return;
     }
@@ -308,8 +304,8 @@ export class StoreLink implements StorePort, PathOwner {
     const events = this.#events;
     const queues = ackQueueCount(ack);
     // The mirror may give the link up inside any of these calls.
-    for (let i = 0; i < queues && this.#active === path; i++) events.onAcknowledged(this, ackHandle(ack, i), ackNumber(ack, i));
-    if (this.#active === path) events.onAckedThrough(this, sequence);
+    for (let i = 0; i < queues && this.#pair.active === path; i++) events.onAcknowledged(this, ackHandle(ack, i), ackNumber(ack, i));
+    if (this.#pair.active === path) events.onAckedThrough(this, sequence);
     this.#tellWritable(path);
   }
 
@@ -319,18 +315,18 @@ export class StoreLink implements StorePort, PathOwner {
       path.reject(`BEAT: ${beat.rule}`);
       return;
     }
-    if (sequence > path.lastSequence) {
+    if (sequence > path.outgoing.lastSequence) {
       path.reject('BEAT: of a heartbeat that was not sent');
       return;
     }
-    if (!path.takeAnswer(beat.token)) {
+    if (!path.outgoing.takeAnswer(beat.token)) {
       path.reject('BEAT: token');
       return;
     }
     this.#leaseMs = beat.leaseMs;
     this.#lease.renew(path.bootId, beat.token, beat.leaseMs, this.#ports.clock.nowMs());
     // A standby's grant stands in no order to the requests of the active path.
-    if (path === this.#active) this.#available = beat.credit - this.#unacknowledged.creditAfter(sequence);
+    if (path === this.#pair.active) this.#available = beat.credit - this.#unacknowledged.creditAfter(sequence);
   }
 
   #onRefusal(path: PathConnection, control: Uint8Array): void {
@@ -339,7 +335,7 @@ export class StoreLink implements StorePort, PathOwner {
       path.reject(`REFUSAL: ${refusal.rule}`);
       return;
     }
-    if (refusal.sequence > path.lastSequence) {
+    if (refusal.sequence > path.outgoing.lastSequence) {
       path.reject('REFUSAL: of a request that was not made');
       return;
     }
@@ -347,7 +343,7 @@ export class StoreLink implements StorePort, PathOwner {
   }
 
   #onReply(path: PathConnection, type: number, sequence: number, control: Uint8Array, bodies: Uint8Array): void {
-    if (sequence > path.lastSequence) {
+    if (sequence > path.outgoing.lastSequence) {
       path.reject(`${types.messageTypeName(type)}: of a request that was not made`);
       return;
     }
@@ -358,7 +354,7 @@ export class StoreLink implements StorePort, PathOwner {
   }
 
   #tellWritable(path: PathConnection): void {
-    if (!this.#wasFull || this.#active !== path || this.#isFull()) return;
+    if (!this.#wasFull || this.#pair.active !== path || this.#isFull()) return;
     this.#wasFull = false;
     this.#events.onWritable(this);
   }

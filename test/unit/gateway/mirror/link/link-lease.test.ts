@@ -78,7 +78,7 @@ describe('lease at a store, as its link reckons it', () => {
   });
 
   test('an answer to a heartbeat that was never sent is malformed and renews nothing', () => {
-    const bench = new LinkBench();
+    const bench = new LinkBench({}, false);
     bench.up();
     bench.pass(250);
     const endsMs = bench.link.leaseEndsMs;

@@ -48,6 +48,8 @@ export class ScriptedConnection implements Connection, FrameSink {
   /** Each element is one write() call: its chunks as given. */
   readonly writes: Uint8Array[][] = [];
   readonly frames: Received[] = [];
+  /** The heartbeat answered last. */
+  beaten: Received | undefined;
   isEnded = false;
   isDestroyed = false;
   readonly #reader = new FrameReader({ frameBytesMax: 64 * 1024 * 1024 }, { crc32 });
@@ -170,6 +172,7 @@ export class ScriptedConnection implements Connection, FrameSink {
   beat(credit: number, to?: Received): void {
     const frame = to ?? this.last();
     assert.equal(frame.type, types.HEARTBEAT);
+    this.beaten = frame;
     const heartbeat = decodeHeartbeat(packer, frame.control);
     assert.ok(!isInvalid(heartbeat));
     this.send(types.BEAT, frame.sequence, encodeBeat(packer, { token: heartbeat.token, credit, leaseMs: 10_000 }));
@@ -290,11 +293,10 @@ export class LinkBench {
     this.link.tick(this.nowMs);
   }
 
-  /** Both paths welcomed, nothing told yet. */
+  /** All paths welcomed, nothing told yet. */
   up(how: { credit?: number; windowBytes?: number; boot?: number } = {}): void {
     this.start();
-    this.a.accept(how);
-    this.b.accept(how);
+    for (const path of [...this.network.attempts]) path.accept(how);
     this.told.length = 0;
   }
 
@@ -303,6 +305,18 @@ export class LinkBench {
     for (const end = this.nowMs + ms; this.nowMs < end;) {
       this.nowMs += 50;
       this.link.tick(this.nowMs);
+    }
+  }
+
+  /** As pass(), while the named paths answer their heartbeats. */
+  passBeating(ms: number, ...ports: readonly number[]): void {
+    for (const end = this.nowMs + ms; this.nowMs < end;) {
+      this.pass(50);
+      for (const port of ports) {
+        const connection = this.network.at(port);
+        const last = connection.frames.at(-1);
+        if (!connection.isOver && last?.type === types.HEARTBEAT && last !== connection.beaten) connection.beat(1_000_000);
+      }
     }
   }
 

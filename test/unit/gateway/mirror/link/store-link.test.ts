@@ -69,7 +69,7 @@ describe('requests', () => {
   });
 
   test('a reply that the mirror rejects ends the connection once', () => {
-    const bench = new LinkBench();
+    const bench = new LinkBench({}, false);
     bench.up();
     const sequence = bench.link.request(types.LIST, CONTROL, [], 0);
     bench.onEvent = (event) => {
@@ -155,7 +155,7 @@ describe('byte window', () => {
   });
 
   test('a full window does not outlive its connection', () => {
-    const bench = new LinkBench({ windowBytes: 100 });
+    const bench = new LinkBench({ windowBytes: 100 }, false);
     bench.up();
     bench.link.request(types.CHANGES, CONTROL, [new Uint8Array(600)], 0);
     bench.a.handlers.onClose('ECONNRESET');
