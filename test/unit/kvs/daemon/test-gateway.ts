@@ -74,7 +74,7 @@ export class TestGateway {
   #a = 0;
   #b = 0;
 
-  constructor(store: RunningStore, options: GatewayOptions = {}) {
+  constructor(store: Pick<RunningStore, 'ports'>, options: GatewayOptions = {}) {
     this.#id = options.id ?? 'g1';
     const reader = new FrameReader({ frameBytesMax: 64 * 1024 * 1024 }, { crc32 });
     const sink = {
@@ -101,7 +101,7 @@ export class TestGateway {
   }
 
   /** Connects and shakes hands; answers once WELCOME or CLOSE came. */
-  static async join(store: RunningStore, options: GatewayOptions = {}): Promise<TestGateway> {
+  static async join(store: Pick<RunningStore, 'ports'>, options: GatewayOptions = {}): Promise<TestGateway> {
     const gateway = new TestGateway(store, options);
     const hello = encodeHello(packer, {
       versionMin: 1, versionMax: 1, gatewayId: gateway.#id, incarnation: options.incarnation ?? 1, incarnationNonce: new Uint8Array(8).fill(options.incarnation ?? 1),
