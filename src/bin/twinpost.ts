@@ -23,7 +23,9 @@ const terminal: Terminal = {
   error: (line) => { process.stderr.write(line.endsWith('\r') ? line : `${line}\n`); },
   isTty: process.stdout.isTTY && process.env['NO_COLOR'] === undefined,
   errorIsTty: process.stderr.isTTY,
-  columns: process.stdout.isTTY ? process.stdout.columns : 100,
+  // Asked each time: windows change their size.
+  get columns() { return process.stdout.isTTY ? process.stdout.columns : 100; },
+  get rows() { return process.stdout.isTTY ? process.stdout.rows : 50; },
 };
 
 // `twinpost queue list | head`: the reader has what it wanted.

@@ -1,15 +1,17 @@
 /**
- * Speaks to a gateway's admin HTTP for the verbs status and queue, and for `up`. Fields are those of
- * gateway/admin/rows.ts; an answer of another shape is the error "is no Twinpost gateway".
+ * Speaks to the admin HTTP of one gateway or store for the verbs that look inside, and for `up`. Fields are
+ * those of gateway/admin/rows.ts and kvs/daemon/admin-http.ts; an answer of another shape is an error. Which
+ * processes belong together is group.ts.
  */
 import http from 'node:http';
 import https from 'node:https';
-import type { Argv, Options } from 'yargs';
-import type { CliContext } from './context.js';
 import { CliError } from './context.js';
 
-const DEFAULT_URL = 'http://127.0.0.1:8025';
 const TIMEOUT_MS = 5_000;
+/** Rows in one answer: what the admin HTTP gives at most. */
+export const PAGE_ROWS = 1000;
+/** No page is 32 MiB; what is, is no Twinpost. */
+const ANSWER_BYTES_MAX = 32 * 1024 * 1024;
 
 export interface StatusAnswer {
   readonly gateway: string;
@@ -20,6 +22,7 @@ export interface StatusAnswer {
   readonly ready: boolean;
   readonly not_ready_reason: string;
   readonly degraded_since: number | null;
+  readonly degraded_cause: string;
   readonly insecure: boolean;
   readonly received: number;
   readonly delivered: number;
@@ -29,6 +32,9 @@ export interface StatusAnswer {
   readonly rejected: number;
   readonly queues: number;
   readonly queues_recovering: number;
+  readonly queues_held: number;
+  readonly held: readonly { readonly queue_name: string; readonly waits_for: readonly string[] }[];
+  readonly queues_rescued: number;
   readonly queued_messages: number;
   readonly queued_bytes: number;
   readonly memory_used_bytes: number;
@@ -46,17 +52,31 @@ export interface StoreAnswer {
   readonly queues_ng: number;
   readonly lag_messages: number;
   readonly lag_bytes: number;
+  readonly lease_left_ms: number;
+  readonly failovers: number;
 }
 
 export interface TableRowAnswer {
   readonly queue_name: string;
   readonly queue_class: string;
+  readonly owner: string;
+  readonly birth: number;
+  readonly serial: number;
   readonly store: string;
   readonly network_a: string;
   readonly network_s: string;
   readonly sync: string;
+  readonly progress: number | null;
+  readonly member: boolean;
   readonly epoch: number;
   readonly transactions: number | null;
+  readonly last_transaction: number;
+  readonly digest: string | null;
+  readonly messages: number;
+  readonly lag_messages: number;
+  readonly lag_bytes: number;
+  readonly since: number;
+  readonly cause: string;
 }
 
 export interface QueueAnswer {
@@ -68,6 +88,7 @@ export interface QueueAnswer {
   readonly bytes: number;
   readonly active: number;
   readonly deferred: number;
+  readonly held: number;
   readonly oldest_age_seconds: number | null;
   readonly last_error: string;
 }
@@ -82,35 +103,101 @@ export interface MessageAnswer {
   readonly state: string;
 }
 
-/** Options of every verb that asks a gateway. */
-const GATEWAY_OPTIONS = {
-  gateway: { type: 'string', requiresArg: true, describe: `admin address of the gateway (default ${DEFAULT_URL}, or TWINPOST_ADMIN)` },
-  token: { type: 'string', requiresArg: true, describe: 'bearer token (or TWINPOST_TOKEN, which other users of this machine do not see)' },
-} as const satisfies Record<string, Options>;
-
-export function withGatewayOptions(args: Argv) {
-  return args.options(GATEWAY_OPTIONS);
+/** A store of itself. */
+export interface StoreStatusAnswer {
+  readonly store_id: string;
+  readonly host: string;
+  readonly pid: number;
+  readonly uptime_seconds: number;
+  readonly ready: boolean;
+  readonly insecure: boolean;
+  readonly queues: number;
+  readonly messages: number;
+  readonly memory: { readonly used_bytes: number; readonly limit_bytes: number };
+  readonly gateways: readonly { readonly id: string; readonly active: boolean }[];
 }
+
+/** A queue as a store holds it. */
+export interface StoreQueueAnswer {
+  readonly queue_name: string;
+  readonly class: string;
+  readonly owner: string;
+  readonly birth: number;
+  readonly serial: number;
+  readonly holder: string;
+  readonly role: string;
+  readonly epoch: number;
+  readonly number: number;
+  readonly digest: string;
+  readonly messages: number;
+  readonly bytes: number;
+}
+
+export interface MemberAnswer {
+  readonly id: string;
+  readonly kind: 'gateway' | 'store';
+  readonly admin: string | null;
+  readonly self: boolean;
+}
+
+/** One page of rows, and where the next begins. */
+export interface Page<T> {
+  readonly rows: readonly T[];
+  readonly next: string | null;
+}
+
+/** Nobody answered, or not as a Twinpost does. */
+export class NoAnswer extends CliError {
+  readonly why: string;
+
+  constructor(url: string, why: string) {
+    super(`no answer from ${url}: ${why}; is it running? --from ADDRESS names another gateway or store`);
+    this.why = why;
+  }
+}
+
+type Answer = Readonly<Record<string, unknown>>;
 
 export class AdminClient {
   readonly url: string;
   readonly #token: string | undefined;
+  readonly #timeoutMs: number;
 
-  constructor(url: string, token: string | undefined) {
+  constructor(url: string, token: string | undefined, timeoutMs = TIMEOUT_MS) {
     this.url = url.replace(/\/+$/, '');
     this.#token = token;
+    this.#timeoutMs = timeoutMs;
   }
 
+  async group(): Promise<readonly MemberAnswer[]> {
+    return ((await this.#get('/api/v1/group', (answer) => Array.isArray(answer['members']))) as { members: readonly MemberAnswer[] }).members;
+  }
+
+  /** Of a gateway. */
   status(): Promise<StatusAnswer> {
     return this.#get('/api/v1/status', (answer) => typeof answer['gateway'] === 'string' && Array.isArray(answer['stores'])) as Promise<StatusAnswer>;
   }
 
-  async table(): Promise<readonly TableRowAnswer[]> {
-    return ((await this.#get('/api/v1/table', (answer) => Array.isArray(answer['rows']))) as { rows: readonly TableRowAnswer[] }).rows;
+  /** Of a store. */
+  storeStatus(): Promise<StoreStatusAnswer> {
+    return this.#get('/api/v1/status', (answer) => typeof answer['store_id'] === 'string') as Promise<StoreStatusAnswer>;
   }
 
-  async queues(): Promise<readonly QueueAnswer[]> {
-    return ((await this.#get('/api/v1/queues', (answer) => Array.isArray(answer['queues']))) as { queues: readonly QueueAnswer[] }).queues;
+  /** The management table, whole queues. */
+  mirrors(cursor: string): Promise<Page<TableRowAnswer>> {
+    return this.#page('mirrors', 'rows', cursor);
+  }
+
+  async troubled(most: number): Promise<readonly TableRowAnswer[]> {
+    return ((await this.#get(`/api/v1/mirrors?troubled=${String(most)}`, (answer) => Array.isArray(answer['rows']))) as { rows: readonly TableRowAnswer[] }).rows;
+  }
+
+  queues(cursor: string): Promise<Page<QueueAnswer>> {
+    return this.#page('queues', 'queues', cursor);
+  }
+
+  storeQueues(cursor: string): Promise<Page<StoreQueueAnswer>> {
+    return this.#page('queues', 'queues', cursor === '' ? '0' : cursor);
   }
 
   messages(queue: string, queueClass: string, cursor: string, limit: number): Promise<{ readonly messages: readonly MessageAnswer[]; readonly next_cursor: string | null }> {
@@ -119,38 +206,52 @@ export class AdminClient {
     return this.#get(path, (answer) => Array.isArray(answer['messages'])) as Promise<{ messages: readonly MessageAnswer[]; next_cursor: string | null }>;
   }
 
-  async #get(path: string, isRight: (answer: Readonly<Record<string, unknown>>) => boolean): Promise<unknown> {
+  async #page<T>(path: string, key: string, cursor: string): Promise<Page<T>> {
+    const query = new URLSearchParams({ cursor, limit: String(PAGE_ROWS) });
+    const answer = (await this.#get(`/api/v1/${path}?${query.toString()}`, (one) => Array.isArray(one[key]))) as Answer;
+    const next = answer['next_cursor'] ?? answer['next'];
+    return { rows: answer[key] as readonly T[], next: typeof next === 'string' || typeof next === 'number' ? String(next) : null };
+  }
+
+  async #get(path: string, isRight: (answer: Answer) => boolean): Promise<unknown> {
     let code = 0;
-    let answer: unknown;
+    let parsed: unknown;
     try {
-      const response = await getText(this.url + path, this.#token === undefined ? {} : { authorization: `Bearer ${this.#token}` });
+      const response = await getText(this.url + path, this.#token === undefined ? {} : { authorization: `Bearer ${this.#token}` }, this.#timeoutMs);
       code = response.code;
-      answer = JSON.parse(response.text) as unknown;
+      parsed = JSON.parse(response.text) as unknown;
     } catch (error) {
-      throw new CliError(`no gateway answers at ${this.url}: ${whyText(error)}; is it running? --gateway URL names another`);
+      throw new NoAnswer(this.url, whyText(error, this.#timeoutMs));
     }
-    const object = typeof answer === 'object' && answer !== null ? (answer as Readonly<Record<string, unknown>>) : {};
-    if (code === 401) throw new CliError(`${this.url} wants a bearer token: --token, or TWINPOST_TOKEN in the environment`);
-    if (code !== 200 && typeof object['error'] === 'string') throw new CliError(`${this.url} refused: ${object['error']}`);
-    if (code !== 200 || !isRight(object)) throw new CliError(`what answers at ${this.url} is no Twinpost gateway`);
+    const answer = typeof parsed === 'object' && parsed !== null ? (parsed as Answer) : {};
+    if (code === 401) throw new NoAnswer(this.url, 'it wants a bearer token (--token, or TWINPOST_TOKEN in the environment)');
+    if (code !== 200 && typeof answer['error'] === 'string') throw new NoAnswer(this.url, `it refused: ${answer['error']}`);
+    if (code !== 200 || !isRight(answer)) throw new NoAnswer(this.url, 'what answers is no Twinpost, or another release');
     return answer;
   }
 }
 
-export function clientFor(args: { readonly gateway: string | undefined; readonly token: string | undefined }, context: CliContext): AdminClient {
-  const given = args.gateway ?? context.environment['TWINPOST_ADMIN'] ?? DEFAULT_URL;
-  const url = given.includes('://') ? given : `http://${given}`;
-  if (!/^https?:\/\//.test(url) || !URL.canParse(url)) throw new CliError(`'${given}' is no admin address; an example: ${DEFAULT_URL}`);
-  return new AdminClient(url, args.token ?? context.environment['TWINPOST_TOKEN']);
+/** All pages of a listing, one after the other. */
+export async function* allRows<T>(page: (cursor: string) => Promise<Page<T>>): AsyncGenerator<T> {
+  for (let cursor: string | null = ''; cursor !== null;) {
+    const { rows, next }: Page<T> = await page(cursor);
+    yield* rows;
+    cursor = next;
+  }
 }
 
 /** Not fetch(): that refuses some ports out of a browser's fears, such as 6000. */
-function getText(url: string, headers: Readonly<Record<string, string>>): Promise<{ readonly code: number; readonly text: string }> {
+function getText(url: string, headers: Readonly<Record<string, string>>, timeoutMs: number): Promise<{ readonly code: number; readonly text: string }> {
   return new Promise((resolve, reject) => {
     const get = url.startsWith('https:') ? https.get : http.get;
-    const request = get(url, { headers, agent: false, signal: AbortSignal.timeout(TIMEOUT_MS) }, (response) => {
+    const request = get(url, { headers, agent: false, signal: AbortSignal.timeout(timeoutMs) }, (response) => {
       const chunks: Buffer[] = [];
-      response.on('data', (chunk: Buffer) => { chunks.push(chunk); });
+      let bytes = 0;
+      response.on('data', (chunk: Buffer) => {
+        bytes += chunk.length;
+        if (bytes > ANSWER_BYTES_MAX) response.destroy(new Error('the answer is too long'));
+        else chunks.push(chunk);
+      });
       response.once('error', reject);
       response.once('end', () => { resolve({ code: response.statusCode ?? 0, text: Buffer.concat(chunks).toString('utf8') }); });
     });
@@ -158,9 +259,9 @@ function getText(url: string, headers: Readonly<Record<string, string>>): Promis
   });
 }
 
-function whyText(error: unknown): string {
+function whyText(error: unknown, timeoutMs: number): string {
   const { code, name, message } = error as NodeJS.ErrnoException;
   if (code === 'ECONNREFUSED') return 'connection refused';
-  if (code === 'ABORT_ERR' || name === 'TimeoutError') return `no answer within ${String(TIMEOUT_MS / 1000)} s`;
+  if (code === 'ABORT_ERR' || name === 'TimeoutError') return `nothing within ${String(timeoutMs / 1000)} s`;
   return error instanceof SyntaxError ? 'the answer is no JSON' : (code ?? message);
 }

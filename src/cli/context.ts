@@ -26,6 +26,8 @@ export interface Terminal {
   readonly isTty: boolean;
   readonly errorIsTty: boolean;
   readonly columns: number;
+  /** Lines on the screen. */
+  readonly rows: number;
 }
 
 export interface CliContext {

@@ -1,13 +1,14 @@
-/** `twinpost queue list [QUEUE]`: messages in queue order, as mailq shows them, or with the fields of postqueue -j. */
+/** `twinpost queue list [QUEUE]`: messages of all gateways in queue order, as mailq shows them, or with the fields of postqueue -j. */
 import type { Argv } from 'yargs';
 import { formatCount } from '../base/units.js';
-import { clientFor, withGatewayOptions } from './admin-client.js';
+import { PAGE_ROWS, allRows } from './admin-client.js';
 import type { AdminClient, MessageAnswer, QueueAnswer } from './admin-client.js';
 import type { CliContext, Terminal } from './context.js';
 import { CliError } from './context.js';
+import { findGroup, reportMissing, withGroupOptions } from './group.js';
+import { countArgument } from './numbers.js';
 import { printable } from './tables.js';
 
-const PAGE = 1000;
 const LIMIT_DEFAULT = 1000;
 /** Flags as in mailq. */
 const FLAGS: Readonly<Record<string, string>> = { active: '*', held: '!', ending: '#' };
@@ -17,27 +18,40 @@ export function queueListCommand(cli: Argv, context: CliContext, done: (code: nu
     'list [queue]',
     'messages in queue order; * active, ! held, # being ended',
     (args) =>
-      withGatewayOptions(args)
+      withGroupOptions(args)
         .positional('queue', { type: 'string', describe: 'one queue; all when left out' })
         .option('class', { type: 'string', requiresArg: true, describe: 'mail, bounce, billing or notification' })
         .option('limit', { type: 'number', requiresArg: true, default: LIMIT_DEFAULT, describe: 'messages to show at most' })
         .option('json', { type: 'boolean', describe: 'one JSON object a line, fields as postqueue -j' })
         .example('$0 queue list example.com --json', 'for scripts'),
     async (args) => {
-      if (!Number.isInteger(args.limit) || args.limit < 1) throw new CliError('--limit is a whole number from 1');
-      const client = clientFor(args, context);
-      const queues = (await client.queues()).filter((queue) => (args.queue === undefined || queue.queue_name === args.queue) && (args.class === undefined || queue.queue_class === args.class));
-      if (args.queue !== undefined && queues.length === 0) throw new CliError(`there is no queue '${args.queue}'; twinpost queue summary lists them`);
+      countArgument('limit', args.limit, 1, Number.MAX_SAFE_INTEGER);
+      const { terminal } = context;
+      const json = args.json === true;
+      const group = await findGroup(args, context);
+      const wanted = (queue: QueueAnswer): boolean => (args.queue === undefined || queue.queue_name === args.queue) && (args.class === undefined || queue.queue_class === args.class);
+      const answers = await group.ask('gateway', (client) => queuesOf(client, wanted));
+      if (args.queue !== undefined && group.missing('gateway').length === 0 && answers.every(({ answer }) => answer.length === 0)) throw new CliError(`there is no queue '${args.queue}'; twinpost queue summary lists them`);
       let left = args.limit;
-      for (const queue of onePerName(queues)) {
-        if (left > 0) left -= await listQueue(client, queue.queue_name, queue.queue_class, left, args.json === true, context.terminal);
+      for (const { id, client, answer } of answers) {
+        if (!json && answers.length > 1 && left > 0) terminal.print(`${id}:`);
+        try {
+          for (const queue of onePerName(answer)) if (left > 0) left -= await listQueue({ id, client }, queue, left, json, terminal);
+        } catch (error) {
+          group.lose({ id, kind: 'gateway', client }, error);
+        }
       }
-      const total = queues.reduce((sum, queue) => sum + queue.messages, 0);
-      const shown = args.limit - left;
-      if (args.json !== true) context.terminal.print(total === 0 ? 'no messages' : `-- ${formatCount(shown)} of ${formatCount(total)} messages`);
-      done(0);
+      const total = answers.reduce((sum, { answer }) => answer.reduce((more, queue) => more + queue.messages, sum), 0);
+      if (!json && answers.length > 0) terminal.print(total === 0 ? 'no messages' : `-- ${formatCount(args.limit - left)} of ${formatCount(total)} messages`);
+      done(reportMissing(group.missing('gateway'), answers.length, json, terminal));
     },
   );
+}
+
+async function queuesOf(client: AdminClient, wanted: (queue: QueueAnswer) => boolean): Promise<readonly QueueAnswer[]> {
+  const queues: QueueAnswer[] = [];
+  for await (const queue of allRows((cursor) => client.queues(cursor))) if (wanted(queue)) queues.push(queue);
+  return queues;
 }
 
 /** A queue that came back late stands beside its younger one; both are listed under their one name. */
@@ -46,12 +60,12 @@ function onePerName(queues: readonly QueueAnswer[]): readonly QueueAnswer[] {
 }
 
 /** Returns how many were shown. */
-async function listQueue(client: AdminClient, queue: string, queueClass: string, most: number, json: boolean, terminal: Terminal): Promise<number> {
+async function listQueue(gateway: { readonly id: string; readonly client: AdminClient }, queue: QueueAnswer, most: number, json: boolean, terminal: Terminal): Promise<number> {
   let shown = 0;
   let cursor = '';
   for (;;) {
-    const page = await client.messages(queue, queueClass, cursor, Math.min(PAGE, most - shown));
-    for (const message of page.messages) terminal.print(json ? JSON.stringify(message) : messageText(message));
+    const page = await gateway.client.messages(queue.queue_name, queue.queue_class, cursor, Math.min(PAGE_ROWS, most - shown));
+    for (const message of page.messages) terminal.print(json ? JSON.stringify({ gateway: gateway.id, ...message }) : messageText(message));
     shown += page.messages.length;
     if (page.next_cursor === null || shown >= most) return shown;
     cursor = page.next_cursor;

@@ -1,40 +1,61 @@
-/** `twinpost queue summary`: one row a queue, the fullest first. */
+/** `twinpost queue summary`: one row a queue of all gateways, the fullest first. */
 import type { Argv } from 'yargs';
 import { formatBytes, formatCount, formatDuration } from '../base/units.js';
-import { clientFor, withGatewayOptions } from './admin-client.js';
+import { allRows } from './admin-client.js';
+import type { AdminClient, QueueAnswer } from './admin-client.js';
 import type { CliContext } from './context.js';
+import { findGroup, reportMissing, withGroupOptions } from './group.js';
+import { countArgument } from './numbers.js';
 import { printable, tableText } from './tables.js';
+
+const LIMIT_DEFAULT = 1000;
+const LIMIT_MAX = 1_000_000;
 
 export function queueSummaryCommand(cli: Argv, context: CliContext, done: (code: number) => void): Argv {
   return cli.command(
     'summary',
     'counts, bytes, oldest age and last error of each queue',
     (args) =>
-      withGatewayOptions(args)
+      withGroupOptions(args)
+        .option('limit', { type: 'number', requiresArg: true, default: LIMIT_DEFAULT, describe: 'queues to show at most' })
         .option('json', { type: 'boolean', describe: 'one JSON object a line' })
         .example('$0 queue summary --json', 'for scripts'),
     async (args) => {
-      const queues = [...(await clientFor(args, context).queues())].sort((a, b) => b.messages - a.messages);
+      countArgument('limit', args.limit, 1, LIMIT_MAX);
+      const group = await findGroup(args, context);
+      const answers = await group.ask('gateway', queuesOf);
+      const queues = answers.flatMap(({ id, answer }) => answer.map((queue) => ({ gateway: id, ...queue }))).sort((a, b) => b.messages - a.messages);
       const { terminal } = context;
-      if (args.json === true) {
-        for (const queue of queues) terminal.print(JSON.stringify(queue));
-      } else if (queues.length === 0) {
-        terminal.print('no queues yet');
-      } else {
-        const rows = queues.map((queue) => [
-          printable(queue.queue_name),
-          queue.queue_class,
-          printable(queue.next_hop),
-          formatCount(queue.messages),
-          formatBytes(queue.bytes),
-          formatCount(queue.active),
-          formatCount(queue.deferred),
-          queue.oldest_age_seconds === null ? '-' : formatDuration(queue.oldest_age_seconds * 1000),
-          printable(queue.last_error),
-        ]);
-        terminal.print(tableText([{ title: 'Queue' }, { title: 'Class' }, { title: 'Next hop' }, { title: 'Messages', right: true }, { title: 'Bytes', right: true }, { title: 'Active', right: true }, { title: 'Deferred', right: true }, { title: 'Oldest', right: true }, { title: 'Last error' }], rows));
-      }
-      done(0);
+      const shown = queues.slice(0, args.limit);
+      if (args.json === true) for (const queue of shown) terminal.print(JSON.stringify(queue));
+      else if (answers.length > 0) terminal.print(summaryText(shown, answers.length > 1));
+      if (args.json !== true && shown.length < queues.length) terminal.print(`-- ${formatCount(shown.length)} of ${formatCount(queues.length)} queues; --limit shows more`);
+      done(reportMissing(group.missing('gateway'), answers.length, args.json === true, terminal));
     },
   );
+}
+
+async function queuesOf(client: AdminClient): Promise<readonly QueueAnswer[]> {
+  const queues: QueueAnswer[] = [];
+  for await (const queue of allRows((cursor) => client.queues(cursor))) queues.push(queue);
+  return queues;
+}
+
+function summaryText(queues: readonly (QueueAnswer & { readonly gateway: string })[], several: boolean): string {
+  if (queues.length === 0) return 'no queues yet';
+  const rows = queues.map((queue) => [
+    ...(several ? [printable(queue.gateway)] : []),
+    printable(queue.queue_name),
+    queue.queue_class,
+    printable(queue.next_hop),
+    formatCount(queue.messages),
+    formatBytes(queue.bytes),
+    formatCount(queue.active),
+    formatCount(queue.deferred),
+    formatCount(queue.held),
+    queue.oldest_age_seconds === null ? '-' : formatDuration(queue.oldest_age_seconds * 1000),
+    printable(queue.last_error),
+  ]);
+  const columns = [{ title: 'Queue' }, { title: 'Class' }, { title: 'Next hop' }, { title: 'Messages', right: true }, { title: 'Bytes', right: true }, { title: 'Active', right: true }, { title: 'Deferred', right: true }, { title: 'Held', right: true }, { title: 'Oldest', right: true }, { title: 'Last error' }];
+  return tableText(several ? [{ title: 'Gateway' }, ...columns] : columns, rows);
 }

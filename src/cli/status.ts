@@ -1,99 +1,122 @@
-/** `twinpost status`: readiness, degraded since when, stores, and the management table (the paper's Table I). */
+/**
+ * `twinpost status`: all gateways and stores of the group, what is wrong and since when, and the management
+ * table (the paper's Table I), the queues that need a look first. What it looks like is status-text.ts.
+ *
+ *   terminal           the whole picture; with --watch redrawn in place each second
+ *   pipe with --watch  a line a gateway each second
+ *   --json             an object a line, told apart by "kind"
+ */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Argv } from 'yargs';
-import { formatBytes, formatCount, formatDuration } from '../base/units.js';
-import { clientFor, withGatewayOptions } from './admin-client.js';
-import type { AdminClient, StatusAnswer, TableRowAnswer } from './admin-client.js';
+import { allRows } from './admin-client.js';
+import type { AdminClient, TableRowAnswer } from './admin-client.js';
 import type { CliContext } from './context.js';
 import { CliError } from './context.js';
-import { paint, printable, tableText } from './tables.js';
+import { findGroup, reportMissing, withGroupOptions } from './group.js';
+import type { Group, GroupArguments, Missing } from './group.js';
+import { countArgument } from './numbers.js';
+import { statusLines, watchLine } from './status-text.js';
+import type { GatewayPicture, Picture, StorePicture } from './status-text.js';
 
 const WATCH_MS = 1_000;
+/** A process that hangs must not hold up a picture that is drawn each second. */
+const WATCH_TIMEOUT_MS = 2_000;
+const TOP_DEFAULT = 20;
+const TOP_MAX = 1000;
+
+/** Wrapping off, so that a line is a row; home; each line cleared as it is written; the rest below cleared. */
+const BEGIN_DRAWING = '\u001b[?7l\u001b[?25l';
+const END_DRAWING = '\u001b[?7h\u001b[?25h';
+
+interface StatusArguments extends GroupArguments {
+  readonly all: boolean | undefined;
+  readonly top: number;
+  readonly json: boolean | undefined;
+}
 
 export function statusCommand(cli: Argv, context: CliContext, done: (code: number) => void): Argv {
   return cli.command(
     'status',
-    'show readiness, stores and the management table of a gateway',
+    'show gateways, stores and the management table',
     (args) =>
-      withGatewayOptions(args)
+      withGroupOptions(args)
         .option('watch', { alias: 'w', type: 'boolean', describe: 'again every second, until Ctrl-C' })
-        .option('json', { type: 'boolean', describe: 'one JSON object a line: the gateway, then the table row by row' })
-        .example('$0 status --watch', 'follow the gateway on this machine'),
+        .option('top', { type: 'number', requiresArg: true, default: TOP_DEFAULT, describe: 'queues of each gateway in the table, those that need a look first' })
+        .option('all', { type: 'boolean', describe: 'every queue in the table' })
+        .option('json', { type: 'boolean', describe: 'one JSON object a line: gateways, stores, then the table row by row' })
+        .example('$0 status --watch', 'follow the group of the gateway on this machine')
+        .example('$0 status --from store-1:9401', 'begin at a store'),
     async (args) => {
-      const client = clientFor(args, context);
-      if (args.watch !== true) await show(client, args.json === true, context);
-      else await watch(client, args.json === true, context);
-      done(0);
+      countArgument('top', args.top, 1, TOP_MAX);
+      if (args.watch === true) {
+        await watch(args, context);
+        done(0);
+        return;
+      }
+      const picture = await look(args, context);
+      if (args.json === true) printJson(picture, context);
+      else context.terminal.write(`${statusLines(picture, Date.now(), context.terminal.isTty).join('\n')}\n`);
+      done(reportMissing(args.json === true ? picture.missing : [], picture.gateways.length + picture.stores.length, args.json === true, context.terminal));
     },
   );
 }
 
-async function watch(client: AdminClient, json: boolean, context: CliContext): Promise<void> {
+async function watch(args: StatusArguments, context: CliContext): Promise<void> {
   const { terminal, stopSignal } = context;
   void context.untilStopped();
+  const draws = terminal.isTty && args.json !== true;
+  if (draws) terminal.write(`${BEGIN_DRAWING}\u001b[2J`);
   while (!stopSignal.aborted) {
-    if (terminal.isTty && !json) terminal.write('\u001b[H\u001b[2J');
     try {
-      await show(client, json, context);
+      const picture = await look(args, context, WATCH_TIMEOUT_MS);
+      if (draws) draw(statusLines(picture, Date.now(), true), context);
+      else if (args.json === true) {
+        printJson(picture, context);
+        reportMissing(picture.missing, 1, true, terminal);
+      } else for (const gateway of picture.gateways) terminal.print(watchLine(gateway, Date.now()));
     } catch (error) {
       // A gateway that restarts is just what one watches for.
       if (!(error instanceof CliError)) throw error;
-      terminal.error(error.message);
+      if (draws) draw([error.message], context);
+      else terminal.error(error.message);
     }
     await sleep(WATCH_MS, undefined, { signal: stopSignal }).catch(() => undefined);
   }
+  if (draws) terminal.write(`${END_DRAWING}\n`);
 }
 
-async function show(client: AdminClient, json: boolean, context: CliContext): Promise<void> {
-  const [status, rows] = await Promise.all([client.status(), client.table()]);
-  const { terminal } = context;
-  if (json) {
-    terminal.print(JSON.stringify(status));
-    for (const row of rows) terminal.print(JSON.stringify(row));
-    return;
-  }
-  terminal.write(statusText(status, rows, Date.now(), terminal.isTty));
+/** One write, over what stands there: nothing flickers. Lines that do not fit are left out. */
+function draw(lines: readonly string[], { terminal }: CliContext): void {
+  const fits = lines.slice(0, Math.max(1, terminal.rows - 1));
+  terminal.write(`\u001b[H${fits.map((line) => `${line}\u001b[K\n`).join('')}\u001b[J`);
 }
 
-export function statusText(status: StatusAnswer, rows: readonly TableRowAnswer[], nowMs: number, isTty: boolean): string {
-  const lines = [
-    `${paint(printable(status.gateway), 'bold', isTty)} on ${printable(status.host)}: pid ${String(status.pid)}, up ${formatDuration(status.uptime_seconds * 1000)}, incarnation ${String(status.incarnation)}`,
-    `  mail        ${status.ready ? paint('READY', 'green', isTty) : `${paint('NOT READY', 'red', isTty)}: ${printable(status.not_ready_reason)}`}`,
-    `  mirrors     ${mirrorsText(status, nowMs, isTty)}`,
-    `  received    ${formatCount(status.received)}   delivered ${formatCount(status.delivered)}   deferred ${formatCount(status.deferred)}   bounced ${formatCount(status.bounced)}   expired ${formatCount(status.expired)}   rejected ${formatCount(status.rejected)}`,
-    `  queued      ${formatCount(status.queued_messages)} messages, ${formatBytes(status.queued_bytes)} in ${formatCount(status.queues)} queues${status.queues_recovering === 0 ? '' : `, ${formatCount(status.queues_recovering)} still coming back from the stores`}; memory ${formatBytes(status.memory_used_bytes)} of ${formatBytes(status.memory_limit_bytes)}`,
-  ];
-  if (status.insecure) lines.push(`  ${paint('INSECURE', 'yellow', isTty)}    store links outside loopback run without TLS (insecure: true)`);
-  const stores = status.stores.map((store) => [
-    printable(store.store),
-    printable(store.host),
-    store.up ? 'up' : 'DOWN',
-    store.paths.map((path) => `${path.path} ${path.state}`).join(', '),
-    formatCount(store.queues_sync),
-    formatCount(store.queues_resync),
-    formatCount(store.queues_ng),
-    `${formatCount(store.lag_messages)} (${formatBytes(store.lag_bytes)})`,
+async function look(args: StatusArguments, context: CliContext, timeoutMs?: number): Promise<Picture> {
+  const group = await findGroup(args, context, timeoutMs);
+  const [gateways, stores] = await Promise.all([
+    group.ask('gateway', async (client): Promise<GatewayPicture> => {
+      const [status, rows] = await Promise.all([client.status(), tableOf(client, args)]);
+      return { status, rows };
+    }),
+    group.ask('store', async (client): Promise<StorePicture> => ({ status: await client.storeStatus(), address: client.url })),
   ]);
-  lines.push('', tableText([{ title: 'Store' }, { title: 'Host' }, { title: 'State' }, { title: 'Paths' }, { title: 'Sync', right: true }, { title: 'Resync', right: true }, { title: 'NG', right: true }, { title: 'Lag', right: true }], stores));
-  lines.push('', managementTable(rows), '');
-  return lines.join('\n');
+  return { gateways: gateways.map(({ answer }) => answer), stores: stores.map(({ answer }) => answer), missing: missingOf(group), all: args.all === true };
 }
 
-/** A queue's name stands on its first row only, as in the paper. */
-function managementTable(rows: readonly TableRowAnswer[]): string {
-  let last = '';
-  const cells = rows.map((row) => {
-    const name = row.queue_class === 'mail' ? row.queue_name : `${row.queue_name} (${row.queue_class})`;
-    const shown = name === last ? '' : printable(name);
-    last = name;
-    return [shown, printable(row.store), row.network_a, row.network_s, row.sync, String(row.epoch), row.transactions === null ? '-' : String(row.transactions)];
-  });
-  if (cells.length === 0) return 'no queues yet';
-  return tableText([{ title: 'Queue' }, { title: 'Store' }, { title: 'Network A' }, { title: 'Network S' }, { title: 'Sync' }, { title: 'Epoch', right: true }, { title: 'Transactions', right: true }], cells);
+/** A store whose admin address is not configured is seen through its gateways: nothing is missing. */
+function missingOf(group: Group): readonly Missing[] {
+  return [...group.missing('gateway'), ...group.missing('store').filter((store) => store.address !== '')];
 }
 
-function mirrorsText(status: StatusAnswer, nowMs: number, isTty: boolean): string {
-  if (status.degraded_since === null) return paint('complete', 'green', isTty);
-  const since = new Date(status.degraded_since * 1000).toISOString().replace('.000', '');
-  return `${paint('DEGRADED', 'yellow', isTty)} since ${since} (${formatDuration(Math.max(0, nowMs - status.degraded_since * 1000))})`;
+async function tableOf(client: AdminClient, args: StatusArguments): Promise<readonly TableRowAnswer[]> {
+  if (args.all !== true) return client.troubled(args.top);
+  const rows: TableRowAnswer[] = [];
+  for await (const row of allRows((cursor) => client.mirrors(cursor))) rows.push(row);
+  return rows;
+}
+
+function printJson(picture: Picture, { terminal }: CliContext): void {
+  for (const { status } of picture.gateways) terminal.print(JSON.stringify({ kind: 'gateway', ...status }));
+  for (const { status } of picture.stores) terminal.print(JSON.stringify({ kind: 'store', ...status }));
+  for (const { status, rows } of picture.gateways) for (const row of rows) terminal.print(JSON.stringify({ kind: 'mirror', gateway: status.gateway, ...row }));
 }

@@ -75,8 +75,10 @@ describe('twinpost', () => {
     [['sink', '--latency', 'soon'], /^twinpost: --latency: /],
     [['gateway'], /^twinpost: gateway needs --config FILE; configs\/gateway\.yaml is an example$/],
     [['gateway', '--config', '/nowhere.yaml'], /^\/nowhere\.yaml:1: file: expected a file that can be read, found ENOENT$/],
-    [['status', '--gateway', 'http://127.0.0.1:1'], /^twinpost: no gateway answers at http:\/\/127\.0\.0\.1:1: connection refused/],
-    [['status', '--gateway', ':::'], /^twinpost: ':::' is no admin address/],
+    [['status', '--gateway', 'http://127.0.0.1:1'], /^twinpost: no answer from http:\/\/127\.0\.0\.1:1: connection refused; is it running\? --from ADDRESS names another gateway or store$/],
+    [['status', '--from', ':::'], /^twinpost: ':::' is no admin address/],
+    [['status', '--top', '0'], /^twinpost: --top is a whole number from 1 to 1000, found 0$/],
+    [['queue', 'summary', '--from', '127.0.0.1:1'], /^twinpost: no answer from http:\/\/127\.0\.0\.1:1: connection refused/],
   ];
   for (const [args, line] of bad) {
     test(`refuses "${args.join(' ')}" in one line`, async () => {

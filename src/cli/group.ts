@@ -1,0 +1,180 @@
+/**
+ * The gateways and stores that belong together, found from any one of them: each knows some of the others
+ * (`GET /api/v1/group`: stores the gateways of their group, gateways their stores), and they are asked in
+ * turn until nobody new is named. Then a verb asks all of a kind at the same time.
+ *
+ *   --from ADDRESS ─► its group ─► groups of those ─► … ─► ask(kind) ─► answers, and who did not answer
+ *
+ * Whoever does not answer is kept as MISSING and shown with the answers of the others: an answer is marked
+ * as partial, never taken for the whole. The token goes to all of them: one token for a group.
+ */
+import type { Argv, Options } from 'yargs';
+import { AdminClient, NoAnswer } from './admin-client.js';
+import type { MemberAnswer } from './admin-client.js';
+import type { CliContext, Terminal } from './context.js';
+import { CliError } from './context.js';
+import { paint, printable } from './tables.js';
+
+const DEFAULT_URL = 'http://127.0.0.1:8025';
+/** Asked at the same time. */
+const ASKED_AT_ONCE = 64;
+/** A group is tens of processes; whoever claims more is not to keep us busy. */
+const MEMBERS_MAX = 1000;
+
+const GROUP_OPTIONS = {
+  from: { alias: 'gateway', type: 'string', requiresArg: true, describe: `admin address of any gateway or store of the group (default ${DEFAULT_URL}, or TWINPOST_ADMIN)` },
+  only: { type: 'boolean', describe: 'ask this address alone, not the whole group' },
+  token: { type: 'string', requiresArg: true, describe: 'bearer token of the group (or TWINPOST_TOKEN, which other users of this machine do not see)' },
+} as const satisfies Record<string, Options>;
+
+/** What is said below the options of each verb that asks a group. */
+export const GROUP_EPILOGUE = 'Who does not answer is named at the end (--json: an object with "partial": true); the exit code is 0 unless nobody answers.';
+
+export function withGroupOptions(args: Argv) {
+  return args.options(GROUP_OPTIONS).epilogue(GROUP_EPILOGUE);
+}
+
+export interface GroupArguments {
+  readonly from: string | undefined;
+  readonly only: boolean | undefined;
+  readonly token: string | undefined;
+}
+
+export type Kind = MemberAnswer['kind'];
+
+export interface Member {
+  readonly id: string;
+  readonly kind: Kind;
+  readonly client: AdminClient;
+}
+
+/** One that should have answered. */
+export interface Missing {
+  readonly id: string;
+  readonly kind: Kind;
+  /** '' when no configuration says it. */
+  readonly address: string;
+  readonly why: string;
+}
+
+export interface Answered<T> {
+  readonly id: string;
+  readonly client: AdminClient;
+  readonly answer: T;
+}
+
+export class Group {
+  readonly members: readonly Member[];
+  readonly #missing: Map<string, Missing>;
+
+  constructor(members: readonly Member[], missing: readonly Missing[]) {
+    this.members = members;
+    this.#missing = new Map(missing.map((one) => [keyOf(one), one]));
+  }
+
+  /** Of these kinds, by kind and id. */
+  missing(...kinds: readonly Kind[]): readonly Missing[] {
+    return [...this.#missing.values()].filter((one) => kinds.includes(one.kind)).sort((a, b) => compare(keyOf(a), keyOf(b)));
+  }
+
+  /** Asks all of a kind at once; those that fail are missing from then on. Answers by id. */
+  async ask<T>(kind: Kind, ask: (client: AdminClient) => Promise<T>): Promise<readonly Answered<T>[]> {
+    const asked = this.members.filter((member) => member.kind === kind && !this.#missing.has(keyOf(member)));
+    const answers: Answered<T>[] = [];
+    for (let i = 0; i < asked.length; i += ASKED_AT_ONCE) {
+      await Promise.all(asked.slice(i, i + ASKED_AT_ONCE).map(async (member) => {
+        try {
+          answers.push({ id: member.id, client: member.client, answer: await ask(member.client) });
+        } catch (error) {
+          this.lose(member, error);
+        }
+      }));
+    }
+    return answers.sort((a, b) => compare(a.id, b.id));
+  }
+
+  /** A member did not answer. Errors that are not about that are thrown on. */
+  lose(member: Member, error: unknown): void {
+    if (!(error instanceof NoAnswer)) throw error;
+    this.#missing.set(keyOf(member), { id: member.id, kind: member.kind, address: hostOf(member.client.url), why: error.why });
+  }
+}
+
+/** `timeoutMs` bounds each question. Throws when the first address does not answer. */
+export async function findGroup(args: GroupArguments, context: CliContext, timeoutMs?: number): Promise<Group> {
+  const first = clientFor(args, context, timeoutMs);
+  const token = args.token ?? context.environment['TWINPOST_TOKEN'];
+  const told = await first.group();
+  const self = told.find((member) => member.self);
+  if (self === undefined) throw new NoAnswer(first.url, 'what answers is no Twinpost, or another release');
+  const members = new Map<string, Member>([[keyOf(self), { id: self.id, kind: self.kind, client: first }]]);
+  if (args.only === true) return new Group([...members.values()], []);
+  const missing = new Map<string, Missing>();
+  const protocol = new URL(first.url).protocol;
+  let fresh = [...take(told)];
+  while (fresh.length > 0) {
+    const tolds = await Promise.all(fresh.slice(0, ASKED_AT_ONCE).map(async (member) => {
+      try {
+        return await member.client.group();
+      } catch (error) {
+        if (!(error instanceof NoAnswer)) throw error;
+        missing.set(keyOf(member), { id: member.id, kind: member.kind, address: hostOf(member.client.url), why: error.why });
+        return [];
+      }
+    }));
+    fresh = [...fresh.slice(ASKED_AT_ONCE), ...tolds.flatMap((one) => [...take(one)])];
+  }
+  return new Group([...members.values()], [...missing.values()]);
+
+  /** Those of them that are new and can be asked. */
+  function* take(all: readonly MemberAnswer[]): Generator<Member> {
+    for (const one of all) {
+      const key = keyOf(one);
+      if (members.has(key) || members.size >= MEMBERS_MAX) continue;
+      if (one.admin === null || !URL.canParse(`${protocol}//${one.admin}`)) {
+        missing.set(key, { id: one.id, kind: one.kind, address: '', why: 'its admin address is in no configuration' });
+        continue;
+      }
+      const member = { id: one.id, kind: one.kind, client: new AdminClient(`${protocol}//${one.admin}`, token, timeoutMs) };
+      // Another member may know what the first did not.
+      missing.delete(key);
+      members.set(key, member);
+      yield member;
+    }
+  }
+}
+
+/** Says at the end who is missing; returns the exit code. */
+export function reportMissing(missing: readonly Missing[], answered: number, json: boolean, terminal: Terminal): number {
+  for (const one of missing) {
+    if (json) terminal.print(JSON.stringify({ partial: true, member: one.id, kind: one.kind, address: one.address, error: one.why }));
+    else terminal.print(`${paint('PARTIAL', 'yellow', terminal.isTty)}: ${missingText(one)}`);
+  }
+  if (answered > 0) return 0;
+  terminal.error(missing.length === 0 ? 'twinpost: nobody in this group can answer that' : 'twinpost: nobody answered');
+  return 1;
+}
+
+export function missingText({ id, address, why }: Missing): string {
+  return printable(address === '' ? `${id}: not asked: ${why}` : `${id}: no answer from ${address}: ${why}`);
+}
+
+function clientFor(args: GroupArguments, context: CliContext, timeoutMs: number | undefined): AdminClient {
+  const given = args.from ?? context.environment['TWINPOST_ADMIN'] ?? DEFAULT_URL;
+  const url = given.includes('://') ? given : `http://${given}`;
+  if (!/^https?:\/\//.test(url) || !URL.canParse(url)) throw new CliError(`'${given}' is no admin address; an example: ${DEFAULT_URL}`);
+  return new AdminClient(url, args.token ?? context.environment['TWINPOST_TOKEN'], timeoutMs);
+}
+
+function keyOf(member: { readonly kind: Kind; readonly id: string }): string {
+  return `${member.kind} ${member.id}`;
+}
+
+function hostOf(url: string): string {
+  return new URL(url).host;
+}
+
+function compare(a: string, b: string): number {
+  if (a === b) return 0;
+  return a < b ? -1 : 1;
+}

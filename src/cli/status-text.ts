@@ -1,0 +1,139 @@
+/** What `twinpost status` shows to people. Pure: answers in, lines out. */
+import { formatBytes, formatCount, formatDuration } from '../base/units.js';
+import type { StatusAnswer, StoreStatusAnswer, TableRowAnswer } from './admin-client.js';
+import type { Missing } from './group.js';
+import { missingText } from './group.js';
+import { paint, printable, tableText } from './tables.js';
+
+export interface GatewayPicture {
+  readonly status: StatusAnswer;
+  readonly rows: readonly TableRowAnswer[];
+}
+
+export interface StorePicture {
+  readonly status: StoreStatusAnswer;
+  readonly address: string;
+}
+
+export interface Picture {
+  readonly gateways: readonly GatewayPicture[];
+  readonly stores: readonly StorePicture[];
+  readonly missing: readonly Missing[];
+  /** The table has every queue. */
+  readonly all: boolean;
+}
+
+const CAUSE_CHARACTERS_MAX = 48;
+
+export function statusLines(picture: Picture, nowMs: number, isTty: boolean): string[] {
+  const lines: string[] = [];
+  for (const gateway of picture.gateways) lines.push(...gatewayLines(gateway, picture.all, nowMs, isTty), '');
+  if (picture.stores.length > 0) lines.push(...storesLines(picture.stores), '');
+  for (const missing of picture.missing) lines.push(`${paint('PARTIAL', 'yellow', isTty)}: ${missingText(missing)}`);
+  return lines;
+}
+
+/** For a pipe: one line a gateway, the same columns each time. */
+export function watchLine({ status }: GatewayPicture, nowMs: number): string {
+  const lag = status.stores.reduce((most, store) => Math.max(most, store.lag_messages), 0);
+  const down = status.stores.filter((store) => !store.up).map((store) => store.store);
+  return [
+    new Date(nowMs).toISOString(),
+    printable(status.gateway),
+    status.ready ? 'ready' : `not-ready(${printable(status.not_ready_reason)})`,
+    status.degraded_since === null ? 'complete' : 'degraded',
+    `received=${String(status.received)}`,
+    `delivered=${String(status.delivered)}`,
+    `queued=${String(status.queued_messages)}`,
+    `lag=${String(lag)}`,
+    `down=${down.length === 0 ? '-' : printable(down.join(','))}`,
+  ].join(' ');
+}
+
+function gatewayLines({ status, rows }: GatewayPicture, all: boolean, nowMs: number, isTty: boolean): string[] {
+  const lines = [
+    `${paint(printable(status.gateway), 'bold', isTty)} on ${printable(status.host)}: pid ${String(status.pid)}, up ${formatDuration(status.uptime_seconds * 1000)}, incarnation ${String(status.incarnation)}`,
+    `  mail        ${status.ready ? paint('READY', 'green', isTty) : `${paint('NOT READY', 'red', isTty)}: ${printable(status.not_ready_reason)}`}`,
+    `  mirrors     ${mirrorsText(status, nowMs, isTty)}`,
+    `  received    ${formatCount(status.received)}   delivered ${formatCount(status.delivered)}   deferred ${formatCount(status.deferred)}   bounced ${formatCount(status.bounced)}   expired ${formatCount(status.expired)}   rejected ${formatCount(status.rejected)}`,
+    `  queued      ${formatCount(status.queued_messages)} messages, ${formatBytes(status.queued_bytes)} in ${formatCount(status.queues)} queues${status.queues_recovering === 0 ? '' : `, ${formatCount(status.queues_recovering)} still coming back from the stores`}; memory ${formatBytes(status.memory_used_bytes)} of ${formatBytes(status.memory_limit_bytes)}`,
+  ];
+  if (status.queues_rescued > 0) lines.push(`  rescued     ${formatCount(status.queues_rescued)} queues of other gateways are delivered here`);
+  lines.push(...heldLines(status, isTty));
+  if (status.insecure) lines.push(`  ${paint('INSECURE', 'yellow', isTty)}    store links outside loopback run without TLS (insecure: true)`);
+  const stores = status.stores.map((store) => [
+    printable(store.store),
+    printable(store.host),
+    store.up ? 'up' : 'DOWN',
+    store.paths.map((path) => `${path.path} ${path.state}`).join(', '),
+    store.lease_left_ms === 0 ? '-' : `${(store.lease_left_ms / 1000).toFixed(1)} s`,
+    formatCount(store.failovers),
+    formatCount(store.queues_sync),
+    formatCount(store.queues_resync),
+    formatCount(store.queues_ng),
+    `${formatCount(store.lag_messages)} (${formatBytes(store.lag_bytes)})`,
+  ]);
+  lines.push('', ...tableText([{ title: 'Store' }, { title: 'Host' }, { title: 'State' }, { title: 'Paths' }, { title: 'Lease', right: true }, { title: 'Failovers', right: true }, { title: 'Sync', right: true }, { title: 'Resync', right: true }, { title: 'NG', right: true }, { title: 'Lag', right: true }], stores).split('\n'));
+  lines.push('', ...managementTable(rows, nowMs));
+  const shown = new Set(rows.map((row) => `${row.owner} ${String(row.birth)} ${String(row.serial)}`)).size;
+  if (!all && shown < status.queues) lines.push(`-- ${formatCount(shown)} of ${formatCount(status.queues)} queues, those that need a look first; --all shows every one`);
+  return lines;
+}
+
+function heldLines(status: StatusAnswer, isTty: boolean): string[] {
+  if (status.queues_held === 0) return [];
+  const lines = [`  ${paint('HELD', 'red', isTty)}        mail of ${formatCount(status.queues_held)} queues waits for a store that may know more of it: start the store`];
+  for (const held of status.held) lines.push(`                ${printable(held.queue_name)} waits for ${printable(held.waits_for.join(', '))}`);
+  const more = status.queues_held - status.held.length;
+  if (more > 0) lines.push(`                and ${formatCount(more)} more`);
+  return lines;
+}
+
+/** A queue's name stands on its first row only, as in the paper. */
+function managementTable(rows: readonly TableRowAnswer[], nowMs: number): string[] {
+  let last = '';
+  const cells = rows.map((row) => {
+    const identity = `${row.owner} ${String(row.birth)} ${String(row.serial)}`;
+    const shown = identity === last ? '' : printable(row.queue_class === 'mail' ? row.queue_name : `${row.queue_name} (${row.queue_class})`);
+    last = identity;
+    return [
+      shown,
+      printable(row.store),
+      row.network_a,
+      row.network_s,
+      row.progress === null ? row.sync : `${row.sync} ${String(Math.floor(row.progress * 100))}%`,
+      row.member ? 'yes' : 'no',
+      String(row.epoch),
+      row.transactions === null ? '-' : String(row.transactions),
+      row.lag_messages === 0 ? '-' : `${formatCount(row.lag_messages)} (${formatBytes(row.lag_bytes)})`,
+      formatDuration(Math.max(0, nowMs - row.since * 1000)),
+      printable(row.cause).slice(0, CAUSE_CHARACTERS_MAX),
+    ];
+  });
+  if (cells.length === 0) return ['no queues yet'];
+  const columns = [{ title: 'Queue' }, { title: 'Store' }, { title: 'Network A' }, { title: 'Network S' }, { title: 'Sync' }, { title: 'Member' }, { title: 'Epoch', right: true }, { title: 'Transactions', right: true }, { title: 'Lag', right: true }, { title: 'Since', right: true }, { title: 'Cause' }];
+  return tableText(columns, cells).split('\n');
+}
+
+function mirrorsText(status: StatusAnswer, nowMs: number, isTty: boolean): string {
+  if (status.degraded_since === null) return paint('complete', 'green', isTty);
+  const since = new Date(status.degraded_since * 1000).toISOString().replace('.000', '');
+  return `${paint('DEGRADED', 'yellow', isTty)} since ${since} (${formatDuration(Math.max(0, nowMs - status.degraded_since * 1000))}): ${printable(status.degraded_cause)}`;
+}
+
+function storesLines(stores: readonly StorePicture[]): string[] {
+  const cells = stores.map(({ status, address }) => [
+    printable(status.store_id),
+    printable(status.host),
+    address.replace(/^https?:\/\//, ''),
+    status.ready ? 'ready' : 'NOT READY',
+    formatDuration(status.uptime_seconds * 1000),
+    formatCount(status.queues),
+    formatCount(status.messages),
+    `${formatBytes(status.memory.used_bytes)} of ${formatBytes(status.memory.limit_bytes)}`,
+    status.gateways.map((gateway) => `${printable(gateway.id)}${gateway.active ? '' : ' (away)'}`).join(', '),
+    status.insecure ? 'INSECURE' : '',
+  ]);
+  const columns = [{ title: 'Store' }, { title: 'Host' }, { title: 'Admin' }, { title: 'State' }, { title: 'Up' }, { title: 'Queues', right: true }, { title: 'Entries', right: true }, { title: 'Memory', right: true }, { title: 'Gateways' }, { title: '' }];
+  return tableText(columns, cells).split('\n');
+}
