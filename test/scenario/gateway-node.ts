@@ -109,11 +109,12 @@ export class GatewayNode {
     tick();
   }
 
-  kill(): void {
+  /** `lingers`: what it wrote still arrives. */
+  kill(lingers = false): void {
     if (this.life === undefined) return;
     this.life.alive = false;
     this.life = undefined;
-    this.ports.network.dropProcess(this.options.id);
+    this.ports.network.dropProcess(this.options.id, lingers);
   }
 
   private onFenced(life: { readonly alive: boolean }): void {
@@ -141,9 +142,9 @@ export class GatewayNode {
           onStopping: () => {},
           onDown: (down, reason) => { core.onLinkDown(down, reason); },
           onAcknowledged: (from, handle, number) => { core.mirrors.onAcknowledged(from, handle, number); },
-          onAckedThrough: (from, sequence) => { core.mirrors.onAckedThrough(from, sequence); },
+          onAckedThrough: (from, sequence) => { core.onLinkAckedThrough(from, sequence); },
           onRefusal: (from, refusal) => { core.onLinkRefusal(from, refusal); },
-          onReply: (from, type, _sequence, control, bodies) => { core.onLinkReply(from, type, control, bodies); },
+          onReply: (from, type, sequence, control, bodies) => { core.onLinkReply(from, type, sequence, control, bodies); },
           onWritable: (from) => { core.mirrors.onWritable(from); },
           onFenced: () => { this.onFenced(life); },
         },

@@ -33,7 +33,7 @@ export class Network {
   constructor(scheduler: Scheduler, prng: Prng) {
     this.scheduler = scheduler;
     this.prng = prng;
-    this.plainHost = { isFrozen: false, soon: (run) => { scheduler.soon(run); } };
+    this.plainHost = { isFrozen: false, tell: (run) => { scheduler.soon(run); } };
   }
 
   /** The machine behind a name, where it can be frozen. */
@@ -52,12 +52,16 @@ export class Network {
     this.listeners.set(host, accept);
   }
 
-  /** The process behind `host` is gone: its connections are reset, it hears nothing any more. */
-  dropProcess(host: string): void {
+  /**
+   * The process behind `host` is gone: its connections end, it hears nothing any more. `lingers`: its kernel still
+   * sends what was written, maybe long after a new process of the same name has connected.
+   */
+  dropProcess(host: string, lingers = false): void {
     this.listeners.delete(host);
     for (const end of this.owned.get(host) ?? []) {
       end.isSilent = true;
-      end.reset('reset by the peer');
+      if (lingers) end.end();
+      else end.reset('reset by the peer');
     }
     this.owned.delete(host);
   }
@@ -161,9 +165,9 @@ export class Network {
       far.handlers.onOpen();
       near.schedule();
     };
-    if (host.isFrozen) host.soon(take);
+    if (host.isFrozen) host.tell(take);
     else take();
-    near.host.soon(() => { if (!near.isOver && !near.isSilent) near.handlers?.onOpen(); });
+    near.host.tell(() => { if (!near.isOver && !near.isSilent) near.handlers?.onOpen(); });
   }
 
   private own(host: string, end: End): void {

@@ -116,11 +116,12 @@ export class StoreNode {
     this.tick(life);
   }
 
-  kill(): void {
+  /** `lingers`: what it wrote still arrives. */
+  kill(lingers = false): void {
     if (this.life === undefined) return;
     this.life.alive = false;
     this.life = undefined;
-    this.ports.network.dropProcess(this.id);
+    this.ports.network.dropProcess(this.id, lingers);
   }
 
   /** SIGTERM, as store-daemon.ts does it: what was taken is acknowledged, the gateways are told. */

@@ -17,5 +17,6 @@ export interface Timeline {
 export interface Host {
   /** True: the process takes no step; its kernel still accepts connections and keeps what arrives. */
   readonly isFrozen: boolean;
-  soon(run: () => void): void;
+  /** News of a connection for the process: at this instant, or when it reads its sockets again. */
+  tell(run: () => void): void;
 }

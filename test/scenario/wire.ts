@@ -112,7 +112,7 @@ export class End implements Connection {
     this.outgoing = [];
     this.waiting = 0;
     this.wire.ends.delete(this);
-    this.host.soon(() => { if (!this.isSilent) this.handlers?.onClose(reason); });
+    this.host.tell(() => { if (!this.isSilent) this.handlers?.onClose(reason); });
     const peer = this.peer;
     if (peer === undefined || peer.isOver) return;
     const tell = (): void => { this.scheduler.after(DELAY_MS, () => { peer.reset(reason); }); };
@@ -145,7 +145,7 @@ export class End implements Connection {
     } else if (this.ending) this.reset('ended by the peer');
     else if (this.owesDrain) {
       this.owesDrain = false;
-      this.host.soon(() => { if (!this.isSilent && !this.isOver) this.handlers?.onDrain(); });
+      this.host.tell(() => { if (!this.isSilent && !this.isOver) this.handlers?.onDrain(); });
     }
   }
 

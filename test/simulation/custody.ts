@@ -14,6 +14,7 @@ import type { MirroredQueue } from '../../src/kvs/core/mirrored-queue.js';
 import type { Store } from '../../src/kvs/core/store.js';
 import { ROLE_MEMBER } from '../../src/protocol/reasons.js';
 import { queuesOf } from '../scenario/inspect.js';
+import { GuaranteeBroken } from './broken.js';
 import type { Ledger } from './ledger.js';
 
 export interface CustodyNodes {
@@ -106,7 +107,12 @@ export class Custody {
         if (queue.role !== ROLE_MEMBER || queue.epoch !== this.newest.get(key)) continue;
         const holding = of(key);
         holding.claimants.add(queue.holder);
-        for (let row = queue.first; row !== 0; row = store.entries.nextOf(row)) holding.ids.add(store.entries.idOf(row));
+        let before = 0;
+        for (let row = queue.first; row !== 0; row = store.entries.nextOf(row)) {
+          if (store.entries.positionOf(row) <= before) throw new GuaranteeBroken(`G3: ${store.storeId} has entries of ${queue.attributes.name} (${key}) in another order than their positions`);
+          before = store.entries.positionOf(row);
+          holding.ids.add(store.entries.idOf(row));
+        }
       }
     }
     for (const { id, core } of this.nodes.gateways) {

@@ -15,14 +15,13 @@ import type { GatewayNode } from '../scenario/gateway-node.js';
 import { hasEntry, queuesOf } from '../scenario/inspect.js';
 import { sameBytes, textOf } from '../scenario/letters.js';
 import type { StoreNode } from '../scenario/store-node.js';
+import { GuaranteeBroken } from './broken.js';
 import type { Custody } from './custody.js';
 import { keyOfMirror, keyOfStored } from './custody.js';
 import type { Copy, Dot, Ledger, Letter } from './ledger.js';
 import type { Answer } from './next-hops.js';
 import { OrderWatch } from './order.js';
 import type { SimProcess } from './process.js';
-
-export class GuaranteeBroken extends Error {}
 
 export interface GuaranteePorts {
   readonly gateways: readonly { readonly id: string; readonly node: GatewayNode; readonly process: SimProcess; readonly core: GatewayCore | undefined }[];
@@ -98,7 +97,12 @@ export class Guarantees {
     if (letter === undefined) return;
     if (letter.outcome === 0 && letter.gateway === gateway) fail(`G1: message ${String(letter.id)} is tried before its client was answered`);
     const copy = letter.copyIn(delivery.queue.route.queueName);
-    if (copy !== undefined && copy.firstAttempt === 0 && core.mayDeliver(delivery)) copy.firstAttempt = this.ports.ledger.moment();
+    if (copy !== undefined && copy.firstAttempt === 0 && (core.mayDeliver(delivery) || !this.hasOther(gateway, copy.queueKey))) copy.firstAttempt = this.ports.ledger.moment();
+  }
+
+  /** Whether another process serves the queue, so that this one's attempts may be those of a former owner. */
+  private hasOther(gateway: string, key: string): boolean {
+    return this.ports.gateways.some((other) => other.id !== gateway && other.core?.registry.all.some((mirror) => keyOfMirror(mirror) === key) === true);
   }
 
   onDot(gateway: string, core: GatewayCore, delivery: Delivery, content: Uint8Array, answers: readonly Answer[]): void {

@@ -17,6 +17,8 @@ import { simulate } from './simulate.js';
 import { Summary } from './summary.js';
 
 const STEPS_DEFAULT = 80;
+/** Failures that are told at length; all seeds stand in the summary. */
+const TOLD_MAX = 10;
 const say = (text: string): void => void process.stdout.write(`${text}\n`);
 
 interface Range {
@@ -43,8 +45,12 @@ function options(): Range & { readonly trace: boolean; readonly mutants: boolean
   return { seed: number('seed'), seeds: number('seeds'), steps: number('steps'), jobs: number('jobs') || availableParallelism(), stride: number('stride'), trace: values.trace, keepGoing: values['keep-going'], mutants: values.mutants };
 }
 
+let told = 0;
+
 function tell(result: RunResult, steps: number): void {
   if (result.failure === '') return;
+  told += 1;
+  if (told > TOLD_MAX) return;
   say(`\nFAILED seed ${String(result.seed)}: ${result.failure}\nlast of the log:\n${result.lastLog}\nrepeat with: npm run simulate -- --seed ${String(result.seed)} --steps ${String(steps)} --trace\n`);
 }
 

@@ -25,6 +25,51 @@ const SEEDS = 200;
 const BUILD = join(dirname(fileURLToPath(import.meta.url)), '..', '..');
 
 export const MUTANTS: readonly Mutant[] = [
+  {
+    name: 'acknowledge after one mirror', file: 'src/gateway/mirror/queue-mirror.js',
+    old: 'if (members < this.minReplicas ||',
+    new: 'least = Math.max(...this.replicas.filter((one) => one.member).map((one) => one.acked));\n        if (members < this.minReplicas ||',
+  },
+  {
+    name: 'reuse a transaction number', file: 'src/gateway/queue/recovered-queues.js',
+    old: 'mirror.adopt(claimed.epoch, claimed.number, claimed.digestA, claimed.digestB);',
+    new: 'mirror.adopt(claimed.epoch, Math.max(0, claimed.number - 1), claimed.digestA, claimed.digestB);',
+  },
+  {
+    name: 'drop the epoch check', file: 'src/recovery/census.js',
+    old: '(newest === undefined || row.epoch > newest.epoch)',
+    new: '(newest === undefined || row.epoch < newest.epoch)',
+  },
+  {
+    name: '451 before the withdrawal', file: 'src/gateway/mirror/commit-point.js',
+    old: 'for (let i = 0; i < numbers.length; i++)\n            pending.mirrors[i]?.await(numbers[i] ?? 0, withdrawal);',
+    new: 'this.withdrawn(pending);',
+  },
+  {
+    name: 'refill appended behind live messages', file: 'src/kvs/core/refill.js',
+    old: 'this.#entries.link(queue, entry, position, queue.refillRow);',
+    new: 'this.#entries.link(queue, entry, position, queue.last);',
+  },
+  {
+    name: 'number reused after a refusal', file: 'src/gateway/mirror/queue-mirror.js',
+    old: 'withdraw(position) {',
+    new: 'withdraw(position) {\n        this.lastNumber -= 1;',
+  },
+  {
+    name: 'DSN released early', file: 'src/gateway/core.js',
+    old: 'if (prefix !== undefined && (prefix.flags & ENVELOPE_PARKED) !== 0) {',
+    new: 'if (prefix === null) {',
+  },
+  {
+    name: 'a sent change of the set turned round', file: 'src/gateway/mirror/replica-set.js',
+    old: 'if (mirror.setChangeNumber !== 0 && !founding)\n        return false;',
+    new: '',
+  },
+  {
+    name: 'joiner told before the survivors', file: 'src/gateway/mirror/replica-set.js',
+    old: 'return replica.phase === ResyncPhase.JOINING && !mirror.founding &&',
+    new: 'return mirror === null &&',
+  },
 ];
 
 export interface Verdict {

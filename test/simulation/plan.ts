@@ -6,11 +6,14 @@ import { Prng } from '../../src/base/prng.js';
 import type { Ordering } from '../../src/gateway/queue/types.js';
 
 export const FAULT_KINDS = [
-  'kill-gateway', 'kill-store', 'stop-gateway', 'stop-store', 'freeze-gateway', 'freeze-store', 'reset-path', 'cut-path', 'cut-link', 'stall-path',
+  'kill-gateway', 'kill-store', 'blink', 'stop-gateway', 'stop-store', 'freeze-gateway', 'freeze-store', 'reset-path', 'cut-path', 'cut-link', 'stall-path',
   'one-way', 'partition', 'isolate', 'slow-link', 'small-chunks', 'full-store', 'full-gateway', 'clocks', 'hop-defers', 'hop-rejects', 'hop-hangs',
   'hop-cuts', 'hop-down', 'resend',
 ] as const;
 export type FaultKind = (typeof FAULT_KINDS)[number];
+
+/** Kinds that take nothing away for longer than a lease lasts. */
+const HARMLESS: readonly FaultKind[] = ['blink', 'small-chunks', 'clocks', 'hop-defers', 'hop-rejects', 'hop-hangs', 'hop-cuts', 'hop-down', 'resend'];
 
 export interface QueuePlan {
   readonly name: string;
@@ -22,6 +25,8 @@ export interface Plan {
   readonly seed: number;
   readonly steps: number;
   readonly kinds: ReadonlySet<FaultKind>;
+  /** Nothing of it takes a store, a path or a lease away: no mirror may be isolated. */
+  readonly isHarmless: boolean;
   readonly gateways: readonly string[];
   readonly stores: readonly string[];
   readonly queues: readonly QueuePlan[];
@@ -45,19 +50,21 @@ export interface Plan {
 
 const MEBIBYTE = 1024 * 1024;
 const ONE_KIND_IN = 5;
+const ONE_HARMLESS_IN = 10;
 const HEARTBEAT_MS = 250;
 const FAILOVER_MS = 700;
 
 export function planOf(seed: number, steps: number): Plan {
   const prng = new Prng(seed);
-  const kinds = new Set(FAULT_KINDS.filter(() => prng.below(ONE_KIND_IN) === 0));
-  if (kinds.size === 0) kinds.add(prng.pick(FAULT_KINDS));
+  const choice = prng.below(ONE_HARMLESS_IN) === 0 ? HARMLESS : FAULT_KINDS;
+  const kinds = new Set(choice.filter(() => prng.below(choice === HARMLESS ? 2 : ONE_KIND_IN) === 0));
+  if (kinds.size === 0) kinds.add(prng.pick(choice));
   const gateways = ['gw-1', 'gw-2', 'gw-3'].slice(0, prng.pick([1, 2, 2, 2, 3]));
   const stores = ['store-a', 'store-b', 'store-c', 'store-d'].slice(0, prng.pick([2, 3, 3, 3, 4]));
   const names = ['q1', 'q2', 'q3', 'q4'].slice(0, 1 + prng.below(4));
   const queues = names.map((name): QueuePlan => ({ name, ordering: prng.below(3) === 0 ? 'strict' : 'fifo', concurrency: prng.pick([1, 4, 8]) }));
   return {
-    seed, steps, kinds, gateways, stores, queues,
+    seed, steps, kinds, isHarmless: [...kinds].every((kind) => HARMLESS.includes(kind)), gateways, stores, queues,
     minReplicas: prng.pick([1, 1, 1, 2]),
     heartbeatMs: HEARTBEAT_MS, failoverTimeoutMs: FAILOVER_MS,
     leaseMs: prng.pick([4000, 6000, 10_000]),

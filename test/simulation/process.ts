@@ -3,7 +3,7 @@
  * start, it can be frozen, and what a process planned ends with that process.
  *
  *   RUNNING ─ freeze ─► FROZEN (time passes, nothing runs, the kernel keeps what arrives)
- *      ▲                  │ thaw: overdue timers first, as Node runs them before it reads sockets
+ *      ▲                  │ thaw: what the turn had left to do, overdue timers, then the sockets, as Node does it
  *      └──────────────────┘          any ─ end ─► plans and backlog are gone
  */
 import type { Scheduler } from '../scenario/scheduler.js';
@@ -22,7 +22,9 @@ export class SimProcess implements Timeline, Host {
   /** How often the process behind the name has ended: what an older one planned is not run. */
   private generation = 0;
   private overdue: (() => void)[] = [];
-  private deferred: (() => void)[] = [];
+  /** Asked for by the turn in which it was frozen. */
+  private immediate: (() => void)[] = [];
+  private news: (() => void)[] = [];
   private readonly clock: ClockOptions;
   private readonly scheduler: Scheduler;
 
@@ -54,7 +56,16 @@ export class SimProcess implements Timeline, Host {
     const generation = this.generation;
     this.scheduler.soon(() => {
       if (generation !== this.generation) return;
-      if (this.isFrozen) this.deferred.push(run);
+      if (this.isFrozen) this.immediate.push(run);
+      else run();
+    });
+  }
+
+  tell(run: () => void): void {
+    const generation = this.generation;
+    this.scheduler.soon(() => {
+      if (generation !== this.generation) return;
+      if (this.isFrozen) this.news.push(run);
       else run();
     });
   }
@@ -73,17 +84,22 @@ export class SimProcess implements Timeline, Host {
     if (!this.isFrozen) return;
     this.isFrozen = false;
     this.trace('thawed');
-    const backlog = [...this.overdue, ...this.deferred];
-    this.overdue = [];
-    this.deferred = [];
-    for (const run of backlog) this.soon(run);
+    const { immediate, overdue, news } = this;
+    this.forget();
+    for (const run of [...immediate, ...overdue]) this.soon(run);
+    for (const run of news) this.tell(run);
   }
 
   /** The process is gone, whatever it was about to do. */
   end(): void {
     this.generation += 1;
     this.isFrozen = false;
+    this.forget();
+  }
+
+  private forget(): void {
+    this.immediate = [];
     this.overdue = [];
-    this.deferred = [];
+    this.news = [];
   }
 }

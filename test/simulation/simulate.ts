@@ -7,7 +7,7 @@
 import { SyncState } from '../../src/gateway/mirror/replica.js';
 import { queuesOf } from '../scenario/inspect.js';
 import { keyOfMirror, keyOfStored } from './custody.js';
-import { GuaranteeBroken } from './guarantees.js';
+import { GuaranteeBroken } from './broken.js';
 import type { FaultKind } from './plan.js';
 import { planOf } from './plan.js';
 import { Swarm } from './swarm.js';

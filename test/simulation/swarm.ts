@@ -16,6 +16,8 @@ import type { GatewayMachine, StoreMachine, World } from './world.js';
 const PATHS: readonly Path[] = ['A', 'B'];
 /** Of a hundred answers of a next hop while its fault is on. */
 const HOP_TROUBLE_PERCENT = 15;
+/** Drift margin and heartbeats leave at least this of a lease. */
+const BLINK_OF_LEASE = 0.75;
 const NOTIFY_CHOICES = [0, 0, 0, 1, 2, 4, 6];
 
 export class Swarm {
@@ -131,8 +133,9 @@ export class Swarm {
 
   /** What is drawn as an event; the other kinds are conditions of the whole run. */
   private readonly faults: Partial<Record<FaultKind, () => void>> = {
-    'kill-gateway': () => { this.killGateway(); },
+    'kill-gateway': () => { this.killGateway(this.prng.pick(this.world.gateways)); },
     'kill-store': () => { this.killStore(); },
+    blink: () => { this.blink(); },
     'stop-gateway': () => { this.stop(this.prng.pick(this.world.gateways), 'stop-gateway'); },
     'stop-store': () => { this.stop(this.prng.pick(this.world.stores), 'stop-store'); },
     'freeze-gateway': () => { this.freeze(this.prng.pick(this.world.gateways), 'freeze-gateway'); },
@@ -201,24 +204,27 @@ export class Swarm {
     });
   }
 
-  /** No store hears this gateway, nor it them. */
+  /** No store hears this gateway, or it hears none; now and then it dies before that ends. */
   private isolate(): void {
-    const { network } = this.world;
-    const gateway = this.prng.pick(this.world.gateways).id;
+    const { world, prng } = this;
+    const machine = prng.pick(world.gateways);
+    const requests = prng.below(2) === 0;
+    const answers = !requests || prng.below(2) === 0;
     this.fire('isolate');
-    this.world.scheduler.trace(`isolate ${gateway}`);
+    machine.process.trace('isolated');
     const set = (held: boolean): void => {
-      for (const { id } of this.world.stores) {
-        network.holdRequests(gateway, id, held);
-        network.holdAnswers(gateway, id, held);
+      for (const { id } of world.stores) {
+        if (requests) world.network.holdRequests(machine.id, id, held);
+        if (answers) world.network.holdAnswers(machine.id, id, held);
       }
     };
     set(true);
+    this.mail();
     this.later(() => { set(false); });
+    if (this.plan.kinds.has('kill-gateway') && prng.below(2) === 0) world.scheduler.after(this.durationMs(), () => { if (!this.isCalm) this.killGateway(machine); });
   }
 
-  private killGateway(): void {
-    const machine = this.prng.pick(this.world.gateways);
+  private killGateway(machine: GatewayMachine): void {
     if (!machine.node.isAlive) return;
     this.fire('kill-gateway');
     this.world.killGateway(machine);
@@ -239,6 +245,15 @@ export class Swarm {
     if ('core' in machine) this.world.stopGateway(machine);
     else this.world.stopStore(machine);
     this.world.scheduler.after(500 + this.durationMs(), () => { if (!machine.node.isAlive) machine.node.start(); });
+  }
+
+  /** The event loop of a gateway is blocked for a while, and its lease lasts. */
+  private blink(): void {
+    const machine = this.prng.pick(this.world.gateways);
+    if (!machine.node.isAlive || machine.process.isFrozen) return;
+    this.fire('blink');
+    machine.process.freeze();
+    this.world.scheduler.after(this.prng.below(this.plan.leaseMs * BLINK_OF_LEASE), () => { if (!this.isCalm) this.world.thaw(machine); });
   }
 
   private freeze(machine: GatewayMachine | StoreMachine, kind: FaultKind): void {

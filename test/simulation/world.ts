@@ -15,11 +15,13 @@ import { createRouter } from '../../src/gateway/queue/router.js';
 import type { Recipient, RecipientGroup, Router } from '../../src/gateway/queue/types.js';
 import { GatewayNode } from '../scenario/gateway-node.js';
 import { Network } from '../scenario/network.js';
+import type { LogLine } from '../scenario/ports.js';
 import { KeptLog } from '../scenario/ports.js';
 import { Scheduler } from '../scenario/scheduler.js';
 import { StoreNode } from '../scenario/store-node.js';
 import { Custody, keyOfMirror } from './custody.js';
 import { Guarantees } from './guarantees.js';
+import { checkLog } from './impossible.js';
 import { Ledger, Letter } from './ledger.js';
 import type { Answer } from './next-hops.js';
 import { SimCarrier } from './next-hops.js';
@@ -78,7 +80,7 @@ export class World {
     this.plan = plan;
     this.prng = new Prng(plan.seed ^ 0x2545f491);
     this.network = new Network(this.scheduler, this.prng.fork());
-    this.log = new KeptLog(() => this.scheduler.nowMs, (line) => { this.scheduler.trace(line.text); });
+    this.log = new KeptLog(() => this.scheduler.nowMs, (line) => { this.onLog(line); });
     this.router = createRouter([...plan.queues, { name: 'senders', ordering: 'fifo' as const, concurrency: 4 }].map((queue) => ({
       domains: [`${queue.name}.example`], name: queue.name, nextHop: { protocol: 'smtp', host: queue.name, port: 25 }, ordering: queue.ordering, concurrency: queue.concurrency, lengthMax: 1_000_000,
     })));
@@ -141,7 +143,7 @@ export class World {
     if (machine.core === undefined) return;
     this.custody.observe();
     machine.process.trace('killed');
-    machine.node.kill();
+    machine.node.kill(this.prng.below(2) === 0);
     machine.process.end();
     this.ledger.leaveUnanswered(machine.id);
     this.custody.onLoss();
@@ -151,7 +153,7 @@ export class World {
     if (machine.store === undefined) return;
     this.custody.observe();
     machine.process.trace('killed');
-    machine.node.kill();
+    machine.node.kill(this.prng.below(2) === 0);
     machine.process.end();
     this.custody.onLoss();
   }
@@ -209,7 +211,7 @@ export class World {
         id, secret, storeIds: plan.stores, windowBytes: plan.windowBytes, retryDelayMs: () => RETRY_MS, heartbeatMs: plan.heartbeatMs, failoverTimeoutMs: plan.failoverTimeoutMs,
         core: {
           queuesMax: 5000, commitTimeoutMs: plan.commitTimeoutMs, firstListMs: plan.failoverTimeoutMs, segmentBytes: 16 * 1024,
-          mirrors: { group: plan.gateways, replicas: 2, minReplicas: plan.minReplicas, retryMs: 500, refillFrameBytes: plan.refillFrameBytes, frameTargetBytes: 64 * 1024 },
+          mirrors: { group: plan.gateways, replicas: 2, minReplicas: plan.minReplicas, retryMs: 500, refillFrameBytes: plan.refillFrameBytes, frameTargetBytes: 64 * 1024, ringBytes: 1024 * 1024 },
           acceptance: { lifetimeMs: 3_600_000, bounceLifetimeMs: 3_600_000, nextHopShare: 1 },
           memory: { limitBytes: plan.gatewayMemoryBytes, acceptShare: 0.8, reserveShare: 0.97 },
           recovery: { blockEntries: plan.blockEntries, blockBytes: MEBIBYTE },
@@ -236,6 +238,11 @@ export class World {
   private onFenced(id: string): void {
     const machine = this.gateways.find((gateway) => gateway.id === id);
     if (machine !== undefined) this.scheduler.soon(() => { this.killGateway(machine); });
+  }
+
+  private onLog(line: LogLine): void {
+    this.scheduler.trace(line.text);
+    checkLog(line, this.plan.isHarmless);
   }
 
   private mailEvents(): MailEvents {

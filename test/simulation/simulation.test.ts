@@ -1,0 +1,87 @@
+/**
+ * The simulation in CI: seeds that are always the same, seeds that never were before, and the canaries, which show
+ * that a run can be repeated and that its checks check. `npm run simulate` runs more; mutants are in mutants.ts.
+ */
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { spawnSync } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { COMMITTED, DELIVERED } from '../../src/gateway/queue/types.js';
+import { MUTANTS, tryMutant } from './mutants.js';
+import { simulate } from './simulate.js';
+import type { World } from './world.js';
+
+const FIXED_SEEDS = 300;
+const FRESH_SEEDS = 100;
+const STEPS = 80;
+const BOUND_MS = 300_000;
+/** Of the mutants this many a run, by date: all of them take minutes. */
+const MUTANTS_A_RUN = 4;
+const DAY_MS = 86_400_000;
+
+function run(args: readonly string[]): { readonly code: number | null; readonly output: string } {
+  const child = spawnSync(process.execPath, [fileURLToPath(new URL('main.js', import.meta.url)), ...args], { encoding: 'utf8', timeout: BOUND_MS });
+  return { code: child.status, output: `${child.stdout}${child.stderr}` };
+}
+
+/** A gateway ends a message that it never handed over: what no check may miss. */
+function swallowOne(world: World): boolean {
+  for (const { core } of world.gateways) {
+    for (const mirror of core?.registry.all ?? []) {
+      if (core === undefined || mirror.queue.name === 'senders' || mirror.queue.readyCount === 0) continue;
+      const delivery = core.take(mirror.queue);
+      if (delivery === undefined) continue;
+      core.settle(delivery, { results: delivery.pending.map(() => ({ status: DELIVERED, code: 250, enhanced: '2.0.0', text: 'swallowed' })), relay: '', setupMs: 0, transmitMs: 0, dotUnanswered: false });
+      const letter = world.ledger.letters.get(delivery.envelope.messageId);
+      if (letter?.outcome === COMMITTED && letter.copyIn(mirror.queue.name)?.dots.size === 0) return true;
+    }
+  }
+  return false;
+}
+
+describe('simulation', () => {
+  test('the same seed gives the same run, another seed another one', () => {
+    for (const seed of [2, 5, 11]) {
+      const first = simulate(seed, { steps: STEPS });
+      const second = simulate(seed, { steps: STEPS });
+      assert.equal(first.traceHash, second.traceHash);
+      assert.equal(first.stepCount, second.stepCount);
+      assert.equal(first.accepted, second.accepted);
+    }
+    assert.notEqual(simulate(2, { steps: STEPS }).traceHash, simulate(3, { steps: STEPS }).traceHash);
+  });
+
+  test('a message that a gateway swallows is missed', () => {
+    let swallowed = 0;
+    for (let seed = 1; seed <= 20; seed++) {
+      let done = false;
+      const result = simulate(seed, { steps: STEPS, sabotage: (world, step) => { if (!done && step > 10) done = swallowOne(world); } });
+      if (!done) continue;
+      swallowed += 1;
+      assert.match(result.failure, /^G[23]: /, `seed ${String(seed)}`);
+    }
+    assert.ok(swallowed > 0);
+  });
+
+  test('the fixed seeds hold, and every kind of fault fires', () => {
+    const { code, output } = run(['--seed', '1', '--seeds', String(FIXED_SEEDS), '--steps', String(STEPS), '--keep-going']);
+    assert.equal(code, 0, output);
+  });
+
+  test('fresh seeds hold', (context) => {
+    const first = Math.floor(Date.now() / 1000) * 1000;
+    context.diagnostic(`fresh seeds from ${String(first)} on`);
+    const { code, output } = run(['--seed', String(first), '--seeds', String(FRESH_SEEDS), '--steps', String(STEPS), '--keep-going']);
+    assert.equal(code, 0, output);
+  });
+
+  const today = Math.floor(Date.now() / DAY_MS);
+  for (let i = 0; i < Math.min(MUTANTS_A_RUN, MUTANTS.length); i++) {
+    const mutant = MUTANTS[(today * MUTANTS_A_RUN + i) % MUTANTS.length];
+    if (mutant === undefined) continue;
+    test(`the simulation finds the mutant "${mutant.name}"`, async () => {
+      const verdict = await tryMutant(mutant);
+      assert.ok(verdict.caught, verdict.text);
+    });
+  }
+});
