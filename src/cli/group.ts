@@ -77,6 +77,11 @@ export class Group {
     return [...this.#missing.values()].filter((one) => kinds.includes(one.kind)).sort((a, b) => compare(keyOf(a), keyOf(b)));
   }
 
+  /** The group less those that `leave` names. */
+  without(leave: (member: { readonly kind: Kind; readonly id: string }) => boolean): Group {
+    return new Group(this.members.filter((member) => !leave(member)), [...this.#missing.values()].filter((one) => !leave(one)));
+  }
+
   /** Asks all of a kind at once; those that fail are missing from then on. Answers by id. */
   async ask<T>(kind: Kind, ask: (client: AdminClient) => Promise<T>): Promise<readonly Answered<T>[]> {
     const asked = this.members.filter((member) => member.kind === kind && !this.#missing.has(keyOf(member)));

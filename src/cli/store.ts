@@ -4,16 +4,21 @@ import { loadFor } from './config-file.js';
 import type { CliContext } from './context.js';
 import { CliError } from './context.js';
 import { runRole } from './run-role.js';
+import { storeStatusCommand } from './store-status.js';
+import { storeVerifyCommand } from './store-verify.js';
 
 export function storeCommand(cli: Argv, context: CliContext, done: (code: number) => void): Argv {
   return cli.command(
     'store',
     'run a queue store: mirrors of queues, in memory',
-    (args) =>
-      args
-        .option('config', { alias: 'c', type: 'string', requiresArg: true, describe: 'configuration file with a section store' })
-        .option('id', { type: 'string', requiresArg: true, describe: 'which one, when the file describes several' })
-        .example('$0 store --config configs/store.yaml', 'run the store of this file'),
+    (args) => {
+      storeStatusCommand(args, context, done);
+      storeVerifyCommand(args, context, done);
+      return args
+        .option('config', { alias: 'c', type: 'string', requiresArg: true, global: false, describe: 'configuration file with a section store' })
+        .option('id', { type: 'string', requiresArg: true, global: false, describe: 'which one, when the file describes several' })
+        .example('$0 store --config configs/store.yaml', 'run the store of this file');
+    },
     async (args) => {
       const { stores, file } = loadFor('store', args.config, undefined, context);
       const store = args.id === undefined ? stores[0] : stores.find((candidate) => candidate.id === args.id);

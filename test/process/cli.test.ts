@@ -50,7 +50,7 @@ store:
 `;
 }
 
-const VERBS = [['up'], ['gateway'], ['store'], ['sink'], ['send'], ['status'], ['queue', 'list'], ['queue', 'summary'], ['config', 'check'], ['version']];
+const VERBS = [['up'], ['gateway'], ['store'], ['sink'], ['send'], ['status'], ['queue', 'list'], ['queue', 'summary'], ['store', 'status'], ['store', 'verify'], ['config', 'check'], ['version']];
 
 describe('twinpost', () => {
   test('has help with an example for every verb', async () => {

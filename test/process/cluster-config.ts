@@ -84,12 +84,13 @@ function gatewayIds(options: ClusterOptions): string[] {
   return Array.from({ length: options.gateways ?? 1 }, (_none, index) => gatewayId(index));
 }
 
-export function storeConfig(options: ClusterOptions, [a, b, admin]: readonly [number, number, number], index: number): Section {
+export function storeConfig(options: ClusterOptions, ports: Ports, index: number): Section {
+  const [a, b, admin] = ports.stores[index] ?? [0, 0, 0];
   const own: Section = {
     id: storeId(index),
     host: `host-${storeId(index)}`,
     paths: [{ name: 'A', address: `${storeHost(options, index, 'A')}:${a}` }, { name: 'B', address: `${storeHost(options, index, 'B')}:${b}` }],
-    gateways: gatewayIds(options).map((id) => ({ id, secret: SECRET })),
+    gateways: gatewayIds(options).map((id, gateway) => ({ id, secret: SECRET, admin: `${LOOPBACK}:${ports.gateways[gateway]?.admin ?? 0}` })),
     // Elsewhere than on loopback a token is asked for, though not by the probes.
     admin: { listen: `${storeHost(options, index, 'A')}:${admin}`, ...(options.storeHost === undefined ? {} : { token: SECRET }) },
     insecure: options.storeHost !== undefined,
@@ -105,13 +106,14 @@ export function sinkConfig(options: ClusterOptions, ports: Ports, maildir: strin
 
 export function gatewayConfig(options: ClusterOptions, ports: Ports, stateFolder: string, gateway: number): Section {
   const map = (port: number, store: number, path: string): number => options.mapStorePort?.(port, store, path, gateway) ?? port;
-  const stores = ports.stores.map(([a, b], index) => ({
+  const stores = ports.stores.map(([a, b, admin], index) => ({
     id: storeId(index),
     host: `host-${storeId(index)}`,
     paths: [
       { name: 'A', address: `${storeHost(options, index, 'A')}:${map(a, index, 'A')}` },
       { name: 'B', address: `${storeHost(options, index, 'B')}:${map(b, index, 'B')}` },
     ],
+    admin: `${storeHost(options, index, 'A')}:${admin}`,
   }));
   const via = `smtp://${LOOPBACK}:${options.mapSinkPort?.(ports.sink, gateway) ?? ports.sink}`;
   const own = ports.gateways[gateway] ?? { smtp: 0, admin: 0 };

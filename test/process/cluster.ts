@@ -173,7 +173,7 @@ export async function startCluster(options: ClusterOptions = {}): Promise<Cluste
   };
   const maildir = join(folder, 'maildir');
   mkdirSync(maildir);
-  const stores = ports.stores.map((own, index) => daemon(storeId(index), 'store', storeConfig(options, own, index), `${storeHost(options, index, 'A')}:${own[2]}`));
+  const stores = ports.stores.map((own, index) => daemon(storeId(index), 'store', storeConfig(options, ports, index), `${storeHost(options, index, 'A')}:${own[2]}`));
   const arrivalLog = join(folder, 'arrivals.log');
   const sinkArguments = [...(options.sinkArguments ?? []), ...(options.arrivalLog === true ? ['--arrival-log', arrivalLog] : [])];
   const sink = daemon('sink', 'sink', sinkConfig(options, ports, maildir), `${HOST}:${ports.sinkAdmin}`, sinkArguments);
