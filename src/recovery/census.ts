@@ -1,16 +1,16 @@
 /**
- * What the stores of a group say of a gateway's queues, and which of it is the truth (docs/GUARANTEES.md "Recovery").
+ * What the stores of a group say of a queue, and which of it is the truth (docs/GUARANTEES.md "Recovery").
  *
  * Of each queue the newest epoch that any store shows counts; older ones hold nothing acknowledged that it
- * lacks. The queue may be taken when every member of that epoch has answered. A member that answered but
- * does not know the queue has come back empty: then the queue may be taken only when every store of the
- * group has answered, because no newer epoch can be hidden any more.
+ * lacks. The queue may be claimed when every member of that epoch can be asked. Whether a member that does not
+ * know the queue may be missed is decided when it has been asked (claim-machine.ts, `mayMiss`).
  */
-import { ROLE_MEMBER } from '../protocol/reasons.js';
+import { ROLE_MEMBER, ROLE_SPILLED } from '../protocol/reasons.js';
 
 /** One store's view of one queue. */
 export interface CensusRow {
   readonly storeId: string;
+  readonly ownerId: string;
   readonly birth: number;
   readonly serial: number;
   readonly name: string;
@@ -22,39 +22,57 @@ export interface CensusRow {
   readonly digestA: number;
   readonly digestB: number;
   readonly count: number;
+  /** Who may write to it there, and since which claim. */
+  readonly holder: string;
+  readonly holderToken: number;
 }
 
 export type CensusVerdict =
-  | { readonly kind: 'take'; readonly epoch: number; readonly members: readonly string[]; readonly holders: readonly CensusRow[]; readonly emptyMembers: readonly string[] }
-  | { readonly kind: 'wait'; readonly missing: readonly string[]; readonly why: 'unreachable' | 'came back empty' }
+  | { readonly kind: 'take'; readonly epoch: number; readonly members: readonly string[]; readonly without: readonly string[] }
+  | { readonly kind: 'wait'; readonly missing: readonly string[] }
   | { readonly kind: 'nothing' };
 
-/** Key of a queue among those of one gateway. */
-export function queueKey(birth: number, serial: number): string {
-  return `${String(birth)}/${String(serial)}`;
+/** Key of a queue among all. */
+export function queueKey(ownerId: string, birth: number, serial: number): string {
+  return `${ownerId}/${String(birth)}/${String(serial)}`;
+}
+
+/** The newest epoch that a member shows, and its members; undefined when no store is a member. */
+export function newestOf(rows: Iterable<CensusRow>): CensusRow | undefined {
+  let newest: CensusRow | undefined;
+  for (const row of rows) {
+    if (isOfSet(row) && (newest === undefined || row.epoch > newest.epoch)) newest = row;
+  }
+  return newest;
 }
 
 /**
- * Judges the rows of one queue. `answered` holds the stores whose whole list is known; `all` every store
- * of the group.
+ * Judges the rows of one queue. `answering` holds the stores that can be asked and whose whole list is known;
+ * `given` those that the operator has given up for this queue: it is taken without them.
  */
-export function judgeQueue(rows: readonly CensusRow[], answered: ReadonlySet<string>, all: readonly string[]): CensusVerdict {
-  let newest: CensusRow | undefined;
-  for (const row of rows) {
-    if (row.role === ROLE_MEMBER && (newest === undefined || row.epoch > newest.epoch)) newest = row;
-  }
+export function judgeQueue(rows: Iterable<CensusRow>, answering: ReadonlySet<string>, given: ReadonlySet<string>): CensusVerdict {
+  const newest = newestOf(rows);
   if (newest === undefined) return { kind: 'nothing' };
-  const { epoch, members } = newest;
-  const holders = rows.filter((row) => row.role === ROLE_MEMBER && members.includes(row.storeId));
-  const unreachable = members.filter((member) => !answered.has(member));
-  if (unreachable.length > 0) return { kind: 'wait', missing: unreachable, why: 'unreachable' };
-  const emptyMembers = members.filter((member) => !holders.some((row) => row.storeId === member));
-  const unasked = all.filter((store) => !answered.has(store));
-  if (emptyMembers.length > 0 && unasked.length > 0) return { kind: 'wait', missing: unasked, why: 'came back empty' };
-  return { kind: 'take', epoch, members, holders, emptyMembers };
+  const wanted = newest.members.filter((member) => answering.has(member) || !given.has(member));
+  const missing = wanted.filter((member) => !answering.has(member));
+  if (missing.length > 0) return { kind: 'wait', missing };
+  return { kind: 'take', epoch: newest.epoch, members: wanted, without: newest.members.filter((member) => !wanted.includes(member)) };
 }
 
-/** The members that may be read from: at the newest epoch themselves, the longest first. */
-export function sourcesOf(holders: readonly CensusRow[], epoch: number): CensusRow[] {
-  return holders.filter((row) => row.epoch === epoch).sort((a, b) => b.number - a.number);
+/**
+ * The members that may be read from: at the newest epoch themselves, the longest first. Copies out of a file stand
+ * behind those in memory, and count only when every member of the epoch is there in one of both ways: else what a
+ * missing one acknowledged last may be newer than the file.
+ */
+export function sourcesOf(rows: readonly CensusRow[], epoch: number, members: readonly string[]): CensusRow[] {
+  const shown = rows.filter((row) => isOfSet(row) && row.epoch === epoch);
+  const isWhole = members.every((member) => shown.some((row) => row.storeId === member));
+  return shown
+    .filter((row) => row.role === ROLE_MEMBER || isWhole)
+    .sort((a, b) => (a.role === b.role ? b.number - a.number : a.role === ROLE_MEMBER ? -1 : 1));
+}
+
+/** Of the set of mirrors, in memory or as it was when its store stopped. */
+function isOfSet(row: CensusRow): boolean {
+  return row.role === ROLE_MEMBER || row.role === ROLE_SPILLED;
 }

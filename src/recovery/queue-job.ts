@@ -1,18 +1,48 @@
 /**
- * What a recovery knows of one queue that is on its way back, and of one store that tells of queues. Plain
- * records; bulk-recovery.ts moves them through their states.
+ * What is known of one queue that the stores tell of and that this process does not serve whole yet. Plain
+ * records and the table of their states; claim-machine.ts, pulls.ts and bulk-recovery.ts move them.
+ *
+ *   ELSEWHERE ◄──► WAITING ◄──► CLAIMING ──► TAILING ──► CLAIMED ◄──► PULLING ──► DONE ──► ELSEWHERE (handed back, lost)
+ *                     │                                     ▲            │
+ *                     └──► DONE (nothing of it counts)      └── STRANDED ◄┘
+ *
+ *   state      leaves it when                                    waits for
+ *   ELSEWHERE  its holder is silent and we are of its group      rescue-watch.ts; queues of others only
+ *   WAITING    every member of the newest epoch can be asked     a store that is down, or the time of a back-off
+ *   CLAIMING   the claims stand                                  claim-machine.ts
+ *   TAILING    the longest member told what the others lack      TAILED
+ *   CLAIMED    few enough others are being pulled                a turn; new mail of its route is taken behind it already
+ *   PULLING    the block with `end`                              BLOCK, or memory for it; a lost source is replaced
+ *   STRANDED   a member that still has the rest is back          a store; given up when all have answered and none has it
+ *   DONE       –
  */
+import { invariant } from '../base/invariant.js';
 import type { CensusRow } from './census.js';
-import type { ListedRow } from './recovery-replies.js';
+import type { ClaimMachine } from './claim-machine.js';
 
 /** One store as recovery sees it. */
 export interface RecoveryStore {
   readonly storeId: string;
   readonly bootId: string;
   readonly isUp: boolean;
+  /** Length of the leases that it grants. */
+  readonly leaseMs: number;
+  /** What was left of its first lease period at the last handshake. */
+  readonly graceMs: number;
   /** Writes what was requested, without waiting for the end of the turn. */
   flush(): void;
+  /** Returns the sequence number that the answer will carry. */
   request(type: number, control: Uint8Array, bodies: readonly Uint8Array[], creditBytes: number): number;
+}
+
+/** What members with a lower number lack of the longest one. */
+export interface RecoveredTail {
+  readonly firstNumber: number;
+  /** Digest at the number before the first. */
+  readonly digestA: number;
+  readonly digestB: number;
+  readonly rows: Uint8Array;
+  readonly bodies: Uint8Array;
 }
 
 /** A queue whose members have all granted the claim. */
@@ -26,43 +56,114 @@ export interface ClaimedQueue {
   readonly queueClass: string;
   readonly epoch: number;
   readonly members: readonly string[];
+  /** Token of the claims. */
+  readonly token: number;
   /** As they stood when the claim was granted; the first is read from. */
   readonly holders: readonly CensusRow[];
   readonly number: number;
   readonly digestA: number;
   readonly digestB: number;
+  /** Valid during the call only; undefined when no member lacks anything, or the longest has forgotten it. */
+  readonly tail: RecoveredTail | undefined;
 }
 
-export type QueueJobState = 'waiting' | 'claiming' | 'claimed' | 'pulling' | 'stranded' | 'done';
+export type QueueJobState = 'elsewhere' | 'waiting' | 'claiming' | 'tailing' | 'claimed' | 'pulling' | 'stranded' | 'done';
 
-export interface QueueJob {
+const VALID: Readonly<Record<QueueJobState, readonly QueueJobState[]>> = {
+  elsewhere: ['waiting'],
+  waiting: ['claiming', 'elsewhere', 'done'],
+  claiming: ['waiting', 'tailing', 'elsewhere'],
+  tailing: ['claimed', 'waiting'],
+  claimed: ['pulling', 'elsewhere', 'waiting'],
+  pulling: ['done', 'stranded', 'elsewhere', 'waiting'],
+  stranded: ['claimed', 'done', 'elsewhere', 'waiting'],
+  done: ['elsewhere', 'waiting'],
+};
+
+export function isValidJobTransition(from: QueueJobState, to: QueueJobState): boolean {
+  return VALID[from].includes(to);
+}
+
+export class QueueJob {
   readonly key: string;
   readonly handle: number;
-  state: QueueJobState;
-  rows: CensusRow[];
-  /** Granted claims by store; a store that restarts loses its own. */
-  readonly claims: Map<string, CensusRow>;
-  readonly asked: Set<string>;
+  readonly ownerId: string;
+  readonly birth: number;
+  readonly serial: number;
+  readonly name: string;
+  readonly queueClass: string;
+  readonly isOwn: boolean;
+  readonly machine: ClaimMachine;
+  /** What each store said last, in its list or in answer to a claim. */
+  readonly rows = new Map<string, CensusRow>();
+  /** Members read from or, once damaged, kept for the last resort: those that still have what they had at the claim. */
+  readonly claims = new Map<string, CensusRow>();
   /** Stores that gave a block with a wrong checksum: read from again only when no other is left. */
-  readonly damaged: Set<string>;
-  epoch: number;
-  members: readonly string[];
+  readonly damaged = new Set<string>();
+  /** Stores that the operator has given up for this queue. */
+  readonly given = new Set<string>();
+  epoch = 0;
+  members: readonly string[] = [];
   /** Where to go on when `source` is lost. */
-  sources: string[];
-  source: string;
-  cursor: number;
-  until: number;
-  toldMissing: string;
-}
+  sources: string[] = [];
+  /** Members that lack something of the longest one, the farthest first. */
+  behind: CensusRow[] = [];
+  source = '';
+  cursor = 0;
+  until = 0;
+  /** A block is on its way; without it a PULLING job waits for memory. */
+  asked = false;
+  /** The stores whose absence was told, and since when. */
+  missing: readonly string[] = [];
+  missingSinceMs = 0;
+  /** Why the claims were put off last; told once. */
+  blocked = '';
+  notBeforeMs = 0;
+  private current: QueueJobState;
 
-export function newQueueJob(key: string, handle: number): QueueJob {
-  return { key, handle, state: 'waiting', rows: [], claims: new Map(), asked: new Set(), damaged: new Set(), epoch: 0, members: [], sources: [], source: '', cursor: 0, until: 0, toldMissing: '' };
-}
+  constructor(first: CensusRow, isOwn: boolean, key: string, handle: number, machine: ClaimMachine) {
+    this.key = key;
+    this.handle = handle;
+    this.ownerId = first.ownerId;
+    this.birth = first.birth;
+    this.serial = first.serial;
+    this.name = first.name;
+    this.queueClass = first.queueClass;
+    this.isOwn = isOwn;
+    this.machine = machine;
+    this.current = isOwn ? 'waiting' : 'elsewhere';
+  }
 
-/** One store's list of queues, as far as it has come. */
-export interface StoreView {
-  readonly store: RecoveryStore;
-  rows: ListedRow[];
-  listed: boolean;
-  bootId: string;
+  get state(): QueueJobState {
+    return this.current;
+  }
+
+  /** Not served at all yet, and wanted. */
+  get isPending(): boolean {
+    return this.current === 'waiting' || this.current === 'claiming' || this.current === 'tailing';
+  }
+
+  /** Its claims stand and it is served in part. */
+  get isComing(): boolean {
+    return this.current === 'claimed' || this.current === 'pulling' || this.current === 'stranded';
+  }
+
+  /** The only writer of the state. */
+  transition(to: QueueJobState): void {
+    invariant(isValidJobTransition(this.current, to), `recovery of a queue goes from ${this.current} to ${to}, which no arrow allows`);
+    this.current = to;
+  }
+
+  /** Begins anew: what was claimed and read before says nothing any more. */
+  restart(to: 'waiting' | 'elsewhere', notBeforeMs: number): void {
+    if (this.current !== to) this.transition(to);
+    this.machine.reset();
+    this.claims.clear();
+    this.damaged.clear();
+    this.sources = [];
+    this.source = '';
+    this.cursor = 0;
+    this.asked = false;
+    this.notBeforeMs = notBeforeMs;
+  }
 }

@@ -47,6 +47,8 @@ export class MailQueue implements DeliveryQueue {
   /** False when no route of the configuration leads out of it: its mail is held. */
   readonly routed: boolean;
   lastError = '';
+  /** The queue goes to another process: nothing more is handed out. */
+  isLeaving = false;
   private recovering = false;
   private readonly table: EntryTable;
   private readonly order: RowList = { head: 0, tail: 0 };
@@ -176,7 +178,7 @@ export class MailQueue implements DeliveryQueue {
   /** The next entry that may be tried, now IN_FLIGHT; 0 when there is none. */
   takeReady(nowMs: number): number {
     const row = this.ready.head;
-    if (row === 0 || this.blockedUntilMs > nowMs) return 0;
+    if (row === 0 || this.isLeaving || this.blockedUntilMs > nowMs) return 0;
     if (this.route.ordering === 'strict' && this.inFlightCount > 0) return 0;
     this.removeReady(row);
     this.table.transition(row, EntryState.IN_FLIGHT);

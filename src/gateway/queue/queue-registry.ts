@@ -4,14 +4,15 @@
  *
  * A route may have more than one queue: one that came back from the stores after mail to it had been
  * accepted already keeps its own identity; new mail goes to the younger.
+ *
+ * Queues of other gateways that this process serves stand apart: their routes are twins (routeFor) that no new
+ * mail is given, so that only reports about their own mail come in, under their owner's identity.
  */
 import type { QueueMirror } from '../mirror/queue-mirror.js';
 import type { Mirrors } from '../mirror/mirrors.js';
-import { encodeOpenOf } from '../mirror/open-queue.js';
 import { SyncState } from '../mirror/replica.js';
 import type { StorePort } from '../mirror/store-port.js';
-import type { Packer } from '../../platform/ports.js';
-import { OPEN } from '../../protocol/message-types.js';
+import { queueKey } from '../../recovery/census.js';
 import type { EntryTable } from './entry-table.js';
 import { MailQueue } from './mail-queue.js';
 import type { QueueIdentity } from './mail-queue.js';
@@ -28,7 +29,6 @@ export interface RegistryOptions {
 }
 
 export interface RegistryPorts {
-  readonly packer: Packer;
   readonly table: EntryTable;
   readonly mirrors: Mirrors;
   nowMs(): number;
@@ -36,17 +36,32 @@ export interface RegistryPorts {
   mayCreate(route: Route): boolean;
 }
 
+/** For whom queues of a twin route are founded. */
+interface Ward {
+  readonly ownerId: string;
+  /** Token of the youngest claim: above all incarnations of the owner so far. */
+  token: number;
+}
+
+/** Serials that a process gives to queues of another gateway: the owner's own count up from 1. */
+const WARD_SERIALS = 0x80000000;
+
 export class QueueRegistry {
   private readonly options: RegistryOptions;
   private readonly ports: RegistryPorts;
   private readonly byRoute = new Map<Route, QueueMirror>();
   private readonly queues: QueueMirror[] = [];
+  private readonly served = new Set<string>();
+  private readonly twins = new Map<string, Route>();
+  private readonly wards = new Map<Route, Ward>();
   private handles = 0;
   private serial = 0;
+  private wardSerial: number;
 
   constructor(options: RegistryOptions, ports: RegistryPorts) {
     this.options = options;
     this.ports = ports;
+    this.wardSerial = hashOf(options.gatewayId) ^ options.incarnation;
   }
 
   get all(): readonly QueueMirror[] {
@@ -69,7 +84,31 @@ export class QueueRegistry {
   }
 
   get isFull(): boolean {
-    return this.queues.length >= this.options.queuesMax;
+    return this.ownCount >= this.options.queuesMax;
+  }
+
+  /** Queues of this gateway itself. */
+  get ownCount(): number {
+    let own = 0;
+    for (const mirror of this.queues) if (mirror.queue.identity.ownerId === this.options.gatewayId) own += 1;
+    return own;
+  }
+
+  /** Whether this process serves the queue now. */
+  serves(ownerId: string, birth: number, serial: number): boolean {
+    return this.served.has(queueKey(ownerId, birth, serial));
+  }
+
+  /** The route by which queues of `ownerId` are told apart from our own of the same name. `token` is that of a claim. */
+  routeFor(ownerId: string, route: Route, token: number): Route {
+    if (ownerId === this.options.gatewayId) return route;
+    const key = `${ownerId}/${route.queueClass}/${route.queueName}`;
+    const twin = this.twins.get(key) ?? Object.freeze({ ...route });
+    this.twins.set(key, twin);
+    const ward = this.wards.get(twin) ?? { ownerId, token };
+    ward.token = Math.max(ward.token, token);
+    this.wards.set(twin, ward);
+    return twin;
   }
 
   /** A queue that came back from the stores. */
@@ -77,8 +116,20 @@ export class QueueRegistry {
     const queue = new MailQueue({ handle, identity, name, route, routed }, this.ports.table);
     const mirror = this.ports.mirrors.create(queue);
     this.queues.push(mirror);
+    this.served.add(queueKey(identity.ownerId, identity.birth, identity.serial));
     if (routed && !this.byRoute.has(route)) this.byRoute.set(route, mirror);
     return mirror;
+  }
+
+  /** The queue is served here no more. */
+  remove(mirror: QueueMirror): void {
+    const at = this.queues.indexOf(mirror);
+    if (at < 0) return;
+    this.queues.splice(at, 1);
+    const { ownerId, birth, serial } = mirror.queue.identity;
+    this.served.delete(queueKey(ownerId, birth, serial));
+    if (this.byRoute.get(mirror.queue.route) === mirror) this.byRoute.delete(mirror.queue.route);
+    this.ports.mirrors.remove(mirror);
   }
 
   byName(name: string): QueueMirror[] {
@@ -86,22 +137,33 @@ export class QueueRegistry {
   }
 
   private create(route: Route): QueueMirror | undefined {
-    if (this.isFull || !this.ports.mayCreate(route)) return undefined;
+    const ward = this.wards.get(route);
+    if (ward === undefined && (this.isFull || !this.ports.mayCreate(route))) return undefined;
     const stores = this.place();
     if (stores.length < this.options.minReplicas) return undefined;
-    this.serial += 1;
-    const identity = { ownerId: this.options.gatewayId, birth: this.options.incarnation, serial: this.serial };
+    const identity = ward === undefined ? this.nextIdentity() : this.nextIdentityFor(ward);
     const mirror = this.adopt(this.takeHandle(), identity, route.queueName, route, true);
     const members = stores.map((store) => store.storeId);
+    mirror.firstMembers = members;
     mirror.adopt(1, 0, 0, 0);
     for (const store of stores) {
-      store.request(OPEN, encodeOpenOf(this.ports.packer, this.options.group, mirror.queue, 1, members), [], 0);
       const replica = this.ports.mirrors.addReplica(mirror, store);
       replica.transition(SyncState.SYNC, 'queue created', this.ports.nowMs());
       replica.member = true;
       replica.wanted = true;
+      this.ports.mirrors.open(mirror, replica);
     }
     return mirror;
+  }
+
+  private nextIdentity(): QueueIdentity {
+    this.serial += 1;
+    return { ownerId: this.options.gatewayId, birth: this.options.incarnation, serial: this.serial };
+  }
+
+  private nextIdentityFor(ward: Ward): QueueIdentity {
+    this.wardSerial = (this.wardSerial + 1) | 0;
+    return { ownerId: ward.ownerId, birth: ward.token, serial: (WARD_SERIALS | (this.wardSerial & 0x7fffffff)) >>> 0 };
   }
 
   /** The stores for a new queue: reachable ones, those with the fewest mirrors first. */
@@ -125,4 +187,11 @@ export class QueueRegistry {
       if (free !== undefined) this.ports.mirrors.addReplica(mirror, free);
     }
   }
+}
+
+/** FNV-1a: two rescuers of one gateway count their serials from different places. */
+function hashOf(text: string): number {
+  let hash = 0x811c9dc5;
+  for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193);
+  return hash;
 }

@@ -8,7 +8,6 @@
  */
 import type { Mirrors } from '../mirror/mirrors.js';
 import type { QueueMirror } from '../mirror/queue-mirror.js';
-import { SyncState } from '../mirror/replica.js';
 import type { Clock, Crc32, EventLog, Packer } from '../../platform/ports.js';
 import { FLAG_SHARED } from '../../protocol/change-rows.js';
 import { ENTRY_ROW_BYTES, entryBodyBytes, entryCrc, entryFlags, entryHeadBytes, entryId, entryNoteBytes, entryNoteCrc, entryPosition } from '../../protocol/entry-rows.js';
@@ -50,6 +49,11 @@ const NO_BYTES = new Uint8Array(0);
 /** Expiry of an entry whose own can't be read. */
 const NEVER_SECONDS = 0xffffffff;
 
+/** Names what is shared: message ids are unique among those of one owner. */
+function sharedKey(ownerId: string, messageId: number): string {
+  return `${ownerId}/${String(messageId)}`;
+}
+
 /** Key of the change that decided a report, so that its parked copy is found again: each change has one report. */
 function changeKey(messageId: number, queue: Omit<QueueIdentity, 'ownerId'>, change: number): string {
   return `${String(messageId)}/${String(queue.birth)}/${String(queue.serial)}/${String(change)}`;
@@ -59,8 +63,8 @@ export class RecoveredQueues {
   /** Entries taken in so far, for progress and metrics. */
   entryCount = 0;
   private readonly ports: RecoveredPorts;
-  /** Shared bodies met so far: message id → content row. Only during recovery. */
-  private readonly sharedBodies = new Map<number, number>();
+  /** Shared bodies met so far: owner and message id → content row. Only during recovery. */
+  private readonly sharedBodies = new Map<string, number>();
   private owing: Found[] = [];
   private parked: Found[] = [];
 
@@ -69,12 +73,15 @@ export class RecoveredQueues {
   }
 
   onClaimed(claimed: ClaimedQueue): void {
-    const { registry, mirrors, clock, log } = this.ports;
+    const { registry, mirrors, log } = this.ports;
     const queueClass = QUEUE_CLASSES.find((known) => known === claimed.queueClass) ?? 'mail';
     const found = this.ports.router.routeOfQueue(claimed.name, queueClass);
-    const route: Route = found ?? { queueName: claimed.name, queueClass, nextHop: { protocol: 'smtp', host: 'invalid', port: 25 }, ordering: 'fifo', concurrency: 1, lengthMax: 0 };
+    const route: Route = found !== undefined ? registry.routeFor(claimed.ownerId, found, claimed.token) : { queueName: claimed.name, queueClass, nextHop: { protocol: 'smtp', host: 'invalid', port: 25 }, ordering: 'fifo', concurrency: 1, lengthMax: 0 };
     const mirror = registry.adopt(claimed.handle, { ownerId: claimed.ownerId, birth: claimed.birth, serial: claimed.serial }, claimed.name, route, found !== undefined);
     mirror.adopt(claimed.epoch, claimed.number, claimed.digestA, claimed.digestB);
+    mirror.token = claimed.token;
+    const { tail } = claimed;
+    if (tail !== undefined) mirrors.importTail(mirror, tail.firstNumber, tail.rows, tail.bodies, tail.digestA, tail.digestB);
     mirror.queue.beginRecovery();
     for (const store of mirrors.stores) {
       const holder = claimed.holders.find((row) => row.storeId === store.storeId);
@@ -83,11 +90,7 @@ export class RecoveredQueues {
       replica.member = claimed.members.includes(store.storeId);
       replica.wanted = replica.member;
       replica.claimBootId = holder === undefined ? '' : store.bootId;
-      const same = holder !== undefined && store.isUp && holder.epoch === claimed.epoch && holder.number === claimed.number && holder.digestA === claimed.digestA && holder.digestB === claimed.digestB;
-      if (same && replica.member) {
-        replica.acked = claimed.number;
-        replica.transition(SyncState.SYNC, 'recovered complete', clock.nowMs());
-      }
+      if (holder !== undefined) mirrors.adoptMember(mirror, replica, holder.number, holder.digestA, holder.digestB);
     }
     if (found === undefined) log.warn('recovery', 'no route leads out of this queue any more: its mail is held; add a route with its name or move the mail', { queue: claimed.name });
     mirrors.reviseSetOf(mirror);
@@ -123,16 +126,47 @@ export class RecoveredQueues {
     this.ports.mirrors.onWhole(mirror);
   }
 
-  /** Every queue is back: reports that were under way go on (report-job.ts). */
-  onAllRecovered(): void {
-    const { settlement, reports, unpark } = this.ports;
+  /** Owners with reports of which a half has come back. */
+  get owners(): ReadonlySet<string> {
+    const ids = new Set<string>();
+    for (const { mirror } of [...this.owing, ...this.parked]) ids.add(mirror.queue.identity.ownerId);
+    return ids;
+  }
+
+  /** No queue is being read any more. */
+  onAllRead(): void {
     this.sharedBodies.clear();
+  }
+
+  /** A half of a report whose other half has left. */
+  noteOwing(mirror: QueueMirror, row: number): void {
+    this.owing.push({ mirror, row });
+  }
+
+  noteParked(mirror: QueueMirror, row: number): void {
+    this.parked.push({ mirror, row });
+  }
+
+  /** The queue leaves: what was found in it goes with it. */
+  forget(mirror: QueueMirror): void {
+    this.owing = this.owing.filter((found) => found.mirror !== mirror);
+    this.parked = this.parked.filter((found) => found.mirror !== mirror);
+  }
+
+  /** Every queue of the owner is here: reports that were under way go on (report-job.ts). */
+  onAllRecovered(ownerId: string): void {
+    const { settlement, reports, unpark } = this.ports;
+    const isTheirs = ({ mirror }: Found): boolean => mirror.queue.identity.ownerId === ownerId;
+    const owing = this.owing.filter(isTheirs);
+    const parked = this.parked.filter(isTheirs);
+    this.owing = this.owing.filter((found) => !isTheirs(found));
+    this.parked = this.parked.filter((found) => !isTheirs(found));
     const copies = new Map<string, Found>();
-    for (const found of this.parked) {
+    for (const found of parked) {
       const origin = settlement.envelopeOf(found.row)?.origin;
       if (origin !== undefined) copies.set(changeKey(origin.messageId, { birth: origin.queueBirth, serial: origin.queueSerial }, origin.change), found);
     }
-    for (const found of this.owing) {
+    for (const found of owing) {
       const envelope = settlement.envelopeOf(found.row);
       if (envelope === undefined) continue;
       const note = settlement.noteOf(found.row, envelope.recipients.length);
@@ -142,8 +176,6 @@ export class RecoveredQueues {
       reports.resume(found.mirror, found.row, copy);
     }
     for (const found of copies.values()) unpark(found.mirror, found.row);
-    this.owing = [];
-    this.parked = [];
   }
 
   /** The body ‖ head of each entry as a view of the block, and how many entries have a wrong checksum. */
@@ -175,7 +207,7 @@ export class RecoveredQueues {
     const id = entryId(view, offset);
     // Nothing that damaged bytes say is believed: such an entry never expires, and shares its body with no other.
     const known = sound && isKnownHead(payload, headAt, own.length - bodyBytes);
-    const shared = sound && (entryFlags(view, offset) & FLAG_SHARED) !== 0 ? this.sharedBody(id, own.subarray(0, bodyBytes)) : 0;
+    const shared = sound && (entryFlags(view, offset) & FLAG_SHARED) !== 0 ? this.sharedBody(mirror.queue.identity.ownerId, id, own.subarray(0, bodyBytes)) : 0;
     const slot = entries.contents.storeBytes(shared === 0 ? own : own.subarray(bodyBytes));
     const arrivalSeconds = known ? Math.floor(headArrivalWallMs(payload, headAt) / 1000) : 0;
     const expirySeconds = known ? headExpirySeconds(payload, headAt) : NEVER_SECONDS;
@@ -188,13 +220,14 @@ export class RecoveredQueues {
   }
 
   /** The content row of a body that several queues name. */
-  private sharedBody(id: number, body: Uint8Array): number {
+  private sharedBody(ownerId: string, id: number, body: Uint8Array): number {
     const { contents } = this.ports.entries;
-    const known = this.sharedBodies.get(id);
+    const key = sharedKey(ownerId, id);
+    const known = this.sharedBodies.get(key);
     // Deliveries go on meanwhile: the entries that brought the body may have ended, and the body with them.
     if (known !== undefined && contents.holdsShared(known, id)) return known;
     const made = contents.storeShared([body], body.length, id);
-    this.sharedBodies.set(id, made);
+    this.sharedBodies.set(key, made);
     return made;
   }
 

@@ -20,7 +20,7 @@ import type { MailEvents } from './mail-events.js';
 import type { Note } from './note.js';
 import { DONE, ENDED, OWED_FAILURE, OWED_SUCCESS } from './note.js';
 import type { Settlement } from './settlement.js';
-import type { Envelope, Origin, RecipientGroup, Router, SubmissionOutcome } from './types.js';
+import type { Envelope, Origin, RecipientGroup, Route, Router, SubmissionOutcome } from './types.js';
 import { COMMITTED, ENVELOPE_PARKED, NOT_READY, ORIGIN_FAILURE_DSN, ORIGIN_SUCCESS_DSN } from './types.js';
 
 /** Step of a report. */
@@ -48,10 +48,18 @@ export interface ReportPorts {
   readonly router: Router;
   readonly events: MailEvents;
   nextMessageId(): number;
+  /** Reports about another gateway's mail go to a bounce queue under that gateway's identity. */
+  routeFor(source: QueueMirror, route: Route): Route;
   /** The bytes of a DSN (gateway/bounce). */
   compose(input: ReportInput): { readonly content: Uint8Array; readonly flags: number };
   /** The report may go out: its entry is due. */
   unpark(mirror: QueueMirror, row: number): void;
+}
+
+/** Told of halves of reports whose other half has left with its queue. */
+export interface ReportHalves {
+  owing(mirror: QueueMirror, row: number): void;
+  parked(mirror: QueueMirror, row: number): void;
 }
 
 const RETRY_MS = 1000;
@@ -64,6 +72,8 @@ class ReportJob implements CommitWaiter, StoreRequest {
   parked: PendingCommit | undefined;
   parkedMirror: QueueMirror | undefined;
   parkedRow = 0;
+  /** Set when the source has left: who wants to know of the copy. */
+  orphans: ReportHalves | undefined;
   // The store request of the parked copy, filled at PARKING.
   messageId = 0;
   readonly reversePath = '';
@@ -127,6 +137,22 @@ export class Reports {
     this.endSource(job);
   }
 
+  /**
+   * The queue leaves this process. Reports that it has a part in stop where they are; the other part, in a queue
+   * that stays, is told to `found`, which brings the two together again if the queue ever comes back.
+   */
+  forget(mirror: QueueMirror, found: ReportHalves): void {
+    for (const job of this.jobs) {
+      const copyAt = job.parkedMirror ?? job.parked?.mirrors[0];
+      if (job.mirror !== mirror && copyAt !== mirror) continue;
+      this.jobs.delete(job);
+      job.step = ReportStep.OVER;
+      job.orphans = found;
+      if (job.mirror !== mirror) found.owing(job.mirror, job.row);
+      else if (job.parkedMirror !== undefined && job.parkedMirror !== mirror) found.parked(job.parkedMirror, job.parkedRow);
+    }
+  }
+
   /** Steps that could not be done are tried again. */
   tick(nowMs: number): void {
     for (const job of this.jobs) {
@@ -145,6 +171,8 @@ export class Reports {
   }
 
   parkedSettled(job: ReportJob, outcome: SubmissionOutcome): void {
+    const copyAt = job.parked?.mirrors[0];
+    if (job.step === ReportStep.OVER && outcome === COMMITTED && copyAt !== undefined) job.orphans?.parked(copyAt, job.parked?.rows[0] ?? 0);
     if (job.step !== ReportStep.PARKING) return;
     if (outcome !== COMMITTED) {
       job.retryAtMs = this.ports.clock.nowMs() + RETRY_MS;
@@ -167,12 +195,13 @@ export class Reports {
       if (state === wanted) recipients.push(index);
     });
     const domain = envelope.reversePath.slice(envelope.reversePath.lastIndexOf('@') + 1).toLowerCase();
-    const route = router.route(domain, 'bounce');
-    if (route === undefined) {
+    const own = router.route(domain, 'bounce');
+    if (own === undefined) {
       for (const index of recipients) this.ports.events.ended(job.mirror.queue, envelope, index, 'no route to the reverse-path', 'the report has nowhere to go');
       this.endSource(job);
       return;
     }
+    const route = this.ports.routeFor(job.mirror, own);
     const content = new Uint8Array(entries.table.bodyBytes.get(job.row));
     entries.copyBody(job.row, content, 0);
     job.messageId = this.ports.nextMessageId();

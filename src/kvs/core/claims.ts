@@ -63,7 +63,13 @@ function standsInTheWay(queue: MirroredQueue, asker: string, nowMs: number, hold
 
 /** Gives the queue back to whom the claim took it from. A release of another claim changes nothing. */
 export function release(queue: MirroredQueue, asker: string, token: number): void {
-  if (queue.holder !== asker || queue.holderToken !== token || queue.previousHolder === '') return;
+  if (queue.holder !== asker || queue.holderToken !== token) return;
+  if (queue.previousHolder === '') {
+    // Founded or filled here on behalf of its owner: no one had it before, so the owner may have it now.
+    if (asker === queue.attributes.ownerId) return;
+    queue.previousHolder = queue.attributes.ownerId;
+    queue.previousToken = 0;
+  }
   queue.holder = queue.previousHolder;
   queue.holderToken = queue.previousToken;
   queue.previousHolder = '';

@@ -1,45 +1,58 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { ROLE_FILLING, ROLE_MEMBER, ROLE_NONE } from '../../../src/protocol/reasons.js';
+import { ROLE_FILLING, ROLE_MEMBER, ROLE_NONE, ROLE_SPILLED } from '../../../src/protocol/reasons.js';
 import type { CensusRow } from '../../../src/recovery/census.js';
 import { judgeQueue, queueKey, sourcesOf } from '../../../src/recovery/census.js';
 
 const ALL = ['a', 'b', 'c'];
+const NONE: ReadonlySet<string> = new Set();
 
 function row(storeId: string, epoch: number, members: readonly string[], number = 10, role: number = ROLE_MEMBER): CensusRow {
-  return { storeId, birth: 1, serial: 1, name: 'q', queueClass: 'mail', role, epoch, members, number, digestA: 0, digestB: 0, count: 0 };
+  return { storeId, ownerId: 'gw-1', birth: 1, serial: 1, name: 'q', queueClass: 'mail', role, epoch, members, number, digestA: 0, digestB: 0, count: 0, holder: 'gw-1', holderToken: 1 };
 }
 
 describe('census', () => {
-  test('a queue is taken when every member of the newest epoch has answered', () => {
+  test('a queue is taken when every member of the newest epoch can be asked', () => {
     const rows = [row('a', 3, ['a', 'b']), row('b', 3, ['a', 'b']), row('c', 2, ['a', 'c'], 99)];
-    const verdict = judgeQueue(rows, new Set(ALL), ALL);
-    assert.deepEqual(verdict.kind === 'take' ? [verdict.epoch, verdict.holders.map((holder) => holder.storeId), verdict.emptyMembers] : [], [3, ['a', 'b'], []]);
+    assert.deepEqual(judgeQueue(rows, new Set(ALL), NONE), { kind: 'take', epoch: 3, members: ['a', 'b'], without: [] });
   });
 
   test('a member that has not answered is waited for by name', () => {
-    assert.deepEqual(judgeQueue([row('a', 3, ['a', 'b'])], new Set(['a', 'c']), ALL), { kind: 'wait', missing: ['b'], why: 'unreachable' });
+    assert.deepEqual(judgeQueue([row('a', 3, ['a', 'b'])], new Set(['a', 'c']), NONE), { kind: 'wait', missing: ['b'] });
   });
 
   test('a store that is no member is not waited for', () => {
-    assert.equal(judgeQueue([row('a', 3, ['a'])], new Set(['a']), ALL).kind, 'take');
+    assert.equal(judgeQueue([row('a', 3, ['a'])], new Set(['a']), NONE).kind, 'take');
   });
 
-  test('with a member that came back empty every store of the group must answer', () => {
-    assert.deepEqual(judgeQueue([row('a', 3, ['a', 'b'])], new Set(['a', 'b']), ALL), { kind: 'wait', missing: ['c'], why: 'came back empty' });
-    const verdict = judgeQueue([row('a', 3, ['a', 'b'])], new Set(ALL), ALL);
-    assert.deepEqual(verdict.kind === 'take' ? verdict.emptyMembers : [], ['b']);
+  test('a member that an operator has given up is gone without, unless it answers', () => {
+    const rows = [row('a', 3, ['a', 'b'])];
+    assert.deepEqual(judgeQueue(rows, new Set(['a']), new Set(['b'])), { kind: 'take', epoch: 3, members: ['a'], without: ['b'] });
+    assert.deepEqual(judgeQueue(rows, new Set(ALL), new Set(['b'])), { kind: 'take', epoch: 3, members: ['a', 'b'], without: [] });
   });
 
   test('a copy that was being filled is no member, whatever epoch it shows', () => {
-    const verdict = judgeQueue([row('a', 3, ['a', 'b']), row('b', 9, ['b'], 50, ROLE_FILLING)], new Set(ALL), ALL);
-    assert.deepEqual(verdict.kind === 'take' ? [verdict.epoch, verdict.emptyMembers] : [], [3, ['b']]);
-    assert.deepEqual(judgeQueue([row('b', 9, ['b'], 50, ROLE_FILLING), row('c', 4, ['b'], 1, ROLE_NONE)], new Set(ALL), ALL), { kind: 'nothing' });
+    const verdict = judgeQueue([row('a', 3, ['a', 'b']), row('b', 9, ['b'], 50, ROLE_FILLING)], new Set(ALL), NONE);
+    assert.equal(verdict.kind === 'take' ? verdict.epoch : 0, 3);
+    assert.deepEqual(judgeQueue([row('b', 9, ['b'], 50, ROLE_FILLING), row('c', 4, ['b'], 1, ROLE_NONE)], new Set(ALL), NONE), { kind: 'nothing' });
+  });
+
+  test('a newer epoch in a file that a store came back with is heeded', () => {
+    const verdict = judgeQueue([row('a', 3, ['a', 'b']), row('b', 4, ['b'], 50, ROLE_SPILLED)], new Set(ALL), NONE);
+    assert.deepEqual(verdict.kind === 'take' ? [verdict.epoch, verdict.members] : [], [4, ['b']]);
   });
 
   test('only members at the newest epoch are read, the longest first', () => {
-    const rows = [row('a', 3, ['a', 'b', 'c'], 10), row('b', 3, ['a', 'b', 'c'], 12), row('c', 2, ['a', 'b', 'c'], 99)];
-    assert.deepEqual(sourcesOf(rows, 3).map((source) => source.storeId), ['b', 'a']);
-    assert.notEqual(queueKey(1, 23), queueKey(12, 3));
+    const rows = [row('a', 3, ALL, 10), row('b', 3, ALL, 12), row('c', 2, ALL, 99)];
+    assert.deepEqual(sourcesOf(rows, 3, ALL).map((source) => source.storeId), ['b', 'a']);
+    assert.notEqual(queueKey('gw', 1, 23), queueKey('gw', 12, 3));
+    assert.notEqual(queueKey('gw-1', 1, 23), queueKey('gw-2', 1, 23));
+  });
+
+  test('copies out of files are read only when all members of the epoch are there, in memory or out of a file', () => {
+    const spilled = (storeId: string, number: number): CensusRow => row(storeId, 3, ['a', 'b'], number, ROLE_SPILLED);
+    assert.deepEqual(sourcesOf([spilled('a', 9), spilled('b', 11)], 3, ['a', 'b']).map((source) => source.storeId), ['b', 'a']);
+    assert.deepEqual(sourcesOf([spilled('a', 9)], 3, ['a', 'b']), []);
+    assert.deepEqual(sourcesOf([row('a', 3, ['a', 'b']), spilled('b', 99)], 3, ['a', 'b']).map((source) => source.storeId), ['a', 'b'], 'what is in memory comes first');
   });
 });

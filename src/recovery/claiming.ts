@@ -1,0 +1,246 @@
+/**
+ * Claims of many queues side by side: which may be claimed, what is asked of whom, and what follows when the
+ * claims of a queue stand.
+ *
+ *   WAITING ─ every member of the newest epoch can be asked ─► CLAIMING (claim-machine.ts)
+ *           ─ all claims stand ─► TAILING: the longest member tells what the others lack ─► CLAIMED, adopted
+ *
+ * Only members that show the newest epoch themselves are read from. A member at a lower number is a prefix of the
+ * longest (docs/GUARANTEES.md "Recovery"): with the tail in the gateway's ring it need not be filled anew.
+ */
+import type { EventLog, Packer } from '../platform/ports.js';
+import { CLAIM, CONFIRM, RELEASE, TAIL } from '../protocol/message-types.js';
+import type { Claimed } from '../protocol/messages/claimed.js';
+import { CLAIM_UNKNOWN, ROLE_MEMBER } from '../protocol/reasons.js';
+import type { CensusRow } from './census.js';
+import { judgeQueue, sourcesOf } from './census.js';
+import { ClaimMachine } from './claim-machine.js';
+import type { ClaimFailure } from './claim-machine.js';
+import { QueueJob } from './queue-job.js';
+import type { ClaimedQueue, RecoveredTail } from './queue-job.js';
+import { readTailed } from './recovery-replies.js';
+import type { AskKind, StoreView, StoreViews } from './store-views.js';
+
+export interface ClaimingOptions {
+  readonly gatewayId: string;
+  /** Tokens of the claims begin here: the incarnation. */
+  readonly token: number;
+}
+
+export interface ClaimingPorts {
+  readonly packer: Packer;
+  readonly log: EventLog;
+  readonly views: StoreViews;
+  nowMs(): number;
+  random(): number;
+  needFlush(): void;
+  /** Every claim stands: the queue is served from here on. */
+  onClaimed(job: QueueJob, queue: ClaimedQueue): void;
+}
+
+const NOTHING_TO_READ_RETRY_MS = 1000;
+
+export class Claiming {
+  /** A store that has not answered is news. */
+  isLate = false;
+  private readonly options: ClaimingOptions;
+  private readonly ports: ClaimingPorts;
+
+  constructor(options: ClaimingOptions, ports: ClaimingPorts) {
+    this.options = options;
+    this.ports = ports;
+  }
+
+  judge(job: QueueJob, answering: ReadonlySet<string>, nowMs: number): void {
+    const verdict = judgeQueue(job.rows.values(), answering, job.given);
+    if (verdict.kind === 'nothing') this.nothingCounts(job);
+    else if (verdict.kind === 'wait') this.tellMissing(job, verdict.missing, 'unreachable');
+    else {
+      let claimFromMs = 0;
+      for (const member of verdict.members) claimFromMs = Math.max(claimFromMs, this.ports.views.get(member)?.claimFromMs ?? 0);
+      if (claimFromMs > nowMs) {
+        job.notBeforeMs = claimFromMs;
+        return;
+      }
+      if (verdict.without.length > 0) this.ports.log.warn('recovery', 'an operator has this queue taken without a member: mail may be lost or repeated', { queue: job.name, owner: job.ownerId, epoch: verdict.epoch, without: verdict.without });
+      job.epoch = verdict.epoch;
+      job.members = verdict.members;
+      job.transition('claiming');
+      job.machine.begin(verdict.members, verdict.epoch);
+    }
+  }
+
+  /** No store is a member: what they hold was never acknowledged by anyone. A store that is silent may know better. */
+  private nothingCounts(job: QueueJob): void {
+    const silent = this.ports.views.silent();
+    if (!job.isOwn) job.restart('elsewhere', 0);
+    else if (silent.length > 0) this.tellMissing(job, silent, 'unreachable');
+    else {
+      if (job.rows.size > 0) this.ports.log.info('recovery', 'a refill that never ended is left behind; nothing of it was acknowledged', { queue: job.name });
+      job.transition('done');
+    }
+  }
+
+  private tellMissing(job: QueueJob, missing: readonly string[], why: string): void {
+    if (!this.isLate || missing.join(' ') === job.missing.join(' ')) return;
+    job.missing = missing;
+    job.missingSinceMs = this.ports.nowMs();
+    this.ports.log.warn('recovery', 'mail of this queue is held: a store that may know more of it has not answered; start it, or go on without it by twinpost rescue --force', { queue: job.name, owner: job.ownerId, missing, why });
+  }
+
+  /**
+   * A member that does not know the queue has come back empty. It may be missed only when every store of the group
+   * has answered, so that no newer epoch is hidden, and its first lease period is over, so that nobody delivers by
+   * a lease of its former boot.
+   */
+  private mayMiss(job: QueueJob, storeId: string): boolean {
+    const view = this.ports.views.get(storeId);
+    job.rows.delete(storeId);
+    if (job.given.has(storeId)) return true;
+    const silent = this.ports.views.silent().filter((id) => !job.given.has(id));
+    if (silent.length > 0) {
+      this.tellMissing(job, silent, 'came back empty');
+      return false;
+    }
+    if (view === undefined || view.graceEndsMs > this.ports.nowMs()) return false;
+    this.ports.log.warn('recovery', 'a mirror of this queue came back empty; every store answered, so the newest epoch goes on; repeats are possible', { queue: job.name, owner: job.ownerId, epoch: job.epoch, empty: [storeId] });
+    return true;
+  }
+
+  newJob(row: CensusRow, key: string, handle: number): QueueJob {
+    const machine: ClaimMachine = new ClaimMachine(this.options.token, {
+      nowMs: () => this.ports.nowMs(),
+      random: () => this.ports.random(),
+      ask: (storeId, question, token) => {
+        const view = this.ports.views.get(storeId);
+        if (view === undefined || !view.store.isUp) return false;
+        this.ask(view, question, job, token);
+        return true;
+      },
+      release: (storeId, token) => { this.releaseAt(job, storeId, token); },
+      bootIdOf: (storeId) => this.ports.views.get(storeId)?.store.bootId ?? '',
+      mayMiss: (storeId) => this.mayMiss(job, storeId),
+      onHeld: () => { this.onHeld(job); },
+      onBackedOff: (why, storeId, waitMs) => { this.onBackedOff(job, why, storeId, waitMs); },
+    });
+    const job: QueueJob = new QueueJob(row, row.ownerId === this.options.gatewayId, key, handle, machine);
+    return job;
+  }
+
+  ask(view: StoreView, kind: AskKind, job: QueueJob, token: number): void {
+    const { packer } = this.ports;
+    const isConfirm = kind === 'confirm' || kind === 'owner';
+    const control = isConfirm ? packer.pack([job.handle, token]) : packer.pack([job.handle, job.ownerId, job.birth, job.serial, token]);
+    view.asks.set(view.store.request(isConfirm ? CONFIRM : CLAIM, control, [], 0), { kind, job });
+    this.ports.needFlush();
+  }
+
+  private releaseAt(job: QueueJob, storeId: string, token: number): void {
+    const view = this.ports.views.get(storeId);
+    if (view === undefined || !view.store.isUp) return;
+    view.store.request(RELEASE, this.ports.packer.pack([job.handle, token]), [], 0);
+    this.ports.needFlush();
+  }
+
+  /** Releases what is ours there for sure: the claim is repeated first, so that this connection knows the handle. */
+  giveUpAt(job: QueueJob, storeId: string, token: number): void {
+    const view = this.ports.views.get(storeId);
+    if (view === undefined || !view.store.isUp) return;
+    this.ask(view, 'attach', job, token);
+    this.releaseAt(job, storeId, token);
+  }
+
+  /** What a member says of itself in the step of an answer is newer than its list. */
+  note(job: QueueJob, storeId: string, claimed: Claimed): void {
+    if (claimed.result === CLAIM_UNKNOWN) {
+      job.rows.delete(storeId);
+      return;
+    }
+    const { role, epoch, members, number, digestA, digestB, count } = claimed;
+    const { ownerId, birth, serial, name, queueClass } = job;
+    const known = job.rows.get(storeId);
+    job.rows.set(storeId, { storeId, ownerId, birth, serial, name, queueClass, role, epoch, members, number, digestA, digestB, count, holder: known?.holder ?? '', holderToken: known?.holderToken ?? 0 });
+  }
+
+  private onBackedOff(job: QueueJob, why: ClaimFailure, storeId: string, waitMs: number): void {
+    if (!job.isOwn) {
+      // A claim of an earlier connection may stand where this one never asked.
+      for (const row of job.rows.values()) if (row.holder === this.options.gatewayId) this.giveUpAt(job, row.storeId, row.holderToken);
+    }
+    if (job.blocked !== why && why !== 'newer epoch') {
+      job.blocked = why;
+      this.ports.log.info('recovery', 'a queue can not be claimed yet; its claims are tried again', { queue: job.name, owner: job.ownerId, why, store: storeId, wait_ms: waitMs });
+    }
+    const again = job.isOwn || why === 'newer epoch' || job.given.size > 0 || why === 'came back empty' || why === 'another claims';
+    const retryAtMs = job.machine.retryAtMs;
+    job.restart(again ? 'waiting' : 'elsewhere', retryAtMs);
+  }
+
+  private onHeld(job: QueueJob): void {
+    const rows = [...job.rows.values()].filter((row) => job.machine.holds(row.storeId));
+    const sources = sourcesOf(rows, job.epoch, job.members);
+    const best = sources[0];
+    if (best === undefined) {
+      job.restart('waiting', this.ports.nowMs() + NOTHING_TO_READ_RETRY_MS);
+      this.ports.log.warn('recovery', 'no member of this queue shows its newest epoch', { queue: job.name, owner: job.ownerId, epoch: job.epoch });
+      return;
+    }
+    job.claims.clear();
+    for (const row of sources) job.claims.set(row.storeId, row);
+    job.source = best.storeId;
+    job.sources = sources.slice(1).map((row) => row.storeId);
+    job.behind = rows.filter((row) => row.role === ROLE_MEMBER && row.number < best.number).sort((a, b) => a.number - b.number);
+    job.transition('tailing');
+    this.askTail(job);
+  }
+
+  /** The member that is farthest behind says from where on the longest must tell. */
+  private askTail(job: QueueJob): void {
+    const farthest = job.behind[0];
+    const view = this.ports.views.get(job.source);
+    if (farthest === undefined || view === undefined || !view.store.isUp) {
+      this.adopt(job, undefined);
+      return;
+    }
+    view.store.request(TAIL, this.ports.packer.pack([job.handle, farthest.number, farthest.digestA, farthest.digestB]), [], 0);
+    this.ports.needFlush();
+  }
+
+  onTailed(storeId: string, control: Uint8Array, bodies: Uint8Array, jobOf: (handle: number) => QueueJob | undefined): void {
+    const tailed = readTailed(this.ports.packer, control);
+    const job = tailed === undefined ? undefined : jobOf(tailed.handle);
+    if (tailed === undefined || job === undefined || job.state !== 'tailing' || job.source !== storeId) return;
+    const farthest = job.behind.shift();
+    if (farthest === undefined) return;
+    // Forgotten from there on: maybe not from where another one stands.
+    if (!tailed.found || tailed.firstNumber !== farthest.number + 1) this.askTail(job);
+    else this.adopt(job, { firstNumber: tailed.firstNumber, digestA: farthest.digestA, digestB: farthest.digestB, rows: tailed.rows, bodies });
+  }
+
+  /** The store that was asked for a tail is gone, or refused: the mirrors will be filled instead. */
+  onTailLost(job: QueueJob, storeId: string): void {
+    if (job.state === 'tailing' && job.source === storeId) this.adopt(job, undefined);
+  }
+
+  private adopt(job: QueueJob, tail: RecoveredTail | undefined): void {
+    const { handle, ownerId, birth, serial, name, queueClass, epoch } = job;
+    const best = job.claims.get(job.source);
+    if (best === undefined) {
+      job.restart('waiting', this.ports.nowMs());
+      return;
+    }
+    const others = [...job.rows.values()].filter((row) => row !== best && row.role === ROLE_MEMBER && job.machine.holds(row.storeId));
+    job.until = best.number;
+    job.missing = [];
+    job.blocked = '';
+    job.behind = [];
+    job.transition('claimed');
+    this.ports.log.info('takeover', 'the claims of a queue stand; it is taken over', { cause: causeOf(job), queue: name, from: ownerId, to: this.options.gatewayId, epoch, token: job.machine.token, messages: best.count, members: best.members, tail_bytes: tail?.bodies.length ?? 0 });
+    this.ports.onClaimed(job, { handle, ownerId, birth, serial, name, queueClass, epoch, members: best.members, token: job.machine.token, holders: [best, ...others], number: best.number, digestA: best.digestA, digestB: best.digestB, tail });
+  }
+}
+
+function causeOf(job: QueueJob): string {
+  if (job.given.size > 0) return 'forced by an operator';
+  return job.isOwn ? 'own queue after a restart' : 'its gateway is silent';
+}

@@ -1,0 +1,166 @@
+/**
+ * Claimed queues come over, block after block, a few side by side (the paper's section IV.D).
+ *
+ *   CLAIMED ─ a turn, memory ─► PULL … BLOCK ⟲ ─ block with `end` ─► whole
+ *                                 │ source lost or damaged / the next member
+ *                                 └─ no member left ─► STRANDED ─ one is back ─► CLAIMED
+ *
+ * A block is asked for only while there is memory for it: above the mark the pull rests, and goes on as mail is
+ * delivered and its memory gets free. So a process may take over more than it can hold: what has not come yet
+ * stays at the stores, in order, and cannot be overtaken, because blocks come by ascending position.
+ */
+import type { EventLog, Packer } from '../platform/ports.js';
+import { PULL } from '../protocol/message-types.js';
+import type { QueueJob } from './queue-job.js';
+import { readBlock } from './recovery-replies.js';
+import type { StoreViews } from './store-views.js';
+
+export interface PullOptions {
+  readonly blockEntries: number;
+  readonly blockBytes: number;
+}
+
+export interface PullPorts {
+  readonly packer: Packer;
+  readonly log: EventLog;
+  readonly views: StoreViews;
+  needFlush(): void;
+  /** Whether one more block of a queue, our own or another gateway's, may come now, with so many on their way. */
+  mayPull(isOwn: boolean, pulling: number): boolean;
+  /** Entry rows by ascending position and their payloads; false when a checksum is wrong: another mirror is asked. */
+  onBlock(handle: number, rows: Uint8Array, bodies: Uint8Array, lastSource: boolean): boolean;
+  /** The queue is whole, or no more of it can be had. */
+  onWhole(job: QueueJob): void;
+}
+
+const PULLS_AT_ONCE = 8;
+
+export class Pulls {
+  private readonly options: PullOptions;
+  private readonly ports: PullPorts;
+  /** CLAIMED, PULLING and STRANDED jobs in the order of their claims. */
+  private readonly jobs = new Set<QueueJob>();
+
+  constructor(options: PullOptions, ports: PullPorts) {
+    this.options = options;
+    this.ports = ports;
+  }
+
+  /** The queue is claimed; its turn comes. */
+  add(job: QueueJob): void {
+    this.jobs.add(job);
+    this.start();
+  }
+
+  remove(job: QueueJob): void {
+    this.jobs.delete(job);
+  }
+
+  /** Begins what may begin, and goes on where memory was short. */
+  start(): void {
+    let pulling = this.askedCount;
+    for (const job of this.jobs) {
+      if (pulling >= PULLS_AT_ONCE) return;
+      if (job.state === 'claimed') job.transition('pulling');
+      if (job.state !== 'pulling' || job.asked) continue;
+      this.pull(job);
+      if (job.asked) pulling += 1;
+    }
+  }
+
+  /** A queue that is only partly back goes on from any member that still has it; damaged ones come last. */
+  resumeStranded(allListed: boolean): void {
+    for (const job of this.jobs) {
+      if (job.state !== 'stranded') continue;
+      const sound = [...job.claims.keys()].filter((id) => !job.damaged.has(id));
+      const source = (sound.length > 0 ? sound : [...job.claims.keys()]).find((id) => this.isUsable(job, id));
+      if (source !== undefined) {
+        job.source = source;
+        job.transition('claimed');
+      } else if (job.claims.size === 0 && allListed) this.endStranded(job, 'the rest of a queue is lost: every store that had it has restarted', '');
+    }
+  }
+
+  /** The operator goes on without the rest. */
+  giveUpRest(job: QueueJob, reason: string): void {
+    if (job.state === 'stranded') this.endStranded(job, 'the rest of a queue is given up by an operator: what it held is lost', reason);
+  }
+
+  onStoreDown(storeId: string): void {
+    for (const job of this.jobs) if (job.state === 'pulling' && job.source === storeId) this.nextSource(job, 'its store is gone');
+  }
+
+  onRefusal(job: QueueJob, storeId: string): void {
+    if (job.state === 'pulling' && job.source === storeId) this.nextSource(job, 'it refused');
+  }
+
+  onBlock(storeId: string, control: Uint8Array, bodies: Uint8Array, jobOf: (handle: number) => QueueJob | undefined): void {
+    const block = readBlock(this.ports.packer, control);
+    const job = block === undefined ? undefined : jobOf(block.handle);
+    if (block === undefined || job === undefined || job.state !== 'pulling' || !job.asked || job.source !== storeId || block.afterPosition !== job.cursor) return;
+    const before = job.cursor;
+    job.cursor = block.nextPosition;
+    job.asked = false;
+    // The next block travels while this one is taken in.
+    if (!block.end) {
+      this.pull(job);
+      this.ports.views.get(job.source)?.store.flush();
+    }
+    if (!this.ports.onBlock(job.handle, block.rows, bodies, job.sources.length === 0)) {
+      job.cursor = before;
+      job.damaged.add(storeId);
+      this.nextSource(job, 'it holds a damaged message');
+      return;
+    }
+    if (!block.end) return;
+    job.transition('done');
+    this.jobs.delete(job);
+    this.ports.onWhole(job);
+    this.start();
+  }
+
+  /** Blocks on their way. */
+  private get askedCount(): number {
+    let asked = 0;
+    for (const job of this.jobs) if (job.state === 'pulling' && job.asked) asked += 1;
+    return asked;
+  }
+
+  private pull(job: QueueJob): void {
+    const view = this.ports.views.get(job.source);
+    if (view === undefined || !this.isUsable(job, job.source)) {
+      this.nextSource(job, 'its store is gone');
+      return;
+    }
+    if (!this.ports.mayPull(job.isOwn, this.askedCount)) return;
+    job.asked = true;
+    view.store.request(PULL, this.ports.packer.pack([job.handle, job.cursor, job.until, this.options.blockEntries, this.options.blockBytes, true]), [], 0);
+    this.ports.needFlush();
+  }
+
+  private nextSource(job: QueueJob, why: string): void {
+    const lost = job.source;
+    const next = job.sources.shift();
+    job.asked = false;
+    if (next === undefined) {
+      job.transition('stranded');
+      this.ports.log.error('recovery', 'a queue is only partly back and no other mirror has the rest; start the store that had it', { queue: job.name, owner: job.ownerId, store: lost, why, from: job.cursor });
+      return;
+    }
+    this.ports.log.warn('recovery', 'going on from another mirror', { queue: job.name, store: lost, next, why });
+    job.source = next;
+    this.pull(job);
+  }
+
+  private endStranded(job: QueueJob, text: string, reason: string): void {
+    this.ports.log.error('recovery', text, { queue: job.name, owner: job.ownerId, from: job.cursor, ...(reason === '' ? {} : { reason }) });
+    job.transition('done');
+    this.jobs.delete(job);
+    this.ports.onWhole(job);
+  }
+
+  /** Whether the store is there and has what it had when it granted the claim. */
+  private isUsable(job: QueueJob, storeId: string): boolean {
+    return job.claims.has(storeId) && this.ports.views.get(storeId)?.store.isUp === true;
+  }
+}

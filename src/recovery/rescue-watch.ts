@@ -1,0 +1,183 @@
+/**
+ * Watches over the queues of the other gateways of the group: whose holder is silent, so that they may be taken
+ * over, and whose owner is back, so that they go home.
+ *
+ *   LIST '' of each store, every lease/4 ─► one probe a (holder, store) ─ "would be granted" ─► silent there
+ *        a queue whose holder is silent at every member that tells of it ─► taken up (bulk-recovery.ts)
+ *   CONFIRM of one served queue a (owner, store) ─ the owner's own lease runs ─► back there
+ *        a queue whose owner is back at every member ─► handed back
+ *
+ * A lease belongs to a gateway at a store, so one question for all its queues there is enough: watching a
+ * thousand queues costs one list and one probe a store. The probe only says when to look; whether a queue may be
+ * taken, its claims at every member decide.
+ *
+ * Of several rescuers the next one after the dead gateway's name goes first, the others wait their turn and find
+ * the queues held: split between two, an owner's reports could not be finished by either.
+ *
+ * A list is asked for also without `rescue`: a bounce queue that a rescuer founded for us shows there.
+ */
+import type { Claimed } from '../protocol/messages/claimed.js';
+import { CLAIM_GRANTED } from '../protocol/reasons.js';
+import { newestOf } from './census.js';
+import type { CensusRow } from './census.js';
+import type { QueueJob } from './queue-job.js';
+import type { StoreView, StoreViews } from './store-views.js';
+
+export interface RescueOptions {
+  readonly gatewayId: string;
+  readonly group: readonly string[];
+  readonly rescue: boolean;
+}
+
+export interface RescuePorts {
+  readonly views: StoreViews;
+  nowMs(): number;
+  random(): number;
+  jobs(): Iterable<QueueJob>;
+  ask(view: StoreView, kind: 'holder' | 'owner' | 'attach', job: QueueJob): void;
+  membersOf(handle: number): readonly string[];
+  takeUp(job: QueueJob): void;
+  onOwnerBack(job: QueueJob): void;
+}
+
+const LISTS_A_LEASE = 4;
+/** After the end of a lease that a probe told, so that the next finds it over. */
+const PAST_LEASE_MS = 20;
+const JITTER_MS = 50;
+/** Each later rescuer gives the one before it this long to hold its claims. */
+const TURN_MS = 300;
+const TURNS_MAX = 4;
+const OWNER_LOOK_MS = 500;
+/** How long an answer about an owner is taken for true. */
+const OWNER_SEEN_MS = 2000;
+
+/** One gateway's lease at one store. */
+interface Lease {
+  askAtMs: number;
+  /** Since when it is known to have ended; Infinity while it may run. */
+  silentSinceMs: number;
+}
+
+export class RescueWatch {
+  private readonly options: RescueOptions;
+  private readonly ports: RescuePorts;
+  private readonly others: readonly string[];
+  private readonly leases = new Map<string, Lease>();
+  /** (owner, store) → when its own lease was last seen to run there. */
+  private readonly ownerSeen = new Map<string, number>();
+  private readonly attachFirst = new Set<string>();
+  private ownerLookMs = 0;
+
+  constructor(options: RescueOptions, ports: RescuePorts) {
+    this.options = options;
+    this.ports = ports;
+    this.others = options.group.filter((id) => id !== options.gatewayId);
+  }
+
+  tick(nowMs: number): void {
+    if (this.others.length === 0) return;
+    for (const view of this.ports.views.all()) {
+      if (!view.listed || !view.store.isUp || view.listing !== undefined || nowMs < view.listAtMs) continue;
+      view.listAtMs = nowMs + view.store.leaseMs / LISTS_A_LEASE + this.ports.random() * JITTER_MS;
+      this.ports.views.list(view, true);
+    }
+    if (this.options.rescue) {
+      this.probeHolders(nowMs);
+      this.takeUpSilent(nowMs);
+    }
+    if (nowMs < this.ownerLookMs) return;
+    this.ownerLookMs = nowMs + OWNER_LOOK_MS;
+    this.lookForOwners(nowMs);
+  }
+
+  onAnswer(storeId: string, kind: 'holder' | 'owner', job: QueueJob, answer: Claimed): void {
+    const nowMs = this.ports.nowMs();
+    if (kind === 'owner') {
+      const key = leaseKey(job.ownerId, storeId);
+      if (answer.result === CLAIM_GRANTED) {
+        this.attachFirst.delete(key);
+        if (answer.waitMs > 0) this.ownerSeen.set(key, nowMs);
+      } else this.attachFirst.add(key);
+      return;
+    }
+    const holder = job.rows.get(storeId)?.holder;
+    const lease = holder === undefined ? undefined : this.leases.get(leaseKey(holder, storeId));
+    const view = this.ports.views.get(storeId);
+    if (lease === undefined || view === undefined) return;
+    const every = view.store.leaseMs / LISTS_A_LEASE;
+    if (answer.waitMs > 0) {
+      lease.silentSinceMs = Infinity;
+      lease.askAtMs = nowMs + Math.min(every, answer.waitMs + PAST_LEASE_MS);
+    } else {
+      if (lease.silentSinceMs === Infinity) lease.silentSinceMs = nowMs + this.ports.random() * JITTER_MS;
+      lease.askAtMs = nowMs + every;
+    }
+  }
+
+  /** One probe for each holder at each store, when its time has come. */
+  private probeHolders(nowMs: number): void {
+    for (const job of this.ports.jobs()) {
+      if (job.state !== 'elsewhere') continue;
+      for (const row of job.rows.values()) {
+        if (row.holder === this.options.gatewayId) continue;
+        const view = this.ports.views.get(row.storeId);
+        if (view === undefined || !view.store.isUp) continue;
+        const key = leaseKey(row.holder, row.storeId);
+        const lease = this.leases.get(key) ?? { askAtMs: 0, silentSinceMs: Infinity };
+        this.leases.set(key, lease);
+        if (nowMs < lease.askAtMs) continue;
+        // Asked again after this even when the answer was lost with its connection.
+        lease.askAtMs = nowMs + view.store.leaseMs / LISTS_A_LEASE;
+        this.ports.ask(view, 'holder', job);
+      }
+    }
+  }
+
+  private takeUpSilent(nowMs: number): void {
+    for (const job of this.ports.jobs()) {
+      if (job.state !== 'elsewhere' || job.notBeforeMs > nowMs) continue;
+      const newest = newestOf(job.rows.values());
+      if (newest === undefined || !newest.members.every((member) => this.isOpen(job, job.rows.get(member), nowMs))) continue;
+      this.ports.takeUp(job);
+    }
+  }
+
+  /** A member without a row is asked by the claims themselves. */
+  private isOpen(job: QueueJob, row: CensusRow | undefined, nowMs: number): boolean {
+    if (row === undefined || row.holder === this.options.gatewayId) return true;
+    const since = this.leases.get(leaseKey(row.holder, row.storeId))?.silentSinceMs ?? Infinity;
+    return nowMs >= since + this.turnOf(job.ownerId) * TURN_MS;
+  }
+
+  /** How many gateways come before this one, counted from the owner on in the order of names. */
+  private turnOf(ownerId: string): number {
+    const ring = [...new Set([...this.options.group, this.options.gatewayId, ownerId])].sort();
+    const owner = ring.indexOf(ownerId);
+    const own = ring.indexOf(this.options.gatewayId);
+    return Math.min(TURNS_MAX, (own - owner - 1 + ring.length) % ring.length);
+  }
+
+  private lookForOwners(nowMs: number): void {
+    const asked = new Set<string>();
+    for (const job of this.ports.jobs()) {
+      if (job.isOwn || job.isPending || job.state === 'elsewhere') continue;
+      const members = this.ports.membersOf(job.handle);
+      if (members.length === 0) continue;
+      for (const storeId of members) {
+        const key = leaseKey(job.ownerId, storeId);
+        const view = this.ports.views.get(storeId);
+        if (asked.has(key) || view === undefined || !view.store.isUp) continue;
+        asked.add(key);
+        // A mirror that we founded ourselves knows us by another token until the claim is made there too.
+        if (this.attachFirst.has(key)) this.ports.ask(view, 'attach', job);
+        this.ports.ask(view, 'owner', job);
+      }
+      const isBack = members.every((storeId) => (this.ownerSeen.get(leaseKey(job.ownerId, storeId)) ?? -Infinity) > nowMs - OWNER_SEEN_MS);
+      if (isBack) this.ports.onOwnerBack(job);
+    }
+  }
+}
+
+function leaseKey(gatewayId: string, storeId: string): string {
+  return `${gatewayId}@${storeId}`;
+}

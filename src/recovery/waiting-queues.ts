@@ -1,0 +1,41 @@
+/**
+ * Queues that are known and not served yet, for those who ask: new mail (is its queue about to come back?) and
+ * operators (what is held, and for which store?).
+ */
+import type { QueueJob } from './queue-job.js';
+
+/** What is known of a queue that a store has told of and that has not been adopted. */
+export type Expected = '' | 'soon' | 'held';
+
+/** A queue that waits, or is here only in part. */
+export interface HeldQueue {
+  readonly queue: string;
+  readonly queueClass: string;
+  readonly owner: string;
+  readonly state: string;
+  /** Stores that have to answer; empty when another process has the queue. */
+  readonly stores: readonly string[];
+  readonly why: string;
+  readonly sinceMs: number;
+}
+
+/** Whether a queue of our own with this name is still to come. */
+export function expectedOf(jobs: Iterable<QueueJob>, name: string, queueClass: string): Expected {
+  let expected: Expected = '';
+  for (const job of jobs) {
+    if (!job.isOwn || !job.isPending || job.name !== name || job.queueClass !== queueClass) continue;
+    if (job.missing.length === 0 && job.blocked === '') return 'soon';
+    expected = 'held';
+  }
+  return expected;
+}
+
+/** Queues that can't come for want of a store or because another process holds them, and those that came in part. */
+export function heldQueues(jobs: Iterable<QueueJob>): HeldQueue[] {
+  const held: HeldQueue[] = [];
+  for (const { name, queueClass, ownerId, state, missing, blocked, missingSinceMs, isPending, source } of jobs) {
+    if (state === 'stranded') held.push({ queue: name, queueClass, owner: ownerId, state, stores: [source], why: 'only partly back', sinceMs: missingSinceMs });
+    else if (isPending && (missing.length > 0 || blocked !== '')) held.push({ queue: name, queueClass, owner: ownerId, state, stores: missing, why: missing.length > 0 ? 'a store is missing' : blocked, sinceMs: missingSinceMs });
+  }
+  return held;
+}
