@@ -56,9 +56,9 @@ function gatewayLines({ status, rows }: GatewayPicture, all: boolean, nowMs: num
     `  mail        ${status.ready ? paint('READY', 'green', isTty) : `${paint('NOT READY', 'red', isTty)}: ${printable(status.not_ready_reason)}`}`,
     `  mirrors     ${mirrorsText(status, nowMs, isTty)}`,
     `  received    ${formatCount(status.received)}   delivered ${formatCount(status.delivered)}   deferred ${formatCount(status.deferred)}   bounced ${formatCount(status.bounced)}   expired ${formatCount(status.expired)}   rejected ${formatCount(status.rejected)}`,
-    `  queued      ${formatCount(status.queued_messages)} messages, ${formatBytes(status.queued_bytes)} in ${formatCount(status.queues)} queues${status.queues_recovering === 0 ? '' : `, ${formatCount(status.queues_recovering)} still coming back from the stores`}; memory ${formatBytes(status.memory_used_bytes)} of ${formatBytes(status.memory_limit_bytes)}`,
+    `  queued      ${formatCount(status.queued_messages)} messages, ${formatBytes(status.queued_bytes)} in ${counted(status.queues, 'queue')}${status.queues_recovering === 0 ? '' : `, ${formatCount(status.queues_recovering)} still coming back from the stores`}; memory ${formatBytes(status.memory_used_bytes)} of ${formatBytes(status.memory_limit_bytes)}`,
   ];
-  if (status.queues_rescued > 0) lines.push(`  rescued     ${formatCount(status.queues_rescued)} queues of other gateways are delivered here`);
+  if (status.queues_rescued > 0) lines.push(`  rescued     ${counted(status.queues_rescued, 'queue')} of other gateways delivered here`);
   lines.push(...heldLines(status, isTty));
   if (status.insecure) lines.push(`  ${paint('INSECURE', 'yellow', isTty)}    store links outside loopback run without TLS (insecure: true)`);
   const stores = status.stores.map((store) => [
@@ -82,7 +82,7 @@ function gatewayLines({ status, rows }: GatewayPicture, all: boolean, nowMs: num
 
 function heldLines(status: StatusAnswer, isTty: boolean): string[] {
   if (status.queues_held === 0) return [];
-  const lines = [`  ${paint('HELD', 'red', isTty)}        mail of ${formatCount(status.queues_held)} queues waits for a store that may know more of it: start the store`];
+  const lines = [`  ${paint('HELD', 'red', isTty)}        mail of ${counted(status.queues_held, 'queue')} waits for a store that may know more of it: start the store`];
   for (const held of status.held) lines.push(`                ${printable(held.queue_name)} waits for ${printable(held.waits_for.join(', '))}`);
   const more = status.queues_held - status.held.length;
   if (more > 0) lines.push(`                and ${formatCount(more)} more`);
@@ -136,4 +136,8 @@ function storesLines(stores: readonly StorePicture[]): string[] {
   ]);
   const columns = [{ title: 'Store' }, { title: 'Host' }, { title: 'Admin' }, { title: 'State' }, { title: 'Up' }, { title: 'Queues', right: true }, { title: 'Entries', right: true }, { title: 'Memory', right: true }, { title: 'Gateways' }, { title: '' }];
   return tableText(columns, cells).split('\n');
+}
+
+function counted(count: number, thing: string): string {
+  return `${formatCount(count)} ${thing}${count === 1 ? '' : 's'}`;
 }

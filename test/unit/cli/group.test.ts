@@ -1,0 +1,110 @@
+/** A group is found whole from any of its members, whatever some of them know or whether they answer. */
+import assert from 'node:assert/strict';
+import http from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { after, describe, test } from 'node:test';
+import type { CliContext, Terminal } from '../../../src/cli/context.js';
+import { findGroup, reportMissing } from '../../../src/cli/group.js';
+
+interface Known {
+  readonly id: string;
+  readonly kind: 'gateway' | 'store';
+  readonly admin: string | null;
+}
+
+const servers: http.Server[] = [];
+after(() => {
+  for (const server of servers) {
+    server.closeAllConnections();
+    server.close();
+  }
+});
+
+/** Answers /api/v1/group as one member would; its `knows` may be filled in later. Without `self` it never answers. */
+async function member(self: Omit<Known, 'admin'> | undefined, knows: Known[], token?: string): Promise<string> {
+  const server = http.createServer((request, response) => {
+    if (self === undefined) return;
+    const allowed = token === undefined || request.headers.authorization === `Bearer ${token}`;
+    response.writeHead(allowed ? 200 : 401, { 'content-type': 'application/json' });
+    const members = [{ ...self, admin: null, self: true }, ...knows.map((one) => ({ ...one, self: false }))];
+    response.end(JSON.stringify(allowed ? { members } : { error: 'no' }));
+  });
+  servers.push(server);
+  await new Promise<void>((resolve) => { server.listen(0, '127.0.0.1', resolve); });
+  return `127.0.0.1:${String((server.address() as AddressInfo).port)}`;
+}
+
+function contextFor(printed: string[]): CliContext {
+  const terminal: Terminal = { print: (line) => { printed.push(line); }, write: (text) => { printed.push(text); }, error: (line) => { printed.push(`! ${line}`); }, isTty: false, errorIsTty: false, columns: 100, rows: 50 };
+  return {
+    terminal, environment: {}, version: '', entry: '', stopSignal: new AbortController().signal,
+    roles: { gateway: () => Promise.reject(new Error('not here')), store: () => Promise.reject(new Error('not here')) },
+    untilStopped: () => Promise.resolve(),
+    onSecondSignal: () => undefined,
+  };
+}
+
+function from(address: string, more: { readonly only?: boolean; readonly token?: string } = {}) {
+  return { from: address, only: more.only, token: more.token };
+}
+
+describe('a group', () => {
+  test('is found through members that know only some of the others', async () => {
+    const storeKnows: Known[] = [];
+    const gatewayKnows: Known[] = [{ id: 'gw-2', kind: 'gateway', admin: null }];
+    const store = await member({ id: 'store-a', kind: 'store' }, storeKnows);
+    const first = await member({ id: 'gw-1', kind: 'gateway' }, gatewayKnows);
+    const second = await member({ id: 'gw-2', kind: 'gateway' }, []);
+    gatewayKnows.push({ id: 'store-a', kind: 'store', admin: store });
+    storeKnows.push({ id: 'gw-1', kind: 'gateway', admin: first }, { id: 'gw-2', kind: 'gateway', admin: second });
+    for (const address of [store, first]) {
+      const group = await findGroup(from(address), contextFor([]));
+      assert.deepEqual(group.members.map((one) => one.id).sort(), ['gw-1', 'gw-2', 'store-a']);
+      assert.deepEqual(group.missing('gateway', 'store'), []);
+    }
+  });
+
+  test('names those that do not answer, hang, want a token, or have no address', async () => {
+    const hanging = await member(undefined, []);
+    const guarded = await member({ id: 'gw-4', kind: 'gateway' }, [], 'secret');
+    const first = await member({ id: 'gw-1', kind: 'gateway' }, [
+      { id: 'gw-2', kind: 'gateway', admin: '127.0.0.1:1' }, { id: 'gw-3', kind: 'gateway', admin: hanging }, { id: 'gw-4', kind: 'gateway', admin: guarded }, { id: 'gw-5', kind: 'gateway', admin: null },
+    ]);
+    const group = await findGroup(from(first), contextFor([]), 300);
+    assert.deepEqual(group.missing('gateway').map((one) => [one.id, one.why]), [
+      ['gw-2', 'connection refused'], ['gw-3', 'nothing within 0.3 s'], ['gw-4', 'it wants a bearer token (--token, or TWINPOST_TOKEN in the environment)'], ['gw-5', 'its admin address is in no configuration'],
+    ]);
+    const answers = await group.ask('gateway', () => Promise.resolve('here'));
+    assert.deepEqual(answers.map((one) => one.id), ['gw-1']);
+    const withToken = await findGroup(from(first, { token: 'secret' }), contextFor([]), 300);
+    assert.ok(!withToken.missing('gateway').some((one) => one.id === 'gw-4'));
+  });
+
+  test('is one member when told to keep to one', async () => {
+    const first = await member({ id: 'gw-1', kind: 'gateway' }, [{ id: 'gw-2', kind: 'gateway', admin: '127.0.0.1:1' }]);
+    const group = await findGroup(from(first, { only: true }), contextFor([]));
+    assert.deepEqual([group.members.length, group.missing('gateway', 'store').length], [1, 0]);
+  });
+
+  test('that names itself in a circle, or names nonsense, is found all the same', async () => {
+    const knows: Known[] = [{ id: 'gw-9', kind: 'gateway', admin: 'no address at all' }];
+    const first = await member({ id: 'gw-1', kind: 'gateway' }, knows);
+    knows.push({ id: 'gw-1', kind: 'gateway', admin: first });
+    const group = await findGroup(from(first), contextFor([]));
+    assert.deepEqual(group.members.map((one) => one.id), ['gw-1']);
+    assert.deepEqual(group.missing('gateway').map((one) => one.id), ['gw-9']);
+  });
+
+  test('of which nobody answers is the only one that fails', () => {
+    const missing = [{ id: 'gw-2', kind: 'gateway', address: '127.0.0.1:1', why: 'connection refused' }] as const;
+    const printed: string[] = [];
+    const { terminal } = contextFor(printed);
+    assert.equal(reportMissing(missing, 1, false, terminal), 0);
+    assert.equal(reportMissing(missing, 0, true, terminal), 1);
+    assert.deepEqual(printed, [
+      'PARTIAL: gw-2: no answer from 127.0.0.1:1: connection refused',
+      '{"partial":true,"member":"gw-2","kind":"gateway","address":"127.0.0.1:1","error":"connection refused"}',
+      '! twinpost: nobody answered',
+    ]);
+  });
+});
