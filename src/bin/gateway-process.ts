@@ -19,6 +19,8 @@ import { GatewayMetrics } from '../observability/gateway-metrics.js';
 import { MailLog } from '../observability/mail-log.js';
 import { defaultMemoryBytes } from '../platform/node/memory.js';
 import { addressText } from '../platform/node/own-host.js';
+import type { TlsFiles } from '../platform/node/tls-transport.js';
+import { readTlsFiles } from '../platform/node/tls-transport.js';
 import { FRAME_BYTES_MAX } from '../protocol/frame.js';
 import { nodePorts } from './node-ports.js';
 import type { NodePorts } from './node-ports.js';
@@ -72,6 +74,7 @@ export function gatewayOptions(config: GatewayConfig): GatewayOptions {
     secret: config.secret,
     stateDir: config.stateDir,
     insecure: config.insecure,
+    linkTls: checkedLinkTls(config),
     inbound: config.smtp.listen.map((address) => inboundOptions(config, address, tls)),
     outbound: {
       ...DEFAULT_DISPATCHER_OPTIONS,
@@ -102,6 +105,7 @@ export function gatewayOptions(config: GatewayConfig): GatewayOptions {
     leaseMs: mirror.leaseMs,
     windowBytes: mirror.windowBytes,
     frameBytesMax: FRAME_BYTES_MAX,
+    ringBytes: mirror.ringBytes,
     blockMessages: mirror.blockMessages,
     blockBytes: BLOCK_BYTES,
     memoryLimitBytes: memory.limitBytes ?? defaultMemoryBytes(config.oneHost),
@@ -131,6 +135,18 @@ function inboundOptions(config: GatewayConfig, address: { host: string; port: nu
     contentMs: smtp.dataTimeoutMs,
     contentBytesPerSecondMin: smtp.bytesPerSecondMin,
   };
+}
+
+/** They are read again for each connection; that they can't be used should be known at the start. */
+function checkedLinkTls(config: GatewayConfig): TlsFiles | undefined {
+  const { tls } = config.mirror;
+  if (tls === undefined) return undefined;
+  try {
+    readTlsFiles(tls);
+  } catch (error) {
+    throw new CliError(`gateway: mirror.tls: ${error instanceof Error ? error.message : String(error)}`);
+  }
+  return tls;
 }
 
 function readTls(config: GatewayConfig): InboundTls | undefined {

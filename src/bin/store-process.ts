@@ -1,14 +1,27 @@
 /** Composition root of a store: configuration in, running daemon out. Behaviour is in kvs/daemon. */
 import type { RunningRole } from '../cli/context.js';
+import { CliError } from '../cli/context.js';
 import type { StoreConfig } from '../config/types.js';
 import { startStore } from '../kvs/daemon/store-daemon.js';
 import { crc32 } from '../platform/node/checksum.js';
 import { defaultMemoryBytes } from '../platform/node/memory.js';
 import { addressText } from '../platform/node/own-host.js';
 import { MessagePacker } from '../platform/node/packer.js';
+import { TlsListener } from '../platform/node/tls-transport.js';
+import type { Listener } from '../platform/transport.js';
+import type { NodePorts } from './node-ports.js';
 import { nodePorts } from './node-ports.js';
 
 const LOG_DRAIN_MS = 1_000;
+
+function listenerOf({ id, tls }: StoreConfig, ports: NodePorts): Listener {
+  if (tls === undefined) return ports.transport;
+  try {
+    return new TlsListener(tls, (reason, remote) => { ports.log.error('link', 'a peer was not let in: TLS', { store: id, remote, reason }); });
+  } catch (error) {
+    throw new CliError(`store ${id}: tls: ${error instanceof Error ? error.message : String(error)}`);
+  }
+}
 
 export async function startStoreProcess(config: StoreConfig): Promise<RunningRole> {
   const ports = nodePorts(config.log, config.id);
@@ -28,7 +41,7 @@ export async function startStoreProcess(config: StoreConfig): Promise<RunningRol
       spill: config.spill,
       insecure: config.insecure,
     },
-    { clock: ports.clock, crc32, packer: new MessagePacker(), secrets: ports.secrets, log: ports.log, listener: ports.transport },
+    { clock: ports.clock, crc32, packer: new MessagePacker(), secrets: ports.secrets, log: ports.log, listener: listenerOf(config, ports) },
   );
   const listens = config.paths.map((path, i) => `${path.name} ${path.address.host}:${String(running.ports[i] ?? path.address.port)}`).join(', ');
   return {

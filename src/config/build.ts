@@ -8,7 +8,7 @@ import path from 'node:path';
 import { SECRET_CHARACTERS_MIN, routeName } from './checks.js';
 import type { Path, Problem } from './problems.js';
 import type { FileValue, GatewayValue, SinkValue, StoreValue } from './schema.js';
-import type { Address, AdminConfig, Config, DeliveryConfig, GatewayConfig, LogConfig, MirrorConfig, RouteConfig, SinkConfig, SmtpConfig, StoreConfig, StorePeerConfig } from './types.js';
+import type { Address, AdminConfig, Config, DeliveryConfig, GatewayConfig, LinkTlsConfig, LogConfig, MirrorConfig, RouteConfig, SinkConfig, SmtpConfig, StoreConfig, StorePeerConfig } from './types.js';
 
 export interface BuildContext {
   /** As the operator named it, for messages. */
@@ -42,7 +42,7 @@ function gatewayConfig(file: FileValue, gateway: GatewayValue, secret: Uint8Arra
     delivery: deliveryConfig(gateway.delivery),
     routes: gateway.routes.map((route) => routeConfig(route, gateway)),
     memory: { limitBytes: gateway.memory.limit, acceptShare: gateway.memory.accept, nextHopShare: gateway.memory.next_hop },
-    mirror: mirrorConfig(gateway.mirror),
+    mirror: mirrorConfig(gateway.mirror, context),
     secret,
     stores: gateway.stores?.map((peer) => peerConfig(peer, peer.admin)) ?? (file.stores ?? []).map((store) => peerConfig(store, store.admin.listen)),
     admin: adminConfig(gateway.admin),
@@ -109,7 +109,7 @@ function routeConfig(route: GatewayValue['routes'][number], gateway: GatewayValu
   };
 }
 
-function mirrorConfig(mirror: GatewayValue['mirror']): MirrorConfig {
+function mirrorConfig(mirror: GatewayValue['mirror'], context: BuildContext): MirrorConfig {
   return {
     replicas: mirror.replicas,
     replicasMin: mirror.min_replicas,
@@ -118,8 +118,15 @@ function mirrorConfig(mirror: GatewayValue['mirror']): MirrorConfig {
     failoverTimeoutMs: mirror.failover_timeout,
     leaseMs: mirror.lease,
     windowBytes: mirror.window,
+    ringBytes: mirror.ring,
     blockMessages: mirror.block,
+    tls: linkTls(mirror.tls, context),
   };
+}
+
+function linkTls(tls: StoreValue['tls'], context: BuildContext): LinkTlsConfig | undefined {
+  if (tls === undefined) return undefined;
+  return { caFile: path.resolve(context.folder, tls.ca), certFile: path.resolve(context.folder, tls.cert), keyFile: path.resolve(context.folder, tls.key) };
 }
 
 function peerConfig(peer: Pick<StorePeerConfig, 'id' | 'host' | 'paths'>, admin: Address | undefined): StorePeerConfig {
@@ -142,6 +149,7 @@ function storeConfig(file: FileValue, store: StoreValue, at: Path, secretOfGatew
     spill: store.spill,
     admin: adminConfig(store.admin),
     log: logConfig(store.log, context),
+    tls: linkTls(store.tls, context),
     insecure: store.insecure,
     oneHost: context.up,
   };

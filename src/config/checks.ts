@@ -57,8 +57,10 @@ function checkMirror(gateway: GatewayValue, problems: Problem[]): void {
   if (mirror.min_replicas > mirror.replicas) {
     problems.push({ path: at('min_replicas'), text: `expected at most replicas (${String(mirror.replicas)}), found ${String(mirror.min_replicas)}` });
   }
-  if (mirror.failover_timeout < 2 * mirror.heartbeat) {
-    problems.push({ path: at('failover_timeout'), text: `expected at least 2 × heartbeat (${String(2 * mirror.heartbeat)} ms), found ${String(mirror.failover_timeout)} ms` });
+  checkOneOf(mirror.tls !== undefined, gateway.insecure, at('tls'), problems);
+  // Half of it is what tells a path that is silent from one that speaks (gateway/mirror/link/heartbeat.ts).
+  if (mirror.failover_timeout < 4 * mirror.heartbeat) {
+    problems.push({ path: at('failover_timeout'), text: `expected at least 4 × heartbeat (${String(4 * mirror.heartbeat)} ms), found ${String(mirror.failover_timeout)} ms` });
   }
   const leaseMin = leaseMinMs(mirror.failover_timeout, mirror.heartbeat);
   if (mirror.lease < leaseMin) {
@@ -87,7 +89,7 @@ function checkPeers(file: FileValue, gateway: GatewayValue, context: CheckContex
     if (!context.up && peer.host === gateway.host) {
       problems.push({ path: [...at, 'host'], text: `expected a host other than the gateway's own, found '${peer.host}': its death would take the gateway and a mirror` });
     }
-    if (!derived) checkPaths(peer.paths, at, gateway.insecure, problems);
+    if (!derived) checkPaths(peer.paths, at, gateway.insecure || gateway.mirror.tls !== undefined, problems);
   });
   if (!derived) unique(peers.map((peer) => peer.id), (i) => [...path, i, 'id'], 'store id', problems);
   // Any two stores may hold the two copies of a queue: placement looks at their load, not at hosts.
@@ -100,15 +102,19 @@ interface PeerValue {
   readonly paths: readonly { readonly name: string; readonly address: Address }[];
 }
 
-function checkPaths(paths: PeerValue['paths'], at: Path, insecure: boolean, problems: Problem[]): void {
+function checkPaths(paths: PeerValue['paths'], at: Path, isAllowed: boolean, problems: Problem[]): void {
   unique(paths.map((path) => path.name), (i) => [...at, 'paths', i, 'name'], 'path name', problems);
   paths.forEach((path, i) => {
-    if (insecure || isLoopback(path.address.host)) return;
+    if (isAllowed || isLoopback(path.address.host)) return;
     problems.push({
       path: [...at, 'paths', i, 'address'],
-      text: `expected a loopback address, found '${path.address.host}': links have no TLS yet, and mail would cross the network in clear; on a network you trust say insecure: true`,
+      text: `expected TLS (mirror.tls of a gateway, tls of a store) for an address outside loopback, found '${path.address.host}' without: mail would cross the network in clear; on a network you trust say insecure: true`,
     });
   });
+}
+
+function checkOneOf(hasTls: boolean, insecure: boolean, path: Path, problems: Problem[]): void {
+  if (hasTls && insecure) problems.push({ path, text: 'expected one of tls and insecure: true, found both' });
 }
 
 function checkRoutes(gateway: GatewayValue, problems: Problem[]): void {
@@ -138,7 +144,8 @@ export function routeName(route: GatewayValue['routes'][number]): string {
 }
 
 function checkStore(file: FileValue, store: StoreValue, path: Path, context: CheckContext, problems: Problem[]): void {
-  checkPaths(store.paths, path, store.insecure, problems);
+  checkPaths(store.paths, path, store.insecure || store.tls !== undefined, problems);
+  checkOneOf(store.tls !== undefined, store.insecure, [...path, 'tls'], problems);
   checkAdmin(store.admin, path, problems);
   if (store.gateways === undefined) {
     if (!context.up || file.gateway === undefined) problems.push({ path: [...path, 'gateways'], text: 'expected the gateways that this store serves, found nothing' });

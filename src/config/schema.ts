@@ -110,6 +110,9 @@ const route = z.strictObject({
   length_limit: v.count(1, 100_000_000).prefault(1_000_000),
 });
 
+/** Who is trusted on the links, and who this process is: PEM files. The certificate bears the id as a name. */
+const linkTls = z.strictObject({ ca: v.text('a file name'), cert: v.text('a file name'), key: v.text('a file name') });
+
 const mirror = section({
   replicas: v.count(1, 2).prefault(2),
   min_replicas: v.count(1, 2).prefault(1),
@@ -119,7 +122,11 @@ const mirror = section({
   /** What the stores are expected to grant: said in the log if one grants less (gateway-daemon.ts). */
   lease: v.duration(1000, 10 * MINUTE_MS).prefault('10s'),
   window: v.bytes(64 * 1024, 64 * MIB).prefault('8MiB'),
+  /** Last changes kept for mirrors that come back: they get the tail instead of everything. */
+  ring: v.bytes(MIB, 4 * GIB).prefault('64MiB'),
   block: v.count(1, 10_000).prefault(1000),
+  /** Of the links to the stores. */
+  tls: linkTls.optional(),
 });
 
 const gateway = z.strictObject({
@@ -162,6 +169,7 @@ const store = z.strictObject({
   /** Where a stopping store leaves what it still holds; without it nothing is left. */
   state_dir: v.text('a folder name').optional(),
   spill: v.flag().prefault(true),
+  tls: linkTls.optional(),
   admin: admin(9401),
   log: section(logKeys),
   insecure: v.flag().prefault(false),

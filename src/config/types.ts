@@ -15,6 +15,11 @@ export interface TlsFiles {
   readonly keyFile: string;
 }
 
+/** TLS of the links, with certificates on both sides. */
+export interface LinkTlsConfig extends TlsFiles {
+  readonly caFile: string;
+}
+
 export interface LogConfig {
   readonly level: LogLevel;
   /** Lines go to this file; undefined: to stdout. */
@@ -102,7 +107,10 @@ export interface MirrorConfig {
   /** Length of a lease that the stores should grant; theirs is what holds. */
   readonly leaseMs: number;
   readonly windowBytes: number;
+  /** Last changes kept for mirrors that come back; a sixteenth of the memory limit at most. */
+  readonly ringBytes: number;
   readonly blockMessages: number;
+  readonly tls: LinkTlsConfig | undefined;
 }
 
 export interface StorePathConfig {
@@ -169,6 +177,7 @@ export interface StoreConfig {
   readonly ringBytes: number;
   readonly admin: AdminConfig;
   readonly log: LogConfig;
+  readonly tls: LinkTlsConfig | undefined;
   /** Paths outside loopback without TLS were asked for; /api/v1/status shows it. */
   readonly insecure: boolean;
   /** Started by `twinpost up`: it shares its host's memory with all others. */

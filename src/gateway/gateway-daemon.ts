@@ -16,6 +16,8 @@ import { crc32 } from '../platform/node/checksum.js';
 import { listenError } from '../platform/node/free-port.js';
 import { MessagePacker } from '../platform/node/packer.js';
 import { SystemSecrets } from '../platform/node/secrets.js';
+import type { TlsFiles } from '../platform/node/tls-transport.js';
+import { TlsTransport } from '../platform/node/tls-transport.js';
 import { NodeTransport } from '../platform/node/transport.js';
 import type { Transport } from '../platform/transport.js';
 import type { EventLog, Random } from '../platform/ports.js';
@@ -23,6 +25,7 @@ import { formatMessageId } from '../base/text-id.js';
 import { gaugeSource } from './admin/gauges.js';
 import type { RunningAdmin } from './admin/server.js';
 import { startAdmin } from './admin/server.js';
+import { ExportView } from './export-view.js';
 import { composeDsn, dsnFlags } from './bounce/dsn.js';
 import { forAnySpelling } from './any-domain.js';
 import { GatewayCore } from './core.js';
@@ -63,6 +66,8 @@ export interface GatewayOptions {
   readonly secret: Uint8Array;
   readonly stateDir: string | undefined;
   readonly insecure: boolean;
+  /** TLS of the links to the stores; undefined: in clear. */
+  readonly linkTls: TlsFiles | undefined;
   /** One listener each; port 0 takes any free one. */
   readonly inbound: readonly InboundOptions[];
   readonly outbound: DispatcherOptions;
@@ -79,6 +84,8 @@ export interface GatewayOptions {
   readonly leaseMs: number;
   readonly windowBytes: number;
   readonly frameBytesMax: number;
+  /** Bound of the changes kept for mirrors that come back. */
+  readonly ringBytes: number;
   readonly blockMessages: number;
   readonly blockBytes: number;
   readonly memoryLimitBytes: number | undefined;
@@ -109,6 +116,8 @@ export interface RunningGateway {
 const TICK_MS = 25;
 /** Above the accept mark: a reserve for recovery and refills; the last 3% only for what ends mail. */
 const RESERVE_SHARE = 0.97;
+/** Share of the memory limit that the changes kept for mirrors may take, whatever the configuration says. */
+const RING_SHARE = 1 / 16;
 const MIRROR_RETRY_MS = 1000;
 const REFILL_FRAME_BYTES = 256 * 1024;
 const FRAME_TARGET_BYTES = 1024 * 1024;
@@ -200,7 +209,7 @@ class Gateway implements RunningGateway {
     }
     const source = gaugeSource({ view: this.view, nowMs: () => this.clock.nowMs(), wallMs: () => this.clock.wallMs(), logLinesDropped: () => this.ports.logLinesDropped(), states: () => this.view.states() });
     this.metricsExport = exportGatewayMetrics(this.ports.metrics, source);
-    this.admin = await startAdmin(this.options.admin, { view: this.view, registry: this.metricsExport.registry, wallMs: () => this.clock.wallMs() });
+    this.admin = await startAdmin(this.options.admin, { view: this.view, registry: this.metricsExport.registry, wallMs: () => this.clock.wallMs(), exports: new ExportView({ crc32, entries: this.core.entries, queuesOf: (name) => this.core.registry.byName(name) }) });
     this.ports.log.info('start', 'the gateway starts', { gateway: this.options.id, incarnation: this.incarnation, stores: this.options.stores.map((store) => store.id), memory_limit_bytes: this.core.memory.limitBytes });
     for (const link of this.links) link.start();
     this.dispatcher.start();
@@ -226,6 +235,7 @@ class Gateway implements RunningGateway {
 
   private makeCore(router: ReturnType<typeof createRouter>): GatewayCore {
     const { options, ports } = this;
+    const memoryLimitBytes = options.memoryLimitBytes ?? Math.floor(hostMemoryBytes() * MEMORY_SHARE_OF_HOST);
     const retry = new RetrySchedule(options.retry, { random: ports.random });
     return new GatewayCore(
       {
@@ -235,9 +245,9 @@ class Gateway implements RunningGateway {
         commitTimeoutMs: options.commitTimeoutMs,
         firstListMs: options.failoverTimeoutMs,
         segmentBytes: SEGMENT_BYTES,
-        mirrors: { group: options.group, replicas: options.replicas, minReplicas: options.replicasMin, retryMs: MIRROR_RETRY_MS, refillFrameBytes: REFILL_FRAME_BYTES, frameTargetBytes: FRAME_TARGET_BYTES },
+        mirrors: { group: options.group, replicas: options.replicas, minReplicas: options.replicasMin, retryMs: MIRROR_RETRY_MS, refillFrameBytes: REFILL_FRAME_BYTES, frameTargetBytes: FRAME_TARGET_BYTES, ringBytes: Math.min(options.ringBytes, Math.floor(memoryLimitBytes * RING_SHARE)) },
         acceptance: { lifetimeMs: options.retry.lifetimeMs, bounceLifetimeMs: options.retry.bounceLifetimeMs, nextHopShare: options.nextHopShare },
-        memory: { limitBytes: options.memoryLimitBytes ?? Math.floor(hostMemoryBytes() * MEMORY_SHARE_OF_HOST), acceptShare: options.memoryAcceptShare, reserveShare: RESERVE_SHARE },
+        memory: { limitBytes: memoryLimitBytes, acceptShare: options.memoryAcceptShare, reserveShare: RESERVE_SHARE },
         recovery: { blockEntries: options.blockMessages, blockBytes: options.blockBytes },
       },
       {
@@ -257,12 +267,13 @@ class Gateway implements RunningGateway {
     );
   }
 
-  private makeLinks(transport: NodeTransport): void {
+  private makeLinks(inClear: NodeTransport): void {
     const { options, ports, core } = this;
     const secrets = new SystemSecrets();
     const packer = new MessagePacker();
     const incarnationNonce = secrets.randomBytes(8);
     for (const store of options.stores) {
+      const transport = options.linkTls === undefined ? inClear : new TlsTransport({ files: options.linkTls, peerName: store.id, readBufferBytes: LINK_BUFFER_BYTES });
       const link = new StoreLink(
         {
           storeId: store.id, gatewayId: options.id, incarnation: this.incarnation, incarnationNonce, secret: options.secret, pathA: store.pathA,
@@ -276,9 +287,9 @@ class Gateway implements RunningGateway {
           onStopping: () => {},
           onDown: (down, reason) => { core.onLinkDown(down, reason); },
           onAcknowledged: (from, handle, number) => { core.mirrors.onAcknowledged(from, handle, number); },
-          onAckedThrough: (from, sequence) => { core.mirrors.onAckedThrough(from, sequence); },
+          onAckedThrough: (from, sequence) => { core.onLinkAckedThrough(from, sequence); },
           onRefusal: (from, refusal) => { core.onLinkRefusal(from, refusal); },
-          onReply: (from, type, _sequence, control, bodies) => { core.onLinkReply(from, type, control, bodies); },
+          onReply: (from, type, sequence, control, bodies) => { core.onLinkReply(from, type, sequence, control, bodies); },
           onWritable: (from) => { core.mirrors.onWritable(from); },
           onFenced: (from, text) => { this.onFenced(from.storeId, text); },
         },

@@ -18,6 +18,8 @@
 export interface Connection {
   /** "host:port" of the peer, for logs. */
   readonly remote: string;
+  /** Names in the certificate that the peer has proved to own; undefined where no certificate was asked for. */
+  readonly peerNames?: readonly string[] | undefined;
   /** Sends the chunks in order with one system call where the kernel takes them all. Dropped once closed. */
   write(chunks: readonly Uint8Array[]): void;
   /** Bytes written but not yet taken by the kernel. */

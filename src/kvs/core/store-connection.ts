@@ -28,7 +28,7 @@ import { decodeHeartbeat } from '../../protocol/messages/heartbeat.js';
 import { HELLO_ACTIVE } from '../../protocol/messages/hello.js';
 import { encodeWelcome } from '../../protocol/messages/welcome.js';
 import {
-  CLOSE_FENCED, CLOSE_LIMIT, CLOSE_MALFORMED, CLOSE_SEQUENCE, CLOSE_STANDBY, CLOSE_STOPPING, CLOSE_TIMEOUT, closeReasonName,
+  CLOSE_DENIED, CLOSE_FENCED, CLOSE_LIMIT, CLOSE_MALFORMED, CLOSE_SEQUENCE, CLOSE_STANDBY, CLOSE_STOPPING, CLOSE_TIMEOUT, closeReasonName,
 } from '../../protocol/reasons.js';
 import type { AccountConnection, GatewayAccount } from './accounts.js';
 import type { StoreCounters } from './counters.js';
@@ -279,6 +279,12 @@ export class StoreConnection implements ConnectionHandlers, FrameSink, AccountCo
   #welcome(account: GatewayAccount, sequence: number): void {
     const hello = this.#handshake.hello;
     invariant(hello !== undefined, 'PROOF follows HELLO');
+    const { peerNames } = this.#ports.connection;
+    // Before it is admitted: a gateway with another's certificate must not fence the one whose id it says.
+    if (peerNames !== undefined && !peerNames.includes(account.id)) {
+      this.close(CLOSE_DENIED, `the certificate is for ${shown(peerNames)}, not for gateway ${account.id}: check which files it was given`);
+      return;
+    }
     if (!account.admit(hello.incarnation, hello.incarnationNonce, this.#store.admission)) {
       this.close(CLOSE_FENCED, 'a newer incarnation of this gateway is known', account.incarnation);
       return;
@@ -341,3 +347,7 @@ export class StoreConnection implements ConnectionHandlers, FrameSink, AccountCo
   }
 }
 
+/** For a text of CLOSE: visible ASCII, of bounded length, whatever a certificate says. */
+function shown(names: readonly string[]): string {
+  return names.length === 0 ? 'nobody' : names.join(', ').slice(0, 256).replace(/[^ -~]/g, '?');
+}

@@ -12,21 +12,22 @@
  *                  │ FIN of the peer (what is buffered is still sent)  │
  *                  └──────────────────────► CLOSED ◄───────────────────┘   onClose(reason), once
  *
- * What is not here: TLS (it wraps the socket in the same class) and timeouts of silent peers: they are the
+ * What is not here: TLS (tls-transport.ts, which wraps its sockets in the same class) and timeouts of silent peers: they are the
  * machines' business, which see time by ticks.
  */
 import net from 'node:net';
+import { TLSSocket } from 'node:tls';
 import type { Connection, ConnectionHandlers, Listener, Listening, Transport } from '../transport.js';
 
 /** A connection that was ended gets this long to take the rest and to close its side. */
-const END_GRACE_MS = 2_000;
-const READ_BUFFER_BYTES = 64 * 1024;
+export const END_GRACE_MS = 2_000;
+export const READ_BUFFER_BYTES = 64 * 1024;
 
 /**
  * Bytes that may wait in one connection before it is cut. A link sends at most a byte window (8 MiB) and one
  * frame (64 MiB) past it before it waits for acknowledgements, so only a broken or hostile peer gets there.
  */
-const BUFFERED_BYTES_MAX = 96 * 1024 * 1024;
+export const BUFFERED_BYTES_MAX = 96 * 1024 * 1024;
 
 export interface NodeTransportOptions {
   /** Cut a connection when more than this waits to be written. */
@@ -94,8 +95,10 @@ export class NodeTransport implements Transport, Listener {
   }
 }
 
-class NodeConnection implements Connection {
+export class NodeConnection implements Connection {
   readonly remote: string;
+  /** Set when the peer has shown a certificate that was verified. */
+  peerNames: readonly string[] | undefined;
   readonly #socket: net.Socket;
   readonly #bufferedBytesMax: number;
   readonly #endGraceMs: number;
@@ -120,7 +123,7 @@ class NodeConnection implements Connection {
     socket.on('data', (bytes: Buffer) => { this.received(bytes); });
     socket.on('drain', () => { if (!this.#deaf) handlers.onDrain(); });
     socket.on('end', () => { this.#onPeerEnded(); });
-    socket.on('error', (error: NodeJS.ErrnoException) => { this.#because(error.code ?? error.message); });
+    socket.on('error', (error: NodeJS.ErrnoException) => { this.#because(this.#socket instanceof TLSSocket ? tlsReason(error) : (error.code ?? error.message)); });
     socket.once('close', () => {
       clearTimeout(this.#grace);
       this.#deaf = true;
@@ -200,4 +203,11 @@ class NodeConnection implements Connection {
   #because(reason: string): void {
     if (this.#reason === '') this.#reason = reason;
   }
+}
+
+/** OpenSSL's own words where there are any: its code alone tells an operator little. */
+export function tlsReason(error: NodeJS.ErrnoException & { readonly reason?: string }): string {
+  if (error.code === undefined) return `TLS: ${error.message}`;
+  if (error.syscall !== undefined) return error.code;
+  return `TLS: ${error.reason ?? error.message} (${error.code})`;
 }

@@ -112,7 +112,7 @@ describe('what is wrong is one line with file, line, path, expectation and findi
     ['a lease below the rule', GOOD, `${GOOD}  mirror:\n    failover_timeout: 3s\n    lease: 12s\n`, /^f\.yaml:19: gateway\.mirror\.lease: expected at least 3 × failover_timeout \+ 2 × heartbeat \+ 3s \(12500 ms\), found 12000 ms$/],
     ['a store on the gateway\'s host', 'host: box-2', 'host: box-1', /^f\.yaml:10: gateway\.stores\[0\]\.host: expected a host other than the gateway's own, found 'box-1'/],
     ['stores on one host', 'host: box-3', 'host: box-2', /^f\.yaml:14: gateway\.stores\[1\]\.host: expected each host of stores once, found 'box-2' again$/],
-    ['a store path in clear over a network', '127.0.0.1:7402', '10.0.0.2:7402', /^f\.yaml:16: gateway\.stores\[1\]\.paths\[0\]\.address: expected a loopback address, found '10\.0\.0\.2': links have no TLS yet.* insecure: true$/],
+    ['a store path in clear over a network', '127.0.0.1:7402', '10.0.0.2:7402', /^f\.yaml:16: gateway\.stores\[1\]\.paths\[0\]\.address: expected TLS \(mirror\.tls of a gateway, tls of a store\) for an address outside loopback, found '10\.0\.0\.2' without.* insecure: true$/],
     ['more replicas asked for than kept', GOOD, `${GOOD}  mirror: {replicas: 1, min_replicas: 2}\n`, /^f\.yaml:17: gateway\.mirror\.min_replicas: expected at most replicas \(1\), found 2$/],
     ['a store named twice', 'id: s2', 'id: s1', /^f\.yaml:13: gateway\.stores\[1\]\.id: expected each store id once, found 's1' again$/],
     ['an admin port for all without token', GOOD, `${GOOD}  admin: {listen: 0.0.0.0:8025}\n`, /^f\.yaml:17: gateway\.admin\.token: expected a token because admin\.listen \(0\.0\.0\.0\) is not loopback, found nothing$/],

@@ -1,0 +1,199 @@
+/**
+ * Links over TLS, with certificates on both sides. The connecting side verifies that the listener's certificate
+ * comes from the CA and bears the name of the peer that is meant; the listening side asks for a certificate of
+ * the same CA and hands its names on (Connection.peerNames): whoever judges what the peer calls itself compares.
+ * Names are those of the certificate, not of the network: ids of stores and gateways, as DNS names in
+ * subjectAltName or as the common name. Addresses say nothing.
+ *
+ *   TLS 1.3, or 1.2 with an older peer. No session is resumed: each connection proves its certificate anew.
+ *
+ * Renewal: the connecting side reads its files for each attempt; the listening side looks at their times for each
+ * connection that comes, and goes on with the old ones while the new ones can't be used. Open connections stay.
+ *
+ * What is not here: the life of a connection (transport.ts).
+ */
+import { readFileSync, statSync } from 'node:fs';
+import net from 'node:net';
+import tls from 'node:tls';
+import type { PeerCertificate, SecureContextOptions, TLSSocket } from 'node:tls';
+import type { Connection, ConnectionHandlers, Listener, Listening, Transport } from '../transport.js';
+import { BUFFERED_BYTES_MAX, END_GRACE_MS, NodeConnection, READ_BUFFER_BYTES, tlsReason } from './transport.js';
+
+/** A peer that connects and does not finish the handshake of TLS is closed after this, as after that of the link. */
+const HANDSHAKE_MS = 5_000;
+const CONNECTIONS_MAX = 4_096;
+/** Addresses whose last trouble is remembered, so that it is told once and not at each attempt. */
+const TOLD_MAX = 256;
+
+/** PEM files: who is trusted, who this process is, and the key that shows it. */
+export interface TlsFiles {
+  readonly caFile: string;
+  readonly certFile: string;
+  readonly keyFile: string;
+}
+
+/** Throws an Error that names the file. */
+export function readTlsFiles(files: TlsFiles): SecureContextOptions {
+  const material: SecureContextOptions = { ca: readPem(files.caFile), cert: readPem(files.certFile), key: readPem(files.keyFile), minVersion: 'TLSv1.2' };
+  try {
+    tls.createSecureContext(material);
+  } catch (error) {
+    throw new Error(`'${files.certFile}' and '${files.keyFile}' are no certificate with its key in PEM, or '${files.caFile}' is no certificate: ${messageOf(error)}`);
+  }
+  return material;
+}
+
+export class TlsTransport implements Transport {
+  readonly #files: TlsFiles;
+  readonly #peerName: string;
+  readonly #readBufferBytes: number;
+
+  /** `peerName` must stand in the certificate of whoever answers. */
+  constructor(options: { readonly files: TlsFiles; readonly peerName: string; readonly readBufferBytes?: number }) {
+    this.#files = options.files;
+    this.#peerName = options.peerName;
+    this.#readBufferBytes = options.readBufferBytes ?? READ_BUFFER_BYTES;
+  }
+
+  connect(host: string, port: number, handlers: ConnectionHandlers): Connection {
+    const remote = `${host}:${port}`;
+    let material: SecureContextOptions;
+    try {
+      material = readTlsFiles(this.#files);
+    } catch (error) {
+      return failed(remote, `TLS: ${messageOf(error)}`, handlers);
+    }
+    const options = {
+      ...material,
+      host,
+      port,
+      checkServerIdentity: (_host: string, certificate: PeerCertificate) => this.#check(certificate),
+      // One buffer for the life of the connection, as in transport.ts.
+      onread: {
+        buffer: new Uint8Array(this.#readBufferBytes),
+        callback: (bytes: number, buffer: Uint8Array): boolean => {
+          connection.received(buffer.subarray(0, bytes));
+          return true;
+        },
+      },
+    };
+    const socket = tls.connect(options);
+    socket.setNoDelay(true);
+    const connection = new NodeConnection(socket, remote, BUFFERED_BYTES_MAX, END_GRACE_MS);
+    connection.attach(handlers);
+    socket.once('secureConnect', () => { connection.opened(); });
+    return connection;
+  }
+
+  #check(certificate: PeerCertificate): Error | undefined {
+    const names = certificateNames(certificate);
+    if (names.includes(this.#peerName)) return undefined;
+    return new Error(`the certificate is for ${quoted(names)}, not for '${this.#peerName}': check addresses and certificates`);
+  }
+}
+
+export class TlsListener implements Listener {
+  readonly #files: TlsFiles;
+  readonly #onProblem: (text: string, remote: string) => void;
+  readonly #told = new Map<string, string>();
+  #material: SecureContextOptions;
+  #stamp: string;
+
+  /** Throws when the files can't be used. `onProblem` hears why a peer was not let in, once per address and cause. */
+  constructor(files: TlsFiles, onProblem: (text: string, remote: string) => void) {
+    this.#files = files;
+    this.#onProblem = onProblem;
+    this.#stamp = stampOf(files);
+    this.#material = readTlsFiles(files);
+  }
+
+  listen(host: string, port: number, accept: (connection: Connection) => ConnectionHandlers): Promise<Listening> {
+    const server = tls.createServer({ ...this.#material, requestCert: true, rejectUnauthorized: true, handshakeTimeout: HANDSHAKE_MS, noDelay: true });
+    server.maxConnections = CONNECTIONS_MAX;
+    // Before the handshake of this very connection begins.
+    server.prependListener('connection', () => { this.#renew(server); });
+    server.on('secureConnection', (socket) => { this.#accepted(socket, accept); });
+    server.on('tlsClientError', (error, socket) => { this.#tell(tlsReason(error), socket.remoteAddress ?? 'unknown'); });
+    return new Promise((resolve, reject) => {
+      server.once('error', reject);
+      server.listen({ host, port }, () => {
+        server.off('error', reject);
+        server.on('error', () => undefined);
+        const address = server.address();
+        resolve({
+          port: address !== null && typeof address === 'object' ? address.port : port,
+          close: () => { server.close(); },
+        });
+      });
+    });
+  }
+
+  #accepted(socket: TLSSocket, accept: (connection: Connection) => ConnectionHandlers): void {
+    this.#told.delete(socket.remoteAddress ?? 'unknown');
+    const connection = new NodeConnection(socket, `${socket.remoteAddress ?? 'unknown'}:${socket.remotePort ?? 0}`, BUFFERED_BYTES_MAX, END_GRACE_MS);
+    connection.peerNames = certificateNames(socket.getPeerCertificate());
+    connection.attach(accept(connection));
+    setImmediate(() => { connection.opened(); });
+  }
+
+  #renew(server: tls.Server): void {
+    const stamp = stampOf(this.#files);
+    if (stamp === this.#stamp) return;
+    this.#stamp = stamp;
+    try {
+      this.#material = readTlsFiles(this.#files);
+      server.setSecureContext(this.#material);
+    } catch (error) {
+      this.#tell(`the new files can't be used, the old certificate stays: ${messageOf(error)}`, 'here');
+    }
+  }
+
+  #tell(text: string, remote: string): void {
+    if (this.#told.get(remote) === text) return;
+    if (this.#told.size >= TOLD_MAX) this.#told.clear();
+    this.#told.set(remote, text);
+    this.#onProblem(text, remote);
+  }
+}
+
+/** DNS names and common name. Names that Node had to quote are none that an id could equal. */
+export function certificateNames(certificate: PeerCertificate): readonly string[] {
+  // Empty when the peer has shown none, whatever the type says.
+  const { subject, subjectaltname } = certificate as Partial<PeerCertificate>;
+  const names = (subjectaltname ?? '').split(', ').filter((entry) => entry.startsWith('DNS:')).map((entry) => entry.slice('DNS:'.length));
+  const common: unknown = subject?.CN;
+  if (typeof common === 'string') names.push(common);
+  return names;
+}
+
+function failed(remote: string, text: string, handlers: ConnectionHandlers): Connection {
+  const socket = new net.Socket();
+  const connection = new NodeConnection(socket, remote, BUFFERED_BYTES_MAX, END_GRACE_MS);
+  connection.attach(handlers);
+  socket.destroy(new Error(text));
+  return connection;
+}
+
+/** Changes when a file is replaced or can be read no more. */
+function stampOf(files: TlsFiles): string {
+  return [files.caFile, files.certFile, files.keyFile].map((file) => {
+    const stat = statSync(file, { throwIfNoEntry: false });
+    return stat === undefined ? 'none' : `${String(stat.mtimeMs)} ${String(stat.ino)} ${String(stat.size)}`;
+  }).join(', ');
+}
+
+function readPem(file: string): string {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch (error) {
+    throw new Error(`'${file}' can't be read: ${(error as NodeJS.ErrnoException).code ?? String(error)}`);
+  }
+}
+
+function quoted(names: readonly string[]): string {
+  return names.length === 0 ? 'nobody' : names.map((name) => `'${name}'`).join(', ');
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
