@@ -12,6 +12,7 @@
  *   GET /api/v1/queues                       one row a queue; ?limit=1000&cursor=…
  *   GET /api/v1/group                        gateways and stores that belong together, with their admin addresses
  *   GET /api/v1/queues/NAME/messages         rows in queue order; ?class=mail&limit=100&cursor=…
+ *   GET /api/v1/queues/NAME/export           content too; ?class=mail&cursor=… (export-page.ts)
  *
  * /api/v1 asks for the bearer token when one is configured; the first three do not, as scrapers and load
  * balancers expect. Without a token the port is loopback only (checked by config), and then a Host header
@@ -22,6 +23,8 @@ import { fastify } from 'fastify';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Registry } from 'prom-client';
 import { namesThisMachine } from '../../platform/node/own-host.js';
+import { addExport } from './export-page.js';
+import type { ExportSource } from './export-page.js';
 import { memberRow, messageRow, queueRow, statusRow, tableRow } from './rows.js';
 import type { GatewayView } from './view.js';
 
@@ -43,6 +46,8 @@ export interface AdminOptions {
 export interface AdminPorts {
   readonly view: GatewayView;
   readonly registry: Registry;
+  /** Content of queues, for `queue export`. */
+  readonly exports?: ExportSource;
   wallMs(): number;
 }
 
@@ -95,6 +100,7 @@ function addApi(app: FastifyInstance, options: AdminOptions, ports: AdminPorts):
     api.get('/queues', (request, reply) => listQueues(request, reply, ports));
     api.get('/group', () => ({ members: ports.view.group().map(memberRow) }));
     api.get('/queues/:name/messages', (request, reply) => listMessages(request, reply, ports.view));
+    if (ports.exports !== undefined) addExport(api, ports.exports);
     done();
   }, { prefix: '/api/v1' });
 }

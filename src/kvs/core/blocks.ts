@@ -46,29 +46,38 @@ export class Blocks {
   }
 
   pull(queue: MirroredQueue, after: number, until: number, entriesMax: number, bytesMax: number, withBodies: boolean): Block {
+    const block = this.#blockBehind(queue, after, until, entriesMax, bytesMax, withBodies);
+    const last = this.#chosenCount === 0 ? 0 : this.#chosen[this.#chosenCount - 1] ?? 0;
+    if (last !== 0) {
+      queue.pullRow = last;
+      queue.pullPosition = block.nextPosition;
+    }
+    return block;
+  }
+
+  /** As a pull with bodies, by somebody whom the pulls of gateways must not notice. */
+  peek(queue: MirroredQueue, after: number, entriesMax: number, bytesMax: number): Block {
+    return this.#blockBehind(queue, after, Number.MAX_SAFE_INTEGER, entriesMax, bytesMax, true);
+  }
+
+  #blockBehind(queue: MirroredQueue, after: number, until: number, entriesMax: number, bytesMax: number, withBodies: boolean): Block {
     const entries = this.#entries;
     this.#clear();
     const most = Math.min(entriesMax, BLOCK_ENTRIES_MAX);
     const bytes = Math.min(bytesMax, BLOCK_BYTES_MAX);
     let row = this.#firstAfter(queue, after);
-    let last = 0;
     let position = after;
     while (row !== 0 && this.#chosenCount < most) {
       const here = entries.positionOf(row);
       const size = this.#sizeOf(row, withBodies);
       if (here > until || (this.#chosenCount > 0 && this.#payloadBytes + size > bytes)) break;
       this.#choose(row, size);
-      last = row;
       position = here;
       row = entries.nextOf(row);
     }
     const block = this.#build(withBodies);
     block.nextPosition = position;
     block.end = row === 0 || entries.positionOf(row) > until;
-    if (last !== 0) {
-      queue.pullRow = last;
-      queue.pullPosition = position;
-    }
     return block;
   }
 

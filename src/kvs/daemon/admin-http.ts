@@ -15,6 +15,7 @@ import Fastify from 'fastify';
 import type { FastifyInstance } from 'fastify';
 import { namesThisMachine, reachableAddress } from '../../platform/node/own-host.js';
 import type { MirroredQueue } from '../core/mirrored-queue.js';
+import { addExport } from './export-page.js';
 import type { RunningStore } from './running-store.js';
 import { storeMetrics } from './store-metrics.js';
 
@@ -60,6 +61,7 @@ export async function startAdminHttp(options: AdminHttpOptions, running: Running
     if (!Number.isInteger(limit) || limit < 1 || limit > PAGE_ROWS) return reply.code(400).send({ error: `limit is a whole number from 1 to ${String(PAGE_ROWS)}` });
     return queuePage(running, Number(request.query.cursor ?? 0) || 0, limit);
   });
+  addExport(app, running);
   app.get('/api/v1/group', () => group(options, running));
   await app.listen({ host: options.host, port: options.port });
   const address = app.server.address();

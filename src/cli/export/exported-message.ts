@@ -1,0 +1,118 @@
+/**
+ * A queued message as the JSON beside its .eml: envelope, state and attempts of each recipient, in the words of
+ * `postqueue -j` where it has them. Made from the bytes that stores and gateways keep; an entry that this release can't
+ * read is exported all the same, its head and note in base64.
+ *
+ * Read back by `twinpost send --spool`, which needs sender, recipients, ret, envid and flags.
+ */
+import { formatMessageId } from '../../base/text-id.js';
+import { decodeEnvelope } from '../../gateway/queue/envelope.js';
+import { DONE, ENDED, OWED_FAILURE, OWED_SUCCESS, TO_TRY, decodeNote, freshNote } from '../../gateway/queue/note.js';
+import type { Note } from '../../gateway/queue/note.js';
+import { ENVELOPE_8BITMIME, ENVELOPE_DOT_LINES, ENVELOPE_PARKED, ENVELOPE_SMTPUTF8, NOTIFY_DELAY, NOTIFY_FAILURE, NOTIFY_NEVER, NOTIFY_SUCCESS, RET_FULL, RET_HEADERS } from '../../gateway/queue/types.js';
+import type { Envelope } from '../../gateway/queue/types.js';
+import type { Packer } from '../../platform/ports.js';
+import { checkControl } from '../../protocol/bounds.js';
+
+/** The queue that a message was found in. */
+export interface ExportedQueue {
+  readonly name: string;
+  readonly queueClass: string;
+  readonly owner: string;
+  readonly birth: number;
+  readonly serial: number;
+}
+
+/** `waiting` is to be tried; `sent` was taken by send --spool; the others are over. */
+export type RecipientState = 'waiting' | 'delivered' | 'ended' | 'failed, report owed' | 'delivered, report owed' | 'sent';
+
+export interface ExportedRecipient {
+  readonly address: string;
+  readonly state: RecipientState;
+  readonly last_reply?: string;
+  /** RFC 3461 NOTIFY and ORCPT, left out if not given. */
+  readonly notify?: string;
+  readonly orcpt?: string;
+}
+
+export interface ExportedMessage {
+  readonly queue_name: string;
+  readonly queue_class: string;
+  readonly queue_id: string;
+  /** Gateway that accepted it. */
+  readonly owner: string;
+  readonly position: number;
+  readonly message_size: number;
+  readonly sender: string;
+  readonly recipients: readonly ExportedRecipient[];
+  readonly attempts: number;
+  /** Unix seconds. */
+  readonly arrival_time: number;
+  readonly due_time: number | null;
+  readonly expiry_time: number;
+  readonly ret?: 'FULL' | 'HDRS';
+  readonly envid?: string;
+  readonly flags: readonly string[];
+  readonly client: string;
+  readonly helo: string;
+  /** Set when the envelope could not be read: such a message can't be sent again as it is. */
+  readonly unreadable?: { readonly head_base64: string; readonly note_base64: string };
+}
+
+const STATES: Readonly<Record<number, RecipientState>> = {
+  [TO_TRY]: 'waiting', [DONE]: 'delivered', [ENDED]: 'ended', [OWED_FAILURE]: 'failed, report owed', [OWED_SUCCESS]: 'delivered, report owed',
+};
+const FLAGS = [[ENVELOPE_8BITMIME, '8bitmime'], [ENVELOPE_SMTPUTF8, 'smtputf8'], [ENVELOPE_DOT_LINES, 'dot_lines'], [ENVELOPE_PARKED, 'parked']] as const;
+const NOTIFIES = [[NOTIFY_NEVER, 'NEVER'], [NOTIFY_SUCCESS, 'SUCCESS'], [NOTIFY_FAILURE, 'FAILURE'], [NOTIFY_DELAY, 'DELAY']] as const;
+
+/** `head` and `note` as mirrored; a note of 0 bytes is none. */
+export function exportedMessage(packer: Packer, queue: ExportedQueue, messageId: number, position: number, bodyBytes: number, head: Uint8Array, note: Uint8Array): ExportedMessage {
+  const common = { queue_name: queue.name, queue_class: queue.queueClass, queue_id: formatMessageId(messageId), owner: queue.owner, position, message_size: bodyBytes };
+  const envelope = decodeEnvelope(packer, messageId, head);
+  const decoded = envelope === undefined ? undefined : noteOf(packer, note, envelope.recipients.length);
+  if (envelope === undefined || decoded === undefined) {
+    return {
+      ...common, sender: '', recipients: [], attempts: 0, arrival_time: 0, due_time: null, expiry_time: 0, flags: [], client: '', helo: '',
+      unreadable: { head_base64: Buffer.from(head).toString('base64'), note_base64: Buffer.from(note).toString('base64') },
+    };
+  }
+  return {
+    ...common,
+    sender: envelope.reversePath,
+    recipients: recipientsOf(envelope, decoded),
+    attempts: decoded.attempts,
+    arrival_time: envelope.arrivalWallMs / 1000,
+    due_time: decoded.dueWallMs === 0 ? null : decoded.dueWallMs / 1000,
+    expiry_time: envelope.expiryWallMs / 1000,
+    ...(envelope.ret === RET_FULL ? { ret: 'FULL' as const } : envelope.ret === RET_HEADERS ? { ret: 'HDRS' as const } : {}),
+    ...(envelope.envid === '' ? {} : { envid: envelope.envid }),
+    flags: FLAGS.filter(([bit]) => (envelope.flags & bit) !== 0).map(([, name]) => name),
+    client: envelope.client,
+    helo: envelope.helo,
+  };
+}
+
+function recipientsOf(envelope: Envelope, note: Note): ExportedRecipient[] {
+  const replies = new Map(note.results.map((result) => [result.recipient, [result.code, result.enhanced, result.text].filter((part) => part !== '' && part !== 0).join(' ')]));
+  return envelope.recipients.map((recipient, i) => {
+    const reply = replies.get(i);
+    return {
+      address: recipient.address,
+      state: STATES[note.states[i] ?? TO_TRY] ?? 'ended',
+      ...(reply === undefined ? {} : { last_reply: reply }),
+      ...(recipient.notify === 0 ? {} : { notify: NOTIFIES.filter(([bit]) => (recipient.notify & bit) !== 0).map(([, word]) => word).join(',') }),
+      ...(recipient.orcpt === '' ? {} : { orcpt: recipient.orcpt }),
+    };
+  });
+}
+
+/** Undefined when the note can't be read. Its bytes may come from a file that somebody changed. */
+function noteOf(packer: Packer, bytes: Uint8Array, recipients: number): Note | undefined {
+  if (bytes.length === 0) return freshNote(recipients);
+  if (checkControl(bytes) !== '') return undefined;
+  try {
+    return decodeNote(packer, bytes);
+  } catch {
+    return undefined;
+  }
+}

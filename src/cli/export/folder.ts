@@ -1,0 +1,65 @@
+/**
+ * The folder that an export fills: for each message NAME.eml and NAME.json, sorted by name in queue order.
+ *
+ *   DIR/OWNER/QUEUE-CLASS-BIRTH-SERIAL/POSITION-QUEUEID.eml, .json
+ *
+ * The .json is written last: one that is there has its .eml. Names of queues and gateways may hold any visible
+ * character; names of files here hold letters, digits, dot, dash and percent only.
+ */
+import { createHash } from 'node:crypto';
+import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { CliError } from '../context.js';
+import type { ExportedMessage, ExportedQueue } from './exported-message.js';
+
+/** File systems take 255 bytes a name; the rest of it needs some. */
+const NAME_CHARACTERS_MAX = 120;
+const POSITION_DIGITS = 16;
+
+export class ExportFolder {
+  readonly #folder: string;
+  readonly #made = new Set<string>();
+  messages = 0;
+  bytes = 0;
+  unreadable = 0;
+
+  constructor(folder: string, force: boolean) {
+    this.#folder = path.resolve(folder);
+    try {
+      mkdirSync(this.#folder, { recursive: true });
+      if (!force && readdirSync(this.#folder).length > 0) throw new CliError(`${folder} is not empty; name another folder, or --force`);
+    } catch (error) {
+      if (error instanceof CliError) throw error;
+      throw new CliError(`${folder} can't be used: ${(error as NodeJS.ErrnoException).code ?? String(error)}`);
+    }
+  }
+
+  /** Mail is private: for its owner's eyes only. */
+  add(queue: ExportedQueue, message: ExportedMessage, content: Uint8Array): void {
+    const folder = path.join(this.#folder, safeName(queue.owner), `${safeName(queue.name)}-${safeName(queue.queueClass)}-${String(queue.birth)}-${String(queue.serial)}`);
+    if (!this.#made.has(folder)) mkdirSync(folder, { recursive: true, mode: 0o700 });
+    this.#made.add(folder);
+    const base = path.join(folder, `${String(message.position).padStart(POSITION_DIGITS, '0')}-${message.queue_id}`);
+    try {
+      writeFileSync(`${base}.eml`, content, { mode: 0o600 });
+      writeFileSync(`${base}.json`, `${JSON.stringify(message, undefined, 1)}\n`, { mode: 0o600 });
+    } catch (error) {
+      throw new CliError(`${base}: ${(error as NodeJS.ErrnoException).code ?? String(error)}`);
+    }
+    this.messages += 1;
+    this.bytes += content.length;
+    if (message.unreadable !== undefined) this.unreadable += 1;
+  }
+}
+
+/** Any name as part of a file name; different names stay different. */
+export function safeName(name: string): string {
+  const safe = [...Buffer.from(name, 'utf8')].map((byte) => (isPlain(byte) ? String.fromCharCode(byte) : `%${byte.toString(16).padStart(2, '0')}`)).join('').replace(/^\./, '%2e');
+  if (safe.length <= NAME_CHARACTERS_MAX) return safe;
+  return `${safe.slice(0, NAME_CHARACTERS_MAX)}%${createHash('sha256').update(name).digest('hex').slice(0, 16)}`;
+}
+
+/** Letters, digits, dot, dash. */
+function isPlain(byte: number): boolean {
+  return (byte >= 0x61 && byte <= 0x7a) || (byte >= 0x41 && byte <= 0x5a) || (byte >= 0x30 && byte <= 0x39) || byte === 0x2d || byte === 0x2e;
+}

@@ -1,0 +1,85 @@
+/**
+ * Messages straight out of a spill file, with no store running (kvs/core/spill/records.ts). A damaged file gives what
+ * stands in front of the damage. A shared body stands there once: where, is remembered while the file is read.
+ */
+import { closeSync, openSync, readSync } from 'node:fs';
+import { SPILL_ENTRIES, SPILL_QUEUE, decodeQueue } from '../../kvs/core/spill/records.js';
+import { readSpillFile } from '../../kvs/daemon/spill-file.js';
+import type { Crc32, Packer } from '../../platform/ports.js';
+import { FLAG_SHARED } from '../../protocol/change-rows.js';
+import { ENTRY_ROW_BYTES, checkEntryRow, entryBodyInFrame, entryFlags, entryHeadBytes, entryId, entryNoteBytes } from '../../protocol/entry-rows.js';
+import { InvalidMessage } from '../../protocol/invalid.js';
+import { CliError } from '../context.js';
+import { exportRows } from './entries.js';
+import type { ExportedQueue } from './exported-message.js';
+import type { ExportFolder } from './folder.js';
+
+export interface SpillExport {
+  /** '' or what is wrong with the file. */
+  readonly rule: string;
+  readonly queues: number;
+}
+
+export async function exportSpill(file: string, ports: { readonly crc32: Crc32; readonly packer: Packer }, isWanted: (queue: ExportedQueue) => boolean, folder: ExportFolder, onRecord: () => void): Promise<SpillExport> {
+  let queue: ExportedQueue | undefined;
+  let queues = 0;
+  const bodies = new Map<string, number>();
+  const handle = openFile(file);
+  try {
+    const rule = await readSpillFile(file, ports.crc32, (type, control, payload, at) => {
+      if (type === SPILL_QUEUE) {
+        const spilled = decodeQueue(ports.packer, control);
+        if (spilled instanceof InvalidMessage) return `queue: ${spilled.rule}`;
+        const { ownerId, birth, serial, name, queueClass } = spilled.attributes;
+        queue = { name, queueClass, owner: ownerId, birth, serial };
+        if (isWanted(queue)) queues += 1;
+      }
+      if (type !== SPILL_ENTRIES) return '';
+      const current = queue;
+      if (current === undefined) return 'entries of no queue';
+      const broken = noteBodies(current.owner, control, payload.length, at, bodies);
+      if (broken !== '' || !isWanted(current)) return broken;
+      const lacking = exportRows(ports.packer, folder, current, control, payload, (id, bytes) => readBody(handle, bodies.get(bodyKey(current.owner, id)), bytes));
+      onRecord();
+      return lacking === 0 ? '' : 'a shared body is not there';
+    });
+    return { rule, queues };
+  } finally {
+    closeSync(handle);
+  }
+}
+
+function openFile(file: string): number {
+  try {
+    return openSync(file, 'r');
+  } catch (error) {
+    throw new CliError(`${file} can't be read: ${(error as NodeJS.ErrnoException).code ?? String(error)}`);
+  }
+}
+
+/** Checks the rows against the payload, and remembers where shared bodies are. */
+function noteBodies(owner: string, rows: Uint8Array, payloadBytes: number, payloadAt: number, bodies: Map<string, number>): string {
+  if (rows.length % ENTRY_ROW_BYTES !== 0) return 'rows';
+  const view = new DataView(rows.buffer, rows.byteOffset, rows.length);
+  let at = 0;
+  for (let row = 0; row < rows.length; row += ENTRY_ROW_BYTES) {
+    const rule = checkEntryRow(view, row);
+    if (rule !== '') return rule;
+    const body = entryBodyInFrame(view, row);
+    if ((entryFlags(view, row) & FLAG_SHARED) !== 0 && body > 0) bodies.set(bodyKey(owner, entryId(view, row)), payloadAt + at);
+    at += body + entryHeadBytes(view, row) + entryNoteBytes(view, row);
+  }
+  return at === payloadBytes ? '' : 'rows and bytes do not fit';
+}
+
+function bodyKey(owner: string, id: number): string {
+  return `${String(id)} ${owner}`;
+}
+
+/** A body of 0 bytes stands nowhere. */
+function readBody(handle: number, at: number | undefined, bytes: number): Uint8Array | undefined {
+  if (bytes === 0) return new Uint8Array(0);
+  if (at === undefined) return undefined;
+  const body = new Uint8Array(bytes);
+  return readSync(handle, body, 0, bytes, at) === bytes ? body : undefined;
+}

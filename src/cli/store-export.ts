@@ -1,0 +1,164 @@
+/**
+ * `twinpost store export` and `twinpost queue export`: messages as .eml and envelope JSON, from a store (or the file that
+ * it left when it stopped) with no gateway alive, or from a gateway. Nothing is changed where they come from.
+ */
+import type { Argv } from 'yargs';
+import { formatBytes, formatCount } from '../base/units.js';
+import { crc32 } from '../platform/node/checksum.js';
+import { MessagePacker } from '../platform/node/packer.js';
+import { AdminClient } from './admin-client.js';
+import type { CliContext } from './context.js';
+import { CliError } from './context.js';
+import { ExportFolder } from './export/folder.js';
+import type { ExportedQueue } from './export/exported-message.js';
+import { exportPages } from './export/pages.js';
+import { exportSpill } from './export/spill.js';
+
+const STORE_URL = 'http://127.0.0.1:9401';
+const GATEWAY_URL = 'http://127.0.0.1:8025';
+const PROGRESS_MS = 200;
+/** Records of a gateway itself, no mail. */
+const CONTROL_CLASS = 'control';
+
+function exportOptions(args: Argv, url: string) {
+  return args
+    .positional('dir', { type: 'string', demandOption: true, describe: 'folder to fill; empty, or --force' })
+    .option('queue', { type: 'string', array: true, nargs: 1, requiresArg: true, describe: 'a queue by name; may be given again' })
+    .option('everything', { type: 'boolean', default: false, describe: 'all queues' })
+    .option('from', { type: 'string', requiresArg: true, default: url, describe: 'admin address' })
+    .option('token', { type: 'string', requiresArg: true, describe: 'bearer token (or TWINPOST_TOKEN)' })
+    .option('force', { type: 'boolean', default: false, describe: 'into a folder that has files already' })
+    .option('json', { type: 'boolean', default: false, describe: 'the counts as one JSON object' });
+}
+
+type ExportArguments = Awaited<ReturnType<ReturnType<typeof exportOptions>['parseAsync']>>;
+
+export function storeExportCommand(cli: Argv, context: CliContext, done: (code: number) => void): Argv {
+  return cli.command(
+    'export <dir>',
+    'write messages as .eml and envelope JSON, straight from a store; no gateway is needed, nothing is changed',
+    (args) =>
+      exportOptions(args, STORE_URL)
+        .option('spill', { type: 'string', requiresArg: true, describe: 'read this spill file instead of a store that runs' })
+        .example('$0 store export --queue example.com mails', 'then: twinpost send --spool mails --to HOST:PORT'),
+    async (args) => {
+      const run = new Export(args, context);
+      if (args.spill === undefined) await run.fromStore();
+      else await run.fromSpill(args.spill);
+      done(run.report());
+    },
+  );
+}
+
+export function queueExportCommand(cli: Argv, context: CliContext, done: (code: number) => void): Argv {
+  return cli.command(
+    'export <dir>',
+    'write messages as .eml and envelope JSON; nothing is changed',
+    (args) => exportOptions(args, GATEWAY_URL).example('$0 queue export --everything mails', 'all that the gateway holds'),
+    async (args) => {
+      const run = new Export(args, context);
+      await run.fromGateway();
+      done(run.report());
+    },
+  );
+}
+
+class Export {
+  readonly #args: ExportArguments;
+  readonly #context: CliContext;
+  readonly #packer = new MessagePacker();
+  readonly #folder: ExportFolder;
+  readonly #url: string;
+  readonly #token: string | undefined;
+  #queues = 0;
+  #damage = '';
+  #saidMs = 0;
+
+  constructor(args: ExportArguments, context: CliContext) {
+    if ((args.queue === undefined) === !args.everything) throw new CliError('which messages? --queue NAME, or --everything');
+    this.#args = args;
+    this.#context = context;
+    this.#url = (args.from.includes('://') ? args.from : `http://${args.from}`).replace(/\/+$/, '');
+    if (!/^https?:\/\//.test(this.#url) || !URL.canParse(this.#url)) throw new CliError(`'${args.from}' is no admin address; an example: ${STORE_URL}`);
+    this.#token = args.token ?? context.environment['TWINPOST_TOKEN'];
+    this.#folder = new ExportFolder(args.dir, args.force);
+  }
+
+  async fromStore(): Promise<void> {
+    const client = new AdminClient(this.#url, this.#token);
+    await client.storeStatus();
+    for (let cursor: string | null = ''; cursor !== null;) {
+      const page: Awaited<ReturnType<AdminClient['storeQueues']>> = await client.storeQueues(cursor);
+      for (const row of page.rows) {
+        const queue = { name: row.queue_name, queueClass: row.class, owner: row.owner, birth: row.birth, serial: row.serial };
+        if (!this.#isWanted(queue)) continue;
+        const { owner, birth, serial } = row;
+        await this.#pages(queue, (next) => `/api/v1/export?${new URLSearchParams({ owner, birth: String(birth), serial: String(serial), after: next === '' ? '0' : next }).toString()}`);
+      }
+      cursor = page.next;
+    }
+    this.#mustHaveFound();
+  }
+
+  async fromGateway(): Promise<void> {
+    const client = new AdminClient(this.#url, this.#token);
+    const { gateway } = await client.status();
+    const done = new Set<string>();
+    for (let cursor: string | null = ''; cursor !== null;) {
+      const page: Awaited<ReturnType<AdminClient['queues']>> = await client.queues(cursor);
+      for (const row of page.rows) {
+        // Queues of one name come together, in one folder.
+        const queue = { name: row.queue_name, queueClass: row.queue_class, owner: gateway, birth: 0, serial: 0 };
+        const key = JSON.stringify([queue.name, queue.queueClass]);
+        if (done.has(key) || !this.#isWanted(queue)) continue;
+        done.add(key);
+        await this.#pages(queue, (next) => `/api/v1/queues/${encodeURIComponent(queue.name)}/export?${new URLSearchParams({ class: queue.queueClass, cursor: next }).toString()}`);
+      }
+      cursor = page.next;
+    }
+    this.#mustHaveFound();
+  }
+
+  async fromSpill(file: string): Promise<void> {
+    const { rule, queues } = await exportSpill(file, { crc32, packer: this.#packer }, (queue) => this.#isWanted(queue), this.#folder, () => { this.#progress(); });
+    this.#queues = queues;
+    this.#damage = rule;
+    if (rule === '') this.#mustHaveFound();
+  }
+
+  /** The counts; the exit code. */
+  report(): number {
+    const { terminal } = this.#context;
+    const { messages, bytes, unreadable } = this.#folder;
+    if (terminal.errorIsTty && !this.#args.json) terminal.error('');
+    if (this.#args.json) terminal.print(JSON.stringify({ queues: this.#queues, messages, bytes, unreadable, damage: this.#damage }));
+    else {
+      terminal.print(`${formatCount(messages)} messages (${formatBytes(bytes)}) of ${formatCount(this.#queues)} queues are in ${this.#args.dir}`);
+      if (unreadable > 0) terminal.print(`${formatCount(unreadable)} of them have an envelope that this release can't read`);
+    }
+    if (this.#damage !== '') terminal.error(`twinpost: ${this.#args.dir}: the file is damaged (${this.#damage}); what stood in front of that was written`);
+    return this.#damage === '' ? 0 : 1;
+  }
+
+  async #pages(queue: ExportedQueue, path: (next: string) => string): Promise<void> {
+    this.#queues += 1;
+    await exportPages(this.#packer, { url: this.#url, token: this.#token, path }, queue, this.#folder, () => { this.#progress(); });
+  }
+
+  #isWanted(queue: ExportedQueue): boolean {
+    return queue.queueClass !== CONTROL_CLASS && (this.#args.everything || this.#args.queue?.includes(queue.name) === true);
+  }
+
+  #mustHaveFound(): void {
+    if (this.#queues > 0 || this.#args.everything) return;
+    throw new CliError(`there is no queue '${this.#args.queue?.join("', '") ?? ''}' there`);
+  }
+
+  #progress(): void {
+    const { terminal } = this.#context;
+    const nowMs = performance.now();
+    if (!terminal.errorIsTty || this.#args.json || nowMs - this.#saidMs < PROGRESS_MS) return;
+    this.#saidMs = nowMs;
+    terminal.error(`${formatCount(this.#folder.messages)} messages, ${formatBytes(this.#folder.bytes)}\r`);
+  }
+}

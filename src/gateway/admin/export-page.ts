@@ -1,0 +1,29 @@
+/**
+ * GET /api/v1/queues/NAME/export?class=mail&cursor=…: a page of a queue with content, in queue order, in the shape that
+ * stores have too (protocol/entry-page.ts). Reads only; a page is bounded, `twinpost queue export` asks on.
+ */
+import type { FastifyInstance } from 'fastify';
+import { PAGE_NEXT, PAGE_TYPE, encodeEntryPage } from '../../protocol/entry-page.js';
+import type { ExportPage } from '../export-view.js';
+
+/** Who reads the queues (gateway/export-view.ts). */
+export interface ExportSource {
+  /** Undefined when there is no such queue. `cursor` '' = the head. */
+  exportPage(queue: string, queueClass: string, cursor: string): ExportPage | undefined;
+}
+
+const CURSOR_CHARACTERS_MAX = 200;
+
+export function addExport(api: FastifyInstance, source: ExportSource): void {
+  api.get('/queues/:name/export', async (request, reply) => {
+    const { name } = request.params as { name: string };
+    const { class: queueClass = 'mail', cursor = '' } = request.query as Readonly<Record<string, unknown>>;
+    if (typeof queueClass !== 'string' || typeof cursor !== 'string' || cursor.length > CURSOR_CHARACTERS_MAX) {
+      return await reply.code(400).send({ error: 'class and cursor are given once, the cursor as the page before gave it' });
+    }
+    const page = source.exportPage(name, queueClass, cursor);
+    if (page === undefined) return await reply.code(404).send({ error: `there is no queue '${name}' of class '${queueClass}'` });
+    if (page.nextCursor !== undefined) reply.header(PAGE_NEXT, page.nextCursor);
+    return await reply.type(PAGE_TYPE).send(Buffer.from(encodeEntryPage(page.rows, page.payload).buffer));
+  });
+}

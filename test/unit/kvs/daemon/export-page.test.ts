@@ -1,0 +1,60 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { PAGE_NEXT, decodeEntryPage } from '../../../../src/protocol/entry-page.js';
+import { ENTRY_ROW_BYTES, entryPosition } from '../../../../src/protocol/entry-rows.js';
+import { FLAG_SHARED } from '../../../../src/protocol/change-rows.js';
+import { change, deleting, fingerprint, openQueue, storing } from '../core/section-kit.js';
+import { testStore } from './test-gateway.js';
+
+describe('the export of a store', () => {
+  test('gives a queue in bounded pages, content included, and changes nothing', async (t) => {
+    const running = await testStore({ admin: { host: '127.0.0.1', port: 0 } });
+    t.after(() => running.stop());
+    const { store } = running;
+    const queue = openQueue(store);
+    for (let i = 0; i < 12; i += 1) change(store, queue, ...Array.from({ length: 100 }, (_none, k) => storing(i * 100 + k + 1, `body ${String(k)}`, 'head', k === 5 ? FLAG_SHARED : 0)));
+    change(store, queue, deleting(400, 50), storing(9_999, 'x'.repeat(5_000_000)), storing(10_000, 'last'));
+    store.blocks.pull(queue, 0, 2_000, 7, 1 << 20, true);
+    const before = [fingerprint(store, queue)];
+    store.blocks.pull(queue, 0, 2_000, 7, 1 << 20, true);
+    const cursor = [queue.pullRow, queue.pullPosition];
+    const positions: number[] = [];
+    const sizes: number[] = [];
+    let next: string | null = '0';
+    while (next !== null) {
+      const response: Response = await fetch(`http://127.0.0.1:${String(running.adminPort)}/api/v1/export?owner=g1&birth=1&serial=1&after=${next}`);
+      assert.equal(response.status, 200);
+      const page = decodeEntryPage(new Uint8Array(await response.arrayBuffer()));
+      assert.ok(page !== undefined);
+      const view = new DataView(page.rows.buffer, page.rows.byteOffset, page.rows.length);
+      for (let row = 0; row < page.rows.length; row += ENTRY_ROW_BYTES) positions.push(entryPosition(view, row));
+      sizes.push(page.rows.length / ENTRY_ROW_BYTES);
+      next = response.headers.get(PAGE_NEXT);
+    }
+    assert.deepEqual(sizes, [500, 500, 150, 1, 1]);
+    assert.deepEqual([positions.length, positions[0], positions.at(-1)], [1_152, 1, 1_203]);
+    assert.deepEqual([queue.pullRow, queue.pullPosition], cursor);
+    assert.deepEqual([fingerprint(store, queue)], before);
+  });
+
+  test('wants the token, knows no other queues, and refuses a cursor that is none', async (t) => {
+    const running = await testStore({ admin: { host: '127.0.0.1', port: 0, token: 'secret token' } });
+    t.after(() => running.stop());
+    openQueue(running.store);
+    const url = `http://127.0.0.1:${String(running.adminPort)}/api/v1/export?owner=g1&birth=1&serial=`;
+    const status = async (more: string, headers: Record<string, string>): Promise<number> => (await fetch(url + more, { headers })).status;
+    const authorization = 'Bearer secret token';
+    assert.equal(await status('1', {}), 401);
+    assert.equal(await status('1', { authorization }), 200);
+    assert.equal(await status('2', { authorization }), 404);
+    assert.equal(await status('1&after=-3', { authorization }), 400);
+    assert.equal(await status('1&after=x', { authorization }), 400);
+  });
+});
+
+test('a page that is cut short or has odd rows is no page', () => {
+  assert.equal(decodeEntryPage(new Uint8Array(3)), undefined);
+  assert.equal(decodeEntryPage(Uint8Array.of(41, 0, 0, 0, ...new Uint8Array(41))), undefined);
+  assert.equal(decodeEntryPage(Uint8Array.of(40, 0, 0, 0, ...new Uint8Array(40))), undefined, 'position 0');
+  assert.deepEqual(decodeEntryPage(new Uint8Array(4))?.rows.length, 0);
+});
