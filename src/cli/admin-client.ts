@@ -33,7 +33,7 @@ export interface StatusAnswer {
   readonly queues: number;
   readonly queues_recovering: number;
   readonly queues_held: number;
-  readonly held: readonly { readonly queue_name: string; readonly waits_for: readonly string[] }[];
+  readonly held: readonly { readonly queue_name: string; readonly owner: string; readonly waits_for: readonly string[]; readonly why: string; readonly since: number }[];
   readonly queues_rescued: number;
   readonly queued_messages: number;
   readonly queued_bytes: number;

@@ -59,7 +59,7 @@ function gatewayLines({ status, rows }: GatewayPicture, all: boolean, nowMs: num
     `  queued      ${formatCount(status.queued_messages)} messages, ${formatBytes(status.queued_bytes)} in ${counted(status.queues, 'queue')}${status.queues_recovering === 0 ? '' : `, ${formatCount(status.queues_recovering)} still coming back from the stores`}; memory ${formatBytes(status.memory_used_bytes)} of ${formatBytes(status.memory_limit_bytes)}`,
   ];
   if (status.queues_rescued > 0) lines.push(`  rescued     ${counted(status.queues_rescued, 'queue')} of other gateways delivered here`);
-  lines.push(...heldLines(status, isTty));
+  lines.push(...heldLines(status, nowMs, isTty));
   if (status.insecure) lines.push(`  ${paint('INSECURE', 'yellow', isTty)}    store links outside loopback run without TLS (insecure: true)`);
   const stores = status.stores.map((store) => [
     printable(store.store),
@@ -80,10 +80,14 @@ function gatewayLines({ status, rows }: GatewayPicture, all: boolean, nowMs: num
   return lines;
 }
 
-function heldLines(status: StatusAnswer, isTty: boolean): string[] {
+function heldLines(status: StatusAnswer, nowMs: number, isTty: boolean): string[] {
   if (status.queues_held === 0) return [];
-  const lines = [`  ${paint('HELD', 'red', isTty)}        mail of ${counted(status.queues_held, 'queue')} waits for a store that may know more of it: start the store`];
-  for (const held of status.held) lines.push(`                ${printable(held.queue_name)} waits for ${printable(held.waits_for.join(', '))}`);
+  const lines = [`  ${paint('HELD', 'red', isTty)}        mail of ${counted(status.queues_held, 'queue')} waits; start the stores that are missing, or go on without them: twinpost rescue --force`];
+  for (const held of status.held) {
+    const owner = held.owner === status.gateway ? '' : ` of ${held.owner}`;
+    const stores = held.waits_for.length === 0 ? '' : `: ${held.waits_for.join(', ')}`;
+    lines.push(`                ${printable(`${held.queue_name}${owner}`)} for ${formatDuration(Math.max(0, nowMs - held.since * 1000))}, ${printable(`${held.why}${stores}`)}`);
+  }
   const more = status.queues_held - status.held.length;
   if (more > 0) lines.push(`                and ${formatCount(more)} more`);
   return lines;

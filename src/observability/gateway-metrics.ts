@@ -39,6 +39,9 @@ export interface GaugeSource {
   queuesRecovering(): number;
   /** Queues of another gateway. */
   queuesRescued(): number;
+  /** Queues of others taken over, and given back. */
+  takeovers(): number;
+  handedBack(): number;
   memoryUsedBytes(): number;
   memoryLimitBytes(): number;
   connectionsIn(): number;
@@ -186,6 +189,8 @@ function exportProcess(registry: Registry, source: GaugeSource): void {
   single(registry, 'queues_held', 'Queues whose mail waits for a store that may know more of it', () => source.queuesHeld());
   single(registry, 'queues_recovering', 'Queues that are not whole here yet', () => source.queuesRecovering());
   single(registry, 'queues_rescued', 'Queues of another gateway that this one delivers', () => source.queuesRescued());
+  total(registry, 'takeovers', 'Queues taken over from a gateway that was gone', () => source.takeovers());
+  total(registry, 'handed_back', 'Queues given back to their gateway', () => source.handedBack());
   single(registry, 'memory_used_bytes', 'Memory that counts against the limit', () => source.memoryUsedBytes());
   single(registry, 'memory_limit_bytes', 'Memory that the process may use', () => source.memoryLimitBytes());
   single(registry, 'resident_bytes', 'Resident memory of the process', () => process.memoryUsage.rss());

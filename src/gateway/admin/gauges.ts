@@ -42,6 +42,8 @@ export function gaugeSource(ports: GaugePorts): GaugeSource {
     queuesHeld: fromStatus((now) => now.queuesHeld),
     queuesRecovering: fromStatus((now) => now.queuesRecovering),
     queuesRescued: fromStatus((now) => now.queuesRescued),
+    takeovers: fromStatus((now) => now.takeovers),
+    handedBack: fromStatus((now) => now.handedBack),
     memoryUsedBytes: fromStatus((now) => now.memoryUsedBytes),
     memoryLimitBytes: fromStatus((now) => now.memoryLimitBytes),
     connectionsIn: fromStatus((now) => now.connectionsIn),

@@ -40,7 +40,10 @@ export interface StoreView {
 /** A queue whose mail waits until a store answers. */
 export interface HeldQueueView {
   readonly queue: string;
+  readonly owner: string;
   readonly stores: readonly string[];
+  readonly why: string;
+  readonly sinceWallMs: number;
 }
 
 export interface StatusView {
@@ -76,6 +79,9 @@ export interface StatusView {
   readonly heldQueues: readonly HeldQueueView[];
   /** Queues of another gateway that this one delivers. */
   readonly queuesRescued: number;
+  /** Queues of others taken over, and given back, since the start. */
+  readonly takeovers: number;
+  readonly handedBack: number;
   readonly queuedMessages: number;
   readonly queuedBytes: number;
   readonly memoryUsedBytes: number;

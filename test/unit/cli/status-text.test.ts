@@ -15,7 +15,7 @@ const ROW: TableRowAnswer = {
 const STATUS: StatusAnswer = {
   gateway: 'gw-1', host: 'box-1', incarnation: 7, pid: 42, uptime_seconds: 7200, ready: true, not_ready_reason: '', degraded_since: NOW - 90, degraded_cause: 'NodeC: ECONNRESET', insecure: true,
   received: 20_000, delivered: 19_000, deferred: 3, bounced: 2, expired: 1, rejected: 0, queues: 40, queues_recovering: 0, queues_held: 22,
-  held: [{ queue_name: 'late.example', waits_for: ['NodeE'] }], queues_rescued: 3, queued_messages: 41, queued_bytes: 4096, memory_used_bytes: 2 ** 20, memory_limit_bytes: 2 ** 30,
+  held: [{ queue_name: 'late.example', owner: 'gw-1', waits_for: ['NodeE'], why: 'a store is missing', since: NOW - 30 }, { queue_name: 'theirs.example', owner: 'gw-2', waits_for: [], why: 'its lease runs', since: NOW - 5 }], queues_rescued: 3, queued_messages: 41, queued_bytes: 4096, memory_used_bytes: 2 ** 20, memory_limit_bytes: 2 ** 30,
   stores: [
     { store: 'NodeB', host: 'box-2', up: true, paths: [{ path: 'A', state: 'RUN' }, { path: 'B', state: 'READY' }], queues_sync: 39, queues_resync: 1, queues_ng: 0, lag_messages: 5, lag_bytes: 2048, lease_left_ms: 9400, failovers: 1 },
     { store: 'NodeC', host: 'box-3', up: false, paths: [{ path: 'A', state: 'NG' }, { path: 'B', state: 'NG' }], queues_sync: 0, queues_resync: 0, queues_ng: 1, lag_messages: 900, lag_bytes: 0, lease_left_ms: 0, failovers: 0 },
@@ -81,9 +81,10 @@ const GOLDEN = `gw-1 on box-1: pid 42, up 2h, incarnation 7
   received    20,000   delivered 19,000   deferred 3   bounced 2   expired 1   rejected 0
   queued      41 messages, 4KiB in 40 queues; memory 1MiB of 1GiB
   rescued     3 queues of other gateways delivered here
-  HELD        mail of 22 queues waits for a store that may know more of it: start the store
-                late.example waits for NodeE
-                and 21 more
+  HELD        mail of 22 queues waits; start the stores that are missing, or go on without them: twinpost rescue --force
+                late.example for 30s, a store is missing: NodeE
+                theirs.example of gw-2 for 5s, its lease runs
+                and 20 more
   INSECURE    store links outside loopback run without TLS (insecure: true)
 
 Store  Host   State  Paths           Lease  Failovers  Sync  Resync  NG       Lag
