@@ -191,8 +191,7 @@ export class ClaimMachine {
     if (storeId !== this.members[this.claiming]) return;
     if (answer.result !== CLAIM_GRANTED) {
       this.claimed.delete(storeId);
-      if (answer.token >= this.token) this.token = answer.token + 1;
-      this.backOff(failureOf(answer), storeId, answer.waitMs);
+      this.backOff(failureOf(answer), storeId, answer.waitMs, answer.token);
       return;
     }
     // The old owner's last change of the set came between the probe and the claim.
@@ -248,10 +247,12 @@ export class ClaimMachine {
   }
 
   /** Gives back what was claimed, so that whoever had the queue before can go on, and waits a while. */
-  private backOff(why: ClaimFailure, storeId: string, waitMs: number): void {
+  private backOff(why: ClaimFailure, storeId: string, waitMs: number, tokenTold = 0): void {
     for (const claimed of this.claimed) this.ports.release(claimed, this.token);
     this.claimed.clear();
     this.grants.clear();
+    // Not before: what was granted is released by the token it was granted under.
+    if (tokenTold >= this.token) this.token = tokenTold + 1;
     this.failures += 1;
     const most = Math.min(BACK_OFF_MAX_MS, BACK_OFF_FIRST_MS * 2 ** Math.min(this.failures, 10));
     // A newer epoch is no conflict: it is judged and asked for at once.

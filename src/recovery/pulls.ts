@@ -62,7 +62,7 @@ export class Pulls {
     for (const job of this.jobs) {
       if (pulling >= PULLS_AT_ONCE) return;
       if (job.state === 'claimed') job.transition('pulling');
-      if (job.state !== 'pulling' || job.asked) continue;
+      else if (job.state !== 'pulling' || job.asked) continue;
       this.pull(job);
       if (job.asked) pulling += 1;
     }

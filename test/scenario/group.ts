@@ -1,0 +1,150 @@
+/**
+ * A group of gateways that share stores and next hops, in one thread under a virtual clock: what World is for one
+ * gateway, for rescue and hand-back. All parts but clients, network and next hops are the real ones.
+ */
+import assert from 'node:assert/strict';
+import { Prng } from '../../src/base/prng.js';
+import type { MailEvents } from '../../src/gateway/queue/mail-events.js';
+import type { QueueMirror } from '../../src/gateway/mirror/queue-mirror.js';
+import { createRouter } from '../../src/gateway/queue/router.js';
+import type { Ordering, Recipient, RecipientGroup, Router } from '../../src/gateway/queue/types.js';
+import { GatewayNode } from './gateway-node.js';
+import { Letter, Letters } from './letters.js';
+import { Network } from './network.js';
+import { Carrier, NextHops } from './next-hop.js';
+import { KeptLog } from './ports.js';
+import { Scheduler } from './scheduler.js';
+import { StoreNode } from './store-node.js';
+
+export interface GroupOptions {
+  readonly gateways?: readonly string[];
+  readonly stores?: number;
+  readonly queues?: readonly { readonly name: string; readonly ordering?: Ordering }[];
+  readonly leaseMs?: number;
+  readonly blockEntries?: number;
+  /** Of each gateway, or of one by its name. */
+  readonly memoryBytes?: Readonly<Record<string, number>>;
+  /** Gateways that take over nobody's queues. */
+  readonly noRescue?: readonly string[];
+  /** Gateways that can't prove that the process before them is gone. */
+  readonly unproven?: readonly string[];
+}
+
+const MEBIBYTE = 1024 * 1024;
+const WALL_BASE_MS = Date.UTC(2026, 0, 1);
+const BOUND_MS = 60_000;
+/** A short lease: heartbeats every 250 ms renew it. */
+const LEASE_MS = 4000;
+
+export class Group {
+  readonly scheduler = new Scheduler();
+  readonly prng = new Prng(1);
+  readonly network = new Network(this.scheduler, this.prng.fork());
+  readonly letters = new Letters();
+  readonly hops = new NextHops(this.letters);
+  readonly log = new KeptLog(() => this.scheduler.nowMs, (line) => { this.scheduler.trace(line.text); });
+  readonly stores: readonly StoreNode[];
+  readonly leaseMs: number;
+  private readonly nodes = new Map<string, GatewayNode>();
+  private readonly router: Router;
+
+  constructor(options: GroupOptions = {}) {
+    const gateways = options.gateways ?? ['gw-1', 'gw-2'];
+    this.leaseMs = options.leaseMs ?? LEASE_MS;
+    this.router = createRouter([...(options.queues ?? [{ name: 'q1' }, { name: 'q2' }]), { name: 'senders' }].map((queue) => ({
+      domains: [`${queue.name}.example`], name: queue.name, nextHop: { protocol: 'smtp', host: queue.name, port: 25 },
+      ordering: ('ordering' in queue ? queue.ordering : undefined) ?? 'fifo', concurrency: 4, lengthMax: 1_000_000,
+    })));
+    const secret = new Uint8Array(32).fill(7);
+    const ports = { scheduler: this.scheduler, network: this.network, log: this.log, wallBaseMs: WALL_BASE_MS };
+    const ids = ['store-a', 'store-b', 'store-c'].slice(0, options.stores ?? 2);
+    this.stores = ids.map((id) => new StoreNode({ id, gateways: gateways.map((gateway) => ({ id: gateway, secret })), memoryLimitBytes: 256 * MEBIBYTE, windowBytes: 8 * MEBIBYTE, leaseMs: this.leaseMs }, ports, this.prng.fork()));
+    for (const id of gateways) {
+      const node = new GatewayNode(
+        {
+          id, secret, storeIds: ids, windowBytes: 8 * MEBIBYTE, failoverTimeoutMs: 1000, retryDelayMs: () => 1000,
+          core: {
+            queuesMax: 5000, commitTimeoutMs: 5000, firstListMs: 1000, segmentBytes: 64 * 1024,
+            mirrors: { group: gateways, replicas: 2, minReplicas: 1, retryMs: 500, refillFrameBytes: 2048, frameTargetBytes: 64 * 1024, ringBytes: Math.floor((options.memoryBytes?.[id] ?? 16 * MEBIBYTE) / 16) },
+            acceptance: { lifetimeMs: 3_600_000, bounceLifetimeMs: 3_600_000, nextHopShare: 1 },
+            memory: { limitBytes: options.memoryBytes?.[id] ?? 256 * MEBIBYTE, acceptShare: 0.8, reserveShare: 0.97 },
+            recovery: { blockEntries: options.blockEntries ?? 7, blockBytes: 64 * 1024, rescue: options.noRescue?.includes(id) !== true, olderMayLive: options.unproven?.includes(id) === true },
+          },
+        },
+        { ...ports, router: this.router, newCarrier: (core, isAlive) => new Carrier(this.hops, core, this.scheduler, isAlive), events: this.mailEvents(), onTurn: () => {} },
+        this.prng.fork(),
+      );
+      this.nodes.set(id, node);
+    }
+  }
+
+  /** All stores and the named gateways, past the stores' first lease period. */
+  static started(options: GroupOptions = {}, gateways?: readonly string[]): Group {
+    const group = new Group(options);
+    for (const store of group.stores) store.start();
+    for (const id of gateways ?? group.nodes.keys()) group.gateway(id).start();
+    group.run(group.leaseMs + 500);
+    return group;
+  }
+
+  gateway(id: string): GatewayNode {
+    const node = this.nodes.get(id);
+    assert.ok(node !== undefined, `${id} is part of this group`);
+    return node;
+  }
+
+  store(letter: 'a' | 'b' | 'c'): StoreNode {
+    const found = this.stores.find((store) => store.id === `store-${letter}`);
+    assert.ok(found !== undefined);
+    return found;
+  }
+
+  /** Queues that a gateway serves and that belong to `ownerId`. */
+  served(id: string, ownerId: string): QueueMirror[] {
+    return (this.gateway(id).core?.registry.all ?? []).filter((mirror) => mirror.queue.identity.ownerId === ownerId);
+  }
+
+  submit(id: string, names: readonly string[], reversePath = 'alice@senders.example'): Letter {
+    const core = this.gateway(id).core;
+    assert.ok(core !== undefined, 'mail is submitted to a living gateway');
+    const messageId = core.nextMessageId();
+    const groups = new Map<string, Recipient[]>();
+    const submitted: RecipientGroup[] = names.map((name) => {
+      const route = this.router.route(`${name}.example`, 'mail');
+      assert.ok(route !== undefined);
+      const recipients = [{ address: `0@${name}.example`, notify: 0, orcpt: '' }];
+      groups.set(name, recipients);
+      return { route, recipients };
+    });
+    const letter = new Letter(messageId, reversePath, groups, 200, this.letters.moment());
+    this.letters.byId.set(messageId, letter);
+    core.submit({
+      messageId, reversePath, groups: submitted, chunks: [letter.content], contentBytes: letter.content.length, flags: 0, ret: 0, envid: '', client: 'client', helo: 'client.example',
+      settle: (outcome) => {
+        letter.outcome = outcome;
+        letter.settledAt = this.letters.moment();
+      },
+    });
+    return letter;
+  }
+
+  run(ms: number): void {
+    this.scheduler.runUntil(this.scheduler.nowMs + ms);
+  }
+
+  until(condition: () => boolean, what: string, boundMs = BOUND_MS): void {
+    const end = this.scheduler.nowMs + boundMs;
+    while (!condition()) {
+      assert.ok(this.scheduler.nowMs < end, `${what} did not come within ${String(boundMs)} ms; log:\n${this.lastLog()}`);
+      assert.ok(this.scheduler.step());
+    }
+  }
+
+  lastLog(lines = 30): string {
+    return this.log.lines.slice(-lines).map((line) => `${line.atMs.toFixed(1)} ${line.event}: ${line.text} ${JSON.stringify(line.fields)}`).join('\n');
+  }
+
+  private mailEvents(): MailEvents {
+    return { outcome: () => {}, ended: () => {}, unreachable: () => {}, dotUnanswered: () => {}, reported: () => {}, committed: () => {}, refused: () => {} };
+  }
+}

@@ -1,0 +1,148 @@
+/** Queues of a gateway that stays dead, taken over by another of its group and handed back (G2 to G5). */
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { COMMITTED } from '../../src/gateway/queue/types.js';
+import { checkNoDuplicates, checkNoLoss, checkOrder } from './checks.js';
+import { Group } from './group.js';
+import type { GroupOptions } from './group.js';
+
+/** gw-1 holds `count` messages for each queue that nobody has taken yet; then it is killed. */
+function widowed(count: number, names: readonly string[], options: GroupOptions = {}): Group {
+  const group = Group.started(options);
+  group.hops.script = () => 'hang';
+  for (let i = 0; i < count; i++) group.submit('gw-1', names);
+  group.run(200);
+  assert.equal(group.letters.count(COMMITTED), count);
+  group.gateway('gw-1').kill();
+  group.hops.script = () => 'accept';
+  return group;
+}
+
+function judged(group: Group, names: readonly string[]): void {
+  checkNoLoss(group.letters);
+  for (const name of names) checkOrder(group.letters, name);
+  checkNoDuplicates(group.letters);
+}
+
+describe('rescue', () => {
+  test('a dead gateway\'s mail is delivered by another within its lease and 3 seconds, in order, once', () => {
+    const group = widowed(50, ['q1', 'q2']);
+    const diedMs = group.scheduler.nowMs;
+    group.until(() => group.letters.delivered > 0, 'the first rescued delivery');
+    assert.ok(group.scheduler.nowMs - diedMs <= group.leaseMs + 3000, `first delivery after ${String(group.scheduler.nowMs - diedMs)} ms`);
+    assert.ok(group.scheduler.nowMs - diedMs >= group.leaseMs - 500, 'not before its lease has ended');
+    group.until(() => group.letters.delivered === 100, 'all deliveries');
+    judged(group, ['q1', 'q2']);
+    assert.equal(group.gateway('gw-2').core?.recovery.counters.takeovers, 2);
+  });
+
+  test('new mail of the rescuer never goes to the queues it has adopted', () => {
+    const group = widowed(5, ['q1']);
+    group.hops.script = () => 'defer';
+    group.until(() => group.served('gw-2', 'gw-1').length === 1, 'the takeover');
+    const adopted = group.served('gw-2', 'gw-1')[0]?.queue;
+    const own = group.submit('gw-2', ['q1']);
+    group.until(() => own.outcome === COMMITTED, 'the commit');
+    assert.equal(adopted?.length, 5);
+    assert.equal(group.served('gw-2', 'gw-2').length, 1);
+  });
+
+  test('a gateway that lives is left alone, however long', () => {
+    const group = Group.started();
+    group.hops.script = () => 'hang';
+    group.submit('gw-1', ['q1']);
+    group.run(10 * group.leaseMs);
+    assert.equal(group.served('gw-2', 'gw-1').length, 0);
+    assert.equal(group.log.count('the claims of a queue stand'), 0);
+  });
+
+  test('an owner that comes back gets its queues back: nothing lost, nothing twice, in order', () => {
+    const group = widowed(40, ['q1', 'q2']);
+    group.hops.script = ({ messageId }) => (messageId % 2 === 0 ? 'accept' : 'defer');
+    group.until(() => group.letters.delivered > 10, 'some rescued deliveries');
+    group.gateway('gw-1').start();
+    group.until(() => group.served('gw-2', 'gw-1').length === 0, 'the hand-back');
+    group.until(() => group.served('gw-1', 'gw-1').length === 2, 'the recovery by the owner');
+    group.hops.script = () => 'accept';
+    group.until(() => group.letters.delivered === 80, 'all deliveries');
+    judged(group, ['q1', 'q2']);
+    assert.equal(group.gateway('gw-2').core?.recovery.counters.handedBack, 2);
+    const fresh = group.submit('gw-1', ['q1']);
+    group.until(() => fresh.arrivals.size === 1, 'new mail by the owner');
+    group.run(3 * group.leaseMs);
+    assert.equal(group.served('gw-2', 'gw-1').length, 0, 'and they stay there');
+  });
+
+  test('a rescuer that dies in the middle is followed by the next one', () => {
+    const group = widowed(60, ['q1'], { gateways: ['gw-1', 'gw-2', 'gw-3'], blockEntries: 2 });
+    group.hops.dotMs = 20;
+    group.until(() => group.letters.delivered > 5, 'some rescued deliveries');
+    const first = group.served('gw-2', 'gw-1').length > 0 ? 'gw-2' : 'gw-3';
+    for (const letter of group.letters.all) letter.mayRepeat = true;
+    group.gateway(first).kill();
+    group.until(() => group.letters.all.every((letter) => letter.arrivals.size === 1), 'all deliveries');
+    checkNoLoss(group.letters);
+  });
+
+  test('of two rescuers one takes all queues of an owner', () => {
+    const queues = Array.from({ length: 30 }, (_, i) => ({ name: `n${String(i)}` }));
+    const group = widowed(2, queues.map((queue) => queue.name), { gateways: ['gw-1', 'gw-2', 'gw-3'], queues });
+    group.hops.script = () => 'defer';
+    group.until(() => group.served('gw-2', 'gw-1').length + group.served('gw-3', 'gw-1').length === 30, 'the takeover');
+    assert.equal(group.served('gw-3', 'gw-1').length, 0, 'the next by name');
+  });
+
+  test('a report about rescued mail goes out once, from a bounce queue under the owner\'s name, and that goes home too', () => {
+    const group = widowed(3, ['q1']);
+    group.hops.script = ({ queueName }) => (queueName === 'q1' ? 'reject' : 'hang');
+    group.until(() => group.served('gw-2', 'gw-1').some((mirror) => mirror.queue.name === 'senders' && mirror.queue.length === 3), 'three reports');
+    assert.ok(group.served('gw-2', 'gw-2').every((mirror) => mirror.queue.name !== 'senders'));
+    group.gateway('gw-2').kill();
+    group.gateway('gw-1').start();
+    group.hops.script = () => 'accept';
+    group.until(() => group.hops.reports.length === 3, 'the reports');
+    group.run(5000);
+    assert.equal(group.hops.reports.length, 3);
+    judged(group, []);
+  });
+
+  test('a rescuer adopts more than it can hold: what is not pulled yet stays at the stores, in order', () => {
+    const limitBytes = 512 * 1024;
+    const group = widowed(3000, ['q1'], { memoryBytes: { 'gw-2': limitBytes }, blockEntries: 50 });
+    group.hops.dotMs = 0.2;
+    group.hops.replyMs = 0.2;
+    let most = 0;
+    group.until(() => {
+      most = Math.max(most, group.gateway('gw-2').core?.memory.usedBytes ?? 0);
+      return group.letters.delivered === 3000;
+    }, 'all deliveries');
+    assert.ok(most <= limitBytes, `at most ${String(most)} bytes`);
+    judged(group, ['q1']);
+  });
+
+  test('with a store missing nothing is taken over until an operator forces it, by name and reason', () => {
+    const group = widowed(10, ['q1']);
+    group.store('b').kill();
+    group.run(4 * group.leaseMs);
+    assert.equal(group.letters.delivered, 0);
+    const core = group.gateway('gw-2').core;
+    assert.deepEqual(core?.recovery.force({ owner: 'gw-1' }, 'store-b', 'disk burnt'), ['q1']);
+    group.until(() => group.letters.delivered === 10, 'the forced deliveries');
+    assert.equal(group.log.count('taken without a member'), 1);
+    judged(group, ['q1']);
+  });
+
+  test('without proof that its older process is gone a new one waits for the end of its lease', () => {
+    const group = Group.started({ noRescue: ['gw-2'], unproven: ['gw-1'] });
+    group.run(group.leaseMs);
+    group.hops.script = () => 'hang';
+    group.submit('gw-1', ['q1']);
+    group.run(200);
+    group.gateway('gw-1').kill();
+    group.hops.script = () => 'accept';
+    group.gateway('gw-1').start();
+    const startMs = group.scheduler.nowMs;
+    group.until(() => group.letters.delivered === 1, 'the delivery');
+    assert.ok(group.scheduler.nowMs - startMs >= group.leaseMs);
+  });
+});
