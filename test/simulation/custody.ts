@@ -33,6 +33,18 @@ export function keyOfMirror(mirror: QueueMirror): string {
   return `${ownerId}/${String(birth)}/${String(serial)}`;
 }
 
+/** Ids of the messages of a copy, which must stand by ascending position (G3). */
+export function idsInOrder(store: Store, queue: MirroredQueue): number[] {
+  const ids: number[] = [];
+  let before = 0;
+  for (let row = queue.first; row !== 0; row = store.entries.nextOf(row)) {
+    if (store.entries.positionOf(row) <= before) throw new GuaranteeBroken(`G3: ${store.storeId} has entries of ${queue.attributes.name} (${keyOfStored(queue)}) in another order than their positions`);
+    before = store.entries.positionOf(row);
+    ids.push(store.entries.idOf(row));
+  }
+  return ids;
+}
+
 interface Holding {
   readonly ids: Set<number>;
   /** Holders of the claim at the living members of the newest epoch. */
@@ -107,12 +119,7 @@ export class Custody {
         if (queue.role !== ROLE_MEMBER || queue.epoch !== this.newest.get(key)) continue;
         const holding = of(key);
         holding.claimants.add(queue.holder);
-        let before = 0;
-        for (let row = queue.first; row !== 0; row = store.entries.nextOf(row)) {
-          if (store.entries.positionOf(row) <= before) throw new GuaranteeBroken(`G3: ${store.storeId} has entries of ${queue.attributes.name} (${key}) in another order than their positions`);
-          before = store.entries.positionOf(row);
-          holding.ids.add(store.entries.idOf(row));
-        }
+        for (const id of idsInOrder(store, queue)) holding.ids.add(id);
       }
     }
     for (const { id, core } of this.nodes.gateways) {

@@ -17,7 +17,7 @@ import { sameBytes, textOf } from '../scenario/letters.js';
 import type { StoreNode } from '../scenario/store-node.js';
 import { GuaranteeBroken } from './broken.js';
 import type { Custody } from './custody.js';
-import { keyOfMirror, keyOfStored } from './custody.js';
+import { idsInOrder, keyOfMirror, keyOfStored } from './custody.js';
 import type { Copy, Dot, Ledger, Letter } from './ledger.js';
 import type { Answer } from './next-hops.js';
 import { OrderWatch } from './order.js';
@@ -173,8 +173,9 @@ export class Guarantees {
     if (this.ports.custody.disastersOf(key) > dot.disasters) return; // All copies of the deletion are gone.
     if (dot.settledNumber > 0 && dot.mirror.committedNumber < dot.settledNumber) return; // The deletion was not at all mirrors.
     const sender = this.ports.gateways.find((one) => one.id === dot.gateway);
-    const lives = sender?.core?.registry.all.includes(dot.mirror) === true;
-    if (dot.settledNumber === 0 && !(lives && sender.core?.mirrors.mayDeliver(dot.mirror, sender.process.nowMs) === true)) return; // It ended, or lost its right, before it heard the reply.
+    const core = sender?.core;
+    const isOwner = sender !== undefined && core?.registry.all.includes(dot.mirror) === true && core.mirrors.mayDeliver(dot.mirror, sender.process.nowMs);
+    if (dot.settledNumber === 0 && !isOwner) return; // It ended, or lost its right, before it heard the reply.
     fail(`G4: ${what} is handed over again without a fault: first by ${dot.gateway} at ${dot.atMs.toFixed(1)}, settled as change ${String(dot.settledNumber)} of ${key}, committed ${String(dot.mirror.committedNumber)}`);
   }
 
@@ -209,6 +210,12 @@ export class Guarantees {
       const admission = node.store?.admission;
       if (admission !== undefined && admission.usedBytes > admission.limitBytes) fail(`G7: ${id} uses ${String(admission.usedBytes)} of ${String(admission.limitBytes)} bytes`);
     }
+  }
+
+  /** A refill is over: the copy stands in order. */
+  onCaughtUp(storeId: string, queueName: string): void {
+    const store = this.ports.stores.find((one) => one.id === storeId)?.node.store;
+    if (store !== undefined) for (const queue of queuesOf(store, queueName)) idsInOrder(store, queue);
   }
 
   // ---- at the end ----

@@ -38,6 +38,8 @@ export interface Plan {
   readonly blockEntries: number;
   readonly refillFrameBytes: number;
   readonly windowBytes: number;
+  /** Of the last changes at a gateway, out of which a mirror that was away gets what it missed. */
+  readonly ringBytes: number;
   readonly storeMemoryBytes: number;
   readonly gatewayMemoryBytes: number;
   /** Of a letter's content, now and then. */
@@ -72,6 +74,7 @@ export function planOf(seed: number, steps: number): Plan {
     blockEntries: prng.pick([1, 4, 16, 200]),
     refillFrameBytes: prng.pick([600, 2048, 64 * 1024]),
     windowBytes: prng.pick([20_000, MEBIBYTE, 8 * MEBIBYTE]),
+    ringBytes: prng.pick([4000, 50_000, MEBIBYTE]),
     storeMemoryBytes: kinds.has('full-store') ? MEBIBYTE : 64 * MEBIBYTE,
     gatewayMemoryBytes: kinds.has('full-gateway') ? MEBIBYTE : 64 * MEBIBYTE,
     largeBytes: kinds.has('full-store') || kinds.has('full-gateway') ? 40_000 : 8000,

@@ -11,13 +11,14 @@ import type { Letter } from './ledger.js';
 import { UNANSWERED } from './ledger.js';
 import type { Answer } from './next-hops.js';
 import type { FaultKind, Plan } from './plan.js';
-import type { GatewayMachine, StoreMachine, World } from './world.js';
+import type { GatewayMachine, Mail, StoreMachine, World } from './world.js';
 
 const PATHS: readonly Path[] = ['A', 'B'];
 /** Of a hundred answers of a next hop while its fault is on. */
 const HOP_TROUBLE_PERCENT = 15;
 /** Drift margin and heartbeats leave at least this of a lease. */
 const BLINK_OF_LEASE = 0.75;
+const TRICKLE_MS = 60;
 const NOTIFY_CHOICES = [0, 0, 0, 1, 2, 4, 6];
 
 export class Swarm {
@@ -28,6 +29,8 @@ export class Swarm {
   private readonly answers: Prng;
   private readonly drawn: readonly FaultKind[];
   private isCalm = false;
+  /** When next hops that are down are there again, by queue name. */
+  private readonly downUntilMs = new Map<string, number>();
   private readonly unheard: Letter[] = [];
 
   constructor(world: World) {
@@ -82,10 +85,14 @@ export class Swarm {
       const first = prng.pick(plan.queues).name;
       const names = prng.below(4) === 0 ? [...new Set([first, prng.pick(plan.queues).name])] : [first];
       const isLarge = prng.below(plan.kinds.has('full-store') || plan.kinds.has('full-gateway') ? 2 : 12) === 0;
-      this.heard(world.submit(prng.pick(world.gateways), {
+      const gateway = prng.pick(world.gateways);
+      const mail: Mail = {
         names, bytes: 1 + prng.below(isLarge ? plan.largeBytes : 400), recipients: 1 + prng.below(3),
         reversePath: prng.below(6) === 0 ? '' : 'alice@senders.example', notify: prng.pick(NOTIFY_CHOICES),
-      }));
+      };
+      // Half of it trickles in while other things happen.
+      if (prng.below(2) === 0) this.heard(world.submit(gateway, mail));
+      else world.scheduler.after(prng.next() * TRICKLE_MS, () => { this.heard(world.submit(gateway, mail)); });
     }
     if (plan.kinds.has('resend') && prng.below(4) === 0) this.resend();
   }
@@ -120,13 +127,14 @@ export class Swarm {
     if (this.isCalm) return 'accept';
     const { kinds } = this.plan;
     const isReport = queueName === 'senders';
+    if ((this.downUntilMs.get(queueName) ?? 0) > this.world.scheduler.nowMs) return 'down';
     const draw = this.answers.below(100);
     const pick = (kind: FaultKind, answer: Answer, of: number): Answer | undefined => {
       if (!kinds.has(kind) || draw < of || draw >= of + HOP_TROUBLE_PERCENT) return undefined;
       this.fire(kind);
       return answer;
     };
-    return pick('hop-defers', 'defer', 0) ?? (isReport ? undefined : pick('hop-rejects', 'reject', 15)) ?? pick('hop-hangs', 'hang', 30) ?? pick('hop-cuts', 'cut', 45) ?? pick('hop-down', 'down', 60) ?? 'accept';
+    return pick('hop-defers', 'defer', 0) ?? (isReport ? undefined : pick('hop-rejects', 'reject', 15)) ?? pick('hop-hangs', 'hang', 30) ?? pick('hop-cuts', 'cut', 45) ?? 'accept';
   }
 
   // ---- faults ----
@@ -135,6 +143,7 @@ export class Swarm {
   private readonly faults: Partial<Record<FaultKind, () => void>> = {
     'kill-gateway': () => { this.killGateway(this.prng.pick(this.world.gateways)); },
     'kill-store': () => { this.killStore(); },
+    'hop-down': () => { this.outage(); },
     blink: () => { this.blink(); },
     'stop-gateway': () => { this.stop(this.prng.pick(this.world.gateways), 'stop-gateway'); },
     'stop-store': () => { this.stop(this.prng.pick(this.world.stores), 'stop-store'); },
@@ -245,6 +254,12 @@ export class Swarm {
     if ('core' in machine) this.world.stopGateway(machine);
     else this.world.stopStore(machine);
     this.world.scheduler.after(500 + this.durationMs(), () => { if (!machine.node.isAlive) machine.node.start(); });
+  }
+
+  /** A next hop can't be reached: its queues fill. */
+  private outage(): void {
+    this.fire('hop-down');
+    this.downUntilMs.set(this.prng.pick(this.plan.queues).name, this.world.scheduler.nowMs + 2 * this.durationMs());
   }
 
   /** The event loop of a gateway is blocked for a while, and its lease lasts. */

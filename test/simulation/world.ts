@@ -211,10 +211,10 @@ export class World {
         id, secret, storeIds: plan.stores, windowBytes: plan.windowBytes, retryDelayMs: () => RETRY_MS, heartbeatMs: plan.heartbeatMs, failoverTimeoutMs: plan.failoverTimeoutMs,
         core: {
           queuesMax: 5000, commitTimeoutMs: plan.commitTimeoutMs, firstListMs: plan.failoverTimeoutMs, segmentBytes: 16 * 1024,
-          mirrors: { group: plan.gateways, replicas: 2, minReplicas: plan.minReplicas, retryMs: 500, refillFrameBytes: plan.refillFrameBytes, frameTargetBytes: 64 * 1024, ringBytes: 1024 * 1024 },
+          mirrors: { group: plan.gateways, replicas: 2, minReplicas: plan.minReplicas, retryMs: 500, refillFrameBytes: plan.refillFrameBytes, frameTargetBytes: 64 * 1024, ringBytes: plan.ringBytes },
           acceptance: { lifetimeMs: 3_600_000, bounceLifetimeMs: 3_600_000, nextHopShare: 1 },
           memory: { limitBytes: plan.gatewayMemoryBytes, acceptShare: 0.8, reserveShare: 0.97 },
-          recovery: { blockEntries: plan.blockEntries, blockBytes: MEBIBYTE },
+          recovery: { blockEntries: plan.blockEntries, blockBytes: MEBIBYTE, rescue: true },
         },
       },
       {
@@ -243,6 +243,8 @@ export class World {
   private onLog(line: LogLine): void {
     this.scheduler.trace(line.text);
     checkLog(line, this.plan.isHarmless);
+    const { store, queue, cause } = line.fields;
+    if (cause === 'caught up' && typeof store === 'string' && typeof queue === 'string') this.guarantees.onCaughtUp(store, queue);
   }
 
   private mailEvents(): MailEvents {
