@@ -8,6 +8,7 @@ import { runSend } from '../load/run.js';
 import type { CliContext, Terminal } from './context.js';
 import { CliError } from './context.js';
 import { addressArgument, countArgument, durationArgument } from './numbers.js';
+import { sendSpool } from './send-spool.js';
 
 const BAR_CELLS = 30;
 
@@ -18,6 +19,7 @@ function sendOptions(args: Argv) {
     .option('connections', { type: 'number', requiresArg: true, default: 10, describe: 'at the same time' })
     .option('mix', { type: 'string', requiresArg: true, describe: 'sizes and weights: 1KB:70,10KB:30' })
     .option('eml', { type: 'string', array: true, requiresArg: true, describe: 'send the contents of these files in turn' })
+    .option('spool', { type: 'string', requiresArg: true, describe: 'submit the messages of this folder (store export, queue export), each with its own envelope' })
     .option('rate', { type: 'number', requiresArg: true, describe: 'messages a second at most' })
     .option('from', { type: 'string', describe: 'reverse-path; empty for the null reverse-path' })
     .option('domain', { type: 'string', array: true, requiresArg: true, describe: 'recipient domains, taken in turn; each is a queue if it has a route' })
@@ -37,6 +39,11 @@ type SendArguments = Awaited<ReturnType<ReturnType<typeof sendOptions>['parseAsy
 export function sendCommand(cli: Argv, context: CliContext, done: (code: number) => void): Argv {
   return cli.command('send', 'submit messages and measure', sendOptions, async (args) => {
     const { terminal } = context;
+    if (args.spool !== undefined) {
+      void context.untilStopped();
+      done(await sendSpool({ folder: args.spool, to: addressArgument('to', args.to), timeoutMs: durationArgument('patience', args.patience), json: args.json }, context));
+      return;
+    }
     const options = fromArguments(args, context);
     void context.untilStopped();
     let report: SendReport;

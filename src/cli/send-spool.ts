@@ -1,0 +1,180 @@
+/**
+ * `twinpost send --spool DIR`: submits what `store export` or `queue export` wrote, in the order of its names. Only
+ * recipients whose state is `waiting` are sent to: the others had their outcome.
+ *
+ *   NAME.json ─ all taken ─► NAME.sent          ─ some taken ─► NAME.json, those `sent`        ─ else ─► as it was
+ *
+ * A second run sends only what is left. A process that is killed between the server's 250 and the rename sends that one
+ * message again (RFC 1047: better twice than never).
+ */
+import { readFileSync, readdirSync, renameSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { z } from 'zod';
+import { formatCount } from '../base/units.js';
+import { SpoolClient, SpoolLost } from '../load/spool-client.js';
+import type { SpoolMessage, SpoolRecipient } from '../load/spool-client.js';
+import type { Address } from '../config/types.js';
+import type { CliContext } from './context.js';
+import { CliError } from './context.js';
+
+/** A path may hold nearly anything, but no control character: that would be a command of its own. */
+const address = z.string().max(1024).regex(/^[^\u0000-\u001f\u007f]*$/);
+/** xtext and parameters (RFC 3461 4): visible ASCII. */
+const parameter = z.string().max(1024).regex(/^[\x21-\x7e]+$/);
+const recipient = z.looseObject({
+  address: address.min(1),
+  state: z.string(),
+  notify: z.string().regex(/^(NEVER|(SUCCESS|FAILURE|DELAY)(,(SUCCESS|FAILURE|DELAY))*)$/).optional(),
+  orcpt: parameter.optional(),
+});
+const envelope = z.looseObject({
+  sender: address,
+  recipients: z.array(recipient).max(100_000),
+  ret: z.enum(['FULL', 'HDRS']).optional(),
+  envid: parameter.optional(),
+  flags: z.array(z.string()).prefault([]),
+  unreadable: z.unknown().optional(),
+});
+type EnvelopeFile = z.output<typeof envelope>;
+
+const WAITING = 'waiting';
+const SENT = 'sent';
+/** A server that takes no connection so many times in a row is down. */
+const CONNECT_FAILURES_MAX = 3;
+
+export interface SendSpoolOptions {
+  readonly folder: string;
+  readonly to: Address;
+  readonly timeoutMs: number;
+  readonly json: boolean;
+}
+
+/** Answers the exit code: 0 when nothing is left to send. */
+export async function sendSpool(options: SendSpoolOptions, context: CliContext): Promise<number> {
+  return await new SpoolRun(options, context).run();
+}
+
+class SpoolRun {
+  readonly #options: SendSpoolOptions;
+  readonly #context: CliContext;
+  #client: SpoolClient | undefined;
+  #connectFailures = 0;
+  #sent = 0;
+  #failed = 0;
+  #nothing = 0;
+
+  constructor(options: SendSpoolOptions, context: CliContext) {
+    this.#options = options;
+    this.#context = context;
+  }
+
+  async run(): Promise<number> {
+    const files = listSpool(this.#options.folder);
+    for (const file of files) {
+      if (this.#context.stopSignal.aborted || this.#connectFailures >= CONNECT_FAILURES_MAX) {
+        this.#failed += 1;
+        continue;
+      }
+      const trouble = await this.#sendFile(file);
+      if (trouble === '') continue;
+      this.#failed += 1;
+      this.#context.terminal.error(`${file}: not sent: ${trouble.replaceAll('\n', ' ')}`);
+    }
+    await this.#client?.quit();
+    this.#report();
+    return this.#failed === 0 ? 0 : 1;
+  }
+
+  /** '' when the server has taken all that was to be sent, else why not. */
+  async #sendFile(file: string): Promise<string> {
+    const parsed = readEnvelope(file);
+    if (typeof parsed === 'string') return parsed;
+    if (parsed.unreadable !== undefined) return 'its envelope could not be read when it was exported';
+    const waiting = parsed.recipients.filter((one) => one.state === WAITING);
+    if (waiting.length === 0) {
+      this.#nothing += 1;
+      return '';
+    }
+    let content: Uint8Array;
+    try {
+      content = readFileSync(file.replace(/\.json$/, '.eml'));
+    } catch (error) {
+      return `its .eml can't be read: ${(error as NodeJS.ErrnoException).code ?? String(error)}`;
+    }
+    const client = await this.#connected();
+    if (typeof client === 'string') return client;
+    const result = await client.send(messageOf(parsed, waiting, content));
+    if (result.lost) {
+      client.destroy();
+      this.#client = undefined;
+    }
+    if (result.taken.length > 0) mark(file, parsed, new Set(result.taken.map((i) => waiting[i])));
+    if (result.taken.length === waiting.length) this.#sent += 1;
+    return result.taken.length === waiting.length ? '' : result.trouble;
+  }
+
+  async #connected(): Promise<SpoolClient | string> {
+    const { host, port } = this.#options.to;
+    try {
+      this.#client ??= await SpoolClient.open(host, port, this.#options.timeoutMs);
+      this.#connectFailures = 0;
+      return this.#client;
+    } catch (error) {
+      if (!(error instanceof SpoolLost)) throw error;
+      this.#connectFailures += 1;
+      return `no connection to ${host}:${String(port)}: ${error.message}`;
+    }
+  }
+
+  #report(): void {
+    const { terminal } = this.#context;
+    if (this.#options.json) terminal.print(JSON.stringify({ sent: this.#sent, failed: this.#failed, nothing_to_send: this.#nothing }));
+    else {
+      const rest = this.#nothing === 0 ? '' : `; ${formatCount(this.#nothing)} had no recipient left to try`;
+      terminal.print(`sent ${formatCount(this.#sent)} messages, ${formatCount(this.#failed)} are left${rest}`);
+    }
+  }
+}
+
+/** All .json files below the folder, in the order of their names. */
+function listSpool(folder: string): readonly string[] {
+  let names: string[];
+  try {
+    names = readdirSync(folder, { recursive: true, encoding: 'utf8' });
+  } catch (error) {
+    throw new CliError(`${folder} can't be read: ${(error as NodeJS.ErrnoException).code ?? String(error)}`);
+  }
+  return names.filter((name) => name.endsWith('.json')).sort().map((name) => path.join(folder, name));
+}
+
+function readEnvelope(file: string): EnvelopeFile | string {
+  let value: unknown;
+  try {
+    value = JSON.parse(readFileSync(file, 'utf8'));
+  } catch (error) {
+    return error instanceof SyntaxError ? 'no JSON' : `it can't be read: ${(error as NodeJS.ErrnoException).code ?? String(error)}`;
+  }
+  const parsed = envelope.safeParse(value);
+  if (parsed.success) return parsed.data;
+  return `no envelope: ${parsed.error.issues.map((issue) => `${issue.path.join('.')}: ${issue.message}`).slice(0, 3).join('; ')}`;
+}
+
+function messageOf(parsed: EnvelopeFile, waiting: readonly EnvelopeFile['recipients'][number][], content: Uint8Array): SpoolMessage {
+  const recipients: SpoolRecipient[] = waiting.map((one) => ({ address: one.address, notify: one.notify, orcpt: one.orcpt }));
+  return {
+    sender: parsed.sender, recipients, ret: parsed.ret, envid: parsed.envid, content,
+    is8bit: parsed.flags.includes('8bitmime'), isUtf8: parsed.flags.includes('smtputf8'),
+  };
+}
+
+/** What the server has taken is never sent again: by a rename, or in the file when some are left. */
+function mark(file: string, parsed: EnvelopeFile, taken: ReadonlySet<EnvelopeFile['recipients'][number] | undefined>): void {
+  const recipients = parsed.recipients.map((one) => (taken.has(one) ? { ...one, state: SENT } : one));
+  if (!recipients.some((one) => one.state === WAITING)) {
+    renameSync(file, file.replace(/\.json$/, '.sent'));
+    return;
+  }
+  const temporary = `${file}.tmp`;
+  writeFileSync(temporary, `${JSON.stringify({ ...parsed, recipients }, undefined, 1)}\n`, { mode: 0o600 });
+  renameSync(temporary, file);
+}

@@ -1,0 +1,103 @@
+import assert from 'node:assert/strict';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, test } from 'node:test';
+import type { TestContext } from 'node:test';
+import type { CliContext } from '../../../src/cli/context.js';
+import { ExportFolder, safeName } from '../../../src/cli/export/folder.js';
+import { sendSpool } from '../../../src/cli/send-spool.js';
+
+interface Bench {
+  readonly folder: string;
+  readonly said: string[];
+  readonly errors: string[];
+  readonly lines: string[];
+  send(): Promise<number>;
+  put(name: string, json: unknown, eml?: string): void;
+  json(name: string): { recipients: { address: string; state: string }[] };
+}
+
+/** A server that knows nobody called "no". */
+async function bench(t: TestContext): Promise<Bench> {
+  const folder = mkdtempSync(join(tmpdir(), 'twinpost-spool-'));
+  const lines: string[] = [];
+  const server = createServer((socket) => {
+    socket.write('220 ready\r\n');
+    socket.on('error', () => undefined);
+    socket.on('data', (data) => {
+      const line = data.toString('latin1');
+      lines.push(line);
+      socket.write(line.startsWith('DATA') ? '354 go on\r\n' : line.includes('<no@') ? '550 5.1.1 unknown\r\n' : '250 ok\r\n');
+    });
+  });
+  await new Promise<void>((resolve) => { server.listen(0, '127.0.0.1', resolve); });
+  t.after(() => {
+    server.close();
+    rmSync(folder, { recursive: true, force: true });
+  });
+  const said: string[] = [];
+  const errors: string[] = [];
+  const context = { terminal: { print: (line: string) => said.push(line), error: (line: string) => errors.push(line) }, stopSignal: new AbortController().signal };
+  const { port } = server.address() as AddressInfo;
+  return {
+    folder, said, errors, lines,
+    send: () => sendSpool({ folder, to: { host: '127.0.0.1', port }, timeoutMs: 5_000, json: true }, context as unknown as CliContext),
+    put: (name, json, eml = 'Subject: x\r\n\r\n') => {
+      writeFileSync(join(folder, `${name}.json`), typeof json === 'string' ? json : JSON.stringify(json));
+      writeFileSync(join(folder, `${name}.eml`), eml);
+    },
+    json: (name) => JSON.parse(readFileSync(join(folder, `${name}.json`), 'utf8')) as ReturnType<Bench['json']>,
+  };
+}
+
+const to = (...addresses: string[]): object[] => addresses.map((address) => ({ address, state: 'waiting' }));
+
+describe('send --spool', () => {
+  test('marks what was taken, recipient by recipient, and sends only the rest again', async (t) => {
+    const { put, send, json, lines, folder, errors, said } = await bench(t);
+    put('1', { sender: 'a@b', recipients: to('yes@d') });
+    put('2', { sender: 'a@b', recipients: to('no@d', 'yes@d'), kept: 'as it was' });
+    put('3', { sender: 'a@b', recipients: [{ address: 'over@d', state: 'delivered' }] });
+    assert.equal(await send(), 1);
+    assert.ok(existsSync(join(folder, '1.sent')) && !existsSync(join(folder, '1.json')));
+    assert.deepEqual(json('2'), { sender: 'a@b', recipients: [{ address: 'no@d', state: 'waiting' }, { address: 'yes@d', state: 'sent' }], kept: 'as it was', flags: [] });
+    assert.deepEqual(JSON.parse(said[0] ?? ''), { sent: 1, failed: 1, nothing_to_send: 1 });
+    assert.deepEqual(errors.length, 1);
+    assert.match(errors[0] ?? '', /2\.json: not sent: <no@d>: 550 5\.1\.1 unknown/);
+    lines.length = 0;
+    assert.equal(await send(), 1);
+    assert.deepEqual(lines.filter((line) => line.startsWith('RCPT')), ['RCPT TO:<no@d>\r\n']);
+  });
+
+  test('sends nothing of a file that is no envelope, or whose addresses would be commands', async (t) => {
+    const { put, send, lines, errors } = await bench(t);
+    put('1', 'no json at all');
+    put('2', { sender: 'a@b>\r\nRSET', recipients: to('yes@d') });
+    put('3', { sender: 'a@b', recipients: to('yes@d\nDATA') });
+    put('4', { sender: 'a@b', recipients: [{ address: 'yes@d', state: 'waiting', orcpt: 'rfc822;x NOTIFY=NEVER' }] });
+    put('5', { sender: '', recipients: [], unreadable: { head_base64: '', note_base64: '' } });
+    assert.equal(await send(), 1);
+    assert.equal(errors.length, 5);
+    assert.deepEqual(lines, []);
+  });
+});
+
+describe('the folder of an export', () => {
+  test('keeps any name inside, apart from others, and short', () => {
+    for (const name of ['..', '.', '../../etc', 'a/b', 'ä.example', '%2e', 'x'.repeat(300), `${'x'.repeat(299)}y`]) assert.match(safeName(name), /^(?!\.)[A-Za-z0-9.%-]{1,140}$/);
+    assert.equal(safeName('mx-1.example.com'), 'mx-1.example.com');
+    assert.equal(new Set(['a/b', 'a%2fb', 'a%2Fb', 'x'.repeat(300), `${'x'.repeat(299)}y`].map(safeName)).size, 5);
+  });
+
+  test('refuses a folder that has files, unless forced', (t) => {
+    const folder = mkdtempSync(join(tmpdir(), 'twinpost-folder-'));
+    t.after(() => { rmSync(folder, { recursive: true, force: true }); });
+    mkdirSync(join(folder, 'there'));
+    assert.throws(() => new ExportFolder(folder, false), /not empty/);
+    assert.equal(new ExportFolder(folder, true).messages, 0);
+    assert.deepEqual(readdirSync(folder), ['there']);
+  });
+});
