@@ -86,7 +86,7 @@ function heldLines(status: StatusAnswer, nowMs: number, isTty: boolean): string[
   for (const held of status.held) {
     const owner = held.owner === status.gateway ? '' : ` of ${held.owner}`;
     const stores = held.waits_for.length === 0 ? '' : `: ${held.waits_for.join(', ')}`;
-    lines.push(`                ${printable(`${held.queue_name}${owner}`)} for ${formatDuration(Math.max(0, nowMs - held.since * 1000))}, ${printable(`${held.why}${stores}`)}`);
+    lines.push(`                ${printable(`${held.queue_name}${owner}`)} for ${ago(held.since, nowMs)}, ${printable(`${held.why}${stores}`)}`);
   }
   const more = status.queues_held - status.held.length;
   if (more > 0) lines.push(`                and ${formatCount(more)} more`);
@@ -110,7 +110,7 @@ function managementTable(rows: readonly TableRowAnswer[], nowMs: number): string
       String(row.epoch),
       row.transactions === null ? '-' : String(row.transactions),
       row.lag_messages === 0 ? '-' : `${formatCount(row.lag_messages)} (${formatBytes(row.lag_bytes)})`,
-      formatDuration(Math.max(0, nowMs - row.since * 1000)),
+      ago(row.since, nowMs),
       printable(row.cause).slice(0, CAUSE_CHARACTERS_MAX),
     ];
   });
@@ -122,7 +122,7 @@ function managementTable(rows: readonly TableRowAnswer[], nowMs: number): string
 function mirrorsText(status: StatusAnswer, nowMs: number, isTty: boolean): string {
   if (status.degraded_since === null) return paint('complete', 'green', isTty);
   const since = new Date(status.degraded_since * 1000).toISOString().replace('.000', '');
-  return `${paint('DEGRADED', 'yellow', isTty)} since ${since} (${formatDuration(Math.max(0, nowMs - status.degraded_since * 1000))}): ${printable(status.degraded_cause)}`;
+  return `${paint('DEGRADED', 'yellow', isTty)} since ${since} (${ago(status.degraded_since, nowMs)}): ${printable(status.degraded_cause)}`;
 }
 
 function storesLines(stores: readonly StorePicture[]): string[] {
@@ -144,4 +144,9 @@ function storesLines(stores: readonly StorePicture[]): string[] {
 
 function counted(count: number, thing: string): string {
   return `${formatCount(count)} ${thing}${count === 1 ? '' : 's'}`;
+}
+
+/** Times come in whole seconds. */
+function ago(seconds: number, nowMs: number): string {
+  return formatDuration(Math.max(0, Math.floor(nowMs / 1000) - seconds) * 1000);
 }

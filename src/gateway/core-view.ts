@@ -236,7 +236,7 @@ export class CoreView implements GatewayView {
       queuesResync: sum.queuesResync,
       queuesNg: sum.queuesNg,
       lagMessages: sum.lagMessages,
-      lagBytes: link.unackedBytes,
+      lagBytes: sum.lagBytes,
       refillMessages: sum.refillMessages,
       refillBytes: sum.refillBytes,
       creditBytes: link.credit,
@@ -287,6 +287,7 @@ class StoreSum {
   queuesResync = 0;
   queuesNg = 0;
   lagMessages = 0;
+  lagBytes = 0;
   refillMessages = 0;
   refillBytes = 0;
   /** The mirror that is out of sync longest. */
@@ -301,7 +302,9 @@ class StoreSum {
     }
     this.refillMessages += replica.progress.messagesToRefill;
     this.refillBytes += replica.progress.bytesToRefill;
-    this.lagMessages += lagOf(mirror, replica).messages;
+    const lag = lagOf(mirror, replica);
+    this.lagMessages += lag.messages;
+    this.lagBytes += lag.bytes;
   }
 }
 

@@ -127,7 +127,7 @@ export function exportStores(registry: Registry, stores: () => readonly StoreGau
   };
   gauge('store_up', '1 when a link to the store is up', (store) => Number(store.up));
   gauge('mirror_lag_messages', 'Changes that mirrors at a store have not acknowledged, and messages that refills still have to send', (store) => store.lagMessages);
-  gauge('mirror_lag_bytes', 'Bytes sent to a store and not yet acknowledged', (store) => store.lagBytes);
+  gauge('mirror_lag_bytes', 'Bytes of those; at most one round trip too many', (store) => store.lagBytes);
   gauge('resync_messages_left', 'Messages that refills at a store still have to send', (store) => store.refillMessages);
   gauge('resync_bytes_left', 'Bytes that refills at a store still have to send', (store) => store.refillBytes);
   gauge('store_credit_bytes', 'Bytes that a store still takes from this gateway', (store) => store.creditBytes);

@@ -20,8 +20,8 @@ export interface StoreView {
   readonly queuesSync: number;
   readonly queuesResync: number;
   readonly queuesNg: number;
+  /** What its mirrors have not acknowledged, or still are to get by a refill. */
   readonly lagMessages: number;
-  /** Requests on their way on this link. */
   readonly lagBytes: number;
   /** What refills under way still have to send. */
   readonly refillMessages: number;

@@ -202,6 +202,19 @@ describe('the effective configuration', () => {
     assert.deepEqual(again.config.gateway?.delivery, result.config.gateway?.delivery);
   });
 
+  test('names the admin addresses of a group: as said, or for `up` from the file itself', () => {
+    const said = parseConfig(GOOD.replace('host: box-2\n', 'host: box-2\n      admin: 10.0.0.2:9401\n'), 'f.yaml', { role: 'gateway' });
+    assert.ok(said.ok, said.ok ? '' : said.errors.join('\n'));
+    assert.deepEqual(said.config.gateway?.stores.map((store) => store.admin), [{ host: '10.0.0.2', port: 9401 }, undefined]);
+    const store = parseConfig(`store: {id: s1, host: box-2, paths: [{name: A, address: '127.0.0.1:7401'}], gateways: [{id: gw-1, secret: ${SECRET}, admin: 'gw-1.internal:8025'}]}`, 'f.yaml', { role: 'store' });
+    assert.ok(store.ok, store.ok ? '' : store.errors.join('\n'));
+    assert.deepEqual(store.config.stores[0]?.gateways.map((gateway) => gateway.admin), [{ host: 'gw-1.internal', port: 8025 }]);
+    const up = parseConfig(EMBEDDED_UP_YAML, 'f.yaml', { role: 'up', secret: SECRET });
+    assert.ok(up.ok);
+    assert.deepEqual(up.config.gateway?.stores.map((one) => one.admin?.port), [9401, 9402]);
+    assert.deepEqual(up.config.stores.map((one) => one.gateways.map((gateway) => gateway.admin?.port)), [[8025], [8025]]);
+  });
+
   test('shows the defaults that follow from other keys and from this machine', () => {
     const result = parseConfig(GOOD.replace("    - {domain: '*'", "    - {domain: example.com, via: lmtp://127.0.0.1:24, order: strict}\n    - {domain: '*'"), 'f.yaml', { role: 'gateway' });
     assert.ok(result.ok);
