@@ -1,122 +1,10 @@
 import { describe, test } from 'node:test';
 import assert from 'node:assert/strict';
-import type { PathStatus, StoreLinkEvents } from '../../src/gateway/mirror/link/store-link.js';
-import { StoreLink } from '../../src/gateway/mirror/link/store-link.js';
-import { LINK_DEFAULTS } from '../../src/gateway/mirror/link/link-options.js';
-import type { RunningStore } from '../../src/kvs/daemon/running-store.js';
-import { startStore } from '../../src/kvs/daemon/store-daemon.js';
-import { crc32 } from '../../src/platform/node/checksum.js';
-import { SystemClock, startTicker } from '../../src/platform/node/clock.js';
-import { MessagePacker } from '../../src/platform/node/packer.js';
-import { SystemSecrets } from '../../src/platform/node/secrets.js';
-import { NodeTransport } from '../../src/platform/node/transport.js';
-import type { EventLog } from '../../src/platform/ports.js';
+import { CONNECTION_STATE } from '../../src/kvs/core/store-connection.js';
 import * as types from '../../src/protocol/message-types.js';
-import { encodeOpen } from '../../src/protocol/messages/open.js';
 import { encodeList } from '../../src/protocol/messages/list.js';
 import { FaultProxy } from './fault-proxy.js';
-
-const packer = new MessagePacker();
-const secrets = new SystemSecrets();
-const clock = new SystemClock();
-const transport = new NodeTransport();
-const SECRET = secrets.randomBytes(32);
-
-/** Keeps what went wrong, so that a failed test shows it. */
-class ProblemLog implements EventLog {
-  readonly problems: string[] = [];
-  debug(): void {}
-  info(): void {}
-  warn(event: string, text: string, fields?: object): void {
-    this.problems.push(`${event} ${text} ${JSON.stringify(fields)}`);
-  }
-  error(event: string, text: string, fields?: object): void {
-    this.warn(event, text, fields);
-  }
-}
-
-function store(): Promise<RunningStore> {
-  return startStore(
-    {
-      storeId: 'store-a',
-      host: 'h1',
-      paths: [{ name: 'A', host: '127.0.0.1', port: 0 }, { name: 'B', host: '127.0.0.1', port: 0 }],
-      admin: undefined,
-      gateways: [{ id: 'gateway-1', secret: SECRET }],
-      memoryLimitBytes: 256 * 1024 * 1024,
-    },
-    { clock, crc32, packer, secrets, log: new ProblemLog(), listener: transport },
-  );
-}
-
-/** A link on real sockets, driven as a gateway drives it. */
-class Gateway {
-  readonly link: StoreLink;
-  readonly log = new ProblemLog();
-  readonly told: string[] = [];
-  readonly #ticker: { stop(): void };
-  #waiting: { when: () => boolean; done: () => void }[] = [];
-
-  constructor(portA: number, portB: number, incarnation = Date.now(), secret = SECRET) {
-    const events: StoreLinkEvents = {
-      onUp: () => { this.told.push('up'); },
-      onSwitched: () => { this.told.push('switched'); },
-      onStopping: () => { this.told.push('stopping'); },
-      onDown: () => { this.told.push('down'); },
-      onAcknowledged: (_link, handle, number) => { this.told.push(`queue ${String(handle)} at ${String(number)}`); },
-      onAckedThrough: (_link, sequence) => { this.told.push(`through ${String(sequence)}`); },
-      onRefusal: (_link, refusal) => { this.told.push(`refusal ${String(refusal.reason)} ${refusal.text}`); },
-      onReply: (_link, type) => { this.told.push(types.messageTypeName(type)); },
-      onWritable: () => { this.told.push('writable'); },
-      onFenced: () => { this.told.push('fenced'); },
-    };
-    this.link = new StoreLink(
-      {
-        storeId: 'store-a',
-        gatewayId: 'gateway-1',
-        incarnation,
-        incarnationNonce: secrets.randomBytes(8),
-        secret,
-        pathA: { host: '127.0.0.1', port: portA },
-        pathB: { host: '127.0.0.1', port: portB },
-        ...LINK_DEFAULTS,
-        heartbeatMs: 40,
-        failoverTimeoutMs: 400,
-      },
-      { clock, transport, crc32, packer, secrets, random: Math.random, log: this.log },
-      events,
-    );
-    this.link.start();
-    this.#ticker = startTicker(clock, 10, (nowMs) => {
-      this.link.tick(nowMs);
-      const due = this.#waiting.filter((waiter) => waiter.when());
-      this.#waiting = this.#waiting.filter((waiter) => !due.includes(waiter));
-      for (const waiter of due) waiter.done();
-    });
-  }
-
-  until(when: () => boolean): Promise<void> {
-    return new Promise((done) => { this.#waiting.push({ when, done }); });
-  }
-
-  stop(): void {
-    this.link.close();
-    this.#ticker.stop();
-  }
-}
-
-function shown(states: PathStatus[]): string {
-  return states.map((path) => `${path.path} ${path.state}`).join(', ');
-}
-
-const bothUp = (gateway: Gateway) => (): boolean => shown(gateway.link.pathStates()) === 'A RUN, B READY';
-
-function open(): Uint8Array {
-  return encodeOpen(packer, {
-    handle: 1, birth: 1, serial: 1, name: 'example.com', queueClass: 'mail', ordering: 0, lengthMax: 0, bytesMax: 0,
-    ownerId: 'gateway-1', claimants: [], epoch: 1, members: ['store-a'],
-  });
-}
+import { Gateway, bothUp, clock, open, packer, secrets, shown, store } from './link-kit.js';
 
 describe('link and store over sockets', { timeout: 30_000 }, () => {
   test('both paths come up, requests are acknowledged and answered, heartbeats are seen from outside', async () => {
@@ -140,22 +28,78 @@ describe('link and store over sockets', { timeout: 30_000 }, () => {
     await proxy.close();
   });
 
-  test('a network that swallows everything is noticed, and the link comes back when it heals', async () => {
+  test('one path that swallows everything: the other takes over, and the first comes back to stand by', async () => {
     const running = await store();
     const proxy = await FaultProxy.start({ targetHost: '127.0.0.1', targetPort: running.ports[0] ?? 0 });
     const gateway = new Gateway(proxy.port, running.ports[1] ?? 0);
     await gateway.until(bothUp(gateway));
     proxy.stall('down');
-    await gateway.until(() => gateway.told.includes('down'));
-    assert.equal(shown(gateway.link.pathStates()), 'A NG, B READY');
+    const stalledMs = clock.nowMs();
+    await gateway.until(() => gateway.told.includes('switched'));
+    const tookMs = clock.nowMs() - stalledMs;
+    assert.ok(tookMs > 300 && tookMs < 2_000, `failover_timeout is 400 ms, it took ${String(tookMs)}`);
     proxy.resume();
-    await gateway.until(bothUp(gateway));
-    assert.deepEqual(gateway.told, ['up', 'down', 'up']);
-    proxy.cut();
-    await gateway.until(() => gateway.told.length === 5 && bothUp(gateway)());
+    await gateway.until(() => shown(gateway.link.pathStates()) === 'A READY, B RUN');
+    assert.deepEqual(gateway.told, ['up', 'switched']);
+    assert.deepEqual([...running.connections].filter((connection) => connection.state === CONNECTION_STATE.ACTIVE).map((connection) => connection.path), ['B']);
     gateway.stop();
     await running.stop();
     await proxy.close();
+  });
+
+  test('what is still unread on the connection that lost its part is not applied', async () => {
+    const running = await store();
+    const proxy = await FaultProxy.start({ targetHost: '127.0.0.1', targetPort: running.ports[0] ?? 0 });
+    const gateway = new Gateway(proxy.port, running.ports[1] ?? 0);
+    await gateway.until(bothUp(gateway));
+    proxy.stall('up');
+    // It sits in the network while the other path takes over, and arrives after.
+    gateway.link.request(types.OPEN, open(), [], 0);
+    gateway.link.flush();
+    await gateway.until(() => gateway.told.includes('switched'));
+    proxy.resume();
+    await gateway.until(() => shown(gateway.link.pathStates()) === 'A READY, B RUN');
+    assert.equal(running.store.queues.count, 0);
+    gateway.stop();
+    await running.stop();
+    await proxy.close();
+  });
+
+  test('a reset of the active path switches at once, and the heartbeats of both go on renewing one lease', async () => {
+    const running = await store();
+    const proxy = await FaultProxy.start({ targetHost: '127.0.0.1', targetPort: running.ports[0] ?? 0 });
+    const gateway = new Gateway(proxy.port, running.ports[1] ?? 0);
+    await gateway.until(bothUp(gateway));
+    const endsMs = gateway.link.leaseEndsMs;
+    proxy.cut();
+    await gateway.until(() => shown(gateway.link.pathStates()) === 'A READY, B RUN');
+    assert.deepEqual(gateway.told, ['up', 'switched']);
+    await gateway.until(() => gateway.link.leaseEndsMs > endsMs + 200);
+    assert.equal(gateway.link.leaseTerm, 1);
+    gateway.stop();
+    await running.stop();
+    await proxy.close();
+  });
+
+  test('a store that stands still on both paths, longer than failover_timeout, is waited for', async () => {
+    const running = await store();
+    const [a, b] = await Promise.all(running.ports.map((targetPort) => FaultProxy.start({ targetHost: '127.0.0.1', targetPort })));
+    assert.ok(a !== undefined && b !== undefined);
+    const gateway = new Gateway(a.port, b.port);
+    await gateway.until(bothUp(gateway));
+    a.stall('down');
+    b.stall('down');
+    const stalledMs = clock.nowMs();
+    await gateway.until(() => clock.nowMs() - stalledMs > 3_000);
+    b.resume();
+    a.resume();
+    const resumedMs = clock.nowMs();
+    await gateway.until(() => clock.nowMs() - resumedMs > 600);
+    assert.deepEqual(gateway.told, ['up']);
+    assert.equal(shown(gateway.link.pathStates()), 'A RUN, B READY');
+    gateway.stop();
+    await running.stop();
+    await Promise.all([a.close(), b.close()]);
   });
 
   test('a newer process of the same gateway fences the older one for good', async () => {

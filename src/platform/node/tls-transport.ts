@@ -162,7 +162,7 @@ export function certificateNames(certificate: PeerCertificate): readonly string[
   const { subject, subjectaltname } = certificate as Partial<PeerCertificate>;
   const names = (subjectaltname ?? '').split(', ').filter((entry) => entry.startsWith('DNS:')).map((entry) => entry.slice('DNS:'.length));
   const common: unknown = subject?.CN;
-  if (typeof common === 'string') names.push(common);
+  if (typeof common === 'string' && !names.includes(common)) names.push(common);
   return names;
 }
 
