@@ -68,7 +68,8 @@ export function gatewayOptions(config: GatewayConfig): GatewayOptions {
   const tls = readTls(config);
   return {
     id: config.id,
-    group: config.group,
+    group: [...new Set([...config.group, config.id])],
+    rescue: config.rescue,
     host: config.host,
     hostName: config.hostname,
     secret: config.secret,

@@ -36,6 +36,7 @@ function gatewayConfig(file: FileValue, gateway: GatewayValue, secret: Uint8Arra
   return {
     id: gateway.id,
     group: gateway.group,
+    rescue: gateway.rescue === 'on',
     host: gateway.host,
     hostname: gateway.hostname ?? os.hostname().toLowerCase(),
     smtp: smtpConfig(gateway.smtp, context),

@@ -133,6 +133,8 @@ const gateway = z.strictObject({
   id: v.identifier(),
   /** All gateways that may serve one another's queues; this one may be left out. */
   group: z.array(v.identifier()).max(256).prefault([]),
+  /** Whether it takes over the queues of the others in its group when they stay silent. */
+  rescue: z.enum(['on', 'off']).prefault('on'),
   host: v.identifier(),
   hostname: v.hostname().optional(),
   smtp,

@@ -132,6 +132,8 @@ export interface GatewayConfig {
   readonly id: string;
   /** Ids of the gateways that may claim its queues, and it theirs. */
   readonly group: readonly string[];
+  /** Takes over the queues of the others in its group when they stay silent. */
+  readonly rescue: boolean;
   readonly host: string;
   /** Name in the greeting, EHLO and Received. */
   readonly hostname: string;

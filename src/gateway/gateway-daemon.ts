@@ -34,6 +34,7 @@ import { startInbound } from './inbound/inbound.js';
 import type { RunningInbound } from './inbound/inbound.js';
 import type { InboundOptions } from './inbound/options.js';
 import { nextIncarnation } from './incarnation.js';
+import { ProcessLock } from './process-lock.js';
 import { InboundRecord, MailRecord } from './mail-record.js';
 import type { MemberView } from './admin/view.js';
 import { reachableAddress } from '../platform/node/own-host.js';
@@ -61,6 +62,8 @@ export interface GatewayOptions {
   readonly id: string;
   /** Gateways that take over one another's queues, this one among them. */
   readonly group: readonly string[];
+  /** Takes over the queues of the others when they stay silent. */
+  readonly rescue: boolean;
   readonly host: string;
   readonly hostName: string;
   readonly secret: Uint8Array;
@@ -237,6 +240,7 @@ class Gateway implements RunningGateway {
     const { options, ports } = this;
     const memoryLimitBytes = options.memoryLimitBytes ?? Math.floor(hostMemoryBytes() * MEMORY_SHARE_OF_HOST);
     const retry = new RetrySchedule(options.retry, { random: ports.random });
+    const lock = new ProcessLock(options.stateDir);
     return new GatewayCore(
       {
         gatewayId: options.id,
@@ -248,7 +252,7 @@ class Gateway implements RunningGateway {
         mirrors: { group: options.group, replicas: options.replicas, minReplicas: options.replicasMin, retryMs: MIRROR_RETRY_MS, refillFrameBytes: REFILL_FRAME_BYTES, frameTargetBytes: FRAME_TARGET_BYTES, ringBytes: Math.min(options.ringBytes, Math.floor(memoryLimitBytes * RING_SHARE)) },
         acceptance: { lifetimeMs: options.retry.lifetimeMs, bounceLifetimeMs: options.retry.bounceLifetimeMs, nextHopShare: options.nextHopShare },
         memory: { limitBytes: memoryLimitBytes, acceptShare: options.memoryAcceptShare, reserveShare: RESERVE_SHARE },
-        recovery: { blockEntries: options.blockMessages, blockBytes: options.blockBytes },
+        recovery: { blockEntries: options.blockMessages, blockBytes: options.blockBytes, rescue: options.rescue, olderMayLive: () => lock.look() !== 'gone' },
       },
       {
         clock: this.clock,
@@ -321,7 +325,7 @@ class Gateway implements RunningGateway {
   /** The SMTP port is open exactly while mail can be committed (G6), so that a load balancer moves on. */
   private watchPorts(nowMs: number): void {
     const wanted = this.core.accepting && !this.stopping;
-    if (wanted === this.portsOpen || this.portsBusy || nowMs < this.portRetryMs) return;
+    if (this.inbounds.length === 0 || wanted === this.portsOpen || this.portsBusy || nowMs < this.portRetryMs) return;
     if (!wanted) {
       for (const inbound of this.inbounds) inbound.closePort();
       this.portsOpen = false;

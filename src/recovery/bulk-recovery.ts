@@ -34,8 +34,6 @@ export interface RecoveryOptions extends PullOptions {
   readonly group: readonly string[];
   /** Takes over the queues of the others in the group. */
   readonly rescue: boolean;
-  /** An older process of this id may still live: nothing is claimed at a store before its lease there has ended. */
-  readonly olderMayLive: boolean;
 }
 
 export interface RecoveryPorts {
@@ -43,6 +41,8 @@ export interface RecoveryPorts {
   readonly log: EventLog;
   nowMs(): number;
   random(): number;
+  /** An older process of this id may still live: nothing is claimed at a store before its lease there has ended. */
+  olderMayLive(): boolean;
   needFlush(): void;
   takeHandle(): number;
   /** Whether this process serves the queue now. */
@@ -150,7 +150,7 @@ export class BulkRecovery {
     const view = this.views.get(store.storeId);
     if (view === undefined) return;
     const nowMs = this.ports.nowMs();
-    if (view.claimFromMs < 0) view.claimFromMs = this.options.olderMayLive ? nowMs + view.store.leaseMs * DRIFT_SHARE + DRIFT_MS : nowMs;
+    if (view.claimFromMs < 0) view.claimFromMs = this.ports.olderMayLive() ? nowMs + view.store.leaseMs * DRIFT_SHARE + DRIFT_MS : nowMs;
     view.graceEndsMs = nowMs + view.store.graceMs;
     if (view.bootId !== view.store.bootId) {
       view.listed = false;
@@ -190,9 +190,19 @@ export class BulkRecovery {
 
   /** Called now and then: claims that were put off are made again. `isLate`: the stores have had their time to answer. */
   tick(nowMs: number, isLate: boolean): void {
+    this.lookForOlder(nowMs);
     this.claiming.isLate = isLate;
     this.watch.tick(nowMs);
     this.startJobs();
+  }
+
+  /** Its end proves as much as the end of its leases. */
+  private lookForOlder(nowMs: number): void {
+    let waits = false;
+    for (const view of this.views.all()) if (view.claimFromMs > nowMs) waits = true;
+    if (!waits || this.ports.olderMayLive()) return;
+    for (const view of this.views.all()) if (view.claimFromMs > nowMs) view.claimFromMs = nowMs;
+    for (const job of this.jobs.values()) if (job.state === 'waiting') job.notBeforeMs = Math.min(job.notBeforeMs, nowMs);
   }
 
   /** The queue is served no more: handed back to its owner, or lost to another process. It may come again. */

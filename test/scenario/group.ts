@@ -68,7 +68,7 @@ export class Group {
             mirrors: { group: gateways, replicas: 2, minReplicas: 1, retryMs: 500, refillFrameBytes: 2048, frameTargetBytes: 64 * 1024, ringBytes: Math.floor((options.memoryBytes?.[id] ?? 16 * MEBIBYTE) / 16) },
             acceptance: { lifetimeMs: 3_600_000, bounceLifetimeMs: 3_600_000, nextHopShare: 1 },
             memory: { limitBytes: options.memoryBytes?.[id] ?? 256 * MEBIBYTE, acceptShare: 0.8, reserveShare: 0.97 },
-            recovery: { blockEntries: options.blockEntries ?? 7, blockBytes: 64 * 1024, rescue: options.noRescue?.includes(id) !== true, olderMayLive: options.unproven?.includes(id) === true },
+            recovery: { blockEntries: options.blockEntries ?? 7, blockBytes: 64 * 1024, rescue: options.noRescue?.includes(id) !== true, olderMayLive: () => options.unproven?.includes(id) === true },
           },
         },
         { ...ports, router: this.router, newCarrier: (core, isAlive) => new Carrier(this.hops, core, this.scheduler, isAlive), events: this.mailEvents(), onTurn: () => {} },

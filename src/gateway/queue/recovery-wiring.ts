@@ -20,6 +20,7 @@ export interface RecoveryWiringPorts extends RecoveredPorts {
   readonly memory: MemoryGauge;
   readonly counters: { recoveredMessages: number };
   needFlush(): void;
+  olderMayLive(): boolean;
   /** Out of registry, mirrors and memory. */
   forget(mirror: QueueMirror): void;
 }
@@ -43,6 +44,7 @@ export class RecoveryWiring {
       nowMs: () => ports.clock.nowMs(),
       random: () => random.next(),
       needFlush: () => { ports.needFlush(); },
+      olderMayLive: () => ports.olderMayLive(),
       takeHandle: () => registry.takeHandle(),
       serves: (ownerId, birth, serial) => registry.serves(ownerId, birth, serial),
       membersOf: (handle) => membersOf(mirrors.mirrorOf(handle)),
