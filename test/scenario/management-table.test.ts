@@ -1,0 +1,100 @@
+/** The management table as operators see it: what each mirror lacks, why, since when, and which queues come first. */
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { CoreView } from '../../src/gateway/core-view.js';
+import type { TableRowView } from '../../src/gateway/admin/view.js';
+import { GatewayMetrics } from '../../src/observability/gateway-metrics.js';
+import { World } from './world.js';
+
+const WALL_MS = 1_800_000_000_000;
+const NAMES = ['q1', 'q2', 'q3'];
+
+function viewOf(world: World): CoreView {
+  const { core } = world.gateway;
+  assert.ok(core !== undefined);
+  const clock = { nowMs: () => world.scheduler.nowMs, wallMs: () => WALL_MS + world.scheduler.nowMs };
+  return new CoreView(
+    { gatewayId: 'gw-1', host: 'box-1', incarnation: 1, insecure: false, replicas: 2, storeHosts: new Map(), others: [] },
+    { clock, core, links: [], metrics: new GatewayMetrics(), pid: 1, adminAddress: () => undefined, isDraining: () => false, connectionsIn: () => 0, connectionsOut: () => 0, dotsInFlight: () => 0 },
+  );
+}
+
+function rowOf(rows: readonly TableRowView[], queue: string, store: string): TableRowView {
+  const row = rows.find((one) => one.queue === queue && one.store === store);
+  assert.ok(row !== undefined, `a row for ${queue} at ${store}`);
+  return row;
+}
+
+describe('the management table', () => {
+  test('shows what an isolated mirror lacks, since when and why, and nothing of it once it is back', () => {
+    const world = World.started({ refillFrameBytes: 600 });
+    world.hops.script = () => 'hang';
+    world.submitMany(60, NAMES);
+    world.run(100);
+    const view = viewOf(world);
+    for (const row of view.mirrors('', 100).rows) assert.deepEqual([row.sync, row.member, row.lagMessages, row.lagBytes, row.transactions], ['SYNC', true, 0, 0, row.lastTransaction]);
+    world.store('b').kill();
+    world.run(50);
+    const lostMs = WALL_MS + world.scheduler.nowMs;
+    const before = rowOf(view.mirrors('', 100).rows, 'q2', 'store-b');
+    world.submitMany(10, ['q2']);
+    world.run(50);
+    const after = rowOf(view.mirrors('', 100).rows, 'q2', 'store-b');
+    assert.deepEqual([after.sync, after.member, after.transactions], ['NG', false, undefined]);
+    assert.equal(after.lagMessages - before.lagMessages, 10, 'each change since then is one that it lacks');
+    assert.ok(after.lagBytes - before.lagBytes > 10 * 33, 'and its bytes count');
+    assert.ok(Math.abs(after.sinceWallMs - lostMs) <= 50 && after.cause !== '');
+    assert.equal(rowOf(view.mirrors('', 100).rows, 'q2', 'store-a').lagMessages, 0);
+    assert.equal(view.status().queuesShort, 3);
+    world.store('b').start();
+    world.until(() => world.inSync);
+    world.run(500);
+    for (const row of view.mirrors('', 100).rows) assert.deepEqual([row.sync, row.member, row.progress, row.lagMessages, row.lagBytes], ['SYNC', true, undefined, 0, 0]);
+  });
+
+  test('shows how far a refill has come, from nothing to all', () => {
+    const world = World.started({ queues: [{ name: 'q1' }], refillFrameBytes: 600 });
+    world.hops.script = () => 'hang';
+    world.submitMany(100, ['q1']);
+    world.run(100);
+    const view = viewOf(world);
+    world.store('b').kill();
+    world.run(50);
+    world.slow(world.store('b'), 20);
+    world.store('b').start();
+    const seen: number[] = [];
+    world.until(() => {
+      const row = rowOf(view.mirrors('', 10).rows, 'q1', 'store-b');
+      if (row.progress !== undefined) {
+        seen.push(row.progress);
+        assert.equal(row.sync, 'RESYNC');
+        assert.equal(row.lagMessages, Math.round(100 * (1 - row.progress)), 'what is still to be sent');
+      }
+      return world.inSync;
+    });
+    const rising = seen.every((share, i) => share >= (seen[i - 1] ?? 0));
+    assert.ok(rising && (seen[0] ?? 1) < 0.5 && seen.at(-1) === 1, `progress went ${seen.join(' ')}`);
+  });
+
+  test('names the queues first that lack copies, then those that lag, and cuts into pages by queue', () => {
+    const world = World.started({ queues: Array.from({ length: 25 }, (_, i) => ({ name: `n${String(i)}` })) });
+    world.hops.script = () => 'hang';
+    for (let i = 0; i < 25; i++) world.submitMany(i + 1, [`n${String(i)}`]);
+    world.run(200);
+    const view = viewOf(world);
+    assert.deepEqual(view.troubled(2).map((row) => row.queue), ['n24', 'n24', 'n23', 'n23'], 'without trouble the longest');
+    world.holdAnswers(world.store('a'), true);
+    world.submit(['n3']);
+    world.run(20);
+    assert.equal(view.troubled(1)[0]?.queue, 'n3', 'the one that lags');
+    const seen: string[] = [];
+    let pages = 0;
+    for (let cursor: string | undefined = ''; cursor !== undefined; pages++) {
+      const page = view.mirrors(cursor, 10);
+      assert.ok(page.rows.length <= 20);
+      seen.push(...page.rows.map((row) => `${row.queue} ${row.store}`));
+      cursor = page.nextCursor;
+    }
+    assert.deepEqual([pages, seen.length, new Set(seen).size], [3, 50, 50]);
+  });
+});
