@@ -9,6 +9,7 @@ import type { CliContext } from './context.js';
 import { CliError } from './context.js';
 import { gatewayCommand } from './gateway.js';
 import { queueCommand } from './queue.js';
+import { rescueCommand } from './rescue.js';
 import { sendCommand } from './send.js';
 import { sinkCommand } from './sink.js';
 import { statusCommand } from './status.js';
@@ -19,7 +20,7 @@ import { versionCommand } from './version.js';
 /** A verb adds itself to yargs and reports its exit code through `done`. */
 export type Verb = (cli: Argv, context: CliContext, done: (code: number) => void) => Argv;
 
-const VERBS: readonly Verb[] = [upCommand, gatewayCommand, storeCommand, sinkCommand, sendCommand, statusCommand, queueCommand, configCommand, versionCommand];
+const VERBS: readonly Verb[] = [upCommand, gatewayCommand, rescueCommand, storeCommand, sinkCommand, sendCommand, statusCommand, queueCommand, configCommand, versionCommand];
 
 export async function runCli(args: readonly string[], context: CliContext): Promise<number> {
   let exitCode = 0;

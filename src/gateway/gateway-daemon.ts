@@ -192,7 +192,7 @@ class Gateway implements RunningGateway {
     }
     this.view = new CoreView(
       { gatewayId: options.id, host: options.host, incarnation: this.incarnation, insecure: options.insecure, replicas: options.replicas, storeHosts: new Map(options.stores.map((store) => [store.id, store.host])), others: othersOf(options) },
-      { clock: this.clock, core: this.core, links: this.links, metrics: ports.metrics, pid: process.pid, adminAddress: () => reachableAddress(options.admin.host, this.adminPort), isDraining: () => this.stopping, connectionsIn: () => this.inboundRecord.connections, connectionsOut: () => this.dispatcher.nextHops().reduce((sum, hop) => sum + hop.connections, 0), dotsInFlight: () => this.dispatcher.count },
+      { clock: this.clock, log: ports.log, core: this.core, links: this.links, metrics: ports.metrics, pid: process.pid, adminAddress: () => reachableAddress(options.admin.host, this.adminPort), isDraining: () => this.stopping, connectionsIn: () => this.inboundRecord.connections, connectionsOut: () => this.dispatcher.nextHops().reduce((sum, hop) => sum + hop.connections, 0), dotsInFlight: () => this.dispatcher.count },
     );
   }
 
@@ -212,7 +212,7 @@ class Gateway implements RunningGateway {
     }
     const source = gaugeSource({ view: this.view, nowMs: () => this.clock.nowMs(), wallMs: () => this.clock.wallMs(), logLinesDropped: () => this.ports.logLinesDropped(), states: () => this.view.states() });
     this.metricsExport = exportGatewayMetrics(this.ports.metrics, source);
-    this.admin = await startAdmin(this.options.admin, { view: this.view, registry: this.metricsExport.registry, wallMs: () => this.clock.wallMs(), exports: new ExportView({ crc32, entries: this.core.entries, queuesOf: (name) => this.core.registry.byName(name) }) });
+    this.admin = await startAdmin(this.options.admin, { view: this.view, registry: this.metricsExport.registry, wallMs: () => this.clock.wallMs(), rescue: this.core.recovery, exports: new ExportView({ crc32, entries: this.core.entries, queuesOf: (name) => this.core.registry.byName(name) }) });
     this.ports.log.info('start', 'the gateway starts', { gateway: this.options.id, incarnation: this.incarnation, stores: this.options.stores.map((store) => store.id), memory_limit_bytes: this.core.memory.limitBytes });
     for (const link of this.links) link.start();
     this.dispatcher.start();

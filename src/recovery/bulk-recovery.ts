@@ -14,8 +14,9 @@ import type { EventLog, Packer } from '../platform/ports.js';
 import { BLOCK, CLAIMED, LISTED, TAILED } from '../protocol/message-types.js';
 import { CLAIM_GRANTED, ROLE_MEMBER } from '../protocol/reasons.js';
 import type { CensusRow } from './census.js';
-import { queueKey } from './census.js';
+import { newestOf, queueKey } from './census.js';
 import { Claiming } from './claiming.js';
+import type { ForceRequest } from './force.js';
 import { Pulls } from './pulls.js';
 import type { PullOptions } from './pulls.js';
 import type { ClaimedQueue, QueueJob, RecoveryStore } from './queue-job.js';
@@ -218,17 +219,20 @@ export class BulkRecovery {
   }
 
   /**
-   * An operator goes on without `storeId`, for one queue or all of an owner: what only that store knew is lost,
+   * An operator goes on without a store, for one queue or all of an owner: what only that store knew is lost,
    * or comes twice. Returns the names of the queues that this concerns.
    */
-  force(which: { readonly queue?: string | undefined; readonly owner?: string | undefined }, storeId: string, reason: string): string[] {
+  force(request: ForceRequest): string[] {
+    const { missing, reason, who } = request;
     const names: string[] = [];
     for (const job of this.jobs.values()) {
-      if (which.queue !== undefined && job.name !== which.queue) continue;
-      if (which.owner !== undefined && job.ownerId !== which.owner) continue;
-      if (job.state !== 'waiting' && job.state !== 'stranded' && job.state !== 'elsewhere') continue;
+      if (request.queue !== undefined && job.name !== request.queue) continue;
+      if (request.owner !== undefined && job.ownerId !== request.owner) continue;
+      if (job.state !== 'stranded' && (job.isPending || job.state === 'elsewhere') && newestOf(job.rows.values())?.members.includes(missing) !== true) continue;
+      if (job.state !== 'stranded' && !job.isPending && job.state !== 'elsewhere') continue;
       names.push(job.name);
-      job.given.add(storeId);
+      job.given.add(missing);
+      this.ports.log.warn('takeover', 'an operator goes on without a store: mail that only it had is lost, mail that it knew the end of is repeated', { queue: job.name, owner: job.ownerId, missing, reason, who });
       if (job.state === 'stranded') this.pulls.giveUpRest(job, reason);
       else if (job.state === 'elsewhere') job.restart('waiting', 0);
     }
