@@ -66,7 +66,7 @@ export function isValidTransition(from: ConnectionState, to: ConnectionState): b
 
 /** A peer that connects and says nothing useful is closed after this. */
 const HANDSHAKE_MS = 5_000;
-/** The longest frame before a peer has proved itself: HELLO with the longest names, and no memory for strangers. */
+/** The longest frame before a peer has proved itself, and while it stands by: HELLO with the longest names, and no memory for strangers. */
 const HANDSHAKE_FRAME_BYTES_MAX = 4 * 1024;
 /** Connections of one gateway; two paths and what a reset has not yet cleaned up. */
 const CONNECTIONS_MAX = 16;
@@ -294,10 +294,11 @@ export class StoreConnection implements ConnectionHandlers, FrameSink, AccountCo
       return;
     }
     const nowMs = this.#ports.clock.nowMs();
-    this.#reader = new FrameReader({ frameBytesMax: this.#options.frameBytesMax }, { crc32: this.#ports.crc32 });
     this.#account = account;
     account.connections.add(this);
     const active = (hello.flags & HELLO_ACTIVE) !== 0 && account.activate(this, hello.generation);
+    // Who stands by for good says HEARTBEAT only: no memory for more.
+    this.#reader = new FrameReader({ frameBytesMax: active ? this.#options.frameBytesMax : HANDSHAKE_FRAME_BYTES_MAX }, { crc32: this.#ports.crc32 });
     this.#transition(active ? ACTIVE : STANDBY);
     this.#store.heartbeat(account, nowMs);
     if (active) this.#requests.begin(account);

@@ -153,6 +153,18 @@ describe('the ring of changes', () => {
     }
   });
 
+  test('of each gateway is bounded, and all of them together by an eighth of the memory', () => {
+    const store = newStore({ memoryLimitBytes: 4_000_000, segmentBytes: 4096 });
+    const stories = ['g1', 'g2', 'g3'].map((id) => new Story(openQueue(store, 1, id)));
+    for (let i = 0; i < 100; i += 1) {
+      for (const story of stories) {
+        assert.equal(change(store, story.queue, storing(1, 'x'.repeat(5_000)), deleting(story.queue.number + 1)), 0);
+        assert.ok(store.admission.ringBytes <= 500_000, `${String(store.admission.ringBytes)} bytes`);
+      }
+    }
+    assert.ok(store.admission.ringBytes > 450_000);
+  });
+
   test('of a size of 0 keeps nothing, and a section larger than the ring only cuts it', () => {
     const none = newStore({ ringBytes: 0 });
     const story = new Story(openQueue(none));

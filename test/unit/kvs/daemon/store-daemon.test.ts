@@ -66,6 +66,23 @@ describe('a store on real sockets', () => {
     assert.equal((await gateway.next(types.TAILED)).values[1], true);
   });
 
+  test('counts a frame that has come in part as memory, and no more when its connection is gone', async (t) => {
+    const store = await running(t);
+    const gateway = await TestGateway.join(store);
+    const { admission } = store.store;
+    const before = admission.usedBytes;
+    const frame = encodeFrame(types.CHANGES, 3, new Uint8Array(10), crc32, 3_000_000);
+    gateway.connection.write([frame, new Uint8Array(2_000_000)]);
+    while (admission.usedBytes < before + 2_000_000) await new Promise((resolve) => { setImmediate(resolve); });
+    assert.ok(admission.usedBytes < before + 4_100_000);
+    gateway.connection.destroy();
+    while (admission.frameBytes > 0) await new Promise((resolve) => { setImmediate(resolve); });
+    assert.equal(admission.usedBytes, before);
+    const standby = await TestGateway.join(store, { active: false });
+    standby.connection.write([encodeFrame(types.HEARTBEAT, 3, new Uint8Array(10), crc32, 5_000)]);
+    assert.equal((await standby.next(types.CLOSE)).values[0], CLOSE_MALFORMED, 'who stands by gets no memory for long frames');
+  });
+
   test('refuses in order, then passes over what was sent behind until the queue is opened again', async (t) => {
     const store = await running(t);
     const gateway = await TestGateway.join(store);
