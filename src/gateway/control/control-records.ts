@@ -156,7 +156,7 @@ export class ControlRecords {
     const checksum = crc32(head, 0);
     const row = entries.create(mirror.queue, messageId, entries.contents.storeBytes(head), 0, 0, checksum, Math.floor(clock.wallMs() / 1000), NEVER_SECONDS);
     entries.table.transition(row, EntryState.HELD);
-    entries.table.position.set(row, mirror.store(messageId, 0, NO_CHUNKS, 0, 0, head, checksum));
+    entries.table.position.set(row, mirror.store(messageId, 0, NO_CHUNKS, 0, head, checksum));
     mirror.queue.append(row, entries.bytes(row));
     return row;
   }

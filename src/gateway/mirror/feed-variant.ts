@@ -5,6 +5,7 @@
 import { CHANGE_ROW_BYTES, FLAG_BODY_ABSENT, FLAG_SKIPPED, KIND_ANNOTATE, KIND_DELETE, KIND_REPLACE, KIND_SET_MEMBERS, KIND_STORE, KIND_WITHDRAW } from '../../protocol/change-rows.js';
 import { ENTRY_CREDIT_BYTES } from './queue-mirror.js';
 import type { SealedSection } from './turn-section.js';
+import { NO_BODIES } from './turn-section.js';
 
 /** Bytes of payload that a row has in its section. */
 function payloadOf(kind: number, flags: number, bodyBytes: number, headBytes: number): number {
@@ -39,12 +40,12 @@ export class FeedVariant {
       }
       at += bytes;
     }
-    return { ...section, rows, pieces: cut(section.pieces, keep), payloadBytes, creditBytes };
+    return { ...section, rows, pieces: cut(section.pieces, keep), payloadBytes, creditBytes, absent: NO_BODIES, keptBytes: 0 };
   }
 }
 
 /** The parts of the concatenated pieces that lie in the ascending ranges. */
-function cut(pieces: readonly Uint8Array[], ranges: readonly (readonly [number, number])[]): Uint8Array[] {
+export function cut(pieces: readonly Uint8Array[], ranges: readonly (readonly [number, number])[]): Uint8Array[] {
   const parts: Uint8Array[] = [];
   let index = 0;
   let start = 0;

@@ -36,7 +36,13 @@ export interface SealedSection {
   readonly pieces: readonly Uint8Array[];
   readonly payloadBytes: number;
   readonly creditBytes: number;
+  /** Bodies of the rows with BODY_ABSENT, in their order: whoever can't be sure that the store has them sends them (whole-section.ts). */
+  readonly absent: readonly (readonly Uint8Array[])[];
+  /** Bytes that only `absent` keeps in memory. */
+  readonly keptBytes: number;
 }
+
+export const NO_BODIES: readonly (readonly Uint8Array[])[] = [];
 
 const INITIAL_ROWS = 64;
 
@@ -44,6 +50,8 @@ export class TurnSection {
   rowCount = 0;
   creditBytes = 0;
   payloadBytes = 0;
+  keptBytes = 0;
+  private absent: (readonly Uint8Array[])[] = [];
   private rows = new Uint8Array(INITIAL_ROWS * CHANGE_ROW_BYTES);
   private view = new DataView(this.rows.buffer);
   private pieces: Uint8Array[] = [];
@@ -90,6 +98,20 @@ export class TurnSection {
     this.pieceEnd = slabs.used;
   }
 
+  /** The row just added names a body that another queue's row brings: kept here, in case it must be sent after all. */
+  addAbsent(body: readonly Uint8Array[], keptBytes: number): void {
+    this.absent.push(body);
+    this.keptBytes += keptBytes;
+  }
+
+  /** The bodies of absent rows, given away. */
+  takeAbsent(): readonly (readonly Uint8Array[])[] {
+    if (this.absent.length === 0) return NO_BODIES;
+    const absent = this.absent;
+    this.absent = [];
+    return absent;
+  }
+
   /** Rows as they are now; valid until the next addRow or reset. */
   rowBytes(): Uint8Array {
     return this.rows.subarray(0, this.rowCount * CHANGE_ROW_BYTES);
@@ -116,6 +138,7 @@ export class TurnSection {
     this.rowCount = 0;
     this.creditBytes = 0;
     this.payloadBytes = 0;
+    this.keptBytes = 0;
   }
 
   private closePiece(): void {

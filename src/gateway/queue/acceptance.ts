@@ -9,7 +9,7 @@ import { ENTRY_CREDIT_BYTES } from '../mirror/queue-mirror.js';
 import type { QueueMirror } from '../mirror/queue-mirror.js';
 import { ResyncPhase, SyncState } from '../mirror/replica.js';
 import type { Clock, Crc32, Packer } from '../../platform/ports.js';
-import { FLAG_BODY_ABSENT, FLAG_SHARED } from '../../protocol/change-rows.js';
+import { FLAG_SHARED } from '../../protocol/change-rows.js';
 import type { Entries } from './entries.js';
 import { ENTRY_BOOKKEEPING_BYTES } from './entries.js';
 import { EntryState } from './entry-table.js';
@@ -41,8 +41,6 @@ export interface AcceptancePorts {
 export interface StoreRequest extends Submission {
   readonly origin?: Origin | undefined;
 }
-
-const NO_CHUNKS: readonly Uint8Array[] = [];
 
 export class Acceptance {
   private readonly options: AcceptanceOptions;
@@ -130,6 +128,7 @@ export class Acceptance {
     if (sharedContent !== 0) this.ports.mirrors.sealPending();
     const pending = commitPoint.begin(request, clock.nowMs());
     const arrivalSeconds = Math.floor(clock.wallMs() / 1000);
+    let kept: readonly Uint8Array[] | undefined;
     for (let i = 0; i < mirrors.length; i++) {
       const mirror = mirrors[i];
       const head = heads[i];
@@ -141,8 +140,13 @@ export class Acceptance {
       entries.table.transition(row, EntryState.STORING);
       const first = mirrors[0];
       const absent = i > 0 && first !== undefined && sameFeed(first, mirror);
-      const flags = sharedContent === 0 ? 0 : absent ? FLAG_SHARED | FLAG_BODY_ABSENT : FLAG_SHARED;
-      const position = mirror.store(request.messageId, flags, absent ? NO_CHUNKS : chunks, absent ? 0 : contentBytes, contentBytes, head, checksum);
+      let position: number;
+      if (absent) {
+        // The client's chunks are used again: one copy for all queues, in case a mirror must get the body after all.
+        const isFirst = kept === undefined;
+        kept ??= chunks.map((chunk) => chunk.slice());
+        position = mirror.storeAbsent(request.messageId, kept, isFirst ? contentBytes : 0, contentBytes, head, checksum);
+      } else position = mirror.store(request.messageId, sharedContent === 0 ? 0 : FLAG_SHARED, chunks, contentBytes, head, checksum);
       entries.table.position.set(row, position);
       mirror.queue.append(row, entries.bytes(row));
       pending.add(mirror, row);

@@ -11,7 +11,7 @@ function joined(pieces: readonly Uint8Array[]): number[] {
 }
 
 function sealed(section: TurnSection): SealedSection {
-  return { handle: 1, firstNumber: 1, lastNumber: section.rowCount, digestA: 5, digestB: 6, rows: section.rowBytes().slice(), pieces: section.takePieces(), payloadBytes: section.payloadBytes, creditBytes: section.creditBytes };
+  return { handle: 1, firstNumber: 1, lastNumber: section.rowCount, digestA: 5, digestB: 6, rows: section.rowBytes().slice(), pieces: section.takePieces(), payloadBytes: section.payloadBytes, creditBytes: section.creditBytes, absent: section.takeAbsent(), keptBytes: section.keptBytes };
 }
 
 describe('turn section', () => {

@@ -1,0 +1,35 @@
+/**
+ * A section as it can stand alone: the bodies that its rows left out, because another queue's section brought
+ * them to the same store, are put back. Sections are repeated so: by then the other queue's entry, and the body
+ * with it, may be gone from the store. Number and digest stay, as flags do not count (docs/PROTOCOL.md "Digest").
+ */
+import { CHANGE_ROW_BYTES, FLAG_BODY_ABSENT, changeBodyBytes, changeBodyInFrame, changeFlags, changeHeadInFrame, viewOf } from '../../protocol/change-rows.js';
+import { cut } from './feed-variant.js';
+import type { SealedSection } from './turn-section.js';
+import { NO_BODIES } from './turn-section.js';
+
+export function wholeSection(section: SealedSection): SealedSection {
+  if (section.absent.length === 0) return section;
+  const rows = section.rows.slice();
+  const view = viewOf(rows);
+  const pieces: Uint8Array[] = [];
+  let added = 0;
+  let next = 0;
+  /** Payload up to here is in `pieces`; `at` is where the row's own begins. */
+  let taken = 0;
+  let at = 0;
+  for (let offset = 0; offset < rows.length; offset += CHANGE_ROW_BYTES) {
+    const own = changeBodyInFrame(view, offset) + changeHeadInFrame(view, offset);
+    if ((changeFlags(view, offset) & FLAG_BODY_ABSENT) !== 0) {
+      pieces.push(...cut(section.pieces, [[taken, at]]));
+      taken = at;
+      for (const piece of section.absent[next] ?? []) pieces.push(piece);
+      next += 1;
+      added += changeBodyBytes(view, offset);
+      view.setUint8(offset + 1, changeFlags(view, offset) & ~FLAG_BODY_ABSENT);
+    }
+    at += own;
+  }
+  pieces.push(...cut(section.pieces, [[taken, at]]));
+  return { ...section, rows, pieces, payloadBytes: section.payloadBytes + added, creditBytes: section.creditBytes + added, absent: NO_BODIES, keptBytes: 0 };
+}
