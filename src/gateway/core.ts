@@ -9,10 +9,12 @@
  */
 import { Segments } from '../base/segments.js';
 import type { Clock, Crc32, EventLog, Packer } from '../platform/ports.js';
-import { ENTRY_ROW_BYTES } from '../protocol/entry-rows.js';
+import { CLAIMED } from '../protocol/message-types.js';
 import type { Refusal } from '../protocol/messages/refusal.js';
-import { BulkRecovery } from '../recovery/bulk-recovery.js';
-import type { RecoveryOptions } from '../recovery/bulk-recovery.js';
+import type { BulkRecovery } from '../recovery/bulk-recovery.js';
+import type { PullOptions } from '../recovery/pulls.js';
+import type { RecoveryStore } from '../recovery/queue-job.js';
+import { DeliveryRight } from './mirror/delivery-right.js';
 import { CommitPoint, PendingCommit } from './mirror/commit-point.js';
 import { Mirrors } from './mirror/mirrors.js';
 import type { MirrorsOptions } from './mirror/mirrors.js';
@@ -26,13 +28,14 @@ import { Entries } from './queue/entries.js';
 import { EntryState, EntryTable } from './queue/entry-table.js';
 import { readHeadPrefix } from './queue/envelope.js';
 import type { MailEvents } from './queue/mail-events.js';
-import { MailQueue } from './queue/mail-queue.js';
+import { ForgottenQueues } from './queue/forgotten-queues.js';
+import { HandingOut } from './queue/handing-out.js';
 import { MemoryGauge } from './queue/memory-gauge.js';
 import type { MemoryOptions } from './queue/memory-gauge.js';
 import type { Note } from './queue/note.js';
-import { TO_TRY } from './queue/note.js';
 import { QueueRegistry } from './queue/queue-registry.js';
-import { RecoveredQueues } from './queue/recovered-queues.js';
+import type { RecoveredQueues } from './queue/recovered-queues.js';
+import { RecoveryWiring } from './queue/recovery-wiring.js';
 import type { ReportInput } from './queue/report-job.js';
 import { Reports } from './queue/report-job.js';
 import { Settlement } from './queue/settlement.js';
@@ -47,10 +50,14 @@ export interface CoreOptions {
   /** With a store missing at the start, the port opens after this all the same. */
   readonly firstListMs: number;
   readonly segmentBytes: number;
-  readonly mirrors: MirrorsOptions;
+  readonly mirrors: Omit<MirrorsOptions, 'token'>;
   readonly acceptance: AcceptanceOptions;
   readonly memory: MemoryOptions;
-  readonly recovery: Omit<RecoveryOptions, 'gatewayId' | 'token'>;
+  /**
+   * `rescue`: takes over the queues of the others in the group when they stay silent. `olderMayLive`: nothing proves
+   * that the process of this id before us is gone.
+   */
+  readonly recovery: PullOptions & { readonly rescue?: boolean; readonly olderMayLive?: () => boolean };
 }
 
 /** What the core counts for the metrics. */
@@ -84,7 +91,6 @@ const ID_EPOCH_MS = 1_577_836_800_000;
 const IDS_PER_MS = 4096;
 const COMPACT_BYTES_PER_TICK = 1024 * 1024;
 const SLOW_TICK_MS = 100;
-const FIRST_ONLY: readonly number[] = [0];
 
 export class GatewayCore implements Reception, DeliverySource {
   readonly entries: Entries;
@@ -100,6 +106,10 @@ export class GatewayCore implements Reception, DeliverySource {
   private readonly acceptance: Acceptance;
   private readonly settlement: Settlement;
   private readonly dueTimes: DueTimes;
+  private readonly wiring: RecoveryWiring;
+  private readonly right: DeliveryRight;
+  private readonly forgotten: ForgottenQueues;
+  private readonly handingOut: HandingOut;
   private readonly segments: Segments;
   private deliverySink: DeliverySink | undefined;
   private woken: QueueMirror[] = [];
@@ -109,7 +119,6 @@ export class GatewayCore implements Reception, DeliverySource {
   /** The stores have told their queues once, or had their time to: mail to a known queue will not found another. */
   private listsAwaited = false;
   private slowTickMs = 0;
-  private reportsResumed = false;
 
   constructor(options: CoreOptions, ports: CorePorts) {
     this.options = options;
@@ -117,12 +126,12 @@ export class GatewayCore implements Reception, DeliverySource {
     this.nextId = (options.incarnation - ID_EPOCH_MS) * IDS_PER_MS;
     this.segments = new Segments({ segmentBytes: options.segmentBytes });
     this.entries = new Entries(new EntryTable(options.incarnation % 0x7fffffff), new ContentStore(this.segments), ports.crc32);
-    this.mirrors = new Mirrors(options.mirrors, this.mirrorPorts());
-    this.memory = new MemoryGauge(options.memory, () => this.entries.usedBytes + this.mirrors.backlogBytes + ports.heldElsewhereBytes());
+    this.mirrors = new Mirrors({ ...options.mirrors, token: options.incarnation }, this.mirrorPorts());
+    this.memory = new MemoryGauge(options.memory, () => this.entries.usedBytes + this.mirrors.ring.usedBytes + this.mirrors.backlogBytes + ports.heldElsewhereBytes());
     const nowMs = (): number => ports.clock.nowMs();
     this.registry = new QueueRegistry(
       { gatewayId: options.gatewayId, group: options.mirrors.group, incarnation: options.incarnation, queuesMax: options.queuesMax, replicas: options.mirrors.replicas, minReplicas: options.mirrors.minReplicas },
-      { packer: ports.packer, table: this.entries.table, mirrors: this.mirrors, nowMs, mayCreate: (route) => this.mayCreate(route) },
+      { table: this.entries.table, mirrors: this.mirrors, nowMs, mayCreate: (route) => this.mayCreate(route) },
     );
     this.commitPoint = new CommitPoint({ timeoutMs: options.commitTimeoutMs }, {
       release: (mirror, row) => { this.releaseEntry(mirror, row); },
@@ -144,26 +153,27 @@ export class GatewayCore implements Reception, DeliverySource {
       report: (mirror, row, number) => { this.reports.begin(mirror, row, number); },
     });
     const unpark = (mirror: QueueMirror, row: number): void => { this.unpark(mirror, row); };
-    this.reports = new Reports({ clock: ports.clock, log: ports.log, entries: this.entries, settlement: this.settlement, acceptance: this.acceptance, router: ports.router, events: ports.events, nextMessageId: () => this.nextMessageId(), compose: (input) => ports.compose(input), unpark });
-    this.recovered = new RecoveredQueues({ clock: ports.clock, crc32: ports.crc32, packer: ports.packer, log: ports.log, registry: this.registry, mirrors: this.mirrors, entries: this.entries, router: ports.router, dueTimes: this.dueTimes, settlement: this.settlement, reports: this.reports, wake: (mirror) => { this.wake(mirror); }, unpark });
-    this.recovery = new BulkRecovery({ ...options.recovery, gatewayId: options.gatewayId, token: options.incarnation }, {
-      packer: ports.packer,
-      log: ports.log,
-      needFlush: () => { ports.requestEndOfTurn(); },
-      takeHandle: () => this.registry.takeHandle(),
-      onClaimed: (queue) => { this.recovered.onClaimed(queue); },
-      onBlock: (handle, rows, bodies, lastSource) => {
-        const taken = this.recovered.onBlock(handle, rows, bodies, lastSource);
-        if (taken) ports.counters.recoveredMessages += rows.length / ENTRY_ROW_BYTES;
-        return taken;
+    this.reports = new Reports({ clock: ports.clock, log: ports.log, entries: this.entries, settlement: this.settlement, acceptance: this.acceptance, router: ports.router, events: ports.events, nextMessageId: () => this.nextMessageId(), routeFor: ({ queue, token }, route) => this.registry.routeFor(queue.identity.ownerId, route, token), compose: (input) => ports.compose(input), unpark });
+    const wake = (mirror: QueueMirror): void => { this.wake(mirror); };
+    this.right = new DeliveryRight({ log: ports.log, nowMs, wake });
+    this.wiring = new RecoveryWiring(
+      { ...options.recovery, rescue: options.recovery.rescue ?? false, group: options.mirrors.group, gatewayId: options.gatewayId, token: options.incarnation },
+      {
+        clock: ports.clock, crc32: ports.crc32, packer: ports.packer, log: ports.log, registry: this.registry, mirrors: this.mirrors, entries: this.entries, router: ports.router, dueTimes: this.dueTimes, settlement: this.settlement, reports: this.reports, memory: this.memory, counters: ports.counters,
+        wake, unpark,
+        needFlush: () => { ports.requestEndOfTurn(); },
+        olderMayLive: () => options.recovery.olderMayLive?.() ?? false,
+        forget: (mirror) => { this.forgetQueue(mirror); },
       },
-      onRecovered: (handle) => { this.recovered.onRecovered(handle); },
-      onFenced: (storeId) => { ports.onFenced(storeId); },
-    });
+    );
+    this.recovery = this.wiring.recovery;
+    this.recovered = this.wiring.recovered;
+    this.forgotten = new ForgottenQueues({ registry: this.registry, entries: this.entries, dueTimes: this.dueTimes, reports: this.reports, recovered: this.recovered, commitPoint: this.commitPoint });
+    this.handingOut = new HandingOut({ clock: ports.clock, log: ports.log, entries: this.entries, mirrors: this.mirrors, settlement: this.settlement, right: this.right, forgotten: this.forgotten, wake });
   }
 
   /** A configured store; its link reports through the onLink… methods. */
-  addStore(store: StorePort): void {
+  addStore(store: StorePort & RecoveryStore): void {
     this.mirrors.addStore(store);
     this.recovery.addStore(store);
   }
@@ -222,16 +232,7 @@ export class GatewayCore implements Reception, DeliverySource {
   // ---- DeliverySource ----
 
   take(queue: DeliveryQueue): Delivery | undefined {
-    if (!(queue instanceof MailQueue)) return undefined;
-    for (let row = queue.takeReady(this.ports.clock.nowMs()); row !== 0; row = queue.takeReady(this.ports.clock.nowMs())) {
-      const envelope = this.settlement.envelopeOf(row);
-      if (envelope !== undefined) return { entry: row, queue, envelope, pending: this.pendingOf(row, envelope.recipients.length), contentBytes: this.entries.table.bodyBytes.get(row) };
-      queue.inFlightCount -= 1;
-      queue.heldCount += 1;
-      this.entries.table.transition(row, EntryState.HELD);
-      this.ports.log.error('held', 'a message is held: another release wrote its envelope; upgrade this gateway or export it', { queue: queue.name, queue_id: this.entries.table.messageId(row) });
-    }
-    return undefined;
+    return this.handingOut.take(queue);
   }
 
   copyContent(delivery: Delivery, target: Uint8Array, at: number): void {
@@ -239,16 +240,18 @@ export class GatewayCore implements Reception, DeliverySource {
   }
 
   settle(delivery: Delivery, result: DeliveryResult): void {
-    const mirror = this.mirrors.mirrorOf(this.entries.table.queueHandle(delivery.entry));
-    if (mirror === undefined) return;
-    this.settlement.settle(mirror, delivery, result);
-    this.wake(mirror);
+    this.handingOut.settle(delivery, result);
   }
 
   /** Asked right before each final dot (G5). */
   mayDeliver(delivery: Delivery): boolean {
-    const mirror = this.mirrors.mirrorOf(this.entries.table.queueHandle(delivery.entry));
-    return mirror !== undefined && this.mirrors.mayDeliver(mirror, this.ports.clock.nowMs());
+    return this.handingOut.mayDeliver(delivery);
+  }
+
+  /** The queue is another process's now: nothing of it is sent or delivered any more, its memory is given back. */
+  forgetQueue(mirror: QueueMirror): void {
+    this.right.forget(mirror);
+    this.forgotten.forget(mirror);
   }
 
   /** Envelope of an entry, for those who show it. */
@@ -280,9 +283,15 @@ export class GatewayCore implements Reception, DeliverySource {
     this.mirrors.onLinkDown(store, cause);
   }
 
-  onLinkReply(store: StorePort, type: number, control: Uint8Array, bodies: Uint8Array): void {
-    this.recovery.onReply(store, type, control, bodies);
-    this.resumeReports();
+  /** CLAIMED of a live queue is the mirrors', the rest is recovery's. */
+  onLinkReply(store: StorePort, type: number, sequence: number, control: Uint8Array, bodies: Uint8Array): void {
+    if (type === CLAIMED && this.mirrors.onClaimed(store, sequence, control)) return;
+    this.recovery.onReply(store, type, sequence, control, bodies);
+    this.wiring.resumeReports();
+  }
+
+  onLinkAckedThrough(store: StorePort, sequence: number): void {
+    if (this.mirrors.onAckedThrough(store, sequence)) this.right.look();
   }
 
   onLinkRefusal(store: StorePort, refusal: Refusal): void {
@@ -296,6 +305,8 @@ export class GatewayCore implements Reception, DeliverySource {
   tick(nowMs: number): void {
     if (!this.listsAwaited) this.listsAwaited = this.recovery.allListed || (this.firstUpMs >= 0 && nowMs - this.firstUpMs >= this.options.firstListMs);
     this.commitPoint.tick(nowMs);
+    this.right.look();
+    this.forgotten.tick();
     this.segments.compact(COMPACT_BYTES_PER_TICK);
     if (nowMs < this.slowTickMs) return;
     this.slowTickMs = nowMs + SLOW_TICK_MS;
@@ -303,8 +314,7 @@ export class GatewayCore implements Reception, DeliverySource {
     this.reports.tick(nowMs);
     this.registry.completeReplicas();
     this.mirrors.tick(nowMs);
-    this.recovery.tick(this.listsAwaited);
-    this.resumeReports();
+    this.wiring.tick(nowMs, this.listsAwaited);
   }
 
   /** Sends what the turn changed, then hands woken queues to outbound. */
@@ -346,6 +356,7 @@ export class GatewayCore implements Reception, DeliverySource {
       nowMs: () => ports.clock.nowMs(),
       requestFlush: () => { ports.requestEndOfTurn(); },
       refillEntries: (mirror) => this.entries.refillView(mirror.queue),
+      onQueueLost: (mirror) => { this.giveUp(mirror); },
       onEpoch: (mirror) => {
         ports.counters.epochs += 1;
         ports.log.info('mirror', 'the set of mirrors changed', { queue: mirror.queue.name, epoch: mirror.epoch, members: mirror.replicas.filter((replica) => replica.member).map((replica) => replica.store.storeId) });
@@ -353,12 +364,11 @@ export class GatewayCore implements Reception, DeliverySource {
     };
   }
 
-  private pendingOf(row: number, recipientCount: number): readonly number[] {
-    if (this.entries.table.note.get(row) === 0) return recipientCount === 1 ? FIRST_ONLY : Array.from({ length: recipientCount }, (_, index) => index);
-    const states = this.settlement.noteOf(row, recipientCount).states;
-    const pending: number[] = [];
-    for (let i = 0; i < recipientCount; i++) if ((states[i] ?? TO_TRY) === TO_TRY) pending.push(i);
-    return pending;
+  /** Another process holds the queue at every mirror of its set: it delivers from now on. */
+  private giveUp(mirror: QueueMirror): void {
+    this.ports.log.error('fenced', 'another process has taken this queue over at every mirror of it: it is given up here', { queue: mirror.queue.name, messages: mirror.queue.length, epoch: mirror.epoch });
+    this.forgetQueue(mirror);
+    this.wiring.onLost(mirror);
   }
 
   /** A committed entry: due, unless it is a report whose source has not ended. */
@@ -400,12 +410,5 @@ export class GatewayCore implements Reception, DeliverySource {
     this.settlement.annotate(mirror, row, { ...note, unparked: true });
     mirror.queue.makeReady(row, false);
     this.wake(mirror);
-  }
-
-  /** Once every store has told all and every queue is back, reports under way at the crash go on. */
-  private resumeReports(): void {
-    if (this.reportsResumed || !this.recovery.allListed || !this.recovery.isIdle) return;
-    this.reportsResumed = true;
-    this.recovered.onAllRecovered();
   }
 }

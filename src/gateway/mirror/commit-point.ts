@@ -144,6 +144,24 @@ export class CommitPoint {
     this.owner.settled(pending, REFUSED);
   }
 
+  /** The queue is lost to another process: what waits for it ends without a reply, and is withdrawn from other queues. */
+  abandon(mirror: QueueMirror): void {
+    for (let pending = this.oldest; pending !== undefined;) {
+      const { next } = pending;
+      if (pending.mirrors.includes(mirror)) {
+        const isStored = pending.state === CommitState.STORING;
+        this.end(pending);
+        for (let i = 0; isStored && i < pending.rows.length; i++) {
+          const other = pending.mirrors[i];
+          const row = pending.rows[i];
+          if (other !== undefined && row !== undefined && other !== mirror) this.owner.withdraw(other, row);
+        }
+        this.owner.settled(pending, NO_REPLY);
+      }
+      pending = next;
+    }
+  }
+
   /** Looks at deadlines, oldest first. */
   tick(nowMs: number): void {
     for (let pending = this.oldest; pending !== undefined && pending.deadlineMs <= nowMs; pending = this.oldest) {

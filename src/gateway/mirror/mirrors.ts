@@ -1,32 +1,41 @@
 /**
  * All mirrored queues of a gateway and the links to their stores: sends what a turn changed, takes
- * acknowledgements and refusals, isolates lost mirrors and fills them again.
+ * acknowledgements and refusals, isolates lost mirrors and brings them back.
  *
- *   changes of a turn ─► onDirty ─► flush(): seal each dirty queue ─► one CHANGES frame a store ─► one write
+ *   changes of a turn ─► onDirty ─► flush(): seal each dirty queue ─► ring ─► outbox of each store ─► one write
  *   link down, refusal ─► isolate ─► reviseSet (replica-set.ts)
- *   link up, tick      ─► resync: OPEN, REFILL_BEGIN, REFILL … REFILL_END ─► CAUGHT_UP ─► reviseSet
+ *   path changed       ─► attach again, repeat from the ring; nothing is isolated
+ *   link up, tick      ─► CLAIM ─► tail or refill (catch-up.ts, resync.ts) ─► CAUGHT_UP ─► reviseSet
+ *   lease anew         ─► attach again: the right to deliver is confirmed (delivery-right.ts)
  *
- * Two mirrors of the same queues get the same control bytes: they are packed once. Pure: ports only.
+ * Pure: ports only. Not here: which stores a queue is at (placement.ts, moves.ts).
  */
 import type { Crc32, EventLog, Packer } from '../../platform/ports.js';
+import { CHANGE_ROW_BYTES, CREDIT_OVERHEAD_BYTES } from '../../protocol/change-rows.js';
 import type { Refusal } from '../../protocol/messages/refusal.js';
-import { refusalReasonName } from '../../protocol/reasons.js';
-import { CHANGES } from '../../protocol/message-types.js';
+import { REFUSAL_CHECKSUM, REFUSAL_BODY, REFUSAL_DENIED, REFUSAL_FENCED, REFUSAL_GAP, REFUSAL_LIMIT, REFUSAL_UNKNOWN, refusalReasonName } from '../../protocol/reasons.js';
 import type { MailQueue } from '../queue/mail-queue.js';
+import { CatchUp } from './catch-up.js';
+import { ChangeRing } from './change-ring.js';
+import { mayDeliver } from './delivery-right.js';
 import { FeedVariant } from './feed-variant.js';
+import { ChangesPacker, Outbox } from './outbox.js';
 import type { DirtySink } from './queue-mirror.js';
 import { QueueMirror } from './queue-mirror.js';
+import type { RepairCounters } from './repair-counters.js';
 import { Replica, ResyncPhase, SyncState, SYNC_STATE_NAMES } from './replica.js';
 import type { SetChangePorts } from './replica-set.js';
-import { isHeldBack, reviseSet, settleSet } from './replica-set.js';
+import { hasSurvivor, isHeldBack, reviseSet, settleSet } from './replica-set.js';
 import { Resync } from './resync.js';
 import type { ResyncPorts } from './resync.js';
 import type { StorePort } from './store-port.js';
 import type { SealedSection } from './turn-section.js';
-import { PayloadSlabs } from './turn-section.js';
+import { NO_BODIES, PayloadSlabs } from './turn-section.js';
 
-/** The protocol takes 8,192 (docs/PROTOCOL.md): the loss of a store changes the set of every queue in one turn. */
-const SECTIONS_PER_FRAME_MAX = 4096;
+/** Sections of the ring looked at in a tick, beside those that each new one brings. */
+const RING_LOOKS_PER_TICK = 1024;
+/** A refill that a full store refused is tried again after retryMs, then after twice that, up to this many times it. */
+const BACKOFF_FACTOR_MAX = 32;
 
 export interface MirrorsOptions {
   /** Ids of the gateways that may claim one another's queues. */
@@ -38,6 +47,10 @@ export interface MirrorsOptions {
   readonly refillFrameBytes: number;
   /** A CHANGES frame is closed when its payload has reached this. */
   readonly frameTargetBytes: number;
+  /** Bound of the changes that are kept for mirrors which come back. */
+  readonly ringBytes: number;
+  /** Token under which queues are held that no rescue took over: the incarnation. */
+  readonly token: number;
 }
 
 export interface MirrorsPorts {
@@ -49,33 +62,21 @@ export interface MirrorsPorts {
   requestFlush(): void;
   readonly refillEntries: ResyncPorts['refillEntries'];
   onEpoch(mirror: QueueMirror): void;
-}
-
-/** What goes to one store in this turn. */
-class Outbox {
-  readonly store: StorePort;
-  /** Flat CHANGES control: five elements a section. */
-  control: unknown[] = [];
-  bodies: Uint8Array[] = [];
-  payloadBytes = 0;
-  creditBytes = 0;
-  /** Sections in `control`, to see that another outbox has the same. */
-  sections: SealedSection[] = [];
-  /** Sealed frames that wait for the byte window. */
-  backlog: { control: Uint8Array; bodies: Uint8Array[]; creditBytes: number; bytes: number }[] = [];
-  backlogBytes = 0;
-  backlogCreditBytes = 0;
-
-  constructor(store: StorePort) {
-    this.store = store;
-  }
+  /** Another process holds the queue at every member: it is not ours any more. */
+  onQueueLost(mirror: QueueMirror): void;
 }
 
 export class Mirrors implements DirtySink {
   readonly options: MirrorsOptions;
   readonly slabs = new PayloadSlabs();
+  readonly ring: ChangeRing;
+  readonly counters: RepairCounters = { tails: 0, tailBytes: 0, refills: 0, refillBytes: 0 };
+  /** Rises with every change of a sync state or a set: what was reckoned from them holds until then. */
+  stateVersion = 0;
   private readonly ports: MirrorsPorts;
   private readonly setPorts: SetChangePorts;
+  private readonly catchUp: CatchUp;
+  private readonly packer: ChangesPacker;
   private readonly outboxes = new Map<StorePort, Outbox>();
   private readonly byHandle: (QueueMirror | undefined)[] = [];
   private readonly resyncs = new Map<StorePort, Resync>();
@@ -85,54 +86,52 @@ export class Mirrors implements DirtySink {
   private flushAsked = false;
   /** Credit that changes in sections not yet sealed will use, at any store. */
   private unsealedCreditBytes = 0;
-  /** Last packed control and the sections it is of. */
-  private packedSections: SealedSection[] = [];
-  private packedControl: Uint8Array | undefined;
 
   constructor(options: MirrorsOptions, ports: MirrorsPorts) {
     this.options = options;
     this.ports = ports;
+    this.packer = new ChangesPacker(ports.packer);
+    this.ring = new ChangeRing({ bytesMax: options.ringBytes }, { releasableThrough: (handle) => this.byHandle[handle]?.releasableNumber ?? Number.MAX_SAFE_INTEGER });
+    const nowMs = (): number => ports.nowMs();
+    const sealNow = (mirror: QueueMirror): void => { this.sealMirror(mirror); };
     this.setPorts = {
-      packer: ports.packer,
-      crc32: ports.crc32,
-      nowMs: () => ports.nowMs(),
-      sealNow: (mirror) => {
-        this.sealMirror(mirror);
-      },
+      replicas: options.replicas, packer: ports.packer, crc32: ports.crc32, nowMs, sealNow,
       sendHeld: (replica, section) => {
         this.put(replica, section);
         this.askFlush();
       },
       onEpoch: (mirror) => {
+        this.stateVersion += 1;
         ports.onEpoch(mirror);
       },
     };
+    this.catchUp = new CatchUp({ group: options.group, retryMs: options.retryMs }, {
+      packer: ports.packer, log: ports.log, ring: this.ring, counters: this.counters, nowMs, sealNow,
+      outboxOf: (store) => this.outboxes.get(store),
+      mirrorOf: (handle) => this.byHandle[handle],
+      put: (replica, section) => { this.put(replica, section); },
+      refill: (mirror, replica) => { this.resyncs.get(replica.store)?.add(mirror, replica); },
+      onLevel: (mirror) => { this.onLevel(mirror); },
+      onFenced: (mirror, replica) => { this.fence(mirror, replica); },
+      needFlush: () => { this.askFlush(); },
+    });
   }
 
   addStore(store: StorePort): void {
-    this.outboxes.set(store, new Outbox(store));
-    this.resyncs.set(
+    this.outboxes.set(store, new Outbox({ frameTargetBytes: this.options.frameTargetBytes }, this.packer, store));
+    this.resyncs.set(store, new Resync(
+      { frameBytes: this.options.refillFrameBytes, retryMs: this.options.retryMs },
+      {
+        packer: this.ports.packer, refillEntries: this.ports.refillEntries, counters: this.counters,
+        nowMs: () => this.ports.nowMs(),
+        sealAll: () => { this.sealDirty(); },
+        needFlush: () => { this.askFlush(); },
+        attach: (mirror, replica) => { this.catchUp.attach(mirror, replica); },
+        isBacklogged: () => this.outboxes.get(store)?.isBacklogged === true,
+        onCaughtUp: (mirror) => { reviseSet(mirror, this.setPorts); },
+      },
       store,
-      new Resync(
-        { group: this.options.group, frameBytes: this.options.refillFrameBytes, retryMs: this.options.retryMs },
-        {
-          packer: this.ports.packer,
-          refillEntries: this.ports.refillEntries,
-          nowMs: () => this.ports.nowMs(),
-          sealAll: () => {
-            this.sealDirty();
-          },
-          needFlush: () => {
-            this.askFlush();
-          },
-          isBacklogged: () => (this.outboxes.get(store)?.backlog.length ?? 0) > 0,
-          onCaughtUp: (mirror) => {
-            reviseSet(mirror, this.setPorts);
-          },
-        },
-        store,
-      ),
-    );
+    ));
   }
 
   get stores(): StorePort[] {
@@ -145,15 +144,25 @@ export class Mirrors implements DirtySink {
     return bytes;
   }
 
-  /** The mirror of a new or recovered queue. Replicas are added by the caller. */
+  outboxOf(store: StorePort): Outbox | undefined {
+    return this.outboxes.get(store);
+  }
+
+  /** The mirror of a new or recovered queue; the caller says where it stands (adopt()) and adds the replicas. */
   create(queue: MailQueue): QueueMirror {
     const mirror = new QueueMirror(queue, this.options.minReplicas, this.slabs, this);
+    mirror.token = this.options.token;
+    mirror.isOursAlone = this.options.group.every((id) => id === queue.identity.ownerId);
     this.byHandle[queue.handle] = mirror;
+    this.stateVersion += 1;
     return mirror;
   }
 
   remove(mirror: QueueMirror): void {
+    for (const replica of mirror.replicas) this.resyncs.get(replica.store)?.cancel(mirror);
+    this.ring.forget(mirror.handle);
     this.byHandle[mirror.handle] = undefined;
+    this.stateVersion += 1;
   }
 
   mirrorOf(handle: number): QueueMirror | undefined {
@@ -167,12 +176,49 @@ export class Mirrors implements DirtySink {
   /** A replica of `mirror` on `store`, in state NG. */
   addReplica(mirror: QueueMirror, store: StorePort): Replica {
     const replica = new Replica(store, mirror.queue.name, (changed, from, cause) => {
+      this.stateVersion += 1;
       const fields = { queue: changed.queueName, store: changed.store.storeId, from: SYNC_STATE_NAMES[from], to: SYNC_STATE_NAMES[changed.sync], cause, epoch: mirror.epoch, transactions: mirror.lastNumber };
       if (changed.sync === SyncState.NG) this.ports.log.warn('mirror', 'a mirror is isolated', fields);
       else this.ports.log.info('mirror', 'a mirror changed its sync state', fields);
     });
     mirror.replicas.push(replica);
     return replica;
+  }
+
+  /** A replica that is no member any more, or never became one, is forgotten. */
+  removeReplica(mirror: QueueMirror, replica: Replica): void {
+    this.resyncs.get(replica.store)?.cancel(mirror);
+    mirror.replicas = mirror.replicas.filter((one) => one !== replica);
+    this.stateVersion += 1;
+  }
+
+  /**
+   * What other members of an adopted queue lack, as the longest member's store answered TAIL: `rows` and `bodies` of
+   * TAILED, which end at the adopted number; `startDigestA/B` are the digest at firstNumber - 1, with which TAIL was
+   * asked. Copied: the bytes need be valid during the call only. Call it after QueueMirror.adopt() and before adoptMember().
+   */
+  importTail(mirror: QueueMirror, firstNumber: number, rows: Uint8Array, bodies: Uint8Array, startDigestA: number, startDigestB: number): void {
+    if (rows.length === 0 || mirror.lastNumber - firstNumber + 1 !== rows.length / CHANGE_ROW_BYTES) return;
+    this.ring.begin(mirror.handle, firstNumber - 1, startDigestA, startDigestB);
+    const creditBytes = bodies.length + (rows.length / CHANGE_ROW_BYTES) * CREDIT_OVERHEAD_BYTES;
+    this.ring.add({ handle: mirror.handle, firstNumber, lastNumber: mirror.lastNumber, digestA: mirror.digest.a, digestB: mirror.digest.b, rows: rows.slice(), pieces: bodies.length === 0 ? [] : [bodies.slice()], payloadBytes: bodies.length, creditBytes, absent: NO_BODIES, keptBytes: 0 });
+  }
+
+  /**
+   * A member of the adopted set as the recovery's claim showed it (role MEMBER). In sync at once, and sent what it
+   * lacks, when that is in the ring; else false: it is isolated and filled again.
+   */
+  adoptMember(mirror: QueueMirror, replica: Replica, number: number, digestA: number, digestB: number): boolean {
+    return this.catchUp.adopt(mirror, replica, number, digestA, digestB);
+  }
+
+  /** A new queue is made known to the store of this member. */
+  open(mirror: QueueMirror, replica: Replica): void {
+    this.catchUp.attach(mirror, replica);
+  }
+
+  onAdopted(mirror: QueueMirror): void {
+    this.ring.begin(mirror.handle, mirror.lastNumber, mirror.digest.a, mirror.digest.b);
   }
 
   onDirty(mirror: QueueMirror): void {
@@ -189,8 +235,7 @@ export class Mirrors implements DirtySink {
   }
 
   creditOf(store: StorePort): number {
-    const outbox = this.outboxes.get(store);
-    return store.credit - this.unsealedCreditBytes - (outbox === undefined ? 0 : outbox.creditBytes + outbox.backlogCreditBytes);
+    return store.credit - this.unsealedCreditBytes - (this.outboxes.get(store)?.creditBytes ?? 0);
   }
 
   /** Seals what is pending, so that later changes begin sections behind it. */
@@ -207,20 +252,35 @@ export class Mirrors implements DirtySink {
     for (const outbox of this.outboxes.values()) outbox.store.flush();
   }
 
-  /** Looks at the set of a queue that was adopted with some mirrors behind. */
+  /** Looks at the set of a queue: it was adopted with some mirrors behind, or a mirror is to leave. */
   reviseSetOf(mirror: QueueMirror): void {
     reviseSet(mirror, this.setPorts);
   }
 
   /** A recovered queue is whole: its other mirrors may be filled from it. */
   onWhole(mirror: QueueMirror): void {
-    for (const replica of mirror.replicas) if (replica.store.isUp) this.resyncs.get(replica.store)?.add(mirror, replica);
+    for (const replica of mirror.replicas) this.catchUp.look(mirror, replica);
   }
 
-  /** A link came up: mirrors there that are NG may be filled. */
+  /** A link came up: mirrors there are asked where they stand. */
   onLinkUp(store: StorePort): void {
+    const outbox = this.outboxes.get(store);
+    if (outbox === undefined) return;
+    this.stateVersion += 1;
+    const before = outbox.bootId;
+    const restarted = before !== '' && before !== store.bootId;
+    // The lease at the old boot is the one that was seen last: later ones are of the new boot.
+    const witnessed = restarted && this.ports.nowMs() < outbox.leaseEndsMs;
+    if (restarted) this.ports.log.warn('mirror', 'a store has restarted: the copies that it had are gone', { store: store.storeId, lease_still_ran: witnessed });
+    outbox.bootId = store.bootId;
+    outbox.term = store.leaseTerm;
+    outbox.leaseEndsMs = store.leaseEndsMs;
     for (const mirror of this.all()) {
-      for (const replica of mirror.replicas) if (replica.store === store) this.resyncs.get(store)?.add(mirror, replica);
+      for (const replica of mirror.replicas) {
+        if (replica.store !== store) continue;
+        if (witnessed && replica.claimBootId === before) replica.lossWitnessed = true;
+        this.catchUp.look(mirror, replica);
+      }
       reviseSet(mirror, this.setPorts);
     }
     this.askFlush();
@@ -228,26 +288,43 @@ export class Mirrors implements DirtySink {
 
   /** A link went down: every mirror there is isolated. */
   onLinkDown(store: StorePort, cause: string): void {
-    this.resyncs.get(store)?.reset();
-    const outbox = this.outboxes.get(store);
-    if (outbox !== undefined) this.clear(outbox);
+    this.dropConnection(store);
     for (const mirror of this.all()) {
-      for (const replica of mirror.replicas) if (replica.store === store) this.isolate(mirror, replica, cause, 0);
+      for (const replica of mirror.replicas) {
+        if (replica.store !== store) continue;
+        replica.forgetRequests();
+        this.isolate(mirror, replica, cause, 0);
+      }
     }
   }
 
-  /** Another path carries the link: attachments and unacknowledged requests are gone, the store's memory is not. */
+  /**
+   * Another path carries the link: attachments and unacknowledged requests are gone, the store's memory is not. All
+   * that was not acknowledged is repeated under the same numbers; refills begin anew. Nothing is isolated.
+   */
   onLinkSwitched(store: StorePort): void {
-    this.onLinkDown(store, 'its path was changed');
-    this.onLinkUp(store);
+    this.dropConnection(store);
+    for (const mirror of this.all()) {
+      for (const replica of mirror.replicas) {
+        if (replica.store !== store) continue;
+        replica.forgetRequests();
+        if (replica.isFilling) replica.transition(SyncState.NG, 'the path changed: its refill begins anew', this.ports.nowMs());
+        if (replica.isFed) {
+          this.catchUp.attach(mirror, replica);
+          this.catchUp.repeat(mirror, replica);
+        } else this.catchUp.look(mirror, replica);
+      }
+    }
+    this.askFlush();
   }
 
-  /** May a message of this queue be handed to its next hop at this instant (G5)? */
+  /** A CLAIMED that answers a request of ours; false when it is recovery's. */
+  onClaimed(store: StorePort, sequence: number, control: Uint8Array): boolean {
+    return this.catchUp.onClaimed(store, sequence, control);
+  }
+
   mayDeliver(mirror: QueueMirror, nowMs: number): boolean {
-    for (const replica of mirror.replicas) {
-      if (replica.member && replica.wanted && replica.sync === SyncState.SYNC && nowMs < replica.store.leaseEndsMs) return true;
-    }
-    return false;
+    return mayDeliver(mirror, nowMs);
   }
 
   /** Per queue touched: the number the store stands at. */
@@ -257,21 +334,29 @@ export class Mirrors implements DirtySink {
     for (const replica of mirror.replicas) {
       if (replica.store !== store || !replica.isFed) continue;
       mirror.acknowledge(replica, number);
-      // REFILL_BEGIN has emptied it.
-      if (replica.sync === SyncState.RESYNC && replica.acked >= replica.refillBase) replica.claimBootId = '';
+      // REFILL_BEGIN has emptied it, and we were its holder: nobody else can have it from there.
+      if (replica.isFilling && replica.claimBootId !== '' && replica.acked >= replica.refillBase) {
+        replica.lossWitnessed ||= replica.claimBootId === store.bootId;
+        replica.claimBootId = '';
+      }
+      this.catchUp.onProgress(mirror, replica);
       if (mirror.setChangeNumber !== 0) settleSet(mirror, this.setPorts);
       if (replica.member) mirror.advance();
       return;
     }
   }
 
-  onAckedThrough(store: StorePort, sequence: number): void {
+  /** True when a right to deliver was confirmed. */
+  onAckedThrough(store: StorePort, sequence: number): boolean {
     this.resyncs.get(store)?.onAckedThrough(sequence);
-    this.drainBacklog(store);
+    const outbox = this.outboxes.get(store);
+    if (outbox === undefined) return false;
+    if (outbox.drain()) this.askFlush();
+    return outbox.onAckedThrough(sequence);
   }
 
   onWritable(store: StorePort): void {
-    this.drainBacklog(store);
+    this.outboxes.get(store)?.drain();
     this.askFlush();
   }
 
@@ -281,23 +366,76 @@ export class Mirrors implements DirtySink {
     const replica = mirror?.replicas.find((candidate) => candidate.store === store);
     if (mirror === undefined || replica === undefined || !replica.isFed) return;
     this.resyncs.get(store)?.cancel(mirror);
-    this.isolate(mirror, replica, cause, this.options.retryMs);
+    replica.attachSequence = 0;
+    if (refusal.reason === REFUSAL_FENCED || refusal.reason === REFUSAL_DENIED) {
+      this.fence(mirror, replica);
+      return;
+    }
+    replica.refusals += 1;
+    // These may be over when it is asked where it stands; any other refusal says that its copy is not what it should be.
+    const mayPass = refusal.reason === REFUSAL_LIMIT || ((refusal.reason === REFUSAL_GAP || refusal.reason === REFUSAL_CHECKSUM || refusal.reason === REFUSAL_BODY) && replica.refusals < 2);
+    if (!mayPass) replica.mustRefill = true;
+    if (refusal.reason === REFUSAL_UNKNOWN) replica.claimBootId = '';
+    const factor = refusal.reason === REFUSAL_LIMIT ? Math.min(BACKOFF_FACTOR_MAX, 2 ** (replica.refusals - 1)) : 1;
+    this.isolate(mirror, replica, cause, this.options.retryMs * factor);
   }
 
   /** Starts what has waited for its time. */
   tick(nowMs: number): void {
+    for (const outbox of this.outboxes.values()) this.watchLease(outbox);
     for (const mirror of this.all()) {
-      for (const replica of mirror.replicas) {
-        if (replica.sync === SyncState.NG && replica.store.isUp && replica.retryAtMs <= nowMs) this.resyncs.get(replica.store)?.add(mirror, replica);
-      }
+      for (const replica of mirror.replicas) if (replica.sync === SyncState.NG && replica.retryAtMs <= nowMs) this.catchUp.look(mirror, replica);
+      if (!hasSurvivor(mirror)) reviseSet(mirror, this.setPorts);
     }
+    this.ring.trim(RING_LOOKS_PER_TICK);
     for (const resync of this.resyncs.values()) if (resync.hasWork) this.askFlush();
+  }
+
+  /** Empties one mirror and fills it again, at the operator's wish; false when no other is in sync. */
+  refillAgain(mirror: QueueMirror, replica: Replica): boolean {
+    if (!mirror.replicas.some((other) => other !== replica && other.inSync)) return false;
+    this.resyncs.get(replica.store)?.cancel(mirror);
+    replica.mustRefill = true;
+    this.isolate(mirror, replica, 'the operator has it filled again', 0);
+    return true;
   }
 
   /** An entry left a queue: a refill that stands at it moves on. */
   onUnlinked(mirror: QueueMirror, row: number, following: number): void {
     if (!mirror.isFilling) return;
     for (const replica of mirror.replicas) this.resyncs.get(replica.store)?.onUnlinked(mirror, row, following);
+  }
+
+  /** Keeps what a restart is judged by; with a lease that began anew, every right there is confirmed again. */
+  private watchLease(outbox: Outbox): void {
+    const { store } = outbox;
+    if (!store.isUp || store.bootId !== outbox.bootId) return;
+    outbox.leaseEndsMs = store.leaseEndsMs;
+    if (store.leaseTerm === outbox.term || !store.canSend) return;
+    outbox.term = store.leaseTerm;
+    for (const mirror of this.all()) {
+      for (const replica of mirror.replicas) if (replica.store === store && replica.isFed) this.catchUp.attach(mirror, replica);
+    }
+  }
+
+  /** A mirror is in sync again or has caught up. */
+  private onLevel(mirror: QueueMirror): void {
+    if (mirror.setChangeNumber !== 0) settleSet(mirror, this.setPorts);
+    reviseSet(mirror, this.setPorts);
+    mirror.advance();
+  }
+
+  private dropConnection(store: StorePort): void {
+    this.stateVersion += 1;
+    this.resyncs.get(store)?.reset();
+    this.outboxes.get(store)?.clear();
+  }
+
+  private fence(mirror: QueueMirror, replica: Replica): void {
+    replica.fenced = true;
+    this.isolate(mirror, replica, 'fenced: another process holds the queue there', this.options.retryMs);
+    if (mirror.replicas.some((one) => one.member && !one.fenced) || mirror.memberCount === 0) return;
+    this.ports.onQueueLost(mirror);
   }
 
   private isolate(mirror: QueueMirror, replica: Replica, cause: string, retryAfterMs: number): void {
@@ -321,15 +459,15 @@ export class Mirrors implements DirtySink {
       for (const mirror of dirty) this.sealMirror(mirror);
       dirty.length = 0;
     }
-    for (const outbox of this.outboxes.values()) this.closeFrame(outbox);
-    this.packedControl = undefined;
-    this.packedSections = [];
+    for (const outbox of this.outboxes.values()) outbox.close();
+    this.packer.forget();
   }
 
   private sealMirror(mirror: QueueMirror): void {
     const section = mirror.seal();
     if (section === undefined) return;
     this.unsealedCreditBytes -= section.creditBytes;
+    this.ring.add(section);
     for (const replica of mirror.replicas) {
       if (!replica.isFed) continue;
       if (isHeldBack(mirror, replica, section)) replica.held.push(section);
@@ -338,76 +476,7 @@ export class Mirrors implements DirtySink {
   }
 
   private put(replica: Replica, section: SealedSection): void {
-    const outbox = this.outboxes.get(replica.store);
-    if (outbox === undefined) return;
-    let sent = section;
-    if (replica.phase === ResyncPhase.FILLING && replica.refillCursor < replica.refillBase) sent = this.variant.of(section, replica.refillCursor, replica.refillBase);
-    outbox.sections.push(sent);
-    outbox.control.push(sent.handle, sent.firstNumber, sent.digestA, sent.digestB, sent.rows);
-    for (const piece of sent.pieces) outbox.bodies.push(piece);
-    outbox.payloadBytes += sent.payloadBytes + sent.rows.length;
-    outbox.creditBytes += sent.creditBytes;
-    if (outbox.payloadBytes >= this.options.frameTargetBytes || outbox.sections.length >= SECTIONS_PER_FRAME_MAX) this.closeFrame(outbox);
-  }
-
-  private closeFrame(outbox: Outbox): void {
-    if (outbox.sections.length === 0) return;
-    const control = this.packOnce(outbox);
-    const { bodies, creditBytes, payloadBytes } = outbox;
-    outbox.control = [];
-    outbox.bodies = [];
-    outbox.sections = [];
-    outbox.payloadBytes = 0;
-    outbox.creditBytes = 0;
-    if (outbox.backlog.length === 0 && outbox.store.canSend) {
-      outbox.store.request(CHANGES, control, bodies, creditBytes);
-      return;
-    }
-    const bytes = payloadBytes + control.length;
-    outbox.backlog.push({ control, bodies, creditBytes, bytes });
-    outbox.backlogBytes += bytes;
-    outbox.backlogCreditBytes += creditBytes;
-  }
-
-  private packOnce(outbox: Outbox): Uint8Array {
-    const sections = outbox.sections;
-    const before = this.packedSections;
-    if (this.packedControl !== undefined && before.length === sections.length) {
-      let same = true;
-      for (let i = 0; i < sections.length && same; i++) same = sections[i] === before[i];
-      if (same) return this.packedControl;
-    }
-    const control = this.ports.packer.pack(outbox.control);
-    this.packedControl = control;
-    this.packedSections = sections;
-    return control;
-  }
-
-  private drainBacklog(store: StorePort): void {
-    const outbox = this.outboxes.get(store);
-    if (outbox === undefined || outbox.backlog.length === 0) return;
-    let sent = 0;
-    while (sent < outbox.backlog.length && store.canSend) {
-      const frame = outbox.backlog[sent];
-      if (frame === undefined) break;
-      store.request(CHANGES, frame.control, frame.bodies, frame.creditBytes);
-      outbox.backlogBytes -= frame.bytes;
-      outbox.backlogCreditBytes -= frame.creditBytes;
-      sent += 1;
-    }
-    if (sent === 0) return;
-    outbox.backlog.splice(0, sent);
-    this.askFlush();
-  }
-
-  private clear(outbox: Outbox): void {
-    outbox.control = [];
-    outbox.bodies = [];
-    outbox.sections = [];
-    outbox.payloadBytes = 0;
-    outbox.creditBytes = 0;
-    outbox.backlog = [];
-    outbox.backlogBytes = 0;
-    outbox.backlogCreditBytes = 0;
+    const isPartial = replica.phase === ResyncPhase.FILLING && replica.refillCursor < replica.refillBase;
+    this.outboxes.get(replica.store)?.put(isPartial ? this.variant.of(section, replica.refillCursor, replica.refillBase) : section);
   }
 }

@@ -9,7 +9,7 @@
  * Pure: entries are synchronous, effects leave through MirrorPorts.
  */
 import type { MailQueue } from '../queue/mail-queue.js';
-import { CHANGE_ROW_BYTES, KIND_ANNOTATE, KIND_DELETE, KIND_SET_MEMBERS, KIND_STORE, KIND_WITHDRAW } from '../../protocol/change-rows.js';
+import { CHANGE_ROW_BYTES, FLAG_BODY_ABSENT, FLAG_SHARED, KIND_ANNOTATE, KIND_DELETE, KIND_SET_MEMBERS, KIND_STORE, KIND_WITHDRAW } from '../../protocol/change-rows.js';
 import { Digest } from '../../protocol/digest.js';
 import type { Replica } from './replica.js';
 import { SyncState } from './replica.js';
@@ -27,6 +27,8 @@ const SECTION_BYTES_MAX = 1024 * 1024;
 
 /** Told that the queue has something to send at the end of the turn. */
 export interface DirtySink {
+  /** The queue stands at a number that a store showed, or at none. */
+  onAdopted(mirror: QueueMirror): void;
   onDirty(mirror: QueueMirror): void;
   /** The section has grown large: it is sealed now. */
   onLarge(mirror: QueueMirror): void;
@@ -44,6 +46,12 @@ export class QueueMirror {
   epoch = 0;
   /** Number of the change that carries the set sent last; 0 when no change of the set is open. */
   setChangeNumber = 0;
+  /** No other process may claim the queue: its stores were told of none. */
+  isOursAlone = false;
+  /** Token under which we hold the queue at its stores. */
+  token = 0;
+  /** Members that OPEN named at number 0; undefined for a queue that came back. */
+  firstMembers: readonly string[] | undefined;
   /** True when the open set change founds the epoch on stores that had lost everything. */
   founding = false;
   /** Number of the last change, sealed or not. */
@@ -78,12 +86,13 @@ export class QueueMirror {
     this.sealedNumber = number;
     this.committedNumber = number;
     this.digest.reset(digestA, digestB);
+    this.sink.onAdopted(this);
   }
 
   /** In-sync members of the acknowledged set. */
   get inSyncCount(): number {
     let count = 0;
-    for (const replica of this.replicas) if (replica.member && replica.sync === SyncState.SYNC) count += 1;
+    for (const replica of this.replicas) if (replica.inSync) count += 1;
     return count;
   }
 
@@ -91,6 +100,23 @@ export class QueueMirror {
     let count = 0;
     for (const replica of this.replicas) if (replica.member) count += 1;
     return count;
+  }
+
+  /**
+   * Up to here no mirror will ask for changes again: all that are fed have them, and with none in sync also those
+   * that can still come back with what they hold.
+   */
+  get releasableNumber(): number {
+    let least = this.sealedNumber;
+    let hasSync = false;
+    for (const replica of this.replicas) {
+      if (!replica.isFed) continue;
+      if (replica.inSync) hasSync = true;
+      if (replica.acked < least) least = replica.acked;
+    }
+    if (hasSync) return least;
+    for (const replica of this.replicas) if (replica.stillClaims && replica.acked < least) least = replica.acked;
+    return least;
   }
 
   get waitingCount(): number {
@@ -102,23 +128,36 @@ export class QueueMirror {
     return false;
   }
 
-  /** Bytes that every fed mirror can still take. */
+  /** Bytes that every mirror can still take that is in sync or about to be: a full store that is being filled stops no mail. */
   get credit(): number {
     let least = Number.MAX_SAFE_INTEGER;
-    for (const replica of this.replicas) if (replica.isFed) least = Math.min(least, this.sink.creditOf(replica.store));
+    for (const replica of this.replicas) if (replica.isFed && !replica.isFilling) least = Math.min(least, this.sink.creditOf(replica.store));
     return least;
   }
 
-  /** STORE: returns the entry's position. With BODY_ABSENT in flags the chunks are not sent. */
-  store(messageId: number, flags: number, chunks: readonly Uint8Array[], sentBodyBytes: number, bodyBytes: number, head: Uint8Array, checksum: number): number {
+  /** STORE of a message whose body goes along: returns the entry's position. */
+  store(messageId: number, flags: number, chunks: readonly Uint8Array[], bodyBytes: number, head: Uint8Array, checksum: number): number {
     const number = this.nextChange();
     this.section.addRow(KIND_STORE, flags, bodyBytes, head.length, checksum, messageId);
-    if (sentBodyBytes > 0) for (const chunk of chunks) this.section.addPayload(chunk);
+    for (const chunk of chunks) this.section.addPayload(chunk);
+    this.charge(bodyBytes, head);
+    return number;
+  }
+
+  /** STORE of a message whose body another queue's STORE brings to the same stores. `body` must stay as it is; `keptBytes` is what it costs here. */
+  storeAbsent(messageId: number, body: readonly Uint8Array[], keptBytes: number, bodyBytes: number, head: Uint8Array, checksum: number): number {
+    const number = this.nextChange();
+    this.section.addRow(KIND_STORE, FLAG_SHARED | FLAG_BODY_ABSENT, bodyBytes, head.length, checksum, messageId);
+    this.section.addAbsent(body, keptBytes);
+    this.charge(0, head);
+    return number;
+  }
+
+  private charge(sentBodyBytes: number, head: Uint8Array): void {
     this.section.addPayload(head);
     const creditBytes = sentBodyBytes + head.length + ENTRY_CREDIT_BYTES;
     this.section.creditBytes += creditBytes;
     this.sink.onCharged(creditBytes);
-    return number;
   }
 
   /** DELETE of an entry that was just unlinked; `following` is the row that stood behind it. */
@@ -186,6 +225,8 @@ export class QueueMirror {
       pieces: section.takePieces(),
       payloadBytes: section.payloadBytes,
       creditBytes: section.creditBytes,
+      absent: section.takeAbsent(),
+      keptBytes: section.keptBytes,
     };
     this.sealedNumber = this.lastNumber;
     this.sealedBytes += sealed.rows.length + sealed.payloadBytes;

@@ -3,29 +3,27 @@
  *
  *   isolate        {a,b} ─ b is NG ─► SET {a} to a ─ a acknowledges ─► {a}
  *   join           {a} ─ b caught up ─► SET {a,b} to a ─ a acknowledges ─► {a,b}; only then b gets the change
- *   found          {a,b} both came back empty ─ a caught up ─► SET {a} to a itself ─► {a}
+ *   leave          {a,b,c} ─ b is drained ─► SET {a,c} to a, c ─ both acknowledge ─► {a,c}; b never hears of it
+ *   found          {a,b} both restarted ─ a filled ─► SET {a} to a itself ─► {a}
  *
  * One change is open at a time and, once sent, is never turned round: what has changed meanwhile is looked
  * at when it is acknowledged. Survivors are the in-sync members of the acknowledged set that are also in
- * the set sent; nothing of the new set counts before all of them have it.
+ * the set sent; nothing of the new set counts before all of them have it. Without a survivor a set waits for
+ * one to come back (catch-up.ts), but for founding, whose rule is mayFound().
  *
  * A joiner whose survivors are lost before they acknowledged founds the next set itself.
- *
- * A set that was founded counts only when no old member calls itself one any more: a recovery that reaches
- * nobody else would take it for the truth.
- *
- * Founding is allowed only while no process but this one can own the queue: every member must be reachable
- * again, so that it has refused or accepted this incarnation itself, or have restarted with empty memory.
  */
 import { invariant } from '../../base/invariant.js';
 import type { Crc32, Packer } from '../../platform/ports.js';
 import type { QueueMirror } from './queue-mirror.js';
 import type { Replica } from './replica.js';
-import { ResyncPhase, SyncState } from './replica.js';
+import { Leave, ResyncPhase, SyncState } from './replica.js';
 import type { SealedSection } from './turn-section.js';
 
 /** What a change of the set needs of the sender. */
 export interface SetChangePorts {
+  /** Mirrors that a queue is to have. */
+  readonly replicas: number;
   readonly packer: Packer;
   readonly crc32: Crc32;
   nowMs(): number;
@@ -38,19 +36,64 @@ export interface SetChangePorts {
 }
 
 function isSurvivor(replica: Replica): boolean {
-  return replica.member && replica.wanted && replica.sync === SyncState.SYNC;
+  return replica.inSync && replica.wanted;
 }
 
 /** In-sync members that stay. With a change open: of the acknowledged set and of the one sent. */
-function hasSurvivor(mirror: QueueMirror): boolean {
-  return mirror.replicas.some((replica) => replica.member && replica.sync === SyncState.SYNC && (mirror.setChangeNumber === 0 || replica.wanted));
+export function hasSurvivor(mirror: QueueMirror): boolean {
+  for (const replica of mirror.replicas) if (replica.inSync && (mirror.setChangeNumber === 0 || replica.wanted)) return true;
+  return false;
 }
 
-function mayFound(mirror: QueueMirror): boolean {
+/**
+ * THE RULE OF FOUNDING. With no survivor the next set is founded by this process alone, on filled copies, only if
+ *   1. the copy of every member of the acknowledged set is known to be gone, and that of every store that an open
+ *      founding was sent to: the store was seen under a new boot id, or we emptied it as its holder; or it is one
+ *      of the founders, still whole, which a change drops that only stores now gone were told of; and
+ *   2. for one of them it is known that no other process was granted a claim there before: our lease at that boot
+ *      still ran when we learned of the restart, or it granted our claim since; or nobody else may claim the queue.
+ * A takeover needs a claim at every member of the newest epoch, and a restarted store's never counts: so by 2 nobody
+ * took over before, and by 1 nobody can any more. In every other case the queue waits for a member to come back.
+ */
+export function mayFound(mirror: QueueMirror, candidate?: Replica): boolean {
+  let isOurs = mirror.isOursAlone;
   for (const replica of mirror.replicas) {
-    if ((replica.member || replica.wanted) && !replica.store.isUp) return false;
+    if (!replica.member && !(mirror.founding && replica.wanted)) continue;
+    if (replica.stillClaims) {
+      if (replica !== candidate && replica.phase !== ResyncPhase.CAUGHT_UP) return false;
+      // To get there it answers our claim.
+      isOurs = true;
+    }
+    if (replica.lossWitnessed) isOurs = true;
   }
-  return true;
+  return isOurs;
+}
+
+/** Whether a member may go: so many others are in sync in the set, and stay. */
+function mayLeave(mirror: QueueMirror, replica: Replica, ports: SetChangePorts): boolean {
+  if (replica.leaving === Leave.NO) return false;
+  let others = 0;
+  for (const other of mirror.replicas) if (other !== replica && other.inSync && other.leaving === Leave.NO) others += 1;
+  return others >= (replica.leaving === Leave.NOW ? Math.max(1, mirror.minReplicas) : ports.replicas);
+}
+
+/** Who is in the next set: members in sync that need not go, and caught-up mirrors while there is room. */
+function nextSet(mirror: QueueMirror, founding: boolean, ports: SetChangePorts): ReadonlySet<Replica> {
+  const next = new Set<Replica>();
+  let staying = 0;
+  if (!founding) {
+    for (const replica of mirror.replicas) {
+      if (!replica.inSync || mayLeave(mirror, replica, ports)) continue;
+      next.add(replica);
+      if (replica.leaving === Leave.NO) staying += 1;
+    }
+  }
+  for (const replica of mirror.replicas) {
+    if (replica.phase !== ResyncPhase.CAUGHT_UP || staying >= ports.replicas) continue;
+    next.add(replica);
+    staying += 1;
+  }
+  return next;
 }
 
 /**
@@ -65,14 +108,10 @@ export function reviseSet(mirror: QueueMirror, ports: SetChangePorts): boolean {
     if (!mayFound(mirror)) return false;
     letJoinersCatchUp(mirror, ports);
   }
-  let changed = false;
-  for (const replica of mirror.replicas) {
-    const stays = founding ? replica.phase === ResyncPhase.CAUGHT_UP : (replica.member && replica.sync === SyncState.SYNC) || replica.phase === ResyncPhase.CAUGHT_UP;
-    if (stays !== replica.member) changed = true;
-  }
-  if (founding && !mirror.replicas.some((replica) => replica.phase === ResyncPhase.CAUGHT_UP)) return false;
-  if (!changed && !founding) return false;
-  openChange(mirror, founding, ports);
+  const next = nextSet(mirror, founding, ports);
+  if (next.size === 0) return false;
+  if (!founding && mirror.replicas.every((replica) => next.has(replica) === replica.member)) return false;
+  openChange(mirror, founding, next, ports);
   return true;
 }
 
@@ -90,19 +129,20 @@ function letJoinersCatchUp(mirror: QueueMirror, ports: SetChangePorts): void {
   }
 }
 
-function openChange(mirror: QueueMirror, founding: boolean, ports: SetChangePorts): void {
-  // The change begins a section, so that a joiner's copy of it can be held back whole.
+function openChange(mirror: QueueMirror, founding: boolean, next: ReadonlySet<Replica>, ports: SetChangePorts): void {
+  // The change begins a section, so that a copy of it can be held back whole.
   ports.sealNow(mirror);
   let joins = false;
   const members: string[] = [];
   for (const replica of mirror.replicas) {
-    const joiner = replica.phase === ResyncPhase.CAUGHT_UP;
-    replica.wanted = joiner || (!founding && replica.member && replica.sync === SyncState.SYNC);
-    if (joiner) {
-      replica.phase = ResyncPhase.JOINING;
-      joins = true;
-    }
-    if (replica.wanted) members.push(replica.store.storeId);
+    replica.wanted = next.has(replica);
+    if (!replica.wanted) continue;
+    members.push(replica.store.storeId);
+    if (replica.phase !== ResyncPhase.CAUGHT_UP) continue;
+    replica.phase = ResyncPhase.JOINING;
+    joins = true;
+    // It may call itself a member from here on, acknowledged or not.
+    if (founding) replica.claimBootId = replica.store.bootId;
   }
   invariant(members.length > 0, 'a set of mirrors is never empty');
   // A change that never was acknowledged may have been applied: its epoch is used up.
@@ -113,9 +153,13 @@ function openChange(mirror: QueueMirror, founding: boolean, ports: SetChangePort
   if (joins) ports.sealNow(mirror);
 }
 
-/** Whether a joiner's sections from the open change on must still be held back. */
+/**
+ * Whether a section, from the open change on, must not reach the mirror yet: a joiner's, and that of a member that
+ * leaves. Until the survivors have the change, the one is no member and the other still is one.
+ */
 export function isHeldBack(mirror: QueueMirror, replica: Replica, section: SealedSection): boolean {
-  return replica.phase === ResyncPhase.JOINING && !mirror.founding && mirror.setChangeNumber !== 0 && section.lastNumber >= mirror.setChangeNumber;
+  if (mirror.founding || mirror.setChangeNumber === 0 || section.lastNumber < mirror.setChangeNumber) return false;
+  return replica.phase === ResyncPhase.JOINING || (replica.inSync && !replica.wanted);
 }
 
 /** After an acknowledgement: is the open change at every survivor? Then the new set counts. */
@@ -124,12 +168,8 @@ export function settleSet(mirror: QueueMirror, ports: SetChangePorts): void {
   if (number === 0) return;
   let needed = 0;
   for (const replica of mirror.replicas) {
-    const counts = mirror.founding ? replica.wanted && replica.phase === ResyncPhase.JOINING : isSurvivor(replica);
-    if (!counts) {
-      // Its store would show the old set to a recovery that sees no other: it is emptied before the new one counts.
-      if (mirror.founding && replica.member && replica.stillClaims) return;
-      continue;
-    }
+    const counts = mirror.founding ? replica.wanted && (replica.phase === ResyncPhase.JOINING || replica.sync === SyncState.SYNC) : isSurvivor(replica);
+    if (!counts) continue;
     needed += 1;
     if (replica.acked < number) return;
   }
@@ -139,6 +179,7 @@ export function settleSet(mirror: QueueMirror, ports: SetChangePorts): void {
   mirror.epoch += 1;
   for (const replica of mirror.replicas) {
     replica.member = replica.wanted;
+    if (!replica.member && replica.sync === SyncState.SYNC) replica.transition(SyncState.NG, 'it has left the set', ports.nowMs());
     if (replica.phase !== ResyncPhase.JOINING || !replica.wanted) continue;
     const held = replica.held;
     replica.transition(SyncState.SYNC, 'caught up', ports.nowMs());

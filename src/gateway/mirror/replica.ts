@@ -2,15 +2,18 @@
  * One mirror of one queue: the row of the management table (the paper's Table I) and its sync state.
  *
  *              refused, link lost, silent / isolate: epoch raised on the survivors
- *        SYNC ──────────────────────────────────────────────────────────► NG
- *          ▲                                                              │ reachable / OPEN, REFILL_BEGIN
+ *        SYNC ──────────────────────────────────────────────────────────► NG ◄── RESYNC (same causes)
+ *          ▲  ▲      claim shows it in the ring, still in the set / tail  │
+ *          │  └───────────────────────────────────────────────────────────┤ reachable / CLAIM
  *          │ set acknowledged by the survivors                            ▼
- *          └───────────────────────────────────────────────────────── RESYNC ──► NG (same causes)
+ *          └───────────────────────────────────────────────────────── RESYNC   in the ring / tail
+ *                                                                              else / OPEN, REFILL_BEGIN
  *
  *   state    counts for G1   gets live changes               waits for
  *   SYNC     yes             all                             –
- *   NG       no              none                            link up, retry time
- *   RESYNC   no              all; SKIPPED beyond the cursor  FILLING → ENDING (REFILL_END acknowledged)
+ *   NG       no              none                            link up, retry time, CLAIMED (claimSequence)
+ *   RESYNC   no              all; SKIPPED beyond the cursor  FILLING → ENDING (REFILL_END acknowledged), or
+ *                                                            TAILING (tail acknowledged)
  *                                                            → CAUGHT_UP → JOINING (set acknowledged)
  *
  * Whether it is in the acknowledged set (`member`) or in a set that was sent (`wanted`) is a separate
@@ -26,8 +29,18 @@ export type SyncStateValue = (typeof SyncState)[keyof typeof SyncState];
 export const SYNC_STATE_NAMES = ['SYNC', 'NG', 'RESYNC'] as const;
 
 /** How far a RESYNC is. */
-export const ResyncPhase = { NONE: 0, FILLING: 1, ENDING: 2, CAUGHT_UP: 3, JOINING: 4 } as const;
+export const ResyncPhase = { NONE: 0, FILLING: 1, ENDING: 2, CAUGHT_UP: 3, JOINING: 4, TAILING: 5 } as const;
 export type ResyncPhaseValue = (typeof ResyncPhase)[keyof typeof ResyncPhase];
+
+/** Whether a mirror is to leave its queue's set: drained, or its store stops. */
+export const Leave = {
+  NO: 0,
+  /** When another is in sync in its place. */
+  REPLACED: 1,
+  /** Without one: there is no store to take its place. */
+  NOW: 2,
+} as const;
+export type LeaveValue = (typeof Leave)[keyof typeof Leave];
 
 const VALID: readonly (readonly number[])[] = [
   [SyncState.NG],
@@ -61,6 +74,26 @@ export class Replica {
   held: SealedSection[] = [];
   /** Boot id under which the store holds a copy that calls itself a member's; '' when it holds none. */
   claimBootId = '';
+  /** Boot id under which a refill was completed there: the copy is whole, though not a member's yet. */
+  filledBootId = '';
+  /** Change up to which a tail was sent. */
+  tailUntil = 0;
+  /** The copy can't be continued from the ring: it diverged, or a tail was refused. */
+  mustRefill = false;
+  /** Refusals since it was in sync last. */
+  refusals = 0;
+  /** Another process holds the queue at this store. */
+  fenced = false;
+  /** It was in the set when its store restarted, and our lease at that boot still ran when we learned of it. */
+  lossWitnessed = false;
+  /** Why it is to leave the set: LEAVE_… below. */
+  leaving: LeaveValue = Leave.NO;
+  /** Term of the lease at the store in which our right to the queue was confirmed; -1 before. */
+  confirmedTerm = -1;
+  /** Sequence of the attachment or the CLAIM that waits for its answer, 0 none; and the term in which the CLAIM was sent. */
+  attachSequence = 0;
+  claimSequence = 0;
+  claimTerm = -1;
   sinceMs = 0;
   cause = '';
   /** Not before this time is a resync tried again. */
@@ -88,6 +121,22 @@ export class Replica {
     return this.claimBootId !== '' && this.claimBootId === this.store.bootId;
   }
 
+  /** Its refill has not ended. */
+  get isFilling(): boolean {
+    return this.phase === ResyncPhase.FILLING || this.phase === ResyncPhase.ENDING;
+  }
+
+  /** A member in sync of the acknowledged set. */
+  get inSync(): boolean {
+    return this.member && this.syncState === SyncState.SYNC;
+  }
+
+  /** What was asked on a connection that is gone has no answer. */
+  forgetRequests(): void {
+    this.attachSequence = 0;
+    this.claimSequence = 0;
+  }
+
   /** The only writer of the sync state. */
   transition(to: SyncStateValue, cause: string, nowMs: number): void {
     const from = this.syncState;
@@ -99,7 +148,12 @@ export class Replica {
     this.held = [];
     this.sinceMs = nowMs;
     this.cause = cause;
-    if (to === SyncState.SYNC) this.claimBootId = this.store.bootId;
+    if (to === SyncState.SYNC) {
+      this.claimBootId = this.store.bootId;
+      this.lossWitnessed = false;
+      this.mustRefill = false;
+      this.fenced = false;
+    }
     this.trace(this, from, cause);
   }
 }

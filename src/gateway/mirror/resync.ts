@@ -10,12 +10,12 @@
  * sync fills one after the other.
  */
 import type { Packer } from '../../platform/ports.js';
-import { OPEN, REFILL, REFILL_BEGIN, REFILL_END } from '../../protocol/message-types.js';
+import { REFILL, REFILL_BEGIN, REFILL_END } from '../../protocol/message-types.js';
 import type { RefillEntries } from '../../recovery/refill.js';
 import { Refill } from '../../recovery/refill.js';
-import { encodeOpenOf } from './open-queue.js';
 import { ENTRY_CREDIT_BYTES } from './queue-mirror.js';
 import type { QueueMirror } from './queue-mirror.js';
+import type { RepairCounters } from './repair-counters.js';
 import type { Replica } from './replica.js';
 import { ResyncPhase, SyncState } from './replica.js';
 import type { StorePort } from './store-port.js';
@@ -25,18 +25,20 @@ const ACTIVE_MAX = 16;
 const FRAMES_PER_PUMP = 4;
 
 export interface ResyncOptions {
-  readonly group: readonly string[];
   readonly frameBytes: number;
   readonly retryMs: number;
 }
 
 export interface ResyncPorts {
   readonly packer: Packer;
+  readonly counters: RepairCounters;
   refillEntries(mirror: QueueMirror): RefillEntries;
   nowMs(): number;
   /** Seals all that is pending, so that numbers and cursor agree. */
   sealAll(): void;
   needFlush(): void;
+  /** OPEN: the queue gets its handle there, and our right to it is confirmed. */
+  attach(mirror: QueueMirror, replica: Replica): void;
   /** True while sealed frames for the store wait: nothing may overtake them. */
   isBacklogged(): boolean;
   onCaughtUp(mirror: QueueMirror): void;
@@ -67,16 +69,16 @@ export class Resync {
     return this.waiting.length + this.active.length > 0;
   }
 
-  /** Asks for a refill; does nothing when one is under way. */
+  /** Asks for a refill; does nothing when one is under way. Whether it is time for it is the caller's to know (catch-up.ts). */
   add(mirror: QueueMirror, replica: Replica): void {
-    if (replica.sync !== SyncState.NG || mirror.queue.isRecovering) return;
-    if (this.waiting.some((job) => job.mirror === mirror) || this.active.some((job) => job.mirror === mirror)) return;
-    // A change of the set that still names the mirror must be over before it can join anew.
-    if (mirror.setChangeNumber !== 0 && replica.wanted && mirror.inSyncCount > 0) return;
-    if (replica.member && mirror.inSyncCount > 0) return;
+    if (replica.sync !== SyncState.NG || mirror.queue.isRecovering || this.has(mirror)) return;
     if (!mayFill(mirror, replica, this.ports.nowMs())) return;
     this.waiting.push({ mirror, replica, refill: undefined, endSequence: 0 });
     this.ports.needFlush();
+  }
+
+  has(mirror: QueueMirror): boolean {
+    return this.waiting.some((job) => job.mirror === mirror) || this.active.some((job) => job.mirror === mirror);
   }
 
   /** The link is gone: every refill there is over. */
@@ -102,6 +104,7 @@ export class Resync {
     for (const job of this.active) {
       if (job.endSequence === 0 || job.endSequence > sequence || job.replica.phase !== ResyncPhase.ENDING) continue;
       job.replica.phase = ResyncPhase.CAUGHT_UP;
+      job.replica.filledBootId = this.store.bootId;
       over = true;
     }
     if (over) {
@@ -131,7 +134,10 @@ export class Resync {
     this.ports.sealAll();
     replica.transition(SyncState.RESYNC, 'refill begins', this.ports.nowMs());
     replica.acked = 0;
-    this.store.request(OPEN, encodeOpenOf(this.ports.packer, this.options.group, mirror.queue, 0, []), [], 0);
+    replica.mustRefill = false;
+    replica.filledBootId = '';
+    this.ports.counters.refills += 1;
+    this.ports.attach(mirror, replica);
     this.store.request(REFILL_BEGIN, this.ports.packer.pack([mirror.handle, mirror.lastNumber, mirror.digest.a, mirror.digest.b]), [], 0);
     job.refill = new Refill({ baseNumber: mirror.lastNumber, frameBytes: this.options.frameBytes, entryCreditBytes: ENTRY_CREDIT_BYTES }, this.ports.refillEntries(mirror));
     replica.refillBase = mirror.lastNumber;
@@ -150,6 +156,7 @@ export class Resync {
     const frame = refill.nextFrame(Number.MAX_SAFE_INTEGER);
     replica.refillCursor = refill.cursor;
     if (frame !== undefined) {
+      this.ports.counters.refillBytes += frame.payload.length + frame.rows.length;
       replica.progress.refilled(refill.sentCount - before, frame.payload.length);
       this.store.request(REFILL, this.ports.packer.pack([mirror.handle, frame.rows]), [frame.payload], frame.creditBytes);
       if (!refill.isOver) return true;

@@ -1,0 +1,197 @@
+/**
+ * How a mirror that was away comes back, and how our right to its queue is confirmed.
+ *
+ *   NG, store up ── CLAIM (our token) ─► CLAIMED: number, digest, epoch, role
+ *        in the ring, still in the set, no survivor ─► SYNC at once, the tail behind it
+ *        in the ring                                ─► RESYNC, the tail, CAUGHT_UP, then the set changes
+ *        unknown there, or not in the ring          ─► refill (resync.ts)
+ *        another process holds it                   ─► fenced: asked again later, it may be released
+ *   path changed, or a lease that began anew: OPEN attaches the queue again; what was not acknowledged is repeated
+ *
+ * So no copy is emptied while it can be continued. Sections are repeated whole (whole-section.ts): numbers and
+ * digests are the same, and a store takes each change once.
+ */
+import type { EventLog, Packer } from '../../platform/ports.js';
+import { isInvalid } from '../../protocol/invalid.js';
+import { CLAIM, OPEN } from '../../protocol/message-types.js';
+import { encodeClaim } from '../../protocol/messages/claim.js';
+import type { Claimed } from '../../protocol/messages/claimed.js';
+import { decodeClaimed } from '../../protocol/messages/claimed.js';
+import { CLAIM_GRANTED, CLAIM_GRACE, CLAIM_LEASE_RUNS, CLAIM_UNKNOWN, ROLE_FILLING, ROLE_MEMBER, claimResultName } from '../../protocol/reasons.js';
+import type { ChangeRing } from './change-ring.js';
+import { encodeOpenOf } from './open-queue.js';
+import type { Outbox } from './outbox.js';
+import type { QueueMirror } from './queue-mirror.js';
+import type { RepairCounters } from './repair-counters.js';
+import type { Replica } from './replica.js';
+import { ResyncPhase, SyncState } from './replica.js';
+import { hasSurvivor, isHeldBack, mayFound } from './replica-set.js';
+import type { StorePort } from './store-port.js';
+import type { SealedSection } from './turn-section.js';
+import { wholeSection } from './whole-section.js';
+
+export interface CatchUpOptions {
+  readonly group: readonly string[];
+  readonly retryMs: number;
+}
+
+export interface CatchUpPorts {
+  readonly packer: Packer;
+  readonly log: EventLog;
+  readonly ring: ChangeRing;
+  readonly counters: RepairCounters;
+  nowMs(): number;
+  outboxOf(store: StorePort): Outbox | undefined;
+  mirrorOf(handle: number): QueueMirror | undefined;
+  /** Seals what is pending, so that the ring has all of it before the mirror is fed. */
+  sealNow(mirror: QueueMirror): void;
+  put(replica: Replica, section: SealedSection): void;
+  refill(mirror: QueueMirror, replica: Replica): void;
+  /** The mirror is level, or in sync again: the set may change. */
+  onLevel(mirror: QueueMirror): void;
+  onFenced(mirror: QueueMirror, replica: Replica): void;
+  needFlush(): void;
+}
+
+export class CatchUp {
+  private readonly options: CatchUpOptions;
+  private readonly ports: CatchUpPorts;
+
+  constructor(options: CatchUpOptions, ports: CatchUpPorts) {
+    this.options = options;
+    this.ports = ports;
+  }
+
+  /** Asks an NG mirror's store where its copy stands, if it is time for it. */
+  look(mirror: QueueMirror, replica: Replica): void {
+    const { store } = replica;
+    if (replica.sync !== SyncState.NG || replica.claimSequence !== 0 || replica.retryAtMs > this.ports.nowMs()) return;
+    const outbox = this.ports.outboxOf(store);
+    if (outbox === undefined || !store.isUp || !store.canSend || outbox.isBacklogged) return;
+    const open = mirror.setChangeNumber !== 0;
+    // With survivors it must have left the set before it can join anew.
+    if (replica.member && hasSurvivor(mirror)) return;
+    // Whom a sent change drops or names hears nothing before the survivors have that change, unless they are gone for good.
+    if (open && replica.member !== replica.wanted && !mayFound(mirror, replica)) return;
+    if (replica.mustRefill) {
+      this.ports.refill(mirror, replica);
+      return;
+    }
+    const { ownerId, birth, serial } = mirror.queue.identity;
+    replica.claimTerm = store.leaseTerm;
+    replica.claimSequence = store.request(CLAIM, encodeClaim(this.ports.packer, { handle: mirror.handle, gatewayId: ownerId, birth, serial, token: mirror.token }), [], 0);
+    this.ports.needFlush();
+  }
+
+  /** An answer to a CLAIM of ours; false when the request was somebody else's. */
+  onClaimed(store: StorePort, sequence: number, control: Uint8Array): boolean {
+    const claimed = decodeClaimed(this.ports.packer, control);
+    if (isInvalid(claimed)) return false;
+    const mirror = this.ports.mirrorOf(claimed.handle);
+    const replica = mirror?.replicas.find((one) => one.store === store);
+    if (mirror === undefined || replica === undefined || replica.claimSequence !== sequence) return false;
+    replica.claimSequence = 0;
+    if (replica.sync !== SyncState.NG) return true;
+    if (claimed.result === CLAIM_GRANTED) {
+      replica.fenced = false;
+      replica.confirmedTerm = replica.claimTerm;
+      this.judge(mirror, replica, claimed);
+    } else if (claimed.result === CLAIM_UNKNOWN) this.unknown(mirror, replica);
+    else this.notGranted(mirror, replica, claimed);
+    return true;
+  }
+
+  /**
+   * A member as the claim of a recovery just showed it. True when it is in sync from here on: what it lacks is in
+   * the ring and on its way.
+   */
+  adopt(mirror: QueueMirror, replica: Replica, number: number, digestA: number, digestB: number): boolean {
+    if (!replica.member || !replica.store.isUp || !this.ports.ring.stands(mirror.handle, number, digestA, digestB)) return false;
+    replica.transition(SyncState.SYNC, number === mirror.lastNumber ? 'recovered complete' : 'recovered; the rest is sent', this.ports.nowMs());
+    replica.acked = number;
+    this.attach(mirror, replica);
+    this.repeat(mirror, replica);
+    return true;
+  }
+
+  /** The queue gets its handle again on a new connection, or our right is confirmed in a new term. */
+  attach(mirror: QueueMirror, replica: Replica): void {
+    // A queue whose OPEN may not have arrived is opened as it was; a known one is not changed by that.
+    const first = replica.sync === SyncState.SYNC && replica.acked === 0 && mirror.firstMembers?.includes(replica.store.storeId) === true ? mirror.firstMembers : [];
+    const control = encodeOpenOf(this.ports.packer, this.options.group, mirror.queue, first.length === 0 ? 0 : 1, first);
+    this.ports.outboxOf(replica.store)?.request(OPEN, control, replica);
+    this.ports.needFlush();
+  }
+
+  /** Sends what follows the last acknowledged change once more. Returns the bytes. */
+  repeat(mirror: QueueMirror, replica: Replica): number {
+    let bytes = 0;
+    for (const section of this.ports.ring.after(mirror.handle, replica.acked)) {
+      // What is held back waits already.
+      if (isHeldBack(mirror, replica, section)) continue;
+      const whole = wholeSection(section);
+      bytes += whole.rows.length + whole.payloadBytes;
+      this.ports.put(replica, whole);
+    }
+    if (bytes > 0) this.ports.needFlush();
+    return bytes;
+  }
+
+  /** All of a tail is acknowledged: the mirror waits for the set like one that was refilled. */
+  onProgress(mirror: QueueMirror, replica: Replica): void {
+    if (replica.phase !== ResyncPhase.TAILING || replica.acked < replica.tailUntil) return;
+    replica.phase = ResyncPhase.CAUGHT_UP;
+    replica.filledBootId = replica.store.bootId;
+    this.ports.onLevel(mirror);
+  }
+
+  private judge(mirror: QueueMirror, replica: Replica, claimed: Claimed): void {
+    const { ring, counters, log } = this.ports;
+    // A copy that is being filled has holes below its number, unless its refill was over.
+    const isWhole = claimed.role !== ROLE_FILLING || replica.filledBootId === replica.store.bootId;
+    if (!isWhole || replica.mustRefill || !ring.stands(mirror.handle, claimed.number, claimed.digestA, claimed.digestB)) {
+      replica.mustRefill = true;
+      this.ports.refill(mirror, replica);
+      return;
+    }
+    this.ports.sealNow(mirror);
+    const isBack = replica.member && replica.wanted && !hasSurvivor(mirror) && claimed.role === ROLE_MEMBER;
+    const cause = claimed.number === mirror.lastNumber ? 'it lacks nothing' : 'only the tail is sent';
+    replica.acked = claimed.number;
+    replica.transition(isBack ? SyncState.SYNC : SyncState.RESYNC, cause, this.ports.nowMs());
+    if (!isBack) {
+      replica.phase = ResyncPhase.TAILING;
+      // A founder's set goes right behind the tail, which may tell it that it is a member no more.
+      replica.tailUntil = hasSurvivor(mirror) || !mayFound(mirror, replica) ? mirror.lastNumber : claimed.number;
+    }
+    const bytes = this.repeat(mirror, replica);
+    counters.tails += 1;
+    counters.tailBytes += bytes;
+    log.info('mirror', 'a mirror goes on from where it stood', { queue: mirror.queue.name, store: replica.store.storeId, from: claimed.number, to: mirror.lastNumber, tail_bytes: bytes });
+    if (isBack) this.ports.onLevel(mirror);
+    else this.onProgress(mirror, replica);
+  }
+
+  /** The store does not know the queue: it restarted, or the OPEN of a new queue never reached it. */
+  private unknown(mirror: QueueMirror, replica: Replica): void {
+    const neverOpened = replica.claimBootId === replica.store.bootId && replica.acked === 0 && mirror.firstMembers?.includes(replica.store.storeId) === true;
+    if (neverOpened && replica.member && replica.wanted && !hasSurvivor(mirror) && this.ports.ring.stands(mirror.handle, 0, 0, 0)) {
+      this.ports.sealNow(mirror);
+      replica.transition(SyncState.SYNC, 'it had not heard of the queue; all of it is sent', this.ports.nowMs());
+      this.attach(mirror, replica);
+      this.repeat(mirror, replica);
+    } else {
+      replica.claimBootId = '';
+      replica.mustRefill = true;
+      this.ports.refill(mirror, replica);
+    }
+    this.ports.onLevel(mirror);
+  }
+
+  private notGranted(mirror: QueueMirror, replica: Replica, claimed: Claimed): void {
+    const waits = claimed.result === CLAIM_LEASE_RUNS || claimed.result === CLAIM_GRACE;
+    replica.retryAtMs = this.ports.nowMs() + Math.max(this.options.retryMs, claimed.waitMs);
+    this.ports.log.warn('mirror', waits ? 'a store does not let us have this queue yet' : 'another process holds this queue at the store', { queue: mirror.queue.name, store: replica.store.storeId, result: claimResultName(claimed.result), token: mirror.token, highest_token: claimed.token });
+    if (!waits) this.ports.onFenced(mirror, replica);
+  }
+}
