@@ -4,7 +4,7 @@
 import { formatMessageId } from '../base/text-id.js';
 import type { GatewayMetrics } from '../observability/gateway-metrics.js';
 import type { StateGauges } from '../observability/queue-metrics.js';
-import type { Clock } from '../platform/ports.js';
+import type { Clock, EventLog } from '../platform/ports.js';
 import type { GatewayView, MemberView, MessagePage, MessageRecipientView, MessageView, QueuePage, QueueView, StatusView, StoreView, TablePage, TableRowView } from './admin/view.js';
 import type { GatewayCore } from './core.js';
 import { MirrorTable, lagOf, pageByHandle, queueLag } from './mirror-table.js';
@@ -29,6 +29,7 @@ export interface CoreViewOptions {
 
 export interface CoreViewPorts {
   readonly clock: Clock;
+  readonly log: EventLog;
   readonly core: GatewayCore;
   readonly links: readonly StoreLink[];
   readonly metrics: GatewayMetrics;
@@ -72,6 +73,9 @@ export class CoreView implements GatewayView {
   private readonly ports: CoreViewPorts;
   private readonly startedWallMs: number;
   private degradedSinceWallMs: number | undefined;
+  /** As the log was told last. */
+  private degradedToldSince: number | undefined;
+  private hasBegun = false;
   private watchedMs = -Infinity;
   private readonly mirrorTable: MirrorTable;
 
@@ -86,7 +90,15 @@ export class CoreView implements GatewayView {
   watch(nowMs: number): void {
     if (nowMs - this.watchedMs < WATCH_MS) return;
     this.watchedMs = nowMs;
-    this.degradedSince();
+    const since = this.degradedSince();
+    // Until the first mail can be taken the stores are only being looked for.
+    this.hasBegun ||= this.ports.core.accepting;
+    if (!this.hasBegun) return;
+    const before = this.degradedToldSince;
+    this.degradedToldSince = since;
+    if ((before === undefined) === (this.degradedToldSince === undefined)) return;
+    if (before === undefined) this.ports.log.warn('mirror', 'degraded: mail has fewer copies than configured', { cause: this.degradedCause(this.storeViews()), queues: this.queuesShort() });
+    else this.ports.log.info('mirror', 'complete again: all mail has as many copies as configured', { seconds: Math.round((this.ports.clock.wallMs() - before) / 1000) });
   }
 
   status(): StatusView {
@@ -274,8 +286,8 @@ export class CoreView implements GatewayView {
   }
 
   private degradedSince(): number | undefined {
-    const { links, clock } = this.ports;
-    const degraded = links.filter((link) => link.isUp).length < this.options.replicas || this.queuesShort() > 0;
+    const { core, clock } = this.ports;
+    const degraded = core.upCount < this.options.replicas || this.queuesShort() > 0;
     this.degradedSinceWallMs = degraded ? (this.degradedSinceWallMs ?? clock.wallMs()) : undefined;
     return this.degradedSinceWallMs;
   }
