@@ -31,6 +31,8 @@ export interface Plan {
   readonly stores: readonly string[];
   readonly queues: readonly QueuePlan[];
   readonly minReplicas: number;
+  /** Nothing proves to a gateway that starts that its older process is gone. */
+  readonly olderMayLive: boolean;
   readonly heartbeatMs: number;
   readonly failoverTimeoutMs: number;
   readonly leaseMs: number;
@@ -68,6 +70,7 @@ export function planOf(seed: number, steps: number): Plan {
   return {
     seed, steps, kinds, isHarmless: [...kinds].every((kind) => HARMLESS.includes(kind)), gateways, stores, queues,
     minReplicas: prng.pick([1, 1, 1, 2]),
+    olderMayLive: prng.below(4) === 0,
     heartbeatMs: HEARTBEAT_MS, failoverTimeoutMs: FAILOVER_MS,
     leaseMs: prng.pick([4000, 6000, 10_000]),
     commitTimeoutMs: prng.pick([600, 1500, 4000]),
