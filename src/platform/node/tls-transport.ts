@@ -96,6 +96,8 @@ export class TlsListener implements Listener {
   readonly #files: TlsFiles;
   readonly #onProblem: (text: string, remote: string) => void;
   readonly #told = new Map<string, string>();
+  /** One a path; a renewal is for all. */
+  readonly #servers = new Set<tls.Server>();
   #material: SecureContextOptions;
   #stamp: string;
 
@@ -111,9 +113,15 @@ export class TlsListener implements Listener {
     const server = tls.createServer({ ...this.#material, requestCert: true, rejectUnauthorized: true, handshakeTimeout: HANDSHAKE_MS, noDelay: true });
     server.maxConnections = CONNECTIONS_MAX;
     // Before the handshake of this very connection begins.
-    server.prependListener('connection', () => { this.#renew(server); });
+    server.prependListener('connection', () => { this.#renew(); });
+    this.#servers.add(server);
     server.on('secureConnection', (socket) => { this.#accepted(socket, accept); });
-    server.on('tlsClientError', (error, socket) => { this.#tell(tlsReason(error), socket.remoteAddress ?? 'unknown'); });
+    server.on('tlsClientError', (error, socket) => {
+      // Set when the certificate is what was wrong; the error is then that of the socket which was closed for it.
+      const cause = socket.authorizationError as unknown;
+      const remote = remoteOf(socket);
+      this.#tell(typeof cause === 'string' ? `TLS: the certificate of the peer is not taken: ${cause}` : tlsReason(error), remote);
+    });
     return new Promise((resolve, reject) => {
       server.once('error', reject);
       server.listen({ host, port }, () => {
@@ -122,27 +130,30 @@ export class TlsListener implements Listener {
         const address = server.address();
         resolve({
           port: address !== null && typeof address === 'object' ? address.port : port,
-          close: () => { server.close(); },
+          close: () => {
+            this.#servers.delete(server);
+            server.close();
+          },
         });
       });
     });
   }
 
   #accepted(socket: TLSSocket, accept: (connection: Connection) => ConnectionHandlers): void {
-    this.#told.delete(socket.remoteAddress ?? 'unknown');
-    const connection = new NodeConnection(socket, `${socket.remoteAddress ?? 'unknown'}:${socket.remotePort ?? 0}`, BUFFERED_BYTES_MAX, END_GRACE_MS);
+    this.#told.delete(remoteOf(socket));
+    const connection = new NodeConnection(socket, `${remoteOf(socket)}:${socket.remotePort ?? 0}`, BUFFERED_BYTES_MAX, END_GRACE_MS);
     connection.peerNames = certificateNames(socket.getPeerCertificate());
     connection.attach(accept(connection));
     setImmediate(() => { connection.opened(); });
   }
 
-  #renew(server: tls.Server): void {
+  #renew(): void {
     const stamp = stampOf(this.#files);
     if (stamp === this.#stamp) return;
     this.#stamp = stamp;
     try {
       this.#material = readTlsFiles(this.#files);
-      server.setSecureContext(this.#material);
+      for (const server of this.#servers) server.setSecureContext(this.#material);
     } catch (error) {
       this.#tell(`the new files can't be used, the old certificate stays: ${messageOf(error)}`, 'here');
     }
@@ -188,6 +199,11 @@ function readPem(file: string): string {
   } catch (error) {
     throw new Error(`'${file}' can't be read: ${(error as NodeJS.ErrnoException).code ?? String(error)}`);
   }
+}
+
+/** A closed socket has no address any more: those are told together. */
+function remoteOf(socket: TLSSocket): string {
+  return socket.remoteAddress ?? 'unknown';
 }
 
 function quoted(names: readonly string[]): string {

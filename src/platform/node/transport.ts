@@ -106,6 +106,8 @@ export class NodeConnection implements Connection {
   /** Why the connection ends, as soon as that is known: the first reason is the true one. */
   #reason = '';
   #opened = false;
+  /** Something was read: the peer has taken us. */
+  #heard = false;
   /** end() or destroy() was called: the owner hears nothing more but onClose. */
   #deaf = false;
   #grace: NodeJS.Timeout | undefined;
@@ -185,12 +187,15 @@ export class NodeConnection implements Connection {
     if (this.#deaf) return;
     // Data may arrive in the turn of the accept, before the setImmediate that announces it.
     this.opened();
+    this.#heard = true;
     this.#handlers?.onData(bytes);
   }
 
   /** The peer sends no more. Nobody here talks to a half-closed peer: the rest is sent, then it is over. */
   #onPeerEnded(): void {
-    this.#because('closed by the peer');
+    // With TLS 1.3 a certificate that is not taken shows only now, and Node's listener does not say so.
+    const isUntold = this.#socket instanceof TLSSocket && !this.#heard;
+    this.#because(isUntold ? 'closed by the peer at once: if it does not take the certificate of this process, its log says why' : 'closed by the peer');
     this.#startGrace();
   }
 
