@@ -23,6 +23,8 @@ async function withCluster(story: (cluster: Cluster) => Promise<void>): Promise<
   const cluster = await startCluster({
     domains: DOMAINS, strictDomains: ['strict.example'], sinkArguments: ['--latency', '4ms'],
     gateway: { delivery: { concurrency: CONCURRENCY, stop_timeout: `${STOP_TIMEOUT_MS}ms` } },
+    // It is told of a store's stop, and here there is no third one to go to.
+    store: { stop_timeout: '300ms' },
   });
   try {
     await story(cluster);
