@@ -374,7 +374,7 @@ class Gateway implements RunningGateway {
     if (this.fenced) return;
     this.fenced = true;
     this.ports.metrics.fenced += 1;
-    this.ports.log.error('fenced', 'another process of this gateway owns its queues now; this one stops at once', { store: storeId, why: text, incarnation: this.incarnation });
+    this.ports.log.error('fenced', 'another process with the id of this gateway owns its queues now; this one stops at once. If that is no restart, give one of the two another id, or do not start it', { gateway: this.options.id, store: storeId, why: text, incarnation: this.incarnation });
     this.ports.onFenced();
   }
 
