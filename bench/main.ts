@@ -1,12 +1,13 @@
 /**
- * `npm run bench -- kvs|gateway|recovery|direct [--quick]`: repeats the paper's experiments with real
- * processes on this machine. Results go to bench/results/ as JSON and as a plot beside the paper's figures.
+ * `npm run bench -- kvs|gateway|recovery|fault|direct [--quick]`: repeats the paper's experiments with
+ * real processes on this machine, and measures what a client feels of a fault. Results go to bench/results/ as JSON and as a plot beside the paper's figures.
  * `direct` alone tells what the client and the sink reach without a gateway.
  */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
+import { benchFault } from './fault.js';
 import { benchGateway, runDirect } from './gateway.js';
 import { benchKvs } from './kvs.js';
 import { describeMachine } from './machine.js';
@@ -19,6 +20,7 @@ const BENCHES: Readonly<Record<string, (options: BenchOptions) => Promise<{ rows
   kvs: benchKvs,
   gateway: benchGateway,
   recovery: benchRecovery,
+  fault: benchFault,
   direct: async (options) => {
     const row = await runDirect(options.quick ? 50_000 : 500_000);
     console.log(JSON.stringify(row, undefined, 2));

@@ -28,6 +28,10 @@ export interface Panel {
   readonly series: readonly Series[];
   /** Logarithmic y axis. */
   readonly logarithmic?: boolean;
+  /** Many categories: only some are named, and points carry no figures. */
+  readonly sparse?: boolean;
+  /** A line before this category: something happened here. */
+  readonly mark?: number;
   /** Bars from 0, for categories that are no steps of one quantity; the axis is linear then. */
   readonly bars?: boolean;
 }
@@ -44,6 +48,8 @@ const LEFT = 80;
 const TOP = 70;
 const LEGEND_LINE = 18;
 const NOTE_LINE = 15;
+/** So many names fit under the axis of a sparse panel. */
+const SPARSE_NAMES = 8;
 /** Width of a character of the note, on the safe side for any sans-serif. */
 const NOTE_CHARACTER = 6.2;
 const COLOURS = ['#0b5fa5', '#c2410c', '#15803d', '#7e22ce', '#525252', '#b91c1c'];
@@ -83,12 +89,17 @@ function drawPanel(panel: Panel): string {
     const y = scale.y(mark).toFixed(1);
     parts.push(`<line x1="0" x2="${WIDTH}" y1="${y}" y2="${y}" stroke="#ddd"/>`, text(-6, Number(y) + 4, short(mark), 'text-anchor="end"'));
   }
-  for (const [index, name] of panel.categories.entries()) parts.push(text(x(index), HEIGHT + 18, name, 'text-anchor="middle"'));
-  for (const [index, series] of panel.series.entries()) parts.push(panel.bars === true ? drawBars(series, index, panel, x, scale) : drawSeries(series, index, x, scale));
+  const step = panel.sparse === true ? Math.ceil(panel.categories.length / SPARSE_NAMES) : 1;
+  for (const [index, name] of panel.categories.entries()) if (index % step === 0) parts.push(text(x(index), HEIGHT + 18, name, 'text-anchor="middle"'));
+  if (panel.mark !== undefined) {
+    const at = (x(panel.mark) - WIDTH / panel.categories.length / 2).toFixed(1);
+    parts.push(`<line x1="${at}" x2="${at}" y1="0" y2="${HEIGHT}" stroke="#b91c1c" stroke-width="1.5" stroke-dasharray="3 3"/>`, text(Number(at) + 4, 10, 'fault', 'fill="#b91c1c" font-size="11"'));
+  }
+  for (const [index, series] of panel.series.entries()) parts.push(panel.bars === true ? drawBars(series, index, panel, x, scale) : drawSeries(series, index, panel, x, scale));
   return parts.join('\n');
 }
 
-function drawSeries(series: Series, index: number, x: (category: number) => number, scale: Scale): string {
+function drawSeries(series: Series, index: number, panel: Panel, x: (category: number) => number, scale: Scale): string {
   const colour = COLOURS[index % COLOURS.length] ?? '#000';
   const dash = series.dashed === true ? ' stroke-dasharray="6 4"' : '';
   const points: string[] = [];
@@ -98,7 +109,8 @@ function drawSeries(series: Series, index: number, x: (category: number) => numb
     const at = `${x(category).toFixed(1)},${scale.y(value).toFixed(1)}`;
     const [cx = '', cy = ''] = at.split(',');
     points.push(at);
-    parts.push(`<circle cx="${cx}" cy="${cy}" r="3.5" fill="${colour}"/>`, text(Number(cx) + 6, Number(cy) - 6, short(value), `fill="${colour}" font-size="10"`));
+    parts.push(`<circle cx="${cx}" cy="${cy}" r="${panel.sparse === true ? 1.5 : 3.5}" fill="${colour}"/>`);
+    if (panel.sparse !== true) parts.push(text(Number(cx) + 6, Number(cy) - 6, short(value), `fill="${colour}" font-size="10"`));
   }
   const y = HEIGHT + 60 + index * LEGEND_LINE;
   parts.push(
