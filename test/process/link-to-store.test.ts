@@ -102,6 +102,17 @@ describe('link and store over sockets', { timeout: 30_000 }, () => {
     await Promise.all([a.close(), b.close()]);
   });
 
+  test('a store that stops says so on the standby first, then ends the active path', async () => {
+    const running = await store();
+    const gateway = new Gateway(running.ports[0] ?? 0, running.ports[1] ?? 0);
+    await gateway.until(bothUp(gateway));
+    const stopped = running.stop();
+    await gateway.until(() => gateway.told.includes('down'));
+    assert.deepEqual(gateway.told, ['up', 'stopping', 'down']);
+    gateway.stop();
+    await stopped;
+  });
+
   test('a newer process of the same gateway fences the older one for good', async () => {
     const running = await store();
     const [portA, portB] = running.ports;

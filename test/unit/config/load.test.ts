@@ -94,6 +94,13 @@ describe('a configuration file', () => {
   });
 });
 
+test('TLS allows store paths outside loopback, and its files are relative to the configuration', () => {
+  const gateway = gatewayOf(`${GOOD.replace('127.0.0.1:7402', '10.0.0.2:7402')}  mirror:\n    tls: {ca: tls/ca.crt, cert: /etc/gw.crt, key: gw.key}\n`);
+  assert.equal(gateway.insecure, false);
+  assert.ok(gateway.mirror.tls?.caFile.endsWith('/tls/ca.crt') && gateway.mirror.tls.caFile.startsWith('/'));
+  assert.equal(gateway.mirror.tls?.certFile, '/etc/gw.crt');
+});
+
 describe('what is wrong is one line with file, line, path, expectation and finding', () => {
   const cases: readonly (readonly [string, string, string, RegExp])[] = [
     ['a secret that YAML takes for a number, without showing it', `secret: ${SECRET}`, 'secret: 1234567890123456', /^f\.yaml:5: gateway\.secret: expected a secret of one line, found a number that is not shown$/],
@@ -113,6 +120,9 @@ describe('what is wrong is one line with file, line, path, expectation and findi
     ['a store on the gateway\'s host', 'host: box-2', 'host: box-1', /^f\.yaml:10: gateway\.stores\[0\]\.host: expected a host other than the gateway's own, found 'box-1'/],
     ['stores on one host', 'host: box-3', 'host: box-2', /^f\.yaml:14: gateway\.stores\[1\]\.host: expected each host of stores once, found 'box-2' again$/],
     ['a store path in clear over a network', '127.0.0.1:7402', '10.0.0.2:7402', /^f\.yaml:16: gateway\.stores\[1\]\.paths\[0\]\.address: expected TLS \(mirror\.tls of a gateway, tls of a store\) for an address outside loopback, found '10\.0\.0\.2' without.* insecure: true$/],
+    ['TLS and its opposite at once', GOOD, `${GOOD}  insecure: true\n  mirror:\n    tls: {ca: a, cert: b, key: c}\n`, /^f\.yaml:19: gateway\.mirror\.tls: expected one of tls and insecure: true, found both$/],
+    ['a failover that jitter could set off', GOOD, `${GOOD}  mirror: {heartbeat: 600ms, lease: 20s}\n`, /^f\.yaml:\d+: gateway\.mirror\.failover_timeout: expected at least 4 × heartbeat \(2400 ms\), found 2000 ms$/],
+    ['TLS without the CA', GOOD, `${GOOD}  mirror:\n    tls: {cert: b, key: c}\n`, /^f\.yaml:18: gateway\.mirror\.tls\.ca: expected a file name, found nothing$/],
     ['more replicas asked for than kept', GOOD, `${GOOD}  mirror: {replicas: 1, min_replicas: 2}\n`, /^f\.yaml:17: gateway\.mirror\.min_replicas: expected at most replicas \(1\), found 2$/],
     ['a store named twice', 'id: s2', 'id: s1', /^f\.yaml:13: gateway\.stores\[1\]\.id: expected each store id once, found 's1' again$/],
     ['an admin port for all without token', GOOD, `${GOOD}  admin: {listen: 0.0.0.0:8025}\n`, /^f\.yaml:17: gateway\.admin\.token: expected a token because admin\.listen \(0\.0\.0\.0\) is not loopback, found nothing$/],
