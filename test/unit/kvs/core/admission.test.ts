@@ -44,7 +44,7 @@ describe('credit', () => {
   });
 
   test('runs out before the reserve and comes back with deletions', () => {
-    const store = newStore({ memoryLimitBytes: 1_000_000, segmentBytes: 4096 });
+    const store = newStore({ memoryLimitBytes: 1_000_000, segmentBytes: 4096, gateways: ['g1'] });
     const queue = openQueue(store);
     const account = accountOf(store);
     let stored = 0;
