@@ -4,7 +4,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { test } from 'node:test';
-import { nextIncarnation } from '../../../src/gateway/incarnation.js';
+import { keepTold, nextIncarnation } from '../../../src/gateway/incarnation.js';
 
 function folder(t: { after(run: () => void): void }): string {
   const made = mkdtempSync(path.join(os.tmpdir(), 'twinpost-incarnation-'));
@@ -18,6 +18,17 @@ test('rises with the clock, and without it when the clock went back', (t) => {
   assert.deepEqual(nextIncarnation(dir, 400), { number: 5002, unkept: '' });
   assert.equal(readFileSync(path.join(dir, 'incarnation'), 'utf8'), '5002\n');
   assert.deepEqual(nextIncarnation(undefined, 400), { number: 401, unkept: '' });
+});
+
+test('a process whose clock went back keeps what the stores told, and the next one is above it', (t) => {
+  const dir = path.join(folder(t), 'made');
+  assert.equal(nextIncarnation(dir, 400).number, 401);
+  assert.equal(keepTold(dir, 9000), true);
+  assert.equal(nextIncarnation(dir, 500).number, 9001);
+  assert.equal(keepTold(dir, 8000), true, 'a lower number takes nothing back');
+  assert.equal(nextIncarnation(dir, 500).number, 9002);
+  assert.equal(keepTold(undefined, 1), false);
+  assert.equal(keepTold('/proc/none', 1), false);
 });
 
 test('a file that holds no number counts for nothing', (t) => {

@@ -61,7 +61,8 @@ export interface PathOwner {
   /** CLOSE(STOPPING) has come; onPathDown follows. */
   onPathStopping(path: PathConnection): void;
   onPathDown(path: PathConnection, reason: string, wasSilent: boolean): void;
-  onPathFenced(path: PathConnection, text: string): void;
+  /** `highest`: the incarnation that the store serves. */
+  onPathFenced(path: PathConnection, text: string, highest: number): void;
 }
 
 export class PathConnection implements WireOwner {
@@ -323,7 +324,7 @@ export class PathConnection implements WireOwner {
     }
     this.#log.closedByStore(close);
     if (close.reason === reasons.CLOSE_FENCED) {
-      this.#owner.onPathFenced(this, close.text);
+      this.#owner.onPathFenced(this, close.text, close.detail);
       return;
     }
     if (close.reason === reasons.CLOSE_STOPPING) this.#owner.onPathStopping(this);

@@ -51,7 +51,7 @@ export interface PairOwner {
   onPairSwitched(path: PathConnection, welcome: Welcome): void;
   onPairStopping(): void;
   onPairDown(reason: string): void;
-  onPairFenced(text: string, wasUp: boolean): void;
+  onPairFenced(text: string, highest: number, wasUp: boolean): void;
   onPathFrame(path: PathConnection, type: number, sequence: number, control: Uint8Array, bodies: Uint8Array): void;
 }
 
@@ -168,12 +168,12 @@ export class PathPair implements PathOwner {
     if (isNews) this.#owner.onPairStopping();
   }
 
-  onPathFenced(path: PathConnection, text: string): void {
+  onPathFenced(path: PathConnection, text: string, highest: number): void {
     const wasUp = this.isUp;
     this.#transition(OVER);
     path.stop();
     this.#other(path)?.stop('fenced on the other path');
-    this.#owner.onPairFenced(text, wasUp);
+    this.#owner.onPairFenced(text, highest, wasUp);
   }
 
   onPathFrame(path: PathConnection, type: number, sequence: number, control: Uint8Array, bodies: Uint8Array): void {

@@ -54,8 +54,8 @@ export interface StoreLinkEvents {
   onReply(link: StoreLink, type: number, sequence: number, control: Uint8Array, bodies: Uint8Array): void;
   /** canSend was false because the window was full, and is true again. */
   onWritable(link: StoreLink): void;
-  /** The store serves a newer process of this gateway. Comes after onDown; the link is over. */
-  onFenced(link: StoreLink, text: string): void;
+  /** The store serves a newer process of this gateway, of incarnation `highest`. Comes after onDown; the link is over. */
+  onFenced(link: StoreLink, text: string, highest: number): void;
 }
 
 /** A row of the management table: the network state of one path (the paper's Table I). */
@@ -238,10 +238,10 @@ export class StoreLink implements StorePort, PairOwner {
     this.#events.onDown(this, reason);
   }
 
-  onPairFenced(text: string, wasUp: boolean): void {
+  onPairFenced(text: string, highest: number, wasUp: boolean): void {
     this.#forget();
     if (wasUp) this.#events.onDown(this, `FENCED: ${text}`);
-    this.#events.onFenced(this, text);
+    this.#events.onFenced(this, text, highest);
   }
 
   onPathFrame(path: PathConnection, type: number, sequence: number, control: Uint8Array, bodies: Uint8Array): void {
