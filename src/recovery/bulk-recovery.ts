@@ -46,8 +46,8 @@ export interface RecoveryPorts {
   olderMayLive(): boolean;
   needFlush(): void;
   takeHandle(): number;
-  /** Whether this process serves the queue now. */
-  serves(ownerId: string, birth: number, serial: number): boolean;
+  /** Handle and token of the queue if this process serves it now. */
+  served(ownerId: string, birth: number, serial: number): { readonly handle: number; readonly token: number } | undefined;
   /** Stores that are members of a queue that is served; empty when one of them can't be asked. */
   membersOf(handle: number): readonly string[];
   /** Whether one more block may come, with `pulling` of them on their way. */
@@ -253,7 +253,12 @@ export class BulkRecovery {
       const key = queueKey(row.ownerId, row.birth, row.serial);
       seen.add(key);
       // What this process serves does not come back, whoever founded it.
-      if (this.ports.serves(row.ownerId, row.birth, row.serial)) continue;
+      const served = this.ports.served(row.ownerId, row.birth, row.serial);
+      if (served !== undefined) {
+        // A bounce queue that we founded for its owner was never claimed, and goes home with the others.
+        if (row.ownerId !== this.options.gatewayId && !this.jobs.has(key)) this.add(this.claiming.servedJob(row, key, served.handle, served.token));
+        continue;
+      }
       const job = this.jobs.get(key) ?? this.newJob(key, row);
       // Lost to another process since, and it is ours again to ask for.
       if (job?.state === 'done' && row.role === ROLE_MEMBER) job.restart(job.isOwn ? 'waiting' : 'elsewhere', 0);
@@ -270,8 +275,11 @@ export class BulkRecovery {
   private newJob(key: string, row: CensusRow): QueueJob | undefined {
     // Control records (suspensions, rules) are the owner's: they wait for it at the stores.
     if (row.ownerId !== this.options.gatewayId && row.queueClass === 'control') return undefined;
-    const job = this.claiming.newJob(row, key, this.ports.takeHandle());
-    this.jobs.set(key, job);
+    return this.add(this.claiming.newJob(row, key, this.ports.takeHandle()));
+  }
+
+  private add(job: QueueJob): QueueJob {
+    this.jobs.set(job.key, job);
     this.byHandle.set(job.handle, job);
     return job;
   }

@@ -107,8 +107,15 @@ export class Claiming {
     return true;
   }
 
-  newJob(row: CensusRow, key: string, handle: number): QueueJob {
-    const machine: ClaimMachine = new ClaimMachine(this.options.token, {
+  /** A queue of another gateway that this process founded and serves. */
+  servedJob(row: CensusRow, key: string, handle: number, token: number): QueueJob {
+    const job = this.newJob(row, key, handle, token);
+    job.transition('done');
+    return job;
+  }
+
+  newJob(row: CensusRow, key: string, handle: number, token = this.options.token): QueueJob {
+    const machine: ClaimMachine = new ClaimMachine(token, {
       nowMs: () => this.ports.nowMs(),
       random: () => this.ports.random(),
       ask: (storeId, question, token) => {

@@ -7,6 +7,7 @@
  *                     └──► DONE (nothing of it counts)      └── STRANDED ◄┘
  *
  *   state      leaves it when                                    waits for
+ *   (a queue that this process founded for another gateway is DONE from the first)
  *   ELSEWHERE  its holder is silent and we are of its group      rescue-watch.ts; queues of others only
  *   WAITING    every member of the newest epoch can be asked     a store that is down, or the time of a back-off
  *   CLAIMING   the claims stand                                  claim-machine.ts
@@ -70,7 +71,7 @@ export interface ClaimedQueue {
 export type QueueJobState = 'elsewhere' | 'waiting' | 'claiming' | 'tailing' | 'claimed' | 'pulling' | 'stranded' | 'done';
 
 const VALID: Readonly<Record<QueueJobState, readonly QueueJobState[]>> = {
-  elsewhere: ['waiting'],
+  elsewhere: ['waiting', 'done'],
   waiting: ['claiming', 'elsewhere', 'done'],
   claiming: ['waiting', 'tailing', 'elsewhere'],
   tailing: ['claimed', 'waiting'],

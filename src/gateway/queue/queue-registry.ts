@@ -51,7 +51,7 @@ export class QueueRegistry {
   private readonly ports: RegistryPorts;
   private readonly byRoute = new Map<Route, QueueMirror>();
   private readonly queues: QueueMirror[] = [];
-  private readonly served = new Set<string>();
+  private readonly byIdentity = new Map<string, QueueMirror>();
   private readonly twins = new Map<string, Route>();
   private readonly wards = new Map<Route, Ward>();
   private handles = 0;
@@ -94,9 +94,9 @@ export class QueueRegistry {
     return own;
   }
 
-  /** Whether this process serves the queue now. */
-  serves(ownerId: string, birth: number, serial: number): boolean {
-    return this.served.has(queueKey(ownerId, birth, serial));
+  /** The queue of this identity, if this process serves it now. */
+  served(ownerId: string, birth: number, serial: number): QueueMirror | undefined {
+    return this.byIdentity.get(queueKey(ownerId, birth, serial));
   }
 
   /** The route by which queues of `ownerId` are told apart from our own of the same name. `token` is that of a claim. */
@@ -116,7 +116,7 @@ export class QueueRegistry {
     const queue = new MailQueue({ handle, identity, name, route, routed }, this.ports.table);
     const mirror = this.ports.mirrors.create(queue);
     this.queues.push(mirror);
-    this.served.add(queueKey(identity.ownerId, identity.birth, identity.serial));
+    this.byIdentity.set(queueKey(identity.ownerId, identity.birth, identity.serial), mirror);
     if (routed && !this.byRoute.has(route)) this.byRoute.set(route, mirror);
     return mirror;
   }
@@ -127,7 +127,7 @@ export class QueueRegistry {
     if (at < 0) return;
     this.queues.splice(at, 1);
     const { ownerId, birth, serial } = mirror.queue.identity;
-    this.served.delete(queueKey(ownerId, birth, serial));
+    this.byIdentity.delete(queueKey(ownerId, birth, serial));
     if (this.byRoute.get(mirror.queue.route) === mirror) this.byRoute.delete(mirror.queue.route);
     this.ports.mirrors.remove(mirror);
   }

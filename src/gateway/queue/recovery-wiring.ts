@@ -46,7 +46,7 @@ export class RecoveryWiring {
       needFlush: () => { ports.needFlush(); },
       olderMayLive: () => ports.olderMayLive(),
       takeHandle: () => registry.takeHandle(),
-      serves: (ownerId, birth, serial) => registry.serves(ownerId, birth, serial),
+      served: (ownerId, birth, serial) => registry.served(ownerId, birth, serial),
       membersOf: (handle) => membersOf(mirrors.mirrorOf(handle)),
       mayPull: (isOwn, pulling) => this.mayPull(isOwn, pulling),
       onClaimed: (queue) => { this.recovered.onClaimed(queue); },
