@@ -93,6 +93,7 @@ export function gatewayOptions(config: GatewayConfig): GatewayOptions {
     stores: config.stores.map((store) => ({
       id: store.id,
       host: store.host,
+      weight: store.weight,
       pathA: store.paths[0]?.address ?? { host: '', port: 0 },
       pathB: store.paths[1]?.address,
       admin: store.admin === undefined ? undefined : addressText(store.admin.host, store.admin.port),
@@ -107,6 +108,8 @@ export function gatewayOptions(config: GatewayConfig): GatewayOptions {
     windowBytes: mirror.windowBytes,
     frameBytesMax: FRAME_BYTES_MAX,
     ringBytes: mirror.ringBytes,
+    replaceAfterMs: mirror.replaceAfterMs,
+    oneHost: config.oneHost,
     blockMessages: mirror.blockMessages,
     blockBytes: BLOCK_BYTES,
     memoryLimitBytes: memory.limitBytes ?? defaultMemoryBytes(config.oneHost),

@@ -206,6 +206,12 @@ export class AdminClient {
     return this.#get(path, (answer) => Array.isArray(answer['messages'])) as Promise<{ messages: readonly MessageAnswer[]; next_cursor: string | null }>;
   }
 
+  /** Of a gateway: has its queues moved away from a store, or looks how far that is. */
+  drain(store: string, what: 'start' | 'undo' | 'look'): Promise<{ readonly draining: boolean; readonly mirrors: number }> {
+    const body = what === 'look' ? undefined : JSON.stringify(what === 'undo' ? { undo: true } : {});
+    return this.#get(`/api/v1/stores/${encodeURIComponent(store)}/drain`, (answer) => typeof answer['mirrors'] === 'number', body) as Promise<{ draining: boolean; mirrors: number }>;
+  }
+
   async #page<T>(path: string, key: string, cursor: string): Promise<Page<T>> {
     const query = new URLSearchParams({ cursor, limit: String(PAGE_ROWS) });
     const answer = (await this.#get(`/api/v1/${path}?${query.toString()}`, (one) => Array.isArray(one[key]))) as Answer;
@@ -213,11 +219,12 @@ export class AdminClient {
     return { rows: answer[key] as readonly T[], next: typeof next === 'string' || typeof next === 'number' ? String(next) : null };
   }
 
-  async #get(path: string, isRight: (answer: Answer) => boolean): Promise<unknown> {
+  /** With a body it is a POST. */
+  async #get(path: string, isRight: (answer: Answer) => boolean, body?: string): Promise<unknown> {
     let code = 0;
     let parsed: unknown;
     try {
-      const response = await getText(this.url + path, this.#token === undefined ? {} : { authorization: `Bearer ${this.#token}` }, this.#timeoutMs);
+      const response = await getText(this.url + path, this.#token === undefined ? {} : { authorization: `Bearer ${this.#token}` }, this.#timeoutMs, body);
       code = response.code;
       parsed = JSON.parse(response.text) as unknown;
     } catch (error) {
@@ -241,10 +248,11 @@ export async function* allRows<T>(page: (cursor: string) => Promise<Page<T>>): A
 }
 
 /** Not fetch(): that refuses some ports out of a browser's fears, such as 6000. */
-function getText(url: string, headers: Readonly<Record<string, string>>, timeoutMs: number): Promise<{ readonly code: number; readonly text: string }> {
+function getText(url: string, headers: Readonly<Record<string, string>>, timeoutMs: number, body: string | undefined): Promise<{ readonly code: number; readonly text: string }> {
   return new Promise((resolve, reject) => {
-    const get = url.startsWith('https:') ? https.get : http.get;
-    const request = get(url, { headers, agent: false, signal: AbortSignal.timeout(timeoutMs) }, (response) => {
+    const ask = url.startsWith('https:') ? https.request : http.request;
+    const extra = body === undefined ? {} : { 'content-type': 'application/json', 'content-length': String(Buffer.byteLength(body)) };
+    const request = ask(url, { method: body === undefined ? 'GET' : 'POST', headers: { ...headers, ...extra }, agent: false, signal: AbortSignal.timeout(timeoutMs) }, (response) => {
       const chunks: Buffer[] = [];
       let bytes = 0;
       response.on('data', (chunk: Buffer) => {
@@ -256,6 +264,7 @@ function getText(url: string, headers: Readonly<Record<string, string>>, timeout
       response.once('end', () => { resolve({ code: response.statusCode ?? 0, text: Buffer.concat(chunks).toString('utf8') }); });
     });
     request.once('error', reject);
+    request.end(body);
   });
 }
 

@@ -4,6 +4,7 @@ import { loadFor } from './config-file.js';
 import type { CliContext } from './context.js';
 import { CliError } from './context.js';
 import { runRole } from './run-role.js';
+import { storeDrainCommand } from './store-drain.js';
 import { storeExportCommand } from './store-export.js';
 import { storeStatusCommand } from './store-status.js';
 import { storeVerifyCommand } from './store-verify.js';
@@ -15,6 +16,7 @@ export function storeCommand(cli: Argv, context: CliContext, done: (code: number
     (args) => {
       storeStatusCommand(args, context, done);
       storeVerifyCommand(args, context, done);
+      storeDrainCommand(args, context, done);
       storeExportCommand(args, context, done);
       return args
         .option('config', { alias: 'c', type: 'string', requiresArg: true, global: false, describe: 'configuration file with a section store' })

@@ -45,7 +45,7 @@ function gatewayConfig(file: FileValue, gateway: GatewayValue, secret: Uint8Arra
     memory: { limitBytes: gateway.memory.limit, acceptShare: gateway.memory.accept, nextHopShare: gateway.memory.next_hop },
     mirror: mirrorConfig(gateway.mirror, context),
     secret,
-    stores: gateway.stores?.map((peer) => peerConfig(peer, peer.admin)) ?? (file.stores ?? []).map((store) => peerConfig(store, store.admin.listen)),
+    stores: gateway.stores?.map((peer) => peerConfig(peer, peer.admin, peer.weight)) ?? (file.stores ?? []).map((store) => peerConfig(store, store.admin.listen, 1)),
     admin: adminConfig(gateway.admin),
     log: { ...logConfig(gateway.log, context), mail: gateway.log.mail },
     stateDir: context.stateDir ?? absolute(gateway.state_dir, context),
@@ -120,6 +120,7 @@ function mirrorConfig(mirror: GatewayValue['mirror'], context: BuildContext): Mi
     leaseMs: mirror.lease,
     windowBytes: mirror.window,
     ringBytes: mirror.ring,
+    replaceAfterMs: mirror.replace_after,
     blockMessages: mirror.block,
     tls: linkTls(mirror.tls, context),
   };
@@ -130,8 +131,8 @@ function linkTls(tls: StoreValue['tls'], context: BuildContext): LinkTlsConfig |
   return { caFile: path.resolve(context.folder, tls.ca), certFile: path.resolve(context.folder, tls.cert), keyFile: path.resolve(context.folder, tls.key) };
 }
 
-function peerConfig(peer: Pick<StorePeerConfig, 'id' | 'host' | 'paths'>, admin: Address | undefined): StorePeerConfig {
-  return { id: peer.id, host: peer.host, paths: peer.paths, admin };
+function peerConfig(peer: Pick<StorePeerConfig, 'id' | 'host' | 'paths'>, admin: Address | undefined, weight: number): StorePeerConfig {
+  return { id: peer.id, host: peer.host, paths: peer.paths, admin, weight };
 }
 
 function storeConfig(file: FileValue, store: StoreValue, at: Path, secretOfGateway: Uint8Array | undefined, context: BuildContext, problems: Problem[]): StoreConfig {

@@ -124,6 +124,8 @@ const mirror = section({
   window: v.bytes(64 * 1024, 64 * MIB).prefault('8MiB'),
   /** Last changes kept for mirrors that come back: they get the tail instead of everything. */
   ring: v.bytes(MIB, 4 * GIB).prefault('64MiB'),
+  /** A mirror that is away for so long is replaced by one on another store. */
+  replace_after: v.duration(1000, DAY_MS).prefault('30s'),
   block: v.count(1, 10_000).prefault(1000),
   /** Of the links to the stores. */
   tls: linkTls.optional(),
@@ -148,7 +150,7 @@ const gateway = z.strictObject({
   mirror,
   ...secretKeys,
   /** May be left out in a file for `up`: then they are the file's own stores. */
-  stores: z.array(z.strictObject({ id: v.identifier(), host: v.identifier(), paths: storePaths(), admin: v.address().optional() })).min(1).max(64).optional(),
+  stores: z.array(z.strictObject({ id: v.identifier(), host: v.identifier(), paths: storePaths(), admin: v.address().optional(), weight: v.count(1, 1000).prefault(1) })).min(1).max(64).optional(),
   admin: admin(8025),
   log: section({ ...logKeys, mail: v.flag().prefault(true) }),
   state_dir: v.text('a folder name').optional(),

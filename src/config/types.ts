@@ -109,6 +109,8 @@ export interface MirrorConfig {
   readonly windowBytes: number;
   /** Last changes kept for mirrors that come back; a sixteenth of the memory limit at most. */
   readonly ringBytes: number;
+  /** A mirror that is away for so long is replaced by one on another store. */
+  readonly replaceAfterMs: number;
   readonly blockMessages: number;
   readonly tls: LinkTlsConfig | undefined;
 }
@@ -126,6 +128,8 @@ export interface StorePeerConfig {
   readonly paths: readonly StorePathConfig[];
   /** Its admin HTTP, for verbs that look at the whole group. */
   readonly admin: Address | undefined;
+  /** Its part of the queues, against that of the others. */
+  readonly weight: number;
 }
 
 export interface GatewayConfig {

@@ -186,7 +186,7 @@ export class GatewayCore implements Reception, DeliverySource {
 
   /** True when new mail can be taken: the SMTP port is open exactly then. */
   get accepting(): boolean {
-    return !this.draining && this.listsAwaited && this.upCount >= this.options.mirrors.minReplicas;
+    return !this.draining && this.listsAwaited && this.upCount >= this.options.mirrors.minReplicas && this.mirrors.mayCommit;
   }
 
   get upCount(): number {
@@ -312,7 +312,6 @@ export class GatewayCore implements Reception, DeliverySource {
     this.slowTickMs = nowMs + SLOW_TICK_MS;
     this.dueTimes.tick(nowMs, this.registry.all);
     this.reports.tick(nowMs);
-    this.registry.completeReplicas();
     this.mirrors.tick(nowMs);
     this.wiring.tick(nowMs, this.listsAwaited);
   }

@@ -29,11 +29,12 @@ import { ExportView } from './export-view.js';
 import { composeDsn, dsnFlags } from './bounce/dsn.js';
 import { forAnySpelling } from './any-domain.js';
 import { GatewayCore } from './core.js';
+import { DrainedStores } from './drained-stores.js';
 import { CoreView } from './core-view.js';
 import { startInbound } from './inbound/inbound.js';
 import type { RunningInbound } from './inbound/inbound.js';
 import type { InboundOptions } from './inbound/options.js';
-import { nextIncarnation } from './incarnation.js';
+import { keepTold, nextIncarnation } from './incarnation.js';
 import { ProcessLock } from './process-lock.js';
 import { InboundRecord, MailRecord } from './mail-record.js';
 import type { MemberView } from './admin/view.js';
@@ -54,6 +55,8 @@ export interface GatewayStoreOptions {
   readonly host: string;
   readonly pathA: PathAddress;
   readonly pathB: PathAddress | undefined;
+  /** Its part of the queues, against that of the others. */
+  readonly weight: number;
   /** host:port of its admin HTTP, for those who look at the whole group. */
   readonly admin: string | undefined;
 }
@@ -89,6 +92,10 @@ export interface GatewayOptions {
   readonly frameBytesMax: number;
   /** Bound of the changes kept for mirrors that come back. */
   readonly ringBytes: number;
+  /** A mirror that is away for so long is replaced. */
+  readonly replaceAfterMs: number;
+  /** All processes share one host on purpose: labels say nothing. */
+  readonly oneHost: boolean;
   readonly blockMessages: number;
   readonly blockBytes: number;
   readonly memoryLimitBytes: number | undefined;
@@ -212,7 +219,7 @@ class Gateway implements RunningGateway {
     }
     const source = gaugeSource({ view: this.view, nowMs: () => this.clock.nowMs(), wallMs: () => this.clock.wallMs(), logLinesDropped: () => this.ports.logLinesDropped(), states: () => this.view.states() });
     this.metricsExport = exportGatewayMetrics(this.ports.metrics, source);
-    this.admin = await startAdmin(this.options.admin, { view: this.view, registry: this.metricsExport.registry, wallMs: () => this.clock.wallMs(), rescue: this.core.recovery, exports: new ExportView({ crc32, entries: this.core.entries, queuesOf: (name) => this.core.registry.byName(name) }) });
+    this.admin = await startAdmin(this.options.admin, { view: this.view, registry: this.metricsExport.registry, wallMs: () => this.clock.wallMs(), rescue: this.core.recovery, stores: new DrainedStores({ stateDir: this.options.stateDir }, { log: this.ports.log, mirrors: this.core.mirrors, queuesOf: (name) => this.core.registry.byName(name) }), exports: new ExportView({ crc32, entries: this.core.entries, queuesOf: (name) => this.core.registry.byName(name) }) });
     this.ports.log.info('start', 'the gateway starts', { gateway: this.options.id, incarnation: this.incarnation, stores: this.options.stores.map((store) => store.id), memory_limit_bytes: this.core.memory.limitBytes });
     for (const link of this.links) link.start();
     this.dispatcher.start();
@@ -249,7 +256,7 @@ class Gateway implements RunningGateway {
         commitTimeoutMs: options.commitTimeoutMs,
         firstListMs: options.failoverTimeoutMs,
         segmentBytes: SEGMENT_BYTES,
-        mirrors: { group: options.group, replicas: options.replicas, minReplicas: options.replicasMin, retryMs: MIRROR_RETRY_MS, refillFrameBytes: REFILL_FRAME_BYTES, frameTargetBytes: FRAME_TARGET_BYTES, ringBytes: Math.min(options.ringBytes, Math.floor(memoryLimitBytes * RING_SHARE)) },
+        mirrors: { group: options.group, replicas: options.replicas, minReplicas: options.replicasMin, retryMs: MIRROR_RETRY_MS, refillFrameBytes: REFILL_FRAME_BYTES, frameTargetBytes: FRAME_TARGET_BYTES, replaceAfterMs: options.replaceAfterMs, placement: { gatewayHost: options.oneHost ? undefined : options.host, places: new Map(options.stores.map((store) => [store.id, store])) }, ringBytes: Math.min(options.ringBytes, Math.floor(memoryLimitBytes * RING_SHARE)) },
         acceptance: { lifetimeMs: options.retry.lifetimeMs, bounceLifetimeMs: options.retry.bounceLifetimeMs, nextHopShare: options.nextHopShare },
         memory: { limitBytes: memoryLimitBytes, acceptShare: options.memoryAcceptShare, reserveShare: RESERVE_SHARE },
         recovery: { blockEntries: options.blockMessages, blockBytes: options.blockBytes, rescue: options.rescue, olderMayLive: () => lock.look() !== 'gone' },
@@ -288,14 +295,14 @@ class Gateway implements RunningGateway {
         {
           onUp: (up) => { this.compareLease(up); core.onLinkUp(up); },
           onSwitched: (switched) => { ports.metrics.failedOver(switched.storeId); core.onLinkSwitched(switched); },
-          onStopping: () => {},
+          onStopping: (from) => { core.mirrors.moves.onStopping(from); },
           onDown: (down, reason) => { core.onLinkDown(down, reason); },
           onAcknowledged: (from, handle, number) => { core.mirrors.onAcknowledged(from, handle, number); },
           onAckedThrough: (from, sequence) => { core.onLinkAckedThrough(from, sequence); },
           onRefusal: (from, refusal) => { core.onLinkRefusal(from, refusal); },
           onReply: (from, type, sequence, control, bodies) => { core.onLinkReply(from, type, sequence, control, bodies); },
           onWritable: (from) => { core.mirrors.onWritable(from); },
-          onFenced: (from, text) => { this.onFenced(from.storeId, text); },
+          onFenced: (from, text, highest) => { this.onFenced(from.storeId, text, highest); },
         },
       );
       this.links.push(link);
@@ -370,9 +377,11 @@ class Gateway implements RunningGateway {
     return { content, flags: dsnFlags(content, envelope) };
   }
 
-  private onFenced(storeId: string, text: string): void {
+  private onFenced(storeId: string, text: string, highest = 0): void {
     if (this.fenced) return;
     this.fenced = true;
+    // Before any store took us it may be the clock that is behind: the next process will be above.
+    if (highest > 0 && this.links.every((link) => link.highestIncarnation === 0)) keepTold(this.options.stateDir, highest);
     this.ports.metrics.fenced += 1;
     this.ports.log.error('fenced', 'another process with the id of this gateway owns its queues now; this one stops at once. If that is no restart, give one of the two another id, or do not start it', { gateway: this.options.id, store: storeId, why: text, incarnation: this.incarnation });
     this.ports.onFenced();

@@ -48,6 +48,7 @@ export interface WorldOptions {
   readonly refillFrameBytes?: number;
   readonly retryMs?: number;
   readonly ringBytes?: number;
+  readonly replaceAfterMs?: number;
 }
 
 export interface LetterOptions {
@@ -105,7 +106,7 @@ export class World {
         id: GATEWAY, secret, storeIds: ids, windowBytes, retryDelayMs: () => 1000,
         core: {
           queuesMax: 5000, commitTimeoutMs: options.commitTimeoutMs ?? 5000, firstListMs: 2000, segmentBytes: 64 * 1024,
-          mirrors: { group: [GATEWAY], replicas: 2, minReplicas: options.minReplicas ?? 1, retryMs: options.retryMs ?? 500, refillFrameBytes: options.refillFrameBytes ?? 2048, frameTargetBytes: 64 * 1024, ringBytes: options.ringBytes ?? MEBIBYTE },
+          mirrors: { group: [GATEWAY], replicas: 2, minReplicas: options.minReplicas ?? 1, retryMs: options.retryMs ?? 500, refillFrameBytes: options.refillFrameBytes ?? 2048, frameTargetBytes: 64 * 1024, ringBytes: options.ringBytes ?? MEBIBYTE, replaceAfterMs: options.replaceAfterMs ?? 3_600_000, placement: { gatewayHost: undefined, places: new Map() } },
           acceptance: { lifetimeMs: options.lifetimeMs ?? 3_600_000, bounceLifetimeMs: 3_600_000, nextHopShare: 1 },
           memory: { limitBytes: options.gatewayMemoryBytes ?? 256 * MEBIBYTE, acceptShare: 0.8, reserveShare: 0.97 },
           recovery: { blockEntries: options.blockEntries ?? 7, blockBytes: MEBIBYTE },

@@ -11,6 +11,7 @@
  *   GET /api/v1/table                        the same, in pages of 1,000 queues
  *   GET /api/v1/queues                       one row a queue; ?limit=1000&cursor=…
  *   GET /api/v1/group                        gateways and stores that belong together, with their admin addresses
+ *   GET, POST /api/v1/stores/ID/drain, POST /api/v1/queues/NAME/resync   (store-api.ts)
  *   POST /api/v1/rescue                      queues are taken without a missing store (rescue-api.ts)
  *   GET /api/v1/queues/NAME/messages         rows in queue order; ?class=mail&limit=100&cursor=…
  *   GET /api/v1/queues/NAME/export           content too; ?class=mail&cursor=… (export-page.ts)
@@ -29,6 +30,8 @@ import type { ExportSource } from './export-page.js';
 import { memberRow, messageRow, queueRow, statusRow, tableRow } from './rows.js';
 import type { RescueControl } from './rescue-api.js';
 import { addRescue } from './rescue-api.js';
+import type { StoreControl } from './store-api.js';
+import { addStores } from './store-api.js';
 import type { GatewayView } from './view.js';
 
 const PAGE_DEFAULT = 100;
@@ -53,6 +56,8 @@ export interface AdminPorts {
   readonly exports?: ExportSource;
   /** For `rescue --force`. */
   readonly rescue?: RescueControl;
+  /** For `store drain` and `resync`. */
+  readonly stores?: StoreControl;
   wallMs(): number;
 }
 
@@ -107,6 +112,7 @@ function addApi(app: FastifyInstance, options: AdminOptions, ports: AdminPorts):
     api.get('/queues/:name/messages', (request, reply) => listMessages(request, reply, ports.view));
     if (ports.exports !== undefined) addExport(api, ports.exports);
     if (ports.rescue !== undefined) addRescue(api, ports.rescue);
+    if (ports.stores !== undefined) addStores(api, ports.stores);
     done();
   }, { prefix: '/api/v1' });
 }

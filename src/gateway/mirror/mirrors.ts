@@ -16,20 +16,21 @@ import type { Refusal } from '../../protocol/messages/refusal.js';
 import { REFUSAL_CHECKSUM, REFUSAL_BODY, REFUSAL_DENIED, REFUSAL_FENCED, REFUSAL_GAP, REFUSAL_LIMIT, REFUSAL_UNKNOWN, refusalReasonName } from '../../protocol/reasons.js';
 import type { MailQueue } from '../queue/mail-queue.js';
 import { CatchUp } from './catch-up.js';
-import { ChangeRing } from './change-ring.js';
+import type { ChangeRing } from './change-ring.js';
 import { mayDeliver } from './delivery-right.js';
-import { FeedVariant } from './feed-variant.js';
-import { ChangesPacker, Outbox } from './outbox.js';
-import type { DirtySink } from './queue-mirror.js';
+import { Moves } from './moves.js';
+import type { Outbox } from './outbox.js';
+import { Placement } from './placement.js';
+import type { PlacementOptions } from './placement.js';
 import { QueueMirror } from './queue-mirror.js';
 import type { RepairCounters } from './repair-counters.js';
-import { Replica, ResyncPhase, SyncState, SYNC_STATE_NAMES } from './replica.js';
+import { Replica, SyncState, SYNC_STATE_NAMES } from './replica.js';
 import type { SetChangePorts } from './replica-set.js';
-import { hasSurvivor, isHeldBack, reviseSet, settleSet } from './replica-set.js';
+import { hasSurvivor, reviseSet, settleSet } from './replica-set.js';
 import { Resync } from './resync.js';
 import type { ResyncPorts } from './resync.js';
+import { Sender } from './sender.js';
 import type { StorePort } from './store-port.js';
-import type { SealedSection } from './turn-section.js';
 import { NO_BODIES, PayloadSlabs } from './turn-section.js';
 
 /** Sections of the ring looked at in a tick, beside those that each new one brings. */
@@ -49,6 +50,9 @@ export interface MirrorsOptions {
   readonly frameTargetBytes: number;
   /** Bound of the changes that are kept for mirrors which come back. */
   readonly ringBytes: number;
+  /** A mirror that is away for so long is replaced. */
+  readonly replaceAfterMs: number;
+  readonly placement: PlacementOptions;
   /** Token under which queues are held that no rescue took over: the incarnation. */
   readonly token: number;
 }
@@ -66,38 +70,33 @@ export interface MirrorsPorts {
   onQueueLost(mirror: QueueMirror): void;
 }
 
-export class Mirrors implements DirtySink {
+export class Mirrors {
   readonly options: MirrorsOptions;
   readonly slabs = new PayloadSlabs();
-  readonly ring: ChangeRing;
   readonly counters: RepairCounters = { tails: 0, tailBytes: 0, refills: 0, refillBytes: 0 };
+  readonly placement: Placement;
+  readonly moves: Moves;
   /** Rises with every change of a sync state or a set: what was reckoned from them holds until then. */
   stateVersion = 0;
+  private reckonedVersion = -1;
+  private mayCommitNow = true;
   private readonly ports: MirrorsPorts;
   private readonly setPorts: SetChangePorts;
   private readonly catchUp: CatchUp;
-  private readonly packer: ChangesPacker;
-  private readonly outboxes = new Map<StorePort, Outbox>();
+  private readonly sender: Sender;
   private readonly byHandle: (QueueMirror | undefined)[] = [];
   private readonly resyncs = new Map<StorePort, Resync>();
-  private readonly variant = new FeedVariant();
-  private dirty: QueueMirror[] = [];
-  private spareDirty: QueueMirror[] = [];
-  private flushAsked = false;
-  /** Credit that changes in sections not yet sealed will use, at any store. */
-  private unsealedCreditBytes = 0;
 
   constructor(options: MirrorsOptions, ports: MirrorsPorts) {
     this.options = options;
     this.ports = ports;
-    this.packer = new ChangesPacker(ports.packer);
-    this.ring = new ChangeRing({ bytesMax: options.ringBytes }, { releasableThrough: (handle) => this.byHandle[handle]?.releasableNumber ?? Number.MAX_SAFE_INTEGER });
+    this.sender = new Sender(options, { packer: ports.packer, mirrorOf: (handle) => this.byHandle[handle], requestFlush: () => { ports.requestFlush(); } });
     const nowMs = (): number => ports.nowMs();
-    const sealNow = (mirror: QueueMirror): void => { this.sealMirror(mirror); };
+    const sealNow = (mirror: QueueMirror): void => { this.sender.seal(mirror); };
     this.setPorts = {
       replicas: options.replicas, packer: ports.packer, crc32: ports.crc32, nowMs, sealNow,
       sendHeld: (replica, section) => {
-        this.put(replica, section);
+        this.sender.put(replica, section);
         this.askFlush();
       },
       onEpoch: (mirror) => {
@@ -105,11 +104,13 @@ export class Mirrors implements DirtySink {
         ports.onEpoch(mirror);
       },
     };
+    this.placement = new Placement(options.placement, { stores: () => this.stores, queues: () => this.all() });
+    this.moves = new Moves(options, { packer: ports.packer, log: ports.log, mirrors: this, placement: this.placement });
     this.catchUp = new CatchUp({ group: options.group, retryMs: options.retryMs }, {
       packer: ports.packer, log: ports.log, ring: this.ring, counters: this.counters, nowMs, sealNow,
-      outboxOf: (store) => this.outboxes.get(store),
+      outboxOf: (store) => this.sender.outboxes.get(store),
       mirrorOf: (handle) => this.byHandle[handle],
-      put: (replica, section) => { this.put(replica, section); },
+      put: (replica, section) => { this.sender.put(replica, section); },
       refill: (mirror, replica) => { this.resyncs.get(replica.store)?.add(mirror, replica); },
       onLevel: (mirror) => { this.onLevel(mirror); },
       onFenced: (mirror, replica) => { this.fence(mirror, replica); },
@@ -118,16 +119,16 @@ export class Mirrors implements DirtySink {
   }
 
   addStore(store: StorePort): void {
-    this.outboxes.set(store, new Outbox({ frameTargetBytes: this.options.frameTargetBytes }, this.packer, store));
+    this.sender.addStore(store);
     this.resyncs.set(store, new Resync(
       { frameBytes: this.options.refillFrameBytes, retryMs: this.options.retryMs },
       {
         packer: this.ports.packer, refillEntries: this.ports.refillEntries, counters: this.counters,
         nowMs: () => this.ports.nowMs(),
-        sealAll: () => { this.sealDirty(); },
+        sealAll: () => { this.sender.sealDirty(); },
         needFlush: () => { this.askFlush(); },
         attach: (mirror, replica) => { this.catchUp.attach(mirror, replica); },
-        isBacklogged: () => this.outboxes.get(store)?.isBacklogged === true,
+        isBacklogged: () => this.sender.outboxes.get(store)?.isBacklogged === true,
         onCaughtUp: (mirror) => { reviseSet(mirror, this.setPorts); },
       },
       store,
@@ -135,22 +136,47 @@ export class Mirrors implements DirtySink {
   }
 
   get stores(): StorePort[] {
-    return [...this.outboxes.keys()];
+    return [...this.sender.outboxes.keys()];
   }
 
   get backlogBytes(): number {
-    let bytes = 0;
-    for (const outbox of this.outboxes.values()) bytes += outbox.backlogBytes;
-    return bytes;
+    return this.sender.backlogBytes;
+  }
+
+  /** The last changes, for mirrors that come back. */
+  get ring(): ChangeRing {
+    return this.sender.ring;
+  }
+
+  /**
+   * Whether most queues have the mirrors in sync that a message needs: the SMTP port is open then (G6). Those that
+   * lack one answer for themselves meanwhile. Reckoned anew only when a state has changed.
+   */
+  get mayCommit(): boolean {
+    if (this.reckonedVersion === this.stateVersion) return this.mayCommitNow;
+    let short = 0;
+    let all = 0;
+    for (const mirror of this.all()) {
+      if (!mirror.queue.routed) continue;
+      all += 1;
+      if (mirror.inSyncCount < mirror.minReplicas) short += 1;
+    }
+    this.reckonedVersion = this.stateVersion;
+    this.mayCommitNow = all === 0 || short * 2 < all;
+    return this.mayCommitNow;
+  }
+
+  askFlush(): void {
+    this.sender.askFlush();
   }
 
   outboxOf(store: StorePort): Outbox | undefined {
-    return this.outboxes.get(store);
+    return this.sender.outboxes.get(store);
   }
 
   /** The mirror of a new or recovered queue; the caller says where it stands (adopt()) and adds the replicas. */
   create(queue: MailQueue): QueueMirror {
-    const mirror = new QueueMirror(queue, this.options.minReplicas, this.slabs, this);
+    const mirror = new QueueMirror(queue, this.options.minReplicas, this.slabs, this.sender);
     mirror.token = this.options.token;
     mirror.isOursAlone = this.options.group.every((id) => id === queue.identity.ownerId);
     this.byHandle[queue.handle] = mirror;
@@ -181,6 +207,7 @@ export class Mirrors implements DirtySink {
       if (changed.sync === SyncState.NG) this.ports.log.warn('mirror', 'a mirror is isolated', fields);
       else this.ports.log.info('mirror', 'a mirror changed its sync state', fields);
     });
+    replica.awaySinceMs = this.ports.nowMs();
     mirror.replicas.push(replica);
     return replica;
   }
@@ -217,39 +244,18 @@ export class Mirrors implements DirtySink {
     this.catchUp.attach(mirror, replica);
   }
 
-  onAdopted(mirror: QueueMirror): void {
-    this.ring.begin(mirror.handle, mirror.lastNumber, mirror.digest.a, mirror.digest.b);
-  }
-
-  onDirty(mirror: QueueMirror): void {
-    this.dirty.push(mirror);
-    this.askFlush();
-  }
-
-  onLarge(mirror: QueueMirror): void {
-    this.sealMirror(mirror);
-  }
-
-  onCharged(creditBytes: number): void {
-    this.unsealedCreditBytes += creditBytes;
-  }
-
-  creditOf(store: StorePort): number {
-    return store.credit - this.unsealedCreditBytes - (this.outboxes.get(store)?.creditBytes ?? 0);
-  }
-
   /** Seals what is pending, so that later changes begin sections behind it. */
   sealPending(): void {
-    this.sealDirty();
+    this.sender.sealDirty();
   }
 
   /** Sends what all queues changed since the last flush: one request and one write a store. */
   flush(): void {
-    this.flushAsked = false;
-    this.sealDirty();
+    this.sender.beginFlush();
+    this.sender.sealDirty();
     for (const resync of this.resyncs.values()) resync.pump();
-    this.sealDirty();
-    for (const outbox of this.outboxes.values()) outbox.store.flush();
+    this.sender.sealDirty();
+    for (const outbox of this.sender.outboxes.values()) outbox.store.flush();
   }
 
   /** Looks at the set of a queue: it was adopted with some mirrors behind, or a mirror is to leave. */
@@ -264,9 +270,10 @@ export class Mirrors implements DirtySink {
 
   /** A link came up: mirrors there are asked where they stand. */
   onLinkUp(store: StorePort): void {
-    const outbox = this.outboxes.get(store);
+    const outbox = this.sender.outboxes.get(store);
     if (outbox === undefined) return;
     this.stateVersion += 1;
+    this.moves.onLinkChanged(store);
     const before = outbox.bootId;
     const restarted = before !== '' && before !== store.bootId;
     // The lease at the old boot is the one that was seen last: later ones are of the new boot.
@@ -289,6 +296,7 @@ export class Mirrors implements DirtySink {
   /** A link went down: every mirror there is isolated. */
   onLinkDown(store: StorePort, cause: string): void {
     this.dropConnection(store);
+    this.moves.onLinkChanged(store);
     for (const mirror of this.all()) {
       for (const replica of mirror.replicas) {
         if (replica.store !== store) continue;
@@ -349,14 +357,14 @@ export class Mirrors implements DirtySink {
   /** True when a right to deliver was confirmed. */
   onAckedThrough(store: StorePort, sequence: number): boolean {
     this.resyncs.get(store)?.onAckedThrough(sequence);
-    const outbox = this.outboxes.get(store);
+    const outbox = this.sender.outboxes.get(store);
     if (outbox === undefined) return false;
     if (outbox.drain()) this.askFlush();
     return outbox.onAckedThrough(sequence);
   }
 
   onWritable(store: StorePort): void {
-    this.outboxes.get(store)?.drain();
+    this.sender.outboxes.get(store)?.drain();
     this.askFlush();
   }
 
@@ -382,7 +390,8 @@ export class Mirrors implements DirtySink {
 
   /** Starts what has waited for its time. */
   tick(nowMs: number): void {
-    for (const outbox of this.outboxes.values()) this.watchLease(outbox);
+    for (const outbox of this.sender.outboxes.values()) this.watchLease(outbox);
+    this.moves.tick(nowMs);
     for (const mirror of this.all()) {
       for (const replica of mirror.replicas) if (replica.sync === SyncState.NG && replica.retryAtMs <= nowMs) this.catchUp.look(mirror, replica);
       if (!hasSurvivor(mirror)) reviseSet(mirror, this.setPorts);
@@ -428,7 +437,7 @@ export class Mirrors implements DirtySink {
   private dropConnection(store: StorePort): void {
     this.stateVersion += 1;
     this.resyncs.get(store)?.reset();
-    this.outboxes.get(store)?.clear();
+    this.sender.outboxes.get(store)?.clear();
   }
 
   private fence(mirror: QueueMirror, replica: Replica): void {
@@ -443,40 +452,5 @@ export class Mirrors implements DirtySink {
     replica.retryAtMs = now + retryAfterMs;
     replica.transition(SyncState.NG, cause, now);
     reviseSet(mirror, this.setPorts);
-  }
-
-  private askFlush(): void {
-    if (this.flushAsked) return;
-    this.flushAsked = true;
-    this.ports.requestFlush();
-  }
-
-  private sealDirty(): void {
-    while (this.dirty.length > 0) {
-      const dirty = this.dirty;
-      this.dirty = this.spareDirty;
-      this.spareDirty = dirty;
-      for (const mirror of dirty) this.sealMirror(mirror);
-      dirty.length = 0;
-    }
-    for (const outbox of this.outboxes.values()) outbox.close();
-    this.packer.forget();
-  }
-
-  private sealMirror(mirror: QueueMirror): void {
-    const section = mirror.seal();
-    if (section === undefined) return;
-    this.unsealedCreditBytes -= section.creditBytes;
-    this.ring.add(section);
-    for (const replica of mirror.replicas) {
-      if (!replica.isFed) continue;
-      if (isHeldBack(mirror, replica, section)) replica.held.push(section);
-      else this.put(replica, section);
-    }
-  }
-
-  private put(replica: Replica, section: SealedSection): void {
-    const isPartial = replica.phase === ResyncPhase.FILLING && replica.refillCursor < replica.refillBase;
-    this.outboxes.get(replica.store)?.put(isPartial ? this.variant.of(section, replica.refillCursor, replica.refillBase) : section);
   }
 }

@@ -94,6 +94,8 @@ export class Replica {
   attachSequence = 0;
   claimSequence = 0;
   claimTerm = -1;
+  /** Since when it is not in sync, however often that was tried. */
+  awaySinceMs = 0;
   sinceMs = 0;
   cause = '';
   /** Not before this time is a resync tried again. */
@@ -143,6 +145,7 @@ export class Replica {
     if (from === to) return;
     invariant(isValidSyncTransition(from, to), `a mirror goes from ${SYNC_STATE_NAMES[from]} to ${SYNC_STATE_NAMES[to]}, which no arrow allows`);
     this.syncState = to;
+    if (from === SyncState.SYNC) this.awaySinceMs = nowMs;
     this.phase = ResyncPhase.NONE;
     this.progress.endRefill();
     this.held = [];

@@ -11,7 +11,6 @@
 import type { QueueMirror } from '../mirror/queue-mirror.js';
 import type { Mirrors } from '../mirror/mirrors.js';
 import { SyncState } from '../mirror/replica.js';
-import type { StorePort } from '../mirror/store-port.js';
 import { queueKey } from '../../recovery/census.js';
 import type { EntryTable } from './entry-table.js';
 import { MailQueue } from './mail-queue.js';
@@ -139,7 +138,7 @@ export class QueueRegistry {
   private create(route: Route): QueueMirror | undefined {
     const ward = this.wards.get(route);
     if (ward === undefined && (this.isFull || !this.ports.mayCreate(route))) return undefined;
-    const stores = this.place();
+    const stores = this.ports.mirrors.placement.choose(this.options.replicas, [], []);
     if (stores.length < this.options.minReplicas) return undefined;
     const identity = ward === undefined ? this.nextIdentity() : this.nextIdentityFor(ward);
     const mirror = this.adopt(this.takeHandle(), identity, route.queueName, route, true);
@@ -164,28 +163,6 @@ export class QueueRegistry {
   private nextIdentityFor(ward: Ward): QueueIdentity {
     this.wardSerial = (this.wardSerial + 1) | 0;
     return { ownerId: ward.ownerId, birth: ward.token, serial: (WARD_SERIALS | (this.wardSerial & 0x7fffffff)) >>> 0 };
-  }
-
-  /** The stores for a new queue: reachable ones, those with the fewest mirrors first. */
-  private place(): StorePort[] {
-    const load = new Map<StorePort, number>();
-    for (const store of this.ports.mirrors.stores) if (store.isUp) load.set(store, 0);
-    for (const mirror of this.queues) {
-      for (const replica of mirror.replicas) {
-        const count = load.get(replica.store);
-        if (count !== undefined) load.set(replica.store, count + 1);
-      }
-    }
-    return [...load.entries()].sort((a, b) => a[1] - b[1]).slice(0, this.options.replicas).map(([store]) => store);
-  }
-
-  /** Queues with fewer mirrors than wanted get one on another store that is up; it is filled like any that came back. */
-  completeReplicas(): void {
-    for (const mirror of this.queues) {
-      if (mirror.replicas.length >= this.options.replicas || mirror.queue.isRecovering) continue;
-      const free = this.ports.mirrors.stores.find((store) => store.isUp && !mirror.replicas.some((replica) => replica.store === store));
-      if (free !== undefined) this.ports.mirrors.addReplica(mirror, free);
-    }
   }
 }
 

@@ -1,0 +1,55 @@
+/**
+ * What an operator does with the stores and mirrors of a gateway.
+ *
+ *   GET  /api/v1/stores/ID/drain               {store, draining, mirrors}: 0 mirrors: nothing of ours is there any more
+ *   POST /api/v1/stores/ID/drain               all queues move away from the store, and no new one goes there
+ *   POST /api/v1/stores/ID/drain  {"undo":true}   the store is used again
+ *   POST /api/v1/queues/NAME/resync  {"store": ID}   one mirror is emptied and filled again
+ */
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+
+export interface StoreControl {
+  /** Undefined when there is no such store. */
+  drainState(storeId: string): { readonly draining: boolean; readonly mirrors: number } | undefined;
+  drain(storeId: string): void;
+  undrain(storeId: string): void;
+  /** Queues of this name whose mirror at the store is filled again; undefined when there is no such mirror. */
+  resync(queue: string, storeId: string): number | undefined;
+}
+
+export function addStores(api: FastifyInstance, control: StoreControl): void {
+  api.get('/stores/:id/drain', (request, reply) => drainState(idOf(request), reply, control));
+  api.post('/stores/:id/drain', (request, reply) => {
+    const id = idOf(request);
+    if (control.drainState(id) === undefined) return noStore(id, reply);
+    if (bodyOf(request)['undo'] === true) control.undrain(id);
+    else control.drain(id);
+    return drainState(id, reply, control);
+  });
+  api.post('/queues/:name/resync', (request, reply) => {
+    const { name } = request.params as { name: string };
+    const store = bodyOf(request)['store'];
+    if (typeof store !== 'string') return reply.code(400).send({ error: 'name the store whose mirror is to be filled again' });
+    const queues = control.resync(name, store);
+    if (queues === undefined) return reply.code(404).send({ error: `no queue '${name}' has a mirror at '${store}'` });
+    if (queues === 0) return reply.code(409).send({ error: 'no other mirror is in sync: this one may be all there is' });
+    return { queue: name, store, queues };
+  });
+}
+
+function drainState(id: string, reply: FastifyReply, control: StoreControl): object {
+  const state = control.drainState(id);
+  return state === undefined ? noStore(id, reply) : { store: id, ...state };
+}
+
+function noStore(id: string, reply: FastifyReply): FastifyReply {
+  return reply.code(404).send({ error: `this gateway knows no store '${id}'` });
+}
+
+function idOf(request: FastifyRequest): string {
+  return (request.params as { id: string }).id;
+}
+
+function bodyOf(request: FastifyRequest): Readonly<Record<string, unknown>> {
+  return typeof request.body === 'object' && request.body !== null ? (request.body as Readonly<Record<string, unknown>>) : {};
+}

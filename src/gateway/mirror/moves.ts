@@ -1,0 +1,145 @@
+/**
+ * Mirrors that change their store: missing ones are made up, those away for long are replaced, and the queues of
+ * a store that is drained or about to stop move away.
+ *
+ *   away for replace_after ─► a mirror on another store ─► in sync first: the old one is forgotten
+ *                                                      └─► the old one back first: the new one is
+ *   drain, stopping        ─► a mirror on another store ─► in sync: the set without the old ─► DROP there
+ *                          └─► no such store: the set without the old, if min_replicas still holds ─► DROP there
+ *
+ * What a store holds that is no mirror any more is dropped when it can be reached, unless it has restarted.
+ */
+import type { EventLog, Packer } from '../../platform/ports.js';
+import { DROP, OPEN } from '../../protocol/message-types.js';
+import type { Mirrors } from './mirrors.js';
+import { encodeOpenOf } from './open-queue.js';
+import type { Placement } from './placement.js';
+import type { QueueMirror } from './queue-mirror.js';
+import type { Replica } from './replica.js';
+import { Leave } from './replica.js';
+import type { StorePort } from './store-port.js';
+
+export interface MovesOptions {
+  readonly group: readonly string[];
+  readonly replicas: number;
+  readonly replaceAfterMs: number;
+}
+
+export interface MovesPorts {
+  readonly packer: Packer;
+  readonly log: EventLog;
+  readonly mirrors: Mirrors;
+  readonly placement: Placement;
+}
+
+/** A copy that is no mirror any more. */
+interface Leftover {
+  readonly mirror: QueueMirror;
+  readonly store: StorePort;
+  readonly bootId: string;
+}
+
+export class Moves {
+  private readonly options: MovesOptions;
+  private readonly ports: MovesPorts;
+  private leftovers: Leftover[] = [];
+
+  constructor(options: MovesOptions, ports: MovesPorts) {
+    this.options = options;
+    this.ports = ports;
+  }
+
+  /** All queues move away from the store, and no new one goes there; false when it is drained already. */
+  drain(storeId: string): boolean {
+    const { drained } = this.ports.placement;
+    if (drained.has(storeId)) return false;
+    drained.add(storeId);
+    this.ports.log.info('drain', 'the queues of a store move away', { store: storeId, mirrors: this.mirrorsAt(storeId) });
+    return true;
+  }
+
+  /** What has not left the store stays. */
+  undrain(storeId: string): boolean {
+    if (!this.ports.placement.drained.delete(storeId)) return false;
+    this.ports.log.info('drain', 'a store is used again', { store: storeId });
+    return true;
+  }
+
+  /** The store has said that it is about to stop. */
+  onStopping(store: StorePort): void {
+    this.ports.placement.stopping.add(store.storeId);
+    this.ports.log.info('drain', 'a store is about to stop: its queues move away', { store: store.storeId, mirrors: this.mirrorsAt(store.storeId) });
+  }
+
+  /** The link is gone, or came up again: what was said before is over. */
+  onLinkChanged(store: StorePort): void {
+    this.ports.placement.stopping.delete(store.storeId);
+  }
+
+  /** Mirrors and leftovers that a store has of our queues: 0 when it is drained. */
+  mirrorsAt(storeId: string): number {
+    let count = 0;
+    for (const mirror of this.ports.mirrors.all()) for (const replica of mirror.replicas) if (replica.store.storeId === storeId) count += 1;
+    for (const leftover of this.leftovers) if (leftover.store.storeId === storeId && leftover.bootId === leftover.store.bootId) count += 1;
+    return count;
+  }
+
+  tick(nowMs: number): void {
+    for (const mirror of this.ports.mirrors.all()) this.look(mirror, nowMs);
+    this.dropLeftovers();
+  }
+
+  private look(mirror: QueueMirror, nowMs: number): void {
+    const staying: Replica[] = [];
+    let leaving = 0;
+    for (const replica of mirror.replicas) {
+      const avoided = this.ports.placement.isAvoided(replica.store.storeId);
+      if (!avoided) replica.leaving = Leave.NO;
+      else if (replica.leaving === Leave.NO) replica.leaving = Leave.REPLACED;
+      if (avoided) leaving += 1;
+      else if (replica.inSync || nowMs - replica.awaySinceMs < this.options.replaceAfterMs) staying.push(replica);
+    }
+    if (staying.length < this.options.replicas && !mirror.queue.isRecovering) this.complete(mirror, staying, leaving > 0);
+    if (leaving > 0) this.ports.mirrors.reviseSetOf(mirror);
+    this.trim(mirror);
+  }
+
+  /** One more mirror, or, when no store is there for it, leave to go without. */
+  private complete(mirror: QueueMirror, staying: readonly Replica[], hasLeaving: boolean): void {
+    const { mirrors, placement, log } = this.ports;
+    const taken = mirror.replicas.map((replica) => replica.store);
+    const store = placement.choose(1, taken, staying.map((replica) => replica.store))[0];
+    if (store !== undefined) {
+      mirrors.addReplica(mirror, store);
+      log.info('mirror', 'a mirror is made on another store', { queue: mirror.queue.name, store: store.storeId, beside: taken.map((one) => one.storeId) });
+    } else if (hasLeaving) for (const replica of mirror.replicas) if (replica.leaving === Leave.REPLACED) replica.leaving = Leave.NOW;
+  }
+
+  /** Forgets mirrors that are not needed: all are in sync that should be, or they have left the set. */
+  private trim(mirror: QueueMirror): void {
+    if (mirror.setChangeNumber !== 0) return;
+    let inSync = 0;
+    for (const replica of mirror.replicas) if (replica.inSync && replica.leaving === Leave.NO) inSync += 1;
+    const isComplete = inSync >= this.options.replicas;
+    for (const replica of [...mirror.replicas]) {
+      if (replica.member || !(isComplete || (replica.leaving !== Leave.NO && inSync > 0))) continue;
+      this.ports.mirrors.removeReplica(mirror, replica);
+      this.leftovers.push({ mirror, store: replica.store, bootId: replica.store.bootId });
+      this.ports.log.info('mirror', 'a mirror is given up', { queue: mirror.queue.name, store: replica.store.storeId, why: replica.leaving === Leave.NO ? 'another has taken its place' : 'it has moved away' });
+    }
+  }
+
+  private dropLeftovers(): void {
+    if (this.leftovers.length === 0) return;
+    const { mirrors, packer } = this.ports;
+    this.leftovers = this.leftovers.filter(({ mirror, store, bootId }) => {
+      if (store.bootId !== bootId || mirrors.mirrorOf(mirror.handle) !== mirror || mirror.replicas.some((replica) => replica.store === store)) return false;
+      const outbox = mirrors.outboxOf(store);
+      if (outbox === undefined || !store.isUp || !store.canSend || outbox.isBacklogged) return true;
+      outbox.request(OPEN, encodeOpenOf(packer, this.options.group, mirror.queue, 0, []));
+      outbox.request(DROP, packer.pack([mirror.handle]));
+      mirrors.askFlush();
+      return false;
+    });
+  }
+}

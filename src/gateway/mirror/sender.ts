@@ -1,0 +1,125 @@
+/**
+ * From what a turn changed to what goes to each store: seals the sections of dirty queues, keeps them in the ring,
+ * and puts them into the outboxes of the mirrors that are fed.
+ *
+ *   onDirty … flush ─► seal ─┬─► ring (change-ring.ts)
+ *                            └─► each fed mirror ─ held back? ─► replica.held │ outbox (outbox.ts) ─► one write
+ *
+ * Not here: which mirrors are fed (mirrors.ts), what a refill sends (resync.ts).
+ */
+import type { Packer } from '../../platform/ports.js';
+import { ChangeRing } from './change-ring.js';
+import { FeedVariant } from './feed-variant.js';
+import { ChangesPacker, Outbox } from './outbox.js';
+import type { DirtySink, QueueMirror } from './queue-mirror.js';
+import type { Replica } from './replica.js';
+import { ResyncPhase } from './replica.js';
+import { isHeldBack } from './replica-set.js';
+import type { StorePort } from './store-port.js';
+import type { SealedSection } from './turn-section.js';
+
+export interface SenderOptions {
+  readonly frameTargetBytes: number;
+  readonly ringBytes: number;
+}
+
+export interface SenderPorts {
+  readonly packer: Packer;
+  mirrorOf(handle: number): QueueMirror | undefined;
+  /** Called when the first change of a turn needs a flush at its end. */
+  requestFlush(): void;
+}
+
+export class Sender implements DirtySink {
+  readonly ring: ChangeRing;
+  readonly outboxes = new Map<StorePort, Outbox>();
+  private readonly options: SenderOptions;
+  private readonly ports: SenderPorts;
+  private readonly packer: ChangesPacker;
+  private readonly variant = new FeedVariant();
+  private dirty: QueueMirror[] = [];
+  private spareDirty: QueueMirror[] = [];
+  private flushAsked = false;
+  /** Credit that changes in sections not yet sealed will use, at any store. */
+  private unsealedCreditBytes = 0;
+
+  constructor(options: SenderOptions, ports: SenderPorts) {
+    this.options = options;
+    this.ports = ports;
+    this.packer = new ChangesPacker(ports.packer);
+    this.ring = new ChangeRing({ bytesMax: options.ringBytes }, { releasableThrough: (handle) => ports.mirrorOf(handle)?.releasableNumber ?? Number.MAX_SAFE_INTEGER });
+  }
+
+  addStore(store: StorePort): void {
+    this.outboxes.set(store, new Outbox({ frameTargetBytes: this.options.frameTargetBytes }, this.packer, store));
+  }
+
+  get backlogBytes(): number {
+    let bytes = 0;
+    for (const outbox of this.outboxes.values()) bytes += outbox.backlogBytes;
+    return bytes;
+  }
+
+  onAdopted(mirror: QueueMirror): void {
+    this.ring.begin(mirror.handle, mirror.lastNumber, mirror.digest.a, mirror.digest.b);
+  }
+
+  onDirty(mirror: QueueMirror): void {
+    this.dirty.push(mirror);
+    this.askFlush();
+  }
+
+  onLarge(mirror: QueueMirror): void {
+    this.seal(mirror);
+  }
+
+  onCharged(creditBytes: number): void {
+    this.unsealedCreditBytes += creditBytes;
+  }
+
+  creditOf(store: StorePort): number {
+    return store.credit - this.unsealedCreditBytes - (this.outboxes.get(store)?.creditBytes ?? 0);
+  }
+
+  askFlush(): void {
+    if (this.flushAsked) return;
+    this.flushAsked = true;
+    this.ports.requestFlush();
+  }
+
+  /** What is asked for from here on waits for the next flush. */
+  beginFlush(): void {
+    this.flushAsked = false;
+  }
+
+  sealDirty(): void {
+    while (this.dirty.length > 0) {
+      const dirty = this.dirty;
+      this.dirty = this.spareDirty;
+      this.spareDirty = dirty;
+      for (const mirror of dirty) this.seal(mirror);
+      dirty.length = 0;
+    }
+    for (const outbox of this.outboxes.values()) outbox.close();
+    this.packer.forget();
+  }
+
+  seal(mirror: QueueMirror): void {
+    const section = mirror.seal();
+    if (section === undefined) return;
+    this.unsealedCreditBytes -= section.creditBytes;
+    // A queue that was given up has changes no more.
+    if (this.ports.mirrorOf(mirror.handle) !== mirror) return;
+    this.ring.add(section);
+    for (const replica of mirror.replicas) {
+      if (!replica.isFed) continue;
+      if (isHeldBack(mirror, replica, section)) replica.held.push(section);
+      else this.put(replica, section);
+    }
+  }
+
+  put(replica: Replica, section: SealedSection): void {
+    const isPartial = replica.phase === ResyncPhase.FILLING && replica.refillCursor < replica.refillBase;
+    this.outboxes.get(replica.store)?.put(isPartial ? this.variant.of(section, replica.refillCursor, replica.refillBase) : section);
+  }
+}

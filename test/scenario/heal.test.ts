@@ -1,0 +1,242 @@
+/** Mirrors that are away for a moment, for long, or are told to go: repeats, tails, replacement, drain (G1, G2, G4). */
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import type { RepairCounters } from '../../src/gateway/mirror/repair-counters.js';
+import { Leave, SyncState } from '../../src/gateway/mirror/replica.js';
+import { COMMITTED, NOT_READY } from '../../src/gateway/queue/types.js';
+import { checkAll } from './checks.js';
+import { queuesOf } from './inspect.js';
+import { World } from './world.js';
+
+function countersOf(world: World): RepairCounters {
+  const core = world.gateway.core;
+  assert.ok(core !== undefined);
+  return core.mirrors.counters;
+}
+
+/** What hangs ends with the process; the next one delivers from what the stores have. */
+function quietAndJudged(world: World): void {
+  world.gateway.kill();
+  world.gateway.start();
+  world.hops.script = () => 'accept';
+  world.untilQuiet();
+  checkAll(world.letters, world.queueNames);
+  world.assertSameContent();
+}
+
+function storesOf(world: World, name: string): string[] {
+  return world.mirror(name).replicas.filter((replica) => replica.inSync).map((replica) => replica.store.storeId).sort();
+}
+
+describe('heal', () => {
+  test('a mirror whose link blips gets only the tail, while its sibling goes on', () => {
+    const world = World.started();
+    world.hops.script = () => 'hang';
+    world.submitMany(200, ['q1', 'q2'], { bytes: 2000 });
+    world.run(30);
+    world.cut(world.store('b'));
+    world.run(20);
+    const during = world.submitMany(3, ['q1', 'q2'], { bytes: 2000 });
+    world.run(100);
+    assert.ok(during.every((letter) => letter.outcome === COMMITTED), 'the sibling alone commits');
+    world.heal(world.store('b'));
+    world.untilLevel();
+    world.assertSameContent();
+    const { tails, refills, tailBytes } = countersOf(world);
+    assert.equal(refills, 0);
+    assert.ok(tails >= 2);
+    assert.ok(tailBytes < 203 * 2 * 2000 / 20, `${String(tailBytes)} bytes are sent again`);
+    quietAndJudged(world);
+  });
+
+  test('the only copy is never emptied: its link blips, and the gateway dies at any moment after', () => {
+    for (let step = 0; step < 40; step++) {
+      const world = World.started({ seed: step + 1 });
+      world.hops.script = () => 'hang';
+      world.submitMany(40, ['q1'], { bytes: 1000 });
+      world.run(30);
+      world.store('a').kill();
+      world.until(() => world.mirror('q1').memberCount === 1);
+      world.cut(world.store('b'));
+      world.run(5);
+      world.slow(world.store('b'), 100);
+      world.heal(world.store('b'));
+      world.run(20 + step * 20);
+      world.gateway.kill();
+      world.slow(world.store('b'), 0);
+      world.store('a').start();
+      world.gateway.start();
+      quietAndJudged(world);
+    }
+  });
+
+  test('a body that another queue brought to the store goes along with the tail', () => {
+    const world = World.started();
+    world.hops.script = ({ queueName }) => (queueName === 'q1' ? 'accept' : 'hang');
+    world.submit(['q2']);
+    world.submit(['q1']);
+    world.run(100);
+    world.cut(world.store('b'));
+    world.run(20);
+    // q1 brings the body and ends its entry before the mirror is back.
+    world.submit(['q1', 'q2'], { bytes: 5000 });
+    world.run(200);
+    world.heal(world.store('b'));
+    world.untilLevel();
+    world.assertSameContent();
+    assert.equal(countersOf(world).refills, 0);
+  });
+
+  test('a mirror that lacks more than the ring holds is filled again', () => {
+    const world = World.started({ ringBytes: 4000 });
+    world.hops.script = () => 'hang';
+    world.submitMany(5, ['q1'], { bytes: 1000 });
+    world.run(30);
+    world.cut(world.store('b'));
+    world.run(20);
+    for (let i = 0; i < 20; i++) {
+      world.submit(['q1'], { bytes: 1000 });
+      world.run(20);
+    }
+    world.heal(world.store('b'));
+    world.untilLevel();
+    world.assertSameContent();
+    assert.equal(countersOf(world).refills, 1);
+  });
+
+  test('without a lease nothing is handed out; with a new one deliveries go on after the right is confirmed', () => {
+    const world = World.started();
+    world.submit(['q1']);
+    world.untilQuiet();
+    for (const store of world.stores) world.holdAnswers(store, true);
+    const { core } = world.gateway;
+    assert.ok(core !== undefined);
+    world.run(30_000);
+    assert.equal(core.mirrors.mayDeliver(world.mirror('q1'), world.scheduler.nowMs), false);
+    for (const store of world.stores) world.holdAnswers(store, false);
+    world.until(() => core.mirrors.mayDeliver(world.mirror('q1'), world.scheduler.nowMs));
+    world.submit(['q1']);
+    quietAndJudged(world);
+  });
+
+  test('with min_replicas 2 no mail is taken while a mirror is filled, and again when it is in sync', () => {
+    const world = World.started({ minReplicas: 2, queues: [{ name: 'q1' }] });
+    world.hops.script = () => 'hang';
+    world.submitMany(60, ['q1'], { bytes: 2000 });
+    world.run(50);
+    world.store('b').kill();
+    world.run(300);
+    world.slow(world.store('b'), 20);
+    world.store('b').start();
+    world.until(() => world.mirror('q1').isFilling);
+    assert.equal(world.gateway.core?.accepting, false, 'both stores are up, one mirror is not in sync');
+    assert.equal(world.submit(['q1']).outcome, NOT_READY);
+    world.slow(world.store('b'), 0);
+    world.until(() => world.gateway.core?.accepting === true);
+    world.untilLevel();
+    const letter = world.submit(['q1']);
+    world.run(50);
+    assert.equal(letter.outcome, COMMITTED);
+  });
+});
+
+describe('moves', () => {
+  test('a mirror that stays away is replaced on a third store, and what it held is dropped when it is back', () => {
+    const world = World.started({ stores: 3, replaceAfterMs: 3000, queues: [{ name: 'q1' }] });
+    world.hops.script = () => 'hang';
+    world.submitMany(20, ['q1']);
+    world.run(50);
+    const gone = world.stores.find((store) => store.id === storesOf(world, 'q1')[1]);
+    assert.ok(gone !== undefined);
+    world.cut(gone);
+    world.run(2000);
+    assert.equal(world.mirror('q1').replicas.length, 2, 'not yet');
+    world.until(() => storesOf(world, 'q1').length === 2, 10_000);
+    assert.ok(!storesOf(world, 'q1').includes(gone.id));
+    world.heal(gone);
+    world.until(() => gone.store !== undefined && queuesOf(gone.store, 'q1').length === 0, 10_000, 'the old copy gone');
+    world.untilLevel();
+    world.assertSameContent();
+  });
+
+  test('a mirror that is back before its replacement is in sync stays', () => {
+    const world = World.started({ stores: 3, replaceAfterMs: 1000, queues: [{ name: 'q1' }] });
+    world.hops.script = () => 'hang';
+    world.submitMany(100, ['q1'], { bytes: 2000 });
+    world.run(50);
+    const before = storesOf(world, 'q1');
+    const gone = world.stores.find((store) => store.id === before[1]);
+    const third = world.stores.find((store) => !before.includes(store.id));
+    assert.ok(gone !== undefined && third !== undefined);
+    world.slow(third, 5);
+    world.cut(gone);
+    world.until(() => world.mirror('q1').replicas.length === 3, 10_000);
+    world.heal(gone);
+    world.until(() => world.mirror('q1').replicas.length === 2 && storesOf(world, 'q1').length === 2, 60_000);
+    assert.deepEqual(storesOf(world, 'q1'), before);
+    world.slow(third, 0);
+    quietAndJudged(world);
+  });
+
+  test('a drained store is left by every queue, new mirror first, while mail goes on', () => {
+    const world = World.started({ stores: 3 });
+    world.hops.script = () => 'hang';
+    world.submitMany(60, ['q1', 'q2', 'q3']);
+    world.run(50);
+    const { core } = world.gateway;
+    assert.ok(core !== undefined);
+    core.mirrors.moves.drain('store-a');
+    let least = 2;
+    world.until(() => {
+      if (world.scheduler.stepCount % 50 === 0) world.submit(['q1', 'q3']);
+      for (const mirror of core.registry.all) least = Math.min(least, mirror.inSyncCount);
+      return core.mirrors.moves.mirrorsAt('store-a') === 0;
+    }, 20_000, 'the store empty');
+    assert.equal(least, 2, 'no queue was ever short of a mirror');
+    world.run(100);
+    const { store } = world.store('a');
+    assert.equal(store?.queues.count, 0);
+    world.submit(['q2']);
+    quietAndJudged(world);
+  });
+
+  test('with no third store a drained one is left if min_replicas still holds, and taken again after the undo', () => {
+    const world = World.started();
+    world.hops.script = () => 'hang';
+    world.submitMany(10, ['q1']);
+    world.run(50);
+    const { core } = world.gateway;
+    assert.ok(core !== undefined);
+    core.mirrors.moves.drain('store-b');
+    world.until(() => core.mirrors.moves.mirrorsAt('store-b') === 0, 10_000);
+    assert.deepEqual(storesOf(world, 'q1'), ['store-a']);
+    core.mirrors.moves.undrain('store-b');
+    world.until(() => storesOf(world, 'q1').length === 2, 10_000);
+    world.untilLevel();
+    world.assertSameContent();
+    const strict = World.started({ minReplicas: 2 });
+    strict.submit(['q1']);
+    strict.run(50);
+    strict.gateway.core?.mirrors.moves.drain('store-b');
+    strict.run(2000);
+    assert.equal(storesOf(strict, 'q1').length, 2, 'min_replicas would not hold');
+    assert.equal(strict.mirror('q1').replicas.find((replica) => replica.store.storeId === 'store-b')?.leaving, Leave.NOW);
+  });
+
+  test('one mirror is filled again at the operator\'s wish, but never the last in sync', () => {
+    const world = World.started();
+    world.hops.script = () => 'hang';
+    world.submitMany(10, ['q1']);
+    world.run(50);
+    const { core } = world.gateway;
+    const mirror = world.mirror('q1');
+    const [first, second] = mirror.replicas;
+    assert.ok(core !== undefined && first !== undefined && second !== undefined);
+    assert.equal(core.mirrors.refillAgain(mirror, first), true);
+    assert.equal(core.mirrors.refillAgain(mirror, second), false);
+    world.untilLevel();
+    assert.equal(first.sync, SyncState.SYNC);
+    assert.equal(countersOf(world).refills, 1);
+    world.assertSameContent();
+  });
+});
