@@ -11,12 +11,16 @@ export interface OutsideSet {
   readonly set: string;
   /** Must be on PATH (or in the folders where Debian keeps daemons). */
   readonly program: string;
+  /** More programs that it needs. */
+  readonly also?: readonly string[];
   /** Debian packages that bring it. */
   readonly packages: readonly string[];
   /** The set starts daemons that insist on root. */
   readonly root?: boolean;
   /** Python modules that must be found by one of the interpreters. */
   readonly probe?: readonly string[];
+  /** Network namespaces must be permitted. */
+  readonly namespaces?: boolean;
 }
 
 /** Folders of daemons, which a plain user's PATH may lack. */
@@ -28,10 +32,25 @@ export function readOutsideSets(projectFolder: string): readonly OutsideSet[] {
 
 /** '' when the set can run, else why not. */
 export function whyNot(set: OutsideSet): string {
-  if (findProgram(set.program) === undefined) return `${set.program} not found`;
+  for (const program of [set.program, ...(set.also ?? [])]) if (findProgram(program) === undefined) return `${program} not found`;
   if (set.root === true && process.getuid?.() !== 0) return 'needs root';
   for (const module of set.probe ?? []) if (findPythonWith(module) === undefined) return `Python module ${module} not found`;
-  return '';
+  return set.namespaces === true ? whyNoNamespaces() : '';
+}
+
+/** '' when a network namespace with a pair of interfaces and a rule can be made: a container may forbid any of them. */
+function whyNoNamespaces(): string {
+  const name = `twinpost-test-${process.pid}-probe`;
+  const run = (program: string, ...args: string[]): string => {
+    const { status, stderr, error } = spawnSync(findProgram(program) ?? program, args, { encoding: 'utf8', timeout: 10_000 });
+    return status === 0 ? '' : `network namespaces are not permitted here: ${program}: ${(error?.message ?? stderr).trim().split('\n')[0] ?? ''}`;
+  };
+  const made = run('ip', 'netns', 'add', name);
+  if (made !== '') return made;
+  const linked = run('ip', '-n', name, 'link', 'add', 'one', 'type', 'veth', 'peer', 'name', 'other');
+  const ruled = run('ip', 'netns', 'exec', name, 'iptables', '-A', 'INPUT', '-m', 'statistic', '--mode', 'random', '--probability', '0.5', '-j', 'DROP');
+  run('ip', 'netns', 'delete', name);
+  return linked === '' ? ruled : linked;
 }
 
 /** The full path of a program, or undefined. */
