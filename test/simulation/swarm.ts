@@ -19,6 +19,8 @@ const HOP_TROUBLE_PERCENT = 15;
 /** Drift margin and heartbeats leave at least this of a lease. */
 const BLINK_OF_LEASE = 0.75;
 const TRICKLE_MS = 60;
+/** Long enough that a lease ends and a takeover follows within a run. */
+const LONG_STEP_MS = 5000;
 const NOTIFY_CHOICES = [0, 0, 0, 1, 2, 4, 6];
 
 export class Swarm {
@@ -49,7 +51,7 @@ export class Swarm {
     const { prng, plan, world } = this;
     this.mail();
     if (this.drawn.length > 0 && prng.below(plan.faultEvery) === 0) this.faults[prng.pick(this.drawn)]?.();
-    world.run(prng.below(8) === 0 ? prng.below(2500) : prng.below(100));
+    world.run(prng.below(8) === 0 ? prng.below(LONG_STEP_MS) : prng.below(100));
   }
 
   /** Everything is healed and started again; next hops take all. */
@@ -173,7 +175,7 @@ export class Swarm {
   /** From a blink to well past the lease. */
   private durationMs(): number {
     const { prng, plan } = this;
-    return prng.pick([prng.below(300), prng.below(plan.failoverTimeoutMs * 3), prng.below(plan.leaseMs), plan.leaseMs + prng.below(plan.leaseMs)]);
+    return prng.pick([prng.below(300), prng.below(plan.failoverTimeoutMs * 3), prng.below(plan.leaseMs), plan.leaseMs + prng.below(3 * plan.leaseMs)]);
   }
 
   private later(undo: (() => void) | undefined): void {
