@@ -1,5 +1,5 @@
 /**
- * `npm run bench -- kvs|gateway|recovery|fault|direct [--quick]`: repeats the paper's experiments with
+ * `npm run bench -- kvs|gateway|recovery|rescue|fault|direct [--quick]`: repeats the paper's experiments with
  * real processes on this machine, and measures what a client feels of a fault. Results go to bench/results/ as JSON and as a plot beside the paper's figures.
  * `direct` alone tells what the client and the sink reach without a gateway.
  */
@@ -13,6 +13,7 @@ import { benchKvs } from './kvs.js';
 import { describeMachine } from './machine.js';
 import type { BenchOptions, BenchResult } from './options.js';
 import { benchRecovery } from './recovery.js';
+import { benchRescue } from './rescue.js';
 import { plotSvg, type Plot } from './svg-plot.js';
 
 const PROJECT = join(dirname(fileURLToPath(import.meta.url)), '..', '..');
@@ -20,6 +21,7 @@ const BENCHES: Readonly<Record<string, (options: BenchOptions) => Promise<{ rows
   kvs: benchKvs,
   gateway: benchGateway,
   recovery: benchRecovery,
+  rescue: benchRescue,
   fault: benchFault,
   direct: async (options) => {
     const row = await runDirect(options.quick ? 50_000 : 500_000);

@@ -53,6 +53,19 @@ describe('a claim', () => {
     assert.equal(store.claim(accountOf(store), queue, 6, 2 * LEASE_MS).result, CLAIM_GRANTED);
   });
 
+  test('of a queue that was created for another gateway is given back to that one', () => {
+    const store = newStore();
+    const attributes = { ...openQueue(store, 1, 'g1', 1, ['g2']).attributes, serial: 77 };
+    const rescue = accountOf(store, 'g2');
+    const { queue } = store.open(rescue, { attributes, epoch: 1, members: [] });
+    assert.ok(queue !== undefined);
+    store.release(rescue, queue, queue.holderToken);
+    assert.equal(queue.holder, 'g1');
+    assert.equal(store.claim(accountOf(store), queue, 9, 1).result, CLAIM_GRANTED, 'though the one that released it still has a lease');
+    store.release(accountOf(store), queue, 9);
+    assert.equal(queue.holder, 'g1', 'an owner that nobody was before keeps it');
+  });
+
   test('is given back by a release to whoever had it before, and its token stays used', () => {
     const store = newStore();
     const queue = openQueue(store, 1, 'g1', 1, ['g2', 'g3']);
