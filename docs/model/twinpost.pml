@@ -1,0 +1,1088 @@
+/*
+ * Twinpost: who may write, who may deliver, and what a takeover may believe.
+ *
+ * One queue, three stores (0, 1, 2), three processes:
+ *     0  gateway, incarnation 1       owner at the start, mirrors on stores 0 and 1
+ *     1  gateway, incarnation 2       may start once incarnation 0 is dead
+ *     2  rescue                       may try to take over at any time
+ *
+ * A process that owns the queue appends numbered changes to its log. Every
+ * change in the log counts as sent to every store the owner feeds; each store
+ * takes the next one whenever the scheduler likes, also after the sender died.
+ * So a cut of one pair in one direction is a step that does not happen:
+ *     request cut = APPLY, GRANT, HEARTBEAT do not happen
+ *     answer cut  = ACK does not happen, or GRANT_UNHEARD happens
+ * and it lasts as long as the scheduler likes. A timeout is a step that may
+ * always happen (ISOLATE, START, GIVE_UP). A freeze is a process that takes no
+ * step for a while; its leases run out meanwhile.
+ *
+ * Time exists only as leases. A process sees its lease end no later than the
+ * store does: STORE_LEASE_ENDS needs the process's own view to have ended.
+ *
+ * Each rule has a name; -DNO_<RULE> removes it (see README.md).
+ */
+
+#ifndef N
+#define N 2                     /* messages */
+#endif
+#ifndef MAXEPOCH
+#define MAXEPOCH 3
+#endif
+#ifndef STORECRASHES
+#define STORECRASHES 1
+#endif
+#ifndef PROCCRASHES
+#define PROCCRASHES 1           /* deaths of process 1 or 2; process 0 may always die */
+#endif
+#ifndef ATTEMPTS
+#define ATTEMPTS 1              /* claim rounds of each claimant */
+#endif
+#ifndef STORESTOPS
+#define STORESTOPS 0            /* orderly stops: the store comes back from its file */
+#endif
+/* -DUNPROVEN: incarnation 2 may start while nobody can tell whether incarnation 1 is dead */
+/* -DHANDBACK: a rescue gives the queue back when the gateway is seen again */
+
+#ifdef LIVE
+#define EPOCHS  (MAXEPOCH + 2 * calm)   /* room to settle after the last fault */
+#define ROUNDS  (ATTEMPTS + 2 * calm)
+#define LOGMAX (2*N + MAXEPOCH + 3)
+#else
+#define EPOCHS  MAXEPOCH
+#define ROUNDS  ATTEMPTS
+#define LOGMAX (2*N + MAXEPOCH + 1)
+#endif
+
+#define BIT(x)   (1 << (x))
+#define IN(x, set) (((set) >> (x)) & 1)
+
+/* ---------------------------------------------------------------- stores */
+
+#define EMPTY  0                /* knows nothing of the queue */
+#define FILLED 1                /* being resynced, not a member yet */
+#define MEMBER 2                /* has been told an epoch it belongs to */
+#define SPILLED 3               /* came back from its file after an orderly stop */
+
+byte role[3];
+byte sepoch[3];                 /* epoch it was told, and that epoch's members */
+byte smembers[3];
+byte stn[3];                    /* last transaction number applied */
+byte sdata[3];                  /* messages held, one bit each */
+int  shist[3];                  /* who wrote each change it holds, two bits a number: stands for the digest */
+byte fresh[3];                  /* restarted: processes that knew it before and have not begun anew with it, one bit each */
+byte stoken[3];                 /* claim number whose operations it accepts */
+byte sbefore[3];                /* the one before that: back in force after a release */
+byte shighest[3];               /* highest claim number ever granted since boot */
+byte slease[3];                 /* process + 1 that holds its lease, 0 none */
+bit  sgrace[3];                 /* restarted, first lease period not over */
+
+/* ------------------------------------------------------------- processes */
+
+#define IDLE  0
+#define CLAIM 1
+#define OWNER 2
+#define DEAD  3
+
+byte state[3];
+byte token[3];                  /* claim number: round * 4 + process, so no two are equal */
+byte epoch[3];
+byte members[3];                /* acknowledged set of mirrors */
+byte wanted[3];                 /* set that was sent; equal to members when no change is open */
+byte wantedAt[3];               /* its transaction number */
+byte held[3];                   /* number of a change not yet sent to the store that joins, 0 none */
+byte last[3];                   /* last transaction number in the log */
+byte mem[3];                    /* messages in memory, one bit each */
+int  phist[3];                  /* who wrote each change of its history, as in shist */
+byte wit[3];                    /* members whose restart it heard of while its lease of their old boot ran */
+byte feed[3];                   /* stores that share this owner's history */
+byte lease[3];                  /* stores where it sees its lease running */
+byte ack[9];                    /* [process*3 + store] number known to be applied there */
+byte log[3 * (LOGMAX + 1)];
+byte claimed[3];                /* claimants: stores that granted the claim */
+byte confirmed[3];              /* ... and that held it after the last grant */
+byte gone[3];                   /* ... and that said after the last grant: unknown here, first period over */
+byte seenEpoch[3];              /* newest epoch seen, and its members */
+byte seenMembers[3];
+byte attempts[3];
+
+/* changes in the log */
+#define STORE_OP(m)   (1 + (m))
+#define REMOVE_OP(m)  (9 + (m))              /* delete and withdraw do the same to a mirror */
+#define SET_OP(e, s)  (64 + (e) * 8 + (s))
+#define IS_SET(op)    ((op) >= 64)
+#define SET_EPOCH(op) (((op) - 64) / 8)
+#define SET_OF(op)    ((op) % 8)
+#define LOG(p, k)     log[(p) * (LOGMAX + 1) + (k)]
+#define ACKED(p, s)   ack[(p) * 3 + (s)]
+#define WROTE(p, k)   (((p) + 1) << (2 * (k) - 2))
+#define UP_TO(k)      ((1 << (2 * (k))) - 1)
+
+/* -------------------------------------------------- what the world saw */
+
+#define NONE 0
+#define OPEN 1                  /* sent to mirrors, client waits */
+#define SAID250 2
+#define WITHDRAWING 3
+#define SAID4XX 4
+#define NOREPLY 5               /* connection lost before a reply */
+
+byte said[3];
+byte saidBy[3];
+byte openAt[3];                 /* transaction number the reply waits for */
+byte removedAt[3];              /* transaction number of its deletion ... */
+byte removedBy[3];              /* ... by process + 1 */
+byte acked;                     /* masks: answered 250, answered 4xx, final dot sent, */
+byte refused;
+byte dotted;
+byte removed;                   /* deletion acknowledged by all in-sync mirrors */
+byte next;
+byte lastEpoch;                 /* newest epoch any owner worked in, its members, that owner */
+byte lastMembers;
+byte lastOwner;
+byte storeCrashes;
+bit  died0;
+byte procCrashes;
+
+#ifdef UNPROVEN
+byte met;                       /* stores that incarnation 2 has reached: they refuse incarnation 1 */
+#define MET(p, s) ((p) == 0 && IN(s, met))
+#else
+#define MET(p, s) (0)
+#endif
+byte storeStops;
+#ifdef NO_FILE_USED_ONCE        /* the file of a stop is read again after a later crash */
+byte fepoch[3];
+byte fmembers[3];
+byte ftn[3];
+byte fdata[3];
+int  fhist[3];
+#endif
+
+hidden byte i;
+hidden byte m;
+hidden byte op;
+
+/* ----------------------------------------------------------------- rules */
+
+#ifdef NO_ACK_FROM_ALL          /* 250 after the first mirror */
+#define ALL_ACKED(p, k) ((IN(0, members[p]) && ACKED(p,0) >= (k)) || \
+                         (IN(1, members[p]) && ACKED(p,1) >= (k)) || \
+                         (IN(2, members[p]) && ACKED(p,2) >= (k)))
+#else
+#define ALL_ACKED(p, k) ((!IN(0, members[p]) || ACKED(p,0) >= (k)) && \
+                         (!IN(1, members[p]) || ACKED(p,1) >= (k)) && \
+                         (!IN(2, members[p]) || ACKED(p,2) >= (k)))
+#endif
+
+#define SURVIVORS_ACKED(p, k) ((!IN(0, members[p] & wanted[p]) || ACKED(p,0) >= (k)) && \
+                               (!IN(1, members[p] & wanted[p]) || ACKED(p,1) >= (k)) && \
+                               (!IN(2, members[p] & wanted[p]) || ACKED(p,2) >= (k)))
+
+#ifdef NO_LEASE_IN_BOTH_SETS    /* a lease at a member being dropped still counts */
+#define LEASE_COUNTS(p) (lease[p] & members[p])
+#else
+#define LEASE_COUNTS(p) (lease[p] & members[p] & wanted[p])
+#endif
+
+#ifdef NO_CHECK_BEFORE_DOT
+#define MAY_DELIVER(p) (state[p] == OWNER)
+#else
+#define MAY_DELIVER(p) (state[p] == OWNER && LEASE_COUNTS(p) != 0)
+#endif
+
+#ifdef NO_FENCE_ON_OPEN_CONNECTIONS
+#define NOT_FENCED(p, s) (state[p] != IDLE && state[p] != CLAIM)
+#else
+#define NOT_FENCED(p, s) (stoken[s] == token[p] && !MET(p, s))
+#endif
+
+#ifdef NO_LEASE_WAIT
+#define LEASE_FREE(p, s) (1)
+#else                           /* the gateway's next incarnation need not wait for its own lease */
+#define LEASE_FREE(p, s) (slease[s] == 0 || slease[s] == (p) + 1 || (slease[s] == 1 && (p) == 1))
+#endif
+
+/* Without proof that incarnation 1 is dead: at each store one lease from the moment it refuses incarnation 1. */
+#if !defined(UNPROVEN) || defined(NO_WAIT_WITHOUT_PROOF)
+#define PROVEN(p, s) (1)
+#elif defined(NO_WAIT_AT_EACH_STORE)    /* one lease after the first store was reached */
+#define PROVEN(p, s) ((p) != 1 || state[0] == DEAD || (IN(s, met) && (met & ~lease[0]) != 0))
+#else
+#define PROVEN(p, s) ((p) != 1 || state[0] == DEAD || IN(s, met & ~lease[0]))
+#endif
+
+#ifdef NO_GRACE_AFTER_RESTART
+#define GRACE_OVER(p, s) (1)
+#elif defined(NO_GRACE_FOR_HOLDER)      /* the holder's own next incarnation need not wait for it */
+#define GRACE_OVER(p, s) (!sgrace[s] || ((p) == 1 && stoken[s] != 0 && (stoken[s] & 3) != 2))
+#else
+#define GRACE_OVER(p, s) (!sgrace[s])
+#endif
+
+#ifdef NO_EMPTY_STORE_REFUSED   /* the claim at a member that came back empty counts */
+#define CAN_BE_CLAIMED(s) (1)
+#else
+#define CAN_BE_CLAIMED(s) (role[s] != EMPTY)
+#endif
+
+/*
+ * A member's claim counts if the store has a copy; that of a store which is still being filled if it stands where
+ * the store that is read stood before the change that lets it join.
+ */
+#if defined(NO_ONLY_COPIES_COUNT) || defined(NO_EMPTY_STORE_REFUSED)
+#define IS_MEMBERS(p, s, b) (1)
+#else
+#define IS_MEMBERS(p, s, b) (HOLDS_COPY(s) || (role[s] == FILLED && stn[s] != 0 && stn[s] < stn[b] && IN_HISTORY(s, stn[b], shist[b])))
+#endif
+#define COUNTS(p, s, b) (!IN(s, seenMembers[p]) || (IN(s, confirmed[p]) && IS_MEMBERS(p, s, b)))
+#if defined(NO_CLAIM_AT_EVERY_MEMBER)
+#define ENOUGH_CLAIMS(p, b) ((seenMembers[p] & claimed[p]) != 0)
+#elif defined(NO_CLAIMS_CONFIRMED)      /* a claim once granted is believed for ever */
+#define ENOUGH_CLAIMS(p, b) ((seenMembers[p] & ~claimed[p]) == 0)
+#else
+#define ENOUGH_CLAIMS(p, b) ((COUNTS(p, 0, b) && COUNTS(p, 1, b) && COUNTS(p, 2, b)) || GOES_ON(p))
+#endif
+
+/*
+ * Going on past members that came back empty. Only the gateway itself, whose old process is proven dead. Every store
+ * must have granted the claim or said, after the last grant, that it does not know the queue and that its first lease
+ * period is over; and every other gateway that may claim the queue must have said that it does not hold it.
+ */
+#ifdef NO_OWNER_PROVEN_DEAD     /* a rescue goes on too */
+#define MAY_GO_ON(p) (1)
+#else
+#define MAY_GO_ON(p) ((p) == 1 && state[0] == DEAD)
+#endif
+#define OTHER 8                 /* in gone: the rescue has said no */
+#if defined(NO_OTHERS_ASKED) || defined(NO_OWNER_PROVEN_DEAD)
+#define OTHERS_ANSWERED(p) (1)
+#else
+#define OTHERS_ANSWERED(p) ((gone[p] & OTHER) != 0)
+#endif
+#ifdef NO_EVERY_STORE_ANSWERS
+#define ALL_ANSWERED(p) (OTHERS_ANSWERED(p) && (seenMembers[p] & ~(confirmed[p] | gone[p])) == 0)
+#else
+#define ALL_ANSWERED(p) (OTHERS_ANSWERED(p) && ((confirmed[p] | gone[p]) & 7) == 7)
+#endif
+#define GOES_ON(p) (MAY_GO_ON(p) && confirmed[p] != 0 && ALL_ANSWERED(p))
+
+#ifdef NO_FIRST_PERIOD_OVER
+#define IS_GONE(s) (role[s] == EMPTY)
+#elif defined(NO_CLAIM_WHERE_KNOWN)     /* a store that is being filled counts as one that knows nothing */
+#define IS_GONE(s) (role[s] != MEMBER && role[s] != SPILLED && !sgrace[s])
+#else
+#define IS_GONE(s) (role[s] == EMPTY && !sgrace[s])
+#endif
+
+#define HOLDS_COPY(s) (role[s] == MEMBER || role[s] == SPILLED)
+
+#if defined(NO_NEWEST_EPOCH_ONLY)               /* an older epoch's copy is believed */
+#define GOOD_SOURCE(p, s) (IN(s, claimed[p]) && HOLDS_COPY(s) && stoken[s] == token[p])
+#elif defined(NO_SOURCE_SHOWS_EPOCH) || defined(NO_ATOMIC_CLAIM)
+#define GOOD_SOURCE(p, s) (IN(s, seenMembers[p] & claimed[p]) && role[s] != EMPTY && stoken[s] == token[p])
+#else
+#define GOOD_SOURCE(p, s) (IN(s, seenMembers[p] & claimed[p]) && HOLDS_COPY(s) && \
+                           stoken[s] == token[p] && sepoch[s] == seenEpoch[p])
+#endif
+
+#ifdef NO_DEAD_BEFORE_RESTART   /* a second incarnation starts beside a frozen first */
+#define MAY_START(p) ((p) == 2 || (p) == 1)
+#else
+#ifdef UNPROVEN
+#define MAY_START(p) ((p) == 2 || (p) == 1)
+#else
+#define MAY_START(p) ((p) == 2 || ((p) == 1 && state[0] == DEAD))
+#endif
+#endif
+
+/* Store s stands at a number that process p knows, with the digest that p knows for it. */
+#ifdef NO_TAIL_BY_DIGEST        /* the number alone is looked at */
+#define IN_HISTORY(s, n, h) (stn[s] <= (n))
+#else
+#define IN_HISTORY(s, n, h) (stn[s] <= (n) && shist[s] == ((h) & UP_TO(stn[s])))
+#endif
+#ifdef NO_OWN_HISTORY           /* a confirmation counts whatever the store shows */
+#define OWN_HISTORY(p, s) (1)
+#else
+#define OWN_HISTORY(p, s) (stn[s] <= last[p] && shist[s] == (phist[p] & UP_TO(stn[s])))
+#endif
+
+/*
+ * Liveness (-DLIVE): at some moment `calm` begins. From then on nothing fails,
+ * nothing is cut, nobody suspects without cause, no new mail comes, a lease that
+ * can be renewed does not end, and a claimant probes all stores before it claims.
+ */
+#ifdef LIVE
+bit calm;
+#define UNUSABLE(p, s) (!IN(s, feed[p]) || role[s] == EMPTY || stoken[s] != token[p])
+#define USABLE_MEMBER(p) ((IN(0, members[p] & wanted[p]) && !UNUSABLE(p,0)) || \
+                          (IN(1, members[p] & wanted[p]) && !UNUSABLE(p,1)) || \
+                          (IN(2, members[p] & wanted[p]) && !UNUSABLE(p,2)))
+#define SERVES(p) (state[p] == OWNER && USABLE_MEMBER(p))
+#define TROUBLE        (!calm)
+#define CAUSE(p, s)    (!calm || (UNUSABLE(p, s) && USABLE_MEMBER(p)))
+/* ... and an owner hears of a restart before its lease of the old boot ends */
+#define NOT_RENEWED(p, s) (!calm || state[p] != OWNER || ((role[s] == EMPTY || stoken[s] != token[p]) && !CAN_LEARN(p, s)))
+#define CAN_BE_GONE(p, x) (MAY_GO_ON(p) && state[3-(p)] != OWNER && role[x] == EMPTY && !sgrace[x])
+#define FREE(p, s, x)  (!IN(x, smembers[s]) || CAN_BE_GONE(p, x) || (role[x] != EMPTY && !sgrace[x] && LEASE_FREE(p, x)))
+#define NEWEST(s)      (sepoch[s] >= sepoch[0] && sepoch[s] >= sepoch[1] && sepoch[s] >= sepoch[2])
+#ifdef NO_PROBE_FIRST           /* claims without asking first whether all can be had */
+#define PROBED(p, s)   (1)
+#else
+#define PROBED(p, s)   (!calm || (NEWEST(s) && FREE(p,s,0) && FREE(p,s,1) && FREE(p,s,2) && \
+                        !SERVES(0) && !SERVES(1) && !SERVES(2) && state[3-(p)] != CLAIM))
+#endif
+#define MISSES(p, s)   ((!IN(s, claimed[p]) && !GRANTABLE(p, s) && (IN(s, seenMembers[p]) || (SEES_GONE(p) && role[s] != EMPTY)) && \
+                         !(CAN_BE_GONE(p, s) && SAME_BOOT(p, s))) || \
+                        (IN(s, claimed[p]) && stoken[s] != token[p]))
+#define IN_VAIN(p)     (!calm || MISSES(p,0) || MISSES(p,1) || MISSES(p,2) || \
+                        (SEES_GONE(p) && state[3-(p)] == OWNER))
+#else
+#define TROUBLE        (1)
+#define CAUSE(p, s)    (1)
+#define NOT_RENEWED(p, s) (1)
+#define PROBED(p, s)   (1)
+#define IN_VAIN(p)     (1)
+#endif
+
+/* --------------------------------------------------------- after any step */
+
+inline NOTE_EPOCH(p)
+{
+    if
+    :: epoch[p] >= lastEpoch -> lastEpoch = epoch[p]; lastMembers = members[p]
+    :: else
+    fi
+}
+
+/* Replies and finished deletions follow from acknowledgements at once. */
+inline SETTLE(p)
+{
+    m = 0;
+    do
+    :: m < N ->
+        if
+        :: said[m] == OPEN && saidBy[m] == p && ALL_ACKED(p, openAt[m]) ->
+            said[m] = SAID250; acked = acked | BIT(m); openAt[m] = 0
+        :: said[m] == WITHDRAWING && saidBy[m] == p && ALL_ACKED(p, openAt[m]) ->
+            assert(!IN(m, dotted));                             /* property 3 */
+            said[m] = SAID4XX; refused = refused | BIT(m); openAt[m] = 0
+        :: else
+        fi;
+        if
+        :: removedBy[m] == p + 1 && ALL_ACKED(p, removedAt[m]) ->
+            removed = removed | BIT(m); removedBy[m] = 0; removedAt[m] = 0
+        :: else
+        fi;
+        m++
+    :: else -> break
+    od;
+    m = 0
+}
+
+/* Forget changes that no store can take any more. Changes nothing but the number of states. */
+#ifdef NO_FENCE_ON_OPEN_CONNECTIONS
+#define WAITS_FOR(p, s, k) (IN(s, feed[p]) && role[s] != EMPTY && stn[s] < k)
+#else
+#define WAITS_FOR(p, s, k) (IN(s, feed[p]) && role[s] != EMPTY && stn[s] < k && \
+                            (stoken[s] == token[p] || sbefore[s] == token[p]))
+#endif
+#ifdef NO_TAIL_BY_DIGEST
+inline TIDY(p) { skip }
+#else
+inline TIDY(p)
+{
+    i = 1;
+    do
+    :: i <= LOGMAX ->
+        if
+        :: LOG(p, i) != 0 && !WAITS_FOR(p, 0, i) && !WAITS_FOR(p, 1, i) && !WAITS_FOR(p, 2, i) -> LOG(p, i) = 0
+        :: else
+        fi;
+        i++
+    :: else -> break
+    od;
+    i = 0
+}
+#endif
+inline TIDY_ALL() { TIDY(0); TIDY(1); TIDY(2) }
+
+/* ------------------------------------------------------ owner and mirrors */
+
+inline APPEND(p, change)
+{
+    last[p]++; LOG(p, last[p]) = change; phist[p] = phist[p] | WROTE(p, last[p])
+}
+
+#define FIRST(mask) ((mask & 1) -> 0 : ((mask & 2) -> 1 : 2))
+
+inline ACCEPT(p) { d_step {
+    TROUBLE && p != 2 && state[p] == OWNER && next < N ->
+    said[next] = OPEN; saidBy[next] = p;
+    APPEND(p, STORE_OP(next)); openAt[next] = last[p];
+    mem[p] = mem[p] | BIT(next);
+    next++
+} }
+
+/* The gateway gives up on a message that not all mirrors hold yet. */
+inline REFUSE(p, msg) { d_step {
+    TROUBLE && state[p] == OWNER && said[msg] == OPEN && saidBy[msg] == p ->
+    mem[p] = mem[p] & ~BIT(msg);
+#if defined(NO_WITHDRAW)
+    said[msg] = SAID4XX; refused = refused | BIT(msg); openAt[msg] = 0
+#else
+    APPEND(p, REMOVE_OP(msg)); openAt[msg] = last[p];
+#ifdef NO_4XX_AFTER_WITHDRAW
+    said[msg] = SAID4XX; refused = refused | BIT(msg); openAt[msg] = 0
+#else
+    said[msg] = WITHDRAWING
+#endif
+#endif
+} }
+
+inline DELIVER(p) { d_step {
+    MAY_DELIVER(p) && mem[p] != 0 &&
+    !(said[FIRST(mem[p])] == OPEN && saidBy[FIRST(mem[p])] == p) ->
+    m = FIRST(mem[p]);
+    assert(!IN(m, refused));                                    /* property 3 */
+    assert((acked & ~dotted & (BIT(m) - 1)) == 0);              /* property 4 */
+    assert(!IN(m, removed));                                    /* property 5 */
+    dotted = dotted | BIT(m);
+    mem[p] = mem[p] & ~BIT(m);
+    APPEND(p, REMOVE_OP(m));
+    removedAt[m] = last[p]; removedBy[m] = p + 1;
+    m = 0
+} }
+
+inline APPLY(p, s) { d_step {
+    IN(s, feed[p]) && role[s] != EMPTY && NOT_FENCED(p, s) && stn[s] < last[p] &&
+    LOG(p, stn[s] + 1) != 0 && IN_HISTORY(s, last[p], phist[p]) &&
+    !(role[s] == FILLED && stn[s] + 1 == held[p]) &&
+#ifdef NO_TAIL_BY_DIGEST
+    !(role[s] != FILLED && IS_SET(LOG(p, stn[s] + 1)) && !IN(s, SET_OF(LOG(p, stn[s] + 1)))) ->
+#else
+    !(IS_SET(LOG(p, stn[s] + 1)) && !IN(s, SET_OF(LOG(p, stn[s] + 1)))) ->
+#endif
+    stn[s]++;
+    shist[s] = shist[s] | (phist[p] & (UP_TO(stn[s]) & ~UP_TO(stn[s] - 1)));
+    op = LOG(p, stn[s]);
+    if
+#ifdef NO_TAIL_BY_DIGEST
+    :: IS_SET(op) && !IN(s, SET_OF(op)) -> skip
+#endif
+    :: IS_SET(op) && IN(s, SET_OF(op)) -> sepoch[s] = SET_EPOCH(op); smembers[s] = SET_OF(op); role[s] = MEMBER
+    :: op >= 9 && op < 64 -> sdata[s] = sdata[s] & ~BIT(op - 9)
+    :: else -> sdata[s] = sdata[s] | BIT(op - 1)
+    fi;
+    op = 0;
+    TIDY(p)
+} }
+
+inline ACK(p, s) { d_step {
+    state[p] == OWNER && IN(s, feed[p]) && role[s] != EMPTY && NOT_FENCED(p, s) &&
+    ACKED(p, s) < stn[s] && OWN_HISTORY(p, s) ->
+    ACKED(p, s) = stn[s];
+    if
+    :: wantedAt[p] != 0 && SURVIVORS_ACKED(p, wantedAt[p]) ->
+        members[p] = wanted[p]; wantedAt[p] = 0; held[p] = 0; wit[p] = 0; epoch[p]++;
+        NOTE_EPOCH(p)
+    :: else
+    fi;
+    SETTLE(p)
+} }
+
+inline SEND_SET(p, set)
+{
+    wanted[p] = set;
+    APPEND(p, SET_OP(epoch[p] + 1, set)); wantedAt[p] = last[p]
+}
+
+/* Drop mirror s. One change of the set is open at a time, and stays. */
+inline ISOLATE(p, s) { d_step {
+    CAUSE(p, s) && state[p] == OWNER && IN(s, members[p]) && wantedAt[p] == 0 && epoch[p] < EPOCHS &&
+    (members[p] & feed[p] & ~BIT(s)) != 0 ->
+    SEND_SET(p, members[p] & ~BIT(s));
+#ifdef NO_EPOCH_AT_SURVIVOR_FIRST
+    members[p] = wanted[p]; wantedAt[p] = 0; epoch[p]++;
+    NOTE_EPOCH(p);
+    SETTLE(p)
+#endif
+} }
+
+#ifdef NO_SURVIVOR_NEEDED       /* both mirrors are given up for a fresh store at once */
+inline REPLACE_ALL(p, s) { d_step {
+    state[p] == OWNER && !IN(s, members[p]) && wantedAt[p] == 0 && epoch[p] < EPOCHS &&
+    role[s] == EMPTY ->
+    role[s] = FILLED; stn[s] = last[p]; sdata[s] = mem[p];
+    stoken[s] = token[p]; shighest[s] = token[p];
+    ACKED(p, s) = last[p]; feed[p] = BIT(s);
+    members[p] = BIT(s);
+    SEND_SET(p, BIT(s));
+    epoch[p]++;
+    NOTE_EPOCH(p);
+    wantedAt[p] = 0
+} }
+#endif
+
+#ifdef NO_STANDING_BY_A_CHANGE  /* a drop whose survivor went silent is turned round */
+inline TURN_ROUND(p, s) { d_step {
+    state[p] == OWNER && IN(s, members[p] & ~wanted[p]) && (members[p] & wanted[p]) != 0 &&
+    last[p] == wantedAt[p] ->
+    feed[p] = feed[p] & ~wanted[p];
+    wanted[p] = BIT(s);
+    LOG(p, last[p]) = SET_OP(epoch[p] + 1, BIT(s))
+} }
+#endif
+
+/* Empty store s and fill it again; live changes follow in the same stream. */
+inline RESYNC(p, s) { d_step {
+    state[p] == OWNER && !IN(s, members[p] | wanted[p]) && wantedAt[p] == 0 &&
+    epoch[p] < EPOCHS &&
+    (members[p] == 1 || members[p] == 2 || members[p] == 4) &&
+    token[p] >= shighest[s] && (role[s] == EMPTY || stoken[s] <= token[p]) &&
+    !(role[s] == FILLED && stoken[s] == token[p] && IN(s, feed[p])) ->
+    role[s] = FILLED; sepoch[s] = 0; smembers[s] = 0;
+    stn[s] = last[p]; sdata[s] = mem[p]; shist[s] = phist[p]; fresh[s] = fresh[s] & ~BIT(p);
+    stoken[s] = token[p]; sbefore[s] = 0; shighest[s] = token[p];
+    if :: slease[s] != p + 1 -> slease[s] = 0 :: else fi;
+    ACKED(p, s) = last[p];
+    feed[p] = feed[p] | BIT(s);
+    TIDY_ALL()
+} }
+
+#ifdef NO_TAIL_BY_DIGEST        /* a mirror that was dropped goes on from its number, whatever it holds */
+inline RETURN(p, s) { d_step {
+    state[p] == OWNER && !IN(s, members[p] | wanted[p]) && wantedAt[p] == 0 && epoch[p] < EPOCHS &&
+    role[s] == MEMBER && stoken[s] == token[p] && stn[s] <= last[p] &&
+    (stn[s] == last[p] || LOG(p, stn[s] + 1) != 0) ->
+    role[s] = FILLED; sepoch[s] = 0; smembers[s] = 0;
+    ACKED(p, s) = stn[s]; feed[p] = feed[p] | BIT(s)
+} }
+#endif
+
+/*
+ * After a takeover: a member that stands lower in the same history gets what it misses, out of the ring of the
+ * store that was read, and then the live changes. One step; the store is a prefix before and after.
+ */
+inline TAIL(p, s) { d_step {
+    state[p] == OWNER && IN(s, feed[p]) && IN(s, wanted[p]) && role[s] != EMPTY && NOT_FENCED(p, s) &&
+    stn[s] < last[p] && LOG(p, stn[s] + 1) == 0 ->
+    stn[s] = last[p]; sdata[s] = mem[p]; shist[s] = phist[p];
+    role[s] = MEMBER; smembers[s] = wanted[p];
+    if :: wantedAt[p] != 0 -> sepoch[s] = epoch[p] + 1 :: else -> sepoch[s] = epoch[p] fi;
+    TIDY_ALL()
+} }
+
+/* --------------------------------------------------- no member in sync is left */
+
+/*
+ * The owner hears that a member has restarted while its lease of the old boot runs: nobody has claimed it there
+ * before, and what it had is gone.
+ */
+#ifdef NO_LEARNED_IN_TIME
+#define IN_TIME(p, s) (1)
+#else
+#define IN_TIME(p, s) IN(s, lease[p])
+#endif
+#ifdef NO_SPILLED_EMPTIED       /* a new boot id is enough */
+#define NOTHING_THERE(s) (1)
+#else
+#define NOTHING_THERE(s) (role[s] != SPILLED)
+#endif
+/* Members that a takeover can't do without, whether the change that is open has been applied or not. */
+#define CORE(p) ((members[p] & wanted[p]) != 0 -> members[p] & wanted[p] : wanted[p])
+#define CAN_LEARN(p, s) (state[p] == OWNER && IN(s, CORE(p)) && IN(p, fresh[s]) && \
+                         !IN(s, wit[p]) && IN_TIME(p, s) && NOTHING_THERE(s) && !MET(p, s))
+inline LEARN(p, s) { d_step {
+    CAN_LEARN(p, s) -> wit[p] = wit[p] | BIT(s); lease[p] = lease[p] & ~BIT(s)
+} }
+
+/*
+ * No member is left in sync: each has restarted, or obeys us and holds another history. If the owner heard of one
+ * restart in time, or one member obeys it, nobody else has taken the queue over; if every old copy is gone or obeys,
+ * nobody can any more. It founds the next epoch on whatever store takes it.
+ */
+#define OBEYS(p, s) (stoken[s] == token[p] && !MET(p, s))
+#ifdef NO_EVERY_MEMBER_LOST
+#define IS_LOST(p, s) (1)
+#else
+#define OF_SET(p) ((members[p] & wanted[p]) != 0 -> members[p] : members[p] | wanted[p])      /* the second: founding */
+#define IS_LOST(p, s) (!IN(s, OF_SET(p)) || (IN(p, fresh[s]) && NOTHING_THERE(s)) || (OBEYS(p, s) && !IN(s, feed[p])))
+#endif
+#define ALL_LOST(p) (IS_LOST(p, 0) && IS_LOST(p, 1) && IS_LOST(p, 2))
+#ifdef NO_WITNESS_IN_SET_SENT   /* the restart of a member that a sent change drops counts */
+#define WITNESS(p) (wit[p])
+#else
+#define WITNESS(p) (wit[p] & CORE(p))
+#endif
+#define IS_OURS(p, s) (IN(s, WITNESS(p)) || (IN(s, members[p] & wanted[p]) && OBEYS(p, s) && !IN(p, fresh[s]) && !IN(s, feed[p])))
+#define IS_OURS_SOMEWHERE(p) (IS_OURS(p, 0) || IS_OURS(p, 1) || IS_OURS(p, 2))
+#define TAKES_IT(p, s) (OBEYS(p, s) || (role[s] == EMPTY && !MET(p, s)))
+/* A member that is back with its file would show the old set: it is taken and emptied before a set is founded. */
+inline EMPTY_OLD(p, s) { d_step {
+    state[p] == OWNER && IN(s, OF_SET(p)) && IN(p, fresh[s]) && role[s] == SPILLED && stoken[s] == 0 && !MET(p, s) &&
+    IS_OURS_SOMEWHERE(p) ->
+    role[s] = FILLED; sepoch[s] = 0; smembers[s] = 0; stn[s] = 0; sdata[s] = 0; shist[s] = 0;
+    feed[p] = feed[p] & ~BIT(s); stoken[s] = token[p]; shighest[s] = token[p];
+    TIDY_ALL()
+} }
+
+inline FOUND(p, s) { d_step {
+    state[p] == OWNER && TAKES_IT(p, s) && ALL_LOST(p) && IS_OURS_SOMEWHERE(p) &&
+    (epoch[p] + 1 < EPOCHS || (wantedAt[p] == 0 && epoch[p] < EPOCHS)) ->
+    assert(lastOwner == p);                                     /* property 7 */
+    if :: wantedAt[p] != 0 -> epoch[p]++ :: else fi;    /* a set that was sent may have been applied */
+    role[s] = FILLED; sepoch[s] = 0; smembers[s] = 0;
+    stn[s] = last[p]; sdata[s] = mem[p]; shist[s] = phist[p]; fresh[s] = fresh[s] & ~BIT(p);
+    stoken[s] = token[p]; sbefore[s] = 0; shighest[s] = token[p];
+    ACKED(p, s) = last[p];
+    feed[p] = BIT(s); held[p] = 0;
+    SEND_SET(p, BIT(s));
+    TIDY_ALL()
+} }
+
+inline ADD(p, s) { d_step {
+    state[p] == OWNER && !IN(s, members[p] | wanted[p]) && wantedAt[p] == 0 &&
+    epoch[p] < EPOCHS &&
+    (members[p] == 1 || members[p] == 2 || members[p] == 4) &&
+    role[s] == FILLED && IN(s, feed[p]) && NOT_FENCED(p, s) ->
+    SEND_SET(p, members[p] | BIT(s));
+#ifndef NO_SURVIVORS_BEFORE_JOINER
+    held[p] = wantedAt[p]
+#endif
+} }
+
+/* ----------------------------------------------------------------- leases */
+
+/*
+ * A lease that had lapsed begins anew, and the right to this queue is confirmed in it: one step for both, for
+ * without the second the first is of no use.
+ */
+#ifdef NO_CONFIRMED_EACH_TERM   /* the lease is the gateway's, whoever holds the queue */
+inline HEARTBEAT(p, s) { d_step {
+    state[p] == OWNER && role[s] != EMPTY && !MET(p, s) && !IN(s, lease[p]) && IN(s, members[p] | wanted[p]) ->
+    lease[p] = lease[p] | BIT(s)
+} }
+#else
+inline HEARTBEAT(p, s) { d_step {
+    state[p] == OWNER && role[s] != EMPTY && stoken[s] == token[p] && !MET(p, s) && OWN_HISTORY(p, s) &&
+    IN(s, members[p] | wanted[p]) &&    /* elsewhere it would be of no use; fewer states */
+    (slease[s] != p + 1 || !IN(s, lease[p])) ->
+    slease[s] = p + 1; lease[p] = lease[p] | BIT(s);
+#ifdef HANDBACK
+    if :: state[lastOwner] == IDLE -> lastOwner = p :: else fi
+#endif
+} }
+#endif
+
+/*
+ * Its own view ends, then the store's. In the span between, the process may not
+ * deliver and nobody may claim, which is no more than steps that do not happen:
+ * one step for both loses nothing.
+ */
+inline LEASE_ENDS(p, s) { d_step {
+    NOT_RENEWED(p, s) && IN(s, lease[p]) ->
+    lease[p] = lease[p] & ~BIT(s);
+    if :: slease[s] == p + 1 -> slease[s] = 0 :: else fi
+} }
+
+/* A lease whose holder does not know of it. */
+inline STORE_LEASE_ENDS(s) { d_step {
+    slease[s] != 0 && !IN(s, lease[slease[s] - 1]) -> slease[s] = 0
+} }
+
+/* One lease period after a restart: every lease given before it has ended. */
+#define OLD_LEASE(p, s) (IN(s, lease[p]) && slease[s] != (p) + 1)
+inline GRACE_ENDS(s) { d_step {
+    sgrace[s] && !OLD_LEASE(0, s) && !OLD_LEASE(1, s) && !OLD_LEASE(2, s) -> sgrace[s] = 0
+} }
+
+/* --------------------------------------------------------------- takeover */
+
+/* Probing: the newest epoch among the stores that answered is that of store s. */
+inline START(p, s) { d_step {
+    PROBED(p, s) && state[p] == IDLE && MAY_START(p) && attempts[p] < ROUNDS && HOLDS_COPY(s) ->
+    attempts[p]++;
+    state[p] = CLAIM;
+    i = shighest[0];
+    if :: shighest[1] > i -> i = shighest[1] :: else fi;
+    if :: shighest[2] > i -> i = shighest[2] :: else fi;
+    token[p] = (i / 4 + 1) * 4 + p;
+    i = 0;
+    seenEpoch[p] = sepoch[s]; seenMembers[p] = smembers[s]; claimed[p] = 0;
+    members[p] = 0;
+    fresh[0] = fresh[0] & ~BIT(p); fresh[1] = fresh[1] & ~BIT(p); fresh[2] = fresh[2] & ~BIT(p)
+} }
+
+#ifdef UNPROVEN
+/* Incarnation 2 says hello: from now on the store refuses incarnation 1. */
+inline HELLO(s) { d_step {
+    state[1] == CLAIM && state[0] != DEAD && !IN(s, met) -> met = met | BIT(s)
+} }
+#endif
+
+inline TAKE(p, s)
+{
+    sbefore[s] = stoken[s]; stoken[s] = token[p]; shighest[s] = token[p]; slease[s] = p + 1;
+    TIDY_ALL()
+}
+
+#define SEES_GONE(p) ((IN(0, seenMembers[p]) && !HOLDS_COPY(0)) || (IN(1, seenMembers[p]) && !HOLDS_COPY(1)) || \
+                      (IN(2, seenMembers[p]) && !HOLDS_COPY(2)))
+#ifdef NO_ROUND_IN_ONE_BOOT     /* a claim round goes on past the restart of a store that it has heard */
+#define SAME_BOOT(p, s) (1)
+#else
+#define SAME_BOOT(p, s) (!IN(p, fresh[s]))
+#endif
+#define GRANTABLE(p, s) (SAME_BOOT(p, s) && CAN_BE_CLAIMED(s) && GRACE_OVER(p, s) && token[p] > shighest[s] && \
+                         LEASE_FREE(p, s) && PROVEN(p, s) && \
+                         (IN(s, seenMembers[p]) || (MAY_GO_ON(p) && SEES_GONE(p))))
+
+inline GRANT(p, s) { d_step {
+    state[p] == CLAIM && GRANTABLE(p, s) ->
+    TAKE(p, s);
+    lease[p] = lease[p] | BIT(s);
+    claimed[p] = claimed[p] | BIT(s);
+#ifndef NO_CLAIMS_CONFIRMED
+    confirmed[p] = BIT(s);
+#endif
+#ifndef NO_ASKED_AGAIN          /* an answer from before the last grant counts */
+    gone[p] = 0;
+#endif
+#ifndef NO_ATOMIC_CLAIM
+    if
+    :: sepoch[s] > seenEpoch[p] -> seenEpoch[p] = sepoch[s]; seenMembers[p] = smembers[s]
+    :: else
+    fi
+#endif
+} }
+
+/*
+ * Granted after the claimant gave up or died. (Granted, but the answer lost on
+ * the way: the same as heard and not used.)
+ */
+inline GRANT_UNHEARD(p, s) { d_step {
+    TROUBLE && (state[p] == IDLE || state[p] == DEAD) && token[p] != 0 && GRANTABLE(p, s) ->
+    TAKE(p, s)
+} }
+
+/* Asked after the last grant, a store says that the earlier claim still stands. */
+inline CONFIRM(p, s) { d_step {
+    state[p] == CLAIM && confirmed[p] != 0 && IN(s, claimed[p] & ~confirmed[p]) &&
+    role[s] != EMPTY && stoken[s] == token[p] ->
+    confirmed[p] = confirmed[p] | BIT(s)
+} }
+
+/* ... and a store that has nothing says so. */
+#ifdef NO_ASKED_AGAIN
+#define MAY_ASK(p) (1)
+#else
+#define MAY_ASK(p) (confirmed[p] != 0)
+#endif
+inline SAYS_GONE(p, s) { d_step {
+    state[p] == CLAIM && MAY_ASK(p) && MAY_GO_ON(p) && !IN(s, claimed[p] | gone[p]) && IS_GONE(s) &&
+    SAME_BOOT(p, s) && SEES_GONE(p) -> gone[p] = gone[p] | BIT(s)
+} }
+inline SAYS_NOT_MINE(p) { d_step {
+    state[p] == CLAIM && MAY_ASK(p) && MAY_GO_ON(p) && SEES_GONE(p) && state[3-p] != OWNER &&
+    (gone[p] & OTHER) == 0 -> gone[p] = gone[p] | OTHER
+} }
+
+inline GIVE_UP(p) { d_step {
+    IN_VAIN(p) && state[p] == CLAIM -> state[p] = IDLE; lease[p] = 0; claimed[p] = 0; confirmed[p] = 0; gone[p] = 0;
+    fresh[0] = fresh[0] & ~BIT(p); fresh[1] = fresh[1] & ~BIT(p); fresh[2] = fresh[2] & ~BIT(p)
+} }
+
+/* After a claim that led to nothing: everywhere. After a hand-back: at the members of the set. */
+#ifdef NO_ONLY_MEMBERS_RELEASED
+#define GIVES_BACK(p, s) (1)
+#else
+#define GIVES_BACK(p, s) (members[p] == 0 || IN(s, members[p]))
+#endif
+#ifdef HANDBACK
+#ifdef NO_ALL_ACKED_BEFORE_RELEASE
+#define ALL_THERE(p) (1)
+#else
+#define ALL_THERE(p) (ALL_ACKED(p, last[p]))
+#endif
+inline HAND_BACK(p) { d_step {
+    p == 2 && state[p] == OWNER && (state[0] == OWNER || state[1] == IDLE || state[1] == CLAIM) && wantedAt[p] == 0 &&
+    ALL_THERE(p) ->
+    removed = removed | (dotted & ~mem[p]);         /* no fault: what was sent on is not sent again */
+    state[p] = IDLE; lease[p] = 0; mem[p] = 0; feed[p] = 0; wit[p] = 0; wanted[p] = 0; epoch[p] = 0;
+    fresh[0] = fresh[0] & ~BIT(p); fresh[1] = fresh[1] & ~BIT(p); fresh[2] = fresh[2] & ~BIT(p);
+    m = 0;
+    do
+    :: m < N -> if :: removedBy[m] == p + 1 -> removedBy[m] = 0; removedAt[m] = 0 :: else fi; m++
+    :: else -> break
+    od;
+    m = 0;
+    TIDY_ALL()
+} }
+#endif
+
+inline RELEASE(p, s) { d_step {
+    state[p] == IDLE && token[p] != 0 && stoken[s] == token[p] && role[s] != EMPTY && GIVES_BACK(p, s) ->
+    stoken[s] = sbefore[s]; sbefore[s] = 0;
+    if :: slease[s] == p + 1 -> slease[s] = 0 :: else fi
+} }
+
+/* All claims are in: take the queue as store b holds it. */
+#define AT_LAST(s) (HOLDS_COPY(s) && sepoch[s] >= lastEpoch)
+inline TAKE_OVER(p, b) { d_step {
+    state[p] == CLAIM && ENOUGH_CLAIMS(p, b) && GOOD_SOURCE(p, b) ->
+    state[p] = OWNER;
+    if
+    :: seenEpoch[p] < lastEpoch ->      /* only when nothing newer is left, in stores or in a living owner */
+        assert(!AT_LAST(0) && !AT_LAST(1) && !AT_LAST(2) && state[lastOwner] != OWNER);   /* property 6 */
+        acked = 0; refused = 0; removed = 0; lastEpoch = 0      /* all copies are lost: no promise is left */
+    :: else
+    fi;
+    epoch[p] = seenEpoch[p]; members[p] = seenMembers[p]; wanted[p] = seenMembers[p];
+    last[p] = stn[b]; mem[p] = sdata[b]; phist[p] = shist[b]; wantedAt[p] = 0; held[p] = 0; wit[p] = 0;
+    feed[p] = 0;
+    i = 0;
+    do
+    :: i < 3 ->
+        fresh[i] = fresh[i] & ~BIT(p);
+        if
+        :: IN(i, seenMembers[p]) && role[i] != EMPTY && stoken[i] == token[p] && IN_HISTORY(i, last[p], phist[p]) ->
+            feed[p] = feed[p] | BIT(i); ACKED(p, i) = stn[i]
+        :: IN(i, seenMembers[p]) && stoken[i] != token[p] -> fresh[i] = fresh[i] | BIT(p)
+        :: else
+        fi;
+        i++
+    :: else -> break
+    od;
+    i = 0;
+    claimed[p] = 0; confirmed[p] = 0; gone[p] = 0; seenEpoch[p] = 0; seenMembers[p] = 0;
+    lastOwner = p;
+    NOTE_EPOCH(p)
+} }
+
+/* ----------------------------------------------------------------- faults */
+
+inline DIE(p) { d_step {
+    TROUBLE && state[p] != DEAD && (p == 0 || (state[p] != IDLE && procCrashes < PROCCRASHES)) ->
+    if :: p != 0 -> procCrashes++ :: else fi;
+    if :: state[p] == OWNER -> seenMembers[p] = 0 :: else fi;
+    state[p] = DEAD; mem[p] = 0; lease[p] = 0; claimed[p] = 0; confirmed[p] = 0; gone[p] = 0; wit[p] = 0;
+    fresh[0] = fresh[0] & ~BIT(p); fresh[1] = fresh[1] & ~BIT(p); fresh[2] = fresh[2] & ~BIT(p);
+    members[p] = 0; wanted[p] = 0; wantedAt[p] = 0; epoch[p] = 0;
+    ACKED(p, 0) = 0; ACKED(p, 1) = 0; ACKED(p, 2) = 0;
+    m = 0;
+    do
+    :: m < N ->
+        if
+        :: (said[m] == OPEN || said[m] == WITHDRAWING) && saidBy[m] == p ->
+            said[m] = NOREPLY; openAt[m] = 0
+        :: else
+        fi;
+        if :: removedBy[m] == p + 1 -> removedBy[m] = 0; removedAt[m] = 0 :: else fi;
+        m++
+    :: else -> break
+    od;
+    m = 0
+} }
+
+#define OWNS(p) ((state[p] == OWNER || state[p] == CLAIM) << (p))
+inline RESTARTED(s)
+{
+    fresh[s] = OWNS(0) | OWNS(1) | OWNS(2);
+#ifdef UNPROVEN
+    met = met & ~BIT(s);
+#endif
+    stoken[s] = 0; sbefore[s] = 0; shighest[s] = 0; slease[s] = 0; sgrace[s] = 1
+}
+
+inline STORE_DIES(s) { d_step {
+    TROUBLE && storeCrashes < STORECRASHES && role[s] != EMPTY &&
+    (s != 1 || died0) ->            /* stores 0 and 1 start alike: 0 dies first */
+    storeCrashes++;
+    if :: s == 0 -> died0 = 1 :: else fi;
+    role[s] = EMPTY; sepoch[s] = 0; smembers[s] = 0; stn[s] = 0; sdata[s] = 0; shist[s] = 0;
+#ifdef NO_FILE_USED_ONCE
+    if
+    :: fepoch[s] != 0 -> role[s] = SPILLED; sepoch[s] = fepoch[s]; smembers[s] = fmembers[s];
+        stn[s] = ftn[s]; sdata[s] = fdata[s]; shist[s] = fhist[s]
+    :: else
+    fi;
+#endif
+    RESTARTED(s);
+    TIDY_ALL()
+} }
+
+/* An orderly stop: a member writes what it holds to a file, and is back with it, member of nothing. */
+inline STORE_STOPS(s) { d_step {
+    TROUBLE && storeStops < STORESTOPS && role[s] == MEMBER && (s != 1 || died0) ->
+    storeStops++;
+    if :: s == 0 -> died0 = 1 :: else fi;
+    role[s] = SPILLED;
+#ifdef NO_FILE_USED_ONCE
+    fepoch[s] = sepoch[s]; fmembers[s] = smembers[s]; ftn[s] = stn[s]; fdata[s] = sdata[s]; fhist[s] = shist[s];
+#endif
+    RESTARTED(s);
+    TIDY_ALL()
+} }
+
+/*
+ * An owner that is fenced where it counts, and has no other member left, gives the
+ * queue up and lets its leases end. Otherwise it would keep every claimant away
+ * and deliver nothing. For safety this is no more than DIE.
+ */
+#ifdef LIVE
+#define FENCED_AT(p, s) (IN(s, members[p] & wanted[p]) && role[s] != EMPTY && stoken[s] != token[p])
+inline STEP_DOWN(p) { d_step {
+    calm && state[p] == OWNER && !USABLE_MEMBER(p) &&
+    (FENCED_AT(p,0) || FENCED_AT(p,1) || FENCED_AT(p,2)) ->
+    state[p] = DEAD; lease[p] = 0; members[p] = 0; wanted[p] = 0; mem[p] = 0
+} }
+#endif
+
+/* -------------------------------------------------------------- processes */
+
+#define EACH_STORE(step, p) :: step(p, 0) :: step(p, 1) :: step(p, 2)
+
+proctype Process(byte p)
+{
+    do
+#if N > 0
+    :: ACCEPT(p)
+#endif
+#if N > 0
+    :: REFUSE(p, 0)
+#endif
+#if N > 1
+    :: REFUSE(p, 1)
+#endif
+#if N > 2
+    :: REFUSE(p, 2)
+#endif
+#if N > 0
+    :: DELIVER(p)
+#endif
+    EACH_STORE(APPLY, p)
+    EACH_STORE(ACK, p)
+    EACH_STORE(ISOLATE, p)
+    EACH_STORE(RESYNC, p)
+    EACH_STORE(ADD, p)
+#ifdef NO_TAIL_BY_DIGEST
+    EACH_STORE(RETURN, p)
+#else
+    EACH_STORE(TAIL, p)
+#endif
+#if STORECRASHES + STORESTOPS > 0
+    EACH_STORE(LEARN, p)
+#endif
+#if STORESTOPS > 0
+    EACH_STORE(EMPTY_OLD, p)
+#endif
+    EACH_STORE(FOUND, p)
+#ifdef NO_SURVIVOR_NEEDED
+    EACH_STORE(REPLACE_ALL, p)
+#endif
+#ifdef NO_STANDING_BY_A_CHANGE
+    EACH_STORE(TURN_ROUND, p)
+#endif
+    EACH_STORE(HEARTBEAT, p)
+    EACH_STORE(LEASE_ENDS, p)
+    :: DIE(p)
+#if defined(LIVE) && !defined(NO_STEPPING_DOWN)
+    :: STEP_DOWN(p)
+#endif
+    od
+}
+
+proctype Claimant(byte p)
+{
+    do
+    EACH_STORE(START, p)
+    EACH_STORE(GRANT, p)
+    EACH_STORE(GRANT_UNHEARD, p)
+#ifndef NO_CLAIMS_CONFIRMED
+    EACH_STORE(CONFIRM, p)
+#endif
+#if STORECRASHES + STORESTOPS > 0
+    EACH_STORE(SAYS_GONE, p)
+    :: SAYS_NOT_MINE(p)
+#endif
+    :: GIVE_UP(p)
+#ifdef HANDBACK
+    :: HAND_BACK(p)
+#endif
+    EACH_STORE(RELEASE, p)
+    EACH_STORE(TAKE_OVER, p)
+    od
+}
+
+proctype Stores()
+{
+    do
+#ifdef UNPROVEN
+    :: HELLO(0) :: HELLO(1) :: HELLO(2)
+#endif
+#if STORESTOPS > 0
+    :: STORE_STOPS(0) :: STORE_STOPS(1) :: STORE_STOPS(2)
+#endif
+    :: STORE_LEASE_ENDS(0) :: STORE_LEASE_ENDS(1) :: STORE_LEASE_ENDS(2)
+    :: GRACE_ENDS(0) :: GRACE_ENDS(1) :: GRACE_ENDS(2)
+    :: STORE_DIES(0) :: STORE_DIES(1) :: STORE_DIES(2)
+#ifdef LIVE
+    :: d_step { !calm -> calm = 1 }
+#endif
+    od
+}
+
+/* Everything answered 250 and not yet sent on. Properties 3 to 5 stand where the step is. */
+#define DUE (acked & ~dotted)
+
+/* Property 1: each in-sync mirror of the last epoch could be the only one left. */
+#define MIRROR_LACKS(s) (IN(s, lastMembers) && HOLDS_COPY(s) && sepoch[s] >= lastEpoch && (DUE & ~sdata[s]) != 0)
+/* Property 1: so could the owner. */
+#define OWNER_LACKS (state[lastOwner] == OWNER && (DUE & ~mem[lastOwner]) != 0)
+/* Property 2 */
+#define TWO_DELIVER ((MAY_DELIVER(0) && MAY_DELIVER(1)) || (MAY_DELIVER(0) && MAY_DELIVER(2)) || \
+                     (MAY_DELIVER(1) && MAY_DELIVER(2)))
+
+#ifdef LIVE
+/*
+ * A member of the newest epoch came back empty, and nobody can prove the others complete: the gateway's own next
+ * incarnation will not come, or the old process may live, or a rescue holds the queue.
+ */
+#define LOST(s, x) (NEWEST(s) && HOLDS_COPY(s) && IN(x, smembers[s]) && !HOLDS_COPY(x))
+#define GOING_ON (state[0] == DEAD && (state[1] == IDLE || state[1] == CLAIM) && state[2] != OWNER)
+#define WAIT_FOR_MEMBER (!GOING_ON && (LOST(0,1) || LOST(0,2) || LOST(1,0) || LOST(1,2) || LOST(2,0) || LOST(2,1)))
+/* The owner lives, but no member of its set is left, and it opened none of them again in time. */
+#define WAIT_FOR_SURVIVOR (state[lastOwner] == OWNER && !USABLE_MEMBER(lastOwner) && wit[lastOwner] == 0)
+/* The owner is gone, and so is every copy. */
+#define ALL_GONE (state[lastOwner] != OWNER && !HOLDS_COPY(0) && !HOLDS_COPY(1) && !HOLDS_COPY(2))
+/* Every claimant is dead. */
+#define NOBODY (state[0] == DEAD && state[1] == DEAD && state[2] == DEAD)
+#endif
+
+proctype Watch()
+{
+    do
+    :: d_step { MIRROR_LACKS(0) || MIRROR_LACKS(1) || MIRROR_LACKS(2) -> printf("PROPERTY 1 mirror\n"); assert(false) }
+    :: d_step { OWNER_LACKS -> printf("PROPERTY 1 owner\n"); assert(false) }
+    :: d_step { TWO_DELIVER -> printf("PROPERTY 2\n"); assert(false) }
+#ifdef LIVE
+    #ifdef LIVE_DRAINS_ALWAYS
+    :: timeout -> assert(DUE == 0 || NOBODY); break              /* drains */
+#else
+    :: timeout -> assert(DUE == 0 || WAIT_FOR_MEMBER || WAIT_FOR_SURVIVOR || ALL_GONE || NOBODY); break    /* drains */
+#endif
+#endif
+    od
+}
+
+init { d_step {
+    role[0] = MEMBER; role[1] = MEMBER;
+    sepoch[0] = 1; sepoch[1] = 1; smembers[0] = 3; smembers[1] = 3;
+    stoken[0] = 4; stoken[1] = 4; shighest[0] = 4; shighest[1] = 4;
+    slease[0] = 1; slease[1] = 1;
+    state[0] = OWNER; token[0] = 4; epoch[0] = 1; members[0] = 3; wanted[0] = 3; feed[0] = 3;
+    lease[0] = 3;
+    lastEpoch = 1; lastMembers = 3 };
+    atomic { run Watch(); run Process(0); run Process(1); run Process(2); run Claimant(1); run Claimant(2); run Stores() }
+}
