@@ -106,6 +106,20 @@ describe('rescue', () => {
     judged(group, []);
   });
 
+  test('a bounce queue that the rescuer founded for the owner goes home with the others', () => {
+    const group = widowed(3, ['q1']);
+    group.hops.script = ({ queueName }) => (queueName === 'q1' ? 'reject' : 'unreachable');
+    group.until(() => group.served('gw-2', 'gw-1').some((mirror) => mirror.queue.name === 'senders' && mirror.queue.length === 3), 'three reports');
+    group.gateway('gw-1').start();
+    group.until(() => group.served('gw-2', 'gw-1').length === 0, 'the hand-back');
+    group.until(() => group.served('gw-1', 'gw-1').some((mirror) => mirror.queue.name === 'senders' && mirror.queue.length === 3), 'the reports at the owner');
+    group.hops.script = () => 'accept';
+    group.until(() => group.hops.reports.length === 3, 'the reports');
+    group.run(5000);
+    assert.equal(group.hops.reports.length, 3);
+    judged(group, []);
+  });
+
   test('a rescuer adopts more than it can hold: what is not pulled yet stays at the stores, in order', () => {
     const limitBytes = 512 * 1024;
     const group = widowed(3000, ['q1'], { memoryBytes: { 'gw-2': limitBytes }, blockEntries: 50 });

@@ -45,6 +45,7 @@ export function claim(
   if (asker !== queue.holder) {
     queue.previousHolder = queue.holder;
     queue.previousToken = queue.holderToken;
+    queue.claimedNumber = queue.number;
   }
   queue.holder = asker;
   queue.holderToken = token;
@@ -71,7 +72,8 @@ export function release(queue: MirroredQueue, asker: string, token: number): voi
     queue.previousToken = 0;
   }
   queue.holder = queue.previousHolder;
-  queue.holderToken = queue.previousToken;
+  // A holder whose queue was changed meanwhile must not go on by its old token: what it remembers is out of date.
+  queue.holderToken = queue.number === queue.claimedNumber ? queue.previousToken : 0;
   queue.previousHolder = '';
   queue.previousToken = 0;
   // Whoever has it again asks before it believes that nothing happened in between.

@@ -66,6 +66,8 @@ export class MirroredQueue {
   /** Who had it before the claim in force: a release gives it back. */
   previousHolder = '';
   previousToken = 0;
+  /** Where the queue stood when the claim was granted. */
+  claimedNumber = 0;
 
   /** Between REFILL_BEGIN and REFILL_END: entries are missing. */
   refilling = false;
