@@ -15,9 +15,10 @@ import type { BulkRecovery } from '../recovery/bulk-recovery.js';
 import type { PullOptions } from '../recovery/pulls.js';
 import type { RecoveryStore } from '../recovery/queue-job.js';
 import { DeliveryRight } from './mirror/delivery-right.js';
+import { MessageIds } from './message-ids.js';
 import { CommitPoint, PendingCommit } from './mirror/commit-point.js';
 import { Mirrors } from './mirror/mirrors.js';
-import type { MirrorsOptions } from './mirror/mirrors.js';
+import type { MirrorsOptions } from './mirror/mirrors-options.js';
 import type { QueueMirror } from './mirror/queue-mirror.js';
 import type { StorePort } from './mirror/store-port.js';
 import { Acceptance } from './queue/acceptance.js';
@@ -86,9 +87,6 @@ export interface CorePorts {
   onFenced(storeId: string): void;
 }
 
-/** Message ids: milliseconds since 2020 of the incarnation in the upper bits, 4,096 ids a millisecond below. */
-const ID_EPOCH_MS = 1_577_836_800_000;
-const IDS_PER_MS = 4096;
 const COMPACT_BYTES_PER_TICK = 1024 * 1024;
 const SLOW_TICK_MS = 100;
 
@@ -113,7 +111,7 @@ export class GatewayCore implements Reception, DeliverySource {
   private readonly segments: Segments;
   private deliverySink: DeliverySink | undefined;
   private woken: QueueMirror[] = [];
-  private nextId: number;
+  private readonly ids: MessageIds;
   private draining = false;
   private firstUpMs = -1;
   /** The stores have told their queues once, or had their time to: mail to a known queue will not found another. */
@@ -123,7 +121,7 @@ export class GatewayCore implements Reception, DeliverySource {
   constructor(options: CoreOptions, ports: CorePorts) {
     this.options = options;
     this.ports = ports;
-    this.nextId = (options.incarnation - ID_EPOCH_MS) * IDS_PER_MS;
+    this.ids = new MessageIds(options.incarnation);
     this.segments = new Segments({ segmentBytes: options.segmentBytes });
     this.entries = new Entries(new EntryTable(options.incarnation % 0x7fffffff), new ContentStore(this.segments), ports.crc32);
     this.mirrors = new Mirrors({ ...options.mirrors, token: options.incarnation }, this.mirrorPorts());
@@ -190,14 +188,11 @@ export class GatewayCore implements Reception, DeliverySource {
   }
 
   get upCount(): number {
-    let up = 0;
-    for (const store of this.mirrors.stores) if (store.isUp) up += 1;
-    return up;
+    return this.mirrors.stores.filter((store) => store.isUp).length;
   }
 
   nextMessageId(): number {
-    this.nextId += 1;
-    return this.nextId;
+    return this.ids.next();
   }
 
   admit(route: Route): Admission {
@@ -264,7 +259,6 @@ export class GatewayCore implements Reception, DeliverySource {
   }
 
   // ---- links ----
-
   onLinkUp(store: StorePort): void {
     if (this.firstUpMs < 0) this.firstUpMs = this.ports.clock.nowMs();
     this.recovery.onStoreUp(store);
@@ -355,19 +349,12 @@ export class GatewayCore implements Reception, DeliverySource {
       nowMs: () => ports.clock.nowMs(),
       requestFlush: () => { ports.requestEndOfTurn(); },
       refillEntries: (mirror) => this.entries.refillView(mirror.queue),
-      onQueueLost: (mirror) => { this.giveUp(mirror); },
+      onQueueLost: (mirror) => { this.forgetQueue(mirror); },
       onEpoch: (mirror) => {
         ports.counters.epochs += 1;
         ports.log.info('mirror', 'the set of mirrors changed', { queue: mirror.queue.name, epoch: mirror.epoch, members: mirror.replicas.filter((replica) => replica.member).map((replica) => replica.store.storeId) });
       },
     };
-  }
-
-  /** Another process holds the queue at every mirror of its set: it delivers from now on. */
-  private giveUp(mirror: QueueMirror): void {
-    this.ports.log.error('fenced', 'another process has taken this queue over at every mirror of it: it is given up here', { queue: mirror.queue.name, messages: mirror.queue.length, epoch: mirror.epoch });
-    this.forgetQueue(mirror);
-    this.wiring.onLost(mirror);
   }
 
   /** A committed entry: due, unless it is a report whose source has not ended. */

@@ -10,66 +10,32 @@
  *
  * Pure: ports only. Not here: which stores a queue is at (placement.ts, moves.ts).
  */
-import type { Crc32, EventLog, Packer } from '../../platform/ports.js';
-import { CHANGE_ROW_BYTES, CREDIT_OVERHEAD_BYTES } from '../../protocol/change-rows.js';
+import { CHANGE_ROW_BYTES } from '../../protocol/change-rows.js';
 import type { Refusal } from '../../protocol/messages/refusal.js';
-import { REFUSAL_CHECKSUM, REFUSAL_BODY, REFUSAL_DENIED, REFUSAL_FENCED, REFUSAL_GAP, REFUSAL_LIMIT, REFUSAL_UNKNOWN, refusalReasonName } from '../../protocol/reasons.js';
+import { REFUSAL_DENIED, REFUSAL_FENCED, refusalReasonName } from '../../protocol/reasons.js';
 import type { MailQueue } from '../queue/mail-queue.js';
 import { CatchUp } from './catch-up.js';
 import type { ChangeRing } from './change-ring.js';
 import { mayDeliver } from './delivery-right.js';
+import type { MirrorsOptions, MirrorsPorts } from './mirrors-options.js';
 import { Moves } from './moves.js';
 import type { Outbox } from './outbox.js';
 import { Placement } from './placement.js';
-import type { PlacementOptions } from './placement.js';
 import { QueueMirror } from './queue-mirror.js';
+import { Readiness } from './readiness.js';
+import { judgeRefusal } from './refusal-verdict.js';
 import type { RepairCounters } from './repair-counters.js';
 import { Replica, SyncState, SYNC_STATE_NAMES } from './replica.js';
 import type { SetChangePorts } from './replica-set.js';
 import { hasSurvivor, reviseSet, settleSet } from './replica-set.js';
 import { Resync } from './resync.js';
-import type { ResyncPorts } from './resync.js';
 import { Sender } from './sender.js';
 import type { StorePort } from './store-port.js';
-import { NO_BODIES, PayloadSlabs } from './turn-section.js';
+import { PayloadSlabs } from './turn-section.js';
+import { importedSection } from './whole-section.js';
 
 /** Sections of the ring looked at in a tick, beside those that each new one brings. */
 const RING_LOOKS_PER_TICK = 1024;
-/** A refill that a full store refused is tried again after retryMs, then after twice that, up to this many times it. */
-const BACKOFF_FACTOR_MAX = 32;
-
-export interface MirrorsOptions {
-  /** Ids of the gateways that may claim one another's queues. */
-  readonly group: readonly string[];
-  readonly replicas: number;
-  readonly minReplicas: number;
-  /** A mirror that was refused is not filled again before this. */
-  readonly retryMs: number;
-  readonly refillFrameBytes: number;
-  /** A CHANGES frame is closed when its payload has reached this. */
-  readonly frameTargetBytes: number;
-  /** Bound of the changes that are kept for mirrors which come back. */
-  readonly ringBytes: number;
-  /** A mirror that is away for so long is replaced. */
-  readonly replaceAfterMs: number;
-  readonly placement: PlacementOptions;
-  /** Token under which queues are held that no rescue took over: the incarnation. */
-  readonly token: number;
-}
-
-export interface MirrorsPorts {
-  readonly packer: Packer;
-  readonly crc32: Crc32;
-  readonly log: EventLog;
-  nowMs(): number;
-  /** Called when the first change of a turn needs a flush() at its end. */
-  requestFlush(): void;
-  readonly refillEntries: ResyncPorts['refillEntries'];
-  onEpoch(mirror: QueueMirror): void;
-  /** Another process holds the queue at every member: it is not ours any more. */
-  onQueueLost(mirror: QueueMirror): void;
-}
-
 export class Mirrors {
   readonly options: MirrorsOptions;
   readonly slabs = new PayloadSlabs();
@@ -78,8 +44,7 @@ export class Mirrors {
   readonly moves: Moves;
   /** Rises with every change of a sync state or a set: what was reckoned from them holds until then. */
   stateVersion = 0;
-  private reckonedVersion = -1;
-  private mayCommitNow = true;
+  private readonly readiness = new Readiness();
   private readonly ports: MirrorsPorts;
   private readonly setPorts: SetChangePorts;
   private readonly catchUp: CatchUp;
@@ -114,6 +79,7 @@ export class Mirrors {
       refill: (mirror, replica) => { this.resyncs.get(replica.store)?.add(mirror, replica); },
       onLevel: (mirror) => { this.onLevel(mirror); },
       onFenced: (mirror, replica) => { this.fence(mirror, replica); },
+      onTaken: (mirror) => { this.giveUp(mirror); },
       needFlush: () => { this.askFlush(); },
     });
   }
@@ -148,22 +114,8 @@ export class Mirrors {
     return this.sender.ring;
   }
 
-  /**
-   * Whether most queues have the mirrors in sync that a message needs: the SMTP port is open then (G6). Those that
-   * lack one answer for themselves meanwhile. Reckoned anew only when a state has changed.
-   */
   get mayCommit(): boolean {
-    if (this.reckonedVersion === this.stateVersion) return this.mayCommitNow;
-    let short = 0;
-    let all = 0;
-    for (const mirror of this.all()) {
-      if (!mirror.queue.routed) continue;
-      all += 1;
-      if (mirror.inSyncCount < mirror.minReplicas) short += 1;
-    }
-    this.reckonedVersion = this.stateVersion;
-    this.mayCommitNow = all === 0 || short * 2 < all;
-    return this.mayCommitNow;
+    return this.readiness.mayCommit(this.stateVersion, this.all());
   }
 
   askFlush(): void {
@@ -227,8 +179,7 @@ export class Mirrors {
   importTail(mirror: QueueMirror, firstNumber: number, rows: Uint8Array, bodies: Uint8Array, startDigestA: number, startDigestB: number): void {
     if (rows.length === 0 || mirror.lastNumber - firstNumber + 1 !== rows.length / CHANGE_ROW_BYTES) return;
     this.ring.begin(mirror.handle, firstNumber - 1, startDigestA, startDigestB);
-    const creditBytes = bodies.length + (rows.length / CHANGE_ROW_BYTES) * CREDIT_OVERHEAD_BYTES;
-    this.ring.add({ handle: mirror.handle, firstNumber, lastNumber: mirror.lastNumber, digestA: mirror.digest.a, digestB: mirror.digest.b, rows: rows.slice(), pieces: bodies.length === 0 ? [] : [bodies.slice()], payloadBytes: bodies.length, creditBytes, absent: NO_BODIES, keptBytes: 0 });
+    this.ring.add(importedSection(mirror, firstNumber, rows, bodies));
   }
 
   /**
@@ -275,13 +226,8 @@ export class Mirrors {
     this.stateVersion += 1;
     this.moves.onLinkChanged(store);
     const before = outbox.bootId;
-    const restarted = before !== '' && before !== store.bootId;
-    // The lease at the old boot is the one that was seen last: later ones are of the new boot.
-    const witnessed = restarted && this.ports.nowMs() < outbox.leaseEndsMs;
-    if (restarted) this.ports.log.warn('mirror', 'a store has restarted: the copies that it had are gone', { store: store.storeId, lease_still_ran: witnessed });
-    outbox.bootId = store.bootId;
-    outbox.term = store.leaseTerm;
-    outbox.leaseEndsMs = store.leaseEndsMs;
+    const witnessed = outbox.onConnected(this.ports.nowMs());
+    if (before !== '' && before !== store.bootId) this.ports.log.warn('mirror', 'a store has restarted: the copies that it had are gone', { store: store.storeId, lease_still_ran: witnessed });
     for (const mirror of this.all()) {
       for (const replica of mirror.replicas) {
         if (replica.store !== store) continue;
@@ -379,13 +325,7 @@ export class Mirrors {
       this.fence(mirror, replica);
       return;
     }
-    replica.refusals += 1;
-    // These may be over when it is asked where it stands; any other refusal says that its copy is not what it should be.
-    const mayPass = refusal.reason === REFUSAL_LIMIT || ((refusal.reason === REFUSAL_GAP || refusal.reason === REFUSAL_CHECKSUM || refusal.reason === REFUSAL_BODY) && replica.refusals < 2);
-    if (!mayPass) replica.mustRefill = true;
-    if (refusal.reason === REFUSAL_UNKNOWN) replica.claimBootId = '';
-    const factor = refusal.reason === REFUSAL_LIMIT ? Math.min(BACKOFF_FACTOR_MAX, 2 ** (replica.refusals - 1)) : 1;
-    this.isolate(mirror, replica, cause, this.options.retryMs * factor);
+    this.isolate(mirror, replica, cause, this.options.retryMs * judgeRefusal(replica, refusal.reason));
   }
 
   /** Starts what has waited for its time. */
@@ -415,15 +355,11 @@ export class Mirrors {
     for (const replica of mirror.replicas) this.resyncs.get(replica.store)?.onUnlinked(mirror, row, following);
   }
 
-  /** Keeps what a restart is judged by; with a lease that began anew, every right there is confirmed again. */
+  /** With a lease that began anew, every right there is confirmed again. */
   private watchLease(outbox: Outbox): void {
-    const { store } = outbox;
-    if (!store.isUp || store.bootId !== outbox.bootId) return;
-    outbox.leaseEndsMs = store.leaseEndsMs;
-    if (store.leaseTerm === outbox.term || !store.canSend) return;
-    outbox.term = store.leaseTerm;
+    if (!outbox.beganAnew()) return;
     for (const mirror of this.all()) {
-      for (const replica of mirror.replicas) if (replica.store === store && replica.isFed) this.catchUp.attach(mirror, replica);
+      for (const replica of mirror.replicas) if (replica.store === outbox.store && replica.isFed) this.catchUp.attach(mirror, replica);
     }
   }
 
@@ -444,6 +380,11 @@ export class Mirrors {
     replica.fenced = true;
     this.isolate(mirror, replica, 'fenced: another process holds the queue there', this.options.retryMs);
     if (mirror.replicas.some((one) => one.member && !one.fenced) || mirror.memberCount === 0) return;
+    this.giveUp(mirror);
+  }
+
+  private giveUp(mirror: QueueMirror): void {
+    this.ports.log.error('fenced', 'another process has taken this queue over at every mirror of it: it is given up here', { queue: mirror.queue.name, messages: mirror.queue.length, epoch: mirror.epoch });
     this.ports.onQueueLost(mirror);
   }
 

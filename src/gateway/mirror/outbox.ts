@@ -92,6 +92,27 @@ export class Outbox {
     this.store = store;
   }
 
+  /** A connection is there. True when the store has restarted and our lease at its old boot still ran now that we learn of it. */
+  onConnected(nowMs: number): boolean {
+    const { store } = this;
+    // The lease that was seen last is the one at the old boot: later ones are of the new boot.
+    const witnessed = this.bootId !== '' && this.bootId !== store.bootId && nowMs < this.leaseEndsMs;
+    this.bootId = store.bootId;
+    this.term = store.leaseTerm;
+    this.leaseEndsMs = store.leaseEndsMs;
+    return witnessed;
+  }
+
+  /** Looked at now and then: true when the lease has begun anew, and every right there must be confirmed again. */
+  beganAnew(): boolean {
+    const { store } = this;
+    if (!store.isUp || store.bootId !== this.bootId) return false;
+    this.leaseEndsMs = store.leaseEndsMs;
+    if (store.leaseTerm === this.term || !store.canSend) return false;
+    this.term = store.leaseTerm;
+    return true;
+  }
+
   get isBacklogged(): boolean {
     return this.backlog.length > 0;
   }

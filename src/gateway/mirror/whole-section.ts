@@ -3,8 +3,9 @@
  * them to the same store, are put back. Sections are repeated so: by then the other queue's entry, and the body
  * with it, may be gone from the store. Number and digest stay, as flags do not count (docs/PROTOCOL.md "Digest").
  */
-import { CHANGE_ROW_BYTES, FLAG_BODY_ABSENT, changeBodyBytes, changeBodyInFrame, changeFlags, changeHeadInFrame, viewOf } from '../../protocol/change-rows.js';
+import { CHANGE_ROW_BYTES, CREDIT_OVERHEAD_BYTES, FLAG_BODY_ABSENT, changeBodyBytes, changeBodyInFrame, changeFlags, changeHeadInFrame, viewOf } from '../../protocol/change-rows.js';
 import { cut } from './feed-variant.js';
+import type { QueueMirror } from './queue-mirror.js';
 import type { SealedSection } from './turn-section.js';
 import { NO_BODIES } from './turn-section.js';
 
@@ -32,4 +33,13 @@ export function wholeSection(section: SealedSection): SealedSection {
   }
   pieces.push(...cut(section.pieces, [[taken, at]]));
   return { ...section, rows, pieces, payloadBytes: section.payloadBytes + added, creditBytes: section.creditBytes + added, absent: NO_BODIES, keptBytes: 0 };
+}
+
+/** The changes up to where the queue stands, as a store answered TAIL; copied. */
+export function importedSection(mirror: QueueMirror, firstNumber: number, rows: Uint8Array, bodies: Uint8Array): SealedSection {
+  return {
+    handle: mirror.handle, firstNumber, lastNumber: mirror.lastNumber, digestA: mirror.digest.a, digestB: mirror.digest.b,
+    rows: rows.slice(), pieces: bodies.length === 0 ? [] : [bodies.slice()], payloadBytes: bodies.length,
+    creditBytes: bodies.length + (rows.length / CHANGE_ROW_BYTES) * CREDIT_OVERHEAD_BYTES, absent: NO_BODIES, keptBytes: 0,
+  };
 }
