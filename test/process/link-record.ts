@@ -16,7 +16,7 @@ import { decodeHello } from '../../src/protocol/messages/hello.js';
 import { decodeOpen } from '../../src/protocol/messages/open.js';
 import { CLAIM_GRANTED } from '../../src/protocol/reasons.js';
 import type { FrameRecord } from './fault-proxy.js';
-import { lastReignOf, lowerBound, reignUnder, wasAcked, type Change, type Entry, type Queue } from './link-story.js';
+import { lastReignOf, lowerBound, reignUnder, wasAcked, type Ack, type Change, type Entry, type Queue } from './link-story.js';
 
 /** A queue as a connection has it under a handle. */
 interface Attached {
@@ -59,7 +59,7 @@ export class LinkRecord {
     if (frame.type === types.HELLO) this.#onHello(connection, frame);
     else if (frame.type === types.OPEN) this.#onOpen(connection, frame);
     else if (frame.type === types.CLAIM) this.#onClaim(connection, frame);
-    else if (frame.type === types.CLAIMED) this.#onClaimed(connection, frame);
+    else if (frame.type === types.CLAIMED) this.#onClaimed(store, connection, frame);
     else if (frame.type === types.CHANGES) this.#onChanges(connection, frame, bodies);
     else if (frame.type === types.ACK) this.#onAck(store, connection, frame);
   }
@@ -90,7 +90,7 @@ export class LinkRecord {
     if (reign !== undefined && !connection.handles.has(claim.handle)) connection.handles.set(claim.handle, { queue, reign });
   }
 
-  #onClaimed(connection: Connection, frame: FrameRecord): void {
+  #onClaimed(store: string, connection: Connection, frame: FrameRecord): void {
     const claimed = this.#known(decodeClaimed(this.#packer, frame.control));
     const claim = connection.claims.get(claimed.handle);
     connection.claims.delete(claimed.handle);
@@ -98,6 +98,8 @@ export class LinkRecord {
     const { queue } = claim;
     const reign = reignUnder(queue, connection.writer, connection.gateway, claim.token, frame.arrivedMs);
     connection.handles.set(claimed.handle, { queue, reign });
+    // It tells number and digest: as good as an acknowledgement of what the holder sent before.
+    this.#noteAck(store, queue, { number: claimed.number, reign, frame });
     if (claimed.epoch < queue.epoch) return;
     queue.epoch = claimed.epoch;
     queue.sets.push({ members: claimed.members, number: 0, reign, frame });
@@ -108,10 +110,14 @@ export class LinkRecord {
     for (let i = 0; i < acks.ackQueueCount(ack); i++) {
       const attached = connection.handles.get(acks.ackHandle(ack, i));
       if (attached === undefined) continue;
-      const list = attached.queue.acks.get(store) ?? [];
-      list.push({ number: acks.ackNumber(ack, i), reign: attached.reign, frame });
-      attached.queue.acks.set(store, list);
+      this.#noteAck(store, attached.queue, { number: acks.ackNumber(ack, i), reign: attached.reign, frame });
     }
+  }
+
+  #noteAck(store: string, queue: Queue, ack: Ack): void {
+    const list = queue.acks.get(store);
+    if (list === undefined) queue.acks.set(store, [ack]);
+    else list.push(ack);
   }
 
   #onChanges(connection: Connection, frame: FrameRecord, bodies: Uint8Array): void {

@@ -67,15 +67,20 @@ export interface Queue {
   readonly acks: Map<string, Ack[]>;
 }
 
-function firstAck(queue: Queue, store: string, number: number, reign: number, afterMs: number): Ack | undefined {
-  const list = queue.acks.get(store) ?? [];
+/** Where those that came at afterMs or later begin. */
+function lowerBoundOf(acks: readonly Ack[], afterMs: number): number {
   let low = 0;
-  for (let high = list.length; low < high;) {
+  for (let high = acks.length; low < high;) {
     const middle = (low + high) >> 1;
-    if ((list[middle]?.frame.arrivedMs ?? 0) < afterMs) low = middle + 1;
+    if ((acks[middle]?.frame.arrivedMs ?? 0) < afterMs) low = middle + 1;
     else high = middle;
   }
-  for (let at = low; at < list.length; at++) {
+  return low;
+}
+
+function firstAck(queue: Queue, store: string, number: number, reign: number, afterMs: number): Ack | undefined {
+  const list = queue.acks.get(store) ?? [];
+  for (let at = lowerBoundOf(list, afterMs); at < list.length; at++) {
     const ack = list[at];
     if (ack !== undefined && ack.reign > reign) return undefined;
     if (ack?.reign === reign && ack.number >= number) return ack;
@@ -83,9 +88,20 @@ function firstAck(queue: Queue, store: string, number: number, reign: number, af
   return undefined;
 }
 
-/** When the gateway was handed the first acknowledgement that covers the change; Infinity if never. */
+/**
+ * When the gateway was handed the first acknowledgement that covers the change; Infinity if never. One that
+ * came to the proxy earlier may be handed on later: it waits on a path that stands still.
+ */
 export function ackedMs(queue: Queue, store: string, number: number, reign: number, afterMs: number): number {
-  return firstAck(queue, store, number, reign, afterMs)?.frame.passedMs ?? Infinity;
+  const list = queue.acks.get(store) ?? [];
+  const first = firstAck(queue, store, number, reign, afterMs);
+  let earliestMs = first?.frame.passedMs ?? Infinity;
+  for (let at = first === undefined ? list.length : list.indexOf(first, lowerBoundOf(list, afterMs)); at < list.length; at++) {
+    const ack = list[at];
+    if (ack === undefined || ack.frame.arrivedMs >= earliestMs) break;
+    if (ack.reign === reign && ack.number >= number) earliestMs = Math.min(earliestMs, ack.frame.passedMs);
+  }
+  return earliestMs;
 }
 
 /** Whether any store acknowledged the change to that reign. */
