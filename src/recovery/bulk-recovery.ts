@@ -16,16 +16,19 @@ import { CLAIM_GRANTED, ROLE_MEMBER } from '../protocol/reasons.js';
 import type { CensusRow } from './census.js';
 import { newestOf, queueKey } from './census.js';
 import { Claiming } from './claiming.js';
+import { comingControls, isControlJob } from './control-first.js';
 import type { ForceRequest } from './force.js';
 import { Pulls } from './pulls.js';
 import type { PullOptions } from './pulls.js';
 import type { ClaimedQueue, QueueJob, RecoveryStore } from './queue-job.js';
 import { readClaimed } from './recovery-replies.js';
 import { RescueWatch } from './rescue-watch.js';
+import type { SetHint } from './set-hints.js';
+import { SetHints } from './set-hints.js';
 import { StoreViews } from './store-views.js';
 import type { StoreList } from './store-views.js';
-import type { Expected, HeldQueue } from './waiting-queues.js';
-import { expectedOf, heldQueues } from './waiting-queues.js';
+import type { ControlExpected, Expected, HeldQueue } from './waiting-queues.js';
+import { expectedControl, expectedOf, heldQueues } from './waiting-queues.js';
 
 export interface RecoveryOptions extends PullOptions {
   readonly gatewayId: string;
@@ -35,6 +38,8 @@ export interface RecoveryOptions extends PullOptions {
   readonly group: readonly string[];
   /** Takes over the queues of the others in the group. */
   readonly rescue: boolean;
+  /** Sets of mirrors as the process before us knew them. */
+  readonly hints?: readonly SetHint[];
 }
 
 export interface RecoveryPorts {
@@ -77,25 +82,31 @@ export class BulkRecovery {
   private readonly options: RecoveryOptions;
   private readonly ports: RecoveryPorts;
   private readonly views: StoreViews;
+  private readonly hints: SetHints;
   private readonly claiming: Claiming;
   private readonly pulls: Pulls;
   private readonly watch: RescueWatch;
   private readonly jobs = new Map<string, QueueJob>();
   private readonly byHandle = new Map<number, QueueJob>();
+  private readonly isKnown = (key: string): boolean => this.jobs.has(key);
 
   constructor(options: RecoveryOptions, ports: RecoveryPorts) {
     this.options = options;
     this.ports = ports;
     this.views = new StoreViews(options.gatewayId, ports.packer);
+    this.hints = new SetHints(options.hints ?? [], ports.log);
     this.pulls = new Pulls(options, {
       packer: ports.packer, log: ports.log, views: this.views,
       needFlush: () => { ports.needFlush(); },
       mayPull: (isOwn, pulling) => ports.mayPull(isOwn, pulling),
       onBlock: (handle, rows, bodies, lastSource) => ports.onBlock(handle, rows, bodies, lastSource),
-      onWhole: (job) => { ports.onRecovered(job.handle); },
+      onWhole: (job) => {
+        ports.onRecovered(job.handle);
+        if (isControlJob(job)) this.startJobs();
+      },
     });
     this.claiming = new Claiming({ gatewayId: options.gatewayId, token: options.token }, {
-      packer: ports.packer, log: ports.log, views: this.views,
+      packer: ports.packer, log: ports.log, views: this.views, hints: this.hints,
       nowMs: () => ports.nowMs(), random: () => ports.random(),
       needFlush: () => { ports.needFlush(); },
       onClaimed: (job, queue) => { this.adopt(job, queue); },
@@ -139,12 +150,23 @@ export class BulkRecovery {
 
   /** Queues whose mail waits, for whom, and since when. */
   held(): HeldQueue[] {
-    return heldQueues(this.jobs.values());
+    const silent = this.views.silent();
+    return heldQueues(this.jobs.values(), this.hints, this.claiming.isLate ? this.hints.untold(this.options.gatewayId, this.isKnown, silent) : [], silent);
   }
 
   /** Whether a queue of ours with this name is still to come: at once, or held until a store or a rescuer answers. */
   expects(name: string, queueClass: string): Expected {
     return expectedOf(this.jobs.values(), name, queueClass);
+  }
+
+  /** The same of any owner's control queue, until it is whole. */
+  expectsControl(ownerId: string): ControlExpected {
+    return expectedControl(this.jobs.values(), ownerId);
+  }
+
+  /** What was known before of queues that have not come back yet. */
+  openHints(): Iterable<SetHint> {
+    return this.hints.all();
   }
 
   onStoreUp(store: StoreId): void {
@@ -193,6 +215,7 @@ export class BulkRecovery {
   tick(nowMs: number, isLate: boolean): void {
     this.lookForOlder(nowMs);
     this.claiming.isLate = isLate;
+    if (isLate) this.hints.tell(this.options.gatewayId, this.isKnown, this.views.silent(), this.allListed);
     this.watch.tick(nowMs);
     this.startJobs();
   }
@@ -228,7 +251,7 @@ export class BulkRecovery {
     for (const job of this.jobs.values()) {
       if (request.queue !== undefined && job.name !== request.queue) continue;
       if (request.owner !== undefined && job.ownerId !== request.owner) continue;
-      if (job.state !== 'stranded' && (job.isPending || job.state === 'elsewhere') && newestOf(job.rows.values())?.members.includes(missing) !== true) continue;
+      if (job.state !== 'stranded' && (job.isPending || job.state === 'elsewhere') && newestOf(job.rows.values())?.members.includes(missing) !== true && this.hints.get(job.key)?.members.includes(missing) !== true) continue;
       if (job.state !== 'stranded' && !job.isPending && job.state !== 'elsewhere') continue;
       names.push(job.name);
       job.given.add(missing);
@@ -261,8 +284,8 @@ export class BulkRecovery {
       }
       const job = this.jobs.get(key) ?? this.newJob(key, row);
       // Lost to another process since, and it is ours again to ask for.
-      if (job?.state === 'done' && row.role === ROLE_MEMBER) job.restart(job.isOwn ? 'waiting' : 'elsewhere', 0);
-      if (job !== undefined && (job.state === 'waiting' || job.state === 'elsewhere')) job.rows.set(storeId, row);
+      if (job.state === 'done' && row.role === ROLE_MEMBER) job.restart(job.isOwn ? 'waiting' : 'elsewhere', 0);
+      if (job.state === 'waiting' || job.state === 'elsewhere') job.rows.set(storeId, row);
     }
     for (const job of this.jobs.values()) {
       if ((!list.all && !job.isOwn) || seen.has(job.key)) continue;
@@ -272,9 +295,7 @@ export class BulkRecovery {
     this.startJobs();
   }
 
-  private newJob(key: string, row: CensusRow): QueueJob | undefined {
-    // Control records (suspensions, rules) are the owner's: they wait for it at the stores.
-    if (row.ownerId !== this.options.gatewayId && row.queueClass === 'control') return undefined;
+  private newJob(key: string, row: CensusRow): QueueJob {
     return this.add(this.claiming.newJob(row, key, this.ports.takeHandle()));
   }
 
@@ -292,8 +313,9 @@ export class BulkRecovery {
   /** Takes up what can be taken up. */
   private startJobs(): void {
     const answering = this.views.answering();
+    const coming = comingControls(this.jobs.values());
     const nowMs = this.ports.nowMs();
-    for (const job of this.jobs.values()) if (job.state === 'waiting' && job.notBeforeMs <= nowMs) this.claiming.judge(job, answering, nowMs);
+    for (const job of this.jobs.values()) if (job.state === 'waiting' && job.notBeforeMs <= nowMs) this.claiming.judge(job, answering, coming, nowMs);
     this.pulls.resumeStranded(this.allListed);
     this.pulls.start();
     this.ports.needFlush();

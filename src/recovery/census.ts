@@ -48,13 +48,15 @@ export function newestOf(rows: Iterable<CensusRow>): CensusRow | undefined {
 
 /**
  * Judges the rows of one queue. `answering` holds the stores that can be asked and whose whole list is known;
- * `given` those that the operator has given up for this queue: it is taken without them.
+ * `given` those that the operator has given up for this queue: it is taken without them. `hint` is the last set that
+ * the process before us knew (set-hints.ts): when it is newer than all that is told, its members have to answer too.
  */
-export function judgeQueue(rows: Iterable<CensusRow>, answering: ReadonlySet<string>, given: ReadonlySet<string>): CensusVerdict {
+export function judgeQueue(rows: Iterable<CensusRow>, answering: ReadonlySet<string>, given: ReadonlySet<string>, hint?: { readonly epoch: number; readonly members: readonly string[] }): CensusVerdict {
   const newest = newestOf(rows);
   if (newest === undefined) return { kind: 'nothing' };
   const wanted = newest.members.filter((member) => answering.has(member) || !given.has(member));
-  const missing = wanted.filter((member) => !answering.has(member));
+  const hidden = hint !== undefined && hint.epoch > newest.epoch ? hint.members.filter((member) => !given.has(member) && !wanted.includes(member)) : [];
+  const missing = [...wanted, ...hidden].filter((member) => !answering.has(member));
   if (missing.length > 0) return { kind: 'wait', missing };
   return { kind: 'take', epoch: newest.epoch, members: wanted, without: newest.members.filter((member) => !wanted.includes(member)) };
 }

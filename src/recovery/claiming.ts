@@ -14,11 +14,14 @@ import type { Claimed } from '../protocol/messages/claimed.js';
 import { CLAIM_UNKNOWN, ROLE_MEMBER } from '../protocol/reasons.js';
 import type { CensusRow } from './census.js';
 import { judgeQueue, sourcesOf } from './census.js';
+import { mayGoFirst } from './control-first.js';
 import { ClaimMachine } from './claim-machine.js';
 import type { ClaimFailure } from './claim-machine.js';
 import { QueueJob } from './queue-job.js';
 import type { ClaimedQueue, RecoveredTail } from './queue-job.js';
 import { readTailed } from './recovery-replies.js';
+import type { SetHints } from './set-hints.js';
+import { memberText } from './set-hints.js';
 import type { AskKind, StoreView, StoreViews } from './store-views.js';
 
 export interface ClaimingOptions {
@@ -31,6 +34,7 @@ export interface ClaimingPorts {
   readonly packer: Packer;
   readonly log: EventLog;
   readonly views: StoreViews;
+  readonly hints: SetHints;
   nowMs(): number;
   random(): number;
   needFlush(): void;
@@ -51,8 +55,9 @@ export class Claiming {
     this.ports = ports;
   }
 
-  judge(job: QueueJob, answering: ReadonlySet<string>, nowMs: number): void {
-    const verdict = judgeQueue(job.rows.values(), answering, job.given);
+  /** `coming`: owners whose control queue may be here at once. */
+  judge(job: QueueJob, answering: ReadonlySet<string>, coming: ReadonlySet<string>, nowMs: number): void {
+    const verdict = judgeQueue(job.rows.values(), answering, job.given, this.ports.hints.get(job.key));
     if (verdict.kind === 'nothing') this.nothingCounts(job);
     else if (verdict.kind === 'wait') this.tellMissing(job, verdict.missing, 'unreachable');
     else {
@@ -62,6 +67,7 @@ export class Claiming {
         job.notBeforeMs = claimFromMs;
         return;
       }
+      if (!mayGoFirst(job, coming, this.isLate || this.ports.views.allListed, nowMs)) return;
       if (verdict.without.length > 0) this.ports.log.warn('recovery', 'an operator has this queue taken without a member: mail may be lost or repeated', { queue: job.name, owner: job.ownerId, epoch: verdict.epoch, without: verdict.without });
       job.epoch = verdict.epoch;
       job.members = verdict.members;
@@ -85,7 +91,8 @@ export class Claiming {
     if (!this.isLate || missing.join(' ') === job.missing.join(' ')) return;
     job.missing = missing;
     job.missingSinceMs = this.ports.nowMs();
-    this.ports.log.warn('recovery', 'mail of this queue is held: a store that may know more of it has not answered; start it, or go on without it by twinpost rescue --force', { queue: job.name, owner: job.ownerId, missing, why });
+    const hint = this.ports.hints.get(job.key);
+    this.ports.log.warn('recovery', 'mail of this queue is held: a store that may know more of it has not answered; start it, or go on without it by twinpost rescue --force', { queue: job.name, owner: job.ownerId, missing, why, ...(hint === undefined ? {} : { known: memberText(hint) }) });
   }
 
   /**
@@ -242,6 +249,7 @@ export class Claiming {
     job.blocked = '';
     job.behind = [];
     job.transition('claimed');
+    this.ports.hints.drop(job.key);
     this.ports.log.info('takeover', 'the claims of a queue stand; it is taken over', { cause: causeOf(job), queue: name, from: ownerId, to: this.options.gatewayId, epoch, token: job.machine.token, messages: best.count, members: best.members, tail_bytes: tail?.bodies.length ?? 0 });
     this.ports.onClaimed(job, { handle, ownerId, birth, serial, name, queueClass, epoch, members: best.members, token: job.machine.token, holders: [best, ...others], number: best.number, digestA: best.digestA, digestB: best.digestB, tail });
   }

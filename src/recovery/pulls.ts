@@ -11,6 +11,7 @@
  */
 import type { EventLog, Packer } from '../platform/ports.js';
 import { PULL } from '../protocol/message-types.js';
+import { isControlJob } from './control-first.js';
 import type { QueueJob } from './queue-job.js';
 import { readBlock } from './recovery-replies.js';
 import type { StoreViews } from './store-views.js';
@@ -38,8 +39,8 @@ const PULLS_AT_ONCE = 8;
 export class Pulls {
   private readonly options: PullOptions;
   private readonly ports: PullPorts;
-  /** CLAIMED, PULLING and STRANDED jobs in the order of their claims. */
-  private readonly jobs = new Set<QueueJob>();
+  /** CLAIMED, PULLING and STRANDED jobs in the order of their claims, control queues first. */
+  private jobs = new Set<QueueJob>();
 
   constructor(options: PullOptions, ports: PullPorts) {
     this.options = options;
@@ -48,7 +49,8 @@ export class Pulls {
 
   /** The queue is claimed; its turn comes. */
   add(job: QueueJob): void {
-    this.jobs.add(job);
+    if (isControlJob(job)) this.jobs = new Set([job, ...this.jobs]);
+    else this.jobs.add(job);
     this.start();
   }
 
@@ -132,7 +134,8 @@ export class Pulls {
       this.nextSource(job, 'its store is gone');
       return;
     }
-    if (!this.ports.mayPull(job.isOwn, this.askedCount)) return;
+    // A control queue is small, and mail waits for it.
+    if (!this.ports.mayPull(job.isOwn || isControlJob(job), this.askedCount)) return;
     job.asked = true;
     view.store.request(PULL, this.ports.packer.pack([job.handle, job.cursor, job.until, this.options.blockEntries, this.options.blockBytes, true]), [], 0);
     this.ports.needFlush();

@@ -120,6 +120,8 @@ export class QueueJob {
   /** Why the claims were put off last; told once. */
   blocked = '';
   notBeforeMs = 0;
+  /** Since when it waits for its owner's control queue (control-first.ts); -1: it does not. */
+  controlWaitMs = -1;
   private current: QueueJobState;
 
   constructor(first: CensusRow, isOwn: boolean, key: string, handle: number, machine: ClaimMachine) {
@@ -166,5 +168,6 @@ export class QueueJob {
     this.cursor = 0;
     this.asked = false;
     this.notBeforeMs = notBeforeMs;
+    this.controlWaitMs = -1;
   }
 }

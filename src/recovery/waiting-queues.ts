@@ -2,10 +2,15 @@
  * Queues that are known and not served yet, for those who ask: new mail (is its queue about to come back?) and
  * operators (what is held, and for which store?).
  */
+import { isControlJob } from './control-first.js';
 import type { QueueJob } from './queue-job.js';
+import type { SetHint, SetHints } from './set-hints.js';
+import { memberText } from './set-hints.js';
 
 /** What is known of a queue that a store has told of and that has not been adopted. */
 export type Expected = '' | 'soon' | 'held';
+/** The same of an owner's control queue, until it is whole. */
+export type ControlExpected = Expected;
 
 /** A queue that waits, or is here only in part. */
 export interface HeldQueue {
@@ -30,12 +35,28 @@ export function expectedOf(jobs: Iterable<QueueJob>, name: string, queueClass: s
   return expected;
 }
 
+/** Whether a control queue of this owner is still to come, or comes just now. */
+export function expectedControl(jobs: Iterable<QueueJob>, ownerId: string): ControlExpected {
+  let expected: ControlExpected = '';
+  for (const job of jobs) {
+    if (!isControlJob(job) || job.ownerId !== ownerId || job.state === 'done') continue;
+    if (job.state !== 'stranded' && job.state !== 'elsewhere' && job.missing.length === 0 && job.blocked === '') return 'soon';
+    expected = 'held';
+  }
+  return expected;
+}
+
 /** Queues that can't come for want of a store or because another process holds them, and those that came in part. */
-export function heldQueues(jobs: Iterable<QueueJob>): HeldQueue[] {
+export function heldQueues(jobs: Iterable<QueueJob>, hints: SetHints, untold: readonly SetHint[], silent: readonly string[]): HeldQueue[] {
   const held: HeldQueue[] = [];
-  for (const { name, queueClass, ownerId, state, missing, blocked, missingSinceMs, isPending, source } of jobs) {
+  for (const hint of untold) held.push({ queue: hint.name, queueClass: hint.queueClass, owner: hint.ownerId, state: 'unknown', stores: hint.members.filter((member) => silent.includes(member)), why: memberText(hint), sinceMs: 0 });
+  for (const { key, name, queueClass, ownerId, state, missing, blocked, missingSinceMs, isPending, source } of jobs) {
     if (state === 'stranded') held.push({ queue: name, queueClass, owner: ownerId, state, stores: [source], why: 'only partly back', sinceMs: missingSinceMs });
-    else if (isPending && (missing.length > 0 || blocked !== '')) held.push({ queue: name, queueClass, owner: ownerId, state, stores: missing, why: missing.length > 0 ? 'a store is missing' : blocked, sinceMs: missingSinceMs });
+    else if (isPending && (missing.length > 0 || blocked !== '')) {
+      const hint = hints.get(key);
+      const of = hint !== undefined && missing.some((store) => hint.members.includes(store)) ? memberText(hint) : 'a store is missing';
+      held.push({ queue: name, queueClass, owner: ownerId, state, stores: missing, why: missing.length > 0 ? of : blocked, sinceMs: missingSinceMs });
+    }
   }
   return held;
 }

@@ -4,8 +4,8 @@
  * incarnation.
  */
 import type { Prng } from '../../src/base/prng.js';
-import type { CoreOptions } from '../../src/gateway/core.js';
 import { GatewayCore } from '../../src/gateway/core.js';
+import type { CoreOptions } from '../../src/gateway/core-options.js';
 import { LINK_DEFAULTS } from '../../src/gateway/mirror/link/link-options.js';
 import { StoreLink } from '../../src/gateway/mirror/link/store-link.js';
 import type { MailEvents } from '../../src/gateway/queue/mail-events.js';
@@ -21,6 +21,8 @@ const TICK_MS = 25;
 
 export interface GatewayNodeOptions {
   readonly id: string;
+  /** Machine it runs on, when that is not named after it. */
+  readonly host?: string;
   readonly secret: Uint8Array;
   readonly storeIds: readonly string[];
   readonly windowBytes: number;
@@ -79,7 +81,7 @@ export class GatewayNode {
     const core: GatewayCore = new GatewayCore(
       { ...options.core, gatewayId: options.id, incarnation },
       {
-        clock, crc32, packer: new MessagePacker(), log: this.ports.log, router: this.ports.router, events: this.ports.events, counters: { epochs: 0, recoveredMessages: 0 },
+        clock, crc32, packer: new MessagePacker(), log: this.ports.log, router: this.ports.router, events: this.ports.events, counters: { epochs: 0, recoveredMessages: 0, poisonMessages: 0 },
         requestEndOfTurn: () => {
           if (turnAsked) return;
           turnAsked = true;
@@ -114,7 +116,7 @@ export class GatewayNode {
     if (this.life === undefined) return;
     this.life.alive = false;
     this.life = undefined;
-    this.ports.network.dropProcess(this.options.id, lingers);
+    this.ports.network.dropProcess(this.options.host ?? this.options.id, lingers);
   }
 
   private onFenced(life: { readonly alive: boolean }): void {
@@ -135,11 +137,11 @@ export class GatewayNode {
           pathA: { host: storeId, port: 1 }, pathB: { host: storeId, port: 2 },
           ...LINK_DEFAULTS, heartbeatMs: options.heartbeatMs ?? 250, failoverTimeoutMs: options.failoverTimeoutMs ?? 2000, windowBytes: options.windowBytes, frameBytesMax: 64 * 1024 * 1024,
         },
-        { clock, transport: ports.network.transportOf(options.id), crc32, packer: new MessagePacker(), secrets, random: () => jitter.next(), log: ports.log },
+        { clock, transport: ports.network.transportOf(options.host ?? options.id), crc32, packer: new MessagePacker(), secrets, random: () => jitter.next(), log: ports.log },
         {
           onUp: (up) => { core.onLinkUp(up); },
           onSwitched: (switched) => { core.onLinkSwitched(switched); },
-          onStopping: () => {},
+          onStopping: (from) => { core.mirrors.moves.onStopping(from); },
           onDown: (down, reason) => { core.onLinkDown(down, reason); },
           onAcknowledged: (from, handle, number) => { core.mirrors.onAcknowledged(from, handle, number); },
           onAckedThrough: (from, sequence) => { core.onLinkAckedThrough(from, sequence); },

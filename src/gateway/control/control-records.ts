@@ -8,13 +8,16 @@
  *
  * Head of an entry: | 0 | 1 | version, 1 | 1 | … | MessagePack array [name str, value bin] |
  *
- * It is recovered before the mail it may speak of, and bounded: a record, their number and so the whole.
- * Until it is back, records that are set wait here. Pure. What the names mean is in the files that use them
- * (crash-record.ts).
+ * Bounded: a record, their number and so the whole. Until the queue is back, records that are set wait here; they
+ * are younger than what comes back. An owner may have two such queues: one that came back late stands beside the one
+ * founded meanwhile, and what the younger queue says holds.
+ * Pure. What the names mean is in the files that use them (crash-record.ts, message-holds.ts, drained-stores.ts);
+ * which queue it is, control-queues.ts.
  */
 import { checkControl } from '../../protocol/bounds.js';
 import type { Clock, Crc32, EventLog, Packer } from '../../platform/ports.js';
 import type { Mirrors } from '../mirror/mirrors.js';
+import { ENTRY_CREDIT_BYTES } from '../mirror/queue-mirror.js';
 import type { QueueMirror } from '../mirror/queue-mirror.js';
 import type { Entries } from '../queue/entries.js';
 import { EntryState } from '../queue/entry-table.js';
@@ -27,7 +30,7 @@ export const CONTROL_ROUTE: Route = Object.freeze({
 
 export const NAME_CHARS_MAX = 255;
 export const VALUE_BYTES_MAX = 64 * 1024;
-/** With the largest values 640 MiB would be too much: the sum has a bound of its own. */
+/** Their values together have a bound of their own: 10,000 of the largest would be 640 MiB. */
 export const RECORDS_MAX = 10_000;
 export const RECORDS_BYTES_MAX = 16 * 1024 * 1024;
 
@@ -43,6 +46,8 @@ export interface ControlPorts {
   readonly log: EventLog;
   readonly entries: Entries;
   readonly mirrors: Mirrors;
+  /** Gateway whose records they are. */
+  readonly ownerId: string;
   /** The queue of the records, made now if need be; undefined while it may still come back, or no store can be had. */
   queue(): QueueMirror | undefined;
   nextMessageId(): number;
@@ -60,6 +65,7 @@ export class ControlRecords {
   /** Names whose record has to be written, or deleted, once the queue is there. */
   private readonly waiting = new Set<string>();
   private bytes = 0;
+  private changes = 0;
 
   constructor(ports: ControlPorts) {
     this.ports = ports;
@@ -78,6 +84,21 @@ export class ControlRecords {
     return this.records.size;
   }
 
+  /** Names and values together. */
+  get usedBytes(): number {
+    return this.bytes;
+  }
+
+  /** Another number after each change, so that others may keep what they have read. */
+  get version(): number {
+    return this.changes;
+  }
+
+  /** Nothing waits for the queue or for room at a mirror. */
+  get isWritten(): boolean {
+    return this.waiting.size === 0;
+  }
+
   /** Sets a record; false when a bound does not allow it. It is at the mirrors when the turn's changes are. */
   set(name: string, value: Uint8Array): boolean {
     if (name === '' || name.length > NAME_CHARS_MAX || value.length > VALUE_BYTES_MAX) return false;
@@ -85,6 +106,7 @@ export class ControlRecords {
     const growth = value.length - (before?.value.length ?? 0) + (before === undefined ? name.length : 0);
     if ((before === undefined && this.records.size >= RECORDS_MAX) || this.bytes + growth > RECORDS_BYTES_MAX) return false;
     this.bytes += growth;
+    this.changes += 1;
     this.records.set(name, { value: value.slice(), row: before?.row ?? 0 });
     this.waiting.add(name);
     this.write();
@@ -96,10 +118,10 @@ export class ControlRecords {
     const known = this.records.get(name);
     if (known === undefined) return;
     this.bytes -= known.value.length + name.length;
+    this.changes += 1;
     this.records.delete(name);
     this.waiting.delete(name);
-    const mirror = known.row === 0 ? undefined : this.ports.mirrors.mirrorOf(this.ports.entries.table.queueHandle(known.row));
-    if (mirror !== undefined) this.end(mirror, known.row);
+    if (known.row !== 0) this.end(known.row);
   }
 
   /** Called now and then: writes what could not be written yet. */
@@ -107,27 +129,45 @@ export class ControlRecords {
     if (this.waiting.size > 0) this.write();
   }
 
-  /**
-   * An entry of the control queue came back; they come by ascending position. A record that this process has set
-   * meanwhile is the younger one.
-   */
-  onRecovered(mirror: QueueMirror, row: number): void {
-    const { entries, log } = this.ports;
-    entries.table.transition(row, EntryState.HELD);
-    const read = this.decode(entries.head(row));
+  /** An entry of a control queue came back; those of one queue come by ascending position. */
+  onRecovered(row: number, sound: boolean): void {
+    const { entries, log, ownerId } = this.ports;
+    const read = sound ? this.decode(entries.head(row)) : undefined;
     if (read === undefined) {
-      log.error('control', 'a record of the control queue can not be read: another release wrote it; it is kept', { queue_id: entries.table.messageId(row) });
+      log.error('control', 'a record of the control queue can not be read: it is damaged, or another release wrote it; it is kept', { owner: ownerId, queue_id: entries.table.messageId(row) });
       return;
     }
-    const before = this.records.get(read.name);
-    if (before !== undefined && this.waiting.has(read.name)) {
-      if (before.row !== 0) this.end(mirror, before.row);
-      this.records.set(read.name, { value: before.value, row });
+    const { name, value } = read;
+    const known = this.records.get(name);
+    if (known !== undefined && known.row !== 0) {
+      if (!this.isYounger(row, known.row)) {
+        this.end(row);
+        return;
+      }
+      this.end(known.row);
+    }
+    if (known !== undefined && this.waiting.has(name)) {
+      // Set since: the one that came back goes when its successor is written.
+      this.records.set(name, { value: known.value, row });
       return;
     }
-    if (before !== undefined) this.end(mirror, before.row);
-    this.bytes += read.value.length - (before?.value.length ?? 0) + (before === undefined ? read.name.length : 0);
-    this.records.set(read.name, { value: read.value, row });
+    this.bytes += value.length - (known?.value.length ?? 0) + (known === undefined ? name.length : 0);
+    this.changes += 1;
+    this.records.set(name, { value, row });
+  }
+
+  /** The queue is served here no more: its records are not ours to tell, but for those that still wait to be written. */
+  forget(mirror: QueueMirror): void {
+    const { table } = this.ports.entries;
+    this.changes += 1;
+    for (const [name, { value, row }] of this.records) {
+      if (row === 0 || table.queueHandle(row) !== mirror.handle) continue;
+      if (this.waiting.has(name)) this.records.set(name, { value, row: 0 });
+      else {
+        this.records.delete(name);
+        this.bytes -= value.length + name.length;
+      }
+    }
   }
 
   private write(): void {
@@ -138,7 +178,7 @@ export class ControlRecords {
       if (known === undefined) continue;
       const row = this.store(mirror, name, known.value);
       if (row === 0) return;
-      if (known.row !== 0) this.end(mirror, known.row);
+      if (known.row !== 0) this.end(known.row);
       this.records.set(name, { value: known.value, row });
       this.waiting.delete(name);
     }
@@ -151,22 +191,37 @@ export class ControlRecords {
     const head = new Uint8Array(1 + packed.length);
     head[0] = HEAD_VERSION;
     head.set(packed, 1);
-    if (mirror.inSyncCount === 0 || mirror.credit < head.length + 128) return 0;
+    if (mirror.inSyncCount === 0 || mirror.credit < head.length + ENTRY_CREDIT_BYTES) return 0;
     const messageId = this.ports.nextMessageId();
     const checksum = crc32(head, 0);
     const row = entries.create(mirror.queue, messageId, entries.contents.storeBytes(head), 0, 0, checksum, Math.floor(clock.wallMs() / 1000), NEVER_SECONDS);
-    entries.table.transition(row, EntryState.HELD);
+    entries.table.transition(row, EntryState.RECORD);
     entries.table.position.set(row, mirror.store(messageId, 0, NO_CHUNKS, 0, head, checksum));
     mirror.queue.append(row, entries.bytes(row));
     return row;
   }
 
-  private end(mirror: QueueMirror, row: number): void {
+  private end(row: number): void {
     const { entries, mirrors } = this.ports;
+    const mirror = mirrors.mirrorOf(entries.table.queueHandle(row));
+    // The queue has left: its entries are freed with it.
+    if (mirror === undefined) return;
     const position = entries.table.position.get(row);
     const following = entries.remove(mirror.queue, row);
     mirrors.onUnlinked(mirror, row, following);
     mirror.delete(row, position, following);
+  }
+
+  /** Of two entries with one name: whether `row` says what holds. */
+  private isYounger(row: number, than: number): boolean {
+    if (than === 0) return true;
+    const { entries, mirrors } = this.ports;
+    const { table } = entries;
+    const mine = mirrors.mirrorOf(table.queueHandle(row))?.queue.identity;
+    const other = mirrors.mirrorOf(table.queueHandle(than))?.queue.identity;
+    if (mine === undefined || other === undefined) return other === undefined;
+    if (mine !== other) return mine.birth - other.birth > 0 || (mine.birth === other.birth && mine.serial > other.serial);
+    return table.position.get(row) > table.position.get(than);
   }
 
   private decode(head: Uint8Array): { readonly name: string; readonly value: Uint8Array } | undefined {

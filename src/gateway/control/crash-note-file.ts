@@ -1,35 +1,52 @@
 /**
- * The crash note: ids of the messages that were in hand when this process met a fatal error, written at once
- * and synchronously, read and removed by the next start (crash-record.ts says what for).
+ * The crash note: messages that were in hand when this process met a fatal error, written at once and
+ * synchronously, and read by the next start (crash-record.ts says what for). It stays until its notes are records
+ * at the mirrors: read again, they count no second time.
  */
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { formatMessageId, parseMessageId } from '../../base/text-id.js';
+import type { CrashNote } from './crash-record.js';
 
 const FILE = 'crash-note.json';
 /** A crash has few messages in hand; more than this is no note of ours. */
-const IDS_MAX = 1000;
+const NOTES_MAX = 1000;
 
-/** Best effort: it runs while the process dies. */
-export function writeCrashNote(stateDir: string | undefined, messageIds: readonly number[]): void {
-  if (stateDir === undefined || messageIds.length === 0) return;
+/** Best effort: it runs while the process dies. False when nothing could be written. */
+export function writeCrashNote(stateDir: string | undefined, notes: readonly CrashNote[]): boolean {
+  if (stateDir === undefined || notes.length === 0) return false;
   try {
     mkdirSync(stateDir, { recursive: true });
-    writeFileSync(join(stateDir, FILE), JSON.stringify({ messageIds: messageIds.slice(0, IDS_MAX) }));
+    const file = join(stateDir, FILE);
+    const rows = notes.slice(0, NOTES_MAX).map(({ ownerId, messageId, incarnation }) => ({ owner: ownerId, queue_id: formatMessageId(messageId), incarnation }));
+    writeFileSync(`${file}.new`, `${JSON.stringify(rows)}\n`, { mode: 0o600 });
+    renameSync(`${file}.new`, file);
+    return true;
   } catch {
     // Nothing to be done: the fatal error itself is what gets reported.
+    return false;
   }
 }
 
-/** The ids of the last crash, and removes the note; empty without one, or when it can't be read. */
-export function takeCrashNote(stateDir: string | undefined): readonly number[] {
+/** The notes of crashes before; empty without any, or when they can't be read. */
+export function readCrashNote(stateDir: string | undefined): readonly CrashNote[] {
   if (stateDir === undefined) return [];
-  const file = join(stateDir, FILE);
   try {
-    const note: unknown = JSON.parse(readFileSync(file, 'utf8'));
-    rmSync(file);
-    if (typeof note !== 'object' || note === null || !('messageIds' in note) || !Array.isArray(note.messageIds)) return [];
-    return note.messageIds.filter((id): id is number => Number.isSafeInteger(id) && id > 0).slice(0, IDS_MAX);
+    const rows: unknown = JSON.parse(readFileSync(join(stateDir, FILE), 'utf8'));
+    return Array.isArray(rows) ? rows.slice(0, NOTES_MAX).flatMap((row) => parse(row)) : [];
   } catch {
     return [];
   }
+}
+
+export function dropCrashNote(stateDir: string | undefined): void {
+  if (stateDir !== undefined) rmSync(join(stateDir, FILE), { force: true });
+}
+
+function parse(row: unknown): CrashNote[] {
+  if (typeof row !== 'object' || row === null) return [];
+  const { owner, queue_id: queueId, incarnation } = row as Readonly<Record<string, unknown>>;
+  const messageId = typeof queueId === 'string' ? parseMessageId(queueId) : undefined;
+  if (typeof owner !== 'string' || messageId === undefined || typeof incarnation !== 'number' || !Number.isSafeInteger(incarnation)) return [];
+  return [{ ownerId: owner, messageId, incarnation }];
 }

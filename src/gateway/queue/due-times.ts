@@ -16,7 +16,7 @@ import type { EntryTable } from './entry-table.js';
 const TICK_MS = 250;
 const DUE_PER_TICK = 2000;
 const EXPIRED_PER_TICK = 500;
-/** Entries that do not rest are stepped over; so many at most before the sweep gives up until next time. */
+/** Entries that do not rest, or stay, are stepped over; so many at most before the sweep gives up until next time. */
 const SWEEP_STEPS = 64;
 
 export interface DueTimesPorts {
@@ -26,8 +26,8 @@ export interface DueTimesPorts {
   onDue(row: number): void;
   /** The queue's back-off is over. */
   onWake(mirror: QueueMirror): void;
-  /** The entry's lifetime is over. */
-  onExpired(mirror: QueueMirror, row: number): void;
+  /** The entry's lifetime is over; false when it stays all the same. */
+  onExpired(mirror: QueueMirror, row: number): boolean;
 }
 
 export class DueTimes {
@@ -81,8 +81,7 @@ export class DueTimes {
         if (table.expirySeconds.get(row) > nowSeconds) break;
         const following = mirror.queue.following(row);
         const state = table.state(row);
-        if (state === EntryState.READY || state === EntryState.DEFERRED || state === EntryState.HELD) {
-          this.ports.onExpired(mirror, row);
+        if ((state === EntryState.READY || state === EntryState.DEFERRED || state === EntryState.HELD) && this.ports.onExpired(mirror, row)) {
           left -= 1;
           steps = 0;
         }

@@ -86,10 +86,10 @@ export class QueueRegistry {
     return this.ownCount >= this.options.queuesMax;
   }
 
-  /** Queues of this gateway itself. */
+  /** Mail queues of this gateway itself. */
   get ownCount(): number {
     let own = 0;
-    for (const mirror of this.queues) if (mirror.queue.identity.ownerId === this.options.gatewayId) own += 1;
+    for (const { queue } of this.queues) if (queue.identity.ownerId === this.options.gatewayId && queue.route.queueClass !== 'control') own += 1;
     return own;
   }
 
@@ -137,7 +137,7 @@ export class QueueRegistry {
 
   private create(route: Route): QueueMirror | undefined {
     const ward = this.wards.get(route);
-    if (ward === undefined && (this.isFull || !this.ports.mayCreate(route))) return undefined;
+    if (ward === undefined && ((this.isFull && route.queueClass !== 'control') || !this.ports.mayCreate(route))) return undefined;
     const stores = this.ports.mirrors.placement.choose(this.options.replicas, [], []);
     if (stores.length < this.options.minReplicas) return undefined;
     const identity = ward === undefined ? this.nextIdentity() : this.nextIdentityFor(ward);

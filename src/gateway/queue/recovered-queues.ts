@@ -6,6 +6,8 @@
  * become due as their blocks arrive; those with an owed or parked report wait until every queue is back,
  * because only then is it known whether the other half exists.
  */
+import { CONTROL_ROUTE } from '../control/control-records.js';
+import type { GatewayControl } from '../control/gateway-control.js';
 import type { Mirrors } from '../mirror/mirrors.js';
 import type { QueueMirror } from '../mirror/queue-mirror.js';
 import type { Clock, Crc32, EventLog, Packer } from '../../platform/ports.js';
@@ -16,6 +18,7 @@ import type { DueTimes } from './due-times.js';
 import type { Entries } from './entries.js';
 import { EntryState } from './entry-table.js';
 import { headArrivalWallMs, headExpirySeconds, headFlags, isKnownHead } from './envelope.js';
+import type { Note } from './note.js';
 import { decodeNote, TO_TRY } from './note.js';
 import type { QueueRegistry } from './queue-registry.js';
 import type { Reports } from './report-job.js';
@@ -36,6 +39,7 @@ export interface RecoveredPorts {
   readonly dueTimes: DueTimes;
   readonly settlement: Settlement;
   readonly reports: Reports;
+  readonly control: GatewayControl;
   wake(mirror: QueueMirror): void;
   unpark(mirror: QueueMirror, row: number): void;
 }
@@ -75,7 +79,7 @@ export class RecoveredQueues {
   onClaimed(claimed: ClaimedQueue): void {
     const { registry, mirrors, log } = this.ports;
     const queueClass = QUEUE_CLASSES.find((known) => known === claimed.queueClass) ?? 'mail';
-    const found = this.ports.router.routeOfQueue(claimed.name, queueClass);
+    const found = queueClass === 'control' ? CONTROL_ROUTE : this.ports.router.routeOfQueue(claimed.name, queueClass);
     const route: Route = found !== undefined ? registry.routeFor(claimed.ownerId, found, claimed.token) : { queueName: claimed.name, queueClass, nextHop: { protocol: 'smtp', host: 'invalid', port: 25 }, ordering: 'fifo', concurrency: 1, lengthMax: 0 };
     const mirror = registry.adopt(claimed.handle, { ownerId: claimed.ownerId, birth: claimed.birth, serial: claimed.serial }, claimed.name, route, found !== undefined);
     mirror.adopt(claimed.epoch, claimed.number, claimed.digestA, claimed.digestB);
@@ -124,6 +128,7 @@ export class RecoveredQueues {
     this.ports.log.info('recovery', 'a queue is back', { queue: mirror.queue.name, messages: mirror.queue.length, epoch: mirror.epoch, transactions: mirror.lastNumber });
     this.ports.wake(mirror);
     this.ports.mirrors.onWhole(mirror);
+    if (mirror.queue.route.queueClass === 'control') this.ports.control.onWhole(mirror);
   }
 
   /** Owners with reports of which a half has come back. */
@@ -173,6 +178,8 @@ export class RecoveredQueues {
       const key = changeKey(envelope.messageId, found.mirror.queue.identity, note.owedChange);
       const copy = copies.get(key);
       copies.delete(key);
+      // With a copy nothing has to be made any more.
+      if (copy === undefined && this.ports.control.holds.holdsReport(found.mirror, found.row)) continue;
       reports.resume(found.mirror, found.row, copy);
     }
     for (const found of copies.values()) unpark(found.mirror, found.row);
@@ -206,7 +213,7 @@ export class RecoveredQueues {
     const headAt = at + bodyBytes;
     const id = entryId(view, offset);
     // Nothing that damaged bytes say is believed: such an entry never expires, and shares its body with no other.
-    const known = sound && isKnownHead(payload, headAt, own.length - bodyBytes);
+    const known = sound && mirror.queue.route.queueClass !== 'control' && isKnownHead(payload, headAt, own.length - bodyBytes);
     const shared = sound && (entryFlags(view, offset) & FLAG_SHARED) !== 0 ? this.sharedBody(mirror.queue.identity.ownerId, id, own.subarray(0, bodyBytes)) : 0;
     const slot = entries.contents.storeBytes(shared === 0 ? own : own.subarray(bodyBytes));
     const arrivalSeconds = known ? Math.floor(headArrivalWallMs(payload, headAt) / 1000) : 0;
@@ -235,6 +242,10 @@ export class RecoveredQueues {
   private place(mirror: QueueMirror, row: number, flags: number | undefined, noteBytes: Uint8Array, sound: boolean): void {
     const { entries, clock, dueTimes, packer, log } = this.ports;
     const queue = mirror.queue;
+    if (queue.route.queueClass === 'control') {
+      this.ports.control.onEntry(mirror, row, sound);
+      return;
+    }
     const note = !sound || noteBytes.length === 0 ? undefined : decodeNote(packer, noteBytes);
     const isParked = flags !== undefined && (flags & ENVELOPE_PARKED) !== 0 && note?.unparked !== true;
     // A report under way goes on even where no route leads out: else the restart after a new route would make it again.
@@ -250,21 +261,10 @@ export class RecoveredQueues {
       this.parked.push({ mirror, row });
       return;
     }
+    if (note !== undefined && this.placeEnding(mirror, row, note)) return;
+    if (this.ports.control.holds.holdsBack(mirror, row)) return;
     if (note === undefined) {
       queue.makeReady(row, true);
-      return;
-    }
-    entries.table.attempts.set(row, Math.min(255, note.attempts));
-    if (note.owedChange !== 0) {
-      entries.table.transition(row, EntryState.REPORTING);
-      this.owing.push({ mirror, row });
-      if (queue.route.ordering === 'strict' && note.states.includes(TO_TRY)) queue.blockedUntilMs = Infinity;
-      return;
-    }
-    if (!note.states.includes(TO_TRY)) {
-      // The crash came between "reported" and the end of the entry.
-      entries.table.transition(row, EntryState.REPORTING);
-      this.ports.settlement.end(mirror, row);
       return;
     }
     const delayMs = note.dueWallMs - clock.wallMs();
@@ -281,5 +281,21 @@ export class RecoveredQueues {
     entries.table.transition(row, EntryState.DEFERRED);
     queue.deferredCount += 1;
     dueTimes.schedule(row, delayMs);
+  }
+  /** An entry that owes a report, or has nobody left to try. */
+  private placeEnding(mirror: QueueMirror, row: number, note: Note): boolean {
+    const { entries, settlement } = this.ports;
+    entries.table.attempts.set(row, Math.min(255, note.attempts));
+    if (note.owedChange !== 0) {
+      entries.table.transition(row, EntryState.REPORTING);
+      this.owing.push({ mirror, row });
+      if (mirror.queue.route.ordering === 'strict' && note.states.includes(TO_TRY)) mirror.queue.blockedUntilMs = Infinity;
+      return true;
+    }
+    if (note.states.includes(TO_TRY)) return false;
+    // The crash came between "reported" and the end of the entry.
+    entries.table.transition(row, EntryState.REPORTING);
+    settlement.end(mirror, row);
+    return true;
   }
 }

@@ -51,7 +51,7 @@ export interface ReportPorts {
   /** Reports about another gateway's mail go to a bounce queue under that gateway's identity. */
   routeFor(source: QueueMirror, route: Route): Route;
   /** The bytes of a DSN (gateway/bounce). */
-  compose(input: ReportInput): { readonly content: Uint8Array; readonly flags: number };
+  compose(input: ReportInput, ownerId: string): { readonly content: Uint8Array; readonly flags: number };
   /** The report may go out: its entry is due. */
   unpark(mirror: QueueMirror, row: number): void;
 }
@@ -205,7 +205,7 @@ export class Reports {
     const content = new Uint8Array(entries.table.bodyBytes.get(job.row));
     entries.copyBody(job.row, content, 0);
     job.messageId = this.ports.nextMessageId();
-    const report = this.ports.compose({ envelope, note, recipients, failure, reportId: job.messageId, content });
+    const report = this.ports.compose({ envelope, note, recipients, failure, reportId: job.messageId, content }, job.mirror.queue.identity.ownerId);
     job.groups = [{ route, recipients: [{ address: envelope.reversePath, notify: 1, orcpt: '' }] }];
     job.chunks = [report.content];
     job.contentBytes = report.content.length;

@@ -210,7 +210,8 @@ export class Settlement {
     this.ports.events.unreachable(queue, queue.lastError);
   }
 
-  private withdrawFromWaiting(mirror: QueueMirror, row: number): void {
+  /** Takes a resting entry (READY, DEFERRED, HELD) out of what it waits in; its state is the caller's to change. */
+  withdrawFromWaiting(mirror: QueueMirror, row: number): void {
     const state = this.ports.entries.table.state(row);
     if (state === EntryState.READY) {
       mirror.queue.removeReady(row);

@@ -11,7 +11,7 @@
  */
 import type { EntryStateValue } from './entry-table.js';
 
-const STATES = 8;
+const STATES = 9;
 const SECONDS_SHIFT = 5;
 /** 2^18 × 32 s = 97 days; the longest lifetime is 60. Memory of counters that were never touched is never used. */
 const SLOTS = 2 ** 18;

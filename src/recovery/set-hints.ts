@@ -1,0 +1,75 @@
+/**
+ * Sets of mirrors as the process before us knew them, out of a file of its machine (gateway/set-hint-file.ts). Hints:
+ * recovery rests on what the stores say and never waits for the file. They tell an operator sooner and more exactly
+ * which store is missing, and they show that an epoch existed which no store tells of yet.
+ *
+ *   newest epoch told < epoch of the hint ─► the queue is held until the members of that epoch have answered
+ *   told by no store at all               ─► shown as held while a member is silent; then told to be gone
+ *
+ * Pure.
+ */
+import type { EventLog } from '../platform/ports.js';
+import { queueKey } from './census.js';
+
+/** A set of mirrors that every survivor had acknowledged. */
+export interface SetHint {
+  readonly ownerId: string;
+  readonly birth: number;
+  readonly serial: number;
+  readonly name: string;
+  readonly queueClass: string;
+  readonly epoch: number;
+  readonly members: readonly string[];
+}
+
+export class SetHints {
+  private readonly byKey = new Map<string, SetHint>();
+  private readonly told = new Set<SetHint>();
+  private readonly log: EventLog;
+
+  constructor(hints: readonly SetHint[], log: EventLog) {
+    for (const hint of hints) this.byKey.set(queueKey(hint.ownerId, hint.birth, hint.serial), hint);
+    this.log = log;
+  }
+
+  get(key: string): SetHint | undefined {
+    return this.byKey.get(key);
+  }
+
+  /** What was hinted at is known by now, or served. */
+  drop(key: string): void {
+    this.byKey.delete(key);
+  }
+
+  all(): Iterable<SetHint> {
+    return this.byKey.values();
+  }
+
+  /** Queues of `ownerId` that no store has told of, while a member of theirs is silent. */
+  untold(ownerId: string, isKnown: (key: string) => boolean, silent: readonly string[]): SetHint[] {
+    const found: SetHint[] = [];
+    for (const [key, hint] of this.byKey) if (hint.ownerId === ownerId && !isKnown(key) && hint.members.some((member) => silent.includes(member))) found.push(hint);
+    return found;
+  }
+
+  /** Called when the stores have had their time to answer: tells of each such queue once. `allListed`: every store has. */
+  tell(ownerId: string, isKnown: (key: string) => boolean, silent: readonly string[], allListed: boolean): void {
+    if (this.byKey.size === 0) return;
+    for (const hint of this.untold(ownerId, isKnown, silent)) {
+      if (this.told.has(hint)) continue;
+      this.told.add(hint);
+      this.log.warn('recovery', 'a queue that was known before is told by no store that answers: its mail waits for those that are missing', { queue: hint.name, missing: hint.members.filter((member) => silent.includes(member)), known: memberText(hint) });
+    }
+    if (!allListed) return;
+    for (const [key, hint] of this.byKey) {
+      if (isKnown(key)) continue;
+      if (hint.ownerId === ownerId) this.log.warn('recovery', 'a queue that was known before is told by no store: if it held mail, that was lost with the memory of its stores', { queue: hint.name, known: memberText(hint) });
+      this.byKey.delete(key);
+    }
+  }
+}
+
+/** "store-a and store-c were members at epoch 7". */
+export function memberText({ members, epoch }: SetHint): string {
+  return `${members.join(' and ')} ${members.length === 1 ? 'was a member' : 'were members'} at epoch ${String(epoch)}`;
+}
