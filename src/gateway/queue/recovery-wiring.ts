@@ -1,0 +1,113 @@
+/**
+ * Joins recovery (src/recovery) with queues and mirrors: what comes back, what leaves, and what of it waits for
+ * the rest. core.ts calls it with what the links tell and with time.
+ *
+ *   links ─► BulkRecovery ─ claimed, blocks ─► RecoveredQueues ─► queues, mirrors
+ *               ▲    └─ owner is back ─► Departures ─ RELEASE ─┐
+ *               └──────────────────────────────────────────────┘
+ */
+import { Prng } from '../../base/prng.js';
+import { ENTRY_ROW_BYTES } from '../../protocol/entry-rows.js';
+import { BulkRecovery } from '../../recovery/bulk-recovery.js';
+import type { RecoveryOptions } from '../../recovery/bulk-recovery.js';
+import type { QueueMirror } from '../mirror/queue-mirror.js';
+import { Departures } from './departures.js';
+import type { MemoryGauge } from './memory-gauge.js';
+import { RecoveredQueues } from './recovered-queues.js';
+import type { RecoveredPorts } from './recovered-queues.js';
+
+export interface RecoveryWiringPorts extends RecoveredPorts {
+  readonly memory: MemoryGauge;
+  readonly counters: { recoveredMessages: number };
+  needFlush(): void;
+  olderMayLive(): boolean;
+  /** Out of registry, mirrors and memory. */
+  forget(mirror: QueueMirror): void;
+}
+
+export class RecoveryWiring {
+  readonly recovery: BulkRecovery;
+  readonly recovered: RecoveredQueues;
+  readonly departures: Departures;
+  private readonly options: RecoveryOptions;
+  private readonly ports: RecoveryWiringPorts;
+
+  constructor(options: RecoveryOptions, ports: RecoveryWiringPorts) {
+    this.options = options;
+    this.ports = ports;
+    const { registry, mirrors } = ports;
+    const random = new Prng(options.token);
+    this.recovered = new RecoveredQueues(ports);
+    this.recovery = new BulkRecovery(options, {
+      packer: ports.packer,
+      log: ports.log,
+      nowMs: () => ports.clock.nowMs(),
+      random: () => random.next(),
+      needFlush: () => { ports.needFlush(); },
+      olderMayLive: () => ports.olderMayLive(),
+      takeHandle: () => registry.takeHandle(),
+      served: (ownerId, birth, serial) => registry.served(ownerId, birth, serial),
+      membersOf: (handle) => membersOf(mirrors.mirrorOf(handle)),
+      mayPull: (isOwn, pulling) => this.mayPull(isOwn, pulling),
+      onClaimed: (queue) => { this.recovered.onClaimed(queue); },
+      onBlock: (handle, rows, bodies, lastSource) => {
+        const taken = this.recovered.onBlock(handle, rows, bodies, lastSource);
+        if (taken && mirrors.mirrorOf(handle)?.queue.route.queueClass !== 'control') ports.counters.recoveredMessages += rows.length / ENTRY_ROW_BYTES;
+        return taken;
+      },
+      onRecovered: (handle) => { this.recovered.onRecovered(handle); },
+      onOwnerBack: (handle) => {
+        const mirror = mirrors.mirrorOf(handle);
+        if (mirror !== undefined) this.departures.handBack(mirror);
+      },
+    });
+    this.departures = new Departures({
+      log: ports.log,
+      forget: (mirror) => { ports.forget(mirror); },
+      released: (handle, stores) => { this.recovery.release(handle, stores, true); },
+    });
+  }
+
+  /** Another process holds the queue at every member of its set: it is not ours any more. */
+  onLost(mirror: QueueMirror): void {
+    this.ports.forget(mirror);
+    this.departures.onForgotten(mirror);
+    this.recovery.release(mirror.handle, [], false);
+  }
+
+  tick(nowMs: number, isLate: boolean): void {
+    this.recovery.tick(nowMs, isLate);
+    this.departures.tick();
+    this.resumeReports();
+  }
+
+  /** Once all queues of an owner are here, whole, its reports under way go on. */
+  resumeReports(): void {
+    if (this.recovery.isIdle) this.recovered.onAllRead();
+    for (const ownerId of this.recovered.owners) if (this.recovery.isWhole(ownerId)) this.recovered.onAllRecovered(ownerId);
+  }
+
+  /**
+   * One more block, with as many on their way: our own queues may fill all but the last reserve; those of another
+   * gateway leave alone what new mail may use. A single block is always let in while half of that is free, or a
+   * small limit would never let the first one come.
+   */
+  private mayPull(isOwn: boolean, pulling: number): boolean {
+    const { memory } = this.ports;
+    const most = isOwn ? memory.reserveBytes : memory.acceptBytes;
+    const used = memory.usedBytes;
+    return used + (pulling + 1) * this.options.blockBytes <= most || (pulling === 0 && used < most / 2);
+  }
+}
+
+/** Empty while the set is changing: then who is a member is not told for sure. */
+function membersOf(mirror: QueueMirror | undefined): readonly string[] {
+  if (mirror === undefined || mirror.queue.isLeaving || mirror.setChangeNumber !== 0) return [];
+  const members: string[] = [];
+  for (const replica of mirror.replicas) {
+    if (!replica.member) continue;
+    if (!replica.store.isUp) return [];
+    members.push(replica.store.storeId);
+  }
+  return members;
+}
