@@ -34,9 +34,10 @@ import { decodeRefillBegin } from '../../protocol/messages/refill-begin.js';
 import { decodeRefillEnd } from '../../protocol/messages/refill-end.js';
 import { encodeRefusal } from '../../protocol/messages/refusal.js';
 import { decodeRelease } from '../../protocol/messages/release.js';
-import { CLAIM_GRANTED, CLOSE_MALFORMED, claimResultName, refusalReasonName } from '../../protocol/reasons.js';
+import { CLAIM_GRANTED, CLOSE_MALFORMED, refusalReasonName } from '../../protocol/reasons.js';
 import type { GatewayAccount } from './accounts.js';
 import { Attachment } from './attachment.js';
+import { ClaimLog } from './claim-log.js';
 import type { ClaimVerdict } from './claims.js';
 import type { StoreCounters } from './counters.js';
 import type { MirroredQueue } from './mirrored-queue.js';
@@ -68,6 +69,7 @@ export class Requests {
   readonly #attachments = new Map<number, Attachment>();
   readonly #touched: Attachment[] = [];
   readonly #ack: number[] = [];
+  readonly #claims: ClaimLog;
   #account: GatewayAccount | undefined;
   #sequence = 0;
   #acked = 0;
@@ -78,6 +80,7 @@ export class Requests {
     this.#ports = ports;
     this.#store = store;
     this.#counters = counters;
+    this.#claims = new ClaimLog(ports.log);
     this.#replies = new Replies(options, {
       packer: ports.packer, outbox: ports.outbox, connection: ports.connection, close: ports.close,
       refuse: (sequence, handle, reason, queue) => { this.#refuse(sequence, handle, reason, queue); },
@@ -94,7 +97,12 @@ export class Requests {
     this.#sequence = sequence;
   }
 
+  tick(nowMs: number): void {
+    if (this.#account !== undefined) this.#claims.tick(this.#account.id, nowMs);
+  }
+
   detachAll(): void {
+    if (this.#account !== undefined) this.#claims.flush(this.#account.id);
     this.#attachments.clear();
     this.#touched.length = 0;
     this.#replies.clear();
@@ -228,15 +236,14 @@ export class Requests {
       return;
     }
     const account = this.#holder();
+    const nowMs = this.#ports.clock.nowMs();
     const queue = this.#store.queues.find(message.gatewayId, message.birth, message.serial);
-    const verdict = this.#store.claim(account, queue, message.token, this.#ports.clock.nowMs());
+    const verdict = this.#store.claim(account, queue, message.token, nowMs);
     if (queue !== undefined && verdict.result === CLAIM_GRANTED) {
       this.#counters.claimsGranted += 1;
       this.#attach(message.handle, queue);
     }
-    this.#ports.log.info('claim', 'claim answered', {
-      gateway: account.id, owner: message.gatewayId, queue: queue?.attributes.name, result: claimResultName(verdict.result), waitMs: verdict.waitMs,
-    });
+    this.#claims.note(message.gatewayId, queue?.attributes.name, verdict.result, verdict.waitMs, nowMs);
     this.#claimed(sequence, message.handle, queue, verdict);
   }
 

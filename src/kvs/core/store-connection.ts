@@ -219,6 +219,7 @@ export class StoreConnection implements ConnectionHandlers, FrameSink, AccountCo
 
   tick(nowMs: number): void {
     if (this.#state === CLOSED) return;
+    this.#requests.tick(nowMs);
     const isProved = this.#account !== undefined;
     const isLate = isProved ? nowMs - this.#heardMs > this.#options.silenceMs : nowMs - this.#openedMs > HANDSHAKE_MS;
     if (!isLate) return;
