@@ -139,6 +139,7 @@ export class CoreView implements GatewayView {
       queuesRescued: rescued,
       takeovers: core.recovery.counters.takeovers,
       handedBack: core.recovery.counters.handedBack,
+      repairs: { ...core.mirrors.counters },
       queuedMessages: messages,
       queuedBytes: bytes,
       memoryUsedBytes: core.memory.usedBytes,

@@ -25,6 +25,14 @@ const QUEUE_BUCKETS = [0.01, 0.05, 0.1, 0.5, 1, 5, 15, 60, 300, 900, 3600, 14_40
 /** Seconds of one delivery attempt; ends at the timeout for the reply to the final dot. */
 const DELIVERY_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5, 30, 120, 600];
 
+/** What it cost to bring mirrors level again, since the start of the process. */
+export interface RepairTotals {
+  readonly tails: number;
+  readonly tailBytes: number;
+  readonly refills: number;
+  readonly refillBytes: number;
+}
+
 /** States as they are now; asked once a scrape. */
 export interface GaugeSource {
   queues(): readonly QueueGauges[];
@@ -42,6 +50,7 @@ export interface GaugeSource {
   /** Queues of others taken over, and given back. */
   takeovers(): number;
   handedBack(): number;
+  repairs(): RepairTotals;
   memoryUsedBytes(): number;
   memoryLimitBytes(): number;
   connectionsIn(): number;
@@ -72,6 +81,7 @@ export class GatewayMetrics {
   fenced = 0;
   epochs = 0;
   recoveredMessages = 0;
+  poisonMessages = 0;
   /** Final dot to 250. */
   readonly acceptSeconds = new FixedHistogram(ANSWER_BUCKETS);
   /** Change sent to acknowledged. */
@@ -158,6 +168,7 @@ function exportCounters(registry: Registry, metrics: GatewayMetrics): void {
   counter('fenced', 'Times that a store refused us because another process owns a queue', () => metrics.fenced);
   counter('epochs', 'Changes of a set of mirrors: one isolated, founded, or taken back', () => metrics.epochs);
   counter('recovered_messages', 'Messages taken back from the stores after a start', () => metrics.recoveredMessages);
+  counter('poison_held', 'Times that a message was held because each process that worked on it had crashed', () => metrics.poisonMessages);
   labelled(registry, 'rejected', 'Refusals to clients by reason', metrics.rejectedByReason);
   labelled(registry, 'removed', 'Recipients ended without delivery and report, by reason', metrics.removedByReason);
 }
@@ -191,6 +202,10 @@ function exportProcess(registry: Registry, source: GaugeSource): void {
   single(registry, 'queues_rescued', 'Queues of another gateway that this one delivers', () => source.queuesRescued());
   total(registry, 'takeovers', 'Queues taken over from a gateway that was gone', () => source.takeovers());
   total(registry, 'handed_back', 'Queues given back to their gateway', () => source.handedBack());
+  total(registry, 'tails', 'Times that a mirror got only the changes that it lacked', () => source.repairs().tails);
+  total(registry, 'tail_bytes', 'Bytes of those changes', () => source.repairs().tailBytes);
+  total(registry, 'refills', 'Times that a mirror was emptied and filled', () => source.repairs().refills);
+  total(registry, 'refill_bytes', 'Bytes that went into those', () => source.repairs().refillBytes);
   single(registry, 'memory_used_bytes', 'Memory that counts against the limit', () => source.memoryUsedBytes());
   single(registry, 'memory_limit_bytes', 'Memory that the process may use', () => source.memoryLimitBytes());
   single(registry, 'resident_bytes', 'Resident memory of the process', () => process.memoryUsage.rss());

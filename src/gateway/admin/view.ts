@@ -4,6 +4,8 @@
  * bounded (messages() by `limit`). Nothing here is on the path of a message.
  */
 
+import type { RepairCounters } from '../mirror/repair-counters.js';
+
 export interface PathView {
   /** "A" or "B". */
   readonly path: string;
@@ -82,6 +84,8 @@ export interface StatusView {
   /** Queues of others taken over, and given back, since the start. */
   readonly takeovers: number;
   readonly handedBack: number;
+  /** What it cost to bring mirrors level again, since the start. */
+  readonly repairs: RepairCounters;
   readonly queuedMessages: number;
   readonly queuedBytes: number;
   readonly memoryUsedBytes: number;

@@ -112,7 +112,10 @@ export class CatchUp {
     replica.transition(SyncState.SYNC, number === mirror.lastNumber ? 'recovered complete' : 'recovered; the rest is sent', this.ports.nowMs());
     replica.acked = number;
     this.attach(mirror, replica);
-    this.repeat(mirror, replica);
+    if (number < mirror.lastNumber) {
+      this.ports.counters.tails += 1;
+      this.ports.counters.tailBytes += this.repeat(mirror, replica);
+    }
     return true;
   }
 
