@@ -149,11 +149,24 @@ export interface Page<T> {
 /** Nobody answered, or not as a Twinpost does. */
 export class NoAnswer extends CliError {
   readonly why: string;
+  /** What HTTP said, when it refused; else 0. */
+  readonly code: number;
 
-  constructor(url: string, why: string) {
+  constructor(url: string, why: string, code = 0) {
     super(`no answer from ${url}: ${why}; is it running? --from ADDRESS names another gateway or store`);
     this.why = why;
+    this.code = code;
   }
+}
+
+/** What a gateway has at a store that is to be emptied. */
+export interface DrainAnswer {
+  readonly draining: boolean;
+  readonly mirrors: number;
+  /** Of those, copies that have nowhere to go and are needed. */
+  readonly stuck: number;
+  /** Queues that have fewer copies than configured. */
+  readonly copies_missing: number;
 }
 
 type Answer = Readonly<Record<string, unknown>>;
@@ -207,9 +220,14 @@ export class AdminClient {
   }
 
   /** Of a gateway: has its queues moved away from a store, or looks how far that is. */
-  drain(store: string, what: 'start' | 'undo' | 'look'): Promise<{ readonly draining: boolean; readonly mirrors: number }> {
+  drain(store: string, what: 'start' | 'undo' | 'look'): Promise<DrainAnswer> {
     const body = what === 'look' ? undefined : JSON.stringify(what === 'undo' ? { undo: true } : {});
-    return this.#get(`/api/v1/stores/${encodeURIComponent(store)}/drain`, (answer) => typeof answer['mirrors'] === 'number', body) as Promise<{ draining: boolean; mirrors: number }>;
+    return this.#get(`/api/v1/stores/${encodeURIComponent(store)}/drain`, (answer) => typeof answer['mirrors'] === 'number' && typeof answer['stuck'] === 'number', body) as Promise<DrainAnswer>;
+  }
+
+  /** Of a gateway: has its mirror of a queue at a store filled anew. A refusal is NoAnswer with code 404 or 409. */
+  resync(queue: string, store: string): Promise<unknown> {
+    return this.#get(`/api/v1/queues/${encodeURIComponent(queue)}/resync`, (answer) => typeof answer['queues'] === 'number', JSON.stringify({ store }));
   }
 
   async #page<T>(path: string, key: string, cursor: string): Promise<Page<T>> {
@@ -232,7 +250,7 @@ export class AdminClient {
     }
     const answer = typeof parsed === 'object' && parsed !== null ? (parsed as Answer) : {};
     if (code === 401) throw new NoAnswer(this.url, 'it wants a bearer token (--token, or TWINPOST_TOKEN in the environment)');
-    if (code !== 200 && typeof answer['error'] === 'string') throw new NoAnswer(this.url, `it refused: ${answer['error']}`);
+    if (code !== 200 && typeof answer['error'] === 'string') throw new NoAnswer(this.url, `it refused: ${answer['error']}`, code);
     if (code !== 200 || !isRight(answer)) throw new NoAnswer(this.url, 'what answers is no Twinpost, or another release');
     return answer;
   }

@@ -1,8 +1,12 @@
 /** `twinpost store drain`: every gateway of the group moves its queues away from a store, which may stop then. */
 import type { Argv } from 'yargs';
+import { formatCount } from '../base/units.js';
+import type { DrainAnswer } from './admin-client.js';
 import type { CliContext } from './context.js';
 import { CliError } from './context.js';
-import { findGroup, reportMissing, withGroupOptions } from './group.js';
+import { findGroup, missingText, reportMissing, withGroupOptions } from './group.js';
+import type { Answered, Missing } from './group.js';
+import { printable } from './tables.js';
 
 const POLL_MS = 500;
 
@@ -21,16 +25,38 @@ export function storeDrainCommand(cli: Argv, context: CliContext, done: (code: n
       const undo = args.undo === true;
       const group = await findGroup(args, context);
       let answers = await group.ask('gateway', (client) => client.drain(args.store, undo ? 'undo' : 'start'));
-      if (answers.length === 0) throw new CliError('no gateway answers: nothing was moved');
-      let left = answers.reduce((sum, { answer }) => sum + answer.mirrors, 0);
-      while (!undo && args.wait === true && left > 0) {
-        terminal.print(`${String(left)} mirrors still at ${args.store}`);
+      if (answers.length === 0) throw new CliError(noAnswerText(group.missing('gateway')));
+      let said = -1;
+      // The first look comes after the gateways have had time to see what can move.
+      while (!undo) {
         await new Promise((resolve) => setTimeout(resolve, POLL_MS));
         answers = await group.ask('gateway', (client) => client.drain(args.store, 'look'));
-        left = answers.reduce((sum, { answer }) => sum + answer.mirrors, 0);
+        const left = sumOf(answers, ({ mirrors }) => mirrors);
+        if (args.wait !== true || left === 0 || left === sumOf(answers, ({ stuck }) => stuck)) break;
+        if (left !== said) terminal.print(`${formatCount(left)} mirrors still at ${printable(args.store)}`);
+        said = left;
       }
-      for (const { id, answer } of answers) terminal.print(`${id}: ${answer.draining ? (answer.mirrors === 0 ? `nothing is left at ${args.store}` : `${String(answer.mirrors)} mirrors move away from ${args.store}`) : `${args.store} is used`}`);
-      done(reportMissing(group.missing('gateway'), answers.length, false, terminal));
+      for (const { id, answer } of answers) for (const line of drainLines(id, args.store, answer)) terminal.print(printable(line));
+      const code = reportMissing(group.missing('gateway'), answers.length, false, terminal);
+      done(sumOf(answers, ({ stuck }) => stuck) > 0 ? 1 : code);
     },
   );
+}
+
+function sumOf(answers: readonly Answered<DrainAnswer>[], read: (answer: DrainAnswer) => number): number {
+  return answers.reduce((sum, { answer }) => sum + read(answer), 0);
+}
+
+function noAnswerText(missing: readonly Missing[]): string {
+  const [first] = missing;
+  return first === undefined ? 'there is no gateway in this group: nothing was moved' : `nothing was moved: ${missingText(first)}`;
+}
+
+/** What a gateway can do, and what it can't. */
+export function drainLines(gateway: string, store: string, { draining, mirrors, stuck, copies_missing: missing }: DrainAnswer): string[] {
+  if (!draining) return [`${gateway}: ${store} is used`];
+  const lines = [mirrors === 0 ? `${gateway}: nothing is left at ${store}` : `${gateway}: ${formatCount(mirrors)} mirrors are still at ${store}`];
+  if (stuck > 0) lines.push(`${gateway}: ${formatCount(stuck)} of them CAN'T LEAVE: no other store can take them, and without them fewer copies than min_replicas would be left; they go when another store is there, or --undo ends this`);
+  else if (missing > 0) lines.push(`${gateway}: ${formatCount(missing)} queues have fewer copies than configured${mirrors === 0 ? ': no other store can take them' : ''}`);
+  return lines;
 }

@@ -6,6 +6,7 @@ import { CliError } from './context.js';
 import { runRole } from './run-role.js';
 import { storeDrainCommand } from './store-drain.js';
 import { storeExportCommand } from './store-export.js';
+import { storeResyncCommand } from './store-resync.js';
 import { storeStatusCommand } from './store-status.js';
 import { storeVerifyCommand } from './store-verify.js';
 
@@ -17,6 +18,7 @@ export function storeCommand(cli: Argv, context: CliContext, done: (code: number
       storeStatusCommand(args, context, done);
       storeVerifyCommand(args, context, done);
       storeDrainCommand(args, context, done);
+      storeResyncCommand(args, context, done);
       storeExportCommand(args, context, done);
       return args
         .option('config', { alias: 'c', type: 'string', requiresArg: true, global: false, describe: 'configuration file with a section store' })

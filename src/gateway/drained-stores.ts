@@ -5,7 +5,7 @@
 import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import type { EventLog } from '../platform/ports.js';
-import type { StoreControl } from './admin/store-api.js';
+import type { DrainState, StoreControl } from './admin/store-api.js';
 import type { Mirrors } from './mirror/mirrors.js';
 import type { QueueMirror } from './mirror/queue-mirror.js';
 
@@ -27,10 +27,11 @@ export class DrainedStores implements StoreControl {
     for (const id of this.load()) ports.mirrors.moves.drain(id);
   }
 
-  drainState(storeId: string): { readonly draining: boolean; readonly mirrors: number } | undefined {
+  drainState(storeId: string): DrainState | undefined {
     const { mirrors } = this.ports;
     if (!mirrors.stores.some((store) => store.storeId === storeId)) return undefined;
-    return { draining: mirrors.placement.drained.has(storeId), mirrors: mirrors.moves.mirrorsAt(storeId) };
+    const { moves, placement } = mirrors;
+    return { draining: placement.drained.has(storeId), mirrors: moves.mirrorsAt(storeId), stuck: moves.stuckAt(storeId), copiesMissing: moves.copiesMissing() };
   }
 
   drain(storeId: string): void {

@@ -1,16 +1,27 @@
 /**
  * What an operator does with the stores and mirrors of a gateway.
  *
- *   GET  /api/v1/stores/ID/drain               {store, draining, mirrors}: 0 mirrors: nothing of ours is there any more
+ *   GET  /api/v1/stores/ID/drain               {store, draining, mirrors, stuck, copies_missing}
+ *                                              0 mirrors: nothing of ours is there any more
  *   POST /api/v1/stores/ID/drain               all queues move away from the store, and no new one goes there
  *   POST /api/v1/stores/ID/drain  {"undo":true}   the store is used again
  *   POST /api/v1/queues/NAME/resync  {"store": ID}   one mirror is emptied and filled again
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 
+export interface DrainState {
+  readonly draining: boolean;
+  /** Mirrors, and what is still to be dropped. */
+  readonly mirrors: number;
+  /** Mirrors that no other store can take and that min_replicas needs. */
+  readonly stuck: number;
+  /** Queues, at whatever stores, with fewer copies than configured. */
+  readonly copiesMissing: number;
+}
+
 export interface StoreControl {
   /** Undefined when there is no such store. */
-  drainState(storeId: string): { readonly draining: boolean; readonly mirrors: number } | undefined;
+  drainState(storeId: string): DrainState | undefined;
   drain(storeId: string): void;
   undrain(storeId: string): void;
   /** Queues of this name whose mirror at the store is filled again; undefined when there is no such mirror. */
@@ -39,7 +50,8 @@ export function addStores(api: FastifyInstance, control: StoreControl): void {
 
 function drainState(id: string, reply: FastifyReply, control: StoreControl): object {
   const state = control.drainState(id);
-  return state === undefined ? noStore(id, reply) : { store: id, ...state };
+  if (state === undefined) return noStore(id, reply);
+  return { store: id, draining: state.draining, mirrors: state.mirrors, stuck: state.stuck, copies_missing: state.copiesMissing };
 }
 
 function noStore(id: string, reply: FastifyReply): FastifyReply {

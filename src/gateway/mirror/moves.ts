@@ -84,6 +84,25 @@ export class Moves {
     return count;
   }
 
+  /** Mirrors that stay although their store is to be left: no other takes them, and without them too few would be left. */
+  stuckAt(storeId: string): number {
+    let count = 0;
+    for (const mirror of this.ports.mirrors.all()) {
+      for (const replica of mirror.replicas) {
+        if (replica.store.storeId !== storeId || replica.leaving !== Leave.NOW || !replica.member) continue;
+        if (countStaying(mirror) < Math.max(1, mirror.minReplicas)) count += 1;
+      }
+    }
+    return count;
+  }
+
+  /** Queues with fewer copies than configured, not counting those that are about to leave. */
+  copiesMissing(): number {
+    let count = 0;
+    for (const mirror of this.ports.mirrors.all()) if (countStaying(mirror) < this.options.replicas) count += 1;
+    return count;
+  }
+
   tick(nowMs: number): void {
     for (const mirror of this.ports.mirrors.all()) this.look(mirror, nowMs);
     this.dropLeftovers();
@@ -111,22 +130,29 @@ export class Moves {
     const store = placement.choose(1, taken, staying.map((replica) => replica.store))[0];
     if (store !== undefined) {
       mirrors.addReplica(mirror, store);
-      log.info('mirror', 'a mirror is made on another store', { queue: mirror.queue.name, store: store.storeId, beside: taken.map((one) => one.storeId) });
+      const replaced = mirror.replicas.filter((replica) => replica.store !== store && !staying.includes(replica));
+      log.info('mirror', 'a mirror is made on another store', { queue: mirror.queue.name, store: store.storeId, instead_of: replaced.map((replica) => replica.store.storeId), why: this.whyMoved(replaced) });
     } else if (hasLeaving) for (const replica of mirror.replicas) if (replica.leaving === Leave.REPLACED) replica.leaving = Leave.NOW;
   }
 
   /** Forgets mirrors that are not needed: all are in sync that should be, or they have left the set. */
   private trim(mirror: QueueMirror): void {
     if (mirror.setChangeNumber !== 0) return;
-    let inSync = 0;
-    for (const replica of mirror.replicas) if (replica.inSync && replica.leaving === Leave.NO) inSync += 1;
+    const inSync = countStaying(mirror);
     const isComplete = inSync >= this.options.replicas;
     for (const replica of [...mirror.replicas]) {
       if (replica.member || !(isComplete || (replica.leaving !== Leave.NO && inSync > 0))) continue;
       this.ports.mirrors.removeReplica(mirror, replica);
       this.leftovers.push({ mirror, store: replica.store, bootId: replica.store.bootId });
-      this.ports.log.info('mirror', 'a mirror is given up', { queue: mirror.queue.name, store: replica.store.storeId, why: replica.leaving === Leave.NO ? 'another has taken its place' : 'it has moved away' });
+      this.ports.log.info('mirror', 'a mirror is given up', { queue: mirror.queue.name, store: replica.store.storeId, now_at: mirror.replicas.filter((other) => other.inSync).map((other) => other.store.storeId), why: replica.leaving === Leave.NO ? 'another has taken its place' : 'it has moved away' });
     }
+  }
+
+  private whyMoved(replaced: readonly Replica[]): string {
+    const { drained, stopping } = this.ports.placement;
+    if (replaced.length === 0) return 'it has fewer copies than configured';
+    if (replaced.some(({ store }) => stopping.has(store.storeId))) return 'the store stops';
+    return replaced.some(({ store }) => drained.has(store.storeId)) ? 'the store is drained' : 'away for longer than replace_after';
   }
 
   private dropLeftovers(): void {
@@ -142,4 +168,11 @@ export class Moves {
       return false;
     });
   }
+}
+
+/** Copies in sync that are not to leave. */
+function countStaying(mirror: QueueMirror): number {
+  let count = 0;
+  for (const replica of mirror.replicas) if (replica.inSync && replica.leaving === Leave.NO) count += 1;
+  return count;
 }

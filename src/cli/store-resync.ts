@@ -1,0 +1,43 @@
+/** `twinpost store resync`: one mirror of a queue is emptied and filled again from its gateway. */
+import type { Argv } from 'yargs';
+import { NoAnswer } from './admin-client.js';
+import type { AdminClient } from './admin-client.js';
+import type { CliContext } from './context.js';
+import { CliError } from './context.js';
+import { findGroup, reportMissing, withGroupOptions } from './group.js';
+import { printable } from './tables.js';
+
+export function storeResyncCommand(cli: Argv, context: CliContext, done: (code: number) => void): Argv {
+  return cli.command(
+    'resync <store>',
+    'empty one mirror of a queue and fill it again; never the last copy',
+    (args) =>
+      withGroupOptions(args)
+        .positional('store', { type: 'string', demandOption: true, describe: 'the store whose copy is made anew' })
+        .option('queue', { type: 'string', requiresArg: true, demandOption: true, describe: 'the queue' })
+        .example('$0 store resync store-1 --queue example.com', 'after store verify said DIFFERS'),
+    async (args) => {
+      const { terminal } = context;
+      const group = await findGroup(args, context);
+      const answers = await group.ask('gateway', (client) => resync(client, args.queue, args.store));
+      const having = answers.filter(({ answer }) => answer !== NO_SUCH_MIRROR);
+      for (const { id, answer } of having) terminal.print(printable(`${id}: ${answer === '' ? `the copy of ${args.queue} at ${args.store} is filled again` : answer}`));
+      const code = reportMissing(group.missing('gateway'), answers.length, false, terminal);
+      if (having.length === 0 && code === 0) throw new CliError(`no gateway that answers has a mirror of '${args.queue}' at '${args.store}'; twinpost status shows them`);
+      done(having.some(({ answer }) => answer !== '') ? 1 : code);
+    },
+  );
+}
+
+const NO_SUCH_MIRROR = 'no such mirror';
+
+/** '' when it is done, else why not. */
+async function resync(client: AdminClient, queue: string, store: string): Promise<string> {
+  try {
+    await client.resync(queue, store);
+    return '';
+  } catch (error) {
+    if (!(error instanceof NoAnswer) || error.code !== 404 && error.code !== 409) throw error;
+    return error.code === 404 ? NO_SUCH_MIRROR : error.why;
+  }
+}
