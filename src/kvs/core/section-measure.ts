@@ -10,8 +10,10 @@ import {
   CHANGE_ROW_BYTES, CREDIT_OVERHEAD_BYTES, FLAG_BODY_ABSENT, FLAG_SHARED, FLAG_SKIPPED,
   KIND_DELETE, KIND_REPLACE, KIND_STORE, checkChangeRow,
 } from '../../protocol/change-rows.js';
+import type { SharedBodies } from './shared-bodies.js';
 
 export class SectionMeasure {
+  readonly #shared: SharedBodies;
   /** Bytes of payload that the rows describe. */
   payloadBytes = 0;
   /** What they cost of the credit, those passed over as repeats not counted. */
@@ -19,8 +21,12 @@ export class SectionMeasure {
   /** Bytes that need no credit: notes and sets of members. */
   freeBytes = 0;
 
-  /** Answers '' or the name of the broken rule. */
-  measure(view: DataView, rowsAt: number, rowCount: number, repeats: number): string {
+  constructor(parts: { readonly shared: SharedBodies }) {
+    this.#shared = parts.shared;
+  }
+
+  /** Answers '' or the name of the broken rule. `account` is that of the queue's owner. */
+  measure(view: DataView, rowsAt: number, rowCount: number, repeats: number, account: number): string {
     let payloadBytes = 0;
     let costBytes = 0;
     let freeBytes = 0;
@@ -38,12 +44,17 @@ export class SectionMeasure {
       const bytes = (flags & FLAG_BODY_ABSENT) === 0 ? view.getUint32(row + 4, true) + headBytes : headBytes;
       payloadBytes += bytes;
       if (i < repeats) continue;
-      if (kind === KIND_STORE || kind === KIND_REPLACE) costBytes += bytes + CREDIT_OVERHEAD_BYTES;
-      else freeBytes += bytes;
+      if (kind !== KIND_STORE && kind !== KIND_REPLACE) freeBytes += bytes;
+      else costBytes += CREDIT_OVERHEAD_BYTES + (this.#isHere(account, flags, view, row) ? headBytes : bytes);
     }
     this.payloadBytes = payloadBytes;
     this.costBytes = costBytes;
     this.freeBytes = freeBytes;
     return '';
+  }
+
+  /** A repeat brings a shared body whole that was left out at first: it must not cost more than it did then. */
+  #isHere(account: number, flags: number, view: DataView, row: number): boolean {
+    return (flags & FLAG_SHARED) !== 0 && this.#shared.find(account, view.getFloat64(row + 16, true)) !== 0;
   }
 }

@@ -7,8 +7,8 @@
  *       │                                                                   │
  *       └─► unacknowledged (bytes, credit) ◄── ACK, reply, BEAT ────────────┘ ──► StoreLinkEvents
  *
- *   the active path is lost:  the record is emptied: handles and credit belong to one connection
- *     while the other one takes its part   still up, can't send; requests go nowhere
+ *   the active path is lost:  the record is emptied: handles and sequences belong to one connection
+ *     while the other one takes its part   still up, can't send; requests go nowhere; the credit stays, less what was used
  *     it has                               onSwitched: whoever has unacknowledged changes repeats them
  *     it has not                           onDown
  *
@@ -116,8 +116,12 @@ export class StoreLink implements StorePort, PairOwner {
     return this.#pair.isUp;
   }
 
-  /** Bytes of STORE and REPLACE that this store still takes from us; never below 0. */
+  /**
+   * Bytes of STORE and REPLACE that this store still takes from us; never below 0. While the path is changed it is
+   * what was left: the store keeps a grant as long as the lease runs.
+   */
   get credit(): number {
+    if (this.#pair.active === undefined && this.#ports.clock.nowMs() >= this.#lease.endsMs) return 0;
     return this.#available > 0 ? this.#available : 0;
   }
 
@@ -221,7 +225,7 @@ export class StoreLink implements StorePort, PairOwner {
   }
 
   onPairSwitching(): void {
-    this.#forget();
+    this.#forgetRequests();
   }
 
   onPairSwitched(path: PathConnection, welcome: Welcome): void {
@@ -277,10 +281,15 @@ export class StoreLink implements StorePort, PairOwner {
     this.#ackedThrough = path.outgoing.lastSequence;
   }
 
-  #forget(): void {
+  /** What was on its way stays used: it is repeated, and the store grants what it had not spent of it again. */
+  #forgetRequests(): void {
     this.#unacknowledged.clear();
-    this.#available = 0;
     this.#wasFull = false;
+  }
+
+  #forget(): void {
+    this.#forgetRequests();
+    this.#available = 0;
   }
 
   #onAck(path: PathConnection, control: Uint8Array): void {

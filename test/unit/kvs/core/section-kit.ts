@@ -132,10 +132,10 @@ export function openQueue(store: Store, serial = 1, id = 'g1', epoch = 1, claima
 
 /** Measures and applies as a connection does; answers the refusal's reason or 0. */
 export function applyTo(store: Store, queue: MirroredQueue, wanted: Section, id = 'g1'): number {
-  const measure = new SectionMeasure();
+  const measure = new SectionMeasure({ shared: store.shared });
   const view = new DataView(wanted.rows.buffer, wanted.rows.byteOffset, wanted.rows.length);
   const rowCount = wanted.rows.length / CHANGE_ROW_BYTES;
-  const rule = measure.measure(view, 0, rowCount, queue.number + 1 - wanted.first);
+  const rule = measure.measure(view, 0, rowCount, queue.number + 1 - wanted.first, queue.ownerAccount);
   if (rule !== '') throw new Error(rule);
   if (measure.payloadBytes !== wanted.payload.length) throw new Error('payload does not fit its rows');
   return store.applySection(

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { FLAG_BODY_ABSENT, FLAG_SHARED } from '../../../../src/protocol/change-rows.js';
+import { CREDIT_OVERHEAD_BYTES, FLAG_BODY_ABSENT, FLAG_SHARED } from '../../../../src/protocol/change-rows.js';
 import { REFUSAL_BODY, REFUSAL_CHECKSUM } from '../../../../src/protocol/reasons.js';
-import { change, deleting, fingerprint, newStore, openQueue, pullAll, replacing, storing, withdrawing } from './section-kit.js';
+import { accountOf, change, deleting, fingerprint, newStore, openQueue, pullAll, replacing, storing, withdrawing } from './section-kit.js';
 
 const HERE = FLAG_SHARED;
 const ABSENT = FLAG_SHARED | FLAG_BODY_ABSENT;
@@ -47,6 +47,20 @@ describe('a body shared by queues', () => {
     assert.equal(change(store, queue, storing(5, 'longer', 'h', HERE)), REFUSAL_BODY);
     assert.equal(change(store, queue, storing(5, 'SAME', 'h', ABSENT)), REFUSAL_CHECKSUM);
     assert.equal(fingerprint(store, queue), before);
+  });
+
+  test('brought again whole by a repeat costs its sender what it cost when it was left out', () => {
+    const store = newStore();
+    const account = accountOf(store);
+    const body = 'x'.repeat(5000);
+    assert.equal(change(store, openQueue(store, 1), storing(77, body, 'head', HERE)), 0);
+    const cost = (flags: number, serial: number): number => {
+      const before = store.admission.grant(account);
+      assert.equal(change(store, openQueue(store, serial), storing(77, body, 'head', flags)), 0);
+      return before - account.granted;
+    };
+    assert.equal(cost(ABSENT, 2), 4 + CREDIT_OVERHEAD_BYTES);
+    assert.equal(cost(HERE, 3), 4 + CREDIT_OVERHEAD_BYTES);
   });
 
   test('a refused section leaves the counts as they were', () => {

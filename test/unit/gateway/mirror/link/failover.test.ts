@@ -31,13 +31,27 @@ describe('the active path is reset while the other stands by', () => {
     assert.deepEqual(bench.told, []);
     assert.equal(bench.link.isUp, true);
     assert.equal(bench.link.canSend, false);
-    assert.equal(bench.link.credit, 0);
     assert.equal(bench.link.unackedBytes, 0);
     assert.equal(bench.link.request(types.CHANGES, CONTROL, [new Uint8Array(5)], 5), 0);
     bench.link.flush();
     assert.equal(bench.link.unackedBytes, 0);
     bench.b.accept();
     assert.deepEqual(bench.b.names(), ['HELLO', 'PROOF']);
+  });
+
+  test('meanwhile the credit is what was left of it, as long as the lease runs', () => {
+    const bench = new LinkBench();
+    bench.up({ credit: 1_000 });
+    const first = bench.link.request(types.CHANGES, CONTROL, [], 300);
+    bench.link.request(types.CHANGES, CONTROL, [], 50);
+    bench.link.flush();
+    bench.a.ack(first, 800);
+    bench.a.handlers.onClose('ECONNRESET');
+    assert.equal(bench.link.credit, 750, '800 granted, 50 on the way that may not have come');
+    bench.nowMs = bench.link.leaseEndsMs - 1;
+    assert.equal(bench.link.credit, 750);
+    bench.nowMs += 1;
+    assert.equal(bench.link.credit, 0);
   });
 
   test('welcomed by the same boot: switched, with the credit of the new connection, down at no time', () => {
@@ -95,6 +109,7 @@ describe('the other path is lost too', () => {
     bench.b.handlers.onClose('ECONNREFUSED');
     assert.deepEqual(bench.told, ['down: ECONNRESET; on the other path: ECONNREFUSED']);
     assert.equal(bench.link.isUp, false);
+    assert.equal(bench.link.credit, 0);
   });
 
   test('reset shortly before: down at once', () => {
