@@ -27,7 +27,7 @@ import { judgeRefusal } from './refusal-verdict.js';
 import type { RepairCounters } from './repair-counters.js';
 import { Replica, SyncState, SYNC_STATE_NAMES } from './replica.js';
 import type { SetChangePorts } from './replica-set.js';
-import { hasSurvivor, reviseSet, settleSet } from './replica-set.js';
+import { hasSurvivor, isFencedOff, reviseSet, settleSet } from './replica-set.js';
 import { Resync } from './resync.js';
 import { Sender } from './sender.js';
 import type { StorePort } from './store-port.js';
@@ -48,7 +48,7 @@ export class Mirrors {
   private readonly ports: MirrorsPorts;
   private readonly setPorts: SetChangePorts;
   private readonly catchUp: CatchUp;
-  private readonly sender: Sender;
+  readonly sender: Sender;
   private readonly byHandle: (QueueMirror | undefined)[] = [];
   private readonly resyncs = new Map<StorePort, Resync>();
 
@@ -379,8 +379,7 @@ export class Mirrors {
   private fence(mirror: QueueMirror, replica: Replica): void {
     replica.fenced = true;
     this.isolate(mirror, replica, 'fenced: another process holds the queue there', this.options.retryMs);
-    if (mirror.replicas.some((one) => one.member && !one.fenced) || mirror.memberCount === 0) return;
-    this.giveUp(mirror);
+    if (isFencedOff(mirror)) this.giveUp(mirror);
   }
 
   private giveUp(mirror: QueueMirror): void {

@@ -69,6 +69,22 @@ export function mayFound(mirror: QueueMirror, candidate?: Replica): boolean {
   return isOurs;
 }
 
+/**
+ * Whether another process holds the queue at every copy that this one could go on with: those of members that are also
+ * in the set sent, and of founders. A member that a sent change drops is not asked any more; one that has restarted
+ * or was emptied has nothing to hold.
+ */
+export function isFencedOff(mirror: QueueMirror): boolean {
+  let fenced = 0;
+  for (const replica of mirror.replicas) {
+    const counts = mirror.setChangeNumber === 0 ? replica.member : replica.wanted && (replica.member || mirror.founding);
+    if (!counts) continue;
+    if (replica.fenced) fenced += 1;
+    else if (replica.stillClaims || !replica.store.isUp) return false;
+  }
+  return fenced > 0;
+}
+
 /** Whether a member may go: so many others are in sync in the set, and stay. */
 function mayLeave(mirror: QueueMirror, replica: Replica, ports: SetChangePorts): boolean {
   if (replica.leaving === Leave.NO) return false;

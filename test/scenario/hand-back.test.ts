@@ -1,0 +1,39 @@
+/** Owners that were cut off while their queues were served by another, and come back with what they remember. */
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { COMMITTED } from '../../src/gateway/queue/types.js';
+import { checkNoDuplicates, checkNoLoss, checkOrder } from './checks.js';
+import { Group } from './group.js';
+
+/** No store hears the gateway, nor it them. */
+function cutOff(group: Group, id: string, held: boolean): void {
+  for (const store of group.stores) {
+    group.network.holdRequests(id, store.id, held);
+    group.network.holdAnswers(id, store.id, held);
+  }
+}
+
+describe('hand-back', () => {
+  test('an owner that was changing the set when it was cut off gives its memory of the queue up and gets the queue back', () => {
+    const group = Group.started({ stores: 3 });
+    group.hops.script = () => 'defer';
+    for (let i = 0; i < 10; i++) group.submit('gw-1', ['q1']);
+    group.run(200);
+    assert.equal(group.letters.count(COMMITTED), 10);
+    const remembered = group.served('gw-1', 'gw-1')[0];
+    assert.ok(remembered !== undefined);
+    cutOff(group, 'gw-1', true);
+    group.until(() => remembered.setChangeNumber !== 0 && remembered.inSyncCount === 0, 'the change that no member heard of');
+    group.hops.script = () => 'accept';
+    group.until(() => group.letters.delivered > 0, 'a rescued delivery');
+    cutOff(group, 'gw-1', false);
+    group.until(() => group.letters.delivered === 10, 'all deliveries');
+    group.until(() => group.served('gw-1', 'gw-1').some((mirror) => mirror !== remembered && mirror.inSyncCount === 2), 'the queue at its owner');
+    assert.equal(group.served('gw-2', 'gw-1').length, 0);
+    const fresh = group.submit('gw-1', ['q1']);
+    group.until(() => fresh.arrivals.size === 1, 'new mail by the owner');
+    checkNoLoss(group.letters);
+    checkNoDuplicates(group.letters);
+    checkOrder(group.letters, 'q1');
+  });
+});
