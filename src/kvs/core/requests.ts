@@ -65,7 +65,7 @@ export class Requests {
   readonly #store: Store;
   readonly #counters: StoreCounters;
   readonly #replies: Replies;
-  readonly #measure = new SectionMeasure();
+  readonly #measure: SectionMeasure;
   readonly #attachments = new Map<number, Attachment>();
   readonly #touched: Attachment[] = [];
   readonly #ack: number[] = [];
@@ -81,6 +81,7 @@ export class Requests {
     this.#store = store;
     this.#counters = counters;
     this.#claims = new ClaimLog(ports.log);
+    this.#measure = new SectionMeasure({ shared: store.shared });
     this.#replies = new Replies(options, {
       packer: ports.packer, outbox: ports.outbox, connection: ports.connection, close: ports.close,
       refuse: (sequence, handle, reason, queue) => { this.#refuse(sequence, handle, reason, queue); },
@@ -181,7 +182,7 @@ export class Requests {
       const handle = sectionHandle(changes, i);
       const attachment = this.#attachments.get(handle);
       const repeats = attachment === undefined ? 0 : attachment.queue.number + 1 - firstNumber;
-      const rule = measure.measure(view, rows.byteOffset, rowCount, repeats);
+      const rule = measure.measure(view, rows.byteOffset, rowCount, repeats, attachment?.queue.ownerAccount ?? 0);
       if (rule !== '' || payloadAt + measure.payloadBytes > bodies.length) {
         this.#malformed(CHANGES, rule === '' ? 'bodies cut short' : rule);
         return;
