@@ -8,7 +8,7 @@ import type { RunningRole } from '../cli/context.js';
 import { CliError } from '../cli/context.js';
 import type { DeliveryConfig, GatewayConfig } from '../config/types.js';
 import { startGateway } from '../gateway/gateway-daemon.js';
-import type { GatewayOptions } from '../gateway/gateway-daemon.js';
+import type { GatewayOptions, RunningGateway } from '../gateway/gateway-daemon.js';
 import { INBOUND_DEFAULTS } from '../gateway/inbound/options.js';
 import type { InboundOptions, InboundTls } from '../gateway/inbound/options.js';
 import { DEFAULT_DISPATCHER_OPTIONS } from '../gateway/outbound/dispatcher.js';
@@ -30,6 +30,10 @@ const QUEUES_MAX = 4_096;
 /** A block of 1,000 messages of 1 KB is 1 MB; larger messages end it sooner. */
 const BLOCK_BYTES = 4 * 1024 * 1024;
 const LOG_DRAIN_MS = 1_000;
+/** What the notes of a crash may take to leave for the stores. */
+const CRASH_FLUSH_MS = 200;
+/** Exit code of a process that met an error of its own: EX_SOFTWARE of sysexits. */
+const CRASH_EXIT_CODE = 70;
 /** Exit code of a process that lost its queues to another: not a crash, but not to be taken for success. */
 const FENCED_EXIT_CODE = 3;
 
@@ -37,6 +41,10 @@ export async function startGatewayProcess(config: GatewayConfig): Promise<Runnin
   const options = gatewayOptions(config);
   const ports = nodePorts(config.log, config.id);
   const mailLog = new MailLog({ gateway: config.id, enabled: config.log.mail }, ports.destination);
+  let running: RunningGateway | undefined;
+  const onError = (error: unknown): void => { endCrashed(error, running, mailLog, ports); };
+  process.on('uncaughtException', onError);
+  process.on('unhandledRejection', onError);
   const gateway = await startGateway(options, {
     log: ports.log,
     mailLog,
@@ -45,6 +53,7 @@ export async function startGatewayProcess(config: GatewayConfig): Promise<Runnin
     logLinesDropped: () => mailLog.droppedLines,
     onFenced: () => { endFenced(mailLog, ports); },
   });
+  running = gateway;
   const smtp = config.smtp.listen.map((address) => `${address.host}:${String(address.port)}`).join(', ');
   return {
     summary: `gateway ${config.id} takes mail on ${smtp} once its stores answer; admin on ${config.admin.listen.host}:${String(gateway.adminPort)}`,
@@ -60,6 +69,26 @@ function endFenced(mailLog: MailLog, ports: NodePorts): void {
   mailLog.flush();
   ports.destination.flushNow();
   process.exit(FENCED_EXIT_CODE);
+}
+
+/**
+ * An error that nobody handled, or a broken invariant: what this process believes may be wrong from here on, so that
+ * nothing of it runs any more. What was in hand is noted (gateway/control/crash-record.ts), the stack goes to the log.
+ * The thread stands still while the kernel sends what is written; a turn of the event loop could deliver or accept.
+ */
+function endCrashed(error: unknown, gateway: RunningGateway | undefined, mailLog: MailLog, ports: NodePorts): void {
+  let hadInHand = false;
+  try {
+    hadInHand = gateway?.onCrash() ?? false;
+  } catch {
+    // The error that is reported below is the first one.
+  }
+  const why = error instanceof Error ? error.message : String(error);
+  ports.log.error('crash', 'the gateway ends: an error of its own that nothing handles; the mail waits at the stores. Please report this line', { why, stack: error instanceof Error ? (error.stack ?? '') : '', in_hand: hadInHand });
+  mailLog.flush();
+  ports.destination.flushNow();
+  if (hadInHand) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, CRASH_FLUSH_MS);
+  process.exit(CRASH_EXIT_CODE);
 }
 
 /** Exported for the test that every configured value arrives. */

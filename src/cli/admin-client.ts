@@ -37,6 +37,8 @@ export interface StatusAnswer {
   readonly queues_rescued: number;
   readonly queued_messages: number;
   readonly queued_bytes: number;
+  readonly control_records: number;
+  readonly control_copies_in_sync: number;
   readonly memory_used_bytes: number;
   readonly memory_limit_bytes: number;
   readonly stores: readonly StoreAnswer[];
@@ -101,6 +103,15 @@ export interface MessageAnswer {
   readonly sender: string;
   readonly recipients: readonly { readonly address: string; readonly delay_reason?: string }[];
   readonly state: string;
+  readonly held_reason?: string;
+}
+
+/** What came of a hold or release in one queue. */
+export interface HoldAnswer {
+  readonly queue_name: string;
+  readonly queue_class: string;
+  readonly done: boolean;
+  readonly why: string;
 }
 
 /** A store of itself. */
@@ -228,6 +239,11 @@ export class AdminClient {
   /** Of a gateway: has its mirror of a queue at a store filled anew. A refusal is NoAnswer with code 404 or 409. */
   resync(queue: string, store: string): Promise<unknown> {
     return this.#get(`/api/v1/queues/${encodeURIComponent(queue)}/resync`, (answer) => typeof answer['queues'] === 'number', JSON.stringify({ store }));
+  }
+
+  /** Of a gateway: in each queue that has the message, what came of it. */
+  holdMessage(id: string, verb: 'hold' | 'release', reason: string, who: string): Promise<{ readonly queue_id: string; readonly queues: readonly HoldAnswer[] }> {
+    return this.#get(`/api/v1/messages/${encodeURIComponent(id)}/${verb}`, (answer) => Array.isArray(answer['queues']), JSON.stringify({ reason, who })) as Promise<{ queue_id: string; queues: readonly HoldAnswer[] }>;
   }
 
   async #page<T>(path: string, key: string, cursor: string): Promise<Page<T>> {

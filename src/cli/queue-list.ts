@@ -76,6 +76,7 @@ function messageText(message: MessageAnswer): string {
   const arrival = new Date(message.arrival_time * 1000).toISOString().slice(0, 19).replace('T', ' ');
   const sender = message.sender === '' ? 'MAILER-DAEMON' : printable(message.sender);
   const lines = [`${(message.queue_id + (FLAGS[message.state] ?? '')).padEnd(13)} ${String(message.message_size).padStart(9)} ${arrival}  ${sender}`];
+  if (message.held_reason !== undefined) lines.push(`${' '.repeat(13)} (held: ${printable(message.held_reason)})`);
   for (const recipient of message.recipients) {
     if (recipient.delay_reason !== undefined) lines.push(`${' '.repeat(13)} (${printable(recipient.delay_reason)})`);
     lines.push(`${' '.repeat(45)}${printable(recipient.address)}`);

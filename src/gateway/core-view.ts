@@ -6,6 +6,7 @@ import type { GatewayMetrics } from '../observability/gateway-metrics.js';
 import type { StateGauges } from '../observability/queue-metrics.js';
 import type { Clock, EventLog } from '../platform/ports.js';
 import type { GatewayView, MemberView, MessagePage, MessageRecipientView, MessageView, QueuePage, QueueView, StatusView, StoreView, TablePage, TableRowView } from './admin/view.js';
+import { isControl } from './control/control-queues.js';
 import type { GatewayCore } from './core.js';
 import { MirrorTable, lagOf, pageByHandle, queueLag } from './mirror-table.js';
 import type { StoreLink } from './mirror/link/store-link.js';
@@ -106,7 +107,8 @@ export class CoreView implements GatewayView {
     let messages = 0;
     let bytes = 0;
     let rescued = 0;
-    for (const { queue } of core.registry.all) {
+    const mail = this.mailQueues();
+    for (const { queue } of mail) {
       messages += queue.length;
       bytes += queue.bytes;
       if (queue.identity.ownerId !== this.options.gatewayId) rescued += 1;
@@ -131,7 +133,7 @@ export class CoreView implements GatewayView {
       bounced: metrics.bounced,
       expired: metrics.expired,
       rejected: metrics.rejectedTotal,
-      queues: core.registry.all.length,
+      queues: mail.length,
       queuesRecovering: core.recovery.openCount,
       queuesShort: this.queuesShort(),
       queuesHeld: held.length,
@@ -142,6 +144,8 @@ export class CoreView implements GatewayView {
       repairs: { ...core.mirrors.counters },
       queuedMessages: messages,
       queuedBytes: bytes,
+      controlRecords: core.control.queues.own.size,
+      controlCopies: this.controlCopies(),
       memoryUsedBytes: core.memory.usedBytes,
       memoryLimitBytes: core.memory.limitBytes,
       connectionsIn: this.ports.connectionsIn(),
@@ -160,7 +164,7 @@ export class CoreView implements GatewayView {
   }
 
   queues(cursor: string, limit: number): QueuePage {
-    const { page, nextCursor } = pageByHandle(this.ports.core.registry.all, cursor, limit);
+    const { page, nextCursor } = pageByHandle(this.mailQueues(), cursor, limit);
     return { queues: page.map(queueView), nextCursor };
   }
 
@@ -177,7 +181,7 @@ export class CoreView implements GatewayView {
   }
 
   messages(queue: string, queueClass: string, cursor: string, limit: number): MessagePage | undefined {
-    const mirrors = this.ports.core.registry.byName(queue).filter((mirror) => mirror.queue.route.queueClass === queueClass).sort((a, b) => a.handle - b.handle);
+    const mirrors = this.ports.core.registry.byName(queue).filter((mirror) => mirror.queue.route.queueClass === queueClass && !isControl(mirror)).sort((a, b) => a.handle - b.handle);
     if (mirrors.length === 0) return undefined;
     // The row shown last: handle of its queue, position, message id.
     const [handle = 0, position = 0, id = 0] = cursor.split('.').map(Number);
@@ -189,7 +193,7 @@ export class CoreView implements GatewayView {
       let row = mirror.handle === handle ? this.rowBehind(mirror, position, id) : mirror.queue.first;
       for (; row !== 0; row = mirror.queue.following(row)) {
         if (messages.length === limit) return { messages, nextCursor: last };
-        messages.push(this.messageView(row));
+        messages.push(this.messageView(mirror, row));
         last = `${String(mirror.handle)}.${String(table.position.get(row))}.${String(table.messageId(row))}`;
       }
     }
@@ -206,7 +210,7 @@ export class CoreView implements GatewayView {
     return row;
   }
 
-  private messageView(row: number): MessageView {
+  private messageView(mirror: QueueMirror, row: number): MessageView {
     const { core } = this.ports;
     const table = core.entries.table;
     const envelope = core.envelopeOf(row);
@@ -222,10 +226,23 @@ export class CoreView implements GatewayView {
       sender: envelope?.reversePath ?? '',
       recipients,
       state: MESSAGE_STATES[table.state(row)] ?? 'held',
+      heldReason: core.control.holds.reasonOf(mirror, row),
       attempts: table.attempts.get(row),
       nextAttemptWallMs: table.state(row) === EntryState.DEFERRED ? note.dueWallMs : undefined,
       expiryWallMs: envelope?.expiryWallMs ?? 0,
     };
+  }
+
+  /** Records of the gateway itself are no mail: they are counted apart. */
+  private mailQueues(): readonly QueueMirror[] {
+    return this.ports.core.registry.all.filter((mirror) => !isControl(mirror));
+  }
+
+  /** Of the control queue that has fewest. */
+  private controlCopies(): number {
+    let least = Infinity;
+    for (const mirror of this.ports.core.control.queues.mirrors()) if (mirror.queue.identity.ownerId === this.options.gatewayId) least = Math.min(least, mirror.inSyncCount);
+    return least === Infinity ? 0 : least;
   }
 
   /** One walk over all queues for all stores. */

@@ -12,6 +12,7 @@ import { CLAIMED } from '../protocol/message-types.js';
 import type { Refusal } from '../protocol/messages/refusal.js';
 import type { BulkRecovery } from '../recovery/bulk-recovery.js';
 import type { RecoveryStore } from '../recovery/queue-job.js';
+import type { SetHint } from '../recovery/set-hints.js';
 import { GatewayControl } from './control/gateway-control.js';
 import type { CoreOptions, CorePorts } from './core-options.js';
 import { DeliveryRight } from './mirror/delivery-right.js';
@@ -211,6 +212,13 @@ export class GatewayCore implements Reception, DeliverySource {
     this.right.forget(mirror);
     this.control.queues.forget(mirror);
     this.forgotten.forget(mirror);
+  }
+
+  /** Sets of mirrors for the next process: of what is served, and of queues that have not come back. */
+  setHints(): SetHint[] {
+    const hints = [...this.recovery.openHints()];
+    for (const { queue, epoch, replicas } of this.registry.all) hints.push({ ...queue.identity, name: queue.name, queueClass: queue.route.queueClass, epoch, members: replicas.filter((replica) => replica.member).map((replica) => replica.store.storeId) });
+    return hints;
   }
 
   /** Envelope of an entry, for those who show it. */

@@ -1,30 +1,44 @@
 /**
- * The stores that an operator has drained, as the gateway remembers them across restarts (a file in state_dir), and
- * what else an operator does with mirrors: the part of the admin HTTP that changes something there.
+ * The stores that an operator has drained, as the gateway remembers them across restarts (records "drain/ID" of its
+ * control queue), and what else an operator does with mirrors: the part of the admin HTTP that changes something there.
  */
-import { readFileSync, renameSync, writeFileSync } from 'node:fs';
-import path from 'node:path';
 import type { EventLog } from '../platform/ports.js';
 import type { DrainState, StoreControl } from './admin/store-api.js';
 import type { Mirrors } from './mirror/mirrors.js';
 import type { QueueMirror } from './mirror/queue-mirror.js';
+import type { ControlRecords } from './control/control-records.js';
 
-const FILE_NAME = 'drained-stores.json';
+const PREFIX = 'drain/';
+/** A store that is used again keeps a record that says so: what comes back late must not drain it anew. */
+const DRAINED = Uint8Array.of(1);
+const USED = Uint8Array.of(0);
 
 export interface DrainedPorts {
   readonly log: EventLog;
   readonly mirrors: Mirrors;
+  /** Those of this gateway. */
+  readonly records: ControlRecords;
   queuesOf(name: string): readonly QueueMirror[];
 }
 
 export class DrainedStores implements StoreControl {
-  private readonly file: string | undefined;
   private readonly ports: DrainedPorts;
+  private version = -1;
 
-  constructor(options: { readonly stateDir: string | undefined }, ports: DrainedPorts) {
-    this.file = options.stateDir === undefined ? undefined : path.join(options.stateDir, FILE_NAME);
+  constructor(ports: DrainedPorts) {
     this.ports = ports;
-    for (const id of this.load()) ports.mirrors.moves.drain(id);
+  }
+
+  /** Called now and then: records may have come back. */
+  tick(): void {
+    const { mirrors, records } = this.ports;
+    if (records.version === this.version) return;
+    this.version = records.version;
+    for (const name of records.names(PREFIX)) {
+      const storeId = name.slice(PREFIX.length);
+      if (records.get(name)?.[0] === DRAINED[0]) mirrors.moves.drain(storeId);
+      else mirrors.moves.undrain(storeId);
+    }
   }
 
   drainState(storeId: string): DrainState | undefined {
@@ -35,11 +49,11 @@ export class DrainedStores implements StoreControl {
   }
 
   drain(storeId: string): void {
-    if (this.ports.mirrors.moves.drain(storeId)) this.save();
+    if (this.ports.mirrors.moves.drain(storeId)) this.save(storeId, true);
   }
 
   undrain(storeId: string): void {
-    if (this.ports.mirrors.moves.undrain(storeId)) this.save();
+    if (this.ports.mirrors.moves.undrain(storeId)) this.save(storeId, false);
   }
 
   resync(queue: string, storeId: string): number | undefined {
@@ -54,25 +68,8 @@ export class DrainedStores implements StoreControl {
     return found ? filled : undefined;
   }
 
-  private load(): readonly string[] {
-    if (this.file === undefined) return [];
-    try {
-      const value: unknown = JSON.parse(readFileSync(this.file, 'utf8'));
-      return Array.isArray(value) ? value.filter((id): id is string => typeof id === 'string') : [];
-    } catch (error) {
-      if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return [];
-      this.ports.log.error('drain', 'which stores are drained can not be read: none is taken to be', { file: this.file, why: error instanceof Error ? error.message : String(error) });
-      return [];
-    }
-  }
-
-  private save(): void {
-    if (this.file === undefined) return;
-    try {
-      writeFileSync(`${this.file}.new`, JSON.stringify([...this.ports.mirrors.placement.drained]), { mode: 0o600 });
-      renameSync(`${this.file}.new`, this.file);
-    } catch (error) {
-      this.ports.log.error('drain', 'which stores are drained can not be kept: a restart forgets it', { file: this.file, why: error instanceof Error ? error.message : String(error) });
-    }
+  private save(storeId: string, isDrained: boolean): void {
+    if (this.ports.records.set(PREFIX + storeId, isDrained ? DRAINED : USED)) return;
+    this.ports.log.error('drain', 'whether this store is drained can not be kept: there are too many records; a restart forgets it', { store: storeId, drained: isDrained });
   }
 }

@@ -21,13 +21,13 @@ import { TlsTransport } from '../platform/node/tls-transport.js';
 import { NodeTransport } from '../platform/node/transport.js';
 import type { Transport } from '../platform/transport.js';
 import type { EventLog, Random } from '../platform/ports.js';
-import { formatMessageId } from '../base/text-id.js';
 import { gaugeSource } from './admin/gauges.js';
 import type { RunningAdmin } from './admin/server.js';
 import { startAdmin } from './admin/server.js';
 import { ExportView } from './export-view.js';
-import { composeDsn, dsnFlags } from './bounce/dsn.js';
+import { composeReport } from './bounce/report-composer.js';
 import { forAnySpelling } from './any-domain.js';
+import { isControl } from './control/control-queues.js';
 import { GatewayCore } from './core.js';
 import { DrainedStores } from './drained-stores.js';
 import { CoreView } from './core-view.js';
@@ -36,6 +36,7 @@ import type { RunningInbound } from './inbound/inbound.js';
 import type { InboundOptions } from './inbound/options.js';
 import { keepTold, nextIncarnation } from './incarnation.js';
 import { ProcessLock } from './process-lock.js';
+import { LocalNotes, readSetHints } from './local-notes.js';
 import { InboundRecord, MailRecord } from './mail-record.js';
 import type { MemberView } from './admin/view.js';
 import { reachableAddress } from '../platform/node/own-host.js';
@@ -46,7 +47,6 @@ import { Dispatcher } from './outbound/dispatcher.js';
 import type { DispatcherOptions } from './outbound/dispatcher.js';
 import { RetrySchedule } from './outbound/pure/retry-schedule.js';
 import type { RetryScheduleOptions } from './outbound/pure/retry-schedule.js';
-import type { ReportInput } from './queue/report-job.js';
 import type { RouteOptions } from './queue/router.js';
 import { createRouter } from './queue/router.js';
 
@@ -120,6 +120,11 @@ export interface RunningGateway {
   readonly smtpPorts: readonly number[];
   readonly adminPort: number;
   readonly incarnation: number;
+  /**
+   * An error that nobody handled: notes what was in hand, on this machine and at the mirrors as far as that goes out
+   * at once. The process must not go on after it. True when something was in hand.
+   */
+  onCrash(): boolean;
   stop(): Promise<void>;
 }
 
@@ -159,6 +164,8 @@ class Gateway implements RunningGateway {
   private readonly inboundRecord: InboundRecord;
   private readonly view: CoreView;
   private readonly record: MailRecord;
+  private readonly drained: DrainedStores;
+  private readonly notes: LocalNotes;
   private metricsExport: MetricsExport | undefined;
   private admin: RunningAdmin | undefined;
   private ticker: Ticker | undefined;
@@ -184,6 +191,8 @@ class Gateway implements RunningGateway {
     };
     const router = createRouter(options.routes);
     this.core = this.makeCore(forAnySpelling(router));
+    this.notes = new LocalNotes(options.stateDir, { log: ports.log, control: this.core.control, setHints: () => this.core.setHints() });
+    this.drained = new DrainedStores({ log: ports.log, mirrors: this.core.mirrors, records: this.core.control.queues.own, queuesOf: (name) => this.core.registry.byName(name) });
     const transport = new NodeTransport({ readBufferBytes: REPLY_BUFFER_BYTES });
     const toNextHops: Transport = {
       connect: (host, port, handlers) => {
@@ -219,7 +228,7 @@ class Gateway implements RunningGateway {
     }
     const source = gaugeSource({ view: this.view, nowMs: () => this.clock.nowMs(), wallMs: () => this.clock.wallMs(), logLinesDropped: () => this.ports.logLinesDropped(), states: () => this.view.states() });
     this.metricsExport = exportGatewayMetrics(this.ports.metrics, source);
-    this.admin = await startAdmin(this.options.admin, { view: this.view, registry: this.metricsExport.registry, wallMs: () => this.clock.wallMs(), rescue: this.core.recovery, stores: new DrainedStores({ stateDir: this.options.stateDir }, { log: this.ports.log, mirrors: this.core.mirrors, queuesOf: (name) => this.core.registry.byName(name) }), exports: new ExportView({ crc32, entries: this.core.entries, queuesOf: (name) => this.core.registry.byName(name) }) });
+    this.admin = await startAdmin(this.options.admin, { view: this.view, registry: this.metricsExport.registry, wallMs: () => this.clock.wallMs(), rescue: this.core.recovery, holds: this.core.control.holds, stores: this.drained, exports: new ExportView({ crc32, entries: this.core.entries, queuesOf: (name) => this.core.registry.byName(name).filter((mirror) => !isControl(mirror)) }) });
     this.ports.log.info('start', 'the gateway starts', { gateway: this.options.id, incarnation: this.incarnation, stores: this.options.stores.map((store) => store.id), memory_limit_bytes: this.core.memory.limitBytes });
     for (const link of this.links) link.start();
     this.dispatcher.start();
@@ -243,6 +252,10 @@ class Gateway implements RunningGateway {
     this.ports.mailLog.flush();
   }
 
+  onCrash(): boolean {
+    return this.notes.onCrash();
+  }
+
   private makeCore(router: ReturnType<typeof createRouter>): GatewayCore {
     const { options, ports } = this;
     const memoryLimitBytes = options.memoryLimitBytes ?? Math.floor(hostMemoryBytes() * MEMORY_SHARE_OF_HOST);
@@ -259,7 +272,7 @@ class Gateway implements RunningGateway {
         mirrors: { group: options.group, replicas: options.replicas, minReplicas: options.replicasMin, retryMs: MIRROR_RETRY_MS, refillFrameBytes: REFILL_FRAME_BYTES, frameTargetBytes: FRAME_TARGET_BYTES, replaceAfterMs: options.replaceAfterMs, placement: { gatewayHost: options.oneHost ? undefined : options.host, places: new Map(options.stores.map((store) => [store.id, store])) }, ringBytes: Math.min(options.ringBytes, Math.floor(memoryLimitBytes * RING_SHARE)) },
         acceptance: { lifetimeMs: options.retry.lifetimeMs, bounceLifetimeMs: options.retry.bounceLifetimeMs, nextHopShare: options.nextHopShare },
         memory: { limitBytes: memoryLimitBytes, acceptShare: options.memoryAcceptShare, reserveShare: RESERVE_SHARE },
-        recovery: { blockEntries: options.blockMessages, blockBytes: options.blockBytes, rescue: options.rescue, olderMayLive: () => lock.look() !== 'gone' },
+        recovery: { blockEntries: options.blockMessages, blockBytes: options.blockBytes, rescue: options.rescue, olderMayLive: () => lock.look() !== 'gone', hints: readSetHints(options.stateDir) },
       },
       {
         clock: this.clock,
@@ -272,7 +285,7 @@ class Gateway implements RunningGateway {
         heldElsewhereBytes: () => this.dispatcher.largeBytes,
         requestEndOfTurn: () => { this.requestEndOfTurn(); },
         retryDelayMs: (attempts) => retry.delayMs(attempts),
-        compose: (input) => this.compose(input),
+        compose: (input) => composeReport(options.hostName, input, this.clock.wallMs()),
         onFenced: (storeId) => { this.onFenced(storeId, 'it granted the claim to another process'); },
       },
     );
@@ -325,6 +338,8 @@ class Gateway implements RunningGateway {
   private tick(nowMs: number): void {
     for (const link of this.links) link.tick(nowMs);
     this.core.tick(nowMs);
+    this.drained.tick();
+    this.notes.tick(nowMs);
     this.view.watch(nowMs);
     this.watchPorts(nowMs);
   }
@@ -352,29 +367,6 @@ class Gateway implements RunningGateway {
         this.ports.log.error('smtp', 'the SMTP port can not be opened; trying again', { why: error instanceof Error ? error.message : String(error) });
       },
     );
-  }
-
-  private compose(input: ReportInput): { content: Uint8Array; flags: number } {
-    const { envelope, note } = input;
-    const nowMs = this.clock.wallMs();
-    // Right after the attempt that decided, but for an expiry: when the last attempt was is not kept.
-    const lastAttemptWallMs = nowMs < envelope.expiryWallMs ? nowMs : 0;
-    const content = composeDsn({
-      kind: input.failure ? 'failure' : 'success',
-      reportingMta: this.options.hostName,
-      dsnId: formatMessageId(input.reportId),
-      queueId: formatMessageId(envelope.messageId),
-      envelope,
-      recipients: input.recipients.flatMap((index) => {
-        const recipient = envelope.recipients[index];
-        const last = note.results.find((result) => result.recipient === index);
-        if (recipient === undefined) return [];
-        return [{ recipient, action: input.failure ? ('failed' as const) : ('relayed' as const), code: last?.code ?? 0, enhanced: last?.enhanced ?? (input.failure ? '5.0.0' : '2.0.0'), text: last?.text ?? '', relay: '', lastAttemptWallMs }];
-      }),
-      content: input.content,
-      dateWallMs: nowMs,
-    });
-    return { content, flags: dsnFlags(content, envelope) };
   }
 
   private onFenced(storeId: string, text: string, highest = 0): void {

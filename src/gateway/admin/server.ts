@@ -12,6 +12,7 @@
  *   GET /api/v1/queues                       one row a queue; ?limit=1000&cursor=…
  *   GET /api/v1/group                        gateways and stores that belong together, with their admin addresses
  *   GET, POST /api/v1/stores/ID/drain, POST /api/v1/queues/NAME/resync   (store-api.ts)
+ *   POST /api/v1/messages/ID/hold, …/release  (hold-api.ts)
  *   POST /api/v1/rescue                      queues are taken without a missing store (rescue-api.ts)
  *   GET /api/v1/queues/NAME/messages         rows in queue order; ?class=mail&limit=100&cursor=…
  *   GET /api/v1/queues/NAME/export           content too; ?class=mail&cursor=… (export-page.ts)
@@ -28,6 +29,8 @@ import { namesThisMachine } from '../../platform/node/own-host.js';
 import { addExport } from './export-page.js';
 import type { ExportSource } from './export-page.js';
 import { memberRow, messageRow, queueRow, statusRow, tableRow } from './rows.js';
+import type { HoldControl } from './hold-api.js';
+import { addHolds } from './hold-api.js';
 import type { RescueControl } from './rescue-api.js';
 import { addRescue } from './rescue-api.js';
 import type { StoreControl } from './store-api.js';
@@ -58,6 +61,8 @@ export interface AdminPorts {
   readonly rescue?: RescueControl;
   /** For `store drain` and `resync`. */
   readonly stores?: StoreControl;
+  /** For `queue hold` and `release`. */
+  readonly holds?: HoldControl;
   wallMs(): number;
 }
 
@@ -113,6 +118,7 @@ function addApi(app: FastifyInstance, options: AdminOptions, ports: AdminPorts):
     if (ports.exports !== undefined) addExport(api, ports.exports);
     if (ports.rescue !== undefined) addRescue(api, ports.rescue);
     if (ports.stores !== undefined) addStores(api, ports.stores);
+    if (ports.holds !== undefined) addHolds(api, ports.holds);
     done();
   }, { prefix: '/api/v1' });
 }

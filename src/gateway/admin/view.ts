@@ -88,6 +88,9 @@ export interface StatusView {
   readonly repairs: RepairCounters;
   readonly queuedMessages: number;
   readonly queuedBytes: number;
+  /** Records of the control queue of this gateway, no mail; how many mirrors of it are in sync, 0 without a queue. */
+  readonly controlRecords: number;
+  readonly controlCopies: number;
   readonly memoryUsedBytes: number;
   readonly memoryLimitBytes: number;
   readonly connectionsIn: number;
@@ -176,6 +179,8 @@ export interface MessageView {
   /** Those still to be delivered. */
   readonly recipients: readonly MessageRecipientView[];
   readonly state: 'incoming' | 'active' | 'queued' | 'deferred' | 'held' | 'ending';
+  /** Why it is held; '' when it isn't. */
+  readonly heldReason: string;
   readonly attempts: number;
   readonly nextAttemptWallMs: number | undefined;
   readonly expiryWallMs: number;

@@ -15,7 +15,7 @@ const ROW: TableRowAnswer = {
 const STATUS: StatusAnswer = {
   gateway: 'gw-1', host: 'box-1', incarnation: 7, pid: 42, uptime_seconds: 7200, ready: true, not_ready_reason: '', degraded_since: NOW - 90, degraded_cause: 'NodeC: ECONNRESET', insecure: true,
   received: 20_000, delivered: 19_000, deferred: 3, bounced: 2, expired: 1, rejected: 0, queues: 40, queues_recovering: 0, queues_held: 22,
-  held: [{ queue_name: 'late.example', owner: 'gw-1', waits_for: ['NodeE'], why: 'a store is missing', since: NOW - 30 }, { queue_name: 'theirs.example', owner: 'gw-2', waits_for: [], why: 'its lease runs', since: NOW - 5 }], queues_rescued: 3, queued_messages: 41, queued_bytes: 4096, memory_used_bytes: 2 ** 20, memory_limit_bytes: 2 ** 30,
+  held: [{ queue_name: 'late.example', owner: 'gw-1', waits_for: ['NodeE'], why: 'a store is missing', since: NOW - 30 }, { queue_name: 'theirs.example', owner: 'gw-2', waits_for: [], why: 'its lease runs', since: NOW - 5 }], queues_rescued: 3, queued_messages: 41, queued_bytes: 4096, control_records: 0, control_copies_in_sync: 0, memory_used_bytes: 2 ** 20, memory_limit_bytes: 2 ** 30,
   stores: [
     { store: 'NodeB', host: 'box-2', up: true, paths: [{ path: 'A', state: 'RUN' }, { path: 'B', state: 'READY' }], queues_sync: 39, queues_resync: 1, queues_ng: 0, lag_messages: 5, lag_bytes: 2048, lease_left_ms: 9400, failovers: 1 },
     { store: 'NodeC', host: 'box-3', up: false, paths: [{ path: 'A', state: 'NG' }, { path: 'B', state: 'NG' }], queues_sync: 0, queues_resync: 0, queues_ng: 1, lag_messages: 900, lag_bytes: 0, lease_left_ms: 0, failovers: 0 },

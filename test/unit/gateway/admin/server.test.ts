@@ -10,13 +10,13 @@ import type { GatewayView, MessageView, QueueView, StatusView, TableRowView } fr
 const WALL_MS = 1_800_000_000_000;
 const STATUS: StatusView = {
   gateway: 'gw-1', host: 'box-1', incarnation: 7, pid: 42, startedWallMs: WALL_MS - 90_000, ready: true, notReadyReason: '', degradedSinceWallMs: WALL_MS - 5_000, degradedCause: 'store-a: reset', insecure: false,
-  received: 3, delivered: 2, deferred: 1, bounced: 0, expired: 0, rejected: 4, queues: 1, queuesRecovering: 0, queuesShort: 1, queuesHeld: 30, heldQueues: [{ queue: 'late.example', owner: 'gw-1', stores: ['store-z'], why: 'a store is missing', sinceWallMs: WALL_MS - 9_000 }], queuesRescued: 2, takeovers: 3, handedBack: 4, repairs: { tails: 5, tailBytes: 6, refills: 7, refillBytes: 8 }, queuedMessages: 1, queuedBytes: 100, memoryUsedBytes: 10, memoryLimitBytes: 100,
+  received: 3, delivered: 2, deferred: 1, bounced: 0, expired: 0, rejected: 4, queues: 1, queuesRecovering: 0, queuesShort: 1, queuesHeld: 30, heldQueues: [{ queue: 'late.example', owner: 'gw-1', stores: ['store-z'], why: 'a store is missing', sinceWallMs: WALL_MS - 9_000 }], queuesRescued: 2, takeovers: 3, handedBack: 4, repairs: { tails: 5, tailBytes: 6, refills: 7, refillBytes: 8 }, queuedMessages: 1, queuedBytes: 100, controlRecords: 3, controlCopies: 2, memoryUsedBytes: 10, memoryLimitBytes: 100,
   connectionsIn: 1, connectionsOut: 1, dotsInFlight: 0,
   stores: [{ id: 'store-a', host: 'box-2', up: true, paths: [{ path: 'A', state: 'RUN', sinceWallMs: WALL_MS }], queuesSync: 1, queuesResync: 0, queuesNg: 0, lagMessages: 0, lagBytes: 0, refillMessages: 6, refillBytes: 7, creditBytes: 5, leaseLeftMs: 8123.4, failovers: 1, cause: 'reset', causeSinceWallMs: WALL_MS - 3_000 }],
 };
 
 function message(n: number): MessageView {
-  return { queueId: `ID${String(n)}`, arrivalWallMs: WALL_MS + 999, messageBytes: 10, sender: '', recipients: [{ address: 'b@example.net', delayReason: 'busy' }, { address: 'c@example.net', delayReason: '' }], state: 'deferred', attempts: 1, nextAttemptWallMs: undefined, expiryWallMs: WALL_MS };
+  return { queueId: `ID${String(n)}`, arrivalWallMs: WALL_MS + 999, messageBytes: 10, sender: '', recipients: [{ address: 'b@example.net', delayReason: 'busy' }, { address: 'c@example.net', delayReason: '' }], state: 'deferred', heldReason: '', attempts: 1, nextAttemptWallMs: undefined, expiryWallMs: WALL_MS };
 }
 
 const ROW: TableRowView = {

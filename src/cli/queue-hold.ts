@@ -1,0 +1,52 @@
+/** `twinpost queue hold` and `twinpost queue release`: single messages, wherever in the group they are. */
+import os from 'node:os';
+import type { Argv } from 'yargs';
+import { parseMessageId } from '../base/text-id.js';
+import type { CliContext } from './context.js';
+import { CliError } from './context.js';
+import { findGroup, reportMissing, withGroupOptions } from './group.js';
+import { printable } from './tables.js';
+
+export function queueHoldCommand(cli: Argv, context: CliContext, done: (code: number) => void): Argv {
+  return holdVerb(cli, context, done, 'hold', 'keep messages back until they are released', 'held');
+}
+
+export function queueReleaseCommand(cli: Argv, context: CliContext, done: (code: number) => void): Argv {
+  return holdVerb(cli, context, done, 'release', 'let messages go on that are held', 'released');
+}
+
+function holdVerb(cli: Argv, context: CliContext, done: (code: number) => void, verb: 'hold' | 'release', describe: string, past: string): Argv {
+  return cli.command(
+    verb,
+    describe,
+    (args) =>
+      withGroupOptions(args)
+        .option('id', { type: 'string', array: true, nargs: 1, requiresArg: true, demandOption: true, describe: 'queue id of a message; may be given again' })
+        .option('reason', { type: 'string', requiresArg: true, demandOption: true, describe: 'why, for the log and for who lists the queue' })
+        .option('json', { type: 'boolean', describe: 'one JSON object a line: each queue that has the message' })
+        .example(`$0 queue ${verb} --id 0123456789A --reason "under inspection"`, 'is logged with who and why'),
+    async (args) => {
+      const { terminal } = context;
+      const json = args.json === true;
+      if (args.reason.trim() === '') throw new CliError(`queue ${verb}: say the --reason, which is logged`);
+      for (const id of args.id) if (parseMessageId(id) === undefined) throw new CliError(`queue ${verb}: '${id}' is no queue id; twinpost queue list shows them`);
+      const who = `${os.userInfo().username}@${os.hostname()}`;
+      const group = await findGroup(args, context);
+      let failed = false;
+      let answered = 0;
+      for (const id of args.id) {
+        const answers = await group.ask('gateway', (client) => client.holdMessage(id, verb, args.reason, who));
+        answered = answers.length;
+        const rows = answers.flatMap(({ id: gateway, answer }) => answer.queues.map((queue) => ({ gateway, queue_id: answer.queue_id, ...queue })));
+        for (const row of rows) {
+          if (json) terminal.print(JSON.stringify(row));
+          else terminal.print(`${row.queue_id} in ${printable(row.queue_name)}${row.queue_class === 'mail' ? '' : ` (${row.queue_class})`} of ${printable(row.gateway)}: ${row.done ? past : `not ${past}: ${printable(row.why)}`}`);
+        }
+        if (rows.length === 0) terminal.error(`twinpost: no gateway that answers has message ${id}`);
+        failed ||= rows.length === 0 || rows.some((row) => !row.done);
+      }
+      const code = reportMissing(group.missing('gateway'), answered, json, terminal);
+      done(code === 0 && failed ? 1 : code);
+    },
+  );
+}
