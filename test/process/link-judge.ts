@@ -58,9 +58,14 @@ export interface DuplicateReport {
 }
 
 export class LinkJudge {
-  readonly #record = new LinkRecord();
+  readonly #record: LinkRecord;
   readonly #proxies: { readonly gateway: number; readonly store: number; readonly path: string; readonly proxy: FaultProxy }[] = [];
   readonly #windows: Window[] = [];
+
+  /** Judges by what is put into the record; the proxies of start() do that. */
+  constructor(record = new LinkRecord()) {
+    this.#record = record;
+  }
 
   /** Starts a proxy for both paths of each store, for each gateway; give mapStorePort to startCluster. */
   static async start(stores: number, gateways = 1, seed = 1): Promise<LinkJudge> {

@@ -98,7 +98,9 @@ export class LinkRecord {
     const { queue } = claim;
     const reign = reignUnder(queue, connection.writer, connection.gateway, claim.token, frame.arrivedMs);
     connection.handles.set(claimed.handle, { queue, reign });
-    // It tells number and digest: as good as an acknowledgement of what the holder sent before.
+    // As good as an acknowledgement of what the holder sent before: it tells number and digest, and a gateway that finds
+    // them in its ring takes the mirror as being there (src/gateway/mirror/catch-up.ts, judge() and adopt()). After a
+    // mere change of path there is no CLAIM: OPEN attaches the queue, and the ACK of OPEN tells the number.
     this.#noteAck(store, queue, { number: claimed.number, reign, frame });
     if (claimed.epoch < queue.epoch) return;
     queue.epoch = claimed.epoch;
