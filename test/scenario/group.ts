@@ -15,6 +15,7 @@ import { Carrier, NextHops } from './next-hop.js';
 import { KeptLog } from './ports.js';
 import { Scheduler } from './scheduler.js';
 import { StoreNode } from './store-node.js';
+import { SimProcess } from '../simulation/process.js';
 
 export interface GroupOptions {
   readonly gateways?: readonly string[];
@@ -46,6 +47,7 @@ export class Group {
   readonly stores: readonly StoreNode[];
   readonly leaseMs: number;
   private readonly nodes = new Map<string, GatewayNode>();
+  private readonly processes = new Map<string, SimProcess>();
   private readonly router: Router;
 
   constructor(options: GroupOptions = {}) {
@@ -60,6 +62,9 @@ export class Group {
     const ids = ['store-a', 'store-b', 'store-c'].slice(0, options.stores ?? 2);
     this.stores = ids.map((id) => new StoreNode({ id, gateways: gateways.map((gateway) => ({ id: gateway, secret })), memoryLimitBytes: 256 * MEBIBYTE, windowBytes: 8 * MEBIBYTE, leaseMs: this.leaseMs }, ports, this.prng.fork()));
     for (const id of gateways) {
+      const process = new SimProcess(id, { offsetMs: 0, rate: 1 }, this.scheduler);
+      this.processes.set(id, process);
+      this.network.addHost(id, process);
       const node = new GatewayNode(
         {
           id, secret, storeIds: ids, windowBytes: 8 * MEBIBYTE, failoverTimeoutMs: 1000, retryDelayMs: () => 1000,
@@ -71,7 +76,7 @@ export class Group {
             recovery: { blockEntries: options.blockEntries ?? 7, blockBytes: 64 * 1024, rescue: options.noRescue?.includes(id) !== true, olderMayLive: () => options.unproven?.includes(id) === true },
           },
         },
-        { ...ports, router: this.router, newCarrier: (core, isAlive) => new Carrier(this.hops, core, this.scheduler, isAlive), events: this.mailEvents(), onTurn: () => {} },
+        { ...ports, scheduler: process, router: this.router, newCarrier: (core, isAlive) => new Carrier(this.hops, core, process, isAlive), events: this.mailEvents(), onTurn: () => {} },
         this.prng.fork(),
       );
       this.nodes.set(id, node);
@@ -95,6 +100,16 @@ export class Group {
     const node = this.nodes.get(id);
     assert.ok(node !== undefined, `${id} is part of this group`);
     return node;
+  }
+
+  /** SIGSTOP: no step of it is taken any more; what is sent to it waits. */
+  freeze(id: string): void {
+    this.processOf(id).freeze();
+  }
+
+  thaw(id: string): void {
+    this.processOf(id).thaw();
+    this.network.thaw(id);
   }
 
   store(letter: 'a' | 'b' | 'c'): StoreNode {
@@ -146,6 +161,12 @@ export class Group {
 
   lastLog(lines = 30): string {
     return this.log.lines.slice(-lines).map((line) => `${line.atMs.toFixed(1)} ${line.event}: ${line.text} ${JSON.stringify(line.fields)}`).join('\n');
+  }
+
+  private processOf(id: string): SimProcess {
+    const process = this.processes.get(id);
+    assert.ok(process !== undefined, `${id} is part of this group`);
+    return process;
   }
 
   private mailEvents(): MailEvents {

@@ -12,7 +12,7 @@ import { DEFERRED, DELIVERED, FAILED } from '../../src/gateway/queue/types.js';
 import { checkStrict } from './checks.js';
 import type { Letters } from './letters.js';
 import { sameBytes, textOf } from './letters.js';
-import type { Scheduler } from './scheduler.js';
+import type { Timeline } from './timeline.js';
 
 /** What becomes of one recipient's attempt. `unanswered`: the content arrives, the reply does not. */
 export type Answer = 'accept' | 'defer' | 'reject' | 'unanswered' | 'unreachable' | 'hang';
@@ -81,13 +81,13 @@ export class Carrier implements DeliverySink {
   inFlightCount = 0;
   private readonly hops: NextHops;
   private readonly source: DeliverySource;
-  private readonly scheduler: Scheduler;
+  private readonly scheduler: Timeline;
   private readonly isAlive: () => boolean;
   private readonly inFlight = new Map<DeliveryQueue, number>();
   /** Queues whose next hop is not there: nothing is begun until it is tried again. */
   private readonly down = new Set<DeliveryQueue>();
 
-  constructor(hops: NextHops, source: DeliverySource, scheduler: Scheduler, isAlive: () => boolean) {
+  constructor(hops: NextHops, source: DeliverySource, scheduler: Timeline, isAlive: () => boolean) {
     this.hops = hops;
     this.source = source;
     this.scheduler = scheduler;

@@ -1,7 +1,7 @@
 /** Queues of a gateway that stays dead, taken over by another of its group and handed back (G2 to G5). */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { COMMITTED } from '../../src/gateway/queue/types.js';
+import { COMMITTED, NO_REPLY } from '../../src/gateway/queue/types.js';
 import { checkNoDuplicates, checkNoLoss, checkOrder } from './checks.js';
 import { Group } from './group.js';
 import type { GroupOptions } from './group.js';
@@ -158,5 +158,76 @@ describe('rescue', () => {
     const startMs = group.scheduler.nowMs;
     group.until(() => group.letters.delivered === 1, 'the delivery');
     assert.ok(group.scheduler.nowMs - startMs >= group.leaseMs);
+  });
+});
+
+/** gw-1 has stood still past its lease with `count` messages in flight, and gw-2 has begun to deliver them. */
+function frozen(count: number, options: GroupOptions = {}): Group {
+  const group = Group.started(options);
+  group.hops.script = () => 'hang';
+  for (let i = 0; i < count; i++) group.submit('gw-1', ['q1']);
+  group.run(200);
+  assert.equal(group.letters.count(COMMITTED), count);
+  group.freeze('gw-1');
+  group.hops.script = () => 'accept';
+  group.hops.dotMs = 100;
+  group.until(() => group.letters.delivered > 5, 'some rescued deliveries');
+  assert.ok(group.letters.delivered < count);
+  return group;
+}
+
+/** What it had is delivered by whoever holds it, once; it takes mail meanwhile, and in the end has its queue again. */
+function comesBack(group: Group, count: number): void {
+  const core = group.gateway('gw-1').core;
+  group.until(() => group.log.count('it is given up here') === 1, 'that the queue is given up');
+  const takes = (): boolean => core?.accepting === true;
+  group.until(takes, 'that it takes mail');
+  const fresh = group.submit('gw-1', ['q1']);
+  group.until(() => fresh.outcome === COMMITTED, 'new mail');
+  group.until(() => group.letters.delivered === count + 1, 'all deliveries');
+  group.until(() => group.served('gw-2', 'gw-1').length === 0 && group.served('gw-1', 'gw-1').length === 2, 'the hand-back');
+  checkNoLoss(group.letters);
+  checkNoDuplicates(group.letters);
+  // Those of the owner's queue; the new one went beside it.
+  const tried = group.letters.all.filter((letter) => letter !== fresh).map((letter) => letter.firstAttempt.get('q1') ?? 0);
+  assert.deepEqual(tried, [...tried].sort((a, b) => a - b));
+  const last = group.submit('gw-1', ['q1']);
+  group.until(() => last.arrivals.size === 1, 'mail after the hand-back');
+  group.run(3 * group.leaseMs);
+  assert.equal(group.served('gw-2', 'gw-1').length, 0, 'they stay there');
+  assert.ok(core?.accepting === true && group.served('gw-1', 'gw-1').every((mirror) => mirror.inSyncCount === 2));
+}
+
+describe('a gateway that is frozen past its lease', () => {
+  test('gives the queue up when it wakes on its old connections, takes new mail, and gets the queue back', () => {
+    const group = frozen(40);
+    group.thaw('gw-1');
+    comesBack(group, 40);
+  });
+
+  test('does so when all its connections are gone, and those to one store come late', () => {
+    const group = frozen(40);
+    for (const store of group.stores) group.network.cut('gw-1', store.id);
+    group.thaw('gw-1');
+    group.run(500);
+    group.network.heal('gw-1', 'store-b');
+    group.run(2000);
+    group.network.heal('gw-1', 'store-a');
+    comesBack(group, 40);
+  });
+
+  test('answers nobody who waited for a 250 while it was frozen', () => {
+    const group = Group.started();
+    group.hops.script = () => 'defer';
+    const known = group.submit('gw-1', ['q1']);
+    group.until(() => known.outcome === COMMITTED, 'the commit');
+    const open = group.submit('gw-1', ['q1']);
+    group.freeze('gw-1');
+    group.until(() => group.served('gw-2', 'gw-1').length === 1, 'the takeover');
+    group.thaw('gw-1');
+    group.until(() => open.outcome !== 0, 'its end');
+    assert.equal(open.outcome, NO_REPLY);
+    group.hops.script = () => 'accept';
+    group.until(() => known.arrivals.size === 1, 'the delivery');
   });
 });
