@@ -4,8 +4,9 @@
  *              CLAIM granted (token above all seen)             RELEASE by the holder
  *   owner ───────────────────────────────────────► claimant ───────────────────────► who had it before
  *
- *   granted when   the holder itself asks under a higher incarnation (its older process is fenced already), or
- *                  no lease of the holder runs here and the store's first lease period is over
+ *   granted when   the store's first lease period is over, or nobody but the owner may claim the queue; and
+ *                  the holder itself asks under a higher incarnation (its older process is fenced already), or
+ *                  no lease of the holder runs here
  *   repeated       the holder asks again with the token it holds: granted again
  *
  *   probed         token 0 asks what another's claim would be answered, and never changes anything
@@ -13,8 +14,10 @@
  * A grant ends every right of the old holder at once, also on open connections: each request is checked against
  * `holder` (store.ts). Tokens only rise, a release does not lower the highest seen.
  *
- * Only the present holder is exempt from waiting (docs/PROTOCOL.md "Claims"). An owner that a rescue has displaced
- * waits for the rescue's lease like anyone else, or two would deliver.
+ * Only the present holder is exempt from waiting for a lease (docs/PROTOCOL.md "Claims"). An owner that a rescue has
+ * displaced waits for the rescue's lease like anyone else, or two would deliver. Nobody is exempt from the first lease
+ * period where another may have claimed: a displaced owner may have filled this store anew, and be its holder, while
+ * the rescue still delivers by a lease of the boot before.
  */
 
 import { CLAIM_DENIED, CLAIM_GRACE, CLAIM_GRANTED, CLAIM_LEASE_RUNS, CLAIM_TOKEN_LOW } from '../../protocol/reasons.js';
@@ -50,14 +53,15 @@ export function claim(
   queue.holder = asker;
   queue.holderToken = token;
   queue.highestToken = token;
+  queue.mustClaim = false;
   queue.isClaimOfThisBoot = true;
   return { result: CLAIM_GRANTED, waitMs: 0 };
 }
 
-/** Why the asker has to wait, whatever its token; the present holder never has to. */
+/** Why the asker has to wait, whatever its token. */
 function standsInTheWay(queue: MirroredQueue, asker: string, nowMs: number, holderLeaseEndsMs: number, firstPeriodEndsMs: number): ClaimVerdict | undefined {
+  if (nowMs < firstPeriodEndsMs && queue.attributes.claimants.length > 0) return { result: CLAIM_GRACE, waitMs: Math.ceil(firstPeriodEndsMs - nowMs) };
   if (asker === queue.holder) return undefined;
-  if (nowMs < firstPeriodEndsMs) return { result: CLAIM_GRACE, waitMs: Math.ceil(firstPeriodEndsMs - nowMs) };
   if (nowMs < holderLeaseEndsMs) return { result: CLAIM_LEASE_RUNS, waitMs: Math.ceil(holderLeaseEndsMs - nowMs) };
   return undefined;
 }
@@ -73,11 +77,17 @@ export function release(queue: MirroredQueue, asker: string, token: number): voi
   }
   queue.holder = queue.previousHolder;
   // A holder whose queue was changed meanwhile must not go on by its old token: what it remembers is out of date.
-  queue.holderToken = queue.number === queue.claimedNumber ? queue.previousToken : 0;
+  queue.mustClaim = queue.previousToken === 0 || queue.number !== queue.claimedNumber;
+  queue.holderToken = queue.mustClaim ? 0 : queue.previousToken;
   queue.previousHolder = '';
   queue.previousToken = 0;
   // Whoever has it again asks before it believes that nothing happened in between.
   queue.isClaimOfThisBoot = false;
+}
+
+/** A holder to whom a changed queue was given back has no right by its old token: it claims first. */
+export function mayWrite(queue: MirroredQueue, asker: string): boolean {
+  return queue.holder === asker && !queue.mustClaim;
 }
 
 /** Does the asker hold the queue by this token, granted since the store started? */

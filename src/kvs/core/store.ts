@@ -22,7 +22,7 @@ import type { Attachment } from './attachment.js';
 import { Blocks } from './blocks.js';
 import { ChangeRing } from './change-ring.js';
 import type { ClaimVerdict } from './claims.js';
-import { claim, confirms, mayClaim, release } from './claims.js';
+import { claim, confirms, mayClaim, mayWrite, release } from './claims.js';
 import { Contents } from './contents.js';
 import { Entries } from './entries.js';
 import type { MirroredQueue, QueueAttributes } from './mirrored-queue.js';
@@ -147,7 +147,7 @@ export class Store {
     const { ownerId, birth, serial } = request.attributes;
     const known = this.queues.find(ownerId, birth, serial);
     if (known !== undefined) {
-      if (known.holder === account.id) return { reason: DONE, queue: known };
+      if (mayWrite(known, account.id)) return { reason: DONE, queue: known };
       return { reason: mayClaim(known, account.id) ? REFUSAL_FENCED : REFUSAL_DENIED, queue: undefined };
     }
     if (ownerId !== account.id && !request.attributes.claimants.includes(account.id)) return { reason: REFUSAL_DENIED, queue: undefined };
@@ -184,7 +184,7 @@ export class Store {
   /** Why the account may not touch the queue behind the handle, or 0. */
   checkHolder(account: GatewayAccount, attachment: Attachment | undefined): number {
     if (attachment === undefined) return REFUSAL_UNKNOWN;
-    return attachment.queue.holder === account.id ? DONE : REFUSAL_FENCED;
+    return mayWrite(attachment.queue, account.id) ? DONE : REFUSAL_FENCED;
   }
 
   drop(queue: MirroredQueue): void {

@@ -32,6 +32,37 @@ describe('a claim', () => {
     assert.equal(again.reason, REFUSAL_FENCED);
   });
 
+  test('by the next incarnation of a holder, too, waits for the first lease period, unless nobody else may claim', () => {
+    // A displaced owner has filled this store after its restart; the rescue still has a lease of the boot before.
+    const store = newStore();
+    const queue = openQueue(store, 1, 'g1', 1, ['g2']);
+    assert.deepEqual(store.claim(accountOf(store), queue, 7, 4_000), { result: CLAIM_GRACE, waitMs: 6_000 });
+    assert.equal(store.claim(accountOf(store), queue, 0, 4_000).result, CLAIM_GRACE);
+    assert.equal(store.claim(accountOf(store), queue, 7, LEASE_MS).result, CLAIM_GRANTED);
+    const alone = openQueue(store, 2);
+    assert.equal(store.claim(accountOf(store), alone, 7, 1).result, CLAIM_GRANTED);
+  });
+
+  test('is needed by whoever has a queue back that was changed meanwhile', () => {
+    const store = newStore();
+    const queue = openQueue(store, 1, 'g1', 1, ['g2']);
+    const owner = accountOf(store);
+    const rescue = accountOf(store, 'g2');
+    const handle = new Attachment(1, queue);
+    const open = (): number => store.open(owner, { attributes: queue.attributes, epoch: 1, members: [] }).reason;
+    store.claim(owner, queue, 3, LEASE_MS);
+    store.claim(rescue, queue, 5, LEASE_MS);
+    store.release(rescue, queue, 5);
+    assert.deepEqual([open(), store.checkHolder(owner, handle)], [0, 0], 'nothing happened in between');
+    store.claim(rescue, queue, 6, LEASE_MS);
+    store.beginRefill(queue, queue.number + 1, 7, 7);
+    store.release(rescue, queue, 6);
+    assert.deepEqual([open(), store.checkHolder(owner, handle)], [REFUSAL_FENCED, REFUSAL_FENCED]);
+    assert.equal(store.claim(owner, queue, 3, LEASE_MS).result, CLAIM_TOKEN_LOW, 'its old token is worth nothing');
+    assert.equal(store.claim(owner, queue, 7, LEASE_MS).result, CLAIM_GRANTED);
+    assert.deepEqual([open(), store.checkHolder(owner, handle)], [0, 0]);
+  });
+
   test('by the owner under a higher incarnation is granted at once, by others never', () => {
     const store = newStore();
     const queue = openQueue(store);
@@ -61,7 +92,7 @@ describe('a claim', () => {
     assert.ok(queue !== undefined);
     store.release(rescue, queue, queue.holderToken);
     assert.equal(queue.holder, 'g1');
-    assert.equal(store.claim(accountOf(store), queue, 9, 1).result, CLAIM_GRANTED, 'though the one that released it still has a lease');
+    assert.equal(store.claim(accountOf(store), queue, 9, LEASE_MS).result, CLAIM_GRANTED, 'though the one that released it still has a lease');
     store.release(accountOf(store), queue, 9);
     assert.equal(queue.holder, 'g1', 'an owner that nobody was before keeps it');
   });
@@ -93,7 +124,7 @@ describe('a probe (token 0)', () => {
     assert.deepEqual(store.claim(rescue, queue, 0, 17_999.5), { result: CLAIM_LEASE_RUNS, waitMs: 1 });
     assert.deepEqual(store.claim(rescue, queue, 0, 18_000), { result: CLAIM_TOKEN_LOW, waitMs: 0 });
     assert.deepEqual([queue.holder, queue.holderToken, queue.highestToken], ['g1', 0, 0]);
-    assert.deepEqual(store.claim(accountOf(store), queue, 0, 1), { result: CLAIM_TOKEN_LOW, waitMs: 0 }, 'the holder never waits, and a token 0 is no repeat');
+    assert.deepEqual(store.claim(accountOf(store), queue, 0, 10_001), { result: CLAIM_TOKEN_LOW, waitMs: 0 }, 'the holder waits for no lease, and a token 0 is no repeat');
     assert.equal(store.claim(accountOf(store, 'g3'), queue, 0, 99_999).result, CLAIM_DENIED);
     assert.equal(store.claim(rescue, undefined, 0, 0).result, CLAIM_UNKNOWN, 'a store that came back empty knows no claim');
     assert.equal(store.claim(rescue, queue, 1, 18_000).result, CLAIM_GRANTED);
