@@ -64,10 +64,10 @@ export function judgeQueue(rows: Iterable<CensusRow>, answering: ReadonlySet<str
 /**
  * The members that may be read from: at the newest epoch themselves, the longest first. Copies out of a file stand
  * behind those in memory, and count only when every member of the epoch is there in one of both ways: else what a
- * missing one acknowledged last may be newer than the file.
+ * missing one acknowledged last may be newer than the file. A store that left the set before it stopped is no source.
  */
 export function sourcesOf(rows: readonly CensusRow[], epoch: number, members: readonly string[]): CensusRow[] {
-  const shown = rows.filter((row) => isOfSet(row) && row.epoch === epoch);
+  const shown = rows.filter((row) => isOfSet(row) && row.epoch === epoch && members.includes(row.storeId));
   const isWhole = members.every((member) => shown.some((row) => row.storeId === member));
   return shown
     .filter((row) => row.role === ROLE_MEMBER || isWhole)
@@ -75,6 +75,6 @@ export function sourcesOf(rows: readonly CensusRow[], epoch: number, members: re
 }
 
 /** Of the set of mirrors, in memory or as it was when its store stopped. */
-function isOfSet(row: CensusRow): boolean {
+export function isOfSet(row: CensusRow): boolean {
   return row.role === ROLE_MEMBER || row.role === ROLE_SPILLED;
 }

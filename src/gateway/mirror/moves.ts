@@ -5,7 +5,8 @@
  *   away for replace_after ─► a mirror on another store ─► in sync first: the old one is forgotten
  *                                                      └─► the old one back first: the new one is
  *   drain, stopping        ─► a mirror on another store ─► in sync: the set without the old ─► DROP there
- *                          └─► no such store: the set without the old, if min_replicas still holds ─► DROP there
+ *                          └─► no such store: the set without the old, if min_replicas still holds ─► DROP there,
+ *                              but not at one that stops: it keeps the copy in its file, for a tail
  *
  * What a store holds that is no mirror any more is dropped when it can be reached, unless it has restarted.
  */
@@ -143,7 +144,9 @@ export class Moves {
     for (const replica of [...mirror.replicas]) {
       if (replica.member || !(isComplete || (replica.leaving !== Leave.NO && inSync > 0))) continue;
       this.ports.mirrors.removeReplica(mirror, replica);
-      this.leftovers.push({ mirror, store: replica.store, bootId: replica.store.bootId });
+      // What leaves a stopping store with nobody in its place may come back with it, out of its file.
+      const isKept = replica.leaving === Leave.NOW && this.ports.placement.stopping.has(replica.store.storeId);
+      if (!isKept) this.leftovers.push({ mirror, store: replica.store, bootId: replica.store.bootId });
       this.ports.log.info('mirror', 'a mirror is given up', { queue: mirror.queue.name, store: replica.store.storeId, now_at: mirror.replicas.filter((other) => other.inSync).map((other) => other.store.storeId), why: replica.leaving === Leave.NO ? 'another has taken its place' : 'it has moved away' });
     }
   }

@@ -3,7 +3,8 @@
  *
  *   isolate        {a,b} ─ b is NG ─► SET {a} to a ─ a acknowledges ─► {a}
  *   join           {a} ─ b caught up ─► SET {a,b} to a ─ a acknowledges ─► {a,b}; only then b gets the change
- *   leave          {a,b,c} ─ b is drained ─► SET {a,c} to a, c ─ both acknowledge ─► {a,c}; b never hears of it
+ *   leave          {a,b,c} ─ b is drained ─► SET {a,c} to a, c ─ both acknowledge ─► {a,c}; b never hears of it,
+ *                  but when it leaves with nobody in its place: then it gets the change, too
  *   found          {a,b} both restarted ─ a filled ─► SET {a} to a itself ─► {a}
  *
  * One change is open at a time and, once sent, is never turned round: what has changed meanwhile is looked
@@ -46,27 +47,55 @@ export function hasSurvivor(mirror: QueueMirror): boolean {
 }
 
 /**
- * THE RULE OF FOUNDING. With no survivor the next set is founded by this process alone, on filled copies, only if
+ * THE RULE OF FOUNDING (docs/model). With no survivor the next set is founded by this process alone, on filled copies,
+ * only if
  *   1. the copy of every member of the acknowledged set is known to be gone, and that of every store that an open
- *      founding was sent to: the store was seen under a new boot id, or we emptied it as its holder; or it is one
- *      of the founders, still whole, which a change drops that only stores now gone were told of; and
- *   2. for one of them it is known that no other process was granted a claim there before: our lease at that boot
- *      still ran when we learned of the restart, or it granted our claim since; or nobody else may claim the queue.
+ *      founding was sent to: the store said that it does not know the queue, or we emptied it as its holder. A new boot
+ *      id alone is not enough: the store may have come back with its file, and a takeover would believe that. Or the
+ *      copy obeys us: it is one of the founders, still whole; or a change drops it that only stores now gone were told of;
+ *      and
+ *   2. of one of them that a takeover could not do without (decides()) it is known that no other process was granted a
+ *      claim there before: our lease at that boot still ran when we learned of the restart, or it granted our claim since.
  * A takeover needs a claim at every member of the newest epoch, and a restarted store's never counts: so by 2 nobody
- * took over before, and by 1 nobody can any more. In every other case the queue waits for a member to come back.
+ * took over before, and by 1 nobody can any more. In every other case the queue waits for a member to come back, or for
+ * its operator (lost-sets.ts). That no other gateway may claim the queue is no reason to go on: the next process of this
+ * one may have taken it over, started elsewhere while this one was cut off.
  */
 export function mayFound(mirror: QueueMirror, candidate?: Replica): boolean {
-  let isOurs = mirror.isOursAlone;
+  let isOurs = false;
   for (const replica of mirror.replicas) {
     if (!replica.member && !(mirror.founding && replica.wanted)) continue;
-    if (replica.stillClaims) {
-      if (replica !== candidate && replica.phase !== ResyncPhase.CAUGHT_UP) return false;
+    const counts = decides(mirror, replica);
+    if (replica.mayHoldCopy) {
+      const isWhole = replica.stillClaims && (replica === candidate || replica.phase === ResyncPhase.CAUGHT_UP);
+      if (!isWhole && (counts || !replica.obeys)) return false;
       // To get there it answers our claim.
-      isOurs = true;
+      if (counts) isOurs = true;
     }
-    if (replica.lossWitnessed) isOurs = true;
+    if (counts && replica.lossWitnessed) isOurs = true;
   }
   return isOurs;
+}
+
+/**
+ * Members that no takeover can do without, whether a change that was sent has been applied or not: while one is open,
+ * those that it leaves in the set. One that it drops was not needed any more from the moment it was sent.
+ */
+export function decides(mirror: QueueMirror, replica: Replica): boolean {
+  if (mirror.setChangeNumber === 0) return replica.member;
+  return replica.wanted && (replica.member || mirror.founding);
+}
+
+/** No member is in sync, all that matter are back without their copies, and the rule of founding does not let us go on. */
+export function waitsForOperator(mirror: QueueMirror): boolean {
+  if (hasSurvivor(mirror) || mayFound(mirror)) return false;
+  let lost = 0;
+  for (const replica of mirror.replicas) {
+    if (!decides(mirror, replica)) continue;
+    if (replica.mayHoldCopy || !replica.store.isUp) return false;
+    lost += 1;
+  }
+  return lost > 0;
 }
 
 /**
@@ -77,10 +106,9 @@ export function mayFound(mirror: QueueMirror, candidate?: Replica): boolean {
 export function isFencedOff(mirror: QueueMirror): boolean {
   let fenced = 0;
   for (const replica of mirror.replicas) {
-    const counts = mirror.setChangeNumber === 0 ? replica.member : replica.wanted && (replica.member || mirror.founding);
-    if (!counts) continue;
+    if (!decides(mirror, replica)) continue;
     if (replica.fenced) fenced += 1;
-    else if (replica.stillClaims || !replica.store.isUp) return false;
+    else if (replica.mayHoldCopy || !replica.store.isUp) return false;
   }
   return fenced > 0;
 }
@@ -152,6 +180,8 @@ function openChange(mirror: QueueMirror, founding: boolean, next: ReadonlySet<Re
   const members: string[] = [];
   for (const replica of mirror.replicas) {
     replica.wanted = next.has(replica);
+    // From here on another may take over by the founders alone: what was known of earlier boots says nothing of them.
+    if (founding) replica.lossWitnessed = false;
     if (!replica.wanted) continue;
     members.push(replica.store.storeId);
     if (replica.phase !== ResyncPhase.CAUGHT_UP) continue;
@@ -195,6 +225,8 @@ export function settleSet(mirror: QueueMirror, ports: SetChangePorts): void {
   mirror.epoch += 1;
   for (const replica of mirror.replicas) {
     replica.member = replica.wanted;
+    // A store that stops with nobody in its place learns that it is free to; its file is then good for a tail.
+    if (!replica.member && replica.leaving === Leave.NOW && replica.sync === SyncState.SYNC) for (const section of replica.held) ports.sendHeld(replica, section);
     if (!replica.member && replica.sync === SyncState.SYNC) replica.transition(SyncState.NG, 'it has left the set', ports.nowMs());
     if (replica.phase !== ResyncPhase.JOINING || !replica.wanted) continue;
     const held = replica.held;

@@ -1,6 +1,7 @@
 /**
- * Walks what a stopped store still holds as a member, or as it came back from a file itself, and hands it out as the
- * records of a spill file (records.ts), one after another: never more than about RECORD_BYTES in memory at a time.
+ * Walks what a stopped store still holds, as a member, as a copy that has left its set, or as it came back from a
+ * file itself, and hands it out as the records of a spill file (records.ts), one after another: never more than about
+ * RECORD_BYTES in memory at a time. A copy whose refill has not ended has holes: it is left out.
  * The store must not change meanwhile: nobody is connected any more.
  */
 
@@ -8,7 +9,7 @@ import { ChunkedUint8 } from '../../../base/chunked.js';
 import type { Crc32, Packer } from '../../../platform/ports.js';
 import { FLAG_BODY_ABSENT, FLAG_SHARED } from '../../../protocol/change-rows.js';
 import { ENTRY_ROW_BYTES, writeEntryRow } from '../../../protocol/entry-rows.js';
-import { ROLE_MEMBER, ROLE_SPILLED } from '../../../protocol/reasons.js';
+import { ROLE_FILLING } from '../../../protocol/reasons.js';
 import { NOTE_CRC_BYTES } from '../entries.js';
 import type { MirroredQueue } from '../mirrored-queue.js';
 import type { Store } from '../store.js';
@@ -144,5 +145,5 @@ export class SpillWriter {
 }
 
 function isKept(queue: MirroredQueue): boolean {
-  return queue.role === ROLE_MEMBER || queue.role === ROLE_SPILLED;
+  return queue.role !== ROLE_FILLING;
 }

@@ -63,18 +63,21 @@ describe('a spill file', () => {
     store.claim(accountOf(store, 'g2'), queue, 9, 20_000);
     const away = openQueue(store, 4);
     change(store, away, storing(1, 'not a member any more'), settingMembers(2, ['store-b']));
+    const filling = openQueue(store, 5);
+    store.beginRefill(filling, 7, 1, 2);
     assert.equal(await write(store), true);
     assert.equal(readFileSync(file).toString('latin1').split('shared body').length, 2, 'the shared body stands there once');
     const back = await load();
     assert.deepEqual(errors, []);
-    for (const serial of [1, 2, 3]) {
+    for (const serial of [1, 2, 3, 4]) {
       const now = back.queues.find('g1', 1, serial);
       assert.deepEqual(shown(back, now), shown(store, store.queues.find('g1', 1, serial)));
       assert.equal(now?.role, ROLE_SPILLED);
     }
-    assert.equal(back.queues.find('g1', 1, 4), undefined);
+    assert.deepEqual(back.queues.find('g1', 1, 4)?.members, ['store-b'], 'it had left the set: good for a tail');
+    assert.equal(back.queues.find('g1', 1, 5), undefined, 'it has holes');
     assert.equal(back.shared.count, 1);
-    assert.equal(back.entries.count, 5);
+    assert.equal(back.entries.count, 6);
     assert.ok(!existsSync(file) && existsSync(`${file}.used`), 'used once');
     assert.equal((await load()).queues.count, 0);
   });
