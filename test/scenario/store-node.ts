@@ -1,9 +1,14 @@
 /**
  * A store process of the scenario world: the real Store and StoreConnections on the scenario network. Killed,
- * it loses its memory; started again, it is empty under a new boot id.
+ * it loses its memory; started again, it is empty under a new boot id. Told to leave, it moves its queues away and
+ * comes back once with what its spill file holds, as store-daemon.ts does it.
  */
 import type { Prng } from '../../src/base/prng.js';
 import { StoreCounters } from '../../src/kvs/core/counters.js';
+import { SpillLoader } from '../../src/kvs/core/spill/loader.js';
+import { RECORD_HEADER_BYTES } from '../../src/kvs/core/spill/records.js';
+import { SpillWriter } from '../../src/kvs/core/spill/writer.js';
+import { Stopping } from '../../src/kvs/core/stopping.js';
 import { StoreConnection } from '../../src/kvs/core/store-connection.js';
 import { STORE_DEFAULTS, Store } from '../../src/kvs/core/store.js';
 import { crc32 } from '../../src/platform/node/checksum.js';
@@ -30,6 +35,8 @@ export interface NodePorts {
   readonly network: Network;
   readonly log: EventLog;
   readonly wallBaseMs: number;
+  /** Called after each turn. */
+  readonly onTurn?: () => void;
 }
 
 /** The life of one process: what it asked for ends with it. */
@@ -38,6 +45,8 @@ class Life {
   readonly connections = new Set<StoreConnection>();
   readonly turn = new Set<StoreConnection>();
   turnAsked = false;
+  stopping: Stopping | undefined;
+  onLeft: () => void = () => {};
   readonly store: Store;
   readonly counters = new StoreCounters();
   /** In hex, as links tell it. */
@@ -55,6 +64,10 @@ export class StoreNode {
   private readonly ports: NodePorts;
   private readonly prng: Prng;
   private life: Life | undefined;
+  /** Queues of a spill file that the running process came back with. */
+  loadedQueues = 0;
+  /** Records of the spill file on its disk, read once. */
+  private file: Uint8Array[] = [];
 
   constructor(options: StoreNodeOptions, ports: NodePorts, prng: Prng) {
     this.id = options.id;
@@ -90,6 +103,7 @@ export class StoreNode {
       { ...STORE_DEFAULTS, leaseMs: this.options.leaseMs ?? STORE_DEFAULTS.leaseMs, storeId: this.id, gateways: this.options.gateways, memoryLimitBytes: this.options.memoryLimitBytes, startMs: scheduler.nowMs, segmentBytes: 64 * 1024, indexSeed: this.prng.below(0x7fffffff) },
       { crc32, packer },
     );
+    this.load(store, packer);
     const life = new Life(store, [...bootId].map((byte) => byte.toString(16).padStart(2, '0')).join(''));
     this.life = life;
     const clock = { nowMs: () => scheduler.nowMs, wallMs: () => this.ports.wallBaseMs + scheduler.nowMs };
@@ -100,7 +114,10 @@ export class StoreNode {
       );
       life.connections.add(machine);
       return {
-        onOpen: () => { machine.onOpen(); },
+        onOpen: () => {
+          machine.onOpen();
+          if (life.stopping !== undefined) machine.stop();
+        },
         onData: (bytes) => {
           machine.onData(bytes);
           life.turn.add(machine);
@@ -124,9 +141,37 @@ export class StoreNode {
     this.ports.network.dropProcess(this.id, lingers);
   }
 
-  /** SIGTERM, as store-daemon.ts does it: what was taken is acknowledged, the gateways are told. */
-  stop(): void {
-    for (const connection of [...(this.life?.connections ?? [])]) connection.stop();
+  /**
+   * SIGTERM with its time to move queues away. `onLeft` is called when the process is about to end; what it still
+   * holds is in its file then, if it writes one.
+   */
+  leave(timeoutMs: number, writesFile: boolean, onLeft: () => void): void {
+    const { life } = this;
+    if (life === undefined || life.stopping !== undefined) return;
+    life.stopping = new Stopping({ nowMs: this.ports.scheduler.nowMs, timeoutMs }, life.store);
+    life.stopping.begin(life.connections);
+    life.onLeft = () => {
+      for (const connection of [...life.connections]) connection.stop();
+      if (writesFile && SpillWriter.holds(life.store)) {
+        const records = new SpillWriter({ crc32, packer: new MessagePacker() }, life.store).records(0);
+        // Chunks are used again for the next record.
+        for (const chunks of records) this.file.push(Buffer.concat(chunks));
+      }
+      onLeft();
+    };
+    if (life.stopping.isOver(this.ports.scheduler.nowMs)) life.onLeft();
+  }
+
+  private load(store: Store, packer: MessagePacker): void {
+    const loader = new SpillLoader({ packer }, store);
+    for (const record of this.file) {
+      const view = new DataView(record.buffer, record.byteOffset, record.length);
+      const payloadAt = RECORD_HEADER_BYTES + view.getUint32(12, true);
+      const rule = loader.take(view.getUint32(4, true), record.subarray(RECORD_HEADER_BYTES, payloadAt), record.subarray(payloadAt));
+      if (rule !== '') throw new Error(`a spill file of ours is not taken: ${rule}`);
+    }
+    this.loadedQueues = loader.queues;
+    this.file = [];
   }
 
   private askTurn(life: Life): void {
@@ -137,6 +182,7 @@ export class StoreNode {
       if (!life.alive) return;
       for (const machine of life.turn) machine.endTurn();
       life.turn.clear();
+      this.ports.onTurn?.();
       if (life.store.hasWork) life.store.work();
     });
   }
@@ -145,6 +191,10 @@ export class StoreNode {
     if (!life.alive) return;
     for (const connection of life.connections) connection.tick(this.ports.scheduler.nowMs);
     life.store.tick(this.ports.scheduler.nowMs);
+    if (life.stopping?.isOver(this.ports.scheduler.nowMs) === true) {
+      life.onLeft();
+      return;
+    }
     if (life.store.hasWork) life.store.work();
     this.ports.scheduler.after(TICK_MS, () => { this.tick(life); });
   }

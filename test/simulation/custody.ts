@@ -5,6 +5,7 @@
  * file looks who is left. A message counts as held by
  *   its gateway    if the process has it in a queue that no other process holds at every living member
  *   a store        if its copy calls itself a member's and is of the newest epoch that ever was
+ *   spill files    if every member of that epoch has its copy in one, or has it back from one
  * A copy of a message that nobody holds in this sense is excused from G2. A queue that nobody holds at all has
  * had a DISASTER: changes that were acknowledged may be undone, so deliveries before it may be repeated (G4).
  */
@@ -12,14 +13,26 @@ import type { GatewayCore } from '../../src/gateway/core.js';
 import type { QueueMirror } from '../../src/gateway/mirror/queue-mirror.js';
 import type { MirroredQueue } from '../../src/kvs/core/mirrored-queue.js';
 import type { Store } from '../../src/kvs/core/store.js';
-import { ROLE_MEMBER } from '../../src/protocol/reasons.js';
+import { ROLE_MEMBER, ROLE_SPILLED } from '../../src/protocol/reasons.js';
 import { queuesOf } from '../scenario/inspect.js';
 import { GuaranteeBroken } from './broken.js';
 import type { Ledger } from './ledger.js';
 
 export interface CustodyNodes {
-  readonly gateways: readonly { readonly id: string; readonly core: GatewayCore | undefined }[];
-  readonly stores: readonly { readonly id: string; readonly store: Store | undefined }[];
+  readonly gateways: readonly { readonly gatewayId: string; readonly core: GatewayCore | undefined }[];
+  readonly stores: readonly { readonly id: string; readonly store: Store | undefined; readonly filed: readonly FiledQueue[] }[];
+}
+
+/** A copy in a spill file, or one that came back from it. */
+export interface FiledQueue {
+  readonly key: string;
+  readonly epoch: number;
+  readonly members: readonly string[];
+  readonly ids: readonly number[];
+}
+
+export function filedQueuesOf(store: Store): FiledQueue[] {
+  return queuesOf(store).filter((queue) => queue.role === ROLE_MEMBER || queue.role === ROLE_SPILLED).map((queue) => ({ key: keyOfStored(queue), epoch: queue.epoch, members: queue.members, ids: idsInOrder(store, queue) }));
 }
 
 /** Key of a queue for ever: whose it is, born by which process, as which of its queues. */
@@ -122,7 +135,8 @@ export class Custody {
         for (const id of idsInOrder(store, queue)) holding.ids.add(id);
       }
     }
-    for (const { id, core } of this.nodes.gateways) {
+    this.addFiled(holdings, of);
+    for (const { gatewayId: id, core } of this.nodes.gateways) {
       for (const mirror of core?.registry.all ?? []) {
         const key = keyOfMirror(mirror);
         const claimants = holdings.get(key)?.claimants;
@@ -134,5 +148,20 @@ export class Custody {
       }
     }
     return holdings;
+  }
+  private addFiled(holdings: ReadonlyMap<string, Holding>, of: (key: string) => Holding): void {
+    const copies = new Map<string, Map<string, FiledQueue>>();
+    for (const { id, store, filed } of this.nodes.stores) {
+      for (const copy of store === undefined ? filed : filedQueuesOf(store)) {
+        if (copy.epoch !== this.newest.get(copy.key)) continue;
+        const known = copies.get(copy.key) ?? new Map<string, FiledQueue>();
+        copies.set(copy.key, known.set(id, copy));
+      }
+    }
+    for (const [key, byStore] of copies) {
+      const [first] = byStore.values();
+      if (holdings.has(key) || first?.members.every((member) => byStore.has(member)) !== true) continue;
+      for (const { ids } of byStore.values()) for (const id of ids) of(key).ids.add(id);
+    }
   }
 }

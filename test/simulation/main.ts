@@ -1,17 +1,19 @@
 /**
  * The command behind `npm run simulate`: seeds one after the other, over several processes, and what came of them.
  *
- *     npm run simulate -- [--seed N] [--seeds M] [--steps S] [--jobs J] [--trace] [--keep-going] [--mutants]
+ *     npm run simulate -- [--seed N] [--seeds M] [--steps S] [--jobs J] [--trace] [--keep-going] [--safety]
+ *                         [--mutants [--only NAME]]
  *
- * A seed that fails prints the command that repeats it and the last lines of its log; --trace prints all of a run.
+ * --safety looks for broken guarantees only: a world that does not drain is passed over, the first other failure ends
+ * the run. A seed that fails prints the command that repeats it and the last lines of its log; --trace prints all of a run.
  * The exit code is 0 only if no seed failed and, in a run of ALL_KINDS_SEEDS or more, every kind of fault fired.
  */
 import { fork } from 'node:child_process';
 import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { runMutants } from './mutants.js';
-import { FAULT_KINDS } from './plan.js';
+import { MUTANTS, runMutants } from './mutants.js';
+import { ALL_KINDS } from './plan.js';
 import type { RunResult } from './simulate.js';
 import { simulate } from './simulate.js';
 import { Summary } from './summary.js';
@@ -28,13 +30,16 @@ interface Range {
   readonly jobs: number;
   /** A failing seed does not end the run. */
   readonly keepGoing: boolean;
+  /** A world that does not drain is no failure. */
+  readonly safety: boolean;
 }
 
-function options(): Range & { readonly trace: boolean; readonly mutants: boolean; readonly stride: number } {
+function options(): Range & { readonly trace: boolean; readonly mutants: boolean; readonly only: string; readonly stride: number } {
   const { values } = parseArgs({
     options: {
       seed: { type: 'string', default: '1' }, seeds: { type: 'string', default: '1' }, steps: { type: 'string', default: String(STEPS_DEFAULT) }, jobs: { type: 'string', default: '0' },
       stride: { type: 'string', default: '1' }, trace: { type: 'boolean', default: false }, 'keep-going': { type: 'boolean', default: false }, mutants: { type: 'boolean', default: false },
+      only: { type: 'string', default: '' }, safety: { type: 'boolean', default: false },
     },
   });
   const number = (name: 'seed' | 'seeds' | 'steps' | 'jobs' | 'stride'): number => {
@@ -42,7 +47,7 @@ function options(): Range & { readonly trace: boolean; readonly mutants: boolean
     if (!Number.isSafeInteger(value) || value < 0) throw new Error(`--${name} takes a whole number, got ${values[name]}`);
     return value;
   };
-  return { seed: number('seed'), seeds: number('seeds'), steps: number('steps'), jobs: number('jobs') || availableParallelism(), stride: number('stride'), trace: values.trace, keepGoing: values['keep-going'], mutants: values.mutants };
+  return { seed: number('seed'), seeds: number('seeds'), steps: number('steps'), jobs: number('jobs') || availableParallelism(), stride: number('stride'), trace: values.trace, keepGoing: values['keep-going'], safety: values.safety, mutants: values.mutants, only: values.only };
 }
 
 let told = 0;
@@ -59,7 +64,7 @@ function runHere(range: Range, stride: number, trace: boolean): Summary {
   const summary = new Summary();
   for (let i = 0; i < range.seeds; i++) {
     const seed = range.seed + i * stride;
-    const result = simulate(seed, { steps: range.steps, ...(trace ? { onTrace: (atMs, text) => { say(`${atMs.toFixed(3)} ${text}`); } } : {}) });
+    const result = simulate(seed, { steps: range.steps, isSafetyOnly: range.safety, ...(trace ? { onTrace: (atMs, text) => { say(`${atMs.toFixed(3)} ${text}`); } } : {}) });
     if (process.send !== undefined) process.send(result);
     else {
       summary.add(result);
@@ -77,7 +82,7 @@ async function runApart(range: Range): Promise<Summary> {
   const file = fileURLToPath(import.meta.url);
   await Promise.all(Array.from({ length: jobs }, (_, job) => new Promise<void>((resolve, reject) => {
     const share = Math.floor((range.seeds - job + jobs - 1) / jobs);
-    const child = fork(file, ['--seed', String(range.seed + job), '--seeds', String(share), '--stride', String(jobs), '--steps', String(range.steps), ...(range.keepGoing ? ['--keep-going'] : [])]);
+    const child = fork(file, ['--seed', String(range.seed + job), '--seeds', String(share), '--stride', String(jobs), '--steps', String(range.steps), ...(range.keepGoing ? ['--keep-going'] : []), ...(range.safety ? ['--safety'] : [])]);
     child.on('message', (result: RunResult) => {
       summary.add(result);
       tell(result, range.steps);
@@ -94,7 +99,7 @@ async function runApart(range: Range): Promise<Summary> {
 async function main(): Promise<void> {
   const chosen = options();
   if (chosen.mutants) {
-    process.exitCode = (await runMutants(say)) ? 0 : 1;
+    process.exitCode = (await runMutants(say, MUTANTS.filter((mutant) => mutant.name.includes(chosen.only)))) ? 0 : 1;
     return;
   }
   if (process.send !== undefined) {
@@ -106,7 +111,7 @@ async function main(): Promise<void> {
   const summary = chosen.jobs > 1 && chosen.seeds > 1 && !chosen.trace ? await runApart(chosen) : runHere(chosen, 1, chosen.trace);
   for (const line of summary.lines(performance.now() - startedMs)) say(line);
   const silent = summary.silentKinds();
-  if (silent.length > 0) say(`these kinds of fault never fired in ${String(summary.seeds)} seeds: ${silent.join(' ')} (of ${String(FAULT_KINDS.length)})`);
+  if (silent.length > 0) say(`these kinds of fault never fired in ${String(summary.seeds)} seeds: ${silent.join(' ')} (of ${String(ALL_KINDS.length)})`);
   process.exitCode = summary.failed.length > 0 || silent.length > 0 ? 1 : 0;
 }
 

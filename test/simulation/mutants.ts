@@ -20,8 +20,8 @@ interface Patch {
 
 export interface Mutant extends Patch {
   readonly name: string;
-  /** Where one rule is kept in two places. */
-  readonly also?: Patch;
+  /** Where one rule is kept in several places. */
+  readonly also?: readonly Patch[];
   /** Seed from which it is known to be found soon. */
   readonly seed?: number;
 }
@@ -44,6 +44,10 @@ export const MUTANTS: readonly Mutant[] = [
     name: 'drop the epoch check', file: 'src/recovery/census.js',
     old: 'row.epoch > newest.epoch',
     new: 'row.epoch < newest.epoch',
+    also: [
+      { file: 'src/recovery/claim-machine.js', old: 'else if (answer.epoch > this.epoch) {', new: 'else if (answer.epoch < 0) {' },
+      { file: 'src/recovery/claim-machine.js', old: '        if (answer.epoch > this.epoch) {', new: '        if (answer.epoch < 0) {' },
+    ],
   },
   {
     name: 'skip fencing', file: 'src/kvs/core/store.js',
@@ -59,11 +63,12 @@ export const MUTANTS: readonly Mutant[] = [
     name: 'claim not confirmed', file: 'src/recovery/claim-machine.js',
     old: 'if (this.members.length === 1) {',
     new: 'if (this.members.length >= 1) {',
+    also: [{ file: 'src/gateway/mirror/delivery-right.js', old: ' && replica.confirmedTerm === replica.store.leaseTerm', new: '' }],
   },
   {
-    name: 'restarted store grants claims at once', file: 'src/kvs/core/claims.js',
-    old: 'if (nowMs < firstPeriodEndsMs)',
-    new: 'if (nowMs < -Infinity)',
+    name: 'restarted store grants claims at once', file: 'src/kvs/core/store.js',
+    old: 'options.startMs + options.leaseMs',
+    new: 'options.startMs',
   },
   {
     name: 'lease at a member being dropped counts', file: 'src/gateway/mirror/delivery-right.js',
@@ -74,7 +79,7 @@ export const MUTANTS: readonly Mutant[] = [
     name: 'timeout decided without a poll', file: 'src/gateway/mirror/link/heartbeat.js',
     old: 'if (isSilent && this.#suspect)',
     new: 'if (isSilent)',
-    also: { file: 'src/gateway/mirror/link/path-pair.js', old: 'const isLate = ', new: 'const isLate = nowMs < 0 && ' },
+    also: [{ file: 'src/gateway/mirror/link/path-pair.js', old: 'const isLate = ', new: 'const isLate = nowMs < 0 && ' }],
   },
   {
     name: '451 before the withdrawal', file: 'src/gateway/mirror/commit-point.js',
@@ -98,8 +103,13 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'a sent change of the set turned round', file: 'src/gateway/mirror/replica-set.js',
-    old: 'if (mirror.setChangeNumber !== 0 && !founding)\n        return false;',
-    new: '',
+    old: 'export function reviseSet(mirror, ports) {',
+    new: `export function reviseSet(mirror, ports) {
+    if (mirror.setChangeNumber !== 0 && !mirror.founding && !hasSurvivor(mirror)) {
+        mirror.setChangeNumber = 0;
+        mirror.epoch += 1;
+        for (const one of mirror.replicas) one.wanted = one.member;
+    }`,
   },
   {
     name: 'joiner told before the survivors', file: 'src/gateway/mirror/replica-set.js',
@@ -130,7 +140,7 @@ export async function tryMutant(mutant: Mutant): Promise<Verdict> {
   const folder = mkdtempSync(join(tmpdir(), 'mutant-'));
   try {
     copyBuild(folder);
-    for (const patch of mutant.also === undefined ? [mutant] : [mutant, mutant.also]) {
+    for (const patch of [mutant, ...(mutant.also ?? [])]) {
       const file = join(folder, patch.file);
       const parts = readFileSync(file, 'utf8').split(patch.old);
       if (parts.length !== 2) return { name: mutant.name, caught: false, text: `its patch fits ${String(parts.length - 1)} places of ${patch.file}, not one` };
@@ -180,7 +190,7 @@ function packagesFolder(): string {
 
 function runSeeds(folder: string, seed: number, seeds: number): Promise<string> {
   return new Promise((resolve, reject) => {
-    const child = spawn(process.execPath, [join(folder, 'test', 'simulation', 'main.js'), '--seed', String(seed), '--seeds', String(seeds), '--jobs', '1'], { stdio: ['ignore', 'pipe', 'pipe'] });
+    const child = spawn(process.execPath, [join(folder, 'test', 'simulation', 'main.js'), '--seed', String(seed), '--seeds', String(seeds), '--jobs', '1', '--safety'], { stdio: ['ignore', 'pipe', 'pipe'] });
     let output = '';
     child.stdout.on('data', (chunk: Buffer) => { output += chunk.toString(); });
     child.stderr.on('data', (chunk: Buffer) => { output += chunk.toString(); });

@@ -8,9 +8,17 @@ import type { Ordering } from '../../src/gateway/queue/types.js';
 export const FAULT_KINDS = [
   'kill-gateway', 'kill-store', 'blink', 'stop-gateway', 'stop-store', 'freeze-gateway', 'freeze-store', 'reset-path', 'cut-path', 'cut-link', 'stall-path',
   'one-way', 'partition', 'isolate', 'slow-link', 'small-chunks', 'full-store', 'full-gateway', 'clocks', 'hop-defers', 'hop-rejects', 'hop-hangs',
-  'hop-cuts', 'hop-down', 'resend',
+  'hop-cuts', 'hop-down', 'resend', 'replace', 'drain-store', 'planned-stop', 'twin',
 ] as const;
-export type FaultKind = (typeof FAULT_KINDS)[number];
+/** Stories told step by step (plots.ts), each about one rule of who may write and who may deliver. */
+export const PLOTS = [
+  'plot-frozen-owner', 'plot-stale-copy', 'plot-spilled-owner', 'plot-drain-cut', 'plot-set-in-doubt', 'plot-refill-live', 'plot-refusal-lost', 'plot-claim-lost',
+  'plot-hand-back', 'plot-both-stores',
+] as const;
+export type PlotName = (typeof PLOTS)[number];
+/** 'spill': a store came back with what its file held; follows from stops. */
+export type FaultKind = (typeof FAULT_KINDS)[number] | PlotName | 'spill';
+export const ALL_KINDS: readonly FaultKind[] = [...FAULT_KINDS, ...PLOTS, 'spill'];
 
 /** Kinds that take nothing away for longer than a lease lasts. */
 const HARMLESS: readonly FaultKind[] = ['blink', 'small-chunks', 'clocks', 'hop-defers', 'hop-rejects', 'hop-hangs', 'hop-cuts', 'hop-down', 'resend'];
@@ -25,6 +33,10 @@ export interface Plan {
   readonly seed: number;
   readonly steps: number;
   readonly kinds: ReadonlySet<FaultKind>;
+  /** The story that the run tells beside its faults. */
+  readonly plot: PlotName | undefined;
+  /** A second process of the first gateway's id is started now and then. */
+  readonly hasTwin: boolean;
   /** Nothing of it takes a store, a path or a lease away: no mirror may be isolated. */
   readonly isHarmless: boolean;
   readonly gateways: readonly string[];
@@ -44,6 +56,7 @@ export interface Plan {
   readonly ringBytes: number;
   readonly storeMemoryBytes: number;
   readonly gatewayMemoryBytes: number;
+  readonly replaceAfterMs: number;
   /** Of a letter's content, now and then. */
   readonly largeBytes: number;
   /** Letters of a step are at most so many. */
@@ -57,9 +70,31 @@ const ONE_KIND_IN = 5;
 const ONE_HARMLESS_IN = 10;
 const HEARTBEAT_MS = 250;
 const FAILOVER_MS = 700;
+/** Kinds that leave a story as it is told. */
+const CALM: readonly FaultKind[] = ['small-chunks', 'clocks', 'hop-defers', 'hop-rejects', 'hop-cuts', 'resend', 'replace'];
+
+/** Of ten seeds so many tell a story; the rest are swarm alone. */
+const STORIES_IN_TEN = 5;
 
 export function planOf(seed: number, steps: number): Plan {
   const prng = new Prng(seed);
+  const plot = prng.below(10) < STORIES_IN_TEN ? prng.pick(PLOTS) : undefined;
+  const plan = swarmOf(prng, seed, steps);
+  return plot === undefined ? plan : { ...plan, ...stageOf(prng, plan, plot) };
+}
+
+/** What a story needs: somebody who takes over, a store to spare, leases that end within the run, little else that happens. */
+function stageOf(prng: Prng, plan: Plan, plot: PlotName): Partial<Plan> {
+  const kinds = new Set(prng.below(2) === 0 ? [...plan.kinds].filter((kind) => CALM.includes(kind)) : plan.kinds);
+  return {
+    plot, kinds, isHarmless: false, hasTwin: kinds.has('twin'), gateways: ['gw-1', 'gw-2', 'gw-3'].slice(0, prng.pick([2, 2, 3])), stores: ['store-a', 'store-b', 'store-c', 'store-d'].slice(0, plot === 'plot-drain-cut' ? 3 + prng.below(2) : prng.pick([2, 3, 3])),
+    leaseMs: 4000, faultEvery: 30, minReplicas: plot === 'plot-set-in-doubt' ? 1 : prng.pick([1, 1, 2]), commitTimeoutMs: plot === 'plot-refusal-lost' ? 600 : plan.commitTimeoutMs,
+    storeMemoryBytes: 64 * MEBIBYTE, gatewayMemoryBytes: 64 * MEBIBYTE,
+    ...(plot === 'plot-refill-live' ? { refillFrameBytes: 600, windowBytes: 20_000, ringBytes: 4000 } : {}),
+  };
+}
+
+function swarmOf(prng: Prng, seed: number, steps: number): Plan {
   const choice = prng.below(ONE_HARMLESS_IN) === 0 ? HARMLESS : FAULT_KINDS;
   const kinds = new Set(choice.filter(() => prng.below(choice === HARMLESS ? 2 : ONE_KIND_IN) === 0));
   if (kinds.size === 0) kinds.add(prng.pick(choice));
@@ -68,9 +103,9 @@ export function planOf(seed: number, steps: number): Plan {
   const names = ['q1', 'q2', 'q3', 'q4'].slice(0, 1 + prng.below(4));
   const queues = names.map((name): QueuePlan => ({ name, ordering: prng.below(3) === 0 ? 'strict' : 'fifo', concurrency: prng.pick([1, 4, 8]) }));
   return {
-    seed, steps, kinds, isHarmless: [...kinds].every((kind) => HARMLESS.includes(kind)), gateways, stores, queues,
+    seed, steps, kinds, plot: undefined, hasTwin: kinds.has('twin'), isHarmless: [...kinds].every((kind) => HARMLESS.includes(kind)), gateways, stores, queues,
     minReplicas: prng.pick([1, 1, 1, 2]),
-    olderMayLive: prng.below(4) === 0,
+    olderMayLive: prng.below(4) === 0 || kinds.has('twin'),
     heartbeatMs: HEARTBEAT_MS, failoverTimeoutMs: FAILOVER_MS,
     leaseMs: prng.pick([4000, 6000, 10_000]),
     commitTimeoutMs: prng.pick([600, 1500, 4000]),
@@ -80,6 +115,7 @@ export function planOf(seed: number, steps: number): Plan {
     ringBytes: prng.pick([4000, 50_000, MEBIBYTE]),
     storeMemoryBytes: kinds.has('full-store') ? MEBIBYTE : 64 * MEBIBYTE,
     gatewayMemoryBytes: kinds.has('full-gateway') ? MEBIBYTE : 64 * MEBIBYTE,
+    replaceAfterMs: kinds.has('replace') ? prng.pick([1000, 3000]) : 30_000,
     largeBytes: kinds.has('full-store') || kinds.has('full-gateway') ? 40_000 : 8000,
     burst: prng.pick([1, 3, 6]),
     faultEvery: prng.pick([3, 6, 15]),

@@ -1,6 +1,6 @@
 /** What many seeds came to, and which kinds of fault were never part of them. */
 import type { FaultKind } from './plan.js';
-import { FAULT_KINDS } from './plan.js';
+import { ALL_KINDS } from './plan.js';
 import type { RunResult } from './simulate.js';
 
 /** With so many seeds each kind is on in forty of them: one that never fires can't fire. */
@@ -28,7 +28,7 @@ export class Summary {
   }
 
   silentKinds(): FaultKind[] {
-    return this.seeds < ALL_KINDS_SEEDS ? [] : FAULT_KINDS.filter((kind) => !this.fired.has(kind));
+    return this.seeds < ALL_KINDS_SEEDS ? [] : ALL_KINDS.filter((kind) => !this.fired.has(kind));
   }
 
   lines(elapsedMs: number): string[] {

@@ -11,6 +11,7 @@ import type { Letter } from './ledger.js';
 import { UNANSWERED } from './ledger.js';
 import type { Answer } from './next-hops.js';
 import type { FaultKind, Plan } from './plan.js';
+import { Stage } from './stage.js';
 import type { GatewayMachine, Mail, StoreMachine, World } from './world.js';
 
 const PATHS: readonly Path[] = ['A', 'B'];
@@ -19,6 +20,10 @@ const HOP_TROUBLE_PERCENT = 15;
 /** Drift margin and heartbeats leave at least this of a lease. */
 const BLINK_OF_LEASE = 0.75;
 const TRICKLE_MS = 60;
+/** The story begins when there are queues with mail in them. */
+const STORY_AT_STEP = 8;
+const STOP_TIMEOUTS_MS = [0, 500, 3000];
+const PLANNED_PAUSE_MS = 500;
 /** Long enough that a lease ends and a takeover follows within a run. */
 const LONG_STEP_MS = 5000;
 const NOTIFY_CHOICES = [0, 0, 0, 1, 2, 4, 6];
@@ -30,10 +35,12 @@ export class Swarm {
   private readonly prng: Prng;
   private readonly answers: Prng;
   private readonly drawn: readonly FaultKind[];
+  private stepsDone = 0;
   private isCalm = false;
   /** When next hops that are down are there again, by queue name. */
   private readonly downUntilMs = new Map<string, number>();
   private readonly unheard: Letter[] = [];
+  private readonly stage: Stage;
 
   constructor(world: World) {
     this.world = world;
@@ -41,6 +48,8 @@ export class Swarm {
     this.prng = world.prng.fork();
     this.answers = world.prng.fork();
     this.drawn = [...this.plan.kinds].filter((kind) => kind in this.faults);
+    world.onFired = (kind) => { this.fire(kind); };
+    this.stage = new Stage(world, this);
     world.answer = (queueName) => this.answer(queueName);
     if (this.plan.kinds.has('clocks')) this.fire('clocks');
     for (const { id: gateway } of world.gateways) for (const { id: store } of world.stores) if (this.plan.kinds.has('small-chunks')) this.splitWire(gateway, store);
@@ -50,6 +59,8 @@ export class Swarm {
   step(): void {
     const { prng, plan, world } = this;
     this.mail();
+    if (plan.plot !== undefined && this.stepsDone === STORY_AT_STEP) this.stage.play(plan.plot);
+    this.stepsDone += 1;
     if (this.drawn.length > 0 && prng.below(plan.faultEvery) === 0) this.faults[prng.pick(this.drawn)]?.();
     world.run(prng.below(8) === 0 ? prng.below(LONG_STEP_MS) : prng.below(100));
   }
@@ -58,6 +69,8 @@ export class Swarm {
   calm(): void {
     const { world } = this;
     this.isCalm = true;
+    this.stage.end();
+    for (const { core } of world.gateways) for (const { id } of world.stores) core?.mirrors.moves.undrain(id);
     for (const gateway of world.gateways) {
       for (const store of world.stores) {
         world.network.heal(gateway.id, store.id);
@@ -72,10 +85,11 @@ export class Swarm {
 
   /** A process that ended, also by itself, is started again by whoever runs it. */
   startAll(): void {
-    for (const machine of [...this.world.stores, ...this.world.gateways]) if (!machine.node.isAlive) machine.node.start();
+    for (const machine of this.world.stores) this.world.startStore(machine);
+    for (const { node, isTwin } of this.world.gateways) if (!isTwin && !node.isAlive) node.start();
   }
 
-  private fire(kind: FaultKind): void {
+  fire(kind: FaultKind): void {
     this.fired.set(kind, (this.fired.get(kind) ?? 0) + 1);
   }
 
@@ -147,8 +161,11 @@ export class Swarm {
     'kill-store': () => { this.killStore(); },
     'hop-down': () => { this.outage(); },
     blink: () => { this.blink(); },
-    'stop-gateway': () => { this.stop(this.prng.pick(this.world.gateways), 'stop-gateway'); },
-    'stop-store': () => { this.stop(this.prng.pick(this.world.stores), 'stop-store'); },
+    'stop-gateway': () => { this.stopGateway(this.prng.pick(this.world.gateways)); },
+    'stop-store': () => { this.stopStore(this.prng.pick(this.world.stores)); },
+    'planned-stop': () => { this.plannedStop(); },
+    'drain-store': () => { this.drainStore(); },
+    twin: () => { this.startTwin(); },
     'freeze-gateway': () => { this.freeze(this.prng.pick(this.world.gateways), 'freeze-gateway'); },
     'freeze-store': () => { this.freeze(this.prng.pick(this.world.stores), 'freeze-store'); },
     'reset-path': () => { this.onPair('reset-path', (gateway, store) => { this.world.network.reset(gateway, store, this.prng.pick(PATHS)); return undefined; }); },
@@ -239,7 +256,7 @@ export class Swarm {
     if (!machine.node.isAlive) return;
     this.fire('kill-gateway');
     this.world.killGateway(machine);
-    this.later(() => { if (!machine.node.isAlive) machine.node.start(); });
+    this.later(() => { if (!machine.isTwin && !machine.node.isAlive) machine.node.start(); });
   }
 
   private killStore(): void {
@@ -247,15 +264,58 @@ export class Swarm {
     if (!machine.node.isAlive) return;
     this.fire('kill-store');
     this.world.killStore(machine);
-    this.later(() => { if (!machine.node.isAlive) machine.node.start(); });
+    this.later(() => { this.world.startStore(machine); });
   }
 
-  private stop(machine: GatewayMachine | StoreMachine, kind: 'stop-gateway' | 'stop-store'): void {
+  private stopGateway(machine: GatewayMachine): void {
     if (!machine.node.isAlive || machine.process.isFrozen) return;
-    this.fire(kind);
-    if ('core' in machine) this.world.stopGateway(machine);
-    else this.world.stopStore(machine);
-    this.world.scheduler.after(500 + this.durationMs(), () => { if (!machine.node.isAlive) machine.node.start(); });
+    this.fire('stop-gateway');
+    this.world.stopGateway(machine);
+    this.world.scheduler.after(500 + this.durationMs(), () => { if (!machine.isTwin && !machine.node.isAlive) machine.node.start(); });
+  }
+
+  private stopStore(machine: StoreMachine): void {
+    if (!machine.node.isAlive || machine.process.isFrozen) return;
+    this.fire('stop-store');
+    this.world.stopStore(machine, this.prng.pick(STOP_TIMEOUTS_MS), this.prng.below(4) > 0);
+    this.world.scheduler.after(500 + this.durationMs(), () => { this.world.startStore(machine); });
+  }
+
+  /** Maintenance: gateways first, then all stores, and everything back from the files. */
+  private plannedStop(): void {
+    const { world, prng } = this;
+    this.fire('planned-stop');
+    for (const gateway of world.gateways) world.stopGateway(gateway);
+    world.scheduler.after(PLANNED_PAUSE_MS, () => { if (!this.isCalm) for (const store of world.stores) world.stopStore(store, 0, true); });
+    world.scheduler.after(2 * PLANNED_PAUSE_MS + prng.below(2 * PLANNED_PAUSE_MS), () => { this.startAll(); });
+  }
+
+  /** An operator has the queues of a store moved away, and later takes that back. */
+  private drainStore(): void {
+    const { world, prng } = this;
+    const { id } = prng.pick(world.stores);
+    this.fire('drain-store');
+    for (const { core, process } of world.gateways) if (!process.isFrozen) core?.mirrors.moves.drain(id);
+    this.later(() => { for (const { core, process } of world.gateways) if (!process.isFrozen) core?.mirrors.moves.undrain(id); });
+  }
+
+  /** A second process of one id: one of both has to stop. */
+  private startTwin(): void {
+    const twin = this.world.gateways.find((gateway) => gateway.isTwin);
+    if (twin === undefined || twin.node.isAlive) return;
+    this.fire('twin');
+    twin.node.start();
+  }
+
+  /** For a story: queues keep what they have, or not any more. */
+  holdMail(ms: number): void {
+    for (const { name } of [...this.plan.queues, { name: 'senders' }]) this.downUntilMs.set(name, ms === 0 ? 0 : this.world.scheduler.nowMs + ms);
+  }
+
+  /** For a story: so many messages to this gateway. */
+  send(gateway: GatewayMachine, count: number): void {
+    const { world, prng, plan } = this;
+    for (let i = 0; i < count; i++) this.heard(world.submit(gateway, { names: [prng.pick(plan.queues).name], bytes: 1 + prng.below(300), recipients: 1, reversePath: 'alice@senders.example', notify: 0 }));
   }
 
   /** A next hop can't be reached: its queues fill. */

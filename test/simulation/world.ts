@@ -19,13 +19,15 @@ import type { LogLine } from '../scenario/ports.js';
 import { KeptLog } from '../scenario/ports.js';
 import { Scheduler } from '../scenario/scheduler.js';
 import { StoreNode } from '../scenario/store-node.js';
-import { Custody, keyOfMirror } from './custody.js';
+import type { FiledQueue } from './custody.js';
+import { Custody, filedQueuesOf, keyOfMirror } from './custody.js';
+import { EpochWatch } from './epochs.js';
 import { Guarantees } from './guarantees.js';
 import { checkLog } from './impossible.js';
 import { Ledger, Letter } from './ledger.js';
 import type { Answer } from './next-hops.js';
 import { SimCarrier } from './next-hops.js';
-import type { Plan } from './plan.js';
+import type { FaultKind, Plan } from './plan.js';
 import { SimProcess } from './process.js';
 
 const WALL_BASE_MS = Date.UTC(2026, 0, 1);
@@ -43,11 +45,16 @@ export interface Machine<N> {
 }
 
 export interface GatewayMachine extends Machine<GatewayNode> {
+  readonly gatewayId: string;
+  /** A second process of a gateway's id: nobody starts it again. */
+  readonly isTwin: boolean;
   readonly core: GatewayCore | undefined;
 }
 
 export interface StoreMachine extends Machine<StoreNode> {
   readonly store: StoreNode['store'];
+  /** What its spill file holds while it is down. */
+  filed: readonly FiledQueue[];
 }
 
 export interface Mail {
@@ -71,9 +78,11 @@ export class World {
   readonly stores: readonly StoreMachine[];
   readonly custody: Custody;
   readonly guarantees: Guarantees;
+  private readonly epochs: EpochWatch;
   /** What next hops do; swarm.ts sets it. */
   answer: (queueName: string) => Answer = () => 'accept';
-  onNoMemory: () => void = () => {};
+  /** A kind of fault that the world sees for itself had its effect. */
+  onFired: (kind: FaultKind) => void = () => {};
   private readonly router: Router;
 
   constructor(plan: Plan) {
@@ -86,11 +95,13 @@ export class World {
     })));
     const secret = new Uint8Array(32).fill(7);
     this.stores = plan.stores.map((id) => this.newStore(id, secret));
-    this.gateways = plan.gateways.map((id, index) => this.newGateway(id, index, secret));
+    this.gateways = plan.gateways.map((id, index) => this.newGateway(id, id, index, secret));
+    if (plan.hasTwin) this.gateways = [...this.gateways, this.newGateway('gw-1-twin', 'gw-1', plan.gateways.length, secret)];
     this.custody = new Custody(this, this.ledger);
     this.guarantees = new Guarantees({ gateways: this.gateways, stores: this.stores, ledger: this.ledger, custody: this.custody, minReplicas: plan.minReplicas, nowMs: () => this.scheduler.nowMs });
     for (const { node } of this.stores) node.start();
-    for (const { node } of this.gateways) node.start();
+    this.epochs = new EpochWatch(this);
+    for (const { node, isTwin } of this.gateways) if (!isTwin) node.start();
   }
 
   run(ms: number): void {
@@ -102,12 +113,15 @@ export class World {
   /** One message to a gateway that takes mail; undefined when it does not. */
   submit(gateway: GatewayMachine, mail: Mail): Letter | undefined {
     const { core } = gateway;
+    const { plan } = this;
     if (core === undefined || gateway.process.isFrozen || !core.accepting) return undefined;
     const groups: RecipientGroup[] = [];
     const byName = new Map<string, readonly Recipient[]>();
     for (const name of mail.names) {
       const route = this.router.route(`${name}.example`, 'mail');
-      if (route === undefined || core.admit(route) !== '') continue;
+      const admission = route === undefined ? 'draining' : core.admit(route);
+      if ((admission === 'memory' || admission === 'share') && plan.kinds.has('full-gateway')) this.onFired('full-gateway');
+      if (route === undefined || admission !== '') continue;
       const recipients = Array.from({ length: mail.recipients }, (_, i) => ({ address: `${String(i)}@${name}.example`, notify: mail.notify, orcpt: '' }));
       groups.push({ route, recipients });
       byName.set(name, recipients);
@@ -168,12 +182,26 @@ export class World {
     this.scheduler.after(STOP_MS, () => { if (machine.core === core) this.killGateway(machine); });
   }
 
-  stopStore(machine: StoreMachine): void {
-    const { store } = machine;
+  /** SIGTERM: queues move away as far as the time goes; then what is left goes to its file, if it writes one. */
+  stopStore(machine: StoreMachine, timeoutMs: number, writesFile: boolean): void {
+    const { store, node } = machine;
     if (store === undefined || machine.process.isFrozen) return;
     machine.process.trace('stops');
-    machine.node.stop();
-    this.scheduler.after(STOP_MS, () => { if (machine.store === store) this.killStore(machine); });
+    node.leave(timeoutMs, writesFile, () => {
+      this.custody.observe();
+      machine.filed = writesFile ? filedQueuesOf(store) : [];
+      machine.process.trace(`has stopped, ${String(machine.filed.length)} queues in its file`);
+      node.kill(true);
+      machine.process.end();
+      this.custody.onLoss();
+    });
+  }
+
+  startStore(machine: StoreMachine): void {
+    if (machine.node.isAlive) return;
+    machine.node.start();
+    if (machine.node.loadedQueues > 0) this.onFired('spill');
+    machine.filed = [];
   }
 
   thaw(machine: Machine<unknown>): void {
@@ -198,20 +226,20 @@ export class World {
     const process = this.newProcess(id);
     const node = new StoreNode(
       { id, gateways: plan.gateways.map((gateway) => ({ id: gateway, secret })), memoryLimitBytes: plan.storeMemoryBytes, windowBytes: plan.windowBytes, leaseMs: plan.leaseMs },
-      { scheduler: process, network: this.network, log: this.log, wallBaseMs: process.wallBaseMs(WALL_BASE_MS) }, this.prng.fork(),
+      { scheduler: process, network: this.network, log: this.log, wallBaseMs: process.wallBaseMs(WALL_BASE_MS), onTurn: () => { this.epochs.onTurn(id); } }, this.prng.fork(),
     );
-    return { id, process, node, get store() { return node.store; } };
+    return { id, process, node, filed: [], get store() { return node.store; } };
   }
 
-  private newGateway(id: string, index: number, secret: Uint8Array): GatewayMachine {
+  private newGateway(id: string, gatewayId: string, index: number, secret: Uint8Array): GatewayMachine {
     const { plan } = this;
     const process = this.newProcess(id);
     const node: GatewayNode = new GatewayNode(
       {
-        id, secret, storeIds: plan.stores, windowBytes: plan.windowBytes, retryDelayMs: () => RETRY_MS, heartbeatMs: plan.heartbeatMs, failoverTimeoutMs: plan.failoverTimeoutMs,
+        id: gatewayId, host: id, secret, storeIds: plan.stores, windowBytes: plan.windowBytes, retryDelayMs: () => RETRY_MS, heartbeatMs: plan.heartbeatMs, failoverTimeoutMs: plan.failoverTimeoutMs,
         core: {
           queuesMax: 5000, commitTimeoutMs: plan.commitTimeoutMs, firstListMs: plan.failoverTimeoutMs, segmentBytes: 16 * 1024,
-          mirrors: { group: plan.gateways, replicas: 2, minReplicas: plan.minReplicas, retryMs: 500, refillFrameBytes: plan.refillFrameBytes, frameTargetBytes: 64 * 1024, replaceAfterMs: 30_000, placement: { gatewayHost: undefined, places: new Map() }, ringBytes: plan.ringBytes },
+          mirrors: { group: plan.gateways, replicas: 2, minReplicas: plan.minReplicas, retryMs: 500, refillFrameBytes: plan.refillFrameBytes, frameTargetBytes: 64 * 1024, replaceAfterMs: plan.replaceAfterMs, placement: { gatewayHost: undefined, places: new Map() }, ringBytes: plan.ringBytes },
           acceptance: { lifetimeMs: 3_600_000, bounceLifetimeMs: 3_600_000, nextHopShare: 1 },
           memory: { limitBytes: plan.gatewayMemoryBytes, acceptShare: 0.8, reserveShare: 0.97 },
           recovery: { blockEntries: plan.blockEntries, blockBytes: MEBIBYTE, rescue: true, olderMayLive: () => plan.olderMayLive },
@@ -231,7 +259,7 @@ export class World {
       },
       this.prng.fork(),
     );
-    return { id, process, node, get core() { return node.core; } };
+    return { id, gatewayId, isTwin: id !== gatewayId, process, node, get core() { return node.core; } };
   }
 
   /** It stops at once, as its daemon does; whoever runs it starts it again later. */
@@ -243,6 +271,7 @@ export class World {
   private onLog(line: LogLine): void {
     this.scheduler.trace(line.text);
     checkLog(line, this.plan.isHarmless);
+    if (line.text === 'a mirror is made on another store') this.onFired('replace');
     const { store, queue, cause } = line.fields;
     if (cause === 'caught up' && typeof store === 'string' && typeof queue === 'string') this.guarantees.onCaughtUp(store, queue);
   }

@@ -1,0 +1,69 @@
+/**
+ * What the epochs of a queue must be at the stores that count as its members, whatever the faults (docs/model):
+ *
+ *   one set an epoch     two members that show one epoch show one set: a change that was sent is never turned round
+ *   survivors first      a store becomes a member only when every member that stays has the change already
+ *
+ * Looked at after each turn of a store, for the queues whose epoch or role changed in it. A set that is founded has
+ * no survivors (src/gateway/mirror/replica-set.ts, THE RULE OF FOUNDING).
+ */
+import type { GatewayCore } from '../../src/gateway/core.js';
+import type { MirroredQueue } from '../../src/kvs/core/mirrored-queue.js';
+import type { Store } from '../../src/kvs/core/store.js';
+import { ROLE_MEMBER } from '../../src/protocol/reasons.js';
+import { GuaranteeBroken } from './broken.js';
+import { keyOfMirror, keyOfStored } from './custody.js';
+
+export interface EpochNodes {
+  readonly gateways: readonly { readonly gatewayId: string; readonly core: GatewayCore | undefined }[];
+  readonly stores: readonly { readonly id: string; readonly store: Store | undefined }[];
+}
+
+interface Seen {
+  epoch: number;
+  role: number;
+}
+
+export class EpochWatch {
+  private readonly nodes: EpochNodes;
+  private readonly seen = new WeakMap<MirroredQueue, Seen>();
+
+  constructor(nodes: EpochNodes) {
+    this.nodes = nodes;
+  }
+
+  onTurn(storeId: string): void {
+    const store = this.nodes.stores.find((one) => one.id === storeId)?.store;
+    store?.queues.visit(0, (queue) => {
+      const before = this.seen.get(queue);
+      if (before === undefined) this.seen.set(queue, { epoch: queue.epoch, role: queue.role });
+      else if (before.epoch !== queue.epoch || before.role !== queue.role) {
+        if (queue.role === ROLE_MEMBER) this.judge(storeId, queue, before.role !== ROLE_MEMBER);
+        before.epoch = queue.epoch;
+        before.role = queue.role;
+      }
+      return true;
+    });
+  }
+
+  private judge(storeId: string, queue: MirroredQueue, joins: boolean): void {
+    const key = keyOfStored(queue);
+    const { ownerId, birth, serial, name } = queue.attributes;
+    const what = `${name} (${key})`;
+    for (const { id, store } of this.nodes.stores) {
+      const other = id === storeId ? undefined : store?.queues.find(ownerId, birth, serial);
+      if (other?.role !== ROLE_MEMBER) continue;
+      if (other.epoch === queue.epoch && other.members.join() !== queue.members.join()) {
+        throw new GuaranteeBroken(`epochs: ${what} has two sets of epoch ${String(queue.epoch)}: ${queue.members.join()} at ${storeId}, ${other.members.join()} at ${id}`);
+      }
+      const stays = other.members.includes(id) && queue.members.includes(id) && other.holder === queue.holder;
+      if (joins && stays && other.epoch < queue.epoch && !other.members.includes(storeId) && !this.isFounded(key)) {
+        throw new GuaranteeBroken(`epochs: ${storeId} is a member of ${what} in epoch ${String(queue.epoch)} and ${id}, which stays, has not heard of it`);
+      }
+    }
+  }
+
+  private isFounded(key: string): boolean {
+    return this.nodes.gateways.some(({ core }) => core?.registry.all.some((mirror) => mirror.founding && keyOfMirror(mirror) === key) === true);
+  }
+}
