@@ -54,7 +54,7 @@ export async function runCli(args: readonly string[], context: CliContext): Prom
 }
 
 /** Options that take several values, after one another or by being given again. All others are given once. */
-const SEVERAL: ReadonlySet<string> = new Set(['_', 'domain', 'eml', 'queue']);
+const SEVERAL: ReadonlySet<string> = new Set(['_', 'domain', 'eml', 'id', 'queue']);
 
 function onceEach(args: Readonly<Record<string, unknown>>): true {
   const twice = Object.entries(args).find(([key, value]) => Array.isArray(value) && !SEVERAL.has(key));

@@ -53,6 +53,11 @@ export class Daemon {
     return this.#child !== undefined && this.#child.exitCode === null && this.#child.signalCode === null;
   }
 
+  /** Undefined while it runs, or when a signal ended it. */
+  get exitCode(): number | undefined {
+    return this.#child?.exitCode ?? undefined;
+  }
+
   /** Starts the process; does not wait until it is ready. */
   start(): void {
     const log = openSync(this.#logFile, 'a');
@@ -140,6 +145,8 @@ export interface Cluster extends GatewayHandle {
   /** All of them; the cluster itself answers for the first. */
   readonly gateways: readonly GatewayHandle[];
   readonly stores: readonly Daemon[];
+  /** How many queues a store holds, as itself says: GET /api/v1/queues there. Rejects while it is down. */
+  queuesAt(store: number): Promise<number>;
   /** Where the sink keeps mail if sinkSection says `maildir: true`. */
   readonly maildir: string;
   readonly arrivalLog: string;
@@ -154,10 +161,15 @@ export interface Cluster extends GatewayHandle {
 
 /** Of the gateway's status, what is used here. */
 export interface GatewayStatus {
+  readonly ready: boolean;
   readonly queues_recovering: number;
   readonly queued_messages: number;
   readonly memory_used_bytes: number;
   readonly memory_limit_bytes: number;
+  readonly tails: number;
+  readonly tail_bytes: number;
+  readonly refills: number;
+  readonly refill_bytes: number;
   readonly stores: readonly { readonly store: string; readonly up: boolean; readonly queues_sync: number; readonly queues_ng: number; readonly credit_bytes: number }[];
 }
 
@@ -187,7 +199,11 @@ export async function startCluster(options: ClusterOptions = {}): Promise<Cluste
   if (first === undefined) throw new Error('a cluster has a gateway');
   const before = [...stores, ...(options.sink === false ? [] : [sink])];
   const stop = await startAll([before, gateways.map((each) => each.gateway)], folder);
-  return { ...first, folder, sinkPort: ports.sink, gateways, stores, sink, maildir, arrivalLog, stop, ...sinkQuestions(ports, first.gateway) };
+  const queuesAt = async (store: number): Promise<number> => {
+    const answer = (await (await fetch(`http://${storeHost(options, store, 'A')}:${ports.stores[store]?.[2] ?? 0}/api/v1/queues`)).json()) as { rows?: unknown[]; queues?: unknown[] };
+    return (answer.rows ?? answer.queues ?? []).length;
+  };
+  return { ...first, queuesAt, folder, sinkPort: ports.sink, gateways, stores, sink, maildir, arrivalLog, stop, ...sinkQuestions(ports, first.gateway) };
 }
 
 /** Starts wave after wave, each ready before the next. Resolves with what ends them all and removes the folder. */

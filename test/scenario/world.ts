@@ -201,7 +201,7 @@ export class World {
   get isQuiet(): boolean {
     const core = this.gateway.core;
     if (core === undefined || !core.recovery.allListed || !core.recovery.isIdle || core.reports.openCount > 0 || core.commitPoint.openCount > 0) return false;
-    return core.registry.all.every((mirror) => mirror.queue.length === 0 && mirror.committedNumber === mirror.lastNumber) && this.inSync;
+    return core.registry.all.every((mirror) => (mirror.queue.length === 0 || mirror.queue.route.queueClass === 'control') && mirror.committedNumber === mirror.lastNumber) && this.inSync;
   }
 
   /** All living mirrors are in sync, and every store stands where the gateway does. */
