@@ -20,7 +20,7 @@ import { comingControls, isControlJob } from './control-first.js';
 import type { ForceRequest } from './force.js';
 import { Pulls } from './pulls.js';
 import type { PullOptions } from './pulls.js';
-import type { ClaimedQueue, QueueJob, RecoveryStore } from './queue-job.js';
+import type { ClaimedQueue, QueueJob, QueueName, RecoveryStore } from './queue-job.js';
 import { readClaimed } from './recovery-replies.js';
 import { RescueWatch } from './rescue-watch.js';
 import type { SetHint } from './set-hints.js';
@@ -71,14 +71,18 @@ export type StoreId = Pick<RecoveryStore, 'storeId'>;
 export interface RecoveryCounters {
   takeovers: number;
   handedBack: number;
+  /** Queues that another process had taken over while this one stood still or was cut off. */
+  lost: number;
 }
 
 /** Answers of a lease that began before a process stood still: 1% of clock drift and 200 ms, as in DESIGN. */
 const DRIFT_SHARE = 1.01;
 const DRIFT_MS = 200;
+/** The stores' lists come within this; one that was under way is asked for again by then. */
+const LOST_LOOK_MS = 500;
 
 export class BulkRecovery {
-  readonly counters: RecoveryCounters = { takeovers: 0, handedBack: 0 };
+  readonly counters: RecoveryCounters = { takeovers: 0, handedBack: 0, lost: 0 };
   private readonly options: RecoveryOptions;
   private readonly ports: RecoveryPorts;
   private readonly views: StoreViews;
@@ -116,6 +120,10 @@ export class BulkRecovery {
       ask: (view, kind, job) => { this.claiming.ask(view, kind, job, kind === 'holder' ? 0 : job.machine.token); },
       membersOf: (handle) => ports.membersOf(handle),
       takeUp: (job) => { job.restart('waiting', 0); },
+      giveUp: (job, row, isOld) => {
+        if (isOld) this.claiming.dropAt(job, row.storeId, row.holderToken);
+        else this.claiming.giveUpAt(job, row.storeId, row.holderToken);
+      },
       onOwnerBack: (job) => { ports.onOwnerBack(job.handle); },
     });
   }
@@ -229,15 +237,36 @@ export class BulkRecovery {
     for (const job of this.jobs.values()) if (job.state === 'waiting') job.notBeforeMs = Math.min(job.notBeforeMs, nowMs);
   }
 
-  /** The queue is served no more: handed back to its owner, or lost to another process. It may come again. */
-  release(handle: number, stores: readonly string[], handedBack: boolean): void {
+  /** Handed back: the claims are released at the members; copies that left the set are dropped, or the owner could believe them. */
+  handedBack(handle: number, members: readonly string[], others: readonly string[]): void {
+    this.counters.handedBack += 1;
     const job = this.byHandle.get(handle);
-    if (handedBack) this.counters.handedBack += 1;
     if (job === undefined) return;
+    for (const storeId of members) this.claiming.giveUpAt(job, storeId, job.machine.token);
+    for (const storeId of others) this.claiming.dropAt(job, storeId, job.machine.token);
     this.pulls.remove(job);
-    for (const storeId of stores) this.claiming.giveUpAt(job, storeId, job.machine.token);
-    if (job.state !== 'waiting' && job.state !== 'elsewhere') job.restart(job.isOwn ? 'waiting' : 'elsewhere', this.ports.nowMs());
-    job.rows.clear();
+    this.drop(job);
+    this.ports.needFlush();
+  }
+
+  /**
+   * Another process has the queue. What it still has under way here keeps its handle: should it come again, it gets
+   * another one. Our own is held until it is released: a fifo route goes on beside it, a strict one waits.
+   */
+  onLost(handle: number, queue: QueueName): void {
+    const old = this.byHandle.get(handle);
+    if (old !== undefined) {
+      this.pulls.remove(old);
+      this.drop(old);
+    }
+    this.counters.lost += 1;
+    if (queue.ownerId !== this.options.gatewayId) return;
+    const job = this.add(this.claiming.newJob(queue, queueKey(queue.ownerId, queue.birth, queue.serial), this.ports.takeHandle()));
+    const nowMs = this.ports.nowMs();
+    job.blocked = 'another process has it';
+    job.missingSinceMs = nowMs;
+    job.notBeforeMs = nowMs + LOST_LOOK_MS;
+    for (const view of this.views.all()) if (view.store.isUp && view.listing === undefined) this.views.list(view, false);
     this.ports.needFlush();
   }
 

@@ -9,7 +9,7 @@
  * longest (docs/GUARANTEES.md "Recovery"): with the tail in the gateway's ring it need not be filled anew.
  */
 import type { EventLog, Packer } from '../platform/ports.js';
-import { CLAIM, CONFIRM, RELEASE, TAIL } from '../protocol/message-types.js';
+import { CLAIM, CONFIRM, DROP, RELEASE, TAIL } from '../protocol/message-types.js';
 import type { Claimed } from '../protocol/messages/claimed.js';
 import { CLAIM_UNKNOWN, ROLE_MEMBER } from '../protocol/reasons.js';
 import type { CensusRow } from './census.js';
@@ -18,7 +18,7 @@ import { mayGoFirst } from './control-first.js';
 import { ClaimMachine } from './claim-machine.js';
 import type { ClaimFailure } from './claim-machine.js';
 import { QueueJob } from './queue-job.js';
-import type { ClaimedQueue, RecoveredTail } from './queue-job.js';
+import type { ClaimedQueue, QueueName, RecoveredTail } from './queue-job.js';
 import { readTailed } from './recovery-replies.js';
 import type { SetHints } from './set-hints.js';
 import { memberText } from './set-hints.js';
@@ -121,7 +121,7 @@ export class Claiming {
     return job;
   }
 
-  newJob(row: CensusRow, key: string, handle: number, token = this.options.token): QueueJob {
+  newJob(row: QueueName, key: string, handle: number, token = this.options.token): QueueJob {
     const machine: ClaimMachine = new ClaimMachine(token, {
       nowMs: () => this.ports.nowMs(),
       random: () => this.ports.random(),
@@ -162,6 +162,15 @@ export class Claiming {
     if (view === undefined || !view.store.isUp) return;
     this.ask(view, 'attach', job, token);
     this.releaseAt(job, storeId, token);
+  }
+
+  /** Takes a copy away that belongs to no set any more, and is ours there: else nobody else could have the queue at this store. */
+  dropAt(job: QueueJob, storeId: string, token: number): void {
+    const view = this.ports.views.get(storeId);
+    if (view === undefined || !view.store.isUp) return;
+    this.ask(view, 'attach', job, token);
+    view.store.request(DROP, this.ports.packer.pack([job.handle]), [], 0);
+    this.ports.needFlush();
   }
 
   /** What a member says of itself in the step of an answer is newer than its list. */

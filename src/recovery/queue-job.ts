@@ -68,6 +68,9 @@ export interface ClaimedQueue {
   readonly tail: RecoveredTail | undefined;
 }
 
+/** Identity and name of a queue. */
+export type QueueName = Pick<CensusRow, 'ownerId' | 'birth' | 'serial' | 'name' | 'queueClass'>;
+
 export type QueueJobState = 'elsewhere' | 'waiting' | 'claiming' | 'tailing' | 'claimed' | 'pulling' | 'stranded' | 'done';
 
 const VALID: Readonly<Record<QueueJobState, readonly QueueJobState[]>> = {
@@ -124,7 +127,7 @@ export class QueueJob {
   controlWaitMs = -1;
   private current: QueueJobState;
 
-  constructor(first: CensusRow, isOwn: boolean, key: string, handle: number, machine: ClaimMachine) {
+  constructor(first: QueueName, isOwn: boolean, key: string, handle: number, machine: ClaimMachine) {
     this.key = key;
     this.handle = handle;
     this.ownerId = first.ownerId;

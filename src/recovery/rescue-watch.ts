@@ -6,6 +6,8 @@
  *        a queue whose holder is silent at every member that tells of it ─► taken up (bulk-recovery.ts)
  *   CONFIRM of one served queue a (owner, store) ─ the owner's own lease runs ─► back there
  *        a queue whose owner is back at every member ─► handed back
+ *   a claim of ours that stands in a list though we do not serve the queue, and its newest set is another's: a RELEASE
+ *        was lost ─► released; dropped, if the copy is not of that set (its old holder must not believe it is)
  *
  * A lease belongs to a gateway at a store, so one question for all its queues there is enough: watching a
  * thousand queues costs one list and one probe a store. The probe only says when to look; whether a queue may be
@@ -18,7 +20,7 @@
  */
 import type { Claimed } from '../protocol/messages/claimed.js';
 import { CLAIM_GRANTED } from '../protocol/reasons.js';
-import { newestOf } from './census.js';
+import { isOfSet, newestOf } from './census.js';
 import type { CensusRow } from './census.js';
 import type { QueueJob } from './queue-job.js';
 import type { StoreView, StoreViews } from './store-views.js';
@@ -37,6 +39,8 @@ export interface RescuePorts {
   ask(view: StoreView, kind: 'holder' | 'owner' | 'attach', job: QueueJob): void;
   membersOf(handle: number): readonly string[];
   takeUp(job: QueueJob): void;
+  /** `isOld`: the copy is of an older set than the newest. */
+  giveUp(job: QueueJob, row: CensusRow, isOld: boolean): void;
   onOwnerBack(job: QueueJob): void;
 }
 
@@ -81,6 +85,7 @@ export class RescueWatch {
       view.listAtMs = nowMs + view.store.leaseMs / LISTS_A_LEASE + this.ports.random() * JITTER_MS;
       this.ports.views.list(view, true);
     }
+    this.leaveOthers();
     if (this.options.rescue) {
       this.probeHolders(nowMs);
       this.takeUpSilent(nowMs);
@@ -111,6 +116,23 @@ export class RescueWatch {
     } else {
       if (lease.silentSinceMs === Infinity) lease.silentSinceMs = nowMs + this.ports.random() * JITTER_MS;
       lease.askAtMs = nowMs + every;
+    }
+  }
+
+  /** Once a list. */
+  private leaveOthers(): void {
+    for (const job of this.ports.jobs()) {
+      if (job.state !== 'elsewhere') continue;
+      const newest = newestOf(job.rows.values());
+      if (newest === undefined) continue;
+      let isOthers = false;
+      for (const row of job.rows.values()) if (isOfSet(row) && row.epoch === newest.epoch && row.holder !== this.options.gatewayId) isOthers = true;
+      if (!isOthers) continue;
+      for (const row of [...job.rows.values()]) {
+        if (row.holder !== this.options.gatewayId || !isOfSet(row)) continue;
+        job.rows.delete(row.storeId);
+        this.ports.giveUp(job, row, row.epoch < newest.epoch);
+      }
     }
   }
 

@@ -231,3 +231,62 @@ describe('a gateway that is frozen past its lease', () => {
     group.until(() => known.arrivals.size === 1, 'the delivery');
   });
 });
+
+describe('a claim that came to nothing', () => {
+  /** gw-1 stands still past its lease, gw-2 has claimed its queue at store-a and not yet at store-b. */
+  function halfClaimed(): Group {
+    const group = Group.started();
+    group.hops.script = () => 'defer';
+    for (let i = 0; i < 5; i++) group.submit('gw-1', ['q1']);
+    group.run(200);
+    assert.equal(group.letters.count(COMMITTED), 5);
+    group.freeze('gw-1');
+    group.until(() => holders(group).join() === 'gw-2,gw-1', 'the first claim');
+    return group;
+  }
+
+  function holders(group: Group): (string | undefined)[] {
+    const identity = group.served('gw-1', 'gw-1')[0]?.queue.identity;
+    assert.ok(identity !== undefined);
+    return group.stores.map(({ store }) => store?.queues.find(identity.ownerId, identity.birth, identity.serial)?.holder);
+  }
+
+  /** It goes on with the other mirror, then has both, and never gave the queue up. */
+  function isHeldAgain(group: Group): void {
+    const [mirror] = group.served('gw-1', 'gw-1');
+    const more = group.submit('gw-1', ['q1']);
+    group.until(() => more.outcome === COMMITTED, 'new mail');
+    group.until(() => mirror?.inSyncCount === 2, 'both mirrors');
+    assert.deepEqual(holders(group), ['gw-1', 'gw-1']);
+    assert.equal(group.log.count('it is given up here'), 0);
+    assert.equal(group.served('gw-1', 'gw-1')[0], mirror);
+    group.hops.script = () => 'accept';
+    group.until(() => group.letters.delivered === 6, 'all deliveries');
+    judged(group, ['q1']);
+    // Whatever tokens its mirrors have by now, the next process has all of them.
+    group.hops.script = () => 'hang';
+    for (let i = 0; i < 3; i++) group.submit('gw-1', ['q1']);
+    group.run(200);
+    group.gateway('gw-1').kill();
+    group.hops.script = () => 'accept';
+    group.gateway('gw-1').start();
+    group.until(() => group.letters.delivered === 9, 'the deliveries of the next process');
+    judged(group, ['q1']);
+  }
+
+  test('and whose gateway has died is claimed over by the owner when that lease has ended', () => {
+    const group = halfClaimed();
+    group.gateway('gw-2').kill();
+    group.thaw('gw-1');
+    isHeldAgain(group);
+  });
+
+  test('and could not be released is released when its gateway sees it in a list', () => {
+    const group = halfClaimed();
+    for (const store of group.stores) group.network.cut('gw-2', store.id);
+    group.thaw('gw-1');
+    group.run(500);
+    for (const store of group.stores) group.network.heal('gw-2', store.id);
+    isHeldAgain(group);
+  });
+});

@@ -5,7 +5,8 @@
  *        in the ring, still in the set, no survivor ─► SYNC at once, the tail behind it
  *        in the ring                                ─► RESYNC, the tail, CAUGHT_UP, then the set changes
  *        unknown there, or not in the ring          ─► refill (resync.ts)
- *        another process holds it                   ─► fenced: asked again later, it may be released
+ *        another process holds it                   ─► fenced: asked again later, it may be released (claim-again.ts)
+ *        dropped there, at the boot that we knew    ─► the same: only its holder could do that
  *   path changed, or a lease that began anew: OPEN attaches the queue again; what was not acknowledged is repeated
  *
  * So no copy is emptied while it can be continued. Sections are repeated whole (whole-section.ts): numbers and
@@ -17,8 +18,9 @@ import { CLAIM, OPEN } from '../../protocol/message-types.js';
 import { encodeClaim } from '../../protocol/messages/claim.js';
 import type { Claimed } from '../../protocol/messages/claimed.js';
 import { decodeClaimed } from '../../protocol/messages/claimed.js';
-import { CLAIM_GRANTED, CLAIM_GRACE, CLAIM_LEASE_RUNS, CLAIM_UNKNOWN, ROLE_FILLING, ROLE_MEMBER, claimResultName } from '../../protocol/reasons.js';
+import { CLAIM_GRANTED, CLAIM_GRACE, CLAIM_LEASE_RUNS, CLAIM_TOKEN_LOW, CLAIM_UNKNOWN, ROLE_FILLING, ROLE_MEMBER, ROLE_SPILLED, claimResultName } from '../../protocol/reasons.js';
 import type { ChangeRing } from './change-ring.js';
+import { isNewer, mayClaimAbove, tokenAt } from './claim-again.js';
 import { encodeOpenOf } from './open-queue.js';
 import type { Outbox } from './outbox.js';
 import type { QueueMirror } from './queue-mirror.js';
@@ -70,18 +72,18 @@ export class CatchUp {
     if (replica.sync !== SyncState.NG || replica.claimSequence !== 0 || replica.retryAtMs > this.ports.nowMs()) return;
     const outbox = this.ports.outboxOf(store);
     if (outbox === undefined || !store.isUp || !store.canSend || outbox.isBacklogged) return;
-    const open = mirror.setChangeNumber !== 0;
     // With survivors it must have left the set before it can join anew.
     if (replica.member && hasSurvivor(mirror)) return;
-    // Whom a sent change drops or names hears nothing before the survivors have that change, unless they are gone for good.
-    if (open && replica.member !== replica.wanted && !mayFound(mirror, replica)) return;
-    if (replica.mustRefill) {
+    const isBackAnew = replica.mayHoldCopy && !replica.stillClaims;
+    // A store that has restarted is asked in any case whether it came back with a file.
+    if (!isBackAnew && !this.isItsTime(mirror, replica)) return;
+    if (replica.mustRefill && !replica.fenced && !isBackAnew) {
       this.ports.refill(mirror, replica);
       return;
     }
     const { ownerId, birth, serial } = mirror.queue.identity;
     replica.claimTerm = store.leaseTerm;
-    replica.claimSequence = store.request(CLAIM, encodeClaim(this.ports.packer, { handle: mirror.handle, gatewayId: ownerId, birth, serial, token: mirror.token }), [], 0);
+    replica.claimSequence = store.request(CLAIM, encodeClaim(this.ports.packer, { handle: mirror.handle, gatewayId: ownerId, birth, serial, token: tokenAt(mirror, replica) }), [], 0);
     this.ports.needFlush();
   }
 
@@ -94,10 +96,15 @@ export class CatchUp {
     if (mirror === undefined || replica === undefined || replica.claimSequence !== sequence) return false;
     replica.claimSequence = 0;
     if (replica.sync !== SyncState.NG) return true;
-    if (claimed.result === CLAIM_GRANTED) {
+    if (claimed.result === CLAIM_GRANTED && replica.token > 0 && isNewer(mirror, claimed)) this.notGranted(mirror, replica, claimed);
+    else if (claimed.result === CLAIM_GRANTED) {
       replica.fenced = false;
       replica.confirmedTerm = replica.claimTerm;
-      this.judge(mirror, replica, claimed);
+      // It calls itself a member's, in memory or out of a file, and is ours; or what it had before its restart is gone.
+      if (claimed.role === ROLE_MEMBER || claimed.role === ROLE_SPILLED) replica.claimBootId = store.bootId;
+      else if (!replica.stillClaims) replica.claimBootId = '';
+      if (this.isItsTime(mirror, replica)) this.judge(mirror, replica, claimed);
+      else this.ports.onLevel(mirror);
     } else if (claimed.result === CLAIM_UNKNOWN) this.unknown(mirror, replica);
     else this.notGranted(mirror, replica, claimed);
     return true;
@@ -198,18 +205,34 @@ export class CatchUp {
       replica.transition(SyncState.SYNC, 'it had not heard of the queue; all of it is sent', this.ports.nowMs());
       this.attach(mirror, replica);
       this.repeat(mirror, replica);
+    } else if (replica.member && replica.stillClaims && replica.acked > 0) {
+      this.ports.onFenced(mirror, replica);
+      return;
     } else {
+      replica.fenced = false;
       replica.claimBootId = '';
       replica.mustRefill = true;
-      this.ports.refill(mirror, replica);
+      if (this.isItsTime(mirror, replica)) this.ports.refill(mirror, replica);
     }
     this.ports.onLevel(mirror);
   }
 
+  /** Whom a sent change drops or names hears nothing before the survivors have that change, unless they are gone for good. */
+  private isItsTime(mirror: QueueMirror, replica: Replica): boolean {
+    return mirror.setChangeNumber === 0 || replica.member === replica.wanted || mayFound(mirror, replica);
+  }
+
   private notGranted(mirror: QueueMirror, replica: Replica, claimed: Claimed): void {
     const waits = claimed.result === CLAIM_LEASE_RUNS || claimed.result === CLAIM_GRACE;
+    if (claimed.result === CLAIM_TOKEN_LOW && mayClaimAbove(mirror, replica)) {
+      replica.fenced = true;
+      // At once, but not again and again against one who does the same.
+      replica.retryAtMs = this.ports.nowMs() + (replica.token === 0 ? 0 : this.options.retryMs);
+      replica.token = claimed.token + 1;
+      return;
+    }
     replica.retryAtMs = this.ports.nowMs() + Math.max(this.options.retryMs, claimed.waitMs);
-    this.ports.log.warn('mirror', waits ? 'a store does not let us have this queue yet' : 'another process holds this queue at the store', { queue: mirror.queue.name, store: replica.store.storeId, result: claimResultName(claimed.result), token: mirror.token, highest_token: claimed.token });
+    this.ports.log.warn('mirror', waits ? 'a store does not let us have this queue yet' : 'another process holds this queue at the store', { queue: mirror.queue.name, store: replica.store.storeId, result: claimResultName(claimed.result), token: tokenAt(mirror, replica), highest_token: claimed.token });
     if (!waits) this.ports.onFenced(mirror, replica);
   }
 }

@@ -130,7 +130,6 @@ export class Mirrors {
   create(queue: MailQueue): QueueMirror {
     const mirror = new QueueMirror(queue, this.options.minReplicas, this.slabs, this.sender);
     mirror.token = this.options.token;
-    mirror.isOursAlone = this.options.group.every((id) => id === queue.identity.ownerId);
     this.byHandle[queue.handle] = mirror;
     this.stateVersion += 1;
     return mirror;
@@ -231,7 +230,8 @@ export class Mirrors {
     for (const mirror of this.all()) {
       for (const replica of mirror.replicas) {
         if (replica.store !== store) continue;
-        if (witnessed && replica.claimBootId === before) replica.lossWitnessed = true;
+        // Of a copy that is known to be gone the new boot says nothing.
+        if (replica.mayHoldCopy && before !== store.bootId) replica.lossWitnessed = witnessed && replica.claimBootId === before;
         this.catchUp.look(mirror, replica);
       }
       reviseSet(mirror, this.setPorts);

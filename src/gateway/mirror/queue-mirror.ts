@@ -46,8 +46,8 @@ export class QueueMirror {
   epoch = 0;
   /** Number of the change that carries the set sent last; 0 when no change of the set is open. */
   setChangeNumber = 0;
-  /** No other process may claim the queue: its stores were told of none. */
-  isOursAlone = false;
+  /** It belongs to this gateway; else it is served in place of its owner. */
+  isOwn = false;
   /** Token under which we hold the queue at its stores. */
   token = 0;
   /** Members that OPEN named at number 0; undefined for a queue that came back. */
@@ -115,7 +115,7 @@ export class QueueMirror {
       if (replica.acked < least) least = replica.acked;
     }
     if (hasSync) return least;
-    for (const replica of this.replicas) if (replica.stillClaims && replica.acked < least) least = replica.acked;
+    for (const replica of this.replicas) if (replica.mayHoldCopy && replica.acked < least) least = replica.acked;
     return least;
   }
 

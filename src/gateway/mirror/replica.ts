@@ -72,7 +72,7 @@ export class Replica {
   readonly progress = new ReplicaProgress();
   /** Sections that must not reach a joiner before the survivors have acknowledged its set. */
   held: SealedSection[] = [];
-  /** Boot id under which the store holds a copy that calls itself a member's; '' when it holds none. */
+  /** Boot id under which the store was seen with a copy that calls itself a member's; '' once it is known to have none. */
   claimBootId = '';
   /** Boot id under which a refill was completed there: the copy is whole, though not a member's yet. */
   filledBootId = '';
@@ -84,7 +84,12 @@ export class Replica {
   refusals = 0;
   /** Another process holds the queue at this store. */
   fenced = false;
-  /** It was in the set when its store restarted, and our lease at that boot still ran when we learned of it. */
+  /** Of our claim at this store when it had to be above the queue's (claim-again.ts); else 0. */
+  token = 0;
+  /**
+   * No other process was granted a claim at this member before its copy was lost: our lease at that boot still ran when
+   * we learned of the restart, we emptied it as its holder, or an operator said so.
+   */
   lossWitnessed = false;
   /** Why it is to leave the set: LEAVE_… below. */
   leaving: LeaveValue = Leave.NO;
@@ -116,6 +121,16 @@ export class Replica {
   /** Gets live changes at all. */
   get isFed(): boolean {
     return this.syncState === SyncState.SYNC || (this.syncState === SyncState.RESYNC && this.phase !== ResyncPhase.NONE);
+  }
+
+  /** Its store has not said that the copy is gone, nor have we emptied it. After a restart it may come back out of a file. */
+  get mayHoldCopy(): boolean {
+    return this.claimBootId !== '';
+  }
+
+  /** The store granted our claim in the present term of our lease. */
+  get obeys(): boolean {
+    return this.stillClaims && this.store.isUp && !this.fenced && this.confirmedTerm === this.store.leaseTerm;
   }
 
   /** The store would tell a recovery that it is a member: it has not restarted, nor been emptied for a refill. */

@@ -15,8 +15,8 @@ export interface DeparturesPorts {
   readonly log: EventLog;
   /** Out of registry, mirrors and memory. */
   forget(mirror: QueueMirror): void;
-  /** Gives the claims back at these stores. */
-  released(handle: number, stores: readonly string[]): void;
+  /** Gives the claims back at these members, and drops what others still hold of the queue. */
+  released(handle: number, members: readonly string[], others: readonly string[]): void;
 }
 
 export class Departures {
@@ -52,10 +52,10 @@ export class Departures {
 
   private release(mirror: QueueMirror): void {
     const { name, length, identity } = mirror.queue;
-    const stores = mirror.replicas.map((replica) => replica.store.storeId);
+    const idsOf = (member: boolean): string[] => mirror.replicas.filter((replica) => replica.member === member).map((replica) => replica.store.storeId);
     this.quiescing.delete(mirror);
     this.ports.forget(mirror);
-    this.ports.released(mirror.handle, stores);
+    this.ports.released(mirror.handle, idsOf(true), idsOf(false));
     this.ports.log.info('takeover', 'a queue is handed back', { cause: 'its owner is back', queue: name, to: identity.ownerId, epoch: mirror.epoch, transactions: mirror.lastNumber, messages: length });
   }
 }

@@ -114,6 +114,7 @@ export class QueueRegistry {
   adopt(handle: number, identity: QueueIdentity, name: string, route: Route, routed: boolean): QueueMirror {
     const queue = new MailQueue({ handle, identity, name, route, routed }, this.ports.table);
     const mirror = this.ports.mirrors.create(queue);
+    mirror.isOwn = identity.ownerId === this.options.gatewayId;
     this.queues.push(mirror);
     this.byIdentity.set(queueKey(identity.ownerId, identity.birth, identity.serial), mirror);
     if (routed && !this.byRoute.has(route)) this.byRoute.set(route, mirror);

@@ -64,7 +64,7 @@ export class RecoveryWiring {
     this.departures = new Departures({
       log: ports.log,
       forget: (mirror) => { ports.forget(mirror); },
-      released: (handle, stores) => { this.recovery.release(handle, stores, true); },
+      released: (handle, members, others) => { this.recovery.handedBack(handle, members, others); },
     });
   }
 
@@ -72,7 +72,8 @@ export class RecoveryWiring {
   onLost(mirror: QueueMirror): void {
     this.ports.forget(mirror);
     this.departures.onForgotten(mirror);
-    this.recovery.release(mirror.handle, [], false);
+    const { identity, name, route } = mirror.queue;
+    this.recovery.onLost(mirror.handle, { ...identity, name, queueClass: route.queueClass });
   }
 
   tick(nowMs: number, isLate: boolean): void {

@@ -1,0 +1,39 @@
+/**
+ * A queue's owner that is fenced at a store although the queue is its own: when may it claim there again, with a token
+ * above all that the store has seen?
+ *
+ *   a claim of another process that came to nothing, whose RELEASE was lost, or that gave the queue back changed
+ *   ─► our token is void there (TOKEN_LOW), for good; the set goes on without that mirror
+ *   ─► CLAIM (highest told + 1) ─► granted when no lease of its holder runs there ─► tail or refill, the set with it
+ *
+ * WHY THIS IS SAFE. Only for a mirror that is neither in the acknowledged set nor in one that was sent: survivors have
+ * acknowledged a newer epoch without it, and they took that change from us as their holder.
+ *   1. It takes nothing away from a takeover: that needs every member of the newest epoch, and this store is none. A
+ *      rescuer that still counts it as one finds the newer epoch at a survivor, and this claim when it asks to confirm.
+ *   2. It gives no right: deliveries and 250s rest on members in sync, and this one becomes a member only when the
+ *      survivors acknowledge the set with it, which they do for nobody but their holder.
+ *   3. What we remember may be out of date, our queue another's since. Then this store may hold a copy of a newer epoch
+ *      than we ever began: it is left as it is, not filled from here (isNewer), until the members have fenced us too.
+ * With no survivor there is no such claim: a member's right comes from claims at every member at once, which is
+ * recovery's to make; the queue is given up to it as soon as it is fenced wherever we could go on (replica-set.ts).
+ * A process that stands in for the owner never does this: its claims are those of its takeover, or it is none.
+ */
+import { ROLE_MEMBER, ROLE_SPILLED } from '../../protocol/reasons.js';
+import type { Claimed } from '../../protocol/messages/claimed.js';
+import type { QueueMirror } from './queue-mirror.js';
+import type { Replica } from './replica.js';
+
+export function mayClaimAbove(mirror: QueueMirror, replica: Replica): boolean {
+  return mirror.isOwn && !replica.member && !replica.wanted;
+}
+
+/** The token of our next CLAIM at this store. */
+export function tokenAt(mirror: QueueMirror, replica: Replica): number {
+  return Math.max(mirror.token, replica.token);
+}
+
+/** The store's copy belongs to a set that we never began. */
+export function isNewer(mirror: QueueMirror, claimed: Claimed): boolean {
+  const newest = mirror.setChangeNumber === 0 ? mirror.epoch : mirror.epoch + 1;
+  return (claimed.role === ROLE_MEMBER || claimed.role === ROLE_SPILLED) && claimed.epoch > newest;
+}
