@@ -147,6 +147,8 @@ export interface Cluster extends GatewayHandle {
   readonly stores: readonly Daemon[];
   /** How many queues a store holds, as itself says: GET /api/v1/queues there. Rejects while it is down. */
   queuesAt(store: number): Promise<number>;
+  /** The numbers at which queues of these names stand there. */
+  numbersAt(store: number, names: readonly string[]): Promise<readonly number[]>;
   /** Where the sink keeps mail if sinkSection says `maildir: true`. */
   readonly maildir: string;
   readonly arrivalLog: string;
@@ -199,11 +201,21 @@ export async function startCluster(options: ClusterOptions = {}): Promise<Cluste
   if (first === undefined) throw new Error('a cluster has a gateway');
   const before = [...stores, ...(options.sink === false ? [] : [sink])];
   const stop = await startAll([before, gateways.map((each) => each.gateway)], folder);
-  const queuesAt = async (store: number): Promise<number> => {
-    const answer = (await (await fetch(`http://${storeHost(options, store, 'A')}:${ports.stores[store]?.[2] ?? 0}/api/v1/queues`)).json()) as { rows?: unknown[]; queues?: unknown[] };
-    return (answer.rows ?? answer.queues ?? []).length;
+  return { ...first, ...storeQuestions(options, ports), folder, sinkPort: ports.sink, gateways, stores, sink, maildir, arrivalLog, stop, ...sinkQuestions(ports, first.gateway) };
+}
+
+function storeQuestions(options: ClusterOptions, ports: Ports): Pick<Cluster, 'queuesAt' | 'numbersAt'> {
+  const held = async (store: number): Promise<readonly { readonly queue_name: string; readonly number: number }[]> => {
+    const answer = await fetch(`http://${storeHost(options, store, 'A')}:${ports.stores[store]?.[2] ?? 0}/api/v1/queues`);
+    return ((await answer.json()) as { queues: { queue_name: string; number: number }[] }).queues;
   };
-  return { ...first, queuesAt, folder, sinkPort: ports.sink, gateways, stores, sink, maildir, arrivalLog, stop, ...sinkQuestions(ports, first.gateway) };
+  return {
+    queuesAt: async (store) => (await held(store)).length,
+    numbersAt: async (store, names) => {
+      const queues = await held(store);
+      return names.map((name) => queues.find((queue) => queue.queue_name === name)?.number ?? 0);
+    },
+  };
 }
 
 /** Starts wave after wave, each ready before the next. Resolves with what ends them all and removes the folder. */

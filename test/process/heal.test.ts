@@ -1,0 +1,197 @@
+/**
+ * Stores that go, for good, for a while, or in good order, while mail goes on: their queues get mirrors elsewhere, what
+ * is left behind is dropped, and what comes back with its memory or its file gets only what it lacks. Judged from
+ * outside: the sender's log, the sink, the links; and by what gateway and stores say of themselves.
+ */
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, test } from 'node:test';
+
+import { until, type Cluster } from './cluster.js';
+import { DOMAINS, healedWithout, healing, mailWhile, storeOf, twinpost } from './heal-kit.js';
+import { SmtpTalk } from './smtp-talk.js';
+
+/** A store's stop, from signal to exit, when its queues have somewhere to go. */
+const QUICK_MS = 5_000;
+
+const replaceSoon = { gateway: { mirror: { replace_after: '1s' } } };
+
+describe('a store that stays away', { timeout: 180_000 }, () => {
+  test('is replaced after replace_after by a third one; a killed one comes back empty and is used again', () => healing(3, replaceSoon, async (all) => {
+    const { cluster } = all;
+    const gone = storeOf(cluster, 1);
+    await mailWhile(all, async () => {
+      await gone.kill();
+      await healedWithout(cluster, gone.name);
+    });
+    assert.ok(hasLogged(cluster, '"instead_of":["store-b"],"why":"away for longer than replace_after"'), cluster.gateway.logTail());
+    gone.start();
+    await gone.ready();
+    await mailWhile(all, () => Promise.resolve(), { run: 'after' });
+    await healedWithout(cluster);
+  }));
+
+  test('and comes back with its memory drops what nobody needs there any more', () => healing(3, replaceSoon, async (all) => {
+    const { cluster } = all;
+    const gone = storeOf(cluster, 1);
+    await mailWhile(all, async () => {
+      gone.freeze();
+      await healedWithout(cluster, gone.name);
+      gone.thaw();
+    });
+    await until('its leftovers are dropped', async () => {
+      const used = (await cluster.table()).filter((row) => row.store === gone.name).length;
+      return (await cluster.queuesAt(1)) === used;
+    }, 15_000, cluster.gateway);
+    assert.ok(hasLogged(cluster, '"why":"another has taken its place"'), cluster.gateway.logTail());
+  }));
+});
+
+describe('twinpost store drain', { timeout: 180_000 }, () => {
+  test('empties a store under load, which may stop then; a restarted gateway remembers it; --undo ends it', () => healing(3, {}, async (all) => {
+    const { cluster } = all;
+    const store = storeOf(cluster, 0);
+    await mailWhile(all, async () => {
+      const told = await twinpost(cluster, 'store', 'drain', store.name, '--wait');
+      assert.equal(told.code, 0, told.out);
+      assert.match(told.out, /gateway-1: nothing is left at store-a\n/);
+      await until('the store has nothing', async () => (await cluster.queuesAt(0)) === 0);
+      const before = performance.now();
+      assert.equal(await store.stop(), 0, store.logTail());
+      assert.ok(performance.now() - before < QUICK_MS);
+    });
+    assert.ok(hasLogged(cluster, '"instead_of":["store-a"],"why":"the store is drained"'), cluster.gateway.logTail());
+    store.start();
+    await store.ready();
+    await cluster.gateway.kill();
+    all.judge.noteGatewayKill();
+    cluster.gateway.start();
+    await cluster.gateway.ready();
+    await mailWhile(all, () => Promise.resolve(), { run: 'after' });
+    await healedWithout(cluster, store.name);
+    assert.equal(await cluster.queuesAt(0), 0);
+    const undone = await twinpost(cluster, 'store', 'drain', store.name, '--undo');
+    assert.deepEqual([undone.code, undone.out], [0, 'gateway-1: store-a is used\n']);
+    await storeOf(cluster, 1).kill();
+    await until('the store is used again', async () => (await cluster.queuesAt(0)) > 0, 60_000, cluster.gateway);
+  }));
+
+  test('with two stores says that copies are missing, and with min_replicas 2 that it can not', () => healing(2, {}, async (all) => {
+    const { cluster } = all;
+    await mailWhile(all, async () => {
+      const told = await twinpost(cluster, 'store', 'drain', 'store-b', '--wait');
+      assert.equal(told.code, 0, told.out);
+      assert.match(told.out, /gateway-1: nothing is left at store-b\ngateway-1: \d+ queues have fewer copies than configured: no other store can take them\n/);
+      await twinpost(cluster, 'store', 'drain', 'store-b', '--undo');
+    });
+    await cluster.inSync(DOMAINS.length);
+  }).then(() => healing(2, { gateway: { mirror: { min_replicas: 2 } } }, async (all) => {
+    const { cluster } = all;
+    await mailWhile(all, async () => {
+      const told = await twinpost(cluster, 'store', 'drain', 'store-b', '--wait');
+      assert.equal(told.code, 1, told.out);
+      assert.match(told.out, /mirrors are still at store-b\ngateway-1: \d+ of them CAN'T LEAVE: no other store can take them/);
+    });
+    await cluster.inSync(DOMAINS.length);
+  })));
+});
+
+describe('twinpost store resync', { timeout: 60_000 }, () => {
+  test('fills one mirror again while mail goes on, and never touches the last copy', () => healing(2, {}, async (all) => {
+    const { cluster } = all;
+    await mailWhile(all, async () => {
+      const told = await twinpost(cluster, 'store', 'resync', 'store-b', '--queue', 'a.example');
+      assert.deepEqual([told.code, told.out], [0, 'gateway-1: the copy of a.example at store-b is filled again\n']);
+    });
+    await cluster.inSync(DOMAINS.length);
+    assert.equal((await cluster.status()).refills, 1);
+    const unknown = await twinpost(cluster, 'store', 'resync', 'store-b', '--queue', 'nobody.example');
+    assert.equal(unknown.code, 1);
+    assert.match(unknown.out, /no gateway that answers has a mirror of 'nobody.example' at 'store-b'/);
+    await storeOf(cluster, 0).kill();
+    await until('one copy is left', async () => (await cluster.table()).some((row) => row.queue_name === 'a.example' && row.store === 'store-a' && row.sync === 'NG'));
+    const refused = await twinpost(cluster, 'store', 'resync', 'store-b', '--queue', 'a.example');
+    assert.equal(refused.code, 1, refused.out);
+    assert.match(refused.out, /no other mirror is in sync: this one may be all there is/);
+    assert.equal((await cluster.status()).refills, 1);
+  }));
+});
+
+describe('a store that is told to stop', { timeout: 120_000 }, () => {
+  test('ends with 0 at once when a third one takes its queues, and nothing is refused', () => healing(3, {}, async (all) => {
+    const { cluster } = all;
+    const store = storeOf(cluster, 2);
+    await mailWhile(all, async () => {
+      const before = performance.now();
+      assert.equal(await store.stop(), 0, store.logTail());
+      const tookMs = performance.now() - before;
+      assert.ok(tookMs < QUICK_MS, `it took ${tookMs} ms`);
+      await healedWithout(cluster, store.name);
+    });
+    assert.ok(hasLogged(cluster, '"instead_of":["store-c"],"why":"the store stops"'), cluster.gateway.logTail());
+  }));
+
+  test('with nobody in its place leaves the sets at once, comes back with its file, and gets only the tail', () => withFolder((folder) => healing(2, { store: { state_dir: folder } }, async (all) => {
+    const { cluster } = all;
+    const store = storeOf(cluster, 1);
+    await mailWhile(all, async () => {
+      const before = performance.now();
+      assert.equal(await store.stop(), 0, store.logTail());
+      const tookMs = performance.now() - before;
+      assert.ok(tookMs < QUICK_MS, `it took ${tookMs} ms`);
+      store.start();
+      await store.ready();
+      await cluster.inSync(DOMAINS.length);
+    });
+    const { refills, refill_bytes: bytes, tails } = await cluster.status();
+    assert.deepEqual([refills, bytes], [0, 0]);
+    assert.ok(tails >= DOMAINS.length, `${tails} tails`);
+  })));
+});
+
+describe('below min_replicas', { timeout: 120_000 }, () => {
+  for (const least of [1, 2]) {
+    test(`with min_replicas ${least} mail is put off, the port closes, and it opens by itself`, () => healing(2, { gateway: { mirror: { min_replicas: least } } }, async (all) => {
+      const { cluster } = all;
+      const victims = cluster.stores.slice(0, least === 1 ? 2 : 1);
+      const talk = await SmtpTalk.start(cluster.smtpPort);
+      await mailWhile(all, async () => {
+        await Promise.all(victims.map((store) => store.kill()));
+        await until('it says so', async () => !(await cluster.status()).ready);
+        assert.match(await talk.say('MAIL FROM:<x@a.example>') + await talk.say('RCPT TO:<y@a.example>'), /^(421|451) /m);
+        await until('the port is closed', () => isClosed(cluster.smtpPort), 10_000, cluster.gateway);
+        for (const store of victims) store.start();
+        for (const store of victims) await store.ready();
+        await until('the port is open', async () => !(await isClosed(cluster.smtpPort)), 30_000, cluster.gateway);
+      }, { putOff: ['421', '451', 'none'], founds: least === 1 });
+      talk.close();
+      await cluster.inSync(DOMAINS.length);
+      assert.ok(cluster.gateway.isRunning);
+    }));
+  }
+});
+
+async function isClosed(port: number): Promise<boolean> {
+  try {
+    const talk = await SmtpTalk.start(port);
+    talk.close();
+    return false;
+  } catch {
+    return true;
+  }
+}
+
+function hasLogged(cluster: Cluster, text: string): boolean {
+  return cluster.gateway.log().includes(text);
+}
+
+async function withFolder(story: (folder: string) => Promise<void>): Promise<void> {
+  const folder = mkdtempSync(join(tmpdir(), 'twinpost-heal-'));
+  try {
+    await story(folder);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
