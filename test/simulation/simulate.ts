@@ -17,6 +17,8 @@ import { World } from './world.js';
 /** Virtual time in which a healed world must be empty: leases, retries and claims put off add up to a fraction of it. */
 const DRAIN_MS = 120_000;
 const LOOK_MS = 50;
+/** The longest silence that a link bears, and a handshake. */
+const NOTICED_MS = 5000;
 
 export interface RunOptions {
   readonly steps: number;
@@ -72,6 +74,8 @@ export function simulate(seed: number, options: RunOptions): RunResult {
 
 /** Runs until the world is empty and whole, but for queues that wait for the operator; the names of their states. */
 function untilDrained(world: World, swarm: Swarm): ReadonlyMap<string, string> {
+  // Before that a process may not have noticed what it has lost.
+  world.run(NOTICED_MS);
   const end = world.scheduler.nowMs + DRAIN_MS;
   let why = whyNotDrained(world, NONE);
   while (why !== '') {
