@@ -49,6 +49,7 @@ const OWN_SETS: readonly TestSet[] = [
   { set: 'scenario', path: 'scenario', concurrency: 2, minutes: 10 },
   { set: 'simulation', path: 'simulation', concurrency: 2, minutes: 20 },
   { set: 'process', path: 'process', concurrency: 1, minutes: 20 },
+  { set: 'chaos', path: 'chaos', concurrency: 1, minutes: 7 },
 ];
 const OUTSIDE_MINUTES = 5;
 /** After its bound a set has so long to end its processes. */

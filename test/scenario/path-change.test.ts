@@ -1,0 +1,86 @@
+/** Mail that comes while a link changes its path: numbered on, within the credit that is left (G1, G7). */
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { COMMITTED, NO_MEMORY } from '../../src/gateway/queue/types.js';
+import { checkAll } from './checks.js';
+import type { Letter } from './letters.js';
+import { World } from './world.js';
+
+const GATEWAY = 'gw-1';
+const QUEUES = ['q1', 'q2', 'q3'];
+const MEBIBYTE = 1024 * 1024;
+
+function untilPaths(world: World, wanted: string): void {
+  world.until(() => world.gateway.link('store-a')?.pathStates().map(({ path, state }) => `${path} ${state}`).join() === wanted);
+}
+
+/**
+ * Mail for several queues, whose bodies stores share: in flight when the first path is reset, then as long as `wanted` at
+ * once, then each moment until the other path serves.
+ */
+function changingPath(world: World, bytes: number, wanted: () => boolean): Letter[] {
+  const link = world.gateway.link('store-a');
+  assert.ok(link !== undefined);
+  untilPaths(world, 'A RUN,B READY');
+  const letters = world.submitMany(5, QUEUES, { bytes });
+  world.run(1);
+  world.network.cut(GATEWAY, 'store-a', 'A');
+  world.until(() => !link.canSend, 1000);
+  assert.ok(link.isUp);
+  while (wanted()) {
+    assert.ok(letters.length < 5000, 'the credit ends');
+    letters.push(world.submit(QUEUES, { bytes }));
+    // The turn ends, no time passes.
+    world.run(0);
+  }
+  for (let round = 0; !link.canSend; round++) {
+    assert.ok(round < 2000, 'the other path takes over');
+    letters.push(world.submit(QUEUES, { bytes }), world.submit(['q2'], { bytes }));
+    world.run(1);
+  }
+  return letters;
+}
+
+function refusalsOf(world: World): number {
+  return world.stores.reduce((sum, store) => sum + (store.counters?.refusals ?? []).reduce((total, count) => total + count, 0), 0);
+}
+
+function assertNobodyIsolated(world: World, epoch: number, inSync: number): void {
+  assert.equal(refusalsOf(world), 0, 'nothing numbered is refused');
+  for (const name of QUEUES) assert.deepEqual([world.mirror(name).epoch, world.mirror(name).inSyncCount], [epoch, inSync]);
+  world.untilLevel();
+  world.assertSameContent();
+}
+
+describe('while the path of a link changes', () => {
+  test('mail is taken as before: nobody is told 452', () => {
+    const world = World.started();
+    world.submitMany(3, QUEUES);
+    world.run(50);
+    const letters = changingPath(world, 2000, () => false);
+    world.run(500);
+    assert.ok(letters.length > 8);
+    assert.ok(letters.every((letter) => letter.outcome === COMMITTED));
+    assertNobodyIsolated(world, 1, 2);
+    world.untilQuiet();
+    checkAll(world.letters, world.queueNames);
+  });
+
+  test('a store is sent no more than it granted before, and refuses nothing of it', () => {
+    for (let seed = 1; seed <= 6; seed++) {
+      const world = World.started({ seed, storeMemoryBytes: (1 + (seed % 3)) * MEBIBYTE });
+      world.hops.script = () => 'hang';
+      world.submitMany(20 * seed, QUEUES, { bytes: 1000 });
+      world.run(100);
+      // Alone: no other store's credit is a bound.
+      world.store('b').kill();
+      world.until(() => QUEUES.every((name) => world.mirror(name).memberCount === 1));
+      changingPath(world, 3000, () => world.letters.count(NO_MEMORY) === 0);
+      world.run(500);
+      assert.ok(world.letters.count(COMMITTED) > 20 * seed + 5, 'some found room');
+      assertNobodyIsolated(world, 2, 1);
+      const { store } = world.store('a');
+      assert.ok(store !== undefined && store.admission.chargedBytes + store.admission.grantedBytes <= store.admission.acceptBytes, 'the reserve is for refills');
+    }
+  });
+});
