@@ -41,8 +41,8 @@ export async function startGatewayProcess(config: GatewayConfig): Promise<Runnin
   const options = gatewayOptions(config);
   const ports = nodePorts(config.log, config.id);
   const mailLog = new MailLog({ gateway: config.id, enabled: config.log.mail }, ports.destination);
-  let running: RunningGateway | undefined;
-  const onError = (error: unknown): void => { endCrashed(error, running, mailLog, ports); };
+  const started: { gateway?: RunningGateway } = {};
+  const onError = (error: unknown): void => { endCrashed(error, started.gateway, mailLog, ports); };
   process.on('uncaughtException', onError);
   process.on('unhandledRejection', onError);
   const gateway = await startGateway(options, {
@@ -53,7 +53,7 @@ export async function startGatewayProcess(config: GatewayConfig): Promise<Runnin
     logLinesDropped: () => mailLog.droppedLines,
     onFenced: () => { endFenced(mailLog, ports); },
   });
-  running = gateway;
+  started.gateway = gateway;
   const smtp = config.smtp.listen.map((address) => `${address.host}:${String(address.port)}`).join(', ');
   return {
     summary: `gateway ${config.id} takes mail on ${smtp} once its stores answer; admin on ${config.admin.listen.host}:${String(gateway.adminPort)}`,

@@ -2,7 +2,7 @@
  * What a gateway writes to its state_dir beside the incarnation and the lock: notes of a crash, and the sets of its
  * mirrors as a hint for the next process. Both only help: nothing is lost, and nothing waits, without them.
  *
- *   crash-note.json   control/crash-note-file.ts; away when the control queue has it
+ *   crash-note.json   crash-note-file.ts; away when the control queue has it
  *   queue-sets.json   sets as they were acknowledged last (recovery/set-hints.ts); at most once a second, when they
  *                     changed, written aside and renamed
  */
@@ -12,7 +12,7 @@ import { join } from 'node:path';
 import type { EventLog } from '../platform/ports.js';
 import type { SetHint } from '../recovery/set-hints.js';
 import type { GatewayControl } from './control/gateway-control.js';
-import { dropCrashNote, readCrashNote, writeCrashNote } from './control/crash-note-file.js';
+import { dropCrashNote, readCrashNote, writeCrashNote } from './crash-note-file.js';
 
 const SETS_FILE = 'queue-sets.json';
 const WRITE_EVERY_MS = 1000;

@@ -17,6 +17,7 @@ import type { Envelope, Ordering, Recipient, RecipientGroup, Route, Router, Subm
 import { COMMITTED } from '../../src/gateway/queue/types.js';
 import type { QueueMirror } from '../../src/gateway/mirror/queue-mirror.js';
 import { SyncState } from '../../src/gateway/mirror/replica.js';
+import type { SetHint } from '../../src/recovery/set-hints.js';
 import { checkCommitted } from './checks.js';
 import { GatewayNode } from './gateway-node.js';
 import { contentOfQueue, queuesOf } from './inspect.js';
@@ -49,6 +50,8 @@ export interface WorldOptions {
   readonly retryMs?: number;
   readonly ringBytes?: number;
   readonly replaceAfterMs?: number;
+  /** What the process before left as hints; read at each start. */
+  readonly hints?: () => readonly SetHint[];
 }
 
 export interface LetterOptions {
@@ -109,7 +112,7 @@ export class World {
           mirrors: { group: [GATEWAY], replicas: 2, minReplicas: options.minReplicas ?? 1, retryMs: options.retryMs ?? 500, refillFrameBytes: options.refillFrameBytes ?? 2048, frameTargetBytes: 64 * 1024, ringBytes: options.ringBytes ?? MEBIBYTE, replaceAfterMs: options.replaceAfterMs ?? 3_600_000, placement: { gatewayHost: undefined, places: new Map() } },
           acceptance: { lifetimeMs: options.lifetimeMs ?? 3_600_000, bounceLifetimeMs: 3_600_000, nextHopShare: 1 },
           memory: { limitBytes: options.gatewayMemoryBytes ?? 256 * MEBIBYTE, acceptShare: 0.8, reserveShare: 0.97 },
-          recovery: { blockEntries: options.blockEntries ?? 7, blockBytes: MEBIBYTE },
+          recovery: { blockEntries: options.blockEntries ?? 7, blockBytes: MEBIBYTE, get hints() { return options.hints?.() ?? []; } },
         },
       },
       { ...ports, router: this.router, newCarrier: (core, isAlive) => new Carrier(this.hops, core, this.scheduler, isAlive), events: this.mailEvents(), onTurn: () => { this.onTurn(); } },

@@ -8,7 +8,7 @@
  *   in hand ── fatal error ──► "crash/<id>" names incarnation i ── again, in j ──► two crashes: held at recovery
  *
  * A crash is named by the incarnation of the process, so that file and record may both tell of it and it counts once.
- * Notes wait here until the owner's records are back. Pure: the file is crash-note-file.ts.
+ * Notes wait here until the owner's records are back. Pure: the file is gateway/crash-note-file.ts.
  */
 import { formatMessageId, parseMessageId } from '../../base/text-id.js';
 import type { ControlQueues } from './control-queues.js';

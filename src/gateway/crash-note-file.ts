@@ -1,12 +1,12 @@
 /**
  * The crash note: messages that were in hand when this process met a fatal error, written at once and
- * synchronously, and read by the next start (crash-record.ts says what for). It stays until its notes are records
+ * synchronously, and read by the next start (control/crash-record.ts says what for). It stays until its notes are records
  * at the mirrors: read again, they count no second time.
  */
 import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { formatMessageId, parseMessageId } from '../../base/text-id.js';
-import type { CrashNote } from './crash-record.js';
+import { formatMessageId, parseMessageId } from '../base/text-id.js';
+import type { CrashNote } from './control/crash-record.js';
 
 const FILE = 'crash-note.json';
 /** A crash has few messages in hand; more than this is no note of ours. */
