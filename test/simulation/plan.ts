@@ -88,9 +88,9 @@ function stageOf(prng: Prng, plan: Plan, plot: PlotName): Partial<Plan> {
   const kinds = new Set(prng.below(2) === 0 ? [...plan.kinds].filter((kind) => CALM.includes(kind)) : plan.kinds);
   return {
     plot, kinds, isHarmless: false, hasTwin: kinds.has('twin'), gateways: ['gw-1', 'gw-2', 'gw-3'].slice(0, prng.pick([2, 2, 3])), stores: ['store-a', 'store-b', 'store-c', 'store-d'].slice(0, plot === 'plot-drain-cut' ? 3 + prng.below(2) : prng.pick([2, 3, 3])),
-    leaseMs: 4000, faultEvery: 30, minReplicas: plot === 'plot-set-in-doubt' ? 1 : prng.pick([1, 1, 2]), commitTimeoutMs: plot === 'plot-refusal-lost' ? 600 : plan.commitTimeoutMs,
+    leaseMs: 4000, faultEvery: 30, minReplicas: plot === 'plot-set-in-doubt' || plot === 'plot-refill-live' ? 1 : prng.pick([1, 1, 2]), commitTimeoutMs: plot === 'plot-refusal-lost' ? 600 : plan.commitTimeoutMs,
     storeMemoryBytes: 64 * MEBIBYTE, gatewayMemoryBytes: 64 * MEBIBYTE,
-    ...(plot === 'plot-refill-live' ? { refillFrameBytes: 600, windowBytes: 20_000, ringBytes: 4000 } : {}),
+    ...(plot === 'plot-refill-live' ? { refillFrameBytes: 600, windowBytes: 3000, ringBytes: 4000 } : {}),
   };
 }
 

@@ -28,6 +28,8 @@ export type Script = (stage: Stage) => Generator<Wait, void, void>;
 
 const HELD_MS = 60_000;
 const MESSAGES = 12;
+/** A refill of a hundred small messages takes some hundred milliseconds. */
+const REFILL_BYTES_PER_MS = 60;
 
 export const PLOT_SCRIPTS: Readonly<Record<PlotName, Script>> = {
   'plot-frozen-owner': frozenOwner,
@@ -161,22 +163,25 @@ function* setInDoubt(stage: Stage): Generator<Wait, void, void> {
 function* refillLive(stage: Stage): Generator<Wait, void, void> {
   const { world, extras, prng } = stage;
   const owner = yield* anOwner(stage);
-  for (let i = 0; i < 8; i++) {
-    extras.send(owner, 8);
-    yield 20;
-  }
   const mirror = stage.mirrorOf(owner);
   const away = mirror === undefined ? undefined : prng.pick(mirror.replicas);
-  if (away === undefined) return;
+  if (mirror === undefined || away === undefined) return;
+  const { name } = mirror.queue;
+  for (let i = 0; i < 8; i++) {
+    extras.send(owner, 8, name);
+    yield 20;
+  }
   const store = stage.storeOf(away);
   world.killStore(store);
   yield prng.below(1500);
+  world.network.slow(owner.id, store.id, REFILL_BYTES_PER_MS);
   world.startStore(store);
   yield () => away.sync === SyncState.RESYNC;
-  for (let i = 0; i < 40 && away.sync === SyncState.RESYNC; i++) {
-    extras.send(owner, 1);
-    yield 1;
+  for (let i = 0; i < 60 && away.sync === SyncState.RESYNC; i++) {
+    extras.send(owner, 1, name);
+    yield 5;
   }
+  world.network.slow(owner.id, store.id, 0);
   yield () => away.sync === SyncState.SYNC;
   extras.holdMail(0);
 }

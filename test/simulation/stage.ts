@@ -17,7 +17,8 @@ import type { GatewayMachine, StoreMachine, World } from './world.js';
 export interface Extras {
   /** Next hops are down for so long; 0 ends it. */
   holdMail(ms: number): void;
-  send(gateway: GatewayMachine, count: number): void;
+  /** So many small messages, to the queue of this name or to any. */
+  send(gateway: GatewayMachine, count: number, name?: string): void;
   fire(kind: FaultKind): void;
 }
 

@@ -313,9 +313,9 @@ export class Swarm {
   }
 
   /** For a story: so many messages to this gateway. */
-  send(gateway: GatewayMachine, count: number): void {
+  send(gateway: GatewayMachine, count: number, name?: string): void {
     const { world, prng, plan } = this;
-    for (let i = 0; i < count; i++) this.heard(world.submit(gateway, { names: [prng.pick(plan.queues).name], bytes: 1 + prng.below(300), recipients: 1, reversePath: 'alice@senders.example', notify: 0 }));
+    for (let i = 0; i < count; i++) this.heard(world.submit(gateway, { names: [name ?? prng.pick(plan.queues).name], bytes: 1 + prng.below(300), recipients: 1, reversePath: 'alice@senders.example', notify: 0 }));
   }
 
   /** A next hop can't be reached: its queues fill. */
