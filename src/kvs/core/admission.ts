@@ -45,20 +45,21 @@ export class Admission implements RingMemory {
   readonly #grantMaxBytes: number;
   readonly #segments: Segments;
   readonly #entries: Entries;
+  readonly #sharers: () => Iterable<Grantee>;
   #granted = 0;
   #ringBytes = 0;
   /** Held for frames that have come in part. */
   frameBytes = 0;
-  /** Gateways that send now: what is free is shared among them. */
-  sharers = 1;
 
-  constructor(options: AdmissionOptions, parts: { readonly segments: Segments; readonly entries: Entries }) {
+  /** `sharers`: all gateways among which what is free is shared. */
+  constructor(options: AdmissionOptions, parts: { readonly segments: Segments; readonly entries: Entries; readonly sharers: () => Iterable<Grantee> }) {
     this.limitBytes = options.memoryLimitBytes;
     this.refillBytes = Math.floor(options.memoryLimitBytes * (1 - options.endShare));
     this.acceptBytes = Math.floor(options.memoryLimitBytes * (1 - options.endShare - options.reserveShare));
     this.#grantMaxBytes = options.grantMaxBytes;
     this.#segments = parts.segments;
     this.#entries = parts.entries;
+    this.#sharers = parts.sharers;
   }
 
   /** What the entries are charged: exact, and given back with each of them. */
@@ -92,11 +93,19 @@ export class Admission implements RingMemory {
     return this.#granted;
   }
 
-  /** Raises the gateway's grant to its share of what is free, never lowers it; answers what it may still send. */
+  /**
+   * Raises the gateway's grant, never lowers it; answers what it may still send. Of many gateways each may be left too
+   * little for a large message: so it may have up to half of what is free, while half a share stays for every other
+   * one, and for the rings.
+   */
   grant(grantee: Grantee): number {
     const room = this.acceptBytes - this.usedBytes;
-    const share = Math.min(this.#grantMaxBytes, Math.floor(room / (Math.max(1, this.sharers) + 1)));
-    const add = Math.min(share - grantee.granted, room - this.#granted);
+    let sharers = 1;
+    for (const other of this.#sharers()) if (other !== grantee) sharers += 1;
+    const halfShare = Math.min(this.#grantMaxBytes, Math.floor(room / (sharers + 1))) / 2;
+    let pledged = halfShare;
+    for (const other of this.#sharers()) if (other !== grantee) pledged += Math.max(0, halfShare - other.granted);
+    const add = Math.floor(Math.min(this.#grantMaxBytes - grantee.granted, room / 2 - grantee.granted, room - this.#granted - pledged));
     if (add > 0) {
       grantee.granted += add;
       this.#granted += add;

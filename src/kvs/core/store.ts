@@ -112,7 +112,8 @@ export class Store {
     this.shared = new SharedBodies({ indexSeed: options.indexSeed ^ 0x5bd1e995 }, { segments: this.segments });
     this.entries = new Entries({ indexSeed: options.indexSeed }, { segments: this.segments, shared: this.shared });
     this.queues = new QueueTable({ entries: this.entries });
-    this.admission = new Admission(options, { segments: this.segments, entries: this.entries });
+    // All that may come, not those that are here: a grant is not taken back, and who comes later must find some.
+    this.admission = new Admission(options, { segments: this.segments, entries: this.entries, sharers: () => this.#accounts.values() });
     this.blocks = new Blocks({ segments: this.segments, entries: this.entries, shared: this.shared });
     const parts = { segments: this.segments, entries: this.entries, shared: this.shared, crc32: ports.crc32, packer: ports.packer };
     const contents = new Contents(parts);
@@ -121,8 +122,6 @@ export class Store {
     for (const { id, secret } of options.gateways) {
       this.#accounts.set(id, new GatewayAccount(id, this.#accounts.size + 1, secret));
     }
-    // All that may come, not those that are here: a grant is not taken back, and who comes later must find some.
-    this.admission.sharers = this.#accounts.size;
   }
 
   account(id: string): GatewayAccount | undefined {

@@ -15,7 +15,6 @@ describe('credit', () => {
       fc.property(fc.array(step, { minLength: 20, maxLength: 200 }), (steps) => {
         const store = newStore({ memoryLimitBytes: 2_000_000, segmentBytes: 4096 });
         const { admission } = store;
-        admission.sharers = 3;
         const queues = GATEWAYS.map((id) => openQueue(store, 1, id));
         for (const { who, op, size } of steps) {
           const id = GATEWAYS[who];
@@ -41,6 +40,16 @@ describe('credit', () => {
     const store = newStore({ memoryLimitBytes: 64 * 1024 * 1024 });
     for (const id of ['g1', 'g2']) for (let i = 0; i < 3; i++) store.admission.grant(accountOf(store, id));
     assert.ok(store.admission.grant(accountOf(store, 'g3')) > 1024 * 1024);
+  });
+
+  test('is enough for a large message however many gateways may come, first come first served', () => {
+    const gateways = Array.from({ length: 10 }, (_, i) => `g${String(i)}`);
+    const store = newStore({ memoryLimitBytes: 256 * 1024 * 1024, gateways });
+    const granted = gateways.map((id) => store.admission.grant(accountOf(store, id)));
+    assert.ok(granted.slice(0, 4).every((bytes) => bytes > 26 * 1024 * 1024), `granted: ${granted.join(' ')}`);
+    assert.ok(granted.every((bytes) => bytes > 8 * 1024 * 1024), `granted: ${granted.join(' ')}`);
+    assert.ok(store.admission.grantedBytes <= store.admission.acceptBytes);
+    assert.ok(store.admission.mayKeep(4 * 1024 * 1024), 'something is left for the rings');
   });
 
   test('runs out before the reserve and comes back with deletions', () => {
