@@ -62,6 +62,8 @@ export interface RecoveryPorts {
   onRecovered(handle: number): void;
   /** Its owner is back: deliveries end, then release() gives it up. */
   onOwnerBack(handle: number): void;
+  /** Queues that are served, and wait for an operator. */
+  readonly lostSets: { held(): HeldQueue[]; force(request: ForceRequest): string[] };
 }
 
 /** A store among those that were added. */
@@ -109,9 +111,9 @@ export class BulkRecovery {
         if (isControlJob(job)) this.startJobs();
       },
     });
-    this.claiming = new Claiming({ gatewayId: options.gatewayId, token: options.token }, {
+    this.claiming = new Claiming({ gatewayId: options.gatewayId, token: options.token, group: options.group }, {
       packer: ports.packer, log: ports.log, views: this.views, hints: this.hints,
-      nowMs: () => ports.nowMs(), random: () => ports.random(),
+      nowMs: () => ports.nowMs(), random: () => ports.random(), olderMayLive: () => ports.olderMayLive(),
       needFlush: () => { ports.needFlush(); },
       onClaimed: (job, queue) => { this.adopt(job, queue); },
     });
@@ -159,7 +161,8 @@ export class BulkRecovery {
   /** Queues whose mail waits, for whom, and since when. */
   held(): HeldQueue[] {
     const silent = this.views.silent();
-    return heldQueues(this.jobs.values(), this.hints, this.claiming.isLate ? this.hints.untold(this.options.gatewayId, this.isKnown, silent) : [], silent);
+    const lost = this.ports.lostSets.held();
+    return lost.concat(heldQueues(this.jobs.values(), this.hints, this.claiming.isLate ? this.hints.untold(this.options.gatewayId, this.isKnown, silent) : [], silent));
   }
 
   /** Whether a queue of ours with this name is still to come: at once, or held until a store or a rescuer answers. */
@@ -181,11 +184,15 @@ export class BulkRecovery {
     const view = this.views.get(store.storeId);
     if (view === undefined) return;
     const nowMs = this.ports.nowMs();
-    if (view.claimFromMs < 0) view.claimFromMs = this.ports.olderMayLive() ? nowMs + view.store.leaseMs * DRIFT_SHARE + DRIFT_MS : nowMs;
+    // The older process may have renewed its lease here until this store heard of us: counted anew in each boot.
+    if (view.bootId !== view.store.bootId) view.claimFromMs = this.ports.olderMayLive() ? nowMs + view.store.leaseMs * DRIFT_SHARE + DRIFT_MS : nowMs;
     view.graceEndsMs = nowMs + view.store.graceMs;
     if (view.bootId !== view.store.bootId) {
       view.listed = false;
-      for (const job of this.jobs.values()) this.forget(job, store.storeId);
+      for (const job of this.jobs.values()) {
+        if (view.bootId !== '') job.machine.onStoreRestarted(store.storeId);
+        this.forget(job, store.storeId);
+      }
     }
     view.bootId = view.store.bootId;
     if (!view.listed) this.views.list(view, false);
@@ -276,7 +283,7 @@ export class BulkRecovery {
    */
   force(request: ForceRequest): string[] {
     const { missing, reason, who } = request;
-    const names: string[] = [];
+    const names = this.ports.lostSets.force(request);
     for (const job of this.jobs.values()) {
       if (request.queue !== undefined && job.name !== request.queue) continue;
       if (request.owner !== undefined && job.ownerId !== request.owner) continue;

@@ -19,6 +19,8 @@
  *   BACKED_OFF  its time, drawn with jitter             –
  *   HELD        –                                       – (what it showed was true in that step; the mirrors see the loss)
  *
+ * HELD goes to BACKED_OFF, and all is released, when one of the copies turns out not to count (claiming.ts).
+ *
  * A fixed order keeps two claimants from holding half each for ever. After the last grant the other members are
  * asked again: a claim once granted says nothing when its store restarted since, or another claimed meanwhile.
  * Tokens only rise; that of a claim is above every token that any member has told.
@@ -37,7 +39,7 @@ const VALID: readonly (readonly number[])[] = [
   [ClaimState.CLAIMING, ClaimState.BACKED_OFF],
   [ClaimState.CONFIRMING, ClaimState.HELD, ClaimState.BACKED_OFF],
   [ClaimState.HELD, ClaimState.BACKED_OFF],
-  [ClaimState.IDLE],
+  [ClaimState.IDLE, ClaimState.BACKED_OFF],
   [ClaimState.IDLE],
 ];
 
@@ -132,6 +134,11 @@ export class ClaimMachine {
     }
   }
 
+  /** What was granted is not enough to take the queue: all of it is given back. */
+  giveUp(why: ClaimFailure, storeId: string): void {
+    if (this.current === ClaimState.HELD) this.backOff(why, storeId, 0);
+  }
+
   /** The back-off is over, or what was held has been given up. */
   reset(): void {
     if (this.current === ClaimState.IDLE) return;
@@ -148,6 +155,14 @@ export class ClaimMachine {
   /** A store can't be reached, or has restarted: what it said while we were asking does not count. */
   onStoreLost(storeId: string): void {
     if (this.isAsking && this.members.includes(storeId)) this.backOff('store lost', storeId, 0);
+  }
+
+  /**
+   * Whatever it is to the queue, its list was part of what was judged: what it showed is gone, and another may have
+   * begun a set under the same number since. The round ends, and all is judged anew.
+   */
+  onStoreRestarted(storeId: string): void {
+    if (this.isAsking) this.backOff('store restarted', storeId, 0);
   }
 
   private onProbed(storeId: string, answer: Claimed): void {

@@ -9,14 +9,16 @@
  * longest (docs/GUARANTEES.md "Recovery"): with the tail in the gateway's ring it need not be filled anew.
  */
 import type { EventLog, Packer } from '../platform/ports.js';
+import { CHANGE_ROW_BYTES, KIND_SET_MEMBERS } from '../protocol/change-rows.js';
 import { CLAIM, CONFIRM, DROP, RELEASE, TAIL } from '../protocol/message-types.js';
 import type { Claimed } from '../protocol/messages/claimed.js';
 import { CLAIM_UNKNOWN, ROLE_MEMBER } from '../protocol/reasons.js';
 import type { CensusRow } from './census.js';
-import { judgeQueue, sourcesOf } from './census.js';
+import { isOfSet, judgeQueue, sourcesOf } from './census.js';
 import { mayGoFirst } from './control-first.js';
 import { ClaimMachine } from './claim-machine.js';
 import type { ClaimFailure } from './claim-machine.js';
+import { forceCommand } from './force.js';
 import { QueueJob } from './queue-job.js';
 import type { ClaimedQueue, QueueName, RecoveredTail } from './queue-job.js';
 import { readTailed } from './recovery-replies.js';
@@ -28,6 +30,8 @@ export interface ClaimingOptions {
   readonly gatewayId: string;
   /** Tokens of the claims begin here: the incarnation. */
   readonly token: number;
+  /** Ids of the gateways that may take over one another's queues. */
+  readonly group: readonly string[];
 }
 
 export interface ClaimingPorts {
@@ -37,12 +41,16 @@ export interface ClaimingPorts {
   readonly hints: SetHints;
   nowMs(): number;
   random(): number;
+  /** Nothing proves that the process of this gateway before us is gone. */
+  olderMayLive(): boolean;
   needFlush(): void;
   /** Every claim stands: the queue is served from here on. */
   onClaimed(job: QueueJob, queue: ClaimedQueue): void;
 }
 
 const NOTHING_TO_READ_RETRY_MS = 1000;
+/** Claims that do not suffice are not made again at once: who else wants the queue is not to be disturbed. */
+const NOT_COUNTED_RETRY_MS = 5000;
 
 export class Claiming {
   /** A store that has not answered is news. */
@@ -96,9 +104,12 @@ export class Claiming {
   }
 
   /**
-   * A member that does not know the queue has come back empty. It may be missed only when every store of the group
-   * has answered, so that no newer epoch is hidden, and its first lease period is over, so that nobody delivers by
-   * a lease of its former boot.
+   * A member that does not know the queue has come back empty, or is still being filled. It may be missed only when
+   *   every store of the group has answered, so that no newer epoch is hidden;
+   *   its first lease period is over, so that nobody delivers by a lease of its former boot; and
+   *   nobody else may have begun a newer epoch there that was lost with it, and go on from memory: the queue is our own,
+   *   our older process is proved dead, and no other gateway may claim it. (decision 0008)
+   * In all other cases it waits for an operator.
    */
   private mayMiss(job: QueueJob, storeId: string): boolean {
     const view = this.ports.views.get(storeId);
@@ -110,8 +121,22 @@ export class Claiming {
       return false;
     }
     if (view === undefined || view.graceEndsMs > this.ports.nowMs()) return false;
+    const isAlone = this.options.group.every((id) => id === this.options.gatewayId);
+    if (!job.isOwn || !isAlone || this.ports.olderMayLive()) {
+      this.tellEmpty(job, storeId);
+      return false;
+    }
     this.ports.log.warn('recovery', 'a mirror of this queue came back empty; every store answered, so the newest epoch goes on; repeats are possible', { queue: job.name, owner: job.ownerId, epoch: job.epoch, empty: [storeId] });
     return true;
+  }
+
+  private tellEmpty(job: QueueJob, storeId: string): void {
+    if (job.empty === storeId) return;
+    job.empty = storeId;
+    job.missing = [storeId];
+    job.missingSinceMs = this.ports.nowMs();
+    const why = !job.isOwn || !this.ports.olderMayLive() ? 'another gateway may have taken the queue over and lost what it had there' : 'nothing proves that the older process of this gateway is gone';
+    this.ports.log.warn('recovery', 'mail of this queue is held: a mirror came back empty, and a process that had the queue there may still live; end it, then go on without that mirror by the command', { queue: job.name, owner: job.ownerId, epoch: job.epoch, empty: [storeId], why, command: forceCommand(job.name, storeId) });
   }
 
   /** A queue of another gateway that this process founded and serves. */
@@ -213,8 +238,37 @@ export class Claiming {
     job.source = best.storeId;
     job.sources = sources.slice(1).map((row) => row.storeId);
     job.behind = rows.filter((row) => row.role === ROLE_MEMBER && row.number < best.number).sort((a, b) => a.number - b.number);
+    job.joining = rows.filter((row) => !isOfSet(row) && job.members.includes(row.storeId) && !job.given.has(row.storeId));
     job.transition('tailing');
-    this.askTail(job);
+    this.checkJoining(job);
+  }
+
+  /**
+   * A member that is no member by its own account: being filled, or emptied. Its claim counts only if it stands in the
+   * history of the copy that is read, before the change that lets it join (docs/model, ONLY_COPIES_COUNT): that one is
+   * on its way to it. Else it is a member that came back empty.
+   */
+  private checkJoining(job: QueueJob): void {
+    const joining = job.joining[0];
+    const view = this.ports.views.get(job.source);
+    if (joining === undefined) this.askTail(job);
+    else if (view === undefined || !view.store.isUp) job.machine.giveUp('store lost', job.source);
+    else this.requestTail(view, job, joining);
+  }
+
+  private onJoiningTold(job: QueueJob, joining: CensusRow, joins: boolean): void {
+    job.joining.shift();
+    if (joins || this.mayMiss(job, joining.storeId)) {
+      this.checkJoining(job);
+      return;
+    }
+    job.machine.giveUp('came back empty', joining.storeId);
+    job.notBeforeMs = this.ports.nowMs() + NOT_COUNTED_RETRY_MS;
+  }
+
+  private requestTail(view: StoreView, job: QueueJob, from: CensusRow): void {
+    view.store.request(TAIL, this.ports.packer.pack([job.handle, from.number, from.digestA, from.digestB]), [], 0);
+    this.ports.needFlush();
   }
 
   /** The member that is farthest behind says from where on the longest must tell. */
@@ -225,14 +279,18 @@ export class Claiming {
       this.adopt(job, undefined);
       return;
     }
-    view.store.request(TAIL, this.ports.packer.pack([job.handle, farthest.number, farthest.digestA, farthest.digestB]), [], 0);
-    this.ports.needFlush();
+    this.requestTail(view, job, farthest);
   }
 
   onTailed(storeId: string, control: Uint8Array, bodies: Uint8Array, jobOf: (handle: number) => QueueJob | undefined): void {
     const tailed = readTailed(this.ports.packer, control);
     const job = tailed === undefined ? undefined : jobOf(tailed.handle);
     if (tailed === undefined || job === undefined || job.state !== 'tailing' || job.source !== storeId) return;
+    const joining = job.joining[0];
+    if (joining !== undefined) {
+      this.onJoiningTold(job, joining, tailed.found && tailed.firstNumber === joining.number + 1 && beginsEpoch(tailed.rows, job.epoch));
+      return;
+    }
     const farthest = job.behind.shift();
     if (farthest === undefined) return;
     // Forgotten from there on: maybe not from where another one stands.
@@ -242,7 +300,9 @@ export class Claiming {
 
   /** The store that was asked for a tail is gone, or refused: the mirrors will be filled instead. */
   onTailLost(job: QueueJob, storeId: string): void {
-    if (job.state === 'tailing' && job.source === storeId) this.adopt(job, undefined);
+    if (job.state !== 'tailing' || job.source !== storeId) return;
+    if (job.joining.length > 0) job.machine.giveUp('store lost', storeId);
+    else this.adopt(job, undefined);
   }
 
   private adopt(job: QueueJob, tail: RecoveredTail | undefined): void {
@@ -253,15 +313,24 @@ export class Claiming {
       return;
     }
     const others = [...job.rows.values()].filter((row) => row !== best && row.role === ROLE_MEMBER && job.machine.holds(row.storeId));
+    const copies = [...job.rows.values()].filter((row) => isOfSet(row) && job.machine.holds(row.storeId)).map((row) => row.storeId);
     job.until = best.number;
     job.missing = [];
+    job.empty = '';
     job.blocked = '';
     job.behind = [];
     job.transition('claimed');
     this.ports.hints.drop(job.key);
     this.ports.log.info('takeover', 'the claims of a queue stand; it is taken over', { cause: causeOf(job), queue: name, from: ownerId, to: this.options.gatewayId, epoch, token: job.machine.token, messages: best.count, members: best.members, tail_bytes: tail?.bodies.length ?? 0 });
-    this.ports.onClaimed(job, { handle, ownerId, birth, serial, name, queueClass, epoch, members: best.members, token: job.machine.token, holders: [best, ...others], number: best.number, digestA: best.digestA, digestB: best.digestB, tail });
+    this.ports.onClaimed(job, { handle, ownerId, birth, serial, name, queueClass, epoch, members: best.members, token: job.machine.token, copies, holders: [best, ...others], number: best.number, digestA: best.digestA, digestB: best.digestB, tail });
   }
+}
+
+/** Whether one of these changes tells the set of this epoch. */
+function beginsEpoch(rows: Uint8Array, epoch: number): boolean {
+  const view = new DataView(rows.buffer, rows.byteOffset, rows.byteLength);
+  for (let at = 0; at + CHANGE_ROW_BYTES <= rows.length; at += CHANGE_ROW_BYTES) if (view.getUint8(at) === KIND_SET_MEMBERS && view.getFloat64(at + 16, true) === epoch) return true;
+  return false;
 }
 
 function causeOf(job: QueueJob): string {

@@ -9,3 +9,8 @@ export interface ForceRequest {
   readonly reason: string;
   readonly who: string;
 }
+
+/** What the operator types to have one queue go on without a store. */
+export function forceCommand(queue: string, missing: string): string {
+  return `twinpost rescue --force --queue ${queue} --missing ${missing} --reason TEXT`;
+}

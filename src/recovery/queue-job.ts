@@ -59,6 +59,8 @@ export interface ClaimedQueue {
   readonly members: readonly string[];
   /** Token of the claims. */
   readonly token: number;
+  /** Members that granted the claim and have a copy, in memory or out of a file. */
+  readonly copies: readonly string[];
   /** As they stood when the claim was granted; the first is read from. */
   readonly holders: readonly CensusRow[];
   readonly number: number;
@@ -77,7 +79,7 @@ const VALID: Readonly<Record<QueueJobState, readonly QueueJobState[]>> = {
   elsewhere: ['waiting', 'done'],
   waiting: ['claiming', 'elsewhere', 'done'],
   claiming: ['waiting', 'tailing', 'elsewhere'],
-  tailing: ['claimed', 'waiting'],
+  tailing: ['claimed', 'waiting', 'elsewhere'],
   claimed: ['pulling', 'elsewhere', 'waiting'],
   pulling: ['done', 'stranded', 'elsewhere', 'waiting'],
   stranded: ['claimed', 'done', 'elsewhere', 'waiting'],
@@ -110,6 +112,8 @@ export class QueueJob {
   members: readonly string[] = [];
   /** Where to go on when `source` is lost. */
   sources: string[] = [];
+  /** Members that are still being filled: whether they count, the longest one says. */
+  joining: CensusRow[] = [];
   /** Members that lack something of the longest one, the farthest first. */
   behind: CensusRow[] = [];
   source = '';
@@ -117,6 +121,8 @@ export class QueueJob {
   until = 0;
   /** A block is on its way; without it a PULLING job waits for memory. */
   asked = false;
+  /** A member that came back empty, and that only an operator may have this queue go on without; '' none. */
+  empty = '';
   /** The stores whose absence was told, and since when. */
   missing: readonly string[] = [];
   missingSinceMs = 0;

@@ -2,7 +2,9 @@
  * Queues that are known and not served yet, for those who ask: new mail (is its queue about to come back?) and
  * operators (what is held, and for which store?).
  */
+import { queueKey } from './census.js';
 import { isControlJob } from './control-first.js';
+import { forceCommand } from './force.js';
 import type { QueueJob } from './queue-job.js';
 import type { SetHint, SetHints } from './set-hints.js';
 import { memberText } from './set-hints.js';
@@ -14,6 +16,8 @@ export type ControlExpected = Expected;
 
 /** A queue that waits, or is here only in part. */
 export interface HeldQueue {
+  /** As of queueKey(). */
+  readonly key: string;
   readonly queue: string;
   readonly queueClass: string;
   readonly owner: string;
@@ -49,13 +53,17 @@ export function expectedControl(jobs: Iterable<QueueJob>, ownerId: string): Cont
 /** Queues that can't come for want of a store or because another process holds them, and those that came in part. */
 export function heldQueues(jobs: Iterable<QueueJob>, hints: SetHints, untold: readonly SetHint[], silent: readonly string[]): HeldQueue[] {
   const held: HeldQueue[] = [];
-  for (const hint of untold) held.push({ queue: hint.name, queueClass: hint.queueClass, owner: hint.ownerId, state: 'unknown', stores: hint.members.filter((member) => silent.includes(member)), why: memberText(hint), sinceMs: 0 });
-  for (const { key, name, queueClass, ownerId, state, missing, blocked, missingSinceMs, isPending, source } of jobs) {
-    if (state === 'stranded') held.push({ queue: name, queueClass, owner: ownerId, state, stores: [source], why: 'only partly back', sinceMs: missingSinceMs });
+  for (const hint of untold) held.push({ key: queueKey(hint.ownerId, hint.birth, hint.serial), queue: hint.name, queueClass: hint.queueClass, owner: hint.ownerId, state: 'unknown', stores: hint.members.filter((member) => silent.includes(member)), why: memberText(hint), sinceMs: 0 });
+  for (const { key, name, queueClass, ownerId, state, missing, empty, blocked, missingSinceMs, isPending, source } of jobs) {
+    if (state === 'stranded') held.push({ key, queue: name, queueClass, owner: ownerId, state, stores: [source], why: 'only partly back', sinceMs: missingSinceMs });
     else if (isPending && (missing.length > 0 || blocked !== '')) {
       const hint = hints.get(key);
+      if (empty !== '') {
+        held.push({ key, queue: name, queueClass, owner: ownerId, state: 'came back empty', stores: [empty], why: `${empty} came back empty: ${forceCommand(name, empty)}`, sinceMs: missingSinceMs });
+        continue;
+      }
       const of = hint !== undefined && missing.some((store) => hint.members.includes(store)) ? memberText(hint) : 'a store is missing';
-      held.push({ queue: name, queueClass, owner: ownerId, state, stores: missing, why: missing.length > 0 ? of : blocked, sinceMs: missingSinceMs });
+      held.push({ key, queue: name, queueClass, owner: ownerId, state, stores: missing, why: missing.length > 0 ? of : blocked, sinceMs: missingSinceMs });
     }
   }
   return held;

@@ -54,7 +54,19 @@ class Chaos {
     }
     this.repairAll();
     this.world.hops.script = () => 'accept';
+    this.forceLost();
     this.world.untilQuiet();
+  }
+
+  /** The operator knows that no other process has had the queues whose mirrors all restarted unheard. */
+  private forceLost(): void {
+    const { world } = this;
+    world.until(() => world.gateway.core?.accepting === true || (world.gateway.core?.recovery.held().length ?? 0) > 0);
+    world.run(5000);
+    const recovery = world.gateway.core?.recovery;
+    for (const { queue, state, stores } of recovery?.held() ?? []) {
+      if (state === 'no survivor') recovery?.force({ queue, missing: stores[0] ?? '', reason: 'no other process runs', who: 'chaos' });
+    }
   }
 
   /** Reports are never refused: one that comes back has nobody to be reported to. */

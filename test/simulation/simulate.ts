@@ -11,7 +11,7 @@ import { GuaranteeBroken, NotDrained } from './broken.js';
 import type { FaultKind } from './plan.js';
 import { planOf } from './plan.js';
 import { Swarm } from './swarm.js';
-import { waitingState } from './waiting.js';
+import { waitingJobs, waitingState } from './waiting.js';
 import { World } from './world.js';
 
 /** Virtual time in which a healed world must be empty: leases, retries and claims put off add up to a fraction of it. */
@@ -98,6 +98,7 @@ const NONE: ReadonlyMap<string, string> = new Map();
 function waitingQueues(world: World): Map<string, string> {
   const waiting = new Map<string, string>();
   for (const { core } of world.gateways) {
+    for (const [key, state] of core === undefined ? [] : waitingJobs(core)) waiting.set(key, state);
     for (const mirror of core?.registry.all ?? []) {
       const state = waitingState(mirror);
       if (state !== '') waiting.set(keyOfMirror(mirror), state);
@@ -115,7 +116,7 @@ function whyNotDrained(world: World, waiting: ReadonlyMap<string, string>): stri
     // With half of its queues waiting a gateway closes its port (G6).
     if (!core.accepting && !core.registry.all.some((mirror) => waiting.has(keyOfMirror(mirror)))) return `${id} takes no mail`;
     if (!core.recovery.allListed) return `${id} has not heard every store`;
-    if (!core.recovery.isIdle) return `${id} still recovers ${String(core.recovery.openCount)} queues`;
+    if (!core.recovery.isIdle && core.recovery.openCount > waitingJobs(core).size) return `${id} still recovers ${String(core.recovery.openCount)} queues`;
     if (core.commitPoint.openCount > 0 && waiting.size === 0) return `${id} has ${String(core.commitPoint.openCount)} commits open`;
     if (core.reports.openCount > 0 && waiting.size === 0) return `${id} makes ${String(core.reports.openCount)} reports`;
     for (const mirror of core.registry.all) {

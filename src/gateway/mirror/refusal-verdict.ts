@@ -1,5 +1,5 @@
 /** What a refusal says of a mirror's copy, and when it is looked at again (docs/PROTOCOL.md "Reasons"). */
-import { REFUSAL_BODY, REFUSAL_CHECKSUM, REFUSAL_GAP, REFUSAL_LIMIT, REFUSAL_UNKNOWN } from '../../protocol/reasons.js';
+import { REFUSAL_BODY, REFUSAL_CHECKSUM, REFUSAL_GAP, REFUSAL_LIMIT } from '../../protocol/reasons.js';
 import type { Replica } from './replica.js';
 
 /** A full store is asked again after retryMs, then after twice that, up to this many times it. */
@@ -12,6 +12,5 @@ export function judgeRefusal(replica: Replica, reason: number): number {
   // These may be over when it is asked where it stands; any other says that its copy is not what it should be.
   const mayPass = (reason === REFUSAL_GAP || reason === REFUSAL_CHECKSUM || reason === REFUSAL_BODY) && replica.refusals < 2;
   if (!mayPass) replica.mustRefill = true;
-  if (reason === REFUSAL_UNKNOWN) replica.claimBootId = '';
   return 1;
 }

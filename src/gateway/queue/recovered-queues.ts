@@ -93,7 +93,7 @@ export class RecoveredQueues {
       const replica = mirrors.addReplica(mirror, store);
       replica.member = claimed.members.includes(store.storeId);
       replica.wanted = replica.member;
-      replica.claimBootId = holder === undefined ? '' : store.bootId;
+      replica.claimBootId = claimed.copies.includes(store.storeId) ? store.bootId : '';
       if (holder !== undefined) mirrors.adoptMember(mirror, replica, holder.number, holder.digestA, holder.digestB);
     }
     if (found === undefined) log.warn('recovery', 'no route leads out of this queue any more: its mail is held; add a route with its name or move the mail', { queue: claimed.name });

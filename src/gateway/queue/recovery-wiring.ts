@@ -10,6 +10,7 @@ import { Prng } from '../../base/prng.js';
 import { ENTRY_ROW_BYTES } from '../../protocol/entry-rows.js';
 import { BulkRecovery } from '../../recovery/bulk-recovery.js';
 import type { RecoveryOptions } from '../../recovery/bulk-recovery.js';
+import { LostSets } from '../mirror/lost-sets.js';
 import type { QueueMirror } from '../mirror/queue-mirror.js';
 import { Departures } from './departures.js';
 import type { MemoryGauge } from './memory-gauge.js';
@@ -29,6 +30,7 @@ export class RecoveryWiring {
   readonly recovery: BulkRecovery;
   readonly recovered: RecoveredQueues;
   readonly departures: Departures;
+  private readonly lostSets: LostSets;
   private readonly options: RecoveryOptions;
   private readonly ports: RecoveryWiringPorts;
 
@@ -38,7 +40,9 @@ export class RecoveryWiring {
     const { registry, mirrors } = ports;
     const random = new Prng(options.token);
     this.recovered = new RecoveredQueues(ports);
+    this.lostSets = new LostSets({ mirrors, log: ports.log, nowMs: () => ports.clock.nowMs() });
     this.recovery = new BulkRecovery(options, {
+      lostSets: this.lostSets,
       packer: ports.packer,
       log: ports.log,
       nowMs: () => ports.clock.nowMs(),
@@ -79,6 +83,7 @@ export class RecoveryWiring {
   tick(nowMs: number, isLate: boolean): void {
     this.recovery.tick(nowMs, isLate);
     this.departures.tick();
+    this.lostSets.tick();
     this.resumeReports();
   }
 

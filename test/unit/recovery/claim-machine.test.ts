@@ -190,11 +190,26 @@ describe('claims of one queue', () => {
     assert.deepEqual(waits, [375, 625, 625, 625, 625, 625]);
   });
 
+  test('the restart of a store that is no member ends the round, too; what is held is given back when it does not suffice', () => {
+    const story = new Story().begin().probed().claimed('a', 'b');
+    story.machine.onStoreRestarted('no member');
+    assert.equal(story.ended, 'store restarted at no member 0');
+    const held = new Story().begin(['a']);
+    held.answer('a', 'probe', CLAIM_TOKEN_LOW).claimed('a');
+    assert.equal(held.ended, 'held');
+    held.machine.onStoreRestarted('no member');
+    assert.equal(held.machine.state, ClaimState.HELD, 'what it showed was true when it was asked last');
+    held.look();
+    held.machine.giveUp('came back empty', 'a');
+    assert.deepEqual(held.look(), ['release a 100']);
+    assert.equal(held.ended, 'came back empty at a 0');
+  });
+
   test('only the arrows of the diagram exist', () => {
     const arrows = CLAIM_STATE_NAMES.flatMap((from, i) => CLAIM_STATE_NAMES.filter((_, j) => isValidClaimTransition(i, j)).map((to) => `${from}>${to}`));
     assert.deepEqual(arrows, [
       'IDLE>PROBING', 'PROBING>CLAIMING', 'PROBING>BACKED_OFF', 'CLAIMING>CONFIRMING', 'CLAIMING>HELD', 'CLAIMING>BACKED_OFF',
-      'CONFIRMING>HELD', 'CONFIRMING>BACKED_OFF', 'HELD>IDLE', 'BACKED_OFF>IDLE',
+      'CONFIRMING>HELD', 'CONFIRMING>BACKED_OFF', 'HELD>IDLE', 'HELD>BACKED_OFF', 'BACKED_OFF>IDLE',
     ]);
   });
 });
