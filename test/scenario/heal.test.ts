@@ -200,6 +200,25 @@ describe('moves', () => {
     quietAndJudged(world);
   });
 
+  test('a change of the set that only a lost mirror has not acknowledged counts', () => {
+    const world = World.started({ stores: 3 });
+    world.hops.script = () => 'hang';
+    world.submitMany(5, ['q1']);
+    world.run(50);
+    const mirror = world.mirror('q1');
+    const staying = mirror.replicas.find((replica) => replica.store.storeId !== 'store-a')?.store.storeId;
+    assert.ok(staying !== undefined && mirror.replicas.some((replica) => replica.store.storeId === 'store-a'));
+    world.gateway.core?.mirrors.moves.drain('store-a');
+    world.until(() => mirror.setChangeNumber !== 0);
+    world.network.holdAnswers('gw-1', staying, true);
+    world.until(() => !mirror.replicas.some((replica) => replica.store.storeId === staying && replica.inSync), 20_000, 'the loss');
+    world.until(() => mirror.setChangeNumber === 0 && mirror.inSyncCount > 0, 20_000, 'the next set');
+    const more = world.submit(['q1']);
+    world.until(() => more.outcome === COMMITTED, 20_000, 'new mail');
+    world.network.holdAnswers('gw-1', staying, false);
+    quietAndJudged(world);
+  });
+
   test('with no third store a drained one is left if min_replicas still holds, and taken again after the undo', () => {
     const world = World.started();
     world.hops.script = () => 'hang';

@@ -391,6 +391,8 @@ export class Mirrors {
     const now = this.ports.nowMs();
     replica.retryAtMs = now + retryAfterMs;
     replica.transition(SyncState.NG, cause, now);
+    // The survivors that are left may have the open change already.
+    if (mirror.setChangeNumber !== 0) settleSet(mirror, this.setPorts);
     reviseSet(mirror, this.setPorts);
   }
 }
