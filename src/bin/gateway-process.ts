@@ -45,20 +45,35 @@ export async function startGatewayProcess(config: GatewayConfig): Promise<Runnin
   const onError = (error: unknown): void => { endCrashed(error, started.gateway, mailLog, ports); };
   process.on('uncaughtException', onError);
   process.on('unhandledRejection', onError);
-  const gateway = await startGateway(options, {
-    log: ports.log,
-    mailLog,
-    metrics: new GatewayMetrics(),
-    random: Math.random,
-    logLinesDropped: () => mailLog.droppedLines,
-    onFenced: () => { endFenced(mailLog, ports); },
-  });
-  started.gateway = gateway;
+  const begin = async (told: number): Promise<RunningGateway> => {
+    started.gateway = await startGateway(options, {
+      log: ports.log,
+      mailLog,
+      metrics: new GatewayMetrics(),
+      random: Math.random,
+      logLinesDropped: () => mailLog.droppedLines,
+      onFenced: (toldNow) => {
+        if (toldNow === 0) endFenced(mailLog, ports);
+        else beginAnew(toldNow).catch(onError);
+      },
+    }, told);
+    return started.gateway;
+  };
+  let latest = begin(0);
+  // No store has taken this process: its clock went back, or its state_dir is new. If a process with that number runs
+  // after all, it is told to stop, as whenever a process is started beside another of its id.
+  const beginAnew = async (told: number): Promise<void> => {
+    ports.log.warn('start', 'the stores know a process of this gateway with a higher number than this one: its clock is behind, or its state_dir is new. It begins anew above that, and waits a lease before it takes its queues', { told });
+    await (await latest).stop();
+    latest = begin(told);
+    await latest;
+  };
+  const gateway = await latest;
   const smtp = config.smtp.listen.map((address) => `${address.host}:${String(address.port)}`).join(', ');
   return {
     summary: `gateway ${config.id} takes mail on ${smtp} once its stores answer; admin on ${config.admin.listen.host}:${String(gateway.adminPort)}`,
     stop: async () => {
-      await gateway.stop();
+      await started.gateway?.stop();
       await ports.destination.drain(LOG_DRAIN_MS);
     },
   };

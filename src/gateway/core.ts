@@ -74,7 +74,7 @@ export class GatewayCore implements Reception, DeliverySource {
   constructor(options: CoreOptions, ports: CorePorts) {
     this.options = options;
     this.ports = ports;
-    this.ids = new MessageIds(options.incarnation);
+    this.ids = new MessageIds(options.incarnation, options.gatewayId, options.mirrors.group);
     this.segments = new Segments({ segmentBytes: options.segmentBytes });
     this.entries = new Entries(new EntryTable(options.incarnation % 0x7fffffff), new ContentStore(this.segments), ports.crc32);
     this.mirrors = new Mirrors({ ...options.mirrors, token: options.incarnation }, this.mirrorPorts());

@@ -34,7 +34,7 @@ import { CoreView } from './core-view.js';
 import { startInbound } from './inbound/inbound.js';
 import type { RunningInbound } from './inbound/inbound.js';
 import type { InboundOptions } from './inbound/options.js';
-import { keepTold, nextIncarnation } from './incarnation.js';
+import { nextIncarnation } from './incarnation.js';
 import { ProcessLock } from './process-lock.js';
 import { LocalNotes, readSetHints } from './local-notes.js';
 import { InboundRecord, MailRecord } from './mail-record.js';
@@ -111,8 +111,8 @@ export interface GatewayPorts {
   readonly metrics: GatewayMetrics;
   readonly random: Random;
   logLinesDropped(): number;
-  /** The process must end: another incarnation owns its queues. */
-  onFenced(): void;
+  /** It must end: another incarnation owns its queues. `told`: no store has taken it yet, and this is the highest they know; else 0. */
+  onFenced(told: number): void;
 }
 
 export interface RunningGateway {
@@ -145,9 +145,9 @@ const LINK_BUFFER_BYTES = 256 * 1024;
 /** What the last changes may take to reach the stores at a stop. */
 const LAST_FLUSH_MS = 2000;
 
-/** Rejects when a port can't be had. */
-export async function startGateway(options: GatewayOptions, ports: GatewayPorts): Promise<RunningGateway> {
-  const gateway = new Gateway(options, ports);
+/** Rejects when a port can't be had. Its incarnation will be above `told`. */
+export async function startGateway(options: GatewayOptions, ports: GatewayPorts, told = 0): Promise<RunningGateway> {
+  const gateway = new Gateway(options, ports, told);
   await gateway.start();
   return gateway;
 }
@@ -177,10 +177,10 @@ class Gateway implements RunningGateway {
   private portsBusy = false;
   private portRetryMs = 0;
 
-  constructor(options: GatewayOptions, ports: GatewayPorts) {
+  constructor(options: GatewayOptions, ports: GatewayPorts, told: number) {
     this.options = options;
     this.ports = ports;
-    const { number, unkept } = nextIncarnation(options.stateDir, this.clock.wallMs());
+    const { number, unkept } = nextIncarnation(options.stateDir, this.clock.wallMs(), told);
     this.incarnation = number;
     if (unkept !== '') ports.log.error('start', 'the incarnation can not be kept in state_dir: until it can, only the clock tells this process from older ones', { why: unkept });
     this.record = new MailRecord({ clock: this.clock, log: ports.log, mailLog: ports.mailLog, metrics: ports.metrics, mirrorsOf: (route) => this.core.registry.find(route) });
@@ -372,11 +372,11 @@ class Gateway implements RunningGateway {
   private onFenced(storeId: string, text: string, highest = 0): void {
     if (this.fenced) return;
     this.fenced = true;
-    // Before any store took us it may be the clock that is behind: the next process will be above.
-    if (highest > 0 && this.links.every((link) => link.highestIncarnation === 0)) keepTold(this.options.stateDir, highest);
+    // Before any store took us it may be the clock that is behind.
+    const told = this.links.every((link) => link.highestIncarnation === 0) ? highest : 0;
     this.ports.metrics.fenced += 1;
-    this.ports.log.error('fenced', 'another process with the id of this gateway owns its queues now; this one stops at once. If that is no restart, give one of the two another id, or do not start it', { gateway: this.options.id, store: storeId, why: text, incarnation: this.incarnation });
-    this.ports.onFenced();
+    if (told === 0) this.ports.log.error('fenced', 'another process with the id of this gateway owns its queues now; this one stops at once. If that is no restart, give one of the two another id, or do not start it', { gateway: this.options.id, store: storeId, why: text, incarnation: this.incarnation });
+    this.ports.onFenced(told);
   }
 
   /** Deletions of the last deliveries should reach the stores: else they are repeated after the restart. */

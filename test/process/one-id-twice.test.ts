@@ -1,11 +1,12 @@
 /** Two gateways with one id, as when a configuration was copied to a second machine and its id forgotten. */
 import assert from 'node:assert/strict';
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { test } from 'node:test';
 
-import { Daemon, HOST, startCluster } from './cluster.js';
+import { runSend } from '../../src/load/run.js';
+import { Daemon, HOST, startCluster, until, type Cluster } from './cluster.js';
 import { freePorts } from './free-ports.js';
 
 const ENTRY = join(dirname(fileURLToPath(import.meta.url)), '..', '..', 'src', 'bin', 'twinpost.js');
@@ -15,15 +16,7 @@ const FENCED_EXIT_CODE = 3;
 test('the older of two gateways with one id stops, says what to do, and ends with its own exit code', { timeout: 60_000 }, async () => {
   const cluster = await startCluster();
   try {
-    const config = JSON.parse(readFileSync(join(cluster.folder, 'gateway.yaml'), 'utf8')) as { gateway: Record<string, unknown> };
-    const [smtp, admin] = await freePorts(2);
-    const folder = join(cluster.folder, 'second-machine');
-    mkdirSync(folder);
-    const file = join(folder, 'gateway.yaml');
-    const other = { ...config.gateway, smtp: { listen: [`${HOST}:${String(smtp)}`] }, admin: { listen: `${HOST}:${String(admin)}` }, state_dir: folder };
-    writeFileSync(file, JSON.stringify({ gateway: other }));
-    const second = new Daemon('second', [ENTRY, 'gateway', '--config', file], join(folder, 'gateway.log'), `http://${HOST}:${String(admin)}/readyz`);
-    second.start();
+    const second = await startSecond(cluster, join(cluster.folder, 'second-machine'));
     try {
       while (cluster.gateway.isRunning) await new Promise((resolve) => { setTimeout(resolve, 25); });
       assert.equal(await cluster.gateway.stop(), FENCED_EXIT_CODE);
@@ -39,3 +32,72 @@ test('the older of two gateways with one id stops, says what to do, and ends wit
     await cluster.stop();
   }
 });
+
+test('a process whose clock is behind that of the one before it begins anew above what the stores tell', { timeout: 60_000 }, async () => {
+  const cluster = await startCluster({ store: { lease: '4s' }, gateway: { mirror: { lease: '4s', failover_timeout: '200ms', heartbeat: '50ms' } } });
+  try {
+    await cluster.gateway.kill();
+    // As after a start from an old image of the machine: no file, and stores that have seen a later number.
+    const ahead = Date.now() + 3_600_000;
+    writeFileSync(join(cluster.folder, 'incarnation'), `${String(ahead)}\n`);
+    cluster.gateway.start();
+    await cluster.gateway.ready();
+    await cluster.gateway.kill();
+    rmSync(join(cluster.folder, 'incarnation'));
+    cluster.gateway.start();
+    const { pid } = cluster.gateway;
+    await cluster.gateway.ready();
+    assert.equal(cluster.gateway.pid, pid);
+    assert.match(cluster.gateway.log(), /its clock is behind, or its state_dir is new/);
+    assert.ok(Number(readFileSync(join(cluster.folder, 'incarnation'), 'utf8')) > ahead + 60_000);
+    assert.equal((await runSend({ host: HOST, port: cluster.smtpPort, count: 20, connections: 2 })).accepted, 20);
+    await cluster.sinkHas(20);
+  } finally {
+    await cluster.stop();
+  }
+});
+
+const LEASE_MS = 4_000;
+const SHORT = { store: { lease: `${String(LEASE_MS)}ms` }, gateway: { mirror: { lease: `${String(LEASE_MS)}ms`, failover_timeout: '200ms', heartbeat: '50ms' } } };
+
+for (const { name, ownFolder } of [
+  { name: 'in one state_dir the newer process waits for the end of the older, by its lock file, and goes on', ownFolder: false },
+  { name: 'in a state_dir of its own the newer process has no proof, and waits for a lease', ownFolder: true },
+]) {
+  test(name, { timeout: 90_000 }, async () => {
+    const cluster = await startCluster(SHORT);
+    try {
+      // The next hop stands still: the mail is there when the newer process starts.
+      cluster.sink.freeze();
+      assert.equal((await runSend({ host: HOST, port: cluster.smtpPort, count: 50, connections: 2 })).accepted, 50);
+      const second = await startSecond(cluster, ownFolder ? join(cluster.folder, 'second-machine') : cluster.folder);
+      const startedMs = performance.now();
+      try {
+        await until('the queue is adopted', () => second.log().includes('the claims of a queue stand'), 30_000, second);
+        const tookMs = performance.now() - startedMs;
+        assert.ok(ownFolder ? tookMs >= LEASE_MS : tookMs < LEASE_MS, `after ${String(Math.round(tookMs))} ms`);
+        assert.equal(cluster.gateway.isRunning, false);
+        cluster.sink.thaw();
+        await cluster.sinkHas(50);
+        assert.equal((await cluster.sinkCounts()).messages, 50);
+      } finally {
+        await second.kill();
+      }
+    } finally {
+      await cluster.stop();
+    }
+  });
+}
+
+/** A second process under the configuration of the first, but for its ports and its folder. */
+async function startSecond(cluster: Cluster, stateDir: string): Promise<Daemon> {
+  const config = JSON.parse(readFileSync(join(cluster.folder, 'gateway.yaml'), 'utf8')) as { gateway: Record<string, unknown> };
+  const [smtp, admin] = await freePorts(2);
+  mkdirSync(stateDir, { recursive: true });
+  const file = join(cluster.folder, 'second.yaml');
+  const other = { ...config.gateway, smtp: { listen: [`${HOST}:${String(smtp)}`] }, admin: { listen: `${HOST}:${String(admin)}` }, state_dir: stateDir };
+  writeFileSync(file, JSON.stringify({ gateway: other }));
+  const second = new Daemon('second', [ENTRY, 'gateway', '--config', file], join(cluster.folder, 'second.log'), `http://${HOST}:${String(admin)}/readyz`);
+  second.start();
+  return second;
+}

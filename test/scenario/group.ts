@@ -87,11 +87,7 @@ export class Group {
   static started(options: GroupOptions = {}, gateways?: readonly string[]): Group {
     const group = new Group(options);
     for (const store of group.stores) store.start();
-    for (const id of gateways ?? group.nodes.keys()) {
-      group.gateway(id).start();
-      // Ids of messages begin with the incarnation: those of two gateways must differ for the judge.
-      group.run(10);
-    }
+    for (const id of gateways ?? group.nodes.keys()) group.gateway(id).start();
     group.run(group.leaseMs + 500);
     return group;
   }

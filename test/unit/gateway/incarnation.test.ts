@@ -4,7 +4,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { test } from 'node:test';
-import { keepTold, nextIncarnation } from '../../../src/gateway/incarnation.js';
+import { nextIncarnation } from '../../../src/gateway/incarnation.js';
 
 function folder(t: { after(run: () => void): void }): string {
   const made = mkdtempSync(path.join(os.tmpdir(), 'twinpost-incarnation-'));
@@ -15,22 +15,18 @@ function folder(t: { after(run: () => void): void }): string {
 test('rises with the clock, and without it when the clock went back', (t) => {
   const dir = path.join(folder(t), 'made');
   assert.deepEqual(nextIncarnation(dir, 5000.5), { number: 5001, unkept: '' });
-  assert.deepEqual(nextIncarnation(dir, 400), { number: 5002, unkept: '' });
-  assert.equal(readFileSync(path.join(dir, 'incarnation'), 'utf8'), '5002\n');
+  assert.deepEqual(nextIncarnation(dir, 400), { number: 65001, unkept: '' });
+  assert.equal(readFileSync(path.join(dir, 'incarnation'), 'utf8'), '65001\n');
   assert.deepEqual(nextIncarnation(undefined, 400), { number: 401, unkept: '' });
 });
 
-test('a process whose clock went back keeps what the stores told, and the next one is above it', (t) => {
+test('a process whose clock went back begins anew above what the stores told, and the next one is above that', (t) => {
   const dir = path.join(folder(t), 'made');
   assert.equal(nextIncarnation(dir, 400).number, 401);
-  assert.equal(keepTold(dir, 9000), true);
-  assert.equal(nextIncarnation(dir, 500).number, 9001);
-  assert.equal(keepTold(dir, 8000), true, 'a lower number takes nothing back');
-  assert.equal(nextIncarnation(dir, 500).number, 9002);
-  assert.equal(keepTold(undefined, 1), false);
-  const file = path.join(folder(t), 'file');
-  writeFileSync(file, '');
-  assert.equal(keepTold(file, 1), false);
+  assert.equal(nextIncarnation(dir, 500, 9000).number, 69_000);
+  assert.equal(nextIncarnation(dir, 500).number, 129_000);
+  assert.equal(nextIncarnation(dir, 200_000, 8000).number, 200_001);
+  assert.equal(nextIncarnation(undefined, 500, 9000).number, 69_000);
 });
 
 test('a file that holds no number counts for nothing', (t) => {
