@@ -1,0 +1,99 @@
+/**
+ * Members of a set that come back without their copies: when may an owner, or who takes over, go on without them, and
+ * when must the operator say so (G2, G5)? The cases are counterexamples of docs/model.
+ */
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { COMMITTED } from '../../src/gateway/queue/types.js';
+import { checkNoDuplicates, checkNoLoss } from './checks.js';
+import { Group } from './group.js';
+import type { StoreNode } from './store-node.js';
+import { World } from './world.js';
+
+function restart(store: StoreNode): void {
+  store.kill();
+  store.start();
+}
+
+function loadedGroup(): Group {
+  const group = Group.started();
+  group.hops.script = () => 'hang';
+  for (let i = 0; i < 5; i++) group.submit('gw-1', ['q1']);
+  group.run(200);
+  assert.equal(group.letters.count(COMMITTED), 5);
+  return group;
+}
+
+describe('founding a set anew', () => {
+  test('the restart of a member that a sent change drops is no witness: a rescue may have the queue by the other one', () => {
+    const group = loadedGroup();
+    const [a, b] = [group.store('a'), group.store('b')];
+    // The change that drops a is applied at b; its acknowledgement never comes.
+    group.network.holdAnswers('gw-1', b.id, true);
+    restart(a);
+    group.until(() => (group.served('gw-1', 'gw-1')[0]?.setChangeNumber ?? 0) !== 0, 'the change that drops a');
+    group.run(50);
+    group.network.cut('gw-1', b.id);
+    group.until(() => group.served('gw-2', 'gw-1').length === 1, 'the takeover by b alone');
+    restart(b);
+    group.network.holdAnswers('gw-1', b.id, false);
+    group.network.heal('gw-1', b.id);
+    const founded = (): boolean => group.served('gw-1', 'gw-1').some((mirror) => mirror.founding);
+    for (let i = 0; i < 400; i++) {
+      group.run(10);
+      assert.equal(founded(), false, 'the old owner founds nothing');
+    }
+  });
+
+  test('alone or not, an owner that heard of no restart in time holds its mail until the operator says that it may go on', () => {
+    const world = World.started({ queues: [{ name: 'q1' }] });
+    world.hops.script = () => 'hang';
+    world.submitMany(10, ['q1']);
+    world.run(100);
+    for (const store of world.stores) store.kill();
+    world.run(30_000);
+    for (const store of world.stores) store.start();
+    world.run(10_000);
+    const recovery = world.gateway.core?.recovery;
+    const [held] = recovery?.held() ?? [];
+    assert.deepEqual([held?.queue, held?.state], ['q1', 'no survivor']);
+    assert.match(held?.why ?? '', /twinpost rescue --force --queue q1 --missing store-[ab] --reason TEXT/);
+    assert.equal(world.log.count('no mirror of this queue has survived'), 1);
+    assert.deepEqual(recovery?.force({ queue: 'q1', missing: held?.stores[0] ?? '', reason: 'no other process runs', who: 'ann' }), ['q1']);
+    world.untilLevel();
+    assert.deepEqual(recovery.held(), []);
+    world.assertSameContent();
+    assert.equal(world.mirror('q1').queue.length, 10);
+  });
+});
+
+describe('going on past a member that came back empty', () => {
+  test('a gateway of a group waits for its operator, is told the command, and goes on by it', () => {
+    const group = loadedGroup();
+    group.gateway('gw-1').kill();
+    group.gateway('gw-2').kill();
+    restart(group.store('b'));
+    group.hops.script = () => 'accept';
+    group.run(2 * group.leaseMs);
+    group.gateway('gw-1').start();
+    group.run(3 * group.leaseMs);
+    assert.equal(group.letters.delivered, 0, 'gw-2 might have had it by b, and live');
+    const recovery = group.gateway('gw-1').core?.recovery;
+    const held = recovery?.held().find(({ queue }) => queue === 'q1');
+    assert.deepEqual([held?.state, held?.stores, held?.why], ['came back empty', ['store-b'], 'store-b came back empty: twinpost rescue --force --queue q1 --missing store-b --reason TEXT']);
+    recovery?.force({ queue: 'q1', missing: 'store-b', reason: 'gw-2 is switched off', who: 'ann' });
+    group.until(() => group.letters.delivered === 5, 'the forced deliveries');
+    checkNoLoss(group.letters);
+    checkNoDuplicates(group.letters);
+  });
+
+  test('a rescue waits for it, too', () => {
+    const group = loadedGroup();
+    group.gateway('gw-1').kill();
+    restart(group.store('b'));
+    group.hops.script = () => 'accept';
+    group.run(5 * group.leaseMs);
+    assert.equal(group.letters.delivered, 0);
+    assert.equal(group.gateway('gw-2').core?.recovery.held()[0]?.state, 'came back empty');
+  });
+});
