@@ -37,7 +37,11 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
     try {
       const cluster = await startCluster({
         gateways: options.gateways, stores: options.stores, domains: DOMAINS, group: options.rescue,
-        gateway: { delivery: { concurrency: CONCURRENCY }, memory: { limit: '512MiB', next_hop: 1 } },
+        gateway: {
+          delivery: { concurrency: CONCURRENCY }, memory: { limit: '512MiB', next_hop: 1 },
+          // Odd seeds: what waits for a silent store is refused, and withdrawn, before the store counts as lost (G9).
+          mirror: { commit_timeout: options.seed % 2 === 0 ? '20s' : '3s' },
+        },
         // Small enough to be filled in a moment.
         store: { memory: { limit: '192MiB' } },
         routes: [{ domain: BULK_DOMAIN, via: `smtp://${HOST}:${bulk.port}` }],
@@ -100,7 +104,7 @@ class ChaosRun {
     if (unfinished.length > 0) throw new Error(`clients gave up: ${JSON.stringify(unfinished, undefined, 1)}\n${this.#cluster.gateways.map((each) => each.gateway.logTail()).join('\n')}`);
     return {
       seed: this.#options.seed, seconds: this.#options.seconds, capacityPerSecond: capacity, ratePerSecond: rate,
-      faults: this.#faults, acceptedEachSecond: this.#acceptedEachSecond, endedAlone: this.#endedAlone, verdict, timeline: this.#timeline,
+      faults: this.#faults, takeovers: this.#takeovers(), replies: summed(sent), acceptedEachSecond: this.#acceptedEachSecond, endedAlone: this.#endedAlone, verdict, timeline: this.#timeline,
       responseMs: { p50: worst((each) => each.responseMs.p50), p99: worst((each) => each.responseMs.p99), max: worst((each) => each.responseMs.max) },
     };
   }
@@ -172,6 +176,19 @@ class ChaosRun {
     }
   }
 
+  /** Queues that a gateway took over from another, and the messages in them, by their logs. */
+  #takeovers(): ChaosReport['takeovers'] {
+    const messages: number[] = [];
+    for (const { gateway } of this.#cluster.gateways) {
+      for (const line of gateway.log().split('\n')) {
+        if (!line.includes('it is taken over')) continue;
+        const told = JSON.parse(line) as { readonly from?: string; readonly to?: string; readonly messages?: number };
+        if (told.from !== told.to) messages.push(told.messages ?? 0);
+      }
+    }
+    return { queues: messages.length, messages: messages.reduce((sum, count) => sum + count, 0) };
+  }
+
   async #drain(): Promise<void> {
     const { gateways } = this.#cluster;
     for (const gateway of gateways) {
@@ -190,4 +207,10 @@ class ChaosRun {
     this.#timeline.push(event);
     this.#options.onEvent?.(event);
   }
+}
+
+function summed(reports: readonly SendReport[]): Record<string, number> {
+  const sum: Record<string, number> = {};
+  for (const { replies } of reports) for (const [code, count] of Object.entries(replies)) sum[code] = (sum[code] ?? 0) + count;
+  return sum;
 }

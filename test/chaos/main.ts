@@ -21,7 +21,9 @@ function table(report: ChaosReport): string {
   const rows: readonly (readonly [string, string | number])[] = [
     ['seed', report.seed],
     ['faults', `${Object.values(report.faults).reduce((sum, count) => sum + count, 0)} (${Object.entries(report.faults).map(([kind, count]) => `${kind} ${count}`).join(', ')})`],
+    ['queues taken over by the other gateway', `${report.takeovers.queues}, with ${report.takeovers.messages} messages`],
     ['messages a second asked for', report.ratePerSecond],
+    ['replies', Object.entries(report.replies).map(([code, count]) => `${code} ${count}`).join(', ')],
     ['accepted', verdict.accepted],
     ['arrived', verdict.arrived],
     ['lost', verdict.lost],

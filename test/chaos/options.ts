@@ -38,6 +38,10 @@ export interface ChaosReport {
   readonly capacityPerSecond: number | undefined;
   readonly ratePerSecond: number;
   readonly faults: Readonly<Record<string, number>>;
+  /** What gateways took over from one another. */
+  readonly takeovers: { readonly queues: number; readonly messages: number };
+  /** What clients were told after their final dots and before, by code. */
+  readonly replies: Readonly<Record<string, number>>;
   /** Messages that were answered 2xx in each second, all clients together. */
   readonly acceptedEachSecond: readonly number[];
   /** From the final dot to its reply, the worst of the clients. */

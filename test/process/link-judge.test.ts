@@ -41,6 +41,13 @@ interface Line {
 
 const onPath = (store: string, path: string, connection = 1): Line => ({ store, link: `0 ${path}`, connection });
 
+/** One try: its final dot at 100, its reply at `replyMs`. */
+function logOf(replyMs: number, code: number): SendLogFile {
+  const behindMs = proxyNowMs() - monotonicMicros() / 1000;
+  const us = (ms: number): number => (START_MS + ms - behindMs) * 1000;
+  return { run: RUN, count: 1, records: [{ id: 1, queue: 'a.example', serial: 1, dot: us(100), reply: us(replyMs), code, hash: 0 }] };
+}
+
 /** What went over the links of one gateway with one queue. */
 class Story {
   readonly #record = new LinkRecord();
@@ -96,10 +103,12 @@ class Story {
 
   /** A message whose final dot came at 100 and which was answered at `replyMs`. */
   early(replyMs: number, code = 250): number {
-    const behindMs = proxyNowMs() - monotonicMicros() / 1000;
-    const us = (ms: number): number => (START_MS + ms - behindMs) * 1000;
-    const log: SendLogFile = { run: RUN, count: 1, records: [{ id: 1, queue: 'a.example', serial: 1, dot: us(100), reply: us(replyMs), code, hash: 0 }] };
-    return this.judge.earlyReplies(log).early;
+    return this.judge.earlyReplies(logOf(replyMs, code)).early;
+  }
+
+  /** The same, refused. */
+  keptRefusals(replyMs: number): number {
+    return this.judge.keptRefusals(logOf(replyMs, 451)).kept;
   }
 
   duplicates(...copiesMs: readonly number[]): ReturnType<LinkJudge['duplicates']> {
@@ -207,6 +216,27 @@ describe('a reply to a client', () => {
     story.ack(A, 2, 380);
     assert.equal(story.early(350), 1);
     assert.equal(story.early(400), 0);
+  });
+});
+
+describe('a refusal after the final dot', () => {
+  test('of what was never numbered, or was withdrawn, leaves nothing', () => {
+    assert.equal(new Story().keptRefusals(400), 0);
+    const story = stored();
+    story.withdraw(A, 2, 1, 350);
+    assert.equal(story.keptRefusals(400), 0);
+  });
+
+  test('of what stays at the stores is seen, though the message is stored again and accepted later', () => {
+    const story = committed();
+    story.store(A, 2, 1, 700);
+    assert.equal(story.keptRefusals(400), 1);
+  });
+
+  test('says nothing of what another try stored', () => {
+    const story = new Story();
+    story.store(A, 1, 1, 700);
+    assert.equal(story.keptRefusals(400), 0);
   });
 });
 

@@ -8,6 +8,8 @@
  *   early replies   a client's 2xx must be later than the moment at which the proxy handed the gateway the
  *                   ACK of the message's STORE from every member of a set of mirrors that was in force
  *                   between that STORE and the reply (G1)
+ *   refusals        a client's 4xx or 5xx to a final dot leaves no entry: what was stored between dot and reply
+ *                   was withdrawn, or was never kept (G9)
  *   duplicates      a copy at the sink beyond one for each stored entry must fall into a named window: the
  *                   entry was in flight when its gateway was killed, or stood still past its lease: a copy
  *                   had just reached the sink, and no store ever acknowledged a DELETE of it to that
@@ -134,6 +136,21 @@ export class LinkJudge {
       if (examples.length < EXAMPLES_MAX) examples.push(this.#describe(log.run, record, behindMs));
     }
     return { judged, early, examples };
+  }
+
+  /** Tries that were refused after the final dot, of which an entry stayed; the first few by name. A retry's copy hides it at the sink. */
+  keptRefusals(log: SendLogFile): { readonly kept: number; readonly examples: readonly string[] } {
+    const behindMs = clockDifferenceMs();
+    const examples: string[] = [];
+    let kept = 0;
+    for (const record of log.records) {
+      if (record.code < 400 || record.dot === 0) continue;
+      const isTry = (entry: Entry): boolean => entry.storedMs >= record.dot / 1000 + behindMs && entry.storedMs <= record.reply / 1000 + behindMs;
+      if (!this.#record.entriesOf(log.run, record.id).some((entry) => isTry(entry) && !entry.withdrawn && !entry.vanished)) continue;
+      kept++;
+      if (examples.length < EXAMPLES_MAX) examples.push(`${record.code} ${this.#describe(log.run, record, behindMs)}`);
+    }
+    return { kept, examples };
   }
 
   /** `copies`: what the sink took, in order of arrival. */

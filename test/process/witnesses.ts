@@ -5,7 +5,7 @@
  *   lost, altered, resurrected, unknown   sink/verify.ts, over all arrivals
  *   out of order                          the same, within each queue that took the messages: a restarted or
  *                                         rescued gateway may serve a new queue of that name beside it (G3)
- *   early, unexplained repeats            the links
+ *   early, refused but kept, unexplained repeats   the links
  */
 import { readFileSync } from 'node:fs';
 
@@ -25,7 +25,7 @@ export interface Verdict {
   readonly arrived: number;
   readonly lost: number;
   readonly altered: number;
-  /** Refused at every try, yet delivered. */
+  /** Refused at every try, yet delivered; or refused at one, and never withdrawn. */
   readonly refusedButDelivered: number;
   readonly outOfOrder: number;
   /** The most messages that one overtook in its queue. */
@@ -58,15 +58,16 @@ export function judgeRun(judge: LinkJudge, options: VerdictOptions): Verdict {
     const report = verifyRun(log, arrivals);
     const order = verifyRun(inQueues(judge, log), arrivals, { displacementMax: options.concurrency - 1 });
     const replies = judge.earlyReplies(log);
+    const refusals = judge.keptRefusals(log);
     sum.accepted += report.accepted;
     sum.arrived += report.arrived;
     sum.lost += report.lost.count;
     sum.altered += report.altered.count + report.unknown.count;
-    sum.refusedButDelivered += report.resurrected.count;
+    sum.refusedButDelivered += report.resurrected.count + refusals.kept;
     sum.outOfOrder += order.outOfOrder.count;
     sum.early += replies.early;
     displacement = Math.max(displacement, order.displacement);
-    examples.push(...findings(report), ...order.outOfOrder.examples.map((each) => `${log.run}: out of order: ${each}`), ...replies.examples.map((each) => `${log.run}: early: ${each}`));
+    examples.push(...findings(report), ...order.outOfOrder.examples.map((each) => `${log.run}: out of order: ${each}`), ...replies.examples.map((each) => `${log.run}: early: ${each}`), ...refusals.examples.map((each) => `${log.run}: refused but kept: ${each}`));
   }
   const repeats = judge.duplicates(copiesOf(arrivals));
   examples.push(...repeats.examples.map((each) => `unexplained: ${each}`), ...judge.problems.slice(0, 10));
