@@ -95,11 +95,7 @@ export class GatewayCore implements Reception, DeliverySource {
       table: this.entries.table,
       onDue: (row) => { this.onDue(row); },
       onWake: (mirror) => { this.wake(mirror); },
-      onExpired: (mirror, row) => {
-        if (!this.control.holds.mayExpire(mirror, row)) return false;
-        this.settlement.expire(mirror, row);
-        return true;
-      },
+      onExpired: (mirror, row) => this.expire(mirror, row),
     });
     this.settlement = new Settlement({
       clock: ports.clock, crc32: ports.crc32, packer: ports.packer, entries: this.entries, mirrors: this.mirrors, dueTimes: this.dueTimes, events: ports.events,
@@ -352,6 +348,13 @@ export class GatewayCore implements Reception, DeliverySource {
     if (outcome === COMMITTED) this.ports.events.committed(this.ports.clock.nowMs() - pending.startedMs);
     else if (outcome === REFUSED || outcome === NO_REPLY) this.ports.events.refused(outcome === REFUSED);
     pending.sink.settle(outcome);
+  }
+
+  /** False when it may not end yet. */
+  private expire(mirror: QueueMirror, row: number): boolean {
+    if (!this.control.holds.mayExpire(mirror, row)) return false;
+    this.settlement.expire(mirror, row);
+    return true;
   }
 
   private onDue(row: number): void {
