@@ -8,6 +8,7 @@ import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { COMMITTED, DELIVERED } from '../../src/gateway/queue/types.js';
 import { MUTANTS, tryMutant } from './mutants.js';
+import { planOf } from './plan.js';
 import { simulate } from './simulate.js';
 import type { World } from './world.js';
 
@@ -53,14 +54,16 @@ describe('simulation', () => {
 
   test('a message that a gateway swallows is missed', () => {
     let swallowed = 0;
-    for (let seed = 1; seed <= 20; seed++) {
+    for (let seed = 1; swallowed < 5 && seed <= 400; seed++) {
+      // Where processes die the deletion of the swallowed message may die with them: then it is delivered after all.
+      if (!planOf(seed, STEPS).isHarmless) continue;
       let atStep = 0;
       const result = simulate(seed, { steps: STEPS, sabotage: (world, step) => { if (atStep === 0 && step > 10 && swallowOne(world)) atStep = step; } });
       if (atStep === 0) continue;
       swallowed += 1;
       assert.match(result.failure, /^G[23]: /, `seed ${String(seed)}`);
     }
-    assert.ok(swallowed > 0);
+    assert.equal(swallowed, 5);
   });
 
   test('the fixed seeds hold, and every kind of fault fires', () => {
