@@ -116,7 +116,8 @@ function whyNotDrained(world: World, waiting: ReadonlyMap<string, string>): stri
     // With half of its queues waiting a gateway closes its port (G6).
     if (!core.accepting && !core.registry.all.some((mirror) => waiting.has(keyOfMirror(mirror)))) return `${id} takes no mail`;
     if (!core.recovery.allListed) return `${id} has not heard every store`;
-    if (!core.recovery.isIdle && core.recovery.openCount > waitingJobs(core).size) return `${id} still recovers ${String(core.recovery.openCount)} queues`;
+    const heldKeys = [...waitingJobs(core).keys()].filter((key) => waiting.has(key));
+    if (core.recovery.openCount > heldKeys.length) return `${id} still recovers ${String(core.recovery.openCount)} queues`;
     if (core.commitPoint.openCount > 0 && waiting.size === 0) return `${id} has ${String(core.commitPoint.openCount)} commits open`;
     if (core.reports.openCount > 0 && waiting.size === 0) return `${id} makes ${String(core.reports.openCount)} reports`;
     for (const mirror of core.registry.all) {
