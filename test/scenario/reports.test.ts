@@ -1,7 +1,7 @@
 /** Failures, expiry and reports (DSN): one report whatever happens meanwhile, none where one is forbidden (G2, G4). */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { COMMITTED, NOTIFY_NEVER, NOTIFY_SUCCESS } from '../../src/gateway/queue/types.js';
+import { COMMITTED, NOTIFY_NEVER, NOTIFY_SUCCESS, NO_MEMORY } from '../../src/gateway/queue/types.js';
 import { checkAll } from './checks.js';
 import { World } from './world.js';
 
@@ -42,6 +42,22 @@ describe('reports', () => {
     quietAndJudged(world);
     assert.equal(letter.reports.size, 4);
     assert.equal(world.hops.reports.length, 2, 'one report for all recipients of a change');
+  });
+
+  test('full stores in which everything bounces drain, though no report finds credit', () => {
+    const world = World.started({ storeMemoryBytes: 1024 * 1024 });
+    world.hops.script = () => 'defer';
+    for (let i = 0; i < 5000 && world.letters.count(NO_MEMORY) < 20; i++) {
+      world.submit(['q1'], { bytes: 500 });
+      if (i % 10 === 9) world.run(1);
+    }
+    world.run(50);
+    const kept = world.letters.count(COMMITTED);
+    assert.ok(kept > 500 && world.letters.count(NO_MEMORY) >= 20);
+    refuseAll(world);
+    world.until(() => world.hops.reports.length === kept, 600_000, 'all reports');
+    quietAndJudged(world);
+    for (const store of world.stores) assert.equal(store.counters?.refusals.reduce((a, b) => a + b, 0), 0, 'no store refused what went beyond its credit');
   });
 
   test('there is exactly one report whatever turn the gateway is killed in', () => {

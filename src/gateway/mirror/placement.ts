@@ -42,9 +42,9 @@ export class Placement {
   }
 
   /** Up to `count` stores beside those `taken`, whose hosts are only kept clear of when they are in `staying`. */
-  choose(count: number, taken: readonly StorePort[], staying: readonly StorePort[]): StorePort[] {
+  choose(count: number, taken: readonly StorePort[], staying: readonly StorePort[], evenFull = false): StorePort[] {
     const load = new Map<StorePort, number>();
-    for (const store of this.ports.stores()) if (store.isUp && store.credit > 0 && !this.isAvoided(store.storeId) && !taken.includes(store)) load.set(store, 0);
+    for (const store of this.ports.stores()) if (store.isUp && (evenFull || store.credit > 0) && !this.isAvoided(store.storeId) && !taken.includes(store)) load.set(store, 0);
     if (load.size === 0) return [];
     for (const mirror of this.ports.queues()) {
       for (const replica of mirror.replicas) {

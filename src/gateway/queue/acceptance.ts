@@ -10,6 +10,7 @@ import type { QueueMirror } from '../mirror/queue-mirror.js';
 import { ResyncPhase, SyncState } from '../mirror/replica.js';
 import type { Clock, Crc32, Packer } from '../../platform/ports.js';
 import { FLAG_SHARED } from '../../protocol/change-rows.js';
+import { EndingReserve } from './ending-reserve.js';
 import type { Entries } from './entries.js';
 import { ENTRY_BOOKKEEPING_BYTES } from './entries.js';
 import { EntryState } from './entry-table.js';
@@ -45,10 +46,12 @@ export interface StoreRequest extends Submission {
 export class Acceptance {
   private readonly options: AcceptanceOptions;
   private readonly ports: AcceptancePorts;
+  private readonly endingReserve: EndingReserve;
 
   constructor(options: AcceptanceOptions, ports: AcceptancePorts) {
     this.options = options;
     this.ports = ports;
+    this.endingReserve = new EndingReserve(ports.entries.table);
   }
 
   /** Whether a recipient of this route may be taken now. */
@@ -62,17 +65,23 @@ export class Acceptance {
     return isReady(mirror) ? '' : 'not-ready';
   }
 
-  /** Stores the message in every queue it goes to. `ending`: a report, which may use the last reserve. */
+  /** Stores the message in every queue it goes to. `ending`: a report, which may use the last reserve, here and at stores. */
   store(request: StoreRequest, ending: boolean): SubmissionOutcome | PendingCommit {
     const mirrors: QueueMirror[] = [];
     for (const group of request.groups) {
-      const mirror = this.ports.registry.findOrCreate(group.route);
+      const mirror = this.ports.registry.findOrCreate(group.route, ending);
       if (mirror === undefined || !isReady(mirror)) return NOT_READY;
       mirrors.push(mirror);
     }
     const heads = this.encodeHeads(request);
-    if (!this.fits(request, mirrors, heads, ending)) return NO_MEMORY;
-    return this.number(request, mirrors, heads);
+    const creditBytes = creditNeeded(request, mirrors, heads);
+    // Judged as if all of it went to each store: the same store then has room whatever the queues share.
+    const isBeyond = mirrors.some((mirror) => mirror.credit < creditBytes);
+    if (isBeyond && !(ending && this.endingReserve.admits(creditBytes))) return NO_MEMORY;
+    if (!this.fits(request, heads, ending)) return NO_MEMORY;
+    const pending = this.number(request, mirrors, heads);
+    if (isBeyond) this.endingReserve.add(request.messageId, pending.rows[0] ?? 0, creditBytes);
+    return pending;
   }
 
   /** Nobody waits for mail with the null reverse-path, whoever made it: ours or a report of another server. */
@@ -102,19 +111,9 @@ export class Acceptance {
     return heads;
   }
 
-  private fits(request: StoreRequest, mirrors: readonly QueueMirror[], heads: readonly Uint8Array[], ending: boolean): boolean {
+  private fits(request: StoreRequest, heads: readonly Uint8Array[], ending: boolean): boolean {
     let bytes = request.contentBytes;
-    let creditBytes = 0;
-    const first = mirrors[0];
-    for (let i = 0; i < mirrors.length; i++) {
-      const head = heads[i]?.length ?? 0;
-      const mirror = mirrors[i];
-      bytes += head + ENTRY_BOOKKEEPING_BYTES;
-      creditBytes += head + ENTRY_CREDIT_BYTES;
-      if (i === 0 || first === undefined || mirror === undefined || !sameFeed(first, mirror)) creditBytes += request.contentBytes;
-    }
-    // Judged as if all of it went to each store: the same store then has room whatever the queues share.
-    for (const mirror of mirrors) if (mirror.credit < creditBytes) return false;
+    for (const head of heads) bytes += head.length + ENTRY_BOOKKEEPING_BYTES;
     return ending ? this.ports.memory.admitsEnding(bytes) : this.ports.memory.admits(bytes);
   }
 
@@ -157,6 +156,18 @@ export class Acceptance {
     }
     return pending;
   }
+}
+
+/** What all of the message costs at a store that gets all of it. */
+function creditNeeded(request: StoreRequest, mirrors: readonly QueueMirror[], heads: readonly Uint8Array[]): number {
+  let creditBytes = 0;
+  const first = mirrors[0];
+  for (let i = 0; i < mirrors.length; i++) {
+    const mirror = mirrors[i];
+    creditBytes += (heads[i]?.length ?? 0) + ENTRY_CREDIT_BYTES;
+    if (i === 0 || first === undefined || mirror === undefined || !sameFeed(first, mirror)) creditBytes += request.contentBytes;
+  }
+  return creditBytes;
 }
 
 /** Enough in-sync mirrors that a message can be committed. */

@@ -77,9 +77,9 @@ export class QueueRegistry {
     return this.byRoute.get(route);
   }
 
-  /** The queue of a route, born now if need be; undefined when no more queues or too few stores can be had. */
-  findOrCreate(route: Route): QueueMirror | undefined {
-    return this.byRoute.get(route) ?? this.create(route);
+  /** The queue of a route, born now if need be; undefined when no more queues or too few stores can be had. `ending`: full ones will do. */
+  findOrCreate(route: Route, ending = false): QueueMirror | undefined {
+    return this.byRoute.get(route) ?? this.create(route, ending);
   }
 
   get isFull(): boolean {
@@ -136,10 +136,10 @@ export class QueueRegistry {
     return this.queues.filter((mirror) => mirror.queue.name === name || `${mirror.queue.name}/${mirror.queue.route.queueClass}` === name);
   }
 
-  private create(route: Route): QueueMirror | undefined {
+  private create(route: Route, ending: boolean): QueueMirror | undefined {
     const ward = this.wards.get(route);
     if (ward === undefined && ((this.isFull && route.queueClass !== 'control') || !this.ports.mayCreate(route))) return undefined;
-    const stores = this.ports.mirrors.placement.choose(this.options.replicas, [], []);
+    const stores = this.ports.mirrors.placement.choose(this.options.replicas, [], [], ending);
     if (stores.length < this.options.minReplicas) return undefined;
     const identity = ward === undefined ? this.nextIdentity() : this.nextIdentityFor(ward);
     const mirror = this.adopt(this.takeHandle(), identity, route.queueName, route, true);

@@ -21,7 +21,7 @@ import type { Note } from './note.js';
 import { DONE, ENDED, OWED_FAILURE, OWED_SUCCESS } from './note.js';
 import type { Settlement } from './settlement.js';
 import type { Envelope, Origin, RecipientGroup, Route, Router, SubmissionOutcome } from './types.js';
-import { COMMITTED, ENVELOPE_PARKED, NOT_READY, ORIGIN_FAILURE_DSN, ORIGIN_SUCCESS_DSN } from './types.js';
+import { COMMITTED, ENVELOPE_PARKED, NO_MEMORY, NOT_READY, ORIGIN_FAILURE_DSN, ORIGIN_SUCCESS_DSN, RET_HEADERS } from './types.js';
 
 /** Step of a report. */
 export const ReportStep = { DECIDED: 0, PARKING: 1, ENDING: 2, OVER: 3 } as const;
@@ -69,6 +69,8 @@ class ReportJob implements CommitWaiter, StoreRequest {
   readonly row: number;
   step: ReportStepValue = ReportStep.DECIDED;
   retryAtMs = 0;
+  /** There was no memory for it: it is made as short as it may be. */
+  isShort = false;
   parked: PendingCommit | undefined;
   parkedMirror: QueueMirror | undefined;
   parkedRow = 0;
@@ -153,12 +155,16 @@ export class Reports {
     }
   }
 
-  /** Steps that could not be done are tried again. */
+  /** Steps that could not be done are tried again, the next one first when memory is short once more. */
   tick(nowMs: number): void {
     for (const job of this.jobs) {
       if (job.retryAtMs === 0 || job.retryAtMs > nowMs) continue;
       job.retryAtMs = 0;
       this.park(job);
+      if (!job.isShort || job.retryAtMs === 0) continue;
+      this.jobs.delete(job);
+      this.jobs.add(job);
+      return;
     }
   }
 
@@ -205,7 +211,7 @@ export class Reports {
     const content = new Uint8Array(entries.table.bodyBytes.get(job.row));
     entries.copyBody(job.row, content, 0);
     job.messageId = this.ports.nextMessageId();
-    const report = this.ports.compose({ envelope, note, recipients, failure, reportId: job.messageId, content }, job.mirror.queue.identity.ownerId);
+    const report = this.ports.compose({ envelope: job.isShort ? { ...envelope, ret: RET_HEADERS } : envelope, note, recipients, failure, reportId: job.messageId, content }, job.mirror.queue.identity.ownerId);
     job.groups = [{ route, recipients: [{ address: envelope.reversePath, notify: 1, orcpt: '' }] }];
     job.chunks = [report.content];
     job.contentBytes = report.content.length;
@@ -218,6 +224,7 @@ export class Reports {
       this.ports.events.reported(job.mirror.queue, envelope, job.messageId);
       return;
     }
+    job.isShort = stored === NO_MEMORY;
     if (stored !== NOT_READY) this.ports.log.warn('report', 'a report can not be stored yet; it is tried again', { queue: route.queueName, queue_id: job.messageId });
     job.retryAtMs = this.ports.clock.nowMs() + RETRY_MS;
   }
