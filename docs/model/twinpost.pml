@@ -637,6 +637,9 @@ inline FOUND(p, s) { d_step {
     stoken[s] = token[p]; sbefore[s] = 0; shighest[s] = token[p];
     ACKED(p, s) = last[p];
     feed[p] = BIT(s); held[p] = 0;
+#ifndef NO_WITNESS_OF_FOUNDERS  /* what was heard of earlier boots says nothing of a set founded since */
+    wit[p] = 0;
+#endif
     SEND_SET(p, BIT(s));
     TIDY_ALL()
 } }
