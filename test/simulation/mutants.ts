@@ -36,9 +36,9 @@ export const MUTANTS: readonly Mutant[] = [
     new: 'least = Math.max(...this.replicas.filter((one) => one.member).map((one) => one.acked));\n        if (members < this.minReplicas ||',
   },
   {
-    name: 'reuse a transaction number', file: 'src/gateway/queue/recovered-queues.js',
-    old: 'mirror.adopt(claimed.epoch, claimed.number, claimed.digestA, claimed.digestB);',
-    new: 'mirror.adopt(claimed.epoch, Math.max(0, claimed.number - 1), claimed.digestA, claimed.digestB);',
+    name: 'reuse a transaction number', file: 'src/gateway/mirror/queue-mirror.js',
+    old: 'this.lastNumber += 1;',
+    new: 'if (this.lastNumber % 40 !== 39 || this.section.rowCount > 0) this.lastNumber += 1;',
   },
   {
     name: 'drop the epoch check', file: 'src/recovery/census.js',
