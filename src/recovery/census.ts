@@ -62,15 +62,14 @@ export function judgeQueue(rows: Iterable<CensusRow>, answering: ReadonlySet<str
 }
 
 /**
- * The members that may be read from: at the newest epoch themselves, the longest first. Copies out of a file stand
- * behind those in memory, and count only when every member of the epoch is there in one of both ways: else what a
- * missing one acknowledged last may be newer than the file. A store that left the set before it stopped is no source.
+ * The members that may be read from: at the newest epoch themselves, the longest first, copies out of a file behind
+ * those in memory. Asked when every member of the epoch has granted its claim or may be missed. A member that shows an
+ * older epoch, in memory or out of a file, has acknowledged nothing that these lack. A store that left the set before
+ * it stopped is no source.
  */
 export function sourcesOf(rows: readonly CensusRow[], epoch: number, members: readonly string[]): CensusRow[] {
-  const shown = rows.filter((row) => isOfSet(row) && row.epoch === epoch && members.includes(row.storeId));
-  const isWhole = members.every((member) => shown.some((row) => row.storeId === member));
-  return shown
-    .filter((row) => row.role === ROLE_MEMBER || isWhole)
+  return rows
+    .filter((row) => isOfSet(row) && row.epoch === epoch && members.includes(row.storeId))
     .sort((a, b) => (a.role === b.role ? b.number - a.number : a.role === ROLE_MEMBER ? -1 : 1));
 }
 

@@ -227,7 +227,7 @@ export class Claiming {
   private onHeld(job: QueueJob): void {
     const rows = [...job.rows.values()].filter((row) => job.machine.holds(row.storeId));
     // Without a copy nothing is there that could be newer than a file: came back empty, was given up, or is judged below.
-    const sources = sourcesOf(rows, job.epoch, job.members.filter((member) => rows.some((row) => row.storeId === member && isOfSet(row))));
+    const sources = sourcesOf(rows, job.epoch, job.members);
     const best = sources[0];
     if (best === undefined) {
       job.restart('waiting', this.ports.nowMs() + NOTHING_TO_READ_RETRY_MS);

@@ -7,6 +7,7 @@ import { describe, test } from 'node:test';
 import { COMMITTED } from '../../src/gateway/queue/types.js';
 import { checkNoDuplicates, checkNoLoss } from './checks.js';
 import { Group } from './group.js';
+import { queuesOf } from './inspect.js';
 import type { StoreNode } from './store-node.js';
 import { World } from './world.js';
 
@@ -99,5 +100,34 @@ describe('going on past a member that came back empty', () => {
     group.run(5 * group.leaseMs);
     assert.equal(group.letters.delivered, 0);
     assert.equal(group.gateway('gw-2').core?.recovery.held()[0]?.state, 'came back empty');
+  });
+
+  test('a gateway alone reads the file of the one store that had the newest set, beside a file of before it', () => {
+    const world = World.started({ stores: 3, queues: [{ name: 'q1' }] });
+    world.hops.script = () => 'hang';
+    world.submitMany(5, ['q1']);
+    world.run(200);
+    const mirror = world.mirror('q1');
+    const [first, second] = mirror.replicas.map(({ store }) => store.storeId);
+    const nodeOf = (id = ''): StoreNode => world.stores.find((store) => store.id === id) ?? assert.fail(`no ${id}`);
+    // A third one joins in place of the first. The change of the set is applied at the first only.
+    world.gateway.core?.mirrors.moves.drain(first ?? '');
+    world.until(() => mirror.replicas.length === 3);
+    const third = mirror.replicas.map(({ store }) => store.storeId).find((id) => id !== first && id !== second);
+    world.holdRequests(nodeOf(second), true);
+    const epochAt = (id = ''): number | undefined => { const { store } = nodeOf(id); return store === undefined ? undefined : queuesOf(store, 'q1')[0]?.epoch; };
+    world.until(() => epochAt(first) === 2);
+    assert.equal(epochAt(second), 1);
+    world.gateway.kill();
+    world.holdRequests(nodeOf(second), false);
+    for (const id of [first, second]) nodeOf(id).leave(0, true, () => { nodeOf(id).kill(); });
+    nodeOf(third).kill();
+    for (const store of world.stores) store.start();
+    world.hops.script = () => 'accept';
+    world.gateway.start();
+    world.untilQuiet();
+    assert.equal(world.letters.delivered, 5);
+    checkNoLoss(world.letters);
+    world.assertSameContent();
   });
 });

@@ -83,7 +83,7 @@ function untilDrained(world: World, swarm: Swarm): ReadonlyMap<string, string> {
       const waiting = waitingQueues(world);
       const besides = whyNotDrained(world, waiting);
       if (waiting.size > 0 && besides === '') return waiting;
-      throw new NotDrained(`the world does not drain within ${String(DRAIN_MS)} ms: ${why}`);
+      throw new NotDrained(`the world does not drain within ${String(DRAIN_MS)} ms: ${besides === '' ? why : besides}`);
     }
     swarm.startAll();
     world.run(LOOK_MS);

@@ -49,10 +49,12 @@ describe('census', () => {
     assert.notEqual(queueKey('gw-1', 1, 23), queueKey('gw-2', 1, 23));
   });
 
-  test('copies out of files are read only when all members of the epoch are there, in memory or out of a file', () => {
-    const spilled = (storeId: string, number: number): CensusRow => row(storeId, 3, ['a', 'b'], number, ROLE_SPILLED);
-    assert.deepEqual(sourcesOf([spilled('a', 9), spilled('b', 11)], 3, ['a', 'b']).map((source) => source.storeId), ['b', 'a']);
-    assert.deepEqual(sourcesOf([spilled('a', 9)], 3, ['a', 'b']), []);
-    assert.deepEqual(sourcesOf([row('a', 3, ['a', 'b']), spilled('b', 99)], 3, ['a', 'b']).map((source) => source.storeId), ['a', 'b'], 'what is in memory comes first');
+  test('copies out of files are read behind those in memory, and only those of members at the newest epoch', () => {
+    const spilled = (storeId: string, number: number, epoch = 3): CensusRow => row(storeId, epoch, ['a', 'b'], number, ROLE_SPILLED);
+    const read = (...rows: CensusRow[]): string[] => sourcesOf(rows, 3, ['a', 'b']).map((source) => source.storeId);
+    assert.deepEqual(read(spilled('a', 9), spilled('b', 11)), ['b', 'a']);
+    assert.deepEqual(read(row('a', 3, ['a', 'b']), spilled('b', 99)), ['a', 'b'], 'what is in memory comes first');
+    assert.deepEqual(read(spilled('a', 9), spilled('b', 8, 2)), ['a'], 'one that stopped before the newest set hides nothing from the other');
+    assert.deepEqual(read(spilled('a', 9), spilled('c', 12)), ['a'], 'c had left the set');
   });
 });
