@@ -36,4 +36,31 @@ describe('hand-back', () => {
     checkNoDuplicates(group.letters);
     checkOrder(group.letters, 'q1');
   });
+
+  test('a queue with fewer members than min_replicas goes home, though nothing of it is committed any more', () => {
+    const group = Group.started({ minReplicas: 2 });
+    group.hops.script = () => 'defer';
+    for (let i = 0; i < 5; i++) group.submit('gw-1', ['q1']);
+    group.run(200);
+    assert.equal(group.letters.count(COMMITTED), 5);
+    const [a, b] = [group.store('a'), group.store('b')];
+    group.network.cut('gw-1', a.id);
+    group.until(() => group.served('gw-1', 'gw-1').every((mirror) => mirror.memberCount === 1 && mirror.setChangeNumber === 0), 'the set of one');
+    // The owner holds its lease at a from here on, so a can join no set of the rescuer.
+    group.network.cut('gw-1', b.id);
+    group.network.heal('gw-1', a.id);
+    group.until(() => group.served('gw-2', 'gw-1').length === 1, 'the takeover');
+    group.hops.script = () => 'accept';
+    group.until(() => group.letters.delivered === 5, 'the rescued deliveries');
+    group.run(1000);
+    const [rescued] = group.served('gw-2', 'gw-1');
+    assert.ok(rescued !== undefined && rescued.committedNumber < rescued.lastNumber);
+    group.network.heal('gw-1', b.id);
+    group.until(() => group.served('gw-1', 'gw-1').some((mirror) => mirror.inSyncCount === 2), 'the queue at its owner');
+    assert.equal(group.served('gw-2', 'gw-1').length, 0);
+    const fresh = group.submit('gw-1', ['q1']);
+    group.until(() => fresh.arrivals.size === 1, 'new mail by the owner');
+    checkNoLoss(group.letters);
+    checkNoDuplicates(group.letters);
+  });
 });

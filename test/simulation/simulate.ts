@@ -123,9 +123,9 @@ function whyNotDrained(world: World, waiting: ReadonlyMap<string, string>): stri
     for (const mirror of core.registry.all) {
       const { queue } = mirror;
       if (waiting.has(keyOfMirror(mirror))) continue;
-      // Its last entries, or all behind its strict head, wait for a report whose queue waits.
+      // Its last entries, or all behind its strict head, wait for a report whose queue waits, or is not known yet because one waits.
       const owesOnly = queue.readyCount + queue.inFlightCount + queue.deferredCount === 0 || queue.blockedUntilMs === Infinity;
-      if (waiting.size > 0 && core.reports.openCount > 0 && owesOnly) continue;
+      if (waiting.size > 0 && owesOnly && (core.reports.openCount > 0 || !core.recovery.isWhole(queue.identity.ownerId))) continue;
       if (queue.length > 0) return `${id} has ${String(queue.length)} messages in ${queue.name} (${keyOfMirror(mirror)}): ready ${String(queue.readyCount)}, in flight ${String(queue.inFlightCount)}, deferred ${String(queue.deferredCount)}, held ${String(queue.heldCount)}`;
       if (mirror.setChangeNumber !== 0 || mirror.isDirty || mirror.committedNumber !== mirror.lastNumber) return `${id} has changes of ${queue.name} open`;
       for (const replica of mirror.replicas) if (!replica.member || replica.sync !== SyncState.SYNC || replica.acked !== mirror.lastNumber) return `${id} has a mirror of ${queue.name} at ${replica.store.storeId} that is not in sync`;

@@ -1,7 +1,7 @@
 /**
  * Queues of another gateway that go home.
  *
- *   SERVED ─ its owner is back ─► QUIESCING ─ nothing in flight, every change acknowledged ─► RELEASE at every member ─► forgotten
+ *   SERVED ─ its owner is back ─► QUIESCING ─ nothing in flight, every member has every change ─► RELEASE at every member ─► forgotten
  *
  * While QUIESCING, attempts under way end and their changes are mirrored; nothing is handed out. After RELEASE
  * nothing of the queue may be done here: who has it next finds reports at whatever step they are and goes on from
@@ -62,5 +62,14 @@ export class Departures {
 
 /** Nothing of the queue is under way, here or at a mirror. */
 function isQuiet(mirror: QueueMirror): boolean {
-  return mirror.queue.inFlightCount === 0 && !mirror.isDirty && mirror.setChangeNumber === 0 && mirror.committedNumber === mirror.lastNumber;
+  return mirror.queue.inFlightCount === 0 && !mirror.isDirty && mirror.setChangeNumber === 0 && isAcknowledged(mirror);
+}
+
+/**
+ * Every member has every change. That it is committed would ask for too much: with fewer members than min_replicas
+ * nothing is, and its owner, whose lease runs at the other stores, lets no more join.
+ */
+function isAcknowledged(mirror: QueueMirror): boolean {
+  if (mirror.committedNumber === mirror.lastNumber) return true;
+  return mirror.inSyncCount > 0 && mirror.replicas.every((replica) => !replica.member || (replica.inSync && replica.acked === mirror.lastNumber));
 }
