@@ -4,10 +4,11 @@ import { describe, test } from 'node:test';
 import { COMMITTED } from '../../src/gateway/queue/types.js';
 import { checkNoDuplicates, checkNoLoss, checkOrder } from './checks.js';
 import { Group } from './group.js';
+import { queuesOf } from './inspect.js';
 
-/** No store hears the gateway, nor it them. */
-function cutOff(group: Group, id: string, held: boolean): void {
-  for (const store of group.stores) {
+/** These stores do not hear the gateway, nor it them. */
+function cutOff(group: Group, id: string, held: boolean, stores = group.stores): void {
+  for (const store of stores) {
     group.network.holdRequests(id, store.id, held);
     group.network.holdAnswers(id, store.id, held);
   }
@@ -60,6 +61,34 @@ describe('hand-back', () => {
     assert.equal(group.served('gw-2', 'gw-1').length, 0);
     const fresh = group.submit('gw-1', ['q1']);
     group.until(() => fresh.arrivals.size === 1, 'new mail by the owner');
+    checkNoLoss(group.letters);
+    checkNoDuplicates(group.letters);
+  });
+
+  test('an owner that is thawed never delivers by a mirror that the rescuer has dropped', () => {
+    const group = Group.started({ stores: 3 });
+    group.hops.script = () => 'defer';
+    for (let i = 0; i < 5; i++) group.submit('gw-1', ['q1']);
+    group.run(200);
+    const [remembered] = group.served('gw-1', 'gw-1');
+    assert.ok(remembered !== undefined);
+    const [dropped, kept] = remembered.replicas.map(({ store }) => group.stores.find(({ id }) => id === store.storeId));
+    assert.ok(dropped !== undefined && kept !== undefined);
+    group.freeze('gw-1');
+    group.until(() => group.served('gw-2', 'gw-1').length === 1, 'the takeover');
+    group.gateway('gw-2').core?.mirrors.moves.drain(dropped.id);
+    group.until(() => dropped.store !== undefined && queuesOf(dropped.store, 'q1').length === 0, 'the drop');
+    // The owner hears of the takeover at one store only: the one that has forgotten the queue.
+    cutOff(group, 'gw-1', true, [kept]);
+    group.thaw('gw-1');
+    for (let i = 0; i < 3000; i++) {
+      group.run(1);
+      for (const mirror of group.served('gw-1', 'gw-1')) assert.equal(group.gateway('gw-1').core?.mirrors.mayDeliver(mirror, group.scheduler.nowMs), false);
+    }
+    cutOff(group, 'gw-1', false, [kept]);
+    group.hops.script = () => 'accept';
+    group.until(() => group.letters.delivered === 5, 'all deliveries');
+    group.until(() => group.served('gw-1', 'gw-1').some((mirror) => mirror !== remembered && mirror.inSyncCount === 2), 'the queue at its owner');
     checkNoLoss(group.letters);
     checkNoDuplicates(group.letters);
   });

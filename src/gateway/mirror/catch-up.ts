@@ -6,7 +6,8 @@
  *        in the ring                                ─► RESYNC, the tail, CAUGHT_UP, then the set changes
  *        unknown there, or not in the ring          ─► refill (resync.ts)
  *        another process holds it                   ─► fenced: asked again later, it may be released (claim-again.ts)
- *        dropped there, at the boot that we knew    ─► the same: only its holder could do that
+ *        dropped there, at the boot that we knew    ─► the same: only its holder could do that; also when an OPEN of ours
+ *                                                      has made it anew since, empty
  *   path changed, or a lease that began anew: OPEN attaches the queue again; what was not acknowledged is repeated
  *
  * So no copy is emptied while it can be continued. Sections are repeated whole (whole-section.ts): numbers and
@@ -97,6 +98,7 @@ export class CatchUp {
     replica.claimSequence = 0;
     if (replica.sync !== SyncState.NG) return true;
     if (claimed.result === CLAIM_GRANTED && replica.token > 0 && isNewer(mirror, claimed)) this.notGranted(mirror, replica, claimed);
+    else if (claimed.result === CLAIM_GRANTED && wasDropped(replica, claimed)) this.ports.onFenced(mirror, replica);
     else if (claimed.result === CLAIM_GRANTED) {
       replica.fenced = false;
       replica.confirmedTerm = replica.claimTerm;
@@ -235,4 +237,9 @@ export class CatchUp {
     this.ports.log.warn('mirror', waits ? 'a store does not let us have this queue yet' : 'another process holds this queue at the store', { queue: mirror.queue.name, store: replica.store.storeId, result: claimResultName(claimed.result), token: tokenAt(mirror, replica), highest_token: claimed.token });
     if (!waits) this.ports.onFenced(mirror, replica);
   }
+}
+
+/** A member that stands below what it acknowledged in this boot was dropped by another holder; an OPEN of ours has made it anew, empty. */
+function wasDropped(replica: Replica, claimed: Claimed): boolean {
+  return replica.member && replica.stillClaims && claimed.number < replica.acked;
 }

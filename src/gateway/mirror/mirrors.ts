@@ -287,6 +287,8 @@ export class Mirrors {
     if (mirror === undefined) return;
     for (const replica of mirror.replicas) {
       if (replica.store !== store || !replica.isFed) continue;
+      // In one boot a store forgets nothing: another holder has dropped the copy, and our OPEN has made an empty one.
+      if (!replica.isFilling && number < replica.acked) return this.fence(mirror, replica);
       mirror.acknowledge(replica, number);
       // REFILL_BEGIN has emptied it, and we were its holder: nobody else can have it from there.
       if (replica.isFilling && replica.claimBootId !== '' && replica.acked >= replica.refillBase) {
@@ -378,6 +380,7 @@ export class Mirrors {
 
   private fence(mirror: QueueMirror, replica: Replica): void {
     replica.fenced = true;
+    replica.attachSequence = 0;
     this.isolate(mirror, replica, 'fenced: another process holds the queue there', this.options.retryMs);
     if (isFencedOff(mirror)) this.giveUp(mirror);
   }
