@@ -1,10 +1,13 @@
 /** Owners that were cut off while their queues were served by another, and come back with what they remember. */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import type { QueueMirror } from '../../src/gateway/mirror/queue-mirror.js';
+import type { Replica } from '../../src/gateway/mirror/replica.js';
 import { COMMITTED } from '../../src/gateway/queue/types.js';
 import { checkNoDuplicates, checkNoLoss, checkOrder } from './checks.js';
 import { Group } from './group.js';
 import { queuesOf } from './inspect.js';
+import type { StoreNode } from './store-node.js';
 
 /** These stores do not hear the gateway, nor it them. */
 function cutOff(group: Group, id: string, held: boolean, stores = group.stores): void {
@@ -66,18 +69,7 @@ describe('hand-back', () => {
   });
 
   test('an owner that is thawed never delivers by a mirror that the rescuer has dropped', () => {
-    const group = Group.started({ stores: 3 });
-    group.hops.script = () => 'defer';
-    for (let i = 0; i < 5; i++) group.submit('gw-1', ['q1']);
-    group.run(200);
-    const [remembered] = group.served('gw-1', 'gw-1');
-    assert.ok(remembered !== undefined);
-    const [dropped, kept] = remembered.replicas.map(({ store }) => group.stores.find(({ id }) => id === store.storeId));
-    assert.ok(dropped !== undefined && kept !== undefined);
-    group.freeze('gw-1');
-    group.until(() => group.served('gw-2', 'gw-1').length === 1, 'the takeover');
-    group.gateway('gw-2').core?.mirrors.moves.drain(dropped.id);
-    group.until(() => dropped.store !== undefined && queuesOf(dropped.store, 'q1').length === 0, 'the drop');
+    const { group, remembered, kept } = droppedMeanwhile();
     // The owner hears of the takeover at one store only: the one that has forgotten the queue.
     cutOff(group, 'gw-1', true, [kept]);
     group.thaw('gw-1');
@@ -86,10 +78,51 @@ describe('hand-back', () => {
       for (const mirror of group.served('gw-1', 'gw-1')) assert.equal(group.gateway('gw-1').core?.mirrors.mayDeliver(mirror, group.scheduler.nowMs), false);
     }
     cutOff(group, 'gw-1', false, [kept]);
-    group.hops.script = () => 'accept';
-    group.until(() => group.letters.delivered === 5, 'all deliveries');
-    group.until(() => group.served('gw-1', 'gw-1').some((mirror) => mirror !== remembered && mirror.inSyncCount === 2), 'the queue at its owner');
-    checkNoLoss(group.letters);
-    checkNoDuplicates(group.letters);
+    judged(group, remembered);
+  });
+
+  test('a mirror that the rescuer has dropped is not made again out of the owner\'s memory', () => {
+    const { group, remembered, dropped, kept } = droppedMeanwhile();
+    const at = (store: StoreNode): Replica | undefined => remembered.replicas.find((replica) => replica.store.storeId === store.id);
+    group.thaw('gw-1');
+    group.until(() => (at(dropped)?.attachSequence ?? 0) !== 0, 'the question that makes an empty copy');
+    group.network.holdRequests('gw-1', dropped.id, true);
+    group.until(() => at(kept)?.fenced === true && remembered.setChangeNumber !== 0, 'the change of the set, right behind the question');
+    group.network.holdRequests('gw-1', dropped.id, false);
+    judged(group, remembered);
   });
 });
+
+interface DroppedMeanwhile {
+  readonly group: Group;
+  /** The queue as its owner remembers it. */
+  readonly remembered: QueueMirror;
+  readonly dropped: StoreNode;
+  readonly kept: StoreNode;
+}
+
+/** The owner is frozen, its queue rescued; the rescuer has moved it away from one of its two stores. */
+function droppedMeanwhile(): DroppedMeanwhile {
+  const group = Group.started({ stores: 3 });
+  group.hops.script = () => 'defer';
+  for (let i = 0; i < 5; i++) group.submit('gw-1', ['q1']);
+  group.run(200);
+  const [remembered] = group.served('gw-1', 'gw-1');
+  assert.ok(remembered !== undefined);
+  const [dropped, kept] = remembered.replicas.map(({ store }) => group.stores.find(({ id }) => id === store.storeId));
+  assert.ok(dropped !== undefined && kept !== undefined);
+  group.freeze('gw-1');
+  group.until(() => group.served('gw-2', 'gw-1').length === 1, 'the takeover');
+  group.gateway('gw-2').core?.mirrors.moves.drain(dropped.id);
+  group.until(() => dropped.store !== undefined && queuesOf(dropped.store, 'q1').length === 0, 'the drop');
+  return { group, remembered, dropped, kept };
+}
+
+/** The owner has it back as the rescuer left it, and all mail goes out once. */
+function judged(group: Group, remembered: QueueMirror): void {
+  group.hops.script = () => 'accept';
+  group.until(() => group.letters.delivered === 5, 'all deliveries');
+  group.until(() => group.served('gw-1', 'gw-1').some((mirror) => mirror !== remembered && mirror.inSyncCount === 2), 'the queue at its owner');
+  checkNoLoss(group.letters);
+  checkNoDuplicates(group.letters);
+}

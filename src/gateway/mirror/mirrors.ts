@@ -318,7 +318,6 @@ export class Mirrors {
 
   onRefusal(store: StorePort, refusal: Refusal): void {
     const mirror = this.byHandle[refusal.handle];
-    const cause = `refused: ${refusalReasonName(refusal.reason)} ${refusal.text}`;
     const replica = mirror?.replicas.find((candidate) => candidate.store === store);
     if (mirror === undefined || replica === undefined || !replica.isFed) return;
     this.resyncs.get(store)?.cancel(mirror);
@@ -327,7 +326,7 @@ export class Mirrors {
       this.fence(mirror, replica);
       return;
     }
-    this.isolate(mirror, replica, cause, this.options.retryMs * judgeRefusal(replica, refusal.reason));
+    this.isolate(mirror, replica, `refused: ${refusalReasonName(refusal.reason)} ${refusal.text}`, this.options.retryMs * judgeRefusal(replica, refusal.reason));
   }
 
   /** Starts what has waited for its time. */
