@@ -201,7 +201,7 @@ export class LinkJudge {
         const set = sets[i];
         const untilMs = sets[i + 1]?.fromMs ?? Infinity;
         if (set === undefined || set.fromMs > replyMs || untilMs < entry.storedMs) continue;
-        if (set.members.every((member) => ackedMs(entry.queue, member, entry.position, entry.reign, entry.storedMs) <= replyMs)) return true;
+        if (set.members.every((member) => ackedMs(entry.queue, member, entry.ackNumber, entry.reign, entry.storedMs) <= replyMs)) return true;
       }
     }
     return false;
@@ -227,7 +227,7 @@ export class LinkJudge {
   #describe(run: string, record: SendRecord, behindMs: number): string {
     const replyMs = record.reply / 1000 + behindMs;
     const told = this.#record.entriesOf(run, record.id).map((entry) => {
-      const passed = [...entry.queue.acks.keys()].map((store) => `${store} ${(ackedMs(entry.queue, store, entry.position, entry.reign, entry.storedMs) - replyMs).toFixed(1)}`);
+      const passed = [...entry.queue.acks.keys()].map((store) => `${store} ${(ackedMs(entry.queue, store, entry.ackNumber, entry.reign, entry.storedMs) - replyMs).toFixed(1)}`);
       return `stored ${(entry.storedMs - replyMs).toFixed(1)}, acknowledged by ${passed.join(', ')}`;
     });
     return `${record.queue}#${record.serial} (${record.id}); ms from its 2xx: ${told.join('; ')}`;

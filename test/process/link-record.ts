@@ -6,6 +6,7 @@
 import { emptyMarks, readMarks } from '../../src/load/marks.js';
 import { MessagePacker } from '../../src/platform/node/packer.js';
 import * as rows from '../../src/protocol/change-rows.js';
+import * as entryRows from '../../src/protocol/entry-rows.js';
 import { InvalidMessage } from '../../src/protocol/invalid.js';
 import * as types from '../../src/protocol/message-types.js';
 import * as acks from '../../src/protocol/messages/ack.js';
@@ -14,6 +15,7 @@ import { decodeClaim } from '../../src/protocol/messages/claim.js';
 import { decodeClaimed } from '../../src/protocol/messages/claimed.js';
 import { decodeHello } from '../../src/protocol/messages/hello.js';
 import { decodeOpen } from '../../src/protocol/messages/open.js';
+import { decodeRefill } from '../../src/protocol/messages/refill.js';
 import { CLAIM_GRANTED } from '../../src/protocol/reasons.js';
 import type { FrameRecord } from './fault-proxy.js';
 import { lastReignOf, lowerBound, reignUnder, wasAcked, type Ack, type Change, type Entry, type Queue } from './link-story.js';
@@ -61,6 +63,7 @@ export class LinkRecord {
     else if (frame.type === types.CLAIM) this.#onClaim(connection, frame);
     else if (frame.type === types.CLAIMED) this.#onClaimed(store, connection, frame);
     else if (frame.type === types.CHANGES) this.#onChanges(connection, frame, bodies);
+    else if (frame.type === types.REFILL) this.#onRefill(connection, frame, bodies);
     else if (frame.type === types.ACK) this.#onAck(store, connection, frame);
   }
 
@@ -141,22 +144,50 @@ export class LinkRecord {
     if (at !== bodies.length) this.problems.push(`the payloads of a CHANGES frame are ${bodies.length} bytes, its rows say ${at}`);
   }
 
+  /**
+   * Entries that a store gets by refill. Mostly a STORE was on the links before; one that came while no store was
+   * there crosses them only so, and counts when the set of mirrors that the refill was for is acknowledged.
+   */
+  #onRefill(connection: Connection, frame: FrameRecord, bodies: Uint8Array): void {
+    const refill = this.#known(decodeRefill(this.#packer, frame.control));
+    const attached = connection.handles.get(refill.handle);
+    if (attached === undefined) return;
+    const { queue, reign } = attached;
+    const view = rows.viewOf(refill.rows);
+    let at = 0;
+    for (let row = 0; row < view.byteLength; row += entryRows.ENTRY_ROW_BYTES) {
+      const bodyAt = at;
+      const headAt = bodyAt + entryRows.entryBodyInFrame(view, row);
+      at = headAt + entryRows.entryHeadBytes(view, row) + entryRows.entryNoteBytes(view, row);
+      const position = entryRows.entryPosition(view, row);
+      if (queue.entries.has(position)) continue;
+      this.#onStore(queue, position, { reign, ref: entryRows.entryId(view, row) }, frame, bodies.subarray(bodyAt, headAt), Infinity);
+      const entry = queue.entries.get(position);
+      if (entry !== undefined) queue.refilled.push(entry);
+    }
+    if (at !== bodies.length) this.problems.push(`the payloads of a REFILL frame are ${bodies.length} bytes, its rows say ${at}`);
+  }
+
   #onChange(queue: Queue, number: number, change: Change, frame: FrameRecord, body: Uint8Array, head: Uint8Array): void {
     const before = queue.changes.get(number);
     // The other mirror's copy, a repeat on another path, or the late words of a process that has lost the queue.
     if (before !== undefined && before.reign >= change.reign) return;
     const isAgain = before !== undefined && before.kind === change.kind && before.ref === change.ref && before.size === change.size;
     queue.changes.set(number, change);
-    if (change.kind === rows.KIND_STORE) this.#onStore(queue, number, change, frame, body);
+    if (change.kind === rows.KIND_STORE) this.#onStore(queue, number, change, frame, body, number);
     else if (change.kind === rows.KIND_DELETE) this.#onDelete(queue, number, change, frame, isAgain ? before.deleted : undefined);
     else if (change.kind === rows.KIND_WITHDRAW) this.#onWithdraw(queue, change.ref);
     else if (change.kind === rows.KIND_SET_MEMBERS) this.#onSet(queue, number, change, frame, head);
   }
 
-  #onStore(queue: Queue, number: number, change: Change, frame: FrameRecord, body: Uint8Array): void {
+  #onStore(queue: Queue, number: number, change: Pick<Change, 'reign' | 'ref'>, frame: FrameRecord, body: Uint8Array, ackNumber: number): void {
     const { reign, ref: messageId } = change;
     const before = queue.entries.get(number);
-    if (before?.messageId === messageId) return;
+    if (before?.messageId === messageId) {
+      // The refill of the other store was quicker than the STORE.
+      before.ackNumber = Math.min(before.ackNumber, ackNumber);
+      return;
+    }
     const at = lowerBound(queue.positions, number);
     const later = queue.positions.splice(at);
     // What an older process had numbered from here on died with it, before a store had it.
@@ -165,7 +196,7 @@ export class LinkRecord {
       const gone = queue.entries.get(position);
       if (gone !== undefined && gone.reign !== reign) gone.vanished = true;
     }
-    const entry: Entry = { messageId, queue, position: number, reign, storedMs: frame.arrivedMs, deletes: [], withdrawn: false, vanished: false };
+    const entry: Entry = { messageId, queue, position: number, ackNumber, reign, storedMs: frame.arrivedMs, deletes: [], withdrawn: false, vanished: false };
     queue.entries.set(number, entry);
     queue.positions.push(number, ...kept);
     const content = Buffer.from(body.buffer, body.byteOffset, body.length);
@@ -206,6 +237,7 @@ export class LinkRecord {
 
   #onSet(queue: Queue, number: number, change: Change, frame: FrameRecord, head: Uint8Array): void {
     queue.epoch = Math.max(queue.epoch, change.ref);
+    for (const entry of queue.refilled.splice(0)) entry.ackNumber = Math.min(entry.ackNumber, number);
     queue.sets.push({ members: this.#packer.unpack(head) as string[], number, reign: change.reign, frame });
   }
 
@@ -213,7 +245,7 @@ export class LinkRecord {
     const key = `${owner} ${birth} ${serial}`;
     let queue = this.#queues.get(key);
     if (queue === undefined) {
-      queue = { key, name, reigns: [], entries: new Map(), positions: [], changes: new Map(), sets: [], epoch: 0, acks: new Map() };
+      queue = { key, name, reigns: [], entries: new Map(), positions: [], changes: new Map(), sets: [], epoch: 0, acks: new Map(), refilled: [] };
       this.#queues.set(key, queue);
     }
     return queue;

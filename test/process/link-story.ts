@@ -43,6 +43,11 @@ export interface Entry {
   readonly messageId: number;
   readonly queue: Queue;
   readonly position: number;
+  /**
+   * The change whose acknowledgement says that a store has it: its STORE; of an entry that only refills brought, the
+   * first set of mirrors told behind it. Infinity before there is one.
+   */
+  ackNumber: number;
   readonly reign: number;
   readonly storedMs: number;
   readonly deletes: { readonly number: number; readonly reign: number; readonly sentMs: number }[];
@@ -65,6 +70,8 @@ export interface Queue {
   epoch: number;
   /** By store. */
   readonly acks: Map<string, Ack[]>;
+  /** Entries that only a refill brought, and no set was told since. */
+  readonly refilled: Entry[];
 }
 
 /** Where those that came at afterMs or later begin. */
