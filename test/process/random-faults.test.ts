@@ -7,10 +7,8 @@ import { test } from 'node:test';
 
 import { runChaos } from '../chaos/chaos.js';
 
-const FRESH = (Date.now() % 1_000_000) + 1;
-
-for (const seed of [7, FRESH]) {
-  test(`a process killed or stopped every 3 s, seed ${seed === FRESH ? `fresh (${seed})` : seed}`, { timeout: 200_000 }, async () => {
+for (const seed of [7, 748_498]) {
+  test(`a process killed or stopped every 3 s, seed ${seed}`, { timeout: 200_000 }, async () => {
     const report = await runChaos({
       seed, seconds: 30, gateways: 1, stores: 2, everyMs: 3000, rate: 600, rescue: false,
       kinds: ['kill gateway', 'kill store', 'freeze gateway', 'freeze store', 'freeze next hop'],
