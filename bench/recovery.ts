@@ -4,12 +4,12 @@
  * nothing leaves; the gateway is killed and started again with each block size. Measured from the start of
  * the process: until it takes mail (ready) and until it has every message again (recovered).
  */
-import { createServer, type AddressInfo, type Socket } from 'node:net';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { pause, startCluster, type Cluster } from '../test/process/cluster.js';
 import { median, rounded, usageOf } from './machine.js';
+import { startMuteServer } from './mute-server.js';
 import type { BenchOptions } from './options.js';
 import { PAPER_RECOVERY, PAPER_RECOVERY_MESSAGES } from './paper.js';
 import { runClient } from './processes.js';
@@ -31,26 +31,6 @@ export interface RecoveryRow {
   readonly readySeconds: number;
   readonly recoveredSeconds: number;
   readonly gatewayCpuSeconds: number;
-}
-
-interface MuteServer {
-  readonly port: number;
-  close(): void;
-}
-
-/** A next hop that accepts connections and says nothing. */
-function startMuteServer(): Promise<MuteServer> {
-  const sockets = new Set<Socket>();
-  const server = createServer((socket) => {
-    sockets.add(socket);
-    socket.on('error', () => undefined);
-    socket.on('close', () => sockets.delete(socket));
-  });
-  const close = (): void => {
-    server.close();
-    for (const socket of sockets) socket.destroy();
-  };
-  return new Promise((resolve) => server.listen(0, '127.0.0.1', () => resolve({ port: (server.address() as AddressInfo).port, close })));
 }
 
 export async function benchRecovery(options: BenchOptions): Promise<{ rows: RecoveryRow[]; plot: Plot }> {

@@ -6,10 +6,9 @@
  *             share of the content queued (the tail that one mirror lacked; a refill would be all of it)
  *   rescue    killed and left dead: time until its neighbour has delivered the first message; at most lease + 3 s
  */
-import { createServer, type AddressInfo, type Socket } from 'node:net';
-
 import { HOST, pause, startCluster, type Cluster } from '../test/process/cluster.js';
 import { rounded } from './machine.js';
+import { startMuteServer } from './mute-server.js';
 import type { BenchOptions } from './options.js';
 import { runClient } from './processes.js';
 
@@ -81,19 +80,4 @@ async function rescued(cluster: Cluster): Promise<number> {
     await pause(POLL_MS);
   }
   return rounded((performance.now() - killed) / 1000, 2);
-}
-
-/** A next hop that accepts connections and says nothing. */
-function startMuteServer(): Promise<{ readonly port: number; close(): void }> {
-  const sockets = new Set<Socket>();
-  const server = createServer((socket) => {
-    sockets.add(socket);
-    socket.on('error', () => undefined);
-    socket.on('close', () => sockets.delete(socket));
-  });
-  const close = (): void => {
-    server.close();
-    for (const socket of sockets) socket.destroy();
-  };
-  return new Promise((resolve) => server.listen(0, HOST, () => resolve({ port: (server.address() as AddressInfo).port, close })));
 }
