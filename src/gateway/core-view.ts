@@ -141,6 +141,7 @@ export class CoreView implements GatewayView {
       queuesRescued: rescued,
       takeovers: core.recovery.counters.takeovers,
       handedBack: core.recovery.counters.handedBack,
+      takenAway: core.recovery.counters.lost,
       repairs: { ...core.mirrors.counters },
       queuedMessages: messages,
       queuedBytes: bytes,

@@ -50,6 +50,8 @@ export interface GaugeSource {
   /** Queues of others taken over, and given back. */
   takeovers(): number;
   handedBack(): number;
+  /** Queues that another process had taken over from this one. */
+  takenAway(): number;
   repairs(): RepairTotals;
   memoryUsedBytes(): number;
   memoryLimitBytes(): number;
@@ -202,6 +204,7 @@ function exportProcess(registry: Registry, source: GaugeSource): void {
   single(registry, 'queues_rescued', 'Queues of another gateway that this one delivers', () => source.queuesRescued());
   total(registry, 'takeovers', 'Queues taken over from a gateway that was gone', () => source.takeovers());
   total(registry, 'handed_back', 'Queues given back to their gateway', () => source.handedBack());
+  total(registry, 'taken_away', 'Queues that another process had taken over while this one stood still or was cut off', () => source.takenAway());
   total(registry, 'tails', 'Times that a mirror got only the changes that it lacked', () => source.repairs().tails);
   total(registry, 'tail_bytes', 'Bytes of those changes', () => source.repairs().tailBytes);
   total(registry, 'refills', 'Times that a mirror was emptied and filled', () => source.repairs().refills);

@@ -5,42 +5,23 @@
  */
 import { Counter, Gauge } from 'prom-client';
 import type { Registry } from 'prom-client';
+import type { QueueFigures, StoreFigures } from './queue-figures.js';
 
 /** Each queue is eleven series of 7 µs: with 30 queues a scrape stays under 5 ms. */
 const QUEUE_SERIES_MAX = 30;
 
-export interface QueueGauges {
+export interface QueueGauges extends QueueFigures {
   readonly name: string;
   readonly queueClass: string;
-  readonly messages: number;
-  readonly bytes: number;
-  readonly active: number;
-  readonly deferred: number;
-  readonly held: number;
-  readonly inSync: number;
-  readonly epoch: number;
-  readonly lagMessages: number;
-  readonly lagBytes: number;
   /** Share of a refill that is sent; 1 when none is under way. */
   readonly refillShare: number;
   /** Seconds since the oldest message came, 0 when empty. */
   readonly oldestAgeSeconds: number;
 }
 
-export interface StoreGauges {
+export interface StoreGauges extends StoreFigures {
   readonly store: string;
-  readonly up: boolean;
-  /** Queues mirrored there, by sync state. */
-  readonly queuesSync: number;
-  readonly queuesResync: number;
-  readonly queuesNg: number;
-  readonly lagMessages: number;
-  readonly lagBytes: number;
-  readonly refillMessages: number;
-  readonly refillBytes: number;
-  readonly creditBytes: number;
   readonly leaseLeftSeconds: number;
-  readonly failovers: number;
 }
 
 /** All entries of the gateway in one state. */

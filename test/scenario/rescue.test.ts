@@ -196,6 +196,7 @@ function comesBack(group: Group, count: number): void {
   group.run(3 * group.leaseMs);
   assert.equal(group.served('gw-2', 'gw-1').length, 0, 'they stay there');
   assert.ok(core?.accepting === true && group.served('gw-1', 'gw-1').every((mirror) => mirror.inSyncCount === 2));
+  assert.equal(core.recovery.counters.lost, 1);
 }
 
 describe('a gateway that is frozen past its lease', () => {

@@ -44,6 +44,7 @@ export function gaugeSource(ports: GaugePorts): GaugeSource {
     queuesRescued: fromStatus((now) => now.queuesRescued),
     takeovers: fromStatus((now) => now.takeovers),
     handedBack: fromStatus((now) => now.handedBack),
+    takenAway: fromStatus((now) => now.takenAway),
     repairs: fromStatus((now) => now.repairs),
     memoryUsedBytes: fromStatus((now) => now.memoryUsedBytes),
     memoryLimitBytes: fromStatus((now) => now.memoryLimitBytes),

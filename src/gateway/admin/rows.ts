@@ -32,6 +32,7 @@ export function statusRow(status: StatusView, nowWallMs: number): object {
     queues_rescued: status.queuesRescued,
     takeovers: status.takeovers,
     handed_back: status.handedBack,
+    taken_away: status.takenAway,
     tails: status.repairs.tails,
     tail_bytes: status.repairs.tailBytes,
     refills: status.repairs.refills,

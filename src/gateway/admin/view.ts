@@ -4,6 +4,7 @@
  * bounded (messages() by `limit`). Nothing here is on the path of a message.
  */
 
+import type { QueueFigures, StoreFigures } from '../../observability/queue-figures.js';
 import type { RepairCounters } from '../mirror/repair-counters.js';
 
 export interface PathView {
@@ -14,25 +15,12 @@ export interface PathView {
   readonly sinceWallMs: number;
 }
 
-export interface StoreView {
+export interface StoreView extends StoreFigures {
   readonly id: string;
   readonly host: string;
-  readonly up: boolean;
   readonly paths: readonly PathView[];
-  readonly queuesSync: number;
-  readonly queuesResync: number;
-  readonly queuesNg: number;
-  /** What its mirrors have not acknowledged, or still are to get by a refill. */
-  readonly lagMessages: number;
-  readonly lagBytes: number;
-  /** What refills under way still have to send. */
-  readonly refillMessages: number;
-  readonly refillBytes: number;
-  readonly creditBytes: number;
   /** What is left of this gateway's lease there, by its own careful reckoning; 0 without one. */
   readonly leaseLeftMs: number;
-  /** Times that another path took over. */
-  readonly failovers: number;
   /** Why mirrors there are not in sync, '' when all are. */
   readonly cause: string;
   /** Since when, of the mirror that is out of sync longest. */
@@ -84,6 +72,8 @@ export interface StatusView {
   /** Queues of others taken over, and given back, since the start. */
   readonly takeovers: number;
   readonly handedBack: number;
+  /** Queues given up because another process had taken them over while this one stood still or was cut off. */
+  readonly takenAway: number;
   /** What it cost to bring mirrors level again, since the start. */
   readonly repairs: RepairCounters;
   readonly queuedMessages: number;
@@ -144,21 +134,11 @@ export interface MemberView {
   readonly self: boolean;
 }
 
-export interface QueueView {
+export interface QueueView extends QueueFigures {
   readonly name: string;
   readonly queueClass: string;
   readonly nextHop: string;
   readonly ordering: 'fifo' | 'strict';
-  readonly messages: number;
-  readonly bytes: number;
-  readonly active: number;
-  readonly deferred: number;
-  readonly held: number;
-  readonly inSync: number;
-  readonly epoch: number;
-  /** Of the mirror farthest behind. */
-  readonly lagMessages: number;
-  readonly lagBytes: number;
   /** Of the refill that has farthest to go; undefined when none is under way. */
   readonly refillShare: number | undefined;
   readonly oldestArrivalWallMs: number | undefined;
