@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { RepairCounters } from '../../src/gateway/mirror/repair-counters.js';
-import { Leave, SyncState } from '../../src/gateway/mirror/replica.js';
+import { Leave, ResyncPhase, SyncState } from '../../src/gateway/mirror/replica.js';
 import { COMMITTED, NOT_READY } from '../../src/gateway/queue/types.js';
 import { checkAll } from './checks.js';
 import { queuesOf } from './inspect.js';
@@ -216,6 +216,32 @@ describe('moves', () => {
     const more = world.submit(['q1']);
     world.until(() => more.outcome === COMMITTED, 20_000, 'new mail');
     world.network.holdAnswers('gw-1', staying, false);
+    quietAndJudged(world);
+  });
+
+  test('a member that was filled anew while no other was in sync is let in again when its sibling is back', () => {
+    const world = World.started({ stores: 3, queues: [{ name: 'q1' }] });
+    world.hops.script = () => 'hang';
+    world.submitMany(5, ['q1']);
+    world.run(50);
+    const mirror = world.mirror('q1');
+    const [leaving, sibling] = storesOf(world, 'q1');
+    assert.ok(leaving !== undefined && sibling !== undefined);
+    const third = world.stores.find((store) => store.id !== leaving && store.id !== sibling);
+    assert.ok(third !== undefined);
+    world.gateway.core?.mirrors.moves.drain(leaving);
+    world.until(() => mirror.setChangeNumber !== 0 && mirror.memberCount === 3, 20_000, 'the change of the set to the sibling and the third store');
+    world.network.holdAnswers('gw-1', sibling, true);
+    third.kill();
+    third.start();
+    world.until(() => mirror.replicas.some((replica) => replica.store.storeId === third.id && replica.phase === ResyncPhase.CAUGHT_UP), 20_000, 'the third store filled');
+    assert.equal(storesOf(world, 'q1').includes(sibling), false);
+    world.network.holdAnswers('gw-1', sibling, false);
+    world.until(() => storesOf(world, 'q1').length === 2, 20_000, 'both in sync');
+    const more = world.submit(['q1']);
+    world.until(() => more.outcome === COMMITTED, 20_000, 'new mail');
+    world.untilLevel();
+    world.assertSameContent();
     quietAndJudged(world);
   });
 

@@ -5,6 +5,7 @@
  *   join           {a} ─ b caught up ─► SET {a,b} to a ─ a acknowledges ─► {a,b}; only then b gets the change
  *   leave          {a,b,c} ─ b is drained ─► SET {a,c} to a, c ─ both acknowledge ─► {a,c}; b never hears of it,
  *                  but when it leaves with nobody in its place: then it gets the change, too
+ *   let in again   {a,b} ─ b was emptied and is filled, a is back in sync ─► SET {a,b} to a ─ a acknowledges ─► {a,b}
  *   found          {a,b} both restarted ─ a filled ─► SET {a} to a itself ─► {a}
  *
  * One change is open at a time and, once sent, is never turned round: what has changed meanwhile is looked
@@ -141,6 +142,15 @@ function nextSet(mirror: QueueMirror, founding: boolean, ports: SetChangePorts):
 }
 
 /**
+ * A member that was lost and has caught up beside a survivor: while no member was in sync it was filled without leaving
+ * the set. What it acknowledged before says nothing any more, so it counts again as a joiner does: when a set of the next
+ * epoch, with it, is at every survivor. Till then a takeover finds no member's copy there, or one that lacks nothing.
+ */
+function isToBeLetIn(replica: Replica): boolean {
+  return replica.member && replica.phase === ResyncPhase.CAUGHT_UP;
+}
+
+/**
  * Looks at the set after anything happened to a mirror of it, and opens the change that is due, if any.
  * Returns true when a change was opened.
  */
@@ -154,7 +164,7 @@ export function reviseSet(mirror: QueueMirror, ports: SetChangePorts): boolean {
   }
   const next = nextSet(mirror, founding, ports);
   if (next.size === 0) return false;
-  if (!founding && mirror.replicas.every((replica) => next.has(replica) === replica.member)) return false;
+  if (!founding && mirror.replicas.every((replica) => next.has(replica) === replica.member && !isToBeLetIn(replica))) return false;
   openChange(mirror, founding, next, ports);
   return true;
 }
