@@ -4,7 +4,8 @@
 #   configs/tls/make-test-ca.sh FOLDER NAME…        e.g.  make-test-ca.sh tls store-1 store-2 gw-1 gw-2
 #
 # NAME is the id of a gateway or a store as its file says it: the name in the certificate is what is compared,
-# addresses are not. Makes FOLDER/ca.crt, ca.key and NAME.crt, NAME.key. Run again with more names, it keeps the
+# addresses are not. A gateway with workers has one certificate for all: NAME=ALIAS,ALIAS names them, for example
+# gw-1=gw-1-1,gw-1-2. Addresses are not compared. Makes FOLDER/ca.crt, ca.key and NAME.crt, NAME.key. Run again with more names, it keeps the
 # CA that is there, and makes the named certificates anew. DAYS=… sets how long they are good for (default 825).
 #
 # For trying out and for small installations. Keep ca.key away from machines that serve; whoever has it can make
@@ -27,10 +28,15 @@ if [ ! -f "$folder/ca.key" ]; then
     -keyout "$folder/ca.key" -out "$folder/ca.crt" 2>/dev/null
 fi
 
-for name in "$@"; do
+for named in "$@"; do
+  name=${named%%=*}
+  names=DNS:$name
+  case $named in
+    *=*) for alias in $(echo "${named#*=}" | tr , ' '); do names=$names,DNS:$alias; done ;;
+  esac
   openssl req -new -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -sha256 -subj "/CN=$name" \
     -keyout "$folder/$name.key" -out "$folder/$name.csr" 2>/dev/null
-  printf 'subjectAltName=DNS:%s\nextendedKeyUsage=serverAuth,clientAuth\nkeyUsage=critical,digitalSignature\nbasicConstraints=critical,CA:FALSE\n' "$name" > "$folder/$name.ext"
+  printf 'subjectAltName=%s\nextendedKeyUsage=serverAuth,clientAuth\nkeyUsage=critical,digitalSignature\nbasicConstraints=critical,CA:FALSE\n' "$names" > "$folder/$name.ext"
   openssl x509 -req -sha256 -days "$days" -in "$folder/$name.csr" -CA "$folder/ca.crt" -CAkey "$folder/ca.key" \
     -CAcreateserial -extfile "$folder/$name.ext" -out "$folder/$name.crt" 2>/dev/null
   rm "$folder/$name.csr" "$folder/$name.ext"

@@ -35,7 +35,7 @@ const CRASH_FLUSH_MS = 200;
 /** Exit code of a process that met an error of its own: EX_SOFTWARE of sysexits. */
 const CRASH_EXIT_CODE = 70;
 /** Exit code of a process that lost its queues to another: not a crash, but not to be taken for success. */
-const FENCED_EXIT_CODE = 3;
+export const FENCED_EXIT_CODE = 3;
 
 export async function startGatewayProcess(config: GatewayConfig): Promise<RunningRole> {
   const options = gatewayOptions(config);

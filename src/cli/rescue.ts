@@ -55,7 +55,7 @@ async function standBy(args: RescueArguments, context: CliContext, done: (code: 
   if (gateway === undefined) throw new CliError(`${file}:1: gateway: expected this section, found nothing`);
   if (!gateway.group.some((id) => id !== gateway.id)) throw new CliError(`${file}: gateway.group: expected the gateways to rescue, found none besides ${gateway.id}`);
   if (!gateway.rescue) throw new CliError(`${file}: gateway.rescue: expected on, found off`);
-  done(await runRole('rescue', () => context.roles.gateway({ ...gateway, smtp: { ...gateway.smtp, listen: [] } }), context));
+  done(await runRole('rescue', () => context.roles.gateway({ ...gateway, workers: 1, smtp: { ...gateway.smtp, listen: [] } }), context));
 }
 
 async function force(args: RescueArguments, context: CliContext): Promise<void> {

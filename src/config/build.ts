@@ -8,7 +8,8 @@ import path from 'node:path';
 import { SECRET_CHARACTERS_MIN, routeName } from './checks.js';
 import type { Path, Problem } from './problems.js';
 import type { FileValue, GatewayValue, SinkValue, StoreValue } from './schema.js';
-import type { Address, AdminConfig, Config, DeliveryConfig, GatewayConfig, LinkTlsConfig, LogConfig, MirrorConfig, RouteConfig, SinkConfig, SmtpConfig, StoreConfig, StorePeerConfig } from './types.js';
+import type { Address, AdminConfig, Config, DeliveryConfig, GatewayConfig, LinkTlsConfig, LogConfig, MirrorConfig, RouteConfig, SinkConfig, SmtpConfig, StoreClientConfig, StoreConfig, StorePeerConfig } from './types.js';
+import { workerIds } from './workers.js';
 
 export interface BuildContext {
   /** As the operator named it, for messages. */
@@ -35,7 +36,8 @@ export function buildConfig(file: FileValue, context: BuildContext, problems: Pr
 function gatewayConfig(file: FileValue, gateway: GatewayValue, secret: Uint8Array, context: BuildContext): GatewayConfig {
   return {
     id: gateway.id,
-    group: gateway.group,
+    workers: gateway.workers,
+    group: groupOf(gateway),
     rescue: gateway.rescue === 'on',
     host: gateway.host,
     hostname: gateway.hostname ?? os.hostname().toLowerCase(),
@@ -52,6 +54,17 @@ function gatewayConfig(file: FileValue, gateway: GatewayValue, secret: Uint8Arra
     insecure: gateway.insecure,
     oneHost: context.up,
   };
+}
+
+/** Every process that may serve a queue of another, its own fellows among them. */
+function groupOf({ id, workers, group }: GatewayValue): readonly string[] {
+  const named = group.flatMap((member) => workerIds(member.id, member.workers ?? workers));
+  return workers === 1 ? named : [...new Set([...named, ...workerIds(id, workers)])];
+}
+
+/** Admin ports of workers follow one another. */
+function clientsOf(id: string, workers: number, secret: Uint8Array, admin: Address | undefined): readonly StoreClientConfig[] {
+  return workerIds(id, workers).map((worker, index) => ({ id: worker, secret, admin: admin === undefined || admin.port === 0 ? admin : { ...admin, port: admin.port + index } }));
 }
 
 function smtpConfig(smtp: GatewayValue['smtp'], context: BuildContext): SmtpConfig {
@@ -136,12 +149,12 @@ function peerConfig(peer: Pick<StorePeerConfig, 'id' | 'host' | 'paths'>, admin:
 }
 
 function storeConfig(file: FileValue, store: StoreValue, at: Path, secretOfGateway: Uint8Array | undefined, context: BuildContext, problems: Problem[]): StoreConfig {
-  const own = file.gateway === undefined || secretOfGateway === undefined ? [] : [{ id: file.gateway.id, secret: secretOfGateway, admin: file.gateway.admin.listen }];
+  const own = file.gateway === undefined || secretOfGateway === undefined ? [] : clientsOf(file.gateway.id, file.gateway.workers, secretOfGateway, file.gateway.admin.listen);
   return {
     id: store.id,
     host: store.host,
     paths: store.paths,
-    gateways: store.gateways?.map((gateway, i) => ({ id: gateway.id, secret: secretBytes(gateway, [...at, 'gateways', i], context, problems), admin: gateway.admin })) ?? own,
+    gateways: store.gateways?.flatMap((gateway, i) => clientsOf(gateway.id, gateway.workers, secretBytes(gateway, [...at, 'gateways', i], context, problems), gateway.admin)) ?? own,
     memoryLimitBytes: store.memory.limit,
     leaseMs: store.lease,
     windowBytes: store.window,

@@ -6,12 +6,15 @@
 import type { Path, Problem } from './problems.js';
 import type { FileValue, GatewayValue, StoreValue } from './schema.js';
 import { isLoopback } from './values.js';
+import { workerIds } from './workers.js';
 import type { Address } from './types.js';
 
 /** How long a process may stall (collector, disk, scheduler) without losing its lease. */
 const STALL_MS = 3_000;
 /** HMAC secrets shorter than this can be found by trying, from one recorded handshake. */
 export const SECRET_CHARACTERS_MIN = 16;
+/** Of values.ts, identifier(). */
+const IDENTIFIER_CHARACTERS_MAX = 63;
 
 export interface CheckContext {
   /** The file describes all processes of `twinpost up`: one machine on purpose. */
@@ -43,12 +46,25 @@ function checkGateway(file: FileValue, gateway: GatewayValue, context: CheckCont
   if (delivery.retry.max < delivery.retry.first) {
     problems.push({ path: [...path, 'delivery', 'retry', 'max'], text: `expected at least retry.first (${String(delivery.retry.first)} ms), found ${String(delivery.retry.max)} ms` });
   }
-  if (memory.limit !== undefined && memory.limit < 4 * smtp.message_size_limit) {
-    problems.push({ path: [...path, 'memory', 'limit'], text: `expected at least 4 × smtp.message_size_limit (${String(4 * smtp.message_size_limit)} bytes), found ${String(memory.limit)} bytes` });
+  const leastBytes = 4 * smtp.message_size_limit * gateway.workers;
+  if (memory.limit !== undefined && memory.limit < leastBytes) {
+    const each = gateway.workers === 1 ? '' : ' × workers';
+    problems.push({ path: [...path, 'memory', 'limit'], text: `expected at least 4 × smtp.message_size_limit${each} (${String(leastBytes)} bytes), found ${String(memory.limit)} bytes` });
   }
+  if (gateway.workers > 1) checkWorkers(gateway, problems);
   if (!smtp.listen.every((address) => isLoopback(address.host)) && smtp.relay_networks.some((network) => network.endsWith('/0'))) {
     problems.push({ path: [...path, 'smtp', 'relay_networks'], text: 'expected networks of your own, found one that holds the whole internet: that is an open relay' });
   }
+}
+
+/** Each worker has an admin port and an id made of the gateway's, and all share the ports for mail. */
+function checkWorkers({ admin, id, smtp, workers }: GatewayValue, problems: Problem[]): void {
+  const last = `${id}-${String(workers)}`;
+  if (last.length > IDENTIFIER_CHARACTERS_MAX) problems.push({ path: ['gateway', 'id'], text: `expected an id that leaves room for a worker's number (${String(IDENTIFIER_CHARACTERS_MAX)} characters with it), found ${String(last.length)}` });
+  const { port } = admin.listen;
+  if (port !== 0 && port + workers - 1 > 65_535) problems.push({ path: ['gateway', 'admin', 'listen'], text: `expected room for ${String(workers)} ports, one a worker, found ${String(port)}` });
+  const taken = smtp.listen.find((address) => port !== 0 && address.port >= port && address.port < port + workers);
+  if (taken !== undefined) problems.push({ path: ['gateway', 'smtp', 'listen'], text: `expected ports other than those of the workers' admin HTTP (${String(port)} to ${String(port + workers - 1)}), found ${String(taken.port)}` });
 }
 
 function checkMirror(gateway: GatewayValue, problems: Problem[]): void {
@@ -152,7 +168,8 @@ function checkStore(file: FileValue, store: StoreValue, path: Path, context: Che
     return;
   }
   store.gateways.forEach((gateway, i) => { checkSecret(gateway, [...path, 'gateways', i], context, problems); });
-  unique(store.gateways.map((gateway) => gateway.id), (i) => [...path, 'gateways', i, 'id'], 'gateway id', problems);
+  const ids = store.gateways.flatMap((gateway, i) => workerIds(gateway.id, gateway.workers).map((id) => ({ id, i })));
+  unique(ids.map(({ id }) => id), (at) => [...path, 'gateways', ids[at]?.i ?? 0, 'id'], 'gateway id', problems);
 }
 
 function checkAdmin(admin: { listen: Address; token?: string | undefined }, path: Path, problems: Problem[]): void {

@@ -27,6 +27,8 @@ const RECIPIENTS_MAX = 20_000;
 
 /** A route may need two queues, for mail and for reports, and a gateway keeps 4,096 (gateway-process.ts). A route may have many domains. */
 const ROUTES_MAX = 2048;
+/** Processes behind one SMTP port: one a core of a large machine. */
+const WORKERS_MAX = 64;
 
 /** A section with all its keys defaulted may be left out whole. */
 function section<Shape extends z.core.$ZodLooseShape>(shape: Shape) {
@@ -133,8 +135,10 @@ const mirror = section({
 
 const gateway = z.strictObject({
   id: v.identifier(),
+  /** Processes that share its SMTP ports, each with queues of its own (config/workers.ts). */
+  workers: v.count(1, WORKERS_MAX).prefault(1),
   /** All gateways that may serve one another's queues; this one may be left out. */
-  group: z.array(v.identifier()).max(256).prefault([]),
+  group: z.array(v.groupMember(WORKERS_MAX)).max(256).prefault([]),
   /** Whether it takes over the queues of the others in its group when they stay silent. */
   rescue: z.enum(['on', 'off']).prefault('on'),
   host: v.identifier(),
@@ -162,7 +166,7 @@ const store = z.strictObject({
   host: v.identifier(),
   paths: storePaths(),
   /** May be left out in a file for `up`: then it is the file's own gateway. */
-  gateways: z.array(z.strictObject({ id: v.identifier(), ...secretKeys, admin: v.address().optional() })).min(1).max(10_000).optional(),
+  gateways: z.array(z.strictObject({ id: v.identifier(), workers: v.count(1, WORKERS_MAX).prefault(1), ...secretKeys, admin: v.address().optional() })).min(1).max(10_000).optional(),
   memory: section({ limit: memoryLimit() }),
   lease: v.duration(1000, 10 * MINUTE_MS).prefault('10s'),
   window: v.bytes(64 * 1024, 64 * MIB).prefault('8MiB'),

@@ -134,6 +134,8 @@ export interface StorePeerConfig {
 
 export interface GatewayConfig {
   readonly id: string;
+  /** Processes that share its SMTP ports; each is a gateway of its own (workers.ts). */
+  readonly workers: number;
   /** Ids of the gateways that may claim its queues, and it theirs. */
   readonly group: readonly string[];
   /** Takes over the queues of the others in its group when they stay silent. */

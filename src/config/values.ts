@@ -7,6 +7,7 @@ import { isIP } from 'node:net';
 import { z } from 'zod';
 import { parseBytes, parseDuration } from '../base/units.js';
 import type { Address } from './types.js';
+import type { GatewayName } from './workers.js';
 
 /** Everything a value may fail with goes through here, so that problems.ts can add what was found. */
 function expected<T>(parse: (value: unknown) => T | undefined, what: string): z.ZodType<T> {
@@ -85,9 +86,21 @@ export function text(what: string, lengthMax = 1024): z.ZodType<string> {
 /** Ids of processes and host labels: they stand in frames, logs and file names. */
 export function identifier(): z.ZodType<string> {
   return expected(
-    (value) => (typeof value === 'string' && /^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/.test(value) ? value : undefined),
+    (value) => (isIdentifier(value) ? value : undefined),
     'a name of 1 to 63 letters, digits, dots, dashes or underscores that starts with a letter or digit',
   );
+}
+
+/** "gw-2", or {id: gw-2, workers: 4} where it runs another number of workers than the gateway that names it. */
+export function groupMember(workersMax: number): z.ZodType<GatewayName> {
+  return expected((value) => {
+    if (isIdentifier(value)) return { id: value, workers: undefined };
+    if (typeof value !== 'object' || value === null) return undefined;
+    const { id, workers, ...others } = value as { readonly id?: unknown; readonly workers?: unknown };
+    if (!isIdentifier(id) || Object.keys(others).length > 0) return undefined;
+    if (workers === undefined) return { id, workers };
+    return typeof workers === 'number' && Number.isInteger(workers) && within(workers, 1, workersMax) ? { id, workers } : undefined;
+  }, `a gateway's id such as gw-2, or {id: gw-2, workers: 4} with at most ${String(workersMax)} workers`);
 }
 
 export function hostname(): z.ZodType<string> {
@@ -153,6 +166,10 @@ export function parseAddress(value: string): Address | undefined {
 
 export function isLoopback(host: string): boolean {
   return host === 'localhost' || host === '::1' || /^127(\.\d{1,3}){3}$/.test(host);
+}
+
+function isIdentifier(value: unknown): value is string {
+  return typeof value === 'string' && /^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/.test(value);
 }
 
 function isHost(value: string): boolean {

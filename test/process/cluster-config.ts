@@ -2,7 +2,7 @@
  * What a cluster of tests (cluster.ts) is asked to be, and the configuration files that follow from it:
  * ports, and one section for each store, gateway and the sink.
  */
-import { freePorts } from './free-ports.js';
+import { freePorts, freeRow } from './free-ports.js';
 
 export const LOOPBACK = '127.0.0.1';
 const SECRET = 'a secret that only this test knows, 32 bytes or more';
@@ -17,6 +17,8 @@ export interface ClusterOptions {
   readonly stores?: number;
   /** How many gateways; default 1. Each has its own listener, state folder and queues; all use all stores. */
   readonly gateways?: number;
+  /** Processes behind each gateway's port; default 1. Their admin ports follow one another. */
+  readonly workers?: number;
   /** The gateways know one another: each may rescue the others' queues. */
   readonly group?: boolean;
   /** False: no sink, then `routes` are needed. */
@@ -90,7 +92,7 @@ export function storeConfig(options: ClusterOptions, ports: Ports, index: number
     id: storeId(index),
     host: `host-${storeId(index)}`,
     paths: [{ name: 'A', address: `${storeHost(options, index, 'A')}:${a}` }, { name: 'B', address: `${storeHost(options, index, 'B')}:${b}` }],
-    gateways: gatewayIds(options).map((id, gateway) => ({ id, secret: SECRET, admin: `${LOOPBACK}:${ports.gateways[gateway]?.admin ?? 0}` })),
+    gateways: gatewayIds(options).map((id, gateway) => ({ id, workers: options.workers ?? 1, secret: SECRET, admin: `${LOOPBACK}:${ports.gateways[gateway]?.admin ?? 0}` })),
     // Elsewhere than on loopback a token is asked for, though not by the probes.
     admin: { listen: `${storeHost(options, index, 'A')}:${admin}`, ...(options.storeHost === undefined ? {} : { token: SECRET }) },
     insecure: options.storeHost !== undefined,
@@ -120,6 +122,7 @@ export function gatewayConfig(options: ClusterOptions, ports: Ports, stateFolder
   const toSink = options.sink === false ? [] : [...(options.domains ?? []), '*'].map((domain) => (options.strictDomains?.includes(domain) === true ? { domain, via, order: 'strict' } : { domain, via }));
   const section: Section = {
     id: gatewayId(gateway),
+    workers: options.workers ?? 1,
     host: `host-${gatewayId(gateway)}`,
     smtp: { listen: [`${LOOPBACK}:${own.smtp}`], connections_per_client: 1000 },
     routes: [...(options.routes ?? []), ...toSink],
@@ -149,12 +152,14 @@ function isSection(value: unknown): value is Section {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-export async function choosePorts(gateways: number, stores: number): Promise<Ports> {
-  const ports = await freePorts(2 + 2 * gateways + 3 * stores);
+export async function choosePorts({ gateways = 1, stores = 2, workers = 1 }: ClusterOptions): Promise<Ports> {
+  const ports = await freePorts(2 + gateways + 3 * stores);
+  const admins: number[] = [];
+  for (let gateway = 0; gateway < gateways; gateway++) admins.push(await freeRow(workers, [...ports, ...admins]));
   const take = (): number => ports.pop() ?? 0;
   return {
     sink: take(), sinkAdmin: take(),
-    gateways: Array.from({ length: gateways }, () => ({ smtp: take(), admin: take() })),
+    gateways: Array.from({ length: gateways }, () => ({ smtp: take(), admin: admins.pop() ?? 0 })),
     stores: Array.from({ length: stores }, () => [take(), take(), take()] as const),
   };
 }

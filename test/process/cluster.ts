@@ -178,7 +178,7 @@ export interface GatewayStatus {
 /** Starts everything and waits until the gateways take mail. */
 export async function startCluster(options: ClusterOptions = {}): Promise<Cluster> {
   const folder = mkdtempSync(join(tmpdir(), 'twinpost-cluster-'));
-  const ports = await choosePorts(options.gateways ?? 1, options.stores ?? 2);
+  const ports = await choosePorts(options);
   const daemon = (name: string, verb: string, config: Section, admin: string, more: readonly string[] = []): Daemon => {
     const file = join(folder, `${name}.yaml`);
     writeFileSync(file, JSON.stringify(config, undefined, 2));

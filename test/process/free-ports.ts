@@ -11,13 +11,25 @@ const TRIES_MAX = 200;
 const HOST = '127.0.0.1';
 
 /** Listens on a random port of the range; undefined when that one is taken. */
-function tryOne(): Promise<{ server: Server; port: number } | undefined> {
-  const port = FIRST_PORT + Math.floor(Math.random() * (LAST_PORT - FIRST_PORT + 1));
+function tryOne(port = FIRST_PORT + Math.floor(Math.random() * (LAST_PORT - FIRST_PORT + 1))): Promise<{ server: Server; port: number } | undefined> {
   return new Promise((resolve) => {
     const server = createServer();
     server.once('error', () => resolve(undefined));
     server.listen(port, HOST, () => resolve({ server, port }));
   });
+}
+
+/** The first of `count` ports in a row, none of them in `taken`. */
+export async function freeRow(count: number, taken: readonly number[]): Promise<number> {
+  for (let tries = 0; tries < TRIES_MAX; tries++) {
+    const [first = 0] = await freePorts(1);
+    const row = Array.from({ length: count }, (_none, index) => first + index);
+    if (row.some((port) => taken.includes(port))) continue;
+    const held = await Promise.all(row.map((port) => tryOne(port)));
+    await Promise.all(held.map((one) => new Promise<void>((resolve) => (one === undefined ? resolve() : one.server.close(() => resolve())))));
+    if (held.every((one) => one !== undefined)) return first;
+  }
+  throw new Error(`${count} free ports in a row were not found from ${FIRST_PORT} to ${LAST_PORT}`);
 }
 
 /** Ports that were free a moment ago: all are held at once, so that they differ. */

@@ -1,5 +1,5 @@
 /** Which processes `up` runs, with which arguments, and which ports they need. Pure. */
-import type { Address, Config } from '../../config/types.js';
+import type { Address, Config, GatewayConfig } from '../../config/types.js';
 
 export interface PortUse {
   readonly address: Address;
@@ -33,7 +33,7 @@ export function planUp(config: Config, file: string | undefined, stateDir: strin
     gateway: {
       name: gateway.id,
       args: ['gateway', ...source, '--state-dir', gateway.stateDir ?? stateDir],
-      ports: [...gateway.smtp.listen.map((address) => ({ address, use: 'gateway SMTP' })), { address: gateway.admin.listen, use: 'gateway admin HTTP' }],
+      ports: [...gateway.smtp.listen.map((address) => ({ address, use: 'gateway SMTP' })), ...adminPorts(gateway)],
     },
     sink: sink === undefined ? undefined : {
       name: 'sink',
@@ -47,6 +47,11 @@ export function planUp(config: Config, file: string | undefined, stateDir: strin
       ports: [{ address: sink.listen, use: 'sink' }, ...(sink.admin === undefined ? [] : [{ address: sink.admin, use: 'sink admin HTTP' }])],
     },
   };
+}
+
+/** One a worker, one after the other. */
+function adminPorts({ admin: { listen }, workers }: GatewayConfig): readonly PortUse[] {
+  return Array.from({ length: workers }, (_none, index) => ({ address: { host: listen.host, port: listen.port + index }, use: workers === 1 ? 'gateway admin HTTP' : `worker ${String(index + 1)} admin HTTP` }));
 }
 
 export function allProcesses(plan: UpPlan): readonly ProcessPlan[] {

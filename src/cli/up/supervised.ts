@@ -14,13 +14,10 @@
  */
 import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
-import { nextDelayMs } from '../../base/backoff.js';
+import { Restarts } from '../../base/restarts.js';
 import type { ProcessPlan } from './plan.js';
 import type { ProcessLog } from './process-log.js';
 
-/** A process that lived so long was no part of a crash loop. */
-const STABLE_MS = 10_000;
-const BACKOFF = { firstMs: 100, factor: 2, maxMs: 10_000, jitter: 0.1 };
 /** Deaths in a row after which it is said clearly. */
 export const CRASH_LOOP_DEATHS = 4;
 
@@ -45,7 +42,7 @@ export class Supervised {
   #child: ChildProcess | undefined;
   #timer: NodeJS.Timeout | undefined;
   #stopping = false;
-  #deaths = 0;
+  readonly #restarts = new Restarts();
   #startedMs = 0;
   #startedBefore = false;
   #onGone: (() => void) | undefined;
@@ -114,9 +111,8 @@ export class Supervised {
       this.#onGone?.();
       return;
     }
-    this.#deaths = performance.now() - this.#startedMs >= STABLE_MS ? 1 : this.#deaths + 1;
-    const delayMs = nextDelayMs(this.#deaths, BACKOFF, Math.random);
-    this.#events.onDied(this, how, this.#deaths, delayMs);
+    const delayMs = this.#restarts.onDeath(performance.now() - this.#startedMs, Math.random);
+    this.#events.onDied(this, how, this.#restarts.deaths, delayMs);
     this.#timer = setTimeout(() => { this.start(); }, delayMs);
   }
 }

@@ -83,7 +83,7 @@ export async function startAdmin(options: AdminOptions, ports: AdminPorts): Prom
   if (options.token === undefined) app.addHook('onRequest', refuseForeignHost);
   addProbes(app, ports);
   addApi(app, options, ports);
-  await app.listen({ host: options.host, port: options.port });
+  await app.listen({ host: options.host, port: options.port, exclusive: true });
   const address = app.server.address();
   return {
     port: address !== null && typeof address === 'object' ? address.port : options.port,

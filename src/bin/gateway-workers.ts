@@ -1,0 +1,151 @@
+/**
+ * A gateway with `workers: N`: this process listens, hands each SMTP connection to a worker in turn (node:cluster),
+ * and keeps the workers alive. Each worker is a whole gateway (config/workers.ts): this process has no mail in it.
+ *
+ *               reports that it runs        dies / back-off that grows
+ *   STARTING ──────────────────► RUNNING ───────────────────────────► WAITING ─► STARTING …
+ *      │ dies before it ever ran              │ exit code 3: another process has its id
+ *      └► the start fails                     └► all stop, exit code 3
+ *
+ * - The first worker starts alone, so that a port that is taken is said once.
+ * - SIGTERM to one worker makes it stop in good order; it is started again. Its fellows are of its group: they
+ *   deliver its mail if it stays away.
+ * - If this process is killed, its workers end (node:cluster); the mail is at the stores.
+ */
+import cluster from 'node:cluster';
+import type { Worker } from 'node:cluster';
+import { Restarts } from '../base/restarts.js';
+import type { RunningRole } from '../cli/context.js';
+import { CliError } from '../cli/context.js';
+import type { GatewayConfig } from '../config/types.js';
+import { workerConfig, workerId } from '../config/workers.js';
+import { defaultMemoryBytes } from '../platform/node/memory.js';
+import { FENCED_EXIT_CODE, gatewayOptions, startGatewayProcess } from './gateway-process.js';
+import { LineRelay } from './line-relay.js';
+import { nodePorts } from './node-ports.js';
+import type { NodePorts } from './node-ports.js';
+
+/** Tells a worker its number. */
+const NUMBER_VARIABLE = 'TWINPOST_WORKER';
+const STARTED = 'started';
+/** On top of delivery.stop_timeout. */
+const STOP_EXTRA_MS = 5_000;
+const LOG_DRAIN_MS = 1_000;
+
+export async function startGatewayWorkers(config: GatewayConfig): Promise<RunningRole> {
+  const memoryBytes = config.memory.limitBytes ?? defaultMemoryBytes(config.oneHost);
+  if (cluster.isWorker) {
+    const role = await startGatewayProcess(workerConfig(config, Number(process.env[NUMBER_VARIABLE]), memoryBytes));
+    process.send?.(STARTED);
+    return role;
+  }
+  // What the files of the configuration lack is said once, here.
+  gatewayOptions(config);
+  const ports = nodePorts(config.log, config.id);
+  const stopBoundMs = config.delivery.stopTimeoutMs + STOP_EXTRA_MS;
+  const seats = Array.from({ length: config.workers }, (_none, index) => new Seat(index + 1, workerId(config.id, index + 1), ports, (id) => { endFenced(id); }));
+  const stopAll = async (): Promise<void> => { await Promise.all(seats.map((seat) => seat.stop(stopBoundMs))); };
+  const endFenced = (id: string): void => {
+    ports.log.error('fenced', 'another process has the id of a worker: this gateway stops with all its workers. Give one of the two gateways another id, or do not start it', { worker: id });
+    void stopAll().then(() => ports.destination.drain(LOG_DRAIN_MS)).then(() => { process.exit(FENCED_EXIT_CODE); });
+  };
+  try {
+    const [first, ...others] = seats;
+    await first?.start();
+    await Promise.all(others.map((seat) => seat.start()));
+  } catch (error) {
+    await stopAll();
+    throw error;
+  }
+  const smtp = config.smtp.listen.map((address) => `${address.host}:${String(address.port)}`).join(', ');
+  return {
+    summary: `gateway ${config.id}: ${String(config.workers)} workers take mail on ${smtp} once the stores answer`,
+    stop: async () => {
+      await stopAll();
+      await ports.destination.drain(LOG_DRAIN_MS);
+    },
+  };
+}
+
+/** One worker's place: the process in it changes when it dies. */
+class Seat {
+  readonly #number: number;
+  readonly #id: string;
+  readonly #ports: NodePorts;
+  readonly #onFenced: (id: string) => void;
+  #worker: Worker | undefined;
+  #timer: NodeJS.Timeout | undefined;
+  #stopping = false;
+  readonly #restarts = new Restarts();
+  #startedMs = 0;
+  #onGone: (() => void) | undefined;
+
+  constructor(number: number, id: string, ports: NodePorts, onFenced: (id: string) => void) {
+    this.#number = number;
+    this.#id = id;
+    this.#ports = ports;
+    this.#onFenced = onFenced;
+  }
+
+  /** Resolves when it runs; rejects when it ends before it ever did. */
+  start(): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.#fork(resolve, (how) => { reject(new CliError(`gateway: worker ${this.#id} could not start (${how}); its own line above says why`)); });
+    });
+  }
+
+  /** Resolves when it is gone: by itself after SIGTERM, or killed after the bound. */
+  stop(boundMs: number): Promise<void> {
+    this.#stopping = true;
+    clearTimeout(this.#timer);
+    const worker = this.#worker;
+    if (worker === undefined) return Promise.resolve();
+    return new Promise((resolve) => {
+      const timer = setTimeout(() => { worker.process.kill('SIGKILL'); }, boundMs);
+      this.#onGone = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+      worker.process.kill('SIGTERM');
+    });
+  }
+
+  #fork(onStarted: () => void, onFailed: (how: string) => void): void {
+    cluster.setupPrimary({ silent: true });
+    const worker = cluster.fork({ [NUMBER_VARIABLE]: String(this.#number) });
+    this.#worker = worker;
+    this.#startedMs = performance.now();
+    let hasStarted = false;
+    relay(worker.process.stdout, (lines) => { this.#ports.destination.write(lines); });
+    relay(worker.process.stderr, (lines) => { process.stderr.write(lines); });
+    worker.on('message', (message: unknown) => {
+      if (message !== STARTED || hasStarted) return;
+      hasStarted = true;
+      onStarted();
+    });
+    worker.on('error', () => undefined); // 'exit' follows and says how
+    worker.process.once('exit', (code, signal) => {
+      const how = signal ?? `exit code ${String(code)}`;
+      this.#worker = undefined;
+      if (this.#stopping) this.#onGone?.();
+      else if (code === FENCED_EXIT_CODE) this.#onFenced(this.#id);
+      else if (hasStarted) this.#again(how);
+      else onFailed(how);
+    });
+  }
+
+  #again(how: string): void {
+    const againMs = this.#restarts.onDeath(performance.now() - this.#startedMs, Math.random);
+    this.#ports.log.error('worker', 'a worker has ended; it is started again. Its mail is at the stores', { worker: this.#id, how, deaths: this.#restarts.deaths, again_ms: againMs });
+    this.#timer = setTimeout(() => {
+      this.#fork(() => { this.#ports.log.info('worker', 'the worker runs again', { worker: this.#id, pid: this.#worker?.process.pid }); }, (failed) => { this.#again(failed); });
+    }, againMs);
+  }
+}
+
+function relay(stream: NodeJS.ReadableStream | null, write: (lines: string) => void): void {
+  if (stream === null) return;
+  const lines = new LineRelay(write);
+  stream.on('data', (chunk: Buffer) => { lines.push(chunk); });
+  stream.once('end', () => { lines.end(); });
+}

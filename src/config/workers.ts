@@ -1,0 +1,40 @@
+/**
+ * The gateways behind one section `gateway` with `workers: N`: each worker is a gateway of its own to stores, groups
+ * and rescue, with an id, queues, mirrors, admin port and state folder of its own; they share the SMTP ports
+ * (bin/gateway-workers.ts).
+ *
+ *   id gw-1, workers 3    ─►  gw-1-1, gw-1-2, gw-1-3, admin on port, port + 1, port + 2
+ *   id gw-1, workers 1    ─►  gw-1 itself
+ */
+import path from 'node:path';
+import type { GatewayConfig } from './types.js';
+
+/** A gateway as others name it: in `group` and in a store's `gateways`. */
+export interface GatewayName {
+  readonly id: string;
+  /** How many processes it runs; undefined: as many as the section that names it. */
+  readonly workers: number | undefined;
+}
+
+export function workerIds(id: string, workers: number): readonly string[] {
+  return workers === 1 ? [id] : Array.from({ length: workers }, (_none, index) => workerId(id, index + 1));
+}
+
+export function workerId(id: string, number: number): string {
+  return `${id}-${String(number)}`;
+}
+
+/** Worker `number` (from 1) of a gateway with several. `memoryBytes` is the limit of all together. */
+export function workerConfig(config: GatewayConfig, number: number, memoryBytes: number): GatewayConfig {
+  const id = workerId(config.id, number);
+  const { admin, memory, smtp } = config;
+  return {
+    ...config,
+    id,
+    workers: 1,
+    smtp: { ...smtp, connectionsMax: Math.ceil(smtp.connectionsMax / config.workers) },
+    memory: { ...memory, limitBytes: Math.floor(memoryBytes / config.workers) },
+    admin: { ...admin, listen: { host: admin.listen.host, port: admin.listen.port === 0 ? 0 : admin.listen.port + number - 1 } },
+    stateDir: config.stateDir === undefined ? undefined : path.join(config.stateDir, id),
+  };
+}
