@@ -63,6 +63,7 @@ before(() => {
   folder = mkdtempSync(join(tmpdir(), 'twinpost-tls-'));
   make('ca', '30', 'store-a', 'gateway-1', 'gateway-2');
   make('other', '30', 'store-a', 'gateway-1');
+  make('ca', '30', 'many=gateway-3,gateway-1');
   make('old', '30', 'x');
   for (const name of ['ca.crt', 'ca.key']) copyFileSync(join(folder, 'ca', name), join(folder, 'old', name));
   make('old', '0', 'store-a', 'gateway-1');
@@ -74,6 +75,14 @@ describe('links over TLS', { timeout: 60_000 }, () => {
   test('both paths come up when the certificates name the store and the gateway', async () => {
     const on = await bench();
     const gateway = on.gateway(files('gateway-1'));
+    await gateway.until(bothUp(gateway));
+    assert.deepEqual(gateway.log.problems, []);
+    await on.stop();
+  });
+
+  test('one certificate may name several gateways: the workers behind one port', async () => {
+    const on = await bench();
+    const gateway = on.gateway(files('many'));
     await gateway.until(bothUp(gateway));
     assert.deepEqual(gateway.log.problems, []);
     await on.stop();
