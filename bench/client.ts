@@ -1,12 +1,14 @@
 /**
  * The load client of the benches as a process of its own: options as JSON in the first argument; the
- * report, and the CPU time from the first to the last message, as one line of JSON on stdout.
+ * report, and the CPU time from the first to the last message, as one line of JSON on stdout. With
+ * `progress` each 200 ms a line {"accepted":N} comes before it.
  */
 import type { SendOptions } from '../src/load/options.js';
 import { runSend } from '../src/load/run.js';
 
-const options = JSON.parse(process.argv[2] ?? '{}') as SendOptions;
+const { progress, ...options } = JSON.parse(process.argv[2] ?? '{}') as SendOptions & { readonly progress?: boolean };
+const tell = ({ accepted }: { readonly accepted: number }): void => void process.stdout.write(`{"accepted":${accepted}}\n`);
 const before = process.cpuUsage();
-const report = await runSend(options);
+const report = await runSend(progress === true ? { ...options, onProgress: tell } : options);
 const used = process.cpuUsage(before);
 process.stdout.write(`${JSON.stringify({ report, cpuMicros: used.user + used.system })}\n`);

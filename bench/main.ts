@@ -1,12 +1,15 @@
 /**
- * `npm run bench -- kvs|gateway|recovery|rescue|fault|direct [--quick]`: repeats the paper's experiments with
- * real processes on this machine, and measures what a client feels of a fault. Results go to bench/results/ as JSON and as a plot beside the paper's figures.
- * `direct` alone tells what the client and the sink reach without a gateway.
+ * `npm run bench -- all|kvs|gateway|recovery|rescue|fault|direct [--quick]`: `all` is the whole report
+ * (all.ts). The others repeat one of the paper's experiments with real processes on this machine, or measure
+ * what a client feels of a fault; their results go to bench/results/ as JSON and as a plot beside the paper's
+ * figures. `direct` alone tells what the client and the sink reach without a gateway.
  */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
 
+import { runAll } from './all.js';
 import { benchFault } from './fault.js';
 import { benchGateway, runDirect } from './gateway.js';
 import { benchKvs } from './kvs.js';
@@ -29,24 +32,43 @@ const BENCHES: Readonly<Record<string, (options: BenchOptions) => Promise<{ rows
     return { rows: [row] };
   },
 };
+const FLAGS = {
+  quick: { type: 'boolean' },
+  only: { type: 'string' },
+  install: { type: 'boolean' },
+  publish: { type: 'boolean' },
+} as const;
+
+function readArguments(args: readonly string[]): ReturnType<typeof parseArgs<{ options: typeof FLAGS; allowPositionals: true; args: string[] }>> | undefined {
+  try {
+    return parseArgs({ args: [...args], options: FLAGS, allowPositionals: true });
+  } catch {
+    return undefined;
+  }
+}
 
 async function main(args: readonly string[]): Promise<number> {
-  const quick = args.includes('--quick');
-  const names = args.filter((argument) => !argument.startsWith('--'));
-  const name = names[0] ?? '';
+  const read = readArguments(args);
+  const name = read?.positionals[0] ?? '';
   const bench = BENCHES[name];
-  const unknown = args.find((argument) => argument.startsWith('--') && argument !== '--quick');
-  if (bench === undefined || names.length > 1 || unknown !== undefined) {
-    console.error(`usage: npm run bench -- ${Object.keys(BENCHES).join('|')} [--quick]`);
+  if (read === undefined || read.positionals.length !== 1 || (bench === undefined && name !== 'all')) {
+    console.error(`usage: npm run bench -- all [--quick] [--only PART,…] [--install] [--publish]\n       npm run bench -- ${Object.keys(BENCHES).join('|')} [--quick]`);
     return 1;
   }
+  const { quick = false, only = '', install = false, publish = false } = read.values;
   const options: BenchOptions = { quick, folder: join(PROJECT, 'bench', 'results') };
   const machine = describeMachine();
   console.log(`${name}: ${machine.processors} × ${machine.processor}, ${machine.system}, Node ${machine.node}, commit ${machine.commit}`);
+  if (bench !== undefined) return runOne(name, bench, options);
+  return (await runAll({ ...options, only: only.split(',').filter((part) => part !== ''), project: PROJECT, install, publish })) ? 0 : 1;
+}
+
+async function runOne(name: string, bench: NonNullable<(typeof BENCHES)[string]>, options: BenchOptions): Promise<number> {
+  const machine = describeMachine();
   const { rows, plot } = await bench(options);
-  const result: BenchResult = { bench: name, quick, machine, rows };
+  const result: BenchResult = { bench: name, quick: options.quick, machine, rows };
   mkdirSync(options.folder, { recursive: true });
-  const file = join(options.folder, quick ? `${name}-quick` : name);
+  const file = join(options.folder, options.quick ? `${name}-quick` : name);
   writeFileSync(`${file}.json`, `${JSON.stringify(result, undefined, 2)}\n`);
   if (plot !== undefined) {
     const where = `${machine.processors} × ${machine.processor}, Node ${machine.node}, commit ${machine.commit}, ${machine.at.slice(0, 10)}`;

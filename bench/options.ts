@@ -34,3 +34,18 @@ export interface BenchResult {
   /** One row a measured point. */
   readonly rows: readonly Readonly<Record<string, unknown>>[];
 }
+
+/** What one part of `bench all` measured. */
+export interface PartRun<Row> {
+  readonly rows: readonly Row[];
+  /** Programs that are not installed, so that rows about them lack. */
+  readonly missing?: readonly string[];
+}
+
+/** A part as it is kept: the report is made of these. */
+export interface PartResult<Row> extends PartRun<Row> {
+  readonly part: string;
+  readonly quick: boolean;
+  readonly seconds: number;
+  readonly machine: Machine;
+}

@@ -5,6 +5,7 @@ import { spawn } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 
 import type { SendOptions, SendReport } from '../src/load/options.js';
@@ -19,20 +20,32 @@ export interface ClientResult {
   readonly cpuMicros: number;
 }
 
-/** Runs the load client as its own process. */
-export async function runClient(options: SendOptions): Promise<ClientResult> {
-  return JSON.parse(await runScript('client.js', JSON.stringify(options))) as ClientResult;
+/** Runs the load client as its own process. `onAccepted` hears about five times a second how many were accepted. */
+export async function runClient(options: SendOptions, onAccepted?: (accepted: number) => void): Promise<ClientResult> {
+  const argument = onAccepted === undefined ? options : { ...options, progress: true };
+  const onLine = (line: string): void => {
+    const told = JSON.parse(line) as { readonly accepted?: number };
+    if (told.accepted !== undefined) onAccepted?.(told.accepted);
+  };
+  return JSON.parse(await runScript('client.js', JSON.stringify(argument), onLine)) as ClientResult;
 }
 
 /** Runs a compiled script of this folder; resolves with the last line of its stdout. */
-export function runScript(script: string, argument: string): Promise<string> {
+export function runScript(script: string, argument: string, onLine: (line: string) => void = () => undefined, node = process.execPath): Promise<string> {
   return new Promise((resolve, reject) => {
-    const child = spawn(process.execPath, [join(FOLDER, script), argument], { stdio: ['ignore', 'pipe', 'inherit'] });
-    let output = '';
-    child.stdout.on('data', (chunk: Buffer) => (output += chunk.toString('utf8')));
+    const child = spawn(node, [join(FOLDER, script), argument], { stdio: ['ignore', 'pipe', 'inherit'] });
+    const killNow = (): void => void child.kill('SIGKILL');
+    process.once('exit', killNow);
+    let last = '';
+    createInterface({ input: child.stdout }).on('line', (line) => {
+      if (line === '') return;
+      last = line;
+      onLine(line);
+    });
     child.on('error', reject);
     child.on('close', (code) => {
-      if (code === 0) resolve(output.trim().split('\n').at(-1) ?? '');
+      process.removeListener('exit', killNow);
+      if (code === 0) resolve(last);
       else reject(new Error(`${script} ended with code ${code ?? -1}`));
     });
   });

@@ -1,0 +1,90 @@
+/**
+ * `npm run bench -- all [--quick] [--only PART,…] [--install] [--publish]`: every figure of the report in one
+ * run, part after part; each part's result is a file of its own, so that one can be repeated alone and the
+ * report made again from all.
+ *
+ *     parts ─► bench/results/all[-quick]/PART.json, PART.svg ─► report.md
+ *                                                      └─ --publish ─► docs/bench/report-*, docs/PERFORMANCE.md
+ */
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+import { describeMachine } from './machine.js';
+import type { BenchOptions, PartResult, PartRun } from './options.js';
+import { publish } from './publish.js';
+import { partRelay } from './relay.js';
+import { plotsOf } from './report-plots.js';
+import { reportOf } from './report.js';
+import type { Results } from './results.js';
+import { plotSvg } from './svg-plot.js';
+
+type PartName = keyof Results;
+
+/** In the order of the run. */
+const PARTS: Readonly<Record<PartName, (options: BenchOptions) => Promise<PartRun<unknown>>>> = {
+  relay: partRelay,
+};
+const NAMES = Object.keys(PARTS) as PartName[];
+
+export interface AllOptions extends BenchOptions {
+  /** Empty: all parts. */
+  readonly only: readonly string[];
+  /** Fetches the peers that are not there. */
+  readonly install: boolean;
+  /** The project's folder. */
+  readonly project: string;
+  /** Writes the report into docs/, too. */
+  readonly publish: boolean;
+}
+
+/** Resolves with false if a part failed; the others have run then. */
+export async function runAll(options: AllOptions): Promise<boolean> {
+  const unknown = options.only.find((name) => !NAMES.includes(name as PartName));
+  if (unknown !== undefined) throw new Error(`no part ${unknown}: ${NAMES.join(', ')}`);
+  const folder = join(options.folder, options.quick ? 'all-quick' : 'all');
+  mkdirSync(folder, { recursive: true });
+  let good = true;
+  for (const name of NAMES) {
+    if (options.only.length > 0 && !options.only.includes(name)) continue;
+    good = (await runPart(name, options, folder)) && good;
+  }
+  writeReport(options, folder);
+  return good;
+}
+
+async function runPart(name: PartName, options: AllOptions, folder: string): Promise<boolean> {
+  console.log(`\n== ${name}`);
+  const machine = describeMachine();
+  const started = performance.now();
+  try {
+    const run = await PARTS[name](options);
+    const seconds = Math.round((performance.now() - started) / 1000);
+    const result: PartResult<unknown> = { part: name, quick: options.quick, seconds, machine, ...run };
+    writeFileSync(join(folder, `${name}.json`), `${JSON.stringify(result, undefined, 1)}\n`);
+    console.log(`== ${name}: ${seconds} s${run.missing === undefined || run.missing.length === 0 ? '' : `; not installed: ${run.missing.join(', ')}`}`);
+    return true;
+  } catch (error) {
+    console.error(`== ${name} FAILED: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`);
+    return false;
+  }
+}
+
+/** From the newest result of each part. */
+function writeReport(options: AllOptions, folder: string): void {
+  const results = readResults(folder);
+  const file = join(folder, 'report.md');
+  writeFileSync(file, reportOf(results));
+  const plots = plotsOf(results).map(([name, plot]) => [name, plotSvg(plot)] as const);
+  for (const [name, svg] of plots) writeFileSync(join(folder, `${name}.svg`), svg);
+  console.log(`\nwritten: ${file}`);
+  if (options.publish) console.log(publish(options.project, results, plots).map((path) => `written: ${path}`).join('\n'));
+}
+
+export function readResults(folder: string): Results {
+  const results: Record<string, unknown> = {};
+  for (const name of NAMES) {
+    const file = join(folder, `${name}.json`);
+    if (existsSync(file)) results[name] = JSON.parse(readFileSync(file, 'utf8'));
+  }
+  return results as Results;
+}

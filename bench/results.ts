@@ -1,0 +1,9 @@
+/**
+ * The results of all parts of `bench all`, as the report reads them; a part that has not run is not there.
+ */
+import type { PartResult } from './options.js';
+import type { RelayRow } from './relay.js';
+
+export interface Results {
+  readonly relay?: PartResult<RelayRow>;
+}
