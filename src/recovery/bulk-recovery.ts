@@ -287,16 +287,22 @@ export class BulkRecovery {
     for (const job of this.jobs.values()) {
       if (request.queue !== undefined && job.name !== request.queue) continue;
       if (request.owner !== undefined && job.ownerId !== request.owner) continue;
-      if (job.state !== 'stranded' && (job.isPending || job.state === 'elsewhere') && newestOf(job.rows.values())?.members.includes(missing) !== true && this.hints.get(job.key)?.members.includes(missing) !== true) continue;
       if (job.state !== 'stranded' && !job.isPending && job.state !== 'elsewhere') continue;
+      if (job.state !== 'stranded' && !this.waitsFor(job, missing)) continue;
       names.push(job.name);
       job.given.add(missing);
       this.ports.log.warn('takeover', 'an operator goes on without a store: mail that only it had is lost, mail that it knew the end of is repeated', { queue: job.name, owner: job.ownerId, missing, reason, who });
       if (job.state === 'stranded') this.pulls.giveUpRest(job, reason);
       else if (job.state === 'elsewhere') job.restart('waiting', 0);
+      else job.notBeforeMs = Math.min(job.notBeforeMs, this.ports.nowMs());
     }
     this.startJobs();
     return names;
+  }
+
+  /** Whether the store is a member of the newest set that is known of the queue, or was told to be missing. */
+  private waitsFor(job: QueueJob, storeId: string): boolean {
+    return newestOf(job.rows.values())?.members.includes(storeId) === true || this.hints.get(job.key)?.members.includes(storeId) === true || job.missing.includes(storeId);
   }
 
   private adopt(job: QueueJob, queue: ClaimedQueue): void {

@@ -28,7 +28,15 @@ export interface CensusRow {
 }
 
 export type CensusVerdict =
-  | { readonly kind: 'take'; readonly epoch: number; readonly members: readonly string[]; readonly without: readonly string[] }
+  | {
+    readonly kind: 'take';
+    readonly epoch: number;
+    /** Stores to claim at. */
+    readonly members: readonly string[];
+    readonly without: readonly string[];
+    /** The operator has given up every member: the store that is read instead, though it had left the set; '' else. */
+    readonly outside: string;
+  }
   | { readonly kind: 'wait'; readonly missing: readonly string[] }
   | { readonly kind: 'nothing' };
 
@@ -48,17 +56,37 @@ export function newestOf(rows: Iterable<CensusRow>): CensusRow | undefined {
 
 /**
  * Judges the rows of one queue. `answering` holds the stores that can be asked and whose whole list is known;
- * `given` those that the operator has given up for this queue: it is taken without them. `hint` is the last set that
- * the process before us knew (set-hints.ts): when it is newer than all that is told, its members have to answer too.
+ * `given` those that the operator has given up for this queue: it is taken without them, and what one of them told
+ * before it fell silent does not count. `hint` is the last set that the process before us knew (set-hints.ts): when it
+ * is newer than all that is told, its members have to answer too.
  */
 export function judgeQueue(rows: Iterable<CensusRow>, answering: ReadonlySet<string>, given: ReadonlySet<string>, hint?: { readonly epoch: number; readonly members: readonly string[] }): CensusVerdict {
-  const newest = newestOf(rows);
+  const counted = [...rows].filter(({ storeId }) => answering.has(storeId) || !given.has(storeId));
+  const newest = newestOf(counted);
   if (newest === undefined) return { kind: 'nothing' };
   const wanted = newest.members.filter((member) => answering.has(member) || !given.has(member));
   const hidden = hint !== undefined && hint.epoch > newest.epoch ? hint.members.filter((member) => !given.has(member) && !wanted.includes(member)) : [];
   const missing = [...wanted, ...hidden].filter((member) => !answering.has(member));
   if (missing.length > 0) return { kind: 'wait', missing };
-  return { kind: 'take', epoch: newest.epoch, members: wanted, without: newest.members.filter((member) => !wanted.includes(member)) };
+  const without = newest.members.filter((member) => !wanted.includes(member));
+  const isLast = newest.members.every((member) => given.has(member)) && sourcesOf(counted, newest.epoch, newest.members).length === 0;
+  if (!isLast) return { kind: 'take', epoch: newest.epoch, members: wanted, without, outside: '' };
+  const outside = leaverOf(counted, newest.epoch, newest.members)?.storeId ?? newest.storeId;
+  if (!answering.has(outside)) return { kind: 'wait', missing: [outside] };
+  // Who answers is asked too: it may be empty, or have a holder whose lease runs.
+  return { kind: 'take', epoch: newest.epoch, members: [...wanted, outside], without: newest.members, outside };
+}
+
+/**
+ * The longest copy of the newest epoch at a store that had left that set before it stopped: out of its file. It has what
+ * was acknowledged until it left, and may lack what the set took and ended after that.
+ */
+export function leaverOf(rows: Iterable<CensusRow>, epoch: number, members: readonly string[]): CensusRow | undefined {
+  let longest: CensusRow | undefined;
+  for (const row of rows) {
+    if (isOfSet(row) && row.epoch === epoch && !members.includes(row.storeId) && (longest === undefined || row.number > longest.number)) longest = row;
+  }
+  return longest;
 }
 
 /**

@@ -14,7 +14,7 @@ import { CLAIM, CONFIRM, DROP, RELEASE, TAIL } from '../protocol/message-types.j
 import type { Claimed } from '../protocol/messages/claimed.js';
 import { CLAIM_UNKNOWN, ROLE_MEMBER } from '../protocol/reasons.js';
 import type { CensusRow } from './census.js';
-import { isOfSet, judgeQueue, sourcesOf } from './census.js';
+import { isOfSet, judgeQueue, leaverOf, sourcesOf } from './census.js';
 import { mayGoFirst } from './control-first.js';
 import { ClaimMachine } from './claim-machine.js';
 import type { ClaimFailure } from './claim-machine.js';
@@ -66,6 +66,7 @@ export class Claiming {
   /** `coming`: owners whose control queue may be here at once. */
   judge(job: QueueJob, answering: ReadonlySet<string>, coming: ReadonlySet<string>, nowMs: number): void {
     const verdict = judgeQueue(job.rows.values(), answering, job.given, this.ports.hints.get(job.key));
+    if (verdict.kind !== 'take' || verdict.epoch !== job.epoch || verdict.outside !== '') job.leftAt = '';
     if (verdict.kind === 'nothing') this.nothingCounts(job);
     else if (verdict.kind === 'wait') this.tellMissing(job, verdict.missing, 'unreachable');
     else {
@@ -79,6 +80,7 @@ export class Claiming {
       if (verdict.without.length > 0) this.ports.log.warn('recovery', 'an operator has this queue taken without a member: mail may be lost or repeated', { queue: job.name, owner: job.ownerId, epoch: verdict.epoch, without: verdict.without });
       job.epoch = verdict.epoch;
       job.members = verdict.members;
+      job.isOutside = verdict.outside !== '';
       job.transition('claiming');
       job.machine.begin(verdict.members, verdict.epoch);
     }
@@ -86,11 +88,12 @@ export class Claiming {
 
   /** No store is a member: what they hold was never acknowledged by anyone. A store that is silent may know better. */
   private nothingCounts(job: QueueJob): void {
-    const silent = this.ports.views.silent();
+    const silent = this.ports.views.silent().filter((id) => !job.given.has(id));
     if (!job.isOwn) job.restart('elsewhere', 0);
     else if (silent.length > 0) this.tellMissing(job, silent, 'unreachable');
     else {
-      if (job.rows.size > 0) this.ports.log.info('recovery', 'a refill that never ended is left behind; nothing of it was acknowledged', { queue: job.name });
+      if (job.given.size > 0) this.ports.log.warn('recovery', 'a queue is given up by an operator: no store that answers has a copy of it', { queue: job.name, without: [...job.given] });
+      else if (job.rows.size > 0) this.ports.log.info('recovery', 'a refill that never ended is left behind; nothing of it was acknowledged', { queue: job.name });
       job.transition('done');
     }
   }
@@ -98,6 +101,8 @@ export class Claiming {
   private tellMissing(job: QueueJob, missing: readonly string[], why: string): void {
     if (!this.isLate || missing.join(' ') === job.missing.join(' ')) return;
     job.missing = missing;
+    job.empty = '';
+    job.leftAt = '';
     job.missingSinceMs = this.ports.nowMs();
     const hint = this.ports.hints.get(job.key);
     this.ports.log.warn('recovery', 'mail of this queue is held: a store that may know more of it has not answered; start it, or go on without it by twinpost rescue --force', { queue: job.name, owner: job.ownerId, missing, why, ...(hint === undefined ? {} : { known: memberText(hint) }) });
@@ -109,7 +114,8 @@ export class Claiming {
    *   its first lease period is over, so that nobody delivers by a lease of its former boot; and
    *   nobody else may have begun a newer epoch there that was lost with it, and go on from memory: the queue is our own,
    *   our older process is proved dead, and no other gateway may claim it. (decision 0008)
-   * In all other cases it waits for an operator.
+   * In all other cases it waits for an operator. So it does, whoever asks, when no member is left: only a store that had
+   * left the set has a copy, which may lack what the members took since, and have what they delivered.
    */
   private mayMiss(job: QueueJob, storeId: string): boolean {
     const view = this.ports.views.get(storeId);
@@ -121,6 +127,10 @@ export class Claiming {
       return false;
     }
     if (view === undefined || view.graceEndsMs > this.ports.nowMs()) return false;
+    if (sourcesOf([...job.rows.values()], job.epoch, job.members).length === 0) {
+      this.tellAllGone(job);
+      return false;
+    }
     const isAlone = this.options.group.every((id) => id === this.options.gatewayId);
     if (!job.isOwn || !isAlone || this.ports.olderMayLive()) {
       this.tellEmpty(job, storeId);
@@ -137,6 +147,16 @@ export class Claiming {
     job.missingSinceMs = this.ports.nowMs();
     const why = !job.isOwn || !this.ports.olderMayLive() ? 'another gateway may have taken the queue over and lost what it had there' : 'nothing proves that the older process of this gateway is gone';
     this.ports.log.warn('recovery', 'mail of this queue is held: a mirror came back empty, and a process that had the queue there may still live; end it, then go on without that mirror by the command', { queue: job.name, owner: job.ownerId, epoch: job.epoch, empty: [storeId], why, command: forceCommand(job.name, storeId) });
+  }
+
+  private tellAllGone(job: QueueJob): void {
+    const left = leaverOf(job.rows.values(), job.epoch, job.members);
+    const missing = job.members.filter((member) => !job.given.has(member));
+    if (left === undefined || (job.leftAt === left.storeId && job.missing.join(' ') === missing.join(' '))) return;
+    job.leftAt = left.storeId;
+    job.missing = missing;
+    job.missingSinceMs = this.ports.nowMs();
+    this.ports.log.warn('recovery', 'mail of this queue is held: every mirror of its newest set came back empty; a store that had left the set before it stopped has a copy in its file, which lacks what came after that and repeats what was delivered after that; have it read by the command', { queue: job.name, owner: job.ownerId, epoch: job.epoch, empty: missing, store: left.storeId, messages: left.count, command: forceCommand(job.name, missing[0] ?? '') });
   }
 
   /** A queue of another gateway that this process founded and serves. */
@@ -220,7 +240,7 @@ export class Claiming {
       this.ports.log.info('recovery', 'a queue can not be claimed yet; its claims are tried again', { queue: job.name, owner: job.ownerId, why, store: storeId, wait_ms: waitMs });
     }
     const again = job.isOwn || why === 'newer epoch' || job.given.size > 0 || why === 'came back empty' || why === 'another claims';
-    const retryAtMs = job.machine.retryAtMs;
+    const retryAtMs = job.leftAt === '' ? job.machine.retryAtMs : this.ports.nowMs() + NOT_COUNTED_RETRY_MS;
     job.restart(again ? 'waiting' : 'elsewhere', retryAtMs);
   }
 
@@ -318,12 +338,13 @@ export class Claiming {
     job.until = best.number;
     job.missing = [];
     job.empty = '';
+    job.leftAt = '';
     job.blocked = '';
     job.behind = [];
     job.transition('claimed');
     this.ports.hints.drop(job.key);
     this.ports.log.info('takeover', 'the claims of a queue stand; it is taken over', { cause: causeOf(job), queue: name, from: ownerId, to: this.options.gatewayId, epoch, token: job.machine.token, messages: best.count, members: best.members, tail_bytes: tail?.bodies.length ?? 0 });
-    this.ports.onClaimed(job, { handle, ownerId, birth, serial, name, queueClass, epoch, members: best.members, token: job.machine.token, copies, holders: [best, ...others], number: best.number, digestA: best.digestA, digestB: best.digestB, tail });
+    this.ports.onClaimed(job, { handle, ownerId, birth, serial, name, queueClass, epoch, members: best.members, token: job.machine.token, copies, isOutside: job.isOutside, holders: [best, ...others], number: best.number, digestA: best.digestA, digestB: best.digestB, tail });
   }
 }
 

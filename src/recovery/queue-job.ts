@@ -61,6 +61,8 @@ export interface ClaimedQueue {
   readonly token: number;
   /** Members that granted the claim and have a copy, in memory or out of a file. */
   readonly copies: readonly string[];
+  /** The copy is none of a member: an operator gave up all of them, and the next set is founded without a survivor. */
+  readonly isOutside: boolean;
   /** As they stood when the claim was granted; the first is read from. */
   readonly holders: readonly CensusRow[];
   readonly number: number;
@@ -123,6 +125,10 @@ export class QueueJob {
   asked = false;
   /** A member that came back empty, and that only an operator may have this queue go on without; '' none. */
   empty = '';
+  /** Every member of the newest set came back empty: the store that has a copy of before it left that set; '' else. */
+  leftAt = '';
+  /** The copy that is read is the one of `leftAt`, because an operator gave up every member. */
+  isOutside = false;
   /** The stores whose absence was told, and since when. */
   missing: readonly string[] = [];
   missingSinceMs = 0;

@@ -8,6 +8,7 @@ import { COMMITTED } from '../../src/gateway/queue/types.js';
 import { checkNoDuplicates, checkNoLoss } from './checks.js';
 import { Group } from './group.js';
 import { queuesOf } from './inspect.js';
+import type { GatewayNode } from './gateway-node.js';
 import type { StoreNode } from './store-node.js';
 import { World } from './world.js';
 
@@ -129,5 +130,100 @@ describe('going on past a member that came back empty', () => {
     assert.equal(world.letters.delivered, 5);
     checkNoLoss(world.letters);
     world.assertSameContent();
+  });
+});
+
+const TOLD_ALL_GONE = 'every mirror of its newest set came back empty';
+
+/** Five messages in q1; store-b left the set with a file, store-a took three more alone and came back empty. */
+function onlyALeaverIsLeft(): World {
+  const world = World.started({ queues: [{ name: 'q1' }] });
+  world.hops.script = () => 'hang';
+  world.submitMany(5, ['q1']);
+  world.run(200);
+  const [a, b] = [world.store('a'), world.store('b')];
+  b.leave(3000, true, () => { b.kill(); });
+  world.until(() => !b.isAlive && world.mirror('q1').memberCount === 1);
+  world.submitMany(3, ['q1']);
+  world.run(200);
+  assert.equal(world.letters.count(COMMITTED), 8);
+  world.gateway.kill();
+  a.kill();
+  a.start();
+  b.start();
+  world.gateway.start();
+  return world;
+}
+
+describe('every member of the newest set came back empty, and a store that had left it has a file', () => {
+  test('the queue is held under a name of its own, told once, and the file is not read', () => {
+    const world = onlyALeaverIsLeft();
+    world.run(60_000);
+    const held = world.gateway.core?.recovery.held() ?? [];
+    assert.deepEqual(held.map(({ queue, state, stores }) => [queue, state, stores]), [['q1', 'all gone', ['store-a']]]);
+    assert.match(held[0]?.why ?? '', /store-b, which had left before, has a copy: twinpost rescue --force --queue q1 --missing store-a --reason TEXT/);
+    assert.equal(world.log.count(TOLD_ALL_GONE), 1);
+    assert.equal(world.log.count('so the newest epoch goes on'), 0);
+    assert.ok(world.log.lines.length < 200, 'nor is anything else told again and again');
+    assert.equal(world.gateway.core?.registry.all.length, 0);
+    // A fifo route serves new mail beside it.
+    world.hops.script = () => 'accept';
+    const fresh = world.submit(['q1']);
+    world.until(() => fresh.arrivals.size === 1);
+    assert.equal(world.letters.delivered, 1);
+  });
+
+  test('by the operator\'s word the file is read: what it has goes out, and the queue has mirrors again', () => {
+    const world = onlyALeaverIsLeft();
+    const recovery = (): NonNullable<GatewayNode['core']>['recovery'] => world.gateway.core?.recovery ?? assert.fail('the gateway runs');
+    world.until(() => recovery().held().some(({ state }) => state === 'all gone'));
+    assert.deepEqual(recovery().force({ queue: 'q1', missing: 'store-a', reason: 'its memory is gone', who: 'ann' }), ['q1']);
+    world.until(() => world.gateway.core?.registry.all.length === 1 && world.mirror('q1').inSyncCount === 2, 20_000, 'the queue on two mirrors');
+    assert.deepEqual(recovery().held(), []);
+    assert.equal(world.mirror('q1').epoch > 2, true, 'a set of its own, above the one that is lost');
+    assert.equal(world.mirror('q1').queue.length, 5);
+    world.untilLevel();
+    world.assertSameContent();
+    world.gateway.kill();
+    world.gateway.start();
+    world.hops.script = () => 'accept';
+    world.untilQuiet();
+    assert.equal(world.letters.delivered, 5, 'what store-a took alone is lost');
+    checkNoDuplicates(world.letters);
+  });
+
+  test('without that store, too, the operator gives the queue up', () => {
+    const world = onlyALeaverIsLeft();
+    const { core } = world.gateway;
+    assert.ok(core !== undefined);
+    world.until(() => core.recovery.held().some(({ state }) => state === 'all gone'));
+    world.store('b').kill();
+    world.run(10_000);
+    assert.deepEqual(core.recovery.held().map(({ state, stores }) => [state, stores]), [['waiting', ['store-b']]]);
+    assert.deepEqual(core.recovery.force({ queue: 'q1', missing: 'store-a', reason: 'gone', who: 'ann' }), ['q1']);
+    assert.deepEqual(core.recovery.force({ queue: 'q1', missing: 'store-b', reason: 'burnt', who: 'ann' }), ['q1']);
+    world.run(1000);
+    assert.deepEqual(core.recovery.held(), []);
+    assert.equal(core.recovery.isIdle, true);
+  });
+
+  test('in a group, too', () => {
+    const group = loadedGroup();
+    const [a, b] = [group.store('a'), group.store('b')];
+    b.leave(3000, true, () => { b.kill(); });
+    group.until(() => !b.isAlive && group.served('gw-1', 'gw-1')[0]?.memberCount === 1, 'the set of one');
+    for (const id of ['gw-1', 'gw-2']) group.gateway(id).kill();
+    restart(a);
+    b.start();
+    group.hops.script = () => 'accept';
+    for (const id of ['gw-1', 'gw-2']) group.gateway(id).start();
+    group.run(4 * group.leaseMs);
+    assert.equal(group.letters.delivered, 0);
+    const { recovery } = group.gateway('gw-1').core ?? assert.fail('gw-1 runs');
+    assert.deepEqual(recovery.held().map(({ queue, state }) => [queue, state]), [['q1', 'all gone']]);
+    recovery.force({ queue: 'q1', missing: 'store-a', reason: 'gone', who: 'ann' });
+    group.until(() => group.letters.delivered === 5, 'the forced deliveries');
+    checkNoLoss(group.letters);
+    checkNoDuplicates(group.letters);
   });
 });

@@ -7,9 +7,11 @@
  *                     between (THE RULE OF FOUNDING, src/gateway/mirror/replica-set.ts)
  *   came back empty   nobody serves the queue, a member of its newest epoch is back without its copy, and another process
  *                     may have begun a newer set there (docs/decisions/0008)
+ *   all gone          nobody serves the queue, every member of its newest epoch is back without its copy, and what is left
+ *                     is the file of a store that had left that set before it stopped
  *
- * Two more states of docs/GUARANTEES.md can't last here, where every machine is started again: "member missing" and
- * "all gone" end when all stores have answered.
+ * One more state of docs/GUARANTEES.md can't last here, where every machine is started again: "member missing" ends
+ * when all stores have answered.
  */
 import type { GatewayCore } from '../../src/gateway/core.js';
 import type { QueueMirror } from '../../src/gateway/mirror/queue-mirror.js';
@@ -22,5 +24,5 @@ export function waitingState(mirror: QueueMirror): string {
 
 /** Keys of the queues that a gateway knows of and does not serve, with the state in which they wait. */
 export function waitingJobs(core: GatewayCore): ReadonlyMap<string, string> {
-  return new Map(core.recovery.held().filter(({ state }) => state === 'came back empty').map(({ key, state }) => [key, state]));
+  return new Map(core.recovery.held().filter(({ state }) => state === 'came back empty' || state === 'all gone').map(({ key, state }) => [key, state]));
 }

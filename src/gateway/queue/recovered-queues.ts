@@ -94,6 +94,8 @@ export class RecoveredQueues {
       replica.member = claimed.members.includes(store.storeId);
       replica.wanted = replica.member;
       replica.claimBootId = claimed.copies.includes(store.storeId) ? store.bootId : '';
+      // That no other process had the queue by a member is the operator's word.
+      if (claimed.isOutside) replica.lossWitnessed = replica.member;
       if (holder !== undefined) mirrors.adoptMember(mirror, replica, holder.number, holder.digestA, holder.digestB);
     }
     if (found === undefined) log.warn('recovery', 'no route leads out of this queue any more: its mail is held; add a route with its name or move the mail', { queue: claimed.name });

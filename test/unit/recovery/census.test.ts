@@ -14,7 +14,7 @@ function row(storeId: string, epoch: number, members: readonly string[], number 
 describe('census', () => {
   test('a queue is taken when every member of the newest epoch can be asked', () => {
     const rows = [row('a', 3, ['a', 'b']), row('b', 3, ['a', 'b']), row('c', 2, ['a', 'c'], 99)];
-    assert.deepEqual(judgeQueue(rows, new Set(ALL), NONE), { kind: 'take', epoch: 3, members: ['a', 'b'], without: [] });
+    assert.deepEqual(judgeQueue(rows, new Set(ALL), NONE), { kind: 'take', epoch: 3, members: ['a', 'b'], without: [], outside: '' });
   });
 
   test('a member that has not answered is waited for by name', () => {
@@ -27,8 +27,24 @@ describe('census', () => {
 
   test('a member that an operator has given up is gone without, unless it answers', () => {
     const rows = [row('a', 3, ['a', 'b'])];
-    assert.deepEqual(judgeQueue(rows, new Set(['a']), new Set(['b'])), { kind: 'take', epoch: 3, members: ['a'], without: ['b'] });
-    assert.deepEqual(judgeQueue(rows, new Set(ALL), new Set(['b'])), { kind: 'take', epoch: 3, members: ['a', 'b'], without: [] });
+    assert.deepEqual(judgeQueue(rows, new Set(['a']), new Set(['b'])), { kind: 'take', epoch: 3, members: ['a'], without: ['b'], outside: '' });
+    assert.deepEqual(judgeQueue(rows, new Set(ALL), new Set(['b'])), { kind: 'take', epoch: 3, members: ['a', 'b'], without: [], outside: '' });
+  });
+
+  test('what a store told before it fell silent does not count once the operator has given it up', () => {
+    const rows = [row('a', 4, ['a']), row('b', 3, ['a', 'b'])];
+    assert.deepEqual(judgeQueue(rows, new Set(['b', 'c']), new Set(['a'])), { kind: 'take', epoch: 3, members: ['b'], without: ['a'], outside: '' });
+    assert.deepEqual(judgeQueue([row('a', 4, ['a'])], new Set(['b']), new Set(['a'])), { kind: 'nothing' });
+  });
+
+  test('a store that had left the newest set is read only when the operator has given up every member', () => {
+    const left = (storeId: string, number: number): CensusRow => row(storeId, 4, ['a', 'b'], number, ROLE_SPILLED);
+    const rows = [left('c', 12), left('d', 14), row('e', 3, ['a', 'e'], 99)];
+    const answering = new Set(['a', 'b', 'c', 'd', 'e']);
+    assert.deepEqual(judgeQueue(rows, answering, new Set(['a'])), { kind: 'take', epoch: 4, members: ['a', 'b'], without: [], outside: '' });
+    assert.deepEqual(judgeQueue(rows, answering, new Set(['a', 'b'])), { kind: 'take', epoch: 4, members: ['a', 'b', 'd'], without: ['a', 'b'], outside: 'd' });
+    assert.deepEqual(judgeQueue([...rows, row('b', 4, ['a', 'b'], 1)], answering, new Set(['a', 'b'])), { kind: 'take', epoch: 4, members: ['a', 'b'], without: [], outside: '' }, 'a member that has its copy after all');
+    assert.deepEqual(judgeQueue(rows, new Set(['a', 'b', 'c', 'e']), new Set(['a', 'b'])), { kind: 'wait', missing: ['d'] });
   });
 
   test('a copy that was being filled is no member, whatever epoch it shows', () => {
