@@ -11,11 +11,13 @@ import { join } from 'node:path';
 
 import { describeMachine } from './machine.js';
 import type { BenchOptions, PartResult, PartRun } from './options.js';
+import { installPeers } from './peers/installed.js';
 import { publish } from './publish.js';
 import { partRelay } from './relay.js';
 import { plotsOf } from './report-plots.js';
 import { reportOf } from './report.js';
 import type { Results } from './results.js';
+import { partStore } from './store.js';
 import { plotSvg } from './svg-plot.js';
 
 type PartName = keyof Results;
@@ -23,6 +25,7 @@ type PartName = keyof Results;
 /** In the order of the run. */
 const PARTS: Readonly<Record<PartName, (options: BenchOptions) => Promise<PartRun<unknown>>>> = {
   relay: partRelay,
+  store: partStore,
 };
 const NAMES = Object.keys(PARTS) as PartName[];
 
@@ -43,6 +46,7 @@ export async function runAll(options: AllOptions): Promise<boolean> {
   if (unknown !== undefined) throw new Error(`no part ${unknown}: ${NAMES.join(', ')}`);
   const folder = join(options.folder, options.quick ? 'all-quick' : 'all');
   mkdirSync(folder, { recursive: true });
+  if (options.install) installPeers();
   let good = true;
   for (const name of NAMES) {
     if (options.only.length > 0 && !options.only.includes(name)) continue;

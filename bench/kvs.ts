@@ -45,7 +45,8 @@ export async function benchKvs(options: BenchOptions): Promise<{ rows: KvsRow[];
   return { rows, plot: plotOf(rows) };
 }
 
-async function measure(messageKb: string, seconds: number): Promise<KvsRow> {
+/** One round; `shape`: messages in a frame and frames unacknowledged, when they are not to follow from the size. */
+export async function measure(messageKb: string, seconds: number, shape?: { readonly batch: number; readonly window: number }): Promise<KvsRow> {
   const folder = mkdtempSync(join(tmpdir(), 'twinpost-bench-'));
   const [a = 0, b = 0, admin = 0] = await freePorts(3);
   const file = join(folder, 'store.yaml');
@@ -63,7 +64,7 @@ async function measure(messageKb: string, seconds: number): Promise<KvsRow> {
     await daemon.ready();
     const messageBytes = Number(messageKb) * 1000;
     const batch = Math.max(1, Math.floor(FRAME_BYTES / messageBytes));
-    const client = { host: HOST, port: a, gatewayId: 'bench-gateway', secret: SECRET, messageBytes, seconds, batch, window: FRAMES_UNACKNOWLEDGED };
+    const client = { host: HOST, port: a, gatewayId: 'bench-gateway', secret: SECRET, messageBytes, seconds, batch, window: FRAMES_UNACKNOWLEDGED, ...shape };
     const meter = new Meter([['store', daemon.pid]]);
     const result = JSON.parse(await runScript('kvs-process.js', JSON.stringify(client))) as KvsClientResult;
     const cost = meter.cost(result.transactions).map((each) => ({ ...each, cpuMicrosPerMessage: rounded(each.cpuMicrosPerMessage, 3) }));

@@ -56,6 +56,11 @@ export class Meter {
     this.#before = processes.map(([, pid]) => usageOf(pid));
   }
 
+  /** Of all of them together, so far. */
+  cpuMicros(): number {
+    return this.#processes.reduce((sum, [, pid], index) => sum + usageOf(pid).cpuMicros - (this.#before[index]?.cpuMicros ?? 0), 0);
+  }
+
   cost(messages: number): ProcessCost[] {
     return this.#processes.map(([name, pid], index) => {
       const now = usageOf(pid);

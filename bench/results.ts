@@ -3,7 +3,9 @@
  */
 import type { PartResult } from './options.js';
 import type { RelayRow } from './relay.js';
+import type { StoreRow } from './store.js';
 
 export interface Results {
   readonly relay?: PartResult<RelayRow>;
+  readonly store?: PartResult<StoreRow>;
 }
