@@ -3,6 +3,7 @@
  * ready in order, up to the route's concurrency, and settles as the script says.
  *
  *   take ─ dotMs ─► content arrives here ─ replyMs ─► settle        a gateway killed in between leaves the copy here
+ *             └ no right to the dot any more: given back, nothing arrives
  *
  * The next hop outlives gateways; a Carrier ends with its gateway's process.
  */
@@ -32,7 +33,13 @@ const RESULTS: Readonly<Record<'accept' | 'defer' | 'reject', RecipientResult>> 
 };
 const UNANSWERED: RecipientResult = { status: DEFERRED, code: 0, enhanced: '4.4.2', text: 'no reply after the dot' };
 const UNREACHED: RecipientResult = { status: DEFERRED, code: 0, enhanced: '4.4.1', text: 'connection refused' };
+const NO_RIGHT: RecipientResult = { status: DEFERRED, code: 0, enhanced: '4.3.2', text: 'no right to deliver' };
 const UNREACHABLE_PAUSE_MS = 500;
+
+/** What the carrier needs of the core. */
+export interface OwnedSource extends DeliverySource {
+  mayDeliver(delivery: Delivery): boolean;
+}
 
 export class NextHops {
   script: (attempt: Attempt) => Answer = () => 'accept';
@@ -80,14 +87,14 @@ export class NextHops {
 export class Carrier implements DeliverySink {
   inFlightCount = 0;
   private readonly hops: NextHops;
-  private readonly source: DeliverySource;
+  private readonly source: OwnedSource;
   private readonly scheduler: Timeline;
   private readonly isAlive: () => boolean;
   private readonly inFlight = new Map<DeliveryQueue, number>();
   /** Queues whose next hop is not there: nothing is begun until it is tried again. */
   private readonly down = new Set<DeliveryQueue>();
 
-  constructor(hops: NextHops, source: DeliverySource, scheduler: Timeline, isAlive: () => boolean) {
+  constructor(hops: NextHops, source: OwnedSource, scheduler: Timeline, isAlive: () => boolean) {
     this.hops = hops;
     this.source = source;
     this.scheduler = scheduler;
@@ -132,6 +139,7 @@ export class Carrier implements DeliverySink {
 
   private dot(delivery: Delivery, answers: readonly Answer[]): void {
     if (!this.isAlive()) return;
+    if (!this.source.mayDeliver(delivery)) return this.settle(delivery, { ...EMPTY, results: delivery.pending.map(() => NO_RIGHT), noRight: true });
     const arrives = answers.map((answer) => answer === 'accept' || answer === 'unanswered');
     if (arrives.includes(true)) {
       const content = new Uint8Array(delivery.contentBytes);

@@ -5,7 +5,7 @@
  *
  *   take ─ dotMs ─► mayDot? ─► content arrives ─ replyMs ─► settle
  *                     │ no: nothing was handed over         a process that ends in between leaves the copy here
- *                     └─► deferred
+ *                     └─► given back, in its place
  */
 import assert from 'node:assert/strict';
 import type { GatewayCore } from '../../src/gateway/core.js';
@@ -100,7 +100,7 @@ export class SimCarrier implements DeliverySink {
     const { watch, options, core } = this;
     if (!core.mayDeliver(delivery)) {
       this.timeline.trace(`no right to deliver ${String(delivery.envelope.messageId)}`);
-      this.settle(delivery, { ...EMPTY, results: delivery.pending.map(() => NO_RIGHT) });
+      this.settle(delivery, { ...EMPTY, results: delivery.pending.map(() => NO_RIGHT), noRight: true });
       return;
     }
     const content = new Uint8Array(delivery.contentBytes);

@@ -73,4 +73,10 @@ export class Lane {
     const results = delivery.pending.map(() => result);
     this.settle(delivery, { results, relay, setupMs, transmitMs: 0, dotUnanswered: false, dsnPassedOn: false, notAttempted: result.status === DEFERRED });
   }
+
+  /** Ends one that was not given its dot (G5): it keeps its place, and waits until the right is back. */
+  withoutRight(delivery: Delivery, relay: string, why: RecipientResult, setupMs: number): void {
+    const results = delivery.pending.map(() => why);
+    this.settle(delivery, { results, relay, setupMs, transmitMs: 0, dotUnanswered: false, dsnPassedOn: false, noRight: true });
+  }
 }

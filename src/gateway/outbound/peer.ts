@@ -82,6 +82,12 @@ export class Peer implements SessionEvents {
     this.#events.onPeerStale(this, this.#takeLane(), delivery, this.#isRetry);
   }
 
+  onNoRight(_session: SmtpSession, delivery: Delivery, why: RecipientResult): void {
+    const setupMs = this.#setupMs;
+    this.#setupMs = 0;
+    this.#takeLane().withoutRight(delivery, this.relay, why, setupMs);
+  }
+
   onClosed(_session: SmtpSession, why: RecipientResult | undefined): void {
     this.#events.onPeerClosed(this, why);
   }

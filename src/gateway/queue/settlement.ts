@@ -7,6 +7,7 @@
  *   some failed or expired, report due─► ANNOTATE (report owed), report-job.ts   REPORTING
  *   failed, no report allowed or asked─► ended, logged and counted by reason
  *   next hop not reached at all       ─► nothing changes; outbound backs off
+ *   no right to the final dot (G5)    ─► nothing changes; handed out when the right is back
  */
 import type { Clock, Crc32, Packer } from '../../platform/ports.js';
 import type { Mirrors } from '../mirror/mirrors.js';
@@ -62,6 +63,11 @@ export class Settlement {
     const row = delivery.entry;
     const table = this.ports.entries.table;
     mirror.queue.inFlightCount -= 1;
+    if (result.noRight === true) {
+      // A deferral would let others overtake it, and cost its sender minutes, for a trouble of our own.
+      mirror.queue.makeReadyFirst(row);
+      return;
+    }
     if (result.notAttempted === true) {
       this.notReached(mirror, row, result);
       return;

@@ -172,6 +172,8 @@ export interface DeliveryResult {
   readonly dsnPassedOn?: boolean;
   /** True when no session with the next hop came about: no attempt is counted, the entry keeps its place; outbound backs off. */
   readonly notAttempted?: boolean;
+  /** True when our right to the queue was gone right before the dot (G5): no attempt either, and no fault of the next hop. */
+  readonly noRight?: boolean;
 }
 
 /** A queue as outbound sees it. */

@@ -10,7 +10,8 @@
  * - Before the dot a lost connection defers whoever is still open, without risk of a duplicate. After the
  *   dot the result says dotUnanswered (RFC 1047). Recipients refused one by one keep their refusal.
  * - On a kept connection that ends (lost, or 421) before the first reply of a transaction, the peer has seen
- *   nothing of it: onStale() gives the delivery back to be tried elsewhere at once.
+ *   nothing of it: onStale() gives the delivery back to be tried elsewhere at once. One without the right to
+ *   its dot is no attempt either, unless the peer refused a recipient: onNoRight().
  *
  * Owns the connection, the unfinished reply and the transaction under way. Entries never nest: the events it
  * calls may call begin() or quit(), nothing else. Not here: which delivery goes where (connection-pool.ts,
@@ -37,6 +38,8 @@ export interface SessionEvents {
   onSettled(session: SmtpSession, delivery: Delivery, results: readonly RecipientResult[], dotUnanswered: boolean): void;
   /** The peer had closed a kept connection: nothing of the delivery was seen by it. */
   onStale(session: SmtpSession, delivery: Delivery): void;
+  /** Our right to the queue was gone before the dot, and nobody was refused: nothing came of it. */
+  onNoRight(session: SmtpSession, delivery: Delivery, why: RecipientResult): void;
   /** Exactly once, last. `why` tells what to say to deliveries that waited for a session that was never ready. */
   onClosed(session: SmtpSession, why: RecipientResult | undefined): void;
 }
@@ -82,8 +85,6 @@ export class SmtpSession implements ConnectionHandlers {
   get capabilities(): Capabilities { return this.#peer; }
   /** Transactions begun on this connection. */
   get transactions(): number { return this.#transactions; }
-  /** The delivery under way. */
-  get delivery(): Delivery | undefined { return this.#transaction.delivery; }
 
   /** The connection that reports to this session; right after Transport.connect(). */
   attach(connection: Connection): void {
@@ -207,7 +208,7 @@ export class SmtpSession implements ConnectionHandlers {
     const isFirst = !this.#isAnswered;
     this.#isAnswered = true;
     if (code === 421) {
-      if (isFirst && this.#wasKept) return this.#stale();
+      if (isFirst && this.#wasKept) return this.#giveBack(undefined);
       const stage = this.#state === State.MAIL ? Stage.MAIL : this.#state === State.RCPT ? Stage.RCPT : Stage.DATA;
       this.#transaction.resolveOpen(this.#transaction.mailRefusal ?? classifyReply(stage, code, this.#reader.text()));
       return this.#settleAndClose(false);
@@ -219,9 +220,8 @@ export class SmtpSession implements ConnectionHandlers {
   }
 
   #onMailReply(code: number): void {
-    const transaction = this.#transaction;
     if (!isPositive(code)) {
-      transaction.mailRefusal = classifyReply(Stage.MAIL, code, this.#reader.text());
+      this.#transaction.mailRefusal = classifyReply(Stage.MAIL, code, this.#reader.text());
       // What was pipelined behind MAIL is still answered, reply by reply.
       if (!this.#isPipelined) return this.#endRefused();
     }
@@ -268,9 +268,7 @@ export class SmtpSession implements ConnectionHandlers {
       if (this.#content.writePieces(connection)) this.#sinceMs = this.#nowMs;
       if (!this.#content.isAllWritten() || connection.bufferedBytes > 0) return;
     }
-    if (!this.#ports.mayDot(this.#transaction.current())) {
-      return this.#fail(Trouble.NO_RIGHT, `no right to deliver from this queue any more; nothing was handed to ${this.#options.relay}`);
-    }
+    if (!this.#ports.mayDot(this.#transaction.current())) return this.#fail(Trouble.NO_RIGHT, `no right to deliver from this queue any more; nothing was handed to ${this.#options.relay}`);
     // First the state: once a byte of the dot may be out, a lost connection means dotUnanswered.
     this.#transition(State.FINAL);
     if (isSmall) this.#content.writeWhole(connection);
@@ -294,8 +292,7 @@ export class SmtpSession implements ConnectionHandlers {
 
   /** Nobody is accepted and no reply is owed: the transaction is over, the peer is told to forget it. */
   #endRefused(): void {
-    const refusal = this.#transaction.mailRefusal;
-    if (refusal !== undefined) this.#transaction.resolveOpen(refusal);
+    if (this.#transaction.mailRefusal !== undefined) this.#transaction.resolveOpen(this.#transaction.mailRefusal);
     this.#send(State.RESET, 'RSET\r\n');
     this.#settle(false);
   }
@@ -322,8 +319,9 @@ export class SmtpSession implements ConnectionHandlers {
   #fail(trouble: Trouble, text: string): void {
     const isAfterDot = this.#state === State.FINAL;
     const isStale = trouble === Trouble.LOST && this.#state === State.MAIL && this.#wasKept && !this.#isAnswered;
-    if (isStale) return this.#stale();
+    if (isStale) return this.#giveBack(undefined);
     const result = classifyTrouble(trouble, text);
+    if (trouble === Trouble.NO_RIGHT && this.#transaction.isWhole) return this.#giveBack(result);
     if (!this.#wasReady) this.#whyClosed = result;
     if (this.#transaction.delivery === undefined) return this.#close();
     if (this.#transaction.mailRefusal !== undefined) this.#transaction.resolveOpen(this.#transaction.mailRefusal);
@@ -331,11 +329,13 @@ export class SmtpSession implements ConnectionHandlers {
     this.#settleAndClose(isAfterDot);
   }
 
-  #stale(): void {
+  /** No attempt of the message. Without `why` the peer has seen nothing of it. */
+  #giveBack(why: RecipientResult | undefined): void {
     const delivery = this.#transaction.current();
     this.#transaction.end();
     this.#shut();
-    this.#events.onStale(this, delivery);
+    if (why === undefined) this.#events.onStale(this, delivery);
+    else this.#events.onNoRight(this, delivery, why);
     this.#events.onClosed(this, undefined);
   }
 

@@ -23,6 +23,8 @@ export class Transaction {
   get delivery(): Delivery | undefined { return this.#delivery; }
   get openCount(): number { return this.#open; }
   get acceptedCount(): number { return this.#accepted; }
+  /** Nobody has a result yet. */
+  get isWhole(): boolean { return this.#open === this.#results.length; }
   get awaited(): number { return this.#awaited; }
 
   begin(delivery: Delivery): void {

@@ -108,6 +108,7 @@ export class SessionWorld implements SessionEvents {
     this.log.push(`settled ${results.map((one) => `${['', 'delivered', 'deferred', 'failed'][one.status] ?? '?'} ${one.code} ${one.enhanced}`).join(', ')}${dotUnanswered ? ' dot-unanswered' : ''}`);
   }
   onStale(): void { this.log.push('stale'); }
+  onNoRight(_session: SmtpSession, _delivery: Delivery, why: RecipientResult): void { this.log.push(`no right ${why.enhanced}`); }
   onClosed(_session: SmtpSession, why: RecipientResult | undefined): void {
     this.log.push(`closed${why === undefined ? '' : ` ${why.status} ${why.code} ${why.enhanced}`}`);
   }

@@ -15,7 +15,13 @@ describe('the final dot', () => {
     world.mayDot = false;
     world.say('250 ok', '250 ok', '354 go');
     assert.equal(world.taken(), '');
-    assert.deepEqual(world.takenLog(), ['settled deferred 0 4.3.2', 'closed']);
+    assert.deepEqual(world.takenLog(), ['no right 4.3.2', 'closed']);
+  });
+  test('without the right a recipient that was refused keeps the refusal', () => {
+    const world = new SessionWorld().ready('PIPELINING').begin(mail(['b@d', 'c@d']));
+    world.mayDot = false;
+    world.say('250 ok', '550 5.1.1 no', '250 ok', '354 go');
+    assert.deepEqual(world.takenLog(), ['settled failed 550 5.1.1, deferred 0 4.3.2', 'closed']);
   });
   test('of a large content is asked for and sent only when all before it has left the process', () => {
     const world = new SessionWorld().ready('PIPELINING').begin(mail(['b@d'], large));
@@ -58,7 +64,7 @@ describe('the final dot', () => {
     world.mayDot = false;
     world.say('250 ok', '250 ok', '354 go');
     assert.ok(!world.taken().endsWith('\r\n.\r\n'));
-    assert.deepEqual(world.takenLog(), ['settled deferred 0 4.3.2', 'closed']);
+    assert.deepEqual(world.takenLog(), ['no right 4.3.2', 'closed']);
     assert.equal(world.buffer.largeBytes, 0);
   });
 });
