@@ -56,6 +56,8 @@ export class MailQueue implements DeliveryQueue {
   private readonly late: RowList = { head: 0, tail: 0 };
   /** Last entry that recovery put in: the next one goes behind it. */
   private recoveredTail = 0;
+  /** The first so many of the ready list, at most, are back from attempts that never began. */
+  private returnedCount = 0;
 
   constructor(options: { handle: number; identity: QueueIdentity; name: string; route: Route; routed: boolean }, table: EntryTable) {
     this.handle = options.handle;
@@ -154,7 +156,8 @@ export class MailQueue implements DeliveryQueue {
 
   /**
    * The entry is among the next again: a strict queue's deferred head, or attempts that never began. Those
-   * that come back together keep the order of their positions; the walk is bounded by how many can be out.
+   * that come back together keep the order of their positions, and go before all others: so whoever overtakes
+   * one of them was in flight beside it. The walk is bounded by how many can be out.
    */
   makeReadyFirst(row: number): void {
     const table = this.table;
@@ -162,7 +165,7 @@ export class MailQueue implements DeliveryQueue {
     const position = table.position.get(row);
     let previous = 0;
     let next = this.ready.head;
-    for (let step = 0; step < this.route.concurrency && next !== 0 && table.position.get(next) < position; step++) {
+    for (let step = 0; step < this.returnedCount && next !== 0 && table.position.get(next) < position; step++) {
       previous = next;
       next = table.readyNext.get(next);
     }
@@ -173,6 +176,7 @@ export class MailQueue implements DeliveryQueue {
     if (next === 0) this.ready.tail = row;
     else table.readyPrevious.set(next, row);
     this.readyCount += 1;
+    this.returnedCount += 1;
   }
 
   /** The next entry that may be tried, now IN_FLIGHT; 0 when there is none. */
@@ -181,6 +185,7 @@ export class MailQueue implements DeliveryQueue {
     if (row === 0 || this.isLeaving || this.blockedUntilMs > nowMs) return 0;
     if (this.route.ordering === 'strict' && this.inFlightCount > 0) return 0;
     this.removeReady(row);
+    if (this.returnedCount > 0) this.returnedCount -= 1;
     this.table.transition(row, EntryState.IN_FLIGHT);
     this.inFlightCount += 1;
     return row;

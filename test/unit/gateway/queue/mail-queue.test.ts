@@ -153,6 +153,32 @@ describe('mail queue', () => {
     assert.deepEqual([1, 2, 3, 4, 5].map(() => queue.takeReady(0)), rows);
   });
 
+  test('attempts that never began go before what is tried again, in the order of their positions, however many that is', () => {
+    const { queue, table } = queueOf();
+    const numbers = (from: number, to: number): number[] => Array.from({ length: to - from + 1 }, (_none, index) => from + index);
+    const rows = numbers(1, 33).map((position) => {
+      const row = table.take(position, 1);
+      table.position.set(row, position);
+      table.transition(row, S.STORING);
+      queue.append(row, 1);
+      queue.makeReady(row, false);
+      return row;
+    });
+    const again = rows.slice(0, 30);
+    for (const row of again) {
+      assert.equal(queue.takeReady(0), row);
+      queue.inFlightCount -= 1;
+      table.transition(row, S.DEFERRED);
+      queue.makeReady(row, false);
+    }
+    const [first = 0, second = 0, third = 0] = [queue.takeReady(0), queue.takeReady(0), queue.takeReady(0)];
+    for (const row of [first, third, second]) {
+      queue.inFlightCount -= 1;
+      queue.makeReadyFirst(row);
+    }
+    assert.deepEqual(numbers(1, 33).map(() => queue.takeReady(0)), [...rows.slice(30), ...again]);
+  });
+
   test('a strict queue hands out one at a time, and none while its head waits', () => {
     const { queue, table } = queueOf('strict');
     for (const position of [1, 2]) {
