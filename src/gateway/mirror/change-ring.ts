@@ -10,7 +10,7 @@
  *
  * What a mirror in use has not acknowledged is never let go, nor what the last copies of a queue lack: such a
  * queue is passed over and looked at again later, so that one slow store does not hold the others' memory.
- * Sections share slabs (turn-section.ts), which are used in the same order: what is kept here is what is counted.
+ * Sections share slabs (payload-slabs.ts), which are used in the same order: what is kept here is what is counted.
  */
 import { CHANGE_ROW_BYTES } from '../../protocol/change-rows.js';
 import { Digest } from '../../protocol/digest.js';
@@ -30,6 +30,8 @@ export interface ChangeRingOptions {
 export interface ChangeRingPorts {
   /** Highest number of the queue that no mirror will ask for any more. */
   releasableThrough(handle: number): number;
+  /** A section is let go: its slabs may be used again when no frame has it any more. */
+  onReleased(section: SealedSection): void;
 }
 
 /** The changes of one queue that are kept. */
@@ -100,10 +102,7 @@ export class ChangeRing {
   forget(handle: number): void {
     const queue = this.byHandle[handle];
     if (queue === undefined) return;
-    for (let section = queue.oldest; section !== undefined; section = queue.oldest) {
-      this.usedBytes -= costOf(section);
-      queue.release(section);
-    }
+    for (let section = queue.oldest; section !== undefined; section = queue.oldest) this.letGo(queue, section);
     queue.sections = [];
     queue.head = 0;
     this.byHandle[handle] = undefined;
@@ -129,10 +128,7 @@ export class ChangeRing {
       // Undefined: the queue was forgotten, this is what is left of it.
       if (section !== undefined) {
         if (section.lastNumber > this.ports.releasableThrough(queue.handle)) this.order.push(queue);
-        else {
-          this.usedBytes -= costOf(section);
-          queue.release(section);
-        }
+        else this.letGo(queue, section);
       }
       this.compact();
     }
@@ -158,6 +154,12 @@ export class ChangeRing {
   after(handle: number, number: number): readonly SealedSection[] {
     const queue = this.byHandle[handle];
     return queue === undefined ? [] : queue.sections.slice(queue.indexOf(number + 1));
+  }
+
+  private letGo(queue: QueueChanges, section: SealedSection): void {
+    this.usedBytes -= costOf(section);
+    queue.release(section);
+    this.ports.onReleased(section);
   }
 
   private compact(): void {

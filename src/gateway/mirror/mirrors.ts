@@ -31,14 +31,12 @@ import { hasSurvivor, isFencedOff, reviseSet, settleSet } from './replica-set.js
 import { Resync } from './resync.js';
 import { Sender } from './sender.js';
 import type { StorePort } from './store-port.js';
-import { PayloadSlabs } from './turn-section.js';
 import { importedSection } from './whole-section.js';
 
 /** Sections of the ring looked at in a tick, beside those that each new one brings. */
 const RING_LOOKS_PER_TICK = 1024;
 export class Mirrors {
   readonly options: MirrorsOptions;
-  readonly slabs = new PayloadSlabs();
   readonly counters: RepairCounters = { tails: 0, tailBytes: 0, refills: 0, refillBytes: 0 };
   readonly placement: Placement;
   readonly moves: Moves;
@@ -128,7 +126,7 @@ export class Mirrors {
 
   /** The mirror of a new or recovered queue; the caller says where it stands (adopt()) and adds the replicas. */
   create(queue: MailQueue): QueueMirror {
-    const mirror = new QueueMirror(queue, this.options.minReplicas, this.slabs, this.sender);
+    const mirror = new QueueMirror(queue, this.options.minReplicas, this.sender.slabs, this.sender);
     mirror.token = this.options.token;
     this.byHandle[queue.handle] = mirror;
     this.stateVersion += 1;
@@ -374,7 +372,7 @@ export class Mirrors {
   private dropConnection(store: StorePort): void {
     this.stateVersion += 1;
     this.resyncs.get(store)?.reset();
-    this.sender.outboxes.get(store)?.clear();
+    this.sender.onConnectionLost(store);
   }
 
   private fence(mirror: QueueMirror, replica: Replica): void {

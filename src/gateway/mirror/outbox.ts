@@ -85,6 +85,9 @@ export class Outbox {
   private openCreditBytes = 0;
   private backlog: Waiting[] = [];
   private attachments: Attachment[] = [];
+  private sentSequence = 0;
+  private ackedSequence = 0;
+  private markedSequence = 0;
 
   constructor(options: OutboxOptions, packer: ChangesPacker, store: StorePort) {
     this.options = options;
@@ -115,6 +118,18 @@ export class Outbox {
 
   get isBacklogged(): boolean {
     return this.backlog.length > 0;
+  }
+
+  /** Notes what is on its way now; false while some of it has no sequence number yet. */
+  mark(): boolean {
+    if (this.backlog.length > 0 || this.sections.length > 0) return false;
+    this.markedSequence = this.sentSequence;
+    return true;
+  }
+
+  /** What was on its way at mark() is acknowledged, or its connection lost. */
+  get isPastMark(): boolean {
+    return this.ackedSequence >= this.markedSequence;
   }
 
   put(section: SealedSection): void {
@@ -160,6 +175,7 @@ export class Outbox {
 
   /** Everything up to this sequence is applied or refused. */
   onAckedThrough(sequence: number): boolean {
+    this.ackedSequence = sequence;
     let over = 0;
     for (let next = this.attachments[over]; next !== undefined && next.sequence <= sequence; next = this.attachments[over]) {
       // A refusal comes before the acknowledgement past it, and takes the expectation away.
@@ -185,6 +201,9 @@ export class Outbox {
     this.backlog = [];
     this.backlogBytes = 0;
     this.attachments = [];
+    this.sentSequence = 0;
+    this.ackedSequence = 0;
+    this.markedSequence = 0;
   }
 
   private send(type: number, control: Uint8Array, bodies: readonly Uint8Array[], creditBytes: number, attached: Replica | undefined): void {
@@ -198,6 +217,7 @@ export class Outbox {
 
   private write(type: number, control: Uint8Array, bodies: readonly Uint8Array[], creditBytes: number, attached: Replica | undefined): void {
     const sequence = this.store.request(type, control, bodies, creditBytes);
+    this.sentSequence = Math.max(this.sentSequence, sequence);
     this.creditBytes -= creditBytes;
     if (attached === undefined) return;
     attached.attachSequence = sequence;

@@ -14,7 +14,8 @@ import { Digest } from '../../protocol/digest.js';
 import type { Replica } from './replica.js';
 import { SyncState } from './replica.js';
 import type { StorePort } from './store-port.js';
-import type { PayloadSlabs, SealedSection } from './turn-section.js';
+import type { PayloadSlabs } from './payload-slabs.js';
+import type { SealedSection } from './turn-section.js';
 import { TurnSection } from './turn-section.js';
 import type { CommitWaiter } from './wait-list.js';
 import { WaitList } from './wait-list.js';
@@ -221,12 +222,13 @@ export class QueueMirror {
       lastNumber: this.lastNumber,
       digestA: digest.a,
       digestB: digest.b,
-      rows: section.rowBytes().slice(),
+      rows: section.takeRows(),
       pieces: section.takePieces(),
       payloadBytes: section.payloadBytes,
       creditBytes: section.creditBytes,
       absent: section.takeAbsent(),
       keptBytes: section.keptBytes,
+      slabs: section.takeSlabs(),
     };
     this.sealedNumber = this.lastNumber;
     this.sealedBytes += sealed.rows.length + sealed.payloadBytes;

@@ -11,6 +11,8 @@ import type { Packer } from '../../platform/ports.js';
 import { ChangeRing } from './change-ring.js';
 import { FeedVariant } from './feed-variant.js';
 import { ChangesPacker, Outbox } from './outbox.js';
+import { PayloadSlabs } from './payload-slabs.js';
+import type { OnTheWay } from './payload-slabs.js';
 import type { DirtySink, QueueMirror } from './queue-mirror.js';
 import type { Replica } from './replica.js';
 import { ResyncPhase } from './replica.js';
@@ -30,7 +32,8 @@ export interface SenderPorts {
   requestFlush(): void;
 }
 
-export class Sender implements DirtySink {
+export class Sender implements DirtySink, OnTheWay {
+  readonly slabs = new PayloadSlabs(this);
   readonly ring: ChangeRing;
   readonly outboxes = new Map<StorePort, Outbox>();
   private readonly options: SenderOptions;
@@ -47,7 +50,10 @@ export class Sender implements DirtySink {
     this.options = options;
     this.ports = ports;
     this.packer = new ChangesPacker(ports.packer);
-    this.ring = new ChangeRing({ bytesMax: options.ringBytes }, { releasableThrough: (handle) => ports.mirrorOf(handle)?.releasableNumber ?? Number.MAX_SAFE_INTEGER });
+    this.ring = new ChangeRing({ bytesMax: options.ringBytes }, {
+      releasableThrough: (handle) => ports.mirrorOf(handle)?.releasableNumber ?? Number.MAX_SAFE_INTEGER,
+      onReleased: (section) => { for (const slab of section.slabs) this.slabs.release(slab); },
+    });
   }
 
   addStore(store: StorePort): void {
@@ -58,6 +64,23 @@ export class Sender implements DirtySink {
     let bytes = 0;
     for (const outbox of this.outboxes.values()) bytes += outbox.backlogBytes;
     return bytes;
+  }
+
+  /** OnTheWay, over all stores. */
+  mark(): boolean {
+    for (const outbox of this.outboxes.values()) if (!outbox.mark()) return false;
+    return true;
+  }
+
+  get isPast(): boolean {
+    for (const outbox of this.outboxes.values()) if (!outbox.isPastMark) return false;
+    return true;
+  }
+
+  /** The connection that carried the requests to this store is gone. */
+  onConnectionLost(store: StorePort): void {
+    this.outboxes.get(store)?.clear();
+    this.slabs.onConnectionLost();
   }
 
   onAdopted(mirror: QueueMirror): void {

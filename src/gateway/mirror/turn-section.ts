@@ -2,28 +2,16 @@
  * What one queue changed in one turn of the event loop: rows of 24 bytes and their payloads, gathered until
  * the end of the turn and sent to every mirror as one section of a CHANGES frame (docs/PROTOCOL.md).
  *
- * Payloads are copied once, into slabs that all queues of the turn share; a section remembers pieces of
- * slabs. A slab is never written again where a piece lies, so that the socket may read it at leisure.
+ * Payloads are copied once, into slabs that all queues of the turn share, and so are the rows when the section is
+ * sealed; a section remembers pieces of slabs and holds the slabs until it is let go (payload-slabs.ts).
  * A DELETE of the entry right behind the one just deleted only raises the count of the last row.
  */
 import { CHANGE_ROW_BYTES, writeChangeRow } from '../../protocol/change-rows.js';
+import { NO_SLABS } from './payload-slabs.js';
+import type { PayloadSlabs, Slab } from './payload-slabs.js';
 
-const SLAB_BYTES = 256 * 1024;
 /** Larger payloads get a buffer of their own: a slab would be mostly waste. */
 const OWN_BUFFER_BYTES = 64 * 1024;
-
-/** Memory for payloads of a turn. */
-export class PayloadSlabs {
-  slab = new Uint8Array(SLAB_BYTES);
-  used = 0;
-
-  /** Makes room for `bytes` in one piece; the caller writes at slab[used] and raises used. */
-  reserve(bytes: number): void {
-    if (this.used + bytes <= this.slab.length) return;
-    this.slab = new Uint8Array(SLAB_BYTES);
-    this.used = 0;
-  }
-}
 
 /** A sealed section: immutable, shared by the links it goes to. */
 export interface SealedSection {
@@ -40,6 +28,8 @@ export interface SealedSection {
   readonly absent: readonly (readonly Uint8Array[])[];
   /** Bytes that only `absent` keeps in memory. */
   readonly keptBytes: number;
+  /** Where rows and pieces lie; held once each. */
+  readonly slabs: readonly Slab[];
 }
 
 export const NO_BODIES: readonly (readonly Uint8Array[])[] = [];
@@ -55,7 +45,8 @@ export class TurnSection {
   private rows = new Uint8Array(INITIAL_ROWS * CHANGE_ROW_BYTES);
   private view = new DataView(this.rows.buffer);
   private pieces: Uint8Array[] = [];
-  private pieceSlab: Uint8Array | undefined;
+  private held: Slab[] = [];
+  private pieceSlab: Slab | undefined;
   private pieceStart = 0;
   private pieceEnd = 0;
   private readonly slabs: PayloadSlabs;
@@ -88,12 +79,13 @@ export class TurnSection {
     }
     const slabs = this.slabs;
     slabs.reserve(length);
-    if (this.pieceSlab !== slabs.slab || this.pieceEnd !== slabs.used) {
+    if (this.pieceSlab !== slabs.current || this.pieceEnd !== slabs.used) {
       this.closePiece();
-      this.pieceSlab = slabs.slab;
+      this.pieceSlab = slabs.current;
       this.pieceStart = slabs.used;
     }
-    slabs.slab.set(bytes, slabs.used);
+    this.hold(slabs.current);
+    slabs.current.bytes.set(bytes, slabs.used);
     slabs.used += length;
     this.pieceEnd = slabs.used;
   }
@@ -110,6 +102,28 @@ export class TurnSection {
     const absent = this.absent;
     this.absent = [];
     return absent;
+  }
+
+  /** A copy of the rows, given away. */
+  takeRows(): Uint8Array {
+    const rows = this.rowBytes();
+    const length = rows.length;
+    if (length > OWN_BUFFER_BYTES) return rows.slice();
+    const slabs = this.slabs;
+    slabs.reserve(length);
+    this.hold(slabs.current);
+    const at = slabs.used;
+    slabs.current.bytes.set(rows, at);
+    slabs.used += length;
+    return slabs.current.bytes.subarray(at, at + length);
+  }
+
+  /** The slabs with rows and pieces, given away: after takeRows() and takePieces(). */
+  takeSlabs(): readonly Slab[] {
+    if (this.held.length === 0) return NO_SLABS;
+    const held = this.held;
+    this.held = [];
+    return held;
   }
 
   /** Rows as they are now; valid until the next addRow or reset. */
@@ -142,10 +156,16 @@ export class TurnSection {
   }
 
   private closePiece(): void {
-    if (this.pieceSlab !== undefined && this.pieceEnd > this.pieceStart) this.pieces.push(this.pieceSlab.subarray(this.pieceStart, this.pieceEnd));
+    if (this.pieceSlab !== undefined && this.pieceEnd > this.pieceStart) this.pieces.push(this.pieceSlab.bytes.subarray(this.pieceStart, this.pieceEnd));
     this.pieceSlab = undefined;
     this.pieceStart = 0;
     this.pieceEnd = 0;
+  }
+
+  private hold(slab: Slab): void {
+    if (this.held[this.held.length - 1] === slab) return;
+    slab.holders += 1;
+    this.held.push(slab);
   }
 
   private growRows(): void {

@@ -5,6 +5,7 @@
  */
 import { CHANGE_ROW_BYTES, CREDIT_OVERHEAD_BYTES, FLAG_BODY_ABSENT, changeBodyBytes, changeBodyInFrame, changeFlags, changeHeadInFrame, viewOf } from '../../protocol/change-rows.js';
 import { cut } from './feed-variant.js';
+import { NO_SLABS } from './payload-slabs.js';
 import type { QueueMirror } from './queue-mirror.js';
 import type { SealedSection } from './turn-section.js';
 import { NO_BODIES } from './turn-section.js';
@@ -40,6 +41,6 @@ export function importedSection(mirror: QueueMirror, firstNumber: number, rows: 
   return {
     handle: mirror.handle, firstNumber, lastNumber: mirror.lastNumber, digestA: mirror.digest.a, digestB: mirror.digest.b,
     rows: rows.slice(), pieces: bodies.length === 0 ? [] : [bodies.slice()], payloadBytes: bodies.length,
-    creditBytes: bodies.length + (rows.length / CHANGE_ROW_BYTES) * CREDIT_OVERHEAD_BYTES, absent: NO_BODIES, keptBytes: 0,
+    creditBytes: bodies.length + (rows.length / CHANGE_ROW_BYTES) * CREDIT_OVERHEAD_BYTES, absent: NO_BODIES, keptBytes: 0, slabs: NO_SLABS,
   };
 }

@@ -2,11 +2,14 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { ChangeRing } from '../../../../src/gateway/mirror/change-ring.js';
+import { NO_SLABS, PayloadSlabs } from '../../../../src/gateway/mirror/payload-slabs.js';
 import type { SealedSection } from '../../../../src/gateway/mirror/turn-section.js';
-import { NO_BODIES, PayloadSlabs, TurnSection } from '../../../../src/gateway/mirror/turn-section.js';
+import { NO_BODIES, TurnSection } from '../../../../src/gateway/mirror/turn-section.js';
 import { wholeSection } from '../../../../src/gateway/mirror/whole-section.js';
 import { CHANGE_ROW_BYTES, FLAG_BODY_ABSENT, FLAG_SHARED, KIND_DELETE, KIND_STORE, KIND_WITHDRAW } from '../../../../src/protocol/change-rows.js';
 import { Digest } from '../../../../src/protocol/digest.js';
+
+const NOTHING_ON_THE_WAY = { mark: () => true, isPast: true };
 
 /** A queue of which every number's digest is known. */
 class Story {
@@ -23,7 +26,7 @@ class Story {
   }
 
   section(rows: number, payloadBytes: number): SealedSection {
-    const section = new TurnSection(new PayloadSlabs());
+    const section = new TurnSection(new PayloadSlabs(NOTHING_ON_THE_WAY));
     const firstNumber = this.number + 1;
     for (let i = 0; i < rows; i++) {
       const ref = this.handle * 1000 + this.number;
@@ -31,14 +34,14 @@ class Story {
       this.digest.add(KIND_WITHDRAW, 0, 0, 0, ref);
       this.digests.push([this.digest.a, this.digest.b]);
     }
-    return { handle: this.handle, firstNumber, lastNumber: this.number, digestA: this.digest.a, digestB: this.digest.b, rows: section.rowBytes().slice(), pieces: [], payloadBytes, creditBytes: 0, absent: NO_BODIES, keptBytes: 0 };
+    return { handle: this.handle, firstNumber, lastNumber: this.number, digestA: this.digest.a, digestB: this.digest.b, rows: section.rowBytes().slice(), pieces: [], payloadBytes, creditBytes: 0, absent: NO_BODIES, keptBytes: 0, slabs: NO_SLABS };
   }
 }
 
 describe('change ring', () => {
   test('knows the digest at every number it holds, gives what follows, and keeps its bound', () => {
     fc.assert(fc.property(fc.array(fc.record({ queue: fc.nat(2), rows: fc.integer({ min: 1, max: 9 }), bytes: fc.nat(900) }), { minLength: 1, maxLength: 80 }), (adds) => {
-      const ring = new ChangeRing({ bytesMax: 10_000 }, { releasableThrough: () => Infinity });
+      const ring = new ChangeRing({ bytesMax: 10_000 }, { releasableThrough: () => Infinity, onReleased: () => undefined });
       const stories = [1, 2, 3].map((handle) => new Story(handle));
       for (const { handle } of stories) ring.begin(handle, 0, 0, 0);
       for (const { queue, rows, bytes } of adds) {
@@ -68,7 +71,7 @@ describe('change ring', () => {
 
   test('what a mirror has not acknowledged stays, whatever other queues bring, and goes when it has', () => {
     let pinned = 0;
-    const ring = new ChangeRing({ bytesMax: 5_000 }, { releasableThrough: (handle) => (handle === 1 ? pinned : Infinity) });
+    const ring = new ChangeRing({ bytesMax: 5_000 }, { releasableThrough: (handle) => (handle === 1 ? pinned : Infinity), onReleased: () => undefined });
     const slow = new Story(1);
     const busy = new Story(2);
     ring.begin(1, 0, 0, 0);
@@ -84,7 +87,7 @@ describe('change ring', () => {
   });
 
   test('a forgotten queue is nowhere, and one that begins anew under its handle is another', () => {
-    const ring = new ChangeRing({ bytesMax: 3_000 }, { releasableThrough: () => Infinity });
+    const ring = new ChangeRing({ bytesMax: 3_000 }, { releasableThrough: () => Infinity, onReleased: () => undefined });
     const first = new Story(1);
     ring.begin(1, 0, 0, 0);
     ring.add(first.section(2, 100));
@@ -102,7 +105,7 @@ describe('change ring', () => {
 
 describe('whole section', () => {
   test('puts absent bodies back where their rows have them', () => {
-    const section = new TurnSection(new PayloadSlabs());
+    const section = new TurnSection(new PayloadSlabs(NOTHING_ON_THE_WAY));
     const piece = (byte: number, length: number): Uint8Array => new Uint8Array(length).fill(byte);
     section.addRow(KIND_STORE, 0, 4, 2, 9, 1);
     section.addPayload(piece(1, 6));
@@ -113,7 +116,7 @@ describe('whole section', () => {
     section.addRow(KIND_STORE, FLAG_SHARED | FLAG_BODY_ABSENT, 1, 1, 9, 3);
     section.addAbsent([piece(9, 1)], 0);
     section.addPayload(piece(3, 1));
-    const sealed: SealedSection = { handle: 1, firstNumber: 1, lastNumber: 4, digestA: 5, digestB: 6, rows: section.rowBytes().slice(), pieces: section.takePieces(), payloadBytes: section.payloadBytes, creditBytes: 500, absent: section.takeAbsent(), keptBytes: section.keptBytes };
+    const sealed: SealedSection = { handle: 1, firstNumber: 1, lastNumber: 4, digestA: 5, digestB: 6, rows: section.rowBytes().slice(), pieces: section.takePieces(), payloadBytes: section.payloadBytes, creditBytes: 500, absent: section.takeAbsent(), keptBytes: section.keptBytes, slabs: section.takeSlabs() };
     const whole = wholeSection(sealed);
     assert.deepEqual(whole.pieces.flatMap((bytes) => [...bytes]), [1, 1, 1, 1, 1, 1, 7, 7, 8, 8, 8, 2, 2, 2, 9, 3]);
     assert.deepEqual([0, 1, 3].map((row) => whole.rows[row * CHANGE_ROW_BYTES + 1]), [0, FLAG_SHARED, FLAG_SHARED]);

@@ -3,21 +3,24 @@ import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { FeedVariant } from '../../../../src/gateway/mirror/feed-variant.js';
 import type { SealedSection } from '../../../../src/gateway/mirror/turn-section.js';
-import { PayloadSlabs, TurnSection } from '../../../../src/gateway/mirror/turn-section.js';
+import { PayloadSlabs } from '../../../../src/gateway/mirror/payload-slabs.js';
+import { TurnSection } from '../../../../src/gateway/mirror/turn-section.js';
 import { CHANGE_ROW_BYTES, FLAG_BODY_ABSENT, FLAG_SHARED, FLAG_SKIPPED, KIND_ANNOTATE, KIND_DELETE, KIND_SET_MEMBERS, KIND_STORE, KIND_WITHDRAW } from '../../../../src/protocol/change-rows.js';
+
+const NOTHING_ON_THE_WAY = { mark: () => true, isPast: true };
 
 function joined(pieces: readonly Uint8Array[]): number[] {
   return pieces.flatMap((piece) => [...piece]);
 }
 
 function sealed(section: TurnSection): SealedSection {
-  return { handle: 1, firstNumber: 1, lastNumber: section.rowCount, digestA: 5, digestB: 6, rows: section.rowBytes().slice(), pieces: section.takePieces(), payloadBytes: section.payloadBytes, creditBytes: section.creditBytes, absent: section.takeAbsent(), keptBytes: section.keptBytes };
+  return { handle: 1, firstNumber: 1, lastNumber: section.rowCount, digestA: 5, digestB: 6, rows: section.rowBytes().slice(), pieces: section.takePieces(), payloadBytes: section.payloadBytes, creditBytes: section.creditBytes, absent: section.takeAbsent(), keptBytes: section.keptBytes, slabs: section.takeSlabs() };
 }
 
 describe('turn section', () => {
   test('payloads come out in the order they went in, whatever shares the slabs', () => {
     fc.assert(fc.property(fc.array(fc.tuple(fc.nat(2), fc.oneof(fc.nat(300), fc.nat(90_000))), { maxLength: 60 }), (adds) => {
-      const slabs = new PayloadSlabs();
+      const slabs = new PayloadSlabs(NOTHING_ON_THE_WAY);
       const sections = [new TurnSection(slabs), new TurnSection(slabs), new TurnSection(slabs)];
       const expected: number[][] = [[], [], []];
       adds.forEach(([which, bytes], i) => {
@@ -38,7 +41,7 @@ describe('turn section', () => {
   });
 
   test('a sealed payload is not written again in later turns', () => {
-    const slabs = new PayloadSlabs();
+    const slabs = new PayloadSlabs(NOTHING_ON_THE_WAY);
     const section = new TurnSection(slabs);
     section.addPayload(new Uint8Array(1000).fill(1));
     const pieces = section.takePieces();
@@ -52,7 +55,7 @@ describe('turn section', () => {
   });
 
   test('rows beyond the first memory stay as they were; a run of deletes is one row', () => {
-    const section = new TurnSection(new PayloadSlabs());
+    const section = new TurnSection(new PayloadSlabs(NOTHING_ON_THE_WAY));
     for (let i = 0; i < 5000; i++) section.addRow(KIND_WITHDRAW, 0, 0, 0, 0, i + 1);
     section.addRow(KIND_DELETE, 0, 0, 1, 0, 9);
     section.extendLastDelete();
@@ -69,7 +72,7 @@ describe('turn section', () => {
 
 describe('feed of a mirror under refill', () => {
   function mixed(): TurnSection {
-    const section = new TurnSection(new PayloadSlabs());
+    const section = new TurnSection(new PayloadSlabs(NOTHING_ON_THE_WAY));
     const add = (kind: number, flags: number, body: number, head: number, ref: number, mark: number): void => {
       section.addRow(kind, flags, body, head, 77, ref);
       const sent = kind === KIND_STORE ? ((flags & FLAG_BODY_ABSENT) === 0 ? body : 0) + head : kind === KIND_ANNOTATE || kind === KIND_SET_MEMBERS ? head : 0;
