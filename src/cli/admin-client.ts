@@ -112,6 +112,8 @@ export interface HoldAnswer {
   readonly queue_class: string;
   readonly done: boolean;
   readonly why: string;
+  /** The mirrors have acknowledged it. */
+  readonly kept: boolean;
 }
 
 /** A store of itself. */

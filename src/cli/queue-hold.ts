@@ -2,6 +2,7 @@
 import os from 'node:os';
 import type { Argv } from 'yargs';
 import { parseMessageId } from '../base/text-id.js';
+import type { HoldAnswer } from './admin-client.js';
 import type { CliContext } from './context.js';
 import { CliError } from './context.js';
 import { findGroup, reportMissing, withGroupOptions } from './group.js';
@@ -40,13 +41,18 @@ function holdVerb(cli: Argv, context: CliContext, done: (code: number) => void, 
         const rows = answers.flatMap(({ id: gateway, answer }) => answer.queues.map((queue) => ({ gateway, queue_id: answer.queue_id, ...queue })));
         for (const row of rows) {
           if (json) terminal.print(JSON.stringify(row));
-          else terminal.print(`${row.queue_id} in ${printable(row.queue_name)}${row.queue_class === 'mail' ? '' : ` (${row.queue_class})`} of ${printable(row.gateway)}: ${row.done ? past : `not ${past}: ${printable(row.why)}`}`);
+          else terminal.print(`${row.queue_id} in ${printable(row.queue_name)}${row.queue_class === 'mail' ? '' : ` (${row.queue_class})`} of ${printable(row.gateway)}: ${came(row, past)}`);
         }
         if (rows.length === 0) terminal.error(`twinpost: no gateway that answers has message ${id}`);
-        failed ||= rows.length === 0 || rows.some((row) => !row.done);
+        failed ||= rows.length === 0 || rows.some((row) => !row.done || !row.kept);
       }
       const code = reportMissing(group.missing('gateway'), answered, json, terminal);
       done(code === 0 && failed ? 1 : code);
     },
   );
+}
+
+function came({ done, why, kept }: HoldAnswer, past: string): string {
+  if (!done) return `not ${past}: ${printable(why)}`;
+  return kept ? past : `${past}, but its mirrors have not acknowledged that yet: a crash of the gateway may undo it`;
 }

@@ -270,7 +270,11 @@ export class GatewayCore implements Reception, DeliverySource {
     this.right.look();
     this.forgotten.tick();
     this.segments.compact(COMPACT_BYTES_PER_TICK);
-    if (nowMs < this.slowTickMs) return;
+    if (nowMs >= this.slowTickMs) this.slowTick(nowMs);
+    this.control.quickTick();
+  }
+
+  private slowTick(nowMs: number): void {
     this.slowTickMs = nowMs + SLOW_TICK_MS;
     this.dueTimes.tick(nowMs, this.registry.all);
     this.reports.tick(nowMs);

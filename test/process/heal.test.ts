@@ -87,6 +87,9 @@ describe('twinpost store drain', { timeout: 180_000 }, () => {
       await twinpost(cluster, 'store', 'drain', 'store-b', '--undo');
     });
     await cluster.inSync(DOMAINS.length);
+    const unknown = await twinpost(cluster, 'store', 'drain', 'store-z');
+    assert.equal(unknown.code, 1, unknown.out);
+    assert.match(unknown.out, /knows no store 'store-z'/);
   }).then(() => healing(2, { gateway: { mirror: { min_replicas: 2 } } }, async (all) => {
     const { cluster } = all;
     await mailWhile(all, async () => {

@@ -123,7 +123,7 @@ test('an operator holds and releases a message by its id', { timeout: 60_000 }, 
   await until('it waits', async () => (await cluster.status()).queued_messages === 1);
   const none = await queueVerb(cluster, 'hold', '--id', '00000000001', '--reason', 'none such');
   assert.deepEqual([none.code, none.out.includes('no gateway that answers has message')], [1, true], none.out);
-  await until('it is held', async () => (await queueVerb(cluster, 'hold', '--id', id, '--reason', 'a look first', '--json')).out.includes('"done":true'), 20_000, cluster.gateway);
+  await until('it is held', async () => (await queueVerb(cluster, 'hold', '--id', id, '--reason', 'a look first', '--json')).out.includes('"done":true,"why":"","kept":true'), 20_000, cluster.gateway);
   assert.match((await queueVerb(cluster, 'list')).out, /held: .*: a look first/);
   await cluster.gateway.stop();
   cluster.gateway.start();
@@ -131,4 +131,11 @@ test('an operator holds and releases a message by its id', { timeout: 60_000 }, 
   await until('it is held again', async () => (await queueVerb(cluster, 'list')).out.includes(`${id}!`), 20_000, cluster.gateway);
   assert.equal((await queueVerb(cluster, 'release', '--id', id, '--reason', 'looked')).code, 0);
   assert.doesNotMatch((await queueVerb(cluster, 'list')).out, new RegExp(`${id}!`));
+
+  // No mirror answers: it is held, and the operator is told what that is worth.
+  for (const store of cluster.stores) store.freeze();
+  const unkept = await queueVerb(cluster, 'hold', '--id', id, '--reason', 'once more');
+  for (const store of cluster.stores) store.thaw();
+  assert.equal(unkept.code, 1, unkept.out);
+  assert.match(unkept.out, /: held, but its mirrors have not acknowledged that yet: a crash of the gateway may undo it\n/);
 });

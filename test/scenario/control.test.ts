@@ -8,18 +8,12 @@ import { COMMITTED } from '../../src/gateway/queue/types.js';
 import type { GatewayCore } from '../../src/gateway/core.js';
 import { checkAll, checkNoDuplicates, checkNoLoss } from './checks.js';
 import { Group } from './group.js';
-import { queuesOf } from './inspect.js';
+import { coreOf, queuesOf, stateOf } from './inspect.js';
 import type { Letter } from './letters.js';
 import { World } from './world.js';
 
 const ONE = Uint8Array.of(1);
 const TWO = Uint8Array.of(2);
-
-function coreOf(world: { readonly gateway: { readonly core: GatewayCore | undefined } }): GatewayCore {
-  const { core } = world.gateway;
-  assert.ok(core !== undefined, 'the gateway lives');
-  return core;
-}
 
 function records(world: World): ControlRecords {
   return coreOf(world).control.queues.own;
@@ -39,14 +33,6 @@ function recordsAt(world: World, letter: 'a' | 'b'): number {
 /** Crashes of three processes that had the message in hand, as their machine noted them. */
 function noteCrashes(core: GatewayCore, letter: Letter, incarnations: readonly number[], ownerId = 'gw-1'): void {
   core.control.onNotes(incarnations.map((incarnation) => ({ ownerId, messageId: letter.id, incarnation })));
-}
-
-function stateOf(core: GatewayCore, name: string, letter: Letter): number | undefined {
-  for (const mirror of core.registry.byName(name)) {
-    const row = core.entries.table.index.find(letter.id, mirror.handle);
-    if (row !== 0) return core.entries.table.state(row);
-  }
-  return undefined;
 }
 
 describe('control records', () => {
@@ -245,49 +231,6 @@ describe('messages met in crashes', () => {
     world.run(15_000);
     assert.equal(stateOf(coreOf(world), 'q1', poison), EntryState.HELD);
     assert.equal(stateOf(coreOf(world), 'q1', other), undefined, 'the other one has expired');
-  });
-});
-
-describe('messages that an operator holds', () => {
-  test('stay held over a restart, alone, and go on when they are released', () => {
-    const world = World.started();
-    world.hops.script = () => 'defer';
-    const [held] = world.submitMany(5, ['q1']);
-    assert.ok(held !== undefined);
-    world.until(() => stateOf(coreOf(world), 'q1', held) === EntryState.DEFERRED);
-    const { holds } = coreOf(world).control;
-    assert.deepEqual(holds.hold({ messageId: held.id, reason: 'a look first', who: 'ann' }), [{ queue: 'q1', queueClass: 'mail', done: true, why: '' }]);
-    assert.deepEqual(holds.hold({ messageId: held.id, reason: 'again', who: 'ann' }).map(({ why }) => why), ['it is held already']);
-    assert.deepEqual(holds.hold({ messageId: 1, reason: 'none', who: 'ann' }), []);
-    world.run(200);
-    world.hops.script = () => 'accept';
-    restart(world);
-    world.until(() => world.letters.delivered === 4);
-    world.run(3000);
-    assert.equal(held.arrivals.size, 0);
-    const mirror = world.mirror('q1');
-    assert.equal(coreOf(world).control.holds.reasonOf(mirror, coreOf(world).entries.table.index.find(held.id, mirror.handle)), 'ann: a look first');
-    coreOf(world).control.holds.release({ messageId: held.id, reason: 'looked', who: 'ann' });
-    world.untilQuiet();
-    checkNoLoss(world.letters);
-    restart(world);
-    world.untilQuiet();
-    assert.equal(records(world).size, 0);
-  });
-
-  test('a strict queue goes on without its deferred head', () => {
-    const world = World.started({ queues: [{ name: 's', ordering: 'strict' }] });
-    world.hops.script = () => 'defer';
-    const [head] = world.submitMany(3, ['s']);
-    assert.ok(head !== undefined);
-    world.run(300);
-    world.hops.script = ({ messageId }) => (messageId === head.id ? 'defer' : 'accept');
-    coreOf(world).control.holds.hold({ messageId: head.id, reason: 'in the way', who: 'ann' });
-    world.until(() => world.letters.delivered === 2, 5000);
-    coreOf(world).control.holds.release({ messageId: head.id, reason: 'mended', who: 'ann' });
-    world.hops.script = () => 'accept';
-    world.untilQuiet();
-    checkNoLoss(world.letters);
   });
 });
 

@@ -1,12 +1,14 @@
 /**
- * Looks into the stores of the scenario world: what each holds of a queue, entry by entry, and whether two
- * hold the same.
+ * Looks into the processes of the scenario world: what each store holds of a queue, entry by entry, and whether two
+ * hold the same; in which state a gateway has a message.
  */
 import assert from 'node:assert/strict';
+import type { GatewayCore } from '../../src/gateway/core.js';
 import type { MirroredQueue } from '../../src/kvs/core/mirrored-queue.js';
 import type { Store } from '../../src/kvs/core/store.js';
 import { crc32 } from '../../src/platform/node/checksum.js';
 import { ROLE_MEMBER } from '../../src/protocol/reasons.js';
+import type { Letter } from './letters.js';
 
 /** The queues of one name at a store. */
 export function queuesOf(store: Store, name?: string): MirroredQueue[] {
@@ -48,4 +50,20 @@ export function memberIds(store: Store): Set<number> {
     for (let row = queue.first; row !== 0; row = store.entries.nextOf(row)) ids.add(store.entries.idOf(row));
   }
   return ids;
+}
+
+/** Of a gateway that lives. */
+export function coreOf(world: { readonly gateway: { readonly core: GatewayCore | undefined } }): GatewayCore {
+  const { core } = world.gateway;
+  assert.ok(core !== undefined, 'the gateway lives');
+  return core;
+}
+
+/** State of the message's entry in a queue of this name; undefined when it has none. */
+export function stateOf(core: GatewayCore, name: string, letter: Letter): number | undefined {
+  for (const mirror of core.registry.byName(name)) {
+    const row = core.entries.table.index.find(letter.id, mirror.handle);
+    if (row !== 0) return core.entries.table.state(row);
+  }
+  return undefined;
 }

@@ -11,7 +11,8 @@ import type { ControlQueuesPorts } from './control-queues.js';
 import { ControlQueues } from './control-queues.js';
 import type { CrashNote } from './crash-record.js';
 import { CrashRecord, InHand } from './crash-record.js';
-import type { MessageHoldsPorts } from './message-holds.js';
+import { KeptWaits } from './kept-waits.js';
+import type { HoldOutcome, HoldRequest, MessageHoldsPorts } from './message-holds.js';
 import { MessageHolds } from './message-holds.js';
 
 export interface GatewayControlOptions {
@@ -19,7 +20,7 @@ export interface GatewayControlOptions {
   readonly incarnation: number;
 }
 
-export interface GatewayControlPorts extends ControlQueuesPorts, Omit<MessageHoldsPorts, 'control' | 'crashes'> {
+export interface GatewayControlPorts extends ControlQueuesPorts, Omit<MessageHoldsPorts, 'control' | 'crashes' | 'whenKept'> {
   readonly mirrors: Mirrors;
 }
 
@@ -28,6 +29,7 @@ export class GatewayControl {
   readonly crashes: CrashRecord;
   readonly holds: MessageHolds;
   readonly inHand = new InHand();
+  private readonly keptWaits: KeptWaits;
   private readonly incarnation: number;
   private readonly ports: GatewayControlPorts;
   /** Of crashes that the mirrors may not know of yet. */
@@ -38,7 +40,8 @@ export class GatewayControl {
     this.ports = ports;
     this.queues = new ControlQueues(options.gatewayId, ports);
     this.crashes = new CrashRecord(this.queues);
-    this.holds = new MessageHolds({ ...ports, control: this.queues, crashes: this.crashes });
+    this.keptWaits = new KeptWaits(ports.clock, this.queues);
+    this.holds = new MessageHolds({ ...ports, control: this.queues, crashes: this.crashes, whenKept: (ownerId, then) => { this.keptWaits.wait([ownerId], then); } });
   }
 
   /** Crashes before this process, as its machine has noted them. */
@@ -63,6 +66,28 @@ export class GatewayControl {
     if (notes.length === 0) return;
     this.crashes.note(notes);
     for (const mirror of this.queues.mirrors()) this.ports.mirrors.sender.flushOnly(mirror);
+  }
+
+  // ---- operators ----
+
+  hold(request: HoldRequest): readonly HoldOutcome[] {
+    return this.holds.hold(request);
+  }
+
+  release(request: HoldRequest): readonly HoldOutcome[] {
+    return this.holds.release(request);
+  }
+
+  /** `done(true)` once the mirrors have acknowledged what these owners' records say now; `done(false)` at a bound. */
+  whenKept(owners: Iterable<string>, done: (kept: boolean) => void): void {
+    this.keptWaits.wait(owners, done);
+  }
+
+  // ---- time ----
+
+  /** Called a few times in a tenth of a second, last: answers leave before anything is done that may end the process. */
+  quickTick(): void {
+    this.keptWaits.tick();
   }
 
   tick(): void {

@@ -2,7 +2,8 @@
  * Messages that are held: by an operator, or because they were in hand in two crashes (crash-record.ts). What else
  * is held (no route, a damaged content, an unknown envelope) is only named here.
  *
- *   READY, DEFERRED ─ hold, "hold/<id>" set ─► HELD ─ release, records forgotten ─► READY, or its report goes on
+ *   READY, DEFERRED ─ hold, "hold/<id>" set ─► HELD ─ release, records forgotten, at the mirrors too ─► READY, or its
+ *                                                                                               report goes on
  *   recovery ─ named by a record ─► HELD alone; other mail goes on
  *
  * A poison message does not expire while it is held: its report is what would end the process. Pure.
@@ -34,6 +35,8 @@ export interface HoldRequest {
 export interface HoldOutcome {
   readonly queue: string;
   readonly queueClass: string;
+  /** Gateway of the queue's identity: its records say what came of it. */
+  readonly owner: string;
   readonly done: boolean;
   /** Why not; '' when done. */
   readonly why: string;
@@ -51,6 +54,8 @@ export interface MessageHoldsPorts {
   readonly crashes: CrashRecord;
   readonly counters: { poisonMessages: number };
   wake(mirror: QueueMirror): void;
+  /** Calls back once the mirrors have acknowledged what the owner's records say now, or at a bound. */
+  whenKept(ownerId: string, then: () => void): void;
   /** A report of this entry is to be made, when all queues of its owner are here. */
   noteOwing(mirror: QueueMirror, row: number): void;
 }
@@ -64,6 +69,8 @@ export class MessageHolds {
   private readonly ports: MessageHoldsPorts;
   /** By owner: asked for each entry of a recovery. */
   private readonly named = new Map<string, NamedMessages>();
+  /** Rows that go on as soon as the mirrors know of it: the process that works on them may die of it. */
+  private readonly releasing = new Set<number>();
 
   constructor(ports: MessageHoldsPorts) {
     this.ports = ports;
@@ -89,13 +96,15 @@ export class MessageHolds {
     const { control, crashes, entries, log } = this.ports;
     const outcomes: HoldOutcome[] = [];
     for (const { mirror, row } of this.find(request.messageId)) {
-      const why = entries.table.state(row) === EntryState.HELD ? this.whyNotReleased(mirror, row) : 'it is not held';
+      const why = entries.table.state(row) === EntryState.HELD && !this.releasing.has(row) ? this.whyNotReleased(mirror, row) : 'it is not held';
       outcomes.push(outcome(mirror, why));
       if (why !== '') continue;
-      control.recordsOf(mirror.queue.identity.ownerId).delete(nameOf(request.messageId));
-      crashes.forget(mirror.queue.identity.ownerId, request.messageId);
+      const { ownerId } = mirror.queue.identity;
+      control.recordsOf(ownerId).delete(nameOf(request.messageId));
+      crashes.forget(ownerId, request.messageId);
       log.warn('held', 'a message that was held goes on: an operator has released it', { queue: mirror.queue.name, queue_id: formatMessageId(request.messageId), reason: request.reason, who: request.who });
-      this.goOn(mirror, row);
+      this.releasing.add(row);
+      this.ports.whenKept(ownerId, () => { this.goOn(mirror, row, request.messageId); });
     }
     return outcomes;
   }
@@ -146,6 +155,7 @@ export class MessageHolds {
     const state = entries.table.state(row);
     if (state === EntryState.PARKED) return 'a report that waits until its message has ended';
     if (state !== EntryState.HELD) return '';
+    if (this.releasing.has(row)) return 'it is being released';
     const { ownerId } = mirror.queue.identity;
     const messageId = entries.table.messageId(row);
     if (this.isPoison(mirror, row)) return `it was in hand in ${String(crashes.countOf(ownerId, messageId))} crashes of the gateway`;
@@ -168,6 +178,7 @@ export class MessageHolds {
     const state = this.ports.entries.table.state(row);
     if (mirror.queue.isLeaving) return 'its queue goes to another gateway';
     if (state === EntryState.READY || state === EntryState.DEFERRED) return '';
+    if (this.releasing.has(row)) return 'it is being released at this moment';
     if (state === EntryState.HELD) return 'it is held already';
     return state === EntryState.IN_FLIGHT ? 'it is being delivered at this moment' : 'it is being stored or reported at this moment';
   }
@@ -182,9 +193,11 @@ export class MessageHolds {
     return crc32(entries.head(row), crc32(body, 0)) === entries.table.checksum.get(row) ? '' : 'its checksum is wrong: export it';
   }
 
-  /** Not held any more. */
-  private goOn(mirror: QueueMirror, row: number): void {
+  /** Not held any more, unless its queue has left meanwhile. */
+  private goOn(mirror: QueueMirror, row: number, messageId: number): void {
     const { entries, settlement } = this.ports;
+    this.releasing.delete(row);
+    if (entries.table.index.find(messageId, mirror.handle) !== row || entries.table.state(row) !== EntryState.HELD) return;
     const { queue } = mirror;
     queue.heldCount -= 1;
     const note = settlement.noteOf(row, settlement.envelopeOf(row)?.recipients.length ?? 1);
@@ -251,7 +264,7 @@ export class MessageHolds {
 }
 
 function outcome(mirror: QueueMirror, why: string): HoldOutcome {
-  return { queue: mirror.queue.name, queueClass: mirror.queue.route.queueClass, done: why === '', why };
+  return { queue: mirror.queue.name, queueClass: mirror.queue.route.queueClass, owner: mirror.queue.identity.ownerId, done: why === '', why };
 }
 
 function nameOf(messageId: number): string {
