@@ -18,10 +18,13 @@
 import net from 'node:net';
 import { TLSSocket } from 'node:tls';
 import type { Connection, ConnectionHandlers, Listener, Listening, Transport } from '../transport.js';
+import { readIntoOwnBuffer } from './own-buffer.js';
 
 /** A connection that was ended gets this long to take the rest and to close its side. */
 export const END_GRACE_MS = 2_000;
 export const READ_BUFFER_BYTES = 64 * 1024;
+/** What accepted connections are read into: what a busy gateway writes in one turn fits. */
+const ACCEPTED_READ_BYTES = 256 * 1024;
 
 /**
  * Bytes that may wait in one connection before it is cut. A link sends at most a byte window (8 MiB) and one
@@ -71,8 +74,11 @@ export class NodeTransport implements Transport, Listener {
   }
 
   listen(host: string, port: number, accept: (connection: Connection) => ConnectionHandlers): Promise<Listening> {
-    const server = net.createServer({ noDelay: true }, (socket) => {
-      const remote = `${socket.remoteAddress ?? 'unknown'}:${socket.remotePort ?? 0}`;
+    // One for all: nobody keeps what was read longer than the call (platform/transport.ts).
+    const buffer = new Uint8Array(ACCEPTED_READ_BYTES);
+    const server = net.createServer({ noDelay: true, pauseOnConnect: true }, (accepted) => {
+      const remote = `${accepted.remoteAddress ?? 'unknown'}:${accepted.remotePort ?? 0}`;
+      const socket = readIntoOwnBuffer(accepted, buffer, (bytes) => { connection.received(bytes); });
       const connection = new NodeConnection(socket, remote, this.#bufferedBytesMax, this.#endGraceMs);
       connection.attach(accept(connection));
       // In a turn of its own: accept() may have closed the connection, and the port promises no re-entry.

@@ -79,6 +79,10 @@ async function turns(count: number): Promise<void> {
   for (let i = 0; i < count; i++) await new Promise((done) => { setImmediate(done); });
 }
 
+async function eventually(when: () => boolean): Promise<void> {
+  while (!when()) await turns(1);
+}
+
 interface WithWrites {
   writev(...args: unknown[]): number;
 }
@@ -261,6 +265,49 @@ describe('node transport', () => {
     await turns(5);
     assert.equal(side.opens, 0);
     assert.deepEqual(side.closes, ['destroyed here']);
+    listening.close();
+  });
+
+  test('accepted connections are read into one buffer, which no read allocates', async () => {
+    const transport = new NodeTransport();
+    const sides: Recorder[] = [];
+    const listening = await transport.listen('127.0.0.1', 0, () => {
+      const side = new Recorder();
+      sides.push(side);
+      return side;
+    });
+    const clients = [transport.connect('127.0.0.1', listening.port, new Recorder()), transport.connect('127.0.0.1', listening.port, new Recorder())];
+    for (let round = 1; round <= 2; round++) {
+      for (const client of clients) client.write([new Uint8Array([round])]);
+      await eventually(() => sides.length === 2 && sides.every((side) => side.bytes === round));
+    }
+    const buffers = new Set(sides.flatMap((side) => side.chunks.map((chunk) => chunk.buffer)));
+    assert.equal(buffers.size, 1);
+    for (const client of clients) client.destroy();
+    for (const side of sides) await side.closed();
+    listening.close();
+  });
+
+  test('connections above the bound are closed, and those that went make room', async () => {
+    const transport = new NodeTransport({ connectionsMax: 1 });
+    const sides: Recorder[] = [];
+    const listening = await transport.listen('127.0.0.1', 0, () => {
+      const side = new Recorder();
+      sides.push(side);
+      return side;
+    });
+    const first = transport.connect('127.0.0.1', listening.port, new Recorder());
+    await eventually(() => sides.length === 1);
+    const refused = new Recorder();
+    transport.connect('127.0.0.1', listening.port, refused);
+    await refused.closed();
+    assert.equal(sides.length, 1);
+    first.destroy();
+    await sides[0]?.closed();
+    const third = transport.connect('127.0.0.1', listening.port, new Recorder());
+    await eventually(() => sides.length === 2);
+    third.destroy();
+    await sides[1]?.closed();
     listening.close();
   });
 
