@@ -49,6 +49,7 @@ export interface ClaimingPorts {
 }
 
 const NOTHING_TO_READ_RETRY_MS = 1000;
+const NOTHING_TO_READ = 'no member shows its newest epoch';
 /** Claims that do not suffice are not made again at once: who else wants the queue is not to be disturbed. */
 const NOT_COUNTED_RETRY_MS = 5000;
 
@@ -251,7 +252,8 @@ export class Claiming {
     const best = sources[0];
     if (best === undefined) {
       job.restart('waiting', this.ports.nowMs() + NOTHING_TO_READ_RETRY_MS);
-      this.ports.log.warn('recovery', 'no member of this queue shows its newest epoch', { queue: job.name, owner: job.ownerId, epoch: job.epoch });
+      if (job.blocked !== NOTHING_TO_READ) this.ports.log.warn('recovery', 'no member of this queue shows its newest epoch; it is looked at again and again', { queue: job.name, owner: job.ownerId, epoch: job.epoch });
+      job.blocked = NOTHING_TO_READ;
       return;
     }
     job.claims.clear();

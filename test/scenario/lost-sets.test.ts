@@ -5,6 +5,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { COMMITTED } from '../../src/gateway/queue/types.js';
+import { ResyncPhase } from '../../src/gateway/mirror/replica.js';
 import { checkNoDuplicates, checkNoLoss } from './checks.js';
 import { Group } from './group.js';
 import { queuesOf } from './inspect.js';
@@ -225,5 +226,40 @@ describe('every member of the newest set came back empty, and a store that had l
     group.until(() => group.letters.delivered === 5, 'the forced deliveries');
     checkNoLoss(group.letters);
     checkNoDuplicates(group.letters);
+  });
+});
+
+describe('a set that was sent and never acknowledged', () => {
+  test('is not told by the file of a store that had no part in it', () => {
+    const world = World.started({ stores: 3, queues: [{ name: 'q1' }], replaceAfterMs: 1000 });
+    world.hops.script = () => 'hang';
+    world.submitMany(5, ['q1']);
+    world.run(200);
+    const mirror = world.mirror('q1');
+    const [first, second] = mirror.replicas.map(({ store }) => world.stores.find(({ id }) => id === store.storeId));
+    const third = world.stores.find((store) => store !== first && store !== second);
+    assert.ok(first !== undefined && second !== undefined && third !== undefined);
+    first.leave(0, true, () => { first.kill(); });
+    world.until(() => mirror.memberCount === 2 && mirror.replicas.every(({ store }) => store.storeId !== first.id), 20_000, 'the third store in place of the first');
+    const { epoch } = mirror;
+    // One falls silent, then the other: the change to the one is never heard of.
+    world.holdRequests(second, true);
+    world.until(() => mirror.inSyncCount === 1, 20_000, 'the silence of the second');
+    world.holdRequests(third, true);
+    first.start();
+    world.until(() => mirror.replicas.some((replica) => replica.store.storeId === first.id && replica.phase === ResyncPhase.CAUGHT_UP), 20_000, 'the first level again, out of its file');
+    world.run(200);
+    first.leave(0, true, () => { first.kill(); });
+    world.gateway.kill();
+    for (const store of [second, third]) world.holdRequests(store, false);
+    first.start();
+    const told = first.store === undefined ? undefined : queuesOf(first.store, 'q1')[0]?.epoch;
+    assert.ok(told !== undefined && told <= epoch, 'its file tells of no set that nobody acknowledged');
+    world.hops.script = () => 'accept';
+    world.gateway.start();
+    world.untilQuiet();
+    assert.equal(world.letters.delivered, 5);
+    checkNoLoss(world.letters);
+    world.assertSameContent();
   });
 });

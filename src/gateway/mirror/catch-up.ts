@@ -137,13 +137,16 @@ export class CatchUp {
     this.ports.needFlush();
   }
 
-  /** Sends what follows the last acknowledged change once more. Returns the bytes. */
+  /** Sends what follows the last acknowledged change once more, or holds it back. Returns the bytes that are sent. */
   repeat(mirror: QueueMirror, replica: Replica): number {
     let bytes = 0;
+    replica.held = [];
     for (const section of this.ports.ring.after(mirror.handle, replica.acked)) {
-      // What is held back waits already.
-      if (isHeldBack(mirror, replica, section)) continue;
       const whole = wholeSection(section);
+      if (isHeldBack(mirror, replica, section)) {
+        replica.held.push(whole);
+        continue;
+      }
       bytes += whole.rows.length + whole.payloadBytes;
       this.ports.put(replica, whole);
     }
@@ -180,7 +183,7 @@ export class CatchUp {
     if (!isBack) {
       replica.phase = ResyncPhase.TAILING;
       // A founder's set goes right behind the tail, which may tell it that it is a member no more.
-      replica.tailUntil = hasSurvivor(mirror) || !mayFound(mirror, replica) ? mirror.lastNumber : claimed.number;
+      replica.tailUntil = hasSurvivor(mirror) || !mayFound(mirror, replica) ? lastToHear(mirror, replica) : claimed.number;
     }
     const bytes = this.repeat(mirror, replica);
     counters.tails += 1;
@@ -237,6 +240,11 @@ export class CatchUp {
     this.ports.log.warn('mirror', waits ? 'a store does not let us have this queue yet' : 'another process holds this queue at the store', { queue: mirror.queue.name, store: replica.store.storeId, result: claimResultName(claimed.result), token: tokenAt(mirror, replica), highest_token: claimed.token });
     if (!waits) this.ports.onFenced(mirror, replica);
   }
+}
+
+/** All that a mirror may be told now: not a change of the set that it has no part in (isHeldBack). */
+function lastToHear(mirror: QueueMirror, replica: Replica): number {
+  return mirror.setChangeNumber === 0 || replica.wanted ? mirror.lastNumber : mirror.setChangeNumber - 1;
 }
 
 /** A member that stands below what it acknowledged in this boot was dropped by another holder; an OPEN of ours has made it anew, empty. */

@@ -177,10 +177,14 @@ function letJoinersCatchUp(mirror: QueueMirror, ports: SetChangePorts): void {
   for (const replica of mirror.replicas) {
     if (replica.phase !== ResyncPhase.JOINING) continue;
     replica.phase = ResyncPhase.CAUGHT_UP;
-    const held = replica.held;
-    replica.held = [];
-    for (const section of held) ports.sendHeld(replica, section);
+    release(replica, ports);
   }
+}
+
+function release(replica: Replica, ports: SetChangePorts): void {
+  const held = replica.held;
+  replica.held = [];
+  for (const section of held) ports.sendHeld(replica, section);
 }
 
 function openChange(mirror: QueueMirror, founding: boolean, next: ReadonlySet<Replica>, ports: SetChangePorts): void {
@@ -195,6 +199,7 @@ function openChange(mirror: QueueMirror, founding: boolean, next: ReadonlySet<Re
     if (!replica.wanted) continue;
     members.push(replica.store.storeId);
     if (replica.phase !== ResyncPhase.CAUGHT_UP) continue;
+    release(replica, ports);
     replica.phase = ResyncPhase.JOINING;
     joins = true;
     // It may call itself a member from here on, acknowledged or not.
@@ -211,10 +216,13 @@ function openChange(mirror: QueueMirror, founding: boolean, next: ReadonlySet<Re
 
 /**
  * Whether a section, from the open change on, must not reach the mirror yet: a joiner's, and that of a member that
- * leaves. Until the survivors have the change, the one is no member and the other still is one.
+ * leaves. Until the survivors have the change, the one is no member and the other still is one. Nor does a mirror hear
+ * of it that has a whole copy and no part in the change: stopped now, its file would tell of a set that may never be.
  */
 export function isHeldBack(mirror: QueueMirror, replica: Replica, section: SealedSection): boolean {
-  if (mirror.founding || mirror.setChangeNumber === 0 || section.lastNumber < mirror.setChangeNumber) return false;
+  if (mirror.setChangeNumber === 0 || section.lastNumber < mirror.setChangeNumber) return false;
+  if (!replica.wanted && (replica.phase === ResyncPhase.TAILING || replica.phase === ResyncPhase.CAUGHT_UP)) return true;
+  if (mirror.founding) return false;
   return replica.phase === ResyncPhase.JOINING || (replica.inSync && !replica.wanted);
 }
 
@@ -238,7 +246,10 @@ export function settleSet(mirror: QueueMirror, ports: SetChangePorts): void {
     // A store that stops with nobody in its place learns that it is free to; its file is then good for a tail.
     if (!replica.member && replica.leaving === Leave.NOW && replica.sync === SyncState.SYNC) for (const section of replica.held) ports.sendHeld(replica, section);
     if (!replica.member && replica.sync === SyncState.SYNC) replica.transition(SyncState.NG, 'it has left the set', ports.nowMs());
-    if (replica.phase !== ResyncPhase.JOINING || !replica.wanted) continue;
+    if (replica.phase !== ResyncPhase.JOINING || !replica.wanted) {
+      release(replica, ports);
+      continue;
+    }
     const held = replica.held;
     replica.transition(SyncState.SYNC, 'caught up', ports.nowMs());
     for (const section of held) ports.sendHeld(replica, section);
