@@ -30,6 +30,8 @@ export interface ClientHost {
   readonly host: string;
   readonly port: number;
   readonly pipelining: boolean;
+  /** The next envelope may follow the final dot at once. */
+  readonly nextBehindDot: boolean;
   readonly messagesPerConnection: number;
   /** Fills `job` with the next message, or returns false: none is due. */
   take(job: Job): boolean;
@@ -290,7 +292,7 @@ export class Client {
     if (this.#buffer.length < needed) this.#buffer = Buffer.allocUnsafeSlow(needed);
     let end = this.#host.compose(job, this.#buffer, 0);
     this.#expect(EXPECT_DOT);
-    if (this.#pipelining && this.#taken < this.#host.messagesPerConnection && this.#host.take(this.#next)) {
+    if (this.#pipelining && this.#host.nextBehindDot && this.#taken < this.#host.messagesPerConnection && this.#host.take(this.#next)) {
       this.#hasNext = true;
       this.#taken++;
       end += this.#buffer.write(this.#envelope(this.#next), end, 'latin1');

@@ -32,6 +32,8 @@ export interface SendOptions {
   readonly messagesPerConnection?: number;
   /** False sends one command at a time even if the server offers PIPELINING (RFC 2920). */
   readonly pipelining?: boolean;
+  /** False keeps the next envelope until the final dot is answered: some servers refuse what RFC 2920 3.1 allows. */
+  readonly nextBehindDot?: boolean;
   /** Sends again, under the same id, what got a 4xx or no reply. */
   readonly resend?: boolean;
   /** Gives up when nothing was accepted for so long. Default 30 s. */

@@ -44,6 +44,7 @@ class Run implements ClientHost {
   readonly host: string;
   readonly port: number;
   readonly pipelining: boolean;
+  readonly nextBehindDot: boolean;
   readonly messagesPerConnection: number;
   readonly #options: SendOptions;
   readonly #run: string;
@@ -84,6 +85,7 @@ class Run implements ClientHost {
     this.host = options.host;
     this.port = options.port;
     this.pipelining = options.pipelining ?? true;
+    this.nextBehindDot = options.nextBehindDot ?? true;
     this.messagesPerConnection = options.messagesPerConnection ?? Infinity;
     this.#run = options.run ?? randomBytes(4).toString('hex');
     this.#domains = options.domains ?? ['sink.example'];
