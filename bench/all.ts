@@ -12,6 +12,7 @@ import { join } from 'node:path';
 import { describeMachine } from './machine.js';
 import type { BenchOptions, PartResult, PartRun } from './options.js';
 import { installPeers } from './peers/installed.js';
+import { partPeers } from './peers.js';
 import { publish } from './publish.js';
 import { partRelay } from './relay.js';
 import { plotsOf } from './report-plots.js';
@@ -26,6 +27,7 @@ type PartName = keyof Results;
 const PARTS: Readonly<Record<PartName, (options: BenchOptions) => Promise<PartRun<unknown>>>> = {
   relay: partRelay,
   store: partStore,
+  peers: partPeers,
 };
 const NAMES = Object.keys(PARTS) as PartName[];
 

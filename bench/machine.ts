@@ -29,7 +29,7 @@ function commit(): string {
 }
 
 /** Clock ticks of /proc/PID/stat in a second. */
-const TICKS = Number(execFileSync('getconf', ['CLK_TCK'], { encoding: 'utf8' })) || 100;
+export const TICKS_PER_SECOND = Number(execFileSync('getconf', ['CLK_TCK'], { encoding: 'utf8' })) || 100;
 const PAGE_BYTES = Number(execFileSync('getconf', ['PAGESIZE'], { encoding: 'utf8' })) || 4096;
 
 interface Usage {
@@ -43,7 +43,7 @@ export function usageOf(pid: number): Usage {
   // The name in parentheses may hold spaces: count from behind it.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   const ticks = Number(fields[11]) + Number(fields[12]);
-  return { cpuMicros: (ticks / TICKS) * 1e6, memoryBytes: Number(fields[21]) * PAGE_BYTES };
+  return { cpuMicros: (ticks / TICKS_PER_SECOND) * 1e6, memoryBytes: Number(fields[21]) * PAGE_BYTES };
 }
 
 /** Measures what some processes use between now and cost(). */

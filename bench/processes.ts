@@ -9,6 +9,7 @@ import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 
 import type { SendOptions, SendReport } from '../src/load/options.js';
+import type { SinkCounts } from '../src/sink/options.js';
 import { Daemon, HOST } from '../test/process/cluster.js';
 import { freePorts } from '../test/process/free-ports.js';
 
@@ -54,6 +55,8 @@ export function runScript(script: string, argument: string, onLine: (line: strin
 export interface LoneSink {
   readonly port: number;
   readonly daemon: Daemon;
+  /** Messages taken so far. */
+  messages(): Promise<number>;
   stop(): Promise<void>;
 }
 
@@ -78,5 +81,6 @@ export async function startLoneSink(): Promise<LoneSink> {
     await stop();
     throw error;
   }
-  return { port, daemon, stop };
+  const messages = async (): Promise<number> => ((await (await fetch(`http://${HOST}:${admin}/counts`)).json()) as SinkCounts).messages;
+  return { port, daemon, messages, stop };
 }

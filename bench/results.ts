@@ -2,10 +2,12 @@
  * The results of all parts of `bench all`, as the report reads them; a part that has not run is not there.
  */
 import type { PartResult } from './options.js';
+import type { PeerRow } from './peers.js';
 import type { RelayRow } from './relay.js';
 import type { StoreRow } from './store.js';
 
 export interface Results {
   readonly relay?: PartResult<RelayRow>;
   readonly store?: PartResult<StoreRow>;
+  readonly peers?: PartResult<PeerRow>;
 }

@@ -27,23 +27,35 @@ const SERVICES = [
 
 export interface Postfix {
   readonly port: number;
+  /** Of the process that all others descend from. */
+  readonly pid: number;
   log(): string;
   stop(): Promise<void>;
 }
 
+export interface PostfixOptions {
+  /** Where its folder, with queue and log, is made; else among the temporary files. */
+  readonly parent?: string;
+  /** Lines of main.cf besides those below, or instead of them. */
+  readonly settings?: Readonly<Record<string, string>>;
+  /** What to put before the command, such as a program that becomes Postfix by exec. */
+  readonly prefix?: readonly string[];
+}
+
 /** Starts a Postfix whose relayhost is 127.0.0.1:nextHopPort and waits until it answers. */
-export async function startPostfix(nextHopPort: number): Promise<Postfix> {
-  const folder = mkdtempSync(join(tmpdir(), 'twinpost-postfix-'));
+export async function startPostfix(nextHopPort: number, options: PostfixOptions = {}): Promise<Postfix> {
+  const folder = mkdtempSync(join(options.parent ?? tmpdir(), 'twinpost-postfix-'));
   // Postfix runs as its own user.
   chmodSync(folder, 0o755);
   for (const part of ['spool', 'data']) mkdirSync(join(folder, part));
   const [port = 0] = await freePorts(1);
   const program = findProgram('postfix') ?? 'postfix';
   const log = join(folder, 'log');
-  writeFileSync(join(folder, 'main.cf'), mainCf(folder, nextHopPort));
+  writeFileSync(join(folder, 'main.cf'), mainCf(folder, nextHopPort, options.settings ?? {}));
   writeFileSync(join(folder, 'master.cf'), [`127.0.0.1:${port} inet n - n - - smtpd`, ...SERVICES, ''].join('\n'));
   spawnSync('chown', ['postfix', join(folder, 'data')]);
-  const child = spawn(program, ['-c', folder, 'start-fg'], { stdio: 'ignore' });
+  const [first = program, ...args] = [...(options.prefix ?? []), program, '-c', folder, 'start-fg'];
+  const child = spawn(first, args, { stdio: 'ignore' });
   const read = (): string => (existsSync(log) ? readFileSync(log, 'latin1') : 'no log\n');
   const stop = (): Promise<void> => stopPostfix(child, program, folder);
   process.once('exit', () => void child.kill('SIGTERM'));
@@ -56,7 +68,7 @@ export async function startPostfix(nextHopPort: number): Promise<Postfix> {
     }
     await pause(POLL_MS);
   }
-  return { port, log: read, stop };
+  return { port, pid: child.pid ?? 0, log: read, stop };
 }
 
 async function stopPostfix(child: ChildProcess, program: string, folder: string): Promise<void> {
@@ -70,7 +82,7 @@ async function stopPostfix(child: ChildProcess, program: string, folder: string)
   rmSync(folder, { recursive: true, force: true });
 }
 
-function mainCf(folder: string, nextHopPort: number): string {
+function mainCf(folder: string, nextHopPort: number, more: Readonly<Record<string, string>>): string {
   const settings: Readonly<Record<string, string>> = {
     compatibility_level: '3.6', queue_directory: `${folder}/spool`, data_directory: `${folder}/data`,
     mail_owner: 'postfix', setgid_group: 'postdrop', myhostname: 'postfix.example',
@@ -79,7 +91,7 @@ function mainCf(folder: string, nextHopPort: number): string {
     // Headers must stay as they are, or every message would look altered.
     local_header_rewrite_clients: '', smtp_host_lookup: 'native', smtpd_client_connection_rate_limit: '0',
     minimal_backoff_time: '1s', maximal_backoff_time: '2s', queue_run_delay: '1s', message_size_limit: '52428800',
-    maillog_file: `${folder}/log`, maillog_file_prefixes: folder,
+    maillog_file: `${folder}/log`, maillog_file_prefixes: folder, ...more,
   };
   return Object.entries(settings).map(([key, value]) => `${key} = ${value}\n`).join('');
 }

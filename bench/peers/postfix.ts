@@ -1,0 +1,31 @@
+/**
+ * Postfix as a relay: an instance of its own in a folder (configuration, queue, log), never the system's.
+ * Tuned as somebody would who wants throughput: processes for all connections, deliveries in parallel from
+ * the start, no delay of input; each file of the queue is flushed to the disk as always.
+ */
+import { startPostfix } from '../../test/thirdparty/postfix.js';
+import { CpuGroup } from './cpu-group.js';
+import { isInstalled } from './installed.js';
+import type { PeerSetup, RelayPeer } from './relay-peer.js';
+
+const SETTINGS = {
+  default_process_limit: '400', default_destination_concurrency_limit: '50', initial_destination_concurrency: '50',
+  // Else each message waits while deliveries are behind.
+  in_flow_delay: '0', smtpd_client_connection_count_limit: '0', queue_minfree: '0',
+};
+const TMPFS = '/dev/shm';
+
+async function start(nextHopPort: number, parent: string | undefined): Promise<RelayPeer> {
+  const group = new CpuGroup();
+  const postfix = await startPostfix(nextHopPort, { settings: SETTINGS, prefix: group.prefix, ...(parent === undefined ? {} : { parent }) });
+  const stop = async (): Promise<void> => {
+    await postfix.stop();
+    await group.close();
+  };
+  return { port: postfix.port, usedMicros: () => group.usedMicros(postfix.pid), stop };
+}
+
+const needsRoot = (): boolean => isInstalled('postfix') && process.getuid?.() === 0;
+
+export const POSTFIX_DISK: PeerSetup = { peer: 'Postfix, queue on disk', needs: 'postfix (as root)', isInstalled: needsRoot, start: (port) => start(port, undefined) };
+export const POSTFIX_TMPFS: PeerSetup = { peer: 'Postfix, queue on tmpfs', needs: 'postfix (as root)', isInstalled: needsRoot, start: (port) => start(port, TMPFS) };
