@@ -35,8 +35,8 @@ export interface ClientHost {
   readonly messagesPerConnection: number;
   /** Fills `job` with the next message, or returns false: none is due. */
   take(job: Job): boolean;
-  /** MAIL and RCPT lines of a queue, with CRLF. */
-  mailLine(): string;
+  /** MAIL and RCPT lines of a message, with CRLF. */
+  mailLine(job: Job): string;
   rcptLine(queue: number): string;
   /** Bytes of the message with its final dot. */
   wireBytes(job: Job): number;
@@ -276,10 +276,10 @@ export class Client {
       text = 'RSET\r\n';
     }
     this.#expect(EXPECT_MAIL);
-    if (!this.#pipelining) return text + this.#host.mailLine();
+    if (!this.#pipelining) return text + this.#host.mailLine(job);
     this.#expect(EXPECT_RCPT);
     this.#expect(EXPECT_DATA);
-    return text + this.#host.mailLine() + this.#host.rcptLine(job.queue) + 'DATA\r\n';
+    return text + this.#host.mailLine(job) + this.#host.rcptLine(job.queue) + 'DATA\r\n';
   }
 
   /**

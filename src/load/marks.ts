@@ -13,6 +13,8 @@
  * Servers on the way only add lines above the block (trace headers, RFC 5321 4.4), so the hash covers
  * every byte that must arrive unchanged. The rest comes first in the hash so that `send` computes the CRC
  * of a body once and continues it over the 100 bytes that differ.
+ * A sender may say run and id in the envelope as well, as ENVID=5f3a9c01.42 (RFC 3461 4.4): it goes with the
+ * message to servers that offer DSN, and says which message a mail transaction was for that had no content.
  * Not here: what is concluded from the marks (sink/verify.ts).
  */
 import { crc32 } from 'node:zlib';
@@ -76,6 +78,19 @@ export class MarkTemplate {
     writeHex(target, at + HASH.length, hash);
     return hash;
   }
+}
+
+/** The envelope id of a message. */
+export function envidOf(run: string, id: number): string {
+  return `${run}.${id}`;
+}
+
+/** Reads an envelope id into run and id of `into`; the rest of it is empty. False when it is none of ours. */
+export function readEnvid(envid: string, into: Marks): boolean {
+  const match = /^([A-Za-z0-9._-]+)\.(\d{1,10})$/.exec(envid);
+  if (match === null) return false;
+  Object.assign(into, emptyMarks(), { run: match[1] ?? '', id: Number(match[2]) });
+  return true;
 }
 
 /** Reads the marks in the header of `content` into `into`. False when there are none. */

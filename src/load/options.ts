@@ -42,6 +42,8 @@ export interface SendOptions {
   readonly log?: string;
   /** Name of this run in the marks: letters and digits. Default: random. */
   readonly run?: string;
+  /** Names each message in its envelope too (marks.ts), so that a sink knows attempts that ended before their content. */
+  readonly nameEnvelopes?: boolean;
   /** Chooses sizes from the mix. Default 1. */
   readonly seed?: number;
   /** Called about five times a second. */

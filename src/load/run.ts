@@ -14,7 +14,7 @@ import { Prng } from '../base/prng.js';
 import { Client, type ClientHost, type Job } from './client.js';
 import { contentsOfFiles, contentsOfMix, type Content } from './content.js';
 import { Histogram } from './histogram.js';
-import { MarkTemplate } from './marks.js';
+import { envidOf, MarkTemplate } from './marks.js';
 import type { MixPart, SendOptions, SendReport } from './options.js';
 import { monotonicMicros, SendLog } from './send-log.js';
 
@@ -52,6 +52,7 @@ class Run implements ClientHost {
   readonly #marks: readonly MarkTemplate[];
   readonly #contents: readonly Content[];
   readonly #rcptLines: readonly string[];
+  readonly #mailStart: string;
   readonly #mailLine: string;
   readonly #wheel: Uint16Array;
   readonly #log: SendLog | undefined;
@@ -96,7 +97,8 @@ class Run implements ClientHost {
     const files = options.eml ?? [];
     this.#contents = files.length > 0 ? contentsOfFiles(files) : contentsOfMix(options.mix ?? DEFAULT_MIX, marksBytes);
     this.#wheel = weightedWheel(this.#contents, files.length > 0, options.seed ?? 1);
-    this.#mailLine = `MAIL FROM:<${options.from ?? 'load@client.example'}>\r\n`;
+    this.#mailStart = `MAIL FROM:<${options.from ?? 'load@client.example'}>`;
+    this.#mailLine = `${this.#mailStart}\r\n`;
     this.#rcptLines = this.#domains.map((domain) => `RCPT TO:<${options.localPart ?? 'user'}@${domain}>\r\n`);
     this.#log = options.log === undefined ? undefined : new SendLog(options.log, { run: this.#run, count: options.count });
   }
@@ -128,8 +130,8 @@ class Run implements ClientHost {
     return true;
   }
 
-  mailLine(): string {
-    return this.#mailLine;
+  mailLine(job: Job): string {
+    return this.#options.nameEnvelopes === true ? `${this.#mailStart} ENVID=${envidOf(this.#run, job.id)}\r\n` : this.#mailLine;
   }
 
   rcptLine(queue: number): string {

@@ -2,8 +2,11 @@
  * What a sink keeps of each marked message: a row of numbers in flat columns, in order of arrival, bounded;
  * and, if asked for, one NDJSON line each. Owned by sink/sink.ts, judged by sink/verify.ts.
  *
- *     {"n":1,"us":123.4,"kind":1,"run":"5f3a9c01","id":42,"queue":"a.example","serial":7,"hash":1,
+ *     {"n":1,"us":123.4,"kind":1,"begun":1,"run":"5f3a9c01","id":42,"queue":"a.example","serial":7,"hash":1,
  *      "intact":true,"bytes":1000,"from":"…","to":["…"]}                        (one line in the file)
+ *
+ * `us` is when the final dot came, or the transaction ended without one; `begun` counts MAIL commands. A
+ * transaction without content is known by its envelope id (load/marks.ts), if it has one.
  */
 import { closeSync, openSync, writeSync } from 'node:fs';
 
@@ -20,6 +23,7 @@ export class Arrivals {
   readonly #nameNumbers = new Map<string, number>();
   #ids = new Float64Array(FIRST_ROWS);
   #serials = new Float64Array(FIRST_ROWS);
+  #begun = new Float64Array(FIRST_ROWS);
   #hashes = new Float64Array(FIRST_ROWS);
   #runs = new Uint32Array(FIRST_ROWS);
   #queues = new Uint32Array(FIRST_ROWS);
@@ -40,7 +44,7 @@ export class Arrivals {
     return this.#rows;
   }
 
-  add(marks: Marks, kind: ArrivalKind): void {
+  add(marks: Marks, kind: ArrivalKind, begun: number): void {
     if (this.#rows >= this.#rowsMax) {
       this.#dropped++;
       return;
@@ -49,6 +53,7 @@ export class Arrivals {
     const row = this.#rows++;
     this.#ids[row] = marks.id;
     this.#serials[row] = marks.serial;
+    this.#begun[row] = begun;
     // A content that does not have the hash in its own marks is altered, whatever the log says.
     this.#hashes[row] = marks.actualHash === marks.hash ? marks.actualHash : -1;
     this.#runs[row] = this.#numberOf(marks.run);
@@ -65,6 +70,7 @@ export class Arrivals {
         queue: this.#names[this.#queues[row] ?? 0] ?? '',
         serial: this.#serials[row] ?? 0,
         kind: (this.#kinds[row] ?? 0) as ArrivalKind,
+        begun: this.#begun[row] ?? 0,
         hash: this.#hashes[row] ?? -1,
       });
     }
@@ -82,6 +88,7 @@ export class Arrivals {
     const rows = Math.min(this.#rowsMax, this.#rows * 2);
     this.#ids = grown(this.#ids, new Float64Array(rows));
     this.#serials = grown(this.#serials, new Float64Array(rows));
+    this.#begun = grown(this.#begun, new Float64Array(rows));
     this.#hashes = grown(this.#hashes, new Float64Array(rows));
     this.#runs = grown(this.#runs, new Uint32Array(rows));
     this.#queues = grown(this.#queues, new Uint32Array(rows));
@@ -104,9 +111,9 @@ export class ArrivalLog {
     this.#file = openSync(path, 'w');
   }
 
-  record(micros: number, kind: ArrivalKind, marks: Marks | undefined, bytes: number, from: string, to: readonly string[]): void {
+  record(micros: number, kind: ArrivalKind, begun: number, marks: Marks | undefined, bytes: number, from: string, to: readonly string[]): void {
     const line = {
-      n: ++this.#lines, us: micros, kind, run: marks?.run ?? '', id: marks?.id ?? 0, queue: marks?.queue ?? '',
+      n: ++this.#lines, us: micros, kind, begun, run: marks?.run ?? '', id: marks?.id ?? 0, queue: marks?.queue ?? '',
       serial: marks?.serial ?? 0, hash: marks?.actualHash ?? 0,
       intact: marks !== undefined && marks.actualHash === marks.hash, bytes, from, to,
     };

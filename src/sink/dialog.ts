@@ -18,8 +18,12 @@ export interface DialogHost {
   readonly messageBytesMax: number;
   /** What to do with the next message, or recipient in LMTP. */
   decide(): ArrivalKind;
+  /** A mail transaction begins: its number. */
+  begin(): number;
   /** A whole message, CRLF line ends, not dot-stuffed; `content` is valid during the call only. */
-  keep(content: Buffer, from: string, to: readonly string[], kind: ArrivalKind): void;
+  keep(content: Buffer, from: string, to: readonly string[], kind: ArrivalKind, begun: number): void;
+  /** A transaction has ended without a message to keep. `envid` is what its MAIL said, '' without. */
+  leave(begun: number, envid: string, from: string, to: readonly string[]): void;
   /** True: the reply to a final dot must wait; call finish() later. */
   readonly late: boolean;
   onCommandError(): void;
@@ -54,6 +58,8 @@ export class Dialog {
   #greeted = false;
   #from: string | undefined;
   #to: string[] = [];
+  #begun = 0;
+  #envid = '';
   /** An incomplete command line, or what arrived behind the final dot while the reply waits. */
   #held: Buffer | undefined;
   #answer = '';
@@ -74,6 +80,11 @@ export class Dialog {
     }
     this.#held = undefined;
     return this.#run(joined);
+  }
+
+  /** The connection has ended. */
+  close(): void {
+    this.#reset();
   }
 
   /** The latency of a final dot is over. */
@@ -152,7 +163,13 @@ export class Dialog {
     return this.#say(reply);
   }
 
+  /** Ends the transaction under way, if there is one. */
   #reset(): void {
+    if (this.#from !== undefined) this.#host.leave(this.#begun, this.#envid, this.#from, this.#to);
+    this.#clear();
+  }
+
+  #clear(): void {
     this.#from = undefined;
     this.#to = [];
   }
@@ -179,6 +196,8 @@ export class Dialog {
     const size = end < line.length ? /\sSIZE=(\d+)/i.exec(line.slice(end)) : null;
     if (size !== null && Number(size[1]) > this.#host.messageBytesMax) return this.#wrong('552 5.3.4 Too large\r\n');
     this.#from = line.slice(line.indexOf('<') + 1, end - 1);
+    this.#begun = this.#host.begin();
+    this.#envid = end < line.length ? (/\sENVID=(\S+)/i.exec(line.slice(end))?.[1] ?? '') : '';
     return this.#say('250 2.1.0 Ok\r\n');
   }
 
@@ -205,11 +224,12 @@ export class Dialog {
     const content = this.#reader.content();
     const from = this.#from ?? '';
     const to = this.#to;
-    this.#reset();
     if (content === undefined) {
+      this.#reset();
       this.#answer = this.#repeated('552 5.3.4 Too large\r\n', to);
       this.#finalNext = GO_ON;
     } else {
+      this.#clear();
       this.#answerMessage(content, from, to);
     }
     this.#reader.release();
@@ -233,7 +253,7 @@ export class Dialog {
       }
     }
     this.#finalNext = kind === CUT ? CUT_OFF : GO_ON;
-    this.#host.keep(content, from, to, kind);
+    this.#host.keep(content, from, to, kind, this.#begun);
   }
 
   #repeated(reply: string, to: readonly string[]): string {

@@ -49,6 +49,8 @@ export interface SinkCounts {
   /** Messages without marks, and reports (DSN). */
   unmarked: number;
   reports: number;
+  /** Mail transactions that ended before their final dot. */
+  unfinished: number;
   connections: number;
   connectionsOpen: number;
   /** Commands answered 5xx. */

@@ -7,18 +7,18 @@ import { createServer as createHttpServer, type IncomingMessage, type Server as 
 import { createServer, type AddressInfo, type Server, type Socket } from 'node:net';
 
 import { Prng } from '../base/prng.js';
-import { emptyMarks, findQuotedMarks, readMarks } from '../load/marks.js';
+import { emptyMarks, findQuotedMarks, readEnvid, readMarks } from '../load/marks.js';
 import { monotonicMicros, parseSendLog, readSendLog, type SendLogFile } from '../load/send-log.js';
 import { ArrivalLog, Arrivals } from './arrivals.js';
 import { CUT_OFF, Dialog, END, GO_ON, WAIT, type DialogHost, type Next } from './dialog.js';
 import { Faults } from './faults.js';
 import { Maildir } from './maildir.js';
 import type { RunningSink, SinkCounts, SinkOptions } from './options.js';
-import { CUT, DEFERRED, REJECTED, REPORTED, TAKEN, verifyBySerials, verifyRun, type ArrivalKind, type VerifyReport } from './verify.js';
+import { CUT, DEFERRED, REJECTED, REPORTED, TAKEN, UNFINISHED, verifyBySerials, verifyRun, type ArrivalKind, type VerifyReport } from './verify.js';
 
 const DEFAULT_MESSAGE_BYTES_MAX = 64 * 1024 * 1024;
 const DEFAULT_CONNECTIONS_MAX = 10_000;
-/** 41 bytes each. */
+/** 49 bytes each. */
 const DEFAULT_RECORDS_MAX = 20_000_000;
 /** A client that says nothing for so long is dropped (RFC 5321 4.5.3.2.7: at least 5 minutes). */
 const SILENCE_MS = 300_000;
@@ -34,7 +34,7 @@ export async function startSink(options: SinkOptions): Promise<RunningSink> {
 
 class Sink implements RunningSink, DialogHost {
   readonly counts: SinkCounts = {
-    messages: 0, recipients: 0, bytes: 0, deferred: 0, rejected: 0, cut: 0, unmarked: 0, reports: 0,
+    messages: 0, recipients: 0, bytes: 0, deferred: 0, rejected: 0, cut: 0, unmarked: 0, reports: 0, unfinished: 0,
     connections: 0, connectionsOpen: 0, commandErrors: 0,
   };
   readonly lmtp: boolean;
@@ -48,6 +48,7 @@ class Sink implements RunningSink, DialogHost {
   readonly #arrivals: Arrivals | undefined;
   readonly #log: ArrivalLog | undefined;
   readonly #marks = emptyMarks();
+  #begun = 0;
   #http: HttpServer | undefined;
 
   constructor(options: SinkOptions) {
@@ -126,7 +127,19 @@ class Sink implements RunningSink, DialogHost {
     this.counts.commandErrors++;
   }
 
-  keep(content: Buffer, from: string, to: readonly string[], kind: ArrivalKind): void {
+  begin(): number {
+    return ++this.#begun;
+  }
+
+  leave(begun: number, envid: string, from: string, to: readonly string[]): void {
+    this.counts.unfinished++;
+    if (this.#arrivals === undefined) return;
+    const named = readEnvid(envid, this.#marks);
+    if (named) this.#arrivals.add(this.#marks, UNFINISHED, begun);
+    this.#log?.record(monotonicMicros(), UNFINISHED, begun, named ? this.#marks : undefined, 0, from, to);
+  }
+
+  keep(content: Buffer, from: string, to: readonly string[], kind: ArrivalKind, begun: number): void {
     const counts = this.counts;
     counts.messages++;
     counts.recipients += to.length;
@@ -134,21 +147,21 @@ class Sink implements RunningSink, DialogHost {
     if (kind === DEFERRED) counts.deferred++;
     else if (kind === REJECTED) counts.rejected++;
     else if (kind === CUT) counts.cut++;
-    if (this.#arrivals !== undefined) this.#record(this.#arrivals, content, from, to, kind);
+    if (this.#arrivals !== undefined) this.#record(this.#arrivals, content, from, to, kind, begun);
     if (this.#maildir !== undefined && (kind === TAKEN || kind === CUT)) this.#maildir.keep(content);
   }
 
-  #record(arrivals: Arrivals, content: Buffer, from: string, to: readonly string[], kind: ArrivalKind): void {
+  #record(arrivals: Arrivals, content: Buffer, from: string, to: readonly string[], kind: ArrivalKind, begun: number): void {
     const marked = readMarks(content, this.#marks);
     if (marked) {
-      arrivals.add(this.#marks, kind);
+      arrivals.add(this.#marks, kind, begun);
     } else if (from === '' && kind === TAKEN && findQuotedMarks(content, this.#marks)) {
       this.counts.reports++;
-      arrivals.add(this.#marks, REPORTED);
+      arrivals.add(this.#marks, REPORTED, begun);
     } else {
       this.counts.unmarked++;
     }
-    this.#log?.record(monotonicMicros(), kind, marked ? this.#marks : undefined, content.length, from, to);
+    this.#log?.record(monotonicMicros(), kind, begun, marked ? this.#marks : undefined, content.length, from, to);
   }
 
   // Sockets.
@@ -166,6 +179,7 @@ class Sink implements RunningSink, DialogHost {
     socket.on('close', () => {
       this.counts.connectionsOpen--;
       this.#sockets.delete(socket);
+      dialog.close();
     });
   }
 

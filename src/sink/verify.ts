@@ -14,6 +14,13 @@
  *                (G3). `displacementMax` is how many such x may be overtaken by one y: 0 for `order: strict`,
  *                concurrency - 1 for `order: fifo`.
  *
+ * An attempt begins with MAIL. That bound is exact, however slow an attempt is: whom y overtakes began before
+ * y and had not come when y came, so it was in flight beside y. One that ends before its MAIL is seen (next
+ * hop not reached, a kept connection found closed) goes back before all that never began, and adds nobody.
+ * `orderBy: 'dot'` asks more: the same of first final dots. It holds as long as attempts end before their dot
+ * for reasons of the gateway only (no right, its death, a closed connection), which cost no message its place.
+ * Where the next hop defers before the dot it does not: what is deferred holds nobody.
+ *
  * Without a send log, verifyBySerials takes the serials for the order and the gaps for the lost: right for
  * a sender with one connection a queue, a hint otherwise.
  */
@@ -25,21 +32,26 @@ export const DEFERRED = 2; // answered 4xx
 export const REJECTED = 3; // answered 5xx
 export const CUT = 4; // kept, and the connection cut without a reply
 export const REPORTED = 5; // a DSN came that quotes it
-export type ArrivalKind = typeof TAKEN | typeof DEFERRED | typeof REJECTED | typeof CUT | typeof REPORTED;
+export const UNFINISHED = 6; // its transaction ended before the final dot, or with a content too large to keep
+export type ArrivalKind = typeof TAKEN | typeof DEFERRED | typeof REJECTED | typeof CUT | typeof REPORTED | typeof UNFINISHED;
 
-/** One message at the sink, in the order of arrival. */
+/** One message at the sink, in the order in which transactions ended. */
 export interface Arrival {
   readonly run: string;
   readonly id: number;
   readonly queue: string;
   readonly serial: number;
   readonly kind: ArrivalKind;
-  /** CRC-32 computed from what arrived; for REPORTED that of the sender. */
+  /** Which mail transaction of this sink it was, counted from 1 by their MAIL commands: the order of attempts. */
+  readonly begun: number;
+  /** CRC-32 computed from what arrived; for REPORTED that of the sender, for UNFINISHED none. */
   readonly hash: number;
 }
 
 export interface VerifyOptions {
   readonly displacementMax?: number;
+  /** What is compared: the first MAIL of each message, or its first final dot. Default: start. */
+  readonly orderBy?: 'start' | 'dot';
   readonly duplicatesMax?: number;
 }
 
@@ -54,7 +66,7 @@ export interface VerifyReport {
   readonly judgedBy: 'send log' | 'serials';
   readonly run: string;
   readonly accepted: number;
-  /** Messages of the run that arrived at least once, and copies kept in all. */
+  /** Messages of the run whose content arrived at least once, and copies kept in all. */
   readonly arrived: number;
   readonly copies: number;
   readonly rejectedBySink: number;
@@ -86,7 +98,9 @@ interface Fate {
   replyAt: number;
   dotAt: number;
   hash: number;
-  firstAttempt: number;
+  /** Place of its first attempt, and of its first content, among all at the sink. */
+  firstBegun: number;
+  firstDot: number;
   copies: number;
   cuts: number;
   rejected: boolean;
@@ -124,6 +138,8 @@ export function verifyBySerials(arrivals: readonly Arrival[], options: VerifyOpt
   const highest = new Map<string, number>();
   const renamed: Arrival[] = [];
   for (const arrival of arrivals) {
+    // Its serial is not known.
+    if (arrival.kind === UNFINISHED) continue;
     const queue = `${arrival.run}/${arrival.queue}`;
     const key = `${queue}#${arrival.serial}`;
     const id = ids.get(key) ?? ids.size + 1;
@@ -168,7 +184,7 @@ function newFate(record: SendRecord): Fate {
   return {
     queue: record.queue, serial: record.serial, id: record.id,
     accepted: 0, unanswered: 0, replyAt: Infinity, dotAt: Infinity, hash: record.hash,
-    firstAttempt: -1, copies: 0, cuts: 0, rejected: false, reported: false, altered: false,
+    firstBegun: Infinity, firstDot: Infinity, copies: 0, cuts: 0, rejected: false, reported: false, altered: false,
   };
 }
 
@@ -184,7 +200,9 @@ function noteArrivals(fates: Map<number, Fate>, run: string, arrivals: readonly 
       fate.reported = true;
       continue;
     }
-    if (fate.firstAttempt < 0) fate.firstAttempt = index;
+    fate.firstBegun = Math.min(fate.firstBegun, arrival.begun);
+    if (arrival.kind === UNFINISHED) continue;
+    fate.firstDot = Math.min(fate.firstDot, index);
     // -1: judged by serials, so the hash in the marks was compared when it arrived.
     if (fate.hash === -1 ? arrival.hash === -1 : arrival.hash !== fate.hash) fate.altered = true;
     if (arrival.kind === TAKEN || arrival.kind === CUT) fate.copies++;
@@ -208,7 +226,7 @@ function conclude(
   let explained = 0;
   for (const fate of fates.values()) {
     if (fate.accepted > 0) accepted++;
-    if (fate.firstAttempt >= 0) arrived++;
+    if (fate.firstDot !== Infinity) arrived++;
     copies += fate.copies;
     if (fate.rejected) rejected++;
     if (fate.reported) reported++;
@@ -222,7 +240,7 @@ function conclude(
     if (fate.copies > due) duplicated.add(fate, fate.copies - due);
     explained += Math.max(0, Math.min(fate.copies, due) - 1);
   }
-  const order = judgeOrder(fates, options.displacementMax ?? 0);
+  const order = judgeOrder(fates, options.displacementMax ?? 0, options.orderBy === 'dot' ? (fate) => fate.firstDot : (fate) => fate.firstBegun);
   const bad = lost.count + resurrected.count + altered.count + order.late.count + unknown.count;
   return {
     ok: bad === 0 && duplicated.count <= (options.duplicatesMax ?? 0),
@@ -238,11 +256,11 @@ function conclude(
  * each reply puts x's place into a Fenwick tree and each dot asks how many places lie behind y's.
  * At equal times the dot is asked first: only a strictly earlier reply binds.
  */
-function judgeOrder(fates: Map<number, Fate>, displacementMax: number): { late: Findings; worst: number } {
+function judgeOrder(fates: Map<number, Fate>, displacementMax: number, placeOf: (fate: Fate) => number): { late: Findings; worst: number } {
   const late = new Findings();
   let worst = 0;
-  for (const queue of byQueue(fates).values()) {
-    queue.sort((x, y) => x.firstAttempt - y.firstAttempt);
+  for (const queue of byQueue(fates, placeOf).values()) {
+    queue.sort((x, y) => placeOf(x) - placeOf(y));
     const dots = queue.map((_fate, place) => place).sort((x, y) => dotOf(queue, x) - dotOf(queue, y));
     const replies = queue.map((_fate, place) => place).sort((x, y) => replyOf(queue, x) - replyOf(queue, y));
     const tree = new Fenwick(queue.length);
@@ -273,10 +291,10 @@ function replyOf(queue: readonly Fate[], place: number): number {
 }
 
 /** The attempted messages of each queue that may have been accepted. */
-function byQueue(fates: Map<number, Fate>): Map<string, Fate[]> {
+function byQueue(fates: Map<number, Fate>, placeOf: (fate: Fate) => number): Map<string, Fate[]> {
   const queues = new Map<string, Fate[]>();
   for (const fate of fates.values()) {
-    if (fate.firstAttempt < 0 || fate.dotAt === Infinity) continue;
+    if (placeOf(fate) === Infinity || fate.dotAt === Infinity) continue;
     const queue = queues.get(fate.queue);
     if (queue === undefined) queues.set(fate.queue, [fate]);
     else queue.push(fate);

@@ -128,7 +128,7 @@ class ChaosRun {
     this.#sendLogs.push(log);
     return runSend({
       host: HOST, port: this.#cluster.gateways[index]?.smtpPort ?? 0, connections: CONNECTIONS, mix: MIX, domains: DOMAINS, resend: true,
-      run: `${what}${index}`, seed: this.#options.seed + index, patienceMs: END_MS, log, ...more,
+      run: `${what}${index}`, seed: this.#options.seed + index, patienceMs: END_MS, log, nameEnvelopes: true, ...more,
     });
   }
 

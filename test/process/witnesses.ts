@@ -5,12 +5,14 @@
  *   lost, altered, resurrected, unknown   sink/verify.ts, over all arrivals
  *   out of order                          the same, within each queue that took the messages: a restarted or
  *                                         rescued gateway may serve a new queue of that name beside it (G3)
+ *   out of place                          the same by final dots: the next hops of these tests end no attempt
+ *                                         before its dot, so one that ends there was put back in its place
  *   early, refused but kept, unexplained repeats   the links
  */
 import { readFileSync } from 'node:fs';
 
 import { readSendLog, type SendLogFile } from '../../src/load/send-log.js';
-import { CUT, TAKEN, verifyRun, type Arrival, type VerifyReport } from '../../src/sink/verify.js';
+import { CUT, TAKEN, UNFINISHED, verifyRun, type Arrival, type VerifyReport } from '../../src/sink/verify.js';
 import type { Copy, LinkJudge } from './link-judge.js';
 
 /** A line of the sink's arrival log, as far as it is used here. */
@@ -28,8 +30,11 @@ export interface Verdict {
   /** Refused at every try, yet delivered; or refused at one, and never withdrawn. */
   readonly refusedButDelivered: number;
   readonly outOfOrder: number;
-  /** The most messages that one overtook in its queue. */
+  readonly outOfPlace: number;
+  /** The most messages that one overtook in its queue, by the beginning of attempts or by final dots. */
   readonly displacement: number;
+  /** Attempts that ended before their dot. */
+  readonly unfinished: number;
   /** 2xx before the mirrors had it. */
   readonly early: number;
   readonly repeated: number;
@@ -51,12 +56,15 @@ export interface VerdictOptions {
 export function judgeRun(judge: LinkJudge, options: VerdictOptions): Verdict {
   const arrivals = readArrivals(options.arrivalLog);
   const examples: string[] = [];
-  const sum = { accepted: 0, arrived: 0, lost: 0, altered: 0, refusedButDelivered: 0, outOfOrder: 0, early: 0 };
+  const sum = { accepted: 0, arrived: 0, lost: 0, altered: 0, refusedButDelivered: 0, outOfOrder: 0, outOfPlace: 0, early: 0 };
   let displacement = 0;
   for (const file of options.sendLogs) {
     const log = readSendLog(file);
     const report = verifyRun(log, arrivals);
-    const order = verifyRun(inQueues(judge, log), arrivals, { displacementMax: options.concurrency - 1 });
+    const queued = inQueues(judge, log);
+    const displacementMax = options.concurrency - 1;
+    const order = verifyRun(queued, arrivals, { displacementMax });
+    const places = verifyRun(queued, arrivals, { displacementMax, orderBy: 'dot' });
     const replies = judge.earlyReplies(log);
     const refusals = judge.keptRefusals(log);
     sum.accepted += report.accepted;
@@ -65,21 +73,22 @@ export function judgeRun(judge: LinkJudge, options: VerdictOptions): Verdict {
     sum.altered += report.altered.count + report.unknown.count;
     sum.refusedButDelivered += report.resurrected.count + refusals.kept;
     sum.outOfOrder += order.outOfOrder.count;
+    sum.outOfPlace += places.outOfOrder.count;
     sum.early += replies.early;
-    displacement = Math.max(displacement, order.displacement);
-    examples.push(...findings(report), ...order.outOfOrder.examples.map((each) => `${log.run}: out of order: ${each}`), ...replies.examples.map((each) => `${log.run}: early: ${each}`), ...refusals.examples.map((each) => `${log.run}: refused but kept: ${each}`));
+    displacement = Math.max(displacement, order.displacement, places.displacement);
+    examples.push(...findings(report), ...order.outOfOrder.examples.map((each) => `${log.run}: out of order: ${each}`), ...places.outOfOrder.examples.map((each) => `${log.run}: out of place: ${each}`), ...replies.examples.map((each) => `${log.run}: early: ${each}`), ...refusals.examples.map((each) => `${log.run}: refused but kept: ${each}`));
   }
   const repeats = judge.duplicates(copiesOf(arrivals));
   examples.push(...repeats.examples.map((each) => `unexplained: ${each}`), ...judge.problems.slice(0, 10));
   const malformedFrames = judge.problems.length;
-  const bad = sum.lost + sum.altered + sum.refusedButDelivered + sum.outOfOrder + sum.early + repeats.unexplained + malformedFrames;
-  return { ok: bad === 0, ...sum, displacement, repeated: repeats.repeated, explained: repeats.explained, unexplained: repeats.unexplained, malformedFrames, examples };
+  const bad = sum.lost + sum.altered + sum.refusedButDelivered + sum.outOfOrder + sum.outOfPlace + sum.early + repeats.unexplained + malformedFrames;
+  return { ok: bad === 0, ...sum, displacement, unfinished: arrivals.filter(({ kind }) => kind === UNFINISHED).length, repeated: repeats.repeated, explained: repeats.explained, unexplained: repeats.unexplained, malformedFrames, examples };
 }
 
 function readArrivals(file: string): ArrivalLine[] {
   return readFileSync(file, 'utf8').split('\n').filter((line) => line !== '').map((line) => {
     const arrival = JSON.parse(line) as ArrivalLine;
-    return arrival.intact ? arrival : { ...arrival, hash: -1 };
+    return arrival.intact || arrival.kind === UNFINISHED ? arrival : { ...arrival, hash: -1 };
   });
 }
 

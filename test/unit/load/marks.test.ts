@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { crc32 } from 'node:zlib';
 
-import { emptyMarks, findQuotedMarks, MarkTemplate, readMarks } from '../../../src/load/marks.js';
+import { emptyMarks, envidOf, findQuotedMarks, MarkTemplate, readEnvid, readMarks } from '../../../src/load/marks.js';
 
 const REST = Buffer.from('Subject: x\r\n\r\nhello\r\n');
 
@@ -24,6 +24,13 @@ describe('marks', () => {
       );
       assert.equal(marks.hash, marks.actualHash);
     }
+  });
+
+  test('name a message in its envelope, too', () => {
+    const marks = { ...emptyMarks(), queue: 'before', serial: 9 };
+    assert.equal(readEnvid(envidOf('run-1.x', 1234567890), marks), true);
+    assert.deepEqual(marks, { ...emptyMarks(), run: 'run-1.x', id: 1234567890 });
+    for (const other of ['', 'QQ314159', 'run1.', '.7', 'a+20b.7', 'run1.12345678901']) assert.equal(readEnvid(other, marks), false, other);
   });
 
   test('show the change of any single byte below the hash', () => {

@@ -67,6 +67,18 @@ describe('send and sink', () => {
       await sink.close();
     }));
 
+  test('name envelopes, so that an attempt without content is known', () =>
+    inFolder(async (folder) => {
+      const arrivalLog = join(folder, 'arrivals.log');
+      const sink = await startSink(sinkOptions({ messageBytesMax: 600, arrivalLog }));
+      const sent = await runSend({ host: HOST, port: sink.port, count: 3, run: 'r1', nameEnvelopes: true, domains: DOMAINS });
+      assert.deepEqual([sent.refused, sink.counts.unfinished, sink.counts.messages], [3, 3, 0]);
+      await sink.close();
+      const lines = readFileSync(arrivalLog, 'utf8').split('\n').filter((line) => line !== '').map((line) => JSON.parse(line) as { kind: number; run: string; id: number; begun: number });
+      assert.deepEqual(lines.map(({ kind, run, begun }) => [kind, run, begun]), [1, 2, 3].map((begun) => [6, 'r1', begun]));
+      assert.deepEqual(lines.map((line) => line.id).sort(), [1, 2, 3]);
+    }));
+
   test('report refusals without sending again', async () => {
     const sink = await startSink(sinkOptions({ rejectRate: 1 }));
     const sent = await runSend({ host: HOST, port: sink.port, count: 10, resend: true });

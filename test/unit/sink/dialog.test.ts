@@ -16,13 +16,26 @@ class Host implements DialogHost {
   late = false;
   messageBytesMax = 1000;
   readonly kept: Kept[] = [];
+  /** "number envid from to" of transactions that ended without a message, and numbers of the others. */
+  readonly left: string[] = [];
+  readonly begunKept: number[] = [];
+  #begun = 0;
   readonly fates: ArrivalKind[] = [];
 
   decide(): ArrivalKind {
     return this.fates.shift() ?? TAKEN;
   }
 
-  keep(content: Buffer, from: string, to: readonly string[]): void {
+  begin(): number {
+    return ++this.#begun;
+  }
+
+  leave(begun: number, envid: string, from: string, to: readonly string[]): void {
+    this.left.push(`${begun} ${envid} ${from} ${to.join()}`);
+  }
+
+  keep(content: Buffer, from: string, to: readonly string[], _kind: ArrivalKind, begun: number): void {
+    this.begunKept.push(begun);
     this.kept.push({ content: content.toString('latin1'), from, to });
   }
 
@@ -74,6 +87,17 @@ describe('dialog', () => {
       assert.equal(talk(host, ...chunks).codes, '220 250 250 250 354 552 250 250 354 250');
       assert.deepEqual(host.kept.map((kept) => kept.content), ['small\r\n']);
     }
+  });
+
+  test('numbers transactions by their MAIL, and tells of those that end before their dot', () => {
+    const host = new Host();
+    const { dialog } = talk(host, `${ENVELOPE}one\r\n.\r\n`, 'MAIL FROM:<a@b> SIZE=9 ENVID=r1.7 BODY=8BITMIME\r\nRCPT TO:<c@d>\r\nRSET\r\nRSET\r\n',
+      'MAIL FROM:<> BODY=9BIT\r\n', ENVELOPE, 'half a line', '\r\n.\r\n', 'MAIL FROM:<a@b>\r\nEHLO me\r\n', 'MAIL FROM:<a@b> ENVID=x\r\nRCPT TO:<c@d>\r\nDATA\r\nhalf');
+    assert.deepEqual(host.left, ['2 r1.7 a@b c@d', '4  a@b ']);
+    dialog.close();
+    dialog.close();
+    assert.deepEqual(host.left.slice(2), ['5 x a@b c@d']);
+    assert.deepEqual(host.begunKept, [1, 3]);
   });
 
   test('keeps to the order of commands', () => {

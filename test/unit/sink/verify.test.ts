@@ -4,7 +4,7 @@ import { describe, test } from 'node:test';
 
 import type { SendLogFile, SendRecord } from '../../../src/load/send-log.js';
 import {
-  CUT, DEFERRED, REJECTED, REPORTED, TAKEN, verifyBySerials, verifyRun, type Arrival, type ArrivalKind,
+  CUT, DEFERRED, REJECTED, REPORTED, TAKEN, UNFINISHED, verifyBySerials, verifyRun, type Arrival, type ArrivalKind,
 } from '../../../src/sink/verify.js';
 
 const RUN = 'r1';
@@ -14,8 +14,11 @@ function sent(id: number, dot: number, reply: number, code = 250): SendRecord {
   return { id, queue: 'a.example', serial: id, dot, reply, code, hash: 1000 + id };
 }
 
+/** Attempts begin in the order in which they are written down. */
+let begun = 0;
+
 function arrived(id: number, kind: ArrivalKind = TAKEN, hash = 1000 + id): Arrival {
-  return { run: RUN, id, queue: 'a.example', serial: id, kind, hash };
+  return { run: RUN, id, queue: 'a.example', serial: id, kind, begun: ++begun, hash };
 }
 
 function log(...records: SendRecord[]): SendLogFile {
@@ -115,6 +118,27 @@ describe('verifyRun', () => {
 
   test('takes the first attempt for the order, even one that was deferred', () => {
     assert.equal(verifyRun(three, [arrived(1, DEFERRED), arrived(2), arrived(1), arrived(3)]).ok, true);
+  });
+
+  test('takes the beginnings of attempts for the order; by the dots only if asked', () => {
+    const [first, second, third] = [arrived(1), arrived(2), arrived(3)];
+    const slow = [third, first, second];
+    assert.equal(verifyRun(three, slow).ok, true);
+    const byDots = verifyRun(three, slow, { orderBy: 'dot' });
+    assert.deepEqual([byDots.ok, byDots.displacement], [false, 2]);
+    const late = [{ ...first, begun: third.begun + 1 }, second, third];
+    assert.equal(verifyRun(three, late).outOfOrder.count, 2);
+    assert.equal(verifyRun(three, late, { orderBy: 'dot' }).ok, true);
+  });
+
+  test('knows an attempt that ended before its dot as the first, and as no copy', () => {
+    const begunAgain = [arrived(1, UNFINISHED, 0), arrived(2), arrived(1), arrived(3)];
+    const report = verifyRun(three, begunAgain);
+    assert.deepEqual([report.ok, report.arrived, report.copies], [true, 3, 3]);
+    assert.equal(verifyRun(three, begunAgain, { orderBy: 'dot' }).displacement, 1);
+    const never = verifyRun(three, [arrived(1), arrived(2), arrived(3, UNFINISHED, 0)]);
+    assert.deepEqual([never.arrived, never.lost.count, never.altered.count], [2, 1, 0]);
+    assert.equal(verifyBySerials([{ ...arrived(1, UNFINISHED, 0), queue: '', serial: 0 }, arrived(1)]).ok, true);
   });
 
   test('lets a resent message arrive by its first, unanswered try', () => {
