@@ -13,7 +13,6 @@
 import type { EventLog, Packer } from '../platform/ports.js';
 import { BLOCK, CLAIMED, LISTED, TAILED } from '../protocol/message-types.js';
 import { CLAIM_GRANTED, ROLE_MEMBER } from '../protocol/reasons.js';
-import type { CensusRow } from './census.js';
 import { newestOf, queueKey } from './census.js';
 import { Claiming } from './claiming.js';
 import { comingControls, isControlJob } from './control-first.js';
@@ -253,7 +252,15 @@ export class BulkRecovery {
     for (const storeId of others) this.claiming.dropAt(job, storeId, job.machine.token);
     this.pulls.remove(job);
     this.drop(job);
+    this.stand(job);
     this.ports.needFlush();
+  }
+
+  /** The queue is another process's from here on. Its owner's queues are not all here, whatever the last lists said. */
+  private stand(queue: QueueName): QueueJob {
+    const job = this.newJob(queueKey(queue.ownerId, queue.birth, queue.serial), queue);
+    for (const { store } of this.views.all()) job.unheard.add(store.storeId);
+    return job;
   }
 
   /**
@@ -267,8 +274,8 @@ export class BulkRecovery {
       this.drop(old);
     }
     this.counters.lost += 1;
-    if (queue.ownerId !== this.options.gatewayId) return;
-    const job = this.add(this.claiming.newJob(queue, queueKey(queue.ownerId, queue.birth, queue.serial), this.ports.takeHandle()));
+    const job = this.stand(queue);
+    if (!job.isOwn) return;
     const nowMs = this.ports.nowMs();
     job.blocked = 'another process has it';
     job.missingSinceMs = nowMs;
@@ -325,19 +332,21 @@ export class BulkRecovery {
         continue;
       }
       const job = this.jobs.get(key) ?? this.newJob(key, row);
+      if (list.all || job.isOwn) job.unheard.delete(storeId);
       // Lost to another process since, and it is ours again to ask for.
       if (job.state === 'done' && row.role === ROLE_MEMBER) job.restart(job.isOwn ? 'waiting' : 'elsewhere', 0);
       if (job.state === 'waiting' || job.state === 'elsewhere') job.rows.set(storeId, row);
     }
     for (const job of this.jobs.values()) {
       if ((!list.all && !job.isOwn) || seen.has(job.key)) continue;
+      job.unheard.delete(storeId);
       if (job.state === 'waiting' || job.state === 'elsewhere') job.rows.delete(storeId);
-      if (job.state === 'elsewhere' && job.rows.size === 0) this.drop(job);
+      if (job.state === 'elsewhere' && job.rows.size === 0 && job.unheard.size === 0) this.drop(job);
     }
     this.startJobs();
   }
 
-  private newJob(key: string, row: CensusRow): QueueJob {
+  private newJob(key: string, row: QueueName): QueueJob {
     return this.add(this.claiming.newJob(row, key, this.ports.takeHandle()));
   }
 

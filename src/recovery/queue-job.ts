@@ -110,6 +110,8 @@ export class QueueJob {
   readonly damaged = new Set<string>();
   /** Stores that the operator has given up for this queue. */
   readonly given = new Set<string>();
+  /** It left this process: stores that have not told since whether they have it. Until then it stands, told by none. */
+  readonly unheard = new Set<string>();
   epoch = 0;
   members: readonly string[] = [];
   /** Where to go on when `source` is lost. */

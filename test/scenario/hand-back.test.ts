@@ -91,6 +91,39 @@ describe('hand-back', () => {
     group.network.holdRequests('gw-1', dropped.id, false);
     judged(group, remembered);
   });
+
+  test('a report whose source went to its owner while its copy stayed with the rescuer goes out once', () => {
+    const group = Group.started({ stores: 3 });
+    group.hops.script = () => 'defer';
+    group.submit('gw-1', ['q1']);
+    group.run(200);
+    const [kept, other] = (group.served('gw-1', 'gw-1')[0]?.replicas ?? []).map(({ store }) => group.stores.find(({ id }) => id === store.storeId));
+    const third = group.stores.find((store) => store !== kept && store !== other);
+    assert.ok(kept !== undefined && other !== undefined && third !== undefined);
+    group.gateway('gw-1').kill();
+    group.until(() => group.served('gw-2', 'gw-1').length === 1, 'the takeover');
+    group.network.cut('gw-2', other.id);
+    group.until(() => group.served('gw-2', 'gw-1').every((mirror) => mirror.memberCount === 1 && mirror.setChangeNumber === 0), 'the set of one');
+    group.hops.script = ({ queueName }) => (queueName === 'senders' ? 'accept' : 'reject');
+    // The copy is parked; that the source owes no more does not reach the store.
+    group.until(() => group.served('gw-2', 'gw-1').some(({ queue }) => queue.name === 'senders' && queue.length === 1) && group.gateway('gw-2').core?.commitPoint.openCount === 0, 'the parked copy');
+    cutOff(group, 'gw-2', true, [kept]);
+    for (const store of [other, third]) group.network.cut('gw-1', store.id);
+    group.gateway('gw-1').start();
+    group.until(() => group.served('gw-1', 'gw-1').some(({ queue }) => queue.name === 'q1' && queue.length === 1), 'the source at its owner');
+    cutOff(group, 'gw-2', false, [kept]);
+    group.until(() => group.served('gw-2', 'gw-1').every(({ queue }) => queue.name === 'senders'), 'the loss of the source');
+    assert.equal(group.served('gw-2', 'gw-1').length, 1);
+    group.run(5000);
+    assert.equal(group.hops.reports.length, 0, 'the owner may ask for another');
+    for (const store of [other, third]) group.network.heal('gw-1', store.id);
+    group.network.heal('gw-2', other.id);
+    group.until(() => group.served('gw-2', 'gw-1').length === 0 && group.served('gw-1', 'gw-1').length === 2, 'all queues at their owner');
+    group.until(() => group.hops.reports.length > 0, 'the report');
+    group.run(10_000);
+    assert.equal(group.hops.reports.length, 1);
+    checkNoLoss(group.letters);
+  });
 });
 
 interface DroppedMeanwhile {
