@@ -107,26 +107,17 @@ export class Segments {
   allocate(bytes: number): Slot {
     invariant(bytes >= 0 && bytes <= RECORD_BYTES_MAX, 'a record has from 0 to 2^30 bytes');
     const footprint = footprintOf(bytes);
-    let segment = this.young;
-    if (footprint > this.ownFrom) segment = this.lists.takeOwn(footprint);
-    else if (segment.filled + footprint > segment.bytes.length) {
-      this.lists.close(segment);
-      segment = this.lists.take();
-      this.young = segment;
-    }
-    let slot = this.freeSlot;
-    if (slot !== 0) this.freeSlot = this.low.get(slot);
-    else slot = this.newSlot();
-    const at = segment.filled;
-    const word = at >>> 2;
-    segment.words[word] = slot;
-    segment.words[word + 1] = bytes;
-    segment.filled = at + footprint;
-    segment.live += footprint;
-    this.place(slot, segment.number, at);
-    this.live += footprint;
-    this.recordCount += 1;
-    return slot;
+    return this.enter(this.withRoom(footprint), bytes, footprint);
+  }
+
+  /** A new record with these contents: allocate() and write() without looking the new slot up again. */
+  keep(source: Uint8Array): Slot {
+    const bytes = source.length;
+    invariant(bytes <= RECORD_BYTES_MAX, 'a record has from 0 to 2^30 bytes');
+    const footprint = footprintOf(bytes);
+    const segment = this.withRoom(footprint);
+    segment.bytes.set(source, segment.filled + RECORD_HEADER_BYTES);
+    return this.enter(segment, bytes, footprint);
   }
 
   /** The block that the record lies in. */
@@ -288,6 +279,33 @@ export class Segments {
     this.high.truncate(1);
     this.slotCount = 0;
     this.freeSlot = 0;
+  }
+
+  /** The segment whose end takes the next record. */
+  private withRoom(footprint: number): Segment {
+    if (footprint > this.ownFrom) return this.lists.takeOwn(footprint);
+    const young = this.young;
+    if (young.filled + footprint <= young.bytes.length) return young;
+    this.lists.close(young);
+    this.young = this.lists.take();
+    return this.young;
+  }
+
+  /** Makes the next bytes of the segment a record. */
+  private enter(segment: Segment, bytes: number, footprint: number): Slot {
+    let slot = this.freeSlot;
+    if (slot !== 0) this.freeSlot = this.low.get(slot);
+    else slot = this.newSlot();
+    const at = segment.filled;
+    const word = at >>> 2;
+    segment.words[word] = slot;
+    segment.words[word + 1] = bytes;
+    segment.filled = at + footprint;
+    segment.live += footprint;
+    this.place(slot, segment.number, at);
+    this.live += footprint;
+    this.recordCount += 1;
+    return slot;
   }
 
   private newSlot(): Slot {

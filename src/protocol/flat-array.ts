@@ -1,5 +1,5 @@
 /**
- * Reads a control part that is one flat array of whole numbers and byte strings, as CHANGES and ACK are: the
+ * Reads and writes a control part that is one flat array of whole numbers and byte strings, as CHANGES and ACK are: the
  * hot messages, for which a general unpacker costs several times as much (it makes a DataView a frame).
  * What is read here needs no look by bounds.ts: nothing but the types below is taken, every length is held
  * against the bytes that are there, nothing nests.
@@ -55,6 +55,46 @@ export function readFlatArray(bytes: Uint8Array): FlatElement[] | InvalidMessage
     at = from;
   }
   return at === end ? values : new InvalidMessage('control has bytes behind its array');
+}
+
+/** A control part of whole numbers alone, each below 2^53 and in its shortest form: what a general packer makes of them, at a third of its cost. */
+export function packWholes(values: readonly number[]): Uint8Array {
+  const count = values.length;
+  let size = count < 16 ? 1 : count < 0x1_0000 ? 3 : 5;
+  for (let i = 0; i < count; i++) size += wholeBytes(values[i] ?? 0);
+  const bytes = new Uint8Array(size);
+  let at = 0;
+  if (count < 16) bytes[at++] = 0x90 | count;
+  else if (count < 0x1_0000) at = putBig(bytes, 0, 0xdc, count, 2);
+  else at = putBig(bytes, 0, 0xdd, count, 4);
+  for (let i = 0; i < count; i++) {
+    const value = values[i] ?? 0;
+    const length = wholeBytes(value);
+    if (length === 1) bytes[at++] = value;
+    else if (length === 9) at = putDouble(bytes, at, value);
+    else at = putBig(bytes, at, length === 2 ? 0xcc : length === 3 ? 0xcd : 0xce, value, length - 1);
+  }
+  return bytes;
+}
+
+function wholeBytes(value: number): number {
+  if (value < 0x80) return 1;
+  if (value < 0x100) return 2;
+  if (value < 0x1_0000) return 3;
+  return value < WORD ? 5 : 9;
+}
+
+function putBig(bytes: Uint8Array, at: number, tag: number, value: number, length: number): number {
+  bytes[at] = tag;
+  for (let i = 1; i <= length; i++) bytes[at + i] = value >>> (8 * (length - i));
+  return at + 1 + length;
+}
+
+/** Rare: queues and connections count for long until they get there. */
+function putDouble(bytes: Uint8Array, at: number, value: number): number {
+  bytes[at] = 0xcb;
+  new DataView(bytes.buffer).setFloat64(at + 1, value);
+  return at + 9;
 }
 
 /** Bytes of the length (bin) or of the number behind a tag; 0 for a type that has no place here. */

@@ -76,6 +76,8 @@ export class ChangeRing {
   readonly #chunkBytes: number;
   readonly #memory: RingMemory;
   readonly #chunks: Chunk[] = [];
+  /** The one that is being filled. */
+  #last: Chunk | undefined;
   readonly #digest = new Digest();
   #nextNumber = 1;
   #held = 0;
@@ -192,14 +194,17 @@ export class ChangeRing {
 
   /** The chunk whose end takes so many bytes, or undefined when they are not to be kept. */
   #room(bytes: number): Chunk | undefined {
-    const last = this.#chunks.at(-1);
+    const last = this.#last;
     if (last !== undefined && last.filled + bytes <= last.bytes.length) return last;
     const size = Math.max(bytes, this.#chunkBytes);
     if (size > this.#bytesMax) return undefined;
     let spare: Uint8Array | undefined;
     while (this.#held + size > this.#bytesMax || !this.#memory.mayKeep(size)) {
       const oldest = this.#chunks.shift();
-      if (oldest === undefined) return undefined;
+      if (oldest === undefined) {
+        this.#last = undefined;
+        return undefined;
+      }
       this.#held -= oldest.bytes.length;
       this.#memory.letGo(oldest.bytes.length);
       if (oldest.bytes.length === size) spare = oldest.bytes;
@@ -211,6 +216,7 @@ export class ChangeRing {
     const chunk = { number: this.#nextNumber, bytes, view: new DataView(bytes.buffer), filled: 0 };
     this.#nextNumber += 1;
     this.#chunks.push(chunk);
+    this.#last = chunk;
     this.#held += bytes.length;
     this.#memory.keep(bytes.length);
     return chunk;

@@ -116,9 +116,6 @@ export class Contents {
   }
 
   #keep(bytes: Uint8Array): number {
-    if (bytes.length === 0) return 0;
-    const slot = this.#segments.allocate(bytes.length);
-    this.#segments.write(slot, 0, bytes);
-    return slot;
+    return bytes.length === 0 ? 0 : this.#segments.keep(bytes);
   }
 }

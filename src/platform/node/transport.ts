@@ -152,13 +152,13 @@ export class NodeConnection implements Connection {
   write(chunks: readonly Uint8Array[]): void {
     const socket = this.#socket;
     if (this.#deaf || socket.destroyed || socket.writableEnded) return;
-    // Corked, so that uncork() hands the whole list to one writev.
-    socket.cork();
+    // Corked, so that uncork() hands the whole list to one writev; a chunk alone, as an acknowledgement is, needs none.
+    if (chunks.length > 1) socket.cork();
     for (let i = 0; i < chunks.length; i++) {
       const chunk = chunks[i];
       if (chunk !== undefined && chunk.length > 0) socket.write(chunk);
     }
-    socket.uncork();
+    if (chunks.length > 1) socket.uncork();
     if (socket.writableLength > this.#bufferedBytesMax) {
       this.#because('too many bytes wait to be written');
       this.destroy();

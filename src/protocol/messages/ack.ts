@@ -8,11 +8,11 @@
  *   3        u53   number    transaction number it stands at     ┘
  *   4 …                      the next queue
  *
- * Hot: decoded into a flat array, read with the functions below.
+ * Hot: packed from and decoded into a flat array, read with the functions below.
  */
 import type { Packer } from '../../platform/ports.js';
 import { isHandle, isWhole } from '../fields.js';
-import { readFlatArray } from '../flat-array.js';
+import { packWholes, readFlatArray } from '../flat-array.js';
 import { InvalidMessage } from '../invalid.js';
 import { ACK } from '../message-types.js';
 
@@ -25,8 +25,8 @@ export const ACK_QUEUES_MAX = 16_384;
 /** Flat: sequence, credit, handle, number, handle, number, … */
 export type Ack = readonly number[];
 
-export function encodeAck(packer: Packer, ack: Ack): Uint8Array {
-  return packer.pack(ack);
+export function encodeAck(_packer: Packer, ack: Ack): Uint8Array {
+  return packWholes(ack);
 }
 
 export function decodeAck(_packer: Packer, control: Uint8Array): Ack | InvalidMessage {

@@ -39,12 +39,14 @@ describe('Segments', () => {
         let seed = 0;
         for (const { kind, n } of commands) {
           if (kind === 'allocate') {
-            const slot = segments.allocate(n);
-            assert.ok(slot > 0 && !model.has(slot), 'a slot names one living record');
             const bytes = pattern(seed++, n);
+            const slot = (seed & 1) === 0 ? segments.keep(bytes) : segments.allocate(n);
+            assert.ok(slot > 0 && !model.has(slot), 'a slot names one living record');
             const half = n >>> 1;
-            segments.write(slot, half, bytes.subarray(half));
-            segments.write(slot, 0, bytes.subarray(0, half));
+            if ((seed & 1) !== 0) {
+              segments.write(slot, half, bytes.subarray(half));
+              segments.write(slot, 0, bytes.subarray(0, half));
+            }
             model.set(slot, bytes);
           } else if (kind === 'free' && model.size > 0) {
             const slot = [...model.keys()][n % model.size] ?? 0;

@@ -3,7 +3,7 @@ import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { MessagePacker } from '../../../src/platform/node/packer.js';
 import { checkControl } from '../../../src/protocol/bounds.js';
-import { readFlatArray } from '../../../src/protocol/flat-array.js';
+import { packWholes, readFlatArray } from '../../../src/protocol/flat-array.js';
 import { InvalidMessage } from '../../../src/protocol/invalid.js';
 
 const packer = new MessagePacker();
@@ -25,6 +25,18 @@ describe('flat array', () => {
       assert.ok(!(read instanceof InvalidMessage));
       assert.deepEqual(read.map((v) => (typeof v === 'number' ? v : [...v])), values.map((v) => (typeof v === 'number' ? v : [...v])));
     }), { numRuns: 500, seed: 3 });
+  });
+
+  test('packs whole numbers as the packer does', () => {
+    const edges = [0, 127, 128, 255, 256, 65_535, 65_536, 2 ** 31, 2 ** 32 - 1, 2 ** 32, 2 ** 32 + 1, 2 ** 52 + 1, Number.MAX_SAFE_INTEGER];
+    const number = fc.oneof(fc.constantFrom(...edges), fc.maxSafeNat());
+    fc.assert(fc.property(fc.array(number, { maxLength: 40 }), (values) => {
+      assert.deepEqual([...packWholes(values)], [...packer.pack(values)]);
+    }), { numRuns: 500, seed: 3 });
+    for (const count of [15, 16, 65_535, 65_536]) {
+      const values = new Array<number>(count).fill(300);
+      assert.deepEqual(Buffer.from(packWholes(values)), Buffer.from(packer.pack(values)));
+    }
   });
 
   test('reads a float64 that an integer would have held, as other encoders may write it', () => {
