@@ -3,7 +3,7 @@
  * is told, once.
  */
 import assert from 'node:assert/strict';
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
@@ -17,13 +17,14 @@ import { REJECTED, TAKEN, type VerifyReport } from '../../src/sink/verify.js';
 import { HOST, startCluster, type Cluster } from './cluster.js';
 import type { ClusterOptions } from './cluster-config.js';
 
-const DOMAINS = ['a.example', 'b.example', 'strict.example'];
+const STRICT = 'strict.example';
+const DOMAINS = ['a.example', 'b.example', STRICT];
 const CONCURRENCY = 20;
 /** The gateway is killed when so many messages were accepted. */
 const KILLS_AT = [1000, 2500];
 
 async function withCluster(options: ClusterOptions, story: (cluster: Cluster, log: string) => Promise<void>): Promise<void> {
-  const cluster = await startCluster({ domains: DOMAINS, strictDomains: ['strict.example'], ...options });
+  const cluster = await startCluster({ domains: DOMAINS, strictDomains: [STRICT], ...options });
   try {
     await story(cluster, join(cluster.folder, 'send.log'));
   } finally {
@@ -43,6 +44,16 @@ async function soundReport(cluster: Cluster, log: string): Promise<VerifyReport>
   return report;
 }
 
+/** In the strict queue nobody overtakes anybody. */
+async function strictlyInOrder(cluster: Cluster, log: string): Promise<void> {
+  const strictLog = `${log}.strict`;
+  const lines = readFileSync(log, 'utf8').split('\n');
+  writeFileSync(strictLog, `${lines.filter((line, index) => index === 0 || line.includes(`"queue":"${STRICT}"`)).join('\n')}\n`);
+  const report = await cluster.verify(strictLog, 0);
+  assert.ok(report.accepted > 0);
+  assert.deepEqual(report.outOfOrder, { count: 0, examples: [] });
+}
+
 describe('next hop', { timeout: 120_000 }, () => {
   test('down at first: mail waits, and goes in order as soon as it is up, long before the retry of a deferral', () => withCluster(
     { gateway: { delivery: { concurrency: CONCURRENCY, retry: { first: '5min', max: '1h' } } } },
@@ -55,6 +66,7 @@ describe('next hop', { timeout: 120_000 }, () => {
       await cluster.drained();
       const report = await soundReport(cluster, log);
       assert.deepEqual([report.arrived, report.copies], [3000, 3000]);
+      await strictlyInOrder(cluster, log);
     },
   ));
 
@@ -72,7 +84,7 @@ describe('next hop', { timeout: 120_000 }, () => {
   test('deferring a strict queue: the head holds the queue, so that deliveries keep the order', () => withCluster(
     { sinkArguments: ['--defer-rate', '0.2'], arrivalLog: true, gateway: { delivery: { retry: { first: '20ms', max: '50ms' } } } },
     async (cluster, log) => {
-      await sendAll(cluster, log, { count: 100, connections: 1, domains: ['strict.example'] });
+      await sendAll(cluster, log, { count: 100, connections: 1, domains: [STRICT] });
       await cluster.drained();
       await soundReport(cluster, log);
       const taken = arrivalsIn(cluster.arrivalLog).filter((arrival) => arrival.kind === TAKEN).map((arrival) => arrival.serial);
