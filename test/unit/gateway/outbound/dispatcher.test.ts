@@ -4,7 +4,7 @@ import { after, test } from 'node:test';
 import type { AddressInfo } from 'node:net';
 import { SMTPServer } from 'smtp-server';
 import { DEFERRED, DELIVERED, FAILED } from '../../../../src/gateway/queue/types.js';
-import type { NextHop, Ordering } from '../../../../src/gateway/queue/types.js';
+import type { Delivery, NextHop, Ordering } from '../../../../src/gateway/queue/types.js';
 import type { Dispatcher, DispatcherOptions } from '../../../../src/gateway/outbound/dispatcher.js';
 import { MemoryQueue, MemorySource, dispatcherFor as makeDispatcher } from './memory-source.js';
 import { ScriptedServer } from './scripted-server.js';
@@ -17,8 +17,8 @@ after(async () => {
   await Promise.all(dispatchers.map((one) => one.stop(0)));
 });
 
-function dispatcherFor(source: MemorySource, more: Partial<DispatcherOptions> = {}): Dispatcher {
-  const dispatcher = makeDispatcher(source, more);
+function dispatcherFor(source: MemorySource, more: Partial<DispatcherOptions> = {}, mayDot?: (delivery: Delivery) => boolean): Dispatcher {
+  const dispatcher = makeDispatcher(source, more, mayDot);
   dispatchers.push(dispatcher);
   return dispatcher;
 }
@@ -72,6 +72,18 @@ test('strict order has one message in flight and arrives in order, whatever the 
   await source.untilEnded(150);
   assert.equal(source.inFlightMost, 1);
   assert.deepEqual(server.accepted.map((one) => entryOf(one.content)), Array.from({ length: 150 }, (_, i) => i + 1));
+  await dispatcher.stop(1000);
+  server.close();
+});
+
+test('without the right to its dot a delivery ends as no attempt, nothing of it arrives, and the others go on', async () => {
+  const { server, source, queue, fill } = await world({ concurrency: 1 });
+  const dispatcher = dispatcherFor(source, {}, (delivery) => delivery.entry !== 2);
+  fill(3);
+  dispatcher.onReady(queue);
+  await source.untilEnded(3);
+  assert.deepEqual(source.ended.map((one) => [one.entry, one.result.noRight ?? false, one.result.results[0]?.status]), [[1, false, DELIVERED], [2, true, DEFERRED], [3, false, DELIVERED]]);
+  assert.deepEqual(server.accepted.map((one) => entryOf(one.content)), [1, 3]);
   await dispatcher.stop(1000);
   server.close();
 });

@@ -66,7 +66,7 @@ export class MemorySource implements DeliverySource {
 
 const SILENT = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
 
-export function dispatcherFor(source: MemorySource, more: Partial<DispatcherOptions> = {}): Dispatcher {
+export function dispatcherFor(source: MemorySource, more: Partial<DispatcherOptions> = {}, mayDot: (delivery: Delivery) => boolean = () => true): Dispatcher {
   const dispatcher = new Dispatcher(
     { ...DEFAULT_DISPATCHER_OPTIONS, heloName: 'gw.test', ...more },
     {
@@ -75,7 +75,7 @@ export function dispatcherFor(source: MemorySource, more: Partial<DispatcherOpti
       clock: { nowMs: () => performance.now(), wallMs: () => Date.now() },
       random: () => 0.5,
       log: SILENT,
-      mayDot: () => true,
+      mayDot,
     },
   );
   dispatcher.start();
