@@ -9,11 +9,14 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
+import { partGrowth } from './growth.js';
 import { describeMachine } from './machine.js';
+import { partMemory } from './memory.js';
 import type { BenchOptions, PartResult, PartRun } from './options.js';
 import { installPeers } from './peers/installed.js';
 import { partPeers } from './peers.js';
 import { publish } from './publish.js';
+import { benchRecovery } from './recovery.js';
 import { partRelay } from './relay.js';
 import { plotsOf } from './report-plots.js';
 import { reportOf } from './report.js';
@@ -28,6 +31,9 @@ const PARTS: Readonly<Record<PartName, (options: BenchOptions) => Promise<PartRu
   relay: partRelay,
   store: partStore,
   peers: partPeers,
+  recovery: benchRecovery,
+  growth: partGrowth,
+  memory: partMemory,
 };
 const NAMES = Object.keys(PARTS) as PartName[];
 
@@ -65,7 +71,7 @@ async function runPart(name: PartName, options: AllOptions, folder: string): Pro
   try {
     const run = await PARTS[name](options);
     const seconds = Math.round((performance.now() - started) / 1000);
-    const result: PartResult<unknown> = { part: name, quick: options.quick, seconds, machine, ...run };
+    const result: PartResult<unknown> = { part: name, quick: options.quick, seconds, machine, rows: run.rows, missing: run.missing ?? [] };
     writeFileSync(join(folder, `${name}.json`), `${JSON.stringify(result, undefined, 1)}\n`);
     console.log(`== ${name}: ${seconds} s${run.missing === undefined || run.missing.length === 0 ? '' : `; not installed: ${run.missing.join(', ')}`}`);
     return true;

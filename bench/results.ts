@@ -1,8 +1,11 @@
 /**
  * The results of all parts of `bench all`, as the report reads them; a part that has not run is not there.
  */
+import type { GrowthRow } from './growth.js';
+import type { MemoryRow } from './memory.js';
 import type { PartResult } from './options.js';
 import type { PeerRow } from './peers.js';
+import type { RecoveryRow } from './recovery.js';
 import type { RelayRow } from './relay.js';
 import type { StoreRow } from './store.js';
 
@@ -10,4 +13,7 @@ export interface Results {
   readonly relay?: PartResult<RelayRow>;
   readonly store?: PartResult<StoreRow>;
   readonly peers?: PartResult<PeerRow>;
+  readonly recovery?: PartResult<RecoveryRow>;
+  readonly growth?: PartResult<GrowthRow>;
+  readonly memory?: PartResult<MemoryRow>;
 }

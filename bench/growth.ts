@@ -1,0 +1,100 @@
+/**
+ * Part `growth` of `bench all`: whether CPU a message rises with the number of queues and of connections.
+ * Each point is a cluster of its own. Only the second part of a run counts, so that opening connections and
+ * queues, and warming the compilers, does not: from a mark at a third of the messages to the end, over the
+ * mean of what was accepted and delivered in between. That of a longer queue is measured by memory.ts.
+ */
+import type { Cluster } from '../test/process/cluster.js';
+import { Meter, rounded } from './machine.js';
+import type { BenchOptions, PartRun } from './options.js';
+import { runClient } from './processes.js';
+import { cpuOf, isGateway, isStore, loadOptions, processesOf, startRelay, type Load } from './relay-run.js';
+
+export interface GrowthRow {
+  readonly by: 'queues' | 'connections';
+  readonly count: number;
+  readonly round: number;
+  /** Gateway and both stores. */
+  readonly cpuMicrosPerMessage: number;
+  readonly gatewayMicros: number;
+  readonly storesMicros: number;
+  readonly messagesPerSecond: number;
+}
+
+const QUEUES = [1, 10, 100, 1000];
+const CONNECTIONS = [10, 100, 1000, 10_000];
+const QUICK_CONNECTIONS = [10, 100, 1000];
+const ROUNDS = 2;
+const MESSAGES = 45_000;
+const QUICK_MESSAGES = 12_000;
+/** Each connection is to send so many messages at least. */
+const MESSAGES_PER_CONNECTION = 9;
+/** The second run of two, which counts, begins here. */
+const MARK = 1 / 3;
+const SINK_BOUND_MS = 120_000;
+
+export async function partGrowth(options: BenchOptions): Promise<PartRun<GrowthRow>> {
+  const messages = options.quick ? QUICK_MESSAGES : MESSAGES;
+  const rows: GrowthRow[] = [];
+  for (let round = 1; round <= (options.quick ? 1 : ROUNDS); round++) {
+    for (const count of QUEUES) rows.push(say(await byQueues(count, messages, round)));
+    for (const count of options.quick ? QUICK_CONNECTIONS : CONNECTIONS) rows.push(say(await byConnections(count, messages, round)));
+  }
+  return { rows };
+}
+
+async function byQueues(count: number, messages: number, round: number): Promise<GrowthRow> {
+  const domains = Array.from({ length: count }, (_none, index) => `q${index}.example`);
+  return { by: 'queues', count, round, ...(await measure(domains, { count: Math.max(messages, 15 * count), domains })) };
+}
+
+async function byConnections(count: number, messages: number, round: number): Promise<GrowthRow> {
+  const domains = Array.from({ length: 10 }, (_none, index) => `q${index}.example`);
+  return { by: 'connections', count, round, ...(await measure(domains, { count: Math.max(messages, MESSAGES_PER_CONNECTION * count), connections: count, domains })) };
+}
+
+async function measure(domains: readonly string[], load: Load): Promise<Omit<GrowthRow, 'by' | 'count' | 'round'>> {
+  const room = 2 * Math.max(1000, load.connections ?? 0);
+  const cluster = await startRelay({
+    domains, gateway: { smtp: { connections: room, connections_per_client: room }, memory: { limit: '2GiB' }, delivery: { messages_per_connection: 1_000_000 } },
+  });
+  try {
+    return await fromMark(cluster, load);
+  } finally {
+    await cluster.stop();
+  }
+}
+
+interface Mark {
+  readonly meter: Meter;
+  readonly accepted: number;
+  readonly delivered: number;
+  readonly ms: number;
+}
+
+async function fromMark(cluster: Cluster, load: Load): Promise<Omit<GrowthRow, 'by' | 'count' | 'round'>> {
+  let mark: Promise<Mark> | undefined;
+  const take = async (accepted: number): Promise<Mark> => {
+    const meter = new Meter(processesOf(cluster).map((daemon) => [daemon.name, daemon.pid] as const));
+    const ms = performance.now();
+    return { meter, accepted, delivered: (await cluster.sinkCounts()).messages, ms };
+  };
+  const { report } = await runClient(loadOptions(cluster.smtpPort, load), (accepted) => {
+    if (accepted >= MARK * load.count) mark ??= take(accepted);
+  });
+  if (report.accepted !== load.count) throw new Error(`only ${report.accepted} of ${load.count} were accepted: ${JSON.stringify([report.samples, report.connectionErrors])}`);
+  await cluster.sinkHas(load.count, SINK_BOUND_MS);
+  const from = await mark;
+  if (from === undefined) throw new Error('the run was too short to be measured');
+  const messages = load.count - (from.accepted + from.delivered) / 2;
+  const cost = from.meter.cost(messages);
+  return {
+    cpuMicrosPerMessage: cpuOf(cost, (name) => isGateway(name) || isStore(name)), gatewayMicros: cpuOf(cost, isGateway), storesMicros: cpuOf(cost, isStore),
+    messagesPerSecond: rounded((messages / (performance.now() - from.ms)) * 1000),
+  };
+}
+
+function say(row: GrowthRow): GrowthRow {
+  console.log(`${String(row.count).padStart(6)} ${row.by.padEnd(12)} ${row.cpuMicrosPerMessage} µs CPU a message (gateway ${row.gatewayMicros}, stores ${row.storesMicros}), ${Math.round(row.messagesPerSecond)}/s`);
+  return row;
+}

@@ -1,0 +1,163 @@
+/**
+ * Part `memory` of `bench all`: what a queued message costs beyond its content and envelope, in gateway and
+ * stores, and whether a long queue slows the gateway. One queue of 0.4 KB messages whose next hop never
+ * greets is filled in steps; at each step memory is read and mail for other next hops is relayed. At the
+ * end the gateway is killed and takes the whole queue back; then a gateway is filled and drained again and
+ * again.
+ *
+ *     fill ─► sample, relay beside it ─► fill more … ─► kill, recover ─► (new cluster) fill, drain, sample …
+ */
+import { pause, startCluster, until, type Cluster } from '../test/process/cluster.js';
+import { rounded, usageOf } from './machine.js';
+import { startMuteServer } from './mute-server.js';
+import type { BenchOptions, PartRun } from './options.js';
+import { Probes, type TurnReport } from './probe-report.js';
+import { runClient } from './processes.js';
+import { cpuOf, DOMAINS, isGateway, isStore, relayThrough, startRelay, warm } from './relay-run.js';
+import { storeMetric } from './store-metric.js';
+
+/** The queue is so long. */
+export interface FillRow {
+  readonly what: 'fill';
+  readonly queued: number;
+  readonly gatewayBytes: number;
+  readonly storeBytes: number;
+  readonly heapUsedBytes: number;
+  readonly heapTotalBytes: number;
+  readonly storeHeapTotalBytes: number;
+  /** Content and envelope of what is queued, as a store counts them. */
+  readonly liveBytes: number;
+  /** Of mail relayed beside it: gateway and both stores. */
+  readonly cpuMicrosPerMessage: number;
+  readonly relayedPerSecond: number;
+  readonly turns: TurnReport;
+}
+
+export interface RecoverRow {
+  readonly what: 'recover';
+  readonly queued: number;
+  readonly seconds: number;
+  readonly turns: TurnReport;
+}
+
+export interface CycleRow {
+  readonly what: 'cycle';
+  readonly cycle: number;
+  readonly messages: number;
+  /** Drained. */
+  readonly gatewayBytes: number;
+  readonly storeBytes: number;
+}
+
+export type MemoryRow = FillRow | RecoverRow | CycleRow;
+
+const STEPS = [0, 1_000_000, 3_000_000, 5_000_000];
+const QUICK_STEPS = [0, 50_000, 200_000];
+const HELD = 'held.example';
+export const HELD_BYTES = 400;
+const RELAY_MESSAGES = 40_000;
+const QUICK_RELAY_MESSAGES = 10_000;
+const WARM_MESSAGES = 15_000;
+const CYCLES = 10;
+const QUICK_CYCLES = 3;
+const CYCLE_MESSAGES = 60_000;
+const QUICK_CYCLE_MESSAGES = 15_000;
+const LIMIT = '6GiB';
+const BOUND_MS = 240_000;
+/** What was just freed or sent is on its way. */
+const SETTLE_MS = 1000;
+
+export async function partMemory(options: BenchOptions): Promise<PartRun<MemoryRow>> {
+  const rows: MemoryRow[] = [];
+  const probes = new Probes();
+  const mute = await startMuteServer();
+  try {
+    const steps = options.quick ? QUICK_STEPS : STEPS;
+    const cluster = await startFillCluster(probes, mute.port, 2 * (steps.at(-1) ?? 0));
+    try {
+      await warm(cluster, { count: WARM_MESSAGES });
+      for (const step of steps) rows.push(say(await fillTo(cluster, probes, step, options.quick ? QUICK_RELAY_MESSAGES : RELAY_MESSAGES)));
+      rows.push(say(await recover(cluster, probes)));
+    } finally {
+      await cluster.stop();
+    }
+  } finally {
+    mute.close();
+    probes.close();
+  }
+  await cycles(options, rows);
+  return { rows };
+}
+
+function startFillCluster(probes: Probes, mutePort: number, length: number): Promise<Cluster> {
+  return startRelay({
+    gateway: { memory: { limit: LIMIT, next_hop: 1 }, delivery: { messages_per_connection: 1_000_000, timeouts: { greeting: '1h' } } },
+    store: { memory: { limit: LIMIT } },
+    routes: [{ domain: HELD, via: `smtp://127.0.0.1:${mutePort}`, length_limit: length }],
+    nodeArguments: probes.nodeArguments,
+  });
+}
+
+async function send(cluster: Cluster, count: number, domain: string): Promise<void> {
+  if (count === 0) return;
+  const { report } = await runClient({ host: '127.0.0.1', port: cluster.smtpPort, count, connections: 50, domains: [domain], mix: [{ bytes: HELD_BYTES, weight: 1 }], resend: true });
+  if (report.accepted !== count) throw new Error(`only ${report.accepted} of ${count} were accepted: ${JSON.stringify(report.samples)}`);
+}
+
+async function fillTo(cluster: Cluster, probes: Probes, queued: number, relayMessages: number): Promise<FillRow> {
+  await send(cluster, queued - (await cluster.status()).queued_messages, HELD);
+  await pause(SETTLE_MS);
+  const [store] = cluster.stores;
+  const storePid = store?.pid ?? 0;
+  const heap = await probes.read(cluster.gateway.pid);
+  const gatewayBytes = usageOf(cluster.gateway.pid).memoryBytes;
+  const storeBytes = usageOf(storePid).memoryBytes;
+  const liveBytes = await storeMetric(cluster, 0, 'memory_live_bytes');
+  const relayed = await relayThrough(cluster, { count: relayMessages, domains: DOMAINS });
+  const turns = await probes.read(cluster.gateway.pid);
+  return {
+    what: 'fill', queued, gatewayBytes, storeBytes, liveBytes,
+    heapUsedBytes: heap.heapUsedBytes, heapTotalBytes: heap.heapTotalBytes, storeHeapTotalBytes: (await probes.read(storePid)).heapTotalBytes,
+    cpuMicrosPerMessage: cpuOf(relayed.cost, (name) => isGateway(name) || isStore(name)), relayedPerSecond: relayed.relayedPerSecond, turns,
+  };
+}
+
+async function recover(cluster: Cluster, probes: Probes): Promise<RecoverRow> {
+  const queued = (await cluster.status()).queued_messages;
+  await cluster.gateway.kill();
+  const started = performance.now();
+  cluster.gateway.start();
+  // Turns that load the program are none of the recovery's.
+  await until('the gateway answers', () => cluster.status().then(() => true), BOUND_MS, cluster.gateway);
+  await probes.read(cluster.gateway.pid);
+  await until('the queue is back', async () => (await cluster.status()).queued_messages >= queued, BOUND_MS, cluster.gateway);
+  const seconds = rounded((performance.now() - started) / 1000, 2);
+  return { what: 'recover', queued, seconds, turns: await probes.read(cluster.gateway.pid) };
+}
+
+/** Filled while the sink stands still, drained when it goes on. */
+async function cycles(options: BenchOptions, rows: MemoryRow[]): Promise<void> {
+  const messages = options.quick ? QUICK_CYCLE_MESSAGES : CYCLE_MESSAGES;
+  const cluster = await startCluster({
+    domains: DOMAINS, sinkSection: { verify: false },
+    gateway: { memory: { limit: '2GiB', next_hop: 1 }, delivery: { messages_per_connection: 1_000_000 } }, store: { memory: { limit: '2GiB' } },
+  });
+  try {
+    for (let cycle = 1; cycle <= (options.quick ? QUICK_CYCLES : CYCLES); cycle++) {
+      cluster.sink.freeze();
+      await send(cluster, messages, DOMAINS[0] ?? '');
+      cluster.sink.thaw();
+      await cluster.drained(BOUND_MS);
+      await pause(SETTLE_MS);
+      rows.push(say({ what: 'cycle', cycle, messages, gatewayBytes: usageOf(cluster.gateway.pid).memoryBytes, storeBytes: usageOf(cluster.stores[0]?.pid ?? 0).memoryBytes }));
+    }
+  } finally {
+    cluster.sink.thaw();
+    await cluster.stop();
+  }
+}
+
+function say<Row extends MemoryRow>(row: Row): Row {
+  console.log(JSON.stringify(row));
+  return row;
+}
