@@ -83,13 +83,8 @@ export class InboundConnection extends SMTPConnection implements ContentSink, Ou
     const refusal = this.#hub.connectionOpened(this, this.#clientKey);
     this.#hub.deadlines.watch(this);
     this._setListeners(() => {
-      if (refusal !== undefined) {
-        this.refuse('connect', refusal);
-      } else if (this.#hub.options.greetingDelayMs === 0) {
-        this.connectionReady();
-      } else {
-        setTimeout(() => this.connectionReady(), this.#hub.options.greetingDelayMs).unref();
-      }
+      if (refusal !== undefined) this.refuse('connect', refusal);
+      else this.#hub.greeting.prepare(this, this.#clientKey, this.trusted);
     });
   }
 
@@ -160,6 +155,7 @@ export class InboundConnection extends SMTPConnection implements ContentSink, Ou
     }
     this.#waitingSinceMs = this.#hub.deadlines.nowMs;
     if (!this._ready) {
+      this.#hub.greeting.onEarlyTalk(this.#clientKey);
       this.refuse('command', replies.TALKED_TOO_SOON);
       return;
     }
@@ -321,14 +317,15 @@ export class InboundConnection extends SMTPConnection implements ContentSink, Ou
       this.destroy();
       return;
     }
+    // One write with the replies to what was pipelined behind the message.
+    this.#replies.begin();
     if (outcome === COMMITTED) {
       this.#idleCommands = 0;
       this.reply(replies.queuedAs(formatMessageId(transaction.messageId)));
-    } else {
-      this.refuse('data', outcomeRefusal(outcome));
-    }
+    } else this.refuse('data', outcomeRefusal(outcome));
     this.transaction = undefined;
     this.#afterMessage();
+    this.#replies.end();
   }
 
   #afterMessage(): void {

@@ -1,17 +1,19 @@
 /**
- * The library's parser with its DATA half replaced. smtp-server 3.21.6 splits command lines well, but gives the
- * content through a stream made for each message, hands bare CR, bare LF and NUL on, and spends a turn of the
- * event loop and two objects on every dot-stuffed line. Here the bytes go to ContentScan as they come from the
- * socket.
+ * The library's parser with both halves replaced. smtp-server 3.21.6 gives the content through a stream made for
+ * each message, hands bare CR, bare LF and NUL on, spends a turn of the event loop and two objects on every
+ * dot-stuffed line, and makes a string of each chunk and a buffer of each line to find the commands. Here the bytes
+ * go to ContentScan, and lines to the session, as they come from the socket.
  *
- *   socket ─pipe─▶ _write ── command mode: library ──▶ oncommand
- *                     └───── data mode ──▶ _feedDataStream (ours) ──▶ scan ──▶ sink.onContent / onContentEnd
+ *   socket ─pipe─▶ _write ── command mode ──▶ split at LF ──▶ oncommand(line)
+ *                     └───── data mode ────▶ _feedDataStream ──▶ scan ──▶ sink.onContent / onContentEnd
  *
- * After the end of DATA the write stays unanswered until resumeCommands(): the pipe then holds the client back,
- * and what it pipelined behind the message waits in order.
+ * After a command that takes its time (STARTTLS, a client that does not read) and after the end of DATA, until
+ * resumeCommands(), the write stays unanswered: the pipe then holds the client back, and what it pipelined waits in
+ * order.
  *
  * Relies on these names inside the library, pinned by exact version and by test/dialog: _createParser (used by
- * connection.ts), _write, _feedDataStream, _dataMode, _flushData.
+ * connection.ts), _write, _feedDataStream, _dataMode, _flushData, isClosed (a parser that is retired at STARTTLS
+ * drains what it holds unread), _maxCommandLength.
  */
 
 import { SMTPStream } from 'smtp-server/lib/smtp-stream.js';
@@ -30,6 +32,10 @@ export interface ContentSink {
 }
 
 const NOTHING = Buffer.alloc(0);
+const LF = 0x0a;
+const CR = 0x0d;
+/** Commands of one chunk obeyed in one turn, so that a chunk full of them holds nobody up. */
+const COMMANDS_PER_TURN_MAX = 100;
 
 export class ContentStream extends SMTPStream {
   readonly #sink: ContentSink;
@@ -38,6 +44,19 @@ export class ContentStream extends SMTPStream {
   #waiting: WriteDone | undefined;
   #inFeed = false;
   #depth = 0;
+  /** A command line without its end, from earlier chunks. */
+  #partial: Buffer = NOTHING;
+  /** The chunk that is split into commands, how far, and the write to answer. */
+  #commands: Buffer = NOTHING;
+  #at = 0;
+  #commandsDone: WriteDone | undefined;
+  #isSplitting = false;
+  /** Commands that were answered before oncommand() returned. */
+  #obeyedAtOnce = 0;
+  readonly #onObeyed = (): void => {
+    if (this.#isSplitting) this.#obeyedAtOnce++;
+    else this.#split();
+  };
 
   constructor(sink: ContentSink, maxCommandLength: number) {
     super({ maxCommandLength });
@@ -62,10 +81,12 @@ export class ContentStream extends SMTPStream {
     this.#goOn();
   }
 
-  override _write(chunk: Buffer, encoding: BufferEncoding | 'buffer', next: WriteDone): void {
+  override _write(chunk: Buffer, _encoding: BufferEncoding | 'buffer', next: WriteDone): void {
     if (this.#depth++ === 0) this.#sink.beginChunk();
     try {
-      super._write(chunk, encoding, next);
+      if (this.isClosed) next();
+      else if (this._dataMode) this._feedDataStream(chunk, next);
+      else this.#splitChunk(chunk, next);
     } finally {
       if (--this.#depth === 0) this.#sink.endChunk();
     }
@@ -80,7 +101,6 @@ export class ContentStream extends SMTPStream {
       return;
     }
     this._dataMode = false;
-    this._remainder = '';
     this.#rest = chunk.subarray(next);
     this.#waiting = done;
     this.#inFeed = true;
@@ -90,7 +110,68 @@ export class ContentStream extends SMTPStream {
 
   /** A command without its line end is no command: a cut connection must not look like one. */
   override _flushData(): void {
-    this._remainder = '';
+    this.#partial = NOTHING;
+  }
+
+  #splitChunk(chunk: Buffer, done: WriteDone): void {
+    this.#commands = this.#partial.length === 0 ? chunk : Buffer.concat([this.#partial, chunk]);
+    this.#partial = NOTHING;
+    this.#at = 0;
+    this.#commandsDone = done;
+    this.#split();
+  }
+
+  /** Obeys command after command until the chunk ends, DATA begins, or one takes its time. */
+  #split(): void {
+    this.#isSplitting = true;
+    try {
+      for (let obeyed = 0; obeyed < COMMANDS_PER_TURN_MAX; obeyed++) {
+        if (this.isClosed) return this.#answer();
+        if (this._dataMode) {
+          const rest = this.#commands.subarray(this.#at);
+          const done = this.#takeDone();
+          return rest.length === 0 ? done() : this._feedDataStream(rest, done);
+        }
+        const line = this.#nextLine();
+        if (line === undefined) return this.#answer();
+        if (line.length > this._maxCommandLength) return this.#answer(new Error('Command line too long'));
+        const before = this.#obeyedAtOnce;
+        this.oncommand(line, this.#onObeyed);
+        if (this.#obeyedAtOnce === before) return;
+      }
+      setImmediate(this.#onObeyed);
+    } finally {
+      this.#isSplitting = false;
+    }
+  }
+
+  /** Without its line end; undefined when the chunk has no whole line more. */
+  #nextLine(): Buffer | undefined {
+    const chunk = this.#commands;
+    const from = this.#at;
+    const end = chunk.indexOf(LF, from);
+    if (end >= 0) {
+      this.#at = end + 1;
+      return chunk.subarray(from, end > from && chunk[end - 1] === CR ? end - 1 : end);
+    }
+    if (chunk.length - from > this._maxCommandLength) {
+      this.#at = chunk.length;
+      return chunk.subarray(from);
+    }
+    // Copied: a view would keep the whole chunk.
+    if (from < chunk.length) this.#partial = Buffer.from(chunk.subarray(from));
+    return undefined;
+  }
+
+  #answer(error?: Error): void {
+    this.#takeDone()(error);
+  }
+
+  #takeDone(): WriteDone {
+    const done = this.#commandsDone ?? nothing;
+    this.#commandsDone = undefined;
+    this.#commands = NOTHING;
+    return done;
   }
 
   #goOn(): void {
@@ -102,4 +183,8 @@ export class ContentStream extends SMTPStream {
     if (rest.length === 0) done();
     else this._write(rest, 'buffer', done);
   }
+}
+
+function nothing(): void {
+  // Nothing waits for this answer any more.
 }

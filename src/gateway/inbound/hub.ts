@@ -7,6 +7,7 @@
 
 import { ClientCounts } from './client-counts.js';
 import { Deadlines } from './deadlines.js';
+import { Greeting } from './greeting.js';
 import type { InboundOptions, InboundPorts, RejectStage } from './options.js';
 import { RelayPolicy } from './relay-policy.js';
 import { TOO_MANY_CONNECTIONS, TOO_MANY_FROM_CLIENT } from './reply-codes.js';
@@ -27,6 +28,7 @@ export class InboundHub {
   readonly policy: RelayPolicy;
   readonly deadlines: Deadlines;
   readonly date: TraceDate;
+  readonly greeting: Greeting;
   /** Where <postmaster> goes. */
   readonly hostDomain: string;
   readonly live = new Set<LiveConnection>();
@@ -42,6 +44,7 @@ export class InboundHub {
     this.policy = new RelayPolicy({ networks: options.relayNetworks, domains: options.relayDomains });
     this.deadlines = new Deadlines(options.deadlineTickMs, ports.clock);
     this.date = new TraceDate(ports.clock);
+    this.greeting = new Greeting(options.greetingDelayMs, () => ports.clock.nowMs());
     this.hostDomain = options.hostName.toLowerCase();
   }
 

@@ -40,7 +40,7 @@ export interface InboundOptions {
   /** Commands that brought no message nearer, since the last message: what a bored or broken client costs. */
   readonly idleCommandsMax: number;
 
-  /** A client that talks before this has passed is no mail client (RFC 5321 4.3.1). 0: greet at once. */
+  /** A client that nobody knows waits so long for its greeting, and is no mail client if it does not (greeting.ts). 0: greet at once. */
   readonly greetingDelayMs: number;
   /** Between two complete commands; single bytes do not count (RFC 5321 4.5.3.2.7 asks for 5 minutes). */
   readonly idleMs: number;
