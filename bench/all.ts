@@ -7,11 +7,12 @@
  *                                                      └─ --publish ─► docs/bench/report-*, docs/PERFORMANCE.md
  */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 
 import { partGrowth } from './growth.js';
 import { describeMachine } from './machine.js';
 import { partMemory } from './memory.js';
+import { partNodes } from './nodes.js';
 import type { BenchOptions, PartResult, PartRun } from './options.js';
 import { installPeers } from './peers/installed.js';
 import { partPeers } from './peers.js';
@@ -24,7 +25,8 @@ import type { Results } from './results.js';
 import { partStore } from './store.js';
 import { plotSvg } from './svg-plot.js';
 
-type PartName = keyof Results;
+/** Endurance is a run of its own, whose result the report shows. */
+type PartName = Exclude<keyof Results, 'endurance'>;
 
 /** In the order of the run. */
 const PARTS: Readonly<Record<PartName, (options: BenchOptions) => Promise<PartRun<unknown>>>> = {
@@ -34,6 +36,7 @@ const PARTS: Readonly<Record<PartName, (options: BenchOptions) => Promise<PartRu
   recovery: benchRecovery,
   growth: partGrowth,
   memory: partMemory,
+  nodes: partNodes,
 };
 const NAMES = Object.keys(PARTS) as PartName[];
 
@@ -66,14 +69,9 @@ export async function runAll(options: AllOptions): Promise<boolean> {
 
 async function runPart(name: PartName, options: AllOptions, folder: string): Promise<boolean> {
   console.log(`\n== ${name}`);
-  const machine = describeMachine();
-  const started = performance.now();
   try {
-    const run = await PARTS[name](options);
-    const seconds = Math.round((performance.now() - started) / 1000);
-    const result: PartResult<unknown> = { part: name, quick: options.quick, seconds, machine, rows: run.rows, missing: run.missing ?? [] };
-    writeFileSync(join(folder, `${name}.json`), `${JSON.stringify(result, undefined, 1)}\n`);
-    console.log(`== ${name}: ${seconds} s${run.missing === undefined || run.missing.length === 0 ? '' : `; not installed: ${run.missing.join(', ')}`}`);
+    const missing = await keepPart(name, join(folder, `${name}.json`), options.quick, () => PARTS[name](options));
+    if (missing.length > 0) console.log(`not installed: ${missing.join(', ')}`);
     return true;
   } catch (error) {
     console.error(`== ${name} FAILED: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`);
@@ -81,9 +79,22 @@ async function runPart(name: PartName, options: AllOptions, folder: string): Pro
   }
 }
 
+/** Runs a part and keeps its result with machine and time. Resolves with what was not installed. */
+export async function keepPart(part: string, file: string, quick: boolean, run: () => Promise<PartRun<unknown>>): Promise<readonly string[]> {
+  const machine = describeMachine();
+  const started = performance.now();
+  const { rows, missing = [] } = await run();
+  const seconds = Math.round((performance.now() - started) / 1000);
+  const result: PartResult<unknown> = { part, quick, seconds, machine, rows, missing };
+  mkdirSync(dirname(file), { recursive: true });
+  writeFileSync(file, `${JSON.stringify(result, undefined, 1)}\n`);
+  console.log(`== ${part}: ${seconds} s`);
+  return missing;
+}
+
 /** From the newest result of each part. */
 function writeReport(options: AllOptions, folder: string): void {
-  const results = readResults(folder);
+  const results = readResults(folder, enduranceFile(options.folder));
   const file = join(folder, 'report.md');
   writeFileSync(file, reportOf(results));
   const plots = plotsOf(results).map(([name, plot]) => [name, plotSvg(plot)] as const);
@@ -92,11 +103,17 @@ function writeReport(options: AllOptions, folder: string): void {
   if (options.publish) console.log(publish(options.project, results, plots).map((path) => `written: ${path}`).join('\n'));
 }
 
-export function readResults(folder: string): Results {
+function readResults(folder: string, endurance: string): Results {
   const results: Record<string, unknown> = {};
   for (const name of NAMES) {
     const file = join(folder, `${name}.json`);
     if (existsSync(file)) results[name] = JSON.parse(readFileSync(file, 'utf8'));
   }
+  if (existsSync(endurance)) results['endurance'] = JSON.parse(readFileSync(endurance, 'utf8'));
   return results as Results;
+}
+
+/** Where endurance.ts keeps its result. */
+export function enduranceFile(folder: string): string {
+  return join(folder, 'endurance.json');
 }

@@ -1,13 +1,13 @@
 /**
  * The goals that a report is judged by: each with what was asked, what was measured, and whether that is
  * met. Pure: results in, verdicts out. A goal whose part has not run, or whose peer is not installed, is
- * not judged and says why.
+ * not judged and says so; one that was measured with fewer messages than it asks for says with how many.
  */
 import { figure } from './format.js';
-import { median } from './machine.js';
-import type { RelayLoad, RelayRow } from './relay.js';
-import { cpuOf, isGateway, isStore } from './relay-run.js';
+import { fillsOf, gatewayCpu, growthPercent, medianOf, overheadBytes, peerFactor, queuedGrowthPercent, shareOfDirect, storeFactor, storesCpu } from './goal-numbers.js';
 import type { Results } from './results.js';
+import { slopeOf } from './statistics.js';
+import { STORE_SIZES_KB } from './store.js';
 
 export interface Goal {
   readonly subject: string;
@@ -28,63 +28,124 @@ interface Ask {
   readonly atMost?: number;
   readonly unit?: string;
   readonly stretch?: boolean;
+  /** How it was measured, where that is not what was asked. */
   readonly note?: string;
 }
+
+const MB = 1e6;
+const MILLION = 1_000_000;
+/** Growth of CPU a message that is allowed, in percent. */
+const GROWTH_MAX = 10;
+/** A line through samples of resident memory is level within this. */
+const LEVEL_MB_PER_MINUTE = 1;
 
 export function judge(ask: Ask): Goal {
   const { subject, goal, value } = ask;
   const base = { subject, goal, ...(ask.stretch === true ? { stretch: true } : {}) };
-  if (value === undefined || !Number.isFinite(value)) return { ...base, isMet: undefined, measured: ask.note ?? 'not measured' };
+  if (value === undefined || !Number.isFinite(value)) return { ...base, isMet: undefined, measured: 'not measured' };
   const isMet = (ask.atLeast === undefined || value >= ask.atLeast) && (ask.atMost === undefined || value <= ask.atMost);
   const bound = ask.atLeast ?? ask.atMost ?? 0;
-  const off = isMet || bound === 0 ? '' : `, ${figure((100 * Math.abs(value - bound)) / bound)}% ${value < bound ? 'too little' : 'too much'}`;
-  return { ...base, isMet, measured: `${figure(value)}${ask.unit ?? ''}${off}${ask.note === undefined ? '' : `; ${ask.note}`}` };
+  const off = isMet || bound === 0 ? '' : `: ${figure((100 * Math.abs(value - bound)) / bound)}% too ${value < bound ? 'little' : 'much'}`;
+  return { ...base, isMet, measured: `${figure(value)}${ask.unit ?? ''}${off}${ask.note === undefined || ask.note === '' ? '' : ` (${ask.note})`}` };
 }
 
 export function goalsOf(results: Results): Goal[] {
-  return [...relayGoals(results)];
+  return [...relayGoals(results), ...storeGoals(results), ...recoveryGoals(results), ...memoryGoals(results), ...growthGoals(results), ...enduranceGoals(results)];
 }
 
 function relayGoals(results: Results): Goal[] {
+  const subject = 'relay';
   const rows = results.relay?.rows ?? [];
+  const peers = results.peers?.rows ?? [];
   const kept = shareOfDirect(rows, 'kept');
   const cpu = gatewayCpu(rows);
   const p99 = medianOf(rows.filter((row) => row.kind === 'gateway' && row.load === '80% of kept'), (row) => row.responseP99Ms);
+  const haraka = ['Haraka, smtp_forward', 'Haraka, outbound on disk'].flatMap((peer) => peerFactor(peers, peer, cpu) ?? []);
   return [
-    judge({ subject: 'relay', goal: '≥ 0.33 × direct on 50 kept connections', value: kept, atLeast: 0.33 }),
-    judge({ subject: 'relay', goal: '≥ 0.30 × direct with 10 messages a connection', value: shareOfDirect(rows, '10 a connection'), atLeast: 0.3 }),
-    judge({ subject: 'relay', goal: 'CPU of gateway and both stores ≤ 95 µs a message', value: cpu, atMost: 95, unit: ' µs' }),
-    judge({ subject: 'relay', goal: 'p99 response ≤ 14 ms at 80% of that rate', value: p99, atMost: 14, unit: ' ms' }),
-    judge({ subject: 'relay', goal: 'half of direct', value: kept, atLeast: 0.5, stretch: true }),
-    judge({ subject: 'relay', goal: 'CPU ≤ 60 µs a message', value: cpu, atMost: 60, unit: ' µs', stretch: true }),
-    judge({ subject: 'store', goal: 'both stores ≤ 10 µs of CPU a relayed message', value: storesCpu(rows), atMost: 10, unit: ' µs' }),
+    judge({ subject, goal: '≥ 0.33 × direct on 50 kept connections', value: kept, atLeast: 0.33 }),
+    judge({ subject, goal: '≥ 0.30 × direct with 10 messages a connection', value: shareOfDirect(rows, '10 a connection'), atLeast: 0.3 }),
+    judge({ subject, goal: 'CPU of gateway and both stores ≤ 95 µs a message', value: cpu, atMost: 95, unit: ' µs' }),
+    judge({ subject, goal: 'CPU a message ≥ 12 × less than Postfix on disk', value: peerFactor(peers, 'Postfix, queue on disk', cpu), atLeast: 12, unit: ' ×' }),
+    judge({ subject, goal: '≥ 8 × less than Postfix on tmpfs', value: peerFactor(peers, 'Postfix, queue on tmpfs', cpu), atLeast: 8, unit: ' ×' }),
+    judge({ subject, goal: '≥ 6 × less than Haraka at its best, forward or outbound', value: haraka.length === 0 ? undefined : Math.min(...haraka), atLeast: 6, unit: ' ×' }),
+    judge({ subject, goal: 'p99 response ≤ 14 ms at 80% of that rate', value: p99, atMost: 14, unit: ' ms' }),
+    judge({ subject, goal: 'half of direct', value: kept, atLeast: 0.5, stretch: true }),
+    judge({ subject, goal: 'CPU ≤ 60 µs a message', value: cpu, atMost: 60, unit: ' µs', stretch: true }),
   ];
 }
 
-/** Median over the rounds of gateway by direct of the same round. */
-export function shareOfDirect(rows: readonly RelayRow[], load: RelayLoad): number | undefined {
-  const of = (kind: RelayRow['kind'], round: number): number | undefined => rows.find((row) => row.kind === kind && row.load === load && row.round === round)?.relayedPerSecond;
-  const shares: number[] = [];
-  for (const round of new Set(rows.map((row) => row.round))) {
-    const [direct, gateway] = [of('direct', round), of('gateway', round)];
-    if (direct !== undefined && gateway !== undefined) shares.push(gateway / direct);
-  }
-  return shares.length === 0 ? undefined : median(shares);
+function storeGoals(results: Results): Goal[] {
+  const subject = 'store';
+  const rows = results.store?.rows ?? [];
+  const factor = (peer: 'memcached' | 'redis list', size: string, atLeast: number, stretch = false): Goal =>
+    judge({ subject, goal: `≥ ${atLeast.toFixed(1)} × ${peer} at ${size} KB`, value: storeFactor(rows, peer, size), atLeast, unit: ' ×', stretch });
+  return [
+    ...STORE_SIZES_KB.map((size) => factor('redis list', size, 1)),
+    factor('memcached', '0.4', 1), factor('memcached', '1', 1),
+    judge({ subject, goal: 'both stores ≤ 10 µs of CPU a relayed message', value: storesCpu(results.relay?.rows ?? []), atMost: 10, unit: ' µs' }),
+    factor('memcached', '0.4', 2, true), factor('memcached', '1', 1.4, true),
+  ];
 }
 
-function gatewayKept(rows: readonly RelayRow[]): RelayRow[] {
-  return rows.filter((row) => row.kind === 'gateway' && row.load === 'kept');
+function recoveryGoals(results: Results): Goal[] {
+  const subject = 'recovery';
+  const rows = results.recovery?.rows ?? [];
+  const seconds = [...new Set(rows.map((row) => row.block))].flatMap((block) => medianOf(rows.filter((row) => row.block === block), (row) => row.recoveredSeconds - row.readySeconds) ?? []);
+  const whole = [...new Set(rows.map((row) => row.block))].flatMap((block) => medianOf(rows.filter((row) => row.block === block), (row) => row.recoveredSeconds) ?? []);
+  const messages = rows[0]?.messages ?? 0;
+  const few = messages === 500_000 ? '' : `with ${messages.toLocaleString('en')} messages`;
+  const recovered = results.memory?.rows.find((row) => row.what === 'recover');
+  return [
+    judge({ subject, goal: '500,000 × 1 KB back within 1 s at the best block size, once the gateway takes mail', value: seconds.length === 0 ? undefined : Math.min(...seconds), atMost: 1, unit: ' s', note: few }),
+    judge({ subject, goal: 'the same from the start of the process', value: whole.length === 0 ? undefined : Math.min(...whole), atMost: 1, unit: ' s', note: few }),
+    judge({
+      subject, goal: '5,000,000 × 0.4 KB back with no turn of the event loop above 50 ms of CPU', value: recovered?.turns.maxMs, atMost: 50, unit: ' ms',
+      note: recovered === undefined || recovered.queued === 5 * MILLION ? '' : `with ${recovered.queued.toLocaleString('en')} messages`,
+    }),
+  ];
 }
 
-/** Gateway and both stores, µs a message. */
-export function gatewayCpu(rows: readonly RelayRow[]): number | undefined {
-  return medianOf(gatewayKept(rows), (row) => cpuOf(row.cost, (name) => isGateway(name) || isStore(name)));
+function memoryGoals(results: Results): Goal[] {
+  const subject = 'memory';
+  const rows = results.memory?.rows ?? [];
+  const fills = fillsOf(rows);
+  const last = fills.at(-1);
+  const atMost5 = last === undefined || last.queued === 5 * MILLION ? '' : `with ${last.queued.toLocaleString('en')} messages`;
+  const million = fills.find((row) => row.queued >= MILLION) ?? last;
+  const cycles = rows.filter((row) => row.what === 'cycle');
+  const rise = (of: (row: (typeof cycles)[number]) => number): number | undefined => (cycles.length < 2 ? undefined : slopeOf(cycles.map((row) => [row.cycle, of(row) / MB] as const)));
+  return [
+    judge({ subject, goal: 'gateway ≤ 100 bytes a message beyond content and envelope at 5,000,000', value: overheadBytes(rows, (row) => row.gatewayBytes), atMost: 100, unit: ' bytes', note: atMost5 }),
+    judge({ subject, goal: 'store ≤ 100 bytes a message beyond content and envelope at 5,000,000', value: overheadBytes(rows, (row) => row.storeBytes), atMost: 100, unit: ' bytes', note: atMost5 }),
+    judge({ subject, goal: 'V8 heap below 200 MB then', value: last === undefined ? undefined : Math.max(last.heapTotalBytes, last.storeHeapTotalBytes) / MB, atMost: 200, unit: ' MB', note: atMost5 }),
+    judge({ subject, goal: 'CPU of one turn ≤ 20 ms at p99.9 under full load with a million queued', value: million?.turns.p999Ms, atMost: 20, unit: ' ms', note: million === undefined || million.queued === MILLION ? '' : `with ${million.queued.toLocaleString('en')} messages` }),
+    judge({ subject, goal: 'gateway filled and drained again and again: memory of the drained process does not rise', value: rise((row) => row.gatewayBytes), atMost: 1, unit: ' MB a cycle', note: `${cycles.length} cycles` }),
+    judge({ subject, goal: 'store: the same', value: rise((row) => row.storeBytes), atMost: 1, unit: ' MB a cycle', note: `${cycles.length} cycles` }),
+  ];
 }
 
-export function storesCpu(rows: readonly RelayRow[]): number | undefined {
-  return medianOf(gatewayKept(rows), (row) => cpuOf(row.cost, isStore));
+function growthGoals(results: Results): Goal[] {
+  const subject = 'growth';
+  const rows = results.growth?.rows ?? [];
+  const queues = growthPercent(rows, 'queues');
+  const connections = growthPercent(rows, 'connections');
+  const queued = queuedGrowthPercent(results.memory?.rows ?? [], 3 * MILLION);
+  const note = (of: { readonly to: number } | undefined, asked: number): string => (of === undefined || of.to === asked ? '' : `only to ${of.to.toLocaleString('en')}`);
+  return [
+    judge({ subject, goal: 'CPU a message rises by ≤ 10% from 1 to 1,000 queues', value: queues?.percent, atMost: GROWTH_MAX, unit: '%', note: note(queues, 1000) }),
+    judge({ subject, goal: '≤ 10% from 10 to 10,000 connections', value: connections?.percent, atMost: GROWTH_MAX, unit: '%', note: note(connections, 10_000) }),
+    judge({ subject, goal: '≤ 10% from empty to 3,000,000 queued', value: queued?.percent, atMost: GROWTH_MAX, unit: '%', note: note(queued, 3 * MILLION) }),
+  ];
 }
 
-export function medianOf<Row>(rows: readonly Row[], value: (row: Row) => number): number | undefined {
-  return rows.length === 0 ? undefined : median(rows.map(value));
+function enduranceGoals(results: Results): Goal[] {
+  const subject = 'endurance';
+  const row = results.endurance?.rows[0];
+  const slopes = row?.processes.flatMap(({ process, slopeMbPerMinute }) => (slopeMbPerMinute === undefined ? [] : [{ process, slopeMbPerMinute }])) ?? [];
+  const worst = slopes.reduce<(typeof slopes)[number] | undefined>((most, each) => (most === undefined || each.slopeMbPerMinute > most.slopeMbPerMinute ? each : most), undefined);
+  const few = row === undefined || row.minutes >= 30 || row.messages >= 10 * MILLION ? '' : `${row.minutes} minutes only`;
+  return [
+    judge({ subject, goal: '30 minutes at 70% load with a fault a minute: memory is level', value: worst?.slopeMbPerMinute, atMost: LEVEL_MB_PER_MINUTE, unit: ` MB a minute in ${worst?.process ?? ''}`, note: few }),
+    judge({ subject, goal: 'no slowdown: last quarter by first', value: row === undefined ? undefined : row.lastQuarterPerSecond / row.firstQuarterPerSecond, atLeast: 0.98, note: few }),
+  ];
 }

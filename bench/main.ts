@@ -1,6 +1,6 @@
 /**
- * `npm run bench -- all|kvs|gateway|recovery|rescue|fault|direct [--quick]`: `all` is the whole report
- * (all.ts). The others repeat one of the paper's experiments with real processes on this machine, or measure
+ * `npm run bench -- all|endurance|guard|kvs|gateway|recovery|rescue|fault|direct [--quick]`: `all` is the whole report
+ * (all.ts), `endurance` and `guard` are told in files of their names. The others repeat one of the paper's experiments with real processes on this machine, or measure
  * what a client feels of a fault; their results go to bench/results/ as JSON and as a plot beside the paper's
  * figures. `direct` alone tells what the client and the sink reach without a gateway.
  */
@@ -9,10 +9,12 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 
-import { runAll } from './all.js';
+import { enduranceFile, keepPart, runAll } from './all.js';
+import { benchEndurance } from './endurance.js';
 import { benchFault } from './fault.js';
 import { benchGateway, runDirect } from './gateway.js';
 import { benchKvs } from './kvs.js';
+import { runGuard } from './guard.js';
 import { describeMachine } from './machine.js';
 import type { BenchOptions, BenchResult } from './options.js';
 import { benchRecovery } from './recovery.js';
@@ -32,9 +34,11 @@ const BENCHES: Readonly<Record<string, (options: BenchOptions) => Promise<{ rows
     return { rows: [row] };
   },
 };
+const DEFAULT_MINUTES = 30;
 const FLAGS = {
   quick: { type: 'boolean' },
   only: { type: 'string' },
+  minutes: { type: 'string' },
   install: { type: 'boolean' },
   publish: { type: 'boolean' },
 } as const;
@@ -47,20 +51,41 @@ function readArguments(args: readonly string[]): ReturnType<typeof parseArgs<{ o
   }
 }
 
+type Flags = NonNullable<ReturnType<typeof readArguments>>['values'];
+
+/** What is more than one experiment. Each resolves with whether all went well. */
+const WHOLE: Readonly<Record<string, (options: BenchOptions, flags: Flags) => Promise<boolean>>> = {
+  all: (options, flags) => report(options, flags, (flags.only ?? '').split(',').filter((part) => part !== '')),
+  nodes: (options, flags) => report(options, flags, ['nodes']),
+  endurance: async (options, flags) => {
+    const minutes = Number(flags.minutes ?? DEFAULT_MINUTES);
+    if (!(minutes > 0)) throw new Error(`'${flags.minutes ?? ''}' is not a number of minutes`);
+    await keepPart('endurance', enduranceFile(options.folder), false, () => benchEndurance(minutes));
+    return true;
+  },
+  guard: async () => {
+    await runGuard(PROJECT);
+    return true;
+  },
+};
+
+function report(options: BenchOptions, flags: Flags, only: readonly string[]): Promise<boolean> {
+  return runAll({ ...options, only, project: PROJECT, install: flags.install ?? false, publish: flags.publish ?? false });
+}
+
 async function main(args: readonly string[]): Promise<number> {
   const read = readArguments(args);
   const name = read?.positionals[0] ?? '';
   const bench = BENCHES[name];
-  if (read === undefined || read.positionals.length !== 1 || (bench === undefined && name !== 'all')) {
-    console.error(`usage: npm run bench -- all [--quick] [--only PART,…] [--install] [--publish]\n       npm run bench -- ${Object.keys(BENCHES).join('|')} [--quick]`);
+  if (read === undefined || read.positionals.length !== 1 || (bench === undefined && WHOLE[name] === undefined)) {
+    console.error(`usage: npm run bench -- all [--quick] [--only PART,…] [--install] [--publish]\n       npm run bench -- endurance [--minutes N]\n       npm run bench -- nodes [--quick]\n       npm run bench -- guard\n       npm run bench -- ${Object.keys(BENCHES).join('|')} [--quick]`);
     return 1;
   }
-  const { quick = false, only = '', install = false, publish = false } = read.values;
-  const options: BenchOptions = { quick, folder: join(PROJECT, 'bench', 'results') };
+  const options: BenchOptions = { quick: read.values.quick ?? false, folder: join(PROJECT, 'bench', 'results') };
   const machine = describeMachine();
   console.log(`${name}: ${machine.processors} × ${machine.processor}, ${machine.system}, Node ${machine.node}, commit ${machine.commit}`);
   if (bench !== undefined) return runOne(name, bench, options);
-  return (await runAll({ ...options, only: only.split(',').filter((part) => part !== ''), project: PROJECT, install, publish })) ? 0 : 1;
+  return (await WHOLE[name]?.(options, read.values)) === true ? 0 : 1;
 }
 
 async function runOne(name: string, bench: NonNullable<(typeof BENCHES)[string]>, options: BenchOptions): Promise<number> {

@@ -38,8 +38,8 @@ export interface Relayed {
 }
 
 /** A gateway with two stores and a sink, with the memory and connections that the benches need. */
-export function startRelay(more: ClusterOptions = {}): Promise<Cluster> {
-  return startCluster({
+export function startRelay(more: ClusterOptions = {}, start = startCluster): Promise<Cluster> {
+  return start({
     gateway: { memory: { limit: '2GiB' }, delivery: { messages_per_connection: 1_000_000 } },
     store: { memory: { limit: '2GiB' } },
     sinkSection: { verify: false },

@@ -1,40 +1,132 @@
 /**
  * The tables of the report, one function a part. Pure.
  */
-import { distinct, spread, table } from './format.js';
-import { shareOfDirect } from './goals.js';
+import { distinct, figure, spread, table } from './format.js';
+import { fillsOf, shareOfDirect, storeFactor } from './goal-numbers.js';
+import type { EnduranceRow } from './endurance.js';
+import type { GrowthRow } from './growth.js';
+import type { MemoryRow } from './memory.js';
+import type { NodeRow } from './nodes.js';
+import type { PeerRow } from './peers.js';
+import type { RecoveryRow } from './recovery.js';
 import { cpuOf, isGateway, isStore } from './relay-run.js';
 import type { RelayRow } from './relay.js';
 import type { Results } from './results.js';
 import { spreadOf } from './statistics.js';
+import type { StoreRow } from './store.js';
+
+const MB = 1e6;
 
 export function sectionsOf(results: Results): string[] {
   return [
-    ...section('Relay', relaySection(results.relay?.rows)),
+    ...section('Relay', results.relay, relayTable),
+    ...section('Other mail servers', results.peers, peersTable),
+    ...section('Store', results.store, storeTable),
+    ...section('Recovery', results.recovery, recoveryTable),
+    ...section('Memory', results.memory, memoryTables),
+    ...section('Growth', results.growth, growthTable),
+    ...section('Node', results.nodes, nodesTable),
+    ...section('Endurance', results.endurance, enduranceTable),
   ];
 }
 
-function section(title: string, text: string | undefined): string[] {
-  return text === undefined ? [] : [`### ${title}\n`, text];
+function section<Row>(title: string, part: { readonly rows: readonly Row[] } | undefined, write: (rows: readonly Row[]) => string): string[] {
+  return part === undefined || part.rows.length === 0 ? [] : [`### ${title}\n`, write(part.rows)];
 }
 
-function relaySection(rows: readonly RelayRow[] | undefined): string | undefined {
-  if (rows === undefined) return undefined;
+/** Median and range of one number over rows. */
+function of<Row>(rows: readonly Row[], value: (row: Row) => number): string {
+  return spread(spreadOf(rows.map(value)));
+}
+
+function relayTable(rows: readonly RelayRow[]): string {
   const lines: string[][] = [];
   for (const load of distinct(rows, (row) => row.load)) {
     for (const kind of ['direct', 'gateway'] as const) {
-      const of = rows.filter((row) => row.load === load && row.kind === kind);
-      if (of.length === 0) continue;
-      const value = (take: (row: RelayRow) => number): string => spread(spreadOf(of.map(take)));
-      const cpu = (matches: (name: string) => boolean): string => (kind === 'direct' && !matches('client') && !matches('sink') ? '' : value((row) => cpuOf(row.cost, matches)));
+      const among = rows.filter((row) => row.load === load && row.kind === kind);
+      if (among.length === 0) continue;
+      const cpu = (matches: (name: string) => boolean): string => of(among, (row) => cpuOf(row.cost, matches));
       const share = kind === 'gateway' ? shareOfDirect(rows, load) : undefined;
       lines.push([
-        `${kind}, ${load}`, value((row) => row.relayedPerSecond), share === undefined ? '' : share.toFixed(3), value((row) => row.responseP50Ms), value((row) => row.responseP99Ms),
-        cpu(isGateway), cpu(isStore), cpu((name) => name === 'client'), cpu((name) => name === 'sink'),
+        `${kind}, ${load}`, of(among, (row) => row.relayedPerSecond), share === undefined ? '' : share.toFixed(3), of(among, (row) => row.responseP50Ms), of(among, (row) => row.responseP99Ms),
+        kind === 'direct' ? '' : cpu(isGateway), kind === 'direct' ? '' : cpu(isStore), cpu((name) => name === 'client'), cpu((name) => name === 'sink'),
       ]);
     }
   }
   return `70% 1 KB and 30% 10 KB messages, 50 connections, two mirrors, mail log and metrics on; \`direct\` is the client straight to the sink in the same minutes.\n\n${table(
     ['relay', 'messages/s', 'of direct', 'p50 ms', 'p99 ms', 'gateway µs CPU', 'both stores µs', 'client µs', 'sink µs'], lines,
   )}`;
+}
+
+function peersTable(rows: readonly PeerRow[]): string {
+  const lines = distinct(rows, (row) => row.peer).flatMap((peer) => distinct(rows.filter((row) => row.peer === peer), (row) => row.connections).map((connections) => {
+    const among = rows.filter((row) => row.peer === peer && row.connections === connections);
+    return [peer, String(connections), of(among, (row) => row.relayedPerSecond), of(among, (row) => row.cpuMicrosPerMessage), of(among, (row) => row.responseP50Ms), of(among, (row) => row.responseP99Ms)];
+  }));
+  return `The same mix from the same client to the same sink; CPU of all processes of the server, those that come and go included. The better number of connections has more rounds. Haraka refuses an envelope that follows a final dot at once, so the client waits there for the reply.\n\n${table(
+    ['server', 'connections', 'messages/s', 'CPU µs a message', 'p50 ms', 'p99 ms'], lines,
+  )}`;
+}
+
+function storeTable(rows: readonly StoreRow[]): string {
+  const sizes = distinct(rows, (row) => row.messageKb);
+  const stores = distinct(rows, (row) => row.store);
+  const at = (store: StoreRow['store'], size: string): StoreRow[] => rows.filter((row) => row.store === store && row.messageKb === size);
+  const thousands = (row: StoreRow): number => row.transactionsPerSecond / 1000;
+  const factors = stores.filter((store) => store !== 'Twinpost').map((peer) => [`Twinpost by ${peer}`, ...sizes.map((size) => storeFactor(rows, peer, size)?.toFixed(2) ?? '')]);
+  return [
+    'Store and delete of one message as one transaction, thousands a second; one connection, 256 in flight, checksums on at ours. The factor is the median over rounds of the same minutes.\n',
+    table(['store', ...sizes.map((size) => `${size} KB`)], [...stores.map((store) => [store, ...sizes.map((size) => of(at(store, size), thousands))]), ...factors]),
+    'CPU of the server, µs a transaction; in parentheses how much of one processor the client was busy (near 100% it was the bottleneck).\n',
+    table(['store', ...sizes.map((size) => `${size} KB`)], stores.map((store) => [store, ...sizes.map((size) => {
+      const busy = spreadOf(at(store, size).map((row) => 100 * row.clientBusy));
+      return `${figure(spreadOf(at(store, size).map((row) => row.serverCpuMicros))?.median ?? 0)} (${Math.round(busy?.median ?? 0)}%)`;
+    })])),
+  ].join('\n');
+}
+
+function recoveryTable(rows: readonly RecoveryRow[]): string {
+  const lines = distinct(rows, (row) => row.block).map((block) => {
+    const among = rows.filter((row) => row.block === block);
+    return [block.toLocaleString('en'), of(among, (row) => row.readySeconds), of(among, (row) => row.recoveredSeconds), of(among, (row) => row.recoveredSeconds - row.readySeconds), of(among, (row) => row.gatewayCpuSeconds)];
+  });
+  return `${(rows[0]?.messages ?? 0).toLocaleString('en')} messages of 1 KB, from the start of the gateway's process.\n\n${table(['messages in a block', 'takes mail, s', 'every message back, s', 'between them, s', 'gateway CPU, s'], lines)}`;
+}
+
+function memoryTables(rows: readonly MemoryRow[]): string {
+  const fills = fillsOf(rows).map((row) => [
+    row.queued.toLocaleString('en'), figure(row.gatewayBytes / MB), figure(row.storeBytes / MB), figure(row.liveBytes / MB), figure(row.heapUsedBytes / MB), figure(row.heapTotalBytes / MB), figure(row.storeHeapTotalBytes / MB),
+    figure(row.cpuMicrosPerMessage), figure(row.relayedPerSecond), figure(row.turns.p99Ms), figure(row.turns.p999Ms), figure(row.turns.maxMs),
+  ]);
+  const recovered = rows.find((row) => row.what === 'recover');
+  const cycles = rows.filter((row) => row.what === 'cycle');
+  return [
+    'Messages of 0.4 KB in one queue whose next hop never greets, two mirrors; resident memory, and beside it the relay of the usual mix to other next hops with the CPU time of the gateway in one turn of its event loop.\n',
+    table(['queued', 'gateway MB', 'a store MB', 'content and envelopes MB', 'heap used MB', 'heap MB', "store's heap MB", 'relay µs CPU', 'relay messages/s', 'turn p99 ms', 'p99.9', 'max'], fills),
+    ...(recovered === undefined ? [] : [`The gateway killed then: ${recovered.queued.toLocaleString('en')} messages back ${figure(recovered.seconds)} s after its process started; CPU of a turn meanwhile p99.9 ${figure(recovered.turns.p999Ms)} ms, most ${figure(recovered.turns.maxMs)} ms.\n`]),
+    ...(cycles.length === 0 ? [] : [`Filled with ${(cycles[0]?.messages ?? 0).toLocaleString('en')} messages and drained, ${cycles.length} times; resident memory after each, MB: gateway ${cycles.map((row) => Math.round(row.gatewayBytes / MB)).join(', ')}; store ${cycles.map((row) => Math.round(row.storeBytes / MB)).join(', ')}.\n`]),
+  ].join('\n');
+}
+
+function growthTable(rows: readonly GrowthRow[]): string {
+  const lines = (['queues', 'connections'] as const).flatMap((by) => distinct(rows.filter((row) => row.by === by), (row) => row.count).map((count) => {
+    const among = rows.filter((row) => row.by === by && row.count === count);
+    return [`${count.toLocaleString('en')} ${by}`, of(among, (row) => row.cpuMicrosPerMessage), of(among, (row) => row.gatewayMicros), of(among, (row) => row.storesMicros), of(among, (row) => row.messagesPerSecond)];
+  }));
+  return `The usual mix, measured once connections and queues are open.\n\n${table(['', 'CPU µs a message', 'gateway', 'both stores', 'messages/s'], lines)}`;
+}
+
+function nodesTable(rows: readonly NodeRow[]): string {
+  const lines = distinct(rows, (row) => row.node).map((node) => {
+    const among = rows.filter((row) => row.node === node);
+    return [`Node ${node}`, of(among, (row) => row.relayedPerSecond), of(among, (row) => cpuOf(row.cost, isGateway)), of(among, (row) => cpuOf(row.cost, isStore)), of(among, (row) => row.responseP50Ms), of(among, (row) => row.responseP99Ms)];
+  });
+  return `The relay on kept connections, every process under that version.\n\n${table(['', 'messages/s', 'gateway µs CPU', 'both stores µs', 'p50 ms', 'p99 ms'], lines)}`;
+}
+
+function enduranceTable(rows: readonly EnduranceRow[]): string {
+  return rows.map((row) => [
+    `${row.minutes} minutes at ${row.ratePerSecond.toLocaleString('en')} messages a second (70% of ${figure(row.capacityPerSecond)}): ${row.accepted.toLocaleString('en')} of ${row.messages.toLocaleString('en')} accepted and delivered, ${row.faults.length} faults; response p50 ${row.responseP50Ms}, p99 ${row.responseP99Ms} ms; ${figure(row.firstQuarterPerSecond)} messages/s in the first quarter after the warm-up, ${figure(row.lastQuarterPerSecond)} in the last.\n`,
+    table(['process', 'memory at the end, MB', 'slope, MB a minute'], row.processes.map((each) => [each.process, figure(each.lastMb), each.slopeMbPerMinute === undefined ? 'killed meanwhile' : each.slopeMbPerMinute.toFixed(2)])),
+  ].join('\n')).join('\n');
 }

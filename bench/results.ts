@@ -1,8 +1,10 @@
 /**
  * The results of all parts of `bench all`, as the report reads them; a part that has not run is not there.
  */
+import type { EnduranceRow } from './endurance.js';
 import type { GrowthRow } from './growth.js';
 import type { MemoryRow } from './memory.js';
+import type { NodeRow } from './nodes.js';
 import type { PartResult } from './options.js';
 import type { PeerRow } from './peers.js';
 import type { RecoveryRow } from './recovery.js';
@@ -16,4 +18,7 @@ export interface Results {
   readonly recovery?: PartResult<RecoveryRow>;
   readonly growth?: PartResult<GrowthRow>;
   readonly memory?: PartResult<MemoryRow>;
+  readonly nodes?: PartResult<NodeRow>;
+  /** From a run of its own: endurance.ts. */
+  readonly endurance?: PartResult<EnduranceRow>;
 }

@@ -1,0 +1,191 @@
+/**
+ * `npm run bench -- endurance --minutes N`: mail at 70% of what the machine takes, for minutes or hours, with
+ * a fault a minute: a store killed, a store standing still, a next hop standing still. What is asked is
+ * whether memory or time grows: the resident memory of each process is sampled and a straight line laid
+ * through it (least squares), and the rate is noted second by second.
+ *
+ * Gateway, store-a and the sink are never killed, so that their lines are those of one process each; what
+ * kills do to mail is chaos' question (test/chaos).
+ */
+import { pause, startCluster, type Cluster, type Daemon } from '../test/process/cluster.js';
+import { median, rounded, usageOf } from './machine.js';
+import type { PartRun } from './options.js';
+import { runClient } from './processes.js';
+import { DOMAINS, loadOptions, processesOf, relayThrough, warm } from './relay-run.js';
+import { slopeOf } from './statistics.js';
+import type { Plot } from './svg-plot.js';
+
+export interface EnduranceRow {
+  readonly minutes: number;
+  readonly ratePerSecond: number;
+  readonly capacityPerSecond: number;
+  readonly messages: number;
+  readonly accepted: number;
+  readonly faults: readonly string[];
+  readonly responseP50Ms: number;
+  readonly responseP99Ms: number;
+  /** Median of messages accepted a second in the first and in the last quarter. */
+  readonly firstQuarterPerSecond: number;
+  readonly lastQuarterPerSecond: number;
+  readonly processes: readonly ProcessMemory[];
+  readonly samples: readonly Sample[];
+}
+
+interface ProcessMemory {
+  readonly process: string;
+  /** Of the line through its samples, the warm-up left out. Undefined: it was killed meanwhile. */
+  readonly slopeMbPerMinute: number | undefined;
+  readonly lastMb: number;
+}
+
+interface Sample {
+  readonly second: number;
+  readonly acceptedPerSecond: number;
+  /** In MB, by process; a process that is down has none. */
+  readonly memoryMb: Readonly<Record<string, number>>;
+}
+
+const SHARE = 0.7;
+const CAPACITY_MESSAGES = 40_000;
+const WARM_MESSAGES = 20_000;
+const FAULT_EVERY_MS = 60_000;
+const DOWN_MS = 5000;
+const FROZEN_MS = 3000;
+const SAMPLE_MS = 2000;
+/** Segments and rings are filled, and compilers are warm, after this share of the time; at most so many seconds. */
+const WARM_SHARE = 0.25;
+const WARM_SECONDS_MAX = 180;
+const PATIENCE_MS = 60_000;
+const DRAIN_MS = 120_000;
+const MB = 1e6;
+
+export async function benchEndurance(minutes: number): Promise<PartRun<EnduranceRow>> {
+  const cluster = await startCluster({
+    stores: 3, domains: DOMAINS, sinkSection: { verify: false },
+    gateway: { memory: { limit: '2GiB' }, delivery: { messages_per_connection: 1_000_000 } }, store: { memory: { limit: '2GiB' } },
+  });
+  try {
+    await warm(cluster, { count: WARM_MESSAGES });
+    const capacity = (await relayThrough(cluster, { count: CAPACITY_MESSAGES })).relayedPerSecond;
+    return { rows: [await endure(cluster, minutes, capacity)] };
+  } finally {
+    cluster.sink.thaw();
+    await cluster.stop();
+  }
+}
+
+async function endure(cluster: Cluster, minutes: number, capacity: number): Promise<EnduranceRow> {
+  const ratePerSecond = Math.round(SHARE * capacity);
+  const count = Math.round(ratePerSecond * minutes * 60);
+  console.log(`${ratePerSecond} messages a second, ${Math.round(100 * SHARE)}% of ${Math.round(capacity)}, for ${minutes} minutes`);
+  const watch = new Watch(cluster);
+  const before = (await cluster.sinkCounts()).messages;
+  const faults = strikeEachMinute(cluster, minutes * 60_000);
+  const client = await runClient({ ...loadOptions(cluster.smtpPort, { count, rate: ratePerSecond }), patienceMs: PATIENCE_MS }, (accepted) => { watch.accepted = accepted; });
+  const struck = await faults;
+  const samples = watch.stop();
+  await cluster.sinkHas(before + client.report.accepted, DRAIN_MS);
+  const steady = samples.filter((sample) => sample.second > Math.min(WARM_SECONDS_MAX, WARM_SHARE * minutes * 60));
+  const quarter = Math.max(1, Math.floor(steady.length / 4));
+  return {
+    minutes, ratePerSecond, capacityPerSecond: rounded(capacity), messages: count, accepted: client.report.accepted, faults: struck,
+    responseP50Ms: rounded(client.report.responseMs.p50, 2), responseP99Ms: rounded(client.report.responseMs.p99, 2),
+    firstQuarterPerSecond: rateOf(steady.slice(0, quarter)), lastQuarterPerSecond: rateOf(steady.slice(-quarter)),
+    processes: processesOf(cluster).map((daemon) => memoryOf(daemon.name, steady, daemon !== victimOf(cluster))), samples,
+  };
+}
+
+/** The one that is killed. */
+function victimOf(cluster: Cluster): Daemon | undefined {
+  return cluster.stores.at(-1);
+}
+
+function rateOf(samples: readonly Sample[]): number {
+  return rounded(median(samples.map((sample) => sample.acceptedPerSecond)));
+}
+
+export function memoryOf(process: string, samples: readonly Sample[], isOneProcess: boolean): ProcessMemory {
+  const points = samples.flatMap((sample) => {
+    const mb = sample.memoryMb[process];
+    return mb === undefined ? [] : [[sample.second / 60, mb] as const];
+  });
+  return { process, slopeMbPerMinute: isOneProcess ? rounded(slopeOf(points), 3) : undefined, lastMb: points.at(-1)?.[1] ?? 0 };
+}
+
+/** Resolves when the time is over and the last fault healed, with what struck. */
+async function strikeEachMinute(cluster: Cluster, forMs: number): Promise<string[]> {
+  const struck: string[] = [];
+  const blows = [() => kill(victimOf(cluster)), () => freeze(cluster.stores[1]), () => freeze(cluster.sink)];
+  const endMs = performance.now() + forMs;
+  for (let turn = 0; performance.now() + FAULT_EVERY_MS < endMs; turn++) {
+    await pause(FAULT_EVERY_MS / 2);
+    const what = (await blows[turn % blows.length]?.()) ?? '';
+    console.log(what);
+    struck.push(what);
+    await pause(FAULT_EVERY_MS / 2);
+  }
+  return struck;
+}
+
+async function kill(victim: Daemon | undefined): Promise<string> {
+  if (victim === undefined) return 'nobody to kill';
+  await victim.kill();
+  await pause(DOWN_MS);
+  victim.start();
+  await victim.ready();
+  return `${victim.name} killed, for ${DOWN_MS / 1000} s`;
+}
+
+async function freeze(victim: Daemon | undefined): Promise<string> {
+  if (victim === undefined) return 'nobody to freeze';
+  victim.freeze();
+  await pause(FROZEN_MS);
+  victim.thaw();
+  return `${victim.name} stood still for ${FROZEN_MS / 1000} s`;
+}
+
+/** Samples memory and rate until stopped. */
+class Watch {
+  accepted = 0;
+  readonly #cluster: Cluster;
+  readonly #samples: Sample[] = [];
+  readonly #startMs = performance.now();
+  readonly #timer: NodeJS.Timeout;
+  #acceptedBefore = 0;
+  #beforeMs = performance.now();
+
+  constructor(cluster: Cluster) {
+    this.#cluster = cluster;
+    this.#timer = setInterval(() => { this.#sample(); }, SAMPLE_MS);
+  }
+
+  stop(): readonly Sample[] {
+    clearInterval(this.#timer);
+    return this.#samples;
+  }
+
+  #sample(): void {
+    const nowMs = performance.now();
+    const memoryMb: Record<string, number> = {};
+    for (const daemon of processesOf(this.#cluster)) if (daemon.isRunning) memoryMb[daemon.name] = rounded(usageOf(daemon.pid).memoryBytes / MB);
+    const acceptedPerSecond = rounded(((this.accepted - this.#acceptedBefore) * 1000) / (nowMs - this.#beforeMs));
+    this.#samples.push({ second: Math.round((nowMs - this.#startMs) / 1000), acceptedPerSecond, memoryMb });
+    this.#acceptedBefore = this.accepted;
+    this.#beforeMs = nowMs;
+  }
+}
+
+export function endurancePlot(row: EnduranceRow): Plot {
+  const categories = row.samples.map((sample) => (sample.second / 60).toFixed(1));
+  return {
+    title: `${row.minutes} minutes at ${row.ratePerSecond.toLocaleString('en')} messages a second, a fault a minute`,
+    note: `${row.faults.length} faults: a store killed, a store standing still, the next hop standing still`,
+    panels: [
+      {
+        title: 'resident memory', xLabel: 'minutes', yLabel: 'MB', categories, sparse: true,
+        series: row.processes.map(({ process }) => ({ name: process, values: row.samples.map((sample) => sample.memoryMb[process]) })),
+      },
+      { title: 'messages accepted', xLabel: 'minutes', yLabel: 'messages a second', categories, sparse: true, series: [{ name: 'accepted', values: row.samples.map((sample) => sample.acceptedPerSecond) }] },
+    ],
+  };
+}

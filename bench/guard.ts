@@ -1,0 +1,76 @@
+/**
+ * `npm run bench -- guard`: CPU a message of this build against that of the commit before, in the same run,
+ * in turns. The commit before is taken out of git and built in a temporary folder. Prints both and warns
+ * when this one needs more than 15% more; it never fails: machines of CI are noisy, and some growth is
+ * worth it. Without history, or when the old one cannot be built, it says so and is done.
+ */
+import { execFileSync, spawnSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+import { figure } from './format.js';
+import { median } from './machine.js';
+import { runScript } from './processes.js';
+import type { RelayOnce } from './relay-once.js';
+import { cpuOf, isGateway, isStore, type Relayed } from './relay-run.js';
+
+const ROUNDS = 3;
+const MESSAGES = 10_000;
+const WARM_MESSAGES = 8_000;
+/** From here on it is a warning. */
+const MORE_ALLOWED = 0.15;
+const STEP_MS = 300_000;
+
+export async function runGuard(project: string): Promise<void> {
+  const folder = mkdtempSync(join(tmpdir(), 'twinpost-guard-'));
+  try {
+    const commit = buildBefore(project, folder);
+    const before: Relayed[] = [];
+    const now: Relayed[] = [];
+    for (let round = 1; round <= ROUNDS; round++) {
+      before.push(await relay(join(folder, 'dist')));
+      now.push(await relay());
+      console.log(`round ${round}: before ${cpu(before.at(-1))} µs, now ${cpu(now.at(-1))} µs of CPU a message`);
+    }
+    console.log(verdict(commit, before.map(cpu), now.map(cpu)));
+  } catch (error) {
+    console.log(`guard: not compared: ${error instanceof Error ? error.message : String(error)}`);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+/** CPU a message of gateway and stores, round by round, in one sentence. */
+export function verdict(commit: string, before: readonly number[], now: readonly number[]): string {
+  const [old, own] = [median(before), median(now)];
+  const more = own / old - 1;
+  const text = `CPU a message, gateway and both stores: ${figure(old)} µs at ${commit} (the commit before), ${figure(own)} µs now: ${more >= 0 ? '+' : ''}${(100 * more).toFixed(1)}%`;
+  return more > MORE_ALLOWED ? `guard: WARNING: ${text}` : `guard: ${text}`;
+}
+
+function cpu(relayed: Relayed | undefined): number {
+  return relayed === undefined ? 0 : cpuOf(relayed.cost, (name) => isGateway(name) || isStore(name));
+}
+
+async function relay(build?: string): Promise<Relayed> {
+  const options: RelayOnce = { messages: MESSAGES, warmMessages: WARM_MESSAGES, ...(build === undefined ? {} : { build }) };
+  return JSON.parse(await runScript('relay-once.js', JSON.stringify(options))) as Relayed;
+}
+
+/** Returns the name of the commit. */
+function buildBefore(project: string, folder: string): string {
+  const commit = spawnSync('git', ['rev-parse', '--short=12', '--verify', '--quiet', 'HEAD~1'], { cwd: project, encoding: 'utf8' }).stdout.trim();
+  if (commit === '') throw new Error('no commit before this one in this clone');
+  const archive = join(folder, 'tree.tar');
+  execFileSync('git', ['archive', '--output', archive, commit], { cwd: project });
+  execFileSync('tar', ['-xf', archive, '-C', folder]);
+  if (readFileSync(join(folder, 'package-lock.json'), 'utf8') === readFileSync(join(project, 'package-lock.json'), 'utf8')) {
+    symlinkSync(join(project, 'node_modules'), join(folder, 'node_modules'));
+  } else {
+    execFileSync('npm', ['ci', '--no-audit', '--no-fund'], { cwd: folder, timeout: STEP_MS, stdio: 'ignore' });
+  }
+  const compiler = join(folder, 'node_modules', 'typescript', 'bin', 'tsc');
+  execFileSync(process.execPath, [compiler, '-p', 'tsconfig.json'], { cwd: folder, timeout: STEP_MS, stdio: 'ignore' });
+  return commit;
+}

@@ -1,0 +1,32 @@
+/**
+ * One relay through a gateway with two stores, as a process of its own: so that another Node or another
+ * build of Twinpost can be measured by the same bench. Options as JSON in the first argument, the result as
+ * one line of JSON on stdout.
+ */
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+
+import type { startCluster } from '../test/process/cluster.js';
+import { relayThrough, startRelay, warm } from './relay-run.js';
+
+export interface RelayOnce {
+  readonly messages: number;
+  readonly warmMessages: number;
+  /** Folder of another build, whose daemons are to be started; else our own. */
+  readonly build?: string;
+}
+
+interface ClusterModule {
+  readonly startCluster: typeof startCluster;
+}
+
+const options = JSON.parse(process.argv[2] ?? '{}') as RelayOnce;
+// The other build starts its daemons itself: it knows what its configuration files may say.
+const other = options.build === undefined ? undefined : ((await import(pathToFileURL(join(options.build, 'test', 'process', 'cluster.js')).href)) as ClusterModule);
+const cluster = await startRelay({}, other?.startCluster);
+try {
+  await warm(cluster, { count: options.warmMessages });
+  process.stdout.write(`${JSON.stringify(await relayThrough(cluster, { count: options.messages }))}\n`);
+} finally {
+  await cluster.stop();
+}
