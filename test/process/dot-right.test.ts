@@ -7,6 +7,8 @@
  *   gateway-1 ─MAIL RCPT DATA─► relay ─► sink      the relay keeps what the sink says from the 354 on
  *   gateway-1 stands still ── gateway-2 takes over, delivers all ── the relay passes the 354 on ── gateway-1 goes on
  *
+ * One that nobody relieves begins them again, in their place (G3), as soon as it has its right back.
+ *
  * Time without steps does not count for timeouts of sessions (dispatcher.ts), so the sessions are still there.
  */
 import assert from 'node:assert/strict';
@@ -15,7 +17,10 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 
 import { runSend } from '../../src/load/run.js';
-import { HOST, startCluster, until } from './cluster.js';
+import { readSendLog } from '../../src/load/send-log.js';
+import { verifyRun } from '../../src/sink/verify.js';
+import { HOST, pause, startCluster, until } from './cluster.js';
+import { readArrivals } from './witnesses.js';
 
 /** Short, but by the rule: 3 × failover + 2 × heartbeat + 3 s. */
 const LEASE_MS = 4_000;
@@ -115,4 +120,29 @@ test('a gateway that stood still past its lease right before its final dots send
     const report = await cluster.verify(log, CONCURRENCY - 1);
     assert.ok(report.ok && report.copies === report.accepted, JSON.stringify(report, undefined, 1));
   }
+});
+
+test('a gateway alone, that stood still past its lease right before its final dots, begins them again in their place', { timeout: 120_000 }, async (t) => {
+  const relay = await WithholdingRelay.start(t);
+  const cluster = await startCluster({
+    domains: [DOMAIN], mapSinkPort: (port) => relay.portFor(port), arrivalLog: true, store: { lease: MIRROR.lease },
+    // A deferral would show: the end would not come.
+    gateway: { mirror: MIRROR, delivery: { concurrency: CONCURRENCY, retry: { first: '5min', max: '1h' } } },
+  });
+  t.after(() => cluster.stop());
+  const sendLog = join(cluster.folder, 'send.log');
+  const sent = await runSend({ host: HOST, port: cluster.smtpPort, count: COUNT, connections: 1, domains: [DOMAIN], nameEnvelopes: true, log: sendLog });
+  assert.equal(sent.accepted, COUNT);
+  await until('every delivery under way stands before its dot', () => relay.heldCount === CONCURRENCY, BOUND_MS, cluster.gateway);
+  cluster.gateway.freeze();
+  await pause(LEASE_MS + 1000);
+  relay.release();
+  cluster.gateway.thaw();
+  await cluster.drained(BOUND_MS);
+  await until('each of those transactions has ended before its dot', async () => (await cluster.sinkCounts()).unfinished >= CONCURRENCY, BOUND_MS, cluster.gateway);
+  const report = await cluster.verify(sendLog, CONCURRENCY - 1);
+  assert.ok(report.ok && report.copies === COUNT, JSON.stringify(report, undefined, 1));
+  assert.equal((await cluster.sinkCounts()).unfinished, CONCURRENCY);
+  const places = verifyRun(readSendLog(sendLog), readArrivals(cluster.arrivalLog), { displacementMax: CONCURRENCY - 1, orderBy: 'dot' });
+  assert.deepEqual(places.outOfOrder, { count: 0, examples: [] }, `one overtook ${places.displacement}`);
 });

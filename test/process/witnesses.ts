@@ -85,7 +85,8 @@ export function judgeRun(judge: LinkJudge, options: VerdictOptions): Verdict {
   return { ok: bad === 0, ...sum, displacement, unfinished: arrivals.filter(({ kind }) => kind === UNFINISHED).length, repeated: repeats.repeated, explained: repeats.explained, unexplained: repeats.unexplained, malformedFrames, examples };
 }
 
-function readArrivals(file: string): ArrivalLine[] {
+/** The lines of an arrival log. */
+export function readArrivals(file: string): ArrivalLine[] {
   return readFileSync(file, 'utf8').split('\n').filter((line) => line !== '').map((line) => {
     const arrival = JSON.parse(line) as ArrivalLine;
     return arrival.intact || arrival.kind === UNFINISHED ? arrival : { ...arrival, hash: -1 };
