@@ -53,8 +53,6 @@ export interface CatchUpPorts {
   /** The mirror is level, or in sync again: the set may change. */
   onLevel(mirror: QueueMirror): void;
   onFenced(mirror: QueueMirror, replica: Replica): void;
-  /** Another process had the queue. */
-  onTaken(mirror: QueueMirror): void;
   needFlush(): void;
 }
 
@@ -164,12 +162,10 @@ export class CatchUp {
 
   private judge(mirror: QueueMirror, replica: Replica, claimed: Claimed): void {
     const { ring, counters, log } = this.ports;
+    // Whoever else had the queue since gave it back without our token if it changed anything (kvs/core/claims.ts, mustClaim):
+    // a copy of this boot that does not stand in the ring is one that has fallen too far behind.
     // A copy that is being filled has holes below its number, unless its refill was over.
     const isWhole = claimed.role !== ROLE_FILLING || replica.filledBootId === replica.store.bootId;
-    if (this.wasWritten(mirror, replica, claimed)) {
-      this.ports.onTaken(mirror);
-      return;
-    }
     if (!isWhole || replica.mustRefill || !ring.stands(mirror.handle, claimed.number, claimed.digestA, claimed.digestB)) {
       replica.mustRefill = true;
       this.ports.refill(mirror, replica);
@@ -191,15 +187,6 @@ export class CatchUp {
     log.info('mirror', 'a mirror goes on from where it stood', { queue: mirror.queue.name, store: replica.store.storeId, from: claimed.number, to: mirror.lastNumber, tail_bytes: bytes });
     if (isBack) this.ports.onLevel(mirror);
     else this.onProgress(mirror, replica);
-  }
-
-  /**
-   * The last copy of a queue, at the boot that we knew, shows changes that are not ours: another process had the queue
-   * meanwhile and gave it back. What we hold is older: it must not be filled from here, but read anew.
-   */
-  private wasWritten(mirror: QueueMirror, replica: Replica, claimed: Claimed): boolean {
-    if (claimed.role !== ROLE_MEMBER || !replica.member || !replica.stillClaims || replica.mustRefill || hasSurvivor(mirror)) return false;
-    return !this.ports.ring.stands(mirror.handle, claimed.number, claimed.digestA, claimed.digestB);
   }
 
   /** The store does not know the queue: it restarted, or the OPEN of a new queue never reached it. */

@@ -77,7 +77,6 @@ export class Mirrors {
       refill: (mirror, replica) => { this.resyncs.get(replica.store)?.add(mirror, replica); },
       onLevel: (mirror) => { this.onLevel(mirror); },
       onFenced: (mirror, replica) => { this.fence(mirror, replica); },
-      onTaken: (mirror) => { this.giveUp(mirror); },
       needFlush: () => { this.askFlush(); },
     });
   }
