@@ -13,7 +13,8 @@
 import type { EventLog, Packer } from '../platform/ports.js';
 import { BLOCK, CLAIMED, LISTED, TAILED } from '../protocol/message-types.js';
 import { CLAIM_GRANTED, ROLE_MEMBER } from '../protocol/reasons.js';
-import { newestOf, queueKey } from './census.js';
+import type { CensusRow } from './census.js';
+import { queueKey } from './census.js';
 import { Claiming } from './claiming.js';
 import { comingControls, isControlJob } from './control-first.js';
 import type { ForceRequest } from './force.js';
@@ -59,6 +60,8 @@ export interface RecoveryPorts {
   onClaimed(queue: ClaimedQueue): void;
   onBlock(handle: number, rows: Uint8Array, bodies: Uint8Array, lastSource: boolean): boolean;
   onRecovered(handle: number): void;
+  /** A store has a copy of a queue that is served here. */
+  onCopyTold(handle: number, row: CensusRow): void;
   /** Its owner is back: deliveries end, then release() gives it up. */
   onOwnerBack(handle: number): void;
   /** Queues that are served, and wait for an operator. */
@@ -295,7 +298,7 @@ export class BulkRecovery {
       if (request.queue !== undefined && job.name !== request.queue) continue;
       if (request.owner !== undefined && job.ownerId !== request.owner) continue;
       if (job.state !== 'stranded' && !job.isPending && job.state !== 'elsewhere') continue;
-      if (job.state !== 'stranded' && !this.waitsFor(job, missing)) continue;
+      if (job.state !== 'stranded' && !job.waitsFor(missing, this.hints.get(job.key)?.members)) continue;
       names.push(job.name);
       job.given.add(missing);
       this.ports.log.warn('takeover', 'an operator goes on without a store: mail that only it had is lost, mail that it knew the end of is repeated', { queue: job.name, owner: job.ownerId, missing, reason, who });
@@ -307,14 +310,10 @@ export class BulkRecovery {
     return names;
   }
 
-  /** Whether the store is a member of the newest set that is known of the queue, or was told to be missing. */
-  private waitsFor(job: QueueJob, storeId: string): boolean {
-    return newestOf(job.rows.values())?.members.includes(storeId) === true || this.hints.get(job.key)?.members.includes(storeId) === true || job.missing.includes(storeId);
-  }
-
   private adopt(job: QueueJob, queue: ClaimedQueue): void {
     if (!job.isOwn) this.counters.takeovers += 1;
     this.ports.onClaimed(queue);
+    for (const row of job.rows.values()) this.ports.onCopyTold(job.handle, row);
     this.pulls.add(job);
   }
 
@@ -329,6 +328,7 @@ export class BulkRecovery {
       if (served !== undefined) {
         // A bounce queue that we founded for its owner was never claimed, and goes home with the others.
         if (row.ownerId !== this.options.gatewayId && !this.jobs.has(key)) this.add(this.claiming.servedJob(row, key, served.handle, served.token));
+        this.ports.onCopyTold(served.handle, row);
         continue;
       }
       const job = this.jobs.get(key) ?? this.newJob(key, row);

@@ -19,6 +19,7 @@
  */
 import { invariant } from '../base/invariant.js';
 import type { CensusRow } from './census.js';
+import { newestOf } from './census.js';
 import type { ClaimMachine } from './claim-machine.js';
 
 /** One store as recovery sees it. */
@@ -166,6 +167,11 @@ export class QueueJob {
   /** Its claims stand and it is served in part. */
   get isComing(): boolean {
     return this.current === 'claimed' || this.current === 'pulling' || this.current === 'stranded';
+  }
+
+  /** Whether the store is a member of the newest set told, or of the one hinted at, or was told to be missing. */
+  waitsFor(storeId: string, hinted: readonly string[] = []): boolean {
+    return newestOf(this.rows.values())?.members.includes(storeId) === true || hinted.includes(storeId) || this.missing.includes(storeId);
   }
 
   /** The only writer of the state. */

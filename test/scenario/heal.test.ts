@@ -245,6 +245,72 @@ describe('moves', () => {
     quietAndJudged(world);
   });
 
+  test('a copy out of a file that is not wanted any more is dropped when its store is back', () => {
+    const world = World.started({ stores: 3, replaceAfterMs: 1000, queues: [{ name: 'q1' }] });
+    world.hops.script = () => 'hang';
+    world.submitMany(20, ['q1']);
+    world.run(50);
+    const gone = world.stores.find((store) => store.id === storesOf(world, 'q1')[1]);
+    assert.ok(gone !== undefined);
+    gone.leave(0, true, () => { gone.kill(); });
+    world.until(() => !gone.isAlive && storesOf(world, 'q1').length === 2 && !storesOf(world, 'q1').includes(gone.id), 10_000, 'the third store in its place');
+    gone.start();
+    assert.equal(gone.loadedQueues, 1);
+    world.until(() => gone.store !== undefined && gone.store.queues.count === 0, 10_000, 'the copy gone');
+    assert.equal(countersOf(world).refills, 1);
+    world.untilLevel();
+    world.assertSameContent();
+    quietAndJudged(world);
+  });
+
+  test('a copy out of a file stays while its queue lacks a mirror, and is good for a tail', () => {
+    const world = World.started({ stores: 3, replaceAfterMs: 1000, queues: [{ name: 'q1' }] });
+    world.hops.script = () => 'hang';
+    world.submitMany(20, ['q1']);
+    world.run(50);
+    const gone = world.stores.find((store) => store.id === storesOf(world, 'q1')[1]);
+    assert.ok(gone !== undefined);
+    gone.leave(0, true, () => { gone.kill(); });
+    world.until(() => !gone.isAlive && storesOf(world, 'q1').length === 2, 10_000, 'the third store in its place');
+    world.until(() => world.mirror('q1').replicas.every((replica) => replica.store.storeId !== gone.id));
+    const third = world.stores.find((store) => store.id === storesOf(world, 'q1')[1]);
+    const { moves } = world.gateway.core?.mirrors ?? assert.fail('the gateway runs');
+    third?.kill();
+    world.until(() => storesOf(world, 'q1').length === 1, 10_000, 'the loss of the third store');
+    moves.drain(gone.id);
+    gone.start();
+    world.run(3000);
+    assert.equal(gone.store?.queues.count, 1);
+    moves.undrain(gone.id);
+    world.until(() => storesOf(world, 'q1').includes(gone.id), 10_000, 'the mirror back');
+    assert.equal(countersOf(world).refills, 1, 'that of the third store');
+    world.untilLevel();
+    world.assertSameContent();
+    third?.start();
+    quietAndJudged(world);
+  });
+
+  test('a copy that the process before left behind is dropped', () => {
+    const world = World.started({ stores: 3, replaceAfterMs: 1000, queues: [{ name: 'q1' }] });
+    world.hops.script = () => 'hang';
+    world.submitMany(20, ['q1']);
+    world.run(50);
+    const [kept, gone] = storesOf(world, 'q1').map((id) => world.stores.find((store) => store.id === id));
+    const third = world.stores.find((store) => store !== kept && store !== gone);
+    assert.ok(kept !== undefined && gone !== undefined && third !== undefined);
+    world.cut(gone);
+    world.until(() => storesOf(world, 'q1').includes(third.id), 10_000, 'the third store in its place');
+    world.run(200);
+    world.gateway.kill();
+    world.heal(gone);
+    assert.equal(gone.store?.queues.count, 1);
+    world.gateway.start();
+    world.until(() => gone.store?.queues.count === 0, 10_000, 'the copy gone');
+    world.untilLevel();
+    world.assertSameContent();
+    quietAndJudged(world);
+  });
+
   test('with no third store a drained one is left if min_replicas still holds, and taken again after the undo', () => {
     const world = World.started();
     world.hops.script = () => 'hang';

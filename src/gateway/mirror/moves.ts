@@ -8,7 +8,9 @@
  *                          └─► no such store: the set without the old, if min_replicas still holds ─► DROP there,
  *                              but not at one that stops: it keeps the copy in its file, for a tail
  *
- * What a store holds that is no mirror any more is dropped when it can be reached, unless it has restarted.
+ * What a store holds that is no mirror any more is dropped when it can be reached. One that comes back, or that a
+ * process before us had left, tells of its copy itself (out of a file, or left behind): that is dropped when the queue has
+ * all the mirrors it should have. Till then the store may be chosen again, and the copy is good for a tail.
  */
 import type { EventLog, Packer } from '../../platform/ports.js';
 import { DROP, OPEN } from '../../protocol/message-types.js';
@@ -38,6 +40,8 @@ interface Leftover {
   readonly mirror: QueueMirror;
   readonly store: StorePort;
   readonly bootId: string;
+  /** The store told of it: it waits until the queue needs no more mirrors. */
+  readonly wasTold: boolean;
 }
 
 export class Moves {
@@ -75,6 +79,16 @@ export class Moves {
   /** The link is gone, or came up again: what was said before is over. */
   onLinkChanged(store: StorePort): void {
     this.ports.placement.stopping.delete(store.storeId);
+  }
+
+  /** A store has a copy of a queue of ours, and we hold it there. */
+  onCopyTold(handle: number, storeId: string): void {
+    const { mirrors } = this.ports;
+    const mirror = mirrors.mirrorOf(handle);
+    const store = mirrors.stores.find((one) => one.storeId === storeId);
+    if (mirror === undefined || store === undefined || mirror.replicas.some((replica) => replica.store === store)) return;
+    if (this.leftovers.some((leftover) => leftover.mirror === mirror && leftover.store === store && leftover.bootId === store.bootId)) return;
+    this.leftovers.push({ mirror, store, bootId: store.bootId, wasTold: true });
   }
 
   /** Mirrors and leftovers that a store has of our queues: 0 when it is drained. */
@@ -146,7 +160,7 @@ export class Moves {
       this.ports.mirrors.removeReplica(mirror, replica);
       // What leaves a stopping store with nobody in its place may come back with it, out of its file.
       const isKept = replica.leaving === Leave.NOW && this.ports.placement.stopping.has(replica.store.storeId);
-      if (!isKept) this.leftovers.push({ mirror, store: replica.store, bootId: replica.store.bootId });
+      if (!isKept) this.leftovers.push({ mirror, store: replica.store, bootId: replica.store.bootId, wasTold: false });
       this.ports.log.info('mirror', 'a mirror is given up', { queue: mirror.queue.name, store: replica.store.storeId, now_at: mirror.replicas.filter((other) => other.inSync).map((other) => other.store.storeId), why: replica.leaving === Leave.NO ? 'another has taken its place' : 'it has moved away' });
     }
   }
@@ -161,13 +175,15 @@ export class Moves {
   private dropLeftovers(): void {
     if (this.leftovers.length === 0) return;
     const { mirrors, packer } = this.ports;
-    this.leftovers = this.leftovers.filter(({ mirror, store, bootId }) => {
+    this.leftovers = this.leftovers.filter(({ mirror, store, bootId, wasTold }) => {
       if (store.bootId !== bootId || mirrors.mirrorOf(mirror.handle) !== mirror || mirror.replicas.some((replica) => replica.store === store)) return false;
+      if (wasTold && (mirror.setChangeNumber !== 0 || mirror.queue.isRecovering || countStaying(mirror) < this.options.replicas)) return true;
       const outbox = mirrors.outboxOf(store);
       if (outbox === undefined || !store.isUp || !store.canSend || outbox.isBacklogged) return true;
       outbox.request(OPEN, encodeOpenOf(packer, this.options.group, mirror.queue, 0, []));
       outbox.request(DROP, packer.pack([mirror.handle]));
       mirrors.askFlush();
+      if (wasTold) this.ports.log.info('mirror', 'a copy that is no mirror any more is dropped', { queue: mirror.queue.name, store: store.storeId });
       return false;
     });
   }

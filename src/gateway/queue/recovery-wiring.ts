@@ -60,6 +60,10 @@ export class RecoveryWiring {
         return taken;
       },
       onRecovered: (handle) => { this.recovered.onRecovered(handle); },
+      onCopyTold: (handle, { storeId, holder, holderToken }) => {
+        // One that is another's, or was given back changed, is not ours to touch.
+        if (holder === options.gatewayId && holderToken !== 0) mirrors.moves.onCopyTold(handle, storeId);
+      },
       onOwnerBack: (handle) => {
         const mirror = mirrors.mirrorOf(handle);
         if (mirror !== undefined) this.departures.handBack(mirror);
