@@ -4,7 +4,7 @@
  *   bucket ──► row ──► row ──► end        columns, aligned with the caller's rows: key f64, salt u32, link u32
  *
  * Linear hashing (Litwin 1980): the table has n buckets; the one whose turn it is splits when there are
- * more rows than buckets, and the last one is merged back when there are less than half as many. So growth
+ * more rows than buckets, and the last one is merged back when there are less than half as many (above BUCKETS_KEPT). So growth
  * to ten million rows is ten million small steps and never a rehash of everything.
  *
  *   n = 6:  0 1 2 3 | 4 5        hash & 7 if that bucket exists (0, 1 have split into 4, 5), else hash & 3
@@ -17,6 +17,8 @@ import { CHUNK_BYTES, ChunkedFloat64, ChunkedUint32 } from './chunked.js';
 import { invariant } from './invariant.js';
 
 const BUCKETS_MIN = 16;
+/** Buckets that stay, 16 KiB: a table that fills and empties with each turn would split and merge for every row, and give no chunk back. */
+export const BUCKETS_KEPT = 4_096;
 /** Larger columns are given back when the index is empty. */
 const KEPT_ROWS = 16_384;
 const END = 1;
@@ -147,7 +149,7 @@ export class HashIndex {
   }
 
   private isSparse(): boolean {
-    return this.rowCount < this.bucketCount >>> 1 && this.bucketCount > BUCKETS_MIN;
+    return this.rowCount < this.bucketCount >>> 1 && this.bucketCount > BUCKETS_KEPT;
   }
 
   /** One bucket less: its rows go back to the one they came from. */

@@ -147,9 +147,12 @@ export class SegmentLists {
     else this.held -= segment.bytes.length;
   }
 
-  dropSpares(): void {
-    this.held -= this.spareBytes;
-    this.spares.length = 0;
+  /** Gives spares back but for so many. */
+  dropSpares(kept: number): void {
+    while (this.spares.length > kept) {
+      this.spares.pop();
+      this.held -= this.segmentBytes;
+    }
   }
 
   private create(bytes: number): Segment {

@@ -37,6 +37,7 @@ export const RECORD_BYTES_MAX = 2 ** 30;
 
 const NOWHERE = 255; // in the slot table: this slot is free
 const SEGMENTS_SPARE_MAX = 4; // kept empty for the next burst; at 1 GB/s they last 4 ms, enough to skip zeroing new ones in a steady flow
+const SEGMENTS_SPARE_IDLE = 2; // of these when nothing lives any more: queues that run empty many times a second must not make new ones each time
 const SEGMENTS_OPEN = 2; // young and old: not yet full, so not waste
 const SLOTS_KEPT = 16_384; // a larger slot table is given back when the last record is freed
 const COPY_BY_WORD_BYTES = 256; // up to here a loop is faster than making a view and calling set()
@@ -273,7 +274,7 @@ export class Segments {
 
   /** The last record is gone: give back what a burst had needed. */
   private startAgain(): void {
-    this.lists.dropSpares();
+    this.lists.dropSpares(SEGMENTS_SPARE_IDLE);
     if (this.slotCount < SLOTS_KEPT) return;
     this.low.truncate(1);
     this.high.truncate(1);

@@ -1,7 +1,7 @@
 import { describe, test } from 'node:test';
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
-import { HashIndex } from '../../../src/base/hash-index.js';
+import { BUCKETS_KEPT, HashIndex } from '../../../src/base/hash-index.js';
 import { Prng } from '../../../src/base/prng.js';
 
 describe('HashIndex', () => {
@@ -58,7 +58,7 @@ describe('HashIndex', () => {
         if (index.find(row * 8_191, row & 7) !== row) assert.fail(`row ${String(row)} is lost`);
         index.remove(row);
         if (index.find(row * 8_191, row & 7) !== 0) assert.fail(`row ${String(row)} is still there`);
-        if (bucketsOf(index) > Math.max(16, 2 * index.size + 2)) assert.fail(`${String(bucketsOf(index))} buckets for ${String(index.size)} rows`);
+        if (bucketsOf(index) > Math.max(BUCKETS_KEPT, 2 * index.size + 2)) assert.fail(`${String(bucketsOf(index))} buckets for ${String(index.size)} rows`);
       }
       assert.equal(index.size, 0);
     }
