@@ -28,6 +28,38 @@ function loadedGroup(): Group {
   return group;
 }
 
+/** Both mirrors are lost: the one that a change drops fell out of the ring and is away, the other restarted before it heard of the change. */
+function foundedBesideOneThatObeys(awayMs: number): void {
+  const world = World.started({ queues: [{ name: 'q1' }], ringBytes: 4000 });
+  world.hops.script = () => 'hang';
+  world.submitMany(5, ['q1']);
+  world.run(200);
+  const [a, b] = [world.store('a'), world.store('b')];
+  const mirror = world.mirror('q1');
+  // store-a falls behind by more than the ring holds; the change that drops it never reaches store-b.
+  world.holdRequests(a, true);
+  for (let i = 0; i < 20; i++) {
+    world.submit(['q1'], { bytes: 1000 });
+    world.run(20);
+  }
+  world.until(() => mirror.setChangeNumber !== 0, 20_000, 'the change that drops store-a');
+  world.holdRequests(b, true);
+  world.run(200);
+  b.kill();
+  world.holdRequests(b, false);
+  b.start();
+  const at = (id: string): Replica => mirror.replicas.find(({ store }) => store.storeId === id) ?? assert.fail(`no mirror at ${id}`);
+  world.until(() => at(b.id).phase === ResyncPhase.CAUGHT_UP, 20_000, 'store-b filled');
+  world.run(awayMs);
+  assert.equal(mirror.founding, false, 'store-a may have the queue and give it to another');
+  world.holdRequests(a, false);
+  world.until(() => mirror.inSyncCount === 2, 20_000, 'both in sync');
+  assert.equal(world.gateway.core?.mirrors.counters.refills, 2);
+  world.untilLevel();
+  world.assertSameContent();
+  assert.equal(mirror.queue.length, 5, 'what was never committed is withdrawn');
+}
+
 describe('founding a set anew', () => {
   test('the restart of a member that a sent change drops is no witness: a rescue may have the queue by the other one', () => {
     const group = loadedGroup();
@@ -54,34 +86,11 @@ describe('founding a set anew', () => {
   });
 
   test('a filled copy founds the next set though the one that the change drops is there, obeys, and can only be filled', () => {
-    const world = World.started({ queues: [{ name: 'q1' }], ringBytes: 4000 });
-    world.hops.script = () => 'hang';
-    world.submitMany(5, ['q1']);
-    world.run(200);
-    const [a, b] = [world.store('a'), world.store('b')];
-    const mirror = world.mirror('q1');
-    // store-a falls behind by more than the ring holds; the change that drops it never reaches store-b.
-    world.holdRequests(a, true);
-    for (let i = 0; i < 20; i++) {
-      world.submit(['q1'], { bytes: 1000 });
-      world.run(20);
-    }
-    world.until(() => mirror.setChangeNumber !== 0, 20_000, 'the change that drops store-a');
-    world.holdRequests(b, true);
-    world.run(200);
-    b.kill();
-    world.holdRequests(b, false);
-    b.start();
-    const at = (id: string): Replica => mirror.replicas.find(({ store }) => store.storeId === id) ?? assert.fail(`no mirror at ${id}`);
-    world.until(() => at(b.id).phase === ResyncPhase.CAUGHT_UP, 20_000, 'store-b filled');
-    world.run(1000);
-    assert.equal(mirror.founding, false, 'store-a may have the queue and give it to another');
-    world.holdRequests(a, false);
-    world.until(() => mirror.inSyncCount === 2, 20_000, 'both in sync');
-    assert.equal(world.gateway.core?.mirrors.counters.refills, 2);
-    world.untilLevel();
-    world.assertSameContent();
-    assert.equal(mirror.queue.length, 5, 'what was never committed is withdrawn');
+    foundedBesideOneThatObeys(1000);
+  });
+
+  test('the same when that one has been away for longer than a lease: it is not taken for one that another wrote to', () => {
+    foundedBesideOneThatObeys(15_000);
   });
 
   test('alone or not, an owner that heard of no restart in time holds its mail until the operator says that it may go on', () => {

@@ -51,7 +51,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'skip fencing', file: 'src/kvs/core/store.js',
-    old: 'return attachment.queue.holder === account.id ? DONE : REFUSAL_FENCED;',
+    old: 'return mayWrite(attachment.queue, account.id) ? DONE : REFUSAL_FENCED;',
     new: 'return DONE;',
   },
   {
