@@ -53,7 +53,7 @@ async function run(cluster: Awaited<ReturnType<typeof startCluster>>, judge: Lin
   };
   const logs = cluster.gateways.map(({ id }) => join(cluster.folder, `send-${id}.log`));
   const sends = cluster.gateways.map(({ smtpPort }, index) => runSend({
-    host: HOST, port: smtpPort, count: COUNT, connections: 10, rate: RATE, domains: DOMAINS, resend: true, log: logs[index] ?? '',
+    host: HOST, port: smtpPort, count: COUNT, connections: 10, rate: RATE, domains: DOMAINS, resend: true, nameEnvelopes: true, log: logs[index] ?? '',
     onProgress: ({ accepted }) => {
       if (index === 0 && accepted >= COUNT / 4) stalled ??= stall();
     },

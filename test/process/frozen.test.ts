@@ -43,7 +43,7 @@ async function run(cluster: Cluster, judge: LinkJudge, victim: Daemon): Promise<
     victim.thaw();
   };
   const sent = await runSend({
-    host: HOST, port: cluster.smtpPort, count: COUNT, connections: 20, rate: RATE, domains: DOMAINS, resend: true, log,
+    host: HOST, port: cluster.smtpPort, count: COUNT, connections: 20, rate: RATE, domains: DOMAINS, resend: true, nameEnvelopes: true, log,
     onProgress: ({ accepted }) => {
       if (accepted >= COUNT / 4) stalled ??= stall();
     },

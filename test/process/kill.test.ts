@@ -98,7 +98,7 @@ describe('mail survives the death of any one process at any instant', () => {
       const killer = new Killer(cluster, judge);
       const log = join(cluster.folder, 'send.log');
       const sent = await runSend({
-        host: HOST, port: cluster.smtpPort, count: COUNT, connections: 20, rate: RATE, mix: MIX, domains: DOMAINS, resend: true, log,
+        host: HOST, port: cluster.smtpPort, count: COUNT, connections: 20, rate: RATE, mix: MIX, domains: DOMAINS, resend: true, nameEnvelopes: true, log,
         onProgress: ({ accepted }) => { killer.onProgress(accepted); },
       });
       await killer.done();

@@ -54,7 +54,7 @@ async function sendAndJudge(world: World, strike: (world: World) => Promise<void
   const log = join(cluster.folder, 'send.log');
   let struck: Promise<void> | undefined;
   const sent = await runSend({
-    host: HOST, port: cluster.smtpPort, count: COUNT, connections: 20, rate: RATE, domains: DOMAINS, mix: [{ bytes: 1000, weight: 70 }, { bytes: 10_000, weight: 30 }], resend: true, log,
+    host: HOST, port: cluster.smtpPort, count: COUNT, connections: 20, rate: RATE, domains: DOMAINS, mix: [{ bytes: 1000, weight: 70 }, { bytes: 10_000, weight: 30 }], resend: true, nameEnvelopes: true, log,
     onProgress: ({ accepted }) => {
       if (accepted >= COUNT / 4) struck ??= Promise.resolve(strike(world));
     },
