@@ -17,7 +17,7 @@ import type { BenchOptions, PartResult, PartRun } from './options.js';
 import { installPeers } from './peers/installed.js';
 import { partPeers } from './peers.js';
 import { publish } from './publish.js';
-import { benchRecovery } from './recovery.js';
+import { partRecovery } from './recovery.js';
 import { partRelay } from './relay.js';
 import { plotsOf } from './report-plots.js';
 import { reportOf } from './report.js';
@@ -33,7 +33,7 @@ const PARTS: Readonly<Record<PartName, (options: BenchOptions) => Promise<PartRu
   relay: partRelay,
   store: partStore,
   peers: partPeers,
-  recovery: benchRecovery,
+  recovery: partRecovery,
   growth: partGrowth,
   memory: partMemory,
   nodes: partNodes,

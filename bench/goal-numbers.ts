@@ -5,6 +5,7 @@ import type { GrowthRow } from './growth.js';
 import { median } from './machine.js';
 import type { FillRow, MemoryRow } from './memory.js';
 import { bestOf, type PeerRow } from './peers.js';
+import type { FirstDeliveryRow, RecoveryRow } from './recovery.js';
 import type { RelayLoad, RelayRow } from './relay.js';
 import { cpuOf, isGateway, isStore } from './relay-run.js';
 import type { StoreKind, StoreRow } from './store.js';
@@ -54,6 +55,20 @@ export function storeFactor(rows: readonly StoreRow[], peer: StoreKind, messageK
     if (ours !== undefined && theirs !== undefined) factors.push(ours / theirs);
   }
   return factors.length === 0 ? undefined : median(factors);
+}
+
+type RecoveryRows = readonly (RecoveryRow | FirstDeliveryRow)[];
+
+function isFirst(row: RecoveryRow | FirstDeliveryRow): row is FirstDeliveryRow {
+  return 'what' in row && row.what === 'first delivery';
+}
+
+export function blocksOf(rows: RecoveryRows): RecoveryRow[] {
+  return rows.flatMap((row) => (isFirst(row) ? [] : [row]));
+}
+
+export function firstsOf(rows: RecoveryRows): FirstDeliveryRow[] {
+  return rows.filter(isFirst);
 }
 
 export function fillsOf(rows: readonly MemoryRow[]): FillRow[] {

@@ -4,7 +4,7 @@
  * not judged and says so; one that was measured with fewer messages than it asks for says with how many.
  */
 import { figure } from './format.js';
-import { fillsOf, gatewayCpu, growthPercent, medianOf, overheadBytes, peerFactor, queuedGrowthPercent, shareOfDirect, storeFactor, storesCpu } from './goal-numbers.js';
+import { blocksOf, fillsOf, firstsOf, gatewayCpu, growthPercent, medianOf, overheadBytes, peerFactor, queuedGrowthPercent, shareOfDirect, storeFactor, storesCpu } from './goal-numbers.js';
 import type { Results } from './results.js';
 import { slopeOf } from './statistics.js';
 import { STORE_SIZES_KB } from './store.js';
@@ -89,7 +89,8 @@ function storeGoals(results: Results): Goal[] {
 
 function recoveryGoals(results: Results): Goal[] {
   const subject = 'recovery';
-  const rows = results.recovery?.rows ?? [];
+  const rows = blocksOf(results.recovery?.rows ?? []);
+  const firstMs = medianOf(firstsOf(results.recovery?.rows ?? []), (row) => 1000 * (row.deliveredSeconds - row.loadedSeconds));
   const seconds = [...new Set(rows.map((row) => row.block))].flatMap((block) => medianOf(rows.filter((row) => row.block === block), (row) => row.recoveredSeconds - row.readySeconds) ?? []);
   const whole = [...new Set(rows.map((row) => row.block))].flatMap((block) => medianOf(rows.filter((row) => row.block === block), (row) => row.recoveredSeconds) ?? []);
   const messages = rows[0]?.messages ?? 0;
@@ -98,6 +99,7 @@ function recoveryGoals(results: Results): Goal[] {
   return [
     judge({ subject, goal: '500,000 × 1 KB back within 1 s at the best block size, once the gateway takes mail', value: seconds.length === 0 ? undefined : Math.min(...seconds), atMost: 1, unit: ' s', note: few }),
     judge({ subject, goal: 'the same from the start of the process', value: whole.length === 0 ? undefined : Math.min(...whole), atMost: 1, unit: ' s', note: few }),
+    judge({ subject, goal: 'first delivery within 300 ms, once the program is loaded', value: firstMs, atMost: 300, unit: ' ms', note: few }),
     judge({
       subject, goal: '5,000,000 × 0.4 KB back with no turn of the event loop above 50 ms of CPU', value: recovered?.turns.maxMs, atMost: 50, unit: ' ms',
       note: recovered === undefined || recovered.queued === 5 * MILLION ? '' : `with ${recovered.queued.toLocaleString('en')} messages`,

@@ -1,14 +1,14 @@
 /**
  * Part `growth` of `bench all`: whether CPU a message rises with the number of queues and of connections.
- * Each point is a cluster of its own. Only the second part of a run counts, so that opening connections and
- * queues, and warming the compilers, does not: from a mark at a third of the messages to the end, over the
- * mean of what was accepted and delivered in between. That of a longer queue is measured by memory.ts.
+ * Each point is a cluster of its own, warmed first with that many queues. Of the run after it only what comes
+ * behind a mark at a third of the messages counts, so that opening connections does not: over the mean of what
+ * was accepted and delivered from there to the end. That of a longer queue is measured by memory.ts.
  */
 import type { Cluster } from '../test/process/cluster.js';
 import { Meter, rounded } from './machine.js';
 import type { BenchOptions, PartRun } from './options.js';
 import { runClient } from './processes.js';
-import { cpuOf, isGateway, isStore, loadOptions, processesOf, startRelay, type Load } from './relay-run.js';
+import { cpuOf, isGateway, isStore, loadOptions, processesOf, startRelay, warm, type Load } from './relay-run.js';
 
 export interface GrowthRow {
   readonly by: 'queues' | 'connections';
@@ -26,10 +26,10 @@ const CONNECTIONS = [10, 100, 1000, 10_000];
 const QUICK_CONNECTIONS = [10, 100, 1000];
 const ROUNDS = 2;
 const MESSAGES = 45_000;
-const QUICK_MESSAGES = 12_000;
+const QUICK_MESSAGES = 9000;
 /** Each connection is to send so many messages at least. */
 const MESSAGES_PER_CONNECTION = 9;
-/** The second run of two, which counts, begins here. */
+/** What counts begins here. */
 const MARK = 1 / 3;
 const SINK_BOUND_MS = 120_000;
 
@@ -59,6 +59,7 @@ async function measure(domains: readonly string[], load: Load): Promise<Omit<Gro
     domains, gateway: { smtp: { connections: room, connections_per_client: room }, memory: { limit: '2GiB' }, delivery: { messages_per_connection: 1_000_000 } },
   });
   try {
+    await warm(cluster, { count: Math.round(load.count / 3), domains });
     return await fromMark(cluster, load);
   } finally {
     await cluster.stop();
@@ -73,17 +74,18 @@ interface Mark {
 }
 
 async function fromMark(cluster: Cluster, load: Load): Promise<Omit<GrowthRow, 'by' | 'count' | 'round'>> {
+  const before = (await cluster.sinkCounts()).messages;
   let mark: Promise<Mark> | undefined;
   const take = async (accepted: number): Promise<Mark> => {
     const meter = new Meter(processesOf(cluster).map((daemon) => [daemon.name, daemon.pid] as const));
     const ms = performance.now();
-    return { meter, accepted, delivered: (await cluster.sinkCounts()).messages, ms };
+    return { meter, accepted, delivered: (await cluster.sinkCounts()).messages - before, ms };
   };
   const { report } = await runClient(loadOptions(cluster.smtpPort, load), (accepted) => {
     if (accepted >= MARK * load.count) mark ??= take(accepted);
   });
   if (report.accepted !== load.count) throw new Error(`only ${report.accepted} of ${load.count} were accepted: ${JSON.stringify([report.samples, report.connectionErrors])}`);
-  await cluster.sinkHas(load.count, SINK_BOUND_MS);
+  await cluster.sinkHas(before + load.count, SINK_BOUND_MS);
   const from = await mark;
   if (from === undefined) throw new Error('the run was too short to be measured');
   const messages = load.count - (from.accepted + from.delivered) / 2;

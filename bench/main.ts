@@ -1,8 +1,9 @@
 /**
- * `npm run bench -- all|endurance|guard|kvs|gateway|recovery|rescue|fault|direct [--quick]`: `all` is the whole report
- * (all.ts), `endurance` and `guard` are told in files of their names. The others repeat one of the paper's experiments with real processes on this machine, or measure
- * what a client feels of a fault; their results go to bench/results/ as JSON and as a plot beside the paper's
- * figures. `direct` alone tells what the client and the sink reach without a gateway.
+ * `npm run bench -- all|nodes|endurance|guard` and `… -- kvs|gateway|recovery|rescue|fault|direct [--quick]`:
+ * `all` is the whole report (all.ts), `nodes` one part of it; `endurance` and `guard` are told in the files of
+ * their names. The others repeat one of the paper's experiments with real processes on this machine, or
+ * measure what a client feels of a fault: their results go to a folder as JSON and as a plot beside the
+ * paper's figures. `direct` alone tells what the client and the sink reach without a gateway.
  */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -103,4 +104,6 @@ async function runOne(name: string, bench: NonNullable<(typeof BENCHES)[string]>
   return 0;
 }
 
+// Only a process that exits ends its daemons.
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(130));
 process.exitCode = await main(process.argv.slice(2));

@@ -35,7 +35,8 @@ export async function runClient(options: SendOptions, onAccepted?: (accepted: nu
 export function runScript(script: string, argument: string, onLine: (line: string) => void = () => undefined, node = process.execPath): Promise<string> {
   return new Promise((resolve, reject) => {
     const child = spawn(node, [join(FOLDER, script), argument], { stdio: ['ignore', 'pipe', 'inherit'] });
-    const killNow = (): void => void child.kill('SIGKILL');
+    // A script that has daemons of its own ends them on this signal.
+    const killNow = (): void => void child.kill('SIGTERM');
     process.once('exit', killNow);
     let last = '';
     createInterface({ input: child.stdout }).on('line', (line) => {

@@ -10,6 +10,8 @@ import type { Results } from './results.js';
 
 const BEGIN = '<!-- report: begin -->';
 const END = '<!-- report: end -->';
+/** Where plots lie, as seen from the page; through the top, so that the path is one of the project, too. */
+const PLOTS = '../docs/bench/';
 
 /** Resolves with the files that were written. */
 export function publish(project: string, results: Results, plots: readonly (readonly [name: string, svg: string])[]): string[] {
@@ -19,7 +21,7 @@ export function publish(project: string, results: Results, plots: readonly (read
   writeFileSync(raw, `${JSON.stringify(results, undefined, 1)}\n`);
   for (const [name, svg] of plots) writeFileSync(join(folder, `${name}.svg`), svg);
   const page = join(project, 'docs', 'PERFORMANCE.md');
-  writeFileSync(page, withReport(readFileSync(page, 'utf8'), reportOf(results, 'bench/')));
+  writeFileSync(page, withReport(readFileSync(page, 'utf8'), reportOf(results, PLOTS)));
   return [raw, ...plots.map(([name]) => join(folder, `${name}.svg`)), page];
 }
 

@@ -7,10 +7,11 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-import { pause, startCluster, type Cluster } from '../test/process/cluster.js';
+import { startSink } from '../src/sink/sink.js';
+import { HOST, pause, startCluster, until, type Cluster } from '../test/process/cluster.js';
 import { median, rounded, usageOf } from './machine.js';
-import { startMuteServer } from './mute-server.js';
-import type { BenchOptions } from './options.js';
+import { startMuteServer, type MuteServer } from './mute-server.js';
+import type { BenchOptions, PartRun } from './options.js';
 import { PAPER_RECOVERY, PAPER_RECOVERY_MESSAGES } from './paper.js';
 import { runClient } from './processes.js';
 import type { Plot } from './svg-plot.js';
@@ -20,6 +21,8 @@ const BLOCKS = [1, 10, 100, 1000, 10_000];
 const ROUNDS = 5;
 const ROUNDS_FROM_BLOCK = 100;
 const QUICK_MESSAGES = 50_000;
+/** First deliveries are timed with blocks of this size, the default. */
+const FIRST_BLOCK = 1000;
 const BOUND_MS = 300_000;
 /** Each look costs the gateway a request: not so often that the looking is what is measured. */
 const POLL_MS = 50;
@@ -33,7 +36,25 @@ export interface RecoveryRow {
   readonly gatewayCpuSeconds: number;
 }
 
-export async function benchRecovery(options: BenchOptions): Promise<{ rows: RecoveryRow[]; plot: Plot }> {
+/** How soon a restarted gateway delivers out of a long queue; from the start of its process. */
+export interface FirstDeliveryRow {
+  readonly what: 'first delivery';
+  readonly messages: number;
+  readonly round: number;
+  /** The program is loaded: it answers HTTP. */
+  readonly loadedSeconds: number;
+  readonly deliveredSeconds: number;
+}
+
+/** Part `recovery` of `bench all`. */
+export async function partRecovery(options: BenchOptions): Promise<PartRun<RecoveryRow | FirstDeliveryRow>> {
+  const first: FirstDeliveryRow[] = [];
+  const { rows } = await benchRecovery(options, first);
+  return { rows: [...rows, ...first] };
+}
+
+/** `first` takes the rows of first deliveries, which are measured only then. */
+export async function benchRecovery(options: BenchOptions, first?: FirstDeliveryRow[]): Promise<{ rows: RecoveryRow[]; plot: Plot }> {
   const messages = options.quick ? QUICK_MESSAGES : PAPER_RECOVERY_MESSAGES;
   const mute = await startMuteServer();
   const cluster = await startCluster({
@@ -55,6 +76,7 @@ export async function benchRecovery(options: BenchOptions): Promise<{ rows: Reco
         rows.push(row);
       }
     }
+    if (first !== undefined) await firstDeliveries(cluster, mute, options, first);
     return { rows, plot: plotOf(rows, messages) };
   } finally {
     await cluster.stop();
@@ -62,12 +84,40 @@ export async function benchRecovery(options: BenchOptions): Promise<{ rows: Reco
   }
 }
 
-async function recover(cluster: Cluster, block: number, messages: number): Promise<RecoveryRow> {
+/** The next hop is a sink now, at the port of the mute one; it takes away little, since the gateway is killed again at once. */
+async function firstDeliveries(cluster: Cluster, mute: MuteServer, options: BenchOptions, rows: FirstDeliveryRow[]): Promise<void> {
   await cluster.gateway.kill();
+  mute.close();
+  setBlock(cluster, FIRST_BLOCK);
+  for (let round = 1; round <= (options.quick ? 1 : ROUNDS); round++) {
+    const sink = await startSink({ host: HOST, port: mute.port });
+    try {
+      const started = performance.now();
+      cluster.gateway.start();
+      await until('the gateway answers', async () => (await statusOf(cluster.adminPort)) !== undefined, BOUND_MS, cluster.gateway);
+      const loadedMs = performance.now() - started;
+      // Looked at within this process: it costs the gateway nothing.
+      while (sink.counts.messages === 0 && performance.now() - started < BOUND_MS) await pause(1);
+      const row: FirstDeliveryRow = { what: 'first delivery', messages: options.quick ? QUICK_MESSAGES : PAPER_RECOVERY_MESSAGES, round, loadedSeconds: rounded(loadedMs / 1000, 3), deliveredSeconds: rounded((performance.now() - started) / 1000, 3) };
+      await cluster.gateway.kill();
+      console.log(`first delivery ${row.deliveredSeconds} s after the start of the process, whose program was loaded after ${row.loadedSeconds} s`);
+      rows.push(row);
+    } finally {
+      await sink.close();
+    }
+  }
+}
+
+function setBlock(cluster: Cluster, block: number): void {
   const file = join(cluster.folder, 'gateway.yaml');
   const config = JSON.parse(readFileSync(file, 'utf8')) as { gateway: Record<string, unknown> };
   config.gateway['mirror'] = { block };
   writeFileSync(file, JSON.stringify(config));
+}
+
+async function recover(cluster: Cluster, block: number, messages: number): Promise<RecoveryRow> {
+  await cluster.gateway.kill();
+  setBlock(cluster, block);
   const started = performance.now();
   cluster.gateway.start();
   let readyMs = 0;

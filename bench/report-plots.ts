@@ -3,7 +3,7 @@
  */
 import { endurancePlot } from './endurance.js';
 import { distinct } from './format.js';
-import { fillsOf, medianOf } from './goal-numbers.js';
+import { blocksOf, fillsOf, medianOf } from './goal-numbers.js';
 import type { GrowthRow } from './growth.js';
 import type { MemoryRow } from './memory.js';
 import { bestOf, type PeerRow } from './peers.js';
@@ -27,7 +27,7 @@ export function plotsOf(results: Results): (readonly [name: string, plot: Plot])
   add('relay', results.relay, relayPlot);
   add('cpu', results.peers, (rows) => cpuPlot(rows, results.relay?.rows ?? []));
   add('store', results.store, storePlot);
-  add('recovery', results.recovery, recoveryPlot);
+  add('recovery', results.recovery, (rows) => recoveryPlot(blocksOf(rows)));
   add('memory', results.memory, memoryPlot);
   add('growth', results.growth, growthPlot);
   add('endurance', results.endurance, ([row]) => (row === undefined ? undefined : endurancePlot(row)));

@@ -2,13 +2,13 @@
  * The tables of the report, one function a part. Pure.
  */
 import { distinct, figure, spread, table } from './format.js';
-import { fillsOf, shareOfDirect, storeFactor } from './goal-numbers.js';
+import { blocksOf, fillsOf, firstsOf, shareOfDirect, storeFactor } from './goal-numbers.js';
 import type { EnduranceRow } from './endurance.js';
 import type { GrowthRow } from './growth.js';
 import type { MemoryRow } from './memory.js';
 import type { NodeRow } from './nodes.js';
 import type { PeerRow } from './peers.js';
-import type { RecoveryRow } from './recovery.js';
+import type { FirstDeliveryRow, RecoveryRow } from './recovery.js';
 import { cpuOf, isGateway, isStore } from './relay-run.js';
 import type { RelayRow } from './relay.js';
 import type { Results } from './results.js';
@@ -85,12 +85,15 @@ function storeTable(rows: readonly StoreRow[]): string {
   ].join('\n');
 }
 
-function recoveryTable(rows: readonly RecoveryRow[]): string {
+function recoveryTable(all: readonly (RecoveryRow | FirstDeliveryRow)[]): string {
+  const rows = blocksOf(all);
+  const firsts = firstsOf(all);
+  const first = firsts.length === 0 ? '' : `\nFirst delivery out of the queue ${of(firsts, (row) => row.deliveredSeconds)} s after the start of the process, whose program was loaded after ${of(firsts, (row) => row.loadedSeconds)} s.\n`;
   const lines = distinct(rows, (row) => row.block).map((block) => {
     const among = rows.filter((row) => row.block === block);
     return [block.toLocaleString('en'), of(among, (row) => row.readySeconds), of(among, (row) => row.recoveredSeconds), of(among, (row) => row.recoveredSeconds - row.readySeconds), of(among, (row) => row.gatewayCpuSeconds)];
   });
-  return `${(rows[0]?.messages ?? 0).toLocaleString('en')} messages of 1 KB, from the start of the gateway's process.\n\n${table(['messages in a block', 'takes mail, s', 'every message back, s', 'between them, s', 'gateway CPU, s'], lines)}`;
+  return `${(rows[0]?.messages ?? 0).toLocaleString('en')} messages of 1 KB, from the start of the gateway's process.\n\n${table(['messages in a block', 'takes mail, s', 'every message back, s', 'between them, s', 'gateway CPU, s'], lines)}${first}`;
 }
 
 function memoryTables(rows: readonly MemoryRow[]): string {

@@ -24,7 +24,7 @@ function headOf(parts: readonly PartResult<unknown>[]): string[] {
   const commits = new Set(parts.map((part) => part.machine.commit));
   return [
     `Measured on ${machine.processors} × ${machine.processor}, ${Math.round(machine.memoryBytes / 2 ** 30)} GiB, ${machine.system}, Node ${machine.node}, ` +
-      `commit ${[...commits].join(' and ')}, ${machine.at.slice(0, 16).replace('T', ' ')} UTC. Client, gateway, both stores, sink and peers share these processors. ` +
+      `commit ${[...commits].join('; ')}, ${machine.at.slice(0, 16).replace('T', ' ')} UTC. Client, gateway, both stores, sink and peers share these processors. ` +
       'Figures are medians, with the range in parentheses where there were several rounds.\n',
     ...(parts.some((part) => part.quick) ? ['**Quick run: one round of few messages; not for comparisons.**\n'] : []),
     ...(missing.length === 0 ? [] : [`Not installed, so not measured: ${[...new Set(missing)].join(', ')}.\n`]),

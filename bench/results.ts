@@ -7,7 +7,7 @@ import type { MemoryRow } from './memory.js';
 import type { NodeRow } from './nodes.js';
 import type { PartResult } from './options.js';
 import type { PeerRow } from './peers.js';
-import type { RecoveryRow } from './recovery.js';
+import type { FirstDeliveryRow, RecoveryRow } from './recovery.js';
 import type { RelayRow } from './relay.js';
 import type { StoreRow } from './store.js';
 
@@ -15,7 +15,7 @@ export interface Results {
   readonly relay?: PartResult<RelayRow>;
   readonly store?: PartResult<StoreRow>;
   readonly peers?: PartResult<PeerRow>;
-  readonly recovery?: PartResult<RecoveryRow>;
+  readonly recovery?: PartResult<RecoveryRow | FirstDeliveryRow>;
   readonly growth?: PartResult<GrowthRow>;
   readonly memory?: PartResult<MemoryRow>;
   readonly nodes?: PartResult<NodeRow>;

@@ -1,0 +1,83 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+
+import { overheadBytes, peerFactor, shareOfDirect, storeFactor } from '../../../bench/goal-numbers.js';
+import { goalsOf, judge, type Goal } from '../../../bench/goals.js';
+import { fillRow, part, peerRow, relayRow, RESULTS, storeRow } from './results-kit.js';
+
+function goal(goals: readonly Goal[], text: string): Goal {
+  const found = goals.filter((each) => each.goal.includes(text));
+  assert.equal(found.length, 1, `${text}: ${found.length}`);
+  return found[0] ?? judge({ subject: '', goal: '', value: undefined });
+}
+
+describe('a goal', () => {
+  test('is met at its bound, from either side', () => {
+    assert.equal(judge({ subject: 's', goal: 'g', value: 95, atMost: 95 }).isMet, true);
+    assert.equal(judge({ subject: 's', goal: 'g', value: 0.33, atLeast: 0.33 }).isMet, true);
+  });
+
+  test('says by how much it was missed', () => {
+    assert.deepEqual(judge({ subject: 's', goal: 'g', value: 114, atMost: 95, unit: ' µs' }), { subject: 's', goal: 'g', isMet: false, measured: '114 µs: 20.0% too much' });
+    assert.equal(judge({ subject: 's', goal: 'g', value: 9, atLeast: 12, unit: ' ×' }).measured, '9.00 ×: 25.0% too little');
+  });
+
+  test('is not judged without a number, nor by one that is none', () => {
+    assert.equal(judge({ subject: 's', goal: 'g', value: undefined, atMost: 1 }).isMet, undefined);
+    assert.equal(judge({ subject: 's', goal: 'g', value: NaN, atMost: 1 }).isMet, undefined);
+  });
+
+  test('of nothing that was measured is not judged', () => {
+    const goals = goalsOf({});
+    assert.ok(goals.length > 20);
+    assert.ok(goals.every((each) => each.isMet === undefined && each.measured === 'not measured'));
+  });
+});
+
+describe('goals of a run', () => {
+  const goals = goalsOf(RESULTS);
+
+  test('compare the relay with direct of the same round', () => {
+    assert.equal(goal(goals, '0.33').isMet, true);
+    assert.equal(goal(goals, '0.33').measured, '0.40');
+    assert.equal(goal(goals, 'half of direct').isMet, false);
+    const rows = [relayRow('direct', 'kept', 1, 30_000), relayRow('gateway', 'kept', 1, 15_000), relayRow('direct', 'kept', 2, 10_000), relayRow('gateway', 'kept', 2, 2000), relayRow('gateway', 'kept', 3, 9999)];
+    assert.equal(shareOfDirect(rows, 'kept'), 0.35);
+  });
+
+  test('sum the CPU of gateway and stores', () => {
+    assert.equal(goal(goals, '95 µs').measured, '71.0 µs');
+    assert.equal(goal(goals, '10 µs').measured, '11.0 µs: 10.0% too much');
+  });
+
+  test('take a peer at the number of connections with most throughput', () => {
+    assert.equal(goal(goals, 'Postfix on disk').measured, '20.0 ×');
+    assert.equal(goal(goals, 'Haraka').measured, '5.00 ×: 16.7% too little');
+    assert.equal(goal(goals, 'tmpfs').isMet, undefined);
+    assert.equal(peerFactor([peerRow('p', 50, 10, 100), peerRow('p', 300, 20, 300)], 'p', 100), 3);
+  });
+
+  test('compare stores at one size', () => {
+    assert.equal(goal(goals, '1.0 × redis list at 0.4 KB').measured, '2.50 ×');
+    assert.equal(goal(goals, '2.0 × memcached at 0.4 KB').isMet, true);
+    assert.equal(storeFactor([storeRow('Twinpost', '1', 5), storeRow('memcached', '4', 5)], 'memcached', '1'), undefined);
+  });
+
+  test('take the bytes a message from the slope of memory, what is always there left out', () => {
+    assert.equal(goal(goals, 'gateway ≤ 100 bytes').measured, '80.0 bytes');
+    assert.equal(goal(goals, 'store ≤ 100 bytes').measured, '60.0 bytes');
+    assert.equal(overheadBytes([fillRow(0, 900), fillRow(1000, 900)], (row) => row.gatewayBytes), undefined);
+  });
+
+  test('name growth in percent', () => {
+    assert.equal(goal(goals, '1,000 queues').measured, '5.00%');
+    assert.equal(goal(goals, '10,000 connections').measured, '25.0%: 150% too much');
+    assert.equal(goal(goals, '3,000,000 queued').measured, '5.00%');
+  });
+
+  test('that were tried with less say so', () => {
+    const few = goalsOf({ memory: part('memory', [fillRow(0, 580), fillRow(1000, 580), fillRow(2000, 580)]) });
+    assert.match(goal(few, 'gateway ≤ 100 bytes').measured, /with 2,000 messages/);
+    assert.match(goal(few, '3,000,000 queued').measured, /only to 2,000/);
+  });
+});

@@ -1,0 +1,91 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+
+import { memoryOf } from '../../../bench/endurance.js';
+import { figure, spread, table } from '../../../bench/format.js';
+import { verdict } from '../../../bench/guard.js';
+import { withReport } from '../../../bench/publish.js';
+import { plotsOf } from '../../../bench/report-plots.js';
+import { reportOf } from '../../../bench/report.js';
+import { metricIn } from '../../../bench/store-metric.js';
+import { plotSvg } from '../../../bench/svg-plot.js';
+import { RESULTS } from './results-kit.js';
+
+describe('the report', () => {
+  const report = reportOf(RESULTS, 'bench/');
+
+  test('names machine, commit, Node, and who is missing', () => {
+    assert.match(report, /2 × Test, 8 GiB, Linux 6, Node v20\.20\.2, commit abcdef012345, 2026-01-02 03:04 UTC/);
+    assert.match(report, /Not installed, so not measured: postfix \(as root\)\./);
+  });
+
+  test('has a verdict for each goal', () => {
+    assert.match(report, /\| relay \| ≥ 0\.33 × direct on 50 kept connections \| met \| 0\.40 \|/);
+    assert.match(report, /\| store \| both stores ≤ 10 µs of CPU a relayed message \| \*\*not met\*\* \| 11\.0 µs: 10\.0% too much \|/);
+    assert.match(report, /\| endurance \| [^|]+ \| - \| not measured \|/);
+  });
+
+  test('has a section for each part that ran, and none for others', () => {
+    for (const title of ['Relay', 'Other mail servers', 'Store', 'Memory', 'Growth']) assert.ok(report.includes(`### ${title}\n`), title);
+    assert.ok(!report.includes('### Recovery'));
+    assert.ok(!report.includes('### Endurance'));
+  });
+
+  test('has tables with as many cells in each line', () => {
+    for (const block of report.split('\n\n')) {
+      const lines = block.split('\n').filter((line) => line.startsWith('|'));
+      assert.equal(new Set(lines.map((line) => line.split('|').length)).size <= 1, true, block);
+    }
+  });
+
+  test('shows the plots that there are', () => {
+    assert.ok(report.includes('(bench/report-relay.svg)'));
+    for (const [name, plot] of plotsOf(RESULTS)) assert.match(plotSvg(plot), /<svg[\s\S]*<\/svg>/, name);
+  });
+
+  test('of nothing says so', () => {
+    assert.match(reportOf({}), /Nothing was measured/);
+  });
+});
+
+describe('numbers in tables', () => {
+  test('have three digits that mean something', () => {
+    assert.deepEqual([figure(13_245.4), figure(95.23), figure(0.334), figure(-12.34)], ['13,245', '95.2', '0.33', '-12.3']);
+  });
+
+  test('show a range only when rounds differ', () => {
+    assert.equal(spread({ median: 5, least: 5, most: 5 }), '5.00');
+    assert.equal(spread({ median: 500, least: 400, most: 600 }), '500 (400-600)');
+    assert.equal(spread(undefined), '');
+  });
+
+  test('keep bars out of cells', () => {
+    assert.equal(table(['a'], [['x|y']]), '| a |\n|---|\n| x\\|y |\n');
+  });
+});
+
+test('a page gets the report between its marks and keeps the rest', () => {
+  const page = 'before\n<!-- report: begin -->\nold\n<!-- report: end -->\nafter\n';
+  const once = withReport(page, 'new');
+  assert.equal(once, 'before\n<!-- report: begin -->\n\nnew\n<!-- report: end -->\nafter\n');
+  assert.equal(withReport(once, 'new'), once);
+  assert.throws(() => withReport('no marks', 'new'), /no <!-- report: begin -->/);
+});
+
+test('the guard warns above 15% and not before', () => {
+  assert.match(verdict('abc', [100, 90, 110], [114, 115, 80]), /^guard: CPU .* 100 µs at abc .* 114 µs now: \+14\.0%$/);
+  assert.match(verdict('abc', [100, 90, 110], [116, 117, 118]), /^guard: WARNING: .*\+17\.0%$/);
+  assert.match(verdict('abc', [100], [50]), /^guard: CPU .*-50\.0%$/);
+});
+
+test('a metric is found by its whole name', () => {
+  const text = '# HELP x_live\nx_live_bytes 7\nx_live 12345\nx_live{a="b"} 9\n';
+  assert.equal(metricIn(text, 'x_live'), 12_345);
+  assert.ok(Number.isNaN(metricIn(text, 'x')));
+});
+
+test('memory over time is a slope a minute, unless the process was another in between', () => {
+  const samples = [0, 60, 120].map((second, index) => ({ second, acceptedPerSecond: 1, memoryMb: index === 1 ? {} : { gateway: 100 + index } }));
+  assert.deepEqual(memoryOf('gateway', samples, true), { process: 'gateway', slopeMbPerMinute: 1, lastMb: 102 });
+  assert.equal(memoryOf('gateway', samples, false).slopeMbPerMinute, undefined);
+});
