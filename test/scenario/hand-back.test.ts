@@ -124,6 +124,38 @@ describe('hand-back', () => {
     assert.equal(group.hops.reports.length, 1);
     checkNoLoss(group.letters);
   });
+
+  test('so it does when the source was handed back before its copy was parked for good', () => {
+    const group = Group.started({ stores: 3 });
+    group.hops.script = () => 'defer';
+    group.submit('gw-1', ['q1']);
+    group.run(200);
+    const members = (group.served('gw-1', 'gw-1')[0]?.replicas ?? []).map(({ store }) => store.storeId);
+    const third = group.stores.find(({ id }) => !members.includes(id));
+    assert.ok(third !== undefined);
+    group.gateway('gw-1').kill();
+    group.hops.script = ({ queueName }) => (queueName === 'senders' ? 'accept' : 'reject');
+    group.hops.replyMs = 5000;
+    group.until(() => group.served('gw-2', 'gw-1')[0]?.queue.inFlightCount === 1, 'the attempt of the rescuer');
+    group.run(10);
+    group.hops.replyMs = 2;
+    group.network.cut('gw-1', third.id);
+    group.gateway('gw-1').start();
+    group.until(() => group.served('gw-2', 'gw-1')[0]?.queue.isLeaving === true, 'the owner seen');
+    group.until(() => group.served('gw-2', 'gw-1').some(({ queue }) => queue.name === 'senders'), 'the bounce queue');
+    group.network.holdAnswers('gw-2', third.id, true);
+    group.until(() => group.served('gw-2', 'gw-1').every(({ queue }) => queue.name === 'senders'), 'the source handed back');
+    // Without the third store the copy is committed.
+    third.kill();
+    group.network.holdAnswers('gw-2', third.id, false);
+    group.until(() => group.served('gw-2', 'gw-1').length === 0, 'the bounce queue handed back');
+    third.start();
+    group.network.heal('gw-1', third.id);
+    group.until(() => group.hops.reports.length > 0, 'the report');
+    group.run(10_000);
+    assert.equal(group.hops.reports.length, 1);
+    checkNoLoss(group.letters);
+  });
 });
 
 interface DroppedMeanwhile {
