@@ -49,7 +49,8 @@ async function run(cluster: Awaited<ReturnType<typeof startCluster>>, judge: Lin
     owner.gateway.freeze();
     await pause(FROZEN_MS);
     owner.gateway.thaw();
-    judge.noteWindow({ cause: 'gateway stood still past its lease', gateway: owner.id, fromMs, untilMs: proxyNowMs() });
+    // What it sends after the thaw is not excused: only what was in flight when it began to stand still.
+    judge.noteWindow({ cause: 'gateway stood still past its lease', gateway: owner.id, fromMs, untilMs: fromMs });
   };
   const logs = cluster.gateways.map(({ id }) => join(cluster.folder, `send-${id}.log`));
   const sends = cluster.gateways.map(({ smtpPort }, index) => runSend({
