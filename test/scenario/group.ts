@@ -24,6 +24,7 @@ export interface GroupOptions {
   readonly leaseMs?: number;
   readonly blockEntries?: number;
   readonly minReplicas?: number;
+  readonly storeMemoryBytes?: number;
   /** Of each gateway, or of one by its name. */
   readonly memoryBytes?: Readonly<Record<string, number>>;
   /** Gateways that take over nobody's queues. */
@@ -61,7 +62,7 @@ export class Group {
     const secret = new Uint8Array(32).fill(7);
     const ports = { scheduler: this.scheduler, network: this.network, log: this.log, wallBaseMs: WALL_BASE_MS };
     const ids = ['store-a', 'store-b', 'store-c'].slice(0, options.stores ?? 2);
-    this.stores = ids.map((id) => new StoreNode({ id, gateways: gateways.map((gateway) => ({ id: gateway, secret })), memoryLimitBytes: 256 * MEBIBYTE, windowBytes: 8 * MEBIBYTE, leaseMs: this.leaseMs }, ports, this.prng.fork()));
+    this.stores = ids.map((id) => new StoreNode({ id, gateways: gateways.map((gateway) => ({ id: gateway, secret })), memoryLimitBytes: options.storeMemoryBytes ?? 256 * MEBIBYTE, windowBytes: 8 * MEBIBYTE, leaseMs: this.leaseMs }, ports, this.prng.fork()));
     for (const id of gateways) {
       const process = new SimProcess(id, { offsetMs: 0, rate: 1 }, this.scheduler);
       this.processes.set(id, process);
@@ -120,7 +121,7 @@ export class Group {
     return (this.gateway(id).core?.registry.all ?? []).filter((mirror) => mirror.queue.identity.ownerId === ownerId);
   }
 
-  submit(id: string, names: readonly string[], reversePath = 'alice@senders.example'): Letter {
+  submit(id: string, names: readonly string[], reversePath = 'alice@senders.example', bytes = 200): Letter {
     const core = this.gateway(id).core;
     assert.ok(core !== undefined, 'mail is submitted to a living gateway');
     const messageId = core.nextMessageId();
@@ -132,7 +133,7 @@ export class Group {
       groups.set(name, recipients);
       return { route, recipients };
     });
-    const letter = new Letter(messageId, reversePath, groups, 200, this.letters.moment());
+    const letter = new Letter(messageId, reversePath, groups, bytes, this.letters.moment());
     this.letters.byId.set(messageId, letter);
     core.submit({
       messageId, reversePath, groups: submitted, chunks: [letter.content], contentBytes: letter.content.length, flags: 0, ret: 0, envid: '', client: 'client', helo: 'client.example',

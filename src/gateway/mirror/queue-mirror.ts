@@ -136,6 +136,11 @@ export class QueueMirror {
     return least;
   }
 
+  /** So much was refused for want of credit: the stores that lack it are asked for more. */
+  askCredit(creditBytes: number): void {
+    for (const replica of this.replicas) if (replica.isFed && !replica.isFilling && this.sink.creditOf(replica.store) < creditBytes) replica.store.askCredit(creditBytes);
+  }
+
   /** STORE of a message whose body goes along: returns the entry's position. */
   store(messageId: number, flags: number, chunks: readonly Uint8Array[], bodyBytes: number, head: Uint8Array, checksum: number): number {
     const number = this.nextChange();

@@ -22,4 +22,6 @@ export interface StorePort {
    */
   request(type: number, control: Uint8Array, bodies: readonly Uint8Array[], creditBytes: number): number;
   flush(): void;
+  /** Mail that costs so much was refused for want of credit here: the store may have some that is kept for who asks. */
+  askCredit(creditBytes: number): void;
 }

@@ -77,6 +77,7 @@ export class Acceptance {
     const creditBytes = creditNeeded(request, mirrors, heads);
     // Judged as if all of it went to each store: the same store then has room whatever the queues share.
     const isBeyond = mirrors.some((mirror) => mirror.credit < creditBytes);
+    if (isBeyond) for (const mirror of mirrors) mirror.askCredit(creditBytes);
     if (isBeyond && !(ending && this.endingReserve.admits(creditBytes))) return NO_MEMORY;
     if (!this.fits(request, heads, ending)) return NO_MEMORY;
     const pending = this.number(request, mirrors, heads);

@@ -94,18 +94,22 @@ export class Admission implements RingMemory {
   }
 
   /**
-   * Raises the gateway's grant, never lowers it; answers what it may still send. Of many gateways each may be left too
-   * little for a large message: so it may have up to half of what is free, while half a share stays for every other
-   * one, and for the rings.
+   * Raises the gateway's grant, never lowers it; answers what it may still send. While not everyone can have the most,
+   * each has half a share, and the rest is for who `asks`, having refused mail for want of it: another half with each
+   * question, up to half of what is free, while half a share stays for every other one, and for the rings. Else those
+   * that came first would keep, idle, what a later one needs for a large message.
    */
-  grant(grantee: Grantee): number {
+  grant(grantee: Grantee, asks = false): number {
     const room = this.acceptBytes - this.usedBytes;
     let sharers = 1;
     for (const other of this.#sharers()) if (other !== grantee) sharers += 1;
     const halfShare = Math.min(this.#grantMaxBytes, Math.floor(room / (sharers + 1))) / 2;
     let pledged = halfShare;
     for (const other of this.#sharers()) if (other !== grantee) pledged += Math.max(0, halfShare - other.granted);
-    const add = Math.floor(Math.min(this.#grantMaxBytes - grantee.granted, room / 2 - grantee.granted, room - this.#granted - pledged));
+    const isScarce = sharers > 1 && sharers * this.#grantMaxBytes > room;
+    const fair = asks ? grantee.granted + halfShare : halfShare;
+    const most = Math.min(isScarce ? fair : Infinity, this.#grantMaxBytes, room / 2);
+    const add = Math.floor(Math.min(most - grantee.granted, room - this.#granted - pledged));
     if (add > 0) {
       grantee.granted += add;
       this.#granted += add;

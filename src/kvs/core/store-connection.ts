@@ -107,6 +107,8 @@ export class StoreConnection implements ConnectionHandlers, FrameSink, AccountCo
   /** One tick has found it silent; the next decides, so that bytes waiting in the kernel are read before. */
   #suspect = false;
   #paused = false;
+  /** Of the last HEARTBEAT; -1 before. */
+  #heartbeatToken = -1;
   /** What the reader holds, as counted in the store's memory. */
   #frameBytes = 0;
 
@@ -326,8 +328,10 @@ export class StoreConnection implements ConnectionHandlers, FrameSink, AccountCo
     }
     this.#store.heartbeat(account, this.#ports.clock.nowMs());
     this.#requests.passed(sequence);
+    const asksCredit = this.#state === ACTIVE && message.token === this.#heartbeatToken;
+    this.#heartbeatToken = message.token;
     this.#outbox.frame(BEAT, sequence, encodeBeat(this.#ports.packer, {
-      token: message.token, credit: this.#store.admission.grant(account), leaseMs: this.#store.leaseMs,
+      token: message.token, credit: this.#store.admission.grant(account, asksCredit), leaseMs: this.#store.leaseMs,
     }));
   }
 

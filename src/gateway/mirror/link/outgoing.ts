@@ -20,6 +20,8 @@ export class Outgoing {
   #lastSequence = 0;
   #sentToken = 0;
   #answeredToken = 0;
+  /** The last heartbeat went out a second time. */
+  #isRepeated = false;
 
   constructor(ports: { readonly crc32: Crc32; readonly packer: Packer }) {
     this.#ports = ports;
@@ -58,7 +60,19 @@ export class Outgoing {
 
   /** The token is a time before the write: the answer tells what the lease counts from. */
   queueHeartbeat(nowMs: number): void {
-    this.#sentToken = Math.floor(nowMs);
+    // One that is not meant as a repetition must not look like one.
+    this.#sentToken = Math.max(Math.floor(nowMs), this.#sentToken + 1);
+    this.#isRepeated = false;
+    this.queueControl(types.HEARTBEAT, encodeHeartbeat(this.#ports.packer, { token: this.#sentToken }));
+  }
+
+  /**
+   * The same token again asks for credit (docs/PROTOCOL.md). Once between two heartbeats, however often it is called; it
+   * goes with the next write, at the latest with the heartbeat that follows.
+   */
+  repeatHeartbeat(): void {
+    if (this.#sentToken === 0 || this.#isRepeated) return;
+    this.#isRepeated = true;
     this.queueControl(types.HEARTBEAT, encodeHeartbeat(this.#ports.packer, { token: this.#sentToken }));
   }
 

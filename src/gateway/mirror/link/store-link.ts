@@ -27,6 +27,7 @@ import type { Refusal } from '../../../protocol/messages/refusal.js';
 import { decodeRefusal } from '../../../protocol/messages/refusal.js';
 import type { Welcome } from '../../../protocol/messages/welcome.js';
 import type { StorePort } from '../store-port.js';
+import { CreditWish } from './credit-wish.js';
 import { Lease } from './lease.js';
 import type { LinkOptions, LinkPorts, PathName } from './link-options.js';
 import type { PathConnection } from './path-connection.js';
@@ -79,6 +80,7 @@ export class StoreLink implements StorePort, PairOwner {
   readonly #events: StoreLinkEvents;
   readonly #pair: PathPair;
   readonly #unacknowledged = new Unacknowledged();
+  readonly #wish = new CreditWish();
   #welcome: Welcome | undefined;
   #bootId = '';
   #windowBytes = 0;
@@ -191,6 +193,11 @@ export class StoreLink implements StorePort, PairOwner {
     this.#available -= creditBytes;
     if (this.#isFull()) this.#wasFull = true;
     return sequence;
+  }
+
+  askCredit(creditBytes: number): void {
+    this.#wish.begin(creditBytes);
+    this.#pair.active?.outgoing.repeatHeartbeat();
   }
 
   /** Sends what this turn queued in one write. */
@@ -335,7 +342,9 @@ export class StoreLink implements StorePort, PairOwner {
     this.#leaseMs = beat.leaseMs;
     this.#lease.renew(path.bootId, beat.token, beat.leaseMs, this.#ports.clock.nowMs());
     // A standby's grant stands in no order to the requests of the active path.
-    if (path === this.#pair.active) this.#available = beat.credit - this.#unacknowledged.creditAfter(sequence);
+    if (path !== this.#pair.active) return;
+    this.#available = beat.credit - this.#unacknowledged.creditAfter(sequence);
+    if (this.#wish.wantsMoreThan(this.#available)) path.outgoing.repeatHeartbeat();
   }
 
   #onRefusal(path: PathConnection, control: Uint8Array): void {

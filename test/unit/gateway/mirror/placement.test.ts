@@ -32,6 +32,8 @@ class PlacedStore implements StorePort {
   }
 
   flush(): void {}
+
+  askCredit(): void {}
 }
 
 class Places {

@@ -49,6 +49,8 @@ class PlayedStore implements StorePort {
 
   flush(): void {}
 
+  askCredit(): void {}
+
   taken(): string[] {
     const sent = this.#sent;
     this.#sent = [];

@@ -42,14 +42,31 @@ describe('credit', () => {
     assert.ok(store.admission.grant(accountOf(store, 'g3')) > 1024 * 1024);
   });
 
-  test('is enough for a large message however many gateways may come, first come first served', () => {
+  test('is as much for each as for the first, and enough for a large message of any that asks for it', () => {
     const gateways = Array.from({ length: 10 }, (_, i) => `g${String(i)}`);
     const store = newStore({ memoryLimitBytes: 256 * 1024 * 1024, gateways });
-    const granted = gateways.map((id) => store.admission.grant(accountOf(store, id)));
-    assert.ok(granted.slice(0, 4).every((bytes) => bytes > 26 * 1024 * 1024), `granted: ${granted.join(' ')}`);
-    assert.ok(granted.every((bytes) => bytes > 8 * 1024 * 1024), `granted: ${granted.join(' ')}`);
-    assert.ok(store.admission.grantedBytes <= store.admission.acceptBytes);
+    for (let i = 0; i < 3; i++) for (const id of gateways) store.admission.grant(accountOf(store, id));
+    const granted = gateways.map((id) => accountOf(store, id).granted);
+    assert.ok(granted.every((bytes) => bytes > 8 * 1024 * 1024 && bytes < 10 * 1024 * 1024), `granted: ${granted.join(' ')}`);
+    for (const [i, id] of [...gateways.entries()].reverse()) {
+      const account = accountOf(store, id);
+      const queue = openQueue(store, i + 1, id);
+      for (let asked = 0; asked < 2; asked++) store.admission.grant(account, true);
+      assert.ok(account.granted > 26 * 1024 * 1024, `${id} has asked for it`);
+      assert.equal(store.admission.grant(account), account.granted, 'and keeps it until it is used');
+      assert.equal(change(store, queue, storing(1, 'x'.repeat(25 * 1024 * 1024), HEAD)), 0);
+      change(store, queue, deleting(1));
+      assert.ok(store.admission.grant(account) < 10 * 1024 * 1024, 'then it has its share again');
+      assert.ok(store.admission.chargedBytes + store.admission.grantedBytes <= store.admission.acceptBytes);
+    }
     assert.ok(store.admission.mayKeep(4 * 1024 * 1024), 'something is left for the rings');
+  });
+
+  test('is all that there may be, unasked, while every gateway can have that, or none but one may come', () => {
+    const few = newStore({ memoryLimitBytes: 1024 * 1024 * 1024, gateways: ['g1', 'g2', 'g3'] });
+    assert.ok(few.admission.grant(accountOf(few, 'g3')) === 32 * 1024 * 1024);
+    const alone = newStore({ memoryLimitBytes: 64 * 1024 * 1024, gateways: ['g1'] });
+    assert.ok(alone.admission.grant(accountOf(alone, 'g1')) > 25 * 1024 * 1024);
   });
 
   test('runs out before the reserve and comes back with deletions', () => {

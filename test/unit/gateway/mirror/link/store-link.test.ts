@@ -106,6 +106,50 @@ describe('requests', () => {
   });
 });
 
+describe('credit that mail was refused for', () => {
+  function tokens(bench: LinkBench): number[] {
+    bench.link.flush();
+    return bench.a.frames.filter(({ type }) => type === types.HEARTBEAT).map(({ control }) => (packer.unpack(control) as number[])[0] ?? -1);
+  }
+
+  test('is asked for by the last heartbeat once more, until the store grants it', () => {
+    const bench = new LinkBench();
+    bench.up();
+    bench.pass(250);
+    bench.link.askCredit(5000);
+    bench.link.askCredit(400);
+    const [first, again, ...more] = tokens(bench);
+    assert.ok(first !== undefined && again === first && more.length === 0, 'once between two');
+    bench.a.beat(100);
+    assert.equal(tokens(bench).length, 2);
+    bench.pass(250);
+    bench.a.beat(3000);
+    const [, , next, nextAgain] = tokens(bench);
+    assert.ok(next !== undefined && next > first && nextAgain === next);
+    bench.a.beat(5000);
+    bench.pass(250);
+    bench.a.beat(10);
+    assert.equal(tokens(bench).length, 5, 'nobody wants it any more');
+    assert.ok(bench.link.isUp);
+  });
+
+  test('is not asked for without end, nor before there is a heartbeat, nor by one that only looks so', () => {
+    const bench = new LinkBench();
+    bench.up();
+    bench.link.askCredit(5000);
+    assert.deepEqual(tokens(bench), []);
+    for (let i = 0; i < 40; i++) {
+      bench.pass(250);
+      bench.a.beat(10);
+      bench.b.beat(10);
+    }
+    const all = tokens(bench);
+    const repeated = all.length - new Set(all).size;
+    assert.ok(repeated > 2 && repeated <= 20, `${String(repeated)} of ${String(all.length)}`);
+    assert.equal(new Set(all.slice(-10)).size, 10);
+  });
+});
+
 describe('byte window', () => {
   test('canSend turns false when full and onWritable comes once when it opens', () => {
     const bench = new LinkBench({ windowBytes: 1_000 });
