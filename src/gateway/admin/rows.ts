@@ -3,7 +3,7 @@
  * for Postfix find queue_name, queue_id, arrival_time, message_size, sender, recipients[].address and
  * delay_reason where they look for them.
  */
-import type { MemberView, MessageView, QueueView, StatusView, TableRowView } from './view.js';
+import type { MemberView, MessageView, QueueView, StatusView, StoreView, TableRowView } from './view.js';
 
 export function statusRow(status: StatusView, nowWallMs: number): object {
   return {
@@ -46,24 +46,28 @@ export function statusRow(status: StatusView, nowWallMs: number): object {
     connections_in: status.connectionsIn,
     connections_out: status.connectionsOut,
     dots_in_flight: status.dotsInFlight,
-    stores: status.stores.map((store) => ({
-      store: store.id,
-      host: store.host,
-      up: store.up,
-      paths: store.paths.map((path) => ({ path: path.path, state: path.state, since: seconds(path.sinceWallMs) })),
-      queues_sync: store.queuesSync,
-      queues_resync: store.queuesResync,
-      queues_ng: store.queuesNg,
-      lag_messages: store.lagMessages,
-      lag_bytes: store.lagBytes,
-      refill_messages: store.refillMessages,
-      refill_bytes: store.refillBytes,
-      credit_bytes: store.creditBytes,
-      lease_left_ms: Math.round(store.leaseLeftMs),
-      failovers: store.failovers,
-      cause: store.cause,
-      cause_since: seconds(store.causeSinceWallMs),
-    })),
+    stores: status.stores.map(storeRow),
+  };
+}
+
+function storeRow(store: StoreView): object {
+  return {
+    store: store.id,
+    host: store.host,
+    up: store.up,
+    paths: store.paths.map((path) => ({ path: path.path, state: path.state, since: seconds(path.sinceWallMs) })),
+    queues_sync: store.queuesSync,
+    queues_resync: store.queuesResync,
+    queues_ng: store.queuesNg,
+    lag_messages: store.lagMessages,
+    lag_bytes: store.lagBytes,
+    refill_messages: store.refillMessages,
+    refill_bytes: store.refillBytes,
+    credit_bytes: store.creditBytes,
+    lease_left_ms: Math.round(store.leaseLeftMs),
+    failovers: store.failovers,
+    cause: store.cause,
+    cause_since: seconds(store.causeSinceWallMs),
   };
 }
 
