@@ -41,6 +41,11 @@
 #define STORESTOPS 0            /* orderly stops: the store comes back from its file */
 #endif
 /* -DUNPROVEN: incarnation 2 may start while nobody can tell whether incarnation 1 is dead */
+/* -DWITHOUT=1, -DWITHOUT=2: incarnation 2, or the rescue, is left out. For rules whose harm lies deep. */
+#ifndef WITHOUT
+#define WITHOUT 0
+#endif
+/* -DAHEAD: a start further on. Incarnation 1 has died; store 0 has taken a message and its withdrawal, store 1 neither. */
 /* -DHANDBACK: a rescue gives the queue back when the gateway is seen again */
 
 #ifdef LIVE
@@ -199,7 +204,7 @@ hidden byte op;
 #ifdef NO_LEASE_WAIT
 #define LEASE_FREE(p, s) (1)
 #else                           /* the gateway's next incarnation need not wait for its own lease */
-#define LEASE_FREE(p, s) (slease[s] == 0 || slease[s] == (p) + 1 || (slease[s] == 1 && (p) == 1))
+#define LEASE_FREE(p, s) ((slease[s] == 0 || slease[s] == (p) + 1 || (slease[s] == 1 && (p) == 1)) && !HELD_BY_OTHER(p, s))
 #endif
 
 /* Without proof that incarnation 1 is dead: at each store one lease from the moment it refuses incarnation 1. */
@@ -321,10 +326,21 @@ bit calm;
 #define SERVES(p) (state[p] == OWNER && USABLE_MEMBER(p))
 #define TROUBLE        (!calm)
 #define CAUSE(p, s)    (!calm || (UNUSABLE(p, s) && USABLE_MEMBER(p)))
+/* ... leases are a gateway's, not a queue's: they run wherever a living owner has the right, from the first moment */
+#define HELD_BY(q, p, s) ((p) != (q) && state[q] == OWNER && stoken[s] == token[q])
+#define HELD_BY_OTHER(p, s) (calm && (HELD_BY(0, p, s) || HELD_BY(1, p, s) || HELD_BY(2, p, s)))
 /* ... and an owner hears of a restart before its lease of the old boot ends */
-#define NOT_RENEWED(p, s) (!calm || state[p] != OWNER || ((role[s] == EMPTY || stoken[s] != token[p]) && !CAN_LEARN(p, s)))
+#define NOT_RENEWED(p, s) (!calm || (state[p] != OWNER && state[p] != CLAIM) || ((role[s] == EMPTY || stoken[s] != token[p]) && !CAN_LEARN(p, s)))
 #define CAN_BE_GONE(p, x) (MAY_GO_ON(p) && state[3-(p)] != OWNER && role[x] == EMPTY && !sgrace[x])
-#define FREE(p, s, x)  (!IN(x, smembers[s]) || CAN_BE_GONE(p, x) || (role[x] != EMPTY && !sgrace[x] && LEASE_FREE(p, x)))
+/* Member x of this set has no copy, and is no joiner on its way to the set that member b shows. */
+#define JOINS(x, b, e)    (HOLDS_COPY(b) && sepoch[b] == (e) && IS_MEMBERS(0, x, b))
+#define LACKS(x, set, e)  (IN(x, set) && !HOLDS_COPY(x) && \
+                           !(IN(0, set) && JOINS(x,0,e)) && !(IN(1, set) && JOINS(x,1,e)) && !(IN(2, set) && JOINS(x,2,e)))
+#define ONE_LACKS(set, e) (LACKS(0, set, e) || LACKS(1, set, e) || LACKS(2, set, e))
+#define MUST_GO_ON(p)     ONE_LACKS(seenMembers[p], seenEpoch[p])
+/* Only who goes on past a member asks stores beside the set, and waits for their first lease periods and leases, too. */
+#define ASKS(p, s, x)  (IN(x, smembers[s]) || (role[x] != EMPTY && ONE_LACKS(smembers[s], sepoch[s])))
+#define FREE(p, s, x)  (!ASKS(p, s, x) || CAN_BE_GONE(p, x) || (role[x] != EMPTY && !sgrace[x] && LEASE_FREE(p, x)))
 #define NEWEST(s)      (sepoch[s] >= sepoch[0] && sepoch[s] >= sepoch[1] && sepoch[s] >= sepoch[2])
 #ifdef NO_PROBE_FIRST           /* claims without asking first whether all can be had */
 #define PROBED(p, s)   (1)
@@ -332,12 +348,14 @@ bit calm;
 #define PROBED(p, s)   (!calm || (NEWEST(s) && FREE(p,s,0) && FREE(p,s,1) && FREE(p,s,2) && \
                         !SERVES(0) && !SERVES(1) && !SERVES(2) && state[3-(p)] != CLAIM))
 #endif
-#define MISSES(p, s)   ((!IN(s, claimed[p]) && !GRANTABLE(p, s) && (IN(s, seenMembers[p]) || (SEES_GONE(p) && role[s] != EMPTY)) && \
+/* Claims that can't come, or do not suffice. Who has all that it needs takes over and does not give up. */
+#define MISSES(p, s)   ((!IN(s, claimed[p]) && !GRANTABLE(p, s) && (IN(s, seenMembers[p]) || (MUST_GO_ON(p) && role[s] != EMPTY)) && \
                          !(CAN_BE_GONE(p, s) && SAME_BOOT(p, s))) || \
                         (IN(s, claimed[p]) && stoken[s] != token[p]))
 #define IN_VAIN(p)     (!calm || MISSES(p,0) || MISSES(p,1) || MISSES(p,2) || \
-                        (SEES_GONE(p) && state[3-(p)] == OWNER))
+                        (MUST_GO_ON(p) && (!MAY_GO_ON(p) || state[3-p] == OWNER)))
 #else
+#define HELD_BY_OTHER(p, s) (0)
 #define TROUBLE        (1)
 #define CAUSE(p, s)    (1)
 #define NOT_RENEWED(p, s) (1)
@@ -607,7 +625,10 @@ inline LEARN(p, s) { d_step {
 #define IS_LOST(p, s) (1)
 #else
 #define OF_SET(p) ((members[p] & wanted[p]) != 0 -> members[p] : members[p] | wanted[p])      /* the second: founding */
-#define IS_LOST(p, s) (!IN(s, OF_SET(p)) || (IN(p, fresh[s]) && NOTHING_THERE(s)) || (OBEYS(p, s) && !IN(s, feed[p])))
+/* One that a sent change drops need only obey: those that were told of the change, and stay, must all be lost. */
+#define DROPPED(p, s) (IN(s, members[p] & ~wanted[p]))
+#define IS_LOST(p, s) (!IN(s, OF_SET(p)) || (IN(p, fresh[s]) && NOTHING_THERE(s)) || \
+                       (OBEYS(p, s) && (!IN(s, feed[p]) || DROPPED(p, s))))
 #endif
 #define ALL_LOST(p) (IS_LOST(p, 0) && IS_LOST(p, 1) && IS_LOST(p, 2))
 #ifdef NO_WITNESS_IN_SET_SENT   /* the restart of a member that a sent change drops counts */
@@ -1052,15 +1073,15 @@ proctype Stores()
  * A member of the newest epoch came back empty, and nobody can prove the others complete: the gateway's own next
  * incarnation will not come, or the old process may live, or a rescue holds the queue.
  */
-#define LOST(s, x) (NEWEST(s) && HOLDS_COPY(s) && IN(x, smembers[s]) && !HOLDS_COPY(x))
-#define GOING_ON (state[0] == DEAD && (state[1] == IDLE || state[1] == CLAIM) && state[2] != OWNER)
-#define WAIT_FOR_MEMBER (!GOING_ON && (LOST(0,1) || LOST(0,2) || LOST(1,0) || LOST(1,2) || LOST(2,0) || LOST(2,1)))
+#define LOST(s, x) (NEWEST(s) && HOLDS_COPY(s) && LACKS(x, smembers[s], sepoch[s]))
+#define GOING_ON (WITHOUT != 1 && state[0] == DEAD && (state[1] == IDLE || state[1] == CLAIM) && state[2] != OWNER)
+#define WAIT_FOR_MEMBER (!GOING_ON && state[lastOwner] != OWNER && (LOST(0,1) || LOST(0,2) || LOST(1,0) || LOST(1,2) || LOST(2,0) || LOST(2,1)))
 /* The owner lives, but no member of its set is left, and it opened none of them again in time. */
 #define WAIT_FOR_SURVIVOR (state[lastOwner] == OWNER && !USABLE_MEMBER(lastOwner) && wit[lastOwner] == 0)
 /* The owner is gone, and so is every copy. */
 #define ALL_GONE (state[lastOwner] != OWNER && !HOLDS_COPY(0) && !HOLDS_COPY(1) && !HOLDS_COPY(2))
 /* Every claimant is dead. */
-#define NOBODY (state[0] == DEAD && state[1] == DEAD && state[2] == DEAD)
+#define NOBODY (state[0] == DEAD && (WITHOUT == 1 || state[1] == DEAD) && (WITHOUT == 2 || state[2] == DEAD))
 #endif
 
 proctype Watch()
@@ -1086,6 +1107,27 @@ init { d_step {
     slease[0] = 1; slease[1] = 1;
     state[0] = OWNER; token[0] = 4; epoch[0] = 1; members[0] = 3; wanted[0] = 3; feed[0] = 3;
     lease[0] = 3;
+#ifdef AHEAD
+    next = 1; said[0] = NOREPLY;
+    last[0] = 2; phist[0] = 5; LOG(0, 1) = STORE_OP(0); LOG(0, 2) = REMOVE_OP(0);
+    stn[0] = 2; shist[0] = 5;
+    state[0] = DEAD; epoch[0] = 0; members[0] = 0; wanted[0] = 0; lease[0] = 0;
+#endif
     lastEpoch = 1; lastMembers = 3 };
-    atomic { run Watch(); run Process(0); run Process(1); run Process(2); run Claimant(1); run Claimant(2); run Stores() }
+    atomic {
+        run Watch(); run Process(0);
+#if WITHOUT != 1
+        run Process(1);
+#endif
+#if WITHOUT != 2
+        run Process(2);
+#endif
+#if WITHOUT != 1
+        run Claimant(1);
+#endif
+#if WITHOUT != 2
+        run Claimant(2);
+#endif
+        run Stores()
+    }
 }
