@@ -7,6 +7,7 @@
  *                                                      └─ --publish ─► docs/bench/report-*, docs/PERFORMANCE.md
  */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { loadavg } from 'node:os';
 import { dirname, join } from 'node:path';
 
 import { partGrowth } from './growth.js';
@@ -82,10 +83,11 @@ async function runPart(name: PartName, options: AllOptions, folder: string): Pro
 /** Runs a part and keeps its result with machine and time. Resolves with what was not installed. */
 export async function keepPart(part: string, file: string, quick: boolean, run: () => Promise<PartRun<unknown>>): Promise<readonly string[]> {
   const machine = describeMachine();
+  const loadBefore = loadavg()[0] ?? 0;
   const started = performance.now();
   const { rows, missing = [] } = await run();
   const seconds = Math.round((performance.now() - started) / 1000);
-  const result: PartResult<unknown> = { part, quick, seconds, machine, rows, missing };
+  const result: PartResult<unknown> = { part, quick, seconds, loadBefore, machine, rows, missing };
   mkdirSync(dirname(file), { recursive: true });
   writeFileSync(file, `${JSON.stringify(result, undefined, 1)}\n`);
   console.log(`== ${part}: ${seconds} s`);

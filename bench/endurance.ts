@@ -117,7 +117,7 @@ async function strikeEachMinute(cluster: Cluster, forMs: number): Promise<string
   const struck: string[] = [];
   const blows = [() => kill(victimOf(cluster)), () => freeze(cluster.stores[1]), () => freeze(cluster.sink)];
   const endMs = performance.now() + forMs;
-  for (let turn = 0; performance.now() + FAULT_EVERY_MS < endMs; turn++) {
+  for (let turn = 0; performance.now() + FAULT_EVERY_MS / 2 < endMs; turn++) {
     await pause(FAULT_EVERY_MS / 2);
     const what = (await blows[turn % blows.length]?.()) ?? '';
     console.log(what);

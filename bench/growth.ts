@@ -23,7 +23,8 @@ export interface GrowthRow {
 
 const QUEUES = [1, 10, 100, 1000];
 const CONNECTIONS = [10, 100, 1000, 10_000];
-const QUICK_CONNECTIONS = [10, 100, 1000];
+const QUICK_QUEUES = [1, 100, 1000];
+const QUICK_CONNECTIONS = [10, 1000];
 const ROUNDS = 2;
 const MESSAGES = 45_000;
 const QUICK_MESSAGES = 9000;
@@ -37,7 +38,7 @@ export async function partGrowth(options: BenchOptions): Promise<PartRun<GrowthR
   const messages = options.quick ? QUICK_MESSAGES : MESSAGES;
   const rows: GrowthRow[] = [];
   for (let round = 1; round <= (options.quick ? 1 : ROUNDS); round++) {
-    for (const count of QUEUES) rows.push(say(await byQueues(count, messages, round)));
+    for (const count of options.quick ? QUICK_QUEUES : QUEUES) rows.push(say(await byQueues(count, messages, round)));
     for (const count of options.quick ? QUICK_CONNECTIONS : CONNECTIONS) rows.push(say(await byConnections(count, messages, round)));
   }
   return { rows };

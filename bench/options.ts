@@ -47,5 +47,7 @@ export interface PartResult<Row> extends PartRun<Row> {
   readonly part: string;
   readonly quick: boolean;
   readonly seconds: number;
+  /** Mean number of processes that wanted a processor in the minute before: near 0 on a quiet machine. */
+  readonly loadBefore: number;
   readonly machine: Machine;
 }

@@ -28,7 +28,7 @@ function headOf(parts: readonly PartResult<unknown>[]): string[] {
       'Figures are medians, with the range in parentheses where there were several rounds.\n',
     ...(parts.some((part) => part.quick) ? ['**Quick run: one round of few messages; not for comparisons.**\n'] : []),
     ...(missing.length === 0 ? [] : [`Not installed, so not measured: ${[...new Set(missing)].join(', ')}.\n`]),
-    `Parts: ${parts.map((part) => `${part.part} ${part.seconds} s`).join(', ')}.\n`,
+    `Parts, and the load of the machine in the minute before each: ${parts.map((part) => `${part.part} ${part.seconds} s (${part.loadBefore.toFixed(1)})`).join(', ')}. Parts leave load behind for the next.\n`,
   ];
 }
 

@@ -32,8 +32,8 @@ export interface StoreRow {
 
 export const STORE_SIZES_KB = ['0.4', '1', '4', '10', '20'];
 const ROUNDS = 5;
-const SECONDS = 2;
-const QUICK_SECONDS = 1;
+const SECONDS = 1.5;
+const QUICK_SECONDS = 0.7;
 /** Our store's code is compiled while it runs: this is no part of the figure. */
 const WARM_SECONDS = 0.5;
 /** 256 transactions in flight: four writes of 64. */

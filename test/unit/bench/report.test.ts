@@ -16,6 +16,7 @@ describe('the report', () => {
 
   test('names machine, commit, Node, and who is missing', () => {
     assert.match(report, /2 × Test, 8 GiB, Linux 6, Node v20\.20\.2, commit abcdef012345, 2026-01-02 03:04 UTC/);
+    assert.match(report, /relay 7 s \(0\.4\)/);
     assert.match(report, /Not installed, so not measured: postfix \(as root\)\./);
   });
 

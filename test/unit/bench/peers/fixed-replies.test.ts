@@ -31,6 +31,7 @@ describe('replies that are known beforehand', () => {
   test('that are others are noticed, at the beginning, at the end, and by their length', () => {
     assert.equal(replies('ERROR\r\n', []).good, false);
     assert.equal(replies('STORED\r\nNOT_FOUND\r\n', []).good, false);
+    assert.equal(replies('EXISTS\r\nDELETED\r\n', []).good, false);
     const many = REPLY.toString('latin1').repeat(100);
     assert.equal(replies(`${many}STORED\r\nDELETEX`, []).good, false);
     assert.equal(replies(`${many}SERVER_ERROR out of memory\r\n${many}`, []).good, false);
