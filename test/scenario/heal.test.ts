@@ -263,31 +263,54 @@ describe('moves', () => {
     quietAndJudged(world);
   });
 
-  test('a copy out of a file stays while its queue lacks a mirror, and is good for a tail', () => {
-    const world = World.started({ stores: 3, replaceAfterMs: 1000, queues: [{ name: 'q1' }] });
+  test('a copy that is no mirror stays while its queue comes back and lacks one', () => {
+    const world = World.started({ stores: 3, replaceAfterMs: 1000, blockEntries: 1, queues: [{ name: 'q1' }] });
+    world.hops.script = () => 'hang';
+    world.submitMany(20, ['q1'], { bytes: 1000 });
+    world.run(50);
+    const [kept, gone] = storesOf(world, 'q1').map((id) => world.stores.find((store) => store.id === id));
+    const third = world.stores.find((store) => store !== kept && store !== gone);
+    assert.ok(kept !== undefined && gone !== undefined && third !== undefined);
+    world.cut(gone);
+    world.until(() => storesOf(world, 'q1').includes(third.id), 10_000, 'the third store in its place');
+    world.run(200);
+    world.gateway.kill();
+    third.kill();
+    third.start();
+    world.heal(gone);
+    world.slow(kept, 5);
+    world.gateway.start();
+    world.until(() => world.gateway.core?.registry.byName('q1')[0]?.inSyncCount === 1, 20_000, 'the claims');
+    world.run(1000);
+    assert.equal(world.mirror('q1').queue.isRecovering, true);
+    assert.equal(gone.store?.queues.count, 1);
+    world.slow(kept, 0);
+    world.until(() => storesOf(world, 'q1').length === 2, 20_000, 'two mirrors');
+    world.untilLevel();
+    world.until(() => world.stores.filter(({ store }) => store?.queues.count === 1).length === 2, 10_000, 'no copy beside them');
+    world.assertSameContent();
+    quietAndJudged(world);
+  });
+
+  test('nor does it stay at a store that is drained', () => {
+    const world = World.started({ replaceAfterMs: 1000, queues: [{ name: 'q1' }] });
     world.hops.script = () => 'hang';
     world.submitMany(20, ['q1']);
     world.run(50);
-    const gone = world.stores.find((store) => store.id === storesOf(world, 'q1')[1]);
-    assert.ok(gone !== undefined);
-    gone.leave(0, true, () => { gone.kill(); });
-    world.until(() => !gone.isAlive && storesOf(world, 'q1').length === 2, 10_000, 'the third store in its place');
-    world.until(() => world.mirror('q1').replicas.every((replica) => replica.store.storeId !== gone.id));
-    const third = world.stores.find((store) => store.id === storesOf(world, 'q1')[1]);
+    const gone = world.store('b');
+    gone.leave(3000, true, () => { gone.kill(); });
+    world.until(() => !gone.isAlive && storesOf(world, 'q1').length === 1, 10_000, 'the set of one');
+    world.gateway.kill();
+    world.gateway.start();
     const { moves } = world.gateway.core?.mirrors ?? assert.fail('the gateway runs');
-    third?.kill();
-    world.until(() => storesOf(world, 'q1').length === 1, 10_000, 'the loss of the third store');
     moves.drain(gone.id);
+    world.until(() => world.gateway.core?.registry.byName('q1')[0]?.queue.isRecovering === false, 20_000, 'the queue back');
+    assert.equal(world.mirror('q1').replicas.length, 1);
     gone.start();
-    world.run(3000);
-    assert.equal(gone.store?.queues.count, 1);
-    moves.undrain(gone.id);
-    world.until(() => storesOf(world, 'q1').includes(gone.id), 10_000, 'the mirror back');
-    assert.equal(countersOf(world).refills, 1, 'that of the third store');
-    world.untilLevel();
-    world.assertSameContent();
-    third?.start();
-    quietAndJudged(world);
+    assert.equal(gone.loadedQueues, 1);
+    world.until(() => gone.store?.queues.count === 0, 10_000, 'the copy gone');
+    assert.equal(moves.mirrorsAt(gone.id), 0);
+    assert.deepEqual(storesOf(world, 'q1'), ['store-a']);
   });
 
   test('a copy that the process before left behind is dropped', () => {

@@ -172,12 +172,19 @@ export class Moves {
     return replaced.some(({ store }) => drained.has(store.storeId)) ? 'the store is drained' : 'away for longer than replace_after';
   }
 
+  /** Whether a copy that its store told of may yet become a mirror: not at one that is drained, while another is in sync. */
+  private mayNeed(mirror: QueueMirror, store: StorePort): boolean {
+    if (mirror.setChangeNumber !== 0 || mirror.queue.isRecovering) return true;
+    const least = this.ports.placement.drained.has(store.storeId) ? 1 : this.options.replicas;
+    return countStaying(mirror) < least;
+  }
+
   private dropLeftovers(): void {
     if (this.leftovers.length === 0) return;
     const { mirrors, packer } = this.ports;
     this.leftovers = this.leftovers.filter(({ mirror, store, bootId, wasTold }) => {
       if (store.bootId !== bootId || mirrors.mirrorOf(mirror.handle) !== mirror || mirror.replicas.some((replica) => replica.store === store)) return false;
-      if (wasTold && (mirror.setChangeNumber !== 0 || mirror.queue.isRecovering || countStaying(mirror) < this.options.replicas)) return true;
+      if (wasTold && this.mayNeed(mirror, store)) return true;
       const outbox = mirrors.outboxOf(store);
       if (outbox === undefined || !store.isUp || !store.canSend || outbox.isBacklogged) return true;
       outbox.request(OPEN, encodeOpenOf(packer, this.options.group, mirror.queue, 0, []));
