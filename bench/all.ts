@@ -56,7 +56,7 @@ export interface AllOptions extends BenchOptions {
 export async function runAll(options: AllOptions): Promise<boolean> {
   const unknown = options.only.find((name) => !NAMES.includes(name as PartName));
   if (unknown !== undefined) throw new Error(`no part ${unknown}: ${NAMES.join(', ')}`);
-  const folder = join(options.folder, options.quick ? 'all-quick' : 'all');
+  const folder = partsFolder(options);
   mkdirSync(folder, { recursive: true });
   if (options.install) installPeers();
   let good = true;
@@ -64,8 +64,12 @@ export async function runAll(options: AllOptions): Promise<boolean> {
     if (options.only.length > 0 && !options.only.includes(name)) continue;
     good = (await runPart(name, options, folder)) && good;
   }
-  writeReport(options, folder);
+  writeReport(options);
   return good;
+}
+
+function partsFolder(options: Pick<AllOptions, 'quick' | 'folder'>): string {
+  return join(options.folder, options.quick ? 'all-quick' : 'all');
 }
 
 async function runPart(name: PartName, options: AllOptions, folder: string): Promise<boolean> {
@@ -95,7 +99,8 @@ export async function keepPart(part: string, file: string, quick: boolean, run: 
 }
 
 /** From the newest result of each part. */
-function writeReport(options: AllOptions, folder: string): void {
+export function writeReport(options: Pick<AllOptions, 'quick' | 'folder' | 'project' | 'publish'>): void {
+  const folder = partsFolder(options);
   const results = readResults(folder, enduranceFile(options.folder));
   const file = join(folder, 'report.md');
   writeFileSync(file, reportOf(results));

@@ -1,6 +1,7 @@
 /**
- * `npm run bench -- all|nodes|endurance|guard` and `… -- kvs|gateway|recovery|rescue|fault|direct [--quick]`:
- * `all` is the whole report (all.ts), `nodes` one part of it; `endurance` and `guard` are told in the files of
+ * `npm run bench -- all|nodes|report|endurance|guard` and `… -- kvs|gateway|recovery|rescue|fault|direct [--quick]`:
+ * `all` is the whole report (all.ts), `nodes` one part of it, `report` writes it
+ * again from what was measured; `endurance` and `guard` are told in the files of
  * their names. The others repeat one of the paper's experiments with real processes on this machine, or
  * measure what a client feels of a fault: their results go to a folder as JSON and as a plot beside the
  * paper's figures. `direct` alone tells what the client and the sink reach without a gateway.
@@ -10,7 +11,7 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 
-import { enduranceFile, keepPart, runAll } from './all.js';
+import { enduranceFile, keepPart, runAll, writeReport } from './all.js';
 import { benchEndurance } from './endurance.js';
 import { benchFault } from './fault.js';
 import { benchGateway, runDirect } from './gateway.js';
@@ -56,8 +57,12 @@ type Flags = NonNullable<ReturnType<typeof readArguments>>['values'];
 
 /** What is more than one experiment. Each resolves with whether all went well. */
 const WHOLE: Readonly<Record<string, (options: BenchOptions, flags: Flags) => Promise<boolean>>> = {
-  all: (options, flags) => report(options, flags, (flags.only ?? '').split(',').filter((part) => part !== '')),
-  nodes: (options, flags) => report(options, flags, ['nodes']),
+  all: (options, flags) => runParts(options, flags, (flags.only ?? '').split(',').filter((part) => part !== '')),
+  report: (options, flags) => {
+    writeReport({ ...options, project: PROJECT, publish: flags.publish ?? false });
+    return Promise.resolve(true);
+  },
+  nodes: (options, flags) => runParts(options, flags, ['nodes']),
   endurance: async (options, flags) => {
     const minutes = Number(flags.minutes ?? DEFAULT_MINUTES);
     if (!(minutes > 0)) throw new Error(`'${flags.minutes ?? ''}' is not a number of minutes`);
@@ -70,7 +75,7 @@ const WHOLE: Readonly<Record<string, (options: BenchOptions, flags: Flags) => Pr
   },
 };
 
-function report(options: BenchOptions, flags: Flags, only: readonly string[]): Promise<boolean> {
+function runParts(options: BenchOptions, flags: Flags, only: readonly string[]): Promise<boolean> {
   return runAll({ ...options, only, project: PROJECT, install: flags.install ?? false, publish: flags.publish ?? false });
 }
 
@@ -79,7 +84,7 @@ async function main(args: readonly string[]): Promise<number> {
   const name = read?.positionals[0] ?? '';
   const bench = BENCHES[name];
   if (read === undefined || read.positionals.length !== 1 || (bench === undefined && WHOLE[name] === undefined)) {
-    console.error(`usage: npm run bench -- all [--quick] [--only PART,…] [--install] [--publish]\n       npm run bench -- endurance [--minutes N]\n       npm run bench -- nodes [--quick]\n       npm run bench -- guard\n       npm run bench -- ${Object.keys(BENCHES).join('|')} [--quick]`);
+    console.error(`usage: npm run bench -- all [--quick] [--only PART,…] [--install] [--publish]\n       npm run bench -- endurance [--minutes N]\n       npm run bench -- nodes [--quick]\n       npm run bench -- report [--quick] [--publish]\n       npm run bench -- guard\n       npm run bench -- ${Object.keys(BENCHES).join('|')} [--quick]`);
     return 1;
   }
   const options: BenchOptions = { quick: read.values.quick ?? false, folder: join(PROJECT, 'bench', 'results') };
