@@ -12,6 +12,9 @@
  * - A failed connection attempt gives one delivery back untried, so that its reason is seen, and starts a back-off that
  *   doubles up to a minute; while it lasts nothing is tried, after it one connection at a time (no storm at a
  *   host that comes back). What waits stays in its queue, in order, and its attempts are not spent.
+ * - While the peer is fast, a message that is ready waits for the next dot of a busy connection rather than for a
+ *   connection of its own: its envelope goes along in the same write, and comes back with its dot's answer in the
+ *   same read (RFC 2920 3.1). A tick starts what a connection has kept waiting.
  * - A delivery that met a kept connection just closed by the peer is repeated once at once on a fresh one;
  *   that is no attempt of its own.
  *
@@ -28,6 +31,9 @@ import { Trouble, classifyTrouble } from './pure/classify.js';
 import { State } from './pure/session-states.js';
 import type { StateTimeouts } from './pure/session-states.js';
 import type { SessionOptions, SessionPorts } from './pure/session-ports.js';
+
+/** After an envelope behind a dot went wrong, none is put there for this long. */
+const FOLLOW_AGAIN_MS = 600_000;
 
 export interface PoolOptions {
   readonly heloName: string;
@@ -81,6 +87,7 @@ export class ConnectionPool implements PeerEvents {
   #connecting = 0;
   #failures = 0;
   #notBeforeMs = 0;
+  #followFromMs = 0;
   #lastError = '';
   #nowMs: number;
   #isPumping = false;
@@ -106,11 +113,13 @@ export class ConnectionPool implements PeerEvents {
 
   add(lane: Lane): void {
     this.#lanes.push(lane);
+    lane.home = this;
   }
 
   remove(lane: Lane): void {
     const at = this.#lanes.indexOf(lane);
     if (at >= 0) this.#lanes.splice(at, 1);
+    lane.home = undefined;
   }
 
   state(): NextHopState {
@@ -139,7 +148,9 @@ export class ConnectionPool implements PeerEvents {
       peer.session.tick(nowMs);
       if (peer.session.state === State.IDLE && nowMs - peer.idleSinceMs >= this.#options.idleMs) this.#retire(peer);
     }
+    for (const lane of this.#lanes) lane.isHoldingBack = false;
     this.pump();
+    for (const lane of this.#lanes) lane.isHoldingBack = true;
   }
 
   /** Takes no more; what is in flight goes on. */
@@ -172,6 +183,19 @@ export class ConnectionPool implements PeerEvents {
       if (this.#isStopping || this.#isWornOut(peer)) this.#retire(peer);
     }
     this.pump();
+  }
+
+  mayFollow(peer: Peer): boolean {
+    return !this.#isStopping && this.#retries.length === 0 && this.#nowMs >= this.#followFromMs && !this.#isWornOut(peer, 2);
+  }
+
+  onFollowerLost(): void {
+    this.#followFromMs = this.#nowMs + FOLLOW_AGAIN_MS;
+  }
+
+  takeBehind(lane: Lane): Delivery | undefined {
+    // The queue may have got another route meanwhile.
+    return lane.home === this && !this.#isStopping ? lane.takeBehind() : undefined;
   }
 
   onPeerStale(peer: Peer, lane: Lane, delivery: Delivery, isRetry: boolean): void {
@@ -247,8 +271,9 @@ export class ConnectionPool implements PeerEvents {
     return undefined;
   }
 
-  #isWornOut(peer: Peer): boolean {
-    return peer.session.transactions >= this.#options.messagesPerConnectionMax || this.#nowMs - peer.openedMs >= this.#options.connectionLifeMs;
+  /** Whether it should not begin `more` transactions. */
+  #isWornOut(peer: Peer, more = 1): boolean {
+    return peer.session.transactions + more > this.#options.messagesPerConnectionMax || this.#nowMs - peer.openedMs >= this.#options.connectionLifeMs;
   }
 
   /** Ends an idle connection. */

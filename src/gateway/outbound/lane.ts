@@ -27,6 +27,12 @@ export class Lane {
   #inFlightCount = 0;
   /** take() had nothing although readyCount said so: wait for the next onReady. */
   isDry = false;
+  /** Connections at work for this queue that are about to send a dot and will take one more along. */
+  expecting = 0;
+  /** The pool that it is in. */
+  home: object | undefined;
+  /** Off now and then: a connection that does not come to its dot keeps nothing waiting for long. */
+  isHoldingBack = true;
 
   constructor(queue: DeliveryQueue, source: DeliverySource, inFlight: InFlight) {
     this.queue = queue;
@@ -38,12 +44,20 @@ export class Lane {
     return this.#inFlightCount;
   }
 
-  /** Deliveries that could start now: bounded by the route's concurrency (strict: one, G3). */
+  /** Deliveries that could start now: bounded by the route's concurrency (strict: one, G3), less what is left to connections at work. */
   get startable(): number {
+    return Math.max(0, Math.min(this.#freePlaces, this.queue.readyCount) - (this.isHoldingBack ? this.expecting : 0));
+  }
+
+  get #freePlaces(): number {
     if (this.isDry) return 0;
     const route = this.queue.route;
-    const concurrency = route.ordering === 'strict' ? 1 : route.concurrency;
-    return Math.max(0, Math.min(concurrency - this.#inFlightCount, this.queue.readyCount));
+    return (route.ordering === 'strict' ? 1 : route.concurrency) - this.#inFlightCount;
+  }
+
+  /** One whose envelope will stand behind a dot. Never of a strict queue: what comes next depends on the answer. */
+  takeBehind(): Delivery | undefined {
+    return this.#freePlaces > 0 && this.queue.readyCount > 0 && this.queue.route.ordering !== 'strict' ? this.take() : undefined;
   }
 
   take(): Delivery | undefined {

@@ -8,13 +8,23 @@ import type { Delivery, RecipientResult } from '../queue/types.js';
 import type { Lane } from './lane.js';
 import { CAN_DSN } from './pure/capabilities.js';
 import { SmtpSession } from './pure/smtp-session.js';
-import type { SessionOptions, SessionPorts } from './pure/session-ports.js';
-import type { SessionEvents } from './pure/smtp-session.js';
+import type { SessionEvents, SessionOptions, SessionPorts, SessionView } from './pure/session-ports.js';
+import { SMALL_CONTENT_BYTES } from './pure/write-buffer.js';
+
+/** An envelope stands behind the dot of a content up to this: both leave in one write all the same. */
+const FOLLOWED_BYTES_MAX = SMALL_CONTENT_BYTES - 1024;
+/** Nothing is put behind the dot of a peer that took longer for its last message: elsewhere it may go sooner. */
+const FAST_MS_MAX = 250;
 
 /** What the pool wants to hear of its connections. */
 export interface PeerEvents {
   onPeerIdle(peer: Peer): void;
+  /** Whether the connection may take one message more than it has begun. */
+  mayFollow(peer: Peer): boolean;
+  takeBehind(lane: Lane): Delivery | undefined;
   onPeerStale(peer: Peer, lane: Lane, delivery: Delivery, isRetry: boolean): void;
+  /** An envelope behind a dot did not come to its content. */
+  onFollowerLost(): void;
   /** `why` when it never became ready. */
   onPeerClosed(peer: Peer, why: RecipientResult | undefined): void;
 }
@@ -34,6 +44,12 @@ export class Peer implements SessionEvents {
   /** Set-up time, told with the first message only. */
   #setupMs = 0;
   #beganMs = 0;
+  #lastMs = Infinity;
+  /** Will ask for a delivery at its dot: the lane holds one back for it. */
+  #isExpecting = false;
+  #following: Delivery | undefined;
+  /** The envelope of the current delivery stood behind a dot. */
+  #isFollower = false;
 
   constructor(options: SessionOptions, ports: SessionPorts, clock: Clock, events: PeerEvents, sessionMs: number) {
     this.session = new SmtpSession(options, ports, this, sessionMs);
@@ -52,11 +68,19 @@ export class Peer implements SessionEvents {
   begin(lane: Lane, delivery: Delivery, isRetry: boolean): void {
     this.#lane = lane;
     this.#isRetry = isRetry;
-    this.#beganMs = this.#clock.nowMs();
+    this.#isFollower = false;
+    this.#onBegin(lane, delivery);
     this.session.begin(delivery);
   }
 
-  onIdle(_session: SmtpSession): void {
+  onDot(): Delivery | undefined {
+    if (!this.#isExpecting || this.#lane === undefined) return undefined;
+    this.#expectNoMore();
+    this.#following = this.#events.takeBehind(this.#lane);
+    return this.#following;
+  }
+
+  onIdle(_session: SessionView): void {
     if (!this.isReady) {
       this.#setupMs = this.#clock.nowMs() - this.#connectMs;
       this.isReady = true;
@@ -64,31 +88,37 @@ export class Peer implements SessionEvents {
     this.#events.onPeerIdle(this);
   }
 
-  onSettled(session: SmtpSession, delivery: Delivery, results: readonly RecipientResult[], dotUnanswered: boolean): void {
+  onSettled(session: SessionView, delivery: Delivery, results: readonly RecipientResult[], dotUnanswered: boolean): void {
     const lane = this.#takeLane();
     const setupMs = this.#setupMs;
     this.#setupMs = 0;
-    lane.settle(delivery, {
-      results,
-      relay: this.relay,
-      setupMs,
-      transmitMs: this.#clock.nowMs() - this.#beganMs,
-      dotUnanswered,
-      dsnPassedOn: (session.capabilities.bits & CAN_DSN) !== 0,
-    });
+    const transmitMs = this.#clock.nowMs() - this.#beganMs;
+    this.#lastMs = transmitMs;
+    const following = this.#following;
+    this.#following = undefined;
+    if (following !== undefined) {
+      this.#lane = lane;
+      this.#isRetry = false;
+      this.#isFollower = true;
+      this.#onBegin(lane, following);
+    }
+    lane.settle(delivery, { results, relay: this.relay, setupMs, transmitMs, dotUnanswered, dsnPassedOn: (session.capabilities.bits & CAN_DSN) !== 0 });
   }
 
-  onStale(_session: SmtpSession, delivery: Delivery): void {
-    this.#events.onPeerStale(this, this.#takeLane(), delivery, this.#isRetry);
+  onStale(_session: SessionView, delivery: Delivery): void {
+    if (this.#isFollower || delivery === this.#following) this.#events.onFollowerLost();
+    if (delivery !== this.#following) return this.#events.onPeerStale(this, this.#takeLane(), delivery, this.#isRetry);
+    this.#following = undefined;
+    if (this.#lane !== undefined) this.#events.onPeerStale(this, this.#lane, delivery, false);
   }
 
-  onNoRight(_session: SmtpSession, delivery: Delivery, why: RecipientResult): void {
+  onNoRight(_session: SessionView, delivery: Delivery, why: RecipientResult): void {
     const setupMs = this.#setupMs;
     this.#setupMs = 0;
     this.#takeLane().withoutRight(delivery, this.relay, why, setupMs);
   }
 
-  onClosed(_session: SmtpSession, why: RecipientResult | undefined): void {
+  onClosed(_session: SessionView, why: RecipientResult | undefined): void {
     this.#events.onPeerClosed(this, why);
   }
 
@@ -96,6 +126,19 @@ export class Peer implements SessionEvents {
     const lane = this.#lane;
     invariant(lane !== undefined, 'a transaction belongs to a queue');
     this.#lane = undefined;
+    this.#expectNoMore(lane);
     return lane;
+  }
+
+  #onBegin(lane: Lane, delivery: Delivery): void {
+    this.#beganMs = this.#clock.nowMs();
+    if (lane.queue.route.ordering === 'strict' || this.#lastMs > FAST_MS_MAX || delivery.contentBytes > FOLLOWED_BYTES_MAX || !this.#events.mayFollow(this)) return;
+    this.#isExpecting = true;
+    lane.expecting++;
+  }
+
+  #expectNoMore(lane = this.#lane): void {
+    if (this.#isExpecting && lane !== undefined) lane.expecting--;
+    this.#isExpecting = false;
   }
 }

@@ -2,7 +2,7 @@
  * Writes one content to a connection: small ones whole with their final dot, larger ones in pieces, the dot
  * apart (RFC 5321 4.1.1.4, 4.5.2). Dot-stuffing only where the envelope says that a line starts with a dot.
  *
- *   small  source ──copy──► shared piece ──► one write: content CRLF? "." CRLF
+ *   small  source ──copy──► shared piece ──► one write: content CRLF? "." CRLF, next envelope?
  *   large  source ──copy──► own buffer ──► PIECE_BYTES a write, each when the one before has left … "." CRLF
  *
  * Content that does not end with CRLF gets one, as SMTP can't carry it otherwise. When the dot may go is
@@ -11,7 +11,7 @@
 import type { Connection } from '../../../platform/transport.js';
 import { ENVELOPE_DOT_LINES } from '../../queue/types.js';
 import type { Delivery } from '../../queue/types.js';
-import { PIECE_BYTES } from './write-buffer.js';
+import { PIECE_BYTES, SMALL_CONTENT_BYTES } from './write-buffer.js';
 import type { WriteBuffer } from './write-buffer.js';
 
 /** CRLF, dot, CRLF. */
@@ -42,13 +42,18 @@ export class ContentSender {
     this.#written = 0;
   }
 
-  /** All but the dot has been handed to the connection. */
-  isAllWritten(): boolean {
-    return this.#delivery !== undefined && this.#large !== undefined && this.#written === this.#large.length;
+  /** It leaves in one write with its dot. */
+  get isSmall(): boolean {
+    return this.#delivery !== undefined && this.#delivery.contentBytes <= SMALL_CONTENT_BYTES;
   }
 
-  /** A small content and its dot in one write. */
-  writeWhole(connection: Connection): void {
+  /** The dot is next: all that comes before it has left the process. */
+  isAtDot(connection: Connection): boolean {
+    return connection.bufferedBytes === 0 && (this.isSmall || (this.#large !== undefined && this.#written === this.#large.length));
+  }
+
+  /** A small content and its dot into a write that the caller ends. */
+  putWhole(connection: Connection): void {
     const delivery = this.#delivery;
     if (delivery === undefined) return;
     const buffer = this.#ports.buffer;
@@ -67,13 +72,12 @@ export class ContentSender {
       buffer.took(bytes);
     }
     buffer.ascii(needsLineEnd ? '\r\n.\r\n' : '.\r\n');
-    buffer.flush();
   }
 
   /** Writes pieces of a large content until one stays in the process; true when something was written. */
   writePieces(connection: Connection): boolean {
     const delivery = this.#delivery;
-    if (delivery === undefined) return false;
+    if (delivery === undefined || this.isSmall || connection.bufferedBytes > 0) return false;
     if (this.#large === undefined) {
       this.#large = this.#ports.buffer.takeLarge(delivery.contentBytes);
       if (this.#large === undefined) return false;

@@ -1,7 +1,9 @@
 /**
- * What a client session (smtp-session.ts) is given: its plain options and the ports it works through. Types only.
+ * What a client session (smtp-session.ts) is given: its plain options, the ports it works through, and who hears of
+ * it. Types only.
  */
-import type { Delivery } from '../../queue/types.js';
+import type { Delivery, RecipientResult } from '../../queue/types.js';
+import type { Capabilities } from './capabilities.js';
 import type { StateTimeouts } from './session-states.js';
 import type { WriteBuffer } from './write-buffer.js';
 
@@ -20,4 +22,24 @@ export interface SessionPorts {
   copyContent(delivery: Delivery, target: Uint8Array, at: number): void;
   /** Asked right before the final dot: whether this process still owns the queue (G5). */
   mayDot(delivery: Delivery): boolean;
+}
+
+/** A session as its events show it. */
+export interface SessionView {
+  readonly capabilities: Capabilities;
+}
+
+export interface SessionEvents {
+  /** Ready for begin(): after the handshake and after each transaction that nothing follows. */
+  onIdle(session: SessionView): void;
+  /** A small content goes out with its dot: the delivery whose envelope may stand behind it in the same write, if any. */
+  onDot(session: SessionView): Delivery | undefined;
+  /** The transaction has ended; results in the order of delivery.pending. What was given at its dot is under way now. */
+  onSettled(session: SessionView, delivery: Delivery, results: readonly RecipientResult[], dotUnanswered: boolean): void;
+  /** The peer had closed a kept connection, or not answered the dot in front: nothing of the delivery has come about. */
+  onStale(session: SessionView, delivery: Delivery): void;
+  /** Our right to the queue was gone before the dot, and nobody was refused: nothing came of it. */
+  onNoRight(session: SessionView, delivery: Delivery, why: RecipientResult): void;
+  /** Exactly once, last. `why` tells what to say to deliveries that waited for a session that was never ready. */
+  onClosed(session: SessionView, why: RecipientResult | undefined): void;
 }

@@ -14,6 +14,7 @@
  *                                                                     │ └─reply── LONE_DOT ◄─354 though      │
  *                                                                     │            nobody was accepted       │
  *                                                                     └─2xx──────────────────────────────────┘
+ *  FINAL ─answered, next envelope already sent─► MAIL
  *  IDLE ─quit/QUIT─► QUITTING;  every state ─lost, timeout, 421, nonsense─► CLOSED
  *
  * Timeouts: RFC 5321 4.5.3.2 or longer, the figures that Postfix's users know. Pure.
@@ -106,7 +107,7 @@ const NEXT: readonly (readonly State[])[] = [
   [State.RCPT, State.DATA, State.RESET],
   [State.CONTENT, State.LONE_DOT, State.RESET],
   [State.FINAL],
-  [State.FINAL, State.IDLE],
+  [State.FINAL, State.IDLE, State.MAIL],
   [State.RESET],
   [State.IDLE],
   [],

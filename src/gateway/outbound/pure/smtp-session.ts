@@ -5,7 +5,8 @@
  * - With PIPELINING (RFC 2920) MAIL, all RCPT and DATA leave in one write, else step by step. Replies are
  *   taken in order; once nobody is accepted, a 354 is answered with a lone dot, then RSET.
  * - The step before the final dot: content up to SMALL_CONTENT_BYTES leaves together with its dot when the
- *   connection has nothing buffered and mayDot() agrees; larger content leaves in pieces, and mayDot() is
+ *   connection has nothing buffered and mayDot() agrees, and with the envelope that follows, if there is one
+ *   (RFC 2920 3.1), which begins when the dot is answered; larger content leaves in pieces, and mayDot() is
  *   asked and the dot written only when the last piece has left the process (G5).
  * - Before the dot a lost connection defers whoever is still open, without risk of a duplicate. After the
  *   dot the result says dotUnanswered (RFC 1047). Recipients refused one by one keep their refusal.
@@ -24,32 +25,24 @@ import { CAN_PIPELINE, NO_CAPABILITIES, parseCapabilities } from './capabilities
 import type { Capabilities } from './capabilities.js';
 import { Stage, Trouble, classifyReply, classifyTrouble } from './classify.js';
 import { ContentSender } from './content-sender.js';
-import { messageTrouble, messageTroubleText, putMail, putRcpt } from './envelope-commands.js';
+import { putRcpt } from './envelope-commands.js';
+import { prepare, putEnvelope } from './envelope-writing.js';
 import { ReplyReader, isPositive } from './reply-reader.js';
 import { STATE_DOING, STATE_NAME, State, isValidTransition } from './session-states.js';
-import type { SessionOptions, SessionPorts } from './session-ports.js';
+import type { SessionEvents, SessionOptions, SessionPorts } from './session-ports.js';
 import { Transaction } from './transaction.js';
-import { SMALL_CONTENT_BYTES } from './write-buffer.js';
 
-export interface SessionEvents {
-  /** Ready for begin(): after the handshake and after each transaction. */
-  onIdle(session: SmtpSession): void;
-  /** The transaction has ended; results in the order of delivery.pending. */
-  onSettled(session: SmtpSession, delivery: Delivery, results: readonly RecipientResult[], dotUnanswered: boolean): void;
-  /** The peer had closed a kept connection: nothing of the delivery was seen by it. */
-  onStale(session: SmtpSession, delivery: Delivery): void;
-  /** Our right to the queue was gone before the dot, and nobody was refused: nothing came of it. */
-  onNoRight(session: SmtpSession, delivery: Delivery, why: RecipientResult): void;
-  /** Exactly once, last. `why` tells what to say to deliveries that waited for a session that was never ready. */
-  onClosed(session: SmtpSession, why: RecipientResult | undefined): void;
-}
+/** An envelope behind a dot goes elsewhere when after this the dot, or then MAIL, has no answer: slow, or not understood. */
+const FOLLOW_MS_MAX = 5_000;
 
 export class SmtpSession implements ConnectionHandlers {
   readonly #options: SessionOptions;
   readonly #ports: SessionPorts;
   readonly #events: SessionEvents;
   readonly #reader: ReplyReader;
-  readonly #transaction = new Transaction();
+  #transaction = new Transaction();
+  /** The one whose envelope stands behind the dot under way; without a delivery if nothing follows. */
+  #following = new Transaction();
   readonly #content: ContentSender;
   #connection: Connection | undefined;
   #state: State = State.CONNECTING;
@@ -60,6 +53,8 @@ export class SmtpSession implements ConnectionHandlers {
   #isPipelined = false;
   /** The connection had been idle, or used before, when the current transaction began. */
   #wasKept = false;
+  /** The envelope of the current transaction stood behind a dot. */
+  #isFollower = false;
   /** The current transaction has had a reply. */
   #isAnswered = false;
   /** IDLE was reached inside onData(): told when all bytes have been looked at. */
@@ -94,27 +89,15 @@ export class SmtpSession implements ConnectionHandlers {
   /** Starts a mail transaction; only when IDLE. May settle before it returns, when nothing need be sent. */
   begin(delivery: Delivery): void {
     invariant(this.#state === State.IDLE && !this.#owesIdle, 'a transaction begins on an idle session');
-    const transaction = this.#transaction;
-    transaction.begin(delivery);
-    const trouble = messageTrouble(delivery, this.#peer);
-    if (trouble !== undefined) {
-      transaction.resolveOpen(classifyTrouble(trouble, messageTroubleText(trouble, delivery, this.#peer, this.#options.relay)));
-    } else {
-      transaction.resolveUnsendable(this.#peer, this.#options.relay);
-    }
-    if (transaction.openCount === 0) return this.#settle(false);
+    prepare(this.#transaction, delivery, this.#peer, this.#options.relay);
+    if (this.#transaction.openCount === 0) return this.#settle(false);
     this.#wasKept = this.#transactions > 0 || this.#nowMs > this.#sinceMs;
-    this.#transactions++;
-    this.#isAnswered = false;
+    this.#isFollower = false;
     this.#isPipelined = (this.#peer.bits & CAN_PIPELINE) !== 0;
-    const buffer = this.#ports.buffer;
+    const { buffer } = this.#ports;
     buffer.start(this.#live());
-    putMail(buffer, delivery, this.#peer);
-    if (this.#isPipelined) {
-      for (let i = transaction.nextToName(0); i >= 0; i = transaction.nextToName(i + 1)) putRcpt(buffer, transaction.recipient(i), this.#peer);
-      buffer.ascii('DATA\r\n');
-    }
-    this.#transition(State.MAIL);
+    putEnvelope(buffer, this.#transaction, this.#peer, this.#isPipelined);
+    this.#onBegun();
     buffer.flush();
   }
 
@@ -134,13 +117,16 @@ export class SmtpSession implements ConnectionHandlers {
   tick(nowMs: number): void {
     this.#nowMs = nowMs;
     if (this.#state === State.CONTENT) this.#sendContent();
-    const timeoutMs = this.#options.timeouts[this.#state] ?? 0;
+    if (this.#following.delivery !== undefined && nowMs - this.#sinceMs >= FOLLOW_MS_MAX) {
+      // Its commands can't be taken back, so the connection ends with the answer to the dot.
+      this.#isLast = true;
+      this.#giveBackFollowing();
+    }
+    const timeoutMs = this.#isFollower && this.#state === State.MAIL ? FOLLOW_MS_MAX : (this.#options.timeouts[this.#state] ?? 0);
     if (timeoutMs > 0 && nowMs - this.#sinceMs >= timeoutMs) this.#fail(Trouble.TIMEOUT, `${this.#options.relay} silent for ${Math.round(timeoutMs / 1000)} s while ${this.#doing()}`);
   }
 
-  onOpen(): void {
-    if (this.#state === State.CONNECTING) this.#transition(State.GREETING);
-  }
+  onOpen(): void { if (this.#state === State.CONNECTING) this.#transition(State.GREETING); }
 
   onData(bytes: Uint8Array): void {
     this.#reader.push(bytes);
@@ -152,9 +138,7 @@ export class SmtpSession implements ConnectionHandlers {
     this.#events.onIdle(this);
   }
 
-  onDrain(): void {
-    if (this.#state === State.CONTENT) this.#sendContent();
-  }
+  onDrain(): void { if (this.#state === State.CONTENT) this.#sendContent(); }
 
   onClose(reason: string): void {
     if (this.#state === State.CLOSED) return;
@@ -172,17 +156,13 @@ export class SmtpSession implements ConnectionHandlers {
     switch (this.#state) {
       case State.GREETING: return code === 220 ? this.#hello(State.HELLO) : this.#refuse(Stage.GREETING, code);
       case State.HELLO: return this.#onHelloReply(code);
-      case State.HELO_ONLY: return isPositive(code) ? this.#ready(NO_CAPABILITIES) : this.#refuse(Stage.HELLO, code);
-      case State.MAIL:
-      case State.RCPT:
-      case State.DATA: return this.#onEnvelopeReply(code);
+      case State.HELO_ONLY: return isPositive(code) ? this.#idle() : this.#refuse(Stage.HELLO, code);
+      case State.MAIL: case State.RCPT: case State.DATA: return this.#onEnvelopeReply(code);
       case State.FINAL: return this.#onFinalReply(code);
       case State.LONE_DOT: return code === 421 ? this.#fail(Trouble.LOST, this.#reader.text()) : this.#send(State.RESET, 'RSET\r\n');
       case State.RESET: return isPositive(code) ? this.#idle() : this.#fail(Trouble.PROTOCOL, this.#reader.text());
       case State.QUITTING: return this.#close();
-      case State.CONNECTING:
-      case State.IDLE:
-      case State.CLOSED: return this.#onUnexpectedReply(code);
+      case State.CONNECTING: case State.IDLE: case State.CLOSED: return code === 421 ? this.#fail(Trouble.LOST, this.#reader.text()) : this.onBadReply(`reply ${code} that nobody asked for`);
       case State.CONTENT: return this.#onEarlyReply(code);
     }
   }
@@ -193,14 +173,10 @@ export class SmtpSession implements ConnectionHandlers {
   }
 
   #onHelloReply(code: number): void {
-    if (isPositive(code)) return this.#ready(parseCapabilities(this.#reader.lines()));
     // LMTP has no HELO (RFC 2033 4.1).
     if (code >= 500 && this.#options.protocol === 'smtp') return this.#hello(State.HELO_ONLY);
-    this.#refuse(Stage.HELLO, code);
-  }
-
-  #ready(peer: Capabilities): void {
-    this.#peer = peer;
+    if (!isPositive(code)) return this.#refuse(Stage.HELLO, code);
+    this.#peer = parseCapabilities(this.#reader.lines());
     this.#idle();
   }
 
@@ -211,7 +187,7 @@ export class SmtpSession implements ConnectionHandlers {
       if (isFirst && this.#wasKept) return this.#giveBack(undefined);
       const stage = this.#state === State.MAIL ? Stage.MAIL : this.#state === State.RCPT ? Stage.RCPT : Stage.DATA;
       this.#transaction.resolveOpen(this.#transaction.mailRefusal ?? classifyReply(stage, code, this.#reader.text()));
-      return this.#settleAndClose(false);
+      return this.#close();
     }
     if (code >= 300 && code < 400 && this.#state !== State.DATA) return this.onBadReply(`reply ${code}`);
     if (this.#state === State.MAIL) this.#onMailReply(code);
@@ -221,6 +197,8 @@ export class SmtpSession implements ConnectionHandlers {
 
   #onMailReply(code: number): void {
     if (!isPositive(code)) {
+      // Maybe for where it stood: no server that misreads that may fail a message.
+      if (this.#isFollower) return this.#giveBack(undefined);
       this.#transaction.mailRefusal = classifyReply(Stage.MAIL, code, this.#reader.text());
       // What was pipelined behind MAIL is still answered, reply by reply.
       if (!this.#isPipelined) return this.#endRefused();
@@ -261,19 +239,26 @@ export class SmtpSession implements ConnectionHandlers {
 
   #sendContent(): void {
     const connection = this.#live();
-    const isSmall = this.#transaction.current().contentBytes <= SMALL_CONTENT_BYTES;
+    const content = this.#content;
+    if (content.writePieces(connection)) this.#sinceMs = this.#nowMs;
     // What is still buffered goes first; the rest follows on the drain event or on a tick.
-    if (connection.bufferedBytes > 0) return;
-    if (!isSmall && !this.#content.isAllWritten()) {
-      if (this.#content.writePieces(connection)) this.#sinceMs = this.#nowMs;
-      if (!this.#content.isAllWritten() || connection.bufferedBytes > 0) return;
-    }
+    if (!content.isAtDot(connection)) return;
     if (!this.#ports.mayDot(this.#transaction.current())) return this.#fail(Trouble.NO_RIGHT, `no right to deliver from this queue any more; nothing was handed to ${this.#options.relay}`);
     // First the state: once a byte of the dot may be out, a lost connection means dotUnanswered.
     this.#transition(State.FINAL);
-    if (isSmall) this.#content.writeWhole(connection);
-    else this.#content.writeDot(connection);
-    this.#content.end();
+    if (content.isSmall) this.#sendWhole(connection);
+    else content.writeDot(connection);
+    content.end();
+  }
+
+  #sendWhole(connection: Connection): void {
+    const next = this.#isPipelined && this.#options.protocol === 'smtp' ? this.#events.onDot(this) : undefined;
+    if (next !== undefined) prepare(this.#following, next, this.#peer, this.#options.relay);
+    this.#content.putWhole(connection);
+    if (this.#following.openCount > 0) putEnvelope(this.#ports.buffer, this.#following, this.#peer, true);
+    this.#ports.buffer.flush();
+    // Nobody of it can be sent to this peer: it gets its results where nothing stands in front of it.
+    if (next !== undefined && this.#following.openCount === 0) this.#giveBackFollowing();
   }
 
   #onFinalReply(code: number): void {
@@ -285,9 +270,34 @@ export class SmtpSession implements ConnectionHandlers {
     if (this.#options.protocol === 'lmtp') transaction.resolveNext(result);
     else transaction.resolveOpen(result);
     if (transaction.openCount > 0) return this.#transition(State.FINAL);
-    if (this.#isLast) return this.#settleAndClose(false);
+    if (this.#isLast) return this.#close();
+    if (this.#following.delivery !== undefined) return this.#follow();
     this.#idle();
     this.#settle(false);
+  }
+
+  /** The dot is answered, the replies to the envelope behind it come next. */
+  #follow(): void {
+    const ended = this.#transaction;
+    this.#transaction = this.#following;
+    this.#following = ended;
+    this.#wasKept = true;
+    this.#isFollower = true;
+    this.#onBegun();
+    this.#events.onSettled(this, ended.current(), ended.end(), false);
+  }
+
+  #onBegun(): void {
+    this.#transactions++;
+    this.#isAnswered = false;
+    this.#transition(State.MAIL);
+  }
+
+  #giveBackFollowing(): void {
+    const { delivery } = this.#following;
+    if (delivery === undefined) return;
+    this.#following.end();
+    this.#events.onStale(this, delivery);
   }
 
   /** Nobody is accepted and no reply is owed: the transaction is over, the peer is told to forget it. */
@@ -301,12 +311,7 @@ export class SmtpSession implements ConnectionHandlers {
   #onEarlyReply(code: number): void {
     if (code < 400) return this.onBadReply(`reply ${code} before the final dot`);
     this.#transaction.resolveOpen(classifyReply(Stage.FINAL, code, this.#reader.text()));
-    this.#settleAndClose(false);
-  }
-
-  #onUnexpectedReply(code: number): void {
-    if (code === 421) this.#fail(Trouble.LOST, this.#reader.text());
-    else this.onBadReply(`reply ${code} that nobody asked for`);
+    this.#close();
   }
 
   /** The peer does not want to talk, for whatever is to be sent. */
@@ -318,7 +323,7 @@ export class SmtpSession implements ConnectionHandlers {
 
   #fail(trouble: Trouble, text: string): void {
     const isAfterDot = this.#state === State.FINAL;
-    const isStale = trouble === Trouble.LOST && this.#state === State.MAIL && this.#wasKept && !this.#isAnswered;
+    const isStale = (trouble === Trouble.LOST || (trouble === Trouble.TIMEOUT && this.#isFollower)) && this.#state === State.MAIL && this.#wasKept && !this.#isAnswered;
     if (isStale) return this.#giveBack(undefined);
     const result = classifyTrouble(trouble, text);
     if (trouble === Trouble.NO_RIGHT && this.#transaction.isWhole) return this.#giveBack(result);
@@ -326,7 +331,7 @@ export class SmtpSession implements ConnectionHandlers {
     if (this.#transaction.delivery === undefined) return this.#close();
     if (this.#transaction.mailRefusal !== undefined) this.#transaction.resolveOpen(this.#transaction.mailRefusal);
     this.#transaction.resolveOpen(result);
-    this.#settleAndClose(isAfterDot);
+    this.#close(isAfterDot);
   }
 
   /** No attempt of the message. Without `why` the peer has seen nothing of it. */
@@ -339,14 +344,10 @@ export class SmtpSession implements ConnectionHandlers {
     this.#events.onClosed(this, undefined);
   }
 
-  #settleAndClose(dotUnanswered: boolean): void {
+  #close(dotUnanswered = false): void {
     this.#shut();
-    this.#settle(dotUnanswered);
-    this.#events.onClosed(this, this.#whyClosed);
-  }
-
-  #close(): void {
-    this.#shut();
+    if (this.#transaction.delivery !== undefined) this.#settle(dotUnanswered);
+    this.#giveBackFollowing();
     this.#events.onClosed(this, this.#whyClosed);
   }
 
@@ -389,7 +390,6 @@ export class SmtpSession implements ConnectionHandlers {
   }
 
   #doing(): string { return STATE_DOING[this.#state] ?? ''; }
-
   #transition(to: State): void {
     const from = this.#state;
     const isNextReply = from === to && (to === State.RCPT || to === State.FINAL);

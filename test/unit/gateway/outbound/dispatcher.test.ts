@@ -53,6 +53,60 @@ test('delivers a queue over few connections, every content once and unchanged', 
   server.close();
 });
 
+test('to a fast next hop most envelopes go along with the dot before; strict order waits for each answer', async () => {
+  for (const ordering of ['fifo', 'strict'] as const) {
+    const { server, source, queue, fill } = await world({ concurrency: 10, ordering });
+    const dispatcher = dispatcherFor(source, { messagesPerConnectionMax: 1000 });
+    fill(500);
+    dispatcher.onReady(queue);
+    await source.untilEnded(500);
+    assert.deepEqual(source.taken, Array.from({ length: 500 }, (_, i) => i + 1));
+    assert.ok(source.inFlightMost <= 10);
+    if (ordering === 'strict') assert.equal(server.behindDots, 0);
+    else assert.ok(server.behindDots > 250, `${server.behindDots} behind dots`);
+    await dispatcher.stop(1000);
+    server.close();
+  }
+});
+
+test('a next hop that refuses MAIL behind a dot gets each envelope on its own from then on, and no message fails', async () => {
+  const { server, source, queue, fill } = await world({ concurrency: 10 });
+  const dispatcher = dispatcherFor(source, { messagesPerConnectionMax: 1000 });
+  let refused = 0;
+  let seen = 0;
+  server.answer = (verb) => {
+    if (verb !== 'MAIL' || server.behindDots === seen) return undefined;
+    seen = server.behindDots;
+    refused++;
+    return '554 5.5.1 synchronization';
+  };
+  fill(300);
+  dispatcher.onReady(queue);
+  await source.untilEnded(300);
+  assert.ok(source.ended.every((one) => one.result.results[0]?.status === DELIVERED && !one.result.dotUnanswered));
+  assert.ok(refused > 0 && server.behindDots <= 10, `${refused} refused, ${server.behindDots} behind dots`);
+  assert.equal(server.accepted.length, 300);
+  await dispatcher.stop(1000);
+  server.close();
+});
+
+test('a message is not kept waiting by a connection that does not come to its dot', async () => {
+  const { server, source, queue, fill } = await world({ concurrency: 10 });
+  const dispatcher = dispatcherFor(source);
+  fill(1);
+  dispatcher.onReady(queue);
+  await source.untilEnded(1);
+  server.answer = (verb, connection) => (verb === 'DATA' && connection === 1 ? '' : undefined);
+  for (const entry of [2, 3]) {
+    source.put(queue, entry, text(entry));
+    dispatcher.onReady(queue);
+  }
+  await source.untilEnded(2);
+  assert.deepEqual(server.accepted.map((one) => [one.connection, entryOf(one.content)]), [[1, 1], [2, 3]]);
+  await dispatcher.stop(10);
+  server.close();
+});
+
 test('takes a new connection after 100 messages', async () => {
   const { server, source, queue, fill } = await world({ concurrency: 1 });
   const dispatcher = dispatcherFor(source);

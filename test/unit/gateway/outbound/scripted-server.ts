@@ -7,6 +7,8 @@ export interface Accepted { readonly connection: number; readonly from: string; 
 export class ScriptedServer {
   readonly accepted: Accepted[] = [];
   readonly verbs: string[] = [];
+  /** Envelopes that came in one piece with the dot in front of them. */
+  behindDots = 0;
   readonly sockets: net.Socket[] = [];
   connections = 0;
   open = 0;
@@ -47,6 +49,7 @@ export class ScriptedServer {
     say('GREETING', '', '220 scripted');
     socket.on('data', (bytes: Buffer) => {
       held += bytes.toString('latin1');
+      if (bytes.includes('\r\n.\r\nMAIL')) this.behindDots++;
       for (;;) {
         if (inData) {
           const end = held.startsWith('.\r\n') ? 0 : held.indexOf('\r\n.\r\n') + 2;

@@ -5,7 +5,7 @@
 import type { Connection } from '../../../../../src/platform/transport.js';
 import { DEFAULT_TIMEOUTS } from '../../../../../src/gateway/outbound/pure/session-states.js';
 import { SmtpSession } from '../../../../../src/gateway/outbound/pure/smtp-session.js';
-import type { SessionEvents } from '../../../../../src/gateway/outbound/pure/smtp-session.js';
+import type { SessionEvents, SessionView } from '../../../../../src/gateway/outbound/pure/session-ports.js';
 import { WriteBuffer } from '../../../../../src/gateway/outbound/pure/write-buffer.js';
 import type { Delivery, DeliveryQueue, Envelope, RecipientResult } from '../../../../../src/gateway/queue/types.js';
 
@@ -103,13 +103,22 @@ export class SessionWorld implements SessionEvents {
     const next = this.#next.shift();
     if (next !== undefined) this.session.begin(next);
   }
-  onSettled(_session: SmtpSession, _delivery: Delivery, results: readonly RecipientResult[], dotUnanswered: boolean): void {
+  /** The delivery whose envelope goes behind the next dot. */
+  behindDot: TestMail | undefined;
+  dotsAsked = 0;
+  onDot(): Delivery | undefined {
+    this.dotsAsked++;
+    const next = this.behindDot;
+    this.behindDot = undefined;
+    return next;
+  }
+  onSettled(_session: SessionView, _delivery: Delivery, results: readonly RecipientResult[], dotUnanswered: boolean): void {
     this.results = results;
     this.log.push(`settled ${results.map((one) => `${['', 'delivered', 'deferred', 'failed'][one.status] ?? '?'} ${one.code} ${one.enhanced}`).join(', ')}${dotUnanswered ? ' dot-unanswered' : ''}`);
   }
   onStale(): void { this.log.push('stale'); }
-  onNoRight(_session: SmtpSession, _delivery: Delivery, why: RecipientResult): void { this.log.push(`no right ${why.enhanced}`); }
-  onClosed(_session: SmtpSession, why: RecipientResult | undefined): void {
+  onNoRight(_session: SessionView, _delivery: Delivery, why: RecipientResult): void { this.log.push(`no right ${why.enhanced}`); }
+  onClosed(_session: SessionView, why: RecipientResult | undefined): void {
     this.log.push(`closed${why === undefined ? '' : ` ${why.status} ${why.code} ${why.enhanced}`}`);
   }
 

@@ -10,7 +10,7 @@ test('allows exactly the transitions drawn in the diagram', () => {
   const drawn = new Set([
     'CONNECTING GREETING', 'GREETING HELLO', 'HELLO HELO_ONLY', 'HELLO IDLE', 'HELO_ONLY IDLE', 'IDLE MAIL', 'IDLE QUITTING',
     'MAIL RCPT', 'MAIL RESET', 'RCPT RCPT', 'RCPT DATA', 'RCPT RESET', 'DATA CONTENT', 'DATA LONE_DOT', 'DATA RESET',
-    'CONTENT FINAL', 'FINAL FINAL', 'FINAL IDLE', 'LONE_DOT RESET', 'RESET IDLE',
+    'CONTENT FINAL', 'FINAL FINAL', 'FINAL IDLE', 'FINAL MAIL', 'LONE_DOT RESET', 'RESET IDLE',
   ]);
   for (let from = 0; from < STATE_COUNT; from++) {
     for (let to = 0; to < STATE_COUNT; to++) {
