@@ -2,7 +2,7 @@ import tseslint from 'typescript-eslint';
 
 // Type-aware rules only where they find bugs: lost promises, conditions that can't be false, forgotten cases.
 export default tseslint.config(
-  { ignores: ['dist/**', 'node_modules/**', 'eslint.config.js', 'bench/peers/**'] },
+  { ignores: ['dist/**', 'node_modules/**', 'eslint.config.js'] },
   ...tseslint.configs.recommended,
   {
     languageOptions: { parserOptions: { projectService: true, tsconfigRootDir: import.meta.dirname } },

@@ -1,10 +1,10 @@
 /**
  * `npm run bench -- all|nodes|report|endurance|guard` and `… -- kvs|gateway|recovery|rescue|fault|direct [--quick]`:
- * `all` is the whole report (all.ts), `nodes` one part of it, `report` writes it
- * again from what was measured; `endurance` and `guard` are told in the files of
- * their names. The others repeat one of the paper's experiments with real processes on this machine, or
- * measure what a client feels of a fault: their results go to a folder as JSON and as a plot beside the
- * paper's figures. `direct` alone tells what the client and the sink reach without a gateway.
+ * `all` is the whole report (all.ts), `nodes` one part of it, `report` writes it again from what was measured;
+ * `endurance` and `guard` are told in the files of their names. The others repeat one of the paper's
+ * experiments with real processes on this machine, or measure what a client feels of a fault: their results
+ * go to a folder as JSON and as a plot beside the paper's figures. `direct` alone tells what the client and
+ * the sink reach without a gateway.
  */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';

@@ -16,6 +16,10 @@ import type { StoreRow } from './store.js';
 import type { Plot } from './svg-plot.js';
 
 const MB = 1e6;
+/** As they fit under a bar. */
+const SHORT_NAMES: Readonly<Record<string, string>> = {
+  'Postfix, queue on disk': 'Postfix disk', 'Postfix, queue on tmpfs': 'Postfix tmpfs', 'Haraka, smtp_forward': 'Haraka fwd', 'Haraka, outbound on disk': 'Haraka disk',
+};
 const MEDIANS = 'median of rounds';
 
 export function plotsOf(results: Results): (readonly [name: string, plot: Plot])[] {
@@ -62,7 +66,7 @@ function cpuPlot(peers: readonly PeerRow[], relay: readonly RelayRow[]): Plot {
   const ours = relay.filter((row) => row.kind === 'gateway' && row.load === 'kept');
   const best = (peer: string): PeerRow[] => peers.filter((row) => row.peer === peer && row.connections === bestOf(peers, peer)?.connections);
   const bars = (title: string, yLabel: string, own: (row: RelayRow) => number, theirs: (row: PeerRow) => number): Plot['panels'][number] => ({
-    title, xLabel: '', yLabel, categories: ['Twinpost', ...names.map((name) => name.replace(', ', ' '))], bars: true,
+    title, xLabel: '', yLabel, categories: ['Twinpost', ...names.map((name) => SHORT_NAMES[name] ?? name)], bars: true,
     series: [{ name: yLabel, values: [medianOf(ours, own), ...names.map((name) => medianOf(best(name), theirs))] }],
   });
   return {
