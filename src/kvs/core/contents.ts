@@ -54,6 +54,12 @@ export class Contents {
     return TAKEN;
   }
 
+  /** As takeOwn, when the checksum is known to be right. */
+  keepOwn(payload: Uint8Array, start: number, bytes: number): void {
+    this.slot = this.#keep(new Uint8Array(payload.buffer, payload.byteOffset + start, bytes));
+    this.shared = 0;
+  }
+
   /** A body that other queues may name: brought now, or already here. */
   takeShared(
     account: number, id: number, bodyAbsent: boolean, bodyBytes: number, headBytes: number, crc: number,

@@ -70,6 +70,9 @@ export class Entries {
   }
 
   find(queue: MirroredQueue, position: number): number {
+    // What is asked for most is the oldest, which a delivery has ended.
+    const { first } = queue;
+    if (first !== 0 && this.#index.keyOf(first) === position) return first;
     const row = this.#index.find(position, queue.key);
     return row !== 0 && this.#cells.get(row * FIELDS + PREV) === DETACHED ? 0 : row;
   }

@@ -10,10 +10,12 @@
  * The caller has measured the rows (measureRows): kinds, flags and payload lengths are sound here, and the
  * payload lies inside the frame. docs/PROTOCOL.md "Applying a section".
  *
- * Hot path: one view and one checksum per stored row, one copy into its segment, no object otherwise.
+ * Hot path: one checksum for all of a section that only stores and deletes, one view and one copy per stored row, no
+ * object otherwise. When that checksum is wrong, or other kinds are there, each row's own tells which.
  * Not here: who may change a queue and whether memory allows it (store.ts).
  */
 
+import { joinCrc } from '../../base/crc-join.js';
 import type { Segments } from '../../base/segments.js';
 import type { Crc32, Packer } from '../../platform/ports.js';
 import {
@@ -63,6 +65,8 @@ export class SectionApplier {
   #payloadFrom = 0;
   #payloadTo = 0;
   #hasSkipped = false;
+  /** The payloads have been found right as a whole. */
+  #isSound = false;
 
   constructor(options: SectionOptions, parts: SectionParts) {
     this.#storeId = options.storeId;
@@ -82,6 +86,7 @@ export class SectionApplier {
     if (repeats < 0) return REFUSAL_GAP;
     if (repeats >= rowCount) return compareRepeat(queue, firstNumber + rowCount - 1, digestA, digestB);
     this.#journal.begin(queue);
+    this.#isSound = repeats === 0 && this.#judgeAll(view, rowsAt, rowCount, payload, payloadAt);
     const reason = this.#applyRows(queue, firstNumber, digestA, digestB, view, rowsAt, rowCount, payload, payloadAt, repeats);
     if (reason !== APPLIED) {
       this.#journal.rollback(queue);
@@ -97,6 +102,24 @@ export class SectionApplier {
     queue.digestA = digestA;
     queue.digestB = digestB;
     return APPLIED;
+  }
+
+  /** Do all payloads together have the checksum that follows from those of the rows? False also when nobody can tell so. */
+  #judgeAll(view: DataView, rowsAt: number, rowCount: number, payload: Uint8Array, payloadAt: number): boolean {
+    let joined = 0;
+    let bytes = 0;
+    let stores = 0;
+    for (let i = 0; i < rowCount; i += 1) {
+      const row = rowsAt + i * CHANGE_ROW_BYTES;
+      const kind = view.getUint8(row);
+      if (kind === KIND_DELETE) continue;
+      if (kind !== KIND_STORE || view.getUint8(row + 1) !== 0) return false;
+      const size = view.getUint32(row + 4, true) + view.getUint32(row + 8, true);
+      joined = joinCrc(joined, view.getUint32(row + 12, true), size);
+      bytes += size;
+      stores += 1;
+    }
+    return stores > 1 && this.#crc32(new Uint8Array(payload.buffer, payload.byteOffset + payloadAt, bytes), 0) === joined >>> 0;
   }
 
   #applyRows(
@@ -163,10 +186,14 @@ export class SectionApplier {
     payload: Uint8Array, start: number,
   ): number {
     const contents = this.#contents;
-    const reason = (flags & (FLAG_SHARED | FLAG_BODY_ABSENT)) === 0
-      ? contents.takeOwn(payload, start, bodyBytes + headBytes, crc)
-      : contents.takeShared(queue.ownerAccount, id, (flags & FLAG_BODY_ABSENT) !== 0, bodyBytes, headBytes, crc, payload, start);
-    if (reason !== APPLIED) return reason;
+    if (this.#isSound) {
+      contents.keepOwn(payload, start, bodyBytes + headBytes);
+    } else {
+      const reason = (flags & (FLAG_SHARED | FLAG_BODY_ABSENT)) === 0
+        ? contents.takeOwn(payload, start, bodyBytes + headBytes, crc)
+        : contents.takeShared(queue.ownerAccount, id, (flags & FLAG_BODY_ABSENT) !== 0, bodyBytes, headBytes, crc, payload, start);
+      if (reason !== APPLIED) return reason;
+    }
     const row = this.#entries.create(id, contents.slot, bodyBytes, headBytes, crc, contents.shared);
     this.#entries.link(queue, row, position, queue.last);
     this.#journal.linked(row);

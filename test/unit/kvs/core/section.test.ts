@@ -187,6 +187,29 @@ describe('a section of CHANGES', () => {
     });
   }
 
+  test('of a section that only stores and deletes, each byte that was changed is noticed, and payloads that changed places', () => {
+    const store = newStore();
+    const queue = openQueue(store);
+    change(store, queue, storing(1, 'zero', 'h'));
+    const before = fingerprint(store, queue);
+    const changes = [storing(2, 'abc', 'head'), deleting(1), storing(3, 'def', 'HEAD'), storing(4, '', ''), storing(5, 'last', '')];
+    const { length } = nextSection(queue, changes).payload;
+    for (let at = 0; at < length; at += 1) {
+      const bad = nextSection(queue, changes);
+      bad.payload[at] = (bad.payload[at] ?? 0) ^ 0x01;
+      assert.equal(applyTo(store, queue, bad), REFUSAL_CHECKSUM, `byte ${String(at)}`);
+      assert.equal(fingerprint(store, queue), before);
+    }
+    const swapped = nextSection(queue, changes);
+    const first = swapped.payload.slice(0, 7);
+    swapped.payload.copyWithin(0, 7, 14);
+    swapped.payload.set(first, 7);
+    assert.equal(applyTo(store, queue, swapped), REFUSAL_CHECKSUM);
+    assert.equal(fingerprint(store, queue), before);
+    assert.equal(applyTo(store, queue, nextSection(queue, changes)), 0);
+    assert.deepEqual(positions(store, queue), [2, 4, 5, 6]);
+  });
+
   test('SET_MEMBERS makes a store a member and ends that', () => {
     const store = newStore();
     const queue = openQueue(store);
