@@ -2,7 +2,7 @@
  * Who may write to a queue, and how that passes to another process.
  *
  *              CLAIM granted (token above all seen)             RELEASE by the holder
- *   owner ───────────────────────────────────────► claimant ───────────────────────► who had it before
+ *   owner ───────────────────────────────────────► claimant ───────────────────────► who had it before; if it was changed, the owner
  *
  *   granted when   the store's first lease period is over, or nobody but the owner may claim the queue; and
  *                  the holder itself asks under a higher incarnation (its older process is fenced already), or
@@ -66,7 +66,11 @@ function standsInTheWay(queue: MirroredQueue, asker: string, nowMs: number, hold
   return undefined;
 }
 
-/** Gives the queue back to whom the claim took it from. A release of another claim changes nothing. */
+/**
+ * Gives the queue back to whom the claim took it from; one that was changed meanwhile to its owner. A release of another
+ * claim changes nothing. A rescuer from whom the queue was taken and that is changed since has no right to go on from
+ * there: were it the holder, nobody could claim the queue while it lives, and it would not know why.
+ */
 export function release(queue: MirroredQueue, asker: string, token: number): void {
   if (queue.holder !== asker || queue.holderToken !== token) return;
   if (queue.previousHolder === '') {
@@ -75,9 +79,9 @@ export function release(queue: MirroredQueue, asker: string, token: number): voi
     queue.previousHolder = queue.attributes.ownerId;
     queue.previousToken = 0;
   }
-  queue.holder = queue.previousHolder;
   // A holder whose queue was changed meanwhile must not go on by its old token: what it remembers is out of date.
   queue.mustClaim = queue.previousToken === 0 || queue.number !== queue.claimedNumber;
+  queue.holder = queue.mustClaim ? queue.attributes.ownerId : queue.previousHolder;
   queue.holderToken = queue.mustClaim ? 0 : queue.previousToken;
   queue.previousHolder = '';
   queue.previousToken = 0;

@@ -63,6 +63,23 @@ describe('a claim', () => {
     assert.deepEqual([open(), store.checkHolder(owner, handle)], [0, 0]);
   });
 
+  test('that took a queue from another rescue gives it back to the owner, if it was changed', () => {
+    const store = newStore();
+    const queue = openQueue(store, 1, 'g1', 1, ['g2', 'g3']);
+    const [first, second] = [accountOf(store, 'g2'), accountOf(store, 'g3')];
+    store.claim(first, queue, 5, LEASE_MS);
+    store.claim(second, queue, 6, LEASE_MS);
+    store.release(second, queue, 6);
+    assert.deepEqual([queue.holder, queue.holderToken], ['g2', 5], 'nothing happened in between');
+    store.claim(second, queue, 7, LEASE_MS);
+    store.beginRefill(queue, queue.number + 1, 7, 7);
+    store.heartbeat(first, LEASE_MS);
+    store.release(second, queue, 7);
+    assert.equal(queue.holder, 'g1');
+    assert.equal(store.checkHolder(accountOf(store), new Attachment(1, queue)), REFUSAL_FENCED, 'not without a claim');
+    assert.equal(store.claim(accountOf(store), queue, 8, LEASE_MS).result, CLAIM_GRANTED, 'though the rescue before has a lease');
+  });
+
   test('by the owner under a higher incarnation is granted at once, by others never', () => {
     const store = newStore();
     const queue = openQueue(store);
