@@ -14,7 +14,7 @@ export interface NodeRow extends Relayed {
 }
 
 const ROUNDS = 3;
-const FULL: RelayOnce = { messages: 50_000, warmMessages: 15_000 };
+const FULL: RelayOnce = { messages: 50_000, warmMessages: 30_000 };
 const QUICK: RelayOnce = { messages: 12_000, warmMessages: 6_000 };
 
 export async function partNodes(options: BenchOptions): Promise<PartRun<NodeRow>> {
