@@ -36,6 +36,8 @@ export const FAULT_BARE_LF = 4;
 const BYTE_LF = 0x0a;
 const BYTE_CR = 0x0d;
 const BYTE_DOT = 0x2e;
+const FOURTEENS = 0x0e0e0e0e;
+const TOP_BITS = 0x80808080 | 0;
 const LOWER_CASE = 0x20;
 const LOWER_A = 0x61;
 const LOWER_R = 0x72;
@@ -84,11 +86,11 @@ export class ContentScan {
     /** Content in front of `write` is in place; content from `keep` on still has to move there. */
     let write = from;
     let keep = from;
+    const view = new DataView(chunk.buffer, chunk.byteOffset, length);
     while (at < length) {
       if (this.#state === TEXT) {
         if (this.#matched >= 0) at = this.#matchReceived(chunk, at);
-        // The loop that sees nearly every byte: all that needs a look is at most CR.
-        while (at < length && (chunk[at] as number) > BYTE_CR) at++;
+        at = passText(chunk, view, at);
         if (at >= length) break;
         this.#onLowByte(chunk[at] as number);
         at++;
@@ -183,6 +185,22 @@ export class ContentScan {
     }
     return at;
   }
+}
+
+/**
+ * The loop that sees nearly every byte: the index of the next one that needs a look, which is at most CR. Eight at a
+ * time: taking 14 from a byte below it borrows from the bit above, and no byte that has its own top bit set counts.
+ * A borrow may show a byte behind a low one as low, never hide one, so such bytes are looked at singly.
+ */
+function passText(chunk: Uint8Array, view: DataView, from: number): number {
+  let at = from;
+  for (const end = chunk.length - 8; at <= end; at += 8) {
+    const first = view.getInt32(at, true);
+    const second = view.getInt32(at + 4, true);
+    if (((((first - FOURTEENS) & ~first) | ((second - FOURTEENS) & ~second)) & TOP_BITS) !== 0) break;
+  }
+  while (at < chunk.length && (chunk[at] as number) > BYTE_CR) at++;
+  return at;
 }
 
 /** Moves chunk[keep .. end) down to `write`; returns the new end of what is in place. */

@@ -54,6 +54,18 @@ describe('the scan of DATA', () => {
     });
   }
 
+  test('misses no low byte in a long line, whatever stands around it', () => {
+    for (let around = 0x0e; around <= 0xff; around++) {
+      for (let at = 1; at < 34; at++) {
+        for (const [bad, fault] of [['\0', FAULT_NUL], ['\r', FAULT_BARE_CR], ['\n', FAULT_BARE_LF]] as const) {
+          const filler = String.fromCharCode(around);
+          const { scan } = scanPieces([`x${filler.repeat(at)}${bad}${filler.repeat(34 - at)}\r\n.\r\n`]);
+          assert.deepEqual([scan.faults, scan.ended], [fault, true], `byte ${String(around)}, ${JSON.stringify(bad)} at ${String(at)}`);
+        }
+      }
+    }
+  });
+
   const faulty: readonly (readonly [string, number])[] = [
     ['a\n.\n', FAULT_BARE_LF],
     ['a\n.\r\n', FAULT_BARE_LF],
