@@ -26,7 +26,6 @@ import { ContentStore } from './queue/content-store.js';
 import { DueTimes } from './queue/due-times.js';
 import { Entries } from './queue/entries.js';
 import { EntryState, EntryTable } from './queue/entry-table.js';
-import { readHeadPrefix } from './queue/envelope.js';
 import { ForgottenQueues } from './queue/forgotten-queues.js';
 import { HandingOut } from './queue/handing-out.js';
 import { MemoryGauge } from './queue/memory-gauge.js';
@@ -332,8 +331,7 @@ export class GatewayCore implements Reception, DeliverySource {
 
   /** A committed entry: due, unless it is a report whose source has not ended. */
   private releaseEntry(mirror: QueueMirror, row: number): void {
-    const prefix = readHeadPrefix(this.entries.head(row));
-    if (prefix !== undefined && (prefix.flags & ENVELOPE_PARKED) !== 0) {
+    if ((this.entries.headFlags(row) & ENVELOPE_PARKED) !== 0) {
       this.entries.table.transition(row, EntryState.PARKED);
       return;
     }

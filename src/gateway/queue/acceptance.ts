@@ -73,14 +73,15 @@ export class Acceptance {
       if (mirror === undefined || !isReady(mirror)) return NOT_READY;
       mirrors.push(mirror);
     }
-    const heads = this.encodeHeads(request);
+    const envelopes = this.envelopesOf(request);
+    const heads = envelopes.map((envelope) => encodeEnvelope(this.ports.packer, envelope));
     const creditBytes = creditNeeded(request, mirrors, heads);
     // Judged as if all of it went to each store: the same store then has room whatever the queues share.
     const isBeyond = mirrors.some((mirror) => mirror.credit < creditBytes);
     if (isBeyond) for (const mirror of mirrors) mirror.askCredit(creditBytes);
     if (isBeyond && !(ending && this.endingReserve.admits(creditBytes))) return NO_MEMORY;
     if (!this.fits(request, heads, ending)) return NO_MEMORY;
-    const pending = this.number(request, mirrors, heads);
+    const pending = this.number(request, mirrors, envelopes, heads);
     if (isBeyond) this.endingReserve.add(request.messageId, pending.rows[0] ?? 0, creditBytes);
     return pending;
   }
@@ -90,11 +91,11 @@ export class Acceptance {
     return request.reversePath === '' ? this.options.bounceLifetimeMs : this.options.lifetimeMs;
   }
 
-  private encodeHeads(request: StoreRequest): Uint8Array[] {
+  private envelopesOf(request: StoreRequest): Envelope[] {
     const arrivalWallMs = this.ports.clock.wallMs();
-    const heads: Uint8Array[] = [];
+    const envelopes: Envelope[] = [];
     for (const group of request.groups) {
-      const envelope: Envelope = {
+      envelopes.push({
         messageId: request.messageId,
         reversePath: request.reversePath,
         recipients: group.recipients,
@@ -106,10 +107,9 @@ export class Acceptance {
         client: request.client,
         helo: request.helo,
         origin: request.origin,
-      };
-      heads.push(encodeEnvelope(this.ports.packer, envelope));
+      });
     }
-    return heads;
+    return envelopes;
   }
 
   private fits(request: StoreRequest, heads: readonly Uint8Array[], ending: boolean): boolean {
@@ -118,7 +118,7 @@ export class Acceptance {
     return ending ? this.ports.memory.admitsEnding(bytes) : this.ports.memory.admits(bytes);
   }
 
-  private number(request: StoreRequest, mirrors: readonly QueueMirror[], heads: readonly Uint8Array[]): PendingCommit {
+  private number(request: StoreRequest, mirrors: readonly QueueMirror[], envelopes: readonly Envelope[], heads: readonly Uint8Array[]): PendingCommit {
     const { entries, crc32, clock, commitPoint } = this.ports;
     const { chunks, contentBytes } = request;
     let bodyChecksum = 0;
@@ -132,12 +132,13 @@ export class Acceptance {
     for (let i = 0; i < mirrors.length; i++) {
       const mirror = mirrors[i];
       const head = heads[i];
-      const group = request.groups[i];
-      if (mirror === undefined || head === undefined || group === undefined) continue;
+      const envelope = envelopes[i];
+      if (mirror === undefined || head === undefined || envelope === undefined) continue;
       const checksum = crc32(head, bodyChecksum);
       const slot = sharedContent === 0 ? entries.contents.storeOwn(chunks, contentBytes, head) : entries.contents.storeBytes(head);
       const row = entries.create(mirror.queue, request.messageId, slot, sharedContent, contentBytes, checksum, arrivalSeconds, arrivalSeconds + Math.ceil(this.lifetimeMs(request) / 1000));
       entries.table.transition(row, EntryState.STORING);
+      entries.envelopes.remember(row, envelope);
       const first = mirrors[0];
       const absent = i > 0 && first !== undefined && sameFeed(first, mirror);
       let position: number;

@@ -8,7 +8,9 @@ import type { RefillEntries } from '../../recovery/refill.js';
 import type { ContentStore } from './content-store.js';
 import { EntryState } from './entry-table.js';
 import type { EntryTable } from './entry-table.js';
+import { headFlagsAt } from './envelope.js';
 import type { MailQueue } from './mail-queue.js';
+import { RecentEnvelopes } from './recent-envelopes.js';
 
 /** Bookkeeping bytes that an entry costs beside its records: columns, hash bucket, slot, record header. */
 export const ENTRY_BOOKKEEPING_BYTES = 112;
@@ -16,6 +18,7 @@ export const ENTRY_BOOKKEEPING_BYTES = 112;
 export class Entries {
   readonly table: EntryTable;
   readonly contents: ContentStore;
+  readonly envelopes = new RecentEnvelopes();
   private readonly crc32: Crc32;
 
   constructor(table: EntryTable, contents: ContentStore, crc32: Crc32) {
@@ -59,6 +62,14 @@ export class Entries {
     return this.table.shared.get(row) === 0 ? record.subarray(this.table.bodyBytes.get(row)) : record;
   }
 
+  /** Envelope flags in the head; 0 when another release wrote it. */
+  headFlags(row: number): number {
+    const slot = this.table.slot.get(row);
+    const body = this.table.shared.get(row) === 0 ? this.table.bodyBytes.get(row) : 0;
+    const { segments } = this.contents;
+    return headFlagsAt(segments.segmentOf(slot), segments.offsetOf(slot) + body, segments.bytesOf(slot) - body);
+  }
+
   /** A view of the note, empty when there is none. */
   note(row: number): Uint8Array {
     const slot = this.table.note.get(row);
@@ -87,6 +98,7 @@ export class Entries {
     if (shared !== 0) this.contents.dropEntry(shared);
     const note = table.note.get(row);
     if (note !== 0) segments.free(note);
+    this.envelopes.forget(row);
     table.transition(row, EntryState.FREE);
     table.release(row);
     return following;

@@ -88,6 +88,11 @@ export function headArrivalWallMs(view: DataView, offset: number): number {
   return view.getFloat64(offset + 8, true);
 }
 
+/** The same, of bytes that need no view; 0 for a version this release does not know. */
+export function headFlagsAt(bytes: Uint8Array, offset: number, headBytes: number): number {
+  return headBytes >= PREFIX_BYTES && bytes[offset] === HEAD_VERSION ? (bytes[offset + 2] ?? 0) | ((bytes[offset + 3] ?? 0) << 8) : 0;
+}
+
 /** Whether the values have the types that encodeEnvelope() writes, place by place. */
 function isEnvelope(values: readonly unknown[]): boolean {
   if (values.length < FIXED_ELEMENTS || (values.length - FIXED_ELEMENTS) % ELEMENTS_PER_RECIPIENT !== 0) return false;

@@ -55,7 +55,7 @@ export class Settlement {
   }
 
   envelopeOf(row: number): Envelope | undefined {
-    return decodeEnvelope(this.ports.packer, this.ports.entries.table.messageId(row), this.ports.entries.head(row));
+    return this.ports.entries.envelopes.of(row) ?? decodeEnvelope(this.ports.packer, this.ports.entries.table.messageId(row), this.ports.entries.head(row));
   }
 
   /** The attempt is over. */
