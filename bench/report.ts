@@ -35,6 +35,7 @@ function headOf(parts: readonly PartResult<unknown>[]): string[] {
 export function goalsTable(goals: readonly Goal[]): string {
   const verdict = (goal: Goal): string => {
     if (goal.isMet === undefined) return '-';
+    if (goal.isPartial === true) return goal.isMet ? 'met with less' : '**not met**, even with less';
     if (goal.isMet) return 'met';
     return goal.stretch === true ? 'not met' : '**not met**';
   };

@@ -3,6 +3,7 @@ import { describe, test } from 'node:test';
 
 import { overheadBytes, peerFactor, shareOfDirect, storeFactor } from '../../../bench/goal-numbers.js';
 import { goalsOf, judge, type Goal } from '../../../bench/goals.js';
+import { goalsTable } from '../../../bench/report.js';
 import { fillRow, part, peerRow, relayRow, RESULTS, storeRow } from './results-kit.js';
 
 function goal(goals: readonly Goal[], text: string): Goal {
@@ -72,7 +73,7 @@ describe('goals of a run', () => {
   test('leave out the first cycles, in which rings fill', () => {
     const cycles = [100, 150, 180, 180, 180, 180].map((mb, index) => ({ what: 'cycle' as const, cycle: index + 1, messages: 1000, gatewayBytes: mb * 1e6, storeBytes: (100 + 5 * index) * 1e6 }));
     const judged = goalsOf({ memory: part('memory', cycles) });
-    assert.equal(goal(judged, 'filled and drained').measured, '0.00 MB a cycle (the last 4 of 6 cycles)');
+    assert.equal(goal(judged, 'filled and drained').measured, '0.00 MB a cycle (few; the last 4 of 6 cycles)');
     assert.equal(goal(judged, 'store: the same').isMet, false);
   });
 
@@ -86,5 +87,9 @@ describe('goals of a run', () => {
     const few = goalsOf({ memory: part('memory', [fillRow(0, 580), fillRow(1000, 580), fillRow(2000, 580)]) });
     assert.match(goal(few, 'gateway ≤ 100 bytes').measured, /with 2,000 messages/);
     assert.match(goal(few, '3,000,000 queued').measured, /only to 2,000/);
+    assert.equal(goal(few, 'gateway ≤ 100 bytes').isPartial, true);
+    assert.equal(goal(goals, 'gateway ≤ 100 bytes').isPartial, undefined);
+    assert.match(goalsTable(goalsOf(RESULTS)), /gateway ≤ 100 bytes[^|]*\| met \|/);
+    assert.match(goalsTable(few), /gateway ≤ 100 bytes[^|]*\| met with less \|/);
   });
 });
