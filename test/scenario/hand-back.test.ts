@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { QueueMirror } from '../../src/gateway/mirror/queue-mirror.js';
 import type { Replica } from '../../src/gateway/mirror/replica.js';
+import { SyncState } from '../../src/gateway/mirror/replica.js';
 import { COMMITTED } from '../../src/gateway/queue/types.js';
 import { checkNoDuplicates, checkNoLoss, checkOrder } from './checks.js';
 import { Group } from './group.js';
@@ -79,6 +80,36 @@ describe('hand-back', () => {
     }
     cutOff(group, 'gw-1', false, [kept]);
     judged(group, remembered);
+  });
+
+  test('an owner that never read an answer to its first OPEN does not deliver by a mirror that the rescuer has dropped', () => {
+    const group = Group.started({ stores: 3 });
+    group.hops.script = () => 'defer';
+    for (const store of group.stores) group.network.holdAnswers('gw-1', store.id, true);
+    for (let i = 0; i < 5; i++) group.submit('gw-1', ['q1']);
+    group.run(20);
+    const [remembered] = group.served('gw-1', 'gw-1');
+    assert.ok(remembered !== undefined);
+    assert.ok(remembered.replicas.every((replica) => replica.acked === 0), 'it has read nothing');
+    // One after the other, so that a change of the set to the one that will be dropped is under way.
+    const [first, second] = remembered.replicas;
+    group.network.cut('gw-1', second?.store.storeId ?? '');
+    group.until(() => second?.sync === SyncState.NG, 'the loss of one mirror');
+    assert.ok(first?.inSync === true);
+    for (const store of group.stores) group.network.cut('gw-1', store.id);
+    for (const store of group.stores) group.network.holdAnswers('gw-1', store.id, false);
+    const { dropped, kept } = rescuedAndMoved(group, remembered);
+    group.network.heal('gw-1', dropped.id);
+    for (let i = 0; i < 3000; i++) {
+      group.run(1);
+      for (const mirror of group.served('gw-1', 'gw-1')) assert.equal(group.gateway('gw-1').core?.mirrors.mayDeliver(mirror, group.scheduler.nowMs), false, 'two may deliver');
+    }
+    for (const store of [kept, ...group.stores]) group.network.heal('gw-1', store.id);
+    group.hops.script = () => 'accept';
+    group.until(() => group.served('gw-2', 'gw-1').length === 0 && group.served('gw-1', 'gw-1').some((mirror) => mirror.inSyncCount === 2), 'the queue at its owner');
+    group.run(5000);
+    checkNoLoss(group.letters);
+    checkNoDuplicates(group.letters);
   });
 
   test('a mirror that the rescuer has dropped is not made again out of the owner\'s memory', () => {
@@ -174,13 +205,18 @@ function droppedMeanwhile(): DroppedMeanwhile {
   group.run(200);
   const [remembered] = group.served('gw-1', 'gw-1');
   assert.ok(remembered !== undefined);
+  group.freeze('gw-1');
+  return { group, remembered, ...rescuedAndMoved(group, remembered) };
+}
+
+/** The owner is silent: its neighbour takes the queue over, and moves it away from one of its two stores. */
+function rescuedAndMoved(group: Group, remembered: QueueMirror): Pick<DroppedMeanwhile, 'dropped' | 'kept'> {
   const [dropped, kept] = remembered.replicas.map(({ store }) => group.stores.find(({ id }) => id === store.storeId));
   assert.ok(dropped !== undefined && kept !== undefined);
-  group.freeze('gw-1');
   group.until(() => group.served('gw-2', 'gw-1').length === 1, 'the takeover');
   group.gateway('gw-2').core?.mirrors.moves.drain(dropped.id);
   group.until(() => dropped.store !== undefined && queuesOf(dropped.store, 'q1').length === 0, 'the drop');
-  return { group, remembered, dropped, kept };
+  return { dropped, kept };
 }
 
 /** The owner has it back as the rescuer left it, and all mail goes out once. */

@@ -53,6 +53,7 @@ export function claim(
   queue.holder = asker;
   queue.holderToken = token;
   queue.highestToken = token;
+  queue.wasClaimed = true;
   queue.mustClaim = false;
   queue.isClaimOfThisBoot = true;
   return { result: CLAIM_GRANTED, waitMs: 0 };

@@ -61,6 +61,8 @@ export class MirroredQueue {
   /** Token of the holder's claim; 0 while the owner holds it by OPEN alone. */
   holderToken = 0;
   highestToken = 0;
+  /** Since its OPEN a claim was granted: another process may be its founder. */
+  wasClaimed = false;
   /** Given back after it was changed, or to an owner who never had it here: nothing is taken from the holder before its claim. */
   mustClaim = false;
   /** False for what a spill file says of a claim: nobody was asked since the store started. */

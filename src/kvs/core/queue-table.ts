@@ -6,6 +6,7 @@
  */
 
 import type { ChangeRing } from './change-ring.js';
+import { DroppedQueues } from './dropped-queues.js';
 import type { Entries } from './entries.js';
 import type { QueueAttributes } from './mirrored-queue.js';
 import { MirroredQueue } from './mirrored-queue.js';
@@ -20,6 +21,7 @@ export class QueueTable {
   readonly #ordinals = new Map<MirroredQueue, number>();
   #nextOrdinal = 1;
   #nextKey = 1;
+  readonly #dropped = new DroppedQueues();
   readonly #entries: Entries;
   /** First rows of chains to be freed. */
   readonly #discards: number[] = [];
@@ -49,10 +51,17 @@ export class QueueTable {
     return queue;
   }
 
+  /** Whether it was here, claimed, and dropped since the store started. */
+  wasDropped(ownerId: string, birth: number, serial: number): boolean {
+    return this.#dropped.has(identity(ownerId, birth, serial));
+  }
+
   drop(queue: MirroredQueue): void {
     const { ownerId, birth, serial } = queue.attributes;
+    const key = identity(ownerId, birth, serial);
     this.empty(queue, 0, 0, 0);
-    this.#byIdentity.delete(identity(ownerId, birth, serial));
+    this.#byIdentity.delete(key);
+    if (queue.wasClaimed) this.#dropped.add(key);
     const ordinal = this.#ordinals.get(queue);
     this.#ordinals.delete(queue);
     if (ordinal !== undefined) this.#byOrdinal.delete(ordinal);

@@ -150,6 +150,7 @@ export class Store {
       return { reason: mayClaim(known, account.id) ? REFUSAL_FENCED : REFUSAL_DENIED, queue: undefined };
     }
     if (ownerId !== account.id && !request.attributes.claimants.includes(account.id)) return { reason: REFUSAL_DENIED, queue: undefined };
+    if (request.epoch > 0 && this.queues.wasDropped(ownerId, birth, serial)) return { reason: REFUSAL_FENCED, queue: undefined };
     if (this.queues.isFull) return { reason: REFUSAL_LIMIT, queue: undefined };
     const owner = this.#numberOf(ownerId);
     const queue = this.queues.create(request.attributes, owner, this.#ringOf(owner));
@@ -173,6 +174,7 @@ export class Store {
     queue.holder = spilled.holder;
     queue.holderToken = spilled.holderToken;
     queue.highestToken = spilled.highestToken;
+    queue.wasClaimed = true;
     queue.previousHolder = spilled.previousHolder;
     queue.previousToken = spilled.previousToken;
     queue.isClaimOfThisBoot = false;
