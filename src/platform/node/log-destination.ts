@@ -3,7 +3,7 @@
  * reading must stop neither mail nor let memory grow: lines past the bound are dropped and counted, and the
  * count is written as a line of its own when the reader is back.
  *
- *   write(line) ──► waiting (≤ bufferedBytesMax) ── once a turn ──► one batch in flight ──► descriptor
+ *   write(line) ──► waiting (≤ bufferedBytesMax) ── once a turn, under load every GATHER_MS ──► one batch in flight ──► descriptor
  *        │ over the bound                                              │ written: the next batch
  *        └──► dropped++ , told later by the `dropped` line             └ failed: counted as dropped
  *
@@ -19,6 +19,13 @@ import net from 'node:net';
 const BUFFERED_BYTES_MAX = 4 * 1024 * 1024;
 /** A batch is at most this many characters, so that a long backlog is no single huge copy. */
 const BATCH_CHARACTERS = 256 * 1024;
+/**
+ * The first batch goes at the end of the turn, those right behind it gather for so long: each one wakes a thread or
+ * the reader, which under load costs more than the lines.
+ */
+const GATHER_MS = 20;
+/** So much does not wait. */
+const GATHER_BYTES = 64 * 1024;
 /** Between two looks at a terminal that takes nothing. */
 const RETRY_MS = 50;
 
@@ -43,6 +50,7 @@ export class LogDestination {
   #inFlightBytes = 0;
   #inFlightLines = 0;
   #scheduled = false;
+  #writtenMs = -Infinity;
   /** The reader is gone for good (EPIPE): nothing more is kept for it. */
   #broken = false;
   #droppedTotal = 0;
@@ -89,10 +97,7 @@ export class LogDestination {
     }
     this.#waiting.push(line);
     this.#waitingBytes += bytes;
-    if (!this.#scheduled && this.#inFlightBytes === 0) {
-      this.#scheduled = true;
-      setImmediate(this.#flushBound);
-    }
+    if (this.#inFlightBytes === 0) this.#schedule(this.#waitingBytes >= GATHER_BYTES && this.#waitingBytes - bytes < GATHER_BYTES);
   }
 
   /** Resolves when all is written, or after `timeoutMs`: for a clean stop. */
@@ -104,6 +109,7 @@ export class LogDestination {
         clearTimeout(timer);
         resolve();
       });
+      this.#flush();
     });
   }
 
@@ -119,6 +125,13 @@ export class LogDestination {
     } catch {
       this.#broken = true;
     }
+  }
+
+  #schedule(isUrgent: boolean): void {
+    if (this.#scheduled && !isUrgent) return;
+    this.#scheduled = true;
+    if (isUrgent || performance.now() - this.#writtenMs >= GATHER_MS) setImmediate(this.#flushBound);
+    else setTimeout(this.#flushBound, GATHER_MS);
   }
 
   #flush(): void {
@@ -171,7 +184,10 @@ export class LogDestination {
     if (error !== null) this.#countDropped(this.#inFlightLines);
     this.#inFlightBytes = 0;
     this.#inFlightLines = 0;
-    this.#flush();
+    this.#writtenMs = performance.now();
+    const isMore = this.#waiting.length > 0 || this.#droppedUntold > 0;
+    if (isMore && this.#idle.length === 0) this.#schedule(this.#waitingBytes >= GATHER_BYTES);
+    else this.#flush();
   }
 
   #onBroken(): void {

@@ -94,6 +94,27 @@ describe('log destination', () => {
     fs.closeSync(fd);
   });
 
+  test('the first line goes at once, those of the turns right behind it go together', async (t) => {
+    const fd = fs.openSync(path.join(folder, 'gathered'), 'w');
+    const destination = new LogDestination({ fd });
+    const write = t.mock.method(fs, 'write');
+    const turn = (): Promise<void> => new Promise((done) => { setImmediate(done); });
+    destination.write('first\n');
+    await turn();
+    await turn();
+    assert.equal(write.mock.callCount(), 1);
+    const begun = performance.now();
+    for (let i = 0; i < 200; i++) {
+      destination.write(`${String(i)}\n`);
+      await turn();
+    }
+    const batches = Math.ceil((performance.now() - begun) / 20) + 2;
+    assert.ok(write.mock.callCount() <= batches, `${String(write.mock.callCount())} writes for 200 turns`);
+    await destination.drain(10_000);
+    assert.equal(fs.readFileSync(path.join(folder, 'gathered'), 'utf8').split('\n').length, 202);
+    fs.closeSync(fd);
+  });
+
   test('a dying process gets its waiting lines out at once', () => {
     const file = path.join(folder, 'dying');
     const fd = fs.openSync(file, 'w');
