@@ -289,7 +289,7 @@ export class CoreView implements GatewayView {
     if (core.accepting) return core.memory.admits(0) ? '' : 'memory';
     if (this.ports.isDraining()) return 'stopping';
     if (core.upCount === 0) return 'no store can be reached';
-    return core.recovery.allListed ? 'too few mirrors in sync' : 'recovering';
+    return core.queuesAwaited ? 'too few mirrors in sync' : 'recovering';
   }
 
   /** Queues with fewer copies in sync than configured. */

@@ -68,6 +68,8 @@ export class GatewayCore implements Reception, DeliverySource {
   private firstUpMs = -1;
   /** The stores have told their queues once, or had their time to: mail to a known queue will not found another. */
   private listsAwaited = false;
+  /** Those queues are back, or had their time to: new mail is not put off for one that comes within moments. */
+  queuesAwaited = false;
   private slowTickMs = 0;
 
   constructor(options: CoreOptions, ports: CorePorts) {
@@ -143,7 +145,7 @@ export class GatewayCore implements Reception, DeliverySource {
 
   /** True when new mail can be taken: the SMTP port is open exactly then. */
   get accepting(): boolean {
-    return !this.draining && this.listsAwaited && this.upCount >= this.options.mirrors.minReplicas && this.mirrors.mayCommit;
+    return !this.draining && this.queuesAwaited && this.upCount >= this.options.mirrors.minReplicas && this.mirrors.mayCommit;
   }
 
   get upCount(): number {
@@ -265,6 +267,7 @@ export class GatewayCore implements Reception, DeliverySource {
   /** Called a few times in a tenth of a second. */
   tick(nowMs: number): void {
     if (!this.listsAwaited) this.listsAwaited = this.recovery.allListed || (this.firstUpMs >= 0 && nowMs - this.firstUpMs >= this.options.firstListMs);
+    if (!this.queuesAwaited) this.queuesAwaited = this.listsAwaited && (this.recovery.isSettled || nowMs - this.firstUpMs >= this.options.firstListMs);
     this.commitPoint.tick(nowMs);
     this.right.look();
     this.forgotten.tick();

@@ -28,7 +28,7 @@ import { SetHints } from './set-hints.js';
 import { StoreViews } from './store-views.js';
 import type { StoreList } from './store-views.js';
 import type { ControlExpected, Expected, HeldQueue } from './waiting-queues.js';
-import { expectedControl, expectedOf, heldQueues } from './waiting-queues.js';
+import { anySoon, expectedControl, expectedOf, heldQueues, openOwn } from './waiting-queues.js';
 
 export interface RecoveryOptions extends PullOptions {
   readonly gatewayId: string;
@@ -68,7 +68,6 @@ export interface RecoveryPorts {
   readonly lostSets: { held(): HeldQueue[]; force(request: ForceRequest): string[] };
 }
 
-/** A store among those that were added. */
 export type StoreId = Pick<RecoveryStore, 'storeId'>;
 
 /** What counts for the metrics. */
@@ -141,14 +140,17 @@ export class BulkRecovery {
     return this.views.allListed;
   }
 
-  /** Queues of our own that are known and not whole yet. */
-  get openCount(): number {
-    let open = 0;
-    for (const job of this.jobs.values()) if (job.isOwn && (job.isPending || job.isComing)) open += 1;
-    return open;
+  /** No queue of ours is to come within moments: new mail is put off for none. */
+  get isSettled(): boolean {
+    return this.allListed && !anySoon(this.jobs.values());
   }
 
-  /** True once every queue of our own that the stores listed so far is whole. */
+  /** Queues of our own that are known and not whole yet. */
+  get openCount(): number {
+    return openOwn(this.jobs.values());
+  }
+
+  /** Every queue of our own that the stores listed so far is whole. */
   get isIdle(): boolean {
     return this.openCount === 0;
   }

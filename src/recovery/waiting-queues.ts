@@ -39,6 +39,19 @@ export function expectedOf(jobs: Iterable<QueueJob>, name: string, queueClass: s
   return expected;
 }
 
+/** Queues of our own that are known and not whole yet. */
+export function openOwn(jobs: Iterable<QueueJob>): number {
+  let open = 0;
+  for (const job of jobs) if (job.isOwn && (job.isPending || job.isComing)) open += 1;
+  return open;
+}
+
+/** Whether a queue of our own is to come within moments: new mail for it would be put off. */
+export function anySoon(jobs: Iterable<QueueJob>): boolean {
+  for (const job of jobs) if (job.isOwn && job.isPending && job.missing.length === 0 && job.blocked === '') return true;
+  return false;
+}
+
 /** Whether a control queue of this owner is still to come, or comes just now. */
 export function expectedControl(jobs: Iterable<QueueJob>, ownerId: string): ControlExpected {
   let expected: ControlExpected = '';
