@@ -38,6 +38,8 @@ import { Settlement } from './queue/settlement.js';
 import type { Admission, Delivery, DeliveryQueue, DeliveryResult, DeliverySink, DeliverySource, Envelope, Reception, Route, Submission, SubmissionOutcome } from './queue/types.js';
 import { COMMITTED, ENVELOPE_PARKED, NO_REPLY, NOT_READY, REFUSED } from './queue/types.js';
 
+/** Share of the memory limit that the changes kept for mirrors may take, whatever the configuration says: they are kept when all mail is delivered. */
+const RING_SHARE = 1 / 16;
 const COMPACT_BYTES_PER_TICK = 1024 * 1024;
 const SLOW_TICK_MS = 100;
 
@@ -78,7 +80,8 @@ export class GatewayCore implements Reception, DeliverySource {
     this.ids = new MessageIds(options.incarnation, options.gatewayId, options.mirrors.group);
     this.segments = new Segments({ segmentBytes: options.segmentBytes });
     this.entries = new Entries(new EntryTable(options.incarnation % 0x7fffffff), new ContentStore(this.segments), ports.crc32);
-    this.mirrors = new Mirrors({ ...options.mirrors, token: options.incarnation }, this.mirrorPorts());
+    const ringBytes = Math.min(options.mirrors.ringBytes, Math.floor(options.memory.limitBytes * RING_SHARE));
+    this.mirrors = new Mirrors({ ...options.mirrors, ringBytes, token: options.incarnation }, this.mirrorPorts());
     this.memory = new MemoryGauge(options.memory, () => this.entries.usedBytes + this.mirrors.ring.usedBytes + this.mirrors.backlogBytes + ports.heldElsewhereBytes());
     const nowMs = (): number => ports.clock.nowMs();
     this.registry = new QueueRegistry(

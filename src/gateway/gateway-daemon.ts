@@ -131,8 +131,6 @@ export interface RunningGateway {
 const TICK_MS = 25;
 /** Above the accept mark: a reserve for recovery and refills; the last 3% only for what ends mail. */
 const RESERVE_SHARE = 0.97;
-/** Share of the memory limit that the changes kept for mirrors may take, whatever the configuration says. */
-const RING_SHARE = 1 / 16;
 const MIRROR_RETRY_MS = 1000;
 const REFILL_FRAME_BYTES = 256 * 1024;
 const FRAME_TARGET_BYTES = 1024 * 1024;
@@ -269,7 +267,7 @@ class Gateway implements RunningGateway {
         commitTimeoutMs: options.commitTimeoutMs,
         firstListMs: options.failoverTimeoutMs,
         segmentBytes: SEGMENT_BYTES,
-        mirrors: { group: options.group, replicas: options.replicas, minReplicas: options.replicasMin, retryMs: MIRROR_RETRY_MS, refillFrameBytes: REFILL_FRAME_BYTES, frameTargetBytes: FRAME_TARGET_BYTES, replaceAfterMs: options.replaceAfterMs, placement: { gatewayHost: options.oneHost ? undefined : options.host, places: new Map(options.stores.map((store) => [store.id, store])) }, ringBytes: Math.min(options.ringBytes, Math.floor(memoryLimitBytes * RING_SHARE)) },
+        mirrors: { group: options.group, replicas: options.replicas, minReplicas: options.replicasMin, retryMs: MIRROR_RETRY_MS, refillFrameBytes: REFILL_FRAME_BYTES, frameTargetBytes: FRAME_TARGET_BYTES, replaceAfterMs: options.replaceAfterMs, placement: { gatewayHost: options.oneHost ? undefined : options.host, places: new Map(options.stores.map((store) => [store.id, store])) }, ringBytes: options.ringBytes },
         acceptance: { lifetimeMs: options.retry.lifetimeMs, bounceLifetimeMs: options.retry.bounceLifetimeMs, nextHopShare: options.nextHopShare },
         memory: { limitBytes: memoryLimitBytes, acceptShare: options.memoryAcceptShare, reserveShare: RESERVE_SHARE },
         recovery: { blockEntries: options.blockMessages, blockBytes: options.blockBytes, rescue: options.rescue, olderMayLive: () => lock.look() !== 'gone', hints: readSetHints(options.stateDir) },

@@ -135,10 +135,20 @@ export class Pulls {
       return;
     }
     // A control queue is small, and mail waits for it.
-    if (!this.ports.mayPull(job.isOwn || isControlJob(job), this.askedCount)) return;
+    if (!this.ports.mayPull(job.isOwn || isControlJob(job), this.askedCount)) {
+      this.tellShort(job);
+      return;
+    }
     job.asked = true;
     view.store.request(PULL, this.ports.packer.pack([job.handle, job.cursor, job.until, this.options.blockEntries, this.options.blockBytes, true]), [], 0);
     this.ports.needFlush();
+  }
+
+  /** Not for a block that others on their way hold up: their end is near. */
+  private tellShort(job: QueueJob): void {
+    if (job.shortTold || this.askedCount > 0) return;
+    job.shortTold = true;
+    this.ports.log.info('recovery', 'a queue that comes back waits at its stores: this gateway has no memory for it; it goes on as mail is delivered', { queue: job.name, owner: job.ownerId, from: job.cursor });
   }
 
   private nextSource(job: QueueJob, why: string): void {

@@ -126,6 +126,8 @@ export class QueueJob {
   until = 0;
   /** A block is on its way; without it a PULLING job waits for memory. */
   asked = false;
+  /** That it waits for memory was told, once for all its blocks. */
+  shortTold = false;
   /** A member that came back empty, and that only an operator may have this queue go on without; '' none. */
   empty = '';
   /** Every member of the newest set came back empty: the store that has a copy of before it left that set; '' else. */
@@ -190,6 +192,7 @@ export class QueueJob {
     this.source = '';
     this.cursor = 0;
     this.asked = false;
+    this.shortTold = false;
     this.notBeforeMs = notBeforeMs;
     this.controlWaitMs = -1;
   }

@@ -72,7 +72,7 @@ export class Group {
           id, secret, storeIds: ids, windowBytes: 8 * MEBIBYTE, failoverTimeoutMs: 1000, retryDelayMs: () => 1000,
           core: {
             queuesMax: 5000, commitTimeoutMs: 5000, firstListMs: 1000, segmentBytes: 64 * 1024,
-            mirrors: { group: gateways, replicas: 2, minReplicas: options.minReplicas ?? 1, retryMs: 500, refillFrameBytes: 2048, frameTargetBytes: 64 * 1024, replaceAfterMs: 30_000, placement: { gatewayHost: undefined, places: new Map() }, ringBytes: Math.floor((options.memoryBytes?.[id] ?? 16 * MEBIBYTE) / 16) },
+            mirrors: { group: gateways, replicas: 2, minReplicas: options.minReplicas ?? 1, retryMs: 500, refillFrameBytes: 2048, frameTargetBytes: 64 * 1024, replaceAfterMs: 30_000, placement: { gatewayHost: undefined, places: new Map() }, ringBytes: MEBIBYTE },
             acceptance: { lifetimeMs: 3_600_000, bounceLifetimeMs: 3_600_000, nextHopShare: 1 },
             memory: { limitBytes: options.memoryBytes?.[id] ?? 256 * MEBIBYTE, acceptShare: 0.8, reserveShare: 0.97 },
             recovery: { blockEntries: options.blockEntries ?? 7, blockBytes: 64 * 1024, rescue: options.noRescue?.includes(id) !== true, olderMayLive: () => options.unproven?.includes(id) === true },

@@ -131,7 +131,29 @@ describe('rescue', () => {
       return group.letters.delivered === 3000;
     }, 'all deliveries');
     assert.ok(most <= limitBytes, `at most ${String(most)} bytes`);
+    assert.equal(group.log.count('waits at its stores'), 1);
     judged(group, ['q1']);
+  });
+
+  test('changes kept for mirrors that come back leave memory to queues that come over, and to new mail', () => {
+    const limitBytes = 512 * 1024;
+    const group = Group.started({ memoryBytes: { 'gw-2': limitBytes } });
+    const own = Array.from({ length: 40 }, () => {
+      const letter = group.submit('gw-2', ['q2'], 'alice@senders.example', 20_000);
+      group.run(100);
+      return letter;
+    });
+    const core = group.gateway('gw-2').core;
+    assert.equal(core?.registry.all.find(({ queue }) => queue.name === 'q2')?.queue.length, 0, 'all that it took is delivered');
+    group.hops.script = () => 'hang';
+    const left = group.submit('gw-1', ['q1']);
+    group.run(200);
+    group.gateway('gw-1').kill();
+    group.hops.script = () => 'accept';
+    group.until(() => left.arrivals.size === 1, 'the rescued message');
+    assert.equal(own.filter(({ outcome }) => outcome === COMMITTED).length, own.length);
+    assert.ok(core.mirrors.ring.usedBytes <= limitBytes / 16, `${String(core.mirrors.ring.usedBytes)} bytes are kept`);
+    judged(group, ['q1', 'q2']);
   });
 
   test('with a store missing nothing is taken over until an operator forces it, by name and reason', () => {
