@@ -120,6 +120,7 @@ function routeConfig(route: GatewayValue['routes'][number], gateway: GatewayValu
     ordering,
     concurrency: ordering === 'strict' ? 1 : (route.concurrency ?? gateway.delivery.concurrency),
     lengthMax: route.length_limit,
+    pipelinesAcross: ordering !== 'strict' && (route.pipeline_across_messages ?? gateway.delivery.pipeline_across_messages),
   };
 }
 

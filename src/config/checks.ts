@@ -144,6 +144,9 @@ function checkRoutes(gateway: GatewayValue, problems: Problem[]): void {
     if (route.order === 'strict' && route.concurrency !== undefined && route.concurrency !== 1) {
       problems.push({ path: [...at, 'concurrency'], text: `expected 1 or nothing with order: strict (one message in flight), found ${String(route.concurrency)}` });
     }
+    if (route.order === 'strict' && route.pipeline_across_messages === true) {
+      problems.push({ path: [...at, 'pipeline_across_messages'], text: 'expected false or nothing with order: strict (one message in flight), found true' });
+    }
     for (const domain of route.domains ?? (route.domain === undefined ? [] : [route.domain])) {
       domains.push(domain);
       paths.push(at);

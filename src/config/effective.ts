@@ -37,7 +37,7 @@ function withComputed(value: FileValue, config: Config, memoryBytes: number): ob
       hostname: config.gateway?.hostname,
       routes: gateway.routes.map((route, i) => {
         const built = config.gateway?.routes[i];
-        return { ...route, name: built?.name, order: built?.ordering, concurrency: built?.concurrency };
+        return { ...route, name: built?.name, order: built?.ordering, concurrency: built?.concurrency, pipeline_across_messages: built?.pipelinesAcross };
       }),
     }) }),
     ...(value.store === undefined ? {} : { store: limited(value.store) }),

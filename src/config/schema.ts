@@ -85,6 +85,8 @@ const delivery = section({
   bounce_lifetime: v.duration(1000, 60 * DAY_MS).prefault('1d'),
   concurrency: v.count(1, 1000).prefault(20),
   order: v.oneOf(['fifo', 'strict']).prefault('fifo'),
+  /** The next message's MAIL, RCPT and DATA in one write with a final dot (RFC 2920 3.1). */
+  pipeline_across_messages: v.flag().prefault(false),
   messages_per_connection: v.count(1, 1_000_000).prefault(100),
   connection_lifetime: v.duration(1000, DAY_MS).prefault('300s'),
   connection_idle: v.duration(100, HOUR_MS).prefault('5s'),
@@ -109,6 +111,7 @@ const route = z.strictObject({
   name: v.text('a queue name of one line', 255).optional(),
   order: v.oneOf(['fifo', 'strict']).optional(),
   concurrency: v.count(1, 1000).optional(),
+  pipeline_across_messages: v.flag().optional(),
   length_limit: v.count(1, 100_000_000).prefault(1_000_000),
 });
 

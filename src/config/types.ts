@@ -87,6 +87,7 @@ export interface RouteConfig {
   readonly ordering: 'fifo' | 'strict';
   readonly concurrency: number;
   readonly lengthMax: number;
+  readonly pipelinesAcross: boolean;
 }
 
 export interface MemoryConfig {

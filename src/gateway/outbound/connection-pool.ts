@@ -12,7 +12,7 @@
  * - A failed connection attempt gives one delivery back untried, so that its reason is seen, and starts a back-off that
  *   doubles up to a minute; while it lasts nothing is tried, after it one connection at a time (no storm at a
  *   host that comes back). What waits stays in its queue, in order, and its attempts are not spent.
- * - While the peer is fast, a message that is ready waits for the next dot of a busy connection rather than for a
+ * - Where the route pipelines across messages, and while the peer is fast, a message that is ready waits for the next dot of a busy connection rather than for a
  *   connection of its own: its envelope goes along in the same write, and comes back with its dot's answer in the
  *   same read (RFC 2920 3.1). A tick starts what a connection has kept waiting.
  * - A delivery that met a kept connection just closed by the peer is repeated once at once on a fresh one;

@@ -132,7 +132,7 @@ export class Peer implements SessionEvents {
 
   #onBegin(lane: Lane, delivery: Delivery): void {
     this.#beganMs = this.#clock.nowMs();
-    if (lane.queue.route.ordering === 'strict' || this.#lastMs > FAST_MS_MAX || delivery.contentBytes > FOLLOWED_BYTES_MAX || !this.#events.mayFollow(this)) return;
+    if (lane.queue.route.pipelinesAcross !== true || this.#lastMs > FAST_MS_MAX || delivery.contentBytes > FOLLOWED_BYTES_MAX || !this.#events.mayFollow(this)) return;
     this.#isExpecting = true;
     lane.expecting++;
   }

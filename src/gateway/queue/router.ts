@@ -15,6 +15,7 @@ export interface RouteOptions {
   readonly ordering: Ordering;
   readonly concurrency: number;
   readonly lengthMax: number;
+  readonly pipelinesAcross?: boolean;
 }
 
 class RoutingTable implements Router {
@@ -58,6 +59,7 @@ class RoutingTable implements Router {
         ordering: route.ordering,
         concurrency: route.ordering === 'strict' ? 1 : route.concurrency,
         lengthMax: route.lengthMax,
+        pipelinesAcross: route.pipelinesAcross === true && route.ordering !== 'strict',
       });
       this.made.set(key, made);
     }

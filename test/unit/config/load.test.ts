@@ -78,7 +78,17 @@ describe('a configuration file', () => {
 
   test('may have a strict route, which keeps one message in flight', () => {
     const gateway = gatewayOf(GOOD.replace("via: smtp://127.0.0.1:26", "via: 'lmtp://[::1]:24', order: strict, name: box"));
-    assert.deepEqual(gateway.routes[0], { domains: ['*'], name: 'box', nextHop: { protocol: 'lmtp', host: '::1', port: 24 }, ordering: 'strict', concurrency: 1, lengthMax: 1_000_000 });
+    assert.deepEqual(gateway.routes[0], { domains: ['*'], name: 'box', nextHop: { protocol: 'lmtp', host: '::1', port: 24 }, ordering: 'strict', concurrency: 1, lengthMax: 1_000_000, pipelinesAcross: false });
+  });
+
+  test('pipelines across messages only where it is asked for, and never a strict route', () => {
+    const across = (delivery: string, route: string) => gatewayOf(`${GOOD.replace('smtp://127.0.0.1:26', `smtp://127.0.0.1:26${route}`)}${delivery}`).routes[0]?.pipelinesAcross;
+    assert.equal(across('', ''), false);
+    assert.equal(across('', ', pipeline_across_messages: true'), true);
+    assert.equal(across('  delivery: {pipeline_across_messages: true}\n', ''), true);
+    assert.equal(across('  delivery: {pipeline_across_messages: true}\n', ', pipeline_across_messages: false'), false);
+    assert.equal(across('  delivery: {pipeline_across_messages: true}\n', ', order: strict'), false);
+    assert.match(errorsOf(GOOD.replace('smtp://127.0.0.1:26', 'smtp://127.0.0.1:26, order: strict, pipeline_across_messages: true')).join(), /pipeline_across_messages: expected false or nothing with order: strict/);
   });
 
   test('takes a secret from a file beside it, or from the environment', () => {
