@@ -7,7 +7,7 @@ import { describe, test } from 'node:test';
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { COMMITTED, DELIVERED } from '../../src/gateway/queue/types.js';
-import { MUTANTS, tryMutant } from './mutants.js';
+import { MUTANTS, misfits, tryMutant } from './mutants.js';
 import { planOf } from './plan.js';
 import { simulate } from './simulate.js';
 import type { World } from './world.js';
@@ -77,6 +77,10 @@ describe('simulation', () => {
     context.diagnostic(`fresh seeds from ${String(first)} on`);
     const { code, output } = run(['--seed', String(first), '--seeds', String(FRESH_SEEDS), '--steps', String(STEPS), '--keep-going', '--safety']);
     assert.equal(code, 0, output);
+  });
+
+  test('every mutant still fits the code', () => {
+    assert.deepEqual(misfits(), []);
   });
 
   const today = Math.floor(Date.now() / DAY_MS);
