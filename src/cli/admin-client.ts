@@ -48,6 +48,8 @@ export interface StoreAnswer {
   readonly store: string;
   readonly host: string;
   readonly up: boolean;
+  readonly drained: boolean;
+  readonly drained_since: number | null;
   readonly paths: readonly { readonly path: string; readonly state: string }[];
   readonly queues_sync: number;
   readonly queues_resync: number;

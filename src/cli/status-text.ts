@@ -1,6 +1,6 @@
 /** What `twinpost status` shows to people. Pure: answers in, lines out. */
 import { formatBytes, formatCount, formatDuration } from '../base/units.js';
-import type { StatusAnswer, StoreStatusAnswer, TableRowAnswer } from './admin-client.js';
+import type { StatusAnswer, StoreAnswer, StoreStatusAnswer, TableRowAnswer } from './admin-client.js';
 import type { Missing } from './group.js';
 import { missingText } from './group.js';
 import { paint, printable, tableText } from './tables.js';
@@ -37,6 +37,7 @@ export function statusLines(picture: Picture, nowMs: number, isTty: boolean): st
 export function watchLine({ status }: GatewayPicture, nowMs: number): string {
   const lag = status.stores.reduce((most, store) => Math.max(most, store.lag_messages), 0);
   const down = status.stores.filter((store) => !store.up).map((store) => store.store);
+  const drained = status.stores.filter((store) => store.drained).map((store) => store.store);
   return [
     new Date(nowMs).toISOString(),
     printable(status.gateway),
@@ -47,6 +48,7 @@ export function watchLine({ status }: GatewayPicture, nowMs: number): string {
     `queued=${String(status.queued_messages)}`,
     `lag=${String(lag)}`,
     `down=${down.length === 0 ? '-' : printable(down.join(','))}`,
+    `drained=${drained.length === 0 ? '-' : printable(drained.join(','))}`,
   ].join(' ');
 }
 
@@ -65,7 +67,7 @@ function gatewayLines({ status, rows }: GatewayPicture, all: boolean, nowMs: num
   const stores = status.stores.map((store) => [
     printable(store.store),
     printable(store.host),
-    store.up ? 'up' : 'DOWN',
+    `${store.up ? 'up' : 'DOWN'}${drainedText(store, nowMs)}`,
     store.paths.map((path) => `${path.path} ${path.state}`).join(', '),
     store.lease_left_ms === 0 ? '-' : `${(store.lease_left_ms / 1000).toFixed(1)} s`,
     formatCount(store.failovers),
@@ -79,6 +81,12 @@ function gatewayLines({ status, rows }: GatewayPicture, all: boolean, nowMs: num
   const shown = new Set(rows.map((row) => `${row.owner} ${String(row.birth)} ${String(row.serial)}`)).size;
   if (!all && shown < status.queues) lines.push(`-- ${formatCount(shown)} of ${formatCount(status.queues)} queues, those that need a look first; --all shows every one`);
   return lines;
+}
+
+/** A gateway of an older release says nothing of it. */
+function drainedText({ drained, drained_since: since }: StoreAnswer, nowMs: number): string {
+  if (!drained) return '';
+  return since === null ? ', drained' : `, drained ${ago(since, nowMs)} ago`;
 }
 
 function heldLines(status: StatusAnswer, nowMs: number, isTty: boolean): string[] {

@@ -38,6 +38,8 @@ export interface CoreViewPorts {
   /** host:port at which others reach this gateway's admin HTTP; undefined when that can't be told. */
   adminAddress(): string | undefined;
   isDraining(): boolean;
+  /** Undefined for a store that is used, and when it is not known. */
+  drainedSinceWallMs(storeId: string): number | undefined;
   connectionsIn(): number;
   connectionsOut(): number;
   dotsInFlight(): number;
@@ -258,10 +260,13 @@ export class CoreView implements GatewayView {
   private storeView(link: StoreLink, sum: StoreSum): StoreView {
     const nowMs = this.ports.clock.nowMs();
     const { outOfSync } = sum;
+    const drained = this.ports.core.mirrors.placement.drained.has(link.storeId);
     return {
       id: link.storeId,
       host: this.options.storeHosts.get(link.storeId) ?? '',
       up: link.isUp,
+      drained,
+      drainedSinceWallMs: drained ? this.ports.drainedSinceWallMs(link.storeId) : undefined,
       paths: link.pathStates().map((path) => ({ path: path.path, state: path.state, sinceWallMs: this.wallMs(path.sinceMs) })),
       queuesSync: sum.queuesSync,
       queuesResync: sum.queuesResync,
@@ -300,7 +305,10 @@ export class CoreView implements GatewayView {
   }
 
   private degradedCause(stores: readonly StoreView[]): string {
-    const causes = stores.filter((store) => store.cause !== '').map((store) => `${store.id}: ${store.cause}`);
+    const causes = stores.flatMap(({ id, cause, drained }) => {
+      const why = [...(drained ? ['drained'] : []), ...(cause === '' ? [] : [cause])];
+      return why.length === 0 ? [] : [`${id}: ${why.join(', ')}`];
+    });
     return causes.length > 0 ? causes.join('; ') : 'fewer stores can be reached than each queue should have copies';
   }
 

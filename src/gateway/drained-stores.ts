@@ -1,8 +1,12 @@
 /**
  * The stores that an operator has drained, as the gateway remembers them across restarts (records "drain/ID" of its
  * control queue), and what else an operator does with mirrors: the part of the admin HTTP that changes something there.
+ *
+ *   record: offset size
+ *           0      1    1 drained, 0 used
+ *           1      8    since when, milliseconds since 1970, a little-endian double; release 0.1.0 leaves it out
  */
-import type { EventLog } from '../platform/ports.js';
+import type { Clock, EventLog } from '../platform/ports.js';
 import type { DrainState, StoreControl } from './admin/store-api.js';
 import type { Mirrors } from './mirror/mirrors.js';
 import type { QueueMirror } from './mirror/queue-mirror.js';
@@ -10,10 +14,13 @@ import type { ControlRecords } from './control/control-records.js';
 
 const PREFIX = 'drain/';
 /** A store that is used again keeps a record that says so: what comes back late must not drain it anew. */
-const DRAINED = Uint8Array.of(1);
-const USED = Uint8Array.of(0);
+const DRAINED = 1;
+const USED = 0;
+const SINCE_AT = 1;
+const RECORD_BYTES = 9;
 
 export interface DrainedPorts {
+  readonly clock: Pick<Clock, 'wallMs'>;
   readonly log: EventLog;
   readonly mirrors: Mirrors;
   /** Those of this gateway. */
@@ -36,9 +43,17 @@ export class DrainedStores implements StoreControl {
     this.version = records.version;
     for (const name of records.names(PREFIX)) {
       const storeId = name.slice(PREFIX.length);
-      if (records.get(name)?.[0] === DRAINED[0]) mirrors.moves.drain(storeId);
+      if (records.get(name)?.[0] === DRAINED) mirrors.moves.drain(storeId);
       else mirrors.moves.undrain(storeId);
     }
+  }
+
+  /** Since when a store is drained; undefined when that is not known. */
+  sinceWallMs(storeId: string): number | undefined {
+    const record = this.ports.records.get(PREFIX + storeId);
+    if (record?.[0] !== DRAINED || record.length < RECORD_BYTES) return undefined;
+    const sinceWallMs = new DataView(record.buffer, record.byteOffset, record.length).getFloat64(SINCE_AT, true);
+    return Number.isFinite(sinceWallMs) ? sinceWallMs : undefined;
   }
 
   drainState(storeId: string): DrainState | undefined {
@@ -69,7 +84,10 @@ export class DrainedStores implements StoreControl {
   }
 
   private save(storeId: string, isDrained: boolean): void {
-    if (this.ports.records.set(PREFIX + storeId, isDrained ? DRAINED : USED)) return;
+    const record = new Uint8Array(RECORD_BYTES);
+    record[0] = isDrained ? DRAINED : USED;
+    new DataView(record.buffer).setFloat64(SINCE_AT, this.ports.clock.wallMs(), true);
+    if (this.ports.records.set(PREFIX + storeId, record)) return;
     this.ports.log.error('drain', 'whether this store is drained can not be kept: there are too many records; a restart forgets it', { store: storeId, drained: isDrained });
   }
 }

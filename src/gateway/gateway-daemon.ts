@@ -190,7 +190,7 @@ class Gateway implements RunningGateway {
     const router = createRouter(options.routes);
     this.core = this.makeCore(forAnySpelling(router));
     this.notes = new LocalNotes(options.stateDir, { log: ports.log, control: this.core.control, setHints: () => this.core.setHints() });
-    this.drained = new DrainedStores({ log: ports.log, mirrors: this.core.mirrors, records: this.core.control.queues.own, queuesOf: (name) => this.core.registry.byName(name) });
+    this.drained = new DrainedStores({ clock: this.clock, log: ports.log, mirrors: this.core.mirrors, records: this.core.control.queues.own, queuesOf: (name) => this.core.registry.byName(name) });
     const transport = new NodeTransport({ readBufferBytes: REPLY_BUFFER_BYTES });
     const toNextHops: Transport = {
       connect: (host, port, handlers) => {
@@ -206,7 +206,7 @@ class Gateway implements RunningGateway {
     }
     this.view = new CoreView(
       { gatewayId: options.id, host: options.host, incarnation: this.incarnation, insecure: options.insecure, replicas: options.replicas, storeHosts: new Map(options.stores.map((store) => [store.id, store.host])), others: othersOf(options) },
-      { clock: this.clock, log: ports.log, core: this.core, links: this.links, metrics: ports.metrics, pid: process.pid, adminAddress: () => reachableAddress(options.admin.host, this.adminPort), isDraining: () => this.stopping, connectionsIn: () => this.inboundRecord.connections, connectionsOut: () => this.dispatcher.nextHops().reduce((sum, hop) => sum + hop.connections, 0), dotsInFlight: () => this.dispatcher.count },
+      { clock: this.clock, log: ports.log, core: this.core, links: this.links, metrics: ports.metrics, pid: process.pid, drainedSinceWallMs: (store) => this.drained.sinceWallMs(store), adminAddress: () => reachableAddress(options.admin.host, this.adminPort), isDraining: () => this.stopping, connectionsIn: () => this.inboundRecord.connections, connectionsOut: () => this.dispatcher.nextHops().reduce((sum, hop) => sum + hop.connections, 0), dotsInFlight: () => this.dispatcher.count },
     );
   }
 

@@ -19,6 +19,8 @@ export interface QueueFigures {
 
 export interface StoreFigures {
   readonly up: boolean;
+  /** An operator has had the queues moved away: no mirror goes there. */
+  readonly drained: boolean;
   /** Queues mirrored there, by sync state. */
   readonly queuesSync: number;
   readonly queuesResync: number;

@@ -107,6 +107,7 @@ export function exportStores(registry: Registry, stores: () => readonly StoreGau
     });
   };
   gauge('store_up', '1 when a link to the store is up', (store) => Number(store.up));
+  gauge('store_drained', '1 when an operator has drained the store: no mirror goes there', (store) => Number(store.drained));
   gauge('mirror_lag_messages', 'Changes that mirrors at a store have not acknowledged, and messages that refills still have to send', (store) => store.lagMessages);
   gauge('mirror_lag_bytes', 'Bytes of those; at most one round trip too many', (store) => store.lagBytes);
   gauge('resync_messages_left', 'Messages that refills at a store still have to send', (store) => store.refillMessages);

@@ -55,6 +55,8 @@ function storeRow(store: StoreView): object {
     store: store.id,
     host: store.host,
     up: store.up,
+    drained: store.drained,
+    drained_since: seconds(store.drainedSinceWallMs),
     paths: store.paths.map((path) => ({ path: path.path, state: path.state, since: seconds(path.sinceWallMs) })),
     queues_sync: store.queuesSync,
     queues_resync: store.queuesResync,

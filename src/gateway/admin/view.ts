@@ -21,6 +21,8 @@ export interface StoreView extends StoreFigures {
   readonly paths: readonly PathView[];
   /** What is left of this gateway's lease there, by its own careful reckoning; 0 without one. */
   readonly leaseLeftMs: number;
+  /** Undefined unless it is drained, and when it is not known. */
+  readonly drainedSinceWallMs: number | undefined;
   /** Why mirrors there are not in sync, '' when all are. */
   readonly cause: string;
   /** Since when, of the mirror that is out of sync longest. */

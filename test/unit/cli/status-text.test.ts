@@ -17,8 +17,8 @@ const STATUS: StatusAnswer = {
   received: 20_000, delivered: 19_000, deferred: 3, bounced: 2, expired: 1, rejected: 0, queues: 40, queues_recovering: 0, queues_held: 22,
   held: [{ queue_name: 'late.example', owner: 'gw-1', waits_for: ['NodeE'], why: 'a store is missing', since: NOW - 30 }, { queue_name: 'theirs.example', owner: 'gw-2', waits_for: [], why: 'its lease runs', since: NOW - 5 }], queues_rescued: 3, queued_messages: 41, queued_bytes: 4096, control_records: 0, control_copies_in_sync: 0, memory_used_bytes: 2 ** 20, memory_limit_bytes: 2 ** 30,
   stores: [
-    { store: 'NodeB', host: 'box-2', up: true, paths: [{ path: 'A', state: 'RUN' }, { path: 'B', state: 'READY' }], queues_sync: 39, queues_resync: 1, queues_ng: 0, lag_messages: 5, lag_bytes: 2048, lease_left_ms: 9400, failovers: 1 },
-    { store: 'NodeC', host: 'box-3', up: false, paths: [{ path: 'A', state: 'NG' }, { path: 'B', state: 'NG' }], queues_sync: 0, queues_resync: 0, queues_ng: 1, lag_messages: 900, lag_bytes: 0, lease_left_ms: 0, failovers: 0 },
+    { store: 'NodeB', host: 'box-2', up: true, drained: false, drained_since: null, paths: [{ path: 'A', state: 'RUN' }, { path: 'B', state: 'READY' }], queues_sync: 39, queues_resync: 1, queues_ng: 0, lag_messages: 5, lag_bytes: 2048, lease_left_ms: 9400, failovers: 1 },
+    { store: 'NodeC', host: 'box-3', up: false, drained: false, drained_since: null, paths: [{ path: 'A', state: 'NG' }, { path: 'B', state: 'NG' }], queues_sync: 0, queues_resync: 0, queues_ng: 1, lag_messages: 900, lag_bytes: 0, lease_left_ms: 0, failovers: 0 },
   ],
 };
 const ROWS: readonly TableRowAnswer[] = [
@@ -45,8 +45,25 @@ describe('twinpost status', () => {
   });
 
   test('is a line a gateway in a pipe', () => {
-    assert.equal(watchLine({ status: STATUS, rows: [] }, NOW_MS), '2027-01-15T08:00:00.000Z gw-1 ready degraded received=20000 delivered=19000 queued=41 lag=900 down=NodeC');
-    assert.match(watchLine({ status: { ...STATUS, ready: false, not_ready_reason: 'recovering', degraded_since: null, stores: [] }, rows: [] }, NOW_MS), / not-ready\(recovering\) complete .* down=-$/);
+    assert.equal(watchLine({ status: STATUS, rows: [] }, NOW_MS), '2027-01-15T08:00:00.000Z gw-1 ready degraded received=20000 delivered=19000 queued=41 lag=900 down=NodeC drained=-');
+    assert.match(watchLine({ status: { ...STATUS, ready: false, not_ready_reason: 'recovering', degraded_since: null, stores: [] }, rows: [] }, NOW_MS), / not-ready\(recovering\) complete .* down=- drained=-$/);
+  });
+});
+
+describe('a drained store', () => {
+  const [first, ...rest] = STATUS.stores;
+  assert.ok(first !== undefined);
+  const withStore = (more: Partial<typeof first>): StatusAnswer => ({ ...STATUS, stores: [{ ...first, ...more }, ...rest] });
+  const shown = (status: StatusAnswer): string => statusLines({ gateways: [{ status, rows: [] }], stores: [], missing: [], all: true }, NOW_MS, false).join('\n');
+
+  test('is named with the time since then, if that is known', () => {
+    assert.match(shown(withStore({ drained: true, drained_since: NOW - 7200 })), /^NodeB +box-2 +up, drained 2h ago +A RUN/m);
+    assert.match(shown(withStore({ drained: true, up: false })), /^NodeB +box-2 +DOWN, drained +A RUN/m);
+    assert.doesNotMatch(shown(STATUS), /drained/);
+  });
+
+  test('is named in the line for a pipe', () => {
+    assert.match(watchLine({ status: withStore({ drained: true }), rows: [] }, NOW_MS), / down=NodeC drained=NodeB$/);
   });
 });
 

@@ -9,7 +9,7 @@ import type { QueueGauges } from '../../../src/observability/queue-metrics.js';
 function source(queues: readonly QueueGauges[]): GaugeSource {
   return {
     queues: () => queues,
-    stores: () => [{ store: 'store-a', up: true, queuesSync: 3, queuesResync: 1, queuesNg: 0, lagMessages: 7, lagBytes: 900, refillMessages: 11, refillBytes: 1100, creditBytes: 5000, leaseLeftSeconds: 9.5, failovers: 2 }],
+    stores: () => [{ store: 'store-a', up: true, drained: true, queuesSync: 3, queuesResync: 1, queuesNg: 0, lagMessages: 7, lagBytes: 900, refillMessages: 11, refillBytes: 1100, creditBytes: 5000, leaseLeftSeconds: 9.5, failovers: 2 }],
     states: () => [{ state: 'deferred', messages: 8, bytes: 80, oldestAgeSeconds: 320 }],
     ready: () => true, degraded: () => false, queuesShort: () => 2, queuesHeld: () => 4, queuesRecovering: () => 5, queuesRescued: () => 6, takeovers: () => 12, handedBack: () => 13, takenAway: () => 18, repairs: () => ({ tails: 14, tailBytes: 15, refills: 16, refillBytes: 17 }), memoryUsedBytes: () => 10, memoryLimitBytes: () => 100, connectionsIn: () => 2, connectionsOut: () => 3, dotsInFlight: () => 1, logLinesDropped: () => 4,
   };
@@ -44,7 +44,7 @@ describe('the metrics of a gateway', () => {
     assert.match(text, /^twinpost_rejected_total\{reason="relay"\} 2$/m);
     assert.match(text, /^twinpost_mirror_queues\{store="store-a",state="resync"\} 1$/m);
     for (const line of [
-      'twinpost_queues_held 4', 'twinpost_queues_recovering 5', 'twinpost_queues_rescued 6', 'twinpost_takeovers_total 12', 'twinpost_handed_back_total 13', 'twinpost_taken_away_total 18', 'twinpost_tails_total 14', 'twinpost_tail_bytes_total 15', 'twinpost_refills_total 16', 'twinpost_refill_bytes_total 17', 'twinpost_failovers_total{store="store-a"} 2', 'twinpost_lease_left_seconds{store="store-a"} 9.5',
+      'twinpost_queues_held 4', 'twinpost_queues_recovering 5', 'twinpost_queues_rescued 6', 'twinpost_takeovers_total 12', 'twinpost_handed_back_total 13', 'twinpost_taken_away_total 18', 'twinpost_tails_total 14', 'twinpost_tail_bytes_total 15', 'twinpost_refills_total 16', 'twinpost_refill_bytes_total 17', 'twinpost_failovers_total{store="store-a"} 2', 'twinpost_store_drained{store="store-a"} 1', 'twinpost_lease_left_seconds{store="store-a"} 9.5',
       'twinpost_resync_messages_left{store="store-a"} 11', 'twinpost_resync_bytes_left{store="store-a"} 1100', 'twinpost_state_messages{state="deferred"} 8', 'twinpost_state_bytes{state="deferred"} 80',
       'twinpost_state_oldest_age_seconds{state="deferred"} 320',
     ]) assert.ok(text.split('\n').includes(line), line);
