@@ -123,10 +123,8 @@ export class BulkRecovery {
       ask: (view, kind, job) => { this.claiming.ask(view, kind, job, kind === 'holder' ? 0 : job.machine.token); },
       membersOf: (handle) => ports.membersOf(handle),
       takeUp: (job) => { job.restart('waiting', 0); },
-      giveUp: (job, row, isOld) => {
-        if (isOld) this.claiming.dropAt(job, row.storeId, row.holderToken);
-        else this.claiming.giveUpAt(job, row.storeId, row.holderToken);
-      },
+      isOfLastSet: (job, row) => this.claiming.isOfLastSet(job, row),
+      giveUp: (job, row, isOld) => { this.claiming[isOld ? 'dropAt' : 'giveUpAt'](job, row.storeId, row.holderToken); },
       onOwnerBack: (job) => { ports.onOwnerBack(job.handle); },
     });
   }

@@ -101,6 +101,19 @@ export function sourcesOf(rows: readonly CensusRow[], epoch: number, members: re
     .sort((a, b) => (a.role === b.role ? b.number - a.number : a.role === ROLE_MEMBER ? -1 : 1));
 }
 
+/**
+ * Whether a store of this row is in the last set, for sure: a newer one was written at a member of this one first, and
+ * each of them has told; or at any store, and `allTold`.
+ */
+export function isOfLastSet(row: CensusRow, rows: ReadonlyMap<string, CensusRow>, allTold: boolean): boolean {
+  const newest = newestOf(rows.values());
+  if (newest === undefined || row.epoch !== newest.epoch || !newest.members.includes(row.storeId)) return false;
+  return allTold || newest.members.every((member) => {
+    const told = rows.get(member);
+    return told !== undefined && isOfSet(told);
+  });
+}
+
 /** Of the set of mirrors, in memory or as it was when its store stopped. */
 export function isOfSet(row: CensusRow): boolean {
   return row.role === ROLE_MEMBER || row.role === ROLE_SPILLED;

@@ -14,7 +14,7 @@ import { CLAIM, CONFIRM, DROP, RELEASE, TAIL } from '../protocol/message-types.j
 import type { Claimed } from '../protocol/messages/claimed.js';
 import { CLAIM_UNKNOWN, ROLE_MEMBER } from '../protocol/reasons.js';
 import type { CensusRow } from './census.js';
-import { isOfSet, judgeQueue, leaverOf, sourcesOf } from './census.js';
+import { isOfLastSet, isOfSet, judgeQueue, leaverOf, sourcesOf } from './census.js';
 import { mayGoFirst } from './control-first.js';
 import { ClaimMachine } from './claim-machine.js';
 import type { ClaimFailure } from './claim-machine.js';
@@ -232,10 +232,7 @@ export class Claiming {
   }
 
   private onBackedOff(job: QueueJob, why: ClaimFailure, storeId: string, waitMs: number): void {
-    if (!job.isOwn) {
-      // A claim of an earlier connection may stand where this one never asked.
-      for (const row of job.rows.values()) if (row.holder === this.options.gatewayId) this.giveUpAt(job, row.storeId, row.holderToken);
-    }
+    if (!job.isOwn) this.releaseOlder(job);
     if (job.blocked !== why && why !== 'newer epoch') {
       job.blocked = why;
       this.ports.log.info('recovery', 'a queue can not be claimed yet; its claims are tried again', { queue: job.name, owner: job.ownerId, why, store: storeId, wait_ms: waitMs });
@@ -243,6 +240,22 @@ export class Claiming {
     const again = job.isOwn || why === 'newer epoch' || job.given.size > 0 || why === 'came back empty' || why === 'another claims';
     const retryAtMs = job.leftAt === '' ? job.machine.retryAtMs : this.ports.nowMs() + NOT_COUNTED_RETRY_MS;
     job.restart(again ? 'waiting' : 'elsewhere', retryAtMs);
+  }
+
+  /**
+   * A claim of an earlier connection may stand where this one never asked. It need not have come to nothing: we, or our
+   * process before, may have served the queue by it, and left this copy behind. Its old holder would take it back for
+   * unchanged, and go on from it beside the set that went on. So that is left to the list that shows the newest set.
+   */
+  private releaseOlder(job: QueueJob): void {
+    for (const row of job.rows.values()) {
+      if (row.holder === this.options.gatewayId && (!isOfSet(row) || this.isOfLastSet(job, row))) this.giveUpAt(job, row.storeId, row.holderToken);
+    }
+  }
+
+  /** No newer set than that of this row is hidden anywhere. */
+  isOfLastSet(job: QueueJob, row: CensusRow): boolean {
+    return isOfLastSet(row, job.rows, job.unheard.size === 0 && this.ports.views.silent().length === 0);
   }
 
   private onHeld(job: QueueJob): void {

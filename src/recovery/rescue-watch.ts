@@ -39,6 +39,8 @@ export interface RescuePorts {
   ask(view: StoreView, kind: 'holder' | 'owner' | 'attach', job: QueueJob): void;
   membersOf(handle: number): readonly string[];
   takeUp(job: QueueJob): void;
+  /** No newer set than that of this row is hidden anywhere. */
+  isOfLastSet(job: QueueJob, row: CensusRow): boolean;
   /** `isOld`: the copy is of an older set than the newest. */
   giveUp(job: QueueJob, row: CensusRow, isOld: boolean): void;
   onOwnerBack(job: QueueJob): void;
@@ -130,8 +132,10 @@ export class RescueWatch {
       if (!isOthers) continue;
       for (const row of [...job.rows.values()]) {
         if (row.holder !== this.options.gatewayId || !isOfSet(row)) continue;
+        const isOld = row.epoch < newest.epoch;
+        if (!isOld && !this.ports.isOfLastSet(job, row)) continue;
         job.rows.delete(row.storeId);
-        this.ports.giveUp(job, row, row.epoch < newest.epoch);
+        this.ports.giveUp(job, row, isOld);
       }
     }
   }

@@ -5,6 +5,7 @@ import type { QueueMirror } from '../../src/gateway/mirror/queue-mirror.js';
 import type { Replica } from '../../src/gateway/mirror/replica.js';
 import { SyncState } from '../../src/gateway/mirror/replica.js';
 import { COMMITTED } from '../../src/gateway/queue/types.js';
+import type { Store } from '../../src/kvs/core/store.js';
 import { checkNoDuplicates, checkNoLoss, checkOrder } from './checks.js';
 import { Group } from './group.js';
 import { queuesOf } from './inspect.js';
@@ -123,6 +124,54 @@ describe('hand-back', () => {
     judged(group, remembered);
   });
 
+  /** The rescuer that left a mirror behind is cut off from it when it gives the queue back, then hears of it first. */
+  function leftBehind(group: Group, tellsLater: (kept: StoreNode) => void): void {
+    group.hops.script = () => 'defer';
+    for (let i = 0; i < 5; i++) group.submit('gw-1', ['q1']);
+    group.run(200);
+    const [remembered] = group.served('gw-1', 'gw-1');
+    assert.ok(remembered !== undefined);
+    const [left, kept] = remembered.replicas.map(({ store }) => group.stores.find(({ id }) => id === store.storeId));
+    assert.ok(left !== undefined && kept !== undefined);
+    group.freeze('gw-1');
+    group.until(() => group.served('gw-2', 'gw-1').length === 1, 'the takeover');
+    group.network.cut('gw-2', left.id);
+    group.until(() => group.served('gw-2', 'gw-1').every((mirror) => mirror.memberCount === 1 && mirror.setChangeNumber === 0), 'the set of one');
+    // The owner is fenced at one mirror and goes on with the other, of which it hears nothing.
+    cutOff(group, 'gw-1', true, [left]);
+    group.thaw('gw-1');
+    group.until(() => remembered.setChangeNumber !== 0, 'the change of the set at the owner');
+    group.network.cut('gw-1', left.id);
+    cutOff(group, 'gw-1', false, [left]);
+    group.until(() => group.served('gw-2', 'gw-1').length === 0, 'the hand-back');
+    group.until(() => queuesOf(present(kept), 'q1').every((queue) => queue.mustClaim), 'the release');
+    // The rescuer, which has forgotten that it served the queue, hears of the copy it left before it hears of the newest set.
+    group.network.holdAnswers('gw-2', kept.id, true);
+    group.network.heal('gw-2', left.id);
+    const known = group.log.lines.length;
+    group.until(() => group.log.lines.slice(known).some(({ text, fields }) => text === 'path to the store is active' && fields['store'] === left.id), 'the store that was left behind');
+    group.run(300);
+    group.network.holdAnswers('gw-2', kept.id, false);
+    tellsLater(kept);
+    group.run(50);
+    group.network.heal('gw-1', left.id);
+    for (let i = 0; i < 3000; i++) {
+      group.run(1);
+      assert.equal(group.gateway('gw-1').core?.mirrors.mayDeliver(remembered, group.scheduler.nowMs), false, 'the owner goes on from what it remembers');
+    }
+    group.network.heal('gw-2', kept.id);
+    judged(group, remembered);
+  }
+
+  test('an owner does not go on with a mirror that its rescuer has left behind', () => {
+    leftBehind(Group.started({ stores: 3 }), () => {});
+  });
+
+  test('nor when the rescuer can not ask the mirror that it kept', () => {
+    const group = Group.started({ stores: 3 });
+    leftBehind(group, (kept) => { group.network.cut('gw-2', kept.id); });
+  });
+
   test('a report whose source went to its owner while its copy stayed with the rescuer goes out once', () => {
     const group = Group.started({ stores: 3 });
     group.hops.script = () => 'defer';
@@ -188,6 +237,11 @@ describe('hand-back', () => {
     checkNoLoss(group.letters);
   });
 });
+
+function present(node: StoreNode): Store {
+  assert.ok(node.store !== undefined, `${node.id} runs`);
+  return node.store;
+}
 
 interface DroppedMeanwhile {
   readonly group: Group;

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { ROLE_FILLING, ROLE_MEMBER, ROLE_NONE, ROLE_SPILLED } from '../../../src/protocol/reasons.js';
 import type { CensusRow } from '../../../src/recovery/census.js';
-import { judgeQueue, queueKey, sourcesOf } from '../../../src/recovery/census.js';
+import { isOfLastSet, judgeQueue, queueKey, sourcesOf } from '../../../src/recovery/census.js';
 
 const ALL = ['a', 'b', 'c'];
 const NONE: ReadonlySet<string> = new Set();
@@ -72,5 +72,17 @@ describe('census', () => {
     assert.deepEqual(read(row('a', 3, ['a', 'b']), spilled('b', 99)), ['a', 'b'], 'what is in memory comes first');
     assert.deepEqual(read(spilled('a', 9), spilled('b', 8, 2)), ['a'], 'one that stopped before the newest set hides nothing from the other');
     assert.deepEqual(read(spilled('a', 9), spilled('c', 12)), ['a'], 'c had left the set');
+  });
+
+  test('a copy is of the last set for sure when every member of the newest, or every store, has told', () => {
+    const isLast = (first: CensusRow, others: readonly CensusRow[], allTold = false): boolean => isOfLastSet(first, new Map([first, ...others].map((one) => [one.storeId, one])), allTold);
+    const copy = row('a', 2, ['a', 'b']);
+    assert.equal(isLast(copy, [row('b', 2, ['a', 'b'])]), true);
+    assert.equal(isLast(copy, [row('b', 3, ['b'])]), false, 'b shows a newer set');
+    assert.equal(isLast(copy, []), false, 'b may know of a newer set');
+    assert.equal(isLast(copy, [row('b', 0, [], 10, ROLE_FILLING)]), false, 'b may have lost a newer set');
+    assert.equal(isLast(copy, [], true), true, 'no store knows of a newer set');
+    assert.equal(isLast(copy, [row('b', 3, ['a', 'b'])], true), false, 'it has not heard of the newest');
+    assert.equal(isLast(row('c', 2, ['a', 'b'], 10, ROLE_SPILLED), [copy, row('b', 2, ['a', 'b'])], true), false, 'c had left the set');
   });
 });
