@@ -118,6 +118,15 @@ export interface HoldAnswer {
   readonly kept: boolean;
 }
 
+/** What an operator has done without a missing store. */
+export interface RescueAsked {
+  readonly queue: string | undefined;
+  readonly owner: string | undefined;
+  readonly missing: string;
+  readonly reason: string;
+  readonly who: string;
+}
+
 /** A store of itself. */
 export interface StoreStatusAnswer {
   readonly store_id: string;
@@ -248,6 +257,11 @@ export class AdminClient {
   /** Of a gateway: in each queue that has the message, what came of it. */
   holdMessage(id: string, verb: 'hold' | 'release', reason: string, who: string): Promise<{ readonly queue_id: string; readonly queues: readonly HoldAnswer[] }> {
     return this.#get(`/api/v1/messages/${encodeURIComponent(id)}/${verb}`, (answer) => Array.isArray(answer['queues']), JSON.stringify({ reason, who })) as Promise<{ queue_id: string; queues: readonly HoldAnswer[] }>;
+  }
+
+  /** Of a gateway: has queues taken without a store; the names of those concerned. A refusal is NoAnswer with code 404 or 409. */
+  async rescue(request: RescueAsked): Promise<readonly string[]> {
+    return ((await this.#get('/api/v1/rescue', (answer) => Array.isArray(answer['queues']), JSON.stringify(request))) as { queues: readonly string[] }).queues;
   }
 
   async #page<T>(path: string, key: string, cursor: string): Promise<Page<T>> {

@@ -9,22 +9,21 @@
  * as partial, never taken for the whole. The token goes to all of them: one token for a group.
  */
 import type { Argv, Options } from 'yargs';
+import { GATEWAY_URL, TOKEN_HELP, addressHelp, adminAddress } from './admin-address.js';
 import { AdminClient, NoAnswer } from './admin-client.js';
 import type { MemberAnswer } from './admin-client.js';
 import type { CliContext, Terminal } from './context.js';
-import { CliError } from './context.js';
 import { paint, printable } from './tables.js';
 
-const DEFAULT_URL = 'http://127.0.0.1:8025';
 /** Asked at the same time. */
 const ASKED_AT_ONCE = 64;
 /** A group is tens of processes; whoever claims more is not to keep us busy. */
 const MEMBERS_MAX = 1000;
 
 const GROUP_OPTIONS = {
-  from: { alias: 'gateway', type: 'string', requiresArg: true, describe: `admin address of any gateway or store of the group (default ${DEFAULT_URL}, or TWINPOST_ADMIN)` },
+  from: { alias: 'gateway', type: 'string', requiresArg: true, describe: addressHelp('any gateway or store of the group', GATEWAY_URL) },
   only: { type: 'boolean', describe: 'ask this address alone, not the whole group' },
-  token: { type: 'string', requiresArg: true, describe: 'bearer token of the group (or TWINPOST_TOKEN, which other users of this machine do not see)' },
+  token: { type: 'string', requiresArg: true, describe: TOKEN_HELP },
 } as const satisfies Record<string, Options>;
 
 /** What is said below the options of each verb that asks a group. */
@@ -107,8 +106,8 @@ export class Group {
 
 /** `timeoutMs` bounds each question. Throws when the first address does not answer. */
 export async function findGroup(args: GroupArguments, context: CliContext, timeoutMs?: number): Promise<Group> {
-  const first = clientFor(args, context, timeoutMs);
-  const token = args.token ?? context.environment['TWINPOST_TOKEN'];
+  const { url, token } = adminAddress(args, context);
+  const first = new AdminClient(url, token, timeoutMs);
   const told = await first.group();
   const self = told.find((member) => member.self);
   if (self === undefined) throw new NoAnswer(first.url, 'what answers is no Twinpost, or another release');
@@ -162,13 +161,6 @@ export function reportMissing(missing: readonly Missing[], answered: number, jso
 
 export function missingText({ id, address, why }: Missing): string {
   return printable(address === '' ? `${id}: not asked: ${why}` : `${id}: no answer from ${address}: ${why}`);
-}
-
-function clientFor(args: GroupArguments, context: CliContext, timeoutMs: number | undefined): AdminClient {
-  const given = args.from ?? context.environment['TWINPOST_ADMIN'] ?? DEFAULT_URL;
-  const url = given.includes('://') ? given : `http://${given}`;
-  if (!/^https?:\/\//.test(url) || !URL.canParse(url)) throw new CliError(`'${given}' is no admin address; an example: ${DEFAULT_URL}`);
-  return new AdminClient(url, args.token ?? context.environment['TWINPOST_TOKEN'], timeoutMs);
 }
 
 function keyOf(member: { readonly kind: Kind; readonly id: string }): string {

@@ -2,15 +2,16 @@
  * `twinpost rescue`: a process that takes no mail and delivers that of gateways of its group that stay dead; and
  * `twinpost rescue --force`, by which an operator has queues taken without a store that does not come back.
  */
-import http from 'node:http';
 import os from 'node:os';
 import type { Argv } from 'yargs';
+import { GATEWAY_URL, TOKEN_HELP, addressHelp, adminAddress } from './admin-address.js';
+import { AdminClient } from './admin-client.js';
 import { loadFor } from './config-file.js';
 import type { CliContext } from './context.js';
 import { CliError } from './context.js';
 import { runRole } from './run-role.js';
 
-const DEFAULT_URL = 'http://127.0.0.1:8025';
+/** Many queues are looked through, of which some begin to be claimed. */
 const TIMEOUT_MS = 10_000;
 
 interface RescueArguments {
@@ -38,8 +39,8 @@ export function rescueCommand(cli: Argv, context: CliContext, done: (code: numbe
         .option('owner', { type: 'string', requiresArg: true, describe: 'with --force: all queues of this gateway' })
         .option('missing', { type: 'string', requiresArg: true, describe: 'with --force: the store that does not come back' })
         .option('reason', { type: 'string', requiresArg: true, describe: 'with --force: why, for the log' })
-        .option('gateway', { type: 'string', requiresArg: true, describe: `with --force: admin address of the gateway that takes them (default ${DEFAULT_URL}, or TWINPOST_ADMIN)` })
-        .option('token', { type: 'string', requiresArg: true, describe: 'bearer token (or TWINPOST_TOKEN)' })
+        .option('gateway', { alias: 'from', type: 'string', requiresArg: true, describe: `with --force: ${addressHelp('the gateway that takes them', GATEWAY_URL)}` })
+        .option('token', { type: 'string', requiresArg: true, describe: TOKEN_HELP })
         .example('$0 rescue --config rescue.yaml', 'stand by for the gateways of the group')
         .example('$0 rescue --force --owner gw-1 --missing store-b --reason "disk burnt"', 'take what store-a has, and give up what only store-b had'),
     async (args) => {
@@ -62,41 +63,9 @@ async function force(args: RescueArguments, context: CliContext): Promise<void> 
   if ((args.queue === undefined) === (args.owner === undefined)) throw new CliError('rescue --force: say either --queue NAME or --owner GATEWAY');
   if (args.missing === undefined) throw new CliError('rescue --force: say which store is --missing');
   if (args.reason === undefined || args.reason.trim() === '') throw new CliError('rescue --force: say the --reason, which is logged');
-  const given = args.gateway ?? context.environment['TWINPOST_ADMIN'] ?? DEFAULT_URL;
-  const url = given.includes('://') ? given : `http://${given}`;
-  if (!URL.canParse(url)) throw new CliError(`'${given}' is no admin address; an example: ${DEFAULT_URL}`);
+  const { url, token } = adminAddress({ from: args.gateway, token: args.token }, context);
   const who = `${os.userInfo().username}@${os.hostname()}`;
-  const body = JSON.stringify({ queue: args.queue, owner: args.owner, missing: args.missing, reason: args.reason, who });
-  const queues = await post(`${url.replace(/\/+$/, '')}/api/v1/rescue`, args.token ?? context.environment['TWINPOST_TOKEN'], body);
+  const queues = await new AdminClient(url, token, TIMEOUT_MS).rescue({ queue: args.queue, owner: args.owner, missing: args.missing, reason: args.reason, who });
   context.terminal.error(`WARNING: what only ${args.missing} knew is given up: mail may be lost, or delivered twice. It is logged who did this and why.`);
   context.terminal.print(queues.length === 0 ? 'no queue waits for that store' : `${String(queues.length)} queue${queues.length === 1 ? '' : 's'} taken without ${args.missing}: ${queues.join(', ')}`);
-}
-
-/** The names of the queues. */
-async function post(url: string, token: string | undefined, body: string): Promise<readonly string[]> {
-  const headers = { 'content-type': 'application/json', 'content-length': String(Buffer.byteLength(body)), ...(token === undefined ? {} : { authorization: `Bearer ${token}` }) };
-  const text = await new Promise<string>((resolve, reject) => {
-    const request = http.request(url, { method: 'POST', headers, agent: false, signal: AbortSignal.timeout(TIMEOUT_MS) }, (response) => {
-      const chunks: Buffer[] = [];
-      response.on('data', (chunk: Buffer) => { chunks.push(chunk); });
-      response.once('error', reject);
-      response.once('end', () => { resolve(Buffer.concat(chunks).toString('utf8')); });
-    });
-    request.once('error', (error: NodeJS.ErrnoException) => { reject(new CliError(`no gateway answers at ${url}: ${error.code ?? error.message}; --gateway URL names another`)); });
-    request.end(body);
-  });
-  const answer = parsed(text);
-  if (typeof answer['error'] === 'string') throw new CliError(`${url} refused: ${answer['error']}`);
-  const queues = answer['queues'];
-  if (!Array.isArray(queues)) throw new CliError(`what answers at ${url} is no Twinpost gateway`);
-  return queues.filter((name): name is string => typeof name === 'string');
-}
-
-function parsed(text: string): Readonly<Record<string, unknown>> {
-  try {
-    const value: unknown = JSON.parse(text);
-    return typeof value === 'object' && value !== null ? (value as Readonly<Record<string, unknown>>) : {};
-  } catch {
-    return {};
-  }
 }

@@ -6,7 +6,9 @@ import type { Argv } from 'yargs';
 import { formatBytes, formatCount } from '../base/units.js';
 import { crc32 } from '../platform/node/checksum.js';
 import { MessagePacker } from '../platform/node/packer.js';
+import { GATEWAY_URL, STORE_URL, TOKEN_HELP, addressHelp, adminAddress } from './admin-address.js';
 import { AdminClient } from './admin-client.js';
+import type { MemberAnswer } from './admin-client.js';
 import type { CliContext } from './context.js';
 import { CliError } from './context.js';
 import { ExportFolder } from './export/folder.js';
@@ -14,19 +16,18 @@ import type { ExportedQueue } from './export/exported-message.js';
 import { exportPages } from './export/pages.js';
 import { exportSpill } from './export/spill.js';
 
-const STORE_URL = 'http://127.0.0.1:9401';
-const GATEWAY_URL = 'http://127.0.0.1:8025';
+const DEFAULT_URLS = { gateway: GATEWAY_URL, store: STORE_URL } as const;
 const PROGRESS_MS = 200;
 /** Records of a gateway itself, no mail. */
 const CONTROL_CLASS = 'control';
 
-function exportOptions(args: Argv, url: string) {
+function exportOptions(args: Argv, kind: MemberAnswer['kind']) {
   return args
     .positional('dir', { type: 'string', demandOption: true, describe: 'folder to fill; empty, or --force' })
     .option('queue', { type: 'string', array: true, nargs: 1, requiresArg: true, describe: 'a queue by name; may be given again' })
     .option('everything', { type: 'boolean', default: false, describe: 'all queues' })
-    .option('from', { type: 'string', requiresArg: true, default: url, describe: 'admin address' })
-    .option('token', { type: 'string', requiresArg: true, describe: 'bearer token (or TWINPOST_TOKEN)' })
+    .option('from', { type: 'string', requiresArg: true, describe: addressHelp(`the ${kind}`, DEFAULT_URLS[kind]) })
+    .option('token', { type: 'string', requiresArg: true, describe: TOKEN_HELP })
     .option('force', { type: 'boolean', default: false, describe: 'into a folder that has files already' })
     .option('json', { type: 'boolean', default: false, describe: 'the counts as one JSON object' });
 }
@@ -38,11 +39,11 @@ export function storeExportCommand(cli: Argv, context: CliContext, done: (code: 
     'export <dir>',
     'write messages as .eml and envelope JSON, straight from a store; no gateway is needed, nothing is changed',
     (args) =>
-      exportOptions(args, STORE_URL)
+      exportOptions(args, 'store')
         .option('spill', { type: 'string', requiresArg: true, describe: 'read this spill file instead of a store that runs' })
         .example('$0 store export --queue example.com mails', 'then: twinpost send --spool mails --to HOST:PORT'),
     async (args) => {
-      const run = new Export(args, context);
+      const run = new Export(args, context, 'store');
       if (args.spill === undefined) await run.fromStore();
       else await run.fromSpill(args.spill);
       done(run.report());
@@ -54,9 +55,9 @@ export function queueExportCommand(cli: Argv, context: CliContext, done: (code: 
   return cli.command(
     'export <dir>',
     'write messages as .eml and envelope JSON; nothing is changed',
-    (args) => exportOptions(args, GATEWAY_URL).example('$0 queue export --everything mails', 'all that the gateway holds'),
+    (args) => exportOptions(args, 'gateway').example('$0 queue export --everything mails', 'all that the gateway holds'),
     async (args) => {
-      const run = new Export(args, context);
+      const run = new Export(args, context, 'gateway');
       await run.fromGateway();
       done(run.report());
     },
@@ -74,19 +75,18 @@ class Export {
   #damage = '';
   #saidMs = 0;
 
-  constructor(args: ExportArguments, context: CliContext) {
+  constructor(args: ExportArguments, context: CliContext, kind: MemberAnswer['kind']) {
     if ((args.queue === undefined) === !args.everything) throw new CliError('which messages? --queue NAME, or --everything');
     this.#args = args;
     this.#context = context;
-    this.#url = (args.from.includes('://') ? args.from : `http://${args.from}`).replace(/\/+$/, '');
-    if (!/^https?:\/\//.test(this.#url) || !URL.canParse(this.#url)) throw new CliError(`'${args.from}' is no admin address; an example: ${STORE_URL}`);
-    this.#token = args.token ?? context.environment['TWINPOST_TOKEN'];
+    const { url, token } = adminAddress(args, context, DEFAULT_URLS[kind]);
+    this.#url = url;
+    this.#token = token;
     this.#folder = new ExportFolder(args.dir, args.force);
   }
 
   async fromStore(): Promise<void> {
-    const client = new AdminClient(this.#url, this.#token);
-    await client.storeStatus();
+    const client = await this.#clientOf('store');
     for (let cursor: string | null = ''; cursor !== null;) {
       const page: Awaited<ReturnType<AdminClient['storeQueues']>> = await client.storeQueues(cursor);
       for (const row of page.rows) {
@@ -101,7 +101,7 @@ class Export {
   }
 
   async fromGateway(): Promise<void> {
-    const client = new AdminClient(this.#url, this.#token);
+    const client = await this.#clientOf('gateway');
     const { gateway } = await client.status();
     const done = new Set<string>();
     for (let cursor: string | null = ''; cursor !== null;) {
@@ -138,6 +138,16 @@ class Export {
     }
     if (this.#damage !== '') terminal.error(`twinpost: ${this.#args.dir}: the file is damaged (${this.#damage}); what stood in front of that was written`);
     return this.#damage === '' ? 0 : 1;
+  }
+
+  /** TWINPOST_ADMIN names one address, whatever is exported. */
+  async #clientOf(kind: MemberAnswer['kind']): Promise<AdminClient> {
+    const client = new AdminClient(this.#url, this.#token);
+    const members = await client.group();
+    const self = members.find((member) => member.self);
+    if (self?.kind === kind) return client;
+    const others = members.filter((member) => member.kind === kind).map(({ id, admin }) => (admin === null ? id : `${id} at ${admin}`));
+    throw new CliError(`${this.#url} is ${self === undefined ? 'no Twinpost' : `the ${self.kind} ${self.id}`}; --from ADDRESS names a ${kind}${others.length === 0 ? '' : `: ${others.join(', ')}`}`);
   }
 
   async #pages(queue: ExportedQueue, path: (next: string) => string): Promise<void> {

@@ -3,8 +3,8 @@ import assert from 'node:assert/strict';
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { after, describe, test } from 'node:test';
-import type { CliContext, Terminal } from '../../../src/cli/context.js';
 import { findGroup, reportMissing } from '../../../src/cli/group.js';
+import { contextFor } from './played-context.js';
 
 interface Known {
   readonly id: string;
@@ -32,16 +32,6 @@ async function member(self: Omit<Known, 'admin'> | undefined, knows: Known[], to
   servers.push(server);
   await new Promise<void>((resolve) => { server.listen(0, '127.0.0.1', resolve); });
   return `127.0.0.1:${String((server.address() as AddressInfo).port)}`;
-}
-
-function contextFor(printed: string[]): CliContext {
-  const terminal: Terminal = { print: (line) => { printed.push(line); }, write: (text) => { printed.push(text); }, error: (line) => { printed.push(`! ${line}`); }, isTty: false, errorIsTty: false, columns: 100, rows: 50 };
-  return {
-    terminal, environment: {}, version: '', entry: '', stopSignal: new AbortController().signal,
-    roles: { gateway: () => Promise.reject(new Error('not here')), store: () => Promise.reject(new Error('not here')) },
-    untilStopped: () => Promise.resolve(),
-    onSecondSignal: () => undefined,
-  };
 }
 
 function from(address: string, more: { readonly only?: boolean; readonly token?: string } = {}) {

@@ -1,0 +1,64 @@
+/** Whom a verb asks: every one that asks a gateway or a store obeys the command line first, then the environment. */
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync } from 'node:fs';
+import http from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, describe, test } from 'node:test';
+import { adminAddress } from '../../../src/cli/admin-address.js';
+import { runCli } from '../../../src/cli/main.js';
+import { contextFor } from './played-context.js';
+
+const folder = mkdtempSync(join(tmpdir(), 'twinpost-admin-'));
+const asked: string[] = [];
+const server = http.createServer((request, response) => {
+  asked.push(`${request.method ?? ''} ${request.url ?? ''} ${request.headers.authorization ?? 'nobody'}`);
+  const known = request.url === '/api/v1/group';
+  response.writeHead(known ? 200 : 401, { 'content-type': 'application/json' });
+  response.end(JSON.stringify(known ? { members: [{ id: 'store-a', kind: 'store', admin: null, self: true }, { id: 'gw-1', kind: 'gateway', admin: '10.0.0.1:8025', self: false }] } : { error: 'no' }));
+});
+await new Promise<void>((resolve) => { server.listen(0, '127.0.0.1', resolve); });
+const address = `127.0.0.1:${String((server.address() as AddressInfo).port)}`;
+after(() => {
+  server.closeAllConnections();
+  server.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+const REASON = ['--reason', 'a test'];
+const VERBS: readonly (readonly string[])[] = [
+  ['status', '--only'], ['queue', 'list', '--only'], ['queue', 'summary', '--only'], ['queue', 'hold', '--id', '0123456789A', ...REASON, '--only'], ['queue', 'release', '--id', '0123456789A', ...REASON, '--only'],
+  ['queue', 'export', '--everything', join(folder, 'queue')], ['store', 'export', '--everything', join(folder, 'store')],
+  ['store', 'status', '--only'], ['store', 'verify', '--only'], ['store', 'drain', 'store-a', '--only'], ['store', 'resync', 'store-a', '--queue', 'q', '--only'],
+  ['rescue', '--force', '--queue', 'q', '--missing', 'store-a', ...REASON],
+];
+
+describe('the admin address of a verb', () => {
+  test('is the one given, else TWINPOST_ADMIN, else on this machine; the token likewise', () => {
+    const context = contextFor([], { TWINPOST_ADMIN: 'https://box:1/', TWINPOST_TOKEN: 'told' });
+    assert.deepEqual(adminAddress({ from: 'other:2', token: 'mine' }, context), { url: 'http://other:2', token: 'mine' });
+    assert.deepEqual(adminAddress({ from: undefined, token: undefined }, context), { url: 'https://box:1', token: 'told' });
+    assert.deepEqual(adminAddress({ from: undefined, token: undefined }, contextFor([])), { url: 'http://127.0.0.1:8025', token: undefined });
+    for (const wrong of [':::', 'ftp://box', '']) assert.throws(() => adminAddress({ from: wrong, token: undefined }, context), /is no admin address; an example: http:/);
+  });
+
+  for (const verb of VERBS) {
+    test(`is obeyed by "${verb.slice(0, 2).join(' ')}", and its token`, async () => {
+      asked.length = 0;
+      await runCli(verb, contextFor([], { TWINPOST_ADMIN: address, TWINPOST_TOKEN: 'told' }));
+      assert.ok(asked.length > 0, 'it is asked');
+      for (const line of asked) assert.match(line, / Bearer told$/);
+      asked.length = 0;
+      await runCli([...verb, '--from', address, '--token', 'mine'], contextFor([], { TWINPOST_ADMIN: '127.0.0.1:1', TWINPOST_TOKEN: 'told' }));
+      assert.ok(asked.length > 0, 'the command line goes first');
+      for (const line of asked) assert.match(line, / Bearer mine$/);
+    });
+  }
+
+  test('of another kind than the verb wants is refused by name, with those that would do', async () => {
+    const printed: string[] = [];
+    assert.equal(await runCli(['queue', 'export', '--everything', join(folder, 'other')], contextFor(printed, { TWINPOST_ADMIN: address })), 1);
+    assert.deepEqual(printed, [`! twinpost: http://${address} is the store store-a; --from ADDRESS names a gateway: gw-1 at 10.0.0.1:8025`]);
+  });
+});
