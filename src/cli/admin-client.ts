@@ -177,7 +177,7 @@ export class NoAnswer extends CliError {
   readonly code: number;
 
   constructor(url: string, why: string, code = 0) {
-    super(`no answer from ${url}: ${why}; is it running? --from ADDRESS names another gateway or store`);
+    super(code === 0 ? `no answer from ${url}: ${why}; is it running? --from ADDRESS names another gateway or store` : `${url}: ${why}`);
     this.why = why;
     this.code = code;
   }

@@ -67,5 +67,5 @@ async function force(args: RescueArguments, context: CliContext): Promise<void> 
   const who = `${os.userInfo().username}@${os.hostname()}`;
   const queues = await new AdminClient(url, token, TIMEOUT_MS).rescue({ queue: args.queue, owner: args.owner, missing: args.missing, reason: args.reason, who });
   context.terminal.error(`WARNING: what only ${args.missing} knew is given up: mail may be lost, or delivered twice. It is logged who did this and why.`);
-  context.terminal.print(queues.length === 0 ? 'no queue waits for that store' : `${String(queues.length)} queue${queues.length === 1 ? '' : 's'} taken without ${args.missing}: ${queues.join(', ')}`);
+  context.terminal.print(`${String(queues.length)} queue${queues.length === 1 ? '' : 's'} taken without ${args.missing}: ${queues.join(', ')}`);
 }

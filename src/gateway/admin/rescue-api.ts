@@ -4,23 +4,37 @@
  *   {"queue": NAME} or {"owner": GATEWAY}, "missing": STORE, "reason": TEXT, "who": TEXT
  *
  * Answers the names of the queues concerned. What only the missing store knew is lost, or comes twice: who asked for
- * it, and why, is in the log. Nothing happens to a queue whose members all answer.
+ * it, and why, is in the log. Nothing happens to a queue whose members all answer: 404 when the store or the queue is
+ * not known here, 409 when nothing waits for that store.
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { ForceRequest } from '../../recovery/force.js';
+import type { GatewayView } from './view.js';
+
+/** A queue that waits, as bulk recovery tells of it. */
+export interface WaitingQueue {
+  readonly queue: string;
+  readonly owner: string;
+  readonly stores: readonly string[];
+  readonly why: string;
+}
 
 export interface RescueControl {
   /** The names of the queues that this concerns. */
   force(request: ForceRequest): readonly string[];
+  held(): readonly WaitingQueue[];
 }
+
+/** What tells a queue that waits for nothing from one that nobody knows. */
+export type RescueView = Pick<GatewayView, 'status' | 'queues' | 'group'>;
 
 const TEXT_CHARACTERS_MAX = 500;
 
-export function addRescue(api: FastifyInstance, control: RescueControl): void {
-  api.post('/rescue', (request, reply) => force(request, reply, control));
+export function addRescue(api: FastifyInstance, control: RescueControl, view: RescueView): void {
+  api.post('/rescue', (request, reply) => force(request, reply, control, view));
 }
 
-function force(request: FastifyRequest, reply: FastifyReply, control: RescueControl): object {
+function force(request: FastifyRequest, reply: FastifyReply, control: RescueControl, view: RescueView): object {
   const body = typeof request.body === 'object' && request.body !== null ? (request.body as Readonly<Record<string, unknown>>) : {};
   const text = (key: string): string | undefined => {
     const value = body[key];
@@ -30,5 +44,20 @@ function force(request: FastifyRequest, reply: FastifyReply, control: RescueCont
   if ((queue === undefined) === (owner === undefined)) return reply.code(400).send({ error: 'name either a queue or the gateway that owns it' });
   if (missing === undefined) return reply.code(400).send({ error: 'name the store that is missing' });
   if (reason === undefined || who === undefined) return reply.code(400).send({ error: 'say who does this, and for what reason: it is logged' });
-  return { queues: control.force({ queue, owner, missing, reason, who }) };
+  const wanted = { queue, owner, missing, reason, who };
+  const queues = control.force(wanted);
+  if (queues.length > 0) return { queues };
+  const { code, error } = whyNone(wanted, control.held(), view);
+  return reply.code(code).send({ error: `${error}; nothing was done` });
+}
+
+function whyNone({ queue, owner, missing }: ForceRequest, held: readonly WaitingQueue[], view: RescueView): { readonly code: number; readonly error: string } {
+  const stores = view.status().stores.map((store) => store.id);
+  if (!stores.includes(missing) && !held.some((one) => one.stores.includes(missing))) return { code: 404, error: `this gateway knows no store '${missing}'; it knows ${stores.join(', ')}` };
+  const mine = held.filter((one) => (queue === undefined ? one.owner === owner : one.queue === queue));
+  const [first] = mine.filter((one) => one.stores.includes(missing)).concat(mine);
+  if (first !== undefined) return { code: 409, error: `'${first.queue}' can't be taken without '${missing}': ${[first.why, ...first.stores].join(', ')}` };
+  if (queue !== undefined && !view.queues('', Number.MAX_SAFE_INTEGER).queues.some((one) => one.name === queue)) return { code: 404, error: `this gateway knows no queue '${queue}'` };
+  if (owner !== undefined && !view.group().some((one) => one.kind === 'gateway' && one.id === owner)) return { code: 404, error: `this gateway knows no gateway '${owner}'` };
+  return { code: 409, error: queue === undefined ? `no queue of '${owner ?? ''}' waits for '${missing}'` : `queue '${queue}' does not wait for '${missing}'` };
 }

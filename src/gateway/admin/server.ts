@@ -116,7 +116,7 @@ function addApi(app: FastifyInstance, options: AdminOptions, ports: AdminPorts):
     api.get('/group', () => ({ members: ports.view.group().map(memberRow) }));
     api.get('/queues/:name/messages', (request, reply) => listMessages(request, reply, ports.view));
     if (ports.exports !== undefined) addExport(api, ports.exports);
-    if (ports.rescue !== undefined) addRescue(api, ports.rescue);
+    if (ports.rescue !== undefined) addRescue(api, ports.rescue, ports.view);
     if (ports.stores !== undefined) addStores(api, ports.stores);
     if (ports.holds !== undefined) addHolds(api, ports.holds);
     done();
