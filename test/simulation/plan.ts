@@ -55,6 +55,8 @@ export interface Plan {
   /** Of the last changes at a gateway, out of which a mirror that was away gets what it missed. */
   readonly ringBytes: number;
   readonly storeMemoryBytes: number;
+  /** Share of a gateway's memory at which new mail stops. */
+  readonly acceptShare: number;
   readonly gatewayMemoryBytes: number;
   readonly replaceAfterMs: number;
   /** Of a letter's content, now and then. */
@@ -114,6 +116,8 @@ function swarmOf(prng: Prng, seed: number, steps: number): Plan {
     windowBytes: prng.pick([20_000, MEBIBYTE, 8 * MEBIBYTE]),
     ringBytes: prng.pick([4000, 50_000, MEBIBYTE]),
     storeMemoryBytes: kinds.has('full-store') ? MEBIBYTE : 64 * MEBIBYTE,
+    // A low mark, far from the limit: what is on its way to the mirrors stands in memory twice.
+    acceptShare: kinds.has('full-gateway') ? 0.2 : 0.8,
     gatewayMemoryBytes: kinds.has('full-gateway') ? MEBIBYTE : 64 * MEBIBYTE,
     replaceAfterMs: kinds.has('replace') ? prng.pick([1000, 3000]) : 30_000,
     largeBytes: kinds.has('full-store') || kinds.has('full-gateway') ? 40_000 : 8000,

@@ -241,7 +241,7 @@ export class World {
           queuesMax: 5000, commitTimeoutMs: plan.commitTimeoutMs, firstListMs: plan.failoverTimeoutMs, segmentBytes: 16 * 1024,
           mirrors: { group: plan.gateways, replicas: 2, minReplicas: plan.minReplicas, retryMs: 500, refillFrameBytes: plan.refillFrameBytes, frameTargetBytes: 64 * 1024, replaceAfterMs: plan.replaceAfterMs, placement: { gatewayHost: undefined, places: new Map() }, ringBytes: plan.ringBytes },
           acceptance: { lifetimeMs: 3_600_000, bounceLifetimeMs: 3_600_000, nextHopShare: 1 },
-          memory: { limitBytes: plan.gatewayMemoryBytes, acceptShare: 0.8, reserveShare: 0.97 },
+          memory: { limitBytes: plan.gatewayMemoryBytes, acceptShare: plan.acceptShare, reserveShare: 0.97 },
           recovery: { blockEntries: plan.blockEntries, blockBytes: MEBIBYTE, rescue: true, olderMayLive: () => plan.olderMayLive },
         },
       },
