@@ -228,6 +228,35 @@ test('no file holds unfinished work or paths of one machine', () => {
   expectNone(found);
 });
 
+/** What a call logs: the text of its event, '?' when that is worked out only as it runs, undefined when it logs nothing. */
+function eventOf(node: ts.Node): string | undefined {
+  if (!ts.isCallExpression(node)) return undefined;
+  const { expression } = node;
+  if (!ts.isPropertyAccessExpression(expression) && !ts.isElementAccessExpression(expression)) return undefined;
+  if (!/(^|\.)#?log$/.test(expression.expression.getText())) return undefined;
+  if (ts.isPropertyAccessExpression(expression) && !/^(debug|info|warn|error)$/.test(expression.name.text)) return undefined;
+  const [event] = node.arguments;
+  return event !== undefined && ts.isStringLiteral(event) ? event.text : '?';
+}
+
+test('every event that is logged stands in docs/LOG.md, and none besides', () => {
+  const found: string[] = [];
+  const table = readFileSync(join(PROJECT, 'docs/LOG.md'), 'utf8').split('\n').filter((line) => line.startsWith('| `')).map((line) => line.split('|')[1] ?? '');
+  const told = new Set(table.flatMap((cell) => [...cell.matchAll(/`([\w-]+)`/g)].map(([, name]) => name ?? '')));
+  const logged = new Set<string>();
+  for (const source of ours.filter(({ path }) => path.startsWith('src/'))) {
+    if (source.path === 'src/observability/mail-log.ts') for (const [, name] of source.text.matchAll(/this\.#event\.(\w+)/g)) logged.add(name ?? '');
+    walk(source.tree, (node) => {
+      const event = eventOf(node);
+      if (event === undefined) return;
+      logged.add(event);
+      if (!told.has(event)) found.push(`${place(source, node)} logs '${event}'`);
+    });
+  }
+  for (const name of told) if (!logged.has(name)) found.push(`docs/LOG.md names '${name}', which nothing logs`);
+  expectNone(found);
+});
+
 for (const document of ['README.md', 'ARCHITECTURE.md', ...listFiles('docs').filter((path) => path.endsWith('.md'))]) {
   test(`every file that ${document} names exists`, () => {
     // Commands name compiled files; their sources stand for them.
