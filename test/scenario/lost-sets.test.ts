@@ -6,7 +6,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { COMMITTED } from '../../src/gateway/queue/types.js';
 import type { Replica } from '../../src/gateway/mirror/replica.js';
-import { ResyncPhase } from '../../src/gateway/mirror/replica.js';
+import { ResyncPhase, SyncState } from '../../src/gateway/mirror/replica.js';
 import { checkNoDuplicates, checkNoLoss } from './checks.js';
 import { Group } from './group.js';
 import { queuesOf } from './inspect.js';
@@ -60,6 +60,48 @@ function foundedBesideOneThatObeys(awayMs: number): void {
   assert.equal(mirror.queue.length, 5, 'what was never committed is withdrawn');
 }
 
+interface LastOne {
+  readonly stores?: number;
+  readonly ringBytes?: number;
+  /** Mail that only the first one has. */
+  readonly ahead: number;
+  /** While the first one is about to stop the operator has the other one filled again. */
+  readonly isFilled: boolean;
+}
+
+/** A store stops, and the set is to go on with the other mirror alone: silent already, it never hears of that. Then the first one is gone. */
+function leftToOneThatIsSilent(options: LastOne): World {
+  const world = World.started({ ...options, queues: [{ name: 'q1' }], replaceAfterMs: 3000 });
+  const [a, b] = [world.store('a'), world.store('b')];
+  for (const store of world.stores) if (store !== a && store !== b) store.kill();
+  world.hops.script = () => 'hang';
+  world.run(10_000);
+  world.submitMany(5, ['q1']);
+  world.run(200);
+  const mirror = world.mirror('q1');
+  world.holdRequests(b, true);
+  for (let i = 0; i < options.ahead; i++) world.submit(['q1'], { bytes: 1000 });
+  world.run(100);
+  a.leave(60_000, false, () => {});
+  world.until(() => mirror.setChangeNumber !== 0, 20_000, 'the change that drops store-a');
+  const other = mirror.replicas.find(({ store }) => store.storeId === b.id) ?? assert.fail('no mirror at store-b');
+  assert.equal(other.sync, SyncState.SYNC);
+  world.until(() => other.sync === SyncState.NG, 20_000, 'the silence of store-b');
+  if (options.isFilled) assert.equal(world.gateway.core?.mirrors.refillAgain(mirror, other), true);
+  world.run(1000);
+  restart(a);
+  for (const store of world.stores) if (!store.isAlive) store.start();
+  world.run(10_000);
+  const level = mirror.replicas.filter(({ phase }) => phase === ResyncPhase.CAUGHT_UP);
+  assert.deepEqual(level.map(({ store }) => store.storeId), world.stores.slice(2).map(({ id }) => id));
+  world.holdRequests(b, false);
+  world.until(() => mirror.inSyncCount === 2, 20_000, 'both in sync');
+  world.untilLevel();
+  world.assertSameContent();
+  assert.equal(mirror.queue.length, 5, 'what was never committed is withdrawn');
+  return world;
+}
+
 describe('founding a set anew', () => {
   test('the restart of a member that a sent change drops is no witness: a rescue may have the queue by the other one', () => {
     const group = loadedGroup();
@@ -91,6 +133,37 @@ describe('founding a set anew', () => {
 
   test('the same when that one has been away for longer than a lease: it is not taken for one that another wrote to', () => {
     foundedBesideOneThatObeys(15_000);
+  });
+
+  test('the one that a change leaves in the set gets the tail, though the other one alone was in sync for a while', () => {
+    const world = leftToOneThatIsSilent({ ahead: 20, ringBytes: 4000, isFilled: false });
+    assert.equal(world.gateway.core?.mirrors.counters.refills, 1, 'only the lost one is filled');
+  });
+
+  for (const [stores, what] of [[2, 'one that waits for its set'], [3, 'a third one that is level and can\'t found the set']] as const) {
+    test(`the one that a change leaves in the set is filled if it must be, without waiting for ${what}`, () => {
+      leftToOneThatIsSilent({ stores, ahead: 0, isFilled: true });
+    });
+  }
+
+  test('nor for one that is to join beside it, when its copy was refused', () => {
+    const world = World.started({ queues: [{ name: 'q1' }] });
+    world.hops.script = () => 'hang';
+    world.submitMany(5, ['q1']);
+    world.run(200);
+    const mirror = world.mirror('q1');
+    const at = (id: string): Replica => mirror.replicas.find(({ store }) => store.storeId === id) ?? assert.fail(`no mirror at ${id}`);
+    restart(world.store('a'));
+    world.until(() => at('store-a').sync === SyncState.RESYNC, 20_000, 'the refill of store-a');
+    world.holdRequests(world.store('b'), true);
+    world.until(() => at('store-b').sync === SyncState.NG, 20_000, 'the silence of store-b');
+    assert.equal(at('store-a').phase, ResyncPhase.JOINING);
+    at('store-b').mustRefill = true;
+    world.holdRequests(world.store('b'), false);
+    world.until(() => mirror.inSyncCount === 2, 20_000, 'both in sync');
+    world.untilLevel();
+    world.assertSameContent();
+    assert.equal(mirror.queue.length, 5);
   });
 
   test('alone or not, an owner that heard of no restart in time holds its mail until the operator says that it may go on', () => {

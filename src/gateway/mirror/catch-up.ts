@@ -28,7 +28,7 @@ import type { QueueMirror } from './queue-mirror.js';
 import type { RepairCounters } from './repair-counters.js';
 import type { Replica } from './replica.js';
 import { ResyncPhase, SyncState } from './replica.js';
-import { hasSurvivor, isHeldBack, mayFound } from './replica-set.js';
+import { hasSurvivor, isHeldBack, isItsTime, mayFound } from './replica-set.js';
 import type { StorePort } from './store-port.js';
 import type { SealedSection } from './turn-section.js';
 import { wholeSection } from './whole-section.js';
@@ -75,7 +75,7 @@ export class CatchUp {
     if (replica.member && hasSurvivor(mirror)) return;
     const isBackAnew = replica.mayHoldCopy && !replica.stillClaims;
     // A store that has restarted is asked in any case whether it came back with a file.
-    if (!isBackAnew && !this.isItsTime(mirror, replica)) return;
+    if (!isBackAnew && !isItsTime(mirror, replica)) return;
     if (replica.mustRefill && !replica.fenced && !isBackAnew) {
       this.ports.refill(mirror, replica);
       return;
@@ -103,7 +103,7 @@ export class CatchUp {
       // It calls itself a member's, in memory or out of a file, and is ours; or what it had before its restart is gone.
       if (claimed.role === ROLE_MEMBER || claimed.role === ROLE_SPILLED) replica.claimBootId = store.bootId;
       else if (!replica.stillClaims) replica.claimBootId = '';
-      if (this.isItsTime(mirror, replica)) this.judge(mirror, replica, claimed);
+      if (isItsTime(mirror, replica)) this.judge(mirror, replica, claimed);
       else this.ports.onLevel(mirror);
     } else if (claimed.result === CLAIM_UNKNOWN) this.unknown(mirror, replica);
     else this.notGranted(mirror, replica, claimed);
@@ -204,14 +204,9 @@ export class CatchUp {
       replica.fenced = false;
       replica.claimBootId = '';
       replica.mustRefill = true;
-      if (this.isItsTime(mirror, replica)) this.ports.refill(mirror, replica);
+      if (isItsTime(mirror, replica)) this.ports.refill(mirror, replica);
     }
     this.ports.onLevel(mirror);
-  }
-
-  /** Whom a sent change drops or names hears nothing before the survivors have that change, unless they are gone for good. */
-  private isItsTime(mirror: QueueMirror, replica: Replica): boolean {
-    return mirror.setChangeNumber === 0 || replica.member === replica.wanted || mayFound(mirror, replica);
   }
 
   private notGranted(mirror: QueueMirror, replica: Replica, claimed: Claimed): void {

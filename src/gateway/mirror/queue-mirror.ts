@@ -105,14 +105,14 @@ export class QueueMirror {
 
   /**
    * Up to here no mirror will ask for changes again: all that are fed have them, and with none in sync also those
-   * that can still come back with what they hold.
+   * that can still come back with what they hold. One that a sent change drops is none to go on with.
    */
   get releasableNumber(): number {
     let least = this.sealedNumber;
     let hasSync = false;
     for (const replica of this.replicas) {
       if (!replica.isFed) continue;
-      if (replica.inSync) hasSync = true;
+      if (replica.inSync && (this.setChangeNumber === 0 || replica.wanted)) hasSync = true;
       if (replica.acked < least) least = replica.acked;
     }
     if (hasSync) return least;

@@ -226,6 +226,11 @@ export function isHeldBack(mirror: QueueMirror, replica: Replica, section: Seale
   return replica.phase === ResyncPhase.JOINING || (replica.inSync && !replica.wanted);
 }
 
+/** Whom a sent change drops or names hears nothing before the survivors have that change, unless they are gone for good. */
+export function isItsTime(mirror: QueueMirror, replica: Replica): boolean {
+  return mirror.setChangeNumber === 0 || replica.member === replica.wanted || mayFound(mirror, replica);
+}
+
 /** After an acknowledgement: is the open change at every survivor? Then the new set counts. */
 export function settleSet(mirror: QueueMirror, ports: SetChangePorts): void {
   const number = mirror.setChangeNumber;
