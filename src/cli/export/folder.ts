@@ -7,8 +7,9 @@
  * character; names of files here hold letters, digits, dot, dash and percent only.
  */
 import { createHash } from 'node:crypto';
-import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import { readdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
+import { makeFolder } from '../../platform/node/make-folder.js';
 import { CliError } from '../context.js';
 import type { ExportedMessage, ExportedQueue } from './exported-message.js';
 
@@ -26,21 +27,21 @@ export class ExportFolder {
   constructor(folder: string, force: boolean) {
     this.#folder = path.resolve(folder);
     try {
-      mkdirSync(this.#folder, { recursive: true });
+      makeFolder(this.#folder);
       if (!force && readdirSync(this.#folder).length > 0) throw new CliError(`${folder} is not empty; name another folder, or --force`);
     } catch (error) {
       if (error instanceof CliError) throw error;
-      throw new CliError(`${folder} can't be used: ${(error as NodeJS.ErrnoException).code ?? String(error)}`);
+      throw new CliError(`${folder} can't be made, or is no folder: ${(error as NodeJS.ErrnoException).code ?? String(error)}`);
     }
   }
 
   /** Mail is private: for its owner's eyes only. */
   add(queue: ExportedQueue, message: ExportedMessage, content: Uint8Array): void {
     const folder = path.join(this.#folder, safeName(queue.owner), `${safeName(queue.name)}-${safeName(queue.queueClass)}-${String(queue.birth)}-${String(queue.serial)}`);
-    if (!this.#made.has(folder)) mkdirSync(folder, { recursive: true, mode: 0o700 });
-    this.#made.add(folder);
     const base = path.join(folder, `${String(message.position).padStart(POSITION_DIGITS, '0')}-${message.queue_id}`);
     try {
+      if (!this.#made.has(folder)) makeFolder(folder, 0o700);
+      this.#made.add(folder);
       writeFileSync(`${base}.eml`, content, { mode: 0o600 });
       writeFileSync(`${base}.json`, `${JSON.stringify(message, undefined, 1)}\n`, { mode: 0o600 });
     } catch (error) {
