@@ -14,7 +14,7 @@ import { CliError } from './context.js';
 import { ExportFolder } from './export/folder.js';
 import type { ExportedQueue } from './export/exported-message.js';
 import { exportPages } from './export/pages.js';
-import { exportSpill } from './export/spill.js';
+import { checkSpillFile, exportSpill } from './export/spill.js';
 
 const DEFAULT_URLS = { gateway: GATEWAY_URL, store: STORE_URL } as const;
 const PROGRESS_MS = 200;
@@ -43,6 +43,7 @@ export function storeExportCommand(cli: Argv, context: CliContext, done: (code: 
         .option('spill', { type: 'string', requiresArg: true, describe: 'read this spill file instead of a store that runs' })
         .example('$0 store export --queue example.com mails', 'then: twinpost send --spool mails --to HOST:PORT'),
     async (args) => {
+      if (args.spill !== undefined) await checkSpillFile(args.spill, { crc32, packer: new MessagePacker() });
       const run = new Export(args, context, 'store');
       if (args.spill === undefined) await run.fromStore();
       else await run.fromSpill(args.spill);
@@ -73,6 +74,7 @@ class Export {
   readonly #token: string | undefined;
   #queues = 0;
   #damage = '';
+  #damagedFile = '';
   #saidMs = 0;
 
   constructor(args: ExportArguments, context: CliContext, kind: MemberAnswer['kind']) {
@@ -123,6 +125,7 @@ class Export {
     const { rule, queues } = await exportSpill(file, { crc32, packer: this.#packer }, (queue) => this.#isWanted(queue), this.#folder, () => { this.#progress(); });
     this.#queues = queues;
     this.#damage = rule;
+    this.#damagedFile = file;
     if (rule === '') this.#mustHaveFound();
   }
 
@@ -136,7 +139,7 @@ class Export {
       terminal.print(`${formatCount(messages)} messages (${formatBytes(bytes)}) of ${formatCount(this.#queues)} queues are in ${this.#args.dir}`);
       if (unreadable > 0) terminal.print(`${formatCount(unreadable)} of them have an envelope that this release can't read`);
     }
-    if (this.#damage !== '') terminal.error(`twinpost: ${this.#args.dir}: the file is damaged (${this.#damage}); what stood in front of that was written`);
+    if (this.#damage !== '') terminal.error(`twinpost: ${this.#damagedFile}: the file is damaged (${this.#damage}); what stood in front of that was written`);
     return this.#damage === '' ? 0 : 1;
   }
 

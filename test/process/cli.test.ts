@@ -1,7 +1,7 @@
 /** The command line as a process: help, and bad input as one line and exit code 1, never a stack trace. */
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
-import { mkdtempSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, writeFileSync } from 'node:fs';
 import net from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
@@ -11,6 +11,12 @@ import { EMBEDDED_UP_YAML } from '../../src/config/embedded.js';
 
 const ENTRY = fileURLToPath(new URL('../../src/bin/twinpost.js', import.meta.url));
 
+/** No verb that is refused takes longer, on a busy machine either. */
+const RUN_MS_MAX = 30_000;
+
+/** Never made. */
+const NO_FOLDER = path.join(mkdtempSync(path.join(os.tmpdir(), 'cli-')), 'mails');
+
 interface Run {
   readonly code: number | null;
   readonly out: string;
@@ -19,7 +25,7 @@ interface Run {
 
 function twinpost(...args: readonly string[]): Promise<Run> {
   return new Promise((resolve, reject) => {
-    const child = spawn(process.execPath, [ENTRY, ...args], { stdio: ['ignore', 'pipe', 'pipe'] });
+    const child = spawn(process.execPath, [ENTRY, ...args], { stdio: ['ignore', 'pipe', 'pipe'], timeout: RUN_MS_MAX, killSignal: 'SIGKILL' });
     let out = '';
     let error = '';
     child.stdout.on('data', (bytes: Buffer) => { out += bytes.toString(); });
@@ -78,6 +84,12 @@ describe('twinpost', () => {
     [['status', '--gateway', 'http://127.0.0.1:1'], /^twinpost: no answer from http:\/\/127\.0\.0\.1:1: connection refused; is it running\? --from ADDRESS names another gateway or store$/],
     [['status', '--from', ':::'], /^twinpost: ':::' is no admin address/],
     [['status', '--top', '0'], /^twinpost: --top is a whole number from 1 to 1000, found 0$/],
+    [['store', 'export', '/proc/none/mails', '--everything'], /^twinpost: \/proc\/none\/mails can't be made, or is no folder: E[A-Z]+$/],
+    [['queue', 'export', '/dev/null', '--everything'], /^twinpost: \/dev\/null can't be made, or is no folder: ENOTDIR$/],
+    [['store', 'export', NO_FOLDER, '--everything', '--spill', os.tmpdir()], /^twinpost: \S+ is no file; --spill names a spill file: /],
+    [['store', 'export', NO_FOLDER, '--everything', '--spill', ENTRY], /^twinpost: \S+ is no spill file, or of another release \(\w+( \w+)*\): a store that stops leaves one /],
+    [['store', 'export', NO_FOLDER, '--everything', '--spill', '/dev/null'], /^twinpost: \/dev\/null is no file; /],
+    [['store', 'export', NO_FOLDER, '--everything', '--spill', '/nowhere.spill'], /^twinpost: \/nowhere\.spill can't be read: ENOENT$/],
     [['queue', 'summary', '--from', '127.0.0.1:1'], /^twinpost: no answer from http:\/\/127\.0\.0\.1:1: connection refused/],
   ];
   for (const [args, line] of bad) {
@@ -87,6 +99,7 @@ describe('twinpost', () => {
       assert.equal(out, '');
       assert.match(error.replace(/\n$/, ''), line);
       assert.equal(error.split('\n').length, 2, error);
+      assert.ok(!existsSync(NO_FOLDER), 'nothing is made for what is refused');
     });
   }
 

@@ -2,8 +2,8 @@
  * Messages straight out of a spill file, with no store running (kvs/core/spill/records.ts). A damaged file gives what
  * stands in front of the damage. A shared body stands there once: where, is remembered while the file is read.
  */
-import { closeSync, openSync, readSync } from 'node:fs';
-import { SPILL_ENTRIES, SPILL_QUEUE, decodeQueue } from '../../kvs/core/spill/records.js';
+import { closeSync, openSync, readSync, statSync } from 'node:fs';
+import { SPILL_ENTRIES, SPILL_HEAD, SPILL_QUEUE, decodeHead, decodeQueue } from '../../kvs/core/spill/records.js';
 import { readSpillFile } from '../../kvs/daemon/spill-file.js';
 import type { Crc32, Packer } from '../../platform/ports.js';
 import { FLAG_SHARED } from '../../protocol/change-rows.js';
@@ -20,11 +20,30 @@ export interface SpillExport {
   readonly queues: number;
 }
 
+const EXPECTED = 'a store that stops leaves one in its state_dir: store-ID.spill, or .used and .damaged behind that';
+const IS_SPILL = 'it begins as one';
+
+/** Throws for anything that does not begin as a spill file: before a folder is made for what would be in it. */
+export async function checkSpillFile(file: string, ports: { readonly crc32: Crc32; readonly packer: Packer }): Promise<void> {
+  let rule: string;
+  try {
+    if (!statSync(file).isFile()) throw new CliError(`${file} is no file; --spill names a spill file: ${EXPECTED}`);
+    rule = await readSpillFile(file, ports.crc32, (type, control) => {
+      const head = type === SPILL_HEAD ? decodeHead(ports.packer, control) : new InvalidMessage('no head');
+      return head instanceof InvalidMessage ? head.rule : IS_SPILL;
+    });
+  } catch (error) {
+    if (error instanceof CliError) throw error;
+    throw new CliError(`${file} can't be read: ${(error as NodeJS.ErrnoException).code ?? String(error)}`);
+  }
+  if (rule !== IS_SPILL) throw new CliError(`${file} is no spill file, or of another release (${rule === '' ? 'it is empty' : rule}): ${EXPECTED}`);
+}
+
 export async function exportSpill(file: string, ports: { readonly crc32: Crc32; readonly packer: Packer }, isWanted: (queue: ExportedQueue) => boolean, folder: ExportFolder, onRecord: () => void): Promise<SpillExport> {
   let queue: ExportedQueue | undefined;
   let queues = 0;
   const bodies = new Map<string, number>();
-  const handle = openFile(file);
+  const handle = openSync(file, 'r');
   try {
     const rule = await readSpillFile(file, ports.crc32, (type, control, payload, at) => {
       if (type === SPILL_QUEUE) {
@@ -46,14 +65,6 @@ export async function exportSpill(file: string, ports: { readonly crc32: Crc32; 
     return { rule, queues };
   } finally {
     closeSync(handle);
-  }
-}
-
-function openFile(file: string): number {
-  try {
-    return openSync(file, 'r');
-  } catch (error) {
-    throw new CliError(`${file} can't be read: ${(error as NodeJS.ErrnoException).code ?? String(error)}`);
   }
 }
 
