@@ -23,7 +23,6 @@ describe('messages that an operator holds', () => {
     world.until(() => stateOf(coreOf(world), 'q1', held) === EntryState.DEFERRED);
     const { holds } = coreOf(world).control;
     assert.deepEqual(holds.hold({ messageId: held.id, reason: 'a look first', who: 'ann' }), [{ queue: 'q1', queueClass: 'mail', owner: 'gw-1', done: true, why: '' }]);
-    assert.deepEqual(holds.hold({ messageId: held.id, reason: 'again', who: 'ann' }).map(({ why }) => why), ['it is held already']);
     assert.deepEqual(holds.hold({ messageId: 1, reason: 'none', who: 'ann' }), []);
     world.run(200);
     world.hops.script = () => 'accept';
@@ -122,6 +121,24 @@ describe('what an operator is told of a hold', () => {
     assert.equal(told.kept, undefined);
     world.run(200);
     assert.equal(told.kept, false);
+  });
+
+  test('of one not acknowledged at the bound, asked again, is that it is kept now; who held it first stays', () => {
+    const told = waiting();
+    const { world, letter } = told;
+    holdAnswers(world, true);
+    told.change('hold');
+    world.until(() => told.kept === false, KEPT_WAIT_MS + 500, 'the bound');
+    const { holds, queues } = coreOf(world).control;
+    assert.deepEqual(holds.hold({ messageId: letter.id, reason: 'again', who: 'bob' }).map(({ done, why }) => [done, why]), [[true, '']]);
+    told.change('hold');
+    world.run(1000);
+    assert.equal(told.kept, undefined, 'not known yet');
+    holdAnswers(world, false);
+    world.until(() => told.kept === true, 1000, 'it is kept');
+    const mirror = world.mirror('q1');
+    assert.equal(holds.reasonOf(mirror, coreOf(world).entries.table.index.find(letter.id, mirror.handle)), 'ann: a look first');
+    assert.deepEqual([mirror.queue.heldCount, queues.own.size], [1, 2], 'held once');
   });
 
   test('a message that is released goes on when the mirrors know of it: it may end the process', () => {

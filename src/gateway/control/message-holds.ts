@@ -23,6 +23,7 @@ import type { CrashRecord } from './crash-record.js';
 
 const PREFIX = 'hold/';
 const NO_BYTES = new Uint8Array(0);
+const HELD_ALREADY = 'it is held already';
 
 export interface HoldRequest {
   readonly messageId: number;
@@ -76,12 +77,21 @@ export class MessageHolds {
     this.ports = ports;
   }
 
-  /** An operator wants the message held, wherever it waits here. Empty: no queue has it. */
+  /**
+   * An operator wants the message held, wherever it waits here. Empty: no queue has it. One that an operator holds
+   * already stays as it is, and counts as done: who was told that the mirrors had not acknowledged it asks again.
+   */
   hold(request: HoldRequest): HoldOutcome[] {
     const { settlement, log } = this.ports;
     const outcomes: HoldOutcome[] = [];
     for (const { mirror, row } of this.find(request.messageId)) {
-      const why = this.whyNotHeld(mirror, row) || this.record(mirror.queue.identity.ownerId, request);
+      const { ownerId } = mirror.queue.identity;
+      const whyNot = this.whyNotHeld(mirror, row);
+      if (whyNot === HELD_ALREADY && this.recordOf(ownerId, request.messageId) !== undefined) {
+        outcomes.push(outcome(mirror, ''));
+        continue;
+      }
+      const why = whyNot || this.record(ownerId, request);
       outcomes.push(outcome(mirror, why));
       if (why !== '') continue;
       settlement.withdrawFromWaiting(mirror, row);
@@ -179,7 +189,7 @@ export class MessageHolds {
     if (mirror.queue.isLeaving) return 'its queue goes to another gateway';
     if (state === EntryState.READY || state === EntryState.DEFERRED) return '';
     if (this.releasing.has(row)) return 'it is being released at this moment';
-    if (state === EntryState.HELD) return 'it is held already';
+    if (state === EntryState.HELD) return HELD_ALREADY;
     return state === EntryState.IN_FLIGHT ? 'it is being delivered at this moment' : 'it is being stored or reported at this moment';
   }
 
