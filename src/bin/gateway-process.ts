@@ -53,7 +53,7 @@ export async function startGatewayProcess(config: GatewayConfig): Promise<Runnin
       random: Math.random,
       logLinesDropped: () => mailLog.droppedLines,
       onFenced: (toldNow) => {
-        if (toldNow === 0) endFenced(mailLog, ports);
+        if (toldNow === 0) endFenced(config.id, mailLog, ports);
         else beginAnew(toldNow).catch(onError);
       },
     }, told);
@@ -80,9 +80,10 @@ export async function startGatewayProcess(config: GatewayConfig): Promise<Runnin
 }
 
 /** No drain, no last changes: every further step would be taken with queues of another process. */
-function endFenced(mailLog: MailLog, ports: NodePorts): void {
+function endFenced(id: string, mailLog: MailLog, ports: NodePorts): void {
   mailLog.flush();
   ports.destination.flushNow();
+  tellTerminal(`twinpost: gateway ${id} ends: another process with its id owns its queues now. If that is no restart, give one of the two another id, or do not start it`);
   process.exit(FENCED_EXIT_CODE);
 }
 
@@ -103,7 +104,17 @@ function endCrashed(error: unknown, gateway: RunningGateway | undefined, mailLog
   mailLog.flush();
   ports.destination.flushNow();
   if (hadInHand) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, CRASH_FLUSH_MS);
+  tellTerminal(`twinpost: the gateway ends by an error of its own, the mail waits at the stores; its log has more: ${why.split('\n', 1)[0] ?? ''}`);
   process.exit(CRASH_EXIT_CODE);
+}
+
+/** The last line of a process, where its operator looks first: the log may be a file. At once, as nothing runs afterwards. */
+export function tellTerminal(line: string): void {
+  try {
+    fs.writeSync(process.stderr.fd, `${line}\n`);
+  } catch {
+    // Nobody reads there; the log has it.
+  }
 }
 
 /** Exported for the test that every configured value arrives. */

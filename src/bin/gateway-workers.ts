@@ -20,7 +20,7 @@ import { CliError } from '../cli/context.js';
 import type { GatewayConfig } from '../config/types.js';
 import { workerConfig, workerId } from '../config/workers.js';
 import { defaultMemoryBytes } from '../platform/node/memory.js';
-import { FENCED_EXIT_CODE, gatewayOptions, startGatewayProcess } from './gateway-process.js';
+import { FENCED_EXIT_CODE, gatewayOptions, startGatewayProcess, tellTerminal } from './gateway-process.js';
 import { LineRelay } from './line-relay.js';
 import { nodePorts } from './node-ports.js';
 import type { NodePorts } from './node-ports.js';
@@ -47,6 +47,7 @@ export async function startGatewayWorkers(config: GatewayConfig): Promise<Runnin
   const stopAll = async (): Promise<void> => { await Promise.all(seats.map((seat) => seat.stop(stopBoundMs))); };
   const endFenced = (id: string): void => {
     ports.log.error('fenced', 'another process has the id of a worker: this gateway stops with all its workers. Give one of the two gateways another id, or do not start it', { worker: id });
+    tellTerminal(`twinpost: gateway ${config.id} ends with all its workers: another process has the id of its worker ${id}. Give one of the two gateways another id, or do not start it`);
     void stopAll().then(() => ports.destination.drain(LOG_DRAIN_MS)).then(() => { process.exit(FENCED_EXIT_CODE); });
   };
   try {

@@ -1,6 +1,7 @@
 /** Two gateways with one id, as when a configuration was copied to a second machine and its id forgotten. */
 import assert from 'node:assert/strict';
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { test } from 'node:test';
@@ -30,6 +31,27 @@ test('the older of two gateways with one id stops, says what to do, and ends wit
     }
   } finally {
     await cluster.stop();
+  }
+});
+
+test('with its log in a file it says so on its terminal too', { timeout: 60_000 }, async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'twinpost-log-'));
+  const file = join(folder, 'gateway.log');
+  const cluster = await startCluster({ gateway: { log: { file } } });
+  try {
+    const second = await startSecond(cluster, join(cluster.folder, 'second-machine'));
+    try {
+      while (cluster.gateway.isRunning) await new Promise((resolve) => { setTimeout(resolve, 25); });
+      assert.equal(await cluster.gateway.stop(), FENCED_EXIT_CODE);
+      assert.match(cluster.gateway.log(), /^twinpost: gateway gateway-1 ends: another process with its id owns its queues now\. .*give one of the two another id.*\n$/m);
+      assert.doesNotMatch(cluster.gateway.log(), /"event"/);
+      assert.match(readFileSync(file, 'utf8'), /"event":"fenced"/);
+    } finally {
+      await second.kill();
+    }
+  } finally {
+    await cluster.stop();
+    rmSync(folder, { recursive: true, force: true });
   }
 });
 
