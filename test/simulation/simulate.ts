@@ -116,8 +116,9 @@ function whyNotDrained(world: World, waiting: ReadonlyMap<string, string>): stri
     // With half of its queues waiting a gateway closes its port (G6).
     if (!core.accepting && !core.registry.all.some((mirror) => waiting.has(keyOfMirror(mirror)))) return `${id} takes no mail`;
     if (!core.recovery.allListed) return `${id} has not heard every store`;
-    const heldKeys = [...waitingJobs(core).keys()].filter((key) => waiting.has(key));
-    if (core.recovery.openCount > heldKeys.length) return `${id} still recovers ${String(core.recovery.openCount)} queues`;
+    // Also one whose stand-in lives, and waits for its operator with it.
+    const held = core.recovery.held().filter(({ key, owner, state }) => owner === id && state !== 'no survivor' && waiting.has(key));
+    if (core.recovery.openCount > held.length) return `${id} still recovers ${String(core.recovery.openCount)} queues`;
     if (core.commitPoint.openCount > 0 && waiting.size === 0) return `${id} has ${String(core.commitPoint.openCount)} commits open`;
     if (core.reports.openCount > 0 && waiting.size === 0) return `${id} makes ${String(core.reports.openCount)} reports`;
     for (const mirror of core.registry.all) {
