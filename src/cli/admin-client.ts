@@ -6,6 +6,7 @@
 import http from 'node:http';
 import https from 'node:https';
 import { CliError } from './context.js';
+import type { Order } from './operator.js';
 
 const TIMEOUT_MS = 5_000;
 /** Rows in one answer: what the admin HTTP gives at most. */
@@ -119,12 +120,10 @@ export interface HoldAnswer {
 }
 
 /** What an operator has done without a missing store. */
-export interface RescueAsked {
+export interface RescueAsked extends Order {
   readonly queue: string | undefined;
   readonly owner: string | undefined;
   readonly missing: string;
-  readonly reason: string;
-  readonly who: string;
 }
 
 /** A store of itself. */
@@ -244,19 +243,19 @@ export class AdminClient {
   }
 
   /** Of a gateway: has its queues moved away from a store, or looks how far that is. */
-  drain(store: string, what: 'start' | 'undo' | 'look'): Promise<DrainAnswer> {
-    const body = what === 'look' ? undefined : JSON.stringify(what === 'undo' ? { undo: true } : {});
+  drain(store: string, what: 'start' | 'undo' | 'look', order?: Order): Promise<DrainAnswer> {
+    const body = what === 'look' ? undefined : JSON.stringify({ ...(what === 'undo' ? { undo: true } : {}), ...order });
     return this.#get(`/api/v1/stores/${encodeURIComponent(store)}/drain`, (answer) => typeof answer['mirrors'] === 'number' && typeof answer['stuck'] === 'number', body) as Promise<DrainAnswer>;
   }
 
   /** Of a gateway: has its mirror of a queue at a store filled anew. A refusal is NoAnswer with code 404 or 409. */
-  resync(queue: string, store: string): Promise<unknown> {
-    return this.#get(`/api/v1/queues/${encodeURIComponent(queue)}/resync`, (answer) => typeof answer['queues'] === 'number', JSON.stringify({ store }));
+  resync(queue: string, store: string, order: Order): Promise<unknown> {
+    return this.#get(`/api/v1/queues/${encodeURIComponent(queue)}/resync`, (answer) => typeof answer['queues'] === 'number', JSON.stringify({ store, ...order }));
   }
 
   /** Of a gateway: in each queue that has the message, what came of it. */
-  holdMessage(id: string, verb: 'hold' | 'release', reason: string, who: string): Promise<{ readonly queue_id: string; readonly queues: readonly HoldAnswer[] }> {
-    return this.#get(`/api/v1/messages/${encodeURIComponent(id)}/${verb}`, (answer) => Array.isArray(answer['queues']), JSON.stringify({ reason, who })) as Promise<{ queue_id: string; queues: readonly HoldAnswer[] }>;
+  holdMessage(id: string, verb: 'hold' | 'release', order: Order): Promise<{ readonly queue_id: string; readonly queues: readonly HoldAnswer[] }> {
+    return this.#get(`/api/v1/messages/${encodeURIComponent(id)}/${verb}`, (answer) => Array.isArray(answer['queues']), JSON.stringify(order)) as Promise<{ queue_id: string; queues: readonly HoldAnswer[] }>;
   }
 
   /** Of a gateway: has queues taken without a store; the names of those concerned. A refusal is NoAnswer with code 404 or 409. */

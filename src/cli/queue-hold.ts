@@ -1,11 +1,11 @@
 /** `twinpost queue hold` and `twinpost queue release`: single messages, wherever in the group they are. */
-import os from 'node:os';
 import type { Argv } from 'yargs';
 import { parseMessageId } from '../base/text-id.js';
 import type { HoldAnswer } from './admin-client.js';
 import type { CliContext } from './context.js';
 import { CliError } from './context.js';
 import { findGroup, reportMissing, withGroupOptions } from './group.js';
+import { orderOf } from './operator.js';
 import { printable } from './tables.js';
 
 export function queueHoldCommand(cli: Argv, context: CliContext, done: (code: number) => void): Argv {
@@ -29,14 +29,13 @@ function holdVerb(cli: Argv, context: CliContext, done: (code: number) => void, 
     async (args) => {
       const { terminal } = context;
       const json = args.json === true;
-      if (args.reason.trim() === '') throw new CliError(`queue ${verb}: say the --reason, which is logged`);
+      const order = orderOf(`queue ${verb}`, args.reason);
       for (const id of args.id) if (parseMessageId(id) === undefined) throw new CliError(`queue ${verb}: '${id}' is no queue id; twinpost queue list shows them`);
-      const who = `${os.userInfo().username}@${os.hostname()}`;
       const group = await findGroup(args, context);
       let failed = false;
       let answered = 0;
       for (const id of args.id) {
-        const answers = await group.ask('gateway', (client) => client.holdMessage(id, verb, args.reason, who));
+        const answers = await group.ask('gateway', (client) => client.holdMessage(id, verb, order));
         answered = answers.length;
         const rows = answers.flatMap(({ id: gateway, answer }) => answer.queues.map((queue) => ({ gateway, queue_id: answer.queue_id, ...queue })));
         for (const row of rows) {

@@ -2,13 +2,13 @@
  * `twinpost rescue`: a process that takes no mail and delivers that of gateways of its group that stay dead; and
  * `twinpost rescue --force`, by which an operator has queues taken without a store that does not come back.
  */
-import os from 'node:os';
 import type { Argv } from 'yargs';
 import { GATEWAY_URL, TOKEN_HELP, addressHelp, adminAddress } from './admin-address.js';
 import { AdminClient } from './admin-client.js';
 import { loadFor } from './config-file.js';
 import type { CliContext } from './context.js';
 import { CliError } from './context.js';
+import { orderOf } from './operator.js';
 import { runRole } from './run-role.js';
 
 /** Many queues are looked through, of which some begin to be claimed. */
@@ -62,10 +62,9 @@ async function standBy(args: RescueArguments, context: CliContext, done: (code: 
 async function force(args: RescueArguments, context: CliContext): Promise<void> {
   if ((args.queue === undefined) === (args.owner === undefined)) throw new CliError('rescue --force: say either --queue NAME or --owner GATEWAY');
   if (args.missing === undefined) throw new CliError('rescue --force: say which store is --missing');
-  if (args.reason === undefined || args.reason.trim() === '') throw new CliError('rescue --force: say the --reason, which is logged');
+  const order = orderOf('rescue --force', args.reason ?? '');
   const { url, token } = adminAddress({ from: args.gateway, token: args.token }, context);
-  const who = `${os.userInfo().username}@${os.hostname()}`;
-  const queues = await new AdminClient(url, token, TIMEOUT_MS).rescue({ queue: args.queue, owner: args.owner, missing: args.missing, reason: args.reason, who });
+  const queues = await new AdminClient(url, token, TIMEOUT_MS).rescue({ queue: args.queue, owner: args.owner, missing: args.missing, ...order });
   context.terminal.error(`WARNING: what only ${args.missing} knew is given up: mail may be lost, or delivered twice. It is logged who did this and why.`);
   context.terminal.print(`${String(queues.length)} queue${queues.length === 1 ? '' : 's'} taken without ${args.missing}: ${queues.join(', ')}`);
 }

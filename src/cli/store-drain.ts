@@ -6,6 +6,7 @@ import type { CliContext } from './context.js';
 import { CliError } from './context.js';
 import { findGroup, missingText, reportMissing, withGroupOptions } from './group.js';
 import type { Answered, Missing } from './group.js';
+import { operatorName, orderOf } from './operator.js';
 import { printable } from './tables.js';
 
 const POLL_MS = 500;
@@ -18,13 +19,15 @@ export function storeDrainCommand(cli: Argv, context: CliContext, done: (code: n
       withGroupOptions(args)
         .positional('store', { type: 'string', demandOption: true, describe: 'the store' })
         .option('undo', { type: 'boolean', describe: 'use it again' })
+        .option('reason', { type: 'string', requiresArg: true, describe: 'why, for the log' })
         .option('wait', { type: 'boolean', describe: 'until no queue is left there' })
-        .example('$0 store drain store-1 --wait', 'before store-1 is taken out for good'),
+        .example('$0 store drain store-1 --wait --reason "disk to be changed"', 'before store-1 is taken out for good'),
     async (args) => {
       const { terminal } = context;
       const undo = args.undo === true;
+      const order = args.reason === undefined ? { reason: '', who: operatorName() } : orderOf('store drain', args.reason);
       const group = await findGroup(args, context);
-      let answers = await group.ask('gateway', (client) => client.drain(args.store, undo ? 'undo' : 'start'));
+      let answers = await group.ask('gateway', (client) => client.drain(args.store, undo ? 'undo' : 'start', order));
       if (answers.length === 0) throw new CliError(noAnswerText(group.missing('gateway')));
       let said = -1;
       // The first look comes after the gateways have had time to see what can move.

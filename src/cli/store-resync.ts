@@ -5,6 +5,8 @@ import type { AdminClient } from './admin-client.js';
 import type { CliContext } from './context.js';
 import { CliError } from './context.js';
 import { findGroup, reportMissing, withGroupOptions } from './group.js';
+import { orderOf } from './operator.js';
+import type { Order } from './operator.js';
 import { printable } from './tables.js';
 
 export function storeResyncCommand(cli: Argv, context: CliContext, done: (code: number) => void): Argv {
@@ -15,11 +17,13 @@ export function storeResyncCommand(cli: Argv, context: CliContext, done: (code: 
       withGroupOptions(args)
         .positional('store', { type: 'string', demandOption: true, describe: 'the store whose copy is made anew' })
         .option('queue', { type: 'string', requiresArg: true, demandOption: true, describe: 'the queue' })
-        .example('$0 store resync store-1 --queue example.com', 'after store verify said DIFFERS'),
+        .option('reason', { type: 'string', requiresArg: true, demandOption: true, describe: 'why, for the log' })
+        .example('$0 store resync store-1 --queue example.com --reason "it differs"', 'after store verify said DIFFERS'),
     async (args) => {
       const { terminal } = context;
+      const order = orderOf('store resync', args.reason);
       const group = await findGroup(args, context);
-      const answers = await group.ask('gateway', (client) => resync(client, args.queue, args.store));
+      const answers = await group.ask('gateway', (client) => resync(client, args.queue, args.store, order));
       const having = answers.filter(({ answer }) => answer !== NO_SUCH_MIRROR);
       for (const { id, answer } of having) terminal.print(printable(`${id}: ${answer === '' ? `the copy of ${args.queue} at ${args.store} is filled again` : answer}`));
       const code = reportMissing(group.missing('gateway'), answers.length, false, terminal);
@@ -32,9 +36,9 @@ export function storeResyncCommand(cli: Argv, context: CliContext, done: (code: 
 const NO_SUCH_MIRROR = 'no such mirror';
 
 /** '' when it is done, else why not. */
-async function resync(client: AdminClient, queue: string, store: string): Promise<string> {
+async function resync(client: AdminClient, queue: string, store: string, order: Order): Promise<string> {
   try {
-    await client.resync(queue, store);
+    await client.resync(queue, store, order);
     return '';
   } catch (error) {
     if (!(error instanceof NoAnswer) || error.code !== 404 && error.code !== 409) throw error;

@@ -7,7 +7,7 @@
  *           1      8    since when, milliseconds since 1970, a little-endian double; release 0.1.0 leaves it out
  */
 import type { Clock, EventLog } from '../platform/ports.js';
-import type { DrainState, StoreControl } from './admin/store-api.js';
+import type { DrainState, StoreControl, StoreOrder } from './admin/store-api.js';
 import type { Mirrors } from './mirror/mirrors.js';
 import type { QueueMirror } from './mirror/queue-mirror.js';
 import type { ControlRecords } from './control/control-records.js';
@@ -63,15 +63,19 @@ export class DrainedStores implements StoreControl {
     return { draining: placement.drained.has(storeId), mirrors: moves.mirrorsAt(storeId), stuck: moves.stuckAt(storeId), copiesMissing: moves.copiesMissing() };
   }
 
-  drain(storeId: string): void {
-    if (this.ports.mirrors.moves.drain(storeId)) this.save(storeId, true);
+  drain(storeId: string, { reason, who }: StoreOrder): void {
+    if (!this.ports.mirrors.moves.drain(storeId)) return;
+    this.ports.log.warn('drain', 'an operator drains a store', { store: storeId, reason, who });
+    this.save(storeId, true);
   }
 
-  undrain(storeId: string): void {
-    if (this.ports.mirrors.moves.undrain(storeId)) this.save(storeId, false);
+  undrain(storeId: string, { reason, who }: StoreOrder): void {
+    if (!this.ports.mirrors.moves.undrain(storeId)) return;
+    this.ports.log.warn('drain', 'an operator has a store used again', { store: storeId, reason, who });
+    this.save(storeId, false);
   }
 
-  resync(queue: string, storeId: string): number | undefined {
+  resync(queue: string, storeId: string, { reason, who }: StoreOrder): number | undefined {
     let found = false;
     let filled = 0;
     for (const mirror of this.ports.queuesOf(queue)) {
@@ -80,6 +84,7 @@ export class DrainedStores implements StoreControl {
       found = true;
       if (this.ports.mirrors.refillAgain(mirror, replica)) filled += 1;
     }
+    if (filled > 0) this.ports.log.warn('mirror', 'an operator has a mirror emptied and filled again', { queue, store: storeId, queues: filled, reason, who });
     return found ? filled : undefined;
   }
 

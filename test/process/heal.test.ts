@@ -105,17 +105,17 @@ describe('twinpost store resync', { timeout: 60_000 }, () => {
   test('fills one mirror again while mail goes on, and never touches the last copy', () => healing(2, {}, async (all) => {
     const { cluster } = all;
     await mailWhile(all, async () => {
-      const told = await twinpost(cluster, 'store', 'resync', 'store-b', '--queue', 'a.example');
+      const told = await twinpost(cluster, 'store', 'resync', 'store-b', '--queue', 'a.example', '--reason', 'a test');
       assert.deepEqual([told.code, told.out], [0, 'gateway-1: the copy of a.example at store-b is filled again\n']);
     });
     await cluster.inSync(DOMAINS.length);
     assert.equal((await cluster.status()).refills, 1);
-    const unknown = await twinpost(cluster, 'store', 'resync', 'store-b', '--queue', 'nobody.example');
+    const unknown = await twinpost(cluster, 'store', 'resync', 'store-b', '--queue', 'nobody.example', '--reason', 'a test');
     assert.equal(unknown.code, 1);
     assert.match(unknown.out, /no gateway that answers has a mirror of 'nobody.example' at 'store-b'/);
     await storeOf(cluster, 0).kill();
     await until('one copy is left', async () => (await cluster.table()).some((row) => row.queue_name === 'a.example' && row.store === 'store-a' && row.sync === 'NG'));
-    const refused = await twinpost(cluster, 'store', 'resync', 'store-b', '--queue', 'a.example');
+    const refused = await twinpost(cluster, 'store', 'resync', 'store-b', '--queue', 'a.example', '--reason', 'a test');
     assert.equal(refused.code, 1, refused.out);
     assert.match(refused.out, /no other mirror is in sync: this one may be all there is/);
     assert.equal((await cluster.status()).refills, 1);

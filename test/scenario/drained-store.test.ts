@@ -27,6 +27,11 @@ function storeOf(view: CoreView, id: string): StoreView {
   return view.status().stores.find((store) => store.id === id) ?? assert.fail(`${id} in the status`);
 }
 
+/** What the log says of what operators did. */
+function ordersIn(world: World): readonly unknown[] {
+  return world.log.lines.filter(({ text }) => text.startsWith('an operator')).map(({ event, text, fields }) => [event, text, fields]);
+}
+
 describe('a drained store', () => {
   test('is the cause of fewer copies, since the moment at which it was drained, over a restart too, until it is used again', () => {
     const world = World.started({ queues: [{ name: 'q1' }] });
@@ -36,7 +41,7 @@ describe('a drained store', () => {
     const before = around(world);
     assert.deepEqual([storeOf(before.view, 'store-b').drained, before.view.status().degradedCause], [false, '']);
     const sinceWallMs = WALL_MS + world.scheduler.nowMs;
-    before.drained.drain('store-b');
+    before.drained.drain('store-b', { reason: 'disk', who: 'ann' });
     world.until(() => world.mirror('q1').replicas.length === 1, 10_000, 'one copy');
     world.run(500);
     const { drained, drainedSinceWallMs } = storeOf(before.view, 'store-b');
@@ -49,8 +54,27 @@ describe('a drained store', () => {
     const after = around(world);
     after.drained.tick();
     assert.deepEqual([storeOf(after.view, 'store-b').drained, storeOf(after.view, 'store-b').drainedSinceWallMs], [true, sinceWallMs]);
-    after.drained.undrain('store-b');
+    after.drained.undrain('store-b', { reason: 'new disk', who: 'bob' });
     assert.deepEqual([storeOf(after.view, 'store-b').drained, storeOf(after.view, 'store-b').drainedSinceWallMs], [false, undefined]);
+  });
+
+  test('is logged with who had it drained and why, once for each change; so is a mirror that is filled again', () => {
+    const world = World.started({ queues: [{ name: 'q1' }] });
+    world.hops.script = () => 'hang';
+    world.submitMany(5, ['q1']);
+    world.run(100);
+    const { drained } = around(world);
+    const order = { reason: 'it differs', who: 'ann' };
+    assert.equal(drained.resync('q1', 'store-b', order), 1);
+    assert.equal(drained.resync('q1', 'store-z', order), undefined);
+    world.until(() => world.inSync);
+    for (const reason of ['disk', 'again']) drained.drain('store-b', { reason, who: 'ann' });
+    for (const reason of ['new disk', 'again']) drained.undrain('store-b', { reason, who: 'bob' });
+    assert.deepEqual(ordersIn(world), [
+      ['mirror', 'an operator has a mirror emptied and filled again', { queue: 'q1', store: 'store-b', queues: 1, ...order }],
+      ['drain', 'an operator drains a store', { store: 'store-b', reason: 'disk', who: 'ann' }],
+      ['drain', 'an operator has a store used again', { store: 'store-b', reason: 'new disk', who: 'bob' }],
+    ]);
   });
 
   test('of which an older release kept the record is drained, nobody knows since when', () => {

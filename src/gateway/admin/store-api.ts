@@ -5,7 +5,9 @@
  *                                              0 mirrors: nothing of ours is there any more
  *   POST /api/v1/stores/ID/drain               all queues move away from the store, and no new one goes there
  *   POST /api/v1/stores/ID/drain  {"undo":true}   the store is used again
- *   POST /api/v1/queues/NAME/resync  {"store": ID}   one mirror is emptied and filled again
+ *   POST /api/v1/queues/NAME/resync  {"store": ID, "reason": TEXT, "who": TEXT}   one mirror is emptied and filled again
+ *
+ * Who asked, and why, is in the log. A drain may leave that out: it ends no copy that is needed, and undo takes it back.
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 
@@ -19,29 +21,41 @@ export interface DrainState {
   readonly copiesMissing: number;
 }
 
+/** Who wants it, and why: '' where that was not said. */
+export interface StoreOrder {
+  readonly reason: string;
+  readonly who: string;
+}
+
 export interface StoreControl {
   /** Undefined when there is no such store. */
   drainState(storeId: string): DrainState | undefined;
-  drain(storeId: string): void;
-  undrain(storeId: string): void;
+  drain(storeId: string, order: StoreOrder): void;
+  undrain(storeId: string, order: StoreOrder): void;
   /** Queues of this name whose mirror at the store is filled again; undefined when there is no such mirror. */
-  resync(queue: string, storeId: string): number | undefined;
+  resync(queue: string, storeId: string, order: StoreOrder): number | undefined;
 }
+
+const TEXT_CHARACTERS_MAX = 500;
 
 export function addStores(api: FastifyInstance, control: StoreControl): void {
   api.get('/stores/:id/drain', (request, reply) => drainState(idOf(request), reply, control));
   api.post('/stores/:id/drain', (request, reply) => {
     const id = idOf(request);
     if (control.drainState(id) === undefined) return noStore(id, reply);
-    if (bodyOf(request)['undo'] === true) control.undrain(id);
-    else control.drain(id);
+    const order = orderOf(request);
+    if (order === undefined) return reply.code(400).send({ error: `reason and who are texts of at most ${String(TEXT_CHARACTERS_MAX)} characters` });
+    if (bodyOf(request)['undo'] === true) control.undrain(id, order);
+    else control.drain(id, order);
     return drainState(id, reply, control);
   });
   api.post('/queues/:name/resync', (request, reply) => {
     const { name } = request.params as { name: string };
     const store = bodyOf(request)['store'];
     if (typeof store !== 'string') return reply.code(400).send({ error: 'name the store whose mirror is to be filled again' });
-    const queues = control.resync(name, store);
+    const order = orderOf(request);
+    if (order === undefined || order.reason === '' || order.who === '') return reply.code(400).send({ error: 'say who does this, and for what reason: it is logged' });
+    const queues = control.resync(name, store, order);
     if (queues === undefined) return reply.code(404).send({ error: `no queue '${name}' has a mirror at '${store}'` });
     if (queues === 0) return reply.code(409).send({ error: 'no other mirror is in sync: this one may be all there is' });
     return { queue: name, store, queues };
@@ -60,6 +74,13 @@ function noStore(id: string, reply: FastifyReply): FastifyReply {
 
 function idOf(request: FastifyRequest): string {
   return (request.params as { id: string }).id;
+}
+
+/** Undefined when it can't be logged as it is. */
+function orderOf(request: FastifyRequest): StoreOrder | undefined {
+  const { reason = '', who = '' } = bodyOf(request);
+  if (typeof reason !== 'string' || typeof who !== 'string' || reason.length > TEXT_CHARACTERS_MAX || who.length > TEXT_CHARACTERS_MAX) return undefined;
+  return { reason: reason.trim(), who: who.trim() };
 }
 
 function bodyOf(request: FastifyRequest): Readonly<Record<string, unknown>> {

@@ -3,10 +3,13 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { fastify } from 'fastify';
 import { addStores } from '../../../../src/gateway/admin/store-api.js';
-import type { DrainState, StoreControl } from '../../../../src/gateway/admin/store-api.js';
+import type { DrainState, StoreControl, StoreOrder } from '../../../../src/gateway/admin/store-api.js';
+
+const ORDER: StoreOrder = { reason: 'it differs', who: 'ann' };
 
 class PlayedStores implements StoreControl {
   readonly done: string[] = [];
+  readonly orders: StoreOrder[] = [];
   state: DrainState = { draining: false, mirrors: 7, stuck: 0, copiesMissing: 0 };
   /** Mirrors that are filled again. */
   filled: number | undefined = 1;
@@ -15,17 +18,20 @@ class PlayedStores implements StoreControl {
     return storeId === 'store a' ? this.state : undefined;
   }
 
-  drain(storeId: string): void {
+  drain(storeId: string, order: StoreOrder): void {
+    this.orders.push(order);
     this.done.push(`drain ${storeId}`);
     this.state = { ...this.state, draining: true };
   }
 
-  undrain(storeId: string): void {
+  undrain(storeId: string, order: StoreOrder): void {
+    this.orders.push(order);
     this.done.push(`undrain ${storeId}`);
     this.state = { ...this.state, draining: false };
   }
 
-  resync(queue: string, storeId: string): number | undefined {
+  resync(queue: string, storeId: string, order: StoreOrder): number | undefined {
+    this.orders.push(order);
     this.done.push(`resync ${queue} ${storeId}`);
     return this.filled;
   }
@@ -61,6 +67,14 @@ describe('the drain of a store', () => {
     assert.deepEqual(stores.done, ['drain store a', 'undrain store a']);
   });
 
+  test('hands on who wants it and why, where that is said', async () => {
+    const { stores, ask } = played();
+    for (const body of [{ reason: ' disk ', who: 'ann' }, { undo: true, reason: 'new disk', who: 'bob' }, {}]) assert.equal((await ask('POST', '/stores/store%20a/drain', body))[0], 200);
+    assert.deepEqual(stores.orders, [{ reason: 'disk', who: 'ann' }, { reason: 'new disk', who: 'bob' }, { reason: '', who: '' }]);
+    for (const body of [{ reason: 5 }, { reason: 'x'.repeat(501) }, { who: ['ann'] }]) assert.equal((await ask('POST', '/stores/store%20a/drain', body))[0], 400);
+    assert.equal(stores.done.length, 3);
+  });
+
   test('only undo: true ends it', async () => {
     const { stores, ask } = played();
     for (const body of [{ undo: false }, { undo: 'true' }, {}]) assert.equal((await ask('POST', '/stores/store%20a/drain', body))[0], 200);
@@ -82,11 +96,13 @@ describe('the resync of a mirror', () => {
     const { stores, ask } = played();
     const path = '/queues/a%20b/resync';
     assert.deepEqual(await ask('POST', path, {}), [400, { error: 'name the store whose mirror is to be filled again' }]);
-    assert.deepEqual(await ask('POST', path, { store: 'store-a' }), [200, { queue: 'a b', store: 'store-a', queues: 1 }]);
+    for (const order of [{}, { reason: 'it differs' }, { who: 'ann' }, { reason: ' ', who: 'ann' }]) assert.deepEqual(await ask('POST', path, { store: 'store-a', ...order }), [400, { error: 'say who does this, and for what reason: it is logged' }]);
+    assert.deepEqual(await ask('POST', path, { store: 'store-a', ...ORDER }), [200, { queue: 'a b', store: 'store-a', queues: 1 }]);
     stores.filled = 0;
-    assert.equal((await ask('POST', path, { store: 'store-a' }))[0], 409);
+    assert.equal((await ask('POST', path, { store: 'store-a', ...ORDER }))[0], 409);
     stores.filled = undefined;
-    assert.equal((await ask('POST', path, { store: 'store-z' }))[0], 404);
+    assert.equal((await ask('POST', path, { store: 'store-z', ...ORDER }))[0], 404);
+    assert.deepEqual(stores.orders, [ORDER, ORDER, ORDER]);
     assert.deepEqual(stores.done, ['resync a b store-a', 'resync a b store-a', 'resync a b store-z']);
   });
 });

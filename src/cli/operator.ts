@@ -1,0 +1,28 @@
+/** Who gives a command and why, as the gateways log it. */
+import os from 'node:os';
+import { CliError } from './context.js';
+
+export interface Order {
+  readonly reason: string;
+  /** USER@MACHINE. */
+  readonly who: string;
+}
+
+/** `verb` names the command in the complaint about a reason without a word. */
+export function orderOf(verb: string, reason: string): Order {
+  if (reason.trim() === '') throw new CliError(`${verb}: say the --reason, which is logged`);
+  return { reason, who: operatorName() };
+}
+
+export function operatorName(): string {
+  return `${userName()}@${os.hostname()}`;
+}
+
+function userName(): string {
+  try {
+    return os.userInfo().username;
+  } catch {
+    // As in a container whose user stands in no file.
+    return 'unknown';
+  }
+}
