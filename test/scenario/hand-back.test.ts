@@ -70,6 +70,37 @@ describe('hand-back', () => {
     checkNoDuplicates(group.letters);
   });
 
+  test('a rescuer gives a queue up that its owner took back while it was cut off, though the one store that told has restarted since', () => {
+    const group = Group.started();
+    group.hops.script = () => 'hang';
+    for (let i = 0; i < 5; i++) group.submit('gw-1', ['q1']);
+    group.run(200);
+    assert.equal(group.letters.count(COMMITTED), 5);
+    const [a, b] = [group.store('a'), group.store('b')];
+    group.freeze('gw-1');
+    group.until(() => group.served('gw-2', 'gw-1').length === 1, 'the takeover');
+    a.kill();
+    group.until(() => group.served('gw-2', 'gw-1').every((mirror) => mirror.memberCount === 1 && mirror.setChangeNumber === 0), 'the set of one');
+    group.network.cut('gw-2', b.id);
+    group.thaw('gw-1');
+    group.hops.script = () => 'accept';
+    group.until(() => group.letters.delivered === 5, 'the deliveries by the owner');
+    const [own] = group.served('gw-1', 'gw-1');
+    assert.ok(own !== undefined);
+    const { epoch } = own;
+    // The owner fills it from memory. That store has no token of the rescuer any more.
+    b.kill();
+    b.start();
+    group.until(() => own.epoch > epoch && own.inSyncCount === 1, 'the set that the owner founds');
+    group.network.heal('gw-2', b.id);
+    group.until(() => group.served('gw-2', 'gw-1').length === 0, 'the rescuer without the queue');
+    a.start();
+    group.until(() => group.served('gw-1', 'gw-1').some((mirror) => mirror.inSyncCount === 2), 'both mirrors');
+    const fresh = group.submit('gw-1', ['q1']);
+    group.until(() => fresh.arrivals.size === 1, 'new mail by the owner');
+    checkNoLoss(group.letters);
+  });
+
   test('an owner that is thawed never delivers by a mirror that the rescuer has dropped', () => {
     const { group, remembered, kept } = droppedMeanwhile();
     // The owner hears of the takeover at one store only: the one that has forgotten the queue.

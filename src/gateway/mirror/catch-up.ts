@@ -220,7 +220,8 @@ export class CatchUp {
     }
     replica.retryAtMs = this.ports.nowMs() + Math.max(this.options.retryMs, claimed.waitMs);
     this.ports.log.warn('mirror', waits ? 'a store does not let us have this queue yet' : 'another process holds this queue at the store', { queue: mirror.queue.name, store: replica.store.storeId, result: claimResultName(claimed.result), token: tokenAt(mirror, replica), highest_token: claimed.token });
-    if (!waits) this.ports.onFenced(mirror, replica);
+    // A store that has restarted knows no token of ours: its copy of a newer set says that another had the queue since.
+    if (!waits || isNewer(mirror, claimed)) this.ports.onFenced(mirror, replica);
   }
 }
 
