@@ -101,6 +101,40 @@ describe('hand-back', () => {
     checkNoLoss(group.letters);
   });
 
+  test('a rescuer that was cut off does not fill a store from memory that has a newer set, though its claim is granted', () => {
+    const group = Group.started();
+    group.hops.script = () => 'hang';
+    for (let i = 0; i < 5; i++) group.submit('gw-1', ['q1']);
+    group.run(200);
+    assert.equal(group.letters.count(COMMITTED), 5);
+    const [a, b] = [group.store('a'), group.store('b')];
+    group.freeze('gw-1');
+    group.until(() => group.served('gw-2', 'gw-1').length === 1, 'the takeover');
+    a.kill();
+    group.until(() => group.served('gw-2', 'gw-1').every((mirror) => mirror.memberCount === 1 && mirror.setChangeNumber === 0), 'the set of one');
+    group.network.cut('gw-2', b.id);
+    group.thaw('gw-1');
+    group.hops.script = () => 'accept';
+    group.until(() => group.letters.delivered === 5, 'the deliveries by the owner');
+    const [own] = group.served('gw-1', 'gw-1');
+    assert.ok(own !== undefined);
+    const { epoch } = own;
+    // The owner fills it from memory. That store has no token of the rescuer any more.
+    b.kill();
+    b.start();
+    group.until(() => own.epoch > epoch && own.inSyncCount === 1, 'the set that the owner founds');
+    group.hops.script = () => 'hang';
+    const fresh = group.submit('gw-1', ['q1']);
+    group.run(200);
+    assert.equal(fresh.outcome, COMMITTED);
+    group.gateway('gw-1').kill();
+    group.run(2 * group.leaseMs);
+    group.hops.script = () => 'accept';
+    group.network.heal('gw-2', b.id);
+    group.until(() => fresh.arrivals.size === 1, 'what only the owner had taken');
+    checkNoLoss(group.letters);
+  });
+
   test('an owner that is thawed never delivers by a mirror that the rescuer has dropped', () => {
     const { group, remembered, kept } = droppedMeanwhile();
     // The owner hears of the takeover at one store only: the one that has forgotten the queue.

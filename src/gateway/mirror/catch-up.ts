@@ -6,6 +6,7 @@
  *        in the ring                                ─► RESYNC, the tail, CAUGHT_UP, then the set changes
  *        unknown there, or not in the ring          ─► refill (resync.ts)
  *        another process holds it                   ─► fenced: asked again later, it may be released (claim-again.ts)
+ *        of a newer set than we ever began          ─► the same, even if the claim is granted: another had the queue since
  *        dropped there, at the boot that we knew    ─► the same: only its holder could do that; also when an OPEN of ours
  *                                                      has made it anew since, empty
  *   path changed, or a lease that began anew: OPEN attaches the queue again; what was not acknowledged is repeated
@@ -95,7 +96,7 @@ export class CatchUp {
     if (mirror === undefined || replica === undefined || replica.claimSequence !== sequence) return false;
     replica.claimSequence = 0;
     if (replica.sync !== SyncState.NG) return true;
-    if (claimed.result === CLAIM_GRANTED && replica.token > 0 && isNewer(mirror, claimed)) this.notGranted(mirror, replica, claimed);
+    if (claimed.result === CLAIM_GRANTED && isNewer(mirror, claimed)) this.notGranted(mirror, replica, claimed);
     else if (claimed.result === CLAIM_GRANTED && wasDropped(replica, claimed)) this.ports.onFenced(mirror, replica);
     else if (claimed.result === CLAIM_GRANTED) {
       replica.fenced = false;
