@@ -84,6 +84,7 @@ describe('twinpost', () => {
     [['status', '--gateway', 'http://127.0.0.1:1'], /^twinpost: no answer from http:\/\/127\.0\.0\.1:1: connection refused; is it running\? --from ADDRESS names another gateway or store$/],
     [['status', '--from', ':::'], /^twinpost: ':::' is no admin address/],
     [['status', '--top', '0'], /^twinpost: --top is a whole number from 1 to 1000, found 0$/],
+    [['up', '--state-dir', '/proc/none/state'], /^twinpost: --state-dir: '\/proc\/none\/state' can't be made: E[A-Z]+$/],
     [['store', 'export', '/proc/none/mails', '--everything'], /^twinpost: \/proc\/none\/mails can't be made, or is no folder: E[A-Z]+$/],
     [['queue', 'export', '/dev/null', '--everything'], /^twinpost: \/dev\/null can't be made, or is no folder: ENOTDIR$/],
     [['store', 'export', NO_FOLDER, '--everything', '--spill', os.tmpdir()], /^twinpost: \S+ is no file; --spill names a spill file: /],

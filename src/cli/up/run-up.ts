@@ -12,6 +12,7 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { makeFolder } from '../../platform/node/make-folder.js';
 import { AdminClient } from '../admin-client.js';
 import type { StatusAnswer } from '../admin-client.js';
 import { SECRET_VARIABLE, UP_VARIABLE, loadFor } from '../config-file.js';
@@ -50,7 +51,7 @@ export async function runUp(options: UpOptions, context: CliContext): Promise<nu
   if (plan === undefined) throw new CliError(`${config.file}:1: file: expected the sections gateway and stores for up, found only a part`);
   const busy = await busyPortsText(allProcesses(plan).flatMap((one) => one.ports));
   if (busy !== '') throw new CliError(busy);
-  makeFolder(stateDir);
+  makeStateDir(stateDir);
   const up = new Up(plan, config.gateway?.delivery.stopTimeoutMs ?? 0, stateDir, context);
   const client = new AdminClient(`http://${addressText(config.gateway?.admin.listen ?? { host: '127.0.0.1', port: 8025 })}`, config.gateway?.admin.token);
   void context.untilStopped();
@@ -158,10 +159,10 @@ class Up {
   }
 }
 
-function makeFolder(folder: string): void {
+function makeStateDir(folder: string): void {
   try {
     // Logs name senders and recipients: for this user only.
-    fs.mkdirSync(folder, { recursive: true, mode: 0o700 });
+    makeFolder(folder, 0o700);
   } catch (error) {
     throw new CliError(`--state-dir: '${folder}' can't be made: ${(error as NodeJS.ErrnoException).code ?? String(error)}`);
   }
