@@ -2,6 +2,7 @@
  * What a cluster of tests (cluster.ts) is asked to be, and the configuration files that follow from it:
  * ports, and one section for each store, gateway and the sink.
  */
+import './exit-at-once.js';
 import { freePorts, freeRow } from './free-ports.js';
 
 export const LOOPBACK = '127.0.0.1';

@@ -262,7 +262,7 @@ describe('a second copy at the sink', () => {
   });
 
   test('of a message that came long before the kill, or long after it only, is not explained', () => {
-    for (const copies of [[500, 9000], [12_000, 13_000]]) {
+    for (const copies of [[500, 9500], [12_000, 13_000]]) {
       const story = committed();
       story.killed(8000);
       assert.equal(story.duplicates(...copies).unexplained, 1);
