@@ -19,7 +19,7 @@
  * A list is asked for also without `rescue`: a bounce queue that a rescuer founded for us shows there.
  */
 import type { Claimed } from '../protocol/messages/claimed.js';
-import { CLAIM_GRANTED } from '../protocol/reasons.js';
+import { CLAIM_GRANTED, ROLE_MEMBER } from '../protocol/reasons.js';
 import { isOfSet, newestOf } from './census.js';
 import type { CensusRow } from './census.js';
 import type { QueueJob } from './queue-job.js';
@@ -131,13 +131,21 @@ export class RescueWatch {
       for (const row of job.rows.values()) if (isOfSet(row) && row.epoch === newest.epoch && row.holder !== this.options.gatewayId) isOthers = true;
       if (!isOthers) continue;
       for (const row of [...job.rows.values()]) {
-        if (row.holder !== this.options.gatewayId || !isOfSet(row)) continue;
-        const isOld = row.epoch < newest.epoch;
-        if (!isOld && !this.ports.isOfLastSet(job, row)) continue;
+        if (row.holder !== this.options.gatewayId) continue;
+        const isOld = (isOfSet(row) && row.epoch < newest.epoch) || this.isLeftBehind(job, row, newest);
+        if (!isOld && !(isOfSet(row) && this.ports.isOfLastSet(job, row))) continue;
         job.rows.delete(row.storeId);
         this.ports.giveUp(job, row, isOld);
       }
     }
+  }
+
+  /**
+   * No member's, beside a member that has the queue in memory: a store that had left the set came back with its file,
+   * for one. Who holds the queue now could have no mirror there while our lease runs.
+   */
+  private isLeftBehind(job: QueueJob, row: CensusRow, newest: CensusRow): boolean {
+    return !newest.members.includes(row.storeId) && [...job.rows.values()].some((other) => other.role === ROLE_MEMBER && this.ports.isOfLastSet(job, other));
   }
 
   /** One probe for each holder at each store, when its time has come. */
