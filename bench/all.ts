@@ -26,8 +26,9 @@ import type { Results } from './results.js';
 import { partStore } from './store.js';
 import { plotSvg } from './svg-plot.js';
 
-/** Endurance is a run of its own, whose result the report shows. */
-type PartName = Exclude<keyof Results, 'endurance'>;
+/** Runs of their own, whose results the report shows. */
+const ALONE = ['longest', 'endurance'] as const;
+type PartName = Exclude<keyof Results, (typeof ALONE)[number]>;
 
 /** In the order of the run. */
 const PARTS: Readonly<Record<PartName, (options: BenchOptions) => Promise<PartRun<unknown>>>> = {
@@ -101,7 +102,7 @@ export async function keepPart(part: string, file: string, quick: boolean, run: 
 /** From the newest result of each part. */
 export function writeReport(options: Pick<AllOptions, 'quick' | 'folder' | 'project' | 'publish'>): void {
   const folder = partsFolder(options);
-  const results = readResults(folder, enduranceFile(options.folder));
+  const results = readResults(folder, options.folder);
   const file = join(folder, 'report.md');
   writeFileSync(file, reportOf(results));
   const plots = plotsOf(results).map(([name, plot]) => [name, plotSvg(plot)] as const);
@@ -110,17 +111,14 @@ export function writeReport(options: Pick<AllOptions, 'quick' | 'folder' | 'proj
   if (options.publish) console.log(publish(options.project, results, plots).map((path) => `written: ${path}`).join('\n'));
 }
 
-function readResults(folder: string, endurance: string): Results {
+function readResults(folder: string, alone: string): Results {
+  const files = [...NAMES.map((name) => [name, join(folder, `${name}.json`)] as const), ...ALONE.map((name) => [name, aloneFile(alone, name)] as const)];
   const results: Record<string, unknown> = {};
-  for (const name of NAMES) {
-    const file = join(folder, `${name}.json`);
-    if (existsSync(file)) results[name] = JSON.parse(readFileSync(file, 'utf8'));
-  }
-  if (existsSync(endurance)) results['endurance'] = JSON.parse(readFileSync(endurance, 'utf8'));
+  for (const [name, file] of files) if (existsSync(file)) results[name] = JSON.parse(readFileSync(file, 'utf8'));
   return results as Results;
 }
 
-/** Where endurance.ts keeps its result. */
-export function enduranceFile(folder: string): string {
-  return join(folder, 'endurance.json');
+/** Where a run of its own keeps its result. */
+export function aloneFile(folder: string, name: (typeof ALONE)[number]): string {
+  return join(folder, `${name}.json`);
 }

@@ -1,7 +1,7 @@
 /**
- * `npm run bench -- all|nodes|report|endurance|guard` and `… -- kvs|gateway|recovery|rescue|fault|direct [--quick]`:
+ * `npm run bench -- all|nodes|report|longest|endurance|guard` and `… -- kvs|gateway|recovery|rescue|fault|direct [--quick]`:
  * `all` is the whole report (all.ts), `nodes` one part of it, `report` writes it again from what was measured;
- * `endurance` and `guard` are told in the files of their names. The others repeat one of the paper's
+ * `longest` is told in memory.ts, `endurance` and `guard` in the files of their names. The others repeat one of the paper's
  * experiments with real processes on this machine, or measure what a client feels of a fault: their results
  * go to a folder as JSON and as a plot beside the paper's figures. `direct` alone tells what the client and
  * the sink reach without a gateway.
@@ -11,13 +11,14 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 
-import { enduranceFile, keepPart, runAll, writeReport } from './all.js';
+import { aloneFile, keepPart, runAll, writeReport } from './all.js';
 import { benchEndurance } from './endurance.js';
 import { benchFault } from './fault.js';
 import { benchGateway, runDirect } from './gateway.js';
 import { benchKvs } from './kvs.js';
 import { runGuard } from './guard.js';
 import { describeMachine } from './machine.js';
+import { partLongest } from './memory.js';
 import type { BenchOptions, BenchResult } from './options.js';
 import { benchRecovery } from './recovery.js';
 import { benchRescue } from './rescue.js';
@@ -66,7 +67,12 @@ const WHOLE: Readonly<Record<string, (options: BenchOptions, flags: Flags) => Pr
   endurance: async (options, flags) => {
     const minutes = Number(flags.minutes ?? DEFAULT_MINUTES);
     if (!(minutes > 0)) throw new Error(`'${flags.minutes ?? ''}' is not a number of minutes`);
-    await keepPart('endurance', enduranceFile(options.folder), false, () => benchEndurance(minutes));
+    await keepPart('endurance', aloneFile(options.folder, 'endurance'), false, () => benchEndurance(minutes));
+    return true;
+  },
+  longest: async (options) => {
+    if (options.quick) await partLongest(options);
+    else await keepPart('longest', aloneFile(options.folder, 'longest'), false, () => partLongest(options));
     return true;
   },
   guard: async () => {
@@ -84,7 +90,7 @@ async function main(args: readonly string[]): Promise<number> {
   const name = read?.positionals[0] ?? '';
   const bench = BENCHES[name];
   if (read === undefined || read.positionals.length !== 1 || (bench === undefined && WHOLE[name] === undefined)) {
-    console.error(`usage: npm run bench -- all [--quick] [--only PART,…] [--install] [--publish]\n       npm run bench -- endurance [--minutes N]\n       npm run bench -- nodes [--quick]\n       npm run bench -- report [--quick] [--publish]\n       npm run bench -- guard\n       npm run bench -- ${Object.keys(BENCHES).join('|')} [--quick]`);
+    console.error(`usage: npm run bench -- all [--quick] [--only PART,…] [--install] [--publish]\n       npm run bench -- endurance [--minutes N]\n       npm run bench -- longest\n       npm run bench -- nodes [--quick]\n       npm run bench -- report [--quick] [--publish]\n       npm run bench -- guard\n       npm run bench -- ${Object.keys(BENCHES).join('|')} [--quick]`);
     return 1;
   }
   const options: BenchOptions = { quick: read.values.quick ?? false, folder: join(PROJECT, 'bench', 'results') };

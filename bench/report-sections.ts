@@ -23,7 +23,8 @@ export function sectionsOf(results: Results): string[] {
     ...section('Other mail servers', results.peers, peersTable),
     ...section('Store', results.store, storeTable),
     ...section('Recovery', results.recovery, recoveryTable),
-    ...section('Memory', results.memory, memoryTables),
+    ...section('Memory', results.memory, (rows) => memoryTables(rows, 'two mirrors')),
+    ...section('Memory, the longest queue', results.longest, (rows) => memoryTables(rows, 'one mirror')),
     ...section('Growth', results.growth, growthTable),
     ...section('Node', results.nodes, nodesTable),
     ...section('Endurance', results.endurance, enduranceTable),
@@ -96,18 +97,20 @@ function recoveryTable(all: readonly (RecoveryRow | FirstDeliveryRow)[]): string
   return `${(rows[0]?.messages ?? 0).toLocaleString('en')} messages of 1 KB, from the start of the gateway's process.\n\n${table(['messages in a block', 'takes mail, s', 'every message back, s', 'between them, s', 'gateway CPU, s'], lines)}${first}`;
 }
 
-function memoryTables(rows: readonly MemoryRow[]): string {
+function memoryTables(rows: readonly MemoryRow[], mirrors: string): string {
   const fills = fillsOf(rows).map((row) => [
     row.queued.toLocaleString('en'), figure(row.gatewayBytes / MB), figure(row.storeBytes / MB), figure(row.liveBytes / MB), figure(row.heapUsedBytes / MB), figure(row.heapTotalBytes / MB), figure(row.storeHeapTotalBytes / MB),
     figure(row.cpuMicrosPerMessage), figure(row.relayedPerSecond), figure(row.turns.p99Ms), figure(row.turns.p999Ms), figure(row.turns.maxMs),
   ]);
   const recovered = rows.find((row) => row.what === 'recover');
   const cycles = rows.filter((row) => row.what === 'cycle');
+  const stays = rows.filter((row) => row.what === 'stay');
   return [
-    'Messages of 0.4 KB in one queue whose next hop never greets, two mirrors; resident memory, and beside it the relay of the usual mix to other next hops with the CPU time of the gateway in one turn of its event loop.\n',
+    `Messages of 0.4 KB in one queue whose next hop never greets, ${mirrors}; resident memory, and beside it the relay of the usual mix to other next hops with the CPU time of the gateway in one turn of its event loop.\n`,
     table(['queued', 'gateway MB', 'a store MB', 'content and envelopes MB', 'heap used MB', 'heap MB', "store's heap MB", 'relay µs CPU', 'relay messages/s', 'turn p99 ms', 'p99.9', 'max'], fills),
     ...(recovered === undefined ? [] : [`The gateway killed then: ${recovered.queued.toLocaleString('en')} messages back ${figure(recovered.seconds)} s after its process started; CPU of a turn meanwhile p99.9 ${figure(recovered.turns.p999Ms)} ms, most ${figure(recovered.turns.maxMs)} ms.\n`]),
     ...(cycles.length === 0 ? [] : [`Filled with ${(cycles[0]?.messages ?? 0).toLocaleString('en')} messages and drained, ${cycles.length} times; resident memory after each, MB: gateway ${cycles.map((row) => Math.round(row.gatewayBytes / MB)).join(', ')}; store ${cycles.map((row) => Math.round(row.storeBytes / MB)).join(', ')}.\n`]),
+    ...stays.map((row) => `Of ${row.messages.toLocaleString('en')} messages of the usual mix ${row.stayed.toLocaleString('en')} stayed, one in a hundred: ${figure(row.liveBytes / MB)} MB of content and envelopes, for which the gateway counts ${figure(row.gatewayUsedBytes / MB)} MB as used and a store ${figure(row.storeUsedBytes / MB)} MB.\n`),
   ].join('\n');
 }
 

@@ -19,6 +19,7 @@ export interface Results {
   readonly growth?: PartResult<GrowthRow>;
   readonly memory?: PartResult<MemoryRow>;
   readonly nodes?: PartResult<NodeRow>;
-  /** From a run of its own: endurance.ts. */
+  /** From runs of their own: memory.ts, endurance.ts. */
+  readonly longest?: PartResult<MemoryRow>;
   readonly endurance?: PartResult<EnduranceRow>;
 }

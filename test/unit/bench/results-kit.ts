@@ -48,6 +48,7 @@ export const MEMORY: readonly MemoryRow[] = [
   fillRow(0, 580), fillRow(1_000_000, 580), fillRow(3_000_000, 580, 84), fillRow(5_000_000, 580),
   { what: 'recover', queued: 5_000_000, seconds: 9, turns: TURNS },
   { what: 'cycle', cycle: 1, messages: 1000, gatewayBytes: 2e8, storeBytes: 1e8 }, { what: 'cycle', cycle: 2, messages: 1000, gatewayBytes: 2e8, storeBytes: 1e8 },
+  { what: 'stay', messages: 1_000_000, stayed: 10_000, liveBytes: 40e6, gatewayUsedBytes: 44e6, storeUsedBytes: 52e6 },
 ];
 
 /** Everything good. */
