@@ -172,6 +172,14 @@ test('pure floors know no clock, no chance and nothing of Node', () => {
   expectNone(found);
 });
 
+test('folders are made by makeFolder only: Node\'s own recursive mkdir may never end', () => {
+  const makers = ours.filter(({ path }) => path.startsWith('src/') && path !== 'src/platform/node/make-folder.ts');
+  expectNone(offenders(makers, (node) => {
+    if (!ts.isCallExpression(node) || !/(^|\.)mkdir(Sync)?$/.test(node.expression.getText())) return '';
+    return node.arguments.some((argument) => /\brecursive\b/.test(argument.getText())) ? node.getText() : '';
+  }));
+});
+
 test('files open with a comment that says what they are for', () => {
   expectNone(ours.filter((source) => !/^(#!.*\n)?\/\*\*(\n \*)? \S/.test(source.text)).map((source) => source.path));
 });

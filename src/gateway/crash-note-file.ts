@@ -3,9 +3,10 @@
  * synchronously, and read by the next start (control/crash-record.ts says what for). It stays until its notes are records
  * at the mirrors: read again, they count no second time.
  */
-import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { formatMessageId, parseMessageId } from '../base/text-id.js';
+import { makeFolder } from '../platform/node/make-folder.js';
 import type { CrashNote } from './control/crash-record.js';
 
 const FILE = 'crash-note.json';
@@ -16,7 +17,7 @@ const NOTES_MAX = 1000;
 export function writeCrashNote(stateDir: string | undefined, notes: readonly CrashNote[]): boolean {
   if (stateDir === undefined || notes.length === 0) return false;
   try {
-    mkdirSync(stateDir, { recursive: true });
+    makeFolder(stateDir);
     const file = join(stateDir, FILE);
     const rows = notes.slice(0, NOTES_MAX).map(({ ownerId, messageId, incarnation }) => ({ owner: ownerId, queue_id: formatMessageId(messageId), incarnation }));
     writeFileSync(`${file}.new`, `${JSON.stringify(rows)}\n`, { mode: 0o600 });

@@ -6,8 +6,9 @@
  * process at the handshake and tells it: a process whose clock went back and whose file is gone begins anew above what
  * it was told (bin/gateway-process.ts). Without the file the clock alone decides, enough while it runs forward.
  */
-import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { makeFolder } from '../platform/node/make-folder.js';
 
 const FILE = 'incarnation';
 /** While the clock is behind: message ids begin with the incarnation, and those of the process before go on from its own. */
@@ -30,7 +31,7 @@ export interface Incarnation {
 
 /** Written whole or not at all: a torn number could be lower than one already used. */
 function write(stateDir: string, file: string, number: number): void {
-  mkdirSync(stateDir, { recursive: true });
+  makeFolder(stateDir);
   writeFileSync(`${file}.new`, `${String(number)}\n`);
   renameSync(`${file}.new`, file);
 }

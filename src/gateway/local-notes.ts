@@ -7,8 +7,9 @@
  *                     changed, written aside and renamed
  */
 import { readFileSync } from 'node:fs';
-import { mkdir, rename, writeFile } from 'node:fs/promises';
+import { rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { makeFolder } from '../platform/node/make-folder.js';
 import type { EventLog } from '../platform/ports.js';
 import type { SetHint } from '../recovery/set-hints.js';
 import type { GatewayControl } from './control/gateway-control.js';
@@ -94,7 +95,7 @@ export function readSetHints(stateDir: string | undefined): readonly SetHint[] {
 
 async function writeSets(stateDir: string, hints: readonly SetHint[]): Promise<void> {
   const file = join(stateDir, SETS_FILE);
-  await mkdir(stateDir, { recursive: true });
+  makeFolder(stateDir);
   await writeFile(`${file}.new`, `${JSON.stringify(hints)}\n`, { mode: 0o600 });
   await rename(`${file}.new`, file);
 }

@@ -11,8 +11,9 @@
  *
  * The file is taken away before it is read: of two that start at once one finds it, the other has no proof.
  */
-import { mkdirSync, readFileSync, readlinkSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { readFileSync, readlinkSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { makeFolder } from '../platform/node/make-folder.js';
 
 const FILE = 'lock';
 /** Fields of /proc/PID/stat behind the name in brackets, which may hold anything: state is the first, start time the twentieth. */
@@ -66,7 +67,7 @@ function exchange(stateDir: string, mark: ProcessMark): ProcessMark | undefined 
   const taken = `${file}.${String(mark.pid)}`;
   let before: ProcessMark | undefined;
   try {
-    mkdirSync(stateDir, { recursive: true });
+    makeFolder(stateDir);
     renameSync(file, taken);
     before = parse(readFileSync(taken, 'utf8'));
     rmSync(taken);

@@ -3,9 +3,10 @@
  * half a message. Files hold the content byte for byte as received, CRLF line ends included; the envelope
  * is in the arrival log (sink/arrivals.ts). Synchronous on purpose: the 250 follows the rename.
  */
-import { mkdirSync, renameSync, writeFileSync } from 'node:fs';
+import { renameSync, writeFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
+import { makeFolder } from '../platform/node/make-folder.js';
 
 export class Maildir {
   readonly #folder: string;
@@ -16,7 +17,7 @@ export class Maildir {
     this.#folder = folder;
     // "/" and ":" have a meaning in Maildir names.
     this.#host = hostname().replaceAll('/', '\\057').replaceAll(':', '\\072');
-    for (const part of ['tmp', 'new', 'cur']) mkdirSync(join(folder, part), { recursive: true });
+    for (const part of ['tmp', 'new', 'cur']) makeFolder(join(folder, part));
   }
 
   keep(content: Buffer): void {

@@ -85,6 +85,7 @@ describe('twinpost', () => {
     [['status', '--from', ':::'], /^twinpost: ':::' is no admin address/],
     [['status', '--top', '0'], /^twinpost: --top is a whole number from 1 to 1000, found 0$/],
     [['up', '--state-dir', '/proc/none/state'], /^twinpost: --state-dir: '\/proc\/none\/state' can't be made: E[A-Z]+$/],
+    [['sink', '--listen', '127.0.0.1:0', '--maildir', '/proc/none/mail'], /^twinpost: sink: could not start: E[A-Z]+: .*'\/proc\/none'$/],
     [['store', 'export', '/proc/none/mails', '--everything'], /^twinpost: \/proc\/none\/mails can't be made, or is no folder: E[A-Z]+$/],
     [['queue', 'export', '/dev/null', '--everything'], /^twinpost: \/dev\/null can't be made, or is no folder: ENOTDIR$/],
     [['store', 'export', NO_FOLDER, '--everything', '--spill', os.tmpdir()], /^twinpost: \S+ is no file; --spill names a spill file: /],

@@ -8,10 +8,11 @@
  * FILE.used of the time before is replaced. Both are written and read in pieces of about a megabyte.
  */
 
-import { mkdirSync, renameSync } from 'node:fs';
+import { renameSync } from 'node:fs';
 import { open, rename } from 'node:fs/promises';
 import type { FileHandle } from 'node:fs/promises';
 import path from 'node:path';
+import { makeFolder } from '../../platform/node/make-folder.js';
 import type { Clock, Crc32, EventLog, Packer } from '../../platform/ports.js';
 import { InvalidMessage } from '../../protocol/invalid.js';
 import { RECORD_HEADER_BYTES, isRecordSound, readRecordHeader } from '../core/spill/records.js';
@@ -42,7 +43,7 @@ export async function writeSpillFile(file: string, store: Store, ports: SpillFil
   const startMs = ports.clock.nowMs();
   const progress = new Progress('spill file being written', ports);
   const writer = new SpillWriter(ports, store);
-  mkdirSync(path.dirname(file), { recursive: true });
+  makeFolder(path.dirname(file));
   const temporary = `${file}.tmp`;
   const handle = await open(temporary, 'w', 0o600);
   let bytes = 0;

@@ -16,4 +16,5 @@ test('makes a folder and those above it, and leaves what is there', (t) => {
   makeFolder(folder);
   assert.equal(statSync(join(folder, 'file')).size, 1);
   assert.throws(() => { makeFolder(join(folder, 'file', 'd')); }, { code: 'ENOTDIR' });
+  assert.throws(() => { makeFolder(join(folder, 'file')); }, { code: 'ENOTDIR' });
 });
