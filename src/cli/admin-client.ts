@@ -190,6 +190,8 @@ export interface DrainAnswer {
   readonly stuck: number;
   /** Queues that have fewer copies than configured. */
   readonly copies_missing: number;
+  /** The stores have acknowledged the order. A gateway of release 0.1.0 leaves it out. */
+  readonly kept?: boolean;
 }
 
 type Answer = Readonly<Record<string, unknown>>;

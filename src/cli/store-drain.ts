@@ -41,7 +41,8 @@ export function storeDrainCommand(cli: Argv, context: CliContext, done: (code: n
       }
       for (const { id, answer } of answers) for (const line of drainLines(id, args.store, answer)) terminal.print(printable(line));
       const code = reportMissing(group.missing('gateway'), answers.length, false, terminal);
-      done(sumOf(answers, ({ stuck }) => stuck) > 0 ? 1 : code);
+      const failed = answers.some(({ answer: { stuck, kept } }) => stuck > 0 || kept === false);
+      done(failed ? 1 : code);
     },
   );
 }
@@ -56,7 +57,8 @@ function noAnswerText(missing: readonly Missing[]): string {
 }
 
 /** What a gateway can do, and what it can't. */
-export function drainLines(gateway: string, store: string, { draining, mirrors, stuck, copies_missing: missing }: DrainAnswer): string[] {
+export function drainLines(gateway: string, store: string, { draining, mirrors, stuck, copies_missing: missing, kept }: DrainAnswer): string[] {
+  if (kept === false) return [`${gateway}: the order is noted here, but no store has acknowledged it yet: a crash of the gateway may undo it; ask again`];
   if (!draining) return [`${gateway}: ${store} is used`];
   const lines = [mirrors === 0 ? `${gateway}: nothing is left at ${store}` : `${gateway}: ${formatCount(mirrors)} mirrors are still at ${store}`];
   if (stuck > 0) lines.push(`${gateway}: ${formatCount(stuck)} of them CAN'T LEAVE: no other store can take them, and without them fewer copies than min_replicas would be left; they go when another store is there, or --undo ends this`);

@@ -4,6 +4,7 @@ import { describe, test } from 'node:test';
 import { CoreView } from '../../src/gateway/core-view.js';
 import type { StoreView } from '../../src/gateway/admin/view.js';
 import { DrainedStores } from '../../src/gateway/drained-stores.js';
+import { KEPT_WAIT_MS } from '../../src/gateway/control/kept-waits.js';
 import { GatewayMetrics } from '../../src/observability/gateway-metrics.js';
 import { coreOf } from './inspect.js';
 import { World } from './world.js';
@@ -14,7 +15,7 @@ const WALL_MS = 1_800_000_000_000;
 function around(world: World): { readonly view: CoreView; readonly drained: DrainedStores } {
   const core = coreOf(world);
   const clock = { nowMs: () => world.scheduler.nowMs, wallMs: () => WALL_MS + world.scheduler.nowMs };
-  const drained = new DrainedStores({ clock, log: world.log, mirrors: core.mirrors, records: core.control.queues.own, queuesOf: (name) => core.registry.byName(name) });
+  const drained = new DrainedStores({ clock, log: world.log, mirrors: core.mirrors, records: core.control.queues.own, queuesOf: (name) => core.registry.byName(name), whenKept: (then) => { core.control.whenKept(['gw-1'], then); } });
   const links = world.stores.flatMap(({ id }) => world.gateway.link(id) ?? []);
   const view = new CoreView(
     { gatewayId: 'gw-1', host: 'box-1', incarnation: 1, insecure: false, replicas: 2, storeHosts: new Map(), others: [] },
@@ -83,5 +84,117 @@ describe('a drained store', () => {
     const { view, drained } = around(world);
     drained.tick();
     assert.deepEqual([storeOf(view, 'store-b').drained, storeOf(view, 'store-b').drainedSinceWallMs], [true, undefined]);
+  });
+});
+
+describe('the answer to a drain, and to its undo', () => {
+  const ORDER = { reason: 'disk', who: 'ann' };
+
+  interface Told {
+    readonly world: World;
+    drained: DrainedStores;
+    /** What the last answer said; undefined while it waits. */
+    kept: boolean | undefined;
+    give(verb: 'drain' | 'undrain'): void;
+  }
+
+  function orders(onAnswer: () => void = () => undefined): Told {
+    const world = World.started({ queues: [{ name: 'q1' }] });
+    world.hops.script = () => 'hang';
+    world.submitMany(5, ['q1']);
+    world.run(100);
+    const told: Told = {
+      world, drained: around(world).drained, kept: undefined,
+      give: (verb) => {
+        told.kept = undefined;
+        told.drained[verb]('store-b', ORDER);
+        told.drained.whenSettled('store-b', () => {
+          told.kept = told.drained.drainState('store-b')?.kept;
+          onAnswer();
+        });
+      },
+    };
+    return told;
+  }
+
+  function holdAnswers(world: World, held: boolean): void {
+    for (const store of world.stores) world.holdAnswers(store, held);
+  }
+
+  /** What a new process takes the store for. */
+  function isDrainedAfterRestart(world: World): boolean {
+    world.until(() => coreOf(world).control.queues.own.size > 0, 20_000, 'the records back');
+    const { drained } = around(world);
+    drained.tick();
+    return drained.drainState('store-b')?.draining === true;
+  }
+
+  for (const verb of ['drain', 'undrain'] as const) {
+    test(`${verb}: comes when the mirrors have acknowledged it, not before; a crash right behind it undoes nothing`, () => {
+      let crash = false;
+      const told = orders(() => {
+        if (!crash) return;
+        told.world.gateway.kill();
+        told.world.gateway.start();
+      });
+      const { world } = told;
+      if (verb === 'undrain') {
+        told.give('drain');
+        world.until(() => told.kept === true, 1000, 'drained first');
+      }
+      holdAnswers(world, true);
+      crash = true;
+      told.give(verb);
+      world.run(1000);
+      assert.equal(told.kept, undefined, 'no store has acknowledged it');
+      assert.equal(told.drained.drainState('store-b')?.kept, false, 'who looks is told so');
+      assert.equal(told.drained.drainState('store-b')?.draining, verb === 'drain', 'in force at once');
+      holdAnswers(world, false);
+      world.until(() => told.kept !== undefined, 1000, 'the answer');
+      assert.equal(told.kept, true);
+      assert.equal(isDrainedAfterRestart(world), verb === 'drain');
+    });
+  }
+
+  test('says at a bound that it is not kept yet; given again it is not logged again, and is kept when a store answers', () => {
+    const told = orders();
+    const { world } = told;
+    holdAnswers(world, true);
+    told.give('drain');
+    world.run(KEPT_WAIT_MS - 100);
+    assert.equal(told.kept, undefined);
+    world.run(200);
+    assert.equal(told.kept, false);
+    told.give('drain');
+    world.run(100);
+    assert.equal(told.kept, undefined, 'still not known');
+    holdAnswers(world, false);
+    world.until(() => told.kept === true, 1000, 'it is kept');
+    assert.equal(ordersIn(world).length, 1);
+  });
+
+  test('that the store is used is written down though no record was known: one that comes back late drains it no more', () => {
+    const told = orders();
+    const { world } = told;
+    told.give('drain');
+    world.until(() => told.kept === true, 1000, 'it is kept');
+    world.gateway.kill();
+    world.gateway.start();
+    told.drained = around(world).drained;
+    told.give('undrain');
+    assert.equal(told.kept, undefined, 'its control queue is not back');
+    world.until(() => told.kept === true, 20_000, 'it is kept');
+    world.gateway.kill();
+    world.gateway.start();
+    assert.equal(isDrainedAfterRestart(world), false);
+  });
+
+  test('with nothing written down, and nothing to write, there is nothing to wait for', () => {
+    const world = World.started();
+    const { drained } = around(world);
+    let told = false;
+    drained.whenSettled('store-b', () => { told = true; });
+    assert.equal(told, true);
+    assert.equal(drained.drainState('store-b')?.kept, true);
   });
 });

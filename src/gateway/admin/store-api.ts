@@ -1,13 +1,15 @@
 /**
  * What an operator does with the stores and mirrors of a gateway.
  *
- *   GET  /api/v1/stores/ID/drain               {store, draining, mirrors, stuck, copies_missing}
- *                                              0 mirrors: nothing of ours is there any more
+ *   GET  /api/v1/stores/ID/drain               {store, draining, mirrors, stuck, copies_missing, kept}
+ *                                              0 mirrors: nothing of ours is there any more; not kept: the order
+ *                                              is noted here, but no store has acknowledged it yet, so that a
+ *                                              crash of the gateway may undo it
  *   POST /api/v1/stores/ID/drain               all queues move away from the store, and no new one goes there
  *   POST /api/v1/stores/ID/drain  {"undo":true}   the store is used again
  *   POST /api/v1/queues/NAME/resync  {"store": ID, "reason": TEXT, "who": TEXT}   one mirror is emptied and filled again
  *
- * Who asked, and why, is in the log. A drain may leave that out: it ends no copy that is needed, and undo takes it back.
+ * A POST to drain is answered when the order is kept, or else at a bound. Who asked, and why, is in the log. A drain may leave that out: it ends no copy that is needed, and undo takes it back.
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 
@@ -19,6 +21,8 @@ export interface DrainState {
   readonly stuck: number;
   /** Queues, at whatever stores, with fewer copies than configured. */
   readonly copiesMissing: number;
+  /** The mirrors have acknowledged whether the store is drained: a restart will know it. */
+  readonly kept: boolean;
 }
 
 /** Who wants it, and why: '' where that was not said. */
@@ -32,6 +36,8 @@ export interface StoreControl {
   drainState(storeId: string): DrainState | undefined;
   drain(storeId: string, order: StoreOrder): void;
   undrain(storeId: string, order: StoreOrder): void;
+  /** Calls back once, when the last order for the store is kept, or at a bound. */
+  whenSettled(storeId: string, then: () => void): void;
   /** Queues of this name whose mirror at the store is filled again; undefined when there is no such mirror. */
   resync(queue: string, storeId: string, order: StoreOrder): number | undefined;
 }
@@ -40,13 +46,14 @@ const TEXT_CHARACTERS_MAX = 500;
 
 export function addStores(api: FastifyInstance, control: StoreControl): void {
   api.get('/stores/:id/drain', (request, reply) => drainState(idOf(request), reply, control));
-  api.post('/stores/:id/drain', (request, reply) => {
+  api.post('/stores/:id/drain', async (request, reply) => {
     const id = idOf(request);
     if (control.drainState(id) === undefined) return noStore(id, reply);
     const order = orderOf(request);
     if (order === undefined) return reply.code(400).send({ error: `reason and who are texts of at most ${String(TEXT_CHARACTERS_MAX)} characters` });
     if (bodyOf(request)['undo'] === true) control.undrain(id, order);
     else control.drain(id, order);
+    await new Promise<void>((resolve) => { control.whenSettled(id, resolve); });
     return drainState(id, reply, control);
   });
   api.post('/queues/:name/resync', (request, reply) => {
@@ -65,7 +72,7 @@ export function addStores(api: FastifyInstance, control: StoreControl): void {
 function drainState(id: string, reply: FastifyReply, control: StoreControl): object {
   const state = control.drainState(id);
   if (state === undefined) return noStore(id, reply);
-  return { store: id, draining: state.draining, mirrors: state.mirrors, stuck: state.stuck, copies_missing: state.copiesMissing };
+  return { store: id, draining: state.draining, mirrors: state.mirrors, stuck: state.stuck, copies_missing: state.copiesMissing, kept: state.kept };
 }
 
 function noStore(id: string, reply: FastifyReply): FastifyReply {

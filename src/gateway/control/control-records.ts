@@ -99,6 +99,15 @@ export class ControlRecords {
     return this.waiting.size === 0;
   }
 
+  /** The mirrors have acknowledged the record as it is now. */
+  isKept(name: string): boolean {
+    const known = this.records.get(name);
+    if (known === undefined || this.waiting.has(name)) return false;
+    const { entries, mirrors } = this.ports;
+    const mirror = mirrors.mirrorOf(entries.table.queueHandle(known.row));
+    return mirror !== undefined && mirror.committedNumber >= entries.table.position.get(known.row);
+  }
+
   /** Sets a record; false when a bound does not allow it. It is at the mirrors when the turn's changes are. */
   set(name: string, value: Uint8Array): boolean {
     if (name === '' || name.length > NAME_CHARS_MAX || value.length > VALUE_BYTES_MAX) return false;

@@ -10,7 +10,9 @@ const ORDER: StoreOrder = { reason: 'it differs', who: 'ann' };
 class PlayedStores implements StoreControl {
   readonly done: string[] = [];
   readonly orders: StoreOrder[] = [];
-  state: DrainState = { draining: false, mirrors: 7, stuck: 0, copiesMissing: 0 };
+  state: DrainState = { draining: false, mirrors: 7, stuck: 0, copiesMissing: 0, kept: true };
+  /** Takes an answer that has to wait; without it none has to. */
+  hold: ((go: () => void) => void) | undefined;
   /** Mirrors that are filled again. */
   filled: number | undefined = 1;
 
@@ -28,6 +30,11 @@ class PlayedStores implements StoreControl {
     this.orders.push(order);
     this.done.push(`undrain ${storeId}`);
     this.state = { ...this.state, draining: false };
+  }
+
+  whenSettled(_storeId: string, then: () => void): void {
+    if (this.hold === undefined) then();
+    else this.hold(then);
   }
 
   resync(queue: string, storeId: string, order: StoreOrder): number | undefined {
@@ -58,12 +65,12 @@ function played(): Asked {
 describe('the drain of a store', () => {
   test('is begun by a POST without a body, looked at by a GET, and ended by undo; each tells how far it is', async () => {
     const { stores, ask } = played();
-    assert.deepEqual(await ask('GET', '/stores/store%20a/drain'), [200, { store: 'store a', draining: false, mirrors: 7, stuck: 0, copies_missing: 0 }]);
+    assert.deepEqual(await ask('GET', '/stores/store%20a/drain'), [200, { store: 'store a', draining: false, mirrors: 7, stuck: 0, copies_missing: 0, kept: true }]);
     assert.deepEqual(stores.done, [], 'to look changes nothing');
-    assert.deepEqual(await ask('POST', '/stores/store%20a/drain'), [200, { store: 'store a', draining: true, mirrors: 7, stuck: 0, copies_missing: 0 }]);
-    stores.state = { draining: true, mirrors: 2, stuck: 2, copiesMissing: 3 };
-    assert.deepEqual(await ask('GET', '/stores/store%20a/drain'), [200, { store: 'store a', draining: true, mirrors: 2, stuck: 2, copies_missing: 3 }]);
-    assert.deepEqual(await ask('POST', '/stores/store%20a/drain', { undo: true }), [200, { store: 'store a', draining: false, mirrors: 2, stuck: 2, copies_missing: 3 }]);
+    assert.deepEqual(await ask('POST', '/stores/store%20a/drain'), [200, { store: 'store a', draining: true, mirrors: 7, stuck: 0, copies_missing: 0, kept: true }]);
+    stores.state = { draining: true, mirrors: 2, stuck: 2, copiesMissing: 3, kept: true };
+    assert.deepEqual(await ask('GET', '/stores/store%20a/drain'), [200, { store: 'store a', draining: true, mirrors: 2, stuck: 2, copies_missing: 3, kept: true }]);
+    assert.deepEqual(await ask('POST', '/stores/store%20a/drain', { undo: true }), [200, { store: 'store a', draining: false, mirrors: 2, stuck: 2, copies_missing: 3, kept: true }]);
     assert.deepEqual(stores.done, ['drain store a', 'undrain store a']);
   });
 
@@ -73,6 +80,23 @@ describe('the drain of a store', () => {
     assert.deepEqual(stores.orders, [{ reason: 'disk', who: 'ann' }, { reason: 'new disk', who: 'bob' }, { reason: '', who: '' }]);
     for (const body of [{ reason: 5 }, { reason: 'x'.repeat(501) }, { who: ['ann'] }]) assert.equal((await ask('POST', '/stores/store%20a/drain', body))[0], 400);
     assert.equal(stores.done.length, 3);
+  });
+
+  test('is answered, begun or undone, when the order is settled, with whether the stores have acknowledged it', async () => {
+    for (const [body, draining] of [[{}, true], [{ undo: true }, false]] as const) {
+      const { stores, ask } = played();
+      const held = new Promise<() => void>((resolve) => { stores.hold = resolve; });
+      stores.state = { ...stores.state, kept: false };
+      let answer: readonly [number, unknown] | undefined;
+      const asked = ask('POST', '/stores/store%20a/drain', body).then((told) => { answer = told; });
+      const go = await held;
+      assert.deepEqual((await ask('GET', '/stores/store%20a/drain'))[1], { store: 'store a', draining, mirrors: 7, stuck: 0, copies_missing: 0, kept: false }, 'to look waits for nothing');
+      assert.equal(answer, undefined);
+      stores.state = { ...stores.state, kept: true };
+      go();
+      await asked;
+      assert.deepEqual(answer, [200, { store: 'store a', draining, mirrors: 7, stuck: 0, copies_missing: 0, kept: true }]);
+    }
   });
 
   test('only undo: true ends it', async () => {

@@ -1,0 +1,30 @@
+/** What `twinpost store drain` prints of a gateway's answer. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { DrainAnswer } from '../../../src/cli/admin-client.js';
+import { drainLines } from '../../../src/cli/store-drain.js';
+
+const DONE: DrainAnswer = { draining: true, mirrors: 0, stuck: 0, copies_missing: 0, kept: true };
+
+function linesOf(answer: Partial<DrainAnswer>): string[] {
+  return drainLines('gw-1', 'store-b', { ...DONE, ...answer });
+}
+
+test('says how far the drain is, what is stuck, and what lacks a copy', () => {
+  assert.deepEqual(linesOf({}), ['gw-1: nothing is left at store-b']);
+  assert.deepEqual(linesOf({ mirrors: 3 }), ['gw-1: 3 mirrors are still at store-b']);
+  assert.match(linesOf({ mirrors: 3, stuck: 2 })[1] ?? '', /^gw-1: 2 of them CAN'T LEAVE: /);
+  assert.match(linesOf({ copies_missing: 4 })[1] ?? '', /^gw-1: 4 queues have fewer copies than configured: no other store can take them$/);
+  assert.deepEqual(linesOf({ draining: false }), ['gw-1: store-b is used']);
+});
+
+test('says of an order that no store has acknowledged that it may be undone, and nothing that sounds as if it were done', () => {
+  const line = 'gw-1: the order is noted here, but no store has acknowledged it yet: a crash of the gateway may undo it; ask again';
+  assert.deepEqual(linesOf({ kept: false }), [line]);
+  assert.deepEqual(linesOf({ draining: false, kept: false }), [line]);
+});
+
+test('takes an answer that does not say whether it is kept for what it says', () => {
+  const { draining, mirrors, stuck, copies_missing } = DONE;
+  assert.deepEqual(drainLines('gw-1', 'store-b', { draining, mirrors, stuck, copies_missing }), ['gw-1: nothing is left at store-b']);
+});
