@@ -14,6 +14,8 @@ import { queuesOf } from './inspect.js';
 import type { StoreNode } from './store-node.js';
 
 const LETTERS = 5;
+/** Taken by a set that store-a has not heard of. */
+const LATER = 3;
 
 function restart(store: StoreNode): void {
   store.kill();
@@ -51,12 +53,31 @@ function goOnByCommand(group: Group, id: string, lost: StoreNode): void {
   assert.deepEqual(names, ['q1']);
 }
 
-function deliverAll(group: Group): void {
+function deliverAll(group: Group, letters = LETTERS): void {
   group.hops.script = () => 'accept';
-  group.until(() => group.letters.delivered === LETTERS, 'all deliveries');
+  group.until(() => group.letters.delivered === letters, 'all deliveries');
   group.run(2000);
   checkNoLoss(group.letters);
   checkNoDuplicates(group.letters);
+}
+
+/**
+ * store-a shows the set {a, b} still. The owner went on with b alone, and took more; b restarted, and it fills it, when it
+ * is cut off from there, too. It lives.
+ */
+function filledByOneThatIsCutOff(): Group {
+  const group = loaded();
+  const [a, b] = [group.store('a'), group.store('b')];
+  group.network.cut('gw-1', a.id);
+  group.until(() => queueAt(b)?.epoch === 2, 'the set without a');
+  for (let i = 0; i < LATER; i++) group.submit('gw-1', ['q1']);
+  group.run(200);
+  assert.equal(group.letters.count(COMMITTED), LETTERS + LATER);
+  restart(b);
+  group.until(() => queueAt(b)?.role === ROLE_FILLING, 'the refill of b');
+  group.network.cut('gw-1', b.id);
+  assert.deepEqual([queueAt(a)?.epoch, queueAt(a)?.count, queueAt(b)?.role], [1, LETTERS, ROLE_FILLING]);
+  return group;
 }
 
 describe('founding a set anew', () => {
@@ -151,6 +172,39 @@ describe('a claim', () => {
     group.gateway('gw-1').start();
     deliverAll(group);
     assert.equal(group.log.count('a mirror came back empty'), 0);
+  });
+
+  test('at a member that is being filled, and stands in no history of the copy that is read, is none: its owner may live, and have more', () => {
+    const group = filledByOneThatIsCutOff();
+    const [a, b] = [group.store('a'), group.store('b')];
+    group.run(3 * group.leaseMs);
+    assert.equal(stateAt(group, 'gw-2'), 'came back empty');
+    assert.equal(group.served('gw-2', 'gw-1').length, 0, 'what a has is not all');
+    assert.deepEqual([queueAt(a)?.holder, queueAt(b)?.holder], ['gw-1', 'gw-1'], 'what was granted is given back');
+    for (const store of group.stores) group.network.heal('gw-1', store.id);
+    group.until(() => group.served('gw-1', 'gw-1')[0]?.inSyncCount === 2, 'the next set of the owner');
+    assert.equal(group.served('gw-1', 'gw-1')[0]?.queue.length, LETTERS + LATER);
+    group.gateway('gw-1').kill();
+    group.gateway('gw-1').start();
+    deliverAll(group, LETTERS + LATER);
+  });
+
+  test('is made where a store knows the queue, member or not, also when an operator goes on without it: its owner may found there', () => {
+    const group = filledByOneThatIsCutOff();
+    group.until(() => stateAt(group, 'gw-2') === 'came back empty', 'the named state');
+    group.hops.script = () => 'hang';
+    const names = group.gateway('gw-2').core?.recovery.force({ queue: 'q1', missing: 'store-b', reason: 'gw-1 is taken for dead', who: 'ann' });
+    assert.deepEqual(names, ['q1']);
+    group.until(() => group.served('gw-2', 'gw-1').length === 1, 'the forced takeover');
+    group.network.cut('gw-2', 'store-b');
+    group.network.heal('gw-1', 'store-b');
+    for (let i = 0; i < 1000; i++) {
+      group.run(10);
+      const owners = ['gw-1', 'gw-2'].filter((id) => group.served(id, 'gw-1').some((mirror) => group.gateway(id).core?.mirrors.mayDeliver(mirror, group.scheduler.nowMs)));
+      assert.ok(owners.length <= 1, 'one owner');
+    }
+    assert.equal(group.served('gw-1', 'gw-1').length, 0, 'the old owner finds itself fenced there');
+    assert.equal(group.served('gw-2', 'gw-1')[0]?.queue.length, LETTERS);
   });
 
   test('ends with its round when any store restarts: another may have begun a set of the same number there', () => {
