@@ -1,6 +1,7 @@
 /**
- * Builds BLOCKs: entries of a queue as rows and payload, copied out of the segments into fresh bytes, because
- * a frame waits in the socket's buffer while records move and are freed.
+ * Builds BLOCKs: entries of a queue as rows and payload, copied out of the segments, because a frame waits in the
+ * socket's buffer while records move and are freed; into fresh bytes, or into a buffer that an earlier block has left
+ * (block-buffers.ts).
  *
  *   PULL          entries with after < position ≤ until, at most so many and so many bytes, at least one
  *   PULL_BODIES   the entries at the positions asked, in that order; missing ones left out
@@ -13,6 +14,7 @@ import type { Segments } from '../../base/segments.js';
 import { FLAG_SHARED } from '../../protocol/change-rows.js';
 import { ENTRY_ROW_BYTES, FLAG_BODY_LATER, writeEntryRow } from '../../protocol/entry-rows.js';
 import { positionAt, positionCount } from '../../protocol/messages/pull-bodies.js';
+import { roomFor } from './block-buffers.js';
 import type { Entries } from './entries.js';
 import { NOTE_CRC_BYTES } from './entries.js';
 import type { MirroredQueue } from './mirrored-queue.js';
@@ -23,9 +25,13 @@ export const BLOCK_ENTRIES_MAX = 100_000;
 /** Payload of one block: far below a frame's 64 MiB, and what one answer may put into a socket's buffer. */
 export const BLOCK_BYTES_MAX = 16 * 1024 * 1024;
 
+const NOTHING: Uint8Array = new Uint8Array(0);
+
 export class Block {
   rows: Uint8Array = new Uint8Array(0);
-  bodies: Uint8Array = new Uint8Array(0);
+  /** A view of the start of `buffer`. */
+  bodies: Uint8Array = NOTHING;
+  buffer: Uint8Array = NOTHING;
   nextPosition = 0;
   end = false;
 }
@@ -45,8 +51,9 @@ export class Blocks {
     this.#shared = parts.shared;
   }
 
-  pull(queue: MirroredQueue, after: number, until: number, entriesMax: number, bytesMax: number, withBodies: boolean): Block {
-    const block = this.#blockBehind(queue, after, until, entriesMax, bytesMax, withBodies);
+  /** `buffer` is used when the payload fits. */
+  pull(queue: MirroredQueue, after: number, until: number, entriesMax: number, bytesMax: number, withBodies: boolean, buffer: Uint8Array = NOTHING): Block {
+    const block = this.#blockBehind(queue, after, until, entriesMax, bytesMax, withBodies, buffer);
     const last = this.#chosenCount === 0 ? 0 : this.#chosen[this.#chosenCount - 1] ?? 0;
     if (last !== 0) {
       queue.pullRow = last;
@@ -57,10 +64,10 @@ export class Blocks {
 
   /** As a pull with bodies, by somebody whom the pulls of gateways must not notice. */
   peek(queue: MirroredQueue, after: number, entriesMax: number, bytesMax: number): Block {
-    return this.#blockBehind(queue, after, Number.MAX_SAFE_INTEGER, entriesMax, bytesMax, true);
+    return this.#blockBehind(queue, after, Number.MAX_SAFE_INTEGER, entriesMax, bytesMax, true, NOTHING);
   }
 
-  #blockBehind(queue: MirroredQueue, after: number, until: number, entriesMax: number, bytesMax: number, withBodies: boolean): Block {
+  #blockBehind(queue: MirroredQueue, after: number, until: number, entriesMax: number, bytesMax: number, withBodies: boolean, buffer: Uint8Array): Block {
     const entries = this.#entries;
     this.#clear();
     const most = Math.min(entriesMax, BLOCK_ENTRIES_MAX);
@@ -75,7 +82,7 @@ export class Blocks {
       position = here;
       row = entries.nextOf(row);
     }
-    const block = this.#build(withBodies);
+    const block = this.#build(withBodies, buffer);
     block.nextPosition = position;
     block.end = row === 0 || entries.positionOf(row) > until;
     return block;
@@ -92,7 +99,7 @@ export class Blocks {
       if (this.#chosenCount > 0 && this.#payloadBytes + size > 2 * BLOCK_BYTES_MAX) return undefined;
       this.#choose(row, size);
     }
-    const block = this.#build(true);
+    const block = this.#build(true, NOTHING);
     block.end = true;
     return block;
   }
@@ -132,14 +139,15 @@ export class Blocks {
     this.#payloadBytes += size;
   }
 
-  #build(withBodies: boolean): Block {
+  #build(withBodies: boolean, buffer: Uint8Array): Block {
     const block = new Block();
     block.rows = new Uint8Array(this.#chosenCount * ENTRY_ROW_BYTES);
-    block.bodies = new Uint8Array(this.#payloadBytes);
+    block.buffer = roomFor(this.#payloadBytes, buffer);
+    block.bodies = block.buffer.subarray(0, this.#payloadBytes);
     const view = new DataView(block.rows.buffer);
     let at = 0;
     for (let i = 0; i < this.#chosenCount; i += 1) {
-      at = this.#copyEntry(this.#chosen[i] ?? 0, withBodies, view, i * ENTRY_ROW_BYTES, block.bodies, at);
+      at = this.#copyEntry(this.#chosen[i] ?? 0, withBodies, view, i * ENTRY_ROW_BYTES, block.buffer, at);
     }
     return block;
   }

@@ -24,6 +24,7 @@ import { encodeTailed } from '../../protocol/messages/tailed.js';
 import { CLOSE_LIMIT, CLOSE_MALFORMED, REFUSAL_LIMIT } from '../../protocol/reasons.js';
 import type { GatewayAccount } from './accounts.js';
 import type { Attachment } from './attachment.js';
+import { BlockBuffers } from './block-buffers.js';
 import type { Block } from './blocks.js';
 import type { StoreCounters } from './counters.js';
 import type { MirroredQueue } from './mirrored-queue.js';
@@ -59,6 +60,7 @@ export class Replies {
   readonly #counters: StoreCounters;
   #waiting: Waiting[] = [];
   #waitingBytes = 0;
+  readonly #buffers = new BlockBuffers();
 
   constructor(options: { readonly bufferHighBytes: number }, ports: RepliesPorts, store: Store, counters: StoreCounters) {
     this.#bufferHighBytes = options.bufferHighBytes;
@@ -72,9 +74,15 @@ export class Replies {
     return this.#waiting[0]?.sequence ?? 0;
   }
 
+  /** Of buffers kept for the next blocks. */
+  get heldBytes(): number {
+    return this.#buffers.lentBytes;
+  }
+
   clear(): void {
     this.#waiting = [];
     this.#waitingBytes = 0;
+    this.#buffers.clear();
   }
 
   take(type: number, sequence: number, control: Uint8Array, attachments: ReadonlyMap<number, Attachment>, account: GatewayAccount): void {
@@ -129,7 +137,9 @@ export class Replies {
     const { queue } = attachment;
     if (type === PULL && 'afterPosition' in message) {
       const { handle, afterPosition, untilPosition, entriesMax, bytesMax, bodies } = message;
-      this.#block(sequence, handle, afterPosition, this.#store.blocks.pull(queue, afterPosition, untilPosition, entriesMax, bytesMax, bodies));
+      const block = this.#store.blocks.pull(queue, afterPosition, untilPosition, entriesMax, bytesMax, bodies, this.#buffers.take(handle, afterPosition));
+      this.#block(sequence, handle, afterPosition, block);
+      if (!block.end) this.#buffers.lend(handle, block.nextPosition, block.buffer);
     } else if (type === PULL_BODIES && 'positions' in message) {
       const block = this.#store.blocks.bodies(queue, message.positions);
       if (block === undefined) this.#ports.refuse(sequence, message.handle, REFUSAL_LIMIT, queue);

@@ -109,6 +109,10 @@ export class Requests {
     this.#replies.clear();
   }
 
+  get heldBytes(): number {
+    return this.#replies.heldBytes;
+  }
+
   serve(): void {
     if (this.#account !== undefined) this.#replies.serve(this.#account);
   }

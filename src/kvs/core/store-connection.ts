@@ -248,9 +248,9 @@ export class StoreConnection implements ConnectionHandlers, FrameSink, AccountCo
     this.#ports.connection.end();
   }
 
-  /** A frame that has come in part stands in memory like what is stored. Strangers' are too short to count. */
+  /** A frame that has come in part, and buffers for blocks, stand in memory like what is stored. Strangers' are too short to count. */
   #countFrameBytes(): void {
-    const held = this.#account === undefined || this.#state === CLOSED ? 0 : this.#reader.heldBytes;
+    const held = this.#account === undefined || this.#state === CLOSED ? 0 : this.#reader.heldBytes + this.#requests.heldBytes;
     this.#store.admission.frameBytes += held - this.#frameBytes;
     this.#frameBytes = held;
   }
