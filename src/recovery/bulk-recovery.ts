@@ -55,8 +55,8 @@ export interface RecoveryPorts {
   served(ownerId: string, birth: number, serial: number): { readonly handle: number; readonly token: number } | undefined;
   /** Stores that are members of a queue that is served; empty when one of them can't be asked. */
   membersOf(handle: number): readonly string[];
-  /** Whether one more block may come, with `pulling` of them on their way. */
-  mayPull(isOwn: boolean, pulling: number): boolean;
+  /** Whether one more block may come, with `pulling` of them on their way and this much in hand that is not counted yet. */
+  mayPull(isOwn: boolean, pulling: number, inHandBytes: number): boolean;
   onClaimed(queue: ClaimedQueue): void;
   onBlock(handle: number, rows: Uint8Array, bodies: Uint8Array, lastSource: boolean): boolean;
   onRecovered(handle: number): void;
@@ -105,7 +105,7 @@ export class BulkRecovery {
     this.pulls = new Pulls(options, {
       packer: ports.packer, log: ports.log, views: this.views,
       needFlush: () => { ports.needFlush(); },
-      mayPull: (isOwn, pulling) => ports.mayPull(isOwn, pulling),
+      mayPull: (isOwn, pulling, inHandBytes) => ports.mayPull(isOwn, pulling, inHandBytes),
       onBlock: (handle, rows, bodies, lastSource) => ports.onBlock(handle, rows, bodies, lastSource),
       onWhole: (job) => {
         ports.onRecovered(job.handle);

@@ -26,8 +26,8 @@ export interface PullPorts {
   readonly log: EventLog;
   readonly views: StoreViews;
   needFlush(): void;
-  /** Whether one more block of a queue, our own or another gateway's, may come now, with so many on their way. */
-  mayPull(isOwn: boolean, pulling: number): boolean;
+  /** Whether one more block of a queue, our own or another gateway's, may come now, with so many on their way and this much arrived that is not counted yet. */
+  mayPull(isOwn: boolean, pulling: number, inHandBytes: number): boolean;
   /** Entry rows by ascending position and their payloads; false when a checksum is wrong: another mirror is asked. */
   onBlock(handle: number, rows: Uint8Array, bodies: Uint8Array, lastSource: boolean): boolean;
   /** The queue is whole, or no more of it can be had. */
@@ -103,9 +103,9 @@ export class Pulls {
     const before = job.cursor;
     job.cursor = block.nextPosition;
     job.asked = false;
-    // The next block travels while this one is taken in.
+    // The next block travels while this one is taken in, if there is memory for both.
     if (!block.end) {
-      this.pull(job);
+      this.pull(job, block.rows.length + bodies.length);
       this.ports.views.get(job.source)?.store.flush();
     }
     if (!this.ports.onBlock(job.handle, block.rows, bodies, job.sources.length === 0)) {
@@ -128,14 +128,14 @@ export class Pulls {
     return asked;
   }
 
-  private pull(job: QueueJob): void {
+  private pull(job: QueueJob, inHandBytes = 0): void {
     const view = this.ports.views.get(job.source);
     if (view === undefined || !this.isUsable(job, job.source)) {
       this.nextSource(job, 'its store is gone');
       return;
     }
     // A control queue is small, and mail waits for it.
-    if (!this.ports.mayPull(job.isOwn || isControlJob(job), this.askedCount)) {
+    if (!this.ports.mayPull(job.isOwn || isControlJob(job), this.askedCount, inHandBytes)) {
       this.tellShort(job);
       return;
     }

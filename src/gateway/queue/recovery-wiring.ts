@@ -52,7 +52,7 @@ export class RecoveryWiring {
       takeHandle: () => registry.takeHandle(),
       served: (ownerId, birth, serial) => registry.served(ownerId, birth, serial),
       membersOf: (handle) => membersOf(mirrors.mirrorOf(handle)),
-      mayPull: (isOwn, pulling) => this.mayPull(isOwn, pulling),
+      mayPull: (isOwn, pulling, inHandBytes) => this.mayPull(isOwn, pulling, inHandBytes),
       onClaimed: (queue) => { this.recovered.onClaimed(queue); },
       onBlock: (handle, rows, bodies, lastSource) => {
         const taken = this.recovered.onBlock(handle, rows, bodies, lastSource);
@@ -98,14 +98,14 @@ export class RecoveryWiring {
   }
 
   /**
-   * One more block, with as many on their way: our own queues may fill all but the last reserve; those of another
+   * One more block, with as many on their way and one in hand: our own queues may fill all but the last reserve; those of another
    * gateway leave alone what new mail may use. A single block is always let in while half of that is free, or a
    * small limit would never let the first one come.
    */
-  private mayPull(isOwn: boolean, pulling: number): boolean {
+  private mayPull(isOwn: boolean, pulling: number, inHandBytes: number): boolean {
     const { memory } = this.ports;
     const most = isOwn ? memory.reserveBytes : memory.acceptBytes;
-    const used = memory.usedBytes;
+    const used = memory.usedBytes + inHandBytes;
     return used + (pulling + 1) * this.options.blockBytes <= most || (pulling === 0 && used < most / 2);
   }
 }

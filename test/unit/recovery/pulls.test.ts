@@ -1,0 +1,93 @@
+/** Blocks of claimed queues: when the next one is asked for, and what it is weighed against. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { ClaimMachine } from '../../../src/recovery/claim-machine.js';
+import { Pulls } from '../../../src/recovery/pulls.js';
+import type { RecoveryStore } from '../../../src/recovery/queue-job.js';
+import { QueueJob } from '../../../src/recovery/queue-job.js';
+import { StoreViews } from '../../../src/recovery/store-views.js';
+import { MessagePacker } from '../../../src/platform/node/packer.js';
+import { ENTRY_ROW_BYTES } from '../../../src/protocol/entry-rows.js';
+import { PULL } from '../../../src/protocol/message-types.js';
+import { encodeBlock } from '../../../src/protocol/messages/block.js';
+import { ROLE_MEMBER } from '../../../src/protocol/reasons.js';
+
+const BLOCK_BYTES = 1000;
+const HANDLE = 7;
+
+/** A gateway with a limit, one store, and one queue of which blocks come. */
+class Played {
+  usedBytes = 0;
+  asked = 0;
+  readonly limitBytes: number;
+  readonly pulls: Pulls;
+  readonly job: QueueJob;
+  private readonly packer = new MessagePacker();
+  private position = 0;
+
+  constructor(limitBytes: number) {
+    this.limitBytes = limitBytes;
+    const store: RecoveryStore = { storeId: 'store-a', bootId: 'boot', isUp: true, leaseMs: 1000, graceMs: 0, flush: () => undefined, request: (type) => this.onRequest(type) };
+    const views = new StoreViews('gw-1', this.packer);
+    views.add(store);
+    this.pulls = new Pulls({ blockEntries: 10, blockBytes: BLOCK_BYTES }, {
+      packer: this.packer, log: { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined }, views,
+      needFlush: () => undefined,
+      mayPull: (_isOwn, pulling, inHandBytes) => this.usedBytes + inHandBytes + (pulling + 1) * BLOCK_BYTES <= this.limitBytes,
+      onBlock: (_handle, rows, bodies) => {
+        this.usedBytes += rows.length + bodies.length;
+        return true;
+      },
+      onWhole: () => undefined,
+    });
+    const machine = new ClaimMachine(1, { nowMs: () => 0, random: () => 0, ask: () => true, release: () => undefined, bootIdOf: () => 'boot', mayMiss: () => false, onHeld: () => undefined, onBackedOff: () => undefined });
+    const name = { ownerId: 'gw-1', birth: 1, serial: 1, name: 'q1', queueClass: 'mail' };
+    this.job = new QueueJob(name, true, 'key', HANDLE, machine);
+    this.job.claims.set('store-a', { ...name, storeId: 'store-a', role: ROLE_MEMBER, epoch: 1, members: ['store-a'], number: 100, digestA: 0, digestB: 0, count: 100, holder: 'gw-1', holderToken: 1 });
+    this.job.source = 'store-a';
+    this.job.until = 100;
+    for (const state of ['claiming', 'tailing', 'claimed'] as const) this.job.transition(state);
+    this.pulls.add(this.job);
+  }
+
+  /** A block is on its way. */
+  isAsked(): boolean {
+    return this.job.asked;
+  }
+
+  /** The block that was asked for, of one entry. */
+  block(bytes: number): void {
+    const rows = new Uint8Array(ENTRY_ROW_BYTES);
+    const control = encodeBlock(this.packer, { handle: HANDLE, afterPosition: this.position, nextPosition: this.position + 1, end: false, rows });
+    this.position += 1;
+    this.pulls.onBlock('store-a', control, new Uint8Array(bytes - ENTRY_ROW_BYTES), (handle) => (handle === HANDLE ? this.job : undefined));
+  }
+
+  private onRequest(type: number): number {
+    assert.equal(type, PULL);
+    this.asked += 1;
+    return this.asked;
+  }
+}
+
+test('the next block is asked for while one is taken in, when both fit', () => {
+  const played = new Played(10 * BLOCK_BYTES);
+  assert.equal(played.asked, 1);
+  played.block(BLOCK_BYTES);
+  assert.deepEqual([played.asked, played.usedBytes], [2, BLOCK_BYTES]);
+});
+
+test('the block in hand counts with its size before the next one is asked for: the limit holds for any sizes', () => {
+  for (const bytes of [BLOCK_BYTES, 7 * BLOCK_BYTES, 100]) {
+    const played = new Played(10 * BLOCK_BYTES);
+    while (played.isAsked()) {
+      played.block(bytes);
+      assert.ok(!played.isAsked() || played.usedBytes + BLOCK_BYTES <= played.limitBytes, `${String(played.usedBytes)} bytes used, and a block on its way`);
+    }
+    // Mail is delivered: it goes on.
+    const { asked } = played;
+    played.usedBytes = 0;
+    played.pulls.start();
+    assert.deepEqual([played.isAsked(), played.asked], [true, asked + 1]);
+  }
+});
