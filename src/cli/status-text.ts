@@ -94,7 +94,8 @@ function heldLines(status: StatusAnswer, nowMs: number, isTty: boolean): string[
   const lines = [`  ${paint('HELD', 'red', isTty)}        mail of ${counted(status.queues_held, 'queue')} waits; start the stores that are missing, or go on without them: twinpost rescue --force`];
   for (const held of status.held) {
     const owner = held.owner === status.gateway ? '' : ` of ${held.owner}`;
-    const stores = held.waits_for.length === 0 ? '' : `: ${held.waits_for.join(', ')}`;
+    // A reason with a command in it names its stores, and is to be copied as it ends.
+    const stores = held.waits_for.length === 0 || held.why.includes('--missing') ? '' : `: ${held.waits_for.join(', ')}`;
     lines.push(`                ${printable(`${held.queue_name}${owner}`)} for ${ago(held.since, nowMs)}, ${printable(`${held.why}${stores}`)}`);
   }
   const more = status.queues_held - status.held.length;

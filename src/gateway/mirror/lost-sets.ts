@@ -5,6 +5,9 @@
  *
  *   members restarted unheard ─► told, shown in status ─ `twinpost rescue --force` names one of them ─► founded ─► gone
  *
+ * A store that an open change leaves out can't end that wait (decides()), but may have a copy of before, and know who has
+ * the queue: it is named, as what an operator should look at first.
+ *
  * The mail is here, in memory, and is kept; nothing of it is delivered and no new mail of the queue is taken. An
  * operator who knows that no other process has had the queue says so by naming a store that it may go on without.
  */
@@ -15,6 +18,7 @@ import { forceCommand } from '../../recovery/force.js';
 import type { HeldQueue } from '../../recovery/waiting-queues.js';
 import type { Mirrors } from './mirrors.js';
 import type { QueueMirror } from './queue-mirror.js';
+import type { Replica } from './replica.js';
 import { decides, hasSurvivor, mayFound, waitsForOperator } from './replica-set.js';
 
 export interface LostSetsPorts {
@@ -39,7 +43,12 @@ export class LostSets {
       if (this.waiting.has(mirror) || !waitsForOperator(mirror)) continue;
       this.waiting.set(mirror, this.ports.nowMs());
       const stores = storesOf(mirror);
-      log.error('mirror', 'no mirror of this queue has survived, and another process may have had it meanwhile: its mail is held in memory and waits for an operator; do not restart this process before', { queue: mirror.queue.name, owner: mirror.queue.identity.ownerId, messages: mirror.queue.length, stores, command: forceCommand(mirror.queue.name, stores[0] ?? '') });
+      const others = othersOf(mirror);
+      const text = others.length === 0
+        ? 'no mirror of this queue has survived, and another process may have had it meanwhile: its mail is held in memory and waits for an operator; do not restart this process before'
+        : 'every mirror that this queue can go on from came back without its copy, and another process may have had it meanwhile: its mail is held in memory and waits for an operator; twinpost store status shows who holds it at the store that its last change of the set leaves out, look there first; do not restart this process before';
+      const left = others.map(({ store }) => store.storeId);
+      log.error('mirror', text, { queue: mirror.queue.name, owner: mirror.queue.identity.ownerId, messages: mirror.queue.length, stores, ...(left.length === 0 ? {} : { left_out: left }), command: forceCommand(mirror.queue.name, stores[0] ?? '') });
     }
   }
 
@@ -47,7 +56,7 @@ export class LostSets {
     return [...this.waiting].map(([mirror, sinceMs]) => {
       const { name, identity, route } = mirror.queue;
       const stores = storesOf(mirror);
-      return { key: queueKey(identity.ownerId, identity.birth, identity.serial), queue: name, queueClass: route.queueClass, owner: identity.ownerId, state: 'no survivor', stores, why: `no mirror has survived: ${forceCommand(name, stores[0] ?? '')}`, sinceMs };
+      return { key: queueKey(identity.ownerId, identity.birth, identity.serial), queue: name, queueClass: route.queueClass, owner: identity.ownerId, state: 'no survivor', stores, why: `${whyLost(mirror)}: ${forceCommand(name, stores[0] ?? '')}`, sinceMs };
     });
   }
 
@@ -69,6 +78,18 @@ export class LostSets {
     if (names.length > 0) mirrors.askFlush();
     return names;
   }
+}
+
+/** Left out by a change that was sent: not asked any more, but not known to be without a copy either. */
+function othersOf(mirror: QueueMirror): Replica[] {
+  return mirror.replicas.filter((replica) => replica.mayHoldCopy && !decides(mirror, replica));
+}
+
+function whyLost(mirror: QueueMirror): string {
+  const others = othersOf(mirror);
+  if (others.length === 0) return 'no mirror has survived';
+  const told = others.map(({ store }) => `${store.storeId}, which the set leaves out, ${store.isUp ? 'may have a copy' : 'can not be reached: start it'}`);
+  return `the mirrors it can go on from came back empty; ${told.join('; ')}; if store status shows no other holder there`;
 }
 
 function storesOf(mirror: QueueMirror): string[] {

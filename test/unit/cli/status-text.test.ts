@@ -67,6 +67,14 @@ describe('a drained store', () => {
   });
 });
 
+describe('mail that is held', () => {
+  test('is shown with the stores it waits for, unless a command that names them is to be copied', () => {
+    const shown = (why: string): string => statusLines({ gateways: [{ status: { ...STATUS, held: [{ queue_name: 'q1', owner: 'gw-1', waits_for: ['NodeE'], why, since: NOW - 30 }] }, rows: [] }], stores: [], missing: [], all: true }, NOW_MS, false).join('\n');
+    assert.match(shown('a store is missing'), /^ +q1 for 30s, a store is missing: NodeE$/m);
+    assert.match(shown('NodeE came back empty: twinpost rescue --force --queue q1 --missing NodeE --reason TEXT'), /^ +q1 for 30s, NodeE came back empty: .* --reason TEXT$/m);
+  });
+});
+
 describe('comparing a mirror with its gateway', () => {
   const COPY: StoreQueueAnswer = { queue_name: 'hitachi.com', class: 'mail', owner: 'gw-1', birth: 7, serial: 1, holder: 'gw-1', role: 'member', epoch: 2, number: 18_000, digest: 'aa', messages: 40, bytes: 1 };
 

@@ -1,0 +1,76 @@
+/**
+ * What an operator is told of a queue whose owner lives while every mirror that it can go on from came back empty: which
+ * store could tell more, and the command (src/gateway/mirror/lost-sets.ts). When that state begins: lost-sets.test.ts.
+ */
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import type { HeldQueue } from '../../src/recovery/waiting-queues.js';
+import { Group } from './group.js';
+import { queuesOf } from './inspect.js';
+import type { StoreNode } from './store-node.js';
+import { World } from './world.js';
+
+function restart(store: StoreNode): void {
+  store.kill();
+  store.start();
+}
+
+describe('a queue without a survivor', () => {
+  test('names the store that its last change leaves out, while that one may know who has the queue, and what to do', () => {
+    const world = World.started({ queues: [{ name: 'q1' }] });
+    world.hops.script = () => 'hang';
+    world.submitMany(5, ['q1']);
+    world.run(200);
+    const [a, b] = [world.store('a'), world.store('b')];
+    // The change to store-b alone is not acknowledged when that one falls silent, and restarts unheard.
+    world.holdAnswers(b, true);
+    world.cut(a);
+    world.until(() => world.mirror('q1').setChangeNumber !== 0, 20_000, 'the change that drops store-a');
+    world.cut(b);
+    world.holdAnswers(b, false);
+    world.run(30_000);
+    restart(b);
+    world.heal(b);
+    const held = (): HeldQueue => world.gateway.core?.recovery.held()[0] ?? assert.fail('the queue is held');
+    world.until(() => world.gateway.core?.recovery.held().length === 1, 20_000, 'the named state');
+    const command = 'twinpost rescue --force --queue q1 --missing store-b --reason TEXT';
+    assert.deepEqual([held().state, held().stores], ['no survivor', ['store-b']]);
+    assert.equal(held().why, `the mirrors it can go on from came back empty; store-a, which the set leaves out, can not be reached: start it; if store status shows no other holder there: ${command}`);
+    assert.equal(world.log.count('no mirror of this queue has survived'), 0, 'store-a may have');
+    assert.deepEqual(world.log.lines.filter(({ text }) => text.startsWith('every mirror that this queue can go on from')).map(({ fields }) => [fields['stores'], fields['left_out'], fields['command']]), [[['store-b'], ['store-a'], command]]);
+    world.heal(a);
+    world.run(5000);
+    assert.equal(held().why, `the mirrors it can go on from came back empty; store-a, which the set leaves out, may have a copy; if store status shows no other holder there: ${command}`);
+    restart(a);
+    world.run(5000);
+    assert.equal(held().why, `no mirror has survived: ${command}`);
+    assert.deepEqual(world.gateway.core?.recovery.force({ queue: 'q1', missing: 'store-b', reason: 'no other process runs', who: 'ann' }), ['q1']);
+    world.untilLevel();
+    world.assertSameContent();
+    assert.equal(world.mirror('q1').queue.length, 5);
+  });
+
+  test('points to the store that its last change leaves out, where the holder is another process', () => {
+    const group = Group.started();
+    group.hops.script = () => 'hang';
+    group.submit('gw-1', ['q1']);
+    group.run(200);
+    const [a, b] = [group.store('a'), group.store('b')];
+    // The change to store-b alone never arrives; a rescue takes the queue over by both, and loses store-b.
+    group.network.holdRequests('gw-1', b.id, true);
+    group.network.cut('gw-1', a.id);
+    group.until(() => (group.served('gw-1', 'gw-1')[0]?.setChangeNumber ?? 0) !== 0, 'the change that drops store-a');
+    group.network.cut('gw-1', b.id);
+    group.network.holdRequests('gw-1', b.id, false);
+    group.until(() => group.served('gw-2', 'gw-1').length === 1, 'the takeover');
+    group.network.cut('gw-2', b.id);
+    restart(b);
+    for (const store of group.stores) group.network.heal('gw-1', store.id);
+    const held = (): HeldQueue | undefined => group.gateway('gw-1').core?.recovery.held()[0];
+    group.until(() => held() !== undefined, 'the named state');
+    group.run(3 * group.leaseMs);
+    assert.deepEqual([held()?.state, held()?.why], ['no survivor', 'the mirrors it can go on from came back empty; store-a, which the set leaves out, may have a copy; if store status shows no other holder there: twinpost rescue --force --queue q1 --missing store-b --reason TEXT']);
+    assert.equal(a.store === undefined ? '' : queuesOf(a.store, 'q1')[0]?.holder, 'gw-2', 'what store status shows');
+    assert.equal(group.served('gw-2', 'gw-1')[0]?.queue.length, 1, 'it has the mail');
+  });
+});
