@@ -24,6 +24,10 @@ const KEPT_ROWS = 16_384;
 const END = 1;
 const BUCKETS_A_CHUNK = CHUNK_BYTES / 4;
 const TWO_32 = 4_294_967_296;
+/** Most buckets that are made ahead: 64 MiB. */
+const BUCKETS_AHEAD_MAX = 2 ** 24;
+/** Rows grow by so many at once. */
+const GROWTH_ROWS = 256;
 
 export class HashIndex {
   private readonly seed: number;
@@ -46,15 +50,32 @@ export class HashIndex {
     return this.rowCount;
   }
 
+  /**
+   * So many rows are about to come: their buckets are made at once, which is cheaper than one by one by splitting.
+   * Only while few rows are in the table, so that it is a short step; else, and past the bound, they split as ever.
+   */
+  expect(rows: number): void {
+    const wanted = Math.min(this.rowCount + rows, BUCKETS_AHEAD_MAX);
+    if (this.bucketCount > BUCKETS_KEPT || wanted <= this.bucketCount) return;
+    const held: number[] = [];
+    for (let bucket = 0; bucket < this.bucketCount; bucket++) {
+      for (let row = this.buckets.get(bucket); row !== 0; row = this.links.get(row) - END) held.push(row);
+      this.buckets.set(bucket, 0);
+    }
+    this.buckets.ensure(wanted);
+    this.bucketCount = wanted;
+    this.mask = 2 ** (31 - Math.clz32(wanted)) - 1;
+    // From the end of each chain: of equal pairs the one set last stays in front.
+    for (const row of held.reverse()) this.link(row, this.keys.get(row), this.salts.get(row));
+  }
+
   /** Enters a row that is not in the index. */
   set(row: number, key: number, salt: number): void {
-    if (row >= this.links.length) this.grow(row + 1);
+    if (row >= this.links.length) this.grow(row + GROWTH_ROWS);
     invariant(row > 0 && this.links.get(row) === 0, 'a row is entered once');
     this.keys.set(row, key);
     this.salts.set(row, salt);
-    const bucket = this.bucketOf(key, salt);
-    this.links.set(row, this.buckets.get(bucket) + 1);
-    this.buckets.set(bucket, row);
+    this.link(row, key, salt);
     this.rowCount += 1;
     if (this.rowCount > this.bucketCount) this.split();
   }
@@ -100,6 +121,12 @@ export class HashIndex {
 
   saltOf(row: number): number {
     return this.salts.get(row);
+  }
+
+  private link(row: number, key: number, salt: number): void {
+    const bucket = this.bucketOf(key, salt);
+    this.links.set(row, this.buckets.get(bucket) + END);
+    this.buckets.set(bucket, row);
   }
 
   /** Both halves of the key and the salt, mixed by the finaliser of MurmurHash3. */

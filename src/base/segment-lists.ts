@@ -10,22 +10,14 @@
  * lists at most 16 times in its life, however many records it has, and the sparsest is found by looking
  * at most at the heads of the lists.
  *
+ * Segments of a run (segment-runs.ts) go back to it.
+ *
  * One object a segment: even 30,000 of them (30 GiB) are nothing to the collector. The array of segments
  * costs 8 bytes a MiB.
  */
 import { invariant } from './invariant.js';
-
-export const SegmentKind = {
-  /** Records are appended. */
-  OPEN: 0,
-  /** Full; stands in the list of its live bytes. */
-  CLOSED: 1,
-  /** Being emptied by compact(). */
-  VICTIM: 2,
-  /** Holds one large record. */
-  OWN: 3,
-} as const;
-export type SegmentKindValue = (typeof SegmentKind)[keyof typeof SegmentKind];
+import { NO_BUCKET, Segment, SegmentKind } from './segment.js';
+import { SegmentRuns } from './segment-runs.js';
 
 const BUCKETS_PER_SEGMENT_LOG2 = 4;
 const BUCKETS = (1 << BUCKETS_PER_SEGMENT_LOG2) + 1;
@@ -34,28 +26,6 @@ const BUCKETS = (1 << BUCKETS_PER_SEGMENT_LOG2) + 1;
  * with nothing freed never counts; and segments all above it hold at most 16/14 = 1.14 × the live bytes.
  */
 const SPARSE_BUCKETS = 14;
-const NO_BUCKET = -1;
-
-export class Segment {
-  readonly bytes: Uint8Array;
-  /** The same bytes, for the headers. */
-  readonly words: Uint32Array;
-  number = 0;
-  kind: SegmentKindValue = SegmentKind.OPEN;
-  /** Bytes appended so far. */
-  filled = 0;
-  /** Bytes of records that live. */
-  live = 0;
-  bucket = NO_BUCKET;
-  previous: Segment | undefined = undefined;
-  next: Segment | undefined = undefined;
-
-  constructor(bytes: number) {
-    const buffer = new ArrayBuffer(bytes);
-    this.bytes = new Uint8Array(buffer);
-    this.words = new Uint32Array(buffer);
-  }
-}
 
 export class SegmentLists {
   /** Stands for "no segment open yet": nothing fits in, and closing it does nothing. */
@@ -68,10 +38,13 @@ export class SegmentLists {
   private readonly freeNumbers: number[] = [];
   private readonly spares: Segment[] = [];
   private readonly heads: (Segment | undefined)[] = new Array<Segment | undefined>(BUCKETS).fill(undefined);
+  private readonly runs: SegmentRuns;
+  /** Of segments that are in no run. */
   private held = 0;
 
   constructor(segmentBytes: number, spareMax: number, segmentsMax: number) {
     this.segmentBytes = segmentBytes;
+    this.runs = new SegmentRuns(segmentBytes);
     this.spareMax = spareMax;
     this.segmentsMax = segmentsMax;
     this.bucketShift = 31 - Math.clz32(segmentBytes) - BUCKETS_PER_SEGMENT_LOG2;
@@ -79,11 +52,11 @@ export class SegmentLists {
 
   /** Bytes of all segments, spare ones included. */
   get heldBytes(): number {
-    return this.held;
+    return this.held + this.runs.madeCount * this.segmentBytes;
   }
 
   get spareBytes(): number {
-    return this.spares.length * this.segmentBytes;
+    return (this.spares.length + this.runs.spareCount) * this.segmentBytes;
   }
 
   at(number: number): Segment {
@@ -92,9 +65,14 @@ export class SegmentLists {
     return segment;
   }
 
+  /** So many bytes of records are about to come. */
+  expect(bytes: number): void {
+    this.runs.expect(bytes);
+  }
+
   /** An empty open segment. */
   take(): Segment {
-    const segment = this.spares.pop() ?? this.create(this.segmentBytes);
+    const segment = this.spares.pop() ?? this.runs.take() ?? this.create(this.segmentBytes);
     segment.kind = SegmentKind.OPEN;
     segment.filled = 0;
     this.register(segment);
@@ -137,13 +115,23 @@ export class SegmentLists {
     return undefined;
   }
 
+  /** A closed segment of a run that is to be given back. */
+  takeOfSparseRun(): Segment | undefined {
+    const segment = this.runs.closedOfSparse();
+    if (segment === undefined) return undefined;
+    this.unlink(segment);
+    segment.kind = SegmentKind.VICTIM;
+    return segment;
+  }
+
   /** The segment is empty: keep it for the next take() or give it back. */
   release(segment: Segment): void {
     invariant(segment.live === 0, 'a segment is given back when nothing lives in it');
     if (segment.bucket !== NO_BUCKET) this.unlink(segment);
     this.segments[segment.number] = undefined;
     this.freeNumbers.push(segment.number);
-    if (segment.kind !== SegmentKind.OWN && this.spares.length < this.spareMax) this.spares.push(segment);
+    if (segment.run !== undefined) this.runs.release(segment, segment.run);
+    else if (segment.kind !== SegmentKind.OWN && this.spares.length < this.spareMax) this.spares.push(segment);
     else this.held -= segment.bytes.length;
   }
 

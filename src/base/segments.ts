@@ -25,13 +25,16 @@
  */
 import { ChunkedUint32, ChunkedUint8 } from './chunked.js';
 import { invariant } from './invariant.js';
-import { SegmentKind, SegmentLists, type Segment } from './segment-lists.js';
+import { SegmentKind, type Segment } from './segment.js';
+import { SegmentLists } from './segment-lists.js';
 
 /** Names a record; 0 is no record. */
 export type Slot = number;
 
 /** Slot and length, in front of each record. */
 export const RECORD_HEADER_BYTES = 8;
+/** Header and padding of one record, on average. */
+const RECORD_OVERHEAD_BYTES = 12;
 /** Sums with header and padding stay within 31 bits, so they stay small integers. */
 export const RECORD_BYTES_MAX = 2 ** 30;
 
@@ -102,6 +105,11 @@ export class Segments {
 
   get records(): number {
     return this.recordCount;
+  }
+
+  /** So many records of so many bytes together are about to come: their memory is made in few pieces (segment-runs.ts). */
+  expect(records: number, bytes: number): void {
+    this.lists.expect(bytes + records * RECORD_OVERHEAD_BYTES);
   }
 
   /** A new record with undefined contents. */
@@ -200,8 +208,8 @@ export class Segments {
     while (left > 0) {
       let victim = this.victim;
       if (victim === undefined) {
-        if (!this.isWasteful()) break;
-        victim = this.lists.takeSparsest();
+        this.leaveSparseRuns();
+        victim = this.lists.takeOfSparseRun() ?? (this.isWasteful() ? this.lists.takeSparsest() : undefined);
         if (victim === undefined) break;
         this.victim = victim;
         this.victimAt = 0;
@@ -212,6 +220,17 @@ export class Segments {
       left -= bytes + (Math.max(0, this.victimAt - from - bytes) >>> WALK_SHIFT);
     }
     return moved;
+  }
+
+  /** An open segment would keep its run for as long as nothing fills it. */
+  private leaveSparseRuns(): void {
+    if (this.young.run?.isSparse === true) this.young = this.closed(this.young);
+    if (this.old.run?.isSparse === true) this.old = this.closed(this.old);
+  }
+
+  private closed(segment: Segment): Segment {
+    this.lists.close(segment);
+    return this.lists.nothing;
   }
 
   private isWasteful(): boolean {
@@ -274,6 +293,8 @@ export class Segments {
 
   /** The last record is gone: give back what a burst had needed. */
   private startAgain(): void {
+    if (this.young.run !== undefined) this.young = this.closed(this.young);
+    if (this.old.run !== undefined) this.old = this.closed(this.old);
     this.lists.dropSpares(SEGMENTS_SPARE_IDLE);
     if (this.slotCount < SLOTS_KEPT) return;
     this.low.truncate(1);

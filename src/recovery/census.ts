@@ -22,6 +22,8 @@ export interface CensusRow {
   readonly digestA: number;
   readonly digestB: number;
   readonly count: number;
+  /** Content and envelopes of these. */
+  readonly bytes: number;
   /** Who may write to it there, and since which claim. */
   readonly holder: string;
   readonly holderToken: number;

@@ -225,10 +225,10 @@ export class Claiming {
       job.rows.delete(storeId);
       return;
     }
-    const { role, epoch, members, number, digestA, digestB, count } = claimed;
+    const { role, epoch, members, number, digestA, digestB, count, bytes } = claimed;
     const { ownerId, birth, serial, name, queueClass } = job;
     const known = job.rows.get(storeId);
-    job.rows.set(storeId, { storeId, ownerId, birth, serial, name, queueClass, role, epoch, members, number, digestA, digestB, count, holder: known?.holder ?? '', holderToken: known?.holderToken ?? 0 });
+    job.rows.set(storeId, { storeId, ownerId, birth, serial, name, queueClass, role, epoch, members, number, digestA, digestB, count, bytes, holder: known?.holder ?? '', holderToken: known?.holderToken ?? 0 });
   }
 
   private onBackedOff(job: QueueJob, why: ClaimFailure, storeId: string, waitMs: number): void {

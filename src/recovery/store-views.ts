@@ -102,8 +102,8 @@ export class StoreViews {
     const listed = readListed(this.packer, control);
     const rows = view?.listing;
     if (view === undefined || rows === undefined || listed === undefined) return undefined;
-    for (const { gatewayId, birth, serial, name, queueClass, role, epoch, members, number, digestA, digestB, count, holder, holderToken } of listed.rows) {
-      rows.push({ storeId: store.storeId, ownerId: gatewayId, birth, serial, name, queueClass, role, epoch, members, number, digestA, digestB, count, holder, holderToken });
+    for (const { gatewayId, birth, serial, name, queueClass, role, epoch, members, number, digestA, digestB, count, bytes, holder, holderToken } of listed.rows) {
+      rows.push({ storeId: store.storeId, ownerId: gatewayId, birth, serial, name, queueClass, role, epoch, members, number, digestA, digestB, count, bytes, holder, holderToken });
     }
     if (!listed.complete) {
       this.page(view, listed.next);

@@ -55,9 +55,7 @@ export class ContentStore {
 
   /** A record of bytes as they are: a head, a note. */
   storeBytes(bytes: Uint8Array): number {
-    const slot = this.segments.allocate(bytes.length);
-    this.segments.write(slot, 0, bytes);
-    return slot;
+    return this.segments.keep(bytes);
   }
 
   /** A body that several entries will name by addEntry. */

@@ -32,6 +32,12 @@ export class Entries {
     return this.contents.segments.usedBytes + this.table.inUse * ENTRY_BOOKKEEPING_BYTES;
   }
 
+  /** So many entries are about to come back, with so many bytes of content and head. */
+  expect(count: number, bytes: number): void {
+    this.table.index.expect(count);
+    this.contents.segments.expect(count, bytes);
+  }
+
   /** A new row in state FREE; `shared` is 0 when the record holds body ‖ head. */
   create(queue: MailQueue, messageId: number, slot: number, shared: number, bodyBytes: number, checksum: number, arrivalSeconds: number, expirySeconds: number): number {
     const table = this.table;

@@ -56,9 +56,14 @@ const NEXT_STATES: readonly (readonly number[])[] = [
   [S.FREE],
 ];
 
+/** The same as bits: each message is asked about several times. */
+const NEXT_BITS = Uint16Array.from(NEXT_STATES, (states) => states.reduce((bits, state) => bits | (1 << state), 0));
+/** Columns grow by so many rows at once. */
+const GROWTH_ROWS = 256;
+
 /** Whether an entry may go from one state to another. */
 export function isValidEntryTransition(from: number, to: number): boolean {
-  return NEXT_STATES[from]?.includes(to) ?? false;
+  return (((NEXT_BITS[from] ?? 0) >>> to) & 1) === 1;
 }
 
 /** Rows of entries. Lists and times are kept by MailQueue; this owns the columns and the row's life. */
@@ -83,6 +88,8 @@ export class EntryTable {
   readonly census = new StateCensus();
   private readonly stateColumn = new ChunkedUint8();
   private readonly rows = new Rows();
+  /** No row above this one was ever used. */
+  private highestRow = 0;
 
   constructor(hashSeed: number) {
     this.index = new HashIndex(hashSeed);
@@ -95,8 +102,13 @@ export class EntryTable {
   /** A row in state FREE, all columns zero, indexed under (messageId, queueHandle). */
   take(messageId: number, queueHandle: number): number {
     const row = this.rows.take();
-    if (row >= this.position.length) this.grow(row + 1);
     this.index.set(row, messageId, queueHandle);
+    // New elements are zero: a recovery takes new rows only.
+    if (row > this.highestRow) {
+      if (row >= this.position.length) this.grow(row + GROWTH_ROWS);
+      this.highestRow = row;
+      return row;
+    }
     this.position.set(row, 0);
     this.previous.set(row, 0);
     this.next.set(row, 0);

@@ -8,14 +8,16 @@ describe('HashIndex', () => {
   test('finds what a map would find', () => {
     const key = fc.oneof(fc.nat(20), fc.maxSafeNat());
     const salt = fc.oneof(fc.nat(3), fc.integer({ min: 0, max: 0xffff_ffff }));
-    const command = fc.record({ add: fc.boolean(), key, salt });
+    const expected = fc.oneof({ weight: 20, arbitrary: fc.constant(0) }, { weight: 1, arbitrary: fc.nat(9000) });
+    const command = fc.record({ add: fc.boolean(), key, salt, expected });
     fc.assert(
       fc.property(fc.array(command, { maxLength: 400 }), fc.integer(), (commands, seed) => {
         const index = new HashIndex(seed);
         const model = new Map<string, number>();
         const free: number[] = [];
         let highest = 0;
-        for (const { add, key, salt } of commands) {
+        for (const { add, key, salt, expected } of commands) {
+          if (expected > 0) index.expect(expected);
           const name = `${String(key)}/${String(salt)}`;
           const row = model.get(name) ?? 0;
           assert.equal(index.find(key, salt), row);
@@ -62,6 +64,22 @@ describe('HashIndex', () => {
       }
       assert.equal(index.size, 0);
     }
+  });
+
+  test('makes the buckets of what it expects at once, and keeps what it has in its order', () => {
+    const index = new HashIndex(11);
+    for (let row = 1; row <= 300; row++) index.set(row, row % 100, 5);
+    index.expect(20_000);
+    const made = bucketsOf(index);
+    assert.ok(made >= 20_000);
+    for (let key = 0; key < 100; key++) assert.equal(index.find(key, 5), key === 0 ? 300 : 200 + key, 'of equal pairs the one set last');
+    for (let row = 301; row <= 20_000; row++) index.set(row, row, 6);
+    assert.equal(bucketsOf(index), made, 'nothing splits');
+    for (let row = 301; row <= 20_000; row++) if (index.find(row, 6) !== row) assert.fail(`row ${String(row)} is lost`);
+    index.expect(1_000_000);
+    assert.equal(bucketsOf(index), made, 'a table with rows in it grows in small steps only');
+    for (let row = 20_000; row >= 1; row--) index.remove(row);
+    assert.ok(bucketsOf(index) <= BUCKETS_KEPT);
   });
 
   test('spreads keys that count up, that share their low half, and that differ in the salt alone', () => {

@@ -31,6 +31,7 @@ describe('Segments', () => {
       { weight: 6, arbitrary: fc.record({ kind: fc.constant('allocate'), n: fc.oneof(fc.nat(700), fc.nat(9000)) }) },
       { weight: 4, arbitrary: fc.record({ kind: fc.constant('free'), n: fc.nat() }) },
       { weight: 2, arbitrary: fc.record({ kind: fc.constant('compact'), n: fc.nat(6000) }) },
+      { weight: 1, arbitrary: fc.record({ kind: fc.constant('expect'), n: fc.nat(300_000) }) },
     );
     fc.assert(
       fc.property(fc.array(command, { maxLength: 300 }), (commands) => {
@@ -53,6 +54,7 @@ describe('Segments', () => {
             segments.free(slot);
             model.delete(slot);
           } else if (kind === 'compact') segments.compact(n);
+          else if (kind === 'expect') segments.expect(n >>> 10, n);
           assert.equal(segments.records, model.size);
         }
         let least = 0;
@@ -226,6 +228,56 @@ describe('Segments', () => {
     assert.throws(() => { segments.free(slot); }, /a slot names a record that lives/);
     segments.free(other);
     assert.throws(() => new Segments({ segmentBytes: 5000 }), /power of two/);
+  });
+
+  describe('that are expected', () => {
+    const segmentBytes = 4096;
+    /** So many records of 500 bytes, seven in a segment. */
+    function filled(records: number): { segments: Segments; slots: number[] } {
+      const segments = new Segments({ segmentBytes });
+      segments.expect(records, records * 500);
+      const slots = Array.from({ length: records }, (_none, id) => {
+        const slot = segments.allocate(500);
+        mark(segments, slot, id);
+        return slot;
+      });
+      return { segments, slots };
+    }
+
+    test('come out of one allocation, and count only as far as they are used', () => {
+      const { segments, slots } = filled(700);
+      assert.ok(new Set(slots.map((slot) => segments.segmentOf(slot).buffer)).size <= 16, 'what the estimate lacks comes as ever');
+      assert.ok(segments.usedBytes <= 110 * segmentBytes);
+      const begun = new Segments({ segmentBytes });
+      begun.expect(7_000, 3_500_000);
+      begun.allocate(500);
+      assert.equal(begun.usedBytes, segmentBytes);
+    });
+
+    test('go back as one when the last record has gone, be it in a segment that is still open', () => {
+      const { segments, slots } = filled(300);
+      for (const slot of slots) segments.free(slot);
+      assert.ok(segments.usedBytes <= 2 * segmentBytes, `${String(segments.usedBytes)} bytes are held for nothing`);
+    });
+
+    test('are taken again before anything new while some of them are in use', () => {
+      const { segments, slots } = filled(700);
+      const held = segments.usedBytes;
+      for (let round = 0; round < 3; round++) {
+        for (let id = 0; id < 350; id++) segments.free(slots[id] ?? 0);
+        for (let id = 0; id < 350; id++) slots[id] = segments.allocate(500);
+        assert.ok(segments.usedBytes <= held + 4 * segmentBytes);
+      }
+    });
+
+    test('do not stay for a few dense segments, nor for an open one', () => {
+      const { segments, slots } = filled(700);
+      const kept = slots.map((slot, id) => ({ slot, id })).filter(({ id }) => (id >= 200 && id < 214) || id >= 690);
+      for (const [id, slot] of slots.entries()) if (!kept.some((its) => its.id === id)) segments.free(slot);
+      for (let tick = 0; tick < 50; tick++) segments.compact(2_000);
+      assert.ok(segments.usedBytes <= 12 * segmentBytes, `${String(segments.usedBytes / segmentBytes)} segments are held for ${String(kept.length)} records`);
+      for (const { slot, id } of kept) assert.ok(hasMark(segments, slot, id));
+    });
   });
 
   test('takes an empty record', () => {

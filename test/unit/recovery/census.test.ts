@@ -8,7 +8,7 @@ const ALL = ['a', 'b', 'c'];
 const NONE: ReadonlySet<string> = new Set();
 
 function row(storeId: string, epoch: number, members: readonly string[], number = 10, role: number = ROLE_MEMBER): CensusRow {
-  return { storeId, ownerId: 'gw-1', birth: 1, serial: 1, name: 'q', queueClass: 'mail', role, epoch, members, number, digestA: 0, digestB: 0, count: 0, holder: 'gw-1', holderToken: 1 };
+  return { storeId, ownerId: 'gw-1', birth: 1, serial: 1, name: 'q', queueClass: 'mail', role, epoch, members, number, digestA: 0, digestB: 0, count: 0, bytes: 0, holder: 'gw-1', holderToken: 1 };
 }
 
 describe('census', () => {

@@ -43,7 +43,7 @@ class Played {
     const machine = new ClaimMachine(1, { nowMs: () => 0, random: () => 0, ask: () => true, release: () => undefined, bootIdOf: () => 'boot', mayMiss: () => false, onHeld: () => undefined, onBackedOff: () => undefined });
     const name = { ownerId: 'gw-1', birth: 1, serial: 1, name: 'q1', queueClass: 'mail' };
     this.job = new QueueJob(name, true, 'key', HANDLE, machine);
-    this.job.claims.set('store-a', { ...name, storeId: 'store-a', role: ROLE_MEMBER, epoch: 1, members: ['store-a'], number: 100, digestA: 0, digestB: 0, count: 100, holder: 'gw-1', holderToken: 1 });
+    this.job.claims.set('store-a', { ...name, storeId: 'store-a', role: ROLE_MEMBER, epoch: 1, members: ['store-a'], number: 100, digestA: 0, digestB: 0, count: 100, bytes: 100_000, holder: 'gw-1', holderToken: 1 });
     this.job.source = 'store-a';
     this.job.until = 100;
     for (const state of ['claiming', 'tailing', 'claimed'] as const) this.job.transition(state);
