@@ -2,7 +2,7 @@ import { describe, test } from 'node:test';
 import assert from 'node:assert/strict';
 import net from 'node:net';
 import { once } from 'node:events';
-import { NodeTransport } from '../../../../src/platform/node/transport.js';
+import { FULL_READS_MAX, NodeTransport } from '../../../../src/platform/node/transport.js';
 import type { Connection, ConnectionHandlers, Listening } from '../../../../src/platform/transport.js';
 
 /** Records what a connection tells, and lets a test wait for it. */
@@ -238,6 +238,41 @@ describe('node transport', () => {
     await serverSide.until(() => serverSide.bytes === 1);
     client.destroy();
     await clientSide.closed();
+    listening.close();
+  });
+
+  test('a peer that sends without end leaves each turn to others after a few full reads', async () => {
+    const readBufferBytes = 16 * 1024;
+    const total = 8 * 1024 * 1024;
+    const { client, clientSide, server, serverSide, listening } = await pair(new NodeTransport({ readBufferBytes }));
+    let most = 0;
+    let before = 0;
+    server.write([new Uint8Array(total)]);
+    while (clientSide.bytes < total) {
+      await turns(1);
+      most = Math.max(most, clientSide.bytes - before);
+      before = clientSide.bytes;
+      clientSide.chunks.length = 0;
+    }
+    assert.ok(most <= FULL_READS_MAX * readBufferBytes, `${String(most)} bytes in one turn`);
+    client.destroy();
+    await serverSide.closed();
+    listening.close();
+  });
+
+  test('what is paused while it rests stays paused', async () => {
+    const readBufferBytes = 16 * 1024;
+    const { client, clientSide, server, serverSide, listening } = await pair(new NodeTransport({ readBufferBytes }));
+    server.write([new Uint8Array(1024 * 1024)]);
+    await clientSide.until(() => clientSide.bytes >= FULL_READS_MAX * readBufferBytes);
+    client.pause();
+    const { bytes } = clientSide;
+    await turns(20);
+    assert.equal(clientSide.bytes, bytes);
+    client.resume();
+    await clientSide.until(() => clientSide.bytes === 1024 * 1024);
+    client.destroy();
+    await serverSide.closed();
     listening.close();
   });
 
