@@ -7,7 +7,8 @@
  *   CONFIRM of one served queue a (owner, store) ─ the owner's own lease runs ─► back there
  *        a queue whose owner is back at every member ─► handed back
  *   a claim of ours that stands in a list though we do not serve the queue, and its newest set is another's: a RELEASE
- *        was lost ─► released; dropped, if the copy is not of that set (its old holder must not believe it is)
+ *        was lost ─► released; dropped, if that set does not name the store: the copy is left behind. One that it names
+ *        has not heard of the set yet, and nobody could have the queue without it
  *
  * A lease belongs to a gateway at a store, so one question for all its queues there is enough: watching a
  * thousand queues costs one list and one probe a store. The probe only says when to look; whether a queue may be
@@ -132,8 +133,10 @@ export class RescueWatch {
       if (!isOthers) continue;
       for (const row of [...job.rows.values()]) {
         if (row.holder !== this.options.gatewayId) continue;
-        const isOld = (isOfSet(row) && row.epoch < newest.epoch) || this.isLeftBehind(job, row, newest);
-        if (!isOld && !(isOfSet(row) && this.ports.isOfLastSet(job, row))) continue;
+        const isNamed = newest.members.includes(row.storeId);
+        const isOld = !isNamed && ((isOfSet(row) && row.epoch < newest.epoch) || this.isLeftBehind(job));
+        const isAwaited = isNamed && row.epoch < newest.epoch;
+        if (!isOld && !isAwaited && !(isOfSet(row) && this.ports.isOfLastSet(job, row))) continue;
         job.rows.delete(row.storeId);
         this.ports.giveUp(job, row, isOld);
       }
@@ -144,8 +147,8 @@ export class RescueWatch {
    * No member's, beside a member that has the queue in memory: a store that had left the set came back with its file,
    * for one. Who holds the queue now could have no mirror there while our lease runs.
    */
-  private isLeftBehind(job: QueueJob, row: CensusRow, newest: CensusRow): boolean {
-    return !newest.members.includes(row.storeId) && [...job.rows.values()].some((other) => other.role === ROLE_MEMBER && this.ports.isOfLastSet(job, other));
+  private isLeftBehind(job: QueueJob): boolean {
+    return [...job.rows.values()].some((other) => other.role === ROLE_MEMBER && this.ports.isOfLastSet(job, other));
   }
 
   /** One probe for each holder at each store, when its time has come. */

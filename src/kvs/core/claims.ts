@@ -2,7 +2,7 @@
  * Who may write to a queue, and how that passes to another process.
  *
  *              CLAIM granted (token above all seen)             RELEASE by the holder
- *   owner ───────────────────────────────────────► claimant ───────────────────────► who had it before; if it was changed, the owner
+ *   owner ───────────────────────────────────────► claimant ───────────────────────► owner, who claims before it writes
  *
  *   granted when   the store's first lease period is over, or nobody but the owner may claim the queue; and
  *                  the holder itself asks under a higher incarnation (its older process is fenced already), or
@@ -45,11 +45,6 @@ export function claim(
   if (token <= queue.highestToken) return { result: CLAIM_TOKEN_LOW, waitMs: 0 };
   const wait = standsInTheWay(queue, asker, nowMs, holderLeaseEndsMs, firstPeriodEndsMs);
   if (wait !== undefined) return wait;
-  if (asker !== queue.holder) {
-    queue.previousHolder = queue.holder;
-    queue.previousToken = queue.holderToken;
-    queue.claimedNumber = queue.number;
-  }
   queue.holder = asker;
   queue.holderToken = token;
   queue.highestToken = token;
@@ -68,29 +63,23 @@ function standsInTheWay(queue: MirroredQueue, asker: string, nowMs: number, hold
 }
 
 /**
- * Gives the queue back to whom the claim took it from; one that was changed meanwhile to its owner. A release of another
- * claim changes nothing. A rescuer from whom the queue was taken and that is changed since has no right to go on from
- * there: were it the holder, nobody could claim the queue while it lives, and it would not know why.
+ * Gives the queue to its owner, whoever had it before; a release of another claim, or by the owner, changes nothing.
+ *
+ * Nobody gets an old token back, not even where nothing was changed: the claimant, or the process of it before this
+ * one, may have served the queue by this claim, and what it did may have reached other mirrors only. Who went on from
+ * memory here would do so beside them, under the same epoch (docs/model, RELEASED_TO_OWNER). A rescuer from whom the
+ * queue was taken has no claim to it: were it the holder, nobody could have the queue while it lives.
  */
 export function release(queue: MirroredQueue, asker: string, token: number): void {
-  if (queue.holder !== asker || queue.holderToken !== token) return;
-  if (queue.previousHolder === '') {
-    // Founded or filled here on behalf of its owner: no one had it before, so the owner may have it now.
-    if (asker === queue.attributes.ownerId) return;
-    queue.previousHolder = queue.attributes.ownerId;
-    queue.previousToken = 0;
-  }
-  // A holder whose queue was changed meanwhile must not go on by its old token: what it remembers is out of date.
-  queue.mustClaim = queue.previousToken === 0 || queue.number !== queue.claimedNumber;
-  queue.holder = queue.mustClaim ? queue.attributes.ownerId : queue.previousHolder;
-  queue.holderToken = queue.mustClaim ? 0 : queue.previousToken;
-  queue.previousHolder = '';
-  queue.previousToken = 0;
-  // Whoever has it again asks before it believes that nothing happened in between.
+  const { ownerId } = queue.attributes;
+  if (queue.holder !== asker || queue.holderToken !== token || asker === ownerId) return;
+  queue.holder = ownerId;
+  queue.holderToken = 0;
+  queue.mustClaim = true;
   queue.isClaimOfThisBoot = false;
 }
 
-/** A holder to whom a changed queue was given back has no right by its old token: it claims first. */
+/** A holder to whom a queue was given back has no right by its old token: it claims first. */
 export function mayWrite(queue: MirroredQueue, asker: string): boolean {
   return queue.holder === asker && !queue.mustClaim;
 }

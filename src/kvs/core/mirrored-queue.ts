@@ -63,15 +63,10 @@ export class MirroredQueue {
   highestToken = 0;
   /** Since its OPEN a claim was granted: another process may be its founder. */
   wasClaimed = false;
-  /** Given back after it was changed, or to an owner who never had it here: nothing is taken from the holder before its claim. */
+  /** Given back: nothing is taken from the holder before its claim. */
   mustClaim = false;
   /** False for what a spill file says of a claim: nobody was asked since the store started. */
   isClaimOfThisBoot = true;
-  /** Who had it before the claim in force: a release gives it back. */
-  previousHolder = '';
-  previousToken = 0;
-  /** Where the queue stood when the claim was granted. */
-  claimedNumber = 0;
 
   /** Between REFILL_BEGIN and REFILL_END: entries are missing. */
   refilling = false;

@@ -175,8 +175,7 @@ export class Store {
     queue.holderToken = spilled.holderToken;
     queue.highestToken = spilled.highestToken;
     queue.wasClaimed = true;
-    queue.previousHolder = spilled.previousHolder;
-    queue.previousToken = spilled.previousToken;
+    queue.mustClaim = spilled.holderToken === 0;
     queue.isClaimOfThisBoot = false;
     this.beginRefill(queue, spilled.number, spilled.digestA, spilled.digestB);
     return queue;

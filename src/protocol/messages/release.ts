@@ -1,5 +1,5 @@
 /**
- * RELEASE: gives a claim back; the right of the last owner is restored.
+ * RELEASE: gives a claim back; the queue is its owner's, who claims it before it writes.
  *
  *   element  wire  field   meaning
  *   0        u31   handle  of the CLAIM

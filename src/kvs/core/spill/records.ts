@@ -15,7 +15,7 @@
  *   type       control                                                          payload
  *   1 HEAD     [FORMAT, version 1, storeId, wallMs]
  *   2 ACCOUNT  [gatewayId, incarnation, nonce bin]
- *   3 QUEUE    the elements of SpilledQueue in their order
+ *   3 QUEUE    the elements of SpilledQueue in their order, and two that mean nothing any more
  *   4 ENTRIES  entry rows of this queue (protocol/entry-rows.ts) as in REFILL     body ‖ head ‖ note of each row
  *   5 END      [queues, entries]
  *
@@ -24,7 +24,7 @@
  */
 
 import type { Crc32, Packer } from '../../../platform/ports.js';
-import { CLAIMANTS_MAX, MEMBERS_MAX, isBetween, isBytes, isIdentifier, isIdentifierOrNone, isIdentifiers, isUint32, isWhole, unpackControl } from '../../../protocol/fields.js';
+import { CLAIMANTS_MAX, MEMBERS_MAX, isBetween, isBytes, isIdentifier, isIdentifiers, isUint32, isWhole, unpackControl } from '../../../protocol/fields.js';
 import { InvalidMessage } from '../../../protocol/invalid.js';
 import { ORDERING_FIFO, ORDERING_STRICT } from '../../../protocol/reasons.js';
 import type { QueueAttributes } from '../mirrored-queue.js';
@@ -41,6 +41,8 @@ const PAYLOAD_BYTES_MAX = 64 * 1024 * 1024;
 const CONTROL_BYTES_MAX = 8 * 1024 * 1024;
 const FORMAT = 'twinpost spill';
 const VERSION = 1;
+/** Version 1 tells here who held the queue before, and by which token; nobody gets it back by that. */
+const NOBODY_BEFORE = ['', 0] as const;
 /** Incarnation nonces are 8 bytes on the wire; none was seen before the first connection. */
 const NONCE_BYTES_MAX = 64;
 
@@ -67,8 +69,6 @@ export interface SpilledQueue {
   readonly holder: string;
   readonly holderToken: number;
   readonly highestToken: number;
-  readonly previousHolder: string;
-  readonly previousToken: number;
 }
 
 const NOTHING = new Uint8Array(0);
@@ -142,7 +142,7 @@ export function encodeQueue(packer: Packer, queue: SpilledQueue): Uint8Array {
   return packer.pack([
     ownerId, birth, serial, name, queueClass, ordering, lengthMax, bytesMax, claimants, queue.epoch, queue.members,
     queue.number, queue.digestA, queue.digestB, queue.count,
-    queue.holder, queue.holderToken, queue.highestToken, queue.previousHolder, queue.previousToken,
+    queue.holder, queue.holderToken, queue.highestToken, ...NOBODY_BEFORE,
   ]).slice();
 }
 
@@ -151,15 +151,15 @@ export function decodeQueue(packer: Packer, control: Uint8Array): SpilledQueue |
   if (values instanceof InvalidMessage) return values;
   const attributes = decodeAttributes(values);
   if (attributes instanceof InvalidMessage) return attributes;
-  const [epoch, members, number, digestA, digestB, count, holder, holderToken, highestToken, previousHolder, previousToken] = values.slice(9);
+  const [epoch, members, number, digestA, digestB, count, holder, holderToken, highestToken] = values.slice(9);
   if (!isWhole(epoch)) return new InvalidMessage('epoch');
   if (!isIdentifiers(members, MEMBERS_MAX)) return new InvalidMessage('members');
   if (!isWhole(number)) return new InvalidMessage('number');
   if (!isUint32(digestA) || !isUint32(digestB)) return new InvalidMessage('digest');
   if (!isWhole(count)) return new InvalidMessage('count');
-  if (!isIdentifier(holder) || !isIdentifierOrNone(previousHolder)) return new InvalidMessage('holder');
-  if (!isWhole(holderToken) || !isWhole(highestToken) || !isWhole(previousToken)) return new InvalidMessage('token');
-  return { attributes, epoch, members, number, digestA, digestB, count, holder, holderToken, highestToken, previousHolder, previousToken };
+  if (!isIdentifier(holder)) return new InvalidMessage('holder');
+  if (!isWhole(holderToken) || !isWhole(highestToken)) return new InvalidMessage('token');
+  return { attributes, epoch, members, number, digestA, digestB, count, holder, holderToken, highestToken };
 }
 
 function decodeAttributes(values: readonly unknown[]): QueueAttributes | InvalidMessage {

@@ -40,8 +40,8 @@ function bench(t: TestContext): Bench {
 /** All that must come back. */
 function shown(store: Store, queue: MirroredQueue | undefined): unknown {
   assert.ok(queue !== undefined);
-  const { number, digestA, digestB, epoch, members, holder, holderToken, highestToken, previousHolder, previousToken, count, bytes, attributes } = queue;
-  return { number, digestA, digestB, epoch, members, holder, holderToken, highestToken, previousHolder, previousToken, count, bytes, attributes, entries: pullAll(store, queue) };
+  const { number, digestA, digestB, epoch, members, holder, holderToken, highestToken, count, bytes, attributes } = queue;
+  return { number, digestA, digestB, epoch, members, holder, holderToken, highestToken, count, bytes, attributes, entries: pullAll(store, queue) };
 }
 
 function smallStore(): { store: Store; queue: MirroredQueue } {
@@ -80,6 +80,18 @@ describe('a spill file', () => {
     assert.equal(back.entries.count, 6);
     assert.ok(!existsSync(file) && existsSync(`${file}.used`), 'used once');
     assert.equal((await load()).queues.count, 0);
+  });
+
+  test('tells of a queue that was given back: its owner must claim it first', async (t) => {
+    const { write, load } = bench(t);
+    const store = newStore();
+    const queue = openQueue(store, 1, 'g1', 1, ['g2']);
+    change(store, queue, storing(1, 'x'));
+    store.claim(accountOf(store, 'g2'), queue, 9, 20_000);
+    store.release(accountOf(store, 'g2'), queue, 9);
+    await write(store);
+    const back = (await load()).queues.find('g1', 1, 1);
+    assert.deepEqual([back?.holder, back?.highestToken, back?.mustClaim], ['g1', 9, true]);
   });
 
   test('comes back the same whatever was stored', async (t) => {
