@@ -2,7 +2,8 @@
  * What the epochs of a queue must be at the stores that count as its members, whatever the faults (docs/model):
  *
  *   one set an epoch     two members that show one epoch show one set: a change that was sent is never turned round
- *   survivors first      a store becomes a member only when every member that stays has the change already
+ *   survivors first      a store becomes a member only when a member that stays has the change already, and every one
+ *                        that stays but those that the gateway has lost since it sent the change
  *
  * Looked at after each turn of a store, for the queues whose epoch or role changed in it. A set that is founded has
  * no survivors (src/gateway/mirror/replica-set.ts, THE RULE OF FOUNDING).
@@ -50,6 +51,8 @@ export class EpochWatch {
     const key = keyOfStored(queue);
     const { ownerId, birth, serial, name } = queue.attributes;
     const what = `${name} (${key})`;
+    const heard: string[] = [];
+    const unheard: string[] = [];
     for (const { id, store } of this.nodes.stores) {
       const other = id === storeId ? undefined : store?.queues.find(ownerId, birth, serial);
       if (other?.role !== ROLE_MEMBER) continue;
@@ -57,10 +60,18 @@ export class EpochWatch {
         throw new GuaranteeBroken(`epochs: ${what} has two sets of epoch ${String(queue.epoch)}: ${queue.members.join()} at ${storeId}, ${other.members.join()} at ${id}`);
       }
       const stays = other.members.includes(id) && queue.members.includes(id) && other.holder === queue.holder;
-      if (joins && stays && other.epoch < queue.epoch && !other.members.includes(storeId) && !this.isFounded(key)) {
-        throw new GuaranteeBroken(`epochs: ${storeId} is a member of ${what} in epoch ${String(queue.epoch)} and ${id}, which stays, has not heard of it`);
-      }
+      if (!joins || !stays) continue;
+      (other.epoch < queue.epoch && !other.members.includes(storeId) ? unheard : heard).push(id);
     }
+    const missed = heard.length === 0 ? unheard : unheard.filter((id) => !this.isLost(key, id));
+    if (missed.length > 0 && !this.isFounded(key)) {
+      throw new GuaranteeBroken(`epochs: ${storeId} is a member of ${what} in epoch ${String(queue.epoch)} and ${missed.join()}, which stays, has not heard of it`);
+    }
+  }
+
+  /** No gateway counts on this mirror now. */
+  private isLost(key: string, storeId: string): boolean {
+    return !this.nodes.gateways.some(({ core }) => core?.registry.all.some((mirror) => keyOfMirror(mirror) === key && mirror.replicas.some((replica) => replica.store.storeId === storeId && replica.inSync)) === true);
   }
 
   private isFounded(key: string): boolean {
