@@ -82,7 +82,7 @@ export class GatewayCore implements Reception, DeliverySource {
     this.entries = new Entries(new EntryTable(options.incarnation % 0x7fffffff), new ContentStore(this.segments), ports.crc32);
     const ringBytes = Math.min(options.mirrors.ringBytes, Math.floor(options.memory.limitBytes * RING_SHARE));
     this.mirrors = new Mirrors({ ...options.mirrors, ringBytes, token: options.incarnation }, this.mirrorPorts());
-    this.memory = new MemoryGauge(options.memory, () => this.entries.usedBytes + this.mirrors.ring.usedBytes + this.mirrors.backlogBytes + ports.heldElsewhereBytes());
+    this.memory = new MemoryGauge(options.memory, () => this.entries.usedBytes + this.mirrors.sender.changeBytes + this.mirrors.backlogBytes + ports.heldElsewhereBytes());
     const nowMs = (): number => ports.clock.nowMs();
     this.registry = new QueueRegistry(
       { gatewayId: options.gatewayId, group: options.mirrors.group, incarnation: options.incarnation, queuesMax: options.queuesMax, replicas: options.mirrors.replicas, minReplicas: options.mirrors.minReplicas },
@@ -290,7 +290,8 @@ export class GatewayCore implements Reception, DeliverySource {
 
   /** Sends what the turn changed, then hands woken queues to outbound. */
   endOfTurn(): void {
-    this.mirrors.flush();
+    if (!this.draining && this.mirrors.sender.mayWait()) this.ports.requestEndOfTurn();
+    else this.mirrors.flush();
     const woken = this.woken;
     if (woken.length === 0) return;
     this.woken = [];

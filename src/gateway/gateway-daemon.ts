@@ -270,7 +270,7 @@ class Gateway implements RunningGateway {
         mirrors: { group: options.group, replicas: options.replicas, minReplicas: options.replicasMin, retryMs: MIRROR_RETRY_MS, refillFrameBytes: REFILL_FRAME_BYTES, frameTargetBytes: FRAME_TARGET_BYTES, replaceAfterMs: options.replaceAfterMs, placement: { gatewayHost: options.oneHost ? undefined : options.host, places: new Map(options.stores.map((store) => [store.id, store])) }, ringBytes: options.ringBytes },
         acceptance: { lifetimeMs: options.retry.lifetimeMs, bounceLifetimeMs: options.retry.bounceLifetimeMs, nextHopShare: options.nextHopShare },
         memory: { limitBytes: memoryLimitBytes, acceptShare: options.memoryAcceptShare, reserveShare: RESERVE_SHARE },
-        recovery: { blockEntries: options.blockMessages, blockBytes: options.blockBytes, rescue: options.rescue, olderMayLive: () => lock.look() !== 'gone', hints: readSetHints(options.stateDir) },
+        recovery: { blockEntries: options.blockMessages, blockBytes: options.blockBytes, largestBytes: Math.max(...options.inbound.map(({ messageBytesMax }) => messageBytesMax)), rescue: options.rescue, olderMayLive: () => lock.look() !== 'gone', hints: readSetHints(options.stateDir) },
       },
       {
         clock: this.clock,

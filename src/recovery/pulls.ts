@@ -19,6 +19,8 @@ import type { StoreViews } from './store-views.js';
 export interface PullOptions {
   readonly blockEntries: number;
   readonly blockBytes: number;
+  /** The largest message that clients may send: a block has one entry at least, whatever its size. */
+  readonly largestBytes?: number;
 }
 
 export interface PullPorts {
@@ -35,12 +37,18 @@ export interface PullPorts {
 }
 
 const PULLS_AT_ONCE = 8;
+/**
+ * Entries of the first block; each later one may have twice as many, up to the block size. Code that has not run yet
+ * takes ten times as long for an entry, in one turn; and the first delivery waits for the first block alone.
+ */
+const FIRST_ENTRIES = 64;
 
 export class Pulls {
   private readonly options: PullOptions;
   private readonly ports: PullPorts;
   /** CLAIMED, PULLING and STRANDED jobs in the order of their claims, control queues first. */
   private jobs = new Set<QueueJob>();
+  private entriesMax = FIRST_ENTRIES;
 
   constructor(options: PullOptions, ports: PullPorts) {
     this.options = options;
@@ -103,6 +111,7 @@ export class Pulls {
     const before = job.cursor;
     job.cursor = block.nextPosition;
     job.asked = false;
+    if (this.entriesMax < this.options.blockEntries) this.entriesMax *= 2;
     // The next block travels while this one is taken in, if there is memory for both.
     if (!block.end) {
       this.pull(job, block.rows.length + bodies.length);
@@ -140,7 +149,7 @@ export class Pulls {
       return;
     }
     job.asked = true;
-    view.store.request(PULL, this.ports.packer.pack([job.handle, job.cursor, job.until, this.options.blockEntries, this.options.blockBytes, true]), [], 0);
+    view.store.request(PULL, this.ports.packer.pack([job.handle, job.cursor, job.until, Math.min(this.options.blockEntries, this.entriesMax), this.options.blockBytes, true]), [], 0);
     this.ports.needFlush();
   }
 

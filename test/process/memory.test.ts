@@ -15,7 +15,7 @@ import type { ClusterOptions } from './cluster-config.js';
 
 const MIB = 1024 * 1024;
 const LIMIT = '64MiB';
-/** The limit of a gateway is at least four of its largest messages. */
+/** The limit of a gateway is at least five of its largest messages. */
 const SIZES = { message_size_limit: '10MiB' };
 const MESSAGE_BYTES = 100_000;
 /** 100 MB: more than fits, however the limit is divided. */

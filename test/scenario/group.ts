@@ -23,6 +23,8 @@ export interface GroupOptions {
   readonly queues?: readonly { readonly name: string; readonly ordering?: Ordering }[];
   readonly leaseMs?: number;
   readonly blockEntries?: number;
+  /** The largest message that clients may send. */
+  readonly largestBytes?: number;
   readonly minReplicas?: number;
   readonly storeMemoryBytes?: number;
   /** Of each gateway, or of one by its name. */
@@ -75,7 +77,7 @@ export class Group {
             mirrors: { group: gateways, replicas: 2, minReplicas: options.minReplicas ?? 1, retryMs: 500, refillFrameBytes: 2048, frameTargetBytes: 64 * 1024, replaceAfterMs: 30_000, placement: { gatewayHost: undefined, places: new Map() }, ringBytes: MEBIBYTE },
             acceptance: { lifetimeMs: 3_600_000, bounceLifetimeMs: 3_600_000, nextHopShare: 1 },
             memory: { limitBytes: options.memoryBytes?.[id] ?? 256 * MEBIBYTE, acceptShare: 0.8, reserveShare: 0.97 },
-            recovery: { blockEntries: options.blockEntries ?? 7, blockBytes: 64 * 1024, rescue: options.noRescue?.includes(id) !== true, olderMayLive: () => options.unproven?.includes(id) === true },
+            recovery: { blockEntries: options.blockEntries ?? 7, blockBytes: 64 * 1024, largestBytes: options.largestBytes ?? 0, rescue: options.noRescue?.includes(id) !== true, olderMayLive: () => options.unproven?.includes(id) === true },
           },
         },
         { ...ports, scheduler: process, router: this.router, newCarrier: (core, isAlive) => new Carrier(this.hops, core, process, isAlive), events: this.mailEvents(), onTurn: () => {} },

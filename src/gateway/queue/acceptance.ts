@@ -75,13 +75,15 @@ export class Acceptance {
     }
     const envelopes = this.envelopesOf(request);
     const heads = envelopes.map((envelope) => encodeEnvelope(this.ports.packer, envelope));
-    const creditBytes = creditNeeded(request, mirrors, heads);
+    const carriers = carriersOf(mirrors);
+    const creditBytes = creditNeeded(request, mirrors, carriers, heads);
     // Judged as if all of it went to each store: the same store then has room whatever the queues share.
     const isBeyond = mirrors.some((mirror) => mirror.credit < creditBytes);
     if (isBeyond) for (const mirror of mirrors) mirror.askCredit(creditBytes);
     if (isBeyond && !(ending && this.endingReserve.admits(creditBytes))) return NO_MEMORY;
-    if (!this.fits(request, heads, ending)) return NO_MEMORY;
-    const pending = this.number(request, mirrors, envelopes, heads);
+    const keptBytes = mirrors.every((mirror, i) => mirror === carriers[i]) ? 0 : request.contentBytes;
+    if (!this.fits(request, heads, creditBytes + keptBytes, ending)) return NO_MEMORY;
+    const pending = this.number(request, mirrors, carriers, envelopes, heads);
     if (isBeyond) this.endingReserve.add(request.messageId, pending.rows[0] ?? 0, creditBytes);
     return pending;
   }
@@ -112,13 +114,15 @@ export class Acceptance {
     return envelopes;
   }
 
-  private fits(request: StoreRequest, heads: readonly Uint8Array[], ending: boolean): boolean {
+  /** `changeBytes`: what its changes take besides, until every mirror has them. */
+  private fits(request: StoreRequest, heads: readonly Uint8Array[], changeBytes: number, ending: boolean): boolean {
+    const { memory } = this.ports;
     let bytes = request.contentBytes;
     for (const head of heads) bytes += head.length + ENTRY_BOOKKEEPING_BYTES;
-    return ending ? this.ports.memory.admitsEnding(bytes) : this.ports.memory.admits(bytes);
+    return ending ? memory.admitsEnding(bytes + changeBytes) : memory.admits(bytes) && memory.admitsPassing(bytes + changeBytes);
   }
 
-  private number(request: StoreRequest, mirrors: readonly QueueMirror[], envelopes: readonly Envelope[], heads: readonly Uint8Array[]): PendingCommit {
+  private number(request: StoreRequest, mirrors: readonly QueueMirror[], carriers: readonly QueueMirror[], envelopes: readonly Envelope[], heads: readonly Uint8Array[]): PendingCommit {
     const { entries, crc32, clock, commitPoint } = this.ports;
     const { chunks, contentBytes } = request;
     let bodyChecksum = 0;
@@ -139,10 +143,8 @@ export class Acceptance {
       const row = entries.create(mirror.queue, request.messageId, slot, sharedContent, contentBytes, checksum, arrivalSeconds, arrivalSeconds + Math.ceil(this.lifetimeMs(request) / 1000));
       entries.table.transition(row, EntryState.STORING);
       entries.envelopes.remember(row, envelope);
-      const first = mirrors[0];
-      const absent = i > 0 && first !== undefined && sameFeed(first, mirror);
       let position: number;
-      if (absent) {
+      if (carriers[i] !== mirror) {
         // The client's chunks are used again: one copy for all queues, in case a mirror must get the body after all.
         const isFirst = kept === undefined;
         kept ??= chunks.map((chunk) => chunk.slice());
@@ -160,14 +162,28 @@ export class Acceptance {
   }
 }
 
+/**
+ * For each queue the one whose STORE brings the body to all of its stores: itself, or one before it. So the body goes
+ * out, and stands among the changes, once for each set of stores, not for each queue.
+ */
+function carriersOf(mirrors: readonly QueueMirror[]): readonly QueueMirror[] {
+  if (mirrors.length === 1) return mirrors;
+  const carriers: QueueMirror[] = [];
+  const own: QueueMirror[] = [];
+  for (const mirror of mirrors) {
+    const carrier = own.find((earlier) => sameFeed(earlier, mirror));
+    if (carrier === undefined) own.push(mirror);
+    carriers.push(carrier ?? mirror);
+  }
+  return carriers;
+}
+
 /** What all of the message costs at a store that gets all of it. */
-function creditNeeded(request: StoreRequest, mirrors: readonly QueueMirror[], heads: readonly Uint8Array[]): number {
+function creditNeeded(request: StoreRequest, mirrors: readonly QueueMirror[], carriers: readonly QueueMirror[], heads: readonly Uint8Array[]): number {
   let creditBytes = 0;
-  const first = mirrors[0];
   for (let i = 0; i < mirrors.length; i++) {
-    const mirror = mirrors[i];
     creditBytes += (heads[i]?.length ?? 0) + ENTRY_CREDIT_BYTES;
-    if (i === 0 || first === undefined || mirror === undefined || !sameFeed(first, mirror)) creditBytes += request.contentBytes;
+    if (carriers[i] === mirrors[i]) creditBytes += request.contentBytes;
   }
   return creditBytes;
 }

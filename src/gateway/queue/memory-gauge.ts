@@ -41,6 +41,11 @@ export class MemoryGauge {
     return this.usedBytes + bytes <= this.acceptBytes;
   }
 
+  /** Whether `bytes` fit below the reserve that are to be gone in part when the mirrors have what is new. */
+  admitsPassing(bytes: number): boolean {
+    return this.usedBytes + bytes <= this.reserveBytes;
+  }
+
   /** Whether bytes that end mail (a report) fit below the limit. */
   admitsEnding(bytes: number): boolean {
     return this.usedBytes + bytes <= this.limitBytes;

@@ -106,7 +106,8 @@ export class RecoveryWiring {
     const { memory } = this.ports;
     const most = isOwn ? memory.reserveBytes : memory.acceptBytes;
     const used = memory.usedBytes + inHandBytes;
-    return used + (pulling + 1) * this.options.blockBytes <= most || (pulling === 0 && used < most / 2);
+    const blockBytes = Math.max(this.options.blockBytes, this.options.largestBytes ?? 0);
+    return used + (pulling + 1) * blockBytes <= most || (pulling === 0 && used < most / 2);
   }
 }
 
