@@ -6,7 +6,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { COMMITTED, NO_MEMORY } from '../../src/gateway/queue/types.js';
-import { checkNoDuplicates, checkNoLoss } from './checks.js';
+import { checkNoDuplicates, checkNoLoss, checkOrder } from './checks.js';
 import { Group } from './group.js';
 import type { Letter } from './letters.js';
 import { World } from './world.js';
@@ -132,6 +132,24 @@ describe('the limit of a gateway holds', () => {
       checkNoDuplicates(group.letters);
     });
   }
+
+  test('when the next hop defers all that fits of a queue that was taken over: it is tried again, and makes room for the rest', () => {
+    const group = Group.started({ memoryBytes: { 'gw-2': LIMIT_BYTES }, storeMemoryBytes: 1024 * MEBIBYTE, largestBytes: LARGEST_BYTES });
+    group.hops.script = () => 'hang';
+    for (let i = 0; i < 8; i++) {
+      const letter = group.submit('gw-1', ['q1'], 'alice@senders.example', LARGEST_BYTES);
+      group.until(() => letter.outcome === COMMITTED, 'its commit');
+    }
+    group.gateway('gw-1').kill();
+    group.hops.script = () => 'defer';
+    group.until(() => group.log.count('waits at its stores') > 0, 'no more room');
+    group.run(500);
+    group.hops.script = () => 'accept';
+    group.until(() => group.letters.delivered === 8, 'all deliveries');
+    checkNoLoss(group.letters);
+    checkNoDuplicates(group.letters);
+    checkOrder(group.letters, 'q1');
+  });
 
   test('with a mirror that acknowledges nothing', () => {
     const all = watched(2);

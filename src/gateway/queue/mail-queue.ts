@@ -143,10 +143,13 @@ export class MailQueue implements DeliveryQueue {
     return next;
   }
 
-  /** The entry became due. `recovered`: it came back from a store just now. */
+  /**
+   * The entry became due. `recovered`: it came back from a store just now. One that came back before and is due again
+   * stands in front of all that is still to come: it must not wait for that, which may wait for the memory it takes.
+   */
   makeReady(row: number, recovered: boolean): void {
     this.table.transition(row, EntryState.READY);
-    if (this.recovering && !recovered) {
+    if (this.recovering && !recovered && !this.hasComeBack(row)) {
       this.push(this.late, row);
       return;
     }
@@ -204,6 +207,12 @@ export class MailQueue implements DeliveryQueue {
     table.readyPrevious.set(row, 0);
     table.readyNext.set(row, 0);
     if (list === this.ready) this.readyCount -= 1;
+  }
+
+  /** Entries that came back stand in front of those accepted meanwhile. */
+  private hasComeBack(row: number): boolean {
+    const { position } = this.table;
+    return this.recoveredTail !== 0 && position.get(row) <= position.get(this.recoveredTail);
   }
 
   /** The late list exists only during recovery, so only then is a walk to its head ever needed. */

@@ -109,6 +109,14 @@ describe('mail queue', () => {
           if (row === undefined) continue;
           queue.inFlightCount -= 1;
           drop(row);
+        } else if (what === 'again' && model.inFlight.length > 0) {
+          // Deferred, and due again: whatever is still to come back, it does not wait for that.
+          const [row] = model.inFlight.splice(which % model.inFlight.length, 1);
+          if (row === undefined) continue;
+          queue.inFlightCount -= 1;
+          table.transition(row, S.DEFERRED);
+          queue.makeReady(row, false);
+          model.ready.push(row);
         } else if (what === 'remove' && model.ready.length + model.late.length > 0) {
           const all = [...model.ready, ...model.late];
           const row = all[which % all.length] ?? 0;
