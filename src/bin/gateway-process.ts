@@ -27,8 +27,12 @@ import type { NodePorts } from './node-ports.js';
 
 /** Two for each route that a file may have (config/schema.ts): mail, and reports. */
 const QUEUES_MAX = 4_096;
-/** A block of 1,000 messages of 1 KB is 1 MB; larger messages end it sooner. */
-const BLOCK_BYTES = 4 * 1024 * 1024;
+/**
+ * A block of 1,000 messages of 1 KB is 1 MB; larger messages end it sooner. With the rows of the most messages that
+ * `block` allows it fits what a link keeps for its next frame (protocol/frame-reader.ts): above that each block would be
+ * read into fresh memory. It is also what one turn takes in.
+ */
+const BLOCK_BYTES = 1536 * 1024;
 const LOG_DRAIN_MS = 1_000;
 /** What the notes of a crash may take to leave for the stores. */
 const CRASH_FLUSH_MS = 200;

@@ -8,8 +8,10 @@ import { QueueJob } from '../../../src/recovery/queue-job.js';
 import { StoreViews } from '../../../src/recovery/store-views.js';
 import { MessagePacker } from '../../../src/platform/node/packer.js';
 import { ENTRY_ROW_BYTES } from '../../../src/protocol/entry-rows.js';
+import { isInvalid } from '../../../src/protocol/invalid.js';
 import { PULL } from '../../../src/protocol/message-types.js';
 import { encodeBlock } from '../../../src/protocol/messages/block.js';
+import { decodePull } from '../../../src/protocol/messages/pull.js';
 import { ROLE_MEMBER } from '../../../src/protocol/reasons.js';
 
 const BLOCK_BYTES = 1000;
@@ -19,18 +21,20 @@ const HANDLE = 7;
 class Played {
   usedBytes = 0;
   asked = 0;
+  /** Of each block that was asked for. */
+  readonly entriesMax: number[] = [];
   readonly limitBytes: number;
   readonly pulls: Pulls;
   readonly job: QueueJob;
   private readonly packer = new MessagePacker();
   private position = 0;
 
-  constructor(limitBytes: number) {
+  constructor(limitBytes: number, blockEntries = 10) {
     this.limitBytes = limitBytes;
-    const store: RecoveryStore = { storeId: 'store-a', bootId: 'boot', isUp: true, leaseMs: 1000, graceMs: 0, flush: () => undefined, request: (type) => this.onRequest(type) };
+    const store: RecoveryStore = { storeId: 'store-a', bootId: 'boot', isUp: true, leaseMs: 1000, graceMs: 0, flush: () => undefined, request: (type, control) => this.onRequest(type, control) };
     const views = new StoreViews('gw-1', this.packer);
     views.add(store);
-    this.pulls = new Pulls({ blockEntries: 10, blockBytes: BLOCK_BYTES }, {
+    this.pulls = new Pulls({ blockEntries, blockBytes: BLOCK_BYTES }, {
       packer: this.packer, log: { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined }, views,
       needFlush: () => undefined,
       mayPull: (_isOwn, pulling, inHandBytes) => this.usedBytes + inHandBytes + (pulling + 1) * BLOCK_BYTES <= this.limitBytes,
@@ -63,8 +67,10 @@ class Played {
     this.pulls.onBlock('store-a', control, new Uint8Array(bytes - ENTRY_ROW_BYTES), (handle) => (handle === HANDLE ? this.job : undefined));
   }
 
-  private onRequest(type: number): number {
+  private onRequest(type: number, control: Uint8Array): number {
     assert.equal(type, PULL);
+    const pull = decodePull(this.packer, control);
+    if (!isInvalid(pull)) this.entriesMax.push(pull.entriesMax);
     this.asked += 1;
     return this.asked;
   }
@@ -90,4 +96,11 @@ test('the block in hand counts with its size before the next one is asked for: t
     played.pulls.start();
     assert.deepEqual([played.isAsked(), played.asked], [true, asked + 1]);
   }
+});
+
+test('the first block is small, so that a delivery can begin; the next ones grow to what is configured', () => {
+  const played = new Played(Infinity, 1000);
+  for (let i = 0; i < 6; i++) played.block(100);
+  assert.deepEqual(played.entriesMax, [64, 128, 256, 512, 1000, 1000, 1000]);
+  assert.deepEqual(new Played(Infinity, 10).entriesMax, [10]);
 });
