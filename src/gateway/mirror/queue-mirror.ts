@@ -35,6 +35,8 @@ export interface DirtySink {
   onLarge(mirror: QueueMirror): void;
   /** A change that needs credit waits in a section. */
   onCharged(creditBytes: number): void;
+  /** A change that is not to wait beyond the end of the turn: any but the DELETE of a delivered entry. */
+  onPressing(): void;
   /** What the store still takes, less what waits here for the end of the turn or for its window. */
   creditOf(store: StorePort): number;
 }
@@ -177,7 +179,9 @@ export class QueueMirror {
     this.section.addRow(KIND_DELETE, 0, 0, 1, 0, position);
     // A run could straddle the cursor of a refill, or the place where recovered entries still come in: then
     // each entry is a change of its own.
-    this.deleteRunNext = this.isFilling || this.queue.isRecovering ? 0 : following;
+    const isPlain = !this.isFilling && !this.queue.isRecovering;
+    this.deleteRunNext = isPlain ? following : 0;
+    if (!isPlain || this.setChangeNumber !== 0) this.sink.onPressing();
     return number;
   }
 
@@ -185,6 +189,7 @@ export class QueueMirror {
   withdraw(position: number): number {
     const number = this.nextChange();
     this.section.addRow(KIND_WITHDRAW, 0, 0, 0, 0, position);
+    this.sink.onPressing();
     return number;
   }
 
@@ -193,6 +198,7 @@ export class QueueMirror {
     const number = this.nextChange();
     this.section.addRow(KIND_ANNOTATE, 0, 0, note.length, checksum, position);
     this.section.addPayload(note);
+    this.sink.onPressing();
     return number;
   }
 
@@ -201,13 +207,18 @@ export class QueueMirror {
     const number = this.nextChange();
     this.section.addRow(KIND_SET_MEMBERS, 0, 0, members.length, checksum, epoch);
     this.section.addPayload(members);
+    this.sink.onPressing();
     return number;
   }
 
   /** `waiter` is told when the change is committed; maybe at once. */
   await(number: number, waiter: CommitWaiter): void {
-    if (number <= this.committedNumber) waiter.onCommitted();
-    else this.waits.add(number, waiter);
+    if (number <= this.committedNumber) {
+      waiter.onCommitted();
+      return;
+    }
+    this.waits.add(number, waiter);
+    if (number > this.sealedNumber) this.sink.onPressing();
   }
 
   /** The rows since the last seal as a section, or undefined when there are none. */

@@ -1,0 +1,96 @@
+/** When the deletions of delivered mail are sent: with the changes of the next turns, or by themselves. */
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { QueueMirror } from '../../../../src/gateway/mirror/queue-mirror.js';
+import { DELETE_TURNS_MAX, Sender } from '../../../../src/gateway/mirror/sender.js';
+import { EntryTable } from '../../../../src/gateway/queue/entry-table.js';
+import { MailQueue } from '../../../../src/gateway/queue/mail-queue.js';
+import { crc32 } from '../../../../src/platform/node/checksum.js';
+import { MessagePacker } from '../../../../src/platform/node/packer.js';
+
+interface Made {
+  readonly sender: Sender;
+  readonly mirror: QueueMirror;
+  /** How often the end of a turn was asked for. */
+  asked(): number;
+  store(): number;
+  flush(): void;
+}
+
+function made(): Made {
+  let asked = 0;
+  const sender: Sender = new Sender({ frameTargetBytes: 65_536, ringBytes: 1_000_000 }, { packer: new MessagePacker(), mirrorOf: () => mirror, requestFlush: () => { asked += 1; } });
+  const route = { queueName: 'q', queueClass: 'mail', nextHop: { protocol: 'smtp', host: 'h', port: 25 }, ordering: 'fifo', concurrency: 4, lengthMax: 100 } as const;
+  const queue = new MailQueue({ handle: 1, identity: { ownerId: 'gw-1', birth: 1, serial: 1 }, name: 'q', route, routed: true }, new EntryTable(1));
+  const mirror: QueueMirror = new QueueMirror(queue, 1, sender.slabs, sender);
+  mirror.adopt(1, 0, 0, 0);
+  const store = (): number => mirror.store(1, 0, [new Uint8Array(10)], 10, new Uint8Array(4), crc32(new Uint8Array(14), 0));
+  const flush = (): void => {
+    sender.beginFlush();
+    sender.sealDirty();
+  };
+  store();
+  store();
+  flush();
+  return { sender, mirror, asked: () => asked, store, flush };
+}
+
+describe('deletions at the end of a turn', () => {
+  test('alone they wait for the next turns, but not for more than a few', () => {
+    const { sender, mirror, asked } = made();
+    const before = asked();
+    mirror.delete(1, 1, 2);
+    assert.equal(asked(), before + 1, 'the end of the turn is asked for');
+    for (let turn = 0; turn < DELETE_TURNS_MAX; turn++) assert.equal(sender.mayWait(), true);
+    assert.equal(sender.mayWait(), false);
+  });
+
+  test('a new message takes them along, in their place', () => {
+    const { sender, mirror, store, flush } = made();
+    mirror.delete(1, 1, 2);
+    assert.equal(sender.mayWait(), true);
+    assert.equal(store(), 4, 'the deletion is change 3');
+    assert.equal(sender.mayWait(), false);
+    flush();
+    assert.equal(mirror.isDirty, false);
+    mirror.delete(2, 2, 0);
+    assert.equal(sender.mayWait(), true, 'the turns of the next ones count anew');
+  });
+
+  test('no other change waits', () => {
+    for (const change of [
+      (mirror: QueueMirror) => mirror.withdraw(2),
+      (mirror: QueueMirror) => mirror.annotate(2, new Uint8Array(3), 0),
+      (mirror: QueueMirror) => mirror.setMembers(2, new Uint8Array(3), 0),
+    ]) {
+      const { sender, mirror } = made();
+      mirror.delete(1, 1, 2);
+      change(mirror);
+      assert.equal(sender.mayWait(), false);
+    }
+  });
+
+  test('they do not wait while somebody waits for them, or a change of the set is open', () => {
+    const awaited = made();
+    awaited.mirror.await(awaited.mirror.delete(1, 1, 2), { onCommitted: () => {} });
+    assert.equal(awaited.sender.mayWait(), false);
+    const open = made();
+    open.mirror.setChangeNumber = 2;
+    open.mirror.delete(1, 1, 2);
+    assert.equal(open.sender.mayWait(), false);
+  });
+
+  test('what a link or a refill has to say does not wait for them', () => {
+    const { sender, mirror } = made();
+    mirror.delete(1, 1, 2);
+    sender.askFlush();
+    assert.equal(sender.mayWait(), false);
+  });
+
+  test('a waiter for what was sent before does not press', () => {
+    const { sender, mirror } = made();
+    mirror.await(1, { onCommitted: () => {} });
+    mirror.delete(1, 1, 2);
+    assert.equal(sender.mayWait(), true);
+  });
+});
