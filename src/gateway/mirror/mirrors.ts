@@ -42,7 +42,7 @@ export class Mirrors {
   readonly moves: Moves;
   /** Rises with every change of a sync state or a set: what was reckoned from them holds until then. */
   stateVersion = 0;
-  private readonly readiness = new Readiness();
+  private readonly readiness: Readiness;
   private readonly ports: MirrorsPorts;
   private readonly setPorts: SetChangePorts;
   private readonly catchUp: CatchUp;
@@ -68,6 +68,7 @@ export class Mirrors {
       },
     };
     this.placement = new Placement(options.placement, { stores: () => this.stores, queues: () => this.all() });
+    this.readiness = new Readiness(options.minReplicas, { placement: this.placement, queues: () => this.all() });
     this.moves = new Moves(options, { packer: ports.packer, log: ports.log, mirrors: this, placement: this.placement });
     this.catchUp = new CatchUp({ group: options.group, retryMs: options.retryMs }, {
       packer: ports.packer, log: ports.log, ring: this.ring, counters: this.counters, nowMs, sealNow,
@@ -112,7 +113,7 @@ export class Mirrors {
   }
 
   get mayCommit(): boolean {
-    return this.readiness.mayCommit(this.stateVersion, this.all());
+    return this.readiness.mayCommit(this.stateVersion);
   }
 
   askFlush(): void {

@@ -59,6 +59,7 @@ export class Moves {
     const { drained } = this.ports.placement;
     if (drained.has(storeId)) return false;
     drained.add(storeId);
+    this.ports.mirrors.stateVersion += 1;
     this.ports.log.info('drain', 'the queues of a store move away', { store: storeId, mirrors: this.mirrorsAt(storeId) });
     return true;
   }
@@ -66,6 +67,7 @@ export class Moves {
   /** What has not left the store stays. */
   undrain(storeId: string): boolean {
     if (!this.ports.placement.drained.delete(storeId)) return false;
+    this.ports.mirrors.stateVersion += 1;
     this.ports.log.info('drain', 'a store is used again', { store: storeId });
     return true;
   }
@@ -73,6 +75,7 @@ export class Moves {
   /** The store has said that it is about to stop. */
   onStopping(store: StorePort): void {
     this.ports.placement.stopping.add(store.storeId);
+    this.ports.mirrors.stateVersion += 1;
     this.ports.log.info('drain', 'a store is about to stop: its queues move away', { store: store.storeId, mirrors: this.mirrorsAt(store.storeId) });
   }
 

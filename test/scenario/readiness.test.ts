@@ -1,0 +1,95 @@
+/** When the gateway takes new mail, and so keeps its SMTP port open (G6): src/gateway/mirror/readiness.ts. */
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { COMMITTED, NOT_READY } from '../../src/gateway/queue/types.js';
+import { Group } from './group.js';
+import { coreOf } from './inspect.js';
+import { World } from './world.js';
+
+const ONE = Uint8Array.of(1);
+
+/** Every store restarts while no heartbeat reaches it for longer than a lease: what was there waits for an operator. */
+function forgottenByAll(world: World): void {
+  for (const store of world.stores) world.cut(store);
+  world.run(30_000);
+  for (const store of world.stores) {
+    store.kill();
+    store.start();
+    world.heal(store);
+  }
+}
+
+function ownCopies(world: World): readonly number[] {
+  return [...coreOf(world).control.queues.mirrors()].map((mirror) => mirror.inSyncCount);
+}
+
+describe('new mail is taken', () => {
+  test('by a gateway whose own records wait for an operator: no mail needs them', () => {
+    const world = World.started();
+    coreOf(world).control.queues.own.set('drain/store-z', ONE);
+    world.run(200);
+    forgottenByAll(world);
+    world.until(() => coreOf(world).recovery.held().length === 1, 20_000, 'the control queue in a named state');
+    assert.deepEqual([ownCopies(world), coreOf(world).accepting], [[0], true]);
+    const letter = world.submit(['q1']);
+    world.run(200);
+    assert.equal(letter.outcome, COMMITTED);
+    world.run(1000);
+    assert.deepEqual([ownCopies(world), coreOf(world).accepting], [[0], true], 'one queue of mail, in sync, and those records');
+  });
+
+  test('by a gateway without queues, whatever becomes of those that it delivers for another', () => {
+    const group = Group.started({ stores: 3 });
+    group.hops.script = () => 'hang';
+    group.submit('gw-1', ['q1', 'q2']);
+    group.run(200);
+    group.gateway('gw-1').kill();
+    group.until(() => group.served('gw-2', 'gw-1').length === 2, 'the takeover');
+    const core = group.gateway('gw-2').core;
+    const members = new Set(group.served('gw-2', 'gw-1').flatMap((mirror) => mirror.replicas.map((replica) => replica.store.storeId)));
+    for (const store of group.stores.filter(({ id }) => members.has(id)).slice(0, 2)) group.network.cut('gw-2', store.id);
+    group.until(() => core?.upCount === 1, 'one store left');
+    group.run(500);
+    assert.ok(group.served('gw-2', 'gw-1').some((mirror) => mirror.inSyncCount === 0), 'none of its mirrors is in sync');
+    assert.equal(core?.accepting, true);
+    const letter = group.submit('gw-2', ['q1']);
+    group.run(200);
+    assert.equal(letter.outcome, COMMITTED);
+  });
+});
+
+describe('new mail is not taken', () => {
+  test('while most queues lack a mirror that it needs, though the records have theirs', () => {
+    const world = World.started({ minReplicas: 2, stores: 3 });
+    world.hops.script = () => 'hang';
+    world.submitMany(3, ['q1', 'q2', 'q3']);
+    for (const name of ['a', 'b', 'c']) coreOf(world).control.queues.own.set(name, ONE);
+    world.run(200);
+    const short = (): number => ['q1', 'q2', 'q3'].filter((name) => world.mirror(name).inSyncCount < 2).length;
+    const lost = ['a', 'b', 'c'] as const;
+    for (const letter of lost) {
+      world.store(letter).kill();
+      world.run(2500);
+      if (short() >= 2) break;
+      world.store(letter).start();
+      world.until(() => world.inSync);
+    }
+    assert.ok(short() >= 2);
+    assert.equal(coreOf(world).accepting, false);
+  });
+
+  test('by a gateway without queues while too few stores may be chosen for one, and again when they may', () => {
+    const world = World.started({ minReplicas: 2 });
+    const core = coreOf(world);
+    const { moves } = core.mirrors;
+    assert.equal(core.accepting, true);
+    moves.drain('store-b');
+    assert.equal(core.accepting, false);
+    assert.equal(world.submit(['q1']).outcome, NOT_READY);
+    moves.undrain('store-b');
+    assert.equal(core.accepting, true);
+    const letter = world.submit(['q1']);
+    world.run(200);
+    assert.equal(letter.outcome, COMMITTED);
+  });
+});
