@@ -8,6 +8,7 @@ import type { Clock, EventLog } from '../platform/ports.js';
 import type { GatewayView, MemberView, MessagePage, MessageRecipientView, MessageView, QueuePage, QueueView, StatusView, StoreView, TablePage, TableRowView } from './admin/view.js';
 import { isControl } from './control/control-queues.js';
 import type { GatewayCore } from './core.js';
+import { Degradation } from './degradation.js';
 import { MirrorTable, lagOf, pageByHandle, queueLag } from './mirror-table.js';
 import type { StoreLink } from './mirror/link/store-link.js';
 import type { QueueMirror } from './mirror/queue-mirror.js';
@@ -45,9 +46,6 @@ export interface CoreViewPorts {
   dotsInFlight(): number;
 }
 
-/** How often it is looked whether copies are missing, so that `since` is right when somebody asks. */
-const WATCH_MS = 1000;
-
 /** Held queues named in the status; the others are counted. */
 const HELD_SHOWN_MAX = 20;
 
@@ -75,33 +73,20 @@ export class CoreView implements GatewayView {
   private readonly options: CoreViewOptions;
   private readonly ports: CoreViewPorts;
   private readonly startedWallMs: number;
-  private degradedSinceWallMs: number | undefined;
-  /** As the log was told last. */
-  private degradedToldSince: number | undefined;
-  private hasBegun = false;
-  private watchedMs = -Infinity;
+  private readonly degradation: Degradation;
   private readonly mirrorTable: MirrorTable;
 
   constructor(options: CoreViewOptions, ports: CoreViewPorts) {
     this.options = options;
     this.ports = ports;
     this.startedWallMs = ports.clock.wallMs();
+    this.degradation = new Degradation(options.replicas, { clock: ports.clock, log: ports.log, core: ports.core, storeViews: () => this.storeViews() });
     this.mirrorTable = new MirrorTable({ clock: ports.clock, links: ports.links, replicas: options.replicas, all: () => ports.core.registry.all });
   }
 
   /** Called with each tick. */
   watch(nowMs: number): void {
-    if (nowMs - this.watchedMs < WATCH_MS) return;
-    this.watchedMs = nowMs;
-    const since = this.degradedSince();
-    // Until the first mail can be taken the stores are only being looked for.
-    this.hasBegun ||= this.ports.core.accepting;
-    if (!this.hasBegun) return;
-    const before = this.degradedToldSince;
-    this.degradedToldSince = since;
-    if ((before === undefined) === (this.degradedToldSince === undefined)) return;
-    if (before === undefined) this.ports.log.warn('mirror', 'degraded: mail has fewer copies than configured', { cause: this.degradedCause(this.storeViews()), queues: this.queuesShort() });
-    else this.ports.log.info('mirror', 'complete again: all mail has as many copies as configured', { seconds: Math.round((this.ports.clock.wallMs() - before) / 1000) });
+    this.degradation.watch(nowMs);
   }
 
   status(): StatusView {
@@ -117,7 +102,7 @@ export class CoreView implements GatewayView {
     }
     const held = core.recovery.held();
     const stores = this.storeViews();
-    const degradedSinceWallMs = this.degradedSince();
+    const degradedSinceWallMs = this.degradation.sinceWallMs();
     return {
       gateway: this.options.gatewayId,
       host: this.options.host,
@@ -127,7 +112,7 @@ export class CoreView implements GatewayView {
       ready: core.accepting && core.memory.admits(0),
       notReadyReason: this.notReadyReason(),
       degradedSinceWallMs,
-      degradedCause: degradedSinceWallMs === undefined ? '' : this.degradedCause(stores),
+      degradedCause: degradedSinceWallMs === undefined ? '' : this.degradation.cause(stores),
       insecure: this.options.insecure,
       received: metrics.received,
       delivered: metrics.delivered,
@@ -137,7 +122,7 @@ export class CoreView implements GatewayView {
       rejected: metrics.rejectedTotal,
       queues: mail.length,
       queuesRecovering: core.recovery.openCount,
-      queuesShort: this.queuesShort(),
+      queuesShort: this.degradation.queuesShort(),
       queuesHeld: held.length,
       heldQueues: held.slice(0, HELD_SHOWN_MAX).map(({ queue, owner, stores, why, sinceMs }) => ({ queue, owner, stores, why, sinceWallMs: this.wallMs(sinceMs) })),
       queuesRescued: rescued,
@@ -295,28 +280,6 @@ export class CoreView implements GatewayView {
     if (this.ports.isDraining()) return 'stopping';
     if (core.upCount === 0) return 'no store can be reached';
     return core.queuesAwaited ? 'too few mirrors in sync' : 'recovering';
-  }
-
-  /** Queues with fewer copies in sync than configured. */
-  private queuesShort(): number {
-    let short = 0;
-    for (const mirror of this.ports.core.registry.all) if (mirror.inSyncCount < this.options.replicas) short += 1;
-    return short;
-  }
-
-  private degradedCause(stores: readonly StoreView[]): string {
-    const causes = stores.flatMap(({ id, cause, drained }) => {
-      const why = [...(drained ? ['drained'] : []), ...(cause === '' ? [] : [cause])];
-      return why.length === 0 ? [] : [`${id}: ${why.join(', ')}`];
-    });
-    return causes.length > 0 ? causes.join('; ') : 'fewer stores can be reached than each queue should have copies';
-  }
-
-  private degradedSince(): number | undefined {
-    const { core, clock } = this.ports;
-    const degraded = core.upCount < this.options.replicas || this.queuesShort() > 0;
-    this.degradedSinceWallMs = degraded ? (this.degradedSinceWallMs ?? clock.wallMs()) : undefined;
-    return this.degradedSinceWallMs;
   }
 }
 

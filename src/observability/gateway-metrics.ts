@@ -197,7 +197,7 @@ function exportHistograms(registry: Registry, metrics: GatewayMetrics): void {
 
 function exportProcess(registry: Registry, source: GaugeSource): void {
   single(registry, 'ready', '1 when new mail is taken', () => Number(source.ready()));
-  single(registry, 'degraded', '1 when a queue has fewer in-sync mirrors than configured', () => Number(source.degraded()));
+  single(registry, 'degraded', '1 when a queue has fewer in-sync mirrors than configured, or a record of the gateway itself none', () => Number(source.degraded()));
   single(registry, 'queues_copies_missing', 'Queues with fewer in-sync mirrors than configured', () => source.queuesShort());
   single(registry, 'queues_held', 'Queues whose mail waits for a store that may know more of it', () => source.queuesHeld());
   single(registry, 'queues_recovering', 'Queues that are not whole here yet', () => source.queuesRecovering());

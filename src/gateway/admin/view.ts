@@ -48,7 +48,7 @@ export interface StatusView {
   readonly ready: boolean;
   /** Why not, '' when ready: "recovering", "too few mirrors in sync", "stopping", "memory". */
   readonly notReadyReason: string;
-  /** Since when a queue has fewer in-sync mirrors than configured; undefined when none has. */
+  /** Since when a queue has fewer in-sync mirrors than configured, or a record of the gateway itself none; undefined when none has. */
   readonly degradedSinceWallMs: number | undefined;
   /** Why, '' when not degraded. */
   readonly degradedCause: string;

@@ -67,7 +67,7 @@ export class ControlQueues {
 
   /** Everything that was set is acknowledged by the mirrors. */
   get isMirrored(): boolean {
-    for (const records of this.byOwner.values()) if (!records.isWritten) return false;
+    for (const records of this.byOwner.values()) if (records.unwritten > 0) return false;
     for (const mirror of this.mirrors()) if (mirror.isDirty || mirror.committedNumber < mirror.lastNumber) return false;
     return true;
   }

@@ -94,9 +94,9 @@ export class ControlRecords {
     return this.changes;
   }
 
-  /** Nothing waits for the queue or for room at a mirror. */
-  get isWritten(): boolean {
-    return this.waiting.size === 0;
+  /** Records that wait for the queue or for room at a mirror. */
+  get unwritten(): number {
+    return this.waiting.size;
   }
 
   /** The mirrors have acknowledged the record as it is now. */

@@ -60,7 +60,7 @@ export class KeptWaits {
 
   private isKept(wait: KeptWait): boolean {
     for (const ownerId of wait.unwritten) {
-      if (!this.queues.recordsOf(ownerId).isWritten) continue;
+      if (this.queues.recordsOf(ownerId).unwritten > 0) continue;
       const targets = [...this.queues.mirrors()].filter((mirror) => mirror.queue.identity.ownerId === ownerId);
       wait.targets = [...wait.targets, ...targets.map((mirror) => ({ mirror, number: mirror.lastNumber }))];
       wait.unwritten = wait.unwritten.filter((other) => other !== ownerId);

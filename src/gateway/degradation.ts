@@ -1,0 +1,83 @@
+/**
+ * Whether everything has the copies that are configured, since when, and why not (G6): for status and metrics, and one
+ * log line when that ends and one when it is so again.
+ *
+ *   degraded   fewer stores up than copies wanted · a queue with fewer mirrors in sync, that of the gateway's own records
+ *              among them · records that are at no store yet: no queue can be had for them, or no mirror takes them
+ */
+import type { Clock, EventLog } from '../platform/ports.js';
+import type { StoreView } from './admin/view.js';
+import type { GatewayCore } from './core.js';
+
+export interface DegradationPorts {
+  readonly clock: Clock;
+  readonly log: EventLog;
+  readonly core: GatewayCore;
+  storeViews(): readonly StoreView[];
+}
+
+/** How often it is looked whether copies are missing, so that `since` is right when somebody asks. */
+const WATCH_MS = 1000;
+
+export class Degradation {
+  private readonly replicas: number;
+  private readonly ports: DegradationPorts;
+  private sinceMs: number | undefined;
+  /** As the log was told last. */
+  private toldSinceMs: number | undefined;
+  private hasBegun = false;
+  private watchedMs = -Infinity;
+
+  constructor(replicas: number, ports: DegradationPorts) {
+    this.replicas = replicas;
+    this.ports = ports;
+  }
+
+  /** Called with each tick. */
+  watch(nowMs: number): void {
+    if (nowMs - this.watchedMs < WATCH_MS) return;
+    this.watchedMs = nowMs;
+    const { clock, core, log } = this.ports;
+    const since = this.sinceWallMs();
+    // Until the first mail can be taken the stores are only being looked for.
+    this.hasBegun ||= core.accepting;
+    if (!this.hasBegun) return;
+    const before = this.toldSinceMs;
+    this.toldSinceMs = since;
+    if ((before === undefined) === (since === undefined)) return;
+    if (before === undefined) log.warn('mirror', this.isMailShort ? 'degraded: mail has fewer copies than configured' : 'degraded: records of the gateway itself are at no store', { cause: this.cause(this.ports.storeViews()), queues: this.queuesShort(), records: this.recordsAlone() });
+    else log.info('mirror', 'complete again: all mail has as many copies as configured', { seconds: Math.round((clock.wallMs() - before) / 1000) });
+  }
+
+  /** Queues with fewer copies in sync than configured. */
+  queuesShort(): number {
+    let short = 0;
+    for (const mirror of this.ports.core.registry.all) if (mirror.inSyncCount < this.replicas) short += 1;
+    return short;
+  }
+
+  sinceWallMs(): number | undefined {
+    const degraded = this.isMailShort || this.recordsAlone() > 0;
+    this.sinceMs = degraded ? (this.sinceMs ?? this.ports.clock.wallMs()) : undefined;
+    return this.sinceMs;
+  }
+
+  cause(stores: readonly StoreView[]): string {
+    const causes = stores.flatMap(({ id, cause, drained }) => {
+      const why = [...(drained ? ['drained'] : []), ...(cause === '' ? [] : [cause])];
+      return why.length === 0 ? [] : [`${id}: ${why.join(', ')}`];
+    });
+    const alone = this.recordsAlone();
+    if (alone > 0) causes.push(`${String(alone)} record${alone === 1 ? '' : 's'} of the gateway itself at no store: a restart forgets what ${alone === 1 ? 'it says' : 'they say'}`);
+    return causes.length > 0 ? causes.join('; ') : 'fewer stores can be reached than each queue should have copies';
+  }
+
+  private get isMailShort(): boolean {
+    return this.ports.core.upCount < this.replicas || this.queuesShort() > 0;
+  }
+
+  /** What is set and not written: drains, holds, crashes. */
+  private recordsAlone(): number {
+    return this.ports.core.control.queues.own.unwritten;
+  }
+}
