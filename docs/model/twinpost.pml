@@ -37,6 +37,9 @@
 #ifndef ATTEMPTS
 #define ATTEMPTS 1              /* claim rounds of each claimant */
 #endif
+#ifndef AGAIN
+#define AGAIN 0                 /* restarts of process 1 or 2: it has forgotten all, its claims stand */
+#endif
 #ifndef STORESTOPS
 #define STORESTOPS 0            /* orderly stops: the store comes back from its file */
 #endif
@@ -47,6 +50,9 @@
 #endif
 /* -DAHEAD: a start further on. Incarnation 1 has died; store 0 has taken a message and its withdrawal, store 1 neither. */
 /* -DHANDBACK: a rescue gives the queue back when the gateway is seen again */
+/* -DDROPS: copies that the set has left behind are dropped */
+/* -DLEAVES: a store that leaves the set is told so before it stops */
+/* -DREFILLS: a member that came back empty is filled without leaving the set */
 
 #ifdef LIVE
 #define EPOCHS  (MAXEPOCH + 2 * calm)   /* room to settle after the last fault */
@@ -67,6 +73,7 @@
 #define FILLED 1                /* being resynced, not a member yet */
 #define MEMBER 2                /* has been told an epoch it belongs to */
 #define SPILLED 3               /* came back from its file after an orderly stop */
+#define LEFT   4                /* has been told a set that it does not belong to */
 
 byte role[3];
 byte sepoch[3];                 /* epoch it was told, and that epoch's members */
@@ -76,10 +83,23 @@ byte sdata[3];                  /* messages held, one bit each */
 int  shist[3];                  /* who wrote each change it holds, two bits a number: stands for the digest */
 byte fresh[3];                  /* restarted: processes that knew it before and have not begun anew with it, one bit each */
 byte stoken[3];                 /* claim number whose operations it accepts */
-byte sbefore[3];                /* the one before that: back in force after a release */
+#ifdef NO_RELEASED_TO_OWNER
+byte sbefore[3];                /* claim number of who held it before the gateway that holds it now, and its number then */
+byte sclaim[3];
+#define NOTE_BEFORE(s)   sbefore[s] = stoken[s]; sclaim[s] = stn[s]
+#define FORGET_BEFORE(s) sbefore[s] = 0; sclaim[s] = 0;
+#define IS_BEFORE(p, s)  (sbefore[s] == token[p])
+#else
+#define NOTE_BEFORE(s)   skip
+#define FORGET_BEFORE(s)
+#define IS_BEFORE(p, s)  (0)
+#endif
 byte shighest[3];               /* highest claim number ever granted since boot */
 byte slease[3];                 /* process + 1 that holds its lease, 0 none */
 bit  sgrace[3];                 /* restarted, first lease period not over */
+#ifdef DROPS
+bit  sdropped[3];               /* the queue was dropped here since the store started */
+#endif
 
 /* ------------------------------------------------------------- processes */
 
@@ -109,6 +129,22 @@ byte gone[3];                   /* ... and that said after the last grant: unkno
 byte seenEpoch[3];              /* newest epoch seen, and its members */
 byte seenMembers[3];
 byte attempts[3];
+#ifdef REFILLS
+byte refilled[3];               /* members that were filled without leaving the set, and do not count yet */
+#define NOT_IN(p) refilled[p]
+#define CLEAR_REFILLED(p) refilled[p] = 0;
+#else
+#define NOT_IN(p) 0
+#define CLEAR_REFILLED(p)
+#endif
+#if AGAIN > 0
+bit  aged[3];                   /* token[p] is of a process that is gone */
+#define AGED(p) (aged[p])
+#define AGED_CLEAR(p) aged[p] = 0;
+#else
+#define AGED(p) (0)
+#define AGED_CLEAR(p)
+#endif
 
 /* changes in the log */
 #define STORE_OP(m)   (1 + (m))
@@ -146,6 +182,9 @@ byte lastMembers;
 byte lastOwner;
 byte storeCrashes;
 bit  died0;
+#if AGAIN > 0
+byte again;
+#endif
 byte procCrashes;
 
 #ifdef UNPROVEN
@@ -179,14 +218,15 @@ hidden byte op;
                          (!IN(2, members[p]) || ACKED(p,2) >= (k)))
 #endif
 
-#define SURVIVORS_ACKED(p, k) ((!IN(0, members[p] & wanted[p]) || ACKED(p,0) >= (k)) && \
-                               (!IN(1, members[p] & wanted[p]) || ACKED(p,1) >= (k)) && \
-                               (!IN(2, members[p] & wanted[p]) || ACKED(p,2) >= (k)))
+#define SURVIVORS(p) (members[p] & wanted[p] & ~NOT_IN(p))
+#define SURVIVORS_ACKED(p, k) ((!IN(0, SURVIVORS(p)) || ACKED(p,0) >= (k)) && \
+                               (!IN(1, SURVIVORS(p)) || ACKED(p,1) >= (k)) && \
+                               (!IN(2, SURVIVORS(p)) || ACKED(p,2) >= (k)))
 
 #ifdef NO_LEASE_IN_BOTH_SETS    /* a lease at a member being dropped still counts */
 #define LEASE_COUNTS(p) (lease[p] & members[p])
 #else
-#define LEASE_COUNTS(p) (lease[p] & members[p] & wanted[p])
+#define LEASE_COUNTS(p) (lease[p] & SURVIVORS(p))
 #endif
 
 #ifdef NO_CHECK_BEFORE_DOT
@@ -280,11 +320,20 @@ hidden byte op;
 #endif
 
 #define HOLDS_COPY(s) (role[s] == MEMBER || role[s] == SPILLED)
+#define OBEYS(p, s) (stoken[s] == token[p] && !MET(p, s))
+
+/* Token 0 is the owner's, who must claim before it writes. */
+#define IS_RESCUES(tok) ((tok) != 0 && ((tok) & 3) == 2)
+#define SAME_GATEWAY(p, s) (IS_RESCUES(stoken[s]) == ((p) == 2))
+#define AT_LAST(s) (HOLDS_COPY(s) && sepoch[s] >= lastEpoch)
+#define NONE_NEWER(s, x) (!HOLDS_COPY(x) || sepoch[x] <= sepoch[s])
 
 #if defined(NO_NEWEST_EPOCH_ONLY)               /* an older epoch's copy is believed */
 #define GOOD_SOURCE(p, s) (IN(s, claimed[p]) && HOLDS_COPY(s) && stoken[s] == token[p])
 #elif defined(NO_SOURCE_SHOWS_EPOCH) || defined(NO_ATOMIC_CLAIM)
 #define GOOD_SOURCE(p, s) (IN(s, seenMembers[p] & claimed[p]) && role[s] != EMPTY && stoken[s] == token[p])
+#elif defined(NO_LEAVER_NOT_READ)      /* a store that left the newest set is read when no member has a copy */
+#define GOOD_SOURCE(p, s) (IN(s, claimed[p]) && HOLDS_COPY(s) && stoken[s] == token[p] && sepoch[s] == seenEpoch[p])
 #else
 #define GOOD_SOURCE(p, s) (IN(s, seenMembers[p] & claimed[p]) && HOLDS_COPY(s) && \
                            stoken[s] == token[p] && sepoch[s] == seenEpoch[p])
@@ -305,11 +354,6 @@ hidden byte op;
 #define IN_HISTORY(s, n, h) (stn[s] <= (n))
 #else
 #define IN_HISTORY(s, n, h) (stn[s] <= (n) && shist[s] == ((h) & UP_TO(stn[s])))
-#endif
-#ifdef NO_OWN_HISTORY           /* a confirmation counts whatever the store shows */
-#define OWN_HISTORY(p, s) (1)
-#else
-#define OWN_HISTORY(p, s) (stn[s] <= last[p] && shist[s] == (phist[p] & UP_TO(stn[s])))
 #endif
 
 /*
@@ -403,7 +447,7 @@ inline SETTLE(p)
 #define WAITS_FOR(p, s, k) (IN(s, feed[p]) && role[s] != EMPTY && stn[s] < k)
 #else
 #define WAITS_FOR(p, s, k) (IN(s, feed[p]) && role[s] != EMPTY && stn[s] < k && \
-                            (stoken[s] == token[p] || sbefore[s] == token[p]))
+                            (stoken[s] == token[p] || IS_BEFORE(p, s)))
 #endif
 #ifdef NO_TAIL_BY_DIGEST
 inline TIDY(p) { skip }
@@ -496,13 +540,19 @@ inline APPLY(p, s) { d_step {
     TIDY(p)
 } }
 
+#ifdef REFILLS
+#define LET_IN_NOW(p) if :: refilled[p] != 0 -> fresh[0] = fresh[0] & ~(IN(0, refilled[p]) << p); fresh[1] = fresh[1] & ~(IN(1, refilled[p]) << p); \
+    fresh[2] = fresh[2] & ~(IN(2, refilled[p]) << p); refilled[p] = 0 :: else fi;
+#else
+#define LET_IN_NOW(p)
+#endif
 inline ACK(p, s) { d_step {
     state[p] == OWNER && IN(s, feed[p]) && role[s] != EMPTY && NOT_FENCED(p, s) &&
-    ACKED(p, s) < stn[s] && OWN_HISTORY(p, s) ->
+    ACKED(p, s) < stn[s] && !IN(s, NOT_IN(p)) ->
     ACKED(p, s) = stn[s];
     if
     :: wantedAt[p] != 0 && SURVIVORS_ACKED(p, wantedAt[p]) ->
-        members[p] = wanted[p]; wantedAt[p] = 0; held[p] = 0; wit[p] = 0; epoch[p]++;
+        members[p] = wanted[p]; wantedAt[p] = 0; held[p] = 0; wit[p] = 0; epoch[p]++; LET_IN_NOW(p)
         NOTE_EPOCH(p)
     :: else
     fi;
@@ -518,7 +568,7 @@ inline SEND_SET(p, set)
 /* Drop mirror s. One change of the set is open at a time, and stays. */
 inline ISOLATE(p, s) { d_step {
     CAUSE(p, s) && state[p] == OWNER && IN(s, members[p]) && wantedAt[p] == 0 && epoch[p] < EPOCHS &&
-    (members[p] & feed[p] & ~BIT(s)) != 0 ->
+    (members[p] & feed[p] & ~BIT(s) & ~NOT_IN(p)) != 0 ->
     SEND_SET(p, members[p] & ~BIT(s));
 #ifdef NO_EPOCH_AT_SURVIVOR_FIRST
     members[p] = wanted[p]; wantedAt[p] = 0; epoch[p]++;
@@ -552,17 +602,44 @@ inline TURN_ROUND(p, s) { d_step {
 } }
 #endif
 
+/*
+ * A store that knows the queue is filled by its holder; who is not claims it first (the gateway with a token above all
+ * told). One that knows it not makes it anew by an OPEN, and no claim of before is known there.
+ */
+#define CAN_HAVE(p, s) (!MET(p, s) && (role[s] == EMPTY || stoken[s] == token[p] || \
+                        (GRACE_OVER(p, s) && LEASE_FREE(p, s) && ((p) != 2 || token[p] > shighest[s]))))
+#ifdef NO_NEWER_SET_FENCES      /* a claim that is granted is a right to empty what is there */
+#define IS_NEWER(p, s) (0)
+#else
+#define IS_NEWER(p, s) (HOLDS_COPY(s) && sepoch[s] > epoch[p] + (wantedAt[p] != 0))
+#endif
+#define FIRST_TOKEN(p)  ((p) == 2 -> 0 : 4 + (p))       /* its incarnation, which is below the token of a claim */
+inline HAVE(p, s)
+{
+    if
+    :: role[s] == EMPTY -> FORGET_BEFORE(s) shighest[s] = FIRST_TOKEN(p)
+    :: role[s] != EMPTY && stoken[s] != token[p] ->
+        if :: SAME_GATEWAY(p, s) -> skip :: else -> NOTE_BEFORE(s) fi;
+        if :: token[p] > shighest[s] -> shighest[s] = token[p] :: else fi
+    :: else
+    fi;
+    stoken[s] = token[p];
+    if :: slease[s] != p + 1 -> slease[s] = 0 :: else fi
+}
+/* Property 9: who is not the last owner empties no copy of the last set, while no newer one is anywhere. */
+#define EMPTIES(p, s) assert(!(AT_LAST(s) && IN(s, lastMembers) && lastOwner != (p) && NONE_NEWER(s, 0) && NONE_NEWER(s, 1) && NONE_NEWER(s, 2)))
+
 /* Empty store s and fill it again; live changes follow in the same stream. */
 inline RESYNC(p, s) { d_step {
     state[p] == OWNER && !IN(s, members[p] | wanted[p]) && wantedAt[p] == 0 &&
     epoch[p] < EPOCHS &&
     (members[p] == 1 || members[p] == 2 || members[p] == 4) &&
-    token[p] >= shighest[s] && (role[s] == EMPTY || stoken[s] <= token[p]) &&
+    CAN_HAVE(p, s) && !IS_NEWER(p, s) &&
     !(role[s] == FILLED && stoken[s] == token[p] && IN(s, feed[p])) ->
+    EMPTIES(p, s);                                              /* property 9 */
+    HAVE(p, s);
     role[s] = FILLED; sepoch[s] = 0; smembers[s] = 0;
     stn[s] = last[p]; sdata[s] = mem[p]; shist[s] = phist[p]; fresh[s] = fresh[s] & ~BIT(p);
-    stoken[s] = token[p]; sbefore[s] = 0; shighest[s] = token[p];
-    if :: slease[s] != p + 1 -> slease[s] = 0 :: else fi;
     ACKED(p, s) = last[p];
     feed[p] = feed[p] | BIT(s);
     TIDY_ALL()
@@ -583,13 +660,53 @@ inline RETURN(p, s) { d_step {
  * store that was read, and then the live changes. One step; the store is a prefix before and after.
  */
 inline TAIL(p, s) { d_step {
-    state[p] == OWNER && IN(s, feed[p]) && IN(s, wanted[p]) && role[s] != EMPTY && NOT_FENCED(p, s) &&
+    state[p] == OWNER && IN(s, feed[p]) && IN(s, wanted[p] & ~NOT_IN(p)) && role[s] != EMPTY && NOT_FENCED(p, s) &&
     stn[s] < last[p] && LOG(p, stn[s] + 1) == 0 ->
     stn[s] = last[p]; sdata[s] = mem[p]; shist[s] = phist[p];
     role[s] = MEMBER; smembers[s] = wanted[p];
     if :: wantedAt[p] != 0 -> sepoch[s] = epoch[p] + 1 :: else -> sepoch[s] = epoch[p] fi;
     TIDY_ALL()
 } }
+
+#ifdef DROPS
+inline FORGET_QUEUE(s)
+{
+    role[s] = EMPTY; sepoch[s] = 0; smembers[s] = 0; stn[s] = 0; sdata[s] = 0; shist[s] = 0;
+    stoken[s] = 0; FORGET_BEFORE(s) shighest[s] = 0; slease[s] = 0; sdropped[s] = 1;
+    TIDY_ALL()
+}
+inline DROP(p, s) { d_step {
+    state[p] == OWNER && role[s] != EMPTY && OBEYS(p, s) && !IN(s, members[p] | wanted[p]) ->
+    EMPTIES(p, s);                                              /* property 9 */
+    feed[p] = feed[p] & ~BIT(s); lease[p] = lease[p] & ~BIT(s);
+    FORGET_QUEUE(s)
+} }
+/* A copy that is ours by a claim, though we do not serve the queue, and that a newer set does not name. */
+#define LEAVES_OUT(x, s) (HOLDS_COPY(x) && !IS_RESCUES(stoken[x]) && sepoch[x] > sepoch[s] && !IN(s, smembers[x]))
+inline DROP_LEFT(p, s) { d_step {
+    p == 2 && state[p] == IDLE && role[s] != EMPTY && IS_RESCUES(stoken[s]) &&
+    (LEAVES_OUT(0, s) || LEAVES_OUT(1, s) || LEAVES_OUT(2, s)) ->
+    FORGET_QUEUE(s)
+} }
+/*
+ * An owner whose copy was dropped by another repeats its OPEN. What it acknowledged there before tells it that it was
+ * fenced. If it never read an answer, the OPEN names the first members: refused by the store, which remembers the drop.
+ */
+#if defined(NO_DROPPED_REFUSED) || defined(NO_DROPPED_FENCES)
+inline OPEN_AGAIN(p, s) { d_step {
+    p == 0 && state[p] == OWNER && IN(s, members[p] & wanted[p] & 3) && role[s] == EMPTY && !IN(p, fresh[s]) && !MET(p, s) &&
+#ifdef NO_DROPPED_REFUSED
+    ACKED(p, s) == 0 ->
+    HAVE(p, s);
+    role[s] = MEMBER; sepoch[s] = 1; smembers[s] = 3
+#else
+    ACKED(p, s) != 0 ->
+    HAVE(p, s);
+    role[s] = FILLED
+#endif
+} }
+#endif
+#endif
 
 /* --------------------------------------------------- no member in sync is left */
 
@@ -620,7 +737,6 @@ inline LEARN(p, s) { d_step {
  * restart in time, or one member obeys it, nobody else has taken the queue over; if every old copy is gone or obeys,
  * nobody can any more. It founds the next epoch on whatever store takes it.
  */
-#define OBEYS(p, s) (stoken[s] == token[p] && !MET(p, s))
 #ifdef NO_EVERY_MEMBER_LOST
 #define IS_LOST(p, s) (1)
 #else
@@ -641,10 +757,10 @@ inline LEARN(p, s) { d_step {
 #define TAKES_IT(p, s) (OBEYS(p, s) || (role[s] == EMPTY && !MET(p, s)))
 /* A member that is back with its file would show the old set: it is taken and emptied before a set is founded. */
 inline EMPTY_OLD(p, s) { d_step {
-    state[p] == OWNER && IN(s, OF_SET(p)) && IN(p, fresh[s]) && role[s] == SPILLED && stoken[s] == 0 && !MET(p, s) &&
+    state[p] == OWNER && IN(s, OF_SET(p)) && IN(p, fresh[s]) && role[s] == SPILLED && stoken[s] == 0 && shighest[s] <= token[p] && !MET(p, s) &&
     IS_OURS_SOMEWHERE(p) ->
     role[s] = FILLED; sepoch[s] = 0; smembers[s] = 0; stn[s] = 0; sdata[s] = 0; shist[s] = 0;
-    feed[p] = feed[p] & ~BIT(s); stoken[s] = token[p]; shighest[s] = token[p];
+    feed[p] = feed[p] & ~BIT(s); stoken[s] = token[p]; FORGET_BEFORE(s) shighest[s] = token[p];
     TIDY_ALL()
 } }
 
@@ -653,11 +769,11 @@ inline FOUND(p, s) { d_step {
     (epoch[p] + 1 < EPOCHS || (wantedAt[p] == 0 && epoch[p] < EPOCHS)) ->
     assert(lastOwner == p);                                     /* property 7 */
     if :: wantedAt[p] != 0 -> epoch[p]++ :: else fi;    /* a set that was sent may have been applied */
+    HAVE(p, s);
     role[s] = FILLED; sepoch[s] = 0; smembers[s] = 0;
     stn[s] = last[p]; sdata[s] = mem[p]; shist[s] = phist[p]; fresh[s] = fresh[s] & ~BIT(p);
-    stoken[s] = token[p]; sbefore[s] = 0; shighest[s] = token[p];
     ACKED(p, s) = last[p];
-    feed[p] = BIT(s); held[p] = 0;
+    feed[p] = BIT(s); held[p] = 0; CLEAR_REFILLED(p)
 #ifndef NO_WITNESS_OF_FOUNDERS  /* what was heard of earlier boots says nothing of a set founded since */
     wit[p] = 0;
 #endif
@@ -676,6 +792,43 @@ inline ADD(p, s) { d_step {
 #endif
 } }
 
+#ifdef LEAVES
+/* The set without it counts: a store that is to stop hears of it, and writes it into its file. */
+inline TELL_LEAVER(p, s) { d_step {
+    state[p] == OWNER && wantedAt[p] == 0 && !IN(s, members[p]) && role[s] == MEMBER && OBEYS(p, s) && IN(s, feed[p]) &&
+    stn[s] < last[p] && IN_HISTORY(s, last[p], phist[p]) &&
+    IS_SET(LOG(p, stn[s] + 1)) && SET_EPOCH(LOG(p, stn[s] + 1)) == epoch[p] ->
+    op = LOG(p, stn[s] + 1);
+    stn[s]++; shist[s] = phist[p] & UP_TO(stn[s]);
+    sepoch[s] = SET_EPOCH(op); smembers[s] = SET_OF(op); role[s] = LEFT; feed[p] = feed[p] & ~BIT(s);
+    op = 0;
+    TIDY_ALL()
+} }
+#endif
+
+#ifdef REFILLS
+/* A member came back empty. It is filled, and counts for nothing yet, though it is in the set. */
+inline REFILL_MEMBER(p, s) { d_step {
+    state[p] == OWNER && IN(s, members[p]) && wantedAt[p] == 0 && epoch[p] < EPOCHS && !HOLDS_COPY(s) &&
+    !(role[s] == FILLED && IN(s, refilled[p] & feed[p])) && IN(p, fresh[s]) && CAN_HAVE(p, s) ->
+    HAVE(p, s);
+    role[s] = FILLED; stn[s] = last[p]; sdata[s] = mem[p]; shist[s] = phist[p];
+    feed[p] = feed[p] | BIT(s);
+#ifdef NO_LET_IN_BY_A_CHANGE    /* it counts as soon as it has all */
+    ACKED(p, s) = last[p]; fresh[s] = fresh[s] & ~BIT(p);
+#else
+    ACKED(p, s) = 0; refilled[p] = refilled[p] | BIT(s);
+#endif
+    TIDY_ALL()
+} }
+/* ... before a survivor has acknowledged a change of the set that names it. */
+inline LET_IN(p, s) { d_step {
+    state[p] == OWNER && wantedAt[p] == 0 && epoch[p] < EPOCHS && IN(s, refilled[p]) && role[s] == FILLED && OBEYS(p, s) &&
+    (members[p] & feed[p] & ~refilled[p]) != 0 ->
+    SEND_SET(p, members[p]); held[p] = wantedAt[p]
+} }
+#endif
+
 /* ----------------------------------------------------------------- leases */
 
 /*
@@ -689,7 +842,7 @@ inline HEARTBEAT(p, s) { d_step {
 } }
 #else
 inline HEARTBEAT(p, s) { d_step {
-    state[p] == OWNER && role[s] != EMPTY && stoken[s] == token[p] && !MET(p, s) && OWN_HISTORY(p, s) &&
+    state[p] == OWNER && role[s] != EMPTY && stoken[s] == token[p] && !MET(p, s) &&
     IN(s, members[p] | wanted[p]) &&    /* elsewhere it would be of no use; fewer states */
     (slease[s] != p + 1 || !IN(s, lease[p])) ->
     slease[s] = p + 1; lease[p] = lease[p] | BIT(s);
@@ -728,12 +881,17 @@ inline START(p, s) { d_step {
     PROBED(p, s) && state[p] == IDLE && MAY_START(p) && attempts[p] < ROUNDS && HOLDS_COPY(s) ->
     attempts[p]++;
     state[p] = CLAIM;
-    i = shighest[0];
+    i = token[p];
+    if :: shighest[0] > i -> i = shighest[0] :: else fi;
     if :: shighest[1] > i -> i = shighest[1] :: else fi;
     if :: shighest[2] > i -> i = shighest[2] :: else fi;
     token[p] = (i / 4 + 1) * 4 + p;
+    AGED_CLEAR(p)
     i = 0;
     seenEpoch[p] = sepoch[s]; seenMembers[p] = smembers[s]; claimed[p] = 0;
+#if AGAIN > 0
+    feed[p] = 0;                    /* its hello has fenced the process before it */
+#endif
     members[p] = 0;
     fresh[0] = fresh[0] & ~BIT(p); fresh[1] = fresh[1] & ~BIT(p); fresh[2] = fresh[2] & ~BIT(p)
 } }
@@ -747,7 +905,11 @@ inline HELLO(s) { d_step {
 
 inline TAKE(p, s)
 {
-    sbefore[s] = stoken[s]; stoken[s] = token[p]; shighest[s] = token[p]; slease[s] = p + 1;
+    if
+    :: SAME_GATEWAY(p, s) -> skip
+    :: else -> NOTE_BEFORE(s)
+    fi;
+    stoken[s] = token[p]; shighest[s] = token[p]; slease[s] = p + 1;
     TIDY_ALL()
 }
 
@@ -817,6 +979,21 @@ inline GIVE_UP(p) { d_step {
     fresh[0] = fresh[0] & ~BIT(p); fresh[1] = fresh[1] & ~BIT(p); fresh[2] = fresh[2] & ~BIT(p)
 } }
 
+/*
+ * A claim of an earlier round or process, found in the lists: only at a store that is surely in the last set. Elsewhere
+ * the copy is dropped.
+ */
+#if AGAIN > 0
+#define OLDER(p, s) ((p) == 2 && IS_RESCUES(stoken[s]) && (stoken[s] != token[p] || AGED(p)))
+#ifdef NO_LAST_SET_RELEASED
+#define LEFT_OVER(p, s) OLDER(p, s)
+#else
+#define LEFT_OVER(p, s) (OLDER(p, s) && HOLDS_COPY(s) && IN(s, smembers[s]) && NONE_NEWER(s, 0) && NONE_NEWER(s, 1) && NONE_NEWER(s, 2))
+#endif
+#else
+#define LEFT_OVER(p, s) (0)
+#endif
+
 /* After a claim that led to nothing: everywhere. After a hand-back: at the members of the set. */
 #ifdef NO_ONLY_MEMBERS_RELEASED
 #define GIVES_BACK(p, s) (1)
@@ -845,14 +1022,36 @@ inline HAND_BACK(p) { d_step {
 } }
 #endif
 
+/*
+ * A queue goes back to its owner, who has no token there and must claim: what the process that lets it go, or one before
+ * it, did with the claim elsewhere, this store can't know.
+ */
+#ifdef NO_RELEASED_TO_OWNER     /* what was not changed here goes back to whom it was taken from, with the old token */
+#ifdef NO_CHANGED_TO_OWNER      /* so does what was changed */
+#define GIVEN_TO(s) sbefore[s]
+#else
+#define GIVEN_TO(s) (stn[s] == sclaim[s] -> sbefore[s] : 0)
+#endif
+#define CAN_RELEASE(p, s) ((p) == 2 || sbefore[s] != 0)
+#else
+#define GIVEN_TO(s) 0
+#define CAN_RELEASE(p, s) ((p) == 2)
+#endif
+#define OF_THIS_ROUND(p, s) (stoken[s] == token[p] && !AGED(p) && GIVES_BACK(p, s))
 inline RELEASE(p, s) { d_step {
-    state[p] == IDLE && token[p] != 0 && stoken[s] == token[p] && role[s] != EMPTY && GIVES_BACK(p, s) ->
-    stoken[s] = sbefore[s]; sbefore[s] = 0;
-    if :: slease[s] == p + 1 -> slease[s] = 0 :: else fi
+    state[p] == IDLE && token[p] != 0 && role[s] != EMPTY && (OF_THIS_ROUND(p, s) || LEFT_OVER(p, s)) &&
+    CAN_RELEASE(p, s) ->
+    stoken[s] = GIVEN_TO(s); FORGET_BEFORE(s)
+    if :: slease[s] == p + 1 -> slease[s] = 0 :: else fi;
+    TIDY_ALL()
 } }
 
 /* All claims are in: take the queue as store b holds it. */
-#define AT_LAST(s) (HOLDS_COPY(s) && sepoch[s] >= lastEpoch)
+#ifdef REFILLS                  /* a member without a copy that is gone past is one that came back empty: it is filled */
+#define IS_FED(p, s, b) IS_MEMBERS(p, s, b)
+#else
+#define IS_FED(p, s, b) (1)
+#endif
 inline TAKE_OVER(p, b) { d_step {
     state[p] == CLAIM && ENOUGH_CLAIMS(p, b) && GOOD_SOURCE(p, b) ->
     state[p] = OWNER;
@@ -870,16 +1069,16 @@ inline TAKE_OVER(p, b) { d_step {
     :: i < 3 ->
         fresh[i] = fresh[i] & ~BIT(p);
         if
-        :: IN(i, seenMembers[p]) && role[i] != EMPTY && stoken[i] == token[p] && IN_HISTORY(i, last[p], phist[p]) ->
+        :: IN(i, seenMembers[p]) && role[i] != EMPTY && stoken[i] == token[p] && IN_HISTORY(i, last[p], phist[p]) && IS_FED(p, i, b) ->
             feed[p] = feed[p] | BIT(i); ACKED(p, i) = stn[i]
-        :: IN(i, seenMembers[p]) && stoken[i] != token[p] -> fresh[i] = fresh[i] | BIT(p)
+        :: IN(i, seenMembers[p]) && (stoken[i] != token[p] || !IS_FED(p, i, b)) -> fresh[i] = fresh[i] | BIT(p)
         :: else
         fi;
         i++
     :: else -> break
     od;
     i = 0;
-    claimed[p] = 0; confirmed[p] = 0; gone[p] = 0; seenEpoch[p] = 0; seenMembers[p] = 0;
+    claimed[p] = 0; confirmed[p] = 0; gone[p] = 0; seenEpoch[p] = 0; seenMembers[p] = 0; CLEAR_REFILLED(p)
     lastOwner = p;
     NOTE_EPOCH(p)
 } }
@@ -890,7 +1089,14 @@ inline DIE(p) { d_step {
     TROUBLE && state[p] != DEAD && (p == 0 || (state[p] != IDLE && procCrashes < PROCCRASHES)) ->
     if :: p != 0 -> procCrashes++ :: else fi;
     if :: state[p] == OWNER -> seenMembers[p] = 0 :: else fi;
-    state[p] = DEAD; mem[p] = 0; lease[p] = 0; claimed[p] = 0; confirmed[p] = 0; gone[p] = 0; wit[p] = 0;
+    state[p] = DEAD;
+    FORGET_ALL(p)
+} }
+
+inline FORGET_ALL(p)
+{
+    CLEAR_REFILLED(p)
+    mem[p] = 0; lease[p] = 0; claimed[p] = 0; confirmed[p] = 0; gone[p] = 0; wit[p] = 0;
     fresh[0] = fresh[0] & ~BIT(p); fresh[1] = fresh[1] & ~BIT(p); fresh[2] = fresh[2] & ~BIT(p);
     members[p] = 0; wanted[p] = 0; wantedAt[p] = 0; epoch[p] = 0;
     ACKED(p, 0) = 0; ACKED(p, 1) = 0; ACKED(p, 2) = 0;
@@ -907,7 +1113,24 @@ inline DIE(p) { d_step {
     :: else -> break
     od;
     m = 0
+}
+
+#if AGAIN > 0
+/* It dies, and its next process is there at once: an own incarnation of the gateway, or of the rescue. */
+inline RESTART(p) { d_step {
+    TROUBLE && (state[p] == OWNER || state[p] == CLAIM) && again < AGAIN ->
+    again++; aged[p] = 1;
+    if :: state[p] == OWNER -> seenMembers[p] = 0 :: else fi;
+    state[p] = IDLE;
+    FORGET_ALL(p)
 } }
+#define CORE_FENCED(p, s) (!IN(s, CORE(p)) || (role[s] != EMPTY && stoken[s] != token[p]))
+inline LOSE(p) { d_step {
+    state[p] == OWNER && CORE_FENCED(p, 0) && CORE_FENCED(p, 1) && CORE_FENCED(p, 2) ->
+    seenMembers[p] = 0;
+    state[p] = IDLE; FORGET_ALL(p)
+} }
+#endif
 
 #define OWNS(p) ((state[p] == OWNER || state[p] == CLAIM) << (p))
 inline RESTARTED(s)
@@ -916,7 +1139,10 @@ inline RESTARTED(s)
 #ifdef UNPROVEN
     met = met & ~BIT(s);
 #endif
-    stoken[s] = 0; sbefore[s] = 0; shighest[s] = 0; slease[s] = 0; sgrace[s] = 1
+    stoken[s] = 0; FORGET_BEFORE(s) shighest[s] = 0; slease[s] = 0; sgrace[s] = 1
+#ifdef DROPS
+    ; sdropped[s] = 0
+#endif
 }
 
 inline STORE_DIES(s) { d_step {
@@ -938,7 +1164,7 @@ inline STORE_DIES(s) { d_step {
 
 /* An orderly stop: a member writes what it holds to a file, and is back with it, member of nothing. */
 inline STORE_STOPS(s) { d_step {
-    TROUBLE && storeStops < STORESTOPS && role[s] == MEMBER && (s != 1 || died0) ->
+    TROUBLE && storeStops < STORESTOPS && (role[s] == MEMBER || role[s] == LEFT) && (s != 1 || died0) ->
     storeStops++;
     if :: s == 0 -> died0 = 1 :: else fi;
     role[s] = SPILLED;
@@ -1002,6 +1228,19 @@ proctype Process(byte p)
     EACH_STORE(EMPTY_OLD, p)
 #endif
     EACH_STORE(FOUND, p)
+#ifdef DROPS
+    EACH_STORE(DROP, p)
+#if defined(NO_DROPPED_REFUSED) || defined(NO_DROPPED_FENCES)
+    EACH_STORE(OPEN_AGAIN, p)
+#endif
+#endif
+#ifdef LEAVES
+    EACH_STORE(TELL_LEAVER, p)
+#endif
+#ifdef REFILLS
+    EACH_STORE(REFILL_MEMBER, p)
+    EACH_STORE(LET_IN, p)
+#endif
 #ifdef NO_SURVIVOR_NEEDED
     EACH_STORE(REPLACE_ALL, p)
 #endif
@@ -1031,10 +1270,17 @@ proctype Claimant(byte p)
     :: SAYS_NOT_MINE(p)
 #endif
     :: GIVE_UP(p)
+#if AGAIN > 0
+    :: RESTART(p)
+    :: LOSE(p)
+#endif
 #ifdef HANDBACK
     :: HAND_BACK(p)
 #endif
     EACH_STORE(RELEASE, p)
+#ifdef DROPS
+    EACH_STORE(DROP_LEFT, p)
+#endif
     EACH_STORE(TAKE_OVER, p)
     od
 }
@@ -1064,6 +1310,12 @@ proctype Stores()
 #define MIRROR_LACKS(s) (IN(s, lastMembers) && HOLDS_COPY(s) && sepoch[s] >= lastEpoch && (DUE & ~sdata[s]) != 0)
 /* Property 1: so could the owner. */
 #define OWNER_LACKS (state[lastOwner] == OWNER && (DUE & ~mem[lastOwner]) != 0)
+/* Property 1: nor does one count that has all and was told of no set with it: a takeover would take it for empty. */
+#ifdef REFILLS
+#define UNTOLD(p, s) (state[p] == OWNER && lastOwner == p && DUE != 0 && wantedAt[p] == 0 && IN(s, SURVIVORS(p)) && \
+                      role[s] == FILLED && OBEYS(p, s) && stn[s] == last[p] && ACKED(p, s) == last[p])
+#define ONE_UNTOLD(p) (UNTOLD(p, 0) || UNTOLD(p, 1) || UNTOLD(p, 2))
+#endif
 /* Property 2 */
 #define TWO_DELIVER ((MAY_DELIVER(0) && MAY_DELIVER(1)) || (MAY_DELIVER(0) && MAY_DELIVER(2)) || \
                      (MAY_DELIVER(1) && MAY_DELIVER(2)))
@@ -1089,6 +1341,9 @@ proctype Watch()
     do
     :: d_step { MIRROR_LACKS(0) || MIRROR_LACKS(1) || MIRROR_LACKS(2) -> printf("PROPERTY 1 mirror\n"); assert(false) }
     :: d_step { OWNER_LACKS -> printf("PROPERTY 1 owner\n"); assert(false) }
+#ifdef REFILLS
+    :: d_step { ONE_UNTOLD(0) || ONE_UNTOLD(1) || ONE_UNTOLD(2) -> printf("PROPERTY 1 untold\n"); assert(false) }
+#endif
     :: d_step { TWO_DELIVER -> printf("PROPERTY 2\n"); assert(false) }
 #ifdef LIVE
     #ifdef LIVE_DRAINS_ALWAYS
