@@ -90,7 +90,8 @@ describe('a drained store', () => {
 describe('records of the gateway itself that no store has', () => {
   test('are told as degraded, with how many, in status and log, until a store takes them', () => {
     const world = World.started({ minReplicas: 2 });
-    const { view, drained } = around(world);
+    const { view } = around(world);
+    const { mirrors, control } = coreOf(world);
     const told = (): readonly unknown[] => world.log.lines.filter(({ text }) => /^(degraded|complete again):/.test(text)).map(({ text, fields }) => [text, fields['cause'], fields['records']]);
     const watched = (ms: number): void => {
       world.run(ms);
@@ -98,16 +99,16 @@ describe('records of the gateway itself that no store has', () => {
     };
     watched(1100);
     assert.deepEqual([view.status().degradedSinceWallMs, told()], [undefined, []]);
-    // With one store left no queue can be founded for the records of this drain and this hold.
-    drained.drain('store-b', { reason: 'disk', who: 'ann' });
-    coreOf(world).control.queues.own.set('hold/1', Uint8Array.of(1));
+    // With one store left no queue can be founded for them.
+    mirrors.moves.drain('store-b');
+    for (const name of ['hold/1', 'hold/2']) control.queues.own.set(name, Uint8Array.of(1));
     const sinceWallMs = WALL_MS + world.scheduler.nowMs;
     const cause = 'store-b: drained; 2 records of the gateway itself at no store: a restart forgets what they say';
     const { degradedSinceWallMs, degradedCause, controlRecords, controlCopies } = view.status();
     assert.deepEqual([degradedSinceWallMs, degradedCause, controlRecords, controlCopies], [sinceWallMs, cause, 2, 0]);
     watched(1100);
     assert.deepEqual(told(), [['degraded: records of the gateway itself are at no store', cause, 2]]);
-    drained.undrain('store-b', { reason: 'new disk', who: 'ann' });
+    mirrors.moves.undrain('store-b');
     watched(1100);
     assert.deepEqual([view.status().degradedSinceWallMs, view.status().controlCopies, told().length], [undefined, 2, 2]);
   });
