@@ -58,9 +58,9 @@ function noAnswerText(missing: readonly Missing[]): string {
 
 /** What a gateway can do, and what it can't. */
 export function drainLines(gateway: string, store: string, { draining, mirrors, stuck, copies_missing: missing, kept }: DrainAnswer): string[] {
-  if (kept === false) return [`${gateway}: the order is noted here, but no store has acknowledged it yet: a crash of the gateway may undo it; ask again`];
-  if (!draining) return [`${gateway}: ${store} is used`];
-  const lines = [mirrors === 0 ? `${gateway}: nothing is left at ${store}` : `${gateway}: ${formatCount(mirrors)} mirrors are still at ${store}`];
+  const unkept = `${gateway}: the order is noted here, but no store has acknowledged it yet: a crash of the gateway may undo it; ask again`;
+  if (!draining) return [kept === false ? unkept : `${gateway}: ${store} is used`];
+  const lines = [kept === false ? unkept : mirrors === 0 ? `${gateway}: nothing is left at ${store}` : `${gateway}: ${formatCount(mirrors)} mirrors are still at ${store}`];
   if (stuck > 0) lines.push(`${gateway}: ${formatCount(stuck)} of them CAN'T LEAVE: no other store can take them, and without them fewer copies than min_replicas would be left; they go when another store is there, or --undo ends this`);
   else if (missing > 0) lines.push(`${gateway}: ${formatCount(missing)} queues have fewer copies than configured${mirrors === 0 ? ': no other store can take them' : ''}`);
   return lines;

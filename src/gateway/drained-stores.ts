@@ -68,8 +68,9 @@ export class DrainedStores implements StoreControl {
   }
 
   drain(storeId: string, { reason, who }: StoreOrder): void {
-    if (this.ports.mirrors.moves.drain(storeId)) this.ports.log.warn('drain', 'an operator drains a store', { store: storeId, reason, who });
+    // Written first: the queue of the records may have to be founded, and with few stores it needs this one.
     this.save(storeId, DRAINED);
+    if (this.ports.mirrors.moves.drain(storeId)) this.ports.log.warn('drain', 'an operator drains a store', { store: storeId, reason, who });
   }
 
   undrain(storeId: string, { reason, who }: StoreOrder): void {

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { CoreView } from '../../src/gateway/core-view.js';
+import type { DrainState } from '../../src/gateway/admin/store-api.js';
 import type { StoreView } from '../../src/gateway/admin/view.js';
 import { DrainedStores } from '../../src/gateway/drained-stores.js';
 import { KEPT_WAIT_MS } from '../../src/gateway/control/kept-waits.js';
@@ -198,6 +199,16 @@ describe('the answer to a drain, and to its undo', () => {
     holdAnswers(world, false);
     world.until(() => told.kept === true, 1000, 'it is kept');
     assert.equal(ordersIn(world).length, 1);
+  });
+
+  test('is that it is kept also where no store can take over and two mirrors are needed: the first record of all', () => {
+    const world = World.started({ minReplicas: 2, queues: [{ name: 'q1' }] });
+    const { drained } = around(world);
+    let state: DrainState | undefined;
+    drained.drain('store-b', ORDER);
+    drained.whenSettled('store-b', () => { state = drained.drainState('store-b'); });
+    world.until(() => state !== undefined, KEPT_WAIT_MS + 500, 'the answer');
+    assert.deepEqual([state?.draining, state?.kept], [true, true]);
   });
 
   test('that the store is used is written down though no record was known: one that comes back late drains it no more', () => {

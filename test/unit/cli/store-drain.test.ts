@@ -22,6 +22,9 @@ test('says of an order that no store has acknowledged that it may be undone, and
   const line = 'gw-1: the order is noted here, but no store has acknowledged it yet: a crash of the gateway may undo it; ask again';
   assert.deepEqual(linesOf({ kept: false }), [line]);
   assert.deepEqual(linesOf({ draining: false, kept: false }), [line]);
+  const stuck = linesOf({ mirrors: 2, stuck: 2, kept: false });
+  assert.equal(stuck[0], line);
+  assert.match(stuck[1] ?? '', /CAN'T LEAVE/);
 });
 
 test('takes an answer that does not say whether it is kept for what it says', () => {
