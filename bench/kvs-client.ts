@@ -29,6 +29,7 @@ import { HELLO_ACTIVE, encodeHello } from '../src/protocol/messages/hello.js';
 import { encodeOpen } from '../src/protocol/messages/open.js';
 import { encodeProof } from '../src/protocol/messages/proof.js';
 import { decodeWelcome } from '../src/protocol/messages/welcome.js';
+import { PROTOCOL_VERSION } from '../src/protocol/versions.js';
 
 export interface KvsClientOptions {
   readonly host: string;
@@ -124,7 +125,7 @@ class KvsClient implements FrameSink {
 
   #sendHello(): void {
     this.#hello = encodeHello(this.#packer, {
-      versionMin: 1, versionMax: 1, gatewayId: this.#options.gatewayId, incarnation: this.#incarnation,
+      versionMin: PROTOCOL_VERSION, versionMax: PROTOCOL_VERSION, gatewayId: this.#options.gatewayId, incarnation: this.#incarnation,
       incarnationNonce: this.#secrets.randomBytes(8), path: 'A', generation: 1, nonce: this.#secrets.randomBytes(16), flags: HELLO_ACTIVE,
     }).slice();
     this.#send(types.HELLO, this.#hello);

@@ -16,7 +16,7 @@
  * Sequence numbers and message types are the link's to judge; bodies are checked by whoever stores them.
  */
 import type { Crc32 } from '../platform/ports.js';
-import { CONTROL_BYTES_MAX, HEADER_BYTES, PROTOCOL_VERSION } from './frame.js';
+import { CONTROL_BYTES_MAX, FRAME_VERSION, HEADER_BYTES } from './frame.js';
 
 export interface FrameSink {
   /** `control` and `bodies` are views, valid only during the call. */
@@ -140,7 +140,7 @@ export class FrameReader {
   #judgeHeader(bytes: Uint8Array, at: number, sink: FrameSink): number {
     const frameBytes = readUint32(bytes, at + 4);
     const controlBytes = readUint32(bytes, at + 12);
-    if (bytes[at + 9] !== PROTOCOL_VERSION) return this.#refuse('frame version', sink);
+    if (bytes[at + 9] !== FRAME_VERSION) return this.#refuse('frame version', sink);
     if (bytes[at + 10] !== 0 || bytes[at + 11] !== 0) return this.#refuse('frame flags', sink);
     if (frameBytes < HEADER_BYTES) return this.#refuse('frame shorter than its header', sink);
     if (frameBytes > this.#frameBytesMax) return this.#refuse('frame too long', sink);

@@ -7,7 +7,7 @@
  *   0      4    crc           CRC-32 of bytes 4 to 24 + controlBytes
  *   4      4    frameBytes    whole frame, header included
  *   8      1    type          message-types.ts
- *   9      1    version       1
+ *   9      1    version       of this layout: 1
  *   10     2    flags         0
  *   12     4    controlBytes  24 + controlBytes ≤ frameBytes
  *   16     8    sequence      u53 as an unsigned 64-bit integer
@@ -16,7 +16,8 @@
 import { invariant } from '../base/invariant.js';
 import type { Crc32 } from '../platform/ports.js';
 
-export const PROTOCOL_VERSION = 1;
+/** Of the layout above; what messages mean has a version of its own (versions.ts), settled by messages that need this one. */
+export const FRAME_VERSION = 1;
 export const HEADER_BYTES = 24;
 /** Larger than any message with its envelope that a configuration may allow, and small beside any memory limit. */
 export const FRAME_BYTES_MAX = 64 * 1024 * 1024;
@@ -95,7 +96,7 @@ function putHeader(into: Uint8Array, type: number, sequence: number, controlByte
   invariant(sequence >= 0 && sequence <= Number.MAX_SAFE_INTEGER, 'a sequence number is below 2^53');
   putUint32(into, 4, frameBytes);
   into[8] = type;
-  into[9] = PROTOCOL_VERSION;
+  into[9] = FRAME_VERSION;
   into[10] = 0;
   into[11] = 0;
   putUint32(into, 12, controlBytes);

@@ -1,7 +1,7 @@
 /**
  * The proofs of the handshake (docs/PROTOCOL.md, "Handshake"): each side shows that it knows the gateway's
  * secret by a MAC over all that both said, nonces included. Pure: randomness and HMAC come in through
- * Secrets. Who sends what and when is the link's (gateway/mirror/link, kvs/daemon).
+ * Secrets. Who sends what and when is the link's (gateway/mirror/link, kvs/daemon); which version is spoken: versions.ts.
  *
  *   T      = control bytes of HELLO ‖ MessagePack array [version, storeId, bootId, nonceS], shortest forms
  *   proofS = HMAC-SHA-256(secret, "twinpost store 1" ‖ T)
@@ -10,7 +10,6 @@
  * The two labels keep one side's proof from being played back as the other's.
  */
 import type { Packer, Secrets } from '../platform/ports.js';
-import { PROTOCOL_VERSION } from './frame.js';
 
 export const NONCE_BYTES = 16;
 export const BOOT_ID_BYTES = 16;
@@ -53,11 +52,6 @@ export function isStoreProof(secrets: Secrets, secret: Uint8Array, signed: Uint8
 /** Whether the gateway's proof is right; in constant time. */
 export function isGatewayProof(secrets: Secrets, secret: Uint8Array, signed: Uint8Array, shown: Uint8Array): boolean {
   return secrets.equal(gatewayProof(secrets, secret, signed), shown);
-}
-
-/** The version that both speak, from HELLO's range, or 0 when there is none (CLOSE with VERSION). */
-export function chooseVersion(versionMin: number, versionMax: number): number {
-  return versionMin <= PROTOCOL_VERSION && PROTOCOL_VERSION <= versionMax ? PROTOCOL_VERSION : 0;
 }
 
 function proof(secrets: Secrets, secret: Uint8Array, label: string, signed: Uint8Array): Uint8Array {

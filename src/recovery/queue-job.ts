@@ -27,6 +27,8 @@ export interface RecoveryStore {
   readonly storeId: string;
   readonly bootId: string;
   readonly isUp: boolean;
+  /** Of the protocol that it speaks with us. */
+  readonly version: number;
   /** Length of the leases that it grants. */
   readonly leaseMs: number;
   /** What was left of its first lease period at the last handshake. */

@@ -11,6 +11,7 @@
  * computes its own end from before it sent, so this one is never the earlier. docs/PROTOCOL.md "Handshake", "Claims".
  */
 
+import { PROTOCOL_VERSION } from '../../protocol/versions.js';
 import type { Admission, Grantee } from './admission.js';
 
 /** A connection as its account sees it (store-connection.ts). */
@@ -31,6 +32,8 @@ export class GatewayAccount implements Grantee {
   nonce: Uint8Array = new Uint8Array(0);
   generation = 0;
   active: AccountConnection | undefined;
+  /** Of the protocol, on the connection that was made active last. */
+  version = PROTOCOL_VERSION;
   readonly connections = new Set<AccountConnection>();
   leaseEndsMs = -Infinity;
   granted = 0;

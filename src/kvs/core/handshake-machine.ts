@@ -8,13 +8,14 @@
  */
 
 import type { Packer, Secrets } from '../../platform/ports.js';
-import { NONCE_BYTES, chooseVersion, isGatewayProof, storeProof, transcript } from '../../protocol/handshake.js';
+import { NONCE_BYTES, isGatewayProof, storeProof, transcript } from '../../protocol/handshake.js';
 import { InvalidMessage } from '../../protocol/invalid.js';
 import { encodeChallenge } from '../../protocol/messages/challenge.js';
 import type { Hello } from '../../protocol/messages/hello.js';
 import { decodeHello } from '../../protocol/messages/hello.js';
 import { decodeProof } from '../../protocol/messages/proof.js';
 import { CLOSE_DENIED, CLOSE_MALFORMED, CLOSE_VERSION } from '../../protocol/reasons.js';
+import { chooseVersion, versionsSpoken } from '../../protocol/versions.js';
 import type { GatewayAccount } from './accounts.js';
 
 /** Why the handshake failed. */
@@ -38,6 +39,7 @@ export class HandshakeMachine {
   readonly #options: HandshakeOptions;
   readonly #ports: HandshakePorts;
   #hello: Hello | undefined;
+  #version = 0;
   #signed: Uint8Array = new Uint8Array(0);
   #secret: Uint8Array = new Uint8Array(0);
 
@@ -50,13 +52,19 @@ export class HandshakeMachine {
     return this.#hello;
   }
 
+  /** Of the protocol, as settled with the gateway; 0 before HELLO. */
+  get version(): number {
+    return this.#version;
+  }
+
   /** The control part of CHALLENGE, or why not. */
   onHello(control: Uint8Array): Uint8Array | HandshakeFailure {
     const { packer, secrets, accountOf } = this.#ports;
     const hello = decodeHello(packer, control);
     if (hello instanceof InvalidMessage) return { reason: CLOSE_MALFORMED, text: `HELLO: ${hello.rule}` };
     const version = chooseVersion(hello.versionMin, hello.versionMax);
-    if (version === 0) return { reason: CLOSE_VERSION, text: 'this store speaks version 1' };
+    if (version === 0) return { reason: CLOSE_VERSION, text: `the gateway speaks versions ${String(hello.versionMin)} to ${String(hello.versionMax)} of the protocol, this store ${versionsSpoken()}: upgrade one of them` };
+    this.#version = version;
     // Views of the frame would be overwritten before PROOF comes.
     this.#hello = { ...hello, incarnationNonce: hello.incarnationNonce.slice(), nonce: hello.nonce.slice() };
     this.#secret = accountOf(hello.gatewayId)?.secret ?? secrets.randomBytes(32);

@@ -176,7 +176,7 @@ export class Replies {
         complete = false;
         return false;
       }
-      rows.push(listedRow(queue));
+      rows.push(listedRow(queue, this.#store.roleToldTo(account, queue)));
       next = ordinal;
       return true;
     });
@@ -184,10 +184,10 @@ export class Replies {
   }
 }
 
-function listedRow(queue: MirroredQueue): ListedRow {
+function listedRow(queue: MirroredQueue, role: number): ListedRow {
   const { ownerId, birth, serial, name, queueClass, ordering } = queue.attributes;
   return {
-    gatewayId: ownerId, birth, serial, name, queueClass, ordering, role: queue.role, epoch: queue.epoch, members: queue.members,
+    gatewayId: ownerId, birth, serial, name, queueClass, ordering, role, epoch: queue.epoch, members: queue.members,
     number: queue.number, digestA: queue.digestA, digestB: queue.digestB, count: queue.count, bytes: queue.bytes,
     holder: queue.holder, holderToken: queue.holderToken,
   };

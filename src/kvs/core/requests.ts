@@ -34,7 +34,7 @@ import { decodeRefillBegin } from '../../protocol/messages/refill-begin.js';
 import { decodeRefillEnd } from '../../protocol/messages/refill-end.js';
 import { encodeRefusal } from '../../protocol/messages/refusal.js';
 import { decodeRelease } from '../../protocol/messages/release.js';
-import { CLAIM_GRANTED, CLOSE_MALFORMED, refusalReasonName } from '../../protocol/reasons.js';
+import { CLAIM_GRANTED, CLOSE_MALFORMED, ROLE_NONE, refusalReasonName } from '../../protocol/reasons.js';
 import type { GatewayAccount } from './accounts.js';
 import { Attachment } from './attachment.js';
 import { ClaimLog } from './claim-log.js';
@@ -386,7 +386,7 @@ export class Requests {
       handle, result: verdict.result, token: granted ? queue?.holderToken ?? 0 : queue?.highestToken ?? 0,
       epoch: queue?.epoch ?? 0, members: queue?.members ?? [], number: queue?.number ?? 0,
       digestA: queue?.digestA ?? 0, digestB: queue?.digestB ?? 0, count: queue?.count ?? 0, bytes: queue?.bytes ?? 0,
-      role: queue?.role ?? 0, waitMs: verdict.waitMs, sameBoot: granted,
+      role: queue === undefined ? ROLE_NONE : this.#store.roleToldTo(this.#holder(), queue), waitMs: verdict.waitMs, sameBoot: granted,
     }));
   }
 

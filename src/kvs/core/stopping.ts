@@ -5,10 +5,12 @@
  *   isOver()  no gateway that was told has a queue left of which this store is a member, or the bound has passed
  *
  * A gateway without a connection that stands by can't be told and is not waited for: its active connection is closed
- * with the rest. Not here: the sockets (kvs/daemon), the file of what is left (kvs/core/spill).
+ * with the rest. Nor is one of a version that moves nothing away.
+ * Not here: the sockets (kvs/daemon), the file of what is left (kvs/core/spill).
  */
 
 import { ROLE_MEMBER } from '../../protocol/reasons.js';
+import { movesQueuesAway } from '../../protocol/versions.js';
 import type { Store } from './store.js';
 import { CONNECTION_STATE } from './store-connection.js';
 import type { StoreConnection } from './store-connection.js';
@@ -36,9 +38,14 @@ export class Stopping {
     if (nowMs >= this.#endsMs) return true;
     let isWaitedFor = false;
     this.#store.queues.visit(0, (queue) => {
-      isWaitedFor = queue.role === ROLE_MEMBER && this.#told.has(queue.holder) && this.#store.account(queue.holder)?.active !== undefined;
+      isWaitedFor = queue.role === ROLE_MEMBER && this.#told.has(queue.holder) && this.#movesAway(queue.holder);
       return !isWaitedFor;
     });
     return !isWaitedFor;
+  }
+
+  #movesAway(gatewayId: string): boolean {
+    const account = this.#store.account(gatewayId);
+    return account?.active !== undefined && movesQueuesAway(account.version);
   }
 }

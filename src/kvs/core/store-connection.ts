@@ -304,13 +304,16 @@ export class StoreConnection implements ConnectionHandlers, FrameSink, AccountCo
     this.#reader = new FrameReader({ frameBytesMax: active ? this.#options.frameBytesMax : HANDSHAKE_FRAME_BYTES_MAX }, { crc32: this.#ports.crc32 });
     this.#transition(active ? ACTIVE : STANDBY);
     this.#store.heartbeat(account, nowMs);
-    if (active) this.#requests.begin(account);
+    if (active) {
+      account.version = this.#handshake.version;
+      this.#requests.begin(account);
+    }
     this.#outbox.frame(WELCOME, sequence, encodeWelcome(this.#ports.packer, {
       credit: this.#store.admission.grant(account), highestIncarnation: account.incarnation, leaseMs: this.#store.leaseMs,
       graceMs: this.#store.graceMs(nowMs), frameBytesMax: this.#options.frameBytesMax, windowBytes: this.#options.windowBytes, active,
     }));
     this.#ports.log.info('link', 'gateway connected', {
-      gateway: account.id, incarnation: hello.incarnation, generation: hello.generation, path: hello.path, active, remote: this.#ports.connection.remote,
+      gateway: account.id, incarnation: hello.incarnation, generation: hello.generation, protocol: this.#handshake.version, path: hello.path, active, remote: this.#ports.connection.remote,
     });
   }
 

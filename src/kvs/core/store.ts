@@ -16,6 +16,7 @@ import {
   CLAIM_GRANTED, CLAIM_TOKEN_LOW, CLAIM_UNKNOWN, REFUSAL_DENIED, REFUSAL_FENCED, REFUSAL_LIMIT,
   REFUSAL_UNKNOWN, ROLE_FILLING, ROLE_MEMBER,
 } from '../../protocol/reasons.js';
+import { isToldOf, toldRole } from '../../protocol/versions.js';
 import { GatewayAccount } from './accounts.js';
 import { Admission } from './admission.js';
 import type { Attachment } from './attachment.js';
@@ -238,13 +239,18 @@ export class Store {
     release(queue, account.id, token);
   }
 
-  /** Visits the queues of a gateway ('' for all) that the asker owns or may claim, behind the cursor. */
+  /** Visits the queues of a gateway ('' for all) that the asker owns or may claim, and knows how to read, behind the cursor. */
   list(account: GatewayAccount, gatewayId: string, cursor: number, visitor: (queue: MirroredQueue, ordinal: number) => boolean): void {
     this.queues.visit(cursor, (queue, ordinal) => {
       if (gatewayId !== '' && queue.attributes.ownerId !== gatewayId) return true;
-      if (!mayClaim(queue, account.id)) return true;
+      if (!mayClaim(queue, account.id) || !isToldOf(account.version, queue.attributes.queueClass)) return true;
       return visitor(queue, ordinal);
     });
+  }
+
+  /** What this store is to the queue, in the words of the version that the asker speaks. */
+  roleToldTo(account: GatewayAccount, queue: MirroredQueue): number {
+    return toldRole(account.version, queue.role, queue.members.includes(this.storeId));
   }
 
   /** Whether work() has something to do. */

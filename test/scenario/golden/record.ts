@@ -5,7 +5,7 @@
  */
 import { writeFileSync } from 'node:fs';
 import type { Connection, ConnectionHandlers } from '../../../src/platform/transport.js';
-import { PROTOCOL_VERSION } from '../../../src/protocol/frame.js';
+import { PROTOCOL_VERSION } from '../../../src/protocol/versions.js';
 import { World } from '../world.js';
 import type { TraceEvent, TraceHeader } from './trace.js';
 

@@ -47,10 +47,4 @@ describe('handshake proofs', () => {
       assert.ok(!handshake.isStoreProof(secrets, secret, handshake.transcript(packer, other, greeting), right));
     }
   });
-
-  test('choose the version that both speak', () => {
-    assert.equal(handshake.chooseVersion(1, 1), 1);
-    assert.equal(handshake.chooseVersion(1, 7), 1);
-    assert.equal(handshake.chooseVersion(2, 7), 0);
-  });
 });

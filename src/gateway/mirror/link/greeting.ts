@@ -4,13 +4,13 @@
  *
  * What is not here: when each is sent (path-connection.ts); the proofs themselves (protocol/handshake.ts).
  */
-import { NONCE_BYTES, chooseVersion, gatewayProof, isStoreProof, transcript } from '../../../protocol/handshake.js';
-import { PROTOCOL_VERSION } from '../../../protocol/frame.js';
+import { NONCE_BYTES, gatewayProof, isStoreProof, transcript } from '../../../protocol/handshake.js';
 import { isInvalid } from '../../../protocol/invalid.js';
 import { decodeChallenge } from '../../../protocol/messages/challenge.js';
 import { HELLO_ACTIVE, encodeHello } from '../../../protocol/messages/hello.js';
 import { encodeProof } from '../../../protocol/messages/proof.js';
 import { CLOSE_DENIED, CLOSE_MALFORMED, CLOSE_VERSION } from '../../../protocol/reasons.js';
+import { PROTOCOL_VERSION, PROTOCOL_VERSION_OLDEST, chooseVersion, versionsSpoken } from '../../../protocol/versions.js';
 import type { LinkOptions, LinkPorts, PathName } from './link-options.js';
 
 export interface GreetingWish {
@@ -32,12 +32,13 @@ export class Greeting {
   readonly #ports: LinkPorts;
   #proof: Uint8Array = new Uint8Array(0);
   #bootId = '';
+  #version = 0;
 
   constructor(options: LinkOptions, ports: LinkPorts, wish: GreetingWish) {
     this.#options = options;
     this.#ports = ports;
     const hello = encodeHello(ports.packer, {
-      versionMin: PROTOCOL_VERSION,
+      versionMin: PROTOCOL_VERSION_OLDEST,
       versionMax: PROTOCOL_VERSION,
       gatewayId: options.gatewayId,
       incarnation: options.incarnation,
@@ -61,13 +62,18 @@ export class Greeting {
     return this.#bootId;
   }
 
+  /** Of the protocol, as the store chose it. */
+  get version(): number {
+    return this.#version;
+  }
+
   /** Undefined when the store is the configured one and knows the secret. */
   judge(control: Uint8Array): GreetingFailure | undefined {
     const { packer, secrets } = this.#ports;
     const challenge = decodeChallenge(packer, control);
     if (isInvalid(challenge)) return { reason: CLOSE_MALFORMED, text: challenge.rule };
     if (chooseVersion(challenge.version, challenge.version) === 0) {
-      return { reason: CLOSE_VERSION, text: `the store speaks version ${String(challenge.version)}, this gateway ${String(PROTOCOL_VERSION)}: upgrade one of them` };
+      return { reason: CLOSE_VERSION, text: `the store speaks version ${String(challenge.version)} of the protocol, this gateway ${versionsSpoken()}: upgrade one of them` };
     }
     const signed = transcript(packer, this.hello, challenge);
     if (!isStoreProof(secrets, this.#options.secret, signed, challenge.proof)) {
@@ -78,6 +84,7 @@ export class Greeting {
       return { reason: CLOSE_DENIED, text: `this address belongs to store ${challenge.storeId}, not to ${this.#options.storeId}: check the addresses` };
     }
     this.#bootId = hex(challenge.bootId);
+    this.#version = challenge.version;
     this.#proof = encodeProof(packer, { proof: gatewayProof(secrets, this.#options.secret, signed) });
     return undefined;
   }

@@ -89,6 +89,7 @@ export class PathConnection implements WireOwner {
   #greeting: Greeting | undefined;
   #proofMs = 0;
   #bootId = '';
+  #version = 0;
   readonly outgoing: Outgoing;
 
   constructor(name: PathName, address: PathAddress, options: LinkOptions, ports: LinkPorts, owner: PathOwner) {
@@ -124,6 +125,11 @@ export class PathConnection implements WireOwner {
   /** Which memory of the store it leads to, by its handshake; '' before. */
   get bootId(): string {
     return this.#bootId;
+  }
+
+  /** Of the protocol, as settled on the last connection that was welcomed. */
+  get version(): number {
+    return this.#version;
   }
 
   /** A time before PROOF was handed to the socket. */
@@ -309,10 +315,11 @@ export class PathConnection implements WireOwner {
     const greeting = this.#greeting;
     invariant(greeting !== undefined, 'WELCOME follows CHALLENGE');
     this.#bootId = greeting.bootId;
+    this.#version = greeting.version;
     this.#greeting = undefined;
     this.#transition(this.#asksActive ? PATH_STATE.RUN : PATH_STATE.READY);
     this.#heartbeat.begin(this.#nowMs);
-    this.#log.up(this.#state, this.#bootId);
+    this.#log.up(this.#state, this.#bootId, this.#version);
     this.#owner.onPathUp(this, welcome);
   }
 

@@ -24,10 +24,10 @@ export class PathLog {
     this.#remote = remote;
   }
 
-  up(state: PathState, bootId: string): void {
+  up(state: PathState, bootId: string, protocol: number): void {
     this.#told = '';
     const text = state === PATH_STATE.RUN ? 'path to the store is active' : 'path to the store stands by';
-    this.#log.info('link', text, this.#fields({ boot: bootId }));
+    this.#log.info('link', text, this.#fields({ boot: bootId, protocol }));
   }
 
   moved(from: PathState, to: PathState): void {

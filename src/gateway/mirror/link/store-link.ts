@@ -83,6 +83,7 @@ export class StoreLink implements StorePort, PairOwner {
   readonly #wish = new CreditWish();
   #welcome: Welcome | undefined;
   #bootId = '';
+  #version = 0;
   #windowBytes = 0;
   /** What the store granted last, less what it had not seen then; below 0 only inside here. */
   #available = 0;
@@ -106,17 +107,14 @@ export class StoreLink implements StorePort, PairOwner {
     return this.#bootId;
   }
 
-  get leaseEndsMs(): number {
-    return this.#lease.endsMs;
-  }
+  /** Version of the protocol that the store speaks with us, as settled then; 0 before. */
+  get version(): number { return this.#version; }
 
-  get leaseTerm(): number {
-    return this.#lease.term;
-  }
+  get leaseEndsMs(): number { return this.#lease.endsMs; }
 
-  get isUp(): boolean {
-    return this.#pair.isUp;
-  }
+  get leaseTerm(): number { return this.#lease.term; }
+
+  get isUp(): boolean { return this.#pair.isUp; }
 
   /**
    * Bytes of STORE and REPLACE that this store still takes from us; never below 0. While the path is changed it is
@@ -281,6 +279,7 @@ export class StoreLink implements StorePort, PairOwner {
   #begin(path: PathConnection, welcome: Welcome): void {
     this.#welcome = welcome;
     this.#bootId = path.bootId;
+    this.#version = path.version;
     this.#leaseMs = welcome.leaseMs;
     this.#windowBytes = Math.min(this.#options.windowBytes, welcome.windowBytes);
     this.#forget();

@@ -23,6 +23,7 @@ import { encodeChanges } from '../../../../src/protocol/messages/changes.js';
 import { HELLO_ACTIVE, encodeHello } from '../../../../src/protocol/messages/hello.js';
 import { encodeOpen } from '../../../../src/protocol/messages/open.js';
 import { encodeProof } from '../../../../src/protocol/messages/proof.js';
+import { PROTOCOL_VERSION, PROTOCOL_VERSION_OLDEST } from '../../../../src/protocol/versions.js';
 import { bytes, packer, section } from '../core/section-kit.js';
 import type { TestChange } from '../core/section-kit.js';
 
@@ -59,12 +60,17 @@ export interface GatewayOptions {
   readonly generation?: number;
   readonly active?: boolean;
   readonly path?: number;
+  /** Of the protocol; this release's own if not said. */
+  readonly versionMin?: number;
+  readonly versionMax?: number;
 }
 
 export class TestGateway {
   readonly frames: TestFrame[] = [];
   readonly closed: Promise<string>;
   readonly connection: Connection;
+  /** Version of the protocol that the store chose. */
+  protocol = 0;
   readonly #id: string;
   #sequence = 0;
   #taken = 0;
@@ -103,20 +109,28 @@ export class TestGateway {
   /** Connects and shakes hands; answers once WELCOME or CLOSE came. */
   static async join(store: Pick<RunningStore, 'ports'>, options: GatewayOptions = {}): Promise<TestGateway> {
     const gateway = new TestGateway(store, options);
-    const hello = encodeHello(packer, {
-      versionMin: 1, versionMax: 1, gatewayId: gateway.#id, incarnation: options.incarnation ?? 1, incarnationNonce: new Uint8Array(8).fill(options.incarnation ?? 1),
-      path: options.path === 1 ? 'B' : 'A', generation: options.generation ?? 1, nonce: secrets.randomBytes(16), flags: options.active === false ? 0 : HELLO_ACTIVE,
-    }).slice();
-    gateway.send(types.HELLO, hello);
+    const hello = gateway.hello(options);
     const answer = await gateway.next(types.CHALLENGE);
     const challenge = decodeChallenge(packer, packer.pack(answer.values));
     if (isInvalid(challenge)) throw new Error(challenge.rule);
+    gateway.protocol = challenge.version;
     const signed = transcript(packer, hello, challenge);
     const secret = options.secret ?? secretOf(gateway.#id);
     if (options.secret === undefined && !isStoreProof(secrets, secret, signed, challenge.proof)) throw new Error('the store does not know the secret');
     gateway.send(types.PROOF, encodeProof(packer, { proof: gatewayProof(secrets, secret, signed) }));
     await gateway.next(types.WELCOME, types.CLOSE);
     return gateway;
+  }
+
+  /** Sends HELLO; returns its control part. */
+  hello(options: GatewayOptions): Uint8Array {
+    const hello = encodeHello(packer, {
+      versionMin: options.versionMin ?? PROTOCOL_VERSION_OLDEST, versionMax: options.versionMax ?? PROTOCOL_VERSION,
+      gatewayId: this.#id, incarnation: options.incarnation ?? 1, incarnationNonce: new Uint8Array(8).fill(options.incarnation ?? 1),
+      path: options.path === 1 ? 'B' : 'A', generation: options.generation ?? 1, nonce: secrets.randomBytes(16), flags: options.active === false ? 0 : HELLO_ACTIVE,
+    }).slice();
+    this.send(types.HELLO, hello);
+    return hello;
   }
 
   get last(): TestFrame | undefined {
@@ -129,9 +143,9 @@ export class TestGateway {
     return this.#sequence;
   }
 
-  open(handle: number, serial: number, epoch = 1): number {
+  open(handle: number, serial: number, epoch = 1, queueClass = 'mail'): number {
     return this.send(types.OPEN, encodeOpen(packer, {
-      handle, birth: 1, serial, name: `q${String(serial)}`, queueClass: 'mail', ordering: 0, lengthMax: 0, bytesMax: 0,
+      handle, birth: 1, serial, name: `q${String(serial)}`, queueClass, ordering: 0, lengthMax: 0, bytesMax: 0,
       ownerId: this.#id, claimants: [], epoch, members: ['store-a', 'store-b'],
     }));
   }

@@ -1,0 +1,65 @@
+/**
+ * The versions of the protocol: which one a connection speaks, and what a peer of the version before is told
+ * instead of what it can't read (docs/PROTOCOL.md, "Versions").
+ *
+ *   version  release      more than the version before
+ *   1        0.1.0
+ *   2        this one     role 3 (spilled) in LISTED and CLAIMED; queues of class "control" in LISTED; RELEASE gives a
+ *                         queue to its owner, who must claim it; CONFIRM tells what is left of the owner's lease, and
+ *                         denies a claim of before a restart; TAIL finds more than the last number; a stopping store
+ *                         waits for queues to be moved away
+ *
+ * The layouts of both are the same; so is the frame, whose own version is 1 (frame.ts). The gateway names the range that it
+ * speaks in HELLO, the store answers with the highest of it that it speaks too.
+ */
+import { ROLE_MEMBER, ROLE_NONE, ROLE_SPILLED } from './reasons.js';
+
+/** What this release speaks among its own. */
+export const PROTOCOL_VERSION = 2;
+/** The version of the release before. */
+export const PROTOCOL_VERSION_OLDEST = 1;
+
+/** The first version in which one gateway may take over the queues of another. */
+const VERSION_OF_TAKEOVER = 2;
+/** The first version whose gateways know spilled copies and control queues, and move queues away from a stopping store. */
+const VERSION_OF_SPILL = 2;
+const CONTROL_CLASS = 'control';
+
+/** The version that both speak, from HELLO's range, or 0 when there is none (CLOSE with VERSION). */
+export function chooseVersion(versionMin: number, versionMax: number): number {
+  const version = Math.min(versionMax, PROTOCOL_VERSION);
+  return version >= Math.max(versionMin, PROTOCOL_VERSION_OLDEST) ? version : 0;
+}
+
+/** For log lines: the versions that this release speaks. */
+export function versionsSpoken(): string {
+  return `versions ${String(PROTOCOL_VERSION_OLDEST)} to ${String(PROTOCOL_VERSION)}`;
+}
+
+/** Whether a store of this version keeps the rules by which queues pass from one living gateway to another and back. */
+export function allowsTakeover(version: number): boolean {
+  return version >= VERSION_OF_TAKEOVER;
+}
+
+/** Whether a gateway of this version moves its queues away from a store that says that it stops. */
+export function movesQueuesAway(version: number): boolean {
+  return version >= VERSION_OF_SPILL;
+}
+
+/**
+ * The role of a store as a gateway of this version is told it; `isNamed`: the set of the copy names the store.
+ *
+ * Version 1 takes an unknown role for a malformed message, and so would hold its mail. To it a spilled copy whose set
+ * names the store is a member that the others left behind while it could not be reached: it believes the copy only if all
+ * members of that epoch answer and none shows a newer one, which is what makes a spilled copy good. One that had left
+ * its set is none of it.
+ */
+export function toldRole(version: number, role: number, isNamed: boolean): number {
+  if (role !== ROLE_SPILLED || version >= VERSION_OF_SPILL) return role;
+  return isNamed ? ROLE_MEMBER : ROLE_NONE;
+}
+
+/** Whether a gateway of this version is told of queues of this class. Version 1 would take control records for mail. */
+export function isToldOf(version: number, queueClass: string): boolean {
+  return version >= VERSION_OF_SPILL || queueClass !== CONTROL_CLASS;
+}

@@ -1,0 +1,99 @@
+/**
+ * What a store says to gateways of this version of the protocol and of the one before, over real connections.
+ */
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, test } from 'node:test';
+import type { TestContext } from 'node:test';
+import type { RunningStore } from '../../../../src/kvs/daemon/running-store.js';
+import type { StoreDaemonOptions } from '../../../../src/kvs/daemon/store-daemon.js';
+import { isInvalid } from '../../../../src/protocol/invalid.js';
+import * as types from '../../../../src/protocol/message-types.js';
+import { encodeClaim } from '../../../../src/protocol/messages/claim.js';
+import { encodeList } from '../../../../src/protocol/messages/list.js';
+import type { ListedRow } from '../../../../src/protocol/messages/listed.js';
+import { decodeListed } from '../../../../src/protocol/messages/listed.js';
+import { CLOSE_VERSION, ROLE_MEMBER, ROLE_NONE, ROLE_SPILLED } from '../../../../src/protocol/reasons.js';
+import { packer, settingMembers, storing } from '../core/section-kit.js';
+import { TestGateway, testStore } from './test-gateway.js';
+
+/** Long enough for a store that waits for its gateways to be told from one that does not. */
+const STOP_TIMEOUT_MS = 20_000;
+const ROLE_IN_CLAIMED = 10;
+
+async function rowsTold(gateway: TestGateway): Promise<readonly ListedRow[]> {
+  gateway.send(types.LIST, encodeList(packer, { gatewayId: 'g1', cursor: 0 }));
+  const listed = decodeListed(packer, packer.pack((await gateway.next(types.LISTED)).values));
+  assert.ok(!isInvalid(listed));
+  return listed.rows;
+}
+
+/** A store that came back with its file: queue 1 names it in its set, queue 2 was left before the stop, queue 3 is a control queue. */
+async function restarted(t: TestContext): Promise<RunningStore> {
+  const stateDir = mkdtempSync(join(tmpdir(), 'twinpost-versions-'));
+  t.after(() => { rmSync(stateDir, { recursive: true, force: true }); });
+  const options: Partial<StoreDaemonOptions> = { stateDir, spill: true, leaseMs: 200 };
+  const before = await testStore(options);
+  const gateway = await TestGateway.join(before);
+  gateway.open(1, 1);
+  await gateway.acknowledged(gateway.change(1, storing(1, 'kept')));
+  const other = await TestGateway.join(before, { id: 'g1', generation: 2 });
+  other.open(2, 2);
+  await other.acknowledged(other.change(2, storing(1, 'left'), settingMembers(2, ['store-b'])));
+  await other.acknowledged(other.open(3, 3, 1, 'control'));
+  await before.stop();
+  const store = await testStore(options);
+  t.after(() => store.stop());
+  return store;
+}
+
+describe('a store that came back with its file', () => {
+  test('tells a gateway of version 2 that its copies are spilled', async (t) => {
+    const gateway = await TestGateway.join(await restarted(t), { incarnation: 2 });
+    assert.equal(gateway.protocol, 2);
+    assert.deepEqual((await rowsTold(gateway)).map(({ serial, role }) => [serial, role]), [[1, ROLE_SPILLED], [2, ROLE_SPILLED], [3, ROLE_SPILLED]]);
+    gateway.send(types.CLAIM, encodeClaim(packer, { handle: 5, gatewayId: 'g1', birth: 1, serial: 1, token: 2 }));
+    assert.equal((await gateway.next(types.CLAIMED)).values[ROLE_IN_CLAIMED], ROLE_SPILLED);
+    gateway.connection.destroy();
+  });
+
+  test('tells one of version 1 that it is a member where the set names it, none where it had left, and of no control queue', async (t) => {
+    const gateway = await TestGateway.join(await restarted(t), { incarnation: 2, versionMax: 1 });
+    assert.equal(gateway.protocol, 1);
+    assert.deepEqual((await rowsTold(gateway)).map(({ serial, role }) => [serial, role]), [[1, ROLE_MEMBER], [2, ROLE_NONE]]);
+    for (const [serial, role] of [[1, ROLE_MEMBER], [2, ROLE_NONE]] as const) {
+      gateway.send(types.CLAIM, encodeClaim(packer, { handle: 5, gatewayId: 'g1', birth: 1, serial, token: 2 }));
+      assert.equal((await gateway.next(types.CLAIMED)).values[ROLE_IN_CLAIMED], role);
+    }
+    gateway.connection.destroy();
+  });
+});
+
+test('a store that stops waits for gateways that move their queues away, not for those of version 1', async () => {
+  for (const versionMax of [1, 2]) {
+    const store = await testStore({ stopTimeoutMs: STOP_TIMEOUT_MS });
+    const active = await TestGateway.join(store, { versionMax });
+    await TestGateway.join(store, { versionMax, active: false, path: 1 });
+    await active.acknowledged(active.open(1, 1));
+    let isOver = false;
+    const stopped = store.stop().then(() => { isOver = true; });
+    if (versionMax === 2) {
+      await active.acknowledged(active.change(1, storing(1, 'still served')));
+      assert.equal(isOver, false);
+      await active.acknowledged(active.change(1, settingMembers(2, ['store-b'])));
+    } else await active.next(types.CLOSE);
+    await stopped;
+  }
+});
+
+test('a gateway that speaks other versions only is told both ranges', async () => {
+  const store = await testStore();
+  const gateway = new TestGateway(store);
+  gateway.hello({ versionMin: 3, versionMax: 4 });
+  const [reason, text] = (await gateway.next(types.CLOSE)).values;
+  assert.equal(reason, CLOSE_VERSION);
+  assert.match(String(text), /gateway speaks versions 3 to 4 .* this store versions 1 to 2/);
+  await store.stop();
+});
