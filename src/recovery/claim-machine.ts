@@ -261,7 +261,7 @@ export class ClaimMachine {
     this.ports.onHeld();
   }
 
-  /** Gives back what was claimed, so that whoever had the queue before can go on, and waits a while. */
+  /** Gives back what was claimed, so that its owner can have the queue, and waits a while. */
   private backOff(why: ClaimFailure, storeId: string, waitMs: number, tokenTold = 0): void {
     for (const claimed of this.claimed) this.ports.release(claimed, this.token);
     this.claimed.clear();

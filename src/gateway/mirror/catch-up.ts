@@ -163,7 +163,7 @@ export class CatchUp {
 
   private judge(mirror: QueueMirror, replica: Replica, claimed: Claimed): void {
     const { ring, counters, log } = this.ports;
-    // Whoever else had the queue since gave it back without our token if it changed anything (kvs/core/claims.ts, mustClaim):
+    // Whoever else had the queue since gave it back without our token (kvs/core/claims.ts, mustClaim):
     // a copy of this boot that does not stand in the ring is one that has fallen too far behind.
     // A copy that is being filled has holes below its number, unless its refill was over.
     const isWhole = claimed.role !== ROLE_FILLING || replica.filledBootId === replica.store.bootId;

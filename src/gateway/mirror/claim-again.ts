@@ -2,7 +2,7 @@
  * A queue's owner that is fenced at a store although the queue is its own: when may it claim there again, with a token
  * above all that the store has seen?
  *
- *   a claim of another process that came to nothing, whose RELEASE was lost, or that gave the queue back changed
+ *   a claim of another process that came to nothing: released, or its RELEASE was lost
  *   ─► our token is void there (TOKEN_LOW), for good; the set goes on without that mirror
  *   ─► CLAIM (highest told + 1) ─► granted when no lease of its holder runs there ─► tail or refill, the set with it
  *
