@@ -331,7 +331,7 @@ export class GatewayCore implements Reception, DeliverySource {
       onQueueLost: (mirror) => { this.wiring.onLost(mirror); },
       onEpoch: (mirror) => {
         ports.counters.epochs += 1;
-        ports.log.info('mirror', 'the set of mirrors changed', { queue: mirror.queue.name, epoch: mirror.epoch, members: mirror.replicas.filter((replica) => replica.member).map((replica) => replica.store.storeId) });
+        ports.log.info('mirror', 'the set of mirrors changed', { queue: mirror.queue.name, cause: mirror.setCause, epoch: mirror.epoch, members: mirror.replicas.filter((replica) => replica.member).map((replica) => replica.store.storeId) });
       },
     };
   }

@@ -279,6 +279,7 @@ export class BulkRecovery {
     this.counters.lost += 1;
     const job = this.stand(queue);
     if (!job.isOwn) return;
+    job.wasLost = true;
     const nowMs = this.ports.nowMs();
     job.blocked = 'another process has it';
     job.missingSinceMs = nowMs;
@@ -336,6 +337,7 @@ export class BulkRecovery {
       // Lost to another process since, and it is ours again to ask for.
       if (job.state === 'done' && row.role === ROLE_MEMBER) job.restart(job.isOwn ? 'waiting' : 'elsewhere', 0);
       if (job.state === 'waiting' || job.state === 'elsewhere') job.rows.set(storeId, row);
+      if (row.holder !== this.options.gatewayId && row.holder !== '') job.heldBy = row.holder;
     }
     for (const job of this.jobs.values()) {
       if ((!list.all && !job.isOwn) || seen.has(job.key)) continue;

@@ -358,8 +358,8 @@ export class Claiming {
     job.behind = [];
     job.transition('claimed');
     this.ports.hints.drop(job.key);
-    this.ports.log.info('takeover', 'the claims of a queue stand; it is taken over', { cause: causeOf(job), queue: name, from: ownerId, to: this.options.gatewayId, epoch, token: job.machine.token, messages: best.count, members: best.members, tail_bytes: tail?.bodies.length ?? 0 });
-    this.ports.onClaimed(job, { handle, ownerId, birth, serial, name, queueClass, epoch, members: best.members, token: job.machine.token, copies, isOutside: job.isOutside, holders: [best, ...others], number: best.number, digestA: best.digestA, digestB: best.digestB, tail });
+    this.ports.log.info('takeover', 'the claims of a queue stand; it is taken over', { cause: job.cause, queue: name, from: ownerId, to: this.options.gatewayId, epoch, token: job.machine.token, messages: best.count, members: best.members, tail_bytes: tail?.bodies.length ?? 0 });
+    this.ports.onClaimed(job, { handle, ownerId, birth, serial, name, queueClass, epoch, members: best.members, token: job.machine.token, copies, isOutside: job.isOutside, given: [...job.given], holders: [best, ...others], number: best.number, digestA: best.digestA, digestB: best.digestB, tail });
   }
 }
 
@@ -368,9 +368,4 @@ function beginsEpoch(rows: Uint8Array, epoch: number): boolean {
   const view = new DataView(rows.buffer, rows.byteOffset, rows.byteLength);
   for (let at = 0; at + CHANGE_ROW_BYTES <= rows.length; at += CHANGE_ROW_BYTES) if (view.getUint8(at) === KIND_SET_MEMBERS && view.getFloat64(at + 16, true) === epoch) return true;
   return false;
-}
-
-function causeOf(job: QueueJob): string {
-  if (job.given.size > 0) return 'forced by an operator';
-  return job.isOwn ? 'own queue after a restart' : 'its gateway is silent';
 }

@@ -66,6 +66,8 @@ export interface ClaimedQueue {
   readonly copies: readonly string[];
   /** The copy is none of a member: an operator gave up all of them, and the next set is founded without a survivor. */
   readonly isOutside: boolean;
+  /** Stores that an operator gave up for this queue. */
+  readonly given: readonly string[];
   /** As they stood when the claim was granted; the first is read from. */
   readonly holders: readonly CensusRow[];
   readonly number: number;
@@ -115,6 +117,10 @@ export class QueueJob {
   readonly given = new Set<string>();
   /** It left this process: stores that have not told since whether they have it. Until then it stands, told by none. */
   readonly unheard = new Set<string>();
+  /** It was served here before, and another process took it. */
+  wasLost = false;
+  /** The other gateway that was seen last to hold it; '' none. */
+  heldBy = '';
   epoch = 0;
   members: readonly string[] = [];
   /** Where to go on when `source` is lost. */
@@ -171,6 +177,14 @@ export class QueueJob {
   /** Its claims stand and it is served in part. */
   get isComing(): boolean {
     return this.current === 'claimed' || this.current === 'pulling' || this.current === 'stranded';
+  }
+
+  /** Why it is taken over, for the log. */
+  get cause(): string {
+    if (this.given.size > 0) return 'forced by an operator';
+    if (!this.isOwn) return 'its gateway is silent';
+    if (this.heldBy !== '') return `own queue back from ${this.heldBy}`;
+    return this.wasLost ? 'own queue back from another process' : 'own queue after a restart';
   }
 
   /** Whether the store is a member of the newest set told, or of the one hinted at, or was told to be missing. */

@@ -130,7 +130,10 @@ export class Moves {
     const staying: Replica[] = [];
     let leaving = 0;
     for (const replica of mirror.replicas) {
-      const avoided = this.ports.placement.isAvoided(replica.store.storeId);
+      const { placement } = this.ports;
+      const { storeId } = replica.store;
+      const avoided = placement.isAvoided(storeId);
+      if (avoided) replica.leavingWhy = placement.stopping.has(storeId) ? 'the store stops' : 'the store is drained';
       if (!avoided) replica.leaving = Leave.NO;
       else if (replica.leaving === Leave.NO) replica.leaving = Leave.REPLACED;
       if (avoided) leaving += 1;

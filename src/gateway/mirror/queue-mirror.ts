@@ -49,6 +49,8 @@ export class QueueMirror {
   epoch = 0;
   /** Number of the change that carries the set sent last; 0 when no change of the set is open. */
   setChangeNumber = 0;
+  /** Why that change was made, for the log. */
+  setCause = '';
   /** It belongs to this gateway; else it is served in place of its owner. */
   isOwn = false;
   /** Token under which we hold the queue at its stores. */

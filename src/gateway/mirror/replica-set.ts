@@ -20,6 +20,7 @@ import type { Crc32, Packer } from '../../platform/ports.js';
 import type { QueueMirror } from './queue-mirror.js';
 import type { Replica } from './replica.js';
 import { Leave, ResyncPhase, SyncState } from './replica.js';
+import { causeOfChange } from './set-cause.js';
 import type { SealedSection } from './turn-section.js';
 
 /** What a change of the set needs of the sender. */
@@ -190,6 +191,7 @@ function release(replica: Replica, ports: SetChangePorts): void {
 function openChange(mirror: QueueMirror, founding: boolean, next: ReadonlySet<Replica>, ports: SetChangePorts): void {
   // The change begins a section, so that a copy of it can be held back whole.
   ports.sealNow(mirror);
+  mirror.setCause = causeOfChange(mirror, founding, next);
   let joins = false;
   const members: string[] = [];
   for (const replica of mirror.replicas) {
@@ -250,7 +252,7 @@ export function settleSet(mirror: QueueMirror, ports: SetChangePorts): void {
     replica.member = replica.wanted;
     // A store that stops with nobody in its place learns that it is free to; its file is then good for a tail.
     if (!replica.member && replica.leaving === Leave.NOW && replica.sync === SyncState.SYNC) for (const section of replica.held) ports.sendHeld(replica, section);
-    if (!replica.member && replica.sync === SyncState.SYNC) replica.transition(SyncState.NG, 'it has left the set', ports.nowMs());
+    if (!replica.member && replica.sync === SyncState.SYNC) replica.transition(SyncState.NG, `it has left the set: ${replica.leavingWhy}`, ports.nowMs());
     if (replica.phase !== ResyncPhase.JOINING || !replica.wanted) {
       release(replica, ports);
       continue;

@@ -91,16 +91,21 @@ export class Replica {
    * we learned of the restart, we emptied it as its holder, or an operator said so.
    */
   lossWitnessed = false;
+  /** An operator said that its store does not come back; until it is in sync again. */
+  isGivenUp = false;
   /** Why it is to leave the set: LEAVE_… below. */
   leaving: LeaveValue = Leave.NO;
+  /** In words. */
+  leavingWhy = '';
   /** Term of the lease at the store in which our right to the queue was confirmed; -1 before. */
   confirmedTerm = -1;
   /** Sequence of the attachment or the CLAIM that waits for its answer, 0 none; and the term in which the CLAIM was sent. */
   attachSequence = 0;
   claimSequence = 0;
   claimTerm = -1;
-  /** Since when it is not in sync, however often that was tried. */
+  /** Since when it is not in sync, however often that was tried, and why it was not at first. */
   awaySinceMs = 0;
+  awayCause = '';
   sinceMs = 0;
   cause = '';
   /** Not before this time is a resync tried again. */
@@ -160,7 +165,10 @@ export class Replica {
     if (from === to) return;
     invariant(isValidSyncTransition(from, to), `a mirror goes from ${SYNC_STATE_NAMES[from]} to ${SYNC_STATE_NAMES[to]}, which no arrow allows`);
     this.syncState = to;
-    if (from === SyncState.SYNC) this.awaySinceMs = nowMs;
+    if (from === SyncState.SYNC) {
+      this.awaySinceMs = nowMs;
+      this.awayCause = cause;
+    }
     this.phase = ResyncPhase.NONE;
     this.progress.endRefill();
     this.held = [];
@@ -169,6 +177,7 @@ export class Replica {
     if (to === SyncState.SYNC) {
       this.claimBootId = this.store.bootId;
       this.lossWitnessed = false;
+      this.isGivenUp = false;
       this.mustRefill = false;
       this.fenced = false;
     }

@@ -54,6 +54,12 @@ const NO_BYTES = new Uint8Array(0);
 /** Expiry of an entry whose own can't be read. */
 const NEVER_SECONDS = 0xffffffff;
 
+/** Why a member is not in sync at once. */
+function whyAway(store: { readonly isUp: boolean }, holder: object | undefined): string {
+  if (!store.isUp) return 'it could not be reached when the queue came back';
+  return holder === undefined ? 'it had no copy when the queue came back' : 'its copy could not be continued when the queue came back';
+}
+
 /** Names what is shared: message ids are unique among those of one owner. */
 function sharedKey(ownerId: string, messageId: number): string {
   return `${ownerId}/${String(messageId)}`;
@@ -98,6 +104,7 @@ export class RecoveredQueues {
       const replica = mirrors.addReplica(mirror, store);
       replica.member = claimed.members.includes(store.storeId);
       replica.wanted = replica.member;
+      replica.awayCause = claimed.given.includes(store.storeId) ? 'given up by an operator' : whyAway(store, holder);
       replica.claimBootId = claimed.copies.includes(store.storeId) ? store.bootId : '';
       // That no other process had the queue by a member is the operator's word.
       if (claimed.isOutside) replica.lossWitnessed = replica.member;
