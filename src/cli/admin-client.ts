@@ -17,6 +17,8 @@ const ANSWER_BYTES_MAX = 32 * 1024 * 1024;
 export interface StatusAnswer {
   readonly gateway: string;
   readonly host: string;
+  /** Gateways of release 0.1.0 don't say it. */
+  readonly version?: string;
   readonly incarnation: number;
   readonly pid: number;
   readonly uptime_seconds: number;
@@ -48,6 +50,8 @@ export interface StatusAnswer {
 export interface StoreAnswer {
   readonly store: string;
   readonly host: string;
+  /** Version of the protocol spoken with it; 0 before it answered. Gateways of release 0.1.0 don't say it. */
+  readonly protocol?: number;
   readonly up: boolean;
   readonly drained: boolean;
   readonly drained_since: number | null;
@@ -126,10 +130,21 @@ export interface RescueAsked extends Order {
   readonly missing: string;
 }
 
+/** Names of the queues concerned, by what came of them. */
+export interface RescueAnswer {
+  readonly queues: readonly string[];
+  /** Nothing else is missing; a mirror is to be filled first. */
+  readonly later: readonly string[];
+  readonly waiting: readonly { readonly queue: string; readonly also_needed: readonly string[] }[];
+  readonly gone: readonly { readonly queue: string; readonly export_from: readonly string[] }[];
+}
+
 /** A store of itself. */
 export interface StoreStatusAnswer {
   readonly store_id: string;
   readonly host: string;
+  /** Empty for stores of release 0.1.0. */
+  readonly version: string;
   readonly pid: number;
   readonly uptime_seconds: number;
   readonly ready: boolean;
@@ -260,9 +275,11 @@ export class AdminClient {
     return this.#get(`/api/v1/messages/${encodeURIComponent(id)}/${verb}`, (answer) => Array.isArray(answer['queues']), JSON.stringify(order)) as Promise<{ queue_id: string; queues: readonly HoldAnswer[] }>;
   }
 
-  /** Of a gateway: has queues taken without a store; the names of those concerned. A refusal is NoAnswer with code 404 or 409. */
-  async rescue(request: RescueAsked): Promise<readonly string[]> {
-    return ((await this.#get('/api/v1/rescue', (answer) => Array.isArray(answer['queues']), JSON.stringify(request))) as { queues: readonly string[] }).queues;
+  /** Of a gateway: has queues taken without a store; what came of those concerned. A refusal is NoAnswer with code 404 or 409. */
+  async rescue(request: RescueAsked): Promise<RescueAnswer> {
+    const answer = await this.#get('/api/v1/rescue', (one) => Array.isArray(one['queues']), JSON.stringify(request));
+    // An older gateway names the first only.
+    return { later: [], waiting: [], gone: [], ...(answer as Pick<RescueAnswer, 'queues'>) };
   }
 
   async #page<T>(path: string, key: string, cursor: string): Promise<Page<T>> {

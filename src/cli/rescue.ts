@@ -5,6 +5,7 @@
 import type { Argv } from 'yargs';
 import { GATEWAY_URL, TOKEN_HELP, addressHelp, adminAddress } from './admin-address.js';
 import { AdminClient } from './admin-client.js';
+import type { RescueAnswer } from './admin-client.js';
 import { loadFor } from './config-file.js';
 import type { CliContext } from './context.js';
 import { CliError } from './context.js';
@@ -44,7 +45,7 @@ export function rescueCommand(cli: Argv, context: CliContext, done: (code: numbe
         .example('$0 rescue --config rescue.yaml', 'stand by for the gateways of the group')
         .example('$0 rescue --force --owner gw-1 --missing store-b --reason "disk burnt"', 'take what store-a has, and give up what only store-b had'),
     async (args) => {
-      if (args.force === true) await force(args, context);
+      if (args.force === true) done(await force(args, context));
       else await standBy(args, context, done);
     },
   );
@@ -59,12 +60,31 @@ async function standBy(args: RescueArguments, context: CliContext, done: (code: 
   done(await runRole('rescue', () => context.roles.gateway({ ...gateway, workers: 1, smtp: { ...gateway.smtp, listen: [] } }), context));
 }
 
-async function force(args: RescueArguments, context: CliContext): Promise<void> {
+async function force(args: RescueArguments, context: CliContext): Promise<number> {
   if ((args.queue === undefined) === (args.owner === undefined)) throw new CliError('rescue --force: say either --queue NAME or --owner GATEWAY');
   if (args.missing === undefined) throw new CliError('rescue --force: say which store is --missing');
   const order = orderOf('rescue --force', args.reason ?? '');
   const { url, token } = adminAddress({ from: args.gateway, token: args.token }, context);
-  const queues = await new AdminClient(url, token, TIMEOUT_MS).rescue({ queue: args.queue, owner: args.owner, missing: args.missing, ...order });
-  context.terminal.error(`WARNING: what only ${args.missing} knew is given up: mail may be lost, or delivered twice. It is logged who did this and why.`);
-  context.terminal.print(`${String(queues.length)} queue${queues.length === 1 ? '' : 's'} taken without ${args.missing}: ${queues.join(', ')}`);
+  const { missing } = args;
+  const answer = await new AdminClient(url, token, TIMEOUT_MS).rescue({ queue: args.queue, owner: args.owner, missing, ...order });
+  context.terminal.error(`WARNING: what only ${missing} knew is given up: mail may be lost, or delivered twice. It is logged who did this and why.`);
+  for (const line of outcomeLines(answer, missing)) context.terminal.print(line);
+  return answer.waiting.length + answer.gone.length > 0 ? 1 : 0;
+}
+
+/** What came of it, the queues that need the same in one line. */
+function outcomeLines({ queues, later, waiting, gone }: RescueAnswer, missing: string): string[] {
+  const lines: string[] = [];
+  const counted = (names: readonly string[]): string => `${String(names.length)} queue${names.length === 1 ? '' : 's'}`;
+  if (queues.length > 0) lines.push(`${counted(queues)} taken without ${missing}: ${queues.join(', ')}`);
+  if (later.length > 0) lines.push(`${counted(later)} taken as soon as a mirror is filled: ${later.join(', ')}`);
+  for (const [options, names] of grouped(waiting.map(({ queue, also_needed: stores }) => [stores.map((store) => `--missing ${store}`).join(' and '), queue]))) lines.push(`${counted(names)} not taken yet: ${names.join(', ')}; also needed: ${options}, or start what is silent`);
+  for (const [stores, names] of grouped(gone.map(({ queue, export_from: from }) => [from.join(', '), queue]))) lines.push(`${counted(names)} given up, for no store that answers is in the set: ${names.join(', ')}${stores === '' ? '' : `; a copy that counts for nothing is at ${stores}: twinpost store export`}`);
+  return lines;
+}
+
+function grouped(pairs: readonly (readonly [string, string])[]): Map<string, string[]> {
+  const groups = new Map<string, string[]>();
+  for (const [key, name] of pairs) groups.set(key, [...(groups.get(key) ?? []), name]);
+  return groups;
 }

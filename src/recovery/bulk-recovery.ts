@@ -17,7 +17,8 @@ import type { CensusRow } from './census.js';
 import { queueKey } from './census.js';
 import { Claiming } from './claiming.js';
 import { comingControls, isControlJob } from './control-first.js';
-import type { ForceRequest } from './force.js';
+import type { ForceRequest, ForcedQueue } from './force.js';
+import { forceQueues } from './forcing.js';
 import { Pulls } from './pulls.js';
 import type { PullOptions } from './pulls.js';
 import type { ClaimedQueue, QueueJob, QueueName, RecoveryStore } from './queue-job.js';
@@ -65,7 +66,7 @@ export interface RecoveryPorts {
   /** Its owner is back: deliveries end, then release() gives it up. */
   onOwnerBack(handle: number): void;
   /** Queues that are served, and wait for an operator. */
-  readonly lostSets: { held(): HeldQueue[]; force(request: ForceRequest): string[] };
+  readonly lostSets: { held(): HeldQueue[]; force(request: ForceRequest): ForcedQueue[] };
 }
 
 export type StoreId = Pick<RecoveryStore, 'storeId'>;
@@ -288,27 +289,10 @@ export class BulkRecovery {
     this.ports.needFlush();
   }
 
-  /**
-   * An operator goes on without a store, for one queue or all of an owner: what only that store knew is lost,
-   * or comes twice. Returns the names of the queues that this concerns.
-   */
-  force(request: ForceRequest): string[] {
-    const { missing, reason, who } = request;
-    const names = this.ports.lostSets.force(request);
-    for (const job of this.jobs.values()) {
-      if (request.queue !== undefined && job.name !== request.queue) continue;
-      if (request.owner !== undefined && job.ownerId !== request.owner) continue;
-      if (job.state !== 'stranded' && !job.isPending && job.state !== 'elsewhere') continue;
-      if (job.state !== 'stranded' && !job.waitsFor(missing, this.hints.get(job.key)?.members)) continue;
-      names.push(job.name);
-      job.given.add(missing);
-      this.ports.log.warn('takeover', 'an operator goes on without a store: mail that only it had is lost, mail that it knew the end of is repeated', { queue: job.name, owner: job.ownerId, missing, reason, who });
-      if (job.state === 'stranded') this.pulls.giveUpRest(job, reason);
-      else if (job.state === 'elsewhere') job.restart('waiting', 0);
-      else job.notBeforeMs = Math.min(job.notBeforeMs, this.ports.nowMs());
-    }
-    this.startJobs();
-    return names;
+  /** An operator goes on without a store (forcing.ts). */
+  force(request: ForceRequest): ForcedQueue[] {
+    const { log, lostSets } = this.ports;
+    return forceQueues(request, { log, lostSets, views: this.views, hints: this.hints, pulls: this.pulls, nowMs: () => this.ports.nowMs(), jobs: () => this.jobs.values(), startJobs: () => { this.startJobs(); } });
   }
 
   private adopt(job: QueueJob, queue: ClaimedQueue): void {

@@ -120,3 +120,8 @@ export function isOfLastSet(row: CensusRow, rows: ReadonlyMap<string, CensusRow>
 export function isOfSet(row: CensusRow): boolean {
   return row.role === ROLE_MEMBER || row.role === ROLE_SPILLED;
 }
+
+/** Copies at stores that are in no set: one that a dead process was filling, or had filled. They count for nothing, and can be exported. */
+export function leftCopies(rows: Iterable<CensusRow>): CensusRow[] {
+  return [...rows].filter((row) => !isOfSet(row) && row.count > 0);
+}

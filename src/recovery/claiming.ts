@@ -13,8 +13,9 @@ import { CHANGE_ROW_BYTES, KIND_SET_MEMBERS } from '../protocol/change-rows.js';
 import { CLAIM, CONFIRM, DROP, RELEASE, TAIL } from '../protocol/message-types.js';
 import type { Claimed } from '../protocol/messages/claimed.js';
 import { CLAIM_UNKNOWN, ROLE_MEMBER } from '../protocol/reasons.js';
+import { allowsTakeover, versionsSpoken } from '../protocol/versions.js';
 import type { CensusRow } from './census.js';
-import { isOfLastSet, isOfSet, judgeQueue, leaverOf, sourcesOf } from './census.js';
+import { isOfLastSet, isOfSet, judgeQueue, leaverOf, leftCopies, sourcesOf } from './census.js';
 import { mayGoFirst } from './control-first.js';
 import { ClaimMachine } from './claim-machine.js';
 import type { ClaimFailure } from './claim-machine.js';
@@ -50,6 +51,7 @@ export interface ClaimingPorts {
 
 const NOTHING_TO_READ_RETRY_MS = 1000;
 const NOTHING_TO_READ = 'no member shows its newest epoch';
+const OLD_STORE = 'a store speaks an older version';
 /** Claims that do not suffice are not made again at once: who else wants the queue is not to be disturbed. */
 const NOT_COUNTED_RETRY_MS = 5000;
 
@@ -70,6 +72,7 @@ export class Claiming {
     if (verdict.kind !== 'take' || verdict.epoch !== job.epoch || verdict.outside !== '') job.leftAt = '';
     if (verdict.kind === 'nothing') this.nothingCounts(job);
     else if (verdict.kind === 'wait') this.tellMissing(job, verdict.missing, 'unreachable');
+    else if (!this.mayTakeOver(job)) return;
     else {
       let claimFromMs = 0;
       for (const member of verdict.members) claimFromMs = Math.max(claimFromMs, this.ports.views.get(member)?.claimFromMs ?? 0);
@@ -87,16 +90,37 @@ export class Claiming {
     }
   }
 
+  /**
+   * A store of version 1 tells nobody that the owner is back, and gives its old right back to whom a claim displaced,
+   * who would go on beside what was changed since. Any store may become a mirror of a queue that is served.
+   */
+  private mayTakeOver(job: QueueJob): boolean {
+    if (job.isOwn) return true;
+    const old = [...this.ports.views.all()].find(({ store }) => store.isUp && !allowsTakeover(store.version))?.store;
+    if (old === undefined) return true;
+    if (job.blocked !== OLD_STORE) this.ports.log.warn('recovery', 'a queue of another gateway is not taken over while a store speaks an older version of the protocol, which has no safe way back: upgrade the store', { queue: job.name, owner: job.ownerId, store: old.storeId, version: old.version, this_gateway: versionsSpoken() });
+    job.blocked = OLD_STORE;
+    job.restart(job.given.size > 0 ? 'waiting' : 'elsewhere', this.ports.nowMs() + NOT_COUNTED_RETRY_MS);
+    return false;
+  }
+
   /** No store is a member: what they hold was never acknowledged by anyone. A store that is silent may know better. */
   private nothingCounts(job: QueueJob): void {
     const silent = this.ports.views.silent().filter((id) => !job.given.has(id));
     if (!job.isOwn) job.restart('elsewhere', 0);
     else if (silent.length > 0) this.tellMissing(job, silent, 'unreachable');
     else {
-      if (job.given.size > 0) this.ports.log.warn('recovery', 'a queue is given up by an operator: no store that answers has a copy of it', { queue: job.name, without: [...job.given] });
+      if (job.given.size > 0) this.tellGivenUp(job);
       else if (job.rows.size > 0) this.ports.log.info('recovery', 'a refill that never ended is left behind; nothing of it was acknowledged', { queue: job.name });
       job.transition('done');
     }
+  }
+
+  private tellGivenUp(job: QueueJob): void {
+    const left = leftCopies(job.rows.values());
+    const fields = { queue: job.name, owner: job.ownerId, without: [...job.given] };
+    if (left.length === 0) this.ports.log.warn('recovery', 'a queue is given up by an operator: no store that answers has a copy of it', fields);
+    else this.ports.log.warn('recovery', 'a queue is given up by an operator: no store that answers is in its set; copies that a process before was filling count for nothing, and can be written to files by the command', { ...fields, stores: left.map(({ storeId }) => storeId), messages: left.map(({ count }) => count), command: `twinpost store export --queue ${job.name} DIR --from ADDRESS` });
   }
 
   private tellMissing(job: QueueJob, missing: readonly string[], why: string): void {

@@ -1,4 +1,7 @@
-/** What an operator says who has queues taken over without a store that does not come back (`twinpost rescue --force`). */
+/**
+ * What an operator says who has queues taken without a store that does not come back (`twinpost rescue --force`), and what
+ * came of it.
+ */
 export interface ForceRequest {
   /** Name of a queue, or all queues of `owner`. */
   readonly queue?: string | undefined;
@@ -10,7 +13,33 @@ export interface ForceRequest {
   readonly who: string;
 }
 
+/** Of each queue that the store was given up for, one of these. */
+export type ForceOutcome =
+  /** Nothing else is missing: its claims are made, or its next set of mirrors is sent. */
+  | 'taken'
+  /** Nothing else is missing, but a mirror is to be filled, or heard, before its next set of mirrors is sent. */
+  | 'later'
+  /** It waits for other stores, too. */
+  | 'waiting'
+  /** No store that answers is in its set: nothing is left that could be taken. */
+  | 'gone';
+
+export interface ForcedQueue {
+  readonly queue: string;
+  readonly owner: string;
+  readonly outcome: ForceOutcome;
+  /** Of one that waits: the other stores that it needs, or that are to be given up, too. */
+  readonly needed: readonly string[];
+  /** Of one that is gone: stores with a copy that counts for nothing, which they still export. */
+  readonly exportable: readonly string[];
+}
+
 /** What the operator types to have one queue go on without a store. */
 export function forceCommand(queue: string, missing: string): string {
   return `twinpost rescue --force --queue ${queue} --missing ${missing} --reason TEXT`;
+}
+
+/** The same without several stores, one after the other. */
+export function forceCommands(queue: string, missing: readonly string[]): string {
+  return missing.map((store) => forceCommand(queue, store)).join('; ');
 }

@@ -180,7 +180,7 @@ describe('founding a set anew', () => {
     assert.deepEqual([held?.queue, held?.state], ['q1', 'no survivor']);
     assert.match(held?.why ?? '', /twinpost rescue --force --queue q1 --missing store-[ab] --reason TEXT/);
     assert.equal(world.log.count('no mirror of this queue has survived'), 1);
-    assert.deepEqual(recovery?.force({ queue: 'q1', missing: held?.stores[0] ?? '', reason: 'no other process runs', who: 'ann' }), ['q1']);
+    assert.deepEqual(recovery?.force({ queue: 'q1', missing: held?.stores[0] ?? '', reason: 'no other process runs', who: 'ann' }).map(({ queue }) => queue), ['q1']);
     world.untilLevel();
     assert.deepEqual(recovery.held(), []);
     world.assertSameContent();
@@ -292,7 +292,7 @@ describe('every member of the newest set came back empty, and a store that had l
     const world = onlyALeaverIsLeft();
     const recovery = (): NonNullable<GatewayNode['core']>['recovery'] => world.gateway.core?.recovery ?? assert.fail('the gateway runs');
     world.until(() => recovery().held().some(({ state }) => state === 'all gone'));
-    assert.deepEqual(recovery().force({ queue: 'q1', missing: 'store-a', reason: 'its memory is gone', who: 'ann' }), ['q1']);
+    assert.deepEqual(recovery().force({ queue: 'q1', missing: 'store-a', reason: 'its memory is gone', who: 'ann' }).map(({ queue }) => queue), ['q1']);
     world.until(() => world.gateway.core?.registry.all.length === 1 && world.mirror('q1').inSyncCount === 2, 20_000, 'the queue on two mirrors');
     assert.deepEqual(recovery().held(), []);
     assert.equal(world.mirror('q1').epoch > 2, true, 'a set of its own, above the one that is lost');
@@ -315,8 +315,8 @@ describe('every member of the newest set came back empty, and a store that had l
     world.store('b').kill();
     world.run(10_000);
     assert.deepEqual(core.recovery.held().map(({ state, stores }) => [state, stores]), [['waiting', ['store-b']]]);
-    assert.deepEqual(core.recovery.force({ queue: 'q1', missing: 'store-a', reason: 'gone', who: 'ann' }), ['q1']);
-    assert.deepEqual(core.recovery.force({ queue: 'q1', missing: 'store-b', reason: 'burnt', who: 'ann' }), ['q1']);
+    assert.deepEqual(core.recovery.force({ queue: 'q1', missing: 'store-a', reason: 'gone', who: 'ann' }).map(({ queue }) => queue), ['q1']);
+    assert.deepEqual(core.recovery.force({ queue: 'q1', missing: 'store-b', reason: 'burnt', who: 'ann' }).map(({ queue }) => queue), ['q1']);
     world.run(1000);
     assert.deepEqual(core.recovery.held(), []);
     assert.equal(core.recovery.isIdle, true);

@@ -15,11 +15,11 @@
  */
 import type { GatewayCore } from '../../src/gateway/core.js';
 import type { QueueMirror } from '../../src/gateway/mirror/queue-mirror.js';
-import { waitsForOperator } from '../../src/gateway/mirror/replica-set.js';
+import { isWithoutSurvivor } from '../../src/gateway/mirror/replica-set.js';
 
 /** Name of the state in which the queue waits, or ''. */
 export function waitingState(mirror: QueueMirror): string {
-  return waitsForOperator(mirror) ? 'no survivor' : '';
+  return isWithoutSurvivor(mirror) ? 'no survivor' : '';
 }
 
 /** Keys of the queues that a gateway knows of and does not serve, with the state in which they wait. */

@@ -3,12 +3,13 @@
  *
  *   {"queue": NAME} or {"owner": GATEWAY}, "missing": STORE, "reason": TEXT, "who": TEXT
  *
- * Answers the names of the queues concerned. What only the missing store knew is lost, or comes twice: who asked for
- * it, and why, is in the log. Nothing happens to a queue whose members all answer: 404 when the store or the queue is
- * not known here, 409 when nothing waits for that store.
+ * Answers what came of each queue concerned: those taken, those that will be as soon as a mirror is filled, those that
+ * wait for other stores, too, and those of which nothing is left. What only the missing store knew is lost, or comes
+ * twice: who asked for it, and why, is in the log. Nothing happens to a queue whose members all answer: 404 when the store
+ * or the queue is not known here, 409 when nothing waits for that store.
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import type { ForceRequest } from '../../recovery/force.js';
+import type { ForceOutcome, ForceRequest, ForcedQueue } from '../../recovery/force.js';
 import type { GatewayView } from './view.js';
 
 /** A queue that waits, as bulk recovery tells of it. */
@@ -20,8 +21,8 @@ export interface WaitingQueue {
 }
 
 export interface RescueControl {
-  /** The names of the queues that this concerns. */
-  force(request: ForceRequest): readonly string[];
+  /** What came of the queues that this concerns. */
+  force(request: ForceRequest): readonly ForcedQueue[];
   held(): readonly WaitingQueue[];
 }
 
@@ -45,10 +46,21 @@ function force(request: FastifyRequest, reply: FastifyReply, control: RescueCont
   if (missing === undefined) return reply.code(400).send({ error: 'name the store that is missing' });
   if (reason === undefined || who === undefined) return reply.code(400).send({ error: 'say who does this, and for what reason: it is logged' });
   const wanted = { queue, owner, missing, reason, who };
-  const queues = control.force(wanted);
-  if (queues.length > 0) return { queues };
+  const forced = control.force(wanted);
+  if (forced.length > 0) return answerOf(forced);
   const { code, error } = whyNone(wanted, control.held(), view);
   return reply.code(code).send({ error: `${error}; nothing was done` });
+}
+
+function answerOf(forced: readonly ForcedQueue[]): object {
+  const of = (outcome: ForceOutcome): readonly ForcedQueue[] => forced.filter((one) => one.outcome === outcome);
+  const names = (queues: readonly ForcedQueue[]): string[] => queues.map(({ queue }) => queue);
+  return {
+    queues: names(of('taken')),
+    later: names(of('later')),
+    waiting: of('waiting').map(({ queue, needed }) => ({ queue, also_needed: needed })),
+    gone: of('gone').map(({ queue, exportable }) => ({ queue, export_from: exportable })),
+  };
 }
 
 function whyNone({ queue, owner, missing }: ForceRequest, held: readonly WaitingQueue[], view: RescueView): { readonly code: number; readonly error: string } {

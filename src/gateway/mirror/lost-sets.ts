@@ -1,25 +1,32 @@
 /**
- * NO SURVIVOR: queues whose owner lives while every mirror that matters is back without its copy, and that may not be
- * founded anew by themselves (replica-set.ts, THE RULE OF FOUNDING): no restart was heard of while our lease at the
- * boot before still ran, so another process may have taken the queue over in between and lost its copies, too.
+ * Queues whose owner lives, that have no mirror in sync, and that may not be founded anew by themselves (replica-set.ts,
+ * THE RULE OF FOUNDING):
  *
- *   members restarted unheard ─► told, shown in status ─ `twinpost rescue --force` names one of them ─► founded ─► gone
+ *   no survivor      every mirror that matters is back without its copy, and no restart was heard of while our lease at the
+ *                    boot before still ran: another process may have taken the queue over in between and lost its copies, too
+ *   members silent   a mirror that may have a copy has been away for replace_after: it may never come back, or another
+ *                    process may have the queue by it
  *
- * A store that an open change leaves out can't end that wait (decides()), but may have a copy of before, and know who has
- * the queue: it is named, as what an operator should look at first.
+ *   waits ─► told, shown in status ─ `twinpost rescue --force`, once for each store named ─► founded ─► gone
+ *                                  └ the stores come back ─────────────────────────────────────────► gone
+ *
+ * A store that an open change leaves out can't end that wait alone (decides()), but may have a copy of before, and know who
+ * has the queue: it is named, as what an operator should look at first. A store that was given up and comes back is a
+ * mirror like any other that was away: what it has is continued, filled anew, or dropped, and a takeover finds the set
+ * that was founded to be newer.
  *
  * The mail is here, in memory, and is kept; nothing of it is delivered and no new mail of the queue is taken. An
  * operator who knows that no other process has had the queue says so by naming a store that it may go on without.
  */
 import type { EventLog } from '../../platform/ports.js';
 import { queueKey } from '../../recovery/census.js';
-import type { ForceRequest } from '../../recovery/force.js';
-import { forceCommand } from '../../recovery/force.js';
+import type { ForceRequest, ForcedQueue } from '../../recovery/force.js';
+import { forceCommands } from '../../recovery/force.js';
 import type { HeldQueue } from '../../recovery/waiting-queues.js';
 import type { Mirrors } from './mirrors.js';
 import type { QueueMirror } from './queue-mirror.js';
 import type { Replica } from './replica.js';
-import { decides, hasSurvivor, mayFound, waitsForOperator } from './replica-set.js';
+import { decides, isWithoutSurvivor, toGiveUp, waitsForSilent } from './replica-set.js';
 
 export interface LostSetsPorts {
   readonly mirrors: Mirrors;
@@ -27,62 +34,105 @@ export interface LostSetsPorts {
   nowMs(): number;
 }
 
+type LostState = 'no survivor' | 'members silent';
+
+interface Wait {
+  readonly state: LostState;
+  readonly sinceMs: number;
+}
+
 export class LostSets {
   private readonly ports: LostSetsPorts;
-  /** Queues that wait for their operator, and since when. */
-  private readonly waiting = new Map<QueueMirror, number>();
+  private readonly waiting = new Map<QueueMirror, Wait>();
 
   constructor(ports: LostSetsPorts) {
     this.ports = ports;
   }
 
   tick(): void {
-    const { mirrors, log } = this.ports;
-    for (const mirror of this.waiting.keys()) if (mirrors.mirrorOf(mirror.handle) !== mirror || !waitsForOperator(mirror)) this.waiting.delete(mirror);
+    const { mirrors } = this.ports;
+    for (const mirror of this.waiting.keys()) if (mirrors.mirrorOf(mirror.handle) !== mirror || this.stateOf(mirror) === undefined) this.waiting.delete(mirror);
     for (const mirror of mirrors.all()) {
-      if (this.waiting.has(mirror) || !waitsForOperator(mirror)) continue;
-      this.waiting.set(mirror, this.ports.nowMs());
-      const stores = storesOf(mirror);
-      const others = othersOf(mirror);
-      const text = others.length === 0
-        ? 'no mirror of this queue has survived, and another process may have had it meanwhile: its mail is held in memory and waits for an operator; do not restart this process before'
-        : 'every mirror that this queue can go on from came back without its copy, and another process may have had it meanwhile: its mail is held in memory and waits for an operator; twinpost store status shows who holds it at the store that its last change of the set leaves out, look there first; do not restart this process before';
-      const left = others.map(({ store }) => store.storeId);
-      log.error('mirror', text, { queue: mirror.queue.name, owner: mirror.queue.identity.ownerId, messages: mirror.queue.length, stores, ...(left.length === 0 ? {} : { left_out: left }), command: forceCommand(mirror.queue.name, stores[0] ?? '') });
+      const state = this.stateOf(mirror);
+      const known = this.waiting.get(mirror);
+      if (state === undefined || known?.state === state) continue;
+      this.waiting.set(mirror, { state, sinceMs: known?.sinceMs ?? this.ports.nowMs() });
+      this.tell(mirror, state);
     }
   }
 
   held(): HeldQueue[] {
-    return [...this.waiting].map(([mirror, sinceMs]) => {
+    const waiting = [...this.waiting].filter(([mirror]) => this.stateOf(mirror) !== undefined);
+    return waiting.map(([mirror, { state, sinceMs }]) => {
       const { name, identity, route } = mirror.queue;
-      const stores = storesOf(mirror);
-      return { key: queueKey(identity.ownerId, identity.birth, identity.serial), queue: name, queueClass: route.queueClass, owner: identity.ownerId, state: 'no survivor', stores, why: `${whyLost(mirror)}: ${forceCommand(name, stores[0] ?? '')}`, sinceMs };
+      const stores = namesOf(state === 'no survivor' ? mirror.replicas.filter((replica) => decides(mirror, replica)) : toGiveUp(mirror));
+      const why = state === 'no survivor' ? whyLost(mirror) : whySilent(mirror);
+      return { key: queueKey(identity.ownerId, identity.birth, identity.serial), queue: name, queueClass: route.queueClass, owner: identity.ownerId, state, stores, why: `${why}: ${commandsOf(mirror)}`, sinceMs };
     });
   }
 
   /** The operator says that no other process has had these queues, and that the store's copy is not to be waited for. */
-  force(request: ForceRequest): string[] {
-    const { mirrors, log, nowMs } = this.ports;
-    const names: string[] = [];
-    for (const mirror of mirrors.all()) {
+  force(request: ForceRequest): ForcedQueue[] {
+    const { mirrors } = this.ports;
+    const forced: ForcedQueue[] = [];
+    for (const mirror of [...mirrors.all()]) {
       const { name, identity } = mirror.queue;
       if (request.queue !== undefined ? name !== request.queue : identity.ownerId !== request.owner) continue;
+      const needed = toGiveUp(mirror);
       const replica = mirror.replicas.find((one) => one.store.storeId === request.missing);
-      if (replica === undefined || hasSurvivor(mirror) || mayFound(mirror) || !decides(mirror, replica)) continue;
-      names.push(name);
-      replica.claimBootId = '';
-      replica.lossWitnessed = true;
-      log.warn('takeover', 'an operator has a set of mirrors founded without a survivor: if another process has had this queue, mail is repeated', { queue: name, owner: identity.ownerId, missing: request.missing, reason: request.reason, who: request.who, since_ms: Math.round(nowMs() - (this.waiting.get(mirror) ?? nowMs())) });
-      mirrors.reviseSetOf(mirror);
+      // Of those that decide and are lost, any will do.
+      const isLost = (one: Replica): boolean => decides(mirror, one) && !one.mayHoldCopy;
+      if (replica === undefined || !needed.some((one) => one === replica || (isLost(one) && isLost(replica)))) continue;
+      this.giveUp(mirror, replica, request);
+      const left = namesOf(toGiveUp(mirror));
+      const outcome = left.length > 0 ? 'waiting' : mirror.founding ? 'taken' : 'later';
+      forced.push({ queue: name, owner: identity.ownerId, outcome, needed: left, exportable: [] });
     }
-    if (names.length > 0) mirrors.askFlush();
-    return names;
+    if (forced.length > 0) mirrors.askFlush();
+    return forced;
+  }
+
+  private giveUp(mirror: QueueMirror, replica: Replica, { missing, reason, who }: ForceRequest): void {
+    const { mirrors, log, nowMs } = this.ports;
+    replica.claimBootId = '';
+    replica.isGivenUp = true;
+    if (decides(mirror, replica)) replica.lossWitnessed = true;
+    const needed = namesOf(toGiveUp(mirror));
+    log.warn('takeover', 'an operator has a store given up, so that a set of mirrors is founded without a survivor: if another process has had this queue, mail is repeated', { queue: mirror.queue.name, owner: mirror.queue.identity.ownerId, missing, also_needed: needed, reason, who, since_ms: Math.round(nowMs() - (this.waiting.get(mirror)?.sinceMs ?? nowMs())) });
+    mirrors.reviseSetOf(mirror);
+  }
+
+  private stateOf(mirror: QueueMirror): LostState | undefined {
+    const { mirrors, nowMs } = this.ports;
+    if (isWithoutSurvivor(mirror)) return 'no survivor';
+    return waitsForSilent(mirror, nowMs(), mirrors.options.replaceAfterMs) ? 'members silent' : undefined;
+  }
+
+  private tell(mirror: QueueMirror, state: LostState): void {
+    const needed = toGiveUp(mirror);
+    const fields = { queue: mirror.queue.name, owner: mirror.queue.identity.ownerId, messages: mirror.queue.length };
+    if (state === 'members silent') {
+      const silent = namesOf(needed.filter(({ store }) => !store.isUp));
+      this.ports.log.error('mirror', 'no mirror of this queue is in sync, and stores that may have a copy of it are silent: its mail is held in memory; start them, or go on without them by the commands; do not restart this process before', { ...fields, silent, filled: namesOf(filledOf(mirror)), command: commandsOf(mirror) });
+      return;
+    }
+    const others = othersOf(mirror);
+    const text = others.length === 0
+      ? 'no mirror of this queue has survived, and another process may have had it meanwhile: its mail is held in memory and waits for an operator; do not restart this process before'
+      : 'every mirror that this queue can go on from came back without its copy, and another process may have had it meanwhile: its mail is held in memory and waits for an operator; twinpost store status shows who holds it at the store that its last change of the set leaves out, look there first; do not restart this process before';
+    const stores = namesOf(mirror.replicas.filter((replica) => decides(mirror, replica)));
+    this.ports.log.error('mirror', text, { ...fields, stores, ...(others.length === 0 ? {} : { left_out: namesOf(others) }), command: commandsOf(mirror) });
   }
 }
 
 /** Left out by a change that was sent: not asked any more, but not known to be without a copy either. */
 function othersOf(mirror: QueueMirror): Replica[] {
   return mirror.replicas.filter((replica) => replica.mayHoldCopy && !decides(mirror, replica));
+}
+
+/** Copies that a set may be founded on, as it seems. */
+function filledOf(mirror: QueueMirror): Replica[] {
+  return mirror.replicas.filter((replica) => replica.filledBootId !== '' && replica.filledBootId === replica.store.bootId);
 }
 
 function whyLost(mirror: QueueMirror): string {
@@ -92,6 +142,15 @@ function whyLost(mirror: QueueMirror): string {
   return `the mirrors it can go on from came back empty; ${told.join('; ')}; if store status shows no other holder there`;
 }
 
-function storesOf(mirror: QueueMirror): string[] {
-  return mirror.replicas.filter((replica) => decides(mirror, replica)).map((replica) => replica.store.storeId);
+function whySilent(mirror: QueueMirror): string {
+  const told = toGiveUp(mirror).map(({ store, fenced }) => `${store.storeId} ${!store.isUp ? 'is silent' : fenced ? 'says that another process holds it' : 'came back empty'}`);
+  return `no mirror is in sync; ${told.join(', ')}; start what is silent, or go on without`;
+}
+
+function commandsOf(mirror: QueueMirror): string {
+  return forceCommands(mirror.queue.name, namesOf(toGiveUp(mirror)));
+}
+
+function namesOf(replicas: readonly Replica[]): string[] {
+  return replicas.map(({ store }) => store.storeId);
 }

@@ -6,7 +6,7 @@
  *   leave          {a,b,c} ─ b is drained ─► SET {a,c} to a, c ─ both acknowledge ─► {a,c}; b never hears of it,
  *                  but when it leaves with nobody in its place: then it gets the change, too
  *   let in again   {a,b} ─ b was emptied and is filled, a is back in sync ─► SET {a,b} to a ─ a acknowledges ─► {a,b}
- *   found          {a,b} both restarted ─ a filled ─► SET {a} to a itself ─► {a}
+ *   found          {a,b} both restarted ─ a filled ─► SET {a} to a itself ─ a acknowledges ─► {a}; only then b joins
  *
  * One change is open at a time and, once sent, is never turned round: what has changed meanwhile is looked
  * at when it is acknowledged. Survivors are the in-sync members of the acknowledged set that are also in
@@ -64,19 +64,32 @@ export function hasSurvivor(mirror: QueueMirror): boolean {
  * one may have taken it over, started elsewhere while this one was cut off.
  */
 export function mayFound(mirror: QueueMirror, candidate?: Replica): boolean {
-  let isOurs = false;
-  for (const replica of mirror.replicas) {
-    if (!replica.member && !(mirror.founding && replica.wanted)) continue;
-    const counts = decides(mirror, replica);
-    if (replica.mayHoldCopy) {
-      const isWhole = replica.stillClaims && (replica === candidate || replica.phase === ResyncPhase.CAUGHT_UP);
-      if (!isWhole && (counts || !replica.obeys)) return false;
-      // To get there it answers our claim.
-      if (counts) isOurs = true;
-    }
-    if (counts && replica.lossWitnessed) isOurs = true;
-  }
-  return isOurs;
+  for (const replica of mirror.replicas) if (hinders(mirror, replica, candidate)) return false;
+  return mirror.replicas.some((replica) => isWitness(mirror, replica));
+}
+
+/** Condition 1: a copy of this member, or founder, is known or feared. */
+function hinders(mirror: QueueMirror, replica: Replica, candidate?: Replica): boolean {
+  if (!replica.mayHoldCopy || !(replica.member || (mirror.founding && replica.wanted))) return false;
+  const isWhole = replica.stillClaims && (replica === candidate || replica.phase === ResyncPhase.CAUGHT_UP);
+  return !isWhole && (decides(mirror, replica) || !replica.obeys);
+}
+
+/** Condition 2. One with a whole copy is, too: to get there it answers our claim. */
+function isWitness(mirror: QueueMirror, replica: Replica): boolean {
+  return decides(mirror, replica) && (replica.mayHoldCopy || replica.lossWitnessed);
+}
+
+/**
+ * Mirrors that an operator must give up before the next set can be founded: those that can't be reached, or that another
+ * process holds, and that may have a copy; and, when all that decide are lost without a witness, one of these. Others that
+ * are in the way answer, and are asked when these are not any more.
+ */
+export function toGiveUp(mirror: QueueMirror): Replica[] {
+  const inTheWay = mirror.replicas.filter((replica) => hinders(mirror, replica) && (!replica.store.isUp || replica.fenced));
+  const deciding = mirror.replicas.filter((replica) => decides(mirror, replica));
+  const hasWitness = deciding.some((replica) => isWitness(mirror, replica));
+  return hasWitness ? inTheWay : [...deciding.slice(0, 1), ...inTheWay];
 }
 
 /**
@@ -89,7 +102,7 @@ export function decides(mirror: QueueMirror, replica: Replica): boolean {
 }
 
 /** No member is in sync, all that matter are back without their copies, and the rule of founding does not let us go on. */
-export function waitsForOperator(mirror: QueueMirror): boolean {
+export function isWithoutSurvivor(mirror: QueueMirror): boolean {
   if (hasSurvivor(mirror) || mayFound(mirror)) return false;
   let lost = 0;
   for (const replica of mirror.replicas) {
@@ -98,6 +111,13 @@ export function waitsForOperator(mirror: QueueMirror): boolean {
     lost += 1;
   }
   return lost > 0;
+}
+
+/** No member has been in sync for so long, and one that can't be reached must be heard, or given up, before a set can be founded. */
+export function waitsForSilent(mirror: QueueMirror, nowMs: number, afterMs: number): boolean {
+  if (hasSurvivor(mirror) || mayFound(mirror)) return false;
+  for (const replica of mirror.replicas) if (replica.member && nowMs - replica.awaySinceMs < afterMs) return false;
+  return toGiveUp(mirror).some((replica) => !replica.store.isUp);
 }
 
 /**
@@ -126,13 +146,15 @@ function mayLeave(mirror: QueueMirror, replica: Replica, ports: SetChangePorts):
 /** Who is in the next set: members in sync that need not go, and caught-up mirrors while there is room. */
 function nextSet(mirror: QueueMirror, founding: boolean, ports: SetChangePorts): ReadonlySet<Replica> {
   const next = new Set<Replica>();
+  if (founding) {
+    const founder = founderOf(mirror);
+    return founder === undefined ? next : next.add(founder);
+  }
   let staying = 0;
-  if (!founding) {
-    for (const replica of mirror.replicas) {
-      if (!replica.inSync || mayLeave(mirror, replica, ports)) continue;
-      next.add(replica);
-      if (replica.leaving === Leave.NO) staying += 1;
-    }
+  for (const replica of mirror.replicas) {
+    if (!replica.inSync || mayLeave(mirror, replica, ports)) continue;
+    next.add(replica);
+    if (replica.leaving === Leave.NO) staying += 1;
   }
   for (const replica of mirror.replicas) {
     if (replica.phase !== ResyncPhase.CAUGHT_UP || staying >= ports.replicas) continue;
@@ -140,6 +162,16 @@ function nextSet(mirror: QueueMirror, founding: boolean, ports: SetChangePorts):
     staying += 1;
   }
   return next;
+}
+
+/**
+ * A set is founded by one store, which decides; the others join it as any mirror does. Told to two at once, the set could
+ * stand at the one while the other, whose copy out of a file a takeover may believe, is another process's since. So the
+ * founder is one with such a copy, if there is any.
+ */
+function founderOf(mirror: QueueMirror): Replica | undefined {
+  const caughtUp = mirror.replicas.filter(({ phase }) => phase === ResyncPhase.CAUGHT_UP);
+  return caughtUp.find((replica) => replica.mayHoldCopy && decides(mirror, replica)) ?? caughtUp[0];
 }
 
 /**

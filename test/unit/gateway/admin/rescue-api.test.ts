@@ -6,17 +6,17 @@ import { runCli } from '../../../../src/cli/main.js';
 import { addRescue } from '../../../../src/gateway/admin/rescue-api.js';
 import type { RescueControl, RescueView, WaitingQueue } from '../../../../src/gateway/admin/rescue-api.js';
 import type { MemberView, QueueView, StatusView, StoreView } from '../../../../src/gateway/admin/view.js';
-import type { ForceRequest } from '../../../../src/recovery/force.js';
+import type { ForceRequest, ForcedQueue } from '../../../../src/recovery/force.js';
 import { contextFor } from '../../cli/played-context.js';
 
 const STORE: StoreView = {
-  id: 'store-a', host: 'box-2', up: true, drained: false, drainedSinceWallMs: undefined, paths: [], queuesSync: 1, queuesResync: 0, queuesNg: 0, lagMessages: 0, lagBytes: 0, refillMessages: 0, refillBytes: 0, creditBytes: 5, leaseLeftMs: 0, failovers: 0, cause: '', causeSinceWallMs: undefined,
+  id: 'store-a', host: 'box-2', protocol: 2, up: true, drained: false, drainedSinceWallMs: undefined, paths: [], queuesSync: 1, queuesResync: 0, queuesNg: 0, lagMessages: 0, lagBytes: 0, refillMessages: 0, refillBytes: 0, creditBytes: 5, leaseLeftMs: 0, failovers: 0, cause: '', causeSinceWallMs: undefined,
 };
 const QUEUE: QueueView = {
   name: 'here.example', queueClass: 'mail', nextHop: 'smtp://mx:25', ordering: 'fifo', messages: 0, bytes: 0, active: 0, deferred: 0, held: 0, inSync: 2, epoch: 1, lagMessages: 0, lagBytes: 0, refillShare: undefined, oldestArrivalWallMs: undefined, lastError: '',
 };
 const STATUS: StatusView = {
-  gateway: 'gw-1', host: 'box-1', incarnation: 7, pid: 42, startedWallMs: 0, ready: true, notReadyReason: '', degradedSinceWallMs: undefined, degradedCause: '', insecure: false, received: 0, delivered: 0, deferred: 0, bounced: 0, expired: 0, rejected: 0,
+  gateway: 'gw-1', host: 'box-1', version: '', incarnation: 7, pid: 42, startedWallMs: 0, ready: true, notReadyReason: '', degradedSinceWallMs: undefined, degradedCause: '', insecure: false, received: 0, delivered: 0, deferred: 0, bounced: 0, expired: 0, rejected: 0,
   queues: 1, queuesRecovering: 0, queuesShort: 0, queuesHeld: 2, heldQueues: [], queuesRescued: 0, takeovers: 0, handedBack: 0, takenAway: 0, repairs: { tails: 0, tailBytes: 0, refills: 0, refillBytes: 0 }, queuedMessages: 0, queuedBytes: 0, controlRecords: 0, controlCopies: 0, memoryUsedBytes: 0, memoryLimitBytes: 1,
   connectionsIn: 0, connectionsOut: 0, dotsInFlight: 0, stores: [STORE, { ...STORE, id: 'store-b' }],
 };
@@ -27,14 +27,21 @@ const HELD: readonly WaitingQueue[] = [
   { queue: 'old.example', owner: 'gw-2', stores: ['store-gone'], why: 'only a file of this machine tells of it' },
 ];
 
+const FORCED: readonly ForcedQueue[] = [
+  { queue: 'late.example', owner: 'gw-1', outcome: 'taken', needed: [], exportable: [] },
+  { queue: 'filling.example', owner: 'gw-1', outcome: 'later', needed: [], exportable: [] },
+  { queue: 'short.example', owner: 'gw-1', outcome: 'waiting', needed: ['store-a', 'store-c'], exportable: [] },
+  { queue: 'gone.example', owner: 'gw-1', outcome: 'gone', needed: [], exportable: ['store-d'] },
+];
+
 class PlayedRescue implements RescueControl {
   readonly done: ForceRequest[] = [];
 
-  /** Of what waits only the first can be taken. */
-  force(request: ForceRequest): readonly string[] {
-    if (request.queue !== 'late.example' || request.missing !== 'store-b') return [];
-    this.done.push(request);
-    return [request.queue];
+  /** Of what waits only these can be taken, without this store. */
+  force(request: ForceRequest): readonly ForcedQueue[] {
+    const forced = request.missing === 'store-b' ? FORCED.filter(({ queue, owner }) => queue === request.queue || owner === request.owner) : [];
+    if (forced.length > 0) this.done.push(request);
+    return forced;
   }
 
   held(): readonly WaitingQueue[] {
@@ -58,7 +65,7 @@ describe('going on without a store', () => {
     const app = fastify({ logger: false });
     addRescue(app, control, VIEW);
     const answer = await app.inject({ method: 'POST', url: '/rescue', payload: { queue: 'late.example', missing: 'store-b', ...WHO } });
-    assert.deepEqual([answer.statusCode, answer.json()], [200, { queues: ['late.example'] }]);
+    assert.deepEqual([answer.statusCode, answer.json()], [200, { queues: ['late.example'], later: [], waiting: [], gone: [] }]);
     assert.deepEqual(control.done, [{ queue: 'late.example', owner: undefined, missing: 'store-b', ...WHO }]);
   });
 
@@ -93,6 +100,21 @@ describe('twinpost rescue --force', () => {
     assert.equal(code, 0);
     assert.deepEqual(printed.map((line) => line.slice(0, 9)), ['! WARNING', '1 queue t']);
     assert.match(printed[1] ?? '', /^1 queue taken without store-b: late\.example$/);
+  });
+
+  test('says what else is needed, and fails, when the queue still waits for other stores', async () => {
+    const [code, printed] = await forced('short.example', 'store-b');
+    assert.deepEqual([code, printed.slice(1)], [1, ['1 queue not taken yet: short.example; also needed: --missing store-a and --missing store-c, or start what is silent']]);
+  });
+
+  test('says that a queue is taken later, when a mirror is to be filled first', async () => {
+    const [code, printed] = await forced('filling.example', 'store-b');
+    assert.deepEqual([code, printed.slice(1)], [0, ['1 queue taken as soon as a mirror is filled: filling.example']]);
+  });
+
+  test('says where a copy is left that no set counts, and fails, when the queue is given up', async () => {
+    const [code, printed] = await forced('gone.example', 'store-b');
+    assert.deepEqual([code, printed.slice(1)], [1, ['1 queue given up, for no store that answers is in the set: gone.example; a copy that counts for nothing is at store-d: twinpost store export']]);
   });
 
   test('fails with one clear line when nobody knows the store or the queue', async () => {
