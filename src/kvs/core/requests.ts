@@ -176,6 +176,7 @@ export class Requests {
     const account = this.#holder();
     const measure = this.#measure;
     const sections = sectionCount(changes);
+    this.#store.applier.beginFrame(changes, bodies);
     let view = new DataView(control.buffer);
     let payloadAt = 0;
     for (let i = 0; i < sections; i += 1) {
@@ -188,6 +189,7 @@ export class Requests {
       const repeats = attachment === undefined ? 0 : attachment.queue.number + 1 - firstNumber;
       const rule = measure.measure(view, rows.byteOffset, rowCount, repeats, attachment?.queue.ownerAccount ?? 0);
       if (rule !== '' || payloadAt + measure.payloadBytes > bodies.length) {
+        this.#store.applier.endFrame();
         this.#malformed(CHANGES, rule === '' ? 'bodies cut short' : rule);
         return;
       }
@@ -206,6 +208,7 @@ export class Requests {
       this.#counters.changes += rowCount;
       if (reason !== 0) this.#refuseAt(sequence, handle, reason, attachment);
     }
+    this.#store.applier.endFrame();
     if (payloadAt !== bodies.length) this.#malformed(CHANGES, 'bodies left over');
   }
 

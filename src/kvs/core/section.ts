@@ -10,12 +10,11 @@
  * The caller has measured the rows (measureRows): kinds, flags and payload lengths are sound here, and the
  * payload lies inside the frame. docs/PROTOCOL.md "Applying a section".
  *
- * Hot path: one checksum for all of a section that only stores and deletes, one view and one copy per stored row, no
- * object otherwise. When that checksum is wrong, or other kinds are there, each row's own tells which.
+ * Hot path: one checksum for all of a frame, or of a section, that only stores and deletes (payload-sum.ts), one view and
+ * one copy per stored row, no object otherwise. When it is wrong, or other kinds are there, each row's own tells which.
  * Not here: who may change a queue and whether memory allows it (store.ts).
  */
 
-import { joinCrc } from '../../base/crc-join.js';
 import type { Segments } from '../../base/segments.js';
 import type { Crc32, Packer } from '../../platform/ports.js';
 import {
@@ -23,6 +22,8 @@ import {
   KIND_ANNOTATE, KIND_DELETE, KIND_REPLACE, KIND_SET_MEMBERS, KIND_STORE, KIND_WITHDRAW,
 } from '../../protocol/change-rows.js';
 import { Digest } from '../../protocol/digest.js';
+import type { Changes } from '../../protocol/messages/changes.js';
+import { sectionCount, sectionRows } from '../../protocol/messages/changes.js';
 import {
   REFUSAL_CHECKSUM, REFUSAL_DIGEST, REFUSAL_EPOCH, REFUSAL_GAP, REFUSAL_INVALID, REFUSAL_MISSING,
   ROLE_MEMBER, ROLE_NONE, ROLE_SPILLED,
@@ -31,6 +32,7 @@ import type { Contents } from './contents.js';
 import type { Entries } from './entries.js';
 import { decodeMembers } from './members.js';
 import type { MirroredQueue } from './mirrored-queue.js';
+import { PayloadSum } from './payload-sum.js';
 import { SectionJournal } from './section-journal.js';
 import type { SharedBodies } from './shared-bodies.js';
 
@@ -67,6 +69,9 @@ export class SectionApplier {
   #hasSkipped = false;
   /** The payloads have been found right as a whole. */
   #isSound = false;
+  /** Of the frame in work, when all of it has been found right. */
+  #soundPayload: Uint8Array | undefined;
+  readonly #sum = new PayloadSum();
 
   constructor(options: SectionOptions, parts: SectionParts) {
     this.#storeId = options.storeId;
@@ -86,7 +91,7 @@ export class SectionApplier {
     if (repeats < 0) return REFUSAL_GAP;
     if (repeats >= rowCount) return compareRepeat(queue, firstNumber + rowCount - 1, digestA, digestB);
     this.#journal.begin(queue);
-    this.#isSound = repeats === 0 && this.#judgeAll(view, rowsAt, rowCount, payload, payloadAt);
+    this.#isSound = payload === this.#soundPayload || (repeats === 0 && this.#judgeAll(view, rowsAt, rowCount, payload, payloadAt));
     const reason = this.#applyRows(queue, firstNumber, digestA, digestB, view, rowsAt, rowCount, payload, payloadAt, repeats);
     if (reason !== APPLIED) {
       this.#journal.rollback(queue);
@@ -104,22 +109,35 @@ export class SectionApplier {
     return APPLIED;
   }
 
-  /** Do all payloads together have the checksum that follows from those of the rows? False also when nobody can tell so. */
-  #judgeAll(view: DataView, rowsAt: number, rowCount: number, payload: Uint8Array, payloadAt: number): boolean {
-    let joined = 0;
-    let bytes = 0;
-    let stores = 0;
-    for (let i = 0; i < rowCount; i += 1) {
-      const row = rowsAt + i * CHANGE_ROW_BYTES;
-      const kind = view.getUint8(row);
-      if (kind === KIND_DELETE) continue;
-      if (kind !== KIND_STORE || view.getUint8(row + 1) !== 0) return false;
-      const size = view.getUint32(row + 4, true) + view.getUint32(row + 8, true);
-      joined = joinCrc(joined, view.getUint32(row + 12, true), size);
-      bytes += size;
-      stores += 1;
+  /**
+   * The sections of a frame follow: are all their payloads right together? Nothing is refused here: if they are not, or
+   * that can't be told, each section is judged by itself, and then each row.
+   */
+  beginFrame(changes: Changes, payload: Uint8Array): void {
+    this.#soundPayload = undefined;
+    const sections = sectionCount(changes);
+    if (sections < 2 || payload.length === 0) return;
+    const sum = this.#sum;
+    sum.begin();
+    const view = new DataView(sectionRows(changes, 0).buffer);
+    for (let i = 0; i < sections; i += 1) {
+      const rows = sectionRows(changes, i);
+      if (rows.buffer !== view.buffer || !sum.add(view, rows.byteOffset, rows.length / CHANGE_ROW_BYTES, payload.length)) return;
     }
-    return stores > 1 && this.#crc32(new Uint8Array(payload.buffer, payload.byteOffset + payloadAt, bytes), 0) === joined >>> 0;
+    if (sum.bytes === payload.length && sum.matches(this.#crc32(payload, 0))) this.#soundPayload = payload;
+  }
+
+  /** The frame's bytes are not held any longer. */
+  endFrame(): void {
+    this.#soundPayload = undefined;
+  }
+
+  /** Do all payloads of a section together have the checksum that follows from those of the rows? False also when nobody can tell so. */
+  #judgeAll(view: DataView, rowsAt: number, rowCount: number, payload: Uint8Array, payloadAt: number): boolean {
+    const sum = this.#sum;
+    sum.begin();
+    if (!sum.add(view, rowsAt, rowCount, payload.length - payloadAt)) return false;
+    return sum.stores > 1 && sum.matches(this.#crc32(new Uint8Array(payload.buffer, payload.byteOffset + payloadAt, sum.bytes), 0));
   }
 
   #applyRows(
