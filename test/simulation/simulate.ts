@@ -57,6 +57,7 @@ export function simulate(seed: number, options: RunOptions): RunResult {
     world.run(1000);
     for (let step = 0; step < options.steps; step++) {
       swarm.step();
+      lookAtAll(world);
       options.sabotage?.(world, step);
     }
     swarm.calm();
@@ -87,10 +88,15 @@ function untilDrained(world: World, swarm: Swarm): ReadonlyMap<string, string> {
     }
     swarm.startAll();
     world.run(LOOK_MS);
+    lookAtAll(world);
     why = whyNotDrained(world, NONE);
   }
   checkMirrorsAgree(world);
   return NONE;
+}
+
+function lookAtAll(world: World): void {
+  for (const gateway of world.gateways) world.service.look(gateway);
 }
 
 const NONE: ReadonlyMap<string, string> = new Map();

@@ -29,6 +29,7 @@ import type { Answer } from './next-hops.js';
 import { SimCarrier } from './next-hops.js';
 import type { FaultKind, Plan } from './plan.js';
 import { SimProcess } from './process.js';
+import { ServiceWatch } from './service.js';
 
 const WALL_BASE_MS = Date.UTC(2026, 0, 1);
 /** Apart from one another by so much, so that no two gateways draw the same message ids. */
@@ -78,6 +79,7 @@ export class World {
   readonly stores: readonly StoreMachine[];
   readonly custody: Custody;
   readonly guarantees: Guarantees;
+  readonly service: ServiceWatch;
   private readonly epochs: EpochWatch;
   /** What next hops do; swarm.ts sets it. */
   answer: (queueName: string) => Answer = () => 'accept';
@@ -94,6 +96,7 @@ export class World {
       domains: [`${queue.name}.example`], name: queue.name, nextHop: { protocol: 'smtp', host: queue.name, port: 25 }, ordering: queue.ordering, concurrency: queue.concurrency, lengthMax: 1_000_000,
     })));
     const secret = new Uint8Array(32).fill(7);
+    this.service = new ServiceWatch(plan.minReplicas, plan.failoverTimeoutMs);
     this.stores = plan.stores.map((id) => this.newStore(id, secret));
     this.gateways = plan.gateways.map((id, index) => this.newGateway(id, id, index, secret));
     if (plan.hasTwin) this.gateways = [...this.gateways, this.newGateway('gw-1-twin', 'gw-1', plan.gateways.length, secret)];
@@ -177,6 +180,7 @@ export class World {
     const { core } = machine;
     if (core === undefined || machine.process.isFrozen) return;
     machine.process.trace('stops');
+    this.service.onStop(core);
     core.drain();
     core.endOfTurn();
     this.scheduler.after(STOP_MS, () => { if (machine.core === core) this.killGateway(machine); });
@@ -248,18 +252,22 @@ export class World {
       {
         scheduler: process, network: this.network, log: this.log, wallBaseMs: process.wallBaseMs(WALL_BASE_MS + index * WALL_SKEW_MS), router: this.router,
         newCarrier: (core, isAlive) => new SimCarrier({ gateway: id, dotMs: 2, replyMs: 2 }, core, process, {
-          answer: (queueName) => this.answer(queueName),
+          answer: (queueName) => {
+            this.service.onTry(id, queueName);
+            return this.answer(queueName);
+          },
           onAttempt: (gateway, delivery) => { this.guarantees.onAttempt(gateway, core, delivery); },
           onDot: (gateway, _core, delivery, content, answers) => { this.guarantees.onDot(gateway, core, delivery, content, answers); },
           onSettled: (_gateway, _core, delivery) => { this.guarantees.onSettledAttempt(core, delivery); },
         }, isAlive),
         events: this.mailEvents(),
-        onTurn: () => { this.guarantees.onStep(); },
+        onTurn: () => { this.guarantees.onStep(); this.service.look(machine); },
         onFenced: () => { this.onFenced(id); },
       },
       this.prng.fork(),
     );
-    return { id, gatewayId, isTwin: id !== gatewayId, process, node, get core() { return node.core; } };
+    const machine: GatewayMachine = { id, gatewayId, isTwin: id !== gatewayId, process, node, get core() { return node.core; } };
+    return machine;
   }
 
   /** It stops at once, as its daemon does; whoever runs it starts it again later. */
