@@ -24,6 +24,7 @@ import { readTlsFiles } from '../platform/node/tls-transport.js';
 import { FRAME_BYTES_MAX } from '../protocol/frame.js';
 import { nodePorts } from './node-ports.js';
 import type { NodePorts } from './node-ports.js';
+import { packageVersion } from './package-version.js';
 
 /** Two for each route that a file may have (config/schema.ts): mail, and reports. */
 const QUEUES_MAX = 4_096;
@@ -134,6 +135,7 @@ export function gatewayOptions(config: GatewayConfig): GatewayOptions {
     secret: config.secret,
     stateDir: config.stateDir,
     insecure: config.insecure,
+    version: packageVersion(),
     linkTls: checkedLinkTls(config),
     inbound: config.smtp.listen.map((address) => inboundOptions(config, address, tls)),
     outbound: {

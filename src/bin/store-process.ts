@@ -11,6 +11,7 @@ import { TlsListener } from '../platform/node/tls-transport.js';
 import type { Listener } from '../platform/transport.js';
 import type { NodePorts } from './node-ports.js';
 import { nodePorts } from './node-ports.js';
+import { packageVersion } from './package-version.js';
 
 const LOG_DRAIN_MS = 1_000;
 
@@ -40,6 +41,7 @@ export async function startStoreProcess(config: StoreConfig): Promise<RunningRol
       stateDir: config.stateDir,
       spill: config.spill,
       insecure: config.insecure,
+      version: packageVersion(),
     },
     { clock: ports.clock, crc32, packer: new MessagePacker(), secrets: ports.secrets, log: ports.log, listener: listenerOf(config, ports) },
   );

@@ -4,10 +4,11 @@
  * turns its result into an exit code. What a verb does is in src/cli, how a role is put together in
  * gateway-process.ts and store-process.ts.
  */
-import { existsSync, readFileSync, realpathSync } from 'node:fs';
+import { realpathSync } from 'node:fs';
 import { UP_VARIABLE } from '../cli/config-file.js';
 import type { CliContext, Roles, Terminal } from '../cli/context.js';
 import { runCli } from '../cli/main.js';
+import { packageVersion } from './package-version.js';
 import { Signals } from './signals.js';
 
 /** Loaded when a role runs: `twinpost version` needs neither. */
@@ -53,12 +54,3 @@ const context: CliContext = {
 const code = await runCli(process.argv.slice(2), context);
 // Output to a pipe may still be on its way; exit() would cut it off.
 process.stdout.write('', () => { process.exit(code); });
-
-/** Of the package that this file was built into, wherever the build put it. */
-function packageVersion(): string {
-  for (const up of ['../../../package.json', '../../package.json']) {
-    const file = new URL(up, import.meta.url);
-    if (existsSync(file)) return (JSON.parse(readFileSync(file, 'utf8')) as { version: string }).version;
-  }
-  return 'unknown';
-}

@@ -1,5 +1,6 @@
 /** What `twinpost status` shows to people. Pure: answers in, lines out. */
 import { formatBytes, formatCount, formatDuration } from '../base/units.js';
+import { PROTOCOL_VERSION } from '../protocol/versions.js';
 import type { StatusAnswer, StoreAnswer, StoreStatusAnswer, TableRowAnswer } from './admin-client.js';
 import type { Missing } from './group.js';
 import { missingText } from './group.js';
@@ -54,7 +55,7 @@ export function watchLine({ status }: GatewayPicture, nowMs: number): string {
 
 function gatewayLines({ status, rows }: GatewayPicture, all: boolean, nowMs: number, isTty: boolean): string[] {
   const lines = [
-    `${paint(printable(status.gateway), 'bold', isTty)} on ${printable(status.host)}: pid ${String(status.pid)}, up ${formatDuration(status.uptime_seconds * 1000)}, incarnation ${String(status.incarnation)}`,
+    `${paint(printable(status.gateway), 'bold', isTty)} on ${printable(status.host)}: ${status.version === undefined ? '' : `twinpost ${printable(status.version)}, `}pid ${String(status.pid)}, up ${formatDuration(status.uptime_seconds * 1000)}, incarnation ${String(status.incarnation)}`,
     `  mail        ${status.ready ? paint('READY', 'green', isTty) : `${paint('NOT READY', 'red', isTty)}: ${printable(status.not_ready_reason)}`}`,
     `  mirrors     ${mirrorsText(status, nowMs, isTty)}`,
     `  received    ${formatCount(status.received)}   delivered ${formatCount(status.delivered)}   deferred ${formatCount(status.deferred)}   bounced ${formatCount(status.bounced)}   expired ${formatCount(status.expired)}   rejected ${formatCount(status.rejected)}`,
@@ -67,7 +68,7 @@ function gatewayLines({ status, rows }: GatewayPicture, all: boolean, nowMs: num
   const stores = status.stores.map((store) => [
     printable(store.store),
     printable(store.host),
-    `${store.up ? 'up' : 'DOWN'}${drainedText(store, nowMs)}`,
+    `${store.up ? 'up' : 'DOWN'}${drainedText(store, nowMs)}${olderText(store)}`,
     store.paths.map((path) => `${path.path} ${path.state}`).join(', '),
     store.lease_left_ms === 0 ? '-' : `${(store.lease_left_ms / 1000).toFixed(1)} s`,
     formatCount(store.failovers),
@@ -87,6 +88,11 @@ function gatewayLines({ status, rows }: GatewayPicture, all: boolean, nowMs: num
 function drainedText({ drained, drained_since: since }: StoreAnswer, nowMs: number): string {
   if (!drained) return '';
   return since === null ? ', drained' : `, drained ${ago(since, nowMs)} ago`;
+}
+
+/** While releases are mixed: with stores of before, gateways do less for one another (docs/UPGRADE.md). */
+function olderText({ protocol }: StoreAnswer): string {
+  return protocol === undefined || protocol === 0 || protocol === PROTOCOL_VERSION ? '' : `, protocol ${String(protocol)}`;
 }
 
 function heldLines(status: StatusAnswer, nowMs: number, isTty: boolean): string[] {
@@ -140,6 +146,7 @@ function storesLines(stores: readonly StorePicture[]): string[] {
     printable(status.store_id),
     printable(status.host),
     address.replace(/^https?:\/\//, ''),
+    status.version === '' ? '-' : printable(status.version),
     status.ready ? 'ready' : 'NOT READY',
     formatDuration(status.uptime_seconds * 1000),
     formatCount(status.queues),
@@ -148,7 +155,7 @@ function storesLines(stores: readonly StorePicture[]): string[] {
     status.gateways.map((gateway) => `${printable(gateway.id)}${gateway.active ? '' : ' (away)'}`).join(', '),
     status.insecure ? 'INSECURE' : '',
   ]);
-  const columns = [{ title: 'Store' }, { title: 'Host' }, { title: 'Admin' }, { title: 'State' }, { title: 'Up' }, { title: 'Queues', right: true }, { title: 'Entries', right: true }, { title: 'Memory', right: true }, { title: 'Gateways' }, { title: '' }];
+  const columns = [{ title: 'Store' }, { title: 'Host' }, { title: 'Admin' }, { title: 'Version' }, { title: 'State' }, { title: 'Up' }, { title: 'Queues', right: true }, { title: 'Entries', right: true }, { title: 'Memory', right: true }, { title: 'Gateways' }, { title: '' }];
   return tableText(columns, cells).split('\n');
 }
 

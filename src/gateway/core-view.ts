@@ -21,6 +21,7 @@ export interface CoreViewOptions {
   readonly gatewayId: string;
   readonly host: string;
   readonly incarnation: number;
+  readonly version: string;
   readonly insecure: boolean;
   readonly replicas: number;
   /** Host labels of the configured stores. */
@@ -106,6 +107,7 @@ export class CoreView implements GatewayView {
     return {
       gateway: this.options.gatewayId,
       host: this.options.host,
+      version: this.options.version,
       incarnation: this.options.incarnation,
       pid: this.ports.pid,
       startedWallMs: this.startedWallMs,
@@ -249,6 +251,7 @@ export class CoreView implements GatewayView {
     return {
       id: link.storeId,
       host: this.options.storeHosts.get(link.storeId) ?? '',
+      protocol: link.version,
       up: link.isUp,
       drained,
       drainedSinceWallMs: drained ? this.ports.drainedSinceWallMs(link.storeId) : undefined,

@@ -72,6 +72,8 @@ export interface GatewayOptions {
   readonly secret: Uint8Array;
   readonly stateDir: string | undefined;
   readonly insecure: boolean;
+  /** Of this release, for its status. */
+  readonly version: string;
   /** TLS of the links to the stores; undefined: in clear. */
   readonly linkTls: TlsFiles | undefined;
   /** One listener each; port 0 takes any free one. */
@@ -205,7 +207,7 @@ class Gateway implements RunningGateway {
       this.inbounds.push(startInbound(inbound, { reception: this.core, router, clock: this.clock, log: ports.log, mailLog: this.record, metrics: this.inboundRecord }));
     }
     this.view = new CoreView(
-      { gatewayId: options.id, host: options.host, incarnation: this.incarnation, insecure: options.insecure, replicas: options.replicas, storeHosts: new Map(options.stores.map((store) => [store.id, store.host])), others: othersOf(options) },
+      { gatewayId: options.id, host: options.host, incarnation: this.incarnation, version: options.version, insecure: options.insecure, replicas: options.replicas, storeHosts: new Map(options.stores.map((store) => [store.id, store.host])), others: othersOf(options) },
       { clock: this.clock, log: ports.log, core: this.core, links: this.links, metrics: ports.metrics, pid: process.pid, drainedSinceWallMs: (store) => this.drained.sinceWallMs(store), adminAddress: () => reachableAddress(options.admin.host, this.adminPort), isDraining: () => this.stopping, connectionsIn: () => this.inboundRecord.connections, connectionsOut: () => this.dispatcher.nextHops().reduce((sum, hop) => sum + hop.connections, 0), dotsInFlight: () => this.dispatcher.count },
     );
   }

@@ -19,7 +19,7 @@ function around(world: World): { readonly view: CoreView; readonly drained: Drai
   const drained = new DrainedStores({ clock, log: world.log, mirrors: core.mirrors, records: core.control.queues.own, queuesOf: (name) => core.registry.byName(name), whenKept: (then) => { core.control.whenKept(['gw-1'], then); } });
   const links = world.stores.flatMap(({ id }) => world.gateway.link(id) ?? []);
   const view = new CoreView(
-    { gatewayId: 'gw-1', host: 'box-1', incarnation: 1, insecure: false, replicas: 2, storeHosts: new Map(), others: [] },
+    { gatewayId: 'gw-1', host: 'box-1', incarnation: 1, version: '', insecure: false, replicas: 2, storeHosts: new Map(), others: [] },
     { clock, log: world.log, core, links, metrics: new GatewayMetrics(), pid: 1, adminAddress: () => undefined, isDraining: () => false, drainedSinceWallMs: (id) => drained.sinceWallMs(id), connectionsIn: () => 0, connectionsOut: () => 0, dotsInFlight: () => 0 },
   );
   return { view, drained };

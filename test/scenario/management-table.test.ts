@@ -14,7 +14,7 @@ function viewOf(world: World): CoreView {
   assert.ok(core !== undefined);
   const clock = { nowMs: () => world.scheduler.nowMs, wallMs: () => WALL_MS + world.scheduler.nowMs };
   return new CoreView(
-    { gatewayId: 'gw-1', host: 'box-1', incarnation: 1, insecure: false, replicas: 2, storeHosts: new Map(), others: [] },
+    { gatewayId: 'gw-1', host: 'box-1', incarnation: 1, version: '', insecure: false, replicas: 2, storeHosts: new Map(), others: [] },
     { clock, log: world.log, core, links: [], metrics: new GatewayMetrics(), pid: 1, adminAddress: () => undefined, isDraining: () => false, drainedSinceWallMs: () => undefined, connectionsIn: () => 0, connectionsOut: () => 0, dotsInFlight: () => 0 },
   );
 }

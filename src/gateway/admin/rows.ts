@@ -9,6 +9,7 @@ export function statusRow(status: StatusView, nowWallMs: number): object {
   return {
     gateway: status.gateway,
     host: status.host,
+    version: status.version,
     incarnation: status.incarnation,
     pid: status.pid,
     uptime_seconds: Math.max(0, Math.round((nowWallMs - status.startedWallMs) / 1000)),
@@ -54,6 +55,7 @@ function storeRow(store: StoreView): object {
   return {
     store: store.id,
     host: store.host,
+    protocol: store.protocol,
     up: store.up,
     drained: store.drained,
     drained_since: seconds(store.drainedSinceWallMs),

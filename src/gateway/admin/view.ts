@@ -18,6 +18,8 @@ export interface PathView {
 export interface StoreView extends StoreFigures {
   readonly id: string;
   readonly host: string;
+  /** Version of the protocol that it speaks with this gateway, as settled last; 0 before. */
+  readonly protocol: number;
   readonly paths: readonly PathView[];
   /** What is left of this gateway's lease there, by its own careful reckoning; 0 without one. */
   readonly leaseLeftMs: number;
@@ -41,6 +43,8 @@ export interface HeldQueueView {
 export interface StatusView {
   readonly gateway: string;
   readonly host: string;
+  /** Of the release that runs. */
+  readonly version: string;
   readonly incarnation: number;
   readonly pid: number;
   readonly startedWallMs: number;

@@ -4,6 +4,7 @@ import { describe, test } from 'node:test';
 import type { StatusAnswer, StoreQueueAnswer, TableRowAnswer } from '../../../src/cli/admin-client.js';
 import { statusLines, watchLine } from '../../../src/cli/status-text.js';
 import { judgeMirror, verifyLines } from '../../../src/cli/store-verify.js';
+import { PROTOCOL_VERSION } from '../../../src/protocol/versions.js';
 
 const NOW_MS = 1_800_000_000_000;
 const NOW = NOW_MS / 1000;
@@ -13,12 +14,12 @@ const ROW: TableRowAnswer = {
   transactions: 18_000, last_transaction: 18_000, digest: 'aa', messages: 40, lag_messages: 0, lag_bytes: 0, since: NOW - 3600, cause: 'queue created',
 };
 const STATUS: StatusAnswer = {
-  gateway: 'gw-1', host: 'box-1', incarnation: 7, pid: 42, uptime_seconds: 7200, ready: true, not_ready_reason: '', degraded_since: NOW - 90, degraded_cause: 'NodeC: ECONNRESET', insecure: true,
+  gateway: 'gw-1', host: 'box-1', version: '0.2.0', incarnation: 7, pid: 42, uptime_seconds: 7200, ready: true, not_ready_reason: '', degraded_since: NOW - 90, degraded_cause: 'NodeC: ECONNRESET', insecure: true,
   received: 20_000, delivered: 19_000, deferred: 3, bounced: 2, expired: 1, rejected: 0, queues: 40, queues_recovering: 0, queues_held: 22,
   held: [{ queue_name: 'late.example', owner: 'gw-1', waits_for: ['NodeE'], why: 'a store is missing', since: NOW - 30 }, { queue_name: 'theirs.example', owner: 'gw-2', waits_for: [], why: 'its lease runs', since: NOW - 5 }], queues_rescued: 3, queued_messages: 41, queued_bytes: 4096, control_records: 0, control_copies_in_sync: 0, memory_used_bytes: 2 ** 20, memory_limit_bytes: 2 ** 30,
   stores: [
-    { store: 'NodeB', host: 'box-2', up: true, drained: false, drained_since: null, paths: [{ path: 'A', state: 'RUN' }, { path: 'B', state: 'READY' }], queues_sync: 39, queues_resync: 1, queues_ng: 0, lag_messages: 5, lag_bytes: 2048, lease_left_ms: 9400, failovers: 1 },
-    { store: 'NodeC', host: 'box-3', up: false, drained: false, drained_since: null, paths: [{ path: 'A', state: 'NG' }, { path: 'B', state: 'NG' }], queues_sync: 0, queues_resync: 0, queues_ng: 1, lag_messages: 900, lag_bytes: 0, lease_left_ms: 0, failovers: 0 },
+    { store: 'NodeB', host: 'box-2', protocol: PROTOCOL_VERSION, up: true, drained: false, drained_since: null, paths: [{ path: 'A', state: 'RUN' }, { path: 'B', state: 'READY' }], queues_sync: 39, queues_resync: 1, queues_ng: 0, lag_messages: 5, lag_bytes: 2048, lease_left_ms: 9400, failovers: 1 },
+    { store: 'NodeC', host: 'box-3', protocol: 0, up: false, drained: false, drained_since: null, paths: [{ path: 'A', state: 'NG' }, { path: 'B', state: 'NG' }], queues_sync: 0, queues_resync: 0, queues_ng: 1, lag_messages: 900, lag_bytes: 0, lease_left_ms: 0, failovers: 0 },
   ],
 };
 const ROWS: readonly TableRowAnswer[] = [
@@ -31,7 +32,7 @@ describe('twinpost status', () => {
   test('shows the table of the paper, and all that an operator must know', () => {
     const lines = statusLines({
       gateways: [{ status: STATUS, rows: ROWS }],
-      stores: [{ status: { store_id: 'NodeB', host: 'box-2', pid: 9, uptime_seconds: 86_400, ready: true, insecure: false, queues: 80, messages: 12_345, memory: { used_bytes: 2 ** 21, limit_bytes: 2 ** 30 }, gateways: [{ id: 'gw-1', active: true }, { id: 'gw-2', active: false }] }, address: 'http://box-2:9401' }],
+      stores: [{ status: { store_id: 'NodeB', host: 'box-2', version: '0.2.0', pid: 9, uptime_seconds: 86_400, ready: true, insecure: false, queues: 80, messages: 12_345, memory: { used_bytes: 2 ** 21, limit_bytes: 2 ** 30 }, gateways: [{ id: 'gw-1', active: true }, { id: 'gw-2', active: false }] }, address: 'http://box-2:9401' }],
       missing: [{ id: 'gw-2', kind: 'gateway', address: '127.0.0.1:8026', why: 'connection refused' }, { id: 'gw-3', kind: 'gateway', address: '', why: 'its admin address is in no configuration' }],
       all: false,
     }, NOW_MS, false);
@@ -50,11 +51,23 @@ describe('twinpost status', () => {
   });
 });
 
+const [first, ...rest] = STATUS.stores;
+assert.ok(first !== undefined);
+const withStore = (more: Partial<typeof first>): StatusAnswer => ({ ...STATUS, stores: [{ ...first, ...more }, ...rest] });
+const shown = (status: StatusAnswer): string => statusLines({ gateways: [{ status, rows: [] }], stores: [], missing: [], all: true }, NOW_MS, false).join('\n');
+
+test('a store that speaks an older version of the protocol is shown with it', () => {
+  assert.match(shown(withStore({ protocol: 1 })), /^NodeB +box-2 +up, protocol 1 +A RUN/m);
+  assert.doesNotMatch(shown(STATUS), /protocol/);
+});
+
+test('a gateway that does not say its release is shown without', () => {
+  const { version, ...before } = STATUS;
+  assert.equal(version, '0.2.0');
+  assert.match(shown(before), /^gw-1 on box-1: pid 42, up 2h/m);
+});
+
 describe('a drained store', () => {
-  const [first, ...rest] = STATUS.stores;
-  assert.ok(first !== undefined);
-  const withStore = (more: Partial<typeof first>): StatusAnswer => ({ ...STATUS, stores: [{ ...first, ...more }, ...rest] });
-  const shown = (status: StatusAnswer): string => statusLines({ gateways: [{ status, rows: [] }], stores: [], missing: [], all: true }, NOW_MS, false).join('\n');
 
   test('is named with the time since then, if that is known', () => {
     assert.match(shown(withStore({ drained: true, drained_since: NOW - 7200 })), /^NodeB +box-2 +up, drained 2h ago +A RUN/m);
@@ -100,7 +113,7 @@ describe('comparing a mirror with its gateway', () => {
   });
 });
 
-const GOLDEN = `gw-1 on box-1: pid 42, up 2h, incarnation 7
+const GOLDEN = `gw-1 on box-1: twinpost 0.2.0, pid 42, up 2h, incarnation 7
   mail        READY
   mirrors     DEGRADED since 2027-01-15T07:58:30Z (1min30s): NodeC: ECONNRESET
   received    20,000   delivered 19,000   deferred 3   bounced 2   expired 1   rejected 0
@@ -122,8 +135,8 @@ hitachi.com          NodeB  RUN        READY      SYNC        yes         2     
 xxxxxx.com (bounce)  NodeD  NG         RUN        RESYNC 42%  no          2          3000        5 (2KiB)       2s  refill begins
 -- 2 of 40 queues, those that need a look first; --all shows every one
 
-Store  Host   Admin       State  Up  Queues  Entries        Memory  Gateways
-NodeB  box-2  box-2:9401  ready  1d      80   12,345  2MiB of 1GiB  gw-1, gw-2 (away)
+Store  Host   Admin       Version  State  Up  Queues  Entries        Memory  Gateways
+NodeB  box-2  box-2:9401  0.2.0    ready  1d      80   12,345  2MiB of 1GiB  gw-1, gw-2 (away)
 
 PARTIAL: gw-2: no answer from 127.0.0.1:8026: connection refused
 PARTIAL: gw-3: not asked: its admin address is in no configuration`;

@@ -5,7 +5,7 @@ import { storing } from '../core/section-kit.js';
 import { TestGateway, testStore } from './test-gateway.js';
 
 test('admin HTTP tells health, metrics, status and queues, to those with the token', async (t) => {
-  const store = await testStore({ admin: { host: '127.0.0.1', port: 0, token: 'letmein' } });
+  const store = await testStore({ version: '9.8.7', admin: { host: '127.0.0.1', port: 0, token: 'letmein' } });
   t.after(() => store.stop());
   const gateway = await TestGateway.join(store);
   gateway.open(1, 1);
@@ -26,7 +26,7 @@ test('admin HTTP tells health, metrics, status and queues, to those with the tok
   assert.match(metrics, /^twinpost_store_entries 1$/m);
   assert.match(metrics, /^twinpost_store_changes_total 1$/m);
   const status = await (await fetch(`${base}/api/v1/status`, authorized)).json() as Record<string, unknown>;
-  assert.deepEqual([status['store_id'], status['queues'], status['messages'], status['ready']], ['store-a', 1, 1, true]);
+  assert.deepEqual([status['store_id'], status['version'], status['queues'], status['messages'], status['ready']], ['store-a', '9.8.7', 1, 1, true]);
   const page = await (await fetch(`${base}/api/v1/queues`, authorized)).json() as { queues: Record<string, unknown>[]; next: unknown };
   assert.deepEqual(page.queues.map((queue) => [queue['queue_name'], queue['messages'], queue['bytes'], queue['role']]), [['q1', 1, 8, 'member']]);
   assert.equal(page.next, null);
