@@ -1,9 +1,13 @@
 /**
- * Which stores a queue's mirrors go to: reachable, with room, on hosts of their own, by configured weight and else
+ * Which stores a queue's mirrors go to: reachable, with free memory, on hosts of their own, by configured weight and else
  * the least used. One rule for new queues, for replacements and for queues that move away from a drained store.
  *
  *   not: the gateway's own host, the host of a mirror that stays, a store that is drained or about to stop, a full one
+ *   then: most free memory, in steps of a half: what it grants us, against the store that grants the most
  *   then: fewest mirrors for its weight
+ *
+ * A store grants a part of what it has free, up to a bound (docs/PROTOCOL.md "Acknowledgement and credit"): stores with
+ * plenty are equals, whatever is on its way to them; one that fills up comes behind them well before it is full.
  */
 import type { QueueMirror } from './queue-mirror.js';
 import type { StorePort } from './store-port.js';
@@ -24,6 +28,9 @@ export interface PlacementPorts {
   stores(): readonly StorePort[];
   queues(): Iterable<QueueMirror>;
 }
+
+/** More than any two numbers of bytes are apart: for who has none. */
+const HALVINGS_MAX = 64;
 
 export class Placement {
   /** Stores that the operator drains; and those that have said that they stop. */
@@ -52,10 +59,12 @@ export class Placement {
         if (known !== undefined) load.set(replica.store, known + 1);
       }
     }
+    let most = 0;
+    for (const store of load.keys()) most = Math.max(most, store.credit);
     const share = ([store, mirrors]: readonly [StorePort, number]): number => (mirrors + 1) / (this.options.places.get(store.storeId)?.weight ?? 1);
     const hosts = new Set(staying.map((store) => this.hostOf(store)));
     const chosen: StorePort[] = [];
-    for (const [store] of [...load].sort((a, b) => share(a) - share(b))) {
+    for (const [store] of [...load].sort((a, b) => halvings(most, a[0].credit) - halvings(most, b[0].credit) || share(a) - share(b))) {
       if (chosen.length === count) break;
       const host = this.hostOf(store);
       if (host !== undefined && (hosts.has(host) || host === this.options.gatewayHost)) continue;
@@ -68,4 +77,9 @@ export class Placement {
   private hostOf(store: StorePort): string | undefined {
     return this.options.gatewayHost === undefined ? undefined : this.options.places.get(store.storeId)?.host;
   }
+}
+
+/** How often `most` must be halved to be less than twice `credit`. */
+function halvings(most: number, credit: number): number {
+  return credit <= 0 ? HALVINGS_MAX : Math.floor(Math.log2(Math.max(1, most / credit)));
 }

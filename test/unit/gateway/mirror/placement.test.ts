@@ -127,6 +127,20 @@ describe('placement', () => {
     assert.deepEqual(places.choose(2), []);
   });
 
+  test('takes stores with more free memory first, in steps of a half, and the fewest mirrors among those', () => {
+    const places = new Places({ a: 'one', b: 'two', c: 'three*4' });
+    places.use('b', 'c');
+    // What is on its way to a store makes no difference.
+    places.store('a').credit = 501;
+    assert.deepEqual(places.choose(3), ['c', 'a', 'b']);
+    places.store('a').credit = 500;
+    assert.deepEqual(places.choose(3), ['c', 'b', 'a']);
+    places.store('c').credit = 240;
+    assert.deepEqual(places.choose(3), ['b', 'a', 'c'], 'whatever its weight');
+    for (const store of places.stores) store.credit = -1;
+    assert.deepEqual(places.placement.choose(3, [], [], true).map(({ storeId }) => storeId), ['c', 'a', 'b'], 'of full ones the fewest mirrors');
+  });
+
   test('takes no store without room, but for a queue of reports, which ends mail', () => {
     const places = new Places({ a: 'one', b: 'two', c: 'three' });
     places.store('a').credit = 0;
