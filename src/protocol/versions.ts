@@ -4,7 +4,7 @@
  *
  *   version  release      more than the version before
  *   1        0.1.0
- *   2        this one     role 3 (spilled) in LISTED and CLAIMED; queues of class "control" in LISTED; RELEASE gives a
+ *   2        this one     leases: gateways deliver by one only, and take queues over; role 3 (spilled) in LISTED and CLAIMED; queues of class "control" in LISTED; RELEASE gives a
  *                         queue to its owner, who must claim it; CONFIRM tells what is left of the owner's lease, and
  *                         denies a claim of before a restart; TAIL finds more than the last number; a stopping store
  *                         waits for queues to be moved away
@@ -36,7 +36,10 @@ export function versionsSpoken(): string {
   return `versions ${String(PROTOCOL_VERSION_OLDEST)} to ${String(PROTOCOL_VERSION)}`;
 }
 
-/** Whether a store of this version keeps the rules by which queues pass from one living gateway to another and back. */
+/**
+ * Whether a peer of this version keeps the rules by which queues pass from one living gateway to another and back:
+ * stores of version 1 release a claim to whom it was taken from, gateways of version 1 deliver without a lease.
+ */
 export function allowsTakeover(version: number): boolean {
   return version >= VERSION_OF_TAKEOVER;
 }

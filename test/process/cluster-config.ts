@@ -48,6 +48,8 @@ export interface ClusterOptions {
   readonly mapSinkPort?: (port: number, gateway: number) => number;
   /** Address of a store's path, when it is not on loopback. */
   readonly storeHost?: (store: number, path: string) => string;
+  /** Asked at each start of a process: the entry of another release that it runs, and its configuration in the words of that. */
+  readonly release?: (name: string, config: Section) => { readonly entry: string; readonly section: Section } | undefined;
   /** What to put before the command of a process, such as `ip netns exec NAME`. */
   readonly commandPrefix?: (name: string) => readonly string[];
 }

@@ -30,14 +30,14 @@ const STOP_MS = 15_000;
 /** One process; restarted under the same configuration by start(). */
 export class Daemon {
   readonly name: string;
-  readonly #arguments: readonly string[];
+  readonly #arguments: readonly string[] | (() => readonly string[]);
   readonly #logFile: string;
   readonly #readyUrl: string;
   readonly #prefix: readonly string[];
   #child: ChildProcess | undefined;
 
-  /** `prefix`: a program that becomes node by exec, with its arguments. */
-  constructor(name: string, args: readonly string[], logFile: string, readyUrl: string, prefix: readonly string[] = []) {
+  /** `args`: as a function, asked at each start. `prefix`: a program that becomes node by exec, with its arguments. */
+  constructor(name: string, args: readonly string[] | (() => readonly string[]), logFile: string, readyUrl: string, prefix: readonly string[] = []) {
     this.name = name;
     this.#prefix = prefix;
     this.#arguments = args;
@@ -61,7 +61,8 @@ export class Daemon {
   /** Starts the process; does not wait until it is ready. */
   start(): void {
     const log = openSync(this.#logFile, 'a');
-    const [program = process.execPath, ...args] = [...this.#prefix, process.execPath, ...this.#arguments];
+    const own = typeof this.#arguments === 'function' ? this.#arguments() : this.#arguments;
+    const [program = process.execPath, ...args] = [...this.#prefix, process.execPath, ...own];
     this.#child = spawn(program, args, { stdio: ['ignore', log, log] });
     closeSync(log);
   }
@@ -172,7 +173,7 @@ export interface GatewayStatus {
   readonly tail_bytes: number;
   readonly refills: number;
   readonly refill_bytes: number;
-  readonly stores: readonly { readonly store: string; readonly up: boolean; readonly queues_sync: number; readonly queues_ng: number; readonly credit_bytes: number }[];
+  readonly stores: readonly { readonly store: string; readonly protocol?: number; readonly up: boolean; readonly queues_sync: number; readonly queues_ng: number; readonly credit_bytes: number }[];
 }
 
 /** Starts everything and waits until the gateways take mail. */
@@ -181,8 +182,11 @@ export async function startCluster(options: ClusterOptions = {}): Promise<Cluste
   const ports = await choosePorts(options);
   const daemon = (name: string, verb: string, config: Section, admin: string, more: readonly string[] = []): Daemon => {
     const file = join(folder, `${name}.yaml`);
-    writeFileSync(file, JSON.stringify(config, undefined, 2));
-    const args = [...(options.nodeArguments ?? []), ENTRY, verb, '--config', file, ...more];
+    const args = (): readonly string[] => {
+      const { entry, section } = options.release?.(name, config) ?? { entry: ENTRY, section: config };
+      writeFileSync(file, JSON.stringify(section, undefined, 2));
+      return [...(options.nodeArguments ?? []), entry, verb, '--config', file, ...more];
+    };
     return new Daemon(name, args, join(folder, `${name}.log`), `http://${admin}/readyz`, options.commandPrefix?.(name));
   };
   const maildir = join(folder, 'maildir');

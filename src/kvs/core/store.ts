@@ -16,7 +16,7 @@ import {
   CLAIM_GRANTED, CLAIM_TOKEN_LOW, CLAIM_UNKNOWN, REFUSAL_DENIED, REFUSAL_FENCED, REFUSAL_LIMIT,
   REFUSAL_UNKNOWN, ROLE_FILLING, ROLE_MEMBER,
 } from '../../protocol/reasons.js';
-import { isToldOf, toldRole } from '../../protocol/versions.js';
+import { allowsTakeover, isToldOf, toldRole } from '../../protocol/versions.js';
 import { GatewayAccount } from './accounts.js';
 import { Admission } from './admission.js';
 import type { Attachment } from './attachment.js';
@@ -219,10 +219,14 @@ export class Store {
     return reason;
   }
 
-  /** Decides a claim; the queue is undefined when the store does not know it. */
+  /**
+   * Decides a claim; the queue is undefined when the store does not know it. A holder that speaks a version without
+   * leases delivers on without one: nobody else gets its queues.
+   */
   claim(account: GatewayAccount, queue: MirroredQueue | undefined, token: number, nowMs: number): ClaimVerdict {
     if (queue === undefined) return { result: CLAIM_UNKNOWN, waitMs: 0 };
-    const leaseEndsMs = this.#accounts.get(queue.holder)?.leaseEndsMs ?? -Infinity;
+    const holder = this.#accounts.get(queue.holder);
+    const leaseEndsMs = holder === undefined ? -Infinity : allowsTakeover(holder.version) ? holder.leaseEndsMs : nowMs + this.leaseMs;
     return claim(queue, account.id, token, nowMs, leaseEndsMs, this.#firstPeriodEndsMs);
   }
 

@@ -15,12 +15,15 @@ import { encodeClaim } from '../../../../src/protocol/messages/claim.js';
 import { encodeList } from '../../../../src/protocol/messages/list.js';
 import type { ListedRow } from '../../../../src/protocol/messages/listed.js';
 import { decodeListed } from '../../../../src/protocol/messages/listed.js';
-import { CLOSE_VERSION, ROLE_MEMBER, ROLE_NONE, ROLE_SPILLED } from '../../../../src/protocol/reasons.js';
+import { encodeOpen } from '../../../../src/protocol/messages/open.js';
+import { CLAIM_GRANTED, CLAIM_LEASE_RUNS, CLOSE_VERSION, ROLE_MEMBER, ROLE_NONE, ROLE_SPILLED } from '../../../../src/protocol/reasons.js';
 import { packer, settingMembers, storing } from '../core/section-kit.js';
 import { TestGateway, testStore } from './test-gateway.js';
 
 /** Long enough for a store that waits for its gateways to be told from one that does not. */
 const STOP_TIMEOUT_MS = 20_000;
+const LEASE_MS = 200;
+const RESULT_IN_CLAIMED = 1;
 const ROLE_IN_CLAIMED = 10;
 
 async function rowsTold(gateway: TestGateway): Promise<readonly ListedRow[]> {
@@ -34,7 +37,7 @@ async function rowsTold(gateway: TestGateway): Promise<readonly ListedRow[]> {
 async function restarted(t: TestContext): Promise<RunningStore> {
   const stateDir = mkdtempSync(join(tmpdir(), 'twinpost-versions-'));
   t.after(() => { rmSync(stateDir, { recursive: true, force: true }); });
-  const options: Partial<StoreDaemonOptions> = { stateDir, spill: true, leaseMs: 200 };
+  const options: Partial<StoreDaemonOptions> = { stateDir, spill: true, leaseMs: LEASE_MS };
   const before = await testStore(options);
   const gateway = await TestGateway.join(before);
   gateway.open(1, 1);
@@ -85,6 +88,28 @@ test('a store that stops waits for gateways that move their queues away, not for
       await active.acknowledged(active.change(1, settingMembers(2, ['store-b'])));
     } else await active.next(types.CLOSE);
     await stopped;
+  }
+});
+
+test('a queue whose holder spoke version 1, which knows no leases, is granted to nobody else', async (t) => {
+  const store = await testStore({ leaseMs: LEASE_MS });
+  t.after(() => store.stop());
+  for (const [incarnation, versionMax, result] of [[1, 1, CLAIM_LEASE_RUNS], [2, 2, CLAIM_GRANTED]] as const) {
+    const holder = await TestGateway.join(store, { incarnation, versionMax });
+    await holder.acknowledged(holder.send(types.OPEN, encodeOpen(packer, {
+      handle: 1, birth: incarnation, serial: 1, name: 'q', queueClass: 'mail', ordering: 0, lengthMax: 0, bytesMax: 0, ownerId: 'g1', claimants: ['g2'], epoch: 1, members: ['store-a'],
+    })));
+    holder.connection.destroy();
+    await holder.closed;
+    const other = await TestGateway.join(store, { id: 'g2', incarnation });
+    const claim = async (): Promise<unknown> => {
+      other.send(types.CLAIM, encodeClaim(packer, { handle: 1, gatewayId: 'g1', birth: incarnation, serial: 1, token: 9 }));
+      return (await other.next(types.CLAIMED)).values[RESULT_IN_CLAIMED];
+    };
+    const askUntilMs = performance.now() + 3 * LEASE_MS;
+    let told = await claim();
+    while (told !== CLAIM_GRANTED && performance.now() < askUntilMs) told = await claim();
+    assert.equal(told, result);
   }
 });
 
