@@ -14,6 +14,7 @@ import type { GatewayCore } from '../../src/gateway/core.js';
 import type { QueueMirror } from '../../src/gateway/mirror/queue-mirror.js';
 import { SyncState } from '../../src/gateway/mirror/replica.js';
 import { GuaranteeBroken } from './broken.js';
+import type { Answer } from './next-hops.js';
 import type { SimProcess } from './process.js';
 
 export interface ServiceGateway {
@@ -26,13 +27,18 @@ export interface ServiceGateway {
 /** After these a process that starts takes mail whatever the stores have told: their time to tell, and some turns. */
 const HEARD_SLACK_MS = 200;
 /** Two looks that are farther apart say nothing of what was between them. */
-const GAP_MS = 300;
-/** Longer than an outbound side waits that has found its next hop down (next-hops.ts). */
-const BACK_MS = 600;
+const PORT_GAP_MS = 300;
+/** While blocks come there is a turn every few milliseconds. */
+const BACK_GAP_MS = 30;
+/** Turns enough to begin. */
+const BACK_MS = 60;
+/** After this a next hop that was found down is tried again (next-hops.ts), and a turn. */
+const DOWN_MS = 550;
 
 interface Since {
   fromMs: number;
   seenMs: number;
+  readonly gapMs: number;
 }
 
 interface Life {
@@ -41,6 +47,8 @@ interface Life {
   readonly open: Since;
   /** Queues that come back, with mail due and nothing of it tried. */
   readonly idle: Map<QueueMirror, Since>;
+  /** Until when the next hop of a queue is taken to be down. */
+  readonly downMs: Map<string, number>;
 }
 
 export class ServiceWatch {
@@ -62,7 +70,7 @@ export class ServiceWatch {
       return;
     }
     const known = this.lives.get(id);
-    const life = known?.core === core ? known : { core, open: { fromMs: Infinity, seenMs: -Infinity }, idle: new Map<QueueMirror, Since>() };
+    const life = known?.core === core ? known : { core, open: { fromMs: Infinity, seenMs: -Infinity, gapMs: PORT_GAP_MS }, idle: new Map<QueueMirror, Since>(), downMs: new Map<string, number>() };
     this.lives.set(id, life);
     this.lookAtPort(gateway, core, life);
     this.lookAtQueues(gateway, core, life);
@@ -73,9 +81,11 @@ export class ServiceWatch {
   }
 
   /** Something of the queue is tried. */
-  onTry(id: string, queueName: string): void {
-    const idle = this.lives.get(id)?.idle;
-    if (idle !== undefined) for (const mirror of idle.keys()) if (mirror.queue.name === queueName) idle.delete(mirror);
+  onTry({ id, process }: ServiceGateway, queueName: string, answer: Answer): void {
+    const life = this.lives.get(id);
+    if (life === undefined) return;
+    for (const mirror of life.idle.keys()) if (mirror.queue.name === queueName) life.idle.delete(mirror);
+    if (answer === 'down') life.downMs.set(queueName, process.nowMs + DOWN_MS);
   }
 
   private lookAtPort({ id, gatewayId, process }: ServiceGateway, core: GatewayCore, life: Life): void {
@@ -103,12 +113,12 @@ export class ServiceWatch {
     const nowMs = process.nowMs;
     for (const mirror of core.registry.all) {
       const { queue } = mirror;
-      const isIdle = queue.isRecovering && queue.routed && !queue.isLeaving && queue.readyCount > 0 && queue.inFlightCount === 0 && queue.blockedUntilMs <= nowMs && core.mirrors.mayDeliver(mirror, nowMs);
+      const isIdle = queue.isRecovering && queue.routed && !queue.isLeaving && queue.readyCount > 0 && queue.inFlightCount === 0 && queue.blockedUntilMs <= nowMs && (life.downMs.get(queue.name) ?? 0) <= nowMs && core.mirrors.mayDeliver(mirror, nowMs);
       if (!isIdle) {
         life.idle.delete(mirror);
         continue;
       }
-      const since = life.idle.get(mirror) ?? { fromMs: nowMs, seenMs: nowMs };
+      const since = life.idle.get(mirror) ?? { fromMs: nowMs, seenMs: nowMs, gapMs: BACK_GAP_MS };
       life.idle.set(mirror, since);
       const idleMs = lasts(since, nowMs);
       if (idleMs > BACK_MS) throw new GuaranteeBroken(`G8: ${id} has tried nothing of ${queue.name} for ${idleMs.toFixed(0)} ms while its blocks come, with ${String(queue.readyCount)} messages due`);
@@ -118,7 +128,7 @@ export class ServiceWatch {
 
 /** For how long it has been so at each look. */
 function lasts(since: Since, nowMs: number): number {
-  if (nowMs - since.seenMs > GAP_MS) since.fromMs = nowMs;
+  if (nowMs - since.seenMs > since.gapMs) since.fromMs = nowMs;
   since.seenMs = nowMs;
   return nowMs - since.fromMs;
 }

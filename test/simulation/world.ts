@@ -253,8 +253,9 @@ export class World {
         scheduler: process, network: this.network, log: this.log, wallBaseMs: process.wallBaseMs(WALL_BASE_MS + index * WALL_SKEW_MS), router: this.router,
         newCarrier: (core, isAlive) => new SimCarrier({ gateway: id, dotMs: 2, replyMs: 2 }, core, process, {
           answer: (queueName) => {
-            this.service.onTry(id, queueName);
-            return this.answer(queueName);
+            const answer = this.answer(queueName);
+            this.service.onTry(machine, queueName, answer);
+            return answer;
           },
           onAttempt: (gateway, delivery) => { this.guarantees.onAttempt(gateway, core, delivery); },
           onDot: (gateway, _core, delivery, content, answers) => { this.guarantees.onDot(gateway, core, delivery, content, answers); },

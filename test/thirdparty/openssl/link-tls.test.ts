@@ -117,6 +117,16 @@ describe('links over TLS', { timeout: 60_000 }, () => {
     await on.stop();
   });
 
+  test('a gateway in clear at a store that wants TLS is told to look for that', async () => {
+    const on = await bench();
+    const gateway = new Gateway(on.running.ports[0] ?? 0, on.running.ports[1] ?? 0, Date.now());
+    await gateway.until(() => gateway.log.problems.length >= 2);
+    gateway.stop();
+    for (const line of gateway.log.problems) assert.match(line, /closed by the peer without an answer; does it want TLS\?/);
+    assert.deepEqual(gateway.told, []);
+    await on.stop();
+  });
+
   test('a store whose certificate has another name is not taken', async () => {
     const on = await bench();
     assert.match(await problemOf(on, files('gateway-1'), 'store-b'), /the certificate is for 'store-a', not for 'store-b'/);

@@ -9,6 +9,9 @@ import type { PathName } from './link-options.js';
 import type { PathState } from './path-state.js';
 import { PATH_STATE, PATH_STATES } from './path-state.js';
 
+/** A store that speaks TLS only hears no HELLO in clear, and says nothing. */
+const ENDED = 'closed by the peer';
+
 export class PathLog {
   readonly #log: EventLog;
   readonly #store: string;
@@ -41,7 +44,8 @@ export class PathLog {
       this.#log.warn('link', text, this.#fields({ reason }));
       return;
     }
-    if (this.#isNews(reason)) this.#log.warn('link', 'store can not be reached on this path, trying again', this.#fields({ reason }));
+    const why = was === PATH_STATE.GREETING && reason === ENDED ? `${reason} without an answer; does it want TLS?` : reason;
+    if (this.#isNews(why)) this.#log.warn('link', 'store can not be reached on this path, trying again', this.#fields({ reason: why }));
   }
 
   /** The store answered, but is not taken. */
