@@ -6,7 +6,7 @@
  *                            └─► each fed mirror ─ held back? ─► replica.held │ outbox (outbox.ts) ─► one write
  *
  * DELETEs of what was delivered, for which nobody waits, go with the changes of the next turns when nothing else is to be
- * sent (mayWait): alone they were nearly half of all frames at full load, and a frame costs stores and gateway some 50 µs.
+ * sent (mayWait): alone they were nearly half of all frames at full load, each of which wakes a store, and is answered.
  *
  * Not here: which mirrors are fed (mirrors.ts), what a refill sends (resync.ts).
  */
