@@ -1,0 +1,55 @@
+/**
+ * A set that is founded has one store that decides: until it has the change nobody else hears of it, for another
+ * gateway may have taken that store over meanwhile (src/gateway/mirror/replica-set.ts, THE RULE OF FOUNDING).
+ */
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import type { MirroredQueue } from '../../src/kvs/core/mirrored-queue.js';
+import { ResyncPhase } from '../../src/gateway/mirror/replica.js';
+import { COMMITTED } from '../../src/gateway/queue/types.js';
+import { ROLE_MEMBER } from '../../src/protocol/reasons.js';
+import { checkNoDuplicates, checkNoLoss } from './checks.js';
+import { Group } from './group.js';
+import { queuesOf } from './inspect.js';
+import type { StoreNode } from './store-node.js';
+
+function membersAt(store: StoreNode): MirroredQueue[] {
+  return store.store === undefined ? [] : queuesOf(store.store).filter((queue) => queue.role === ROLE_MEMBER);
+}
+
+describe('founding', () => {
+  test('with two copies out of files is told to the one that was to go on alone, before the other: a rescuer may have it', () => {
+    const group = Group.started({ stores: 3 });
+    group.hops.script = () => 'defer';
+    for (let i = 0; i < 5; i++) group.submit('gw-1', ['q1']);
+    group.run(200);
+    assert.equal(group.letters.count(COMMITTED), 5);
+    const [own] = group.served('gw-1', 'gw-1');
+    assert.ok(own !== undefined);
+    const [stays, leaves] = own.replicas.map(({ store }) => group.stores.find(({ id }) => id === store.storeId));
+    assert.ok(stays !== undefined && leaves !== undefined);
+    // The change that drops one of them never reaches the other, which stops, too. Both come back with their files.
+    group.network.holdRequests('gw-1', stays.id, true);
+    leaves.leave(0, true, () => { leaves.kill(); });
+    group.until(() => own.setChangeNumber !== 0, 'the change that drops a mirror');
+    stays.leave(0, true, () => { stays.kill(); });
+    group.until(() => !leaves.isAlive && !stays.isAlive, 'the end of both stores');
+    group.network.holdRequests('gw-1', stays.id, false);
+    stays.start();
+    assert.equal(stays.loadedQueues, 1);
+    // With its tail it gets the change: from here on whoever claims it may have the queue.
+    group.until(() => membersAt(stays).length === 1, 'the set of one, at its store');
+    assert.ok(own.replicas.some(({ phase }) => phase === ResyncPhase.TAILING), 'the owner has not heard that it is');
+    group.freeze('gw-1');
+    group.until(() => group.served('gw-2', 'gw-1').some((mirror) => mirror.inSyncCount === 2), 'the takeover, with a second mirror');
+    leaves.start();
+    group.thaw('gw-1');
+    group.until(() => group.served('gw-1', 'gw-1').every((mirror) => mirror !== own), 'the owner without what it remembered');
+    assert.deepEqual(membersAt(leaves), [], 'nobody told it of a set');
+    group.hops.script = () => 'accept';
+    group.until(() => group.letters.delivered === 5, 'the deliveries');
+    group.until(() => group.served('gw-1', 'gw-1').some((mirror) => mirror.inSyncCount === 2), 'the queue at its owner');
+    checkNoLoss(group.letters);
+    checkNoDuplicates(group.letters);
+  });
+});
