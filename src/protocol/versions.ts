@@ -4,10 +4,11 @@
  *
  *   version  release      more than the version before
  *   1        0.1.0
- *   2        this one     leases: gateways deliver by one only, and take queues over; role 3 (spilled) in LISTED and CLAIMED; queues of class "control" in LISTED; RELEASE gives a
- *                         queue to its owner, who must claim it; CONFIRM tells what is left of the owner's lease, and
- *                         denies a claim of before a restart; TAIL finds more than the last number; a stopping store
- *                         waits for queues to be moved away
+ *   2        this one     gateways deliver by a lease only, and take over one another's queues: RELEASE gives a queue to its
+ *                         owner, who must claim it; CONFIRM tells what is left of the owner's lease and denies a claim of
+ *                         before a restart; CLAIM knows the token 0. Role 3 (spilled) in LISTED and CLAIMED; queues of
+ *                         class "control"; TAIL finds more than the last number; a stopping store waits until queues
+ *                         are moved away
  *
  * The layouts of both are the same; so is the frame, whose own version is 1 (frame.ts). The gateway names the range that it
  * speaks in HELLO, the store answers with the highest of it that it speaks too.

@@ -12,9 +12,11 @@ import type { TraceEvent, TraceHeader } from './trace.js';
 const STORE = 'store-a';
 const MEMORY_BYTES = 64 * 1024 * 1024;
 const WINDOW_BYTES = 8 * 1024 * 1024;
+/** Of the gateway: short, so that a store that was cut off is filled anew. */
+const RING_BYTES = 1024;
 
 function record(release: string): string {
-  const world = new World({ seed: 7, storeMemoryBytes: MEMORY_BYTES, windowBytes: WINDOW_BYTES });
+  const world = new World({ seed: 7, storeMemoryBytes: MEMORY_BYTES, windowBytes: WINDOW_BYTES, ringBytes: RING_BYTES });
   const events: TraceEvent[] = [];
   tap(world, events);
   for (const store of world.stores) store.start();
@@ -67,6 +69,24 @@ function story(world: World): void {
   world.run(3000);
   world.hops.script = () => 'accept';
   world.store('b').start();
+  world.untilQuiet();
+  recoverUneven(world);
+}
+
+/** The gateway dies while one store has more than the other, and takes its queue back from both. */
+function recoverUneven(world: World): void {
+  world.hops.script = () => 'unreachable';
+  world.submitMany(6, ['q1'], { bytes: 60 });
+  world.run(50);
+  world.holdRequests(world.store('b'), true);
+  world.submitMany(6, ['q1'], { bytes: 60 });
+  world.run(20);
+  world.gateway.kill();
+  world.holdRequests(world.store('b'), false);
+  world.run(200);
+  world.gateway.start();
+  world.run(3000);
+  world.hops.script = () => 'accept';
   world.untilQuiet();
 }
 
