@@ -301,7 +301,7 @@ export class AdminClient {
       throw new NoAnswer(this.url, whyText(error, this.#timeoutMs));
     }
     const answer = typeof parsed === 'object' && parsed !== null ? (parsed as Answer) : {};
-    if (code === 401) throw new NoAnswer(this.url, 'it wants a bearer token (--token, or TWINPOST_TOKEN in the environment)');
+    if (code === 401) throw new NoAnswer(this.url, 'it wants a bearer token (--token, or TWINPOST_TOKEN in the environment)', code);
     if (code !== 200 && typeof answer['error'] === 'string') throw new NoAnswer(this.url, `it refused: ${answer['error']}`, code);
     if (code !== 200 || !isRight(answer)) throw new NoAnswer(this.url, 'what answers is no Twinpost, or another release');
     return answer;

@@ -11,7 +11,8 @@ import { CliError } from './context.js';
 export const UP_VARIABLE = 'TWINPOST_UP';
 export const SECRET_VARIABLE = 'TWINPOST_SECRET';
 
-export function loadFor(role: LoadOptions['role'], file: string | undefined, stateDir: string | undefined, context: CliContext): Config {
+/** `verb` is what the operator called, when that is not the role's own name. */
+export function loadFor(role: LoadOptions['role'], file: string | undefined, stateDir: string | undefined, context: CliContext, verb: string = role): Config {
   const underUp = context.environment[UP_VARIABLE] !== undefined;
   const secret = context.environment[SECRET_VARIABLE];
   if (secret !== undefined && secret.length < SECRET_CHARACTERS_MIN) throw new CliError(`${SECRET_VARIABLE} in the environment has ${String(secret.length)} characters; it needs at least ${String(SECRET_CHARACTERS_MIN)}`);
@@ -19,7 +20,7 @@ export function loadFor(role: LoadOptions['role'], file: string | undefined, sta
   let result: LoadResult;
   if (file !== undefined) result = loadConfigFile(file, options);
   else if (underUp || role === 'up') result = parseConfig(EMBEDDED_UP_YAML, EMBEDDED_NAME, options);
-  else throw new CliError(`${role} needs --config FILE; configs/${role}.yaml is an example`);
+  else throw new CliError(`${verb} needs --config FILE; configs/${role}.yaml is an example`);
   if (!result.ok) throw new CliError(result.errors.join('\n'));
   return result.config;
 }

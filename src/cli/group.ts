@@ -54,6 +54,8 @@ export interface Missing {
   /** '' when no configuration says it. */
   readonly address: string;
   readonly why: string;
+  /** It answered, and would not. */
+  readonly refused: boolean;
 }
 
 export interface Answered<T> {
@@ -100,7 +102,7 @@ export class Group {
   /** A member did not answer. Errors that are not about that are thrown on. */
   lose(member: Member, error: unknown): void {
     if (!(error instanceof NoAnswer)) throw error;
-    this.#missing.set(keyOf(member), { id: member.id, kind: member.kind, address: hostOf(member.client.url), why: error.why });
+    this.#missing.set(keyOf(member), { id: member.id, kind: member.kind, address: hostOf(member.client.url), why: error.why, refused: error.code !== 0 });
   }
 }
 
@@ -122,7 +124,7 @@ export async function findGroup(args: GroupArguments, context: CliContext, timeo
         return await member.client.group();
       } catch (error) {
         if (!(error instanceof NoAnswer)) throw error;
-        missing.set(keyOf(member), { id: member.id, kind: member.kind, address: hostOf(member.client.url), why: error.why });
+        missing.set(keyOf(member), { id: member.id, kind: member.kind, address: hostOf(member.client.url), why: error.why, refused: error.code !== 0 });
         return [];
       }
     }));
@@ -136,7 +138,7 @@ export async function findGroup(args: GroupArguments, context: CliContext, timeo
       const key = keyOf(one);
       if (members.has(key) || members.size >= MEMBERS_MAX) continue;
       if (one.admin === null || !URL.canParse(`${protocol}//${one.admin}`)) {
-        missing.set(key, { id: one.id, kind: one.kind, address: '', why: 'its admin address is in no configuration' });
+        missing.set(key, { id: one.id, kind: one.kind, address: '', why: 'its admin address is in no configuration', refused: false });
         continue;
       }
       const member = { id: one.id, kind: one.kind, client: new AdminClient(`${protocol}//${one.admin}`, token, timeoutMs) };
@@ -159,8 +161,8 @@ export function reportMissing(missing: readonly Missing[], answered: number, jso
   return 1;
 }
 
-export function missingText({ id, address, why }: Missing): string {
-  return printable(address === '' ? `${id}: not asked: ${why}` : `${id}: no answer from ${address}: ${why}`);
+export function missingText({ id, address, why, refused }: Missing): string {
+  return printable(address === '' ? `${id}: not asked: ${why}` : refused ? `${id} at ${address}: ${why}` : `${id}: no answer from ${address}: ${why}`);
 }
 
 function keyOf(member: { readonly kind: Kind; readonly id: string }): string {

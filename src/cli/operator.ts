@@ -14,7 +14,7 @@ export function orderOf(verb: string, reason: string): Order {
   return { reason, who: operatorName() };
 }
 
-export function operatorName(): string {
+function operatorName(): string {
   return `${userName()}@${os.hostname()}`;
 }
 

@@ -4,6 +4,7 @@ import { parseMessageId } from '../base/text-id.js';
 import type { HoldAnswer } from './admin-client.js';
 import type { CliContext } from './context.js';
 import { CliError } from './context.js';
+import { longExample } from './examples.js';
 import { findGroup, reportMissing, withGroupOptions } from './group.js';
 import { orderOf } from './operator.js';
 import { printable } from './tables.js';
@@ -21,11 +22,11 @@ function holdVerb(cli: Argv, context: CliContext, done: (code: number) => void, 
     verb,
     describe,
     (args) =>
-      withGroupOptions(args)
+      longExample(withGroupOptions(args)
         .option('id', { type: 'string', array: true, nargs: 1, requiresArg: true, demandOption: true, describe: 'queue id of a message; may be given again' })
         .option('reason', { type: 'string', requiresArg: true, demandOption: true, describe: 'why, for the log and for who lists the queue' })
-        .option('json', { type: 'boolean', describe: 'one JSON object a line: each queue that has the message' })
-        .example(`$0 queue ${verb} --id 0123456789A --reason "under inspection"`, 'is logged with who and why'),
+        .option('json', { type: 'boolean', describe: 'one JSON object a line: each queue that has the message' }),
+        `$0 queue ${verb} --id 0123456789A --reason "under inspection"`, 'is logged with who and why'),
     async (args) => {
       const { terminal } = context;
       const json = args.json === true;

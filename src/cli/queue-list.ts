@@ -7,7 +7,7 @@ import type { CliContext, Terminal } from './context.js';
 import { CliError } from './context.js';
 import { findGroup, reportMissing, withGroupOptions } from './group.js';
 import { countArgument } from './numbers.js';
-import { printable } from './tables.js';
+import { counted, printable } from './tables.js';
 
 const LIMIT_DEFAULT = 1000;
 /** Flags as in mailq. */
@@ -42,7 +42,7 @@ export function queueListCommand(cli: Argv, context: CliContext, done: (code: nu
         }
       }
       const total = answers.reduce((sum, { answer }) => answer.reduce((more, queue) => more + queue.messages, sum), 0);
-      if (!json && answers.length > 0) terminal.print(total === 0 ? 'no messages' : `-- ${formatCount(args.limit - left)} of ${formatCount(total)} messages`);
+      if (!json && answers.length > 0) terminal.print(total === 0 ? 'no messages' : `-- ${formatCount(args.limit - left)} of ${counted(total, 'message')}`);
       done(reportMissing(group.missing('gateway'), answers.length, json, terminal));
     },
   );

@@ -6,7 +6,7 @@ import type { AdminClient, QueueAnswer } from './admin-client.js';
 import type { CliContext } from './context.js';
 import { findGroup, reportMissing, withGroupOptions } from './group.js';
 import { countArgument } from './numbers.js';
-import { printable, tableText } from './tables.js';
+import { counted, printable, tableText } from './tables.js';
 
 const LIMIT_DEFAULT = 1000;
 const LIMIT_MAX = 1_000_000;
@@ -29,7 +29,7 @@ export function queueSummaryCommand(cli: Argv, context: CliContext, done: (code:
       const shown = queues.slice(0, args.limit);
       if (args.json === true) for (const queue of shown) terminal.print(JSON.stringify(queue));
       else if (answers.length > 0) terminal.print(summaryText(shown, answers.length > 1));
-      if (args.json !== true && shown.length < queues.length) terminal.print(`-- ${formatCount(shown.length)} of ${formatCount(queues.length)} queues; --limit shows more`);
+      if (args.json !== true && shown.length < queues.length) terminal.print(`-- ${formatCount(shown.length)} of ${counted(queues.length, 'queue')}; --limit shows more`);
       done(reportMissing(group.missing('gateway'), answers.length, args.json === true, terminal));
     },
   );

@@ -9,6 +9,7 @@ import type { RescueAnswer } from './admin-client.js';
 import { loadFor } from './config-file.js';
 import type { CliContext } from './context.js';
 import { CliError } from './context.js';
+import { longExample } from './examples.js';
 import { orderOf } from './operator.js';
 import { runRole } from './run-role.js';
 
@@ -32,7 +33,7 @@ export function rescueCommand(cli: Argv, context: CliContext, done: (code: numbe
     'rescue',
     'deliver the mail of gateways that stay dead; --force: go on without a store',
     (args) =>
-      args
+      longExample(args
         .option('config', { alias: 'c', type: 'string', requiresArg: true, describe: 'configuration file with a section gateway, whose group it serves' })
         .option('state-dir', { type: 'string', requiresArg: true, describe: 'folder for the incarnation number, instead of gateway.state_dir' })
         .option('force', { type: 'boolean', describe: 'have queues taken without a store; mail may be lost or repeated' })
@@ -42,8 +43,8 @@ export function rescueCommand(cli: Argv, context: CliContext, done: (code: numbe
         .option('reason', { type: 'string', requiresArg: true, describe: 'with --force: why, for the log' })
         .option('gateway', { alias: 'from', type: 'string', requiresArg: true, describe: `with --force: ${addressHelp('the gateway that takes them', GATEWAY_URL)}` })
         .option('token', { type: 'string', requiresArg: true, describe: TOKEN_HELP })
-        .example('$0 rescue --config rescue.yaml', 'stand by for the gateways of the group')
-        .example('$0 rescue --force --owner gw-1 --missing store-b --reason "disk burnt"', 'take what store-a has, and give up what only store-b had'),
+        .example('$0 rescue --config rescue.yaml', 'stand by for the gateways of the group'),
+        '$0 rescue --force --owner gw-1 --missing store-b --reason "disk burnt"', 'take what store-a has, and give up what only store-b had'),
     async (args) => {
       if (args.force === true) done(await force(args, context));
       else await standBy(args, context, done);
@@ -53,7 +54,7 @@ export function rescueCommand(cli: Argv, context: CliContext, done: (code: numbe
 
 async function standBy(args: RescueArguments, context: CliContext, done: (code: number) => void): Promise<void> {
   if ([args.queue, args.owner, args.missing, args.reason].some((value) => value !== undefined)) throw new CliError('rescue: --queue, --owner, --missing and --reason belong to --force');
-  const { gateway, file } = loadFor('gateway', args.config, args['state-dir'], context);
+  const { gateway, file } = loadFor('gateway', args.config, args['state-dir'], context, 'rescue');
   if (gateway === undefined) throw new CliError(`${file}:1: gateway: expected this section, found nothing`);
   if (!gateway.group.some((id) => id !== gateway.id)) throw new CliError(`${file}: gateway.group: expected the gateways to rescue, found none besides ${gateway.id}`);
   if (!gateway.rescue) throw new CliError(`${file}: gateway.rescue: expected on, found off`);

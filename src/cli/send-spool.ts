@@ -16,6 +16,7 @@ import type { SpoolMessage, SpoolRecipient } from '../load/spool-client.js';
 import type { Address } from '../config/types.js';
 import type { CliContext } from './context.js';
 import { CliError } from './context.js';
+import { counted } from './tables.js';
 
 /** A path may hold nearly anything, but no control character: that would be a command of its own. */
 const address = z.string().max(1024).regex(/^[^\u0000-\u001f\u007f]*$/);
@@ -131,7 +132,7 @@ class SpoolRun {
     if (this.#options.json) terminal.print(JSON.stringify({ sent: this.#sent, failed: this.#failed, nothing_to_send: this.#nothing }));
     else {
       const rest = this.#nothing === 0 ? '' : `; ${formatCount(this.#nothing)} had no recipient left to try`;
-      terminal.print(`sent ${formatCount(this.#sent)} messages, ${formatCount(this.#failed)} are left${rest}`);
+      terminal.print(`sent ${counted(this.#sent, 'message')}, ${formatCount(this.#failed)} left${rest}`);
     }
   }
 }

@@ -4,7 +4,7 @@ import { PROTOCOL_VERSION } from '../protocol/versions.js';
 import type { StatusAnswer, StoreAnswer, StoreStatusAnswer, TableRowAnswer } from './admin-client.js';
 import type { Missing } from './group.js';
 import { missingText } from './group.js';
-import { paint, printable, tableText } from './tables.js';
+import { counted, paint, printable, tableText } from './tables.js';
 
 export interface GatewayPicture {
   readonly status: StatusAnswer;
@@ -80,7 +80,7 @@ function gatewayLines({ status, rows }: GatewayPicture, all: boolean, nowMs: num
   lines.push('', ...tableText([{ title: 'Store' }, { title: 'Host' }, { title: 'State' }, { title: 'Paths' }, { title: 'Lease', right: true }, { title: 'Failovers', right: true }, { title: 'Sync', right: true }, { title: 'Resync', right: true }, { title: 'NG', right: true }, { title: 'Lag', right: true }], stores).split('\n'));
   lines.push('', ...managementTable(rows, nowMs));
   const shown = new Set(rows.map((row) => `${row.owner} ${String(row.birth)} ${String(row.serial)}`)).size;
-  if (!all && shown < status.queues) lines.push(`-- ${formatCount(shown)} of ${formatCount(status.queues)} queues, those that need a look first; --all shows every one`);
+  if (!all && shown < status.queues) lines.push(`-- ${formatCount(shown)} of ${counted(status.queues, 'queue')}, those that need a look first; --all shows every one`);
   return lines;
 }
 
@@ -157,10 +157,6 @@ function storesLines(stores: readonly StorePicture[]): string[] {
   ]);
   const columns = [{ title: 'Store' }, { title: 'Host' }, { title: 'Admin' }, { title: 'Version' }, { title: 'State' }, { title: 'Up' }, { title: 'Queues', right: true }, { title: 'Entries', right: true }, { title: 'Memory', right: true }, { title: 'Gateways' }, { title: '' }];
   return tableText(columns, cells).split('\n');
-}
-
-function counted(count: number, thing: string): string {
-  return `${formatCount(count)} ${thing}${count === 1 ? '' : 's'}`;
 }
 
 /** Times come in whole seconds. */

@@ -4,10 +4,11 @@ import { formatCount } from '../base/units.js';
 import type { DrainAnswer } from './admin-client.js';
 import type { CliContext } from './context.js';
 import { CliError } from './context.js';
+import { longExample } from './examples.js';
 import { findGroup, missingText, reportMissing, withGroupOptions } from './group.js';
 import type { Answered, Missing } from './group.js';
-import { operatorName, orderOf } from './operator.js';
-import { printable } from './tables.js';
+import { orderOf } from './operator.js';
+import { counted, printable } from './tables.js';
 
 const POLL_MS = 500;
 
@@ -16,16 +17,16 @@ export function storeDrainCommand(cli: Argv, context: CliContext, done: (code: n
     'drain <store>',
     'move all queues away from a store',
     (args) =>
-      withGroupOptions(args)
+      longExample(withGroupOptions(args)
         .positional('store', { type: 'string', demandOption: true, describe: 'the store' })
         .option('undo', { type: 'boolean', describe: 'use it again' })
-        .option('reason', { type: 'string', requiresArg: true, describe: 'why, for the log' })
-        .option('wait', { type: 'boolean', describe: 'until no queue is left there' })
-        .example('$0 store drain store-1 --wait --reason "disk to be changed"', 'before store-1 is taken out for good'),
+        .option('reason', { type: 'string', requiresArg: true, demandOption: true, describe: 'why, for the log' })
+        .option('wait', { type: 'boolean', describe: 'until no queue is left there' }),
+        '$0 store drain store-1 --wait --reason "disk to be changed"', 'before store-1 is taken out for good'),
     async (args) => {
       const { terminal } = context;
       const undo = args.undo === true;
-      const order = args.reason === undefined ? { reason: '', who: operatorName() } : orderOf('store drain', args.reason);
+      const order = orderOf('store drain', args.reason);
       const group = await findGroup(args, context);
       let answers = await group.ask('gateway', (client) => client.drain(args.store, undo ? 'undo' : 'start', order));
       if (answers.length === 0) throw new CliError(noAnswerText(group.missing('gateway')));
@@ -36,7 +37,7 @@ export function storeDrainCommand(cli: Argv, context: CliContext, done: (code: n
         answers = await group.ask('gateway', (client) => client.drain(args.store, 'look'));
         const left = sumOf(answers, ({ mirrors }) => mirrors);
         if (args.wait !== true || left === 0 || left === sumOf(answers, ({ stuck }) => stuck)) break;
-        if (left !== said) terminal.print(`${formatCount(left)} mirrors still at ${printable(args.store)}`);
+        if (left !== said) terminal.print(`${counted(left, 'mirror')} still at ${printable(args.store)}`);
         said = left;
       }
       for (const { id, answer } of answers) for (const line of drainLines(id, args.store, answer)) terminal.print(printable(line));
@@ -60,8 +61,8 @@ function noAnswerText(missing: readonly Missing[]): string {
 export function drainLines(gateway: string, store: string, { draining, mirrors, stuck, copies_missing: missing, kept }: DrainAnswer): string[] {
   const unkept = `${gateway}: the order is noted here, but no store has acknowledged it yet: a crash of the gateway may undo it; ask again`;
   if (!draining) return [kept === false ? unkept : `${gateway}: ${store} is used`];
-  const lines = [kept === false ? unkept : mirrors === 0 ? `${gateway}: nothing is left at ${store}` : `${gateway}: ${formatCount(mirrors)} mirrors are still at ${store}`];
+  const lines = [kept === false ? unkept : mirrors === 0 ? `${gateway}: nothing is left at ${store}` : `${gateway}: ${counted(mirrors, 'mirror')} ${mirrors === 1 ? 'is' : 'are'} still at ${store}`];
   if (stuck > 0) lines.push(`${gateway}: ${formatCount(stuck)} of them CAN'T LEAVE: no other store can take them, and without them fewer copies than min_replicas would be left; they go when another store is there, or --undo ends this`);
-  else if (missing > 0) lines.push(`${gateway}: ${formatCount(missing)} queues have fewer copies than configured${mirrors === 0 ? ': no other store can take them' : ''}`);
+  else if (missing > 0) lines.push(`${gateway}: ${counted(missing, 'queue')} ${missing === 1 ? 'has' : 'have'} fewer copies than configured${mirrors === 0 ? ': no other store can take them' : ''}`);
   return lines;
 }

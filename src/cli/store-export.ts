@@ -15,6 +15,7 @@ import { ExportFolder } from './export/folder.js';
 import type { ExportedQueue } from './export/exported-message.js';
 import { exportPages } from './export/pages.js';
 import { checkSpillFile, exportSpill } from './export/spill.js';
+import { counted } from './tables.js';
 
 const DEFAULT_URLS = { gateway: GATEWAY_URL, store: STORE_URL } as const;
 const PROGRESS_MS = 200;
@@ -136,7 +137,7 @@ class Export {
     if (terminal.errorIsTty && !this.#args.json) terminal.error('');
     if (this.#args.json) terminal.print(JSON.stringify({ queues: this.#queues, messages, bytes, unreadable, damage: this.#damage }));
     else {
-      terminal.print(`${formatCount(messages)} messages (${formatBytes(bytes)}) of ${formatCount(this.#queues)} queues are in ${this.#args.dir}`);
+      terminal.print(`${counted(messages, 'message')} (${formatBytes(bytes)}) of ${counted(this.#queues, 'queue')} in ${this.#args.dir}`);
       if (unreadable > 0) terminal.print(`${formatCount(unreadable)} of them have an envelope that this release can't read`);
     }
     if (this.#damage !== '') terminal.error(`twinpost: ${this.#damagedFile}: the file is damaged (${this.#damage}); what stood in front of that was written`);
@@ -172,6 +173,6 @@ class Export {
     const nowMs = performance.now();
     if (!terminal.errorIsTty || this.#args.json || nowMs - this.#saidMs < PROGRESS_MS) return;
     this.#saidMs = nowMs;
-    terminal.error(`${formatCount(this.#folder.messages)} messages, ${formatBytes(this.#folder.bytes)}\r`);
+    terminal.error(`${counted(this.#folder.messages, 'message')}, ${formatBytes(this.#folder.bytes)}\r`);
   }
 }

@@ -4,6 +4,7 @@ import { NoAnswer } from './admin-client.js';
 import type { AdminClient } from './admin-client.js';
 import type { CliContext } from './context.js';
 import { CliError } from './context.js';
+import { longExample } from './examples.js';
 import { findGroup, reportMissing, withGroupOptions } from './group.js';
 import { orderOf } from './operator.js';
 import type { Order } from './operator.js';
@@ -14,11 +15,11 @@ export function storeResyncCommand(cli: Argv, context: CliContext, done: (code: 
     'resync <store>',
     'empty one mirror of a queue and fill it again; never the last copy',
     (args) =>
-      withGroupOptions(args)
+      longExample(withGroupOptions(args)
         .positional('store', { type: 'string', demandOption: true, describe: 'the store whose copy is made anew' })
         .option('queue', { type: 'string', requiresArg: true, demandOption: true, describe: 'the queue' })
-        .option('reason', { type: 'string', requiresArg: true, demandOption: true, describe: 'why, for the log' })
-        .example('$0 store resync store-1 --queue example.com --reason "it differs"', 'after store verify said DIFFERS'),
+        .option('reason', { type: 'string', requiresArg: true, demandOption: true, describe: 'why, for the log' }),
+        '$0 store resync store-1 --queue example.com --reason "it differs"', 'after store verify said DIFFERS'),
     async (args) => {
       const { terminal } = context;
       const order = orderOf('store resync', args.reason);

@@ -6,7 +6,7 @@ import type { CliContext } from './context.js';
 import { CliError } from './context.js';
 import { findGroup, reportMissing, withGroupOptions } from './group.js';
 import { countArgument } from './numbers.js';
-import { printable, tableText } from './tables.js';
+import { counted, printable, tableText } from './tables.js';
 
 const LIMIT_DEFAULT = 100;
 const LIMIT_MAX = 1_000_000;
@@ -68,6 +68,6 @@ function storeLines(id: string, { queues, total }: Held): string[] {
     formatBytes(queue.bytes),
   ]);
   const columns = [{ title: 'Queue' }, { title: 'Owner' }, { title: 'Held by' }, { title: 'Role' }, { title: 'Epoch', right: true }, { title: 'Number', right: true }, { title: 'Messages', right: true }, { title: 'Bytes', right: true }];
-  const more = total > queues.length ? [`-- ${formatCount(queues.length)} of ${formatCount(total)} queues; --limit shows more`] : [];
+  const more = total > queues.length ? [`-- ${formatCount(queues.length)} of ${counted(total, 'queue')}; --limit shows more`] : [];
   return [`${printable(id)}:`, ...tableText(columns, cells).split('\n'), ...more, ''];
 }

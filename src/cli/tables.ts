@@ -1,5 +1,7 @@
 /** Plain text tables and colours for terminals. Colour only where the reader is a terminal. */
 
+import { formatCount } from '../base/units.js';
+
 export interface Column {
   readonly title: string;
   readonly right?: boolean;
@@ -11,6 +13,11 @@ export function tableText(columns: readonly Column[], rows: readonly (readonly s
   const line = (cells: readonly string[]): string =>
     cells.map((cell, i) => (columns[i]?.right === true ? cell.padStart(widths[i] ?? 0) : cell.padEnd(widths[i] ?? 0))).join('  ').trimEnd();
   return [line(columns.map((column) => column.title)), ...rows.map(line)].join('\n');
+}
+
+/** How many of what there are. */
+export function counted(count: number, thing: string): string {
+  return `${formatCount(count)} ${thing}${count === 1 ? '' : 's'}`;
 }
 
 export type Colour = 'red' | 'yellow' | 'green' | 'bold';

@@ -5,10 +5,10 @@
  */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { parseArgs } from 'node:util';
 import { fileURLToPath } from 'node:url';
 
 import { describeMachine } from '../../bench/machine.js';
+import { ArgumentError, numberOf, readArguments, runProgram } from '../arguments.js';
 import { runChaos } from './chaos.js';
 import { FAULT_KINDS, type ChaosReport } from './options.js';
 
@@ -42,20 +42,25 @@ function table(report: ChaosReport): string {
   return rows.map(([name, value]) => `${name.padEnd(36)} ${value}`).join('\n');
 }
 
-function numberOf(text: string | undefined, otherwise: number): number {
-  const number = text === undefined ? otherwise : Number(text);
-  if (!Number.isFinite(number) || number <= 0) throw new Error(`'${text ?? ''}' is not a number above 0`);
-  return number;
+/** All of them unless some are named. */
+function kindsOf(text: string | undefined): readonly (typeof FAULT_KINDS)[number][] {
+  if (text === undefined) return FAULT_KINDS;
+  const named = text.split(',');
+  const unknown = named.find((name) => !FAULT_KINDS.some((kind) => kind === name));
+  if (unknown !== undefined) throw new ArgumentError(`--kinds: there is no '${unknown}'; there are ${FAULT_KINDS.join(', ')}`);
+  return FAULT_KINDS.filter((kind) => named.includes(kind));
 }
 
 async function main(): Promise<void> {
-  const { values } = parseArgs({ options: { minutes: { type: 'string' }, seed: { type: 'string' }, rate: { type: 'string' }, kinds: { type: 'string' }, 'no-rescue': { type: 'boolean' } } });
-  const seed = numberOf(values.seed, Date.now() % 1_000_000 + 1);
-  const kinds = values.kinds === undefined ? FAULT_KINDS : FAULT_KINDS.filter((kind) => values.kinds?.split(',').includes(kind));
+  const values = readArguments({ minutes: { type: 'string', default: '10' }, seed: { type: 'string', default: String(Date.now() % 1_000_000 + 1) }, rate: { type: 'string' }, kinds: { type: 'string' }, 'no-rescue': { type: 'boolean' } });
+  const seed = numberOf('seed', values.seed, 'positive');
+  const kinds = kindsOf(values.kinds);
+  const seconds = Math.round(60 * numberOf('minutes', values.minutes, 'positive'));
+  const rate = values.rate === undefined ? {} : { rate: numberOf('rate', values.rate, 'positive') };
   say(`chaos with seed ${seed}`);
   const report = await runChaos({
-    seed, seconds: Math.round(60 * numberOf(values.minutes, 10)), gateways: 2, stores: 3, kinds, everyMs: 5000,
-    rescue: values['no-rescue'] !== true, ...(values.rate === undefined ? {} : { rate: numberOf(values.rate, 1) }),
+    seed, seconds, gateways: 2, stores: 3, kinds, everyMs: 5000,
+    rescue: values['no-rescue'] !== true, ...rate,
     onEvent: ({ second, what }) => { say(`${second.toFixed(1).padStart(7)} s  ${what}`); },
   });
   const folder = join(PROJECT, 'bench', 'results');
@@ -68,4 +73,4 @@ async function main(): Promise<void> {
   process.exitCode = good ? 0 : 1;
 }
 
-await main();
+await runProgram('chaos', import.meta.url, main);

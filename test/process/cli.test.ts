@@ -67,6 +67,16 @@ describe('twinpost', () => {
     }
   });
 
+  test('shows a long example unbroken, so that it can be copied', async () => {
+    for (const [verb, command] of [
+      ['rescue', 'twinpost rescue --force --owner gw-1 --missing store-b --reason "disk burnt"'], ['store drain', 'twinpost store drain store-1 --wait --reason "disk to be changed"'],
+      ['queue hold', 'twinpost queue hold --id 0123456789A --reason "under inspection"'], ['store resync', 'twinpost store resync store-1 --queue example.com --reason "it differs"'],
+    ] as const) {
+      const { out } = await twinpost(...verb.split(' '), '--help');
+      assert.ok(out.split('\n').some((line) => line.trim() === command), out);
+    }
+  });
+
   const bad: readonly (readonly [readonly string[], RegExp])[] = [
     [[], /^twinpost: which verb\? /],
     [['sned'], /^twinpost: there is no verb 'sned'\. Did you mean send\?$/],
@@ -93,6 +103,8 @@ describe('twinpost', () => {
     [['store', 'export', NO_FOLDER, '--everything', '--spill', '/dev/null'], /^twinpost: \/dev\/null is no file; /],
     [['store', 'export', NO_FOLDER, '--everything', '--spill', '/nowhere.spill'], /^twinpost: \/nowhere\.spill can't be read: ENOENT$/],
     [['store', 'resync', 's1', '--queue', 'q'], /^twinpost: Missing required argument: reason$/],
+    [['store', 'drain', 's1'], /^twinpost: Missing required argument: reason$/],
+    [['rescue'], /^twinpost: rescue needs --config FILE; configs\/gateway\.yaml is an example$/],
     [['store', 'drain', 's1', '--reason', ' '], /^twinpost: store drain: say the --reason, which is logged$/],
     [['queue', 'summary', '--from', '127.0.0.1:1'], /^twinpost: no answer from http:\/\/127\.0\.0\.1:1: connection refused/],
   ];

@@ -49,12 +49,14 @@ describe('a store that stays away', { timeout: 180_000 }, () => {
   }));
 });
 
+const REASON = ['--reason', 'a test'];
+
 describe('twinpost store drain', { timeout: 180_000 }, () => {
   test('empties a store under load, which may stop then; a restarted gateway remembers it; --undo ends it', () => healing(3, {}, async (all) => {
     const { cluster } = all;
     const store = storeOf(cluster, 0);
     await mailWhile(all, async () => {
-      const told = await twinpost(cluster, 'store', 'drain', store.name, '--wait');
+      const told = await twinpost(cluster, 'store', 'drain', store.name, '--wait', ...REASON);
       assert.equal(told.code, 0, told.out);
       assert.match(told.out, /gateway-1: nothing is left at store-a\n/);
       await until('the store has nothing', async () => (await cluster.queuesAt(0)) === 0);
@@ -72,7 +74,7 @@ describe('twinpost store drain', { timeout: 180_000 }, () => {
     await mailWhile(all, () => Promise.resolve(), { run: 'after' });
     await healedWithout(cluster, store.name);
     assert.equal(await cluster.queuesAt(0), 0);
-    const undone = await twinpost(cluster, 'store', 'drain', store.name, '--undo');
+    const undone = await twinpost(cluster, 'store', 'drain', store.name, '--undo', ...REASON);
     assert.deepEqual([undone.code, undone.out], [0, 'gateway-1: store-a is used\n']);
     await storeOf(cluster, 1).kill();
     await until('the store is used again', async () => (await cluster.queuesAt(0)) > 0, 60_000, cluster.gateway);
@@ -81,19 +83,19 @@ describe('twinpost store drain', { timeout: 180_000 }, () => {
   test('with two stores says that copies are missing, and with min_replicas 2 that it can not', () => healing(2, {}, async (all) => {
     const { cluster } = all;
     await mailWhile(all, async () => {
-      const told = await twinpost(cluster, 'store', 'drain', 'store-b', '--wait');
+      const told = await twinpost(cluster, 'store', 'drain', 'store-b', '--wait', ...REASON);
       assert.equal(told.code, 0, told.out);
       assert.match(told.out, /gateway-1: nothing is left at store-b\ngateway-1: \d+ queues have fewer copies than configured: no other store can take them\n/);
-      await twinpost(cluster, 'store', 'drain', 'store-b', '--undo');
+      await twinpost(cluster, 'store', 'drain', 'store-b', '--undo', ...REASON);
     });
     await cluster.inSync(DOMAINS.length);
-    const unknown = await twinpost(cluster, 'store', 'drain', 'store-z');
+    const unknown = await twinpost(cluster, 'store', 'drain', 'store-z', ...REASON);
     assert.equal(unknown.code, 1, unknown.out);
     assert.match(unknown.out, /knows no store 'store-z'/);
   }).then(() => healing(2, { gateway: { mirror: { min_replicas: 2 } } }, async (all) => {
     const { cluster } = all;
     await mailWhile(all, async () => {
-      const told = await twinpost(cluster, 'store', 'drain', 'store-b', '--wait');
+      const told = await twinpost(cluster, 'store', 'drain', 'store-b', '--wait', ...REASON);
       assert.equal(told.code, 1, told.out);
       assert.match(told.out, /mirrors are still at store-b\ngateway-1: \d+ of them CAN'T LEAVE: no other store can take them/);
     });

@@ -11,7 +11,7 @@
 import { fork } from 'node:child_process';
 import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
-import { parseArgs } from 'node:util';
+import { numberOf, readArguments, runProgram } from '../arguments.js';
 import { MUTANTS, runMutants } from './mutants.js';
 import { ALL_KINDS } from './plan.js';
 import type { RunResult } from './simulate.js';
@@ -35,18 +35,12 @@ interface Range {
 }
 
 function options(): Range & { readonly trace: boolean; readonly mutants: boolean; readonly only: string; readonly stride: number } {
-  const { values } = parseArgs({
-    options: {
-      seed: { type: 'string', default: '1' }, seeds: { type: 'string', default: '1' }, steps: { type: 'string', default: String(STEPS_DEFAULT) }, jobs: { type: 'string', default: '0' },
-      stride: { type: 'string', default: '1' }, trace: { type: 'boolean', default: false }, 'keep-going': { type: 'boolean', default: false }, mutants: { type: 'boolean', default: false },
-      only: { type: 'string', default: '' }, safety: { type: 'boolean', default: false },
-    },
+  const values = readArguments({
+    seed: { type: 'string', default: '1' }, seeds: { type: 'string', default: '1' }, steps: { type: 'string', default: String(STEPS_DEFAULT) }, jobs: { type: 'string', default: '0' },
+    stride: { type: 'string', default: '1' }, trace: { type: 'boolean', default: false }, 'keep-going': { type: 'boolean', default: false }, mutants: { type: 'boolean', default: false },
+    only: { type: 'string', default: '' }, safety: { type: 'boolean', default: false },
   });
-  const number = (name: 'seed' | 'seeds' | 'steps' | 'jobs' | 'stride'): number => {
-    const value = Number(values[name]);
-    if (!Number.isSafeInteger(value) || value < 0) throw new Error(`--${name} takes a whole number, got ${values[name]}`);
-    return value;
-  };
+  const number = (name: 'seed' | 'seeds' | 'steps' | 'jobs' | 'stride'): number => numberOf(name, values[name], 'whole');
   return { seed: number('seed'), seeds: number('seeds'), steps: number('steps'), jobs: number('jobs') || availableParallelism(), stride: number('stride'), trace: values.trace, keepGoing: values['keep-going'], safety: values.safety, mutants: values.mutants, only: values.only };
 }
 
@@ -115,4 +109,4 @@ async function main(): Promise<void> {
   process.exitCode = summary.failed.length > 0 || silent.length > 0 ? 1 : 0;
 }
 
-await main();
+await runProgram('simulate', import.meta.url, main);

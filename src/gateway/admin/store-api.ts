@@ -9,7 +9,8 @@
  *   POST /api/v1/stores/ID/drain  {"undo":true}   the store is used again
  *   POST /api/v1/queues/NAME/resync  {"store": ID, "reason": TEXT, "who": TEXT}   one mirror is emptied and filled again
  *
- * A POST to drain is answered when the order is kept, or else at a bound. Who asked, and why, is in the log. A drain may leave that out: it ends no copy that is needed, and undo takes it back.
+ * A POST to drain is answered when the order is kept, or else at a bound. Who asked, and why, is in the log. The command
+ * wants a reason for each; a drain is also taken without, since it ends no copy that is needed and undo takes it back.
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 

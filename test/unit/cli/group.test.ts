@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { after, describe, test } from 'node:test';
-import { findGroup, reportMissing } from '../../../src/cli/group.js';
+import { findGroup, missingText, reportMissing } from '../../../src/cli/group.js';
 import { contextFor } from './played-context.js';
 
 interface Known {
@@ -61,6 +61,7 @@ describe('a group', () => {
       { id: 'gw-2', kind: 'gateway', admin: '127.0.0.1:1' }, { id: 'gw-3', kind: 'gateway', admin: hanging }, { id: 'gw-4', kind: 'gateway', admin: guarded }, { id: 'gw-5', kind: 'gateway', admin: null },
     ]);
     const group = await findGroup(from(first), contextFor([]), 300);
+    assert.deepEqual(group.missing('gateway').filter(({ refused }) => refused).map(({ id }) => id), ['gw-4'], 'the one that answers, and would not');
     assert.deepEqual(group.missing('gateway').map((one) => [one.id, one.why]), [
       ['gw-2', 'connection refused'], ['gw-3', 'nothing within 0.3 s'], ['gw-4', 'it wants a bearer token (--token, or TWINPOST_TOKEN in the environment)'], ['gw-5', 'its admin address is in no configuration'],
     ]);
@@ -86,10 +87,11 @@ describe('a group', () => {
   });
 
   test('of which nobody answers is the only one that fails', () => {
-    const missing = [{ id: 'gw-2', kind: 'gateway', address: '127.0.0.1:1', why: 'connection refused' }] as const;
+    const missing = [{ id: 'gw-2', kind: 'gateway', address: '127.0.0.1:1', why: 'connection refused', refused: false }] as const;
     const printed: string[] = [];
     const { terminal } = contextFor(printed);
     assert.equal(reportMissing(missing, 1, false, terminal), 0);
+    assert.equal(missingText({ ...missing[0], why: "it refused: this gateway knows no store 'x'", refused: true }), "gw-2 at 127.0.0.1:1: it refused: this gateway knows no store 'x'");
     assert.equal(reportMissing(missing, 0, true, terminal), 1);
     assert.deepEqual(printed, [
       'PARTIAL: gw-2: no answer from 127.0.0.1:1: connection refused',
