@@ -67,7 +67,8 @@ export function expectedControl(jobs: Iterable<QueueJob>, ownerId: string): Cont
 export function heldQueues(jobs: Iterable<QueueJob>, hints: SetHints, untold: readonly SetHint[], silent: readonly string[]): HeldQueue[] {
   const held: HeldQueue[] = [];
   for (const hint of untold) held.push({ key: queueKey(hint.ownerId, hint.birth, hint.serial), queue: hint.name, queueClass: hint.queueClass, owner: hint.ownerId, state: 'unknown', stores: hint.members.filter((member) => silent.includes(member)), why: memberText(hint), sinceMs: 0 });
-  for (const { key, name, queueClass, ownerId, state, missing, empty, leftAt, blocked, missingSinceMs, isPending, source } of jobs) {
+  for (const { key, name, queueClass, ownerId, state, missing: told, given, empty, leftAt, blocked, missingSinceMs, isPending, source } of jobs) {
+    const missing = told.filter((store) => !given.has(store));
     if (state === 'stranded') held.push({ key, queue: name, queueClass, owner: ownerId, state, stores: [source], why: 'only partly back', sinceMs: missingSinceMs });
     else if (isPending && (missing.length > 0 || blocked !== '')) {
       const hint = hints.get(key);
@@ -75,7 +76,7 @@ export function heldQueues(jobs: Iterable<QueueJob>, hints: SetHints, untold: re
         held.push({ key, queue: name, queueClass, owner: ownerId, state: 'all gone', stores: missing, why: `every mirror came back empty; ${leftAt}, which had left before, has a copy: ${forceCommand(name, missing[0] ?? '')}`, sinceMs: missingSinceMs });
         continue;
       }
-      if (empty !== '') {
+      if (empty !== '' && !given.has(empty)) {
         held.push({ key, queue: name, queueClass, owner: ownerId, state: 'came back empty', stores: [empty], why: `${empty} came back empty: ${forceCommand(name, empty)}`, sinceMs: missingSinceMs });
         continue;
       }

@@ -7,7 +7,8 @@
  *   a store        if its copy calls itself a member's and is of the newest epoch that ever was
  *   spill files    if every member of that epoch has its copy in one, or has it back from one
  * A copy of a message that nobody holds in this sense is excused from G2. A queue that nobody holds at all has
- * had a DISASTER: changes that were acknowledged may be undone, so deliveries before it may be repeated (G4).
+ * had a DISASTER: changes that were acknowledged may be undone, so deliveries before it may be repeated (G4). So may they be
+ * after an operator went on without a store.
  */
 import type { GatewayCore } from '../../src/gateway/core.js';
 import type { QueueMirror } from '../../src/gateway/mirror/queue-mirror.js';
@@ -76,6 +77,11 @@ export class Custody {
   constructor(nodes: CustodyNodes, ledger: Ledger) {
     this.nodes = nodes;
     this.ledger = ledger;
+  }
+
+  /** What an operator forces may repeat what was delivered. */
+  onForced(key: string): void {
+    this.disasters.set(key, this.disastersOf(key) + 1);
   }
 
   disastersOf(key: string): number {

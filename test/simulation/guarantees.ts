@@ -6,7 +6,7 @@
  */
 import type { GatewayCore } from '../../src/gateway/core.js';
 import type { QueueMirror } from '../../src/gateway/mirror/queue-mirror.js';
-import { SyncState } from '../../src/gateway/mirror/replica.js';
+import { ResyncPhase, SyncState } from '../../src/gateway/mirror/replica.js';
 import { MailQueue } from '../../src/gateway/queue/mail-queue.js';
 import type { Delivery } from '../../src/gateway/queue/types.js';
 import { COMMITTED, NOTIFY_NEVER, NO_MEMORY, NOT_READY, REFUSED } from '../../src/gateway/queue/types.js';
@@ -209,6 +209,18 @@ export class Guarantees {
     for (const { id, node } of this.ports.stores) {
       const admission = node.store?.admission;
       if (admission !== undefined && admission.usedBytes > admission.limitBytes) fail(`G7: ${id} uses ${String(admission.usedBytes)} of ${String(admission.limitBytes)} bytes`);
+    }
+  }
+
+  /** G2: a refill empties the copy first. With no mirror in sync, none begins while another one is under way. */
+  onRefill(storeId: string, queueName: string): void {
+    for (const { id, core } of this.ports.gateways) {
+      for (const mirror of core?.registry.all ?? []) {
+        if (mirror.queue.name !== queueName || mirror.inSyncCount > 0) continue;
+        const begins = mirror.replicas.some((replica) => replica.store.storeId === storeId && replica.sync === SyncState.RESYNC && replica.phase === ResyncPhase.NONE);
+        const others = begins ? mirror.replicas.filter((replica) => replica.isFilling) : [];
+        if (others.length > 0) fail(`G2: ${id} empties ${queueName} (${keyOfMirror(mirror)}) at ${storeId} while ${others.map(({ store }) => store.storeId).join()} is being filled, and no mirror is in sync`);
+      }
     }
   }
 

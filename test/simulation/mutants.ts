@@ -27,6 +27,9 @@ export interface Mutant extends Patch {
 }
 
 const SEEDS = 200;
+/** The first words of a run's summary. */
+const RAN = /\d+ seeds, \d+ failed/;
+const SHOWN_MAX = 400;
 const BUILD = join(dirname(fileURLToPath(import.meta.url)), '..', '..');
 
 export const MUTANTS: readonly Mutant[] = [
@@ -112,6 +115,26 @@ export const MUTANTS: readonly Mutant[] = [
     }`,
   },
   {
+    name: 'two filled at once with none in sync', file: 'src/gateway/mirror/resync.js',
+    old: 'if (mirror.inSyncCount > 0)\n        return true;',
+    new: 'if (mirror.inSyncCount >= 0)\n        return true;',
+  },
+  {
+    name: 'port open with too few mirrors', file: 'src/gateway/mirror/readiness.js',
+    old: 'short * 2 < all',
+    new: 'all > 0',
+  },
+  {
+    name: 'port closed for good', file: 'src/gateway/mirror/readiness.js',
+    old: 'this.version = version;',
+    new: 'if (this.version >= 0 && !this.isReady) return false;\n        this.version = version;',
+  },
+  {
+    name: 'deliveries wait for the last block', file: 'src/gateway/core.js', seed: 150,
+    old: 'if (mirror.queue.readyCount > 0 && mirror.queue.routed)',
+    new: 'if (mirror.queue.readyCount > 0 && mirror.queue.routed && !mirror.queue.isRecovering)',
+  },
+  {
     name: 'joiner told before the survivors', file: 'src/gateway/mirror/replica-set.js',
     old: 'return replica.phase === ResyncPhase.JOINING || (',
     new: 'return (',
@@ -168,7 +191,9 @@ export async function tryMutant(mutant: Mutant): Promise<Verdict> {
 async function judge(folder: string, firstSeed: number): Promise<Omit<Verdict, 'name'>> {
   const end = firstSeed + SEEDS;
   for (let seed = firstSeed; seed < end;) {
-    const found = failureIn(await runSeeds(folder, seed, end - seed));
+    const output = await runSeeds(folder, seed, end - seed);
+    const found = failureIn(output);
+    if (found === undefined && !RAN.test(output)) return { caught: false, text: `the patched copy does not run: ${output.slice(0, SHOWN_MAX)}` };
     if (found === undefined) break;
     if (failureIn(await runSeeds(BUILD, found.seed, 1)) === undefined) return { caught: true, text: `seed ${String(found.seed)}: ${found.text}` };
     seed = found.seed + 1;
@@ -183,7 +208,7 @@ function failureIn(output: string): { readonly seed: number; readonly text: stri
 
 /** What the simulator needs of the build, with the packages it imports. */
 function copyBuild(folder: string): void {
-  for (const part of ['src', join('test', 'scenario'), join('test', 'simulation')]) {
+  for (const part of ['src', join('test', 'scenario'), join('test', 'simulation'), join('test', 'arguments.js')]) {
     mkdirSync(join(folder, dirname(part)), { recursive: true });
     cpSync(join(BUILD, part), join(folder, part), { recursive: true, filter: (name) => !name.endsWith('.map') });
   }

@@ -14,6 +14,7 @@
  *   claim lost       a claim counts while its store runs: the store that granted it dies at once
  *   hand back        a death between release and claim
  *   both stores      no store is left while one is being refilled
+ *   both lost        both mirrors die at once, and one of them, or both, never come back
  */
 import { SyncState } from '../../src/gateway/mirror/replica.js';
 import { keyOfMirror, keyOfStored } from './custody.js';
@@ -42,6 +43,7 @@ export const PLOT_SCRIPTS: Readonly<Record<PlotName, Script>> = {
   'plot-claim-lost': claimLost,
   'plot-hand-back': handBack,
   'plot-both-stores': bothStores,
+  'plot-both-lost': bothLost,
 };
 
 /** A gateway with mail that nobody takes from it. */
@@ -255,6 +257,7 @@ function* bothStores(stage: Stage): Generator<Wait, void, void> {
   if (first === undefined || second === undefined) return;
   const one = stage.storeOf(first);
   const other = stage.storeOf(second);
+  for (const { id } of [one, other]) world.network.slow(owner.id, id, REFILL_BYTES_PER_MS);
   world.killStore(one);
   yield prng.below(1200);
   world.startStore(one);
@@ -263,6 +266,28 @@ function* bothStores(stage: Stage): Generator<Wait, void, void> {
   world.killStore(other);
   yield prng.below(1200);
   world.startStore(other);
+  yield 2000;
+  for (const { id } of [one, other]) world.network.slow(owner.id, id, 0);
+  extras.holdMail(0);
+}
+
+function* bothLost(stage: Stage): Generator<Wait, void, void> {
+  const { world, extras, prng } = stage;
+  const owner = yield* anOwner(stage);
+  const members = stage.mirrorOf(owner)?.replicas.filter(({ member }) => member).map((replica) => stage.storeOf(replica)) ?? [];
+  const [one, other] = prng.below(2) === 0 ? members : members.reverse();
+  if (one === undefined || other === undefined) return;
+  world.loseStore(one);
+  if (prng.below(2) === 0) yield prng.below(3);
+  if (prng.below(3) === 0) world.loseStore(other);
+  else world.killStore(other);
+  yield prng.pick([prng.below(1000), 2 * world.plan.leaseMs]);
+  world.startStore(other);
+  if (prng.below(4) === 0) {
+    world.killGateway(owner);
+    yield prng.below(2000);
+    stage.start(owner);
+  }
   yield 2000;
   extras.holdMail(0);
 }

@@ -9,6 +9,7 @@ import { queuesOf } from '../scenario/inspect.js';
 import { keyOfMirror, keyOfStored } from './custody.js';
 import { GuaranteeBroken, NotDrained } from './broken.js';
 import type { FaultKind } from './plan.js';
+import { Operator } from './operator.js';
 import { planOf } from './plan.js';
 import { Swarm } from './swarm.js';
 import { waitingJobs, waitingState } from './waiting.js';
@@ -16,6 +17,8 @@ import { World } from './world.js';
 
 /** Virtual time in which a healed world must be empty: leases, retries and claims put off add up to a fraction of it. */
 const DRAIN_MS = 120_000;
+/** Longer with stores that never come back: mirrors move away, and an operator looks now and then. */
+const OPERATED_MS = 60_000;
 const LOOK_MS = 50;
 /** The longest silence that a link bears, and a handshake. */
 const NOTICED_MS = 5000;
@@ -77,7 +80,8 @@ export function simulate(seed: number, options: RunOptions): RunResult {
 function untilDrained(world: World, swarm: Swarm): ReadonlyMap<string, string> {
   // Before that a process may not have noticed what it has lost.
   world.run(NOTICED_MS);
-  const end = world.scheduler.nowMs + DRAIN_MS;
+  const operator = new Operator(world);
+  const end = world.scheduler.nowMs + DRAIN_MS + (world.lostStores.size > 0 ? OPERATED_MS : 0);
   let why = whyNotDrained(world, NONE);
   while (why !== '') {
     if (world.scheduler.nowMs >= end) {
@@ -87,6 +91,7 @@ function untilDrained(world: World, swarm: Swarm): ReadonlyMap<string, string> {
       throw new NotDrained(`the world does not drain within ${String(DRAIN_MS)} ms: ${besides === '' ? why : besides}`);
     }
     swarm.startAll();
+    operator.look();
     world.run(LOOK_MS);
     lookAtAll(world);
     why = whyNotDrained(world, NONE);
@@ -121,7 +126,7 @@ function whyNotDrained(world: World, waiting: ReadonlyMap<string, string>): stri
     if (core === undefined) return `${id} is not running`;
     // With half of its queues waiting a gateway closes its port (G6).
     if (!core.accepting && !core.registry.all.some((mirror) => waiting.has(keyOfMirror(mirror)))) return `${id} takes no mail`;
-    if (!core.recovery.allListed) return `${id} has not heard every store`;
+    if (!core.recovery.allListed && world.lostStores.size === 0) return `${id} has not heard every store`;
     // Also one whose stand-in lives, and waits for its operator with it.
     const held = core.recovery.held().filter(({ key, owner, state }) => owner === id && state !== 'no survivor' && waiting.has(key));
     if (core.recovery.openCount > held.length) return `${id} still recovers ${String(core.recovery.openCount)} queues`;
@@ -135,7 +140,7 @@ function whyNotDrained(world: World, waiting: ReadonlyMap<string, string>): stri
       if (waiting.size > 0 && owesOnly && (core.reports.openCount > 0 || !core.recovery.isWhole(queue.identity.ownerId))) continue;
       if (queue.length > 0) return `${id} has ${String(queue.length)} messages in ${queue.name} (${keyOfMirror(mirror)}): ready ${String(queue.readyCount)}, in flight ${String(queue.inFlightCount)}, deferred ${String(queue.deferredCount)}, held ${String(queue.heldCount)}`;
       if (mirror.setChangeNumber !== 0 || mirror.isDirty || mirror.committedNumber !== mirror.lastNumber) return `${id} has changes of ${queue.name} open`;
-      for (const replica of mirror.replicas) if (!replica.member || replica.sync !== SyncState.SYNC || replica.acked !== mirror.lastNumber) return `${id} has a mirror of ${queue.name} at ${replica.store.storeId} that is not in sync`;
+      for (const replica of mirror.replicas) if (!world.lostStores.has(replica.store.storeId) && (!replica.member || replica.sync !== SyncState.SYNC || replica.acked !== mirror.lastNumber)) return `${id} has a mirror of ${queue.name} at ${replica.store.storeId} that is not in sync`;
     }
   }
   return '';
@@ -146,6 +151,7 @@ function checkMirrorsAgree(world: World): void {
   for (const { id, core } of world.gateways) {
     for (const mirror of core?.registry.all ?? []) {
       for (const replica of mirror.replicas) {
+        if (world.lostStores.has(replica.store.storeId)) continue;
         const store = world.stores.find((one) => one.id === replica.store.storeId)?.store;
         const queue = store === undefined ? undefined : queuesOf(store, mirror.queue.name).find((one) => keyOfStored(one) === keyOfMirror(mirror));
         const where = `${mirror.queue.name} of ${id} at ${replica.store.storeId}`;

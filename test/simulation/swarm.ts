@@ -26,6 +26,7 @@ const STOP_TIMEOUTS_MS = [0, 500, 3000];
 const PLANNED_PAUSE_MS = 500;
 /** Long enough that a lease ends and a takeover follows within a run. */
 const LONG_STEP_MS = 5000;
+const LEFT_MIN = 2;
 const NOTIFY_CHOICES = [0, 0, 0, 1, 2, 4, 6];
 
 export class Swarm {
@@ -166,6 +167,7 @@ export class Swarm {
     'planned-stop': () => { this.plannedStop(); },
     'drain-store': () => { this.drainStore(); },
     twin: () => { this.startTwin(); },
+    'lose-store': () => { this.loseStore(); },
     'freeze-gateway': () => { this.freeze(this.prng.pick(this.world.gateways), 'freeze-gateway'); },
     'freeze-store': () => { this.freeze(this.prng.pick(this.world.stores), 'freeze-store'); },
     'reset-path': () => { this.onPair('reset-path', (gateway, store) => { this.world.network.reset(gateway, store, this.prng.pick(PATHS)); return undefined; }); },
@@ -263,6 +265,10 @@ export class Swarm {
     const machine = this.prng.pick(this.world.stores);
     if (!machine.node.isAlive) return;
     this.fire('kill-store');
+    this.killAndStart(machine);
+  }
+
+  private killAndStart(machine: StoreMachine): void {
     this.world.killStore(machine);
     this.later(() => { this.world.startStore(machine); });
   }
@@ -297,6 +303,16 @@ export class Swarm {
     this.fire('drain-store');
     for (const { core, process } of world.gateways) if (!process.isFrozen) core?.mirrors.moves.drain(id);
     this.later(() => { for (const { core, process } of world.gateways) if (!process.isFrozen) core?.mirrors.moves.undrain(id); });
+  }
+
+  /** One never comes back; now and then another dies at that instant. So many are left that a queue finds its mirrors. */
+  private loseStore(): void {
+    const { world, prng } = this;
+    const machine = prng.pick(world.stores);
+    const other = prng.pick(world.stores);
+    if (world.lostStores.has(machine.id) || world.stores.length - world.lostStores.size <= LEFT_MIN) return;
+    world.loseStore(machine);
+    if (other.node.isAlive) this.killAndStart(other);
   }
 
   /** A second process of one id: one of both has to stop. */

@@ -50,6 +50,8 @@ export interface GatewayMachine extends Machine<GatewayNode> {
   /** A second process of a gateway's id: nobody starts it again. */
   readonly isTwin: boolean;
   readonly core: GatewayCore | undefined;
+  /** The stores of its configuration; read when it starts. */
+  readonly storeIds: string[];
 }
 
 export interface StoreMachine extends Machine<StoreNode> {
@@ -79,6 +81,8 @@ export class World {
   readonly stores: readonly StoreMachine[];
   readonly custody: Custody;
   readonly guarantees: Guarantees;
+  /** Never started again. */
+  readonly lostStores = new Set<string>();
   readonly service: ServiceWatch;
   private readonly epochs: EpochWatch;
   /** What next hops do; swarm.ts sets it. */
@@ -175,6 +179,19 @@ export class World {
     this.custody.onLoss();
   }
 
+  /** The machine is gone, with the file that it may have left. */
+  loseStore(machine: StoreMachine): void {
+    this.lostStores.add(machine.id);
+    this.onFired('lose-store');
+    machine.process.trace('is lost for good');
+    if (machine.node.isAlive) this.killStore(machine);
+    else if (machine.filed.length > 0) {
+      this.custody.observe();
+      machine.filed = [];
+      this.custody.onLoss();
+    }
+  }
+
   /** SIGTERM: no new mail, the last changes out, then the end. */
   stopGateway(machine: GatewayMachine): void {
     const { core } = machine;
@@ -202,7 +219,7 @@ export class World {
   }
 
   startStore(machine: StoreMachine): void {
-    if (machine.node.isAlive) return;
+    if (machine.node.isAlive || this.lostStores.has(machine.id)) return;
     machine.node.start();
     if (machine.node.loadedQueues > 0) this.onFired('spill');
     machine.filed = [];
@@ -238,9 +255,10 @@ export class World {
   private newGateway(id: string, gatewayId: string, index: number, secret: Uint8Array): GatewayMachine {
     const { plan } = this;
     const process = this.newProcess(id);
+    const storeIds = [...plan.stores];
     const node: GatewayNode = new GatewayNode(
       {
-        id: gatewayId, host: id, secret, storeIds: plan.stores, windowBytes: plan.windowBytes, retryDelayMs: () => RETRY_MS, heartbeatMs: plan.heartbeatMs, failoverTimeoutMs: plan.failoverTimeoutMs,
+        id: gatewayId, host: id, secret, storeIds, windowBytes: plan.windowBytes, retryDelayMs: () => RETRY_MS, heartbeatMs: plan.heartbeatMs, failoverTimeoutMs: plan.failoverTimeoutMs,
         core: {
           queuesMax: 5000, commitTimeoutMs: plan.commitTimeoutMs, firstListMs: plan.failoverTimeoutMs, segmentBytes: 16 * 1024,
           mirrors: { group: plan.gateways, replicas: 2, minReplicas: plan.minReplicas, retryMs: 500, refillFrameBytes: plan.refillFrameBytes, frameTargetBytes: 64 * 1024, replaceAfterMs: plan.replaceAfterMs, placement: { gatewayHost: undefined, places: new Map() }, ringBytes: plan.ringBytes },
@@ -267,7 +285,7 @@ export class World {
       },
       this.prng.fork(),
     );
-    const machine: GatewayMachine = { id, gatewayId, isTwin: id !== gatewayId, process, node, get core() { return node.core; } };
+    const machine: GatewayMachine = { id, gatewayId, isTwin: id !== gatewayId, process, node, storeIds, get core() { return node.core; } };
     return machine;
   }
 
@@ -282,6 +300,7 @@ export class World {
     checkLog(line, this.plan.isHarmless);
     if (line.text === 'a mirror is made on another store') this.onFired('replace');
     const { store, queue, cause } = line.fields;
+    if (cause === 'refill begins' && typeof store === 'string' && typeof queue === 'string') this.guarantees.onRefill(store, queue);
     if (cause === 'caught up' && typeof store === 'string' && typeof queue === 'string') this.guarantees.onCaughtUp(store, queue);
   }
 

@@ -1,0 +1,74 @@
+/**
+ * The operator of a world in which stores are lost for good: once faults have ended he does what the gateways tell him to,
+ * and nothing else. What a store had that is gone is not waited for.
+ *
+ *   looks at what is held ─► a store named there is lost ─► force, as the state tells: where the queue is served; if nowhere,
+ *        at its owner; and if that has not helped, wherever it is held: a rescuer's claim may stand there
+ *   nothing is held any more, and not all drains ─► takes the lost stores out of the configuration, one gateway after the other
+ *
+ * He names only stores that are lost: that one is back empty, and nobody else has had the queue, is no more than a guess.
+ */
+import type { HeldQueue } from '../../src/recovery/waiting-queues.js';
+import { keyOfMirror } from './custody.js';
+import type { GatewayMachine, World } from './world.js';
+
+const LOOK_MS = 1000;
+const ELSEWHERE_MS = 40_000;
+/** Mirrors are moved by then: replace_after is over. */
+const CONFIGURED_ANEW_MS = 60_000;
+const BETWEEN_RESTARTS_MS = 5000;
+
+export class Operator {
+  private readonly world: World;
+  private readonly startMs: number;
+  private nextLookMs: number;
+  private nextRestartMs: number;
+  private readonly done = new Set<GatewayMachine>();
+
+  constructor(world: World) {
+    this.world = world;
+    this.startMs = world.scheduler.nowMs;
+    this.nextLookMs = this.startMs;
+    this.nextRestartMs = this.startMs + CONFIGURED_ANEW_MS;
+  }
+
+  look(): void {
+    const { world } = this;
+    const { nowMs } = world.scheduler;
+    if (world.lostStores.size === 0 || nowMs < this.nextLookMs) return;
+    this.nextLookMs = nowMs + LOOK_MS;
+    let isHeld = false;
+    for (const gateway of world.gateways) {
+      for (const held of gateway.core?.recovery.held() ?? []) if (this.forces(gateway, held)) isHeld = true;
+    }
+    if (!isHeld && nowMs >= this.nextRestartMs) this.configureAnew();
+  }
+
+  /** True when a lost store stands in the way of this queue. */
+  private forces({ id, gatewayId, core }: GatewayMachine, { key, queue, owner, stores, why, state }: HeldQueue): boolean {
+    const named = new Set([...stores, ...[...why.matchAll(/--missing (\S+)/g)].map(([, store]) => store ?? '')]);
+    const lost = [...named].filter((store) => this.world.lostStores.has(store));
+    if (lost.length === 0) return false;
+    const serving = this.world.gateways.filter((gateway) => gateway.core?.registry.all.some((mirror) => keyOfMirror(mirror) === key) === true);
+    const isHere = state === 'stranded' || (serving.length === 0 ? gatewayId === owner || this.world.scheduler.nowMs > this.startMs + ELSEWHERE_MS : serving.every((gateway) => gateway.id === id));
+    if (!isHere) return false;
+    for (const missing of lost) {
+      this.world.scheduler.trace(`${id} is to take ${queue} without ${missing}`);
+      const forced = core?.recovery.force({ queue, missing, reason: 'lost for good', who: 'operator' }) ?? [];
+      if (forced.some((one) => one.queue === queue)) this.world.custody.onForced(key);
+    }
+    return true;
+  }
+
+  /** One gateway at a time, when all that it serves has a mirror in sync. */
+  private configureAnew(): void {
+    const { world } = this;
+    const next = world.gateways.find((gateway) => !gateway.isTwin && !this.done.has(gateway));
+    if (next?.core === undefined || !next.core.registry.all.every((mirror) => mirror.inSyncCount > 0)) return;
+    this.done.add(next);
+    this.nextRestartMs = world.scheduler.nowMs + BETWEEN_RESTARTS_MS;
+    next.process.trace('is configured anew');
+    world.stopGateway(next);
+    next.storeIds.splice(0, next.storeIds.length, ...next.storeIds.filter((id) => !world.lostStores.has(id)));
+  }
+}
