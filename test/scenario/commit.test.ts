@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { ResyncPhase, SyncState } from '../../src/gateway/mirror/replica.js';
 import { COMMITTED, NO_MEMORY, NO_REPLY, NOT_READY, REFUSED } from '../../src/gateway/queue/types.js';
+import { ROLE_MEMBER } from '../../src/protocol/reasons.js';
 import { checkAll } from './checks.js';
 import { queuesOf } from './inspect.js';
 import { World } from './world.js';
@@ -37,6 +38,31 @@ describe('commit', () => {
       assert.equal(store.store?.shared.count, 1, 'the body stands there once');
       assert.ok((store.counters?.bytesIn ?? 0) < 40_000, 'the body crossed once');
     }
+  });
+
+  test('mail that waits for a second copy is committed when that copy is a member, not when it is only filled', () => {
+    const world = World.started({ stores: 3, queues: [{ name: 'q1' }], minReplicas: 2, replaceAfterMs: 500, commitTimeoutMs: 30_000 });
+    world.hops.script = () => 'hang';
+    world.submitMany(5, ['q1']);
+    world.run(100);
+    const mirror = world.mirror('q1');
+    const [survivor, lost] = mirror.replicas.map(({ store }) => world.stores.find(({ id }) => id === store.storeId));
+    assert.ok(survivor !== undefined && lost !== undefined);
+    world.holdAnswers(lost, true);
+    const letter = world.submit(['q1']);
+    world.run(50);
+    lost.kill();
+    const joiner = (): (typeof mirror.replicas)[number] | undefined => mirror.replicas.find(({ phase }) => phase === ResyncPhase.JOINING);
+    world.until(() => joiner() !== undefined, 20_000, 'a filled mirror that is to join');
+    const third = world.stores.find(({ id }) => id === joiner()?.store.storeId);
+    assert.ok(third?.store !== undefined);
+    world.holdRequests(third, true);
+    world.until(() => mirror.setChangeNumber === 0, 20_000, 'the change at the survivor');
+    world.run(50);
+    assert.deepEqual([queuesOf(third.store, 'q1')[0]?.role === ROLE_MEMBER, letter.outcome], [false, 0]);
+    world.holdRequests(third, false);
+    world.run(50);
+    assert.deepEqual([queuesOf(third.store, 'q1')[0]?.role, letter.outcome], [ROLE_MEMBER, COMMITTED]);
   });
 
   test('a lost mirror is isolated by a new epoch at the survivor before the 250', () => {

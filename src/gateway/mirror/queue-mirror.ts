@@ -269,6 +269,8 @@ export class QueueMirror {
       if (!replica.member) continue;
       // A member that is lost, or emptied and being filled, acknowledged what it may not have any more.
       if (replica.sync !== SyncState.SYNC) return;
+      // Mail that waited for a second copy has it once that copy is a member's.
+      if (replica.acked < replica.joinedBy) return;
       members += 1;
       if (replica.acked < least) least = replica.acked;
     }

@@ -290,6 +290,7 @@ export function settleSet(mirror: QueueMirror, ports: SetChangePorts): void {
       continue;
     }
     const held = replica.held;
+    replica.joinedBy = number;
     replica.transition(SyncState.SYNC, 'caught up', ports.nowMs());
     for (const section of held) ports.sendHeld(replica, section);
   }

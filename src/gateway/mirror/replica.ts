@@ -64,6 +64,8 @@ export class Replica {
   wanted = false;
   /** Highest change number acknowledged. */
   acked = 0;
+  /** The change that let it join: until it has that one, its copy is no member's, and a takeover would not read it. */
+  joinedBy = 0;
   phase: ResyncPhaseValue = ResyncPhase.NONE;
   /** Refill: entries up to this position have been sent; live changes beyond it and ≤ base are SKIPPED. */
   refillCursor = 0;
