@@ -18,7 +18,7 @@ import type { QueueMirror } from './queue-mirror.js';
 import type { RepairCounters } from './repair-counters.js';
 import type { Replica } from './replica.js';
 import { ResyncPhase, SyncState } from './replica.js';
-import { isItsTime, mayFound } from './replica-set.js';
+import { decides, isItsTime, mayFound } from './replica-set.js';
 import type { StorePort } from './store-port.js';
 
 const ACTIVE_MAX = 16;
@@ -170,7 +170,7 @@ export class Resync {
 
 /**
  * A refill empties the copy first. With no mirror in sync that copy may be all that a crash of this process
- * would leave: then one mirror is filled at a time, first those that have nothing to lose; the others when the
+ * would leave: then one mirror is filled at a time, first those that have least to lose; the others when the
  * first is a member at its store. Not waited for is what can't begin, or can't found a set, before this one is
  * filled: without it the queue has no set any more.
  */
@@ -183,7 +183,13 @@ function mayFill(mirror: QueueMirror, replica: Replica, nowMs: number): boolean 
       const founds = mirror.founding && mirror.setChangeNumber !== 0 && other.phase === ResyncPhase.JOINING && other.acked >= mirror.setChangeNumber;
       const isLevel = other.phase === ResyncPhase.CAUGHT_UP || other.phase === ResyncPhase.JOINING;
       if (!founds && !(decidesAll && isLevel)) return false;
-    } else if (replica.stillClaims && !other.stillClaims && other.store.isUp && other.retryAtMs <= nowMs && isItsTime(mirror, other)) return false;
+    } else if (worthOf(mirror, other) < worthOf(mirror, replica) && other.store.isUp && other.retryAtMs <= nowMs && isItsTime(mirror, other)) return false;
   }
   return true;
+}
+
+/** What would be lost with this copy: nothing, what it had when it left the set, or what the last set acknowledged. */
+function worthOf(mirror: QueueMirror, replica: Replica): number {
+  if (!replica.stillClaims) return 0;
+  return decides(mirror, replica) ? 2 : 1;
 }
