@@ -11,6 +11,7 @@ import type { Cluster } from './cluster.js';
 import { SmtpTalk } from './smtp-talk.js';
 
 const ENTRY = fileURLToPath(new URL('../../src/bin/twinpost.js', import.meta.url));
+const VERSION = (JSON.parse(readFileSync(new URL('../../../package.json', import.meta.url), 'utf8')) as { version: string }).version;
 
 interface Run {
   readonly code: number | null;
@@ -73,6 +74,8 @@ describe('discovery', () => {
       const status = await twinpost('status', '--json', '--from', from);
       assert.equal(status.code, 0, status.error);
       assert.deepEqual(countBy(rowsOf(status), 'kind'), { gateway: 2, store: 2, mirror: 4 }, from);
+      const processes = rowsOf(status).filter((row) => row['kind'] !== 'mirror');
+      assert.deepEqual(countBy(processes, 'version'), { [VERSION]: 4 });
     }
     const text = await twinpost('status', '--from', storeAdmins[0] ?? '');
     assert.ok(!text.lines.some((line) => line.startsWith('PARTIAL')), text.lines.join('\n'));

@@ -13,7 +13,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 
 /** To be moved on when a release is made, together with PROTOCOL_VERSION_OLDEST. */
-export const RELEASE_BEFORE = { name: '0.1.0', protocol: 1, commit: '2fa7fc3' } as const;
+export const RELEASE_BEFORE = { name: '0.1.0', protocol: 1, commit: '2fa7fc38ea0fd435574d7b17895156304f9c3c32' } as const;
 
 const PROJECT = join(dirname(fileURLToPath(import.meta.url)), '..', '..', '..');
 const STEP_MS = 120_000;
@@ -29,7 +29,7 @@ export interface OlderRelease {
 export function whyNoReleaseBefore(): string {
   const found = spawnSync('git', ['cat-file', '-e', `${RELEASE_BEFORE.commit}^{commit}`], { cwd: PROJECT, encoding: 'utf8' });
   if (found.error !== undefined) return `release ${RELEASE_BEFORE.name} can't be built: git: ${found.error.message}`;
-  return found.status === 0 ? '' : `release ${RELEASE_BEFORE.name} (commit ${RELEASE_BEFORE.commit}) is not in this clone: get its whole history with git fetch --unshallow`;
+  return found.status === 0 ? '' : `release ${RELEASE_BEFORE.name} (commit ${RELEASE_BEFORE.commit.slice(0, 7)}) is not in this clone: get its whole history with git fetch --unshallow`;
 }
 
 export async function buildReleaseBefore(): Promise<OlderRelease> {
