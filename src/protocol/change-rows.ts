@@ -98,7 +98,7 @@ export function creditCost(kind: number, flags: number, bodyBytes: number, headB
 }
 
 /**
- * '' when the row is one that version 1 allows, else the broken rule. Looks at the row alone: whether the
+ * '' when the row is one that the protocol allows, else the broken rule. Looks at the row alone: whether the
  * payload is there, its checksum and its position are the receiver's to check.
  */
 export function checkChangeRow(view: DataView, offset: number): string {

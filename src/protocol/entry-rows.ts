@@ -77,7 +77,7 @@ export function entryBodyInFrame(view: DataView, offset: number): number {
   return (entryFlags(view, offset) & (FLAG_BODY_ABSENT | FLAG_BODY_LATER)) === 0 ? entryBodyBytes(view, offset) : 0;
 }
 
-/** '' when the row is one that version 1 allows, else the broken rule. Ascending order is the receiver's to check. */
+/** '' when the row is one that the protocol allows, else the broken rule. Ascending order is the receiver's to check. */
 export function checkEntryRow(view: DataView, offset: number): string {
   const id = view.getFloat64(offset + 24, true);
   const position = view.getFloat64(offset + 32, true);
