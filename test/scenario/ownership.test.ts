@@ -5,7 +5,9 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { MirroredQueue } from '../../src/kvs/core/mirrored-queue.js';
-import { ROLE_FILLING } from '../../src/protocol/reasons.js';
+import type { QueueMirror } from '../../src/gateway/mirror/queue-mirror.js';
+import { ResyncPhase } from '../../src/gateway/mirror/replica.js';
+import { ROLE_FILLING, ROLE_MEMBER } from '../../src/protocol/reasons.js';
 import { COMMITTED } from '../../src/gateway/queue/types.js';
 import { checkNoDuplicates, checkNoLoss } from './checks.js';
 import { Group } from './group.js';
@@ -111,6 +113,48 @@ describe('founding a set anew', () => {
     for (const store of group.stores) group.network.heal('gw-2', store.id);
     group.gateway('gw-1').kill();
     goOnByCommand(group, 'gw-2', founder);
+    deliverAll(group);
+  });
+});
+
+/** The owner founded its last set on store-a, which was no member; it never heard that it stands, and is cut off. */
+function foundedUnheard(): { readonly group: Group; readonly old: QueueMirror } {
+  const group = loaded();
+  group.hops.script = () => 'defer';
+  const [a, b] = [group.store('a'), group.store('b')];
+  const [old] = group.served('gw-1', 'gw-1');
+  assert.ok(old !== undefined);
+  group.network.cut('gw-1', a.id);
+  group.until(() => old.memberCount === 1, 'the set without a');
+  // Filled anew, emptied by its holder, it is to join; b dies before it has heard of that.
+  const joiner = old.replicas.find(({ store }) => store.storeId === a.id);
+  assert.ok(joiner !== undefined);
+  joiner.mustRefill = true;
+  group.network.heal('gw-1', a.id);
+  group.until(() => joiner.isFilling, 'the refill of a');
+  group.network.holdRequests('gw-1', b.id, true);
+  group.until(() => joiner.phase === ResyncPhase.JOINING, 'the change that a joins by');
+  group.network.holdAnswers('gw-1', a.id, true);
+  group.network.holdRequests('gw-1', b.id, false);
+  restart(b);
+  group.until(() => queueAt(a)?.members.join() === a.id, 'the founding');
+  for (const store of group.stores) group.network.cut('gw-1', store.id);
+  group.network.holdAnswers('gw-1', a.id, false);
+  assert.deepEqual([old.founding, joiner.member, joiner.wanted], [true, false, true]);
+  return { group, old };
+}
+
+describe('a store that a set was founded on, unheard, and that has forgotten the queue in the same boot', () => {
+  test('was dropped there by another: the queue is given up, and taken back from where it went', () => {
+    const { group, old } = foundedUnheard();
+    const [a, b] = [group.store('a'), group.store('b')];
+    group.until(() => group.served('gw-2', 'gw-1').some((mirror) => mirror.inSyncCount === 2), 'the takeover by a alone, and its second mirror');
+    group.gateway('gw-2').core?.mirrors.moves.drain(a.id);
+    group.until(() => queueAt(a) === undefined, 'the end of the copy at a');
+    for (const store of group.stores) group.network.heal('gw-1', store.id);
+    group.until(() => group.served('gw-1', 'gw-1').every((mirror) => mirror !== old), 'the end of what it remembered');
+    assert.equal(queueAt(b)?.role, ROLE_MEMBER);
+    group.gateway('gw-2').core?.mirrors.moves.undrain(a.id);
     deliverAll(group);
   });
 });

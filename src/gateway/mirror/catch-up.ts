@@ -97,7 +97,7 @@ export class CatchUp {
     replica.claimSequence = 0;
     if (replica.sync !== SyncState.NG) return true;
     if (claimed.result === CLAIM_GRANTED && isNewer(mirror, claimed)) this.notGranted(mirror, replica, claimed);
-    else if (claimed.result === CLAIM_GRANTED && wasDropped(replica, claimed)) this.ports.onFenced(mirror, replica);
+    else if (claimed.result === CLAIM_GRANTED && wasDropped(mirror, replica, claimed)) this.ports.onFenced(mirror, replica);
     else if (claimed.result === CLAIM_GRANTED) {
       replica.fenced = false;
       replica.confirmedTerm = replica.claimTerm;
@@ -198,7 +198,7 @@ export class CatchUp {
       replica.transition(SyncState.SYNC, 'it had not heard of the queue; all of it is sent', this.ports.nowMs());
       this.attach(mirror, replica);
       this.repeat(mirror, replica);
-    } else if (replica.member && replica.stillClaims && replica.acked > 0) {
+    } else if (isOfSet(mirror, replica) && replica.stillClaims && replica.acked > 0) {
       this.ports.onFenced(mirror, replica);
       return;
     } else {
@@ -231,7 +231,12 @@ function lastToHear(mirror: QueueMirror, replica: Replica): number {
   return mirror.setChangeNumber === 0 || replica.wanted ? mirror.lastNumber : mirror.setChangeNumber - 1;
 }
 
-/** A member that stands below what it acknowledged in this boot was dropped by another holder; an OPEN of ours has made it anew, empty. */
-function wasDropped(replica: Replica, claimed: Claimed): boolean {
-  return replica.member && replica.stillClaims && claimed.number < replica.acked;
+/** One of the set that stands below what it acknowledged in this boot was dropped by another holder; an OPEN of ours has made it anew, empty. */
+function wasDropped(mirror: QueueMirror, replica: Replica, claimed: Claimed): boolean {
+  return isOfSet(mirror, replica) && replica.stillClaims && claimed.number < replica.acked;
+}
+
+/** A member, or one that a set was founded on: it may call itself a member's, acknowledged or not, and be claimed as one. */
+function isOfSet(mirror: QueueMirror, replica: Replica): boolean {
+  return replica.member || (mirror.founding && replica.wanted);
 }

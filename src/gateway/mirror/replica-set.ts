@@ -228,15 +228,14 @@ function openChange(mirror: QueueMirror, founding: boolean, next: ReadonlySet<Re
   const members: string[] = [];
   for (const replica of mirror.replicas) {
     replica.wanted = next.has(replica);
-    // From here on another may take over by the founders alone: what was known of earlier boots says nothing of them.
-    if (founding) replica.lossWitnessed = false;
     if (!replica.wanted) continue;
     members.push(replica.store.storeId);
     if (replica.phase !== ResyncPhase.CAUGHT_UP) continue;
     release(replica, ports);
     replica.phase = ResyncPhase.JOINING;
     joins = true;
-    // It may call itself a member from here on, acknowledged or not.
+    // It may call itself a member from here on, acknowledged or not, and another may take over by it alone. What was known
+    // of its earlier boots says nothing any more: of this one it is told when it ends (Mirrors.onLinkUp).
     if (founding) replica.claimBootId = replica.store.bootId;
   }
   invariant(members.length > 0, 'a set of mirrors is never empty');
