@@ -115,21 +115,6 @@ export const MUTANTS: readonly Mutant[] = [
     }`,
   },
   {
-    name: 'port open with too few mirrors', file: 'src/gateway/mirror/readiness.js',
-    old: 'short * 2 < all',
-    new: 'all > 0',
-  },
-  {
-    name: 'port closed for good', file: 'src/gateway/mirror/readiness.js',
-    old: 'this.version = version;',
-    new: 'if (this.version >= 0 && !this.isReady) return false;\n        this.version = version;',
-  },
-  {
-    name: 'deliveries wait for the last block', file: 'src/gateway/core.js', seed: 150,
-    old: 'if (mirror.queue.readyCount > 0 && mirror.queue.routed)',
-    new: 'if (mirror.queue.readyCount > 0 && mirror.queue.routed && !mirror.queue.isRecovering)',
-  },
-  {
     name: 'two filled at once with none in sync', file: 'src/gateway/mirror/resync.js',
     old: 'if (mirror.inSyncCount > 0)\n        return true;',
     new: 'if (mirror.inSyncCount >= 0)\n        return true;',
