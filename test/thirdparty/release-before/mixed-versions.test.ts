@@ -10,10 +10,10 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import type { TestContext } from 'node:test';
 
-import { runSend } from '../../src/load/run.js';
-import { HOST, startCluster, until, type Cluster, type Daemon, type GatewayHandle } from './cluster.js';
-import { storeId, type ClusterOptions, type Section } from './cluster-config.js';
-import { RELEASE_BEFORE, buildReleaseBefore, whyNoReleaseBefore, type OlderRelease } from './release-before.js';
+import { runSend } from '../../../src/load/run.js';
+import { HOST, startCluster, until, type Cluster, type Daemon, type GatewayHandle } from '../../process/cluster.js';
+import { storeId, type ClusterOptions, type Section } from '../../process/cluster-config.js';
+import { RELEASE_BEFORE, buildReleaseBefore, type OlderRelease } from './release-before.js';
 
 const DOMAINS = ['a.example', 'b.example'];
 const CONCURRENCY = 20;
@@ -24,21 +24,10 @@ const BACK_MS = 20_000;
 const COUNT_MAX = 60_000;
 const RATE = 200;
 
-const missing = whyNoReleaseBefore();
 let older: OlderRelease | undefined;
 
-before(async () => {
-  if (missing === '') older = await buildReleaseBefore();
-});
+before(async () => { older = await buildReleaseBefore(); });
 after(() => { older?.remove(); });
-
-/** Skips where the release before can't be had; where nothing may be skipped, that is a failure. */
-function needsReleaseBefore(t: TestContext): boolean {
-  if (missing === '') return true;
-  if (process.env['TWINPOST_REQUIRE'] === 'all') assert.fail(missing);
-  t.skip(missing);
-  return false;
-}
 
 /** A cluster whose processes run the release before while they are named in `old`; stores of this one keep a file when they stop. */
 async function mixedCluster(t: TestContext, old: ReadonlySet<string>, options: ClusterOptions = {}): Promise<Cluster> {
@@ -100,7 +89,6 @@ async function restart(daemon: Daemon): Promise<void> {
 describe(`a gateway of release ${RELEASE_BEFORE.name} at stores of this one`, () => {
   for (const stopped of [[0], [0, 1]]) {
     test(`has its mail back when ${stopped.map(storeId).join(' and ')} came back with a file while it was dead`, { timeout: 80_000 }, async (t) => {
-      if (!needsReleaseBefore(t)) return;
       const cluster = await mixedCluster(t, new Set(['gateway']));
       const log = await queueMail(cluster);
       await cluster.gateway.kill();
@@ -112,7 +100,6 @@ describe(`a gateway of release ${RELEASE_BEFORE.name} at stores of this one`, ()
   }
 
   test('fills a store anew that came back with a file, and loses nothing when the other one dies then', { timeout: 80_000 }, async (t) => {
-    if (!needsReleaseBefore(t)) return;
     const cluster = await mixedCluster(t, new Set(['gateway']));
     const [first, second] = cluster.stores;
     const log = await queueMail(cluster);
@@ -129,7 +116,6 @@ describe(`a gateway of release ${RELEASE_BEFORE.name} at stores of this one`, ()
 });
 
 test(`a gateway of this release recovers from stores of release ${RELEASE_BEFORE.name}, one of which lost its memory`, { timeout: 80_000 }, async (t) => {
-  if (!needsReleaseBefore(t)) return;
   const cluster = await mixedCluster(t, new Set(['store-a', 'store-b']));
   const log = await queueMail(cluster);
   await cluster.gateway.kill();
@@ -152,7 +138,6 @@ const STORES = ['store-a', 'store-b'];
 const GATEWAYS = ['gateway', 'gateway-2'];
 
 test('two gateways and two stores go to this release and back under load, in both orders, and lose nothing', { timeout: 200_000 }, async (t) => {
-  if (!needsReleaseBefore(t)) return;
   const old = new Set([...STORES, ...GATEWAYS]);
   const cluster = await mixedCluster(t, old, { gateways: 2, group: true });
   const done = new AbortController();
