@@ -32,13 +32,17 @@ after(() => { older?.remove(); });
 /** A cluster whose processes run the release before while they are named in `old`; stores of this one keep a file when they stop. */
 async function mixedCluster(t: TestContext, old: ReadonlySet<string>, options: ClusterOptions = {}): Promise<Cluster> {
   const stateFolder = mkdtempSync(join(tmpdir(), 'twinpost-mixed-'));
-  t.after(() => { rmSync(stateFolder, { recursive: true, force: true }); });
-  const cluster = await startCluster({
+  const running: { cluster?: Cluster } = {};
+  t.after(async () => {
+    // Stores write their file when they are stopped.
+    await running.cluster?.stop();
+    rmSync(stateFolder, { recursive: true, force: true });
+  });
+  running.cluster = await startCluster({
     domains: DOMAINS, store: { state_dir: stateFolder }, gateway: { delivery: { concurrency: CONCURRENCY } }, ...options,
     release: (name, config) => (older !== undefined && old.has(name) ? { entry: older.entry, section: inOldWords(config) } : undefined),
   });
-  t.after(() => cluster.stop());
-  return cluster;
+  return running.cluster;
 }
 
 /** The keys that 0.1.0 knows; it does not pass over others. */
