@@ -10,8 +10,8 @@
  *   all gone          nobody serves the queue, every member of its newest epoch is back without its copy, and what is left
  *                     is the file of a store that had left that set before it stopped
  *
- * One more state of docs/GUARANTEES.md can't last here, where every machine is started again: "member missing" ends
- * when all stores have answered.
+ * Two more states of docs/GUARANTEES.md can't last here: "member missing" and "members silent" end when all stores have
+ * answered, and the operator goes on without those that are lost for good (operator.ts).
  */
 import type { GatewayCore } from '../../src/gateway/core.js';
 import type { QueueMirror } from '../../src/gateway/mirror/queue-mirror.js';

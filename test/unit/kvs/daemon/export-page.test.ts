@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { PAGE_NEXT, decodeEntryPage } from '../../../../src/protocol/entry-page.js';
 import { ENTRY_ROW_BYTES, entryPosition } from '../../../../src/protocol/entry-rows.js';
+import { ROLE_NONE } from '../../../../src/protocol/reasons.js';
 import { FLAG_SHARED } from '../../../../src/protocol/change-rows.js';
 import { change, deleting, fingerprint, openQueue, storing } from '../core/section-kit.js';
 import { testStore } from './test-gateway.js';
@@ -35,6 +36,19 @@ describe('the export of a store', () => {
     assert.deepEqual([positions.length, positions[0], positions.at(-1)], [1_152, 1, 1_203]);
     assert.deepEqual([queue.pullRow, queue.pullPosition], cursor);
     assert.deepEqual([fingerprint(store, queue)], before);
+  });
+
+  test('gives a copy that is in no set, as a gateway left it that was filling it', async (t) => {
+    const running = await testStore({ admin: { host: '127.0.0.1', port: 0 } });
+    t.after(() => running.stop());
+    const queue = openQueue(running.store, 1, 'g1', 0);
+    change(running.store, queue, storing(1, 'body'), storing(2, 'body'), storing(3, 'body'));
+    assert.equal(queue.role, ROLE_NONE);
+    const url = `http://127.0.0.1:${String(running.adminPort)}/api/v1`;
+    const { queues } = (await (await fetch(`${url}/queues`)).json()) as { readonly queues: readonly { readonly queue_name: string }[] };
+    assert.deepEqual(queues.map(({ queue_name: name }) => name), ['queue-1'], 'the command finds it by its name');
+    const page = decodeEntryPage(new Uint8Array(await (await fetch(`${url}/export?owner=g1&birth=1&serial=1`)).arrayBuffer()));
+    assert.equal((page?.rows.length ?? 0) / ENTRY_ROW_BYTES, 3);
   });
 
   test('wants the token, knows no other queues, and refuses a cursor that is none', async (t) => {
