@@ -88,7 +88,7 @@ export class RescueWatch {
       view.listAtMs = nowMs + view.store.leaseMs / LISTS_A_LEASE + this.ports.random() * JITTER_MS;
       this.ports.views.list(view, true);
     }
-    this.leaveOthers();
+    this.leaveOthers(nowMs);
     if (this.options.rescue) {
       this.probeHolders(nowMs);
       this.takeUpSilent(nowMs);
@@ -123,14 +123,12 @@ export class RescueWatch {
   }
 
   /** Once a list. */
-  private leaveOthers(): void {
+  private leaveOthers(nowMs: number): void {
     for (const job of this.ports.jobs()) {
       if (job.state !== 'elsewhere') continue;
       const newest = newestOf(job.rows.values());
       if (newest === undefined) continue;
-      let isOthers = false;
-      for (const row of job.rows.values()) if (isOfSet(row) && row.epoch === newest.epoch && row.holder !== this.options.gatewayId) isOthers = true;
-      if (!isOthers) continue;
+      if (![...job.rows.values()].some((row) => this.isOthers(job, row, newest, nowMs))) continue;
       for (const row of [...job.rows.values()]) {
         if (row.holder !== this.options.gatewayId) continue;
         const isNamed = newest.members.includes(row.storeId);
@@ -141,6 +139,15 @@ export class RescueWatch {
         this.ports.giveUp(job, row, isOld);
       }
     }
+  }
+
+  /**
+   * Another has the queue, or a member of its newest set without which nobody can have it: an owner that emptied it to
+   * fill it, while our claim of before a restart stood at the others. Each would wait for the other.
+   */
+  private isOthers(job: QueueJob, row: CensusRow, newest: CensusRow, nowMs: number): boolean {
+    if (row.holder === this.options.gatewayId) return false;
+    return (isOfSet(row) && row.epoch === newest.epoch) || (newest.members.includes(row.storeId) && !this.isOpen(job, row, nowMs));
   }
 
   /**

@@ -71,6 +71,34 @@ describe('a release', () => {
     checkNoLoss(group.letters);
   });
 
+  test('frees an owner that fills one mirror while a claim of before the rescuer restarted stands at the other', () => {
+    const group = Group.started();
+    group.hops.script = () => 'defer';
+    for (let i = 0; i < 5; i++) group.submit('gw-1', ['q1']);
+    group.run(200);
+    const [a, b] = [group.store('a'), group.store('b')];
+    const [remembered] = group.served('gw-1', 'gw-1');
+    assert.ok(remembered !== undefined);
+    b.kill();
+    group.until(() => remembered.memberCount === 1 && remembered.setChangeNumber === 0, 'the set of one');
+    group.freeze('gw-1');
+    b.start();
+    group.until(() => group.served('gw-2', 'gw-1').some((mirror) => mirror.inSyncCount === 2), 'the takeover, with both mirrors');
+    group.gateway('gw-2').kill();
+    b.kill();
+    b.start();
+    // The owner takes it for the store that it was about to fill, before it hears at the other that it was fenced.
+    group.thaw('gw-1');
+    group.until(() => b.store !== undefined && queuesOf(b.store, 'q1').some(({ role, holder }) => role === ROLE_FILLING && holder === 'gw-1'), 'a mirror that the owner fills');
+    assert.equal(q1At(a).holder, 'gw-2');
+    group.gateway('gw-2').start();
+    group.until(() => group.served('gw-1', 'gw-1').some((mirror) => mirror !== remembered && mirror.inSyncCount === 2), 'the queue at its owner');
+    group.hops.script = () => 'accept';
+    group.until(() => group.letters.delivered === 5, 'all deliveries');
+    checkNoLoss(group.letters);
+    checkNoDuplicates(group.letters);
+  });
+
   test('that was lost is made again where the newest set counts on a copy that has not heard of it', () => {
     const group = Group.started();
     group.hops.script = () => 'defer';

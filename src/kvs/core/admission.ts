@@ -77,7 +77,12 @@ export class Admission implements RingMemory {
 
   /** Rings take what mail leaves, and never what was promised to it. */
   mayKeep(bytes: number): boolean {
-    return this.#ringBytes + bytes <= this.limitBytes * RINGS_SHARE && this.usedBytes + this.#granted + bytes <= this.acceptBytes;
+    return this.#ringBytes + bytes <= this.limitBytes * RINGS_SHARE && this.mayLend(bytes);
+  }
+
+  /** Of what mail leaves, and was not promised: buffers that spare work only. */
+  mayLend(bytes: number): boolean {
+    return this.usedBytes + this.#granted + bytes <= this.acceptBytes;
   }
 
   keep(bytes: number): void {

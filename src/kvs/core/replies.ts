@@ -139,7 +139,8 @@ export class Replies {
       const { handle, afterPosition, untilPosition, entriesMax, bytesMax, bodies } = message;
       const block = this.#store.blocks.pull(queue, afterPosition, untilPosition, entriesMax, bytesMax, bodies, this.#buffers.take(handle, afterPosition));
       this.#block(sequence, handle, afterPosition, block);
-      if (!block.end) this.#buffers.lend(handle, block.nextPosition, block.buffer);
+      // What is lent in this turn is not in the account yet.
+      if (!block.end && this.#store.admission.mayLend(this.#buffers.lentBytes + block.buffer.length)) this.#buffers.lend(handle, block.nextPosition, block.buffer);
     } else if (type === PULL_BODIES && 'positions' in message) {
       const block = this.#store.blocks.bodies(queue, message.positions);
       if (block === undefined) this.#ports.refuse(sequence, message.handle, REFUSAL_LIMIT, queue);

@@ -26,8 +26,8 @@ class Kept implements Connection {
 const TEN = 'x'.repeat(9);
 
 /** Two queues of twenty entries at one connection; pull() answers the payload that was written. */
-function twoQueues(): { pull: (handle: number, after: number, entries: number) => Uint8Array; replies: Replies } {
-  const store = newStore();
+function twoQueues(memoryLimitBytes?: number): { pull: (handle: number, after: number, entries: number) => Uint8Array; replies: Replies } {
+  const store = newStore(memoryLimitBytes === undefined ? {} : { memoryLimitBytes });
   const attachments = new Map([1, 2].map((handle) => {
     const queue = openQueue(store, handle);
     change(store, queue, ...Array.from({ length: 20 }, (_none, i) => storing(i, TEN, String.fromCharCode((handle === 1 ? 65 : 97) + i))));
@@ -52,6 +52,14 @@ function heads(payload: Uint8Array): string {
 }
 
 describe('payload buffers of blocks', () => {
+  test('are kept while the store has room beyond what it promised to mail', () => {
+    for (const [limitBytes, isKept] of [[64 * 1024 * 1024, true], [128 * 1024, false]] as const) {
+      const { pull, replies } = twoQueues(limitBytes);
+      pull(1, 0, 5);
+      assert.equal(replies.heldBytes > 0, isKept, `of ${limitBytes} bytes`);
+    }
+  });
+
   test('come again when the peer asks for what follows the block', () => {
     const { pull, replies } = twoQueues();
     const first = pull(1, 0, 5);
