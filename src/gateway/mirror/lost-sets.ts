@@ -138,7 +138,7 @@ function filledOf(mirror: QueueMirror): Replica[] {
 function whyLost(mirror: QueueMirror): string {
   const others = othersOf(mirror);
   if (others.length === 0) return 'no mirror has survived';
-  const told = others.map(({ store }) => `${store.storeId}, which the set leaves out, ${store.isUp ? 'may have a copy' : 'can not be reached: start it'}`);
+  const told = others.map(({ store, fenced }) => `${store.storeId}, which the set leaves out, ${!store.isUp ? 'can not be reached: start it' : fenced ? 'says that another process holds it' : 'may have a copy'}`);
   return `the mirrors it can go on from came back empty; ${told.join('; ')}; if store status shows no other holder there`;
 }
 

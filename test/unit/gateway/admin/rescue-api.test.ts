@@ -109,7 +109,7 @@ describe('twinpost rescue --force', () => {
 
   test('says that a queue is taken later, when a mirror is to be filled first', async () => {
     const [code, printed] = await forced('filling.example', 'store-b');
-    assert.deepEqual([code, printed.slice(1)], [0, ['1 queue taken as soon as a mirror is filled: filling.example']]);
+    assert.deepEqual([code, printed.slice(1)], [0, ['1 queue to be taken as soon as a mirror is filled, unless one tells that another process has it: filling.example']]);
   });
 
   test('says where a copy is left that no set counts, and fails, when the queue is given up', async () => {
