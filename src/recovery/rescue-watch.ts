@@ -20,7 +20,7 @@
  * A list is asked for also without `rescue`: a bounce queue that a rescuer founded for us shows there.
  */
 import type { Claimed } from '../protocol/messages/claimed.js';
-import { CLAIM_GRANTED, ROLE_MEMBER } from '../protocol/reasons.js';
+import { CLAIM_GRANTED } from '../protocol/reasons.js';
 import { isOfSet, newestOf } from './census.js';
 import type { CensusRow } from './census.js';
 import type { QueueJob } from './queue-job.js';
@@ -151,11 +151,11 @@ export class RescueWatch {
   }
 
   /**
-   * No member's, beside a member that has the queue in memory: a store that had left the set came back with its file,
+   * No member's, beside a member that has the queue, be it out of a file, too: a store that had left the set came back with its file,
    * for one. Who holds the queue now could have no mirror there while our lease runs.
    */
   private isLeftBehind(job: QueueJob): boolean {
-    return [...job.rows.values()].some((other) => other.role === ROLE_MEMBER && this.ports.isOfLastSet(job, other));
+    return [...job.rows.values()].some((other) => this.ports.isOfLastSet(job, other));
   }
 
   /** One probe for each holder at each store, when its time has come. */

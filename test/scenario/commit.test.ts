@@ -65,6 +65,40 @@ describe('commit', () => {
     assert.deepEqual([queuesOf(third.store, 'q1')[0]?.role, letter.outcome], [ROLE_MEMBER, COMMITTED]);
   });
 
+  test('a message to two queues is committed when a mirror that joins the one meanwhile is a member, too', () => {
+    const world = World.started({ stores: 3, queues: ['q1', 'q2', 'q3', 'q4', 'q5', 'q6'].map((name) => ({ name })) });
+    world.hops.script = () => 'hang';
+    world.submit(world.queueNames);
+    world.run(100);
+    const namesOf = (name: string): readonly string[] => world.mirror(name).replicas.map(({ store }) => store.storeId).sort();
+    const pair = namesOf('q1');
+    const other = world.queueNames.find((name) => namesOf(name).join() !== pair.join()) ?? assert.fail('a queue with other mirrors');
+    const nodeOf = (id: string | undefined): (typeof world.stores)[number] => world.stores.find((store) => store.id === id) ?? assert.fail('a store');
+    const slow = nodeOf(namesOf(other).find((id) => !pair.includes(id)));
+    const joins = nodeOf(pair.find((id) => !namesOf(other).includes(id)));
+    world.submitMany(5, ['q1']);
+    world.run(100);
+    joins.kill();
+    const mirror = world.mirror('q1');
+    world.until(() => mirror.memberCount === 1 && mirror.setChangeNumber === 0, 20_000, 'the set of one');
+    joins.start();
+    world.until(() => mirror.replicas.some(({ sync }) => sync === SyncState.RESYNC), 20_000, 'the refill');
+    world.holdAnswers(joins, true);
+    world.holdAnswers(slow, true);
+    const letter = world.submit(['q1', other]);
+    world.run(50);
+    world.holdAnswers(joins, false);
+    world.until(() => mirror.replicas.some(({ phase }) => phase === ResyncPhase.JOINING), 20_000, 'a filled mirror');
+    world.holdRequests(joins, true);
+    world.until(() => mirror.memberCount === 2, 20_000, 'the change at the survivor');
+    world.holdAnswers(slow, false);
+    world.run(50);
+    assert.deepEqual([world.mirror(other).committedNumber, letter.outcome], [world.mirror(other).lastNumber, 0]);
+    world.holdRequests(joins, false);
+    world.run(50);
+    assert.equal(letter.outcome, COMMITTED);
+  });
+
   test('a lost mirror is isolated by a new epoch at the survivor before the 250', () => {
     const world = World.started();
     world.submit(['q1']);

@@ -4,6 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import type { QueueMirror } from '../../src/gateway/mirror/queue-mirror.js';
 import type { MirroredQueue } from '../../src/kvs/core/mirrored-queue.js';
 import { ResyncPhase } from '../../src/gateway/mirror/replica.js';
 import { COMMITTED } from '../../src/gateway/queue/types.js';
@@ -17,17 +18,35 @@ function membersAt(store: StoreNode): MirroredQueue[] {
   return store.store === undefined ? [] : queuesOf(store.store).filter((queue) => queue.role === ROLE_MEMBER);
 }
 
+/** Five messages of gw-1 that are committed and put off. */
+function deferring(group: Group): QueueMirror {
+  group.hops.script = () => 'defer';
+  for (let i = 0; i < 5; i++) group.submit('gw-1', ['q1']);
+  group.run(200);
+  assert.equal(group.letters.count(COMMITTED), 5);
+  const [own] = group.served('gw-1', 'gw-1');
+  assert.ok(own !== undefined);
+  return own;
+}
+
+function membersOf(group: Group, own: QueueMirror): readonly [StoreNode, StoreNode] {
+  const [first, second] = own.replicas.map(({ store }) => group.stores.find(({ id }) => id === store.storeId));
+  assert.ok(first !== undefined && second !== undefined);
+  return [first, second];
+}
+
+function deliveredOnce(group: Group): void {
+  group.hops.script = () => 'accept';
+  group.until(() => group.letters.delivered === 5, 'the deliveries');
+  checkNoLoss(group.letters);
+  checkNoDuplicates(group.letters);
+}
+
 describe('founding', () => {
   test('with two copies out of files is told to the one that was to go on alone, before the other: a rescuer may have it', () => {
     const group = Group.started({ stores: 3 });
-    group.hops.script = () => 'defer';
-    for (let i = 0; i < 5; i++) group.submit('gw-1', ['q1']);
-    group.run(200);
-    assert.equal(group.letters.count(COMMITTED), 5);
-    const [own] = group.served('gw-1', 'gw-1');
-    assert.ok(own !== undefined);
-    const [stays, leaves] = own.replicas.map(({ store }) => group.stores.find(({ id }) => id === store.storeId));
-    assert.ok(stays !== undefined && leaves !== undefined);
+    const own = deferring(group);
+    const [stays, leaves] = membersOf(group, own);
     // The change that drops one of them never reaches the other, which stops, too. Both come back with their files.
     group.network.holdRequests('gw-1', stays.id, true);
     leaves.leave(0, true, () => { leaves.kill(); });
@@ -46,10 +65,42 @@ describe('founding', () => {
     group.thaw('gw-1');
     group.until(() => group.served('gw-1', 'gw-1').every((mirror) => mirror !== own), 'the owner without what it remembered');
     assert.deepEqual(membersAt(leaves), [], 'nobody told it of a set');
-    group.hops.script = () => 'accept';
-    group.until(() => group.letters.delivered === 5, 'the deliveries');
     group.until(() => group.served('gw-1', 'gw-1').some((mirror) => mirror.inSyncCount === 2), 'the queue at its owner');
-    checkNoLoss(group.letters);
-    checkNoDuplicates(group.letters);
+    deliveredOnce(group);
+  });
+
+  test('is nothing for an owner that finds a newer set at another store: the queue went on there while it stood still', () => {
+    const group = Group.started({ stores: 3 });
+    const own = deferring(group);
+    const [first, second] = membersOf(group, own);
+    group.freeze('gw-1');
+    group.until(() => group.served('gw-2', 'gw-1').some((mirror) => mirror.inSyncCount === 2), 'the takeover');
+    // The rescuer moves the queue from both stores, which never come back, to the third one.
+    first.kill();
+    group.until(() => group.served('gw-2', 'gw-1').some((mirror) => mirror.inSyncCount === 2 && mirror.epoch >= 3), 'a mirror at the third store', 90_000);
+    second.kill();
+    group.until(() => group.served('gw-2', 'gw-1').some((mirror) => mirror.memberCount === 1 && mirror.setChangeNumber === 0), 'the set of one');
+    group.thaw('gw-1');
+    group.until(() => group.served('gw-1', 'gw-1').some((mirror) => mirror !== own && mirror.inSyncCount === 1), 'the queue at its owner', 90_000);
+    deliveredOnce(group);
+  });
+
+  test('by force stops at a copy that another holds: what the operator gave up is not waited for', () => {
+    const group = Group.started({ stores: 3 });
+    const own = deferring(group);
+    const [dropped, named] = membersOf(group, own);
+    group.network.cut('gw-1', dropped.id);
+    group.until(() => own.setChangeNumber !== 0, 'the change that drops a mirror');
+    group.network.cut('gw-1', named.id);
+    group.until(() => group.served('gw-2', 'gw-1').some((mirror) => mirror.inSyncCount === 2), 'the takeover');
+    named.kill();
+    group.until(() => group.served('gw-2', 'gw-1').some((mirror) => mirror.memberCount === 1 && mirror.setChangeNumber === 0), 'the set of one');
+    group.network.heal('gw-1', dropped.id);
+    const recovery = group.gateway('gw-1').core?.recovery;
+    assert.ok(recovery !== undefined);
+    group.until(() => recovery.held().some(({ state }) => state === 'members silent'), 'what the operator is told', 90_000);
+    recovery.force({ owner: 'gw-1', queue: 'q1', missing: named.id, reason: 'lost for good', who: 'ann' });
+    group.until(() => group.served('gw-1', 'gw-1').some((mirror) => mirror !== own && mirror.inSyncCount > 0), 'the queue at its owner', 90_000);
+    deliveredOnce(group);
   });
 });

@@ -53,7 +53,8 @@ export interface CatchUpPorts {
   refill(mirror: QueueMirror, replica: Replica): void;
   /** The mirror is level, or in sync again: the set may change. */
   onLevel(mirror: QueueMirror): void;
-  onFenced(mirror: QueueMirror, replica: Replica): void;
+  /** `isTaken`: the store shows a set that this process never began. */
+  onFenced(mirror: QueueMirror, replica: Replica, isTaken: boolean): void;
   needFlush(): void;
 }
 
@@ -97,7 +98,7 @@ export class CatchUp {
     replica.claimSequence = 0;
     if (replica.sync !== SyncState.NG) return true;
     if (claimed.result === CLAIM_GRANTED && isNewer(mirror, claimed)) this.notGranted(mirror, replica, claimed);
-    else if (claimed.result === CLAIM_GRANTED && wasDropped(mirror, replica, claimed)) this.ports.onFenced(mirror, replica);
+    else if (claimed.result === CLAIM_GRANTED && wasDropped(mirror, replica, claimed)) this.ports.onFenced(mirror, replica, false);
     else if (claimed.result === CLAIM_GRANTED) {
       replica.fenced = false;
       replica.confirmedTerm = replica.claimTerm;
@@ -199,7 +200,7 @@ export class CatchUp {
       this.attach(mirror, replica);
       this.repeat(mirror, replica);
     } else if (isOfSet(mirror, replica) && replica.stillClaims && replica.acked > 0) {
-      this.ports.onFenced(mirror, replica);
+      this.ports.onFenced(mirror, replica, false);
       return;
     } else {
       replica.fenced = false;
@@ -222,7 +223,8 @@ export class CatchUp {
     replica.retryAtMs = this.ports.nowMs() + Math.max(this.options.retryMs, claimed.waitMs);
     this.ports.log.warn('mirror', waits ? 'a store does not let us have this queue yet' : 'another process holds this queue at the store', { queue: mirror.queue.name, store: replica.store.storeId, result: claimResultName(claimed.result), token: tokenAt(mirror, replica), highest_token: claimed.token });
     // A store that has restarted knows no token of ours: its copy of a newer set says that another had the queue since.
-    if (!waits || isNewer(mirror, claimed)) this.ports.onFenced(mirror, replica);
+    const isTaken = isNewer(mirror, claimed);
+    if (!waits || isTaken) this.ports.onFenced(mirror, replica, isTaken);
   }
 }
 

@@ -75,11 +75,12 @@ export class PendingCommit implements CommitWaiter {
     this.remaining -= 1;
     if (this.remaining > 0) return;
     for (const mirror of this.mirrors) {
-      if (mirror.inSyncCount >= mirror.minReplicas) continue;
+      const { joiningNumber } = mirror;
+      if (mirror.inSyncCount >= mirror.minReplicas && joiningNumber === 0) continue;
       // Its mirrors had the message and were lost while another queue's were waited for. Only a change of the set
-      // brings mirrors back, and that is a change behind all others.
+      // brings mirrors back, and that is a change behind all others: still to come, or on its way to one that joins.
       this.remaining += 1;
-      mirror.await(mirror.lastNumber + 1, this);
+      mirror.await(joiningNumber === 0 ? mirror.lastNumber + 1 : joiningNumber, this);
     }
     if (this.remaining === 0) this.owner.committed(this);
   }

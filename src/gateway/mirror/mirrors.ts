@@ -77,7 +77,7 @@ export class Mirrors {
       put: (replica, section) => { this.sender.put(replica, section); },
       refill: (mirror, replica) => { this.resyncs.get(replica.store)?.add(mirror, replica); },
       onLevel: (mirror) => { this.onLevel(mirror); },
-      onFenced: (mirror, replica) => { this.fence(mirror, replica); },
+      onFenced: (mirror, replica, isTaken) => { this.fence(mirror, replica, isTaken); },
       needFlush: () => { this.askFlush(); },
     });
   }
@@ -286,7 +286,7 @@ export class Mirrors {
     for (const replica of mirror.replicas) {
       if (replica.store !== store || !replica.isFed) continue;
       // In one boot a store forgets nothing: another holder has dropped the copy, and our OPEN has made an empty one.
-      if (!replica.isFilling && number < replica.acked) return this.fence(mirror, replica);
+      if (!replica.isFilling && number < replica.acked) return this.fence(mirror, replica, false);
       mirror.acknowledge(replica, number);
       // REFILL_BEGIN has emptied it, and we were its holder: nobody else can have it from there.
       if (replica.isFilling && replica.claimBootId !== '' && replica.acked >= replica.refillBase) {
@@ -321,7 +321,7 @@ export class Mirrors {
     this.resyncs.get(store)?.cancel(mirror);
     replica.attachSequence = 0;
     if (refusal.reason === REFUSAL_FENCED || refusal.reason === REFUSAL_DENIED) {
-      this.fence(mirror, replica);
+      this.fence(mirror, replica, false);
       return;
     }
     this.isolate(mirror, replica, `refused: ${refusalReasonName(refusal.reason)} ${refusal.text}`, this.options.retryMs * judgeRefusal(replica, refusal.reason));
@@ -375,11 +375,12 @@ export class Mirrors {
     this.sender.onConnectionLost(store);
   }
 
-  private fence(mirror: QueueMirror, replica: Replica): void {
+  /** With no mirror in sync a set that another began anywhere says all: the members that we remember need not tell. */
+  private fence(mirror: QueueMirror, replica: Replica, isTaken: boolean): void {
     replica.fenced = true;
     replica.attachSequence = 0;
     this.isolate(mirror, replica, 'fenced: another process holds the queue there', this.options.retryMs);
-    if (isFencedOff(mirror)) this.giveUp(mirror);
+    if (isFencedOff(mirror) || (isTaken && !hasSurvivor(mirror))) this.giveUp(mirror);
   }
 
   private giveUp(mirror: QueueMirror): void {

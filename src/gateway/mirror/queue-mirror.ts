@@ -101,6 +101,13 @@ export class QueueMirror {
     return count;
   }
 
+  /** The change by which a mirror joined that has not told yet that it has it; 0: all that count have theirs. */
+  get joiningNumber(): number {
+    let number = 0;
+    for (const replica of this.replicas) if (replica.inSync && replica.acked < replica.joinedBy) number = Math.max(number, replica.joinedBy);
+    return number;
+  }
+
   get memberCount(): number {
     let count = 0;
     for (const replica of this.replicas) if (replica.member) count += 1;
