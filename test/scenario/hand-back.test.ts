@@ -138,36 +138,36 @@ describe('hand-back', () => {
   for (const isFromFile of [false, true]) {
     const beside = isFromFile ? ', beside a copy out of a file, too' : '';
     test(`a copy that a store brought back in its file, after the rescuer had moved the queue away from it, does not keep the owner from a mirror there${beside}`, () => {
-    const group = Group.started();
-    group.hops.script = () => 'defer';
-    for (let i = 0; i < 5; i++) group.submit('gw-1', ['q1']);
-    group.run(200);
-    assert.equal(group.letters.count(COMMITTED), 5);
-    const b = group.store('b');
-    group.freeze('gw-1');
-    group.until(() => group.served('gw-2', 'gw-1').length === 1, 'the takeover');
-    b.leave(5000, true, () => { b.kill(); });
-    group.until(() => !b.isAlive, 'the end of store-b');
-    group.until(() => group.served('gw-2', 'gw-1').every((mirror) => mirror.memberCount === 1 && mirror.setChangeNumber === 0), 'the set of one');
-    group.thaw('gw-1');
-    group.until(() => group.served('gw-2', 'gw-1').length === 0 && group.served('gw-1', 'gw-1').some((mirror) => mirror.inSyncCount === 1), 'the queue at its owner');
-    if (isFromFile) {
-      // The only member stops and comes back with its file, and the owner is another process by then.
-      const a = group.store('a');
-      group.gateway('gw-1').kill();
-      a.leave(0, true, () => { a.kill(); });
-      group.until(() => !a.isAlive, 'the end of store-a');
-      a.start();
-      group.gateway('gw-1').start();
-    }
-    b.start();
-    assert.equal(b.loadedQueues, 1);
-    group.until(() => group.served('gw-1', 'gw-1').some((mirror) => mirror.inSyncCount === 2), 'both mirrors');
-    group.hops.script = () => 'accept';
-    group.until(() => group.letters.delivered === 5, 'the deliveries');
-    checkNoLoss(group.letters);
-    checkNoDuplicates(group.letters);
-  });
+      const group = Group.started();
+      group.hops.script = () => 'defer';
+      for (let i = 0; i < 5; i++) group.submit('gw-1', ['q1']);
+      group.run(200);
+      assert.equal(group.letters.count(COMMITTED), 5);
+      const b = group.store('b');
+      group.freeze('gw-1');
+      group.until(() => group.served('gw-2', 'gw-1').length === 1, 'the takeover');
+      b.leave(5000, true, () => { b.kill(); });
+      group.until(() => !b.isAlive, 'the end of store-b');
+      group.until(() => group.served('gw-2', 'gw-1').every((mirror) => mirror.memberCount === 1 && mirror.setChangeNumber === 0), 'the set of one');
+      group.thaw('gw-1');
+      group.until(() => group.served('gw-2', 'gw-1').length === 0 && group.served('gw-1', 'gw-1').some((mirror) => mirror.inSyncCount === 1), 'the queue at its owner');
+      if (isFromFile) {
+        // The only member stops and comes back with its file, and the owner is another process by then.
+        const a = group.store('a');
+        group.gateway('gw-1').kill();
+        a.leave(0, true, () => { a.kill(); });
+        group.until(() => !a.isAlive, 'the end of store-a');
+        a.start();
+        group.gateway('gw-1').start();
+      }
+      b.start();
+      assert.equal(b.loadedQueues, 1);
+      group.until(() => group.served('gw-1', 'gw-1').some((mirror) => mirror.inSyncCount === 2), 'both mirrors');
+      group.hops.script = () => 'accept';
+      group.until(() => group.letters.delivered === 5, 'the deliveries');
+      checkNoLoss(group.letters);
+      checkNoDuplicates(group.letters);
+    });
   }
 
   test('an owner that is thawed never delivers by a mirror that the rescuer has dropped', () => {
