@@ -73,6 +73,8 @@ export class RescueWatch {
   /** (owner, store) → when its own lease was last seen to run there. */
   private readonly ownerSeen = new Map<string, number>();
   private readonly attachFirst = new Set<string>();
+  /** (owner, store) → which of the queues served there is asked for: another one, where our claim of the last did not stand. */
+  private readonly askedFor = new Map<string, number>();
   private ownerLookMs = 0;
 
   constructor(options: RescueOptions, ports: RescuePorts) {
@@ -105,7 +107,8 @@ export class RescueWatch {
       if (answer.result === CLAIM_GRANTED) {
         this.attachFirst.delete(key);
         if (answer.waitMs > 0) this.ownerSeen.set(key, nowMs);
-      } else this.attachFirst.add(key);
+      } else if (this.attachFirst.has(key)) this.askedFor.set(key, (this.askedFor.get(key) ?? 0) + 1);
+      else this.attachFirst.add(key);
       return;
     }
     const holder = job.rows.get(storeId)?.holder;
@@ -202,22 +205,27 @@ export class RescueWatch {
   }
 
   private lookForOwners(nowMs: number): void {
-    const asked = new Set<string>();
+    const served = new Map<string, { readonly storeId: string; readonly jobs: QueueJob[] }>();
     for (const job of this.ports.jobs()) {
       if (job.isOwn || job.isPending || job.state === 'elsewhere') continue;
       const members = this.ports.membersOf(job.handle);
       if (members.length === 0) continue;
       for (const storeId of members) {
         const key = leaseKey(job.ownerId, storeId);
-        const view = this.ports.views.get(storeId);
-        if (asked.has(key) || view === undefined || !view.store.isUp) continue;
-        asked.add(key);
-        // A mirror that we founded ourselves knows us by another token until the claim is made there too.
-        if (this.attachFirst.has(key)) this.ports.ask(view, 'attach', job);
-        this.ports.ask(view, 'owner', job);
+        const there = served.get(key);
+        if (there === undefined) served.set(key, { storeId, jobs: [job] });
+        else there.jobs.push(job);
       }
       const isBack = members.every((storeId) => (this.ownerSeen.get(leaseKey(job.ownerId, storeId)) ?? -Infinity) > nowMs - OWNER_SEEN_MS);
       if (isBack) this.ports.onOwnerBack(job);
+    }
+    for (const [key, { storeId, jobs }] of served) {
+      const view = this.ports.views.get(storeId);
+      const job = jobs[(this.askedFor.get(key) ?? 0) % jobs.length];
+      if (job === undefined || view === undefined || !view.store.isUp) continue;
+      // A mirror that we founded ourselves knows us by another token until the claim is made there too.
+      if (this.attachFirst.has(key)) this.ports.ask(view, 'attach', job);
+      this.ports.ask(view, 'owner', job);
     }
   }
 }
