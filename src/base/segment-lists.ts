@@ -42,9 +42,9 @@ export class SegmentLists {
   /** Of segments that are in no run. */
   private held = 0;
 
-  constructor(segmentBytes: number, spareMax: number, segmentsMax: number) {
+  constructor(segmentBytes: number, spareMax: number, segmentsMax: number, runBytesMax: number) {
     this.segmentBytes = segmentBytes;
-    this.runs = new SegmentRuns(segmentBytes);
+    this.runs = new SegmentRuns(segmentBytes, runBytesMax);
     this.spareMax = spareMax;
     this.segmentsMax = segmentsMax;
     this.bucketShift = 31 - Math.clz32(segmentBytes) - BUCKETS_PER_SEGMENT_LOG2;
@@ -66,6 +66,10 @@ export class SegmentLists {
   }
 
   /** So many bytes of records are about to come. */
+  expectNoMore(): void {
+    this.runs.expectNoMore();
+  }
+
   expect(bytes: number): void {
     this.runs.expect(bytes);
   }

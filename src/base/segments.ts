@@ -27,6 +27,7 @@ import { ChunkedUint32, ChunkedUint8 } from './chunked.js';
 import { invariant } from './invariant.js';
 import { SegmentKind, type Segment } from './segment.js';
 import { SegmentLists } from './segment-lists.js';
+import { RUN_BYTES_MAX } from './segment-runs.js';
 
 /** Names a record; 0 is no record. */
 export type Slot = number;
@@ -50,6 +51,8 @@ const WALK_SHIFT = 4; // passing a freed record costs a sixteenth of moving it
 export interface SegmentsOptions {
   /** Size of a segment: a power of two from 4 KiB to 64 MiB. */
   readonly segmentBytes: number;
+  /** Of the memory that is made in one piece for what is expected, at most; undefined: RUN_BYTES_MAX. */
+  readonly runBytesMax?: number;
 }
 
 /** 1 MiB: large enough that the collector sees few blocks, small enough that a drained queue frees some soon. */
@@ -85,7 +88,7 @@ export class Segments {
     this.ownFrom = bytes >>> 3;
     this.unitBits = 28 - Math.clz32(bytes); // log2(bytes / 8)
     this.unitMask = (1 << this.unitBits) - 1;
-    this.lists = new SegmentLists(bytes, SEGMENTS_SPARE_MAX, NOWHERE * 2 ** (32 - this.unitBits));
+    this.lists = new SegmentLists(bytes, SEGMENTS_SPARE_MAX, NOWHERE * 2 ** (32 - this.unitBits), options.runBytesMax ?? RUN_BYTES_MAX);
     this.young = this.lists.nothing;
     this.old = this.lists.nothing;
     this.low.ensure(1);
@@ -110,6 +113,11 @@ export class Segments {
   /** So many records of so many bytes together are about to come: their memory is made in few pieces (segment-runs.ts). */
   expect(records: number, bytes: number): void {
     this.lists.expect(bytes + records * RECORD_OVERHEAD_BYTES);
+  }
+
+  /** What was expected has come, or does not come any more. */
+  expectNoMore(): void {
+    this.lists.expectNoMore();
   }
 
   /** A new record with undefined contents. */

@@ -40,6 +40,8 @@ import { COMMITTED, ENVELOPE_PARKED, NO_REPLY, NOT_READY, REFUSED } from './queu
 
 /** Share of the memory limit that the changes kept for mirrors may take, whatever the configuration says: they are kept when all mail is delivered. */
 const RING_SHARE = 1 / 16;
+/** Of memory that a recovery has made in one piece: emptying one takes up to half of it elsewhere first. */
+const RUN_SHARE = 1 / 16;
 const COMPACT_BYTES_PER_TICK = 1024 * 1024;
 const SLOW_TICK_MS = 100;
 
@@ -78,7 +80,7 @@ export class GatewayCore implements Reception, DeliverySource {
     this.options = options;
     this.ports = ports;
     this.ids = new MessageIds(options.incarnation, options.gatewayId, options.mirrors.group);
-    this.segments = new Segments({ segmentBytes: options.segmentBytes });
+    this.segments = new Segments({ segmentBytes: options.segmentBytes, runBytesMax: Math.floor(options.memory.limitBytes * RUN_SHARE) });
     this.entries = new Entries(new EntryTable(options.incarnation % 0x7fffffff), new ContentStore(this.segments), ports.crc32);
     const ringBytes = Math.min(options.mirrors.ringBytes, Math.floor(options.memory.limitBytes * RING_SHARE));
     this.mirrors = new Mirrors({ ...options.mirrors, ringBytes, token: options.incarnation }, this.mirrorPorts());

@@ -312,4 +312,24 @@ describe('a claim that came to nothing', () => {
     for (const store of group.stores) group.network.heal('gw-2', store.id);
     isHeldAgain(group);
   });
+
+  test('delivers all of a queue that it can hold a quarter of, though one message in five stays, and takes new mail', () => {
+    const group = Group.started({ memoryBytes: { 'gw-2': 8 * 1024 * 1024 }, blockEntries: 50 });
+    group.hops.script = () => 'hang';
+    const letters = Array.from({ length: 4000 }, (_none, i) => {
+      if (i % 50 === 0) group.run(2);
+      return group.submit('gw-1', ['q1'], 'alice@senders.example', 4000);
+    });
+    group.run(500);
+    assert.equal(group.letters.count(COMMITTED), letters.length);
+    group.gateway('gw-1').kill();
+    const staying = new Set(letters.filter((_letter, i) => (i * 37) % 100 < 20).map(({ id }) => id));
+    group.hops.script = ({ messageId }) => (staying.has(messageId) ? 'defer' : 'accept');
+    group.hops.dotMs = 0.2;
+    group.hops.replyMs = 0.2;
+    group.until(() => group.letters.delivered === letters.length - staying.size, 'all that can be delivered', 120_000);
+    const fresh = group.submit('gw-2', ['q2'], 'alice@senders.example', 4000);
+    group.run(500);
+    assert.equal(fresh.outcome, COMMITTED);
+  });
 });

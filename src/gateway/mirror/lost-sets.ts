@@ -26,7 +26,7 @@ import type { HeldQueue } from '../../recovery/waiting-queues.js';
 import type { Mirrors } from './mirrors.js';
 import type { QueueMirror } from './queue-mirror.js';
 import type { Replica } from './replica.js';
-import { decides, isWithoutSurvivor, toGiveUp, waitsForSilent } from './replica-set.js';
+import { decides, hasSurvivor, isWithoutSurvivor, toGiveUp, waitsForSilent } from './replica-set.js';
 
 export interface LostSetsPorts {
   readonly mirrors: Mirrors;
@@ -78,6 +78,8 @@ export class LostSets {
     for (const mirror of [...mirrors.all()]) {
       const { name, identity } = mirror.queue;
       if (request.queue !== undefined ? name !== request.queue : identity.ownerId !== request.owner) continue;
+      // One that goes on has nothing to be forced.
+      if (hasSurvivor(mirror)) continue;
       const needed = toGiveUp(mirror);
       const replica = mirror.replicas.find((one) => one.store.storeId === request.missing);
       // Of those that decide and are lost, any will do.

@@ -38,6 +38,10 @@ export class Entries {
     this.contents.segments.expect(count, bytes);
   }
 
+  expectNoMore(): void {
+    this.contents.segments.expectNoMore();
+  }
+
   /** A new row in state FREE; `shared` is 0 when the record holds body ‖ head. */
   create(queue: MailQueue, messageId: number, slot: number, shared: number, bodyBytes: number, checksum: number, arrivalSeconds: number, expirySeconds: number): number {
     const table = this.table;

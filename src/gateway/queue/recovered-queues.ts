@@ -78,6 +78,8 @@ export class RecoveredQueues {
   private readonly sharedBodies = new Map<string, number>();
   /** Entries of queues claimed since the last block came, and their bytes. */
   private readonly expected = { entries: 0, bytes: 0 };
+  /** Queues claimed and not whole yet. */
+  private openCount = 0;
   private owing: Found[] = [];
   private parked: Found[] = [];
 
@@ -96,6 +98,7 @@ export class RecoveredQueues {
     const { tail } = claimed;
     if (tail !== undefined) mirrors.importTail(mirror, tail.firstNumber, tail.rows, tail.bodies, tail.digestA, tail.digestB);
     mirror.queue.beginRecovery();
+    this.openCount += 1;
     this.expected.entries += claimed.holders[0]?.count ?? 0;
     this.expected.bytes += claimed.holders[0]?.bytes ?? 0;
     for (const store of mirrors.stores) {
@@ -148,6 +151,8 @@ export class RecoveredQueues {
     const mirror = this.ports.mirrors.mirrorOf(handle);
     if (mirror === undefined) return;
     mirror.queue.endRecovery();
+    this.openCount -= 1;
+    if (this.openCount === 0) this.ports.entries.expectNoMore();
     this.ports.log.info('recovery', 'a queue is back', { queue: mirror.queue.name, messages: mirror.queue.length, epoch: mirror.epoch, transactions: mirror.lastNumber });
     this.ports.wake(mirror);
     this.ports.mirrors.onWhole(mirror);
