@@ -71,7 +71,7 @@ describe('simulation', () => {
     assert.equal(code, 0, output);
   });
 
-  // Of 5,000 fresh seeds one did not drain (docs/FOUND-BY-SIMULATION.md, "Known and open"): until it does, fresh seeds are judged by safety.
+  // Fresh seeds still find worlds that do not drain (docs/FOUND-BY-SIMULATION.md, "Known and open"): until they do, these are judged by safety.
   test('no promise is broken by fresh seeds', (context) => {
     const first = Math.floor(Date.now() / 1000) * 1000;
     context.diagnostic(`fresh seeds from ${String(first)} on`);
