@@ -47,10 +47,11 @@ async function run(cluster: Awaited<ReturnType<typeof startCluster>>, judge: Lin
   const stall = async (): Promise<void> => {
     const fromMs = proxyNowMs();
     owner.gateway.freeze();
+    const stoodMs = proxyNowMs();
     await pause(FROZEN_MS);
     owner.gateway.thaw();
     // What it sends after the thaw is not excused: only what was in flight when it began to stand still.
-    judge.noteWindow({ cause: 'gateway stood still past its lease', gateway: owner.id, fromMs, untilMs: fromMs });
+    judge.noteWindow({ cause: 'gateway stood still past its lease', gateway: owner.id, fromMs, untilMs: stoodMs });
   };
   const logs = cluster.gateways.map(({ id }) => join(cluster.folder, `send-${id}.log`));
   const sends = cluster.gateways.map(({ smtpPort }, index) => runSend({
@@ -65,7 +66,7 @@ async function run(cluster: Awaited<ReturnType<typeof startCluster>>, judge: Lin
   assert.deepEqual(sent[1]?.replies, { 250: COUNT }, 'nobody at the neighbour noticed');
   for (const each of cluster.gateways) await each.drained(BOUND_MS);
   for (const log of logs) await cluster.verify(log);
-  const verdict = judgeRun(judge, { arrivalLog: cluster.arrivalLog, sendLogs: logs, concurrency: CONCURRENCY });
+  const verdict = judgeRun(judge, { arrivalLog: cluster.arrivalLog, sendLogs: logs, concurrency: CONCURRENCY, stoppedDots: 1 });
   assert.ok(verdict.ok, JSON.stringify(verdict, undefined, 1));
 
   assert.match(owner.gateway.log(), /it is given up here/);
