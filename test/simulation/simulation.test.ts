@@ -13,7 +13,7 @@ import { simulate } from './simulate.js';
 import type { World } from './world.js';
 
 const FIXED_SEEDS = 300;
-const FRESH_SEEDS = 100;
+const FRESH_SEEDS = 50;
 const STEPS = 80;
 const BOUND_MS = 300_000;
 /** Of the mutants this many a run, by date: all of them take minutes. */
