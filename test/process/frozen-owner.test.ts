@@ -66,6 +66,8 @@ async function run(cluster: Awaited<ReturnType<typeof startCluster>>, judge: Lin
   assert.deepEqual(sent[1]?.replies, { 250: COUNT }, 'nobody at the neighbour noticed');
   for (const each of cluster.gateways) await each.drained(BOUND_MS);
   for (const log of logs) await cluster.verify(log);
+  // Whether the lease is read before each dot is dot-right.test.ts's question: too little is in flight here to tell. One
+  // repeat was seen, once, on a busy machine; that it was such a dot is likely, not shown.
   const verdict = judgeRun(judge, { arrivalLog: cluster.arrivalLog, sendLogs: logs, concurrency: CONCURRENCY, stoppedDots: 1 });
   assert.ok(verdict.ok, JSON.stringify(verdict, undefined, 1));
 
