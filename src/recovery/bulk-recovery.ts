@@ -96,12 +96,14 @@ export class BulkRecovery {
   private readonly watch: RescueWatch;
   private readonly jobs = new Map<string, QueueJob>();
   private readonly byHandle = new Map<number, QueueJob>();
+  /** Owner → when the last of its queues came here from another process that may have had it; none if no other is in the group. */
+  private readonly cameBackMs = new Map<string, number>();
   private readonly isKnown = (key: string): boolean => this.jobs.has(key);
 
   constructor(options: RecoveryOptions, ports: RecoveryPorts) {
     this.options = options;
     this.ports = ports;
-    this.views = new StoreViews(options.gatewayId, ports.packer);
+    this.views = new StoreViews(options.gatewayId, ports.packer, () => ports.nowMs());
     this.hints = new SetHints(options.hints ?? [], ports.log);
     this.pulls = new Pulls(options, {
       packer: ports.packer, log: ports.log, views: this.views,
@@ -154,9 +156,13 @@ export class BulkRecovery {
     return this.openCount === 0;
   }
 
-  /** Everything that the stores know of this owner's queues is served here, whole. */
+  /**
+   * Everything that the stores know of this owner's queues is served here, whole. Another gateway may have made one, of
+   * reports, until it gave the last of them up: lists that were asked for before do not show it.
+   */
   isWhole(ownerId: string): boolean {
-    if (!this.allListed) return false;
+    const sinceMs = this.cameBackMs.get(ownerId);
+    if (!this.allListed || (sinceMs !== undefined && !this.views.allListedSince(sinceMs, ownerId))) return false;
     for (const job of this.jobs.values()) if (job.ownerId === ownerId && job.state !== 'done') return false;
     return true;
   }
@@ -165,7 +171,7 @@ export class BulkRecovery {
   held(): HeldQueue[] {
     const silent = this.views.silent();
     const lost = this.ports.lostSets.held();
-    return lost.concat(heldQueues(this.jobs.values(), this.hints, this.claiming.isLate ? this.hints.untold(this.options.gatewayId, this.isKnown, silent) : [], silent));
+    return lost.concat(heldQueues(this.jobs.values(), this.hints, this.claiming.news.isLate ? this.hints.untold(this.options.gatewayId, this.isKnown, silent) : [], silent));
   }
 
   /** Whether a queue of ours with this name is still to come: at once, or held until a store or a rescuer answers. */
@@ -232,7 +238,7 @@ export class BulkRecovery {
   /** Called now and then: claims that were put off are made again. `isLate`: the stores have had their time to answer. */
   tick(nowMs: number, isLate: boolean): void {
     this.lookForOlder(nowMs);
-    this.claiming.isLate = isLate;
+    this.claiming.news.isLate = isLate;
     if (isLate) this.hints.tell(this.options.gatewayId, this.isKnown, this.views.silent(), this.allListed);
     this.watch.tick(nowMs);
     this.startJobs();
@@ -297,6 +303,7 @@ export class BulkRecovery {
 
   private adopt(job: QueueJob, queue: ClaimedQueue): void {
     if (!job.isOwn) this.counters.takeovers += 1;
+    if (this.options.group.some((id) => id !== this.options.gatewayId)) this.cameBackMs.set(job.ownerId, this.ports.nowMs());
     this.ports.onClaimed(queue);
     for (const row of job.rows.values()) this.ports.onCopyTold(job.handle, row);
     this.pulls.add(job);

@@ -15,17 +15,16 @@ import type { Claimed } from '../protocol/messages/claimed.js';
 import { CLAIM_UNKNOWN, ROLE_MEMBER } from '../protocol/reasons.js';
 import { allowsTakeover, versionsSpoken } from '../protocol/versions.js';
 import type { CensusRow } from './census.js';
-import { isOfLastSet, isOfSet, judgeQueue, leaverOf, leftCopies, sourcesOf } from './census.js';
+import { isOfLastSet, isOfSet, judgeQueue, newestOf, sourcesOf } from './census.js';
 import { mayGoFirst } from './control-first.js';
 import { ClaimMachine } from './claim-machine.js';
 import type { ClaimFailure } from './claim-machine.js';
-import { forceCommand } from './force.js';
 import { QueueJob } from './queue-job.js';
 import type { ClaimedQueue, QueueName, RecoveredTail } from './queue-job.js';
 import { readTailed } from './recovery-replies.js';
 import type { SetHints } from './set-hints.js';
-import { memberText } from './set-hints.js';
 import type { AskKind, StoreView, StoreViews } from './store-views.js';
+import { WaitingNews } from './waiting-news.js';
 
 export interface ClaimingOptions {
   readonly gatewayId: string;
@@ -56,22 +55,24 @@ const OLD_STORE = 'a store speaks an older version';
 const NOT_COUNTED_RETRY_MS = 5000;
 
 export class Claiming {
-  /** A store that has not answered is news. */
-  isLate = false;
+  readonly news: WaitingNews;
   private readonly options: ClaimingOptions;
   private readonly ports: ClaimingPorts;
 
   constructor(options: ClaimingOptions, ports: ClaimingPorts) {
     this.options = options;
     this.ports = ports;
+    this.news = new WaitingNews(ports);
   }
 
   /** `coming`: owners whose control queue may be here at once. */
   judge(job: QueueJob, answering: ReadonlySet<string>, coming: ReadonlySet<string>, nowMs: number): void {
     const verdict = judgeQueue(job.rows.values(), answering, job.given, this.ports.hints.get(job.key));
     if (verdict.kind !== 'take' || verdict.epoch !== job.epoch || verdict.outside !== '') job.leftAt = '';
+    if (job.isOwn) job.shownAt = newestOf(job.rows.values())?.members ?? job.shownAt;
+    if (verdict.kind !== 'nothing') job.isElsewhere = false;
     if (verdict.kind === 'nothing') this.nothingCounts(job);
-    else if (verdict.kind === 'wait') this.tellMissing(job, verdict.missing, 'unreachable');
+    else if (verdict.kind === 'wait') this.news.tellMissing(job, verdict.missing, 'unreachable');
     else if (!this.mayTakeOver(job)) return;
     else {
       let claimFromMs = 0;
@@ -80,7 +81,7 @@ export class Claiming {
         job.notBeforeMs = claimFromMs;
         return;
       }
-      if (!mayGoFirst(job, coming, this.isLate || this.ports.views.allListed, nowMs)) return;
+      if (!mayGoFirst(job, coming, this.news.isLate || this.ports.views.allListed, nowMs)) return;
       if (verdict.without.length > 0) this.ports.log.warn('recovery', 'an operator has this queue taken without a member: mail may be lost or repeated', { queue: job.name, owner: job.ownerId, epoch: verdict.epoch, without: verdict.without });
       job.epoch = verdict.epoch;
       job.members = verdict.members;
@@ -104,33 +105,20 @@ export class Claiming {
     return false;
   }
 
-  /** No store is a member: what they hold was never acknowledged by anyone. A store that is silent may know better. */
+  /**
+   * No store is a member: what they hold was never acknowledged by anyone. A store that is silent may know better; so may
+   * another gateway that had taken our queue over, and has its mail in memory still: begun anew here, the queue would be two.
+   */
   private nothingCounts(job: QueueJob): void {
     const silent = this.ports.views.silent().filter((id) => !job.given.has(id));
     if (!job.isOwn) job.restart('elsewhere', 0);
-    else if (silent.length > 0) this.tellMissing(job, silent, 'unreachable');
+    else if (silent.length > 0) this.news.tellMissing(job, silent, 'unreachable');
+    else if (job.given.size === 0 && (job.wasLost || job.heldBy !== '')) this.news.tellElsewhere(job, job.shownAt.length > 0 ? job.shownAt : [...this.ports.views.all()].map(({ store }) => store.storeId));
     else {
-      if (job.given.size > 0) this.tellGivenUp(job);
+      if (job.given.size > 0) this.news.tellGivenUp(job);
       else if (job.rows.size > 0) this.ports.log.info('recovery', 'a refill that never ended is left behind; nothing of it was acknowledged', { queue: job.name });
       job.transition('done');
     }
-  }
-
-  private tellGivenUp(job: QueueJob): void {
-    const left = leftCopies(job.rows.values());
-    const fields = { queue: job.name, owner: job.ownerId, without: [...job.given] };
-    if (left.length === 0) this.ports.log.warn('recovery', 'a queue is given up by an operator: no store that answers has a copy of it', fields);
-    else this.ports.log.warn('recovery', 'a queue is given up by an operator: no store that answers is in its set; copies that a process before was filling count for nothing, and can be written to files by the command', { ...fields, stores: left.map(({ storeId }) => storeId), messages: left.map(({ count }) => count), command: `twinpost store export --queue ${job.name} DIR --from ADDRESS` });
-  }
-
-  private tellMissing(job: QueueJob, missing: readonly string[], why: string): void {
-    if (!this.isLate || missing.join(' ') === job.missing.join(' ')) return;
-    job.missing = missing;
-    job.empty = '';
-    job.leftAt = '';
-    job.missingSinceMs = this.ports.nowMs();
-    const hint = this.ports.hints.get(job.key);
-    this.ports.log.warn('recovery', 'mail of this queue is held: a store that may know more of it has not answered; start it, or go on without it by twinpost rescue --force', { queue: job.name, owner: job.ownerId, missing, why, ...(hint === undefined ? {} : { known: memberText(hint) }) });
   }
 
   /**
@@ -148,40 +136,21 @@ export class Claiming {
     if (job.given.has(storeId)) return true;
     const silent = this.ports.views.silent().filter((id) => !job.given.has(id));
     if (silent.length > 0) {
-      this.tellMissing(job, silent, 'came back empty');
+      this.news.tellMissing(job, silent, 'came back empty');
       return false;
     }
     if (view === undefined || view.graceEndsMs > this.ports.nowMs()) return false;
     if (sourcesOf([...job.rows.values()], job.epoch, job.members).length === 0) {
-      this.tellAllGone(job);
+      this.news.tellAllGone(job);
       return false;
     }
     const isAlone = this.options.group.every((id) => id === this.options.gatewayId);
     if (!job.isOwn || !isAlone || this.ports.olderMayLive()) {
-      this.tellEmpty(job, storeId);
+      this.news.tellEmpty(job, storeId, !job.isOwn || !this.ports.olderMayLive() ? 'another gateway may have taken the queue over and lost what it had there' : 'nothing proves that the older process of this gateway is gone');
       return false;
     }
     this.ports.log.warn('recovery', 'a mirror of this queue came back empty; every store answered, so the newest epoch goes on; repeats are possible', { queue: job.name, owner: job.ownerId, epoch: job.epoch, empty: [storeId] });
     return true;
-  }
-
-  private tellEmpty(job: QueueJob, storeId: string): void {
-    if (job.empty === storeId) return;
-    job.empty = storeId;
-    job.missing = [storeId];
-    job.missingSinceMs = this.ports.nowMs();
-    const why = !job.isOwn || !this.ports.olderMayLive() ? 'another gateway may have taken the queue over and lost what it had there' : 'nothing proves that the older process of this gateway is gone';
-    this.ports.log.warn('recovery', 'mail of this queue is held: a mirror came back empty, and a process that had the queue there may still live; end it, then go on without that mirror by the command', { queue: job.name, owner: job.ownerId, epoch: job.epoch, empty: [storeId], why, command: forceCommand(job.name, storeId) });
-  }
-
-  private tellAllGone(job: QueueJob): void {
-    const left = leaverOf(job.rows.values(), job.epoch, job.members);
-    const missing = job.members.filter((member) => !job.given.has(member));
-    if (left === undefined || (job.leftAt === left.storeId && job.missing.join(' ') === missing.join(' '))) return;
-    job.leftAt = left.storeId;
-    job.missing = missing;
-    job.missingSinceMs = this.ports.nowMs();
-    this.ports.log.warn('recovery', 'mail of this queue is held: every mirror of its newest set came back empty; a store that had left the set before it stopped has a copy in its file, which lacks what came after that and repeats what was delivered after that; have it read by the command', { queue: job.name, owner: job.ownerId, epoch: job.epoch, empty: missing, store: left.storeId, messages: left.count, command: forceCommand(job.name, missing[0] ?? '') });
   }
 
   /** A queue of another gateway that this process founded and serves. */
@@ -268,8 +237,8 @@ export class Claiming {
 
   /**
    * A claim of an earlier connection may stand where this one never asked. It need not have come to nothing: we, or our
-   * process before, may have served the queue by it, and left this copy behind. Its old holder would take it back for
-   * unchanged, and go on from it beside the set that went on. So that is left to the list that shows the newest set.
+   * process before, may have served the queue by it, and left this copy behind, which is of no use to its owner. So one of
+   * an older set is left to the list that shows the newest, by which it is dropped (RescueWatch.leaveOthers).
    */
   private releaseOlder(job: QueueJob): void {
     for (const row of job.rows.values()) {

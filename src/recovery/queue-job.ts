@@ -140,6 +140,10 @@ export class QueueJob {
   empty = '';
   /** Every member of the newest set came back empty: the store that has a copy of before it left that set; '' else. */
   leftAt = '';
+  /** No store has a copy any more; another gateway, which had our queue, may have its mail in memory. */
+  isElsewhere = false;
+  /** Members of the newest set when a store showed it last; of our own queues. */
+  shownAt: readonly string[] = [];
   /** The copy that is read is the one of `leftAt`, because an operator gave up every member. */
   isOutside = false;
   /** The stores whose absence was told, and since when. */

@@ -30,6 +30,10 @@ export interface StoreView {
   /** Rows of the list under way; undefined when none is. */
   listing: CensusRow[] | undefined;
   listingAll: boolean;
+  listingFromMs: number;
+  /** When the last whole list of our own queues, and that of all queues, was asked for. */
+  ownFromMs: number;
+  allFromMs: number;
   /** When it is asked again for the queues of the whole group. */
   listAtMs: number;
   /** Before this an older process of this gateway may still hold a lease here. */
@@ -51,14 +55,16 @@ export class StoreViews {
   private readonly views = new Map<string, StoreView>();
   private readonly gatewayId: string;
   private readonly packer: Packer;
+  private readonly nowMs: () => number;
 
-  constructor(gatewayId: string, packer: Packer) {
+  constructor(gatewayId: string, packer: Packer, nowMs: () => number) {
     this.gatewayId = gatewayId;
     this.packer = packer;
+    this.nowMs = nowMs;
   }
 
   add(store: RecoveryStore): void {
-    this.views.set(store.storeId, { store, bootId: '', listed: false, listing: undefined, listingAll: false, listAtMs: 0, claimFromMs: -1, graceEndsMs: 0, asks: new Map() });
+    this.views.set(store.storeId, { store, bootId: '', listed: false, listing: undefined, listingAll: false, listingFromMs: 0, ownFromMs: -Infinity, allFromMs: -Infinity, listAtMs: 0, claimFromMs: -1, graceEndsMs: 0, asks: new Map() });
   }
 
   get(storeId: string): StoreView | undefined {
@@ -72,6 +78,12 @@ export class StoreViews {
   /** Every store has told of our queues since it started. */
   get allListed(): boolean {
     for (const view of this.views.values()) if (!view.listed) return false;
+    return true;
+  }
+
+  /** Every store has told a list with this owner's queues that was asked for after that moment. */
+  allListedSince(ms: number, ownerId: string): boolean {
+    for (const { ownFromMs, allFromMs } of this.views.values()) if (Math.max(allFromMs, ownerId === this.gatewayId ? ownFromMs : -Infinity) <= ms) return false;
     return true;
   }
 
@@ -93,6 +105,7 @@ export class StoreViews {
   list(view: StoreView, all: boolean): void {
     view.listing = [];
     view.listingAll = all;
+    view.listingFromMs = this.nowMs();
     this.page(view, 0);
   }
 
@@ -111,6 +124,8 @@ export class StoreViews {
     }
     view.listing = undefined;
     view.listed = true;
+    if (view.listingAll) view.allFromMs = view.listingFromMs;
+    else view.ownFromMs = view.listingFromMs;
     return { view, all: view.listingAll, rows };
   }
 

@@ -67,11 +67,15 @@ export function expectedControl(jobs: Iterable<QueueJob>, ownerId: string): Cont
 export function heldQueues(jobs: Iterable<QueueJob>, hints: SetHints, untold: readonly SetHint[], silent: readonly string[]): HeldQueue[] {
   const held: HeldQueue[] = [];
   for (const hint of untold) held.push({ key: queueKey(hint.ownerId, hint.birth, hint.serial), queue: hint.name, queueClass: hint.queueClass, owner: hint.ownerId, state: 'unknown', stores: hint.members.filter((member) => silent.includes(member)), why: memberText(hint), sinceMs: 0 });
-  for (const { key, name, queueClass, ownerId, state, missing: told, given, empty, leftAt, blocked, missingSinceMs, isPending, source } of jobs) {
+  for (const { key, name, queueClass, ownerId, state, missing: told, given, empty, leftAt, isElsewhere, heldBy, blocked, missingSinceMs, isPending, source } of jobs) {
     const missing = told.filter((store) => !given.has(store));
     if (state === 'stranded') held.push({ key, queue: name, queueClass, owner: ownerId, state, stores: [source], why: 'only partly back', sinceMs: missingSinceMs });
     else if (isPending && (missing.length > 0 || blocked !== '')) {
       const hint = hints.get(key);
+      if (isElsewhere && given.size === 0) {
+        held.push({ key, queue: name, queueClass, owner: ownerId, state: 'held elsewhere', stores: missing, why: `no store has a copy any more; ${heldBy === '' ? 'another gateway' : heldBy} had it and may have its mail in memory: look there first; to give it up: ${forceCommand(name, missing[0] ?? '')}`, sinceMs: missingSinceMs });
+        continue;
+      }
       if (leftAt !== '') {
         held.push({ key, queue: name, queueClass, owner: ownerId, state: 'all gone', stores: missing, why: `every mirror came back empty; ${leftAt}, which had left before, has a copy: ${forceCommand(name, missing[0] ?? '')}`, sinceMs: missingSinceMs });
         continue;

@@ -112,6 +112,14 @@ export class Group {
     this.network.thaw(id);
   }
 
+  /** These stores do not hear the gateway, nor it them. */
+  cutOff(id: string, held: boolean, stores: readonly StoreNode[] = this.stores): void {
+    for (const store of stores) {
+      this.network.holdRequests(id, store.id, held);
+      this.network.holdAnswers(id, store.id, held);
+    }
+  }
+
   store(letter: 'a' | 'b' | 'c'): StoreNode {
     const found = this.stores.find((store) => store.id === `store-${letter}`);
     assert.ok(found !== undefined);

@@ -11,14 +11,6 @@ import { Group } from './group.js';
 import { queuesOf } from './inspect.js';
 import type { StoreNode } from './store-node.js';
 
-/** These stores do not hear the gateway, nor it them. */
-function cutOff(group: Group, id: string, held: boolean, stores = group.stores): void {
-  for (const store of stores) {
-    group.network.holdRequests(id, store.id, held);
-    group.network.holdAnswers(id, store.id, held);
-  }
-}
-
 describe('hand-back', () => {
   test('an owner that was changing the set when it was cut off gives its memory of the queue up and gets the queue back', () => {
     const group = Group.started({ stores: 3 });
@@ -28,11 +20,11 @@ describe('hand-back', () => {
     assert.equal(group.letters.count(COMMITTED), 10);
     const remembered = group.served('gw-1', 'gw-1')[0];
     assert.ok(remembered !== undefined);
-    cutOff(group, 'gw-1', true);
+    group.cutOff('gw-1', true);
     group.until(() => remembered.setChangeNumber !== 0 && remembered.inSyncCount === 0, 'the change that no member heard of');
     group.hops.script = () => 'accept';
     group.until(() => group.letters.delivered > 0, 'a rescued delivery');
-    cutOff(group, 'gw-1', false);
+    group.cutOff('gw-1', false);
     group.until(() => group.letters.delivered === 10, 'all deliveries');
     group.until(() => group.served('gw-1', 'gw-1').some((mirror) => mirror !== remembered && mirror.inSyncCount === 2), 'the queue at its owner');
     assert.equal(group.served('gw-2', 'gw-1').length, 0);
@@ -173,13 +165,13 @@ describe('hand-back', () => {
   test('an owner that is thawed never delivers by a mirror that the rescuer has dropped', () => {
     const { group, remembered, kept } = droppedMeanwhile();
     // The owner hears of the takeover at one store only: the one that has forgotten the queue.
-    cutOff(group, 'gw-1', true, [kept]);
+    group.cutOff('gw-1', true, [kept]);
     group.thaw('gw-1');
     for (let i = 0; i < 3000; i++) {
       group.run(1);
       for (const mirror of group.served('gw-1', 'gw-1')) assert.equal(group.gateway('gw-1').core?.mirrors.mayDeliver(mirror, group.scheduler.nowMs), false);
     }
-    cutOff(group, 'gw-1', false, [kept]);
+    group.cutOff('gw-1', false, [kept]);
     judged(group, remembered);
   });
 
@@ -238,11 +230,11 @@ describe('hand-back', () => {
     group.network.cut('gw-2', left.id);
     group.until(() => group.served('gw-2', 'gw-1').every((mirror) => mirror.memberCount === 1 && mirror.setChangeNumber === 0), 'the set of one');
     // The owner is fenced at one mirror and goes on with the other, of which it hears nothing.
-    cutOff(group, 'gw-1', true, [left]);
+    group.cutOff('gw-1', true, [left]);
     group.thaw('gw-1');
     group.until(() => remembered.setChangeNumber !== 0, 'the change of the set at the owner');
     group.network.cut('gw-1', left.id);
-    cutOff(group, 'gw-1', false, [left]);
+    group.cutOff('gw-1', false, [left]);
     group.until(() => group.served('gw-2', 'gw-1').length === 0, 'the hand-back');
     group.until(() => queuesOf(present(kept), 'q1').every((queue) => queue.mustClaim), 'the release');
     // The rescuer, which has forgotten that it served the queue, hears of the copy it left before it hears of the newest set.
@@ -270,71 +262,6 @@ describe('hand-back', () => {
   test('nor when the rescuer can not ask the mirror that it kept', () => {
     const group = Group.started({ stores: 3 });
     leftBehind(group, (kept) => { group.network.cut('gw-2', kept.id); });
-  });
-
-  test('a report whose source went to its owner while its copy stayed with the rescuer goes out once', () => {
-    const group = Group.started({ stores: 3 });
-    group.hops.script = () => 'defer';
-    group.submit('gw-1', ['q1']);
-    group.run(200);
-    const [kept, other] = (group.served('gw-1', 'gw-1')[0]?.replicas ?? []).map(({ store }) => group.stores.find(({ id }) => id === store.storeId));
-    const third = group.stores.find((store) => store !== kept && store !== other);
-    assert.ok(kept !== undefined && other !== undefined && third !== undefined);
-    group.gateway('gw-1').kill();
-    group.until(() => group.served('gw-2', 'gw-1').length === 1, 'the takeover');
-    group.network.cut('gw-2', other.id);
-    group.until(() => group.served('gw-2', 'gw-1').every((mirror) => mirror.memberCount === 1 && mirror.setChangeNumber === 0), 'the set of one');
-    group.hops.script = ({ queueName }) => (queueName === 'senders' ? 'accept' : 'reject');
-    // The copy is parked; that the source owes no more does not reach the store.
-    group.until(() => group.served('gw-2', 'gw-1').some(({ queue }) => queue.name === 'senders' && queue.length === 1) && group.gateway('gw-2').core?.commitPoint.openCount === 0, 'the parked copy');
-    cutOff(group, 'gw-2', true, [kept]);
-    for (const store of [other, third]) group.network.cut('gw-1', store.id);
-    group.gateway('gw-1').start();
-    group.until(() => group.served('gw-1', 'gw-1').some(({ queue }) => queue.name === 'q1' && queue.length === 1), 'the source at its owner');
-    cutOff(group, 'gw-2', false, [kept]);
-    group.until(() => group.served('gw-2', 'gw-1').every(({ queue }) => queue.name === 'senders'), 'the loss of the source');
-    assert.equal(group.served('gw-2', 'gw-1').length, 1);
-    group.run(5000);
-    assert.equal(group.hops.reports.length, 0, 'the owner may ask for another');
-    for (const store of [other, third]) group.network.heal('gw-1', store.id);
-    group.network.heal('gw-2', other.id);
-    group.until(() => group.served('gw-2', 'gw-1').length === 0 && group.served('gw-1', 'gw-1').length === 2, 'all queues at their owner');
-    group.until(() => group.hops.reports.length > 0, 'the report');
-    group.run(10_000);
-    assert.equal(group.hops.reports.length, 1);
-    checkNoLoss(group.letters);
-  });
-
-  test('so it does when the source was handed back before its copy was parked for good', () => {
-    const group = Group.started({ stores: 3 });
-    group.hops.script = () => 'defer';
-    group.submit('gw-1', ['q1']);
-    group.run(200);
-    const members = (group.served('gw-1', 'gw-1')[0]?.replicas ?? []).map(({ store }) => store.storeId);
-    const third = group.stores.find(({ id }) => !members.includes(id));
-    assert.ok(third !== undefined);
-    group.gateway('gw-1').kill();
-    group.hops.script = ({ queueName }) => (queueName === 'senders' ? 'accept' : 'reject');
-    group.hops.replyMs = 5000;
-    group.until(() => group.served('gw-2', 'gw-1')[0]?.queue.inFlightCount === 1, 'the attempt of the rescuer');
-    group.run(10);
-    group.hops.replyMs = 2;
-    group.network.cut('gw-1', third.id);
-    group.gateway('gw-1').start();
-    group.until(() => group.served('gw-2', 'gw-1')[0]?.queue.isLeaving === true, 'the owner seen');
-    group.until(() => group.served('gw-2', 'gw-1').some(({ queue }) => queue.name === 'senders'), 'the bounce queue');
-    group.network.holdAnswers('gw-2', third.id, true);
-    group.until(() => group.served('gw-2', 'gw-1').every(({ queue }) => queue.name === 'senders'), 'the source handed back');
-    // Without the third store the copy is committed.
-    third.kill();
-    group.network.holdAnswers('gw-2', third.id, false);
-    group.until(() => group.served('gw-2', 'gw-1').length === 0, 'the bounce queue handed back');
-    third.start();
-    group.network.heal('gw-1', third.id);
-    group.until(() => group.hops.reports.length > 0, 'the report');
-    group.run(10_000);
-    assert.equal(group.hops.reports.length, 1);
-    checkNoLoss(group.letters);
   });
 });
 

@@ -13,12 +13,6 @@ import { Group } from './group.js';
 import { queuesOf } from './inspect.js';
 import type { StoreNode } from './store-node.js';
 
-/** Neither hears the other. */
-function cutOff(group: Group, id: string, store: StoreNode, held: boolean): void {
-  group.network.holdRequests(id, store.id, held);
-  group.network.holdAnswers(id, store.id, held);
-}
-
 function q1At(node: StoreNode): MirroredQueue {
   const queue = node.store === undefined ? undefined : queuesOf(node.store, 'q1')[0];
   assert.ok(queue !== undefined, `${node.id} has the queue`);
@@ -56,13 +50,13 @@ describe('a release', () => {
     group.hops.script = () => 'defer';
 
     // The owner is back at one mirror only, so the next process of the rescuer gives both its claims back.
-    cutOff(group, 'gw-1', b, true);
+    group.cutOff('gw-1', true, [b]);
     group.thaw('gw-1');
     group.gateway('gw-2').start();
     group.until(() => q1At(b).holderToken > first, 'the claims of the next process');
     group.until(() => q1At(a).holder === 'gw-1' && q1At(b).holder === 'gw-1', 'their release');
     group.network.cut('gw-1', b.id);
-    cutOff(group, 'gw-1', b, false);
+    group.cutOff('gw-1', false, [b]);
     group.network.heal('gw-1', b.id);
     neverDeliversBy(group, remembered, 5, 1000);
     group.hops.script = () => 'accept';
@@ -122,7 +116,7 @@ describe('a release', () => {
     // The claim at the one that joins stands when that at the other is given back.
     const first = q1At(b).holderToken;
     group.run(group.leaseMs);
-    cutOff(group, 'gw-1', b, true);
+    group.cutOff('gw-1', true, [b]);
     group.thaw('gw-1');
     group.gateway('gw-2').start();
     group.until(() => q1At(b).holderToken > first, 'the claims of the next process');
@@ -131,7 +125,7 @@ describe('a release', () => {
     group.network.cut('gw-2', b.id);
     group.network.holdRequests('gw-2', b.id, false);
     assert.equal(q1At(b).holder, 'gw-2');
-    cutOff(group, 'gw-1', b, false);
+    group.cutOff('gw-1', false, [b]);
     group.network.heal('gw-2', b.id);
     group.until(() => q1At(b).holder === 'gw-1', 'the other');
     group.hops.script = () => 'accept';

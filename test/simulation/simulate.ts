@@ -109,7 +109,10 @@ const NONE: ReadonlyMap<string, string> = new Map();
 function waitingQueues(world: World): Map<string, string> {
   const waiting = new Map<string, string>();
   for (const { core } of world.gateways) {
-    for (const [key, state] of core === undefined ? [] : waitingJobs(core)) waiting.set(key, state);
+    for (const [key, state] of core === undefined ? [] : waitingJobs(core)) {
+      // Else the other gateway has its mail, and waits for its operator: below.
+      if (state !== 'held elsewhere' || world.custody.disasters.has(key)) waiting.set(key, state);
+    }
     for (const mirror of core?.registry.all ?? []) {
       const state = waitingState(mirror);
       if (state !== '') waiting.set(keyOfMirror(mirror), state);

@@ -9,6 +9,8 @@
  *                     may have begun a newer set there (docs/decisions/0008)
  *   all gone          nobody serves the queue, every member of its newest epoch is back without its copy, and what is left
  *                     is the file of a store that had left that set before it stopped
+ *   held elsewhere    no store has a copy any more of a queue of ours that another gateway had taken over: that one may have
+ *                     it in memory and wait for its operator itself (no survivor)
  *
  * Two more states of docs/GUARANTEES.md can't last here: "member missing" and "members silent" end when all stores have
  * answered, and the operator goes on without those that are lost for good (operator.ts).
@@ -24,5 +26,5 @@ export function waitingState(mirror: QueueMirror): string {
 
 /** Keys of the queues that a gateway knows of and does not serve, with the state in which they wait. */
 export function waitingJobs(core: GatewayCore): ReadonlyMap<string, string> {
-  return new Map(core.recovery.held().filter(({ state }) => state === 'came back empty' || state === 'all gone').map(({ key, state }) => [key, state]));
+  return new Map(core.recovery.held().filter(({ state }) => state === 'came back empty' || state === 'all gone' || state === 'held elsewhere').map(({ key, state }) => [key, state]));
 }

@@ -32,9 +32,9 @@ export class Entries {
     return this.contents.segments.usedBytes + this.table.inUse * ENTRY_BOOKKEEPING_BYTES;
   }
 
-  /** So many entries are about to come back, with so many bytes of content and head. */
-  expect(count: number, bytes: number): void {
-    this.table.index.expect(count);
+  /** So many entries are about to come back, with so many bytes of content and head: a store says so. More than `limitBytes` hold can't be here at once. */
+  expect(count: number, bytes: number, limitBytes: number): void {
+    this.table.index.expect(Math.min(count, Math.floor(limitBytes / ENTRY_BOOKKEEPING_BYTES)));
     this.contents.segments.expect(count, bytes);
   }
 

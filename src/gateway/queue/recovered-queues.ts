@@ -21,6 +21,7 @@ import { EntryState } from './entry-table.js';
 import { headArrivalWallMs, headExpirySeconds, headFlags, isKnownHead } from './envelope.js';
 import type { Note } from './note.js';
 import { decodeNote, TO_TRY } from './note.js';
+import type { MemoryGauge } from './memory-gauge.js';
 import type { QueueRegistry } from './queue-registry.js';
 import type { Reports } from './report-job.js';
 import type { QueueIdentity } from './mail-queue.js';
@@ -41,6 +42,7 @@ export interface RecoveredPorts {
   readonly settlement: Settlement;
   readonly reports: Reports;
   readonly control: GatewayControl;
+  readonly memory: MemoryGauge;
   wake(mirror: QueueMirror): void;
   unpark(mirror: QueueMirror, row: number): void;
 }
@@ -142,7 +144,7 @@ export class RecoveredQueues {
   /** For all queues that were claimed together at once: memory is made in few pieces. */
   private makeRoom(): void {
     const { expected } = this;
-    this.ports.entries.expect(expected.entries, expected.bytes);
+    this.ports.entries.expect(expected.entries, expected.bytes, this.ports.memory.limitBytes);
     expected.entries = 0;
     expected.bytes = 0;
   }

@@ -13,12 +13,10 @@ import type { RecoveryOptions } from '../../recovery/bulk-recovery.js';
 import { LostSets } from '../mirror/lost-sets.js';
 import type { QueueMirror } from '../mirror/queue-mirror.js';
 import { Departures } from './departures.js';
-import type { MemoryGauge } from './memory-gauge.js';
 import { RecoveredQueues } from './recovered-queues.js';
 import type { RecoveredPorts } from './recovered-queues.js';
 
 export interface RecoveryWiringPorts extends RecoveredPorts {
-  readonly memory: MemoryGauge;
   readonly counters: { recoveredMessages: number };
   needFlush(): void;
   olderMayLive(): boolean;

@@ -101,6 +101,7 @@ describe('node transport', () => {
     };
     try {
       client.write([new Uint8Array([1, 2]), new Uint8Array(0), new Uint8Array([3]), new Uint8Array([4, 5, 6])]);
+      assert.deepEqual([calls, client.bufferedBytes], [1, 0], 'all of it has left the process when write() returns');
       await serverSide.until(() => serverSide.bytes === 6);
     } finally {
       handle.writev = original;

@@ -75,6 +75,7 @@ export class SessionWorld implements SessionEvents {
   readonly log: string[] = [];
   results: readonly RecipientResult[] = [];
   mayDot = true;
+  onMayDot = (): void => {};
   /** Bytes still in the process each time mayDot was asked. */
   readonly bufferedAtMayDot: number[] = [];
   readonly #split: boolean;
@@ -89,6 +90,7 @@ export class SessionWorld implements SessionEvents {
         copyContent: (delivery, target, at) => { target.set((delivery as TestMail).content, at); },
         mayDot: () => {
           this.bufferedAtMayDot.push(this.connection.bufferedBytes);
+          this.onMayDot();
           return this.mayDot;
         },
       },

@@ -17,6 +17,22 @@ describe('the final dot', () => {
     assert.equal(world.taken(), '');
     assert.deepEqual(world.takenLog(), ['no right 4.3.2', 'closed']);
   });
+  test('is written in the same step as the look at the right: nothing else happens between the two', () => {
+    for (const content of [CONTENT, large]) {
+      const world = new SessionWorld().ready('PIPELINING').begin(mail(['b@d'], content));
+      world.taken();
+      const steps: string[] = [];
+      const write = world.connection.write.bind(world.connection);
+      world.connection.write = (chunks) => {
+        steps.push(chunks.some((chunk) => Buffer.from(chunk).toString('latin1').endsWith('.\r\n')) ? 'dot' : 'content');
+        write(chunks);
+      };
+      world.onMayDot = () => { steps.push('look'); };
+      world.say('250 ok', '250 ok', '354 go');
+      assert.deepEqual(steps.slice(-2), ['look', 'dot']);
+      assert.deepEqual(steps.filter((step) => step !== 'content').length, 2);
+    }
+  });
   test('without the right a recipient that was refused keeps the refusal', () => {
     const world = new SessionWorld().ready('PIPELINING').begin(mail(['b@d', 'c@d']));
     world.mayDot = false;
