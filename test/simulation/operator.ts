@@ -2,12 +2,14 @@
  * The operator of a world in which stores are lost for good: once faults have ended he does what the gateways tell him to,
  * and nothing else. What a store had that is gone is not waited for.
  *
- *   looks at what is held ─► a store named there is lost ─► force, as the state tells: where the queue is served; if nowhere,
- *        at its owner; and if that has not helped, wherever it is held: a rescuer's claim may stand there
+ *   looks at what is held ─► a store named there is lost ─► force, as the state tells: where the queue is served, at its owner
+ *        first; if nowhere, at its owner; and if that has not helped, wherever it is held: a rescuer's claim may stand there
+ *   a queue goes on at its owner, and another one keeps its memory of it ─► restarts that one
  *   nothing is held any more, and not all drains ─► takes the lost stores out of the configuration, one gateway after the other
  *
  * He names only stores that are lost: that one is back empty, and nobody else has had the queue, is no more than a guess.
  */
+import type { QueueMirror } from '../../src/gateway/mirror/queue-mirror.js';
 import type { HeldQueue } from '../../src/recovery/waiting-queues.js';
 import { keyOfMirror } from './custody.js';
 import type { GatewayMachine, World } from './world.js';
@@ -41,7 +43,20 @@ export class Operator {
     for (const gateway of world.gateways) {
       for (const held of gateway.core?.recovery.held() ?? []) if (this.forces(gateway, held)) isHeld = true;
     }
+    for (const gateway of world.gateways) if (this.endsMemory(gateway)) isHeld = true;
     if (!isHeld && nowMs >= this.nextRestartMs) this.configureAnew();
+  }
+
+  /** A stand-in holds what its owner goes on with: what it has is of no use any more. */
+  private endsMemory(gateway: GatewayMachine): boolean {
+    const isOver = gateway.core?.recovery.held().some(({ key, owner }) => owner !== gateway.gatewayId && this.serving(key).some((one) => one === gateway) && this.serving(key).some((one) => one.gatewayId === owner && goesOn(one, key))) === true;
+    if (isOver) this.world.stopGateway(gateway);
+    return isOver;
+  }
+
+  /** Gateways that have the queue in memory. */
+  private serving(key: string): GatewayMachine[] {
+    return this.world.gateways.filter((gateway) => mirrorIn(gateway, key) !== undefined);
   }
 
   /** True when a lost store stands in the way of this queue. */
@@ -49,8 +64,9 @@ export class Operator {
     const named = new Set([...stores, ...[...why.matchAll(/--missing (\S+)/g)].map(([, store]) => store ?? '')]);
     const lost = [...named].filter((store) => this.world.lostStores.has(store));
     if (lost.length === 0) return false;
-    const serving = this.world.gateways.filter((gateway) => gateway.core?.registry.all.some((mirror) => keyOfMirror(mirror) === key) === true);
-    const isHere = state === 'stranded' || (serving.length === 0 ? gatewayId === owner || this.world.scheduler.nowMs > this.startMs + ELSEWHERE_MS : serving.every((gateway) => gateway.id === id));
+    const serving = this.serving(key);
+    const first = serving.find((gateway) => gateway.gatewayId === owner) ?? serving[0];
+    const isHere = state === 'stranded' || (first === undefined ? gatewayId === owner || this.world.scheduler.nowMs > this.startMs + ELSEWHERE_MS : first.id === id);
     if (!isHere) return false;
     for (const missing of lost) {
       this.world.scheduler.trace(`${id} is to take ${queue} without ${missing}`);
@@ -71,4 +87,12 @@ export class Operator {
     world.stopGateway(next);
     next.storeIds.splice(0, next.storeIds.length, ...next.storeIds.filter((id) => !world.lostStores.has(id)));
   }
+}
+
+function mirrorIn(gateway: GatewayMachine, key: string): QueueMirror | undefined {
+  return gateway.core?.registry.all.find((mirror) => keyOfMirror(mirror) === key);
+}
+
+function goesOn(gateway: GatewayMachine, key: string): boolean {
+  return (mirrorIn(gateway, key)?.inSyncCount ?? 0) > 0;
 }

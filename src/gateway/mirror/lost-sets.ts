@@ -67,7 +67,7 @@ export class LostSets {
       const { name, identity, route } = mirror.queue;
       const stores = namesOf(state === 'no survivor' ? mirror.replicas.filter((replica) => decides(mirror, replica)) : toGiveUp(mirror));
       const why = state === 'no survivor' ? whyLost(mirror) : whySilent(mirror);
-      return { key: queueKey(identity.ownerId, identity.birth, identity.serial), queue: name, queueClass: route.queueClass, owner: identity.ownerId, state, stores, why: `${why}: ${commandsOf(mirror)}`, sinceMs };
+      return { key: queueKey(identity.ownerId, identity.birth, identity.serial), queue: name, queueClass: route.queueClass, owner: identity.ownerId, state, stores, why: `${why}${otherMemory(mirror)}: ${commandsOf(mirror)}`, sinceMs };
     });
   }
 
@@ -125,6 +125,11 @@ export class LostSets {
     const stores = namesOf(mirror.replicas.filter((replica) => decides(mirror, replica)));
     this.ports.log.error('mirror', text, { ...fields, stores, ...(others.length === 0 ? {} : { left_out: namesOf(others) }), command: commandsOf(mirror) });
   }
+}
+
+/** Of a queue that was taken over: its owner may wait with a memory of its own, which has all mail that was taken. */
+function otherMemory(mirror: QueueMirror): string {
+  return mirror.isOwn ? '' : `; if ${mirror.queue.identity.ownerId} holds this queue, too, go on there instead, and restart this gateway when the queue has a mirror there`;
 }
 
 /** Left out by a change that was sent: not asked any more, but not known to be without a copy either. */

@@ -1,0 +1,48 @@
+/**
+ * An owner and its rescuer that both have a queue in memory, while the one store that decides between them is lost for
+ * good: both wait for their operator. The owner's memory has all mail that was taken, so he goes on there
+ * (src/gateway/mirror/lost-sets.ts); the rescuer gives up what it has by the set that is founded.
+ */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { HeldQueue } from '../../src/recovery/waiting-queues.js';
+import { checkNoLoss } from './checks.js';
+import { Group } from './group.js';
+
+const COUNT = 5;
+
+function heldAt(group: Group, id: string): HeldQueue | undefined {
+  return group.gateway(id).core?.recovery.held().find(({ queue }) => queue === 'q1');
+}
+
+test('a queue in two memories goes on at its owner by the operator\'s word, and the rescuer gives its own up', () => {
+  const group = Group.started();
+  group.hops.script = () => 'defer';
+  for (let i = 0; i < COUNT; i++) group.submit('gw-1', ['q1']);
+  group.run(200);
+  const [a, b] = [group.store('a'), group.store('b')];
+  // store-a has the set without store-b; its owner does not hear so, and is cut off from both.
+  group.network.holdAnswers('gw-1', a.id, true);
+  group.network.cut('gw-1', b.id);
+  group.until(() => (group.served('gw-1', 'gw-1')[0]?.setChangeNumber ?? 0) !== 0, 'the change that drops store-b');
+  group.run(50);
+  group.network.cut('gw-1', a.id);
+  group.network.cut('gw-2', b.id);
+  group.until(() => group.served('gw-2', 'gw-1')[0]?.queue.length === COUNT && group.gateway('gw-2').core?.recovery.isIdle === true, 'the takeover');
+  a.kill();
+  group.network.holdAnswers('gw-1', a.id, false);
+  for (const id of ['gw-1', 'gw-2']) group.network.heal(id, b.id);
+  group.until(() => heldAt(group, 'gw-1')?.state === 'members silent' && heldAt(group, 'gw-2')?.state === 'members silent', 'both wait');
+  assert.doesNotMatch(heldAt(group, 'gw-1')?.why ?? '', /too/);
+  assert.match(heldAt(group, 'gw-2')?.why ?? '', /if gw-1 holds this queue, too, go on there instead, and restart this gateway when the queue has a mirror there: twinpost rescue --force --queue q1 --missing store-a/);
+  assert.equal(group.letters.delivered, 0);
+
+  const forced = group.gateway('gw-1').core?.recovery.force({ queue: 'q1', missing: 'store-a', reason: 'burnt', who: 'ann' });
+  assert.equal(forced?.length, 1);
+  group.hops.script = () => 'accept';
+  group.until(() => group.letters.delivered === COUNT, 'all deliveries');
+  group.until(() => group.served('gw-2', 'gw-1').length === 0, 'the rescuer gives it up');
+  assert.equal(heldAt(group, 'gw-1'), undefined);
+  group.until(() => heldAt(group, 'gw-2') === undefined, 'nothing is told to be held');
+  checkNoLoss(group.letters);
+});
