@@ -141,6 +141,11 @@ export class BulkRecovery {
     return this.views.allListed;
   }
 
+  /** Stores that have not told their list, or can't be asked now. */
+  get silentStores(): readonly string[] {
+    return this.views.silent();
+  }
+
   /** No queue of ours is to come within moments: new mail is put off for none. */
   get isSettled(): boolean {
     return this.allListed && !anySoon(this.jobs.values());

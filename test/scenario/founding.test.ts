@@ -69,6 +69,31 @@ describe('founding', () => {
     deliveredOnce(group);
   });
 
+  test('with both copies whole is asked of the one that was to go on alone, be the other the first: a rescuer may have it', () => {
+    const group = Group.started({ stores: 3 });
+    const own = deferring(group);
+    const [leaves, stays] = membersOf(group, own);
+    // The change that drops the first one never reaches the other. Both come back with their files, the first one before.
+    group.network.holdRequests('gw-1', stays.id, true);
+    leaves.leave(0, true, () => { leaves.kill(); });
+    group.until(() => own.setChangeNumber !== 0, 'the change that drops a mirror');
+    stays.leave(0, true, () => { stays.kill(); });
+    group.until(() => !leaves.isAlive && !stays.isAlive, 'the end of both stores');
+    group.network.holdRequests('gw-1', stays.id, false);
+    leaves.start();
+    group.until(() => own.replicas[0]?.phase === ResyncPhase.CAUGHT_UP, 'the first copy, whole');
+    stays.start();
+    group.until(() => membersAt(stays).length === 1, 'the set of one, at its store');
+    assert.deepEqual(own.replicas.map(({ phase }) => phase), [ResyncPhase.CAUGHT_UP, ResyncPhase.TAILING], 'the owner has not heard that it is');
+    group.freeze('gw-1');
+    group.until(() => group.served('gw-2', 'gw-1').length === 1, 'the takeover, by the one alone');
+    group.thaw('gw-1');
+    group.until(() => group.served('gw-1', 'gw-1').every((mirror) => mirror !== own), 'the owner without what it remembered');
+    assert.deepEqual(membersAt(leaves), [], 'nobody told it of a set');
+    group.until(() => group.served('gw-1', 'gw-1').some((mirror) => mirror.inSyncCount === 2), 'the queue at its owner');
+    deliveredOnce(group);
+  });
+
   test('is nothing for an owner that finds a newer set at another store: the queue went on there while it stood still', () => {
     const group = Group.started({ stores: 3 });
     const own = deferring(group);

@@ -129,7 +129,8 @@ function whyNotDrained(world: World, waiting: ReadonlyMap<string, string>): stri
     if (core === undefined) return `${id} is not running`;
     // With half of its queues waiting a gateway closes its port (G6).
     if (!core.accepting && !core.registry.all.some((mirror) => waiting.has(keyOfMirror(mirror)))) return `${id} takes no mail`;
-    if (!core.recovery.allListed && world.lostStores.size === 0) return `${id} has not heard every store`;
+    const unheard = core.recovery.silentStores.filter((store) => !world.lostStores.has(store));
+    if (unheard.length > 0) return `${id} has not heard ${unheard.join()}`;
     // Also one whose stand-in lives, and waits for its operator with it.
     const held = core.recovery.held().filter(({ key, owner, state }) => owner === id && state !== 'no survivor' && waiting.has(key));
     if (core.recovery.openCount > held.length) return `${id} still recovers ${String(core.recovery.openCount)} queues`;
