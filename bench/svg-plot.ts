@@ -52,6 +52,9 @@ const NOTE_LINE = 15;
 const SPARSE_NAMES = 8;
 /** Width of a character of the note, on the safe side for any sans-serif. */
 const NOTE_CHARACTER = 6.2;
+/** A point's figure stands above it, else below; where neither is free it is left out. */
+const FIGURE_PLACES = [-6, 14];
+const FIGURE_HEIGHT = 11;
 const COLOURS = ['#0b5fa5', '#c2410c', '#15803d', '#7e22ce', '#525252', '#b91c1c'];
 
 export function plotSvg(plot: Plot): string {
@@ -95,11 +98,12 @@ function drawPanel(panel: Panel): string {
     const at = (x(panel.mark) - WIDTH / panel.categories.length / 2).toFixed(1);
     parts.push(`<line x1="${at}" x2="${at}" y1="0" y2="${HEIGHT}" stroke="#b91c1c" stroke-width="1.5" stroke-dasharray="3 3"/>`, text(Number(at) + 4, 10, 'fault', 'fill="#b91c1c" font-size="11"'));
   }
-  for (const [index, series] of panel.series.entries()) parts.push(panel.bars === true ? drawBars(series, index, panel, x, scale) : drawSeries(series, index, panel, x, scale));
+  const figures = panel.categories.map((): number[] => []);
+  for (const [index, series] of panel.series.entries()) parts.push(panel.bars === true ? drawBars(series, index, panel, x, scale) : drawSeries(series, index, panel, x, scale, figures));
   return parts.join('\n');
 }
 
-function drawSeries(series: Series, index: number, panel: Panel, x: (category: number) => number, scale: Scale): string {
+function drawSeries(series: Series, index: number, panel: Panel, x: (category: number) => number, scale: Scale, figures: readonly number[][]): string {
   const colour = COLOURS[index % COLOURS.length] ?? '#000';
   const dash = series.dashed === true ? ' stroke-dasharray="6 4"' : '';
   const points: string[] = [];
@@ -110,7 +114,11 @@ function drawSeries(series: Series, index: number, panel: Panel, x: (category: n
     const [cx = '', cy = ''] = at.split(',');
     points.push(at);
     parts.push(`<circle cx="${cx}" cy="${cy}" r="${panel.sparse === true ? 1.5 : 3.5}" fill="${colour}"/>`);
-    if (panel.sparse !== true) parts.push(text(Number(cx) + 6, Number(cy) - 6, short(value), `fill="${colour}" font-size="10"`));
+    const taken = figures[category] ?? [];
+    const free = FIGURE_PLACES.map((place) => Number(cy) + place).find((place) => taken.every((other) => Math.abs(other - place) >= FIGURE_HEIGHT));
+    if (panel.sparse === true || free === undefined) continue;
+    taken.push(free);
+    parts.push(text(Number(cx) + 6, free, short(value), `fill="${colour}" font-size="10"`));
   }
   const y = HEIGHT + 60 + index * LEGEND_LINE;
   parts.push(

@@ -69,27 +69,26 @@ describe('founding', () => {
     deliveredOnce(group);
   });
 
-  test('with both copies whole is asked of the one that was to go on alone, be the other the first: a rescuer may have it', () => {
+  test('with two whole copies is told to the one that was the last set, alone: a rescuer may have it, and not need the other', () => {
     const group = Group.started({ stores: 3 });
     const own = deferring(group);
-    const [leaves, stays] = membersOf(group, own);
-    // The change that drops the first one never reaches the other. Both come back with their files, the first one before.
-    group.network.holdRequests('gw-1', stays.id, true);
-    leaves.leave(0, true, () => { leaves.kill(); });
-    group.until(() => own.setChangeNumber !== 0, 'the change that drops a mirror');
-    stays.leave(0, true, () => { stays.kill(); });
-    group.until(() => !leaves.isAlive && !stays.isAlive, 'the end of both stores');
-    group.network.holdRequests('gw-1', stays.id, false);
-    leaves.start();
-    group.until(() => own.replicas[0]?.phase === ResyncPhase.CAUGHT_UP, 'the first copy, whole');
-    stays.start();
-    group.until(() => membersAt(stays).length === 1, 'the set of one, at its store');
-    assert.deepEqual(own.replicas.map(({ phase }) => phase), [ResyncPhase.CAUGHT_UP, ResyncPhase.TAILING], 'the owner has not heard that it is');
+    const [left, last] = membersOf(group, own);
+    left.leave(0, true, () => { left.kill(); });
+    group.until(() => own.memberCount === 1 && own.setChangeNumber === 0, 'the set of the last one');
+    last.leave(0, true, () => { last.kill(); });
+    group.until(() => !left.isAlive && !last.isAlive, 'the end of both stores');
+    left.start();
+    const first = own.replicas[0];
+    group.until(() => first?.phase === ResyncPhase.CAUGHT_UP, 'the copy of the one that had left');
+    assert.equal(first?.store.storeId, left.id);
+    last.start();
+    group.until(() => last.store !== undefined && queuesOf(last.store, 'q1').some((queue) => queue.isClaimOfThisBoot), 'the claim at the last one');
     group.freeze('gw-1');
-    group.until(() => group.served('gw-2', 'gw-1').length === 1, 'the takeover, by the one alone');
+    assert.equal(own.founding, false, 'the owner has not heard that the claim was granted');
+    group.until(() => group.served('gw-2', 'gw-1').length === 1, 'the takeover');
     group.thaw('gw-1');
     group.until(() => group.served('gw-1', 'gw-1').every((mirror) => mirror !== own), 'the owner without what it remembered');
-    assert.deepEqual(membersAt(leaves), [], 'nobody told it of a set');
+    assert.deepEqual(membersAt(left), [], 'nobody told it of a set');
     group.until(() => group.served('gw-1', 'gw-1').some((mirror) => mirror.inSyncCount === 2), 'the queue at its owner');
     deliveredOnce(group);
   });
