@@ -78,6 +78,15 @@ describe('new mail is not taken', () => {
     assert.equal(coreOf(world).accepting, false);
   });
 
+  test('by a gateway that stops, though every mirror is in sync', () => {
+    const world = World.started();
+    const core = coreOf(world);
+    assert.equal(core.accepting, true);
+    core.drain();
+    assert.deepEqual([core.accepting, core.admit(world.route('q1'))], [false, 'draining']);
+    assert.equal(world.submit(['q1']).outcome, NOT_READY);
+  });
+
   test('by a gateway without queues while too few stores may be chosen for one, and again when they may', () => {
     const world = World.started({ minReplicas: 2 });
     const core = coreOf(world);

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { COMMITTED, NOT_READY, REFUSED } from '../../src/gateway/queue/types.js';
 import { checkAll } from './checks.js';
-import { queuesOf } from './inspect.js';
+import { coreOf, queuesOf } from './inspect.js';
 import type { StoreNode } from './store-node.js';
 import { World } from './world.js';
 
@@ -59,6 +59,21 @@ describe('restart', () => {
     assert.ok(world.letters.delivered < 300);
     quietAndJudged(world);
     assert.equal(world.hops.arrivals.at(-1)?.messageId, fresh.id);
+  });
+
+  test('after a stop repeats nothing: what was delivered is deleted at the stores in the turn in which the gateway stops', () => {
+    const world = World.started();
+    const letter = world.submit(['q1']);
+    const core = coreOf(world);
+    const mirror = world.mirror('q1');
+    world.until(() => letter.isOver('q1') && mirror.isDirty, 1000, 'a deletion that waits for what the next turns bring');
+    core.drain();
+    core.endOfTurn();
+    world.gateway.kill(true);
+    world.run(100);
+    world.gateway.start();
+    quietAndJudged(world);
+    assert.equal(letter.arrivals.get('0@q1.example'), 1);
   });
 
   test('no second queue is founded beside one that is about to come back', () => {
