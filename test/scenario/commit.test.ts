@@ -91,12 +91,15 @@ describe('commit', () => {
     world.until(() => mirror.replicas.some(({ phase }) => phase === ResyncPhase.JOINING), 20_000, 'a filled mirror');
     world.holdRequests(joins, true);
     world.until(() => mirror.memberCount === 2, 20_000, 'the change at the survivor');
+    // One that came later waits for a later change already.
+    const later = world.submit(['q1']);
+    world.run(50);
     world.holdAnswers(slow, false);
     world.run(50);
-    assert.deepEqual([world.mirror(other).committedNumber, letter.outcome], [world.mirror(other).lastNumber, 0]);
+    assert.deepEqual([world.mirror(other).committedNumber, letter.outcome, later.outcome], [world.mirror(other).lastNumber, 0, 0]);
     world.holdRequests(joins, false);
     world.run(50);
-    assert.equal(letter.outcome, COMMITTED);
+    assert.deepEqual([letter.outcome, later.outcome], [COMMITTED, COMMITTED]);
   });
 
   test('a lost mirror is isolated by a new epoch at the survivor before the 250', () => {

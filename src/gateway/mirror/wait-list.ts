@@ -1,8 +1,6 @@
 /**
  * Who waits for which change of a queue to be on every in-sync mirror, in order of the numbers.
  */
-import { invariant } from '../../base/invariant.js';
-
 /** Told once when the change it waits for is committed. A fixed object per message or job, never a closure. */
 export interface CommitWaiter {
   onCommitted(): void;
@@ -20,11 +18,17 @@ export class WaitList {
     return this.numbers.length - this.head;
   }
 
-  /** Numbers come ascending. */
+  /** Numbers come ascending, but for a message that waits for a mirror which joined meanwhile (commit-point.ts). */
   add(number: number, waiter: CommitWaiter): void {
-    invariant(this.length === 0 || (this.numbers[this.numbers.length - 1] ?? 0) <= number, 'commit waits come by ascending number');
-    this.numbers.push(number);
-    this.waiters.push(waiter);
+    let at = this.numbers.length;
+    while (at > this.head && (this.numbers[at - 1] ?? 0) > number) at -= 1;
+    if (at === this.numbers.length) {
+      this.numbers.push(number);
+      this.waiters.push(waiter);
+    } else {
+      this.numbers.splice(at, 0, number);
+      this.waiters.splice(at, 0, waiter);
+    }
   }
 
   /** Calls everybody whose number is ≤ committed. */

@@ -53,7 +53,22 @@ describe('wait list', () => {
     }
     assert.equal(calls, 9990);
     assert.equal(list.length, 10);
-    assert.throws(() => { list.add(5, waiter); }, 'numbers ascend');
+  });
+
+  test('one that waits for an earlier change than others is told in its turn, also when it comes while others are told', () => {
+    const list = new WaitList();
+    const told: string[] = [];
+    const waiter = (name: string, then: () => void = () => {}): { onCommitted(): void } => ({ onCommitted: () => { told.push(name); then(); } });
+    list.add(4, waiter('4', () => { list.add(6, waiter('6 late')); }));
+    list.add(5, waiter('5'));
+    list.add(8, waiter('8'));
+    list.add(5, waiter('5 late'));
+    list.advance(4);
+    assert.deepEqual([told, list.length], [['4'], 4]);
+    list.advance(6);
+    assert.deepEqual(told, ['4', '5', '5 late', '6 late']);
+    list.advance(8);
+    assert.deepEqual([told.at(-1), list.length], ['8', 0]);
   });
 });
 
