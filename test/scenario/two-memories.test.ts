@@ -6,7 +6,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { HeldQueue } from '../../src/recovery/waiting-queues.js';
-import { checkNoLoss } from './checks.js';
+import { checkNoDuplicates, checkNoLoss, checkOrder } from './checks.js';
 import { Group } from './group.js';
 
 const COUNT = 5;
@@ -45,4 +45,32 @@ test('a queue in two memories goes on at its owner by the operator\'s word, and 
   assert.equal(heldAt(group, 'gw-1'), undefined);
   group.until(() => heldAt(group, 'gw-2') === undefined, 'nothing is told to be held');
   checkNoLoss(group.letters);
+});
+
+test('an owner whose queue a rescuer has moved on and given back has it again, though the store that it waits for is lost for good', () => {
+  const group = Group.started();
+  group.hops.script = () => 'defer';
+  for (let i = 0; i < COUNT; i++) group.submit('gw-1', ['q1']);
+  group.run(200);
+  const [a, b] = [group.store('a'), group.store('b')];
+  group.network.holdAnswers('gw-1', a.id, true);
+  group.network.cut('gw-1', b.id);
+  group.until(() => (group.served('gw-1', 'gw-1')[0]?.setChangeNumber ?? 0) !== 0, 'the change that drops store-b');
+  group.run(50);
+  group.network.cut('gw-1', a.id);
+  // store-b, which the owner's open change leaves out, has a newer set.
+  group.until(() => group.served('gw-2', 'gw-1').some(({ inSyncCount }) => inSyncCount === 2), 'the takeover');
+  const [remembered] = group.served('gw-1', 'gw-1');
+  a.kill();
+  group.network.holdAnswers('gw-1', a.id, false);
+  group.network.heal('gw-1', b.id);
+  group.until(() => group.served('gw-2', 'gw-1').length === 0, 'the hand-back');
+  group.hops.script = () => 'accept';
+  group.until(() => group.letters.delivered === COUNT, 'all deliveries');
+  const [mirror] = group.served('gw-1', 'gw-1');
+  assert.notEqual(mirror, remembered);
+  assert.equal(heldAt(group, 'gw-1'), undefined);
+  checkNoLoss(group.letters);
+  checkNoDuplicates(group.letters);
+  checkOrder(group.letters, 'q1');
 });

@@ -33,7 +33,7 @@ export function tokenAt(mirror: QueueMirror, replica: Replica): number {
 }
 
 /** The store's copy belongs to a set that we never began. */
-export function isNewer(mirror: QueueMirror, claimed: Claimed): boolean {
+export function isNewer(mirror: QueueMirror, claimed: Pick<Claimed, 'role' | 'epoch'>): boolean {
   const newest = mirror.setChangeNumber === 0 ? mirror.epoch : mirror.epoch + 1;
   return (claimed.role === ROLE_MEMBER || claimed.role === ROLE_SPILLED) && claimed.epoch > newest;
 }

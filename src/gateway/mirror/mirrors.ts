@@ -383,7 +383,8 @@ export class Mirrors {
     if (isFencedOff(mirror) || (isTaken && !hasSurvivor(mirror))) this.giveUp(mirror);
   }
 
-  private giveUp(mirror: QueueMirror): void {
+  /** The queue is another process's. */
+  giveUp(mirror: QueueMirror): void {
     this.ports.log.error('fenced', 'another process has taken this queue over at every mirror of it: it is given up here', { queue: mirror.queue.name, messages: mirror.queue.length, epoch: mirror.epoch });
     this.ports.onQueueLost(mirror);
   }

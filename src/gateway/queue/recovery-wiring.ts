@@ -10,8 +10,11 @@ import { Prng } from '../../base/prng.js';
 import { ENTRY_ROW_BYTES } from '../../protocol/entry-rows.js';
 import { BulkRecovery } from '../../recovery/bulk-recovery.js';
 import type { RecoveryOptions } from '../../recovery/bulk-recovery.js';
+import type { CensusRow } from '../../recovery/census.js';
+import { isNewer } from '../mirror/claim-again.js';
 import { LostSets } from '../mirror/lost-sets.js';
 import type { QueueMirror } from '../mirror/queue-mirror.js';
+import { hasSurvivor } from '../mirror/replica-set.js';
 import { Departures } from './departures.js';
 import { RecoveredQueues } from './recovered-queues.js';
 import type { RecoveredPorts } from './recovered-queues.js';
@@ -58,10 +61,7 @@ export class RecoveryWiring {
         return taken;
       },
       onRecovered: (handle) => { this.recovered.onRecovered(handle); },
-      onCopyTold: (handle, { storeId, holder, holderToken }) => {
-        // One that is another's, or was given back changed, is not ours to touch.
-        if (holder === options.gatewayId && holderToken !== 0) mirrors.moves.onCopyTold(handle, storeId);
-      },
+      onCopyTold: (handle, row) => { this.onCopyTold(handle, row); },
       onOwnerBack: (handle) => {
         const mirror = mirrors.mirrorOf(handle);
         if (mirror !== undefined) this.departures.handBack(mirror);
@@ -80,6 +80,16 @@ export class RecoveryWiring {
     this.departures.onForgotten(mirror);
     const { identity, name, route } = mirror.queue;
     this.recovery.onLost(mirror.handle, { ...identity, name, queueClass: route.queueClass });
+  }
+
+  /** A store's list shows a queue that is served here. */
+  private onCopyTold(handle: number, row: CensusRow): void {
+    const { mirrors } = this.ports;
+    const mirror = mirrors.mirrorOf(handle);
+    // The same as in the answer to a claim (Mirrors.fence). A store that an open change of ours leaves out is asked for none.
+    if (mirror !== undefined && isNewer(mirror, row) && !hasSurvivor(mirror)) mirrors.giveUp(mirror);
+    // One that is another's, or was given back changed, is not ours to touch.
+    else if (row.holder === this.options.gatewayId && row.holderToken !== 0) mirrors.moves.onCopyTold(handle, row.storeId);
   }
 
   tick(nowMs: number, isLate: boolean): void {
