@@ -39,7 +39,7 @@ interface Ask {
 const MB = 1e6;
 const MILLION = 1_000_000;
 /** Times that a gateway is to be filled and drained. */
-const CYCLES = 10;
+const CYCLES = 24;
 /** Growth of CPU a message that is allowed, in percent. */
 const GROWTH_MAX = 10;
 /** A line through samples of resident memory is level within this. */
@@ -149,7 +149,7 @@ function cycleGoals(rows: readonly MemoryRow[]): Goal[] {
   const subject = 'memory';
   const all = rows.filter((row) => row.what === 'cycle');
   // Rings and heaps grow to their size in the first ones.
-  const cycles = all.slice(Math.floor(all.length / 3));
+  const cycles = all.slice(Math.floor(all.length / 2));
   const rise = (of: (row: (typeof cycles)[number]) => number): number | undefined => (cycles.length < 2 ? undefined : slopeOf(cycles.map((row) => [row.cycle, of(row) / MB] as const)));
   const asks = { subject, atMost: 1, unit: ' MB a cycle', note: `the last ${cycles.length} of ${all.length} cycles`, few: all.length >= CYCLES ? '' : 'few' };
   return [

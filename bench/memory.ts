@@ -82,7 +82,7 @@ const QUICK_RELAY_MESSAGES = 10_000;
 /** The first step is compared with the others: compilers must be done. */
 const WARM_MESSAGES = 60_000;
 const QUICK_WARM_MESSAGES = 15_000;
-const CYCLES = 10;
+const CYCLES = 24;
 const QUICK_CYCLES = 3;
 const CYCLE_MESSAGES = 40_000;
 const QUICK_CYCLE_MESSAGES = 15_000;

@@ -207,7 +207,7 @@ export class Segments {
 
   /**
    * Moves live records out of the sparsest segments and gives those back, until what is held is at most
-   * 1.2 × the live bytes (open and spare segments aside) or the budget is spent. Small budgets add up: a
+   * 8/7 of the live bytes (open and spare segments aside) or the budget is spent. Small budgets add up: a
    * segment half emptied is gone on with by the next call. Returns the bytes moved.
    */
   compact(budgetBytes: number): number {
@@ -243,7 +243,7 @@ export class Segments {
 
   private isWasteful(): boolean {
     const dense = this.lists.heldBytes - this.lists.spareBytes - SEGMENTS_OPEN * this.segmentBytes;
-    return dense * 5 > this.live * 6;
+    return dense * 7 > this.live * 8;
   }
 
   /** Moves records of victim until it is empty or the budget is spent; at least one step is made. */
