@@ -59,10 +59,14 @@ export class GatewayAccount implements Grantee {
     return true;
   }
 
-  /** What a spill file tells: older processes stay fenced, the same one is let in. */
-  restore(incarnation: number, nonce: Uint8Array): void {
-    this.incarnation = incarnation;
-    this.nonce = nonce;
+  /**
+   * What a spill file tells: older processes stay fenced, the same one is let in; and which version it spoke, for one
+   * that knows no leases may deliver on though it has not been heard since.
+   */
+  restore(told: { readonly incarnation: number; readonly nonce: Uint8Array; readonly version: number }): void {
+    this.incarnation = told.incarnation;
+    this.nonce = told.nonce;
+    this.version = told.version;
   }
 
   /** Makes the connection the active one unless a higher generation is; answers whether it is active now. */

@@ -68,7 +68,7 @@ export class SpillLoader {
     const account = decodeAccount(this.#packer, control);
     if (account instanceof InvalidMessage) return `account: ${account.rule}`;
     // Of a gateway that the configuration does not name any more nothing can connect.
-    this.#store.account(account.id)?.restore(account.incarnation, account.nonce);
+    this.#store.account(account.id)?.restore(account);
     return '';
   }
 

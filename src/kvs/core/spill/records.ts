@@ -14,7 +14,7 @@
  *
  *   type       control                                                          payload
  *   1 HEAD     [FORMAT, version 1, storeId, wallMs]
- *   2 ACCOUNT  [gatewayId, incarnation, nonce bin]
+ *   2 ACCOUNT  [gatewayId, incarnation, nonce bin, version of the protocol that it spoke last]
  *   3 QUEUE    the elements of SpilledQueue in their order, and two that mean nothing any more
  *   4 ENTRIES  entry rows of this queue (protocol/entry-rows.ts) as in REFILL     body ‖ head ‖ note of each row
  *   5 END      [queues, entries]
@@ -27,6 +27,7 @@ import type { Crc32, Packer } from '../../../platform/ports.js';
 import { CLAIMANTS_MAX, MEMBERS_MAX, isBetween, isBytes, isIdentifier, isIdentifiers, isUint32, isWhole, unpackControl } from '../../../protocol/fields.js';
 import { InvalidMessage } from '../../../protocol/invalid.js';
 import { ORDERING_FIFO, ORDERING_STRICT } from '../../../protocol/reasons.js';
+import { PROTOCOL_VERSION } from '../../../protocol/versions.js';
 import type { QueueAttributes } from '../mirrored-queue.js';
 
 export const SPILL_HEAD = 1;
@@ -43,6 +44,8 @@ const FORMAT = 'twinpost spill';
 const VERSION = 1;
 /** Version 1 tells here who held the queue before, and by which token; nobody gets it back by that. */
 const NOBODY_BEFORE = ['', 0] as const;
+/** In files of before the version was told. */
+const ACCOUNT_ELEMENTS = 3;
 /** Incarnation nonces are 8 bytes on the wire; none was seen before the first connection. */
 const NONCE_BYTES_MAX = 64;
 
@@ -55,6 +58,8 @@ export interface SpilledAccount {
   readonly id: string;
   readonly incarnation: number;
   readonly nonce: Uint8Array;
+  /** Of the protocol: whether another gateway may take its queues over at all (protocol/versions.ts). */
+  readonly version: number;
 }
 
 /** A queue as it stood when its store stopped. */
@@ -125,16 +130,17 @@ export function decodeHead(packer: Packer, control: Uint8Array): SpillHead | Inv
 }
 
 export function encodeAccount(packer: Packer, account: SpilledAccount): Uint8Array {
-  return packer.pack([account.id, account.incarnation, account.nonce]).slice();
+  return packer.pack([account.id, account.incarnation, account.nonce, account.version]).slice();
 }
 
 export function decodeAccount(packer: Packer, control: Uint8Array): SpilledAccount | InvalidMessage {
-  const values = unpackControl(packer, control, 3);
+  const values = unpackControl(packer, control, ACCOUNT_ELEMENTS, true);
   if (values instanceof InvalidMessage) return values;
-  const [id, incarnation, nonce] = values;
+  const [id, incarnation, nonce, version = PROTOCOL_VERSION] = values;
   if (!isIdentifier(id)) return new InvalidMessage('gatewayId');
   if (!isWhole(incarnation)) return new InvalidMessage('incarnation');
-  return isBytes(nonce) && nonce.length <= NONCE_BYTES_MAX ? { id, incarnation, nonce: nonce.slice() } : new InvalidMessage('nonce');
+  if (!isBytes(nonce) || nonce.length > NONCE_BYTES_MAX) return new InvalidMessage('nonce');
+  return isWhole(version) ? { id, incarnation, nonce: nonce.slice(), version } : new InvalidMessage('protocol');
 }
 
 export function encodeQueue(packer: Packer, queue: SpilledQueue): Uint8Array {

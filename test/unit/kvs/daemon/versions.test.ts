@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import type { TestContext } from 'node:test';
+import { decodeAccount } from '../../../../src/kvs/core/spill/records.js';
 import type { RunningStore } from '../../../../src/kvs/daemon/running-store.js';
 import type { StoreDaemonOptions } from '../../../../src/kvs/daemon/store-daemon.js';
 import { isInvalid } from '../../../../src/protocol/invalid.js';
@@ -17,6 +18,7 @@ import type { ListedRow } from '../../../../src/protocol/messages/listed.js';
 import { decodeListed } from '../../../../src/protocol/messages/listed.js';
 import { encodeOpen } from '../../../../src/protocol/messages/open.js';
 import { CLAIM_GRANTED, CLAIM_LEASE_RUNS, CLOSE_VERSION, ROLE_MEMBER, ROLE_NONE, ROLE_SPILLED } from '../../../../src/protocol/reasons.js';
+import { PROTOCOL_VERSION } from '../../../../src/protocol/versions.js';
 import { packer, settingMembers, storing } from '../core/section-kit.js';
 import { TestGateway, testStore } from './test-gateway.js';
 
@@ -33,10 +35,19 @@ async function rowsTold(gateway: TestGateway): Promise<readonly ListedRow[]> {
   return listed.rows;
 }
 
+function folder(): string {
+  return mkdtempSync(join(tmpdir(), 'twinpost-versions-'));
+}
+
+/** The last store leaves a file, too. */
+async function stopLast(store: RunningStore, stateDir: string): Promise<void> {
+  await store.stop();
+  rmSync(stateDir, { recursive: true, force: true });
+}
+
 /** A store that came back with its file: queue 1 names it in its set, queue 2 was left before the stop, queue 3 is a control queue. */
 async function restarted(t: TestContext): Promise<RunningStore> {
-  const stateDir = mkdtempSync(join(tmpdir(), 'twinpost-versions-'));
-  t.after(() => { rmSync(stateDir, { recursive: true, force: true }); });
+  const stateDir = folder();
   const options: Partial<StoreDaemonOptions> = { stateDir, spill: true, leaseMs: LEASE_MS };
   const before = await testStore(options);
   const gateway = await TestGateway.join(before);
@@ -48,7 +59,7 @@ async function restarted(t: TestContext): Promise<RunningStore> {
   await other.acknowledged(other.open(3, 3, 1, 'control'));
   await before.stop();
   const store = await testStore(options);
-  t.after(() => store.stop());
+  t.after(() => stopLast(store, stateDir));
   return store;
 }
 
@@ -91,26 +102,42 @@ test('a store that stops waits for gateways that move their queues away, not for
   }
 });
 
-test('a queue whose holder spoke version 1, which knows no leases, is granted to nobody else', async (t) => {
-  const store = await testStore({ leaseMs: LEASE_MS });
-  t.after(() => store.stop());
-  for (const [incarnation, versionMax, result] of [[1, 1, CLAIM_LEASE_RUNS], [2, 2, CLAIM_GRANTED]] as const) {
-    const holder = await TestGateway.join(store, { incarnation, versionMax });
-    await holder.acknowledged(holder.send(types.OPEN, encodeOpen(packer, {
-      handle: 1, birth: incarnation, serial: 1, name: 'q', queueClass: 'mail', ordering: 0, lengthMax: 0, bytesMax: 0, ownerId: 'g1', claimants: ['g2'], epoch: 1, members: ['store-a'],
-    })));
-    holder.connection.destroy();
-    await holder.closed;
-    const other = await TestGateway.join(store, { id: 'g2', incarnation });
-    const claim = async (): Promise<unknown> => {
-      other.send(types.CLAIM, encodeClaim(packer, { handle: 1, gatewayId: 'g1', birth: incarnation, serial: 1, token: 9 }));
-      return (await other.next(types.CLAIMED)).values[RESULT_IN_CLAIMED];
-    };
-    const askUntilMs = performance.now() + 3 * LEASE_MS;
-    let told = await claim();
-    while (told !== CLAIM_GRANTED && performance.now() < askUntilMs) told = await claim();
-    assert.equal(told, result);
-  }
+for (const isRestarted of [false, true]) {
+  test(`a queue whose holder spoke version 1, which knows no leases, is granted to nobody else${isRestarted ? ', nor when the store has come back with its file' : ''}`, async (t) => {
+    const stateDir = folder();
+    const options: Partial<StoreDaemonOptions> = { stateDir, spill: true, leaseMs: LEASE_MS };
+    let store = await testStore(options);
+    t.after(() => stopLast(store, stateDir));
+    for (const [incarnation, versionMax, result] of [[1, 1, CLAIM_LEASE_RUNS], [2, 2, CLAIM_GRANTED]] as const) {
+      const holder = await TestGateway.join(store, { incarnation, versionMax });
+      await holder.acknowledged(holder.send(types.OPEN, encodeOpen(packer, {
+        handle: 1, birth: incarnation, serial: 1, name: 'q', queueClass: 'mail', ordering: 0, lengthMax: 0, bytesMax: 0, ownerId: 'g1', claimants: ['g2'], epoch: 1, members: ['store-a'],
+      })));
+      holder.connection.destroy();
+      await holder.closed;
+      if (isRestarted) {
+        await store.stop();
+        store = await testStore(options);
+      }
+      const other = await TestGateway.join(store, { id: 'g2', incarnation });
+      const claim = async (): Promise<unknown> => {
+        other.send(types.CLAIM, encodeClaim(packer, { handle: 1, gatewayId: 'g1', birth: incarnation, serial: 1, token: 9 }));
+        return (await other.next(types.CLAIMED)).values[RESULT_IN_CLAIMED];
+      };
+      const askUntilMs = performance.now() + 3 * LEASE_MS;
+      let told = await claim();
+      while (told !== CLAIM_GRANTED && performance.now() < askUntilMs) told = await claim();
+      assert.equal(told, result);
+      other.connection.destroy();
+      await other.closed;
+    }
+  });
+}
+
+test('a gateway of which a file does not tell the version is of this one: files of before it was told are read on', () => {
+  const account = decodeAccount(packer, packer.pack(['g1', 7, new Uint8Array(8)]));
+  assert.ok(!isInvalid(account));
+  assert.deepEqual([account.id, account.incarnation, account.version], ['g1', 7, PROTOCOL_VERSION]);
 });
 
 test('a gateway that speaks other versions only is told both ranges', async () => {
