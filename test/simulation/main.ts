@@ -6,7 +6,8 @@
  *
  * --safety looks for broken guarantees only: a world that does not drain is passed over, the first other failure ends
  * the run. A seed that fails prints the command that repeats it and the last lines of its log; --trace prints all of a run.
- * The exit code is 0 only if no seed failed and, in a run of ALL_KINDS_SEEDS or more, every kind of fault fired.
+ * The exit code is 0 only if no seed failed and, in a run of ALL_KINDS_SEEDS or more, every kind of fault fired. The CPU
+ * of a seed is that of all threads of its process, without the start of the process.
  */
 import { fork } from 'node:child_process';
 import { availableParallelism } from 'node:os';
@@ -53,15 +54,29 @@ function tell(result: RunResult, steps: number): void {
   say(`\nFAILED seed ${String(result.seed)}: ${result.failure}\nlast of the log:\n${result.lastLog}\nrepeat with: npm run simulate -- --seed ${String(result.seed)} --steps ${String(steps)} --trace\n`);
 }
 
+/** What the parent hears of a seed. */
+interface SeedTold {
+  readonly result: RunResult;
+  readonly cpuMs: number;
+}
+
+/** Of this process since then, in all its threads: what compiles and what collects count, too. */
+function cpuMsSince(before: NodeJS.CpuUsage): number {
+  const { user, system } = process.cpuUsage(before);
+  return (user + system) / 1000;
+}
+
 /** Runs in this process; the parent, if there is one, hears of every seed. */
 function runHere(range: Range, stride: number, trace: boolean): Summary {
   const summary = new Summary();
   for (let i = 0; i < range.seeds; i++) {
     const seed = range.seed + i * stride;
+    const before = process.cpuUsage();
     const result = simulate(seed, { steps: range.steps, isSafetyOnly: range.safety, ...(trace ? { onTrace: (atMs, text) => { say(`${atMs.toFixed(3)} ${text}`); } } : {}) });
-    if (process.send !== undefined) process.send(result);
+    const cpuMs = cpuMsSince(before);
+    if (process.send !== undefined) process.send({ result, cpuMs } satisfies SeedTold);
     else {
-      summary.add(result);
+      summary.add(result, cpuMs);
       tell(result, range.steps);
     }
     if (result.failure !== '' && !range.keepGoing) break;
@@ -77,8 +92,8 @@ async function runApart(range: Range): Promise<Summary> {
   await Promise.all(Array.from({ length: jobs }, (_, job) => new Promise<void>((resolve, reject) => {
     const share = Math.floor((range.seeds - job + jobs - 1) / jobs);
     const child = fork(file, ['--seed', String(range.seed + job), '--seeds', String(share), '--stride', String(jobs), '--steps', String(range.steps), ...(range.keepGoing ? ['--keep-going'] : []), ...(range.safety ? ['--safety'] : [])]);
-    child.on('message', (result: RunResult) => {
-      summary.add(result);
+    child.on('message', ({ result, cpuMs }: SeedTold) => {
+      summary.add(result, cpuMs);
       tell(result, range.steps);
     });
     child.on('error', reject);

@@ -15,8 +15,10 @@ export class Summary {
   private dots = 0;
   private excused = 0;
   private virtualMs = 0;
+  private cpuMs = 0;
 
-  add(result: RunResult): void {
+  /** `cpuMs`: what the seed took of the processor. */
+  add(result: RunResult, cpuMs: number): void {
     this.seeds += 1;
     if (result.failure !== '') this.failed.push(result.seed);
     for (const [kind, count] of result.fired) this.fired.set(kind, (this.fired.get(kind) ?? 0) + count);
@@ -25,6 +27,7 @@ export class Summary {
     this.dots += result.dots;
     this.excused += result.excused;
     this.virtualMs += result.virtualMs;
+    this.cpuMs += cpuMs;
   }
 
   silentKinds(): FaultKind[] {
@@ -34,7 +37,7 @@ export class Summary {
   lines(elapsedMs: number): string[] {
     const rows = [
       `${String(this.seeds)} seeds, ${String(this.failed.length)} failed${this.failed.length === 0 ? '' : `: ${this.failed.sort((a, b) => a - b).join(' ')}`}`,
-      `${String(this.accepted)} messages accepted, ${String(this.dots)} final dots, ${String(this.excused)} copies lost with every holder; ${(this.virtualMs / 3_600_000).toFixed(1)} hours of virtual time in ${(elapsedMs / 1000).toFixed(1)} s`,
+      `${String(this.accepted)} messages accepted, ${String(this.dots)} final dots, ${String(this.excused)} copies lost with every holder; ${(this.virtualMs / 3_600_000).toFixed(1)} hours of virtual time in ${(elapsedMs / 1000).toFixed(1)} s, ${(this.cpuMs / Math.max(1, this.seeds)).toFixed(0)} ms of CPU a seed`,
       `faults: ${[...this.fired].sort().map(([kind, count]) => `${kind} ${String(count)}`).join(', ')}`,
     ];
     if (this.waiting.size > 0) rows.push(`waiting: ${[...this.waiting].map(([state, count]) => `${state} ${String(count)}`).join(', ')}`);
