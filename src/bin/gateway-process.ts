@@ -74,14 +74,19 @@ export async function startGatewayProcess(config: GatewayConfig): Promise<Runnin
     await latest;
   };
   const gateway = await latest;
-  const smtp = config.smtp.listen.map((address) => `${address.host}:${String(address.port)}`).join(', ');
   return {
-    summary: `gateway ${config.id} takes mail on ${smtp} once its stores answer; admin on ${config.admin.listen.host}:${String(gateway.adminPort)}`,
+    summary: `${whatItDoes(config)}; admin on ${config.admin.listen.host}:${String(gateway.adminPort)}`,
     stop: async () => {
       await started.gateway?.stop();
       await ports.destination.drain(LOG_DRAIN_MS);
     },
   };
+}
+
+/** Without a listener it is a rescue (cli/rescue.ts). */
+function whatItDoes({ id, group, smtp }: GatewayConfig): string {
+  if (smtp.listen.length === 0) return `rescue ${id} takes no mail and stands by for ${group.filter((other) => other !== id).join(', ')}`;
+  return `gateway ${id} takes mail on ${smtp.listen.map((address) => `${address.host}:${String(address.port)}`).join(', ')} once its stores answer`;
 }
 
 /** No drain, no last changes: every further step would be taken with queues of another process. */
