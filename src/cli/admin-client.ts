@@ -36,7 +36,7 @@ export interface StatusAnswer {
   readonly queues: number;
   readonly queues_recovering: number;
   readonly queues_held: number;
-  readonly held: readonly { readonly queue_name: string; readonly owner: string; readonly waits_for: readonly string[]; readonly why: string; readonly since: number }[];
+  readonly held: readonly HeldQueueAnswer[];
   readonly queues_rescued: number;
   readonly queued_messages: number;
   readonly queued_bytes: number;
@@ -45,6 +45,19 @@ export interface StatusAnswer {
   readonly memory_used_bytes: number;
   readonly memory_limit_bytes: number;
   readonly stores: readonly StoreAnswer[];
+}
+
+/** A queue whose mail waits. */
+export interface HeldQueueAnswer {
+  readonly queue_name: string;
+  readonly queue_class: string;
+  readonly owner: string;
+  readonly id: string;
+  readonly state: string;
+  readonly messages: number | null;
+  readonly waits_for: readonly string[];
+  readonly why: string;
+  readonly since: number | null;
 }
 
 export interface StoreAnswer {
@@ -136,6 +149,8 @@ export interface RescueAnswer {
   /** Nothing else is missing; a mirror is to be filled first. */
   readonly later: readonly string[];
   readonly waiting: readonly { readonly queue: string; readonly also_needed: readonly string[] }[];
+  /** No store has a copy; another gateway may have it in memory. */
+  readonly elsewhere: readonly string[];
   readonly gone: readonly { readonly queue: string; readonly export_from: readonly string[] }[];
 }
 
@@ -279,7 +294,7 @@ export class AdminClient {
   async rescue(request: RescueAsked): Promise<RescueAnswer> {
     const answer = await this.#get('/api/v1/rescue', (one) => Array.isArray(one['queues']), JSON.stringify(request));
     // An older gateway names the first only.
-    return { later: [], waiting: [], gone: [], ...(answer as Pick<RescueAnswer, 'queues'>) };
+    return { later: [], waiting: [], elsewhere: [], gone: [], ...(answer as Pick<RescueAnswer, 'queues'>) };
   }
 
   async #page<T>(path: string, key: string, cursor: string): Promise<Page<T>> {

@@ -70,16 +70,17 @@ async function force(args: RescueArguments, context: CliContext): Promise<number
   const answer = await new AdminClient(url, token, TIMEOUT_MS).rescue({ queue: args.queue, owner: args.owner, missing, ...order });
   context.terminal.error(`WARNING: what only ${missing} knew is given up: mail may be lost, or delivered twice. It is logged who did this and why.`);
   for (const line of outcomeLines(answer, missing)) context.terminal.print(line);
-  return answer.waiting.length + answer.gone.length > 0 ? 1 : 0;
+  return answer.waiting.length + answer.elsewhere.length + answer.gone.length > 0 ? 1 : 0;
 }
 
 /** What came of it, the queues that need the same in one line. */
-function outcomeLines({ queues, later, waiting, gone }: RescueAnswer, missing: string): string[] {
+function outcomeLines({ queues, later, waiting, elsewhere, gone }: RescueAnswer, missing: string): string[] {
   const lines: string[] = [];
   const counted = (names: readonly string[]): string => `${String(names.length)} queue${names.length === 1 ? '' : 's'}`;
   if (queues.length > 0) lines.push(`${counted(queues)} taken without ${missing}: ${queues.join(', ')}`);
   if (later.length > 0) lines.push(`${counted(later)} to be taken as soon as a mirror is filled, unless one tells that another process has it: ${later.join(', ')}`);
   for (const [options, names] of grouped(waiting.map(({ queue, also_needed: stores }) => [stores.map((store) => `--missing ${store}`).join(' and '), queue]))) lines.push(`${counted(names)} not taken yet: ${names.join(', ')}; also needed: ${options}, or start what is silent`);
+  if (elsewhere.length > 0) lines.push(`${counted(elsewhere)} not given up: no store has a copy any more, and another gateway may have the mail in memory: ${elsewhere.join(', ')}; twinpost status says which, and how to give it up`);
   for (const [stores, names] of grouped(gone.map(({ queue, export_from: from }) => [from.join(', '), queue]))) lines.push(`${counted(names)} given up, for no store that answers is in the set: ${names.join(', ')}${stores === '' ? '' : `; a copy that counts for nothing is at ${stores}: twinpost store export`}`);
   return lines;
 }

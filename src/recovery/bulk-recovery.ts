@@ -166,8 +166,7 @@ export class BulkRecovery {
    * reports, until it gave the last of them up: lists that were asked for before do not show it.
    */
   isWhole(ownerId: string): boolean {
-    const sinceMs = this.cameBackMs.get(ownerId);
-    if (!this.allListed || (sinceMs !== undefined && !this.views.allListedSince(sinceMs, ownerId))) return false;
+    if (!this.views.haveTold(ownerId, this.cameBackMs.get(ownerId) ?? -Infinity)) return false;
     for (const job of this.jobs.values()) if (job.ownerId === ownerId && job.state !== 'done') return false;
     return true;
   }
@@ -292,6 +291,7 @@ export class BulkRecovery {
     const job = this.stand(queue);
     if (!job.isOwn) return;
     job.wasLost = true;
+    job.mayBeElsewhere = true;
     const nowMs = this.ports.nowMs();
     job.blocked = 'another process has it';
     job.missingSinceMs = nowMs;
@@ -333,7 +333,10 @@ export class BulkRecovery {
       // Lost to another process since, and it is ours again to ask for.
       if (job.state === 'done' && row.role === ROLE_MEMBER) job.restart(job.isOwn ? 'waiting' : 'elsewhere', 0);
       if (job.state === 'waiting' || job.state === 'elsewhere') job.rows.set(storeId, row);
-      if (row.holder !== this.options.gatewayId && row.holder !== '') job.heldBy = row.holder;
+      if (row.holder !== this.options.gatewayId && row.holder !== '') {
+        job.heldBy = row.holder;
+        job.mayBeElsewhere = true;
+      }
     }
     for (const job of this.jobs.values()) {
       if ((!list.all && !job.isOwn) || seen.has(job.key)) continue;

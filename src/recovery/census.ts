@@ -56,6 +56,15 @@ export function newestOf(rows: Iterable<CensusRow>): CensusRow | undefined {
   return newest;
 }
 
+/** Messages of the longest copy of the newest epoch; undefined when no store is a member. */
+export function messagesTold(rows: Iterable<CensusRow>): number | undefined {
+  let longest: CensusRow | undefined;
+  for (const row of rows) {
+    if (isOfSet(row) && (longest === undefined || row.epoch > longest.epoch || (row.epoch === longest.epoch && row.number > longest.number))) longest = row;
+  }
+  return longest?.count;
+}
+
 /**
  * Judges the rows of one queue. `answering` holds the stores that can be asked and whose whole list is known;
  * `given` those that the operator has given up for this queue: it is taken without them, and what one of them told

@@ -67,10 +67,9 @@ export class Claiming {
 
   /** `coming`: owners whose control queue may be here at once. */
   judge(job: QueueJob, answering: ReadonlySet<string>, coming: ReadonlySet<string>, nowMs: number): void {
+    this.noteNewest(job);
     const verdict = judgeQueue(job.rows.values(), answering, job.given, this.ports.hints.get(job.key));
     if (verdict.kind !== 'take' || verdict.epoch !== job.epoch || verdict.outside !== '') job.leftAt = '';
-    if (job.isOwn) job.shownAt = newestOf(job.rows.values())?.members ?? job.shownAt;
-    if (verdict.kind !== 'nothing') job.isElsewhere = false;
     if (verdict.kind === 'nothing') this.nothingCounts(job);
     else if (verdict.kind === 'wait') this.news.tellMissing(job, verdict.missing, 'unreachable');
     else if (!this.mayTakeOver(job)) return;
@@ -105,6 +104,20 @@ export class Claiming {
     return false;
   }
 
+  /** What an operator said of stores is of no account for a newer set than the one that he knew of. */
+  private noteNewest(job: QueueJob): void {
+    const newest = newestOf(job.rows.values());
+    if (newest === undefined) return;
+    if (newest.epoch > job.givenEpoch) job.given.clear();
+    if (!job.isOwn) return;
+    if (job.isElsewhere) job.missing = [];
+    job.isElsewhere = false;
+    job.isGivenUp = false;
+    job.shownAt = newest.members;
+    const holders = [...job.rows.values()].filter((row) => isOfSet(row) && row.epoch === newest.epoch).map(({ holder }) => holder);
+    job.mayBeElsewhere = holders.some((holder) => holder !== '' && holder !== this.options.gatewayId);
+  }
+
   /**
    * No store is a member: what they hold was never acknowledged by anyone. A store that is silent may know better; so may
    * another gateway that had taken our queue over, and has its mail in memory still: begun anew here, the queue would be two.
@@ -113,7 +126,8 @@ export class Claiming {
     const silent = this.ports.views.silent().filter((id) => !job.given.has(id));
     if (!job.isOwn) job.restart('elsewhere', 0);
     else if (silent.length > 0) this.news.tellMissing(job, silent, 'unreachable');
-    else if (job.given.size === 0 && (job.wasLost || job.heldBy !== '')) this.news.tellElsewhere(job, job.shownAt.length > 0 ? job.shownAt : [...this.ports.views.all()].map(({ store }) => store.storeId));
+    else if ([...job.unheard].some((id) => !job.given.has(id))) return;
+    else if (job.mayBeElsewhere && !job.isGivenUp) this.news.tellElsewhere(job, job.shownAt.length > 0 ? job.shownAt : [...this.ports.views.all()].map(({ store }) => store.storeId));
     else {
       if (job.given.size > 0) this.news.tellGivenUp(job);
       else if (job.rows.size > 0) this.ports.log.info('recovery', 'a refill that never ended is left behind; nothing of it was acknowledged', { queue: job.name });

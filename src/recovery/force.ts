@@ -21,6 +21,8 @@ export type ForceOutcome =
   | 'later'
   /** It waits for other stores, too. */
   | 'waiting'
+  /** No store has a copy; another gateway may have it in memory, and is to be looked at first. */
+  | 'elsewhere'
   /** No store that answers is in its set: nothing is left that could be taken. */
   | 'gone';
 

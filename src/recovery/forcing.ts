@@ -6,7 +6,7 @@
  *   queues that wait to be taken                     ─► given up for the job ─► judged anew
  */
 import type { EventLog } from '../platform/ports.js';
-import { judgeQueue, leftCopies } from './census.js';
+import { judgeQueue, leftCopies, newestOf } from './census.js';
 import type { ForceRequest, ForcedQueue } from './force.js';
 import type { Pulls } from './pulls.js';
 import type { QueueJob } from './queue-job.js';
@@ -29,7 +29,7 @@ export function forceQueues(request: ForceRequest, ports: ForcingPorts): ForcedQ
   const forced = ports.lostSets.force(request);
   const waiting: QueueJob[] = [];
   for (const job of ports.jobs()) {
-    if (!isMeant(job, request, ports.hints)) continue;
+    if (!isMeant(job, request, ports)) continue;
     // What of it is here is served.
     if (job.state === 'stranded') forced.push({ queue: job.name, owner: job.ownerId, outcome: 'taken', needed: [], exportable: [] });
     else waiting.push(job);
@@ -39,15 +39,21 @@ export function forceQueues(request: ForceRequest, ports: ForcingPorts): ForcedQ
   return [...forced, ...waiting.map((job) => outcomeOf(job, ports))];
 }
 
-function isMeant(job: QueueJob, { queue, owner, missing }: ForceRequest, hints: SetHints): boolean {
+/** Nothing happens to a queue whose members all answer, unless it is told to wait. */
+function isMeant(job: QueueJob, { queue, owner, missing }: ForceRequest, { hints, views }: ForcingPorts): boolean {
   if (queue !== undefined && job.name !== queue) return false;
   if (owner !== undefined && job.ownerId !== owner) return false;
   if (job.state === 'stranded') return true;
+  // That a queue is nowhere any more is said of that queue, not of a store.
+  if (job.isElsewhere && queue === undefined) return false;
+  if (views.answering().has(missing) && job.missing.length === 0) return false;
   return (job.isPending || job.state === 'elsewhere') && job.waitsFor(missing, hints.get(job.key)?.members);
 }
 
 function giveUp(job: QueueJob, { missing, reason, who }: ForceRequest, { log, pulls, nowMs }: ForcingPorts): void {
   job.given.add(missing);
+  job.givenEpoch = newestOf(job.rows.values())?.epoch ?? 0;
+  if (job.isElsewhere) job.isGivenUp = true;
   log.warn('takeover', 'an operator goes on without a store: mail that only it had is lost, mail that it knew the end of is repeated', { queue: job.name, owner: job.ownerId, missing, reason, who });
   if (job.state === 'stranded') pulls.giveUpRest(job, reason);
   else if (job.state === 'elsewhere') job.restart('waiting', 0);
@@ -60,6 +66,7 @@ function outcomeOf(job: QueueJob, { views, hints }: ForcingPorts): ForcedQueue {
   const isLookedAt = state !== 'waiting' && state !== 'elsewhere';
   const needed = isLookedAt ? [] : missingOf(job, views, hints).filter((store) => !given.has(store));
   if (needed.length > 0) return { queue, owner, outcome: 'waiting', needed, exportable: [] };
+  if (job.isElsewhere && !job.isGivenUp) return { queue, owner, outcome: 'elsewhere', needed: [], exportable: [] };
   if (state !== 'done' && state !== 'elsewhere') return { queue, owner, outcome: 'taken', needed: [], exportable: [] };
   return { queue, owner, outcome: 'gone', needed: [], exportable: leftCopies(job.rows.values()).map(({ storeId }) => storeId) };
 }

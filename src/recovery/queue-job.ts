@@ -113,12 +113,15 @@ export class QueueJob {
   readonly claims = new Map<string, CensusRow>();
   /** Stores that gave a block with a wrong checksum: read from again only when no other is left. */
   readonly damaged = new Set<string>();
-  /** Stores that the operator has given up for this queue. */
+  /** Stores that the operator has given up for this queue, while `givenEpoch` was its newest. */
   readonly given = new Set<string>();
+  givenEpoch = 0;
   /** It left this process: stores that have not told since whether they have it. Until then it stands, told by none. */
   readonly unheard = new Set<string>();
   /** It was served here before, and another process took it. */
   wasLost = false;
+  /** Another process has our queue, or had it last: its memory may be all that is left of it. */
+  mayBeElsewhere = false;
   /** The other gateway that was seen last to hold it; '' none. */
   heldBy = '';
   epoch = 0;
@@ -142,6 +145,8 @@ export class QueueJob {
   leftAt = '';
   /** No store has a copy any more; another gateway, which had our queue, may have its mail in memory. */
   isElsewhere = false;
+  /** The operator says that nobody has it in memory. */
+  isGivenUp = false;
   /** Members of the newest set when a store showed it last; of our own queues. */
   shownAt: readonly string[] = [];
   /** The copy that is read is the one of `leftAt`, because an operator gave up every member. */

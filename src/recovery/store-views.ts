@@ -31,6 +31,8 @@ export interface StoreView {
   listing: CensusRow[] | undefined;
   listingAll: boolean;
   listingFromMs: number;
+  /** Since when it can't be reached, if it can't. */
+  silentSinceMs: number;
   /** When the last whole list of our own queues, and that of all queues, was asked for. */
   ownFromMs: number;
   allFromMs: number;
@@ -51,6 +53,9 @@ export interface StoreList {
   readonly rows: readonly CensusRow[];
 }
 
+/** Reports of queues that came back wait so long for the list of a store that is down. */
+const SILENT_FOR_LONG_MS = 600_000;
+
 export class StoreViews {
   private readonly views = new Map<string, StoreView>();
   private readonly gatewayId: string;
@@ -64,7 +69,7 @@ export class StoreViews {
   }
 
   add(store: RecoveryStore): void {
-    this.views.set(store.storeId, { store, bootId: '', listed: false, listing: undefined, listingAll: false, listingFromMs: 0, ownFromMs: -Infinity, allFromMs: -Infinity, listAtMs: 0, claimFromMs: -1, graceEndsMs: 0, asks: new Map() });
+    this.views.set(store.storeId, { store, bootId: '', listed: false, listing: undefined, listingAll: false, listingFromMs: 0, silentSinceMs: this.nowMs(), ownFromMs: -Infinity, allFromMs: -Infinity, listAtMs: 0, claimFromMs: -1, graceEndsMs: 0, asks: new Map() });
   }
 
   get(storeId: string): StoreView | undefined {
@@ -81,9 +86,15 @@ export class StoreViews {
     return true;
   }
 
-  /** Every store has told a list with this owner's queues that was asked for after that moment. */
-  allListedSince(ms: number, ownerId: string): boolean {
-    for (const { ownFromMs, allFromMs } of this.views.values()) if (Math.max(allFromMs, ownerId === this.gatewayId ? ownFromMs : -Infinity) <= ms) return false;
+  /**
+   * Every store has told a list with this owner's queues that was asked for after that moment. One that has been silent
+   * for long is not waited for: it may never come back.
+   */
+  haveTold(ownerId: string, sinceMs: number): boolean {
+    for (const { store, ownFromMs, allFromMs, silentSinceMs } of this.views.values()) {
+      if (!store.isUp && this.nowMs() - silentSinceMs >= SILENT_FOR_LONG_MS) continue;
+      if (Math.max(allFromMs, ownerId === this.gatewayId ? ownFromMs : -Infinity) <= sinceMs) return false;
+    }
     return true;
   }
 
@@ -142,6 +153,7 @@ export class StoreViews {
     if (view === undefined) return;
     view.asks.clear();
     view.listing = undefined;
+    view.silentSinceMs = this.nowMs();
   }
 
   private page(view: StoreView, cursor: number): void {

@@ -57,6 +57,7 @@ export class WaitingNews {
   /** `stores`: those that showed the queue last. */
   tellElsewhere(job: QueueJob, stores: readonly string[]): void {
     if (job.isElsewhere) return;
+    job.blocked = '';
     this.waitFor(job, stores);
     job.isElsewhere = true;
     this.ports.log.warn('recovery', 'mail of this queue is held: no store has a copy of it any more, and another gateway, which had taken it over, may have its mail in memory; look at the status of that gateway first, it goes on by itself or by its operator; if it has nothing of it, give the queue up by the command', { queue: job.name, owner: job.ownerId, gateway: job.heldBy, stores, command: forceCommand(job.name, stores[0] ?? '') });

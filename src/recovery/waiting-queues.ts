@@ -2,7 +2,7 @@
  * Queues that are known and not served yet, for those who ask: new mail (is its queue about to come back?) and
  * operators (what is held, and for which store?).
  */
-import { queueKey } from './census.js';
+import { messagesTold, queueKey } from './census.js';
 import { isControlJob } from './control-first.js';
 import { forceCommand } from './force.js';
 import type { QueueJob } from './queue-job.js';
@@ -25,7 +25,10 @@ export interface HeldQueue {
   /** Stores that have to answer; empty when another process has the queue. */
   readonly stores: readonly string[];
   readonly why: string;
+  /** 0 when that is not known. */
   readonly sinceMs: number;
+  /** Those here in memory when it is served; else those of the longest copy of the newest set, as told last. Undefined when nobody told. */
+  readonly messages?: number | undefined;
 }
 
 /** Whether a queue of our own with this name is still to come. */
@@ -67,25 +70,24 @@ export function expectedControl(jobs: Iterable<QueueJob>, ownerId: string): Cont
 export function heldQueues(jobs: Iterable<QueueJob>, hints: SetHints, untold: readonly SetHint[], silent: readonly string[]): HeldQueue[] {
   const held: HeldQueue[] = [];
   for (const hint of untold) held.push({ key: queueKey(hint.ownerId, hint.birth, hint.serial), queue: hint.name, queueClass: hint.queueClass, owner: hint.ownerId, state: 'unknown', stores: hint.members.filter((member) => silent.includes(member)), why: memberText(hint), sinceMs: 0 });
-  for (const { key, name, queueClass, ownerId, state, missing: told, given, empty, leftAt, isElsewhere, heldBy, blocked, missingSinceMs, isPending, source } of jobs) {
+  for (const { key, name, queueClass, ownerId, state, missing: told, given, empty, leftAt, isElsewhere, isGivenUp, heldBy, blocked, missingSinceMs, isPending, source, rows } of jobs) {
+    const messages = messagesTold(rows.values());
     const missing = told.filter((store) => !given.has(store));
-    if (state === 'stranded') held.push({ key, queue: name, queueClass, owner: ownerId, state, stores: [source], why: 'only partly back', sinceMs: missingSinceMs });
-    else if (isPending && (missing.length > 0 || blocked !== '')) {
+    if (state === 'stranded') held.push({ key, queue: name, queueClass, owner: ownerId, state, stores: [source], why: 'only partly back', sinceMs: missingSinceMs, messages });
+    else if (isPending && isElsewhere && !isGivenUp) {
+      held.push({ key, queue: name, queueClass, owner: ownerId, state: 'held elsewhere', stores: told, why: `no store has a copy any more; ${heldBy === '' ? 'another gateway' : heldBy} had it and may have its mail in memory: look there first; to give it up: ${forceCommand(name, told[0] ?? '')}`, sinceMs: missingSinceMs, messages });
+    } else if (isPending && (missing.length > 0 || blocked !== '')) {
       const hint = hints.get(key);
-      if (isElsewhere && given.size === 0) {
-        held.push({ key, queue: name, queueClass, owner: ownerId, state: 'held elsewhere', stores: missing, why: `no store has a copy any more; ${heldBy === '' ? 'another gateway' : heldBy} had it and may have its mail in memory: look there first; to give it up: ${forceCommand(name, missing[0] ?? '')}`, sinceMs: missingSinceMs });
-        continue;
-      }
       if (leftAt !== '') {
-        held.push({ key, queue: name, queueClass, owner: ownerId, state: 'all gone', stores: missing, why: `every mirror came back empty; ${leftAt}, which had left before, has a copy: ${forceCommand(name, missing[0] ?? '')}`, sinceMs: missingSinceMs });
+        held.push({ key, queue: name, queueClass, owner: ownerId, state: 'all gone', stores: missing, why: `every mirror came back empty; ${leftAt}, which had left before, has a copy: ${forceCommand(name, missing[0] ?? '')}`, sinceMs: missingSinceMs, messages });
         continue;
       }
       if (empty !== '' && !given.has(empty)) {
-        held.push({ key, queue: name, queueClass, owner: ownerId, state: 'came back empty', stores: [empty], why: `${empty} came back empty: ${forceCommand(name, empty)}`, sinceMs: missingSinceMs });
+        held.push({ key, queue: name, queueClass, owner: ownerId, state: 'came back empty', stores: [empty], why: `${empty} came back empty: ${forceCommand(name, empty)}`, sinceMs: missingSinceMs, messages });
         continue;
       }
       const of = hint !== undefined && missing.some((store) => hint.members.includes(store)) ? memberText(hint) : 'a store is missing';
-      held.push({ key, queue: name, queueClass, owner: ownerId, state, stores: missing, why: missing.length > 0 ? of : blocked, sinceMs: missingSinceMs });
+      held.push({ key, queue: name, queueClass, owner: ownerId, state, stores: missing, why: missing.length > 0 ? of : blocked, sinceMs: missingSinceMs, messages });
     }
   }
   return held;

@@ -11,8 +11,11 @@ import { Group } from './group.js';
 
 const COUNT = 5;
 
-/** gw-2 has five messages of gw-1's strict queue in memory and waits for its operator; gw-1 is back, and all stores are empty. */
-function emptied(): Group {
+/**
+ * gw-2 has five messages of gw-1's strict queue in memory and waits for its operator; gw-1 is back, and all stores are empty.
+ * `meanwhile` is done when gw-1 waits for store-b.
+ */
+function emptied(meanwhile: (group: Group) => void = () => {}): Group {
   const group = Group.started({ queues: [{ name: 'q1', ordering: 'strict' }, { name: 'q2' }] });
   group.hops.script = () => 'defer';
   for (let i = 0; i < COUNT; i++) group.submit('gw-1', ['q1']);
@@ -30,6 +33,7 @@ function emptied(): Group {
   group.network.cut('gw-2', b.id);
   b.kill();
   group.run(2 * group.leaseMs);
+  meanwhile(group);
   b.start();
   for (const store of group.stores) group.network.heal('gw-2', store.id);
   group.until(() => heldAt(group, 'gw-2')?.state === 'no survivor', 'the rescuer waits');
@@ -67,6 +71,21 @@ describe('a queue that only its rescuer has, in memory', () => {
     checkNoLoss(group.letters);
     checkOrder(group.letters, 'q1');
     checkNoDuplicates(group.letters);
+  });
+
+  test('is not given up with a store that it waited for, nor by an order for all queues', () => {
+    const group = emptied();
+    assert.deepEqual(group.gateway('gw-1').core?.recovery.force({ owner: 'gw-1', missing: 'store-b', reason: 'burnt', who: 'ann' }), []);
+    assert.equal(heldAt(group, 'gw-1')?.state, 'held elsewhere');
+    assert.ok(refused(group));
+
+    const other = emptied((before) => {
+      const core = before.gateway('gw-1').core;
+      assert.deepEqual(heldAt(before, 'gw-1')?.stores, ['store-b']);
+      assert.deepEqual(core?.recovery.force({ queue: 'q1', missing: 'store-b', reason: 'burnt', who: 'ann' }).map(({ outcome }) => outcome), ['elsewhere']);
+    });
+    assert.equal(heldAt(other, 'gw-1')?.state, 'held elsewhere');
+    assert.ok(refused(other));
   });
 
   test('may be begun anew when an operator has given it up', () => {

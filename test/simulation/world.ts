@@ -179,8 +179,12 @@ export class World {
     this.custody.onLoss();
   }
 
-  /** The machine is gone, with the file that it may have left. */
+  /** The machine is gone, with the file that it may have left. The last one only restarts: without any store no world drains. */
   loseStore(machine: StoreMachine): void {
+    if (this.stores.length - this.lostStores.size <= 1) {
+      this.killStore(machine);
+      return;
+    }
     this.lostStores.add(machine.id);
     this.onFired('lose-store');
     machine.process.trace('is lost for good');

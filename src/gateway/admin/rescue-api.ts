@@ -59,6 +59,7 @@ function answerOf(forced: readonly ForcedQueue[]): object {
     queues: names(of('taken')),
     later: names(of('later')),
     waiting: of('waiting').map(({ queue, needed }) => ({ queue, also_needed: needed })),
+    elsewhere: names(of('elsewhere')),
     gone: of('gone').map(({ queue, exportable }) => ({ queue, export_from: exportable })),
   };
 }

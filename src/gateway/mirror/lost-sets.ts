@@ -67,7 +67,7 @@ export class LostSets {
       const { name, identity, route } = mirror.queue;
       const stores = namesOf(state === 'no survivor' ? mirror.replicas.filter((replica) => decides(mirror, replica)) : toGiveUp(mirror));
       const why = state === 'no survivor' ? whyLost(mirror) : whySilent(mirror);
-      return { key: queueKey(identity.ownerId, identity.birth, identity.serial), queue: name, queueClass: route.queueClass, owner: identity.ownerId, state, stores, why: `${why}${otherMemory(mirror)}: ${commandsOf(mirror)}`, sinceMs };
+      return { key: queueKey(identity.ownerId, identity.birth, identity.serial), queue: name, queueClass: route.queueClass, owner: identity.ownerId, state, stores, why: `${why}${otherMemory(mirror)}: ${commandsOf(mirror)}`, sinceMs, messages: mirror.queue.length };
     });
   }
 
@@ -127,9 +127,11 @@ export class LostSets {
   }
 }
 
-/** Of a queue that was taken over: its owner may wait with a memory of its own, which has all mail that was taken. */
+/** Of a queue that was taken over: its owner may wait with a memory of its own. Only one of the two can go on. */
 function otherMemory(mirror: QueueMirror): string {
-  return mirror.isOwn ? '' : `; if ${mirror.queue.identity.ownerId} holds this queue, too, go on there instead, and restart this gateway when the queue has a mirror there`;
+  if (mirror.isOwn) return '';
+  const { ownerId, birth, serial } = mirror.queue.identity;
+  return `; if ${ownerId} has this queue (${queueKey(ownerId, birth, serial)}) in memory, too, as members silent or no survivor in its status, go on with one of the two and export the other first: that of ${ownerId} has all that clients sent, but no report made here since`;
 }
 
 /** Left out by a change that was sent: not asked any more, but not known to be without a copy either. */

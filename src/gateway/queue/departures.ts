@@ -1,7 +1,8 @@
 /**
  * Queues of another gateway that go home.
  *
- *   SERVED ─ its owner is back ─► QUIESCING ─ nothing in flight, every member has every change ─► RELEASE at every member ─► forgotten
+ *   SERVED ─ its owner is back ─► QUIESCING ─ nothing in flight, every member has every change, and no report about it is on
+ *                                             its way to its stores ─► RELEASE at every member ─► forgotten
  *
  * While QUIESCING, attempts under way end and their changes are mirrored; nothing is handed out. After RELEASE
  * nothing of the queue may be done here: who has it next finds reports at whatever step they are and goes on from
@@ -13,6 +14,8 @@ import type { EventLog } from '../../platform/ports.js';
 
 export interface DeparturesPorts {
   readonly log: EventLog;
+  /** A report about its mail is on its way to stores that may not show it yet: whoever has the queue next would make another. */
+  isParkingFor(mirror: QueueMirror): boolean;
   /** Out of registry, mirrors and memory. */
   forget(mirror: QueueMirror): void;
   /** Gives the claims back at these members, and drops what others still hold of the queue. */
@@ -47,7 +50,7 @@ export class Departures {
   }
 
   tick(): void {
-    for (const mirror of this.quiescing) if (isQuiet(mirror)) this.release(mirror);
+    for (const mirror of this.quiescing) if (isQuiet(mirror) && !this.ports.isParkingFor(mirror)) this.release(mirror);
   }
 
   private release(mirror: QueueMirror): void {

@@ -69,6 +69,7 @@ export class RecoveryWiring {
     });
     this.departures = new Departures({
       log: ports.log,
+      isParkingFor: (mirror) => ports.reports.isParkingFor(mirror),
       forget: (mirror) => { ports.forget(mirror); },
       released: (handle, members, others) => { this.recovery.handedBack(handle, members, others); },
     });

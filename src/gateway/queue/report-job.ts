@@ -10,7 +10,7 @@
  * → ENDING; a parked copy whose source is gone or owes nothing → unpark. So the sender gets one report: a
  * copy goes out only after the source can't ask for another.
  */
-import { PendingCommit } from '../mirror/commit-point.js';
+import { CommitState, PendingCommit } from '../mirror/commit-point.js';
 import type { QueueMirror } from '../mirror/queue-mirror.js';
 import type { CommitWaiter } from '../mirror/wait-list.js';
 import type { Clock, EventLog } from '../../platform/ports.js';
@@ -115,6 +115,12 @@ export class Reports {
 
   get openCount(): number {
     return this.jobs.size;
+  }
+
+  /** The copy of a report about this queue's mail is on its way to its stores: nobody else could know of it yet. */
+  isParkingFor(mirror: QueueMirror): boolean {
+    for (const job of this.jobs) if (job.mirror === mirror && job.step === ReportStep.PARKING && job.parked !== undefined && job.parked.state !== CommitState.OVER) return true;
+    return false;
   }
 
   /** A report is owed since change `number` of the source's queue. */

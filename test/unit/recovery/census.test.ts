@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { ROLE_FILLING, ROLE_MEMBER, ROLE_NONE, ROLE_SPILLED } from '../../../src/protocol/reasons.js';
 import type { CensusRow } from '../../../src/recovery/census.js';
-import { isOfLastSet, judgeQueue, queueKey, sourcesOf } from '../../../src/recovery/census.js';
+import { isOfLastSet, judgeQueue, messagesTold, queueKey, sourcesOf } from '../../../src/recovery/census.js';
 
 const ALL = ['a', 'b', 'c'];
 const NONE: ReadonlySet<string> = new Set();
@@ -45,6 +45,14 @@ describe('census', () => {
     assert.deepEqual(judgeQueue(rows, answering, new Set(['a', 'b'])), { kind: 'take', epoch: 4, members: ['a', 'b', 'd'], without: ['a', 'b'], outside: 'd' });
     assert.deepEqual(judgeQueue([...rows, row('b', 4, ['a', 'b'], 1)], answering, new Set(['a', 'b'])), { kind: 'take', epoch: 4, members: ['a', 'b'], without: [], outside: '' }, 'a member that has its copy after all');
     assert.deepEqual(judgeQueue(rows, new Set(['a', 'b', 'c', 'e']), new Set(['a', 'b'])), { kind: 'wait', missing: ['d'] });
+  });
+
+  test('has as many messages as the longest copy of the newest set tells', () => {
+    const counted = (one: CensusRow, count: number): CensusRow => ({ ...one, count });
+    const rows = [counted(row('a', 3, ['a', 'b'], 10), 4), counted(row('b', 3, ['a', 'b'], 12), 3), counted(row('c', 2, ['a', 'c'], 99), 9), counted(row('d', 4, ['d'], 99, ROLE_FILLING), 7)];
+    assert.equal(messagesTold(rows), 3);
+    assert.equal(messagesTold(rows.toReversed()), 3);
+    assert.equal(messagesTold(rows.slice(3)), undefined, 'a copy that was being filled counts for nothing');
   });
 
   test('a copy that was being filled is no member, whatever epoch it shows', () => {

@@ -65,7 +65,7 @@ describe('going on without a store', () => {
     const app = fastify({ logger: false });
     addRescue(app, control, VIEW);
     const answer = await app.inject({ method: 'POST', url: '/rescue', payload: { queue: 'late.example', missing: 'store-b', ...WHO } });
-    assert.deepEqual([answer.statusCode, answer.json()], [200, { queues: ['late.example'], later: [], waiting: [], gone: [] }]);
+    assert.deepEqual([answer.statusCode, answer.json()], [200, { queues: ['late.example'], later: [], waiting: [], elsewhere: [], gone: [] }]);
     assert.deepEqual(control.done, [{ queue: 'late.example', owner: undefined, missing: 'store-b', ...WHO }]);
   });
 
