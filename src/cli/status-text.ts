@@ -1,7 +1,7 @@
 /** What `twinpost status` shows to people. Pure: answers in, lines out. */
 import { formatBytes, formatCount, formatDuration } from '../base/units.js';
 import { PROTOCOL_VERSION } from '../protocol/versions.js';
-import type { StatusAnswer, StoreAnswer, StoreStatusAnswer, TableRowAnswer } from './admin-client.js';
+import type { HeldQueueAnswer, StatusAnswer, StoreAnswer, StoreStatusAnswer, TableRowAnswer } from './admin-client.js';
 import type { Missing } from './group.js';
 import { missingText } from './group.js';
 import { counted, paint, printable, tableText } from './tables.js';
@@ -9,6 +9,7 @@ import { counted, paint, printable, tableText } from './tables.js';
 export interface GatewayPicture {
   readonly status: StatusAnswer;
   readonly rows: readonly TableRowAnswer[];
+  readonly address: string;
 }
 
 export interface StorePicture {
@@ -25,6 +26,11 @@ export interface Picture {
 }
 
 const CAUSE_CHARACTERS_MAX = 48;
+
+/** How the commands begin that go on without a store. */
+const FORCE = 'twinpost rescue --force';
+/** States in which the gateway has the mail of a queue itself, and its mirrors have not. */
+const IN_MEMORY: ReadonlySet<string> = new Set(['no survivor', 'members silent']);
 
 export function statusLines(picture: Picture, nowMs: number, isTty: boolean): string[] {
   const lines: string[] = [];
@@ -53,7 +59,7 @@ export function watchLine({ status }: GatewayPicture, nowMs: number): string {
   ].join(' ');
 }
 
-function gatewayLines({ status, rows }: GatewayPicture, all: boolean, nowMs: number, isTty: boolean): string[] {
+function gatewayLines({ status, rows, address }: GatewayPicture, all: boolean, nowMs: number, isTty: boolean): string[] {
   const lines = [
     `${paint(printable(status.gateway), 'bold', isTty)} on ${printable(status.host)}: ${status.version === undefined ? '' : `twinpost ${printable(status.version)}, `}pid ${String(status.pid)}, up ${formatDuration(status.uptime_seconds * 1000)}, incarnation ${String(status.incarnation)}`,
     `  mail        ${status.ready ? paint('READY', 'green', isTty) : `${paint('NOT READY', 'red', isTty)}: ${printable(status.not_ready_reason)}`}`,
@@ -63,7 +69,7 @@ function gatewayLines({ status, rows }: GatewayPicture, all: boolean, nowMs: num
   ];
   if (status.control_records > 0) lines.push(`  records     ${formatCount(status.control_records)} in the control queue, ${formatCount(status.control_copies_in_sync)} copies in sync`);
   if (status.queues_rescued > 0) lines.push(`  rescued     ${counted(status.queues_rescued, 'queue')} of other gateways delivered here`);
-  lines.push(...heldLines(status, nowMs, isTty));
+  lines.push(...heldLines(status, address, nowMs, isTty));
   if (status.insecure) lines.push(`  ${paint('INSECURE', 'yellow', isTty)}    store links outside loopback run without TLS (insecure: true)`);
   const stores = status.stores.map((store) => [
     printable(store.store),
@@ -95,18 +101,35 @@ function olderText({ protocol }: StoreAnswer): string {
   return protocol === undefined || protocol === 0 || protocol === PROTOCOL_VERSION ? '' : `, protocol ${String(protocol)}`;
 }
 
-function heldLines(status: StatusAnswer, nowMs: number, isTty: boolean): string[] {
-  if (status.queues_held === 0) return [];
-  const lines = [`  ${paint('HELD', 'red', isTty)}        mail of ${counted(status.queues_held, 'queue')} waits; start the stores that are missing, or go on without them: twinpost rescue --force`];
-  for (const held of status.held) {
-    const owner = held.owner === status.gateway ? '' : ` of ${held.owner}`;
-    // A reason with a command in it names its stores, and is to be copied as it ends.
-    const stores = held.waits_for.length === 0 || held.why.includes('--missing') ? '' : `: ${held.waits_for.join(', ')}`;
-    lines.push(`                ${printable(`${held.queue_name}${owner}`)} for ${ago(held.since, nowMs)}, ${printable(`${held.why}${stores}`)}`);
-  }
-  const more = status.queues_held - status.held.length;
+/** What waits, for whom, and what an operator can do; a line a queue. */
+function heldLines({ gateway, queues_held: count, held, stores }: StatusAnswer, address: string, nowMs: number, isTty: boolean): string[] {
+  if (count === 0) return [];
+  const up = new Set(stores.filter((store) => store.up).map(({ store }) => store));
+  const isMissing = (store: string): boolean => store !== '' && !up.has(store);
+  const missing = [...new Set(held.flatMap((one) => one.waits_for.filter(isMissing)))].sort();
+  // Of one that no store has told of, nothing is there to go on with.
+  const canForce = held.some((one) => one.state !== 'unknown' && one.waits_for.some(isMissing));
+  const todo = missing.length === 0 ? '' : `; start ${missing.join(', ')}${canForce ? `, or go on without: ${FORCE}` : ''}`;
+  const lines = [`  ${paint('HELD', 'red', isTty)}        mail of ${counted(count, 'queue')} waits${printable(todo)}`];
+  // Asked of another gateway, a command does nothing for these, or something else.
+  if (canForce || held.some(({ why }) => why.includes(FORCE))) lines.push(`                these commands are for ${printable(gateway)}: add --from ${printable(address.replace(/^http:\/\//, ''))}`);
+  const namesakes = new Set(held.map((one) => one.queue_name).filter((name, i, all) => all.indexOf(name) !== i));
+  for (const one of held) lines.push(`                ${printable(heldText(one, gateway, namesakes, nowMs))}`);
+  const more = count - held.length;
   if (more > 0) lines.push(`                and ${formatCount(more)} more`);
   return lines;
+}
+
+function heldText(held: HeldQueueAnswer, gateway: string, namesakes: ReadonlySet<string>, nowMs: number): string {
+  const { queue_name: name, queue_class: queueClass, owner, id, state, messages, waits_for: stores, why, since } = held;
+  const inMemory = IN_MEMORY.has(state);
+  const which = [...(queueClass === 'mail' ? [] : [queueClass]), ...(inMemory || namesakes.has(name) ? [id] : [])];
+  const identity = `${name}${which.length === 0 ? '' : ` (${which.join(', ')})`}${owner === gateway ? '' : ` of ${owner}`}`;
+  const place = inMemory ? ' in memory' : state === 'stranded' ? '' : ' at the stores';
+  const amount = messages === null ? '' : `, ${counted(messages, queueClass === 'control' ? 'record' : 'message')}${place}`;
+  // A reason with a command in it names its stores, and is to be copied as it ends.
+  const whose = why.includes('--missing') ? [] : stores.filter((store) => store !== '');
+  return `${identity}: ${state}${since === null ? '' : ` for ${ago(since, nowMs)}`}${amount}; ${why}${whose.length === 0 ? '' : `: ${whose.join(', ')}`}`;
 }
 
 /** A queue's name stands on its first row only, as in the paper. */

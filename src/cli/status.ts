@@ -96,7 +96,7 @@ async function look(args: StatusArguments, context: CliContext, timeoutMs?: numb
   const [gateways, stores] = await Promise.all([
     group.ask('gateway', async (client): Promise<GatewayPicture> => {
       const [status, rows] = await Promise.all([client.status(), tableOf(client, args)]);
-      return { status, rows };
+      return { status, rows, address: client.url };
     }),
     group.ask('store', async (client): Promise<StorePicture> => ({ status: await client.storeStatus(), address: client.url })),
   ]);

@@ -5,7 +5,8 @@ import { formatMessageId } from '../base/text-id.js';
 import type { GatewayMetrics } from '../observability/gateway-metrics.js';
 import type { StateGauges } from '../observability/queue-metrics.js';
 import type { Clock, EventLog } from '../platform/ports.js';
-import type { GatewayView, MemberView, MessagePage, MessageRecipientView, MessageView, QueuePage, QueueView, StatusView, StoreView, TablePage, TableRowView } from './admin/view.js';
+import type { HeldQueue } from '../recovery/waiting-queues.js';
+import type { GatewayView, HeldQueueView, MemberView, MessagePage, MessageRecipientView, MessageView, QueuePage, QueueView, StatusView, StoreView, TablePage, TableRowView } from './admin/view.js';
 import { isControl } from './control/control-queues.js';
 import type { GatewayCore } from './core.js';
 import { Degradation } from './degradation.js';
@@ -126,7 +127,7 @@ export class CoreView implements GatewayView {
       queuesRecovering: core.recovery.openCount,
       queuesShort: this.degradation.queuesShort(),
       queuesHeld: held.length,
-      heldQueues: held.slice(0, HELD_SHOWN_MAX).map(({ queue, owner, stores, why, sinceMs }) => ({ queue, owner, stores, why, sinceWallMs: this.wallMs(sinceMs) })),
+      heldQueues: held.slice(0, HELD_SHOWN_MAX).map((one) => this.heldView(one)),
       queuesRescued: rescued,
       takeovers: core.recovery.counters.takeovers,
       handedBack: core.recovery.counters.handedBack,
@@ -270,6 +271,10 @@ export class CoreView implements GatewayView {
       cause: outOfSync?.cause ?? (link.isUp ? '' : 'it can not be reached'),
       causeSinceWallMs: outOfSync === undefined ? undefined : this.wallMs(outOfSync.sinceMs),
     };
+  }
+
+  private heldView({ key, queue, queueClass, owner, state, messages, stores, why, sinceMs }: HeldQueue): HeldQueueView {
+    return { queue, queueClass, owner, id: key, state, messages, stores, why, sinceWallMs: sinceMs === 0 ? undefined : this.wallMs(sinceMs) };
   }
 
   private wallMs(monotonicMs: number): number {

@@ -42,7 +42,7 @@ export interface GaugeSource {
   degraded(): boolean;
   /** Queues with fewer in-sync mirrors than configured. */
   queuesShort(): number;
-  /** Queues whose mail waits for a store that may know more of it. */
+  /** Queues whose mail waits for a store, another gateway or an operator. */
   queuesHeld(): number;
   queuesRecovering(): number;
   /** Queues of another gateway. */
@@ -199,7 +199,7 @@ function exportProcess(registry: Registry, source: GaugeSource): void {
   single(registry, 'ready', '1 when new mail is taken', () => Number(source.ready()));
   single(registry, 'degraded', '1 when a queue has fewer in-sync mirrors than configured, or a record of the gateway itself none', () => Number(source.degraded()));
   single(registry, 'queues_copies_missing', 'Queues with fewer in-sync mirrors than configured', () => source.queuesShort());
-  single(registry, 'queues_held', 'Queues whose mail waits for a store that may know more of it', () => source.queuesHeld());
+  single(registry, 'queues_held', 'Queues whose mail waits for a store, another gateway or an operator', () => source.queuesHeld());
   single(registry, 'queues_recovering', 'Queues that are not whole here yet', () => source.queuesRecovering());
   single(registry, 'queues_rescued', 'Queues of another gateway that this one delivers', () => source.queuesRescued());
   total(registry, 'takeovers', 'Queues taken over from a gateway that was gone', () => source.takeovers());

@@ -3,7 +3,7 @@
  * for Postfix find queue_name, queue_id, arrival_time, message_size, sender, recipients[].address and
  * delay_reason where they look for them.
  */
-import type { MemberView, MessageView, QueueView, StatusView, StoreView, TableRowView } from './view.js';
+import type { HeldQueueView, MemberView, MessageView, QueueView, StatusView, StoreView, TableRowView } from './view.js';
 
 export function statusRow(status: StatusView, nowWallMs: number): object {
   return {
@@ -29,7 +29,7 @@ export function statusRow(status: StatusView, nowWallMs: number): object {
     queues_recovering: status.queuesRecovering,
     queues_copies_missing: status.queuesShort,
     queues_held: status.queuesHeld,
-    held: status.heldQueues.map((held) => ({ queue_name: held.queue, owner: held.owner, waits_for: held.stores, why: held.why, since: seconds(held.sinceWallMs) })),
+    held: status.heldQueues.map(heldRow),
     queues_rescued: status.queuesRescued,
     takeovers: status.takeovers,
     handed_back: status.handedBack,
@@ -48,6 +48,20 @@ export function statusRow(status: StatusView, nowWallMs: number): object {
     connections_out: status.connectionsOut,
     dots_in_flight: status.dotsInFlight,
     stores: status.stores.map(storeRow),
+  };
+}
+
+function heldRow(held: HeldQueueView): object {
+  return {
+    queue_name: held.queue,
+    queue_class: held.queueClass,
+    owner: held.owner,
+    id: held.id,
+    state: held.state,
+    messages: held.messages ?? null,
+    waits_for: held.stores,
+    why: held.why,
+    since: seconds(held.sinceWallMs),
   };
 }
 

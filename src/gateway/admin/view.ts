@@ -31,13 +31,22 @@ export interface StoreView extends StoreFigures {
   readonly causeSinceWallMs: number | undefined;
 }
 
-/** A queue whose mail waits until a store answers. */
+/** A queue whose mail waits: for a store, another gateway or an operator. */
 export interface HeldQueueView {
   readonly queue: string;
+  readonly queueClass: string;
   readonly owner: string;
+  /** Owner, birth and serial: tells two queues of one name apart. */
+  readonly id: string;
+  /** Its name, as docs/GUARANTEES.md "Recovery" has it: "no survivor", "came back empty", "waiting", … */
+  readonly state: string;
+  /** In memory here when it is served, else at the stores; undefined when nobody told. */
+  readonly messages: number | undefined;
+  /** Those that it waits for, or that can be given up. */
   readonly stores: readonly string[];
   readonly why: string;
-  readonly sinceWallMs: number;
+  /** Undefined when that is not known. */
+  readonly sinceWallMs: number | undefined;
 }
 
 export interface StatusView {
@@ -69,7 +78,7 @@ export interface StatusView {
   readonly queuesRecovering: number;
   /** With fewer copies in sync than configured. */
   readonly queuesShort: number;
-  /** Known from the stores, held until a store answers that may know more. */
+  /** Queues whose mail waits for a store, another gateway or an operator. */
   readonly queuesHeld: number;
   /** The first of those. */
   readonly heldQueues: readonly HeldQueueView[];

@@ -1,7 +1,7 @@
 /** What `twinpost status` shows, letter by letter; and what comparing a mirror with its gateway ends in. */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import type { StatusAnswer, StoreQueueAnswer, TableRowAnswer } from '../../../src/cli/admin-client.js';
+import type { HeldQueueAnswer, StatusAnswer, StoreQueueAnswer, TableRowAnswer } from '../../../src/cli/admin-client.js';
 import { statusLines, watchLine } from '../../../src/cli/status-text.js';
 import { judgeMirror, verifyLines } from '../../../src/cli/store-verify.js';
 import { PROTOCOL_VERSION } from '../../../src/protocol/versions.js';
@@ -13,10 +13,11 @@ const ROW: TableRowAnswer = {
   queue_name: 'hitachi.com', queue_class: 'mail', owner: 'gw-1', birth: 7, serial: 1, store: 'NodeB', network_a: 'RUN', network_s: 'READY', sync: 'SYNC', progress: null, member: true, epoch: 2,
   transactions: 18_000, last_transaction: 18_000, digest: 'aa', messages: 40, lag_messages: 0, lag_bytes: 0, since: NOW - 3600, cause: 'queue created',
 };
+const HELD: HeldQueueAnswer = { queue_name: 'late.example', queue_class: 'mail', owner: 'gw-1', id: 'gw-1/7/3', state: 'waiting', messages: 1200, waits_for: ['NodeE'], why: 'a store is missing', since: NOW - 30 };
 const STATUS: StatusAnswer = {
   gateway: 'gw-1', host: 'box-1', version: '0.2.0', incarnation: 7, pid: 42, uptime_seconds: 7200, ready: true, not_ready_reason: '', degraded_since: NOW - 90, degraded_cause: 'NodeC: ECONNRESET', insecure: true,
   received: 20_000, delivered: 19_000, deferred: 3, bounced: 2, expired: 1, rejected: 0, queues: 40, queues_recovering: 0, queues_held: 22,
-  held: [{ queue_name: 'late.example', owner: 'gw-1', waits_for: ['NodeE'], why: 'a store is missing', since: NOW - 30 }, { queue_name: 'theirs.example', owner: 'gw-2', waits_for: [], why: 'its lease runs', since: NOW - 5 }], queues_rescued: 3, queued_messages: 41, queued_bytes: 4096, control_records: 0, control_copies_in_sync: 0, memory_used_bytes: 2 ** 20, memory_limit_bytes: 2 ** 30,
+  held: [HELD, { ...HELD, queue_name: 'theirs.example', owner: 'gw-2', id: 'gw-2/3/1', messages: null, waits_for: [], why: 'its lease runs', since: NOW - 5 }], queues_rescued: 3, queued_messages: 41, queued_bytes: 4096, control_records: 0, control_copies_in_sync: 0, memory_used_bytes: 2 ** 20, memory_limit_bytes: 2 ** 30,
   stores: [
     { store: 'NodeB', host: 'box-2', protocol: PROTOCOL_VERSION, up: true, drained: false, drained_since: null, paths: [{ path: 'A', state: 'RUN' }, { path: 'B', state: 'READY' }], queues_sync: 39, queues_resync: 1, queues_ng: 0, lag_messages: 5, lag_bytes: 2048, lease_left_ms: 9400, failovers: 1 },
     { store: 'NodeC', host: 'box-3', protocol: 0, up: false, drained: false, drained_since: null, paths: [{ path: 'A', state: 'NG' }, { path: 'B', state: 'NG' }], queues_sync: 0, queues_resync: 0, queues_ng: 1, lag_messages: 900, lag_bytes: 0, lease_left_ms: 0, failovers: 0 },
@@ -31,7 +32,7 @@ const ROWS: readonly TableRowAnswer[] = [
 describe('twinpost status', () => {
   test('shows the table of the paper, and all that an operator must know', () => {
     const lines = statusLines({
-      gateways: [{ status: STATUS, rows: ROWS }],
+      gateways: [{ status: STATUS, rows: ROWS, address: 'http://box-1:8025' }],
       stores: [{ status: { store_id: 'NodeB', host: 'box-2', version: '0.2.0', pid: 9, uptime_seconds: 86_400, ready: true, insecure: false, queues: 80, messages: 12_345, memory: { used_bytes: 2 ** 21, limit_bytes: 2 ** 30 }, gateways: [{ id: 'gw-1', active: true }, { id: 'gw-2', active: false }] }, address: 'http://box-2:9401' }],
       missing: [{ id: 'gw-2', kind: 'gateway', address: '127.0.0.1:8026', why: 'connection refused', refused: false }, { id: 'gw-3', kind: 'gateway', address: '', why: 'its admin address is in no configuration', refused: false }],
       all: false,
@@ -40,21 +41,21 @@ describe('twinpost status', () => {
   });
 
   test('colours words on a terminal only', () => {
-    const picture = { gateways: [{ status: STATUS, rows: ROWS }], stores: [], missing: [], all: true };
+    const picture = { gateways: [{ status: STATUS, rows: ROWS, address: 'http://box-1:8025' }], stores: [], missing: [], all: true };
     assert.ok(!statusLines(picture, NOW_MS, false).join('\n').includes('\u001b'));
     assert.ok(statusLines(picture, NOW_MS, true).join('\n').includes('\u001b[32mREADY'));
   });
 
   test('is a line a gateway in a pipe', () => {
-    assert.equal(watchLine({ status: STATUS, rows: [] }, NOW_MS), '2027-01-15T08:00:00.000Z gw-1 ready degraded received=20000 delivered=19000 queued=41 lag=900 down=NodeC drained=-');
-    assert.match(watchLine({ status: { ...STATUS, ready: false, not_ready_reason: 'recovering', degraded_since: null, stores: [] }, rows: [] }, NOW_MS), / not-ready\(recovering\) complete .* down=- drained=-$/);
+    assert.equal(watchLine({ status: STATUS, rows: [], address: '' }, NOW_MS), '2027-01-15T08:00:00.000Z gw-1 ready degraded received=20000 delivered=19000 queued=41 lag=900 down=NodeC drained=-');
+    assert.match(watchLine({ status: { ...STATUS, ready: false, not_ready_reason: 'recovering', degraded_since: null, stores: [] }, rows: [], address: '' }, NOW_MS), / not-ready\(recovering\) complete .* down=- drained=-$/);
   });
 });
 
 const [first, ...rest] = STATUS.stores;
 assert.ok(first !== undefined);
 const withStore = (more: Partial<typeof first>): StatusAnswer => ({ ...STATUS, stores: [{ ...first, ...more }, ...rest] });
-const shown = (status: StatusAnswer): string => statusLines({ gateways: [{ status, rows: [] }], stores: [], missing: [], all: true }, NOW_MS, false).join('\n');
+const shown = (status: StatusAnswer): string => statusLines({ gateways: [{ status, rows: [], address: 'http://box-1:8025' }], stores: [], missing: [], all: true }, NOW_MS, false).join('\n');
 
 test('a store that speaks an older version of the protocol is shown with it', () => {
   assert.match(shown(withStore({ protocol: 1 })), /^NodeB +box-2 +up, protocol 1 +A RUN/m);
@@ -76,15 +77,65 @@ describe('a drained store', () => {
   });
 
   test('is named in the line for a pipe', () => {
-    assert.match(watchLine({ status: withStore({ drained: true }), rows: [] }, NOW_MS), / down=NodeC drained=NodeB$/);
+    assert.match(watchLine({ status: withStore({ drained: true }), rows: [], address: '' }, NOW_MS), / down=NodeC drained=NodeB$/);
   });
 });
 
 describe('mail that is held', () => {
+  const COMMAND = 'twinpost rescue --force --queue late.example --missing NodeB --reason TEXT';
+  /** The lines of it, without their indentation. */
+  const heldLines = (...held: readonly HeldQueueAnswer[]): string[] => {
+    const lines = shown({ ...STATUS, queues_held: held.length, held }).split('\n');
+    const from = lines.findIndex((line) => line.startsWith('  HELD'));
+    return lines.slice(from, lines.findIndex((line) => line.startsWith('  INSECURE'))).map((line) => line.trim());
+  };
+
   test('is shown with the stores it waits for, unless a command that names them is to be copied', () => {
-    const shown = (why: string): string => statusLines({ gateways: [{ status: { ...STATUS, held: [{ queue_name: 'q1', owner: 'gw-1', waits_for: ['NodeE'], why, since: NOW - 30 }] }, rows: [] }], stores: [], missing: [], all: true }, NOW_MS, false).join('\n');
-    assert.match(shown('a store is missing'), /^ +q1 for 30s, a store is missing: NodeE$/m);
-    assert.match(shown('NodeE came back empty: twinpost rescue --force --queue q1 --missing NodeE --reason TEXT'), /^ +q1 for 30s, NodeE came back empty: .* --reason TEXT$/m);
+    assert.equal(heldLines(HELD).at(-1), 'late.example: waiting for 30s, 1,200 messages at the stores; a store is missing: NodeE');
+    assert.equal(heldLines({ ...HELD, state: 'came back empty', waits_for: ['NodeB'], messages: 1, why: `NodeB came back empty: ${COMMAND}` }).at(-1), `late.example: came back empty for 30s, 1 message at the stores; NodeB came back empty: ${COMMAND}`);
+  });
+
+  test('asks for stores to be started where one can not be reached, and for nothing where they all answer', () => {
+    assert.match(heldLines(HELD, { ...HELD, waits_for: ['NodeC', 'NodeB'] })[0] ?? '', /^HELD +mail of 2 queues waits; start NodeC, NodeE, or go on without: twinpost rescue --force$/);
+    for (const state of ['came back empty', 'held elsewhere', 'all gone', 'no survivor']) assert.match(heldLines({ ...HELD, state, waits_for: ['NodeB'], why: `that is so: ${COMMAND}` })[0] ?? '', /^HELD +mail of 1 queue waits$/);
+    assert.match(heldLines({ ...HELD, waits_for: [], why: 'another process has it' })[0] ?? '', /waits$/);
+    assert.match(heldLines({ ...HELD, state: 'stranded', waits_for: [''], why: 'only partly back' })[0] ?? '', /waits$/, 'a store without a name is none');
+  });
+
+  test('that no store has told of is not to be forced, for nothing of it is there', () => {
+    assert.deepEqual(heldLines({ ...HELD, state: 'unknown', messages: null, why: 'NodeE was a member at epoch 4', since: null }).map((line) => line.replace(/ +/, ' ')), ['HELD mail of 1 queue waits; start NodeE', 'late.example: unknown; NodeE was a member at epoch 4: NodeE']);
+  });
+
+  test('is shown without a time when it is not known since when', () => {
+    assert.equal(heldLines({ ...HELD, since: null }).at(-1), 'late.example: waiting, 1,200 messages at the stores; a store is missing: NodeE');
+  });
+
+  test('says once for which gateway its commands are, if there are any', () => {
+    const empty = { ...HELD, state: 'came back empty', waits_for: ['NodeB'], why: `NodeB came back empty: ${COMMAND}` };
+    const of = (lines: readonly string[]): string[] => lines.filter((line) => line.includes('--from'));
+    assert.deepEqual(of(heldLines(empty, empty)), ['these commands are for gw-1: add --from box-1:8025']);
+    assert.deepEqual(of(heldLines({ ...HELD, waits_for: [], why: 'another process has it' })), []);
+    const other = statusLines({ gateways: [{ status: { ...STATUS, queues_held: 1, held: [empty] }, rows: [], address: 'https://box-2:8025' }], stores: [], missing: [], all: true }, NOW_MS, false);
+    assert.match(of(other)[0] ?? '', /add --from https:\/\/box-2:8025$/, 'without it, http is meant');
+  });
+
+  test('in memory says so, and which queue it is: a restart would lose it', () => {
+    for (const state of ['no survivor', 'members silent']) assert.match(heldLines({ ...HELD, state })[2] ?? '', new RegExp(`^late\\.example \\(gw-1/7/3\\): ${state} for 30s, 1,200 messages in memory; `));
+    assert.match(heldLines({ ...HELD, state: 'stranded' })[2] ?? '', /: stranded for 30s, 1,200 messages; /, 'some here, some not');
+  });
+
+  test('tells two queues of one name apart', () => {
+    const names = heldLines(HELD, { ...HELD, id: 'gw-1/8/1' }, { ...HELD, queue_name: 'other.example', id: 'gw-1/8/2' }).map((line) => line.split(':', 1)[0]);
+    assert.deepEqual(names.slice(2), ['late.example (gw-1/7/3)', 'late.example (gw-1/8/1)', 'other.example']);
+    assert.match(heldLines({ ...HELD, queue_class: 'bounce', owner: 'gw-2' }).at(-1) ?? '', /^late\.example \(bounce\) of gw-2: /);
+    assert.match(heldLines({ ...HELD, queue_name: 'control', queue_class: 'control' }).at(-1) ?? '', /^control \(control\): waiting for 30s, 1,200 records at the stores; /);
+  });
+
+  test('has nothing in it that moves the cursor', () => {
+    const hostile = '\u001b[2J';
+    const lines = heldLines({ queue_name: hostile, queue_class: hostile, owner: hostile, id: hostile, state: hostile, messages: 1, waits_for: [hostile], why: hostile, since: NOW });
+    assert.equal(lines.length, 3);
+    assert.ok(!lines.join('').includes('\u001b'));
   });
 });
 
@@ -119,9 +170,10 @@ const GOLDEN = `gw-1 on box-1: twinpost 0.2.0, pid 42, up 2h, incarnation 7
   received    20,000   delivered 19,000   deferred 3   bounced 2   expired 1   rejected 0
   queued      41 messages, 4KiB in 40 queues; memory 1MiB of 1GiB
   rescued     3 queues of other gateways delivered here
-  HELD        mail of 22 queues waits; start the stores that are missing, or go on without them: twinpost rescue --force
-                late.example for 30s, a store is missing: NodeE
-                theirs.example of gw-2 for 5s, its lease runs
+  HELD        mail of 22 queues waits; start NodeE, or go on without: twinpost rescue --force
+                these commands are for gw-1: add --from box-1:8025
+                late.example: waiting for 30s, 1,200 messages at the stores; a store is missing: NodeE
+                theirs.example of gw-2: waiting for 5s; its lease runs
                 and 20 more
   INSECURE    store links outside loopback run without TLS (insecure: true)
 

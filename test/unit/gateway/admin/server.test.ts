@@ -10,7 +10,10 @@ import type { GatewayView, MessageView, QueueView, StatusView, TableRowView } fr
 const WALL_MS = 1_800_000_000_000;
 const STATUS: StatusView = {
   gateway: 'gw-1', host: 'box-1', version: '9.8.7', incarnation: 7, pid: 42, startedWallMs: WALL_MS - 90_000, ready: true, notReadyReason: '', degradedSinceWallMs: WALL_MS - 5_000, degradedCause: 'store-a: reset', insecure: false,
-  received: 3, delivered: 2, deferred: 1, bounced: 0, expired: 0, rejected: 4, queues: 1, queuesRecovering: 0, queuesShort: 1, queuesHeld: 30, heldQueues: [{ queue: 'late.example', owner: 'gw-1', stores: ['store-z'], why: 'a store is missing', sinceWallMs: WALL_MS - 9_000 }], queuesRescued: 2, takeovers: 3, handedBack: 4, takenAway: 9, repairs: { tails: 5, tailBytes: 6, refills: 7, refillBytes: 8 }, queuedMessages: 1, queuedBytes: 100, controlRecords: 3, controlCopies: 2, memoryUsedBytes: 10, memoryLimitBytes: 100,
+  received: 3, delivered: 2, deferred: 1, bounced: 0, expired: 0, rejected: 4, queues: 1, queuesRecovering: 0, queuesShort: 1, queuesHeld: 30, heldQueues: [
+    { queue: 'late.example', queueClass: 'mail', owner: 'gw-1', id: 'gw-1/7/3', state: 'waiting', messages: 12, stores: ['store-z'], why: 'a store is missing', sinceWallMs: WALL_MS - 9_000 },
+    { queue: 'lost.example', queueClass: 'bounce', owner: 'gw-2', id: 'gw-2/8/1', state: 'unknown', messages: undefined, stores: [], why: '', sinceWallMs: undefined },
+  ], queuesRescued: 2, takeovers: 3, handedBack: 4, takenAway: 9, repairs: { tails: 5, tailBytes: 6, refills: 7, refillBytes: 8 }, queuedMessages: 1, queuedBytes: 100, controlRecords: 3, controlCopies: 2, memoryUsedBytes: 10, memoryLimitBytes: 100,
   connectionsIn: 1, connectionsOut: 1, dotsInFlight: 0,
   stores: [{ id: 'store-a', host: 'box-2', protocol: 1, up: true, drained: true, drainedSinceWallMs: WALL_MS - 7_000, paths: [{ path: 'A', state: 'RUN', sinceWallMs: WALL_MS }], queuesSync: 1, queuesResync: 0, queuesNg: 0, lagMessages: 0, lagBytes: 0, refillMessages: 6, refillBytes: 7, creditBytes: 5, leaseLeftMs: 8123.4, failovers: 1, cause: 'reset', causeSinceWallMs: WALL_MS - 3_000 }],
 };
@@ -102,7 +105,10 @@ describe('the admin HTTP of a gateway', () => {
     await withAdmin({}, async (url) => {
       const { json } = await get(`${url}/api/v1/status`);
       assert.deepEqual([json['version'], json['gateway'], json['uptime_seconds'], json['ready'], json['degraded'], json['degraded_since']], ['9.8.7', 'gw-1', 90, true, true, 1_799_999_995]);
-      assert.deepEqual([json['degraded_cause'], json['queues_held'], json['held'], json['queues_rescued']], ['store-a: reset', 30, [{ queue_name: 'late.example', owner: 'gw-1', waits_for: ['store-z'], why: 'a store is missing', since: 1_799_999_991 }], 2]);
+      assert.deepEqual([json['degraded_cause'], json['queues_held'], json['held'], json['queues_rescued']], ['store-a: reset', 30, [
+        { queue_name: 'late.example', queue_class: 'mail', owner: 'gw-1', id: 'gw-1/7/3', state: 'waiting', messages: 12, waits_for: ['store-z'], why: 'a store is missing', since: 1_799_999_991 },
+        { queue_name: 'lost.example', queue_class: 'bounce', owner: 'gw-2', id: 'gw-2/8/1', state: 'unknown', messages: null, waits_for: [], why: '', since: null },
+      ], 2]);
       assert.deepEqual([json['takeovers'], json['handed_back'], json['taken_away']], [3, 4, 9]);
       assert.deepEqual([json['tails'], json['tail_bytes'], json['refills'], json['refill_bytes']], [5, 6, 7, 8]);
       const store = (json['stores'] as Record<string, unknown>[])[0] ?? {};
