@@ -173,6 +173,8 @@ export interface GatewayStatus {
   readonly tail_bytes: number;
   readonly refills: number;
   readonly refill_bytes: number;
+  /** Queues whose mail waits for an operator, or for stores. */
+  readonly held: readonly { readonly queue_name: string; readonly owner: string; readonly waits_for: readonly string[]; readonly why: string }[];
   readonly stores: readonly { readonly store: string; readonly protocol?: number; readonly up: boolean; readonly queues_sync: number; readonly queues_ng: number; readonly credit_bytes: number }[];
 }
 
@@ -256,7 +258,12 @@ export interface TableRow {
   readonly network_a: string;
   readonly network_s: string;
   readonly sync: string;
+  /** Of a refill: share sent; null without one. */
+  readonly progress: number | null;
   readonly epoch: number;
+  /** The mirror's number, and the queue's. */
+  readonly transactions: number | null;
+  readonly last_transaction: number;
 }
 
 function gatewayQuestions(adminPort: number, gateway: Daemon): Pick<GatewayHandle, 'inSync' | 'status' | 'table' | 'drained'> {

@@ -62,7 +62,6 @@ interface Rescue {
 
 interface RescueStatus extends GatewayStatus {
   readonly queues_rescued: number;
-  readonly held: readonly { readonly queue_name: string; readonly owner: string; readonly waits_for: readonly string[]; readonly why: string }[];
 }
 
 /** A gateway, and stores that know a rescue beside it; the sink stands still. */
