@@ -73,6 +73,12 @@ const CONNECTIONS_MAX = 16;
 /** Unsent bytes at which reading stops. A block fits, two do not need to. */
 const BUFFER_HIGH_BYTES = 4 * 1024 * 1024;
 
+/**
+ * Bodies after which an answer does not wait for the end of the turn: else gateway and store work in turns, each idle
+ * while the other takes all that is in flight (docs/PERFORMANCE.md).
+ */
+const ANSWER_BYTES = 16 * 1024;
+
 export interface StoreConnectionOptions {
   readonly bootId: Uint8Array;
   readonly frameBytesMax: number;
@@ -107,6 +113,8 @@ export class StoreConnection implements ConnectionHandlers, FrameSink, AccountCo
   /** One tick has found it silent; the next decides, so that bytes waiting in the kernel are read before. */
   #suspect = false;
   #paused = false;
+  /** Bytes of bodies taken since the last answer. */
+  #unanswered = 0;
   /** Of the last HEARTBEAT; -1 before. */
   #heartbeatToken = -1;
   /** What the reader holds, as counted in the store's memory. */
@@ -195,7 +203,11 @@ export class StoreConnection implements ConnectionHandlers, FrameSink, AccountCo
     }
     this.#sequence = sequence;
     if (bodies.length > 0 && (type === HEARTBEAT || this.#account === undefined)) this.close(CLOSE_MALFORMED, `${messageTypeName(type)}: bodies where none belong`);
-    else if (this.#state === ACTIVE && type !== HEARTBEAT) this.#requests.take(type, sequence, control, bodies);
+    else if (this.#state === ACTIVE && type !== HEARTBEAT) {
+      this.#requests.take(type, sequence, control, bodies);
+      this.#unanswered += bodies.length;
+      if (this.#unanswered >= ANSWER_BYTES) this.endTurn();
+    }
     else if (this.#state === ACTIVE || this.#state === STANDBY) this.#onStandbyFrame(type, sequence, control);
     else this.#onHandshakeFrame(type, sequence, control);
   }
@@ -338,8 +350,9 @@ export class StoreConnection implements ConnectionHandlers, FrameSink, AccountCo
     }));
   }
 
-  /** Acknowledges what the turn applied and writes all that is to be said. */
+  /** Acknowledges what was applied since and writes all that is to be said: at the end of the turn, or after much. */
   endTurn(): void {
+    this.#unanswered = 0;
     if (this.#state === CLOSED) return;
     if (this.#state === ACTIVE) this.#requests.acknowledge();
     const { connection } = this.#ports;

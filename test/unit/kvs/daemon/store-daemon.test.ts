@@ -44,6 +44,17 @@ describe('a store on real sockets', () => {
     assert.deepEqual(block.values.slice(0, 4), [7, 0, 2, true]);
   });
 
+  test('acknowledges much as it comes, so that its gateway sends on meanwhile', async (t) => {
+    const store = await running(t);
+    const gateway = await TestGateway.join(store);
+    await gateway.acknowledged(gateway.open(7, 1));
+    // Written in one turn of this process, which is the store's, too: read by it in one of the next.
+    let last = 0;
+    for (let id = 1; id <= 4; id++) last = gateway.change(7, storing(id, 'x'.repeat(20_000), 'head'));
+    await gateway.acknowledged(last);
+    assert.deepEqual(gateway.frames.filter(({ type }) => type === types.ACK).map(({ sequence }) => sequence).slice(-4), [last - 3, last - 2, last - 1, last]);
+  });
+
   test('answers heartbeats, lists queues, gives the tail behind a number that it knows', async (t) => {
     const store = await running(t);
     const gateway = await TestGateway.join(store);
