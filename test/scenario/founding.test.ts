@@ -8,7 +8,7 @@ import type { QueueMirror } from '../../src/gateway/mirror/queue-mirror.js';
 import type { MirroredQueue } from '../../src/kvs/core/mirrored-queue.js';
 import { ResyncPhase } from '../../src/gateway/mirror/replica.js';
 import { COMMITTED } from '../../src/gateway/queue/types.js';
-import { ROLE_MEMBER } from '../../src/protocol/reasons.js';
+import { ROLE_FILLING, ROLE_MEMBER } from '../../src/protocol/reasons.js';
 import { checkNoDuplicates, checkNoLoss } from './checks.js';
 import { Group } from './group.js';
 import { queuesOf } from './inspect.js';
@@ -126,5 +126,31 @@ describe('founding', () => {
     recovery.force({ owner: 'gw-1', queue: 'q1', missing: named.id, reason: 'lost for good', who: 'ann' });
     group.until(() => group.served('gw-1', 'gw-1').some((mirror) => mirror !== own && mirror.inSyncCount > 0), 'the queue at its owner', 90_000);
     deliveredOnce(group);
+  });
+
+  test('goes on without a copy that the owner from before is filling: that store has lost what it had of the set', () => {
+    const group = Group.started();
+    const remembered = deferring(group);
+    const [decides, left] = membersOf(group, remembered);
+    group.freeze('gw-1');
+    group.until(() => group.served('gw-2', 'gw-1')[0]?.queue.length === 5, 'the takeover');
+    const rescued = group.served('gw-2', 'gw-1')[0];
+    assert.ok(rescued !== undefined);
+    // The change to the one that decides is not answered when that one restarts, empty; its former owner is the first to see it.
+    group.network.holdRequests('gw-2', decides.id, true);
+    group.network.cut('gw-2', left.id);
+    group.until(() => rescued.setChangeNumber !== 0, 'the change that drops a mirror');
+    group.network.cut('gw-2', decides.id);
+    group.network.holdRequests('gw-2', decides.id, false);
+    decides.kill();
+    decides.start();
+    group.network.cut('gw-1', left.id);
+    group.thaw('gw-1');
+    group.until(() => decides.store !== undefined && queuesOf(decides.store, 'q1').some(({ role, holder }) => role === ROLE_FILLING && holder === 'gw-1'), 'the copy that its former owner fills');
+    for (const store of [left, decides]) group.network.heal('gw-2', store.id);
+    group.until(() => rescued.inSyncCount > 0, 'the set that the rescuer founds');
+    group.network.heal('gw-1', left.id);
+    deliveredOnce(group);
+    group.until(() => group.served('gw-1', 'gw-1').some((mirror) => mirror !== remembered && mirror.inSyncCount === 2), 'the queue at its owner');
   });
 });

@@ -225,6 +225,11 @@ export class CatchUp {
     // A store that has restarted knows no token of ours: its copy of a newer set says that another had the queue since.
     const isTaken = isNewer(mirror, claimed);
     if (!waits || isTaken) this.ports.onFenced(mirror, replica, isTaken);
+    // Another fills it since its restart: what it had of the set is gone, as if it did not know the queue.
+    else if (claimed.role === ROLE_FILLING && replica.mayHoldCopy && !replica.stillClaims) {
+      replica.claimBootId = '';
+      this.ports.onLevel(mirror);
+    }
   }
 }
 
