@@ -208,7 +208,7 @@ export class BulkRecovery {
       }
     }
     view.bootId = view.store.bootId;
-    if (!view.listed) this.views.list(view, false);
+    if (!view.listed || [...this.jobs.values()].some((job) => job.unheard.has(store.storeId))) this.views.list(view, false);
     for (const job of this.jobs.values()) if (job.isComing && job.claims.has(store.storeId)) this.claiming.ask(view, 'attach', job, job.machine.token);
   }
 
@@ -281,7 +281,7 @@ export class BulkRecovery {
    * Another process has the queue. What it still has under way here keeps its handle: should it come again, it gets
    * another one. Our own is held until it is released: a fifo route goes on beside it, a strict one waits.
    */
-  onLost(handle: number, queue: QueueName): void {
+  onLost(handle: number, queue: QueueName, epoch: number): void {
     const old = this.byHandle.get(handle);
     if (old !== undefined) {
       this.pulls.remove(old);
@@ -291,7 +291,7 @@ export class BulkRecovery {
     const job = this.stand(queue);
     if (!job.isOwn) return;
     job.wasLost = true;
-    job.mayBeElsewhere = true;
+    job.noteElsewhere(epoch);
     const nowMs = this.ports.nowMs();
     job.blocked = 'another process has it';
     job.missingSinceMs = nowMs;
@@ -311,7 +311,8 @@ export class BulkRecovery {
     if (this.options.group.some((id) => id !== this.options.gatewayId)) this.cameBackMs.set(job.ownerId, this.ports.nowMs());
     this.ports.onClaimed(queue);
     for (const row of job.rows.values()) this.ports.onCopyTold(job.handle, row);
-    this.pulls.add(job);
+    // What a store tells may say that it is another's.
+    if (this.byHandle.get(job.handle) === job) this.pulls.add(job);
   }
 
   private onListed(list: StoreList): void {
@@ -335,7 +336,7 @@ export class BulkRecovery {
       if (job.state === 'waiting' || job.state === 'elsewhere') job.rows.set(storeId, row);
       if (row.holder !== this.options.gatewayId && row.holder !== '') {
         job.heldBy = row.holder;
-        job.mayBeElsewhere = true;
+        job.noteElsewhere(row.epoch);
       }
     }
     for (const job of this.jobs.values()) {

@@ -67,7 +67,7 @@ export class Claiming {
 
   /** `coming`: owners whose control queue may be here at once. */
   judge(job: QueueJob, answering: ReadonlySet<string>, coming: ReadonlySet<string>, nowMs: number): void {
-    this.noteNewest(job);
+    this.noteNewest(job, answering);
     const verdict = judgeQueue(job.rows.values(), answering, job.given, this.ports.hints.get(job.key));
     if (verdict.kind !== 'take' || verdict.epoch !== job.epoch || verdict.outside !== '') job.leftAt = '';
     if (verdict.kind === 'nothing') this.nothingCounts(job);
@@ -104,16 +104,23 @@ export class Claiming {
     return false;
   }
 
-  /** What an operator said of stores is of no account for a newer set than the one that he knew of. */
-  private noteNewest(job: QueueJob): void {
+  /** What an operator said of stores is of no account for a newer set than the one that he knew of, nor of a store that is back with its copy. */
+  private noteNewest(job: QueueJob, answering: ReadonlySet<string>): void {
     const newest = newestOf(job.rows.values());
     if (newest === undefined) return;
-    if (newest.epoch > job.givenEpoch) job.given.clear();
+    if (job.givenEpoch === Infinity) job.givenEpoch = newest.epoch;
+    for (const store of [...job.given]) {
+      const row = job.rows.get(store);
+      if (newest.epoch <= job.givenEpoch && (row === undefined || !isOfSet(row) || !answering.has(store))) continue;
+      job.given.delete(store);
+      this.ports.log.info('recovery', 'a store that an operator went on without counts again for this queue', { queue: job.name, owner: job.ownerId, store, epoch: newest.epoch });
+    }
     if (!job.isOwn) return;
     if (job.isElsewhere) job.missing = [];
     job.isElsewhere = false;
     job.isGivenUp = false;
     job.shownAt = newest.members;
+    if (newest.epoch < job.elsewhereEpoch) return;
     const holders = [...job.rows.values()].filter((row) => isOfSet(row) && row.epoch === newest.epoch).map(({ holder }) => holder);
     job.mayBeElsewhere = holders.some((holder) => holder !== '' && holder !== this.options.gatewayId);
   }

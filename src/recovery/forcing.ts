@@ -43,16 +43,19 @@ export function forceQueues(request: ForceRequest, ports: ForcingPorts): ForcedQ
 function isMeant(job: QueueJob, { queue, owner, missing }: ForceRequest, { hints, views }: ForcingPorts): boolean {
   if (queue !== undefined && job.name !== queue) return false;
   if (owner !== undefined && job.ownerId !== owner) return false;
-  if (job.state === 'stranded') return true;
+  // Those that have the rest of it.
+  if (job.state === 'stranded') return job.source === missing || job.claims.has(missing);
   // That a queue is nowhere any more is said of that queue, not of a store.
   if (job.isElsewhere && queue === undefined) return false;
-  if (views.answering().has(missing) && job.missing.length === 0) return false;
+  if (views.answering().has(missing) && (!job.isPending || job.missing.length === 0)) return false;
   return (job.isPending || job.state === 'elsewhere') && job.waitsFor(missing, hints.get(job.key)?.members);
 }
 
 function giveUp(job: QueueJob, { missing, reason, who }: ForceRequest, { log, pulls, nowMs }: ForcingPorts): void {
+  const newest = newestOf(job.rows.values())?.epoch ?? Infinity;
+  if (newest > job.givenEpoch) job.given.clear();
   job.given.add(missing);
-  job.givenEpoch = newestOf(job.rows.values())?.epoch ?? 0;
+  job.givenEpoch = newest;
   if (job.isElsewhere) job.isGivenUp = true;
   log.warn('takeover', 'an operator goes on without a store: mail that only it had is lost, mail that it knew the end of is repeated', { queue: job.name, owner: job.ownerId, missing, reason, who });
   if (job.state === 'stranded') pulls.giveUpRest(job, reason);

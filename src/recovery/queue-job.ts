@@ -113,15 +113,17 @@ export class QueueJob {
   readonly claims = new Map<string, CensusRow>();
   /** Stores that gave a block with a wrong checksum: read from again only when no other is left. */
   readonly damaged = new Set<string>();
-  /** Stores that the operator has given up for this queue, while `givenEpoch` was its newest. */
+  /** Stores that the operator has given up for this queue, while `givenEpoch` was its newest; Infinity: none was told. */
   readonly given = new Set<string>();
-  givenEpoch = 0;
+  givenEpoch = Infinity;
   /** It left this process: stores that have not told since whether they have it. Until then it stands, told by none. */
   readonly unheard = new Set<string>();
   /** It was served here before, and another process took it. */
   wasLost = false;
   /** Another process has our queue, or had it last: its memory may be all that is left of it. */
   mayBeElsewhere = false;
+  /** The newest set in which it was seen there. */
+  elsewhereEpoch = 0;
   /** The other gateway that was seen last to hold it; '' none. */
   heldBy = '';
   epoch = 0;
@@ -201,6 +203,12 @@ export class QueueJob {
     return newestOf(this.rows.values())?.members.includes(storeId) === true || hinted.includes(storeId) || this.missing.includes(storeId);
   }
 
+  /** Another process has it, in a set of this epoch. */
+  noteElsewhere(epoch: number): void {
+    this.mayBeElsewhere = true;
+    this.elsewhereEpoch = Math.max(this.elsewhereEpoch, epoch);
+  }
+
   /** The only writer of the state. */
   transition(to: QueueJobState): void {
     invariant(isValidJobTransition(this.current, to), `recovery of a queue goes from ${this.current} to ${to}, which no arrow allows`);
@@ -210,6 +218,8 @@ export class QueueJob {
   /** Begins anew: what was claimed and read before says nothing any more. */
   restart(to: 'waiting' | 'elsewhere', notBeforeMs: number): void {
     if (this.current !== to) this.transition(to);
+    // What it waited for was of the time when it was wanted.
+    if (to === 'elsewhere') this.missing = [];
     this.machine.reset();
     this.claims.clear();
     this.damaged.clear();

@@ -91,8 +91,9 @@ export class StoreViews {
    * for long is not waited for: it may never come back.
    */
   haveTold(ownerId: string, sinceMs: number): boolean {
-    for (const { store, ownFromMs, allFromMs, silentSinceMs } of this.views.values()) {
+    for (const { store, listed, ownFromMs, allFromMs, silentSinceMs } of this.views.values()) {
       if (!store.isUp && this.nowMs() - silentSinceMs >= SILENT_FOR_LONG_MS) continue;
+      if (store.isUp && !listed) return false;
       if (Math.max(allFromMs, ownerId === this.gatewayId ? ownFromMs : -Infinity) <= sinceMs) return false;
     }
     return true;

@@ -15,9 +15,9 @@ const COUNT = 5;
  * gw-2 has five messages of gw-1's strict queue in memory and waits for its operator; gw-1 is back, and all stores are empty.
  * `meanwhile` is done when gw-1 waits for store-b.
  */
-function emptied(meanwhile: (group: Group) => void = () => {}): Group {
+function emptied(meanwhile: (group: Group) => void = () => {}, script: 'defer' | 'unreachable' = 'defer'): Group {
   const group = Group.started({ queues: [{ name: 'q1', ordering: 'strict' }, { name: 'q2' }] });
-  group.hops.script = () => 'defer';
+  group.hops.script = () => script;
   for (let i = 0; i < COUNT; i++) group.submit('gw-1', ['q1']);
   group.run(200);
   group.gateway('gw-1').kill();
@@ -86,6 +86,21 @@ describe('a queue that only its rescuer has, in memory', () => {
     });
     assert.equal(heldAt(other, 'gw-1')?.state, 'held elsewhere');
     assert.ok(refused(other));
+  });
+
+  test('is not handed back: what the rescuer has in memory is all that is left', () => {
+    // Nothing is tried, so that all that was changed is committed.
+    const group = emptied(() => {}, 'unreachable');
+    group.submit('gw-1', ['q2']);
+    group.run(500);
+    group.gateway('gw-1').kill();
+    group.until(() => group.served('gw-2', 'gw-1').some(({ queue }) => queue.name === 'q2'), 'the takeover of another queue');
+    group.gateway('gw-1').start();
+    // By that one the rescuer sees that the owner is back at each store.
+    group.until(() => group.served('gw-2', 'gw-1').every(({ queue }) => queue.name === 'q1'), 'the other queue handed back');
+    group.run(3 * group.leaseMs);
+    assert.deepEqual(group.served('gw-2', 'gw-1').map(({ queue }) => [queue.name, queue.length]), [['q1', COUNT]]);
+    assert.equal(heldAt(group, 'gw-2')?.state, 'no survivor');
   });
 
   test('may be begun anew when an operator has given it up', () => {

@@ -97,7 +97,7 @@ export class CatchUp {
     if (mirror === undefined || replica === undefined || replica.claimSequence !== sequence) return false;
     replica.claimSequence = 0;
     if (replica.sync !== SyncState.NG) return true;
-    if (claimed.result === CLAIM_GRANTED && isNewer(mirror, claimed)) this.notGranted(mirror, replica, claimed);
+    if (claimed.result === CLAIM_GRANTED && isNewer(mirror, store.storeId, claimed)) this.notGranted(mirror, replica, claimed);
     else if (claimed.result === CLAIM_GRANTED && wasDropped(mirror, replica, claimed)) this.ports.onFenced(mirror, replica, false);
     else if (claimed.result === CLAIM_GRANTED) {
       replica.fenced = false;
@@ -223,7 +223,7 @@ export class CatchUp {
     replica.retryAtMs = this.ports.nowMs() + Math.max(this.options.retryMs, claimed.waitMs);
     this.ports.log.warn('mirror', waits ? 'a store does not let us have this queue yet' : 'another process holds this queue at the store', { queue: mirror.queue.name, store: replica.store.storeId, result: claimResultName(claimed.result), token: tokenAt(mirror, replica), highest_token: claimed.token });
     // A store that has restarted knows no token of ours: its copy of a newer set says that another had the queue since.
-    const isTaken = isNewer(mirror, claimed);
+    const isTaken = isNewer(mirror, replica.store.storeId, claimed);
     if (!waits || isTaken) this.ports.onFenced(mirror, replica, isTaken);
     // Another fills it since its restart: what it had of the set is gone, as if it did not know the queue.
     else if (claimed.role === ROLE_FILLING && replica.mayHoldCopy && !replica.stillClaims) {

@@ -70,9 +70,11 @@ function isQuiet(mirror: QueueMirror): boolean {
 
 /**
  * Every member has every change. That it is committed would ask for too much: with fewer members than min_replicas
- * nothing is, and its owner, whose lease runs at the other stores, lets no more join.
+ * nothing is, and its owner, whose lease runs at the other stores, lets no more join. Without a mirror in sync there is
+ * nothing that its owner could have: what is here in memory is all that is left.
  */
 function isAcknowledged(mirror: QueueMirror): boolean {
+  if (mirror.inSyncCount === 0) return false;
   if (mirror.committedNumber === mirror.lastNumber) return true;
-  return mirror.inSyncCount > 0 && mirror.replicas.every((replica) => !replica.member || (replica.inSync && replica.acked === mirror.lastNumber));
+  return mirror.replicas.every((replica) => !replica.member || (replica.inSync && replica.acked === mirror.lastNumber));
 }

@@ -80,7 +80,7 @@ export class RecoveryWiring {
     this.ports.forget(mirror);
     this.departures.onForgotten(mirror);
     const { identity, name, route } = mirror.queue;
-    this.recovery.onLost(mirror.handle, { ...identity, name, queueClass: route.queueClass });
+    this.recovery.onLost(mirror.handle, { ...identity, name, queueClass: route.queueClass }, mirror.epoch);
   }
 
   /** A store's list shows a queue that is served here. */
@@ -88,7 +88,7 @@ export class RecoveryWiring {
     const { mirrors } = this.ports;
     const mirror = mirrors.mirrorOf(handle);
     // The same as in the answer to a claim (Mirrors.fence). A store that an open change of ours leaves out is asked for none.
-    if (mirror !== undefined && isNewer(mirror, row) && !hasSurvivor(mirror)) mirrors.giveUp(mirror);
+    if (mirror !== undefined && isNewer(mirror, row.storeId, row) && !hasSurvivor(mirror)) mirrors.giveUp(mirror);
     // One that is another's, or was given back changed, is not ours to touch.
     else if (row.holder === this.options.gatewayId && row.holderToken !== 0) mirrors.moves.onCopyTold(handle, row.storeId);
   }
@@ -120,9 +120,9 @@ export class RecoveryWiring {
   }
 }
 
-/** Empty while the set is changing: then who is a member is not told for sure. */
+/** Empty while the set is changing, when who is a member is not told for sure, and while no mirror is in sync. */
 function membersOf(mirror: QueueMirror | undefined): readonly string[] {
-  if (mirror === undefined || mirror.queue.isLeaving || mirror.setChangeNumber !== 0) return [];
+  if (mirror === undefined || mirror.queue.isLeaving || mirror.setChangeNumber !== 0 || mirror.inSyncCount === 0) return [];
   const members: string[] = [];
   for (const replica of mirror.replicas) {
     if (!replica.member) continue;

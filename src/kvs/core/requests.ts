@@ -1,7 +1,7 @@
 /**
  * The requests of an active connection: each is decoded, applied to the store, and answered in order.
  *
- *   OPEN DROP CHANGES RELEASE REFILL…      by the cumulative ACK at the end of the turn, or a REFUSAL in place
+ *   OPEN DROP CHANGES RELEASE REFILL…      by the cumulative ACK at the end of the turn or after much, or a REFUSAL in place
  *   CLAIM CONFIRM                          CLAIMED at once
  *   LIST PULL PULL_BODIES TAIL             an answer that may be large: while the socket's buffer is full it waits,
  *                                          and the ACK stays below it (replies.ts)

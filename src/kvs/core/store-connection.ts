@@ -1,6 +1,7 @@
 /**
  * One connection of a gateway at a store: bytes in, requests applied, answers out. The owner calls onData for each
- * chunk and endTurn once after all that one turn of its loop has read: one cumulative ACK, one write for all of it.
+ * chunk and endTurn once after all that one turn of its loop has read: one cumulative ACK, one write for all of it. After
+ * ANSWER_BYTES of bodies they go out at once.
  *
  *   AWAIT_HELLO ─HELLO / CHALLENGE─► AWAIT_PROOF ─PROOF / WELCOME─┬─ asks to be active, highest generation ─► ACTIVE
  *                                                                 │                                          │ a higher one came
