@@ -30,7 +30,7 @@ const CAUSE_CHARACTERS_MAX = 48;
 /** How the commands begin that go on without a store. */
 const FORCE = 'twinpost rescue --force';
 /** States in which the gateway has the mail of a queue itself, and its mirrors have not. */
-const IN_MEMORY: ReadonlySet<string> = new Set(['no survivor', 'members silent']);
+const IN_MEMORY: ReadonlySet<string> = new Set(['no survivor', 'members silent', 'no store free']);
 
 export function statusLines(picture: Picture, nowMs: number, isTty: boolean): string[] {
   const lines: string[] = [];

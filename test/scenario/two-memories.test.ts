@@ -15,7 +15,8 @@ function heldAt(group: Group, id: string): HeldQueue | undefined {
   return group.gateway(id).core?.recovery.held().find(({ queue }) => queue === 'q1');
 }
 
-test('a queue in two memories goes on at its owner by the operator\'s word, and the rescuer gives its own up', () => {
+/** Both have the five messages in memory, and wait for store-a, which is lost. */
+function twice(): Group {
   const group = Group.started();
   group.hops.script = () => 'defer';
   for (let i = 0; i < COUNT; i++) group.submit('gw-1', ['q1']);
@@ -33,6 +34,11 @@ test('a queue in two memories goes on at its owner by the operator\'s word, and 
   group.network.holdAnswers('gw-1', a.id, false);
   for (const id of ['gw-1', 'gw-2']) group.network.heal(id, b.id);
   group.until(() => heldAt(group, 'gw-1')?.state === 'members silent' && heldAt(group, 'gw-2')?.state === 'members silent', 'both wait');
+  return group;
+}
+
+test('a queue in two memories goes on at its owner by the operator\'s word, and the rescuer gives its own up', () => {
+  const group = twice();
   assert.doesNotMatch(heldAt(group, 'gw-1')?.why ?? '', /too/);
   assert.match(heldAt(group, 'gw-2')?.why ?? '', /if gw-1 has this queue \(gw-1\/\d+\/1\) in memory, too, as members silent or no survivor in its status, go on with one of the two and export the other first: .*: twinpost rescue --force --queue q1 --missing store-a/);
   assert.equal(group.letters.delivered, 0);
@@ -45,6 +51,23 @@ test('a queue in two memories goes on at its owner by the operator\'s word, and 
   assert.equal(heldAt(group, 'gw-1'), undefined);
   group.until(() => heldAt(group, 'gw-2') === undefined, 'nothing is told to be held');
   checkNoLoss(group.letters);
+});
+
+test('a queue in two memories goes on at the rescuer by the operator\'s word, when its owner gives no store free and is stopped for a while', () => {
+  const group = twice();
+  assert.equal(group.gateway('gw-2').core?.recovery.force({ queue: 'q1', missing: 'store-a', reason: 'burnt', who: 'ann' }).length, 1);
+  group.hops.script = () => 'accept';
+  group.until(() => heldAt(group, 'gw-2')?.state === 'no store free', 'the named state');
+  assert.equal(heldAt(group, 'gw-2')?.why, 'it may go on, and no store takes a copy of it; store-b answers that it is another\'s: gw-1, while it runs, holds older copies there: stop it for longer than a lease, until this queue has a mirror; or export what is here and go on at gw-1');
+  group.run(3 * group.leaseMs);
+  assert.equal(group.letters.delivered, 0);
+  group.gateway('gw-1').kill();
+  group.until(() => group.letters.delivered === COUNT, 'all deliveries');
+  group.gateway('gw-1').start();
+  group.until(() => group.served('gw-1', 'gw-1').some(({ queue }) => queue.name === 'q1'), 'the queue at its owner');
+  assert.equal(heldAt(group, 'gw-2'), undefined);
+  checkNoLoss(group.letters);
+  checkNoDuplicates(group.letters);
 });
 
 test('an owner whose queue a rescuer has moved on and given back has it again, though the store that it waits for is lost for good', () => {

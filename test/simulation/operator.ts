@@ -4,6 +4,7 @@
  *
  *   looks at what is held ─► a store named there is lost ─► force, as the state tells: where the queue is served, at its owner
  *        first; if nowhere, at its owner; and if that has not helped, wherever it is held: a rescuer's claim may stand there
+ *   a queue that was forced finds no store, for its owner has older copies ─► keeps that one down until it has a mirror
  *   a queue goes on at its owner, and another one keeps its memory of it ─► restarts that one
  *   nothing is held any more, and not all drains ─► takes the lost stores out of the configuration, one gateway after the other
  *
@@ -44,6 +45,8 @@ export class Operator {
       for (const held of gateway.core?.recovery.held() ?? []) if (this.forces(gateway, held)) isHeld = true;
     }
     for (const gateway of world.gateways) if (this.endsMemory(gateway)) isHeld = true;
+    this.keepDown();
+    if (world.keptDown.size > 0) return;
     if (!isHeld && nowMs >= this.nextRestartMs) this.configureAnew();
   }
 
@@ -52,6 +55,20 @@ export class Operator {
     const isOver = gateway.core?.recovery.held().some(({ key, owner }) => owner !== gateway.gatewayId && this.serving(key).some((one) => one === gateway) && this.serving(key).some((one) => one.gatewayId === owner && goesOn(one, key))) === true;
     if (isOver) this.world.stopGateway(gateway);
     return isOver;
+  }
+
+  /** Owners whose older copies keep a queue of theirs from having a mirror. */
+  private keepDown(): void {
+    const { world } = this;
+    world.keptDown.clear();
+    for (const gateway of world.gateways) {
+      for (const { state, owner } of gateway.core?.recovery.held() ?? []) {
+        const machine = world.gateways.find((one) => one.gatewayId === owner && one !== gateway);
+        if (state !== 'no store free' || machine === undefined) continue;
+        world.keptDown.add(machine.node);
+        world.stopGateway(machine);
+      }
+    }
   }
 
   /** Gateways that have the queue in memory. */

@@ -87,7 +87,7 @@ export class Swarm {
   /** A process that ended, also by itself, is started again by whoever runs it. */
   startAll(): void {
     for (const machine of this.world.stores) this.world.startStore(machine);
-    for (const { node, isTwin } of this.world.gateways) if (!isTwin && !node.isAlive) node.start();
+    for (const { node, isTwin } of this.world.gateways) if (!isTwin && !node.isAlive && !this.world.keptDown.has(node)) node.start();
   }
 
   fire(kind: FaultKind): void {

@@ -12,8 +12,8 @@
  *   held elsewhere    no store has a copy any more of a queue of ours that another gateway had taken over: that one may have
  *                     it in memory and wait for its operator itself (no survivor)
  *
- * Two more states of docs/GUARANTEES.md can't last here: "member missing" and "members silent" end when all stores have
- * answered, and the operator goes on without those that are lost for good (operator.ts).
+ * Three more states of docs/GUARANTEES.md can't last here: "member missing" and "members silent" end when all stores have
+ * answered, and the operator goes on without those that are lost for good, and ends "no store free" (operator.ts).
  */
 import type { GatewayCore } from '../../src/gateway/core.js';
 import type { QueueMirror } from '../../src/gateway/mirror/queue-mirror.js';

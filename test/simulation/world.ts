@@ -83,6 +83,8 @@ export class World {
   readonly guarantees: Guarantees;
   /** Never started again. */
   readonly lostStores = new Set<string>();
+  /** Gateways that their operator does not start yet. */
+  readonly keptDown = new Set<GatewayNode>();
   readonly service: ServiceWatch;
   private readonly epochs: EpochWatch;
   /** What next hops do; swarm.ts sets it. */

@@ -6,6 +6,8 @@
  *                    boot before still ran: another process may have taken the queue over in between and lost its copies, too
  *   members silent   a mirror that may have a copy has been away for replace_after: it may never come back, or another
  *                    process may have the queue by it
+ *   no store free    a set may be founded, and no store takes a copy: they are silent, or have older copies that another
+ *                    gateway holds, which lives: for a rescuer, the owner's of before
  *
  *   waits ─► told, shown in status ─ `twinpost rescue --force`, once for each store named ─► founded ─► gone
  *                                  └ the stores come back ─────────────────────────────────────────► gone
@@ -26,7 +28,7 @@ import type { HeldQueue } from '../../recovery/waiting-queues.js';
 import type { Mirrors } from './mirrors.js';
 import type { QueueMirror } from './queue-mirror.js';
 import type { Replica } from './replica.js';
-import { decides, hasSurvivor, isWithoutSurvivor, toGiveUp, waitsForSilent } from './replica-set.js';
+import { decides, findsNoStore, hasSurvivor, isWithoutSurvivor, toGiveUp, waitsForSilent } from './replica-set.js';
 
 export interface LostSetsPorts {
   readonly mirrors: Mirrors;
@@ -34,7 +36,7 @@ export interface LostSetsPorts {
   nowMs(): number;
 }
 
-type LostState = 'no survivor' | 'members silent';
+type LostState = 'no survivor' | 'members silent' | 'no store free';
 
 interface Wait {
   readonly state: LostState;
@@ -66,6 +68,7 @@ export class LostSets {
     return waiting.map(([mirror, { state, sinceMs }]) => {
       const { name, identity, route } = mirror.queue;
       const stores = namesOf(state === 'no survivor' ? mirror.replicas.filter((replica) => decides(mirror, replica)) : toGiveUp(mirror));
+      if (state === 'no store free') return { key: queueKey(identity.ownerId, identity.birth, identity.serial), queue: name, queueClass: route.queueClass, owner: identity.ownerId, state, stores: silentOf(mirror), why: whyNone(mirror), sinceMs, messages: mirror.queue.length };
       const why = state === 'no survivor' ? whyLost(mirror) : whySilent(mirror);
       return { key: queueKey(identity.ownerId, identity.birth, identity.serial), queue: name, queueClass: route.queueClass, owner: identity.ownerId, state, stores, why: `${why}${otherMemory(mirror)}: ${commandsOf(mirror)}`, sinceMs, messages: mirror.queue.length };
     });
@@ -108,12 +111,17 @@ export class LostSets {
   private stateOf(mirror: QueueMirror): LostState | undefined {
     const { mirrors, nowMs } = this.ports;
     if (isWithoutSurvivor(mirror)) return 'no survivor';
-    return waitsForSilent(mirror, nowMs(), mirrors.options.replaceAfterMs) ? 'members silent' : undefined;
+    if (waitsForSilent(mirror, nowMs(), mirrors.options.replaceAfterMs)) return 'members silent';
+    return findsNoStore(mirror, nowMs(), mirrors.options.replaceAfterMs) ? 'no store free' : undefined;
   }
 
   private tell(mirror: QueueMirror, state: LostState): void {
     const needed = toGiveUp(mirror);
     const fields = { queue: mirror.queue.name, owner: mirror.queue.identity.ownerId, messages: mirror.queue.length };
+    if (state === 'no store free') {
+      this.ports.log.error('mirror', 'no store takes a copy of this queue, so that it could go on: its mail is held in memory; do not restart this process before', { ...fields, silent: silentOf(mirror), why: whyNone(mirror) });
+      return;
+    }
     if (state === 'members silent') {
       const silent = namesOf(needed.filter(({ store }) => !store.isUp));
       this.ports.log.error('mirror', 'no mirror of this queue is in sync, and stores that may have a copy of it are silent: its mail is held in memory; start them, or go on without them by the commands; do not restart this process before', { ...fields, silent, filled: namesOf(filledOf(mirror)), command: commandsOf(mirror) });
@@ -155,6 +163,17 @@ function whyLost(mirror: QueueMirror): string {
 function whySilent(mirror: QueueMirror): string {
   const told = toGiveUp(mirror).map(({ store, fenced }) => `${store.storeId} ${!store.isUp ? 'is silent' : fenced ? 'says that another process holds it' : 'came back empty'}`);
   return `no mirror is in sync; ${told.join(', ')}; start what is silent, or go on without`;
+}
+
+function silentOf(mirror: QueueMirror): string[] {
+  return namesOf(mirror.replicas.filter(({ store }) => !store.isUp));
+}
+
+function whyNone(mirror: QueueMirror): string {
+  const answer = namesOf(mirror.replicas.filter(({ store }) => store.isUp));
+  const { ownerId } = mirror.queue.identity;
+  const older = mirror.isOwn ? 'another gateway holds copies there' : `${ownerId}, while it runs, holds older copies there: stop it for longer than a lease, until this queue has a mirror; or export what is here and go on at ${ownerId}`;
+  return `it may go on, and no store takes a copy of it${answer.length === 0 ? ': start one' : `; ${answer.join(' and ')} ${answer.length === 1 ? 'answers' : 'answer'} that it is another's: ${older}`}`;
 }
 
 function commandsOf(mirror: QueueMirror): string {

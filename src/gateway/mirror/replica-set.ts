@@ -120,6 +120,12 @@ export function waitsForSilent(mirror: QueueMirror, nowMs: number, afterMs: numb
   return toGiveUp(mirror).some((replica) => !replica.store.isUp);
 }
 
+/** A set may be founded, and for so long no store has taken a copy that it could be founded on. */
+export function findsNoStore(mirror: QueueMirror, nowMs: number, afterMs: number): boolean {
+  if (hasSurvivor(mirror) || !mayFound(mirror)) return false;
+  return mirror.replicas.every((replica) => replica.phase === ResyncPhase.NONE && (!replica.member || nowMs - replica.awaySinceMs >= afterMs));
+}
+
 /**
  * Whether another process holds the queue at every copy that this one could go on with: those of members that are also
  * in the set sent, and of founders. A member that a sent change drops is not asked any more, unless the operator gave up
