@@ -162,5 +162,10 @@ describe('an operator who goes on without a store', () => {
     group.hops.script = () => 'accept';
     group.until(() => late.every(({ arrivals }) => arrivals.size > 0), 'what was accepted since');
     checkNoLoss(group.letters);
+    // A mirror again, it is believed like any other.
+    group.until(paired, 'both mirrors');
+    c.kill();
+    group.until(() => queue()?.replicas.some(({ store, inSync }) => store.storeId === b.id && inSync) === true, 'a mirror at b', 120_000);
+    assert.deepEqual([...(queue()?.given ?? [])], []);
   });
 });

@@ -120,6 +120,7 @@ export class CatchUp {
     if (!replica.member || !replica.store.isUp || !this.ports.ring.stands(mirror.handle, number, digestA, digestB)) return false;
     replica.transition(SyncState.SYNC, number === mirror.lastNumber ? 'recovered complete' : 'recovered; the rest is sent', this.ports.nowMs());
     replica.acked = number;
+    mirror.given.delete(replica.store.storeId);
     this.attach(mirror, replica);
     if (number < mirror.lastNumber) {
       this.ports.counters.tails += 1;
@@ -178,7 +179,8 @@ export class CatchUp {
     const cause = claimed.number === mirror.lastNumber ? 'it lacks nothing' : 'only the tail is sent';
     replica.acked = claimed.number;
     replica.transition(isBack ? SyncState.SYNC : SyncState.RESYNC, cause, this.ports.nowMs());
-    if (!isBack) {
+    if (isBack) mirror.given.delete(replica.store.storeId);
+    else {
       replica.phase = ResyncPhase.TAILING;
       // A founder's set goes right behind the tail, which may tell it that it is a member no more.
       replica.tailUntil = hasSurvivor(mirror) || !mayFound(mirror, replica) ? lastToHear(mirror, replica) : claimed.number;

@@ -57,7 +57,7 @@ export class QueueMirror {
   token = 0;
   /** Members that OPEN named at number 0; undefined for a queue that came back. */
   firstMembers: readonly string[] | undefined;
-  /** Stores that an operator gave up for this queue: a set that one of them tells of is not believed before ours. */
+  /** Stores that an operator gave up for this queue, till they are in sync again: a set that one of them tells of is not believed before ours. */
   readonly given = new Set<string>();
   /** True when the open set change founds the epoch on stores that had lost everything. */
   founding = false;

@@ -298,6 +298,7 @@ export function settleSet(mirror: QueueMirror, ports: SetChangePorts): void {
     const held = replica.held;
     replica.joinedBy = number;
     replica.transition(SyncState.SYNC, 'caught up', ports.nowMs());
+    mirror.given.delete(replica.store.storeId);
     for (const section of held) ports.sendHeld(replica, section);
   }
   ports.onEpoch(mirror);
