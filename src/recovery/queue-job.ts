@@ -219,7 +219,11 @@ export class QueueJob {
   restart(to: 'waiting' | 'elsewhere', notBeforeMs: number): void {
     if (this.current !== to) this.transition(to);
     // What it waited for was of the time when it was wanted.
-    if (to === 'elsewhere') this.missing = [];
+    if (to === 'elsewhere') {
+      this.missing = [];
+      this.empty = '';
+      this.leftAt = '';
+    }
     this.machine.reset();
     this.claims.clear();
     this.damaged.clear();

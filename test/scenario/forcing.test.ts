@@ -122,6 +122,30 @@ describe('an operator who goes on without a store', () => {
     checkNoLoss(group.letters);
   });
 
+  test('of a store that came back empty is heard again after another look at the queue', () => {
+    const group = Group.started({ gateways: ['gw-1', 'gw-2', 'gw-3'], noRescue: ['gw-3'] });
+    group.hops.script = () => 'defer';
+    for (let i = 0; i < 5; i++) group.submit('gw-1', ['q1']);
+    group.run(200);
+    group.gateway('gw-1').kill();
+    const b = group.store('b');
+    b.kill();
+    b.start();
+    const core = group.gateway('gw-2').core;
+    const held = (): boolean => core?.recovery.held().some(({ state }) => state === 'came back empty') === true;
+    group.until(held, 'the named state');
+    // The round that it ends by finds a lease that runs: the owner is there for a moment.
+    group.gateway('gw-1').start();
+    group.run(1000);
+    group.gateway('gw-1').kill();
+    group.run(2 * group.leaseMs);
+    group.until(held, 'the named state once more');
+    assert.deepEqual(core?.recovery.force({ queue: 'q1', ...WORD }).map(({ queue }) => queue), ['q1']);
+    group.hops.script = () => 'accept';
+    group.until(() => group.letters.delivered === 5, 'all deliveries');
+    checkNoLoss(group.letters);
+  });
+
   test('goes on for good: a store that was given up is not believed when it is back with a newer set', () => {
     const group = Group.started({ stores: 3, noRescue: ['gw-2'] });
     group.hops.script = () => 'defer';

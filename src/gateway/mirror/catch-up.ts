@@ -195,6 +195,7 @@ export class CatchUp {
 
   /** The store does not know the queue: it restarted, or the OPEN of a new queue never reached it. */
   private unknown(mirror: QueueMirror, replica: Replica): void {
+    mirror.given.delete(replica.store.storeId);
     const neverOpened = replica.claimBootId === replica.store.bootId && replica.acked === 0 && mirror.firstMembers?.includes(replica.store.storeId) === true;
     if (neverOpened && replica.member && replica.wanted && !hasSurvivor(mirror) && this.ports.ring.stands(mirror.handle, 0, 0, 0)) {
       this.ports.sealNow(mirror);
