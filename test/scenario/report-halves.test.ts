@@ -6,6 +6,25 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { checkNoLoss } from './checks.js';
 import { Group } from './group.js';
+import type { StoreNode } from './store-node.js';
+
+/** gw-2 tries the one message of gw-1, which is dead, and hears in five seconds that it is rejected; `third` has no mirror of its queue. */
+function aboutToReject(): { readonly group: Group; readonly third: StoreNode } {
+  const group = Group.started({ stores: 3 });
+  group.hops.script = () => 'defer';
+  group.submit('gw-1', ['q1']);
+  group.run(200);
+  const members = (group.served('gw-1', 'gw-1')[0]?.replicas ?? []).map(({ store }) => store.storeId);
+  const third = group.stores.find(({ id }) => !members.includes(id));
+  assert.ok(third !== undefined);
+  group.gateway('gw-1').kill();
+  group.hops.script = ({ queueName }) => (queueName === 'senders' ? 'accept' : 'reject');
+  group.hops.replyMs = 5000;
+  group.until(() => group.served('gw-2', 'gw-1')[0]?.queue.inFlightCount === 1, 'the attempt of the rescuer');
+  group.run(10);
+  group.hops.replyMs = 2;
+  return { group, third };
+}
 
 describe('the two halves of a report, of which one has gone home', () => {
   test('a report whose source went to its owner while its copy stayed with the rescuer goes out once', () => {
@@ -42,19 +61,7 @@ describe('the two halves of a report, of which one has gone home', () => {
   });
 
   test('so it does when a store of the copy dies before the copy is parked for good', () => {
-    const group = Group.started({ stores: 3 });
-    group.hops.script = () => 'defer';
-    group.submit('gw-1', ['q1']);
-    group.run(200);
-    const members = (group.served('gw-1', 'gw-1')[0]?.replicas ?? []).map(({ store }) => store.storeId);
-    const third = group.stores.find(({ id }) => !members.includes(id));
-    assert.ok(third !== undefined);
-    group.gateway('gw-1').kill();
-    group.hops.script = ({ queueName }) => (queueName === 'senders' ? 'accept' : 'reject');
-    group.hops.replyMs = 5000;
-    group.until(() => group.served('gw-2', 'gw-1')[0]?.queue.inFlightCount === 1, 'the attempt of the rescuer');
-    group.run(10);
-    group.hops.replyMs = 2;
+    const { group, third } = aboutToReject();
     group.network.cut('gw-1', third.id);
     group.gateway('gw-1').start();
     group.until(() => group.served('gw-2', 'gw-1')[0]?.queue.isLeaving === true, 'the owner seen');
@@ -74,19 +81,7 @@ describe('the two halves of a report, of which one has gone home', () => {
   });
 
   test('a source stays with the rescuer while the copy is on its way to a store', () => {
-    const group = Group.started({ stores: 3 });
-    group.hops.script = () => 'defer';
-    group.submit('gw-1', ['q1']);
-    group.run(200);
-    const members = (group.served('gw-1', 'gw-1')[0]?.replicas ?? []).map(({ store }) => store.storeId);
-    const third = group.stores.find(({ id }) => !members.includes(id));
-    assert.ok(third !== undefined);
-    group.gateway('gw-1').kill();
-    group.hops.script = ({ queueName }) => (queueName === 'senders' ? 'accept' : 'reject');
-    group.hops.replyMs = 5000;
-    group.until(() => group.served('gw-2', 'gw-1')[0]?.queue.inFlightCount === 1, 'the attempt of the rescuer');
-    group.run(10);
-    group.hops.replyMs = 2;
+    const { group, third } = aboutToReject();
     group.gateway('gw-1').start();
     group.until(() => group.served('gw-2', 'gw-1').some(({ queue }) => queue.name === 'senders'), 'the bounce queue');
     group.network.holdRequests('gw-2', third.id, true);

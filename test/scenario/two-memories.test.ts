@@ -15,19 +15,25 @@ function heldAt(group: Group, id: string): HeldQueue | undefined {
   return group.gateway(id).core?.recovery.held().find(({ queue }) => queue === 'q1');
 }
 
-/** Both have the five messages in memory, and wait for store-a, which is lost. */
-function twice(): Group {
+/** gw-1 has five messages. store-a has the set without store-b; its owner does not hear so, and is cut off from both. */
+function cutOff(): Group {
   const group = Group.started();
   group.hops.script = () => 'defer';
   for (let i = 0; i < COUNT; i++) group.submit('gw-1', ['q1']);
   group.run(200);
   const [a, b] = [group.store('a'), group.store('b')];
-  // store-a has the set without store-b; its owner does not hear so, and is cut off from both.
   group.network.holdAnswers('gw-1', a.id, true);
   group.network.cut('gw-1', b.id);
   group.until(() => (group.served('gw-1', 'gw-1')[0]?.setChangeNumber ?? 0) !== 0, 'the change that drops store-b');
   group.run(50);
   group.network.cut('gw-1', a.id);
+  return group;
+}
+
+/** Both have the five messages in memory, and wait for store-a, which is lost. */
+function twice(): Group {
+  const group = cutOff();
+  const [a, b] = [group.store('a'), group.store('b')];
   group.network.cut('gw-2', b.id);
   group.until(() => group.served('gw-2', 'gw-1')[0]?.queue.length === COUNT && group.gateway('gw-2').core?.recovery.isIdle === true, 'the takeover');
   a.kill();
@@ -71,16 +77,8 @@ test('a queue in two memories goes on at the rescuer by the operator\'s word, wh
 });
 
 test('an owner whose queue a rescuer has moved on and given back has it again, though the store that it waits for is lost for good', () => {
-  const group = Group.started();
-  group.hops.script = () => 'defer';
-  for (let i = 0; i < COUNT; i++) group.submit('gw-1', ['q1']);
-  group.run(200);
+  const group = cutOff();
   const [a, b] = [group.store('a'), group.store('b')];
-  group.network.holdAnswers('gw-1', a.id, true);
-  group.network.cut('gw-1', b.id);
-  group.until(() => (group.served('gw-1', 'gw-1')[0]?.setChangeNumber ?? 0) !== 0, 'the change that drops store-b');
-  group.run(50);
-  group.network.cut('gw-1', a.id);
   // store-b, which the owner's open change leaves out, has a newer set.
   group.until(() => group.served('gw-2', 'gw-1').some(({ inSyncCount }) => inSyncCount === 2), 'the takeover');
   const [remembered] = group.served('gw-1', 'gw-1');
