@@ -8,7 +8,7 @@
  *                         owner, who must claim it; CONFIRM tells what is left of the owner's lease and denies a claim of
  *                         before a restart; CLAIM knows the token 0. Role 3 (spilled) in LISTED and CLAIMED; queues of
  *                         class "control"; TAIL finds more than the last number; a stopping store waits until queues
- *                         are moved away
+ *                         are moved away; SET_MEMBERS may leave epochs out
  *
  * The layouts of both are the same; so is the frame, whose own version is 1 (frame.ts). The gateway names the range that it
  * speaks in HELLO, the store answers with the highest of it that it speaks too.
@@ -24,6 +24,8 @@ export const PROTOCOL_VERSION_OLDEST = 1;
 const VERSION_OF_TAKEOVER = 2;
 /** The first version whose gateways know spilled copies and control queues, and move queues away from a stopping store. */
 const VERSION_OF_SPILL = 2;
+/** The first version whose stores take any higher epoch. */
+const VERSION_OF_EPOCHS_AHEAD = 2;
 const CONTROL_CLASS = 'control';
 
 /** The version that both speak, from HELLO's range, or 0 when there is none (CLOSE with VERSION). */
@@ -43,6 +45,11 @@ export function versionsSpoken(): string {
  */
 export function allowsTakeover(version: number): boolean {
   return version >= VERSION_OF_TAKEOVER;
+}
+
+/** Whether a store of this version takes, as a member, any higher epoch; one of version 1 the next one only. */
+export function allowsEpochsAhead(version: number): boolean {
+  return version >= VERSION_OF_EPOCHS_AHEAD;
 }
 
 /** Whether a gateway of this version moves its queues away from a store that says that it stops. */

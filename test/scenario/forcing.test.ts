@@ -146,7 +146,7 @@ describe('an operator who goes on without a store', () => {
     checkNoLoss(group.letters);
   });
 
-  test('goes on for good: a store that was given up is not believed when it is back with a newer set', () => {
+  for (const reader of ['this process', 'the next process']) test(`goes on for good: a store that was given up is not believed by ${reader} when it is back with a newer set`, () => {
     const group = Group.started({ stores: 3, noRescue: ['gw-2'] });
     group.hops.script = () => 'defer';
     for (let i = 0; i < 5; i++) group.submit('gw-1', ['q1']);
@@ -178,11 +178,18 @@ describe('an operator who goes on without a store', () => {
     const late = [1, 2, 3, 4, 5].map(() => group.submit('gw-1', ['q1']));
     group.run(1000);
     assert.ok(late.every(({ outcome }) => outcome === COMMITTED));
-    for (const store of [a, c]) group.network.cut('gw-1', store.id);
-    group.until(() => queue()?.inSyncCount === 0, 'no mirror in sync');
-    for (const id of ['gw-1', 'gw-2']) group.network.heal(id, b.id);
-    group.run(3000);
-    for (const store of [a, c]) group.network.heal('gw-1', store.id);
+    if (reader === 'the next process') {
+      group.gateway('gw-1').kill();
+      for (const id of ['gw-1', 'gw-2']) group.network.heal(id, b.id);
+      group.run(3000);
+      group.gateway('gw-1').start();
+    } else {
+      for (const store of [a, c]) group.network.cut('gw-1', store.id);
+      group.until(() => queue()?.inSyncCount === 0, 'no mirror in sync');
+      for (const id of ['gw-1', 'gw-2']) group.network.heal(id, b.id);
+      group.run(3000);
+      for (const store of [a, c]) group.network.heal('gw-1', store.id);
+    }
     group.hops.script = () => 'accept';
     group.until(() => late.every(({ arrivals }) => arrivals.size > 0), 'what was accepted since');
     checkNoLoss(group.letters);
@@ -190,6 +197,5 @@ describe('an operator who goes on without a store', () => {
     group.until(paired, 'both mirrors');
     c.kill();
     group.until(() => queue()?.replicas.some(({ store, inSync }) => store.storeId === b.id && inSync) === true, 'a mirror at b', 120_000);
-    assert.deepEqual([...(queue()?.given ?? [])], []);
   });
 });

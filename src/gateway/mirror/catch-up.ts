@@ -120,7 +120,6 @@ export class CatchUp {
     if (!replica.member || !replica.store.isUp || !this.ports.ring.stands(mirror.handle, number, digestA, digestB)) return false;
     replica.transition(SyncState.SYNC, number === mirror.lastNumber ? 'recovered complete' : 'recovered; the rest is sent', this.ports.nowMs());
     replica.acked = number;
-    mirror.given.delete(replica.store.storeId);
     this.attach(mirror, replica);
     if (number < mirror.lastNumber) {
       this.ports.counters.tails += 1;
@@ -179,8 +178,7 @@ export class CatchUp {
     const cause = claimed.number === mirror.lastNumber ? 'it lacks nothing' : 'only the tail is sent';
     replica.acked = claimed.number;
     replica.transition(isBack ? SyncState.SYNC : SyncState.RESYNC, cause, this.ports.nowMs());
-    if (isBack) mirror.given.delete(replica.store.storeId);
-    else {
+    if (!isBack) {
       replica.phase = ResyncPhase.TAILING;
       // A founder's set goes right behind the tail, which may tell it that it is a member no more.
       replica.tailUntil = hasSurvivor(mirror) || !mayFound(mirror, replica) ? lastToHear(mirror, replica) : claimed.number;
@@ -195,7 +193,6 @@ export class CatchUp {
 
   /** The store does not know the queue: it restarted, or the OPEN of a new queue never reached it. */
   private unknown(mirror: QueueMirror, replica: Replica): void {
-    mirror.given.delete(replica.store.storeId);
     const neverOpened = replica.claimBootId === replica.store.bootId && replica.acked === 0 && mirror.firstMembers?.includes(replica.store.storeId) === true;
     if (neverOpened && replica.member && replica.wanted && !hasSurvivor(mirror) && this.ports.ring.stands(mirror.handle, 0, 0, 0)) {
       this.ports.sealNow(mirror);

@@ -35,6 +35,5 @@ export function tokenAt(mirror: QueueMirror, replica: Replica): number {
 /** The store's copy belongs to a set that we never began. */
 export function isNewer(mirror: QueueMirror, storeId: string, claimed: Pick<Claimed, 'role' | 'epoch'>): boolean {
   if (mirror.given.has(storeId)) return false;
-  const newest = mirror.setChangeNumber === 0 ? mirror.epoch : mirror.epoch + 1;
-  return (claimed.role === ROLE_MEMBER || claimed.role === ROLE_SPILLED) && claimed.epoch > newest;
+  return (claimed.role === ROLE_MEMBER || claimed.role === ROLE_SPILLED) && claimed.epoch > mirror.newestEpoch;
 }

@@ -195,7 +195,6 @@ export class Moves {
       if (outbox === undefined || !store.isUp || !store.canSend || outbox.isBacklogged) return true;
       outbox.request(OPEN, encodeOpenOf(packer, this.options.group, mirror.queue, 0, []));
       outbox.request(DROP, packer.pack([mirror.handle]));
-      mirror.given.delete(store.storeId);
       mirrors.askFlush();
       if (wasTold) this.ports.log.info('mirror', 'a copy that is no mirror any more is dropped', { queue: mirror.queue.name, store: store.storeId });
       return false;

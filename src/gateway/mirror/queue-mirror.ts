@@ -49,6 +49,8 @@ export class QueueMirror {
   epoch = 0;
   /** Number of the change that carries the set sent last; 0 when no change of the set is open. */
   setChangeNumber = 0;
+  /** Epoch of that set. */
+  setEpoch = 0;
   /** Why that change was made, for the log. */
   setCause = '';
   /** It belongs to this gateway; else it is served in place of its owner. */
@@ -57,7 +59,7 @@ export class QueueMirror {
   token = 0;
   /** Members that OPEN named at number 0; undefined for a queue that came back. */
   firstMembers: readonly string[] | undefined;
-  /** Stores that an operator gave up for this queue, till they are in sync again: a set that one of them tells of is not believed before ours. */
+  /** Stores that an operator gave up for this queue, till a set is begun that is numbered beyond any that one of them may tell of (replica-set.ts). */
   readonly given = new Set<string>();
   /** True when the open set change founds the epoch on stores that had lost everything. */
   founding = false;
@@ -94,6 +96,11 @@ export class QueueMirror {
     this.committedNumber = number;
     this.digest.reset(digestA, digestB);
     this.sink.onAdopted(this);
+  }
+
+  /** The last epoch that was begun, acknowledged or not. */
+  get newestEpoch(): number {
+    return this.setChangeNumber === 0 ? this.epoch : this.setEpoch;
   }
 
   /** In-sync members of the acknowledged set. */

@@ -14,9 +14,13 @@
  * one to come back (catch-up.ts), but for founding, whose rule is mayFound().
  *
  * A joiner whose survivors are lost before they acknowledged founds the next set itself.
+ *
+ * Epochs are numbered by one more each. When an operator has a store given up that may have been in newer sets, the next
+ * one goes far ahead (FORCED_EPOCHS), so that whoever takes the queue over when that store is back believes ours.
  */
 import { invariant } from '../../base/invariant.js';
 import type { Crc32, Packer } from '../../platform/ports.js';
+import { allowsEpochsAhead } from '../../protocol/versions.js';
 import type { QueueMirror } from './queue-mirror.js';
 import type { Replica } from './replica.js';
 import { Leave, ResyncPhase, SyncState } from './replica.js';
@@ -37,6 +41,10 @@ export interface SetChangePorts {
   /** Epoch and members as acknowledged: for the local hint file, log and metrics. */
   onEpoch(mirror: QueueMirror): void;
 }
+
+/** More than the changes of its set that a queue sees while one store is away. */
+const FORCED_EPOCHS = 2 ** 20;
+const FORCED_EPOCHS_SPREAD = 2 ** 16;
 
 function isSurvivor(replica: Replica): boolean {
   return replica.inSync && replica.wanted;
@@ -204,9 +212,19 @@ export function reviseSet(mirror: QueueMirror, ports: SetChangePorts): boolean {
   }
   const next = nextSet(mirror, founding, ports);
   if (next.size === 0) return false;
-  if (!founding && mirror.replicas.every((replica) => next.has(replica) === replica.member && !isToBeLetIn(replica))) return false;
+  if (!founding && !goesAhead(mirror, next) && mirror.replicas.every((replica) => next.has(replica) === replica.member && !isToBeLetIn(replica))) return false;
   openChange(mirror, founding, next, ports);
   return true;
+}
+
+/** A store was given up, and no mirror of the next set minds an epoch that is not the next one. */
+function goesAhead(mirror: QueueMirror, next: ReadonlySet<Replica>): boolean {
+  return mirror.given.size > 0 && [...next].every(({ store }) => allowsEpochsAhead(store.version));
+}
+
+/** Not the same for two gateways: an operator may have had one of them go on without a store, and the other one without another. */
+function epochsAhead(mirror: QueueMirror): number {
+  return FORCED_EPOCHS + (mirror.token % FORCED_EPOCHS_SPREAD);
 }
 
 /**
@@ -247,10 +265,12 @@ function openChange(mirror: QueueMirror, founding: boolean, next: ReadonlySet<Re
   }
   invariant(members.length > 0, 'a set of mirrors is never empty');
   // A change that never was acknowledged may have been applied: its epoch is used up.
-  if (founding && mirror.setChangeNumber !== 0) mirror.epoch += 1;
+  if (founding && mirror.setChangeNumber !== 0) mirror.epoch = mirror.setEpoch;
   mirror.founding = founding;
   const packed = ports.packer.pack(members);
-  mirror.setChangeNumber = mirror.setMembers(mirror.epoch + 1, packed, ports.crc32(packed, 0));
+  mirror.setEpoch = mirror.epoch + (goesAhead(mirror, next) ? epochsAhead(mirror) : 1);
+  if (mirror.setEpoch > mirror.epoch + 1) mirror.given.clear();
+  mirror.setChangeNumber = mirror.setMembers(mirror.setEpoch, packed, ports.crc32(packed, 0));
   if (joins) ports.sealNow(mirror);
 }
 
@@ -285,7 +305,7 @@ export function settleSet(mirror: QueueMirror, ports: SetChangePorts): void {
   if (needed === 0) return;
   mirror.setChangeNumber = 0;
   mirror.founding = false;
-  mirror.epoch += 1;
+  mirror.epoch = mirror.setEpoch;
   for (const replica of mirror.replicas) {
     replica.member = replica.wanted;
     // A store that stops with nobody in its place learns that it is free to; its file is then good for a tail.
@@ -298,7 +318,6 @@ export function settleSet(mirror: QueueMirror, ports: SetChangePorts): void {
     const held = replica.held;
     replica.joinedBy = number;
     replica.transition(SyncState.SYNC, 'caught up', ports.nowMs());
-    mirror.given.delete(replica.store.storeId);
     for (const section of held) ports.sendHeld(replica, section);
   }
   ports.onEpoch(mirror);

@@ -22,7 +22,7 @@ function foundingWords(mirror: QueueMirror, next: ReadonlySet<Replica>): string[
   const founders = namesOf([...next]);
   const given = namesOf(mirror.replicas.filter(({ isGivenUp }) => isGivenUp));
   const words = [given === '' ? `founded by this gateway at ${founders}: no mirror in sync was left` : `founded at ${founders}, forced by an operator who gave up ${given}`];
-  if (mirror.setChangeNumber !== 0) words.push(`epoch ${String(mirror.epoch + 1)} was sent and never acknowledged`);
+  if (mirror.setChangeNumber !== 0) words.push(`epoch ${String(mirror.newestEpoch)} was sent and never acknowledged`);
   return words;
 }
 

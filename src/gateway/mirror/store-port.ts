@@ -7,6 +7,8 @@ export interface StorePort {
   /** Boot id of the last handshake, '' before the first. A new one means: its memory is gone. */
   readonly bootId: string;
   readonly isUp: boolean;
+  /** Of the protocol, as the last handshake chose it; 0 before the first. */
+  readonly version: number;
   /** Bytes of STORE and REPLACE that this store still takes from us. */
   readonly credit: number;
   /** False while the byte window is full or the link is down. */

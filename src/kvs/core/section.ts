@@ -269,14 +269,11 @@ export class SectionApplier {
     return APPLIED;
   }
 
-  /**
-   * A member, or a queue that was told an epoch, knows every change: the next epoch is the last plus one. A copy
-   * that is no member has missed some before it was filled: it takes any higher one.
-   */
+  /** Epochs rise, most often by one; by more where the copy has missed some, or an operator had the queue go on without a store. */
   #setMembers(queue: MirroredQueue, headBytes: number, crc: number, epoch: number, payload: Uint8Array, start: number): number {
     const head = payload.subarray(start, start + headBytes);
     if (this.#crc32(head, 0) !== crc) return REFUSAL_CHECKSUM;
-    if (queue.role === ROLE_MEMBER ? epoch !== queue.epoch + 1 : epoch <= queue.epoch) return REFUSAL_EPOCH;
+    if (epoch <= queue.epoch) return REFUSAL_EPOCH;
     const members = decodeMembers(this.#packer, head);
     if (members === undefined) return REFUSAL_INVALID;
     const isMember = members.includes(this.#storeId);

@@ -60,7 +60,7 @@ told['digest'] = refused(one.number + 1, row, sent)
 told['checksum'] = refused(one.number + 1, row, b'haed' + sent[4:])
 told['missing'] = refused(one.number + 1, *change(ANNOTATE, 3, b'gone')[:2])
 told['body'] = refused(one.number + 1, *change(STORE, 9999, b'head', b'nowhere', SHARED | BODY_ABSENT)[:2])
-told['epoch'] = refused(one.number + 1, *change(SET_MEMBERS, 3, pack(['store-a']))[:2])
+told['epoch'] = refused(one.number + 1, *change(SET_MEMBERS, 1, pack(['store-a']))[:2])
 told['unknown'] = first.do(CHANGES, [99, 1, 0, 0, row], sent)
 
 # A younger process of the same gateway: the elder is told so; claims tell where the queues stand.

@@ -6,7 +6,7 @@ import { isValidSyncTransition, Replica, ResyncPhase, SyncState } from '../../..
 import type { StorePort } from '../../../../src/gateway/mirror/store-port.js';
 import { WaitList } from '../../../../src/gateway/mirror/wait-list.js';
 
-const STORE: StorePort = { storeId: 's', bootId: 'boot', isUp: true, credit: 1, canSend: true, unackedBytes: 0, leaseEndsMs: Infinity, leaseTerm: 1, request: () => 1, flush: () => {}, askCredit: () => {} };
+const STORE: StorePort = { storeId: 's', bootId: 'boot', isUp: true, version: 2, credit: 1, canSend: true, unackedBytes: 0, leaseEndsMs: Infinity, leaseTerm: 1, request: () => 1, flush: () => {}, askCredit: () => {} };
 
 describe('wait list', () => {
   test('calls each waiter once, in order, when its number is committed', () => {

@@ -16,6 +16,7 @@ const ROUTE = { queueName: 'q', queueClass: 'mail', nextHop: { protocol: 'smtp',
 class PlacedStore implements StorePort {
   readonly storeId: string;
   readonly bootId = 'boot';
+  readonly version = 2;
   readonly canSend = true;
   readonly unackedBytes = 0;
   readonly leaseEndsMs = Infinity;

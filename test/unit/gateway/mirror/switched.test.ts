@@ -20,6 +20,7 @@ const quiet = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {}
 class PlayedStore implements StorePort {
   readonly storeId: string;
   readonly bootId = 'boot';
+  readonly version = 2;
   isUp = true;
   canSend = true;
   readonly credit = 1_000_000;
