@@ -1328,8 +1328,13 @@ proctype Stores()
 #define LOST(s, x) (NEWEST(s) && HOLDS_COPY(s) && LACKS(x, smembers[s], sepoch[s]))
 #define GOING_ON (WITHOUT != 1 && state[0] == DEAD && (state[1] == IDLE || state[1] == CLAIM) && state[2] != OWNER)
 #define WAIT_FOR_MEMBER (!GOING_ON && state[lastOwner] != OWNER && (LOST(0,1) || LOST(0,2) || LOST(1,0) || LOST(1,2) || LOST(2,0) || LOST(2,1)))
-/* The owner lives, but no member of its set is left, and it opened none of them again in time. */
-#define WAIT_FOR_SURVIVOR (state[lastOwner] == OWNER && !USABLE_MEMBER(lastOwner) && wit[lastOwner] == 0)
+/*
+ * The owner lives, but no member of its set is left, and it opened none of them again in time; or it did, and a member that
+ * its open change drops has a copy which a claimant released to it meanwhile: another may have had the queue by that one.
+ */
+#define RELEASED(p, s) (IN(s, members[p] & ~wanted[p]) && HOLDS_COPY(s) && stoken[s] == 0)
+#define WAIT_FOR_SURVIVOR (state[lastOwner] == OWNER && !USABLE_MEMBER(lastOwner) && (wit[lastOwner] == 0 || \
+                           RELEASED(lastOwner, 0) || RELEASED(lastOwner, 1) || RELEASED(lastOwner, 2)))
 /* The owner is gone, and so is every copy. */
 #define ALL_GONE (state[lastOwner] != OWNER && !HOLDS_COPY(0) && !HOLDS_COPY(1) && !HOLDS_COPY(2))
 /* Every claimant is dead. */
