@@ -328,6 +328,7 @@ export class GatewayCore implements Reception, DeliverySource {
       crc32: ports.crc32,
       log: ports.log,
       nowMs: () => ports.clock.nowMs(),
+      wallMs: () => ports.clock.wallMs(),
       requestFlush: () => { ports.requestEndOfTurn(); },
       refillEntries: (mirror) => this.entries.refillView(mirror.queue),
       onQueueLost: (mirror) => { this.wiring.onLost(mirror); },

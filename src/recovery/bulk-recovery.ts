@@ -106,7 +106,7 @@ export class BulkRecovery {
     this.views = new StoreViews(options.gatewayId, ports.packer, () => ports.nowMs());
     this.hints = new SetHints(options.hints ?? [], ports.log);
     this.pulls = new Pulls(options, {
-      packer: ports.packer, log: ports.log, views: this.views,
+      packer: ports.packer, log: ports.log, views: this.views, nowMs: () => ports.nowMs(),
       needFlush: () => { ports.needFlush(); },
       mayPull: (isOwn, pulling, inHandBytes) => ports.mayPull(isOwn, pulling, inHandBytes),
       onBlock: (handle, rows, bodies, lastSource) => ports.onBlock(handle, rows, bodies, lastSource),

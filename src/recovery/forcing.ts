@@ -51,8 +51,8 @@ function isMeant(job: QueueJob, { queue, owner, missing }: ForceRequest, { hints
   return (job.isPending || job.state === 'elsewhere') && job.waitsFor(missing, hints.get(job.key)?.members);
 }
 
-function giveUp(job: QueueJob, { missing, reason, who }: ForceRequest, { log, pulls, nowMs }: ForcingPorts): void {
-  const newest = newestOf(job.rows.values())?.epoch ?? Infinity;
+function giveUp(job: QueueJob, { missing, reason, who }: ForceRequest, { log, pulls, hints, nowMs }: ForcingPorts): void {
+  const newest = newestKnown(job, hints);
   if (newest > job.givenEpoch) job.given.clear();
   job.given.add(missing);
   job.givenEpoch = newest;
@@ -61,6 +61,13 @@ function giveUp(job: QueueJob, { missing, reason, who }: ForceRequest, { log, pu
   if (job.state === 'stranded') pulls.giveUpRest(job, reason);
   else if (job.state === 'elsewhere') job.restart('waiting', 0);
   else job.notBeforeMs = Math.min(job.notBeforeMs, nowMs());
+}
+
+/** The newest set that the operator may know of, as a store told or the process before us left it; Infinity: of none yet. */
+function newestKnown(job: QueueJob, hints: SetHints): number {
+  const told = newestOf(job.rows.values())?.epoch ?? 0;
+  const hinted = hints.get(job.key)?.epoch ?? 0;
+  return Math.max(told, hinted) || Infinity;
 }
 
 /** As it stands now: claims may still find that another has the queue. */

@@ -10,6 +10,7 @@
  * stays at the stores, in order, and cannot be overtaken, because blocks come by ascending position.
  */
 import type { EventLog, Packer } from '../platform/ports.js';
+import { ENTRY_ROW_BYTES, entryBodyBytes } from '../protocol/entry-rows.js';
 import { PULL } from '../protocol/message-types.js';
 import { isControlJob } from './control-first.js';
 import type { QueueJob } from './queue-job.js';
@@ -27,6 +28,7 @@ export interface PullPorts {
   readonly packer: Packer;
   readonly log: EventLog;
   readonly views: StoreViews;
+  nowMs(): number;
   needFlush(): void;
   /** Whether one more block of a queue, our own or another gateway's, may come now, with so many on their way and this much arrived that is not counted yet. */
   mayPull(isOwn: boolean, pulling: number, inHandBytes: number): boolean;
@@ -42,6 +44,8 @@ const PULLS_AT_ONCE = 8;
  * takes ten times as long for an entry, in one turn; and the first delivery waits for the first block alone.
  */
 const FIRST_ENTRIES = 64;
+/** What this software adds to a message that was as large as it may be: trace headers, the text of a report around it. */
+const ADDED_BYTES = 64 * 1024;
 
 export class Pulls {
   private readonly options: PullOptions;
@@ -49,6 +53,7 @@ export class Pulls {
   /** CLAIMED, PULLING and STRANDED jobs in the order of their claims, control queues first. */
   private jobs = new Set<QueueJob>();
   private entriesMax = FIRST_ENTRIES;
+  private largeTold = false;
 
   constructor(options: PullOptions, ports: PullPorts) {
     this.options = options;
@@ -108,6 +113,7 @@ export class Pulls {
     const block = readBlock(this.ports.packer, control);
     const job = block === undefined ? undefined : jobOf(block.handle);
     if (block === undefined || job === undefined || job.state !== 'pulling' || !job.asked || job.source !== storeId || block.afterPosition !== job.cursor) return;
+    this.tellLarge(job, block.rows, bodies.length);
     const before = job.cursor;
     job.cursor = block.nextPosition;
     job.asked = false;
@@ -160,12 +166,25 @@ export class Pulls {
     this.ports.log.info('recovery', 'a queue that comes back waits at its stores: this gateway has no memory for it; it goes on as mail is delivered', { queue: job.name, owner: job.ownerId, from: job.cursor });
   }
 
+  /** Nobody tells a gateway what clients of another may send: that it is more shows in such a message. Once a process. */
+  private tellLarge(job: QueueJob, rows: Uint8Array, bodyBytes: number): void {
+    const { largestBytes = 0 } = this.options;
+    if (this.largeTold || largestBytes === 0 || bodyBytes <= largestBytes + ADDED_BYTES) return;
+    const view = new DataView(rows.buffer, rows.byteOffset, rows.byteLength);
+    let bytes = 0;
+    for (let at = 0; at + ENTRY_ROW_BYTES <= rows.length; at += ENTRY_ROW_BYTES) bytes = Math.max(bytes, entryBodyBytes(view, at));
+    if (bytes <= largestBytes + ADDED_BYTES) return;
+    this.largeTold = true;
+    this.ports.log.warn('recovery', 'a message that comes back is larger than message_size_limit here: all gateways of a group need the same, or one that takes over goes beyond its memory limit by the difference', { queue: job.name, owner: job.ownerId, bytes, message_size_limit: largestBytes });
+  }
+
   private nextSource(job: QueueJob, why: string): void {
     const lost = job.source;
     const next = job.sources.shift();
     job.asked = false;
     if (next === undefined) {
       job.transition('stranded');
+      job.missingSinceMs = this.ports.nowMs();
       this.ports.log.error('recovery', 'a queue is only partly back and no other mirror has the rest; start the store that had it', { queue: job.name, owner: job.ownerId, store: lost, why, from: job.cursor });
       return;
     }

@@ -113,7 +113,7 @@ export class QueueJob {
   readonly claims = new Map<string, CensusRow>();
   /** Stores that gave a block with a wrong checksum: read from again only when no other is left. */
   readonly damaged = new Set<string>();
-  /** Stores that the operator has given up for this queue, while `givenEpoch` was its newest; Infinity: none was told. */
+  /** Stores that the operator has given up for this queue, while `givenEpoch` was the newest told or hinted at; Infinity: none was. */
   readonly given = new Set<string>();
   givenEpoch = Infinity;
   /** It left this process: stores that have not told since whether they have it. Until then it stands, told by none. */

@@ -30,6 +30,7 @@ export interface MirrorsPorts {
   readonly crc32: Crc32;
   readonly log: EventLog;
   nowMs(): number;
+  wallMs(): number;
   /** Called when the first change of a turn needs a flush() at its end. */
   requestFlush(): void;
   readonly refillEntries: ResyncPorts['refillEntries'];

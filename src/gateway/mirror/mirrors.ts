@@ -57,7 +57,7 @@ export class Mirrors {
     const nowMs = (): number => ports.nowMs();
     const sealNow = (mirror: QueueMirror): void => { this.sender.seal(mirror); };
     this.setPorts = {
-      replicas: options.replicas, packer: ports.packer, crc32: ports.crc32, nowMs, sealNow,
+      replicas: options.replicas, packer: ports.packer, crc32: ports.crc32, nowMs, wallMs: () => ports.wallMs(), sealNow,
       sendHeld: (replica, section) => {
         this.sender.put(replica, section);
         this.askFlush();

@@ -16,7 +16,9 @@
  * A joiner whose survivors are lost before they acknowledged founds the next set itself.
  *
  * Epochs are numbered by one more each. When an operator has a store given up that may have been in newer sets, the next
- * one goes far ahead (FORCED_EPOCHS), so that whoever takes the queue over when that store is back believes ours.
+ * one goes far ahead, to the time of day in milliseconds (epochAhead), so that whoever takes the queue over when that store
+ * is back believes ours: sets change far less often than once a millisecond, so that each number told before is below it,
+ * also those of a set that was forced earlier, here or at another gateway.
  */
 import { invariant } from '../../base/invariant.js';
 import type { Crc32, Packer } from '../../platform/ports.js';
@@ -34,6 +36,7 @@ export interface SetChangePorts {
   readonly packer: Packer;
   readonly crc32: Crc32;
   nowMs(): number;
+  wallMs(): number;
   /** Sends what is pending of the mirror now, so that the next change begins a section of its own. */
   sealNow(mirror: QueueMirror): void;
   /** Sends a section that was held back for a joiner. */
@@ -42,9 +45,9 @@ export interface SetChangePorts {
   onEpoch(mirror: QueueMirror): void;
 }
 
-/** More than the changes of its set that a queue sees while one store is away. */
-const FORCED_EPOCHS = 2 ** 20;
-const FORCED_EPOCHS_SPREAD = 2 ** 16;
+/** By a clock that was set back: more than the changes of its set that a queue sees while one store is away. As milliseconds no longer than an operator's second thought. */
+const FORCED_EPOCHS = 2 ** 16;
+const FORCED_EPOCHS_SPREAD = 2 ** 8;
 
 function isSurvivor(replica: Replica): boolean {
   return replica.inSync && replica.wanted;
@@ -222,9 +225,9 @@ function goesAhead(mirror: QueueMirror, next: ReadonlySet<Replica>): boolean {
   return mirror.given.size > 0 && [...next].every(({ store }) => allowsEpochsAhead(store.version));
 }
 
-/** Not the same for two gateways: an operator may have had one of them go on without a store, and the other one without another. */
-function epochsAhead(mirror: QueueMirror): number {
-  return FORCED_EPOCHS + (mirror.token % FORCED_EPOCHS_SPREAD);
+/** Not the same for two gateways in one moment: an operator may have one of them go on without a store, and the other one without another. */
+function epochAhead(mirror: QueueMirror, ports: SetChangePorts): number {
+  return Math.max(Math.floor(ports.wallMs()), mirror.epoch + FORCED_EPOCHS) + (mirror.token % FORCED_EPOCHS_SPREAD);
 }
 
 /**
@@ -268,8 +271,9 @@ function openChange(mirror: QueueMirror, founding: boolean, next: ReadonlySet<Re
   if (founding && mirror.setChangeNumber !== 0) mirror.epoch = mirror.setEpoch;
   mirror.founding = founding;
   const packed = ports.packer.pack(members);
-  mirror.setEpoch = mirror.epoch + (goesAhead(mirror, next) ? epochsAhead(mirror) : 1);
-  if (mirror.setEpoch > mirror.epoch + 1) mirror.given.clear();
+  const isAhead = goesAhead(mirror, next);
+  mirror.setEpoch = isAhead ? epochAhead(mirror, ports) : mirror.epoch + 1;
+  if (isAhead) mirror.given.clear();
   mirror.setChangeNumber = mirror.setMembers(mirror.setEpoch, packed, ports.crc32(packed, 0));
   if (joins) ports.sealNow(mirror);
 }

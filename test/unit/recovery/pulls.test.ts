@@ -7,12 +7,15 @@ import type { RecoveryStore } from '../../../src/recovery/queue-job.js';
 import { QueueJob } from '../../../src/recovery/queue-job.js';
 import { StoreViews } from '../../../src/recovery/store-views.js';
 import { MessagePacker } from '../../../src/platform/node/packer.js';
-import { ENTRY_ROW_BYTES } from '../../../src/protocol/entry-rows.js';
+import type { EventLog } from '../../../src/platform/ports.js';
+import { ENTRY_ROW_BYTES, writeEntryRow } from '../../../src/protocol/entry-rows.js';
 import { isInvalid } from '../../../src/protocol/invalid.js';
 import { PULL } from '../../../src/protocol/message-types.js';
 import { encodeBlock } from '../../../src/protocol/messages/block.js';
 import { decodePull } from '../../../src/protocol/messages/pull.js';
 import { ROLE_MEMBER } from '../../../src/protocol/reasons.js';
+import { SetHints } from '../../../src/recovery/set-hints.js';
+import { heldQueues } from '../../../src/recovery/waiting-queues.js';
 
 const BLOCK_BYTES = 1000;
 const HANDLE = 7;
@@ -21,6 +24,9 @@ const HANDLE = 7;
 class Played {
   usedBytes = 0;
   asked = 0;
+  nowMs = 0;
+  readonly told: string[] = [];
+  readonly log: EventLog = { debug: () => undefined, info: () => undefined, warn: (_event, text) => { this.told.push(text); }, error: () => undefined };
   /** Of each block that was asked for. */
   readonly entriesMax: number[] = [];
   readonly limitBytes: number;
@@ -29,14 +35,14 @@ class Played {
   private readonly packer = new MessagePacker();
   private position = 0;
 
-  constructor(limitBytes: number, blockEntries = 10) {
+  constructor(limitBytes: number, blockEntries = 10, largestBytes = 0) {
     this.limitBytes = limitBytes;
     const store: RecoveryStore = { storeId: 'store-a', bootId: 'boot', isUp: true, version: 2, leaseMs: 1000, graceMs: 0, flush: () => undefined, request: (type, control) => this.onRequest(type, control) };
     const views = new StoreViews('gw-1', this.packer, () => 0);
     views.add(store);
-    this.pulls = new Pulls({ blockEntries, blockBytes: BLOCK_BYTES }, {
-      packer: this.packer, log: { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined }, views,
-      needFlush: () => undefined,
+    this.pulls = new Pulls({ blockEntries, blockBytes: BLOCK_BYTES, largestBytes }, {
+      packer: this.packer, log: this.log, views,
+      nowMs: () => this.nowMs, needFlush: () => undefined,
       mayPull: (_isOwn, pulling, inHandBytes) => this.usedBytes + inHandBytes + (pulling + 1) * BLOCK_BYTES <= this.limitBytes,
       onBlock: (_handle, rows, bodies) => {
         this.usedBytes += rows.length + bodies.length;
@@ -62,6 +68,7 @@ class Played {
   /** The block that was asked for, of one entry. */
   block(bytes: number): void {
     const rows = new Uint8Array(ENTRY_ROW_BYTES);
+    writeEntryRow(new DataView(rows.buffer), 0, 0, bytes - ENTRY_ROW_BYTES, 0, 0, 0, 0, 1, this.position + 1);
     const control = encodeBlock(this.packer, { handle: HANDLE, afterPosition: this.position, nextPosition: this.position + 1, end: false, rows });
     this.position += 1;
     this.pulls.onBlock('store-a', control, new Uint8Array(bytes - ENTRY_ROW_BYTES), (handle) => (handle === HANDLE ? this.job : undefined));
@@ -103,4 +110,24 @@ test('the first block is small, so that a delivery can begin; the next ones grow
   for (let i = 0; i < 6; i++) played.block(100);
   assert.deepEqual(played.entriesMax, [64, 128, 256, 512, 1000, 1000, 1000]);
   assert.deepEqual(new Played(Infinity, 10).entriesMax, [10]);
+});
+
+test('a queue that is only partly back says since when', () => {
+  const played = new Played(Infinity);
+  played.block(100);
+  played.nowMs = 1234;
+  played.job.claims.delete('store-a');
+  played.pulls.onStoreDown('store-a');
+  const [held] = heldQueues([played.job], new SetHints([], played.log), [], []);
+  assert.deepEqual([held?.state, held?.stores, held?.sinceMs], ['stranded', ['store-a'], 1234]);
+});
+
+test('a message that is larger than clients may send here is told of, once: the gateways of a group are to have one limit', () => {
+  const largest = 100_000;
+  const played = new Played(Infinity, 10, largest);
+  played.block(ENTRY_ROW_BYTES + largest + 64 * 1024);
+  assert.deepEqual(played.told, [], 'as large as one may be, with what is added');
+  for (let i = 0; i < 3; i++) played.block(ENTRY_ROW_BYTES + largest + 64 * 1024 + 1);
+  assert.equal(played.told.length, 1);
+  assert.match(played.told.join(), /larger than message_size_limit here/);
 });

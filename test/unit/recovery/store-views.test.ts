@@ -65,4 +65,23 @@ describe('what a list says', () => {
     lists.isUp = true;
     assert.equal(lists.views.haveTold('gw-1', -Infinity), false, 'back, it is asked');
   });
+
+  test('is waited for while a store that is back under another boot has told none, though it told one before', () => {
+    const lists = new Lists();
+    lists.nowMs = 10;
+    lists.views.list(lists.view, true);
+    lists.told();
+    assert.equal(lists.views.haveTold('gw-1', 5), true);
+    lists.isUp = false;
+    lists.views.onDown({ storeId: 'store-a' });
+    lists.nowMs += 600_000;
+    assert.equal(lists.views.haveTold('gw-1', 5), true, 'silent for long');
+    // As recovery notes a new boot.
+    lists.isUp = true;
+    lists.view.listed = false;
+    assert.equal(lists.views.haveTold('gw-1', 5), false);
+    lists.views.list(lists.view, true);
+    lists.told();
+    assert.equal(lists.views.haveTold('gw-1', 5), true);
+  });
 });
