@@ -29,8 +29,9 @@ const CAUSE_CHARACTERS_MAX = 48;
 
 /** How the commands begin that go on without a store. */
 const FORCE = 'twinpost rescue --force';
+const NO_STORE = 'no store free';
 /** States in which the gateway has the mail of a queue itself, and its mirrors have not. */
-const IN_MEMORY: ReadonlySet<string> = new Set(['no survivor', 'members silent', 'no store free']);
+const IN_MEMORY: ReadonlySet<string> = new Set(['no survivor', 'members silent', NO_STORE]);
 
 export function statusLines(picture: Picture, nowMs: number, isTty: boolean): string[] {
   const lines: string[] = [];
@@ -107,8 +108,8 @@ function heldLines({ gateway, queues_held: count, held, stores }: StatusAnswer, 
   const up = new Set(stores.filter((store) => store.up).map(({ store }) => store));
   const isMissing = (store: string): boolean => store !== '' && !up.has(store);
   const missing = [...new Set(held.flatMap((one) => one.waits_for.filter(isMissing)))].sort();
-  // Of one that no store has told of, nothing is there to go on with.
-  const canForce = held.some((one) => one.state !== 'unknown' && one.waits_for.some(isMissing));
+  // Of one that no store has told of, nothing is there to go on with; one that no store takes goes on without as it is.
+  const canForce = held.some((one) => one.state !== 'unknown' && one.state !== NO_STORE && one.waits_for.some(isMissing));
   const todo = missing.length === 0 ? '' : `; start ${missing.join(', ')}${canForce ? `, or go on without: ${FORCE}` : ''}`;
   const lines = [`  ${paint('HELD', 'red', isTty)}        mail of ${counted(count, 'queue')} waits${printable(todo)}`];
   // Asked of another gateway, a command does nothing for these, or something else.
@@ -127,8 +128,8 @@ function heldText(held: HeldQueueAnswer, gateway: string, namesakes: ReadonlySet
   const identity = `${name}${which.length === 0 ? '' : ` (${which.join(', ')})`}${owner === gateway ? '' : ` of ${owner}`}`;
   const place = inMemory ? ' in memory' : state === 'stranded' ? '' : ' at the stores';
   const amount = messages === null ? '' : `, ${counted(messages, queueClass === 'control' ? 'record' : 'message')}${place}`;
-  // A reason with a command in it names its stores, and is to be copied as it ends.
-  const whose = why.includes('--missing') ? [] : stores.filter((store) => store !== '');
+  // A reason with a command in it names its stores, and is to be copied as it ends; this one names all stores, too.
+  const whose = why.includes('--missing') || state === NO_STORE ? [] : stores.filter((store) => store !== '');
   return `${identity}: ${state}${since === null ? '' : ` for ${ago(since, nowMs)}`}${amount}; ${why}${whose.length === 0 ? '' : `: ${whose.join(', ')}`}`;
 }
 

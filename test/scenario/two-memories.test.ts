@@ -64,7 +64,7 @@ test('a queue in two memories goes on at the rescuer by the operator\'s word, wh
   assert.equal(group.gateway('gw-2').core?.recovery.force({ queue: 'q1', missing: 'store-a', reason: 'burnt', who: 'ann' }).length, 1);
   group.hops.script = () => 'accept';
   group.until(() => heldAt(group, 'gw-2')?.state === 'no store free', 'the named state');
-  assert.equal(heldAt(group, 'gw-2')?.why, 'it may go on, and no store takes a copy of it; store-b answers that it is another\'s: gw-1, while it runs, holds older copies there: stop it for longer than a lease, until this queue has a mirror; or export what is here and go on at gw-1');
+  assert.equal(heldAt(group, 'gw-2')?.why, 'no mirror is in sync, and no store takes a copy: store-a is silent, store-b says that another gateway holds it, whose lease runs; start store-a, or stop the gateway that holds it (gw-1, or one that goes on for it: twinpost store status shows which) for longer than a lease, until this queue has a mirror, or export what is here and go on there');
   group.run(3 * group.leaseMs);
   assert.equal(group.letters.delivered, 0);
   group.gateway('gw-1').kill();

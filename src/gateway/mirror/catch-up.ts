@@ -23,6 +23,7 @@ import { decodeClaimed } from '../../protocol/messages/claimed.js';
 import { CLAIM_GRANTED, CLAIM_GRACE, CLAIM_LEASE_RUNS, CLAIM_TOKEN_LOW, CLAIM_UNKNOWN, ROLE_FILLING, ROLE_MEMBER, ROLE_SPILLED, claimResultName } from '../../protocol/reasons.js';
 import type { ChangeRing } from './change-ring.js';
 import { isNewer, mayClaimAbove, tokenAt } from './claim-again.js';
+import { Decline, decline, fenceOff, unfence } from './declined.js';
 import { encodeOpenOf } from './open-queue.js';
 import type { Outbox } from './outbox.js';
 import type { QueueMirror } from './queue-mirror.js';
@@ -100,7 +101,7 @@ export class CatchUp {
     if (claimed.result === CLAIM_GRANTED && isNewer(mirror, store.storeId, claimed)) this.notGranted(mirror, replica, claimed);
     else if (claimed.result === CLAIM_GRANTED && wasDropped(mirror, replica, claimed)) this.ports.onFenced(mirror, replica, false);
     else if (claimed.result === CLAIM_GRANTED) {
-      replica.fenced = false;
+      unfence(replica);
       replica.confirmedTerm = replica.claimTerm;
       // It calls itself a member's, in memory or out of a file, and is ours; or what it had before its restart is gone.
       if (claimed.role === ROLE_MEMBER || claimed.role === ROLE_SPILLED) replica.claimBootId = store.bootId;
@@ -203,7 +204,7 @@ export class CatchUp {
       this.ports.onFenced(mirror, replica, false);
       return;
     } else {
-      replica.fenced = false;
+      unfence(replica);
       replica.claimBootId = '';
       replica.mustRefill = true;
       if (isItsTime(mirror, replica)) this.ports.refill(mirror, replica);
@@ -214,7 +215,7 @@ export class CatchUp {
   private notGranted(mirror: QueueMirror, replica: Replica, claimed: Claimed): void {
     const waits = claimed.result === CLAIM_LEASE_RUNS || claimed.result === CLAIM_GRACE;
     if (claimed.result === CLAIM_TOKEN_LOW && mayClaimAbove(mirror, replica)) {
-      replica.fenced = true;
+      fenceOff(replica, this.ports.nowMs());
       // At once, but not again and again against one who does the same.
       replica.retryAtMs = this.ports.nowMs() + (replica.token === 0 ? 0 : this.options.retryMs);
       replica.token = claimed.token + 1;
@@ -224,6 +225,7 @@ export class CatchUp {
     this.ports.log.warn('mirror', waits ? 'a store does not let us have this queue yet' : 'another process holds this queue at the store', { queue: mirror.queue.name, store: replica.store.storeId, result: claimResultName(claimed.result), token: tokenAt(mirror, replica), highest_token: claimed.token });
     // A store that has restarted knows no token of ours: its copy of a newer set says that another had the queue since.
     const isTaken = isNewer(mirror, replica.store.storeId, claimed);
+    if (waits) decline(replica, claimed.result === CLAIM_GRACE ? Decline.GRACE : Decline.HELD, this.ports.nowMs());
     if (!waits || isTaken) this.ports.onFenced(mirror, replica, isTaken);
     // Another fills it since its restart: what it had of the set is gone, as if it did not know the queue.
     else if (claimed.role === ROLE_FILLING && replica.mayHoldCopy && !replica.stillClaims) {

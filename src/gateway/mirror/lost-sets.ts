@@ -6,8 +6,9 @@
  *                    boot before still ran: another process may have taken the queue over in between and lost its copies, too
  *   members silent   a mirror that may have a copy has been away for replace_after: it may never come back, or another
  *                    process may have the queue by it
- *   no store free    a set may be founded, and no store takes a copy: they are silent, or have older copies that another
- *                    gateway holds, which lives: for a rescuer, the owner's of before
+ *   no store free    a set may be founded, and for replace_after no store has taken a copy: each is silent, full, or has an
+ *                    older one that another gateway holds, which lives: for a rescuer, the owner's of before. Not while one
+ *                    is asked or waits for its turn to be filled. Told once, it stays until a mirror is in sync
  *
  *   waits ─► told, shown in status ─ `twinpost rescue --force`, once for each store named ─► founded ─► gone
  *                                  └ the stores come back ─────────────────────────────────────────► gone
@@ -25,10 +26,12 @@ import { queueKey } from '../../recovery/census.js';
 import type { ForceRequest, ForcedQueue } from '../../recovery/force.js';
 import { forceCommands } from '../../recovery/force.js';
 import type { HeldQueue } from '../../recovery/waiting-queues.js';
+import { isAsked } from './declined.js';
 import type { Mirrors } from './mirrors.js';
+import { silentStores, whyNoStore } from './no-store-why.js';
 import type { QueueMirror } from './queue-mirror.js';
 import type { Replica } from './replica.js';
-import { decides, findsNoStore, hasSurvivor, isWithoutSurvivor, toGiveUp, waitsForSilent } from './replica-set.js';
+import { decides, findsNoStore, hasSurvivor, isWithoutSurvivor, mayFound, toGiveUp, waitsForSilent } from './replica-set.js';
 
 export interface LostSetsPorts {
   readonly mirrors: Mirrors;
@@ -46,6 +49,8 @@ interface Wait {
 export class LostSets {
   private readonly ports: LostSetsPorts;
   private readonly waiting = new Map<QueueMirror, Wait>();
+  /** Since when no mirror was in sync and no store took a copy, whether a set may be founded or not. */
+  private readonly noStoreSinceMs = new Map<QueueMirror, number>();
 
   constructor(ports: LostSetsPorts) {
     this.ports = ports;
@@ -54,7 +59,9 @@ export class LostSets {
   tick(): void {
     const { mirrors } = this.ports;
     for (const mirror of this.waiting.keys()) if (mirrors.mirrorOf(mirror.handle) !== mirror || this.stateOf(mirror) === undefined) this.waiting.delete(mirror);
+    for (const mirror of this.noStoreSinceMs.keys()) if (mirrors.mirrorOf(mirror.handle) !== mirror) this.noStoreSinceMs.delete(mirror);
     for (const mirror of mirrors.all()) {
+      this.watch(mirror);
       const state = this.stateOf(mirror);
       const known = this.waiting.get(mirror);
       if (state === undefined || known?.state === state) continue;
@@ -64,11 +71,12 @@ export class LostSets {
   }
 
   held(): HeldQueue[] {
+    const { mirrors, nowMs } = this.ports;
     const waiting = [...this.waiting].filter(([mirror]) => this.stateOf(mirror) !== undefined);
     return waiting.map(([mirror, { state, sinceMs }]) => {
       const { name, identity, route } = mirror.queue;
       const stores = namesOf(state === 'no survivor' ? mirror.replicas.filter((replica) => decides(mirror, replica)) : toGiveUp(mirror));
-      if (state === 'no store free') return { key: queueKey(identity.ownerId, identity.birth, identity.serial), queue: name, queueClass: route.queueClass, owner: identity.ownerId, state, stores: silentOf(mirror), why: whyNone(mirror), sinceMs, messages: mirror.queue.length };
+      if (state === 'no store free') return { key: queueKey(identity.ownerId, identity.birth, identity.serial), queue: name, queueClass: route.queueClass, owner: identity.ownerId, state, stores: silentStores(mirrors, mirror), why: whyNoStore(mirrors, mirror, nowMs()), sinceMs, messages: mirror.queue.length };
       const why = state === 'no survivor' ? whyLost(mirror) : whySilent(mirror);
       return { key: queueKey(identity.ownerId, identity.birth, identity.serial), queue: name, queueClass: route.queueClass, owner: identity.ownerId, state, stores, why: `${why}${otherMemory(mirror)}: ${commandsOf(mirror)}`, sinceMs, messages: mirror.queue.length };
     });
@@ -112,14 +120,30 @@ export class LostSets {
     const { mirrors, nowMs } = this.ports;
     if (isWithoutSurvivor(mirror)) return 'no survivor';
     if (waitsForSilent(mirror, nowMs(), mirrors.options.replaceAfterMs)) return 'members silent';
-    return findsNoStore(mirror, nowMs(), mirrors.options.replaceAfterMs) ? 'no store free' : undefined;
+    const isTold = this.waiting.get(mirror)?.state === 'no store free' && !hasSurvivor(mirror);
+    return isTold || this.hasNoStore(mirror) ? 'no store free' : undefined;
+  }
+
+  private watch(mirror: QueueMirror): void {
+    const { mirrors, nowMs } = this.ports;
+    if (!findsNoStore(mirror, nowMs(), mirrors.options.replaceAfterMs)) this.noStoreSinceMs.delete(mirror);
+    else if (!this.noStoreSinceMs.has(mirror)) this.noStoreSinceMs.set(mirror, nowMs());
+  }
+
+  private hasNoStore(mirror: QueueMirror): boolean {
+    const { mirrors, nowMs } = this.ports;
+    const now = nowMs();
+    const sinceMs = this.noStoreSinceMs.get(mirror);
+    if (sinceMs === undefined || now - sinceMs < mirrors.options.replaceAfterMs || !mayFound(mirror)) return false;
+    return !mirror.replicas.some((replica) => isAsked(replica, now));
   }
 
   private tell(mirror: QueueMirror, state: LostState): void {
+    const { mirrors, nowMs } = this.ports;
     const needed = toGiveUp(mirror);
     const fields = { queue: mirror.queue.name, owner: mirror.queue.identity.ownerId, messages: mirror.queue.length };
     if (state === 'no store free') {
-      this.ports.log.error('mirror', 'no store takes a copy of this queue, so that it could go on: its mail is held in memory; do not restart this process before', { ...fields, silent: silentOf(mirror), why: whyNone(mirror) });
+      this.ports.log.error('mirror', 'no store takes a copy of this queue, so that it could go on: its mail is held in memory; do not restart this process before', { ...fields, silent: silentStores(mirrors, mirror), why: whyNoStore(mirrors, mirror, nowMs()) });
       return;
     }
     if (state === 'members silent') {
@@ -163,17 +187,6 @@ function whyLost(mirror: QueueMirror): string {
 function whySilent(mirror: QueueMirror): string {
   const told = toGiveUp(mirror).map(({ store, fenced }) => `${store.storeId} ${!store.isUp ? 'is silent' : fenced ? 'says that another process holds it' : 'came back empty'}`);
   return `no mirror is in sync; ${told.join(', ')}; start what is silent, or go on without`;
-}
-
-function silentOf(mirror: QueueMirror): string[] {
-  return namesOf(mirror.replicas.filter(({ store }) => !store.isUp));
-}
-
-function whyNone(mirror: QueueMirror): string {
-  const answer = namesOf(mirror.replicas.filter(({ store }) => store.isUp));
-  const { ownerId } = mirror.queue.identity;
-  const older = mirror.isOwn ? 'another gateway holds copies there' : `${ownerId}, while it runs, holds older copies there: stop it for longer than a lease, until this queue has a mirror; or export what is here and go on at ${ownerId}`;
-  return `it may go on, and no store takes a copy of it${answer.length === 0 ? ': start one' : `; ${answer.join(' and ')} ${answer.length === 1 ? 'answers' : 'answer'} that it is another's: ${older}`}`;
 }
 
 function commandsOf(mirror: QueueMirror): string {

@@ -16,6 +16,7 @@ import { REFUSAL_DENIED, REFUSAL_FENCED, refusalReasonName } from '../../protoco
 import type { MailQueue } from '../queue/mail-queue.js';
 import { CatchUp } from './catch-up.js';
 import type { ChangeRing } from './change-ring.js';
+import { fenceOff } from './declined.js';
 import { mayDeliver } from './delivery-right.js';
 import type { MirrorsOptions, MirrorsPorts } from './mirrors-options.js';
 import { Moves } from './moves.js';
@@ -324,7 +325,7 @@ export class Mirrors {
       this.fence(mirror, replica, false);
       return;
     }
-    this.isolate(mirror, replica, `refused: ${refusalReasonName(refusal.reason)} ${refusal.text}`, this.options.retryMs * judgeRefusal(replica, refusal.reason));
+    this.isolate(mirror, replica, `refused: ${refusalReasonName(refusal.reason)} ${refusal.text}`, this.options.retryMs * judgeRefusal(replica, refusal.reason, this.ports.nowMs()));
   }
 
   /** Starts what has waited for its time. */
@@ -377,8 +378,7 @@ export class Mirrors {
 
   /** With no mirror in sync a set that another began anywhere says all: the members that we remember need not tell. */
   private fence(mirror: QueueMirror, replica: Replica, isTaken: boolean): void {
-    replica.fenced = true;
-    replica.attachSequence = 0;
+    fenceOff(replica, this.ports.nowMs());
     this.isolate(mirror, replica, 'fenced: another process holds the queue there', this.options.retryMs);
     if (isFencedOff(mirror) || (isTaken && !hasSurvivor(mirror))) this.giveUp(mirror);
   }

@@ -23,6 +23,7 @@
 import { invariant } from '../../base/invariant.js';
 import type { Crc32, Packer } from '../../platform/ports.js';
 import { allowsEpochsAhead } from '../../protocol/versions.js';
+import { takesNone } from './declined.js';
 import type { QueueMirror } from './queue-mirror.js';
 import type { Replica } from './replica.js';
 import { Leave, ResyncPhase, SyncState } from './replica.js';
@@ -131,10 +132,10 @@ export function waitsForSilent(mirror: QueueMirror, nowMs: number, afterMs: numb
   return toGiveUp(mirror).some((replica) => !replica.store.isUp);
 }
 
-/** A set may be founded, and for so long no store has taken a copy that it could be founded on. */
+/** No member is in sync, and every store is silent or has said that it does not take a copy. */
 export function findsNoStore(mirror: QueueMirror, nowMs: number, afterMs: number): boolean {
-  if (hasSurvivor(mirror) || !mayFound(mirror)) return false;
-  return mirror.replicas.every((replica) => replica.phase === ResyncPhase.NONE && (!replica.member || nowMs - replica.awaySinceMs >= afterMs));
+  if (hasSurvivor(mirror) || mirror.queue.isRecovering) return false;
+  return mirror.replicas.every((replica) => takesNone(replica, nowMs, afterMs));
 }
 
 /**

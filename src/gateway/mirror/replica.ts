@@ -20,6 +20,7 @@
  * fact: an NG mirror stays a member until the survivors have acknowledged the set without it.
  */
 import { invariant } from '../../base/invariant.js';
+import type { Declined } from './declined.js';
 import { ReplicaProgress } from './replica-progress.js';
 import type { StorePort } from './store-port.js';
 import type { SealedSection } from './turn-section.js';
@@ -86,6 +87,8 @@ export class Replica {
   refusals = 0;
   /** Another process holds the queue at this store. */
   fenced = false;
+  /** Why its store did not take the copy when it was asked last. */
+  declined: Declined | undefined;
   /** Of our claim at this store when it had to be above the queue's (claim-again.ts); else 0. */
   token = 0;
   /**
@@ -182,6 +185,7 @@ export class Replica {
       this.isGivenUp = false;
       this.mustRefill = false;
       this.fenced = false;
+      this.declined = undefined;
     }
     this.trace(this, from, cause);
   }

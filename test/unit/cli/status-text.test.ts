@@ -106,6 +106,10 @@ describe('mail that is held', () => {
     assert.deepEqual(heldLines({ ...HELD, state: 'unknown', messages: null, why: 'NodeE was a member at epoch 4', since: null }).map((line) => line.replace(/ +/, ' ')), ['HELD mail of 1 queue waits; start NodeE', 'late.example: unknown; NodeE was a member at epoch 4: NodeE']);
   });
 
+  test('that no store takes has all stores in its reason, and nothing is to be forced', () => {
+    assert.deepEqual(heldLines({ ...HELD, state: 'no store free', why: 'no store takes a copy: NodeE is silent; start NodeE' }).map((line) => line.replace(/ +/, ' ')), ['HELD mail of 1 queue waits; start NodeE', 'late.example (gw-1/7/3): no store free for 30s, 1,200 messages in memory; no store takes a copy: NodeE is silent; start NodeE']);
+  });
+
   test('is shown without a time when it is not known since when', () => {
     assert.equal(heldLines({ ...HELD, since: null }).at(-1), 'late.example: waiting, 1,200 messages at the stores; a store is missing: NodeE');
   });

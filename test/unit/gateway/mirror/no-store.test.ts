@@ -1,0 +1,229 @@
+/** When it is told that no store takes a queue, and in which words, by what played stores answer. Whole stories: test/scenario/no-store-free.test.ts. */
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { LostSets } from '../../../../src/gateway/mirror/lost-sets.js';
+import { Mirrors } from '../../../../src/gateway/mirror/mirrors.js';
+import { SyncState } from '../../../../src/gateway/mirror/replica.js';
+import type { StorePort } from '../../../../src/gateway/mirror/store-port.js';
+import { EntryTable } from '../../../../src/gateway/queue/entry-table.js';
+import { MailQueue } from '../../../../src/gateway/queue/mail-queue.js';
+import { crc32 } from '../../../../src/platform/node/checksum.js';
+import { MessagePacker } from '../../../../src/platform/node/packer.js';
+import { CLAIM } from '../../../../src/protocol/message-types.js';
+import { encodeClaimed } from '../../../../src/protocol/messages/claimed.js';
+import { CLAIM_GRACE, CLAIM_GRANTED, CLAIM_LEASE_RUNS, CLAIM_TOKEN_LOW, CLAIM_UNKNOWN, ROLE_NONE } from '../../../../src/protocol/reasons.js';
+
+const packer = new MessagePacker();
+const REPLACE_AFTER_MS = 60_000;
+const TICK_MS = 100;
+const LEASE_MS = 4000;
+const HELD = 'no mirror is in sync, and no store takes a copy: store-a is silent, store-b is silent, store-c says that another gateway holds it, whose lease runs; start store-a or store-b, or stop the gateway that holds it';
+const LEFT = 'for longer than a lease, until this queue has a mirror, or export what is here and go on there';
+
+class PlayedStore implements StorePort {
+  readonly storeId: string;
+  bootId = 'boot-1';
+  readonly version = 2;
+  isUp = true;
+  readonly canSend = true;
+  credit = 1_000_000;
+  readonly unackedBytes = 0;
+  readonly leaseEndsMs = Infinity;
+  readonly leaseTerm = 1;
+  /** Sequence of a CLAIM that has no answer; 0 none. */
+  asked = 0;
+  #sequence = 0;
+
+  constructor(storeId: string) {
+    this.storeId = storeId;
+  }
+
+  request(type: number): number {
+    this.#sequence += 1;
+    if (type === CLAIM) this.asked = this.#sequence;
+    return this.#sequence;
+  }
+
+  flush(): void {}
+
+  askCredit(): void {}
+}
+
+/** gw-1 has a queue that was at store-a and store-b; both came back without it, and are silent now. store-c is to take it. */
+class Played {
+  readonly a = new PlayedStore('store-a');
+  readonly b = new PlayedStore('store-b');
+  readonly c = new PlayedStore('store-c');
+  readonly told: unknown[] = [];
+  readonly lost: LostSets;
+  private readonly mirrors: Mirrors;
+  private nowMs = 0;
+
+  constructor(ownerId: string) {
+    const note = (_event: string, text: string, fields: Readonly<Record<string, unknown>> = {}): void => {
+      if (text.startsWith('no store takes a copy')) this.told.push(fields['why']);
+    };
+    const log = { debug: note, info: note, warn: note, error: note };
+    const mirrors = new Mirrors(
+      { group: ['gw-1', 'gw-2'], replicas: 2, minReplicas: 1, retryMs: 500, refillFrameBytes: 4096, frameTargetBytes: 65_536, ringBytes: 1_000_000, replaceAfterMs: REPLACE_AFTER_MS, placement: { gatewayHost: undefined, places: new Map() }, token: 7 },
+      { packer, crc32, log, nowMs: () => this.nowMs, wallMs: () => 0, requestFlush: () => {}, refillEntries: () => assert.fail('nothing is filled'), onEpoch: () => {}, onQueueLost: () => assert.fail('it is ours') },
+    );
+    this.mirrors = mirrors;
+    this.lost = new LostSets({ mirrors, log, nowMs: () => this.nowMs });
+    const route = { queueName: 'q', queueClass: 'mail', nextHop: { protocol: 'smtp', host: 'h', port: 25 }, ordering: 'fifo', concurrency: 4, lengthMax: 100 } as const;
+    const mirror = mirrors.create(new MailQueue({ handle: 1, identity: { ownerId, birth: 1, serial: 1 }, name: 'q', route, routed: true }, new EntryTable(1)));
+    mirror.adopt(1, 0, 0, 0);
+    mirror.isOwn = ownerId === 'gw-1';
+    for (const store of [this.a, this.b, this.c]) {
+      mirrors.addStore(store);
+      mirrors.onLinkUp(store);
+      const replica = mirrors.addReplica(mirror, store);
+      if (store === this.c) continue;
+      replica.member = true;
+      replica.wanted = true;
+      replica.transition(SyncState.SYNC, 'queue created', 0);
+    }
+    for (const store of [this.a, this.b]) this.goes(store);
+    for (const store of [this.a, this.b]) {
+      store.bootId = 'boot-2';
+      this.comes(store);
+      this.answer(store, CLAIM_UNKNOWN);
+      this.goes(store);
+    }
+  }
+
+  goes(store: PlayedStore): void {
+    store.isUp = false;
+    store.asked = 0;
+    this.mirrors.onLinkDown(store, 'reset');
+  }
+
+  comes(store: PlayedStore): void {
+    store.isUp = true;
+    this.mirrors.onLinkUp(store);
+  }
+
+  answer(store: PlayedStore, result: number): void {
+    const { asked } = store;
+    assert.notEqual(asked, 0, `${store.storeId} is asked`);
+    store.asked = 0;
+    const waitMs = result === CLAIM_LEASE_RUNS || result === CLAIM_GRACE ? LEASE_MS : 0;
+    assert.equal(this.mirrors.onClaimed(store, asked, encodeClaimed(packer, { handle: 1, result, token: result === CLAIM_TOKEN_LOW ? 9 : 7, epoch: 1, members: [], number: result === CLAIM_GRANTED ? 5 : 0, digestA: 0, digestB: 0, count: 0, bytes: 0, role: ROLE_NONE, waitMs, sameBoot: true })), true);
+  }
+
+  addStore(store: PlayedStore): void {
+    this.mirrors.addStore(store);
+    this.mirrors.onLinkUp(store);
+  }
+
+  /** store-c answers each claim in this way, the next tick; without one it does not. */
+  run(ms: number, result?: number): void {
+    for (const end = this.nowMs + ms; this.nowMs < end;) {
+      this.nowMs += TICK_MS;
+      if (result !== undefined && this.c.asked !== 0) this.answer(this.c, result);
+      this.mirrors.tick(this.nowMs);
+      this.lost.tick();
+    }
+  }
+
+  /** store-c is to be filled, and its turn does not come: no turn ends here. */
+  get waitsForTurn(): boolean {
+    return this.mirrors.mirrorOf(1)?.replicas.some(({ store, sync, mustRefill }) => store === this.c && sync === SyncState.NG && mustRefill) === true && this.c.asked === 0;
+  }
+
+  get whys(): string[] {
+    return this.lost.held().map(({ state, why }) => (state === 'no store free' ? why : state));
+  }
+}
+
+describe('no store free', () => {
+  test('is told when every store has been silent, or has said no, for replace_after; once, with one time', () => {
+    const played = new Played('gw-1');
+    played.run(REPLACE_AFTER_MS - 1000, CLAIM_LEASE_RUNS);
+    assert.deepEqual([played.whys, played.told], [[], []]);
+    played.run(2000, CLAIM_LEASE_RUNS);
+    const [first] = played.lost.held();
+    assert.deepEqual([first?.state, first?.stores], ['no store free', ['store-a', 'store-b']]);
+    for (let i = 0; i < 12 * LEASE_MS / TICK_MS; i++) {
+      played.run(TICK_MS, CLAIM_LEASE_RUNS);
+      assert.equal(played.lost.held()[0]?.sinceMs, first?.sinceMs);
+    }
+    assert.deepEqual(played.told, [first?.why]);
+  });
+
+  test('says of an own queue who holds copies, and what ends that', () => {
+    const played = new Played('gw-1');
+    played.run(REPLACE_AFTER_MS + 1000, CLAIM_LEASE_RUNS);
+    assert.deepEqual(played.whys, [`${HELD} (twinpost store status shows which) ${LEFT}`]);
+  });
+
+  test('says of a queue taken over whose it is', () => {
+    const played = new Played('gw-2');
+    played.run(REPLACE_AFTER_MS + 1000, CLAIM_LEASE_RUNS);
+    assert.deepEqual(played.whys, [`${HELD} (gw-2, or one that goes on for it: twinpost store status shows which) ${LEFT}`]);
+  });
+
+  test('names what the stores are: taken by a newer claim, just started, without room, silent', () => {
+    const why = (result: number): string => {
+      const played = new Played('gw-2');
+      played.run(REPLACE_AFTER_MS + LEASE_MS, result);
+      return played.whys[0]?.replace('no mirror is in sync, and no store takes a copy: store-a is silent, store-b is silent, ', '') ?? '';
+    };
+    assert.equal(why(CLAIM_TOKEN_LOW), 'store-c says that another gateway has taken it; start store-a or store-b, or export what is here and go on at the gateway that holds it (gw-2, or one that goes on for it: twinpost store status shows which)');
+    assert.equal(why(CLAIM_GRACE), 'store-c has just started, and waits for a lease of before; start store-a or store-b');
+    const played = new Played('gw-1');
+    const full = new PlayedStore('store-d');
+    full.credit = 0;
+    played.addStore(full);
+    played.goes(played.c);
+    played.run(2 * REPLACE_AFTER_MS);
+    assert.deepEqual(played.whys, ['no mirror is in sync, and no store takes a copy: store-a is silent, store-b is silent, store-c is silent, store-d is full; start store-a or store-b or store-c, or make room at store-d']);
+  });
+
+  test('is not told while a store that is asked again has not answered, but then', () => {
+    const played = new Played('gw-1');
+    played.run(REPLACE_AFTER_MS - LEASE_MS - 1000, CLAIM_LEASE_RUNS);
+    while (played.c.asked === 0) played.run(TICK_MS);
+    played.run(LEASE_MS + 2000);
+    assert.deepEqual([played.whys, played.told], [[], []]);
+    played.run(TICK_MS, CLAIM_LEASE_RUNS);
+    assert.equal(played.told.length, 1);
+  });
+
+  test('is not told by a no that is longer ago than replace_after, if there was no answer since', () => {
+    const played = new Played('gw-1');
+    played.run(1000, CLAIM_LEASE_RUNS);
+    played.run(2 * REPLACE_AFTER_MS);
+    played.goes(played.c);
+    played.run(REPLACE_AFTER_MS - 1000);
+    assert.deepEqual([played.whys, played.told], [[], []]);
+    played.run(2000);
+    assert.equal(played.told.length, 1);
+  });
+
+  test('is not told while a store that another had lets it wait for its turn', () => {
+    const played = new Played('gw-1');
+    played.run(REPLACE_AFTER_MS - 10_000, CLAIM_LEASE_RUNS);
+    played.run(LEASE_MS + 1000, CLAIM_GRANTED);
+    assert.equal(played.waitsForTurn, true);
+    played.run(8000);
+    played.goes(played.c);
+    played.run(REPLACE_AFTER_MS - 1000);
+    played.comes(played.c);
+    played.run(4 * REPLACE_AFTER_MS);
+    assert.deepEqual([played.whys, played.told], [[], []]);
+  });
+
+  test('is not told by what a store said before it was started again', () => {
+    const played = new Played('gw-1');
+    played.run(REPLACE_AFTER_MS - 1000, CLAIM_LEASE_RUNS);
+    played.goes(played.c);
+    played.c.bootId = 'boot-2';
+    played.comes(played.c);
+    played.run(3000);
+    played.run(REPLACE_AFTER_MS - 1000, CLAIM_LEASE_RUNS);
+    assert.deepEqual([played.whys, played.told], [[], []]);
+    played.run(2000, CLAIM_LEASE_RUNS);
+    assert.equal(played.told.length, 1);
+  });
+});
