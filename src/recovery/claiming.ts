@@ -373,7 +373,7 @@ export class Claiming {
     job.transition('claimed');
     this.ports.hints.drop(job.key);
     this.ports.log.info('takeover', 'the claims of a queue stand; it is taken over', { cause: job.cause, queue: name, from: ownerId, to: this.options.gatewayId, epoch, token: job.machine.token, messages: best.count, members: best.members, tail_bytes: tail?.bodies.length ?? 0 });
-    this.ports.onClaimed(job, { handle, ownerId, birth, serial, name, queueClass, epoch, members: best.members, token: job.machine.token, copies, isOutside: job.isOutside, given: [...job.given], holders: [best, ...others], number: best.number, digestA: best.digestA, digestB: best.digestB, tail });
+    this.ports.onClaimed(job, { handle, ownerId, birth, serial, name, queueClass, epoch, members: best.members, token: job.machine.token, copies, isOutside: job.isOutside, given: [...job.given], givenEpoch: job.givenEpoch === Infinity ? epoch : job.givenEpoch, holders: [best, ...others], number: best.number, digestA: best.digestA, digestB: best.digestB, tail });
   }
 }
 

@@ -68,6 +68,8 @@ export interface ClaimedQueue {
   readonly isOutside: boolean;
   /** Stores that an operator gave up for this queue. */
   readonly given: readonly string[];
+  /** The newest epoch told or hinted at when that was said. */
+  readonly givenEpoch: number;
   /** As they stood when the claim was granted; the first is read from. */
   readonly holders: readonly CensusRow[];
   readonly number: number;

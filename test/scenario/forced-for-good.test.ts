@@ -9,6 +9,7 @@ import { COMMITTED } from '../../src/gateway/queue/types.js';
 import type { SetHint } from '../../src/recovery/set-hints.js';
 import { checkNoDuplicates, checkNoLoss } from './checks.js';
 import { Group } from './group.js';
+import { queuesOf } from './inspect.js';
 import type { Letter } from './letters.js';
 import type { StoreNode } from './store-node.js';
 import { World } from './world.js';
@@ -237,8 +238,8 @@ describe('a queue that was forced twice', () => {
     allArrive(group, late);
   });
 
-  for (const betweenMs of [0, 20_000, 40_000, 60_000]) {
-    test(`goes on by the later word, ${String(betweenMs / 1000)} s after: what went on by the earlier one is not believed when it is back`, () => {
+  for (const [betweenMs, aheadMs] of [[0, 0], [20_000, 0], [40_000, 0], [60_000, 0], [0, 3_600_000]] as const) {
+    test(`goes on by the later word, ${String(betweenMs / 1000)} s after${aheadMs === 0 ? '' : ', by a clock that was set back'}: what went on by the earlier one is not believed when it is back`, () => {
       const hints: SetHint[] = [];
       const world = World.started({ stores: 3, queues: [{ name: 'q1' }], replaceAfterMs: 5000, hints: () => hints });
       const [a, b, c] = [world.store('a'), world.store('b'), world.store('c')];
@@ -252,7 +253,9 @@ describe('a queue that was forced twice', () => {
       forced(a);
       forced(b);
       world.until(() => world.mirror('q1').inSyncCount === 1 && world.mirror('q1').setChangeNumber === 0, LONG_MS, 'the set of the third');
-      hints.push(...(world.gateway.core?.setHints() ?? []));
+      // As if its number were of a clock that was ahead.
+      for (const copy of c.store === undefined ? [] : queuesOf(c.store, 'q1')) copy.epoch += aheadMs;
+      hints.push(...(world.gateway.core?.setHints() ?? []).map((hint) => ({ ...hint, epoch: hint.epoch + aheadMs })));
       assert.deepEqual(hints.map(({ members }) => members), [[c.id]]);
       // That one is lost, too, and the first two are found again.
       world.gateway.kill();

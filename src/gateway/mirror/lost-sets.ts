@@ -109,7 +109,7 @@ export class LostSets {
     const { mirrors, log, nowMs } = this.ports;
     replica.claimBootId = '';
     replica.isGivenUp = true;
-    mirror.given.add(missing);
+    mirror.giveUp(missing, mirror.newestEpoch);
     if (decides(mirror, replica)) replica.lossWitnessed = true;
     const needed = namesOf(toGiveUp(mirror));
     log.warn('takeover', 'an operator has a store given up, so that a set of mirrors is founded without a survivor: if another process has had this queue, mail is repeated', { queue: mirror.queue.name, owner: mirror.queue.identity.ownerId, missing, also_needed: needed, reason, who, since_ms: Math.round(nowMs() - (this.waiting.get(mirror)?.sinceMs ?? nowMs())) });

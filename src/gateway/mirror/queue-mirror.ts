@@ -61,6 +61,8 @@ export class QueueMirror {
   firstMembers: readonly string[] | undefined;
   /** Stores that an operator gave up for this queue, till a set is begun that is numbered beyond any that one of them may tell of (replica-set.ts). */
   readonly given = new Set<string>();
+  /** The newest epoch that was known when one was given up, of whatever process. */
+  givenEpoch = 0;
   /** True when the open set change founds the epoch on stores that had lost everything. */
   founding = false;
   /** Number of the last change, sealed or not. */
@@ -101,6 +103,12 @@ export class QueueMirror {
   /** The last epoch that was begun, acknowledged or not. */
   get newestEpoch(): number {
     return this.setChangeNumber === 0 ? this.epoch : this.setEpoch;
+  }
+
+  /** An operator goes on without this store; `epoch` is the newest that is known. */
+  giveUp(storeId: string, epoch: number): void {
+    this.given.add(storeId);
+    this.givenEpoch = Math.max(this.givenEpoch, epoch);
   }
 
   /** In-sync members of the acknowledged set. */

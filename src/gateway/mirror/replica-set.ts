@@ -228,7 +228,7 @@ function goesAhead(mirror: QueueMirror, next: ReadonlySet<Replica>): boolean {
 
 /** Not the same for two gateways in one moment: an operator may have one of them go on without a store, and the other one without another. */
 function epochAhead(mirror: QueueMirror, ports: SetChangePorts): number {
-  return Math.max(Math.floor(ports.wallMs()), mirror.epoch + FORCED_EPOCHS) + (mirror.token % FORCED_EPOCHS_SPREAD);
+  return Math.max(Math.floor(ports.wallMs()), Math.max(mirror.epoch, mirror.givenEpoch) + FORCED_EPOCHS) + (mirror.token % FORCED_EPOCHS_SPREAD);
 }
 
 /**

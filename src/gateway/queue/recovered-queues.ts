@@ -97,7 +97,7 @@ export class RecoveredQueues {
     const mirror = registry.adopt(claimed.handle, { ownerId: claimed.ownerId, birth: claimed.birth, serial: claimed.serial }, claimed.name, route, found !== undefined);
     mirror.adopt(claimed.epoch, claimed.number, claimed.digestA, claimed.digestB);
     mirror.token = claimed.token;
-    for (const store of claimed.given) mirror.given.add(store);
+    for (const store of claimed.given) mirror.giveUp(store, claimed.givenEpoch);
     const { tail } = claimed;
     if (tail !== undefined) mirrors.importTail(mirror, tail.firstNumber, tail.rows, tail.bodies, tail.digestA, tail.digestB);
     mirror.queue.beginRecovery();

@@ -71,8 +71,8 @@ interface Played {
   acknowledge(store: PlayedStore): void;
 }
 
-/** A queue that was taken at store-a, in sync, without store-b, which an operator gave up: both are members of `epoch`. */
-function taken(epoch: number, version: number, wallMs = WALL_MS): Played {
+/** A queue that was taken at store-a, in sync, without store-b, which an operator gave up: both are members of `epoch`; a newer one may be known. */
+function taken(epoch: number, version: number, wallMs = WALL_MS, knownEpoch = epoch): Played {
   const mirrors = new Mirrors(
     { group: ['gw-1'], replicas: 2, minReplicas: 1, retryMs: 500, refillFrameBytes: 4096, frameTargetBytes: 65_536, ringBytes: 1_000_000, replaceAfterMs: 60_000, placement: { gatewayHost: undefined, places: new Map() }, token: TOKEN },
     { packer, crc32, log: quiet, nowMs: () => 0, wallMs: () => wallMs, requestFlush: () => {}, refillEntries: () => assert.fail('nothing is filled'), onEpoch: () => {}, onQueueLost: () => assert.fail('it is ours') },
@@ -81,7 +81,7 @@ function taken(epoch: number, version: number, wallMs = WALL_MS): Played {
   const route = { queueName: 'q', queueClass: 'mail', nextHop: { protocol: 'smtp', host: 'h', port: 25 }, ordering: 'fifo', concurrency: 4, lengthMax: 100 } as const;
   const mirror = mirrors.create(new MailQueue({ handle: 1, identity: { ownerId: 'gw-1', birth: 1, serial: 1 }, name: 'q', route, routed: true }, new EntryTable(1)));
   mirror.adopt(epoch, 9, 1, 2);
-  mirror.given.add(b.storeId);
+  mirror.giveUp(b.storeId, knownEpoch);
   a.version = version;
   for (const store of [a, b, c]) {
     mirrors.addStore(store);
@@ -144,6 +144,12 @@ describe('the set that goes on without a store that was given up', () => {
       assert.ok((a.epochs[0] ?? 0) > epoch + 10_000, `${String(a.epochs[0])} is far ahead of ${String(epoch)}`);
       assert.equal(mirror.given.size, 0);
     }
+  });
+
+  test('goes ahead of any that was known, also of one that was numbered by a clock that is ahead of ours', () => {
+    const known = WALL_MS + 3_600_000;
+    const [told] = taken(3, 2, WALL_MS, known).a.epochs;
+    assert.ok((told ?? 0) > known + 10_000);
   });
 
   test('has the next number at a store of version 1, which takes no other, and nothing is tried again and again; once that is upgraded it goes ahead', () => {
