@@ -5,7 +5,7 @@
  * lacks. The queue may be claimed when every member of that epoch can be asked. Whether a member that does not
  * know the queue may be missed is decided when it has been asked (claim-machine.ts, `mayMiss`).
  */
-import { ROLE_MEMBER, ROLE_SPILLED } from '../protocol/reasons.js';
+import { ROLE_MEMBER, ROLE_NONE, ROLE_SPILLED } from '../protocol/reasons.js';
 
 /** One store's view of one queue. */
 export interface CensusRow {
@@ -128,6 +128,24 @@ export function isOfLastSet(row: CensusRow, rows: ReadonlyMap<string, CensusRow>
 /** Of the set of mirrors, in memory or as it was when its store stopped. */
 export function isOfSet(row: CensusRow): boolean {
   return row.role === ROLE_MEMBER || row.role === ROLE_SPILLED;
+}
+
+/** Members that know the queue and are none by their own account, each with the copy that is to be read. */
+export function joinersOf(rows: readonly CensusRow[], epoch: number, members: readonly string[]): (readonly [CensusRow, CensusRow])[] {
+  const source = sourcesOf(rows, epoch, members)[0];
+  if (source === undefined) return [];
+  return rows.filter((row) => !isOfSet(row) && members.includes(row.storeId)).map((row) => [row, source]);
+}
+
+/**
+ * Whether such a one may be on its way to be a member; else it came back empty. On its way it is filled by the process that
+ * named it, which holds the copy to be read. Another that had the queue before may fill it from what it remembers, which is
+ * the beginning of the same history, while who named it lives, and went on with it alone (docs/model, ONLY_COPIES_COUNT).
+ * `isAlone`: there is no other. One that was opened only, nobody has filled.
+ */
+export function isOnItsWay(row: CensusRow, source: CensusRow, isAlone: boolean): boolean {
+  if (row.role === ROLE_NONE && row.number === 0) return false;
+  return isAlone || row.holder === source.holder;
 }
 
 /** Copies at stores that are in no set: one that a dead process was filling, or had filled. They count for nothing, and can be exported. */

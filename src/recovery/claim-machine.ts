@@ -3,7 +3,7 @@
  * "Claims", docs/model). One machine a queue; many run side by side, so that a thousand queues cost the
  * round trips of one.
  *
- *              begin / token 0 to all             all answer "would be granted" / CLAIM of the first store
+ *              begin / token 0 to all             all answer "would be granted", and count / CLAIM of the first store
  *     IDLE ───────────────────────────► PROBING ──────────────────────────────────────────┐
  *      ▲                                   │                                              ▼
  *      │ time / (asked to begin again)     │ lease runs, first period, other epoch,    CLAIMING ⟲ granted / CLAIM of the next
@@ -60,6 +60,8 @@ export interface ClaimPorts {
   bootIdOf(storeId: string): string;
   /** A member does not know the queue: true when the others may be taken without it. */
   mayMiss(storeId: string): boolean;
+  /** All have answered, and what each showed is as it was: a claim changes it. One that does not count as a member; '' none. */
+  doesNotCount(): string;
   /** Every claim stands. */
   onHeld(): void;
   /** Not now: `why` is for the log, `waitMs` what a store said of a lease or of its first period. */
@@ -188,6 +190,11 @@ export class ClaimMachine {
     this.members = this.members.filter((member) => !this.empty.has(member));
     if (this.members.length === 0) {
       this.backOff('came back empty', storeId, 0);
+      return;
+    }
+    const empty = this.ports.doesNotCount();
+    if (empty !== '') {
+      this.backOff('came back empty', empty, 0);
       return;
     }
     this.transition(ClaimState.CLAIMING);

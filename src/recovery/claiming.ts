@@ -15,7 +15,7 @@ import type { Claimed } from '../protocol/messages/claimed.js';
 import { CLAIM_UNKNOWN, ROLE_MEMBER } from '../protocol/reasons.js';
 import { allowsTakeover, versionsSpoken } from '../protocol/versions.js';
 import type { CensusRow } from './census.js';
-import { isOfLastSet, isOfSet, judgeQueue, newestOf, sourcesOf } from './census.js';
+import { isOfLastSet, isOfSet, isOnItsWay, joinersOf, judgeQueue, newestOf, sourcesOf } from './census.js';
 import { mayGoFirst } from './control-first.js';
 import { ClaimMachine } from './claim-machine.js';
 import type { ClaimFailure } from './claim-machine.js';
@@ -165,13 +165,26 @@ export class Claiming {
       this.news.tellAllGone(job);
       return false;
     }
-    const isAlone = this.options.group.every((id) => id === this.options.gatewayId);
-    if (!job.isOwn || !isAlone || this.ports.olderMayLive()) {
+    if (!job.isOwn || !this.isAlone || this.ports.olderMayLive()) {
       this.news.tellEmpty(job, storeId, !job.isOwn || !this.ports.olderMayLive() ? 'another gateway may have taken the queue over and lost what it had there' : 'nothing proves that the older process of this gateway is gone');
       return false;
     }
     this.ports.log.warn('recovery', 'a mirror of this queue came back empty; every store answered, so the newest epoch goes on; repeats are possible', { queue: job.name, owner: job.ownerId, epoch: job.epoch, empty: [storeId] });
     return true;
+  }
+
+  /** Judged before any claim: one that was granted and released leaves no trace of who held the copy. What no list has told yet is waited for. */
+  private doesNotCount(job: QueueJob): string {
+    for (const [row, source] of joinersOf([...job.rows.values()], job.epoch, job.members)) {
+      if (job.given.has(row.storeId)) continue;
+      const isUntold = !this.isAlone && (job.unlisted.has(row.storeId) || job.unlisted.has(source.storeId));
+      if (isUntold || !(isOnItsWay(row, source, this.isAlone) || this.mayMiss(job, row.storeId))) return row.storeId;
+    }
+    return '';
+  }
+
+  private get isAlone(): boolean {
+    return this.options.group.every((id) => id === this.options.gatewayId);
   }
 
   /** A queue of another gateway that this process founded and serves. */
@@ -194,6 +207,7 @@ export class Claiming {
       release: (storeId, token) => { this.releaseAt(job, storeId, token); },
       bootIdOf: (storeId) => this.ports.views.get(storeId)?.store.bootId ?? '',
       mayMiss: (storeId) => this.mayMiss(job, storeId),
+      doesNotCount: () => this.doesNotCount(job),
       onHeld: () => { this.onHeld(job); },
       onBackedOff: (why, storeId, waitMs) => { this.onBackedOff(job, why, storeId, waitMs); },
     });
@@ -242,6 +256,7 @@ export class Claiming {
     const { role, epoch, members, number, digestA, digestB, count, bytes } = claimed;
     const { ownerId, birth, serial, name, queueClass } = job;
     const known = job.rows.get(storeId);
+    if (known?.epoch !== epoch) job.unlisted.add(storeId);
     job.rows.set(storeId, { storeId, ownerId, birth, serial, name, queueClass, role, epoch, members, number, digestA, digestB, count, bytes, holder: known?.holder ?? '', holderToken: known?.holderToken ?? 0 });
   }
 

@@ -111,6 +111,8 @@ export class QueueJob {
   readonly machine: ClaimMachine;
   /** What each store said last, in its list or in answer to a claim. */
   readonly rows = new Map<string, CensusRow>();
+  /** Stores whose copy is of another set than their last list told of: who holds it is not known. */
+  readonly unlisted = new Set<string>();
   /** Members read from or, once damaged, kept for the last resort: those that still have what they had at the claim. */
   readonly claims = new Map<string, CensusRow>();
   /** Stores that gave a block with a wrong checksum: read from again only when no other is left. */
@@ -203,6 +205,11 @@ export class QueueJob {
   /** Whether the store is a member of the newest set told, or of the one hinted at, or was told to be missing. */
   waitsFor(storeId: string, hinted: readonly string[] = []): boolean {
     return newestOf(this.rows.values())?.members.includes(storeId) === true || hinted.includes(storeId) || this.missing.includes(storeId);
+  }
+
+  noteListed(row: CensusRow): void {
+    this.rows.set(row.storeId, row);
+    this.unlisted.delete(row.storeId);
   }
 
   /** Another process has it, in a set of this epoch. */

@@ -14,6 +14,7 @@ class Story {
   readonly down = new Set<string>();
   readonly boots = new Map<string, string>();
   mayMiss = false;
+  empty = '';
   nowMs = 1000;
   ended = '';
   readonly machine = new ClaimMachine(100, {
@@ -27,6 +28,7 @@ class Story {
     release: (storeId, token) => { this.asked.push(`release ${storeId} ${String(token)}`); },
     bootIdOf: (storeId) => this.boots.get(storeId) ?? 'boot',
     mayMiss: () => this.mayMiss,
+    doesNotCount: () => this.empty,
     onHeld: () => { this.ended = 'held'; },
     onBackedOff: (why, storeId, waitMs) => { this.ended = `${why} at ${storeId} ${String(waitMs)}`; },
   });
@@ -177,6 +179,15 @@ describe('claims of one queue', () => {
     const alone = new Story();
     alone.mayMiss = true;
     assert.equal(alone.begin(['a']).answer('a', 'probe', CLAIM_UNKNOWN).ended, 'came back empty at a 0');
+  });
+
+  test('a member that does not count ends the round before anything is claimed', () => {
+    const story = new Story();
+    story.empty = 'c';
+    story.begin();
+    story.look();
+    story.probed();
+    assert.deepEqual([story.look(), story.ended], [[], 'came back empty at c 0']);
   });
 
   test('two machines that want the same queue do not meet for ever: the wait grows and is drawn', () => {

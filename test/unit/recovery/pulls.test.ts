@@ -50,7 +50,7 @@ class Played {
       },
       onWhole: () => undefined,
     });
-    const machine = new ClaimMachine(1, { nowMs: () => 0, random: () => 0, ask: () => true, release: () => undefined, bootIdOf: () => 'boot', mayMiss: () => false, onHeld: () => undefined, onBackedOff: () => undefined });
+    const machine = new ClaimMachine(1, { nowMs: () => 0, random: () => 0, ask: () => true, release: () => undefined, bootIdOf: () => 'boot', mayMiss: () => false, doesNotCount: () => '', onHeld: () => undefined, onBackedOff: () => undefined });
     const name = { ownerId: 'gw-1', birth: 1, serial: 1, name: 'q1', queueClass: 'mail' };
     this.job = new QueueJob(name, true, 'key', HANDLE, machine);
     this.job.claims.set('store-a', { ...name, storeId: 'store-a', role: ROLE_MEMBER, epoch: 1, members: ['store-a'], number: 100, digestA: 0, digestB: 0, count: 100, bytes: 100_000, holder: 'gw-1', holderToken: 1 });
