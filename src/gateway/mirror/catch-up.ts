@@ -105,7 +105,7 @@ export class CatchUp {
       replica.confirmedTerm = replica.claimTerm;
       // It calls itself a member's, in memory or out of a file, and is ours; or what it had before its restart is gone.
       if (claimed.role === ROLE_MEMBER || claimed.role === ROLE_SPILLED) replica.claimBootId = store.bootId;
-      else if (!replica.stillClaims) replica.claimBootId = '';
+      else if (!replica.stillClaims) replica.onGone(this.ports.nowMs());
       if (isItsTime(mirror, replica)) this.judge(mirror, replica, claimed);
       else this.ports.onLevel(mirror);
     } else if (claimed.result === CLAIM_UNKNOWN) this.unknown(mirror, replica);
@@ -205,7 +205,7 @@ export class CatchUp {
       return;
     } else {
       unfence(replica);
-      replica.claimBootId = '';
+      replica.onGone(this.ports.nowMs());
       replica.mustRefill = true;
       if (isItsTime(mirror, replica)) this.ports.refill(mirror, replica);
     }
@@ -229,7 +229,7 @@ export class CatchUp {
     if (!waits || isTaken) this.ports.onFenced(mirror, replica, isTaken);
     // Another fills it since its restart: what it had of the set is gone, as if it did not know the queue.
     else if (claimed.role === ROLE_FILLING && replica.mayHoldCopy && !replica.stillClaims) {
-      replica.claimBootId = '';
+      replica.onGone(this.ports.nowMs());
       this.ports.onLevel(mirror);
     }
   }

@@ -230,7 +230,7 @@ export class Mirrors {
       for (const replica of mirror.replicas) {
         if (replica.store !== store) continue;
         // Of a copy that is known to be gone the new boot says nothing.
-        if (replica.mayHoldCopy && before !== store.bootId) replica.lossWitnessed = witnessed && replica.claimBootId === before;
+        if (replica.mayHoldCopy && before !== store.bootId) replica.onRestart(witnessed && replica.claimBootId === before);
         this.catchUp.look(mirror, replica);
       }
       reviseSet(mirror, this.setPorts);

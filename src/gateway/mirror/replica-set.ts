@@ -69,7 +69,9 @@ export function hasSurvivor(mirror: QueueMirror): boolean {
  *      copy obeys us: it is one of the founders, still whole; or a change drops it that only stores now gone were told of;
  *      and
  *   2. of one of them that a takeover could not do without (decides()) it is known that no other process was granted a
- *      claim there before: our lease at that boot still ran when we learned of the restart, or it granted our claim since.
+ *      claim there before: our lease at that boot still ran when we learned of the restart, and has run on at the next one
+ *      until the store said what 1 asks (else another may have had the queue by its file, and moved on); or it granted our
+ *      claim since.
  * A takeover needs a claim at every member of the newest epoch, and a restarted store's never counts: so by 2 nobody
  * took over before, and by 1 nobody can any more. In every other case the queue waits for a member to come back, or for
  * its operator (lost-sets.ts). That no other gateway may claim the queue is no reason to go on: the next process of this

@@ -93,9 +93,12 @@ export class Replica {
   token = 0;
   /**
    * No other process was granted a claim at this member before its copy was lost: our lease at that boot still ran when
-   * we learned of the restart, we emptied it as its holder, or an operator said so.
+   * we learned of the restart, and the one at the next boot until we learned that no file had brought the copy back; we
+   * emptied it as its holder; or an operator said so.
    */
   lossWitnessed = false;
+  /** Term of the lease at the boot that was seen first after the restart. */
+  private witnessTerm = -1;
   /** An operator said that its store does not come back; until it is in sync again. */
   isGivenUp = false;
   /** Why it is to leave the set: LEAVE_… below. */
@@ -156,6 +159,18 @@ export class Replica {
   /** A member in sync of the acknowledged set. */
   get inSync(): boolean {
     return this.member && this.syncState === SyncState.SYNC;
+  }
+
+  /** Its store is there under another boot id. Its file may have brought the copy back. */
+  onRestart(isInTime: boolean): void {
+    this.lossWitnessed = isInTime;
+    this.witnessTerm = this.store.leaseTerm;
+  }
+
+  /** What the store answers says that it has no copy of the set. With our lease there interrupted since, another may have had the one in its file. */
+  onGone(nowMs: number): void {
+    if (this.mayHoldCopy && (this.witnessTerm !== this.store.leaseTerm || nowMs >= this.store.leaseEndsMs)) this.lossWitnessed = false;
+    this.claimBootId = '';
   }
 
   /** What was asked on a connection that is gone has no answer. */

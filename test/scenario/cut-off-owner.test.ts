@@ -1,0 +1,195 @@
+/**
+ * A process that was cut off for longer than a lease, and remembers that it heard of a store's restart in time: it may
+ * found the next set beside nobody (src/gateway/mirror/replica-set.ts, THE RULE OF FOUNDING).
+ */
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import type { QueueMirror } from '../../src/gateway/mirror/queue-mirror.js';
+import type { MirroredQueue } from '../../src/kvs/core/mirrored-queue.js';
+import { COMMITTED } from '../../src/gateway/queue/types.js';
+import { ROLE_FILLING, ROLE_NONE } from '../../src/protocol/reasons.js';
+import { checkNoDuplicates, checkNoLoss } from './checks.js';
+import { Group } from './group.js';
+import { queuesOf } from './inspect.js';
+import type { StoreNode } from './store-node.js';
+
+const LETTERS = 5;
+
+function restart(store: StoreNode): void {
+  store.kill();
+  store.start();
+}
+
+function queueAt(node: StoreNode): MirroredQueue | undefined {
+  return node.store === undefined ? undefined : queuesOf(node.store, 'q1')[0];
+}
+
+function servedAt(group: Group, id: string): QueueMirror | undefined {
+  return group.served(id, 'gw-1').find(({ queue }) => queue.name === 'q1');
+}
+
+interface Loaded {
+  readonly group: Group;
+  readonly own: QueueMirror;
+  readonly first: StoreNode;
+  readonly second: StoreNode;
+  readonly third: StoreNode;
+}
+
+/** gw-1, the younger one, has some messages that do not leave, at the first two of three stores. */
+function loaded(): Loaded {
+  const group = Group.started({ stores: 3 }, ['gw-2']);
+  group.gateway('gw-1').start();
+  group.run(500);
+  group.hops.script = () => 'defer';
+  for (let i = 0; i < LETTERS; i++) group.submit('gw-1', ['q1']);
+  group.run(200);
+  assert.equal(group.letters.count(COMMITTED), LETTERS);
+  const own = servedAt(group, 'gw-1');
+  const [first, second] = (own?.replicas ?? []).map(({ store }) => group.stores.find(({ id }) => id === store.storeId));
+  const third = group.stores.find((store) => store !== first && store !== second);
+  assert.ok(own !== undefined && first !== undefined && second !== undefined && third !== undefined);
+  return { group, own, first, second, third };
+}
+
+function oneDeliversAtMost(group: Group, ms: number): void {
+  const end = group.scheduler.nowMs + ms;
+  while (group.scheduler.nowMs < end) {
+    group.run(10);
+    const owners = ['gw-1', 'gw-2'].filter((id) => group.served(id, 'gw-1').some((mirror) => group.gateway(id).core?.mirrors.mayDeliver(mirror, group.scheduler.nowMs)));
+    assert.ok(owners.length <= 1, 'one owner');
+  }
+}
+
+function stateAt(group: Group, id: string): string | undefined {
+  return group.gateway(id).core?.recovery.held().find(({ queue }) => queue === 'q1')?.state;
+}
+
+/** All paths are there again: what is held goes out, by one of the two. */
+function deliverAll(group: Group): void {
+  for (const store of group.stores) for (const id of ['gw-1', 'gw-2']) group.network.heal(id, store.id);
+  group.hops.script = () => 'accept';
+  group.until(() => group.letters.delivered === LETTERS, 'all deliveries', 120_000);
+  group.until(() => servedAt(group, 'gw-1') !== undefined && servedAt(group, 'gw-2') === undefined, 'the queue at its owner', 120_000);
+  checkNoLoss(group.letters);
+  checkNoDuplicates(group.letters);
+}
+
+/** One mirror of gw-1 is left. Its store comes back with its file, which gw-1 hears, and no more; gw-2 has the queue by the file, and moves on to the third. */
+function movedOn(isFrozen = false): Loaded {
+  const story = loaded();
+  const { group, own, first, second, third } = story;
+  third.kill();
+  second.kill();
+  group.until(() => own.memberCount === 1 && own.setChangeNumber === 0, 'the set of one');
+  first.leave(0, true, () => { first.kill(); });
+  group.until(() => !first.isAlive, 'the end of its store');
+  first.start();
+  group.until(() => group.gateway('gw-1').link(first.id)?.bootId === first.bootId, 'its next process is heard');
+  for (const store of group.stores) if (!isFrozen || store !== first) group.network.cut('gw-1', store.id);
+  if (isFrozen) group.freeze('gw-1');
+  const replica = own.replicas.find(({ store }) => store.storeId === first.id);
+  assert.deepEqual([replica?.lossWitnessed, replica?.mayHoldCopy], [true, true]);
+  third.start();
+  group.until(() => servedAt(group, 'gw-2')?.inSyncCount === 2, 'the takeover, and a second mirror', 120_000);
+  group.gateway('gw-2').core?.mirrors.moves.drain(first.id);
+  group.until(() => queueAt(first) === undefined, 'the end of the copy');
+  return story;
+}
+
+describe('a store that was heard to restart in time, and not asked what it came back with, is no witness later on', () => {
+  test('when it does not know the queue: another had it by the file, and moved on', () => {
+    const { group, first } = movedOn();
+    group.network.cut('gw-2', first.id);
+    group.network.heal('gw-1', first.id);
+    oneDeliversAtMost(group, 20_000);
+    assert.equal(stateAt(group, 'gw-1'), 'no survivor');
+    assert.equal(servedAt(group, 'gw-2')?.queue.length, LETTERS);
+    deliverAll(group);
+  });
+
+  test('nor when it says so to a process that stood still, and has not heard yet that its lease is over', () => {
+    const { group, first, third } = movedOn(true);
+    group.network.cut('gw-2', first.id);
+    group.thaw('gw-1');
+    oneDeliversAtMost(group, 20_000);
+    assert.equal(stateAt(group, 'gw-1'), 'no survivor');
+    assert.deepEqual(servedAt(group, 'gw-2')?.replicas.filter(({ inSync }) => inSync).map(({ store }) => store.storeId), [third.id]);
+    deliverAll(group);
+  });
+
+  for (const [leases, what] of [[0, 'is filling it again'], [2, 'was filling it again, when it was cut off']] as const) {
+    test(`when another, that had the queue by the file, ${what}`, () => {
+      const { group, first } = movedOn();
+      group.network.slow('gw-2', first.id, 1);
+      group.gateway('gw-2').core?.mirrors.moves.undrain(first.id);
+      group.until(() => queueAt(first)?.role === ROLE_FILLING, 'the refill');
+      group.network.cut('gw-2', first.id);
+      group.network.slow('gw-2', first.id, 0);
+      group.run(leases * group.leaseMs);
+      group.network.heal('gw-1', first.id);
+      oneDeliversAtMost(group, 20_000);
+      assert.equal(stateAt(group, 'gw-1'), 'no survivor');
+      assert.equal(servedAt(group, 'gw-2')?.queue.length, LETTERS);
+      deliverAll(group);
+    });
+  }
+});
+
+describe('a member that came back empty, and knows the queue', () => {
+  test('is not one that is to join when another fills it than who named it: that one may live, and found the next set', () => {
+    const { group, own, first, second, third } = loaded();
+    third.kill();
+    first.kill();
+    group.until(() => own.memberCount === 1 && own.setChangeNumber === 0, 'the set of the second');
+    for (const store of group.stores) group.network.cut('gw-1', store.id);
+    first.start();
+    // The rescuer goes on with both, then with the first alone.
+    group.until(() => servedAt(group, 'gw-2')?.inSyncCount === 2, 'the takeover, and a second mirror', 120_000);
+    const rescued = servedAt(group, 'gw-2');
+    assert.ok(rescued !== undefined);
+    group.network.cut('gw-2', second.id);
+    group.until(() => rescued.memberCount === 1 && rescued.setChangeNumber === 0, 'the set of the first');
+    // It hears in time that this one restarts, and begins to fill it.
+    restart(first);
+    group.until(() => queueAt(first)?.role === ROLE_FILLING, 'the refill by the rescuer');
+    group.network.cut('gw-2', first.id);
+    // Once more, and the owner fills it with what it remembers.
+    restart(first);
+    group.network.heal('gw-1', first.id);
+    group.until(() => queueAt(first)?.role === ROLE_FILLING, 'the refill by the owner');
+    group.run(500);
+    assert.deepEqual([queueAt(first)?.holder, queueAt(second)?.holder, queueAt(second)?.members.length], ['gw-1', 'gw-2', 2]);
+    group.network.heal('gw-1', second.id);
+    third.start();
+    oneDeliversAtMost(group, 90_000);
+    assert.equal(stateAt(group, 'gw-1'), 'waiting');
+    assert.deepEqual(rescued.replicas.filter(({ inSync }) => inSync).map(({ store }) => store.storeId), [third.id]);
+    deliverAll(group);
+  });
+
+  test('is not one that is to join when it was opened only: its owner lives, and founds the next set', () => {
+    const { group, own, first, second, third } = loaded();
+    third.kill();
+    group.network.cut('gw-1', first.id);
+    group.until(() => own.memberCount === 1 && own.setChangeNumber === 0, 'the set of the second');
+    group.network.heal('gw-1', first.id);
+    group.until(() => own.memberCount === 2 && own.setChangeNumber === 0 && queueAt(first)?.epoch === 3, 'the set of both');
+    group.network.cut('gw-1', second.id);
+    group.until(() => own.memberCount === 1 && own.setChangeNumber === 0, 'the set of the first');
+    group.network.slow('gw-1', first.id, 1);
+    group.network.split('gw-1', first.id, 8);
+    restart(first);
+    group.until(() => queueAt(first) !== undefined, 'the OPEN at the first');
+    for (const store of group.stores) group.network.cut('gw-1', store.id);
+    group.network.slow('gw-1', first.id, 0);
+    assert.equal(queueAt(first)?.role, ROLE_NONE);
+    group.network.cut('gw-2', third.id);
+    group.network.heal('gw-1', third.id);
+    third.start();
+    oneDeliversAtMost(group, 90_000);
+    assert.equal(stateAt(group, 'gw-2'), 'waiting');
+    assert.deepEqual(own.replicas.filter(({ inSync }) => inSync).map(({ store }) => store.storeId), [third.id]);
+    deliverAll(group);
+  });
+});
