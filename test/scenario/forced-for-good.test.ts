@@ -280,3 +280,32 @@ describe('a queue that was forced twice', () => {
     });
   }
 });
+
+test('a forced set is known by its number out of the file of its store, too', () => {
+  const world = World.started({ stores: 3, queues: [{ name: 'q1' }], replaceAfterMs: 5000 });
+  const [a, b, c] = [world.store('a'), world.store('b'), world.store('c')];
+  world.hops.script = () => 'defer';
+  world.submitMany(5, ['q1']);
+  world.run(100);
+  for (const store of [a, b]) world.cut(store);
+  world.run(30_000);
+  for (const store of [a, b]) world.gateway.core?.recovery.force({ queue: 'q1', missing: store.id, ...WORD });
+  world.until(() => world.mirror('q1').inSyncCount === 1 && world.mirror('q1').setChangeNumber === 0, LONG_MS, 'the set of the third');
+  const { epoch } = world.mirror('q1');
+  assert.ok(epoch > 2 ** 40, 'beyond what 32 bits hold');
+  const late = world.submitMany(5, ['q1']);
+  world.until(() => late.every(({ outcome }) => outcome === COMMITTED), LONG_MS, 'their 250');
+  c.leave(0, true, () => { c.kill(); });
+  world.until(() => !c.isAlive, LONG_MS, 'its end');
+  world.gateway.kill();
+  c.start();
+  assert.deepEqual(c.store === undefined ? [] : queuesOf(c.store, 'q1').map((copy) => copy.epoch), [epoch]);
+  for (const store of [a, b]) world.heal(store);
+  world.hops.script = () => 'accept';
+  world.gateway.start();
+  world.until(() => world.letters.delivered === 10, LONG_MS, 'all of it');
+  world.untilQuiet();
+  checkNoLoss(world.letters);
+  checkNoDuplicates(world.letters);
+  world.assertSameContent();
+});
