@@ -215,7 +215,7 @@ export class CatchUp {
   private notGranted(mirror: QueueMirror, replica: Replica, claimed: Claimed): void {
     const waits = claimed.result === CLAIM_LEASE_RUNS || claimed.result === CLAIM_GRACE;
     if (claimed.result === CLAIM_TOKEN_LOW && mayClaimAbove(mirror, replica)) {
-      fenceOff(replica, this.ports.nowMs());
+      fenceOff(replica);
       // At once, but not again and again against one who does the same.
       replica.retryAtMs = this.ports.nowMs() + (replica.token === 0 ? 0 : this.options.retryMs);
       replica.token = claimed.token + 1;
@@ -225,7 +225,7 @@ export class CatchUp {
     this.ports.log.warn('mirror', waits ? 'a store does not let us have this queue yet' : 'another process holds this queue at the store', { queue: mirror.queue.name, store: replica.store.storeId, result: claimResultName(claimed.result), token: tokenAt(mirror, replica), highest_token: claimed.token });
     // A store that has restarted knows no token of ours: its copy of a newer set says that another had the queue since.
     const isTaken = isNewer(mirror, replica.store.storeId, claimed);
-    if (waits) decline(replica, claimed.result === CLAIM_GRACE ? Decline.GRACE : Decline.HELD, this.ports.nowMs());
+    if (waits) decline(replica, claimed.result === CLAIM_GRACE ? Decline.GRACE : Decline.HELD);
     if (!waits || isTaken) this.ports.onFenced(mirror, replica, isTaken);
     // Another fills it since its restart: what it had of the set is gone, as if it did not know the queue.
     else if (claimed.role === ROLE_FILLING && replica.mayHoldCopy && !replica.stillClaims) {

@@ -28,18 +28,17 @@ export interface Declined {
   readonly why: DeclineValue;
   readonly text: string;
   readonly bootId: string;
-  readonly atMs: number;
 }
 
-export function decline(replica: Replica, why: DeclineValue, nowMs: number, text = ''): void {
-  replica.declined = { why, text, bootId: replica.store.bootId, atMs: nowMs };
+export function decline(replica: Replica, why: DeclineValue, text = ''): void {
+  replica.declined = { why, text, bootId: replica.store.bootId };
 }
 
 /** Another process holds the queue at this store: what was asked for by our right there has no answer. */
-export function fenceOff(replica: Replica, nowMs: number): void {
+export function fenceOff(replica: Replica): void {
   replica.fenced = true;
   replica.attachSequence = 0;
-  decline(replica, Decline.TAKEN, nowMs);
+  decline(replica, Decline.TAKEN);
 }
 
 /** The store says that nobody else holds the queue there. */
@@ -58,5 +57,5 @@ export function takesNone(replica: Replica, nowMs: number, afterMs: number): boo
   const { store, declined } = replica;
   if (!store.isUp) return true;
   if (declined === undefined || declined.bootId !== store.bootId) return false;
-  return !isAsked(replica, nowMs) || nowMs - declined.atMs < afterMs;
+  return !isAsked(replica, nowMs) || nowMs - replica.retryAtMs < afterMs;
 }

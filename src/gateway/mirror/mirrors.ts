@@ -325,7 +325,7 @@ export class Mirrors {
       this.fence(mirror, replica, false);
       return;
     }
-    this.isolate(mirror, replica, `refused: ${refusalReasonName(refusal.reason)} ${refusal.text}`, this.options.retryMs * judgeRefusal(replica, refusal.reason, this.ports.nowMs()));
+    this.isolate(mirror, replica, `refused: ${refusalReasonName(refusal.reason)} ${refusal.text}`, this.options.retryMs * judgeRefusal(replica, refusal.reason));
   }
 
   /** Starts what has waited for its time. */
@@ -378,7 +378,7 @@ export class Mirrors {
 
   /** With no mirror in sync a set that another began anywhere says all: the members that we remember need not tell. */
   private fence(mirror: QueueMirror, replica: Replica, isTaken: boolean): void {
-    fenceOff(replica, this.ports.nowMs());
+    fenceOff(replica);
     this.isolate(mirror, replica, 'fenced: another process holds the queue there', this.options.retryMs);
     if (isFencedOff(mirror) || (isTaken && !hasSurvivor(mirror))) this.giveUp(mirror);
   }

@@ -7,10 +7,10 @@ import type { Replica } from './replica.js';
 const BACKOFF_FACTOR_MAX = 32;
 
 /** Notes on the replica whether its store takes the copy, and whether that can be continued; returns after how many retryMs it is looked at again. */
-export function judgeRefusal(replica: Replica, reason: number, nowMs: number): number {
+export function judgeRefusal(replica: Replica, reason: number): number {
   replica.refusals += 1;
-  if (reason === REFUSAL_LIMIT) decline(replica, Decline.FULL, nowMs);
-  else if (replica.isFilling) decline(replica, Decline.REFUSED, nowMs, refusalReasonName(reason));
+  if (reason === REFUSAL_LIMIT) decline(replica, Decline.FULL);
+  else if (replica.isFilling) decline(replica, Decline.REFUSED, refusalReasonName(reason));
   if (reason === REFUSAL_LIMIT) return Math.min(BACKOFF_FACTOR_MAX, 2 ** (replica.refusals - 1));
   // These may be over when it is asked where it stands; any other says that its copy is not what it should be.
   const mayPass = (reason === REFUSAL_GAP || reason === REFUSAL_CHECKSUM || reason === REFUSAL_BODY) && replica.refusals < 2;

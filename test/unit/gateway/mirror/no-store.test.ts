@@ -54,18 +54,19 @@ class Played {
   readonly a = new PlayedStore('store-a');
   readonly b = new PlayedStore('store-b');
   readonly c = new PlayedStore('store-c');
+  private readonly stores = [this.a, this.b, this.c];
   readonly told: unknown[] = [];
   readonly lost: LostSets;
   private readonly mirrors: Mirrors;
   private nowMs = 0;
 
-  constructor(ownerId: string) {
+  constructor(ownerId: string, replaceAfterMs = REPLACE_AFTER_MS) {
     const note = (_event: string, text: string, fields: Readonly<Record<string, unknown>> = {}): void => {
       if (text.startsWith('no store takes a copy')) this.told.push(fields['why']);
     };
     const log = { debug: note, info: note, warn: note, error: note };
     const mirrors = new Mirrors(
-      { group: ['gw-1', 'gw-2'], replicas: 2, minReplicas: 1, retryMs: 500, refillFrameBytes: 4096, frameTargetBytes: 65_536, ringBytes: 1_000_000, replaceAfterMs: REPLACE_AFTER_MS, placement: { gatewayHost: undefined, places: new Map() }, token: 7 },
+      { group: ['gw-1', 'gw-2'], replicas: 2, minReplicas: 1, retryMs: 500, refillFrameBytes: 4096, frameTargetBytes: 65_536, ringBytes: 1_000_000, replaceAfterMs, placement: { gatewayHost: undefined, places: new Map() }, token: 7 },
       { packer, crc32, log, nowMs: () => this.nowMs, wallMs: () => 0, requestFlush: () => {}, refillEntries: () => assert.fail('nothing is filled'), onEpoch: () => {}, onQueueLost: () => assert.fail('it is ours') },
     );
     this.mirrors = mirrors;
@@ -112,15 +113,16 @@ class Played {
   }
 
   addStore(store: PlayedStore): void {
+    this.stores.push(store);
     this.mirrors.addStore(store);
     this.mirrors.onLinkUp(store);
   }
 
-  /** store-c answers each claim in this way, the next tick; without one it does not. */
+  /** Who is asked answers in this way, the next tick; without one nobody does. */
   run(ms: number, result?: number): void {
     for (const end = this.nowMs + ms; this.nowMs < end;) {
       this.nowMs += TICK_MS;
-      if (result !== undefined && this.c.asked !== 0) this.answer(this.c, result);
+      for (const store of this.stores) if (result !== undefined && store.asked !== 0) this.answer(store, result);
       this.mirrors.tick(this.nowMs);
       this.lost.tick();
     }
@@ -149,6 +151,15 @@ describe('no store free', () => {
       assert.equal(played.lost.held()[0]?.sinceMs, first?.sinceMs);
     }
     assert.deepEqual(played.told, [first?.why]);
+  });
+
+  test('is told when stores are asked more seldom than replace_after, and not at the same time', () => {
+    const played = new Played('gw-1', 3000);
+    played.run(1700, CLAIM_LEASE_RUNS);
+    played.addStore(new PlayedStore('store-d'));
+    played.run(20_000, CLAIM_LEASE_RUNS);
+    assert.equal(played.told.length, 1);
+    assert.match(played.whys[0] ?? '', /store-c says .*, store-d says /);
   });
 
   test('says of an own queue who holds copies, and what ends that', () => {
