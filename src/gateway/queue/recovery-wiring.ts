@@ -87,10 +87,24 @@ export class RecoveryWiring {
   private onCopyTold(handle: number, row: CensusRow): void {
     const { mirrors } = this.ports;
     const mirror = mirrors.mirrorOf(handle);
+    const isTaken = mirror !== undefined && isNewer(mirror, row.storeId, row);
     // The same as in the answer to a claim (Mirrors.fence). A store that an open change of ours leaves out is asked for none.
-    if (mirror !== undefined && isNewer(mirror, row.storeId, row) && !hasSurvivor(mirror)) mirrors.giveUp(mirror);
+    if (isTaken && !hasSurvivor(mirror)) mirrors.giveUp(mirror);
+    else if (isTaken && mirror.isOwn && mirrors.mayDeliver(mirror, this.ports.clock.nowMs())) this.goBeyond(mirror, row);
     // One that is another's, or was given back changed, is not ours to touch.
     else if (row.holder === this.options.gatewayId && row.holderToken !== 0) mirrors.moves.onCopyTold(handle, row.storeId);
+  }
+
+  /**
+   * A mirror that no takeover can do without says right now that the queue is ours: a newer set is one that an operator had
+   * another gateway found, or take, while we were there. Left alone it would be believed by our next process, and what was
+   * accepted here since be lost; so we number ours beyond it. The other gives its own back, as to any owner that is there.
+   */
+  private goBeyond(mirror: QueueMirror, row: CensusRow): void {
+    const { mirrors, log } = this.ports;
+    log.warn('takeover', 'another gateway was forced to go on with this queue while it was served here: its next set is numbered beyond that one; what was delivered there is repeated', { queue: mirror.queue.name, owner: row.ownerId, store: row.storeId, epoch: row.epoch, our_epoch: mirror.epoch });
+    mirror.giveUp(row.storeId, row.epoch);
+    mirrors.reviseSetOf(mirror);
   }
 
   tick(nowMs: number, isLate: boolean): void {
