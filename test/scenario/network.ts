@@ -6,6 +6,7 @@
  *   what a test may do to one path between two processes, or to both when none is named
  *     cut / heal          reset all connections, refuse new ones / accept again
  *     holdAnswers(true)   bytes from the store wait;  holdRequests(true)  bytes to it wait;  until false
+ *     strand(true)        nothing passes, whatever else is done to it, until false
  *     slow                so many bytes a millisecond, in small pieces; 0 ends it
  */
 import type { Prng } from '../../src/base/prng.js';
@@ -106,6 +107,13 @@ export class Network {
     });
   }
 
+  strand(client: string, server: string, stranded: boolean): void {
+    this.each(client, server, undefined, (wire) => {
+      wire.isStranded = stranded;
+      if (!stranded) wire.release();
+    });
+  }
+
   slow(client: string, server: string, bytesPerMs: number, path?: Path): void {
     this.each(client, server, path, (wire) => {
       wire.bytesPerMs = bytesPerMs;
@@ -144,7 +152,7 @@ export class Network {
   private arrive(near: End, client: string, server: string): void {
     if (near.isOver) return;
     const { wire } = near;
-    if (wire.requestsHeld || wire.answersHeld) {
+    if (wire.isStranded || wire.requestsHeld || wire.answersHeld) {
       wire.waiting.push(() => { this.arrive(near, client, server); });
       return;
     }

@@ -22,6 +22,8 @@ export class Wire {
   isCut = false;
   requestsHeld = false;
   answersHeld = false;
+  /** Nothing passes, as if both were held, whoever else holds it or lets go. */
+  isStranded = false;
   /** 0: as fast as pieces go. */
   bytesPerMs = 0;
   /** Pieces are at most so long. */
@@ -32,6 +34,7 @@ export class Wire {
 
   /** A direction is free again: what waits goes on. */
   release(): void {
+    if (this.isStranded) return;
     const waiting = this.waiting;
     this.waiting = [];
     for (const run of waiting) run();
@@ -127,7 +130,7 @@ export class End implements Connection {
   }
 
   private get isHeld(): boolean {
-    return this.isClient ? this.wire.requestsHeld : this.wire.answersHeld;
+    return this.wire.isStranded || (this.isClient ? this.wire.requestsHeld : this.wire.answersHeld);
   }
 
   private deliver(): void {

@@ -8,7 +8,8 @@
  *   spill files    if every member of that epoch has its copy in one, or has it back from one
  * A copy of a message that nobody holds in this sense is excused from G2. A queue that nobody holds at all has
  * had a DISASTER: changes that were acknowledged may be undone, so deliveries before it may be repeated (G4). So may they be
- * after an operator went on without a store.
+ * after an operator went on without a store. When that store lives and can't be reached, what only it has is excused at his
+ * order, and its copy as it stood then speaks for nobody any more: nothing that is accepted later is excused by that.
  */
 import type { GatewayCore } from '../../src/gateway/core.js';
 import type { QueueMirror } from '../../src/gateway/mirror/queue-mirror.js';
@@ -71,6 +72,10 @@ export class Custody {
   /** Newest epoch that a member ever showed. */
   readonly newest = new Map<string, number>();
   excused = 0;
+  /** What was held right before the loss that is looked at. */
+  private before: ReadonlyMap<string, Holding> = new Map();
+  /** Epochs of the copies that were given up, by queue and store. */
+  private readonly given = new Map<string, Map<string, number>>();
   private readonly nodes: CustodyNodes;
   private readonly ledger: Ledger;
 
@@ -79,9 +84,18 @@ export class Custody {
     this.ledger = ledger;
   }
 
-  /** What an operator forces may repeat what was delivered. */
-  onForced(key: string): void {
+  /** What an operator forces may repeat what was delivered; and lose what only the store has that he names, if that still lives. */
+  onForced(key: string, missing: string, core: GatewayCore | undefined): void {
     this.disasters.set(key, this.disastersOf(key) + 1);
+    this.beforeLoss();
+    const node = this.nodes.stores.find(({ id }) => id === missing);
+    const copies = node?.store === undefined ? node?.filed : filedQueuesOf(node.store);
+    const copy = copies?.find((one) => one.key === key && this.isRightful(missing, one.key, one.epoch));
+    if (copy === undefined) return;
+    this.given.set(key, (this.given.get(key) ?? new Map<string, number>()).set(missing, copy.epoch));
+    this.newest.set(key, 0);
+    this.observe();
+    this.excuse(this.holdings(), key, core);
   }
 
   disastersOf(key: string): number {
@@ -94,33 +108,53 @@ export class Custody {
     return count;
   }
 
-  /** Before a memory is lost: which epochs there are. */
+  /** Before a memory is lost: which epochs there are, and who has what. */
+  beforeLoss(): void {
+    this.observe();
+    this.before = this.holdings();
+  }
+
+  /** Which epochs there are. */
   observe(): void {
     for (const { store } of this.nodes.stores) {
       if (store === undefined) continue;
       for (const queue of queuesOf(store)) {
         if (queue.role !== ROLE_MEMBER) continue;
         const key = keyOfStored(queue);
-        if (queue.epoch > (this.newest.get(key) ?? 0)) this.newest.set(key, queue.epoch);
+        if (queue.epoch > (this.newest.get(key) ?? 0) && this.isRightful(store.storeId, key, queue.epoch)) this.newest.set(key, queue.epoch);
       }
     }
   }
 
-  /** After a memory was lost: what nobody has any more is excused. */
+  /** After a memory was lost: what somebody had and nobody has any more is excused. */
   onLoss(): void {
     const holdings = this.holdings();
+    this.excuse(holdings);
+    for (const key of this.newest.keys()) if (!holdings.has(key)) this.disasters.set(key, this.disastersOf(key) + 1);
+  }
+
+  /** Copies that nobody has any more; of one queue only, if one is named, and what `server`, which is to go on with it, has in memory stands. */
+  private excuse(holdings: ReadonlyMap<string, Holding>, of?: string, server?: GatewayCore): void {
     const everything = new Set<number>();
     for (const holding of holdings.values()) for (const id of holding.ids) everything.add(id);
+    const memory = new Set<number>();
+    for (const mirror of server?.registry.all ?? []) if (server !== undefined && keyOfMirror(mirror) === of) addIds(memory, server, mirror);
     for (const letter of this.ledger.letters.values()) {
       if (!letter.isAccepted) continue;
       for (const copy of letter.copies) {
-        if (copy.isExcused || copy.isOver || holdings.get(copy.queueKey)?.ids.has(letter.id) === true) continue;
+        if ((of !== undefined && copy.queueKey !== of) || copy.isExcused || copy.isOver || memory.has(letter.id) || holdings.get(copy.queueKey)?.ids.has(letter.id) === true) continue;
         if (copy.failed.size > 0 && letter.reportIds.some((id) => everything.has(id))) continue;
+        // Lost before, by no fault: that is to be told.
+        if (this.before.get(copy.queueKey)?.ids.has(letter.id) !== true) continue;
         copy.isExcused = true;
         this.excused += 1;
       }
     }
-    for (const key of this.newest.keys()) if (!holdings.has(key)) this.disasters.set(key, this.disastersOf(key) + 1);
+  }
+
+  /** No copy that was given up, as it stood then. */
+  private isRightful(storeId: string, key: string, epoch: number): boolean {
+    return epoch > (this.given.get(key)?.get(storeId) ?? 0);
   }
 
   /** What is held of each queue, by rightful holders only. */
@@ -135,7 +169,7 @@ export class Custody {
       if (store === undefined) continue;
       for (const queue of queuesOf(store)) {
         const key = keyOfStored(queue);
-        if (queue.role !== ROLE_MEMBER || queue.epoch !== this.newest.get(key)) continue;
+        if (queue.role !== ROLE_MEMBER || queue.epoch !== this.newest.get(key) || !this.isRightful(store.storeId, key, queue.epoch)) continue;
         const holding = of(key);
         holding.claimants.add(queue.holder);
         for (const id of idsInOrder(store, queue)) holding.ids.add(id);
@@ -149,8 +183,7 @@ export class Custody {
         if (core === undefined || (claimants !== undefined && claimants.size > 0 && !claimants.has(id))) continue;
         const { queue } = mirror;
         if (queue.isRecovering && !holdings.has(key) && queue.length === 0) continue;
-        const { ids } = of(key);
-        for (let row = queue.first; row !== 0; row = queue.following(row)) ids.add(core.entries.table.messageId(row));
+        addIds(of(key).ids, core, mirror);
       }
     }
     return holdings;
@@ -159,7 +192,7 @@ export class Custody {
     const copies = new Map<string, Map<string, FiledQueue>>();
     for (const { id, store, filed } of this.nodes.stores) {
       for (const copy of store === undefined ? filed : filedQueuesOf(store)) {
-        if (copy.epoch !== this.newest.get(copy.key)) continue;
+        if (copy.epoch !== this.newest.get(copy.key) || !this.isRightful(id, copy.key, copy.epoch)) continue;
         const known = copies.get(copy.key) ?? new Map<string, FiledQueue>();
         copies.set(copy.key, known.set(id, copy));
       }
@@ -170,4 +203,8 @@ export class Custody {
       for (const { ids } of byStore.values()) for (const id of ids) of(key).ids.add(id);
     }
   }
+}
+
+function addIds(ids: Set<number>, core: GatewayCore, { queue }: QueueMirror): void {
+  for (let row = queue.first; row !== 0; row = queue.following(row)) ids.add(core.entries.table.messageId(row));
 }

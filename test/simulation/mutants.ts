@@ -139,6 +139,11 @@ export const MUTANTS: readonly Mutant[] = [
     old: 'return replica.phase === ResyncPhase.JOINING || (',
     new: 'return (',
   },
+  {
+    name: 'a forced set takes the next number', file: 'src/gateway/mirror/replica-set.js',
+    old: 'mirror.setEpoch = isAhead ? epochAhead(mirror, ports) : mirror.epoch + 1;',
+    new: 'mirror.setEpoch = mirror.epoch + 1;',
+  },
 ];
 
 export interface Verdict {

@@ -27,6 +27,8 @@ export class Operator {
   private nextLookMs: number;
   private nextRestartMs: number;
   private readonly done = new Set<GatewayMachine>();
+  /** A lost store stood in the way of a queue when he looked last. */
+  isHeld = false;
 
   constructor(world: World) {
     this.world = world;
@@ -40,14 +42,15 @@ export class Operator {
     const { nowMs } = world.scheduler;
     if (world.lostStores.size === 0 || nowMs < this.nextLookMs) return;
     this.nextLookMs = nowMs + LOOK_MS;
-    let isHeld = false;
+    this.isHeld = false;
     for (const gateway of world.gateways) {
-      for (const held of gateway.core?.recovery.held() ?? []) if (this.forces(gateway, held)) isHeld = true;
+      for (const held of gateway.core?.recovery.held() ?? []) if (this.forces(gateway, held)) this.isHeld = true;
     }
-    for (const gateway of world.gateways) if (this.endsMemory(gateway)) isHeld = true;
+    for (const gateway of world.gateways) if (this.endsMemory(gateway)) this.isHeld = true;
     this.keepDown();
-    if (world.keptDown.size > 0) return;
-    if (!isHeld && nowMs >= this.nextRestartMs) this.configureAnew();
+    if (world.keptDown.size > 0) this.isHeld = true;
+    // One that is to come back stays configured.
+    if (!this.isHeld && world.stranded === undefined && nowMs >= this.nextRestartMs) this.configureAnew();
   }
 
   /** A stand-in holds what its owner goes on with: what it has is of no use any more. */
@@ -77,9 +80,9 @@ export class Operator {
   }
 
   /** True when a lost store stands in the way of this queue. */
-  private forces({ id, gatewayId, core }: GatewayMachine, { key, queue, owner, stores, why, state }: HeldQueue): boolean {
-    const named = new Set([...stores, ...[...why.matchAll(/--missing (\S+)/g)].map(([, store]) => store ?? '')]);
-    const lost = [...named].filter((store) => this.world.lostStores.has(store));
+  private forces({ id, gatewayId, core }: GatewayMachine, held: HeldQueue): boolean {
+    const { key, queue, owner, state } = held;
+    const lost = [...storesIn(held)].filter((store) => this.world.lostStores.has(store));
     if (lost.length === 0) return false;
     const serving = this.serving(key);
     const first = serving.find((gateway) => gateway.gatewayId === owner) ?? serving[0];
@@ -87,8 +90,10 @@ export class Operator {
     if (!isHere) return false;
     for (const missing of lost) {
       this.world.scheduler.trace(`${id} is to take ${queue} without ${missing}`);
+      // All queues of that name are meant.
+      const others = core?.recovery.held().filter((one) => one.queue === queue && storesIn(one).has(missing)).map((one) => one.key) ?? [];
       const forced = core?.recovery.force({ queue, missing, reason: 'lost for good', who: 'operator' }) ?? [];
-      if (forced.some((one) => one.queue === queue)) this.world.custody.onForced(key);
+      if (forced.some((one) => one.queue === queue)) for (const one of new Set([key, ...others])) this.world.custody.onForced(one, missing, core);
     }
     return true;
   }
@@ -108,6 +113,11 @@ export class Operator {
 
 function mirrorIn(gateway: GatewayMachine, key: string): QueueMirror | undefined {
   return gateway.core?.registry.all.find((mirror) => keyOfMirror(mirror) === key);
+}
+
+/** Those that it waits for, or that the command tells to give up. */
+function storesIn({ stores, why }: HeldQueue): ReadonlySet<string> {
+  return new Set([...stores, ...[...why.matchAll(/--missing (\S+)/g)].map(([, store]) => store ?? '')]);
 }
 
 function goesOn(gateway: GatewayMachine, key: string): boolean {

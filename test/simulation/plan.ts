@@ -8,12 +8,12 @@ import type { Ordering } from '../../src/gateway/queue/types.js';
 export const FAULT_KINDS = [
   'kill-gateway', 'kill-store', 'blink', 'stop-gateway', 'stop-store', 'freeze-gateway', 'freeze-store', 'reset-path', 'cut-path', 'cut-link', 'stall-path',
   'one-way', 'partition', 'isolate', 'slow-link', 'small-chunks', 'full-store', 'full-gateway', 'clocks', 'hop-defers', 'hop-rejects', 'hop-hangs',
-  'hop-cuts', 'hop-down', 'resend', 'replace', 'drain-store', 'planned-stop', 'twin', 'lose-store',
+  'hop-cuts', 'hop-down', 'resend', 'replace', 'drain-store', 'planned-stop', 'twin', 'lose-store', 'strand-store',
 ] as const;
 /** Stories told step by step (plots.ts), each about one rule of who may write and who may deliver. */
 export const PLOTS = [
   'plot-frozen-owner', 'plot-stale-copy', 'plot-spilled-owner', 'plot-drain-cut', 'plot-set-in-doubt', 'plot-refill-live', 'plot-refusal-lost', 'plot-claim-lost',
-  'plot-hand-back', 'plot-both-stores', 'plot-both-lost',
+  'plot-hand-back', 'plot-both-stores', 'plot-both-lost', 'plot-stranded',
 ] as const;
 export type PlotName = (typeof PLOTS)[number];
 /** 'spill': a store came back with what its file held; follows from stops. */
@@ -89,9 +89,11 @@ export function planOf(seed: number, steps: number): Plan {
 function stageOf(prng: Prng, plan: Plan, plot: PlotName): Partial<Plan> {
   const kinds = new Set(prng.below(2) === 0 ? [...plan.kinds].filter((kind) => CALM.includes(kind)) : plan.kinds);
   return {
-    plot, kinds, isHarmless: false, hasTwin: kinds.has('twin'), gateways: ['gw-1', 'gw-2', 'gw-3'].slice(0, prng.pick([2, 2, 3])), stores: ['store-a', 'store-b', 'store-c', 'store-d'].slice(0, plot === 'plot-drain-cut' || plot === 'plot-both-lost' ? 3 + prng.below(2) : prng.pick([2, 3, 3])),
-    leaseMs: 4000, faultEvery: 30, minReplicas: plot === 'plot-set-in-doubt' || plot === 'plot-refill-live' || plot === 'plot-both-lost' ? 1 : prng.pick([1, 1, 2]), commitTimeoutMs: plot === 'plot-refusal-lost' ? 600 : plan.commitTimeoutMs,
+    plot, kinds, isHarmless: false, hasTwin: kinds.has('twin'), gateways: ['gw-1', 'gw-2', 'gw-3'].slice(0, prng.pick([2, 2, 3])), stores: ['store-a', 'store-b', 'store-c', 'store-d'].slice(0, plot === 'plot-drain-cut' || plot === 'plot-both-lost' || plot === 'plot-stranded' ? 3 + prng.below(2) : prng.pick([2, 3, 3])),
+    leaseMs: 4000, faultEvery: 30, minReplicas: plot === 'plot-set-in-doubt' || plot === 'plot-refill-live' || plot === 'plot-both-lost' || plot === 'plot-stranded' ? 1 : prng.pick([1, 1, 2]), commitTimeoutMs: plot === 'plot-refusal-lost' ? 600 : plan.commitTimeoutMs,
     storeMemoryBytes: 64 * MEBIBYTE, gatewayMemoryBytes: 64 * MEBIBYTE,
+    // A strict queue is served by nothing beside it: new mail goes to the set that was forced.
+    ...(plot === 'plot-stranded' ? { replaceAfterMs: 1000, queues: prng.below(3) === 0 ? plan.queues : plan.queues.map((queue) => ({ ...queue, ordering: 'strict' as const })) } : {}),
     ...(plot === 'plot-refill-live' || plot === 'plot-both-stores' ? { refillFrameBytes: 600, windowBytes: 3000, ringBytes: 4000 } : {}),
   };
 }

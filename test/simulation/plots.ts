@@ -15,6 +15,7 @@
  *   hand back        a death between release and claim
  *   both stores      no store is left while one is being refilled
  *   both lost        both mirrors die at once, and one of them, or both, never come back
+ *   stranded         an operator's word is for good: the store with the newest set is cut off, and another has an old one
  */
 import { SyncState } from '../../src/gateway/mirror/replica.js';
 import { keyOfMirror, keyOfStored } from './custody.js';
@@ -44,6 +45,7 @@ export const PLOT_SCRIPTS: Readonly<Record<PlotName, Script>> = {
   'plot-hand-back': handBack,
   'plot-both-stores': bothStores,
   'plot-both-lost': bothLost,
+  'plot-stranded': stranded,
 };
 
 /** A gateway with mail that nobody takes from it. */
@@ -289,5 +291,34 @@ function* bothLost(stage: Stage): Generator<Wait, void, void> {
     stage.start(owner);
   }
   yield 2000;
+  extras.holdMail(0);
+}
+
+function* stranded(stage: Stage): Generator<Wait, void, void> {
+  const { world, extras, prng } = stage;
+  const owner = yield* anOwner(stage);
+  const mirror = stage.mirrorOf(owner);
+  const [one, other] = mirror?.replicas.filter(({ member }) => member) ?? [];
+  if (mirror === undefined || one === undefined || other === undefined) return;
+  const [away, last] = prng.below(2) === 0 ? [one, other] : [other, one];
+  const alone = (): boolean => mirror.memberCount === 1 && mirror.setChangeNumber === 0 && last.inSync;
+  stage.hold(owner, [stage.storeOf(away)], true);
+  yield alone;
+  for (let n = prng.below(4); n > 0; n--) {
+    extras.send(owner, 3);
+    yield () => mirror.inSyncCount === 2 && mirror.setChangeNumber === 0;
+    const joined = mirror.replicas.filter((replica) => replica.member && replica !== last).map((replica) => stage.storeOf(replica));
+    for (const store of joined) world.killStore(store);
+    yield alone;
+    for (const store of joined) world.startStore(store);
+  }
+  extras.send(owner, 3);
+  yield 50;
+  if (prng.below(4) > 0) world.killGateway(owner);
+  extras.strand(stage.storeOf(last));
+  stage.hold(owner, [stage.storeOf(away)], false);
+  yield prng.below(3000);
+  stage.start(owner);
+  yield 1000;
   extras.holdMail(0);
 }

@@ -5,6 +5,7 @@
  *                                        └──► not within DRAIN_MS: a failure, unless in a state named in waiting.ts
  */
 import { SyncState } from '../../src/gateway/mirror/replica.js';
+import { ROLE_MEMBER } from '../../src/protocol/reasons.js';
 import { queuesOf } from '../scenario/inspect.js';
 import { keyOfMirror, keyOfStored } from './custody.js';
 import { GuaranteeBroken, NotDrained } from './broken.js';
@@ -20,6 +21,8 @@ const DRAIN_MS = 120_000;
 /** Longer with stores that never come back: mirrors move away, and an operator looks now and then. */
 const OPERATED_MS = 60_000;
 const LOOK_MS = 50;
+/** One that is back: queues go on there and drain as before. */
+const RETURNED_MS = 120_000;
 /** The longest silence that a link bears, and a handshake. */
 const NOTICED_MS = 5000;
 
@@ -81,9 +84,10 @@ function untilDrained(world: World, swarm: Swarm): ReadonlyMap<string, string> {
   // Before that a process may not have noticed what it has lost.
   world.run(NOTICED_MS);
   const operator = new Operator(world);
-  const end = world.scheduler.nowMs + DRAIN_MS + (world.lostStores.size > 0 ? OPERATED_MS : 0);
+  const { castaway } = swarm;
+  let end = world.scheduler.nowMs + DRAIN_MS + (world.lostStores.size > 0 ? OPERATED_MS : 0);
   let why = whyNotDrained(world, NONE);
-  while (why !== '') {
+  while (why !== '' || castaway.isOpen) {
     if (world.scheduler.nowMs >= end) {
       const waiting = waitingQueues(world);
       const besides = whyNotDrained(world, waiting);
@@ -91,7 +95,9 @@ function untilDrained(world: World, swarm: Swarm): ReadonlyMap<string, string> {
       throw new NotDrained(`the world does not drain within ${String(DRAIN_MS)} ms: ${besides === '' ? why : besides}`);
     }
     swarm.startAll();
-    operator.look();
+    if (castaway.isUnderWay) end = world.scheduler.nowMs + RETURNED_MS;
+    else operator.look();
+    castaway.look(operator.isHeld);
     world.run(LOOK_MS);
     lookAtAll(world);
     why = whyNotDrained(world, NONE);
@@ -146,6 +152,18 @@ function whyNotDrained(world: World, waiting: ReadonlyMap<string, string>): stri
       if (mirror.setChangeNumber !== 0 || mirror.isDirty || mirror.committedNumber !== mirror.lastNumber) return `${id} has changes of ${queue.name} open`;
       for (const replica of mirror.replicas) if (!world.lostStores.has(replica.store.storeId) && (!replica.member || replica.sync !== SyncState.SYNC || replica.acked !== mirror.lastNumber)) return `${id} has a mirror of ${queue.name} at ${replica.store.storeId} that is not in sync`;
     }
+  }
+  return whatIsLeft(world, waiting);
+}
+
+/** A store that was cut off and is back keeps mirrors in sync, and at most a refill that never ended of a queue that nobody has. */
+function whatIsLeft({ stores, gateways, returned }: World, waiting: ReadonlyMap<string, string>): string {
+  const store = stores.find((one) => one === returned)?.store;
+  for (const queue of store === undefined ? [] : queuesOf(store)) {
+    const key = keyOfStored(queue);
+    const served = gateways.flatMap(({ core }) => core?.registry.all.filter((mirror) => keyOfMirror(mirror) === key) ?? []);
+    const isMirror = served.some(({ replicas }) => replicas.some((replica) => replica.store.storeId === returned?.id && replica.inSync));
+    if (!isMirror && !waiting.has(key) && (served.length > 0 || queue.role === ROLE_MEMBER)) return `${returned?.id ?? ''} is back and keeps a copy of ${queue.attributes.name} (${key}) that is no mirror`;
   }
   return '';
 }

@@ -10,6 +10,7 @@ import type { QueueMirror } from '../../src/gateway/mirror/queue-mirror.js';
 import type { Prng } from '../../src/base/prng.js';
 import { keyOfMirror } from './custody.js';
 import type { FaultKind, PlotName } from './plan.js';
+import type { Letter } from './ledger.js';
 import { PLOT_SCRIPTS } from './plots.js';
 import type { GatewayMachine, StoreMachine, World } from './world.js';
 
@@ -18,7 +19,8 @@ export interface Extras {
   /** Next hops are down for so long; 0 ends it. */
   holdMail(ms: number): void;
   /** So many small messages, to the queue of this name or to any. */
-  send(gateway: GatewayMachine, count: number, name?: string): void;
+  send(gateway: GatewayMachine, count: number, name?: string): Letter[];
+  strand(store: StoreMachine): void;
   fire(kind: FaultKind): void;
 }
 

@@ -12,6 +12,7 @@ import { UNANSWERED } from './ledger.js';
 import type { Answer } from './next-hops.js';
 import type { FaultKind, Plan } from './plan.js';
 import { Stage } from './stage.js';
+import { Castaway, LEFT_MIN } from './castaway.js';
 import type { GatewayMachine, Mail, StoreMachine, World } from './world.js';
 
 const PATHS: readonly Path[] = ['A', 'B'];
@@ -26,7 +27,8 @@ const STOP_TIMEOUTS_MS = [0, 500, 3000];
 const PLANNED_PAUSE_MS = 500;
 /** Long enough that a lease ends and a takeover follows within a run. */
 const LONG_STEP_MS = 5000;
-const LEFT_MIN = 2;
+/** A world lasts longer for it, so it is drawn more seldom. */
+const STRANDS_IN = 4;
 const NOTIFY_CHOICES = [0, 0, 0, 1, 2, 4, 6];
 
 export class Swarm {
@@ -42,6 +44,7 @@ export class Swarm {
   private readonly downUntilMs = new Map<string, number>();
   private readonly unheard: Letter[] = [];
   private readonly stage: Stage;
+  readonly castaway: Castaway;
 
   constructor(world: World) {
     this.world = world;
@@ -51,6 +54,7 @@ export class Swarm {
     this.drawn = [...this.plan.kinds].filter((kind) => kind in this.faults);
     world.onFired = (kind) => { this.fire(kind); };
     this.stage = new Stage(world, this);
+    this.castaway = new Castaway(world, this);
     world.answer = (queueName) => this.answer(queueName);
     if (this.plan.kinds.has('clocks')) this.fire('clocks');
     for (const { id: gateway } of world.gateways) for (const { id: store } of world.stores) if (this.plan.kinds.has('small-chunks')) this.splitWire(gateway, store);
@@ -70,6 +74,7 @@ export class Swarm {
   calm(): void {
     const { world } = this;
     this.isCalm = true;
+    this.downUntilMs.clear();
     this.stage.end();
     for (const { core } of world.gateways) for (const { id } of world.stores) core?.mirrors.moves.undrain(id);
     for (const gateway of world.gateways) {
@@ -141,10 +146,10 @@ export class Swarm {
 
   /** Reports are never refused: one that comes back has nobody to be reported to. */
   private answer(queueName: string): Answer {
+    if ((this.downUntilMs.get(queueName) ?? 0) > this.world.scheduler.nowMs) return 'down';
     if (this.isCalm) return 'accept';
     const { kinds } = this.plan;
     const isReport = queueName === 'senders';
-    if ((this.downUntilMs.get(queueName) ?? 0) > this.world.scheduler.nowMs) return 'down';
     const draw = this.answers.below(100);
     const pick = (kind: FaultKind, answer: Answer, of: number): Answer | undefined => {
       if (!kinds.has(kind) || draw < of || draw >= of + HOP_TROUBLE_PERCENT) return undefined;
@@ -168,6 +173,7 @@ export class Swarm {
     'drain-store': () => { this.drainStore(); },
     twin: () => { this.startTwin(); },
     'lose-store': () => { this.loseStore(); },
+    'strand-store': () => { if (this.prng.below(STRANDS_IN) === 0) this.castaway.strand(this.prng.pick(this.world.stores)); },
     'freeze-gateway': () => { this.freeze(this.prng.pick(this.world.gateways), 'freeze-gateway'); },
     'freeze-store': () => { this.freeze(this.prng.pick(this.world.stores), 'freeze-store'); },
     'reset-path': () => { this.onPair('reset-path', (gateway, store) => { this.world.network.reset(gateway, store, this.prng.pick(PATHS)); return undefined; }); },
@@ -329,9 +335,20 @@ export class Swarm {
   }
 
   /** For a story: so many messages to this gateway. */
-  send(gateway: GatewayMachine, count: number, name?: string): void {
+  send(gateway: GatewayMachine, count: number, name?: string): Letter[] {
     const { world, prng, plan } = this;
-    for (let i = 0; i < count; i++) this.heard(world.submit(gateway, { names: [name ?? prng.pick(plan.queues).name], bytes: 1 + prng.below(300), recipients: 1, reversePath: 'alice@senders.example', notify: 0 }));
+    const letters: Letter[] = [];
+    for (let i = 0; i < count; i++) {
+      const letter = world.submit(gateway, { names: [name ?? prng.pick(plan.queues).name], bytes: 1 + prng.below(300), recipients: 1, reversePath: 'alice@senders.example', notify: 0 });
+      this.heard(letter);
+      if (letter !== undefined) letters.push(letter);
+    }
+    return letters;
+  }
+
+  /** For a story: the store is cut off, for good as it seems. */
+  strand(store: StoreMachine): void {
+    this.castaway.strand(store);
   }
 
   /** A next hop can't be reached: its queues fill. */

@@ -81,8 +81,12 @@ export class World {
   readonly stores: readonly StoreMachine[];
   readonly custody: Custody;
   readonly guarantees: Guarantees;
-  /** Never started again. */
+  /** Never started again, as it seems. */
   readonly lostStores = new Set<string>();
+  /** One of them that no gateway reaches, but that may be there again (castaway.ts). */
+  stranded: StoreMachine | undefined;
+  /** The same when it is there again. */
+  returned: StoreMachine | undefined;
   /** Gateways that their operator does not start yet. */
   readonly keptDown = new Set<GatewayNode>();
   readonly service: ServiceWatch;
@@ -164,7 +168,7 @@ export class World {
 
   killGateway(machine: GatewayMachine): void {
     if (machine.core === undefined) return;
-    this.custody.observe();
+    this.custody.beforeLoss();
     machine.process.trace('killed');
     machine.node.kill(this.prng.below(2) === 0);
     machine.process.end();
@@ -174,7 +178,7 @@ export class World {
 
   killStore(machine: StoreMachine): void {
     if (machine.store === undefined) return;
-    this.custody.observe();
+    this.custody.beforeLoss();
     machine.process.trace('killed');
     machine.node.kill(this.prng.below(2) === 0);
     machine.process.end();
@@ -192,7 +196,7 @@ export class World {
     machine.process.trace('is lost for good');
     if (machine.node.isAlive) this.killStore(machine);
     else if (machine.filed.length > 0) {
-      this.custody.observe();
+      this.custody.beforeLoss();
       machine.filed = [];
       this.custody.onLoss();
     }
@@ -215,7 +219,7 @@ export class World {
     if (store === undefined || machine.process.isFrozen) return;
     machine.process.trace('stops');
     node.leave(timeoutMs, writesFile, () => {
-      this.custody.observe();
+      this.custody.beforeLoss();
       machine.filed = writesFile ? filedQueuesOf(store) : [];
       machine.process.trace(`has stopped, ${String(machine.filed.length)} queues in its file`);
       node.kill(true);
