@@ -52,6 +52,30 @@ describe('a queue without a survivor', () => {
     assert.equal(world.mirror('q1').queue.length, 5);
   });
 
+  test('is not told of while a store that has just started is about to say that its copy is gone, too', () => {
+    const world = World.started({ queues: [{ name: 'q1' }] });
+    world.hops.script = () => 'hang';
+    world.submitMany(5, ['q1']);
+    world.run(200);
+    const [a, b] = [world.store('a'), world.store('b')];
+    world.holdAnswers(b, true);
+    world.cut(a);
+    world.until(() => world.mirror('q1').setChangeNumber !== 0, 20_000, 'the change that drops store-a');
+    restart(b);
+    world.holdAnswers(b, false);
+    restart(a);
+    world.heal(a);
+    const leftOut = world.mirror('q1').replicas.find(({ store }) => store.storeId === 'store-a');
+    world.until(() => leftOut?.store.isUp === true && leftOut.claimSequence !== 0, 20_000, 'the question to store-a');
+    world.holdAnswers(a, true);
+    world.run(500);
+    assert.deepEqual(world.gateway.core?.recovery.held(), []);
+    world.holdAnswers(a, false);
+    world.untilLevel();
+    assert.equal(world.log.lines.filter(({ text }) => text.includes('waits for an operator')).length, 0);
+    world.assertSameContent();
+  });
+
   test('points to the store that its last change leaves out, where the holder is another process', () => {
     const group = Group.started();
     group.hops.script = () => 'hang';

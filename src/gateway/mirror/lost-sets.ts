@@ -118,7 +118,7 @@ export class LostSets {
 
   private stateOf(mirror: QueueMirror): LostState | undefined {
     const { mirrors, nowMs } = this.ports;
-    if (isWithoutSurvivor(mirror)) return 'no survivor';
+    if (isWithoutSurvivor(mirror) && (this.waiting.get(mirror)?.state === 'no survivor' || !isAskingLeftOut(mirror))) return 'no survivor';
     if (waitsForSilent(mirror, nowMs(), mirrors.options.replaceAfterMs)) return 'members silent';
     const isTold = this.waiting.get(mirror)?.state === 'no store free' && !hasSurvivor(mirror);
     return isTold || this.hasNoStore(mirror) ? 'no store free' : undefined;
@@ -165,6 +165,11 @@ function otherMemory(mirror: QueueMirror): string {
   if (mirror.isOwn) return '';
   const { ownerId, birth, serial } = mirror.queue.identity;
   return `; if ${ownerId} has this queue (${queueKey(ownerId, birth, serial)}) in memory, too, as members silent or no survivor in its status, go on with one of the two and export the other first: that of ${ownerId} has all that clients sent, but no report made here since`;
+}
+
+/** One that has started anew is about to say whether it has its copy: without it a set may be founded. */
+function isAskingLeftOut(mirror: QueueMirror): boolean {
+  return othersOf(mirror).some(({ store, stillClaims, claimSequence }) => store.isUp && !stillClaims && claimSequence !== 0);
 }
 
 /** Left out by a change that was sent: not asked any more, but not known to be without a copy either. */
