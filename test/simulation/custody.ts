@@ -98,6 +98,10 @@ export class Custody {
     this.excuse(this.holdings(), key, core);
   }
 
+  get hasGivenCopies(): boolean {
+    return this.given.size > 0;
+  }
+
   disastersOf(key: string): number {
     return this.disasters.get(key) ?? 0;
   }
@@ -133,19 +137,20 @@ export class Custody {
     for (const key of this.newest.keys()) if (!holdings.has(key)) this.disasters.set(key, this.disastersOf(key) + 1);
   }
 
-  /** Copies that nobody has any more; of one queue only, if one is named, and what `server`, which is to go on with it, has in memory stands. */
+  /** Copies that nobody has any more, nor a report of theirs; of one queue only, if one is named, and what `server`, which is to go on with it, has in memory stands. */
   private excuse(holdings: ReadonlyMap<string, Holding>, of?: string, server?: GatewayCore): void {
-    const everything = new Set<number>();
-    for (const holding of holdings.values()) for (const id of holding.ids) everything.add(id);
+    const had = everythingIn(this.before);
+    const everything = everythingIn(holdings);
     const memory = new Set<number>();
     for (const mirror of server?.registry.all ?? []) if (server !== undefined && keyOfMirror(mirror) === of) addIds(memory, server, mirror);
     for (const letter of this.ledger.letters.values()) {
       if (!letter.isAccepted) continue;
       for (const copy of letter.copies) {
-        if ((of !== undefined && copy.queueKey !== of) || copy.isExcused || copy.isOver || memory.has(letter.id) || holdings.get(copy.queueKey)?.ids.has(letter.id) === true) continue;
-        if (copy.failed.size > 0 && letter.reportIds.some((id) => everything.has(id))) continue;
+        const isReported = copy.failed.size > 0;
+        if ((of !== undefined && copy.queueKey !== of && !isReported) || copy.isExcused || copy.isOver || memory.has(letter.id) || holdings.get(copy.queueKey)?.ids.has(letter.id) === true) continue;
+        if (isReported && letter.reportIds.some((id) => everything.has(id) || memory.has(id))) continue;
         // Lost before, by no fault: that is to be told.
-        if (this.before.get(copy.queueKey)?.ids.has(letter.id) !== true) continue;
+        if (this.before.get(copy.queueKey)?.ids.has(letter.id) !== true && !(isReported && letter.reportIds.some((id) => had.has(id)))) continue;
         copy.isExcused = true;
         this.excused += 1;
       }
@@ -203,6 +208,12 @@ export class Custody {
       for (const { ids } of byStore.values()) for (const id of ids) of(key).ids.add(id);
     }
   }
+}
+
+function everythingIn(holdings: ReadonlyMap<string, Holding>): Set<number> {
+  const ids = new Set<number>();
+  for (const holding of holdings.values()) for (const id of holding.ids) ids.add(id);
+  return ids;
 }
 
 function addIds(ids: Set<number>, core: GatewayCore, { queue }: QueueMirror): void {
