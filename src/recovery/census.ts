@@ -141,11 +141,13 @@ export function joinersOf(rows: readonly CensusRow[], epoch: number, members: re
  * Whether such a one may be on its way to be a member; else it came back empty. On its way it is filled by the process that
  * named it, which holds the copy to be read. Another that had the queue before may fill it from what it remembers, which is
  * the beginning of the same history, while who named it lives, and went on with it alone (docs/model, ONLY_COPIES_COUNT).
- * `isAlone`: there is no other. One that was opened only, nobody has filled.
+ * One that was opened only, nobody has filled. `others`: gateways that may have the queue, too. A copy to be read that was
+ * released has no token, and its owner is the holder, whoever began the set. With one other gateway it was that one, and it is
+ * over; with more, one may have released what another works with.
  */
-export function isOnItsWay(row: CensusRow, source: CensusRow, isAlone: boolean): boolean {
+export function isOnItsWay(row: CensusRow, source: CensusRow, others: number): boolean {
   if (row.role === ROLE_NONE && row.number === 0) return false;
-  return isAlone || row.holder === source.holder;
+  return others === 0 || (row.holder === source.holder && (others === 1 || source.holderToken > 0));
 }
 
 /** Copies at stores that are in no set: one that a dead process was filling, or had filled. They count for nothing, and can be exported. */

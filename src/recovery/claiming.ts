@@ -165,7 +165,7 @@ export class Claiming {
       this.news.tellAllGone(job);
       return false;
     }
-    if (!job.isOwn || !this.isAlone || this.ports.olderMayLive()) {
+    if (!job.isOwn || this.others > 0 || this.ports.olderMayLive()) {
       this.news.tellEmpty(job, storeId, !job.isOwn || !this.ports.olderMayLive() ? 'another gateway may have taken the queue over and lost what it had there' : 'nothing proves that the older process of this gateway is gone');
       return false;
     }
@@ -177,14 +177,14 @@ export class Claiming {
   private doesNotCount(job: QueueJob): string {
     for (const [row, source] of joinersOf([...job.rows.values()], job.epoch, job.members)) {
       if (job.given.has(row.storeId)) continue;
-      const isUntold = !this.isAlone && (job.unlisted.has(row.storeId) || job.unlisted.has(source.storeId));
-      if (isUntold || !(isOnItsWay(row, source, this.isAlone) || this.mayMiss(job, row.storeId))) return row.storeId;
+      const isUntold = this.others > 0 && (job.unlisted.has(row.storeId) || job.unlisted.has(source.storeId));
+      if (isUntold || !(isOnItsWay(row, source, this.others) || this.mayMiss(job, row.storeId))) return row.storeId;
     }
     return '';
   }
 
-  private get isAlone(): boolean {
-    return this.options.group.every((id) => id === this.options.gatewayId);
+  private get others(): number {
+    return this.options.group.filter((id) => id !== this.options.gatewayId).length;
   }
 
   /** A queue of another gateway that this process founded and serves. */

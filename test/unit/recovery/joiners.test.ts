@@ -17,13 +17,13 @@ import { StoreViews } from '../../../src/recovery/store-views.js';
 
 const BOTH = ['a', 'b'];
 
-function row(storeId: string, role: number, number: number, holder: string, epoch = 3, members: readonly string[] = BOTH): CensusRow {
-  return { storeId, ownerId: 'gw-1', birth: 1, serial: 1, name: 'q', queueClass: 'mail', role, epoch, members, number, digestA: 0, digestB: 0, count: 0, bytes: 0, holder, holderToken: 1 };
+function row(storeId: string, role: number, number: number, holder: string, epoch = 3, members: readonly string[] = BOTH, holderToken = 1): CensusRow {
+  return { storeId, ownerId: 'gw-1', birth: 1, serial: 1, name: 'q', queueClass: 'mail', role, epoch, members, number, digestA: 0, digestB: 0, count: 0, bytes: 0, holder, holderToken };
 }
 
 /** Of those that know the queue, the ones that came back empty. */
-function emptyOf(rows: readonly CensusRow[], isAlone = false): string[] {
-  return joinersOf(rows, 3, BOTH).filter(([joiner, source]) => !isOnItsWay(joiner, source, isAlone)).map(([joiner, source]) => `${joiner.storeId} beside ${source.storeId}`);
+function emptyOf(rows: readonly CensusRow[], others = 1): string[] {
+  return joinersOf(rows, 3, BOTH).filter(([joiner, source]) => !isOnItsWay(joiner, source, others)).map(([joiner, source]) => `${joiner.storeId} beside ${source.storeId}`);
 }
 
 /** Gateway gw-1 takes the queue back from stores a and b, in a group of two if no other is named. */
@@ -65,14 +65,21 @@ test('one that is filled by who holds the copy to be read is on its way; by anot
   const source = row('a', ROLE_MEMBER, 10, 'gw-2');
   assert.deepEqual(emptyOf([source, row('b', ROLE_FILLING, 8, 'gw-2')]), []);
   assert.deepEqual(emptyOf([source, row('b', ROLE_FILLING, 8, 'gw-1')]), ['b beside a']);
-  assert.deepEqual(emptyOf([source, row('b', ROLE_FILLING, 8, 'gw-1')], true), []);
+  assert.deepEqual(emptyOf([source, row('b', ROLE_FILLING, 8, 'gw-1')], 0), []);
   assert.deepEqual(emptyOf([source, row('c', ROLE_FILLING, 8, 'gw-1')]), [], 'it is in no set');
+});
+
+test('beside a copy that was released, none is where a third gateway may have the queue: whoever had it, the owner is the holder', () => {
+  const released = row('a', ROLE_MEMBER, 10, 'gw-1', 3, BOTH, 0);
+  assert.deepEqual(emptyOf([released, row('b', ROLE_FILLING, 8, 'gw-1')], 2), ['b beside a']);
+  assert.deepEqual(emptyOf([released, row('b', ROLE_FILLING, 8, 'gw-1')], 1), []);
+  assert.deepEqual(emptyOf([released, row('b', ROLE_FILLING, 8, 'gw-1')], 0), []);
 });
 
 test('one that was opened only is not on its way; one that had left the set, and gets a tail, is', () => {
   const source = row('a', ROLE_MEMBER, 10, 'gw-1');
   assert.deepEqual(emptyOf([source, row('b', ROLE_NONE, 0, 'gw-1', 0, [])]), ['b beside a']);
-  assert.deepEqual(emptyOf([source, row('b', ROLE_NONE, 0, 'gw-1', 0, [])], true), ['b beside a']);
+  assert.deepEqual(emptyOf([source, row('b', ROLE_NONE, 0, 'gw-1', 0, [])], 0), ['b beside a']);
   assert.deepEqual(emptyOf([source, row('b', ROLE_NONE, 9, 'gw-1', 2, ['a'])]), []);
 });
 
