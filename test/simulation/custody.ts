@@ -148,7 +148,8 @@ export class Custody {
       for (const copy of letter.copies) {
         const isReported = copy.failed.size > 0;
         if ((of !== undefined && copy.queueKey !== of && !isReported) || copy.isExcused || copy.isOver || memory.has(letter.id) || holdings.get(copy.queueKey)?.ids.has(letter.id) === true) continue;
-        if (isReported && letter.reportIds.some((id) => everything.has(id) || memory.has(id))) continue;
+        // Of who was not tried no report will tell.
+        if (isReported && copy.isTried && letter.reportIds.some((id) => everything.has(id) || memory.has(id))) continue;
         // Lost before, by no fault: that is to be told.
         if (this.before.get(copy.queueKey)?.ids.has(letter.id) !== true && !(isReported && letter.reportIds.some((id) => had.has(id)))) continue;
         copy.isExcused = true;

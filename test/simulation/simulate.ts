@@ -156,14 +156,17 @@ function whyNotDrained(world: World, waiting: ReadonlyMap<string, string>): stri
   return whatIsLeft(world, waiting);
 }
 
-/** A store that was cut off and is back keeps mirrors in sync, and at most a refill that never ended of a queue that nobody has. */
+/**
+ * A store that was cut off and is back keeps mirrors in sync; besides, at most a refill that never ended of a queue that
+ * nobody has, and what a rescuer gave back there before, which its owner touches only when it claims it.
+ */
 function whatIsLeft({ stores, gateways, returned }: World, waiting: ReadonlyMap<string, string>): string {
   const store = stores.find((one) => one === returned)?.store;
   for (const queue of store === undefined ? [] : queuesOf(store)) {
     const key = keyOfStored(queue);
     const served = gateways.flatMap(({ core }) => core?.registry.all.filter((mirror) => keyOfMirror(mirror) === key) ?? []);
     const isMirror = served.some(({ replicas }) => replicas.some((replica) => replica.store.storeId === returned?.id && replica.inSync));
-    if (!isMirror && !waiting.has(key) && (served.length > 0 || queue.role === ROLE_MEMBER)) return `${returned?.id ?? ''} is back and keeps a copy of ${queue.attributes.name} (${key}) that is no mirror`;
+    if (!isMirror && queue.holderToken !== 0 && !waiting.has(key) && (served.length > 0 || queue.role === ROLE_MEMBER)) return `${returned?.id ?? ''} is back and keeps a copy of ${queue.attributes.name} (${key}) that is no mirror`;
   }
   return '';
 }
