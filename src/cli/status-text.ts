@@ -85,7 +85,7 @@ function gatewayLines({ status, rows, address }: GatewayPicture, all: boolean, n
     `${formatCount(store.lag_messages)} (${formatBytes(store.lag_bytes)})`,
   ]);
   lines.push('', ...tableText([{ title: 'Store' }, { title: 'Host' }, { title: 'State' }, { title: 'Paths' }, { title: 'Lease', right: true }, { title: 'Failovers', right: true }, { title: 'Sync', right: true }, { title: 'Resync', right: true }, { title: 'NG', right: true }, { title: 'Lag', right: true }], stores).split('\n'));
-  lines.push('', ...managementTable(rows, nowMs));
+  lines.push('', ...managementTable(rows, status.gateway, nowMs));
   const shown = new Set(rows.map((row) => `${row.owner} ${String(row.birth)} ${String(row.serial)}`)).size;
   if (!all && shown < status.queues) lines.push(`-- ${formatCount(shown)} of ${counted(status.queues, 'queue')}, those that need a look first; --all shows every one`);
   return lines;
@@ -133,12 +133,13 @@ function heldText(held: HeldQueueAnswer, gateway: string, namesakes: ReadonlySet
   return `${identity}: ${state}${since === null ? '' : ` for ${ago(since, nowMs)}`}${amount}; ${why}${whose.length === 0 ? '' : `: ${whose.join(', ')}`}`;
 }
 
-/** A queue's name stands on its first row only, as in the paper. */
-function managementTable(rows: readonly TableRowAnswer[], nowMs: number): string[] {
+/** A queue's name stands on its first row only, as in the paper; with its owner if another gateway delivers it, for names are alike in a group. */
+function managementTable(rows: readonly TableRowAnswer[], gateway: string, nowMs: number): string[] {
   let last = '';
   const cells = rows.map((row) => {
     const identity = `${row.owner} ${String(row.birth)} ${String(row.serial)}`;
-    const shown = identity === last ? '' : printable(row.queue_class === 'mail' ? row.queue_name : `${row.queue_name} (${row.queue_class})`);
+    const name = `${row.queue_class === 'mail' ? row.queue_name : `${row.queue_name} (${row.queue_class})`}${row.owner === gateway ? '' : ` of ${row.owner}`}`;
+    const shown = identity === last ? '' : printable(name);
     last = identity;
     return [
       shown,

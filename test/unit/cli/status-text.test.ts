@@ -62,6 +62,13 @@ test('a store that speaks an older version of the protocol is shown with it', ()
   assert.doesNotMatch(shown(STATUS), /protocol/);
 });
 
+test('a queue of another gateway is shown with its owner, for the queues of a group have the same names', () => {
+  const rows = [ROW, { ...ROW, owner: 'gw-2' }, { ...ROW, owner: 'gw-2', queue_name: 'control', queue_class: 'control', serial: 4 }];
+  const lines = statusLines({ gateways: [{ status: STATUS, rows, address: 'http://box-1:8025' }], stores: [], missing: [], all: true }, NOW_MS, false);
+  const from = lines.findIndex((line) => line.startsWith('Queue '));
+  assert.deepEqual(lines.slice(from + 1, from + 4).map((line) => line.split(/ {2,}/, 1)[0]), ['hitachi.com', 'hitachi.com of gw-2', 'control (control) of gw-2']);
+});
+
 test('a gateway that does not say its release is shown without', () => {
   const { version, ...before } = STATUS;
   assert.equal(version, '0.2.0');

@@ -1,8 +1,8 @@
-/** What `twinpost store drain` prints of a gateway's answer. */
+/** What `twinpost store drain` makes of a gateway's answer. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { DrainAnswer } from '../../../src/cli/admin-client.js';
-import { drainLines } from '../../../src/cli/store-drain.js';
+import { drainLines, hasFailed } from '../../../src/cli/store-drain.js';
 
 const DONE: DrainAnswer = { draining: true, mirrors: 0, stuck: 0, copies_missing: 0, kept: true };
 
@@ -17,6 +17,12 @@ test('says how far the drain is, what is stuck, and what lacks a copy', () => {
   assert.match(linesOf({ mirrors: 3, stuck: 2 })[1] ?? '', /^gw-1: 2 of them CAN'T LEAVE: /);
   assert.match(linesOf({ copies_missing: 4 })[1] ?? '', /^gw-1: 4 queues have fewer copies than configured: no other store can take them$/);
   assert.deepEqual(linesOf({ draining: false }), ['gw-1: store-b is used']);
+});
+
+test('fails when something can not leave or is not kept, and not for what was stuck at a store that is used again', () => {
+  const of = (answer: Partial<DrainAnswer>): boolean => hasFailed({ ...DONE, ...answer });
+  assert.deepEqual([of({}), of({ mirrors: 3 }), of({ copies_missing: 4 }), of({ draining: false, mirrors: 3, stuck: 3 })], [false, false, false, false]);
+  assert.deepEqual([of({ mirrors: 3, stuck: 1 }), of({ kept: false }), of({ draining: false, kept: false })], [true, true, true]);
 });
 
 test('says of an order that no store has acknowledged that it may be undone, and nothing that sounds as if it were done', () => {
