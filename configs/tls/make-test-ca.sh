@@ -5,7 +5,7 @@
 #
 # NAME is the id of a gateway or a store as its file says it: the name in the certificate is what is compared,
 # addresses are not. A gateway with workers has one certificate for all: NAME=ALIAS,ALIAS names them, for example
-# gw-1=gw-1-1,gw-1-2. Addresses are not compared. Makes FOLDER/ca.crt, ca.key and NAME.crt, NAME.key. Run again with more names, it keeps the
+# gw-1=gw-1-1,gw-1-2. Makes FOLDER/ca.crt, ca.key and NAME.crt, NAME.key. Run again with more names, it keeps the
 # CA that is there, and makes the named certificates anew. DAYS=… sets how long they are good for (default 825).
 #
 # For trying out and for small installations. Keep ca.key away from machines that serve; whoever has it can make
