@@ -28,7 +28,7 @@
  */
 import { invariant } from '../base/invariant.js';
 import type { Claimed } from '../protocol/messages/claimed.js';
-import { CLAIM_DENIED, CLAIM_GRACE, CLAIM_GRANTED, CLAIM_LEASE_RUNS, CLAIM_UNKNOWN } from '../protocol/reasons.js';
+import { CLAIM_DENIED, CLAIM_GRACE, CLAIM_GRANTED, CLAIM_LEASE_RUNS, CLAIM_UNKNOWN, ROLE_MEMBER, ROLE_SPILLED } from '../protocol/reasons.js';
 
 export const ClaimState = { IDLE: 0, PROBING: 1, CLAIMING: 2, CONFIRMING: 3, HELD: 4, BACKED_OFF: 5 } as const;
 export type ClaimStateValue = (typeof ClaimState)[keyof typeof ClaimState];
@@ -58,8 +58,8 @@ export interface ClaimPorts {
   release(storeId: string, token: number): void;
   /** The boot that the store shows now. */
   bootIdOf(storeId: string): string;
-  /** A member does not know the queue: true when the others may be taken without it. */
-  mayMiss(storeId: string): boolean;
+  /** A member does not know the queue, or has no more than the name of a newer set: true when the others may be taken without it. */
+  mayMiss(storeId: string, isNewer: boolean): boolean;
   /** All have answered, and what each showed is as it was: a claim changes it. One that does not count as a member; '' none. */
   doesNotCount(): string;
   /** Every claim stands. */
@@ -93,6 +93,8 @@ export class ClaimMachine {
   /** Stores that have a CLAIM of ours, granted or not yet answered. */
   private readonly claimed = new Set<string>();
   private claiming = 0;
+  /** The newest epoch that was found in a probe to be above the one judged. */
+  private overtakenBy = 0;
   private failures = 0;
   private retryMs = 0;
 
@@ -169,7 +171,7 @@ export class ClaimMachine {
 
   private onProbed(storeId: string, answer: Claimed): void {
     if (answer.result === CLAIM_UNKNOWN) {
-      if (!this.ports.mayMiss(storeId)) {
+      if (!this.ports.mayMiss(storeId, false)) {
         this.backOff('came back empty', storeId, 0);
         return;
       }
@@ -180,10 +182,7 @@ export class ClaimMachine {
     } else if (answer.waitMs > 0) {
       this.backOff(answer.result === CLAIM_LEASE_RUNS ? 'lease runs' : 'first lease period', storeId, answer.waitMs);
       return;
-    } else if (answer.epoch > this.epoch) {
-      this.backOff('newer epoch', storeId, 0);
-      return;
-    }
+    } else if (answer.epoch > this.epoch && !this.isLeftOver(storeId, answer)) return;
     if (answer.token >= this.token) this.token = answer.token + 1;
     this.probed.add(storeId);
     if (this.probed.size < this.members.length) return;
@@ -200,6 +199,21 @@ export class ClaimMachine {
     this.transition(ClaimState.CLAIMING);
     this.claiming = 0;
     this.claimNext();
+  }
+
+  /**
+   * A newer epoch than the one judged: mostly all is judged anew, with what this store shows. When it is shown again by one
+   * that is none of that set, being filled anew, it is all that is left of it: a member that came back empty.
+   */
+  private isLeftOver(storeId: string, { epoch, role }: Claimed): boolean {
+    const isAgain = epoch <= this.overtakenBy && role !== ROLE_MEMBER && role !== ROLE_SPILLED;
+    this.overtakenBy = Math.max(this.overtakenBy, epoch);
+    if (isAgain && this.ports.mayMiss(storeId, true)) {
+      this.empty.add(storeId);
+      return true;
+    }
+    this.backOff(isAgain ? 'came back empty' : 'newer epoch', storeId, 0);
+    return false;
   }
 
   private claimNext(): void {

@@ -151,7 +151,7 @@ export class Claiming {
    * In all other cases it waits for an operator. So it does, whoever asks, when no member is left: only a store that had
    * left the set has a copy, which may lack what the members took since, and have what they delivered.
    */
-  private mayMiss(job: QueueJob, storeId: string): boolean {
+  private mayMiss(job: QueueJob, storeId: string, isNewer = false): boolean {
     const view = this.ports.views.get(storeId);
     job.rows.delete(storeId);
     if (job.given.has(storeId)) return true;
@@ -165,8 +165,8 @@ export class Claiming {
       this.news.tellAllGone(job);
       return false;
     }
-    if (!job.isOwn || this.others > 0 || this.ports.olderMayLive()) {
-      this.news.tellEmpty(job, storeId, !job.isOwn || !this.ports.olderMayLive() ? 'another gateway may have taken the queue over and lost what it had there' : 'nothing proves that the older process of this gateway is gone');
+    if (isNewer || !job.isOwn || this.others > 0 || this.ports.olderMayLive()) {
+      this.news.tellEmpty(job, storeId, isNewer ? 'it names a newer set, of which nothing else is left' : !job.isOwn || !this.ports.olderMayLive() ? 'another gateway may have taken the queue over and lost what it had there' : 'nothing proves that the older process of this gateway is gone');
       return false;
     }
     this.ports.log.warn('recovery', 'a mirror of this queue came back empty; every store answered, so the newest epoch goes on; repeats are possible', { queue: job.name, owner: job.ownerId, epoch: job.epoch, empty: [storeId] });
@@ -206,7 +206,7 @@ export class Claiming {
       },
       release: (storeId, token) => { this.releaseAt(job, storeId, token); },
       bootIdOf: (storeId) => this.ports.views.get(storeId)?.store.bootId ?? '',
-      mayMiss: (storeId) => this.mayMiss(job, storeId),
+      mayMiss: (storeId, isNewer) => this.mayMiss(job, storeId, isNewer),
       doesNotCount: () => this.doesNotCount(job),
       onHeld: () => { this.onHeld(job); },
       onBackedOff: (why, storeId, waitMs) => { this.onBackedOff(job, why, storeId, waitMs); },

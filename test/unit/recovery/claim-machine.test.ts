@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { Claimed } from '../../../src/protocol/messages/claimed.js';
-import { CLAIM_DENIED, CLAIM_GRACE, CLAIM_GRANTED, CLAIM_LEASE_RUNS, CLAIM_TOKEN_LOW, CLAIM_UNKNOWN, ROLE_MEMBER } from '../../../src/protocol/reasons.js';
+import { CLAIM_DENIED, CLAIM_GRACE, CLAIM_GRANTED, CLAIM_LEASE_RUNS, CLAIM_TOKEN_LOW, CLAIM_UNKNOWN, ROLE_FILLING, ROLE_MEMBER } from '../../../src/protocol/reasons.js';
 import { CLAIM_STATE_NAMES, ClaimMachine, ClaimState, isValidClaimTransition } from '../../../src/recovery/claim-machine.js';
 import type { ClaimQuestion } from '../../../src/recovery/claim-machine.js';
 
@@ -95,6 +95,23 @@ describe('claims of one queue', () => {
     assert.equal(new Story().begin().answer('b', 'probe', CLAIM_LEASE_RUNS, { waitMs: 900 }).ended, 'lease runs at b 900');
     assert.equal(new Story().begin().answer('b', 'probe', CLAIM_GRACE, { waitMs: 40 }).ended, 'first lease period at b 40');
     assert.equal(new Story().begin().answer('b', 'probe', CLAIM_DENIED).ended, 'denied at b 0');
+  });
+
+  test('a member that shows a newer epoch twice, and is none of that set any more, came back empty', () => {
+    const story = new Story();
+    const leftOver = { epoch: 4, role: ROLE_FILLING };
+    const shown = (more: Partial<Claimed>): string => {
+      story.machine.reset();
+      return story.begin().answer('a', 'probe', CLAIM_TOKEN_LOW, more).ended;
+    };
+    assert.equal(shown(leftOver), 'newer epoch at a 0');
+    assert.equal(shown(leftOver), 'came back empty at a 0');
+    assert.equal(shown({ epoch: 4, role: ROLE_MEMBER }), 'newer epoch at a 0', 'a member of it is another thing');
+    assert.equal(shown({ epoch: 5, role: ROLE_FILLING }), 'newer epoch at a 0', 'a set newer still');
+    story.mayMiss = true;
+    assert.equal(shown(leftOver), '');
+    story.answer('b', 'probe', CLAIM_TOKEN_LOW).answer('c', 'probe', CLAIM_TOKEN_LOW);
+    assert.deepEqual(story.look().slice(-1), ['claim b 100'], 'the others are taken without it');
   });
 
   test('a member that shows a newer epoch has the queue judged anew, at once', () => {
