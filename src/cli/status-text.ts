@@ -57,6 +57,7 @@ export function watchLine({ status }: GatewayPicture, nowMs: number): string {
     `lag=${String(lag)}`,
     `down=${down.length === 0 ? '-' : printable(down.join(','))}`,
     `drained=${drained.length === 0 ? '-' : printable(drained.join(','))}`,
+    `held=${String(status.queues_held)}`,
   ].join(' ');
 }
 

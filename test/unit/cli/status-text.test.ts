@@ -47,8 +47,8 @@ describe('twinpost status', () => {
   });
 
   test('is a line a gateway in a pipe', () => {
-    assert.equal(watchLine({ status: STATUS, rows: [], address: '' }, NOW_MS), '2027-01-15T08:00:00.000Z gw-1 ready degraded received=20000 delivered=19000 queued=41 lag=900 down=NodeC drained=-');
-    assert.match(watchLine({ status: { ...STATUS, ready: false, not_ready_reason: 'recovering', degraded_since: null, stores: [] }, rows: [], address: '' }, NOW_MS), / not-ready\(recovering\) complete .* down=- drained=-$/);
+    assert.equal(watchLine({ status: STATUS, rows: [], address: '' }, NOW_MS), '2027-01-15T08:00:00.000Z gw-1 ready degraded received=20000 delivered=19000 queued=41 lag=900 down=NodeC drained=- held=22');
+    assert.match(watchLine({ status: { ...STATUS, ready: false, not_ready_reason: 'recovering', degraded_since: null, stores: [] }, rows: [], address: '' }, NOW_MS), / not-ready\(recovering\) complete .* down=- drained=- held=22$/);
   });
 });
 
@@ -84,7 +84,7 @@ describe('a drained store', () => {
   });
 
   test('is named in the line for a pipe', () => {
-    assert.match(watchLine({ status: withStore({ drained: true }), rows: [], address: '' }, NOW_MS), / down=NodeC drained=NodeB$/);
+    assert.match(watchLine({ status: withStore({ drained: true }), rows: [], address: '' }, NOW_MS), / down=NodeC drained=NodeB held=22$/);
   });
 });
 
