@@ -138,7 +138,7 @@ export async function findGroup(args: GroupArguments, context: CliContext, timeo
       const key = keyOf(one);
       if (members.has(key) || members.size >= MEMBERS_MAX) continue;
       if (one.admin === null || !URL.canParse(`${protocol}//${one.admin}`)) {
-        missing.set(key, { id: one.id, kind: one.kind, address: '', why: 'its admin address is in no configuration', refused: false });
+        missing.set(key, { id: one.id, kind: one.kind, address: '', why: 'nobody that answers knows its admin address', refused: false });
         continue;
       }
       const member = { id: one.id, kind: one.kind, client: new AdminClient(`${protocol}//${one.admin}`, token, timeoutMs) };

@@ -63,7 +63,7 @@ describe('a group', () => {
     const group = await findGroup(from(first), contextFor([]), 300);
     assert.deepEqual(group.missing('gateway').filter(({ refused }) => refused).map(({ id }) => id), ['gw-4'], 'the one that answers, and would not');
     assert.deepEqual(group.missing('gateway').map((one) => [one.id, one.why]), [
-      ['gw-2', 'connection refused'], ['gw-3', 'nothing within 0.3 s'], ['gw-4', 'it wants a bearer token (--token, or TWINPOST_TOKEN in the environment)'], ['gw-5', 'its admin address is in no configuration'],
+      ['gw-2', 'connection refused'], ['gw-3', 'nothing within 0.3 s'], ['gw-4', 'it wants a bearer token (--token, or TWINPOST_TOKEN in the environment)'], ['gw-5', 'nobody that answers knows its admin address'],
     ]);
     const answers = await group.ask('gateway', () => Promise.resolve('here'));
     assert.deepEqual(answers.map((one) => one.id), ['gw-1']);

@@ -34,7 +34,7 @@ describe('twinpost status', () => {
     const lines = statusLines({
       gateways: [{ status: STATUS, rows: ROWS, address: 'http://box-1:8025' }],
       stores: [{ status: { store_id: 'NodeB', host: 'box-2', version: '0.2.0', pid: 9, uptime_seconds: 86_400, ready: true, insecure: false, queues: 80, messages: 12_345, memory: { used_bytes: 2 ** 21, limit_bytes: 2 ** 30 }, gateways: [{ id: 'gw-1', active: true }, { id: 'gw-2', active: false }] }, address: 'http://box-2:9401' }],
-      missing: [{ id: 'gw-2', kind: 'gateway', address: '127.0.0.1:8026', why: 'connection refused', refused: false }, { id: 'gw-3', kind: 'gateway', address: '', why: 'its admin address is in no configuration', refused: false }],
+      missing: [{ id: 'gw-2', kind: 'gateway', address: '127.0.0.1:8026', why: 'connection refused', refused: false }, { id: 'gw-3', kind: 'gateway', address: '', why: 'nobody that answers knows its admin address', refused: false }],
       all: false,
     }, NOW_MS, false);
     assert.deepEqual(lines, GOLDEN.split('\n'));
@@ -202,4 +202,4 @@ Store  Host   Admin       Version  State  Up  Queues  Entries        Memory  Gat
 NodeB  box-2  box-2:9401  0.2.0    ready  1d      80   12,345  2MiB of 1GiB  gw-1, gw-2 (away)
 
 PARTIAL: gw-2: no answer from 127.0.0.1:8026: connection refused
-PARTIAL: gw-3: not asked: its admin address is in no configuration`;
+PARTIAL: gw-3: not asked: nobody that answers knows its admin address`;
