@@ -310,8 +310,7 @@ export class BulkRecovery {
     if (!job.isOwn) this.counters.takeovers += 1;
     if (this.options.group.some((id) => id !== this.options.gatewayId)) this.cameBackMs.set(job.ownerId, this.ports.nowMs());
     this.ports.onClaimed(queue);
-    for (const row of job.rows.values()) this.ports.onCopyTold(job.handle, row);
-    // What a store tells may say that it is another's.
+    for (const row of job.rows.values()) this.ports.onCopyTold(job.handle, row); // It may say that the queue is another's.
     if (this.byHandle.get(job.handle) === job) this.pulls.add(job);
   }
 
@@ -321,6 +320,7 @@ export class BulkRecovery {
     for (const row of list.rows) {
       const key = queueKey(row.ownerId, row.birth, row.serial);
       seen.add(key);
+      this.hints.note(key, row);
       // What this process serves does not come back, whoever founded it.
       const served = this.ports.served(row.ownerId, row.birth, row.serial);
       if (served !== undefined) {

@@ -29,6 +29,13 @@ export interface CensusRow {
   readonly holderToken: number;
 }
 
+/** A set that is known from before. `wasTold`: a store showed it since this process started, so one that answers and shows it no more has lost it. */
+export interface KnownSet {
+  readonly epoch: number;
+  readonly members: readonly string[];
+  readonly wasTold?: boolean;
+}
+
 export type CensusVerdict =
   | {
     readonly kind: 'take';
@@ -69,15 +76,15 @@ export function messagesTold(rows: Iterable<CensusRow>): number | undefined {
  * Judges the rows of one queue. `answering` holds the stores that can be asked and whose whole list is known;
  * `given` those that the operator has given up for this queue: it is taken without them, and what one of them told
  * before it fell silent does not count. `hint` is the last set that the process before us knew (set-hints.ts): when it
- * is newer than all that is told, its members have to answer too.
+ * is newer than all that is told, its members have to answer too; of one that was told before, to show it.
  */
-export function judgeQueue(rows: Iterable<CensusRow>, answering: ReadonlySet<string>, given: ReadonlySet<string>, hint?: { readonly epoch: number; readonly members: readonly string[] }): CensusVerdict {
+export function judgeQueue(rows: Iterable<CensusRow>, answering: ReadonlySet<string>, given: ReadonlySet<string>, hint?: KnownSet): CensusVerdict {
   const counted = [...rows].filter(({ storeId }) => answering.has(storeId) || !given.has(storeId));
   const newest = newestOf(counted);
   if (newest === undefined) return { kind: 'nothing' };
   const wanted = newest.members.filter((member) => answering.has(member) || !given.has(member));
   const hidden = hint !== undefined && hint.epoch > newest.epoch ? hint.members.filter((member) => !given.has(member) && !wanted.includes(member)) : [];
-  const missing = [...wanted, ...hidden].filter((member) => !answering.has(member));
+  const missing = [...wanted.filter((member) => !answering.has(member)), ...hidden.filter((member) => hint?.wasTold === true || !answering.has(member))];
   if (missing.length > 0) return { kind: 'wait', missing };
   const without = newest.members.filter((member) => !wanted.includes(member));
   const isLast = newest.members.every((member) => given.has(member)) && sourcesOf(counted, newest.epoch, newest.members).length === 0;

@@ -71,7 +71,7 @@ export class Claiming {
     const verdict = judgeQueue(job.rows.values(), answering, job.given, this.ports.hints.get(job.key));
     if (verdict.kind !== 'take' || verdict.epoch !== job.epoch || verdict.outside !== '') job.leftAt = '';
     if (verdict.kind === 'nothing') this.nothingCounts(job);
-    else if (verdict.kind === 'wait') this.news.tellMissing(job, verdict.missing, 'unreachable');
+    else if (verdict.kind === 'wait') this.news.tellWait(job, verdict.missing, answering);
     else if (!this.mayTakeOver(job)) return;
     else {
       let claimFromMs = 0;

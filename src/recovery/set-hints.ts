@@ -6,10 +6,15 @@
  *   newest epoch told < epoch of the hint ─► the queue is held until the members of that epoch have answered
  *   told by no store at all               ─► shown as held while a member is silent; then told to be gone
  *
+ * Beside them stand sets that an operator forced, as stores told of them since this process started. A store that was given
+ * up may show a set of its own that names nobody else: when all that showed the forced one restart empty, it may not be
+ * believed beside a gateway that has the queue in memory. Such a set must be shown again, or given up.
+ *
  * Pure.
  */
 import type { EventLog } from '../platform/ports.js';
-import { queueKey } from './census.js';
+import type { CensusRow, KnownSet } from './census.js';
+import { isOfSet, queueKey } from './census.js';
 
 /** A set of mirrors that every survivor had acknowledged. */
 export interface SetHint {
@@ -22,8 +27,14 @@ export interface SetHint {
   readonly members: readonly string[];
 }
 
+/** The epoch of a set that an operator forces is the time of day in milliseconds; no other comes near. */
+const FORCED_FROM = 2 ** 40;
+/** Forced sets that are remembered; the oldest goes first. */
+const FORCED_MAX = 65_536;
+
 export class SetHints {
   private readonly byKey = new Map<string, SetHint>();
+  private readonly forced = new Map<string, KnownSet>();
   private readonly told = new Set<SetHint>();
   private readonly log: EventLog;
 
@@ -32,13 +43,26 @@ export class SetHints {
     this.log = log;
   }
 
-  get(key: string): SetHint | undefined {
-    return this.byKey.get(key);
+  get(key: string): KnownSet | undefined {
+    const hint = this.byKey.get(key);
+    const forced = this.forced.get(key);
+    return forced !== undefined && (hint === undefined || forced.epoch >= hint.epoch) ? forced : hint;
+  }
+
+  /** A store tells of this copy. */
+  note(key: string, row: CensusRow): void {
+    if (row.epoch < FORCED_FROM || !isOfSet(row) || row.epoch <= (this.forced.get(key)?.epoch ?? 0)) return;
+    this.forced.delete(key);
+    this.forced.set(key, { epoch: row.epoch, members: row.members, wasTold: true });
+    if (this.forced.size <= FORCED_MAX) return;
+    const [oldest] = this.forced.keys();
+    if (oldest !== undefined) this.forced.delete(oldest);
   }
 
   /** What was hinted at is known by now, or served. */
   drop(key: string): void {
     this.byKey.delete(key);
+    this.forced.delete(key);
   }
 
   all(): Iterable<SetHint> {
@@ -70,6 +94,6 @@ export class SetHints {
 }
 
 /** "store-a and store-c were members at epoch 7". */
-export function memberText({ members, epoch }: SetHint): string {
+export function memberText({ members, epoch }: KnownSet): string {
   return `${members.join(' and ')} ${members.length === 1 ? 'was a member' : 'were members'} at epoch ${String(epoch)}`;
 }

@@ -30,6 +30,14 @@ export class WaitingNews {
     this.ports = ports;
   }
 
+  /** Those that answer have shown a newer set before, and do not any more. */
+  tellWait(job: QueueJob, missing: readonly string[], answering: ReadonlySet<string>): void {
+    const silent = missing.filter((store) => !answering.has(store));
+    const [empty] = missing;
+    if (silent.length > 0 || empty === undefined) this.tellMissing(job, silent, 'unreachable');
+    else this.tellEmpty(job, empty, 'it had a set by which an operator had the queue go on, and another gateway may have its mail in memory', this.ports.hints.get(job.key)?.epoch);
+  }
+
   tellMissing(job: QueueJob, missing: readonly string[], why: string): void {
     if (!this.isLate || missing.join(' ') === job.missing.join(' ')) return;
     this.waitFor(job, missing);
@@ -38,11 +46,11 @@ export class WaitingNews {
   }
 
   /** `why`: what hinders going on without that store. */
-  tellEmpty(job: QueueJob, storeId: string, why: string): void {
+  tellEmpty(job: QueueJob, storeId: string, why: string, epoch = job.epoch): void {
     if (job.empty === storeId) return;
     this.waitFor(job, [storeId]);
     job.empty = storeId;
-    this.ports.log.warn('recovery', 'mail of this queue is held: a mirror came back empty, and a process that had the queue there may still live; end it, then go on without that mirror by the command', { queue: job.name, owner: job.ownerId, epoch: job.epoch, empty: [storeId], why, command: forceCommand(job.name, storeId) });
+    this.ports.log.warn('recovery', 'mail of this queue is held: a mirror came back empty, and a process that had the queue there may still live; end it, then go on without that mirror by the command', { queue: job.name, owner: job.ownerId, epoch, empty: [storeId], why, command: forceCommand(job.name, storeId) });
   }
 
   tellAllGone(job: QueueJob): void {

@@ -51,3 +51,49 @@ test('a gateway that was cut off with one store, while an operator had another t
   group.until(() => group.letters.delivered === 8, 'all deliveries');
   checkNoLoss(group.letters);
 });
+
+test('a forced set whose mirrors all restart empty is remembered: no neighbour takes the queue over by the copy that was given up', () => {
+  const group = Group.started({ stores: 3 });
+  group.hops.script = () => 'defer';
+  for (let i = 0; i < 5; i++) group.submit('gw-1', ['q1']);
+  group.run(200);
+  const own = servedAt(group, 'gw-1');
+  const [left, given] = (own?.replicas ?? []).map(({ store }) => group.stores.find(({ id }) => id === store.storeId));
+  const third = group.stores.find((store) => store !== left && store !== given);
+  assert.ok(own !== undefined && left !== undefined && given !== undefined && third !== undefined);
+  // The set of one, which is cut off for good as it seems.
+  third.kill();
+  group.network.cut('gw-1', left.id);
+  group.until(() => own.memberCount === 1 && own.setChangeNumber === 0, 'the set of one');
+  for (const id of ['gw-1', 'gw-2']) group.network.cut(id, given.id);
+  group.network.heal('gw-1', left.id);
+  third.start();
+  const core = group.gateway('gw-1').core;
+  group.until(() => core?.recovery.held().some(({ state }) => state === 'members silent') === true, 'the named state', 120_000);
+  assert.equal(core?.recovery.force({ queue: 'q1', missing: given.id, ...WORD }).length, 1);
+  group.until(() => own.inSyncCount === 2 && own.setChangeNumber === 0, 'two mirrors', 120_000);
+  group.run(2 * group.leaseMs);
+
+  // All that shows it is gone while its owner is cut off; what was given up is back.
+  for (const store of [left, third]) {
+    group.network.cut('gw-1', store.id);
+    store.kill();
+    store.start();
+  }
+  group.network.heal('gw-2', given.id);
+  const held = (): string => group.gateway('gw-2').core?.recovery.held().find(({ queue }) => queue === 'q1')?.state ?? '';
+  group.until(() => held() === 'came back empty', 'what the operator is told there', 60_000);
+  group.run(4 * group.leaseMs);
+  assert.deepEqual([held(), group.served('gw-2', 'gw-1')], ['came back empty', []]);
+  assert.deepEqual(group.gateway('gw-2').core?.recovery.force({ queue: 'q1', missing: left.id, ...WORD }).map(({ outcome, needed }) => [outcome, needed]), [['waiting', [third.id]]]);
+  assert.deepEqual(group.served('gw-2', 'gw-1'), []);
+
+  // The owner has the mail in memory, and its operator knows that no other has.
+  for (const store of [left, third]) group.network.heal('gw-1', store.id);
+  group.until(() => core.recovery.held().some(({ state }) => state === 'no survivor'), 'what the operator is told at the owner', 60_000);
+  group.run(1000);
+  for (const store of [left, third]) core.recovery.force({ queue: 'q1', missing: store.id, ...WORD });
+  group.hops.script = () => 'accept';
+  group.until(() => group.letters.delivered === 5, 'the deliveries', 120_000);
+  checkNoLoss(group.letters);
+});

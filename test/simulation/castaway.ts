@@ -92,9 +92,7 @@ export class Castaway {
     extras.holdMail(HELD_MS);
     const letters = this.mail();
     yield () => letters.every(({ outcome }) => outcome !== 0);
-    const drawn = prng.pick(RETURNS);
-    // After an order what it has stands alone: with no copy of the set that was forced a neighbour believes it beside an owner that lives.
-    const how = drawn === 'others restart' && world.custody.hasGivenCopies ? 'all go on' : drawn;
+    const how = prng.pick(RETURNS);
     const isEarly = prng.below(2) === 0;
     machine.process.trace(`comes back, ${how}`);
     if (isEarly) this.heal(machine);

@@ -98,10 +98,6 @@ export class Custody {
     this.excuse(this.holdings(), key, core);
   }
 
-  get hasGivenCopies(): boolean {
-    return this.given.size > 0;
-  }
-
   disastersOf(key: string): number {
     return this.disasters.get(key) ?? 0;
   }
