@@ -48,7 +48,7 @@ export const MUTANTS: readonly Mutant[] = [
     old: 'row.epoch > newest.epoch',
     new: 'row.epoch < newest.epoch',
     also: [
-      { file: 'src/recovery/claim-machine.js', old: 'else if (answer.epoch > this.epoch) {', new: 'else if (answer.epoch < 0) {' },
+      { file: 'src/recovery/claim-machine.js', old: 'else if (answer.epoch > this.epoch && ', new: 'else if (answer.epoch < 0 && ' },
       { file: 'src/recovery/claim-machine.js', old: '        if (answer.epoch > this.epoch) {', new: '        if (answer.epoch < 0) {' },
     ],
   },
@@ -130,7 +130,7 @@ export const MUTANTS: readonly Mutant[] = [
     new: 'if (this.version >= 0 && !this.isReady) return false;\n        this.version = version;',
   },
   {
-    name: 'deliveries wait for the last block', file: 'src/gateway/core.js', seed: 150,
+    name: 'deliveries wait for the last block', file: 'src/gateway/core.js', seed: 350,
     old: 'if (mirror.queue.readyCount > 0 && mirror.queue.routed)',
     new: 'if (mirror.queue.readyCount > 0 && mirror.queue.routed && !mirror.queue.isRecovering)',
   },
