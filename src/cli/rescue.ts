@@ -37,8 +37,8 @@ export function rescueCommand(cli: Argv, context: CliContext, done: (code: numbe
         .option('config', { alias: 'c', type: 'string', requiresArg: true, describe: 'configuration file with a section gateway, whose group it serves' })
         .option('state-dir', { type: 'string', requiresArg: true, describe: 'folder for the incarnation number, instead of gateway.state_dir' })
         .option('force', { type: 'boolean', describe: 'have queues taken without a store; mail may be lost or repeated' })
-        .option('queue', { type: 'string', requiresArg: true, describe: 'with --force: one queue' })
-        .option('owner', { type: 'string', requiresArg: true, describe: 'with --force: all queues of this gateway' })
+        .option('queue', { type: 'string', requiresArg: true, describe: 'with --force: the queue of this name, of each owner; with --owner of that one only' })
+        .option('owner', { type: 'string', requiresArg: true, describe: 'with --force: all queues of this gateway; with --queue that one only' })
         .option('missing', { type: 'string', requiresArg: true, describe: 'with --force: the store that does not come back' })
         .option('reason', { type: 'string', requiresArg: true, describe: 'with --force: why, for the log' })
         .option('gateway', { alias: 'from', type: 'string', requiresArg: true, describe: `with --force: ${addressHelp('the gateway that takes them', GATEWAY_URL)}` })
@@ -62,7 +62,7 @@ async function standBy(args: RescueArguments, context: CliContext, done: (code: 
 }
 
 async function force(args: RescueArguments, context: CliContext): Promise<number> {
-  if ((args.queue === undefined) === (args.owner === undefined)) throw new CliError('rescue --force: say either --queue NAME or --owner GATEWAY');
+  if (args.queue === undefined && args.owner === undefined) throw new CliError('rescue --force: say --queue NAME, --owner GATEWAY, or both');
   if (args.missing === undefined) throw new CliError('rescue --force: say which store is --missing');
   const order = orderOf('rescue --force', args.reason ?? '');
   const { url, token } = adminAddress({ from: args.gateway, token: args.token }, context);

@@ -3,7 +3,7 @@
  * came of it.
  */
 export interface ForceRequest {
-  /** Name of a queue, or all queues of `owner`. */
+  /** Name of a queue, of any owner if none is given; or all queues of `owner`. The gateways of a group have the same names. */
   readonly queue?: string | undefined;
   readonly owner?: string | undefined;
   /** The store to go on without. */
@@ -37,11 +37,11 @@ export interface ForcedQueue {
 }
 
 /** What the operator types to have one queue go on without a store. */
-export function forceCommand(queue: string, missing: string): string {
-  return `twinpost rescue --force --queue ${queue} --missing ${missing} --reason TEXT`;
+export function forceCommand({ name, ownerId }: { readonly name: string; readonly ownerId: string }, missing: string): string {
+  return `twinpost rescue --force --queue ${name} --owner ${ownerId} --missing ${missing} --reason TEXT`;
 }
 
 /** The same without several stores, one after the other. */
-export function forceCommands(queue: string, missing: readonly string[]): string {
+export function forceCommands(queue: { readonly name: string; readonly ownerId: string }, missing: readonly string[]): string {
   return missing.map((store) => forceCommand(queue, store)).join('; ');
 }

@@ -50,7 +50,7 @@ export class WaitingNews {
     if (job.empty === storeId) return;
     this.waitFor(job, [storeId]);
     job.empty = storeId;
-    this.ports.log.warn('recovery', 'mail of this queue is held: a mirror came back empty, and a process that had the queue there may still live; end it, then go on without that mirror by the command', { queue: job.name, owner: job.ownerId, epoch, empty: [storeId], why, command: forceCommand(job.name, storeId) });
+    this.ports.log.warn('recovery', 'mail of this queue is held: a mirror came back empty, and a process that had the queue there may still live; end it, then go on without that mirror by the command', { queue: job.name, owner: job.ownerId, epoch, empty: [storeId], why, command: forceCommand(job, storeId) });
   }
 
   tellAllGone(job: QueueJob): void {
@@ -59,7 +59,7 @@ export class WaitingNews {
     if (left === undefined || (job.leftAt === left.storeId && job.missing.join(' ') === missing.join(' '))) return;
     this.waitFor(job, missing);
     job.leftAt = left.storeId;
-    this.ports.log.warn('recovery', 'mail of this queue is held: every mirror of its newest set came back empty; a store that had left the set before it stopped has a copy in its file, which lacks what came after that and repeats what was delivered after that; have it read by the command', { queue: job.name, owner: job.ownerId, epoch: job.epoch, empty: missing, store: left.storeId, messages: left.count, command: forceCommand(job.name, missing[0] ?? '') });
+    this.ports.log.warn('recovery', 'mail of this queue is held: every mirror of its newest set came back empty; a store that had left the set before it stopped has a copy in its file, which lacks what came after that and repeats what was delivered after that; have it read by the command', { queue: job.name, owner: job.ownerId, epoch: job.epoch, empty: missing, store: left.storeId, messages: left.count, command: forceCommand(job, missing[0] ?? '') });
   }
 
   /** `stores`: those that showed the queue last. */
@@ -68,7 +68,7 @@ export class WaitingNews {
     job.blocked = '';
     this.waitFor(job, stores);
     job.isElsewhere = true;
-    this.ports.log.warn('recovery', 'mail of this queue is held: no store has a copy of it any more, and another gateway, which had taken it over, may have its mail in memory; look at the status of that gateway first, it goes on by itself or by its operator; if it has nothing of it, give the queue up by the command', { queue: job.name, owner: job.ownerId, gateway: job.heldBy, stores, command: forceCommand(job.name, stores[0] ?? '') });
+    this.ports.log.warn('recovery', 'mail of this queue is held: no store has a copy of it any more, and another gateway, which had taken it over, may have its mail in memory; look at the status of that gateway first, it goes on by itself or by its operator; if it has nothing of it, give the queue up by the command', { queue: job.name, owner: job.ownerId, gateway: job.heldBy, stores, command: forceCommand(job, stores[0] ?? '') });
   }
 
   tellGivenUp(job: QueueJob): void {

@@ -75,15 +75,15 @@ export function heldQueues(jobs: Iterable<QueueJob>, hints: SetHints, untold: re
     const missing = told.filter((store) => !given.has(store));
     if (state === 'stranded') held.push({ key, queue: name, queueClass, owner: ownerId, state, stores: [source], why: 'only partly back', sinceMs: missingSinceMs, messages });
     else if (isPending && isElsewhere && !isGivenUp) {
-      held.push({ key, queue: name, queueClass, owner: ownerId, state: 'held elsewhere', stores: told, why: `no store has a copy any more; ${heldBy === '' ? 'another gateway' : heldBy} had it and may have its mail in memory: look there first; to give it up: ${forceCommand(name, told[0] ?? '')}`, sinceMs: missingSinceMs, messages });
+      held.push({ key, queue: name, queueClass, owner: ownerId, state: 'held elsewhere', stores: told, why: `no store has a copy any more; ${heldBy === '' ? 'another gateway' : heldBy} had it and may have its mail in memory: look there first; to give it up: ${forceCommand({ name, ownerId }, told[0] ?? '')}`, sinceMs: missingSinceMs, messages });
     } else if (isPending && (missing.length > 0 || blocked !== '')) {
       const hint = hints.get(key);
       if (leftAt !== '') {
-        held.push({ key, queue: name, queueClass, owner: ownerId, state: 'all gone', stores: missing, why: `every mirror came back empty; ${leftAt}, which had left before, has a copy: ${forceCommand(name, missing[0] ?? '')}`, sinceMs: missingSinceMs, messages });
+        held.push({ key, queue: name, queueClass, owner: ownerId, state: 'all gone', stores: missing, why: `every mirror came back empty; ${leftAt}, which had left before, has a copy: ${forceCommand({ name, ownerId }, missing[0] ?? '')}`, sinceMs: missingSinceMs, messages });
         continue;
       }
       if (empty !== '' && !given.has(empty)) {
-        held.push({ key, queue: name, queueClass, owner: ownerId, state: 'came back empty', stores: [empty], why: `${empty} came back empty: ${forceCommand(name, empty)}`, sinceMs: missingSinceMs, messages });
+        held.push({ key, queue: name, queueClass, owner: ownerId, state: 'came back empty', stores: [empty], why: `${empty} came back empty: ${forceCommand({ name, ownerId }, empty)}`, sinceMs: missingSinceMs, messages });
         continue;
       }
       const of = hint !== undefined && missing.some((store) => hint.members.includes(store)) ? memberText(hint) : 'a store is missing';

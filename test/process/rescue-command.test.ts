@@ -187,7 +187,7 @@ describe('twinpost rescue', { timeout: 180_000 }, () => {
       [['--config', off], /^twinpost: .*off\.yaml: gateway\.rescue: expected on, found off$/],
       [['--config', off, '--missing', 'store-a'], /^twinpost: rescue: --queue, --owner, --missing and --reason belong to --force$/],
       [['--cofnig', off], /^twinpost: Unknown argument: cofnig; twinpost rescue --help shows what there is$/],
-      [['--force', '--missing', 'store-a', '--reason', 'burnt'], /^twinpost: rescue --force: say either --queue NAME or --owner GATEWAY$/],
+      [['--force', '--missing', 'store-a', '--reason', 'burnt'], /^twinpost: rescue --force: say --queue NAME, --owner GATEWAY, or both$/],
       [['--force', '--owner', OWNER, '--reason', 'burnt'], /^twinpost: rescue --force: say which store is --missing$/],
       [['--force', '--owner', OWNER, '--missing', 'store-a'], /^twinpost: rescue --force: say the --reason, which is logged$/],
       [['--force', '--owner', OWNER, '--missing', 'store-a', '--reason', 'burnt', '--from', `${HOST}:1`], /^twinpost: no answer from http:\/\/127\.0\.0\.1:1: connection refused; /],

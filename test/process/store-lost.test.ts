@@ -137,7 +137,7 @@ class Pair {
     const names = stores.map((store) => store.name).sort();
     await until(`${QUEUE} waits for ${names.join(', ')}`, async () => {
       const held = (await cluster.status()).held.find((one) => one.queue_name === QUEUE);
-      const told = [...(held?.why ?? '').matchAll(/twinpost rescue --force --queue \S+ --missing (\S+) /g)].map(([, store]) => store);
+      const told = [...(held?.why ?? '').matchAll(/twinpost rescue --force --queue \S+ --owner \S+ --missing (\S+) /g)].map(([, store]) => store);
       return told.length === names.length && told.sort().every((store, index) => store === names[index]);
     }, 15_000, cluster.gateway);
   }

@@ -178,7 +178,7 @@ describe('founding a set anew', () => {
     const recovery = world.gateway.core?.recovery;
     const [held] = recovery?.held() ?? [];
     assert.deepEqual([held?.queue, held?.state], ['q1', 'no survivor']);
-    assert.match(held?.why ?? '', /twinpost rescue --force --queue q1 --missing store-[ab] --reason TEXT/);
+    assert.match(held?.why ?? '', /twinpost rescue --force --queue q1 --owner gw-1 --missing store-[ab] --reason TEXT/);
     assert.equal(world.log.count('no mirror of this queue has survived'), 1);
     assert.deepEqual(recovery?.force({ queue: 'q1', missing: held?.stores[0] ?? '', reason: 'no other process runs', who: 'ann' }).map(({ queue }) => queue), ['q1']);
     world.untilLevel();
@@ -201,7 +201,7 @@ describe('going on past a member that came back empty', () => {
     assert.equal(group.letters.delivered, 0, 'gw-2 might have had it by b, and live');
     const recovery = group.gateway('gw-1').core?.recovery;
     const held = recovery?.held().find(({ queue }) => queue === 'q1');
-    assert.deepEqual([held?.state, held?.stores, held?.why], ['came back empty', ['store-b'], 'store-b came back empty: twinpost rescue --force --queue q1 --missing store-b --reason TEXT']);
+    assert.deepEqual([held?.state, held?.stores, held?.why], ['came back empty', ['store-b'], 'store-b came back empty: twinpost rescue --force --queue q1 --owner gw-1 --missing store-b --reason TEXT']);
     recovery?.force({ queue: 'q1', missing: 'store-b', reason: 'gw-2 is switched off', who: 'ann' });
     group.until(() => group.letters.delivered === 5, 'the forced deliveries');
     checkNoLoss(group.letters);
@@ -276,7 +276,7 @@ describe('every member of the newest set came back empty, and a store that had l
     world.run(60_000);
     const held = world.gateway.core?.recovery.held() ?? [];
     assert.deepEqual(held.map(({ queue, state, stores }) => [queue, state, stores]), [['q1', 'all gone', ['store-a']]]);
-    assert.match(held[0]?.why ?? '', /store-b, which had left before, has a copy: twinpost rescue --force --queue q1 --missing store-a --reason TEXT/);
+    assert.match(held[0]?.why ?? '', /store-b, which had left before, has a copy: twinpost rescue --force --queue q1 --owner gw-1 --missing store-a --reason TEXT/);
     assert.equal(world.log.count(TOLD_ALL_GONE), 1);
     assert.equal(world.log.count('so the newest epoch goes on'), 0);
     assert.ok(world.log.lines.length < 200, 'nor is anything else told again and again');

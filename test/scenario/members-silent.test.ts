@@ -74,8 +74,9 @@ describe('a queue whose two mirrors died at once', () => {
     world.run(30_000);
     const { state, stores, why } = heldIn(world);
     assert.deepEqual([state, stores], ['members silent', ['store-a', 'store-b']]);
-    assert.equal(why, 'no mirror is in sync; store-a is silent, store-b is silent; start what is silent, or go on without: twinpost rescue --force --queue q1 --missing store-a --reason TEXT; twinpost rescue --force --queue q1 --missing store-b --reason TEXT');
+    assert.equal(why, 'no mirror is in sync; store-a is silent, store-b is silent; start what is silent, or go on without: twinpost rescue --force --queue q1 --owner gw-1 --missing store-a --reason TEXT; twinpost rescue --force --queue q1 --owner gw-1 --missing store-b --reason TEXT');
     const lines = world.log.lines.filter(({ text }) => text.includes(TOLD));
+    assert.deepEqual(recoveryOf(world).force({ queue: 'q1', owner: 'gw-2', missing: 'store-a', reason: 'x', who: 'ann' }), [], 'a queue of that name of another');
     assert.deepEqual(lines.map(({ level, fields }) => [level, fields['silent'], fields['messages']]), [['error', ['store-a', 'store-b'], 10]]);
   });
 

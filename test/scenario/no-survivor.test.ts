@@ -33,9 +33,9 @@ describe('a queue without a survivor', () => {
     world.heal(b);
     const held = (): HeldQueue => world.gateway.core?.recovery.held()[0] ?? assert.fail('the queue is held');
     world.until(() => world.gateway.core?.recovery.held().length === 1, 20_000, 'the named state');
-    const command = 'twinpost rescue --force --queue q1 --missing store-b --reason TEXT';
+    const command = 'twinpost rescue --force --queue q1 --owner gw-1 --missing store-b --reason TEXT';
     // Silent as it is, it must be given up, too.
-    const both = `${command}; twinpost rescue --force --queue q1 --missing store-a --reason TEXT`;
+    const both = `${command}; twinpost rescue --force --queue q1 --owner gw-1 --missing store-a --reason TEXT`;
     assert.deepEqual([held().state, held().stores], ['no survivor', ['store-b']]);
     assert.equal(held().why, `the mirrors it can go on from came back empty; store-a, which the set leaves out, can not be reached: start it; if store status shows no other holder there: ${both}`);
     assert.equal(world.log.count('no mirror of this queue has survived'), 0, 'store-a may have');
@@ -95,7 +95,7 @@ describe('a queue without a survivor', () => {
     const held = (): HeldQueue | undefined => group.gateway('gw-1').core?.recovery.held()[0];
     group.until(() => held() !== undefined, 'the named state');
     group.run(3 * group.leaseMs);
-    assert.deepEqual([held()?.state, held()?.why], ['no survivor', 'the mirrors it can go on from came back empty; store-a, which the set leaves out, may have a copy; if store status shows no other holder there: twinpost rescue --force --queue q1 --missing store-b --reason TEXT']);
+    assert.deepEqual([held()?.state, held()?.why], ['no survivor', 'the mirrors it can go on from came back empty; store-a, which the set leaves out, may have a copy; if store status shows no other holder there: twinpost rescue --force --queue q1 --owner gw-1 --missing store-b --reason TEXT']);
     assert.equal(a.store === undefined ? '' : queuesOf(a.store, 'q1')[0]?.holder, 'gw-2', 'what store status shows');
     assert.equal(group.served('gw-2', 'gw-1')[0]?.queue.length, 1, 'it has the mail');
     // Who does not look there, and goes on without store-b, founds nothing: the other holder is asked now, and says so.

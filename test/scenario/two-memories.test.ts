@@ -46,7 +46,7 @@ function twice(): Group {
 test('a queue in two memories goes on at its owner by the operator\'s word, and the rescuer gives its own up', () => {
   const group = twice();
   assert.doesNotMatch(heldAt(group, 'gw-1')?.why ?? '', /too/);
-  assert.match(heldAt(group, 'gw-2')?.why ?? '', /if gw-1 has this queue \(gw-1\/\d+\/1\) in memory, too, as members silent or no survivor in its status, go on with one of the two and export the other first: .*: twinpost rescue --force --queue q1 --missing store-a/);
+  assert.match(heldAt(group, 'gw-2')?.why ?? '', /if gw-1 has this queue \(gw-1\/\d+\/1\) in memory, too, as members silent or no survivor in its status, go on with one of the two and export the other first: .*: twinpost rescue --force --queue q1 --owner gw-1 --missing store-a/);
   assert.equal(group.letters.delivered, 0);
 
   const forced = group.gateway('gw-1').core?.recovery.force({ queue: 'q1', missing: 'store-a', reason: 'burnt', who: 'ann' });

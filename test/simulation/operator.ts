@@ -92,7 +92,7 @@ export class Operator {
       this.world.scheduler.trace(`${id} is to take ${queue} without ${missing}`);
       // All queues of that name are meant.
       const others = core?.recovery.held().filter((one) => one.queue === queue && storesIn(one).has(missing)).map((one) => one.key) ?? [];
-      const forced = core?.recovery.force({ queue, missing, reason: 'lost for good', who: 'operator' }) ?? [];
+      const forced = core?.recovery.force({ queue, owner, missing, reason: 'lost for good', who: 'operator' }) ?? [];
       if (forced.some((one) => one.queue === queue)) for (const one of new Set([key, ...others])) this.world.custody.onForced(one, missing, core);
     }
     return true;

@@ -42,7 +42,7 @@ function force(request: FastifyRequest, reply: FastifyReply, control: RescueCont
     return typeof value === 'string' && value.trim() !== '' && value.length <= TEXT_CHARACTERS_MAX ? value.trim() : undefined;
   };
   const [queue, owner, missing, reason, who] = ['queue', 'owner', 'missing', 'reason', 'who'].map(text);
-  if ((queue === undefined) === (owner === undefined)) return reply.code(400).send({ error: 'name either a queue or the gateway that owns it' });
+  if (queue === undefined && owner === undefined) return reply.code(400).send({ error: 'name a queue, the gateway that owns it, or both' });
   if (missing === undefined) return reply.code(400).send({ error: 'name the store that is missing' });
   if (reason === undefined || who === undefined) return reply.code(400).send({ error: 'say who does this, and for what reason: it is logged' });
   const wanted = { queue, owner, missing, reason, who };
@@ -67,7 +67,7 @@ function answerOf(forced: readonly ForcedQueue[]): object {
 function whyNone({ queue, owner, missing }: ForceRequest, held: readonly WaitingQueue[], view: RescueView): { readonly code: number; readonly error: string } {
   const stores = view.status().stores.map((store) => store.id);
   if (!stores.includes(missing) && !held.some((one) => one.stores.includes(missing))) return { code: 404, error: `this gateway knows no store '${missing}'; it knows ${stores.join(', ')}` };
-  const mine = held.filter((one) => (queue === undefined ? one.owner === owner : one.queue === queue));
+  const mine = held.filter((one) => one.owner === (owner ?? one.owner) && one.queue === (queue ?? one.queue));
   const [first] = mine.filter((one) => one.stores.includes(missing)).concat(mine);
   if (first !== undefined) return { code: 409, error: `'${first.queue}' can't be taken without '${missing}': ${[first.why, ...first.stores].join(', ')}` };
   if (queue !== undefined && !view.queues('', Number.MAX_SAFE_INTEGER).queues.some((one) => one.name === queue)) return { code: 404, error: `this gateway knows no queue '${queue}'` };

@@ -88,7 +88,7 @@ export class LostSets {
     const forced: ForcedQueue[] = [];
     for (const mirror of [...mirrors.all()]) {
       const { name, identity } = mirror.queue;
-      if (request.queue !== undefined ? name !== request.queue : identity.ownerId !== request.owner) continue;
+      if (name !== (request.queue ?? name) || identity.ownerId !== (request.owner ?? identity.ownerId)) continue;
       // One that goes on has nothing to be forced.
       if (hasSurvivor(mirror)) continue;
       const needed = toGiveUp(mirror);
@@ -195,7 +195,7 @@ function whySilent(mirror: QueueMirror): string {
 }
 
 function commandsOf(mirror: QueueMirror): string {
-  return forceCommands(mirror.queue.name, namesOf(toGiveUp(mirror)));
+  return forceCommands({ name: mirror.queue.name, ownerId: mirror.queue.identity.ownerId }, namesOf(toGiveUp(mirror)));
 }
 
 function namesOf(replicas: readonly Replica[]): string[] {

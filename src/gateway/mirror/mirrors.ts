@@ -223,14 +223,14 @@ export class Mirrors {
     if (outbox === undefined) return;
     this.stateVersion += 1;
     this.moves.onLinkChanged(store);
-    const before = outbox.bootId;
+    const { bootId: before, term } = outbox;
     const witnessed = outbox.onConnected(this.ports.nowMs());
     if (before !== '' && before !== store.bootId) this.ports.log.warn('mirror', 'a store has restarted: the copies that it had are gone', { store: store.storeId, lease_still_ran: witnessed });
     for (const mirror of this.all()) {
       for (const replica of mirror.replicas) {
         if (replica.store !== store) continue;
-        // Of a copy that is known to be gone the new boot says nothing.
-        if (replica.mayHoldCopy && before !== store.bootId) replica.onRestart(witnessed && replica.claimBootId === before);
+        // Of a copy that is known to be gone the new boot says nothing; nor does a lease in which our right was not confirmed.
+        if (replica.mayHoldCopy && before !== store.bootId) replica.onRestart(witnessed && replica.claimBootId === before && replica.confirmedTerm === term);
         this.catchUp.look(mirror, replica);
       }
       reviseSet(mirror, this.setPorts);

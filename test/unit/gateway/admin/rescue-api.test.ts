@@ -67,6 +67,8 @@ describe('going on without a store', () => {
     const answer = await app.inject({ method: 'POST', url: '/rescue', payload: { queue: 'late.example', missing: 'store-b', ...WHO } });
     assert.deepEqual([answer.statusCode, answer.json()], [200, { queues: ['late.example'], later: [], waiting: [], elsewhere: [], gone: [] }]);
     assert.deepEqual(control.done, [{ queue: 'late.example', owner: undefined, missing: 'store-b', ...WHO }]);
+    await app.inject({ method: 'POST', url: '/rescue', payload: { queue: 'late.example', owner: 'gw-2', missing: 'store-b', ...WHO } });
+    assert.deepEqual(control.done[1], { queue: 'late.example', owner: 'gw-2', missing: 'store-b', ...WHO });
   });
 
   for (const [wanted, code, error] of REFUSED) {

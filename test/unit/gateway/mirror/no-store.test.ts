@@ -83,6 +83,7 @@ class Played {
       replica.member = true;
       replica.wanted = true;
       replica.transition(SyncState.SYNC, 'queue created', 0);
+      replica.confirmedTerm = store.leaseTerm;
     }
     for (const store of [this.a, this.b]) this.goes(store);
     for (const store of [this.a, this.b]) {
