@@ -175,7 +175,7 @@ export class Claiming {
 
   /** Judged before any claim: one that was granted and released leaves no trace of who held the copy. What no list has told yet is waited for. */
   private doesNotCount(job: QueueJob): string {
-    for (const [row, source] of joinersOf([...job.rows.values()], job.epoch, job.members)) {
+    for (const [row, source] of joinersOf(job.rowsUnclaimed(), job.epoch, job.members)) {
       if (job.given.has(row.storeId)) continue;
       const isUntold = this.others > 0 && (job.unlisted.has(row.storeId) || job.unlisted.has(source.storeId));
       if (isUntold || !(isOnItsWay(row, source, this.others) || this.mayMiss(job, row.storeId))) return row.storeId;

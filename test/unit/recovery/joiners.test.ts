@@ -86,35 +86,49 @@ test('one that was opened only is not on its way; one that had left the set, and
 test('nothing is claimed beside one that came back empty: a claim would hide who held it', () => {
   const story = new Story();
   const rows = [row('a', ROLE_MEMBER, 10, 'gw-2'), row('b', ROLE_FILLING, 8, 'gw-1')];
-  for (const listed of rows) story.job.noteListed(listed);
+  for (const listed of rows) story.job.noteListed(listed, false);
   story.round(...rows);
   assert.equal(story.job.machine.state, ClaimState.IDLE);
   assert.equal(story.job.empty, 'b');
   assert.equal(story.told.length, 1);
   story.job.given.add('b');
-  for (const listed of rows) story.job.noteListed(listed);
+  for (const listed of rows) story.job.noteListed(listed, false);
   assert.equal(story.round(...rows).job.machine.state, ClaimState.CLAIMING, 'the operator goes on without it');
 });
 
 test('who holds a copy of a newer set than was listed is asked for, and nobody is told of an empty mirror before', () => {
   const story = new Story();
-  story.job.noteListed(row('a', ROLE_MEMBER, 5, 'gw-1', 2, ['a']));
-  story.job.noteListed(row('b', ROLE_FILLING, 8, 'gw-1', 0, []));
+  story.job.noteListed(row('a', ROLE_MEMBER, 5, 'gw-1', 2, ['a']), false);
+  story.job.noteListed(row('b', ROLE_FILLING, 8, 'gw-1', 0, []), false);
   const shown = [row('a', ROLE_MEMBER, 10, ''), row('b', ROLE_FILLING, 8, '', 0, [])];
   story.round(...shown);
   story.round(...shown);
   assert.deepEqual([story.job.machine.state, story.job.state, story.job.empty], [ClaimState.IDLE, 'waiting', '']);
-  story.job.noteListed(row('a', ROLE_MEMBER, 10, 'gw-1'));
+  story.job.noteListed(row('a', ROLE_MEMBER, 10, 'gw-1'), false);
   assert.equal(story.round(...shown).job.machine.state, ClaimState.CLAIMING);
 });
 
 test('a gateway alone goes on past one that was opened only, as soon as its older process is proved to be gone: no other list comes', () => {
   const story = new Story(['gw-1']);
   const rows = [row('a', ROLE_MEMBER, 10, 'gw-1'), row('b', ROLE_NONE, 0, 'gw-1', 0, [])];
-  for (const listed of rows) story.job.noteListed(listed);
+  for (const listed of rows) story.job.noteListed(listed, false);
   story.olderMayLive = true;
   story.round(...rows);
   assert.deepEqual([story.job.machine.state, story.job.empty], [ClaimState.IDLE, 'b']);
   story.olderMayLive = false;
   assert.equal(story.round(...rows).job.machine.state, ClaimState.CLAIMING);
+});
+
+test('a claim of this process does not hide who held a copy before, unless the copy is of another set since, or its store restarted', () => {
+  const { job } = new Story();
+  const holder = (): string | undefined => job.rowsUnclaimed().find(({ storeId }) => storeId === 'a')?.holder;
+  job.noteListed(row('a', ROLE_MEMBER, 10, 'gw-2'), false);
+  job.noteListed(row('a', ROLE_MEMBER, 10, 'gw-1'), true);
+  assert.equal(holder(), 'gw-2');
+  job.noteListed(row('a', ROLE_MEMBER, 11, 'gw-1', 4), true);
+  assert.equal(holder(), 'gw-1');
+  job.noteListed(row('a', ROLE_MEMBER, 10, 'gw-2'), false);
+  job.forgetStore('a');
+  job.noteListed(row('a', ROLE_MEMBER, 10, 'gw-1'), true);
+  assert.equal(holder(), 'gw-1');
 });
