@@ -79,7 +79,7 @@ function outcomeLines({ queues, later, waiting, elsewhere, gone }: RescueAnswer,
   const counted = (names: readonly string[]): string => `${String(names.length)} queue${names.length === 1 ? '' : 's'}`;
   if (queues.length > 0) lines.push(`${counted(queues)} taken without ${missing}: ${queues.join(', ')}`);
   if (later.length > 0) lines.push(`${counted(later)} to be taken as soon as a mirror is filled, unless one tells that another process has it: ${later.join(', ')}`);
-  for (const [options, names] of grouped(waiting.map(({ queue, also_needed: stores }) => [stores.map((store) => `--missing ${store}`).join(' and '), queue]))) lines.push(`${counted(names)} not taken yet: ${names.join(', ')}; also needed: ${options}, or start what is silent`);
+  for (const [options, names] of grouped(waiting.map(({ queue, also_needed: stores }) => [stores.map((store) => `--missing ${store}`).join(', and with '), queue]))) lines.push(`${counted(names)} not taken yet: ${names.join(', ')}; also needed: the same with ${options}, or start what is silent`);
   if (elsewhere.length > 0) lines.push(`${counted(elsewhere)} not given up: no store has a copy any more, and another gateway may have the mail in memory: ${elsewhere.join(', ')}; twinpost status says which, and how to give it up`);
   for (const [stores, names] of grouped(gone.map(({ queue, export_from: from }) => [from.join(', '), queue]))) lines.push(`${counted(names)} given up, for no store that answers is in the set: ${names.join(', ')}${stores === '' ? '' : `; a copy that counts for nothing is at ${stores}: twinpost store export`}`);
   return lines;

@@ -189,7 +189,7 @@ describe('a gateway whose queue lost both of its stores, of four', { timeout: 12
     await pair.waitsFor(first, second);
     const half = await pair.giveUp(first);
     assert.equal(half.code, 1, half.out);
-    assert.match(half.out, new RegExp(`^\\d queues? not taken yet: .*${QUEUE}.*; also needed: --missing ${second.name}, or start what is silent$`, 'm'));
+    assert.match(half.out, new RegExp(`^\\d queues? not taken yet: .*${QUEUE}.*; also needed: the same with --missing ${second.name}, or start what is silent$`, 'm'));
     await pair.waitsFor(second);
     assert.equal(pair.founding(), 'it was not founded');
     const whole = await pair.giveUp(second);

@@ -47,20 +47,22 @@ function force(request: FastifyRequest, reply: FastifyReply, control: RescueCont
   if (reason === undefined || who === undefined) return reply.code(400).send({ error: 'say who does this, and for what reason: it is logged' });
   const wanted = { queue, owner, missing, reason, who };
   const forced = control.force(wanted);
-  if (forced.length > 0) return answerOf(forced);
+  if (forced.length > 0) return answerOf(forced, view.status().gateway);
   const { code, error } = whyNone(wanted, control.held(), view);
   return reply.code(code).send({ error: `${error}; nothing was done` });
 }
 
-function answerOf(forced: readonly ForcedQueue[]): object {
+/** Queues by name, those of other gateways with their owner: all gateways of a group have the same names. */
+function answerOf(forced: readonly ForcedQueue[], gateway: string): object {
   const of = (outcome: ForceOutcome): readonly ForcedQueue[] => forced.filter((one) => one.outcome === outcome);
-  const names = (queues: readonly ForcedQueue[]): string[] => queues.map(({ queue }) => queue);
+  const nameOf = ({ queue, owner }: ForcedQueue): string => (owner === gateway ? queue : `${queue} of ${owner}`);
+  const names = (queues: readonly ForcedQueue[]): string[] => queues.map(nameOf);
   return {
     queues: names(of('taken')),
     later: names(of('later')),
-    waiting: of('waiting').map(({ queue, needed }) => ({ queue, also_needed: needed })),
+    waiting: of('waiting').map((one) => ({ queue: nameOf(one), also_needed: one.needed })),
     elsewhere: names(of('elsewhere')),
-    gone: of('gone').map(({ queue, exportable }) => ({ queue, export_from: exportable })),
+    gone: of('gone').map((one) => ({ queue: nameOf(one), export_from: one.exportable })),
   };
 }
 

@@ -225,7 +225,7 @@ export class Mirrors {
     this.moves.onLinkChanged(store);
     const { bootId: before, term } = outbox;
     const witnessed = outbox.onConnected(this.ports.nowMs());
-    if (before !== '' && before !== store.bootId) this.ports.log.warn('mirror', 'a store has restarted: the copies that it had are gone', { store: store.storeId, lease_still_ran: witnessed });
+    if (before !== '' && before !== store.bootId) this.ports.log.warn('mirror', 'a store has restarted: what it had in memory is gone', { store: store.storeId, lease_still_ran: witnessed });
     for (const mirror of this.all()) {
       for (const replica of mirror.replicas) {
         if (replica.store !== store) continue;

@@ -32,6 +32,7 @@ const FORCED: readonly ForcedQueue[] = [
   { queue: 'filling.example', owner: 'gw-1', outcome: 'later', needed: [], exportable: [] },
   { queue: 'short.example', owner: 'gw-1', outcome: 'waiting', needed: ['store-a', 'store-c'], exportable: [] },
   { queue: 'gone.example', owner: 'gw-1', outcome: 'gone', needed: [], exportable: ['store-d'] },
+  { queue: 'theirs.example', owner: 'gw-2', outcome: 'taken', needed: [], exportable: [] },
 ];
 
 class PlayedRescue implements RescueControl {
@@ -67,8 +68,10 @@ describe('going on without a store', () => {
     const answer = await app.inject({ method: 'POST', url: '/rescue', payload: { queue: 'late.example', missing: 'store-b', ...WHO } });
     assert.deepEqual([answer.statusCode, answer.json()], [200, { queues: ['late.example'], later: [], waiting: [], elsewhere: [], gone: [] }]);
     assert.deepEqual(control.done, [{ queue: 'late.example', owner: undefined, missing: 'store-b', ...WHO }]);
+    const theirs = await app.inject({ method: 'POST', url: '/rescue', payload: { queue: 'theirs.example', missing: 'store-b', ...WHO } });
+    assert.deepEqual(theirs.json<{ readonly queues: unknown }>().queues, ['theirs.example of gw-2']);
     await app.inject({ method: 'POST', url: '/rescue', payload: { queue: 'late.example', owner: 'gw-2', missing: 'store-b', ...WHO } });
-    assert.deepEqual(control.done[1], { queue: 'late.example', owner: 'gw-2', missing: 'store-b', ...WHO });
+    assert.deepEqual(control.done[2], { queue: 'late.example', owner: 'gw-2', missing: 'store-b', ...WHO });
   });
 
   for (const [wanted, code, error] of REFUSED) {
@@ -106,7 +109,7 @@ describe('twinpost rescue --force', () => {
 
   test('says what else is needed, and fails, when the queue still waits for other stores', async () => {
     const [code, printed] = await forced('short.example', 'store-b');
-    assert.deepEqual([code, printed.slice(1)], [1, ['1 queue not taken yet: short.example; also needed: --missing store-a and --missing store-c, or start what is silent']]);
+    assert.deepEqual([code, printed.slice(1)], [1, ['1 queue not taken yet: short.example; also needed: the same with --missing store-a, and with --missing store-c, or start what is silent']]);
   });
 
   test('says that a queue is taken later, when a mirror is to be filled first', async () => {
