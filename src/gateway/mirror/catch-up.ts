@@ -36,6 +36,7 @@ import type { SealedSection } from './turn-section.js';
 import { wholeSection } from './whole-section.js';
 
 export interface CatchUpOptions {
+  readonly incarnation: number;
   readonly group: readonly string[];
   readonly retryMs: number;
 }
@@ -85,7 +86,7 @@ export class CatchUp {
     }
     const { ownerId, birth, serial } = mirror.queue.identity;
     replica.claimTerm = store.leaseTerm;
-    replica.claimSequence = store.request(CLAIM, encodeClaim(this.ports.packer, { handle: mirror.handle, gatewayId: ownerId, birth, serial, token: tokenAt(mirror, replica) }), [], 0);
+    replica.claimSequence = store.request(CLAIM, encodeClaim(this.ports.packer, { handle: mirror.handle, gatewayId: ownerId, birth, serial, token: tokenAt(mirror, replica, this.options.incarnation) }), [], 0);
     this.ports.needFlush();
   }
 
@@ -206,6 +207,7 @@ export class CatchUp {
     } else {
       unfence(replica);
       replica.onGone(this.ports.nowMs());
+      replica.isOpenedAnew = true;
       replica.mustRefill = true;
       if (isItsTime(mirror, replica)) this.ports.refill(mirror, replica);
     }
@@ -222,7 +224,7 @@ export class CatchUp {
       return;
     }
     replica.retryAtMs = this.ports.nowMs() + Math.max(this.options.retryMs, claimed.waitMs);
-    this.ports.log.warn('mirror', waits ? 'a store does not let us have this queue yet' : 'another process holds this queue at the store', { queue: mirror.queue.name, store: replica.store.storeId, result: claimResultName(claimed.result), token: tokenAt(mirror, replica), highest_token: claimed.token });
+    this.ports.log.warn('mirror', waits ? 'a store does not let us have this queue yet' : 'another process holds this queue at the store', { queue: mirror.queue.name, store: replica.store.storeId, result: claimResultName(claimed.result), token: tokenAt(mirror, replica, this.options.incarnation), highest_token: claimed.token });
     // A store that has restarted knows no token of ours: its copy of a newer set says that another had the queue since.
     const isTaken = isNewer(mirror, replica.store.storeId, claimed);
     if (waits) decline(replica, claimed.result === CLAIM_GRACE ? Decline.GRACE : Decline.HELD);

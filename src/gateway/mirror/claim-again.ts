@@ -27,9 +27,13 @@ export function mayClaimAbove(mirror: QueueMirror, replica: Replica): boolean {
   return mirror.isOwn && !replica.member && !replica.wanted;
 }
 
-/** The token of our next CLAIM at this store. */
-export function tokenAt(mirror: QueueMirror, replica: Replica): number {
-  return Math.max(mirror.token, replica.token);
+/**
+ * The token of our next CLAIM at this store. One that did not know the queue, and was sent an OPEN, knows us by our
+ * incarnation: the queue's own token, told to stores that have forgotten it since, could be above that of a rescuer who has
+ * the queue by now.
+ */
+export function tokenAt(mirror: QueueMirror, replica: Replica, incarnation: number): number {
+  return Math.max(replica.isOpenedAnew ? incarnation : mirror.token, replica.token);
 }
 
 /** The store's copy belongs to a set that we never began. */

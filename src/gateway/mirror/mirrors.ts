@@ -71,7 +71,7 @@ export class Mirrors {
     this.placement = new Placement(options.placement, { stores: () => this.stores, queues: () => this.all() });
     this.readiness = new Readiness(options.minReplicas, { placement: this.placement, queues: () => this.all() });
     this.moves = new Moves(options, { packer: ports.packer, log: ports.log, mirrors: this, placement: this.placement });
-    this.catchUp = new CatchUp({ group: options.group, retryMs: options.retryMs }, {
+    this.catchUp = new CatchUp({ group: options.group, retryMs: options.retryMs, incarnation: options.token }, {
       packer: ports.packer, log: ports.log, ring: this.ring, counters: this.counters, nowMs, sealNow,
       outboxOf: (store) => this.sender.outboxes.get(store),
       mirrorOf: (handle) => this.byHandle[handle],

@@ -264,6 +264,8 @@ function openChange(mirror: QueueMirror, founding: boolean, next: ReadonlySet<Re
     if (replica.phase !== ResyncPhase.CAUGHT_UP) continue;
     release(replica, ports);
     replica.phase = ResyncPhase.JOINING;
+    // Once it may be a member another may claim it: that nobody had before its last restart says nothing any more.
+    replica.lossWitnessed = false;
     joins = true;
     // It may call itself a member from here on, acknowledged or not, and another may take over by it alone. What was known
     // of its earlier boots says nothing any more: of this one it is told when it ends (Mirrors.onLinkUp).

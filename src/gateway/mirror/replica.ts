@@ -99,6 +99,8 @@ export class Replica {
   lossWitnessed = false;
   /** Term of the lease at the boot that was seen first after the restart. */
   private witnessTerm = -1;
+  /** Its store did not know the queue, and was sent an OPEN: it knows us by our incarnation only (claim-again.ts). */
+  isOpenedAnew = false;
   /** An operator said that its store does not come back; until it is in sync again. */
   isGivenUp = false;
   /** Why it is to leave the set: LEAVE_… below. */
