@@ -122,7 +122,7 @@ function hadItBack(): Loaded & { readonly mine: QueueMirror } {
  * by OPEN, which tells the incarnation. gw-2 takes the queue over by a token between the two, delivers all, and hands it back.
  */
 for (const isMember of [true, false]) test(`an owner that is back does not go on from memory by a token from before ${isMember ? '' : '(what arrives)'}`, () => {
-  const { group, first, second, mine } = hadItBack();
+  const { group, mine } = hadItBack();
   group.run(2 * group.leaseMs);
   for (const store of group.stores) group.network.cut('gw-1', store.id);
   group.until(() => servedAt(group, 'gw-2')?.queue.length === LETTERS, 'the second takeover', 60_000);
