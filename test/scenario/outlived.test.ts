@@ -5,56 +5,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { QueueMirror } from '../../src/gateway/mirror/queue-mirror.js';
-import type { MirroredQueue } from '../../src/kvs/core/mirrored-queue.js';
 import { ResyncPhase } from '../../src/gateway/mirror/replica.js';
-import { COMMITTED } from '../../src/gateway/queue/types.js';
 import { ROLE_FILLING } from '../../src/protocol/reasons.js';
 import { checkNoDuplicates } from './checks.js';
-import { Group } from './group.js';
-import { queuesOf } from './inspect.js';
-import type { StoreNode } from './store-node.js';
-
-const LETTERS = 5;
-
-function queueAt(node: StoreNode): MirroredQueue | undefined {
-  return node.store === undefined ? undefined : queuesOf(node.store, 'q1')[0];
-}
-
-function servedAt(group: Group, id: string): QueueMirror | undefined {
-  return group.served(id, 'gw-1').find(({ queue }) => queue.name === 'q1');
-}
-
-interface Loaded {
-  readonly group: Group;
-  readonly own: QueueMirror;
-  readonly first: StoreNode;
-  readonly second: StoreNode;
-  readonly third: StoreNode;
-}
-
-function loaded(): Loaded {
-  const group = Group.started({ stores: 3 }, ['gw-2']);
-  group.gateway('gw-1').start();
-  group.run(500);
-  group.hops.script = () => 'defer';
-  for (let i = 0; i < LETTERS; i++) group.submit('gw-1', ['q1']);
-  group.run(200);
-  assert.equal(group.letters.count(COMMITTED), LETTERS);
-  const own = servedAt(group, 'gw-1');
-  const [first, second] = (own?.replicas ?? []).map(({ store }) => group.stores.find(({ id }) => id === store.storeId));
-  const third = group.stores.find((store) => store !== first && store !== second);
-  assert.ok(own !== undefined && first !== undefined && second !== undefined && third !== undefined);
-  return { group, own, first, second, third };
-}
-
-function oneDeliversAtMost(group: Group, ms: number): void {
-  const end = group.scheduler.nowMs + ms;
-  while (group.scheduler.nowMs < end) {
-    group.run(10);
-    const owners = ['gw-1', 'gw-2'].filter((id) => group.served(id, 'gw-1').some((mirror) => group.gateway(id).core?.mirrors.mayDeliver(mirror, group.scheduler.nowMs)));
-    assert.ok(owners.length <= 1, `one owner, not ${owners.join(' and ')}; log:\n${group.lastLog()}`);
-  }
-}
+import type { Loaded } from './one-owner.js';
+import { LETTERS, loaded, oneDeliversAtMost, queueAt, servedAt } from './one-owner.js';
 
 /**
  * {first, second}; first is told to stop: third joins, and the change to {second, third} is open. Second falls silent before its
