@@ -36,8 +36,18 @@ export function tokenAt(mirror: QueueMirror, replica: Replica, incarnation: numb
   return Math.max(replica.isOpenedAnew ? incarnation : mirror.token, replica.token);
 }
 
-/** The store's copy belongs to a set that we never began. */
-export function isNewer(mirror: QueueMirror, storeId: string, claimed: Pick<Claimed, 'role' | 'epoch'>): boolean {
-  if (mirror.given.has(storeId)) return false;
-  return (claimed.role === ROLE_MEMBER || claimed.role === ROLE_SPILLED) && claimed.epoch > mirror.newestEpoch;
+/**
+ * The store's copy belongs to a set that we never began. While a change of ours is open, its number may have been used by
+ * another process, too, which took the queue over without having heard of it: then the sets differ. Not where the set is the
+ * same: each member of that one is a member of ours, and is asked as such.
+ */
+export function isNewer(mirror: QueueMirror, storeId: string, told: Pick<Claimed, 'role' | 'epoch' | 'members'>): boolean {
+  if (mirror.given.has(storeId) || (told.role !== ROLE_MEMBER && told.role !== ROLE_SPILLED)) return false;
+  if (told.epoch !== mirror.newestEpoch) return told.epoch > mirror.newestEpoch;
+  return mirror.setChangeNumber !== 0 && !isSetSent(mirror, told.members);
+}
+
+function isSetSent(mirror: QueueMirror, members: readonly string[]): boolean {
+  const sent = mirror.replicas.filter(({ wanted }) => wanted);
+  return sent.length === members.length && sent.every(({ store }) => members.includes(store.storeId));
 }

@@ -130,7 +130,7 @@ describe('the set that goes on without a store that was given up', () => {
     const { mirror, a } = played;
     const ahead = WALL_MS + TOKEN;
     assert.deepEqual([a.epochs, [...mirror.given], mirror.epoch], [[ahead], [], 3]);
-    assert.equal(isNewer(mirror, 'store-b', { role: ROLE_MEMBER, epoch: 1000 }), false, 'what that store shows is older, acknowledged or not');
+    assert.equal(isNewer(mirror, 'store-b', { role: ROLE_MEMBER, epoch: 1000, members: ['store-b'] }), false, 'what that store shows is older, acknowledged or not');
     played.acknowledge(a);
     restsAt(played, ahead);
     joins(played, played.c);
@@ -156,8 +156,8 @@ describe('the set that goes on without a store that was given up', () => {
     const played = taken(3, 1);
     const { mirror, mirrors, a } = played;
     assert.deepEqual([a.epochs, [...mirror.given]], [[4], ['store-b']]);
-    assert.equal(isNewer(mirror, 'store-b', { role: ROLE_MEMBER, epoch: 1000 }), false, 'this process does not believe it');
-    assert.equal(isNewer(mirror, 'store-c', { role: ROLE_MEMBER, epoch: 1000 }), true);
+    assert.equal(isNewer(mirror, 'store-b', { role: ROLE_MEMBER, epoch: 1000, members: ['store-b'] }), false, 'this process does not believe it');
+    assert.equal(isNewer(mirror, 'store-c', { role: ROLE_MEMBER, epoch: 1000, members: ['store-b'] }), true);
     played.acknowledge(a);
     restsAt(played, 4);
     const joined = joins(played, played.c);
