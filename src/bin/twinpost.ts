@@ -8,6 +8,7 @@ import { realpathSync } from 'node:fs';
 import { UP_VARIABLE } from '../cli/config-file.js';
 import type { CliContext, Roles, Terminal } from '../cli/context.js';
 import { runCli } from '../cli/main.js';
+import { ask } from './ask.js';
 import { packageVersion } from './package-version.js';
 import { Signals } from './signals.js';
 
@@ -24,6 +25,9 @@ const terminal: Terminal = {
   error: (line) => { process.stderr.write(line.endsWith('\r') ? line : `${line}\n`); },
   isTty: process.stdout.isTTY && process.env['NO_COLOR'] === undefined,
   errorIsTty: process.stderr.isTTY,
+  // Not on stdout, which may go to a file.
+  canAsk: process.stdin.isTTY && process.stderr.isTTY,
+  ask: (question) => ask(question, process.stdin, process.stderr),
   // Asked each time: windows change their size.
   get columns() { return process.stdout.isTTY ? process.stdout.columns : 100; },
   get rows() { return process.stdout.isTTY ? process.stdout.rows : 50; },

@@ -25,6 +25,10 @@ export interface Terminal {
   error(line: string): void;
   readonly isTty: boolean;
   readonly errorIsTty: boolean;
+  /** An operator sits there who can be asked. */
+  readonly canAsk: boolean;
+  /** What is typed after the question, without its line end; '' when the input ends. */
+  ask(question: string): Promise<string>;
   readonly columns: number;
   /** Lines on the screen. */
   readonly rows: number;

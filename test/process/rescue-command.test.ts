@@ -157,14 +157,14 @@ describe('twinpost rescue', { timeout: 180_000 }, () => {
     const rescue = await startRescue(t, cluster);
     await until('all queues wait for the store', async () => (await rescue.status()).held.filter(({ owner, waits_for: stores }) => owner === OWNER && stores.includes(lost.name)).length === FIFO.length + 1, BOUND_MS, rescue.daemon);
     assert.equal((await cluster.sinkCounts()).messages, 0);
-    const order = ['rescue', '--force', '--owner', OWNER, '--from', rescue.admin, '--reason', 'disk burnt', '--missing'] as const;
+    const order = ['rescue', '--force', '--owner', OWNER, '--from', rescue.admin, '--reason', 'disk burnt', '--yes', '--missing'] as const;
     const unknown = await twinpost(...order, 'store-z');
     assert.deepEqual([unknown.code, unknown.out], [1, '']);
-    assert.match(unknown.error, /^twinpost: .*this gateway knows no store 'store-z'.*nothing was done\n$/);
+    assert.match(unknown.error, /^WARNING: .*\ntwinpost: .*this gateway knows no store 'store-z'.*nothing was done\n$/s);
     const told = await twinpost(...order, lost.name);
     assert.equal(told.code, 0, told.error);
     assert.match(told.out, new RegExp(`^${String(FIFO.length + 1)} queues taken without ${lost.name}: `));
-    assert.match(told.error, new RegExp(`^WARNING: what only ${lost.name} knew is given up`));
+    assert.match(told.error, new RegExp(`^WARNING: ${RESCUE} gives up what only ${lost.name} knows: .*\nIt is about a\\.example of ${OWNER} \\(waiting, `));
     await arrived(cluster, logs, rescue);
     assert.match(rescue.daemon.log(), /"reason":"disk burnt"/);
   });
@@ -185,12 +185,13 @@ describe('twinpost rescue', { timeout: 180_000 }, () => {
       [['--config', join(folder, 'none.yaml')], /none\.yaml:1: file: expected a file that can be read, found ENOENT$/],
       [['--config', alone], /^twinpost: .*alone\.yaml: gateway\.group: expected the gateways to rescue, found none besides gateway-1$/],
       [['--config', off], /^twinpost: .*off\.yaml: gateway\.rescue: expected on, found off$/],
-      [['--config', off, '--missing', 'store-a'], /^twinpost: rescue: --queue, --owner, --missing and --reason belong to --force$/],
+      [['--config', off, '--missing', 'store-a'], /^twinpost: rescue: --queue, --owner, --missing, --reason and --yes belong to --force$/],
       [['--cofnig', off], /^twinpost: Unknown argument: cofnig; twinpost rescue --help shows what there is$/],
       [['--force', '--missing', 'store-a', '--reason', 'burnt'], /^twinpost: rescue --force: say --queue NAME, --owner GATEWAY, or both$/],
       [['--force', '--owner', OWNER, '--reason', 'burnt'], /^twinpost: rescue --force: say which store is --missing$/],
       [['--force', '--owner', OWNER, '--missing', 'store-a'], /^twinpost: rescue --force: say the --reason, which is logged$/],
-      [['--force', '--owner', OWNER, '--missing', 'store-a', '--reason', 'burnt', '--from', `${HOST}:1`], /^twinpost: no answer from http:\/\/127\.0\.0\.1:1: connection refused; /],
+      [['--force', '--owner', OWNER, '--missing', 'store-a', '--reason', 'burnt', '--from', `${HOST}:1`], /^twinpost: rescue --force: mail may be lost or delivered twice, so it asks first: give it at a terminal, or with --yes$/],
+      [['--force', '--owner', OWNER, '--missing', 'store-a', '--reason', 'burnt', '--yes', '--from', `${HOST}:1`], /^twinpost: no answer from http:\/\/127\.0\.0\.1:1: connection refused; /],
     ];
     for (const [args, line] of cases) {
       const { code, out, error } = await twinpost('rescue', ...args);

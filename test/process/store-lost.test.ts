@@ -143,7 +143,7 @@ class Pair {
   }
 
   async giveUp(store: Daemon): Promise<{ readonly code: number | null; readonly out: string }> {
-    return twinpost(this.all.cluster, 'rescue', '--force', '--owner', 'gateway-1', '--missing', store.name, '--reason', 'burnt');
+    return twinpost(this.all.cluster, 'rescue', '--force', '--owner', 'gateway-1', '--missing', store.name, '--reason', 'burnt', '--yes');
   }
 
   /** Two mirrors again, at none of these stores; then the sink goes on. */

@@ -1,8 +1,16 @@
-/** A context for verbs that run inside a test: what they print is kept, errors with '! ' before them; no role runs. */
+/** A context for verbs that run inside a test: what they print is kept, errors with '! ' before them, questions with '? '; no role runs. */
 import type { CliContext, Terminal } from '../../../src/cli/context.js';
 
-export function contextFor(printed: string[], environment: Readonly<Record<string, string>> = {}): CliContext {
-  const terminal: Terminal = { print: (line) => { printed.push(line); }, write: (text) => { printed.push(text); }, error: (line) => { printed.push(`! ${line}`); }, isTty: false, errorIsTty: false, columns: 100, rows: 50 };
+/** Nobody is there to be asked unless there is an `answer`. */
+export function contextFor(printed: string[], environment: Readonly<Record<string, string>> = {}, answer?: string): CliContext {
+  const terminal: Terminal = {
+    print: (line) => { printed.push(line); }, write: (text) => { printed.push(text); }, error: (line) => { printed.push(`! ${line}`); }, isTty: false, errorIsTty: false, columns: 100, rows: 50,
+    canAsk: answer !== undefined,
+    ask: (question) => {
+      printed.push(`? ${question}`);
+      return Promise.resolve(answer ?? '');
+    },
+  };
   return {
     terminal, environment, version: '', entry: '', stopSignal: new AbortController().signal,
     roles: { gateway: () => Promise.reject(new Error('not here')), store: () => Promise.reject(new Error('not here')) },

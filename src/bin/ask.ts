@@ -1,0 +1,16 @@
+/** One question to an operator, and the line that is typed. The terminal edits it: Ctrl-C ends the program as ever. */
+import { createInterface } from 'node:readline';
+
+/** '' when the input ends without an answer. */
+export function ask(question: string, input: NodeJS.ReadableStream, output: NodeJS.WritableStream): Promise<string> {
+  return new Promise((resolve) => {
+    const lines = createInterface({ input, terminal: false });
+    let answer = '';
+    lines.once('line', (line) => {
+      answer = line;
+      lines.close();
+    });
+    lines.once('close', () => { resolve(answer); });
+    output.write(question);
+  });
+}
