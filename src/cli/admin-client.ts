@@ -104,6 +104,8 @@ export interface TableRowAnswer {
 export interface QueueAnswer {
   readonly queue_name: string;
   readonly queue_class: string;
+  /** Gateways of release 0.1.0, which serve their own only, don't say it. */
+  readonly owner?: string;
   readonly next_hop: string;
   readonly order: string;
   readonly messages: number;
@@ -117,6 +119,8 @@ export interface QueueAnswer {
 
 export interface MessageAnswer {
   readonly queue_name: string;
+  /** As of a queue. */
+  readonly owner?: string;
   readonly queue_id: string;
   readonly arrival_time: number;
   readonly message_size: number;

@@ -65,17 +65,19 @@ async function listQueue(gateway: { readonly id: string; readonly client: AdminC
   let cursor = '';
   for (;;) {
     const page = await gateway.client.messages(queue.queue_name, queue.queue_class, cursor, Math.min(PAGE_ROWS, most - shown));
-    for (const message of page.messages) terminal.print(json ? JSON.stringify({ gateway: gateway.id, ...message }) : messageText(message));
+    for (const message of page.messages) terminal.print(json ? JSON.stringify({ gateway: gateway.id, owner: gateway.id, ...message }) : messageText(message, gateway.id));
     shown += page.messages.length;
     if (page.next_cursor === null || shown >= most) return shown;
     cursor = page.next_cursor;
   }
 }
 
-function messageText(message: MessageAnswer): string {
+/** Whose queue it is stands with a message that is served in the place of another gateway. */
+function messageText(message: MessageAnswer, gateway: string): string {
   const arrival = new Date(message.arrival_time * 1000).toISOString().slice(0, 19).replace('T', ' ');
   const sender = message.sender === '' ? 'MAILER-DAEMON' : printable(message.sender);
   const lines = [`${(message.queue_id + (FLAGS[message.state] ?? '')).padEnd(13)} ${String(message.message_size).padStart(9)} ${arrival}  ${sender}`];
+  if (message.owner !== undefined && message.owner !== gateway) lines.push(`${' '.repeat(13)} (of ${printable(message.owner)})`);
   if (message.held_reason !== undefined) lines.push(`${' '.repeat(13)} (held: ${printable(message.held_reason)})`);
   for (const recipient of message.recipients) {
     if (recipient.delay_reason !== undefined) lines.push(`${' '.repeat(13)} (${printable(recipient.delay_reason)})`);

@@ -24,7 +24,7 @@ export function queueSummaryCommand(cli: Argv, context: CliContext, done: (code:
       countArgument('limit', args.limit, 1, LIMIT_MAX);
       const group = await findGroup(args, context);
       const answers = await group.ask('gateway', queuesOf);
-      const queues = answers.flatMap(({ id, answer }) => answer.map((queue) => ({ gateway: id, ...queue }))).sort((a, b) => b.messages - a.messages);
+      const queues = answers.flatMap(({ id, answer }) => answer.map((queue) => ({ gateway: id, owner: id, ...queue }))).sort((a, b) => b.messages - a.messages);
       const { terminal } = context;
       const shown = queues.slice(0, args.limit);
       if (args.json === true) for (const queue of shown) terminal.print(JSON.stringify(queue));
@@ -41,12 +41,15 @@ async function queuesOf(client: AdminClient): Promise<readonly QueueAnswer[]> {
   return queues;
 }
 
-function summaryText(queues: readonly (QueueAnswer & { readonly gateway: string })[], several: boolean): string {
+/** Whose a queue is has a column when one of them is served in the place of another gateway. */
+function summaryText(queues: readonly (QueueAnswer & { readonly gateway: string; readonly owner: string })[], several: boolean): string {
   if (queues.length === 0) return 'no queues yet';
+  const someRescued = queues.some((queue) => queue.owner !== queue.gateway);
   const rows = queues.map((queue) => [
     ...(several ? [printable(queue.gateway)] : []),
     printable(queue.queue_name),
     queue.queue_class,
+    ...(someRescued ? [queue.owner === queue.gateway ? '-' : printable(queue.owner)] : []),
     printable(queue.next_hop),
     formatCount(queue.messages),
     formatBytes(queue.bytes),
@@ -56,6 +59,6 @@ function summaryText(queues: readonly (QueueAnswer & { readonly gateway: string 
     queue.oldest_age_seconds === null ? '-' : formatDuration(queue.oldest_age_seconds * 1000),
     printable(queue.last_error),
   ]);
-  const columns = [{ title: 'Queue' }, { title: 'Class' }, { title: 'Next hop' }, { title: 'Messages', right: true }, { title: 'Bytes', right: true }, { title: 'Active', right: true }, { title: 'Deferred', right: true }, { title: 'Held', right: true }, { title: 'Oldest', right: true }, { title: 'Last error' }];
+  const columns = [{ title: 'Queue' }, { title: 'Class' }, ...(someRescued ? [{ title: 'Owner' }] : []), { title: 'Next hop' }, { title: 'Messages', right: true }, { title: 'Bytes', right: true }, { title: 'Active', right: true }, { title: 'Deferred', right: true }, { title: 'Held', right: true }, { title: 'Oldest', right: true }, { title: 'Last error' }];
   return tableText(several ? [{ title: 'Gateway' }, ...columns] : columns, rows);
 }

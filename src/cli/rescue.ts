@@ -91,8 +91,9 @@ function warningLines(status: StatusAnswer, wanted: { readonly queue: string | u
   const lines = [`WARNING: ${printable(status.gateway)} gives up what only ${missing} knows: mail may be lost, or delivered twice. It is logged who did this and why.`];
   const meant = status.held.filter((one) => one.waits_for.includes(missing) && (queue ?? one.queue_name) === one.queue_name && (owner ?? one.owner) === one.owner);
   const names = meant.map((one) => `${one.queue_name} of ${one.owner} (${one.state}${one.messages === null ? '' : `, ${counted(one.messages, 'message')}`})`);
-  if (status.queues_held > status.held.length) names.push(`and perhaps some of ${counted(status.queues_held - status.held.length, 'queue')} more`);
   if (names.length > 0) lines.push(`It is about ${printable(names.join(', '))}.`);
+  const unnamed = status.queues_held - status.held.length;
+  if (unnamed > 0) lines.push(`It may be about some of ${counted(unnamed, 'more held queue')} that status does not name.`);
   return lines;
 }
 

@@ -212,6 +212,7 @@ export class CoreView implements GatewayView {
     });
     return {
       queueId: formatMessageId(table.messageId(row)),
+      owner: mirror.queue.identity.ownerId,
       arrivalWallMs: envelope?.arrivalWallMs ?? 0,
       messageBytes: table.bodyBytes.get(row),
       sender: envelope?.reversePath ?? '',
@@ -327,6 +328,7 @@ function queueView(mirror: QueueMirror): QueueView {
   return {
     name: queue.name,
     queueClass: queue.route.queueClass,
+    owner: queue.identity.ownerId,
     nextHop: `${protocol}://${host}:${String(port)}`,
     ordering: queue.route.ordering,
     messages: queue.length,

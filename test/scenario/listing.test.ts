@@ -2,17 +2,19 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { CoreView } from '../../src/gateway/core-view.js';
+import type { GatewayCore } from '../../src/gateway/core.js';
 import { GatewayMetrics } from '../../src/observability/gateway-metrics.js';
+import { Group } from './group.js';
 import { World } from './world.js';
 
 const COUNT = 25;
 
-function viewOf(world: World): CoreView {
+function viewOf(world: Pick<World, 'scheduler' | 'log'> & { readonly gateway: { readonly core: GatewayCore | undefined } }, gatewayId = 'gw-1'): CoreView {
   const { core } = world.gateway;
   assert.ok(core !== undefined);
   const clock = { nowMs: () => world.scheduler.nowMs, wallMs: () => 0 };
   return new CoreView(
-    { gatewayId: 'gw-1', host: 'box-1', incarnation: 1, version: '', insecure: false, replicas: 2, storeHosts: new Map(), others: [] },
+    { gatewayId, host: 'box-1', incarnation: 1, version: '', insecure: false, replicas: 2, storeHosts: new Map(), others: [] },
     { clock, log: world.log, core, links: [], metrics: new GatewayMetrics(), pid: 1, adminAddress: () => undefined, isDraining: () => false, drainedSinceWallMs: () => undefined, connectionsIn: () => 0, connectionsOut: () => 0, dotsInFlight: () => 0 },
   );
 }
@@ -60,5 +62,19 @@ describe('listing', () => {
     world.store('a').kill();
     world.run(5000);
     assert.equal(viewOf(world).status().queuesShort, 2);
+  });
+
+  test('says whose each queue and message is: a rescuer has queues of one name', () => {
+    const group = Group.started();
+    group.hops.script = () => 'hang';
+    group.submit('gw-1', ['q1']);
+    group.run(200);
+    group.gateway('gw-1').kill();
+    group.until(() => group.served('gw-2', 'gw-1').length === 1, 'the takeover');
+    group.submit('gw-2', ['q1']);
+    group.run(200);
+    const view = viewOf({ scheduler: group.scheduler, log: group.log, gateway: group.gateway('gw-2') }, 'gw-2');
+    assert.deepEqual(view.queues('', 10).queues.map(({ name, owner }) => `${name} of ${owner}`).sort(), ['q1 of gw-1', 'q1 of gw-2']);
+    assert.deepEqual(view.messages('q1', 'mail', '', 10)?.messages.map(({ owner }) => owner).sort(), ['gw-1', 'gw-2']);
   });
 });

@@ -123,6 +123,7 @@ export function queueRow(queue: QueueView, nowWallMs: number): object {
   return {
     queue_name: queue.name,
     queue_class: queue.queueClass,
+    owner: queue.owner,
     next_hop: queue.nextHop,
     order: queue.ordering,
     messages: queue.messages,
@@ -143,6 +144,7 @@ export function messageRow(queue: string, queueClass: string, message: MessageVi
   return {
     queue_name: queue,
     queue_class: queueClass,
+    owner: message.owner,
     queue_id: message.queueId,
     arrival_time: seconds(message.arrivalWallMs),
     message_size: message.messageBytes,

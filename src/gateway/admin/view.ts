@@ -152,6 +152,8 @@ export interface MemberView {
 export interface QueueView extends QueueFigures {
   readonly name: string;
   readonly queueClass: string;
+  /** Another gateway where this one serves the queue in its place. */
+  readonly owner: string;
   readonly nextHop: string;
   readonly ordering: 'fifo' | 'strict';
   /** Of the refill that has farthest to go; undefined when none is under way. */
@@ -168,6 +170,8 @@ export interface MessageRecipientView {
 
 export interface MessageView {
   readonly queueId: string;
+  /** Of its queue. */
+  readonly owner: string;
   readonly arrivalWallMs: number;
   readonly messageBytes: number;
   readonly sender: string;

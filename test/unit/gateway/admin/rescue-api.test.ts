@@ -5,6 +5,7 @@ import { fastify } from 'fastify';
 import { runCli } from '../../../../src/cli/main.js';
 import { addRescue } from '../../../../src/gateway/admin/rescue-api.js';
 import type { RescueControl, RescueView, WaitingQueue } from '../../../../src/gateway/admin/rescue-api.js';
+import { statusRow } from '../../../../src/gateway/admin/rows.js';
 import type { MemberView, QueueView, StatusView, StoreView } from '../../../../src/gateway/admin/view.js';
 import type { ForceRequest, ForcedQueue } from '../../../../src/recovery/force.js';
 import { contextFor } from '../../cli/played-context.js';
@@ -13,7 +14,7 @@ const STORE: StoreView = {
   id: 'store-a', host: 'box-2', protocol: 2, up: true, drained: false, drainedSinceWallMs: undefined, paths: [], queuesSync: 1, queuesResync: 0, queuesNg: 0, lagMessages: 0, lagBytes: 0, refillMessages: 0, refillBytes: 0, creditBytes: 5, leaseLeftMs: 0, failovers: 0, cause: '', causeSinceWallMs: undefined,
 };
 const QUEUE: QueueView = {
-  name: 'here.example', queueClass: 'mail', nextHop: 'smtp://mx:25', ordering: 'fifo', messages: 0, bytes: 0, active: 0, deferred: 0, held: 0, inSync: 2, epoch: 1, lagMessages: 0, lagBytes: 0, refillShare: undefined, oldestArrivalWallMs: undefined, lastError: '',
+  name: 'here.example', queueClass: 'mail', owner: 'gw-1', nextHop: 'smtp://mx:25', ordering: 'fifo', messages: 0, bytes: 0, active: 0, deferred: 0, held: 0, inSync: 2, epoch: 1, lagMessages: 0, lagBytes: 0, refillShare: undefined, oldestArrivalWallMs: undefined, lastError: '',
 };
 const STATUS: StatusView = {
   gateway: 'gw-1', host: 'box-1', version: '', incarnation: 7, pid: 42, startedWallMs: 0, ready: true, notReadyReason: '', degradedSinceWallMs: undefined, degradedCause: '', insecure: false, received: 0, delivered: 0, deferred: 0, bounced: 0, expired: 0, rejected: 0,
@@ -89,42 +90,43 @@ describe('twinpost rescue --force', () => {
     const app = fastify({ logger: false });
     void app.register((api, _options, done) => {
       addRescue(api, new PlayedRescue(), VIEW);
+      api.get('/status', () => statusRow(VIEW.status(), 0));
       done();
     }, { prefix: '/api/v1' });
     const url = await app.listen({ host: '127.0.0.1', port: 0 });
     try {
       const printed: string[] = [];
-      return [await runCli(['rescue', '--force', '--queue', queue, '--missing', missing, '--reason', 'x', '--gateway', url], contextFor(printed)), printed, url];
+      return [await runCli(['rescue', '--force', '--queue', queue, '--missing', missing, '--reason', 'x', '--yes', '--gateway', url], contextFor(printed)), printed, url];
     } finally {
       await app.close();
     }
   }
 
-  test('warns of what it has done, and only then', async () => {
+  test('warns, and says what came of it', async () => {
     const [code, printed] = await forced('late.example', 'store-b');
     assert.equal(code, 0);
-    assert.deepEqual(printed.map((line) => line.slice(0, 9)), ['! WARNING', '1 queue t']);
-    assert.match(printed[1] ?? '', /^1 queue taken without store-b: late\.example$/);
+    assert.deepEqual(printed.map((line) => line.slice(0, 9)), ['! WARNING', '! It may ', '1 queue t']);
+    assert.match(printed[2] ?? '', /^1 queue taken without store-b: late\.example$/);
   });
 
   test('says what else is needed, and fails, when the queue still waits for other stores', async () => {
     const [code, printed] = await forced('short.example', 'store-b');
-    assert.deepEqual([code, printed.slice(1)], [1, ['1 queue not taken yet: short.example; also needed: the same with --missing store-a, and with --missing store-c, or start what is silent']]);
+    assert.deepEqual([code, printed.slice(2)], [1, ['1 queue not taken yet: short.example; also needed: the same with --missing store-a, and with --missing store-c, or start what is silent']]);
   });
 
   test('says that a queue is taken later, when a mirror is to be filled first', async () => {
     const [code, printed] = await forced('filling.example', 'store-b');
-    assert.deepEqual([code, printed.slice(1)], [0, ['1 queue to be taken as soon as a mirror is filled, unless one tells that another process has it: filling.example']]);
+    assert.deepEqual([code, printed.slice(2)], [0, ['1 queue to be taken as soon as a mirror is filled, unless one tells that another process has it: filling.example']]);
   });
 
   test('says where a copy is left that no set counts, and fails, when the queue is given up', async () => {
     const [code, printed] = await forced('gone.example', 'store-b');
-    assert.deepEqual([code, printed.slice(1)], [1, ['1 queue given up, for no store that answers is in the set: gone.example; a copy that counts for nothing is at store-d: twinpost store export']]);
+    assert.deepEqual([code, printed.slice(2)], [1, ['1 queue given up, for no store that answers is in the set: gone.example; a copy that counts for nothing is at store-d: twinpost store export']]);
   });
 
-  test('fails with one clear line when nobody knows the store or the queue', async () => {
+  test('fails with one clear line after the warning when nobody knows the store or the queue', async () => {
     const [code, printed, url] = await forced('nosuch', 'store-9');
     assert.equal(code, 1);
-    assert.deepEqual(printed, [`! twinpost: ${url}: it refused: this gateway knows no store 'store-9'; it knows store-a, store-b; nothing was done`]);
+    assert.deepEqual(printed.slice(2), [`! twinpost: ${url}: it refused: this gateway knows no store 'store-9'; it knows store-a, store-b; nothing was done`]);
   });
 });

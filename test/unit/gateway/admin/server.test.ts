@@ -19,7 +19,7 @@ const STATUS: StatusView = {
 };
 
 function message(n: number): MessageView {
-  return { queueId: `ID${String(n)}`, arrivalWallMs: WALL_MS + 999, messageBytes: 10, sender: '', recipients: [{ address: 'b@example.net', delayReason: 'busy' }, { address: 'c@example.net', delayReason: '' }], state: 'deferred', heldReason: '', attempts: 1, nextAttemptWallMs: undefined, expiryWallMs: WALL_MS };
+  return { queueId: `ID${String(n)}`, owner: 'gw-2', arrivalWallMs: WALL_MS + 999, messageBytes: 10, sender: '', recipients: [{ address: 'b@example.net', delayReason: 'busy' }, { address: 'c@example.net', delayReason: '' }], state: 'deferred', heldReason: '', attempts: 1, nextAttemptWallMs: undefined, expiryWallMs: WALL_MS };
 }
 
 const ROW: TableRowView = {
@@ -31,7 +31,7 @@ const ROW_AS_JSON = {
   transactions: 40, last_transaction: 50, digest: '00ff', messages: 250, lag_messages: 10, lag_bytes: 999, since: 1_799_999_998, cause: 'reset',
 };
 const QUEUE: QueueView = {
-  name: 'a b/c', queueClass: 'mail', nextHop: 'smtp://mx:25', ordering: 'fifo', messages: 250, bytes: 2500, active: 0, deferred: 250, held: 0, inSync: 1, epoch: 2, lagMessages: 10, lagBytes: 999,
+  name: 'a b/c', queueClass: 'mail', owner: 'gw-2', nextHop: 'smtp://mx:25', ordering: 'fifo', messages: 250, bytes: 2500, active: 0, deferred: 250, held: 0, inSync: 1, epoch: 2, lagMessages: 10, lagBytes: 999,
   refillShare: undefined, oldestArrivalWallMs: WALL_MS - 61_000, lastError: 'busy',
 };
 
@@ -157,8 +157,8 @@ describe('the admin HTTP of a gateway', () => {
         assert.ok(rows.length <= 100);
         seen.push(...rows.map((row) => row['queue_id']));
         cursor = json['next_cursor'] as string | null;
-        const { queue_name: queueName, arrival_time: arrivalTime, message_size: size, sender, recipients } = rows[0] ?? {};
-        assert.deepEqual([queueName, arrivalTime, size, sender], ['a b/c', 1_800_000_000, 10, '']);
+        const { queue_name: queueName, owner, arrival_time: arrivalTime, message_size: size, sender, recipients } = rows[0] ?? {};
+        assert.deepEqual([queueName, owner, arrivalTime, size, sender], ['a b/c', 'gw-2', 1_800_000_000, 10, '']);
         assert.deepEqual(recipients, [{ address: 'b@example.net', delay_reason: 'busy' }, { address: 'c@example.net' }]);
       }
       assert.deepEqual(seen, Array.from({ length: 250 }, (_, i) => `ID${String(i)}`));
