@@ -4,6 +4,7 @@ import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { describe, test } from 'node:test';
+import { parse } from 'yaml';
 import { effectiveYaml } from '../../../src/config/effective.js';
 import { EMBEDDED_UP_YAML } from '../../../src/config/embedded.js';
 import { loadConfigFile, parseConfig } from '../../../src/config/load.js';
@@ -192,7 +193,14 @@ describe('the file of `up`', () => {
 });
 
 describe('the examples', () => {
-  for (const name of ['gateway.yaml', 'store.yaml', 'two-hosts/host-1.yaml', 'two-hosts/host-2.yaml']) {
+  /** Files, and how many roles each has. */
+  for (const [name, roles] of [['gateway.yaml', 1], ['store.yaml', 1], ['two-hosts/host-1.yaml', 2], ['two-hosts/host-2.yaml', 2]] as const) {
+    test(`${name} has a folder for what outlives each process`, () => {
+      const file = parse(readFileSync(`configs/${name}`, 'utf8')) as Readonly<Record<string, { readonly state_dir?: string }>>;
+      const sections = ['gateway', 'store'].flatMap((role) => file[role] ?? []);
+      assert.deepEqual(sections.map((section) => section.state_dir), Array.from({ length: roles }, () => 'state'));
+    });
+
     test(`${name} lacks its secret files and nothing else`, () => {
       const result = loadConfigFile(`configs/${name}`, { role: 'check' });
       const errors = result.ok ? [] : result.errors;
