@@ -274,3 +274,8 @@ for (const document of ['README.md', 'ARCHITECTURE.md', ...listFiles('docs').fil
     expectNone([...new Set(missing)]);
   });
 }
+
+test('every result in docs/bench is named in a document', () => {
+  const documents = ['README.md', ...listFiles('docs').filter((path) => path.endsWith('.md'))].map((path) => readFileSync(join(PROJECT, path), 'utf8')).join('\n');
+  expectNone(listFiles('docs/bench').filter((path) => !documents.includes(path)));
+});
