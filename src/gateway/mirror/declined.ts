@@ -5,10 +5,11 @@
  *                                                                         ├─► granted, unknown: it is nobody else's there
  *                                                                         └─► in sync
  *
- * A word counts until the store is asked again, and while that has no answer for replace_after at most: who waits for a turn
- * to be filled is not declined. It says nothing of another boot.
+ * A word about a claim counts until the store is asked again, and while that has no answer for replace_after at most: who
+ * waits for a turn to be filled is not declined. What a store refused counts until it has taken a copy whole: a full one
+ * takes each copy at first, and may take longer to say no than any bound. No word says anything of another boot.
  */
-import { SyncState } from './replica.js';
+import { ResyncPhase, SyncState } from './replica.js';
 import type { Replica } from './replica.js';
 
 export const Decline = {
@@ -18,9 +19,12 @@ export const Decline = {
   GRACE: 1,
   /** Another process has taken the queue by a newer claim, or has a newer set there. */
   TAKEN: 2,
+  /** From here on: asked to take a copy, it refused. No memory is left. */
   FULL: 3,
+  /** It has as many queues as it takes. */
+  TABLE_FULL: 4,
   /** Something else, in words. */
-  REFUSED: 4,
+  REFUSED: 5,
 } as const;
 export type DeclineValue = (typeof Decline)[keyof typeof Decline];
 
@@ -52,10 +56,19 @@ export function isAsked(replica: Replica, nowMs: number): boolean {
   return replica.store.isUp && (replica.claimSequence !== 0 || replica.sync !== SyncState.NG || replica.retryAtMs <= nowMs);
 }
 
+/** What its store said in this boot when it did not take the copy, while that counts. */
+export function wordOf({ declined, store }: Replica): Declined | undefined {
+  return store.isUp && declined?.bootId === store.bootId ? declined : undefined;
+}
+
+/** It was asked to take a copy, did not, and has not taken one whole since; also while it is tried again. */
+export function hasRefused(replica: Replica): boolean {
+  if (replica.phase === ResyncPhase.CAUGHT_UP || replica.phase === ResyncPhase.JOINING) return false;
+  return (wordOf(replica)?.why ?? Decline.HELD) >= Decline.FULL;
+}
+
 /** Its store is silent, or does not take the copy. */
 export function takesNone(replica: Replica, nowMs: number, afterMs: number): boolean {
-  const { store, declined } = replica;
-  if (!store.isUp) return true;
-  if (declined === undefined || declined.bootId !== store.bootId) return false;
-  return !isAsked(replica, nowMs) || nowMs - replica.retryAtMs < afterMs;
+  if (!replica.store.isUp || hasRefused(replica)) return true;
+  return wordOf(replica) !== undefined && (!isAsked(replica, nowMs) || nowMs - replica.retryAtMs < afterMs);
 }

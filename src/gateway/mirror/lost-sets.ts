@@ -7,8 +7,11 @@
  *   members silent   a mirror that may have a copy has been away for replace_after: it may never come back, or another
  *                    process may have the queue by it
  *   no store free    a set may be founded, and for replace_after no store has taken a copy: each is silent, full, or has an
- *                    older one that another gateway holds, which lives: for a rescuer, the owner's of before. Not while one
- *                    is asked or waits for its turn to be filled. Told once, it stays until a mirror is in sync
+ *                    older one that another gateway holds, which lives: for a rescuer, the owner's of before. Or it may not,
+ *                    for a mirror has its copy, and its store is too full to take the rest of it. Not while one is asked or
+ *                    waits for its turn to be filled; but while one that refused is tried again, if another has just
+ *                    refused: else stores that take turns would never be told of. Told once, it stays until a mirror is in
+ *                    sync
  *
  *   waits ─► told, shown in status ─ `twinpost rescue --force`, once for each store named ─► founded ─► gone
  *                                  └ the stores come back ─────────────────────────────────────────► gone
@@ -26,12 +29,12 @@ import { queueKey } from '../../recovery/census.js';
 import type { ForceRequest, ForcedQueue } from '../../recovery/force.js';
 import { forceCommands } from '../../recovery/force.js';
 import type { HeldQueue } from '../../recovery/waiting-queues.js';
-import { isAsked } from './declined.js';
+import { hasRefused, isAsked } from './declined.js';
 import type { Mirrors } from './mirrors.js';
 import { silentStores, whyNoStore } from './no-store-why.js';
 import type { QueueMirror } from './queue-mirror.js';
 import type { Replica } from './replica.js';
-import { decides, findsNoStore, hasSurvivor, isWithoutSurvivor, mayFound, toGiveUp, waitsForSilent } from './replica-set.js';
+import { decides, findsNoStore, hasSurvivor, isWithoutSurvivor, mayFound, toGiveUp, waitsForRoom, waitsForSilent } from './replica-set.js';
 
 export interface LostSetsPorts {
   readonly mirrors: Mirrors;
@@ -134,8 +137,9 @@ export class LostSets {
     const { mirrors, nowMs } = this.ports;
     const now = nowMs();
     const sinceMs = this.noStoreSinceMs.get(mirror);
-    if (sinceMs === undefined || now - sinceMs < mirrors.options.replaceAfterMs || !mayFound(mirror)) return false;
-    return !mirror.replicas.some((replica) => isAsked(replica, now));
+    if (sinceMs === undefined || now - sinceMs < mirrors.options.replaceAfterMs || !(mayFound(mirror) || waitsForRoom(mirror))) return false;
+    const asked = mirror.replicas.filter((replica) => isAsked(replica, now));
+    return asked.length === 0 || (asked.every(hasRefused) && mirror.replicas.some((replica) => hasRefused(replica) && !asked.includes(replica)));
   }
 
   private tell(mirror: QueueMirror, state: LostState): void {

@@ -289,11 +289,7 @@ export class Mirrors {
       // In one boot a store forgets nothing: another holder has dropped the copy, and our OPEN has made an empty one.
       if (!replica.isFilling && number < replica.acked) return this.fence(mirror, replica, false);
       mirror.acknowledge(replica, number);
-      // REFILL_BEGIN has emptied it, and we were its holder: nobody else can have it from there.
-      if (replica.isFilling && replica.claimBootId !== '' && replica.acked >= replica.refillBase) {
-        replica.lossWitnessed ||= replica.claimBootId === store.bootId;
-        replica.claimBootId = '';
-      }
+      if (replica.isFilling && replica.acked >= replica.refillBase) replica.onEmptied();
       this.catchUp.onProgress(mirror, replica);
       if (mirror.setChangeNumber !== 0) settleSet(mirror, this.setPorts);
       if (replica.member) mirror.advance();
@@ -320,12 +316,11 @@ export class Mirrors {
     const replica = mirror?.replicas.find((candidate) => candidate.store === store);
     if (mirror === undefined || replica === undefined || !replica.isFed) return;
     this.resyncs.get(store)?.cancel(mirror);
-    replica.attachSequence = 0;
     if (refusal.reason === REFUSAL_FENCED || refusal.reason === REFUSAL_DENIED) {
       this.fence(mirror, replica, false);
       return;
     }
-    this.isolate(mirror, replica, `refused: ${refusalReasonName(refusal.reason)} ${refusal.text}`, this.options.retryMs * judgeRefusal(replica, refusal.reason));
+    this.isolate(mirror, replica, `refused: ${refusalReasonName(refusal.reason)} ${refusal.text}`, this.options.retryMs * judgeRefusal(replica, refusal));
   }
 
   /** Starts what has waited for its time. */

@@ -3,11 +3,11 @@
  * (lost-sets.ts): what each store said last, and all ways out that these words leave.
  *
  *   is silent ─► start it    is full ─► make room    held by a lease ─► stop the holder, or export and go on there
- *                                                    taken by a newer claim ─► export and go on there
+ *   table of queues full ─► another store            taken by a newer claim ─► export and go on there
  *
  * A store does not tell who the holder is: its own status does.
  */
-import { Decline, isAsked } from './declined.js';
+import { Decline, hasRefused, isAsked, wordOf } from './declined.js';
 import type { Mirrors } from './mirrors.js';
 import type { QueueMirror } from './queue-mirror.js';
 import type { Replica } from './replica.js';
@@ -23,15 +23,18 @@ export function silentStores(mirrors: Mirrors, mirror: QueueMirror): string[] {
 export function whyNoStore(mirrors: Mirrors, mirror: QueueMirror, nowMs: number): string {
   const silent = silentStores(mirrors, mirror);
   const full = mirrors.stores.filter((store) => isFull(mirrors, mirror, store)).map(({ storeId }) => storeId);
-  const others = mirror.replicas.filter(({ store }) => store.isUp && !full.includes(store.storeId));
+  const crowded = mirror.replicas.filter((replica) => hasRefused(replica) && wordOf(replica)?.why === Decline.TABLE_FULL).map(({ store }) => store.storeId);
+  const others = mirror.replicas.filter(({ store }) => store.isUp && !full.includes(store.storeId) && !crowded.includes(store.storeId));
   const drained = mirrors.stores.filter((store) => store.isUp && !isReplicaAt(mirror, store) && mirrors.placement.isAvoided(store.storeId));
   const told = [
     ...silent.map((id) => `${id} is silent`), ...full.map((id) => `${id} is full`),
-    ...others.map((replica) => `${replica.store.storeId} ${wordOf(replica, nowMs)}`), ...drained.map(({ storeId }) => `${storeId} is drained or stops`),
+    ...crowded.map((id) => `${id} has no room in its table of queues`),
+    ...others.map((replica) => `${replica.store.storeId} ${toldBy(replica, nowMs)}`), ...drained.map(({ storeId }) => `${storeId} is drained or stops`),
   ];
   const ways: string[] = [];
   if (silent.length > 0) ways.push(`start ${silent.join(' or ')}`);
   if (full.length > 0) ways.push(`make room at ${full.join(' or ')}`);
+  if (crowded.length > 0) ways.push(`add a store, or move other queues away from ${crowded.join(' or ')}: twinpost store drain, and with --undo again when some are gone`);
   const isHeld = others.some(({ declined }) => declined?.why === Decline.HELD);
   const { ownerId } = mirror.queue.identity;
   const holder = `(${mirror.isOwn ? '' : `${ownerId}, or one that goes on for it: `}twinpost store status shows which)`;
@@ -45,13 +48,13 @@ function isFull(mirrors: Mirrors, mirror: QueueMirror, store: StorePort): boolea
   if (!store.isUp) return false;
   const replica = mirror.replicas.find((one) => one.store === store);
   if (replica === undefined) return store.credit <= 0 && !mirrors.placement.isAvoided(store.storeId);
-  return replica.sync === SyncState.NG && replica.declined?.bootId === store.bootId && replica.declined.why === Decline.FULL;
+  return hasRefused(replica) && wordOf(replica)?.why === Decline.FULL;
 }
 
-function wordOf(replica: Replica, nowMs: number): string {
-  const { declined, store } = replica;
+function toldBy(replica: Replica, nowMs: number): string {
+  const declined = wordOf(replica);
   if (replica.sync !== SyncState.NG) return 'is being filled';
-  if (declined === undefined || declined.bootId !== store.bootId) return isAsked(replica, nowMs) ? 'is asked' : 'has not answered';
+  if (declined === undefined) return isAsked(replica, nowMs) ? 'is asked' : 'has not answered';
   if (declined.why === Decline.HELD) return 'says that another gateway holds it, whose lease runs';
   if (declined.why === Decline.TAKEN) return 'says that another gateway has taken it';
   return declined.why === Decline.GRACE ? 'has just started, and waits for a lease of before' : `refuses it (${declined.text})`;

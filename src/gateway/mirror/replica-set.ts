@@ -23,7 +23,7 @@
 import { invariant } from '../../base/invariant.js';
 import type { Crc32, Packer } from '../../platform/ports.js';
 import { allowsEpochsAhead } from '../../protocol/versions.js';
-import { takesNone } from './declined.js';
+import { hasRefused, takesNone, wordOf } from './declined.js';
 import type { QueueMirror } from './queue-mirror.js';
 import type { Replica } from './replica.js';
 import { Leave, ResyncPhase, SyncState } from './replica.js';
@@ -138,6 +138,15 @@ export function waitsForSilent(mirror: QueueMirror, nowMs: number, afterMs: numb
 export function findsNoStore(mirror: QueueMirror, nowMs: number, afterMs: number): boolean {
   if (hasSurvivor(mirror) || mirror.queue.isRecovering) return false;
   return mirror.replicas.every((replica) => takesNone(replica, nowMs, afterMs));
+}
+
+/**
+ * What keeps a set from being founded are copies of ours only whose stores answer, and do not take what their copies lack:
+ * at least one for want of room or the like. The queue goes on by them as soon as they do.
+ */
+export function waitsForRoom(mirror: QueueMirror): boolean {
+  const inTheWay = mirror.replicas.filter((replica) => hinders(mirror, replica));
+  return inTheWay.some(hasRefused) && inTheWay.every((replica) => wordOf(replica) !== undefined);
 }
 
 /**

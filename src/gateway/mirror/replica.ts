@@ -175,6 +175,12 @@ export class Replica {
     this.claimBootId = '';
   }
 
+  /** A refill of ours began there: we emptied it as its holder, so that nobody else can have the queue from it. */
+  onEmptied(): void {
+    this.lossWitnessed ||= this.stillClaims;
+    this.claimBootId = '';
+  }
+
   /** What was asked on a connection that is gone has no answer. */
   forgetRequests(): void {
     this.attachSequence = 0;

@@ -9,9 +9,10 @@ import { EntryTable } from '../../../../src/gateway/queue/entry-table.js';
 import { MailQueue } from '../../../../src/gateway/queue/mail-queue.js';
 import { crc32 } from '../../../../src/platform/node/checksum.js';
 import { MessagePacker } from '../../../../src/platform/node/packer.js';
-import { CLAIM } from '../../../../src/protocol/message-types.js';
+import { CHANGES, CLAIM, OPEN, REFILL_END } from '../../../../src/protocol/message-types.js';
 import { encodeClaimed } from '../../../../src/protocol/messages/claimed.js';
-import { CLAIM_GRACE, CLAIM_GRANTED, CLAIM_LEASE_RUNS, CLAIM_TOKEN_LOW, CLAIM_UNKNOWN, ROLE_NONE } from '../../../../src/protocol/reasons.js';
+import { CLAIM_GRACE, CLAIM_GRANTED, CLAIM_LEASE_RUNS, CLAIM_TOKEN_LOW, CLAIM_UNKNOWN, REFUSAL_LIMIT, ROLE_MEMBER, ROLE_NONE } from '../../../../src/protocol/reasons.js';
+import type { RefillEntries } from '../../../../src/recovery/refill.js';
 
 const packer = new MessagePacker();
 const REPLACE_AFTER_MS = 60_000;
@@ -19,6 +20,12 @@ const TICK_MS = 100;
 const LEASE_MS = 4000;
 const HELD = 'no mirror is in sync, and no store takes a copy: store-a is silent, store-b is silent, store-c says that another gateway holds it, whose lease runs; start store-a or store-b, or stop the gateway that holds it';
 const LEFT = 'for longer than a lease, until this queue has a mirror, or export what is here and go on there';
+
+/** The queue has no mail. */
+const NO_ENTRIES: RefillEntries = {
+  first: () => 0, following: () => 0, position: () => 0, messageId: () => 0, flags: () => 0, bodyBytes: () => 0, headBytes: () => 0, noteBytes: () => 0,
+  checksum: () => 0, noteChecksum: () => 0, writePayload: () => {},
+};
 
 class PlayedStore implements StorePort {
   readonly storeId: string;
@@ -32,6 +39,8 @@ class PlayedStore implements StorePort {
   readonly leaseTerm = 1;
   /** Sequence of a CLAIM that has no answer; 0 none. */
   asked = 0;
+  /** Requests by type, with the sequence of the last. */
+  readonly last = new Map<number, number>();
   #sequence = 0;
 
   constructor(storeId: string) {
@@ -41,6 +50,7 @@ class PlayedStore implements StorePort {
   request(type: number): number {
     this.#sequence += 1;
     if (type === CLAIM) this.asked = this.#sequence;
+    this.last.set(type, this.#sequence);
     return this.#sequence;
   }
 
@@ -60,14 +70,15 @@ class Played {
   private readonly mirrors: Mirrors;
   private nowMs = 0;
 
-  constructor(ownerId: string, replaceAfterMs = REPLACE_AFTER_MS) {
+  /** `keepsA`: store-a was only away; it has its copy, and is asked. */
+  constructor(ownerId: string, replaceAfterMs = REPLACE_AFTER_MS, keepsA = false) {
     const note = (_event: string, text: string, fields: Readonly<Record<string, unknown>> = {}): void => {
       if (text.startsWith('no store takes a copy')) this.told.push(fields['why']);
     };
     const log = { debug: note, info: note, warn: note, error: note };
     const mirrors = new Mirrors(
       { group: ['gw-1', 'gw-2'], replicas: 2, minReplicas: 1, retryMs: 500, refillFrameBytes: 4096, frameTargetBytes: 65_536, ringBytes: 1_000_000, replaceAfterMs, placement: { gatewayHost: undefined, places: new Map() }, token: 7 },
-      { packer, crc32, log, nowMs: () => this.nowMs, wallMs: () => 0, requestFlush: () => {}, refillEntries: () => assert.fail('nothing is filled'), onEpoch: () => {}, onQueueLost: () => assert.fail('it is ours') },
+      { packer, crc32, log, nowMs: () => this.nowMs, wallMs: () => 0, requestFlush: () => {}, refillEntries: () => NO_ENTRIES, onEpoch: () => {}, onQueueLost: () => assert.fail('it is ours') },
     );
     this.mirrors = mirrors;
     this.lost = new LostSets({ mirrors, log, nowMs: () => this.nowMs });
@@ -85,8 +96,9 @@ class Played {
       replica.transition(SyncState.SYNC, 'queue created', 0);
       replica.confirmedTerm = store.leaseTerm;
     }
-    for (const store of [this.a, this.b]) this.goes(store);
-    for (const store of [this.a, this.b]) {
+    for (const store of [this.b, this.a]) this.goes(store);
+    if (keepsA) this.comes(this.a);
+    for (const store of keepsA ? [this.b] : [this.a, this.b]) {
       store.bootId = 'boot-2';
       this.comes(store);
       this.answer(store, CLAIM_UNKNOWN);
@@ -105,12 +117,47 @@ class Played {
     this.mirrors.onLinkUp(store);
   }
 
-  answer(store: PlayedStore, result: number): void {
+  /** For how long its copy has been on its way there; 0 when it is not. */
+  filledForMs(store: PlayedStore): number {
+    const replica = this.mirrors.mirrorOf(1)?.replicas.find((one) => one.store === store);
+    return replica?.isFilling === true ? this.nowMs - replica.sinceMs : 0;
+  }
+
+  /** A tick, and what is due goes out. */
+  turn(): void {
+    this.run(TICK_MS);
+    this.mirrors.flush();
+  }
+
+  /** The turn ends: what is due goes out. The last request of this type is refused. */
+  refuse(store: PlayedStore, type: number, reason: number, number = 0): void {
+    this.mirrors.flush();
+    const sequence = store.last.get(type) ?? assert.fail(`${store.storeId} was sent ${String(type)}`);
+    store.last.clear();
+    this.mirrors.onRefusal(store, { sequence, handle: 1, reason, number, digestA: 0, digestB: 0, text: '' });
+  }
+
+  /** All that went out in this turn is applied. */
+  takes(store: PlayedStore, number: number): void {
+    this.mirrors.flush();
+    this.mirrors.onAcknowledged(store, 1, number);
+    this.mirrors.onAckedThrough(store, Math.max(...store.last.values()));
+  }
+
+  get lastNumber(): number {
+    return this.mirrors.mirrorOf(1)?.lastNumber ?? 0;
+  }
+
+  get inSync(): string[] {
+    return this.mirrors.mirrorOf(1)?.replicas.filter(({ inSync }) => inSync).map(({ store }) => store.storeId) ?? [];
+  }
+
+  answer(store: PlayedStore, result: number, role = ROLE_NONE, number = 5): void {
     const { asked } = store;
     assert.notEqual(asked, 0, `${store.storeId} is asked`);
     store.asked = 0;
     const waitMs = result === CLAIM_LEASE_RUNS || result === CLAIM_GRACE ? LEASE_MS : 0;
-    assert.equal(this.mirrors.onClaimed(store, asked, encodeClaimed(packer, { handle: 1, result, token: result === CLAIM_TOKEN_LOW ? 9 : 7, epoch: 1, members: [], number: result === CLAIM_GRANTED ? 5 : 0, digestA: 0, digestB: 0, count: 0, bytes: 0, role: ROLE_NONE, waitMs, sameBoot: true })), true);
+    assert.equal(this.mirrors.onClaimed(store, asked, encodeClaimed(packer, { handle: 1, result, token: result === CLAIM_TOKEN_LOW ? 9 : 7, epoch: 1, members: [], number: result === CLAIM_GRANTED ? number : 0, digestA: 0, digestB: 0, count: 0, bytes: 0, role, waitMs, sameBoot: true, writer: undefined })), true);
   }
 
   addStore(store: PlayedStore): void {
@@ -237,5 +284,58 @@ describe('no store free', () => {
     assert.deepEqual([played.whys, played.told], [[], []]);
     played.run(2000, CLAIM_LEASE_RUNS);
     assert.equal(played.told.length, 1);
+  });
+
+  test('is told of a store whose table of queues is full, and of what an operator can do', () => {
+    const played = new Played('gw-1');
+    for (let elapsedMs = 0; elapsedMs < REPLACE_AFTER_MS + 20_000; elapsedMs += TICK_MS) {
+      if (played.c.asked !== 0) played.answer(played.c, CLAIM_UNKNOWN);
+      if (played.waitsForTurn) played.refuse(played.c, OPEN, REFUSAL_LIMIT);
+      played.run(TICK_MS);
+    }
+    assert.deepEqual(played.whys, ['no mirror is in sync, and no store takes a copy: store-a is silent, store-b is silent, store-c has no room in its table of queues; start store-a or store-b, or add a store, or move other queues away from store-c: twinpost store drain, and with --undo again when some are gone']);
+  });
+
+  test('is told while the one mirror that has its copy is at a store that is too full for the rest of it', () => {
+    const played = new Played('gw-1', REPLACE_AFTER_MS, true);
+    played.goes(played.c);
+    for (let elapsedMs = 0; elapsedMs < REPLACE_AFTER_MS + 20_000; elapsedMs += TICK_MS) {
+      if (played.a.asked !== 0) {
+        played.answer(played.a, CLAIM_GRANTED, ROLE_MEMBER, 0);
+        played.refuse(played.a, CHANGES, REFUSAL_LIMIT);
+      }
+      played.run(TICK_MS);
+    }
+    assert.deepEqual(played.whys, ['no mirror is in sync, and no store takes a copy: store-b is silent, store-c is silent, store-a is full; start store-b or store-c, or make room at store-a']);
+  });
+
+  test('is not waited for: a copy that was emptied to be filled, and refused at once, does not keep others from a new set', () => {
+    const played = new Played('gw-1', REPLACE_AFTER_MS, true);
+    played.goes(played.c);
+    played.answer(played.a, CLAIM_GRANTED, ROLE_MEMBER);
+    played.refuse(played.a, REFILL_END, REFUSAL_LIMIT, played.lastNumber);
+    played.comes(played.c);
+    played.answer(played.c, CLAIM_UNKNOWN);
+    for (let round = 0; round < 3; round++) played.takes(played.c, played.lastNumber);
+    assert.deepEqual(played.inSync, ['store-c']);
+  });
+
+  test('is told of full stores that take turns, each attempt longer than replace_after: when each has refused', () => {
+    const played = new Played('gw-1');
+    const d = new PlayedStore('store-d');
+    played.addStore(d);
+    const refusals: string[] = [];
+    for (let elapsedMs = 0; elapsedMs < 5 * REPLACE_AFTER_MS; elapsedMs += TICK_MS) {
+      for (const store of [played.c, d]) {
+        if (store.asked !== 0) played.answer(store, CLAIM_UNKNOWN);
+        if (played.filledForMs(store) < REPLACE_AFTER_MS + 10_000) continue;
+        played.refuse(store, REFILL_END, REFUSAL_LIMIT, played.lastNumber);
+        refusals.push(store.storeId);
+      }
+      played.turn();
+      if (refusals.length < 2) assert.deepEqual(played.told, []);
+    }
+    assert.deepEqual([refusals.slice(0, 3), played.told.length], [['store-c', 'store-d', 'store-c'], 1]);
+    assert.match(played.whys[0] ?? '', /store-c is full, store-d is full; .* make room at store-c or store-d$/);
   });
 });
