@@ -26,6 +26,8 @@ export interface Picture {
 }
 
 const CAUSE_CHARACTERS_MAX = 48;
+/** Messages, deletions, notes, sets of mirrors; of a mirror that is filled, messages still to be sent. */
+const LAG = 'Lag, changes';
 
 /** How the commands begin that go on without a store. */
 const FORCE = 'twinpost rescue --force';
@@ -85,7 +87,7 @@ function gatewayLines({ status, rows, address }: GatewayPicture, all: boolean, n
     formatCount(store.queues_ng),
     `${formatCount(store.lag_messages)} (${formatBytes(store.lag_bytes)})`,
   ]);
-  lines.push('', ...tableText([{ title: 'Store' }, { title: 'Host' }, { title: 'State' }, { title: 'Paths' }, { title: 'Lease', right: true }, { title: 'Failovers', right: true }, { title: 'Sync', right: true }, { title: 'Resync', right: true }, { title: 'NG', right: true }, { title: 'Lag', right: true }], stores).split('\n'));
+  lines.push('', ...tableText([{ title: 'Store' }, { title: 'Host' }, { title: 'State' }, { title: 'Paths' }, { title: 'Lease', right: true }, { title: 'Failovers', right: true }, { title: 'Sync', right: true }, { title: 'Resync', right: true }, { title: 'NG', right: true }, { title: LAG, right: true }], stores).split('\n'));
   lines.push('', ...managementTable(rows, status.gateway, nowMs));
   const shown = new Set(rows.map((row) => `${row.owner} ${String(row.birth)} ${String(row.serial)}`)).size;
   if (!all && shown < status.queues) lines.push(`-- ${formatCount(shown)} of ${counted(status.queues, 'queue')}, those that need a look first; --all shows every one`);
@@ -157,7 +159,7 @@ function managementTable(rows: readonly TableRowAnswer[], gateway: string, nowMs
     ];
   });
   if (cells.length === 0) return ['no queues yet'];
-  const columns = [{ title: 'Queue' }, { title: 'Store' }, { title: 'Network A' }, { title: 'Network S' }, { title: 'Sync' }, { title: 'Member' }, { title: 'Epoch', right: true }, { title: 'Transactions', right: true }, { title: 'Lag', right: true }, { title: 'Since', right: true }, { title: 'Cause' }];
+  const columns = [{ title: 'Queue' }, { title: 'Store' }, { title: 'Network A' }, { title: 'Network S' }, { title: 'Sync' }, { title: 'Member' }, { title: 'Epoch', right: true }, { title: 'Transactions', right: true }, { title: LAG, right: true }, { title: 'Since', right: true }, { title: 'Cause' }];
   return tableText(columns, cells).split('\n');
 }
 

@@ -18,6 +18,7 @@ import { countArgument } from './numbers.js';
 import { statusLines, watchLine } from './status-text.js';
 import type { GatewayPicture, Picture, StorePicture } from './status-text.js';
 
+const LAG_HELP = 'Lag counts changes that a mirror has not acknowledged: messages, deletions, notes, sets of mirrors. While it is filled: messages still to be sent.';
 const WATCH_MS = 1_000;
 /** A process that hangs must not hold up a picture that is drawn each second. */
 const WATCH_TIMEOUT_MS = 2_000;
@@ -44,6 +45,7 @@ export function statusCommand(cli: Argv, context: CliContext, done: (code: numbe
         .option('top', { type: 'number', requiresArg: true, default: TOP_DEFAULT, describe: 'queues of each gateway in the table, those that need a look first' })
         .option('all', { type: 'boolean', describe: 'every queue in the table' })
         .option('json', { type: 'boolean', describe: 'one JSON object a line: gateways, stores, then the table row by row' })
+        .epilogue(LAG_HELP)
         .example('$0 status --watch', 'follow the group of the gateway on this machine')
         .example('$0 status --from store-1:9401', 'begin at a store'),
     async (args) => {

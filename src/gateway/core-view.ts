@@ -11,6 +11,7 @@ import { isControl } from './control/control-queues.js';
 import type { GatewayCore } from './core.js';
 import { Degradation } from './degradation.js';
 import { MirrorTable, lagOf, pageByHandle, queueLag } from './mirror-table.js';
+import { causeOf, sinceMsOf } from './mirror/away-cause.js';
 import type { StoreLink } from './mirror/link/store-link.js';
 import type { QueueMirror } from './mirror/queue-mirror.js';
 import type { Replica } from './mirror/replica.js';
@@ -269,8 +270,8 @@ export class CoreView implements GatewayView {
       // A lease is never longer than the store grants, whatever the clock says.
       leaseLeftMs: Math.max(0, Math.min(link.leaseMs, link.leaseEndsMs - nowMs)),
       failovers: this.ports.metrics.failoversOf(link.storeId),
-      cause: outOfSync?.cause ?? (link.isUp ? '' : 'it can not be reached'),
-      causeSinceWallMs: outOfSync === undefined ? undefined : this.wallMs(outOfSync.sinceMs),
+      cause: outOfSync !== undefined ? causeOf(outOfSync) : (link.isUp ? '' : 'it can not be reached'),
+      causeSinceWallMs: outOfSync === undefined ? undefined : this.wallMs(sinceMsOf(outOfSync)),
     };
   }
 
@@ -309,7 +310,7 @@ class StoreSum {
     else {
       if (replica.sync === SyncState.RESYNC) this.queuesResync += 1;
       else this.queuesNg += 1;
-      if (this.outOfSync === undefined || replica.sinceMs < this.outOfSync.sinceMs) this.outOfSync = replica;
+      if (this.outOfSync === undefined || sinceMsOf(replica) < sinceMsOf(this.outOfSync)) this.outOfSync = replica;
     }
     this.refillMessages += replica.progress.messagesToRefill;
     this.refillBytes += replica.progress.bytesToRefill;

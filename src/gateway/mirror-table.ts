@@ -5,6 +5,7 @@
  */
 import type { Clock } from '../platform/ports.js';
 import type { PathView, TablePage, TableRowView } from './admin/view.js';
+import { causeOf, sinceMsOf } from './mirror/away-cause.js';
 import type { StoreLink } from './mirror/link/store-link.js';
 import type { QueueMirror } from './mirror/queue-mirror.js';
 import type { Replica } from './mirror/replica.js';
@@ -20,6 +21,7 @@ export interface MirrorTablePorts {
 
 /** What a mirror lacks: changes that it has not acknowledged, or what its refill still has to send. */
 export interface Lag {
+  /** Of changes each counts: deletions, notes and sets of mirrors, too. */
   readonly messages: number;
   readonly bytes: number;
 }
@@ -82,8 +84,8 @@ export class MirrorTable {
       messages: queue.length,
       lagMessages: lag.messages,
       lagBytes: lag.bytes,
-      sinceWallMs: clock.wallMs() - (clock.nowMs() - replica.sinceMs),
-      cause: replica.cause,
+      sinceWallMs: clock.wallMs() - (clock.nowMs() - sinceMsOf(replica)),
+      cause: causeOf(replica),
     };
   }
 }

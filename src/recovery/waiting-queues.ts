@@ -87,7 +87,8 @@ export function heldQueues(jobs: Iterable<QueueJob>, hints: SetHints, untold: re
         continue;
       }
       const of = hint !== undefined && missing.some((store) => hint.members.includes(store)) ? memberText(hint) : 'a store is missing';
-      held.push({ key, queue: name, queueClass, owner: ownerId, state, stores: missing, why: missing.length > 0 ? of : blocked, sinceMs: missingSinceMs, messages });
+      // Whether a claim is under way at this moment says nothing to an operator.
+      held.push({ key, queue: name, queueClass, owner: ownerId, state: 'waiting', stores: missing, why: missing.length > 0 ? of : blocked, sinceMs: missingSinceMs, messages });
     }
   }
   return held;

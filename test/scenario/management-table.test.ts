@@ -58,6 +58,20 @@ describe('the management table', () => {
     for (const row of view.mirrors('', 100).rows) assert.deepEqual([row.sync, row.member, row.progress, row.lagMessages, row.lagBytes], ['SYNC', true, undefined, 0, 0]);
   });
 
+  test('says why and since when of a mirror that is new and not filled yet, too', () => {
+    const world = World.started({ stores: 3, queues: [{ name: 'q1' }], replaceAfterMs: 2000 });
+    world.hops.script = () => 'hang';
+    world.submitMany(5, ['q1']);
+    world.run(10_000);
+    const view = viewOf(world);
+    const killedMs = WALL_MS + world.scheduler.nowMs;
+    world.store('b').kill();
+    world.until(() => view.mirrors('', 10).rows.length === 3);
+    const { sync, cause, sinceWallMs } = rowOf(view.mirrors('', 10).rows, 'q1', 'store-c');
+    assert.deepEqual([sync, cause], ['NG', 'new, and waits to be filled']);
+    assert.ok(sinceWallMs > killedMs, 'since it was made');
+  });
+
   test('shows how far a refill has come, from nothing to all', () => {
     const world = World.started({ queues: [{ name: 'q1' }], refillFrameBytes: 600 });
     world.hops.script = () => 'hang';

@@ -128,9 +128,11 @@ export interface TableRowView {
   /** Digest at that number; undefined while it can't be told. */
   readonly digest: string | undefined;
   readonly messages: number;
+  /** Changes not acknowledged, sets of mirrors among them; while it is filled, messages still to be sent. */
   readonly lagMessages: number;
   readonly lagBytes: number;
   readonly sinceWallMs: number;
+  /** Never '' unless it is in sync. */
   readonly cause: string;
 }
 

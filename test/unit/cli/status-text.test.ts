@@ -188,11 +188,11 @@ const GOLDEN = `gw-1 on box-1: twinpost 0.2.0, pid 42, up 2h, incarnation 7
                 and 20 more
   INSECURE    store links outside loopback run without TLS (insecure: true)
 
-Store  Host   State  Paths           Lease  Failovers  Sync  Resync  NG       Lag
-NodeB  box-2  up     A RUN, B READY  9.4 s          1    39       1   0  5 (2KiB)
-NodeC  box-3  DOWN   A NG, B NG          -          0     0       0   1  900 (0B)
+Store  Host   State  Paths           Lease  Failovers  Sync  Resync  NG  Lag, changes
+NodeB  box-2  up     A RUN, B READY  9.4 s          1    39       1   0      5 (2KiB)
+NodeC  box-3  DOWN   A NG, B NG          -          0     0       0   1      900 (0B)
 
-Queue                Store  Network A  Network S  Sync        Member  Epoch  Transactions             Lag    Since  Cause
+Queue                Store  Network A  Network S  Sync        Member  Epoch  Transactions    Lag, changes    Since  Cause
 hitachi.com          NodeB  RUN        READY      SYNC        yes         2         18000               -       1h  queue created
                      NodeC  NG         NG         NG          no          2             -  900 (120.6KiB)  1min30s  ECONNRESET \\u001b[2J
 xxxxxx.com (bounce)  NodeD  NG         RUN        RESYNC 42%  no          2          3000        5 (2KiB)       2s  refill begins
