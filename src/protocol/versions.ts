@@ -8,9 +8,10 @@
  *                         owner, who must claim it; CONFIRM tells what is left of the owner's lease and denies a claim of
  *                         before a restart; CLAIM knows the token 0. Role 3 (spilled) in LISTED and CLAIMED; queues of
  *                         class "control"; TAIL finds more than the last number; a stopping store waits until queues
- *                         are moved away; SET_MEMBERS may leave epochs out
+ *                         are moved away; SET_MEMBERS may leave epochs out; CLAIMED tells the writer of the copy, RELEASE
+ *                         whether the claim was unused
  *
- * The layouts of both are the same; so is the frame, whose own version is 1 (frame.ts). The gateway names the range that it
+ * But for these two the layouts of both are the same; so is the frame, whose own version is 1 (frame.ts). The gateway names the range that it
  * speaks in HELLO, the store answers with the highest of it that it speaks too.
  */
 import { ROLE_MEMBER, ROLE_NONE, ROLE_SPILLED } from './reasons.js';
@@ -26,6 +27,8 @@ const VERSION_OF_TAKEOVER = 2;
 const VERSION_OF_SPILL = 2;
 /** The first version whose stores take any higher epoch. */
 const VERSION_OF_EPOCHS_AHEAD = 2;
+/** The first version with `writer` in CLAIMED and `unused` in RELEASE. */
+const VERSION_OF_WRITER = 2;
 const CONTROL_CLASS = 'control';
 
 /** The version that both speak, from HELLO's range, or 0 when there is none (CLOSE with VERSION). */
@@ -50,6 +53,11 @@ export function allowsTakeover(version: number): boolean {
 /** Whether a store of this version takes, as a member, any higher epoch; one of version 1 the next one only. */
 export function allowsEpochsAhead(version: number): boolean {
   return version >= VERSION_OF_EPOCHS_AHEAD;
+}
+
+/** Whether a peer of this version knows the writer in CLAIMED, and `unused` in RELEASE. */
+export function tellsWriter(version: number): boolean {
+  return version >= VERSION_OF_WRITER;
 }
 
 /** Whether a gateway of this version moves its queues away from a store that says that it stops. */

@@ -333,7 +333,7 @@ export class BulkRecovery {
       if (list.all || job.isOwn) job.unheard.delete(storeId);
       // Lost to another process since, and it is ours again to ask for.
       if (job.state === 'done' && row.role === ROLE_MEMBER) job.restart(job.isOwn ? 'waiting' : 'elsewhere', 0);
-      if (job.state === 'waiting' || job.state === 'elsewhere') job.noteListed(row, row.holder === this.options.gatewayId && row.holderToken >= this.options.token);
+      if (job.state === 'waiting' || job.state === 'elsewhere') job.rows.set(storeId, row);
       if (row.holder !== this.options.gatewayId && row.holder !== '') {
         job.heldBy = row.holder;
         job.noteElsewhere(row.epoch);

@@ -5,6 +5,7 @@
  * lacks. The queue may be claimed when every member of that epoch can be asked. Whether a member that does not
  * know the queue may be missed is decided when it has been asked (claim-machine.ts, `mayMiss`).
  */
+import type { Writer } from '../protocol/messages/claimed.js';
 import { ROLE_MEMBER, ROLE_NONE, ROLE_SPILLED } from '../protocol/reasons.js';
 
 /** One store's view of one queue. */
@@ -27,6 +28,11 @@ export interface CensusRow {
   /** Who may write to it there, and since which claim. */
   readonly holder: string;
   readonly holderToken: number;
+  /**
+   * The process that wrote its set, or fills it, as an answer to a claim tells; its gatewayId is '' when that is not known, or
+   * may be of no account any more. Undefined: a store of version 1 answered, or none yet.
+   */
+  readonly writer?: Writer | undefined;
 }
 
 /** A set that is known from before. `wasTold`: a store showed it since this process started, so one that answers and shows it no more has lost it. */
@@ -145,16 +151,16 @@ export function joinersOf(rows: readonly CensusRow[], epoch: number, members: re
 }
 
 /**
- * Whether such a one may be on its way to be a member; else it came back empty. On its way it is filled by the process that
- * named it, which holds the copy to be read. Another that had the queue before may fill it from what it remembers, which is
- * the beginning of the same history, while who named it lives, and went on with it alone (docs/model, ONLY_COPIES_COUNT).
- * One that was opened only, nobody has filled. `others`: gateways that may have the queue, too. A copy to be read that was
- * released has no token, and its owner is the holder, whoever began the set. With one other gateway it was that one, and it is
- * over; with more, one may have released what another works with.
+ * Whether such a one may be on its way to be a member; else it came back empty. On its way it is filled by the very process
+ * that named it: another, of the same gateway too, may fill it from what it remembers, which is the beginning of the same
+ * history, while who named it lives, and went on with it alone (docs/model, ONLY_COPIES_COUNT). Nor is it when anybody may
+ * have taken the queue over since, by a claim of the copy to be read: who did counted on this one, and may have gone on with it
+ * alone. One that was opened only, nobody has filled. A store of version 1 does not tell; its holder must do.
  */
-export function isOnItsWay(row: CensusRow, source: CensusRow, others: number): boolean {
+export function isOnItsWay(row: CensusRow, source: CensusRow): boolean {
   if (row.role === ROLE_NONE && row.number === 0) return false;
-  return others === 0 || (row.holder === source.holder && (others === 1 || source.holderToken > 0));
+  if (row.writer === undefined || source.writer === undefined) return row.holder === source.holder;
+  return row.writer.gatewayId !== '' && row.writer.gatewayId === source.writer.gatewayId && row.writer.incarnation === source.writer.incarnation;
 }
 
 /** Copies at stores that are in no set: one that a dead process was filling, or had filled. They count for nothing, and can be exported. */

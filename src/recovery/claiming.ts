@@ -12,8 +12,9 @@ import type { EventLog, Packer } from '../platform/ports.js';
 import { CHANGE_ROW_BYTES, KIND_SET_MEMBERS } from '../protocol/change-rows.js';
 import { CLAIM, CONFIRM, DROP, RELEASE, TAIL } from '../protocol/message-types.js';
 import type { Claimed } from '../protocol/messages/claimed.js';
+import { encodeRelease } from '../protocol/messages/release.js';
 import { CLAIM_UNKNOWN, ROLE_MEMBER } from '../protocol/reasons.js';
-import { allowsTakeover, versionsSpoken } from '../protocol/versions.js';
+import { allowsTakeover, tellsWriter, versionsSpoken } from '../protocol/versions.js';
 import type { CensusRow } from './census.js';
 import { isOfLastSet, isOfSet, isOnItsWay, joinersOf, judgeQueue, newestOf, sourcesOf } from './census.js';
 import { mayGoFirst } from './control-first.js';
@@ -48,6 +49,7 @@ export interface ClaimingPorts {
   onClaimed(job: QueueJob, queue: ClaimedQueue): void;
 }
 
+const NOBODY = { gatewayId: '', incarnation: 0 } as const;
 const NOTHING_TO_READ_RETRY_MS = 1000;
 const NOTHING_TO_READ = 'no member shows its newest epoch';
 const OLD_STORE = 'a store speaks an older version';
@@ -58,6 +60,8 @@ export class Claiming {
   readonly news: WaitingNews;
   private readonly options: ClaimingOptions;
   private readonly ports: ClaimingPorts;
+  /** By the key of a queue: token of the last claims by which this process served it. */
+  private readonly adoptedBy = new Map<string, number>();
 
   constructor(options: ClaimingOptions, ports: ClaimingPorts) {
     this.options = options;
@@ -165,7 +169,7 @@ export class Claiming {
       this.news.tellAllGone(job);
       return false;
     }
-    if (isNewer || !job.isOwn || this.others > 0 || this.ports.olderMayLive()) {
+    if (isNewer || !job.isOwn || this.options.group.some((id) => id !== this.options.gatewayId) || this.ports.olderMayLive()) {
       this.news.tellEmpty(job, storeId, isNewer ? 'it names a newer set, of which nothing else is left' : !job.isOwn || !this.ports.olderMayLive() ? 'another gateway may have taken the queue over and lost what it had there' : 'nothing proves that the older process of this gateway is gone');
       return false;
     }
@@ -173,18 +177,12 @@ export class Claiming {
     return true;
   }
 
-  /** Judged before any claim: one that was granted and released leaves no trace of who held the copy. What no list has told yet is waited for. */
+  /** Judged before any claim, by what the probes told. */
   private doesNotCount(job: QueueJob): string {
-    for (const [row, source] of joinersOf(job.rowsUnclaimed(), job.epoch, job.members)) {
-      if (job.given.has(row.storeId)) continue;
-      const isUntold = this.others > 0 && (job.unlisted.has(row.storeId) || job.unlisted.has(source.storeId));
-      if (isUntold || !(isOnItsWay(row, source, this.others) || this.mayMiss(job, row.storeId))) return row.storeId;
+    for (const [row, source] of joinersOf([...job.rows.values()], job.epoch, job.members)) {
+      if (!job.given.has(row.storeId) && !isOnItsWay(row, source) && !this.mayMiss(job, row.storeId)) return row.storeId;
     }
     return '';
-  }
-
-  private get others(): number {
-    return this.options.group.filter((id) => id !== this.options.gatewayId).length;
   }
 
   /** A queue of another gateway that this process founded and serves. */
@@ -204,7 +202,7 @@ export class Claiming {
         this.ask(view, question, job, token);
         return true;
       },
-      release: (storeId, token) => { this.releaseAt(job, storeId, token); },
+      release: (storeId, token) => { this.releaseAt(job, storeId, token, token > (this.adoptedBy.get(job.key) ?? 0)); },
       bootIdOf: (storeId) => this.ports.views.get(storeId)?.store.bootId ?? '',
       mayMiss: (storeId, isNewer) => this.mayMiss(job, storeId, isNewer),
       doesNotCount: () => this.doesNotCount(job),
@@ -223,10 +221,10 @@ export class Claiming {
     this.ports.needFlush();
   }
 
-  private releaseAt(job: QueueJob, storeId: string, token: number): void {
+  private releaseAt(job: QueueJob, storeId: string, token: number, isUnused: boolean): void {
     const view = this.ports.views.get(storeId);
     if (view === undefined || !view.store.isUp) return;
-    view.store.request(RELEASE, this.ports.packer.pack([job.handle, token]), [], 0);
+    view.store.request(RELEASE, encodeRelease(this.ports.packer, { handle: job.handle, token, unused: tellsWriter(view.store.version) ? isUnused : undefined }), [], 0);
     this.ports.needFlush();
   }
 
@@ -235,7 +233,7 @@ export class Claiming {
     const view = this.ports.views.get(storeId);
     if (view === undefined || !view.store.isUp) return;
     this.ask(view, 'attach', job, token);
-    this.releaseAt(job, storeId, token);
+    this.releaseAt(job, storeId, token, false);
   }
 
   /** Takes a copy away that belongs to no set any more, and is ours there: else nobody else could have the queue at this store. */
@@ -253,11 +251,12 @@ export class Claiming {
       job.rows.delete(storeId);
       return;
     }
-    const { role, epoch, members, number, digestA, digestB, count, bytes } = claimed;
+    const { role, epoch, members, number, digestA, digestB, count, bytes, token } = claimed;
+    // By a claim of ours we served the queue, and may have gone on elsewhere.
+    const writer = claimed.writer !== undefined && token <= (this.adoptedBy.get(job.key) ?? 0) ? NOBODY : claimed.writer;
     const { ownerId, birth, serial, name, queueClass } = job;
     const known = job.rows.get(storeId);
-    if (known?.epoch !== epoch) job.unlisted.add(storeId);
-    job.rows.set(storeId, { storeId, ownerId, birth, serial, name, queueClass, role, epoch, members, number, digestA, digestB, count, bytes, holder: known?.holder ?? '', holderToken: known?.holderToken ?? 0 });
+    job.rows.set(storeId, { storeId, ownerId, birth, serial, name, queueClass, role, epoch, members, number, digestA, digestB, count, bytes, holder: known?.holder ?? '', holderToken: known?.holderToken ?? 0, writer });
   }
 
   private onBackedOff(job: QueueJob, why: ClaimFailure, storeId: string, waitMs: number): void {
@@ -386,6 +385,7 @@ export class Claiming {
     job.blocked = '';
     job.behind = [];
     job.transition('claimed');
+    this.adoptedBy.set(job.key, job.machine.token);
     this.ports.hints.drop(job.key);
     this.ports.log.info('takeover', 'the claims of a queue stand; it is taken over', { cause: job.cause, queue: name, from: ownerId, to: this.options.gatewayId, epoch, token: job.machine.token, messages: best.count, members: best.members, tail_bytes: tail?.bodies.length ?? 0 });
     this.ports.onClaimed(job, { handle, ownerId, birth, serial, name, queueClass, epoch, members: best.members, token: job.machine.token, copies, isOutside: job.isOutside, given: [...job.given], givenEpoch: job.givenEpoch === Infinity ? epoch : job.givenEpoch, holders: [best, ...others], number: best.number, digestA: best.digestA, digestB: best.digestB, tail });

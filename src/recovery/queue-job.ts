@@ -111,10 +111,6 @@ export class QueueJob {
   readonly machine: ClaimMachine;
   /** What each store said last, in its list or in answer to a claim. */
   readonly rows = new Map<string, CensusRow>();
-  /** Stores whose copy is of another set than their last list told of: who holds it is not known. */
-  readonly unlisted = new Set<string>();
-  /** What each store told last before it told of a claim of this process. */
-  private readonly unclaimed = new Map<string, CensusRow>();
   /** Members read from or, once damaged, kept for the last resort: those that still have what they had at the claim. */
   readonly claims = new Map<string, CensusRow>();
   /** Stores that gave a block with a wrong checksum: read from again only when no other is left. */
@@ -209,24 +205,8 @@ export class QueueJob {
     return newestOf(this.rows.values())?.members.includes(storeId) === true || hinted.includes(storeId) || this.missing.includes(storeId);
   }
 
-  /** `isOurClaim`: its holder is this process, by a claim. */
-  noteListed(row: CensusRow, isOurClaim: boolean): void {
-    this.rows.set(row.storeId, row);
-    this.unlisted.delete(row.storeId);
-    if (!isOurClaim) this.unclaimed.set(row.storeId, row);
-  }
-
-  /** Copies with who held them before we claimed: a claim of ours that came to nothing must not hide that. */
-  rowsUnclaimed(): CensusRow[] {
-    return [...this.rows.values()].map((row) => {
-      const before = this.unclaimed.get(row.storeId);
-      return before?.epoch === row.epoch ? { ...row, holder: before.holder, holderToken: before.holderToken } : row;
-    });
-  }
-
   /** The store has restarted: what it said is gone. */
   forgetStore(storeId: string): void {
-    this.unclaimed.delete(storeId);
     if (this.current === 'waiting' || this.current === 'elsewhere') this.rows.delete(storeId);
   }
 

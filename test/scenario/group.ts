@@ -33,6 +33,8 @@ export interface GroupOptions {
   readonly noRescue?: readonly string[];
   /** Gateways that can't prove that the process before them is gone. */
   readonly unproven?: readonly string[];
+  /** Further processes of these gateways, by the host each is on: gateway(host), served(host, …). */
+  readonly elsewhere?: Readonly<Record<string, string>>;
 }
 
 const MEBIBYTE = 1024 * 1024;
@@ -65,13 +67,13 @@ export class Group {
     const ports = { scheduler: this.scheduler, network: this.network, log: this.log, wallBaseMs: WALL_BASE_MS };
     const ids = ['store-a', 'store-b', 'store-c'].slice(0, options.stores ?? 2);
     this.stores = ids.map((id) => new StoreNode({ id, gateways: gateways.map((gateway) => ({ id: gateway, secret })), memoryLimitBytes: options.storeMemoryBytes ?? 256 * MEBIBYTE, windowBytes: 8 * MEBIBYTE, leaseMs: this.leaseMs }, ports, this.prng.fork()));
-    for (const id of gateways) {
-      const process = new SimProcess(id, { offsetMs: 0, rate: 1 }, this.scheduler);
-      this.processes.set(id, process);
-      this.network.addHost(id, process);
+    for (const [host, id] of [...gateways.map((one) => [one, one] as const), ...Object.entries(options.elsewhere ?? {})]) {
+      const process = new SimProcess(host, { offsetMs: 0, rate: 1 }, this.scheduler);
+      this.processes.set(host, process);
+      this.network.addHost(host, process);
       const node = new GatewayNode(
         {
-          id, secret, storeIds: ids, windowBytes: 8 * MEBIBYTE, failoverTimeoutMs: 1000, retryDelayMs: () => 1000,
+          id, host, secret, storeIds: ids, windowBytes: 8 * MEBIBYTE, failoverTimeoutMs: 1000, retryDelayMs: () => 1000,
           core: {
             queuesMax: 5000, commitTimeoutMs: 5000, firstListMs: 1000, segmentBytes: 64 * 1024,
             mirrors: { group: gateways, replicas: 2, minReplicas: options.minReplicas ?? 1, retryMs: 500, refillFrameBytes: 2048, frameTargetBytes: 64 * 1024, replaceAfterMs: 30_000, placement: { gatewayHost: undefined, places: new Map() }, ringBytes: MEBIBYTE },
@@ -83,7 +85,7 @@ export class Group {
         { ...ports, scheduler: process, router: this.router, newCarrier: (core, isAlive) => new Carrier(this.hops, core, process, isAlive), events: this.mailEvents(), onTurn: () => {} },
         this.prng.fork(),
       );
-      this.nodes.set(id, node);
+      this.nodes.set(host, node);
     }
   }
 
@@ -91,7 +93,7 @@ export class Group {
   static started(options: GroupOptions = {}, gateways?: readonly string[]): Group {
     const group = new Group(options);
     for (const store of group.stores) store.start();
-    for (const id of gateways ?? group.nodes.keys()) group.gateway(id).start();
+    for (const id of gateways ?? options.gateways ?? ['gw-1', 'gw-2']) group.gateway(id).start();
     group.run(group.leaseMs + 500);
     return group;
   }

@@ -1,6 +1,6 @@
 /**
- * A member that is being filled counts when who named it holds the copy to be read (src/recovery/census.ts, isOnItsWay). A claim
- * of the process that asks, which came to nothing, does not hide who that was.
+ * A member that is being filled counts when the process that named it fills it (src/recovery/census.ts, isOnItsWay). A claim
+ * that came to nothing, and was released, does not hide which one that was (src/kvs/core/copy-writer.ts).
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -75,7 +75,7 @@ test('an owner that is back after its rescuer died while a mirror joined, and lo
   assert.equal(ends(group), 'served');
 });
 
-test('killed between them it waits for its operator: its next process does not know who held the copy before', () => {
+test('killed between them it waits for its operator: nobody can say that the claim came to nothing', () => {
   const { group, survivor, joiner } = diesWhileOneJoins('gw-2');
   group.gateway('gw-1').start();
   group.until(() => queueAt(survivor)?.holder === 'gw-1', 'the first claim');
@@ -87,3 +87,43 @@ test('killed between them it waits for its operator: its next process does not k
   group.gateway('gw-1').core?.recovery.force({ queue: 'q1', owner: 'gw-1', missing: joiner.id, reason: 'gw-2 has nothing', who: 'ann' });
   assert.equal(ends(group), 'served');
 });
+
+/** gw-1 of three gateways dies while a mirror joins: the survivor has the set that names it, which has not heard of it yet. */
+function ownerDiesWhileOneJoins(): { readonly group: Group; readonly survivor: StoreNode; readonly joiner: StoreNode } {
+  const group = Group.started({ gateways: ['gw-1', 'gw-2', 'gw-3'], stores: 3 });
+  group.hops.script = () => 'defer';
+  for (let i = 0; i < LETTERS; i++) group.submit('gw-1', ['q1']);
+  group.run(200);
+  const own = servedAt(group, 'gw-1');
+  const [survivor, joiner] = (own?.replicas ?? []).map(({ store }) => store.storeId).sort().map((id) => group.stores.find((store) => store.id === id));
+  const third = group.stores.find((store) => store !== survivor && store !== joiner);
+  assert.ok(own !== undefined && survivor !== undefined && joiner !== undefined && third !== undefined);
+  group.network.cut('gw-1', third.id);
+  for (let n = 0; n < 2 && own.setChangeNumber === 0; n++) {
+    joiner.kill();
+    group.until(() => own.memberCount === 1 && own.setChangeNumber === 0, 'the set of one');
+    joiner.start();
+    group.until(() => own.setChangeNumber !== 0 || own.memberCount === 2, 'the change', 60_000);
+  }
+  group.network.holdAnswers('gw-1', survivor.id, true);
+  group.run(200);
+  group.gateway('gw-1').kill();
+  group.network.holdAnswers('gw-1', survivor.id, false);
+  for (const store of group.stores) group.network.heal('gw-1', store.id);
+  assert.deepEqual([queueAt(survivor)?.members.length, queueAt(joiner)?.role], [2, ROLE_FILLING]);
+  return { group, survivor, joiner };
+}
+
+for (const [what, isHealed] of [['the owner is back', false], ['the joiner can be reached again', true]] as const) {
+  test(`of three gateways one is down; a rescuer loses the joiner for two seconds between two claims: when ${what} the queue goes on by itself`, () => {
+    const { group, survivor, joiner } = ownerDiesWhileOneJoins();
+    group.gateway('gw-3').kill();
+    group.until(() => queueAt(survivor)?.holder === 'gw-2', 'the first claim');
+    group.network.cut('gw-2', joiner.id);
+    group.run(2000);
+    assert.deepEqual([queueAt(survivor)?.holder, queueAt(survivor)?.holderToken, queueAt(joiner)?.role, queueAt(joiner)?.holder], ['gw-1', 0, ROLE_FILLING, 'gw-1']);
+    if (isHealed) group.network.heal('gw-2', joiner.id);
+    else group.gateway('gw-1').start();
+    assert.equal(ends(group), 'served');
+  });
+}

@@ -7,6 +7,7 @@ import type { QueueMirror } from '../../src/gateway/mirror/queue-mirror.js';
 import { COMMITTED } from '../../src/gateway/queue/types.js';
 import type { MirroredQueue } from '../../src/kvs/core/mirrored-queue.js';
 import { checkNoDuplicates, checkNoLoss } from './checks.js';
+import type { GroupOptions } from './group.js';
 import { Group } from './group.js';
 import { queuesOf } from './inspect.js';
 import type { StoreNode } from './store-node.js';
@@ -35,8 +36,8 @@ export interface Loaded {
 }
 
 /** gw-1, the younger one, has some messages that do not leave, at the first two of three stores. */
-export function loaded(): Loaded {
-  const group = Group.started({ stores: 3 }, ['gw-2']);
+export function loaded(options: GroupOptions = {}): Loaded {
+  const group = Group.started({ stores: 3, ...options }, ['gw-2']);
   group.gateway('gw-1').start();
   group.run(500);
   group.hops.script = () => 'defer';

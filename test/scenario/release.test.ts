@@ -86,6 +86,11 @@ describe('a release', () => {
     group.until(() => b.store !== undefined && queuesOf(b.store, 'q1').some(({ role, holder }) => role === ROLE_FILLING && holder === 'gw-1'), 'a mirror that the owner fills');
     assert.equal(q1At(a).holder, 'gw-2');
     group.gateway('gw-2').start();
+    group.until(() => q1At(a).holder === 'gw-1', 'the release');
+    // The process that counted on the second mirror is dead, as far as it is known to whoever started its next one.
+    const recovery = group.gateway('gw-1').core?.recovery;
+    group.until(() => recovery?.held().some(({ state, stores }) => state === 'came back empty' && stores.includes(b.id)) === true, 'what the operator is told');
+    recovery?.force({ owner: 'gw-1', queue: 'q1', missing: b.id, reason: 'the rescuer was started again', who: 'ann' });
     group.until(() => group.served('gw-1', 'gw-1').some((mirror) => mirror !== remembered && mirror.inSyncCount === 2), 'the queue at its owner');
     group.hops.script = () => 'accept';
     group.until(() => group.letters.delivered === 5, 'all deliveries');

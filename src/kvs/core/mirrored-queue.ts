@@ -13,6 +13,7 @@
 
 import { ROLE_NONE } from '../../protocol/reasons.js';
 import type { ChangeRing } from './change-ring.js';
+import { CopyWriter } from './copy-writer.js';
 import { DigestHistory } from './digest-history.js';
 
 /** What OPEN says of a queue. */
@@ -67,6 +68,8 @@ export class MirroredQueue {
   mustClaim = false;
   /** False for what a spill file says of a claim: nobody was asked since the store started. */
   isClaimOfThisBoot = true;
+
+  readonly writer = new CopyWriter();
 
   /** Between REFILL_BEGIN and REFILL_END: entries are missing. */
   refilling = false;

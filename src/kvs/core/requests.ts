@@ -34,10 +34,11 @@ import { decodeRefillBegin } from '../../protocol/messages/refill-begin.js';
 import { decodeRefillEnd } from '../../protocol/messages/refill-end.js';
 import { encodeRefusal } from '../../protocol/messages/refusal.js';
 import { decodeRelease } from '../../protocol/messages/release.js';
-import { CLAIM_GRANTED, CLOSE_MALFORMED, ROLE_NONE, refusalReasonName } from '../../protocol/reasons.js';
+import { CLAIM_GRANTED, CLOSE_MALFORMED, refusalReasonName } from '../../protocol/reasons.js';
 import type { GatewayAccount } from './accounts.js';
 import { Attachment } from './attachment.js';
 import { ClaimLog } from './claim-log.js';
+import { claimedOf } from './claimed-of.js';
 import type { ClaimVerdict } from './claims.js';
 import type { StoreCounters } from './counters.js';
 import type { MirroredQueue } from './mirrored-queue.js';
@@ -272,7 +273,7 @@ export class Requests {
       return;
     }
     const queue = this.#attachments.get(message.handle)?.queue;
-    if (queue !== undefined) this.#store.release(this.#holder(), queue, message.token);
+    if (queue !== undefined) this.#store.release(this.#holder(), queue, message.token, message.unused === true);
   }
 
   #onRefillBegin(sequence: number, control: Uint8Array): void {
@@ -284,7 +285,7 @@ export class Requests {
     const attachment = this.#held(sequence, message.handle);
     if (attachment === undefined) return;
     attachment.refused = false;
-    this.#store.beginRefill(attachment.queue, message.number, message.digestA, message.digestB);
+    this.#store.fillAnew(this.#holder(), attachment.queue, message.number, message.digestA, message.digestB);
     this.#touch(attachment);
   }
 
@@ -384,13 +385,7 @@ export class Requests {
   }
 
   #claimed(sequence: number, handle: number, queue: MirroredQueue | undefined, verdict: ClaimVerdict): void {
-    const granted = verdict.result === CLAIM_GRANTED;
-    this.#ports.outbox.frame(CLAIMED, sequence, encodeClaimed(this.#ports.packer, {
-      handle, result: verdict.result, token: granted ? queue?.holderToken ?? 0 : queue?.highestToken ?? 0,
-      epoch: queue?.epoch ?? 0, members: queue?.members ?? [], number: queue?.number ?? 0,
-      digestA: queue?.digestA ?? 0, digestB: queue?.digestB ?? 0, count: queue?.count ?? 0, bytes: queue?.bytes ?? 0,
-      role: queue === undefined ? ROLE_NONE : this.#store.roleToldTo(this.#holder(), queue), waitMs: verdict.waitMs, sameBoot: granted,
-    }));
+    this.#ports.outbox.frame(CLAIMED, sequence, encodeClaimed(this.#ports.packer, claimedOf(this.#store, this.#holder(), handle, queue, verdict)));
   }
 
   #malformed(type: number, rule: string): void {

@@ -14,7 +14,7 @@ import type { Crc32, Packer } from '../../platform/ports.js';
 import { CREDIT_OVERHEAD_BYTES } from '../../protocol/change-rows.js';
 import {
   CLAIM_GRANTED, CLAIM_TOKEN_LOW, CLAIM_UNKNOWN, REFUSAL_DENIED, REFUSAL_FENCED, REFUSAL_LIMIT,
-  REFUSAL_UNKNOWN, ROLE_FILLING, ROLE_MEMBER,
+  REFUSAL_UNKNOWN, ROLE_FILLING, ROLE_MEMBER, ROLE_SPILLED,
 } from '../../protocol/reasons.js';
 import { allowsTakeover, isToldOf, toldRole } from '../../protocol/versions.js';
 import { GatewayAccount } from './accounts.js';
@@ -147,7 +147,11 @@ export class Store {
     const { ownerId, birth, serial } = request.attributes;
     const known = this.queues.find(ownerId, birth, serial);
     if (known !== undefined) {
-      if (mayWrite(known, account.id)) return { reason: DONE, queue: known };
+      if (mayWrite(known, account.id)) {
+        // A copy that only lacks a tail, or nothing, is not filled anew: it is its holder's that opens it.
+        if (known.role !== ROLE_MEMBER && known.role !== ROLE_SPILLED) known.writer.write(account);
+        return { reason: DONE, queue: known };
+      }
       return { reason: mayClaim(known, account.id) ? REFUSAL_FENCED : REFUSAL_DENIED, queue: undefined };
     }
     if (ownerId !== account.id && !request.attributes.claimants.includes(account.id)) return { reason: REFUSAL_DENIED, queue: undefined };
@@ -161,6 +165,7 @@ export class Store {
     queue.epoch = request.epoch;
     queue.members = request.members;
     if (request.epoch > 0 && request.members.includes(this.storeId)) queue.role = ROLE_MEMBER;
+    queue.writer.write(account);
     return { reason: DONE, queue };
   }
 
@@ -199,9 +204,18 @@ export class Store {
   ): number {
     const admission = this.admission;
     if (!admission.mayStore(account, costBytes) || !admission.mayEnd(freeBytes)) return REFUSAL_LIMIT;
+    const { epoch } = queue;
     const reason = this.applier.apply(queue, firstNumber, digestA, digestB, view, rowsAt, rowCount, payload, payloadAt);
-    if (reason === DONE) admission.spend(account, costBytes);
-    return reason;
+    if (reason !== DONE) return reason;
+    admission.spend(account, costBytes);
+    if (queue.epoch !== epoch) queue.writer.write(account);
+    return DONE;
+  }
+
+  /** As its holder asks: the queue is emptied, and is filled by this account from here on. */
+  fillAnew(account: GatewayAccount, queue: MirroredQueue, number: number, a: number, b: number): void {
+    this.beginRefill(queue, number, a, b);
+    queue.writer.write(account);
   }
 
   beginRefill(queue: MirroredQueue, number: number, a: number, b: number): void {
@@ -227,7 +241,9 @@ export class Store {
     if (queue === undefined) return { result: CLAIM_UNKNOWN, waitMs: 0 };
     const holder = this.#accounts.get(queue.holder);
     const leaseEndsMs = holder === undefined ? -Infinity : allowsTakeover(holder.version) ? holder.leaseEndsMs : nowMs + this.leaseMs;
-    return claim(queue, account.id, token, nowMs, leaseEndsMs, this.#firstPeriodEndsMs);
+    const verdict = claim(queue, account.id, token, nowMs, leaseEndsMs, this.#firstPeriodEndsMs);
+    if (verdict.result === CLAIM_GRANTED) queue.writer.claimed(account, token);
+    return verdict;
   }
 
   /** A holder that stands in for the owner hears by the way how long the owner's own lease runs: is it back? */
@@ -239,7 +255,9 @@ export class Store {
     return { result: CLAIM_GRANTED, waitMs: Math.max(0, Math.ceil(leaseEndsMs - nowMs)) };
   }
 
-  release(account: GatewayAccount, queue: MirroredQueue, token: number): void {
+  /** `unused`: the asker never served the queue by this claim. */
+  release(account: GatewayAccount, queue: MirroredQueue, token: number, unused: boolean): void {
+    if (unused) queue.writer.releasedUnused(account, token);
     release(queue, account.id, token);
   }
 

@@ -16,18 +16,27 @@
  *   11       u32    waitMs    results 3 and 4: ask again after this; CONFIRM with result 0 by a holder that is not the
  *                             owner: what is left of the owner's lease; else 0
  *   12       bool   sameBoot  the store has not restarted since the claim was granted
+ *   13       str    writer    from version 2 on: the gateway whose process wrote the set there, or fills a copy that is no
+ *                             member's; '' where another process was granted a claim since, or it is not known
+ *   14       u53    writerIncarnation  which process of it
  *
  * Answers CLAIM and CONFIRM.
  */
 import type { Packer } from '../../platform/ports.js';
 import {
-  MEMBERS_MAX, isBetween, isBoolean, isHandle, isIdentifiers, isUint32, isWhole, unpackControl,
+  MEMBERS_MAX, isBetween, isBoolean, isHandle, isIdentifierOrNone, isIdentifiers, isUint32, isWhole, unpackControl,
 } from '../fields.js';
 import { InvalidMessage } from '../invalid.js';
 import { CLAIMED } from '../message-types.js';
 import { CLAIM_GRANTED, CLAIM_TOKEN_LOW, ROLE_NONE, ROLE_SPILLED } from '../reasons.js';
 
 export const TYPE = CLAIMED;
+
+/** A process of a gateway; gatewayId '' is none. */
+export interface Writer {
+  readonly gatewayId: string;
+  readonly incarnation: number;
+}
 
 export interface Claimed {
   readonly handle: number;
@@ -43,21 +52,29 @@ export interface Claimed {
   readonly role: number;
   readonly waitMs: number;
   readonly sameBoot: boolean;
+  /** Undefined in version 1, which does not tell. */
+  readonly writer: Writer | undefined;
 }
 
+const ELEMENTS = 13;
+const ELEMENTS_WITH_WRITER = 15;
+
 export function encodeClaimed(packer: Packer, message: Claimed): Uint8Array {
-  return packer.pack([
+  const values: unknown[] = [
     message.handle, message.result, message.token, message.epoch, message.members, message.number,
     message.digestA, message.digestB, message.count, message.bytes, message.role, message.waitMs,
     message.sameBoot,
-  ]);
+  ];
+  if (message.writer !== undefined) values.push(message.writer.gatewayId, message.writer.incarnation);
+  return packer.pack(values);
 }
 
 export function decodeClaimed(packer: Packer, control: Uint8Array): Claimed | InvalidMessage {
-  const values = unpackControl(packer, control, 13);
+  const values = unpackControl(packer, control, ELEMENTS, true);
   if (values instanceof InvalidMessage) return values;
+  if (values.length !== ELEMENTS && values.length !== ELEMENTS_WITH_WRITER) return new InvalidMessage('element count');
   const [
-    handle, result, token, epoch, members, number, digestA, digestB, count, bytes, role, waitMs, sameBoot,
+    handle, result, token, epoch, members, number, digestA, digestB, count, bytes, role, waitMs, sameBoot, gatewayId, incarnation,
   ] = values;
   if (!isHandle(handle)) return new InvalidMessage('handle');
   if (!isBetween(result, CLAIM_GRANTED, CLAIM_TOKEN_LOW)) return new InvalidMessage('result');
@@ -72,5 +89,9 @@ export function decodeClaimed(packer: Packer, control: Uint8Array): Claimed | In
   if (!isBetween(role, ROLE_NONE, ROLE_SPILLED)) return new InvalidMessage('role');
   if (!isUint32(waitMs)) return new InvalidMessage('waitMs');
   if (!isBoolean(sameBoot)) return new InvalidMessage('sameBoot');
-  return { handle, result, token, epoch, members, number, digestA, digestB, count, bytes, role, waitMs, sameBoot };
+  const known = { handle, result, token, epoch, members, number, digestA, digestB, count, bytes, role, waitMs, sameBoot };
+  if (values.length === ELEMENTS) return { ...known, writer: undefined };
+  if (!isIdentifierOrNone(gatewayId)) return new InvalidMessage('writer');
+  if (!isWhole(incarnation)) return new InvalidMessage('writerIncarnation');
+  return { ...known, writer: { gatewayId, incarnation } };
 }

@@ -37,8 +37,8 @@ describe('every element of every message', () => {
       for (let i = 0; i < right.length; i++) {
         for (const wrong of [null, -1, 0.5, [null]]) assert.notEqual(ruleOf(sample, right.with(i, wrong)), '', `element ${i}: ${String(wrong)}`);
       }
-      // A page of LISTED may have any number of rows.
-      if (sample.name !== 'listed') assert.notEqual(ruleOf(sample, right.slice(0, -1)), '', 'one less');
+      // A page of LISTED may have any number of rows, and RELEASE of version 1 has one less.
+      if (sample.name !== 'listed' && sample.name !== 'release') assert.notEqual(ruleOf(sample, right.slice(0, -1)), '', 'one less');
       assert.notEqual(ruleOf(sample, [...right, 0]), '', 'one more');
       assert.notEqual(ruleOf(sample, []), '', 'none');
     });

@@ -52,11 +52,11 @@ describe('a claim', () => {
     const open = (): number => store.open(owner, { attributes: queue.attributes, epoch: 1, members: [] }).reason;
     store.claim(owner, queue, 3, LEASE_MS);
     store.claim(rescue, queue, 5, LEASE_MS);
-    store.release(rescue, queue, 5);
+    store.release(rescue, queue, 5, false);
     assert.deepEqual([open(), store.checkHolder(owner, handle)], [REFUSAL_FENCED, REFUSAL_FENCED], 'what happened at other mirrors is not known here');
     store.claim(rescue, queue, 6, LEASE_MS);
     store.beginRefill(queue, queue.number + 1, 7, 7);
-    store.release(rescue, queue, 6);
+    store.release(rescue, queue, 6, false);
     assert.deepEqual([open(), store.checkHolder(owner, handle)], [REFUSAL_FENCED, REFUSAL_FENCED]);
     assert.equal(store.claim(owner, queue, 3, LEASE_MS).result, CLAIM_TOKEN_LOW, 'its old token is worth nothing');
     assert.equal(store.claim(owner, queue, 7, LEASE_MS).result, CLAIM_GRANTED);
@@ -70,7 +70,7 @@ describe('a claim', () => {
     store.claim(first, queue, 5, LEASE_MS);
     store.claim(second, queue, 6, LEASE_MS);
     store.heartbeat(first, LEASE_MS);
-    store.release(second, queue, 6);
+    store.release(second, queue, 6, false);
     assert.equal(queue.holder, 'g1');
     assert.equal(store.checkHolder(accountOf(store), new Attachment(1, queue)), REFUSAL_FENCED, 'not without a claim');
     assert.equal(store.claim(accountOf(store), queue, 8, LEASE_MS).result, CLAIM_GRANTED, 'though the rescue before has a lease');
@@ -103,10 +103,10 @@ describe('a claim', () => {
     const rescue = accountOf(store, 'g2');
     const { queue } = store.open(rescue, { attributes, epoch: 1, members: [] });
     assert.ok(queue !== undefined);
-    store.release(rescue, queue, queue.holderToken);
+    store.release(rescue, queue, queue.holderToken, false);
     assert.equal(queue.holder, 'g1');
     assert.equal(store.claim(accountOf(store), queue, 9, LEASE_MS).result, CLAIM_GRANTED, 'though the one that released it still has a lease');
-    store.release(accountOf(store), queue, 9);
+    store.release(accountOf(store), queue, 9, false);
     assert.equal(queue.holder, 'g1', 'an owner that nobody was before keeps it');
   });
 
@@ -116,10 +116,10 @@ describe('a claim', () => {
     const rescue = accountOf(store, 'g2');
     store.claim(rescue, queue, 5, LEASE_MS);
     assert.equal(store.confirm(rescue, queue, 5, LEASE_MS).result, CLAIM_GRANTED);
-    store.release(rescue, queue, 4);
-    store.release(accountOf(store, 'g3'), queue, 5);
+    store.release(rescue, queue, 4, false);
+    store.release(accountOf(store, 'g3'), queue, 5, false);
     assert.equal(queue.holder, 'g2', 'a release of another claim changes nothing');
-    store.release(rescue, queue, 5);
+    store.release(rescue, queue, 5, false);
     assert.equal(queue.holder, 'g1');
     assert.equal(store.confirm(rescue, queue, 5, LEASE_MS).result, CLAIM_TOKEN_LOW);
     assert.equal(store.claim(rescue, queue, 5, LEASE_MS).result, CLAIM_TOKEN_LOW);

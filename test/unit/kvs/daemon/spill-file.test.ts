@@ -88,7 +88,7 @@ describe('a spill file', () => {
     const queue = openQueue(store, 1, 'g1', 1, ['g2']);
     change(store, queue, storing(1, 'x'));
     store.claim(accountOf(store, 'g2'), queue, 9, 20_000);
-    store.release(accountOf(store, 'g2'), queue, 9);
+    store.release(accountOf(store, 'g2'), queue, 9, false);
     await write(store);
     const back = (await load()).queues.find('g1', 1, 1);
     assert.deepEqual([back?.holder, back?.highestToken, back?.mustClaim], ['g1', 9, true]);
