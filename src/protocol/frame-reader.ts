@@ -13,17 +13,32 @@
  * frame it is given back. A header is judged as soon as its 24 bytes are there and the checksum as soon as
  * the control part is, long before the bodies: a corrupted length is found at once rather than waited for.
  *
+ * Where memory is bounded (FrameRoom), bodies of a frame that find no room are passed over as they come, and the frame is
+ * delivered without them when its end is there: who sent it is told so, and nothing was held. A control part that finds no
+ * room ends the stream.
+ *
  * Sequence numbers and message types are the link's to judge; bodies are checked by whoever stores them.
  */
 import type { Crc32 } from '../platform/ports.js';
 import { CONTROL_BYTES_MAX, FRAME_VERSION, HEADER_BYTES } from './frame.js';
 
 export interface FrameSink {
-  /** `control` and `bodies` are views, valid only during the call. */
-  onFrame(type: number, sequence: number, control: Uint8Array, bodies: Uint8Array): void;
+  /** `control` and `bodies` are views, valid only during the call. `bodyBytes`: of the frame; with none of them in `bodies`, they were passed over. */
+  onFrame(type: number, sequence: number, control: Uint8Array, bodies: Uint8Array, bodyBytes: number): void;
   /** The stream can't be followed any more; nothing is delivered after this. */
   onInvalid(rule: string): void;
 }
+
+/** The memory in which a frame that comes in part is kept. */
+export interface FrameRoom {
+  /** So many bytes in all instead of those held now: with bodies, or of a control part alone. Held from then on if the answer is true. */
+  mayHold(bytes: number, hasBodies: boolean): boolean;
+  /** The frame is over: may its buffer stay for the next one? Given back if the answer is false. */
+  mayKeep(): boolean;
+}
+
+/** No memory is left for a control part. */
+export const RULE_NO_ROOM = 'no memory for a request';
 
 /** Kept for the next frame: a turn of a busy link and a block of a recovery fit, so that neither allocates anew. Larger buffers go back when they are empty. */
 const KEEP_BYTES = 2 * 1024 * 1024;
@@ -37,6 +52,7 @@ const NOTHING = new Uint8Array(0);
 export class FrameReader {
   #frameBytesMax: number;
   readonly #crc32: Crc32;
+  readonly #room: FrameRoom | undefined;
   /** Bytes 0..#filled are the start of one frame that is not complete; never more than one frame. */
   #kept: Uint8Array = NOTHING;
   #filled = 0;
@@ -44,12 +60,15 @@ export class FrameReader {
   #frameBytes = 0;
   /** The checksum of the frame in #kept has been found right. */
   #sealed = false;
+  /** Bytes of bodies passed over; -1 while they are held. */
+  #passed = -1;
   #broken = false;
   #stopped = false;
 
-  constructor(options: { readonly frameBytesMax: number }, ports: { readonly crc32: Crc32 }) {
+  constructor(options: { readonly frameBytesMax: number }, ports: { readonly crc32: Crc32; readonly room?: FrameRoom }) {
     this.#frameBytesMax = options.frameBytesMax;
     this.#crc32 = ports.crc32;
+    this.#room = ports.room;
   }
 
   /** A peer that has not proved itself gets HANDSHAKE_FRAME_BYTES_MAX; raised by the link after its proof. */
@@ -76,30 +95,34 @@ export class FrameReader {
   push(bytes: Uint8Array, sink: FrameSink): void {
     let at = 0;
     while (this.#filled > 0 && at < bytes.length && !this.#halted()) at = this.#fill(bytes, at, sink);
+    at = this.#deliverWhole(bytes, at, sink);
+    while (this.#filled > 0 && at < bytes.length && !this.#halted()) at = this.#fill(bytes, at, sink);
+  }
+
+  /** Frames that lie whole in the chunk. The one behind them is begun to be kept: its header, or its control part. Returns where the rest begins. */
+  #deliverWhole(bytes: Uint8Array, from: number, sink: FrameSink): number {
+    let at = from;
     while (at < bytes.length && !this.#halted()) {
       const left = bytes.length - at;
-      if (left < HEADER_BYTES) {
-        this.#keep(bytes, at);
-        return;
-      }
+      if (left < HEADER_BYTES) return this.#begin(bytes, at, left, sink);
       const frameBytes = this.#judgeHeader(bytes, at, sink);
-      if (frameBytes === 0) return;
+      if (frameBytes === 0) return at;
       const sealedBytes = HEADER_BYTES + readUint32(bytes, at + 12);
       if (left < sealedBytes) {
         this.#frameBytes = frameBytes;
-        this.#keep(bytes, at);
-        return;
+        return this.#begin(bytes, at, left, sink);
       }
-      if (!this.#judgeChecksum(bytes, at, sealedBytes, sink)) return;
+      if (!this.#judgeChecksum(bytes, at, sealedBytes, sink)) return at;
       if (left < frameBytes) {
         this.#frameBytes = frameBytes;
-        this.#sealed = true;
-        this.#keep(bytes, at);
-        return;
+        const end = this.#begin(bytes, at, sealedBytes, sink);
+        this.#sealed = !this.#broken;
+        return end;
       }
-      deliver(bytes, at, sealedBytes, frameBytes, sink);
+      deliver(bytes, at, sealedBytes, frameBytes, frameBytes, sink);
       at += frameBytes;
     }
+    return at;
   }
 
   #halted(): boolean {
@@ -108,32 +131,52 @@ export class FrameReader {
 
   /** Moves what the kept frame lacks from the chunk, judges, delivers when complete. Returns the new offset. */
   #fill(bytes: Uint8Array, from: number, sink: FrameSink): number {
-    const wanted = this.#frameBytes === 0 ? HEADER_BYTES : this.#frameBytes;
+    if (this.#sealed) return this.#fillBodies(bytes, from, sink);
+    const wanted = this.#frameBytes === 0 ? HEADER_BYTES : HEADER_BYTES + readUint32(this.#kept, 12);
     const taken = Math.min(wanted - this.#filled, bytes.length - from);
-    this.#append(bytes, from, taken);
+    if (!this.#append(bytes, from, taken)) {
+      this.#refuse(RULE_NO_ROOM, sink);
+      return from;
+    }
     const at = from + taken;
+    if (this.#filled < wanted) return at;
     if (this.#frameBytes === 0) {
-      if (this.#filled < HEADER_BYTES) return at;
-      const frameBytes = this.#judgeHeader(this.#kept, 0, sink);
-      if (frameBytes === 0) return at;
-      this.#frameBytes = frameBytes;
+      this.#frameBytes = this.#judgeHeader(this.#kept, 0, sink);
+      if (this.#frameBytes === 0 || readUint32(this.#kept, 12) > 0) return at;
     }
-    const sealedBytes = HEADER_BYTES + readUint32(this.#kept, 12);
-    if (!this.#sealed) {
-      if (this.#filled < sealedBytes) return at;
-      if (!this.#judgeChecksum(this.#kept, 0, sealedBytes, sink)) return at;
-      this.#sealed = true;
+    if (!this.#judgeChecksum(this.#kept, 0, this.#filled, sink)) return at;
+    this.#sealed = true;
+    if (this.#filled === this.#frameBytes) this.#complete(sink);
+    return at;
+  }
+
+  #fillBodies(bytes: Uint8Array, from: number, sink: FrameSink): number {
+    const taken = Math.min(this.#frameBytes - this.#filled - Math.max(0, this.#passed), bytes.length - from);
+    if (this.#passed < 0 && !this.#append(bytes, from, taken)) {
+      const sealedBytes = HEADER_BYTES + readUint32(this.#kept, 12);
+      this.#passed = this.#filled - sealedBytes;
+      this.#filled = sealedBytes;
+      this.#kept = this.#kept.slice(0, sealedBytes);
+      // Less than before is always to be had.
+      this.#room?.mayHold(sealedBytes, false);
     }
-    if (this.#filled < this.#frameBytes) return at;
+    if (this.#passed >= 0) this.#passed += taken;
+    if (this.#filled + Math.max(0, this.#passed) === this.#frameBytes) this.#complete(sink);
+    return from + taken;
+  }
+
+  /** Counted as held until the sink has taken it. */
+  #complete(sink: FrameSink): void {
     const frame = this.#kept;
     const frameBytes = this.#frameBytes;
+    const heldBytes = this.#filled;
     // Emptied before the sink runs, so that a sink which throws or stops us leaves a consistent reader.
     this.#filled = 0;
     this.#frameBytes = 0;
     this.#sealed = false;
-    if (frame.length > KEEP_BYTES) this.#kept = NOTHING;
-    deliver(frame, 0, sealedBytes, frameBytes, sink);
-    return at;
+    this.#passed = -1;
+    deliver(frame, 0, HEADER_BYTES + readUint32(frame, 12), heldBytes, frameBytes, sink);
+    if (frame.length > KEEP_BYTES || this.#room?.mayKeep() === false) this.#kept = NOTHING;
   }
 
   /** The length of the frame at `at` when its header keeps the rules, else 0 after telling the sink. */
@@ -169,19 +212,30 @@ export class FrameReader {
     this.#filled = 0;
   }
 
-  #keep(bytes: Uint8Array, at: number): void {
-    this.#append(bytes, at, bytes.length - at);
+  /** Keeps the first bytes of a frame, up to its bodies. */
+  #begin(bytes: Uint8Array, at: number, count: number, sink: FrameSink): number {
+    if (!this.#append(bytes, at, count)) this.#refuse(RULE_NO_ROOM, sink);
+    return at + count;
   }
 
-  #append(bytes: Uint8Array, from: number, count: number): void {
+  /** False when there is no room: nothing has changed then. */
+  #append(bytes: Uint8Array, from: number, count: number): boolean {
     const needed = this.#filled + count;
     if (needed > this.#kept.length) {
-      const grown = new Uint8Array(Math.max(needed, Math.min(2 * needed, this.#growthLimit(needed)), FIRST_BYTES));
+      const wished = Math.max(needed, Math.min(2 * needed, this.#growthLimit(needed)), FIRST_BYTES);
+      const size = this.#mayHold(wished) ? wished : needed;
+      if (size < wished && !this.#mayHold(needed)) return false;
+      const grown = new Uint8Array(size);
       grown.set(this.#kept.subarray(0, this.#filled));
       this.#kept = grown;
     }
     this.#kept.set(from === 0 && count === bytes.length ? bytes : bytes.subarray(from, from + count), this.#filled);
     this.#filled = needed;
+    return true;
+  }
+
+  #mayHold(bytes: number): boolean {
+    return this.#room === undefined || this.#room.mayHold(bytes, this.#sealed);
   }
 
   /** Doubling stops at the end of the frame. */
@@ -190,14 +244,16 @@ export class FrameReader {
   }
 }
 
-function deliver(bytes: Uint8Array, at: number, sealedBytes: number, frameBytes: number, sink: FrameSink): void {
+/** `heldBytes`: what is there of the frame, all of it or its control part. */
+function deliver(bytes: Uint8Array, at: number, sealedBytes: number, heldBytes: number, frameBytes: number, sink: FrameSink): void {
   const controlEnd = at + sealedBytes;
-  const end = at + frameBytes;
+  const end = at + heldBytes;
   sink.onFrame(
     bytes[at + 8] ?? 0,
     readUint32(bytes, at + 16) + readUint32(bytes, at + 20) * WORD,
     bytes.subarray(at + HEADER_BYTES, controlEnd),
     controlEnd === end ? NOTHING : bytes.subarray(controlEnd, end),
+    frameBytes - sealedBytes,
   );
 }
 

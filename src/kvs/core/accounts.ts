@@ -37,6 +37,7 @@ export class GatewayAccount implements Grantee {
   readonly connections = new Set<AccountConnection>();
   leaseEndsMs = -Infinity;
   granted = 0;
+  heldBytes = 0;
 
   constructor(id: string, number: number, secret: Uint8Array) {
     this.id = id;

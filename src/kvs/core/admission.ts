@@ -1,18 +1,20 @@
 /**
  * Who may fill how much of the memory, decided before a change gets its number: by credit.
  *
- *   0 ......................... accept ............... refill ... limit
- *     new mail, within grants      reserve for resync     changes that end mail
+ *   0 ......................... accept ............... refill ............... end ................. limit
+ *     new mail, within grants      reserve for resync     changes that end mail   requests being read
  *
  *   used      the larger of what the entries are charged (bytes + overhead each) and what the segments occupy
  *   granted   promised to gateways and not used yet; never taken back while the gateway lives. A refill uses up its
  *             sender's grant too: else mail that fits once would not fit again, beside grants of an empty store
- *             beside them the rings of changes and frames that have come in part (both bounded on their own)
+ *             beside them the rings of changes and frames that have come in part: within the grants, or below the end mark;
+ *             bodies that find no room there are passed over, and refused
  *   rule      used + sum of grants ≤ accept whenever a grant is raised: so a STORE within credit always fits
  *
  * The sender counts bytes + 128 for an entry (CREDIT_OVERHEAD_BYTES), an entry is charged bytes + 96: what is stored is
  * never more than what was granted for it. docs/PROTOCOL.md "Acknowledgement and credit"; marks of the design: the
- * last 18% of the limit take no new mail, 15% of it for refills, 3% for changes that end mail.
+ * last 18% of the limit take no new mail, 15% of it for refills, 3% for changes that end mail, half of
+ * that to read them.
  */
 
 import type { Segments } from '../../base/segments.js';
@@ -30,17 +32,24 @@ export interface AdmissionOptions {
   readonly grantMaxBytes: number;
 }
 
+/** Of what is kept for changes that end mail: for reading them. Else a full store could not be told to delete. */
+const REQUESTS_SHARE = 1 / 2;
+
 /** All rings together: with many gateways each gets less than one alone would. */
 const RINGS_SHARE = 1 / 8;
 
 /** One gateway's part. */
 export interface Grantee {
   granted: number;
+  /** What its frames that have come in part hold: within its grant first. */
+  heldBytes: number;
 }
 
 export class Admission implements RingMemory {
   readonly acceptBytes: number;
   readonly refillBytes: number;
+  /** Past this only control parts are read: deletions among them. */
+  readonly endBytes: number;
   readonly limitBytes: number;
   readonly #grantMaxBytes: number;
   readonly #segments: Segments;
@@ -48,12 +57,13 @@ export class Admission implements RingMemory {
   readonly #sharers: () => Iterable<Grantee>;
   #granted = 0;
   #ringBytes = 0;
-  /** Held for frames that have come in part. */
+  /** Held for frames that have come in part, and for buffers of blocks. */
   frameBytes = 0;
 
   /** `sharers`: all gateways among which what is free is shared. */
   constructor(options: AdmissionOptions, parts: { readonly segments: Segments; readonly entries: Entries; readonly sharers: () => Iterable<Grantee> }) {
     this.limitBytes = options.memoryLimitBytes;
+    this.endBytes = Math.floor(options.memoryLimitBytes * (1 - options.endShare * REQUESTS_SHARE));
     this.refillBytes = Math.floor(options.memoryLimitBytes * (1 - options.endShare));
     this.acceptBytes = Math.floor(options.memoryLimitBytes * (1 - options.endShare - options.reserveShare));
     this.#grantMaxBytes = options.grantMaxBytes;
@@ -134,9 +144,31 @@ export class Admission implements RingMemory {
     this.#granted -= spent;
   }
 
-  /** Notes and sets of members: never refused before the limit itself. */
+  /** Notes and sets of members: refused last of all that is stored. */
   mayEnd(bytes: number): boolean {
-    return bytes === 0 || this.usedBytes + bytes <= this.limitBytes;
+    return bytes === 0 || this.#promisedBytes(undefined, 0) + bytes <= this.endBytes;
+  }
+
+  /**
+   * May the gateway's frames that come in part hold so much in all? Bodies within its grant always: they are what was
+   * promised room for. While one frame is applied it stands here twice, its bytes and what is stored of them; the larger
+   * buffers go back with the same call (frame-reader.ts), so that between two calls all is within the limit.
+   */
+  mayHold(grantee: Grantee, bytes: number, hasBodies: boolean): boolean {
+    if (!hasBodies) return bytes <= grantee.heldBytes || this.usedBytes - grantee.heldBytes + bytes <= this.limitBytes;
+    return bytes <= grantee.granted || this.#promisedBytes(grantee, bytes) <= this.endBytes;
+  }
+
+  /** May a buffer stay for the next frame of its gateway? */
+  mayRetain(): boolean {
+    return this.#promisedBytes(undefined, 0) <= this.acceptBytes;
+  }
+
+  /** All that is used or granted, if the frames of this gateway held so much; frames take of the grants. */
+  #promisedBytes(grantee: Grantee | undefined, bytes: number): number {
+    let promised = this.usedBytes;
+    for (const other of this.#sharers()) promised += Math.max(other.granted, other === grantee ? bytes : other.heldBytes) - other.heldBytes;
+    return promised;
   }
 
   /** The gateway is gone for good or began anew: nothing it was promised is on its way any more. */

@@ -34,7 +34,7 @@ import { decodeRefillBegin } from '../../protocol/messages/refill-begin.js';
 import { decodeRefillEnd } from '../../protocol/messages/refill-end.js';
 import { encodeRefusal } from '../../protocol/messages/refusal.js';
 import { decodeRelease } from '../../protocol/messages/release.js';
-import { CLAIM_GRANTED, CLOSE_MALFORMED, refusalReasonName } from '../../protocol/reasons.js';
+import { CLAIM_GRANTED, CLOSE_MALFORMED, REFUSAL_LIMIT, refusalReasonName } from '../../protocol/reasons.js';
 import type { GatewayAccount } from './accounts.js';
 import { Attachment } from './attachment.js';
 import { ClaimLog } from './claim-log.js';
@@ -118,14 +118,15 @@ export class Requests {
     if (this.#account !== undefined) this.#replies.serve(this.#account);
   }
 
-  take(type: number, sequence: number, control: Uint8Array, bodies: Uint8Array): void {
+  /** `bodyBytes`: of the frame. None are in `bodies` when memory had no room for them: what needs them is refused. */
+  take(type: number, sequence: number, control: Uint8Array, bodies: Uint8Array, bodyBytes: number): void {
     this.#sequence = sequence;
     this.#ackDue = true;
     if (type === CHANGES) {
-      this.#onChanges(sequence, control, bodies);
+      this.#onChanges(sequence, control, bodies, bodyBytes);
       return;
     }
-    if (bodies.length > 0 && type !== REFILL) {
+    if (bodyBytes > 0 && type !== REFILL) {
       this.#malformed(type, 'bodies where none belong');
       return;
     }
@@ -136,7 +137,7 @@ export class Requests {
       case CONFIRM: this.#onConfirm(sequence, control); break;
       case RELEASE: this.#onRelease(control); break;
       case REFILL_BEGIN: this.#onRefillBegin(sequence, control); break;
-      case REFILL: this.#onRefill(sequence, control, bodies); break;
+      case REFILL: this.#onRefill(sequence, control, bodies, bodyBytes); break;
       case REFILL_END: this.#onRefillEnd(sequence, control); break;
       case LIST: case PULL: case PULL_BODIES: case TAIL:
         this.#replies.take(type, sequence, control, this.#attachments, this.#holder());
@@ -168,7 +169,7 @@ export class Requests {
     this.#ports.outbox.frame(ACK, through, encodeAck(this.#ports.packer, ack));
   }
 
-  #onChanges(sequence: number, control: Uint8Array, bodies: Uint8Array): void {
+  #onChanges(sequence: number, control: Uint8Array, bodies: Uint8Array, bodyBytes: number): void {
     const changes = decodeChanges(this.#ports.packer, control);
     if (changes instanceof InvalidMessage) {
       this.#malformed(CHANGES, changes.rule);
@@ -189,17 +190,18 @@ export class Requests {
       const attachment = this.#attachments.get(handle);
       const repeats = attachment === undefined ? 0 : attachment.queue.number + 1 - firstNumber;
       const rule = measure.measure(view, rows.byteOffset, rowCount, repeats, attachment?.queue.ownerAccount ?? 0);
-      if (rule !== '' || payloadAt + measure.payloadBytes > bodies.length) {
+      if (rule !== '' || payloadAt + measure.payloadBytes > bodyBytes) {
         this.#store.applier.endFrame();
         this.#malformed(CHANGES, rule === '' ? 'bodies cut short' : rule);
         return;
       }
-      const start = payloadAt;
+      const isUnread = measure.payloadBytes > 0 && bodies.length < bodyBytes && repeats < rowCount;
+      const start = bodies.length < bodyBytes ? 0 : payloadAt;
       payloadAt += measure.payloadBytes;
       if (attachment !== undefined && attachment.refused) continue;
       let reason = this.#store.checkHolder(account, attachment);
       if (reason === 0 && attachment !== undefined) {
-        reason = this.#store.applySection(
+        reason = isUnread ? REFUSAL_LIMIT : this.#store.applySection(
           account, attachment.queue, firstNumber, sectionDigestA(changes, i), sectionDigestB(changes, i),
           view, rows.byteOffset, rowCount, bodies, start, measure.costBytes, measure.freeBytes,
         );
@@ -210,7 +212,7 @@ export class Requests {
       if (reason !== 0) this.#refuseAt(sequence, handle, reason, attachment);
     }
     this.#store.applier.endFrame();
-    if (payloadAt !== bodies.length) this.#malformed(CHANGES, 'bodies left over');
+    if (payloadAt !== bodyBytes) this.#malformed(CHANGES, 'bodies left over');
   }
 
   #onOpen(sequence: number, control: Uint8Array): void {
@@ -289,7 +291,7 @@ export class Requests {
     this.#touch(attachment);
   }
 
-  #onRefill(sequence: number, control: Uint8Array, bodies: Uint8Array): void {
+  #onRefill(sequence: number, control: Uint8Array, bodies: Uint8Array, bodyBytes: number): void {
     const message = decodeRefill(this.#ports.packer, control);
     if (message instanceof InvalidMessage) {
       this.#malformed(REFILL, message.rule);
@@ -298,14 +300,14 @@ export class Requests {
     const { rows } = message;
     const view = new DataView(rows.buffer, rows.byteOffset, rows.byteLength);
     const rowCount = rows.length / ENTRY_ROW_BYTES;
-    if (this.#store.refills.payloadBytes(view, 0, rowCount) !== bodies.length) {
+    if (this.#store.refills.payloadBytes(view, 0, rowCount) !== bodyBytes) {
       this.#malformed(REFILL, 'rows and bodies do not fit');
       return;
     }
     if (this.#attachments.get(message.handle)?.refused === true) return;
     const attachment = this.#held(sequence, message.handle);
     if (attachment === undefined) return;
-    const reason = this.#store.refill(this.#holder(), attachment.queue, view, 0, rowCount, bodies);
+    const reason = bodies.length < bodyBytes ? REFUSAL_LIMIT : this.#store.refill(this.#holder(), attachment.queue, view, 0, rowCount, bodies);
     if (reason !== 0) this.#refuseAt(sequence, message.handle, reason, attachment);
     else this.#touch(attachment);
   }

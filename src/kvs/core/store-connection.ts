@@ -19,8 +19,8 @@
 import { invariant } from '../../base/invariant.js';
 import type { Clock, Crc32, EventLog, Packer, Secrets } from '../../platform/ports.js';
 import type { Connection, ConnectionHandlers } from '../../platform/transport.js';
-import type { FrameSink } from '../../protocol/frame-reader.js';
-import { FrameReader } from '../../protocol/frame-reader.js';
+import type { FrameRoom, FrameSink } from '../../protocol/frame-reader.js';
+import { FrameReader, RULE_NO_ROOM } from '../../protocol/frame-reader.js';
 import { InvalidMessage } from '../../protocol/invalid.js';
 import { BEAT, CHALLENGE, CLOSE, HEARTBEAT, HELLO, PROOF, WELCOME, messageTypeName } from '../../protocol/message-types.js';
 import { encodeBeat } from '../../protocol/messages/beat.js';
@@ -97,7 +97,7 @@ export interface StoreConnectionPorts {
   readonly log: EventLog;
 }
 
-export class StoreConnection implements ConnectionHandlers, FrameSink, AccountConnection {
+export class StoreConnection implements ConnectionHandlers, FrameSink, FrameRoom, AccountConnection {
   readonly #options: StoreConnectionOptions;
   readonly #ports: StoreConnectionPorts;
   readonly #store: Store;
@@ -118,8 +118,9 @@ export class StoreConnection implements ConnectionHandlers, FrameSink, AccountCo
   #unanswered = 0;
   /** Of the last HEARTBEAT; -1 before. */
   #heartbeatToken = -1;
-  /** What the reader holds, as counted in the store's memory. */
-  #frameBytes = 0;
+  /** What the reader holds, and the buffers for blocks, as counted in the store's memory. */
+  #heldBytes = 0;
+  #lentBytes = 0;
 
   constructor(options: StoreConnectionOptions, ports: StoreConnectionPorts, store: Store, counters: StoreCounters) {
     this.#options = options;
@@ -191,7 +192,7 @@ export class StoreConnection implements ConnectionHandlers, FrameSink, AccountCo
     this.#leave();
   }
 
-  onFrame(type: number, sequence: number, control: Uint8Array, bodies: Uint8Array): void {
+  onFrame(type: number, sequence: number, control: Uint8Array, bodies: Uint8Array, bodyBytes: number): void {
     if (this.#state === CLOSED) return;
     this.#counters.framesIn += 1;
     if (type === CLOSE) {
@@ -203,9 +204,9 @@ export class StoreConnection implements ConnectionHandlers, FrameSink, AccountCo
       return;
     }
     this.#sequence = sequence;
-    if (bodies.length > 0 && (type === HEARTBEAT || this.#account === undefined)) this.close(CLOSE_MALFORMED, `${messageTypeName(type)}: bodies where none belong`);
+    if (bodyBytes > 0 && (type === HEARTBEAT || this.#account === undefined)) this.close(CLOSE_MALFORMED, `${messageTypeName(type)}: bodies where none belong`);
     else if (this.#state === ACTIVE && type !== HEARTBEAT) {
-      this.#requests.take(type, sequence, control, bodies);
+      this.#requests.take(type, sequence, control, bodies, bodyBytes);
       this.#unanswered += bodies.length;
       if (this.#unanswered >= ANSWER_BYTES) this.endTurn();
     }
@@ -214,7 +215,20 @@ export class StoreConnection implements ConnectionHandlers, FrameSink, AccountCo
   }
 
   onInvalid(rule: string): void {
-    this.close(CLOSE_MALFORMED, rule);
+    this.close(rule === RULE_NO_ROOM ? CLOSE_LIMIT : CLOSE_MALFORMED, rule);
+  }
+
+  mayHold(bytes: number, hasBodies: boolean): boolean {
+    const account = this.#account;
+    if (account !== undefined && !this.#store.admission.mayHold(account, account.heldBytes - this.#heldBytes + bytes, hasBodies)) return false;
+    this.#hold(bytes);
+    return true;
+  }
+
+  mayKeep(): boolean {
+    const mayKeep = this.#store.admission.mayRetain();
+    if (!mayKeep) this.#hold(0);
+    return mayKeep;
   }
 
   fence(text: string): void {
@@ -263,9 +277,19 @@ export class StoreConnection implements ConnectionHandlers, FrameSink, AccountCo
 
   /** A frame that has come in part, and buffers for blocks, stand in memory like what is stored. Strangers' are too short to count. */
   #countFrameBytes(): void {
-    const held = this.#account === undefined || this.#state === CLOSED ? 0 : this.#reader.heldBytes + this.#requests.heldBytes;
-    this.#store.admission.frameBytes += held - this.#frameBytes;
-    this.#frameBytes = held;
+    const isOver = this.#state === CLOSED;
+    this.#hold(isOver ? 0 : this.#reader.heldBytes);
+    const lent = isOver || this.#account === undefined ? 0 : this.#requests.heldBytes;
+    this.#store.admission.frameBytes += lent - this.#lentBytes;
+    this.#lentBytes = lent;
+  }
+
+  #hold(bytes: number): void {
+    const account = this.#account;
+    if (account === undefined) return;
+    account.heldBytes += bytes - this.#heldBytes;
+    this.#store.admission.frameBytes += bytes - this.#heldBytes;
+    this.#heldBytes = bytes;
   }
 
   #leave(): void {
@@ -314,7 +338,7 @@ export class StoreConnection implements ConnectionHandlers, FrameSink, AccountCo
     account.connections.add(this);
     const active = (hello.flags & HELLO_ACTIVE) !== 0 && account.activate(this, hello.generation);
     // Who stands by for good says HEARTBEAT only: no memory for more.
-    this.#reader = new FrameReader({ frameBytesMax: active ? this.#options.frameBytesMax : HANDSHAKE_FRAME_BYTES_MAX }, { crc32: this.#ports.crc32 });
+    this.#reader = new FrameReader({ frameBytesMax: active ? this.#options.frameBytesMax : HANDSHAKE_FRAME_BYTES_MAX }, { crc32: this.#ports.crc32, room: this });
     this.#transition(active ? ACTIVE : STANDBY);
     this.#store.heartbeat(account, nowMs);
     if (active) {

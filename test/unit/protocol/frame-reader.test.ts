@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { crc32 } from '../../../src/platform/node/checksum.js';
 import { CONTROL_BYTES_MAX, FRAME_BYTES_MAX, FrameEncoder, HEADER_BYTES, encodeFrame, sealFrame, writeHeader } from '../../../src/protocol/frame.js';
-import { FrameReader, type FrameSink } from '../../../src/protocol/frame-reader.js';
+import { FrameReader, RULE_NO_ROOM, type FrameRoom, type FrameSink } from '../../../src/protocol/frame-reader.js';
 
 interface Seen { type: number; sequence: number; control: string; bodies: string }
 
@@ -235,4 +235,68 @@ test('a frame encoder gives the bytes of encodeFrame for every size, and never t
     });
   }
   for (const { frame: bytes, expected } of made) assert.equal(Buffer.from(bytes).toString('hex'), expected);
+});
+
+/** So many bytes for control parts, and for frames with bodies. */
+class Room implements FrameRoom {
+  held = 0;
+  most = 0;
+  keeps = true;
+  private readonly controlBytes: number;
+  private readonly bytes: number;
+
+  constructor(controlBytes: number, bytes: number) {
+    this.controlBytes = controlBytes;
+    this.bytes = bytes;
+  }
+
+  mayHold(bytes: number, hasBodies: boolean): boolean {
+    if (bytes > (hasBodies ? this.bytes : this.controlBytes)) return false;
+    this.held = bytes;
+    this.most = Math.max(this.most, bytes);
+    return true;
+  }
+
+  mayKeep(): boolean {
+    return this.keeps;
+  }
+}
+
+describe('frame reader with little room', () => {
+  const stream = Buffer.concat([frame(1, 1, Buffer.from('rows'), Buffer.alloc(100_000, 'b')), frame(2, 2, Buffer.from('c'), Buffer.from('d')), frame(3, 3, Buffer.alloc(0))]);
+
+  for (const chunkBytes of [1, 7, 23, 24, 25, 29, 1000, 65_536]) {
+    test(`passes over bodies that find none, in chunks of ${String(chunkBytes)} bytes, and delivers what is behind them`, () => {
+      const room = new Room(4096, 20_000);
+      const read = new FrameReader({ frameBytesMax: FRAME_BYTES_MAX }, { crc32, room });
+      const seen: unknown[] = [];
+      for (let at = 0; at < stream.length; at += chunkBytes) {
+        read.push(stream.subarray(at, at + chunkBytes), {
+          onFrame: (type, sequence, control, bodies, bodyBytes) => { seen.push([type, sequence, Buffer.from(control).toString(), bodies.length, bodyBytes]); },
+          onInvalid: (rule) => assert.fail(rule),
+        });
+        assert.equal(read.heldBytes, room.held);
+      }
+      assert.deepEqual(seen, [[1, 1, 'rows', 0, 100_000], [2, 2, 'c', 1, 1], [3, 3, '', 0, 0]]);
+      assert.ok(room.most <= 20_000, `held ${String(room.most)}`);
+    });
+  }
+
+  test('ends the stream at a control part that finds none', () => {
+    const read = new FrameReader({ frameBytesMax: FRAME_BYTES_MAX }, { crc32, room: new Room(10_000, 10_000) });
+    const seen = new Recorder();
+    const large = frame(1, 1, Buffer.alloc(50_000));
+    for (let at = 0; at < large.length && seen.rule === ''; at += 1000) read.push(large.subarray(at, at + 1000), seen);
+    assert.deepEqual([seen.rule, seen.frames, read.heldBytes], [RULE_NO_ROOM, [], 0]);
+  });
+
+  test('gives its buffer back when it may not stay', () => {
+    const room = new Room(4096, 20_000);
+    room.keeps = false;
+    const read = new FrameReader({ frameBytesMax: FRAME_BYTES_MAX }, { crc32, room });
+    const seen = new Recorder();
+    const small = frame(1, 1, Buffer.from('rows'), Buffer.from('bodies'));
+    for (const part of [small.subarray(0, 30), small.subarray(30)]) read.push(part, seen);
+    assert.deepEqual([seen.frames[0]?.bodies, read.heldBytes], ['bodies', 0]);
+  });
 });

@@ -97,6 +97,26 @@ describe('credit', () => {
     assert.ok(store.admission.usedBytes <= 1_000_000);
   });
 
+  test('a frame that comes in part is held: within it always, else up to the end mark; a control part up to the limit', () => {
+    const store = newStore({ memoryLimitBytes: 1_000_000, segmentBytes: 4096 });
+    const { admission } = store;
+    const [first, second] = [accountOf(store, 'g1'), accountOf(store, 'g2')];
+    const granted = admission.grant(first);
+    assert.ok(granted > 100_000);
+    const queue = openQueue(store, 1, 'g2');
+    while (change(store, queue, storing(1, 'x'.repeat(1_000), HEAD)) === 0);
+    const room = admission.endBytes - admission.usedBytes - admission.grantedBytes;
+    assert.deepEqual([admission.endBytes, room >= 15_000, room < 20_000], [985_000, true, true]);
+    assert.deepEqual([admission.mayHold(first, granted, true), admission.mayHold(first, granted + room, true), admission.mayHold(first, granted + room + 1, true)], [true, true, false]);
+    const left = room + second.granted;
+    assert.deepEqual([admission.mayHold(second, left, true), admission.mayHold(second, left + 1, true)], [true, false]);
+    assert.deepEqual([admission.mayHold(second, 1_000_000 - admission.usedBytes, false), admission.mayHold(second, 1_000_001 - admission.usedBytes, false)], [true, false]);
+    // All of the first one's grant has come, and is still there when another asks: it takes nothing more.
+    first.heldBytes = granted;
+    admission.frameBytes = granted;
+    assert.deepEqual([admission.mayHold(second, left, true), admission.mayHold(second, left + 1, true)], [true, false]);
+  });
+
   test('of an empty store does not stand in the way of a refill with all that its full twin holds', () => {
     const full = newStore({ memoryLimitBytes: 1_000_000, segmentBytes: 4096 });
     const source = openQueue(full);

@@ -6,14 +6,15 @@ import type { StoreDaemonOptions } from '../../../../src/kvs/daemon/store-daemon
 import { crc32 } from '../../../../src/platform/node/checksum.js';
 import { encodeFrame } from '../../../../src/protocol/frame.js';
 import * as types from '../../../../src/protocol/message-types.js';
+import { encodeChanges } from '../../../../src/protocol/messages/changes.js';
 import { encodeHeartbeat } from '../../../../src/protocol/messages/heartbeat.js';
 import { encodeList } from '../../../../src/protocol/messages/list.js';
 import { encodePull } from '../../../../src/protocol/messages/pull.js';
 import { encodeTail } from '../../../../src/protocol/messages/tail.js';
 import {
-  CLOSE_DENIED, CLOSE_FENCED, CLOSE_MALFORMED, CLOSE_SEQUENCE, CLOSE_STANDBY, CLOSE_STOPPING, REFUSAL_MISSING, REFUSAL_UNKNOWN,
+  CLOSE_DENIED, CLOSE_FENCED, CLOSE_MALFORMED, CLOSE_SEQUENCE, CLOSE_STANDBY, CLOSE_STOPPING, REFUSAL_LIMIT, REFUSAL_MISSING, REFUSAL_UNKNOWN,
 } from '../../../../src/protocol/reasons.js';
-import { bytes, deleting, packer, storing } from '../core/section-kit.js';
+import { bytes, change, deleting, nextSection, openQueue, packer, section, storing } from '../core/section-kit.js';
 import { TestGateway, testStore } from './test-gateway.js';
 
 async function running(t: TestContext, options: Partial<StoreDaemonOptions> = {}): Promise<RunningStore> {
@@ -92,6 +93,49 @@ describe('a store on real sockets', () => {
     const standby = await TestGateway.join(store, { active: false });
     standby.connection.write([encodeFrame(types.HEARTBEAT, 3, new Uint8Array(10), crc32, 5_000)]);
     assert.equal((await standby.next(types.CLOSE)).values[0], CLOSE_MALFORMED, 'who stands by gets no memory for long frames');
+  });
+
+  test('full but for its reserve, never holds more than its limit while large frames come in: what has no credit is refused unread, deletions beside it are made', async (t) => {
+    const store = await running(t, { memoryLimitBytes: 64 * 1024 * 1024 });
+    const { admission } = store.store;
+    const gateway = await TestGateway.join(store);
+    const others = openQueue(store.store, 1, 'g2');
+    while (change(store.store, others, storing(1, 'x'.repeat(50_000))) === 0);
+    const granted = store.store.account('g1')?.granted ?? 0;
+    gateway.open(1, 1);
+    gateway.open(2, 2);
+    await gateway.acknowledged(gateway.change(1, storing(1, 'kept')));
+    const before = admission.usedBytes;
+    assert.ok(before + granted > 0.95 * admission.limitBytes && granted > 200_000);
+    let most = 0;
+    let isOver = false;
+    const watch = (): void => {
+      most = Math.max(most, admission.usedBytes);
+      if (!isOver) setImmediate(watch);
+    };
+    watch();
+    // Without credit: one section of it ends mail, and needs no bodies.
+    const large = section(0, 0, 0, Array.from({ length: 16 }, (_none, id) => storing(id, 'y'.repeat(1024 * 1024))));
+    const queue = store.store.queues.find('g1', 1, 1);
+    assert.ok(queue !== undefined);
+    const ending = nextSection(queue, [deleting(1)]);
+    const refusedAt = gateway.send(types.CHANGES, encodeChanges(packer, [2, large.first, large.a, large.b, large.rows, 1, ending.first, ending.a, ending.b, ending.rows]), large.payload);
+    assert.deepEqual((await gateway.next(types.REFUSAL)).values.slice(0, 3), [refusedAt, 2, REFUSAL_LIMIT]);
+    await gateway.acknowledged(refusedAt);
+    assert.deepEqual([queue.number, queue.count], [2, 0]);
+    // Within its credit, as large as that goes.
+    gateway.open(2, 2);
+    const fitting = section(0, 0, 0, [storing(1, 'z'.repeat((store.store.account('g1')?.granted ?? 0) - 1000))]);
+    const taken = gateway.send(types.CHANGES, encodeChanges(packer, [2, fitting.first, fitting.a, fitting.b, fitting.rows]), fitting.payload);
+    await gateway.acknowledged(taken);
+    assert.equal(store.store.queues.find('g1', 1, 2)?.number, 1);
+    // Repeated, it has no credit any more, and needs no bodies.
+    const repeated = gateway.send(types.CHANGES, encodeChanges(packer, [2, fitting.first, fitting.a, fitting.b, fitting.rows]), fitting.payload);
+    await gateway.acknowledged(repeated);
+    assert.equal(gateway.frames.filter(({ type }) => type === types.REFUSAL).length, 1);
+    await new Promise((resolve) => { setImmediate(resolve); });
+    isOver = true;
+    assert.ok(most <= admission.limitBytes, `${String(most)} of ${String(admission.limitBytes)}`);
   });
 
   test('refuses in order, then passes over what was sent behind until the queue is opened again', async (t) => {
