@@ -3,7 +3,7 @@
  * over, and whose owner is back, so that they go home.
  *
  *   LIST '' of each store, every lease/4 ─► one probe a (holder, store) ─ "would be granted" ─► silent there
- *        a queue whose holder is silent at every member that tells of it ─► taken up (bulk-recovery.ts)
+ *        a queue whose holder is silent at every member that can be asked ─► taken up (bulk-recovery.ts)
  *   CONFIRM of one served queue a (owner, store) ─ the owner's own lease runs ─► back there
  *        a queue whose owner is back at every member ─► handed back
  *   a claim of ours that stands in a list though we do not serve the queue, and its newest set is another's: a RELEASE
@@ -184,9 +184,24 @@ export class RescueWatch {
     for (const job of this.ports.jobs()) {
       if (job.state !== 'elsewhere' || job.notBeforeMs > nowMs) continue;
       const newest = newestOf(job.rows.values());
-      if (newest === undefined || !newest.members.every((member) => this.isOpen(job, job.rows.get(member), nowMs))) continue;
-      this.ports.takeUp(job);
+      if (newest !== undefined && this.mayTakeUp(job, newest.members, nowMs)) this.ports.takeUp(job);
     }
+  }
+
+  /**
+   * A member that told of the queue and can't be reached any more is awaited by name, as one that never told, once another
+   * says that the holder is silent: else its mail would wait for that store, and nobody be told. With none that says so it
+   * may be we who are cut off.
+   */
+  private mayTakeUp(job: QueueJob, members: readonly string[], nowMs: number): boolean {
+    let heard = 0;
+    for (const member of members) {
+      const row = job.rows.get(member);
+      if (row !== undefined && this.ports.views.get(member)?.store.isUp === false) continue;
+      if (!this.isOpen(job, row, nowMs)) return false;
+      heard += 1;
+    }
+    return heard > 0;
   }
 
   /** A member without a row is asked by the claims themselves. */

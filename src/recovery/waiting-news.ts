@@ -10,7 +10,7 @@
  */
 import type { EventLog } from '../platform/ports.js';
 import { leaverOf, leftCopies } from './census.js';
-import { forceCommand } from './force.js';
+import { forceCommand, forceCommands } from './force.js';
 import type { QueueJob } from './queue-job.js';
 import type { SetHints } from './set-hints.js';
 import { memberText } from './set-hints.js';
@@ -42,7 +42,7 @@ export class WaitingNews {
     if (!this.isLate || missing.join(' ') === job.missing.join(' ')) return;
     this.waitFor(job, missing);
     const hint = this.ports.hints.get(job.key);
-    this.ports.log.warn('recovery', 'mail of this queue is held: a store that may know more of it has not answered; start it, or go on without it by twinpost rescue --force', { queue: job.name, owner: job.ownerId, missing, why, ...(hint === undefined ? {} : { known: memberText(hint) }) });
+    this.ports.log.warn('recovery', 'mail of this queue is held: a store that may know more of it has not answered; start it, or go on without it by the command', { queue: job.name, owner: job.ownerId, missing, why, command: forceCommands(job, missing), ...(hint === undefined ? {} : { known: memberText(hint) }) });
   }
 
   /** `why`: what hinders going on without that store. */

@@ -92,6 +92,36 @@ describe('rescue', () => {
     assert.equal(group.served('gw-3', 'gw-1').length, 0, 'the next by name');
   });
 
+  test('a queue whose gateway and a store died at once is held by name, and taken over when the store is back', () => {
+    const group = Group.started();
+    group.hops.script = () => 'hang';
+    for (let i = 0; i < 10; i++) group.submit('gw-1', ['q1']);
+    // The rescuer has heard of the queue at both.
+    group.run(group.leaseMs);
+    const held = (): readonly (readonly [string, string, readonly string[]])[] => (group.gateway('gw-2').core?.recovery.held() ?? []).map(({ owner, state, stores }) => [owner, state, stores] as const);
+    assert.deepEqual(held(), []);
+    group.gateway('gw-1').kill();
+    group.cutOff('gw-2', true, [group.store('b')]);
+    group.hops.script = () => 'accept';
+    group.run(group.leaseMs + 5000);
+    assert.deepEqual(held(), [['gw-1', 'waiting', ['store-b']]]);
+    assert.deepEqual(group.log.lines.filter(({ text }) => text.startsWith('mail of this queue is held')).map(({ fields }) => fields['command']), ['twinpost rescue --force --queue q1 --owner gw-1 --missing store-b --reason TEXT']);
+    group.cutOff('gw-2', false);
+    group.until(() => group.letters.delivered === 10, 'all deliveries');
+    judged(group, ['q1']);
+    assert.deepEqual(held(), []);
+  });
+
+  test('a gateway that reaches no store holds nobody\'s queue', () => {
+    const group = Group.started();
+    group.hops.script = () => 'hang';
+    for (let i = 0; i < 10; i++) group.submit('gw-1', ['q1']);
+    group.run(group.leaseMs);
+    group.cutOff('gw-2', true);
+    group.run(3 * group.leaseMs);
+    assert.deepEqual(group.gateway('gw-2').core?.recovery.held(), []);
+  });
+
   test('a report about rescued mail goes out once, from a bounce queue under the owner\'s name, and that goes home too', () => {
     const group = widowed(3, ['q1']);
     group.hops.script = ({ queueName }) => (queueName === 'q1' ? 'reject' : 'hang');
