@@ -5,12 +5,16 @@ import { createInterface } from 'node:readline';
 export function ask(question: string, input: NodeJS.ReadableStream, output: NodeJS.WritableStream): Promise<string> {
   return new Promise((resolve) => {
     const lines = createInterface({ input, terminal: false });
-    let answer = '';
+    let answer: string | undefined;
     lines.once('line', (line) => {
       answer = line;
       lines.close();
     });
-    lines.once('close', () => { resolve(answer); });
+    lines.once('close', () => {
+      // Who ends the input types no line end.
+      if (answer === undefined) output.write('\n');
+      resolve(answer ?? '');
+    });
     output.write(question);
   });
 }

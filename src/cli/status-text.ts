@@ -1,5 +1,6 @@
 /** What `twinpost status` shows to people. Pure: answers in, lines out. */
 import { formatBytes, formatCount, formatDuration } from '../base/units.js';
+import { forceCommands } from '../recovery/force.js';
 import { PROTOCOL_VERSION } from '../protocol/versions.js';
 import type { HeldQueueAnswer, StatusAnswer, StoreAnswer, StoreStatusAnswer, TableRowAnswer } from './admin-client.js';
 import type { Missing } from './group.js';
@@ -112,8 +113,9 @@ function heldLines({ gateway, queues_held: count, held, stores }: StatusAnswer, 
   const isMissing = (store: string): boolean => store !== '' && !up.has(store);
   const missing = [...new Set(held.flatMap((one) => one.waits_for.filter(isMissing)))].sort();
   // Of one that no store has told of, nothing is there to go on with; one that no store takes goes on without as it is.
-  const canForce = held.some((one) => one.state !== 'unknown' && one.state !== NO_STORE && one.waits_for.some(isMissing));
-  const todo = missing.length === 0 ? '' : `; start ${missing.join(', ')}${canForce ? `, or go on without: ${FORCE}` : ''}`;
+  const forceable = held.filter((one) => one.state !== 'unknown' && one.state !== NO_STORE && one.waits_for.some(isMissing));
+  const canForce = forceable.length > 0;
+  const todo = missing.length === 0 ? '' : `; start ${missing.join(', ')}${goOnText(forceable, isMissing)}`;
   const lines = [`  ${paint('HELD', 'red', isTty)}        mail of ${counted(count, 'queue')} waits${printable(todo)}`];
   // Asked of another gateway, a command does nothing for these, or something else.
   if (canForce || held.some(({ why }) => why.includes(FORCE))) lines.push(`                these commands are for ${printable(gateway)}: add --from ${printable(address.replace(/^http:\/\//, ''))}`);
@@ -122,6 +124,14 @@ function heldLines({ gateway, queues_held: count, held, stores }: StatusAnswer, 
   const more = count - held.length;
   if (more > 0) lines.push(`                and ${formatCount(more)} more`);
   return lines;
+}
+
+/** The command for the first of those that can go on without a store. */
+function goOnText(forceable: readonly HeldQueueAnswer[], isMissing: (store: string) => boolean): string {
+  const [first] = forceable;
+  if (first === undefined) return '';
+  const commands = forceCommands({ name: first.queue_name, ownerId: first.owner }, first.waits_for.filter(isMissing));
+  return `, or go on without${forceable.length > 1 ? ', each queue by a command as' : ''}: ${commands}`;
 }
 
 function heldText(held: HeldQueueAnswer, gateway: string, namesakes: ReadonlySet<string>, nowMs: number): string {

@@ -90,9 +90,10 @@ describe('a question to an operator', () => {
   });
 
   test('is answered by nothing when the input ends', async () => {
-    const input = new PassThrough();
-    const answer = ask('', input, new PassThrough());
+    const [input, output] = [new PassThrough(), new PassThrough()];
+    const answer = ask('Type yes: ', input, output);
     input.end();
     assert.equal(await answer, '');
+    assert.equal(String(output.read()), 'Type yes: \n', 'what follows begins a line');
   });
 });

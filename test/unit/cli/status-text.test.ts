@@ -103,7 +103,8 @@ describe('mail that is held', () => {
   });
 
   test('asks for stores to be started where one can not be reached, and for nothing where they all answer', () => {
-    assert.match(heldLines(HELD, { ...HELD, waits_for: ['NodeC', 'NodeB'] })[0] ?? '', /^HELD +mail of 2 queues waits; start NodeC, NodeE, or go on without: twinpost rescue --force$/);
+    assert.match(heldLines(HELD, { ...HELD, waits_for: ['NodeC', 'NodeB'] })[0] ?? '', /^HELD +mail of 2 queues waits; start NodeC, NodeE, or go on without, each queue by a command as: twinpost rescue --force --queue late.example --owner gw-1 --missing NodeE --reason TEXT$/);
+    assert.match(heldLines({ ...HELD, waits_for: ['NodeC', 'NodeB', 'NodeE'] })[0] ?? '', /, or go on without: twinpost .* --missing NodeC --reason TEXT; twinpost .* --missing NodeE --reason TEXT$/);
     for (const state of ['came back empty', 'held elsewhere', 'all gone', 'no survivor']) assert.match(heldLines({ ...HELD, state, waits_for: ['NodeB'], why: `that is so: ${COMMAND}` })[0] ?? '', /^HELD +mail of 1 queue waits$/);
     assert.match(heldLines({ ...HELD, waits_for: [], why: 'another process has it' })[0] ?? '', /waits$/);
     assert.match(heldLines({ ...HELD, state: 'stranded', waits_for: [''], why: 'only partly back' })[0] ?? '', /waits$/, 'a store without a name is none');
@@ -181,7 +182,7 @@ const GOLDEN = `gw-1 on box-1: twinpost 0.2.0, pid 42, up 2h, incarnation 7
   received    20,000   delivered 19,000   deferred 3   bounced 2   expired 1   rejected 0
   queued      41 messages, 4KiB in 40 queues; memory 1MiB of 1GiB
   rescued     3 queues of other gateways delivered here
-  HELD        mail of 22 queues waits; start NodeE, or go on without: twinpost rescue --force
+  HELD        mail of 22 queues waits; start NodeE, or go on without: twinpost rescue --force --queue late.example --owner gw-1 --missing NodeE --reason TEXT
                 these commands are for gw-1: add --from box-1:8025
                 late.example: waiting for 30s, 1,200 messages at the stores; a store is missing: NodeE
                 theirs.example of gw-2: waiting for 5s; its lease runs
