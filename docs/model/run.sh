@@ -59,6 +59,12 @@ two="-DN=0 -DMAXEPOCH=3 -DSTORECRASHES=2 -DPROCCRASHES=0"
 gateway=-DWITHOUT=2             # no rescue
 rescue=-DWITHOUT=1              # no second incarnation
 founders="-DN=0 -DMAXEPOCH=3 -DSTORECRASHES=3 -DPROCCRASHES=0 $rescue"
+joiners="$one -DJOINERS"
+older="$joiners -DUNPROVEN -DCUTOFF=1"      # the older process of the gateway is cut off, the next one has the queue
+other="$joiners -DCUTOFF=2"                 # the gateway is cut off, the rescue has the queue
+lost="$one $rescue -DREFILLS -DLOSTONE"
+moved="-DN=0 -DMAXEPOCH=4 -DSTORECRASHES=0 -DSTORESTOPS=1 -DPROCCRASHES=0 -DDROPS $rescue"
+opened="$calm $rescue -DOPENFILLS"
 ahead="-DN=2 -DMAXEPOCH=3 -DSTORECRASHES=0 -DPROCCRASHES=0 $gateway -DAHEAD"
 again="-DAGAIN=1 -DATTEMPTS=2"   # a claimant dies, and its next process claims
 stops="-DN=0 -DMAXEPOCH=3 -DSTORECRASHES=0 -DSTORESTOPS=1 -DPROCCRASHES=0"
@@ -86,6 +92,12 @@ check holds rescue-drops        25 600 -DHC4 $small -DDROPS $rescue
 check holds rescue-drops-epochs 25 600 -DHC4 $calm -DDROPS -DHANDBACK $rescue
 check holds gateway-leaves      25 600 -DHC4 $leaves
 check holds gateway-refills     25 600 -DHC4 $crash -DREFILLS $gateway
+check holds joiners-of-other    25 600 -DHC4 $other
+check holds joiners-of-older    25 600 -DHC4 $older -DATTEMPTS=2
+check holds witness-by-right    25 600 -DHC4 $one $rescue
+check holds witness-unbroken    25 600 -DHC4 $moved
+check holds witness-let-in      25 600 -DHC4 $lost
+check holds fills-while-open    25 600 -DHC4 $opened
 # Too large to finish beside other work: a search for a while, reported as such.
 check 'holds|unfinished' sampled-two-crashes 25 40 -DHC4 $two
 check 'holds|unfinished' sampled-no-proof  25 40 -DHC4 $calm -DUNPROVEN
@@ -125,6 +137,12 @@ check violated no-LET_IN_BY_A_CHANGE 24 60 -DHC4 $crash -DREFILLS $gateway -DNO_
 check violated no-FILE_USED_ONCE 24 60 -DHC4 $one -DSTORESTOPS=1 -DNO_FILE_USED_ONCE
 for r in STEPPING_DOWN PROBE_FIRST; do check violated "no-$r" 24 60 -DHC4 $died "-DNO_$r"; done
 check violated no-WITNESS_OF_FOUNDERS 24 60 -DHC4 $founders -DNO_WITNESS_OF_FOUNDERS
+check violated no-FILLED_BY_NAMER 24 60 -DHC4 $other -DNO_FILLED_BY_NAMER
+check violated no-FILLED_BY_PROCESS 24 60 -DHC4 $older -DNO_FILLED_BY_PROCESS
+check violated no-WITNESS_BY_RIGHT 24 60 -DHC4 $one $rescue -DNO_WITNESS_BY_RIGHT
+check violated no-WITNESS_UNBROKEN 24 60 -DHC4 $moved -DNO_WITNESS_UNBROKEN
+check violated no-WITNESS_VOID_LET_IN 24 60 -DHC4 $lost -DNO_WITNESS_VOID_LET_IN
+check violated no-OTHER_SET_FENCES 24 60 -DHC4 $opened -DNO_OTHER_SET_FENCES
 check violated no-TAIL_BY_DIGEST 24 60 -DHC4 $ahead -DNO_TAIL_BY_DIGEST
 
 cd "$out" || exit 2

@@ -49,9 +49,19 @@
 #define WITHOUT 0
 #endif
 /* -DAHEAD: a start further on. Incarnation 1 has died; store 0 has taken a message and its withdrawal, store 1 neither. */
+/*
+ * -DCUTOFF=1, -DCUTOFF=2: another. Incarnation 1 had gone on with store 0 alone, and is cut off; incarnation 2,
+ * or the rescue, has taken the queue over since. Store 1 is there and knows nothing.
+ */
+#ifndef CUTOFF
+#define CUTOFF 0
+#endif
+/* -DLOSTONE: another. Store 0 has restarted, empty, which incarnation 1 has heard in time; store 1 has all. */
+/* -DJOINERS: a store knows who wrote its set, or fills it, and where that set begins */
 /* -DHANDBACK: a rescue gives the queue back when the gateway is seen again */
 /* -DDROPS: copies that the set has left behind are dropped */
 /* -DLEAVES: a store that leaves the set is told so before it stops */
+/* -DOPENFILLS: a store that is in no set is filled while a change of the set is open, too */
 /* -DREFILLS: a member that came back empty is filled without leaving the set */
 
 #ifdef LIVE
@@ -119,6 +129,15 @@ byte last[3];                   /* last transaction number in the log */
 byte mem[3];                    /* messages in memory, one bit each */
 int  phist[3];                  /* who wrote each change of its history, as in shist */
 byte wit[3];                    /* members whose restart it heard of while its lease of their old boot ran */
+#ifdef NO_WITNESS_UNBROKEN
+byte heard[3];                  /* ... and members that were heard in time to be back with their file */
+#define FORGET_HEARD(s) heard[0] = heard[0] & ~BIT(s); heard[1] = heard[1] & ~BIT(s); heard[2] = heard[2] & ~BIT(s);
+#else
+#define FORGET_HEARD(s)
+#endif
+#ifdef NO_WITNESS_BY_RIGHT
+byte bare[3];                   /* stores where its lease runs, and no right was confirmed in it */
+#endif
 byte feed[3];                   /* stores that share this owner's history */
 byte lease[3];                  /* stores where it sees its lease running */
 byte ack[9];                    /* [process*3 + store] number known to be applied there */
@@ -136,6 +155,52 @@ byte refilled[3];               /* members that were filled without leaving the 
 #else
 #define NOT_IN(p) 0
 #define CLEAR_REFILLED(p)
+#endif
+#ifdef JOINERS
+byte sset[3];                   /* number of the change that told the store its set */
+byte setAt[3];                  /* of the one that told the acknowledged set of the process */
+#define TOLD_AT(s, n)    sset[s] = n;
+#define SET_AT(p, n)     setAt[p] = n;
+#define BEFORE_ITS_SET(s, b) (stn[s] < sset[b])
+byte swriter[3];                /* process that wrote the set of the copy, or fills it, as ME(p); 0 nobody */
+bit  sclaimed[3];               /* another was granted a claim there since; was there one before the last? */
+bit  sclaimed2[3];
+byte sclaimant[3];              /* who was granted the last one, and its number */
+byte sclaimedAt[3];
+byte told[9];                   /* [process*3 + store] writer, as it was told to a claimant before it claimed; 0 none */
+byte adopted[3];                /* claim by which this process served the queue last */
+#define TOLD(p, s)       told[(p) * 3 + (s)]
+#define ME(p)            (AGED(p) -> (p) + 5 : (p) + 1)     /* a process before this one is another */
+#define WRITES(p, s)     swriter[s] = ME(p); FORGET_CLAIMS(s)
+#define FORGET_CLAIMS(s) sclaimed[s] = 0; sclaimed2[s] = 0; sclaimant[s] = 0; sclaimedAt[s] = 0;
+#define FORGET_WRITER(s) swriter[s] = 0; FORGET_CLAIMS(s)
+#define CLEAR_TOLD(p)    TOLD(p, 0) = 0; TOLD(p, 1) = 0; TOLD(p, 2) = 0;
+#define CLAIMS_COPY(p, s) \
+    if :: swriter[s] == ME(p) -> skip \
+       :: else -> sclaimed2[s] = sclaimed[s]; sclaimed[s] = 1; sclaimant[s] = ME(p); sclaimedAt[s] = token[p] \
+    fi;
+#define UNUSED(p) (!AGED(p) && token[p] > adopted[p])       /* the queue was never served by this claim */
+#define RELEASES_COPY(p, s) \
+    if :: UNUSED(p) && sclaimant[s] == ME(p) && sclaimedAt[s] == token[p] -> \
+            sclaimed[s] = sclaimed2[s]; sclaimed2[s] = 0; sclaimant[s] = 0; sclaimedAt[s] = 0 \
+       :: else fi;
+#define ADOPTS(p) adopted[p] = token[p];
+#if AGAIN > 0
+#define RENAME(x, p) if :: x == (p) + 1 -> x = (p) + 5 :: else fi;
+#define NEXT_PROCESS(p) RENAME(swriter[0], p) RENAME(swriter[1], p) RENAME(swriter[2], p) adopted[p] = 0; \
+    RENAME(sclaimant[0], p) RENAME(sclaimant[1], p) RENAME(sclaimant[2], p)
+#endif
+#else
+#define TOLD_AT(s, n)
+#define SET_AT(p, n)
+#define BEFORE_ITS_SET(s, b) (stn[s] < stn[b])
+#define WRITES(p, s)
+#define FORGET_WRITER(s)
+#define CLEAR_TOLD(p)
+#define CLAIMS_COPY(p, s)
+#define RELEASES_COPY(p, s)
+#define ADOPTS(p)
+#define NEXT_PROCESS(p)
 #endif
 #if AGAIN > 0
 bit  aged[3];                   /* token[p] is of a process that is gone */
@@ -271,13 +336,25 @@ hidden byte op;
 #endif
 
 /*
+ * The joiner s is filled by the process that wrote the set of b, the copy that is read: not by another, of the same gateway
+ * too, which remembers what it had before. And nobody has claimed either since, who may have gone on with s alone.
+ */
+#if !defined(JOINERS) || defined(NO_FILLED_BY_NAMER)
+#define FILLED_BY_NAMER(p, s, b) (1)
+#elif defined(NO_FILLED_BY_PROCESS)     /* that it is of the same gateway is enough */
+#define FILLED_BY_NAMER(p, s, b) (TOLD(p, s) != 0 && TOLD(p, b) != 0 && (TOLD(p, s) % 4 == 3) == (TOLD(p, b) % 4 == 3))
+#else
+#define FILLED_BY_NAMER(p, s, b) (TOLD(p, s) != 0 && TOLD(p, s) == TOLD(p, b))
+#endif
+
+/*
  * A member's claim counts if the store has a copy; that of a store which is still being filled if it stands where
  * the store that is read stood before the change that lets it join.
  */
 #if defined(NO_ONLY_COPIES_COUNT) || defined(NO_EMPTY_STORE_REFUSED)
 #define IS_MEMBERS(p, s, b) (1)
 #else
-#define IS_MEMBERS(p, s, b) (HOLDS_COPY(s) || (role[s] == FILLED && stn[s] != 0 && stn[s] < stn[b] && IN_HISTORY(s, stn[b], shist[b])))
+#define IS_MEMBERS(p, s, b) (HOLDS_COPY(s) || (role[s] == FILLED && stn[s] != 0 && BEFORE_ITS_SET(s, b) && IN_HISTORY(s, stn[b], shist[b]) && FILLED_BY_NAMER(p, s, b)))
 #endif
 #define COUNTS(p, s, b) (!IN(s, seenMembers[p]) || (IN(s, confirmed[p]) && IS_MEMBERS(p, s, b)))
 #if defined(NO_CLAIM_AT_EVERY_MEMBER)
@@ -532,7 +609,7 @@ inline APPLY(p, s) { d_step {
 #ifdef NO_TAIL_BY_DIGEST
     :: IS_SET(op) && !IN(s, SET_OF(op)) -> skip
 #endif
-    :: IS_SET(op) && IN(s, SET_OF(op)) -> sepoch[s] = SET_EPOCH(op); smembers[s] = SET_OF(op); role[s] = MEMBER
+    :: IS_SET(op) && IN(s, SET_OF(op)) -> sepoch[s] = SET_EPOCH(op); smembers[s] = SET_OF(op); role[s] = MEMBER; TOLD_AT(s, stn[s]) WRITES(p, s)
     :: op >= 9 && op < 64 -> sdata[s] = sdata[s] & ~BIT(op - 9)
     :: else -> sdata[s] = sdata[s] | BIT(op - 1)
     fi;
@@ -552,7 +629,7 @@ inline ACK(p, s) { d_step {
     ACKED(p, s) = stn[s];
     if
     :: wantedAt[p] != 0 && SURVIVORS_ACKED(p, wantedAt[p]) ->
-        members[p] = wanted[p]; wantedAt[p] = 0; held[p] = 0; wit[p] = 0; epoch[p]++; LET_IN_NOW(p)
+        members[p] = wanted[p]; SET_AT(p, wantedAt[p]) wantedAt[p] = 0; held[p] = 0; wit[p] = 0; epoch[p]++; LET_IN_NOW(p)
         NOTE_EPOCH(p)
     :: else
     fi;
@@ -611,7 +688,17 @@ inline TURN_ROUND(p, s) { d_step {
 #ifdef NO_NEWER_SET_FENCES      /* a claim that is granted is a right to empty what is there */
 #define IS_NEWER(p, s) (0)
 #else
-#define IS_NEWER(p, s) (HOLDS_COPY(s) && sepoch[s] > epoch[p] + (wantedAt[p] != 0))
+#define IS_NEWER(p, s) (HOLDS_COPY(s) && (sepoch[s] > epoch[p] + (wantedAt[p] != 0) || IS_ANOTHERS(p, s)))
+#endif
+#ifdef NO_OTHER_SET_FENCES      /* a set that bears the number of the change that is open is taken for that one */
+#define IS_ANOTHERS(p, s) (0)
+#else
+#define IS_ANOTHERS(p, s) (wantedAt[p] != 0 && sepoch[s] == epoch[p] + 1 && smembers[s] != wanted[p])
+#endif
+#ifdef OPENFILLS
+#define MAY_FILL(p) (1)
+#else
+#define MAY_FILL(p) (wantedAt[p] == 0)
 #endif
 #define FIRST_TOKEN(p)  ((p) == 2 -> 0 : 4 + (p))       /* its incarnation, which is below the token of a claim */
 inline HAVE(p, s)
@@ -623,7 +710,7 @@ inline HAVE(p, s)
         if :: token[p] > shighest[s] -> shighest[s] = token[p] :: else fi
     :: else
     fi;
-    stoken[s] = token[p];
+    stoken[s] = token[p]; WRITES(p, s)
     if :: slease[s] != p + 1 -> slease[s] = 0 :: else fi
 }
 /* Property 9: who is not the last owner empties no copy of the last set, while no newer one is anywhere. */
@@ -631,14 +718,14 @@ inline HAVE(p, s)
 
 /* Empty store s and fill it again; live changes follow in the same stream. */
 inline RESYNC(p, s) { d_step {
-    state[p] == OWNER && !IN(s, members[p] | wanted[p]) && wantedAt[p] == 0 &&
+    state[p] == OWNER && !IN(s, members[p] | wanted[p]) && MAY_FILL(p) &&
     epoch[p] < EPOCHS &&
     (members[p] == 1 || members[p] == 2 || members[p] == 4) &&
     CAN_HAVE(p, s) && !IS_NEWER(p, s) &&
     !(role[s] == FILLED && stoken[s] == token[p] && IN(s, feed[p])) ->
     EMPTIES(p, s);                                              /* property 9 */
     HAVE(p, s);
-    role[s] = FILLED; sepoch[s] = 0; smembers[s] = 0;
+    role[s] = FILLED; sepoch[s] = 0; smembers[s] = 0; TOLD_AT(s, 0)
     stn[s] = last[p]; sdata[s] = mem[p]; shist[s] = phist[p]; fresh[s] = fresh[s] & ~BIT(p);
     ACKED(p, s) = last[p];
     feed[p] = feed[p] | BIT(s);
@@ -663,16 +750,22 @@ inline TAIL(p, s) { d_step {
     state[p] == OWNER && IN(s, feed[p]) && IN(s, wanted[p] & ~NOT_IN(p)) && role[s] != EMPTY && NOT_FENCED(p, s) &&
     stn[s] < last[p] && LOG(p, stn[s] + 1) == 0 ->
     stn[s] = last[p]; sdata[s] = mem[p]; shist[s] = phist[p];
+#ifdef JOINERS
+    if :: role[s] != MEMBER || sepoch[s] != epoch[p] + (wantedAt[p] != 0) -> WRITES(p, s) :: else fi;
+#endif
     role[s] = MEMBER; smembers[s] = wanted[p];
-    if :: wantedAt[p] != 0 -> sepoch[s] = epoch[p] + 1 :: else -> sepoch[s] = epoch[p] fi;
+    if
+    :: wantedAt[p] != 0 -> sepoch[s] = epoch[p] + 1; TOLD_AT(s, wantedAt[p])
+    :: else -> sepoch[s] = epoch[p]; TOLD_AT(s, setAt[p])
+    fi;
     TIDY_ALL()
 } }
 
 #ifdef DROPS
 inline FORGET_QUEUE(s)
 {
-    role[s] = EMPTY; sepoch[s] = 0; smembers[s] = 0; stn[s] = 0; sdata[s] = 0; shist[s] = 0;
-    stoken[s] = 0; FORGET_BEFORE(s) shighest[s] = 0; slease[s] = 0; sdropped[s] = 1;
+    role[s] = EMPTY; sepoch[s] = 0; smembers[s] = 0; stn[s] = 0; sdata[s] = 0; shist[s] = 0; TOLD_AT(s, 0)
+    stoken[s] = 0; FORGET_BEFORE(s) FORGET_WRITER(s) shighest[s] = 0; slease[s] = 0; sdropped[s] = 1;
     TIDY_ALL()
 }
 inline DROP(p, s) { d_step {
@@ -710,6 +803,8 @@ inline OPEN_AGAIN(p, s) { d_step {
 
 /* --------------------------------------------------- no member in sync is left */
 
+/* Its lease of a boot that is over: it has not begun anew with the store since. */
+#define OLD_LEASE(p, s) (IN(s, lease[p]) && slease[s] != (p) + 1)
 /*
  * The owner hears that a member has restarted while its lease of the old boot runs: nobody has claimed it there
  * before, and what it had is gone.
@@ -717,7 +812,11 @@ inline OPEN_AGAIN(p, s) { d_step {
 #ifdef NO_LEARNED_IN_TIME
 #define IN_TIME(p, s) (1)
 #else
-#define IN_TIME(p, s) IN(s, lease[p])
+#ifdef NO_WITNESS_BY_RIGHT      /* a lease that began anew with the handshake counts, though another holds the queue there */
+#define IN_TIME(p, s) (OLD_LEASE(p, s) || IN(s, bare[p]))
+#else
+#define IN_TIME(p, s) OLD_LEASE(p, s)
+#endif
 #endif
 #ifdef NO_SPILLED_EMPTIED       /* a new boot id is enough */
 #define NOTHING_THERE(s) (1)
@@ -726,11 +825,27 @@ inline OPEN_AGAIN(p, s) { d_step {
 #endif
 /* Members that a takeover can't do without, whether the change that is open has been applied or not. */
 #define CORE(p) ((members[p] & wanted[p]) != 0 -> members[p] & wanted[p] : wanted[p])
+#ifdef NO_WITNESS_UNBROKEN      /* that it came back with its file was heard in time; that the copy is gone may be heard whenever */
+#define HEARD(p, s) (IN_TIME(p, s) || IN(s, heard[p]))
+inline HEAR(p, s) { d_step {
+    state[p] == OWNER && IN(s, CORE(p)) && IN(p, fresh[s]) && !IN(s, heard[p]) && IN_TIME(p, s) && role[s] == SPILLED && !MET(p, s) ->
+    heard[p] = heard[p] | BIT(s); lease[p] = lease[p] & ~BIT(s)
+} }
+#else
+#define HEARD(p, s) IN_TIME(p, s)
+#endif
 #define CAN_LEARN(p, s) (state[p] == OWNER && IN(s, CORE(p)) && IN(p, fresh[s]) && \
-                         !IN(s, wit[p]) && IN_TIME(p, s) && NOTHING_THERE(s) && !MET(p, s))
+                         !IN(s, wit[p]) && HEARD(p, s) && NOTHING_THERE(s) && !MET(p, s))
 inline LEARN(p, s) { d_step {
     CAN_LEARN(p, s) -> wit[p] = wit[p] | BIT(s); lease[p] = lease[p] & ~BIT(s)
 } }
+#ifdef NO_WITNESS_BY_RIGHT
+/* A link that is back has a lease, whoever holds the queue there; another's claim did not wait for it. */
+inline GREET(p, s) { d_step {
+    state[p] == OWNER && IN(s, CORE(p)) && !IN(s, bare[p] | lease[p]) && !IN(p, fresh[s]) && !MET(p, s) -> bare[p] = bare[p] | BIT(s)
+} }
+inline BARE_ENDS(p, s) { d_step { IN(s, bare[p]) -> bare[p] = bare[p] & ~BIT(s) } }
+#endif
 
 /*
  * No member is left in sync: each has restarted, or obeys us and holds another history. If the owner heard of one
@@ -759,8 +874,8 @@ inline LEARN(p, s) { d_step {
 inline EMPTY_OLD(p, s) { d_step {
     state[p] == OWNER && IN(s, OF_SET(p)) && IN(p, fresh[s]) && role[s] == SPILLED && stoken[s] == 0 && shighest[s] <= token[p] && !MET(p, s) &&
     IS_OURS_SOMEWHERE(p) ->
-    role[s] = FILLED; sepoch[s] = 0; smembers[s] = 0; stn[s] = 0; sdata[s] = 0; shist[s] = 0;
-    feed[p] = feed[p] & ~BIT(s); stoken[s] = token[p]; FORGET_BEFORE(s) shighest[s] = token[p];
+    role[s] = FILLED; sepoch[s] = 0; smembers[s] = 0; stn[s] = 0; sdata[s] = 0; shist[s] = 0; TOLD_AT(s, 0)
+    feed[p] = feed[p] & ~BIT(s); stoken[s] = token[p]; FORGET_BEFORE(s) WRITES(p, s) shighest[s] = token[p];
     TIDY_ALL()
 } }
 
@@ -770,7 +885,7 @@ inline FOUND(p, s) { d_step {
     assert(lastOwner == p);                                     /* property 7 */
     if :: wantedAt[p] != 0 -> epoch[p]++ :: else fi;    /* a set that was sent may have been applied */
     HAVE(p, s);
-    role[s] = FILLED; sepoch[s] = 0; smembers[s] = 0;
+    role[s] = FILLED; sepoch[s] = 0; smembers[s] = 0; TOLD_AT(s, 0)
     stn[s] = last[p]; sdata[s] = mem[p]; shist[s] = phist[p]; fresh[s] = fresh[s] & ~BIT(p);
     ACKED(p, s) = last[p];
     feed[p] = BIT(s); held[p] = 0; CLEAR_REFILLED(p)
@@ -785,7 +900,7 @@ inline ADD(p, s) { d_step {
     state[p] == OWNER && !IN(s, members[p] | wanted[p]) && wantedAt[p] == 0 &&
     epoch[p] < EPOCHS &&
     (members[p] == 1 || members[p] == 2 || members[p] == 4) &&
-    role[s] == FILLED && IN(s, feed[p]) && NOT_FENCED(p, s) ->
+    (members[p] & ~NOT_IN(p)) != 0 && role[s] == FILLED && IN(s, feed[p]) && NOT_FENCED(p, s) ->
     SEND_SET(p, members[p] | BIT(s));
 #ifndef NO_SURVIVORS_BEFORE_JOINER
     held[p] = wantedAt[p]
@@ -800,7 +915,7 @@ inline TELL_LEAVER(p, s) { d_step {
     IS_SET(LOG(p, stn[s] + 1)) && SET_EPOCH(LOG(p, stn[s] + 1)) == epoch[p] ->
     op = LOG(p, stn[s] + 1);
     stn[s]++; shist[s] = phist[p] & UP_TO(stn[s]);
-    sepoch[s] = SET_EPOCH(op); smembers[s] = SET_OF(op); role[s] = LEFT; feed[p] = feed[p] & ~BIT(s);
+    sepoch[s] = SET_EPOCH(op); smembers[s] = SET_OF(op); role[s] = LEFT; TOLD_AT(s, stn[s]) WRITES(p, s) feed[p] = feed[p] & ~BIT(s);
     op = 0;
     TIDY_ALL()
 } }
@@ -825,6 +940,9 @@ inline REFILL_MEMBER(p, s) { d_step {
 inline LET_IN(p, s) { d_step {
     state[p] == OWNER && wantedAt[p] == 0 && epoch[p] < EPOCHS && IN(s, refilled[p]) && role[s] == FILLED && OBEYS(p, s) &&
     (members[p] & feed[p] & ~refilled[p]) != 0 ->
+#ifndef NO_WITNESS_VOID_LET_IN  /* who may be a member from here on may be claimed as one: what was heard before says nothing */
+    wit[p] = wit[p] & ~BIT(s);
+#endif
     SEND_SET(p, members[p]); held[p] = wantedAt[p]
 } }
 #endif
@@ -869,12 +987,24 @@ inline STORE_LEASE_ENDS(s) { d_step {
 } }
 
 /* One lease period after a restart: every lease given before it has ended. */
-#define OLD_LEASE(p, s) (IN(s, lease[p]) && slease[s] != (p) + 1)
 inline GRACE_ENDS(s) { d_step {
     sgrace[s] && !OLD_LEASE(0, s) && !OLD_LEASE(1, s) && !OLD_LEASE(2, s) -> sgrace[s] = 0
 } }
 
 /* --------------------------------------------------------------- takeover */
+
+#ifdef JOINERS
+/* What a probe tells of who wrote: not where another has claimed since, nor where this process served the queue by its claim. */
+#ifdef NO_CLAIMED_SINCE
+#define IS_TOLD(p, s) (1)
+#else
+#define IS_TOLD(p, s) ((!sclaimed[s] || (sclaimant[s] == ME(p) && !sclaimed2[s])) && \
+                       (adopted[p] == 0 || shighest[s] > adopted[p]))
+#endif
+#define PROBE(p, s) if :: IS_TOLD(p, s) -> TOLD(p, s) = swriter[s] :: else -> TOLD(p, s) = 0 fi;
+#else
+#define PROBE(p, s)
+#endif
 
 /* Probing: the newest epoch among the stores that answered is that of store s. */
 inline START(p, s) { d_step {
@@ -888,6 +1018,7 @@ inline START(p, s) { d_step {
     token[p] = (i / 4 + 1) * 4 + p;
     AGED_CLEAR(p)
     i = 0;
+    PROBE(p, 0) PROBE(p, 1) PROBE(p, 2)
     seenEpoch[p] = sepoch[s]; seenMembers[p] = smembers[s]; claimed[p] = 0;
 #if AGAIN > 0
     feed[p] = 0;                    /* its hello has fenced the process before it */
@@ -909,7 +1040,7 @@ inline TAKE(p, s)
     :: SAME_GATEWAY(p, s) -> skip
     :: else -> NOTE_BEFORE(s)
     fi;
-    stoken[s] = token[p]; shighest[s] = token[p]; slease[s] = p + 1;
+    stoken[s] = token[p]; shighest[s] = token[p]; slease[s] = p + 1; CLAIMS_COPY(p, s)
     TIDY_ALL()
 }
 
@@ -1041,6 +1172,7 @@ inline HAND_BACK(p) { d_step {
 inline RELEASE(p, s) { d_step {
     state[p] == IDLE && token[p] != 0 && role[s] != EMPTY && (OF_THIS_ROUND(p, s) || LEFT_OVER(p, s)) &&
     CAN_RELEASE(p, s) ->
+    RELEASES_COPY(p, s)
     stoken[s] = GIVEN_TO(s); FORGET_BEFORE(s)
     if :: slease[s] == p + 1 -> slease[s] = 0 :: else fi;
     TIDY_ALL()
@@ -1063,6 +1195,7 @@ inline TAKE_OVER(p, b) { d_step {
     fi;
     epoch[p] = seenEpoch[p]; members[p] = seenMembers[p]; wanted[p] = seenMembers[p];
     last[p] = stn[b]; mem[p] = sdata[b]; phist[p] = shist[b]; wantedAt[p] = 0; held[p] = 0; wit[p] = 0;
+    SET_AT(p, sset[b])
     feed[p] = 0;
     i = 0;
     do
@@ -1078,7 +1211,7 @@ inline TAKE_OVER(p, b) { d_step {
     :: else -> break
     od;
     i = 0;
-    claimed[p] = 0; confirmed[p] = 0; gone[p] = 0; seenEpoch[p] = 0; seenMembers[p] = 0; CLEAR_REFILLED(p)
+    claimed[p] = 0; confirmed[p] = 0; gone[p] = 0; seenEpoch[p] = 0; seenMembers[p] = 0; CLEAR_REFILLED(p) CLEAR_TOLD(p) ADOPTS(p)
     lastOwner = p;
     NOTE_EPOCH(p)
 } }
@@ -1095,10 +1228,10 @@ inline DIE(p) { d_step {
 
 inline FORGET_ALL(p)
 {
-    CLEAR_REFILLED(p)
+    CLEAR_REFILLED(p) CLEAR_TOLD(p)
     mem[p] = 0; lease[p] = 0; claimed[p] = 0; confirmed[p] = 0; gone[p] = 0; wit[p] = 0;
     fresh[0] = fresh[0] & ~BIT(p); fresh[1] = fresh[1] & ~BIT(p); fresh[2] = fresh[2] & ~BIT(p);
-    members[p] = 0; wanted[p] = 0; wantedAt[p] = 0; epoch[p] = 0;
+    members[p] = 0; wanted[p] = 0; wantedAt[p] = 0; epoch[p] = 0; SET_AT(p, 0)
     ACKED(p, 0) = 0; ACKED(p, 1) = 0; ACKED(p, 2) = 0;
     m = 0;
     do
@@ -1119,7 +1252,7 @@ inline FORGET_ALL(p)
 /* It dies, and its next process is there at once: an own incarnation of the gateway, or of the rescue. */
 inline RESTART(p) { d_step {
     TROUBLE && (state[p] == OWNER || state[p] == CLAIM) && again < AGAIN ->
-    again++; aged[p] = 1;
+    again++; NEXT_PROCESS(p) aged[p] = 1;
     if :: state[p] == OWNER -> seenMembers[p] = 0 :: else fi;
     state[p] = IDLE;
     FORGET_ALL(p)
@@ -1139,7 +1272,7 @@ inline RESTARTED(s)
 #ifdef UNPROVEN
     met = met & ~BIT(s);
 #endif
-    stoken[s] = 0; FORGET_BEFORE(s) shighest[s] = 0; slease[s] = 0; sgrace[s] = 1
+    stoken[s] = 0; FORGET_BEFORE(s) FORGET_WRITER(s) FORGET_HEARD(s) shighest[s] = 0; slease[s] = 0; sgrace[s] = 1
 #ifdef DROPS
     ; sdropped[s] = 0
 #endif
@@ -1150,7 +1283,7 @@ inline STORE_DIES(s) { d_step {
     (s != 1 || died0) ->            /* stores 0 and 1 start alike: 0 dies first */
     storeCrashes++;
     if :: s == 0 -> died0 = 1 :: else fi;
-    role[s] = EMPTY; sepoch[s] = 0; smembers[s] = 0; stn[s] = 0; sdata[s] = 0; shist[s] = 0;
+    role[s] = EMPTY; sepoch[s] = 0; smembers[s] = 0; stn[s] = 0; sdata[s] = 0; shist[s] = 0; TOLD_AT(s, 0)
 #ifdef NO_FILE_USED_ONCE
     if
     :: fepoch[s] != 0 -> role[s] = SPILLED; sepoch[s] = fepoch[s]; smembers[s] = fmembers[s];
@@ -1223,6 +1356,13 @@ proctype Process(byte p)
 #endif
 #if STORECRASHES + STORESTOPS > 0
     EACH_STORE(LEARN, p)
+#ifdef NO_WITNESS_UNBROKEN
+    EACH_STORE(HEAR, p)
+#endif
+#ifdef NO_WITNESS_BY_RIGHT
+    EACH_STORE(GREET, p)
+    EACH_STORE(BARE_ENDS, p)
+#endif
 #endif
 #if STORESTOPS > 0
     EACH_STORE(EMPTY_OLD, p)
@@ -1373,7 +1513,41 @@ init { d_step {
     stn[0] = 2; shist[0] = 5;
     state[0] = DEAD; epoch[0] = 0; members[0] = 0; wanted[0] = 0; lease[0] = 0;
 #endif
-    lastEpoch = 1; lastMembers = 3 };
+    lastEpoch = 1; lastMembers = 3;
+#ifdef LOSTONE
+    died0 = 1; wit[0] = 1; fresh[0] = 1; lease[0] = 2;
+    role[0] = EMPTY; sepoch[0] = 0; smembers[0] = 0; stoken[0] = 0; shighest[0] = 0; slease[0] = 0;
+    stn[1] = 1; shist[1] = 1; last[0] = 1; phist[0] = 1; ACKED(0, 0) = 1; ACKED(0, 1) = 1;
+#endif
+#if CUTOFF > 0
+    died0 = 1; lastMembers = 1;
+    role[1] = EMPTY; sepoch[1] = 0; smembers[1] = 0; stoken[1] = 0; shighest[1] = 0; slease[1] = 0;
+    smembers[0] = 1; stn[0] = 1; shist[0] = 1; last[0] = 1; phist[0] = 1;
+    members[0] = 1; wanted[0] = 1; feed[0] = 1; lease[0] = 1; ACKED(0, 0) = 1;
+#endif
+#ifdef JOINERS
+    swriter[0] = 1;
+#if CUTOFF == 0
+    swriter[1] = 1;
+#else
+    sset[0] = 1; setAt[0] = 1;
+#endif
+#endif
+#if CUTOFF == 1 || CUTOFF == 2
+    lease[0] = 0; lastOwner = CUTOFF;
+    state[CUTOFF] = OWNER; token[CUTOFF] = 8 + CUTOFF; attempts[CUTOFF] = 1; epoch[CUTOFF] = 1;
+    members[CUTOFF] = 1; wanted[CUTOFF] = 1; feed[CUTOFF] = 1; lease[CUTOFF] = 1; ACKED(CUTOFF, 0) = 1;
+    last[CUTOFF] = 1; phist[CUTOFF] = 1;
+    stoken[0] = token[CUTOFF]; shighest[0] = token[CUTOFF]; slease[0] = CUTOFF + 1;
+#ifdef JOINERS
+    setAt[CUTOFF] = 1; adopted[CUTOFF] = token[CUTOFF];
+    sclaimed[0] = 1; sclaimant[0] = CUTOFF + 1; sclaimedAt[0] = token[CUTOFF];
+#endif
+#if CUTOFF == 1
+    met = 7;
+#endif
+#endif
+    };
     atomic {
         run Watch(); run Process(0);
 #if WITHOUT != 1
