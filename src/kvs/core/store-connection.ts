@@ -149,17 +149,11 @@ export class StoreConnection implements ConnectionHandlers, FrameSink, FrameRoom
     return this.#state;
   }
 
-  get incarnation(): number {
-    return this.#handshake.hello?.incarnation ?? 0;
-  }
+  get incarnation(): number { return this.#handshake.hello?.incarnation ?? 0; }
 
-  get gatewayId(): string {
-    return this.#account?.id ?? '';
-  }
+  get gatewayId(): string { return this.#account?.id ?? ''; }
 
-  get path(): string {
-    return this.#handshake.hello?.path ?? '';
-  }
+  get path(): string { return this.#handshake.hello?.path ?? ''; }
 
   onOpen(): void {
     this.#counters.connections += 1;
@@ -220,7 +214,7 @@ export class StoreConnection implements ConnectionHandlers, FrameSink, FrameRoom
 
   mayHold(bytes: number, hasBodies: boolean): boolean {
     const account = this.#account;
-    if (account !== undefined && !this.#store.admission.mayHold(account, account.heldBytes - this.#heldBytes + bytes, hasBodies)) return false;
+    if (account !== undefined && bytes > HANDSHAKE_FRAME_BYTES_MAX && !this.#store.admission.mayHold(account, account.heldBytes - this.#heldBytes + countedOf(bytes), hasBodies)) return false;
     this.#hold(bytes);
     return true;
   }
@@ -275,7 +269,7 @@ export class StoreConnection implements ConnectionHandlers, FrameSink, FrameRoom
     this.#ports.connection.end();
   }
 
-  /** A frame that has come in part, and buffers for blocks, stand in memory like what is stored. Strangers' are too short to count. */
+  /** A frame that has come in part, and buffers for blocks, stand in memory like what is stored. */
   #countFrameBytes(): void {
     const isOver = this.#state === CLOSED;
     this.#hold(isOver ? 0 : this.#reader.heldBytes);
@@ -287,9 +281,10 @@ export class StoreConnection implements ConnectionHandlers, FrameSink, FrameRoom
   #hold(bytes: number): void {
     const account = this.#account;
     if (account === undefined) return;
-    account.heldBytes += bytes - this.#heldBytes;
-    this.#store.admission.frameBytes += bytes - this.#heldBytes;
-    this.#heldBytes = bytes;
+    const change = countedOf(bytes) - this.#heldBytes;
+    account.heldBytes += change;
+    this.#store.admission.frameBytes += change;
+    this.#heldBytes += change;
   }
 
   #leave(): void {
@@ -392,6 +387,11 @@ export class StoreConnection implements ConnectionHandlers, FrameSink, FrameRoom
     invariant(isValidTransition(this.#state, to), 'a store connection moves along its diagram');
     this.#state = to;
   }
+}
+
+/** What any stranger may have is not counted: so a full store still reads what is short. */
+function countedOf(bytes: number): number {
+  return Math.max(0, bytes - HANDSHAKE_FRAME_BYTES_MAX);
 }
 
 /** For a text of CLOSE: visible ASCII, of bounded length, whatever a certificate says. */
