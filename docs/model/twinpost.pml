@@ -337,7 +337,7 @@ hidden byte op;
 
 /*
  * The joiner s is filled by the process that wrote the set of b, the copy that is read: not by another, of the same gateway
- * too, which remembers what it had before. And nobody has claimed either since, who may have gone on with s alone.
+ * too, which remembers what it had before.
  */
 #if !defined(JOINERS) || defined(NO_FILLED_BY_NAMER)
 #define FILLED_BY_NAMER(p, s, b) (1)
@@ -994,11 +994,14 @@ inline GRACE_ENDS(s) { d_step {
 /* --------------------------------------------------------------- takeover */
 
 #ifdef JOINERS
-/* What a probe tells of who wrote: not where another has claimed since, nor where this process served the queue by its claim. */
+/*
+ * What a probe tells of who wrote. Not of a member's copy that another has claimed since, who may have counted on the joiner and
+ * gone on with it alone; nor where the highest claim is one by which this process served the queue.
+ */
 #ifdef NO_CLAIMED_SINCE
 #define IS_TOLD(p, s) (1)
 #else
-#define IS_TOLD(p, s) ((!sclaimed[s] || (sclaimant[s] == ME(p) && !sclaimed2[s])) && \
+#define IS_TOLD(p, s) ((!HOLDS_COPY(s) || !sclaimed[s] || (sclaimant[s] == ME(p) && !sclaimed2[s])) && \
                        (adopted[p] == 0 || shighest[s] > adopted[p]))
 #endif
 #define PROBE(p, s) if :: IS_TOLD(p, s) -> TOLD(p, s) = swriter[s] :: else -> TOLD(p, s) = 0 fi;
