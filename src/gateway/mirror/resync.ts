@@ -172,7 +172,7 @@ export class Resync {
  * A refill empties the copy first. With no mirror in sync that copy may be all that a crash of this process
  * would leave: then one mirror is filled at a time, first those that have least to lose; the others when the
  * first is a member at its store. Not waited for is what can't begin, or can't found a set, before this one is
- * filled: without it the queue has no set any more.
+ * filled: without it the queue has no set any more. Nor one that must itself wait for such a one.
  */
 function mayFill(mirror: QueueMirror, replica: Replica, nowMs: number): boolean {
   if (mirror.inSyncCount > 0) return true;
@@ -183,7 +183,7 @@ function mayFill(mirror: QueueMirror, replica: Replica, nowMs: number): boolean 
       const founds = mirror.founding && mirror.setChangeNumber !== 0 && other.phase === ResyncPhase.JOINING && other.acked >= mirror.setChangeNumber;
       const isLevel = other.phase === ResyncPhase.CAUGHT_UP || other.phase === ResyncPhase.JOINING;
       if (!founds && !(decidesAll && isLevel)) return false;
-    } else if (worthOf(mirror, other) < worthOf(mirror, replica) && other.store.isUp && other.retryAtMs <= nowMs && isItsTime(mirror, other)) return false;
+    } else if (worthOf(mirror, other) < worthOf(mirror, replica) && other.store.isUp && other.retryAtMs <= nowMs && isItsTime(mirror, other) && mayFill(mirror, other, nowMs)) return false;
   }
   return true;
 }

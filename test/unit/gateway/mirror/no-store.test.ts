@@ -339,3 +339,25 @@ describe('no store free', () => {
     assert.match(played.whys[0] ?? '', /store-c is full, store-d is full; .* make room at store-c or store-d$/);
   });
 });
+
+describe('with no mirror in sync', () => {
+  test('a copy that decides is filled beside one that has caught up: one that is worth less waits for it, and is not waited for', () => {
+    const played = new Played('gw-1', REPLACE_AFTER_MS, true);
+    if (played.c.asked === 0) played.turn();
+    played.answer(played.c, CLAIM_UNKNOWN);
+    for (let round = 0; round < 3; round++) played.takes(played.c, played.lastNumber);
+    const d = new PlayedStore('store-d');
+    played.addStore(d);
+    for (let elapsedMs = 0; d.asked === 0 && elapsedMs < 2 * REPLACE_AFTER_MS; elapsedMs += TICK_MS) played.turn();
+    played.answer(d, CLAIM_UNKNOWN);
+    played.turn();
+    assert.equal(d.last.has(REFILL_END), false, 'nothing is to be founded there');
+    // What store-a has can not be continued.
+    played.answer(played.a, CLAIM_GRANTED, ROLE_MEMBER);
+    for (let round = 0; round < 6; round++) {
+      played.turn();
+      for (const store of [played.a, d, played.c]) if (store.last.size > 0) played.takes(store, played.lastNumber);
+    }
+    assert.ok(played.inSync.includes('store-a'), `in sync: ${played.inSync.join()}`);
+  });
+});
