@@ -203,7 +203,7 @@ export class BulkRecovery {
     if (view.bootId !== view.store.bootId) {
       view.listed = false;
       for (const job of this.jobs.values()) {
-        if (view.bootId !== '') job.machine.onStoreRestarted(store.storeId);
+        if (view.bootId !== '') job.onStoreRestarted(store.storeId);
         this.forget(job, store.storeId);
       }
     }

@@ -11,7 +11,7 @@
  *   ELSEWHERE  its holder is silent and we are of its group      rescue-watch.ts; queues of others only
  *   WAITING    every member of the newest epoch can be asked     a store that is down, or the time of a back-off
  *   CLAIMING   the claims stand                                  claim-machine.ts
- *   TAILING    the longest member told what the others lack      TAILED
+ *   TAILING    the longest member told what the others lack      TAILED; given up when a member restarts
  *   CLAIMED    few enough others are being pulled                a turn; new mail of its route is taken behind it already
  *   PULLING    the block with `end`                              BLOCK, or memory for it; a lost source is replaced
  *   STRANDED   a member that still has the rest is back          a store; given up when all have answered and none has it
@@ -208,6 +208,12 @@ export class QueueJob {
   /** The store has restarted: what it said is gone. */
   forgetStore(storeId: string): void {
     if (this.current === 'waiting' || this.current === 'elsewhere') this.rows.delete(storeId);
+  }
+
+  /** What is claimed is not served before the tail is here: till then a claim of the store's former boot counts for nothing. */
+  onStoreRestarted(storeId: string): void {
+    this.machine.onStoreRestarted(storeId);
+    if (this.current === 'tailing' && this.machine.holds(storeId)) this.machine.giveUp('store restarted', storeId);
   }
 
   /** Another process has it, in a set of this epoch. */

@@ -4,23 +4,11 @@
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { MessagePacker } from '../../../src/platform/node/packer.js';
-import type { Claimed } from '../../../src/protocol/messages/claimed.js';
-import { CLAIM_GRANTED, CLAIM_TOKEN_LOW, ROLE_FILLING, ROLE_MEMBER, ROLE_NONE } from '../../../src/protocol/reasons.js';
+import { ROLE_FILLING, ROLE_MEMBER, ROLE_NONE } from '../../../src/protocol/reasons.js';
 import type { CensusRow } from '../../../src/recovery/census.js';
 import { isOnItsWay, joinersOf } from '../../../src/recovery/census.js';
 import { ClaimState } from '../../../src/recovery/claim-machine.js';
-import { Claiming } from '../../../src/recovery/claiming.js';
-import type { QueueJob, RecoveryStore } from '../../../src/recovery/queue-job.js';
-import { SetHints } from '../../../src/recovery/set-hints.js';
-import { StoreViews } from '../../../src/recovery/store-views.js';
-
-const BOTH = ['a', 'b'];
-
-/** `writer`: the gateway, and by default the same process of it; '' is not told, or of no account. */
-function row(storeId: string, role: number, number: number, writer: string, epoch = 3, members: readonly string[] = BOTH, incarnation = 1): CensusRow {
-  return { storeId, ownerId: 'gw-1', birth: 1, serial: 1, name: 'q', queueClass: 'mail', role, epoch, members, number, digestA: 0, digestB: 0, count: 0, bytes: 0, holder: 'gw-1', holderToken: 1, writer: { gatewayId: writer, incarnation } };
-}
+import { BOTH, Story, row } from './claiming-story.js';
 
 /** As a store of version 1 tells it. */
 function ofVersion1(told: CensusRow, holder: string): CensusRow {
@@ -30,52 +18,6 @@ function ofVersion1(told: CensusRow, holder: string): CensusRow {
 /** Of those that know the queue, the ones that came back empty. */
 function emptyOf(...rows: readonly CensusRow[]): string[] {
   return joinersOf(rows, 3, BOTH).filter(([joiner, source]) => !isOnItsWay(joiner, source)).map(([joiner, source]) => `${joiner.storeId} beside ${source.storeId}`);
-}
-
-/** Gateway gw-1 takes the queue back from stores a and b, in a group of two if no other is named. */
-class Story {
-  readonly told: string[] = [];
-  olderMayLive = false;
-  readonly job: QueueJob;
-  private readonly claiming: Claiming;
-  private readonly views: StoreViews;
-
-  constructor(group: readonly string[] = ['gw-1', 'gw-2']) {
-    const packer = new MessagePacker();
-    const log = { debug: () => undefined, info: () => undefined, error: () => undefined, warn: (_event: string, text: string) => { this.told.push(text); } };
-    this.views = new StoreViews('gw-1', packer, () => 0);
-    for (const storeId of BOTH) {
-      const store: RecoveryStore = { storeId, bootId: 'boot', isUp: true, version: 2, leaseMs: 1000, graceMs: 0, flush: () => undefined, request: () => 1 };
-      this.views.add(store);
-    }
-    for (const view of this.views.all()) view.listed = true;
-    this.claiming = new Claiming({ gatewayId: 'gw-1', token: 5, group }, {
-      packer, log, views: this.views, hints: new SetHints([], log), nowMs: () => 0, random: () => 0, olderMayLive: () => this.olderMayLive, needFlush: () => undefined, onClaimed: () => undefined,
-    });
-    this.job = this.claiming.newJob(row('a', ROLE_MEMBER, 10, ''), 'key', 7);
-  }
-
-  /** It had the queue at store a alone, and lost it. */
-  served(): this {
-    const alone = row('a', ROLE_MEMBER, 5, 'gw-1', 2, ['a']);
-    this.job.rows.set('a', alone);
-    this.round(alone);
-    this.job.machine.onAnswer('a', 'claim', { handle: 7, result: CLAIM_GRANTED, token: 5, epoch: 2, members: ['a'], number: 5, digestA: 0, digestB: 0, count: 0, bytes: 0, role: ROLE_MEMBER, waitMs: 0, sameBoot: true, writer: alone.writer });
-    assert.equal(this.job.state, 'claimed');
-    this.job.restart('waiting', 0);
-    return this;
-  }
-
-  /** A round of probes, answered so. */
-  round(...answers: readonly CensusRow[]): this {
-    this.claiming.judge(this.job, this.views.answering(), new Set(), 0);
-    for (const { storeId, role, epoch, members, number, writer } of answers) {
-      const answer: Claimed = { handle: 7, result: CLAIM_TOKEN_LOW, token: 1, epoch, members, number, digestA: 0, digestB: 0, count: 0, bytes: 0, role, waitMs: 0, sameBoot: false, writer };
-      this.claiming.note(this.job, storeId, answer);
-      this.job.machine.onAnswer(storeId, 'probe', answer);
-    }
-    return this;
-  }
 }
 
 test('one that is filled by the process that named it is on its way; by another, of the same gateway too, it is not', () => {
