@@ -182,8 +182,6 @@ export class CatchUp {
     replica.transition(isBack ? SyncState.SYNC : SyncState.RESYNC, cause, this.ports.nowMs());
     if (!isBack) {
       replica.phase = ResyncPhase.TAILING;
-      // Filled by this process from here on, for who takes the queue over (kvs/core/copy-writer.ts).
-      if (claimed.role !== ROLE_MEMBER && claimed.role !== ROLE_SPILLED) this.attach(mirror, replica);
       // A founder's set goes right behind the tail, which may tell it that it is a member no more.
       replica.tailUntil = hasSurvivor(mirror) || !mayFound(mirror, replica) ? lastToHear(mirror, replica) : claimed.number;
     }

@@ -1,9 +1,9 @@
 /**
- * Which process made a copy what it is: the one that wrote its set, or, where the copy is no member's, the one that fills it.
+ * Which process made a copy what it is: the one that wrote its set, also the one that left it out, or that began to fill it.
  * A takeover asks for it (docs/PROTOCOL.md "Claims"): a mirror that a set names is on its way to be a member only if the
  * process that wrote the set is the one that fills it, and nobody may have gone on from both since.
  *
- *   unknown ─ OPEN, REFILL_BEGIN, SET_MEMBERS ─► written ─ CLAIM granted to another process ─► claimed since
+ *   unknown ─ OPEN of a new queue, REFILL_BEGIN, SET_MEMBERS ─► written ─ CLAIM granted to another process ─► claimed since
  *   written ◄─ RELEASE of that claim, unused ───────────────────────────────────────────────┘
  *
  * To the process whose claim it is, its own claim hides nothing: it knows whether it served the queue by it. Nor does any

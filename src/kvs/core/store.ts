@@ -14,7 +14,7 @@ import type { Crc32, Packer } from '../../platform/ports.js';
 import { CREDIT_OVERHEAD_BYTES } from '../../protocol/change-rows.js';
 import {
   CLAIM_GRANTED, CLAIM_TOKEN_LOW, CLAIM_UNKNOWN, REFUSAL_DENIED, REFUSAL_FENCED, REFUSAL_LIMIT,
-  REFUSAL_UNKNOWN, ROLE_FILLING, ROLE_MEMBER, ROLE_SPILLED,
+  REFUSAL_UNKNOWN, ROLE_FILLING, ROLE_MEMBER,
 } from '../../protocol/reasons.js';
 import { allowsTakeover, isToldOf, toldRole } from '../../protocol/versions.js';
 import { GatewayAccount } from './accounts.js';
@@ -147,11 +147,7 @@ export class Store {
     const { ownerId, birth, serial } = request.attributes;
     const known = this.queues.find(ownerId, birth, serial);
     if (known !== undefined) {
-      if (mayWrite(known, account.id)) {
-        // A copy that only lacks a tail, or nothing, is not filled anew: it is its holder's that opens it.
-        if (known.role !== ROLE_MEMBER && known.role !== ROLE_SPILLED) known.writer.write(account);
-        return { reason: DONE, queue: known };
-      }
+      if (mayWrite(known, account.id)) return { reason: DONE, queue: known };
       return { reason: mayClaim(known, account.id) ? REFUSAL_FENCED : REFUSAL_DENIED, queue: undefined };
     }
     if (ownerId !== account.id && !request.attributes.claimants.includes(account.id)) return { reason: REFUSAL_DENIED, queue: undefined };

@@ -16,8 +16,8 @@
  *   11       u32    waitMs    results 3 and 4: ask again after this; CONFIRM with result 0 by a holder that is not the
  *                             owner: what is left of the owner's lease; else 0
  *   12       bool   sameBoot  the store has not restarted since the claim was granted
- *   13       str    writer    from version 2 on: the gateway whose process wrote the set there, or fills a copy that is no
- *                             member's; '' where another process was granted a claim since, or it is not known
+ *   13       str    writer    from version 2 on: the gateway whose process wrote the set there, or began to fill the
+ *                             copy, whatever came last; '' where another process was granted a claim since, or it is not known
  *   14       u53    writerIncarnation  which process of it
  *
  * Answers CLAIM and CONFIRM.
