@@ -153,7 +153,7 @@ export function joinersOf(rows: readonly CensusRow[], epoch: number, members: re
 /**
  * Whether such a one may be on its way to be a member; else it came back empty. On its way it is filled by the very process
  * that named it: another, of the same gateway too, may fill it from what it remembers, which is the beginning of the same
- * history, while who named it lives, and went on with it alone (docs/model, ONLY_COPIES_COUNT). Nor is it when anybody may
+ * history, while who named it lives, and went on with it alone (docs/model, ONLY_COPIES_COUNT, FILLED_BY_PROCESS). Nor is it when anybody may
  * have taken the queue over since, by a claim of the copy to be read: who did counted on this one, and may have gone on with it
  * alone. One that was opened only, nobody has filled. A store of version 1 does not tell; its holder must do.
  */

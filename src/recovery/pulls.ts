@@ -13,6 +13,7 @@ import type { EventLog, Packer } from '../platform/ports.js';
 import { ENTRY_ROW_BYTES, entryBodyBytes } from '../protocol/entry-rows.js';
 import { PULL } from '../protocol/message-types.js';
 import { isControlJob } from './control-first.js';
+import { forceCommand } from './force.js';
 import type { QueueJob } from './queue-job.js';
 import { readBlock } from './recovery-replies.js';
 import type { StoreViews } from './store-views.js';
@@ -92,7 +93,7 @@ export class Pulls {
       if (source !== undefined) {
         job.source = source;
         job.transition('claimed');
-      } else if (job.claims.size === 0 && allListed) this.endStranded(job, 'the rest of a queue is lost: every store that had it has restarted', '');
+      } else if (job.claims.size === 0 && allListed) this.onRestGone(job);
     }
   }
 
@@ -191,6 +192,20 @@ export class Pulls {
     this.ports.log.warn('recovery', 'going on from another mirror', { queue: job.name, store: lost, next, why });
     job.source = next;
     this.pull(job);
+  }
+
+  /**
+   * No store has the rest any more. Of our own queue it is lost. Of one that was taken over its gateway may have all in
+   * memory, which it would give up for a newer set of ours: it waits for an operator to say which of the two goes on.
+   */
+  private onRestGone(job: QueueJob): void {
+    if (job.isOwn) {
+      this.endStranded(job, 'the rest of a queue is lost: every store that had it has restarted', '');
+      return;
+    }
+    if (job.isRestGone) return;
+    job.isRestGone = true;
+    this.ports.log.error('recovery', 'no store has the rest of this queue any more: every one that had it has restarted; its gateway may have all of it in memory, if it lives: go on there, or here without the rest by the command', { queue: job.name, owner: job.ownerId, from: job.cursor, command: forceCommand(job, job.source) });
   }
 
   private endStranded(job: QueueJob, text: string, reason: string): void {

@@ -14,7 +14,8 @@
  *   TAILING    the longest member told what the others lack      TAILED; given up when a member restarts
  *   CLAIMED    few enough others are being pulled                a turn; new mail of its route is taken behind it already
  *   PULLING    the block with `end`                              BLOCK, or memory for it; a lost source is replaced
- *   STRANDED   a member that still has the rest is back          a store; given up when all have answered and none has it
+ *   STRANDED   a member that still has the rest is back          a store; when all have answered and none has it: an own
+ *                                                                one ends, another's waits for an operator
  *   DONE       –
  */
 import { invariant } from '../base/invariant.js';
@@ -141,6 +142,8 @@ export class QueueJob {
   until = 0;
   /** A block is on its way; without it a PULLING job waits for memory. */
   asked = false;
+  /** Only partly here, and no store has the rest any more. */
+  isRestGone = false;
   /** That it waits for memory was told, once for all its blocks. */
   shortTold = false;
   /** A member that came back empty, and that only an operator may have this queue go on without; '' none. */
@@ -245,6 +248,7 @@ export class QueueJob {
     this.cursor = 0;
     this.asked = false;
     this.shortTold = false;
+    this.isRestGone = false;
     this.notBeforeMs = notBeforeMs;
     this.controlWaitMs = -1;
   }

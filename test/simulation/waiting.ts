@@ -11,6 +11,8 @@
  *                     is the file of a store that had left that set before it stopped
  *   held elsewhere    no store has a copy any more of a queue of ours that another gateway had taken over: that one may have
  *                     it in memory and wait for its operator itself (no survivor)
+ *   stranded          a queue of another gateway is only partly here, and no store has the rest any more: its gateway may
+ *                     have all of it in memory
  *
  * Three more states of docs/GUARANTEES.md can't last here: "member missing" and "members silent" end when all stores have
  * answered, and the operator goes on without those that are lost for good, and ends "no store free" (operator.ts).
@@ -26,5 +28,5 @@ export function waitingState(mirror: QueueMirror): string {
 
 /** Keys of the queues that a gateway knows of and does not serve, with the state in which they wait. */
 export function waitingJobs(core: GatewayCore): ReadonlyMap<string, string> {
-  return new Map(core.recovery.held().filter(({ state }) => state === 'came back empty' || state === 'all gone' || state === 'held elsewhere').map(({ key, state }) => [key, state]));
+  return new Map(core.recovery.held().filter(({ state }) => state === 'came back empty' || state === 'all gone' || state === 'held elsewhere' || state === 'stranded').map(({ key, state }) => [key, state]));
 }

@@ -109,7 +109,7 @@ export class Store {
     this.leaseMs = options.leaseMs;
     this.#firstPeriodEndsMs = options.startMs + options.leaseMs;
     this.#ringBytesMax = Math.min(options.ringBytes, Math.floor(options.memoryLimitBytes * RING_SHARE));
-    this.segments = new Segments({ segmentBytes: options.segmentBytes });
+    this.segments = new Segments({ segmentBytes: segmentBytesWithin(options) });
     this.shared = new SharedBodies({ indexSeed: options.indexSeed ^ 0x5bd1e995 }, { segments: this.segments });
     this.entries = new Entries({ indexSeed: options.indexSeed }, { segments: this.segments, shared: this.shared });
     this.queues = new QueueTable({ entries: this.entries });
@@ -314,5 +314,13 @@ export class Store {
   }
 }
 
+/** A segment is taken whole, when the marks have been looked at: so a small store has small ones. A power of two, as it was. */
+function segmentBytesWithin({ segmentBytes, memoryLimitBytes }: StoreOptions): number {
+  return Math.max(SEGMENT_BYTES_MIN, Math.min(segmentBytes, 2 ** Math.floor(Math.log2(memoryLimitBytes * SEGMENT_SHARE))));
+}
+
+/** Of the memory limit, the most that one segment may have: below what the marks leave between one another. */
+const SEGMENT_SHARE = 1 / 128;
+const SEGMENT_BYTES_MIN = 4096;
 /** Segments that are partly used by right: the one being filled and a few spare ones. */
 const SPARSE_SLACK_BYTES = 4 * 1024 * 1024;

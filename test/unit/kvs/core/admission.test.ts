@@ -161,3 +161,11 @@ describe('credit', () => {
     assert.equal(store.admission.grantedBytes, 0);
   });
 });
+
+test('a small store takes small segments: one is taken whole when the marks have been looked at', () => {
+  for (const [limitBytes, most] of [[1_000_000, 4096], [64 * 1024 * 1024, 512 * 1024], [1024 * 1024 * 1024, 1024 * 1024]] as const) {
+    const store = newStore({ memoryLimitBytes: limitBytes, segmentBytes: 1024 * 1024 });
+    change(store, openQueue(store), storing(1, 'x', HEAD));
+    assert.equal(store.segments.usedBytes, most);
+  }
+});
