@@ -14,16 +14,21 @@
  *   stranded          a queue of another gateway is only partly here, and no store has the rest any more: its gateway may
  *                     have all of it in memory
  *
- * Three more states of docs/GUARANTEES.md can't last here: "member missing" and "members silent" end when all stores have
+ *   members silent    the gateway lives, and a member of its queue that it can't do without answers, under a claim of another
+ *                     process since
+ *
+ * Three more states of docs/GUARANTEES.md can't last here: "member missing", and "members silent" for want of an answer, end when all stores have
  * answered, and the operator goes on without those that are lost for good, and ends "no store free" (operator.ts).
  */
 import type { GatewayCore } from '../../src/gateway/core.js';
 import type { QueueMirror } from '../../src/gateway/mirror/queue-mirror.js';
-import { isWithoutSurvivor } from '../../src/gateway/mirror/replica-set.js';
+import { hasSurvivor, isWithoutSurvivor, mayFound, toGiveUp } from '../../src/gateway/mirror/replica-set.js';
 
 /** Name of the state in which the queue waits, or ''. */
 export function waitingState(mirror: QueueMirror): string {
-  return isWithoutSurvivor(mirror) ? 'no survivor' : '';
+  if (isWithoutSurvivor(mirror)) return 'no survivor';
+  const needed = hasSurvivor(mirror) || mayFound(mirror) ? [] : toGiveUp(mirror);
+  return needed.length > 0 && needed.every(({ store, fenced, mayHoldCopy }) => store.isUp && fenced && mayHoldCopy) ? 'members silent' : '';
 }
 
 /** Keys of the queues that a gateway knows of and does not serve, with the state in which they wait. */

@@ -14,7 +14,7 @@
  *      survivors acknowledge the set with it, which they do for nobody but their holder.
  *   3. What we remember may be out of date, our queue another's since. Then this store may hold a copy of a newer epoch
  *      than we ever began: it is left as it is, not filled from here (isNewer), until the members have fenced us too.
- * With no survivor there is no such claim: a member's right comes from claims at every member at once, which is
+ * With no survivor there is no such claim, but where an operator has said that we may go on without what is there: a member's right comes from claims at every member at once, which is
  * recovery's to make; the queue is given up to it as soon as it is fenced wherever we could go on (replica-set.ts).
  * A process that stands in for the owner never does this: its claims are those of its takeover, or it is none.
  */
@@ -24,7 +24,7 @@ import type { QueueMirror } from './queue-mirror.js';
 import type { Replica } from './replica.js';
 
 export function mayClaimAbove(mirror: QueueMirror, replica: Replica): boolean {
-  return mirror.isOwn && !replica.member && !replica.wanted;
+  return mirror.isOwn && ((!replica.member && !replica.wanted) || replica.isGivenUp);
 }
 
 /**

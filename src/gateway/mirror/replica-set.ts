@@ -127,11 +127,11 @@ export function isWithoutSurvivor(mirror: QueueMirror): boolean {
   return lost > 0;
 }
 
-/** No member has been in sync for so long, and one that can't be reached must be heard, or given up, before a set can be founded. */
+/** No member has been in sync for so long, and one that can't be reached, or that another holds, must be heard, or given up, before a set can be founded. */
 export function waitsForSilent(mirror: QueueMirror, nowMs: number, afterMs: number): boolean {
   if (hasSurvivor(mirror) || mayFound(mirror)) return false;
   for (const replica of mirror.replicas) if (replica.member && nowMs - replica.awaySinceMs < afterMs) return false;
-  return toGiveUp(mirror).some((replica) => !replica.store.isUp);
+  return toGiveUp(mirror).some(({ store, fenced, mayHoldCopy }) => !store.isUp || (fenced && mayHoldCopy));
 }
 
 /** No member is in sync, and every store is silent or has said that it does not take a copy. */
