@@ -155,11 +155,11 @@ export function joinersOf(rows: readonly CensusRow[], epoch: number, members: re
  * that named it: another, of the same gateway too, may fill it from what it remembers, which is the beginning of the same
  * history, while who named it lives, and went on with it alone (docs/model, ONLY_COPIES_COUNT, FILLED_BY_PROCESS). Nor is it when anybody may
  * have taken the queue over since, by a claim of the copy to be read: who did counted on this one, and may have gone on with it
- * alone. One that was opened only, nobody has filled. A store of version 1 does not tell; its holder must do.
+ * alone. One that was opened only, nobody has filled. A store of version 1 does not tell; its holder must do, if the copy was not released.
  */
 export function isOnItsWay(row: CensusRow, source: CensusRow): boolean {
   if (row.role === ROLE_NONE && row.number === 0) return false;
-  if (row.writer === undefined || source.writer === undefined) return row.holder === source.holder;
+  if (row.writer === undefined || source.writer === undefined) return row.holder === source.holder && source.holderToken > 0;
   return row.writer.gatewayId !== '' && row.writer.gatewayId === source.writer.gatewayId && row.writer.incarnation === source.writer.incarnation;
 }
 

@@ -4,6 +4,7 @@
 import assert from 'node:assert/strict';
 import { MessagePacker } from '../../../src/platform/node/packer.js';
 import type { Claimed } from '../../../src/protocol/messages/claimed.js';
+import { RELEASE } from '../../../src/protocol/message-types.js';
 import { CLAIM_GRANTED, CLAIM_TOKEN_LOW, ROLE_MEMBER } from '../../../src/protocol/reasons.js';
 import type { CensusRow } from '../../../src/recovery/census.js';
 import { Claiming } from '../../../src/recovery/claiming.js';
@@ -23,15 +24,17 @@ export class Story {
   readonly told: string[] = [];
   olderMayLive = false;
   readonly job: QueueJob;
-  private readonly claiming: Claiming;
+  /** RELEASE requests as they went out. */
+  readonly released: unknown[] = [];
+  readonly claiming: Claiming;
   private readonly views: StoreViews;
 
-  constructor(group: readonly string[] = ['gw-1', 'gw-2']) {
+  constructor(group: readonly string[] = ['gw-1', 'gw-2'], version = 2) {
     const packer = new MessagePacker();
     const log = { debug: () => undefined, info: () => undefined, error: () => undefined, warn: (_event: string, text: string) => { this.told.push(text); } };
     this.views = new StoreViews('gw-1', packer, () => 0);
     for (const storeId of BOTH) {
-      const store: RecoveryStore = { storeId, bootId: 'boot', isUp: true, version: 2, leaseMs: 1000, graceMs: 0, flush: () => undefined, request: () => 1 };
+      const store: RecoveryStore = { storeId, bootId: 'boot', isUp: true, version, leaseMs: 1000, graceMs: 0, flush: () => undefined, request: (type, control) => this.note(type, packer.unpack(control)) };
       this.views.add(store);
     }
     for (const view of this.views.all()) view.listed = true;
@@ -39,6 +42,11 @@ export class Story {
       packer, log, views: this.views, hints: new SetHints([], log), nowMs: () => 0, random: () => 0, olderMayLive: () => this.olderMayLive, needFlush: () => undefined, onClaimed: () => undefined,
     });
     this.job = this.claiming.newJob(row('a', ROLE_MEMBER, 10, ''), 'key', 7);
+  }
+
+  private note(type: number, control: unknown): number {
+    if (type === RELEASE) this.released.push(control);
+    return 1;
   }
 
   /** It had the queue at store a alone, and lost it. */
@@ -55,6 +63,12 @@ export class Story {
   /** A claim that was asked, or its confirmation. */
   grant(question: 'claim' | 'confirm', { storeId, role, epoch, members, number, writer }: CensusRow): this {
     this.job.machine.onAnswer(storeId, question, { handle: 7, result: CLAIM_GRANTED, token: 5, epoch, members, number, digestA: 0, digestB: 0, count: 0, bytes: 0, role, waitMs: 0, sameBoot: true, writer });
+    return this;
+  }
+
+  /** A claim that was asked is refused: another has a higher token. */
+  refuse({ storeId, role, epoch, members, number, writer }: CensusRow): this {
+    this.job.machine.onAnswer(storeId, 'claim', { handle: 7, result: CLAIM_TOKEN_LOW, token: 9, epoch, members, number, digestA: 0, digestB: 0, count: 0, bytes: 0, role, waitMs: 0, sameBoot: false, writer });
     return this;
   }
 

@@ -38,6 +38,7 @@ test('stores of version 1 tell who holds a copy only: that is to be the same', (
   assert.deepEqual(emptyOf(ofVersion1(source, 'gw-1'), ofVersion1(joiner, 'gw-1')), []);
   assert.deepEqual(emptyOf(ofVersion1(source, 'gw-1'), joiner), []);
   assert.deepEqual(emptyOf(ofVersion1(source, 'gw-2'), ofVersion1(joiner, 'gw-1')), ['b beside a']);
+  assert.deepEqual(emptyOf({ ...ofVersion1(source, 'gw-1'), holderToken: 0 }, ofVersion1(joiner, 'gw-1')), ['b beside a'], 'released: whoever had it');
 });
 
 test('one that was opened only is not on its way; one that had left the set, and gets a tail, is', () => {
