@@ -9,7 +9,6 @@
  * longest (docs/GUARANTEES.md "Recovery"): with the tail in the gateway's ring it need not be filled anew.
  */
 import type { EventLog, Packer } from '../platform/ports.js';
-import { CHANGE_ROW_BYTES, KIND_SET_MEMBERS } from '../protocol/change-rows.js';
 import { CLAIM, CONFIRM, DROP, RELEASE, TAIL } from '../protocol/message-types.js';
 import type { Claimed } from '../protocol/messages/claimed.js';
 import { encodeRelease } from '../protocol/messages/release.js';
@@ -22,7 +21,7 @@ import { ClaimMachine } from './claim-machine.js';
 import type { ClaimFailure } from './claim-machine.js';
 import { QueueJob } from './queue-job.js';
 import type { ClaimedQueue, QueueName, RecoveredTail } from './queue-job.js';
-import { readTailed } from './recovery-replies.js';
+import { beginsEpoch, readTailed } from './recovery-replies.js';
 import type { SetHints } from './set-hints.js';
 import type { AskKind, StoreView, StoreViews } from './store-views.js';
 import { WaitingNews } from './waiting-news.js';
@@ -169,7 +168,7 @@ export class Claiming {
       this.news.tellAllGone(job);
       return false;
     }
-    if (isNewer || !job.isOwn || this.options.group.some((id) => id !== this.options.gatewayId) || this.ports.olderMayLive()) {
+    if (isNewer || !job.isOwn || this.hasOthers || this.ports.olderMayLive()) {
       this.news.tellEmpty(job, storeId, isNewer ? 'it names a newer set, of which nothing else is left' : !job.isOwn || !this.ports.olderMayLive() ? 'another gateway may have taken the queue over and lost what it had there' : 'nothing proves that the older process of this gateway is gone');
       return false;
     }
@@ -183,6 +182,10 @@ export class Claiming {
       if (!job.given.has(row.storeId) && !isOnItsWay(row, source) && !this.mayMiss(job, row.storeId)) return row.storeId;
     }
     return '';
+  }
+
+  private get hasOthers(): boolean {
+    return this.options.group.some((id) => id !== this.options.gatewayId);
   }
 
   /** A queue of another gateway that this process founded and serves. */
@@ -210,6 +213,7 @@ export class Claiming {
       onBackedOff: (why, storeId, waitMs) => { this.onBackedOff(job, why, storeId, waitMs); },
     });
     const job: QueueJob = new QueueJob(row, row.ownerId === this.options.gatewayId, key, handle, machine);
+    job.mayBeOthers = !job.isOwn || this.hasOthers;
     return job;
   }
 
@@ -390,11 +394,4 @@ export class Claiming {
     this.ports.log.info('takeover', 'the claims of a queue stand; it is taken over', { cause: job.cause, queue: name, from: ownerId, to: this.options.gatewayId, epoch, token: job.machine.token, messages: best.count, members: best.members, tail_bytes: tail?.bodies.length ?? 0 });
     this.ports.onClaimed(job, { handle, ownerId, birth, serial, name, queueClass, epoch, members: best.members, token: job.machine.token, copies, isOutside: job.isOutside, given: [...job.given], givenEpoch: job.givenEpoch === Infinity ? epoch : job.givenEpoch, holders: [best, ...others], number: best.number, digestA: best.digestA, digestB: best.digestB, tail });
   }
-}
-
-/** Whether one of these changes tells the set of this epoch. */
-function beginsEpoch(rows: Uint8Array, epoch: number): boolean {
-  const view = new DataView(rows.buffer, rows.byteOffset, rows.byteLength);
-  for (let at = 0; at + CHANGE_ROW_BYTES <= rows.length; at += CHANGE_ROW_BYTES) if (view.getUint8(at) === KIND_SET_MEMBERS && view.getFloat64(at + 16, true) === epoch) return true;
-  return false;
 }

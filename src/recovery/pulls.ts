@@ -195,17 +195,18 @@ export class Pulls {
   }
 
   /**
-   * No store has the rest any more. Of our own queue it is lost. Of one that was taken over its gateway may have all in
-   * memory, which it would give up for a newer set of ours: it waits for an operator to say which of the two goes on.
+   * No store has the rest any more. Of a queue that no other gateway may claim it is lost. Else its gateway may have
+   * all of it in memory, or its rescuer if it is ours, and would give that up for a newer set of ours: it waits for an operator to
+   * say which of the two goes on.
    */
   private onRestGone(job: QueueJob): void {
-    if (job.isOwn) {
+    if (!job.mayBeOthers) {
       this.endStranded(job, 'the rest of a queue is lost: every store that had it has restarted', '');
       return;
     }
     if (job.isRestGone) return;
     job.isRestGone = true;
-    this.ports.log.error('recovery', 'no store has the rest of this queue any more: every one that had it has restarted; its gateway may have all of it in memory, if it lives: go on there, or here without the rest by the command', { queue: job.name, owner: job.ownerId, from: job.cursor, command: forceCommand(job, job.source) });
+    this.ports.log.error('recovery', 'no store has the rest of this queue any more: every one that had it has restarted; the gateway that had it may have all of it in memory, if it lives: go on there, or here without the rest by the command', { queue: job.name, owner: job.ownerId, gateway: job.otherMemory, from: job.cursor, command: forceCommand(job, job.source) });
   }
 
   private endStranded(job: QueueJob, text: string, reason: string): void {

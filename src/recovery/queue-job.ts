@@ -123,6 +123,8 @@ export class QueueJob {
   readonly unheard = new Set<string>();
   /** It was served here before, and another process took it. */
   wasLost = false;
+  /** Another gateway of the group may have it in memory. */
+  mayBeOthers = false;
   /** Another process has our queue, or had it last: its memory may be all that is left of it. */
   mayBeElsewhere = false;
   /** The newest set in which it was seen there. */
@@ -193,6 +195,11 @@ export class QueueJob {
   /** Its claims stand and it is served in part. */
   get isComing(): boolean {
     return this.current === 'claimed' || this.current === 'pulling' || this.current === 'stranded';
+  }
+
+  /** The gateway that may have it in memory, too, if any does. */
+  get otherMemory(): string {
+    return this.isOwn ? this.heldBy || 'another gateway that had it' : this.ownerId;
   }
 
   /** Why it is taken over, for the log. */

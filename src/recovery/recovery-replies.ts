@@ -3,6 +3,7 @@
  * that breaks a rule; the link has then already been told to close by whoever sent it wrong.
  */
 import type { Packer } from '../platform/ports.js';
+import { CHANGE_ROW_BYTES, KIND_SET_MEMBERS } from '../protocol/change-rows.js';
 import { isInvalid } from '../protocol/invalid.js';
 import type { Block } from '../protocol/messages/block.js';
 import { decodeBlock } from '../protocol/messages/block.js';
@@ -31,4 +32,11 @@ export function readBlock(packer: Packer, control: Uint8Array): Block | undefine
 export function readTailed(packer: Packer, control: Uint8Array): Tailed | undefined {
   const tailed = decodeTailed(packer, control);
   return isInvalid(tailed) ? undefined : tailed;
+}
+
+/** Whether one of the changes of TAILED tells the set of this epoch. */
+export function beginsEpoch(rows: Uint8Array, epoch: number): boolean {
+  const view = new DataView(rows.buffer, rows.byteOffset, rows.byteLength);
+  for (let at = 0; at + CHANGE_ROW_BYTES <= rows.length; at += CHANGE_ROW_BYTES) if (view.getUint8(at) === KIND_SET_MEMBERS && view.getFloat64(at + 16, true) === epoch) return true;
+  return false;
 }

@@ -164,7 +164,7 @@ export class RescueWatch {
   /** One probe for each holder at each store, when its time has come. */
   private probeHolders(nowMs: number): void {
     for (const job of this.ports.jobs()) {
-      if (job.state !== 'elsewhere') continue;
+      if (!isWatched(job)) continue;
       for (const row of job.rows.values()) {
         if (row.holder === this.options.gatewayId) continue;
         const view = this.ports.views.get(row.storeId);
@@ -182,9 +182,12 @@ export class RescueWatch {
 
   private takeUpSilent(nowMs: number): void {
     for (const job of this.ports.jobs()) {
-      if (job.state !== 'elsewhere' || job.notBeforeMs > nowMs) continue;
+      if (!isWatched(job) || job.notBeforeMs > nowMs) continue;
       const newest = newestOf(job.rows.values());
-      if (newest !== undefined && this.mayTakeUp(job, newest.members, nowMs)) this.ports.takeUp(job);
+      const mayTakeUp = newest !== undefined && this.mayTakeUp(job, newest.members, nowMs);
+      if (job.state === 'elsewhere' && mayTakeUp) this.ports.takeUp(job);
+      // Its holder is back while a member is awaited: nothing is held.
+      else if (job.state === 'waiting' && newest !== undefined && newest.members.some((member) => this.isLeaseSeen(job.rows.get(member)))) job.restart('elsewhere', 0);
     }
   }
 
@@ -202,6 +205,11 @@ export class RescueWatch {
       heard += 1;
     }
     return heard > 0;
+  }
+
+  private isLeaseSeen(row: CensusRow | undefined): boolean {
+    if (row === undefined || row.holder === this.options.gatewayId || this.ports.views.get(row.storeId)?.store.isUp !== true) return false;
+    return this.leases.get(leaseKey(row.holder, row.storeId))?.silentSinceMs === Infinity;
   }
 
   /** A member without a row is asked by the claims themselves. */
@@ -243,6 +251,11 @@ export class RescueWatch {
       this.ports.ask(view, 'owner', job);
     }
   }
+}
+
+/** Another's, and not taken up by an operator. */
+function isWatched(job: QueueJob): boolean {
+  return job.state === 'elsewhere' || (job.state === 'waiting' && !job.isOwn && job.given.size === 0 && job.empty === '');
 }
 
 function leaseKey(gatewayId: string, storeId: string): string {

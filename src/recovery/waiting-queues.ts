@@ -70,10 +70,10 @@ export function expectedControl(jobs: Iterable<QueueJob>, ownerId: string): Cont
 export function heldQueues(jobs: Iterable<QueueJob>, hints: SetHints, untold: readonly SetHint[], silent: readonly string[]): HeldQueue[] {
   const held: HeldQueue[] = [];
   for (const hint of untold) held.push({ key: queueKey(hint.ownerId, hint.birth, hint.serial), queue: hint.name, queueClass: hint.queueClass, owner: hint.ownerId, state: 'unknown', stores: hint.members.filter((member) => silent.includes(member)), why: memberText(hint), sinceMs: 0 });
-  for (const { key, name, queueClass, ownerId, state, missing: told, given, empty, leftAt, isElsewhere, isGivenUp, heldBy, blocked, missingSinceMs, isPending, source, isRestGone, rows } of jobs) {
+  for (const { key, name, queueClass, ownerId, state, missing: told, given, empty, leftAt, isElsewhere, isGivenUp, heldBy, blocked, missingSinceMs, isPending, source, isRestGone, otherMemory, rows } of jobs) {
     const messages = messagesTold(rows.values());
     const missing = told.filter((store) => !given.has(store));
-    if (state === 'stranded') held.push({ key, queue: name, queueClass, owner: ownerId, state, stores: [source], why: isRestGone ? `only partly back, and no store has the rest any more; if ${ownerId} lives, it has all of it in memory, as no survivor or members silent in its status: go on there; else here, without the rest: ${forceCommand({ name, ownerId }, source)}` : 'only partly back', sinceMs: missingSinceMs, messages });
+    if (state === 'stranded') held.push({ key, queue: name, queueClass, owner: ownerId, state, stores: [source], why: isRestGone ? `only partly back, and no store has the rest any more; if ${otherMemory} lives, it has all of it in memory, as no survivor or members silent in its status: go on there; else here, without the rest: ${forceCommand({ name, ownerId }, source)}` : 'only partly back', sinceMs: missingSinceMs, messages });
     else if (isPending && isElsewhere && !isGivenUp) {
       held.push({ key, queue: name, queueClass, owner: ownerId, state: 'held elsewhere', stores: told, why: `no store has a copy any more; ${heldBy === '' ? 'another gateway' : heldBy} had it and may have its mail in memory: look there first; to give it up: ${forceCommand({ name, ownerId }, told[0] ?? '')}`, sinceMs: missingSinceMs, messages });
     } else if (isPending && (missing.length > 0 || blocked !== '')) {

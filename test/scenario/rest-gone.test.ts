@@ -13,13 +13,18 @@ import { restart, servedAt, stateAt } from './one-owner.js';
 const LETTERS = 400;
 const WHO = { owner: 'gw-1', queue: 'q1', reason: 'the other one is ended', who: 'ann' };
 
-/** gw-1 stands still; gw-2 has read a part of its queue when the one mirror restarts, empty. */
-function partlyTaken(): { readonly group: Group; readonly own: QueueMirror; readonly lost: string } {
+function loadedGroup(): Group {
   const group = Group.started({ blockEntries: 7 });
   group.hops.script = () => 'defer';
   for (let i = 0; i < LETTERS; i++) group.submit('gw-1', ['q1'], 'alice@senders.example', 2000);
   group.run(1000);
   assert.equal(group.letters.count(COMMITTED), LETTERS);
+  return group;
+}
+
+/** gw-1 stands still; gw-2 has read a part of its queue when the one mirror restarts, empty. */
+function partlyTaken(): { readonly group: Group; readonly own: QueueMirror; readonly lost: string } {
+  const group = loadedGroup();
   const own = servedAt(group, 'gw-1');
   assert.ok(own !== undefined);
   const [a, b] = [group.store('a'), group.store('b')];
@@ -64,5 +69,29 @@ describe('the rest of a queue that is nowhere at the stores any more', () => {
     group.hops.script = () => 'accept';
     group.until(() => group.letters.delivered === part, 'its deliveries', 120_000);
     checkNoDuplicates(group.letters);
+  });
+
+  for (const isOneLeft of [true, false]) test(`waits at its owner, too, beside a rescuer that stands still with all of it; ${isOneLeft ? 'one mirror was left' : 'both mirrors restart'}`, () => {
+    const group = loadedGroup();
+    group.gateway('gw-1').kill();
+    const [a, b] = [group.store('a'), group.store('b')];
+    group.until(() => servedAt(group, 'gw-2')?.queue.length === LETTERS && servedAt(group, 'gw-2')?.queue.isRecovering === false, 'the rescuer has all of it', 60_000);
+    const rescued = servedAt(group, 'gw-2');
+    if (isOneLeft) {
+      b.kill();
+      group.until(() => rescued?.memberCount === 1 && rescued.setChangeNumber === 0, 'the set of one');
+    }
+    group.freeze('gw-2');
+    group.run(group.leaseMs + 1000);
+    group.gateway('gw-1').start();
+    group.until(() => (servedAt(group, 'gw-1')?.queue.length ?? 0) > 20, 'a part of it at its owner', 60_000);
+    restart(a);
+    if (isOneLeft) b.start();
+    else restart(b);
+    group.run(20_000);
+    group.thaw('gw-2');
+    group.run(120_000);
+    assert.deepEqual([stateAt(group, 'gw-1'), stateAt(group, 'gw-2'), servedAt(group, 'gw-2')?.queue.length], ['stranded', 'no survivor', LETTERS]);
+    assert.match(group.gateway('gw-1').core?.recovery.held().find(({ queue }) => queue === 'q1')?.why ?? '', /if gw-2 lives/);
   });
 });

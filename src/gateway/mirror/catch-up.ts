@@ -228,6 +228,8 @@ export class CatchUp {
     // A store that has restarted knows no token of ours: its copy of a newer set says that another had the queue since.
     const isTaken = isNewer(mirror, replica.store.storeId, claimed);
     if (waits) decline(replica, claimed.result === CLAIM_GRACE ? Decline.GRACE : Decline.HELD);
+    // What it had of our set is gone with its restart: whoever has claimed there since had nothing of it.
+    if (!waits && claimed.role !== ROLE_MEMBER && claimed.role !== ROLE_SPILLED && replica.mayHoldCopy && !replica.stillClaims) replica.onGone(this.ports.nowMs());
     if (!waits || isTaken) this.ports.onFenced(mirror, replica, isTaken);
     // Another fills it since its restart: what it had of the set is gone, as if it did not know the queue.
     else if (claimed.role === ROLE_FILLING && replica.mayHoldCopy && !replica.stillClaims) {

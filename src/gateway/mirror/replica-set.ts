@@ -152,14 +152,15 @@ export function waitsForRoom(mirror: QueueMirror): boolean {
 /**
  * Whether another process holds the queue at every copy that this one could go on with: those of members that are also
  * in the set sent, and of founders. A member that a sent change drops is not asked any more, unless the operator gave up
- * others; one that has restarted or was emptied has nothing to hold, and one that was given up is not waited for.
+ * others; one that has restarted or was emptied has nothing to hold, whoever claims it: what is remembered here may be all
+ * that is left; and one that was given up is not waited for.
  */
 export function isFencedOff(mirror: QueueMirror): boolean {
   const isForced = mirror.replicas.some((replica) => replica.isGivenUp);
   let fenced = 0;
   for (const replica of mirror.replicas) {
     if (replica.isGivenUp || !(decides(mirror, replica) || (isForced && replica.member))) continue;
-    if (replica.fenced) fenced += 1;
+    if (replica.fenced && replica.mayHoldCopy) fenced += 1;
     else if (replica.mayHoldCopy || !replica.store.isUp) return false;
   }
   return fenced > 0;
