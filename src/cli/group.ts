@@ -4,9 +4,13 @@
  * turn until nobody new is named. Then a verb asks all of a kind at the same time.
  *
  *   --from ADDRESS ─► its group ─► groups of those ─► … ─► ask(kind) ─► answers, and who did not answer
+ *                                       └─ answers by another name ─► missing; whom it names is not asked
  *
  * Whoever does not answer is kept as MISSING and shown with the answers of the others: an answer is marked
  * as partial, never taken for the whole. The token goes to all of them: one token for a group.
+ *
+ * An address in a configuration may be another process's, of another group even: all of that group would be taken
+ * for ours. So who answers there must be who was expected.
  */
 import type { Argv, Options } from 'yargs';
 import { GATEWAY_URL, TOKEN_HELP, addressHelp, adminAddress } from './admin-address.js';
@@ -54,8 +58,8 @@ export interface Missing {
   /** '' when no configuration says it. */
   readonly address: string;
   readonly why: string;
-  /** It answered, and would not. */
-  readonly refused: boolean;
+  /** 'refused': it answered, and would not. 'another': who answers at its address is another. */
+  readonly how: 'not asked' | 'silent' | 'refused' | 'another';
 }
 
 export interface Answered<T> {
@@ -101,8 +105,7 @@ export class Group {
 
   /** A member did not answer. Errors that are not about that are thrown on. */
   lose(member: Member, error: unknown): void {
-    if (!(error instanceof NoAnswer)) throw error;
-    this.#missing.set(keyOf(member), { id: member.id, kind: member.kind, address: hostOf(member.client.url), why: error.why, refused: error.code !== 0 });
+    this.#missing.set(keyOf(member), missingAfter(member, error));
   }
 }
 
@@ -111,8 +114,7 @@ export async function findGroup(args: GroupArguments, context: CliContext, timeo
   const { url, token } = adminAddress(args, context);
   const first = new AdminClient(url, token, timeoutMs);
   const told = await first.group();
-  const self = told.find((member) => member.self);
-  if (self === undefined) throw new NoAnswer(first.url, 'what answers is no Twinpost, or another release');
+  const self = selfOf(first, told);
   const members = new Map<string, Member>([[keyOf(self), { id: self.id, kind: self.kind, client: first }]]);
   if (args.only === true) return new Group([...members.values()], []);
   const missing = new Map<string, Missing>();
@@ -121,12 +123,14 @@ export async function findGroup(args: GroupArguments, context: CliContext, timeo
   while (fresh.length > 0) {
     const tolds = await Promise.all(fresh.slice(0, ASKED_AT_ONCE).map(async (member) => {
       try {
-        return await member.client.group();
+        const answer = await member.client.group();
+        const { id, kind } = selfOf(member.client, answer);
+        if (id === member.id && kind === member.kind) return answer;
+        missing.set(keyOf(member), { id: member.id, kind: member.kind, address: hostOf(member.client.url), why: `answers as ${kind === member.kind ? id : `the ${kind} ${id}`}`, how: 'another' });
       } catch (error) {
-        if (!(error instanceof NoAnswer)) throw error;
-        missing.set(keyOf(member), { id: member.id, kind: member.kind, address: hostOf(member.client.url), why: error.why, refused: error.code !== 0 });
-        return [];
+        missing.set(keyOf(member), missingAfter(member, error));
       }
+      return [];
     }));
     fresh = [...fresh.slice(ASKED_AT_ONCE), ...tolds.flatMap((one) => [...take(one)])];
   }
@@ -138,7 +142,7 @@ export async function findGroup(args: GroupArguments, context: CliContext, timeo
       const key = keyOf(one);
       if (members.has(key) || members.size >= MEMBERS_MAX) continue;
       if (one.admin === null || !URL.canParse(`${protocol}//${one.admin}`)) {
-        missing.set(key, { id: one.id, kind: one.kind, address: '', why: 'nobody that answers knows its admin address', refused: false });
+        missing.set(key, { id: one.id, kind: one.kind, address: '', why: 'nobody that answers knows its admin address', how: 'not asked' });
         continue;
       }
       const member = { id: one.id, kind: one.kind, client: new AdminClient(`${protocol}//${one.admin}`, token, timeoutMs) };
@@ -161,8 +165,26 @@ export function reportMissing(missing: readonly Missing[], answered: number, jso
   return 1;
 }
 
-export function missingText({ id, address, why, refused }: Missing): string {
-  return printable(address === '' ? `${id}: not asked: ${why}` : refused ? `${id} at ${address}: ${why}` : `${id}: no answer from ${address}: ${why}`);
+export function missingText({ id, address, why, how }: Missing): string {
+  switch (how) {
+    case 'not asked': return printable(`${id}: not asked: ${why}`);
+    case 'silent': return printable(`${id}: no answer from ${address}: ${why}`);
+    case 'refused': return printable(`${id} at ${address}: ${why}`);
+    case 'another': return printable(`${id}: ${address} ${why}`);
+  }
+}
+
+/** Errors that are not about a member that did not answer are thrown on. */
+function missingAfter({ id, kind, client }: Member, error: unknown): Missing {
+  if (!(error instanceof NoAnswer)) throw error;
+  return { id, kind, address: hostOf(client.url), why: error.why, how: error.code === 0 ? 'silent' : 'refused' };
+}
+
+/** Who answered. */
+function selfOf({ url }: AdminClient, told: readonly MemberAnswer[]): MemberAnswer {
+  const self = told.find((member) => member.self);
+  if (self === undefined) throw new NoAnswer(url, 'what answers is no Twinpost, or another release');
+  return self;
 }
 
 function keyOf(member: { readonly kind: Kind; readonly id: string }): string {

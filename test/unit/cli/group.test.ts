@@ -61,7 +61,7 @@ describe('a group', () => {
       { id: 'gw-2', kind: 'gateway', admin: '127.0.0.1:1' }, { id: 'gw-3', kind: 'gateway', admin: hanging }, { id: 'gw-4', kind: 'gateway', admin: guarded }, { id: 'gw-5', kind: 'gateway', admin: null },
     ]);
     const group = await findGroup(from(first), contextFor([]), 300);
-    assert.deepEqual(group.missing('gateway').filter(({ refused }) => refused).map(({ id }) => id), ['gw-4'], 'the one that answers, and would not');
+    assert.deepEqual(group.missing('gateway').filter(({ how }) => how === 'refused').map(({ id }) => id), ['gw-4'], 'the one that answers, and would not');
     assert.deepEqual(group.missing('gateway').map((one) => [one.id, one.why]), [
       ['gw-2', 'connection refused'], ['gw-3', 'nothing within 0.3 s'], ['gw-4', 'it wants a bearer token (--token, or TWINPOST_TOKEN in the environment)'], ['gw-5', 'nobody that answers knows its admin address'],
     ]);
@@ -86,12 +86,24 @@ describe('a group', () => {
     assert.deepEqual(group.missing('gateway').map((one) => one.id), ['gw-9']);
   });
 
+  test('does not take another group for its own that answers at an address of its configuration', async () => {
+    const theirStoreKnows: Known[] = [];
+    const theirStore = await member({ id: 'store-a', kind: 'store' }, theirStoreKnows);
+    const theirGateway = await member({ id: 'gw-7', kind: 'gateway' }, [{ id: 'store-a', kind: 'store', admin: theirStore }]);
+    theirStoreKnows.push({ id: 'gw-7', kind: 'gateway', admin: theirGateway });
+    const first = await member({ id: 'gw-1', kind: 'gateway' }, [{ id: 'st-1', kind: 'store', admin: theirStore }, { id: 'gw-7', kind: 'store', admin: theirGateway }]);
+    const group = await findGroup(from(first), contextFor([]));
+    assert.deepEqual(group.missing('gateway', 'store').map(missingText), [`gw-7: ${theirGateway} answers as the gateway gw-7`, `st-1: ${theirStore} answers as store-a`]);
+    const answers = await Promise.all((['gateway', 'store'] as const).map((kind) => group.ask(kind, () => Promise.resolve('here'))));
+    assert.deepEqual(answers.flat().map((one) => one.id), ['gw-1']);
+  });
+
   test('of which nobody answers is the only one that fails', () => {
-    const missing = [{ id: 'gw-2', kind: 'gateway', address: '127.0.0.1:1', why: 'connection refused', refused: false }] as const;
+    const missing = [{ id: 'gw-2', kind: 'gateway', address: '127.0.0.1:1', why: 'connection refused', how: 'silent' }] as const;
     const printed: string[] = [];
     const { terminal } = contextFor(printed);
     assert.equal(reportMissing(missing, 1, false, terminal), 0);
-    assert.equal(missingText({ ...missing[0], why: "it refused: this gateway knows no store 'x'", refused: true }), "gw-2 at 127.0.0.1:1: it refused: this gateway knows no store 'x'");
+    assert.equal(missingText({ ...missing[0], why: "it refused: this gateway knows no store 'x'", how: 'refused' }), "gw-2 at 127.0.0.1:1: it refused: this gateway knows no store 'x'");
     assert.equal(reportMissing(missing, 0, true, terminal), 1);
     assert.deepEqual(printed, [
       'PARTIAL: gw-2: no answer from 127.0.0.1:1: connection refused',

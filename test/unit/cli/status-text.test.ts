@@ -34,7 +34,7 @@ describe('twinpost status', () => {
     const lines = statusLines({
       gateways: [{ status: STATUS, rows: ROWS, address: 'http://box-1:8025' }],
       stores: [{ status: { store_id: 'NodeB', host: 'box-2', version: '0.2.0', pid: 9, uptime_seconds: 86_400, ready: true, insecure: false, queues: 80, messages: 12_345, memory: { used_bytes: 2 ** 21, limit_bytes: 2 ** 30 }, gateways: [{ id: 'gw-1', active: true }, { id: 'gw-2', active: false }] }, address: 'http://box-2:9401' }],
-      missing: [{ id: 'gw-2', kind: 'gateway', address: '127.0.0.1:8026', why: 'connection refused', refused: false }, { id: 'gw-3', kind: 'gateway', address: '', why: 'nobody that answers knows its admin address', refused: false }],
+      missing: [{ id: 'gw-2', kind: 'gateway', address: '127.0.0.1:8026', why: 'connection refused', how: 'silent' }, { id: 'gw-3', kind: 'gateway', address: '', why: 'nobody that answers knows its admin address', how: 'not asked' }],
       all: false,
     }, NOW_MS, false);
     assert.deepEqual(lines, GOLDEN.split('\n'));
