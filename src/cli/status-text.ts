@@ -27,11 +27,14 @@ export interface Picture {
 }
 
 const CAUSE_CHARACTERS_MAX = 48;
+/** Held queues stand below the word HELD. */
+const HELD_INDENT = ' '.repeat(16);
 /** Messages, deletions, notes, sets of mirrors; of a mirror that is filled, messages still to be sent. */
 const LAG = 'Lag, changes';
 
-/** How the commands begin that go on without a store. */
+/** How the commands begin and end that go on without a store, as a gateway gives them. */
 const FORCE = 'twinpost rescue --force';
+const FORCE_END = '--reason TEXT';
 const NO_STORE = 'no store free';
 /** States in which the gateway has the mail of a queue itself, and its mirrors have not. */
 const IN_MEMORY: ReadonlySet<string> = new Set(['no survivor', 'members silent', NO_STORE]);
@@ -42,6 +45,13 @@ export function statusLines(picture: Picture, nowMs: number, isTty: boolean): st
   if (picture.stores.length > 0) lines.push(...storesLines(picture.stores), '');
   for (const missing of picture.missing) lines.push(`${paint('PARTIAL', 'yellow', isTty)}: ${missingText(missing)}`);
   return lines;
+}
+
+/** What there is room for; the last line says how much is left out. */
+export function fittingLines(lines: readonly string[], rows: number): readonly string[] {
+  const shown = lines.at(-1) === '' ? lines.slice(0, -1) : lines;
+  if (shown.length <= rows) return shown;
+  return [...shown.slice(0, rows - 1), `… ${counted(shown.length - rows + 1, 'more line')}`];
 }
 
 /** For a pipe: one line a gateway, the same columns each time. */
@@ -72,7 +82,7 @@ function gatewayLines({ status, rows, address }: GatewayPicture, all: boolean, n
     `  received    ${formatCount(status.received)}   delivered ${formatCount(status.delivered)}   deferred ${formatCount(status.deferred)}   bounced ${formatCount(status.bounced)}   expired ${formatCount(status.expired)}   rejected ${formatCount(status.rejected)}`,
     `  queued      ${formatCount(status.queued_messages)} messages, ${formatBytes(status.queued_bytes)} in ${counted(status.queues, 'queue')}${status.queues_recovering === 0 ? '' : `, ${formatCount(status.queues_recovering)} still coming back from the stores`}; memory ${formatBytes(status.memory_used_bytes)} of ${formatBytes(status.memory_limit_bytes)}`,
   ];
-  if (status.control_records > 0) lines.push(`  records     ${formatCount(status.control_records)} in the control queue, ${formatCount(status.control_copies_in_sync)} copies in sync`);
+  if (status.control_records > 0) lines.push(`  records     ${formatCount(status.control_records)} in the control queue, ${counted(status.control_copies_in_sync, 'copy', 'copies')} in sync`);
   if (status.queues_rescued > 0) lines.push(`  rescued     ${counted(status.queues_rescued, 'queue')} of other gateways delivered here`);
   lines.push(...heldLines(status, address, nowMs, isTty));
   if (status.insecure) lines.push(`  ${paint('INSECURE', 'yellow', isTty)}    store links outside loopback run without TLS (insecure: true)`);
@@ -106,7 +116,7 @@ function olderText({ protocol }: StoreAnswer): string {
   return protocol === undefined || protocol === 0 || protocol === PROTOCOL_VERSION ? '' : `, protocol ${String(protocol)}`;
 }
 
-/** What waits, for whom, and what an operator can do; a line a queue. */
+/** What waits, for whom, and what an operator can do; a line a queue, and one for its command. */
 function heldLines({ gateway, queues_held: count, held, stores }: StatusAnswer, address: string, nowMs: number, isTty: boolean): string[] {
   if (count === 0) return [];
   const up = new Set(stores.filter((store) => store.up).map(({ store }) => store));
@@ -114,16 +124,26 @@ function heldLines({ gateway, queues_held: count, held, stores }: StatusAnswer, 
   const missing = [...new Set(held.flatMap((one) => one.waits_for.filter(isMissing)))].sort();
   // Of one that no store has told of, nothing is there to go on with; one that no store takes goes on without as it is.
   const forceable = held.filter((one) => one.state !== 'unknown' && one.state !== NO_STORE && one.waits_for.some(isMissing));
-  const canForce = forceable.length > 0;
   const todo = missing.length === 0 ? '' : `; start ${missing.join(', ')}${goOnText(forceable, isMissing)}`;
-  const lines = [`  ${paint('HELD', 'red', isTty)}        mail of ${counted(count, 'queue')} waits${printable(todo)}`];
-  // Asked of another gateway, a command does nothing for these, or something else.
-  if (canForce || held.some(({ why }) => why.includes(FORCE))) lines.push(`                these commands are for ${printable(gateway)}: add --from ${printable(address.replace(/^http:\/\//, ''))}`);
+  const from = address.replace(/^http:\/\//, '');
+  const lines = withCommands(`mail of ${counted(count, 'queue')} waits${todo}`, from, `  ${paint('HELD', 'red', isTty)}        `);
   const namesakes = new Set(held.map((one) => one.queue_name).filter((name, i, all) => all.indexOf(name) !== i));
-  for (const one of held) lines.push(`                ${printable(heldText(one, gateway, namesakes, nowMs))}`);
+  for (const one of held) lines.push(...withCommands(heldText(one, gateway, namesakes, nowMs), from, HELD_INDENT));
   const more = count - held.length;
-  if (more > 0) lines.push(`                and ${formatCount(more)} more`);
+  if (more > 0) lines.push(`${HELD_INDENT}and ${formatCount(more)} more`);
   return lines;
+}
+
+/**
+ * The commands that a text ends with stand below it, in a line that can be copied as it is: asked of another gateway, they
+ * do nothing for these queues, or something else. One line, too, if they are several: the first asks, and would
+ * read the next line as its answer.
+ */
+function withCommands(text: string, from: string, indent: string): string[] {
+  const at = text.indexOf(FORCE);
+  if (at === -1) return [indent + printable(text)];
+  const commands = text.slice(at).replaceAll(FORCE_END, () => `${FORCE_END} --from ${from}`);
+  return [indent + printable(text.slice(0, at).trimEnd()), `${HELD_INDENT}  ${printable(commands)}`];
 }
 
 /** The command for the first of those that can go on without a store. */
@@ -141,7 +161,7 @@ function heldText(held: HeldQueueAnswer, gateway: string, namesakes: ReadonlySet
   const identity = `${name}${which.length === 0 ? '' : ` (${which.join(', ')})`}${owner === gateway ? '' : ` of ${owner}`}`;
   const place = inMemory ? ' in memory' : state === 'stranded' ? '' : ' at the stores';
   const amount = messages === null ? '' : `, ${counted(messages, queueClass === 'control' ? 'record' : 'message')}${place}`;
-  // A reason with a command in it names its stores, and is to be copied as it ends; this one names all stores, too.
+  // A reason with a command in it names its stores, and ends with it; this one names all stores, too.
   const whose = why.includes('--missing') || state === NO_STORE ? [] : stores.filter((store) => store !== '');
   return `${identity}: ${state}${since === null ? '' : ` for ${ago(since, nowMs)}`}${amount}; ${why}${whose.length === 0 ? '' : `: ${whose.join(', ')}`}`;
 }

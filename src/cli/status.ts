@@ -15,7 +15,7 @@ import { CliError } from './context.js';
 import { findGroup, reportMissing, withGroupOptions } from './group.js';
 import type { Group, GroupArguments, Missing } from './group.js';
 import { countArgument } from './numbers.js';
-import { statusLines, watchLine } from './status-text.js';
+import { fittingLines, statusLines, watchLine } from './status-text.js';
 import type { GatewayPicture, Picture, StorePicture } from './status-text.js';
 
 const LAG_HELP = 'Lag counts changes that a mirror has not acknowledged: messages, deletions, notes, sets of mirrors. While it is filled: messages still to be sent.';
@@ -87,9 +87,9 @@ async function watch(args: StatusArguments, context: CliContext): Promise<void> 
   if (draws) terminal.write(`${END_DRAWING}\n`);
 }
 
-/** One write, over what stands there: nothing flickers. Lines that do not fit are left out. */
+/** One write, over what stands there: nothing flickers. The cursor stands in the row below. */
 function draw(lines: readonly string[], { terminal }: CliContext): void {
-  const fits = lines.slice(0, Math.max(1, terminal.rows - 1));
+  const fits = fittingLines(lines, Math.max(1, terminal.rows - 1));
   terminal.write(`\u001b[H${fits.map((line) => `${line}\u001b[K\n`).join('')}\u001b[J`);
 }
 

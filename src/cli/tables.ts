@@ -16,8 +16,8 @@ export function tableText(columns: readonly Column[], rows: readonly (readonly s
 }
 
 /** How many of what there are. */
-export function counted(count: number, thing: string): string {
-  return `${formatCount(count)} ${thing}${count === 1 ? '' : 's'}`;
+export function counted(count: number, thing: string, things = `${thing}s`): string {
+  return `${formatCount(count)} ${count === 1 ? thing : things}`;
 }
 
 export type Colour = 'red' | 'yellow' | 'green' | 'bold';

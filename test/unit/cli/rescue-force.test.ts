@@ -36,7 +36,7 @@ beforeEach(() => {
   heldCount = 1;
 });
 
-/** As status prints it, with the address that it says to add. */
+/** As status prints it. */
 const PRINTED = [...forceCommands({ name: 'late.example', ownerId: 'gw-1' }, ['store-b']).split(' ').slice(1), '--from', ADDRESS];
 const force = (answer: string | undefined, ...more: readonly string[]): Promise<number> => runCli([...PRINTED, ...more], contextFor(happened, {}, answer));
 

@@ -2,9 +2,10 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { HeldQueueAnswer, StatusAnswer, StoreQueueAnswer, TableRowAnswer } from '../../../src/cli/admin-client.js';
-import { statusLines, watchLine } from '../../../src/cli/status-text.js';
+import { fittingLines, statusLines, watchLine } from '../../../src/cli/status-text.js';
 import { judgeMirror, verifyLines } from '../../../src/cli/store-verify.js';
 import { PROTOCOL_VERSION } from '../../../src/protocol/versions.js';
+import { forceCommands } from '../../../src/recovery/force.js';
 
 const NOW_MS = 1_800_000_000_000;
 const NOW = NOW_MS / 1000;
@@ -75,6 +76,18 @@ test('a gateway that does not say its release is shown without', () => {
   assert.match(shown(before), /^gw-1 on box-1: pid 42, up 2h/m);
 });
 
+test('one copy of the control queue is a copy', () => {
+  const records = (copies: number): string => /control queue, (.*)$/m.exec(shown({ ...STATUS, control_records: 3, control_copies_in_sync: copies }))?.[1] ?? '';
+  assert.deepEqual([0, 1, 2].map(records), ['0 copies in sync', '1 copy in sync', '2 copies in sync']);
+});
+
+test('lines that do not fit are counted in the last that does', () => {
+  assert.deepEqual(fittingLines(['a', 'b', 'c'], 3), ['a', 'b', 'c']);
+  assert.deepEqual(fittingLines(['a', 'b', 'c', 'd'], 3), ['a', 'b', '… 2 more lines']);
+  assert.deepEqual(fittingLines(['a', 'b', 'c', ''], 3), ['a', 'b', 'c'], 'an empty one at the end is not missed');
+  assert.deepEqual(fittingLines(['a', 'b'], 1), ['… 2 more lines']);
+});
+
 describe('a drained store', () => {
 
   test('is named with the time since then, if that is known', () => {
@@ -90,6 +103,9 @@ describe('a drained store', () => {
 
 describe('mail that is held', () => {
   const COMMAND = 'twinpost rescue --force --queue late.example --missing NodeB --reason TEXT';
+  const QUEUE = { name: 'late.example', ownerId: 'gw-1' };
+  /** As it is to be typed. */
+  const forceOf = (store: string): string => `twinpost rescue --force --queue late.example --owner gw-1 --missing ${store} --reason TEXT --from box-1:8025`;
   /** The lines of it, without their indentation. */
   const heldLines = (...held: readonly HeldQueueAnswer[]): string[] => {
     const lines = shown({ ...STATUS, queues_held: held.length, held }).split('\n');
@@ -99,12 +115,12 @@ describe('mail that is held', () => {
 
   test('is shown with the stores it waits for, unless a command that names them is to be copied', () => {
     assert.equal(heldLines(HELD).at(-1), 'late.example: waiting for 30s, 1,200 messages at the stores; a store is missing: NodeE');
-    assert.equal(heldLines({ ...HELD, state: 'came back empty', waits_for: ['NodeB'], messages: 1, why: `NodeB came back empty: ${COMMAND}` }).at(-1), `late.example: came back empty for 30s, 1 message at the stores; NodeB came back empty: ${COMMAND}`);
+    assert.equal(heldLines({ ...HELD, state: 'came back empty', waits_for: ['NodeB'], messages: 1, why: `NodeB came back empty: ${COMMAND}` }).at(-2), 'late.example: came back empty for 30s, 1 message at the stores; NodeB came back empty:');
   });
 
   test('asks for stores to be started where one can not be reached, and for nothing where they all answer', () => {
-    assert.match(heldLines(HELD, { ...HELD, waits_for: ['NodeC', 'NodeB'] })[0] ?? '', /^HELD +mail of 2 queues waits; start NodeC, NodeE, or go on without, each queue by a command as: twinpost rescue --force --queue late.example --owner gw-1 --missing NodeE --reason TEXT$/);
-    assert.match(heldLines({ ...HELD, waits_for: ['NodeC', 'NodeB', 'NodeE'] })[0] ?? '', /, or go on without: twinpost .* --missing NodeC --reason TEXT; twinpost .* --missing NodeE --reason TEXT$/);
+    assert.deepEqual(heldLines(HELD, { ...HELD, waits_for: ['NodeC', 'NodeB'] }).slice(0, 2).map((line) => line.replace(/^HELD +/, 'HELD ')), ['HELD mail of 2 queues waits; start NodeC, NodeE, or go on without, each queue by a command as:', forceOf('NodeE')]);
+    assert.match(heldLines({ ...HELD, waits_for: ['NodeC', 'NodeB', 'NodeE'] })[0] ?? '', /; start NodeC, NodeE, or go on without:$/);
     for (const state of ['came back empty', 'held elsewhere', 'all gone', 'no survivor']) assert.match(heldLines({ ...HELD, state, waits_for: ['NodeB'], why: `that is so: ${COMMAND}` })[0] ?? '', /^HELD +mail of 1 queue waits$/);
     assert.match(heldLines({ ...HELD, waits_for: [], why: 'another process has it' })[0] ?? '', /waits$/);
     assert.match(heldLines({ ...HELD, state: 'stranded', waits_for: [''], why: 'only partly back' })[0] ?? '', /waits$/, 'a store without a name is none');
@@ -122,13 +138,15 @@ describe('mail that is held', () => {
     assert.equal(heldLines({ ...HELD, since: null }).at(-1), 'late.example: waiting, 1,200 messages at the stores; a store is missing: NodeE');
   });
 
-  test('says once for which gateway its commands are, if there are any', () => {
-    const empty = { ...HELD, state: 'came back empty', waits_for: ['NodeB'], why: `NodeB came back empty: ${COMMAND}` };
-    const of = (lines: readonly string[]): string[] => lines.filter((line) => line.includes('--from'));
-    assert.deepEqual(of(heldLines(empty, empty)), ['these commands are for gw-1: add --from box-1:8025']);
+  test('has each command in a line of its own, whole, that can be copied: with the gateway that it is for', () => {
+    const empty = { ...HELD, state: 'came back empty', waits_for: ['NodeB'], why: `NodeB came back empty: ${forceCommands(QUEUE, ['NodeB'])}` };
+    const silent = { ...HELD, state: 'members silent', waits_for: ['NodeC', 'NodeE'], why: `go on without: ${forceCommands(QUEUE, ['NodeC', 'NodeE'])}` };
+    const of = (lines: readonly string[]): string[] => lines.filter((line) => /rescue --force|--from/.test(line));
+    assert.deepEqual(of(heldLines(empty, empty)), [forceOf('NodeB'), forceOf('NodeB')]);
+    assert.deepEqual(of(heldLines(silent)), [`${forceOf('NodeC')}; ${forceOf('NodeE')}`, `${forceOf('NodeC')}; ${forceOf('NodeE')}`], 'what to start, and the queue');
     assert.deepEqual(of(heldLines({ ...HELD, waits_for: [], why: 'another process has it' })), []);
     const other = statusLines({ gateways: [{ status: { ...STATUS, queues_held: 1, held: [empty] }, rows: [], address: 'https://box-2:8025' }], stores: [], missing: [], all: true }, NOW_MS, false);
-    assert.match(of(other)[0] ?? '', /add --from https:\/\/box-2:8025$/, 'without it, http is meant');
+    assert.match(of(other)[0] ?? '', / --from https:\/\/box-2:8025$/, 'without it, http is meant');
   });
 
   test('in memory says so, and which queue it is: a restart would lose it', () => {
@@ -182,8 +200,8 @@ const GOLDEN = `gw-1 on box-1: twinpost 0.2.0, pid 42, up 2h, incarnation 7
   received    20,000   delivered 19,000   deferred 3   bounced 2   expired 1   rejected 0
   queued      41 messages, 4KiB in 40 queues; memory 1MiB of 1GiB
   rescued     3 queues of other gateways delivered here
-  HELD        mail of 22 queues waits; start NodeE, or go on without: twinpost rescue --force --queue late.example --owner gw-1 --missing NodeE --reason TEXT
-                these commands are for gw-1: add --from box-1:8025
+  HELD        mail of 22 queues waits; start NodeE, or go on without:
+                  twinpost rescue --force --queue late.example --owner gw-1 --missing NodeE --reason TEXT --from box-1:8025
                 late.example: waiting for 30s, 1,200 messages at the stores; a store is missing: NodeE
                 theirs.example of gw-2: waiting for 5s; its lease runs
                 and 20 more

@@ -1,0 +1,52 @@
+/** `twinpost status --watch` in a window: what it draws is as high as the window, and says what is left out. */
+import assert from 'node:assert/strict';
+import http from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { after, describe, test } from 'node:test';
+import type { StatusAnswer } from '../../../src/cli/admin-client.js';
+import { runCli } from '../../../src/cli/main.js';
+import { contextFor } from './played-context.js';
+
+const STATUS: StatusAnswer = {
+  gateway: 'gw-1', host: 'box-1', version: '0.2.0', incarnation: 7, pid: 42, uptime_seconds: 7200, ready: true, not_ready_reason: '', degraded_since: null, degraded_cause: '', insecure: false,
+  received: 0, delivered: 0, deferred: 0, bounced: 0, expired: 0, rejected: 0, queues: 0, queues_recovering: 0, queues_held: 0, held: [], queues_rescued: 0, queued_messages: 0, queued_bytes: 0,
+  control_records: 0, control_copies_in_sync: 0, memory_used_bytes: 0, memory_limit_bytes: 2 ** 30, stores: [],
+};
+const ANSWERS: ReadonlyMap<string, object> = new Map<string, object>([
+  ['/api/v1/group', { members: [{ id: 'gw-1', kind: 'gateway', admin: null, self: true }] }], ['/api/v1/status', STATUS], ['/api/v1/mirrors', { rows: [] }],
+]);
+
+const gateway = http.createServer((request, response) => {
+  response.writeHead(200, { 'content-type': 'application/json' });
+  response.end(JSON.stringify(ANSWERS.get((request.url ?? '').replace(/\?.*/, '')) ?? {}));
+});
+await new Promise<void>((resolve) => { gateway.listen(0, '127.0.0.1', resolve); });
+const ADDRESS = `127.0.0.1:${String((gateway.address() as AddressInfo).port)}`;
+after(() => {
+  gateway.closeAllConnections();
+  gateway.close();
+});
+
+/** The rows of the first picture that is drawn in a window of this height. */
+async function firstPicture(rows: number): Promise<readonly string[]> {
+  const stop = new AbortController();
+  const context = contextFor([]);
+  let picture = '';
+  const write = (text: string): void => {
+    if (!text.startsWith('\u001b[H')) return;
+    picture = text;
+    stop.abort();
+  };
+  assert.equal(await runCli(['status', '--watch', '--from', ADDRESS], { ...context, terminal: { ...context.terminal, write, isTty: true, rows }, stopSignal: stop.signal }), 0);
+  return picture.slice('\u001b[H'.length, -'\u001b[J'.length).split('\u001b[K\n').slice(0, -1);
+}
+
+describe('twinpost status --watch', () => {
+  test('says in its last row how much does not fit, and nothing when all does', async () => {
+    const whole = await firstPicture(50);
+    assert.equal(whole.at(-1), 'no queues yet');
+    assert.deepEqual(await firstPicture(whole.length + 1), whole, 'the cursor has the row below');
+    assert.deepEqual(await firstPicture(whole.length), [...whole.slice(0, -2), '… 2 more lines']);
+    assert.deepEqual(await firstPicture(5), [...whole.slice(0, 3), `… ${String(whole.length - 3)} more lines`]);
+  });
+});
