@@ -56,6 +56,8 @@ export interface RecoveryPorts {
   served(ownerId: string, birth: number, serial: number): { readonly handle: number; readonly token: number } | undefined;
   /** Stores that are members of a queue that is served; empty when one of them can't be asked. */
   membersOf(handle: number): readonly string[];
+  /** Stores that have all of a queue up to this number (pulls.ts); undefined: not known yet. */
+  copiesUpTo(handle: number, number: number): readonly string[] | undefined;
   /** Whether one more block may come, with `pulling` of them on their way and this much in hand that is not counted yet. */
   mayPull(isOwn: boolean, pulling: number, inHandBytes: number): boolean;
   onClaimed(queue: ClaimedQueue): void;
@@ -106,9 +108,8 @@ export class BulkRecovery {
     this.views = new StoreViews(options.gatewayId, ports.packer, () => ports.nowMs());
     this.hints = new SetHints(options.hints ?? [], ports.log);
     this.pulls = new Pulls(options, {
-      packer: ports.packer, log: ports.log, views: this.views, nowMs: () => ports.nowMs(),
-      needFlush: () => { ports.needFlush(); },
-      mayPull: (isOwn, pulling, inHandBytes) => ports.mayPull(isOwn, pulling, inHandBytes),
+      packer: ports.packer, log: ports.log, views: this.views, nowMs: () => ports.nowMs(), needFlush: () => { ports.needFlush(); },
+      mayPull: (isOwn, pulling, inHandBytes) => ports.mayPull(isOwn, pulling, inHandBytes), copiesUpTo: (handle, number) => ports.copiesUpTo(handle, number),
       onBlock: (handle, rows, bodies, lastSource) => ports.onBlock(handle, rows, bodies, lastSource),
       onWhole: (job) => {
         ports.onRecovered(job.handle);
@@ -117,8 +118,7 @@ export class BulkRecovery {
     });
     this.claiming = new Claiming({ gatewayId: options.gatewayId, token: options.token, group: options.group }, {
       packer: ports.packer, log: ports.log, views: this.views, hints: this.hints,
-      nowMs: () => ports.nowMs(), random: () => ports.random(), olderMayLive: () => ports.olderMayLive(),
-      needFlush: () => { ports.needFlush(); },
+      nowMs: () => ports.nowMs(), random: () => ports.random(), olderMayLive: () => ports.olderMayLive(), needFlush: () => { ports.needFlush(); },
       onClaimed: (job, queue) => { this.adopt(job, queue); },
     });
     this.watch = new RescueWatch({ gatewayId: options.gatewayId, group: options.group, rescue: options.rescue }, {

@@ -3,7 +3,7 @@
  *
  *   CLAIMED ─ a turn, memory ─► PULL … BLOCK ⟲ ─ block with `end` ─► whole
  *                                 │ source lost or damaged / the next member
- *                                 └─ no member left ─► STRANDED ─ one is back ─► CLAIMED
+ *                                 └─ no member left ─► STRANDED ─ one is back, or has come back with its file ─► CLAIMED
  *
  * A block is asked for only while there is memory for it: above the mark the pull rests, and goes on as mail is
  * delivered and its memory gets free. So a process may take over more than it can hold: what has not come yet
@@ -35,6 +35,8 @@ export interface PullPorts {
   mayPull(isOwn: boolean, pulling: number, inHandBytes: number): boolean;
   /** Entry rows by ascending position and their payloads; false when a checksum is wrong: another mirror is asked. */
   onBlock(handle: number, rows: Uint8Array, bodies: Uint8Array, lastSource: boolean): boolean;
+  /** Stores whose copy is a whole one up to this number, restarted since or not; undefined while one may be there that has not said so yet. */
+  copiesUpTo(handle: number, number: number): readonly string[] | undefined;
   /** The queue is whole, or no more of it can be had. */
   onWhole(job: QueueJob): void;
 }
@@ -88,12 +90,18 @@ export class Pulls {
   resumeStranded(allListed: boolean): void {
     for (const job of this.jobs) {
       if (job.state !== 'stranded') continue;
+      const copies = this.ports.copiesUpTo(job.handle, job.until);
+      // Back with its file, and continued: it has what it had when it granted the claim.
+      for (const storeId of copies ?? []) {
+        const row = job.rows.get(storeId);
+        if (row !== undefined && !job.claims.has(storeId)) job.claims.set(storeId, row);
+      }
       const sound = [...job.claims.keys()].filter((id) => !job.damaged.has(id));
       const source = (sound.length > 0 ? sound : [...job.claims.keys()]).find((id) => this.isUsable(job, id));
       if (source !== undefined) {
         job.source = source;
         job.transition('claimed');
-      } else if (job.claims.size === 0 && allListed) this.onRestGone(job);
+      } else if (job.claims.size === 0 && allListed && copies !== undefined) this.onRestGone(job);
     }
   }
 

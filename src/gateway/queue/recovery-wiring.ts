@@ -53,6 +53,7 @@ export class RecoveryWiring {
       takeHandle: () => registry.takeHandle(),
       served: (ownerId, birth, serial) => registry.served(ownerId, birth, serial),
       membersOf: (handle) => membersOf(mirrors.mirrorOf(handle)),
+      copiesUpTo: (handle, number) => copiesUpTo(mirrors.mirrorOf(handle), number),
       mayPull: (isOwn, pulling, inHandBytes) => this.mayPull(isOwn, pulling, inHandBytes),
       onClaimed: (queue) => { this.recovered.onClaimed(queue); },
       onBlock: (handle, rows, bodies, lastSource) => {
@@ -144,4 +145,12 @@ function membersOf(mirror: QueueMirror | undefined): readonly string[] {
     members.push(replica.store.storeId);
   }
   return members;
+}
+
+/** Stores whose copy goes on from where it stood and has all up to this number, also one that is back with its file; undefined while one may be there that has not said so yet. */
+function copiesUpTo(mirror: QueueMirror | undefined, number: number): readonly string[] | undefined {
+  const copies = (mirror?.replicas ?? []).filter((replica) => replica.isFed && !replica.isFilling && replica.acked >= number);
+  // A store that is away or is asked just now may be back with its file; one that was fenced off there is another's.
+  if (copies.length === 0 && mirror?.replicas.some((replica) => replica.mayHoldCopy && !replica.fenced && !replica.mustRefill) === true) return undefined;
+  return copies.map(({ store }) => store.storeId);
 }

@@ -31,7 +31,7 @@ function toldAfterTheWord(epoch: number, hints: readonly SetHint[]): { readonly 
     packer, log, views, hints: kept, nowMs: () => 0, random: () => 0, olderMayLive: () => false, needFlush: () => undefined, onClaimed: () => undefined,
   });
   claiming.news.isLate = true;
-  const pulls = new Pulls({ blockEntries: 10, blockBytes: 1000 }, { packer, log, views, nowMs: () => 0, needFlush: () => undefined, mayPull: () => true, onBlock: () => true, onWhole: () => undefined });
+  const pulls = new Pulls({ blockEntries: 10, blockBytes: 1000 }, { packer, log, views, nowMs: () => 0, needFlush: () => undefined, mayPull: () => true, onBlock: () => true, copiesUpTo: () => [], onWhole: () => undefined });
   const job = claiming.newJob(NAME, KEY, 7);
   const judge = (): void => { claiming.judge(job, views.answering(), new Set(), 0); };
   judge();

@@ -48,7 +48,7 @@ class Played {
         this.usedBytes += rows.length + bodies.length;
         return true;
       },
-      onWhole: () => undefined,
+      copiesUpTo: () => [], onWhole: () => undefined,
     });
     const machine = new ClaimMachine(1, { nowMs: () => 0, random: () => 0, ask: () => true, release: () => undefined, bootIdOf: () => 'boot', mayMiss: () => false, doesNotCount: () => '', onHeld: () => undefined, onBackedOff: () => undefined });
     const name = { ownerId: 'gw-1', birth: 1, serial: 1, name: 'q1', queueClass: 'mail' };

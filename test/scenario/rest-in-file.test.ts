@@ -1,0 +1,81 @@
+/**
+ * A queue is only partly back when its mirrors are restarted in good order, each back with its file: the rest of it is there,
+ * and is read on when those copies are continued (src/recovery/pulls.ts, resumeStranded).
+ */
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { COMMITTED } from '../../src/gateway/queue/types.js';
+import { checkNoDuplicates, checkNoLoss } from './checks.js';
+import type { GroupOptions } from './group.js';
+import { Group } from './group.js';
+import { servedAt } from './one-owner.js';
+import type { StoreNode } from './store-node.js';
+
+function loadedGroup(options: GroupOptions, letters: number): Group {
+  const group = Group.started({ stores: 2, blockEntries: 7, ...options });
+  group.hops.script = () => 'defer';
+  for (let i = 0; i < letters; i++) group.submit('gw-1', ['q1'], 'alice@senders.example', 2000);
+  group.run(letters);
+  assert.equal(group.letters.count(COMMITTED), letters);
+  return group;
+}
+
+function hasPart(group: Group, id: string): void {
+  group.until(() => (servedAt(group, id)?.queue.length ?? 0) > 20, 'a part of it', 60_000);
+}
+
+function leaveAndBack(group: Group, store: StoreNode): void {
+  let isBack = false;
+  store.leave(0, true, () => { store.kill(); store.start(); isBack = true; });
+  group.until(() => isBack, 'the store, back with its file', 30_000);
+}
+
+function restartGateway(group: Group): void {
+  group.gateway('gw-1').kill();
+  group.run(200);
+  group.gateway('gw-1').start();
+}
+
+function deliversAll(group: Group, letters: number): void {
+  group.hops.script = () => 'accept';
+  group.until(() => group.letters.delivered === letters, 'all deliveries', 300_000);
+  checkNoLoss(group.letters);
+  checkNoDuplicates(group.letters);
+}
+
+describe('the rest of a queue that is in the files of its stores', () => {
+  for (const gapMs of [0, 6000]) test(`is read by its owner, whose way to them was gone meanwhile; ${String(gapMs)} ms between the two restarts`, () => {
+    const group = loadedGroup({ gateways: ['gw-1'] }, 400);
+    restartGateway(group);
+    hasPart(group, 'gw-1');
+    for (const store of group.stores) group.network.cut('gw-1', store.id);
+    for (const store of group.stores) {
+      leaveAndBack(group, store);
+      group.run(gapMs);
+    }
+    for (const store of group.stores) group.network.heal('gw-1', store.id);
+    group.until(() => servedAt(group, 'gw-1')?.queue.length === 400, 'all of it', 60_000);
+    deliversAll(group, 400);
+  });
+
+  test('is read by its owner when both stop at a time', () => {
+    const group = loadedGroup({ gateways: ['gw-1'] }, 400);
+    restartGateway(group);
+    hasPart(group, 'gw-1');
+    for (const store of group.stores) store.leave(0, true, () => { store.kill(); store.start(); });
+    group.until(() => servedAt(group, 'gw-1')?.queue.length === 400, 'all of it', 60_000);
+    deliversAll(group, 400);
+  });
+
+  for (const gapMs of [0, 30_000]) test(`is read by a rescuer that has memory for a part of it only, as it delivers; ${String(gapMs)} ms between the restarts`, () => {
+    const group = loadedGroup({ memoryBytes: { 'gw-2': 4 * 1024 * 1024 } }, 3000);
+    group.gateway('gw-1').kill();
+    hasPart(group, 'gw-2');
+    group.run(20_000);
+    for (const store of group.stores) {
+      leaveAndBack(group, store);
+      group.run(gapMs);
+    }
+    deliversAll(group, 3000);
+  });
+});
