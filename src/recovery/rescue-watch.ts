@@ -131,9 +131,12 @@ export class RescueWatch {
       if (job.state !== 'elsewhere') continue;
       const newest = newestOf(job.rows.values());
       if (newest === undefined) continue;
-      if (![...job.rows.values()].some((row) => this.isOthers(job, row, newest, nowMs))) continue;
+      // Who takes nothing over has no use for a claim of the process before it.
+      if ((this.options.rescue || job.isOwn) && ![...job.rows.values()].some((row) => this.isOthers(job, row, newest, nowMs))) continue;
       for (const row of [...job.rows.values()]) {
         if (row.holder !== this.options.gatewayId) continue;
+        // An older process of this gateway may deliver by it for a lease yet: who is given it back need not wait for that.
+        if ((this.ports.views.get(row.storeId)?.claimFromMs ?? 0) > nowMs) continue;
         const isNamed = newest.members.includes(row.storeId);
         const isOld = !isNamed && ((isOfSet(row) && row.epoch < newest.epoch) || this.isLeftBehind(job));
         const isAwaited = isNamed && row.epoch < newest.epoch;

@@ -29,7 +29,7 @@ export interface GroupOptions {
   readonly storeMemoryBytes?: number;
   /** Of each gateway, or of one by its name. */
   readonly memoryBytes?: Readonly<Record<string, number>>;
-  /** Gateways that take over nobody's queues. */
+  /** Hosts whose gateways take over nobody's queues; a gateway's first host has its name. */
   readonly noRescue?: readonly string[];
   /** Gateways that can't prove that the process before them is gone. */
   readonly unproven?: readonly string[];
@@ -79,7 +79,7 @@ export class Group {
             mirrors: { group: gateways, replicas: 2, minReplicas: options.minReplicas ?? 1, retryMs: 500, refillFrameBytes: 2048, frameTargetBytes: 64 * 1024, replaceAfterMs: 30_000, placement: { gatewayHost: undefined, places: new Map() }, ringBytes: MEBIBYTE },
             acceptance: { lifetimeMs: 3_600_000, bounceLifetimeMs: 3_600_000, nextHopShare: 1 },
             memory: { limitBytes: options.memoryBytes?.[id] ?? 256 * MEBIBYTE, acceptShare: 0.8, reserveShare: 0.97 },
-            recovery: { blockEntries: options.blockEntries ?? 7, blockBytes: 64 * 1024, largestBytes: options.largestBytes ?? 0, rescue: options.noRescue?.includes(id) !== true, olderMayLive: () => options.unproven?.includes(id) === true },
+            recovery: { blockEntries: options.blockEntries ?? 7, blockBytes: 64 * 1024, largestBytes: options.largestBytes ?? 0, rescue: options.noRescue?.includes(host) !== true, olderMayLive: () => options.unproven?.includes(id) === true },
           },
         },
         { ...ports, scheduler: process, router: this.router, newCarrier: (core, isAlive) => new Carrier(this.hops, core, process, isAlive), events: this.mailEvents(), onTurn: () => {} },
