@@ -100,6 +100,7 @@ export class Pulls {
       const source = (sound.length > 0 ? sound : [...job.claims.keys()]).find((id) => this.isUsable(job, id));
       if (source !== undefined) {
         job.source = source;
+        job.isRestGone = false;
         job.transition('claimed');
       } else if (job.claims.size === 0 && allListed && copies !== undefined) this.onRestGone(job);
     }
