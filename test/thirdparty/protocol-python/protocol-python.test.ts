@@ -199,7 +199,7 @@ test('the golden frames mean the same to the client in Python', async () => {
   for (const name of names) {
     const frame = Buffer.from(readFileSync(join(GOLDEN, name), 'utf8').replace(/^#.*$/m, '').replace(/\s/g, ''), 'hex');
     const [type, sequence, control, entries] = decoded[name] as readonly [number, number, unknown, readonly Entry[]];
-    assert.equal(`${messageTypeName(type).toLowerCase().replaceAll('_', '-')}.hex`, name);
+    assert.equal(messageTypeName(type).toLowerCase().replaceAll('_', '-'), name.replace(/(-version-1)?\.hex$/, ''));
     assert.equal(BigInt(sequence), frame.readBigUInt64LE(16), name);
     const own = packer.unpack(frame.subarray(HEADER_BYTES, HEADER_BYTES + frame.readUInt32LE(12)));
     assert.deepEqual(control, asPythonShows(own), name);
