@@ -25,6 +25,7 @@ import { reportOf } from './report.js';
 import type { Results } from './results.js';
 import { partStore } from './store.js';
 import { plotSvg } from './svg-plot.js';
+import { partWorkers } from './workers.js';
 
 /** Runs of their own, whose results the report shows. */
 const ALONE = ['longest', 'endurance'] as const;
@@ -38,6 +39,7 @@ const PARTS: Readonly<Record<PartName, (options: BenchOptions) => Promise<PartRu
   recovery: partRecovery,
   growth: partGrowth,
   memory: partMemory,
+  workers: partWorkers,
   nodes: partNodes,
 };
 const NAMES = Object.keys(PARTS) as PartName[];

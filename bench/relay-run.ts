@@ -15,6 +15,9 @@ export const DOMAINS = Array.from({ length: 10 }, (_none, index) => `queue${inde
 export const CONNECTIONS = 50;
 const SINK_BOUND_MS = 120_000;
 
+/** A process beside those of the cluster, by the name that its cost gets. */
+export type NamedProcess = readonly [name: string, pid: number];
+
 /** What the client does. */
 export interface Load {
   readonly count: number;
@@ -76,10 +79,10 @@ export async function warm(cluster: Cluster, load: Load): Promise<void> {
   await cluster.sinkHas(before + load.count, SINK_BOUND_MS);
 }
 
-/** Through the gateway of a cluster that runs. */
-export async function relayThrough(cluster: Cluster, load: Load): Promise<Relayed> {
+/** Through the gateway of a cluster that runs. `more`: processes that are to be measured, too. */
+export async function relayThrough(cluster: Cluster, load: Load, more: readonly NamedProcess[] = []): Promise<Relayed> {
   const before = (await cluster.sinkCounts()).messages;
-  const meter = new Meter(processesOf(cluster).map((daemon) => [daemon.name, daemon.pid] as const));
+  const meter = new Meter([...processesOf(cluster).map((daemon) => [daemon.name, daemon.pid] as const), ...more]);
   const started = performance.now();
   const client = await runClient(loadOptions(cluster.smtpPort, load));
   const startUpMs = performance.now() - started - client.report.elapsedMs;

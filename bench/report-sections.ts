@@ -14,6 +14,7 @@ import type { RelayRow } from './relay.js';
 import type { Results } from './results.js';
 import { spreadOf } from './statistics.js';
 import type { StoreRow } from './store.js';
+import type { WorkersRow } from './workers.js';
 
 const MB = 1e6;
 
@@ -26,6 +27,7 @@ export function sectionsOf(results: Results): string[] {
     ...section('Memory', results.memory, (rows) => memoryTables(rows, 'two mirrors')),
     ...section('Memory, the longest queue', results.longest, (rows) => memoryTables(rows, 'one mirror')),
     ...section('Growth', results.growth, growthTable),
+    ...section('Workers', results.workers, workersTable),
     ...section('Node', results.nodes, nodesTable),
     ...section('Endurance', results.endurance, enduranceTable),
   ];
@@ -120,6 +122,17 @@ function growthTable(rows: readonly GrowthRow[]): string {
     return [`${count.toLocaleString('en')} ${by}`, of(among, (row) => row.cpuMicrosPerMessage), of(among, (row) => row.gatewayMicros), of(among, (row) => row.storesMicros), of(among, (row) => row.messagesPerSecond)];
   }));
   return `The usual mix, measured once connections and queues are open.\n\n${table(['', 'CPU µs a message', 'gateway', 'both stores', 'messages/s'], lines)}`;
+}
+
+function workersTable(rows: readonly WorkersRow[]): string {
+  const lines = distinct(rows, (row) => row.workers).map((workers) => {
+    const among = rows.filter((row) => row.workers === workers);
+    const port = workers === 1 ? '' : of(among, (row) => cpuOf(row.cost, (name) => name === 'gateway'));
+    return [`${workers}`, of(among, (row) => row.relayedPerSecond), of(among, (row) => cpuOf(row.cost, isGateway)), port, of(among, (row) => cpuOf(row.cost, isStore)), of(among, (row) => row.responseP50Ms), of(among, (row) => row.responseP99Ms)];
+  });
+  return `Gateway processes behind one SMTP port, 50 kept connections. Where there are fewer processors than processes, throughput can't rise; CPU a message tells what each further process costs.\n\n${table(
+    ['workers', 'messages/s', 'gateway µs CPU, all processes', 'of which the one that has the port', 'both stores µs', 'p50 ms', 'p99 ms'], lines,
+  )}`;
 }
 
 function nodesTable(rows: readonly NodeRow[]): string {

@@ -10,6 +10,7 @@ import type { PeerRow } from './peers.js';
 import type { FirstDeliveryRow, RecoveryRow } from './recovery.js';
 import type { RelayRow } from './relay.js';
 import type { StoreRow } from './store.js';
+import type { WorkersRow } from './workers.js';
 
 export interface Results {
   readonly relay?: PartResult<RelayRow>;
@@ -18,6 +19,7 @@ export interface Results {
   readonly recovery?: PartResult<RecoveryRow | FirstDeliveryRow>;
   readonly growth?: PartResult<GrowthRow>;
   readonly memory?: PartResult<MemoryRow>;
+  readonly workers?: PartResult<WorkersRow>;
   readonly nodes?: PartResult<NodeRow>;
   /** From runs of their own: memory.ts, endurance.ts. */
   readonly longest?: PartResult<MemoryRow>;
