@@ -8,7 +8,8 @@
  *      └──── given back ◄───────────┘     closed ◄──┴───────────────────────────────┘
  *
  * - A delivery is taken from its queue only when a connection is ready for it: so they start in the order
- *   they are taken, however long connecting takes. Queues take turns.
+ *   they are taken, however long connecting takes. Queues take turns (lane-ring.ts).
+ * - A connection is asked for where there is none for a delivery that could start, so many at once at most.
  * - A failed connection attempt gives one delivery back untried, so that its reason is seen, and starts a back-off that
  *   doubles up to a minute; while it lasts nothing is tried, after it one connection at a time (no storm at a
  *   host that comes back). What waits stays in its queue, in order, and its attempts are not spent.
@@ -24,7 +25,8 @@ import { invariant } from '../../base/invariant.js';
 import type { Clock, EventLog, Random } from '../../platform/ports.js';
 import type { Transport } from '../../platform/transport.js';
 import type { Delivery, NextHop, RecipientResult } from '../queue/types.js';
-import type { Lane } from './lane.js';
+import type { Lane, LaneHome } from './lane.js';
+import { LaneRing } from './lane-ring.js';
 import { Peer } from './peer.js';
 import type { PeerEvents } from './peer.js';
 import { Trouble, classifyTrouble } from './pure/classify.js';
@@ -34,6 +36,8 @@ import type { SessionOptions, SessionPorts } from './pure/session-ports.js';
 
 /** After an envelope behind a dot went wrong, none is put there for this long. */
 const FOLLOW_AGAIN_MS = 600_000;
+/** Connections being set up at once: a next hop is not met by one for each of thousands of queues. Those that are ready take more messages. */
+const CONNECTING_MAX = 256;
 
 export interface PoolOptions {
   readonly heloName: string;
@@ -73,7 +77,7 @@ interface Retry {
   readonly delivery: Delivery;
 }
 
-export class ConnectionPool implements PeerEvents {
+export class ConnectionPool implements PeerEvents, LaneHome {
   readonly #hop: NextHop;
   readonly #options: PoolOptions;
   readonly #ports: PoolPorts;
@@ -81,8 +85,8 @@ export class ConnectionPool implements PeerEvents {
   readonly #peers = new Set<Peer>();
   /** The last one used is used next, so that spare connections grow idle and end. */
   readonly #idle: Peer[] = [];
-  readonly #lanes: Lane[] = [];
-  #turn = 0;
+  readonly #lanes = new Set<Lane>();
+  readonly #turns = new LaneRing();
   readonly #retries: Retry[] = [];
   #connecting = 0;
   #failures = 0;
@@ -103,7 +107,7 @@ export class ConnectionPool implements PeerEvents {
 
   /** Nothing is open and nobody uses it. */
   get isUnused(): boolean {
-    return this.#peers.size === 0 && this.#lanes.length === 0;
+    return this.#peers.size === 0 && this.#lanes.size === 0;
   }
 
   /** Whether `hop` leads to the same place. */
@@ -112,14 +116,18 @@ export class ConnectionPool implements PeerEvents {
   }
 
   add(lane: Lane): void {
-    this.#lanes.push(lane);
+    this.#lanes.add(lane);
     lane.home = this;
   }
 
   remove(lane: Lane): void {
-    const at = this.#lanes.indexOf(lane);
-    if (at >= 0) this.#lanes.splice(at, 1);
+    this.#lanes.delete(lane);
+    this.#turns.remove(lane);
     lane.home = undefined;
+  }
+
+  mayStart(lane: Lane): void {
+    if (lane.startable > 0) this.#turns.add(lane);
   }
 
   state(): NextHopState {
@@ -148,7 +156,10 @@ export class ConnectionPool implements PeerEvents {
       peer.session.tick(nowMs);
       if (peer.session.state === State.IDLE && nowMs - peer.idleSinceMs >= this.#options.idleMs) this.#retire(peer);
     }
-    for (const lane of this.#lanes) lane.isHoldingBack = false;
+    for (const lane of this.#lanes) {
+      lane.isHoldingBack = false;
+      this.mayStart(lane);
+    }
     this.pump();
     for (const lane of this.#lanes) lane.isHoldingBack = true;
   }
@@ -223,31 +234,32 @@ export class ConnectionPool implements PeerEvents {
     this.#notBeforeMs = this.#nowMs + delayMs * (0.75 + 0.5 * this.#ports.random());
     this.#ports.log.warn('nexthop', 'next hop can not be reached', { relay: peer.relay, failures: this.#failures, reply: why.text });
     const retry = this.#retries.shift();
-    const lane = retry?.lane ?? this.#nextLane();
+    const lane = retry?.lane ?? this.#turns.take();
     const delivery = retry?.delivery ?? lane?.take();
     if (lane !== undefined && delivery !== undefined) lane.settleAll(delivery, peer.relay, why, peer.setupMs);
   }
 
   #startOnIdle(): void {
     while (this.#idle.length > 0) {
-      const lane = this.#nextLane();
+      const lane = this.#turns.take();
       if (lane === undefined) return;
       const delivery = lane.take();
       if (delivery === undefined) continue;
       const peer = this.#idle.pop();
       invariant(peer !== undefined, 'a connection is idle');
       peer.begin(lane, delivery, false);
+      this.mayStart(lane);
       // Settled without a transaction (too large for the peer): it is still free.
       if (peer.session.state === State.IDLE) this.#idle.push(peer);
     }
   }
 
   #connectWanted(): void {
-    let wanted = this.#retries.length;
-    for (const lane of this.#lanes) wanted += lane.startable;
-    if (wanted <= this.#connecting || this.#nowMs < this.#notBeforeMs) return;
+    if (this.#nowMs < this.#notBeforeMs) return;
     // A host in trouble is asked by one connection at a time.
-    if (this.#failures > 0) wanted = 1;
+    const most = this.#failures > 0 ? 1 : CONNECTING_MAX;
+    if (this.#connecting >= most) return;
+    const wanted = Math.min(most, this.#retries.length + this.#turns.startable(most));
     while (this.#connecting < wanted) this.#connect();
   }
 
@@ -256,19 +268,6 @@ export class ConnectionPool implements PeerEvents {
     this.#peers.add(peer);
     this.#connecting++;
     peer.session.attach(this.#ports.transport.connect(this.#hop.host, this.#hop.port, peer.session));
-  }
-
-  /** The next queue, in turn, that has something to start. */
-  #nextLane(): Lane | undefined {
-    const lanes = this.#lanes;
-    for (let i = 0; i < lanes.length; i++) {
-      const at = (this.#turn + i) % lanes.length;
-      const lane = lanes[at];
-      if (lane === undefined || lane.startable === 0) continue;
-      this.#turn = at + 1;
-      return lane;
-    }
-    return undefined;
   }
 
   /** Whether it should not begin `more` transactions. */

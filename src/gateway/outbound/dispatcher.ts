@@ -63,7 +63,8 @@ export class Dispatcher implements DeliverySink, InFlight {
   readonly #ports: DispatcherPorts;
   readonly #poolPorts: PoolPorts;
   readonly #seats = new Map<DeliveryQueue, LaneSeat>();
-  readonly #pools: ConnectionPool[] = [];
+  /** By relay: thousands of destinations may each have a next hop of their own. */
+  readonly #pools = new Map<string, ConnectionPool>();
   readonly #buffer: WriteBuffer;
   readonly #runTick = (): void => { this.#tick(); };
   #timer: NodeJS.Timeout | undefined;
@@ -105,6 +106,7 @@ export class Dispatcher implements DeliverySink, InFlight {
     const seat = this.#seatOf(queue);
     seat.lane.isDry = false;
     seat.idleTicks = 0;
+    seat.pool.mayStart(seat.lane);
     seat.pool.pump();
   }
 
@@ -128,14 +130,14 @@ export class Dispatcher implements DeliverySink, InFlight {
         this.#abandon();
         resolve();
       };
-      for (const pool of this.#pools) pool.stop();
+      for (const pool of this.#pools.values()) pool.stop();
       this.onSettled();
     });
   }
 
   /** State of each next hop in use, for status. */
   nextHops(): NextHopState[] {
-    return this.#pools.map((pool) => pool.state());
+    return Array.from(this.#pools.values(), (pool) => pool.state());
   }
 
   /** Bytes of large contents being sent, for the memory account. */
@@ -149,14 +151,14 @@ export class Dispatcher implements DeliverySink, InFlight {
   }
 
   #abandon(): void {
-    for (const pool of this.#pools) pool.abandon();
+    for (const pool of this.#pools.values()) pool.abandon();
   }
 
   #tick(): void {
     const nowMs = this.#ports.clock.nowMs();
     this.#sessionMs += Math.min(nowMs - this.#lastTickMs, TICK_COUNTS_MS_MAX);
     this.#lastTickMs = nowMs;
-    for (const pool of this.#pools) pool.tick(this.#sessionMs);
+    for (const pool of this.#pools.values()) pool.tick(this.#sessionMs);
     for (const [queue, seat] of this.#seats) {
       const isIdle = seat.lane.inFlightCount === 0 && queue.readyCount === 0;
       seat.idleTicks = isIdle ? seat.idleTicks + 1 : 0;
@@ -164,7 +166,7 @@ export class Dispatcher implements DeliverySink, InFlight {
       seat.pool.remove(seat.lane);
       this.#seats.delete(queue);
     }
-    for (let i = this.#pools.length - 1; i >= 0; i--) if (this.#pools[i]?.isUnused === true) this.#pools.splice(i, 1);
+    for (const [key, pool] of this.#pools) if (pool.isUnused) this.#pools.delete(key);
   }
 
   #seatOf(queue: DeliveryQueue): LaneSeat {
@@ -188,9 +190,11 @@ export class Dispatcher implements DeliverySink, InFlight {
   }
 
   #poolOf(hop: NextHop): ConnectionPool {
-    for (const pool of this.#pools) if (pool.leadsTo(hop)) return pool;
+    const key = `${hop.protocol} ${hop.host} ${hop.port}`;
+    const known = this.#pools.get(key);
+    if (known !== undefined) return known;
     const pool = new ConnectionPool(hop, this.#options, this.#poolPorts, this.#sessionMs);
-    this.#pools.push(pool);
+    this.#pools.set(key, pool);
     return pool;
   }
 }

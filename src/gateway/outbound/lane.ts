@@ -20,6 +20,12 @@ export interface InFlight {
   onSettled(): void;
 }
 
+/** The pool that a lane is in. */
+export interface LaneHome {
+  /** The lane may have something to start that it had not before. */
+  mayStart(lane: Lane): void;
+}
+
 export class Lane {
   readonly queue: DeliveryQueue;
   readonly #source: DeliverySource;
@@ -29,10 +35,13 @@ export class Lane {
   isDry = false;
   /** Connections at work for this queue that are about to send a dot and will take one more along. */
   expecting = 0;
-  /** The pool that it is in. */
-  home: object | undefined;
+  home: LaneHome | undefined;
   /** Off now and then: a connection that does not come to its dot keeps nothing waiting for long. */
   isHoldingBack = true;
+  /** Its place among those that wait for their turn (lane-ring.ts). */
+  isInTurn = false;
+  before: Lane | undefined;
+  behind: Lane | undefined;
 
   constructor(queue: DeliveryQueue, source: DeliverySource, inFlight: InFlight) {
     this.queue = queue;
@@ -60,6 +69,12 @@ export class Lane {
     return this.#freePlaces > 0 && this.queue.readyCount > 0 && this.queue.route.ordering !== 'strict' ? this.take() : undefined;
   }
 
+  /** One connection less will take one along. */
+  expectOneLess(): void {
+    this.expecting--;
+    this.home?.mayStart(this);
+  }
+
   take(): Delivery | undefined {
     const delivery = this.#source.take(this.queue);
     if (delivery === undefined) {
@@ -76,6 +91,7 @@ export class Lane {
     this.#inFlightCount--;
     this.#inFlight.count--;
     this.#source.settle(delivery, result);
+    this.home?.mayStart(this);
     this.#inFlight.onSettled();
   }
 

@@ -75,8 +75,8 @@ export class Peer implements SessionEvents {
 
   onDot(): Delivery | undefined {
     if (!this.#isExpecting || this.#lane === undefined) return undefined;
-    this.#expectNoMore();
     this.#following = this.#events.takeBehind(this.#lane);
+    this.#expectNoMore();
     return this.#following;
   }
 
@@ -138,7 +138,8 @@ export class Peer implements SessionEvents {
   }
 
   #expectNoMore(lane = this.#lane): void {
-    if (this.#isExpecting && lane !== undefined) lane.expecting--;
+    if (!this.#isExpecting) return;
     this.#isExpecting = false;
+    lane?.expectOneLess();
   }
 }
