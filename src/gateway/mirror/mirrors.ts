@@ -41,7 +41,7 @@ export class Mirrors {
   readonly counters: RepairCounters = { tails: 0, tailBytes: 0, refills: 0, refillBytes: 0 };
   readonly placement: Placement;
   readonly moves: Moves;
-  /** Rises with every change of a sync state or a set: what was reckoned from them holds until then. */
+  /** Rises with every change of what is known of the stores: what was reckoned from it holds until then. */
   stateVersion = 0;
   private readonly readiness: Readiness;
   private readonly ports: MirrorsPorts;
@@ -64,12 +64,12 @@ export class Mirrors {
         this.askFlush();
       },
       onEpoch: (mirror) => {
-        this.stateVersion += 1;
+        this.readiness.onChanged(mirror);
         ports.onEpoch(mirror);
       },
     };
-    this.placement = new Placement(options.placement, { stores: () => this.stores, queues: () => this.all() });
-    this.readiness = new Readiness(options.minReplicas, { placement: this.placement, queues: () => this.all() });
+    this.placement = new Placement(options.placement, { stores: () => this.stores });
+    this.readiness = new Readiness(options.minReplicas, { placement: this.placement, mirrorOf: (handle) => this.byHandle[handle] });
     this.moves = new Moves(options, { packer: ports.packer, log: ports.log, mirrors: this, placement: this.placement });
     this.catchUp = new CatchUp({ group: options.group, retryMs: options.retryMs, incarnation: options.token }, {
       packer: ports.packer, log: ports.log, ring: this.ring, counters: this.counters, nowMs, sealNow,
@@ -130,15 +130,18 @@ export class Mirrors {
     const mirror = new QueueMirror(queue, this.options.minReplicas, this.sender.slabs, this.sender);
     mirror.token = this.options.token;
     this.byHandle[queue.handle] = mirror;
-    this.stateVersion += 1;
+    this.readiness.onChanged(mirror);
     return mirror;
   }
 
   remove(mirror: QueueMirror): void {
-    for (const replica of mirror.replicas) this.resyncs.get(replica.store)?.cancel(mirror);
+    for (const { store } of mirror.replicas) {
+      this.resyncs.get(store)?.cancel(mirror);
+      this.placement.onRemoved(store);
+    }
     this.ring.forget(mirror.handle);
     this.byHandle[mirror.handle] = undefined;
-    this.stateVersion += 1;
+    this.readiness.onChanged(mirror);
   }
 
   mirrorOf(handle: number): QueueMirror | undefined {
@@ -152,13 +155,14 @@ export class Mirrors {
   /** A replica of `mirror` on `store`, in state NG. */
   addReplica(mirror: QueueMirror, store: StorePort): Replica {
     const replica = new Replica(store, mirror.queue.name, (changed, from, cause) => {
-      this.stateVersion += 1;
+      this.readiness.onChanged(mirror);
       const fields = { queue: changed.queueName, store: changed.store.storeId, from: SYNC_STATE_NAMES[from], to: SYNC_STATE_NAMES[changed.sync], cause, epoch: mirror.epoch, transactions: mirror.lastNumber };
       if (changed.sync === SyncState.NG) this.ports.log.warn('mirror', 'a mirror is isolated', fields);
       else this.ports.log.info('mirror', 'a mirror changed its sync state', fields);
     });
     replica.awaySinceMs = this.ports.nowMs();
     mirror.replicas.push(replica);
+    this.placement.onAdded(store);
     return replica;
   }
 
@@ -166,7 +170,8 @@ export class Mirrors {
   removeReplica(mirror: QueueMirror, replica: Replica): void {
     this.resyncs.get(replica.store)?.cancel(mirror);
     mirror.replicas = mirror.replicas.filter((one) => one !== replica);
-    this.stateVersion += 1;
+    this.placement.onRemoved(replica.store);
+    this.readiness.onChanged(mirror);
   }
 
   /**

@@ -9,7 +9,6 @@
  * A store grants a part of what it has free, up to a bound (docs/PROTOCOL.md "Acknowledgement and credit"): stores with
  * plenty are equals, whatever is on its way to them; one that fills up comes behind them well before it is full.
  */
-import type { QueueMirror } from './queue-mirror.js';
 import type { StorePort } from './store-port.js';
 
 /** What the configuration says of a store. */
@@ -26,7 +25,6 @@ export interface PlacementOptions {
 
 export interface PlacementPorts {
   stores(): readonly StorePort[];
-  queues(): Iterable<QueueMirror>;
 }
 
 /** More than any two numbers of bytes are apart: for who has none. */
@@ -36,6 +34,8 @@ export class Placement {
   /** Stores that the operator drains; and those that have said that they stop. */
   readonly drained = new Set<string>();
   readonly stopping = new Set<string>();
+  /** How many mirrors of our queues each store has: counted as they come and go, for whoever founds queue after queue. */
+  private readonly mirrors = new Map<StorePort, number>();
   private readonly options: PlacementOptions;
   private readonly ports: PlacementPorts;
 
@@ -48,17 +48,19 @@ export class Placement {
     return this.drained.has(storeId) || this.stopping.has(storeId);
   }
 
+  onAdded(store: StorePort): void {
+    this.mirrors.set(store, (this.mirrors.get(store) ?? 0) + 1);
+  }
+
+  onRemoved(store: StorePort): void {
+    this.mirrors.set(store, (this.mirrors.get(store) ?? 0) - 1);
+  }
+
   /** Up to `count` stores beside those `taken`, whose hosts are only kept clear of when they are in `staying`. */
   choose(count: number, taken: readonly StorePort[], staying: readonly StorePort[], evenFull = false): StorePort[] {
     const load = new Map<StorePort, number>();
-    for (const store of this.ports.stores()) if (store.isUp && (evenFull || store.credit > 0) && !this.isAvoided(store.storeId) && !taken.includes(store)) load.set(store, 0);
+    for (const store of this.ports.stores()) if (store.isUp && (evenFull || store.credit > 0) && !this.isAvoided(store.storeId) && !taken.includes(store)) load.set(store, this.mirrors.get(store) ?? 0);
     if (load.size === 0) return [];
-    for (const mirror of this.ports.queues()) {
-      for (const replica of mirror.replicas) {
-        const known = load.get(replica.store);
-        if (known !== undefined) load.set(replica.store, known + 1);
-      }
-    }
     let most = 0;
     for (const store of load.keys()) most = Math.max(most, store.credit);
     const share = ([store, mirrors]: readonly [StorePort, number]): number => (mirrors + 1) / (this.options.places.get(store.storeId)?.weight ?? 1);

@@ -1,6 +1,6 @@
 /**
  * When entries and queues are looked at again: deferred entries in a timer wheel, queues that back off in
- * a short list, expiry by a sweep from each queue's oldest entry. One tick for all; no timer a message.
+ * a map, expiry by a sweep from each queue's oldest entry. One tick for all; no timer a message.
  *
  * Expiry does not depend on retries: within a queue all entries have one lifetime, so that expiry times
  * ascend with the position and the sweep stops at the first entry that still has time. Only entries that
@@ -33,7 +33,7 @@ export interface DueTimesPorts {
 export class DueTimes {
   private readonly wheel: TimerWheel;
   private readonly ports: DueTimesPorts;
-  private sleeping: { mirror: QueueMirror; atMs: number }[] = [];
+  private readonly sleeping = new Map<QueueMirror, number>();
   private readonly fire: (row: number) => void;
 
   constructor(ports: DueTimesPorts) {
@@ -54,19 +54,15 @@ export class DueTimes {
 
   /** The queue is woken at `atMs`; a later call replaces an earlier one. */
   wakeAt(mirror: QueueMirror, atMs: number): void {
-    const known = this.sleeping.find((entry) => entry.mirror === mirror);
-    if (known === undefined) this.sleeping.push({ mirror, atMs });
-    else known.atMs = atMs;
+    this.sleeping.set(mirror, atMs);
   }
 
   tick(nowMs: number, queues: readonly QueueMirror[]): void {
     this.wheel.advance(nowMs, this.fire, DUE_PER_TICK);
-    if (this.sleeping.length > 0) {
-      const awake = this.sleeping.filter((entry) => entry.atMs <= nowMs);
-      if (awake.length > 0) {
-        this.sleeping = this.sleeping.filter((entry) => entry.atMs > nowMs);
-        for (const entry of awake) this.ports.onWake(entry.mirror);
-      }
+    for (const [mirror, atMs] of this.sleeping) {
+      if (atMs > nowMs) continue;
+      this.sleeping.delete(mirror);
+      this.ports.onWake(mirror);
     }
     this.sweep(queues);
   }

@@ -53,6 +53,8 @@ export class QueueRegistry {
   private readonly byIdentity = new Map<string, QueueMirror>();
   private readonly twins = new Map<string, Route>();
   private readonly wards = new Map<Route, Ward>();
+  /** Mail queues of this gateway itself. */
+  private ownCount = 0;
   private handles = 0;
   private serial = 0;
   private wardSerial: number;
@@ -86,13 +88,6 @@ export class QueueRegistry {
     return this.ownCount >= this.options.queuesMax;
   }
 
-  /** Mail queues of this gateway itself. */
-  get ownCount(): number {
-    let own = 0;
-    for (const { queue } of this.queues) if (queue.identity.ownerId === this.options.gatewayId && queue.route.queueClass !== 'control') own += 1;
-    return own;
-  }
-
   /** The queue of this identity, if this process serves it now. */
   served(ownerId: string, birth: number, serial: number): QueueMirror | undefined {
     return this.byIdentity.get(queueKey(ownerId, birth, serial));
@@ -116,6 +111,7 @@ export class QueueRegistry {
     const mirror = this.ports.mirrors.create(queue);
     mirror.isOwn = identity.ownerId === this.options.gatewayId;
     this.queues.push(mirror);
+    if (this.counts(queue)) this.ownCount += 1;
     this.byIdentity.set(queueKey(identity.ownerId, identity.birth, identity.serial), mirror);
     if (routed && !this.byRoute.has(route)) this.byRoute.set(route, mirror);
     return mirror;
@@ -126,6 +122,7 @@ export class QueueRegistry {
     const at = this.queues.indexOf(mirror);
     if (at < 0) return;
     this.queues.splice(at, 1);
+    if (this.counts(mirror.queue)) this.ownCount -= 1;
     const { ownerId, birth, serial } = mirror.queue.identity;
     this.byIdentity.delete(queueKey(ownerId, birth, serial));
     if (this.byRoute.get(mirror.queue.route) === mirror) this.byRoute.delete(mirror.queue.route);
@@ -134,6 +131,10 @@ export class QueueRegistry {
 
   byName(name: string): QueueMirror[] {
     return this.queues.filter((mirror) => mirror.queue.name === name || `${mirror.queue.name}/${mirror.queue.route.queueClass}` === name);
+  }
+
+  private counts({ identity, route }: MailQueue): boolean {
+    return identity.ownerId === this.options.gatewayId && route.queueClass !== 'control';
   }
 
   private create(route: Route, ending: boolean): QueueMirror | undefined {
