@@ -14,6 +14,7 @@ export interface WorkersRow extends Relayed {
 
 const WORKERS = [1, 2, 4];
 const ROUNDS = 3;
+/** To warm up: so many for each worker, for each compiles its code for itself. */
 const MESSAGES = { relay: 60_000, warm: 30_000 };
 const QUICK_MESSAGES = { relay: 12_000, warm: 6_000 };
 const READY_MS = 60_000;
@@ -35,7 +36,7 @@ async function relayWith(workers: number, counts: typeof MESSAGES): Promise<Rela
   const cluster = await startRelay({ workers });
   try {
     const processes = workers === 1 ? [] : await workersOf(cluster, workers);
-    await warm(cluster, { count: counts.warm });
+    await warm(cluster, { count: workers * counts.warm });
     return await relayThrough(cluster, { count: counts.relay }, processes);
   } finally {
     await cluster.stop();
