@@ -51,6 +51,49 @@ test('queues take turns at the connections, one message each, whoever has more t
   await dispatcher.stop(0);
 });
 
+test('a message starts when its queue is ready, or when the one before has ended, not with the next tick', async () => {
+  const { nextHop } = await serverAt();
+  const source = new MemorySource();
+  const dispatcher = dispatcherFor(source);
+  const messages = 40;
+  const strict = queueOf(source, { nextHop, ordering: 'strict' }, range(1, messages));
+  const beganMs = performance.now();
+  dispatcher.onReady(strict);
+  await source.untilEnded(messages);
+  const single = queueOf(source, { nextHop }, []);
+  for (let i = 1; i <= messages; i++) {
+    source.put(single, 1000 + i, 'Subject: s\r\n\r\nx\r\n');
+    dispatcher.onReady(single);
+    await source.untilEnded(messages + i);
+  }
+  const ticks = (performance.now() - beganMs) / TICK_MS;
+  assert.ok(ticks < messages / 2, `${2 * messages} messages, one after the other, took ${ticks} ticks`);
+  await dispatcher.stop(1000);
+});
+
+test('a queue has as many in flight as its route allows, while others have theirs', async () => {
+  const { server, nextHop } = await serverAt();
+  const source = new MemorySource();
+  const dispatcher = dispatcherFor(source);
+  const held: number[] = [];
+  const areHeld = new Promise<void>((resolve) => {
+    server.answer = (verb, connection) => {
+      if (verb !== 'DOT') return undefined;
+      held.push(connection);
+      if (held.length === 22) resolve();
+      return '';
+    };
+  });
+  const beganMs = performance.now();
+  dispatcher.onReady(queueOf(source, { nextHop, concurrency: 20 }, range(100, 40)));
+  dispatcher.onReady(queueOf(source, { nextHop, concurrency: 2 }, range(200, 40)));
+  await areHeld;
+  const ticks = (performance.now() - beganMs) / TICK_MS;
+  assert.ok(ticks < 10, `22 deliveries were begun in ${ticks} ticks`);
+  assert.deepEqual([source.taken.filter((entry) => entry < 200).length, source.taken.filter((entry) => entry >= 200).length], [20, 2]);
+  await dispatcher.stop(0);
+});
+
 /** How often somebody asks what is ready. */
 class WatchedQueue implements DeliveryQueue {
   readonly route: Route;
@@ -71,9 +114,9 @@ test('queues without work are looked at by ticks only, not with each message of 
   const quiet = range(0, 500).map(() => new WatchedQueue(nextHop));
   for (const queue of quiet) dispatcher.onReady(queue);
   const beganMs = performance.now();
-  const busy = queueOf(source, { nextHop }, range(1, 2000));
+  const busy = queueOf(source, { nextHop }, range(1, 600));
   dispatcher.onReady(busy);
-  await source.untilEnded(2000);
+  await source.untilEnded(600);
   const ticks = 1 + (performance.now() - beganMs) / TICK_MS;
   assert.ok(source.ended.every((one) => one.result.results[0]?.status === DELIVERED));
   for (const { looks } of quiet) assert.ok(looks <= 10 + 5 * ticks, `${looks} looks at a quiet queue in ${ticks} ticks`);
