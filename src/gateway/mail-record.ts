@@ -7,7 +7,6 @@ import type { GatewayMetrics } from '../observability/gateway-metrics.js';
 import type { MailLog } from '../observability/mail-log.js';
 import type { Clock, EventLog } from '../platform/ports.js';
 import type { InboundMailLog, InboundMetrics, RejectStage } from './inbound/options.js';
-import { messageIdField } from './inbound/message-id-field.js';
 import type { MailTransaction } from './inbound/transaction.js';
 import type { MailEvents, OutcomeEvent } from './queue/mail-events.js';
 import type { MailQueue } from './queue/mail-queue.js';
@@ -22,7 +21,6 @@ export interface MailRecordPorts {
   mirrorsOf(route: Route): { readonly inSyncCount: number; readonly epoch: number } | undefined;
 }
 
-const NO_BYTES = new Uint8Array(0);
 /** An unreachable next hop is said once in this time, not at each attempt to connect. */
 const UNREACHABLE_EVERY_MS = 10_000;
 
@@ -36,6 +34,8 @@ export class MailRecord implements MailEvents, InboundMailLog {
 
   // ---- inbound ----
 
+  get wantsMessageId(): boolean { return this.ports.mailLog.enabled; }
+
   received(message: MailTransaction): void {
     const { mailLog } = this.ports;
     const route = message.groups[0]?.route;
@@ -43,7 +43,7 @@ export class MailRecord implements MailEvents, InboundMailLog {
     mailLog.received({
       queueId: formatMessageId(message.messageId),
       queue: route?.queueName ?? '',
-      messageId: mailLog.enabled ? messageIdField(message.chunks[1] ?? NO_BYTES) : '',
+      messageId: message.messageIdField,
       from: message.reversePath,
       to: message.firstRecipient,
       client: message.client,

@@ -60,7 +60,7 @@ describe('content', () => {
     assert.match(await client.reply(), /^250 /);
     assert.deepEqual(bodyOf(harness), content);
     const kept = harness.reception.kept[0];
-    assert.ok(kept !== undefined && kept.submission.chunks.length < 600, 'pieces are joined into blocks');
+    assert.ok(kept !== undefined && kept.pieces < 600, 'pieces are joined into blocks');
     assert.ok(harness.reception.reservedBytesPeak >= 600_000);
     client.socket.destroy();
     await harness.inbound.close(1000);

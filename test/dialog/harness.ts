@@ -29,7 +29,7 @@ export async function startHarness(options: Partial<InboundOptions> = {}): Promi
       router: new DomainRouter(),
       clock: { nowMs: () => performance.now(), wallMs: () => 1_795_229_168_000 },
       log: { debug: quiet, info: quiet, warn: quiet, error: quiet },
-      mailLog: { received: () => void received++, rejected: (stage, reason) => void rejections.push(`${stage} ${reason}`) },
+      mailLog: { wantsMessageId: true, received: () => void received++, rejected: (stage, reason) => void rejections.push(`${stage} ${reason}`) },
       metrics: { connectionOpened: quiet, connectionClosed: quiet, received: quiet, rejected: quiet },
     },
   );

@@ -10,6 +10,8 @@ export interface Kept {
   readonly submission: Submission;
   /** Content joined, trace header included. */
   readonly content: Buffer;
+  /** In how many pieces it came. */
+  readonly pieces: number;
 }
 
 export class MemoryReception implements Reception {
@@ -48,7 +50,7 @@ export class MemoryReception implements Reception {
 
   submit(submission: Submission): void {
     const outcome = this.outcomes.shift() ?? COMMITTED;
-    this.kept.push({ submission, content: Buffer.concat(submission.chunks) });
+    this.kept.push({ submission, content: Buffer.concat(submission.chunks), pieces: submission.chunks.length });
     this.onSubmit?.();
     if (this.hold) return;
     if (this.immediate) submission.settle(outcome);

@@ -1,17 +1,14 @@
 /** The port and the end: opening, closing, shutting down while messages are under way, STARTTLS. */
 
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { connect } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { connect as tlsConnect } from 'node:tls';
 import { startInbound } from '../../src/gateway/inbound/inbound.js';
 import { INBOUND_DEFAULTS } from '../../src/gateway/inbound/options.js';
 import { COMMITTED } from '../../src/gateway/queue/types.js';
 import { Client, clientAtData, startHarness } from './harness.js';
+import { selfSigned } from './self-signed.js';
 
 describe('the port', () => {
   test('closes and opens again under the same number, connections live on', { timeout: 10_000 }, async () => {
@@ -121,19 +118,6 @@ describe('shutting down', () => {
     assert.equal(reception.reservedBytes, 0);
   });
 });
-
-function selfSigned(): { key: string; cert: string } | undefined {
-  const folder = mkdtempSync(join(tmpdir(), 'inbound-tls-'));
-  try {
-    const [key, cert] = [join(folder, 'key'), join(folder, 'cert')];
-    execFileSync('openssl', ['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-subj', '/CN=mx.test', '-days', '2', '-keyout', key, '-out', cert], { stdio: 'ignore' });
-    return { key: readFileSync(key, 'utf8'), cert: readFileSync(cert, 'utf8') };
-  } catch {
-    return undefined;
-  } finally {
-    rmSync(folder, { recursive: true });
-  }
-}
 
 describe('STARTTLS', () => {
   const tls = selfSigned();

@@ -11,8 +11,9 @@
  *      └──────────────────────────────────────────────── outcome / 250, 451, 452 ───┘
  *   any ── close, reset, deadline, NO_REPLY ──▶ GONE
  *
- * In ANSWERING nothing is read: what the client pipelined waits. Overrides these library internals (exact version
- * pinned, test/dialog proves them): init, _createParser, _armTimeout, _onError, _onClose, _onCommand, _resetSession.
+ * In ANSWERING nothing is obeyed: what the client pipelined waits. Overrides these library internals (exact version
+ * pinned, test/dialog proves them): init, _setListeners, _createParser, _armTimeout, _onError, _onClose, _onCommand,
+ * _resetSession.
  * Not here: what MAIL and RCPT mean (mail-commands.ts), listening (inbound.ts).
  */
 
@@ -20,7 +21,6 @@ import type { Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import type { SMTPServer } from 'smtp-server';
 import { SMTPConnection } from 'smtp-server/lib/smtp-connection.js';
-import type { SMTPConnectionOptions } from 'smtp-server/lib/smtp-connection.js';
 import { formatMessageId } from '../../base/text-id.js';
 import { COMMITTED, NO_REPLY } from '../queue/types.js';
 import type { SubmissionOutcome } from '../queue/types.js';
@@ -71,8 +71,8 @@ export class InboundConnection extends SMTPConnection implements ContentSink, Ou
   #contentSinceMs = 0;
   #traceStart = '';
 
-  constructor(hub: InboundHub, server: SMTPServer, socket: Socket | TLSSocket, options?: SMTPConnectionOptions | null) {
-    super(server, socket, options);
+  constructor(hub: InboundHub, server: SMTPServer, socket: Socket | TLSSocket) {
+    super(server, socket, hub.nextSession());
     this.#hub = hub;
     this.trusted = hub.policy.isTrusted(this.remoteAddress);
     this.#clientKey = clientKey(this.remoteAddress);
@@ -88,6 +88,18 @@ export class InboundConnection extends SMTPConnection implements ContentSink, Ou
     });
   }
 
+  /** Bytes of the accepted socket come without its stream, to its own parser: not to the one of a TLS session. */
+  override _setListeners(callback: () => void): void {
+    const socket = this._socket;
+    if (!(this._parser instanceof ContentStream) || !this.#hub.readInto(this._parser, socket)) {
+      super._setListeners(callback);
+      return;
+    }
+    socket.on('close', () => this._onClose());
+    socket.on('error', (error) => this._onError(error));
+    callback();
+  }
+
   get isExtended(): boolean { return this.openingCommand === 'EHLO'; }
   get tlsVersion(): string { return 'getProtocol' in this._socket ? (this._socket.getProtocol() ?? '') : ''; }
 
@@ -96,9 +108,7 @@ export class InboundConnection extends SMTPConnection implements ContentSink, Ou
     if (this.#phase === PHASE_COMMAND) this.#sayGoodbye(replies.SHUTTING_DOWN.reply);
   }
 
-  destroy(): void {
-    this._socket.destroy();
-  }
+  destroy(): void { this._socket.destroy(); }
 
   // Replies
 
@@ -126,13 +136,8 @@ export class InboundConnection extends SMTPConnection implements ContentSink, Ou
     this.close();
   }
 
-  beginChunk(): void {
-    this.#replies.begin();
-  }
-
-  endChunk(): void {
-    this.#replies.end();
-  }
+  beginChunk(): void { this.#replies.begin(); }
+  endChunk(): void { this.#replies.end(); }
 
   // Commands
 
@@ -275,7 +280,7 @@ export class InboundConnection extends SMTPConnection implements ContentSink, Ou
     const transaction = this.transaction;
     if (this.#phase !== PHASE_CONTENT || transaction === undefined) return;
     const content = transaction.content;
-    content.append(bytes, from, to);
+    content.append(bytes, from, to, this.scan.ended);
     // A message refused anyhow must not hold memory for its rest.
     if (this.scan.faults !== 0) content.release();
     if (content.bytes > this.#hub.options.messageBytesMax * OVERSIZE_PATIENCE + COMMAND_OCTETS_MAX) {
@@ -299,14 +304,14 @@ export class InboundConnection extends SMTPConnection implements ContentSink, Ou
     const id = reception.nextMessageId();
     const only = transaction.recipientCount === 1 ? transaction.firstRecipient : '';
     const header = traceHeader(this.#traceStart, transaction.protocol, formatMessageId(id), only, this.#hub.date.now());
-    transaction.complete(id, header, this.scan.dotLines);
+    transaction.complete(id, header, this.scan.dotLines, this.#hub.ports.mailLog.wantsMessageId);
     transaction.receivedMs = this.#hub.ports.clock.nowMs();
     this.#phase = PHASE_ANSWERING;
     reception.submit(transaction);
+    transaction.forgetContent();
   }
 
   onOutcome(transaction: MailTransaction, outcome: SubmissionOutcome): void {
-    // Until now the bytes in transit stood beside the gateway's copy, and were counted as such.
     transaction.release();
     if (outcome === COMMITTED) this.#hub.received(transaction);
     // The client may have gone since; what it was never told is not undone (RFC 5321 4.2.5, RFC 1047).

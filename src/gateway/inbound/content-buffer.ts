@@ -1,18 +1,20 @@
 /**
  * Holds the content of one message while it arrives, without joining it and without growing past the limits.
  *
- * A chunk from the socket is kept as it is when it is large, or when it is the first one: most messages are
- * one chunk. Small pieces behind the first are copied into blocks, because each piece kept costs some
- * hundred bytes besides its own: a client that sends byte by byte would use many times the memory counted.
+ * Bytes from the socket lie in a buffer that the next read uses again, so each piece is copied out of it, but the
+ * last: the gateway takes its own copy while that read is worked on, and most messages are one read. A piece that is
+ * large, or the first, becomes a copy of its size. Small ones behind the first are copied into blocks, because each
+ * piece kept costs some hundred bytes besides its own: a client that sends byte by byte would use many times the
+ * memory counted.
  *
- *   chunks: [ trace header ][ first piece ][ block ....... ][ large piece ][ block ..]
+ *   chunks: [ trace header ][ first piece ][ block ....... ][ large piece ][ block ..][ last piece: not copied ]
  *
  * Owns the bytes counted at Reception.reserve; release() gives them back, always all of them.
  */
 
 import type { Reception } from '../queue/types.js';
 
-/** A piece of at least this many bytes is kept uncopied: its own cost is then below a quarter. */
+/** A piece of at least this many bytes is kept by itself: its own cost is then below a quarter. */
 const KEEP_BYTES_MIN = 1024;
 const BLOCK_BYTES_FIRST = 4 * 1024;
 const BLOCK_BYTES_MAX = 64 * 1024;
@@ -44,18 +46,20 @@ export class ContentBuffer {
     this.#bytesMax = bytesMax;
   }
 
-  /** Takes source[from .. to). The bytes belong to the buffer from here on. */
-  append(source: Uint8Array, from: number, to: number): void {
+  /** Takes source[from .. to). The last piece is only looked at: `source` must stay as it is until release(). */
+  append(source: Uint8Array, from: number, to: number, isLast: boolean): void {
     const count = to - from;
     if (count === 0) return;
     this.bytes += count;
     if (this.fate !== KEPT) return;
     if (this.bytes > this.#bytesMax) {
       this.#lose(LOST_TOO_BIG);
-    } else if (count >= KEEP_BYTES_MIN || this.bytes === count) {
+    } else if (isLast || count >= KEEP_BYTES_MIN || this.bytes === count) {
       if (!this.#reserve(count)) return;
       this.#closePiece();
-      this.chunks.push(source.subarray(from, to));
+      // Not subarray(): of a Buffer it is one, whose slice() is no copy, and the gateway takes its copies with that.
+      const piece = new Uint8Array(source.buffer, source.byteOffset + from, count);
+      this.chunks.push(isLast ? piece : piece.slice());
     } else {
       this.#copy(source, from, to);
     }

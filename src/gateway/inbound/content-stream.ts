@@ -4,12 +4,13 @@
  * dot-stuffed line, and makes a string of each chunk and a buffer of each line to find the commands. Here the bytes
  * go to ContentScan, and lines to the session, as they come from the socket.
  *
- *   socket ─pipe─▶ _write ── command mode ──▶ split at LF ──▶ oncommand(line)
- *                     └───── data mode ────▶ _feedDataStream ──▶ scan ──▶ sink.onContent / onContentEnd
+ *   own read buffer ─▶ received ─┐
+ *   TLS session ─────pipe────────┴▶ _write ── command mode ──▶ split at LF ──▶ oncommand(line)
+ *                                     └───── data mode ────▶ _feedDataStream ──▶ scan ──▶ sink.onContent / onContentEnd
  *
  * After a command that takes its time (STARTTLS, a client that does not read) and after the end of DATA, until
- * resumeCommands(), the write stays unanswered: the pipe then holds the client back, and what it pipelined waits in
- * order.
+ * resumeCommands(), the write stays unanswered, and what the client pipelined waits in order: the rest of the read,
+ * copied out of the read buffer, and one read more at most, for the socket is then paused (or the pipe holds it back).
  *
  * Relies on these names inside the library, pinned by exact version and by test/dialog: _createParser (used by
  * connection.ts), _write, _feedDataStream, _dataMode, _flushData, isClosed (a parser that is retired at STARTTLS
@@ -21,9 +22,15 @@ import type { ContentScan } from './content-scan.js';
 
 type WriteDone = (error?: Error | null) => void;
 
+/** Where bytes come from, as far as it can be told to wait. */
+export interface ByteSource {
+  pause(): unknown;
+  resume(): unknown;
+}
+
 export interface ContentSink {
   readonly scan: ContentScan;
-  /** bytes[from .. to) is content; the sink owns it. */
+  /** bytes[from .. to) is content, valid during the call and, when scan.ended, during the call of onContentEnd behind it. */
   onContent(bytes: Uint8Array, from: number, to: number): void;
   onContentEnd(): void;
   /** Replies made while one chunk is worked on may be gathered into one write. */
@@ -57,6 +64,12 @@ export class ContentStream extends SMTPStream {
     if (this.#isSplitting) this.#obeyedAtOnce++;
     else this.#split();
   };
+  /** What was received last is not used up. */
+  #isBusy = false;
+  /** Received since then, and who was paused for it. */
+  #held: Buffer[] = [];
+  #paused: ByteSource | undefined;
+  readonly #onUsedUp = (error?: Error | null): void => { this.#usedUp(error); };
 
   constructor(sink: ContentSink, maxCommandLength: number) {
     super({ maxCommandLength });
@@ -79,6 +92,20 @@ export class ContentStream extends SMTPStream {
       return;
     }
     this.#goOn();
+  }
+
+  /** Takes bytes of a read buffer, which are valid during the call only; `source` waits while they can't be worked on. */
+  received(bytes: Buffer, source: ByteSource): void {
+    if (this.isClosed) return;
+    if (this.#isBusy) {
+      this.#held.push(Buffer.from(bytes));
+      this.#paused = source;
+      source.pause();
+      return;
+    }
+    this.#isBusy = true;
+    this._write(bytes, 'buffer', this.#onUsedUp);
+    this.#leaveReadBuffer();
   }
 
   override _write(chunk: Buffer, _encoding: BufferEncoding | 'buffer', next: WriteDone): void {
@@ -111,6 +138,33 @@ export class ContentStream extends SMTPStream {
   /** A command without its line end is no command: a cut connection must not look like one. */
   override _flushData(): void {
     this.#partial = NOTHING;
+  }
+
+  /** The next read comes to where what waits still lies, if anything does. */
+  #leaveReadBuffer(): void {
+    if (this.#rest.length > 0) this.#rest = Buffer.from(this.#rest);
+    if (this.#commands.length > 0) this.#commands = Buffer.from(this.#commands.subarray(this.#at));
+    this.#at = 0;
+  }
+
+  #usedUp(error: Error | null | undefined): void {
+    this.#isBusy = false;
+    // Retired at STARTTLS or closed: what came in clear is not obeyed, and the socket is another's to pause.
+    if (this.isClosed) this.#held = [];
+    else if (error instanceof Error) this.destroy(error);
+    else this.#goOnReading();
+  }
+
+  #goOnReading(): void {
+    const next = this.#held.shift();
+    if (next !== undefined) {
+      this.#isBusy = true;
+      this._write(next, 'buffer', this.#onUsedUp);
+      return;
+    }
+    const source = this.#paused;
+    this.#paused = undefined;
+    source?.resume();
   }
 
   #splitChunk(chunk: Buffer, done: WriteDone): void {

@@ -2,10 +2,14 @@
  * What all connections share: options, ports, relay policy, deadlines, counts, and the way to the mail log and
  * the metrics. One object, so that a connection carries one reference.
  *
- * Owns the counts of connections.
+ * Owns the counts of connections, and the buffer that all of them read into.
  */
 
+import type { Socket } from 'node:net';
+import type { SMTPConnectionOptions } from 'smtp-server/lib/smtp-connection.js';
+import { readIntoOwnBuffer } from '../../platform/node/own-buffer.js';
 import { ClientCounts } from './client-counts.js';
+import type { ContentStream } from './content-stream.js';
 import { Deadlines } from './deadlines.js';
 import { Greeting } from './greeting.js';
 import type { InboundOptions, InboundPorts, RejectStage } from './options.js';
@@ -14,6 +18,9 @@ import { TOO_MANY_CONNECTIONS, TOO_MANY_FROM_CLIENT } from './reply-codes.js';
 import type { Refusal } from './reply-codes.js';
 import { TraceDate } from './trace-header.js';
 import type { MailTransaction } from './transaction.js';
+
+/** Nobody keeps what was read longer than the call (content-stream.ts), so one serves all. */
+const READ_BUFFER_BYTES = 64 * 1024;
 
 /** A connection as the hub sees it when the gateway shuts down. */
 export interface LiveConnection {
@@ -37,6 +44,8 @@ export class InboundHub {
   onEmpty: (() => void) | undefined;
 
   readonly #clients = new ClientCounts();
+  readonly #readBuffer = Buffer.allocUnsafeSlow(READ_BUFFER_BYTES);
+  #sessions = 0;
 
   constructor(options: InboundOptions, ports: InboundPorts) {
     this.options = options;
@@ -46,6 +55,18 @@ export class InboundHub {
     this.date = new TraceDate(ports.clock);
     this.greeting = new Greeting(options.greetingDelayMs, () => ports.clock.nowMs());
     this.hostDomain = options.hostName.toLowerCase();
+  }
+
+  /** What the library would make with a random number and a system call; nobody here asks for it. */
+  nextSession(): SMTPConnectionOptions {
+    this.#sessions++;
+    return { id: String(this.#sessions), localAddress: this.options.host, localPort: this.options.port };
+  }
+
+  /** Has what comes on the socket given to the parser; false: this Node can't, it comes by the socket's stream. */
+  readInto(parser: ContentStream, socket: Socket): boolean {
+    const buffer = this.#readBuffer;
+    return readIntoOwnBuffer(socket, buffer, (bytes) => { parser.received(buffer.subarray(0, bytes), socket); });
   }
 
   /** Counts the connection, also when the answer is a refusal: it lives until its socket is closed. */

@@ -8,16 +8,16 @@
  *                                                            cut off at the bound, promise kept
  *
  * The library's own close() is not used: it would refuse the commands of messages under way, and kept one
- * timer of half a minute. Nor are its PROXY, XCLIENT, AUTH and stream parts (content-stream.ts, connection.ts).
+ * timer of half a minute. Nor are its PROXY, XCLIENT, AUTH and stream parts (content-stream.ts, connection.ts): an
+ * accepted socket becomes a connection in the same turn, without waiting for a PROXY header that never comes.
  *
- * No error of a client reaches the process: the socket has an error handler from the moment it is accepted (the
- * library waits one turn before it adds its own), connection and server have theirs.
+ * No error of a client reaches the process: the socket has an error handler from the moment it is accepted, connection
+ * and server have theirs.
  */
 
 import type { Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import { SMTPServer } from 'smtp-server';
-import type { SMTPConnectionOptions } from 'smtp-server/lib/smtp-connection.js';
 import { COMMAND_OCTETS_MAX, InboundConnection } from './connection.js';
 import { InboundHub } from './hub.js';
 import type { InboundOptions, InboundPorts } from './options.js';
@@ -37,6 +37,12 @@ export interface RunningInbound {
 
 /** Beyond the connections served, this many may wait for their 421; more are dropped by the kernel side. */
 const REFUSED_CONNECTIONS_MAX = 256;
+
+/**
+ * Clients that may wait to be accepted (Linux allows 4,096 unless told otherwise): after a restart all come back at
+ * once, and whom the system has no place for asks again only after a second, then two, four and so on.
+ */
+const BACKLOG = 4096;
 
 export function startInbound(options: InboundOptions, ports: InboundPorts): RunningInbound {
   return new Inbound(options, ports);
@@ -65,18 +71,16 @@ class InboundServer extends SMTPServer {
     });
     this.#hub = hub;
     this.server.maxConnections = hub.options.connectionsMax + REFUSED_CONNECTIONS_MAX;
-    this.server.on('connection', (socket: Socket) => socket.on('error', ignoreEarlyError));
+    this.server.removeAllListeners('connection').on('connection', (socket: Socket) => { this.connect(socket); });
     this.on('error', (error) => hub.ports.log.debug('smtp-server', 'The SMTP server reported an error.', { why: error.message }));
   }
 
-  override connect(socket: Socket | TLSSocket, options?: SMTPConnectionOptions | null): void {
-    // Closed within the turn between accept and here: its close event is over and would never be seen.
-    if (socket.destroyed) return;
+  override connect(socket: Socket | TLSSocket): void {
     if (this.#hub.isClosing) {
       socket.destroy();
       return;
     }
-    const connection = new InboundConnection(this.#hub, this, socket, options);
+    const connection = new InboundConnection(this.#hub, this, socket);
     this.connections.add(connection);
     connection.init();
     // Refused with 421: gone as soon as that is out. The five seconds that the library leaves a client to close its
@@ -127,7 +131,7 @@ class Inbound implements RunningInbound {
       };
       listener.once('error', onError);
       listener.once('listening', onListening);
-      listener.listen(this.#port, host);
+      listener.listen({ port: this.#port, host, backlog: BACKLOG });
     });
   }
 
@@ -156,8 +160,4 @@ class Inbound implements RunningInbound {
       for (const connection of hub.live) connection.shutDown();
     });
   }
-}
-
-function ignoreEarlyError(): void {
-  // The close event that follows says all there is to say.
 }

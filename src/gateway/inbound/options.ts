@@ -79,6 +79,8 @@ export const INBOUND_DEFAULTS: Omit<InboundOptions, 'hostName'> = {
 export type RejectStage = 'connect' | 'command' | 'mail' | 'rcpt' | 'data';
 
 export interface InboundMailLog {
+  /** received() is to have the Message-ID field of the content, which is gone by then. */
+  readonly wantsMessageId: boolean;
   /** A message was answered with 250 (or would have been, had the client stayed). */
   received(message: MailTransaction): void;
   /** `reason` is a bounded word; `from` and `to` are hostile text or ''. */

@@ -17,10 +17,14 @@ export interface RelayRules {
 
 export const LOOPBACK_NETWORKS: readonly string[] = ['127.0.0.0/8', '::1/128'];
 
+/** Addresses whose answer is kept. */
+const ANSWERS_MAX = 4096;
+
 export class RelayPolicy {
   readonly #networks = new BlockList();
   readonly #domains = new Set<string>();
   readonly #parents = new Set<string>();
+  readonly #answers = new Map<string, boolean>();
 
   /** Throws on a rule that is none: configuration is checked before a port opens. */
   constructor(rules: RelayRules) {
@@ -28,10 +32,16 @@ export class RelayPolicy {
     for (const domain of rules.domains) this.#addDomain(domain);
   }
 
-  /** Asked once a connection. */
+  /** Asked once a connection. Answers are kept: Node makes two objects outside its heap to look into the list. */
   isTrusted(address: string): boolean {
-    const version = isIP(address);
-    return version !== 0 && this.#networks.check(address, version === 4 ? 'ipv4' : 'ipv6');
+    let trusted = this.#answers.get(address);
+    if (trusted === undefined) {
+      const version = isIP(address);
+      trusted = version !== 0 && this.#networks.check(address, version === 4 ? 'ipv4' : 'ipv6');
+      if (this.#answers.size === ANSWERS_MAX) this.#answers.clear();
+      this.#answers.set(address, trusted);
+    }
+    return trusted;
   }
 
   /** `domain` is lower-case A-labels. */

@@ -11,6 +11,7 @@ import { invariant } from '../../base/invariant.js';
 import { ENVELOPE_DOT_LINES } from '../queue/types.js';
 import type { Reception, Recipient, RecipientGroup, Route, Submission, SubmissionOutcome } from '../queue/types.js';
 import type { ContentBuffer } from './content-buffer.js';
+import { messageIdField } from './message-id-field.js';
 import type { MailParameters } from './parameters.js';
 
 /** Up to here a search through the list beats a map. */
@@ -19,6 +20,8 @@ const GROUPS_SEARCHED_MAX = 16;
 const RECIPIENT_BYTES = 200;
 /** V8 keeps a text with any character beyond Latin-1 at two bytes a character. */
 const CHARACTER_BYTES = 2;
+
+const NO_CHUNKS: readonly Uint8Array[] = [];
 
 /** Told how a transaction ended; the connection it came on, if that still lives. */
 export interface OutcomeSink {
@@ -33,7 +36,7 @@ export class MailTransaction implements Submission {
   messageId = 0;
   readonly reversePath: string;
   readonly groups: GrowingGroup[] = [];
-  chunks: readonly Uint8Array[] = [];
+  chunks = NO_CHUNKS;
   contentBytes = 0;
   flags: number;
   readonly ret: number;
@@ -49,6 +52,8 @@ export class MailTransaction implements Submission {
   protocol = '';
   /** TLS version of the client's session, '' in clear. */
   tls = '';
+  /** For the mail log, when it wants one. */
+  messageIdField = '';
   readonly content: ContentBuffer;
 
   readonly #sink: OutcomeSink;
@@ -102,11 +107,19 @@ export class MailTransaction implements Submission {
   }
 
   /** The content is complete: makes a Submission of the transaction. */
-  complete(messageId: number, traceHeader: Uint8Array, dotLines: boolean): void {
+  complete(messageId: number, traceHeader: Uint8Array, dotLines: boolean, wantsMessageId: boolean): void {
     this.messageId = messageId;
     this.chunks = this.content.finish(traceHeader);
+    const first = this.chunks[1];
+    if (wantsMessageId && first !== undefined) this.messageIdField = messageIdField(first);
     this.contentBytes = traceHeader.length + this.content.bytes;
     if (dotLines) this.flags |= ENVELOPE_DOT_LINES;
+  }
+
+  /** Submitted: the gateway has a copy, or refused it. The read buffer, where the last piece lies, is used again. */
+  forgetContent(): void {
+    this.chunks = NO_CHUNKS;
+    this.content.release();
   }
 
   settle(outcome: SubmissionOutcome): void {

@@ -118,7 +118,7 @@ export interface Submission {
   readonly messageId: number;
   readonly reversePath: string;
   readonly groups: readonly RecipientGroup[];
-  /** Content as it will be sent on: trace header first, CRLF line ends, not dot-stuffed. */
+  /** Content as it will be sent on: trace header first, CRLF line ends, not dot-stuffed. Gone when submit() returns. */
   readonly chunks: readonly Uint8Array[];
   readonly contentBytes: number;
   readonly flags: number;

@@ -1,34 +1,33 @@
 /**
- * Reads accepted sockets into one buffer of ours. Node has that (`onread`) for sockets that it connects; for those
- * that a server accepts it allocates 64 KiB a read, and the collector marks the whole heap again each time 64 MiB of
- * them have passed: at full load a third of what a store's processor did.
+ * Reads an accepted socket into a buffer of ours. Node has that (`onread`) for sockets that it connects; for those
+ * that a server accepts it allocates 64 KiB a read and takes each through its streams, and the collector marks the
+ * whole heap again each time 64 MiB of them have passed: at full load a third of what a store's processor did.
  *
- *   accepted, paused ── its handle ──► net.Socket with `onread` ── close ──► accepted is destroyed, too: the server
- *                                                                            counts it until then (maxConnections)
+ *   accepted ── buffer and callback set as `onread` would, its handle told ──► bytes come by `received`, never by 'data'
  *
- * `handle` is how net.Server itself makes its sockets, though not a documented option: where there is none the
- * socket is used as it came, only dearer. A test looks whether this Node still has it.
+ * Everything else about the socket stays: pause() and resume(), 'end', TLS on top of it. The two fields and the call of
+ * the handle are Node's own, not documented ones: where one is missing the socket is left as it came, only dearer. A
+ * test looks whether this Node still has them.
  */
 import net from 'node:net';
 
-/** Bytes given to `received` are those of `buffer`, valid during the call. The server must accept with pauseOnConnect. */
-export function readIntoOwnBuffer(accepted: net.Socket, buffer: Uint8Array, received: (bytes: Uint8Array) => void): net.Socket {
+const [BUFFER, CALLBACK] = ['kBuffer', 'kBufferCb'].map(fieldOfSockets);
+
+/**
+ * Each read calls `received`: so many bytes lie at the start of `buffer`, until the next read. To be called in the turn
+ * of the accept, before anything was read. False: bytes come by 'data'.
+ */
+export function readIntoOwnBuffer(accepted: net.Socket, buffer: Uint8Array, received: (bytes: number) => void): boolean {
   const handle: unknown = Reflect.get(accepted, '_handle');
-  if (typeof handle !== 'object' || handle === null) {
-    // Then the bytes come by 'data'.
-    accepted.resume();
-    return accepted;
-  }
-  const onread = {
-    buffer,
-    callback: (bytes: number): boolean => {
-      received(buffer.subarray(0, bytes));
-      return true;
-    },
-  };
-  Reflect.set(accepted, '_handle', null);
-  const options = { handle, onread, allowHalfOpen: false };
-  const socket = new net.Socket(options);
-  socket.once('close', () => { accepted.destroy(); });
-  return socket;
+  if (BUFFER === undefined || CALLBACK === undefined || typeof handle !== 'object' || handle === null) return false;
+  const tell: unknown = Reflect.get(handle, 'useUserBuffer');
+  if (typeof tell !== 'function') return false;
+  Reflect.set(accepted, BUFFER, buffer);
+  Reflect.set(accepted, CALLBACK, received);
+  Reflect.apply(tell, handle, [buffer]);
+  return true;
+}
+
+function fieldOfSockets(name: string): symbol | undefined {
+  return Object.getOwnPropertySymbols(new net.Socket()).find((field) => field.description === name);
 }

@@ -82,9 +82,9 @@ export class NodeTransport implements Transport, Listener {
   listen(host: string, port: number, accept: (connection: Connection) => ConnectionHandlers): Promise<Listening> {
     // One for all: nobody keeps what was read longer than the call (platform/transport.ts).
     const buffer = new Uint8Array(ACCEPTED_READ_BYTES);
-    const server = net.createServer({ noDelay: true, pauseOnConnect: true }, (accepted) => {
-      const remote = `${accepted.remoteAddress ?? 'unknown'}:${accepted.remotePort ?? 0}`;
-      const socket = readIntoOwnBuffer(accepted, buffer, (bytes) => { connection.received(bytes); });
+    const server = net.createServer({ noDelay: true }, (socket) => {
+      const remote = `${socket.remoteAddress ?? 'unknown'}:${socket.remotePort ?? 0}`;
+      readIntoOwnBuffer(socket, buffer, (bytes) => { connection.received(buffer.subarray(0, bytes)); });
       const connection = new NodeConnection(socket, remote, this.#bufferedBytesMax, this.#endGraceMs);
       connection.attach(accept(connection));
       // In a turn of its own: accept() may have closed the connection, and the port promises no re-entry.
