@@ -82,7 +82,7 @@ async function fromMark(cluster: Cluster, load: Load): Promise<Omit<GrowthRow, '
     const ms = performance.now();
     return { meter, accepted, delivered: (await cluster.sinkCounts()).messages - before, ms };
   };
-  const { report } = await runClient(loadOptions(cluster.smtpPort, load), (accepted) => {
+  const { report } = await runClient({ ...loadOptions(cluster.smtpPort, load), openFirst: true }, (accepted) => {
     if (accepted >= MARK * load.count) mark ??= take(accepted);
   });
   if (report.accepted !== load.count) throw new Error(`only ${report.accepted} of ${load.count} were accepted: ${JSON.stringify([report.samples, report.connectionErrors])}`);

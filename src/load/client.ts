@@ -112,6 +112,8 @@ export class Client {
     this.#expect(EXPECT_GREETING);
   }
 
+  get isOpen(): boolean { return this.#ready; }
+
   /** There may be work again. */
   wake(): void {
     if (!this.#idle || this.#closed) return;

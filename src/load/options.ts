@@ -16,6 +16,8 @@ export interface SendOptions {
   readonly count: number;
   /** Connections at the same time. Default 10. */
   readonly connections?: number;
+  /** Sends nothing before all connections are open. */
+  readonly openFirst?: boolean;
   /** Sizes and their weights. Default: 1 KB. Unused when `eml` is given. */
   readonly mix?: readonly MixPart[];
   /** Contents of .eml files, taken in turn. Bare LF line ends are made CRLF. */

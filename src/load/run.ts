@@ -26,6 +26,8 @@ const PROGRESS_MS = 200;
 /** Waits before a message, and a connection, is tried again: doubled each time up to the second number. */
 const RETRY_FIRST_MS = 20;
 const RETRY_MOST_MS = 1000;
+/** Connections on their way at a time: a listener keeps few (Node's own default is 511), and whom it has no place for asks again after 1, 2, 4, … seconds. */
+const OPENING_MAX = 256;
 const SAMPLE_CHARACTERS = 200;
 
 /** Submits messages as `options` say. Rejects only for options that cannot be used. */
@@ -73,6 +75,7 @@ class Run implements ClientHost {
   #unanswered = 0;
   #resent = 0;
   #opened = 0;
+  #openNow = 0;
   #startMs = 0;
   #endMs = 0;
   #lastAcceptedMs = 0;
@@ -179,6 +182,7 @@ class Run implements ClientHost {
 
   onOpen(): void {
     this.#opened++;
+    this.#openNow++;
     this.#connectFailures = 0;
   }
 
@@ -189,6 +193,7 @@ class Run implements ClientHost {
 
   onClosed(client: Client, error: string): void {
     this.#clients.delete(client);
+    if (client.isOpen) this.#openNow--;
     const at = this.#idle.indexOf(client);
     if (at >= 0) this.#idle.splice(at, 1);
     if (error !== '') {
@@ -207,6 +212,7 @@ class Run implements ClientHost {
 
   #mayStartNew(): boolean {
     if (this.#nextNumber >= this.#options.count) return false;
+    if (this.#options.openFirst === true && this.#opened < this.#wanted) return false;
     const rate = this.#options.rate;
     return rate === undefined || this.#nextNumber < ((performance.now() - this.#startMs) / 1000) * rate + 1;
   }
@@ -253,11 +259,12 @@ class Run implements ClientHost {
     });
   }
 
-  /** Keeps as many connections as wanted, and no more than there are messages left. */
+  /** Keeps as many connections as wanted, and no more than there are messages left; each tick goes on opening. */
   #connect(): void {
     if (this.#stopping || performance.now() < this.#connectDueMs) return;
     const left = this.#options.count - this.#ended();
-    while (this.#clients.size < Math.min(this.#wanted, left)) this.#clients.add(new Client(this));
+    const most = Math.min(this.#wanted, left, this.#openNow + OPENING_MAX);
+    while (this.#clients.size < most) this.#clients.add(new Client(this));
   }
 
   #stop(): void {
@@ -265,6 +272,8 @@ class Run implements ClientHost {
     this.#stopping = true;
     this.#endMs = performance.now();
     for (const client of this.#idle.splice(0)) client.quit();
+    // Nobody waits for those that are still on their way.
+    for (const client of this.#clients) if (!client.isOpen) client.destroy();
     if (this.#clients.size === 0) this.#report();
   }
 
