@@ -18,6 +18,7 @@
 import { invariant } from './invariant.js';
 import { NO_BUCKET, Segment, SegmentKind } from './segment.js';
 import { SegmentRuns } from './segment-runs.js';
+import type { TouchPages } from './segment-runs.js';
 
 const BUCKETS_PER_SEGMENT_LOG2 = 4;
 const BUCKETS = (1 << BUCKETS_PER_SEGMENT_LOG2) + 1;
@@ -42,9 +43,9 @@ export class SegmentLists {
   /** Of segments that are in no run. */
   private held = 0;
 
-  constructor(segmentBytes: number, spareMax: number, segmentsMax: number, runBytesMax: number) {
+  constructor(segmentBytes: number, spareMax: number, segmentsMax: number, runBytesMax: number, touchPages: TouchPages | undefined) {
     this.segmentBytes = segmentBytes;
-    this.runs = new SegmentRuns(segmentBytes, runBytesMax);
+    this.runs = new SegmentRuns(segmentBytes, runBytesMax, touchPages);
     this.spareMax = spareMax;
     this.segmentsMax = segmentsMax;
     this.bucketShift = 31 - Math.clz32(segmentBytes) - BUCKETS_PER_SEGMENT_LOG2;

@@ -9,6 +9,12 @@
  * times in a recovery of 500 MB, a third of its processor time. It does so once an allocation at most. The pages
  * of a run are not touched before a segment is made of them, so they cost nothing until then and are not counted.
  *
+ * The first write to each page of fresh memory is a fault, in which the system finds the page and clears it: a quarter
+ * of what was left of that time. While something is expected, the next few segments get their pages on another thread:
+ *
+ *   made ─ touch ─► (the other thread has it) ─ done ─► ready ─► handed out
+ *   none ready: the next one is handed out as it is, so nobody waits
+ *
  * The price: memory of a run is given back as a whole. Till then its empty segments count as held, and are taken
  * before anything new is made; a run of which half or less is in use is emptied. Emptying takes up to half of a run
  * elsewhere first, so a run is small beside the limit of memory.
@@ -16,12 +22,22 @@
 import type { Segment } from './segment.js';
 import { NO_BUCKET, SegmentKind, SegmentRun } from './segment.js';
 
+/**
+ * Has fresh memory made by the system, on another thread: writes zeroes to the bytes, which are zero, and nobody else
+ * uses them until it calls back, in a later turn.
+ */
+export type TouchPages = (bytes: Uint8Array, done: () => void) => void;
+
 /** One allocation at most: eight marks a recovery of 500 MB. */
 export const RUN_BYTES_MAX = 64 * 1024 * 1024;
 /** For fewer segments than this a run is not worth it. */
 const RUN_SEGMENTS_MIN = 16;
 /** A run is sparse when at most one in so many of its segments is in use. */
 const SPARSE_SHARE = 2;
+/** Touched at a time: with segments of 1 MiB about 3 ms of the other thread, in which a recovery fills two. */
+const TOUCHED_AT_ONCE = 4;
+/** Empty segments, touched or being touched, with which no more are: memory that is held for a moment only. */
+const TOUCHED_MAX = 2 * TOUCHED_AT_ONCE;
 
 export class SegmentRuns {
   /** Segments of all runs. */
@@ -30,52 +46,44 @@ export class SegmentRuns {
   spareCount = 0;
   private readonly segmentBytes: number;
   private readonly segmentsMax: number;
+  private readonly touchPages: TouchPages | undefined;
   private runs: SegmentRun[] = [];
+  /** Segments that are expected and in no run yet. */
   private expected = 0;
+  private expecting = false;
+  private touching = false;
 
-  constructor(segmentBytes: number, runBytesMax: number) {
+  constructor(segmentBytes: number, runBytesMax: number, touchPages: TouchPages | undefined) {
     this.segmentBytes = segmentBytes;
     this.segmentsMax = Math.ceil(Math.min(runBytesMax, RUN_BYTES_MAX) / segmentBytes);
+    this.touchPages = touchPages;
   }
 
   expect(bytes: number): void {
     this.expected += Math.ceil(bytes / this.segmentBytes);
+    this.expecting = true;
   }
 
   /** What was expected has come, or does not come any more. */
   expectNoMore(): void {
     this.expected = 0;
+    this.expecting = false;
+    for (const run of this.runs) if (run.inUse === 0) this.drop(run);
   }
 
   /** An empty segment, or undefined: nothing is expected. */
   take(): Segment | undefined {
-    for (const run of this.runs) {
-      if (run.isSparse) continue;
-      const spare = run.spares.pop();
-      if (spare !== undefined) {
-        this.spareCount -= 1;
-        return spare;
-      }
-      const made = this.make(run);
-      if (made !== undefined) return made;
-    }
-    const count = Math.min(this.expected, this.segmentsMax);
-    if (count < RUN_SEGMENTS_MIN) return undefined;
-    const run = this.allocate(count);
-    if (run === undefined) return undefined;
-    this.runs.push(run);
-    return this.make(run);
+    const segment = this.next();
+    if (segment !== undefined) this.touchAhead();
+    return segment;
   }
 
   /** Nothing lives in the segment any more. */
   release(segment: Segment, run: SegmentRun): void {
     run.spares.push(segment);
     this.spareCount += 1;
-    if (run.inUse === 0) {
-      this.runs = this.runs.filter((other) => other !== run);
-      this.spareCount -= run.spares.length;
-      this.madeCount -= run.segments.length;
-    } else if (run.segments.length >= RUN_SEGMENTS_MIN && run.inUse * SPARSE_SHARE <= run.segments.length) run.isSparse = true;
+    if (run.inUse === 0) this.drop(run);
+    else if (run.segments.length >= RUN_SEGMENTS_MIN && run.inUse * SPARSE_SHARE <= run.segments.length) run.isSparse = true;
   }
 
   /** A segment that is full or was, in a run that is to be emptied. */
@@ -88,11 +96,59 @@ export class SegmentRuns {
     return undefined;
   }
 
-  /** Undefined when the system gives no such piece: what comes is then made as ever. */
-  private allocate(count: number): SegmentRun | undefined {
+  private next(): Segment | undefined {
+    for (const run of this.runs) {
+      if (run.isSparse) continue;
+      const segment = run.spares.pop();
+      if (segment !== undefined) {
+        this.spareCount -= 1;
+        return segment;
+      }
+      const fresh = this.handOut(run);
+      if (fresh !== undefined) return fresh;
+    }
+    const run = this.allocate();
+    return run === undefined ? undefined : this.handOut(run);
+  }
+
+  /** One that never was: ready, or else as it is. */
+  private handOut(run: SegmentRun): Segment | undefined {
+    let segment = run.ready.shift();
+    if (segment !== undefined) this.spareCount -= 1;
+    else {
+      segment = run.make();
+      if (segment === undefined) return undefined;
+      this.madeCount += 1;
+    }
+    run.segments.push(segment);
+    return segment;
+  }
+
+  /** The next ones get their pages while those before them are filled. */
+  private touchAhead(): void {
+    if (this.touchPages === undefined || this.touching || !this.expecting || this.spareCount > TOUCHED_MAX - TOUCHED_AT_ONCE) return;
+    const run = this.runs.find(({ isSparse, made, count }) => !isSparse && made < count) ?? this.allocate();
+    if (run === undefined) return;
+    const segments: Segment[] = [];
+    for (let segment = run.make(); segment !== undefined; segment = segments.length < TOUCHED_AT_ONCE ? run.make() : undefined) segments.push(segment);
+    this.madeCount += segments.length;
+    this.spareCount += segments.length;
+    this.touching = true;
+    this.touchPages(run.bytesOfLast(segments.length), () => {
+      this.touching = false;
+      run.ready.push(...segments);
+      this.touchAhead();
+    });
+  }
+
+  /** A run for what is expected; undefined when that is little, or the system gives no such piece: what comes is then made as ever. */
+  private allocate(): SegmentRun | undefined {
+    const count = Math.min(this.expected, this.segmentsMax);
+    if (count < RUN_SEGMENTS_MIN) return undefined;
     try {
       const run = new SegmentRun(this.segmentBytes, count);
       this.expected -= count;
+      this.runs.push(run);
       return run;
     } catch {
       this.expected = 0;
@@ -100,9 +156,10 @@ export class SegmentRuns {
     }
   }
 
-  private make(run: SegmentRun): Segment | undefined {
-    const segment = run.make();
-    if (segment !== undefined) this.madeCount += 1;
-    return segment;
+  /** None of it is in use. What the other thread still has of it is forgotten with it. */
+  private drop(run: SegmentRun): void {
+    this.runs = this.runs.filter((other) => other !== run);
+    this.spareCount -= run.made;
+    this.madeCount -= run.made;
   }
 }

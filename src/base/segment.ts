@@ -44,11 +44,16 @@ export class Segment {
 /** Segments out of one buffer, made one after another. Their memory goes back when none of them is in use. */
 export class SegmentRun {
   readonly count: number;
+  /** Handed out at some time. */
   readonly segments: Segment[] = [];
-  /** Made, and holding nothing now. */
+  /** Of these, holding nothing now. */
   readonly spares: Segment[] = [];
+  /** Made ahead, with their pages; the next ones to be handed out. */
+  readonly ready: Segment[] = [];
   /** So few are in use that what is in them is worth moving. It takes no more. */
   isSparse = false;
+  /** Segments that exist: handed out, ready, or getting their pages. */
+  made = 0;
   private readonly buffer: ArrayBuffer;
   private readonly segmentBytes: number;
 
@@ -64,9 +69,14 @@ export class SegmentRun {
 
   /** The next one, whose pages nobody has touched yet; undefined when all are made. */
   make(): Segment | undefined {
-    if (this.segments.length === this.count) return undefined;
-    const segment = new Segment(this.segmentBytes, this.buffer, this.segments.length * this.segmentBytes, this);
-    this.segments.push(segment);
+    if (this.made === this.count) return undefined;
+    const segment = new Segment(this.segmentBytes, this.buffer, this.made * this.segmentBytes, this);
+    this.made += 1;
     return segment;
+  }
+
+  /** The bytes of the last so many that were made. */
+  bytesOfLast(count: number): Uint8Array {
+    return new Uint8Array(this.buffer, (this.made - count) * this.segmentBytes, count * this.segmentBytes);
   }
 }

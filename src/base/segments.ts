@@ -28,6 +28,7 @@ import { invariant } from './invariant.js';
 import { SegmentKind, type Segment } from './segment.js';
 import { SegmentLists } from './segment-lists.js';
 import { RUN_BYTES_MAX } from './segment-runs.js';
+import type { TouchPages } from './segment-runs.js';
 
 /** Names a record; 0 is no record. */
 export type Slot = number;
@@ -53,6 +54,8 @@ export interface SegmentsOptions {
   readonly segmentBytes: number;
   /** Of the memory that is made in one piece for what is expected, at most; undefined: RUN_BYTES_MAX. */
   readonly runBytesMax?: number;
+  /** Makes the pages of what is expected on another thread (segment-runs.ts); undefined: they are made as they are used. */
+  readonly touchPages?: TouchPages | undefined;
 }
 
 /** 1 MiB: large enough that the collector sees few blocks, small enough that a drained queue frees some soon. */
@@ -88,7 +91,7 @@ export class Segments {
     this.ownFrom = bytes >>> 3;
     this.unitBits = 28 - Math.clz32(bytes); // log2(bytes / 8)
     this.unitMask = (1 << this.unitBits) - 1;
-    this.lists = new SegmentLists(bytes, SEGMENTS_SPARE_MAX, NOWHERE * 2 ** (32 - this.unitBits), options.runBytesMax ?? RUN_BYTES_MAX);
+    this.lists = new SegmentLists(bytes, SEGMENTS_SPARE_MAX, NOWHERE * 2 ** (32 - this.unitBits), options.runBytesMax ?? RUN_BYTES_MAX, options.touchPages);
     this.young = this.lists.nothing;
     this.old = this.lists.nothing;
     this.low.ensure(1);

@@ -8,7 +8,7 @@ import type { RunningRole } from '../cli/context.js';
 import { CliError } from '../cli/context.js';
 import type { DeliveryConfig, GatewayConfig } from '../config/types.js';
 import { startGateway } from '../gateway/gateway-daemon.js';
-import type { GatewayOptions, RunningGateway } from '../gateway/gateway-daemon.js';
+import type { GatewayOptions, RunningGateway } from '../gateway/gateway-options.js';
 import { INBOUND_DEFAULTS } from '../gateway/inbound/options.js';
 import type { InboundOptions, InboundTls } from '../gateway/inbound/options.js';
 import { DEFAULT_DISPATCHER_OPTIONS } from '../gateway/outbound/dispatcher.js';

@@ -1,4 +1,5 @@
 /** What a gateway's core is made of (core.ts): its plain options, and the outside world as it sees it. */
+import type { TouchPages } from '../base/segment-runs.js';
 import type { Clock, Crc32, EventLog, Packer } from '../platform/ports.js';
 import type { PullOptions } from '../recovery/pulls.js';
 import type { SetHint } from '../recovery/set-hints.js';
@@ -41,6 +42,8 @@ export interface CorePorts {
   readonly clock: Clock;
   readonly crc32: Crc32;
   readonly packer: Packer;
+  /** Undefined: no other thread can do it. */
+  readonly touchPages?: TouchPages;
   readonly log: EventLog;
   readonly router: Router;
   readonly events: MailEvents;

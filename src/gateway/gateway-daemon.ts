@@ -7,20 +7,18 @@
  *            last changes flushed ─► links closed; the rest of the mail stays at the mirrors
  */
 import { MEMORY_SHARE_OF_HOST, hostMemoryBytes } from '../platform/node/memory.js';
-import type { GatewayMetrics, MetricsExport } from '../observability/gateway-metrics.js';
+import type { MetricsExport } from '../observability/gateway-metrics.js';
 import { exportGatewayMetrics } from '../observability/gateway-metrics.js';
-import type { MailLog } from '../observability/mail-log.js';
 import { SystemClock, startTicker } from '../platform/node/clock.js';
 import type { Ticker } from '../platform/node/clock.js';
 import { crc32 } from '../platform/node/checksum.js';
 import { listenError } from '../platform/node/free-port.js';
+import { touchPages } from '../platform/node/fresh-pages.js';
 import { MessagePacker } from '../platform/node/packer.js';
 import { SystemSecrets } from '../platform/node/secrets.js';
-import type { TlsFiles } from '../platform/node/tls-transport.js';
 import { TlsTransport } from '../platform/node/tls-transport.js';
 import { NodeTransport } from '../platform/node/transport.js';
 import type { Transport } from '../platform/transport.js';
-import type { EventLog, Random } from '../platform/ports.js';
 import { gaugeSource } from './admin/gauges.js';
 import type { RunningAdmin } from './admin/server.js';
 import { startAdmin } from './admin/server.js';
@@ -31,104 +29,20 @@ import { isControl } from './control/control-queues.js';
 import { GatewayCore } from './core.js';
 import { DrainedStores } from './drained-stores.js';
 import { CoreView } from './core-view.js';
+import type { GatewayOptions, GatewayPorts, RunningGateway } from './gateway-options.js';
 import { startInbound } from './inbound/inbound.js';
 import type { RunningInbound } from './inbound/inbound.js';
-import type { InboundOptions } from './inbound/options.js';
 import { nextIncarnation } from './incarnation.js';
 import { ProcessLock } from './process-lock.js';
 import { LocalNotes, readSetHints } from './local-notes.js';
 import { InboundRecord, MailRecord } from './mail-record.js';
 import type { MemberView } from './admin/view.js';
 import { reachableAddress } from '../platform/node/own-host.js';
-import type { PathAddress } from './mirror/link/link-options.js';
 import { LINK_DEFAULTS } from './mirror/link/link-options.js';
 import { StoreLink } from './mirror/link/store-link.js';
 import { Dispatcher } from './outbound/dispatcher.js';
-import type { DispatcherOptions } from './outbound/dispatcher.js';
 import { RetrySchedule } from './outbound/pure/retry-schedule.js';
-import type { RetryScheduleOptions } from './outbound/pure/retry-schedule.js';
-import type { RouteOptions } from './queue/router.js';
 import { createRouter } from './queue/router.js';
-
-export interface GatewayStoreOptions {
-  readonly id: string;
-  readonly host: string;
-  readonly pathA: PathAddress;
-  readonly pathB: PathAddress | undefined;
-  /** Its part of the queues, against that of the others. */
-  readonly weight: number;
-  /** host:port of its admin HTTP, for those who look at the whole group. */
-  readonly admin: string | undefined;
-}
-
-export interface GatewayOptions {
-  readonly id: string;
-  /** Gateways that take over one another's queues, this one among them. */
-  readonly group: readonly string[];
-  /** Takes over the queues of the others when they stay silent. */
-  readonly rescue: boolean;
-  readonly host: string;
-  readonly hostName: string;
-  readonly secret: Uint8Array;
-  readonly stateDir: string | undefined;
-  readonly insecure: boolean;
-  /** Of this release, for its status. */
-  readonly version: string;
-  /** TLS of the links to the stores; undefined: in clear. */
-  readonly linkTls: TlsFiles | undefined;
-  /** One listener each; port 0 takes any free one. */
-  readonly inbound: readonly InboundOptions[];
-  readonly outbound: DispatcherOptions;
-  readonly retry: RetryScheduleOptions;
-  readonly routes: readonly RouteOptions[];
-  readonly stores: readonly GatewayStoreOptions[];
-  readonly replicas: number;
-  readonly replicasMin: number;
-  readonly queuesMax: number;
-  readonly commitTimeoutMs: number;
-  readonly heartbeatMs: number;
-  readonly failoverTimeoutMs: number;
-  /** Length of a lease that the stores should grant. */
-  readonly leaseMs: number;
-  readonly windowBytes: number;
-  readonly frameBytesMax: number;
-  /** Bound of the changes kept for mirrors that come back. */
-  readonly ringBytes: number;
-  /** A mirror that is away for so long is replaced. */
-  readonly replaceAfterMs: number;
-  /** All processes share one host on purpose: labels say nothing. */
-  readonly oneHost: boolean;
-  readonly blockMessages: number;
-  readonly blockBytes: number;
-  readonly memoryLimitBytes: number | undefined;
-  readonly memoryAcceptShare: number;
-  readonly nextHopShare: number;
-  readonly admin: { readonly host: string; readonly port: number; readonly token: string | undefined };
-  readonly stopTimeoutMs: number;
-}
-
-export interface GatewayPorts {
-  readonly log: EventLog;
-  readonly mailLog: MailLog;
-  readonly metrics: GatewayMetrics;
-  readonly random: Random;
-  logLinesDropped(): number;
-  /** It must end: another incarnation owns its queues. `told`: no store has taken it yet, and this is the highest they know; else 0. */
-  onFenced(told: number): void;
-}
-
-export interface RunningGateway {
-  /** Ports of the SMTP listeners, once the gateway has been ready. */
-  readonly smtpPorts: readonly number[];
-  readonly adminPort: number;
-  readonly incarnation: number;
-  /**
-   * An error that nobody handled: notes what was in hand, on this machine and at the mirrors as far as that goes out
-   * at once. The process must not go on after it. True when something was in hand.
-   */
-  onCrash(): boolean;
-  stop(): Promise<void>;
-}
 
 const TICK_MS = 25;
 /** Above the accept mark: a reserve for recovery and refills; the last 3% only for what ends mail. */
@@ -278,6 +192,7 @@ class Gateway implements RunningGateway {
         clock: this.clock,
         crc32,
         packer: new MessagePacker(),
+        touchPages,
         log: ports.log,
         router,
         events: this.record,

@@ -25,6 +25,23 @@ function hasMark(segments: Segments, slot: number, id: number): boolean {
   return view[at] === (id & 255) && view[at + segments.bytesOf(slot) - 1] === ((id >>> 8) & 255);
 }
 
+/** Touches memory when it is told to; what is in use meanwhile would be overwritten. */
+class OtherThread {
+  readonly asked: { readonly bytes: Uint8Array; readonly done: () => void }[] = [];
+  bytes = 0;
+  readonly touchPages = (bytes: Uint8Array, done: () => void): void => {
+    this.asked.push({ bytes, done });
+    this.bytes += bytes.length;
+  };
+
+  run(): void {
+    for (const { bytes, done } of this.asked.splice(0)) {
+      bytes.fill(0);
+      done();
+    }
+  }
+}
+
 describe('Segments', () => {
   test('keeps what was written, whatever is freed and compacted around it', () => {
     const command = fc.oneof(
@@ -32,10 +49,12 @@ describe('Segments', () => {
       { weight: 4, arbitrary: fc.record({ kind: fc.constant('free'), n: fc.nat() }) },
       { weight: 2, arbitrary: fc.record({ kind: fc.constant('compact'), n: fc.nat(6000) }) },
       { weight: 1, arbitrary: fc.record({ kind: fc.constant('expect'), n: fc.nat(300_000) }) },
+      { weight: 2, arbitrary: fc.record({ kind: fc.constant('touched'), n: fc.nat() }) },
     );
     fc.assert(
       fc.property(fc.array(command, { maxLength: 300 }), (commands) => {
-        const segments = new Segments({ segmentBytes: 4096 });
+        const thread = new OtherThread();
+        const segments = new Segments({ segmentBytes: 4096, touchPages: thread.touchPages });
         const model = new Map<number, Uint8Array>();
         let seed = 0;
         for (const { kind, n } of commands) {
@@ -55,6 +74,7 @@ describe('Segments', () => {
             model.delete(slot);
           } else if (kind === 'compact') segments.compact(n);
           else if (kind === 'expect') segments.expect(n >>> 10, n);
+          else if (kind === 'touched') thread.run();
           assert.equal(segments.records, model.size);
         }
         let least = 0;
@@ -69,6 +89,7 @@ describe('Segments', () => {
         assert.ok(segments.liveBytes >= least && segments.liveBytes <= least + 16 * model.size);
         assert.ok(segments.usedBytes >= segments.liveBytes);
         for (const slot of model.keys()) segments.free(slot);
+        segments.expectNoMore();
         assert.equal(segments.liveBytes, 0);
         assert.ok(segments.usedBytes <= 4 * 4096);
       }),
@@ -268,6 +289,49 @@ describe('Segments', () => {
         for (let id = 0; id < 350; id++) slots[id] = segments.allocate(500);
         assert.ok(segments.usedBytes <= held + 4 * segmentBytes);
       }
+    });
+
+    test('get their pages on another thread, a few ahead of what is used and counted', () => {
+      const thread = new OtherThread();
+      const segments = new Segments({ segmentBytes, touchPages: thread.touchPages });
+      segments.expect(7_000, 3_500_000);
+      const touched: Uint8Array[] = [];
+      let slot = 0;
+      for (let id = 0; id < 1_400; id++) {
+        slot = segments.allocate(500);
+        touched.push(...thread.asked.map(({ bytes }) => bytes));
+        thread.run();
+        assert.ok(segments.usedBytes <= segments.liveBytes + 10 * segmentBytes, 'what is ahead is bounded');
+      }
+      const isTouched = (bytes: Uint8Array): boolean => touched.some(({ buffer, byteOffset, length }) => buffer === bytes.buffer && byteOffset <= bytes.byteOffset && bytes.byteOffset + bytes.length <= byteOffset + length);
+      assert.ok(isTouched(segments.segmentOf(slot)));
+      assert.equal(segments.usedBytes, segmentBytes + thread.bytes, 'the first one was made as it was used; all others count since they are touched');
+    });
+
+    test('are made as ever while the other thread is late, none of them twice', () => {
+      const thread = new OtherThread();
+      const segments = new Segments({ segmentBytes, touchPages: thread.touchPages });
+      segments.expect(700, 350_000);
+      const slots = Array.from({ length: 350 }, (_none, id) => {
+        const slot = segments.keep(pattern(id, 500));
+        if (id % 100 === 99) thread.run();
+        return slot;
+      });
+      for (const [id, slot] of slots.entries()) assert.deepEqual(Uint8Array.from(segments.read(slot)), pattern(id, 500));
+    });
+
+    test('are touched no more when nothing is expected, and what was touched for nothing goes', () => {
+      const thread = new OtherThread();
+      const segments = new Segments({ segmentBytes, touchPages: thread.touchPages });
+      segments.expect(7_000, 3_500_000);
+      const slots = Array.from({ length: 100 }, () => segments.allocate(500));
+      segments.expectNoMore();
+      thread.run();
+      assert.equal(thread.asked.length, 0);
+      for (let id = 0; id < 1_000; id++) slots.push(segments.allocate(500));
+      assert.equal(thread.asked.length, 0);
+      for (const slot of slots) segments.free(slot);
+      assert.ok(segments.usedBytes <= 2 * segmentBytes);
     });
 
     test('do not stay for a few dense segments, nor for an open one', () => {

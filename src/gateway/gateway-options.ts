@@ -1,0 +1,90 @@
+/** What a gateway process is made with (gateway-daemon.ts): its plain options, what it is given, and what it gives. */
+import type { GatewayMetrics } from '../observability/gateway-metrics.js';
+import type { MailLog } from '../observability/mail-log.js';
+import type { EventLog, Random } from '../platform/ports.js';
+import type { TlsFiles } from '../platform/node/tls-transport.js';
+import type { InboundOptions } from './inbound/options.js';
+import type { PathAddress } from './mirror/link/link-options.js';
+import type { DispatcherOptions } from './outbound/dispatcher.js';
+import type { RetryScheduleOptions } from './outbound/pure/retry-schedule.js';
+import type { RouteOptions } from './queue/router.js';
+
+export interface GatewayStoreOptions {
+  readonly id: string;
+  readonly host: string;
+  readonly pathA: PathAddress;
+  readonly pathB: PathAddress | undefined;
+  /** Its part of the queues, against that of the others. */
+  readonly weight: number;
+  /** host:port of its admin HTTP, for those who look at the whole group. */
+  readonly admin: string | undefined;
+}
+
+export interface GatewayOptions {
+  readonly id: string;
+  /** Gateways that take over one another's queues, this one among them. */
+  readonly group: readonly string[];
+  /** Takes over the queues of the others when they stay silent. */
+  readonly rescue: boolean;
+  readonly host: string;
+  readonly hostName: string;
+  readonly secret: Uint8Array;
+  readonly stateDir: string | undefined;
+  readonly insecure: boolean;
+  /** Of this release, for its status. */
+  readonly version: string;
+  /** TLS of the links to the stores; undefined: in clear. */
+  readonly linkTls: TlsFiles | undefined;
+  /** One listener each; port 0 takes any free one. */
+  readonly inbound: readonly InboundOptions[];
+  readonly outbound: DispatcherOptions;
+  readonly retry: RetryScheduleOptions;
+  readonly routes: readonly RouteOptions[];
+  readonly stores: readonly GatewayStoreOptions[];
+  readonly replicas: number;
+  readonly replicasMin: number;
+  readonly queuesMax: number;
+  readonly commitTimeoutMs: number;
+  readonly heartbeatMs: number;
+  readonly failoverTimeoutMs: number;
+  /** Length of a lease that the stores should grant. */
+  readonly leaseMs: number;
+  readonly windowBytes: number;
+  readonly frameBytesMax: number;
+  /** Bound of the changes kept for mirrors that come back. */
+  readonly ringBytes: number;
+  /** A mirror that is away for so long is replaced. */
+  readonly replaceAfterMs: number;
+  /** All processes share one host on purpose: labels say nothing. */
+  readonly oneHost: boolean;
+  readonly blockMessages: number;
+  readonly blockBytes: number;
+  readonly memoryLimitBytes: number | undefined;
+  readonly memoryAcceptShare: number;
+  readonly nextHopShare: number;
+  readonly admin: { readonly host: string; readonly port: number; readonly token: string | undefined };
+  readonly stopTimeoutMs: number;
+}
+
+export interface GatewayPorts {
+  readonly log: EventLog;
+  readonly mailLog: MailLog;
+  readonly metrics: GatewayMetrics;
+  readonly random: Random;
+  logLinesDropped(): number;
+  /** It must end: another incarnation owns its queues. `told`: no store has taken it yet, and this is the highest they know; else 0. */
+  onFenced(told: number): void;
+}
+
+export interface RunningGateway {
+  /** Ports of the SMTP listeners, once the gateway has been ready. */
+  readonly smtpPorts: readonly number[];
+  readonly adminPort: number;
+  readonly incarnation: number;
+  /**
+   * An error that nobody handled: notes what was in hand, on this machine and at the mirrors as far as that goes out
+   * at once. The process must not go on after it. True when something was in hand.
+   */
+  onCrash(): boolean;
+  stop(): Promise<void>;
+}
