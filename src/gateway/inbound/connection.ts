@@ -1,8 +1,7 @@
 /**
- * One SMTP connection: the library's SMTPConnection with the mail half replaced. Kept from the library: greeting,
- * EHLO and HELO, STARTTLS and everything about TLS, splitting lines, half-closing. Ours: which commands exist,
- * MAIL, RCPT, DATA, the reply to a message, deadlines, limits, and an enhanced status code on every reply that
- * may carry one (RFC 2034).
+ * One SMTP connection: the library's SMTPConnection with most of it replaced. Kept from the library: STARTTLS and
+ * everything about TLS, half-closing. Ours: how bytes come, which commands exist, what each does and says, the reply
+ * to a message, deadlines, limits, and an enhanced status code on every reply that may carry one (RFC 2034).
  *
  *              MAIL, RCPT…            DATA / 354            final dot / submit
  *   COMMAND ◀──────────────▶ COMMAND ───────────▶ CONTENT ────────────────────▶ ANSWERING
@@ -12,42 +11,36 @@
  *   any ── close, reset, deadline, NO_REPLY ──▶ GONE
  *
  * In ANSWERING nothing is obeyed: what the client pipelined waits. Overrides these library internals (exact version
- * pinned, test/dialog proves them): init, _setListeners, _createParser, _armTimeout, _onError, _onClose, _onCommand,
- * _resetSession.
+ * pinned, test/dialog proves them): init, connectionReady, _setListeners, _createParser, _armTimeout, _onError, _onClose,
+ * _onCommand, _resetSession.
  * Not here: what MAIL and RCPT mean (mail-commands.ts), listening (inbound.ts).
  */
 
 import type { Socket } from 'node:net';
-import type { TLSSocket } from 'node:tls';
 import type { SMTPServer } from 'smtp-server';
 import { SMTPConnection } from 'smtp-server/lib/smtp-connection.js';
 import { formatMessageId } from '../../base/text-id.js';
-import { COMMITTED, NO_REPLY } from '../queue/types.js';
-import type { SubmissionOutcome } from '../queue/types.js';
+import { COMMITTED, NO_REPLY, type SubmissionOutcome } from '../queue/types.js';
 import { clientKey } from './client-counts.js';
 import { commandText, verbOf } from './command-line.js';
 import { ContentScan } from './content-scan.js';
-import { ContentStream } from './content-stream.js';
-import type { ContentSink } from './content-stream.js';
+import { ContentStream, type ContentSink } from './content-stream.js';
 import type { Watched } from './deadlines.js';
+import { helloName } from './hello.js';
 import type { InboundHub } from './hub.js';
 import { refuseMail, refuseRecipient } from './mail-commands.js';
 import type { RejectStage } from './options.js';
 import { answerPlain } from './plain-commands.js';
 import * as replies from './reply-codes.js';
-import type { Refusal } from './reply-codes.js';
 import { ReplyWriter } from './reply-writer.js';
 import { sanitizeHelo, traceHeader, traceStart } from './trace-header.js';
 import type { MailTransaction, OutcomeSink } from './transaction.js';
 import { contentRefusal, lateContent, outcomeRefusal } from './verdict.js';
 
-const PHASE_COMMAND = 0;
-const PHASE_CONTENT = 1;
-const PHASE_ANSWERING = 2;
-const PHASE_GONE = 3;
+const Phase = { COMMAND: 0, CONTENT: 1, ANSWERING: 2, GONE: 3 } as const;
 
 /** Verb, path of 256, ORCPT of 500 and the other parameters, with room for extensions (RFC 5321 4.5.3.1.4). */
-export const COMMAND_OCTETS_MAX = 2048;
+const COMMAND_OCTETS_MAX = 2048;
 /** A message this many times over the limit is not listened to any longer. */
 const OVERSIZE_PATIENCE = 2;
 
@@ -60,7 +53,7 @@ export class InboundConnection extends SMTPConnection implements ContentSink, Ou
 
   readonly #hub: InboundHub;
   readonly #clientKey: string;
-  #phase: typeof PHASE_COMMAND | typeof PHASE_CONTENT | typeof PHASE_ANSWERING | typeof PHASE_GONE = PHASE_COMMAND;
+  #phase: (typeof Phase)[keyof typeof Phase] = Phase.COMMAND;
   readonly #replies = new ReplyWriter((text) => {
     // Clear text in the middle of a TLS handshake would be an injection, see SMTPConnection.send.
     if (!this._upgrading && !this._socket.destroyed && this._socket.writable) this._socket.write(text, 'latin1');
@@ -71,7 +64,7 @@ export class InboundConnection extends SMTPConnection implements ContentSink, Ou
   #contentSinceMs = 0;
   #traceStart = '';
 
-  constructor(hub: InboundHub, server: SMTPServer, socket: Socket | TLSSocket) {
+  constructor(hub: InboundHub, server: SMTPServer, socket: Socket) {
     super(server, socket, hub.nextSession());
     this.#hub = hub;
     this.trusted = hub.policy.isTrusted(this.remoteAddress);
@@ -86,6 +79,13 @@ export class InboundConnection extends SMTPConnection implements ContentSink, Ou
       if (refusal !== undefined) this.refuse('connect', refusal);
       else this.#hub.greeting.prepare(this, this.#clientKey, this.trusted);
     });
+  }
+
+  /** Greets. */
+  override connectionReady(): void {
+    if (this._closing || this._closed) return;
+    this._ready = true;
+    this.reply(this.#hub.hello.greeting);
   }
 
   /** Bytes of the accepted socket come without its stream, to its own parser: not to the one of a TLS session. */
@@ -105,7 +105,7 @@ export class InboundConnection extends SMTPConnection implements ContentSink, Ou
 
   /** Unless a message is in our hands: its answer comes first. */
   shutDown(): void {
-    if (this.#phase === PHASE_COMMAND) this.#sayGoodbye(replies.SHUTTING_DOWN.reply);
+    if (this.#phase === Phase.COMMAND) this.#sayGoodbye(replies.SHUTTING_DOWN.reply);
   }
 
   destroy(): void { this._socket.destroy(); }
@@ -118,7 +118,7 @@ export class InboundConnection extends SMTPConnection implements ContentSink, Ou
   }
 
   /** 421 closes the connection, as RFC 5321 4.2.2 defines it. */
-  refuse(stage: RejectStage, refusal: Refusal, to = ''): void {
+  refuse(stage: RejectStage, refusal: replies.Refusal, to = ''): void {
     this.#hub.rejected(stage, refusal, this.remoteAddress, this.helo, this.transaction?.reversePath ?? '', to);
     if (refusal.reply.startsWith('421')) this.#sayGoodbye(refusal.reply);
     else this.reply(refusal.reply);
@@ -152,7 +152,7 @@ export class InboundConnection extends SMTPConnection implements ContentSink, Ou
     return parser;
   }
 
-  override _onCommand(line: Buffer, done: () => void = nothing): void {
+  override _onCommand(line: Buffer, done: () => void = () => undefined): void {
     // What came in clear behind STARTTLS must not be obeyed (RFC 3207 4.2).
     if (this._upgrading) {
       done();
@@ -172,7 +172,7 @@ export class InboundConnection extends SMTPConnection implements ContentSink, Ou
     const verb = text === undefined ? '' : verbOf(text);
     if (verb === 'STARTTLS') return this.#onStartTls(line, done);
     if (text === undefined) this.refuse('command', replies.CONTROL_CHARACTER);
-    else this.#obey(verb, text, line);
+    else this.#obey(verb, text);
     this.#goOn(done);
   }
 
@@ -182,7 +182,7 @@ export class InboundConnection extends SMTPConnection implements ContentSink, Ou
     else done();
   }
 
-  #obey(verb: string, text: string, line: Buffer): void {
+  #obey(verb: string, text: string): void {
     switch (verb) {
       case 'MAIL':
         this.#onMail(text);
@@ -195,7 +195,7 @@ export class InboundConnection extends SMTPConnection implements ContentSink, Ou
         return;
       case 'EHLO':
       case 'HELO':
-        this.#onHello(verb, line);
+        this.#onHello(verb, text);
         return;
       case 'RSET':
         this.#onReset(text);
@@ -222,13 +222,17 @@ export class InboundConnection extends SMTPConnection implements ContentSink, Ou
     this.#sayGoodbye(replies.BYE);
   }
 
-  #onHello(verb: string, line: Buffer): void {
-    this.#replies.flush();
+  #onHello(verb: string, text: string): void {
+    const said = helloName(text);
+    if (typeof said === 'string') return this.reply(said);
     this.openingCommand = verb;
-    // The library answers and calls _resetSession, which ends the transaction (RFC 5321 4.1.4).
-    this[verb === 'EHLO' ? 'handler_EHLO' : 'handler_HELO'](line, nothing);
-    this.helo = typeof this.hostNameAppearsAs === 'string' ? sanitizeHelo(this.hostNameAppearsAs) : '';
+    this.hostNameAppearsAs = said.name.toLowerCase();
+    // Ends the transaction (RFC 5321 4.1.4).
+    this._resetSession();
+    this.helo = sanitizeHelo(this.hostNameAppearsAs);
     this.#traceStart = traceStart(this.helo, this.remoteAddress, this.#hub.options.hostName);
+    const { hello } = this.#hub;
+    this.reply(verb === 'EHLO' ? hello.ehlo(this.remoteAddress, this.secure) : hello.helo(this.remoteAddress));
   }
 
   #onStartTls(line: Buffer, done: () => void): void {
@@ -268,7 +272,7 @@ export class InboundConnection extends SMTPConnection implements ContentSink, Ou
     if (this.transaction === undefined) return this.refuse('data', this.helo === '' ? replies.GREET_FIRST : replies.MAIL_FIRST);
     if (this.transaction.recipientCount === 0) return this.refuse('data', replies.NO_RECIPIENTS);
     if (!(this._parser instanceof ContentStream)) return;
-    this.#phase = PHASE_CONTENT;
+    this.#phase = Phase.CONTENT;
     this.#contentSinceMs = this.#hub.deadlines.nowMs;
     this._parser.startContent();
     this.reply(replies.START_CONTENT);
@@ -278,7 +282,7 @@ export class InboundConnection extends SMTPConnection implements ContentSink, Ou
 
   onContent(bytes: Uint8Array, from: number, to: number): void {
     const transaction = this.transaction;
-    if (this.#phase !== PHASE_CONTENT || transaction === undefined) return;
+    if (this.#phase !== Phase.CONTENT || transaction === undefined) return;
     const content = transaction.content;
     content.append(bytes, from, to, this.scan.ended);
     // A message refused anyhow must not hold memory for its rest.
@@ -291,10 +295,10 @@ export class InboundConnection extends SMTPConnection implements ContentSink, Ou
 
   onContentEnd(): void {
     const transaction = this.transaction;
-    if (this.#phase !== PHASE_CONTENT || transaction === undefined) return;
+    if (this.#phase !== Phase.CONTENT || transaction === undefined) return;
     const refusal = contentRefusal(this.scan, transaction.content, this.#hub.options.hopsMax);
     if (refusal !== undefined) {
-      this.#phase = PHASE_COMMAND;
+      this.#phase = Phase.COMMAND;
       this.refuse('data', refusal);
       this.#endTransaction();
       this.#afterMessage();
@@ -306,7 +310,7 @@ export class InboundConnection extends SMTPConnection implements ContentSink, Ou
     const header = traceHeader(this.#traceStart, transaction.protocol, formatMessageId(id), only, this.#hub.date.now());
     transaction.complete(id, header, this.scan.dotLines, this.#hub.ports.mailLog.wantsMessageId);
     transaction.receivedMs = this.#hub.ports.clock.nowMs();
-    this.#phase = PHASE_ANSWERING;
+    this.#phase = Phase.ANSWERING;
     reception.submit(transaction);
     transaction.forgetContent();
   }
@@ -315,8 +319,8 @@ export class InboundConnection extends SMTPConnection implements ContentSink, Ou
     transaction.release();
     if (outcome === COMMITTED) this.#hub.received(transaction);
     // The client may have gone since; what it was never told is not undone (RFC 5321 4.2.5, RFC 1047).
-    if (this.#phase !== PHASE_ANSWERING || this.transaction !== transaction) return;
-    this.#phase = PHASE_COMMAND;
+    if (this.#phase !== Phase.ANSWERING || this.transaction !== transaction) return;
+    this.#phase = Phase.COMMAND;
     if (outcome === NO_REPLY) {
       this.#hub.rejected('data', replies.NO_REPLY_GIVEN, this.remoteAddress, this.helo, transaction.reversePath, '');
       this.destroy();
@@ -353,8 +357,8 @@ export class InboundConnection extends SMTPConnection implements ContentSink, Ou
 
   /** Forgets a transaction that has not been submitted; one that has is the gateway's. */
   #abandon(): void {
-    if (this.#phase === PHASE_ANSWERING) return;
-    if (this.#phase === PHASE_CONTENT) this.#phase = PHASE_COMMAND;
+    if (this.#phase === Phase.ANSWERING) return;
+    if (this.#phase === Phase.CONTENT) this.#phase = Phase.COMMAND;
     this.#endTransaction();
   }
 
@@ -366,18 +370,16 @@ export class InboundConnection extends SMTPConnection implements ContentSink, Ou
   checkDeadlines(nowMs: number): void {
     if (this._closing || this._closed) return;
     const { options } = this.#hub;
-    if (this.#phase === PHASE_COMMAND) {
+    if (this.#phase === Phase.COMMAND) {
       if (nowMs - this.#waitingSinceMs > options.idleMs) this.#sayGoodbye(replies.IDLE.reply);
-    } else if (this.#phase === PHASE_CONTENT) {
+    } else if (this.#phase === Phase.CONTENT) {
       const late = lateContent(nowMs - this.#contentSinceMs, this.transaction?.content.bytes ?? 0, options);
       if (late !== undefined) this.refuse('data', late);
     }
   }
 
   /** The library's own idle timer starts anew at every byte; ours are in checkDeadlines. */
-  override _armTimeout(): void {
-    // Nothing to arm.
-  }
+  override _armTimeout(): void { /* Nothing to arm. */ }
 
   override _onError(error: Error): void {
     this.#hub.ports.log.debug('smtp-connection', 'An SMTP connection broke.', { client: this.remoteAddress, why: error.message });
@@ -385,16 +387,12 @@ export class InboundConnection extends SMTPConnection implements ContentSink, Ou
   }
 
   override _onClose(): void {
-    const first = this.#phase !== PHASE_GONE;
+    const first = this.#phase !== Phase.GONE;
     super._onClose();
     if (!first) return;
     this.#abandon();
-    this.#phase = PHASE_GONE;
+    this.#phase = Phase.GONE;
     this.#hub.deadlines.unwatch(this);
     this.#hub.connectionClosed(this, this.#clientKey);
   }
-}
-
-function nothing(): void {
-  // A callback of the library that has nothing left to do.
 }

@@ -12,6 +12,7 @@ import { ClientCounts } from './client-counts.js';
 import type { ContentStream } from './content-stream.js';
 import { Deadlines } from './deadlines.js';
 import { Greeting } from './greeting.js';
+import { Hello } from './hello.js';
 import type { InboundOptions, InboundPorts, RejectStage } from './options.js';
 import { RelayPolicy } from './relay-policy.js';
 import { TOO_MANY_CONNECTIONS, TOO_MANY_FROM_CLIENT } from './reply-codes.js';
@@ -36,6 +37,7 @@ export class InboundHub {
   readonly deadlines: Deadlines;
   readonly date: TraceDate;
   readonly greeting: Greeting;
+  readonly hello: Hello;
   /** Where <postmaster> goes. */
   readonly hostDomain: string;
   readonly live = new Set<LiveConnection>();
@@ -54,6 +56,7 @@ export class InboundHub {
     this.deadlines = new Deadlines(options.deadlineTickMs, ports.clock);
     this.date = new TraceDate(ports.clock);
     this.greeting = new Greeting(options.greetingDelayMs, () => ports.clock.nowMs());
+    this.hello = new Hello(options);
     this.hostDomain = options.hostName.toLowerCase();
   }
 

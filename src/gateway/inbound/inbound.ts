@@ -16,9 +16,8 @@
  */
 
 import type { Socket } from 'node:net';
-import type { TLSSocket } from 'node:tls';
 import { SMTPServer } from 'smtp-server';
-import { COMMAND_OCTETS_MAX, InboundConnection } from './connection.js';
+import { InboundConnection } from './connection.js';
 import { InboundHub } from './hub.js';
 import type { InboundOptions, InboundPorts } from './options.js';
 
@@ -54,17 +53,10 @@ class InboundServer extends SMTPServer {
   constructor(hub: InboundHub) {
     super({
       name: hub.options.hostName,
-      size: hub.options.messageBytesMax,
-      heloResponse: '%s greets %s',
-      disableReverseLookup: true,
       // AUTH is not offered; STARTTLS only with a certificate of our own.
       disabledCommands: hub.options.tls === undefined ? ['AUTH', 'STARTTLS', 'XCLIENT', 'XFORWARD'] : ['AUTH', 'XCLIENT', 'XFORWARD'],
-      authOptional: true,
       hideENHANCEDSTATUSCODES: false,
-      hideDSN: false,
       logger: false,
-      maxCommandLength: COMMAND_OCTETS_MAX,
-      onConnect: (_session, done) => done(),
       onSecure: (_socket, _session, done) => done(),
       onClose: () => undefined,
       ...(hub.options.tls === undefined ? {} : { key: hub.options.tls.key, cert: hub.options.tls.cert }),
@@ -75,7 +67,7 @@ class InboundServer extends SMTPServer {
     this.on('error', (error) => hub.ports.log.debug('smtp-server', 'The SMTP server reported an error.', { why: error.message }));
   }
 
-  override connect(socket: Socket | TLSSocket): void {
+  override connect(socket: Socket): void {
     if (this.#hub.isClosing) {
       socket.destroy();
       return;
