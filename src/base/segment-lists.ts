@@ -38,6 +38,8 @@ export class SegmentLists {
   private readonly segments: (Segment | undefined)[] = [];
   private readonly freeNumbers: number[] = [];
   private readonly spares: Segment[] = [];
+  /** How many of them nobody has needed since dropUnused(). */
+  private unused = 0;
   private readonly heads: (Segment | undefined)[] = new Array<Segment | undefined>(BUCKETS).fill(undefined);
   private readonly runs: SegmentRuns;
   /** Of segments that are in no run. */
@@ -78,6 +80,7 @@ export class SegmentLists {
   /** An empty open segment. */
   take(): Segment {
     const segment = this.spares.pop() ?? this.runs.take() ?? this.create(this.segmentBytes);
+    this.unused = Math.min(this.unused, this.spares.length);
     segment.kind = SegmentKind.OPEN;
     segment.filled = 0;
     this.register(segment);
@@ -146,6 +149,12 @@ export class SegmentLists {
       this.spares.pop();
       this.held -= this.segmentBytes;
     }
+  }
+
+  /** Gives the spares back that nobody has needed since the last call, but for so many. */
+  dropUnused(kept: number): void {
+    this.dropSpares(Math.max(kept, this.spares.length - this.unused));
+    this.unused = this.spares.length;
   }
 
   private create(bytes: number): Segment {

@@ -42,8 +42,9 @@ export const RECORD_BYTES_MAX = 2 ** 30;
 
 const NOWHERE = 255; // in the slot table: this slot is free
 const SEGMENTS_SPARE_MAX = 4; // kept empty for the next burst; at 1 GB/s they last 4 ms, enough to skip zeroing new ones in a steady flow
-const SEGMENTS_SPARE_IDLE = 2; // of these when nothing lives any more: queues that run empty many times a second must not make new ones each time
+const SEGMENTS_SPARE_IDLE = 2; // of these when nothing lives any more, or none is needed: queues that run empty many times a second must not make new ones each time
 const SEGMENTS_OPEN = 2; // young and old: not yet full, so not waste
+const SEGMENTS_WASTED_MIN = 4; // less than this is not worth a move: of a short queue that mail passes through, all will be gone in a moment
 const SLOTS_KEPT = 16_384; // a larger slot table is given back when the last record is freed
 const COPY_BY_WORD_BYTES = 256; // up to here a loop is faster than making a view and calling set()
 const COPY_BY_BYTE_BYTES = 24; // the same for what comes from outside
@@ -210,7 +211,7 @@ export class Segments {
 
   /**
    * Moves live records out of the sparsest segments and gives those back, until what is held is at most
-   * 8/7 of the live bytes (open and spare segments aside) or the budget is spent. Small budgets add up: a
+   * 8/7 of the live bytes, or a few segments more than these (open and spare segments aside), or the budget is spent. Small budgets add up: a
    * segment half emptied is gone on with by the next call. Returns the bytes moved.
    */
   compact(budgetBytes: number): number {
@@ -233,6 +234,16 @@ export class Segments {
     return moved;
   }
 
+  /** Called a few times a second: spare segments that were not needed in between are given back. */
+  rest(): void {
+    this.lists.dropUnused(SEGMENTS_SPARE_IDLE);
+  }
+
+  /** Whether compact() has something to do; what was expected (segment-runs.ts) aside. */
+  get hasGaps(): boolean {
+    return this.victim !== undefined || this.isWasteful();
+  }
+
   /** An open segment would keep its run for as long as nothing fills it. */
   private leaveSparseRuns(): void {
     if (this.young.run?.isSparse === true) this.young = this.closed(this.young);
@@ -246,7 +257,7 @@ export class Segments {
 
   private isWasteful(): boolean {
     const dense = this.lists.heldBytes - this.lists.spareBytes - SEGMENTS_OPEN * this.segmentBytes;
-    return dense * 7 > this.live * 8;
+    return dense - this.live > Math.max(this.live / 7, SEGMENTS_WASTED_MIN * this.segmentBytes);
   }
 
   /** Moves records of victim until it is empty or the budget is spent; at least one step is made. */

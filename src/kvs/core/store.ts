@@ -273,25 +273,22 @@ export class Store {
 
   /** Whether work() has something to do. */
   get hasWork(): boolean {
-    return this.queues.hasDiscards || this.#isSparse;
+    return this.queues.hasDiscards || this.segments.hasGaps;
   }
 
   /** A step of the work that nobody waits for: frees emptied queues, closes gaps in segments. Between turns only; answers whether there is more. */
   work(): boolean {
     if (this.queues.hasDiscards) this.queues.discard(DISCARD_STEP_ENTRIES);
-    const moved = this.#isSparse ? this.segments.compact(COMPACT_STEP_BYTES) : 0;
-    return this.queues.hasDiscards || (moved > 0 && this.#isSparse);
+    const moved = this.segments.hasGaps ? this.segments.compact(COMPACT_STEP_BYTES) : 0;
+    return this.queues.hasDiscards || (moved > 0 && this.segments.hasGaps);
   }
 
-  /** Lapsed leases give their grants back: a gateway that returns later finds the reserve. */
+  /** Lapsed leases give their grants back: a gateway that returns later finds the reserve. So does memory that was kept for a burst. */
   tick(nowMs: number): void {
+    this.segments.rest();
     for (const account of this.#accounts.values()) {
       if (account.granted > 0 && account.active === undefined && nowMs > account.leaseEndsMs) this.admission.forget(account);
     }
-  }
-
-  get #isSparse(): boolean {
-    return this.segments.usedBytes > 1.2 * this.segments.liveBytes + SPARSE_SLACK_BYTES;
   }
 
   #ringOf(owner: number): ChangeRing {
@@ -322,5 +319,3 @@ function segmentBytesWithin({ segmentBytes, memoryLimitBytes }: StoreOptions): n
 /** Of the memory limit, the most that one segment may have: below what the marks leave between one another. */
 const SEGMENT_SHARE = 1 / 128;
 const SEGMENT_BYTES_MIN = 4096;
-/** Segments that are partly used by right: the one being filled and a few spare ones. */
-const SPARSE_SLACK_BYTES = 4 * 1024 * 1024;
