@@ -140,10 +140,23 @@ export class ChunkedUint16 extends Chunked<Uint16Array> {
   }
 }
 
+/** Place of an element within its chunk. */
+export const UINT32_PLACE = 0x3fff;
+
 /** Row numbers, slots, sizes, checksums. */
 export class ChunkedUint32 extends Chunked<Uint32Array> {
   constructor() {
     super(4);
+  }
+
+  /**
+   * The chunk of an element, where it stands at `index & UINT32_PLACE`: for several fields of one row, if their number is
+   * a power of two, so that no row lies in two chunks. Not to be kept: growing may replace it.
+   */
+  chunkOf(index: number): Uint32Array {
+    const chunk = this.chunks[index >>> 14];
+    if (chunk === undefined || index >= this.grown) return outside(index, this.grown);
+    return chunk;
   }
 
   get(index: number): number {

@@ -23,7 +23,7 @@
  * records. Which change may do what to an entry is section.ts.
  */
 
-import { ChunkedFloat64, ChunkedUint32 } from '../../base/chunked.js';
+import { ChunkedFloat64, ChunkedUint32, UINT32_PLACE } from '../../base/chunked.js';
 import { HashIndex } from '../../base/hash-index.js';
 import { Rows } from '../../base/rows.js';
 import type { Segments } from '../../base/segments.js';
@@ -85,12 +85,14 @@ export class Entries {
     cells.ensure(at + FIELDS);
     this.#ids.ensure(row + 1);
     this.#ids.set(row, id);
-    cells.set(at + SLOT, slot);
-    cells.set(at + BODY, bodyBytes);
-    cells.set(at + HEAD, headBytes);
-    cells.set(at + CRC, crc);
-    cells.set(at + SHARED, shared);
-    cells.set(at + NOTE, 0);
+    const fields = cells.chunkOf(at);
+    const place = at & UINT32_PLACE;
+    fields[place + SLOT] = slot;
+    fields[place + BODY] = bodyBytes;
+    fields[place + HEAD] = headBytes;
+    fields[place + CRC] = crc;
+    fields[place + SHARED] = shared;
+    fields[place + NOTE] = 0;
     return row;
   }
 
@@ -98,15 +100,17 @@ export class Entries {
   link(queue: MirroredQueue, row: number, position: number, after: number): void {
     const cells = this.#cells;
     const next = after === 0 ? queue.first : cells.get(after * FIELDS + NEXT);
-    cells.set(row * FIELDS + PREV, after);
-    cells.set(row * FIELDS + NEXT, next);
+    const fields = cells.chunkOf(row * FIELDS);
+    const place = (row * FIELDS) & UINT32_PLACE;
+    fields[place + PREV] = after;
+    fields[place + NEXT] = next;
     if (after === 0) queue.first = row;
     else cells.set(after * FIELDS + NEXT, row);
     if (next === 0) queue.last = row;
     else cells.set(next * FIELDS + PREV, row);
     this.#index.set(row, position, queue.key);
     queue.count += 1;
-    queue.bytes += cells.get(row * FIELDS + BODY) + cells.get(row * FIELDS + HEAD);
+    queue.bytes += (fields[place + BODY] ?? 0) + (fields[place + HEAD] ?? 0);
   }
 
   /**
@@ -143,12 +147,14 @@ export class Entries {
     const before = cells.get(first * FIELDS + PREV);
     const behind = cells.get(last * FIELDS + NEXT);
     let bytes = 0;
-    for (let row = first; row !== behind; row = cells.get(row * FIELDS + NEXT)) {
-      const at = row * FIELDS;
-      bytes += cells.get(at + BODY) + cells.get(at + HEAD);
-      cells.set(at + PREV, DETACHED);
+    for (let row = first; row !== behind;) {
+      const fields = cells.chunkOf(row * FIELDS);
+      const place = (row * FIELDS) & UINT32_PLACE;
+      bytes += (fields[place + BODY] ?? 0) + (fields[place + HEAD] ?? 0);
+      fields[place + PREV] = DETACHED;
       if (queue.refillRow === row) queue.refillRow = before;
       if (queue.pullRow === row) queue.pullRow = before;
+      row = fields[place + NEXT] ?? 0;
     }
     cells.set(last * FIELDS + NEXT, 0);
     this.#join(queue, before, behind);
@@ -183,13 +189,13 @@ export class Entries {
 
   /** Frees the row and all it holds; it must be unlinked. */
   discard(row: number): void {
-    const at = row * FIELDS;
-    const cells = this.#cells;
-    const slot = cells.get(at + SLOT);
+    const fields = this.#cells.chunkOf(row * FIELDS);
+    const place = (row * FIELDS) & UINT32_PLACE;
+    const slot = fields[place + SLOT] ?? 0;
     if (slot !== 0) this.#segments.free(slot);
-    const note = cells.get(at + NOTE);
+    const note = fields[place + NOTE] ?? 0;
     if (note !== 0) this.#segments.free(note);
-    const shared = cells.get(at + SHARED);
+    const shared = fields[place + SHARED] ?? 0;
     if (shared !== 0) this.#shared.release(shared);
     const highest = this.#rows.highest;
     this.#rows.release(row);
