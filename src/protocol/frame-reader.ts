@@ -17,7 +17,9 @@
  * delivered without them when its end is there: who sent it is told so, and nothing was held. A control part that finds no
  * room ends the stream.
  *
- * Sequence numbers and message types are the link's to judge; bodies are checked by whoever stores them.
+ * Sequence numbers and message types are the link's to judge; bodies are checked by whoever stores them. Of one type of
+ * message the checksum of all bodies is worked out while a frame comes in part: each chunk is at hand then, in the
+ * processor's cache and perhaps in a buffer that is cheap to sum (platform/node/checksum.ts); the kept frame is neither.
  */
 import type { Crc32 } from '../platform/ports.js';
 import { CONTROL_BYTES_MAX, FRAME_VERSION, HEADER_BYTES } from './frame.js';
@@ -44,6 +46,8 @@ export const RULE_NO_ROOM = 'no memory for a request';
 const KEEP_BYTES = 2 * 1024 * 1024;
 /** Where growing starts. */
 const FIRST_BYTES = 4 * 1024;
+/** Bodies in chunks below this, on average, are not summed as they come: all at once is cheaper then. The first and the last may be shorter. */
+const SUMMED_CHUNK_BYTES = 16 * 1024;
 /** High word of a sequence below 2^53. */
 const SEQUENCE_HIGH_MAX = 0x1f_ffff;
 const WORD = 0x1_0000_0000;
@@ -62,11 +66,17 @@ export class FrameReader {
   #sealed = false;
   /** Bytes of bodies passed over; -1 while they are held. */
   #passed = -1;
+  readonly #summedType: number;
+  /** Checksum of the bodies that have come, in so many chunks; -1 when it is not worked out. */
+  #sum = -1;
+  #chunks = 0;
   #broken = false;
   #stopped = false;
 
-  constructor(options: { readonly frameBytesMax: number }, ports: { readonly crc32: Crc32; readonly room?: FrameRoom }) {
+  /** `summedType`: the type of message whose bodies are summed as they come. */
+  constructor(options: { readonly frameBytesMax: number; readonly summedType?: number }, ports: { readonly crc32: Crc32; readonly room?: FrameRoom }) {
     this.#frameBytesMax = options.frameBytesMax;
+    this.#summedType = options.summedType ?? -1;
     this.#crc32 = ports.crc32;
     this.#room = ports.room;
   }
@@ -74,6 +84,11 @@ export class FrameReader {
   /** A peer that has not proved itself gets HANDSHAKE_FRAME_BYTES_MAX; raised by the link after its proof. */
   set frameBytesMax(bytes: number) {
     this.#frameBytesMax = bytes;
+  }
+
+  /** For a sink, during onFrame: the checksum of its bodies, or -1 when it was not worked out on the way. */
+  get bodySum(): number {
+    return this.#sum;
   }
 
   /** Bytes of an incomplete frame that are held here. */
@@ -116,9 +131,10 @@ export class FrameReader {
       if (left < frameBytes) {
         this.#frameBytes = frameBytes;
         const end = this.#begin(bytes, at, sealedBytes, sink);
-        this.#sealed = !this.#broken;
+        if (!this.#broken) this.#seal();
         return end;
       }
+      this.#sum = -1;
       deliver(bytes, at, sealedBytes, frameBytes, frameBytes, sink);
       at += frameBytes;
     }
@@ -145,9 +161,16 @@ export class FrameReader {
       if (this.#frameBytes === 0 || readUint32(this.#kept, 12) > 0) return at;
     }
     if (!this.#judgeChecksum(this.#kept, 0, this.#filled, sink)) return at;
-    this.#sealed = true;
+    this.#seal();
     if (this.#filled === this.#frameBytes) this.#complete(sink);
     return at;
+  }
+
+  /** The control part in #kept is right: bodies follow. */
+  #seal(): void {
+    this.#sealed = true;
+    this.#sum = this.#kept[8] === this.#summedType ? 0 : -1;
+    this.#chunks = 0;
   }
 
   #fillBodies(bytes: Uint8Array, from: number, sink: FrameSink): number {
@@ -155,14 +178,22 @@ export class FrameReader {
     if (this.#passed < 0 && !this.#append(bytes, from, taken)) {
       const sealedBytes = HEADER_BYTES + readUint32(this.#kept, 12);
       this.#passed = this.#filled - sealedBytes;
+      this.#sum = -1;
       this.#filled = sealedBytes;
       this.#kept = this.#kept.slice(0, sealedBytes);
       // Less than before is always to be had.
       this.#room?.mayHold(sealedBytes, false);
     }
     if (this.#passed >= 0) this.#passed += taken;
+    else if (this.#sum >= 0) this.#addToSum(bytes, from, taken);
     if (this.#filled + Math.max(0, this.#passed) === this.#frameBytes) this.#complete(sink);
     return from + taken;
+  }
+
+  #addToSum(bytes: Uint8Array, from: number, count: number): void {
+    this.#chunks += 1;
+    const isCheap = (this.#chunks - 2) * SUMMED_CHUNK_BYTES <= this.#filled;
+    this.#sum = isCheap ? this.#crc32(bytes.subarray(from, from + count), this.#sum) : -1;
   }
 
   /** Counted as held until the sink has taken it. */

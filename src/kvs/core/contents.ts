@@ -24,6 +24,7 @@ export interface ContentsParts {
 }
 
 const TAKEN = 0;
+const NOTHING = new ArrayBuffer(0);
 
 export class Contents {
   /** Record of what was taken last; 0 when it has no bytes. */
@@ -35,6 +36,8 @@ export class Contents {
   readonly #segments: Segments;
   readonly #entries: Entries;
   readonly #shared: SharedBodies;
+  #sound: ArrayBufferLike = NOTHING;
+  #soundFrom = 0;
   readonly #noteCrc = new Uint8Array(NOTE_CRC_BYTES);
 
   constructor(parts: ContentsParts) {
@@ -54,10 +57,22 @@ export class Contents {
     return TAKEN;
   }
 
-  /** As takeOwn, when the checksum is known to be right. */
-  keepOwn(payload: Uint8Array, start: number, bytes: number): void {
-    this.slot = this.#keep(new Uint8Array(payload.buffer, payload.byteOffset + start, bytes));
+  /** Payload whose checksum is known to be right, for keepOwn(). */
+  beginSound(payload: Uint8Array): void {
+    // Asked once, not for each row: the engine answers by a call that is dearer than the copy of a short one.
+    this.#sound = payload.buffer;
+    this.#soundFrom = payload.byteOffset;
+  }
+
+  /** As takeOwn, of the payload that is known to be right. */
+  keepOwn(start: number, bytes: number): void {
+    this.slot = this.#keep(new Uint8Array(this.#sound, this.#soundFrom + start, bytes));
     this.shared = 0;
+  }
+
+  /** The payload is not held any longer. */
+  endSound(): void {
+    this.#sound = NOTHING;
   }
 
   /** A body that other queues may name: brought now, or already here. */

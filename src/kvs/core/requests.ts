@@ -118,12 +118,12 @@ export class Requests {
     if (this.#account !== undefined) this.#replies.serve(this.#account);
   }
 
-  /** `bodyBytes`: of the frame. None are in `bodies` when memory had no room for them: what needs them is refused. */
-  take(type: number, sequence: number, control: Uint8Array, bodies: Uint8Array, bodyBytes: number): void {
+  /** `bodyBytes`: of the frame. None are in `bodies` when memory had no room for them: what needs them is refused. `bodySum`: their checksum, -1 when it is not known. */
+  take(type: number, sequence: number, control: Uint8Array, bodies: Uint8Array, bodyBytes: number, bodySum: number): void {
     this.#sequence = sequence;
     this.#ackDue = true;
     if (type === CHANGES) {
-      this.#onChanges(sequence, control, bodies, bodyBytes);
+      this.#onChanges(sequence, control, bodies, bodyBytes, bodySum);
       return;
     }
     if (bodyBytes > 0 && type !== REFILL) {
@@ -169,7 +169,7 @@ export class Requests {
     this.#ports.outbox.frame(ACK, through, encodeAck(this.#ports.packer, ack));
   }
 
-  #onChanges(sequence: number, control: Uint8Array, bodies: Uint8Array, bodyBytes: number): void {
+  #onChanges(sequence: number, control: Uint8Array, bodies: Uint8Array, bodyBytes: number, bodySum: number): void {
     const changes = decodeChanges(this.#ports.packer, control);
     if (changes instanceof InvalidMessage) {
       this.#malformed(CHANGES, changes.rule);
@@ -178,7 +178,7 @@ export class Requests {
     const account = this.#holder();
     const measure = this.#measure;
     const sections = sectionCount(changes);
-    this.#store.applier.beginFrame(changes, bodies);
+    this.#store.applier.beginFrame(changes, bodies, bodySum);
     let view = new DataView(control.buffer);
     let payloadAt = 0;
     for (let i = 0; i < sections; i += 1) {

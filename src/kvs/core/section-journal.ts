@@ -5,7 +5,7 @@
  *
  *   LINKED    row                                       undo: unlink, free       commit: -
  *   UNLINKED  row position                              undo: link behind PREV   commit: free
- *   CUT       first last before                     undo: put back           commit: freed later, in steps
+ *   CUT       first last before count               undo: put back           commit: free; very many later, in steps
  *   CONTENT   row slot body head crc shared note        undo: put back           commit: free the old
  *   NOTE      row note                                  undo: put back           commit: free the old
  *
@@ -22,6 +22,9 @@ const UNLINKED = 2;
 const CONTENT = 3;
 const NOTE = 4;
 const CUT = 5;
+
+/** More entries cut out at once are not freed within the turn, but in steps between turns (queue-table.ts): this many take about half a millisecond. */
+const FREED_AT_ONCE_MAX = 1024;
 
 /** A longer list, left by a section of very many changes, is given back. */
 const KEPT_OPS = 65_536;
@@ -69,11 +72,12 @@ export class SectionJournal {
     this.#push(UNLINKED);
   }
 
-  /** A range taken out in one cut, and the row in front of it. */
-  cut(first: number, last: number, before: number): void {
+  /** A range of `count` rows taken out in one cut, and the row in front of it. */
+  cut(first: number, last: number, before: number, count: number): void {
     this.#push(first);
     this.#push(last);
     this.#push(before);
+    this.#push(count);
     this.#push(CUT);
   }
 
@@ -114,8 +118,11 @@ export class SectionJournal {
         this.#length -= 1;
         this.#free(slot, shared, note);
       } else if (op === CUT) {
+        const count = this.#pop();
         this.#length -= 2;
-        this.#discardLater(this.#pop());
+        const first = this.#pop();
+        if (count > FREED_AT_ONCE_MAX) this.#discardLater(first);
+        else this.#entries.discardChain(first, count);
       } else {
         const note = this.#pop();
         this.#length -= 1;
@@ -140,6 +147,7 @@ export class SectionJournal {
       } else if (op === CONTENT) {
         this.#putBackContent(queue);
       } else if (op === CUT) {
+        this.#length -= 1;
         const before = this.#pop();
         const last = this.#pop();
         entries.attach(queue, this.#pop(), last, before);

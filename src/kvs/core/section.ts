@@ -37,8 +37,6 @@ import { SectionJournal } from './section-journal.js';
 import type { SharedBodies } from './shared-bodies.js';
 
 export const APPLIED = 0;
-/** DELETEs of more entries are not freed within the turn: this many take about half a millisecond. */
-const CUT_FROM = 1024;
 
 export interface SectionOptions {
   readonly storeId: string;
@@ -92,7 +90,9 @@ export class SectionApplier {
     if (repeats >= rowCount) return compareRepeat(queue, firstNumber + rowCount - 1, digestA, digestB);
     this.#journal.begin(queue);
     this.#isSound = payload === this.#soundPayload || (repeats === 0 && this.#judgeAll(view, rowsAt, rowCount, payload, payloadAt));
+    if (this.#isSound) this.#contents.beginSound(payload);
     const reason = this.#applyRows(queue, firstNumber, digestA, digestB, view, rowsAt, rowCount, payload, payloadAt, repeats);
+    this.#contents.endSound();
     if (reason !== APPLIED) {
       this.#journal.rollback(queue);
       queue.history.truncate(queue.number);
@@ -111,12 +111,13 @@ export class SectionApplier {
 
   /**
    * The sections of a frame follow: are all their payloads right together? Nothing is refused here: if they are not, or
-   * that can't be told, each section is judged by itself, and then each row.
+   * that can't be told, each section is judged by itself, and then each row. `known`: the checksum of the payload, if
+   * its reader has worked it out; else -1.
    */
-  beginFrame(changes: Changes, payload: Uint8Array): void {
+  beginFrame(changes: Changes, payload: Uint8Array, known = -1): void {
     this.#soundPayload = undefined;
     const sections = sectionCount(changes);
-    if (sections < 2 || payload.length === 0) return;
+    if (payload.length === 0) return;
     const sum = this.#sum;
     sum.begin();
     const view = new DataView(sectionRows(changes, 0).buffer);
@@ -124,7 +125,7 @@ export class SectionApplier {
       const rows = sectionRows(changes, i);
       if (rows.buffer !== view.buffer || !sum.add(view, rows.byteOffset, rows.length / CHANGE_ROW_BYTES, payload.length)) return;
     }
-    if (sum.bytes === payload.length && sum.matches(this.#crc32(payload, 0))) this.#soundPayload = payload;
+    if (sum.bytes === payload.length && sum.matches(known < 0 ? this.#crc32(payload, 0) : known)) this.#soundPayload = payload;
   }
 
   /** The frame's bytes are not held any longer. */
@@ -205,7 +206,7 @@ export class SectionApplier {
   ): number {
     const contents = this.#contents;
     if (this.#isSound) {
-      contents.keepOwn(payload, start, bodyBytes + headBytes);
+      contents.keepOwn(start, bodyBytes + headBytes);
     } else {
       const reason = (flags & (FLAG_SHARED | FLAG_BODY_ABSENT)) === 0
         ? contents.takeOwn(payload, start, bodyBytes + headBytes, crc)
@@ -220,24 +221,17 @@ export class SectionApplier {
 
   #remove(queue: MirroredQueue, position: number, count: number): number {
     const entries = this.#entries;
-    let row = entries.find(queue, position);
-    if (count > CUT_FROM && row !== 0) return this.#cut(queue, row, count);
-    for (let left = count; left > 0; left -= 1) {
-      if (row === 0) return REFUSAL_MISSING;
-      const next = entries.nextOf(row);
-      this.#journal.unlinked(row, entries.positionOf(row));
-      entries.unlink(queue, row);
-      row = next;
+    const first = entries.find(queue, position);
+    if (first === 0) return REFUSAL_MISSING;
+    if (count === 1) {
+      this.#journal.unlinked(first, position);
+      entries.unlink(queue, first);
+      return APPLIED;
     }
-    return APPLIED;
-  }
-
-  /** Very many at once: out of the queue now, freed in steps between turns (queue-table.ts). */
-  #cut(queue: MirroredQueue, first: number, count: number): number {
-    const before = this.#entries.prevOf(first);
-    const last = this.#entries.detach(queue, first, count);
+    const before = entries.prevOf(first);
+    const last = entries.detach(queue, first, count);
     if (last === 0) return REFUSAL_MISSING;
-    this.#journal.cut(first, last, before);
+    this.#journal.cut(first, last, before, count);
     return APPLIED;
   }
 

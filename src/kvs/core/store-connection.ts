@@ -22,7 +22,7 @@ import type { Connection, ConnectionHandlers } from '../../platform/transport.js
 import type { FrameRoom, FrameSink } from '../../protocol/frame-reader.js';
 import { FrameReader, RULE_NO_ROOM } from '../../protocol/frame-reader.js';
 import { InvalidMessage } from '../../protocol/invalid.js';
-import { BEAT, CHALLENGE, CLOSE, HEARTBEAT, HELLO, PROOF, WELCOME, messageTypeName } from '../../protocol/message-types.js';
+import { BEAT, CHALLENGE, CHANGES, CLOSE, HEARTBEAT, HELLO, PROOF, WELCOME, messageTypeName } from '../../protocol/message-types.js';
 import { encodeBeat } from '../../protocol/messages/beat.js';
 import { encodeClose } from '../../protocol/messages/close.js';
 import { decodeHeartbeat } from '../../protocol/messages/heartbeat.js';
@@ -200,7 +200,7 @@ export class StoreConnection implements ConnectionHandlers, FrameSink, FrameRoom
     this.#sequence = sequence;
     if (bodyBytes > 0 && (type === HEARTBEAT || this.#account === undefined)) this.close(CLOSE_MALFORMED, `${messageTypeName(type)}: bodies where none belong`);
     else if (this.#state === ACTIVE && type !== HEARTBEAT) {
-      this.#requests.take(type, sequence, control, bodies, bodyBytes);
+      this.#requests.take(type, sequence, control, bodies, bodyBytes, this.#reader.bodySum);
       this.#unanswered += bodies.length;
       if (this.#unanswered >= ANSWER_BYTES) this.endTurn();
     }
@@ -333,7 +333,7 @@ export class StoreConnection implements ConnectionHandlers, FrameSink, FrameRoom
     account.connections.add(this);
     const active = (hello.flags & HELLO_ACTIVE) !== 0 && account.activate(this, hello.generation);
     // Who stands by for good says HEARTBEAT only: no memory for more.
-    this.#reader = new FrameReader({ frameBytesMax: active ? this.#options.frameBytesMax : HANDSHAKE_FRAME_BYTES_MAX }, { crc32: this.#ports.crc32, room: this });
+    this.#reader = new FrameReader({ frameBytesMax: active ? this.#options.frameBytesMax : HANDSHAKE_FRAME_BYTES_MAX, summedType: CHANGES }, { crc32: this.#ports.crc32, room: this });
     this.#transition(active ? ACTIVE : STANDBY);
     this.#store.heartbeat(account, nowMs);
     if (active) {

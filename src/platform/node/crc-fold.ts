@@ -12,15 +12,17 @@
  * comes to stand in the last 137 vectors is left to zlib. Six terms are a compromise: fewer reach further back, so that
  * more is left to zlib; more are dearer for each vector. The test checks the sum above, and results against zlib.
  *
- *   memory   0        2,192               2,192 + PIECE      64 KiB          128 KiB
- *            │ last 137 │ folded, a piece … │                  │ input, a piece │ what is left │
+ *   memory   0        2,192               2,192 + PIECE      64 KiB          128 KiB        192 KiB
+ *            │ last 137 │ folded, a piece … │                  │ input, a piece │ what is left │ buffers that are lent …
  *            │  folded  │
+ *
+ * Input is copied in, piece by piece. What lies in a buffer that was lent here is folded where it lies, which is cheaper
+ * by a fifth: of what a store receives that is most (transport.ts reads into one).
  *
  * The loop is WebAssembly, 60 instructions written out below: JavaScript has no vectors. Where a process may not have
  * it (no address space for its guard pages, say) there is no such function, and checksum.ts uses zlib alone.
  */
 import { crc32 as zlibCrc32 } from 'node:zlib';
-import type { Crc32 } from '../ports.js';
 
 /** How many vectors behind a vector goes to; the last is the furthest. */
 export const FOLD_DISTANCES = [53, 57, 67, 108, 129, 137] as const;
@@ -40,7 +42,10 @@ const PIECE_BYTES = 16 * 1024;
 const PAGE_BYTES = 64 * 1024;
 const INPUT = PAGE_BYTES;
 const REST = 2 * PAGE_BYTES;
-const PAGES = 3;
+const LENT = 3 * PAGE_BYTES;
+/** To be lent: the read buffers of a store with four ports (transport.ts). A page that nobody has touched is no memory yet. */
+const LENT_BYTES_MAX = 1024 * 1024;
+const PAGES = (LENT + LENT_BYTES_MAX) / PAGE_BYTES;
 
 type Fold = (input: number, before: number, output: number, vectors: number) => void;
 
@@ -50,41 +55,63 @@ declare const WebAssembly: {
   readonly Instance: new (module: object) => { readonly exports: { readonly memory: { readonly buffer: ArrayBuffer }; readonly fold: Fold } };
 };
 
-/** Undefined where there is no WebAssembly to be had. */
-export function makeFoldedCrc32(): Crc32 | undefined {
-  try {
-    const { memory, fold } = new WebAssembly.Instance(new WebAssembly.Module(foldModule())).exports;
-    return foldedCrc32(new Uint8Array(memory.buffer), fold);
-  } catch {
-    return undefined;
-  }
-}
+export class Folding {
+  readonly #memory: Uint8Array;
+  readonly #words: Int32Array;
+  readonly #fold: Fold;
+  #lentTo = LENT;
 
-/** For FOLD_FROM_BYTES and more. */
-function foldedCrc32(memory: Uint8Array, fold: Fold): Crc32 {
-  const { buffer } = memory;
-  return (bytes, seed) => {
+  /** Undefined where there is no WebAssembly to be had. */
+  static make(): Folding | undefined {
+    try {
+      const { memory, fold } = new WebAssembly.Instance(new WebAssembly.Module(foldModule())).exports;
+      return new Folding(memory.buffer, fold);
+    } catch {
+      return undefined;
+    }
+  }
+
+  private constructor(memory: ArrayBuffer, fold: Fold) {
+    this.#memory = new Uint8Array(memory);
+    this.#words = new Int32Array(memory);
+    this.#fold = fold;
+  }
+
+  /** A buffer for good, whose bytes are folded where they lie; undefined when no more are left. */
+  lend(bytes: number): Uint8Array | undefined {
+    const end = this.#lentTo + Math.ceil(bytes / VECTOR) * VECTOR;
+    if (end > this.#memory.length) return undefined;
+    const lent = new Uint8Array(this.#memory.buffer, this.#lentTo, bytes);
+    this.#lentTo = end;
+    return lent;
+  }
+
+  /** For FOLD_FROM_BYTES and more. */
+  crc32(bytes: Uint8Array, seed: number): number {
+    const memory = this.#memory;
     const source = bytes.buffer;
+    const isHere = source === memory.buffer;
     const at = bytes.byteOffset;
     const folded = Math.floor((bytes.length - REACH_BYTES) / ROUND_BYTES) * ROUND_BYTES;
     memory.fill(0, 0, REACH_BYTES);
+    // A checksum begins with ones, or goes on from one that is complete: added to the first four bytes, by way of the
+    // vector that goes to the first one and to no other.
+    this.#words[0] = ~seed;
     for (let from = 0; from < folded; from += PIECE_BYTES) {
       const count = Math.min(folded - from, PIECE_BYTES);
-      memory.set(new Uint8Array(source, at + from, count), INPUT);
-      // A checksum begins with ones, or goes on from one that is complete: added to the first four bytes.
-      if (from === 0) for (let i = 0; i < 4; i++) memory[INPUT + i] = (memory[INPUT + i] ?? 0) ^ (~seed >>> (8 * i));
-      fold(INPUT, 0, REACH_BYTES, count / VECTOR);
+      if (!isHere) memory.set(new Uint8Array(source, at + from, count), INPUT);
+      this.#fold(isHere ? at + from : INPUT, 0, REACH_BYTES, count / VECTOR);
       memory.copyWithin(0, count, count + REACH_BYTES);
     }
     const left = bytes.length - folded;
     memory.set(new Uint8Array(source, at + folded, left), INPUT);
     // These are not folded: none goes to another.
     memory.fill(0, REACH_BYTES, REACH_BYTES + REST_BYTES);
-    fold(INPUT, 0, REST, REST_BYTES / VECTOR);
+    this.#fold(INPUT, 0, REST, REST_BYTES / VECTOR);
     if (left > REST_BYTES) memory.copyWithin(REST + REST_BYTES, INPUT + REST_BYTES, INPUT + left);
     // All ones as the seed: zlib then begins with zero.
-    return zlibCrc32(new Uint8Array(buffer, REST, left), 0xffffffff);
-  };
+    return zlibCrc32(new Uint8Array(memory.buffer, REST, left), 0xffffffff);
+  }
 }
 
 // ---- the module: its numbers are those of the WebAssembly specification, "Binary Format" ----

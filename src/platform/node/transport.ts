@@ -18,6 +18,7 @@
 import net from 'node:net';
 import { TLSSocket } from 'node:tls';
 import type { Connection, ConnectionHandlers, Listener, Listening, Transport } from '../transport.js';
+import { summedBuffer } from './checksum.js';
 import { readIntoOwnBuffer } from './own-buffer.js';
 
 /** A connection that was ended gets this long to take the rest and to close its side. */
@@ -80,8 +81,8 @@ export class NodeTransport implements Transport, Listener {
   }
 
   listen(host: string, port: number, accept: (connection: Connection) => ConnectionHandlers): Promise<Listening> {
-    // One for all: nobody keeps what was read longer than the call (platform/transport.ts).
-    const buffer = new Uint8Array(ACCEPTED_READ_BYTES);
+    // One for all: nobody keeps what was read longer than the call (platform/transport.ts). A store sums what it reads.
+    const buffer = summedBuffer(ACCEPTED_READ_BYTES);
     const server = net.createServer({ noDelay: true }, (socket) => {
       const remote = `${socket.remoteAddress ?? 'unknown'}:${socket.remotePort ?? 0}`;
       readIntoOwnBuffer(socket, buffer, (bytes) => { connection.received(buffer.subarray(0, bytes)); });

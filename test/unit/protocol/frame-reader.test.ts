@@ -300,3 +300,39 @@ describe('frame reader with little room', () => {
     assert.deepEqual([seen.frames[0]?.bodies, read.heldBytes], ['bodies', 0]);
   });
 });
+
+describe('the sum of the bodies of a frame', () => {
+  const SUMMED = 0x30;
+  const bodies = Buffer.from(Array.from({ length: 100_000 }, (_none, i) => (i * 7 + (i >>> 8)) & 255));
+
+  /** What is told of each frame of the stream, cut into chunks of so many bytes. */
+  function sums(chunkBytes: number, stream: Uint8Array, room?: FrameRoom): { sum: number; bodies: number }[] {
+    const read = new FrameReader({ frameBytesMax: FRAME_BYTES_MAX, summedType: SUMMED }, room === undefined ? { crc32 } : { crc32, room });
+    const told: { sum: number; bodies: number }[] = [];
+    for (let at = 0; at < stream.length; at += chunkBytes) {
+      read.push(stream.subarray(at, at + chunkBytes), {
+        onFrame: (_type, _sequence, _control, its) => { told.push({ sum: read.bodySum, bodies: its.length }); },
+        onInvalid: (rule) => assert.fail(rule),
+      });
+    }
+    return told;
+  }
+
+  test('is told when they came in a few chunks, and not of other types, of whole frames, and of many short chunks', () => {
+    const stream = Buffer.concat([
+      frame(SUMMED, 1, Buffer.from('rows'), bodies), frame(SUMMED + 1, 2, Buffer.from('rows'), bodies),
+      frame(SUMMED, 3, Buffer.from('rows'), bodies.subarray(5)), frame(SUMMED, 4, Buffer.from('rows'), bodies.subarray(0, 10)),
+    ]);
+    const [all, but5] = [crc32(bodies, 0), crc32(bodies.subarray(5), 0)];
+    for (const chunkBytes of [16_400, 20_000, 65_536, 100_010]) {
+      assert.deepEqual(sums(chunkBytes, stream).map(({ sum }) => sum), [all, -1, but5, -1], `chunks of ${String(chunkBytes)}`);
+    }
+    assert.deepEqual(sums(stream.length, stream).map(({ sum }) => sum), [-1, -1, -1, -1]);
+    assert.deepEqual(sums(3_000, stream).slice(0, 3).map(({ sum }) => sum), [-1, -1, -1]);
+  });
+
+  test('is not told of bodies that were passed over, nor of none', () => {
+    const stream = Buffer.concat([frame(SUMMED, 1, Buffer.from('rows'), bodies), frame(SUMMED, 2, Buffer.alloc(100))]);
+    assert.deepEqual(sums(30_000, stream, new Room(4096, 70_000)), [{ sum: -1, bodies: 0 }, { sum: -1, bodies: 0 }]);
+  });
+});

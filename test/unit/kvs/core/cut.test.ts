@@ -14,7 +14,7 @@ function filled(): { store: Store; queue: MirroredQueue } {
   return { store, queue };
 }
 
-describe('a DELETE of very many entries', () => {
+describe('a DELETE of many entries', () => {
   test('takes them out at once and frees them in steps', () => {
     const { store, queue } = filled();
     const bytes = queue.bytes / COUNT;
@@ -30,6 +30,16 @@ describe('a DELETE of very many entries', () => {
     assert.equal(store.entries.count, 1_000);
     assert.equal(change(store, queue, deleting(1), storing(1, 'new'), deleting(5_000)), 0);
     assert.equal(positions(store, queue).length, 999);
+  });
+
+  test('of a few frees them at once', () => {
+    const { store, queue } = filled();
+    const { liveBytes } = store.segments;
+    assert.equal(change(store, queue, deleting(100, 1_024), deleting(2_000, 2), deleting(2_002)), 0);
+    assert.deepEqual([queue.count, store.entries.count, store.hasWork], [COUNT - 1_027, COUNT - 1_027, false]);
+    assert.equal(store.segments.liveBytes, liveBytes - 1_027 * (liveBytes / COUNT));
+    for (const gone of [100, 1_123, 2_000, 2_001, 2_002]) assert.equal(store.entries.find(queue, gone), 0);
+    assert.ok(store.entries.find(queue, 1_124) !== 0 && store.entries.find(queue, 2_003) !== 0);
   });
 
   test('moves cursors in front of the gap, and may empty the queue', () => {
@@ -50,6 +60,7 @@ describe('a DELETE of very many entries', () => {
     for (const changes of [
       [deleting(1, COUNT + 1)], [deleting(1, COUNT), deleting(1)], [deleting(1_001, 2_000), deleting(1_000, 1_500), deleting(4_999), storing(1, 'x'), deleting(1_001)],
       [deleting(4_000, 1_001), storing(1, 'x'), deleting(77, 1)].reverse().concat(deleting(77)),
+      [deleting(10, 5), storing(1, 'x'), deleting(9, 2), deleting(COUNT), deleting(COUNT + 4), deleting(12)],
     ]) {
       assert.equal(applyTo(store, queue, nextSection(queue, changes)), REFUSAL_MISSING);
       assert.equal(fingerprint(store, queue), before);

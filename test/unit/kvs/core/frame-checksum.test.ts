@@ -47,12 +47,12 @@ function controlOf(sections: readonly Section[]): { rows: Uint8Array; changes: (
 }
 
 /** Applies the sections as one frame, as a connection does; answers the reasons. */
-function frame({ store, queues }: Made, sections: readonly Section[], payload = concat(sections.map((section) => section.payload)), judged = payload): number[] {
+function frame({ store, queues }: Made, sections: readonly Section[], payload = concat(sections.map((section) => section.payload)), judged = payload, known = -1): number[] {
   const { rows, changes } = controlOf(sections);
   const view = new DataView(rows.buffer);
   let rowsAt = 0;
   let payloadAt = 0;
-  store.applier.beginFrame(changes, judged);
+  store.applier.beginFrame(changes, judged, known);
   const reasons = sections.map((section, i) => {
     const queue = queues[i] ?? assert.fail('a queue for each section');
     const reason = store.applySection(accountOf(store), queue, section.first, section.a, section.b, view, rowsAt, section.rows.length / CHANGE_ROW_BYTES, payload, payloadAt, 0, 0);
@@ -76,6 +76,28 @@ describe('the checksum of a frame', () => {
     assert.deepEqual(frame(world, sections), [0, 0, 0]);
     assert.equal(world.computed(), 1);
     assert.deepEqual(world.queues.map((queue) => positions(world.store, queue)), [[1, 2], [2], [1, 2]]);
+  });
+
+  test('is not computed again when it was worked out as the frame came, and then judges it as well', () => {
+    for (const [error, reasons] of [[0, [0, 0, 0]], [1, [0, REFUSAL_CHECKSUM, 0]]] as const) {
+      const world = made();
+      const sections = sectionsOf(world);
+      const payload = concat(sections.map((section) => section.payload));
+      const middle = payload.length >>> 1;
+      payload[middle] = (payload[middle] ?? 0) ^ error;
+      const known = crc32(payload, 0);
+      world.computed();
+      assert.deepEqual(frame(world, sections, payload, payload, known), reasons);
+      if (error === 0) assert.equal(world.computed(), 0);
+    }
+  });
+
+  test('does for a frame of one section', () => {
+    const world = made();
+    const sections = sectionsOf(world).slice(0, 1);
+    world.computed();
+    assert.deepEqual(frame(world, sections), [0]);
+    assert.equal(world.computed(), 1);
   });
 
   test('when one byte is wrong, the section that it is in is refused, and only that', () => {

@@ -12,7 +12,7 @@ import { encodeList } from '../../../../src/protocol/messages/list.js';
 import { encodePull } from '../../../../src/protocol/messages/pull.js';
 import { encodeTail } from '../../../../src/protocol/messages/tail.js';
 import {
-  CLOSE_DENIED, CLOSE_FENCED, CLOSE_MALFORMED, CLOSE_SEQUENCE, CLOSE_STANDBY, CLOSE_STOPPING, REFUSAL_LIMIT, REFUSAL_MISSING, REFUSAL_UNKNOWN,
+  CLOSE_DENIED, CLOSE_FENCED, CLOSE_MALFORMED, CLOSE_SEQUENCE, CLOSE_STANDBY, CLOSE_STOPPING, REFUSAL_CHECKSUM, REFUSAL_LIMIT, REFUSAL_MISSING, REFUSAL_UNKNOWN,
 } from '../../../../src/protocol/reasons.js';
 import { bytes, change, deleting, nextSection, openQueue, packer, section, storing } from '../core/section-kit.js';
 import { TestGateway, testStore } from './test-gateway.js';
@@ -54,6 +54,23 @@ describe('a store on real sockets', () => {
     for (let id = 1; id <= 4; id++) last = gateway.change(7, storing(id, 'x'.repeat(20_000), 'head'));
     await gateway.acknowledged(last);
     assert.deepEqual(gateway.frames.filter(({ type }) => type === types.ACK).map(({ sequence }) => sequence).slice(-4), [last - 3, last - 2, last - 1, last]);
+  });
+
+  test('finds a byte that is wrong in a frame longer than it reads at once, wherever it is', async (t) => {
+    const store = await running(t);
+    const gateway = await TestGateway.join(store);
+    await gateway.acknowledged(gateway.open(7, 1));
+    const { first, a, b, rows, payload } = section(0, 0, 0, Array.from({ length: 12 }, (_none, id) => storing(id, String.fromCharCode(97 + id).repeat(60_000), 'head')));
+    const control = encodeChanges(packer, [7, first, a, b, rows]).slice();
+    for (const at of [0, 270_000, 600_000, payload.length - 1]) {
+      const damaged = payload.slice();
+      damaged[at] = (damaged[at] ?? 0) ^ 1;
+      const refusedAt = gateway.send(types.CHANGES, control, damaged);
+      assert.deepEqual((await gateway.next(types.REFUSAL)).values.slice(0, 3), [refusedAt, 7, REFUSAL_CHECKSUM], `byte ${String(at)}`);
+      await gateway.acknowledged(gateway.open(7, 1));
+    }
+    const ack = await gateway.acknowledged(gateway.send(types.CHANGES, control, payload));
+    assert.deepEqual([ack.values[2], ack.values[3]], [7, 12]);
   });
 
   test('answers heartbeats, lists queues, gives the tail behind a number that it knows', async (t) => {

@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { crc32 as zlibCrc32 } from 'node:zlib';
-import { crc32 } from '../../../../src/platform/node/checksum.js';
-import { FOLD_DISTANCES, FOLD_FROM_BYTES, makeFoldedCrc32 } from '../../../../src/platform/node/crc-fold.js';
+import { crc32, summedBuffer } from '../../../../src/platform/node/checksum.js';
+import { FOLD_DISTANCES, FOLD_FROM_BYTES, Folding } from '../../../../src/platform/node/crc-fold.js';
 
 /** Every Node that Twinpost runs on has it. */
-const folded = makeFoldedCrc32() ?? assert.fail('no WebAssembly with vectors here');
+const folding = Folding.make() ?? assert.fail('no WebAssembly with vectors here');
+const folded = (bytes: Uint8Array, seed: number): number => folding.crc32(bytes, seed);
 
 /** Bytes that repeat with the seed (mulberry32). */
 function noise(count: number, seed: number): Uint8Array {
@@ -66,6 +67,37 @@ describe('folded checksum', () => {
     const view = large.subarray(1_234, 40_001);
     assert.equal(crc32(view, 7), zlibCrc32(view.slice(), 7));
     assert.deepEqual(large, copy);
+  });
+
+  test('is the same in a buffer that was lent, wherever the bytes begin, and does not write to it', () => {
+    const lent = folding.lend(80_000) ?? assert.fail('a buffer is to be had');
+    const all = noise(lent.length, 5);
+    lent.set(all);
+    for (const length of [FOLD_FROM_BYTES, FOLD_FROM_BYTES + 1, 16_384 + 2192 + 5, 40_000, 66_000]) {
+      for (let at = 0; at < 20; at++) {
+        assert.equal(folded(lent.subarray(at, at + length), 3), zlibCrc32(all.subarray(at, at + length), 3), `${String(length)} bytes from ${String(at)} on`);
+      }
+    }
+    assert.equal(folded(lent.subarray(10_000), 0), zlibCrc32(all.subarray(10_000), 0), 'up to its end');
+    assert.deepEqual(Buffer.from(lent), Buffer.from(all));
+  });
+
+  test('is right up to the end of the last buffer that is lent, and none overlaps another', () => {
+    const own = Folding.make() ?? assert.fail('no WebAssembly with vectors here');
+    const buffers: Uint8Array[] = [];
+    for (let lent = own.lend(99_999); lent !== undefined; lent = own.lend(99_999)) buffers.push(lent);
+    assert.ok(buffers.length >= 4);
+    for (const [i, lent] of buffers.entries()) lent.set(noise(lent.length, i));
+    for (const [i, lent] of buffers.entries()) assert.equal(own.crc32(lent, 0), zlibCrc32(noise(lent.length, i), 0));
+  });
+
+  test('buffers are to be had when no more can be lent', () => {
+    for (let i = 0; i < 10; i++) {
+      const buffer = summedBuffer(256 * 1024);
+      assert.equal(buffer.length, 256 * 1024);
+      buffer.set(noise(buffer.length, i));
+      assert.equal(crc32(buffer, 0), zlibCrc32(noise(buffer.length, i), 0));
+    }
   });
 
   test('its distances keep the checksum: the sum of their powers is one', () => {
