@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { Prng } from '../../src/base/prng.js';
+import { COMMITTED } from '../../src/gateway/queue/types.js';
 import { clientAtData, startHarness } from './harness.js';
 import type { Harness } from './harness.js';
 
@@ -78,6 +79,22 @@ describe('content', () => {
     assert.equal(harness.inbound.connections, 0);
     assert.equal(harness.reception.reservedBytes, 0);
     assert.equal(harness.reception.kept.length, 0);
+  });
+
+  test('is counted until it is submitted: from then on the gateway has a copy, or will have none', { timeout: 10_000 }, async () => {
+    const harness = await startHarness();
+    harness.reception.hold = true;
+    const client = await clientAtData(harness.inbound.port);
+    const submitted = new Promise<void>((resolve) => { harness.reception.onSubmit = resolve; });
+    client.send('x'.repeat(200_000) + '\r\n.\r\n');
+    await submitted;
+    assert.ok(harness.reception.reservedBytesPeak >= 200_002);
+    assert.ok(harness.reception.reservedBytes < 1000, `${harness.reception.reservedBytes} bytes are counted for the envelope`);
+    assert.equal(harness.reception.kept[0]?.submission.chunks.length, 0);
+    client.socket.destroy();
+    harness.reception.kept[0]?.submission.settle(COMMITTED);
+    await harness.inbound.close(1000);
+    assert.equal(harness.reception.reservedBytes, 0);
   });
 
   test('is not all that is counted: so are recipients, with what their lines keep alive', { timeout: 10_000 }, async () => {
