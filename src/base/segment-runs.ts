@@ -6,7 +6,7 @@
  *                                 └─ none left in use ◄────────────────────────────────────────────┘ ─► given back
  *
  * V8 counts each ArrayBuffer as it is made and marks the whole heap again for every 32 to 64 MiB of them: twenty-two
- * times in a recovery of 500 MB, a third of its processor time. It does so once an allocation at most. The pages
+ * times in a recovery of 500 MB, a third of its processor time; with pieces of 64 MiB still a sixth. It does so once an allocation at most. The pages
  * of a run are not touched before a segment is made of them, so they cost nothing until then and are not counted.
  *
  * The first write to each page of fresh memory is a fault, in which the system finds the page and clears it: a quarter
@@ -28,16 +28,16 @@ import { NO_BUCKET, SegmentKind, SegmentRun } from './segment.js';
  */
 export type TouchPages = (bytes: Uint8Array, done: () => void) => void;
 
-/** One allocation at most: eight marks a recovery of 500 MB. */
-export const RUN_BYTES_MAX = 64 * 1024 * 1024;
+/** One allocation at most: two or three marks a recovery of 500 MB. What a run may be beside the limit of memory is its owner's to say. */
+export const RUN_BYTES_MAX = 256 * 1024 * 1024;
 /** For fewer segments than this a run is not worth it. */
 const RUN_SEGMENTS_MIN = 16;
 /** A run is sparse when at most one in so many of its segments is in use. */
 const SPARSE_SHARE = 2;
-/** Touched at a time: with segments of 1 MiB about 3 ms of the other thread, in which a recovery fills two. */
-const TOUCHED_AT_ONCE = 4;
+/** Touched at a time: with segments of 1 MiB about 1.5 ms of the other thread, for which a store on the same processor may have to wait. */
+const TOUCHED_AT_ONCE = 2;
 /** Empty segments, touched or being touched, with which no more are: memory that is held for a moment only. */
-const TOUCHED_MAX = 2 * TOUCHED_AT_ONCE;
+const TOUCHED_MAX = 8;
 
 export class SegmentRuns {
   /** Segments of all runs. */
