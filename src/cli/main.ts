@@ -4,23 +4,25 @@
  */
 import yargs from 'yargs';
 import type { Argv } from 'yargs';
-import { configCommand } from './config-check.js';
 import type { CliContext } from './context.js';
 import { CliError } from './context.js';
-import { gatewayCommand } from './gateway.js';
-import { queueCommand } from './queue.js';
-import { rescueCommand } from './rescue.js';
-import { sendCommand } from './send.js';
-import { sinkCommand } from './sink.js';
-import { statusCommand } from './status.js';
-import { storeCommand } from './store.js';
-import { upCommand } from './up.js';
-import { versionCommand } from './version.js';
 
 /** A verb adds itself to yargs and reports its exit code through `done`. */
 export type Verb = (cli: Argv, context: CliContext, done: (code: number) => void) => Argv;
 
-const VERBS: readonly Verb[] = [upCommand, gatewayCommand, rescueCommand, storeCommand, sinkCommand, sendCommand, statusCommand, queueCommand, configCommand, versionCommand];
+/** In the order of the help. Loaded when it is called: each second of a gateway's start counts, and "status" reads no file. */
+const VERBS: ReadonlyMap<string, () => Promise<Verb>> = new Map([
+  ['up', async () => (await import('./up.js')).upCommand],
+  ['gateway', async () => (await import('./gateway.js')).gatewayCommand],
+  ['rescue', async () => (await import('./rescue.js')).rescueCommand],
+  ['store', async () => (await import('./store.js')).storeCommand],
+  ['sink', async () => (await import('./sink.js')).sinkCommand],
+  ['send', async () => (await import('./send.js')).sendCommand],
+  ['status', async () => (await import('./status.js')).statusCommand],
+  ['queue', async () => (await import('./queue.js')).queueCommand],
+  ['config', async () => (await import('./config-check.js')).configCommand],
+  ['version', async () => (await import('./version.js')).versionCommand],
+]);
 
 export async function runCli(args: readonly string[], context: CliContext): Promise<number> {
   let exitCode = 0;
@@ -43,7 +45,7 @@ export async function runCli(args: readonly string[], context: CliContext): Prom
       if (error !== undefined) throw error;
       throw new CliError(complaint(message ?? 'the arguments could not be understood', args));
     });
-  for (const verb of VERBS) verb(cli, context, (code) => { exitCode = code; });
+  for (const verb of await verbsFor(args[0])) verb(cli, context, (code) => { exitCode = code; });
   try {
     await cli.parseAsync();
     return exitCode;
@@ -51,6 +53,12 @@ export async function runCli(args: readonly string[], context: CliContext): Prom
     for (const line of errorLines(error)) context.terminal.error(line);
     return 1;
   }
+}
+
+/** The one that is named; all of them for the help, and for words that may be meant. */
+function verbsFor(word: string | undefined): Promise<readonly Verb[]> {
+  const named = VERBS.get(word ?? '');
+  return Promise.all(named === undefined ? [...VERBS.values()].map((load) => load()) : [named()]);
 }
 
 /** Options that take several values, after one another or by being given again. All others are given once. */

@@ -25,6 +25,7 @@ import { createHash, timingSafeEqual } from 'node:crypto';
 import { fastify } from 'fastify';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Registry } from 'prom-client';
+import { NO_SCHEMAS } from '../../platform/node/no-schemas.js';
 import { namesThisMachine } from '../../platform/node/own-host.js';
 import { addExport } from './export-page.js';
 import type { ExportSource } from './export-page.js';
@@ -73,7 +74,7 @@ export interface RunningAdmin {
 
 /** Rejects when the address can't be bound. */
 export async function startAdmin(options: AdminOptions, ports: AdminPorts): Promise<RunningAdmin> {
-  const app = fastify({ logger: false, bodyLimit: 64 * 1024, requestTimeout: 10_000, connectionTimeout: 30_000, keepAliveTimeout: 15_000, forceCloseConnections: true, return503OnClosing: true, routerOptions: { maxParamLength: NAME_CHARACTERS_MAX } });
+  const app = fastify({ logger: false, bodyLimit: 64 * 1024, requestTimeout: 10_000, connectionTimeout: 30_000, keepAliveTimeout: 15_000, forceCloseConnections: true, return503OnClosing: true, schemaController: NO_SCHEMAS, routerOptions: { maxParamLength: NAME_CHARACTERS_MAX } });
   app.server.maxConnections = CONNECTIONS_MAX;
   app.setNotFoundHandler((_request, reply) => reply.code(404).send({ error: 'there is nothing at this address' }));
   app.setErrorHandler((error, _request, reply) => {

@@ -12,6 +12,7 @@
 
 import { createHash, timingSafeEqual } from 'node:crypto';
 import Fastify from 'fastify';
+import { NO_SCHEMAS } from '../../platform/node/no-schemas.js';
 import type { FastifyInstance } from 'fastify';
 import { namesThisMachine, reachableAddress } from '../../platform/node/own-host.js';
 import type { MirroredQueue } from '../core/mirrored-queue.js';
@@ -45,7 +46,7 @@ const ROLES = ['none', 'member', 'filling', 'spilled'] as const;
 const OPEN_TO_ALL: ReadonlySet<string> = new Set(['/healthz', '/readyz', '/metrics']);
 
 export async function startAdminHttp(options: AdminHttpOptions, running: RunningStore): Promise<AdminHttp> {
-  const app = Fastify({ logger: false, forceCloseConnections: true, bodyLimit: 64 * 1024, requestTimeout: 10_000, connectionTimeout: 30_000, keepAliveTimeout: 15_000 });
+  const app = Fastify({ logger: false, schemaController: NO_SCHEMAS, forceCloseConnections: true, bodyLimit: 64 * 1024, requestTimeout: 10_000, connectionTimeout: 30_000, keepAliveTimeout: 15_000 });
   app.server.maxConnections = CONNECTIONS_MAX;
   const registry = storeMetrics(running);
   guard(app, options.token);
