@@ -11,7 +11,7 @@
  * one gateway speak of the first. Configuration files are in cluster-config.ts.
  */
 import { spawn, type ChildProcess } from 'node:child_process';
-import { closeSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { closeSync, mkdirSync, mkdtempSync, openSync, readFileSync, readSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -107,6 +107,20 @@ export class Daemon {
 
   log(): string {
     return readFileSync(this.#logFile, 'utf8');
+  }
+
+  /** Bytes of the log so far: where logSince() begins. */
+  get logBytes(): number {
+    return statSync(this.#logFile, { throwIfNoEntry: false })?.size ?? 0;
+  }
+
+  /** What was written behind so many bytes, without a reading of the rest, which may be long. */
+  logSince(bytes: number): string {
+    const fd = openSync(this.#logFile, 'r');
+    const buffer = Buffer.alloc(Math.max(0, this.logBytes - bytes));
+    const read = readSync(fd, buffer, 0, buffer.length, bytes);
+    closeSync(fd);
+    return buffer.toString('utf8', 0, read);
   }
 
   /** The last lines that are not about single messages. */
