@@ -20,8 +20,9 @@ import type { SealedSection } from './turn-section.js';
 const SECTION_OVERHEAD_BYTES = 512;
 /** Sections looked at for each that comes: more than one, so that what was held up is let go again. */
 const LOOKS_PER_ADD = 8;
-/** Slots behind the head are dropped when this many have gone by and they are the larger half. */
+/** Slots behind a head are dropped when this many have gone by and they are the larger half: of the order of all, and of each queue. */
 const COMPACT_AT = 256;
+const QUEUE_COMPACT_AT = 8;
 
 export interface ChangeRingOptions {
   readonly bytesMax: number;
@@ -72,7 +73,8 @@ class QueueChanges {
     this.baseA = section.digestA;
     this.baseB = section.digestB;
     this.head += 1;
-    if (this.head < COMPACT_AT || this.head * 2 < this.sections.length) return;
+    // What is behind the head is still in memory: with thousands of queues a few of each are soon more than the ring.
+    if (this.head < QUEUE_COMPACT_AT || this.head * 2 < this.sections.length) return;
     this.sections = this.sections.slice(this.head);
     this.head = 0;
   }

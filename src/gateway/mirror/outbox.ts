@@ -10,6 +10,7 @@
  */
 import type { Packer } from '../../platform/ports.js';
 import { CHANGES } from '../../protocol/message-types.js';
+import { JoinedPieces } from './joined-pieces.js';
 import type { Replica } from './replica.js';
 import type { StorePort } from './store-port.js';
 import type { SealedSection } from './turn-section.js';
@@ -79,7 +80,7 @@ export class Outbox {
   private readonly packer: ChangesPacker;
   /** Flat CHANGES control: five elements a section. */
   private values: unknown[] = [];
-  private bodies: Uint8Array[] = [];
+  private readonly bodies = new JoinedPieces();
   private sections: SealedSection[] = [];
   private payloadBytes = 0;
   private openCreditBytes = 0;
@@ -135,7 +136,7 @@ export class Outbox {
   put(section: SealedSection): void {
     this.sections.push(section);
     this.values.push(section.handle, section.firstNumber, section.digestA, section.digestB, section.rows);
-    for (const piece of section.pieces) this.bodies.push(piece);
+    for (const piece of section.pieces) this.bodies.add(piece);
     this.payloadBytes += section.payloadBytes + section.rows.length;
     this.creditBytes += section.creditBytes;
     this.openCreditBytes += section.creditBytes;
@@ -146,9 +147,9 @@ export class Outbox {
   close(): void {
     if (this.sections.length === 0) return;
     const control = this.packer.pack(this.sections, this.values);
-    const { bodies, openCreditBytes } = this;
+    const bodies = this.bodies.take();
+    const { openCreditBytes } = this;
     this.values = [];
-    this.bodies = [];
     this.sections = [];
     this.payloadBytes = 0;
     this.openCreditBytes = 0;
@@ -193,7 +194,7 @@ export class Outbox {
   /** The connection is gone, and with it all that was on its way. */
   clear(): void {
     this.values = [];
-    this.bodies = [];
+    this.bodies.take();
     this.sections = [];
     this.payloadBytes = 0;
     this.openCreditBytes = 0;

@@ -23,6 +23,8 @@ export interface Slab {
   holders: number;
   /** Counts lost connections. */
   readonly generation: number;
+  /** It alone: what most sections hold. */
+  readonly alone: readonly Slab[];
 }
 
 /** What is on its way to the stores. */
@@ -36,7 +38,7 @@ export interface OnTheWay {
 export const NO_SLABS: readonly Slab[] = [];
 
 export class PayloadSlabs {
-  current: Slab = { bytes: new Uint8Array(SLAB_BYTES), holders: 1, generation: 0 };
+  current = slabOf(new Uint8Array(SLAB_BYTES), 0);
   used = 0;
   private generation = 0;
   private spent: Slab[] = [];
@@ -71,8 +73,7 @@ export class PayloadSlabs {
 
   private take(): Slab {
     this.cool();
-    const slab = this.free.pop();
-    return { bytes: slab === undefined ? new Uint8Array(SLAB_BYTES) : slab.bytes, holders: 1, generation: this.generation };
+    return slabOf(this.free.pop()?.bytes ?? new Uint8Array(SLAB_BYTES), this.generation);
   }
 
   private cool(): void {
@@ -86,4 +87,12 @@ export class PayloadSlabs {
     this.spent = this.cooling;
     this.cooling = marked;
   }
+}
+
+/** One that is being filled. */
+function slabOf(bytes: Uint8Array, generation: number): Slab {
+  const alone: Slab[] = [];
+  const slab: Slab = { bytes, holders: 1, generation, alone };
+  alone.push(slab);
+  return slab;
 }

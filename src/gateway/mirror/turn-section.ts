@@ -33,8 +33,11 @@ export interface SealedSection {
 }
 
 export const NO_BODIES: readonly (readonly Uint8Array[])[] = [];
+const NO_PIECES: readonly Uint8Array[] = [];
 
-const INITIAL_ROWS = 64;
+/** With very many queues most have a change or two in a turn. */
+const INITIAL_ROWS = 8;
+const KEPT_ROWS = 4096;
 
 export class TurnSection {
   rowCount = 0;
@@ -44,8 +47,9 @@ export class TurnSection {
   private absent: (readonly Uint8Array[])[] = [];
   private rows = new Uint8Array(INITIAL_ROWS * CHANGE_ROW_BYTES);
   private view = new DataView(this.rows.buffer);
-  private pieces: Uint8Array[] = [];
-  private held: Slab[] = [];
+  /** Undefined: none yet. A sealed section is kept for long, most often with one piece in one slab: so both lists are made to measure. */
+  private pieces: Uint8Array[] | undefined;
+  private held: readonly Slab[] = NO_SLABS;
   private pieceSlab: Slab | undefined;
   private pieceStart = 0;
   private pieceEnd = 0;
@@ -74,7 +78,7 @@ export class TurnSection {
     this.payloadBytes += length;
     if (length > OWN_BUFFER_BYTES) {
       this.closePiece();
-      this.pieces.push(bytes.slice());
+      this.addPiece(bytes.slice());
       return;
     }
     const slabs = this.slabs;
@@ -120,9 +124,8 @@ export class TurnSection {
 
   /** The slabs with rows and pieces, given away: after takeRows() and takePieces(). */
   takeSlabs(): readonly Slab[] {
-    if (this.held.length === 0) return NO_SLABS;
     const held = this.held;
-    this.held = [];
+    this.held = NO_SLABS;
     return held;
   }
 
@@ -136,16 +139,16 @@ export class TurnSection {
   }
 
   /** The payload pieces, given away. */
-  takePieces(): Uint8Array[] {
+  takePieces(): readonly Uint8Array[] {
     this.closePiece();
-    const pieces = this.pieces;
-    this.pieces = [];
+    const pieces = this.pieces ?? NO_PIECES;
+    this.pieces = undefined;
     return pieces;
   }
 
   /** Ready for the next turn; memory of an unusually large turn is given back. */
   reset(): void {
-    if (this.rows.length > 64 * INITIAL_ROWS * CHANGE_ROW_BYTES) {
+    if (this.rows.length > KEPT_ROWS * CHANGE_ROW_BYTES) {
       this.rows = new Uint8Array(INITIAL_ROWS * CHANGE_ROW_BYTES);
       this.view = new DataView(this.rows.buffer);
     }
@@ -156,16 +159,22 @@ export class TurnSection {
   }
 
   private closePiece(): void {
-    if (this.pieceSlab !== undefined && this.pieceEnd > this.pieceStart) this.pieces.push(this.pieceSlab.bytes.subarray(this.pieceStart, this.pieceEnd));
+    if (this.pieceSlab !== undefined && this.pieceEnd > this.pieceStart) this.addPiece(this.pieceSlab.bytes.subarray(this.pieceStart, this.pieceEnd));
     this.pieceSlab = undefined;
     this.pieceStart = 0;
     this.pieceEnd = 0;
   }
 
+  private addPiece(piece: Uint8Array): void {
+    if (this.pieces === undefined) this.pieces = [piece];
+    else this.pieces.push(piece);
+  }
+
   private hold(slab: Slab): void {
-    if (this.held[this.held.length - 1] === slab) return;
+    const { held } = this;
+    if (held[held.length - 1] === slab) return;
     slab.holders += 1;
-    this.held.push(slab);
+    this.held = held.length === 0 ? slab.alone : [...held, slab];
   }
 
   private growRows(): void {

@@ -12,42 +12,46 @@ const COMPACT_AT = 1024;
 export class WaitList {
   private numbers: number[] = [];
   private waiters: (CommitWaiter | undefined)[] = [];
+  /** Waiting: the slots from head to end. What is behind the end is used again: most queues fill and empty with each turn. */
   private head = 0;
+  private end = 0;
 
   get length(): number {
-    return this.numbers.length - this.head;
+    return this.end - this.head;
   }
 
   /** Numbers come ascending, but for a message that waits for a mirror which joined meanwhile (commit-point.ts). */
   add(number: number, waiter: CommitWaiter): void {
-    let at = this.numbers.length;
+    let at = this.end;
     while (at > this.head && (this.numbers[at - 1] ?? 0) > number) at -= 1;
-    if (at === this.numbers.length) {
-      this.numbers.push(number);
-      this.waiters.push(waiter);
+    if (at === this.end) {
+      this.numbers[at] = number;
+      this.waiters[at] = waiter;
     } else {
       this.numbers.splice(at, 0, number);
       this.waiters.splice(at, 0, waiter);
     }
+    this.end += 1;
   }
 
   /** Calls everybody whose number is ≤ committed. */
   advance(committed: number): void {
-    while (this.head < this.numbers.length && (this.numbers[this.head] ?? Infinity) <= committed) {
+    while (this.head < this.end && (this.numbers[this.head] ?? Infinity) <= committed) {
       const waiter = this.waiters[this.head];
       this.waiters[this.head] = undefined;
       this.head += 1;
       waiter?.onCommitted();
     }
-    if (this.head === this.numbers.length) {
-      if (this.head > 0) {
-        this.numbers.length = 0;
-        this.waiters.length = 0;
-        this.head = 0;
-      }
-    } else if (this.head >= COMPACT_AT && this.head * 2 > this.numbers.length) {
-      this.numbers = this.numbers.slice(this.head);
-      this.waiters = this.waiters.slice(this.head);
+    if (this.head === this.end) {
+      this.head = 0;
+      this.end = 0;
+      if (this.numbers.length <= COMPACT_AT) return;
+      this.numbers = [];
+      this.waiters = [];
+    } else if (this.head >= COMPACT_AT && this.head * 2 > this.end) {
+      this.numbers = this.numbers.slice(this.head, this.end);
+      this.waiters = this.waiters.slice(this.head, this.end);
+      this.end -= this.head;
       this.head = 0;
     }
   }

@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import fc from 'fast-check';
 import { ChangeRing } from '../../../../src/gateway/mirror/change-ring.js';
 import { NO_SLABS, PayloadSlabs } from '../../../../src/gateway/mirror/payload-slabs.js';
@@ -100,6 +102,31 @@ describe('change ring', () => {
     for (let i = 0; i < 50; i++) ring.add(other.section(1, 100));
     assert.ok(ring.usedBytes <= 3_000);
     assert.ok(ring.stands(1, 40, 7, 8), 'what is left of the first does not touch it');
+  });
+
+  test('what was let go is not kept in memory, however many queues there are', async () => {
+    const queues = 200;
+    const sections = 50;
+    const ring = new ChangeRing({ bytesMax: 100_000 }, { releasableThrough: () => Infinity, onReleased: () => undefined });
+    const stories = Array.from({ length: queues }, (_none, i) => new Story(i + 1));
+    for (const { handle } of stories) ring.begin(handle, 0, 0, 0);
+    const made: WeakRef<SealedSection>[] = [];
+    for (let n = 0; n < sections; n++) {
+      for (const story of stories) {
+        const section = story.section(1, 100);
+        made.push(new WeakRef(section));
+        ring.add(section);
+      }
+    }
+    // A WeakRef holds its object until the job that made it has ended.
+    await new Promise((resolve) => { setImmediate(resolve); });
+    setFlagsFromString('--expose-gc');
+    const collect: unknown = runInNewContext('gc');
+    assert.ok(typeof collect === 'function');
+    collect();
+    const alive = made.filter((ref) => ref.deref() !== undefined).length;
+    assert.ok(alive < 10 * queues, `${alive} of ${queues * sections} sections are in memory`);
+    assert.ok(ring.usedBytes <= 100_000, 'the ring is in use until here');
   });
 });
 
