@@ -24,6 +24,7 @@
  * The mail is here, in memory, and is kept; nothing of it is delivered and no new mail of the queue is taken. An
  * operator who knows that no other process has had the queue says so by naming a store that it may go on without.
  */
+import { Round } from '../../base/round.js';
 import type { EventLog } from '../../platform/ports.js';
 import { queueKey } from '../../recovery/census.js';
 import type { ForceRequest, ForcedQueue } from '../../recovery/force.js';
@@ -31,6 +32,7 @@ import { forceCommands } from '../../recovery/force.js';
 import type { HeldQueue } from '../../recovery/waiting-queues.js';
 import { hasRefused, isAsked } from './declined.js';
 import type { Mirrors } from './mirrors.js';
+import { QUEUES_PER_TICK } from './mirrors-options.js';
 import { silentStores, whyNoStore } from './no-store-why.js';
 import type { QueueMirror } from './queue-mirror.js';
 import type { Replica } from './replica.js';
@@ -51,6 +53,7 @@ interface Wait {
 
 export class LostSets {
   private readonly ports: LostSetsPorts;
+  private readonly round = new Round<QueueMirror>({ partMax: QUEUES_PER_TICK });
   private readonly waiting = new Map<QueueMirror, Wait>();
   /** Since when no mirror was in sync and no store took a copy, whether a set may be founded or not. */
   private readonly noStoreSinceMs = new Map<QueueMirror, number>();
@@ -63,7 +66,7 @@ export class LostSets {
     const { mirrors } = this.ports;
     for (const mirror of this.waiting.keys()) if (mirrors.mirrorOf(mirror.handle) !== mirror || this.stateOf(mirror) === undefined) this.waiting.delete(mirror);
     for (const mirror of this.noStoreSinceMs.keys()) if (mirrors.mirrorOf(mirror.handle) !== mirror) this.noStoreSinceMs.delete(mirror);
-    for (const mirror of mirrors.all()) {
+    for (const mirror of this.round.next(mirrors.byHandle)) {
       this.watch(mirror);
       const state = this.stateOf(mirror);
       const known = this.waiting.get(mirror);

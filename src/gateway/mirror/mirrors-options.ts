@@ -38,3 +38,6 @@ export interface MirrorsPorts {
   /** Another process holds the queue at every member: it is not ours any more. */
   onQueueLost(mirror: QueueMirror): void;
 }
+
+/** Queues looked at in a tick: of ten thousand each is met once a second. */
+export const QUEUES_PER_TICK = 1024;

@@ -10,6 +10,7 @@
  *
  * Pure: ports only. Not here: which stores a queue is at (placement.ts, moves.ts).
  */
+import { Round } from '../../base/round.js';
 import { CHANGE_ROW_BYTES } from '../../protocol/change-rows.js';
 import type { Refusal } from '../../protocol/messages/refusal.js';
 import { REFUSAL_DENIED, REFUSAL_FENCED, refusalReasonName } from '../../protocol/reasons.js';
@@ -18,7 +19,7 @@ import { CatchUp } from './catch-up.js';
 import type { ChangeRing } from './change-ring.js';
 import { fenceOff } from './declined.js';
 import { mayDeliver } from './delivery-right.js';
-import type { MirrorsOptions, MirrorsPorts } from './mirrors-options.js';
+import { QUEUES_PER_TICK, type MirrorsOptions, type MirrorsPorts } from './mirrors-options.js';
 import { Moves } from './moves.js';
 import type { Outbox } from './outbox.js';
 import { Placement } from './placement.js';
@@ -48,7 +49,9 @@ export class Mirrors {
   private readonly setPorts: SetChangePorts;
   private readonly catchUp: CatchUp;
   readonly sender: Sender;
-  private readonly byHandle: (QueueMirror | undefined)[] = [];
+  /** With holes, where queues have gone. */
+  readonly byHandle: (QueueMirror | undefined)[] = [];
+  private readonly round = new Round<QueueMirror>({ partMax: QUEUES_PER_TICK });
   private readonly resyncs = new Map<StorePort, Resync>();
 
   constructor(options: MirrorsOptions, ports: MirrorsPorts) {
@@ -152,6 +155,10 @@ export class Mirrors {
     for (const mirror of this.byHandle) if (mirror !== undefined) yield mirror;
   }
 
+  private *mirrorsAt(store: StorePort): IterableIterator<readonly [QueueMirror, Replica]> {
+    for (const mirror of this.all()) for (const replica of mirror.replicas) if (replica.store === store) yield [mirror, replica];
+  }
+
   /** A replica of `mirror` on `store`, in state NG. */
   addReplica(mirror: QueueMirror, store: StorePort): Replica {
     const replica = new Replica(store, mirror.queue.name, (changed, from, cause) => {
@@ -247,12 +254,9 @@ export class Mirrors {
   onLinkDown(store: StorePort, cause: string): void {
     this.dropConnection(store);
     this.moves.onLinkChanged(store);
-    for (const mirror of this.all()) {
-      for (const replica of mirror.replicas) {
-        if (replica.store !== store) continue;
-        replica.forgetRequests();
-        this.isolate(mirror, replica, cause, 0);
-      }
+    for (const [mirror, replica] of this.mirrorsAt(store)) {
+      replica.forgetRequests();
+      this.isolate(mirror, replica, cause, 0);
     }
   }
 
@@ -262,16 +266,13 @@ export class Mirrors {
    */
   onLinkSwitched(store: StorePort): void {
     this.dropConnection(store);
-    for (const mirror of this.all()) {
-      for (const replica of mirror.replicas) {
-        if (replica.store !== store) continue;
-        replica.forgetRequests();
-        if (replica.isFilling) replica.transition(SyncState.NG, 'the path changed: its refill begins anew', this.ports.nowMs());
-        if (replica.isFed) {
-          this.catchUp.attach(mirror, replica);
-          this.catchUp.repeat(mirror, replica);
-        } else this.catchUp.look(mirror, replica);
-      }
+    for (const [mirror, replica] of this.mirrorsAt(store)) {
+      replica.forgetRequests();
+      if (replica.isFilling) replica.transition(SyncState.NG, 'the path changed: its refill begins anew', this.ports.nowMs());
+      if (replica.isFed) {
+        this.catchUp.attach(mirror, replica);
+        this.catchUp.repeat(mirror, replica);
+      } else this.catchUp.look(mirror, replica);
     }
     this.askFlush();
   }
@@ -331,8 +332,9 @@ export class Mirrors {
   /** Starts what has waited for its time. */
   tick(nowMs: number): void {
     for (const outbox of this.sender.outboxes.values()) this.watchLease(outbox);
-    this.moves.tick(nowMs);
-    for (const mirror of this.all()) {
+    const part = this.round.next(this.byHandle);
+    this.moves.tick(nowMs, part);
+    for (const mirror of part) {
       for (const replica of mirror.replicas) if (replica.sync === SyncState.NG && replica.retryAtMs <= nowMs) this.catchUp.look(mirror, replica);
       if (!hasSurvivor(mirror)) reviseSet(mirror, this.setPorts);
     }
@@ -358,9 +360,7 @@ export class Mirrors {
   /** With a lease that began anew, every right there is confirmed again. */
   private watchLease(outbox: Outbox): void {
     if (!outbox.beganAnew()) return;
-    for (const mirror of this.all()) {
-      for (const replica of mirror.replicas) if (replica.store === outbox.store && replica.isFed) this.catchUp.attach(mirror, replica);
-    }
+    for (const [mirror, replica] of this.mirrorsAt(outbox.store)) if (replica.isFed) this.catchUp.attach(mirror, replica);
   }
 
   /** A mirror is in sync again or has caught up. */

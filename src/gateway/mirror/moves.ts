@@ -121,8 +121,9 @@ export class Moves {
     return count;
   }
 
-  tick(nowMs: number): void {
-    for (const mirror of this.ports.mirrors.all()) this.look(mirror, nowMs);
+  /** Looks at these queues. */
+  tick(nowMs: number, mirrors: readonly QueueMirror[]): void {
+    for (const mirror of mirrors) this.look(mirror, nowMs);
     this.dropLeftovers();
   }
 

@@ -7,6 +7,7 @@
  * rest (READY, DEFERRED, HELD) are expired; one that is being tried or reported is met by a later sweep.
  */
 import type { QueueMirror } from '../mirror/queue-mirror.js';
+import { Round } from '../../base/round.js';
 import { TimerWheel } from '../../base/timer-wheel.js';
 import type { Clock } from '../../platform/ports.js';
 import { EntryState } from './entry-table.js';
@@ -16,6 +17,7 @@ import type { EntryTable } from './entry-table.js';
 const TICK_MS = 250;
 const DUE_PER_TICK = 2000;
 const EXPIRED_PER_TICK = 500;
+const SWEPT_PER_TICK = 1024;
 /** Entries that do not rest, or stay, are stepped over; so many at most before the sweep gives up until next time. */
 const SWEEP_STEPS = 64;
 
@@ -34,6 +36,7 @@ export class DueTimes {
   private readonly wheel: TimerWheel;
   private readonly ports: DueTimesPorts;
   private readonly sleeping = new Map<QueueMirror, number>();
+  private readonly round = new Round<QueueMirror>({ partMax: SWEPT_PER_TICK });
   private readonly fire: (row: number) => void;
 
   constructor(ports: DueTimesPorts) {
@@ -71,7 +74,7 @@ export class DueTimes {
     const nowSeconds = Math.floor(this.ports.clock.wallMs() / 1000);
     const table = this.ports.table;
     let left = EXPIRED_PER_TICK;
-    for (const mirror of queues) {
+    for (const mirror of this.round.next(queues)) {
       let row = mirror.queue.first;
       for (let steps = 0; row !== 0 && left > 0 && steps < SWEEP_STEPS; steps++) {
         if (table.expirySeconds.get(row) > nowSeconds) break;

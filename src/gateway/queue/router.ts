@@ -21,7 +21,7 @@ export interface RouteOptions {
 class RoutingTable implements Router {
   private readonly byDomain = new Map<string, RouteOptions>();
   private readonly byName = new Map<string, RouteOptions>();
-  private readonly made = new Map<string, Route>();
+  private readonly made = new Map<RouteOptions, Map<QueueClass, Route>>();
 
   constructor(routes: readonly RouteOptions[]) {
     for (const route of routes) {
@@ -48,21 +48,22 @@ class RoutingTable implements Router {
     return this.byDomain.get('*');
   }
 
+  /** Once for each class: asked with every recipient. */
   private make(route: RouteOptions, queueClass: QueueClass): Route {
-    const key = `${route.name}/${queueClass}`;
-    let made = this.made.get(key);
-    if (made === undefined) {
-      made = Object.freeze({
-        queueName: route.name,
-        queueClass,
-        nextHop: route.nextHop,
-        ordering: route.ordering,
-        concurrency: route.ordering === 'strict' ? 1 : route.concurrency,
-        lengthMax: route.lengthMax,
-        pipelinesAcross: route.pipelinesAcross === true && route.ordering !== 'strict',
-      });
-      this.made.set(key, made);
-    }
+    const known = this.made.get(route);
+    const found = known?.get(queueClass);
+    if (found !== undefined) return found;
+    const made = Object.freeze({
+      queueName: route.name,
+      queueClass,
+      nextHop: route.nextHop,
+      ordering: route.ordering,
+      concurrency: route.ordering === 'strict' ? 1 : route.concurrency,
+      lengthMax: route.lengthMax,
+      pipelinesAcross: route.pipelinesAcross === true && route.ordering !== 'strict',
+    });
+    if (known === undefined) this.made.set(route, new Map([[queueClass, made]]));
+    else known.set(queueClass, made);
     return made;
   }
 }

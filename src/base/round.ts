@@ -1,0 +1,28 @@
+/**
+ * Looks at a list in parts, one a tick, so that a tick stays short however long the list has grown: of a short list all
+ * with each tick, of a long one the next part, and from the beginning again when its end was reached.
+ *
+ *   list   a b c . d e f …      holes are passed over; what comes or goes meanwhile is met in this round or the next
+ *          └─ part ─┘└─ next part
+ */
+export class Round<T> {
+  private readonly partMax: number;
+  private readonly part: T[] = [];
+  private at = 0;
+
+  constructor(options: { readonly partMax: number }) {
+    this.partMax = options.partMax;
+  }
+
+  /** Valid until the next call. */
+  next(list: readonly (T | undefined)[]): readonly T[] {
+    const { part, partMax } = this;
+    part.length = 0;
+    for (; this.at < list.length && part.length < partMax; this.at++) {
+      const one = list[this.at];
+      if (one !== undefined) part.push(one);
+    }
+    if (this.at >= list.length) this.at = 0;
+    return part;
+  }
+}
