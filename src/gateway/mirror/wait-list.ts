@@ -8,6 +8,8 @@ export interface CommitWaiter {
 
 /** Slots behind the head are dropped when this many have gone by and they are the larger half. */
 const COMPACT_AT = 1024;
+/** Slots that stay when nobody waits: as many as most queues fill in a turn. */
+const KEPT_SLOTS = 32;
 
 export class WaitList {
   private numbers: number[] = [];
@@ -45,7 +47,7 @@ export class WaitList {
     if (this.head === this.end) {
       this.head = 0;
       this.end = 0;
-      if (this.numbers.length <= COMPACT_AT) return;
+      if (this.numbers.length <= KEPT_SLOTS) return;
       this.numbers = [];
       this.waiters = [];
     } else if (this.head >= COMPACT_AT && this.head * 2 > this.end) {

@@ -81,7 +81,7 @@ export class RecoveredQueues {
   /** Entries of queues claimed since the last block came, and their bytes. */
   private readonly expected = { entries: 0, bytes: 0 };
   /** Queues claimed and not whole yet. */
-  private openCount = 0;
+  private readonly open = new Set<QueueMirror>();
   private owing: Found[] = [];
   private parked: Found[] = [];
 
@@ -101,7 +101,7 @@ export class RecoveredQueues {
     const { tail } = claimed;
     if (tail !== undefined) mirrors.importTail(mirror, tail.firstNumber, tail.rows, tail.bodies, tail.digestA, tail.digestB);
     mirror.queue.beginRecovery();
-    this.openCount += 1;
+    this.open.add(mirror);
     this.expected.entries += claimed.holders[0]?.count ?? 0;
     this.expected.bytes += claimed.holders[0]?.bytes ?? 0;
     for (const store of mirrors.stores) {
@@ -154,8 +154,7 @@ export class RecoveredQueues {
     const mirror = this.ports.mirrors.mirrorOf(handle);
     if (mirror === undefined) return;
     mirror.queue.endRecovery();
-    this.openCount -= 1;
-    if (this.openCount === 0) this.ports.entries.expectNoMore();
+    this.close(mirror);
     this.ports.log.info('recovery', 'a queue is back', { queue: mirror.queue.name, messages: mirror.queue.length, epoch: mirror.epoch, transactions: mirror.lastNumber });
     this.ports.wake(mirror);
     this.ports.mirrors.onWhole(mirror);
@@ -167,6 +166,12 @@ export class RecoveredQueues {
     const ids = new Set<string>();
     for (const { mirror } of [...this.owing, ...this.parked]) ids.add(mirror.queue.identity.ownerId);
     return ids;
+  }
+
+  /** Of this queue nothing comes any more; with the last one, of none. */
+  private close(mirror: QueueMirror): void {
+    this.open.delete(mirror);
+    if (this.open.size === 0) this.ports.entries.expectNoMore();
   }
 
   /** No queue is being read any more. */
@@ -185,6 +190,7 @@ export class RecoveredQueues {
 
   /** The queue leaves: what was found in it goes with it. */
   forget(mirror: QueueMirror): void {
+    if (this.open.has(mirror)) this.close(mirror);
     this.owing = this.owing.filter((found) => found.mirror !== mirror);
     this.parked = this.parked.filter((found) => found.mirror !== mirror);
   }

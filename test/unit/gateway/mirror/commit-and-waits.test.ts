@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import fc from 'fast-check';
 import { CommitPoint, CommitState, isValidCommitTransition } from '../../../../src/gateway/mirror/commit-point.js';
 import { isValidSyncTransition, Replica, ResyncPhase, SyncState } from '../../../../src/gateway/mirror/replica.js';
@@ -53,6 +55,26 @@ describe('wait list', () => {
     }
     assert.equal(calls, 9990);
     assert.equal(list.length, 10);
+  });
+
+  test('a list that ran empty keeps little, however many waited', () => {
+    setFlagsFromString('--expose-gc');
+    const collect: unknown = runInNewContext('gc');
+    assert.ok(typeof collect === 'function');
+    const heapBytes = (): number => {
+      collect();
+      return process.memoryUsage().heapUsed;
+    };
+    const waiter = { onCommitted: (): void => undefined };
+    const before = heapBytes();
+    const lists = Array.from({ length: 1000 }, () => {
+      const list = new WaitList();
+      for (let number = 1; number <= 1000; number++) list.add(number, waiter);
+      list.advance(1000);
+      return list;
+    });
+    const each = (heapBytes() - before) / lists.length;
+    assert.ok(each < 2048, `${Math.round(each)} bytes for each list in which nobody waits`);
   });
 
   test('one that waits for an earlier change than others is told in its turn, also when it comes while others are told', () => {
