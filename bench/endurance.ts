@@ -24,7 +24,7 @@ export interface EnduranceRow {
   readonly faults: readonly string[];
   readonly responseP50Ms: number;
   readonly responseP99Ms: number;
-  /** Median of messages accepted a second in the first and in the last quarter. */
+  /** Median of messages accepted a second in the first and in the last quarter of what is judged. */
   readonly firstQuarterPerSecond: number;
   readonly lastQuarterPerSecond: number;
   readonly processes: readonly ProcessMemory[];
@@ -33,12 +33,12 @@ export interface EnduranceRow {
 
 interface ProcessMemory {
   readonly process: string;
-  /** Of the line through its samples, the warm-up left out. Undefined: it was killed meanwhile. */
+  /** Of the line through what is judged of its samples. Undefined: it was killed meanwhile. */
   readonly slopeMbPerMinute: number | undefined;
   readonly lastMb: number;
 }
 
-interface Sample {
+export interface Sample {
   readonly second: number;
   readonly acceptedPerSecond: number;
   /** In MB, by process; a process that is down has none. */
@@ -52,9 +52,8 @@ const FAULT_EVERY_MS = 60_000;
 const DOWN_MS = 5000;
 const FROZEN_MS = 3000;
 const SAMPLE_MS = 2000;
-/** Segments and rings are filled, and compilers are warm, after this share of the time; at most so many seconds. */
-const WARM_SHARE = 0.25;
-const WARM_SECONDS_MAX = 180;
+/** What comes after this share of the time is judged: memory has its level when each kind of fault has struck a few times. */
+const WARM_SHARE = 0.5;
 const PATIENCE_MS = 60_000;
 const DRAIN_MS = 120_000;
 const MB = 1e6;
@@ -85,7 +84,7 @@ async function endure(cluster: Cluster, minutes: number, capacity: number): Prom
   const struck = await faults;
   const samples = watch.stop();
   await cluster.sinkHas(before + client.report.accepted, DRAIN_MS);
-  const steady = samples.filter((sample) => sample.second > Math.min(WARM_SECONDS_MAX, WARM_SHARE * minutes * 60));
+  const steady = steadyOf(samples);
   const quarter = Math.max(1, Math.floor(steady.length / 4));
   return {
     minutes, ratePerSecond, capacityPerSecond: rounded(capacity), messages: count, accepted: client.report.accepted, faults: struck,
@@ -93,6 +92,12 @@ async function endure(cluster: Cluster, minutes: number, capacity: number): Prom
     firstQuarterPerSecond: rateOf(steady.slice(0, quarter)), lastQuarterPerSecond: rateOf(steady.slice(-quarter)),
     processes: processesOf(cluster).map((daemon) => memoryOf(daemon.name, steady, daemon !== victimOf(cluster))), samples,
   };
+}
+
+/** What is judged: the rate by its quarters, memory by a line through it. */
+export function steadyOf(samples: readonly Sample[]): readonly Sample[] {
+  const lastSecond = samples.at(-1)?.second ?? 0;
+  return samples.filter((sample) => sample.second > WARM_SHARE * lastSecond);
 }
 
 /** The one that is killed. */

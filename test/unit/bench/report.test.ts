@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 
-import { memoryOf } from '../../../bench/endurance.js';
+import { memoryOf, steadyOf } from '../../../bench/endurance.js';
 import { figure, spread, table } from '../../../bench/format.js';
 import { verdict } from '../../../bench/guard.js';
 import { withReport } from '../../../bench/publish.js';
@@ -89,4 +89,5 @@ test('memory over time is a slope a minute, unless the process was another in be
   const samples = [0, 60, 120].map((second, index) => ({ second, acceptedPerSecond: 1, memoryMb: index === 1 ? {} : { gateway: 100 + index } }));
   assert.deepEqual(memoryOf('gateway', samples, true), { process: 'gateway', slopeMbPerMinute: 1, lastMb: 102 });
   assert.equal(memoryOf('gateway', samples, false).slopeMbPerMinute, undefined);
+  assert.deepEqual(steadyOf(samples).map(({ second }) => second), [120], 'the second half is judged');
 });
