@@ -10,6 +10,7 @@
 import { pause, startCluster, type Cluster, type Daemon } from '../test/process/cluster.js';
 import { median, rounded, usageOf } from './machine.js';
 import type { PartRun } from './options.js';
+import { MemoryProbes } from './probe-report.js';
 import { runClient } from './processes.js';
 import { DOMAINS, loadOptions, processesOf, relayThrough, warm } from './relay-run.js';
 import { slopeOf } from './statistics.js';
@@ -36,6 +37,9 @@ interface ProcessMemory {
   /** Of the line through what is judged of its samples. Undefined: it was killed meanwhile. */
   readonly slopeMbPerMinute: number | undefined;
   readonly lastMb: number;
+  /** The same of what V8 counts; not in results of before. */
+  readonly countedSlopeMbPerMinute?: number | undefined;
+  readonly countedLastMb?: number;
 }
 
 export interface Sample {
@@ -43,6 +47,8 @@ export interface Sample {
   readonly acceptedPerSecond: number;
   /** In MB, by process; a process that is down has none. */
   readonly memoryMb: Readonly<Record<string, number>>;
+  /** V8's heap and what it holds outside: what is resident beyond it is the program, and memory that malloc keeps. */
+  readonly countedMb?: Readonly<Record<string, number>>;
 }
 
 const SHARE = 0.7;
@@ -59,25 +65,34 @@ const DRAIN_MS = 120_000;
 const MB = 1e6;
 
 export async function benchEndurance(minutes: number): Promise<PartRun<EnduranceRow>> {
+  const probes = new MemoryProbes();
+  try {
+    return { rows: [await endureWith(probes, minutes)] };
+  } finally {
+    probes.close();
+  }
+}
+
+async function endureWith(probes: MemoryProbes, minutes: number): Promise<EnduranceRow> {
   const cluster = await startCluster({
-    stores: 3, domains: DOMAINS, sinkSection: { verify: false },
+    stores: 3, domains: DOMAINS, sinkSection: { verify: false }, nodeArguments: probes.nodeArguments,
     gateway: { memory: { limit: '2GiB' }, delivery: { messages_per_connection: 1_000_000 } }, store: { memory: { limit: '2GiB' } },
   });
   try {
     await warm(cluster, { count: WARM_MESSAGES });
     const capacity = (await relayThrough(cluster, { count: CAPACITY_MESSAGES })).relayedPerSecond;
-    return { rows: [await endure(cluster, minutes, capacity)] };
+    return await endure(cluster, probes, minutes, capacity);
   } finally {
     cluster.sink.thaw();
     await cluster.stop();
   }
 }
 
-async function endure(cluster: Cluster, minutes: number, capacity: number): Promise<EnduranceRow> {
+async function endure(cluster: Cluster, probes: MemoryProbes, minutes: number, capacity: number): Promise<EnduranceRow> {
   const ratePerSecond = Math.round(SHARE * capacity);
   const count = Math.round(ratePerSecond * minutes * 60);
   console.log(`${ratePerSecond} messages a second, ${Math.round(100 * SHARE)}% of ${Math.round(capacity)}, for ${minutes} minutes`);
-  const watch = new Watch(cluster);
+  const watch = new Watch(cluster, probes);
   const before = (await cluster.sinkCounts()).messages;
   const faults = strikeEachMinute(cluster, minutes * 60_000);
   const client = await runClient({ ...loadOptions(cluster.smtpPort, { count, rate: ratePerSecond }), patienceMs: PATIENCE_MS }, (accepted) => { watch.accepted = accepted; });
@@ -110,11 +125,19 @@ function rateOf(samples: readonly Sample[]): number {
 }
 
 export function memoryOf(process: string, samples: readonly Sample[], isOneProcess: boolean): ProcessMemory {
+  const [slopeMbPerMinute, lastMb] = lineOf(samples, (sample) => sample.memoryMb[process]);
+  const [countedSlopeMbPerMinute, countedLastMb] = lineOf(samples, (sample) => sample.countedMb?.[process]);
+  const counted = countedLastMb === undefined ? {} : { countedSlopeMbPerMinute: isOneProcess ? countedSlopeMbPerMinute : undefined, countedLastMb };
+  return { process, slopeMbPerMinute: isOneProcess ? slopeMbPerMinute : undefined, lastMb: lastMb ?? 0, ...counted };
+}
+
+/** MB a minute of the line through the samples, and the last of them. */
+function lineOf(samples: readonly Sample[], mbOf: (sample: Sample) => number | undefined): readonly [slope: number, last: number | undefined] {
   const points = samples.flatMap((sample) => {
-    const mb = sample.memoryMb[process];
+    const mb = mbOf(sample);
     return mb === undefined ? [] : [[sample.second / 60, mb] as const];
   });
-  return { process, slopeMbPerMinute: isOneProcess ? rounded(slopeOf(points), 3) : undefined, lastMb: points.at(-1)?.[1] ?? 0 };
+  return [rounded(slopeOf(points), 3), points.at(-1)?.[1]];
 }
 
 /** Resolves when the time is over and the last fault healed, with what struck. */
@@ -153,14 +176,16 @@ async function freeze(victim: Daemon | undefined): Promise<string> {
 class Watch {
   accepted = 0;
   readonly #cluster: Cluster;
+  readonly #probes: MemoryProbes;
   readonly #samples: Sample[] = [];
   readonly #startMs = performance.now();
   readonly #timer: NodeJS.Timeout;
   #acceptedBefore = 0;
   #beforeMs = performance.now();
 
-  constructor(cluster: Cluster) {
+  constructor(cluster: Cluster, probes: MemoryProbes) {
     this.#cluster = cluster;
+    this.#probes = probes;
     this.#timer = setInterval(() => { this.#sample(); }, SAMPLE_MS);
   }
 
@@ -172,9 +197,15 @@ class Watch {
   #sample(): void {
     const nowMs = performance.now();
     const memoryMb: Record<string, number> = {};
-    for (const daemon of processesOf(this.#cluster)) if (daemon.isRunning) memoryMb[daemon.name] = rounded(usageOf(daemon.pid).memoryBytes / MB);
+    const countedMb: Record<string, number> = {};
+    for (const daemon of processesOf(this.#cluster)) {
+      if (!daemon.isRunning) continue;
+      memoryMb[daemon.name] = rounded(usageOf(daemon.pid).memoryBytes / MB);
+      const counted = this.#probes.read(daemon.pid);
+      if (counted !== undefined) countedMb[daemon.name] = rounded((counted.heapBytes + counted.outsideBytes) / MB);
+    }
     const acceptedPerSecond = rounded(((this.accepted - this.#acceptedBefore) * 1000) / (nowMs - this.#beforeMs));
-    this.#samples.push({ second: Math.round((nowMs - this.#startMs) / 1000), acceptedPerSecond, memoryMb });
+    this.#samples.push({ second: Math.round((nowMs - this.#startMs) / 1000), acceptedPerSecond, memoryMb, countedMb });
     this.#acceptedBefore = this.accepted;
     this.#beforeMs = nowMs;
   }

@@ -1,5 +1,5 @@
 /**
- * What turn-probe.ts tells of a daemon, and how a bench asks for it.
+ * What turn-probe.ts and memory-probe.ts tell of a daemon, and how a bench asks for it.
  */
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -10,6 +10,15 @@ import { until } from '../test/process/cluster.js';
 
 /** Environment of a daemon: where its reports go. */
 export const TURN_PROBE_FOLDER = 'TWINPOST_BENCH_PROBE';
+
+/** The same, of memory-probe.ts. */
+export const MEMORY_PROBE_FOLDER = 'TWINPOST_BENCH_MEMORY';
+
+/** What V8 counts: its heap, and what objects of it hold outside of it, buffers above all. */
+export interface CountedMemory {
+  readonly heapBytes: number;
+  readonly outsideBytes: number;
+}
 
 /** Since the report before. */
 export interface TurnReport {
@@ -43,6 +52,27 @@ export class Probes {
 
   close(): void {
     Reflect.deleteProperty(process.env, TURN_PROBE_FOLDER);
+    rmSync(this.#folder, { recursive: true, force: true });
+  }
+}
+
+/** Of daemons started between open() and close() with `nodeArguments`. */
+export class MemoryProbes {
+  readonly #folder = mkdtempSync(join(tmpdir(), 'twinpost-memory-'));
+  readonly nodeArguments = ['--import', pathToFileURL(join(dirname(fileURLToPath(import.meta.url)), 'memory-probe.js')).href];
+
+  constructor() {
+    process.env[MEMORY_PROBE_FOLDER] = this.#folder;
+  }
+
+  /** What it told last; undefined while it has not. */
+  read(pid: number): CountedMemory | undefined {
+    const file = join(this.#folder, `${pid}.json`);
+    return existsSync(file) ? (JSON.parse(readFileSync(file, 'utf8')) as CountedMemory) : undefined;
+  }
+
+  close(): void {
+    Reflect.deleteProperty(process.env, MEMORY_PROBE_FOLDER);
     rmSync(this.#folder, { recursive: true, force: true });
   }
 }

@@ -146,6 +146,9 @@ function nodesTable(rows: readonly NodeRow[]): string {
 function enduranceTable(rows: readonly EnduranceRow[]): string {
   return rows.map((row) => [
     `${row.minutes} minutes at ${row.ratePerSecond.toLocaleString('en')} messages a second (70% of ${figure(row.capacityPerSecond)}): ${row.accepted.toLocaleString('en')} of ${row.messages.toLocaleString('en')} accepted and delivered, ${row.faults.length} faults; response p50 ${row.responseP50Ms}, p99 ${row.responseP99Ms} ms; ${figure(row.firstQuarterPerSecond)} messages/s in the first quarter of the second half, ${figure(row.lastQuarterPerSecond)} in the last. The slope is that of a line through the second half.\n`,
-    table(['process', 'memory at the end, MB', 'slope, MB a minute'], row.processes.map((each) => [each.process, figure(each.lastMb), each.slopeMbPerMinute === undefined ? 'killed meanwhile' : each.slopeMbPerMinute.toFixed(2)])),
+    table(['process', 'resident at the end, MB', 'slope, MB a minute', "of it V8's heap and buffers, MB", 'slope'], row.processes.map((each) => [
+      each.process, figure(each.lastMb), each.slopeMbPerMinute === undefined ? 'killed meanwhile' : each.slopeMbPerMinute.toFixed(2),
+      each.countedLastMb === undefined ? '-' : figure(each.countedLastMb), each.countedSlopeMbPerMinute?.toFixed(2) ?? '-',
+    ])),
   ].join('\n')).join('\n');
 }

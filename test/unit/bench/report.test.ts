@@ -89,5 +89,7 @@ test('memory over time is a slope a minute, unless the process was another in be
   const samples = [0, 60, 120].map((second, index) => ({ second, acceptedPerSecond: 1, memoryMb: index === 1 ? {} : { gateway: 100 + index } }));
   assert.deepEqual(memoryOf('gateway', samples, true), { process: 'gateway', slopeMbPerMinute: 1, lastMb: 102 });
   assert.equal(memoryOf('gateway', samples, false).slopeMbPerMinute, undefined);
+  const counted = samples.map((sample) => ({ ...sample, countedMb: { gateway: 50 } }));
+  assert.deepEqual(memoryOf('gateway', counted, true), { process: 'gateway', slopeMbPerMinute: 1, lastMb: 102, countedSlopeMbPerMinute: 0, countedLastMb: 50 });
   assert.deepEqual(steadyOf(samples).map(({ second }) => second), [120], 'the second half is judged');
 });
