@@ -44,6 +44,7 @@ export class LogDestination {
   readonly #droppedLine: (dropped: number) => string;
   /** Set for pipes and sockets, else the thread pool writes. */
   readonly #socket: net.Socket | undefined;
+  readonly #isFile: boolean;
   #waiting: string[] = [];
   #waitingBytes = 0;
   /** Bytes of the batch that the descriptor has not taken yet; 0 = none in flight. */
@@ -70,6 +71,7 @@ export class LogDestination {
     this.#bufferedBytesMax = options.bufferedBytesMax ?? BUFFERED_BYTES_MAX;
     this.#droppedLine = options.droppedLine ?? ((dropped) => `${String(dropped)} log lines were dropped\n`);
     const kind = fs.fstatSync(options.fd);
+    this.#isFile = kind.isFile();
     if (kind.isFIFO() || kind.isSocket()) {
       this.#socket = new PipeWriter({ fd: options.fd, readable: false, writable: true });
       this.#socket.on('error', () => { this.#onBroken(); });
@@ -115,8 +117,8 @@ export class LogDestination {
 
   /** For a process about to die of a bug: writes what waits if the descriptor takes it now, else gives up. */
   flushNow(): void {
-    // Behind a batch in flight the bytes would mix.
-    if (this.#broken || this.#inFlightBytes > 0 || this.#waiting.length === 0) return;
+    // Behind a batch in flight the bytes would mix, or a stopped terminal would hold us; to a file writes go one by one.
+    if (this.#broken || (this.#inFlightBytes > 0 && !this.#isFile) || this.#waiting.length === 0) return;
     const text = this.#waiting.join('');
     this.#waiting = [];
     this.#waitingBytes = 0;

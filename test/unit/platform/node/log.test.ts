@@ -124,6 +124,20 @@ describe('log destination', () => {
     assert.equal(fs.readFileSync(file, 'utf8'), 'last words\n');
     fs.closeSync(fd);
   });
+
+  test('the last words of a process reach its file beside a batch on its way', async () => {
+    const file = path.join(folder, 'beside');
+    const fd = fs.openSync(file, 'a');
+    const destination = new LogDestination({ fd });
+    destination.write('a line before\n');
+    const written = destination.drain(10_000);
+    destination.write('last words\n');
+    destination.flushNow();
+    assert.match(fs.readFileSync(file, 'utf8'), /last words\n/);
+    await written;
+    assert.deepEqual(fs.readFileSync(file, 'utf8').split('\n').sort(), ['', 'a line before', 'last words']);
+    fs.closeSync(fd);
+  });
 });
 
 describe('event log', () => {
