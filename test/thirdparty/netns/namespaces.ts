@@ -41,7 +41,12 @@ export function namespaceOf(maker: number, node: NodeName | 'net'): string {
 
 /** Runs a program to its end; throws with what it said when it fails. */
 export function command(program: string, ...args: readonly string[]): string {
-  const { status, stdout, stderr, error } = spawnSync(findProgram(program) ?? program, args, { encoding: 'utf8', timeout: COMMAND_MS });
+  return commandWith('', program, ...args);
+}
+
+/** The same, with something to read. */
+export function commandWith(input: string, program: string, ...args: readonly string[]): string {
+  const { status, stdout, stderr, error } = spawnSync(findProgram(program) ?? program, args, { input, encoding: 'utf8', timeout: COMMAND_MS });
   if (error !== undefined || status !== 0) throw new Error(`${program} ${args.join(' ')}: ${error?.message ?? stderr}`);
   return stdout;
 }
