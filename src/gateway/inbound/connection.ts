@@ -138,6 +138,7 @@ export class InboundConnection extends SMTPConnection implements ContentSink, Ou
 
   beginChunk(): void { this.#replies.begin(); }
   endChunk(): void { this.#replies.end(); }
+  onInputEnd(): void { this.#leave(); }
 
   // Commands
 
@@ -242,6 +243,7 @@ export class InboundConnection extends SMTPConnection implements ContentSink, Ou
       return;
     }
     this.#replies.flush();
+    this._socket.allowHalfOpen = false; // Until TLS stands (inbound.ts): who ends his side within its handshake has gone.
     this.handler_STARTTLS(line, done);
   }
 

@@ -11,6 +11,7 @@
  * After a command that takes its time (STARTTLS, a client that does not read) and after the end of DATA, until
  * resumeCommands(), the write stays unanswered, and what the client pipelined waits in order: the rest of the read,
  * copied out of the read buffer, and one read more at most, for the socket is then paused (or the pipe holds it back).
+ * So does the end of what it sends: onInputEnd() comes when all that was received is answered.
  *
  * Relies on these names inside the library, pinned by exact version and by test/dialog: _createParser (used by
  * connection.ts), _write, _feedDataStream, _dataMode, _flushData, isClosed (a parser that is retired at STARTTLS
@@ -36,6 +37,8 @@ export interface ContentSink {
   /** Replies made while one chunk is worked on may be gathered into one write. */
   beginChunk(): void;
   endChunk(): void;
+  /** The client has ended its sending side, and what it sent is worked off. */
+  onInputEnd(): void;
 }
 
 const NOTHING = Buffer.alloc(0);
@@ -69,6 +72,7 @@ export class ContentStream extends SMTPStream {
   /** Received since then, and who was paused for it. */
   #held: Buffer[] = [];
   #paused: ByteSource | undefined;
+  #isInputOver = false;
   readonly #onUsedUp = (error?: Error | null): void => { this.#usedUp(error); };
 
   constructor(sink: ContentSink, maxCommandLength: number) {
@@ -108,6 +112,12 @@ export class ContentStream extends SMTPStream {
     this.#leaveReadBuffer();
   }
 
+  /** Nothing more is received; bytes that come by a pipe have its end() for that. */
+  inputOver(): void {
+    this.#isInputOver = true;
+    if (!this.#isBusy) this.end();
+  }
+
   override _write(chunk: Buffer, _encoding: BufferEncoding | 'buffer', next: WriteDone): void {
     if (this.#depth++ === 0) this.#sink.beginChunk();
     try {
@@ -135,9 +145,10 @@ export class ContentStream extends SMTPStream {
     this.#inFeed = false;
   }
 
-  /** A command without its line end is no command: a cut connection must not look like one. */
+  /** Called after end(), when every write is answered. A command without its line end is no command: a cut connection must not look like one. */
   override _flushData(): void {
     this.#partial = NOTHING;
+    if (!this.isClosed) this.#sink.onInputEnd();
   }
 
   /** The next read comes to where what waits still lies, if anything does. */
@@ -165,6 +176,7 @@ export class ContentStream extends SMTPStream {
     const source = this.#paused;
     this.#paused = undefined;
     source?.resume();
+    if (this.#isInputOver) this.end();
   }
 
   #splitChunk(chunk: Buffer, done: WriteDone): void {

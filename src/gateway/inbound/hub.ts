@@ -69,7 +69,9 @@ export class InboundHub {
   /** Has what comes on the socket given to the parser; false: this Node can't, it comes by the socket's stream. */
   readInto(parser: ContentStream, socket: Socket): boolean {
     const buffer = this.#readBuffer;
-    return readIntoOwnBuffer(socket, buffer, (bytes) => { parser.received(buffer.subarray(0, bytes), socket); });
+    if (!readIntoOwnBuffer(socket, buffer, (bytes) => { parser.received(buffer.subarray(0, bytes), socket); })) return false;
+    socket.on('end', () => { parser.inputOver(); });
+    return true;
   }
 
   /** Counts the connection, also when the answer is a refusal: it lives until its socket is closed. */

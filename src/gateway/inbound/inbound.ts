@@ -57,7 +57,10 @@ class InboundServer extends SMTPServer {
       disabledCommands: hub.options.tls === undefined ? ['AUTH', 'STARTTLS', 'XCLIENT', 'XFORWARD'] : ['AUTH', 'XCLIENT', 'XFORWARD'],
       hideENHANCEDSTATUSCODES: false,
       logger: false,
-      onSecure: (_socket, _session, done) => done(),
+      onSecure: (socket, _session, done) => {
+        socket.allowHalfOpen = true;
+        done();
+      },
       onClose: () => undefined,
       ...(hub.options.tls === undefined ? {} : { key: hub.options.tls.key, cert: hub.options.tls.cert }),
     });
@@ -72,6 +75,9 @@ class InboundServer extends SMTPServer {
       socket.destroy();
       return;
     }
+    // A client may end its side behind its last command (`printf … | nc`): it still gets its replies, then the connection
+    // is closed. Neither the wait for a commit nor that for a client that does not read lasts longer than for others.
+    socket.allowHalfOpen = true;
     const connection = new InboundConnection(this.#hub, this, socket);
     this.connections.add(connection);
     connection.init();
