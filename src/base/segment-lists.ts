@@ -10,7 +10,8 @@
  * lists at most 16 times in its life, however many records it has, and the sparsest is found by looking
  * at most at the heads of the lists.
  *
- * Segments of a run (segment-runs.ts) go back to it.
+ * Segments of a run (segment-runs.ts) go back to it. Others that are given back may be kept for the next burst
+ * (segment-stock.ts): they count as held no more.
  *
  * One object a segment: even 30,000 of them (30 GiB) are nothing to the collector. The array of segments
  * costs 8 bytes a MiB.
@@ -19,6 +20,7 @@ import { invariant } from './invariant.js';
 import { NO_BUCKET, Segment, SegmentKind } from './segment.js';
 import { SegmentRuns } from './segment-runs.js';
 import type { TouchPages } from './segment-runs.js';
+import { SegmentStock } from './segment-stock.js';
 
 const BUCKETS_PER_SEGMENT_LOG2 = 4;
 const BUCKETS = (1 << BUCKETS_PER_SEGMENT_LOG2) + 1;
@@ -41,6 +43,7 @@ export class SegmentLists {
   /** How many of them nobody has needed since dropUnused(). */
   private unused = 0;
   private readonly heads: (Segment | undefined)[] = new Array<Segment | undefined>(BUCKETS).fill(undefined);
+  readonly stock: SegmentStock;
   private readonly runs: SegmentRuns;
   /** Of segments that are in no run. */
   private held = 0;
@@ -48,6 +51,7 @@ export class SegmentLists {
   constructor(segmentBytes: number, spareMax: number, segmentsMax: number, runBytesMax: number, touchPages: TouchPages | undefined) {
     this.segmentBytes = segmentBytes;
     this.runs = new SegmentRuns(segmentBytes, runBytesMax, touchPages);
+    this.stock = new SegmentStock(segmentBytes);
     this.spareMax = spareMax;
     this.segmentsMax = segmentsMax;
     this.bucketShift = 31 - Math.clz32(segmentBytes) - BUCKETS_PER_SEGMENT_LOG2;
@@ -79,7 +83,7 @@ export class SegmentLists {
 
   /** An empty open segment. */
   take(): Segment {
-    const segment = this.spares.pop() ?? this.runs.take() ?? this.create(this.segmentBytes);
+    const segment = this.spares.pop() ?? this.runs.take() ?? this.fromStock() ?? this.create(this.segmentBytes);
     this.unused = Math.min(this.unused, this.spares.length);
     segment.kind = SegmentKind.OPEN;
     segment.filled = 0;
@@ -139,15 +143,16 @@ export class SegmentLists {
     this.segments[segment.number] = undefined;
     this.freeNumbers.push(segment.number);
     if (segment.run !== undefined) this.runs.release(segment, segment.run);
-    else if (segment.kind !== SegmentKind.OWN && this.spares.length < this.spareMax) this.spares.push(segment);
-    else this.held -= segment.bytes.length;
+    else if (segment.kind === SegmentKind.OWN) this.held -= segment.bytes.length;
+    else if (this.spares.length < this.spareMax) this.spares.push(segment);
+    else this.giveBack(segment);
   }
 
   /** Gives spares back but for so many. */
   dropSpares(kept: number): void {
     while (this.spares.length > kept) {
-      this.spares.pop();
-      this.held -= this.segmentBytes;
+      const spare = this.spares.pop();
+      if (spare !== undefined) this.giveBack(spare);
     }
   }
 
@@ -155,6 +160,17 @@ export class SegmentLists {
   dropUnused(kept: number): void {
     this.dropSpares(Math.max(kept, this.spares.length - this.unused));
     this.unused = this.spares.length;
+  }
+
+  private giveBack(segment: Segment): void {
+    this.held -= this.segmentBytes;
+    this.stock.offer(segment);
+  }
+
+  private fromStock(): Segment | undefined {
+    const segment = this.stock.take();
+    if (segment !== undefined) this.held += this.segmentBytes;
+    return segment;
   }
 
   private create(bytes: number): Segment {

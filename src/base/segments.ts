@@ -234,6 +234,16 @@ export class Segments {
     return moved;
   }
 
+  /** Bytes of empty segments that are kept for the next burst, beside what is used. */
+  get stockBytes(): number {
+    return this.lists.stock.bytes;
+  }
+
+  /** Called many times a minute: what a burst leaves is kept for the next one, up to so many bytes (segment-stock.ts). */
+  keepStock(nowMs: number, bytesMax: number): void {
+    this.lists.stock.tick(nowMs, bytesMax);
+  }
+
   /** Called a few times a second: spare segments that were not needed in between are given back. */
   rest(): void {
     this.lists.dropUnused(SEGMENTS_SPARE_IDLE);

@@ -139,6 +139,7 @@ export class CoreView implements GatewayView {
       controlRecords: core.control.queues.own.size,
       controlCopies: this.controlCopies(),
       memoryUsedBytes: core.memory.usedBytes,
+      memoryKeptBytes: core.entries.keptBytes,
       memoryLimitBytes: core.memory.limitBytes,
       connectionsIn: this.ports.connectionsIn(),
       connectionsOut: this.ports.connectionsOut(),

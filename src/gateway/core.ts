@@ -7,6 +7,7 @@
  * Whatever happens in a turn of the event loop is gathered; endOfTurn() sends it and wakes deliveries.
  * Pure: time, stores, randomness and logs are ports.
  */
+import { stockBytesMax } from '../base/segment-stock.js';
 import { Segments } from '../base/segments.js';
 import { CLAIMED } from '../protocol/message-types.js';
 import type { Refusal } from '../protocol/messages/refusal.js';
@@ -286,6 +287,7 @@ export class GatewayCore implements Reception, DeliverySource {
     this.dueTimes.tick(nowMs, this.registry.all);
     this.reports.tick(nowMs);
     this.mirrors.tick(nowMs);
+    this.segments.keepStock(nowMs, stockBytesMax(this.memory.limitBytes, this.memory.usedBytes));
     this.wiring.tick(nowMs, this.listsAwaited);
     this.control.tick();
   }

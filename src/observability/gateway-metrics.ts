@@ -54,6 +54,8 @@ export interface GaugeSource {
   takenAway(): number;
   repairs(): RepairTotals;
   memoryUsedBytes(): number;
+  /** Empty blocks kept for the next burst, beside what is used. */
+  memoryKeptBytes(): number;
   memoryLimitBytes(): number;
   connectionsIn(): number;
   connectionsOut(): number;
@@ -210,6 +212,7 @@ function exportProcess(registry: Registry, source: GaugeSource): void {
   total(registry, 'refills', 'Times that a mirror was emptied and filled', () => source.repairs().refills);
   total(registry, 'refill_bytes', 'Bytes that went into those', () => source.repairs().refillBytes);
   single(registry, 'memory_used_bytes', 'Memory that counts against the limit', () => source.memoryUsedBytes());
+  single(registry, 'memory_kept_bytes', 'Empty blocks kept for the next burst, beside what is used', () => source.memoryKeptBytes());
   single(registry, 'memory_limit_bytes', 'Memory that the process may use', () => source.memoryLimitBytes());
   single(registry, 'resident_bytes', 'Resident memory of the process', () => process.memoryUsage.rss());
   single(registry, 'connections_in', 'SMTP connections of clients open', () => source.connectionsIn());

@@ -47,6 +47,7 @@ export function gaugeSource(ports: GaugePorts): GaugeSource {
     takenAway: fromStatus((now) => now.takenAway),
     repairs: fromStatus((now) => now.repairs),
     memoryUsedBytes: fromStatus((now) => now.memoryUsedBytes),
+    memoryKeptBytes: fromStatus((now) => now.memoryKeptBytes),
     memoryLimitBytes: fromStatus((now) => now.memoryLimitBytes),
     connectionsIn: fromStatus((now) => now.connectionsIn),
     connectionsOut: fromStatus((now) => now.connectionsOut),

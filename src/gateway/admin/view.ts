@@ -97,6 +97,8 @@ export interface StatusView {
   readonly controlRecords: number;
   readonly controlCopies: number;
   readonly memoryUsedBytes: number;
+  /** Empty segments kept for the next burst, beside what is used. */
+  readonly memoryKeptBytes: number;
   readonly memoryLimitBytes: number;
   readonly connectionsIn: number;
   readonly connectionsOut: number;

@@ -32,6 +32,11 @@ export class Entries {
     return this.contents.segments.usedBytes + this.table.inUse * ENTRY_BOOKKEEPING_BYTES;
   }
 
+  /** Of empty segments, kept for the next burst. */
+  get keptBytes(): number {
+    return this.contents.segments.stockBytes;
+  }
+
   /** So many entries are about to come back, with so many bytes of content and head: a store says so. More than `limitBytes` hold can't be here at once. */
   expect(count: number, bytes: number, limitBytes: number): void {
     this.table.index.expect(Math.min(count, Math.floor(limitBytes / ENTRY_BOOKKEEPING_BYTES)));

@@ -9,6 +9,7 @@
  * the calls that need it. docs/PROTOCOL.md.
  */
 
+import { stockBytesMax } from '../../base/segment-stock.js';
 import { Segments } from '../../base/segments.js';
 import type { Crc32, Packer } from '../../platform/ports.js';
 import { CREDIT_OVERHEAD_BYTES } from '../../protocol/change-rows.js';
@@ -283,9 +284,10 @@ export class Store {
     return this.queues.hasDiscards || (moved > 0 && this.segments.hasGaps);
   }
 
-  /** Lapsed leases give their grants back: a gateway that returns later finds the reserve. So does memory that was kept for a burst. */
+  /** Lapsed leases give their grants back: a gateway that returns later finds the reserve. Memory that a burst needed is kept for the next, or goes. */
   tick(nowMs: number): void {
     this.segments.rest();
+    this.segments.keepStock(nowMs, stockBytesMax(this.admission.limitBytes, this.admission.usedBytes));
     for (const account of this.#accounts.values()) {
       if (account.granted > 0 && account.active === undefined && nowMs > account.leaseEndsMs) this.admission.forget(account);
     }

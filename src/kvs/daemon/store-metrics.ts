@@ -27,6 +27,7 @@ export function storeMetrics(running: RunningStore): Registry {
   gauge('shared_bodies', 'Bodies that several entries may name.', () => store.shared.count);
   gauge('connections', 'Open connections of gateways.', () => running.connections.size);
   gauge('memory_used_bytes', 'Memory that counts against the limit: segments and bookkeeping.', () => store.admission.usedBytes);
+  gauge('memory_kept_bytes', 'Empty blocks kept for the next burst, beside what is used.', () => store.segments.stockBytes);
   gauge('memory_live_bytes', 'Bytes of records in segments.', () => store.segments.liveBytes);
   gauge('memory_granted_bytes', 'Credit that gateways hold unused.', () => store.admission.grantedBytes);
   gauge('memory_limit_bytes', 'The limit of the configuration.', () => store.admission.limitBytes);

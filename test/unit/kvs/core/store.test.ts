@@ -30,6 +30,34 @@ describe('a store', () => {
     assert.ok(store.segments.usedBytes < full / 20, `${String(store.segments.usedBytes)} bytes are still held`);
   });
 
+  test('keeps what a burst needed for the next one, while less than half of its limit is used', () => {
+    const limitBytes = 32 * 1024 * 1024;
+    const store = newStore({ segmentBytes: 64 * 1024, memoryLimitBytes: limitBytes });
+    const queue = openQueue(store);
+    let stored = 0;
+    const fill = (messages: number): void => {
+      for (let i = 0; i < messages / 100; i += 1) change(store, queue, ...Array.from({ length: 100 }, () => storing(1, 'x'.repeat(500))));
+      stored += messages;
+    };
+    const empty = (): void => {
+      while (queue.count > 0) change(store, queue, deleting(stored - queue.count + 1, Math.min(1_000, queue.count)));
+      while (store.hasWork) store.work();
+    };
+    store.tick(0);
+    fill(10_000);
+    empty();
+    const kept = store.segments.stockBytes;
+    assert.ok(kept > limitBytes / 10 && kept <= limitBytes / 8, `${String(kept)} bytes are kept`);
+    assert.ok(store.segments.usedBytes < 1_000_000, 'they are not in use');
+    fill(30_000);
+    store.tick(1);
+    assert.ok(store.admission.usedBytes > limitBytes / 2);
+    assert.equal(store.segments.stockBytes, 0);
+    for (let i = 0; i < 7_000 / 1_000; i += 1) change(store, queue, deleting(stored - queue.count + 1, 1_000));
+    assert.ok(store.admission.usedBytes + store.segments.stockBytes <= limitBytes);
+    assert.equal(store.segments.stockBytes, 0, 'nor is anything kept before the next look');
+  });
+
   test('closes the gaps that long-lived messages leave', () => {
     const store = newStore({ segmentBytes: 64 * 1024 });
     const queue = openQueue(store);
