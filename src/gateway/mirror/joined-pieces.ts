@@ -33,6 +33,5 @@ export class JoinedPieces {
     const length = this.end - first.byteOffset;
     this.whole.push(length === first.length ? first : new Uint8Array(first.buffer, first.byteOffset, length));
     this.first = undefined;
-    this.end = 0;
   }
 }

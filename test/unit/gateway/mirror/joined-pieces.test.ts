@@ -32,6 +32,14 @@ describe('joined pieces', () => {
     }));
   });
 
+  test('one that follows none and is followed by none goes out as it is', () => {
+    const slab = new Uint8Array(8);
+    const pieces = [slab.subarray(0, 2), slab.subarray(4, 6), Uint8Array.of(9)];
+    const joined = new JoinedPieces();
+    for (const piece of pieces) joined.add(piece);
+    for (const [i, piece] of joined.take().entries()) assert.equal(piece, pieces[i]);
+  });
+
   test('the next ones after take() begin anew, though they follow in memory', () => {
     const slab = Uint8Array.from({ length: 8 }, (_none, i) => i);
     const joined = new JoinedPieces();

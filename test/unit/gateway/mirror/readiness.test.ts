@@ -4,6 +4,7 @@ import { describe, test } from 'node:test';
 import { Placement } from '../../../../src/gateway/mirror/placement.js';
 import { PayloadSlabs } from '../../../../src/gateway/mirror/payload-slabs.js';
 import { QueueMirror } from '../../../../src/gateway/mirror/queue-mirror.js';
+import type { StorePort } from '../../../../src/gateway/mirror/store-port.js';
 import type { DirtySink } from '../../../../src/gateway/mirror/queue-mirror.js';
 import { Readiness } from '../../../../src/gateway/mirror/readiness.js';
 import { EntryTable } from '../../../../src/gateway/queue/entry-table.js';
@@ -24,20 +25,49 @@ class Counted extends QueueMirror {
   }
 }
 
+/** A store that is reached and has no room. */
+class FullStore implements StorePort {
+  readonly storeId = 'store-a';
+  readonly bootId = 'boot';
+  readonly version = 2;
+  readonly canSend = true;
+  readonly unackedBytes = 0;
+  readonly leaseEndsMs = Infinity;
+  readonly leaseTerm = 1;
+  readonly credit = 0;
+  isUp = true;
+
+  request(): number {
+    return 1;
+  }
+
+  flush(): void {}
+
+  askCredit(): void {}
+}
+
 class Kit {
   readonly mirrors: (Counted | undefined)[] = [];
+  readonly stores: FullStore[] = [];
+  /** How often stores were chosen for a first queue. */
+  choices = 0;
   readonly readiness: Readiness;
   private readonly table = new EntryTable(1);
   private readonly slabs = new PayloadSlabs({ mark: () => true, isPast: true });
 
   constructor() {
-    const placement = new Placement({ gatewayHost: undefined, places: new Map() }, { stores: () => [] });
+    const placement = new Placement({ gatewayHost: undefined, places: new Map() }, { stores: () => this.tellStores() });
     this.readiness = new Readiness(MIN_REPLICAS, { placement, mirrorOf: (handle) => this.mirrors[handle] });
   }
 
-  add(queueClass: 'mail' | 'control' = 'mail', isOwn = true): Counted {
+  private tellStores(): readonly StorePort[] {
+    this.choices += 1;
+    return this.stores;
+  }
+
+  add(queueClass: 'mail' | 'control' = 'mail', isOwn = true, routed = true): Counted {
     const handle = this.mirrors.length;
-    const queue = new MailQueue({ handle, identity: { ownerId: 'gw-1', birth: 1, serial: handle }, name: 'q', route: { ...ROUTE, queueClass }, routed: true }, this.table);
+    const queue = new MailQueue({ handle, identity: { ownerId: 'gw-1', birth: 1, serial: handle }, name: 'q', route: { ...ROUTE, queueClass }, routed }, this.table);
     const mirror = new Counted(queue, MIN_REPLICAS, this.slabs, QUIET);
     mirror.isOwn = isOwn;
     this.mirrors.push(mirror);
@@ -81,6 +111,7 @@ describe('readiness', () => {
     const kit = new Kit();
     kit.set(kit.add('control'), 0);
     kit.set(kit.add('mail', false), 0);
+    kit.set(kit.add('mail', true, false), 0);
     const gone = kit.add();
     kit.add();
     kit.remove(gone);
@@ -95,6 +126,19 @@ describe('readiness', () => {
     assert.equal(kit.isReady, true);
     kit.remove(first);
     assert.equal(kit.isReady, false);
+  });
+
+  test('without any queue is asked of the stores when something of them has changed, and a full one counts', () => {
+    const kit = new Kit();
+    assert.equal(kit.isReady, false);
+    const store = new FullStore();
+    kit.stores.push(store);
+    assert.equal(kit.readiness.mayCommit(2), true, 'what is too full answers 452 for itself');
+    store.isUp = false;
+    const { choices } = kit;
+    assert.equal(kit.readiness.mayCommit(2), true, 'nothing was told of a change');
+    assert.equal(kit.choices, choices);
+    assert.equal(kit.readiness.mayCommit(3), false);
   });
 
   test('looks at a queue once when it comes, however many come behind it', () => {
