@@ -28,6 +28,7 @@ import { ContentStream, type ContentSink } from './content-stream.js';
 import type { Watched } from './deadlines.js';
 import { helloName } from './hello.js';
 import type { InboundHub } from './hub.js';
+import type { Reader } from './intake.js';
 import { refuseMail, refuseRecipient } from './mail-commands.js';
 import type { RejectStage } from './options.js';
 import { answerPlain } from './plain-commands.js';
@@ -44,7 +45,7 @@ const COMMAND_OCTETS_MAX = 2048;
 /** A message this many times over the limit is not listened to any longer. */
 const OVERSIZE_PATIENCE = 2;
 
-export class InboundConnection extends SMTPConnection implements ContentSink, OutcomeSink, Watched {
+export class InboundConnection extends SMTPConnection implements ContentSink, OutcomeSink, Reader, Watched {
   readonly scan = new ContentScan();
   readonly trusted: boolean;
   /** From MAIL until its outcome. */
@@ -62,6 +63,8 @@ export class InboundConnection extends SMTPConnection implements ContentSink, Ou
   /** Coarse time of the last complete command or reply: the client owes us something since then. */
   #waitingSinceMs: number;
   #contentSinceMs = 0;
+  /** Not read: it stands in the line of Intake. */
+  #isHeld = false;
   #traceStart = '';
 
   constructor(hub: InboundHub, server: SMTPServer, socket: Socket) {
@@ -155,20 +158,13 @@ export class InboundConnection extends SMTPConnection implements ContentSink, Ou
 
   override _onCommand(line: Buffer, done: () => void = () => undefined): void {
     // What came in clear behind STARTTLS must not be obeyed (RFC 3207 4.2).
-    if (this._upgrading) {
-      done();
-      return;
-    }
+    if (this._upgrading) return done();
     this.#waitingSinceMs = this.#hub.deadlines.nowMs;
     if (!this._ready) {
       this.#hub.greeting.onEarlyTalk(this.#clientKey);
-      this.refuse('command', replies.TALKED_TOO_SOON);
-      return;
+      return this.refuse('command', replies.TALKED_TOO_SOON);
     }
-    if (++this.#idleCommands > this.#hub.options.idleCommandsMax) {
-      this.refuse('command', replies.TOO_MANY_COMMANDS);
-      return;
-    }
+    if (++this.#idleCommands > this.#hub.options.idleCommandsMax) return this.refuse('command', replies.TOO_MANY_COMMANDS);
     const text = commandText(line);
     const verb = text === undefined ? '' : verbOf(text);
     if (verb === 'STARTTLS') return this.#onStartTls(line, done);
@@ -185,25 +181,13 @@ export class InboundConnection extends SMTPConnection implements ContentSink, Ou
 
   #obey(verb: string, text: string): void {
     switch (verb) {
-      case 'MAIL':
-        this.#onMail(text);
-        return;
-      case 'RCPT':
-        this.#onRecipient(text);
-        return;
-      case 'DATA':
-        this.#onData(text);
-        return;
+      case 'MAIL': return this.#onMail(text);
+      case 'RCPT': return this.#onRecipient(text);
+      case 'DATA': return this.#onData(text);
       case 'EHLO':
-      case 'HELO':
-        this.#onHello(verb, text);
-        return;
-      case 'RSET':
-        this.#onReset(text);
-        return;
-      case 'QUIT':
-        this.#onQuit(text);
-        return;
+      case 'HELO': return this.#onHello(verb, text);
+      case 'RSET': return this.#onReset(text);
+      case 'QUIT': return this.#onQuit(text);
       default: {
         const answer = answerPlain(verb, text);
         if (typeof answer === 'string') this.reply(answer);
@@ -239,8 +223,7 @@ export class InboundConnection extends SMTPConnection implements ContentSink, Ou
   #onStartTls(line: Buffer, done: () => void): void {
     if (this.#hub.options.tls === undefined) {
       this.refuse('command', replies.COMMAND_ABSENT);
-      this.#goOn(done);
-      return;
+      return this.#goOn(done);
     }
     this.#replies.flush();
     this._socket.allowHalfOpen = false; // Until TLS stands (inbound.ts): who ends his side within its handshake has gone.
@@ -313,20 +296,18 @@ export class InboundConnection extends SMTPConnection implements ContentSink, Ou
     transaction.complete(id, header, this.scan.dotLines, this.#hub.ports.mailLog.wantsMessageId);
     transaction.receivedMs = this.#hub.ports.clock.nowMs();
     this.#phase = Phase.ANSWERING;
-    reception.submit(transaction);
+    this.#hub.submit(transaction);
     transaction.forgetContent();
   }
 
   onOutcome(transaction: MailTransaction, outcome: SubmissionOutcome): void {
-    transaction.release();
-    if (outcome === COMMITTED) this.#hub.received(transaction);
+    this.#hub.settled(transaction, outcome);
     // The client may have gone since; what it was never told is not undone (RFC 5321 4.2.5, RFC 1047).
     if (this.#phase !== Phase.ANSWERING || this.transaction !== transaction) return;
     this.#phase = Phase.COMMAND;
     if (outcome === NO_REPLY) {
       this.#hub.rejected('data', replies.NO_REPLY_GIVEN, this.remoteAddress, this.helo, transaction.reversePath, '');
-      this.destroy();
-      return;
+      return this.destroy();
     }
     // One write with the replies to what was pipelined behind the message.
     this.#replies.begin();
@@ -337,14 +318,27 @@ export class InboundConnection extends SMTPConnection implements ContentSink, Ou
     this.transaction = undefined;
     this.#afterMessage();
     this.#replies.end();
+    if (!this._closing && this._parser instanceof ContentStream && this._parser.isIdle) this.#hub.intake.next(this);
+  }
+
+  stopReading(): void {
+    this.#isHeld = true;
+    this._socket.pause();
+  }
+
+  startReading(): boolean {
+    if (!this.#isHeld || this._socket.destroyed) return false;
+    this.#isHeld = false;
+    // It was our turn, not the client's.
+    this.#waitingSinceMs = this.#hub.deadlines.nowMs;
+    this.#contentSinceMs = this.#waitingSinceMs;
+    this._socket.resume();
+    return true;
   }
 
   #afterMessage(): void {
     this.#waitingSinceMs = this.#hub.deadlines.nowMs;
-    if (this.#hub.isClosing) {
-      this.shutDown();
-      return;
-    }
+    if (this.#hub.isClosing) return this.shutDown();
     if (this._parser instanceof ContentStream) this._parser.resumeCommands();
   }
 
@@ -370,7 +364,7 @@ export class InboundConnection extends SMTPConnection implements ContentSink, Ou
   }
 
   checkDeadlines(nowMs: number): void {
-    if (this._closing || this._closed) return;
+    if (this._closing || this._closed || this.#isHeld) return;
     const { options } = this.#hub;
     if (this.#phase === Phase.COMMAND) {
       if (nowMs - this.#waitingSinceMs > options.idleMs) this.#sayGoodbye(replies.IDLE.reply);

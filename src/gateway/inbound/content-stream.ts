@@ -98,6 +98,9 @@ export class ContentStream extends SMTPStream {
     this.#goOn();
   }
 
+  /** All that came is worked on. */
+  get isIdle(): boolean { return !this.#isBusy && this.#waiting === undefined && this.#commandsDone === undefined; }
+
   /** Takes bytes of a read buffer, which are valid during the call only; `source` waits while they can't be worked on. */
   received(bytes: Buffer, source: ByteSource): void {
     if (this.isClosed) return;

@@ -8,11 +8,14 @@
 import type { Socket } from 'node:net';
 import type { SMTPConnectionOptions } from 'smtp-server/lib/smtp-connection.js';
 import { readIntoOwnBuffer } from '../../platform/node/own-buffer.js';
+import { COMMITTED } from '../queue/types.js';
+import type { SubmissionOutcome } from '../queue/types.js';
 import { ClientCounts } from './client-counts.js';
 import type { ContentStream } from './content-stream.js';
 import { Deadlines } from './deadlines.js';
 import { Greeting } from './greeting.js';
 import { Hello } from './hello.js';
+import { Intake } from './intake.js';
 import type { InboundOptions, InboundPorts, RejectStage } from './options.js';
 import { RelayPolicy } from './relay-policy.js';
 import { TOO_MANY_CONNECTIONS, TOO_MANY_FROM_CLIENT } from './reply-codes.js';
@@ -38,6 +41,7 @@ export class InboundHub {
   readonly date: TraceDate;
   readonly greeting: Greeting;
   readonly hello: Hello;
+  readonly intake: Intake;
   /** Where <postmaster> goes. */
   readonly hostDomain: string;
   readonly live = new Set<LiveConnection>();
@@ -57,6 +61,7 @@ export class InboundHub {
     this.date = new TraceDate(ports.clock);
     this.greeting = new Greeting(options.greetingDelayMs, () => ports.clock.nowMs());
     this.hello = new Hello(options);
+    this.intake = new Intake(options.messagesInHandMax);
     this.hostDomain = options.hostName.toLowerCase();
   }
 
@@ -90,7 +95,18 @@ export class InboundHub {
     if (this.live.size === 0) this.onEmpty?.();
   }
 
-  received(message: MailTransaction): void {
+  submit(message: MailTransaction): void {
+    this.intake.begin();
+    this.ports.reception.submit(message);
+  }
+
+  settled(message: MailTransaction, outcome: SubmissionOutcome): void {
+    this.intake.end();
+    message.release();
+    if (outcome === COMMITTED) this.#received(message);
+  }
+
+  #received(message: MailTransaction): void {
     this.ports.mailLog.received(message);
     this.ports.metrics.received(message.contentBytes, message.recipientCount, this.ports.clock.nowMs() - message.receivedMs);
   }

@@ -1,0 +1,95 @@
+/**
+ * How many messages are in the gateway's hands at a time: submitted, and not answered yet. When they are full, a
+ * connection whose message was just answered stands in a line before it is read on; its next message waits in the
+ * system's buffer, where it is no object of ours.
+ *
+ *   READ ── answered while the hands are full ──▶ IN LINE ── a message of somebody else is answered ──▶ READ
+ *                                                    └── a look: others take too long, or say nothing ───┘
+ *
+ * Without it thousands of clients that send at once are thousands of messages at once, for the stores answer no sooner.
+ * All that belongs to a message has grown old then when the collector comes, is copied twice and looked for in the
+ * whole heap; and memory for changes is made anew each turn instead of being used again.
+ *
+ * It never stops mail for long: a message that was submitted before the look before last does not count (its store is
+ * far away, or stalls, and others' stores may not), nor does who was let in before the last one and has sent nothing.
+ */
+
+/** So full hands let at least 2,560 messages a second pass, whatever their stores do. */
+const LOOK_MS = 50;
+/** Places in front that were left are dropped when there are so many, and they are half. */
+const COMPACT_AT = 1024;
+
+/** Whoever brings messages. */
+export interface Reader {
+  stopReading(): void;
+  /** False: it has gone, or is read on already. */
+  startReading(): boolean;
+}
+
+export class Intake {
+  readonly #inHandMax: number;
+  #inHand = 0;
+  /** Submitted since the last look, and between the two last: no message that counts is older. */
+  #sinceLook = 0;
+  #beforeLook = 0;
+  /** Let in since the last look, whose message has not come yet. */
+  #expected = 0;
+  #line: Reader[] = [];
+  /** Who stands in front. */
+  #first = 0;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(inHandMax: number) {
+    this.#inHandMax = inHandMax;
+  }
+
+  /** A message is submitted. */
+  begin(): void {
+    this.#inHand++;
+    this.#sinceLook++;
+    if (this.#expected > 0) this.#expected--;
+  }
+
+  /** It is answered, or will never be. */
+  end(): void {
+    this.#inHand--;
+    if (this.#first < this.#line.length) this.#letIn();
+  }
+
+  /** Its message is answered: it is read on, or stands in line. */
+  next(reader: Reader): void {
+    if (!this.#isFull) return;
+    reader.stopReading();
+    this.#line.push(reader);
+    // Behind the poll: what was sent meanwhile is looked at first.
+    this.#timer ??= setInterval(() => setImmediate(() => { this.#look(); }), LOOK_MS).unref();
+  }
+
+  get #isFull(): boolean {
+    return Math.min(this.#inHand, this.#beforeLook + this.#sinceLook) + this.#expected >= this.#inHandMax;
+  }
+
+  #look(): void {
+    this.#beforeLook = this.#sinceLook;
+    this.#sinceLook = 0;
+    this.#expected = 0;
+    this.#letIn();
+    if (this.#first < this.#line.length) return;
+    clearInterval(this.#timer);
+    this.#timer = undefined;
+    // Without looks every message counts: so many are in hand at most.
+    this.#sinceLook = this.#inHand;
+  }
+
+  #letIn(): void {
+    while (!this.#isFull) {
+      const reader = this.#line[this.#first];
+      if (reader === undefined) break;
+      this.#first++;
+      if (reader.startReading()) this.#expected++;
+    }
+    if (this.#first < this.#line.length && (this.#first < COMPACT_AT || this.#first * 2 < this.#line.length)) return;
+    this.#line = this.#line.slice(this.#first);
+    this.#first = 0;
+  }
+}

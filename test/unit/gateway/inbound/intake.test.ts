@@ -1,0 +1,106 @@
+import assert from 'node:assert/strict';
+import { afterEach, beforeEach, describe, mock, test } from 'node:test';
+import { Intake } from '../../../../src/gateway/inbound/intake.js';
+import type { Reader } from '../../../../src/gateway/inbound/intake.js';
+
+class Connection implements Reader {
+  isRead = true;
+  hasGone = false;
+
+  stopReading(): void { this.isRead = false; }
+
+  startReading(): boolean {
+    if (this.hasGone) return false;
+    this.isRead = true;
+    return true;
+  }
+}
+
+const LOOK_MS = 50;
+const MAX = 3;
+
+function look(): void {
+  mock.timers.tick(LOOK_MS);
+}
+
+/** `count` messages in hand, and as many connections whose messages were answered then. */
+function full(count: number, answered: number): { readonly intake: Intake; readonly connections: readonly Connection[] } {
+  const intake = new Intake(MAX);
+  for (let i = 0; i < count; i++) intake.begin();
+  const connections = Array.from({ length: answered }, () => new Connection());
+  for (const each of connections) intake.next(each);
+  return { intake, connections };
+}
+
+function readOnes(connections: readonly Connection[]): string {
+  return connections.map((each) => (each.isRead ? 'r' : '-')).join('');
+}
+
+describe('the intake', () => {
+  beforeEach(() => { mock.timers.enable({ apis: ['setInterval', 'setImmediate'] }); });
+  afterEach(() => { mock.timers.reset(); });
+
+  test('reads everybody on while fewer messages than the limit are in hand', () => {
+    assert.equal(readOnes(full(MAX - 1, 4).connections), 'rrrr');
+  });
+
+  test('holds whoever was answered while the hands are full, and lets in one for each message that is answered, first come first', () => {
+    const { intake, connections } = full(MAX, 3);
+    assert.equal(readOnes(connections), '---');
+    intake.end();
+    assert.equal(readOnes(connections), 'r--');
+    intake.begin();
+    assert.equal(readOnes(connections), 'r--');
+    intake.end();
+    intake.end();
+    assert.equal(readOnes(connections), 'rrr');
+  });
+
+  test('passes over who has gone', () => {
+    const { intake, connections } = full(MAX, 3);
+    for (const gone of connections.slice(0, 2)) gone.hasGone = true;
+    intake.end();
+    assert.equal(connections[2]?.isRead, true);
+  });
+
+  test('does not wait for clients that were let in and say nothing', () => {
+    const { intake, connections } = full(MAX, 5);
+    for (let i = 0; i < MAX; i++) intake.end();
+    assert.equal(readOnes(connections), 'rrr--');
+    look();
+    assert.equal(readOnes(connections), 'rrrrr');
+  });
+
+  test('does not let messages that take long stop others, but lets in no more than the limit at a look', () => {
+    const { intake, connections } = full(MAX, 7);
+    look();
+    assert.equal(readOnes(connections), '-------', 'they may have been submitted a moment ago');
+    look();
+    assert.equal(readOnes(connections), 'rrr----');
+    for (let i = 0; i < MAX; i++) intake.begin();
+    look();
+    assert.equal(readOnes(connections), 'rrr----');
+    look();
+    assert.equal(readOnes(connections), 'rrrrrr-');
+  });
+
+  test('counts every message again once nobody stands in line', () => {
+    const { intake, connections } = full(MAX, 1);
+    look();
+    look();
+    assert.equal(readOnes(connections), 'r');
+    const other = new Connection();
+    intake.next(other);
+    assert.equal(other.isRead, false);
+  });
+
+  test('forgets a long line as it goes', () => {
+    const { intake, connections } = full(MAX, 5000);
+    for (let i = 0; i < 5000; i++) {
+      intake.end();
+      assert.equal(connections[i]?.isRead, true);
+      assert.equal(connections[i + 1]?.isRead ?? false, false);
+      intake.begin();
+    }
+  });
+});
