@@ -5,6 +5,7 @@
  */
 import { figure } from './format.js';
 import { blocksOf, fillsOf, firstsOf, gatewayCpu, growthPercent, medianOf, overheadBytes, peerFactor, queuedGrowthPercent, shareOfDirect, storeFactor, storesCpu } from './goal-numbers.js';
+import { GROWTH_RATE } from './growth.js';
 import type { MemoryRow } from './memory.js';
 import type { Results } from './results.js';
 import { slopeOf } from './statistics.js';
@@ -171,11 +172,13 @@ function growthGoals(results: Results): Goal[] {
   const rows = results.growth?.rows ?? [];
   const queues = growthPercent(rows, 'queues');
   const connections = growthPercent(rows, 'connections');
+  const rated = growthPercent(rows, 'connections at one rate');
   const queued = queuedGrowthPercent(results.memory?.rows ?? [], 3 * MILLION);
   const note = (of: { readonly to: number } | undefined, asked: number): string => (of === undefined || of.to === asked ? '' : `only to ${of.to.toLocaleString('en')}`);
   return [
     judge({ subject, goal: 'CPU a message rises by ≤ 10% from 1 to 1,000 queues', value: queues?.percent, atMost: GROWTH_MAX, unit: '%', few: note(queues, 1000) }),
-    judge({ subject, goal: '≤ 10% from 10 to 10,000 connections', value: connections?.percent, atMost: GROWTH_MAX, unit: '%', few: note(connections, 10_000) }),
+    judge({ subject, goal: `≤ 10% from 10 to 10,000 connections at ${GROWTH_RATE.toLocaleString('en')} messages a second`, value: rated?.percent, atMost: GROWTH_MAX, unit: '%', few: note(rated, 10_000) }),
+    judge({ subject, goal: '≤ 10% from 10 to 10,000 connections, each sending as fast as it is answered', value: connections?.percent, atMost: GROWTH_MAX, unit: '%', few: note(connections, 10_000) }),
     judge({ subject, goal: '≤ 10% from empty to 3,000,000 queued', value: queued?.percent, atMost: GROWTH_MAX, unit: '%', few: note(queued, 3 * MILLION) }),
   ];
 }

@@ -3,6 +3,10 @@
  * Each point is a cluster of its own, warmed first with that many queues. Of the run after it only what comes
  * behind a mark at a third of the messages counts, so that opening connections does not: over the mean of what
  * was accepted and delivered from there to the end. That of a longer queue is measured by memory.ts.
+ *
+ * Connections are counted twice. `connections`: each sends its next message when the last one is answered, so that
+ * more of them are more messages under way, and the load is as high as it gets. `connections at one rate`: what more
+ * connections cost with the same mail on them; they take turns, so that none of them is left out.
  */
 import type { Cluster } from '../test/process/cluster.js';
 import { Meter, rounded } from './machine.js';
@@ -10,8 +14,10 @@ import type { BenchOptions, PartRun } from './options.js';
 import { runClient } from './processes.js';
 import { cpuOf, isGateway, isStore, loadOptions, processesOf, startRelay, warm, type Load } from './relay-run.js';
 
+export type GrowthBy = 'queues' | 'connections' | 'connections at one rate';
+
 export interface GrowthRow {
-  readonly by: 'queues' | 'connections';
+  readonly by: GrowthBy;
   readonly count: number;
   readonly round: number;
   /** Gateway and both stores. */
@@ -25,6 +31,10 @@ const QUEUES = [1, 10, 100, 1000];
 const CONNECTIONS = [10, 100, 1000, 10_000];
 const QUICK_QUEUES = [1, 100, 1000];
 const QUICK_CONNECTIONS = [10, 1000];
+const RATED_CONNECTIONS = [10, 1000, 10_000];
+/** Messages a second: about half of what a gateway carries with the fewest connections here, so that the most carry it too. */
+export const GROWTH_RATE = 4000;
+const RATED_MESSAGES = 24_000;
 const ROUNDS = 2;
 const MESSAGES = 45_000;
 const QUICK_MESSAGES = 9000;
@@ -40,6 +50,7 @@ export async function partGrowth(options: BenchOptions): Promise<PartRun<GrowthR
   for (let round = 1; round <= (options.quick ? 1 : ROUNDS); round++) {
     for (const count of options.quick ? QUICK_QUEUES : QUEUES) rows.push(say(await byQueues(count, messages, round)));
     for (const count of options.quick ? QUICK_CONNECTIONS : CONNECTIONS) rows.push(say(await byConnections(count, messages, round)));
+    for (const count of options.quick ? QUICK_CONNECTIONS : RATED_CONNECTIONS) rows.push(say(await atOneRate(count, options.quick ? QUICK_MESSAGES : RATED_MESSAGES, round)));
   }
   return { rows };
 }
@@ -50,8 +61,17 @@ async function byQueues(count: number, messages: number, round: number): Promise
 }
 
 async function byConnections(count: number, messages: number, round: number): Promise<GrowthRow> {
-  const domains = Array.from({ length: 10 }, (_none, index) => `q${index}.example`);
+  const domains = tenDomains();
   return { by: 'connections', count, round, ...(await measure(domains, { count: Math.max(messages, MESSAGES_PER_CONNECTION * count), connections: count, domains })) };
+}
+
+async function atOneRate(count: number, messages: number, round: number): Promise<GrowthRow> {
+  const domains = tenDomains();
+  return { by: 'connections at one rate', count, round, ...(await measure(domains, { count: messages, connections: count, rate: GROWTH_RATE, inTurn: true, domains })) };
+}
+
+function tenDomains(): string[] {
+  return Array.from({ length: 10 }, (_none, index) => `q${index}.example`);
 }
 
 async function measure(domains: readonly string[], load: Load): Promise<Omit<GrowthRow, 'by' | 'count' | 'round'>> {
@@ -98,6 +118,6 @@ async function fromMark(cluster: Cluster, load: Load): Promise<Omit<GrowthRow, '
 }
 
 function say(row: GrowthRow): GrowthRow {
-  console.log(`${String(row.count).padStart(6)} ${row.by.padEnd(12)} ${row.cpuMicrosPerMessage} µs CPU a message (gateway ${row.gatewayMicros}, stores ${row.storesMicros}), ${Math.round(row.messagesPerSecond)}/s`);
+  console.log(`${String(row.count).padStart(6)} ${row.by.padEnd(23)} ${row.cpuMicrosPerMessage} µs CPU a message (gateway ${row.gatewayMicros}, stores ${row.storesMicros}), ${Math.round(row.messagesPerSecond)}/s`);
   return row;
 }

@@ -25,6 +25,8 @@ export interface Load {
   readonly messagesPerConnection?: number;
   /** Messages a second at most. */
   readonly rate?: number;
+  /** Connections take turns (src/load/options.ts). */
+  readonly inTurn?: boolean;
   readonly domains?: readonly string[];
 }
 
@@ -57,6 +59,7 @@ export function loadOptions(port: number, load: Load): Parameters<typeof runClie
     host: '127.0.0.1', port, count: load.count, connections: load.connections ?? CONNECTIONS, mix: MIX, domains: load.domains ?? DOMAINS, resend: true,
     ...(load.messagesPerConnection === undefined ? {} : { messagesPerConnection: load.messagesPerConnection }),
     ...(load.rate === undefined ? {} : { rate: load.rate }),
+    ...(load.inTurn === undefined ? {} : { inTurn: load.inTurn }),
   };
 }
 

@@ -129,7 +129,7 @@ function memoryPlot(rows: readonly MemoryRow[]): Plot {
 function growthPlot(rows: readonly GrowthRow[]): Plot {
   return {
     title: 'CPU a message as things grow', note: `${MEDIANS}; gateway and both stores`,
-    panels: (['queues', 'connections'] as const).map((by) => {
+    panels: (['queues', 'connections', 'connections at one rate'] as const).map((by) => {
       const among = rows.filter((row) => row.by === by);
       const counts = distinct(among, (row) => row.count);
       return {

@@ -4,7 +4,7 @@
 import { distinct, figure, spread, table } from './format.js';
 import { blocksOf, fillsOf, firstsOf, shareOfDirect, storeFactor } from './goal-numbers.js';
 import type { EnduranceRow } from './endurance.js';
-import type { GrowthRow } from './growth.js';
+import { GROWTH_RATE, type GrowthRow } from './growth.js';
 import type { MemoryRow } from './memory.js';
 import type { NodeRow } from './nodes.js';
 import type { PeerRow } from './peers.js';
@@ -117,11 +117,11 @@ function memoryTables(rows: readonly MemoryRow[], mirrors: string): string {
 }
 
 function growthTable(rows: readonly GrowthRow[]): string {
-  const lines = (['queues', 'connections'] as const).flatMap((by) => distinct(rows.filter((row) => row.by === by), (row) => row.count).map((count) => {
+  const lines = (['queues', 'connections', 'connections at one rate'] as const).flatMap((by) => distinct(rows.filter((row) => row.by === by), (row) => row.count).map((count) => {
     const among = rows.filter((row) => row.by === by && row.count === count);
     return [`${count.toLocaleString('en')} ${by}`, of(among, (row) => row.cpuMicrosPerMessage), of(among, (row) => row.gatewayMicros), of(among, (row) => row.storesMicros), of(among, (row) => row.messagesPerSecond)];
   }));
-  return `The usual mix, measured once connections and queues are open.\n\n${table(['', 'CPU µs a message', 'gateway', 'both stores', 'messages/s'], lines)}`;
+  return `The usual mix, measured once connections and queues are open. Connections send as fast as they are answered, so that more of them are more messages under way; those at one rate take turns with ${GROWTH_RATE.toLocaleString('en')} messages a second in all.\n\n${table(['', 'CPU µs a message', 'gateway', 'both stores', 'messages/s'], lines)}`;
 }
 
 function workersTable(rows: readonly WorkersRow[]): string {

@@ -24,6 +24,8 @@ export interface SendOptions {
   readonly eml?: readonly Buffer[];
   /** Messages started a second at most. Default: no limit. */
   readonly rate?: number;
+  /** Connections take turns: the next message goes to the one that has waited longest, whoever was answered last. */
+  readonly inTurn?: boolean;
   /** Reverse-path. Default: load@client.example; '' is the null reverse-path. */
   readonly from?: string;
   /** Domains of the recipients, taken in turn; each is one queue. Default: sink.example. */

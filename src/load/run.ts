@@ -66,6 +66,10 @@ class Run implements ClientHost {
   readonly #idle: Client[] = [];
   readonly #retries: Retry[] = [];
   readonly #wanted: number;
+  /** In turn: whoever asks now was called up. */
+  #isCalled = false;
+  /** The rate counts from here. */
+  #paceFromMs = 0;
   #connectFailures = 0;
   #connectDueMs = 0;
   #nextNumber = 0;
@@ -110,6 +114,7 @@ class Run implements ClientHost {
     return new Promise((resolve) => {
       this.#finish = resolve;
       this.#startMs = performance.now();
+      this.#paceFromMs = this.#startMs;
       this.#lastAcceptedMs = this.#startMs;
       this.#timer = setInterval(() => this.#tick(), TICK_MS);
       this.#tick();
@@ -119,7 +124,7 @@ class Run implements ClientHost {
   // What connections ask (ClientHost).
 
   take(job: Job): boolean {
-    if (this.#stopping) return false;
+    if (this.#stopping || (this.#options.inTurn === true && !this.#isCalled)) return false;
     const retry = this.#dueRetry();
     if (retry === undefined && !this.#mayStartNew()) return false;
     const number = retry === undefined ? this.#nextNumber++ : retry.number;
@@ -183,12 +188,15 @@ class Run implements ClientHost {
   onOpen(): void {
     this.#opened++;
     this.#openNow++;
+    // Else what fell due while they were opened would be sent at once.
+    if (this.#options.openFirst === true && this.#opened === this.#wanted) this.#paceFromMs = performance.now();
     this.#connectFailures = 0;
   }
 
   onIdle(client: Client): void {
     if (this.#stopping) client.quit();
     else this.#idle.push(client);
+    if (this.#options.inTurn === true && !this.#isCalled) this.#callUp();
   }
 
   onClosed(client: Client, error: string): void {
@@ -214,7 +222,20 @@ class Run implements ClientHost {
     if (this.#nextNumber >= this.#options.count) return false;
     if (this.#options.openFirst === true && this.#opened < this.#wanted) return false;
     const rate = this.#options.rate;
-    return rate === undefined || this.#nextNumber < ((performance.now() - this.#startMs) / 1000) * rate + 1;
+    return rate === undefined || this.#nextNumber < ((performance.now() - this.#paceFromMs) / 1000) * rate + 1;
+  }
+
+  /** In turn: as many as there are messages for now. */
+  #callUp(): void {
+    this.#isCalled = true;
+    while (this.#mayStartNew() || this.#retries.length > 0) {
+      const client = this.#idle.shift();
+      if (client === undefined) break;
+      client.wake();
+      // Nothing was due after all, and it stands at the end again.
+      if (this.#idle.at(-1) === client) break;
+    }
+    this.#isCalled = false;
   }
 
   /** Retries stand roughly by due time: only the first is looked at. */
@@ -243,8 +264,8 @@ class Run implements ClientHost {
     if (now - this.#lastAcceptedMs > (this.#options.patienceMs ?? DEFAULT_PATIENCE_MS)) this.#giveUp();
     if (this.#ended() === this.#options.count) this.#stop();
     this.#connect();
-    const idle = this.#idle.splice(0);
-    for (const client of idle) client.wake();
+    if (this.#options.inTurn === true) this.#callUp();
+    else for (const client of this.#idle.splice(0)) client.wake();
     if (now - this.#lastProgressMs < PROGRESS_MS) return;
     this.#lastProgressMs = now;
     this.#progress();

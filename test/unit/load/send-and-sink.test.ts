@@ -102,6 +102,14 @@ describe('send and sink', () => {
     await (await reopened)?.close();
   });
 
+  test('take turns over all connections when asked to', async () => {
+    const sink = await startSink(sinkOptions());
+    const sent = await runSend({ host: HOST, port: sink.port, count: 50, connections: 5, openFirst: true, rate: 500, inTurn: true, messagesPerConnection: 10 });
+    assert.equal(sent.accepted, 50);
+    assert.equal(sent.connectionsOpened, 5, 'none of them had to send more than its share');
+    await sink.close();
+  });
+
   test('give up when nobody answers', async () => {
     const sink = await startSink(sinkOptions());
     const port = sink.port;
