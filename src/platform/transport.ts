@@ -10,7 +10,7 @@
  * - After end() or destroy() no onData and no onDrain come any more; bytes that still arrive are dropped.
  * - Bytes given to onData are valid during the call only: who needs them longer copies them.
  * - The list given to write() is read before write() returns, so the caller may reuse the list. The bytes in
- *   it are not copied: they must stay as they are until the peer has answered for them.
+ *   it are not copied: they must stay as they are until bufferedBytes is 0, or the peer has answered for them.
  *
  * What is not here: frames (protocol/frame-reader.ts) and any retry (gateway/mirror/link).
  */

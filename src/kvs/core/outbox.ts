@@ -38,5 +38,6 @@ export class Outbox {
     connection.write(this.#chunks);
     this.#chunks.length = 0;
     this.#bytes = 0;
+    if (connection.bufferedBytes === 0) this.#encoder.reuse();
   }
 }

@@ -11,6 +11,9 @@ class Recorder implements ConnectionHandlers {
   drains = 0;
   bytes = 0;
   chunks: Uint8Array[] = [];
+  /** First and last byte of what came. */
+  first: number | undefined;
+  last: number | undefined;
   closes: string[] = [];
   #waiters: { when: () => boolean; done: () => void }[] = [];
 
@@ -21,6 +24,8 @@ class Recorder implements ConnectionHandlers {
 
   onData(bytes: Uint8Array): void {
     this.bytes += bytes.length;
+    this.first ??= bytes[0];
+    this.last = bytes.at(-1);
     this.chunks.push(bytes);
     this.#look();
   }
@@ -195,6 +200,26 @@ describe('node transport', () => {
     await side.closed();
     assert.deepEqual(side.closes, ['closed by the peer']);
     client.destroy();
+    listening.close();
+  });
+
+  test('what was written may change once nothing of it waits, and not before', async () => {
+    const { client, server, serverSide, listening } = await pair();
+    const waits = (): boolean => client.bufferedBytes > 0;
+    server.pause();
+    const small = new Uint8Array(1000).fill(1);
+    client.write([small]);
+    assert.equal(waits(), false);
+    small.fill(2);
+    const large = new Uint8Array(32 * 1024 * 1024).fill(3);
+    client.write([large]);
+    client.write([small]);
+    assert.ok(waits(), 'the last one waits behind what the peer does not read');
+    server.resume();
+    await serverSide.until(() => serverSide.bytes === large.length + 2 * small.length);
+    assert.deepEqual([serverSide.first, serverSide.last], [1, 2]);
+    client.destroy();
+    await serverSide.closed();
     listening.close();
   });
 
