@@ -12,8 +12,7 @@ class Recorder implements ConnectionHandlers {
   bytes = 0;
   chunks: Uint8Array[] = [];
   /** First and last byte of what came. */
-  first: number | undefined;
-  last: number | undefined;
+  ends: (number | undefined)[] = [];
   closes: string[] = [];
   #waiters: { when: () => boolean; done: () => void }[] = [];
 
@@ -24,8 +23,7 @@ class Recorder implements ConnectionHandlers {
 
   onData(bytes: Uint8Array): void {
     this.bytes += bytes.length;
-    this.first ??= bytes[0];
-    this.last = bytes.at(-1);
+    this.ends = [this.ends[0] ?? bytes[0], bytes.at(-1)];
     this.chunks.push(bytes);
     this.#look();
   }
@@ -217,7 +215,7 @@ describe('node transport', () => {
     assert.ok(waits(), 'the last one waits behind what the peer does not read');
     server.resume();
     await serverSide.until(() => serverSide.bytes === large.length + 2 * small.length);
-    assert.deepEqual([serverSide.first, serverSide.last], [1, 2]);
+    assert.deepEqual(serverSide.ends, [1, 2]);
     client.destroy();
     await serverSide.closed();
     listening.close();
