@@ -13,7 +13,6 @@ import { CLAIMED } from '../protocol/message-types.js';
 import type { Refusal } from '../protocol/messages/refusal.js';
 import type { BulkRecovery } from '../recovery/bulk-recovery.js';
 import type { RecoveryStore } from '../recovery/queue-job.js';
-import type { SetHint } from '../recovery/set-hints.js';
 import { GatewayControl } from './control/gateway-control.js';
 import type { CoreOptions, CorePorts } from './core-options.js';
 import { DeliveryRight } from './mirror/delivery-right.js';
@@ -38,6 +37,7 @@ import { Reports } from './queue/report-job.js';
 import { Settlement } from './queue/settlement.js';
 import type { Admission, Delivery, DeliveryQueue, DeliveryResult, DeliverySink, DeliverySource, Envelope, Reception, Route, Submission, SubmissionOutcome } from './queue/types.js';
 import { COMMITTED, ENVELOPE_PARKED, NO_REPLY, NOT_READY, REFUSED } from './queue/types.js';
+import { ServedSets } from './served-sets.js';
 
 /** Share of the memory limit that the changes kept for mirrors may take, whatever the configuration says: they are kept when all mail is delivered. */
 const RING_SHARE = 1 / 16;
@@ -56,6 +56,8 @@ export class GatewayCore implements Reception, DeliverySource {
   readonly recovered: RecoveredQueues;
   readonly reports: Reports;
   readonly control: GatewayControl;
+  /** For the next process. */
+  readonly sets: ServedSets;
   private readonly options: CoreOptions;
   private readonly ports: CorePorts;
   private readonly acceptance: Acceptance;
@@ -133,6 +135,7 @@ export class GatewayCore implements Reception, DeliverySource {
     );
     this.recovery = this.wiring.recovery;
     this.recovered = this.wiring.recovered;
+    this.sets = new ServedSets({ openHints: () => this.recovery.openHints(), served: () => this.registry.all });
     this.forgotten = new ForgottenQueues({ registry: this.registry, entries: this.entries, dueTimes: this.dueTimes, reports: this.reports, recovered: this.recovered, commitPoint: this.commitPoint });
     this.handingOut = new HandingOut({ clock: ports.clock, log: ports.log, entries: this.entries, mirrors: this.mirrors, settlement: this.settlement, right: this.right, forgotten: this.forgotten, wake });
   }
@@ -215,13 +218,6 @@ export class GatewayCore implements Reception, DeliverySource {
     this.right.forget(mirror);
     this.control.queues.forget(mirror);
     this.forgotten.forget(mirror);
-  }
-
-  /** Sets of mirrors for the next process: of what is served, and of queues that have not come back. */
-  setHints(): SetHint[] {
-    const hints = [...this.recovery.openHints()];
-    for (const { queue, epoch, replicas } of this.registry.all) hints.push({ ...queue.identity, name: queue.name, queueClass: queue.route.queueClass, epoch, members: replicas.filter((replica) => replica.member).map((replica) => replica.store.storeId) });
-    return hints;
   }
 
   /** Envelope of an entry, for those who show it. */

@@ -105,7 +105,7 @@ class Gateway implements RunningGateway {
     };
     const router = createRouter(options.routes);
     this.core = this.makeCore(forAnySpelling(router));
-    this.notes = new LocalNotes(options.stateDir, { log: ports.log, control: this.core.control, setHints: () => this.core.setHints() });
+    this.notes = new LocalNotes(options.stateDir, { log: ports.log, control: this.core.control, sets: this.core.sets });
     this.drained = new DrainedStores({ clock: this.clock, log: ports.log, mirrors: this.core.mirrors, records: this.core.control.queues.own, queuesOf: (name) => this.core.registry.byName(name), whenKept: (then) => { this.core.control.whenKept([options.id], then); } });
     const transport = new NodeTransport({ readBufferBytes: REPLY_BUFFER_BYTES });
     const toNextHops: Transport = {

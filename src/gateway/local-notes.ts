@@ -3,8 +3,8 @@
  * mirrors as a hint for the next process. Both only help: nothing is lost, and nothing waits, without them.
  *
  *   crash-note.json   crash-note-file.ts; away when the control queue has it
- *   queue-sets.json   sets as they were acknowledged last (recovery/set-hints.ts); at most once a second, when they
- *                     changed, written aside and renamed
+ *   queue-sets.json   sets as they were acknowledged last (served-sets.ts); when they changed, looked at once a second:
+ *                     made in parts, one a tick, written aside and renamed
  */
 import { readFileSync } from 'node:fs';
 import { rename, writeFile } from 'node:fs/promises';
@@ -14,15 +14,24 @@ import type { EventLog } from '../platform/ports.js';
 import type { SetHint } from '../recovery/set-hints.js';
 import type { GatewayControl } from './control/gateway-control.js';
 import { dropCrashNote, readCrashNote, writeCrashNote } from './crash-note-file.js';
+import type { ServedSets } from './served-sets.js';
 
 const SETS_FILE = 'queue-sets.json';
-const WRITE_EVERY_MS = 1000;
+const LOOK_EVERY_MS = 1000;
+/** Sets that are made into text in one tick: half a millisecond. */
+const SETS_PER_TICK = 250;
 
 export interface LocalNotesPorts {
   readonly log: EventLog;
   readonly control: GatewayControl;
-  /** Sets of what is served, and hints of what has not come back. */
-  setHints(): readonly SetHint[];
+  readonly sets: Pick<ServedSets, 'signature' | 'hints'>;
+}
+
+/** The file while it is made. */
+interface Draft {
+  readonly signature: number;
+  readonly hints: Iterator<SetHint>;
+  readonly parts: string[];
 }
 
 export class LocalNotes {
@@ -31,6 +40,7 @@ export class LocalNotes {
   private crashNoted: boolean;
   private lookAtMs = 0;
   private signature = NaN;
+  private draft: Draft | undefined;
   private writing = false;
   private failed = false;
 
@@ -43,8 +53,9 @@ export class LocalNotes {
   }
 
   tick(nowMs: number): void {
+    if (this.draft !== undefined) this.goOn(this.draft);
     if (nowMs < this.lookAtMs) return;
-    this.lookAtMs = nowMs + WRITE_EVERY_MS;
+    this.lookAtMs = nowMs + LOOK_EVERY_MS;
     if (this.crashNoted && this.ports.control.unkeptNotes.length === 0) {
       this.crashNoted = false;
       dropCrashNote(this.stateDir);
@@ -62,12 +73,34 @@ export class LocalNotes {
   }
 
   private keepSets(): void {
-    if (this.stateDir === undefined || this.writing) return;
-    const hints = this.ports.setHints();
-    const signature = signatureOf(hints);
-    if (signature === this.signature) return;
+    if (this.stateDir === undefined || this.writing || this.draft !== undefined) return;
+    const { sets } = this.ports;
+    const signature = sets.signature();
+    if (signature !== this.signature) this.goOn({ signature, hints: sets.hints(), parts: ['['] });
+  }
+
+  /** The next part of the file; with the last one it is written. */
+  private goOn(draft: Draft): void {
+    this.draft = draft;
+    const { hints, parts } = draft;
+    let text = '';
+    for (let made = 0; made < SETS_PER_TICK; made++) {
+      const next = hints.next();
+      if (next.done === true) {
+        parts.push(`${text}\n]\n`);
+        this.draft = undefined;
+        this.write(draft);
+        return;
+      }
+      text += `${parts.length === 1 && made === 0 ? '' : ','}\n${JSON.stringify(next.value)}`;
+    }
+    parts.push(text);
+  }
+
+  private write({ signature, parts }: Draft): void {
+    if (this.stateDir === undefined) return;
     this.writing = true;
-    writeSets(this.stateDir, hints).then(
+    writeSets(this.stateDir, parts).then(
       () => {
         this.writing = false;
         this.failed = false;
@@ -93,18 +126,11 @@ export function readSetHints(stateDir: string | undefined): readonly SetHint[] {
   }
 }
 
-async function writeSets(stateDir: string, hints: readonly SetHint[]): Promise<void> {
+async function writeSets(stateDir: string, parts: readonly string[]): Promise<void> {
   const file = join(stateDir, SETS_FILE);
   makeFolder(stateDir);
-  await writeFile(`${file}.new`, `${JSON.stringify(hints)}\n`, { mode: 0o600 });
+  await writeFile(`${file}.new`, parts, { mode: 0o600 });
   await rename(`${file}.new`, file);
-}
-
-/** Another number for another list of (queue, epoch), but for one time in 2^32: the next change is written then. */
-function signatureOf(hints: readonly SetHint[]): number {
-  let sum = hints.length;
-  for (const { birth, serial, epoch } of hints) sum = (Math.imul(sum, 31) + (birth | 0) + Math.imul(serial, 7) + Math.imul(epoch, 13)) | 0;
-  return sum;
 }
 
 function parse(row: unknown): SetHint[] {

@@ -1,5 +1,5 @@
 /**
- * Sets of mirrors as the process before us knew them, out of a file of its machine (gateway/set-hint-file.ts). Hints:
+ * Sets of mirrors as the process before us knew them, out of a file of its machine (gateway/local-notes.ts). Hints:
  * recovery rests on what the stores say and never waits for the file. They tell an operator sooner and more exactly
  * which store is missing, and they show that an epoch existed which no store tells of yet.
  *

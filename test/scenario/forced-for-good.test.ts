@@ -255,7 +255,7 @@ describe('a queue that was forced twice', () => {
       world.until(() => world.mirror('q1').inSyncCount === 1 && world.mirror('q1').setChangeNumber === 0, LONG_MS, 'the set of the third');
       // As if its number were of a clock that was ahead.
       for (const copy of c.store === undefined ? [] : queuesOf(c.store, 'q1')) copy.epoch += aheadMs;
-      hints.push(...(world.gateway.core?.setHints() ?? []).map((hint) => ({ ...hint, epoch: hint.epoch + aheadMs })));
+      hints.push(...[...(world.gateway.core?.sets.hints() ?? [])].map((hint) => ({ ...hint, epoch: hint.epoch + aheadMs })));
       assert.deepEqual(hints.map(({ members }) => members), [[c.id]]);
       // That one is lost, too, and the first two are found again.
       world.gateway.kill();

@@ -1,7 +1,11 @@
 /** Sets of mirrors that the process before left as hints: what no store tells of is waited for, or shown (DESIGN "Recovery"). */
 import assert from 'node:assert/strict';
+import { existsSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import type { GatewayCore } from '../../src/gateway/core.js';
+import { LocalNotes, readSetHints } from '../../src/gateway/local-notes.js';
 import type { SetHint } from '../../src/recovery/set-hints.js';
 import { World } from './world.js';
 
@@ -20,7 +24,7 @@ describe('sets of mirrors as the process before knew them', () => {
     world.submitMany(5, ['q1']);
     world.run(200);
     const members = world.mirror('q1').replicas.map((replica) => replica.store.storeId);
-    if (hint) hints.push(...coreOf(world).setHints().map((one) => ({ ...one, epoch: one.epoch + 1, members: world.stores.map((store) => store.id) })));
+    if (hint) hints.push(...[...coreOf(world).sets.hints()].map((one) => ({ ...one, epoch: one.epoch + 1, members: world.stores.map((store) => store.id) })));
     world.hops.script = () => 'accept';
     const outside = world.stores.find((store) => !members.includes(store.id));
     assert.ok(outside !== undefined);
@@ -63,10 +67,110 @@ describe('sets of mirrors as the process before knew them', () => {
     world.until(() => coreOf(world).recovery.held().length === 1, 10_000);
     assert.deepEqual(coreOf(world).recovery.held().map(({ queue, stores, why }) => ({ queue, stores, why })), [{ queue: 'q2', stores: ['store-b'], why: 'store-b was a member at epoch 4' }]);
     assert.equal(world.log.count('is told by no store that answers'), 1);
-    assert.equal(coreOf(world).setHints().length, 1, 'it is kept for the next process');
+    assert.equal([...coreOf(world).sets.hints()].length, 1, 'it is kept for the next process');
     world.store('b').start();
     world.until(() => coreOf(world).recovery.held().length === 0, 10_000);
     world.run(200);
     assert.equal(world.log.count('is told by no store: if it held mail'), 1);
+  });
+});
+
+describe('the file of sets', () => {
+  const QUEUES = 600;
+
+  /** A gateway with many queues, its notes, and how many sets they ask it for. */
+  function noted(state: string): { readonly world: World; readonly notes: LocalNotes; readonly made: () => number } {
+    const queues = Array.from({ length: QUEUES }, (_none, i) => ({ name: `n${String(i)}` }));
+    const world = World.started({ stores: 3, queues });
+    for (const { name } of queues) world.submit([name]);
+    world.run(200);
+    const { sets, control } = coreOf(world);
+    let made = 0;
+    const hints = function* (): Generator<SetHint, undefined> {
+      for (const hint of sets.hints()) {
+        made += 1;
+        yield hint;
+      }
+    };
+    return { world, notes: new LocalNotes(state, { log: world.log, control, sets: { signature: () => sets.signature(), hints } }), made: () => made };
+  }
+
+  test('is made in parts, and again only when a set has changed or a queue has come', { timeout: 20_000 }, async (t) => {
+    const state = mkdtempSync(join(tmpdir(), 'twinpost-sets-'));
+    t.after(() => { rmSync(state, { recursive: true, force: true }); });
+    const { world, notes, made } = noted(state);
+    for (let tick = 0, before = 0; made() < QUEUES; tick++, before = made()) {
+      notes.tick(tick * 25);
+      assert.ok(made() - before <= 250, 'a tick is short');
+    }
+    while (readSetHints(state).length !== QUEUES) await new Promise(setImmediate);
+    assert.deepEqual(readSetHints(state), [...coreOf(world).sets.hints()]);
+    assert.equal(statSync(join(state, 'queue-sets.json')).mode & 0o777, 0o600);
+    const first = made();
+    for (let ms = 1000; ms < 5000; ms += 25) {
+      notes.tick(ms);
+      await new Promise(setImmediate);
+    }
+    assert.equal(made(), first, 'nothing has changed');
+    const { epoch } = world.mirror('n7');
+    const [leaves] = world.mirror('n7').replicas;
+    world.stores.find(({ id }) => id === leaves?.store.storeId)?.kill();
+    world.until(() => world.mirror('n7').epoch > epoch, 10_000);
+    world.run(1000);
+    for (let ms = 6000; readSetHints(state).find(({ name }) => name === 'n7')?.epoch === epoch; ms += 25) {
+      notes.tick(ms);
+      await new Promise(setImmediate);
+    }
+    assert.equal(made(), first + QUEUES);
+    assert.deepEqual(readSetHints(state), [...coreOf(world).sets.hints()]);
+  });
+
+  test('is begun once, however long it takes to be made', (t) => {
+    const state = mkdtempSync(join(tmpdir(), 'twinpost-sets-'));
+    t.after(() => { rmSync(state, { recursive: true, force: true }); });
+    const world = World.started();
+    let begun = 0;
+    const hints = function* (): Generator<SetHint, undefined> {
+      begun += 1;
+      for (let serial = 1; ; serial++) yield { ownerId: 'gw-1', birth: 1, serial, name: 'q', queueClass: 'mail', epoch: 1, members: ['store-a'] };
+    };
+    const notes = new LocalNotes(state, { log: world.log, control: coreOf(world).control, sets: { signature: () => 1, hints } });
+    for (let ms = 0; ms < 3000; ms += 25) notes.tick(ms);
+    assert.equal(begun, 1);
+  });
+
+  test('names members alone, and is another when a queue that had not come back is told of, comes or goes', () => {
+    const hints: SetHint[] = [{ ownerId: 'gw-1', birth: 7, serial: 1, name: 'q2', queueClass: 'mail', epoch: 4, members: ['store-b'] }];
+    const world = new World({ stores: 3, hints: () => hints });
+    for (const store of world.stores) store.start();
+    world.gateway.start();
+    const { sets, mirrors, registry } = coreOf(world);
+    const seen = [sets.signature()];
+    world.until(() => coreOf(world).accepting);
+    world.run(3000);
+    assert.deepEqual([...sets.hints()], [], 'the stores have told that it is gone');
+    seen.push(sets.signature());
+    world.submit(['q1']);
+    seen.push(sets.signature());
+    const mirror = world.mirror('q1');
+    const members = mirror.replicas.map(({ store }) => store.storeId);
+    const other = mirrors.stores.find(({ storeId }) => !members.includes(storeId));
+    assert.ok(other !== undefined);
+    mirrors.addReplica(mirror, other);
+    assert.deepEqual([...sets.hints()].map((hint) => [hint.name, hint.epoch, hint.members]), [['q1', mirror.epoch, members]]);
+    registry.remove(mirror);
+    assert.equal(sets.signature(), seen[1]);
+    assert.equal(new Set(seen).size, 3);
+  });
+
+  test('of a gateway without queues is an empty list', { timeout: 5000 }, async (t) => {
+    const state = mkdtempSync(join(tmpdir(), 'twinpost-sets-'));
+    t.after(() => { rmSync(state, { recursive: true, force: true }); });
+    const { sets, control } = coreOf(World.started());
+    const notes = new LocalNotes(state, { log: new World().log, control, sets });
+    notes.tick(0);
+    notes.tick(25);
+    while (!existsSync(join(state, 'queue-sets.json'))) await new Promise(setImmediate);
+    assert.deepEqual(JSON.parse(readFileSync(join(state, 'queue-sets.json'), 'utf8')), []);
   });
 });
