@@ -14,7 +14,7 @@ import { EndingReserve } from './ending-reserve.js';
 import type { Entries } from './entries.js';
 import { ENTRY_BOOKKEEPING_BYTES } from './entries.js';
 import { EntryState } from './entry-table.js';
-import { encodeEnvelope } from './envelope.js';
+import { HeadWriter } from './head-writer.js';
 import type { MemoryGauge } from './memory-gauge.js';
 import type { QueueRegistry } from './queue-registry.js';
 import type { Admission, Envelope, Origin, Route, Submission, SubmissionOutcome } from './types.js';
@@ -47,11 +47,13 @@ export class Acceptance {
   private readonly options: AcceptanceOptions;
   private readonly ports: AcceptancePorts;
   private readonly endingReserve: EndingReserve;
+  private readonly headWriter: HeadWriter;
 
   constructor(options: AcceptanceOptions, ports: AcceptancePorts) {
     this.options = options;
     this.ports = ports;
     this.endingReserve = new EndingReserve(ports.entries.table);
+    this.headWriter = new HeadWriter(ports.packer);
   }
 
   /** Whether a recipient of this route may be taken now. */
@@ -74,7 +76,8 @@ export class Acceptance {
       mirrors.push(mirror);
     }
     const envelopes = this.envelopesOf(request);
-    const heads = envelopes.map((envelope) => encodeEnvelope(this.ports.packer, envelope));
+    const heads: Uint8Array[] = [];
+    for (const envelope of envelopes) heads.push(this.headWriter.write(envelope));
     const carriers = carriersOf(mirrors);
     const creditBytes = creditNeeded(request, mirrors, carriers, heads);
     // Judged as if all of it went to each store: the same store then has room whatever the queues share.

@@ -20,10 +20,10 @@ import type { Packer } from '../../platform/ports.js';
 import { checkControl } from '../../protocol/bounds.js';
 import type { Envelope, Origin, Recipient } from './types.js';
 
-const HEAD_VERSION = 1;
-const PREFIX_BYTES = 16;
-const FIXED_ELEMENTS = 11;
-const ELEMENTS_PER_RECIPIENT = 3;
+export const HEAD_VERSION = 1;
+export const PREFIX_BYTES = 16;
+export const FIXED_ELEMENTS = 11;
+export const ELEMENTS_PER_RECIPIENT = 3;
 
 /** The head bytes of an envelope. */
 export function encodeEnvelope(packer: Packer, envelope: Envelope): Uint8Array {

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { decodeEnvelope, encodeEnvelope, readHeadPrefix } from '../../../../src/gateway/queue/envelope.js';
+import { HeadWriter } from '../../../../src/gateway/queue/head-writer.js';
 import type { Note } from '../../../../src/gateway/queue/note.js';
 import { decodeNote, encodeNote, freshNote } from '../../../../src/gateway/queue/note.js';
 import { createRouter } from '../../../../src/gateway/queue/router.js';
@@ -33,6 +34,27 @@ describe('envelope', () => {
       assert.deepEqual(decodeEnvelope(packer, envelope.messageId, head), envelope);
       assert.deepEqual(readHeadPrefix(head), { flags: envelope.flags, expirySeconds: Math.ceil(envelope.expiryWallMs / 1000), arrivalWallMs: envelope.arrivalWallMs });
     }));
+  });
+
+  test('written without the packer it has the same bytes, and keeps them', () => {
+    const writer = new HeadWriter(packer);
+    const ascii = fc.string({ unit: 'binary-ascii', maxLength: 300 });
+    const recipient = fc.record({ address: ascii, notify: fc.nat(15), orcpt: ascii }, PLAIN);
+    const plain = fc.tuple(envelopes, ascii, ascii, fc.array(recipient, { maxLength: 8 })).map(([envelope, reversePath, helo, recipients]) => ({ ...envelope, reversePath, helo, envid: '', client: '::1', recipients }));
+    const before: [Uint8Array, Uint8Array][] = [];
+    const numbers = [0, 127, 128, 255, 256, 65_535, 65_536, 2 ** 32 - 1, 2 ** 32, 2 ** 41 + 0.5];
+    const texts = ['', '\x7f', '\x80', 'é', '→', ...[31, 32, 255, 256, 1000, 5000].map((length) => 'x'.repeat(length))];
+    for (const number of numbers) {
+      for (const helo of texts) {
+        const envelope = { messageId: 1, reversePath: '', recipients: [{ address: 'a', notify: number, orcpt: '' }], flags: 65_535, ret: 0, envid: '', arrivalWallMs: 1.5, expiryWallMs: 2 ** 41, client: '', helo, origin: undefined };
+        assert.deepEqual([...writer.write(envelope)], [...encodeEnvelope(packer, envelope)]);
+      }
+    }
+    fc.assert(fc.property(fc.oneof(envelopes, plain), (envelope) => {
+      const expected = encodeEnvelope(packer, envelope).slice();
+      before.push([writer.write(envelope), expected]);
+      for (const [written, asPacked] of before.slice(-100)) assert.deepEqual([...written], [...asPacked]);
+    }), { numRuns: 400 });
   });
 
   test('another version is not read', () => {
