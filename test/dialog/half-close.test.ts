@@ -1,5 +1,5 @@
 /**
- * Clients that end their sending side behind their last command, as `printf … | nc` does: RFC 5321 does not forbid it.
+ * Clients that end their sending side behind their last command, as nc does at the end of its input: RFC 5321 does not forbid it.
  * What was read is answered, then the connection is closed; nobody holds one for ever by it.
  */
 

@@ -4,6 +4,8 @@
  * times are in this process.
  */
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { connect } from 'node:net';
 import { describe, test } from 'node:test';
 
 import { MessagePacker } from '../../src/platform/node/packer.js';
@@ -50,6 +52,15 @@ function acknowledgedMs(recorder: Recorder, text: string): number {
   return acknowledgement.passedMs;
 }
 
+/** The codes of all replies to a client that is greeted, sends a whole dialog, and ends its side behind it, as nc does at the end of its input. */
+async function halfClosed(port: number): Promise<string[]> {
+  const socket = connect(port, '127.0.0.1');
+  let heard = String((await once(socket, 'data'))[0]);
+  socket.end('EHLO client.example\r\nMAIL FROM:<a@b.example>\r\nRCPT TO:<b@a.example>\r\nDATA\r\nSubject: half-closed\r\n\r\n.\r\n');
+  for await (const bytes of socket) heard += String(bytes);
+  return heard.split('\r\n').filter((line) => line[3] === ' ').map((line) => line.slice(0, 3));
+}
+
 async function judge(slow: number): Promise<void> {
   const recorders = [await startRecorder(), await startRecorder()];
   const cluster = await startCluster({
@@ -77,7 +88,8 @@ async function judge(slow: number): Promise<void> {
         assert.ok(passedMs <= repliedMs, `message ${number}: 250 came ${passedMs - repliedMs} ms before the acknowledgement of store ${store}`);
       }
     }
-    await cluster.sinkHas(MESSAGES + 1);
+    assert.deepEqual(await halfClosed(cluster.smtpPort), ['220', '250', '250', '250', '354', '250'], 'who has ended his side is answered as late, not less');
+    await cluster.sinkHas(MESSAGES + 2);
   } finally {
     await cluster.stop();
     for (const recorder of recorders) await recorder.proxy.close();

@@ -75,7 +75,7 @@ class InboundServer extends SMTPServer {
       socket.destroy();
       return;
     }
-    // A client may end its side behind its last command (`printf … | nc`): it still gets its replies, then the connection
+    // A client may end its side behind its last command, as nc does: it still gets its replies, then the connection
     // is closed. Neither the wait for a commit nor that for a client that does not read lasts longer than for others.
     socket.allowHalfOpen = true;
     const connection = new InboundConnection(this.#hub, this, socket);
