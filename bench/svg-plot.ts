@@ -28,6 +28,8 @@ export interface Panel {
   readonly series: readonly Series[];
   /** Logarithmic y axis. */
   readonly logarithmic?: boolean;
+  /** Where categories stand on the x axis, to scale; else they stand at equal distances. */
+  readonly at?: readonly number[];
   /** Many categories: only some are named, and points carry no figures. */
   readonly sparse?: boolean;
   /** A line before this category: something happened here. */
@@ -52,9 +54,11 @@ const NOTE_LINE = 15;
 const SPARSE_NAMES = 8;
 /** Width of a character of the note, on the safe side for any sans-serif. */
 const NOTE_CHARACTER = 6.2;
-/** A point's figure stands above it, else below; where neither is free it is left out. */
-const FIGURE_PLACES = [-6, 14];
+/** Figures of one category stand right of their points and a little above, moved apart where they would lie on one another. */
 const FIGURE_HEIGHT = 11;
+const FIGURE_RIGHT = 7;
+/** Of a panel to scale, between its edges and its first and last point. */
+const MARGIN = 45;
 const COLOURS = ['#0b5fa5', '#c2410c', '#15803d', '#7e22ce', '#525252', '#b91c1c'];
 
 export function plotSvg(plot: Plot): string {
@@ -82,7 +86,7 @@ interface Scale {
 function drawPanel(panel: Panel): string {
   const values = panel.series.flatMap((series) => series.values).filter((value) => value !== undefined);
   const scale = panel.logarithmic === true && panel.bars !== true ? logarithmicScale(values) : linearScale(values);
-  const x = (category: number): number => ((category + 0.5) * WIDTH) / panel.categories.length;
+  const x = placesOf(panel);
   const parts = [
     text(0, -14, panel.title, 'font-size="14"'),
     text(WIDTH / 2, HEIGHT + 38, panel.xLabel, 'text-anchor="middle"'),
@@ -98,27 +102,30 @@ function drawPanel(panel: Panel): string {
     const at = (x(panel.mark) - WIDTH / panel.categories.length / 2).toFixed(1);
     parts.push(`<line x1="${at}" x2="${at}" y1="0" y2="${HEIGHT}" stroke="#b91c1c" stroke-width="1.5" stroke-dasharray="3 3"/>`, text(Number(at) + 4, 10, 'fault', 'fill="#b91c1c" font-size="11"'));
   }
-  const figures = panel.categories.map((): number[] => []);
-  for (const [index, series] of panel.series.entries()) parts.push(panel.bars === true ? drawBars(series, index, panel, x, scale) : drawSeries(series, index, panel, x, scale, figures));
+  for (const [index, series] of panel.series.entries()) parts.push(panel.bars === true ? drawBars(series, index, panel, x, scale) : drawSeries(series, index, panel, x, scale));
+  // On top of all lines.
+  if (panel.bars !== true && panel.sparse !== true) for (const category of panel.categories.keys()) parts.push(...drawFigures(panel, category, x(category), scale));
   return parts.join('\n');
 }
 
-function drawSeries(series: Series, index: number, panel: Panel, x: (category: number) => number, scale: Scale, figures: readonly number[][]): string {
-  const colour = COLOURS[index % COLOURS.length] ?? '#000';
+/** x of a category. */
+function placesOf(panel: Panel): (category: number) => number {
+  const at = panel.at;
+  if (at === undefined) return (category) => ((category + 0.5) * WIDTH) / panel.categories.length;
+  const [low, high] = [Math.min(...at), Math.max(...at)];
+  return (category) => MARGIN + (high === low ? 0 : (((at[category] ?? low) - low) / (high - low)) * (WIDTH - 2 * MARGIN));
+}
+
+function drawSeries(series: Series, index: number, panel: Panel, x: (category: number) => number, scale: Scale): string {
+  const colour = colourOf(index);
   const dash = series.dashed === true ? ' stroke-dasharray="6 4"' : '';
   const points: string[] = [];
   const parts: string[] = [];
   for (const [category, value] of series.values.entries()) {
     if (value === undefined) continue;
-    const at = `${x(category).toFixed(1)},${scale.y(value).toFixed(1)}`;
-    const [cx = '', cy = ''] = at.split(',');
-    points.push(at);
+    const [cx, cy] = [x(category).toFixed(1), scale.y(value).toFixed(1)];
+    points.push(`${cx},${cy}`);
     parts.push(`<circle cx="${cx}" cy="${cy}" r="${panel.sparse === true ? 1.5 : 3.5}" fill="${colour}"/>`);
-    const taken = figures[category] ?? [];
-    const free = FIGURE_PLACES.map((place) => Number(cy) + place).find((place) => taken.every((other) => Math.abs(other - place) >= FIGURE_HEIGHT));
-    if (panel.sparse === true || free === undefined) continue;
-    taken.push(free);
-    parts.push(text(Number(cx) + 6, free, short(value), `fill="${colour}" font-size="10"`));
   }
   const y = HEIGHT + 60 + index * LEGEND_LINE;
   parts.push(
@@ -129,8 +136,38 @@ function drawSeries(series: Series, index: number, panel: Panel, x: (category: n
   return parts.join('\n');
 }
 
+function colourOf(series: number): string {
+  return COLOURS[series % COLOURS.length] ?? '#000';
+}
+
+/** The values of all series at one category. */
+function drawFigures(panel: Panel, category: number, x: number, scale: Scale): string[] {
+  const figures = panel.series.flatMap(({ values }, index) => {
+    const value = values[category];
+    return value === undefined ? [] : [{ value, index, y: scale.y(value) }];
+  }).sort((one, other) => one.y - other.y);
+  const places = apart(figures.map(({ y }) => y), FIGURE_HEIGHT);
+  return figures.map(({ value, index }, nth) => text(x + FIGURE_RIGHT, (places[nth] ?? 0) - 3, short(value), `fill="${colourOf(index)}" font-size="10" stroke="#fff" stroke-width="3" paint-order="stroke"`));
+}
+
+/** Places at least `distance` apart, in the order of those wanted: neighbours that are too near share their middle. */
+export function apart(wanted: readonly number[], distance: number): number[] {
+  // Each group: the first place it would like, and how many stand in it.
+  const groups: { first: number; count: number }[] = [];
+  for (const place of wanted) {
+    let group = { first: place, count: 1 };
+    for (let before = groups.at(-1); before !== undefined && before.first + before.count * distance > group.first; before = groups.at(-1)) {
+      const count = before.count + group.count;
+      group = { first: (before.first * before.count + (group.first - before.count * distance) * group.count) / count, count };
+      groups.pop();
+    }
+    groups.push(group);
+  }
+  return groups.flatMap(({ first, count }) => Array.from({ length: count }, (_none, nth) => first + nth * distance));
+}
+
 function drawBars(series: Series, index: number, panel: Panel, x: (category: number) => number, scale: Scale): string {
-  const colour = COLOURS[index % COLOURS.length] ?? '#000';
+  const colour = colourOf(index);
   const width = (WIDTH / panel.categories.length) * 0.7 / panel.series.length;
   const parts: string[] = [];
   for (const [category, value] of series.values.entries()) {
