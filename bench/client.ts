@@ -1,13 +1,13 @@
 /**
  * The load client of the benches as a process of its own: options as JSON in the first argument; the
  * report, and the CPU time from the first to the last message, as one line of JSON on stdout. With
- * `progress` each 200 ms a line {"accepted":N} comes before it.
+ * `progress` each 200 ms a line {"accepted":N,"responseMs":{…}} comes before it, with the times since the last.
  */
-import type { SendOptions } from '../src/load/options.js';
+import type { SendOptions, SendProgress } from '../src/load/options.js';
 import { runSend } from '../src/load/run.js';
 
 const { progress, ...options } = JSON.parse(process.argv[2] ?? '{}') as SendOptions & { readonly progress?: boolean };
-const tell = ({ accepted }: { readonly accepted: number }): void => void process.stdout.write(`{"accepted":${accepted}}\n`);
+const tell = ({ accepted, responseMs }: SendProgress): void => void process.stdout.write(`${JSON.stringify({ accepted, responseMs })}\n`);
 const before = process.cpuUsage();
 const report = await runSend(progress === true ? { ...options, onProgress: tell } : options);
 const used = process.cpuUsage(before);

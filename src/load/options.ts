@@ -60,6 +60,8 @@ export interface SendProgress {
   readonly accepted: number;
   readonly failed: number;
   readonly elapsedMs: number;
+  /** Of what was accepted since the call before; undefined when nothing was. */
+  readonly responseMs: { readonly p50: number; readonly p99: number } | undefined;
 }
 
 export interface SendReport {

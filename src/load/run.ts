@@ -59,6 +59,8 @@ class Run implements ClientHost {
   readonly #wheel: Uint16Array;
   readonly #log: SendLog | undefined;
   readonly #times = new Histogram();
+  /** Those since the last progress. */
+  #lately = new Histogram();
   readonly #replies = new Map<number, number>();
   readonly #samples: Record<string, string> = {};
   readonly #errors: Record<string, number> = {};
@@ -171,6 +173,7 @@ class Run implements ClientHost {
       this.#accepted++;
       this.#acceptedBytes += (this.#marks[job.queue]?.bytes.length ?? 0) + (this.#contents[job.content]?.bytes ?? 0);
       this.#times.record(replyMicros - job.dotMicros);
+      if (this.#options.onProgress !== undefined) this.#lately.record(replyMicros - job.dotMicros);
       this.#lastAcceptedMs = performance.now();
     } else if (code === 0 && job.dotMicros === 0) {
       this.#retryLater(number, job.attempt);
@@ -272,11 +275,16 @@ class Run implements ClientHost {
   }
 
   #progress(): void {
-    this.#options.onProgress?.({
+    const { onProgress } = this.#options;
+    if (onProgress === undefined) return;
+    const lately = this.#lately;
+    this.#lately = new Histogram();
+    onProgress({
       count: this.#options.count,
       accepted: this.#accepted,
       failed: this.#refused + this.#unanswered,
       elapsedMs: performance.now() - this.#startMs,
+      responseMs: lately.count === 0 ? undefined : { p50: lately.quantile(0.5) / 1000, p99: lately.quantile(0.99) / 1000 },
     });
   }
 

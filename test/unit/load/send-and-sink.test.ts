@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 
-import { parseMix } from '../../../src/load/options.js';
+import { parseMix, type SendProgress } from '../../../src/load/options.js';
 import { runSend } from '../../../src/load/run.js';
 import { readSendLog } from '../../../src/load/send-log.js';
 import type { SinkOptions } from '../../../src/sink/options.js';
@@ -100,6 +100,21 @@ describe('send and sink', () => {
     assert.equal(sent.accepted, 2000);
     assert.ok(sent.connectionsOpened > 4);
     await (await reopened)?.close();
+  });
+
+  test('tell how fast they were answered since they last told', async () => {
+    const sink = await startSink(sinkOptions());
+    const told: SendProgress[] = [];
+    const sent = await runSend({ host: HOST, port: sink.port, count: 300, connections: 2, rate: 600, onProgress: (progress) => void told.push(progress) });
+    assert.equal(sent.accepted, 300);
+    assert.ok(told.length >= 2);
+    let before = 0;
+    for (const { accepted, responseMs } of told) {
+      assert.equal(responseMs === undefined, accepted === before);
+      if (responseMs !== undefined) assert.ok(responseMs.p50 > 0 && responseMs.p50 <= responseMs.p99 && responseMs.p99 <= sent.responseMs.max);
+      before = accepted;
+    }
+    await sink.close();
   });
 
   test('take turns over all connections when asked to', async () => {
