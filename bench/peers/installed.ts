@@ -6,7 +6,7 @@
  *     ~/.cache/twinpost-bench/node20, 22, 24  Node's own binaries, from the npm package `node`
  */
 import { spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 
@@ -14,6 +14,7 @@ import { findProgram } from '../../test/outside-sets.js';
 
 const CACHE = join(process.env['XDG_CACHE_HOME'] ?? join(homedir(), '.cache'), 'twinpost-bench');
 const FETCH_MS = 300_000;
+const POLICY = '/usr/sbin/policy-rc.d';
 
 /** The program that shows a Debian package to be here. */
 const DEBIAN: Readonly<Record<string, string>> = { postfix: 'postfix', 'redis-server': 'redis-server', memcached: 'memcached' };
@@ -49,13 +50,33 @@ export function installPeers(): void {
 }
 
 function fetchDebian(packages: readonly string[]): void {
-  const forbid = '/usr/sbin/policy-rc.d';
-  // Without this file Debian would start the services: only our own instances are wanted.
-  if (!existsSync(forbid)) {
-    console.log(`not installed: ${packages.join(', ')}; ${forbid} is not there, so that installing would start services. As root: printf '#!/bin/sh\\nexit 101\\n' >${forbid}; chmod 755 ${forbid}`);
+  if (process.getuid?.() !== 0) {
+    console.log(`not installed: ${packages.join(', ')}: Debian's packages need root`);
     return;
   }
-  run('apt-get', ['install', '-q', '-y', '--no-install-recommends', ...packages], { ...process.env, DEBIAN_FRONTEND: 'noninteractive' });
+  withServicesForbidden(POLICY, () => {
+    const environment = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' };
+    // A fresh machine may know no packages yet.
+    run('apt-get', ['update', '-q'], environment);
+    run('apt-get', ['install', '-q', '-y', '--no-install-recommends', ...packages], environment);
+  });
+}
+
+/**
+ * Debian starts the services of a package as it installs it, unless this file says no: only our own instances are
+ * wanted. Where it is not there, it is while packages are installed.
+ */
+export function withServicesForbidden(file: string, install: () => void): void {
+  if (existsSync(file)) {
+    install();
+    return;
+  }
+  writeFileSync(file, '#!/bin/sh\nexit 101\n', { mode: 0o755, flag: 'wx' });
+  try {
+    install();
+  } finally {
+    rmSync(file);
+  }
 }
 
 function fetchNpm(name: string, dependencies: Readonly<Record<string, string>>, overrides: Readonly<Record<string, string>>): void {
