@@ -75,7 +75,8 @@ export async function measure(messageKb: string, seconds: number, shape?: KvsSha
     if (shape !== undefined) await runScript('kvs-process.js', JSON.stringify({ ...client, seconds: shape.warmSeconds }));
     const meter = new Meter([['store', daemon.pid]]);
     const result = JSON.parse(await runScript('kvs-process.js', JSON.stringify(client))) as KvsClientResult;
-    const cost = meter.cost(result.transactions).map((each) => ({ ...each, cpuMicrosPerMessage: rounded(each.cpuMicrosPerMessage, 3) }));
+    const cpuMicros = meter.cpuMicros() / Math.max(1, result.transactions);
+    const cost = meter.cost(result.transactions).map((each) => ({ ...each, cpuMicrosPerMessage: rounded(cpuMicros, 3) }));
     const own = { process: 'client', cpuMicrosPerMessage: rounded(result.clientCpuMicros, 3), memoryBytes: 0 };
     return { messageKb, transactionsPerSecond: rounded(result.transactionsPerSecond), cost: [own, ...cost] };
   } finally {

@@ -37,6 +37,21 @@ describe('replies that are known beforehand', () => {
     assert.equal(replies(`${many}SERVER_ERROR out of memory\r\n${many}`, []).good, false);
   });
 
+  test('of many bytes are compared from wherever a chunk begins', () => {
+    const reply = Buffer.from(Array.from({ length: 1000 }, (_none, index) => index % 251));
+    for (const from of [0, 1, 499, 999]) {
+      const reader = new FixedReplies(reply);
+      const bytes = Buffer.concat([reply, reply, reply]);
+      assert.ok(reader.push(bytes.subarray(0, from)) && reader.push(bytes.subarray(from)));
+      assert.equal(reader.transactions, 3);
+      const other = Buffer.from(bytes.subarray(from));
+      other.writeUInt8(255, 990 - Math.min(from, 900));
+      const strict = new FixedReplies(reply);
+      strict.push(bytes.subarray(0, from));
+      assert.equal(strict.push(other), false);
+    }
+  });
+
   test('of no bytes cannot be counted', () => {
     assert.throws(() => new FixedReplies(Buffer.alloc(0)), /without a reply/);
   });
