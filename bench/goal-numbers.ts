@@ -1,10 +1,12 @@
 /**
  * The numbers that goals ask for, out of the rows of a part. Pure; undefined where a part has no such row.
  */
+import type { Quarter } from './endurance.js';
+import { figure } from './format.js';
 import type { GrowthRow } from './growth.js';
 import { median } from './machine.js';
 import type { FillRow, MemoryRow } from './memory.js';
-import { bestOf, type PeerRow } from './peers.js';
+import { bestConnections, type PeerRow } from './peers.js';
 import type { FirstDeliveryRow, RecoveryRow } from './recovery.js';
 import type { RelayLoad, RelayRow } from './relay.js';
 import { cpuOf, isGateway, isStore } from './relay-run.js';
@@ -41,7 +43,7 @@ export function storesCpu(rows: readonly RelayRow[]): number | undefined {
 
 /** CPU a message of a peer, at the number of connections that gave it most throughput, by ours. */
 export function peerFactor(peers: readonly PeerRow[], peer: string, ours: number | undefined): number | undefined {
-  const best = bestOf(peers, peer)?.connections;
+  const best = bestConnections(peers, peer);
   const theirs = medianOf(peers.filter((row) => row.peer === peer && row.connections === best), (row) => row.cpuMicrosPerMessage);
   return theirs === undefined || ours === undefined ? undefined : theirs / ours;
 }
@@ -55,6 +57,19 @@ export function storeFactor(rows: readonly StoreRow[], peer: StoreKind, messageK
     if (ours !== undefined && theirs !== undefined) factors.push(ours / theirs);
   }
   return factors.length === 0 ? undefined : median(factors);
+}
+
+/** A client that is so busy sets the pace, and a server that could do more does not show it. */
+const BUSY = 0.95;
+
+/** CPU of both servers a transaction, and whose client was the limit. */
+export function storeNote(rows: readonly StoreRow[], peer: StoreKind, messageKb: string): string {
+  const of = (store: StoreKind, value: (row: StoreRow) => number): number => medianOf(rows.filter((row) => row.store === store && row.messageKb === messageKb), value) ?? NaN;
+  const limits = (['Twinpost', peer] as const).flatMap((store) => {
+    const busy = of(store, (row) => row.clientBusy);
+    return busy >= BUSY ? [`; the client was the limit at ${store}, ${Math.round(100 * busy)}% busy`] : [];
+  });
+  return `CPU of the server ${figure(of('Twinpost', (row) => row.serverCpuMicros))} µs, of ${peer} ${figure(of(peer, (row) => row.serverCpuMicros))}${limits.join('')}`;
 }
 
 type RecoveryRows = readonly (RecoveryRow | FirstDeliveryRow)[];
@@ -94,6 +109,13 @@ export function growthPercent(rows: readonly GrowthRow[], by: GrowthRow['by']): 
   const at = (count: number): number | undefined => medianOf(among.filter((row) => row.count === count), (row) => row.cpuMicrosPerMessage);
   const [first, last] = [at(from), at(to)];
   return first === undefined || last === undefined ? undefined : { percent: 100 * (last / first - 1), from, to };
+}
+
+/** By how much a number of the last quarter is above that of the first, in percent. */
+export function slowdownPercent(quarters: readonly Quarter[], of: (quarter: Quarter) => number | null): number | undefined {
+  const ends = [quarters[0], quarters.at(-1)].map((quarter) => (quarter === undefined ? null : of(quarter)));
+  const [first = null, last = null] = ends;
+  return first === null || last === null || first === 0 ? undefined : 100 * (last / first - 1);
 }
 
 /** The same from an empty gateway to the longest queue of at most `queuedMax`. */

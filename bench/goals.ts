@@ -4,7 +4,7 @@
  * not judged and says so; one that was measured with fewer messages than it asks for says with how many.
  */
 import { figure } from './format.js';
-import { blocksOf, fillsOf, firstsOf, gatewayCpu, growthPercent, medianOf, overheadBytes, peerFactor, queuedGrowthPercent, shareOfDirect, storeFactor, storesCpu } from './goal-numbers.js';
+import { blocksOf, fillsOf, firstsOf, gatewayCpu, growthPercent, medianOf, overheadBytes, peerFactor, queuedGrowthPercent, shareOfDirect, slowdownPercent, storeFactor, storeNote, storesCpu } from './goal-numbers.js';
 import { GROWTH_RATE } from './growth.js';
 import type { MemoryRow } from './memory.js';
 import type { Results } from './results.js';
@@ -43,6 +43,8 @@ const MILLION = 1_000_000;
 const CYCLES = 24;
 /** Growth of CPU a message that is allowed, in percent. */
 const GROWTH_MAX = 10;
+/** Growth of CPU a message within an endurance run, in percent. */
+const SLOWDOWN_MAX = 5;
 /** A line through samples of resident memory is level within this. */
 const LEVEL_MB_PER_MINUTE = 1;
 
@@ -89,7 +91,7 @@ function storeGoals(results: Results): Goal[] {
   const subject = 'store';
   const rows = results.store?.rows ?? [];
   const factor = (peer: 'memcached' | 'redis list', size: string, atLeast: number, stretch = false): Goal =>
-    judge({ subject, goal: `≥ ${atLeast.toFixed(1)} × ${peer} at ${size} KB`, value: storeFactor(rows, peer, size), atLeast, unit: ' ×', stretch });
+    judge({ subject, goal: `≥ ${atLeast.toFixed(1)} × ${peer} at ${size} KB`, value: storeFactor(rows, peer, size), atLeast, unit: ' ×', stretch, note: storeNote(rows, peer, size) });
   return [
     ...STORE_SIZES_KB.map((size) => factor('redis list', size, 1)),
     factor('memcached', '0.4', 1), factor('memcached', '1', 1),
@@ -188,9 +190,12 @@ function enduranceGoals(results: Results): Goal[] {
   const row = results.endurance?.rows[0];
   const slopes = row?.processes.flatMap(({ process, slopeMbPerMinute }) => (slopeMbPerMinute === undefined ? [] : [{ process, slopeMbPerMinute }])) ?? [];
   const worst = slopes.reduce<(typeof slopes)[number] | undefined>((most, each) => (most === undefined || each.slopeMbPerMinute > most.slopeMbPerMinute ? each : most), undefined);
+  const cpu = slowdownPercent(row?.quarters ?? [], (quarter) => quarter.cpuMicrosPerMessage);
+  const sink = slowdownPercent(row?.quarters ?? [], (quarter) => quarter.sinkMicrosPerMessage);
   const few = row === undefined || row.minutes >= 30 || row.messages >= 10 * MILLION ? '' : `${row.minutes} minutes only`;
   return [
     judge({ subject, goal: '10,000,000 messages or 30 minutes at 70% load, a fault a minute: memory is level', value: worst?.slopeMbPerMinute, atMost: LEVEL_MB_PER_MINUTE, unit: ` MB a minute in ${worst?.process ?? ''}`, few }),
-    judge({ subject, goal: 'no slowdown: last quarter by first', value: row === undefined ? undefined : row.lastQuarterPerSecond / row.firstQuarterPerSecond, atLeast: 0.98, few }),
+    judge({ subject, goal: 'no slowdown: CPU a message rises by ≤ 5% from the first quarter to the last', value: cpu, atMost: SLOWDOWN_MAX, unit: '%', few, ...(sink === undefined ? {} : { note: `the sink's, whose work is the same: ${figure(sink)}%` }) }),
+    judge({ subject, goal: 'the rate is held: accepted a second, last quarter by first', value: row === undefined ? undefined : row.lastQuarterPerSecond / row.firstQuarterPerSecond, atLeast: 0.98, few }),
   ];
 }

@@ -1,6 +1,8 @@
 /**
  * `npm run bench -- guard`: CPU a message of this build against that of the commit before, in the same run,
- * in turns. The commit before is taken out of git and built in a temporary folder. Prints both and warns
+ * in turns. The commit before is taken out of git and built in a temporary folder. Both run all the time, so
+ * that neither is colder, and take turns of a second: what disturbs the machine for longer meets both, and what
+ * counts is the median of the turns' ratios. Prints both and warns
  * when this one needs more than 15% more; it never fails: machines of CI are noisy, and some growth is
  * worth it. Without history, or when the old one cannot be built, it says so and is done.
  */
@@ -11,13 +13,13 @@ import { join } from 'node:path';
 
 import { figure } from './format.js';
 import { median } from './machine.js';
-import { runScript } from './processes.js';
+import { startTurns, type Turns } from './processes.js';
 import type { RelayOnce } from './relay-once.js';
 import { cpuOf, isGateway, isStore, type Relayed } from './relay-run.js';
 
-const ROUNDS = 3;
+const ROUNDS = 11;
 const MESSAGES = 10_000;
-const WARM_MESSAGES = 8_000;
+const WARM_MESSAGES = 20_000;
 /** From here on it is a warning. */
 const MORE_ALLOWED = 0.15;
 const STEP_MS = 300_000;
@@ -26,14 +28,12 @@ export async function runGuard(project: string): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), 'twinpost-guard-'));
   try {
     const commit = buildBefore(project, folder);
-    const before: Relayed[] = [];
-    const now: Relayed[] = [];
-    for (let round = 1; round <= ROUNDS; round++) {
-      before.push(await relay(join(folder, 'dist')));
-      now.push(await relay());
-      console.log(`round ${round}: before ${cpu(before.at(-1))} µs, now ${cpu(now.at(-1))} µs of CPU a message`);
+    const relays = [startTurns('relay-once.js', relayOf(join(folder, 'dist'))), startTurns('relay-once.js', relayOf())] as const;
+    try {
+      console.log(await compare(commit, ...relays));
+    } finally {
+      await Promise.all(relays.map((relay) => relay.stop()));
     }
-    console.log(verdict(commit, before.map(cpu), now.map(cpu)));
   } catch (error) {
     console.log(`guard: not compared: ${error instanceof Error ? error.message : String(error)}`);
   } finally {
@@ -41,21 +41,32 @@ export async function runGuard(project: string): Promise<void> {
   }
 }
 
+async function compare(commit: string, old: Turns, own: Turns): Promise<string> {
+  const before: number[] = [];
+  const now: number[] = [];
+  for (let round = 1; round <= ROUNDS; round++) {
+    // Who goes first changes, as what the one before left behind does.
+    const order = round % 2 === 1 ? ([[old, before], [own, now]] as const) : ([[own, now], [old, before]] as const);
+    for (const [turns, figures] of order) figures.push(cpu(JSON.parse(await turns.next()) as Relayed));
+    console.log(`round ${round}: before ${before.at(-1) ?? 0} µs, now ${now.at(-1) ?? 0} µs of CPU a message`);
+  }
+  return verdict(commit, before, now);
+}
+
 /** CPU a message of gateway and stores, round by round, in one sentence. */
 export function verdict(commit: string, before: readonly number[], now: readonly number[]): string {
-  const [old, own] = [median(before), median(now)];
-  const more = own / old - 1;
-  const text = `CPU a message, gateway and both stores: ${figure(old)} µs at ${commit} (the commit before), ${figure(own)} µs now: ${more >= 0 ? '+' : ''}${(100 * more).toFixed(1)}%`;
+  const more = median(before.map((old, round) => (now[round] ?? old) / old)) - 1;
+  const text = `CPU a message, gateway and both stores: ${figure(median(before))} µs at ${commit} (the commit before), ${figure(median(now))} µs now; median of the rounds' ratios ${more >= 0 ? '+' : ''}${(100 * more).toFixed(1)}%`;
   return more > MORE_ALLOWED ? `guard: WARNING: ${text}` : `guard: ${text}`;
 }
 
-function cpu(relayed: Relayed | undefined): number {
-  return relayed === undefined ? 0 : cpuOf(relayed.cost, (name) => isGateway(name) || isStore(name));
+function cpu(relayed: Relayed): number {
+  return cpuOf(relayed.cost, (name) => isGateway(name) || isStore(name));
 }
 
-async function relay(build?: string): Promise<Relayed> {
-  const options: RelayOnce = { messages: MESSAGES, warmMessages: WARM_MESSAGES, ...(build === undefined ? {} : { build }) };
-  return JSON.parse(await runScript('relay-once.js', JSON.stringify(options))) as Relayed;
+function relayOf(build?: string): string {
+  const options: RelayOnce = { messages: MESSAGES, warmMessages: WARM_MESSAGES, inTurns: true, ...(build === undefined ? {} : { build }) };
+  return JSON.stringify(options);
 }
 
 /** Returns the name of the commit. */

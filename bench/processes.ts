@@ -8,7 +8,7 @@ import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 
-import type { SendOptions, SendReport } from '../src/load/options.js';
+import type { SendOptions, SendProgress, SendReport } from '../src/load/options.js';
 import type { SinkCounts } from '../src/sink/options.js';
 import { Daemon, HOST } from '../test/process/cluster.js';
 import { freePorts } from '../test/process/free-ports.js';
@@ -21,12 +21,12 @@ export interface ClientResult {
   readonly cpuMicros: number;
 }
 
-/** Runs the load client as its own process. `onAccepted` hears about five times a second how many were accepted. */
-export async function runClient(options: SendOptions, onAccepted?: (accepted: number) => void): Promise<ClientResult> {
+/** Runs the load client as its own process. `onAccepted` hears about five times a second how many were accepted, and how fast since it last heard. */
+export async function runClient(options: SendOptions, onAccepted?: (accepted: number, responseMs: SendProgress['responseMs']) => void): Promise<ClientResult> {
   const argument = onAccepted === undefined ? options : { ...options, progress: true };
   const onLine = (line: string): void => {
-    const told = JSON.parse(line) as { readonly accepted?: number };
-    if (told.accepted !== undefined) onAccepted?.(told.accepted);
+    const told = JSON.parse(line) as Partial<SendProgress>;
+    if (told.accepted !== undefined) onAccepted?.(told.accepted, told.responseMs);
   };
   return JSON.parse(await runScript('client.js', JSON.stringify(argument), onLine)) as ClientResult;
 }
@@ -51,6 +51,34 @@ export function runScript(script: string, argument: string, onLine: (line: strin
       else reject(new Error(`${script} ended with code ${code ?? -1}`));
     });
   });
+}
+
+/** A script that does its work once for each line on its stdin, and answers with one line. */
+export interface Turns {
+  next(): Promise<string>;
+  stop(): Promise<void>;
+}
+
+export function startTurns(script: string, argument: string): Turns {
+  const child = spawn(process.execPath, [join(FOLDER, script), argument], { stdio: ['pipe', 'pipe', 'inherit'] });
+  const killNow = (): void => void child.kill('SIGTERM');
+  process.once('exit', killNow);
+  const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
+  const gone = new Promise<void>((resolve) => void child.once('close', () => resolve()));
+  const next = async (): Promise<string> => {
+    child.stdin.write('\n');
+    const { value, done } = await lines.next();
+    if (done === true) throw new Error(`${script} ended before it answered`);
+    return value;
+  };
+  const stop = async (): Promise<void> => {
+    child.stdin.end();
+    await gone;
+    process.removeListener('exit', killNow);
+  };
+  // One that has ended shows by its missing answer.
+  child.stdin.on('error', () => undefined);
+  return { next, stop };
 }
 
 export interface LoneSink {

@@ -1,9 +1,10 @@
 /**
  * One relay through a gateway with two stores, as a process of its own: so that another Node or another
  * build of Twinpost can be measured by the same bench. Options as JSON in the first argument, the result as
- * one line of JSON on stdout.
+ * one line of JSON on stdout. In turns: one relay for each line on stdin, until that ends.
  */
 import { join } from 'node:path';
+import { createInterface } from 'node:readline';
 import { pathToFileURL } from 'node:url';
 
 import type { startCluster } from '../test/process/cluster.js';
@@ -14,6 +15,7 @@ export interface RelayOnce {
   readonly warmMessages: number;
   /** Folder of another build, whose daemons are to be started; else our own. */
   readonly build?: string;
+  readonly inTurns?: boolean;
 }
 
 interface ClusterModule {
@@ -25,8 +27,10 @@ const options = JSON.parse(process.argv[2] ?? '{}') as RelayOnce;
 const other = options.build === undefined ? undefined : ((await import(pathToFileURL(join(options.build, 'test', 'process', 'cluster.js')).href)) as ClusterModule);
 const cluster = await startRelay({}, other?.startCluster);
 try {
+  const relay = async (): Promise<void> => void process.stdout.write(`${JSON.stringify(await relayThrough(cluster, { count: options.messages }))}\n`);
   await warm(cluster, { count: options.warmMessages });
-  process.stdout.write(`${JSON.stringify(await relayThrough(cluster, { count: options.messages }))}\n`);
+  if (options.inTurns === true) for await (const _line of createInterface({ input: process.stdin })) await relay();
+  else await relay();
 } finally {
   await cluster.stop();
 }

@@ -6,7 +6,7 @@ import { distinct } from './format.js';
 import { blocksOf, fillsOf, medianOf } from './goal-numbers.js';
 import type { GrowthRow } from './growth.js';
 import type { MemoryRow } from './memory.js';
-import { bestOf, type PeerRow } from './peers.js';
+import { bestConnections, type PeerRow } from './peers.js';
 import { PAPER_RECOVERY } from './paper.js';
 import type { RecoveryRow } from './recovery.js';
 import type { RelayRow } from './relay.js';
@@ -64,14 +64,14 @@ function relayPlot(rows: readonly RelayRow[]): Plot {
 function cpuPlot(peers: readonly PeerRow[], relay: readonly RelayRow[]): Plot {
   const names = distinct(peers, (row) => row.peer);
   const ours = relay.filter((row) => row.kind === 'gateway' && row.load === 'kept');
-  const best = (peer: string): PeerRow[] => peers.filter((row) => row.peer === peer && row.connections === bestOf(peers, peer)?.connections);
+  const best = (peer: string): PeerRow[] => peers.filter((row) => row.peer === peer && row.connections === bestConnections(peers, peer));
   const bars = (title: string, yLabel: string, own: (row: RelayRow) => number, theirs: (row: PeerRow) => number): Plot['panels'][number] => ({
     title, xLabel: '', yLabel, categories: ['Twinpost', ...names.map((name) => SHORT_NAMES[name] ?? name)], bars: true,
     series: [{ name: yLabel, values: [medianOf(ours, own), ...names.map((name) => medianOf(best(name), theirs))] }],
   });
   return {
     title: 'The same mail through other servers on the same machine',
-    note: `${MEDIANS}; each at the number of connections that is best for it; CPU of all processes, at Twinpost the gateway and both stores`,
+    note: `${MEDIANS}; each at the better of 50 and 300 connections by its median; CPU of all processes, at Twinpost the gateway and both stores`,
     panels: [
       bars('throughput', 'messages a second', (row) => row.relayedPerSecond, (row) => row.relayedPerSecond),
       bars('CPU', 'µs a message', (row) => cpuOf(row.cost, (name) => isGateway(name) || isStore(name)), (row) => row.cpuMicrosPerMessage),
@@ -111,17 +111,18 @@ function recoveryPlot(rows: readonly RecoveryRow[]): Plot {
 function memoryPlot(rows: readonly MemoryRow[]): Plot {
   const fills = fillsOf(rows);
   const categories = fills.map((row) => row.queued.toLocaleString('en'));
+  const at = fills.map((row) => row.queued);
   return {
     title: 'A long queue of 0.4 KB messages, two mirrors', note: 'resident memory, and the relay of other mail beside it',
     panels: [
       {
-        title: 'memory', xLabel: 'messages queued', yLabel: 'MB', categories,
+        title: 'memory', xLabel: 'messages queued', yLabel: 'MB', categories, at,
         series: [
           { name: 'gateway', values: fills.map((row) => row.gatewayBytes / MB) }, { name: 'a store', values: fills.map((row) => row.storeBytes / MB) },
           { name: 'content and envelopes', values: fills.map((row) => row.liveBytes / MB), dashed: true }, { name: "gateway's V8 heap", values: fills.map((row) => row.heapTotalBytes / MB) },
         ],
       },
-      { title: 'CPU of other mail', xLabel: 'messages queued', yLabel: 'µs a message', categories, series: [{ name: 'gateway and both stores', values: fills.map((row) => row.cpuMicrosPerMessage) }] },
+      { title: 'CPU of other mail', xLabel: 'messages queued', yLabel: 'µs a message', categories, at, series: [{ name: 'gateway and both stores', values: fills.map((row) => row.cpuMicrosPerMessage) }] },
     ],
   };
 }

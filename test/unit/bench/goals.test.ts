@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 
-import { overheadBytes, peerFactor, shareOfDirect, storeFactor } from '../../../bench/goal-numbers.js';
+import type { Quarter } from '../../../bench/endurance.js';
+import { overheadBytes, peerFactor, shareOfDirect, storeFactor, storeNote } from '../../../bench/goal-numbers.js';
 import { goalsOf, judge, type Goal } from '../../../bench/goals.js';
-import { goalsTable } from '../../../bench/report.js';
-import { fillRow, part, peerRow, relayRow, RESULTS, storeRow } from './results-kit.js';
+import { bestConnections } from '../../../bench/peers.js';
+import { goalsTable, reportOf } from '../../../bench/report.js';
+import { enduranceRow, fillRow, part, peerRow, relayRow, RESULTS, storeRow } from './results-kit.js';
 
 function goal(goals: readonly Goal[], text: string): Goal {
   const found = goals.filter((each) => each.goal.includes(text));
@@ -58,8 +60,32 @@ describe('goals of a run', () => {
     assert.equal(peerFactor([peerRow('p', 50, 10, 100), peerRow('p', 300, 20, 300)], 'p', 100), 3);
   });
 
+  test('choose that number by the median of its rounds, not by one lucky round', () => {
+    const rows = [...[10, 11, 12].map((perSecond) => peerRow('p', 50, perSecond, 100)), ...[5, 6, 99].map((perSecond) => peerRow('p', 300, perSecond, 300)), peerRow('other', 7, 1000, 1)];
+    assert.equal(bestConnections(rows, 'p'), 50);
+    assert.equal(peerFactor(rows, 'p', 100), 1);
+    assert.equal(bestConnections(rows, 'nobody'), undefined);
+  });
+
+  test('tell the CPU of both servers, and whose client was the limit', () => {
+    assert.equal(goal(goals, '1.0 × memcached at 0.4 KB').measured, '2.00 × (CPU of the server 1.00 µs, of memcached 1.00)');
+    const rows = [storeRow('Twinpost', '20', 90), { ...storeRow('redis list', '20', 70), serverCpuMicros: 7.5, clientBusy: 0.99 }];
+    assert.equal(storeNote(rows, 'redis list', '20'), 'CPU of the server 1.00 µs, of redis list 7.50; the client was the limit at redis list, 99% busy');
+    assert.match(storeNote([{ ...storeRow('Twinpost', '20', 90), clientBusy: 0.95 }], 'redis list', '20'), /the limit at Twinpost, 95% busy/);
+  });
+
+  test('judge slowdown by CPU a message, beside what the sink says of the machine', () => {
+    const quarter = (cpuMicrosPerMessage: number | null, sinkMicrosPerMessage: number | null): Quarter => ({ cpuMicrosPerMessage, sinkMicrosPerMessage, responseP50Ms: 1, responseP99Ms: 2 });
+    const judged = (quarters: readonly Quarter[] | undefined): Goal => goal(goalsOf({ endurance: part('endurance', [enduranceRow(quarters)]) }), 'no slowdown');
+    assert.equal(judged([quarter(70, 10), quarter(99, 10), quarter(99, 10), quarter(73, 10.2)]).isMet, true);
+    assert.equal(judged([quarter(70, 10), quarter(70, 10), quarter(70, 10), quarter(77, 10)]).measured, "10.0%: 100% too much (the sink's, whose work is the same: 0.00%)");
+    assert.equal(judged([quarter(70, 10), quarter(70, 10), quarter(70, 10), quarter(null, null)]).isMet, undefined);
+    assert.equal(judged(undefined).isMet, undefined, 'results of before have no quarters');
+    assert.match(reportOf({ endurance: part('endurance', [enduranceRow([quarter(70, 10), quarter(null, null)])]) }), /\| 2 \| - \| - \| 1\.00 \| 2\.00 \|/);
+  });
+
   test('compare stores at one size', () => {
-    assert.equal(goal(goals, '1.0 × redis list at 0.4 KB').measured, '2.50 ×');
+    assert.equal(goal(goals, '1.0 × redis list at 0.4 KB').measured, '2.50 × (CPU of the server 1.00 µs, of redis list 1.00)');
     assert.equal(goal(goals, '2.0 × memcached at 0.4 KB').isMet, true);
     assert.equal(storeFactor([storeRow('Twinpost', '1', 5), storeRow('memcached', '4', 5)], 'memcached', '1'), undefined);
   });

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 
-import { memoryOf, steadyOf } from '../../../bench/endurance.js';
+import { memoryOf, quartersOf, steadyOf, type Sample } from '../../../bench/endurance.js';
 import { figure, spread, table } from '../../../bench/format.js';
 import { verdict } from '../../../bench/guard.js';
 import { withReport } from '../../../bench/publish.js';
@@ -74,9 +74,25 @@ test('a page gets the report between its marks and keeps the rest', () => {
 });
 
 test('the guard warns above 15% and not before', () => {
-  assert.match(verdict('abc', [100, 90, 110], [114, 115, 80]), /^guard: CPU .* 100 µs at abc .* 114 µs now: \+14\.0%$/);
-  assert.match(verdict('abc', [100, 90, 110], [116, 117, 118]), /^guard: WARNING: .*\+17\.0%$/);
+  assert.match(verdict('abc', [100, 90, 110], [114, 115, 80]), /^guard: CPU .* 100 µs at abc .* 114 µs now; median of the rounds' ratios \+14\.0%$/);
+  assert.match(verdict('abc', [100, 90, 110], [116, 117, 118]), /^guard: WARNING: .*\+16\.0%$/);
   assert.match(verdict('abc', [100], [50]), /^guard: CPU .*-50\.0%$/);
+});
+
+test('the guard compares round by round, so that a machine that changes its speed meets both', () => {
+  assert.match(verdict('abc', [100, 200, 150, 100, 190], [101, 202, 151, 300, 191]), /\+1\.0%$/);
+});
+
+test('a quarter of an endurance run is what lies between its faults, all messages alike', () => {
+  const sample = (second: number, quiet?: Sample['quiet']): Sample => ({ second, acceptedPerSecond: 1, memoryMb: {}, quiet });
+  const busy = { messages: 100, cpuMicros: 7000, sinkMicros: 1000, p50Ms: 1, p99Ms: 5 };
+  const idle = { messages: 300, cpuMicros: 25_000, sinkMicros: 3400, p50Ms: 3 };
+  const quarters = quartersOf([sample(1, busy), sample(2), sample(3, idle), sample(4, busy), sample(5), sample(6), sample(7, idle), sample(8, { ...idle, messages: 0 })]);
+  assert.equal(quarters.length, 4);
+  assert.deepEqual(quarters[0], { cpuMicrosPerMessage: 70, sinkMicrosPerMessage: 10, responseP50Ms: 1, responseP99Ms: 5 });
+  assert.deepEqual(quarters[1], { cpuMicrosPerMessage: 80, sinkMicrosPerMessage: 11, responseP50Ms: 2, responseP99Ms: 5 });
+  assert.deepEqual(quarters[2], { cpuMicrosPerMessage: null, sinkMicrosPerMessage: null, responseP50Ms: null, responseP99Ms: null });
+  assert.equal(quarters[3]?.cpuMicrosPerMessage, 166.67);
 });
 
 test('a metric is found by its whole name', () => {

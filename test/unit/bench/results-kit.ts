@@ -2,6 +2,7 @@
  * Results as a run of `bench all` leaves them, with figures that are easy to follow: for tests of goals and
  * report.
  */
+import type { EnduranceRow, Quarter } from '../../../bench/endurance.js';
 import type { GrowthRow } from '../../../bench/growth.js';
 import type { FillRow, MemoryRow } from '../../../bench/memory.js';
 import type { PartResult } from '../../../bench/options.js';
@@ -32,6 +33,13 @@ export function storeRow(store: StoreKind, messageKb: string, perSecond: number)
 
 export function growthRow(by: GrowthRow['by'], count: number, cpuMicrosPerMessage: number): GrowthRow {
   return { by, count, round: 1, cpuMicrosPerMessage, gatewayMicros: cpuMicrosPerMessage - 10, storesMicros: 10, messagesPerSecond: 10_000 };
+}
+
+export function enduranceRow(quarters: readonly Quarter[] | undefined): EnduranceRow {
+  return {
+    minutes: 30, ratePerSecond: 9000, capacityPerSecond: 13_000, messages: 1000, accepted: 1000, faults: [], responseP50Ms: 1, responseP99Ms: 9,
+    firstQuarterPerSecond: 9000, lastQuarterPerSecond: 9000, ...(quarters === undefined ? {} : { quarters, delivered: 1001 }), processes: [], samples: [],
+  };
 }
 
 const TURNS: TurnReport = { turns: 1000, p50Ms: 1, p99Ms: 5, p999Ms: 8, maxMs: 30, heapUsedBytes: 3e7, heapTotalBytes: 6e7, residentBytes: 1e9 };
