@@ -34,7 +34,7 @@ const QUICK_CONNECTIONS = [10, 1000];
 const RATED_CONNECTIONS = [10, 1000, 10_000];
 /** Messages a second: about half of what a gateway carries with the fewest connections here, so that the most carry it too. */
 export const GROWTH_RATE = 4000;
-const RATED_MESSAGES = 24_000;
+const RATED_MESSAGES = 20_000;
 const ROUNDS = 2;
 const MESSAGES = 45_000;
 const QUICK_MESSAGES = 9000;
