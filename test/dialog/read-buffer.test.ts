@@ -120,12 +120,12 @@ describe('the read buffer', () => {
     await harness.inbound.close(1000);
   });
 
-  test('a client that never closes its side is cut off after QUIT, though it goes on sending', { timeout: 15_000 }, async () => {
+  test('a client that never closes its side is cut off after QUIT with more behind it, though it goes on sending', { timeout: 15_000 }, async () => {
     const harness = await startHarness();
     const socket = net.connect({ port: harness.inbound.port, host: '127.0.0.1', allowHalfOpen: true });
     socket.on('error', () => undefined);
     await new Promise((resolve) => socket.once('data', resolve));
-    socket.write('QUIT\r\n');
+    socket.write('QUIT\r\nNOOP\r\n');
     const begun = performance.now();
     socket.resume();
     const trickle = setInterval(() => socket.write('NOOP\r\n'), 100);

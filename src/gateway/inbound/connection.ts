@@ -1,7 +1,8 @@
 /**
- * One SMTP connection: the library's SMTPConnection with most of it replaced. Kept from the library: STARTTLS and
- * everything about TLS, half-closing. Ours: how bytes come, which commands exist, what each does and says, the reply
- * to a message, deadlines, limits, and an enhanced status code on every reply that may carry one (RFC 2034).
+ * One SMTP connection: the library's SMTPConnection with most of it replaced (its end in lean-connection.ts). Kept from
+ * the library: STARTTLS and everything about TLS, half-closing. Ours: how bytes come, which commands exist, what each does
+ * and says, the reply to a message, deadlines, limits, and an enhanced status code on every reply that may carry one
+ * (RFC 2034).
  *
  *              MAIL, RCPT…            DATA / 354            final dot / submit
  *   COMMAND ◀──────────────▶ COMMAND ───────────▶ CONTENT ────────────────────▶ ANSWERING
@@ -11,14 +12,13 @@
  *   any ── close, reset, deadline, NO_REPLY ──▶ GONE
  *
  * In ANSWERING nothing is obeyed: what the client pipelined waits. Overrides these library internals (exact version
- * pinned, test/dialog proves them): init, connectionReady, _setListeners, _createParser, _armTimeout, _onError, _onClose,
- * _onCommand, _resetSession.
+ * pinned, test/dialog proves them): init, connectionReady, _setListeners, _createParser, _onError, _onCommand,
+ * _resetSession.
  * Not here: what MAIL and RCPT mean (mail-commands.ts), listening (inbound.ts).
  */
 
 import type { Socket } from 'node:net';
 import type { SMTPServer } from 'smtp-server';
-import { SMTPConnection } from 'smtp-server/lib/smtp-connection.js';
 import { formatMessageId } from '../../base/text-id.js';
 import { COMMITTED, NO_REPLY, type SubmissionOutcome } from '../queue/types.js';
 import { clientKey } from './client-counts.js';
@@ -29,6 +29,7 @@ import type { Watched } from './deadlines.js';
 import { helloName } from './hello.js';
 import type { InboundHub } from './hub.js';
 import type { Reader } from './intake.js';
+import { LeanConnection } from './lean-connection.js';
 import { refuseMail, refuseRecipient } from './mail-commands.js';
 import type { RejectStage } from './options.js';
 import { answerPlain } from './plain-commands.js';
@@ -45,7 +46,7 @@ const COMMAND_OCTETS_MAX = 2048;
 /** A message this many times over the limit is not listened to any longer. */
 const OVERSIZE_PATIENCE = 2;
 
-export class InboundConnection extends SMTPConnection implements ContentSink, OutcomeSink, Reader, Watched {
+export class InboundConnection extends LeanConnection implements ContentSink, OutcomeSink, Reader, Watched {
   readonly scan = new ContentScan();
   readonly trusted: boolean;
   /** From MAIL until its outcome. */
@@ -139,9 +140,16 @@ export class InboundConnection extends SMTPConnection implements ContentSink, Ou
     this.close();
   }
 
+  /** The client has nothing more to say. */
+  #leaveAfterLast(): void {
+    this.#replies.flush();
+    this.#abandon();
+    this.closeAfterLast(this._parser instanceof ContentStream && this._parser.isReadOff);
+  }
+
   beginChunk(): void { this.#replies.begin(); }
   endChunk(): void { this.#replies.end(); }
-  onInputEnd(): void { this.#leave(); }
+  onInputEnd(): void { this.#leaveAfterLast(); }
 
   // Commands
 
@@ -204,7 +212,8 @@ export class InboundConnection extends SMTPConnection implements ContentSink, Ou
 
   #onQuit(text: string): void {
     if (text.length > 4) return this.refuse('command', replies.ARGUMENT_UNEXPECTED);
-    this.#sayGoodbye(replies.BYE);
+    this.reply(replies.BYE);
+    this.#leaveAfterLast();
   }
 
   #onHello(verb: string, text: string): void {
@@ -346,7 +355,6 @@ export class InboundConnection extends SMTPConnection implements ContentSink, Ou
 
   /** Called by the library at EHLO, HELO, STARTTLS and when the session starts. */
   override _resetSession(): void {
-    super._resetSession();
     if (!this.hostNameAppearsAs) this.helo = '';
     this.#abandon();
   }
@@ -374,18 +382,12 @@ export class InboundConnection extends SMTPConnection implements ContentSink, Ou
     }
   }
 
-  /** The library's own idle timer starts anew at every byte; ours are in checkDeadlines. */
-  override _armTimeout(): void { /* Nothing to arm. */ }
-
   override _onError(error: Error): void {
     this.#hub.ports.log.debug('smtp-connection', 'An SMTP connection broke.', { client: this.remoteAddress, why: error.message });
     this._socket.destroy();
   }
 
-  override _onClose(): void {
-    const first = this.#phase !== Phase.GONE;
-    super._onClose();
-    if (!first) return;
+  protected override onGone(): void {
     this.#abandon();
     this.#phase = Phase.GONE;
     this.#hub.deadlines.unwatch(this);

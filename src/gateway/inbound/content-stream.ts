@@ -101,6 +101,9 @@ export class ContentStream extends SMTPStream {
   /** All that came is worked on. */
   get isIdle(): boolean { return !this.#isBusy && this.#waiting === undefined && this.#commandsDone === undefined; }
 
+  /** Nothing that was received stands behind the command that is obeyed now. */
+  get isReadOff(): boolean { return this.#at >= this.#commands.length && this.#held.length === 0; }
+
   /** Takes bytes of a read buffer, which are valid during the call only; `source` waits while they can't be worked on. */
   received(bytes: Buffer, source: ByteSource): void {
     if (this.isClosed) return;

@@ -11,21 +11,33 @@
  */
 import net from 'node:net';
 
-const [BUFFER, CALLBACK] = ['kBuffer', 'kBufferCb'].map(fieldOfSockets);
+const BUFFER = fieldOfSockets('kBuffer');
+const CALLBACK = fieldOfSockets('kBufferCb');
+
+type Received = (bytes: number) => void;
+
+/** What Node keeps in a socket; by plain access, for Reflect costs more than all the rest, once a connection. */
+interface WithHandle {
+  readonly _handle: { readonly useUserBuffer: (buffer: Uint8Array) => void };
+  [field: symbol]: Uint8Array | Received;
+}
 
 /**
  * Each read calls `received`: so many bytes lie at the start of `buffer`, until the next read. To be called in the turn
  * of the accept, before anything was read. False: bytes come by 'data'.
  */
-export function readIntoOwnBuffer(accepted: net.Socket, buffer: Uint8Array, received: (bytes: number) => void): boolean {
-  const handle: unknown = Reflect.get(accepted, '_handle');
-  if (BUFFER === undefined || CALLBACK === undefined || typeof handle !== 'object' || handle === null) return false;
-  const tell: unknown = Reflect.get(handle, 'useUserBuffer');
-  if (typeof tell !== 'function') return false;
-  Reflect.set(accepted, BUFFER, buffer);
-  Reflect.set(accepted, CALLBACK, received);
-  Reflect.apply(tell, handle, [buffer]);
+export function readIntoOwnBuffer(accepted: net.Socket, buffer: Uint8Array, received: Received): boolean {
+  if (BUFFER === undefined || CALLBACK === undefined || !hasHandle(accepted)) return false;
+  accepted[BUFFER] = buffer;
+  accepted[CALLBACK] = received;
+  accepted._handle.useUserBuffer(buffer);
   return true;
+}
+
+function hasHandle(socket: object): socket is WithHandle {
+  if (!('_handle' in socket)) return false;
+  const handle = socket._handle;
+  return typeof handle === 'object' && handle !== null && 'useUserBuffer' in handle && typeof handle.useUserBuffer === 'function';
 }
 
 function fieldOfSockets(name: string): symbol | undefined {
