@@ -1,8 +1,7 @@
 /**
- * One SMTP connection: the library's SMTPConnection with most of it replaced (its end in lean-connection.ts). Kept from
- * the library: STARTTLS and everything about TLS, half-closing. Ours: how bytes come, which commands exist, what each does
- * and says, the reply to a message, deadlines, limits, and an enhanced status code on every reply that may carry one
- * (RFC 2034).
+ * One SMTP connection: the library's SMTPConnection with most of it replaced (lean-connection.ts). Kept: STARTTLS, all
+ * about TLS, half-closing. Ours: how bytes come, which commands exist, what each does and says, the reply to a message,
+ * deadlines, limits, and an enhanced status code on every reply that may carry one (RFC 2034).
  *
  *              MAIL, RCPT…            DATA / 354            final dot / submit
  *   COMMAND ◀──────────────▶ COMMAND ───────────▶ CONTENT ────────────────────▶ ANSWERING
