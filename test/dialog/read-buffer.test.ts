@@ -102,6 +102,26 @@ describe('the read buffer', () => {
     });
   }
 
+  test('a client that pipelines more than there is memory for hears of its message, then 421', { timeout: 10_000 }, async () => {
+    const harness = await startHarness();
+    harness.reception.hold = true;
+    const client = await clientAtData(harness.inbound.port);
+    client.send('text\r\n.\r\n');
+    await submissions(harness, 1);
+    harness.reception.bytesMax = harness.reception.reservedBytes + 3;
+    client.send('NOOP\r\n');
+    await turns(5);
+    // Stays in the system: the socket is not read.
+    client.send('NOOP\r\n');
+    await turns(5);
+    harness.reception.kept[0]?.submission.settle(COMMITTED);
+    assert.match(await client.line(), /^250 2\.0\.0 Ok: queued as /);
+    assert.equal(await client.line(), '421 4.3.1 Not enough memory to keep what you sent ahead; try again later');
+    assert.equal(await client.line(), 'closed');
+    await harness.inbound.close(1000);
+    assert.equal(harness.reception.reservedBytes, 0);
+  });
+
   test('a client that ends its side while it is held back gets its answers', { timeout: 10_000 }, async () => {
     const harness = await startHarness();
     harness.reception.hold = true;

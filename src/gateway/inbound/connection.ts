@@ -19,7 +19,7 @@
 import type { Socket } from 'node:net';
 import type { SMTPServer } from 'smtp-server';
 import { formatMessageId } from '../../base/text-id.js';
-import { COMMITTED, NO_REPLY, type SubmissionOutcome } from '../queue/types.js';
+import { COMMITTED, NO_REPLY, type Reception, type SubmissionOutcome } from '../queue/types.js';
 import { clientKey } from './client-counts.js';
 import { commandText, verbOf } from './command-line.js';
 import { ContentScan } from './content-scan.js';
@@ -93,16 +93,20 @@ export class InboundConnection extends LeanConnection implements ContentSink, Ou
 
   /** Bytes of the accepted socket come without its stream, to its own parser: not to the one of a TLS session. */
   override _setListeners(callback: () => void): void {
-    const socket = this._socket;
-    if (!(this._parser instanceof ContentStream) || !this.#hub.readInto(this._parser, socket)) {
+    const [socket, parser] = [this._socket, this._parser];
+    if (!(parser instanceof ContentStream) || !this.#hub.readInto(parser, socket)) {
       super._setListeners(callback);
       return;
     }
-    socket.on('close', () => this._onClose());
+    socket.on('close', () => {
+      parser.letGo();
+      this._onClose();
+    });
     socket.on('error', (error) => this._onError(error));
     callback();
   }
 
+  get memory(): Reception { return this.#hub.ports.reception; }
   get isExtended(): boolean { return this.openingCommand === 'EHLO'; }
   get tlsVersion(): string { return 'getProtocol' in this._socket ? (this._socket.getProtocol() ?? '') : ''; }
 
@@ -149,6 +153,7 @@ export class InboundConnection extends LeanConnection implements ContentSink, Ou
   beginChunk(): void { this.#replies.begin(); }
   endChunk(): void { this.#replies.end(); }
   onInputEnd(): void { this.#leaveAfterLast(); }
+  onOverfull(): void { this.refuse('command', replies.NO_MEMORY_TO_WAIT); }
 
   // Commands
 

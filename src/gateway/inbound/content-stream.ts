@@ -11,7 +11,8 @@
  * After a command that takes its time (STARTTLS, a client that does not read) and after the end of DATA, until
  * resumeCommands(), the write stays unanswered, and what the client pipelined waits in order: the rest of the read,
  * copied out of the read buffer, and one read more at most, for the socket is then paused (or the pipe holds it back).
- * So does the end of what it sends: onInputEnd() comes when all that was received is answered.
+ * So does the end of what it sends: onInputEnd() comes when all that was received is answered. What waits counts as
+ * memory in use; without room for it the client gets what it waits for, and then 421.
  *
  * Relies on these names inside the library, pinned by exact version and by test/dialog: _createParser (used by
  * connection.ts), _write, _feedDataStream, _dataMode, _flushData, isClosed (a parser that is retired at STARTTLS
@@ -19,6 +20,7 @@
  */
 
 import { SMTPStream } from 'smtp-server/lib/smtp-stream.js';
+import type { Reception } from '../queue/types.js';
 import type { ContentScan } from './content-scan.js';
 
 type WriteDone = (error?: Error | null) => void;
@@ -31,6 +33,8 @@ export interface ByteSource {
 
 export interface ContentSink {
   readonly scan: ContentScan;
+  /** Where what is kept of a read is counted. */
+  readonly memory: Pick<Reception, 'reserve' | 'release'>;
   /** bytes[from .. to) is content, valid during the call and, when scan.ended, during the call of onContentEnd behind it. */
   onContent(bytes: Uint8Array, from: number, to: number): void;
   onContentEnd(): void;
@@ -39,6 +43,8 @@ export interface ContentSink {
   endChunk(): void;
   /** The client has ended its sending side, and what it sent is worked off. */
   onInputEnd(): void;
+  /** What the client pipelined was dropped for want of memory; all before it is answered. */
+  onOverfull(): void;
 }
 
 const NOTHING = Buffer.alloc(0);
@@ -72,6 +78,10 @@ export class ContentStream extends SMTPStream {
   /** Received since then, and who was paused for it. */
   #held: Buffer[] = [];
   #paused: ByteSource | undefined;
+  /** Reserved for copies of what was received, until none is left. */
+  #keptBytes = 0;
+  /** There was no room for a copy. */
+  #isOverfull = false;
   #isInputOver = false;
   readonly #onUsedUp = (error?: Error | null): void => { this.#usedUp(error); };
 
@@ -106,9 +116,9 @@ export class ContentStream extends SMTPStream {
 
   /** Takes bytes of a read buffer, which are valid during the call only; `source` waits while they can't be worked on. */
   received(bytes: Buffer, source: ByteSource): void {
-    if (this.isClosed) return;
+    if (this.isClosed || (this.#isOverfull && !this.#isBusy)) return;
     if (this.#isBusy) {
-      this.#held.push(Buffer.from(bytes));
+      if (this.#keeps(bytes.length)) this.#held.push(Buffer.from(bytes));
       this.#paused = source;
       source.pause();
       return;
@@ -116,6 +126,15 @@ export class ContentStream extends SMTPStream {
     this.#isBusy = true;
     this._write(bytes, 'buffer', this.#onUsedUp);
     this.#leaveReadBuffer();
+  }
+
+  /** Its connection is gone, and what it has kept. */
+  letGo(): void {
+    this.#held = [];
+    this.#rest = NOTHING;
+    this.#commands = NOTHING;
+    this.#at = 0;
+    this.#release();
   }
 
   /** Nothing more is received; bytes that come by a pipe have its end() for that. */
@@ -159,15 +178,34 @@ export class ContentStream extends SMTPStream {
 
   /** The next read comes to where what waits still lies, if anything does. */
   #leaveReadBuffer(): void {
+    const bytes = this.#rest.length + this.#commands.length - this.#at;
+    if (bytes === 0) return;
+    if (!this.#keeps(bytes)) {
+      this.#rest = NOTHING;
+      this.#commands = NOTHING;
+    }
     if (this.#rest.length > 0) this.#rest = Buffer.from(this.#rest);
     if (this.#commands.length > 0) this.#commands = Buffer.from(this.#commands.subarray(this.#at));
     this.#at = 0;
   }
 
+  /** Whether there is room for a copy. What comes behind one that was dropped is dropped, too. */
+  #keeps(bytes: number): boolean {
+    if (!this.#isOverfull && this.#sink.memory.reserve(bytes)) this.#keptBytes += bytes;
+    else this.#isOverfull = true;
+    return !this.#isOverfull;
+  }
+
+  #release(): void {
+    if (this.#keptBytes > 0) this.#sink.memory.release(this.#keptBytes);
+    this.#keptBytes = 0;
+  }
+
   #usedUp(error: Error | null | undefined): void {
     this.#isBusy = false;
+    if (this.#held.length === 0) this.#release();
     // Retired at STARTTLS or closed: what came in clear is not obeyed, and the socket is another's to pause.
-    if (this.isClosed) this.#held = [];
+    if (this.isClosed) this.letGo();
     else if (error instanceof Error) this.destroy(error);
     else this.#goOnReading();
   }
@@ -179,6 +217,7 @@ export class ContentStream extends SMTPStream {
       this._write(next, 'buffer', this.#onUsedUp);
       return;
     }
+    if (this.#isOverfull) return this.#sink.onOverfull();
     const source = this.#paused;
     this.#paused = undefined;
     source?.resume();
@@ -243,6 +282,7 @@ export class ContentStream extends SMTPStream {
     const done = this.#commandsDone ?? nothing;
     this.#commandsDone = undefined;
     this.#commands = NOTHING;
+    this.#at = 0;
     return done;
   }
 

@@ -72,6 +72,7 @@ export const TOO_BIG = refusal('too-big', '552 5.3.4 Message larger than this se
 export const TOO_MANY_CONNECTIONS = refusal('connections', '421 4.7.0 Too many connections; try again later');
 export const TOO_MANY_FROM_CLIENT = refusal('connections-client', '421 4.7.0 Too many connections from your address');
 export const TOO_MANY_COMMANDS = refusal('commands', '421 4.7.0 Too many commands without a message');
+export const NO_MEMORY_TO_WAIT = refusal('memory', '421 4.3.1 Not enough memory to keep what you sent ahead; try again later');
 export const TALKED_TOO_SOON = refusal('early-talker', '421 4.7.0 You talk before the greeting');
 export const HTTP_REQUEST = refusal('http', '421 4.7.0 This is no web server');
 export const IDLE = refusal('timeout', '421 4.4.2 Idle too long');

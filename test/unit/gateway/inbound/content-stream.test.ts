@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { ContentScan } from '../../../../src/gateway/inbound/content-scan.js';
 import { ContentStream } from '../../../../src/gateway/inbound/content-stream.js';
+import { MemoryReception } from '../../../dialog/memory-reception.js';
 
 /** A parser, who feeds it, and commands that take their time until answered. */
 class Kit {
@@ -10,11 +11,12 @@ class Kit {
   readonly calls: string[] = [];
   readonly source = { pause: () => this.calls.push('pause'), resume: () => this.calls.push('resume') };
   readonly parser: ContentStream;
+  readonly memory = new MemoryReception();
   private answer: () => void = () => {};
 
   constructor() {
     const quiet = (): void => {};
-    this.parser = new ContentStream({ scan: new ContentScan(), onContent: quiet, onContentEnd: quiet, beginChunk: quiet, endChunk: quiet, onInputEnd: () => this.calls.push('input end') }, 100);
+    this.parser = new ContentStream({ scan: new ContentScan(), memory: this.memory, onContent: quiet, onContentEnd: quiet, beginChunk: quiet, endChunk: quiet, onInputEnd: () => this.calls.push('input end'), onOverfull: () => this.calls.push('overfull') }, 100);
     this.parser.oncommand = (line, done) => {
       this.obeyed.push(line.toString());
       this.answer = done ?? quiet;
@@ -102,5 +104,49 @@ describe('the end of what is received', () => {
     kit.parser.inputOver();
     await turns();
     assert.deepEqual([kit.obeyed, kit.calls], [[], ['input end']]);
+  });
+});
+
+describe('what waits', () => {
+  test('counts as memory in use until it is obeyed', () => {
+    const kit = new Kit();
+    kit.received('ONE\r\nTWO\r\n');
+    assert.equal(kit.memory.reservedBytes, 'TWO\r\n'.length);
+    kit.received('THREE\r\n');
+    assert.equal(kit.memory.reservedBytes, 'TWO\r\nTHREE\r\n'.length);
+    for (let answers = 0; answers < 3; answers++) kit.answered();
+    assert.deepEqual([kit.obeyed, kit.calls, kit.memory.reservedBytes], [['ONE', 'TWO', 'THREE'], ['pause', 'resume'], 0]);
+  });
+
+  test('is let go when its connection is closed, and when its parser is retired', () => {
+    const kit = new Kit();
+    kit.received('ONE\r\nTWO\r\n');
+    kit.received('THREE\r\n');
+    kit.parser.letGo();
+    assert.equal(kit.memory.reservedBytes, 0);
+    kit.parser.isClosed = true;
+    kit.answered();
+    const retired = new Kit();
+    retired.received('STARTTLS\r\nBEHIND IT\r\n');
+    retired.parser.isClosed = true;
+    retired.answered();
+    assert.deepEqual([kit.obeyed, retired.obeyed, kit.memory.reservedBytes, retired.memory.reservedBytes], [['ONE'], ['STARTTLS'], 0, 0]);
+  });
+
+  test('is dropped without room for it, with all behind it, and that is told once what came before is answered', () => {
+    for (const [room, obeyed] of [[0, ['ONE']], ['TWO\r\n'.length, ['ONE', 'TWO']]] as const) {
+      const kit = new Kit();
+      kit.memory.bytesMax = room;
+      kit.received('ONE\r\nTWO\r\n');
+      kit.received('THREE\r\n');
+      kit.memory.bytesMax = Infinity;
+      kit.received('FOUR\r\n');
+      for (let answers = 0; answers < obeyed.length; answers++) {
+        assert.equal(kit.calls.includes('overfull'), false);
+        kit.answered();
+      }
+      kit.received('FIVE\r\n');
+      assert.deepEqual([kit.obeyed, kit.calls.filter((call) => call !== 'pause'), kit.memory.reservedBytes], [obeyed, ['overfull'], 0]);
+    }
   });
 });
