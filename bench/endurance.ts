@@ -125,6 +125,7 @@ async function endure(cluster: Cluster, probes: MemoryProbes, minutes: number, c
   const before = (await cluster.sinkCounts()).messages;
   const faults = strikeEachMinute(cluster, minutes * 60_000, watch);
   const client = await runClient({ ...loadOptions(cluster.smtpPort, { count, rate: ratePerSecond }), patienceMs: PATIENCE_MS }, (accepted, lately) => { watch.hear(accepted, lately); });
+  watch.end();
   const struck = await faults;
   const samples = watch.stop();
   await cluster.sinkHas(before + client.report.accepted, DRAIN_MS);
@@ -233,6 +234,7 @@ class Watch {
   #cpu: CpuReading;
   #settledMs = 0;
   #wasQuiet = false;
+  #isOver = false;
   #beforeMs = performance.now();
 
   constructor(cluster: Cluster, probes: MemoryProbes) {
@@ -258,9 +260,14 @@ class Watch {
     this.#settledMs = performance.now() + SETTLE_MS;
   }
 
+  /** The client has ended: processes that have nothing to do tell nothing of mail. */
+  end(): void {
+    this.#isOver = true;
+  }
+
   #sample(): void {
     const nowMs = performance.now();
-    const isQuiet = !this.isDisturbed && nowMs >= this.#settledMs;
+    const isQuiet = !this.isDisturbed && !this.#isOver && nowMs >= this.#settledMs;
     const messages = this.#accepted - this.#acceptedBefore;
     const used = this.#use();
     // What is counted since the sample before must have been quiet from there on.

@@ -105,9 +105,10 @@ describe('send and sink', () => {
   test('tell how fast they were answered since they last told', async () => {
     const sink = await startSink(sinkOptions());
     const told: SendProgress[] = [];
-    const sent = await runSend({ host: HOST, port: sink.port, count: 300, connections: 2, rate: 600, onProgress: (progress) => void told.push(progress) });
-    assert.equal(sent.accepted, 300);
-    assert.ok(told.length >= 2);
+    const sent = await runSend({ host: HOST, port: sink.port, count: 4, connections: 1, rate: 2, onProgress: (progress) => void told.push(progress) });
+    assert.equal(sent.accepted, 4);
+    // It tells more often than a message goes.
+    assert.ok(told.some(({ responseMs }) => responseMs === undefined) && told.some(({ responseMs }) => responseMs !== undefined));
     let before = 0;
     for (const { accepted, responseMs } of told) {
       assert.equal(responseMs === undefined, accepted === before);
