@@ -14,6 +14,8 @@ export const MIX = [{ bytes: 1000, weight: 70 }, { bytes: 10_000, weight: 30 }];
 export const DOMAINS = Array.from({ length: 10 }, (_none, index) => `queue${index}.example`);
 export const CONNECTIONS = 50;
 const SINK_BOUND_MS = 120_000;
+/** Of a load to a sink alone, once more before it: as compiled as the sink of a gateway is. */
+const DIRECT_WARM_SHARE = 1 / 3;
 
 /** A process beside those of the cluster, by the name that its cost gets. */
 export type NamedProcess = readonly [name: string, pid: number];
@@ -67,6 +69,7 @@ export function loadOptions(port: number, load: Load): Parameters<typeof runClie
 export async function relayDirect(load: Load): Promise<Relayed> {
   const sink = await startLoneSink();
   try {
+    await runClient(loadOptions(sink.port, { ...load, count: Math.round(DIRECT_WARM_SHARE * load.count) }));
     const meter = new Meter([['sink', sink.daemon.pid]]);
     const client = await runClient(loadOptions(sink.port, load));
     return relayedOf(client, client.report.elapsedMs, meter.cost(load.count));

@@ -16,7 +16,7 @@ export interface RelayRow extends Relayed {
 
 const ROUNDS = 5;
 const SHARE_OF_FULL = 0.8;
-const MESSAGES = { direct: 150_000, directTen: 80_000, kept: 100_000, ten: 60_000, part: 60_000, warm: 20_000 };
+const MESSAGES = { direct: 150_000, directTen: 80_000, kept: 100_000, ten: 60_000, part: 60_000, warm: 100_000 };
 const QUICK_MESSAGES = { direct: 60_000, directTen: 30_000, kept: 30_000, ten: 15_000, part: 15_000, warm: 10_000 };
 const TEN = { messagesPerConnection: 10 };
 

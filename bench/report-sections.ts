@@ -66,7 +66,7 @@ function peersTable(rows: readonly PeerRow[]): string {
     const among = rows.filter((row) => row.peer === peer && row.connections === connections);
     return [peer, String(connections), of(among, (row) => row.relayedPerSecond), of(among, (row) => row.cpuMicrosPerMessage), of(among, (row) => row.responseP50Ms), of(among, (row) => row.responseP99Ms)];
   }));
-  return `The same mix from the same client to the same sink; CPU of all processes of the server, those that come and go included. Each server runs from before its first round to its last, and takes mail for about ten seconds after its start and one before each round that do not count: so all are warm, as ours is (20,000 messages before 100,000). Haraka is one process (\`nodes=0\`), as our gateway is. It refuses an envelope that follows a final dot at once, so the client waits there for the reply.\n\n${table(
+  return `The same mix from the same client to the same sink; CPU of all processes of the server, those that come and go included. Each server runs from before its first round to its last, and takes mail for about ten seconds after its start and one before each round that do not count: so all are warm, as ours is (100,000 messages, some seven seconds, before 100,000). Haraka is one process (\`nodes=0\`), as our gateway is. It refuses an envelope that follows a final dot at once, so the client waits there for the reply.\n\n${table(
     ['server', 'connections', 'messages/s', 'CPU µs a message', 'p50 ms', 'p99 ms'], lines,
   )}`;
 }

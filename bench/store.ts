@@ -35,7 +35,7 @@ const ROUNDS = 5;
 const SECONDS = 1.5;
 const QUICK_SECONDS = 0.7;
 /** Our store's code is compiled while it runs: this is no part of the figure. */
-const WARM_SECONDS = 1;
+const WARM_SECONDS = 3;
 /** 256 transactions in flight: four writes of 64. */
 const SHAPE = { batch: 64, window: 4 };
 
