@@ -11,6 +11,7 @@ import { COMMITTED } from '../../src/gateway/queue/types.js';
 import { Client, clientAtData, startHarness } from './harness.js';
 import type { Harness } from './harness.js';
 import { selfSigned } from './self-signed.js';
+import { withoutReadBuffer } from './without-read-buffer.js';
 
 const ENVELOPE = 'MAIL FROM:<a@example.org>\r\nRCPT TO:<b@example.net>\r\nDATA\r\n';
 
@@ -26,28 +27,6 @@ async function submissions(harness: Harness, count: number): Promise<void> {
 function bodyOf(harness: Harness, index: number): string {
   const content = harness.reception.kept[index]?.content.toString('latin1') ?? '';
   return content.slice(content.indexOf('\r\n', content.indexOf('+0000')) + 2);
-}
-
-/** Runs `body` with sockets that can't read into a buffer of ours. */
-async function withoutReadBuffer(body: () => Promise<void>): Promise<void> {
-  const server = net.createServer().listen(0, '127.0.0.1');
-  const accepted = new Promise<net.Socket>((resolve) => server.once('connection', resolve));
-  await new Promise((resolve) => server.once('listening', resolve));
-  const address = server.address();
-  assert.ok(address !== null && typeof address === 'object');
-  const client = net.connect(address.port, '127.0.0.1');
-  let owner: unknown = Reflect.get(await accepted, '_handle');
-  while (typeof owner === 'object' && owner !== null && !Object.hasOwn(owner, 'useUserBuffer')) owner = Object.getPrototypeOf(owner);
-  client.destroy();
-  server.close();
-  assert.ok(typeof owner === 'object' && owner !== null, 'this Node reads into a buffer of ours');
-  const method: unknown = Reflect.get(owner, 'useUserBuffer');
-  Reflect.set(owner, 'useUserBuffer', undefined);
-  try {
-    await body();
-  } finally {
-    Reflect.set(owner, 'useUserBuffer', method);
-  }
 }
 
 describe('the read buffer', () => {

@@ -1,5 +1,6 @@
 /**
- * Plays the conversations of test/dialog/*.txt against a real server on a real socket.
+ * Plays the conversations of test/dialog/*.txt against a real server on a real socket, once with its bytes read into our
+ * buffer and once by Node's stream.
  *
  *   # comment, or the name of what is shown        == NAME      a new dialog (its own server)
  *   O: option value      option of InboundOptions  R: accepting no | outcome N | admit QUEUE WORD | memory BYTES | immediate
@@ -22,6 +23,7 @@ import type { InboundOptions } from '../../src/gateway/inbound/options.js';
 import type { Admission, SubmissionOutcome } from '../../src/gateway/queue/types.js';
 import { Client, startHarness } from './harness.js';
 import type { Harness } from './harness.js';
+import { withoutReadBuffer } from './without-read-buffer.js';
 
 function dialogFolder(): string {
   for (let at = import.meta.dirname; at !== dirname(at); at = dirname(at)) {
@@ -142,23 +144,26 @@ class Player {
   }
 }
 
+async function play(lines: readonly string[]): Promise<void> {
+  const harness = await startHarness(readOptions(lines));
+  const player = new Player(harness);
+  try {
+    await player.play(lines);
+  } finally {
+    player.destroy();
+    await harness.inbound.close(1000);
+  }
+  assert.equal(harness.reception.reservedBytes, 0, 'all bytes in transit were given back');
+}
+
 const folder = dialogFolder();
 for (const file of readdirSync(folder).filter((name) => name.endsWith('.txt')).sort()) {
   describe(file, () => {
     const sections = readFileSync(join(folder, file), 'utf8').split(/^== /m).slice(1);
     for (const section of sections) {
       const [title = '', ...lines] = section.split('\n');
-      test(title, { timeout: 20_000 }, async () => {
-        const harness = await startHarness(readOptions(lines));
-        const player = new Player(harness);
-        try {
-          await player.play(lines);
-        } finally {
-          player.destroy();
-          await harness.inbound.close(1000);
-        }
-        assert.equal(harness.reception.reservedBytes, 0, 'all bytes in transit were given back');
-      });
+      test(title, { timeout: 20_000 }, () => play(lines));
+      test(`${title} (read by the stream)`, { timeout: 20_000 }, () => withoutReadBuffer(() => play(lines)));
     }
   });
 }
