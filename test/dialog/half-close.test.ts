@@ -82,6 +82,17 @@ describe('a client that ends its side', () => {
     await allGone(harness);
   });
 
+  test('after STARTTLS that was refused gets every reply as well', needsTls, async () => {
+    const harness = await startHarness({ tls });
+    const client = new Client(harness.inbound.port);
+    client.socket.end(`STARTTLS now\r\n${DIALOG}`);
+    await held(harness);
+    harness.reception.kept[0]?.submission.settle(COMMITTED);
+    for (const code of ['220', '501', '250', '250', '250', '354', '250']) assert.equal((await client.reply()).slice(0, 3), code);
+    assert.equal(await client.line(), 'closed');
+    await allGone(harness);
+  });
+
   test('in the middle of a message, of a command or of silence is gone at once, and nothing was obeyed', { timeout: 4000 }, async () => {
     for (const last of ['half a message\r\n', 'text\r\n.\r\nMAIL FROM:<cut@example.org>', '']) {
       const harness = await startHarness();

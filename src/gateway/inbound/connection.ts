@@ -229,8 +229,7 @@ export class InboundConnection extends LeanConnection implements ContentSink, Ou
     this._resetSession();
     this.helo = sanitizeHelo(this.hostNameAppearsAs);
     this.#traceStart = traceStart(this.helo, this.remoteAddress, this.#hub.options.hostName);
-    const { hello } = this.#hub;
-    this.reply(verb === 'EHLO' ? hello.ehlo(this.remoteAddress, this.secure) : hello.helo(this.remoteAddress));
+    this.reply(verb === 'EHLO' ? this.#hub.hello.ehlo(this.remoteAddress, this.secure) : this.#hub.hello.helo(this.remoteAddress));
   }
 
   #onStartTls(line: Buffer, done: () => void): void {
@@ -241,6 +240,7 @@ export class InboundConnection extends LeanConnection implements ContentSink, Ou
     this.#replies.flush();
     this._socket.allowHalfOpen = false; // Until TLS stands (inbound.ts): who ends his side within its handshake has gone.
     this.handler_STARTTLS(line, done);
+    if (!this._upgrading) this._socket.allowHalfOpen = true; // It was refused.
   }
 
   #onMail(text: string): void {

@@ -12,10 +12,13 @@
  *
  * It never stops mail for long: a message that was submitted before the look before last does not count (its store is
  * far away, or stalls, and others' stores may not), nor does who was let in before the last one and has sent nothing.
+ * And each look lets in some of the line however full the hands are: clients of one message each never stand in it,
+ * and may be enough to keep them full.
  */
 
-/** So full hands let at least 2,560 messages a second pass, whatever their stores do. */
 const LOOK_MS = 50;
+/** Of the limit, let in at a look in any case: with 256 that is 2,560 connections a second. */
+const SHARE_AT_LOOK = 1 / 2;
 /** Places in front that were left are dropped when there are so many, and they are half. */
 const COMPACT_AT = 1024;
 
@@ -28,6 +31,7 @@ export interface Reader {
 
 export class Intake {
   readonly #inHandMax: number;
+  readonly #atLook: number;
   #inHand = 0;
   /** Submitted since the last look, and between the two last: no message that counts is older. */
   #sinceLook = 0;
@@ -41,6 +45,7 @@ export class Intake {
 
   constructor(inHandMax: number) {
     this.#inHandMax = inHandMax;
+    this.#atLook = Math.ceil(inHandMax * SHARE_AT_LOOK);
   }
 
   /** A message is submitted. */
@@ -53,7 +58,7 @@ export class Intake {
   /** It is answered, or will never be. */
   end(): void {
     this.#inHand--;
-    if (this.#first < this.#line.length) this.#letIn();
+    if (this.#first < this.#line.length) this.#letIn(0);
   }
 
   /** Its message is answered: it is read on, or stands in line. */
@@ -73,20 +78,23 @@ export class Intake {
     this.#beforeLook = this.#sinceLook;
     this.#sinceLook = 0;
     this.#expected = 0;
-    this.#letIn();
-    if (this.#first < this.#line.length) return;
+    this.#letIn(this.#atLook);
+    // While full hands have messages that do not count any more, they are not to count again.
+    if (this.#first < this.#line.length || this.#inHand >= this.#inHandMax) return;
     clearInterval(this.#timer);
     this.#timer = undefined;
     // Without looks every message counts: so many are in hand at most.
     this.#sinceLook = this.#inHand;
   }
 
-  #letIn(): void {
-    while (!this.#isFull) {
+  #letIn(atLeast: number): void {
+    for (let letIn = 0; letIn < atLeast || !this.#isFull;) {
       const reader = this.#line[this.#first];
       if (reader === undefined) break;
       this.#first++;
-      if (reader.startReading()) this.#expected++;
+      if (!reader.startReading()) continue;
+      this.#expected++;
+      letIn++;
     }
     if (this.#first < this.#line.length && (this.#first < COMPACT_AT || this.#first * 2 < this.#line.length)) return;
     this.#line = this.#line.slice(this.#first);

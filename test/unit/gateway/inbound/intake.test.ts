@@ -72,23 +72,46 @@ describe('the intake', () => {
   });
 
   test('does not let messages that take long stop others, but lets in no more than the limit at a look', () => {
-    const { intake, connections } = full(MAX, 7);
+    const { intake, connections } = full(MAX, 10);
     look();
-    assert.equal(readOnes(connections), '-------', 'they may have been submitted a moment ago');
+    assert.equal(readOnes(connections), 'rr--------', 'they may have been submitted a moment ago');
+    for (let i = 0; i < 2; i++) intake.begin();
     look();
-    assert.equal(readOnes(connections), 'rrr----');
-    for (let i = 0; i < MAX; i++) intake.begin();
+    assert.equal(readOnes(connections), 'rrrr------');
     look();
-    assert.equal(readOnes(connections), 'rrr----');
-    look();
-    assert.equal(readOnes(connections), 'rrrrrr-');
+    assert.equal(readOnes(connections), 'rrrrrrr---');
   });
 
-  test('counts every message again once nobody stands in line', () => {
+  test('lets in some at each look, though others who never stand in line keep the hands full', () => {
+    const { intake, connections } = full(MAX, 5);
+    for (const read of ['rr---', 'rrrr-', 'rrrrr']) {
+      for (let i = 0; i < 2 * MAX; i++) intake.begin();
+      look();
+      assert.equal(readOnes(connections), read);
+      for (let i = 0; i < MAX; i++) intake.end();
+    }
+  });
+
+  test('does not count messages that take long anew for who comes later', () => {
     const { intake, connections } = full(MAX, 1);
     look();
     look();
     assert.equal(readOnes(connections), 'r');
+    for (let i = 0; i < 3; i++) {
+      const other = new Connection();
+      intake.next(other);
+      assert.equal(other.isRead, true);
+      look();
+    }
+  });
+
+  test('counts every message again once the hands were not full', () => {
+    const { intake } = full(MAX, 1);
+    look();
+    look();
+    intake.end();
+    look();
+    intake.begin();
     const other = new Connection();
     intake.next(other);
     assert.equal(other.isRead, false);
