@@ -96,12 +96,12 @@ export class InboundHub {
   }
 
   submit(message: MailTransaction): void {
-    this.intake.begin();
+    message.intakeLook = this.intake.begin();
     this.ports.reception.submit(message);
   }
 
   settled(message: MailTransaction, outcome: SubmissionOutcome): void {
-    this.intake.end();
+    this.intake.end(message.intakeLook);
     message.release();
     if (outcome === COMMITTED) this.#received(message);
   }

@@ -32,8 +32,9 @@ export interface Reader {
 export class Intake {
   readonly #inHandMax: number;
   readonly #atLook: number;
-  #inHand = 0;
-  /** Submitted since the last look, and between the two last: no message that counts is older. */
+  /** How many looks there have been. Messages are told apart by it. */
+  #looks = 0;
+  /** In hand, submitted since the last look, and between the two last: older ones do not count. */
   #sinceLook = 0;
   #beforeLook = 0;
   /** Let in since the last look, whose message has not come yet. */
@@ -48,16 +49,17 @@ export class Intake {
     this.#atLook = Math.ceil(inHandMax * SHARE_AT_LOOK);
   }
 
-  /** A message is submitted. */
-  begin(): void {
-    this.#inHand++;
+  /** A message is submitted; what this returns is to be told at its end. */
+  begin(): number {
     this.#sinceLook++;
     if (this.#expected > 0) this.#expected--;
+    return this.#looks;
   }
 
   /** It is answered, or will never be. */
-  end(): void {
-    this.#inHand--;
+  end(begun: number): void {
+    if (begun === this.#looks) this.#sinceLook--;
+    else if (begun === this.#looks - 1) this.#beforeLook--;
     if (this.#first < this.#line.length) this.#letIn(0);
   }
 
@@ -71,20 +73,18 @@ export class Intake {
   }
 
   get #isFull(): boolean {
-    return Math.min(this.#inHand, this.#beforeLook + this.#sinceLook) + this.#expected >= this.#inHandMax;
+    return this.#beforeLook + this.#sinceLook + this.#expected >= this.#inHandMax;
   }
 
   #look(): void {
+    this.#looks++;
     this.#beforeLook = this.#sinceLook;
     this.#sinceLook = 0;
     this.#expected = 0;
     this.#letIn(this.#atLook);
-    // While full hands have messages that do not count any more, they are not to count again.
-    if (this.#first < this.#line.length || this.#inHand >= this.#inHandMax) return;
+    if (this.#first < this.#line.length) return;
     clearInterval(this.#timer);
     this.#timer = undefined;
-    // Without looks every message counts: so many are in hand at most.
-    this.#sinceLook = this.#inHand;
   }
 
   #letIn(atLeast: number): void {

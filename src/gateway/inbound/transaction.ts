@@ -49,6 +49,8 @@ export class MailTransaction implements Submission {
   firstRecipient = '';
   /** Clock when the final dot was read. */
   receivedMs = 0;
+  /** When the intake began to count it (intake.ts). */
+  intakeLook = 0;
   protocol = '';
   /** TLS version of the client's session, '' in clear. */
   tls = '';

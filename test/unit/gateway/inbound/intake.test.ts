@@ -23,9 +23,31 @@ function look(): void {
   mock.timers.tick(LOOK_MS);
 }
 
+/** An intake whose messages are answered in the order in which they came. */
+class Kit {
+  readonly #intake = new Intake(MAX);
+  readonly #inHand: number[] = [];
+
+  begin(): void { this.#inHand.push(this.#intake.begin()); }
+  next(reader: Reader): void { this.#intake.next(reader); }
+
+  end(): void {
+    const begun = this.#inHand.shift();
+    assert.ok(begun !== undefined);
+    this.#intake.end(begun);
+  }
+
+  /** The message that came last. */
+  endLast(): void {
+    const begun = this.#inHand.pop();
+    assert.ok(begun !== undefined);
+    this.#intake.end(begun);
+  }
+}
+
 /** `count` messages in hand, and as many connections whose messages were answered then. */
-function full(count: number, answered: number): { readonly intake: Intake; readonly connections: readonly Connection[] } {
-  const intake = new Intake(MAX);
+function full(count: number, answered: number): { readonly intake: Kit; readonly connections: readonly Connection[] } {
+  const intake = new Kit();
   for (let i = 0; i < count; i++) intake.begin();
   const connections = Array.from({ length: answered }, () => new Connection());
   for (const each of connections) intake.next(each);
@@ -92,26 +114,41 @@ describe('the intake', () => {
     }
   });
 
-  test('does not count messages that take long anew for who comes later', () => {
+  test('does not count messages that take long anew for who comes later, however many come and go', () => {
     const { intake, connections } = full(MAX, 1);
     look();
     look();
     assert.equal(readOnes(connections), 'r');
     for (let i = 0; i < 3; i++) {
+      for (let messages = 0; messages < 2 * MAX; messages++) {
+        intake.begin();
+        intake.endLast();
+      }
+      intake.begin();
       const other = new Connection();
       intake.next(other);
       assert.equal(other.isRead, true);
+      intake.endLast();
       look();
     }
   });
 
-  test('counts every message again once the hands were not full', () => {
+  test('does not count who was answered after a look', () => {
+    const { intake } = full(MAX, 1);
+    look();
+    for (let i = 0; i < MAX; i++) intake.end();
+    const other = new Connection();
+    intake.next(other);
+    assert.equal(other.isRead, true);
+  });
+
+  test('counts messages that come later, and no end of one that did not count any more', () => {
     const { intake } = full(MAX, 1);
     look();
     look();
-    intake.end();
     look();
-    intake.begin();
+    for (let i = 0; i < MAX; i++) intake.end();
+    for (let i = 0; i < MAX; i++) intake.begin();
     const other = new Connection();
     intake.next(other);
     assert.equal(other.isRead, false);
