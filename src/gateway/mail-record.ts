@@ -140,6 +140,10 @@ export class InboundRecord implements InboundMetrics {
     this.connections -= 1;
   }
 
+  connectionWaits(): void {
+    this.metrics.connectionsWaited += 1;
+  }
+
   received(contentBytes: number, recipients: number, acceptMs: number): void {
     this.metrics.received += 1;
     this.metrics.receivedBytes += contentBytes;

@@ -77,6 +77,7 @@ export class GatewayMetrics {
   reports = 0;
   connectionsAccepted = 0;
   connectionsRefused = 0;
+  connectionsWaited = 0;
   connectionsOpened = 0;
   connectionsFailed = 0;
   possibleDuplicates = 0;
@@ -164,6 +165,7 @@ function exportCounters(registry: Registry, metrics: GatewayMetrics): void {
   counter('reports', 'Delivery status notifications made', () => metrics.reports);
   counter('connections_accepted', 'SMTP connections of clients accepted', () => metrics.connectionsAccepted);
   counter('connections_refused', 'SMTP connections of clients refused by a limit', () => metrics.connectionsRefused);
+  counter('connections_waited', 'Times that the connection of a client waited for its turn to be read', () => metrics.connectionsWaited);
   counter('connections_opened', 'Connections to next hops begun', () => metrics.connectionsOpened);
   counter('connections_failed', 'Connections to next hops that failed', () => metrics.connectionsFailed);
   counter('possible_duplicates', 'Deliveries whose final dot got no reply: the next hop may have the message (RFC 1047)', () => metrics.possibleDuplicates);

@@ -14,6 +14,8 @@ export interface Harness {
   /** "stage reason" of each rejection, in order. */
   readonly rejections: string[];
   readonly receivedCount: () => number;
+  /** How often a connection stood in line before it was read on. */
+  readonly waitCount: () => number;
 }
 
 const quiet = (): void => undefined;
@@ -22,6 +24,7 @@ export async function startHarness(options: Partial<InboundOptions> = {}): Promi
   const reception = new MemoryReception();
   const rejections: string[] = [];
   let received = 0;
+  let waits = 0;
   const inbound = startInbound(
     { ...INBOUND_DEFAULTS, hostName: 'mx.test', port: 0, greetingDelayMs: 0, ...options },
     {
@@ -30,11 +33,11 @@ export async function startHarness(options: Partial<InboundOptions> = {}): Promi
       clock: { nowMs: () => performance.now(), wallMs: () => 1_795_229_168_000 },
       log: { debug: quiet, info: quiet, warn: quiet, error: quiet },
       mailLog: { wantsMessageId: true, received: () => void received++, rejected: (stage, reason) => void rejections.push(`${stage} ${reason}`) },
-      metrics: { connectionOpened: quiet, connectionClosed: quiet, received: quiet, rejected: quiet },
+      metrics: { connectionOpened: quiet, connectionClosed: quiet, connectionWaits: () => void waits++, received: quiet, rejected: quiet },
     },
   );
   await inbound.openPort();
-  return { inbound, reception, rejections, receivedCount: () => received };
+  return { inbound, reception, rejections, receivedCount: () => received, waitCount: () => waits };
 }
 
 /** A client that reads reply lines. */

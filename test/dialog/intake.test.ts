@@ -48,7 +48,7 @@ describe('full hands', () => {
       held.socket.on('data', (bytes: Buffer) => { heard += bytes.toString('latin1'); });
       held.send(ENVELOPE);
       await turns(20);
-      assert.equal(heard, '');
+      assert.deepEqual([heard, harness.waitCount()], ['', 1]);
       harness.reception.kept[1]?.submission.settle(COMMITTED);
       for (const code of ['250', '250', '354']) assert.equal((await held.line()).slice(0, 3), code);
       await ended(harness, held, other);

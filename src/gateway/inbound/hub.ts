@@ -61,7 +61,7 @@ export class InboundHub {
     this.date = new TraceDate(ports.clock);
     this.greeting = new Greeting(options.greetingDelayMs, () => ports.clock.nowMs());
     this.hello = new Hello(options);
-    this.intake = new Intake(options.messagesInHandMax);
+    this.intake = new Intake(options.messagesInHandMax, () => { ports.metrics.connectionWaits(); });
     this.hostDomain = options.hostName.toLowerCase();
   }
 

@@ -32,6 +32,7 @@ export interface Reader {
 export class Intake {
   readonly #inHandMax: number;
   readonly #atLook: number;
+  readonly #onWait: () => void;
   /** How many looks there have been. Messages are told apart by it. */
   #looks = 0;
   /** In hand, submitted since the last look, and between the two last: older ones do not count. */
@@ -44,7 +45,8 @@ export class Intake {
   #first = 0;
   #timer: NodeJS.Timeout | undefined;
 
-  constructor(inHandMax: number) {
+  constructor(inHandMax: number, onWait: () => void) {
+    this.#onWait = onWait;
     this.#inHandMax = inHandMax;
     this.#atLook = Math.ceil(inHandMax * SHARE_AT_LOOK);
   }
@@ -68,6 +70,7 @@ export class Intake {
     if (!this.#isFull) return;
     reader.stopReading();
     this.#line.push(reader);
+    this.#onWait();
     // Behind the poll: what was sent meanwhile is looked at first.
     this.#timer ??= setInterval(() => setImmediate(() => { this.#look(); }), LOOK_MS).unref();
   }

@@ -94,6 +94,8 @@ export interface InboundMailLog {
 export interface InboundMetrics {
   connectionOpened(): void;
   connectionClosed(): void;
+  /** It stands in line until it is read on (intake.ts). */
+  connectionWaits(): void;
   /** `acceptMs` is from the final dot to the reply. */
   received(contentBytes: number, recipients: number, acceptMs: number): void;
   rejected(stage: RejectStage, reason: string): void;

@@ -25,7 +25,7 @@ function look(): void {
 
 /** An intake whose messages are answered in the order in which they came. */
 class Kit {
-  readonly #intake = new Intake(MAX);
+  readonly #intake = new Intake(MAX, () => undefined);
   readonly #inHand: number[] = [];
 
   begin(): void { this.#inHand.push(this.#intake.begin()); }
