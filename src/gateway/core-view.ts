@@ -7,16 +7,16 @@ import type { StateGauges } from '../observability/queue-metrics.js';
 import type { Clock, EventLog } from '../platform/ports.js';
 import type { HeldQueue } from '../recovery/waiting-queues.js';
 import type { GatewayView, HeldQueueView, MemberView, MessagePage, MessageRecipientView, MessageView, QueuePage, QueueView, StatusView, StoreView, TablePage, TableRowView } from './admin/view.js';
-import { isControl } from './control/control-queues.js';
 import type { GatewayCore } from './core.js';
 import { Degradation } from './degradation.js';
 import { MirrorTable, lagOf, pageByHandle, queueLag } from './mirror-table.js';
 import { causeOf, sinceMsOf } from './mirror/away-cause.js';
 import type { StoreLink } from './mirror/link/store-link.js';
-import type { QueueMirror } from './mirror/queue-mirror.js';
+import type { Partition } from './mirror/partition.js';
 import type { Replica } from './mirror/replica.js';
 import { SyncState } from './mirror/replica.js';
 import { EntryState } from './queue/entry-table.js';
+import type { MailQueue } from './queue/mail-queue.js';
 import { TO_TRY } from './queue/note.js';
 
 export interface CoreViewOptions {
@@ -58,7 +58,6 @@ const MESSAGE_STATES: Readonly<Record<number, MessageView['state']>> = {
   [EntryState.IN_FLIGHT]: 'active',
   [EntryState.DEFERRED]: 'deferred',
   [EntryState.REPORTING]: 'ending',
-  [EntryState.PARKED]: 'held',
   [EntryState.HELD]: 'held',
 };
 
@@ -68,7 +67,6 @@ const STATES_SHOWN = [
   { state: EntryState.IN_FLIGHT, name: 'active' },
   { state: EntryState.DEFERRED, name: 'deferred' },
   { state: EntryState.REPORTING, name: 'ending' },
-  { state: EntryState.PARKED, name: 'parked' },
   { state: EntryState.HELD, name: 'held' },
 ] as const;
 
@@ -84,7 +82,7 @@ export class CoreView implements GatewayView {
     this.ports = ports;
     this.startedWallMs = ports.clock.wallMs();
     this.degradation = new Degradation(options.replicas, { clock: ports.clock, log: ports.log, core: ports.core, storeViews: () => this.storeViews() });
-    this.mirrorTable = new MirrorTable({ clock: ports.clock, links: ports.links, replicas: options.replicas, all: () => ports.core.registry.all });
+    this.mirrorTable = new MirrorTable({ clock: ports.clock, links: ports.links, replicas: options.replicas, all: () => ports.core.registry.partitions });
   }
 
   /** Called with each tick. */
@@ -98,7 +96,7 @@ export class CoreView implements GatewayView {
     let bytes = 0;
     let rescued = 0;
     const mail = this.mailQueues();
-    for (const { queue } of mail) {
+    for (const queue of mail) {
       messages += queue.length;
       bytes += queue.bytes;
       if (queue.identity.ownerId !== this.options.gatewayId) rescued += 1;
@@ -173,37 +171,37 @@ export class CoreView implements GatewayView {
     return STATES_SHOWN.map(({ state, name }) => ({ state: name, messages: census.count(state), bytes: census.bytes(state), oldestAgeSeconds: census.oldestAgeSeconds(state, nowSeconds) }));
   }
 
-  messages(queue: string, queueClass: string, cursor: string, limit: number): MessagePage | undefined {
-    const mirrors = this.ports.core.registry.byName(queue).filter((mirror) => mirror.queue.route.queueClass === queueClass && !isControl(mirror)).sort((a, b) => a.handle - b.handle);
-    if (mirrors.length === 0) return undefined;
+  messages(name: string, queueClass: string, cursor: string, limit: number): MessagePage | undefined {
+    const queues = this.ports.core.registry.byName(name).filter((queue) => queue.route.queueClass === queueClass && queue.partition.kind === 'mail').sort((a, b) => a.handle - b.handle);
+    if (queues.length === 0) return undefined;
     // The row shown last: handle of its queue, position, message id.
     const [handle = 0, position = 0, id = 0] = cursor.split('.').map(Number);
     const table = this.ports.core.entries.table;
     const messages: MessageView[] = [];
     let last = '';
-    for (const mirror of mirrors) {
-      if (mirror.handle < handle) continue;
-      let row = mirror.handle === handle ? this.rowBehind(mirror, position, id) : mirror.queue.first;
-      for (; row !== 0; row = mirror.queue.following(row)) {
+    for (const queue of queues) {
+      if (queue.handle < handle) continue;
+      let row = queue.handle === handle ? this.rowBehind(queue, position, id) : queue.first;
+      for (; row !== 0; row = queue.following(row)) {
         if (messages.length === limit) return { messages, nextCursor: last };
-        messages.push(this.messageView(mirror, row));
-        last = `${String(mirror.handle)}.${String(table.position.get(row))}.${String(table.messageId(row))}`;
+        messages.push(this.messageView(queue, row));
+        last = `${String(queue.handle)}.${String(table.position.get(row))}.${String(table.messageId(row))}`;
       }
     }
     return { messages, nextCursor: undefined };
   }
 
   /** The first row of a queue past a position. An entry that has gone meanwhile costs a walk, no more. */
-  private rowBehind(mirror: QueueMirror, position: number, messageId: number): number {
+  private rowBehind(queue: MailQueue, position: number, messageId: number): number {
     const { table } = this.ports.core.entries;
-    let row = Number.isSafeInteger(messageId) ? table.index.find(messageId, mirror.handle) : 0;
-    if (row !== 0 && table.position.get(row) === position) return mirror.queue.following(row);
-    row = mirror.queue.first;
-    while (row !== 0 && table.position.get(row) <= position) row = mirror.queue.following(row);
+    let row = Number.isSafeInteger(messageId) ? table.index.find(messageId, queue.handle) : 0;
+    if (row !== 0 && table.position.get(row) === position) return queue.following(row);
+    row = queue.first;
+    while (row !== 0 && table.position.get(row) <= position) row = queue.following(row);
     return row;
   }
 
-  private messageView(mirror: QueueMirror, row: number): MessageView {
+  private messageView(queue: MailQueue, row: number): MessageView {
     const { core } = this.ports;
     const table = core.entries.table;
     const envelope = core.envelopeOf(row);
@@ -214,13 +212,13 @@ export class CoreView implements GatewayView {
     });
     return {
       queueId: formatMessageId(table.messageId(row)),
-      owner: mirror.queue.identity.ownerId,
+      owner: queue.identity.ownerId,
       arrivalWallMs: envelope?.arrivalWallMs ?? 0,
       messageBytes: table.bodyBytes.get(row),
       sender: envelope?.reversePath ?? '',
       recipients,
       state: MESSAGE_STATES[table.state(row)] ?? 'held',
-      heldReason: core.control.holds.reasonOf(mirror, row),
+      heldReason: core.control.holds.reasonOf(queue, row),
       attempts: table.attempts.get(row),
       nextAttemptWallMs: table.state(row) === EntryState.DEFERRED ? note.dueWallMs : undefined,
       expiryWallMs: envelope?.expiryWallMs ?? 0,
@@ -228,22 +226,22 @@ export class CoreView implements GatewayView {
   }
 
   /** Records of the gateway itself are no mail: they are counted apart. */
-  private mailQueues(): readonly QueueMirror[] {
-    return this.ports.core.registry.all.filter((mirror) => !isControl(mirror));
+  private mailQueues(): readonly MailQueue[] {
+    return [...this.ports.core.registry.queues()].filter((queue) => queue.partition.kind === 'mail');
   }
 
   /** Of the control queue that has fewest. */
   private controlCopies(): number {
     let least = Infinity;
-    for (const mirror of this.ports.core.control.queues.mirrors()) if (mirror.queue.identity.ownerId === this.options.gatewayId) least = Math.min(least, mirror.inSyncCount);
+    for (const partition of this.ports.core.control.queues.mirrors()) if (partition.isOwn) least = Math.min(least, partition.inSyncCount);
     return least === Infinity ? 0 : least;
   }
 
   /** One walk over all queues for all stores. */
   private storeViews(): StoreView[] {
     const sums = new Map<object, StoreSum>(this.ports.links.map((link) => [link, new StoreSum()]));
-    for (const mirror of this.ports.core.registry.all) {
-      for (const replica of mirror.replicas) sums.get(replica.store)?.add(mirror, replica);
+    for (const partition of this.ports.core.registry.partitions) {
+      for (const replica of partition.replicas) sums.get(replica.store)?.add(partition, replica);
     }
     return this.ports.links.map((link) => this.storeView(link, sums.get(link) ?? new StoreSum()));
   }
@@ -303,10 +301,10 @@ class StoreSum {
   lagBytes = 0;
   refillMessages = 0;
   refillBytes = 0;
-  /** The mirror that is out of sync longest. */
+  /** The queue that is out of sync longest. */
   outOfSync: Replica | undefined;
 
-  add(mirror: QueueMirror, replica: Replica): void {
+  add(partition: Partition, replica: Replica): void {
     if (replica.sync === SyncState.SYNC) this.queuesSync += 1;
     else {
       if (replica.sync === SyncState.RESYNC) this.queuesResync += 1;
@@ -315,18 +313,18 @@ class StoreSum {
     }
     this.refillMessages += replica.progress.messagesToRefill;
     this.refillBytes += replica.progress.bytesToRefill;
-    const lag = lagOf(mirror, replica);
+    const lag = lagOf(partition, replica);
     this.lagMessages += lag.messages;
     this.lagBytes += lag.bytes;
   }
 }
 
-function queueView(mirror: QueueMirror): QueueView {
-  const { queue } = mirror;
+function queueView(queue: MailQueue): QueueView {
+  const { partition } = queue;
   const { protocol, host, port } = queue.route.nextHop;
-  const lag = queueLag(mirror);
+  const lag = queueLag(partition);
   let refillShare: number | undefined;
-  for (const { progress } of mirror.replicas) if (progress.refillShare !== undefined) refillShare = Math.min(refillShare ?? 1, progress.refillShare);
+  for (const { progress } of partition.replicas) if (progress.refillShare !== undefined) refillShare = Math.min(refillShare ?? 1, progress.refillShare);
   return {
     name: queue.name,
     queueClass: queue.route.queueClass,
@@ -338,8 +336,8 @@ function queueView(mirror: QueueMirror): QueueView {
     active: queue.inFlightCount,
     deferred: queue.deferredCount,
     held: queue.heldCount,
-    inSync: mirror.inSyncCount,
-    epoch: mirror.epoch,
+    inSync: partition.inSyncCount,
+    epoch: partition.epoch,
     lagMessages: lag.messages,
     lagBytes: lag.bytes,
     refillShare,

@@ -19,15 +19,16 @@ import { DeliveryRight } from './mirror/delivery-right.js';
 import { MessageIds } from './message-ids.js';
 import { CommitPoint, PendingCommit } from './mirror/commit-point.js';
 import { Mirrors } from './mirror/mirrors.js';
-import type { QueueMirror } from './mirror/queue-mirror.js';
+import type { Partition } from './mirror/partition.js';
 import type { StorePort } from './mirror/store-port.js';
 import { Acceptance } from './queue/acceptance.js';
 import { ContentStore } from './queue/content-store.js';
 import { DueTimes } from './queue/due-times.js';
 import { Entries } from './queue/entries.js';
-import { EntryState, EntryTable } from './queue/entry-table.js';
+import { EntryTable } from './queue/entry-table.js';
 import { ForgottenQueues } from './queue/forgotten-queues.js';
 import { HandingOut } from './queue/handing-out.js';
+import type { MailQueue } from './queue/mail-queue.js';
 import { MemoryGauge } from './queue/memory-gauge.js';
 import type { Note } from './queue/note.js';
 import { QueueRegistry } from './queue/queue-registry.js';
@@ -36,7 +37,7 @@ import { RecoveryWiring } from './queue/recovery-wiring.js';
 import { Reports } from './queue/report-job.js';
 import { Settlement } from './queue/settlement.js';
 import type { Admission, Delivery, DeliveryQueue, DeliveryResult, DeliverySink, DeliverySource, Envelope, Reception, Route, Submission, SubmissionOutcome } from './queue/types.js';
-import { COMMITTED, ENVELOPE_PARKED, NO_REPLY, NOT_READY, REFUSED } from './queue/types.js';
+import { COMMITTED, NO_REPLY, NOT_READY, REFUSED } from './queue/types.js';
 import { ServedSets } from './served-sets.js';
 
 /** Share of the memory limit that the changes kept for mirrors may take, whatever the configuration says: they are kept when all mail is delivered. */
@@ -69,7 +70,7 @@ export class GatewayCore implements Reception, DeliverySource {
   private readonly handingOut: HandingOut;
   private readonly segments: Segments;
   private deliverySink: DeliverySink | undefined;
-  private woken: QueueMirror[] = [];
+  private woken: MailQueue[] = [];
   private readonly ids: MessageIds;
   private draining = false;
   private firstUpMs = -1;
@@ -90,54 +91,63 @@ export class GatewayCore implements Reception, DeliverySource {
     this.memory = new MemoryGauge(options.memory, () => this.entries.usedBytes + this.mirrors.sender.changeBytes + this.mirrors.backlogBytes + ports.heldElsewhereBytes());
     const nowMs = (): number => ports.clock.nowMs();
     this.registry = new QueueRegistry(
-      { gatewayId: options.gatewayId, group: options.mirrors.group, incarnation: options.incarnation, queuesMax: options.queuesMax, replicas: options.mirrors.replicas, minReplicas: options.mirrors.minReplicas },
-      { table: this.entries.table, mirrors: this.mirrors, nowMs, mayCreate: (route) => this.mayCreate(route) },
+      { gatewayId: options.gatewayId, incarnation: options.incarnation, partitions: options.partitions, queuesMax: options.queuesMax, replicas: options.mirrors.replicas, minReplicas: options.mirrors.minReplicas },
+      {
+        table: this.entries.table, mirrors: this.mirrors, log: ports.log, nowMs,
+        expected: (name) => this.recovery.expects(name),
+        allListed: () => this.recovery.allListed,
+        wake: (queue) => { this.wake(queue); },
+      },
     );
     this.commitPoint = new CommitPoint({ timeoutMs: options.commitTimeoutMs }, {
-      release: (mirror, row) => { this.releaseEntry(mirror, row); },
-      withdraw: (mirror, row) => this.withdraw(mirror, row),
+      release: (queue, row) => { this.releaseEntry(queue, row); },
+      withdraw: (queue, row) => this.withdraw(queue, row),
       settled: (pending, outcome) => { this.settled(pending, outcome); },
     });
-    this.acceptance = new Acceptance(options.acceptance, { clock: ports.clock, crc32: ports.crc32, packer: ports.packer, registry: this.registry, mirrors: this.mirrors, entries: this.entries, memory: this.memory, commitPoint: this.commitPoint });
+    this.acceptance = new Acceptance(options.acceptance, { clock: ports.clock, crc32: ports.crc32, packer: ports.packer, registry: this.registry, mirrors: this.mirrors, entries: this.entries, memory: this.memory, commitPoint: this.commitPoint, release: (queue, row) => { this.releaseEntry(queue, row); } });
     this.dueTimes = new DueTimes({
       clock: ports.clock,
       table: this.entries.table,
       onDue: (row) => { this.onDue(row); },
-      onWake: (mirror) => { this.wake(mirror); },
-      onExpired: (mirror, row) => this.expire(mirror, row),
+      onWake: (queue) => { this.wake(queue); },
+      onExpired: (queue, row) => this.expire(queue, row),
     });
     this.settlement = new Settlement({
       clock: ports.clock, crc32: ports.crc32, packer: ports.packer, entries: this.entries, mirrors: this.mirrors, dueTimes: this.dueTimes, events: ports.events,
       retryDelayMs: (attempts) => ports.retryDelayMs(attempts),
-      wake: (mirror) => { this.wake(mirror); },
-      report: (mirror, row, number) => { this.reports.begin(mirror, row, number); },
+      wake: (queue) => { this.wake(queue); },
+      report: (queue, row, number) => { this.reports.begin(queue, row, number); },
     });
-    const unpark = (mirror: QueueMirror, row: number): void => { this.unpark(mirror, row); };
-    this.reports = new Reports({ clock: ports.clock, log: ports.log, entries: this.entries, settlement: this.settlement, acceptance: this.acceptance, router: ports.router, events: ports.events, nextMessageId: () => this.nextMessageId(), routeFor: ({ queue, token }, route) => this.registry.routeFor(queue.identity.ownerId, route, token), compose: (input, ownerId) => this.control.inHand.during(ownerId, input.envelope.messageId, () => ports.compose(input)), unpark });
-    const wake = (mirror: QueueMirror): void => { this.wake(mirror); };
+    this.reports = new Reports({
+      clock: ports.clock, log: ports.log, entries: this.entries, settlement: this.settlement, acceptance: this.acceptance, router: ports.router, events: ports.events,
+      nextMessageId: () => this.nextMessageId(),
+      compose: (input, ownerId) => this.control.inHand.during(ownerId, input.envelope.messageId, () => ports.compose(input)),
+      requestEndOfTurn: () => { ports.requestEndOfTurn(); },
+    });
+    const wake = (queue: MailQueue): void => { this.wake(queue); };
     this.control = new GatewayControl(options, {
       clock: ports.clock, crc32: ports.crc32, packer: ports.packer, log: ports.log, counters: ports.counters, entries: this.entries, mirrors: this.mirrors, registry: this.registry, settlement: this.settlement, wake,
       nextMessageId: () => this.ids.next(),
       isListed: () => this.listsAwaited,
       expected: (ownerId) => this.recovery.expectsControl(ownerId),
-      noteOwing: (mirror, row) => { this.recovered.noteOwing(mirror, row); },
+      noteOwing: (queue, row) => { this.recovered.noteOwing(queue, row); },
     });
     this.right = new DeliveryRight({ log: ports.log, nowMs, wake });
     this.wiring = new RecoveryWiring(
       { ...options.recovery, rescue: options.recovery.rescue ?? false, group: options.mirrors.group, gatewayId: options.gatewayId, token: options.incarnation },
       {
         clock: ports.clock, crc32: ports.crc32, packer: ports.packer, log: ports.log, registry: this.registry, mirrors: this.mirrors, entries: this.entries, router: ports.router, dueTimes: this.dueTimes, settlement: this.settlement, reports: this.reports, memory: this.memory, counters: ports.counters, control: this.control,
-        wake, unpark,
+        wake,
         needFlush: () => { ports.requestEndOfTurn(); },
         olderMayLive: () => options.recovery.olderMayLive?.() ?? false,
-        forget: (mirror) => { this.forgetQueue(mirror); },
+        forget: (partition) => { this.forgetPartition(partition); },
       },
     );
     this.recovery = this.wiring.recovery;
     this.recovered = this.wiring.recovered;
-    this.sets = new ServedSets({ openHints: () => this.recovery.openHints(), served: () => this.registry.all });
+    this.sets = new ServedSets({ openHints: () => this.recovery.openHints(), served: () => this.registry.partitions });
     this.forgotten = new ForgottenQueues({ registry: this.registry, entries: this.entries, dueTimes: this.dueTimes, reports: this.reports, recovered: this.recovered, commitPoint: this.commitPoint });
-    this.handingOut = new HandingOut({ clock: ports.clock, log: ports.log, entries: this.entries, mirrors: this.mirrors, settlement: this.settlement, right: this.right, forgotten: this.forgotten, wake });
+    this.handingOut = new HandingOut({ clock: ports.clock, log: ports.log, entries: this.entries, registry: this.registry, settlement: this.settlement, right: this.right, forgotten: this.forgotten, wake });
   }
 
   /** A configured store; its link reports through the onLink… methods. */
@@ -168,7 +178,6 @@ export class GatewayCore implements Reception, DeliverySource {
   admit(route: Route): Admission {
     if (this.draining) return 'draining';
     if (!this.accepting) return 'not-ready';
-    if (this.registry.find(route) === undefined && !this.mayCreate(route)) return 'recovering';
     return this.acceptance.admit(route);
   }
 
@@ -185,7 +194,7 @@ export class GatewayCore implements Reception, DeliverySource {
       submission.settle(NOT_READY);
       return;
     }
-    const stored = this.acceptance.store(submission, false);
+    const stored = this.acceptance.store(submission);
     if (!(stored instanceof PendingCommit)) submission.settle(stored);
   }
 
@@ -213,11 +222,11 @@ export class GatewayCore implements Reception, DeliverySource {
     return this.handingOut.mayDeliver(delivery);
   }
 
-  /** The queue is another process's now: nothing of it is sent or delivered any more, its memory is given back. */
-  forgetQueue(mirror: QueueMirror): void {
-    this.right.forget(mirror);
-    this.control.queues.forget(mirror);
-    this.forgotten.forget(mirror);
+  /** The partition is another process's now: nothing of it is sent or delivered any more, its memory is given back. */
+  forgetPartition(partition: Partition): void {
+    this.right.forget(partition);
+    this.control.queues.forget(partition);
+    this.forgotten.forget(partition);
   }
 
   /** Envelope of an entry, for those who show it. */
@@ -252,7 +261,7 @@ export class GatewayCore implements Reception, DeliverySource {
   onLinkReply(store: StorePort, type: number, sequence: number, control: Uint8Array, bodies: Uint8Array): void {
     if (type === CLAIMED && this.mirrors.onClaimed(store, sequence, control)) return;
     this.recovery.onReply(store, type, sequence, control, bodies);
-    this.wiring.resumeReports();
+    this.wiring.onRead();
   }
 
   onLinkAckedThrough(store: StorePort, sequence: number): void {
@@ -280,7 +289,8 @@ export class GatewayCore implements Reception, DeliverySource {
 
   private slowTick(nowMs: number): void {
     this.slowTickMs = nowMs + SLOW_TICK_MS;
-    this.dueTimes.tick(nowMs, this.registry.all);
+    this.dueTimes.tick(nowMs, this.registry.byHandle);
+    this.registry.tick(nowMs);
     this.reports.tick(nowMs);
     this.mirrors.tick(nowMs);
     this.segments.keepStock(nowMs, stockBytesMax(this.memory.limitBytes, this.memory.usedBytes));
@@ -290,33 +300,24 @@ export class GatewayCore implements Reception, DeliverySource {
 
   /** Sends what the turn changed, then hands woken queues to outbound. */
   endOfTurn(): void {
+    this.reports.work();
     if (!this.draining && this.mirrors.sender.mayWait()) this.ports.requestEndOfTurn();
     else this.mirrors.flush();
     const woken = this.woken;
     if (woken.length === 0) return;
     this.woken = [];
-    for (const mirror of woken) {
-      mirror.isWoken = false;
-      if (mirror.queue.readyCount > 0 && mirror.queue.routed) this.deliverySink?.onReady(mirror.queue);
+    for (const queue of woken) {
+      queue.isWoken = false;
+      if (queue.readyCount > 0 && queue.routed) this.deliverySink?.onReady(queue);
     }
   }
 
   /** The queue may have something to deliver: looked at when the turn ends. */
-  wake(mirror: QueueMirror): void {
-    if (mirror.isWoken) return;
-    mirror.isWoken = true;
-    this.woken.push(mirror);
+  wake(queue: MailQueue): void {
+    if (queue.isWoken) return;
+    queue.isWoken = true;
+    this.woken.push(queue);
     this.ports.requestEndOfTurn();
-  }
-
-  /**
-   * A route whose queue is still to come back gets no second one; beside a held queue, a fifo route does
-   * (exception to G3). A strict route waits for every store's list: the one that is missing may know its queue.
-   */
-  private mayCreate(route: Route): boolean {
-    if (route.ordering === 'strict' && !this.recovery.allListed) return false;
-    const expected = this.recovery.expects(route.queueName, route.queueClass);
-    return expected === '' || (expected === 'held' && route.ordering === 'fifo');
   }
 
   private mirrorPorts(): ConstructorParameters<typeof Mirrors>[1] {
@@ -328,30 +329,30 @@ export class GatewayCore implements Reception, DeliverySource {
       nowMs: () => ports.clock.nowMs(),
       wallMs: () => ports.clock.wallMs(),
       requestFlush: () => { ports.requestEndOfTurn(); },
-      refillEntries: (mirror) => this.entries.refillView(mirror.queue),
-      onQueueLost: (mirror) => { this.wiring.onLost(mirror); },
-      onEpoch: (mirror) => {
+      refillEntries: (partition) => this.entries.refillView(partition),
+      onLost: (partition) => { this.wiring.onLost(partition); },
+      onEpoch: (partition) => {
         ports.counters.epochs += 1;
-        ports.log.info('mirror', 'the set of mirrors changed', { queue: mirror.queue.name, cause: mirror.setCause, epoch: mirror.epoch, members: mirror.replicas.filter((replica) => replica.member).map((replica) => replica.store.storeId) });
+        ports.log.info('mirror', 'the set of mirrors changed', {
+          partition: partition.name, cause: partition.setCause, epoch: partition.epoch,
+          members: partition.replicas.filter((replica) => replica.member).map((replica) => replica.store.storeId),
+        });
       },
     };
   }
 
-  /** A committed entry: due, unless it is a report whose source has not ended. */
-  private releaseEntry(mirror: QueueMirror, row: number): void {
-    if ((this.entries.headFlags(row) & ENVELOPE_PARKED) !== 0) {
-      this.entries.table.transition(row, EntryState.PARKED);
-      return;
-    }
-    mirror.queue.makeReady(row, false);
-    this.wake(mirror);
+  /** A committed entry is due. */
+  private releaseEntry(queue: MailQueue, row: number): void {
+    queue.makeReady(row, false);
+    this.wake(queue);
   }
 
-  private withdraw(mirror: QueueMirror, row: number): number {
+  private withdraw(queue: MailQueue, row: number): number {
+    const { partition } = queue;
     const position = this.entries.table.position.get(row);
-    const following = this.entries.remove(mirror.queue, row);
-    this.mirrors.onUnlinked(mirror, row, following);
-    return mirror.withdraw(position);
+    const following = this.entries.remove(queue, row);
+    this.mirrors.onUnlinked(partition, row, following);
+    return partition.withdraw(position);
   }
 
   private settled(pending: PendingCommit, outcome: SubmissionOutcome): void {
@@ -361,26 +362,17 @@ export class GatewayCore implements Reception, DeliverySource {
   }
 
   /** False when it may not end yet. */
-  private expire(mirror: QueueMirror, row: number): boolean {
-    if (!this.control.holds.mayExpire(mirror, row)) return false;
-    this.settlement.expire(mirror, row);
+  private expire(queue: MailQueue, row: number): boolean {
+    if (!this.control.holds.mayExpire(queue, row)) return false;
+    this.settlement.expire(queue, row);
     return true;
   }
 
   private onDue(row: number): void {
-    const mirror = this.mirrors.mirrorOf(this.entries.table.queueHandle(row));
-    if (mirror === undefined) return;
-    mirror.queue.deferredCount -= 1;
-    mirror.queue.makeReady(row, false);
-    this.wake(mirror);
-  }
-
-  /** The report may go out; its note says so, so that no recovery parks it again. */
-  private unpark(mirror: QueueMirror, row: number): void {
-    const envelope = this.settlement.envelopeOf(row);
-    const note = this.settlement.noteOf(row, envelope?.recipients.length ?? 1);
-    this.settlement.annotate(mirror, row, { ...note, unparked: true });
-    mirror.queue.makeReady(row, false);
-    this.wake(mirror);
+    const queue = this.registry.queueOf(row);
+    if (queue === undefined) return;
+    queue.deferredCount -= 1;
+    queue.makeReady(row, false);
+    this.wake(queue);
   }
 }

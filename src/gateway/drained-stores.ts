@@ -11,7 +11,7 @@
 import type { Clock, EventLog } from '../platform/ports.js';
 import type { DrainState, StoreControl, StoreOrder } from './admin/store-api.js';
 import type { Mirrors } from './mirror/mirrors.js';
-import type { QueueMirror } from './mirror/queue-mirror.js';
+import type { Partition } from './mirror/partition.js';
 import type { ControlRecords } from './control/control-records.js';
 
 const PREFIX = 'drain/';
@@ -27,7 +27,8 @@ export interface DrainedPorts {
   readonly mirrors: Mirrors;
   /** Those of this gateway. */
   readonly records: ControlRecords;
-  queuesOf(name: string): readonly QueueMirror[];
+  /** The partition of this name, or those that hold queues of it. */
+  partitionsOf(name: string): readonly Partition[];
   /** Calls back once the mirrors have acknowledged what the records say now, or at a bound. */
   whenKept(then: () => void): void;
 }
@@ -86,11 +87,11 @@ export class DrainedStores implements StoreControl {
   resync(queue: string, storeId: string, { reason, who }: StoreOrder): number | undefined {
     let found = false;
     let filled = 0;
-    for (const mirror of this.ports.queuesOf(queue)) {
-      const replica = mirror.replicas.find((one) => one.store.storeId === storeId);
+    for (const partition of this.ports.partitionsOf(queue)) {
+      const replica = partition.replicas.find((one) => one.store.storeId === storeId);
       if (replica === undefined) continue;
       found = true;
-      if (this.ports.mirrors.refillAgain(mirror, replica)) filled += 1;
+      if (this.ports.mirrors.refillAgain(partition, replica)) filled += 1;
     }
     if (filled > 0) this.ports.log.warn('mirror', 'an operator has a mirror emptied and filled again', { queue, store: storeId, queues: filled, reason, who });
     return found ? filled : undefined;

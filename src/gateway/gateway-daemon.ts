@@ -25,7 +25,6 @@ import { startAdmin } from './admin/server.js';
 import { ExportView } from './export-view.js';
 import { composeReport } from './bounce/report-composer.js';
 import { forAnySpelling } from './any-domain.js';
-import { isControl } from './control/control-queues.js';
 import { GatewayCore } from './core.js';
 import { DrainedStores } from './drained-stores.js';
 import { CoreView } from './core-view.js';
@@ -97,7 +96,7 @@ class Gateway implements RunningGateway {
     const { number, unkept } = nextIncarnation(options.stateDir, this.clock.wallMs(), told);
     this.incarnation = number;
     if (unkept !== '') ports.log.error('start', 'the incarnation can not be kept in state_dir: until it can, only the clock tells this process from older ones', { why: unkept });
-    this.record = new MailRecord({ clock: this.clock, log: ports.log, mailLog: ports.mailLog, metrics: ports.metrics, mirrorsOf: (route) => this.core.registry.find(route) });
+    this.record = new MailRecord({ clock: this.clock, log: ports.log, mailLog: ports.mailLog, metrics: ports.metrics, mirrorsOf: (route) => this.core.registry.find(route)?.partition });
     this.inboundRecord = new InboundRecord(ports.metrics);
     this.runEndOfTurn = () => {
       this.turnAsked = false;
@@ -106,7 +105,7 @@ class Gateway implements RunningGateway {
     const router = createRouter(options.routes);
     this.core = this.makeCore(forAnySpelling(router));
     this.notes = new LocalNotes(options.stateDir, { log: ports.log, control: this.core.control, sets: this.core.sets });
-    this.drained = new DrainedStores({ clock: this.clock, log: ports.log, mirrors: this.core.mirrors, records: this.core.control.queues.own, queuesOf: (name) => this.core.registry.byName(name), whenKept: (then) => { this.core.control.whenKept([options.id], then); } });
+    this.drained = new DrainedStores({ clock: this.clock, log: ports.log, mirrors: this.core.mirrors, records: this.core.control.queues.own, partitionsOf: (name) => this.core.registry.partitionsOf(name), whenKept: (then) => { this.core.control.whenKept([options.id], then); } });
     const transport = new NodeTransport({ readBufferBytes: REPLY_BUFFER_BYTES });
     const toNextHops: Transport = {
       connect: (host, port, handlers) => {
@@ -142,7 +141,7 @@ class Gateway implements RunningGateway {
     }
     const source = gaugeSource({ view: this.view, nowMs: () => this.clock.nowMs(), wallMs: () => this.clock.wallMs(), logLinesDropped: () => this.ports.logLinesDropped(), states: () => this.view.states() });
     this.metricsExport = exportGatewayMetrics(this.ports.metrics, source);
-    this.admin = await startAdmin(this.options.admin, { view: this.view, registry: this.metricsExport.registry, wallMs: () => this.clock.wallMs(), rescue: this.core.recovery, holds: this.core.control, stores: this.drained, exports: new ExportView({ crc32, entries: this.core.entries, queuesOf: (name) => this.core.registry.byName(name).filter((mirror) => !isControl(mirror)) }) });
+    this.admin = await startAdmin(this.options.admin, { view: this.view, registry: this.metricsExport.registry, wallMs: () => this.clock.wallMs(), rescue: this.core.recovery, holds: this.core.control, stores: this.drained, exports: new ExportView({ crc32, entries: this.core.entries, queuesOf: (name) => this.core.registry.byName(name).filter((queue) => queue.partition.kind === 'mail') }) });
     this.ports.log.info('start', 'the gateway starts', { gateway: this.options.id, incarnation: this.incarnation, stores: this.options.stores.map((store) => store.id), memory_limit_bytes: this.core.memory.limitBytes });
     for (const link of this.links) link.start();
     this.dispatcher.start();
@@ -179,6 +178,7 @@ class Gateway implements RunningGateway {
       {
         gatewayId: options.id,
         incarnation: this.incarnation,
+        partitions: options.partitions,
         queuesMax: options.queuesMax,
         commitTimeoutMs: options.commitTimeoutMs,
         firstListMs: options.failoverTimeoutMs,

@@ -8,7 +8,7 @@ import { COMMITTED } from '../../src/gateway/queue/types.js';
 import type { GatewayCore } from '../../src/gateway/core.js';
 import { checkAll, checkNoDuplicates, checkNoLoss } from './checks.js';
 import { Group } from './group.js';
-import { coreOf, queuesOf, stateOf } from './inspect.js';
+import { coreOf, queuesOf, stateOf, onlyQueue } from './inspect.js';
 import type { Letter } from './letters.js';
 import { World } from './world.js';
 
@@ -142,7 +142,7 @@ describe('control records', () => {
     records(world).set('b', TWO);
     world.run(1000);
     assert.equal([...coreOf(world).control.queues.mirrors()].length, 1, 'new records have a queue of their own meanwhile');
-    const bothAreBack = (): boolean => [...coreOf(world).control.queues.mirrors()].filter((mirror) => !mirror.queue.isRecovering).length === 2;
+    const bothAreBack = (): boolean => [...coreOf(world).control.queues.mirrors()].filter((mirror) => !mirror.isRecovering).length === 2;
     world.heal(away);
     world.until(bothAreBack);
     world.run(500);
@@ -180,8 +180,9 @@ describe('messages met in crashes', () => {
     world.hops.script = () => 'accept';
     restart(world);
     world.until(() => stateOf(coreOf(world), 'q1', poison) === EntryState.HELD);
-    const row = coreOf(world).entries.table.index.find(poison.id, world.mirror('q1').handle);
-    assert.match(coreOf(world).control.holds.reasonOf(world.mirror('q1'), row), /2 crashes/);
+    const queue = onlyQueue(world.mirror('q1'));
+    const row = coreOf(world).entries.table.index.find(poison.id, queue.handle);
+    assert.match(coreOf(world).control.holds.reasonOf(queue, row), /2 crashes/);
     world.run(2000);
     assert.equal(poison.arrivals.size, 0);
     const released = coreOf(world).control.holds.release({ messageId: poison.id, reason: 'mended', who: 'ann' });
@@ -279,7 +280,7 @@ describe('records of a gateway that stays dead', () => {
     group.until(() => stateOf(rescuer, 'q1', letter) === EntryState.DEFERRED, 'the takeover');
     rescuer.control.holds.hold({ messageId: letter.id, reason: 'a look first', who: 'ann' });
     group.run(500);
-    assert.equal(group.served('gw-2', 'gw-1').filter((mirror) => mirror.queue.name === 'control').length, 1);
+    assert.equal(group.served('gw-2', 'gw-1').filter((mirror) => mirror.name === 'control').length, 1);
     assert.equal(rescuer.control.queues.own.size, 0);
     group.hops.script = () => 'accept';
     group.gateway('gw-1').start();

@@ -16,7 +16,7 @@ const WALL_MS = 1_800_000_000_000;
 function around(world: World): { readonly view: CoreView; readonly drained: DrainedStores } {
   const core = coreOf(world);
   const clock = { nowMs: () => world.scheduler.nowMs, wallMs: () => WALL_MS + world.scheduler.nowMs };
-  const drained = new DrainedStores({ clock, log: world.log, mirrors: core.mirrors, records: core.control.queues.own, queuesOf: (name) => core.registry.byName(name), whenKept: (then) => { core.control.whenKept(['gw-1'], then); } });
+  const drained = new DrainedStores({ clock, log: world.log, mirrors: core.mirrors, records: core.control.queues.own, partitionsOf: (name) => core.registry.partitionsOf(name), whenKept: (then) => { core.control.whenKept(['gw-1'], then); } });
   const links = world.stores.flatMap(({ id }) => world.gateway.link(id) ?? []);
   const view = new CoreView(
     { gatewayId: 'gw-1', host: 'box-1', incarnation: 1, version: '', insecure: false, replicas: 2, storeHosts: new Map(), others: [] },
@@ -73,7 +73,7 @@ describe('a drained store', () => {
     for (const reason of ['disk', 'again']) drained.drain('store-b', { reason, who: 'ann' });
     for (const reason of ['new disk', 'again']) drained.undrain('store-b', { reason, who: 'bob' });
     assert.deepEqual(ordersIn(world), [
-      ['mirror', 'an operator has a mirror emptied and filled again', { queue: 'q1', store: 'store-b', queues: 1, ...order }],
+      ['mirror', 'an operator has a mirror emptied and filled again', { queue: 'p1', store: 'store-b', queues: 1, ...order }],
       ['drain', 'an operator drains a store', { store: 'store-b', reason: 'disk', who: 'ann' }],
       ['drain', 'an operator has a store used again', { store: 'store-b', reason: 'new disk', who: 'bob' }],
     ]);

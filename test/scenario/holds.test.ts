@@ -5,7 +5,7 @@ import { KEPT_WAIT_MS } from '../../src/gateway/control/kept-waits.js';
 import type { HoldOutcome } from '../../src/gateway/control/message-holds.js';
 import { EntryState } from '../../src/gateway/queue/entry-table.js';
 import { checkNoLoss } from './checks.js';
-import { coreOf, stateOf } from './inspect.js';
+import { coreOf, stateOf, onlyQueue } from './inspect.js';
 import type { Letter } from './letters.js';
 import { World } from './world.js';
 
@@ -31,7 +31,7 @@ describe('messages that an operator holds', () => {
     world.run(3000);
     assert.equal(held.arrivals.size, 0);
     const mirror = world.mirror('q1');
-    assert.equal(coreOf(world).control.holds.reasonOf(mirror, coreOf(world).entries.table.index.find(held.id, mirror.handle)), 'ann: a look first');
+    assert.equal(coreOf(world).control.holds.reasonOf(onlyQueue(mirror), coreOf(world).entries.table.index.find(held.id, onlyQueue(mirror).handle)), 'ann: a look first');
     coreOf(world).control.holds.release({ messageId: held.id, reason: 'looked', who: 'ann' });
     world.untilQuiet();
     checkNoLoss(world.letters);
@@ -137,8 +137,8 @@ describe('what an operator is told of a hold', () => {
     holdAnswers(world, false);
     world.until(() => told.kept === true, 1000, 'it is kept');
     const mirror = world.mirror('q1');
-    assert.equal(holds.reasonOf(mirror, coreOf(world).entries.table.index.find(letter.id, mirror.handle)), 'ann: a look first');
-    assert.deepEqual([mirror.queue.heldCount, queues.own.size], [1, 2], 'held once');
+    assert.equal(holds.reasonOf(onlyQueue(mirror), coreOf(world).entries.table.index.find(letter.id, onlyQueue(mirror).handle)), 'ann: a look first');
+    assert.deepEqual([onlyQueue(mirror).heldCount, queues.own.size], [1, 2], 'held once');
   });
 
   test('a message that is released goes on when the mirrors know of it: it may end the process', () => {

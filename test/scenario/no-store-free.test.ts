@@ -13,6 +13,7 @@ import type { KeptLog } from './ports.js';
 import type { StoreNode } from './store-node.js';
 import type { WorldOptions } from './world.js';
 import { World } from './world.js';
+import { onlyQueue } from './inspect.js';
 
 const REPLACE_AFTER_MS = 5000;
 
@@ -72,13 +73,13 @@ describe('no store free is not told', () => {
     world.gateway.kill();
     world.gateway.start();
     world.slow(a, 10);
-    world.until(() => (world.gateway.core?.registry.byName('q1').at(-1)?.queue.length ?? 0) > 0, 60_000, 'a part of it');
+    world.until(() => (world.gateway.core?.registry.byName('q1').at(-1)?.length ?? 0) > 0, 60_000, 'a part of it');
     world.slow(a, 0);
     restart(a);
     runUntold(world, 3 * REPLACE_AFTER_MS);
     a.kill();
     runUntold(world, 3 * REPLACE_AFTER_MS);
-    assert.equal(world.mirror('q1').queue.isRecovering, true);
+    assert.equal(onlyQueue(world.mirror('q1')).isRecovering, true);
     assert.deepEqual(held(world).map(({ state }) => state), ['stranded']);
   });
 });
@@ -120,13 +121,13 @@ describe('no store free', () => {
     const before = at.refusals;
     while (at.refusals < before + 10) {
       world.run(50);
-      const [now, ...others] = held(world).filter(({ queue }) => queue === 'q1');
+      const [now, ...others] = held(world).filter(({ queue }) => queue === 'p1');
       assert.deepEqual([now?.state, now?.sinceMs, others], ['no store free', first.sinceMs, []]);
     }
     assert.deepEqual(told(world, 'q1').map(({ fields }) => [fields['queue'], fields['messages'], fields['silent']]), [['q1', 20, ['store-a', 'store-b']]]);
     world.store('a').start();
     world.until(() => world.mirror('q1').inSyncCount > 0, 20_000, 'a mirror in sync');
-    assert.deepEqual(held(world).filter(({ queue }) => queue === 'q1'), []);
+    assert.deepEqual(held(world).filter(({ queue }) => queue === 'p1'), []);
     world.hops.script = () => 'accept';
     world.until(() => world.letters.delivered === 56, 20_000, 'the deliveries');
     checkNoLoss(world.letters);

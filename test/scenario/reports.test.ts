@@ -4,6 +4,7 @@ import { describe, test } from 'node:test';
 import { COMMITTED, NOTIFY_NEVER, NOTIFY_SUCCESS, NO_MEMORY } from '../../src/gateway/queue/types.js';
 import { checkAll } from './checks.js';
 import { World } from './world.js';
+import { onlyQueue } from './inspect.js';
 
 function quietAndJudged(world: World): void {
   world.untilQuiet();
@@ -90,7 +91,7 @@ describe('reports', () => {
     const letter = world.submit(['q1']);
     world.until(() => letter.outcome === COMMITTED);
     // The stores answer until the copy is parked, then no more: the end of the source is not acknowledged.
-    world.until(() => (world.gateway.core?.registry.byName('senders')[0]?.queue.length ?? 0) > 0);
+    world.until(() => (world.gateway.core?.registry.byName('senders')[0]?.length ?? 0) > 0);
     world.until(() => world.gateway.core?.commitPoint.openCount === 0);
     for (const store of world.stores) world.holdAnswers(store, true);
     world.run(1000);
@@ -142,7 +143,7 @@ describe('reports', () => {
     const letters = [world.submit(['q1'], { reversePath: '' }), world.submit(['q2'])];
     world.until(() => letters.every((letter) => letter.outcome === COMMITTED));
     const { core } = world.gateway;
-    const lives = core?.registry.all.map(({ queue }) => core.envelopeOf(queue.first)).map((envelope) => (envelope?.expiryWallMs ?? 0) - (envelope?.arrivalWallMs ?? 0));
+    const lives = [...core?.registry.queues() ?? []].map((queue) => core?.envelopeOf(queue.first)).map((envelope) => (envelope?.expiryWallMs ?? 0) - (envelope?.arrivalWallMs ?? 0));
     assert.deepEqual(lives, [3_600_000, 7_200_000]);
   });
 
@@ -155,7 +156,7 @@ describe('reports', () => {
     world.unrouted.add('q1');
     world.gateway.start();
     world.run(1000);
-    assert.equal(world.mirror('q1').queue.heldCount, 1);
+    assert.equal(onlyQueue(world.mirror('q1')).heldCount, 1);
     assert.equal(letter.attempts.get('q1'), 1);
     world.run(6000);
     world.untilQuiet();
@@ -169,7 +170,7 @@ describe('reports', () => {
     world.untilQuiet();
     const reports = world.hops.reports.length;
     const letter = world.submit(['q1']);
-    world.until(() => (world.gateway.core?.registry.byName('senders')[0]?.queue.length ?? 0) > 0);
+    world.until(() => (world.gateway.core?.registry.byName('senders')[0]?.length ?? 0) > 0);
     world.until(() => world.gateway.core?.commitPoint.openCount === 0);
     world.gateway.kill();
     world.unrouted.add('q1');

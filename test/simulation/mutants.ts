@@ -34,12 +34,12 @@ const BUILD = join(dirname(fileURLToPath(import.meta.url)), '..', '..');
 
 export const MUTANTS: readonly Mutant[] = [
   {
-    name: 'acknowledge after one mirror', file: 'src/gateway/mirror/queue-mirror.js',
+    name: 'acknowledge after one mirror', file: 'src/gateway/mirror/partition.js',
     old: 'if (members < this.minReplicas ||',
     new: 'least = Math.max(...this.replicas.filter((one) => one.member).map((one) => one.acked));\n        if (members < this.minReplicas ||',
   },
   {
-    name: 'reuse a transaction number', file: 'src/gateway/mirror/queue-mirror.js',
+    name: 'reuse a transaction number', file: 'src/gateway/mirror/partition.js',
     old: 'this.lastNumber += 1;',
     new: 'if (this.lastNumber % 40 !== 39 || this.section.rowCount > 0) this.lastNumber += 1;',
   },
@@ -95,7 +95,7 @@ export const MUTANTS: readonly Mutant[] = [
     new: 'this.#entries.link(queue, entry, position, queue.last);',
   },
   {
-    name: 'number reused after a refusal', file: 'src/gateway/mirror/queue-mirror.js',
+    name: 'number reused after a refusal', file: 'src/gateway/mirror/partition.js',
     old: 'withdraw(position) {',
     new: 'withdraw(position) {\n        this.lastNumber -= 1;',
   },
@@ -132,7 +132,7 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'deliveries wait for the last block', file: 'src/gateway/core.js', seed: 350,
     old: 'if (mirror.queue.readyCount > 0 && mirror.queue.routed)',
-    new: 'if (mirror.queue.readyCount > 0 && mirror.queue.routed && !mirror.queue.isRecovering)',
+    new: 'if (mirror.queue.readyCount > 0 && mirror.queue.routed && !mirror.isRecovering)',
   },
   {
     name: 'joiner told before the survivors', file: 'src/gateway/mirror/replica-set.js',

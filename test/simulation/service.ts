@@ -11,7 +11,7 @@
  * Between closed and open either will do: there mail is refused queue by queue.
  */
 import type { GatewayCore } from '../../src/gateway/core.js';
-import type { QueueMirror } from '../../src/gateway/mirror/queue-mirror.js';
+import type { MailQueue } from '../../src/gateway/queue/mail-queue.js';
 import { SyncState } from '../../src/gateway/mirror/replica.js';
 import { GuaranteeBroken } from './broken.js';
 import type { Answer } from './next-hops.js';
@@ -46,7 +46,7 @@ interface Life {
   /** It could have been open all the time. */
   readonly open: Since;
   /** Queues that come back, with mail due and nothing of it tried. */
-  readonly idle: Map<QueueMirror, Since>;
+  readonly idle: Map<MailQueue, Since>;
   /** Until when the next hop of a queue is taken to be down. */
   readonly downMs: Map<string, number>;
 }
@@ -70,7 +70,7 @@ export class ServiceWatch {
       return;
     }
     const known = this.lives.get(id);
-    const life = known?.core === core ? known : { core, open: { fromMs: Infinity, seenMs: -Infinity, gapMs: PORT_GAP_MS }, idle: new Map<QueueMirror, Since>(), downMs: new Map<string, number>() };
+    const life = known?.core === core ? known : { core, open: { fromMs: Infinity, seenMs: -Infinity, gapMs: PORT_GAP_MS }, idle: new Map<MailQueue, Since>(), downMs: new Map<string, number>() };
     this.lives.set(id, life);
     this.lookAtPort(gateway, core, life);
     this.lookAtQueues(gateway, core, life);
@@ -84,7 +84,7 @@ export class ServiceWatch {
   onTry({ id, process }: ServiceGateway, queueName: string, answer: Answer): void {
     const life = this.lives.get(id);
     if (life === undefined) return;
-    for (const mirror of life.idle.keys()) if (mirror.queue.name === queueName) life.idle.delete(mirror);
+    for (const queue of life.idle.keys()) if (queue.name === queueName) life.idle.delete(queue);
     if (answer === 'down') life.downMs.set(queueName, process.nowMs + DOWN_MS);
   }
 
@@ -92,9 +92,8 @@ export class ServiceWatch {
     const { stores, placement } = core.mirrors;
     let queues = 0;
     let short = 0;
-    for (const mirror of core.registry.all) {
-      const { identity, routed, route } = mirror.queue;
-      if (identity.ownerId !== gatewayId || !routed || route.queueClass === 'control') continue;
+    for (const mirror of core.registry.partitions) {
+      if (mirror.identity.ownerId !== gatewayId || mirror.kind === 'control') continue;
       queues += 1;
       let counting = 0;
       for (const { member, sync } of mirror.replicas) if (member && sync === SyncState.SYNC) counting += 1;
@@ -111,15 +110,15 @@ export class ServiceWatch {
 
   private lookAtQueues({ id, process }: ServiceGateway, core: GatewayCore, life: Life): void {
     const nowMs = process.nowMs;
-    for (const mirror of core.registry.all) {
-      const { queue } = mirror;
-      const isIdle = queue.isRecovering && queue.routed && !queue.isLeaving && queue.readyCount > 0 && queue.inFlightCount === 0 && queue.blockedUntilMs <= nowMs && (life.downMs.get(queue.name) ?? 0) <= nowMs && core.mirrors.mayDeliver(mirror, nowMs);
+    for (const queue of core.registry.queues()) {
+      const mirror = queue.partition;
+      const isIdle = queue.isRecovering && queue.routed && !mirror.isLeaving && !queue.isBehind && queue.readyCount > 0 && queue.inFlightCount === 0 && queue.blockedUntilMs <= nowMs && (life.downMs.get(queue.name) ?? 0) <= nowMs && core.mirrors.mayDeliver(mirror, nowMs);
       if (!isIdle) {
-        life.idle.delete(mirror);
+        life.idle.delete(queue);
         continue;
       }
-      const since = life.idle.get(mirror) ?? { fromMs: nowMs, seenMs: nowMs, gapMs: BACK_GAP_MS };
-      life.idle.set(mirror, since);
+      const since = life.idle.get(queue) ?? { fromMs: nowMs, seenMs: nowMs, gapMs: BACK_GAP_MS };
+      life.idle.set(queue, since);
       const idleMs = lasts(since, nowMs);
       if (idleMs > BACK_MS) throw new GuaranteeBroken(`G8: ${id} has tried nothing of ${queue.name} for ${idleMs.toFixed(0)} ms while its blocks come, with ${String(queue.readyCount)} messages due`);
     }

@@ -9,11 +9,12 @@
  * Pure.
  */
 import type { Mirrors } from '../mirror/mirrors.js';
-import type { QueueMirror } from '../mirror/queue-mirror.js';
+import type { Partition } from '../mirror/partition.js';
 import type { Clock, Crc32, EventLog, Packer } from '../../platform/ports.js';
 import type { ControlExpected } from '../../recovery/waiting-queues.js';
 import type { Entries } from '../queue/entries.js';
 import { EntryState } from '../queue/entry-table.js';
+import type { MailQueue } from '../queue/mail-queue.js';
 import type { QueueRegistry } from '../queue/queue-registry.js';
 import { CONTROL_ROUTE, ControlRecords } from './control-records.js';
 
@@ -54,8 +55,8 @@ export class ControlQueues {
   recordsOf(ownerId: string): ControlRecords {
     const known = this.byOwner.get(ownerId);
     if (known !== undefined) return known;
-    const { clock, crc32, packer, log, entries, mirrors } = this.ports;
-    const records = new ControlRecords({ clock, crc32, packer, log, entries, mirrors, ownerId, queue: () => this.queueOf(ownerId), nextMessageId: () => this.ports.nextMessageId() });
+    const { clock, crc32, packer, log, entries, mirrors, registry } = this.ports;
+    const records = new ControlRecords({ clock, crc32, packer, log, entries, mirrors, registry, ownerId, queue: () => this.queueOf(ownerId), nextMessageId: () => this.ports.nextMessageId() });
     this.byOwner.set(ownerId, records);
     return records;
   }
@@ -68,24 +69,24 @@ export class ControlQueues {
   /** Everything that was set is acknowledged by the mirrors. */
   get isMirrored(): boolean {
     for (const records of this.byOwner.values()) if (records.unwritten > 0) return false;
-    for (const mirror of this.mirrors()) if (mirror.isDirty || mirror.committedNumber < mirror.lastNumber) return false;
+    for (const partition of this.mirrors()) if (partition.isDirty || partition.committedNumber < partition.lastNumber) return false;
     return true;
   }
 
   /** Queues of class control that are served here. */
-  *mirrors(): Iterable<QueueMirror> {
-    for (const mirror of this.ports.registry.all) if (isControl(mirror)) yield mirror;
+  *mirrors(): Iterable<Partition> {
+    for (const partition of this.ports.registry.partitions) if (isControl(partition)) yield partition;
   }
 
   /** An entry came back. */
-  onEntry(mirror: QueueMirror, row: number, sound: boolean): void {
+  onEntry(queue: MailQueue, row: number, sound: boolean): void {
     this.ports.entries.table.transition(row, EntryState.RECORD);
-    this.recordsOf(mirror.queue.identity.ownerId).onRecovered(row, sound);
+    this.recordsOf(queue.identity.ownerId).onRecovered(row, sound);
   }
 
   /** The queue is served here no more. Call it before its entries are freed. */
-  forget(mirror: QueueMirror): void {
-    if (isControl(mirror)) this.byOwner.get(mirror.queue.identity.ownerId)?.forget(mirror);
+  forget(partition: Partition): void {
+    if (isControl(partition)) this.byOwner.get(partition.identity.ownerId)?.forget(partition);
   }
 
   tick(): void {
@@ -93,31 +94,30 @@ export class ControlQueues {
   }
 
   /** The youngest queue of the owner's records; founded when there is none and none will come at once. */
-  private queueOf(ownerId: string): QueueMirror | undefined {
+  private queueOf(ownerId: string): MailQueue | undefined {
     const { registry } = this.ports;
     if (!this.ports.isListed() || this.ports.expected(ownerId) === 'soon') return undefined;
-    let youngest: QueueMirror | undefined;
-    for (const mirror of this.mirrors()) {
-      const { ownerId: owner, birth, serial } = mirror.queue.identity;
-      if (owner !== ownerId || mirror.queue.isLeaving) continue;
-      if (mirror.queue.isRecovering) return undefined;
-      const other = youngest?.queue.identity;
-      if (other === undefined || birth > other.birth || (birth === other.birth && serial > other.serial)) youngest = mirror;
+    let youngest: Partition | undefined;
+    for (const partition of this.mirrors()) {
+      const { ownerId: owner, birth, serial } = partition.identity;
+      if (owner !== ownerId || partition.isLeaving) continue;
+      if (partition.isRecovering) return undefined;
+      const other = youngest?.identity;
+      if (other === undefined || birth > other.birth || (birth === other.birth && serial > other.serial)) youngest = partition;
     }
-    if (youngest !== undefined) return youngest;
-    const served = this.servedMirror(ownerId);
-    if (ownerId !== this.gatewayId && served === undefined) return undefined;
-    const founded = registry.findOrCreate(registry.routeFor(ownerId, CONTROL_ROUTE, served?.token ?? 0));
-    return founded === undefined || founded.queue.isLeaving ? undefined : founded;
+    if (youngest !== undefined) return registry.queueIn(youngest, CONTROL_ROUTE, true);
+    if (ownerId !== this.gatewayId) return undefined;
+    const founded = registry.findOrCreate(CONTROL_ROUTE);
+    return founded === undefined || founded.partition.isLeaving ? undefined : founded;
   }
 
   /** Any queue of the owner that stays here. */
-  private servedMirror(ownerId: string): QueueMirror | undefined {
-    return this.ports.registry.all.find((mirror) => mirror.queue.identity.ownerId === ownerId && !mirror.queue.isLeaving);
+  private servedMirror(ownerId: string): Partition | undefined {
+    return this.ports.registry.partitions.find((partition) => partition.identity.ownerId === ownerId && !partition.isLeaving);
   }
 }
 
 /** Whether the queue holds records instead of mail. */
-export function isControl(mirror: QueueMirror): boolean {
-  return mirror.queue.route.queueClass === 'control';
+export function isControl(partition: Partition): boolean {
+  return partition.kind === 'control';
 }

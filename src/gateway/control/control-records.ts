@@ -17,15 +17,17 @@
 import { checkControl } from '../../protocol/bounds.js';
 import type { Clock, Crc32, EventLog, Packer } from '../../platform/ports.js';
 import type { Mirrors } from '../mirror/mirrors.js';
-import { ENTRY_CREDIT_BYTES } from '../mirror/queue-mirror.js';
-import type { QueueMirror } from '../mirror/queue-mirror.js';
+import { ENTRY_CREDIT_BYTES } from '../mirror/partition.js';
+import type { Partition } from '../mirror/partition.js';
 import type { Entries } from '../queue/entries.js';
 import { EntryState } from '../queue/entry-table.js';
+import type { MailQueue } from '../queue/mail-queue.js';
+import type { QueueRegistry } from '../queue/queue-registry.js';
 import type { Route } from '../queue/types.js';
 
 /** The one route of class control: no next hop, nothing of it is ever handed out. */
 export const CONTROL_ROUTE: Route = Object.freeze({
-  queueName: 'control', queueClass: 'control', nextHop: Object.freeze({ protocol: 'smtp', host: 'invalid', port: 25 }), ordering: 'fifo', concurrency: 1, lengthMax: 0,
+  queueName: 'control', queueClass: 'control', label: 'control/control', nextHop: Object.freeze({ protocol: 'smtp', host: 'invalid', port: 25 }), ordering: 'fifo', concurrency: 1, lengthMax: 0,
 });
 
 export const NAME_CHARS_MAX = 255;
@@ -46,10 +48,11 @@ export interface ControlPorts {
   readonly log: EventLog;
   readonly entries: Entries;
   readonly mirrors: Mirrors;
+  readonly registry: QueueRegistry;
   /** Gateway whose records they are. */
   readonly ownerId: string;
   /** The queue of the records, made now if need be; undefined while it may still come back, or no store can be had. */
-  queue(): QueueMirror | undefined;
+  queue(): MailQueue | undefined;
   nextMessageId(): number;
 }
 
@@ -103,9 +106,9 @@ export class ControlRecords {
   isKept(name: string): boolean {
     const known = this.records.get(name);
     if (known === undefined || this.waiting.has(name)) return false;
-    const { entries, mirrors } = this.ports;
-    const mirror = mirrors.mirrorOf(entries.table.queueHandle(known.row));
-    return mirror !== undefined && mirror.committedNumber >= entries.table.position.get(known.row);
+    const { entries } = this.ports;
+    const partition = this.partitionOf(known.row);
+    return partition !== undefined && partition.committedNumber >= entries.table.position.get(known.row);
   }
 
   /** Sets a record; false when a bound does not allow it. It is at the mirrors when the turn's changes are. */
@@ -166,11 +169,10 @@ export class ControlRecords {
   }
 
   /** The queue is served here no more: its records are not ours to tell, but for those that still wait to be written. */
-  forget(mirror: QueueMirror): void {
-    const { table } = this.ports.entries;
+  forget(partition: Partition): void {
     this.changes += 1;
     for (const [name, { value, row }] of this.records) {
-      if (row === 0 || table.queueHandle(row) !== mirror.handle) continue;
+      if (row === 0 || this.partitionOf(row) !== partition) continue;
       if (this.waiting.has(name)) this.records.set(name, { value, row: 0 });
       else {
         this.records.delete(name);
@@ -180,12 +182,12 @@ export class ControlRecords {
   }
 
   private write(): void {
-    const mirror = this.ports.queue();
-    if (mirror === undefined) return;
+    const queue = this.ports.queue();
+    if (queue === undefined) return;
     for (const name of this.waiting) {
       const known = this.records.get(name);
       if (known === undefined) continue;
-      const row = this.store(mirror, name, known.value);
+      const row = this.store(queue, name, known.value);
       if (row === 0) return;
       if (known.row !== 0) this.end(known.row);
       this.records.set(name, { value: known.value, row });
@@ -194,40 +196,44 @@ export class ControlRecords {
   }
 
   /** The new entry's row; 0 when a mirror grants no credit for it now. */
-  private store(mirror: QueueMirror, name: string, value: Uint8Array): number {
+  private store(queue: MailQueue, name: string, value: Uint8Array): number {
+    const { partition } = queue;
     const { entries, crc32, clock } = this.ports;
     const packed = this.ports.packer.pack([name, value]);
     const head = new Uint8Array(1 + packed.length);
     head[0] = HEAD_VERSION;
     head.set(packed, 1);
-    if (mirror.inSyncCount === 0 || mirror.credit < head.length + ENTRY_CREDIT_BYTES) return 0;
+    if (partition.inSyncCount === 0 || partition.credit < head.length + ENTRY_CREDIT_BYTES) return 0;
     const messageId = this.ports.nextMessageId();
     const checksum = crc32(head, 0);
-    const row = entries.create(mirror.queue, messageId, entries.contents.storeBytes(head), 0, 0, checksum, Math.floor(clock.wallMs() / 1000), NEVER_SECONDS);
+    const row = entries.create(queue, messageId, entries.contents.storeBytes(head), 0, 0, checksum, Math.floor(clock.wallMs() / 1000), NEVER_SECONDS);
     entries.table.transition(row, EntryState.RECORD);
-    entries.table.position.set(row, mirror.store(messageId, 0, NO_CHUNKS, 0, head, checksum));
-    mirror.queue.append(row, entries.bytes(row));
+    entries.table.position.set(row, partition.store(messageId, 0, NO_CHUNKS, 0, head, checksum));
+    queue.append(row, entries.bytes(row));
     return row;
   }
 
   private end(row: number): void {
     const { entries, mirrors } = this.ports;
-    const mirror = mirrors.mirrorOf(entries.table.queueHandle(row));
-    // The queue has left: its entries are freed with it.
-    if (mirror === undefined) return;
+    const queue = this.ports.registry.queueOf(row);
+    // The partition has left: its entries are freed with it.
+    if (queue === undefined) return;
     const position = entries.table.position.get(row);
-    const following = entries.remove(mirror.queue, row);
-    mirrors.onUnlinked(mirror, row, following);
-    mirror.delete(row, position, following);
+    const following = entries.remove(queue, row);
+    mirrors.onUnlinked(queue.partition, row, following);
+    queue.partition.delete(row, position, following);
+  }
+
+  private partitionOf(row: number): Partition | undefined {
+    return this.ports.registry.queueOf(row)?.partition;
   }
 
   /** Of two entries with one name: whether `row` says what holds. */
   private isYounger(row: number, than: number): boolean {
     if (than === 0) return true;
-    const { entries, mirrors } = this.ports;
-    const { table } = entries;
-    const mine = mirrors.mirrorOf(table.queueHandle(row))?.queue.identity;
-    const other = mirrors.mirrorOf(table.queueHandle(than))?.queue.identity;
+    const { table } = this.ports.entries;
+    const mine = this.partitionOf(row)?.identity;
+    const other = this.partitionOf(than)?.identity;
     if (mine === undefined || other === undefined) return other === undefined;
     if (mine !== other) return mine.birth - other.birth > 0 || (mine.birth === other.birth && mine.serial > other.serial);
     return table.position.get(row) > table.position.get(than);

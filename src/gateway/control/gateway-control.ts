@@ -6,7 +6,8 @@
  *   next start  ─► onNotes() ─► records, once the control queue is back ─► notes() empty: the file may go
  */
 import type { Mirrors } from '../mirror/mirrors.js';
-import type { QueueMirror } from '../mirror/queue-mirror.js';
+import type { Partition } from '../mirror/partition.js';
+import type { MailQueue } from '../queue/mail-queue.js';
 import type { ControlQueuesPorts } from './control-queues.js';
 import { ControlQueues } from './control-queues.js';
 import type { CrashNote } from './crash-record.js';
@@ -65,7 +66,7 @@ export class GatewayControl {
     const notes = this.inHand.notesOf(this.incarnation);
     if (notes.length === 0) return;
     this.crashes.note(notes);
-    for (const mirror of this.queues.mirrors()) this.ports.mirrors.sender.flushOnly(mirror);
+    for (const partition of this.queues.mirrors()) this.ports.mirrors.sender.flushOnly(partition);
   }
 
   // ---- operators ----
@@ -98,13 +99,13 @@ export class GatewayControl {
 
   // ---- recovery ----
 
-  onEntry(mirror: QueueMirror, row: number, sound: boolean): void {
-    this.queues.onEntry(mirror, row, sound);
+  onEntry(queue: MailQueue, row: number, sound: boolean): void {
+    this.queues.onEntry(queue, row, sound);
   }
 
   /** A control queue is whole. */
-  onWhole(mirror: QueueMirror): void {
+  onWhole(partition: Partition): void {
     this.crashes.tick();
-    this.holds.onBack(mirror.queue.identity.ownerId);
+    this.holds.onBack(partition.identity.ownerId);
   }
 }

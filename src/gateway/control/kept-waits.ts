@@ -7,7 +7,7 @@
  *
  * Pure: time comes by tick().
  */
-import type { QueueMirror } from '../mirror/queue-mirror.js';
+import type { Partition } from '../mirror/partition.js';
 import type { Clock } from '../../platform/ports.js';
 import type { ControlQueues } from './control-queues.js';
 
@@ -15,12 +15,12 @@ import type { ControlQueues } from './control-queues.js';
 export const KEPT_WAIT_MS = 3000;
 
 interface Target {
-  readonly mirror: QueueMirror;
+  readonly partition: Partition;
   readonly number: number;
 }
 
 interface KeptWait {
-  /** Owners whose records still wait for their queue, or for room at a mirror. */
+  /** Owners whose records still wait for their queue, or for room at a partition. */
   unwritten: readonly string[];
   targets: readonly Target[];
   readonly untilMs: number;
@@ -61,10 +61,10 @@ export class KeptWaits {
   private isKept(wait: KeptWait): boolean {
     for (const ownerId of wait.unwritten) {
       if (this.queues.recordsOf(ownerId).unwritten > 0) continue;
-      const targets = [...this.queues.mirrors()].filter((mirror) => mirror.queue.identity.ownerId === ownerId);
-      wait.targets = [...wait.targets, ...targets.map((mirror) => ({ mirror, number: mirror.lastNumber }))];
+      const targets = [...this.queues.mirrors()].filter((partition) => partition.identity.ownerId === ownerId);
+      wait.targets = [...wait.targets, ...targets.map((partition) => ({ partition, number: partition.lastNumber }))];
       wait.unwritten = wait.unwritten.filter((other) => other !== ownerId);
     }
-    return wait.unwritten.length === 0 && wait.targets.every(({ mirror, number }) => mirror.committedNumber >= number);
+    return wait.unwritten.length === 0 && wait.targets.every(({ partition, number }) => partition.committedNumber >= number);
   }
 }

@@ -9,7 +9,7 @@
  * A poison message does not expire while it is held: its report is what would end the process. Pure.
  */
 import { formatMessageId, parseMessageId } from '../../base/text-id.js';
-import type { QueueMirror } from '../mirror/queue-mirror.js';
+import type { MailQueue } from '../queue/mail-queue.js';
 import { checkControl } from '../../protocol/bounds.js';
 import type { Clock, Crc32, EventLog, Packer } from '../../platform/ports.js';
 import type { Entries } from '../queue/entries.js';
@@ -18,7 +18,6 @@ import { TO_TRY } from '../queue/note.js';
 import type { QueueRegistry } from '../queue/queue-registry.js';
 import type { Settlement } from '../queue/settlement.js';
 import type { ControlQueues } from './control-queues.js';
-import { isControl } from './control-queues.js';
 import type { CrashRecord } from './crash-record.js';
 
 const PREFIX = 'hold/';
@@ -54,11 +53,11 @@ export interface MessageHoldsPorts {
   readonly control: ControlQueues;
   readonly crashes: CrashRecord;
   readonly counters: { poisonMessages: number };
-  wake(mirror: QueueMirror): void;
+  wake(queue: MailQueue): void;
   /** Calls back once the mirrors have acknowledged what the owner's records say now, or at a bound. */
   whenKept(ownerId: string, then: () => void): void;
   /** A report of this entry is to be made, when all queues of its owner are here. */
-  noteOwing(mirror: QueueMirror, row: number): void;
+  noteOwing(queue: MailQueue, row: number): void;
 }
 
 interface NamedMessages {
@@ -84,19 +83,19 @@ export class MessageHolds {
   hold(request: HoldRequest): HoldOutcome[] {
     const { settlement, log } = this.ports;
     const outcomes: HoldOutcome[] = [];
-    for (const { mirror, row } of this.find(request.messageId)) {
-      const { ownerId } = mirror.queue.identity;
-      const whyNot = this.whyNotHeld(mirror, row);
+    for (const { queue, row } of this.find(request.messageId)) {
+      const { ownerId } = queue.identity;
+      const whyNot = this.whyNotHeld(queue, row);
       if (whyNot === HELD_ALREADY && this.recordOf(ownerId, request.messageId) !== undefined) {
-        outcomes.push(outcome(mirror, ''));
+        outcomes.push(outcome(queue, ''));
         continue;
       }
       const why = whyNot || this.record(ownerId, request);
-      outcomes.push(outcome(mirror, why));
+      outcomes.push(outcome(queue, why));
       if (why !== '') continue;
-      settlement.withdrawFromWaiting(mirror, row);
-      this.enter(mirror, row);
-      log.warn('held', 'a message is held by an operator', { queue: mirror.queue.name, queue_id: formatMessageId(request.messageId), reason: request.reason, who: request.who });
+      settlement.withdrawFromWaiting(queue, row);
+      this.enter(queue, row);
+      log.warn('held', 'a message is held by an operator', { queue: queue.name, queue_id: formatMessageId(request.messageId), reason: request.reason, who: request.who });
     }
     return outcomes;
   }
@@ -105,36 +104,36 @@ export class MessageHolds {
   release(request: HoldRequest): HoldOutcome[] {
     const { control, crashes, entries, log } = this.ports;
     const outcomes: HoldOutcome[] = [];
-    for (const { mirror, row } of this.find(request.messageId)) {
-      const why = entries.table.state(row) === EntryState.HELD && !this.releasing.has(row) ? this.whyNotReleased(mirror, row) : 'it is not held';
-      outcomes.push(outcome(mirror, why));
+    for (const { queue, row } of this.find(request.messageId)) {
+      const why = entries.table.state(row) === EntryState.HELD && !this.releasing.has(row) ? this.whyNotReleased(queue, row) : 'it is not held';
+      outcomes.push(outcome(queue, why));
       if (why !== '') continue;
-      const { ownerId } = mirror.queue.identity;
+      const { ownerId } = queue.identity;
       control.recordsOf(ownerId).delete(nameOf(request.messageId));
       crashes.forget(ownerId, request.messageId);
-      log.warn('held', 'a message that was held goes on: an operator has released it', { queue: mirror.queue.name, queue_id: formatMessageId(request.messageId), reason: request.reason, who: request.who });
+      log.warn('held', 'a message that was held goes on: an operator has released it', { queue: queue.name, queue_id: formatMessageId(request.messageId), reason: request.reason, who: request.who });
       this.releasing.add(row);
-      this.ports.whenKept(ownerId, () => { this.goOn(mirror, row, request.messageId); });
+      this.ports.whenKept(ownerId, () => { this.goOn(queue, row, request.messageId); });
     }
     return outcomes;
   }
 
   /** A recovered entry is placed: true when it is held now, being named by a record. */
-  holdsBack(mirror: QueueMirror, row: number): boolean {
-    if (!this.isNamed(mirror, row)) return false;
-    this.enter(mirror, row);
-    this.alarm(mirror, row);
+  holdsBack(queue: MailQueue, row: number): boolean {
+    if (!this.isNamed(queue, row)) return false;
+    this.enter(queue, row);
+    this.alarm(queue, row);
     return true;
   }
 
   /** A recovered entry owes a report: true when it is held instead, because making it would end the process. */
-  holdsReport(mirror: QueueMirror, row: number): boolean {
-    if (!this.isPoison(mirror, row)) return false;
-    this.enter(mirror, row);
+  holdsReport(queue: MailQueue, row: number): boolean {
+    if (!this.isPoison(queue, row)) return false;
+    this.enter(queue, row);
     // Held alone: a strict queue goes on without it.
-    if (mirror.queue.blockedUntilMs === Infinity) mirror.queue.blockedUntilMs = 0;
-    this.ports.wake(mirror);
-    this.alarm(mirror, row);
+    if (queue.blockedUntilMs === Infinity) queue.blockedUntilMs = 0;
+    this.ports.wake(queue);
+    this.alarm(queue, row);
     return true;
   }
 
@@ -142,61 +141,60 @@ export class MessageHolds {
   onBack(ownerId: string): void {
     const { entries, settlement } = this.ports;
     for (const messageId of this.namedOf(ownerId)) {
-      for (const { mirror, row } of this.find(messageId)) {
+      for (const { queue, row } of this.find(messageId)) {
         const state = entries.table.state(row);
-        if (mirror.queue.identity.ownerId !== ownerId || (state !== EntryState.READY && state !== EntryState.DEFERRED)) continue;
-        settlement.withdrawFromWaiting(mirror, row);
-        this.holdsBack(mirror, row);
+        if (queue.identity.ownerId !== ownerId || (state !== EntryState.READY && state !== EntryState.DEFERRED)) continue;
+        settlement.withdrawFromWaiting(queue, row);
+        this.holdsBack(queue, row);
       }
     }
   }
 
   /** The entry's time is up: false when it stays all the same. */
-  mayExpire(mirror: QueueMirror, row: number): boolean {
-    if (!this.isNamed(mirror, row)) return true;
-    if (this.isPoison(mirror, row)) return false;
-    this.ports.control.recordsOf(mirror.queue.identity.ownerId).delete(nameOf(this.ports.entries.table.messageId(row)));
+  mayExpire(queue: MailQueue, row: number): boolean {
+    if (!this.isNamed(queue, row)) return true;
+    if (this.isPoison(queue, row)) return false;
+    this.ports.control.recordsOf(queue.identity.ownerId).delete(nameOf(this.ports.entries.table.messageId(row)));
     return true;
   }
 
   /** Why an entry is held; '' when it isn't. */
-  reasonOf(mirror: QueueMirror, row: number): string {
+  reasonOf(queue: MailQueue, row: number): string {
     const { entries, crashes, settlement } = this.ports;
     const state = entries.table.state(row);
-    if (state === EntryState.PARKED) return 'a report that waits until its message has ended';
     if (state !== EntryState.HELD) return '';
     if (this.releasing.has(row)) return 'it is being released';
-    const { ownerId } = mirror.queue.identity;
+    const { ownerId } = queue.identity;
     const messageId = entries.table.messageId(row);
-    if (this.isPoison(mirror, row)) return `it was in hand in ${String(crashes.countOf(ownerId, messageId))} crashes of the gateway`;
+    if (this.isPoison(queue, row)) return `it was in hand in ${String(crashes.countOf(ownerId, messageId))} crashes of the gateway`;
     const held = this.recordOf(ownerId, messageId);
     if (held !== undefined) return `${held.who}: ${held.reason}`;
-    if (!mirror.queue.routed) return 'no route leads out of its queue';
+    if (!queue.routed) return 'no route leads out of its queue';
     return settlement.envelopeOf(row) === undefined ? 'this release can not read its envelope' : 'its checksum is wrong';
   }
 
   /** Every entry of the message that is served here. */
-  private *find(messageId: number): Generator<{ readonly mirror: QueueMirror; readonly row: number }> {
-    for (const mirror of this.ports.registry.all) {
-      if (isControl(mirror)) continue;
-      const row = this.ports.entries.table.index.find(messageId, mirror.handle);
-      if (row !== 0) yield { mirror, row };
+  private *find(messageId: number): Generator<{ readonly queue: MailQueue; readonly row: number }> {
+    for (const queue of this.ports.registry.queues()) {
+      if (queue.partition.kind === 'control') continue;
+      const row = this.ports.entries.table.index.find(messageId, queue.handle);
+      if (row !== 0) yield { queue, row };
     }
   }
 
-  private whyNotHeld(mirror: QueueMirror, row: number): string {
+  private whyNotHeld(queue: MailQueue, row: number): string {
     const state = this.ports.entries.table.state(row);
-    if (mirror.queue.isLeaving) return 'its queue goes to another gateway';
+    if (queue.partition.isLeaving) return 'its queue goes to another gateway';
     if (state === EntryState.READY || state === EntryState.DEFERRED) return '';
     if (this.releasing.has(row)) return 'it is being released at this moment';
     if (state === EntryState.HELD) return HELD_ALREADY;
     return state === EntryState.IN_FLIGHT ? 'it is being delivered at this moment' : 'it is being stored or reported at this moment';
   }
 
-  private whyNotReleased(mirror: QueueMirror, row: number): string {
+  private whyNotReleased(queue: MailQueue, row: number): string {
     const { entries, settlement, crc32 } = this.ports;
-    if (mirror.queue.isLeaving) return 'its queue goes to another gateway';
-    if (!mirror.queue.routed) return 'no route leads out of its queue: add one with its name';
+    if (queue.partition.isLeaving) return 'its queue goes to another gateway';
+    if (!queue.routed) return 'no route leads out of its queue: add one with its name';
     if (settlement.envelopeOf(row) === undefined) return 'this release can not read its envelope: export it';
     const body = new Uint8Array(entries.table.bodyBytes.get(row));
     entries.copyBody(row, body, 0);
@@ -204,43 +202,42 @@ export class MessageHolds {
   }
 
   /** Not held any more, unless its queue has left meanwhile. */
-  private goOn(mirror: QueueMirror, row: number, messageId: number): void {
+  private goOn(queue: MailQueue, row: number, messageId: number): void {
     const { entries, settlement } = this.ports;
     this.releasing.delete(row);
-    if (entries.table.index.find(messageId, mirror.handle) !== row || entries.table.state(row) !== EntryState.HELD) return;
-    const { queue } = mirror;
+    if (entries.table.index.find(messageId, queue.handle) !== row || entries.table.state(row) !== EntryState.HELD) return;
     queue.heldCount -= 1;
     const note = settlement.noteOf(row, settlement.envelopeOf(row)?.recipients.length ?? 1);
     if (note.owedChange !== 0) {
       entries.table.transition(row, EntryState.REPORTING);
       if (queue.route.ordering === 'strict' && note.states.includes(TO_TRY)) queue.blockedUntilMs = Infinity;
-      this.ports.noteOwing(mirror, row);
+      this.ports.noteOwing(queue, row);
       return;
     }
     queue.makeReady(row, false);
-    this.ports.wake(mirror);
+    this.ports.wake(queue);
   }
 
-  private enter(mirror: QueueMirror, row: number): void {
+  private enter(queue: MailQueue, row: number): void {
     this.ports.entries.table.transition(row, EntryState.HELD);
-    mirror.queue.heldCount += 1;
+    queue.heldCount += 1;
   }
 
-  private alarm(mirror: QueueMirror, row: number): void {
+  private alarm(queue: MailQueue, row: number): void {
     const { entries, crashes, counters, log } = this.ports;
-    if (!this.isPoison(mirror, row)) return;
-    const { name, identity } = mirror.queue;
+    if (!this.isPoison(queue, row)) return;
+    const { name, identity } = queue;
     const messageId = entries.table.messageId(row);
     counters.poisonMessages += 1;
     log.error('held', 'a message is held alone: each process that worked on it has crashed; look at it with twinpost queue export, let it go on with twinpost queue release', { queue: name, owner: identity.ownerId, queue_id: formatMessageId(messageId), crashes: crashes.countOf(identity.ownerId, messageId) });
   }
 
-  private isPoison(mirror: QueueMirror, row: number): boolean {
-    return this.isNamed(mirror, row) && this.ports.crashes.isPoison(mirror.queue.identity.ownerId, this.ports.entries.table.messageId(row));
+  private isPoison(queue: MailQueue, row: number): boolean {
+    return this.isNamed(queue, row) && this.ports.crashes.isPoison(queue.identity.ownerId, this.ports.entries.table.messageId(row));
   }
 
-  private isNamed(mirror: QueueMirror, row: number): boolean {
-    const named = this.namedOf(mirror.queue.identity.ownerId);
+  private isNamed(queue: MailQueue, row: number): boolean {
+    const named = this.namedOf(queue.identity.ownerId);
     return named.size > 0 && named.has(this.ports.entries.table.messageId(row));
   }
 
@@ -273,8 +270,8 @@ export class MessageHolds {
   }
 }
 
-function outcome(mirror: QueueMirror, why: string): HoldOutcome {
-  return { queue: mirror.queue.name, queueClass: mirror.queue.route.queueClass, owner: mirror.queue.identity.ownerId, done: why === '', why };
+function outcome(queue: MailQueue, why: string): HoldOutcome {
+  return { queue: queue.name, queueClass: queue.route.queueClass, owner: queue.identity.ownerId, done: why === '', why };
 }
 
 function nameOf(messageId: number): string {

@@ -3,7 +3,7 @@
  */
 import type { Crc32, EventLog, Packer } from '../../platform/ports.js';
 import type { PlacementOptions } from './placement.js';
-import type { QueueMirror } from './queue-mirror.js';
+import type { Partition } from './partition.js';
 import type { ResyncPorts } from './resync.js';
 
 export interface MirrorsOptions {
@@ -34,9 +34,9 @@ export interface MirrorsPorts {
   /** Called when the first change of a turn needs a flush() at its end. */
   requestFlush(): void;
   readonly refillEntries: ResyncPorts['refillEntries'];
-  onEpoch(mirror: QueueMirror): void;
+  onEpoch(partition: Partition): void;
   /** Another process holds the queue at every member: it is not ours any more. */
-  onQueueLost(mirror: QueueMirror): void;
+  onLost(partition: Partition): void;
 }
 
 /** Queues looked at in a tick: of ten thousand each is met once a second. */

@@ -8,11 +8,11 @@
  *   none counted  the first mail will found a queue: stores that may be chosen must be there for it
  */
 import type { Placement } from './placement.js';
-import type { QueueMirror } from './queue-mirror.js';
+import type { Partition } from './partition.js';
 
 export interface ReadinessPorts {
   readonly placement: Placement;
-  mirrorOf(handle: number): QueueMirror | undefined;
+  partitionOf(handle: number): Partition | undefined;
 }
 
 /** Asked with every message: so only queues of which something has changed are looked at, not all of them. */
@@ -20,9 +20,9 @@ export class Readiness {
   private readonly minReplicas: number;
   private readonly ports: ReadinessPorts;
   /** Of each counted queue whether it is short of mirrors. */
-  private readonly counted = new Map<QueueMirror, boolean>();
+  private readonly counted = new Map<Partition, boolean>();
   private short = 0;
-  private readonly changed = new Set<QueueMirror>();
+  private readonly changed = new Set<Partition>();
   private version = -1;
   private isReady = true;
 
@@ -32,14 +32,14 @@ export class Readiness {
   }
 
   /** The queue is new or gone, or its set or the state of one of its mirrors is another. */
-  onChanged(mirror: QueueMirror): void {
-    this.changed.add(mirror);
+  onChanged(partition: Partition): void {
+    this.changed.add(partition);
   }
 
   /** `version` rises with every change of what is known of the stores. */
   mayCommit(version: number): boolean {
     if (version === this.version && this.changed.size === 0) return this.isReady;
-    for (const mirror of this.changed) this.count(mirror);
+    for (const partition of this.changed) this.count(partition);
     this.changed.clear();
     this.version = version;
     const all = this.counted.size;
@@ -48,16 +48,16 @@ export class Readiness {
     return this.isReady;
   }
 
-  private count(mirror: QueueMirror): void {
-    if (this.counted.get(mirror) === true) this.short -= 1;
-    this.counted.delete(mirror);
-    if (this.ports.mirrorOf(mirror.handle) !== mirror || !takesNewMail(mirror)) return;
-    const isShort = mirror.inSyncCount < mirror.minReplicas;
-    this.counted.set(mirror, isShort);
+  private count(partition: Partition): void {
+    if (this.counted.get(partition) === true) this.short -= 1;
+    this.counted.delete(partition);
+    if (this.ports.partitionOf(partition.handle) !== partition || !takesNewMail(partition)) return;
+    const isShort = partition.inSyncCount < partition.minReplicas;
+    this.counted.set(partition, isShort);
     if (isShort) this.short += 1;
   }
 }
 
-function takesNewMail({ queue, isOwn }: QueueMirror): boolean {
-  return isOwn && queue.routed && queue.route.queueClass !== 'control';
+function takesNewMail({ kind, isOwn }: Partition): boolean {
+  return isOwn && kind === 'mail';
 }

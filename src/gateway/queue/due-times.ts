@@ -6,11 +6,11 @@
  * ascend with the position and the sweep stops at the first entry that still has time. Only entries that
  * rest (READY, DEFERRED, HELD) are expired; one that is being tried or reported is met by a later sweep.
  */
-import type { QueueMirror } from '../mirror/queue-mirror.js';
 import { Round } from '../../base/round.js';
 import { TimerWheel } from '../../base/timer-wheel.js';
 import type { Clock } from '../../platform/ports.js';
 import { EntryState } from './entry-table.js';
+import type { MailQueue } from './mail-queue.js';
 import type { EntryTable } from './entry-table.js';
 
 /** Retries are minutes apart: a quarter of a second is exact enough and keeps the wheel small. */
@@ -27,16 +27,16 @@ export interface DueTimesPorts {
   /** The entry's time has come. */
   onDue(row: number): void;
   /** The queue's back-off is over. */
-  onWake(mirror: QueueMirror): void;
+  onWake(queue: MailQueue): void;
   /** The entry's lifetime is over; false when it stays all the same. */
-  onExpired(mirror: QueueMirror, row: number): boolean;
+  onExpired(queue: MailQueue, row: number): boolean;
 }
 
 export class DueTimes {
   private readonly wheel: TimerWheel;
   private readonly ports: DueTimesPorts;
-  private readonly sleeping = new Map<QueueMirror, number>();
-  private readonly round = new Round<QueueMirror>({ partMax: SWEPT_PER_TICK });
+  private readonly sleeping = new Map<MailQueue, number>();
+  private readonly round = new Round<MailQueue>({ partMax: SWEPT_PER_TICK });
   private readonly fire: (row: number) => void;
 
   constructor(ports: DueTimesPorts) {
@@ -56,31 +56,31 @@ export class DueTimes {
   }
 
   /** The queue is woken at `atMs`; a later call replaces an earlier one. */
-  wakeAt(mirror: QueueMirror, atMs: number): void {
-    this.sleeping.set(mirror, atMs);
+  wakeAt(queue: MailQueue, atMs: number): void {
+    this.sleeping.set(queue, atMs);
   }
 
-  tick(nowMs: number, queues: readonly QueueMirror[]): void {
+  tick(nowMs: number, queues: readonly (MailQueue | undefined)[]): void {
     this.wheel.advance(nowMs, this.fire, DUE_PER_TICK);
-    for (const [mirror, atMs] of this.sleeping) {
+    for (const [queue, atMs] of this.sleeping) {
       if (atMs > nowMs) continue;
-      this.sleeping.delete(mirror);
-      this.ports.onWake(mirror);
+      this.sleeping.delete(queue);
+      this.ports.onWake(queue);
     }
     this.sweep(queues);
   }
 
-  private sweep(queues: readonly QueueMirror[]): void {
+  private sweep(queues: readonly (MailQueue | undefined)[]): void {
     const nowSeconds = Math.floor(this.ports.clock.wallMs() / 1000);
     const table = this.ports.table;
     let left = EXPIRED_PER_TICK;
-    for (const mirror of this.round.next(queues)) {
-      let row = mirror.queue.first;
+    for (const queue of this.round.next(queues)) {
+      let row = queue.first;
       for (let steps = 0; row !== 0 && left > 0 && steps < SWEEP_STEPS; steps++) {
         if (table.expirySeconds.get(row) > nowSeconds) break;
-        const following = mirror.queue.following(row);
+        const following = queue.following(row);
         const state = table.state(row);
-        if ((state === EntryState.READY || state === EntryState.DEFERRED || state === EntryState.HELD) && this.ports.onExpired(mirror, row)) {
+        if ((state === EntryState.READY || state === EntryState.DEFERRED || state === EntryState.HELD) && this.ports.onExpired(queue, row)) {
           left -= 1;
           steps = 0;
         }

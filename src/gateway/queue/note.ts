@@ -3,7 +3,7 @@
  * without a note has never been tried.
  *
  * A MessagePack array:
- *   [version 1, attempts, dueWallMs, states bin (one byte a recipient), owedChange, unparked 0/1,
+ *   [version 1, attempts, dueWallMs, states bin (one byte a recipient), owedChange,
  *    recipient index, code, enhanced, text, …]      four elements for each recipient with a last result
  * `owedChange` is the number of the change that decided an outcome which still has to be reported
  * (docs/GUARANTEES.md "Reports"); 0 when nothing is owed.
@@ -12,7 +12,7 @@ import { invariant } from '../../base/invariant.js';
 import type { Packer } from '../../platform/ports.js';
 
 const NOTE_VERSION = 1;
-const FIXED_ELEMENTS = 6;
+const FIXED_ELEMENTS = 5;
 const ELEMENTS_PER_RESULT = 4;
 
 /** States of a recipient within an entry; only TO_TRY is ever tried again. */
@@ -36,18 +36,17 @@ export interface Note {
   readonly dueWallMs: number;
   readonly states: Uint8Array;
   readonly owedChange: number;
-  readonly unparked: boolean;
   readonly results: readonly LastResult[];
 }
 
 /** The note of an entry that was never tried. */
 export function freshNote(recipientCount: number): Note {
-  return { attempts: 0, dueWallMs: 0, states: new Uint8Array(recipientCount), owedChange: 0, unparked: false, results: [] };
+  return { attempts: 0, dueWallMs: 0, states: new Uint8Array(recipientCount), owedChange: 0, results: [] };
 }
 
 /** The bytes of a note. */
 export function encodeNote(packer: Packer, note: Note): Uint8Array {
-  const flat: unknown[] = [NOTE_VERSION, note.attempts, note.dueWallMs, note.states, note.owedChange, note.unparked ? 1 : 0];
+  const flat: unknown[] = [NOTE_VERSION, note.attempts, note.dueWallMs, note.states, note.owedChange];
   for (const result of note.results) flat.push(result.recipient, result.code, result.enhanced, result.text);
   return packer.pack(flat);
 }
@@ -56,7 +55,7 @@ export function encodeNote(packer: Packer, note: Note): Uint8Array {
 export function decodeNote(packer: Packer, bytes: Uint8Array): Note | undefined {
   const values = packer.unpack(bytes);
   if (!Array.isArray(values) || values[0] !== NOTE_VERSION) return undefined;
-  const [, attempts, dueWallMs, states, owedChange, unparked] = values as unknown[];
+  const [, attempts, dueWallMs, states, owedChange] = values as unknown[];
   invariant(typeof attempts === 'number' && typeof dueWallMs === 'number' && typeof owedChange === 'number', 'a note that we encoded holds numbers here');
   invariant(states instanceof Uint8Array, 'a note that we encoded holds the states as bytes');
   const results: LastResult[] = [];
@@ -65,5 +64,5 @@ export function decodeNote(packer: Packer, bytes: Uint8Array): Note | undefined 
     invariant(typeof recipient === 'number' && typeof code === 'number' && typeof enhanced === 'string' && typeof text === 'string', 'a note that we encoded holds results here');
     results.push({ recipient, code, enhanced, text });
   }
-  return { attempts, dueWallMs, states: Uint8Array.from(states), owedChange, unparked: unparked === 1, results };
+  return { attempts, dueWallMs, states: Uint8Array.from(states), owedChange, results };
 }

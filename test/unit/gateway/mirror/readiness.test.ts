@@ -3,19 +3,17 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { Placement } from '../../../../src/gateway/mirror/placement.js';
 import { PayloadSlabs } from '../../../../src/gateway/mirror/payload-slabs.js';
-import { QueueMirror } from '../../../../src/gateway/mirror/queue-mirror.js';
+import { Partition } from '../../../../src/gateway/mirror/partition.js';
 import type { StorePort } from '../../../../src/gateway/mirror/store-port.js';
-import type { DirtySink } from '../../../../src/gateway/mirror/queue-mirror.js';
+import type { DirtySink } from '../../../../src/gateway/mirror/partition.js';
 import { Readiness } from '../../../../src/gateway/mirror/readiness.js';
 import { EntryTable } from '../../../../src/gateway/queue/entry-table.js';
-import { MailQueue } from '../../../../src/gateway/queue/mail-queue.js';
 
-const ROUTE = { queueName: 'q', queueClass: 'mail', nextHop: { protocol: 'smtp', host: 'h', port: 25 }, ordering: 'fifo', concurrency: 4, lengthMax: 100 } as const;
 const QUIET: DirtySink = { onAdopted: () => {}, onDirty: () => {}, onLarge: () => {}, onCharged: () => {}, onPressing: () => {}, creditOf: () => 0 };
 const MIN_REPLICAS = 1;
 
 /** A mirror whose number of mirrors in sync a test sets, and that counts who asks for it. */
-class Counted extends QueueMirror {
+class Counted extends Partition {
   inSyncNow = MIN_REPLICAS;
   looks = 0;
 
@@ -57,7 +55,7 @@ class Kit {
 
   constructor() {
     const placement = new Placement({ gatewayHost: undefined, places: new Map() }, { stores: () => this.tellStores() });
-    this.readiness = new Readiness(MIN_REPLICAS, { placement, mirrorOf: (handle) => this.mirrors[handle] });
+    this.readiness = new Readiness(MIN_REPLICAS, { placement, partitionOf: (handle) => this.mirrors[handle] });
   }
 
   private tellStores(): readonly StorePort[] {
@@ -65,10 +63,9 @@ class Kit {
     return this.stores;
   }
 
-  add(queueClass: 'mail' | 'control' = 'mail', isOwn = true, routed = true): Counted {
+  add(kind: 'mail' | 'control' = 'mail', isOwn = true): Counted {
     const handle = this.mirrors.length;
-    const queue = new MailQueue({ handle, identity: { ownerId: 'gw-1', birth: 1, serial: handle }, name: 'q', route: { ...ROUTE, queueClass }, routed }, this.table);
-    const mirror = new Counted(queue, MIN_REPLICAS, this.slabs, QUIET);
+    const mirror = new Counted({ handle, identity: { ownerId: 'gw-1', birth: 1, serial: handle }, name: 'p', kind }, MIN_REPLICAS, this.table.partitionColumns, this.slabs, QUIET);
     mirror.isOwn = isOwn;
     this.mirrors.push(mirror);
     this.readiness.onChanged(mirror);
@@ -111,7 +108,6 @@ describe('readiness', () => {
     const kit = new Kit();
     kit.set(kit.add('control'), 0);
     kit.set(kit.add('mail', false), 0);
-    kit.set(kit.add('mail', true, false), 0);
     const gone = kit.add();
     kit.add();
     kit.remove(gone);
