@@ -73,7 +73,7 @@ describe('a drained store', () => {
     for (const reason of ['disk', 'again']) drained.drain('store-b', { reason, who: 'ann' });
     for (const reason of ['new disk', 'again']) drained.undrain('store-b', { reason, who: 'bob' });
     assert.deepEqual(ordersIn(world), [
-      ['mirror', 'an operator has a mirror emptied and filled again', { queue: 'p1', store: 'store-b', queues: 1, ...order }],
+      ['mirror', 'an operator has a mirror emptied and filled again', { queue: 'q1', store: 'store-b', queues: 1, ...order }],
       ['drain', 'an operator drains a store', { store: 'store-b', reason: 'disk', who: 'ann' }],
       ['drain', 'an operator has a store used again', { store: 'store-b', reason: 'new disk', who: 'bob' }],
     ]);

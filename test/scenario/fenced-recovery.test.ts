@@ -60,7 +60,7 @@ test('a recovery is over when its queue was taken over meanwhile: new mail gets 
 
 test('it is not over with the first of its queues: what comes behind that still lies in large pieces', () => {
   const { group, letters } = restarted(['q2']);
-  assert.ok(group.log.lines.some(({ text, fields }) => text === 'a queue is back' && fields['queue'] === 'q2'));
+  assert.ok(group.log.lines.some(({ text, fields }) => text === 'a partition is back' && fields['partition'] === 'p2'));
   group.until(() => lengthOf(group, 'gw-1', 'q1') === LETTERS, 'the rest');
   const [middle] = letters.slice(LETTERS / 2);
   assert.ok(middle !== undefined && pieceBytes(group, middle, 'q1') > SEGMENT_BYTES);

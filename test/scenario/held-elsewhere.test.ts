@@ -68,6 +68,7 @@ describe('a queue that only its rescuer has, in memory', () => {
     group.until(() => group.letters.delivered >= COUNT + 1, 'all deliveries');
     group.until(() => group.served('gw-1', 'gw-1').some((one) => hasQueue(one, 'q1')), 'the queue at its owner');
     assert.equal(heldAt(group, 'gw-1'), undefined);
+    group.until(() => group.served('gw-1', 'gw-1').every(({ isRecovering }) => !isRecovering), 'all of it');
     assert.equal(refused(group), false);
     checkNoLoss(group.letters);
     checkOrder(group.letters, 'q1');

@@ -38,7 +38,7 @@ function loaded(options: WorldOptions = {}): { readonly world: World; readonly i
   world.submitMany(5, ['q1']);
   world.run(200);
   const { ownerId, birth, serial } = onlyQueue(world.mirror('q1')).identity;
-  const hint = [...coreOf(world).sets.hints()].find(({ name }) => name === 'q1');
+  const hint = [...coreOf(world).sets.hints()].find(({ name }) => name === 'p1');
   return { world, id: `${ownerId}/${String(birth)}/${String(serial)}`, hint: hint ?? assert.fail('a hint') };
 }
 

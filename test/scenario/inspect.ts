@@ -101,5 +101,5 @@ export function onlyQueue(partition: Partition): MailQueue {
 
 /** The same, by name. */
 export function hasQueue(partition: Partition, name: string): boolean {
-  return [...partition.queues.values()].some((queue) => queue.name === name);
+  return firstQueue.get(identityOf(partition.identity)) === name || [...partition.queues.values()].some((queue) => queue.name === name);
 }

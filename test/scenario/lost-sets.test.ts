@@ -177,7 +177,7 @@ describe('founding a set anew', () => {
     world.run(10_000);
     const recovery = world.gateway.core?.recovery;
     const [held] = recovery?.held() ?? [];
-    assert.deepEqual([held?.queue, held?.state], ['q1', 'no survivor']);
+    assert.deepEqual([held?.queue, held?.state], ['p1', 'no survivor']);
     assert.match(held?.why ?? '', /twinpost rescue --force --queue p1 --owner gw-1 --missing store-[ab] --reason TEXT/);
     assert.equal(world.log.count('no mirror of this queue has survived'), 1);
     assert.deepEqual(recovery?.force({ queue: 'p1', missing: held?.stores[0] ?? '', reason: 'no other process runs', who: 'ann' }).map(({ queue }) => queue), ['p1']);
@@ -275,7 +275,7 @@ describe('every member of the newest set came back empty, and a store that had l
     const world = onlyALeaverIsLeft();
     world.run(60_000);
     const held = world.gateway.core?.recovery.held() ?? [];
-    assert.deepEqual(held.map(({ queue, state, stores }) => [queue, state, stores]), [['q1', 'all gone', ['store-a']]]);
+    assert.deepEqual(held.map(({ queue, state, stores }) => [queue, state, stores]), [['p1', 'all gone', ['store-a']]]);
     assert.match(held[0]?.why ?? '', /store-b, which had left before, has a copy: twinpost rescue --force --queue p1 --owner gw-1 --missing store-a --reason TEXT/);
     assert.equal(world.log.count(TOLD_ALL_GONE), 1);
     assert.equal(world.log.count('so the newest epoch goes on'), 0);
@@ -335,7 +335,7 @@ describe('every member of the newest set came back empty, and a store that had l
     group.run(4 * group.leaseMs);
     assert.equal(group.letters.delivered, 0);
     const { recovery } = group.gateway('gw-1').core ?? assert.fail('gw-1 runs');
-    assert.deepEqual(recovery.held().map(({ queue, state }) => [queue, state]), [['q1', 'all gone']]);
+    assert.deepEqual(recovery.held().map(({ queue, state }) => [queue, state]), [['p1', 'all gone']]);
     recovery.force({ queue: 'p1', missing: 'store-a', reason: 'gone', who: 'ann' });
     group.until(() => group.letters.delivered === 5, 'the forced deliveries');
     checkNoLoss(group.letters);

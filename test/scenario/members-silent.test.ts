@@ -178,7 +178,7 @@ describe('a store that was given up and comes back with its copy', () => {
     for (const store of [world.store('a'), world.store('b')]) world.heal(store);
     world.until(() => world.mirror('q1').inSyncCount === 2, 20_000, 'two in sync');
     world.run(5000);
-    const copies = world.stores.flatMap((node) => (node.store === undefined ? [] : queuesOf(node.store)).filter((queue) => queue.role === ROLE_MEMBER && queue.attributes.name === 'q1'));
+    const copies = world.stores.flatMap((node) => (node.store === undefined ? [] : queuesOf(node.store)).filter((queue) => queue.role === ROLE_MEMBER && queue.attributes.name === 'p1'));
     assert.equal(copies.length, 2, 'the third copy is dropped');
     assert.ok(copies.every((queue) => queue.epoch > before && queue.count === 3));
     world.untilLevel();

@@ -53,20 +53,6 @@ function runUntold(world: World, ms: number): void {
 }
 
 describe('no store free is not told', () => {
-  test('of queues that wait for their turn to be filled, for longer than replace_after', () => {
-    const queues = Array.from({ length: 40 }, (_, i) => ({ name: `q${String(i)}` }));
-    const world = leftToOne({ queues, windowBytes: 8192 }, 10);
-    const a = world.store('a');
-    restart(a);
-    world.slow(a, 5);
-    runUntold(world, 3 * REPLACE_AFTER_MS);
-    const waiting = world.queueNames.filter((name) => world.mirror(name).replicas.every(({ sync }) => sync === SyncState.NG));
-    assert.ok(waiting.length > 0 && waiting.length < queues.length, `some of them wait: ${String(waiting.length)}`);
-    world.slow(a, 0);
-    world.until(() => world.queueNames.every((name) => world.mirror(name).inSyncCount === 1), 20_000, 'a mirror of each');
-    runUntold(world, REPLACE_AFTER_MS);
-  });
-
   test('of a queue that is only partly back', () => {
     const world = leftToOne({ queues: [{ name: 'q1' }] }, 60);
     const a = world.store('a');

@@ -86,10 +86,10 @@ describe('rescue', () => {
   });
 
   test('of two rescuers one takes all queues of an owner', () => {
-    const queues = Array.from({ length: 30 }, (_, i) => ({ name: `n${String(i)}` }));
+    const queues = Array.from({ length: 16 }, (_, i) => ({ name: `n${String(i)}` }));
     const group = widowed(2, queues.map((queue) => queue.name), { gateways: ['gw-1', 'gw-2', 'gw-3'], queues });
     group.hops.script = () => 'defer';
-    group.until(() => group.served('gw-2', 'gw-1').length + group.served('gw-3', 'gw-1').length === 30, 'the takeover');
+    group.until(() => group.served('gw-2', 'gw-1').length + group.served('gw-3', 'gw-1').length === 16, 'the takeover');
     assert.equal(group.served('gw-3', 'gw-1').length, 0, 'the next by name');
   });
 
@@ -123,32 +123,19 @@ describe('rescue', () => {
     assert.deepEqual(group.gateway('gw-2').core?.recovery.held(), []);
   });
 
-  test('a report about rescued mail goes out once, from a bounce queue under the owner\'s name, and that goes home too', () => {
+  test('a report about rescued mail goes out once: it stands with its message, and goes home with it', () => {
     const group = widowed(3, ['q1']);
-    group.hops.script = ({ queueName }) => (queueName === 'q1' ? 'reject' : 'hang');
-    group.until(() => group.served('gw-2', 'gw-1').some((mirror) => mirror.name === 'senders' && mirror.length === 3), 'three reports');
-    assert.ok(group.served('gw-2', 'gw-2').every((mirror) => mirror.name !== 'senders'));
-    group.gateway('gw-2').kill();
-    group.gateway('gw-1').start();
-    group.hops.script = () => 'accept';
-    group.until(() => group.hops.reports.length === 3, 'the reports');
-    group.run(5000);
-    assert.equal(group.hops.reports.length, 3);
-    judged(group, []);
-  });
-
-  test('a bounce queue that the rescuer founded for the owner goes home with the others', () => {
-    const group = widowed(3, ['q1']);
+    const reportsAt = (id: string): number => group.served(id, 'gw-1').reduce((sum, one) => sum + (one.queues.get('bounce/senders')?.length ?? 0), 0);
     group.hops.script = ({ queueName }) => (queueName === 'q1' ? 'reject' : 'unreachable');
-    group.until(() => group.served('gw-2', 'gw-1').some((mirror) => mirror.name === 'senders' && mirror.length === 3), 'three reports');
+    group.until(() => reportsAt('gw-2') === 3, 'three reports');
+    assert.ok(group.served('gw-2', 'gw-2').every((one) => !one.queues.has('bounce/senders')));
     group.gateway('gw-1').start();
     group.until(() => group.served('gw-2', 'gw-1').length === 0, 'the hand-back');
-    group.until(() => group.served('gw-1', 'gw-1').some((mirror) => mirror.name === 'senders' && mirror.length === 3), 'the reports at the owner');
+    group.until(() => reportsAt('gw-1') === 3, 'the reports at the owner');
     group.hops.script = () => 'accept';
     group.until(() => group.hops.reports.length === 3, 'the reports');
     group.run(5000);
     assert.equal(group.hops.reports.length, 3);
-    judged(group, []);
   });
 
   test('a rescuer adopts more than it can hold: what is not pulled yet stays at the stores, in order', () => {

@@ -215,7 +215,8 @@ export class QueueRegistry {
   /** The partition for a new queue; made when each that can take mail has queues already and there may be more. */
   #chooseHome(route: Route, ending: boolean): Partition | undefined {
     const kind = route.queueClass === 'control' ? 'control' : 'mail';
-    const usable = this.partitions.filter((one) => one.isOwn && one.kind === kind && this.#mayTake(one));
+    // Where older mail of the queue waits, new mail would not stand behind what a younger one has.
+    const usable = this.partitions.filter((one) => one.isOwn && one.kind === kind && this.#mayTake(one) && (kind === 'control' || (one.queues.get(route.label)?.length ?? 0) === 0));
     const withRoom = ending ? usable : usable.filter((one) => one.credit > 0);
     const best = quietest(withRoom.length > 0 ? withRoom : usable);
     if (best !== undefined && (best.queues.size === 0 || kind === 'control')) return best;
@@ -266,7 +267,7 @@ export class QueueRegistry {
     const usable = this.partitions.filter((one) => one.isOwn && one.kind === 'mail' && this.#mayTake(one) && one.credit > 0);
     const isFull = partition.credit <= 0 && usable.length > 0;
     if (!isFull && (!usable.includes(partition) || !shouldMove(partition, usable))) return queue;
-    const home = quietest(usable);
+    const home = quietest(usable.filter((one) => (one.queues.get(route.label)?.length ?? 0) === 0));
     if (home === undefined || home === partition) return queue;
     const moved = this.queueIn(home, route, true);
     moved.homeSeenMs = nowMs;
