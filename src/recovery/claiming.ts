@@ -10,8 +10,12 @@
  */
 import type { EventLog, Packer } from '../platform/ports.js';
 import { CLAIM, CONFIRM, DROP, RELEASE, TAIL } from '../protocol/message-types.js';
+import { encodeClaim } from '../protocol/messages/claim.js';
 import type { Claimed } from '../protocol/messages/claimed.js';
+import { encodeConfirm } from '../protocol/messages/confirm.js';
+import { encodeDrop } from '../protocol/messages/drop.js';
 import { encodeRelease } from '../protocol/messages/release.js';
+import { encodeTail } from '../protocol/messages/tail.js';
 import { CLAIM_UNKNOWN, ROLE_MEMBER } from '../protocol/reasons.js';
 import { allowsTakeover, tellsWriter, versionsSpoken } from '../protocol/versions.js';
 import type { CensusRow } from './census.js';
@@ -220,7 +224,10 @@ export class Claiming {
   ask(view: StoreView, kind: AskKind, job: QueueJob, token: number): void {
     const { packer } = this.ports;
     const isConfirm = kind === 'confirm' || kind === 'owner';
-    const control = isConfirm ? packer.pack([job.handle, token]) : packer.pack([job.handle, job.ownerId, job.birth, job.serial, token]);
+    const { handle, ownerId: gatewayId, birth, serial } = job;
+    const control = isConfirm
+      ? encodeConfirm(packer, { handle, token })
+      : encodeClaim(packer, { handle, gatewayId, birth, serial, token });
     view.asks.set(view.store.request(isConfirm ? CONFIRM : CLAIM, control, [], 0), { kind, job });
     this.ports.needFlush();
   }
@@ -245,7 +252,7 @@ export class Claiming {
     const view = this.ports.views.get(storeId);
     if (view === undefined || !view.store.isUp) return;
     this.ask(view, 'attach', job, token);
-    view.store.request(DROP, this.ports.packer.pack([job.handle]), [], 0);
+    view.store.request(DROP, encodeDrop(this.ports.packer, { handle: job.handle }), [], 0);
     this.ports.needFlush();
   }
 
@@ -335,7 +342,9 @@ export class Claiming {
   }
 
   private requestTail(view: StoreView, job: QueueJob, from: CensusRow): void {
-    view.store.request(TAIL, this.ports.packer.pack([job.handle, from.number, from.digestA, from.digestB]), [], 0);
+    const { number, digestA, digestB } = from;
+    const control = encodeTail(this.ports.packer, { handle: job.handle, number, digestA, digestB });
+    view.store.request(TAIL, control, [], 0);
     this.ports.needFlush();
   }
 

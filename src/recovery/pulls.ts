@@ -12,6 +12,7 @@
 import type { EventLog, Packer } from '../platform/ports.js';
 import { ENTRY_ROW_BYTES, entryBodyBytes } from '../protocol/entry-rows.js';
 import { PULL } from '../protocol/message-types.js';
+import { encodePull } from '../protocol/messages/pull.js';
 import { isControlJob } from './control-first.js';
 import { forceCommand } from './force.js';
 import type { QueueJob } from './queue-job.js';
@@ -165,7 +166,12 @@ export class Pulls {
       return;
     }
     job.asked = true;
-    view.store.request(PULL, this.ports.packer.pack([job.handle, job.cursor, job.until, Math.min(this.options.blockEntries, this.entriesMax), this.options.blockBytes, true]), [], 0);
+    const { blockEntries, blockBytes } = this.options;
+    const control = encodePull(this.ports.packer, {
+      handle: job.handle, afterPosition: job.cursor, untilPosition: job.until,
+      entriesMax: Math.min(blockEntries, this.entriesMax), bytesMax: blockBytes, bodies: true,
+    });
+    view.store.request(PULL, control, [], 0);
     this.ports.needFlush();
   }
 

@@ -9,6 +9,7 @@
  */
 import type { Packer } from '../platform/ports.js';
 import { LIST } from '../protocol/message-types.js';
+import { encodeList } from '../protocol/messages/list.js';
 import type { CensusRow } from './census.js';
 import type { QueueJob, RecoveryStore } from './queue-job.js';
 import { readListed } from './recovery-replies.js';
@@ -158,7 +159,8 @@ export class StoreViews {
   }
 
   private page(view: StoreView, cursor: number): void {
-    view.store.request(LIST, this.packer.pack([view.listingAll ? '' : this.gatewayId, cursor]), [], 0);
+    const gatewayId = view.listingAll ? '' : this.gatewayId;
+    view.store.request(LIST, encodeList(this.packer, { gatewayId, cursor }), [], 0);
     view.store.flush();
   }
 }

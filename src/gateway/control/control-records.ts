@@ -6,15 +6,13 @@
  *   set(name) ─► STORE of the new entry, DELETE of the old one ─► mirrors
  *   recovery  ─► entries by position: of two with one name the younger is the record
  *
- * Head of an entry: | 0 | 1 | version, 1 | 1 | … | MessagePack array [name str, value bin] |
- *
  * Bounded: a record, their number and so the whole. Until the queue is back, records that are set wait here; they
  * are younger than what comes back. An owner may have two such queues: one that came back late stands beside the one
  * founded meanwhile, and what the younger queue says holds.
  * Pure. What the names mean is in the files that use them (crash-record.ts, message-holds.ts, drained-stores.ts);
- * which queue it is, control-queues.ts.
+ * which queue it is, control-queues.ts;
+ * the bytes of a record, record-head.ts.
  */
-import { checkControl } from '../../protocol/bounds.js';
 import type { Clock, Crc32, EventLog, Packer } from '../../platform/ports.js';
 import type { Mirrors } from '../mirror/mirrors.js';
 import { ENTRY_CREDIT_BYTES } from '../mirror/queue-mirror.js';
@@ -22,6 +20,7 @@ import type { QueueMirror } from '../mirror/queue-mirror.js';
 import type { Entries } from '../queue/entries.js';
 import { EntryState } from '../queue/entry-table.js';
 import type { Route } from '../queue/types.js';
+import { decodeRecordHead, encodeRecordHead } from './record-head.js';
 
 /** The one route of class control: no next hop, nothing of it is ever handed out. */
 export const CONTROL_ROUTE: Route = Object.freeze({
@@ -34,7 +33,6 @@ export const VALUE_BYTES_MAX = 64 * 1024;
 export const RECORDS_MAX = 10_000;
 export const RECORDS_BYTES_MAX = 16 * 1024 * 1024;
 
-const HEAD_VERSION = 1;
 /** Records are kept until they are replaced. */
 const NEVER_SECONDS = 0xffffffff;
 const NO_CHUNKS: readonly Uint8Array[] = [];
@@ -140,8 +138,8 @@ export class ControlRecords {
 
   /** An entry of a control queue came back; those of one queue come by ascending position. */
   onRecovered(row: number, sound: boolean): void {
-    const { entries, log, ownerId } = this.ports;
-    const read = sound ? this.decode(entries.head(row)) : undefined;
+    const { entries, log, ownerId, packer } = this.ports;
+    const read = sound ? decodeRecordHead(packer, entries.head(row)) : undefined;
     if (read === undefined) {
       log.error('control', 'a record of the control queue can not be read: it is damaged, or another release wrote it; it is kept', { owner: ownerId, queue_id: entries.table.messageId(row) });
       return;
@@ -196,10 +194,7 @@ export class ControlRecords {
   /** The new entry's row; 0 when a mirror grants no credit for it now. */
   private store(mirror: QueueMirror, name: string, value: Uint8Array): number {
     const { entries, crc32, clock } = this.ports;
-    const packed = this.ports.packer.pack([name, value]);
-    const head = new Uint8Array(1 + packed.length);
-    head[0] = HEAD_VERSION;
-    head.set(packed, 1);
+    const head = encodeRecordHead(this.ports.packer, name, value);
     if (mirror.inSyncCount === 0 || mirror.credit < head.length + ENTRY_CREDIT_BYTES) return 0;
     const messageId = this.ports.nextMessageId();
     const checksum = crc32(head, 0);
@@ -231,14 +226,5 @@ export class ControlRecords {
     if (mine === undefined || other === undefined) return other === undefined;
     if (mine !== other) return mine.birth - other.birth > 0 || (mine.birth === other.birth && mine.serial > other.serial);
     return table.position.get(row) > table.position.get(than);
-  }
-
-  private decode(head: Uint8Array): { readonly name: string; readonly value: Uint8Array } | undefined {
-    if (head[0] !== HEAD_VERSION) return undefined;
-    const packed = head.subarray(1);
-    if (checkControl(packed) !== '') return undefined;
-    const [name, value] = this.ports.packer.unpack(packed) as unknown[];
-    if (typeof name !== 'string' || !(value instanceof Uint8Array)) return undefined;
-    return { name, value: value.slice() };
   }
 }

@@ -10,7 +10,6 @@
  */
 import { formatMessageId, parseMessageId } from '../../base/text-id.js';
 import type { QueueMirror } from '../mirror/queue-mirror.js';
-import { checkControl } from '../../protocol/bounds.js';
 import type { Clock, Crc32, EventLog, Packer } from '../../platform/ports.js';
 import type { Entries } from '../queue/entries.js';
 import { EntryState } from '../queue/entry-table.js';
@@ -20,9 +19,10 @@ import type { Settlement } from '../queue/settlement.js';
 import type { ControlQueues } from './control-queues.js';
 import { isControl } from './control-queues.js';
 import type { CrashRecord } from './crash-record.js';
+import type { HoldRecord } from './hold-record.js';
+import { decodeHold, encodeHold } from './hold-record.js';
 
 const PREFIX = 'hold/';
-const NO_BYTES = new Uint8Array(0);
 const HELD_ALREADY = 'it is held already';
 
 export interface HoldRequest {
@@ -262,14 +262,14 @@ export class MessageHolds {
   /** '' when the hold is written down. */
   private record(ownerId: string, { messageId, reason, who }: HoldRequest): string {
     const { clock, control, packer } = this.ports;
-    return control.recordsOf(ownerId).set(nameOf(messageId), packer.pack([who, reason, clock.wallMs()])) ? '' : 'there is no room for another record: release some';
+    const value = encodeHold(packer, { who, reason, wallMs: clock.wallMs() });
+    const isSet = control.recordsOf(ownerId).set(nameOf(messageId), value);
+    return isSet ? '' : 'there is no room for another record: release some';
   }
 
-  private recordOf(ownerId: string, messageId: number): { readonly who: string; readonly reason: string } | undefined {
-    const value = this.ports.control.recordsOf(ownerId).get(nameOf(messageId)) ?? NO_BYTES;
-    if (value.length === 0 || checkControl(value) !== '') return undefined;
-    const [who, reason] = this.ports.packer.unpack(value) as unknown[];
-    return typeof who === 'string' && typeof reason === 'string' ? { who, reason } : undefined;
+  private recordOf(ownerId: string, messageId: number): HoldRecord | undefined {
+    const value = this.ports.control.recordsOf(ownerId).get(nameOf(messageId));
+    return value === undefined ? undefined : decodeHold(this.ports.packer, value);
   }
 }
 

@@ -22,6 +22,7 @@
  */
 import { invariant } from '../../base/invariant.js';
 import type { Crc32, Packer } from '../../platform/ports.js';
+import { encodeMembers } from '../../protocol/members.js';
 import { allowsEpochsAhead } from '../../protocol/versions.js';
 import { hasRefused, takesNone, wordOf } from './declined.js';
 import type { QueueMirror } from './queue-mirror.js';
@@ -285,7 +286,7 @@ function openChange(mirror: QueueMirror, founding: boolean, next: ReadonlySet<Re
   // A change that never was acknowledged may have been applied: its epoch is used up.
   if (founding && mirror.setChangeNumber !== 0) mirror.epoch = mirror.setEpoch;
   mirror.founding = founding;
-  const packed = ports.packer.pack(members);
+  const packed = encodeMembers(ports.packer, members);
   const isAhead = goesAhead(mirror, next);
   mirror.setEpoch = isAhead ? epochAhead(mirror, ports) : mirror.epoch + 1;
   if (isAhead) mirror.given.clear();

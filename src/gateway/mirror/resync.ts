@@ -11,6 +11,9 @@
  */
 import type { Packer } from '../../platform/ports.js';
 import { REFILL, REFILL_BEGIN, REFILL_END } from '../../protocol/message-types.js';
+import { encodeRefill } from '../../protocol/messages/refill.js';
+import { encodeRefillBegin } from '../../protocol/messages/refill-begin.js';
+import { encodeRefillEnd } from '../../protocol/messages/refill-end.js';
 import type { RefillEntries } from '../../recovery/refill.js';
 import { Refill } from '../../recovery/refill.js';
 import { ENTRY_CREDIT_BYTES } from './queue-mirror.js';
@@ -139,7 +142,9 @@ export class Resync {
     replica.filledBootId = '';
     this.ports.counters.refills += 1;
     this.ports.attach(mirror, replica);
-    this.store.request(REFILL_BEGIN, this.ports.packer.pack([mirror.handle, mirror.lastNumber, mirror.digest.a, mirror.digest.b]), [], 0);
+    const { handle, lastNumber: number, digest } = mirror;
+    const control = encodeRefillBegin(this.ports.packer, { handle, number, digestA: digest.a, digestB: digest.b });
+    this.store.request(REFILL_BEGIN, control, [], 0);
     job.refill = new Refill({ baseNumber: mirror.lastNumber, frameBytes: this.options.frameBytes, entryCreditBytes: ENTRY_CREDIT_BYTES }, this.ports.refillEntries(mirror));
     replica.refillBase = mirror.lastNumber;
     replica.refillCursor = job.refill.cursor;
@@ -159,11 +164,13 @@ export class Resync {
     if (frame !== undefined) {
       this.ports.counters.refillBytes += frame.payload.length + frame.rows.length;
       replica.progress.refilled(refill.sentCount - before, frame.payload.length);
-      this.store.request(REFILL, this.ports.packer.pack([mirror.handle, frame.rows]), [frame.payload], frame.creditBytes);
+      const control = encodeRefill(this.ports.packer, { handle: mirror.handle, rows: frame.rows });
+      this.store.request(REFILL, control, [frame.payload], frame.creditBytes);
       if (!refill.isOver) return true;
     }
     replica.phase = ResyncPhase.ENDING;
-    job.endSequence = this.store.request(REFILL_END, this.ports.packer.pack([mirror.handle, refill.sentCount]), [], 0);
+    const end = encodeRefillEnd(this.ports.packer, { handle: mirror.handle, count: refill.sentCount });
+    job.endSequence = this.store.request(REFILL_END, end, [], 0);
     return true;
   }
 }

@@ -22,6 +22,7 @@ import {
   KIND_ANNOTATE, KIND_DELETE, KIND_REPLACE, KIND_SET_MEMBERS, KIND_STORE, KIND_WITHDRAW,
 } from '../../protocol/change-rows.js';
 import { Digest } from '../../protocol/digest.js';
+import { decodeMembers } from '../../protocol/members.js';
 import type { Changes } from '../../protocol/messages/changes.js';
 import { sectionCount, sectionRows } from '../../protocol/messages/changes.js';
 import {
@@ -30,7 +31,6 @@ import {
 } from '../../protocol/reasons.js';
 import type { Contents } from './contents.js';
 import type { Entries } from './entries.js';
-import { decodeMembers } from './members.js';
 import type { MirroredQueue } from './mirrored-queue.js';
 import { PayloadSum } from './payload-sum.js';
 import { SectionJournal } from './section-journal.js';
