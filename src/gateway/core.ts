@@ -11,6 +11,7 @@ import { stockBytesMax } from '../base/segment-stock.js';
 import { Segments } from '../base/segments.js';
 import { CLAIMED } from '../protocol/message-types.js';
 import type { Refusal } from '../protocol/messages/refusal.js';
+import type { Reply } from '../protocol/replies.js';
 import type { BulkRecovery } from '../recovery/bulk-recovery.js';
 import type { RecoveryStore } from '../recovery/queue-job.js';
 import { GatewayControl } from './control/gateway-control.js';
@@ -249,9 +250,9 @@ export class GatewayCore implements Reception, DeliverySource {
   }
 
   /** CLAIMED of a live queue is the mirrors', the rest is recovery's. */
-  onLinkReply(store: StorePort, type: number, sequence: number, control: Uint8Array, bodies: Uint8Array): void {
-    if (type === CLAIMED && this.mirrors.onClaimed(store, sequence, control)) return;
-    this.recovery.onReply(store, type, sequence, control, bodies);
+  onLinkReply(store: StorePort, reply: Reply): void {
+    if (reply.type === CLAIMED && this.mirrors.onClaimed(store, reply.sequence, reply.message)) return;
+    this.recovery.onReply(store, reply);
     this.wiring.resumeReports();
   }
 

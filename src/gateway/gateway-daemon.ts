@@ -228,7 +228,7 @@ class Gateway implements RunningGateway {
           onAcknowledged: (from, handle, number) => { core.mirrors.onAcknowledged(from, handle, number); },
           onAckedThrough: (from, sequence) => { core.onLinkAckedThrough(from, sequence); },
           onRefusal: (from, refusal) => { core.onLinkRefusal(from, refusal); },
-          onReply: (from, type, sequence, control, bodies) => { core.onLinkReply(from, type, sequence, control, bodies); },
+          onReply: (from, reply) => { core.onLinkReply(from, reply); },
           onWritable: (from) => { core.mirrors.onWritable(from); },
           onFenced: (from, text, highest) => { this.onFenced(from.storeId, text, highest); },
         },

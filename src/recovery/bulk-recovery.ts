@@ -12,7 +12,9 @@
  */
 import type { EventLog, Packer } from '../platform/ports.js';
 import { BLOCK, CLAIMED, LISTED, TAILED } from '../protocol/message-types.js';
+import type { Claimed } from '../protocol/messages/claimed.js';
 import { CLAIM_GRANTED, ROLE_MEMBER } from '../protocol/reasons.js';
+import type { Reply } from '../protocol/replies.js';
 import type { CensusRow } from './census.js';
 import { queueKey } from './census.js';
 import { Claiming } from './claiming.js';
@@ -22,7 +24,6 @@ import { forceQueues } from './forcing.js';
 import { Pulls } from './pulls.js';
 import type { PullOptions } from './pulls.js';
 import type { ClaimedQueue, QueueJob, QueueName, RecoveryStore } from './queue-job.js';
-import { readClaimed } from './recovery-replies.js';
 import { RescueWatch } from './rescue-watch.js';
 import type { SetHint } from './set-hints.js';
 import { SetHints } from './set-hints.js';
@@ -225,18 +226,28 @@ export class BulkRecovery {
   onRefusal(store: StoreId, handle: number): void {
     const job = this.byHandle.get(handle);
     if (job === undefined) return;
-    this.claiming.onTailLost(job, store.storeId);
+    this.claiming.onTailRefused(job, store.storeId);
     this.pulls.onRefusal(job, store.storeId);
   }
 
   /** A reply to one of our requests. */
-  onReply(store: StoreId, type: number, sequence: number, control: Uint8Array, bodies: Uint8Array): void {
-    if (type === LISTED) {
-      const list = this.views.onListed(store, control);
-      if (list !== undefined) this.onListed(list);
-    } else if (type === CLAIMED) this.onClaimed(store, sequence, control);
-    else if (type === TAILED) this.claiming.onTailed(store.storeId, control, bodies, (handle) => this.byHandle.get(handle));
-    else if (type === BLOCK) this.pulls.onBlock(store.storeId, control, bodies, (handle) => this.byHandle.get(handle));
+  onReply(store: StoreId, reply: Reply): void {
+    switch (reply.type) {
+      case LISTED: {
+        const list = this.views.onListed(store, reply.message);
+        if (list !== undefined) this.onListed(list);
+        return;
+      }
+      case CLAIMED:
+        this.onClaimed(store, reply.sequence, reply.message);
+        return;
+      case TAILED:
+        this.claiming.onTailed(store.storeId, reply.message, reply.bodies, (handle) => this.byHandle.get(handle));
+        return;
+      case BLOCK:
+        this.pulls.onBlock(store.storeId, reply.message, reply.bodies, (handle) => this.byHandle.get(handle));
+        return;
+    }
   }
 
   /** Called now and then: claims that were put off are made again. `isLate`: the stores have had their time to answer. */
@@ -374,10 +385,9 @@ export class BulkRecovery {
     this.ports.needFlush();
   }
 
-  private onClaimed(store: StoreId, sequence: number, control: Uint8Array): void {
-    const claimed = readClaimed(this.ports.packer, control);
+  private onClaimed(store: StoreId, sequence: number, claimed: Claimed): void {
     const ask = this.views.takeAsk(store, sequence);
-    if (claimed === undefined || ask === undefined) return;
+    if (ask === undefined) return;
     const { kind, job } = ask;
     if (kind === 'holder' || kind === 'owner') this.watch.onAnswer(store.storeId, kind, job, claimed);
     else if (kind === 'attach') {

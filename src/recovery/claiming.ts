@@ -9,6 +9,7 @@
  * longest (docs/GUARANTEES.md "Recovery"): with the tail in the gateway's ring it need not be filled anew.
  */
 import type { EventLog, Packer } from '../platform/ports.js';
+import { CHANGE_ROW_BYTES, KIND_SET_MEMBERS, changeKind, changeRef, viewOf } from '../protocol/change-rows.js';
 import { CLAIM, CONFIRM, DROP, RELEASE, TAIL } from '../protocol/message-types.js';
 import { encodeClaim } from '../protocol/messages/claim.js';
 import type { Claimed } from '../protocol/messages/claimed.js';
@@ -16,6 +17,7 @@ import { encodeConfirm } from '../protocol/messages/confirm.js';
 import { encodeDrop } from '../protocol/messages/drop.js';
 import { encodeRelease } from '../protocol/messages/release.js';
 import { encodeTail } from '../protocol/messages/tail.js';
+import type { Tailed } from '../protocol/messages/tailed.js';
 import { CLAIM_UNKNOWN, ROLE_MEMBER } from '../protocol/reasons.js';
 import { allowsTakeover, tellsWriter, versionsSpoken } from '../protocol/versions.js';
 import type { CensusRow } from './census.js';
@@ -25,7 +27,6 @@ import { ClaimMachine } from './claim-machine.js';
 import type { ClaimFailure } from './claim-machine.js';
 import { QueueJob } from './queue-job.js';
 import type { ClaimedQueue, QueueName, RecoveredTail } from './queue-job.js';
-import { beginsEpoch, readTailed } from './recovery-replies.js';
 import type { SetHints } from './set-hints.js';
 import type { AskKind, StoreView, StoreViews } from './store-views.js';
 import { WaitingNews } from './waiting-news.js';
@@ -359,10 +360,9 @@ export class Claiming {
     this.requestTail(view, job, farthest);
   }
 
-  onTailed(storeId: string, control: Uint8Array, bodies: Uint8Array, jobOf: (handle: number) => QueueJob | undefined): void {
-    const tailed = readTailed(this.ports.packer, control);
-    const job = tailed === undefined ? undefined : jobOf(tailed.handle);
-    if (tailed === undefined || job === undefined || job.state !== 'tailing' || job.source !== storeId) return;
+  onTailed(storeId: string, tailed: Tailed, bodies: Uint8Array, jobOf: (handle: number) => QueueJob | undefined): void {
+    const job = jobOf(tailed.handle);
+    if (job === undefined || job.state !== 'tailing' || job.source !== storeId) return;
     const joining = job.joining[0];
     if (joining !== undefined) {
       this.onJoiningTold(job, joining, tailed.found && tailed.firstNumber === joining.number + 1 && beginsEpoch(tailed.rows, job.epoch));
@@ -375,8 +375,16 @@ export class Claiming {
     else this.adopt(job, { firstNumber: tailed.firstNumber, digestA: farthest.digestA, digestB: farthest.digestB, rows: tailed.rows, bodies });
   }
 
-  /** The store that was asked for a tail is gone, or refused: the mirrors will be filled instead. */
+  /**
+   * The connection to the store that was asked for a tail is gone: the claims begin anew. Adopted as it stood, the queue
+   * would be read from another member, and what the longest has more stay there, in a copy that counts as in sync.
+   */
   onTailLost(job: QueueJob, storeId: string): void {
+    if (job.state === 'tailing' && job.source === storeId) job.machine.giveUp('store lost', storeId);
+  }
+
+  /** The store that was asked for a tail refuses it: the mirrors will be filled instead. */
+  onTailRefused(job: QueueJob, storeId: string): void {
     if (job.state !== 'tailing' || job.source !== storeId) return;
     if (job.joining.length > 0) job.machine.giveUp('store lost', storeId);
     else this.adopt(job, undefined);
@@ -403,4 +411,13 @@ export class Claiming {
     this.ports.log.info('takeover', 'the claims of a queue stand; it is taken over', { cause: job.cause, queue: name, from: ownerId, to: this.options.gatewayId, epoch, token: job.machine.token, messages: best.count, members: best.members, tail_bytes: tail?.bodies.length ?? 0 });
     this.ports.onClaimed(job, { handle, ownerId, birth, serial, name, queueClass, epoch, members: best.members, token: job.machine.token, copies, isOutside: job.isOutside, given: [...job.given], givenEpoch: job.givenEpoch === Infinity ? epoch : job.givenEpoch, holders: [best, ...others], number: best.number, digestA: best.digestA, digestB: best.digestB, tail });
   }
+}
+
+/** Whether one of the changes of TAILED tells the set of this epoch. */
+function beginsEpoch(rows: Uint8Array, epoch: number): boolean {
+  const view = viewOf(rows);
+  for (let at = 0; at < rows.length; at += CHANGE_ROW_BYTES) {
+    if (changeKind(view, at) === KIND_SET_MEMBERS && changeRef(view, at) === epoch) return true;
+  }
+  return false;
 }

@@ -12,11 +12,11 @@
 import type { EventLog, Packer } from '../platform/ports.js';
 import { ENTRY_ROW_BYTES, entryBodyBytes } from '../protocol/entry-rows.js';
 import { PULL } from '../protocol/message-types.js';
+import type { Block } from '../protocol/messages/block.js';
 import { encodePull } from '../protocol/messages/pull.js';
 import { isControlJob } from './control-first.js';
 import { forceCommand } from './force.js';
 import type { QueueJob } from './queue-job.js';
-import { readBlock } from './recovery-replies.js';
 import type { StoreViews } from './store-views.js';
 
 export interface PullOptions {
@@ -120,10 +120,10 @@ export class Pulls {
     if (job.state === 'pulling' && job.source === storeId) this.nextSource(job, 'it refused');
   }
 
-  onBlock(storeId: string, control: Uint8Array, bodies: Uint8Array, jobOf: (handle: number) => QueueJob | undefined): void {
-    const block = readBlock(this.ports.packer, control);
-    const job = block === undefined ? undefined : jobOf(block.handle);
-    if (block === undefined || job === undefined || job.state !== 'pulling' || !job.asked || job.source !== storeId || block.afterPosition !== job.cursor) return;
+  onBlock(storeId: string, block: Block, bodies: Uint8Array, jobOf: (handle: number) => QueueJob | undefined): void {
+    const job = jobOf(block.handle);
+    if (job === undefined || job.state !== 'pulling' || !job.asked) return;
+    if (job.source !== storeId || block.afterPosition !== job.cursor) return;
     this.tellLarge(job, block.rows, bodies.length);
     const before = job.cursor;
     job.cursor = block.nextPosition;

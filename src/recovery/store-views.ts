@@ -10,9 +10,9 @@
 import type { Packer } from '../platform/ports.js';
 import { LIST } from '../protocol/message-types.js';
 import { encodeList } from '../protocol/messages/list.js';
+import type { Listed } from '../protocol/messages/listed.js';
 import type { CensusRow } from './census.js';
 import type { QueueJob, RecoveryStore } from './queue-job.js';
-import { readListed } from './recovery-replies.js';
 
 /** What a CLAIMED answers. `attach`: our own claim again on a new connection. `holder`: is its holder silent? `owner`: is its owner back? */
 export type AskKind = 'probe' | 'claim' | 'confirm' | 'attach' | 'holder' | 'owner';
@@ -123,11 +123,10 @@ export class StoreViews {
   }
 
   /** The whole list when its last page has come. */
-  onListed(store: { readonly storeId: string }, control: Uint8Array): StoreList | undefined {
+  onListed(store: { readonly storeId: string }, listed: Listed): StoreList | undefined {
     const view = this.views.get(store.storeId);
-    const listed = readListed(this.packer, control);
     const rows = view?.listing;
-    if (view === undefined || rows === undefined || listed === undefined) return undefined;
+    if (view === undefined || rows === undefined) return undefined;
     for (const { gatewayId, birth, serial, name, queueClass, role, epoch, members, number, digestA, digestB, count, bytes, holder, holderToken } of listed.rows) {
       rows.push({ storeId: store.storeId, ownerId: gatewayId, birth, serial, name, queueClass, role, epoch, members, number, digestA, digestB, count, bytes, holder, holderToken });
     }

@@ -12,6 +12,7 @@
  */
 import { Round } from '../../base/round.js';
 import { CHANGE_ROW_BYTES } from '../../protocol/change-rows.js';
+import type { Claimed } from '../../protocol/messages/claimed.js';
 import type { Refusal } from '../../protocol/messages/refusal.js';
 import { REFUSAL_DENIED, REFUSAL_FENCED, refusalReasonName } from '../../protocol/reasons.js';
 import type { MailQueue } from '../queue/mail-queue.js';
@@ -278,8 +279,8 @@ export class Mirrors {
   }
 
   /** A CLAIMED that answers a request of ours; false when it is recovery's. */
-  onClaimed(store: StorePort, sequence: number, control: Uint8Array): boolean {
-    return this.catchUp.onClaimed(store, sequence, control);
+  onClaimed(store: StorePort, sequence: number, claimed: Claimed): boolean {
+    return this.catchUp.onClaimed(store, sequence, claimed);
   }
 
   mayDeliver(mirror: QueueMirror, nowMs: number): boolean {

@@ -2,6 +2,7 @@
  * One described sample and one generator of valid values for each message, for the tests beside this file.
  * `fields` is the comment line of the golden file.
  */
+import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import type { Packer } from '../../../src/platform/ports.js';
 import { crc32 } from '../../../src/platform/node/checksum.js';
@@ -343,3 +344,9 @@ const COPIES: Sample[] = [
 ];
 
 export const SAMPLES: readonly Sample[] = [...HANDSHAKE, ...CHANGES, ...CLAIMS, ...COPIES];
+
+export function sampleOf(name: string): Sample {
+  const sample = SAMPLES.find((one) => one.name === name);
+  assert.ok(sample, `there is a sample ${name}`);
+  return sample;
+}

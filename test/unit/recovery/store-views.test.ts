@@ -2,7 +2,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { MessagePacker } from '../../../src/platform/node/packer.js';
-import { encodeListed } from '../../../src/protocol/messages/listed.js';
 import type { RecoveryStore } from '../../../src/recovery/queue-job.js';
 import type { StoreView } from '../../../src/recovery/store-views.js';
 import { StoreViews } from '../../../src/recovery/store-views.js';
@@ -28,7 +27,7 @@ class Lists {
   }
 
   told(): void {
-    this.views.onListed({ storeId: 'store-a' }, encodeListed(this.packer, { next: 0, complete: true, rows: [] }));
+    this.views.onListed({ storeId: 'store-a' }, { next: 0, complete: true, rows: [] });
   }
 }
 

@@ -10,7 +10,6 @@ import { MailQueue } from '../../../../src/gateway/queue/mail-queue.js';
 import { crc32 } from '../../../../src/platform/node/checksum.js';
 import { MessagePacker } from '../../../../src/platform/node/packer.js';
 import { CHANGES, CLAIM, OPEN, REFILL_END } from '../../../../src/protocol/message-types.js';
-import { encodeClaimed } from '../../../../src/protocol/messages/claimed.js';
 import { CLAIM_GRACE, CLAIM_GRANTED, CLAIM_LEASE_RUNS, CLAIM_TOKEN_LOW, CLAIM_UNKNOWN, REFUSAL_LIMIT, ROLE_MEMBER, ROLE_NONE } from '../../../../src/protocol/reasons.js';
 import type { RefillEntries } from '../../../../src/recovery/refill.js';
 
@@ -157,7 +156,7 @@ class Played {
     assert.notEqual(asked, 0, `${store.storeId} is asked`);
     store.asked = 0;
     const waitMs = result === CLAIM_LEASE_RUNS || result === CLAIM_GRACE ? LEASE_MS : 0;
-    assert.equal(this.mirrors.onClaimed(store, asked, encodeClaimed(packer, { handle: 1, result, token: result === CLAIM_TOKEN_LOW ? 9 : 7, epoch: 1, members: [], number: result === CLAIM_GRANTED ? number : 0, digestA: 0, digestB: 0, count: 0, bytes: 0, role, waitMs, sameBoot: true, writer: undefined })), true);
+    assert.equal(this.mirrors.onClaimed(store, asked, { handle: 1, result, token: result === CLAIM_TOKEN_LOW ? 9 : 7, epoch: 1, members: [], number: result === CLAIM_GRANTED ? number : 0, digestA: 0, digestB: 0, count: 0, bytes: 0, role, waitMs, sameBoot: true, writer: undefined }), true);
   }
 
   addStore(store: PlayedStore): void {
