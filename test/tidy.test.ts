@@ -202,6 +202,9 @@ const PACKING_HOMES: readonly string[] = [
   'src/kvs/core/spill/records.ts',
 ];
 
+/** A request that a store answers and no gateway of this release makes. */
+const FOR_OTHER_CLIENTS: ReadonlySet<string> = new Set(['encodePullBodies', 'packPositions']);
+
 /** Name of the function declaration around a node, '' for none. */
 function functionAround(node: ts.Node): string {
   for (let at = node.parent; !ts.isSourceFile(at); at = at.parent) {
@@ -222,21 +225,75 @@ test('bytes are packed by named encoders only, beside their decoders', () => {
 
 test('the encoder and the decoder of each message are used by production', () => {
   const production = ours.filter(({ path }) => path.startsWith('src/'));
-  const imported = new Set<string>();
-  for (const source of production) {
-    for (const { node, path } of importsOf(source)) {
-      const bindings = ts.isImportDeclaration(node) ? node.importClause?.namedBindings : undefined;
-      if (bindings !== undefined && ts.isNamedImports(bindings)) for (const { name } of bindings.elements) imported.add(`${path} ${name.text}`);
+  const taken = new Set(production.flatMap((source) => [...takenBy(source)]));
+  const found: string[] = [];
+  for (const source of production.filter(({ path }) => path.startsWith('src/protocol/messages/'))) {
+    for (const [name, node] of exportedValues(source)) {
+      if (/^(en|de)code[A-Z]/.test(name) && !taken.has(`${source.path} ${name}`) && !FOR_OTHER_CLIENTS.has(name)) found.push(`${place(source, node)} ${name} is not used`);
     }
   }
-  const messages = production.filter(({ path }) => path.startsWith('src/protocol/messages/'));
-  expectNone(offenders(messages, (node, source) => {
-    if (!ts.isFunctionDeclaration(node) || !/^(en|de)code[A-Z]/.test(node.name?.text ?? '') || !isExported(node)) return '';
-    const name = node.name?.text ?? '';
-    // A request that no gateway makes any more.
-    if (name === 'encodePullBodies') return '';
-    return imported.has(`${source.path} ${name}`) ? '' : `${name} is used by tests alone`;
-  }));
+  expectNone(found);
+});
+
+test('no two classes share a name, nor a class and a type', () => {
+  const names = new Map<string, string[]>();
+  const classes = new Set<string>();
+  for (const source of ours.filter(({ path }) => path.startsWith('src/'))) {
+    walk(source.tree, (node) => {
+      const isClass = ts.isClassDeclaration(node);
+      if (!isClass && !ts.isInterfaceDeclaration(node) && !ts.isTypeAliasDeclaration(node)) return;
+      const name = node.name?.text ?? '';
+      if (isClass) classes.add(name);
+      names.set(name, [...(names.get(name) ?? []), place(source, node)]);
+    });
+  }
+  expectNone([...names].filter(([name, places]) => classes.has(name) && places.length > 1).map(([name, places]) => `${name}: ${places.join(', ')}`));
+});
+
+/** Exported functions, classes and constants of a file, by name. */
+function exportedValues(source: Source): Map<string, ts.Node> {
+  const values = new Map<string, ts.Node>();
+  for (const node of source.tree.statements) {
+    if (!isExported(node)) continue;
+    if ((ts.isFunctionDeclaration(node) || ts.isClassDeclaration(node)) && node.name !== undefined) values.set(node.name.text, node);
+    if (ts.isVariableStatement(node)) for (const { name } of node.declarationList.declarations) if (ts.isIdentifier(name)) values.set(name.text, node);
+  }
+  return values;
+}
+
+/** "path name" of all that a file takes from others: named imports, members of namespaces, modules loaded at run time. */
+function takenBy(source: Source): Set<string> {
+  const taken = new Set<string>();
+  const modules = new Map<string, string>();
+  for (const { node, path } of importsOf(source)) {
+    const bindings = ts.isImportDeclaration(node) ? node.importClause?.namedBindings : undefined;
+    if (bindings !== undefined && ts.isNamedImports(bindings)) for (const { name, propertyName } of bindings.elements) taken.add(`${path} ${(propertyName ?? name).text}`);
+    if (bindings !== undefined && ts.isNamespaceImport(bindings)) modules.set(bindings.name.text, path);
+  }
+  walk(source.tree, (node) => {
+    if (!ts.isPropertyAccessExpression(node)) return;
+    const loaded = /^\(await import\('([^']+)\.js'\)\)$/.exec(node.expression.getText())?.[1];
+    const path = loaded === undefined ? modules.get(node.expression.getText()) : `${posix.join(posix.dirname(source.path), loaded)}.ts`;
+    if (path !== undefined) taken.add(`${path} ${node.name.text}`);
+  });
+  return taken;
+}
+
+test('what is exported is used: by production, or by its own file and a test', () => {
+  const byOthers = new Set(ours.flatMap((source) => [...takenBy(source)]));
+  const byTests = new Set(sources.filter(({ path }) => path.startsWith('test/')).flatMap((source) => [...takenBy(source)]));
+  const found: string[] = [];
+  for (const source of ours.filter(({ path }) => path.startsWith('src/') && !path.startsWith('src/bin/'))) {
+    for (const [name, node] of exportedValues(source)) {
+      const key = `${source.path} ${name}`;
+      if (byOthers.has(key)) continue;
+      let mentions = 0;
+      walk(source.tree, (one) => { if (ts.isIdentifier(one) && one.text === name) mentions += 1; });
+      if (!byTests.has(key)) found.push(`${place(source, node)} ${name} is exported for nobody`);
+      else if (mentions < 2 && !FOR_OTHER_CLIENTS.has(name)) found.push(`${place(source, node)} ${name} is used by tests alone`);
+    }
+  }
+  expectNone(found);
 });
 
 function isExported(node: ts.Node): boolean {

@@ -198,7 +198,7 @@ export interface MemberAnswer {
 }
 
 /** One page of rows, and where the next begins. */
-export interface Page<T> {
+export interface QueuePage<T> {
   readonly rows: readonly T[];
   readonly next: string | null;
 }
@@ -256,7 +256,7 @@ export class AdminClient {
   }
 
   /** The management table, whole queues. */
-  mirrors(cursor: string): Promise<Page<TableRowAnswer>> {
+  mirrors(cursor: string): Promise<QueuePage<TableRowAnswer>> {
     return this.#page('mirrors', 'rows', cursor);
   }
 
@@ -264,11 +264,11 @@ export class AdminClient {
     return ((await this.#get(`/api/v1/mirrors?troubled=${String(most)}`, (answer) => Array.isArray(answer['rows']))) as { rows: readonly TableRowAnswer[] }).rows;
   }
 
-  queues(cursor: string): Promise<Page<QueueAnswer>> {
+  queues(cursor: string): Promise<QueuePage<QueueAnswer>> {
     return this.#page('queues', 'queues', cursor);
   }
 
-  storeQueues(cursor: string): Promise<Page<StoreQueueAnswer>> {
+  storeQueues(cursor: string): Promise<QueuePage<StoreQueueAnswer>> {
     return this.#page('queues', 'queues', cursor === '' ? '0' : cursor);
   }
 
@@ -301,7 +301,7 @@ export class AdminClient {
     return { later: [], waiting: [], elsewhere: [], gone: [], ...(answer as Pick<RescueAnswer, 'queues'>) };
   }
 
-  async #page<T>(path: string, key: string, cursor: string): Promise<Page<T>> {
+  async #page<T>(path: string, key: string, cursor: string): Promise<QueuePage<T>> {
     const query = new URLSearchParams({ cursor, limit: String(PAGE_ROWS) });
     const answer = (await this.#get(`/api/v1/${path}?${query.toString()}`, (one) => Array.isArray(one[key]))) as Answer;
     const next = answer['next_cursor'] ?? answer['next'];
@@ -328,9 +328,9 @@ export class AdminClient {
 }
 
 /** All pages of a listing, one after the other. */
-export async function* allRows<T>(page: (cursor: string) => Promise<Page<T>>): AsyncGenerator<T> {
+export async function* allRows<T>(page: (cursor: string) => Promise<QueuePage<T>>): AsyncGenerator<T> {
   for (let cursor: string | null = ''; cursor !== null;) {
-    const { rows, next }: Page<T> = await page(cursor);
+    const { rows, next }: QueuePage<T> = await page(cursor);
     yield* rows;
     cursor = next;
   }

@@ -31,7 +31,7 @@ const GROUP_OPTIONS = {
 } as const satisfies Record<string, Options>;
 
 /** What is said below the options of each verb that asks a group. */
-export const GROUP_EPILOGUE = 'Who does not answer is named at the end (--json: an object with "partial": true); the exit code is 0 unless nobody answers.';
+const GROUP_EPILOGUE = 'Who does not answer is named at the end (--json: an object with "partial": true); the exit code is 0 unless nobody answers.';
 
 export function withGroupOptions(args: Argv) {
   return args.options(GROUP_OPTIONS).epilogue(GROUP_EPILOGUE);

@@ -36,7 +36,7 @@ import type { RecoveredQueues } from './queue/recovered-queues.js';
 import { RecoveryWiring } from './queue/recovery-wiring.js';
 import { Reports } from './queue/report-job.js';
 import { Settlement } from './queue/settlement.js';
-import type { Admission, Delivery, DeliveryQueue, DeliveryResult, DeliverySink, DeliverySource, Envelope, Reception, Route, Submission, SubmissionOutcome } from './queue/types.js';
+import type { AdmissionVerdict, Delivery, DeliveryQueue, DeliveryResult, DeliverySink, DeliverySource, Envelope, Reception, Route, Submission, SubmissionOutcome } from './queue/types.js';
 import { COMMITTED, ENVELOPE_PARKED, NO_REPLY, NOT_READY, REFUSED } from './queue/types.js';
 import { ServedSets } from './served-sets.js';
 
@@ -166,7 +166,7 @@ export class GatewayCore implements Reception, DeliverySource {
     return this.ids.next();
   }
 
-  admit(route: Route): Admission {
+  admit(route: Route): AdmissionVerdict {
     if (this.draining) return 'draining';
     if (!this.accepting) return 'not-ready';
     if (this.registry.find(route) === undefined && !this.mayCreate(route)) return 'recovering';

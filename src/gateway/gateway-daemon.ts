@@ -201,7 +201,6 @@ class Gateway implements RunningGateway {
         requestEndOfTurn: () => { this.requestEndOfTurn(); },
         retryDelayMs: (attempts) => retry.delayMs(attempts),
         compose: (input) => composeReport(options.hostName, input, this.clock.wallMs()),
-        onFenced: (storeId) => { this.onFenced(storeId, 'it granted the claim to another process'); },
       },
     );
   }

@@ -117,7 +117,7 @@ export function queueLag(mirror: QueueMirror): Lag {
   return { messages, bytes };
 }
 
-export function digestText(a: number, b: number): string {
+function digestText(a: number, b: number): string {
   return `${(a >>> 0).toString(16).padStart(8, '0')}${(b >>> 0).toString(16).padStart(8, '0')}`;
 }
 

@@ -28,7 +28,7 @@ import type { ClaimFailure } from './claim-machine.js';
 import { QueueJob } from './queue-job.js';
 import type { ClaimedQueue, QueueName, RecoveredTail } from './queue-job.js';
 import type { SetHints } from './set-hints.js';
-import type { AskKind, StoreView, StoreViews } from './store-views.js';
+import type { AskKind, KnownStore, StoreViews } from './store-views.js';
 import { WaitingNews } from './waiting-news.js';
 
 export interface ClaimingOptions {
@@ -222,7 +222,7 @@ export class Claiming {
     return job;
   }
 
-  ask(view: StoreView, kind: AskKind, job: QueueJob, token: number): void {
+  ask(view: KnownStore, kind: AskKind, job: QueueJob, token: number): void {
     const { packer } = this.ports;
     const isConfirm = kind === 'confirm' || kind === 'owner';
     const { handle, ownerId: gatewayId, birth, serial } = job;
@@ -342,7 +342,7 @@ export class Claiming {
     job.notBeforeMs = this.ports.nowMs() + NOT_COUNTED_RETRY_MS;
   }
 
-  private requestTail(view: StoreView, job: QueueJob, from: CensusRow): void {
+  private requestTail(view: KnownStore, job: QueueJob, from: CensusRow): void {
     const { number, digestA, digestB } = from;
     const control = encodeTail(this.ports.packer, { handle: job.handle, number, digestA, digestB });
     view.store.request(TAIL, control, [], 0);

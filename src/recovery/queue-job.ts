@@ -96,7 +96,7 @@ const VALID: Readonly<Record<QueueJobState, readonly QueueJobState[]>> = {
   done: ['elsewhere', 'waiting'],
 };
 
-export function isValidJobTransition(from: QueueJobState, to: QueueJobState): boolean {
+function isValidJobTransition(from: QueueJobState, to: QueueJobState): boolean {
   return VALID[from].includes(to);
 }
 

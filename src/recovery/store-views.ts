@@ -23,7 +23,7 @@ export interface Ask {
 }
 
 /** One store's list of queues, as far as it has come. */
-export interface StoreView {
+export interface KnownStore {
   readonly store: RecoveryStore;
   bootId: string;
   /** Has told of all our queues since it started. */
@@ -48,7 +48,7 @@ export interface StoreView {
 }
 
 export interface StoreList {
-  readonly view: StoreView;
+  readonly view: KnownStore;
   /** The queues of all gateways, not only our own. */
   readonly all: boolean;
   readonly rows: readonly CensusRow[];
@@ -58,7 +58,7 @@ export interface StoreList {
 const SILENT_FOR_LONG_MS = 600_000;
 
 export class StoreViews {
-  private readonly views = new Map<string, StoreView>();
+  private readonly views = new Map<string, KnownStore>();
   private readonly gatewayId: string;
   private readonly packer: Packer;
   private readonly nowMs: () => number;
@@ -73,11 +73,11 @@ export class StoreViews {
     this.views.set(store.storeId, { store, bootId: '', listed: false, listing: undefined, listingAll: false, listingFromMs: 0, silentSinceMs: this.nowMs(), ownFromMs: -Infinity, allFromMs: -Infinity, listAtMs: 0, claimFromMs: -1, graceEndsMs: 0, asks: new Map() });
   }
 
-  get(storeId: string): StoreView | undefined {
+  get(storeId: string): KnownStore | undefined {
     return this.views.get(storeId);
   }
 
-  all(): IterableIterator<StoreView> {
+  all(): IterableIterator<KnownStore> {
     return this.views.values();
   }
 
@@ -115,7 +115,7 @@ export class StoreViews {
   }
 
   /** Asks for the list from its beginning: ours only, or that of all queues we may claim. */
-  list(view: StoreView, all: boolean): void {
+  list(view: KnownStore, all: boolean): void {
     view.listing = [];
     view.listingAll = all;
     view.listingFromMs = this.nowMs();
@@ -157,7 +157,7 @@ export class StoreViews {
     view.silentSinceMs = this.nowMs();
   }
 
-  private page(view: StoreView, cursor: number): void {
+  private page(view: KnownStore, cursor: number): void {
     const gatewayId = view.listingAll ? '' : this.gatewayId;
     view.store.request(LIST, encodeList(this.packer, { gatewayId, cursor }), [], 0);
     view.store.flush();

@@ -95,7 +95,6 @@ export class GatewayNode {
         retryDelayMs: options.retryDelayMs,
         heldElsewhereBytes: () => 0,
         compose: (input) => ({ content: reportContent(input.envelope.messageId, input.failure ? 'failure' : 'success', input.recipients.map((index) => input.envelope.recipients[index]?.address ?? '')), flags: 0 }),
-        onFenced: () => { this.onFenced(life); },
       },
     );
     core.setDeliverySink(this.ports.newCarrier(core, () => life.alive));

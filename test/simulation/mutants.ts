@@ -79,7 +79,7 @@ export const MUTANTS: readonly Mutant[] = [
     new: '(isOpen && mirror === null)',
   },
   {
-    name: 'timeout decided without a poll', file: 'src/gateway/mirror/link/heartbeat.js',
+    name: 'timeout decided without a poll', file: 'src/gateway/mirror/link/heartbeat-timer.js',
     old: 'if (isSilent && this.#suspect)',
     new: 'if (isSilent)',
     also: [{ file: 'src/gateway/mirror/link/path-pair.js', old: 'const isLate = ', new: 'const isLate = nowMs < 0 && ' }],
@@ -90,7 +90,7 @@ export const MUTANTS: readonly Mutant[] = [
     new: 'this.withdrawn(pending);',
   },
   {
-    name: 'refill appended behind live messages', file: 'src/kvs/core/refill.js',
+    name: 'refill appended behind live messages', file: 'src/kvs/core/refill-target.js',
     old: 'this.#entries.link(queue, entry, position, queue.refillRow);',
     new: 'this.#entries.link(queue, entry, position, queue.last);',
   },

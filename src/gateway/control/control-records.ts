@@ -27,7 +27,7 @@ export const CONTROL_ROUTE: Route = Object.freeze({
   queueName: 'control', queueClass: 'control', nextHop: Object.freeze({ protocol: 'smtp', host: 'invalid', port: 25 }), ordering: 'fifo', concurrency: 1, lengthMax: 0,
 });
 
-export const NAME_CHARS_MAX = 255;
+const NAME_CHARS_MAX = 255;
 export const VALUE_BYTES_MAX = 64 * 1024;
 /** Their values together have a bound of their own: 10,000 of the largest would be 640 MiB. */
 export const RECORDS_MAX = 10_000;

@@ -63,7 +63,7 @@ interface Waiting {
   readonly attached: Replica | undefined;
 }
 
-interface Attachment {
+interface PendingAttachment {
   readonly replica: Replica;
   readonly sequence: number;
   readonly term: number;
@@ -88,7 +88,7 @@ export class Outbox {
   private payloadBytes = 0;
   private openCreditBytes = 0;
   private backlog: Waiting[] = [];
-  private attachments: Attachment[] = [];
+  private attachments: PendingAttachment[] = [];
   private sentSequence = 0;
   private ackedSequence = 0;
   private markedSequence = 0;

@@ -14,8 +14,8 @@ import { REFILL, REFILL_BEGIN, REFILL_END } from '../../protocol/message-types.j
 import { encodeRefill } from '../../protocol/messages/refill.js';
 import { encodeRefillBegin } from '../../protocol/messages/refill-begin.js';
 import { encodeRefillEnd } from '../../protocol/messages/refill-end.js';
-import type { RefillEntries } from '../../recovery/refill.js';
-import { Refill } from '../../recovery/refill.js';
+import type { RefillEntries } from '../../recovery/refill-source.js';
+import { RefillSource } from '../../recovery/refill-source.js';
 import { ENTRY_CREDIT_BYTES } from './queue-mirror.js';
 import type { QueueMirror } from './queue-mirror.js';
 import type { RepairCounters } from './repair-counters.js';
@@ -51,7 +51,7 @@ export interface ResyncPorts {
 interface Job {
   readonly mirror: QueueMirror;
   readonly replica: Replica;
-  refill: Refill | undefined;
+  refill: RefillSource | undefined;
   /** Sequence of REFILL_END, 0 before. */
   endSequence: number;
 }
@@ -145,7 +145,7 @@ export class Resync {
     const { handle, lastNumber: number, digest } = mirror;
     const control = encodeRefillBegin(this.ports.packer, { handle, number, digestA: digest.a, digestB: digest.b });
     this.store.request(REFILL_BEGIN, control, [], 0);
-    job.refill = new Refill({ baseNumber: mirror.lastNumber, frameBytes: this.options.frameBytes, entryCreditBytes: ENTRY_CREDIT_BYTES }, this.ports.refillEntries(mirror));
+    job.refill = new RefillSource({ baseNumber: mirror.lastNumber, frameBytes: this.options.frameBytes, entryCreditBytes: ENTRY_CREDIT_BYTES }, this.ports.refillEntries(mirror));
     replica.refillBase = mirror.lastNumber;
     replica.refillCursor = job.refill.cursor;
     replica.phase = ResyncPhase.FILLING;

@@ -17,7 +17,7 @@ import { EntryState } from './entry-table.js';
 import { HeadWriter } from './head-writer.js';
 import type { MemoryGauge } from './memory-gauge.js';
 import type { QueueRegistry } from './queue-registry.js';
-import type { Admission, Envelope, Origin, Route, Submission, SubmissionOutcome } from './types.js';
+import type { AdmissionVerdict, Envelope, Origin, Route, Submission, SubmissionOutcome } from './types.js';
 import { NO_MEMORY, NOT_READY } from './types.js';
 
 export interface AcceptanceOptions {
@@ -57,7 +57,7 @@ export class Acceptance {
   }
 
   /** Whether a recipient of this route may be taken now. */
-  admit(route: Route): Admission {
+  admit(route: Route): AdmissionVerdict {
     const { registry, memory } = this.ports;
     if (!memory.admits(0)) return 'memory';
     const mirror = registry.find(route);

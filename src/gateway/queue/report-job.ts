@@ -24,7 +24,7 @@ import type { Envelope, Origin, RecipientGroup, Route, Router, SubmissionOutcome
 import { COMMITTED, ENVELOPE_PARKED, NO_MEMORY, NOT_READY, ORIGIN_FAILURE_DSN, ORIGIN_SUCCESS_DSN, RET_HEADERS } from './types.js';
 
 /** Step of a report. */
-export const ReportStep = { DECIDED: 0, PARKING: 1, ENDING: 2, OVER: 3 } as const;
+const ReportStep = { DECIDED: 0, PARKING: 1, ENDING: 2, OVER: 3 } as const;
 export type ReportStepValue = (typeof ReportStep)[keyof typeof ReportStep];
 
 /** What a report is about: recipients of one entry with what was last said of each. */

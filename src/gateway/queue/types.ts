@@ -131,13 +131,13 @@ export interface Submission {
 }
 
 /** Why a recipient or a message can't be taken now; '' when it can. */
-export type Admission = '' | 'queue-full' | 'memory' | 'share' | 'not-ready' | 'draining' | 'recovering' | 'queues';
+export type AdmissionVerdict = '' | 'queue-full' | 'memory' | 'share' | 'not-ready' | 'draining' | 'recovering' | 'queues';
 
 /** What inbound may ask of the gateway (gateway/core.ts). */
 export interface Reception {
   readonly accepting: boolean;
   nextMessageId(): number;
-  admit(route: Route): Admission;
+  admit(route: Route): AdmissionVerdict;
   /** Counts bytes in transit (being received) against the memory limit; false = answer 452 4.3.1. */
   reserve(bytes: number): boolean;
   release(bytes: number): void;

@@ -13,12 +13,9 @@
 import type { Packer } from '../../platform/ports.js';
 import { isBoolean, isHandle, isRows, isWhole, unpackControl } from '../fields.js';
 import { InvalidMessage } from '../invalid.js';
-import { BLOCK } from '../message-types.js';
 import {
   ENTRY_ROW_BYTES, checkEntryRow, entryBodyInFrame, entryHeadBytes, entryNoteBytes, entryPosition,
 } from '../entry-rows.js';
-
-export const TYPE = BLOCK;
 
 export interface Block {
   readonly handle: number;

@@ -14,10 +14,7 @@
 import type { Packer } from '../../platform/ports.js';
 import { isBoolean, isHandle, isRows, isUint32, isWhole, unpackControl } from '../fields.js';
 import { InvalidMessage } from '../invalid.js';
-import { TAILED } from '../message-types.js';
 import { CHANGE_ROW_BYTES, changeBodyInFrame, changeHeadInFrame, checkChangeRow, viewOf } from '../change-rows.js';
-
-export const TYPE = TAILED;
 
 export interface Tailed {
   readonly handle: number;

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { MessagePacker } from '../../../src/platform/node/packer.js';
 import type { RecoveryStore } from '../../../src/recovery/queue-job.js';
-import type { StoreView } from '../../../src/recovery/store-views.js';
+import type { KnownStore } from '../../../src/recovery/store-views.js';
 import { StoreViews } from '../../../src/recovery/store-views.js';
 
 class Lists {
@@ -22,7 +22,7 @@ class Lists {
     this.views.add(store);
   }
 
-  get view(): StoreView {
+  get view(): KnownStore {
     return this.views.get('store-a') ?? assert.fail('it was added');
   }
 

@@ -23,8 +23,8 @@
  * WAITING rests, without attempts, after rest() until endRest() or reconnect().
  *
  * docs/PROTOCOL.md, "Handshake" and "Reasons". What is not here: which path is to be active (path-pair.ts); what
- * requests and replies mean, window and credit (store-link.ts); the rule by which silence is judged (heartbeat.ts);
- * the contents of the handshake (greeting.ts).
+ * requests and replies mean, window and credit (store-link.ts); the rule by which silence is judged (heartbeat-timer.ts);
+ * the contents of the handshake (gateway-handshake.ts).
  */
 import { nextDelayMs } from '../../../base/backoff.js';
 import { invariant } from '../../../base/invariant.js';
@@ -35,8 +35,8 @@ import type { Welcome } from '../../../protocol/messages/welcome.js';
 import { decodeWelcome } from '../../../protocol/messages/welcome.js';
 import { isInvalid } from '../../../protocol/invalid.js';
 import * as reasons from '../../../protocol/reasons.js';
-import { Greeting } from './greeting.js';
-import { ALWAYS, Heartbeat, NEVER } from './heartbeat.js';
+import { GatewayHandshake } from './gateway-handshake.js';
+import { ALWAYS, HeartbeatTimer, NEVER } from './heartbeat-timer.js';
 import type { LinkOptions, LinkPorts, PathAddress, PathName } from './link-options.js';
 import { RECONNECT } from './link-options.js';
 import { Outgoing } from './outgoing.js';
@@ -72,7 +72,7 @@ export class PathConnection implements WireOwner {
   readonly #ports: LinkPorts;
   readonly #owner: PathOwner;
   readonly #log: PathLog;
-  readonly #heartbeat: Heartbeat;
+  readonly #heartbeat: HeartbeatTimer;
   /** HELLO of this connection asked for it. */
   #asksActive = false;
   #rests = false;
@@ -86,7 +86,7 @@ export class PathConnection implements WireOwner {
   #wire: Wire | undefined;
   /** A CLOSE is on its way: the connection ends behind it instead of being cut. */
   #isClosing = false;
-  #greeting: Greeting | undefined;
+  #handshake: GatewayHandshake | undefined;
   #proofMs = 0;
   #bootId = '';
   #version = 0;
@@ -99,7 +99,7 @@ export class PathConnection implements WireOwner {
     this.#ports = ports;
     this.#owner = owner;
     this.#log = new PathLog(ports.log, options.storeId, name, `${address.host}:${String(address.port)}`);
-    this.#heartbeat = new Heartbeat(options);
+    this.#heartbeat = new HeartbeatTimer(options);
     this.outgoing = new Outgoing(ports);
   }
 
@@ -220,15 +220,15 @@ export class PathConnection implements WireOwner {
   onWireOpen(wire: Wire): void {
     if (wire !== this.#wire || this.#state !== PATH_STATE.CONNECTING) return;
     this.#asksActive = this.#owner.mayAsk(this);
-    const greeting = new Greeting(this.#options, this.#ports, {
+    const handshake = new GatewayHandshake(this.#options, this.#ports, {
       path: this.name,
       generation: this.#owner.nextGeneration(),
       wantsActive: this.#asksActive,
     });
-    this.#greeting = greeting;
+    this.#handshake = handshake;
     this.#transition(PATH_STATE.GREETING);
     this.#heartbeat.begin(this.#nowMs);
-    this.outgoing.queueControl(types.HELLO, greeting.hello);
+    this.outgoing.queueControl(types.HELLO, handshake.hello);
     this.outgoing.flush();
   }
 
@@ -284,9 +284,9 @@ export class PathConnection implements WireOwner {
   }
 
   #onChallenge(control: Uint8Array): void {
-    const greeting = this.#greeting;
-    invariant(greeting !== undefined, 'GREETING has its HELLO');
-    const failure = greeting.judge(control);
+    const handshake = this.#handshake;
+    invariant(handshake !== undefined, 'GREETING has its HELLO');
+    const failure = handshake.judge(control);
     if (failure !== undefined) {
       this.#log.refusedStore(failure.text);
       this.#closeWith(failure.reason, failure.text);
@@ -297,7 +297,7 @@ export class PathConnection implements WireOwner {
     this.#transition(PATH_STATE.PROVING);
     this.#heartbeat.begin(this.#nowMs);
     this.#proofMs = this.#nowMs;
-    this.outgoing.queueControl(types.PROOF, greeting.proof);
+    this.outgoing.queueControl(types.PROOF, handshake.proof);
     this.outgoing.flush();
   }
 
@@ -312,11 +312,11 @@ export class PathConnection implements WireOwner {
       this.refuse(text);
       return;
     }
-    const greeting = this.#greeting;
-    invariant(greeting !== undefined, 'WELCOME follows CHALLENGE');
-    this.#bootId = greeting.bootId;
-    this.#version = greeting.version;
-    this.#greeting = undefined;
+    const handshake = this.#handshake;
+    invariant(handshake !== undefined, 'WELCOME follows CHALLENGE');
+    this.#bootId = handshake.bootId;
+    this.#version = handshake.version;
+    this.#handshake = undefined;
     this.#transition(this.#asksActive ? PATH_STATE.RUN : PATH_STATE.READY);
     this.#heartbeat.begin(this.#nowMs);
     this.#log.up(this.#state, this.#bootId, this.#version);
@@ -371,7 +371,7 @@ export class PathConnection implements WireOwner {
     this.#wire?.drop(this.#isClosing);
     this.#wire = undefined;
     this.#isClosing = false;
-    this.#greeting = undefined;
+    this.#handshake = undefined;
     this.outgoing.reset();
   }
 

@@ -25,13 +25,13 @@
  *
  * CLOSE(STOPPING) on a path that stands by is a notice / onPairStopping: this path rests until the active one ends.
  *
- * What is not here: connections and handshakes (path-connection.ts), when silence is a loss (heartbeat.ts),
+ * What is not here: connections and handshakes (path-connection.ts), when silence is a loss (heartbeat-timer.ts),
  * requests and replies (store-link.ts).
  */
 import { invariant } from '../../../base/invariant.js';
 import type { Welcome } from '../../../protocol/messages/welcome.js';
 import type { LinkOptions, LinkPorts } from './link-options.js';
-import { NEVER } from './heartbeat.js';
+import { NEVER } from './heartbeat-timer.js';
 import type { PairState } from './pair-state.js';
 import { PAIR_STATE, PAIR_STATES, isValidPairTransition } from './pair-state.js';
 import type { PathOwner } from './path-connection.js';

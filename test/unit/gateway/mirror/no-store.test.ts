@@ -11,7 +11,7 @@ import { crc32 } from '../../../../src/platform/node/checksum.js';
 import { MessagePacker } from '../../../../src/platform/node/packer.js';
 import { CHANGES, CLAIM, OPEN, REFILL_END } from '../../../../src/protocol/message-types.js';
 import { CLAIM_GRACE, CLAIM_GRANTED, CLAIM_LEASE_RUNS, CLAIM_TOKEN_LOW, CLAIM_UNKNOWN, REFUSAL_LIMIT, ROLE_MEMBER, ROLE_NONE } from '../../../../src/protocol/reasons.js';
-import type { RefillEntries } from '../../../../src/recovery/refill.js';
+import type { RefillEntries } from '../../../../src/recovery/refill-source.js';
 
 const packer = new MessagePacker();
 const REPLACE_AFTER_MS = 60_000;

@@ -36,7 +36,7 @@ export const ALWAYS = -Infinity;
 /** There is no other path, or it does not speak. */
 export const NEVER = Infinity;
 
-export class Heartbeat {
+export class HeartbeatTimer {
   readonly #options: HeartbeatOptions;
   #heardMs = 0;
   /** Begin of the present stretch without a long gap. */

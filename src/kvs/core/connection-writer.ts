@@ -6,7 +6,7 @@ import type { Crc32 } from '../../platform/ports.js';
 import type { Connection } from '../../platform/transport.js';
 import { FrameEncoder } from '../../protocol/frame.js';
 
-export class Outbox {
+export class ConnectionWriter {
   readonly #encoder: FrameEncoder;
   readonly #chunks: Uint8Array[] = [];
   #bytes = 0;

@@ -13,19 +13,19 @@ import { CLOSE_DENIED, CLOSE_MALFORMED, CLOSE_VERSION } from '../../../protocol/
 import { PROTOCOL_VERSION, PROTOCOL_VERSION_OLDEST, chooseVersion, versionsSpoken } from '../../../protocol/versions.js';
 import type { LinkOptions, LinkPorts, PathName } from './link-options.js';
 
-export interface GreetingWish {
+export interface HandshakeWish {
   readonly path: PathName;
   readonly generation: number;
   readonly wantsActive: boolean;
 }
 
 /** Why a store was not taken: the reason it is told, and one line for it and for the log. */
-export interface GreetingFailure {
+export interface StoreRejection {
   readonly reason: number;
   readonly text: string;
 }
 
-export class Greeting {
+export class GatewayHandshake {
   /** Control part of HELLO. */
   readonly hello: Uint8Array;
   readonly #options: LinkOptions;
@@ -34,7 +34,7 @@ export class Greeting {
   #bootId = '';
   #version = 0;
 
-  constructor(options: LinkOptions, ports: LinkPorts, wish: GreetingWish) {
+  constructor(options: LinkOptions, ports: LinkPorts, wish: HandshakeWish) {
     this.#options = options;
     this.#ports = ports;
     const hello = encodeHello(ports.packer, {
@@ -68,7 +68,7 @@ export class Greeting {
   }
 
   /** Undefined when the store is the configured one and knows the secret. */
-  judge(control: Uint8Array): GreetingFailure | undefined {
+  judge(control: Uint8Array): StoreRejection | undefined {
     const { packer, secrets } = this.#ports;
     const challenge = decodeChallenge(packer, control);
     if (isInvalid(challenge)) return { reason: CLOSE_MALFORMED, text: challenge.rule };

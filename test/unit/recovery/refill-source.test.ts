@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { ENTRY_ROW_BYTES } from '../../../src/protocol/entry-rows.js';
-import type { RefillEntries } from '../../../src/recovery/refill.js';
-import { Refill } from '../../../src/recovery/refill.js';
+import type { RefillEntries } from '../../../src/recovery/refill-source.js';
+import { RefillSource } from '../../../src/recovery/refill-source.js';
 
 /** A queue as an array; row n is the entry with position n. */
 function entriesOf(positions: number[], bytes: number): RefillEntries {
@@ -33,7 +33,7 @@ describe('refill', () => {
     fc.assert(fc.property(positions, fc.array(fc.nat(100), { maxLength: 80 }), fc.integer({ min: 1, max: 400 }), (list, removals, frameBytes) => {
       const standing = [...list].sort((a, b) => a - b);
       const base = 200;
-      const refill = new Refill({ baseNumber: base, frameBytes, entryCreditBytes: 0 }, entriesOf(standing, 20));
+      const refill = new RefillSource({ baseNumber: base, frameBytes, entryCreditBytes: 0 }, entriesOf(standing, 20));
       const sent: number[] = [];
       const gone: number[] = [];
       let turn = 0;
@@ -61,16 +61,16 @@ describe('refill', () => {
   });
 
   test('a frame holds at least one entry and otherwise its bound; payload follows the rows', () => {
-    const refill = new Refill({ baseNumber: 100, frameBytes: 50, entryCreditBytes: 0 }, entriesOf([1, 2, 3, 4], 20));
+    const refill = new RefillSource({ baseNumber: 100, frameBytes: 50, entryCreditBytes: 0 }, entriesOf([1, 2, 3, 4], 20));
     const frame = refill.nextFrame(Number.MAX_SAFE_INTEGER);
     assert.deepEqual(positionsIn(frame?.rows ?? new Uint8Array(0)), [1, 2]);
     assert.deepEqual([...(frame?.payload ?? [])], [...new Array<number>(23).fill(1), ...new Array<number>(23).fill(2)]);
-    const large = new Refill({ baseNumber: 100, frameBytes: 50, entryCreditBytes: 0 }, entriesOf([1, 2], 5000));
+    const large = new RefillSource({ baseNumber: 100, frameBytes: 50, entryCreditBytes: 0 }, entriesOf([1, 2], 5000));
     assert.deepEqual(positionsIn(large.nextFrame(Number.MAX_SAFE_INTEGER)?.rows ?? new Uint8Array(0)), [1]);
   });
 
   test('an empty queue is over at once', () => {
-    const refill = new Refill({ baseNumber: 7, frameBytes: 50, entryCreditBytes: 0 }, entriesOf([], 1));
+    const refill = new RefillSource({ baseNumber: 7, frameBytes: 50, entryCreditBytes: 0 }, entriesOf([], 1));
     assert.equal(refill.isOver, true);
     assert.equal(refill.cursor, 7);
     assert.equal(refill.nextFrame(1000), undefined);

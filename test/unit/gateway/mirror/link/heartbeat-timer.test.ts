@@ -1,15 +1,15 @@
 import { describe, test } from 'node:test';
 import assert from 'node:assert/strict';
-import { ALWAYS, Heartbeat, NEVER } from '../../../../../src/gateway/mirror/link/heartbeat.js';
+import { ALWAYS, HeartbeatTimer, NEVER } from '../../../../../src/gateway/mirror/link/heartbeat-timer.js';
 
-function heartbeat(): Heartbeat {
-  const life = new Heartbeat({ heartbeatMs: 250, failoverTimeoutMs: 2_000, stallMs: 3_000 });
+function heartbeat(): HeartbeatTimer {
+  const life = new HeartbeatTimer({ heartbeatMs: 250, failoverTimeoutMs: 2_000, stallMs: 3_000 });
   life.begin(1_000);
   return life;
 }
 
 /** One tick of a path whose other path speaks since `otherMs`. */
-function isGivenUp(life: Heartbeat, nowMs: number, isLate = false, otherMs: number = ALWAYS): boolean {
+function isGivenUp(life: HeartbeatTimer, nowMs: number, isLate = false, otherMs: number = ALWAYS): boolean {
   life.listen(nowMs, isLate);
   return life.isGivenUp(nowMs, otherMs);
 }

@@ -35,7 +35,7 @@ export interface RefillFrame {
 
 const ENTRIES_PER_FRAME_MAX = 4096;
 
-export class Refill {
+export class RefillSource {
   readonly baseNumber: number;
   sentCount = 0;
   /** Position up to which entries have been sent; baseNumber when the walk is over. */

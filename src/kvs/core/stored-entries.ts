@@ -50,7 +50,7 @@ export const NOTE_CRC_BYTES = 4;
 /** Larger columns are given back when the last entry has gone. */
 const KEPT_ROWS = 16_384;
 
-export class Entries {
+export class StoredEntries {
   readonly #rows = new Rows();
   readonly #index: HashIndex;
   readonly #ids = new ChunkedFloat64();

@@ -44,9 +44,9 @@ const CHUNK_BYTES = 256 * 1024;
 /** A ring is at least this many chunks, so that using the oldest again forgets only a part. */
 const CHUNKS_MIN = 16;
 /** Payload of one tail, half of a frame. More is quicker refilled in small steps, beside other traffic. */
-export const TAIL_BYTES_MAX = 32 * 1024 * 1024;
+const TAIL_BYTES_MAX = 32 * 1024 * 1024;
 /** Rows of one tail: with 24 bytes each half of what a control part may have. */
-export const TAIL_ROWS_MAX = 170_000;
+const TAIL_ROWS_MAX = 170_000;
 
 interface Chunk {
   readonly number: number;
@@ -71,7 +71,7 @@ export interface RingMemory {
 
 const NOTHING: Tail = { rows: new Uint8Array(0), bodies: new Uint8Array(0) };
 
-export class ChangeRing {
+export class AppliedChanges {
   readonly #bytesMax: number;
   readonly #chunkBytes: number;
   readonly #memory: RingMemory;

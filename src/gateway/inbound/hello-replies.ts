@@ -10,7 +10,7 @@ import type { InboundOptions } from './options.js';
 const NAME_CHARACTERS_MAX = 300;
 const EXTENSIONS = ['PIPELINING', '8BITMIME', 'SMTPUTF8', 'ENHANCEDSTATUSCODES', 'DSN'];
 
-export class Hello {
+export class HelloReplies {
   readonly greeting: string;
   readonly #hostName: string;
   readonly #inClear: string;

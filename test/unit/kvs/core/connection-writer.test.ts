@@ -1,7 +1,7 @@
 /** What a connection of a store says: out of one buffer while the kernel takes it at once, and never over what still waits. */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { Outbox } from '../../../../src/kvs/core/outbox.js';
+import { ConnectionWriter } from '../../../../src/kvs/core/connection-writer.js';
 import { crc32 } from '../../../../src/platform/node/checksum.js';
 import type { Connection } from '../../../../src/platform/transport.js';
 import { FrameReader } from '../../../../src/protocol/frame-reader.js';
@@ -43,7 +43,7 @@ class Peer implements Connection {
 const CONTROL = new Uint8Array(40).fill(7);
 
 /** So many turns with two frames in each. */
-function say(outbox: Outbox, peer: Peer, turns: number, from = 0): void {
+function say(outbox: ConnectionWriter, peer: Peer, turns: number, from = 0): void {
   for (let turn = from; turn < from + turns; turn++) {
     outbox.frame(ACK, 2 * turn + 1, CONTROL);
     outbox.frame(ACK, 2 * turn + 2, CONTROL);
@@ -58,14 +58,14 @@ function counted(last: number): number[] {
 describe('an outbox', () => {
   test('writes out of one buffer for good while nothing waits', () => {
     const peer = new Peer();
-    say(new Outbox({ crc32 }), peer, 10_000);
+    say(new ConnectionWriter({ crc32 }), peer, 10_000);
     assert.equal(peer.buffers.size, 1);
     assert.deepEqual(peer.sequences, counted(20_000));
   });
 
   test('leaves what waits as it is, and takes up one buffer again when all has left', () => {
     const peer = new Peer();
-    const outbox = new Outbox({ crc32 });
+    const outbox = new ConnectionWriter({ crc32 });
     say(outbox, peer, 10);
     peer.isReading = false;
     say(outbox, peer, 3_000, 10);

@@ -5,7 +5,7 @@
  *   REFILL         entries of ascending positions ≤ number, each linked behind the cursor, in front of live ones
  *   REFILL_END     the count sent agrees with the count taken: SET_MEMBERS may make it a member
  *
- *      first … cursor | live …           the cursor moves back when its entry is deleted (entries.ts unlink)
+ *      first … cursor | live …           the cursor moves back when its entry is deleted (stored-entries.ts)
  *
  * A sender that deletes a range over the cursor splits it first or refills up to it: rows beyond the cursor are
  * not here yet. docs/PROTOCOL.md "Entry rows". Not here: discarding the old entries (store.ts), live changes
@@ -16,16 +16,16 @@ import { FLAG_BODY_ABSENT, FLAG_SHARED } from '../../protocol/change-rows.js';
 import { ENTRY_ROW_BYTES, FLAG_BODY_LATER, checkEntryRow } from '../../protocol/entry-rows.js';
 import { REFUSAL_COUNT, REFUSAL_INVALID } from '../../protocol/reasons.js';
 import type { Contents } from './contents.js';
-import type { Entries } from './entries.js';
+import type { StoredEntries } from './stored-entries.js';
 import type { MirroredQueue } from './mirrored-queue.js';
 
 const TAKEN = 0;
 
-export class Refill {
-  readonly #entries: Entries;
+export class RefillTarget {
+  readonly #entries: StoredEntries;
   readonly #contents: Contents;
 
-  constructor(parts: { readonly entries: Entries; readonly contents: Contents }) {
+  constructor(parts: { readonly entries: StoredEntries; readonly contents: Contents }) {
     this.#entries = parts.entries;
     this.#contents = parts.contents;
   }
