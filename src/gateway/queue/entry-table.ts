@@ -41,7 +41,7 @@ export const EntryState = {
   /** A record of a control queue (gateway/control): it is no mail, and nothing becomes of it but its end. */
   RECORD: 8,
 } as const;
-export type EntryStateValue = (typeof EntryState)[keyof typeof EntryState];
+export type EntryState = (typeof EntryState)[keyof typeof EntryState];
 
 const S = EntryState;
 const NEXT_STATES: readonly (readonly number[])[] = [
@@ -134,7 +134,7 @@ export class EntryTable {
   }
 
   /** The only writer of the state. */
-  transition(row: number, to: EntryStateValue): void {
+  transition(row: number, to: EntryState): void {
     const from = this.stateColumn.get(row);
     if (!isValidEntryTransition(from, to)) invariant(false, `an entry goes from state ${String(from)} to ${String(to)}, which no arrow allows`);
     this.stateColumn.set(row, to);

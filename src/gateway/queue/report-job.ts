@@ -25,7 +25,7 @@ import { COMMITTED, ENVELOPE_PARKED, NO_MEMORY, NOT_READY, ORIGIN_FAILURE_DSN, O
 
 /** Step of a report. */
 const ReportStep = { DECIDED: 0, PARKING: 1, ENDING: 2, OVER: 3 } as const;
-export type ReportStepValue = (typeof ReportStep)[keyof typeof ReportStep];
+export type ReportStep = (typeof ReportStep)[keyof typeof ReportStep];
 
 /** What a report is about: recipients of one entry with what was last said of each. */
 export interface ReportInput {
@@ -67,7 +67,7 @@ const RETRY_MS = 1000;
 class ReportJob implements CommitWaiter, StoreRequest {
   readonly mirror: QueueMirror;
   readonly row: number;
-  step: ReportStepValue = ReportStep.DECIDED;
+  step: ReportStep = ReportStep.DECIDED;
   retryAtMs = 0;
   /** There was no memory for it: it is made as short as it may be. */
   isShort = false;

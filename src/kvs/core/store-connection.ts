@@ -39,7 +39,7 @@ import { ConnectionWriter } from './connection-writer.js';
 import { Requests } from './requests.js';
 import type { Store } from './store.js';
 
-export const CONNECTION_STATE = {
+export const ConnectionState = {
   /** Nothing heard yet. */
   AWAIT_HELLO: 1,
   /** CHALLENGE sent. */
@@ -51,8 +51,8 @@ export const CONNECTION_STATE = {
   /** Over; nothing is taken or sent. */
   CLOSED: 5,
 } as const;
-export type ConnectionState = (typeof CONNECTION_STATE)[keyof typeof CONNECTION_STATE];
-const { AWAIT_HELLO, AWAIT_PROOF, STANDBY, ACTIVE, CLOSED } = CONNECTION_STATE;
+export type ConnectionState = (typeof ConnectionState)[keyof typeof ConnectionState];
+const { AWAIT_HELLO, AWAIT_PROOF, STANDBY, ACTIVE, CLOSED } = ConnectionState;
 
 const TRANSITIONS: Readonly<Record<ConnectionState, readonly ConnectionState[]>> = {
   [AWAIT_HELLO]: [AWAIT_PROOF, CLOSED],

@@ -41,8 +41,7 @@ import type { LinkOptions, LinkPorts, PathAddress, PathName } from './link-optio
 import { RECONNECT } from './link-options.js';
 import { Outgoing } from './outgoing.js';
 import { PathLog } from './path-log.js';
-import type { PathState } from './path-state.js';
-import { PATH_STATE, PATH_STATES, isValidTransition } from './path-state.js';
+import { PathState, PATH_STATES, isValidTransition } from './path-state.js';
 import type { WireOwner } from './wire.js';
 import { Wire } from './wire.js';
 
@@ -76,7 +75,7 @@ export class PathConnection implements WireOwner {
   /** HELLO of this connection asked for it. */
   #asksActive = false;
   #rests = false;
-  #state: PathState = PATH_STATE.NEW;
+  #state: PathState = PathState.NEW;
   #sinceMs = 0;
   #nowMs = 0;
   /** Attempts since the path last stood for a while: the exponent of the back-off. */
@@ -119,7 +118,7 @@ export class PathConnection implements WireOwner {
 
   /** Its attempts fail, and none is further than the connection. */
   get isInTrouble(): boolean {
-    return this.#attempts > 0 && (this.#state === PATH_STATE.WAITING || this.#state === PATH_STATE.CONNECTING);
+    return this.#attempts > 0 && (this.#state === PathState.WAITING || this.#state === PathState.CONNECTING);
   }
 
   /** Which memory of the store it leads to, by its handshake; '' before. */
@@ -138,7 +137,7 @@ export class PathConnection implements WireOwner {
   }
 
   start(): void {
-    this.#transition(PATH_STATE.WAITING);
+    this.#transition(PathState.WAITING);
   }
 
   /** Dates what was heard; before the tick of either path. */
@@ -154,19 +153,19 @@ export class PathConnection implements WireOwner {
   tick(nowMs: number, otherSpeaksSinceMs: number): void {
     this.#nowMs = nowMs;
     switch (this.#state) {
-      case PATH_STATE.NEW:
-      case PATH_STATE.STOPPED:
+      case PathState.NEW:
+      case PathState.STOPPED:
         return;
-      case PATH_STATE.WAITING:
+      case PathState.WAITING:
         if (nowMs >= this.#retryAtMs && !this.#rests) this.#connect();
         return;
-      case PATH_STATE.CONNECTING:
-      case PATH_STATE.GREETING:
-      case PATH_STATE.PROVING:
+      case PathState.CONNECTING:
+      case PathState.GREETING:
+      case PathState.PROVING:
         if (this.#heartbeat.isGivenUp(nowMs, ALWAYS)) this.#giveUp();
         return;
-      case PATH_STATE.READY:
-      case PATH_STATE.RUN:
+      case PathState.READY:
+      case PathState.RUN:
         if (this.#heartbeat.isGivenUp(nowMs, otherSpeaksSinceMs)) this.#giveUp();
         else if (this.#heartbeat.takeDue(nowMs)) {
           this.outgoing.queueHeartbeat(nowMs);
@@ -193,7 +192,7 @@ export class PathConnection implements WireOwner {
   /** Another connection at once, whatever the back-off says; the present one, which does not run, ends. */
   reconnect(): void {
     // Its HELLO is still to come, and with it the question what it asks for.
-    if (this.#state === PATH_STATE.CONNECTING) return;
+    if (this.#state === PathState.CONNECTING) return;
     this.#rests = false;
     this.#isClosing = true;
     this.#dropWire();
@@ -211,14 +210,14 @@ export class PathConnection implements WireOwner {
 
   /** Ends the path for good; with a text, the store is told CLOSE(STOPPING). */
   stop(text = ''): void {
-    if (this.#state === PATH_STATE.STOPPED) return;
+    if (this.#state === PathState.STOPPED) return;
     if (text !== '' && this.#isWelcomed()) this.#closeWith(reasons.CLOSE_STOPPING, text);
     this.#dropWire();
-    this.#transition(PATH_STATE.STOPPED);
+    this.#transition(PathState.STOPPED);
   }
 
   onWireOpen(wire: Wire): void {
-    if (wire !== this.#wire || this.#state !== PATH_STATE.CONNECTING) return;
+    if (wire !== this.#wire || this.#state !== PathState.CONNECTING) return;
     this.#asksActive = this.#owner.mayAsk(this);
     const handshake = new GatewayHandshake(this.#options, this.#ports, {
       path: this.name,
@@ -226,7 +225,7 @@ export class PathConnection implements WireOwner {
       wantsActive: this.#asksActive,
     });
     this.#handshake = handshake;
-    this.#transition(PATH_STATE.GREETING);
+    this.#transition(PathState.GREETING);
     this.#heartbeat.begin(this.#nowMs);
     this.outgoing.queueControl(types.HELLO, handshake.hello);
     this.outgoing.flush();
@@ -254,19 +253,19 @@ export class PathConnection implements WireOwner {
       return;
     }
     switch (this.#state) {
-      case PATH_STATE.GREETING:
+      case PathState.GREETING:
         if (type === types.CHALLENGE) this.#onChallenge(control);
         else this.#unexpected(type);
         return;
-      case PATH_STATE.PROVING:
+      case PathState.PROVING:
         if (type === types.WELCOME) this.#onWelcome(control);
         else this.#unexpected(type);
         return;
-      case PATH_STATE.READY:
+      case PathState.READY:
         if (type === types.BEAT) this.#owner.onPathFrame(this, type, sequence, control, bodies);
         else this.#unexpected(type);
         return;
-      case PATH_STATE.RUN:
+      case PathState.RUN:
         this.#owner.onPathFrame(this, type, sequence, control, bodies);
         return;
       default:
@@ -275,7 +274,7 @@ export class PathConnection implements WireOwner {
   }
 
   #connect(): void {
-    this.#transition(PATH_STATE.CONNECTING);
+    this.#transition(PathState.CONNECTING);
     this.#heartbeat.begin(this.#nowMs);
     const wire = new Wire(this, { frameBytesMax: this.#options.frameBytesMax }, this.#ports);
     this.#wire = wire;
@@ -294,7 +293,7 @@ export class PathConnection implements WireOwner {
       this.#lose(failure.text);
       return;
     }
-    this.#transition(PATH_STATE.PROVING);
+    this.#transition(PathState.PROVING);
     this.#heartbeat.begin(this.#nowMs);
     this.#proofMs = this.#nowMs;
     this.outgoing.queueControl(types.PROOF, handshake.proof);
@@ -317,7 +316,7 @@ export class PathConnection implements WireOwner {
     this.#bootId = handshake.bootId;
     this.#version = handshake.version;
     this.#handshake = undefined;
-    this.#transition(this.#asksActive ? PATH_STATE.RUN : PATH_STATE.READY);
+    this.#transition(this.#asksActive ? PathState.RUN : PathState.READY);
     this.#heartbeat.begin(this.#nowMs);
     this.#log.up(this.#state, this.#bootId, this.#version);
     this.#owner.onPathUp(this, welcome);
@@ -363,7 +362,7 @@ export class PathConnection implements WireOwner {
     this.#retryAtMs = this.#nowMs + nextDelayMs(this.#attempts, RECONNECT, this.#ports.random);
     this.#attempts++;
     this.#dropWire();
-    this.#transition(PATH_STATE.WAITING);
+    this.#transition(PathState.WAITING);
     this.#owner.onPathDown(this, reason, wasSilent);
   }
 
@@ -376,7 +375,7 @@ export class PathConnection implements WireOwner {
   }
 
   #isWelcomed(): boolean {
-    return this.#state === PATH_STATE.READY || this.#state === PATH_STATE.RUN;
+    return this.#state === PathState.READY || this.#state === PathState.RUN;
   }
 
   /** The only writer of the state. */

@@ -35,7 +35,7 @@ import type { LinkOptions, LinkPorts, PathName } from './link-options.js';
 import type { PathConnection } from './path-connection.js';
 import type { PairOwner } from './path-pair.js';
 import { PathPair } from './path-pair.js';
-import { PATH_STATE } from './path-state.js';
+import { PathState } from './path-state.js';
 import { Unacknowledged } from './unacknowledged.js';
 
 /** What a link tells its mirror machine. None is called from inside request() or flush(). */
@@ -392,11 +392,11 @@ function statusOf(path: PathConnection): PathStatus {
 
 function stateName(path: PathConnection): PathStatus['state'] {
   switch (path.state) {
-    case PATH_STATE.RUN:
+    case PathState.RUN:
       return 'RUN';
-    case PATH_STATE.READY:
+    case PathState.READY:
       return 'READY';
-    case PATH_STATE.STOPPED:
+    case PathState.STOPPED:
       return 'NG';
     default:
       return path.isFresh ? 'CONNECTING' : 'NG';
