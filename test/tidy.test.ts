@@ -18,6 +18,7 @@ const FLOORS: readonly (readonly [folder: string, floor: number])[] = [
   ['src/platform/', 1],
   ['src/observability/', 2],
   ['src/protocol/', 3],
+  ['src/admin-api/', 3],
   ['src/kvs/core/', 4],
   ['src/recovery/', 5],
   ['src/gateway/', 6],

@@ -1,8 +1,9 @@
 /** What `twinpost status` shows to people. Pure: answers in, lines out. */
+import type { HeldQueueAnswer, StatusAnswer, StoreAnswer, TableRowAnswer } from '../admin-api/gateway-answers.js';
+import type { StoreStatusAnswer } from '../admin-api/store-answers.js';
 import { formatBytes, formatCount, formatDuration } from '../base/units.js';
 import { forceCommands } from '../recovery/force.js';
 import { PROTOCOL_VERSION } from '../protocol/versions.js';
-import type { HeldQueueAnswer, StatusAnswer, StoreAnswer, StoreStatusAnswer, TableRowAnswer } from './admin-client.js';
 import type { Missing } from './group.js';
 import { missingText } from './group.js';
 import { counted, paint, printable, tableText } from './tables.js';
@@ -76,7 +77,7 @@ export function watchLine({ status }: GatewayPicture, nowMs: number): string {
 
 function gatewayLines({ status, rows, address }: GatewayPicture, all: boolean, nowMs: number, isTty: boolean): string[] {
   const lines = [
-    `${paint(printable(status.gateway), 'bold', isTty)} on ${printable(status.host)}: ${status.version === undefined ? '' : `twinpost ${printable(status.version)}, `}pid ${String(status.pid)}, up ${formatDuration(status.uptime_seconds * 1000)}, incarnation ${String(status.incarnation)}`,
+    `${paint(printable(status.gateway), 'bold', isTty)} on ${printable(status.host)}: twinpost ${printable(status.version)}, pid ${String(status.pid)}, up ${formatDuration(status.uptime_seconds * 1000)}, incarnation ${String(status.incarnation)}`,
     `  mail        ${status.ready ? paint('READY', 'green', isTty) : `${paint('NOT READY', 'red', isTty)}: ${printable(status.not_ready_reason)}`}`,
     `  mirrors     ${mirrorsText(status, nowMs, isTty)}`,
     `  received    ${formatCount(status.received)}   delivered ${formatCount(status.delivered)}   deferred ${formatCount(status.deferred)}   bounced ${formatCount(status.bounced)}   expired ${formatCount(status.expired)}   rejected ${formatCount(status.rejected)}`,
@@ -105,7 +106,6 @@ function gatewayLines({ status, rows, address }: GatewayPicture, all: boolean, n
   return lines;
 }
 
-/** A gateway of an older release says nothing of it. */
 function drainedText({ drained, drained_since: since }: StoreAnswer, nowMs: number): string {
   if (!drained) return '';
   return since === null ? ', drained' : `, drained ${ago(since, nowMs)} ago`;
@@ -113,7 +113,7 @@ function drainedText({ drained, drained_since: since }: StoreAnswer, nowMs: numb
 
 /** While releases are mixed: with stores of before, gateways do less for one another (docs/UPGRADE.md). */
 function olderText({ protocol }: StoreAnswer): string {
-  return protocol === undefined || protocol === 0 || protocol === PROTOCOL_VERSION ? '' : `, protocol ${String(protocol)}`;
+  return protocol === 0 || protocol === PROTOCOL_VERSION ? '' : `, protocol ${String(protocol)}`;
 }
 
 /** What waits, for whom, and what an operator can do; a line a queue, and one for its command. */
@@ -204,7 +204,7 @@ function storesLines(stores: readonly StorePicture[]): string[] {
     printable(status.store_id),
     printable(status.host),
     address.replace(/^https?:\/\//, ''),
-    status.version === '' ? '-' : printable(status.version),
+    printable(status.version),
     status.ready ? 'ready' : 'NOT READY',
     formatDuration(status.uptime_seconds * 1000),
     formatCount(status.queues),

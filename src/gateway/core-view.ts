@@ -115,6 +115,8 @@ export class CoreView implements GatewayView {
       startedWallMs: this.startedWallMs,
       ready: core.accepting && core.memory.admits(0),
       notReadyReason: this.notReadyReason(),
+      routes: 0,
+      routesRefused: [],
       degradedSinceWallMs,
       degradedCause: degradedSinceWallMs === undefined ? '' : this.degradation.cause(stores),
       insecure: this.options.insecure,
