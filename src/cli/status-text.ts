@@ -69,6 +69,7 @@ export function watchLine({ status }: GatewayPicture, nowMs: number): string {
     `delivered=${String(status.delivered)}`,
     `queued=${String(status.queued_messages)}`,
     `lag=${String(lag)}`,
+    `refused=${String(status.routes_refused.length)}`,
     `down=${down.length === 0 ? '-' : printable(down.join(','))}`,
     `drained=${drained.length === 0 ? '-' : printable(drained.join(','))}`,
     `held=${String(status.queues_held)}`,
@@ -83,6 +84,7 @@ function gatewayLines({ status, rows, address }: GatewayPicture, all: boolean, n
     `  received    ${formatCount(status.received)}   delivered ${formatCount(status.delivered)}   deferred ${formatCount(status.deferred)}   bounced ${formatCount(status.bounced)}   expired ${formatCount(status.expired)}   rejected ${formatCount(status.rejected)}`,
     `  queued      ${formatCount(status.queued_messages)} messages, ${formatBytes(status.queued_bytes)} in ${counted(status.queues, 'queue')}${status.queues_recovering === 0 ? '' : `, ${formatCount(status.queues_recovering)} still coming back from the stores`}; memory ${formatBytes(status.memory_used_bytes)} of ${formatBytes(status.memory_limit_bytes)}`,
   ];
+  if (status.routes_refused.length > 0) lines.push(refusedLine(status, nowMs, isTty));
   if (status.control_records > 0) lines.push(`  records     ${formatCount(status.control_records)} in the control queue, ${counted(status.control_copies_in_sync, 'copy', 'copies')} in sync`);
   if (status.queues_rescued > 0) lines.push(`  rescued     ${counted(status.queues_rescued, 'queue')} of other gateways delivered here`);
   lines.push(...heldLines(status, address, nowMs, isTty));
@@ -109,6 +111,12 @@ function gatewayLines({ status, rows, address }: GatewayPicture, all: boolean, n
 function drainedText({ drained, drained_since: since }: StoreAnswer, nowMs: number): string {
   if (!drained) return '';
   return since === null ? ', drained' : `, drained ${ago(since, nowMs)} ago`;
+}
+
+/** Every one of them: what is refused is not to be looked for elsewhere. */
+function refusedLine({ routes, routes_refused: refused }: StatusAnswer, nowMs: number, isTty: boolean): string {
+  const names = refused.map(({ route, reason, since }) => `${route} (${reason} for ${ago(since, nowMs)})`).join(', ');
+  return `  ${paint('REFUSED', 'red', isTty)}     new mail of ${formatCount(refused.length)} of ${counted(routes, 'route')}: ${printable(names)}`;
 }
 
 /** While releases are mixed: with stores of before, gateways do less for one another (docs/UPGRADE.md). */

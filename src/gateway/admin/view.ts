@@ -67,7 +67,7 @@ export interface StatusView {
   readonly startedWallMs: number;
   /** Takes new mail: enough mirrors in sync, not stopping. */
   readonly ready: boolean;
-  /** Why not, '' when ready: "recovering", "too few mirrors in sync", "stopping", "memory". */
+  /** Why not, '' when ready: "recovering", "2 of 3 routes can not commit new mail", "stopping", "memory". */
   readonly notReadyReason: string;
   /** Configured ones, and those of them that take no new mail. */
   readonly routes: number;

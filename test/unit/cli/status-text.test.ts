@@ -17,7 +17,7 @@ const ROW: TableRowAnswer = {
 };
 const HELD: HeldQueueAnswer = { queue_name: 'late.example', queue_class: 'mail', owner: 'gw-1', id: 'gw-1/7/3', state: 'waiting', messages: 1200, waits_for: ['NodeE'], why: 'a store is missing', since: NOW - 30 };
 const STATUS: StatusAnswer = {
-  ...sample.STATUS, degraded: true, degraded_since: NOW - 90, degraded_cause: 'NodeC: ECONNRESET', insecure: true,
+  ...sample.STATUS, routes: 40, routes_refused: [{ route: 'strict.example', reason: 'recovering', since: NOW - 30 }], degraded: true, degraded_since: NOW - 90, degraded_cause: 'NodeC: ECONNRESET', insecure: true,
   received: 20_000, delivered: 19_000, deferred: 3, bounced: 2, expired: 1, queues: 40, queues_held: 22,
   held: [HELD, { ...HELD, queue_name: 'theirs.example', owner: 'gw-2', id: 'gw-2/3/1', messages: null, waits_for: [], why: 'its lease runs', since: NOW - 5 }],
   queues_rescued: 3, queued_messages: 41, queued_bytes: 4096, memory_used_bytes: 2 ** 20,
@@ -55,7 +55,7 @@ describe('twinpost status', () => {
   });
 
   test('is a line a gateway in a pipe', () => {
-    assert.equal(watchLine({ status: STATUS, rows: [], address: '' }, NOW_MS), '2027-01-15T08:00:00.000Z gw-1 ready degraded received=20000 delivered=19000 queued=41 lag=900 down=NodeC drained=- held=22');
+    assert.equal(watchLine({ status: STATUS, rows: [], address: '' }, NOW_MS), '2027-01-15T08:00:00.000Z gw-1 ready degraded received=20000 delivered=19000 queued=41 lag=900 refused=1 down=NodeC drained=- held=22');
     assert.match(watchLine({ status: { ...STATUS, ready: false, not_ready_reason: 'recovering', degraded_since: null, stores: [] }, rows: [], address: '' }, NOW_MS), / not-ready\(recovering\) complete .* down=- drained=- held=22$/);
   });
 });
@@ -200,6 +200,7 @@ const GOLDEN = `gw-1 on box-1: twinpost 0.2.0, pid 42, up 2h, incarnation 7
   mirrors     DEGRADED since 2027-01-15T07:58:30Z (1min30s): NodeC: ECONNRESET
   received    20,000   delivered 19,000   deferred 3   bounced 2   expired 1   rejected 0
   queued      41 messages, 4KiB in 40 queues; memory 1MiB of 1GiB
+  REFUSED     new mail of 1 of 40 routes: strict.example (recovering for 30s)
   rescued     3 queues of other gateways delivered here
   HELD        mail of 22 queues waits; start NodeE, or go on without:
                   twinpost rescue --force --queue late.example --owner gw-1 --missing NodeE --reason TEXT --from box-1:8025
