@@ -18,6 +18,7 @@ const FLOORS: readonly (readonly [folder: string, floor: number])[] = [
   ['src/platform/', 1],
   ['src/observability/', 2],
   ['src/protocol/', 3],
+  ['src/admin-api/', 3],
   ['src/kvs/core/', 4],
   ['src/recovery/', 5],
   ['src/gateway/', 6],
@@ -367,7 +368,7 @@ test('every event that is logged stands in docs/LOG.md, and none besides', () =>
   expectNone(found);
 });
 
-for (const document of ['README.md', 'ARCHITECTURE.md', ...listFiles('docs').filter((path) => path.endsWith('.md'))]) {
+for (const document of ['README.md', 'ARCHITECTURE.md', 'CONTRIBUTING.md', ...listFiles('docs').filter((path) => path.endsWith('.md'))]) {
   test(`every file that ${document} names exists`, () => {
     // Commands name compiled files; their sources stand for them.
     const text = readFileSync(join(PROJECT, document), 'utf8').replace(/\bdist\/(\S+)\.js\b/g, '$1.ts');

@@ -13,9 +13,9 @@
  * for ours. So who answers there must be who was expected.
  */
 import type { Argv, Options } from 'yargs';
+import type { MemberAnswer } from '../admin-api/pages.js';
 import { GATEWAY_URL, TOKEN_HELP, addressHelp, adminAddress } from './admin-address.js';
 import { AdminClient, NoAnswer } from './admin-client.js';
-import type { MemberAnswer } from './admin-client.js';
 import type { CliContext, Terminal } from './context.js';
 import { paint, printable } from './tables.js';
 

@@ -115,6 +115,8 @@ export class CoreView implements GatewayView {
       startedWallMs: this.startedWallMs,
       ready: core.accepting && core.memory.admits(0),
       notReadyReason: this.notReadyReason(),
+      routes: core.readiness.routeCount,
+      routesRefused: core.readiness.refused.map(({ route, reason, sinceWallMs }) => ({ route: route.queueName, reason, sinceWallMs })),
       degradedSinceWallMs,
       degradedCause: degradedSinceWallMs === undefined ? '' : this.degradation.cause(stores),
       insecure: this.options.insecure,
@@ -290,7 +292,7 @@ export class CoreView implements GatewayView {
     if (core.accepting) return core.memory.admits(0) ? '' : 'memory';
     if (this.ports.isDraining()) return 'stopping';
     if (core.upCount === 0) return 'no store can be reached';
-    return core.queuesAwaited ? 'too few mirrors in sync' : 'recovering';
+    return core.queuesAwaited ? `${String(core.readiness.stuckCount)} of ${String(core.readiness.routeCount)} routes can not commit new mail` : 'recovering';
   }
 }
 

@@ -32,6 +32,7 @@ import { HandingOut } from './queue/handing-out.js';
 import { MemoryGauge } from './queue/memory-gauge.js';
 import type { Note } from './queue/note.js';
 import { QueueRegistry } from './queue/queue-registry.js';
+import { Readiness } from './queue/readiness.js';
 import type { RecoveredQueues } from './queue/recovered-queues.js';
 import { RecoveryWiring } from './queue/recovery-wiring.js';
 import { Reports } from './queue/report-job.js';
@@ -59,6 +60,8 @@ export class GatewayCore implements Reception, DeliverySource {
   readonly control: GatewayControl;
   /** For the next process. */
   readonly sets: ServedSets;
+  /** Which routes take new mail. */
+  readonly readiness: Readiness;
   private readonly options: CoreOptions;
   private readonly ports: CorePorts;
   private readonly acceptance: Acceptance;
@@ -89,11 +92,11 @@ export class GatewayCore implements Reception, DeliverySource {
     const ringBytes = Math.min(options.mirrors.ringBytes, Math.floor(options.memory.limitBytes * RING_SHARE));
     this.mirrors = new Mirrors({ ...options.mirrors, ringBytes, token: options.incarnation }, this.mirrorPorts());
     this.memory = new MemoryGauge(options.memory, () => this.entries.usedBytes + this.mirrors.sender.changeBytes + this.mirrors.backlogBytes + ports.heldElsewhereBytes());
-    const nowMs = (): number => ports.clock.nowMs();
     this.registry = new QueueRegistry(
       { gatewayId: options.gatewayId, group: options.mirrors.group, incarnation: options.incarnation, queuesMax: options.queuesMax, replicas: options.mirrors.replicas, minReplicas: options.mirrors.minReplicas },
-      { table: this.entries.table, mirrors: this.mirrors, nowMs, mayCreate: (route) => this.mayCreate(route) },
+      { table: this.entries.table, mirrors: this.mirrors, nowMs: () => ports.clock.nowMs(), mayCreate: (route) => this.mayCreate(route) },
     );
+    this.readiness = this.readinessOf(ports);
     this.commitPoint = new CommitPoint({ timeoutMs: options.commitTimeoutMs }, {
       release: (mirror, row) => { this.releaseEntry(mirror, row); },
       withdraw: (mirror, row) => this.withdraw(mirror, row),
@@ -123,7 +126,7 @@ export class GatewayCore implements Reception, DeliverySource {
       expected: (ownerId) => this.recovery.expectsControl(ownerId),
       noteOwing: (mirror, row) => { this.recovered.noteOwing(mirror, row); },
     });
-    this.right = new DeliveryRight({ log: ports.log, nowMs, wake });
+    this.right = new DeliveryRight({ log: ports.log, nowMs: () => ports.clock.nowMs(), wake });
     this.wiring = new RecoveryWiring(
       { ...options.recovery, rescue: options.recovery.rescue ?? false, group: options.mirrors.group, gatewayId: options.gatewayId, token: options.incarnation },
       {
@@ -155,7 +158,7 @@ export class GatewayCore implements Reception, DeliverySource {
 
   /** True when new mail can be taken: the SMTP port is open exactly then. */
   get accepting(): boolean {
-    return !this.draining && this.queuesAwaited && this.upCount >= this.options.mirrors.minReplicas && this.mirrors.mayCommit;
+    return !this.draining && this.queuesAwaited && this.readiness.isReady(this.mirrors.stateVersion);
   }
 
   get upCount(): number {
@@ -169,8 +172,7 @@ export class GatewayCore implements Reception, DeliverySource {
   admit(route: Route): AdmissionVerdict {
     if (this.draining) return 'draining';
     if (!this.accepting) return 'not-ready';
-    if (this.registry.find(route) === undefined && !this.mayCreate(route)) return 'recovering';
-    return this.acceptance.admit(route);
+    return this.admissionOf(route);
   }
 
   reserve(bytes: number): boolean {
@@ -270,7 +272,11 @@ export class GatewayCore implements Reception, DeliverySource {
   /** Called a few times in a tenth of a second. */
   tick(nowMs: number): void {
     if (!this.listsAwaited) this.listsAwaited = this.recovery.allListed || (this.firstUpMs >= 0 && nowMs - this.firstUpMs >= this.options.firstListMs);
-    if (!this.queuesAwaited) this.queuesAwaited = this.listsAwaited && (this.recovery.isSettled || nowMs - this.firstUpMs >= this.options.firstListMs);
+    if (!this.queuesAwaited) {
+      this.queuesAwaited = this.listsAwaited && (this.recovery.isSettled || nowMs - this.firstUpMs >= this.options.firstListMs);
+      if (this.queuesAwaited) this.readiness.lookAgain();
+    }
+    this.readiness.tick(nowMs);
     this.commitPoint.tick(nowMs);
     this.right.look();
     this.forgotten.tick();
@@ -310,6 +316,12 @@ export class GatewayCore implements Reception, DeliverySource {
     this.ports.requestEndOfTurn();
   }
 
+  /** What the queue of a route says to new mail, whatever holds for the gateway as a whole. */
+  private admissionOf(route: Route): AdmissionVerdict {
+    if (this.registry.find(route) === undefined && !this.mayCreate(route)) return 'recovering';
+    return this.acceptance.admit(route);
+  }
+
   /**
    * A route whose queue is still to come back gets no second one; beside a held queue, a fifo route does
    * (exception to G3). A strict route waits for every store's list: the one that is missing may know its queue.
@@ -318,6 +330,15 @@ export class GatewayCore implements Reception, DeliverySource {
     if (route.ordering === 'strict' && !this.recovery.allListed) return false;
     const expected = this.recovery.expects(route.queueName, route.queueClass);
     return expected === '' || (expected === 'held' && route.ordering === 'fifo');
+  }
+
+  private readinessOf({ router, clock }: CorePorts): Readiness {
+    return new Readiness({
+      routes: router.mailRoutes(),
+      wallMs: () => clock.wallMs(),
+      admissionOf: (route) => this.admissionOf(route),
+      canFound: () => this.registry.canFind(true),
+    });
   }
 
   private mirrorPorts(): ConstructorParameters<typeof Mirrors>[1] {
@@ -330,6 +351,7 @@ export class GatewayCore implements Reception, DeliverySource {
       wallMs: () => ports.clock.wallMs(),
       requestFlush: () => { ports.requestEndOfTurn(); },
       refillEntries: (mirror) => this.entries.refillView(mirror.queue),
+      onChanged: (mirror) => { this.readiness.onChanged(mirror); },
       onQueueLost: (mirror) => { this.wiring.onLost(mirror); },
       onEpoch: (mirror) => {
         ports.counters.epochs += 1;

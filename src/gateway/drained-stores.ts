@@ -9,7 +9,8 @@
  *           1      8    since when, milliseconds since 1970, a little-endian double; release 0.1.0 leaves it out
  */
 import type { Clock, EventLog } from '../platform/ports.js';
-import type { DrainState, StoreControl, StoreOrder } from './admin/store-api.js';
+import type { Order } from '../admin-api/orders.js';
+import type { DrainState, StoreControl } from './admin/store-api.js';
 import type { Mirrors } from './mirror/mirrors.js';
 import type { QueueMirror } from './mirror/queue-mirror.js';
 import type { ControlRecords } from './control/control-records.js';
@@ -67,13 +68,13 @@ export class DrainedStores implements StoreControl {
     return { draining: placement.drained.has(storeId), mirrors: moves.mirrorsAt(storeId), stuck: moves.stuckAt(storeId), copiesMissing: moves.copiesMissing(), kept: this.isKept(storeId) };
   }
 
-  drain(storeId: string, { reason, who }: StoreOrder): void {
+  drain(storeId: string, { reason, who }: Order): void {
     // Written first: the queue of the records may have to be founded, and with few stores it needs this one.
     this.save(storeId, DRAINED);
     if (this.ports.mirrors.moves.drain(storeId)) this.ports.log.warn('drain', 'an operator drains a store', { store: storeId, reason, who });
   }
 
-  undrain(storeId: string, { reason, who }: StoreOrder): void {
+  undrain(storeId: string, { reason, who }: Order): void {
     if (this.ports.mirrors.moves.undrain(storeId)) this.ports.log.warn('drain', 'an operator has a store used again', { store: storeId, reason, who });
     this.save(storeId, USED);
   }
@@ -83,7 +84,7 @@ export class DrainedStores implements StoreControl {
     else this.ports.whenKept(then);
   }
 
-  resync(queue: string, storeId: string, { reason, who }: StoreOrder): number | undefined {
+  resync(queue: string, storeId: string, { reason, who }: Order): number | undefined {
     let found = false;
     let filled = 0;
     for (const mirror of this.ports.queuesOf(queue)) {

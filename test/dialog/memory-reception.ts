@@ -75,4 +75,8 @@ export class DomainRouter implements Router {
   routeOfQueue(queueName: string): Route | undefined {
     return this.route(queueName);
   }
+
+  mailRoutes(): readonly Route[] {
+    return [...this.#routes.values()];
+  }
 }

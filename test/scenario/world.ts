@@ -98,6 +98,7 @@ export class World {
     this.router = {
       route: (domain, queueClass) => table.route(domain, queueClass),
       routeOfQueue: (name, queueClass) => (this.unrouted.has(name) ? undefined : table.routeOfQueue(name, queueClass)),
+      mailRoutes: () => table.mailRoutes(),
     };
     const secret = new Uint8Array(32).fill(7);
     const ports = { scheduler: this.scheduler, network: this.network, log: this.log, wallBaseMs: WALL_BASE_MS };

@@ -95,6 +95,10 @@ function admissionRefusal(hub: InboundHub, route: Route): Refusal | undefined {
       return replies.NOT_READY_NOW;
     case 'recovering':
       return replies.RECOVERING;
+    case 'short':
+      return replies.SHORT;
+    case 'no-store':
+      return replies.NO_STORE;
     case 'draining':
       return replies.SHUTTING_DOWN;
   }

@@ -25,7 +25,6 @@ import { Moves } from './moves.js';
 import type { Outbox } from './outbox.js';
 import { Placement } from './placement.js';
 import { QueueMirror } from './queue-mirror.js';
-import { Readiness } from './readiness.js';
 import { judgeRefusal } from './refusal-verdict.js';
 import type { RepairCounters } from './repair-counters.js';
 import { Replica, SyncState, SYNC_STATE_NAMES } from './replica.js';
@@ -45,7 +44,6 @@ export class Mirrors {
   readonly moves: Moves;
   /** Rises with every change of what is known of the stores: what was reckoned from it holds until then. */
   stateVersion = 0;
-  private readonly readiness: Readiness;
   private readonly ports: MirrorsPorts;
   private readonly setPorts: SetChangePorts;
   private readonly catchUp: CatchUp;
@@ -68,12 +66,11 @@ export class Mirrors {
         this.askFlush();
       },
       onEpoch: (mirror) => {
-        this.readiness.onChanged(mirror);
+        ports.onChanged(mirror);
         ports.onEpoch(mirror);
       },
     };
     this.placement = new Placement(options.placement, { stores: () => this.stores });
-    this.readiness = new Readiness(options.minReplicas, { placement: this.placement, mirrorOf: (handle) => this.byHandle[handle] });
     this.moves = new Moves(options, { packer: ports.packer, log: ports.log, mirrors: this, placement: this.placement });
     this.catchUp = new CatchUp({ group: options.group, retryMs: options.retryMs, incarnation: options.token }, {
       packer: ports.packer, log: ports.log, ring: this.ring, counters: this.counters, nowMs, sealNow,
@@ -117,10 +114,6 @@ export class Mirrors {
     return this.sender.ring;
   }
 
-  get mayCommit(): boolean {
-    return this.readiness.mayCommit(this.stateVersion);
-  }
-
   askFlush(): void {
     this.sender.askFlush();
   }
@@ -134,7 +127,7 @@ export class Mirrors {
     const mirror = new QueueMirror(queue, this.options.minReplicas, this.sender.slabs, this.sender);
     mirror.token = this.options.token;
     this.byHandle[queue.handle] = mirror;
-    this.readiness.onChanged(mirror);
+    this.ports.onChanged(mirror);
     return mirror;
   }
 
@@ -145,7 +138,7 @@ export class Mirrors {
     }
     this.ring.forget(mirror.handle);
     this.byHandle[mirror.handle] = undefined;
-    this.readiness.onChanged(mirror);
+    this.ports.onChanged(mirror);
   }
 
   mirrorOf(handle: number): QueueMirror | undefined {
@@ -163,7 +156,7 @@ export class Mirrors {
   /** A replica of `mirror` on `store`, in state NG. */
   addReplica(mirror: QueueMirror, store: StorePort): Replica {
     const replica = new Replica(store, mirror.queue.name, (changed, from, cause) => {
-      this.readiness.onChanged(mirror);
+      this.ports.onChanged(mirror);
       const fields = { queue: changed.queueName, store: changed.store.storeId, from: SYNC_STATE_NAMES[from], to: SYNC_STATE_NAMES[changed.sync], cause, epoch: mirror.epoch, transactions: mirror.lastNumber };
       if (changed.sync === SyncState.NG) this.ports.log.warn('mirror', 'a mirror is isolated', fields);
       else this.ports.log.info('mirror', 'a mirror changed its sync state', fields);
@@ -179,7 +172,7 @@ export class Mirrors {
     this.resyncs.get(replica.store)?.cancel(mirror);
     mirror.replicas = mirror.replicas.filter((one) => one !== replica);
     this.placement.onRemoved(replica.store);
-    this.readiness.onChanged(mirror);
+    this.ports.onChanged(mirror);
   }
 
   /**

@@ -61,10 +61,10 @@ export class Acceptance {
     const { registry, memory } = this.ports;
     if (!memory.admits(0)) return 'memory';
     const mirror = registry.find(route);
-    if (mirror === undefined) return registry.isFull ? 'queues' : '';
+    if (mirror === undefined) return registry.founding();
     if (mirror.queue.length >= route.lengthMax) return 'queue-full';
     if (mirror.queue.bytes > memory.acceptBytes * this.options.nextHopShare) return 'share';
-    return isReady(mirror) ? '' : 'not-ready';
+    return isReady(mirror) ? '' : 'short';
   }
 
   /** Stores the message in every queue it goes to. `ending`: a report, which may use the last reserve, here and at stores. */

@@ -15,7 +15,7 @@ import { queueKey } from '../../recovery/census.js';
 import type { EntryTable } from './entry-table.js';
 import { MailQueue } from './mail-queue.js';
 import type { QueueIdentity } from './mail-queue.js';
-import type { Route } from './types.js';
+import type { AdmissionVerdict, Route } from './types.js';
 
 export interface RegistryOptions {
   readonly gatewayId: string;
@@ -86,6 +86,20 @@ export class QueueRegistry {
 
   get isFull(): boolean {
     return this.ownCount >= this.options.queuesMax;
+  }
+
+  /** Whether a first queue could be made for new mail. */
+  founding(): AdmissionVerdict {
+    if (this.isFull) return 'queues';
+    if (this.canFind(false)) return '';
+    // Stores that are all too full answer as a gateway does that is.
+    return this.canFind(true) ? 'memory' : 'no-store';
+  }
+
+  /** Stores enough for a queue can be reached. */
+  canFind(evenFull: boolean): boolean {
+    const { minReplicas } = this.options;
+    return this.ports.mirrors.placement.choose(minReplicas, [], [], evenFull).length >= minReplicas;
   }
 
   /** The queue of this identity, if this process serves it now. */

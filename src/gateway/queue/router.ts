@@ -40,6 +40,10 @@ class RoutingTable implements Router {
     return found === undefined ? undefined : this.make(found, queueClass);
   }
 
+  mailRoutes(): readonly Route[] {
+    return [...this.byName.values()].map((route) => this.make(route, 'mail'));
+  }
+
   private wildcard(domain: string): RouteOptions | undefined {
     for (let dot = domain.indexOf('.'); dot !== -1; dot = domain.indexOf('.', dot + 1)) {
       const found = this.byDomain.get(`*${domain.slice(dot)}`);

@@ -39,6 +39,8 @@ export interface Router {
   route(domain: string, queueClass: QueueClass): Route | undefined;
   /** The route of a queue that came back from the stores under this name. */
   routeOfQueue(queueName: string, queueClass: QueueClass): Route | undefined;
+  /** Every configured route for mail. */
+  mailRoutes(): readonly Route[];
 }
 
 /** RFC 3461 NOTIFY as bits; 0 is the default (failure, and delay where configured). */
@@ -130,8 +132,16 @@ export interface Submission {
   settle(outcome: SubmissionOutcome): void;
 }
 
-/** Why a recipient or a message can't be taken now; '' when it can. */
-export type AdmissionVerdict = '' | 'queue-full' | 'memory' | 'share' | 'not-ready' | 'draining' | 'recovering' | 'queues';
+/**
+ * Why a recipient or a message can't be taken now; '' when it can.
+ *
+ *   draining     the gateway stops            not-ready   it takes no mail at all (G6)
+ *   recovering   the queue is still to come back from the stores
+ *   short        the queue has fewer mirrors in sync than min_replicas
+ *   no-store     it has no queue yet, and too few stores can be reached for one
+ *   memory, share, queue-full, queues         limits (G7)
+ */
+export type AdmissionVerdict = '' | 'draining' | 'not-ready' | 'recovering' | 'short' | 'no-store' | 'memory' | 'share' | 'queue-full' | 'queues';
 
 /** What inbound may ask of the gateway (gateway/core.ts). */
 export interface Reception {

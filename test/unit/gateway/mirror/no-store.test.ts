@@ -77,7 +77,7 @@ class Played {
     const log = { debug: note, info: note, warn: note, error: note };
     const mirrors = new Mirrors(
       { group: ['gw-1', 'gw-2'], replicas: 2, minReplicas: 1, retryMs: 500, refillFrameBytes: 4096, frameTargetBytes: 65_536, ringBytes: 1_000_000, replaceAfterMs, placement: { gatewayHost: undefined, places: new Map() }, token: 7 },
-      { packer, crc32, log, nowMs: () => this.nowMs, wallMs: () => 0, requestFlush: () => {}, refillEntries: () => NO_ENTRIES, onEpoch: () => {}, onQueueLost: () => assert.fail('it is ours') },
+      { packer, crc32, log, nowMs: () => this.nowMs, wallMs: () => 0, requestFlush: () => {}, refillEntries: () => NO_ENTRIES, onChanged: () => {}, onEpoch: () => {}, onQueueLost: () => assert.fail('it is ours') },
     );
     this.mirrors = mirrors;
     this.lost = new LostSets({ mirrors, log, nowMs: () => this.nowMs });
