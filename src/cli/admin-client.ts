@@ -40,8 +40,6 @@ export interface StatusAnswer {
   readonly queues_rescued: number;
   readonly queued_messages: number;
   readonly queued_bytes: number;
-  readonly control_records: number;
-  readonly control_copies_in_sync: number;
   readonly memory_used_bytes: number;
   readonly memory_limit_bytes: number;
   readonly stores: readonly StoreAnswer[];

@@ -16,7 +16,6 @@ import { CLAIM_UNKNOWN, ROLE_MEMBER } from '../protocol/reasons.js';
 import { allowsTakeover, tellsWriter, versionsSpoken } from '../protocol/versions.js';
 import type { CensusRow } from './census.js';
 import { isOfLastSet, isOfSet, isOnItsWay, joinersOf, judgeQueue, newestOf, sourcesOf } from './census.js';
-import { mayGoFirst } from './control-first.js';
 import { ClaimMachine } from './claim-machine.js';
 import type { ClaimFailure } from './claim-machine.js';
 import { QueueJob } from './queue-job.js';
@@ -68,8 +67,7 @@ export class Claiming {
     this.news = new WaitingNews(ports);
   }
 
-  /** `coming`: owners whose control queue may be here at once. */
-  judge(job: QueueJob, answering: ReadonlySet<string>, coming: ReadonlySet<string>, nowMs: number): void {
+  judge(job: QueueJob, answering: ReadonlySet<string>, nowMs: number): void {
     this.noteNewest(job, answering);
     const verdict = judgeQueue(job.rows.values(), answering, job.given, this.ports.hints.get(job.key));
     if (verdict.kind !== 'take' || verdict.epoch !== job.epoch || verdict.outside !== '') job.leftAt = '';
@@ -83,7 +81,6 @@ export class Claiming {
         job.notBeforeMs = claimFromMs;
         return;
       }
-      if (!mayGoFirst(job, coming, this.news.isLate || this.ports.views.allListed, nowMs)) return;
       if (verdict.without.length > 0) this.ports.log.warn('recovery', 'an operator has this queue taken without a member: mail may be lost or repeated', { queue: job.name, owner: job.ownerId, epoch: verdict.epoch, without: verdict.without });
       job.epoch = verdict.epoch;
       job.members = verdict.members;

@@ -93,8 +93,8 @@ export class ServiceWatch {
     let queues = 0;
     let short = 0;
     for (const mirror of core.registry.all) {
-      const { identity, routed, route } = mirror.queue;
-      if (identity.ownerId !== gatewayId || !routed || route.queueClass === 'control') continue;
+      const { identity, routed } = mirror.queue;
+      if (identity.ownerId !== gatewayId || !routed) continue;
       queues += 1;
       let counting = 0;
       for (const { member, sync } of mirror.replicas) if (member && sync === SyncState.SYNC) counting += 1;

@@ -10,33 +10,29 @@
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { formatMessageId, parseMessageId } from '../../base/text-id.js';
-import type { HoldOutcome, HoldRequest } from '../control/message-holds.js';
+import type { HoldAnswer, HoldOutcome, HoldRequest } from '../queue/message-holds.js';
 
 export interface HoldControl {
-  hold(request: HoldRequest): readonly HoldOutcome[];
-  release(request: HoldRequest): readonly HoldOutcome[];
-  /** Tells once whether the mirrors have acknowledged what was changed for these owners. */
-  whenKept(owners: Iterable<string>, done: (kept: boolean) => void): void;
+  hold(request: HoldRequest, answer: HoldAnswer): void;
+  release(request: HoldRequest, answer: HoldAnswer): void;
 }
 
 const TEXT_CHARACTERS_MAX = 500;
 
 export function addHolds(api: FastifyInstance, control: HoldControl): void {
-  api.post('/messages/:id/hold', (request, reply) => change(request, reply, control, (wanted) => control.hold(wanted)));
-  api.post('/messages/:id/release', (request, reply) => change(request, reply, control, (wanted) => control.release(wanted)));
+  api.post('/messages/:id/hold', (request, reply) => change(request, reply, (wanted, answer) => { control.hold(wanted, answer); }));
+  api.post('/messages/:id/release', (request, reply) => change(request, reply, (wanted, answer) => { control.release(wanted, answer); }));
 }
 
-async function change(request: FastifyRequest, reply: FastifyReply, control: HoldControl, apply: (wanted: HoldRequest) => readonly HoldOutcome[]): Promise<object> {
+async function change(request: FastifyRequest, reply: FastifyReply, apply: (wanted: HoldRequest, answer: HoldAnswer) => void): Promise<object> {
   const { id } = request.params as { id: string };
   const messageId = parseMessageId(id);
   if (messageId === undefined) return reply.code(400).send({ error: `'${id.slice(0, 40)}' is no queue id` });
   const body = typeof request.body === 'object' && request.body !== null ? (request.body as Readonly<Record<string, unknown>>) : {};
   const [reason, who] = [textOf(body['reason']), textOf(body['who'])];
   if (reason === undefined || who === undefined) return reply.code(400).send({ error: 'say who does this, and for what reason: it is logged' });
-  const outcomes = apply({ messageId, reason, who });
-  const owners = outcomes.filter(({ done }) => done).map(({ owner }) => owner);
-  const kept = await new Promise<boolean>((resolve) => { control.whenKept(owners, resolve); });
-  const queues = outcomes.map(({ queue, queueClass, done, why }) => ({ queue_name: queue, queue_class: queueClass, done, why, kept: done && kept }));
+  const outcomes = await new Promise<readonly HoldOutcome[]>((resolve) => { apply({ messageId, reason, who }, resolve); });
+  const queues = outcomes.map(({ queue, queueClass, done, why, kept }) => ({ queue_name: queue, queue_class: queueClass, done, why, kept }));
   return { queue_id: formatMessageId(messageId), queues };
 }
 

@@ -2,9 +2,9 @@
  * Whether mail can be committed (G6): most queues that new mail goes to have the mirrors in sync that a message needs.
  * The SMTP port is open exactly then; a queue that lacks one answers 451 for itself meanwhile.
  *
- *   counted       mail queues of this gateway that have a route
- *   not counted   its own records: they are told as degraded (degradation.ts), no mail waits for them; and queues of
- *                 others that it delivers: no new mail goes there, and when they go home nothing has changed here
+ *   counted       queues of this gateway that have a route
+ *   not counted   queues of others that it delivers: no new mail goes there, and when they go home nothing has
+ *                 changed here
  *   none counted  the first mail will found a queue: stores that may be chosen must be there for it
  */
 import type { Placement } from './placement.js';
@@ -59,5 +59,5 @@ export class Readiness {
 }
 
 function takesNewMail({ queue, isOwn }: QueueMirror): boolean {
-  return isOwn && queue.routed && queue.route.queueClass !== 'control';
+  return isOwn && queue.routed;
 }

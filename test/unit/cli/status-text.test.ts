@@ -18,7 +18,7 @@ const HELD: HeldQueueAnswer = { queue_name: 'late.example', queue_class: 'mail',
 const STATUS: StatusAnswer = {
   gateway: 'gw-1', host: 'box-1', version: '0.2.0', incarnation: 7, pid: 42, uptime_seconds: 7200, ready: true, not_ready_reason: '', degraded_since: NOW - 90, degraded_cause: 'NodeC: ECONNRESET', insecure: true,
   received: 20_000, delivered: 19_000, deferred: 3, bounced: 2, expired: 1, rejected: 0, queues: 40, queues_recovering: 0, queues_held: 22,
-  held: [HELD, { ...HELD, queue_name: 'theirs.example', owner: 'gw-2', id: 'gw-2/3/1', messages: null, waits_for: [], why: 'its lease runs', since: NOW - 5 }], queues_rescued: 3, queued_messages: 41, queued_bytes: 4096, control_records: 0, control_copies_in_sync: 0, memory_used_bytes: 2 ** 20, memory_limit_bytes: 2 ** 30,
+  held: [HELD, { ...HELD, queue_name: 'theirs.example', owner: 'gw-2', id: 'gw-2/3/1', messages: null, waits_for: [], why: 'its lease runs', since: NOW - 5 }], queues_rescued: 3, queued_messages: 41, queued_bytes: 4096, memory_used_bytes: 2 ** 20, memory_limit_bytes: 2 ** 30,
   stores: [
     { store: 'NodeB', host: 'box-2', protocol: PROTOCOL_VERSION, up: true, drained: false, drained_since: null, paths: [{ path: 'A', state: 'RUN' }, { path: 'B', state: 'READY' }], queues_sync: 39, queues_resync: 1, queues_ng: 0, lag_messages: 5, lag_bytes: 2048, lease_left_ms: 9400, failovers: 1 },
     { store: 'NodeC', host: 'box-3', protocol: 0, up: false, drained: false, drained_since: null, paths: [{ path: 'A', state: 'NG' }, { path: 'B', state: 'NG' }], queues_sync: 0, queues_resync: 0, queues_ng: 1, lag_messages: 900, lag_bytes: 0, lease_left_ms: 0, failovers: 0 },
@@ -64,21 +64,16 @@ test('a store that speaks an older version of the protocol is shown with it', ()
 });
 
 test('a queue of another gateway is shown with its owner, for the queues of a group have the same names', () => {
-  const rows = [ROW, { ...ROW, owner: 'gw-2' }, { ...ROW, owner: 'gw-2', queue_name: 'control', queue_class: 'control', serial: 4 }];
+  const rows = [ROW, { ...ROW, owner: 'gw-2' }, { ...ROW, owner: 'gw-2', queue_name: 'senders', queue_class: 'bounce', serial: 4 }];
   const lines = statusLines({ gateways: [{ status: STATUS, rows, address: 'http://box-1:8025' }], stores: [], missing: [], all: true }, NOW_MS, false);
   const from = lines.findIndex((line) => line.startsWith('Queue '));
-  assert.deepEqual(lines.slice(from + 1, from + 4).map((line) => line.split(/ {2,}/, 1)[0]), ['hitachi.com', 'hitachi.com of gw-2', 'control (control) of gw-2']);
+  assert.deepEqual(lines.slice(from + 1, from + 4).map((line) => line.split(/ {2,}/, 1)[0]), ['hitachi.com', 'hitachi.com of gw-2', 'senders (bounce) of gw-2']);
 });
 
 test('a gateway that does not say its release is shown without', () => {
   const { version, ...before } = STATUS;
   assert.equal(version, '0.2.0');
   assert.match(shown(before), /^gw-1 on box-1: pid 42, up 2h/m);
-});
-
-test('one copy of the control queue is a copy', () => {
-  const records = (copies: number): string => /control queue, (.*)$/m.exec(shown({ ...STATUS, control_records: 3, control_copies_in_sync: copies }))?.[1] ?? '';
-  assert.deepEqual([0, 1, 2].map(records), ['0 copies in sync', '1 copy in sync', '2 copies in sync']);
 });
 
 test('lines that do not fit are counted in the last that does', () => {
@@ -158,7 +153,6 @@ describe('mail that is held', () => {
     const names = heldLines(HELD, { ...HELD, id: 'gw-1/8/1' }, { ...HELD, queue_name: 'other.example', id: 'gw-1/8/2' }).map((line) => line.split(':', 1)[0]);
     assert.deepEqual(names.slice(2), ['late.example (gw-1/7/3)', 'late.example (gw-1/8/1)', 'other.example']);
     assert.match(heldLines({ ...HELD, queue_class: 'bounce', owner: 'gw-2' }).at(-1) ?? '', /^late\.example \(bounce\) of gw-2: /);
-    assert.match(heldLines({ ...HELD, queue_name: 'control', queue_class: 'control' }).at(-1) ?? '', /^control \(control\): waiting for 30s, 1,200 records at the stores; /);
   });
 
   test('has nothing in it that moves the cursor', () => {

@@ -1,10 +1,10 @@
-/** What a gateway writes to its state_dir for the next process (gateway/local-notes.ts, gateway/crash-note-file.ts). */
+/** What a gateway writes to its state_dir for the next process (gateway/local-notes.ts, gateway/local/). */
 import assert from 'node:assert/strict';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
-import { dropCrashNote, readCrashNote, writeCrashNote } from '../../../src/gateway/crash-note-file.js';
+import { dropCrashNote, readCrashNote, writeCrashNote } from '../../../src/gateway/local/crash-note-file.js';
 import { readSetHints } from '../../../src/gateway/local-notes.js';
 
 function folder(t: { after(run: () => void): void }): string {

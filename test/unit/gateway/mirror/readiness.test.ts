@@ -65,9 +65,9 @@ class Kit {
     return this.stores;
   }
 
-  add(queueClass: 'mail' | 'control' = 'mail', isOwn = true, routed = true): Counted {
+  add(isOwn = true, routed = true): Counted {
     const handle = this.mirrors.length;
-    const queue = new MailQueue({ handle, identity: { ownerId: 'gw-1', birth: 1, serial: handle }, name: 'q', route: { ...ROUTE, queueClass }, routed }, this.table);
+    const queue = new MailQueue({ handle, identity: { ownerId: 'gw-1', birth: 1, serial: handle }, name: 'q', route: ROUTE, routed }, this.table);
     const mirror = new Counted(queue, MIN_REPLICAS, this.slabs, QUIET);
     mirror.isOwn = isOwn;
     this.mirrors.push(mirror);
@@ -109,9 +109,8 @@ describe('readiness', () => {
 
   test('does not ask those that no new mail goes to, nor one that is gone and changes all the same', () => {
     const kit = new Kit();
-    kit.set(kit.add('control'), 0);
-    kit.set(kit.add('mail', false), 0);
-    kit.set(kit.add('mail', true, false), 0);
+    kit.set(kit.add(false), 0);
+    kit.set(kit.add(true, false), 0);
     const gone = kit.add();
     kit.add();
     kit.remove(gone);
