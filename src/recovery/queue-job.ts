@@ -166,6 +166,8 @@ export class QueueJob {
   /** Why the claims were put off last; told once. */
   blocked = '';
   notBeforeMs = 0;
+  /** Since when it waits for the lists of all stores (claiming.ts); -1: it does not. */
+  listsFromMs = -1;
   private current: QueueJobState;
 
   constructor(first: QueueName, isOwn: boolean, key: string, handle: number, machine: ClaimMachine) {
@@ -255,5 +257,6 @@ export class QueueJob {
     this.shortTold = false;
     this.isRestGone = false;
     this.notBeforeMs = notBeforeMs;
+    this.listsFromMs = -1;
   }
 }
