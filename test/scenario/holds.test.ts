@@ -69,7 +69,7 @@ describe('messages that an operator holds', () => {
     assert.deepEqual(told, []);
   });
 
-  test('expire all the same, with a report, and owe nothing to the hold any more', () => {
+  test('expire all the same, with a report', () => {
     const world = World.started({ lifetimeMs: 10_000 });
     world.hops.script = ({ queueName }) => (queueName === 'senders' ? 'accept' : 'defer');
     const letter = world.submit(['q1']);

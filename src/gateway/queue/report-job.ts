@@ -132,17 +132,9 @@ export class Reports {
     return this.jobs.size;
   }
 
-  /**
-   * The copy of a report about this queue's mail is on its way to its stores: nobody else could know of it yet. Or the
-   * mirrors are told of a try that has not ended.
-   */
+  /** The copy of a report about this queue's mail is on its way to its stores: nobody else could know of it yet. */
   isParkingFor(mirror: QueueMirror): boolean {
-    for (const job of this.jobs) {
-      if (job.mirror !== mirror) continue;
-      if (job.step === ReportStep.MARKING && job.tries > 0) return true;
-      if (job.step !== ReportStep.PARKING || job.parked === undefined) continue;
-      if (job.parked.state !== CommitState.OVER) return true;
-    }
+    for (const job of this.jobs) if (job.mirror === mirror && job.step === ReportStep.PARKING && job.parked !== undefined && job.parked.state !== CommitState.OVER) return true;
     return false;
   }
 

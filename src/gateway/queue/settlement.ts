@@ -97,7 +97,7 @@ export class Settlement {
       this.ports.events.outcome('expired', mirror.queue, envelope, index, EXPIRED, this.ports.entries.table.bodyBytes.get(row), '', note.attempts, 0, 0);
       this.fail(envelope, index, results.get(index) ?? { recipient: index, code: 0, enhanced: EXPIRED.enhanced, text: EXPIRED.text }, states, results, mirror);
     }
-    this.conclude(mirror, row, envelope, { ...note, hold: undefined, states, results: [...results.values()] });
+    this.conclude(mirror, row, envelope, { ...note, states, results: [...results.values()] });
   }
 
   /** Removes the entry for good. */
