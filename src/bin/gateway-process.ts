@@ -96,8 +96,9 @@ function endFenced(id: string, mailLog: MailLog, ports: NodePorts): void {
 }
 
 /**
- * An error that nobody handled, or a broken invariant: what this process believes may be wrong from here on, so that
- * nothing of it runs any more. What was in hand is noted (gateway/local/crash-notes.ts), the stack goes to the log.
+ * An error that nobody handled, or a broken invariant: what this process believes may be wrong from here on,
+ * so that nothing of it runs any more. What was in hand is noted (gateway/local/crash-notes.ts), the stack
+ * goes to the log.
  */
 function endCrashed(error: unknown, gateway: RunningGateway | undefined, mailLog: MailLog, ports: NodePorts): void {
   let hadInHand = false;

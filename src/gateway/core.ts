@@ -57,7 +57,9 @@ export class GatewayCore implements Reception, DeliverySource {
   readonly recovered: RecoveredQueues;
   readonly reports: Reports;
   readonly holds: MessageHolds;
-  /** What the machine knows of crashes, and what a crash now is to be blamed on (local/crash-note-file.ts). */
+  /**
+   * What the machine knows of crashes, and what a crash now is to be blamed on (local/crash-note-file.ts).
+   */
   readonly crashes = new CrashNotes();
   readonly inHand = new InHand();
   /** For the next process. */

@@ -1,9 +1,10 @@
 /**
- * The stores that an operator has drained, as the gateway remembers them across restarts (local/drained-file.ts), and what
- * else an operator does with mirrors: the part of the admin HTTP that changes something there.
+ * The stores that an operator has drained, as the gateway remembers them across restarts
+ * (local/drained-file.ts), and what else an operator does with mirrors: the part of the admin HTTP that
+ * changes something there.
  *
- *   order ─► in force here at once, file written ─► on the disk: kept; until then, and without a state_dir, a restart
- *                                                   forgets it
+ *   order ─► in force here at once, file written ─► on the disk: kept; until then, and without a state_dir,
+ *                                                   a restart forgets it
  */
 import type { Clock, EventLog } from '../platform/ports.js';
 import type { DrainState, StoreControl, StoreOrder } from './admin/store-api.js';
@@ -66,7 +67,10 @@ export class DrainedStores implements StoreControl {
     const { mirrors } = this.#ports;
     if (!mirrors.stores.some((store) => store.storeId === storeId)) return undefined;
     const { moves, placement } = mirrors;
-    return { draining: placement.drained.has(storeId), mirrors: moves.mirrorsAt(storeId), stuck: moves.stuckAt(storeId), copiesMissing: moves.copiesMissing(), kept: this.#isKept(storeId) };
+    return {
+      draining: placement.drained.has(storeId), mirrors: moves.mirrorsAt(storeId), stuck: moves.stuckAt(storeId),
+      copiesMissing: moves.copiesMissing(), kept: this.#isKept(storeId),
+    };
   }
 
   drain(storeId: string, { reason, who }: StoreOrder): void {
@@ -79,8 +83,11 @@ export class DrainedStores implements StoreControl {
   }
 
   undrain(storeId: string, { reason, who }: StoreOrder): void {
+    const { mirrors, log } = this.#ports;
     this.#since.delete(storeId);
-    if (this.#ports.mirrors.moves.undrain(storeId)) this.#ports.log.warn('drain', 'an operator has a store used again', { store: storeId, reason, who });
+    if (mirrors.moves.undrain(storeId)) {
+      log.warn('drain', 'an operator has a store used again', { store: storeId, reason, who });
+    }
     this.#save();
   }
 
@@ -98,7 +105,10 @@ export class DrainedStores implements StoreControl {
       found = true;
       if (this.#ports.mirrors.refillAgain(mirror, replica)) filled += 1;
     }
-    if (filled > 0) this.#ports.log.warn('mirror', 'an operator has a mirror emptied and filled again', { queue, store: storeId, queues: filled, reason, who });
+    if (filled > 0) {
+      const fields = { queue, store: storeId, queues: filled, reason, who };
+      this.#ports.log.warn('mirror', 'an operator has a mirror emptied and filled again', fields);
+    }
     return found ? filled : undefined;
   }
 
@@ -111,7 +121,8 @@ export class DrainedStores implements StoreControl {
     try {
       return this.#ports.file?.read() ?? new Map();
     } catch (error) {
-      this.#ports.log.error('drain', 'which stores are drained can not be read from state_dir: all are used; drain them again', { why: whyOf(error) });
+      const text = 'which stores are drained can not be read from state_dir: all are used; drain them again';
+      this.#ports.log.error('drain', text, { why: whyOf(error) });
       return new Map();
     }
   }
@@ -131,7 +142,8 @@ export class DrainedStores implements StoreControl {
       },
       (error: unknown) => {
         this.#isWriting = false;
-        this.#ports.log.error('drain', 'which stores are drained can not be written to state_dir: a restart forgets the last order', { why: whyOf(error) });
+        const text = 'which stores are drained can not be written to state_dir: a restart forgets the last order';
+        this.#ports.log.error('drain', text, { why: whyOf(error) });
         this.#tellWaits();
       },
     );

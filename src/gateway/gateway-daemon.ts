@@ -41,6 +41,7 @@ import type { MemberView } from './admin/view.js';
 import { reachableAddress } from '../platform/node/own-host.js';
 import { LINK_DEFAULTS } from './mirror/link/link-options.js';
 import { StoreLink } from './mirror/link/store-link.js';
+import type { QueueMirror } from './mirror/queue-mirror.js';
 import { Dispatcher } from './outbound/dispatcher.js';
 import { RetrySchedule } from './outbound/pure/retry-schedule.js';
 import { createRouter } from './queue/router.js';
@@ -108,8 +109,13 @@ class Gateway implements RunningGateway {
     this.core = this.makeCore(forAnySpelling(router));
     this.notes = new LocalNotes(options.stateDir, { log: ports.log, crashes: this.core.crashes, inHand: this.core.inHand, incarnation: this.incarnation, sets: this.core.sets });
     const { stateDir } = options;
-    const drainedFile = stateDir === undefined ? undefined : { read: () => readDrained(stateDir), write: (drained: DrainedSince) => writeDrained(stateDir, drained) };
-    this.drained = new DrainedStores({ clock: this.clock, log: ports.log, mirrors: this.core.mirrors, file: drainedFile, queuesOf: (name) => this.core.registry.byName(name) });
+    const file = stateDir === undefined ? undefined : {
+      read: () => readDrained(stateDir),
+      write: (drained: DrainedSince) => writeDrained(stateDir, drained),
+    };
+    const { mirrors, registry } = this.core;
+    const queuesOf = (name: string): readonly QueueMirror[] => registry.byName(name);
+    this.drained = new DrainedStores({ clock: this.clock, log: ports.log, mirrors, file, queuesOf });
     const transport = new NodeTransport({ readBufferBytes: REPLY_BUFFER_BYTES });
     const toNextHops: Transport = {
       connect: (host, port, handlers) => {

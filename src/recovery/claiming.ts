@@ -93,7 +93,10 @@ export class Claiming {
     }
   }
 
-  /** One of our own waits for the lists of all stores, for a bounded time: one that is missing may show a newer set. */
+  /**
+   * One of our own waits for the lists of all stores, for a bounded time: one that is missing may show a
+   * newer set.
+   */
   private awaitsLists(job: QueueJob, nowMs: number): boolean {
     if (!job.isOwn || this.news.isLate || this.ports.views.allListed) return false;
     if (job.listsFromMs < 0) job.listsFromMs = nowMs;

@@ -1,6 +1,6 @@
 /**
- * The crash note: messages that were in hand when processes of this machine met a fatal error, written at once and
- * synchronously, and read by the next start (crash-notes.ts says what for).
+ * The crash note: messages that were in hand when processes of this machine met a fatal error, written at
+ * once and synchronously, and read by the next start (crash-notes.ts says what for).
  */
 import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

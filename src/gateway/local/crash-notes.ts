@@ -1,13 +1,14 @@
 /**
- * Poison, as the machine of this gateway knows it: a message that brings the process down each time it is worked on
- * would bring down each process that takes it over. Work other than the plain path (reports, and whatever runs code
- * over content) notes the message while it has it in hand; a fatal error writes the notes to a file of this machine.
+ * Poison, as the machine of this gateway knows it: a message that brings the process down each time it is
+ * worked on would bring down each process that takes it over. Work other than the plain path (reports, and
+ * whatever runs code over content) notes the message while it has it in hand; a fatal error writes the notes
+ * to a file of this machine.
  *
  *   in hand ── fatal error ──► note of incarnation i ── again, in j ──► two crashes: held at recovery (message-holds.ts)
  *
- * A crash is named by the incarnation of the process. Notes stay until an operator releases their message, or newer
- * ones need their room. Pure: the file is crash-note-file.ts. The mark that the mirrors have of such work, for
- * processes of other machines, is in the message's note (queue/note.ts).
+ * A crash is named by the incarnation of the process. Notes stay until an operator releases their message, or
+ * newer ones need their room. Pure: the file is crash-note-file.ts. The mark that the mirrors have of such
+ * work, for processes of other machines, is in the message's note (queue/note.ts).
  */
 
 /** A crash has few messages in hand; a message that was innocent is forgotten when so many came after it. */

@@ -1,6 +1,6 @@
 /**
- * Answers to operators that wait until the mirrors have what was changed for them: a hold that somebody was told of
- * survives a crash of the gateway, or the answer says that it may not.
+ * Answers to operators that wait until the mirrors have what was changed for them: a hold that somebody was
+ * told of survives a crash of the gateway, or the answer says that it may not.
  *
  *   wait(changes) ─ each is committed in its queue ─► done(true)
  *                 └ KEPT_WAIT_MS over ──────────────► done(false)
@@ -45,7 +45,8 @@ export class KeptWaits {
     const open: KeptWait[] = [];
     const over: (() => void)[] = [];
     for (const wait of this.#waits) {
-      if (wait.changes.every(({ mirror, number }) => mirror.committedNumber >= number)) over.push(() => { wait.done(true); });
+      const isKept = wait.changes.every(({ mirror, number }) => mirror.committedNumber >= number);
+      if (isKept) over.push(() => { wait.done(true); });
       else if (nowMs >= wait.untilMs) over.push(() => { wait.done(false); });
       else open.push(wait);
     }

@@ -1,10 +1,11 @@
 /**
- * Messages that are held: by an operator, or because two processes ended while they worked on them. What else is held
- * (no route, a damaged content, an unknown envelope) is only named here.
+ * Messages that are held: by an operator, or because two processes ended while they worked on them. What else
+ * is held (no route, a damaged content, an unknown envelope) is only named here.
  *
  *   READY, DEFERRED ─ hold, in its note at the mirrors ─► HELD ─ release, at the mirrors too ─► READY, or its report
  *                                                                                               goes on
- *   recovery ─ its note names an operator, or its last try; or two crash notes name it ─► HELD alone; other mail goes on
+ *   recovery ─ its note names an operator, or two tries; or two crash notes name it ─► HELD alone; other mail
+ *                                                                                      goes on
  *
  * A poison message does not expire while it is held: its report is what would end the process. Pure.
  */
@@ -76,13 +77,14 @@ export class MessageHolds {
   }
 
   /**
-   * An operator wants the message held, wherever it waits here. One that an operator holds already stays as it is, and
-   * counts as done: who was told that the mirrors had not acknowledged it asks again.
+   * An operator wants the message held, wherever it waits here. One that an operator holds already stays as
+   * it is, and counts as done: who was told that the mirrors had not acknowledged it asks again.
    */
   hold(request: HoldRequest, answer: HoldAnswer): void {
     this.each(request.messageId, answer, ({ mirror, row }) => {
       const why = this.whyNotHeld(mirror, row);
-      if (why === '' && this.ports.entries.table.state(row) !== EntryState.HELD) this.holdBack(mirror, row, request);
+      const isHeld = this.ports.entries.table.state(row) === EntryState.HELD;
+      if (why === '' && !isHeld) this.holdBack(mirror, row, request);
       return why;
     });
   }
@@ -96,12 +98,16 @@ export class MessageHolds {
     });
   }
 
-  /** Called a few times in a tenth of a second, last: answers leave before anything is done that may end the process. */
+  /**
+   * Called a few times in a tenth of a second, last: answers leave before what may end the process begins.
+   */
   tick(): void {
     this.keptWaits.tick();
   }
 
-  /** A recovered entry is placed: true when it is held now. `note` is undefined for one that was never tried. */
+  /**
+   * A recovered entry is placed: true when it is held now. `note` is undefined for one that was never tried.
+   */
   holdsBack(mirror: QueueMirror, row: number, note: Note | undefined): boolean {
     const tries = this.triesOf(mirror, row, note);
     if (note?.hold === undefined && tries === 0) return false;
@@ -110,7 +116,9 @@ export class MessageHolds {
     return true;
   }
 
-  /** A recovered entry owes a report: true when it is held instead, because making it would end the process. */
+  /**
+   * A recovered entry owes a report: true when it is held instead, because making it would end the process.
+   */
   holdsReport(mirror: QueueMirror, row: number, note: Note): boolean {
     const tries = this.triesOf(mirror, row, note);
     if (tries === 0) return false;
@@ -140,7 +148,8 @@ export class MessageHolds {
     if (tries > 0) return `it was in hand when ${String(tries)} processes of a gateway ended`;
     if (note.hold !== undefined) return `${note.hold.who}: ${note.hold.reason}`;
     if (!mirror.queue.routed) return 'no route leads out of its queue';
-    return settlement.envelopeOf(row) === undefined ? 'this release can not read its envelope' : 'its checksum is wrong';
+    if (settlement.envelopeOf(row) === undefined) return 'this release can not read its envelope';
+    return 'its checksum is wrong';
   }
 
   /** Does it in each queue that has the message; what `act` returns is why it did not. */
@@ -150,7 +159,8 @@ export class MessageHolds {
     for (const found of this.find(messageId)) {
       const { mirror } = found;
       const why = act(found);
-      outcomes.push({ queue: mirror.queue.name, queueClass: mirror.queue.route.queueClass, done: why === '', why });
+      const { name, route } = mirror.queue;
+      outcomes.push({ queue: name, queueClass: route.queueClass, done: why === '', why });
       if (why === '') changes.push({ mirror, number: mirror.lastNumber });
     }
     this.keptWaits.wait(changes, (kept) => {
@@ -172,7 +182,8 @@ export class MessageHolds {
     if (state === EntryState.READY || state === EntryState.DEFERRED) return '';
     if (this.releasing.has(row)) return 'it is being released at this moment';
     if (state === EntryState.HELD) return this.noteOf(row).hold === undefined ? 'it is held already' : '';
-    return state === EntryState.IN_FLIGHT ? 'it is being delivered at this moment' : 'it is being stored or reported at this moment';
+    if (state === EntryState.IN_FLIGHT) return 'it is being delivered at this moment';
+    return 'it is being stored or reported at this moment';
   }
 
   private whyNotReleased(mirror: QueueMirror, row: number): string {
@@ -183,7 +194,8 @@ export class MessageHolds {
     if (settlement.envelopeOf(row) === undefined) return 'this release can not read its envelope: export it';
     const body = new Uint8Array(entries.table.bodyBytes.get(row));
     entries.copyBody(row, body, 0);
-    return crc32(entries.head(row), crc32(body, 0)) === entries.table.checksum.get(row) ? '' : 'its checksum is wrong: export it';
+    const isSound = crc32(entries.head(row), crc32(body, 0)) === entries.table.checksum.get(row);
+    return isSound ? '' : 'its checksum is wrong: export it';
   }
 
   private holdBack(mirror: QueueMirror, row: number, { messageId, reason, who }: HoldRequest): void {
@@ -191,23 +203,29 @@ export class MessageHolds {
     settlement.annotate(mirror, row, { ...this.noteOf(row), hold: makeHold(who, reason, clock.wallMs()) });
     settlement.withdrawFromWaiting(mirror, row);
     this.enter(mirror, row);
-    log.warn('held', 'a message is held by an operator', { queue: mirror.queue.name, queue_id: formatMessageId(messageId), reason, who });
+    const fields = { queue: mirror.queue.name, queue_id: formatMessageId(messageId), reason, who };
+    log.warn('held', 'a message is held by an operator', fields);
   }
 
   private letGo(mirror: QueueMirror, row: number, { messageId, reason, who }: HoldRequest): void {
     const { settlement, crashes, log } = this.ports;
     const number = settlement.annotate(mirror, row, { ...this.noteOf(row), hold: undefined, tries: 0 });
     crashes.forget(mirror.queue.identity.ownerId, messageId);
-    log.warn('held', 'a message that was held goes on: an operator has released it', { queue: mirror.queue.name, queue_id: formatMessageId(messageId), reason, who });
+    const fields = { queue: mirror.queue.name, queue_id: formatMessageId(messageId), reason, who };
+    log.warn('held', 'a message that was held goes on: an operator has released it', fields);
     this.releasing.add(row);
     this.goOnWhenKept({ mirror, row }, messageId, number);
   }
 
-  /** However long the mirrors take: what goes on may end the process, and would be held by nobody's word again. */
+  /**
+   * However long the mirrors take: what goes on may end the process, and would be held by nobody's word
+   * again.
+   */
   private goOnWhenKept({ mirror, row }: Found, messageId: number, number: number): void {
     this.keptWaits.wait([{ mirror, number }], (kept) => {
       const { table } = this.ports.entries;
-      const isGone = table.index.find(messageId, mirror.handle) !== row || table.state(row) !== EntryState.HELD;
+      const isHere = table.index.find(messageId, mirror.handle) === row;
+      const isGone = !isHere || table.state(row) !== EntryState.HELD;
       if (!isGone && !kept) {
         this.goOnWhenKept({ mirror, row }, messageId, number);
         return;
@@ -243,10 +261,17 @@ export class MessageHolds {
     const { name, identity } = mirror.queue;
     const messageId = entries.table.messageId(row);
     counters.poisonMessages += 1;
-    log.error('held', 'a message is held alone: each process that worked on it has ended; look at it with twinpost queue export, let it go on with twinpost queue release', { queue: name, owner: identity.ownerId, queue_id: formatMessageId(messageId), processes: tries });
+    log.error(
+      'held',
+      'a message is held alone: each process that worked on it has ended; ' +
+        'look at it with twinpost queue export, let it go on with twinpost queue release',
+      { queue: name, owner: identity.ownerId, queue_id: formatMessageId(messageId), processes: tries },
+    );
   }
 
-  /** Processes that ended while they worked on the message, as its mirrors or this machine know; 0 for too few to be held. */
+  /**
+   * Processes that ended while they worked on the message, as its mirrors or this machine know; 0: too few.
+   */
   private triesOf(mirror: QueueMirror, row: number, note: Note | undefined): number {
     const { crashes, entries } = this.ports;
     const noted = crashes.countOf(mirror.queue.identity.ownerId, entries.table.messageId(row));

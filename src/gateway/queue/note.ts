@@ -7,14 +7,15 @@
  *    tries, held since (milliseconds since 1970, 0 = not held), who holds it, why,
  *    recipient index, code, enhanced, text, …]      four elements for each recipient with a last result
  * `owedChange` is the number of the change that decided an outcome which still has to be reported
- * (docs/GUARANTEES.md "Reports"); 0 when nothing is owed. `tries` counts the processes that began work on the message
- * which may end them (report-job.ts); 0 when none does.
+ * (docs/GUARANTEES.md "Reports"); 0 when nothing is owed. `tries` counts the processes that began work on the
+ * message which may end them (report-job.ts); 0 when none does.
  */
 import { cutText } from '../../base/cut-text.js';
 import { invariant } from '../../base/invariant.js';
 import type { Packer } from '../../platform/ports.js';
 
 const NOTE_VERSION = 1;
+const HOLD_AT = 6;
 const FIXED_ELEMENTS = 10;
 const ELEMENTS_PER_RESULT = 4;
 /** What a hold may take at the mirrors for its texts: the log has all of them. */
@@ -60,7 +61,8 @@ export interface Note {
 
 /** The note of an entry that was never tried. */
 export function freshNote(recipientCount: number): Note {
-  return { attempts: 0, dueWallMs: 0, states: new Uint8Array(recipientCount), owedChange: 0, unparked: false, tries: 0, hold: undefined, results: [] };
+  const states = new Uint8Array(recipientCount);
+  return { attempts: 0, dueWallMs: 0, states, owedChange: 0, unparked: false, tries: 0, hold: undefined, results: [] };
 }
 
 /** A hold as it is mirrored: its texts are cut. */
@@ -81,11 +83,12 @@ export function encodeNote(packer: Packer, note: Note): Uint8Array {
 export function decodeNote(packer: Packer, bytes: Uint8Array): Note | undefined {
   const values = packer.unpack(bytes);
   if (!Array.isArray(values) || values[0] !== NOTE_VERSION) return undefined;
-  const [, attempts, dueWallMs, states, owedChange, unparked, tries, sinceWallMs, who, reason] = values as unknown[];
+  const [, attempts, dueWallMs, states, owedChange, unparked] = values as unknown[];
+  const [tries, sinceWallMs, who, reason] = values.slice(HOLD_AT) as unknown[];
   invariant(typeof attempts === 'number' && typeof dueWallMs === 'number' && typeof owedChange === 'number', 'a note that we encoded holds numbers here');
   invariant(states instanceof Uint8Array, 'a note that we encoded holds the states as bytes');
-  invariant(typeof tries === 'number' && typeof sinceWallMs === 'number', 'a note that we encoded holds tries and a hold');
-  invariant(typeof who === 'string' && typeof reason === 'string', 'a note that we encoded holds the texts of a hold');
+  invariant(typeof tries === 'number' && typeof sinceWallMs === 'number', 'a note of ours holds tries and a time');
+  invariant(typeof who === 'string' && typeof reason === 'string', 'a note of ours holds the texts of a hold');
   const hold = sinceWallMs === 0 ? undefined : { sinceWallMs, who, reason };
   const results: LastResult[] = [];
   for (let i = FIXED_ELEMENTS; i + ELEMENTS_PER_RESULT <= values.length; i += ELEMENTS_PER_RESULT) {
@@ -93,5 +96,6 @@ export function decodeNote(packer: Packer, bytes: Uint8Array): Note | undefined 
     invariant(typeof recipient === 'number' && typeof code === 'number' && typeof enhanced === 'string' && typeof text === 'string', 'a note that we encoded holds results here');
     results.push({ recipient, code, enhanced, text });
   }
-  return { attempts, dueWallMs, states: Uint8Array.from(states), owedChange, unparked: unparked === 1, tries, hold, results };
+  const own = { states: Uint8Array.from(states), unparked: unparked === 1 };
+  return { attempts, dueWallMs, ...own, owedChange, tries, hold, results };
 }

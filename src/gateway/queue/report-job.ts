@@ -11,9 +11,9 @@
  * → ENDING; a parked copy whose source is gone or owes nothing → unpark. So the sender gets one report: a
  * copy goes out only after the source can't ask for another.
  *
- * Composing may end the process. A message whose report two processes began, and neither survived, is held by the third
- * (message-holds.ts). So that only this one is, tries after the first are marked one after the other, and the mark goes
- * back with the turn in which the report is there.
+ * Composing may end the process. A message whose report two processes began, and neither survived, is held by
+ * the third (message-holds.ts). So that only this one is, tries after a restart are marked one after the
+ * other, and the mark goes back with the turn in which the report is there.
  */
 import { CommitState, PendingCommit } from '../mirror/commit-point.js';
 import type { QueueMirror } from '../mirror/queue-mirror.js';
