@@ -68,8 +68,9 @@ function isPure(path: string): boolean {
   return patterns.some((pattern) => matches(path, pattern));
 }
 
-/** 'a/**\/*.ts' = anywhere below a; 'a/*.ts' = in a. */
+/** 'a/**\/*.ts' = anywhere below a; 'a/*.ts' = in a; 'a/b.ts' = that file. */
 function matches(path: string, pattern: string): boolean {
+  if (!pattern.includes('*')) return path === pattern;
   const deep = pattern.endsWith('/**/*.ts');
   const folder = pattern.slice(0, pattern.length - (deep ? '**/*.ts' : '*.ts').length);
   return path.startsWith(folder) && (deep || !path.slice(folder.length).includes('/'));
@@ -198,8 +199,6 @@ const PACKING_HOMES: readonly string[] = [
   'src/protocol/',
   'src/gateway/queue/envelope.ts',
   'src/gateway/queue/note.ts',
-  'src/gateway/control/record-head.ts',
-  'src/gateway/control/hold-record.ts',
   'src/kvs/core/spill/records.ts',
 ];
 

@@ -99,8 +99,6 @@ export const statusAnswer = object({
   refill_bytes: integer,
   queued_messages: integer,
   queued_bytes: integer,
-  control_records: integer,
-  control_copies_in_sync: integer,
   memory_used_bytes: integer,
   memory_limit_bytes: integer,
   connections_in: integer,

@@ -85,7 +85,6 @@ function gatewayLines({ status, rows, address }: GatewayPicture, all: boolean, n
     `  queued      ${formatCount(status.queued_messages)} messages, ${formatBytes(status.queued_bytes)} in ${counted(status.queues, 'queue')}${status.queues_recovering === 0 ? '' : `, ${formatCount(status.queues_recovering)} still coming back from the stores`}; memory ${formatBytes(status.memory_used_bytes)} of ${formatBytes(status.memory_limit_bytes)}`,
   ];
   if (status.routes_refused.length > 0) lines.push(refusedLine(status, nowMs, isTty));
-  if (status.control_records > 0) lines.push(`  records     ${formatCount(status.control_records)} in the control queue, ${counted(status.control_copies_in_sync, 'copy', 'copies')} in sync`);
   if (status.queues_rescued > 0) lines.push(`  rescued     ${counted(status.queues_rescued, 'queue')} of other gateways delivered here`);
   lines.push(...heldLines(status, address, nowMs, isTty));
   if (status.insecure) lines.push(`  ${paint('INSECURE', 'yellow', isTty)}    store links outside loopback run without TLS (insecure: true)`);
@@ -168,7 +167,7 @@ function heldText(held: HeldQueueAnswer, gateway: string, namesakes: ReadonlySet
   const which = [...(queueClass === 'mail' ? [] : [queueClass]), ...(inMemory || namesakes.has(name) ? [id] : [])];
   const identity = `${name}${which.length === 0 ? '' : ` (${which.join(', ')})`}${owner === gateway ? '' : ` of ${owner}`}`;
   const place = inMemory ? ' in memory' : state === 'stranded' ? '' : ' at the stores';
-  const amount = messages === null ? '' : `, ${counted(messages, queueClass === 'control' ? 'record' : 'message')}${place}`;
+  const amount = messages === null ? '' : `, ${counted(messages, 'message')}${place}`;
   // A reason with a command in it names its stores, and ends with it; this one names all stores, too.
   const whose = why.includes('--missing') || state === NO_STORE ? [] : stores.filter((store) => store !== '');
   return `${identity}: ${state}${since === null ? '' : ` for ${ago(since, nowMs)}`}${amount}; ${why}${whose.length === 0 ? '' : `: ${whose.join(', ')}`}`;

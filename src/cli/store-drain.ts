@@ -63,7 +63,7 @@ export function hasFailed({ draining, stuck, kept }: DrainAnswer): boolean {
 
 /** What a gateway can do, and what it can't. */
 export function drainLines(gateway: string, store: string, { draining, mirrors, stuck, copies_missing: missing, kept }: DrainAnswer): string[] {
-  const unkept = `${gateway}: the order is noted here, but no store has acknowledged it yet: a crash of the gateway may undo it; ask again`;
+  const unkept = `${gateway}: the order is in force, but not on disk: a restart of the gateway forgets it; see that its state_dir is set and can be written, and ask again`;
   if (!draining) return [!kept ? unkept : `${gateway}: ${store} is used`];
   const lines = [!kept ? unkept : mirrors === 0 ? `${gateway}: nothing is left at ${store}` : `${gateway}: ${counted(mirrors, 'mirror')} ${mirrors === 1 ? 'is' : 'are'} still at ${store}`];
   if (stuck > 0) lines.push(`${gateway}: ${formatCount(stuck)} of them CAN'T LEAVE: no other store can take them, and without them fewer copies than min_replicas would be left; they go when another store is there, or --undo ends this`);

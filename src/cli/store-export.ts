@@ -19,8 +19,6 @@ import { counted } from './tables.js';
 
 const DEFAULT_URLS = { gateway: GATEWAY_URL, store: STORE_URL } as const;
 const PROGRESS_MS = 200;
-/** Records of a gateway itself, no mail. */
-const CONTROL_CLASS = 'control';
 
 function exportOptions(args: Argv, kind: MemberAnswer['kind']) {
   return args
@@ -152,7 +150,7 @@ class Export {
   }
 
   #isWanted(queue: ExportedQueue): boolean {
-    return queue.queueClass !== CONTROL_CLASS && (this.#args.everything || this.#args.queue?.includes(queue.name) === true);
+    return this.#args.everything || this.#args.queue?.includes(queue.name) === true;
   }
 
   #mustHaveFound(): void {

@@ -7,7 +7,6 @@ import type { StateGauges } from '../observability/queue-metrics.js';
 import type { Clock, EventLog } from '../platform/ports.js';
 import type { HeldQueue } from '../recovery/waiting-queues.js';
 import type { GatewayView, HeldQueueView, MemberView, MessagePage, MessageRecipientView, MessageView, QueuePage, QueueView, StatusView, StoreView, TablePage, TableRowView } from './admin/view.js';
-import { isControl } from './control/control-queues.js';
 import type { GatewayCore } from './core.js';
 import { Degradation } from './degradation.js';
 import { MirrorTable, lagOf, pageByHandle, queueLag } from './mirror-table.js';
@@ -97,8 +96,8 @@ export class CoreView implements GatewayView {
     let messages = 0;
     let bytes = 0;
     let rescued = 0;
-    const mail = this.mailQueues();
-    for (const { queue } of mail) {
+    const { all } = core.registry;
+    for (const { queue } of all) {
       messages += queue.length;
       bytes += queue.bytes;
       if (queue.identity.ownerId !== this.options.gatewayId) rescued += 1;
@@ -126,7 +125,7 @@ export class CoreView implements GatewayView {
       bounced: metrics.bounced,
       expired: metrics.expired,
       rejected: metrics.rejectedTotal,
-      queues: mail.length,
+      queues: all.length,
       queuesRecovering: core.recovery.openCount,
       queuesShort: this.degradation.queuesShort(),
       queuesHeld: held.length,
@@ -138,8 +137,6 @@ export class CoreView implements GatewayView {
       repairs: { ...core.mirrors.counters },
       queuedMessages: messages,
       queuedBytes: bytes,
-      controlRecords: core.control.queues.own.size,
-      controlCopies: this.controlCopies(),
       memoryUsedBytes: core.memory.usedBytes,
       memoryKeptBytes: core.entries.keptBytes,
       memoryLimitBytes: core.memory.limitBytes,
@@ -159,7 +156,7 @@ export class CoreView implements GatewayView {
   }
 
   queues(cursor: string, limit: number): QueuePage {
-    const { page, nextCursor } = pageByHandle(this.mailQueues(), cursor, limit);
+    const { page, nextCursor } = pageByHandle(this.ports.core.registry.all, cursor, limit);
     return { queues: page.map(queueView), nextCursor };
   }
 
@@ -176,7 +173,7 @@ export class CoreView implements GatewayView {
   }
 
   messages(queue: string, queueClass: string, cursor: string, limit: number): MessagePage | undefined {
-    const mirrors = this.ports.core.registry.byName(queue).filter((mirror) => mirror.queue.route.queueClass === queueClass && !isControl(mirror)).sort((a, b) => a.handle - b.handle);
+    const mirrors = this.ports.core.registry.byName(queue).filter((mirror) => mirror.queue.route.queueClass === queueClass).sort((a, b) => a.handle - b.handle);
     if (mirrors.length === 0) return undefined;
     // The row shown last: handle of its queue, position, message id.
     const [handle = 0, position = 0, id = 0] = cursor.split('.').map(Number);
@@ -222,23 +219,11 @@ export class CoreView implements GatewayView {
       sender: envelope?.reversePath ?? '',
       recipients,
       state: MESSAGE_STATES[table.state(row)] ?? 'held',
-      heldReason: core.control.holds.reasonOf(mirror, row),
+      heldReason: core.holds.reasonOf(mirror, row),
       attempts: table.attempts.get(row),
       nextAttemptWallMs: table.state(row) === EntryState.DEFERRED ? note.dueWallMs : undefined,
       expiryWallMs: envelope?.expiryWallMs ?? 0,
     };
-  }
-
-  /** Records of the gateway itself are no mail: they are counted apart. */
-  private mailQueues(): readonly QueueMirror[] {
-    return this.ports.core.registry.all.filter((mirror) => !isControl(mirror));
-  }
-
-  /** Of the control queue that has fewest. */
-  private controlCopies(): number {
-    let least = Infinity;
-    for (const mirror of this.ports.core.control.queues.mirrors()) if (mirror.queue.identity.ownerId === this.options.gatewayId) least = Math.min(least, mirror.inSyncCount);
-    return least === Infinity ? 0 : least;
   }
 
   /** One walk over all queues for all stores. */

@@ -14,8 +14,8 @@ import type { Refusal } from '../protocol/messages/refusal.js';
 import type { Reply } from '../protocol/replies.js';
 import type { BulkRecovery } from '../recovery/bulk-recovery.js';
 import type { RecoveryStore } from '../recovery/queue-job.js';
-import { GatewayControl } from './control/gateway-control.js';
 import type { CoreOptions, CorePorts } from './core-options.js';
+import { CrashNotes, InHand } from './local/crash-notes.js';
 import { DeliveryRight } from './mirror/delivery-right.js';
 import { MessageIds } from './message-ids.js';
 import { CommitPoint, PendingCommit } from './mirror/commit-point.js';
@@ -30,6 +30,7 @@ import { EntryState, EntryTable } from './queue/entry-table.js';
 import { ForgottenQueues } from './queue/forgotten-queues.js';
 import { HandingOut } from './queue/handing-out.js';
 import { MemoryGauge } from './queue/memory-gauge.js';
+import { MessageHolds } from './queue/message-holds.js';
 import type { Note } from './queue/note.js';
 import { QueueRegistry } from './queue/queue-registry.js';
 import { Readiness } from './queue/readiness.js';
@@ -57,7 +58,12 @@ export class GatewayCore implements Reception, DeliverySource {
   readonly recovery: BulkRecovery;
   readonly recovered: RecoveredQueues;
   readonly reports: Reports;
-  readonly control: GatewayControl;
+  readonly holds: MessageHolds;
+  /**
+   * What the machine knows of crashes, and what a crash now is to be blamed on (local/crash-note-file.ts).
+   */
+  readonly crashes = new CrashNotes();
+  readonly inHand = new InHand();
   /** For the next process. */
   readonly sets: ServedSets;
   /** Which routes take new mail. */
@@ -117,20 +123,17 @@ export class GatewayCore implements Reception, DeliverySource {
       report: (mirror, row, number) => { this.reports.begin(mirror, row, number); },
     });
     const unpark = (mirror: QueueMirror, row: number): void => { this.unpark(mirror, row); };
-    this.reports = new Reports({ clock: ports.clock, log: ports.log, entries: this.entries, settlement: this.settlement, acceptance: this.acceptance, router: ports.router, events: ports.events, nextMessageId: () => this.nextMessageId(), routeFor: ({ queue, token }, route) => this.registry.routeFor(queue.identity.ownerId, route, token), compose: (input, ownerId) => this.control.inHand.during(ownerId, input.envelope.messageId, () => ports.compose(input)), unpark });
+    this.reports = new Reports({ clock: ports.clock, log: ports.log, entries: this.entries, settlement: this.settlement, acceptance: this.acceptance, router: ports.router, events: ports.events, nextMessageId: () => this.nextMessageId(), routeFor: ({ queue, token }, route) => this.registry.routeFor(queue.identity.ownerId, route, token), compose: (input, ownerId) => this.inHand.during(ownerId, input.envelope.messageId, () => ports.compose(input)), unpark });
     const wake = (mirror: QueueMirror): void => { this.wake(mirror); };
-    this.control = new GatewayControl(options, {
-      clock: ports.clock, crc32: ports.crc32, packer: ports.packer, log: ports.log, counters: ports.counters, entries: this.entries, mirrors: this.mirrors, registry: this.registry, settlement: this.settlement, wake,
-      nextMessageId: () => this.ids.next(),
-      isListed: () => this.listsAwaited,
-      expected: (ownerId) => this.recovery.expectsControl(ownerId),
+    this.holds = new MessageHolds({
+      clock: ports.clock, crc32: ports.crc32, log: ports.log, counters: ports.counters, entries: this.entries, registry: this.registry, settlement: this.settlement, crashes: this.crashes, wake,
       noteOwing: (mirror, row) => { this.recovered.noteOwing(mirror, row); },
     });
     this.right = new DeliveryRight({ log: ports.log, nowMs: () => ports.clock.nowMs(), wake });
     this.wiring = new RecoveryWiring(
       { ...options.recovery, rescue: options.recovery.rescue ?? false, group: options.mirrors.group, gatewayId: options.gatewayId, token: options.incarnation },
       {
-        clock: ports.clock, crc32: ports.crc32, packer: ports.packer, log: ports.log, registry: this.registry, mirrors: this.mirrors, entries: this.entries, router: ports.router, dueTimes: this.dueTimes, settlement: this.settlement, reports: this.reports, memory: this.memory, counters: ports.counters, control: this.control,
+        clock: ports.clock, crc32: ports.crc32, packer: ports.packer, log: ports.log, registry: this.registry, mirrors: this.mirrors, entries: this.entries, router: ports.router, dueTimes: this.dueTimes, settlement: this.settlement, reports: this.reports, memory: this.memory, counters: ports.counters, holds: this.holds,
         wake, unpark,
         needFlush: () => { ports.requestEndOfTurn(); },
         olderMayLive: () => options.recovery.olderMayLive?.() ?? false,
@@ -219,7 +222,6 @@ export class GatewayCore implements Reception, DeliverySource {
   /** The queue is another process's now: nothing of it is sent or delivered any more, its memory is given back. */
   forgetQueue(mirror: QueueMirror): void {
     this.right.forget(mirror);
-    this.control.queues.forget(mirror);
     this.forgotten.forget(mirror);
   }
 
@@ -282,7 +284,7 @@ export class GatewayCore implements Reception, DeliverySource {
     this.forgotten.tick();
     this.segments.compact(COMPACT_BYTES_PER_TICK);
     if (nowMs >= this.slowTickMs) this.slowTick(nowMs);
-    this.control.quickTick();
+    this.holds.tick();
   }
 
   private slowTick(nowMs: number): void {
@@ -292,7 +294,6 @@ export class GatewayCore implements Reception, DeliverySource {
     this.mirrors.tick(nowMs);
     this.segments.keepStock(nowMs, stockBytesMax(this.memory.limitBytes, this.memory.usedBytes));
     this.wiring.tick(nowMs, this.listsAwaited);
-    this.control.tick();
   }
 
   /** Sends what the turn changed, then hands woken queues to outbound. */
@@ -385,7 +386,7 @@ export class GatewayCore implements Reception, DeliverySource {
 
   /** False when it may not end yet. */
   private expire(mirror: QueueMirror, row: number): boolean {
-    if (!this.control.holds.mayExpire(mirror, row)) return false;
+    if (!this.holds.mayExpire(mirror, row)) return false;
     this.settlement.expire(mirror, row);
     return true;
   }

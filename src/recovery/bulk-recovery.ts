@@ -18,7 +18,6 @@ import type { Reply } from '../protocol/replies.js';
 import type { CensusRow } from './census.js';
 import { queueKey } from './census.js';
 import { Claiming } from './claiming.js';
-import { comingControls, isControlJob } from './control-first.js';
 import type { ForceRequest, ForcedQueue } from './force.js';
 import { forceQueues } from './forcing.js';
 import { Pulls } from './pulls.js';
@@ -29,8 +28,8 @@ import type { SetHint } from './set-hints.js';
 import { SetHints } from './set-hints.js';
 import { StoreViews } from './store-views.js';
 import type { StoreList } from './store-views.js';
-import type { ControlExpected, Expected, HeldQueue } from './waiting-queues.js';
-import { anySoon, expectedControl, expectedOf, heldQueues, openOwn } from './waiting-queues.js';
+import type { Expected, HeldQueue } from './waiting-queues.js';
+import { anySoon, expectedOf, heldQueues, openOwn } from './waiting-queues.js';
 
 export interface RecoveryOptions extends PullOptions {
   readonly gatewayId: string;
@@ -112,10 +111,7 @@ export class BulkRecovery {
       packer: ports.packer, log: ports.log, views: this.views, nowMs: () => ports.nowMs(), needFlush: () => { ports.needFlush(); },
       mayPull: (isOwn, pulling, inHandBytes) => ports.mayPull(isOwn, pulling, inHandBytes), copiesUpTo: (handle, number) => ports.copiesUpTo(handle, number),
       onBlock: (handle, rows, bodies, lastSource) => ports.onBlock(handle, rows, bodies, lastSource),
-      onWhole: (job) => {
-        ports.onRecovered(job.handle);
-        if (isControlJob(job)) this.startJobs();
-      },
+      onWhole: (job) => { ports.onRecovered(job.handle); },
     });
     this.claiming = new Claiming({ gatewayId: options.gatewayId, token: options.token, group: options.group }, {
       packer: ports.packer, log: ports.log, views: this.views, hints: this.hints,
@@ -182,11 +178,6 @@ export class BulkRecovery {
   /** Whether a queue of ours with this name is still to come: at once, or held until a store or a rescuer answers. */
   expects(name: string, queueClass: string): Expected {
     return expectedOf(this.jobs.values(), name, queueClass);
-  }
-
-  /** The same of any owner's control queue, until it is whole. */
-  expectsControl(ownerId: string): ControlExpected {
-    return expectedControl(this.jobs.values(), ownerId);
   }
 
   /** What was known before of queues that have not come back yet. */
@@ -377,9 +368,8 @@ export class BulkRecovery {
   /** Takes up what can be taken up. */
   private startJobs(): void {
     const answering = this.views.answering();
-    const coming = comingControls(this.jobs.values());
     const nowMs = this.ports.nowMs();
-    for (const job of this.jobs.values()) if (job.state === 'waiting' && job.notBeforeMs <= nowMs) this.claiming.judge(job, answering, coming, nowMs);
+    for (const job of this.jobs.values()) if (job.state === 'waiting' && job.notBeforeMs <= nowMs) this.claiming.judge(job, answering, nowMs);
     this.pulls.resumeStranded(this.allListed);
     this.pulls.start();
     this.ports.needFlush();

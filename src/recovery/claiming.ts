@@ -22,7 +22,6 @@ import { CLAIM_UNKNOWN, ROLE_MEMBER } from '../protocol/reasons.js';
 import { allowsTakeover, tellsWriter, versionsSpoken } from '../protocol/versions.js';
 import type { CensusRow } from './census.js';
 import { isOfLastSet, isOfSet, isOnItsWay, joinersOf, judgeQueue, newestOf, sourcesOf } from './census.js';
-import { mayGoFirst } from './control-first.js';
 import { ClaimMachine } from './claim-machine.js';
 import type { ClaimFailure } from './claim-machine.js';
 import { QueueJob } from './queue-job.js';
@@ -59,6 +58,8 @@ const NOTHING_TO_READ = 'no member shows its newest epoch';
 const OLD_STORE = 'a store speaks an older version';
 /** Claims that do not suffice are not made again at once: who else wants the queue is not to be disturbed. */
 const NOT_COUNTED_RETRY_MS = 5000;
+/** Longer than a claim that was put off once (claim-machine.ts), shorter than an operator's patience. */
+const LISTS_WAIT_MS = 2000;
 
 export class Claiming {
   readonly news: WaitingNews;
@@ -73,8 +74,7 @@ export class Claiming {
     this.news = new WaitingNews(ports);
   }
 
-  /** `coming`: owners whose control queue may be here at once. */
-  judge(job: QueueJob, answering: ReadonlySet<string>, coming: ReadonlySet<string>, nowMs: number): void {
+  judge(job: QueueJob, answering: ReadonlySet<string>, nowMs: number): void {
     this.noteNewest(job, answering);
     const verdict = judgeQueue(job.rows.values(), answering, job.given, this.ports.hints.get(job.key));
     if (verdict.kind !== 'take' || verdict.epoch !== job.epoch || verdict.outside !== '') job.leftAt = '';
@@ -88,7 +88,7 @@ export class Claiming {
         job.notBeforeMs = claimFromMs;
         return;
       }
-      if (!mayGoFirst(job, coming, this.news.isLate || this.ports.views.allListed, nowMs)) return;
+      if (this.awaitsLists(job, nowMs)) return;
       if (verdict.without.length > 0) this.ports.log.warn('recovery', 'an operator has this queue taken without a member: mail may be lost or repeated', { queue: job.name, owner: job.ownerId, epoch: verdict.epoch, without: verdict.without });
       job.epoch = verdict.epoch;
       job.members = verdict.members;
@@ -96,6 +96,16 @@ export class Claiming {
       job.transition('claiming');
       job.machine.begin(verdict.members, verdict.epoch);
     }
+  }
+
+  /**
+   * One of our own waits for the lists of all stores, for a bounded time: one that is missing may show a
+   * newer set.
+   */
+  private awaitsLists(job: QueueJob, nowMs: number): boolean {
+    if (!job.isOwn || this.news.isLate || this.ports.views.allListed) return false;
+    if (job.listsFromMs < 0) job.listsFromMs = nowMs;
+    return nowMs - job.listsFromMs < LISTS_WAIT_MS;
   }
 
   /**

@@ -14,7 +14,6 @@ import { ENTRY_ROW_BYTES, entryBodyBytes } from '../protocol/entry-rows.js';
 import { PULL } from '../protocol/message-types.js';
 import type { Block } from '../protocol/messages/block.js';
 import { encodePull } from '../protocol/messages/pull.js';
-import { isControlJob } from './control-first.js';
 import { forceCommand } from './force.js';
 import type { QueueJob } from './queue-job.js';
 import type { StoreViews } from './store-views.js';
@@ -54,8 +53,8 @@ const ADDED_BYTES = 64 * 1024;
 export class Pulls {
   private readonly options: PullOptions;
   private readonly ports: PullPorts;
-  /** CLAIMED, PULLING and STRANDED jobs in the order of their claims, control queues first. */
-  private jobs = new Set<QueueJob>();
+  /** CLAIMED, PULLING and STRANDED jobs in the order of their claims. */
+  private readonly jobs = new Set<QueueJob>();
   private entriesMax = FIRST_ENTRIES;
   private largeTold = false;
 
@@ -66,8 +65,7 @@ export class Pulls {
 
   /** The queue is claimed; its turn comes. */
   add(job: QueueJob): void {
-    if (isControlJob(job)) this.jobs = new Set([job, ...this.jobs]);
-    else this.jobs.add(job);
+    this.jobs.add(job);
     this.start();
   }
 
@@ -160,8 +158,7 @@ export class Pulls {
       this.nextSource(job, 'its store is gone');
       return;
     }
-    // A control queue is small, and mail waits for it.
-    if (!this.ports.mayPull(job.isOwn || isControlJob(job), this.askedCount, inHandBytes)) {
+    if (!this.ports.mayPull(job.isOwn, this.askedCount, inHandBytes)) {
       this.tellShort(job);
       return;
     }

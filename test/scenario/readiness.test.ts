@@ -6,19 +6,6 @@ import { Group } from './group.js';
 import { coreOf } from './inspect.js';
 import { World } from './world.js';
 
-const ONE = Uint8Array.of(1);
-
-/** Every store restarts while no heartbeat reaches it for longer than a lease: what was there waits for an operator. */
-function forgottenByAll(world: World): void {
-  for (const store of world.stores) world.cut(store);
-  world.run(30_000);
-  for (const store of world.stores) {
-    store.kill();
-    store.start();
-    world.heal(store);
-  }
-}
-
 /** The refused routes and why, as status names them. */
 function refusedBy(world: World): readonly string[] {
   const { readiness, mirrors } = coreOf(world);
@@ -26,25 +13,7 @@ function refusedBy(world: World): readonly string[] {
   return readiness.refused.map(({ route, reason }) => `${route.queueName} ${reason}`).sort();
 }
 
-function ownCopies(world: World): readonly number[] {
-  return [...coreOf(world).control.queues.mirrors()].map((mirror) => mirror.inSyncCount);
-}
-
 describe('new mail is taken', () => {
-  test('by a gateway whose own records wait for an operator: no mail needs them', () => {
-    const world = World.started();
-    coreOf(world).control.queues.own.set('drain/store-z', ONE);
-    world.run(200);
-    forgottenByAll(world);
-    world.until(() => coreOf(world).recovery.held().length === 1, 20_000, 'the control queue in a named state');
-    assert.deepEqual([ownCopies(world), coreOf(world).accepting], [[0], true]);
-    const letter = world.submit(['q1']);
-    world.run(200);
-    assert.equal(letter.outcome, COMMITTED);
-    world.run(1000);
-    assert.deepEqual([ownCopies(world), coreOf(world).accepting], [[0], true], 'one queue of mail, in sync, and those records');
-  });
-
   test('by a gateway without queues, whatever becomes of those that it delivers for another', () => {
     const group = Group.started({ stores: 3 });
     group.hops.script = () => 'hang';
@@ -70,7 +39,6 @@ describe('new mail is not taken', () => {
     const world = World.started({ minReplicas: 2, stores: 3 });
     world.hops.script = () => 'hang';
     world.submitMany(3, ['q1', 'q2', 'q3']);
-    for (const name of ['a', 'b', 'c']) coreOf(world).control.queues.own.set(name, ONE);
     world.run(200);
     const core = coreOf(world);
     const short = (): string[] => ['q1', 'q2', 'q3'].filter((name) => world.mirror(name).inSyncCount < 2);

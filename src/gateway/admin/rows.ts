@@ -40,8 +40,6 @@ export function statusRow(status: StatusView, nowWallMs: number): StatusAnswer {
     refill_bytes: status.repairs.refillBytes,
     queued_messages: status.queuedMessages,
     queued_bytes: status.queuedBytes,
-    control_records: status.controlRecords,
-    control_copies_in_sync: status.controlCopies,
     memory_used_bytes: status.memoryUsedBytes,
     memory_limit_bytes: status.memoryLimitBytes,
     connections_in: status.connectionsIn,

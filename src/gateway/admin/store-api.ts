@@ -3,8 +3,8 @@
  *
  *   GET  /api/v1/stores/ID/drain               {store, draining, mirrors, stuck, copies_missing, kept}
  *                                              0 mirrors: nothing of ours is there any more; not kept: the order
- *                                              is noted here, but no store has acknowledged it yet, so that a
- *                                              crash of the gateway may undo it
+ *                                              is in force, but not in state_dir, so that a restart of the gateway
+ *                                              forgets it
  *   POST /api/v1/stores/ID/drain               all queues move away from the store, and no new one goes there
  *   POST /api/v1/stores/ID/drain  {"undo":true}   the store is used again
  *   POST /api/v1/queues/NAME/resync  {"store": ID, "reason": TEXT, "who": TEXT}   one mirror is emptied and filled again
@@ -25,7 +25,7 @@ export interface DrainState {
   readonly stuck: number;
   /** Queues, at whatever stores, with fewer copies than configured. */
   readonly copiesMissing: number;
-  /** The mirrors have acknowledged whether the store is drained: a restart will know it. */
+  /** The file in state_dir says whether the store is drained: a restart will know it. */
   readonly kept: boolean;
 }
 

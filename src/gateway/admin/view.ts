@@ -104,9 +104,6 @@ export interface StatusView {
   readonly repairs: RepairCounters;
   readonly queuedMessages: number;
   readonly queuedBytes: number;
-  /** Records of the control queue of this gateway, no mail; how many mirrors of it are in sync, 0 without a queue. */
-  readonly controlRecords: number;
-  readonly controlCopies: number;
   readonly memoryUsedBytes: number;
   /** Empty segments kept for the next burst, beside what is used. */
   readonly memoryKeptBytes: number;

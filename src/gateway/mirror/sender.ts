@@ -160,15 +160,6 @@ export class Sender implements DirtySink, OnTheWay {
     this.encoder.forget();
   }
 
-  /** Sends what one queue changed, and nothing that others did: the process is about to end. */
-  flushOnly(mirror: QueueMirror): void {
-    this.seal(mirror);
-    for (const outbox of this.outboxes.values()) {
-      outbox.close();
-      outbox.store.flush();
-    }
-  }
-
   seal(mirror: QueueMirror): void {
     const section = mirror.seal();
     if (section === undefined) return;

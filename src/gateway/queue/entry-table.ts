@@ -11,7 +11,6 @@
  *                        READY, DEFERRED, HELD ── expired ─► REPORTING ── reported / DELETE ─► FREE
  *                                                             └─ some still to try ─► DEFERRED
  *   HELD: not delivered until an operator or the recovery says so (unknown version, no route, met in crashes).
- *   RECORD: no message; FREE ──► RECORD ──► FREE.
  *
  * Columns are aligned by row (bytes a row): index 16 + bucket 4, position 8, list 8, ready list 8, record
  * 4, shared content 4, sizes 4, checksum 4, note 4, times 8, state and attempts 2.
@@ -38,14 +37,12 @@ export const EntryState = {
   PARKED: 6,
   /** Waits for an operator. */
   HELD: 7,
-  /** A record of a control queue (gateway/control): it is no mail, and nothing becomes of it but its end. */
-  RECORD: 8,
 } as const;
 export type EntryState = (typeof EntryState)[keyof typeof EntryState];
 
 const S = EntryState;
 const NEXT_STATES: readonly (readonly number[])[] = [
-  [S.STORING, S.READY, S.DEFERRED, S.REPORTING, S.PARKED, S.HELD, S.RECORD], // FREE: by submission, or by recovery to any resting state
+  [S.STORING, S.READY, S.DEFERRED, S.REPORTING, S.PARKED, S.HELD], // FREE: by submission, or by recovery to any resting state
   [S.READY, S.PARKED, S.FREE],
   [S.IN_FLIGHT, S.REPORTING, S.HELD, S.FREE],
   [S.READY, S.DEFERRED, S.REPORTING, S.HELD, S.FREE],
@@ -53,7 +50,6 @@ const NEXT_STATES: readonly (readonly number[])[] = [
   [S.DEFERRED, S.READY, S.HELD, S.FREE],
   [S.READY, S.HELD, S.FREE],
   [S.READY, S.DEFERRED, S.REPORTING, S.FREE],
-  [S.FREE],
 ];
 
 /** The same as bits: each message is asked about several times. */

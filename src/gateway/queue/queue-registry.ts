@@ -53,7 +53,7 @@ export class QueueRegistry {
   private readonly byIdentity = new Map<string, QueueMirror>();
   private readonly twins = new Map<string, Route>();
   private readonly wards = new Map<Route, Ward>();
-  /** Mail queues of this gateway itself. */
+  /** Queues of this gateway itself. */
   private ownCount = 0;
   private handles = 0;
   private serial = 0;
@@ -125,7 +125,7 @@ export class QueueRegistry {
     const mirror = this.ports.mirrors.create(queue);
     mirror.isOwn = identity.ownerId === this.options.gatewayId;
     this.queues.push(mirror);
-    if (this.counts(queue)) this.ownCount += 1;
+    if (mirror.isOwn) this.ownCount += 1;
     this.byIdentity.set(queueKey(identity.ownerId, identity.birth, identity.serial), mirror);
     if (routed && !this.byRoute.has(route)) this.byRoute.set(route, mirror);
     return mirror;
@@ -136,7 +136,7 @@ export class QueueRegistry {
     const at = this.queues.indexOf(mirror);
     if (at < 0) return;
     this.queues.splice(at, 1);
-    if (this.counts(mirror.queue)) this.ownCount -= 1;
+    if (mirror.isOwn) this.ownCount -= 1;
     const { ownerId, birth, serial } = mirror.queue.identity;
     this.byIdentity.delete(queueKey(ownerId, birth, serial));
     if (this.byRoute.get(mirror.queue.route) === mirror) this.byRoute.delete(mirror.queue.route);
@@ -147,13 +147,9 @@ export class QueueRegistry {
     return this.queues.filter((mirror) => mirror.queue.name === name || `${mirror.queue.name}/${mirror.queue.route.queueClass}` === name);
   }
 
-  private counts({ identity, route }: MailQueue): boolean {
-    return identity.ownerId === this.options.gatewayId && route.queueClass !== 'control';
-  }
-
   private create(route: Route, ending: boolean): QueueMirror | undefined {
     const ward = this.wards.get(route);
-    if (ward === undefined && ((this.isFull && route.queueClass !== 'control') || !this.ports.mayCreate(route))) return undefined;
+    if (ward === undefined && (this.isFull || !this.ports.mayCreate(route))) return undefined;
     const stores = this.ports.mirrors.placement.choose(this.options.replicas, [], [], ending);
     if (stores.length < this.options.minReplicas) return undefined;
     const identity = ward === undefined ? this.nextIdentity() : this.nextIdentityFor(ward);

@@ -6,8 +6,8 @@
  *   short, no-store, recovering     can't commit: a route that counts against the port
  *   memory, share, queue-full, …    a limit, which answers 452 for itself: named, and closes no port
  *
- * Not asked: the gateway's own records, for no mail waits for them, and queues of others that it delivers, for no new
- * mail goes there. Both follow from asking routes, not queues. A gateway without routes is ready while stores are there.
+ * Not asked: queues of others that it delivers, for no new mail goes there; this follows from asking routes, not
+ * queues. A gateway without routes is ready while stores are there.
  */
 import type { QueueMirror } from '../mirror/queue-mirror.js';
 import type { AdmissionVerdict, Route } from './types.js';

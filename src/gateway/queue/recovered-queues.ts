@@ -6,9 +6,7 @@
  * become due as their blocks arrive; those with an owed or parked report wait until every queue is back,
  * because only then is it known whether the other half exists.
  */
-import { CONTROL_ROUTE } from '../control/control-records.js';
 import { joinCrc } from '../../base/crc-join.js';
-import type { GatewayControl } from '../control/gateway-control.js';
 import type { Mirrors } from '../mirror/mirrors.js';
 import type { QueueMirror } from '../mirror/queue-mirror.js';
 import type { Clock, Crc32, EventLog, Packer } from '../../platform/ports.js';
@@ -22,6 +20,7 @@ import { headArrivalWallMs, headExpirySeconds, headFlags, isKnownHead } from './
 import type { Note } from './note.js';
 import { decodeNote, TO_TRY } from './note.js';
 import type { MemoryGauge } from './memory-gauge.js';
+import type { MessageHolds } from './message-holds.js';
 import type { QueueRegistry } from './queue-registry.js';
 import type { Reports } from './report-job.js';
 import type { QueueIdentity } from './mail-queue.js';
@@ -41,7 +40,7 @@ export interface RecoveredPorts {
   readonly dueTimes: DueTimes;
   readonly settlement: Settlement;
   readonly reports: Reports;
-  readonly control: GatewayControl;
+  readonly holds: MessageHolds;
   readonly memory: MemoryGauge;
   wake(mirror: QueueMirror): void;
   unpark(mirror: QueueMirror, row: number): void;
@@ -92,7 +91,7 @@ export class RecoveredQueues {
   onClaimed(claimed: ClaimedQueue): void {
     const { registry, mirrors, log } = this.ports;
     const queueClass = QUEUE_CLASSES.find((known) => known === claimed.queueClass) ?? 'mail';
-    const found = queueClass === 'control' ? CONTROL_ROUTE : this.ports.router.routeOfQueue(claimed.name, queueClass);
+    const found = this.ports.router.routeOfQueue(claimed.name, queueClass);
     const route: Route = found !== undefined ? registry.routeFor(claimed.ownerId, found, claimed.token) : { queueName: claimed.name, queueClass, nextHop: { protocol: 'smtp', host: 'invalid', port: 25 }, ordering: 'fifo', concurrency: 1, lengthMax: 0 };
     const mirror = registry.adopt(claimed.handle, { ownerId: claimed.ownerId, birth: claimed.birth, serial: claimed.serial }, claimed.name, route, found !== undefined);
     mirror.adopt(claimed.epoch, claimed.number, claimed.digestA, claimed.digestB);
@@ -158,7 +157,6 @@ export class RecoveredQueues {
     this.ports.log.info('recovery', 'a queue is back', { queue: mirror.queue.name, messages: mirror.queue.length, epoch: mirror.epoch, transactions: mirror.lastNumber });
     this.ports.wake(mirror);
     this.ports.mirrors.onWhole(mirror);
-    if (mirror.queue.route.queueClass === 'control') this.ports.control.onWhole(mirror);
   }
 
   /** Owners with reports of which a half has come back. */
@@ -216,7 +214,7 @@ export class RecoveredQueues {
       const copy = copies.get(key);
       copies.delete(key);
       // With a copy nothing has to be made any more.
-      if (copy === undefined && this.ports.control.holds.holdsReport(found.mirror, found.row)) continue;
+      if (copy === undefined && this.ports.holds.holdsReport(found.mirror, found.row, note)) continue;
       reports.resume(found.mirror, found.row, copy);
     }
     for (const found of copies.values()) unpark(found.mirror, found.row);
@@ -248,7 +246,7 @@ export class RecoveredQueues {
     const headAt = at + bodyBytes;
     const id = entryId(view, offset);
     // Nothing that damaged bytes say is believed: such an entry never expires, and shares its body with no other.
-    const known = sound && mirror.queue.route.queueClass !== 'control' && isKnownHead(payload, headAt, own.length - bodyBytes);
+    const known = sound && isKnownHead(payload, headAt, own.length - bodyBytes);
     const shared = sound && (entryFlags(view, offset) & FLAG_SHARED) !== 0 ? this.sharedBody(mirror.queue.identity.ownerId, id, own.subarray(0, bodyBytes)) : 0;
     const slot = entries.contents.storeBytes(shared === 0 ? own : own.subarray(bodyBytes));
     const arrivalSeconds = known ? Math.floor(headArrivalWallMs(payload, headAt) / 1000) : 0;
@@ -277,10 +275,6 @@ export class RecoveredQueues {
   private place(mirror: QueueMirror, row: number, flags: number | undefined, noteBytes: Uint8Array, sound: boolean): void {
     const { entries, clock, dueTimes, packer, log } = this.ports;
     const queue = mirror.queue;
-    if (queue.route.queueClass === 'control') {
-      this.ports.control.onEntry(mirror, row, sound);
-      return;
-    }
     const note = !sound || noteBytes.length === 0 ? undefined : decodeNote(packer, noteBytes);
     const isParked = flags !== undefined && (flags & ENVELOPE_PARKED) !== 0 && note?.unparked !== true;
     // A report under way goes on even where no route leads out: else the restart after a new route would make it again.
@@ -297,7 +291,7 @@ export class RecoveredQueues {
       return;
     }
     if (note !== undefined && this.placeEnding(mirror, row, note)) return;
-    if (this.ports.control.holds.holdsBack(mirror, row)) return;
+    if (this.ports.holds.holdsBack(mirror, row, note)) return;
     if (note === undefined) {
       queue.makeReady(row, true);
       return;

@@ -58,7 +58,7 @@ export class RecoveryWiring {
       onClaimed: (queue) => { this.recovered.onClaimed(queue); },
       onBlock: (handle, rows, bodies, lastSource) => {
         const taken = this.recovered.onBlock(handle, rows, bodies, lastSource);
-        if (taken && mirrors.mirrorOf(handle)?.queue.route.queueClass !== 'control') ports.counters.recoveredMessages += rows.length / ENTRY_ROW_BYTES;
+        if (taken) ports.counters.recoveredMessages += rows.length / ENTRY_ROW_BYTES;
         return taken;
       },
       onRecovered: (handle) => { this.recovered.onRecovered(handle); },

@@ -1,14 +1,19 @@
 /**
  * A report (DSN) in three steps that survive a crash between any two of them (docs/GUARANTEES.md "Reports").
  *
- *   DECIDED    source annotated "report owed" as change k              waits for commit of k
+ *   DECIDED    source annotated "report owed, first try" as change k   waits for commit of k
+ *   MARKING    after a restart: annotated with one more try            waits for its turn, then for that commit
  *   PARKING    parked copy stored in the reverse-path's bounce queue   waits for its commit
  *   ENDING     source ended, or annotated "reported"                   waits for that commit
  *   OVER       the copy is unparked and due
  *
- * After a restart: source owed and no parked copy → PARKING again; owed and a parked copy with this origin
+ * After a restart: source owed and no parked copy → MARKING; owed and a parked copy with this origin
  * → ENDING; a parked copy whose source is gone or owes nothing → unpark. So the sender gets one report: a
  * copy goes out only after the source can't ask for another.
+ *
+ * Composing may end the process. A message whose report two processes began, and neither survived, is held by
+ * the third (message-holds.ts). So that only this one is, tries after a restart are marked one after the
+ * other, and the mark goes back with the turn in which the report is there.
  */
 import { CommitState, PendingCommit } from '../mirror/commit-point.js';
 import type { QueueMirror } from '../mirror/queue-mirror.js';
@@ -24,7 +29,7 @@ import type { Envelope, Origin, RecipientGroup, Route, Router, SubmissionOutcome
 import { COMMITTED, ENVELOPE_PARKED, NO_MEMORY, NOT_READY, ORIGIN_FAILURE_DSN, ORIGIN_SUCCESS_DSN, RET_HEADERS } from './types.js';
 
 /** Step of a report. */
-const ReportStep = { DECIDED: 0, PARKING: 1, ENDING: 2, OVER: 3 } as const;
+const ReportStep = { DECIDED: 0, MARKING: 1, PARKING: 2, ENDING: 3, OVER: 4 } as const;
 export type ReportStep = (typeof ReportStep)[keyof typeof ReportStep];
 
 /** What a report is about: recipients of one entry with what was last said of each. */
@@ -63,12 +68,18 @@ export interface ReportHalves {
 }
 
 const RETRY_MS = 1000;
+/** So long the others wait for the mark of one: its mirrors may have gone meanwhile. */
+const MARK_WAIT_MS = 1000;
+/** Jobs looked at, at once, for one whose mirrors can take a mark. */
+const MARK_LOOKS = 64;
 
 class ReportJob implements CommitWaiter, StoreRequest {
   readonly mirror: QueueMirror;
   readonly row: number;
   step: ReportStep = ReportStep.DECIDED;
   retryAtMs = 0;
+  /** MARKING: the count of tries that was sent to the mirrors; 0 before. */
+  tries = 0;
   /** There was no memory for it: it is made as short as it may be. */
   isShort = false;
   parked: PendingCommit | undefined;
@@ -108,6 +119,10 @@ class ReportJob implements CommitWaiter, StoreRequest {
 export class Reports {
   private readonly ports: ReportPorts;
   private readonly jobs = new Set<ReportJob>();
+  /** Those that wait for their turn to be marked, and the one whose mark is on its way. */
+  private readonly unmarked = new Set<ReportJob>();
+  private marked: ReportJob | undefined;
+  private markedAtMs = 0;
 
   constructor(ports: ReportPorts) {
     this.ports = ports;
@@ -135,8 +150,9 @@ export class Reports {
     const job = new ReportJob(mirror, row, this);
     this.jobs.add(job);
     if (parked === undefined) {
-      job.step = ReportStep.PARKING;
-      this.park(job);
+      job.step = ReportStep.MARKING;
+      this.unmarked.add(job);
+      this.markNext();
       return;
     }
     job.parkedMirror = parked.mirror;
@@ -154,6 +170,8 @@ export class Reports {
       const copyAt = job.parkedMirror ?? job.parked?.mirrors[0];
       if (job.mirror !== mirror && copyAt !== mirror) continue;
       this.jobs.delete(job);
+      this.unmarked.delete(job);
+      if (this.marked === job) this.marked = undefined;
       job.step = ReportStep.OVER;
       job.orphans = found;
       if (job.mirror !== mirror) found.owing(job.mirror, job.row);
@@ -163,6 +181,7 @@ export class Reports {
 
   /** Steps that could not be done are tried again, the next one first when memory is short once more. */
   tick(nowMs: number): void {
+    this.markNext();
     for (const job of this.jobs) {
       if (job.retryAtMs === 0 || job.retryAtMs > nowMs) continue;
       job.retryAtMs = 0;
@@ -176,9 +195,11 @@ export class Reports {
 
   /** The change that the job waits for is committed. */
   advance(job: ReportJob): void {
-    if (job.step === ReportStep.DECIDED) {
+    if (job.step === ReportStep.DECIDED || job.step === ReportStep.MARKING) {
       job.step = ReportStep.PARKING;
       this.park(job);
+      if (this.marked === job) this.marked = undefined;
+      this.markNext();
     } else if (job.step === ReportStep.ENDING) this.finish(job);
   }
 
@@ -193,6 +214,45 @@ export class Reports {
     job.parkedMirror = job.parked?.mirrors[0];
     job.parkedRow = job.parked?.rows[0] ?? 0;
     this.endSource(job);
+  }
+
+  /** The next job is marked, when no mark is on its way. */
+  private markNext(): void {
+    if (this.unmarked.size === 0) return;
+    const nowMs = this.ports.clock.nowMs();
+    if (this.marked !== undefined && nowMs - this.markedAtMs < MARK_WAIT_MS) return;
+    this.marked = undefined;
+    let looks = Math.min(MARK_LOOKS, this.unmarked.size);
+    for (const job of this.unmarked) {
+      if (looks === 0) return;
+      looks -= 1;
+      this.unmarked.delete(job);
+      if (mayMark(job.mirror)) {
+        this.mark(job);
+        this.marked = job;
+        this.markedAtMs = nowMs;
+        return;
+      }
+      this.unmarked.add(job);
+    }
+  }
+
+  private mark(job: ReportJob): void {
+    const { settlement } = this.ports;
+    const envelope = settlement.envelopeOf(job.row);
+    const note = settlement.noteOf(job.row, envelope?.recipients.length ?? 0);
+    job.tries = note.tries + 1;
+    job.mirror.await(settlement.annotate(job.mirror, job.row, { ...note, tries: job.tries }), job);
+  }
+
+  /** This process has survived its try: the next one begins as the second again. */
+  private survived(job: ReportJob): void {
+    if (job.tries <= 1) return;
+    const { settlement } = this.ports;
+    const envelope = settlement.envelopeOf(job.row);
+    const note = settlement.noteOf(job.row, envelope?.recipients.length ?? 0);
+    settlement.annotate(job.mirror, job.row, { ...note, tries: 1 });
+    job.tries = 1;
   }
 
   private park(job: ReportJob): void {
@@ -218,6 +278,7 @@ export class Reports {
     entries.copyBody(job.row, content, 0);
     job.messageId = this.ports.nextMessageId();
     const report = this.ports.compose({ envelope: job.isShort ? { ...envelope, ret: RET_HEADERS } : envelope, note, recipients, failure, reportId: job.messageId, content }, job.mirror.queue.identity.ownerId);
+    this.survived(job);
     job.groups = [{ route, recipients: [{ address: envelope.reversePath, notify: 1, orcpt: '' }] }];
     job.chunks = [report.content];
     job.contentBytes = report.content.length;
@@ -243,7 +304,8 @@ export class Reports {
     const failure = note.states.includes(OWED_FAILURE);
     const states = note.states.map((state) => (state === OWED_FAILURE ? ENDED : state === OWED_SUCCESS && !failure ? DONE : state));
     const stillOwes = states.includes(OWED_SUCCESS);
-    const number = settlement.annotate(job.mirror, job.row, { ...note, states, owedChange: stillOwes ? job.mirror.lastNumber + 1 : 0 });
+    const ended = { ...note, states, owedChange: stillOwes ? job.mirror.lastNumber + 1 : 0, tries: stillOwes ? 1 : 0 };
+    const number = settlement.annotate(job.mirror, job.row, ended);
     job.step = ReportStep.ENDING;
     job.mirror.await(number, job);
   }
@@ -257,4 +319,9 @@ export class Reports {
     if (note.states.includes(OWED_SUCCESS)) this.begin(job.mirror, job.row, job.mirror.lastNumber);
     else this.ports.settlement.afterReport(job.mirror, job.row);
   }
+}
+
+/** The mark would be committed now. */
+function mayMark({ queue, inSyncCount, minReplicas }: QueueMirror): boolean {
+  return !queue.isLeaving && inSyncCount > 0 && inSyncCount >= minReplicas;
 }

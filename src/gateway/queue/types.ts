@@ -11,8 +11,7 @@ export interface NextHop {
   readonly port: number;
 }
 
-/** `control` holds records of the gateway itself (gateway/control): nothing of it is handed out. */
-export const QUEUE_CLASSES = ['mail', 'bounce', 'billing', 'notification', 'control'] as const;
+export const QUEUE_CLASSES = ['mail', 'bounce', 'billing', 'notification'] as const;
 export type QueueClass = (typeof QUEUE_CLASSES)[number];
 
 /** G3: strict keeps one message in flight; fifo starts them in order with `concurrency` in flight. */

@@ -17,7 +17,7 @@ import {
   CLAIM_GRANTED, CLAIM_TOKEN_LOW, CLAIM_UNKNOWN, REFUSAL_DENIED, REFUSAL_FENCED, REFUSAL_LIMIT,
   REFUSAL_UNKNOWN, ROLE_FILLING, ROLE_MEMBER,
 } from '../../protocol/reasons.js';
-import { allowsTakeover, isToldOf, toldRole } from '../../protocol/versions.js';
+import { allowsTakeover, toldRole } from '../../protocol/versions.js';
 import { GatewayAccount } from './accounts.js';
 import { Admission } from './admission.js';
 import type { Attachment } from './attachment.js';
@@ -258,11 +258,11 @@ export class Store {
     release(queue, account.id, token);
   }
 
-  /** Visits the queues of a gateway ('' for all) that the asker owns or may claim, and knows how to read, behind the cursor. */
+  /** Visits the queues of a gateway ('' for all) that the asker owns or may claim, behind the cursor. */
   list(account: GatewayAccount, gatewayId: string, cursor: number, visitor: (queue: MirroredQueue, ordinal: number) => boolean): void {
     this.queues.visit(cursor, (queue, ordinal) => {
       if (gatewayId !== '' && queue.attributes.ownerId !== gatewayId) return true;
-      if (!mayClaim(queue, account.id) || !isToldOf(account.version, queue.attributes.queueClass)) return true;
+      if (!mayClaim(queue, account.id)) return true;
       return visitor(queue, ordinal);
     });
   }

@@ -10,7 +10,7 @@ export const STATUS: StatusAnswer = {
   received: 0, delivered: 0, deferred: 0, bounced: 0, expired: 0, rejected: 0,
   queues: 0, queues_recovering: 0, queues_copies_missing: 0, queues_held: 0, held: [], queues_rescued: 0,
   takeovers: 0, handed_back: 0, taken_away: 0, tails: 0, tail_bytes: 0, refills: 0, refill_bytes: 0,
-  queued_messages: 0, queued_bytes: 0, control_records: 0, control_copies_in_sync: 0,
+  queued_messages: 0, queued_bytes: 0,
   memory_used_bytes: 0, memory_limit_bytes: 2 ** 30, connections_in: 0, connections_out: 0, dots_in_flight: 0,
   stores: [],
 };

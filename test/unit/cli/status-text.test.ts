@@ -71,15 +71,10 @@ test('a store that speaks an older version of the protocol is shown with it', ()
 });
 
 test('a queue of another gateway is shown with its owner, for the queues of a group have the same names', () => {
-  const rows = [ROW, { ...ROW, owner: 'gw-2' }, { ...ROW, owner: 'gw-2', queue_name: 'control', queue_class: 'control', serial: 4 }];
+  const rows = [ROW, { ...ROW, owner: 'gw-2' }, { ...ROW, owner: 'gw-2', queue_name: 'senders', queue_class: 'bounce', serial: 4 }];
   const lines = statusLines({ gateways: [{ status: STATUS, rows, address: 'http://box-1:8025' }], stores: [], missing: [], all: true }, NOW_MS, false);
   const from = lines.findIndex((line) => line.startsWith('Queue '));
-  assert.deepEqual(lines.slice(from + 1, from + 4).map((line) => line.split(/ {2,}/, 1)[0]), ['hitachi.com', 'hitachi.com of gw-2', 'control (control) of gw-2']);
-});
-
-test('one copy of the control queue is a copy', () => {
-  const records = (copies: number): string => /control queue, (.*)$/m.exec(shown({ ...STATUS, control_records: 3, control_copies_in_sync: copies }))?.[1] ?? '';
-  assert.deepEqual([0, 1, 2].map(records), ['0 copies in sync', '1 copy in sync', '2 copies in sync']);
+  assert.deepEqual(lines.slice(from + 1, from + 4).map((line) => line.split(/ {2,}/, 1)[0]), ['hitachi.com', 'hitachi.com of gw-2', 'senders (bounce) of gw-2']);
 });
 
 test('lines that do not fit are counted in the last that does', () => {
@@ -159,7 +154,6 @@ describe('mail that is held', () => {
     const names = heldLines(HELD, { ...HELD, id: 'gw-1/8/1' }, { ...HELD, queue_name: 'other.example', id: 'gw-1/8/2' }).map((line) => line.split(':', 1)[0]);
     assert.deepEqual(names.slice(2), ['late.example (gw-1/7/3)', 'late.example (gw-1/8/1)', 'other.example']);
     assert.match(heldLines({ ...HELD, queue_class: 'bounce', owner: 'gw-2' }).at(-1) ?? '', /^late\.example \(bounce\) of gw-2: /);
-    assert.match(heldLines({ ...HELD, queue_name: 'control', queue_class: 'control' }).at(-1) ?? '', /^control \(control\): waiting for 30s, 1,200 records at the stores; /);
   });
 
   test('has nothing in it that moves the cursor', () => {

@@ -25,8 +25,8 @@ test('fails when something can not leave or is not kept, and not for what was st
   assert.deepEqual([of({ mirrors: 3, stuck: 1 }), of({ kept: false }), of({ draining: false, kept: false })], [true, true, true]);
 });
 
-test('says of an order that no store has acknowledged that it may be undone, and nothing that sounds as if it were done', () => {
-  const line = 'gw-1: the order is noted here, but no store has acknowledged it yet: a crash of the gateway may undo it; ask again';
+test('says of an order that is not on disk that a restart forgets it, and nothing that sounds as if it were done', () => {
+  const line = 'gw-1: the order is in force, but not on disk: a restart of the gateway forgets it; see that its state_dir is set and can be written, and ask again';
   assert.deepEqual(linesOf({ kept: false }), [line]);
   assert.deepEqual(linesOf({ draining: false, kept: false }), [line]);
   const stuck = linesOf({ mirrors: 2, stuck: 2, kept: false });

@@ -13,7 +13,7 @@ const STATUS: StatusView = {
   received: 3, delivered: 2, deferred: 1, bounced: 0, expired: 0, rejected: 4, queues: 1, queuesRecovering: 0, queuesShort: 1, queuesHeld: 30, heldQueues: [
     { queue: 'late.example', queueClass: 'mail', owner: 'gw-1', id: 'gw-1/7/3', state: 'waiting', messages: 12, stores: ['store-z'], why: 'a store is missing', sinceWallMs: WALL_MS - 9_000 },
     { queue: 'lost.example', queueClass: 'bounce', owner: 'gw-2', id: 'gw-2/8/1', state: 'unknown', messages: undefined, stores: [], why: '', sinceWallMs: undefined },
-  ], queuesRescued: 2, takeovers: 3, handedBack: 4, takenAway: 9, repairs: { tails: 5, tailBytes: 6, refills: 7, refillBytes: 8 }, queuedMessages: 1, queuedBytes: 100, controlRecords: 3, controlCopies: 2, memoryUsedBytes: 10, memoryKeptBytes: 0, memoryLimitBytes: 100,
+  ], queuesRescued: 2, takeovers: 3, handedBack: 4, takenAway: 9, repairs: { tails: 5, tailBytes: 6, refills: 7, refillBytes: 8 }, queuedMessages: 1, queuedBytes: 100, memoryUsedBytes: 10, memoryKeptBytes: 0, memoryLimitBytes: 100,
   connectionsIn: 1, connectionsOut: 1, dotsInFlight: 0,
   stores: [{ id: 'store-a', host: 'box-2', protocol: 1, up: true, drained: true, drainedSinceWallMs: WALL_MS - 7_000, paths: [{ path: 'A', state: 'RUN', sinceWallMs: WALL_MS }], queuesSync: 1, queuesResync: 0, queuesNg: 0, lagMessages: 0, lagBytes: 0, refillMessages: 6, refillBytes: 7, creditBytes: 5, leaseLeftMs: 8123.4, failovers: 1, cause: 'reset', causeSinceWallMs: WALL_MS - 3_000 }],
 };

@@ -1,17 +1,15 @@
 /**
- * The crash note: messages that were in hand when this process met a fatal error, written at once and
- * synchronously, and read by the next start (control/crash-record.ts says what for). It stays until its notes are records
- * at the mirrors: read again, they count no second time.
+ * The crash note: messages that were in hand when processes of this machine met a fatal error, written at
+ * once and synchronously, and read by the next start (crash-notes.ts says what for).
  */
 import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { formatMessageId, parseMessageId } from '../base/text-id.js';
-import { makeFolder } from '../platform/node/make-folder.js';
-import type { CrashNote } from './control/crash-record.js';
+import { formatMessageId, parseMessageId } from '../../base/text-id.js';
+import { makeFolder } from '../../platform/node/make-folder.js';
+import type { CrashNote } from './crash-notes.js';
+import { CRASH_NOTES_MAX } from './crash-notes.js';
 
 const FILE = 'crash-note.json';
-/** A crash has few messages in hand; more than this is no note of ours. */
-const NOTES_MAX = 1000;
 
 /** Best effort: it runs while the process dies. False when nothing could be written. */
 export function writeCrashNote(stateDir: string | undefined, notes: readonly CrashNote[]): boolean {
@@ -19,7 +17,7 @@ export function writeCrashNote(stateDir: string | undefined, notes: readonly Cra
   try {
     makeFolder(stateDir);
     const file = join(stateDir, FILE);
-    const rows = notes.slice(0, NOTES_MAX).map(({ ownerId, messageId, incarnation }) => ({ owner: ownerId, queue_id: formatMessageId(messageId), incarnation }));
+    const rows = notes.slice(-CRASH_NOTES_MAX).map(({ ownerId, messageId, incarnation }) => ({ owner: ownerId, queue_id: formatMessageId(messageId), incarnation }));
     writeFileSync(`${file}.new`, `${JSON.stringify(rows)}\n`, { mode: 0o600 });
     renameSync(`${file}.new`, file);
     return true;
@@ -34,7 +32,7 @@ export function readCrashNote(stateDir: string | undefined): readonly CrashNote[
   if (stateDir === undefined) return [];
   try {
     const rows: unknown = JSON.parse(readFileSync(join(stateDir, FILE), 'utf8'));
-    return Array.isArray(rows) ? rows.slice(0, NOTES_MAX).flatMap((row) => parse(row)) : [];
+    return Array.isArray(rows) ? rows.slice(-CRASH_NOTES_MAX).flatMap((row) => parse(row)) : [];
   } catch {
     return [];
   }
