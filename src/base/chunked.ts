@@ -114,32 +114,6 @@ export class ChunkedUint8 extends Chunked<Uint8Array> {
   }
 }
 
-export class ChunkedUint16 extends Chunked<Uint16Array> {
-  constructor() {
-    super(2);
-  }
-
-  get(index: number): number {
-    const chunk = this.chunks[index >>> 15];
-    if (chunk === undefined || index >= this.grown) return outside(index, this.grown);
-    return chunk[index & 0x7fff] ?? 0;
-  }
-
-  set(index: number, value: number): void {
-    const chunk = this.chunks[index >>> 15];
-    if (chunk === undefined || index >= this.grown) return outside(index, this.grown);
-    chunk[index & 0x7fff] = value;
-  }
-
-  protected override create(elements: number): Uint16Array {
-    return new Uint16Array(elements);
-  }
-
-  protected override copy(source: Uint16Array, target: Uint16Array): void {
-    target.set(source);
-  }
-}
-
 /** Place of an element within its chunk. */
 export const UINT32_PLACE = 0x3fff;
 

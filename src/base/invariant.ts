@@ -13,8 +13,3 @@ export class InvariantError extends Error {
 export function invariant(condition: boolean, text: string): asserts condition {
   if (!condition) throw new InvariantError(text);
 }
-
-/** For the default of an exhaustive switch. */
-export function unreachable(value: never, text: string): never {
-  throw new InvariantError(`${text}: ${String(value)}`);
-}

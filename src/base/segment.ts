@@ -13,7 +13,7 @@ export const SegmentKind = {
   /** Holds one large record. */
   OWN: 3,
 } as const;
-export type SegmentKindValue = (typeof SegmentKind)[keyof typeof SegmentKind];
+export type SegmentKind = (typeof SegmentKind)[keyof typeof SegmentKind];
 
 export const NO_BUCKET = -1;
 
@@ -24,7 +24,7 @@ export class Segment {
   /** Made together with others. */
   readonly run: SegmentRun | undefined;
   number = 0;
-  kind: SegmentKindValue = SegmentKind.OPEN;
+  kind: SegmentKind = SegmentKind.OPEN;
   /** Bytes appended so far. */
   filled = 0;
   /** Bytes of records that live. */

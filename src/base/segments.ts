@@ -34,11 +34,11 @@ import type { TouchPages } from './segment-runs.js';
 export type Slot = number;
 
 /** Slot and length, in front of each record. */
-export const RECORD_HEADER_BYTES = 8;
+const RECORD_HEADER_BYTES = 8;
 /** Header and padding of one record, on average. */
 const RECORD_OVERHEAD_BYTES = 12;
 /** Sums with header and padding stay within 31 bits, so they stay small integers. */
-export const RECORD_BYTES_MAX = 2 ** 30;
+const RECORD_BYTES_MAX = 2 ** 30;
 
 const NOWHERE = 255; // in the slot table: this slot is free
 const SEGMENTS_SPARE_MAX = 4; // kept empty for the next burst; at 1 GB/s they last 4 ms, enough to skip zeroing new ones in a steady flow
@@ -58,9 +58,6 @@ export interface SegmentsOptions {
   /** Makes the pages of what is expected on another thread (segment-runs.ts); undefined: they are made as they are used. */
   readonly touchPages?: TouchPages | undefined;
 }
-
-/** 1 MiB: large enough that the collector sees few blocks, small enough that a drained queue frees some soon. */
-export const SEGMENT_BYTES_DEFAULT = 1_048_576;
 
 function footprintOf(bytes: number): number {
   return (bytes + RECORD_HEADER_BYTES + 7) & ~7;

@@ -5,7 +5,7 @@
  */
 import { invariant } from './invariant.js';
 
-export const TEXT_ID_LENGTH = 11;
+const TEXT_ID_LENGTH = 11;
 
 const ALPHABET = '0123456789ABCDEFGHJKMNPQRSTVWXYZ';
 const HIGH_LETTERS = 5; // 5 letters of 5 bits above, 6 letters below: both halves fit 32-bit arithmetic

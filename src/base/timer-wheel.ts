@@ -44,7 +44,7 @@ export interface TimerWheelOptions {
   readonly startMs: number;
 }
 
-class Page {
+class RowPage {
   readonly due = new Float64Array(PAGE_ROWS);
   readonly next = new Uint32Array(PAGE_ROWS);
   readonly previous = new Uint32Array(PAGE_ROWS);
@@ -55,8 +55,8 @@ class Page {
 export class TimerWheel {
   private readonly tickMs: number;
   private readonly startMs: number;
-  private readonly pages: (Page | undefined)[] = [];
-  private readonly spares: Page[] = [];
+  private readonly pages: (RowPage | undefined)[] = [];
+  private readonly spares: RowPage[] = [];
   /** First and last row of each slot (level × 32 + slot), 0 when it is empty. */
   private readonly first = new Uint32Array(LEVELS * SLOTS);
   private readonly last = new Uint32Array(LEVELS * SLOTS);
@@ -227,20 +227,20 @@ export class TimerWheel {
     if (page.count === 0) this.dropPage(row >>> PAGE_BITS, page);
   }
 
-  private pageOf(row: number): Page {
+  private pageOf(row: number): RowPage {
     const page = this.pages[row >>> PAGE_BITS];
     if (page === undefined) invariant(false, 'a scheduled row has its page');
     return page;
   }
 
-  private addPage(index: number): Page {
+  private addPage(index: number): RowPage {
     while (this.pages.length <= index) this.pages.push(undefined);
-    const page = this.spares.pop() ?? new Page();
+    const page = this.spares.pop() ?? new RowPage();
     this.pages[index] = page;
     return page;
   }
 
-  private dropPage(index: number, page: Page): void {
+  private dropPage(index: number, page: RowPage): void {
     this.pages[index] = undefined;
     if (this.spares.length < PAGES_SPARE_MAX) this.spares.push(page);
   }

@@ -35,8 +35,6 @@ const QUEUES_MAX = 65_536;
  */
 const BLOCK_BYTES = 1536 * 1024;
 const LOG_DRAIN_MS = 1_000;
-/** What the notes of a crash may take to leave for the stores. */
-const CRASH_FLUSH_MS = 200;
 /** Exit code of a process that met an error of its own: EX_SOFTWARE of sysexits. */
 const CRASH_EXIT_CODE = 70;
 /** Exit code of a process that lost its queues to another: not a crash, but not to be taken for success. */
@@ -98,9 +96,9 @@ function endFenced(id: string, mailLog: MailLog, ports: NodePorts): void {
 }
 
 /**
- * An error that nobody handled, or a broken invariant: what this process believes may be wrong from here on, so that
- * nothing of it runs any more. What was in hand is noted (gateway/control/crash-record.ts), the stack goes to the log.
- * The thread stands still while the kernel sends what is written; a turn of the event loop could deliver or accept.
+ * An error that nobody handled, or a broken invariant: what this process believes may be wrong from here on,
+ * so that nothing of it runs any more. What was in hand is noted (gateway/local/crash-notes.ts), the stack
+ * goes to the log.
  */
 function endCrashed(error: unknown, gateway: RunningGateway | undefined, mailLog: MailLog, ports: NodePorts): void {
   let hadInHand = false;
@@ -113,7 +111,6 @@ function endCrashed(error: unknown, gateway: RunningGateway | undefined, mailLog
   ports.log.error('crash', 'the gateway ends: an error of its own that nothing handles; the mail waits at the stores. Please report this line', { why, stack: error instanceof Error ? (error.stack ?? '') : '', in_hand: hadInHand });
   mailLog.flush();
   ports.destination.flushNow();
-  if (hadInHand) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, CRASH_FLUSH_MS);
   tellTerminal(`twinpost: the gateway ends by an error of its own, the mail waits at the stores; its log has more: ${why.split('\n', 1)[0] ?? ''}`);
   process.exit(CRASH_EXIT_CODE);
 }

@@ -13,9 +13,9 @@
  * for ours. So who answers there must be who was expected.
  */
 import type { Argv, Options } from 'yargs';
+import type { MemberAnswer } from '../admin-api/pages.js';
 import { GATEWAY_URL, TOKEN_HELP, addressHelp, adminAddress } from './admin-address.js';
 import { AdminClient, NoAnswer } from './admin-client.js';
-import type { MemberAnswer } from './admin-client.js';
 import type { CliContext, Terminal } from './context.js';
 import { paint, printable } from './tables.js';
 
@@ -31,7 +31,7 @@ const GROUP_OPTIONS = {
 } as const satisfies Record<string, Options>;
 
 /** What is said below the options of each verb that asks a group. */
-export const GROUP_EPILOGUE = 'Who does not answer is named at the end (--json: an object with "partial": true); the exit code is 0 unless nobody answers.';
+const GROUP_EPILOGUE = 'Who does not answer is named at the end (--json: an object with "partial": true); the exit code is 0 unless nobody answers.';
 
 export function withGroupOptions(args: Argv) {
   return args.options(GROUP_OPTIONS).epilogue(GROUP_EPILOGUE);

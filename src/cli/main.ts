@@ -24,7 +24,9 @@ const VERBS: ReadonlyMap<string, () => Promise<Verb>> = new Map([
   ['version', async () => (await import('./version.js')).versionCommand],
 ]);
 
-export async function runCli(args: readonly string[], context: CliContext): Promise<number> {
+export async function runCli(typed: readonly string[], context: CliContext): Promise<number> {
+  // As people try it first; yargs' own would write past the terminal.
+  const args = typed[0] === '--version' ? ['version', ...typed.slice(1)] : typed;
   let exitCode = 0;
   const cli = yargs([...args])
     .scriptName('twinpost')

@@ -1,12 +1,7 @@
 /** Who gives a command and why, as the gateways log it. */
 import os from 'node:os';
+import type { Order } from '../admin-api/orders.js';
 import { CliError } from './context.js';
-
-export interface Order {
-  readonly reason: string;
-  /** USER@MACHINE. */
-  readonly who: string;
-}
 
 /** `verb` names the command in the complaint about a reason without a word. */
 export function orderOf(verb: string, reason: string): Order {
@@ -14,6 +9,7 @@ export function orderOf(verb: string, reason: string): Order {
   return { reason, who: operatorName() };
 }
 
+/** USER@MACHINE. */
 function operatorName(): string {
   return `${userName()}@${os.hostname()}`;
 }

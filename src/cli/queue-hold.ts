@@ -1,7 +1,7 @@
 /** `twinpost queue hold` and `twinpost queue release`: single messages, wherever in the group they are. */
 import type { Argv } from 'yargs';
+import type { HoldAnswer } from '../admin-api/orders.js';
 import { parseMessageId } from '../base/text-id.js';
-import type { HoldAnswer } from './admin-client.js';
 import type { CliContext } from './context.js';
 import { CliError } from './context.js';
 import { longExample } from './examples.js';
@@ -52,7 +52,7 @@ function holdVerb(cli: Argv, context: CliContext, done: (code: number) => void, 
   );
 }
 
-function came({ done, why, kept }: HoldAnswer, past: string): string {
+function came({ done, why, kept }: HoldAnswer['queues'][number], past: string): string {
   if (!done) return `not ${past}: ${printable(why)}`;
   return kept ? past : `${past}, but its mirrors have not acknowledged that yet: a crash of the gateway may undo it`;
 }

@@ -1,8 +1,10 @@
 /** `twinpost queue list [QUEUE]`: messages of all gateways in queue order, as mailq shows them, or with the fields of postqueue -j. */
 import type { Argv } from 'yargs';
+import type { MessageAnswer, QueueAnswer } from '../admin-api/gateway-answers.js';
+import { PAGE_ROWS_MAX } from '../admin-api/pages.js';
 import { formatCount } from '../base/units.js';
-import { PAGE_ROWS, allRows } from './admin-client.js';
-import type { AdminClient, MessageAnswer, QueueAnswer } from './admin-client.js';
+import { allRows } from './admin-client.js';
+import type { AdminClient } from './admin-client.js';
 import type { CliContext, Terminal } from './context.js';
 import { CliError } from './context.js';
 import { findGroup, reportMissing, withGroupOptions } from './group.js';
@@ -50,7 +52,7 @@ export function queueListCommand(cli: Argv, context: CliContext, done: (code: nu
 
 async function queuesOf(client: AdminClient, wanted: (queue: QueueAnswer) => boolean): Promise<readonly QueueAnswer[]> {
   const queues: QueueAnswer[] = [];
-  for await (const queue of allRows((cursor) => client.queues(cursor))) if (wanted(queue)) queues.push(queue);
+  for await (const queue of allRows(client, (cursor) => client.queues(cursor))) if (wanted(queue)) queues.push(queue);
   return queues;
 }
 
@@ -64,9 +66,9 @@ async function listQueue(gateway: { readonly id: string; readonly client: AdminC
   let shown = 0;
   let cursor = '';
   for (;;) {
-    const page = await gateway.client.messages(queue.queue_name, queue.queue_class, cursor, Math.min(PAGE_ROWS, most - shown));
-    for (const message of page.messages) terminal.print(json ? JSON.stringify({ gateway: gateway.id, owner: gateway.id, ...message }) : messageText(message, gateway.id));
-    shown += page.messages.length;
+    const page = await gateway.client.messages(queue.queue_name, queue.queue_class, cursor, Math.min(PAGE_ROWS_MAX, most - shown));
+    for (const message of page.rows) terminal.print(json ? JSON.stringify({ gateway: gateway.id, ...message }) : messageText(message, gateway.id));
+    shown += page.rows.length;
     if (page.next_cursor === null || shown >= most) return shown;
     cursor = page.next_cursor;
   }
@@ -77,7 +79,7 @@ function messageText(message: MessageAnswer, gateway: string): string {
   const arrival = new Date(message.arrival_time * 1000).toISOString().slice(0, 19).replace('T', ' ');
   const sender = message.sender === '' ? 'MAILER-DAEMON' : printable(message.sender);
   const lines = [`${(message.queue_id + (FLAGS[message.state] ?? '')).padEnd(13)} ${String(message.message_size).padStart(9)} ${arrival}  ${sender}`];
-  if (message.owner !== undefined && message.owner !== gateway) lines.push(`${' '.repeat(13)} (of ${printable(message.owner)})`);
+  if (message.owner !== gateway) lines.push(`${' '.repeat(13)} (of ${printable(message.owner)})`);
   if (message.held_reason !== undefined) lines.push(`${' '.repeat(13)} (held: ${printable(message.held_reason)})`);
   for (const recipient of message.recipients) {
     if (recipient.delay_reason !== undefined) lines.push(`${' '.repeat(13)} (${printable(recipient.delay_reason)})`);

@@ -1,8 +1,9 @@
 /** `twinpost queue summary`: one row a queue of all gateways, the fullest first. */
 import type { Argv } from 'yargs';
+import type { QueueAnswer } from '../admin-api/gateway-answers.js';
 import { formatBytes, formatCount, formatDuration } from '../base/units.js';
 import { allRows } from './admin-client.js';
-import type { AdminClient, QueueAnswer } from './admin-client.js';
+import type { AdminClient } from './admin-client.js';
 import type { CliContext } from './context.js';
 import { findGroup, reportMissing, withGroupOptions } from './group.js';
 import { countArgument } from './numbers.js';
@@ -24,7 +25,7 @@ export function queueSummaryCommand(cli: Argv, context: CliContext, done: (code:
       countArgument('limit', args.limit, 1, LIMIT_MAX);
       const group = await findGroup(args, context);
       const answers = await group.ask('gateway', queuesOf);
-      const queues = answers.flatMap(({ id, answer }) => answer.map((queue) => ({ gateway: id, owner: id, ...queue }))).sort((a, b) => b.messages - a.messages);
+      const queues = answers.flatMap(({ id, answer }) => answer.map((queue) => ({ gateway: id, ...queue }))).sort((a, b) => b.messages - a.messages);
       const { terminal } = context;
       const shown = queues.slice(0, args.limit);
       if (args.json === true) for (const queue of shown) terminal.print(JSON.stringify(queue));
@@ -37,12 +38,12 @@ export function queueSummaryCommand(cli: Argv, context: CliContext, done: (code:
 
 async function queuesOf(client: AdminClient): Promise<readonly QueueAnswer[]> {
   const queues: QueueAnswer[] = [];
-  for await (const queue of allRows((cursor) => client.queues(cursor))) queues.push(queue);
+  for await (const queue of allRows(client, (cursor) => client.queues(cursor))) queues.push(queue);
   return queues;
 }
 
 /** Whose a queue is has a column when one of them is served in the place of another gateway. */
-function summaryText(queues: readonly (QueueAnswer & { readonly gateway: string; readonly owner: string })[], several: boolean): string {
+function summaryText(queues: readonly (QueueAnswer & { readonly gateway: string })[], several: boolean): string {
   if (queues.length === 0) return 'no queues yet';
   const someRescued = queues.some((queue) => queue.owner !== queue.gateway);
   const rows = queues.map((queue) => [

@@ -8,9 +8,10 @@
  * The commands that status and log print have no --yes: they are for an operator, who is asked.
  */
 import type { Argv } from 'yargs';
+import type { StatusAnswer } from '../admin-api/gateway-answers.js';
+import type { RescueAnswer } from '../admin-api/orders.js';
 import { GATEWAY_URL, TOKEN_HELP, addressHelp, adminAddress } from './admin-address.js';
 import { AdminClient } from './admin-client.js';
-import type { RescueAnswer, StatusAnswer } from './admin-client.js';
 import { loadFor } from './config-file.js';
 import type { CliContext } from './context.js';
 import { CliError } from './context.js';

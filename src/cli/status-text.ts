@@ -1,8 +1,9 @@
 /** What `twinpost status` shows to people. Pure: answers in, lines out. */
+import type { HeldQueueAnswer, StatusAnswer, StoreAnswer, TableRowAnswer } from '../admin-api/gateway-answers.js';
+import type { StoreStatusAnswer } from '../admin-api/store-answers.js';
 import { formatBytes, formatCount, formatDuration } from '../base/units.js';
 import { forceCommands } from '../recovery/force.js';
 import { PROTOCOL_VERSION } from '../protocol/versions.js';
-import type { HeldQueueAnswer, StatusAnswer, StoreAnswer, StoreStatusAnswer, TableRowAnswer } from './admin-client.js';
 import type { Missing } from './group.js';
 import { missingText } from './group.js';
 import { counted, paint, printable, tableText } from './tables.js';
@@ -68,6 +69,7 @@ export function watchLine({ status }: GatewayPicture, nowMs: number): string {
     `delivered=${String(status.delivered)}`,
     `queued=${String(status.queued_messages)}`,
     `lag=${String(lag)}`,
+    `refused=${String(status.routes_refused.length)}`,
     `down=${down.length === 0 ? '-' : printable(down.join(','))}`,
     `drained=${drained.length === 0 ? '-' : printable(drained.join(','))}`,
     `held=${String(status.queues_held)}`,
@@ -76,13 +78,13 @@ export function watchLine({ status }: GatewayPicture, nowMs: number): string {
 
 function gatewayLines({ status, rows, address }: GatewayPicture, all: boolean, nowMs: number, isTty: boolean): string[] {
   const lines = [
-    `${paint(printable(status.gateway), 'bold', isTty)} on ${printable(status.host)}: ${status.version === undefined ? '' : `twinpost ${printable(status.version)}, `}pid ${String(status.pid)}, up ${formatDuration(status.uptime_seconds * 1000)}, incarnation ${String(status.incarnation)}`,
+    `${paint(printable(status.gateway), 'bold', isTty)} on ${printable(status.host)}: twinpost ${printable(status.version)}, pid ${String(status.pid)}, up ${formatDuration(status.uptime_seconds * 1000)}, incarnation ${String(status.incarnation)}`,
     `  mail        ${status.ready ? paint('READY', 'green', isTty) : `${paint('NOT READY', 'red', isTty)}: ${printable(status.not_ready_reason)}`}`,
     `  mirrors     ${mirrorsText(status, nowMs, isTty)}`,
     `  received    ${formatCount(status.received)}   delivered ${formatCount(status.delivered)}   deferred ${formatCount(status.deferred)}   bounced ${formatCount(status.bounced)}   expired ${formatCount(status.expired)}   rejected ${formatCount(status.rejected)}`,
     `  queued      ${formatCount(status.queued_messages)} messages, ${formatBytes(status.queued_bytes)} in ${counted(status.queues, 'queue')}${status.queues_recovering === 0 ? '' : `, ${formatCount(status.queues_recovering)} still coming back from the stores`}; memory ${formatBytes(status.memory_used_bytes)} of ${formatBytes(status.memory_limit_bytes)}`,
   ];
-  if (status.control_records > 0) lines.push(`  records     ${formatCount(status.control_records)} in the control queue, ${counted(status.control_copies_in_sync, 'copy', 'copies')} in sync`);
+  if (status.routes_refused.length > 0) lines.push(refusedLine(status, nowMs, isTty));
   if (status.queues_rescued > 0) lines.push(`  rescued     ${counted(status.queues_rescued, 'queue')} of other gateways delivered here`);
   lines.push(...heldLines(status, address, nowMs, isTty));
   if (status.insecure) lines.push(`  ${paint('INSECURE', 'yellow', isTty)}    store links outside loopback run without TLS (insecure: true)`);
@@ -105,15 +107,20 @@ function gatewayLines({ status, rows, address }: GatewayPicture, all: boolean, n
   return lines;
 }
 
-/** A gateway of an older release says nothing of it. */
 function drainedText({ drained, drained_since: since }: StoreAnswer, nowMs: number): string {
   if (!drained) return '';
   return since === null ? ', drained' : `, drained ${ago(since, nowMs)} ago`;
 }
 
+/** Every one of them: what is refused is not to be looked for elsewhere. */
+function refusedLine({ routes, routes_refused: refused }: StatusAnswer, nowMs: number, isTty: boolean): string {
+  const names = refused.map(({ route, reason, since }) => `${route} (${reason} for ${ago(since, nowMs)})`).join(', ');
+  return `  ${paint('REFUSED', 'red', isTty)}     new mail of ${formatCount(refused.length)} of ${counted(routes, 'route')}: ${printable(names)}`;
+}
+
 /** While releases are mixed: with stores of before, gateways do less for one another (docs/UPGRADE.md). */
 function olderText({ protocol }: StoreAnswer): string {
-  return protocol === undefined || protocol === 0 || protocol === PROTOCOL_VERSION ? '' : `, protocol ${String(protocol)}`;
+  return protocol === 0 || protocol === PROTOCOL_VERSION ? '' : `, protocol ${String(protocol)}`;
 }
 
 /** What waits, for whom, and what an operator can do; a line a queue, and one for its command. */
@@ -160,7 +167,7 @@ function heldText(held: HeldQueueAnswer, gateway: string, namesakes: ReadonlySet
   const which = [...(queueClass === 'mail' ? [] : [queueClass]), ...(inMemory || namesakes.has(name) ? [id] : [])];
   const identity = `${name}${which.length === 0 ? '' : ` (${which.join(', ')})`}${owner === gateway ? '' : ` of ${owner}`}`;
   const place = inMemory ? ' in memory' : state === 'stranded' ? '' : ' at the stores';
-  const amount = messages === null ? '' : `, ${counted(messages, queueClass === 'control' ? 'record' : 'message')}${place}`;
+  const amount = messages === null ? '' : `, ${counted(messages, 'message')}${place}`;
   // A reason with a command in it names its stores, and ends with it; this one names all stores, too.
   const whose = why.includes('--missing') || state === NO_STORE ? [] : stores.filter((store) => store !== '');
   return `${identity}: ${state}${since === null ? '' : ` for ${ago(since, nowMs)}`}${amount}; ${why}${whose.length === 0 ? '' : `: ${whose.join(', ')}`}`;
@@ -204,7 +211,7 @@ function storesLines(stores: readonly StorePicture[]): string[] {
     printable(status.store_id),
     printable(status.host),
     address.replace(/^https?:\/\//, ''),
-    status.version === '' ? '-' : printable(status.version),
+    printable(status.version),
     status.ready ? 'ready' : 'NOT READY',
     formatDuration(status.uptime_seconds * 1000),
     formatCount(status.queues),

@@ -8,8 +8,9 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Argv } from 'yargs';
+import type { TableRowAnswer } from '../admin-api/gateway-answers.js';
 import { allRows } from './admin-client.js';
-import type { AdminClient, TableRowAnswer } from './admin-client.js';
+import type { AdminClient } from './admin-client.js';
 import type { CliContext } from './context.js';
 import { CliError } from './context.js';
 import { findGroup, reportMissing, withGroupOptions } from './group.js';
@@ -113,7 +114,7 @@ function missingOf(group: Group): readonly Missing[] {
 async function tableOf(client: AdminClient, args: StatusArguments): Promise<readonly TableRowAnswer[]> {
   if (args.all !== true) return client.troubled(args.top);
   const rows: TableRowAnswer[] = [];
-  for await (const row of allRows((cursor) => client.mirrors(cursor))) rows.push(row);
+  for await (const row of allRows(client, (cursor) => client.mirrors(cursor))) rows.push(row);
   return rows;
 }
 

@@ -1,7 +1,7 @@
 /** `twinpost store drain`: every gateway of the group moves its queues away from a store, which may stop then. */
 import type { Argv } from 'yargs';
+import type { DrainAnswer } from '../admin-api/orders.js';
 import { formatCount } from '../base/units.js';
-import type { DrainAnswer } from './admin-client.js';
 import type { CliContext } from './context.js';
 import { CliError } from './context.js';
 import { longExample } from './examples.js';
@@ -28,13 +28,13 @@ export function storeDrainCommand(cli: Argv, context: CliContext, done: (code: n
       const undo = args.undo === true;
       const order = orderOf('store drain', args.reason);
       const group = await findGroup(args, context);
-      let answers = await group.ask('gateway', (client) => client.drain(args.store, undo ? 'undo' : 'start', order));
+      let answers = await group.ask('gateway', (client) => client.drain(args.store, { undo, ...order }));
       if (answers.length === 0) throw new CliError(noAnswerText(group.missing('gateway')));
       let said = -1;
       // The first look comes after the gateways have had time to see what can move.
       while (!undo) {
         await new Promise((resolve) => setTimeout(resolve, POLL_MS));
-        answers = await group.ask('gateway', (client) => client.drain(args.store, 'look'));
+        answers = await group.ask('gateway', (client) => client.drain(args.store));
         const left = sumOf(answers, ({ mirrors }) => mirrors);
         if (args.wait !== true || left === 0 || left === sumOf(answers, ({ stuck }) => stuck)) break;
         if (left !== said) terminal.print(`${counted(left, 'mirror')} still at ${printable(args.store)}`);
@@ -58,14 +58,14 @@ function noAnswerText(missing: readonly Missing[]): string {
 
 /** Of a store that is used again, mirrors may still be counted as stuck: nothing that anybody waits for. */
 export function hasFailed({ draining, stuck, kept }: DrainAnswer): boolean {
-  return (draining && stuck > 0) || kept === false;
+  return (draining && stuck > 0) || !kept;
 }
 
 /** What a gateway can do, and what it can't. */
 export function drainLines(gateway: string, store: string, { draining, mirrors, stuck, copies_missing: missing, kept }: DrainAnswer): string[] {
-  const unkept = `${gateway}: the order is noted here, but no store has acknowledged it yet: a crash of the gateway may undo it; ask again`;
-  if (!draining) return [kept === false ? unkept : `${gateway}: ${store} is used`];
-  const lines = [kept === false ? unkept : mirrors === 0 ? `${gateway}: nothing is left at ${store}` : `${gateway}: ${counted(mirrors, 'mirror')} ${mirrors === 1 ? 'is' : 'are'} still at ${store}`];
+  const unkept = `${gateway}: the order is in force, but not on disk: a restart of the gateway forgets it; see that its state_dir is set and can be written, and ask again`;
+  if (!draining) return [!kept ? unkept : `${gateway}: ${store} is used`];
+  const lines = [!kept ? unkept : mirrors === 0 ? `${gateway}: nothing is left at ${store}` : `${gateway}: ${counted(mirrors, 'mirror')} ${mirrors === 1 ? 'is' : 'are'} still at ${store}`];
   if (stuck > 0) lines.push(`${gateway}: ${formatCount(stuck)} of them CAN'T LEAVE: no other store can take them, and without them fewer copies than min_replicas would be left; they go when another store is there, or --undo ends this`);
   else if (missing > 0) lines.push(`${gateway}: ${counted(missing, 'queue')} ${missing === 1 ? 'has' : 'have'} fewer copies than configured${mirrors === 0 ? ': no other store can take them' : ''}`);
   return lines;

@@ -3,12 +3,12 @@
  * it left when it stopped) with no gateway alive, or from a gateway. Nothing is changed where they come from.
  */
 import type { Argv } from 'yargs';
+import type { MemberAnswer } from '../admin-api/pages.js';
 import { formatBytes, formatCount } from '../base/units.js';
 import { crc32 } from '../platform/node/checksum.js';
 import { MessagePacker } from '../platform/node/packer.js';
 import { GATEWAY_URL, STORE_URL, TOKEN_HELP, addressHelp, adminAddress } from './admin-address.js';
-import { AdminClient } from './admin-client.js';
-import type { MemberAnswer } from './admin-client.js';
+import { AdminClient, allRows } from './admin-client.js';
 import type { CliContext } from './context.js';
 import { CliError } from './context.js';
 import { ExportFolder } from './export/folder.js';
@@ -19,8 +19,6 @@ import { counted } from './tables.js';
 
 const DEFAULT_URLS = { gateway: GATEWAY_URL, store: STORE_URL } as const;
 const PROGRESS_MS = 200;
-/** Records of a gateway itself, no mail. */
-const CONTROL_CLASS = 'control';
 
 function exportOptions(args: Argv, kind: MemberAnswer['kind']) {
   return args
@@ -90,15 +88,11 @@ class Export {
 
   async fromStore(): Promise<void> {
     const client = await this.#clientOf('store');
-    for (let cursor: string | null = ''; cursor !== null;) {
-      const page: Awaited<ReturnType<AdminClient['storeQueues']>> = await client.storeQueues(cursor);
-      for (const row of page.rows) {
-        const queue = { name: row.queue_name, queueClass: row.class, owner: row.owner, birth: row.birth, serial: row.serial };
-        if (!this.#isWanted(queue)) continue;
-        const { owner, birth, serial } = row;
-        await this.#pages(queue, (next) => `/api/v1/export?${new URLSearchParams({ owner, birth: String(birth), serial: String(serial), after: next === '' ? '0' : next }).toString()}`);
-      }
-      cursor = page.next;
+    for await (const row of allRows(client, (cursor) => client.storeQueues(cursor))) {
+      const { owner, birth, serial } = row;
+      const queue = { name: row.queue_name, queueClass: row.queue_class, owner, birth, serial };
+      if (!this.#isWanted(queue)) continue;
+      await this.#pages(client, queue, (next) => `/api/v1/export?${new URLSearchParams({ owner, birth: String(birth), serial: String(serial), after: next === '' ? '0' : next }).toString()}`);
     }
     this.#mustHaveFound();
   }
@@ -107,17 +101,13 @@ class Export {
     const client = await this.#clientOf('gateway');
     const { gateway } = await client.status();
     const done = new Set<string>();
-    for (let cursor: string | null = ''; cursor !== null;) {
-      const page: Awaited<ReturnType<AdminClient['queues']>> = await client.queues(cursor);
-      for (const row of page.rows) {
-        // Queues of one name come together, in one folder.
-        const queue = { name: row.queue_name, queueClass: row.queue_class, owner: gateway, birth: 0, serial: 0 };
-        const key = JSON.stringify([queue.name, queue.queueClass]);
-        if (done.has(key) || !this.#isWanted(queue)) continue;
-        done.add(key);
-        await this.#pages(queue, (next) => `/api/v1/queues/${encodeURIComponent(queue.name)}/export?${new URLSearchParams({ class: queue.queueClass, cursor: next }).toString()}`);
-      }
-      cursor = page.next;
+    for await (const row of allRows(client, (cursor) => client.queues(cursor))) {
+      // Queues of one name come together, in one folder.
+      const queue = { name: row.queue_name, queueClass: row.queue_class, owner: gateway, birth: 0, serial: 0 };
+      const key = JSON.stringify([queue.name, queue.queueClass]);
+      if (done.has(key) || !this.#isWanted(queue)) continue;
+      done.add(key);
+      await this.#pages(client, queue, (next) => `/api/v1/queues/${encodeURIComponent(queue.name)}/export?${new URLSearchParams({ class: queue.queueClass, cursor: next }).toString()}`);
     }
     this.#mustHaveFound();
   }
@@ -154,13 +144,13 @@ class Export {
     throw new CliError(`${this.#url} is ${self === undefined ? 'no Twinpost' : `the ${self.kind} ${self.id}`}; --from ADDRESS names a ${kind}${others.length === 0 ? '' : `: ${others.join(', ')}`}`);
   }
 
-  async #pages(queue: ExportedQueue, path: (next: string) => string): Promise<void> {
+  async #pages(client: AdminClient, queue: ExportedQueue, path: (next: string) => string): Promise<void> {
     this.#queues += 1;
-    await exportPages(this.#packer, { url: this.#url, token: this.#token, path }, queue, this.#folder, () => { this.#progress(); });
+    await exportPages(this.#packer, (next) => client.entries(path(next)), queue, this.#folder, () => { this.#progress(); });
   }
 
   #isWanted(queue: ExportedQueue): boolean {
-    return queue.queueClass !== CONTROL_CLASS && (this.#args.everything || this.#args.queue?.includes(queue.name) === true);
+    return this.#args.everything || this.#args.queue?.includes(queue.name) === true;
   }
 
   #mustHaveFound(): void {

@@ -1,5 +1,6 @@
 /** `twinpost store resync`: one mirror of a queue is emptied and filled again from its gateway. */
 import type { Argv } from 'yargs';
+import type { Order } from '../admin-api/orders.js';
 import { NoAnswer } from './admin-client.js';
 import type { AdminClient } from './admin-client.js';
 import type { CliContext } from './context.js';
@@ -7,7 +8,6 @@ import { CliError } from './context.js';
 import { longExample } from './examples.js';
 import { findGroup, reportMissing, withGroupOptions } from './group.js';
 import { orderOf } from './operator.js';
-import type { Order } from './operator.js';
 import { printable } from './tables.js';
 
 export function storeResyncCommand(cli: Argv, context: CliContext, done: (code: number) => void): Argv {
@@ -39,7 +39,7 @@ const NO_SUCH_MIRROR = 'no such mirror';
 /** '' when it is done, else why not. */
 async function resync(client: AdminClient, queue: string, store: string, order: Order): Promise<string> {
   try {
-    await client.resync(queue, store, order);
+    await client.resync(queue, { store, ...order });
     return '';
   } catch (error) {
     if (!(error instanceof NoAnswer) || error.code !== 404 && error.code !== 409) throw error;

@@ -1,7 +1,9 @@
 /** `twinpost store status`: the queues that stores hold, as the stores themselves know them. */
 import type { Argv } from 'yargs';
+import type { StoreQueueAnswer } from '../admin-api/store-answers.js';
 import { formatBytes, formatCount } from '../base/units.js';
-import type { AdminClient, StoreQueueAnswer } from './admin-client.js';
+import { allRows } from './admin-client.js';
+import type { AdminClient } from './admin-client.js';
 import type { CliContext } from './context.js';
 import { CliError } from './context.js';
 import { findGroup, reportMissing, withGroupOptions } from './group.js';
@@ -47,10 +49,9 @@ export function storeStatusCommand(cli: Argv, context: CliContext, done: (code: 
 async function queuesOf(client: AdminClient, name: string | undefined, limit: number): Promise<Held> {
   const total = name === undefined ? (await client.storeStatus()).queues : 0;
   const queues: StoreQueueAnswer[] = [];
-  for (let cursor: string | null = ''; cursor !== null && queues.length < limit;) {
-    const page: Awaited<ReturnType<AdminClient['storeQueues']>> = await client.storeQueues(cursor);
-    for (const queue of page.rows) if ((name === undefined || queue.queue_name === name) && queues.length < limit) queues.push(queue);
-    cursor = page.next;
+  for await (const queue of allRows(client, (cursor) => client.storeQueues(cursor))) {
+    if (name === undefined || queue.queue_name === name) queues.push(queue);
+    if (queues.length === limit) break;
   }
   return { queues, total: Math.max(total, queues.length) };
 }
@@ -58,7 +59,7 @@ async function queuesOf(client: AdminClient, name: string | undefined, limit: nu
 function storeLines(id: string, { queues, total }: Held): string[] {
   if (queues.length === 0) return [`${printable(id)}: no queues`, ''];
   const cells = queues.map((queue) => [
-    printable(queue.class === 'mail' ? queue.queue_name : `${queue.queue_name} (${queue.class})`),
+    printable(queue.queue_class === 'mail' ? queue.queue_name : `${queue.queue_name} (${queue.queue_class})`),
     printable(queue.owner),
     queue.holder === queue.owner ? '' : printable(queue.holder),
     queue.role,

@@ -13,9 +13,10 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Argv } from 'yargs';
+import type { TableRowAnswer } from '../admin-api/gateway-answers.js';
+import type { StoreQueueAnswer } from '../admin-api/store-answers.js';
 import { formatCount } from '../base/units.js';
 import { allRows } from './admin-client.js';
-import type { StoreQueueAnswer, TableRowAnswer } from './admin-client.js';
 import type { CliContext } from './context.js';
 import { findGroup, reportMissing, withGroupOptions } from './group.js';
 import type { Group, Missing } from './group.js';
@@ -82,12 +83,12 @@ async function compareOnce(group: Group, name: string | undefined): Promise<Comp
   const [gateways, stores] = await Promise.all([
     group.ask('gateway', async (client) => {
       const rows: TableRowAnswer[] = [];
-      for await (const row of allRows((cursor) => client.mirrors(cursor))) if (name === undefined || row.queue_name === name) rows.push(row);
+      for await (const row of allRows(client, (cursor) => client.mirrors(cursor))) if (name === undefined || row.queue_name === name) rows.push(row);
       return rows;
     }),
     group.ask('store', async (client) => {
       const copies = new Map<string, StoreQueueAnswer>();
-      for await (const copy of allRows((cursor) => client.storeQueues(cursor))) if (name === undefined || copy.queue_name === name) copies.set(keyOfQueue(copy), copy);
+      for await (const copy of allRows(client, (cursor) => client.storeQueues(cursor))) if (name === undefined || copy.queue_name === name) copies.set(keyOfQueue(copy), copy);
       return copies;
     }),
   ]);

@@ -75,7 +75,7 @@ function checkMirror(gateway: GatewayValue, problems: Problem[]): void {
     problems.push({ path: at('min_replicas'), text: `expected at most replicas (${String(mirror.replicas)}), found ${String(mirror.min_replicas)}` });
   }
   checkOneOf(mirror.tls !== undefined, gateway.insecure, at('tls'), problems);
-  // Half of it is what tells a path that is silent from one that speaks (gateway/mirror/link/heartbeat.ts).
+  // Half of it is what tells a path that is silent from one that speaks (gateway/mirror/link/heartbeat-timer.ts).
   if (mirror.failover_timeout < 4 * mirror.heartbeat) {
     problems.push({ path: at('failover_timeout'), text: `expected at least 4 × heartbeat (${String(4 * mirror.heartbeat)} ms), found ${String(mirror.failover_timeout)} ms` });
   }
@@ -85,7 +85,7 @@ function checkMirror(gateway: GatewayValue, problems: Problem[]): void {
   }
 }
 
-export function leaseMinMs(failoverMs: number, heartbeatMs: number): number {
+function leaseMinMs(failoverMs: number, heartbeatMs: number): number {
   return 3 * failoverMs + 2 * heartbeatMs + STALL_MS;
 }
 

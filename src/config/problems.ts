@@ -101,7 +101,7 @@ export function nearest(word: string, candidates: readonly string[]): string | u
 }
 
 /** Keys that the schema knows at this path. */
-export function knownKeys(schema: z.ZodType, path: Path): readonly string[] {
+function knownKeys(schema: z.ZodType, path: Path): readonly string[] {
   let at: unknown = unwrap(schema);
   for (const part of path) {
     const def = defOf(at);

@@ -11,5 +11,6 @@ export function forAnySpelling(router: Router): Router {
   return {
     route: (domain, queueClass): Route | undefined => router.route(normalizeDomain(domain), queueClass),
     routeOfQueue: (queueName, queueClass): Route | undefined => router.routeOfQueue(queueName, queueClass),
+    mailRoutes: (): readonly Route[] => router.mailRoutes(),
   };
 }

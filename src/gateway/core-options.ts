@@ -56,6 +56,4 @@ export interface CorePorts {
   /** Message bytes that other parts hold beside the queues: large contents being sent. */
   heldElsewhereBytes(): number;
   compose(input: ReportInput): { readonly content: Uint8Array; readonly flags: number };
-  /** This process has lost its queues to another incarnation: it must stop. */
-  onFenced(storeId: string): void;
 }

@@ -95,8 +95,7 @@ export class CoreView implements GatewayView {
     let messages = 0;
     let bytes = 0;
     let rescued = 0;
-    const mail = this.mailQueues();
-    for (const queue of mail) {
+    for (const queue of core.registry.queues()) {
       messages += queue.length;
       bytes += queue.bytes;
       if (queue.identity.ownerId !== this.options.gatewayId) rescued += 1;
@@ -113,6 +112,8 @@ export class CoreView implements GatewayView {
       startedWallMs: this.startedWallMs,
       ready: core.accepting && core.memory.admits(0),
       notReadyReason: this.notReadyReason(),
+      routes: core.readiness.routeCount,
+      routesRefused: core.readiness.refused.map(({ route, reason, sinceWallMs }) => ({ route: route.queueName, reason, sinceWallMs })),
       degradedSinceWallMs,
       degradedCause: degradedSinceWallMs === undefined ? '' : this.degradation.cause(stores),
       insecure: this.options.insecure,
@@ -122,7 +123,7 @@ export class CoreView implements GatewayView {
       bounced: metrics.bounced,
       expired: metrics.expired,
       rejected: metrics.rejectedTotal,
-      queues: mail.length,
+      queues: core.registry.queueCount,
       queuesRecovering: core.recovery.openCount,
       queuesShort: this.degradation.queuesShort(),
       queuesHeld: held.length,
@@ -134,8 +135,6 @@ export class CoreView implements GatewayView {
       repairs: { ...core.mirrors.counters },
       queuedMessages: messages,
       queuedBytes: bytes,
-      controlRecords: core.control.queues.own.size,
-      controlCopies: this.controlCopies(),
       memoryUsedBytes: core.memory.usedBytes,
       memoryKeptBytes: core.entries.keptBytes,
       memoryLimitBytes: core.memory.limitBytes,
@@ -155,7 +154,7 @@ export class CoreView implements GatewayView {
   }
 
   queues(cursor: string, limit: number): QueuePage {
-    const { page, nextCursor } = pageByHandle(this.mailQueues(), cursor, limit);
+    const { page, nextCursor } = pageByHandle([...this.ports.core.registry.queues()], cursor, limit);
     return { queues: page.map(queueView), nextCursor };
   }
 
@@ -172,7 +171,7 @@ export class CoreView implements GatewayView {
   }
 
   messages(name: string, queueClass: string, cursor: string, limit: number): MessagePage | undefined {
-    const queues = this.ports.core.registry.byName(name).filter((queue) => queue.route.queueClass === queueClass && queue.partition.kind === 'mail').sort((a, b) => a.handle - b.handle);
+    const queues = this.ports.core.registry.byName(name).filter((queue) => queue.route.queueClass === queueClass).sort((a, b) => a.handle - b.handle);
     if (queues.length === 0) return undefined;
     // The row shown last: handle of its queue, position, message id.
     const [handle = 0, position = 0, id = 0] = cursor.split('.').map(Number);
@@ -218,23 +217,11 @@ export class CoreView implements GatewayView {
       sender: envelope?.reversePath ?? '',
       recipients,
       state: MESSAGE_STATES[table.state(row)] ?? 'held',
-      heldReason: core.control.holds.reasonOf(queue, row),
+      heldReason: core.holds.reasonOf(queue, row),
       attempts: table.attempts.get(row),
       nextAttemptWallMs: table.state(row) === EntryState.DEFERRED ? note.dueWallMs : undefined,
       expiryWallMs: envelope?.expiryWallMs ?? 0,
     };
-  }
-
-  /** Records of the gateway itself are no mail: they are counted apart. */
-  private mailQueues(): readonly MailQueue[] {
-    return [...this.ports.core.registry.queues()].filter((queue) => queue.partition.kind === 'mail');
-  }
-
-  /** Of the control queue that has fewest. */
-  private controlCopies(): number {
-    let least = Infinity;
-    for (const partition of this.ports.core.control.queues.mirrors()) if (partition.isOwn) least = Math.min(least, partition.inSyncCount);
-    return least === Infinity ? 0 : least;
   }
 
   /** One walk over all queues for all stores. */
@@ -288,7 +275,7 @@ export class CoreView implements GatewayView {
     if (core.accepting) return core.memory.admits(0) ? '' : 'memory';
     if (this.ports.isDraining()) return 'stopping';
     if (core.upCount === 0) return 'no store can be reached';
-    return core.queuesAwaited ? 'too few mirrors in sync' : 'recovering';
+    return core.queuesAwaited ? `${String(core.readiness.stuckCount)} of ${String(core.readiness.routeCount)} routes can not commit new mail` : 'recovering';
   }
 }
 

@@ -11,10 +11,11 @@ import { stockBytesMax } from '../base/segment-stock.js';
 import { Segments } from '../base/segments.js';
 import { CLAIMED } from '../protocol/message-types.js';
 import type { Refusal } from '../protocol/messages/refusal.js';
+import type { Reply } from '../protocol/replies.js';
 import type { BulkRecovery } from '../recovery/bulk-recovery.js';
 import type { RecoveryStore } from '../recovery/queue-job.js';
-import { GatewayControl } from './control/gateway-control.js';
 import type { CoreOptions, CorePorts } from './core-options.js';
+import { CrashNotes, InHand } from './local/crash-notes.js';
 import { DeliveryRight } from './mirror/delivery-right.js';
 import { MessageIds } from './message-ids.js';
 import { CommitPoint, PendingCommit } from './mirror/commit-point.js';
@@ -30,13 +31,15 @@ import { ForgottenQueues } from './queue/forgotten-queues.js';
 import { HandingOut } from './queue/handing-out.js';
 import type { MailQueue } from './queue/mail-queue.js';
 import { MemoryGauge } from './queue/memory-gauge.js';
+import { MessageHolds } from './queue/message-holds.js';
 import type { Note } from './queue/note.js';
 import { QueueRegistry } from './queue/queue-registry.js';
+import { Readiness } from './queue/readiness.js';
 import type { RecoveredQueues } from './queue/recovered-queues.js';
 import { RecoveryWiring } from './queue/recovery-wiring.js';
 import { Reports } from './queue/report-job.js';
 import { Settlement } from './queue/settlement.js';
-import type { Admission, Delivery, DeliveryQueue, DeliveryResult, DeliverySink, DeliverySource, Envelope, Reception, Route, Submission, SubmissionOutcome } from './queue/types.js';
+import type { AdmissionVerdict, Delivery, DeliveryQueue, DeliveryResult, DeliverySink, DeliverySource, Envelope, Reception, Route, Submission, SubmissionOutcome } from './queue/types.js';
 import { COMMITTED, NO_REPLY, NOT_READY, REFUSED } from './queue/types.js';
 import { ServedSets } from './served-sets.js';
 
@@ -56,9 +59,16 @@ export class GatewayCore implements Reception, DeliverySource {
   readonly recovery: BulkRecovery;
   readonly recovered: RecoveredQueues;
   readonly reports: Reports;
-  readonly control: GatewayControl;
+  readonly holds: MessageHolds;
+  /**
+   * What the machine knows of crashes, and what a crash now is to be blamed on (local/crash-note-file.ts).
+   */
+  readonly crashes = new CrashNotes();
+  readonly inHand = new InHand();
   /** For the next process. */
   readonly sets: ServedSets;
+  /** Which routes take new mail. */
+  readonly readiness: Readiness;
   private readonly options: CoreOptions;
   private readonly ports: CorePorts;
   private readonly acceptance: Acceptance;
@@ -89,16 +99,16 @@ export class GatewayCore implements Reception, DeliverySource {
     const ringBytes = Math.min(options.mirrors.ringBytes, Math.floor(options.memory.limitBytes * RING_SHARE));
     this.mirrors = new Mirrors({ ...options.mirrors, ringBytes, token: options.incarnation }, this.mirrorPorts());
     this.memory = new MemoryGauge(options.memory, () => this.entries.usedBytes + this.mirrors.sender.changeBytes + this.mirrors.backlogBytes + ports.heldElsewhereBytes());
-    const nowMs = (): number => ports.clock.nowMs();
     this.registry = new QueueRegistry(
       { gatewayId: options.gatewayId, incarnation: options.incarnation, partitions: options.partitions, queuesMax: options.queuesMax, replicas: options.mirrors.replicas, minReplicas: options.mirrors.minReplicas },
       {
-        table: this.entries.table, mirrors: this.mirrors, log: ports.log, nowMs,
+        table: this.entries.table, mirrors: this.mirrors, log: ports.log, nowMs: () => ports.clock.nowMs(),
         expected: (name) => this.recovery.expects(name),
         allListed: () => this.recovery.allListed,
         wake: (queue) => { this.wake(queue); },
       },
     );
+    this.readiness = this.readinessOf(ports);
     this.commitPoint = new CommitPoint({ timeoutMs: options.commitTimeoutMs }, {
       release: (queue, row) => { this.releaseEntry(queue, row); },
       withdraw: (queue, row) => this.withdraw(queue, row),
@@ -121,22 +131,19 @@ export class GatewayCore implements Reception, DeliverySource {
     this.reports = new Reports({
       clock: ports.clock, log: ports.log, entries: this.entries, settlement: this.settlement, acceptance: this.acceptance, router: ports.router, events: ports.events,
       nextMessageId: () => this.nextMessageId(),
-      compose: (input, ownerId) => this.control.inHand.during(ownerId, input.envelope.messageId, () => ports.compose(input)),
+      compose: (input, ownerId) => this.inHand.during(ownerId, input.envelope.messageId, () => ports.compose(input)),
       requestEndOfTurn: () => { ports.requestEndOfTurn(); },
     });
     const wake = (queue: MailQueue): void => { this.wake(queue); };
-    this.control = new GatewayControl(options, {
-      clock: ports.clock, crc32: ports.crc32, packer: ports.packer, log: ports.log, counters: ports.counters, entries: this.entries, mirrors: this.mirrors, registry: this.registry, settlement: this.settlement, wake,
-      nextMessageId: () => this.ids.next(),
-      isListed: () => this.listsAwaited,
-      expected: (ownerId) => this.recovery.expectsControl(ownerId),
+    this.holds = new MessageHolds({
+      clock: ports.clock, crc32: ports.crc32, log: ports.log, counters: ports.counters, entries: this.entries, registry: this.registry, settlement: this.settlement, crashes: this.crashes, wake,
       noteOwing: (queue, row) => { this.recovered.noteOwing(queue, row); },
     });
-    this.right = new DeliveryRight({ log: ports.log, nowMs, wake });
+    this.right = new DeliveryRight({ log: ports.log, nowMs: () => ports.clock.nowMs(), wake });
     this.wiring = new RecoveryWiring(
       { ...options.recovery, rescue: options.recovery.rescue ?? false, group: options.mirrors.group, gatewayId: options.gatewayId, token: options.incarnation },
       {
-        clock: ports.clock, crc32: ports.crc32, packer: ports.packer, log: ports.log, registry: this.registry, mirrors: this.mirrors, entries: this.entries, router: ports.router, dueTimes: this.dueTimes, settlement: this.settlement, reports: this.reports, memory: this.memory, counters: ports.counters, control: this.control,
+        clock: ports.clock, crc32: ports.crc32, packer: ports.packer, log: ports.log, registry: this.registry, mirrors: this.mirrors, entries: this.entries, router: ports.router, dueTimes: this.dueTimes, settlement: this.settlement, reports: this.reports, memory: this.memory, counters: ports.counters, holds: this.holds,
         wake,
         needFlush: () => { ports.requestEndOfTurn(); },
         olderMayLive: () => options.recovery.olderMayLive?.() ?? false,
@@ -164,7 +171,7 @@ export class GatewayCore implements Reception, DeliverySource {
 
   /** True when new mail can be taken: the SMTP port is open exactly then. */
   get accepting(): boolean {
-    return !this.draining && this.queuesAwaited && this.upCount >= this.options.mirrors.minReplicas && this.mirrors.mayCommit;
+    return !this.draining && this.queuesAwaited && this.readiness.isReady(this.mirrors.stateVersion);
   }
 
   get upCount(): number {
@@ -175,7 +182,7 @@ export class GatewayCore implements Reception, DeliverySource {
     return this.ids.next();
   }
 
-  admit(route: Route): Admission {
+  admit(route: Route): AdmissionVerdict {
     if (this.draining) return 'draining';
     if (!this.accepting) return 'not-ready';
     return this.acceptance.admit(route);
@@ -225,7 +232,6 @@ export class GatewayCore implements Reception, DeliverySource {
   /** The partition is another process's now: nothing of it is sent or delivered any more, its memory is given back. */
   forgetPartition(partition: Partition): void {
     this.right.forget(partition);
-    this.control.queues.forget(partition);
     this.forgotten.forget(partition);
   }
 
@@ -258,9 +264,9 @@ export class GatewayCore implements Reception, DeliverySource {
   }
 
   /** CLAIMED of a live queue is the mirrors', the rest is recovery's. */
-  onLinkReply(store: StorePort, type: number, sequence: number, control: Uint8Array, bodies: Uint8Array): void {
-    if (type === CLAIMED && this.mirrors.onClaimed(store, sequence, control)) return;
-    this.recovery.onReply(store, type, sequence, control, bodies);
+  onLinkReply(store: StorePort, reply: Reply): void {
+    if (reply.type === CLAIMED && this.mirrors.onClaimed(store, reply.sequence, reply.message)) return;
+    this.recovery.onReply(store, reply);
     this.wiring.onRead();
   }
 
@@ -278,13 +284,17 @@ export class GatewayCore implements Reception, DeliverySource {
   /** Called a few times in a tenth of a second. */
   tick(nowMs: number): void {
     if (!this.listsAwaited) this.listsAwaited = this.recovery.allListed || (this.firstUpMs >= 0 && nowMs - this.firstUpMs >= this.options.firstListMs);
-    if (!this.queuesAwaited) this.queuesAwaited = this.listsAwaited && (this.recovery.isSettled || nowMs - this.firstUpMs >= this.options.firstListMs);
+    if (!this.queuesAwaited) {
+      this.queuesAwaited = this.listsAwaited && (this.recovery.isSettled || nowMs - this.firstUpMs >= this.options.firstListMs);
+      if (this.queuesAwaited) this.readiness.lookAgain();
+    }
+    this.readiness.tick(nowMs);
     this.commitPoint.tick(nowMs);
     this.right.look();
     this.forgotten.tick();
     this.segments.compact(COMPACT_BYTES_PER_TICK);
     if (nowMs >= this.slowTickMs) this.slowTick(nowMs);
-    this.control.quickTick();
+    this.holds.tick();
   }
 
   private slowTick(nowMs: number): void {
@@ -295,7 +305,6 @@ export class GatewayCore implements Reception, DeliverySource {
     this.mirrors.tick(nowMs);
     this.segments.keepStock(nowMs, stockBytesMax(this.memory.limitBytes, this.memory.usedBytes));
     this.wiring.tick(nowMs, this.listsAwaited);
-    this.control.tick();
   }
 
   /** Sends what the turn changed, then hands woken queues to outbound. */
@@ -320,6 +329,15 @@ export class GatewayCore implements Reception, DeliverySource {
     this.ports.requestEndOfTurn();
   }
 
+  private readinessOf({ router, clock }: CorePorts): Readiness {
+    return new Readiness({
+      routes: router.mailRoutes(),
+      wallMs: () => clock.wallMs(),
+      admissionOf: (route) => this.acceptance.admit(route),
+      canFound: () => this.registry.canFind(true),
+    });
+  }
+
   private mirrorPorts(): ConstructorParameters<typeof Mirrors>[1] {
     const ports = this.ports;
     return {
@@ -330,6 +348,7 @@ export class GatewayCore implements Reception, DeliverySource {
       wallMs: () => ports.clock.wallMs(),
       requestFlush: () => { ports.requestEndOfTurn(); },
       refillEntries: (partition) => this.entries.refillView(partition),
+      onChanged: () => { this.readiness.lookAgain(); },
       onLost: (partition) => { this.wiring.onLost(partition); },
       onEpoch: (partition) => {
         ports.counters.epochs += 1;
@@ -363,7 +382,7 @@ export class GatewayCore implements Reception, DeliverySource {
 
   /** False when it may not end yet. */
   private expire(queue: MailQueue, row: number): boolean {
-    if (!this.control.holds.mayExpire(queue, row)) return false;
+    if (!this.holds.mayExpire(queue, row)) return false;
     this.settlement.expire(queue, row);
     return true;
   }

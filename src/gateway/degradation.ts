@@ -2,8 +2,7 @@
  * Whether everything has the copies that are configured, since when, and why not (G6): for status and metrics, and one
  * log line when that ends and one when it is so again.
  *
- *   degraded   fewer stores up than copies wanted · a queue with fewer mirrors in sync, that of the gateway's own records
- *              among them · records that are at no store yet: no queue can be had for them, or no mirror takes them
+ *   degraded   fewer stores up than copies wanted · a queue with fewer mirrors in sync
  */
 import type { Clock, EventLog } from '../platform/ports.js';
 import type { StoreView } from './admin/view.js';
@@ -45,7 +44,7 @@ export class Degradation {
     const before = this.toldSinceMs;
     this.toldSinceMs = since;
     if ((before === undefined) === (since === undefined)) return;
-    if (before === undefined) log.warn('mirror', this.isMailShort ? 'degraded: mail has fewer copies than configured' : 'degraded: records of the gateway itself are at no store', { cause: this.cause(this.ports.storeViews()), queues: this.queuesShort(), records: this.recordsAlone() });
+    if (before === undefined) log.warn('mirror', 'degraded: mail has fewer copies than configured', { cause: this.cause(this.ports.storeViews()), queues: this.queuesShort() });
     else log.info('mirror', 'complete again: all mail has as many copies as configured', { seconds: Math.round((clock.wallMs() - before) / 1000) });
   }
 
@@ -57,7 +56,7 @@ export class Degradation {
   }
 
   sinceWallMs(): number | undefined {
-    const degraded = this.isMailShort || this.recordsAlone() > 0;
+    const degraded = this.ports.core.upCount < this.replicas || this.queuesShort() > 0;
     this.sinceMs = degraded ? (this.sinceMs ?? this.ports.clock.wallMs()) : undefined;
     return this.sinceMs;
   }
@@ -67,17 +66,6 @@ export class Degradation {
       const why = [...(drained ? ['drained'] : []), ...(cause === '' ? [] : [cause])];
       return why.length === 0 ? [] : [`${id}: ${why.join(', ')}`];
     });
-    const alone = this.recordsAlone();
-    if (alone > 0) causes.push(`${String(alone)} record${alone === 1 ? '' : 's'} of the gateway itself at no store: a restart forgets what ${alone === 1 ? 'it says' : 'they say'}`);
     return causes.length > 0 ? causes.join('; ') : 'fewer stores can be reached than each queue should have copies';
-  }
-
-  private get isMailShort(): boolean {
-    return this.ports.core.upCount < this.replicas || this.queuesShort() > 0;
-  }
-
-  /** What is set and not written: drains, holds, crashes. */
-  private recordsAlone(): number {
-    return this.ports.core.control.queues.own.unwritten;
   }
 }

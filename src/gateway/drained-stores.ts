@@ -1,119 +1,175 @@
 /**
- * The stores that an operator has drained, as the gateway remembers them across restarts (records "drain/ID" of its
- * control queue), and what else an operator does with mirrors: the part of the admin HTTP that changes something there.
+ * The stores that an operator has drained, as the gateway remembers them across restarts
+ * (local/drained-file.ts), and what else an operator does with mirrors: the part of the admin HTTP that
+ * changes something there.
  *
- *   order ─► in force here at once, record set ─► record at the mirrors: kept; until then a crash may undo it
- *
- *   record: offset size
- *           0      1    1 drained, 0 used
- *           1      8    since when, milliseconds since 1970, a little-endian double; release 0.1.0 leaves it out
+ *   order ─► in force here at once, file written ─► on the disk: kept; until then, and without a state_dir,
+ *                                                   a restart forgets it
  */
+import type { Order } from '../admin-api/orders.js';
 import type { Clock, EventLog } from '../platform/ports.js';
-import type { DrainState, StoreControl, StoreOrder } from './admin/store-api.js';
+import type { DrainState, StoreControl } from './admin/store-api.js';
+import type { DrainedSince } from './local/drained-file.js';
 import type { Mirrors } from './mirror/mirrors.js';
 import type { Partition } from './mirror/partition.js';
-import type { ControlRecords } from './control/control-records.js';
 
-const PREFIX = 'drain/';
-/** A store that is used again keeps a record that says so, even if none was known: what comes back late must not drain it anew. */
-const DRAINED = 1;
-const USED = 0;
-const SINCE_AT = 1;
-const RECORD_BYTES = 9;
+/** A disk that hangs longer lets no operator wait: the answer says that the order is not kept. */
+export const DISK_WAIT_MS = 3000;
+
+/** The file of this machine. */
+export interface DrainedFile {
+  /** As a process before has left it; throws when that can't be told. */
+  read(): DrainedSince;
+  /** Rejects when the disk does not take it. */
+  write(drained: DrainedSince): Promise<void>;
+}
 
 export interface DrainedPorts {
-  readonly clock: Pick<Clock, 'wallMs'>;
+  readonly clock: Clock;
   readonly log: EventLog;
   readonly mirrors: Mirrors;
-  /** Those of this gateway. */
-  readonly records: ControlRecords;
+  /** Undefined without a state_dir: then nothing is kept. */
+  readonly file: DrainedFile | undefined;
   /** The partition of this name, or those that hold queues of it. */
   partitionsOf(name: string): readonly Partition[];
-  /** Calls back once the mirrors have acknowledged what the records say now, or at a bound. */
-  whenKept(then: () => void): void;
+}
+
+interface Wait {
+  readonly storeId: string;
+  readonly untilMs: number;
+  readonly then: () => void;
 }
 
 export class DrainedStores implements StoreControl {
-  private readonly ports: DrainedPorts;
-  private version = -1;
+  readonly #ports: DrainedPorts;
+  readonly #since: Map<string, number>;
+  /** What the file says. */
+  #kept: DrainedSince = new Map();
+  #isWriting = false;
+  #waits: readonly Wait[] = [];
 
   constructor(ports: DrainedPorts) {
-    this.ports = ports;
+    this.#ports = ports;
+    this.#kept = this.#read();
+    this.#since = new Map(this.#kept);
+    for (const storeId of this.#since.keys()) ports.mirrors.moves.drain(storeId);
   }
 
-  /** Called now and then: records may have come back. */
+  /** Called now and then. */
   tick(): void {
-    const { mirrors, records } = this.ports;
-    if (records.version === this.version) return;
-    this.version = records.version;
-    for (const name of records.names(PREFIX)) {
-      const storeId = name.slice(PREFIX.length);
-      if (records.get(name)?.[0] === DRAINED) mirrors.moves.drain(storeId);
-      else mirrors.moves.undrain(storeId);
-    }
+    this.#tellWaits();
   }
 
-  /** Since when a store is drained; undefined when that is not known. */
+  /** Since when a store is drained; undefined when it is used. */
   sinceWallMs(storeId: string): number | undefined {
-    const record = this.ports.records.get(PREFIX + storeId);
-    if (record?.[0] !== DRAINED || record.length < RECORD_BYTES) return undefined;
-    const sinceWallMs = new DataView(record.buffer, record.byteOffset, record.length).getFloat64(SINCE_AT, true);
-    return Number.isFinite(sinceWallMs) ? sinceWallMs : undefined;
+    return this.#since.get(storeId);
   }
 
   drainState(storeId: string): DrainState | undefined {
-    const { mirrors } = this.ports;
+    const { mirrors } = this.#ports;
     if (!mirrors.stores.some((store) => store.storeId === storeId)) return undefined;
     const { moves, placement } = mirrors;
-    return { draining: placement.drained.has(storeId), mirrors: moves.mirrorsAt(storeId), stuck: moves.stuckAt(storeId), copiesMissing: moves.copiesMissing(), kept: this.isKept(storeId) };
+    return {
+      draining: placement.drained.has(storeId), mirrors: moves.mirrorsAt(storeId), stuck: moves.stuckAt(storeId),
+      copiesMissing: moves.copiesMissing(), kept: this.#isKept(storeId),
+    };
   }
 
-  drain(storeId: string, { reason, who }: StoreOrder): void {
-    // Written first: the queue of the records may have to be founded, and with few stores it needs this one.
-    this.save(storeId, DRAINED);
-    if (this.ports.mirrors.moves.drain(storeId)) this.ports.log.warn('drain', 'an operator drains a store', { store: storeId, reason, who });
+  drain(storeId: string, { reason, who }: Order): void {
+    const { mirrors, log, clock } = this.#ports;
+    if (mirrors.moves.drain(storeId)) {
+      this.#since.set(storeId, clock.wallMs());
+      log.warn('drain', 'an operator drains a store', { store: storeId, reason, who });
+    }
+    this.#save();
   }
 
-  undrain(storeId: string, { reason, who }: StoreOrder): void {
-    if (this.ports.mirrors.moves.undrain(storeId)) this.ports.log.warn('drain', 'an operator has a store used again', { store: storeId, reason, who });
-    this.save(storeId, USED);
+  undrain(storeId: string, { reason, who }: Order): void {
+    const { mirrors, log } = this.#ports;
+    this.#since.delete(storeId);
+    if (mirrors.moves.undrain(storeId)) {
+      log.warn('drain', 'an operator has a store used again', { store: storeId, reason, who });
+    }
+    this.#save();
   }
 
   whenSettled(storeId: string, then: () => void): void {
-    if (this.isKept(storeId)) then();
-    else this.ports.whenKept(then);
+    this.#waits = [...this.#waits, { storeId, untilMs: this.#ports.clock.nowMs() + DISK_WAIT_MS, then }];
+    this.#tellWaits();
   }
 
-  resync(queue: string, storeId: string, { reason, who }: StoreOrder): number | undefined {
+  resync(queue: string, storeId: string, { reason, who }: Order): number | undefined {
     let found = false;
     let filled = 0;
-    for (const partition of this.ports.partitionsOf(queue)) {
+    for (const partition of this.#ports.partitionsOf(queue)) {
       const replica = partition.replicas.find((one) => one.store.storeId === storeId);
       if (replica === undefined) continue;
       found = true;
-      if (this.ports.mirrors.refillAgain(partition, replica)) filled += 1;
+      if (this.#ports.mirrors.refillAgain(partition, replica)) filled += 1;
     }
-    if (filled > 0) this.ports.log.warn('mirror', 'an operator has a mirror emptied and filled again', { queue, store: storeId, queues: filled, reason, who });
+    if (filled > 0) {
+      const fields = { queue, store: storeId, queues: filled, reason, who };
+      this.#ports.log.warn('mirror', 'an operator has a mirror emptied and filled again', fields);
+    }
     return found ? filled : undefined;
   }
 
-  /** A restart will know whether the store is drained. Used is what it takes a store for of which it knows nothing. */
-  private isKept(storeId: string): boolean {
-    const { records, mirrors } = this.ports;
-    const name = PREFIX + storeId;
-    const record = records.get(name);
-    const isDrained = mirrors.placement.drained.has(storeId);
-    if (record === undefined) return !isDrained;
-    return (record[0] === DRAINED) === isDrained && records.isKept(name);
+  /** A restart will know whether the store is drained. */
+  #isKept(storeId: string): boolean {
+    return this.#kept.get(storeId) === this.#since.get(storeId);
   }
 
-  /** Unless the record says so already: an order that is given again, to see that it is kept, changes nothing. */
-  private save(storeId: string, wanted: number): void {
-    if (this.ports.records.get(PREFIX + storeId)?.[0] === wanted) return;
-    const record = new Uint8Array(RECORD_BYTES);
-    record[0] = wanted;
-    new DataView(record.buffer).setFloat64(SINCE_AT, this.ports.clock.wallMs(), true);
-    if (this.ports.records.set(PREFIX + storeId, record)) return;
-    this.ports.log.error('drain', 'whether this store is drained can not be kept: there are too many records; a restart forgets it', { store: storeId, drained: wanted === DRAINED });
+  #read(): DrainedSince {
+    try {
+      return this.#ports.file?.read() ?? new Map();
+    } catch (error) {
+      const text = 'which stores are drained can not be read from state_dir: all are used; drain them again';
+      this.#ports.log.error('drain', text, { why: whyOf(error) });
+      return new Map();
+    }
   }
+
+  /** One write at a time; what was ordered meanwhile is written by the next. */
+  #save(): void {
+    const { file } = this.#ports;
+    if (file === undefined || this.#isWriting || isSame(this.#kept, this.#since)) return;
+    this.#isWriting = true;
+    const wanted = new Map(this.#since);
+    file.write(wanted).then(
+      () => {
+        this.#isWriting = false;
+        this.#kept = wanted;
+        this.#save();
+        this.#tellWaits();
+      },
+      (error: unknown) => {
+        this.#isWriting = false;
+        const text = 'which stores are drained can not be written to state_dir: a restart forgets the last order';
+        this.#ports.log.error('drain', text, { why: whyOf(error) });
+        this.#tellWaits();
+      },
+    );
+  }
+
+  /** Those whose order is kept, or for which nothing is under way. */
+  #tellWaits(): void {
+    if (this.#waits.length === 0) return;
+    const nowMs = this.#ports.clock.nowMs();
+    const open: Wait[] = [];
+    const over: Wait[] = [];
+    for (const wait of this.#waits) {
+      const waits = this.#isWriting && !this.#isKept(wait.storeId) && nowMs < wait.untilMs;
+      (waits ? open : over).push(wait);
+    }
+    this.#waits = open;
+    for (const { then } of over) then();
+  }
+}
+
+function isSame(a: DrainedSince, b: DrainedSince): boolean {
+  return a.size === b.size && [...a].every(([storeId, sinceWallMs]) => b.get(storeId) === sinceWallMs);
+}
+
+function whyOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
 }

@@ -27,6 +27,8 @@ import { composeReport } from './bounce/report-composer.js';
 import { forAnySpelling } from './any-domain.js';
 import { GatewayCore } from './core.js';
 import { DrainedStores } from './drained-stores.js';
+import type { DrainedSince } from './local/drained-file.js';
+import { readDrained, writeDrained } from './local/drained-file.js';
 import { CoreView } from './core-view.js';
 import type { GatewayOptions, GatewayPorts, RunningGateway } from './gateway-options.js';
 import { startInbound } from './inbound/inbound.js';
@@ -39,6 +41,7 @@ import type { MemberView } from './admin/view.js';
 import { reachableAddress } from '../platform/node/own-host.js';
 import { LINK_DEFAULTS } from './mirror/link/link-options.js';
 import { StoreLink } from './mirror/link/store-link.js';
+import type { Partition } from './mirror/partition.js';
 import { Dispatcher } from './outbound/dispatcher.js';
 import { RetrySchedule } from './outbound/pure/retry-schedule.js';
 import { createRouter } from './queue/router.js';
@@ -104,8 +107,15 @@ class Gateway implements RunningGateway {
     };
     const router = createRouter(options.routes);
     this.core = this.makeCore(forAnySpelling(router));
-    this.notes = new LocalNotes(options.stateDir, { log: ports.log, control: this.core.control, sets: this.core.sets });
-    this.drained = new DrainedStores({ clock: this.clock, log: ports.log, mirrors: this.core.mirrors, records: this.core.control.queues.own, partitionsOf: (name) => this.core.registry.partitionsOf(name), whenKept: (then) => { this.core.control.whenKept([options.id], then); } });
+    this.notes = new LocalNotes(options.stateDir, { log: ports.log, crashes: this.core.crashes, inHand: this.core.inHand, incarnation: this.incarnation, sets: this.core.sets });
+    const { stateDir } = options;
+    const file = stateDir === undefined ? undefined : {
+      read: () => readDrained(stateDir),
+      write: (drained: DrainedSince) => writeDrained(stateDir, drained),
+    };
+    const { mirrors, registry } = this.core;
+    const partitionsOf = (name: string): readonly Partition[] => registry.partitionsOf(name);
+    this.drained = new DrainedStores({ clock: this.clock, log: ports.log, mirrors, file, partitionsOf });
     const transport = new NodeTransport({ readBufferBytes: REPLY_BUFFER_BYTES });
     const toNextHops: Transport = {
       connect: (host, port, handlers) => {
@@ -141,7 +151,7 @@ class Gateway implements RunningGateway {
     }
     const source = gaugeSource({ view: this.view, nowMs: () => this.clock.nowMs(), wallMs: () => this.clock.wallMs(), logLinesDropped: () => this.ports.logLinesDropped(), states: () => this.view.states() });
     this.metricsExport = exportGatewayMetrics(this.ports.metrics, source);
-    this.admin = await startAdmin(this.options.admin, { view: this.view, registry: this.metricsExport.registry, wallMs: () => this.clock.wallMs(), rescue: this.core.recovery, holds: this.core.control, stores: this.drained, exports: new ExportView({ crc32, entries: this.core.entries, queuesOf: (name) => this.core.registry.byName(name).filter((queue) => queue.partition.kind === 'mail') }) });
+    this.admin = await startAdmin(this.options.admin, { view: this.view, registry: this.metricsExport.registry, wallMs: () => this.clock.wallMs(), rescue: this.core.recovery, holds: this.core.holds, stores: this.drained, exports: new ExportView({ crc32, entries: this.core.entries, queuesOf: (name) => this.core.registry.byName(name) }) });
     this.ports.log.info('start', 'the gateway starts', { gateway: this.options.id, incarnation: this.incarnation, stores: this.options.stores.map((store) => store.id), memory_limit_bytes: this.core.memory.limitBytes });
     for (const link of this.links) link.start();
     this.dispatcher.start();
@@ -201,7 +211,6 @@ class Gateway implements RunningGateway {
         requestEndOfTurn: () => { this.requestEndOfTurn(); },
         retryDelayMs: (attempts) => retry.delayMs(attempts),
         compose: (input) => composeReport(options.hostName, input, this.clock.wallMs()),
-        onFenced: (storeId) => { this.onFenced(storeId, 'it granted the claim to another process'); },
       },
     );
   }
@@ -228,7 +237,7 @@ class Gateway implements RunningGateway {
           onAcknowledged: (from, handle, number) => { core.mirrors.onAcknowledged(from, handle, number); },
           onAckedThrough: (from, sequence) => { core.onLinkAckedThrough(from, sequence); },
           onRefusal: (from, refusal) => { core.onLinkRefusal(from, refusal); },
-          onReply: (from, type, sequence, control, bodies) => { core.onLinkReply(from, type, sequence, control, bodies); },
+          onReply: (from, reply) => { core.onLinkReply(from, reply); },
           onWritable: (from) => { core.mirrors.onWritable(from); },
           onFenced: (from, text, highest) => { this.onFenced(from.storeId, text, highest); },
         },

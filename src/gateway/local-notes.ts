@@ -2,7 +2,7 @@
  * What a gateway writes to its state_dir beside the incarnation and the lock: notes of a crash, and the sets of its
  * mirrors as a hint for the next process. Both only help: nothing is lost, and nothing waits, without them.
  *
- *   crash-note.json   crash-note-file.ts; away when the control queue has it
+ *   crash-note.json   local/crash-note-file.ts
  *   queue-sets.json   sets as they were acknowledged last (served-sets.ts); when they changed, looked at once a second:
  *                     made in parts, one a tick, written aside and renamed
  */
@@ -12,8 +12,8 @@ import { join } from 'node:path';
 import { makeFolder } from '../platform/node/make-folder.js';
 import type { EventLog } from '../platform/ports.js';
 import type { SetHint } from '../recovery/set-hints.js';
-import type { GatewayControl } from './control/gateway-control.js';
-import { dropCrashNote, readCrashNote, writeCrashNote } from './crash-note-file.js';
+import { dropCrashNote, readCrashNote, writeCrashNote } from './local/crash-note-file.js';
+import type { CrashNotes, InHand } from './local/crash-notes.js';
 import type { ServedSets } from './served-sets.js';
 
 const SETS_FILE = 'queue-sets.json';
@@ -23,7 +23,10 @@ const SETS_PER_TICK = 250;
 
 export interface LocalNotesPorts {
   readonly log: EventLog;
-  readonly control: GatewayControl;
+  readonly crashes: CrashNotes;
+  readonly inHand: InHand;
+  /** Of this process. */
+  readonly incarnation: number;
   readonly sets: Pick<ServedSets, 'signature' | 'hints'>;
 }
 
@@ -37,7 +40,8 @@ interface Draft {
 export class LocalNotes {
   private readonly stateDir: string | undefined;
   private readonly ports: LocalNotesPorts;
-  private crashNoted: boolean;
+  /** Of the crash notes, as the file has them. */
+  private crashesVersion: number;
   private lookAtMs = 0;
   private signature = NaN;
   private draft: Draft | undefined;
@@ -47,29 +51,33 @@ export class LocalNotes {
   constructor(stateDir: string | undefined, ports: LocalNotesPorts) {
     this.stateDir = stateDir;
     this.ports = ports;
-    const notes = readCrashNote(stateDir);
-    this.crashNoted = notes.length > 0;
-    if (this.crashNoted) ports.control.onNotes(notes);
+    ports.crashes.add(readCrashNote(stateDir));
+    this.crashesVersion = ports.crashes.version;
   }
 
   tick(nowMs: number): void {
     if (this.draft !== undefined) this.goOn(this.draft);
     if (nowMs < this.lookAtMs) return;
     this.lookAtMs = nowMs + LOOK_EVERY_MS;
-    if (this.crashNoted && this.ports.control.unkeptNotes.length === 0) {
-      this.crashNoted = false;
-      dropCrashNote(this.stateDir);
-    }
+    this.keepCrashes();
     this.keepSets();
   }
 
   /** The process dies of a fatal error: synchronous. Returns whether anything was in hand. */
   onCrash(): boolean {
-    const { control } = this.ports;
-    const hadInHand = control.notesOfCrash().length > control.unkeptNotes.length;
-    writeCrashNote(this.stateDir, control.notesOfCrash());
-    control.recordCrash();
-    return hadInHand;
+    const { crashes, inHand, incarnation } = this.ports;
+    const notes = inHand.notesOf(incarnation);
+    if (notes.length > 0) writeCrashNote(this.stateDir, [...crashes.all, ...notes]);
+    return notes.length > 0;
+  }
+
+  /** An operator has released a message: its crashes count no more, for the next process either. */
+  private keepCrashes(): void {
+    const { crashes } = this.ports;
+    if (crashes.version === this.crashesVersion) return;
+    this.crashesVersion = crashes.version;
+    if (crashes.all.length === 0) dropCrashNote(this.stateDir);
+    else writeCrashNote(this.stateDir, crashes.all);
   }
 
   private keepSets(): void {

@@ -65,7 +65,7 @@ export class MirrorTable {
     const lag = lagOf(partition, replica);
     return {
       queue: partition.name,
-      queueClass: partition.kind,
+      queueClass: 'mail',
       owner: partition.identity.ownerId,
       birth: partition.identity.birth,
       serial: partition.identity.serial,
@@ -118,7 +118,7 @@ export function queueLag(partition: Partition): Lag {
   return { messages, bytes };
 }
 
-export function digestText(a: number, b: number): string {
+function digestText(a: number, b: number): string {
   return `${(a >>> 0).toString(16).padStart(8, '0')}${(b >>> 0).toString(16).padStart(8, '0')}`;
 }
 

@@ -32,9 +32,9 @@ export class ServedSets {
   /** A queue that comes or goes while they are asked for may be missing or one too many: the signature is another then. */
   *hints(): Generator<SetHint, undefined> {
     yield* this.ports.openHints();
-    for (const { identity, name, kind, epoch, replicas } of this.ports.served()) {
+    for (const { identity, name, epoch, replicas } of this.ports.served()) {
       const members = replicas.filter((replica) => replica.member).map((replica) => replica.store.storeId);
-      yield { ...identity, name, queueClass: kind, epoch, members };
+      yield { ...identity, name, queueClass: 'mail', epoch, members };
     }
   }
 }

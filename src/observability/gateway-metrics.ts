@@ -12,8 +12,8 @@ import { monitorEventLoopDelay } from 'node:perf_hooks';
 import type { IntervalHistogram } from 'node:perf_hooks';
 import { Counter, Gauge, Registry } from 'prom-client';
 import { ExportedHistogram, FixedHistogram } from './fixed-histogram.js';
-import { exportQueues, exportStates, exportStores } from './queue-metrics.js';
-import type { QueueGauges, StateGauges, StoreGauges } from './queue-metrics.js';
+import { exportQueues, exportRefusals, exportStates, exportStores } from './queue-metrics.js';
+import type { QueueGauges, RouteGauges, StateGauges, StoreGauges } from './queue-metrics.js';
 
 const REASONS_MAX = 64;
 const DELAY_RESOLUTION_MS = 10;
@@ -39,6 +39,8 @@ export interface GaugeSource {
   states(): readonly StateGauges[];
   stores(): readonly StoreGauges[];
   ready(): boolean;
+  /** Configured routes whose new mail is refused, each with a word of ours why. */
+  routesRefused(): readonly RouteGauges[];
   degraded(): boolean;
   /** Queues with fewer in-sync mirrors than configured. */
   queuesShort(): number;
@@ -144,6 +146,7 @@ export function exportGatewayMetrics(metrics: GatewayMetrics, source: GaugeSourc
   exportHistograms(registry, metrics);
   exportQueues(registry, () => source.queues());
   exportStates(registry, () => source.states());
+  exportRefusals(registry, () => source.routesRefused());
   exportStores(registry, () => source.stores());
   exportProcess(registry, source);
   const loop = monitorEventLoopDelay({ resolution: DELAY_RESOLUTION_MS });

@@ -16,7 +16,7 @@ const COMMA = 0x2c;
 const BACKSLASH = 0x5c;
 const HEX = [...'0123456789abcdef'].map((digit) => digit.charCodeAt(0));
 /** Longer values are cut, and say so by their last character: one value can't fill the buffer. */
-export const VALUE_CHARACTERS_MAX = 512;
+const VALUE_CHARACTERS_MAX = 512;
 /** A value where every character needs \uXXXX. */
 const VALUE_BYTES_MAX = 6 * VALUE_CHARACTERS_MAX + 16;
 

@@ -1,5 +1,5 @@
 /**
- * Series of queues, of states of messages, and of the mirrors at each store. Labels are bounded: stores are
+ * Series of queues, of refused routes, of states of messages, and of the mirrors at each store. Labels are bounded: stores are
  * configured, states are few, queues are those QUEUE_SERIES_MAX that need a look first (copies missing, then
  * length) and "other" for all the rest. Values are read when somebody scrapes.
  */
@@ -22,6 +22,12 @@ export interface QueueGauges extends QueueFigures {
 export interface StoreGauges extends StoreFigures {
   readonly store: string;
   readonly leaseLeftSeconds: number;
+}
+
+/** A configured route whose new mail is refused. */
+export interface RouteGauges {
+  readonly route: string;
+  readonly reason: string;
 }
 
 /** All entries of the gateway in one state. */
@@ -92,6 +98,20 @@ export function exportStates(registry: Registry, states: () => readonly StateGau
   gauge('state_messages', 'Messages by state', (state) => state.messages);
   gauge('state_bytes', 'Bytes of contents by state', (state) => state.bytes);
   gauge('state_oldest_age_seconds', 'Age of the oldest message by state, exact to half a minute', (state) => state.oldestAgeSeconds);
+}
+
+/** A series for each: routes are configured, so that no stranger makes more of them. */
+export function exportRefusals(registry: Registry, refused: () => readonly RouteGauges[]): void {
+  new Gauge({
+    name: 'twinpost_route_refused',
+    help: '1 for each configured route whose new mail is refused, with the reason; no series while it is taken',
+    labelNames: ['route', 'reason'],
+    registers: [registry],
+    collect() {
+      this.reset();
+      for (const { route, reason } of refused()) this.set({ route, reason }, 1);
+    },
+  });
 }
 
 export function exportStores(registry: Registry, stores: () => readonly StoreGauges[]): void {

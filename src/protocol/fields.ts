@@ -7,9 +7,9 @@ import { checkControl } from './bounds.js';
 import { InvalidMessage } from './invalid.js';
 
 /** Identifiers (gateway, store, queue name, class, path), in bytes of UTF-8: a domain name is shorter (RFC 1035 2.3.4). */
-export const IDENTIFIER_BYTES_MAX = 255;
+const IDENTIFIER_BYTES_MAX = 255;
 /** Texts for people (CLOSE, REFUSAL). */
-export const TEXT_CHARS_MAX = 1024;
+const TEXT_CHARS_MAX = 1024;
 /** Stores of one queue; two is usual, a set in change has three. */
 export const MEMBERS_MAX = 16;
 /** Gateways that may claim a queue: a group rescues its members. */

@@ -31,21 +31,8 @@ const SLAB_BYTES = 64 * 1024;
 const SLAB_FRAME_BYTES_MAX = 8 * 1024;
 const WORD = 0x1_0000_0000;
 
-export interface FrameHeader {
-  readonly type: number;
-  readonly sequence: number;
-  readonly controlBytes: number;
-  /** Header, control part and bodies. */
-  readonly frameBytes: number;
-}
-
-/** Writes the header but for its checksum, which sealFrame adds once the control part is in place. */
-export function writeHeader(into: Uint8Array, header: FrameHeader): void {
-  putHeader(into, header.type, header.sequence, header.controlBytes, header.frameBytes);
-}
-
 /** Computes the checksum of a frame whose header and control part stand at the start of `frame`. */
-export function sealFrame(frame: Uint8Array, controlBytes: number, crc32: Crc32): void {
+function sealFrame(frame: Uint8Array, controlBytes: number, crc32: Crc32): void {
   putUint32(frame, 0, crc32(frame.subarray(4, HEADER_BYTES + controlBytes), 0));
 }
 

@@ -29,11 +29,15 @@ export interface StoreGreeting {
 
 /** T: what both sides sign. `hello` is the control part of HELLO exactly as it went over the wire. */
 export function transcript(packer: Packer, hello: Uint8Array, greeting: StoreGreeting): Uint8Array {
-  const answer = packer.pack([greeting.version, greeting.storeId, greeting.bootId, greeting.nonce]);
+  const answer = encodeGreeting(packer, greeting);
   const joined = new Uint8Array(hello.length + answer.length);
   joined.set(hello);
   joined.set(answer, hello.length);
   return joined;
+}
+
+function encodeGreeting(packer: Packer, greeting: StoreGreeting): Uint8Array {
+  return packer.pack([greeting.version, greeting.storeId, greeting.bootId, greeting.nonce]);
 }
 
 export function storeProof(secrets: Secrets, secret: Uint8Array, signed: Uint8Array): Uint8Array {

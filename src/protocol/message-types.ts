@@ -59,9 +59,6 @@ const NAMES: Readonly<Record<number, string>> = {
   [REFILL_END]: 'REFILL_END',
 };
 
-/** All message types, ascending. */
-export const MESSAGE_TYPES: readonly number[] = Object.keys(NAMES).map(Number);
-
 /** "CHANGES", or "type 0x7f" for a number that no message has. */
 export function messageTypeName(type: number): string {
   return NAMES[type] ?? `type 0x${type.toString(16).padStart(2, '0')}`;

@@ -6,10 +6,10 @@
  *   1        0.1.0
  *   2        this one     gateways deliver by a lease only, and take over one another's queues: RELEASE gives a queue to its
  *                         owner, who must claim it; CONFIRM tells what is left of the owner's lease and denies a claim of
- *                         before a restart; CLAIM knows the token 0. Role 3 (spilled) in LISTED and CLAIMED; queues of
- *                         class "control"; TAIL finds more than the last number; a stopping store waits until queues
- *                         are moved away; SET_MEMBERS may leave epochs out; CLAIMED tells the writer of the copy, RELEASE
- *                         whether the claim was unused
+ *                         before a restart; CLAIM knows the token 0. Role 3 (spilled) in LISTED and CLAIMED; TAIL
+ *                         finds more than the last number; a stopping store waits until queues are moved away;
+ *                         SET_MEMBERS may leave epochs out; CLAIMED tells the writer of the copy, RELEASE whether the
+ *                         claim was unused
  *
  * But for these two the layouts of both are the same; so is the frame, whose own version is 1 (frame.ts). The gateway names the range that it
  * speaks in HELLO, the store answers with the highest of it that it speaks too.
@@ -23,13 +23,12 @@ export const PROTOCOL_VERSION_OLDEST = 1;
 
 /** The first version in which one gateway may take over the queues of another. */
 const VERSION_OF_TAKEOVER = 2;
-/** The first version whose gateways know spilled copies and control queues, and move queues away from a stopping store. */
+/** The first version whose gateways know spilled copies, and move queues away from a stopping store. */
 const VERSION_OF_SPILL = 2;
 /** The first version whose stores take any higher epoch. */
 const VERSION_OF_EPOCHS_AHEAD = 2;
 /** The first version with `writer` in CLAIMED and `unused` in RELEASE. */
 const VERSION_OF_WRITER = 2;
-const CONTROL_CLASS = 'control';
 
 /** The version that both speak, from HELLO's range, or 0 when there is none (CLOSE with VERSION). */
 export function chooseVersion(versionMin: number, versionMax: number): number {
@@ -76,9 +75,4 @@ export function movesQueuesAway(version: number): boolean {
 export function toldRole(version: number, role: number, isNamed: boolean): number {
   if (role !== ROLE_SPILLED || version >= VERSION_OF_SPILL) return role;
   return isNamed ? ROLE_MEMBER : ROLE_NONE;
-}
-
-/** Whether a gateway of this version is told of queues of this class. Version 1 would take control records for mail. */
-export function isToldOf(version: number, queueClass: string): boolean {
-  return version >= VERSION_OF_SPILL || queueClass !== CONTROL_CLASS;
 }

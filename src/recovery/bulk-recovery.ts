@@ -12,24 +12,24 @@
  */
 import type { EventLog, Packer } from '../platform/ports.js';
 import { BLOCK, CLAIMED, LISTED, TAILED } from '../protocol/message-types.js';
+import type { Claimed } from '../protocol/messages/claimed.js';
 import { CLAIM_GRANTED, ROLE_MEMBER } from '../protocol/reasons.js';
+import type { Reply } from '../protocol/replies.js';
 import type { CensusRow } from './census.js';
 import { queueKey } from './census.js';
 import { Claiming } from './claiming.js';
-import { comingControls, isControlJob } from './control-first.js';
 import type { ForceRequest, ForcedQueue } from './force.js';
 import { forceQueues } from './forcing.js';
 import { Pulls } from './pulls.js';
 import type { PullOptions } from './pulls.js';
 import type { ClaimedQueue, QueueJob, QueueName, RecoveryStore } from './queue-job.js';
-import { readClaimed } from './recovery-replies.js';
 import { RescueWatch } from './rescue-watch.js';
 import type { SetHint } from './set-hints.js';
 import { SetHints } from './set-hints.js';
 import { StoreViews } from './store-views.js';
 import type { StoreList } from './store-views.js';
-import type { ControlExpected, Expected, HeldQueue } from './waiting-queues.js';
-import { anySoon, expectedControl, expectedOf, heldQueues, openOwn } from './waiting-queues.js';
+import type { Expected, HeldQueue } from './waiting-queues.js';
+import { anySoon, expectedOf, heldQueues, openOwn } from './waiting-queues.js';
 
 export interface RecoveryOptions extends PullOptions {
   readonly gatewayId: string;
@@ -109,10 +109,7 @@ export class BulkRecovery {
       packer: ports.packer, log: ports.log, views: this.views, nowMs: () => ports.nowMs(), needFlush: () => { ports.needFlush(); },
       mayPull: (isOwn, pulling, inHandBytes) => ports.mayPull(isOwn, pulling, inHandBytes), copiesUpTo: (handle, number) => ports.copiesUpTo(handle, number),
       onBlock: (handle, rows, bodies, lastSource) => ports.onBlock(handle, rows, bodies, lastSource),
-      onWhole: (job) => {
-        ports.onRecovered(job.handle);
-        if (isControlJob(job)) this.startJobs();
-      },
+      onWhole: (job) => { ports.onRecovered(job.handle); },
     });
     this.claiming = new Claiming({ gatewayId: options.gatewayId, token: options.token, group: options.group }, {
       packer: ports.packer, log: ports.log, views: this.views, hints: this.hints,
@@ -171,11 +168,6 @@ export class BulkRecovery {
     return expectedOf(this.jobs.values(), name);
   }
 
-  /** The same of any owner's control queue, until it is whole. */
-  expectsControl(ownerId: string): ControlExpected {
-    return expectedControl(this.jobs.values(), ownerId);
-  }
-
   /** What was known before of queues that have not come back yet. */
   openHints(): Iterable<SetHint> {
     return this.hints.all();
@@ -213,18 +205,28 @@ export class BulkRecovery {
   onRefusal(store: StoreId, handle: number): void {
     const job = this.byHandle.get(handle);
     if (job === undefined) return;
-    this.claiming.onTailLost(job, store.storeId);
+    this.claiming.onTailRefused(job, store.storeId);
     this.pulls.onRefusal(job, store.storeId);
   }
 
   /** A reply to one of our requests. */
-  onReply(store: StoreId, type: number, sequence: number, control: Uint8Array, bodies: Uint8Array): void {
-    if (type === LISTED) {
-      const list = this.views.onListed(store, control);
-      if (list !== undefined) this.onListed(list);
-    } else if (type === CLAIMED) this.onClaimed(store, sequence, control);
-    else if (type === TAILED) this.claiming.onTailed(store.storeId, control, bodies, (handle) => this.byHandle.get(handle));
-    else if (type === BLOCK) this.pulls.onBlock(store.storeId, control, bodies, (handle) => this.byHandle.get(handle));
+  onReply(store: StoreId, reply: Reply): void {
+    switch (reply.type) {
+      case LISTED: {
+        const list = this.views.onListed(store, reply.message);
+        if (list !== undefined) this.onListed(list);
+        return;
+      }
+      case CLAIMED:
+        this.onClaimed(store, reply.sequence, reply.message);
+        return;
+      case TAILED:
+        this.claiming.onTailed(store.storeId, reply.message, reply.bodies, (handle) => this.byHandle.get(handle));
+        return;
+      case BLOCK:
+        this.pulls.onBlock(store.storeId, reply.message, reply.bodies, (handle) => this.byHandle.get(handle));
+        return;
+    }
   }
 
   /** Called now and then: claims that were put off are made again. `isLate`: the stores have had their time to answer. */
@@ -353,18 +355,16 @@ export class BulkRecovery {
   /** Takes up what can be taken up. */
   private startJobs(): void {
     const answering = this.views.answering();
-    const coming = comingControls(this.jobs.values());
     const nowMs = this.ports.nowMs();
-    for (const job of this.jobs.values()) if (job.state === 'waiting' && job.notBeforeMs <= nowMs) this.claiming.judge(job, answering, coming, nowMs);
+    for (const job of this.jobs.values()) if (job.state === 'waiting' && job.notBeforeMs <= nowMs) this.claiming.judge(job, answering, nowMs);
     this.pulls.resumeStranded(this.allListed);
     this.pulls.start();
     this.ports.needFlush();
   }
 
-  private onClaimed(store: StoreId, sequence: number, control: Uint8Array): void {
-    const claimed = readClaimed(this.ports.packer, control);
+  private onClaimed(store: StoreId, sequence: number, claimed: Claimed): void {
     const ask = this.views.takeAsk(store, sequence);
-    if (claimed === undefined || ask === undefined) return;
+    if (ask === undefined) return;
     const { kind, job } = ask;
     if (kind === 'holder' || kind === 'owner') this.watch.onAnswer(store.storeId, kind, job, claimed);
     else if (kind === 'attach') {

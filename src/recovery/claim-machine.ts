@@ -31,7 +31,7 @@ import type { Claimed } from '../protocol/messages/claimed.js';
 import { CLAIM_DENIED, CLAIM_GRACE, CLAIM_GRANTED, CLAIM_LEASE_RUNS, CLAIM_UNKNOWN, ROLE_MEMBER, ROLE_SPILLED } from '../protocol/reasons.js';
 
 export const ClaimState = { IDLE: 0, PROBING: 1, CLAIMING: 2, CONFIRMING: 3, HELD: 4, BACKED_OFF: 5 } as const;
-export type ClaimStateValue = (typeof ClaimState)[keyof typeof ClaimState];
+export type ClaimState = (typeof ClaimState)[keyof typeof ClaimState];
 export const CLAIM_STATE_NAMES = ['IDLE', 'PROBING', 'CLAIMING', 'CONFIRMING', 'HELD', 'BACKED_OFF'] as const;
 
 const VALID: readonly (readonly number[])[] = [
@@ -82,7 +82,7 @@ const BACK_OFF_MAX_MS = 1000;
 export class ClaimMachine {
   /** Of the claims: rises, and stays when they stand. */
   token: number;
-  private current: ClaimStateValue = ClaimState.IDLE;
+  private current: ClaimState = ClaimState.IDLE;
   private readonly ports: ClaimPorts;
   private members: string[] = [];
   private epoch = 0;
@@ -103,7 +103,7 @@ export class ClaimMachine {
     this.ports = ports;
   }
 
-  get state(): ClaimStateValue {
+  get state(): ClaimState {
     return this.current;
   }
 
@@ -299,7 +299,7 @@ export class ClaimMachine {
   }
 
   /** The only writer of the state. */
-  private transition(to: ClaimStateValue): void {
+  private transition(to: ClaimState): void {
     invariant(isValidClaimTransition(this.current, to), `a claim goes from ${CLAIM_STATE_NAMES[this.current]} to ${CLAIM_STATE_NAMES[to]}, which no arrow allows`);
     this.current = to;
   }

@@ -9,21 +9,25 @@
  * longest (docs/GUARANTEES.md "Recovery"): with the tail in the gateway's ring it need not be filled anew.
  */
 import type { EventLog, Packer } from '../platform/ports.js';
+import { CHANGE_ROW_BYTES, KIND_SET_MEMBERS, changeKind, changeRef, viewOf } from '../protocol/change-rows.js';
 import { CLAIM, CONFIRM, DROP, RELEASE, TAIL } from '../protocol/message-types.js';
+import { encodeClaim } from '../protocol/messages/claim.js';
 import type { Claimed } from '../protocol/messages/claimed.js';
+import { encodeConfirm } from '../protocol/messages/confirm.js';
+import { encodeDrop } from '../protocol/messages/drop.js';
 import { encodeRelease } from '../protocol/messages/release.js';
+import { encodeTail } from '../protocol/messages/tail.js';
+import type { Tailed } from '../protocol/messages/tailed.js';
 import { CLAIM_UNKNOWN, ROLE_MEMBER } from '../protocol/reasons.js';
 import { allowsTakeover, tellsWriter, versionsSpoken } from '../protocol/versions.js';
 import type { CensusRow } from './census.js';
 import { isOfLastSet, isOfSet, isOnItsWay, joinersOf, judgeQueue, newestOf, sourcesOf } from './census.js';
-import { mayGoFirst } from './control-first.js';
 import { ClaimMachine } from './claim-machine.js';
 import type { ClaimFailure } from './claim-machine.js';
 import { QueueJob } from './queue-job.js';
 import type { ClaimedQueue, QueueName, RecoveredTail } from './queue-job.js';
-import { beginsEpoch, readTailed } from './recovery-replies.js';
 import type { SetHints } from './set-hints.js';
-import type { AskKind, StoreView, StoreViews } from './store-views.js';
+import type { AskKind, KnownStore, StoreViews } from './store-views.js';
 import { WaitingNews } from './waiting-news.js';
 
 export interface ClaimingOptions {
@@ -54,6 +58,8 @@ const NOTHING_TO_READ = 'no member shows its newest epoch';
 const OLD_STORE = 'a store speaks an older version';
 /** Claims that do not suffice are not made again at once: who else wants the queue is not to be disturbed. */
 const NOT_COUNTED_RETRY_MS = 5000;
+/** Longer than a claim that was put off once (claim-machine.ts), shorter than an operator's patience. */
+const LISTS_WAIT_MS = 2000;
 
 export class Claiming {
   readonly news: WaitingNews;
@@ -68,8 +74,7 @@ export class Claiming {
     this.news = new WaitingNews(ports);
   }
 
-  /** `coming`: owners whose control queue may be here at once. */
-  judge(job: QueueJob, answering: ReadonlySet<string>, coming: ReadonlySet<string>, nowMs: number): void {
+  judge(job: QueueJob, answering: ReadonlySet<string>, nowMs: number): void {
     this.noteNewest(job, answering);
     const verdict = judgeQueue(job.rows.values(), answering, job.given, this.ports.hints.get(job.key));
     if (verdict.kind !== 'take' || verdict.epoch !== job.epoch || verdict.outside !== '') job.leftAt = '';
@@ -83,7 +88,7 @@ export class Claiming {
         job.notBeforeMs = claimFromMs;
         return;
       }
-      if (!mayGoFirst(job, coming, this.news.isLate || this.ports.views.allListed, nowMs)) return;
+      if (this.awaitsLists(job, nowMs)) return;
       if (verdict.without.length > 0) this.ports.log.warn('recovery', 'an operator has this queue taken without a member: mail may be lost or repeated', { queue: job.name, owner: job.ownerId, epoch: verdict.epoch, without: verdict.without });
       job.epoch = verdict.epoch;
       job.members = verdict.members;
@@ -91,6 +96,16 @@ export class Claiming {
       job.transition('claiming');
       job.machine.begin(verdict.members, verdict.epoch);
     }
+  }
+
+  /**
+   * One of our own waits for the lists of all stores, for a bounded time: one that is missing may show a
+   * newer set.
+   */
+  private awaitsLists(job: QueueJob, nowMs: number): boolean {
+    if (!job.isOwn || this.news.isLate || this.ports.views.allListed) return false;
+    if (job.listsFromMs < 0) job.listsFromMs = nowMs;
+    return nowMs - job.listsFromMs < LISTS_WAIT_MS;
   }
 
   /**
@@ -217,10 +232,13 @@ export class Claiming {
     return job;
   }
 
-  ask(view: StoreView, kind: AskKind, job: QueueJob, token: number): void {
+  ask(view: KnownStore, kind: AskKind, job: QueueJob, token: number): void {
     const { packer } = this.ports;
     const isConfirm = kind === 'confirm' || kind === 'owner';
-    const control = isConfirm ? packer.pack([job.handle, token]) : packer.pack([job.handle, job.ownerId, job.birth, job.serial, token]);
+    const { handle, ownerId: gatewayId, birth, serial } = job;
+    const control = isConfirm
+      ? encodeConfirm(packer, { handle, token })
+      : encodeClaim(packer, { handle, gatewayId, birth, serial, token });
     view.asks.set(view.store.request(isConfirm ? CONFIRM : CLAIM, control, [], 0), { kind, job });
     this.ports.needFlush();
   }
@@ -245,7 +263,7 @@ export class Claiming {
     const view = this.ports.views.get(storeId);
     if (view === undefined || !view.store.isUp) return;
     this.ask(view, 'attach', job, token);
-    view.store.request(DROP, this.ports.packer.pack([job.handle]), [], 0);
+    view.store.request(DROP, encodeDrop(this.ports.packer, { handle: job.handle }), [], 0);
     this.ports.needFlush();
   }
 
@@ -334,8 +352,10 @@ export class Claiming {
     job.notBeforeMs = this.ports.nowMs() + NOT_COUNTED_RETRY_MS;
   }
 
-  private requestTail(view: StoreView, job: QueueJob, from: CensusRow): void {
-    view.store.request(TAIL, this.ports.packer.pack([job.handle, from.number, from.digestA, from.digestB]), [], 0);
+  private requestTail(view: KnownStore, job: QueueJob, from: CensusRow): void {
+    const { number, digestA, digestB } = from;
+    const control = encodeTail(this.ports.packer, { handle: job.handle, number, digestA, digestB });
+    view.store.request(TAIL, control, [], 0);
     this.ports.needFlush();
   }
 
@@ -350,10 +370,9 @@ export class Claiming {
     this.requestTail(view, job, farthest);
   }
 
-  onTailed(storeId: string, control: Uint8Array, bodies: Uint8Array, jobOf: (handle: number) => QueueJob | undefined): void {
-    const tailed = readTailed(this.ports.packer, control);
-    const job = tailed === undefined ? undefined : jobOf(tailed.handle);
-    if (tailed === undefined || job === undefined || job.state !== 'tailing' || job.source !== storeId) return;
+  onTailed(storeId: string, tailed: Tailed, bodies: Uint8Array, jobOf: (handle: number) => QueueJob | undefined): void {
+    const job = jobOf(tailed.handle);
+    if (job === undefined || job.state !== 'tailing' || job.source !== storeId) return;
     const joining = job.joining[0];
     if (joining !== undefined) {
       this.onJoiningTold(job, joining, tailed.found && tailed.firstNumber === joining.number + 1 && beginsEpoch(tailed.rows, job.epoch));
@@ -366,8 +385,16 @@ export class Claiming {
     else this.adopt(job, { firstNumber: tailed.firstNumber, digestA: farthest.digestA, digestB: farthest.digestB, rows: tailed.rows, bodies });
   }
 
-  /** The store that was asked for a tail is gone, or refused: the mirrors will be filled instead. */
+  /**
+   * The connection to the store that was asked for a tail is gone: the claims begin anew. Adopted as it stood, the queue
+   * would be read from another member, and what the longest has more stay there, in a copy that counts as in sync.
+   */
   onTailLost(job: QueueJob, storeId: string): void {
+    if (job.state === 'tailing' && job.source === storeId) job.machine.giveUp('store lost', storeId);
+  }
+
+  /** The store that was asked for a tail refuses it: the mirrors will be filled instead. */
+  onTailRefused(job: QueueJob, storeId: string): void {
     if (job.state !== 'tailing' || job.source !== storeId) return;
     if (job.joining.length > 0) job.machine.giveUp('store lost', storeId);
     else this.adopt(job, undefined);
@@ -394,4 +421,13 @@ export class Claiming {
     this.ports.log.info('takeover', 'the claims of a queue stand; it is taken over', { cause: job.cause, queue: name, from: ownerId, to: this.options.gatewayId, epoch, token: job.machine.token, messages: best.count, members: best.members, tail_bytes: tail?.bodies.length ?? 0 });
     this.ports.onClaimed(job, { handle, ownerId, birth, serial, name, queueClass, epoch, members: best.members, token: job.machine.token, copies, isOutside: job.isOutside, given: [...job.given], givenEpoch: job.givenEpoch === Infinity ? epoch : job.givenEpoch, holders: [best, ...others], number: best.number, digestA: best.digestA, digestB: best.digestB, tail });
   }
+}
+
+/** Whether one of the changes of TAILED tells the set of this epoch. */
+function beginsEpoch(rows: Uint8Array, epoch: number): boolean {
+  const view = viewOf(rows);
+  for (let at = 0; at < rows.length; at += CHANGE_ROW_BYTES) {
+    if (changeKind(view, at) === KIND_SET_MEMBERS && changeRef(view, at) === epoch) return true;
+  }
+  return false;
 }

@@ -12,10 +12,10 @@
 import type { EventLog, Packer } from '../platform/ports.js';
 import { ENTRY_ROW_BYTES, entryBodyBytes } from '../protocol/entry-rows.js';
 import { PULL } from '../protocol/message-types.js';
-import { isControlJob } from './control-first.js';
+import type { Block } from '../protocol/messages/block.js';
+import { encodePull } from '../protocol/messages/pull.js';
 import { forceCommand } from './force.js';
 import type { QueueJob } from './queue-job.js';
-import { readBlock } from './recovery-replies.js';
 import type { StoreViews } from './store-views.js';
 
 export interface PullOptions {
@@ -53,8 +53,8 @@ const ADDED_BYTES = 64 * 1024;
 export class Pulls {
   private readonly options: PullOptions;
   private readonly ports: PullPorts;
-  /** CLAIMED, PULLING and STRANDED jobs in the order of their claims, control queues first. */
-  private jobs = new Set<QueueJob>();
+  /** CLAIMED, PULLING and STRANDED jobs in the order of their claims. */
+  private readonly jobs = new Set<QueueJob>();
   private entriesMax = FIRST_ENTRIES;
   private largeTold = false;
 
@@ -65,8 +65,7 @@ export class Pulls {
 
   /** The queue is claimed; its turn comes. */
   add(job: QueueJob): void {
-    if (isControlJob(job)) this.jobs = new Set([job, ...this.jobs]);
-    else this.jobs.add(job);
+    this.jobs.add(job);
     this.start();
   }
 
@@ -119,10 +118,10 @@ export class Pulls {
     if (job.state === 'pulling' && job.source === storeId) this.nextSource(job, 'it refused');
   }
 
-  onBlock(storeId: string, control: Uint8Array, bodies: Uint8Array, jobOf: (handle: number) => QueueJob | undefined): void {
-    const block = readBlock(this.ports.packer, control);
-    const job = block === undefined ? undefined : jobOf(block.handle);
-    if (block === undefined || job === undefined || job.state !== 'pulling' || !job.asked || job.source !== storeId || block.afterPosition !== job.cursor) return;
+  onBlock(storeId: string, block: Block, bodies: Uint8Array, jobOf: (handle: number) => QueueJob | undefined): void {
+    const job = jobOf(block.handle);
+    if (job === undefined || job.state !== 'pulling' || !job.asked) return;
+    if (job.source !== storeId || block.afterPosition !== job.cursor) return;
     this.tellLarge(job, block.rows, bodies.length);
     const before = job.cursor;
     job.cursor = block.nextPosition;
@@ -159,13 +158,17 @@ export class Pulls {
       this.nextSource(job, 'its store is gone');
       return;
     }
-    // A control queue is small, and mail waits for it.
-    if (!this.ports.mayPull(job.isOwn || isControlJob(job), this.askedCount, inHandBytes)) {
+    if (!this.ports.mayPull(job.isOwn, this.askedCount, inHandBytes)) {
       this.tellShort(job);
       return;
     }
     job.asked = true;
-    view.store.request(PULL, this.ports.packer.pack([job.handle, job.cursor, job.until, Math.min(this.options.blockEntries, this.entriesMax), this.options.blockBytes, true]), [], 0);
+    const { blockEntries, blockBytes } = this.options;
+    const control = encodePull(this.ports.packer, {
+      handle: job.handle, afterPosition: job.cursor, untilPosition: job.until,
+      entriesMax: Math.min(blockEntries, this.entriesMax), bytesMax: blockBytes, bodies: true,
+    });
+    view.store.request(PULL, control, [], 0);
     this.ports.needFlush();
   }
 

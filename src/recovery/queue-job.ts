@@ -96,7 +96,7 @@ const VALID: Readonly<Record<QueueJobState, readonly QueueJobState[]>> = {
   done: ['elsewhere', 'waiting'],
 };
 
-export function isValidJobTransition(from: QueueJobState, to: QueueJobState): boolean {
+function isValidJobTransition(from: QueueJobState, to: QueueJobState): boolean {
   return VALID[from].includes(to);
 }
 
@@ -166,8 +166,8 @@ export class QueueJob {
   /** Why the claims were put off last; told once. */
   blocked = '';
   notBeforeMs = 0;
-  /** Since when it waits for its owner's control queue (control-first.ts); -1: it does not. */
-  controlWaitMs = -1;
+  /** Since when it waits for the lists of all stores (claiming.ts); -1: it does not. */
+  listsFromMs = -1;
   private current: QueueJobState;
 
   constructor(first: QueueName, isOwn: boolean, key: string, handle: number, machine: ClaimMachine) {
@@ -257,6 +257,6 @@ export class QueueJob {
     this.shortTold = false;
     this.isRestGone = false;
     this.notBeforeMs = notBeforeMs;
-    this.controlWaitMs = -1;
+    this.listsFromMs = -1;
   }
 }

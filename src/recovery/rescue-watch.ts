@@ -24,7 +24,7 @@ import { CLAIM_GRANTED } from '../protocol/reasons.js';
 import { isOfSet, newestOf } from './census.js';
 import type { CensusRow } from './census.js';
 import type { QueueJob } from './queue-job.js';
-import type { StoreView, StoreViews } from './store-views.js';
+import type { KnownStore, StoreViews } from './store-views.js';
 
 export interface RescueOptions {
   readonly gatewayId: string;
@@ -37,7 +37,7 @@ export interface RescuePorts {
   nowMs(): number;
   random(): number;
   jobs(): Iterable<QueueJob>;
-  ask(view: StoreView, kind: 'holder' | 'owner' | 'attach', job: QueueJob): void;
+  ask(view: KnownStore, kind: 'holder' | 'owner' | 'attach', job: QueueJob): void;
   membersOf(handle: number): readonly string[];
   takeUp(job: QueueJob): void;
   /** No newer set than that of this row is hidden anywhere. */
@@ -59,7 +59,7 @@ const OWNER_LOOK_MS = 500;
 const OWNER_SEEN_MS = 2000;
 
 /** One gateway's lease at one store. */
-interface Lease {
+interface HolderLease {
   askAtMs: number;
   /** Since when it is known to have ended; Infinity while it may run. */
   silentSinceMs: number;
@@ -69,7 +69,7 @@ export class RescueWatch {
   private readonly options: RescueOptions;
   private readonly ports: RescuePorts;
   private readonly others: readonly string[];
-  private readonly leases = new Map<string, Lease>();
+  private readonly leases = new Map<string, HolderLease>();
   /** (owner, store) → when its own lease was last seen to run there. */
   private readonly ownerSeen = new Map<string, number>();
   private readonly attachFirst = new Set<string>();

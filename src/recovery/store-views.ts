@@ -9,9 +9,10 @@
  */
 import type { Packer } from '../platform/ports.js';
 import { LIST } from '../protocol/message-types.js';
+import { encodeList } from '../protocol/messages/list.js';
+import type { Listed } from '../protocol/messages/listed.js';
 import type { CensusRow } from './census.js';
 import type { QueueJob, RecoveryStore } from './queue-job.js';
-import { readListed } from './recovery-replies.js';
 
 /** What a CLAIMED answers. `attach`: our own claim again on a new connection. `holder`: is its holder silent? `owner`: is its owner back? */
 export type AskKind = 'probe' | 'claim' | 'confirm' | 'attach' | 'holder' | 'owner';
@@ -22,7 +23,7 @@ export interface Ask {
 }
 
 /** One store's list of queues, as far as it has come. */
-export interface StoreView {
+export interface KnownStore {
   readonly store: RecoveryStore;
   bootId: string;
   /** Has told of all our queues since it started. */
@@ -41,14 +42,14 @@ export interface StoreView {
 }
 
 export interface StoreList {
-  readonly view: StoreView;
+  readonly view: KnownStore;
   /** The queues of all gateways, not only our own. */
   readonly all: boolean;
   readonly rows: readonly CensusRow[];
 }
 
 export class StoreViews {
-  private readonly views = new Map<string, StoreView>();
+  private readonly views = new Map<string, KnownStore>();
   private readonly gatewayId: string;
   private readonly packer: Packer;
 
@@ -61,11 +62,11 @@ export class StoreViews {
     this.views.set(store.storeId, { store, bootId: '', listed: false, listing: undefined, listingAll: false, listAtMs: 0, claimFromMs: -1, graceEndsMs: 0, asks: new Map() });
   }
 
-  get(storeId: string): StoreView | undefined {
+  get(storeId: string): KnownStore | undefined {
     return this.views.get(storeId);
   }
 
-  all(): IterableIterator<StoreView> {
+  all(): IterableIterator<KnownStore> {
     return this.views.values();
   }
 
@@ -90,18 +91,17 @@ export class StoreViews {
   }
 
   /** Asks for the list from its beginning: ours only, or that of all queues we may claim. */
-  list(view: StoreView, all: boolean): void {
+  list(view: KnownStore, all: boolean): void {
     view.listing = [];
     view.listingAll = all;
     this.page(view, 0);
   }
 
   /** The whole list when its last page has come. */
-  onListed(store: { readonly storeId: string }, control: Uint8Array): StoreList | undefined {
+  onListed(store: { readonly storeId: string }, listed: Listed): StoreList | undefined {
     const view = this.views.get(store.storeId);
-    const listed = readListed(this.packer, control);
     const rows = view?.listing;
-    if (view === undefined || rows === undefined || listed === undefined) return undefined;
+    if (view === undefined || rows === undefined) return undefined;
     for (const { gatewayId, birth, serial, name, queueClass, role, epoch, members, number, digestA, digestB, count, bytes, holder, holderToken } of listed.rows) {
       rows.push({ storeId: store.storeId, ownerId: gatewayId, birth, serial, name, queueClass, role, epoch, members, number, digestA, digestB, count, bytes, holder, holderToken });
     }
@@ -129,8 +129,9 @@ export class StoreViews {
     view.listing = undefined;
   }
 
-  private page(view: StoreView, cursor: number): void {
-    view.store.request(LIST, this.packer.pack([view.listingAll ? '' : this.gatewayId, cursor]), [], 0);
+  private page(view: KnownStore, cursor: number): void {
+    const gatewayId = view.listingAll ? '' : this.gatewayId;
+    view.store.request(LIST, encodeList(this.packer, { gatewayId, cursor }), [], 0);
     view.store.flush();
   }
 }

@@ -3,7 +3,6 @@
  * operators (what is held, and for which store?).
  */
 import { messagesTold, queueKey } from './census.js';
-import { isControlJob } from './control-first.js';
 import { forceCommand } from './force.js';
 import type { QueueJob } from './queue-job.js';
 import type { SetHint, SetHints } from './set-hints.js';
@@ -11,8 +10,6 @@ import { memberText } from './set-hints.js';
 
 /** What is known of a queue that a store has told of and that has not been adopted. */
 export type Expected = '' | 'soon' | 'held';
-/** The same of an owner's control queue, until it is whole. */
-export type ControlExpected = Expected;
 
 /** A queue that waits, or is here only in part. */
 export interface HeldQueue {
@@ -35,7 +32,7 @@ export interface HeldQueue {
 export function expectedOf(jobs: Iterable<QueueJob>, name?: string): Expected {
   let expected: Expected = '';
   for (const job of jobs) {
-    if (!job.isOwn || !job.isPending || isControlJob(job) || job.name !== (name ?? job.name)) continue;
+    if (!job.isOwn || !job.isPending || job.name !== (name ?? job.name)) continue;
     if (job.missing.length === 0 && job.blocked === '') return 'soon';
     expected = 'held';
   }
@@ -53,17 +50,6 @@ export function openOwn(jobs: Iterable<QueueJob>): number {
 export function anySoon(jobs: Iterable<QueueJob>): boolean {
   for (const job of jobs) if (job.isOwn && job.isPending && job.missing.length === 0 && job.blocked === '') return true;
   return false;
-}
-
-/** Whether a control queue of this owner is still to come, or comes just now. */
-export function expectedControl(jobs: Iterable<QueueJob>, ownerId: string): ControlExpected {
-  let expected: ControlExpected = '';
-  for (const job of jobs) {
-    if (!isControlJob(job) || job.ownerId !== ownerId || job.state === 'done') continue;
-    if (job.state !== 'stranded' && job.state !== 'elsewhere' && job.missing.length === 0 && job.blocked === '') return 'soon';
-    expected = 'held';
-  }
-  return expected;
 }
 
 /** Queues that can't come for want of a store or because another process holds them, and those that came in part. */

@@ -4,7 +4,7 @@
  */
 
 import { COMMITTED } from '../../src/gateway/queue/types.js';
-import type { Admission, Reception, Route, Router, Submission, SubmissionOutcome } from '../../src/gateway/queue/types.js';
+import type { AdmissionVerdict, Reception, Route, Router, Submission, SubmissionOutcome } from '../../src/gateway/queue/types.js';
 
 export interface Kept {
   readonly submission: Submission;
@@ -18,7 +18,7 @@ export class MemoryReception implements Reception {
   accepting = true;
   readonly kept: Kept[] = [];
   readonly outcomes: SubmissionOutcome[] = [];
-  readonly admissions = new Map<string, Admission>();
+  readonly admissions = new Map<string, AdmissionVerdict>();
   bytesMax = Infinity;
   reservedBytes = 0;
   reservedBytesPeak = 0;
@@ -33,7 +33,7 @@ export class MemoryReception implements Reception {
     return ++this.#lastId;
   }
 
-  admit(route: Route): Admission {
+  admit(route: Route): AdmissionVerdict {
     return this.admissions.get(route.queueName) ?? '';
   }
 
@@ -74,5 +74,9 @@ export class DomainRouter implements Router {
 
   routeOfQueue(queueName: string): Route | undefined {
     return this.route(queueName);
+  }
+
+  mailRoutes(): readonly Route[] {
+    return [...this.#routes.values()];
   }
 }

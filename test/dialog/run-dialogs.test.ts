@@ -20,7 +20,7 @@ import { existsSync, readFileSync, readdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, test } from 'node:test';
 import type { InboundOptions } from '../../src/gateway/inbound/options.js';
-import type { Admission, SubmissionOutcome } from '../../src/gateway/queue/types.js';
+import type { AdmissionVerdict, SubmissionOutcome } from '../../src/gateway/queue/types.js';
 import { Client, startHarness } from './harness.js';
 import type { Harness } from './harness.js';
 import { withoutReadBuffer } from './without-read-buffer.js';
@@ -115,7 +115,7 @@ class Player {
     const { reception } = this.#harness;
     if (what === 'accepting') reception.accepting = name === 'yes';
     else if (what === 'outcome') reception.outcomes.push(Number(name) as SubmissionOutcome);
-    else if (what === 'admit') reception.admissions.set(name, value as Admission);
+    else if (what === 'admit') reception.admissions.set(name, value as AdmissionVerdict);
     else if (what === 'memory') reception.bytesMax = Number(name);
     else if (what === 'immediate') reception.immediate = true;
     else assert.fail(`not a reception setting: ${text}`);

@@ -16,6 +16,8 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
+import type { StatusAnswer, TablePageAnswer, TableRowAnswer } from '../../src/admin-api/gateway-answers.js';
+import type { StoreQueuePageAnswer } from '../../src/admin-api/store-answers.js';
 import type { SinkCounts } from '../../src/sink/options.js';
 import type { VerifyReport } from '../../src/sink/verify.js';
 import { choosePorts, gatewayConfig, gatewayId, gatewayName, LOOPBACK, sinkConfig, storeConfig, storeHost, storeId, type ClusterOptions, type Ports, type Section } from './cluster-config.js';
@@ -147,9 +149,9 @@ export interface GatewayHandle {
   /** Resolves when every queue that the gateway knows is in sync at two stores; at least `queues` of them. */
   inSync(queues: number, boundMs?: number): Promise<void>;
   /** What the gateway says of itself: GET /api/v1/status. Rejects while it is down. */
-  status(): Promise<GatewayStatus>;
+  status(): Promise<StatusAnswer>;
   /** Its management table; empty while it is down. */
-  table(): Promise<readonly TableRow[]>;
+  table(): Promise<readonly TableRowAnswer[]>;
   /** Resolves when nothing is queued any more, reports and what is still coming back from the stores included. */
   drained(boundMs?: number): Promise<void>;
 }
@@ -177,21 +179,6 @@ export interface Cluster extends GatewayHandle {
 }
 
 /** Of the gateway's status, what is used here. */
-export interface GatewayStatus {
-  readonly ready: boolean;
-  readonly queues_recovering: number;
-  readonly queued_messages: number;
-  readonly memory_used_bytes: number;
-  readonly memory_limit_bytes: number;
-  readonly tails: number;
-  readonly tail_bytes: number;
-  readonly refills: number;
-  readonly refill_bytes: number;
-  /** Queues whose mail waits for an operator, or for stores. */
-  readonly held: readonly { readonly queue_name: string; readonly owner: string; readonly waits_for: readonly string[]; readonly why: string }[];
-  readonly stores: readonly { readonly store: string; readonly protocol?: number; readonly up: boolean; readonly queues_sync: number; readonly queues_ng: number; readonly credit_bytes: number }[];
-}
-
 /** Starts everything and waits until the gateways take mail. */
 export async function startCluster(options: ClusterOptions = {}): Promise<Cluster> {
   const folder = mkdtempSync(join(tmpdir(), 'twinpost-cluster-'));
@@ -227,7 +214,7 @@ export async function startCluster(options: ClusterOptions = {}): Promise<Cluste
 function storeQuestions(options: ClusterOptions, ports: Ports): Pick<Cluster, 'queuesAt' | 'numbersAt'> {
   const held = async (store: number): Promise<readonly { readonly queue_name: string; readonly number: number }[]> => {
     const answer = await fetch(`http://${storeHost(options, store, 'A')}:${ports.stores[store]?.[2] ?? 0}/api/v1/queues`);
-    return ((await answer.json()) as { queues: { queue_name: string; number: number }[] }).queues;
+    return ((await answer.json()) as StoreQueuePageAnswer).rows;
   };
   return {
     queuesAt: async (store) => (await held(store)).length,
@@ -265,23 +252,8 @@ async function startAll(waves: readonly (readonly Daemon[])[], folder: string): 
   return stop;
 }
 
-/** One row of the management table, as far as it is used here. */
-export interface TableRow {
-  readonly queue_name: string;
-  readonly store: string;
-  readonly network_a: string;
-  readonly network_s: string;
-  readonly sync: string;
-  /** Of a refill: share sent; null without one. */
-  readonly progress: number | null;
-  readonly epoch: number;
-  /** The mirror's number, and the queue's. */
-  readonly transactions: number | null;
-  readonly last_transaction: number;
-}
-
 function gatewayQuestions(adminPort: number, gateway: Daemon): Pick<GatewayHandle, 'inSync' | 'status' | 'table' | 'drained'> {
-  const status = async (): Promise<GatewayStatus> => (await (await fetch(`http://${HOST}:${adminPort}/api/v1/status`)).json()) as GatewayStatus;
+  const status = async (): Promise<StatusAnswer> => (await (await fetch(`http://${HOST}:${adminPort}/api/v1/status`)).json()) as StatusAnswer;
   return {
     status,
     table: () => tableOf(adminPort),
@@ -290,7 +262,7 @@ function gatewayQuestions(adminPort: number, gateway: Daemon): Pick<GatewayHandl
   };
 }
 
-function isDrained(status: GatewayStatus): boolean {
+function isDrained(status: StatusAnswer): boolean {
   return status.queued_messages === 0 && status.queues_recovering === 0;
 }
 
@@ -319,9 +291,9 @@ async function inSync(adminPort: number, gateway: Daemon, queues: number, boundM
   }
 }
 
-async function tableOf(adminPort: number): Promise<readonly TableRow[]> {
+async function tableOf(adminPort: number): Promise<readonly TableRowAnswer[]> {
   try {
-    return ((await (await fetch(`http://${HOST}:${adminPort}/api/v1/table`)).json()) as { rows: TableRow[] }).rows;
+    return ((await (await fetch(`http://${HOST}:${adminPort}/api/v1/table`)).json()) as TablePageAnswer).rows;
   } catch {
     // The gateway is down for the moment.
     return [];

@@ -67,7 +67,7 @@ export class Gateway {
       onAcknowledged: (_link, handle, number) => { this.told.push(`queue ${String(handle)} at ${String(number)}`); },
       onAckedThrough: (_link, sequence) => { this.told.push(`through ${String(sequence)}`); },
       onRefusal: (_link, refusal) => { this.told.push(`refusal ${String(refusal.reason)} ${refusal.text}`); },
-      onReply: (_link, type) => { this.told.push(types.messageTypeName(type)); },
+      onReply: (_link, { type }) => { this.told.push(types.messageTypeName(type)); },
       onWritable: () => { this.told.push('writable'); },
       onFenced: () => { this.told.push('fenced'); },
     };

@@ -1,6 +1,6 @@
 import { describe, test } from 'node:test';
 import assert from 'node:assert/strict';
-import { CONNECTION_STATE } from '../../src/kvs/core/store-connection.js';
+import { ConnectionState } from '../../src/kvs/core/store-connection.js';
 import * as types from '../../src/protocol/message-types.js';
 import { encodeList } from '../../src/protocol/messages/list.js';
 import { FaultProxy } from './fault-proxy.js';
@@ -41,7 +41,7 @@ describe('link and store over sockets', { timeout: 30_000 }, () => {
     proxy.resume();
     await gateway.until(() => shown(gateway.link.pathStates()) === 'A READY, B RUN');
     assert.deepEqual(gateway.told, ['up', 'switched']);
-    assert.deepEqual([...running.connections].filter((connection) => connection.state === CONNECTION_STATE.ACTIVE).map((connection) => connection.path), ['B']);
+    assert.deepEqual([...running.connections].filter((connection) => connection.state === ConnectionState.ACTIVE).map((connection) => connection.path), ['B']);
     gateway.stop();
     await running.stop();
     await proxy.close();

@@ -17,7 +17,8 @@ import { fileURLToPath } from 'node:url';
 
 import { runSend } from '../../src/load/run.js';
 import { gatewayConfig, type Section } from './cluster-config.js';
-import { Daemon, HOST, startCluster, until, type Cluster, type GatewayStatus } from './cluster.js';
+import type { StatusAnswer } from '../../src/admin-api/gateway-answers.js';
+import { Daemon, HOST, startCluster, until, type Cluster } from './cluster.js';
 import { freePorts } from './free-ports.js';
 import { SmtpTalk } from './smtp-talk.js';
 
@@ -57,11 +58,7 @@ function twinpost(...args: readonly string[]): Promise<Told> {
 interface Rescue {
   readonly daemon: Daemon;
   readonly admin: string;
-  status(): Promise<RescueStatus>;
-}
-
-interface RescueStatus extends GatewayStatus {
-  readonly queues_rescued: number;
+  status(): Promise<StatusAnswer>;
 }
 
 /** A gateway, and stores that know a rescue beside it; the sink stands still. */
@@ -103,7 +100,7 @@ async function startRescue(t: TestContext, cluster: Cluster): Promise<Rescue> {
   });
   daemon.start();
   await daemon.ready();
-  return { daemon, admin, status: async () => (await (await fetch(`http://${admin}/api/v1/status`)).json()) as RescueStatus };
+  return { daemon, admin, status: async () => (await (await fetch(`http://${admin}/api/v1/status`)).json()) as StatusAnswer };
 }
 
 /** Everything once; within `concurrency` in order, and exactly so where the route is strict. */

@@ -2,21 +2,52 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { CoreView } from '../../src/gateway/core-view.js';
-import type { DrainState } from '../../src/gateway/admin/store-api.js';
 import type { StoreView } from '../../src/gateway/admin/view.js';
-import { DrainedStores } from '../../src/gateway/drained-stores.js';
-import { KEPT_WAIT_MS } from '../../src/gateway/control/kept-waits.js';
+import { DISK_WAIT_MS, DrainedStores } from '../../src/gateway/drained-stores.js';
+import type { DrainedFile } from '../../src/gateway/drained-stores.js';
+import type { DrainedSince } from '../../src/gateway/local/drained-file.js';
 import { GatewayMetrics } from '../../src/observability/gateway-metrics.js';
 import { coreOf } from './inspect.js';
 import { World } from './world.js';
 
 const WALL_MS = 1_800_000_000_000;
 
+/** A disk that takes what is written when the test says so. */
+class PlayedFile implements DrainedFile {
+  onDisk: DrainedSince = new Map();
+  /** Why the disk takes nothing; '' when it does. */
+  broken = '';
+  hangs = false;
+  #written: (() => void)[] = [];
+
+  read(): DrainedSince {
+    if (this.broken !== '') throw new Error(this.broken);
+    return this.onDisk;
+  }
+
+  async write(drained: DrainedSince): Promise<void> {
+    if (this.hangs) await new Promise<void>((resolve) => { this.#written.push(resolve); });
+    if (this.broken !== '') throw new Error(this.broken);
+    this.onDisk = drained;
+  }
+
+  async goOn(): Promise<void> {
+    this.hangs = false;
+    for (const written of this.#written.splice(0)) written();
+    await settled();
+  }
+}
+
+/** Promises that can be kept are kept. */
+async function settled(): Promise<void> {
+  await new Promise((resolve) => { setImmediate(resolve); });
+}
+
 /** What the daemon of a gateway puts around its core. */
-function around(world: World): { readonly view: CoreView; readonly drained: DrainedStores } {
+function around(world: World, file: DrainedFile = new PlayedFile()): { readonly view: CoreView; readonly drained: DrainedStores } {
   const core = coreOf(world);
   const clock = { nowMs: () => world.scheduler.nowMs, wallMs: () => WALL_MS + world.scheduler.nowMs };
-  const drained = new DrainedStores({ clock, log: world.log, mirrors: core.mirrors, records: core.control.queues.own, partitionsOf: (name) => core.registry.partitionsOf(name), whenKept: (then) => { core.control.whenKept(['gw-1'], then); } });
+  const drained = new DrainedStores({ clock, log: world.log, mirrors: core.mirrors, file, partitionsOf: (name) => core.registry.partitionsOf(name) });
   const links = world.stores.flatMap(({ id }) => world.gateway.link(id) ?? []);
   const view = new CoreView(
     { gatewayId: 'gw-1', host: 'box-1', incarnation: 1, version: '', insecure: false, replicas: 2, storeHosts: new Map(), others: [] },
@@ -35,29 +66,30 @@ function ordersIn(world: World): readonly unknown[] {
 }
 
 describe('a drained store', () => {
-  test('is the cause of fewer copies, since the moment at which it was drained, over a restart too, until it is used again', () => {
+  test('is the cause of fewer copies, since the moment at which it was drained, over a restart too, until it is used again', async () => {
     const world = World.started({ queues: [{ name: 'q1' }] });
     world.hops.script = () => 'hang';
     world.submitMany(5, ['q1']);
     world.run(100);
-    const before = around(world);
+    const file = new PlayedFile();
+    const before = around(world, file);
     assert.deepEqual([storeOf(before.view, 'store-b').drained, before.view.status().degradedCause], [false, '']);
     const sinceWallMs = WALL_MS + world.scheduler.nowMs;
     before.drained.drain('store-b', { reason: 'disk', who: 'ann' });
     world.until(() => world.mirror('q1').replicas.length === 1, 10_000, 'one copy');
-    world.run(500);
     const { drained, drainedSinceWallMs } = storeOf(before.view, 'store-b');
     assert.deepEqual([drained, drainedSinceWallMs], [true, sinceWallMs]);
     assert.match(before.view.status().degradedCause, /^store-b: drained$/);
     assert.equal(storeOf(before.view, 'store-a').drained, false);
+    await settled();
     world.gateway.kill();
     world.gateway.start();
-    world.until(() => coreOf(world).control.queues.own.size > 0, 20_000, 'the records back');
-    const after = around(world);
-    after.drained.tick();
+    const after = around(world, file);
     assert.deepEqual([storeOf(after.view, 'store-b').drained, storeOf(after.view, 'store-b').drainedSinceWallMs], [true, sinceWallMs]);
     after.drained.undrain('store-b', { reason: 'new disk', who: 'bob' });
     assert.deepEqual([storeOf(after.view, 'store-b').drained, storeOf(after.view, 'store-b').drainedSinceWallMs], [false, undefined]);
+    await settled();
+    assert.equal(file.onDisk.size, 0);
   });
 
   test('is logged with who had it drained and why, once for each change; so is a mirror that is filled again', () => {
@@ -79,39 +111,13 @@ describe('a drained store', () => {
     ]);
   });
 
-  test('of which an older release kept the record is drained, nobody knows since when', () => {
+  test('is used when the file can not be read, and the log says so', () => {
     const world = World.started();
-    coreOf(world).control.queues.own.set('drain/store-b', Uint8Array.of(1));
-    const { view, drained } = around(world);
-    drained.tick();
-    assert.deepEqual([storeOf(view, 'store-b').drained, storeOf(view, 'store-b').drainedSinceWallMs], [true, undefined]);
-  });
-});
-
-describe('records of the gateway itself that no store has', () => {
-  test('are told as degraded, with how many, in status and log, until a store takes them', () => {
-    const world = World.started({ minReplicas: 2 });
-    const { view } = around(world);
-    const { mirrors, control } = coreOf(world);
-    const told = (): readonly unknown[] => world.log.lines.filter(({ text }) => /^(degraded|complete again):/.test(text)).map(({ text, fields }) => [text, fields['cause'], fields['records']]);
-    const watched = (ms: number): void => {
-      world.run(ms);
-      view.watch(world.scheduler.nowMs);
-    };
-    watched(1100);
-    assert.deepEqual([view.status().degradedSinceWallMs, told()], [undefined, []]);
-    // With one store left no queue can be founded for them.
-    mirrors.moves.drain('store-b');
-    for (const name of ['hold/1', 'hold/2']) control.queues.own.set(name, Uint8Array.of(1));
-    const sinceWallMs = WALL_MS + world.scheduler.nowMs;
-    const cause = 'store-b: drained; 2 records of the gateway itself at no store: a restart forgets what they say';
-    const { degradedSinceWallMs, degradedCause, controlRecords, controlCopies } = view.status();
-    assert.deepEqual([degradedSinceWallMs, degradedCause, controlRecords, controlCopies], [sinceWallMs, cause, 2, 0]);
-    watched(1100);
-    assert.deepEqual(told(), [['degraded: records of the gateway itself are at no store', cause, 2]]);
-    mirrors.moves.undrain('store-b');
-    watched(1100);
-    assert.deepEqual([view.status().degradedSinceWallMs, view.status().controlCopies, told().length], [undefined, 2, 2]);
+    const file = new PlayedFile();
+    file.broken = 'EACCES';
+    const { view } = around(world, file);
+    assert.equal(storeOf(view, 'store-b').drained, false);
+    assert.equal(world.log.count('can not be read from state_dir'), 1);
   });
 });
 
@@ -120,119 +126,100 @@ describe('the answer to a drain, and to its undo', () => {
 
   interface Told {
     readonly world: World;
-    drained: DrainedStores;
+    readonly file: PlayedFile;
+    readonly drained: DrainedStores;
     /** What the last answer said; undefined while it waits. */
     kept: boolean | undefined;
     give(verb: 'drain' | 'undrain'): void;
+    run(ms: number): void;
   }
 
-  function orders(onAnswer: () => void = () => undefined): Told {
-    const world = World.started({ queues: [{ name: 'q1' }] });
-    world.hops.script = () => 'hang';
-    world.submitMany(5, ['q1']);
-    world.run(100);
-    const told: Told = {
-      world, drained: around(world).drained, kept: undefined,
-      give: (verb) => {
-        told.kept = undefined;
-        told.drained[verb]('store-b', ORDER);
-        told.drained.whenSettled('store-b', () => {
-          told.kept = told.drained.drainState('store-b')?.kept;
-          onAnswer();
-        });
+  function orders(file = new PlayedFile()): Told {
+    const world = World.started();
+    const { drained } = around(world, file);
+    return {
+      world, file, drained, kept: undefined,
+      give(verb) {
+        this.kept = undefined;
+        drained[verb]('store-b', ORDER);
+        drained.whenSettled('store-b', () => { this.kept = drained.drainState('store-b')?.kept; });
+      },
+      run(ms) {
+        world.run(ms);
+        drained.tick();
       },
     };
-    return told;
-  }
-
-  function holdAnswers(world: World, held: boolean): void {
-    for (const store of world.stores) world.holdAnswers(store, held);
-  }
-
-  /** What a new process takes the store for. */
-  function isDrainedAfterRestart(world: World): boolean {
-    world.until(() => coreOf(world).control.queues.own.size > 0, 20_000, 'the records back');
-    const { drained } = around(world);
-    drained.tick();
-    return drained.drainState('store-b')?.draining === true;
   }
 
   for (const verb of ['drain', 'undrain'] as const) {
-    test(`${verb}: comes when the mirrors have acknowledged it, not before; a crash right behind it undoes nothing`, () => {
-      let crash = false;
-      const told = orders(() => {
-        if (!crash) return;
-        told.world.gateway.kill();
-        told.world.gateway.start();
-      });
-      const { world } = told;
+    test(`${verb}: comes when the disk has it, not before`, async () => {
+      const told = orders();
+      const { file } = told;
       if (verb === 'undrain') {
         told.give('drain');
-        world.until(() => told.kept === true, 1000, 'drained first');
+        await settled();
+        assert.equal(told.kept, true, 'drained first');
       }
-      holdAnswers(world, true);
-      crash = true;
+      file.hangs = true;
       told.give(verb);
-      world.run(1000);
-      assert.equal(told.kept, undefined, 'no store has acknowledged it');
-      assert.equal(told.drained.drainState('store-b')?.kept, false, 'who looks is told so');
-      assert.equal(told.drained.drainState('store-b')?.draining, verb === 'drain', 'in force at once');
-      holdAnswers(world, false);
-      world.until(() => told.kept !== undefined, 1000, 'the answer');
+      await settled();
+      told.run(1000);
+      assert.equal(told.kept, undefined);
+      const state = told.drained.drainState('store-b');
+      assert.deepEqual([state?.draining, state?.kept], [verb === 'drain', false], 'in force at once, and who looks is told');
+      await file.goOn();
       assert.equal(told.kept, true);
-      assert.equal(isDrainedAfterRestart(world), verb === 'drain');
+      assert.equal(file.onDisk.has('store-b'), verb === 'drain');
     });
   }
 
-  test('says at a bound that it is not kept yet; given again it is not logged again, and is kept when a store answers', () => {
+  test('says at a bound that it is not kept yet; given again it is not logged again, and is kept when the disk has it', async () => {
     const told = orders();
-    const { world } = told;
-    holdAnswers(world, true);
+    told.file.hangs = true;
     told.give('drain');
-    world.run(KEPT_WAIT_MS - 100);
+    told.run(DISK_WAIT_MS - 100);
     assert.equal(told.kept, undefined);
-    world.run(200);
+    told.run(200);
     assert.equal(told.kept, false);
     told.give('drain');
-    world.run(100);
+    told.run(100);
     assert.equal(told.kept, undefined, 'still not known');
-    holdAnswers(world, false);
-    world.until(() => told.kept === true, 1000, 'it is kept');
-    assert.equal(ordersIn(world).length, 1);
+    await told.file.goOn();
+    assert.equal(told.kept, true);
+    assert.equal(ordersIn(told.world).length, 1);
   });
 
-  test('is that it is kept also where no store can take over and two mirrors are needed: the first record of all', () => {
-    const world = World.started({ minReplicas: 2, queues: [{ name: 'q1' }] });
-    const { drained } = around(world);
-    let state: DrainState | undefined;
-    drained.drain('store-b', ORDER);
-    drained.whenSettled('store-b', () => { state = drained.drainState('store-b'); });
-    world.until(() => state !== undefined, KEPT_WAIT_MS + 500, 'the answer');
-    assert.deepEqual([state?.draining, state?.kept], [true, true]);
-  });
-
-  test('that the store is used is written down though no record was known: one that comes back late drains it no more', () => {
+  test('says that a restart forgets it when the disk takes nothing; given again it is tried again', async () => {
     const told = orders();
-    const { world } = told;
+    told.file.broken = 'ENOSPC';
     told.give('drain');
-    world.until(() => told.kept === true, 1000, 'it is kept');
-    world.gateway.kill();
-    world.gateway.start();
-    told.drained = around(world).drained;
-    told.give('undrain');
-    assert.equal(told.kept, undefined, 'its control queue is not back');
-    world.until(() => told.kept === true, 20_000, 'it is kept');
-    world.gateway.kill();
-    world.gateway.start();
-    assert.equal(isDrainedAfterRestart(world), false);
+    await settled();
+    assert.equal(told.kept, false);
+    assert.equal(told.world.log.count('can not be written to state_dir'), 1);
+    told.file.broken = '';
+    told.give('drain');
+    await settled();
+    assert.equal(told.kept, true);
   });
 
-  test('with nothing written down, and nothing to write, there is nothing to wait for', () => {
+  test('an order that is given while another is written is written next', async () => {
+    const told = orders();
+    told.file.hangs = true;
+    told.give('drain');
+    told.drained.drain('store-a', ORDER);
+    await told.file.goOn();
+    assert.deepEqual([...told.file.onDisk.keys()], ['store-b', 'store-a']);
+  });
+
+  test('without a state_dir says at once that a restart forgets it; that a store is used needs no file', () => {
     const world = World.started();
-    const { drained } = around(world);
-    let told = false;
-    drained.whenSettled('store-b', () => { told = true; });
-    assert.equal(told, true);
-    assert.equal(drained.drainState('store-b')?.kept, true);
+    const clock = { nowMs: () => world.scheduler.nowMs, wallMs: () => WALL_MS };
+    const drained = new DrainedStores({ clock, log: world.log, mirrors: coreOf(world).mirrors, file: undefined, partitionsOf: () => [] });
+    const told: (boolean | undefined)[] = [];
+    for (const verb of ['drain', 'undrain'] as const) {
+      drained[verb]('store-b', ORDER);
+      drained.whenSettled('store-b', () => { told.push(drained.drainState('store-b')?.kept); });
+    }
+    assert.deepEqual(told, [false, true]);
   });
 });

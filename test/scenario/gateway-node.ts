@@ -13,8 +13,10 @@ import type { DeliverySink, Router } from '../../src/gateway/queue/types.js';
 import { crc32 } from '../../src/platform/node/checksum.js';
 import { MessagePacker } from '../../src/platform/node/packer.js';
 import type { Clock } from '../../src/platform/ports.js';
+import type { CrashNote } from '../../src/gateway/local/crash-notes.js';
 import { reportContent } from './letters.js';
 import { SeededSecrets } from './ports.js';
+import { ProcessEnded } from './scheduler.js';
 import type { NodePorts } from './store-node.js';
 
 const TICK_MS = 25;
@@ -39,12 +41,16 @@ export interface GatewayNodePorts extends NodePorts {
   readonly events: MailEvents;
   /** Called after each turn: nothing of it has reached the network before. */
   readonly onTurn: () => void;
+  /** Whether composing a report about this message ends the process. */
+  readonly chokesOn?: (messageId: number) => boolean;
   /** The process has lost its identity to another one: it must end. */
   readonly onFenced?: () => void;
 }
 
 export class GatewayNode {
   fencedCount = 0;
+  /** The crash notes of its machine. */
+  crashNotes: readonly CrashNote[] = [];
   private readonly options: GatewayNodeOptions;
   private readonly ports: GatewayNodePorts;
   private readonly prng: Prng;
@@ -94,10 +100,13 @@ export class GatewayNode {
         },
         retryDelayMs: options.retryDelayMs,
         heldElsewhereBytes: () => 0,
-        compose: (input) => ({ content: reportContent(input.envelope.messageId, input.failure ? 'failure' : 'success', input.recipients.map((index) => input.envelope.recipients[index]?.address ?? '')), flags: 0 }),
-        onFenced: () => { this.onFenced(life); },
+        compose: (input) => {
+          if (this.ports.chokesOn?.(input.envelope.messageId) === true) this.crash(core, incarnation);
+          return { content: reportContent(input.envelope.messageId, input.failure ? 'failure' : 'success', input.recipients.map((index) => input.envelope.recipients[index]?.address ?? '')), flags: 0 };
+        },
       },
     );
+    core.crashes.add(this.crashNotes);
     core.setDeliverySink(this.ports.newCarrier(core, () => life.alive));
     const links = this.makeLinks(core, clock, incarnation, life);
     this.life = Object.assign(life, { core, links });
@@ -115,8 +124,16 @@ export class GatewayNode {
   kill(lingers = false): void {
     if (this.life === undefined) return;
     this.life.alive = false;
+    this.crashNotes = this.life.core.crashes.all;
     this.life = undefined;
     this.ports.network.dropProcess(this.options.host ?? this.options.id, lingers);
+  }
+
+  /** A fatal error: what was in hand is noted on the machine, and nothing more is sent. */
+  private crash(core: GatewayCore, incarnation: number): never {
+    this.kill();
+    this.crashNotes = [...core.crashes.all, ...core.inHand.notesOf(incarnation)];
+    throw new ProcessEnded();
   }
 
   private onFenced(life: { readonly alive: boolean }): void {
@@ -146,7 +163,7 @@ export class GatewayNode {
           onAcknowledged: (from, handle, number) => { core.mirrors.onAcknowledged(from, handle, number); },
           onAckedThrough: (from, sequence) => { core.onLinkAckedThrough(from, sequence); },
           onRefusal: (from, refusal) => { core.onLinkRefusal(from, refusal); },
-          onReply: (from, type, sequence, control, bodies) => { core.onLinkReply(from, type, sequence, control, bodies); },
+          onReply: (from, reply) => { core.onLinkReply(from, reply); },
           onWritable: (from) => { core.mirrors.onWritable(from); },
           onFenced: () => { this.onFenced(life); },
         },

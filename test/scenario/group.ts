@@ -53,6 +53,8 @@ export class Group {
   readonly log = new KeptLog(() => this.scheduler.nowMs, (line) => { this.scheduler.trace(line.text); });
   readonly stores: readonly StoreNode[];
   readonly leaseMs: number;
+  /** Messages of which no report can be composed: who tries meets a fatal error. */
+  readonly poison = new Set<number>();
   private readonly nodes = new Map<string, GatewayNode>();
   private readonly processes = new Map<string, SimProcess>();
   private readonly router: Router;
@@ -84,7 +86,7 @@ export class Group {
             recovery: { blockEntries: options.blockEntries ?? 7, blockBytes: 64 * 1024, largestBytes: options.largestBytes ?? 0, rescue: options.noRescue?.includes(host) !== true, olderMayLive: () => options.unproven?.includes(id) === true },
           },
         },
-        { ...ports, scheduler: process, router: this.router, newCarrier: (core, isAlive) => new Carrier(this.hops, core, process, isAlive), events: this.mailEvents(), onTurn: () => {} },
+        { ...ports, scheduler: process, router: this.router, newCarrier: (core, isAlive) => new Carrier(this.hops, core, process, isAlive), events: this.mailEvents(), onTurn: () => {}, chokesOn: (id) => this.poison.has(id) },
         this.prng.fork(),
       );
       this.nodes.set(host, node);

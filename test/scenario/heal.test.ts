@@ -119,7 +119,7 @@ describe('heal', () => {
     quietAndJudged(world);
   });
 
-  test('with min_replicas 2 no mail is taken while a mirror is filled, and again when it is in sync', () => {
+  test('with min_replicas 2 a queue takes no mail while a mirror is filled, and again when it is in sync', () => {
     const world = World.started({ minReplicas: 2, queues: [{ name: 'q1' }] });
     world.hops.script = () => 'hang';
     world.submitMany(60, ['q1'], { bytes: 2000 });
@@ -129,10 +129,11 @@ describe('heal', () => {
     world.slow(world.store('b'), 20);
     world.store('b').start();
     world.until(() => world.mirror('q1').isFilling);
-    assert.equal(world.gateway.core?.accepting, false, 'both stores are up, one mirror is not in sync');
+    assert.equal(world.gateway.core?.admit(world.route('q1')), 'short', 'both stores are up, one mirror is not in sync');
+    assert.equal(world.gateway.core.admit(world.route('senders')), '', 'which is nothing to another queue');
     assert.equal(world.submit(['q1']).outcome, NOT_READY);
     world.slow(world.store('b'), 0);
-    world.until(() => world.gateway.core?.accepting === true);
+    world.until(() => world.gateway.core?.admit(world.route('q1')) === '');
     world.untilLevel();
     const letter = world.submit(['q1']);
     world.run(50);

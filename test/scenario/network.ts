@@ -7,6 +7,7 @@
  *     cut / heal          reset all connections, refuse new ones / accept again
  *     holdAnswers(true)   bytes from the store wait;  holdRequests(true)  bytes to it wait;  until false
  *     strand(true)        nothing passes, whatever else is done to it, until false
+ *     rewriteAnswers      each chunk that the store writes goes through a function
  *     slow                so many bytes a millisecond, in small pieces; 0 ends it
  */
 import type { Prng } from '../../src/base/prng.js';
@@ -112,6 +113,10 @@ export class Network {
       wire.isStranded = stranded;
       if (!stranded) wire.release();
     });
+  }
+
+  rewriteAnswers(client: string, server: string, rewrite: (chunk: Uint8Array) => Uint8Array, path?: Path): void {
+    this.each(client, server, path, (wire) => { wire.rewriteAnswer = rewrite; });
   }
 
   slow(client: string, server: string, bytesPerMs: number, path?: Path): void {

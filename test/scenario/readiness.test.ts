@@ -1,4 +1,4 @@
-/** When the gateway takes new mail, and so keeps its SMTP port open (G6): src/gateway/mirror/readiness.ts. */
+/** When the gateway takes new mail, and so keeps its SMTP port open (G6): src/gateway/queue/readiness.ts. */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { COMMITTED, NOT_READY } from '../../src/gateway/queue/types.js';
@@ -6,38 +6,14 @@ import { Group } from './group.js';
 import { coreOf } from './inspect.js';
 import { World } from './world.js';
 
-const ONE = Uint8Array.of(1);
-
-/** Every store restarts while no heartbeat reaches it for longer than a lease: what was there waits for an operator. */
-function forgottenByAll(world: World): void {
-  for (const store of world.stores) world.cut(store);
-  world.run(30_000);
-  for (const store of world.stores) {
-    store.kill();
-    store.start();
-    world.heal(store);
-  }
-}
-
-function ownCopies(world: World): readonly number[] {
-  return [...coreOf(world).control.queues.mirrors()].map((mirror) => mirror.inSyncCount);
+/** The refused routes and why, as status names them. */
+function refusedBy(world: World): readonly string[] {
+  const { readiness, mirrors } = coreOf(world);
+  readiness.isReady(mirrors.stateVersion);
+  return readiness.refused.map(({ route, reason }) => `${route.queueName} ${reason}`).sort();
 }
 
 describe('new mail is taken', () => {
-  test('by a gateway whose own records wait for an operator: no mail needs them', () => {
-    const world = World.started();
-    coreOf(world).control.queues.own.set('drain/store-z', ONE);
-    world.run(200);
-    forgottenByAll(world);
-    world.until(() => coreOf(world).recovery.held().length === 1, 20_000, 'the control queue in a named state');
-    assert.deepEqual([ownCopies(world), coreOf(world).accepting], [[0], true]);
-    const letter = world.submit(['q1']);
-    world.run(200);
-    assert.equal(letter.outcome, COMMITTED);
-    world.run(1000);
-    assert.deepEqual([ownCopies(world), coreOf(world).accepting], [[0], true], 'one queue of mail, in sync, and those records');
-  });
-
   test('by a gateway without queues, whatever becomes of those that it delivers for another', () => {
     const group = Group.started({ stores: 3 });
     group.hops.script = () => 'hang';
@@ -59,23 +35,60 @@ describe('new mail is taken', () => {
 });
 
 describe('new mail is not taken', () => {
-  test('while most queues lack a mirror that it needs, though the records have theirs', () => {
+  test('by most queues at once: each route that lacks mirrors is named and refused, half of them close nothing, more do', () => {
     const world = World.started({ minReplicas: 2, stores: 3 });
     world.hops.script = () => 'hang';
     world.submitMany(3, ['q1', 'q2', 'q3']);
-    for (const name of ['a', 'b', 'c']) coreOf(world).control.queues.own.set(name, ONE);
     world.run(200);
-    const short = (): number => ['q1', 'q2', 'q3'].filter((name) => world.mirror(name).inSyncCount < 2).length;
-    const lost = ['a', 'b', 'c'] as const;
-    for (const letter of lost) {
-      world.store(letter).kill();
-      world.run(2500);
-      if (short() >= 2) break;
-      world.store(letter).start();
-      world.until(() => world.inSync);
-    }
-    assert.ok(short() >= 2);
-    assert.equal(coreOf(world).accepting, false);
+    const core = coreOf(world);
+    const short = (): string[] => ['q1', 'q2', 'q3'].filter((name) => world.mirror(name).inSyncCount < 2);
+    world.store('a').kill();
+    world.run(2500);
+    assert.equal(short().length, 2, 'three queues lie at three pairs of stores');
+    assert.equal(core.accepting, true, '2 of 4 routes, that of the senders among them');
+    assert.deepEqual(refusedBy(world), short().map((name) => `${name} short`));
+    for (const name of ['q1', 'q2', 'q3', 'senders']) assert.equal(core.admit(world.route(name)), short().includes(name) ? 'short' : '', name);
+    world.store('b').kill();
+    world.run(2500);
+    assert.deepEqual([core.accepting, short().length], [false, 3]);
+    assert.deepEqual(refusedBy(world), ['q1 short', 'q2 short', 'q3 short', 'senders no-store'], 'that one has no queue yet');
+    world.store('b').start();
+    world.store('a').start();
+    world.until(() => core.accepting && refusedBy(world).length === 0, 20_000, 'mail is taken again, by itself');
+  });
+
+  test('for routes whose queues are still to come back, though no queue is short', () => {
+    const queues = [{ name: 's1', ordering: 'strict' }, { name: 's2', ordering: 'strict' }] as const;
+    const world = World.started({ queues });
+    world.hops.script = () => 'hang';
+    world.submitMany(3, ['s1', 's2']);
+    world.run(200);
+    world.cut(world.store('a'));
+    world.gateway.kill();
+    world.gateway.start();
+    world.run(5000);
+    const core = coreOf(world);
+    assert.deepEqual(core.registry.partitions, [], 'what waits for the store is not served');
+    assert.deepEqual([core.queuesAwaited, core.accepting], [true, false]);
+    assert.deepEqual(refusedBy(world), ['s1 recovering', 's2 recovering']);
+    assert.equal(world.submit(['senders']).outcome, NOT_READY, '2 of 3 routes: the port is closed for all');
+    world.heal(world.store('a'));
+    world.until(() => core.accepting, 20_000, 'the port opens by itself');
+    assert.deepEqual(refusedBy(world), []);
+  });
+
+  test('by a route without a queue while no store may be chosen for one: it is refused before its content is sent', () => {
+    const world = World.started({ minReplicas: 2 });
+    const core = coreOf(world);
+    world.hops.script = () => 'hang';
+    world.submitMany(1, ['q1', 'q2']);
+    world.run(200);
+    core.mirrors.moves.drain('store-b');
+    assert.equal(core.accepting, true);
+    assert.deepEqual(['q1', 'q2', 'q3', 'senders'].map((name) => core.admit(world.route(name))), ['', '', 'no-store', 'no-store']);
+    assert.deepEqual(refusedBy(world), ['q3 no-store', 'senders no-store']);
+    core.mirrors.moves.undrain('store-b');
+    assert.deepEqual([core.accepting, core.admit(world.route('q3')), refusedBy(world)], [true, '', []]);
   });
 
   test('by a gateway that stops, though every mirror is in sync', () => {

@@ -19,6 +19,9 @@ const FNV_PRIME = 0x01000193;
 /** A scenario that takes more steps turns in a circle. */
 const STEPS_MAX = 3_000_000;
 
+/** Thrown where a process of the world meets a fatal error, once it is killed: what it was doing goes no further. */
+export class ProcessEnded extends Error {}
+
 export class Scheduler implements Timeline {
   nowMs = 0;
   stepCount = 0;
@@ -59,7 +62,11 @@ export class Scheduler implements Timeline {
     this.stepCount += 1;
     this.traceHash = Math.imul(this.traceHash ^ Math.floor(step.atMs * 1000) ^ step.order, FNV_PRIME) >>> 0;
     invariant(this.stepCount < STEPS_MAX, 'a scenario ends');
-    step.run();
+    try {
+      step.run();
+    } catch (error) {
+      if (!(error instanceof ProcessEnded)) throw error;
+    }
     return true;
   }
 

@@ -84,7 +84,7 @@ describe('the file of sets', () => {
     const world = World.started({ stores: 3, queues });
     for (const { name } of queues) world.submit([name]);
     world.run(200);
-    const { sets, control } = coreOf(world);
+    const { sets, crashes, inHand } = coreOf(world);
     let made = 0;
     const hints = function* (): Generator<SetHint, undefined> {
       for (const hint of sets.hints()) {
@@ -92,7 +92,7 @@ describe('the file of sets', () => {
         yield hint;
       }
     };
-    return { world, notes: new LocalNotes(state, { log: world.log, control, sets: { signature: () => sets.signature(), hints } }), made: () => made };
+    return { world, notes: new LocalNotes(state, { log: world.log, crashes, inHand, incarnation: 1, sets: { signature: () => sets.signature(), hints } }), made: () => made };
   }
 
   test('is made in parts, and again only when a set has changed or a queue has come', { timeout: 20_000 }, async (t) => {
@@ -134,7 +134,7 @@ describe('the file of sets', () => {
       begun += 1;
       for (let serial = 1; ; serial++) yield { ownerId: 'gw-1', birth: 1, serial, name: 'q', queueClass: 'mail', epoch: 1, members: ['store-a'] };
     };
-    const notes = new LocalNotes(state, { log: world.log, control: coreOf(world).control, sets: { signature: () => 1, hints } });
+    const notes = new LocalNotes(state, { log: world.log, crashes: coreOf(world).crashes, inHand: coreOf(world).inHand, incarnation: 1, sets: { signature: () => 1, hints } });
     for (let ms = 0; ms < 3000; ms += 25) notes.tick(ms);
     assert.equal(begun, 1);
   });
@@ -166,8 +166,8 @@ describe('the file of sets', () => {
   test('of a gateway without queues is an empty list', { timeout: 5000 }, async (t) => {
     const state = mkdtempSync(join(tmpdir(), 'twinpost-sets-'));
     t.after(() => { rmSync(state, { recursive: true, force: true }); });
-    const { sets, control } = coreOf(World.started());
-    const notes = new LocalNotes(state, { log: new World().log, control, sets });
+    const { sets, crashes, inHand } = coreOf(World.started());
+    const notes = new LocalNotes(state, { log: new World().log, crashes, inHand, incarnation: 1, sets });
     notes.tick(0);
     notes.tick(25);
     while (!existsSync(join(state, 'queue-sets.json'))) await new Promise(setImmediate);

@@ -77,6 +77,8 @@ export class World {
   readonly gateway: GatewayNode;
   readonly stores: readonly StoreNode[];
   readonly queueNames: readonly string[];
+  /** Messages of which no report can be composed: who tries meets a fatal error. */
+  readonly poison = new Set<number>();
   /** Called after every turn of the gateway; a test may kill there. */
   onTurn: () => void = () => {};
   /** Queues whose route is gone from the configuration; a restarted gateway finds none for them. */
@@ -99,6 +101,7 @@ export class World {
     this.router = {
       route: (domain, queueClass) => table.route(domain, queueClass),
       routeOfQueue: (name, queueClass) => (this.unrouted.has(name) ? undefined : table.routeOfQueue(name, queueClass)),
+      mailRoutes: () => table.mailRoutes(),
     };
     const secret = new Uint8Array(32).fill(7);
     const ports = { scheduler: this.scheduler, network: this.network, log: this.log, wallBaseMs: WALL_BASE_MS };
@@ -116,7 +119,7 @@ export class World {
           recovery: { blockEntries: options.blockEntries ?? 7, blockBytes: MEBIBYTE, get hints() { return options.hints?.() ?? []; } },
         },
       },
-      { ...ports, router: this.router, newCarrier: (core, isAlive) => new Carrier(this.hops, core, this.scheduler, isAlive), events: this.mailEvents(), onTurn: () => { this.onTurn(); } },
+      { ...ports, router: this.router, newCarrier: (core, isAlive) => new Carrier(this.hops, core, this.scheduler, isAlive), events: this.mailEvents(), onTurn: () => { this.onTurn(); }, chokesOn: (id) => this.poison.has(id) },
       this.prng.fork(),
     );
   }
@@ -209,7 +212,7 @@ export class World {
   get isQuiet(): boolean {
     const core = this.gateway.core;
     if (core === undefined || !core.recovery.allListed || !core.recovery.isIdle || core.reports.openCount > 0 || core.commitPoint.openCount > 0) return false;
-    return core.registry.partitions.every((mirror) => (mirror.length === 0 || mirror.kind === 'control') && mirror.committedNumber === mirror.lastNumber) && this.inSync;
+    return core.registry.partitions.every((mirror) => mirror.length === 0 && mirror.committedNumber === mirror.lastNumber) && this.inSync;
   }
 
   /** All living mirrors are in sync, and every store stands where the gateway does. */

@@ -79,7 +79,7 @@ export const MUTANTS: readonly Mutant[] = [
     new: '(isOpen && mirror === null)',
   },
   {
-    name: 'timeout decided without a poll', file: 'src/gateway/mirror/link/heartbeat.js',
+    name: 'timeout decided without a poll', file: 'src/gateway/mirror/link/heartbeat-timer.js',
     old: 'if (isSilent && this.#suspect)',
     new: 'if (isSilent)',
     also: [{ file: 'src/gateway/mirror/link/path-pair.js', old: 'const isLate = ', new: 'const isLate = nowMs < 0 && ' }],
@@ -90,7 +90,7 @@ export const MUTANTS: readonly Mutant[] = [
     new: 'this.withdrawn(pending);',
   },
   {
-    name: 'refill appended behind live messages', file: 'src/kvs/core/refill.js',
+    name: 'refill appended behind live messages', file: 'src/kvs/core/refill-target.js',
     old: 'this.#entries.link(queue, entry, position, queue.refillRow);',
     new: 'this.#entries.link(queue, entry, position, queue.last);',
   },
@@ -120,14 +120,14 @@ export const MUTANTS: readonly Mutant[] = [
     new: 'if (mirror.inSyncCount >= 0)\n        return true;',
   },
   {
-    name: 'port open with too few mirrors', file: 'src/gateway/mirror/readiness.js',
-    old: 'short * 2 < all',
-    new: 'all > 0',
+    name: 'port open with too few mirrors', file: 'src/gateway/queue/readiness.js',
+    old: 'this.#stuck * 2 <= all',
+    new: 'true',
   },
   {
-    name: 'port closed for good', file: 'src/gateway/mirror/readiness.js',
-    old: 'this.version = version;',
-    new: 'if (this.version >= 0 && !this.isReady) return false;\n        this.version = version;',
+    name: 'port closed for good', file: 'src/gateway/queue/readiness.js',
+    old: 'this.#stuck -= 1;',
+    new: '{}',
   },
   {
     name: 'deliveries wait for the last block', file: 'src/gateway/core.js', seed: 350,

@@ -1,31 +1,33 @@
 /**
  * G6 and G8: what a gateway offers, looked at after each of its turns and now and then, from what its stores and queues
- * are; how the gateway itself reckons is not asked (src/gateway/mirror/readiness.ts).
+ * are; how the gateway itself reckons is not asked (src/gateway/queue/readiness.ts). A route is stuck when its queue has
+ * fewer mirrors in sync than min_replicas, or, without a queue, when fewer stores may be chosen for one.
  *
- *   closed   fewer stores up than min_replicas, or every queue that new mail goes to with fewer mirrors in sync: no mail
- *   open     none of these queues short, or none there and enough stores that may be chosen: mail is taken, by itself, as
- *            soon as the process has had its time to hear the stores
+ *   closed   more than half of the routes stuck: no mail
+ *   open     not more than half of them stuck or with a queue still to come back: mail is taken, by itself, as soon as
+ *            the process has had its time to hear the stores
  *   back     a queue that comes back in blocks, with mail that is due and the right to deliver it: something of it is
  *            tried within BACK_MS, while later blocks still come
  *
- * Between closed and open either will do: there mail is refused queue by queue.
+ * Between closed and open either will do.
  */
 import type { GatewayCore } from '../../src/gateway/core.js';
+import type { Partition } from '../../src/gateway/mirror/partition.js';
 import type { MailQueue } from '../../src/gateway/queue/mail-queue.js';
 import { SyncState } from '../../src/gateway/mirror/replica.js';
+import type { Route } from '../../src/gateway/queue/types.js';
 import { GuaranteeBroken } from './broken.js';
 import type { Answer } from './next-hops.js';
 import type { SimProcess } from './process.js';
 
 export interface ServiceGateway {
   readonly id: string;
-  readonly gatewayId: string;
   readonly process: SimProcess;
   readonly core: GatewayCore | undefined;
 }
 
-/** After these a process that starts takes mail whatever the stores have told: their time to tell, and some turns. */
-const HEARD_SLACK_MS = 200;
+/** After these a process that starts takes mail whatever the stores have told: their time to tell, a look at all routes, and some turns. */
+const HEARD_SLACK_MS = 1200;
 /** Two looks that are farther apart say nothing of what was between them. */
 const PORT_GAP_MS = 300;
 /** While blocks come there is a turn every few milliseconds. */
@@ -54,13 +56,15 @@ interface Life {
 export class ServiceWatch {
   private readonly minReplicas: number;
   private readonly listMs: number;
+  private readonly routes: readonly Route[];
   private readonly lives = new Map<string, Life>();
   /** Processes that have been told to stop: they take no mail. */
   private readonly stopping = new WeakSet<GatewayCore>();
 
-  constructor(minReplicas: number, listMs: number) {
+  constructor(minReplicas: number, listMs: number, routes: readonly Route[]) {
     this.minReplicas = minReplicas;
     this.listMs = listMs;
+    this.routes = routes;
   }
 
   look(gateway: ServiceGateway): void {
@@ -88,24 +92,22 @@ export class ServiceWatch {
     if (answer === 'down') life.downMs.set(queueName, process.nowMs + DOWN_MS);
   }
 
-  private lookAtPort({ id, gatewayId, process }: ServiceGateway, core: GatewayCore, life: Life): void {
+  private lookAtPort({ id, process }: ServiceGateway, core: GatewayCore, life: Life): void {
     const { stores, placement } = core.mirrors;
-    let queues = 0;
-    let short = 0;
-    for (const mirror of core.registry.partitions) {
-      if (mirror.identity.ownerId !== gatewayId || mirror.kind === 'control') continue;
-      queues += 1;
-      let counting = 0;
-      for (const { member, sync } of mirror.replicas) if (member && sync === SyncState.SYNC) counting += 1;
-      if (counting < this.minReplicas) short += 1;
-    }
     const up = stores.filter((store) => store.isUp);
     const free = up.filter(({ storeId }) => !placement.isAvoided(storeId)).length;
-    const mustBeClosed = up.length < this.minReplicas || (queues === 0 ? free < this.minReplicas : short === queues);
-    if (mustBeClosed && core.accepting) throw new GuaranteeBroken(`G6: ${id} takes mail with ${String(up.length)} stores up and ${String(short)} of its ${String(queues)} queues short of mirrors`);
-    const mayBeOpen = up.length >= this.minReplicas && short === 0 && (queues > 0 || free >= this.minReplicas);
-    const openMs = mayBeOpen ? lasts(life.open, process.nowMs) : ended(life.open);
-    if (openMs > this.listMs + HEARD_SLACK_MS && !core.accepting && !this.stopping.has(core)) throw new GuaranteeBroken(`G6: ${id} takes no mail though for ${openMs.toFixed(0)} ms ${String(up.length)} stores have been up and none of its ${String(queues)} queues short of mirrors`);
+    let stuck = 0;
+    let awaited = 0;
+    for (const route of this.routes) {
+      const inSync = copiesOf(core.registry.find(route)?.partition);
+      if ((inSync ?? free) < this.minReplicas) stuck += 1;
+      else if (inSync === undefined && core.recovery.expects() !== '') awaited += 1;
+    }
+    const all = this.routes.length;
+    const story = `${String(up.length)} stores up, ${String(stuck)} of ${String(all)} routes stuck and ${String(awaited)} awaited`;
+    if (stuck * 2 > all && core.accepting) throw new GuaranteeBroken(`G6: ${id} takes mail with ${story}`);
+    const openMs = (stuck + awaited) * 2 <= all && core.recovery.allListed ? lasts(life.open, process.nowMs) : ended(life.open);
+    if (openMs > this.listMs + HEARD_SLACK_MS && !core.accepting && !this.stopping.has(core)) throw new GuaranteeBroken(`G6: ${id} takes no mail though for ${openMs.toFixed(0)} ms there have been ${story}`);
   }
 
   private lookAtQueues({ id, process }: ServiceGateway, core: GatewayCore, life: Life): void {
@@ -123,6 +125,11 @@ export class ServiceWatch {
       if (idleMs > BACK_MS) throw new GuaranteeBroken(`G8: ${id} has tried nothing of ${queue.name} for ${idleMs.toFixed(0)} ms while its blocks come, with ${String(queue.readyCount)} messages due`);
     }
   }
+}
+
+/** Members in sync, of a queue that is there. */
+function copiesOf(mirror: Partition | undefined): number | undefined {
+  return mirror?.replicas.filter(({ member, sync }) => member && sync === SyncState.SYNC).length;
 }
 
 /** For how long it has been so at each look. */

@@ -133,7 +133,7 @@ function whyNotDrained(world: World, waiting: ReadonlyMap<string, string>): stri
     if (isTwin && core === undefined) continue;
     if (isTwin) return `${id} still runs beside the process that has its id`;
     if (core === undefined) return `${id} is not running`;
-    // With half of its queues waiting a gateway closes its port (G6).
+    // With more than half of its routes waiting a gateway closes its port (G6).
     if (!core.accepting && !core.registry.partitions.some((mirror) => waiting.has(keyOfMirror(mirror)))) return `${id} takes no mail`;
     const unheard = core.recovery.silentStores.filter((store) => !world.lostStores.has(store));
     if (unheard.length > 0) return `${id} has not heard ${unheard.join()}`;

@@ -106,7 +106,7 @@ export class World {
       domains: [`${queue.name}.example`], name: queue.name, nextHop: { protocol: 'smtp', host: queue.name, port: 25 }, ordering: queue.ordering, concurrency: queue.concurrency, lengthMax: 1_000_000,
     })));
     const secret = new Uint8Array(32).fill(7);
-    this.service = new ServiceWatch(plan.minReplicas, plan.failoverTimeoutMs);
+    this.service = new ServiceWatch(plan.minReplicas, plan.failoverTimeoutMs, this.router.mailRoutes());
     this.stores = plan.stores.map((id) => this.newStore(id, secret));
     this.gateways = plan.gateways.map((id, index) => this.newGateway(id, id, index, secret));
     if (plan.hasTwin) this.gateways = [...this.gateways, this.newGateway('gw-1-twin', 'gw-1', plan.gateways.length, secret)];

@@ -1,7 +1,7 @@
 /** What `up` shows: the one screen after the start, and the line of each second. Pure. */
 import { formatCount } from '../../base/units.js';
 import type { Config } from '../../config/types.js';
-import type { StatusAnswer, StoreAnswer } from '../admin-client.js';
+import type { StatusAnswer, StoreAnswer } from '../../admin-api/gateway-answers.js';
 import { tableText } from '../tables.js';
 import type { ProcessPlan } from './plan.js';
 import { addressText } from './plan.js';

@@ -3,8 +3,10 @@
  * stores have too (protocol/entry-page.ts). Reads only; a page is bounded, `twinpost queue export` asks on.
  */
 import type { FastifyInstance } from 'fastify';
+import { CURSOR_CHARACTERS_MAX } from '../../admin-api/pages.js';
 import { PAGE_NEXT, PAGE_TYPE, encodeEntryPage } from '../../protocol/entry-page.js';
 import type { ExportPage } from '../export-view.js';
+import { refuse } from './orders.js';
 
 /** Who reads the queues (gateway/export-view.ts). */
 export interface ExportSource {
@@ -12,17 +14,15 @@ export interface ExportSource {
   exportPage(queue: string, queueClass: string, cursor: string): ExportPage | undefined;
 }
 
-const CURSOR_CHARACTERS_MAX = 200;
-
 export function addExport(api: FastifyInstance, source: ExportSource): void {
   api.get('/queues/:name/export', async (request, reply) => {
     const { name } = request.params as { name: string };
     const { class: queueClass = 'mail', cursor = '' } = request.query as Readonly<Record<string, unknown>>;
     if (typeof queueClass !== 'string' || typeof cursor !== 'string' || cursor.length > CURSOR_CHARACTERS_MAX) {
-      return await reply.code(400).send({ error: 'class and cursor are given once, the cursor as the page before gave it' });
+      return await refuse(reply, 400, 'class and cursor are given once, the cursor as the page before gave it');
     }
     const page = source.exportPage(name, queueClass, cursor);
-    if (page === undefined) return await reply.code(404).send({ error: `there is no queue '${name}' of class '${queueClass}'` });
+    if (page === undefined) return await refuse(reply, 404, `there is no queue '${name}' of class '${queueClass}'`);
     if (page.nextCursor !== undefined) reply.header(PAGE_NEXT, page.nextCursor);
     return await reply.type(PAGE_TYPE).send(Buffer.from(encodeEntryPage(page.rows, page.payload).buffer));
   });

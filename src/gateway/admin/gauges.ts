@@ -37,6 +37,7 @@ export function gaugeSource(ports: GaugePorts): GaugeSource {
     states: () => ports.states(),
     stores: fromStatus((now) => now.stores.map((store): StoreGauges => ({ ...store, store: store.id, leaseLeftSeconds: store.leaseLeftMs / 1000 }))),
     ready: fromStatus((now) => now.ready),
+    routesRefused: fromStatus((now) => now.routesRefused),
     degraded: fromStatus((now) => now.degradedSinceWallMs !== undefined),
     queuesShort: fromStatus((now) => now.queuesShort),
     queuesHeld: fromStatus((now) => now.queuesHeld),

@@ -9,37 +9,29 @@
  * mirrors have acknowledged it (kept), or else at a bound: then a crash of the gateway may undo it.
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { HoldAnswer, Order } from '../../admin-api/orders.js';
 import { formatMessageId, parseMessageId } from '../../base/text-id.js';
-import type { HoldOutcome, HoldRequest } from '../control/message-holds.js';
+import type { HoldOutcome, HoldRequest, HoldsDone } from '../queue/message-holds.js';
+import { postedBy, refuse, textOf } from './orders.js';
 
 export interface HoldControl {
-  hold(request: HoldRequest): readonly HoldOutcome[];
-  release(request: HoldRequest): readonly HoldOutcome[];
-  /** Tells once whether the mirrors have acknowledged what was changed for these owners. */
-  whenKept(owners: Iterable<string>, done: (kept: boolean) => void): void;
+  hold(request: HoldRequest, done: HoldsDone): void;
+  release(request: HoldRequest, done: HoldsDone): void;
 }
-
-const TEXT_CHARACTERS_MAX = 500;
 
 export function addHolds(api: FastifyInstance, control: HoldControl): void {
-  api.post('/messages/:id/hold', (request, reply) => change(request, reply, control, (wanted) => control.hold(wanted)));
-  api.post('/messages/:id/release', (request, reply) => change(request, reply, control, (wanted) => control.release(wanted)));
+  api.post('/messages/:id/hold', (request, reply) => change(request, reply, (wanted, done) => { control.hold(wanted, done); }));
+  api.post('/messages/:id/release', (request, reply) => change(request, reply, (wanted, done) => { control.release(wanted, done); }));
 }
 
-async function change(request: FastifyRequest, reply: FastifyReply, control: HoldControl, apply: (wanted: HoldRequest) => readonly HoldOutcome[]): Promise<object> {
+async function change(request: FastifyRequest, reply: FastifyReply, apply: (wanted: HoldRequest, done: HoldsDone) => void): Promise<HoldAnswer | FastifyReply> {
   const { id } = request.params as { id: string };
   const messageId = parseMessageId(id);
-  if (messageId === undefined) return reply.code(400).send({ error: `'${id.slice(0, 40)}' is no queue id` });
-  const body = typeof request.body === 'object' && request.body !== null ? (request.body as Readonly<Record<string, unknown>>) : {};
-  const [reason, who] = [textOf(body['reason']), textOf(body['who'])];
-  if (reason === undefined || who === undefined) return reply.code(400).send({ error: 'say who does this, and for what reason: it is logged' });
-  const outcomes = apply({ messageId, reason, who });
-  const owners = outcomes.filter(({ done }) => done).map(({ owner }) => owner);
-  const kept = await new Promise<boolean>((resolve) => { control.whenKept(owners, resolve); });
-  const queues = outcomes.map(({ queue, queueClass, done, why }) => ({ queue_name: queue, queue_class: queueClass, done, why, kept: done && kept }));
+  if (messageId === undefined) return refuse(reply, 400, `'${id.slice(0, 40)}' is no queue id`);
+  const posted = postedBy<Order>(request);
+  const [reason, who] = [textOf(posted.reason), textOf(posted.who)];
+  if (reason === undefined || who === undefined) return refuse(reply, 400, 'say who does this, and for what reason: it is logged');
+  const outcomes = await new Promise<readonly HoldOutcome[]>((resolve) => { apply({ messageId, reason, who }, resolve); });
+  const queues = outcomes.map(({ queue, queueClass, done, why, kept }) => ({ queue_name: queue, queue_class: queueClass, done, why, kept }));
   return { queue_id: formatMessageId(messageId), queues };
-}
-
-function textOf(value: unknown): string | undefined {
-  return typeof value === 'string' && value.trim() !== '' && value.length <= TEXT_CHARACTERS_MAX ? value.trim() : undefined;
 }

@@ -9,7 +9,9 @@
  * or the queue is not known here, 409 when nothing waits for that store.
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { RescueAnswer, RescueOrder } from '../../admin-api/orders.js';
 import type { ForceOutcome, ForceRequest, ForcedQueue } from '../../recovery/force.js';
+import { postedBy, refuse, textOf } from './orders.js';
 import type { GatewayView } from './view.js';
 
 /** A queue that waits, as bulk recovery tells of it. */
@@ -29,31 +31,26 @@ export interface RescueControl {
 /** What tells a queue that waits for nothing from one that nobody knows. */
 export type RescueView = Pick<GatewayView, 'status' | 'queues' | 'group'>;
 
-const TEXT_CHARACTERS_MAX = 500;
-
 export function addRescue(api: FastifyInstance, control: RescueControl, view: RescueView): void {
   api.post('/rescue', (request, reply) => force(request, reply, control, view));
 }
 
-function force(request: FastifyRequest, reply: FastifyReply, control: RescueControl, view: RescueView): object {
-  const body = typeof request.body === 'object' && request.body !== null ? (request.body as Readonly<Record<string, unknown>>) : {};
-  const text = (key: string): string | undefined => {
-    const value = body[key];
-    return typeof value === 'string' && value.trim() !== '' && value.length <= TEXT_CHARACTERS_MAX ? value.trim() : undefined;
-  };
-  const [queue, owner, missing, reason, who] = ['queue', 'owner', 'missing', 'reason', 'who'].map(text);
-  if (queue === undefined && owner === undefined) return reply.code(400).send({ error: 'name a queue, the gateway that owns it, or both' });
-  if (missing === undefined) return reply.code(400).send({ error: 'name the store that is missing' });
-  if (reason === undefined || who === undefined) return reply.code(400).send({ error: 'say who does this, and for what reason: it is logged' });
+function force(request: FastifyRequest, reply: FastifyReply, control: RescueControl, view: RescueView): RescueAnswer | FastifyReply {
+  const posted = postedBy<RescueOrder>(request);
+  const [queue, owner, missing] = [textOf(posted.queue), textOf(posted.owner), textOf(posted.missing)];
+  const [reason, who] = [textOf(posted.reason), textOf(posted.who)];
+  if (queue === undefined && owner === undefined) return refuse(reply, 400, 'name a queue, the gateway that owns it, or both');
+  if (missing === undefined) return refuse(reply, 400, 'name the store that is missing');
+  if (reason === undefined || who === undefined) return refuse(reply, 400, 'say who does this, and for what reason: it is logged');
   const wanted = { queue, owner, missing, reason, who };
   const forced = control.force(wanted);
   if (forced.length > 0) return answerOf(forced, view.status().gateway);
   const { code, error } = whyNone(wanted, control.held(), view);
-  return reply.code(code).send({ error: `${error}; nothing was done` });
+  return refuse(reply, code, `${error}; nothing was done`);
 }
 
 /** Queues by name, those of other gateways with their owner: all gateways of a group have the same names. */
-function answerOf(forced: readonly ForcedQueue[], gateway: string): object {
+function answerOf(forced: readonly ForcedQueue[], gateway: string): RescueAnswer {
   const of = (outcome: ForceOutcome): readonly ForcedQueue[] => forced.filter((one) => one.outcome === outcome);
   const nameOf = ({ queue, owner }: ForcedQueue): string => (owner === gateway ? queue : `${queue} of ${owner}`);
   const names = (queues: readonly ForcedQueue[]): string[] => queues.map(nameOf);

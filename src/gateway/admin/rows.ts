@@ -1,11 +1,9 @@
-/**
- * Views as JSON: snake_case, times as in `postqueue -j` (whole seconds since 1970), so that scripts written
- * for Postfix find queue_name, queue_id, arrival_time, message_size, sender, recipients[].address and
- * delay_reason where they look for them.
- */
-import type { HeldQueueView, MemberView, MessageView, QueueView, StatusView, StoreView, TableRowView } from './view.js';
+/** Views as the answers of admin-api/gateway-answers.ts, which says what each field means. */
+import type { HeldQueueAnswer, MessageAnswer, QueueAnswer, RefusedRouteAnswer, StatusAnswer, StoreAnswer, TableRowAnswer } from '../../admin-api/gateway-answers.js';
+import type { MemberAnswer } from '../../admin-api/pages.js';
+import type { HeldQueueView, MemberView, MessageView, QueueView, RefusedRouteView, StatusView, StoreView, TableRowView } from './view.js';
 
-export function statusRow(status: StatusView, nowWallMs: number): object {
+export function statusRow(status: StatusView, nowWallMs: number): StatusAnswer {
   return {
     gateway: status.gateway,
     host: status.host,
@@ -15,8 +13,10 @@ export function statusRow(status: StatusView, nowWallMs: number): object {
     uptime_seconds: Math.max(0, Math.round((nowWallMs - status.startedWallMs) / 1000)),
     ready: status.ready,
     not_ready_reason: status.notReadyReason,
+    routes: status.routes,
+    routes_refused: status.routesRefused.map(refusedRow),
     degraded: status.degradedSinceWallMs !== undefined,
-    degraded_since: seconds(status.degradedSinceWallMs),
+    degraded_since: secondsIf(status.degradedSinceWallMs),
     degraded_cause: status.degradedCause,
     insecure: status.insecure,
     received: status.received,
@@ -40,8 +40,6 @@ export function statusRow(status: StatusView, nowWallMs: number): object {
     refill_bytes: status.repairs.refillBytes,
     queued_messages: status.queuedMessages,
     queued_bytes: status.queuedBytes,
-    control_records: status.controlRecords,
-    control_copies_in_sync: status.controlCopies,
     memory_used_bytes: status.memoryUsedBytes,
     memory_limit_bytes: status.memoryLimitBytes,
     connections_in: status.connectionsIn,
@@ -51,7 +49,11 @@ export function statusRow(status: StatusView, nowWallMs: number): object {
   };
 }
 
-function heldRow(held: HeldQueueView): object {
+function refusedRow({ route, reason, sinceWallMs }: RefusedRouteView): RefusedRouteAnswer {
+  return { route, reason, since: seconds(sinceWallMs) };
+}
+
+function heldRow(held: HeldQueueView): HeldQueueAnswer {
   return {
     queue_name: held.queue,
     queue_class: held.queueClass,
@@ -61,18 +63,18 @@ function heldRow(held: HeldQueueView): object {
     messages: held.messages ?? null,
     waits_for: held.stores,
     why: held.why,
-    since: seconds(held.sinceWallMs),
+    since: secondsIf(held.sinceWallMs),
   };
 }
 
-function storeRow(store: StoreView): object {
+function storeRow(store: StoreView): StoreAnswer {
   return {
     store: store.id,
     host: store.host,
     protocol: store.protocol,
     up: store.up,
     drained: store.drained,
-    drained_since: seconds(store.drainedSinceWallMs),
+    drained_since: secondsIf(store.drainedSinceWallMs),
     paths: store.paths.map((path) => ({ path: path.path, state: path.state, since: seconds(path.sinceWallMs) })),
     queues_sync: store.queuesSync,
     queues_resync: store.queuesResync,
@@ -85,11 +87,11 @@ function storeRow(store: StoreView): object {
     lease_left_ms: Math.round(store.leaseLeftMs),
     failovers: store.failovers,
     cause: store.cause,
-    cause_since: seconds(store.causeSinceWallMs),
+    cause_since: secondsIf(store.causeSinceWallMs),
   };
 }
 
-export function tableRow(row: TableRowView): object {
+export function tableRow(row: TableRowView): TableRowAnswer {
   return {
     queue_name: row.queue,
     queue_class: row.queueClass,
@@ -114,11 +116,11 @@ export function tableRow(row: TableRowView): object {
   };
 }
 
-export function memberRow(member: MemberView): object {
+export function memberRow(member: MemberView): MemberAnswer {
   return { id: member.id, kind: member.kind, admin: member.admin ?? null, self: member.self };
 }
 
-export function queueRow(queue: QueueView, nowWallMs: number): object {
+export function queueRow(queue: QueueView, nowWallMs: number): QueueAnswer {
   const oldest = queue.oldestArrivalWallMs;
   return {
     queue_name: queue.name,
@@ -140,7 +142,7 @@ export function queueRow(queue: QueueView, nowWallMs: number): object {
   };
 }
 
-export function messageRow(queue: string, queueClass: string, message: MessageView): object {
+export function messageRow(queue: string, queueClass: string, message: MessageView): MessageAnswer {
   return {
     queue_name: queue,
     queue_class: queueClass,
@@ -155,11 +157,15 @@ export function messageRow(queue: string, queueClass: string, message: MessageVi
     state: message.state,
     ...(message.heldReason === '' ? {} : { held_reason: message.heldReason }),
     attempts: message.attempts,
-    next_attempt_time: seconds(message.nextAttemptWallMs),
+    next_attempt_time: secondsIf(message.nextAttemptWallMs),
     expiry_time: seconds(message.expiryWallMs),
   };
 }
 
-function seconds(wallMs: number | undefined): number | null {
-  return wallMs === undefined ? null : Math.floor(wallMs / 1000);
+function seconds(wallMs: number): number {
+  return Math.floor(wallMs / 1000);
+}
+
+function secondsIf(wallMs: number | undefined): number | null {
+  return wallMs === undefined ? null : seconds(wallMs);
 }

@@ -29,6 +29,10 @@ import { NO_SCHEMAS } from '../../platform/node/no-schemas.js';
 import { namesThisMachine } from '../../platform/node/own-host.js';
 import { addExport } from './export-page.js';
 import type { ExportSource } from './export-page.js';
+import type { MessagePageAnswer, QueuePageAnswer, TablePageAnswer } from '../../admin-api/gateway-answers.js';
+import { CURSOR_CHARACTERS_MAX, PAGE_ROWS_MAX } from '../../admin-api/pages.js';
+import type { GroupAnswer } from '../../admin-api/pages.js';
+import { refuse } from './orders.js';
 import { memberRow, messageRow, queueRow, statusRow, tableRow } from './rows.js';
 import type { HoldControl } from './hold-api.js';
 import { addHolds } from './hold-api.js';
@@ -39,9 +43,6 @@ import { addStores } from './store-api.js';
 import type { GatewayView } from './view.js';
 
 const PAGE_DEFAULT = 100;
-/** A page is built in one go: about 1 MB and a few milliseconds. */
-const PAGE_MAX = 1000;
-const CURSOR_CHARACTERS_MAX = 200;
 const CONNECTIONS_MAX = 256;
 /** A queue is named by a domain, up to 255 characters; fastify's own limit is 100. */
 const NAME_CHARACTERS_MAX = 255;
@@ -112,9 +113,9 @@ function addApi(app: FastifyInstance, options: AdminOptions, ports: AdminPorts):
     }
     api.get('/status', () => statusRow(ports.view.status(), ports.wallMs()));
     api.get('/mirrors', (request, reply) => listMirrors(request, reply, ports.view, PAGE_DEFAULT));
-    api.get('/table', (request, reply) => listMirrors(request, reply, ports.view, PAGE_MAX));
+    api.get('/table', (request, reply) => listMirrors(request, reply, ports.view, PAGE_ROWS_MAX));
     api.get('/queues', (request, reply) => listQueues(request, reply, ports));
-    api.get('/group', () => ({ members: ports.view.group().map(memberRow) }));
+    api.get('/group', (): GroupAnswer => ({ members: ports.view.group().map(memberRow) }));
     api.get('/queues/:name/messages', (request, reply) => listMessages(request, reply, ports.view));
     if (ports.exports !== undefined) addExport(api, ports.exports);
     if (ports.rescue !== undefined) addRescue(api, ports.rescue, ports.view);
@@ -133,41 +134,41 @@ interface PageAsked {
 function pageAsked(query: Readonly<Record<string, unknown>>, limitDefault: number): PageAsked | string {
   const limit = query['limit'] === undefined ? limitDefault : Number(query['limit']);
   const cursor = query['cursor'] ?? '';
-  if (!Number.isInteger(limit) || limit < 1 || limit > PAGE_MAX) return `limit is a whole number from 1 to ${String(PAGE_MAX)}`;
+  if (!Number.isInteger(limit) || limit < 1 || limit > PAGE_ROWS_MAX) return `limit is a whole number from 1 to ${String(PAGE_ROWS_MAX)}`;
   if (typeof cursor !== 'string' || cursor.length > CURSOR_CHARACTERS_MAX) return 'cursor is what the page before gave';
   return { limit, cursor };
 }
 
-function listMirrors(request: FastifyRequest, reply: FastifyReply, view: GatewayView, limitDefault: number): object {
+function listMirrors(request: FastifyRequest, reply: FastifyReply, view: GatewayView, limitDefault: number): TablePageAnswer | FastifyReply {
   const query = request.query as Readonly<Record<string, unknown>>;
   if (query['troubled'] !== undefined) {
     const most = Number(query['troubled']);
-    if (!Number.isInteger(most) || most < 1 || most > PAGE_MAX) return reply.code(400).send({ error: `troubled is a whole number from 1 to ${String(PAGE_MAX)}` });
+    if (!Number.isInteger(most) || most < 1 || most > PAGE_ROWS_MAX) return refuse(reply, 400, `troubled is a whole number from 1 to ${String(PAGE_ROWS_MAX)}`);
     return { rows: view.troubled(most).map(tableRow), next_cursor: null };
   }
   const asked = pageAsked(query, limitDefault);
-  if (typeof asked === 'string') return reply.code(400).send({ error: asked });
+  if (typeof asked === 'string') return refuse(reply, 400, asked);
   const page = view.mirrors(asked.cursor, asked.limit);
   return { rows: page.rows.map(tableRow), next_cursor: page.nextCursor ?? null };
 }
 
-function listQueues(request: FastifyRequest, reply: FastifyReply, ports: AdminPorts): object {
-  const asked = pageAsked(request.query as Readonly<Record<string, unknown>>, PAGE_MAX);
-  if (typeof asked === 'string') return reply.code(400).send({ error: asked });
+function listQueues(request: FastifyRequest, reply: FastifyReply, ports: AdminPorts): QueuePageAnswer | FastifyReply {
+  const asked = pageAsked(request.query as Readonly<Record<string, unknown>>, PAGE_ROWS_MAX);
+  if (typeof asked === 'string') return refuse(reply, 400, asked);
   const page = ports.view.queues(asked.cursor, asked.limit);
-  return { queues: page.queues.map((queue) => queueRow(queue, ports.wallMs())), next_cursor: page.nextCursor ?? null };
+  return { rows: page.queues.map((queue) => queueRow(queue, ports.wallMs())), next_cursor: page.nextCursor ?? null };
 }
 
-function listMessages(request: FastifyRequest, reply: FastifyReply, view: GatewayView): object {
+function listMessages(request: FastifyRequest, reply: FastifyReply, view: GatewayView): MessagePageAnswer | FastifyReply {
   const { name } = request.params as { name: string };
   const query = request.query as Readonly<Record<string, unknown>>;
   const asked = pageAsked(query, PAGE_DEFAULT);
   const queueClass = query['class'] ?? 'mail';
-  if (typeof asked === 'string') return reply.code(400).send({ error: asked });
-  if (typeof queueClass !== 'string') return reply.code(400).send({ error: 'class is given once' });
+  if (typeof asked === 'string') return refuse(reply, 400, asked);
+  if (typeof queueClass !== 'string') return refuse(reply, 400, 'class is given once');
   const page = view.messages(name, queueClass, asked.cursor, asked.limit);
-  if (page === undefined) return reply.code(404).send({ error: `there is no queue '${name}' of class '${queueClass}'` });
-  return { messages: page.messages.map((message) => messageRow(name, queueClass, message)), next_cursor: page.nextCursor ?? null };
+  if (page === undefined) return refuse(reply, 404, `there is no queue '${name}' of class '${queueClass}'`);
+  return { rows: page.messages.map((message) => messageRow(name, queueClass, message)), next_cursor: page.nextCursor ?? null };
 }
 
 function hasToken(request: FastifyRequest, token: string): boolean {

@@ -3,8 +3,8 @@
  *
  *   GET  /api/v1/stores/ID/drain               {store, draining, mirrors, stuck, copies_missing, kept}
  *                                              0 mirrors: nothing of ours is there any more; not kept: the order
- *                                              is noted here, but no store has acknowledged it yet, so that a
- *                                              crash of the gateway may undo it
+ *                                              is in force, but not in state_dir, so that a restart of the gateway
+ *                                              forgets it
  *   POST /api/v1/stores/ID/drain               all queues move away from the store, and no new one goes there
  *   POST /api/v1/stores/ID/drain  {"undo":true}   the store is used again
  *   POST /api/v1/queues/NAME/resync  {"store": ID, "reason": TEXT, "who": TEXT}   one mirror is emptied and filled again
@@ -13,6 +13,9 @@
  * wants a reason for each; a drain is also taken without, since it ends no copy that is needed and undo takes it back.
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { DrainAnswer, DrainOrder, Order, ResyncAnswer, ResyncOrder } from '../../admin-api/orders.js';
+import { ORDER_TEXT_CHARACTERS_MAX } from '../../admin-api/pages.js';
+import { postedBy, refuse } from './orders.js';
 
 export interface DrainState {
   readonly draining: boolean;
@@ -22,28 +25,20 @@ export interface DrainState {
   readonly stuck: number;
   /** Queues, at whatever stores, with fewer copies than configured. */
   readonly copiesMissing: number;
-  /** The mirrors have acknowledged whether the store is drained: a restart will know it. */
+  /** The file in state_dir says whether the store is drained: a restart will know it. */
   readonly kept: boolean;
-}
-
-/** Who wants it, and why: '' where that was not said. */
-export interface StoreOrder {
-  readonly reason: string;
-  readonly who: string;
 }
 
 export interface StoreControl {
   /** Undefined when there is no such store. */
   drainState(storeId: string): DrainState | undefined;
-  drain(storeId: string, order: StoreOrder): void;
-  undrain(storeId: string, order: StoreOrder): void;
+  drain(storeId: string, order: Order): void;
+  undrain(storeId: string, order: Order): void;
   /** Calls back once, when the last order for the store is kept, or at a bound. */
   whenSettled(storeId: string, then: () => void): void;
   /** Queues of this name whose mirror at the store is filled again; undefined when there is no such mirror. */
-  resync(queue: string, storeId: string, order: StoreOrder): number | undefined;
+  resync(queue: string, storeId: string, order: Order): number | undefined;
 }
-
-const TEXT_CHARACTERS_MAX = 500;
 
 export function addStores(api: FastifyInstance, control: StoreControl): void {
   api.get('/stores/:id/drain', (request, reply) => drainState(idOf(request), reply, control));
@@ -51,46 +46,43 @@ export function addStores(api: FastifyInstance, control: StoreControl): void {
     const id = idOf(request);
     if (control.drainState(id) === undefined) return noStore(id, reply);
     const order = orderOf(request);
-    if (order === undefined) return reply.code(400).send({ error: `reason and who are texts of at most ${String(TEXT_CHARACTERS_MAX)} characters` });
-    if (bodyOf(request)['undo'] === true) control.undrain(id, order);
+    if (order === undefined) return refuse(reply, 400, `reason and who are texts of at most ${String(ORDER_TEXT_CHARACTERS_MAX)} characters`);
+    if (postedBy<DrainOrder>(request).undo === true) control.undrain(id, order);
     else control.drain(id, order);
     await new Promise<void>((resolve) => { control.whenSettled(id, resolve); });
     return drainState(id, reply, control);
   });
   api.post('/queues/:name/resync', (request, reply) => {
     const { name } = request.params as { name: string };
-    const store = bodyOf(request)['store'];
-    if (typeof store !== 'string') return reply.code(400).send({ error: 'name the store whose mirror is to be filled again' });
+    const { store } = postedBy<ResyncOrder>(request);
+    if (typeof store !== 'string') return refuse(reply, 400, 'name the store whose mirror is to be filled again');
     const order = orderOf(request);
-    if (order === undefined || order.reason === '' || order.who === '') return reply.code(400).send({ error: 'say who does this, and for what reason: it is logged' });
+    if (order === undefined || order.reason === '' || order.who === '') return refuse(reply, 400, 'say who does this, and for what reason: it is logged');
     const queues = control.resync(name, store, order);
-    if (queues === undefined) return reply.code(404).send({ error: `no queue '${name}' has a mirror at '${store}'` });
-    if (queues === 0) return reply.code(409).send({ error: 'no other mirror is in sync: this one may be all there is' });
-    return { queue: name, store, queues };
+    if (queues === undefined) return refuse(reply, 404, `no queue '${name}' has a mirror at '${store}'`);
+    if (queues === 0) return refuse(reply, 409, 'no other mirror is in sync: this one may be all there is');
+    const answer: ResyncAnswer = { queue: name, store, queues };
+    return answer;
   });
 }
 
-function drainState(id: string, reply: FastifyReply, control: StoreControl): object {
+function drainState(id: string, reply: FastifyReply, control: StoreControl): DrainAnswer | FastifyReply {
   const state = control.drainState(id);
   if (state === undefined) return noStore(id, reply);
   return { store: id, draining: state.draining, mirrors: state.mirrors, stuck: state.stuck, copies_missing: state.copiesMissing, kept: state.kept };
 }
 
 function noStore(id: string, reply: FastifyReply): FastifyReply {
-  return reply.code(404).send({ error: `this gateway knows no store '${id}'` });
+  return refuse(reply, 404, `this gateway knows no store '${id}'`);
 }
 
 function idOf(request: FastifyRequest): string {
   return (request.params as { id: string }).id;
 }
 
-/** Undefined when it can't be logged as it is. */
-function orderOf(request: FastifyRequest): StoreOrder | undefined {
-  const { reason = '', who = '' } = bodyOf(request);
-  if (typeof reason !== 'string' || typeof who !== 'string' || reason.length > TEXT_CHARACTERS_MAX || who.length > TEXT_CHARACTERS_MAX) return undefined;
+/** Parts are '' where they were not said; undefined when it can't be logged as it is. */
+function orderOf(request: FastifyRequest): Order | undefined {
+  const { reason = '', who = '' } = postedBy<Order>(request);
+  if (typeof reason !== 'string' || typeof who !== 'string' || reason.length > ORDER_TEXT_CHARACTERS_MAX || who.length > ORDER_TEXT_CHARACTERS_MAX) return undefined;
   return { reason: reason.trim(), who: who.trim() };
-}
-
-function bodyOf(request: FastifyRequest): Readonly<Record<string, unknown>> {
-  return typeof request.body === 'object' && request.body !== null ? (request.body as Readonly<Record<string, unknown>>) : {};
 }

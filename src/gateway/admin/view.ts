@@ -49,6 +49,14 @@ export interface HeldQueueView {
   readonly sinceWallMs: number | undefined;
 }
 
+/** A configured route whose new mail is refused now. */
+export interface RefusedRouteView {
+  readonly route: string;
+  /** An Admission (queue/types.ts). */
+  readonly reason: string;
+  readonly sinceWallMs: number;
+}
+
 export interface StatusView {
   readonly gateway: string;
   readonly host: string;
@@ -59,8 +67,11 @@ export interface StatusView {
   readonly startedWallMs: number;
   /** Takes new mail: enough mirrors in sync, not stopping. */
   readonly ready: boolean;
-  /** Why not, '' when ready: "recovering", "too few mirrors in sync", "stopping", "memory". */
+  /** Why not, '' when ready: "recovering", "2 of 3 routes can not commit new mail", "stopping", "memory". */
   readonly notReadyReason: string;
+  /** Configured ones, and those of them that take no new mail. */
+  readonly routes: number;
+  readonly routesRefused: readonly RefusedRouteView[];
   /** Since when a queue has fewer in-sync mirrors than configured, or a record of the gateway itself none; undefined when none has. */
   readonly degradedSinceWallMs: number | undefined;
   /** Why, '' when not degraded. */
@@ -93,9 +104,6 @@ export interface StatusView {
   readonly repairs: RepairCounters;
   readonly queuedMessages: number;
   readonly queuedBytes: number;
-  /** Records of the control queue of this gateway, no mail; how many mirrors of it are in sync, 0 without a queue. */
-  readonly controlRecords: number;
-  readonly controlCopies: number;
   readonly memoryUsedBytes: number;
   /** Empty segments kept for the next burst, beside what is used. */
   readonly memoryKeptBytes: number;

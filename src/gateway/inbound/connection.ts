@@ -25,7 +25,7 @@ import { commandText, verbOf } from './command-line.js';
 import { ContentScan } from './content-scan.js';
 import { ContentStream, type ContentSink } from './content-stream.js';
 import type { Watched } from './deadlines.js';
-import { helloName } from './hello.js';
+import { helloName } from './hello-replies.js';
 import type { InboundHub } from './hub.js';
 import type { Reader } from './intake.js';
 import { LeanConnection } from './lean-connection.js';

@@ -19,7 +19,7 @@ const KEEP_BYTES_MIN = 1024;
 const BLOCK_BYTES_FIRST = 4 * 1024;
 const BLOCK_BYTES_MAX = 64 * 1024;
 
-export const KEPT = 0;
+const KEPT = 0;
 export const LOST_TOO_BIG = 1;
 export const LOST_NO_MEMORY = 2;
 export type ContentFate = typeof KEPT | typeof LOST_TOO_BIG | typeof LOST_NO_MEMORY;

@@ -14,7 +14,7 @@ import { ClientCounts } from './client-counts.js';
 import type { ContentStream } from './content-stream.js';
 import { Deadlines } from './deadlines.js';
 import { Greeting } from './greeting.js';
-import { Hello } from './hello.js';
+import { HelloReplies } from './hello-replies.js';
 import { Intake } from './intake.js';
 import type { InboundOptions, InboundPorts, RejectStage } from './options.js';
 import { RelayPolicy } from './relay-policy.js';
@@ -40,7 +40,7 @@ export class InboundHub {
   readonly deadlines: Deadlines;
   readonly date: TraceDate;
   readonly greeting: Greeting;
-  readonly hello: Hello;
+  readonly hello: HelloReplies;
   readonly intake: Intake;
   /** Where <postmaster> goes. */
   readonly hostDomain: string;
@@ -60,7 +60,7 @@ export class InboundHub {
     this.deadlines = new Deadlines(options.deadlineTickMs, ports.clock);
     this.date = new TraceDate(ports.clock);
     this.greeting = new Greeting(options.greetingDelayMs, () => ports.clock.nowMs());
-    this.hello = new Hello(options);
+    this.hello = new HelloReplies(options);
     this.intake = new Intake(options.messagesInHandMax, () => { ports.metrics.connectionWaits(); });
     this.hostDomain = options.hostName.toLowerCase();
   }

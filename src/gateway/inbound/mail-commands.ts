@@ -7,7 +7,7 @@
  */
 
 import { ENVELOPE_SMTPUTF8 } from '../queue/types.js';
-import type { Admission, Route } from '../queue/types.js';
+import type { AdmissionVerdict, Route } from '../queue/types.js';
 import { isAscii, parsePath } from './address.js';
 import { ContentBuffer } from './content-buffer.js';
 import type { InboundHub } from './hub.js';
@@ -79,7 +79,7 @@ export function refuseRecipient(dialog: MailDialog, hub: InboundHub, transaction
 }
 
 function admissionRefusal(hub: InboundHub, route: Route): Refusal | undefined {
-  const admission: Admission = hub.ports.reception.admit(route);
+  const admission: AdmissionVerdict = hub.ports.reception.admit(route);
   switch (admission) {
     case '':
       return undefined;
@@ -95,6 +95,10 @@ function admissionRefusal(hub: InboundHub, route: Route): Refusal | undefined {
       return replies.NOT_READY_NOW;
     case 'recovering':
       return replies.RECOVERING;
+    case 'short':
+      return replies.SHORT;
+    case 'no-store':
+      return replies.NO_STORE;
     case 'draining':
       return replies.SHUTTING_DOWN;
   }

@@ -92,8 +92,11 @@ export const QUEUE_FULL = refusal('queue-full', '452 4.2.2 The queue of this des
 export const SHARE_USED = refusal('share', '452 4.2.2 This destination has used its share of memory; try again later');
 export const NO_MEMORY_NOW = refusal('memory', '452 4.3.1 Out of memory; try again later');
 export const TOO_MANY_QUEUES = refusal('queues', '452 4.3.1 Too many destinations are queued; try again later');
+/** RFC 3463 3.4: X.3.2 is a system that takes no mail at all; what holds for one destination is X.3.0. */
 export const NOT_READY_NOW = refusal('not-ready', '451 4.3.2 Too few mirrors in sync; try again later');
-export const RECOVERING = refusal('recovering', '451 4.3.2 Recovering the queue of this destination; try again later');
+export const RECOVERING = refusal('recovering', '451 4.3.0 Recovering the queue of this destination; try again later');
+export const SHORT = refusal('short', '451 4.3.0 The queue of this destination has too few mirrors in sync; try again later');
+export const NO_STORE = refusal('no-store', '451 4.3.0 Too few stores can be reached for this destination; try again later');
 export const NOT_KEPT = refusal('withdrawn', '451 4.3.0 Message could not be mirrored and was withdrawn; try again later');
 /** NO_REPLY: the connection is closed without a word; for metrics and the mail log. */
 export const NO_REPLY_GIVEN = refusal('no-reply', '');

@@ -15,11 +15,9 @@
  * digests are the same, and a store takes each change once.
  */
 import type { EventLog, Packer } from '../../platform/ports.js';
-import { isInvalid } from '../../protocol/invalid.js';
 import { CLAIM, OPEN } from '../../protocol/message-types.js';
 import { encodeClaim } from '../../protocol/messages/claim.js';
 import type { Claimed } from '../../protocol/messages/claimed.js';
-import { decodeClaimed } from '../../protocol/messages/claimed.js';
 import { CLAIM_GRANTED, CLAIM_GRACE, CLAIM_LEASE_RUNS, CLAIM_TOKEN_LOW, CLAIM_UNKNOWN, ROLE_FILLING, ROLE_MEMBER, ROLE_SPILLED, claimResultName } from '../../protocol/reasons.js';
 import type { ChangeRing } from './change-ring.js';
 import { isNewer, mayClaimAbove, tokenAt } from './claim-again.js';
@@ -91,9 +89,7 @@ export class CatchUp {
   }
 
   /** An answer to a CLAIM of ours; false when the request was somebody else's. */
-  onClaimed(store: StorePort, sequence: number, control: Uint8Array): boolean {
-    const claimed = decodeClaimed(this.ports.packer, control);
-    if (isInvalid(claimed)) return false;
+  onClaimed(store: StorePort, sequence: number, claimed: Claimed): boolean {
     const partition = this.ports.partitionOf(claimed.handle);
     const replica = partition?.replicas.find((one) => one.store === store);
     if (partition === undefined || replica === undefined || replica.claimSequence !== sequence) return false;

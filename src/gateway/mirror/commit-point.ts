@@ -21,7 +21,7 @@ import type { Partition } from './partition.js';
 import type { CommitWaiter } from './wait-list.js';
 
 export const CommitState = { STORING: 0, WITHDRAWING: 1, OVER: 2 } as const;
-export type CommitStateValue = (typeof CommitState)[keyof typeof CommitState];
+export type CommitState = (typeof CommitState)[keyof typeof CommitState];
 
 const VALID: readonly (readonly number[])[] = [[1, 2], [2], []];
 
@@ -52,7 +52,7 @@ export class PendingCommit implements CommitWaiter {
   next: PendingCommit | undefined;
   readonly queues: MailQueue[] = [];
   readonly rows: number[] = [];
-  state: CommitStateValue = CommitState.STORING;
+  state: CommitState = CommitState.STORING;
   private remaining = 0;
   private readonly owner: CommitPoint;
 
@@ -86,7 +86,7 @@ export class PendingCommit implements CommitWaiter {
     if (this.remaining === 0) this.owner.committed(this);
   }
 
-  transition(to: CommitStateValue): void {
+  transition(to: CommitState): void {
     invariant(isValidCommitTransition(this.state, to), 'a commit ends once');
     this.state = to;
   }

@@ -26,15 +26,15 @@ export const Decline = {
   /** Something else, in words. */
   REFUSED: 5,
 } as const;
-export type DeclineValue = (typeof Decline)[keyof typeof Decline];
+export type Decline = (typeof Decline)[keyof typeof Decline];
 
 export interface Declined {
-  readonly why: DeclineValue;
+  readonly why: Decline;
   readonly text: string;
   readonly bootId: string;
 }
 
-export function decline(replica: Replica, why: DeclineValue, text = ''): void {
+export function decline(replica: Replica, why: Decline, text = ''): void {
   replica.declined = { why, text, bootId: replica.store.bootId };
 }
 

@@ -80,11 +80,11 @@ export class LostSets {
     const { mirrors, nowMs } = this.ports;
     const waiting = [...this.waiting].filter(([partition]) => this.stateOf(partition) !== undefined);
     return waiting.map(([partition, { state, sinceMs }]) => {
-      const { name, identity, kind } = partition;
+      const { name, identity } = partition;
       const stores = namesOf(state === 'no survivor' ? partition.replicas.filter((replica) => decides(partition, replica)) : toGiveUp(partition));
-      if (state === 'no store free') return { key: queueKey(identity.ownerId, identity.birth, identity.serial), queue: name, queueClass: kind, owner: identity.ownerId, state, stores: silentStores(mirrors, partition), why: whyNoStore(mirrors, partition, nowMs()), sinceMs, messages: partition.length };
+      if (state === 'no store free') return { key: queueKey(identity.ownerId, identity.birth, identity.serial), queue: name, queueClass: 'mail', owner: identity.ownerId, state, stores: silentStores(mirrors, partition), why: whyNoStore(mirrors, partition, nowMs()), sinceMs, messages: partition.length };
       const why = state === 'no survivor' ? whyLost(partition) : whySilent(partition);
-      return { key: queueKey(identity.ownerId, identity.birth, identity.serial), queue: name, queueClass: kind, owner: identity.ownerId, state, stores, why: `${why}${otherMemory(partition)}: ${commandsOf(partition)}`, sinceMs, messages: partition.length };
+      return { key: queueKey(identity.ownerId, identity.birth, identity.serial), queue: name, queueClass: 'mail', owner: identity.ownerId, state, stores, why: `${why}${otherMemory(partition)}: ${commandsOf(partition)}`, sinceMs, messages: partition.length };
     });
   }
 

@@ -34,6 +34,8 @@ export interface MirrorsPorts {
   /** Called when the first change of a turn needs a flush() at its end. */
   requestFlush(): void;
   readonly refillEntries: ResyncPorts['refillEntries'];
+  /** The queue is new or gone, or its set or the state of one of its mirrors is another. */
+  onChanged(partition: Partition): void;
   onEpoch(partition: Partition): void;
   /** Another process holds the queue at every member: it is not ours any more. */
   onLost(partition: Partition): void;

@@ -12,6 +12,7 @@
  */
 import { Round } from '../../base/round.js';
 import { CHANGE_ROW_BYTES } from '../../protocol/change-rows.js';
+import type { Claimed } from '../../protocol/messages/claimed.js';
 import type { Refusal } from '../../protocol/messages/refusal.js';
 import { REFUSAL_DENIED, REFUSAL_FENCED, refusalReasonName } from '../../protocol/reasons.js';
 import type { OrderColumns } from '../queue/position-order.js';
@@ -25,7 +26,6 @@ import type { Outbox } from './outbox.js';
 import { Placement } from './placement.js';
 import { Partition } from './partition.js';
 import type { PartitionOptions } from './partition.js';
-import { Readiness } from './readiness.js';
 import { judgeRefusal } from './refusal-verdict.js';
 import type { RepairCounters } from './repair-counters.js';
 import { Replica, SyncState, SYNC_STATE_NAMES } from './replica.js';
@@ -45,7 +45,6 @@ export class Mirrors {
   readonly moves: Moves;
   /** Rises with every change of what is known of the stores: what was reckoned from it holds until then. */
   stateVersion = 0;
-  private readonly readiness: Readiness;
   private readonly ports: MirrorsPorts;
   private readonly setPorts: SetChangePorts;
   private readonly catchUp: CatchUp;
@@ -68,12 +67,11 @@ export class Mirrors {
         this.askFlush();
       },
       onEpoch: (partition) => {
-        this.readiness.onChanged(partition);
+        ports.onChanged(partition);
         ports.onEpoch(partition);
       },
     };
     this.placement = new Placement(options.placement, { stores: () => this.stores });
-    this.readiness = new Readiness(options.minReplicas, { placement: this.placement, partitionOf: (handle) => this.byHandle[handle] });
     this.moves = new Moves(options, { packer: ports.packer, log: ports.log, mirrors: this, placement: this.placement });
     this.catchUp = new CatchUp({ group: options.group, retryMs: options.retryMs, incarnation: options.token }, {
       packer: ports.packer, log: ports.log, ring: this.ring, counters: this.counters, nowMs, sealNow,
@@ -117,10 +115,6 @@ export class Mirrors {
     return this.sender.ring;
   }
 
-  get mayCommit(): boolean {
-    return this.readiness.mayCommit(this.stateVersion);
-  }
-
   askFlush(): void {
     this.sender.askFlush();
   }
@@ -134,7 +128,7 @@ export class Mirrors {
     const partition = new Partition(options, this.options.minReplicas, columns, this.sender.slabs, this.sender);
     partition.token = this.options.token;
     this.byHandle[partition.handle] = partition;
-    this.readiness.onChanged(partition);
+    this.ports.onChanged(partition);
     return partition;
   }
 
@@ -145,7 +139,7 @@ export class Mirrors {
     }
     this.ring.forget(partition.handle);
     this.byHandle[partition.handle] = undefined;
-    this.readiness.onChanged(partition);
+    this.ports.onChanged(partition);
   }
 
   partitionOf(handle: number): Partition | undefined {
@@ -163,7 +157,7 @@ export class Mirrors {
   /** A replica of `mirror` on `store`, in state NG. */
   addReplica(partition: Partition, store: StorePort): Replica {
     const replica = new Replica(store, partition.name, (changed, from, cause) => {
-      this.readiness.onChanged(partition);
+      this.ports.onChanged(partition);
       const fields = { partition: changed.partitionName, store: changed.store.storeId, from: SYNC_STATE_NAMES[from], to: SYNC_STATE_NAMES[changed.sync], cause, epoch: partition.epoch, transactions: partition.lastNumber };
       if (changed.sync === SyncState.NG) this.ports.log.warn('mirror', 'a mirror is isolated', fields);
       else this.ports.log.info('mirror', 'a mirror changed its sync state', fields);
@@ -179,7 +173,7 @@ export class Mirrors {
     this.resyncs.get(replica.store)?.cancel(partition);
     partition.replicas = partition.replicas.filter((one) => one !== replica);
     this.placement.onRemoved(replica.store);
-    this.readiness.onChanged(partition);
+    this.ports.onChanged(partition);
   }
 
   /**
@@ -279,8 +273,8 @@ export class Mirrors {
   }
 
   /** A CLAIMED that answers a request of ours; false when it is recovery's. */
-  onClaimed(store: StorePort, sequence: number, control: Uint8Array): boolean {
-    return this.catchUp.onClaimed(store, sequence, control);
+  onClaimed(store: StorePort, sequence: number, claimed: Claimed): boolean {
+    return this.catchUp.onClaimed(store, sequence, claimed);
   }
 
   mayDeliver(partition: Partition, nowMs: number): boolean {

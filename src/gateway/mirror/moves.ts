@@ -14,6 +14,7 @@
  */
 import type { EventLog, Packer } from '../../platform/ports.js';
 import { DROP, OPEN } from '../../protocol/message-types.js';
+import { encodeDrop } from '../../protocol/messages/drop.js';
 import type { Mirrors } from './mirrors.js';
 import { encodeOpenOf } from './open-queue.js';
 import type { Placement } from './placement.js';
@@ -195,7 +196,7 @@ export class Moves {
       const outbox = mirrors.outboxOf(store);
       if (outbox === undefined || !store.isUp || !store.canSend || outbox.isBacklogged) return true;
       outbox.request(OPEN, encodeOpenOf(packer, this.options.group, partition, 0, []));
-      outbox.request(DROP, packer.pack([partition.handle]));
+      outbox.request(DROP, encodeDrop(packer, { handle: partition.handle }));
       mirrors.askFlush();
       if (wasTold) this.ports.log.info('mirror', 'a copy that is no mirror any more is dropped', { partition: partition.name, store: store.storeId });
       return false;

@@ -15,7 +15,7 @@ export function encodeOpenOf(
     birth,
     serial,
     name: partition.name,
-    queueClass: partition.kind,
+    queueClass: 'mail',
     ordering: 0,
     lengthMax: 0,
     bytesMax: 0,

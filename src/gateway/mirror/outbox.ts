@@ -9,7 +9,9 @@
  * confirms our right to it in the present term of the lease: noted when its acknowledgement is there.
  */
 import type { Packer } from '../../platform/ports.js';
+import type { FlatElement } from '../../protocol/flat-array.js';
 import { CHANGES } from '../../protocol/message-types.js';
+import { encodeChanges, type Changes } from '../../protocol/messages/changes.js';
 import { JoinedPieces } from './joined-pieces.js';
 import type { Replica } from './replica.js';
 import type { StorePort } from './store-port.js';
@@ -24,7 +26,7 @@ export interface OutboxOptions {
 }
 
 /** Control parts of CHANGES: two stores that get the same sections get the same bytes. */
-export class ChangesPacker {
+export class ChangesEncoder {
   private readonly packer: Packer;
   private sections: readonly SealedSection[] = [];
   private control: Uint8Array | undefined;
@@ -33,13 +35,14 @@ export class ChangesPacker {
     this.packer = packer;
   }
 
-  pack(sections: readonly SealedSection[], values: readonly unknown[]): Uint8Array {
+  /** `changes`: the same sections, as the flat array that goes out. */
+  encode(sections: readonly SealedSection[], changes: Changes): Uint8Array {
     if (this.control !== undefined && sections.length === this.sections.length) {
       let same = true;
       for (let i = 0; i < sections.length && same; i++) same = sections[i] === this.sections[i];
       if (same) return this.control;
     }
-    const control = this.packer.pack(values);
+    const control = encodeChanges(this.packer, changes);
     this.control = control;
     this.sections = sections;
     return control;
@@ -60,7 +63,7 @@ interface Waiting {
   readonly attached: Replica | undefined;
 }
 
-interface Attachment {
+interface PendingAttachment {
   readonly replica: Replica;
   readonly sequence: number;
   readonly term: number;
@@ -77,22 +80,22 @@ export class Outbox {
   backlogBytes = 0;
   creditBytes = 0;
   private readonly options: OutboxOptions;
-  private readonly packer: ChangesPacker;
+  private readonly encoder: ChangesEncoder;
   /** Flat CHANGES control: five elements a section. */
-  private values: unknown[] = [];
+  private values: FlatElement[] = [];
   private readonly bodies = new JoinedPieces();
   private sections: SealedSection[] = [];
   private payloadBytes = 0;
   private openCreditBytes = 0;
   private backlog: Waiting[] = [];
-  private attachments: Attachment[] = [];
+  private attachments: PendingAttachment[] = [];
   private sentSequence = 0;
   private ackedSequence = 0;
   private markedSequence = 0;
 
-  constructor(options: OutboxOptions, packer: ChangesPacker, store: StorePort) {
+  constructor(options: OutboxOptions, encoder: ChangesEncoder, store: StorePort) {
     this.options = options;
-    this.packer = packer;
+    this.encoder = encoder;
     this.store = store;
   }
 
@@ -146,7 +149,7 @@ export class Outbox {
   /** The frame is complete: it goes out, or waits for its turn. */
   close(): void {
     if (this.sections.length === 0) return;
-    const control = this.packer.pack(this.sections, this.values);
+    const control = this.encoder.encode(this.sections, this.values);
     const bodies = this.bodies.take();
     const { openCreditBytes } = this;
     this.values = [];

@@ -57,15 +57,12 @@ export interface PartitionOptions {
   readonly identity: PartitionIdentity;
   /** "p" and its number among those of its gateway. */
   readonly name: string;
-  /** What it holds: mail, or records of the gateway itself. */
-  readonly kind: 'mail' | 'control';
 }
 
 export class Partition {
   readonly handle: number;
   readonly identity: PartitionIdentity;
   readonly name: string;
-  readonly kind: PartitionOptions['kind'];
   readonly minReplicas: number;
   /** Its queues by label (queue/label.ts). */
   readonly queues = new Map<string, MailQueue>();
@@ -115,13 +112,12 @@ export class Partition {
   private readonly sink: DirtySink;
 
   constructor(
-    { handle, identity, name, kind }: PartitionOptions,
+    { handle, identity, name }: PartitionOptions,
     minReplicas: number, columns: OrderColumns, slabs: PayloadSlabs, sink: DirtySink,
   ) {
     this.handle = handle;
     this.identity = identity;
     this.name = name;
-    this.kind = kind;
     this.order = new PositionOrder(columns);
     this.minReplicas = minReplicas;
     this.section = new TurnSection(slabs);

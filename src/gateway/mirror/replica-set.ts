@@ -22,6 +22,7 @@
  */
 import { invariant } from '../../base/invariant.js';
 import type { Crc32, Packer } from '../../platform/ports.js';
+import { encodeMembers } from '../../protocol/members.js';
 import { allowsEpochsAhead } from '../../protocol/versions.js';
 import { hasRefused, takesNone, wordOf } from './declined.js';
 import type { Partition } from './partition.js';
@@ -285,7 +286,7 @@ function openChange(partition: Partition, founding: boolean, next: ReadonlySet<R
   // A change that never was acknowledged may have been applied: its epoch is used up.
   if (founding && partition.setChangeNumber !== 0) partition.epoch = partition.setEpoch;
   partition.founding = founding;
-  const packed = ports.packer.pack(members);
+  const packed = encodeMembers(ports.packer, members);
   const isAhead = goesAhead(partition, next);
   partition.setEpoch = isAhead ? epochAhead(partition, ports) : partition.epoch + 1;
   if (isAhead) partition.given.clear();

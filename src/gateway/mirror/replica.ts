@@ -26,12 +26,12 @@ import type { StorePort } from './store-port.js';
 import type { SealedSection } from './turn-section.js';
 
 export const SyncState = { SYNC: 0, NG: 1, RESYNC: 2 } as const;
-export type SyncStateValue = (typeof SyncState)[keyof typeof SyncState];
+export type SyncState = (typeof SyncState)[keyof typeof SyncState];
 export const SYNC_STATE_NAMES = ['SYNC', 'NG', 'RESYNC'] as const;
 
 /** How far a RESYNC is. */
 export const ResyncPhase = { NONE: 0, FILLING: 1, ENDING: 2, CAUGHT_UP: 3, JOINING: 4, TAILING: 5 } as const;
-export type ResyncPhaseValue = (typeof ResyncPhase)[keyof typeof ResyncPhase];
+export type ResyncPhase = (typeof ResyncPhase)[keyof typeof ResyncPhase];
 
 /** Whether a mirror is to leave its queue's set: drained, or its store stops. */
 export const Leave = {
@@ -41,7 +41,7 @@ export const Leave = {
   /** Without one: there is no store to take its place. */
   NOW: 2,
 } as const;
-export type LeaveValue = (typeof Leave)[keyof typeof Leave];
+export type Leave = (typeof Leave)[keyof typeof Leave];
 
 const VALID: readonly (readonly number[])[] = [
   [SyncState.NG],
@@ -54,7 +54,7 @@ export function isValidSyncTransition(from: number, to: number): boolean {
 }
 
 /** Told of every change of a replica's state, with its cause; one log line each. */
-export type ReplicaTrace = (replica: Replica, from: SyncStateValue, cause: string) => void;
+export type ReplicaTrace = (replica: Replica, from: SyncState, cause: string) => void;
 
 export class Replica {
   readonly store: StorePort;
@@ -67,7 +67,7 @@ export class Replica {
   acked = 0;
   /** The change that let it join: until it has that one, its copy is no member's, and a takeover would not read it. */
   joinedBy = 0;
-  phase: ResyncPhaseValue = ResyncPhase.NONE;
+  phase: ResyncPhase = ResyncPhase.NONE;
   /** Refill: entries up to this position have been sent; live changes beyond it and ≤ base are SKIPPED. */
   refillCursor = 0;
   refillBase = 0;
@@ -104,7 +104,7 @@ export class Replica {
   /** An operator said that its store does not come back; until it is in sync again. */
   isGivenUp = false;
   /** Why it is to leave the set: LEAVE_… below. */
-  leaving: LeaveValue = Leave.NO;
+  leaving: Leave = Leave.NO;
   /** In words. */
   leavingWhy = '';
   /** Term of the lease at the store in which our right to the queue was confirmed; -1 before. */
@@ -120,7 +120,7 @@ export class Replica {
   cause = '';
   /** Not before this time is a resync tried again. */
   retryAtMs = 0;
-  private syncState: SyncStateValue = SyncState.NG;
+  private syncState: SyncState = SyncState.NG;
   private readonly trace: ReplicaTrace;
 
   constructor(store: StorePort, partitionName: string, trace: ReplicaTrace) {
@@ -129,7 +129,7 @@ export class Replica {
     this.trace = trace;
   }
 
-  get sync(): SyncStateValue {
+  get sync(): SyncState {
     return this.syncState;
   }
 
@@ -188,7 +188,7 @@ export class Replica {
   }
 
   /** The only writer of the sync state. */
-  transition(to: SyncStateValue, cause: string, nowMs: number): void {
+  transition(to: SyncState, cause: string, nowMs: number): void {
     const from = this.syncState;
     if (from === to) return;
     invariant(isValidSyncTransition(from, to), `a mirror goes from ${SYNC_STATE_NAMES[from]} to ${SYNC_STATE_NAMES[to]}, which no arrow allows`);

@@ -11,8 +11,11 @@
  */
 import type { Packer } from '../../platform/ports.js';
 import { REFILL, REFILL_BEGIN, REFILL_END } from '../../protocol/message-types.js';
-import type { RefillEntries } from '../../recovery/refill.js';
-import { Refill } from '../../recovery/refill.js';
+import { encodeRefill } from '../../protocol/messages/refill.js';
+import { encodeRefillBegin } from '../../protocol/messages/refill-begin.js';
+import { encodeRefillEnd } from '../../protocol/messages/refill-end.js';
+import type { RefillEntries } from '../../recovery/refill-source.js';
+import { RefillSource } from '../../recovery/refill-source.js';
 import { ENTRY_CREDIT_BYTES } from './partition.js';
 import type { Partition } from './partition.js';
 import type { RepairCounters } from './repair-counters.js';
@@ -48,7 +51,7 @@ export interface ResyncPorts {
 interface Job {
   readonly partition: Partition;
   readonly replica: Replica;
-  refill: Refill | undefined;
+  refill: RefillSource | undefined;
   /** Sequence of REFILL_END, 0 before. */
   endSequence: number;
 }
@@ -139,8 +142,10 @@ export class Resync {
     replica.filledBootId = '';
     this.ports.counters.refills += 1;
     this.ports.attach(partition, replica);
-    this.store.request(REFILL_BEGIN, this.ports.packer.pack([partition.handle, partition.lastNumber, partition.digest.a, partition.digest.b]), [], 0);
-    job.refill = new Refill({ baseNumber: partition.lastNumber, frameBytes: this.options.frameBytes, entryCreditBytes: ENTRY_CREDIT_BYTES }, this.ports.refillEntries(partition));
+    const { handle, lastNumber: number, digest } = partition;
+    const control = encodeRefillBegin(this.ports.packer, { handle, number, digestA: digest.a, digestB: digest.b });
+    this.store.request(REFILL_BEGIN, control, [], 0);
+    job.refill = new RefillSource({ baseNumber: partition.lastNumber, frameBytes: this.options.frameBytes, entryCreditBytes: ENTRY_CREDIT_BYTES }, this.ports.refillEntries(partition));
     replica.refillBase = partition.lastNumber;
     replica.refillCursor = job.refill.cursor;
     replica.phase = ResyncPhase.FILLING;
@@ -159,11 +164,13 @@ export class Resync {
     if (frame !== undefined) {
       this.ports.counters.refillBytes += frame.payload.length + frame.rows.length;
       replica.progress.refilled(refill.sentCount - before, frame.payload.length);
-      this.store.request(REFILL, this.ports.packer.pack([partition.handle, frame.rows]), [frame.payload], frame.creditBytes);
+      const control = encodeRefill(this.ports.packer, { handle: partition.handle, rows: frame.rows });
+      this.store.request(REFILL, control, [frame.payload], frame.creditBytes);
       if (!refill.isOver) return true;
     }
     replica.phase = ResyncPhase.ENDING;
-    job.endSequence = this.store.request(REFILL_END, this.ports.packer.pack([partition.handle, refill.sentCount]), [], 0);
+    const end = encodeRefillEnd(this.ports.packer, { handle: partition.handle, count: refill.sentCount });
+    job.endSequence = this.store.request(REFILL_END, end, [], 0);
     return true;
   }
 }

@@ -13,7 +13,7 @@
 import type { Packer } from '../../platform/ports.js';
 import { ChangeRing } from './change-ring.js';
 import { FeedVariant } from './feed-variant.js';
-import { ChangesPacker, Outbox } from './outbox.js';
+import { ChangesEncoder, Outbox } from './outbox.js';
 import { PayloadSlabs } from './payload-slabs.js';
 import type { OnTheWay } from './payload-slabs.js';
 import type { DirtySink, Partition } from './partition.js';
@@ -44,7 +44,7 @@ export class Sender implements DirtySink, OnTheWay {
   readonly outboxes = new Map<StorePort, Outbox>();
   private readonly options: SenderOptions;
   private readonly ports: SenderPorts;
-  private readonly packer: ChangesPacker;
+  private readonly encoder: ChangesEncoder;
   private readonly variant = new FeedVariant();
   private dirty: Partition[] = [];
   private spareDirty: Partition[] = [];
@@ -58,7 +58,7 @@ export class Sender implements DirtySink, OnTheWay {
   constructor(options: SenderOptions, ports: SenderPorts) {
     this.options = options;
     this.ports = ports;
-    this.packer = new ChangesPacker(ports.packer);
+    this.encoder = new ChangesEncoder(ports.packer);
     this.ring = new ChangeRing({ bytesMax: options.ringBytes }, {
       releasableThrough: (handle) => ports.partitionOf(handle)?.releasableNumber ?? Number.MAX_SAFE_INTEGER,
       onReleased: (section) => { for (const slab of section.slabs) this.slabs.release(slab); },
@@ -66,7 +66,7 @@ export class Sender implements DirtySink, OnTheWay {
   }
 
   addStore(store: StorePort): void {
-    this.outboxes.set(store, new Outbox({ frameTargetBytes: this.options.frameTargetBytes }, this.packer, store));
+    this.outboxes.set(store, new Outbox({ frameTargetBytes: this.options.frameTargetBytes }, this.encoder, store));
   }
 
   get backlogBytes(): number {
@@ -157,16 +157,7 @@ export class Sender implements DirtySink, OnTheWay {
       dirty.length = 0;
     }
     for (const outbox of this.outboxes.values()) outbox.close();
-    this.packer.forget();
-  }
-
-  /** Sends what one queue changed, and nothing that others did: the process is about to end. */
-  flushOnly(partition: Partition): void {
-    this.seal(partition);
-    for (const outbox of this.outboxes.values()) {
-      outbox.close();
-      outbox.store.flush();
-    }
+    this.encoder.forget();
   }
 
   seal(partition: Partition): void {

@@ -19,7 +19,7 @@ import { HeadWriter } from './head-writer.js';
 import type { MailQueue } from './mail-queue.js';
 import type { MemoryGauge } from './memory-gauge.js';
 import type { QueueRegistry } from './queue-registry.js';
-import type { Admission, Envelope, Route, Submission, SubmissionOutcome } from './types.js';
+import type { AdmissionVerdict, Envelope, Route, Submission, SubmissionOutcome } from './types.js';
 import { NO_MEMORY, NOT_READY, NOTIFY_NEVER } from './types.js';
 
 export interface AcceptanceOptions {
@@ -84,15 +84,16 @@ export class Acceptance {
   }
 
   /** Whether a recipient of this route may be taken now. */
-  admit(route: Route): Admission {
+  admit(route: Route): AdmissionVerdict {
     const { registry, memory } = this.ports;
     if (!memory.admits(0)) return 'memory';
     const queue = registry.find(route);
-    if (queue === undefined) return registry.mayCreate(route) ? '' : registry.isFull ? 'queues' : 'recovering';
+    if (queue === undefined) return registry.founding(route);
     if (queue.length >= route.lengthMax) return 'queue-full';
     if (queue.bytes > memory.acceptBytes * this.options.nextHopShare) return 'share';
-    // A fifo queue takes new mail in another partition.
-    return isReady(queue.partition) || route.ordering !== 'strict' ? '' : 'not-ready';
+    if (isReady(queue.partition)) return '';
+    // A fifo queue takes new mail in another partition, a strict one that has mail waits for its own.
+    return route.ordering === 'strict' && queue.length > 0 ? 'short' : registry.founding(route);
   }
 
   /** Stores the message in every queue it goes to. */

@@ -4,7 +4,7 @@
  */
 import type { Crc32 } from '../../platform/ports.js';
 import { FLAG_SHARED } from '../../protocol/change-rows.js';
-import type { RefillEntries } from '../../recovery/refill.js';
+import type { RefillEntries } from '../../recovery/refill-source.js';
 import type { ContentStore } from './content-store.js';
 import { EntryState } from './entry-table.js';
 import type { EntryTable } from './entry-table.js';

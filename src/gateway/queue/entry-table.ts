@@ -11,7 +11,6 @@
  *                        READY, DEFERRED, HELD ── expired ─► REPORTING ── reported / DELETE ─► FREE
  *                                                             └─ some still to try ─► DEFERRED
  *   HELD: not delivered until an operator or the recovery says so (unknown version, no route, met in crashes).
- *   RECORD: no message; FREE ──► RECORD ──► FREE.
  *
  * Columns are aligned by row (bytes a row): index 16 + bucket 4, position 8, two lists 16, ready list 8, record
  * 4, shared content 4, sizes 4, checksum 4, note 4, times 8, state and attempts 2.
@@ -37,21 +36,18 @@ export const EntryState = {
   REPORTING: 5,
   /** Waits for an operator. */
   HELD: 6,
-  /** A record of a control queue (gateway/control): it is no mail, and nothing becomes of it but its end. */
-  RECORD: 7,
 } as const;
-export type EntryStateValue = (typeof EntryState)[keyof typeof EntryState];
+export type EntryState = (typeof EntryState)[keyof typeof EntryState];
 
 const S = EntryState;
 const NEXT_STATES: readonly (readonly number[])[] = [
-  [S.STORING, S.READY, S.DEFERRED, S.REPORTING, S.HELD, S.RECORD], // FREE: by submission, or by recovery to any resting state
+  [S.STORING, S.READY, S.DEFERRED, S.REPORTING, S.HELD], // FREE: by submission, or by recovery to any resting state
   [S.READY, S.FREE],
   [S.IN_FLIGHT, S.REPORTING, S.HELD, S.FREE],
   [S.READY, S.DEFERRED, S.REPORTING, S.HELD, S.FREE],
   [S.READY, S.REPORTING, S.HELD, S.FREE],
   [S.DEFERRED, S.READY, S.HELD, S.FREE],
   [S.READY, S.DEFERRED, S.REPORTING, S.FREE],
-  [S.FREE],
 ];
 
 /** The same as bits: each message is asked about several times. */
@@ -135,7 +131,7 @@ export class EntryTable {
   }
 
   /** The only writer of the state. */
-  transition(row: number, to: EntryStateValue): void {
+  transition(row: number, to: EntryState): void {
     const from = this.stateColumn.get(row);
     if (!isValidEntryTransition(from, to)) invariant(false, `an entry goes from state ${String(from)} to ${String(to)}, which no arrow allows`);
     this.stateColumn.set(row, to);

@@ -24,7 +24,7 @@ import { SyncState } from '../mirror/replica.js';
 import type { EntryTable } from './entry-table.js';
 import { quietest, shouldMove } from './homes.js';
 import { MailQueue } from './mail-queue.js';
-import type { Route } from './types.js';
+import type { AdmissionVerdict, Route } from './types.js';
 
 export interface RegistryOptions {
   readonly gatewayId: string;
@@ -90,6 +90,10 @@ export class QueueRegistry {
     for (const queue of this.#byHandle) if (queue !== undefined) yield queue;
   }
 
+  get queueCount(): number {
+    return this.#byHandle.length - this.#freeHandles.length - (this.#byHandle.length > 0 ? 1 : 0);
+  }
+
   queueOf(row: number): MailQueue | undefined {
     return this.#byHandle[this.#ports.table.queueHandle(row)];
   }
@@ -110,8 +114,22 @@ export class QueueRegistry {
 
   /** Whether mail of this route could go somewhere now: what find() tells of an existing queue comes before. */
   mayCreate(route: Route): boolean {
-    if (this.isFull && route.queueClass !== 'control') return false;
-    return route.ordering !== 'strict' || this.#knowsAll();
+    return !this.isFull && (route.ordering !== 'strict' || this.#knowsAll());
+  }
+
+  /** Whether a first queue of the route could be made for new mail. */
+  founding(route: Route): AdmissionVerdict {
+    if (this.isFull) return 'queues';
+    if (!this.mayCreate(route)) return 'recovering';
+    if (this.partitions.some((one) => one.isOwn && this.#mayTake(one)) || this.canFind(false)) return '';
+    // Stores that are all too full answer as a gateway does that is.
+    return this.canFind(true) ? 'memory' : 'no-store';
+  }
+
+  /** Stores enough for a partition can be reached. */
+  canFind(evenFull: boolean): boolean {
+    const { minReplicas } = this.#options;
+    return this.#ports.mirrors.placement.choose(minReplicas, [], [], evenFull).length >= minReplicas;
   }
 
   /**
@@ -122,14 +140,14 @@ export class QueueRegistry {
     const known = this.find(route);
     if (known !== undefined) {
       if (this.#mayTake(known.partition)) return known.length === 0 ? this.#atBetterHome(known) : known;
-      if (known.length > 0 && (route.ordering === 'strict' || route.queueClass === 'control')) return undefined;
+      if (known.length > 0 && route.ordering === 'strict') return undefined;
     }
     if (known === undefined && !this.mayCreate(route)) return undefined;
     const home = this.#chooseHome(route, ending);
     if (home === undefined) return undefined;
     const queue = this.queueIn(home, route, true);
     if (known !== undefined) this.#leave(known, queue);
-    else if (!this.#knowsAll() && route.queueClass !== 'control') this.#putBehind(queue);
+    else if (!this.#knowsAll()) this.#putBehind(queue);
     return queue;
   }
 
@@ -143,7 +161,7 @@ export class QueueRegistry {
     this.#byHandle[handle] = queue;
     partition.queues.set(label, queue);
     if (!partition.isOwn) return queue;
-    if (partition.kind === 'mail') this.#ownCount += 1;
+    this.#ownCount += 1;
     const parts = this.#byLabel.get(label);
     if (parts === undefined) this.#byLabel.set(label, [queue]);
     // What comes back is older than what was accepted meanwhile.
@@ -158,8 +176,8 @@ export class QueueRegistry {
   }
 
   /** A partition that came back from the stores, or is new; the caller says where it stands and adds the mirrors. */
-  adopt(handle: number, identity: PartitionIdentity, name: string, kind: Partition['kind']): Partition {
-    const partition = this.#ports.mirrors.create({ handle, identity, name, kind }, this.#ports.table.partitionColumns);
+  adopt(handle: number, identity: PartitionIdentity, name: string): Partition {
+    const partition = this.#ports.mirrors.create({ handle, identity, name }, this.#ports.table.partitionColumns);
     partition.isOwn = identity.ownerId === this.#options.gatewayId;
     this.partitions.push(partition);
     this.#byIdentity.set(queueKey(identity.ownerId, identity.birth, identity.serial), partition);
@@ -214,25 +232,24 @@ export class QueueRegistry {
 
   /** The partition for a new queue; made when each that can take mail has queues already and there may be more. */
   #chooseHome(route: Route, ending: boolean): Partition | undefined {
-    const kind = route.queueClass === 'control' ? 'control' : 'mail';
     // Where older mail of the queue waits, new mail would not stand behind what a younger one has.
-    const usable = this.partitions.filter((one) => one.isOwn && one.kind === kind && this.#mayTake(one) && (kind === 'control' || (one.queues.get(route.label)?.length ?? 0) === 0));
+    const usable = this.partitions.filter((one) => one.isOwn && this.#mayTake(one) && (one.queues.get(route.label)?.length ?? 0) === 0);
     const withRoom = ending ? usable : usable.filter((one) => one.credit > 0);
     const best = quietest(withRoom.length > 0 ? withRoom : usable);
-    if (best !== undefined && (best.queues.size === 0 || kind === 'control')) return best;
-    return this.#create(kind, ending) ?? best;
+    if (best !== undefined && best.queues.size === 0) return best;
+    return this.#create(ending) ?? best;
   }
 
   /** A partition that this gateway has not got yet; undefined when it has all, or too few stores can be had. */
-  #create(kind: Partition['kind'], ending: boolean): Partition | undefined {
-    const name = kind === 'control' ? 'control' : this.#freeName();
+  #create(ending: boolean): Partition | undefined {
+    const name = this.#freeName();
     if (name === '') return undefined;
     const { mirrors, nowMs } = this.#ports;
     const stores = mirrors.placement.choose(this.#options.replicas, [], [], ending);
     if (stores.length < this.#options.minReplicas) return undefined;
     this.#serial += 1;
     const identity = { ownerId: this.#options.gatewayId, birth: this.#options.incarnation, serial: this.#serial };
-    const partition = this.adopt(this.takePartitionHandle(), identity, name, kind);
+    const partition = this.adopt(this.takePartitionHandle(), identity, name);
     partition.firstMembers = stores.map((store) => store.storeId);
     partition.adopt(1, 0, 0, 0);
     for (const store of stores) {
@@ -262,9 +279,9 @@ export class QueueRegistry {
   #atBetterHome(queue: MailQueue): MailQueue {
     const { route, partition } = queue;
     const nowMs = this.#ports.nowMs();
-    if (partition.kind !== 'mail' || nowMs - queue.homeSeenMs < MOVE_LOOK_MS) return queue;
+    if (nowMs - queue.homeSeenMs < MOVE_LOOK_MS) return queue;
     queue.homeSeenMs = nowMs;
-    const usable = this.partitions.filter((one) => one.isOwn && one.kind === 'mail' && this.#mayTake(one) && one.credit > 0);
+    const usable = this.partitions.filter((one) => one.isOwn && this.#mayTake(one) && one.credit > 0);
     const isFull = partition.credit <= 0 && usable.length > 0;
     if (!isFull && (!usable.includes(partition) || !shouldMove(partition, usable))) return queue;
     const home = quietest(usable.filter((one) => (one.queues.get(route.label)?.length ?? 0) === 0));
@@ -332,7 +349,7 @@ export class QueueRegistry {
   #forgetRoute(queue: MailQueue): void {
     this.#behind.delete(queue);
     if (!queue.partition.isOwn) return;
-    if (queue.partition.kind === 'mail') this.#ownCount -= 1;
+    this.#ownCount -= 1;
     const parts = this.#byLabel.get(queue.label);
     const at = parts?.indexOf(queue) ?? -1;
     if (parts === undefined || at < 0) return;

@@ -6,9 +6,7 @@
  * says by its label which queue it stands in. Entries become due as their blocks arrive; a report that is owed is made
  * when the partition is whole.
  */
-import { CONTROL_ROUTE } from '../control/control-records.js';
 import { joinCrc } from '../../base/crc-join.js';
-import type { GatewayControl } from '../control/gateway-control.js';
 import type { Mirrors } from '../mirror/mirrors.js';
 import type { Partition } from '../mirror/partition.js';
 import type { Clock, Crc32, EventLog, Packer } from '../../platform/ports.js';
@@ -25,6 +23,7 @@ import type { MailQueue } from './mail-queue.js';
 import type { Note } from './note.js';
 import { decodeNote, TO_TRY } from './note.js';
 import type { MemoryGauge } from './memory-gauge.js';
+import type { MessageHolds } from './message-holds.js';
 import type { QueueRegistry } from './queue-registry.js';
 import type { Reports } from './report-job.js';
 import type { Settlement } from './settlement.js';
@@ -42,7 +41,7 @@ export interface RecoveredPorts {
   readonly dueTimes: DueTimes;
   readonly settlement: Settlement;
   readonly reports: Reports;
-  readonly control: GatewayControl;
+  readonly holds: MessageHolds;
   readonly memory: MemoryGauge;
   wake(queue: MailQueue): void;
 }
@@ -97,7 +96,7 @@ export class RecoveredQueues {
   onClaimed(claimed: ClaimedQueue): void {
     const { registry, mirrors } = this.ports;
     const { ownerId, birth, serial } = claimed;
-    const partition = registry.adopt(claimed.handle, { ownerId, birth, serial }, claimed.name, claimed.queueClass === 'control' ? 'control' : 'mail');
+    const partition = registry.adopt(claimed.handle, { ownerId, birth, serial }, claimed.name);
     partition.adopt(claimed.epoch, claimed.number, claimed.digestA, claimed.digestB);
     partition.token = claimed.token;
     for (const store of claimed.given) partition.giveUp(store, claimed.givenEpoch);
@@ -162,7 +161,6 @@ export class RecoveredQueues {
     });
     for (const queue of partition.queues.values()) this.ports.wake(queue);
     this.ports.mirrors.onWhole(partition);
-    if (partition.kind === 'control') this.ports.control.onWhole(partition);
     this.resumeReports(partition);
   }
 
@@ -194,7 +192,12 @@ export class RecoveredQueues {
   private resumeReports(partition: Partition): void {
     const owing = this.owing.filter(({ queue }) => queue.partition === partition);
     this.owing = this.owing.filter(({ queue }) => queue.partition !== partition);
-    for (const { queue, row } of owing) if (!this.ports.control.holds.holdsReport(queue, row)) this.ports.reports.resume(queue, row);
+    const { holds, reports, settlement } = this.ports;
+    for (const { queue, row } of owing) {
+      const envelope = settlement.envelopeOf(row);
+      if (envelope === undefined) continue;
+      if (!holds.holdsReport(queue, row, settlement.noteOf(row, envelope.recipients.length))) reports.resume(queue, row);
+    }
   }
 
   /** Whether the payload is what its rows say: one checksum over all of it (base/crc-join.ts), which a call for each entry would cost as much as. */
@@ -223,7 +226,7 @@ export class RecoveredQueues {
     const headAt = at + bodyBytes;
     const id = entryId(view, offset);
     // Nothing that damaged bytes say is believed: such an entry never expires, and shares its body with no other.
-    const known = sound && partition.kind === 'mail' && isKnownHead(payload, headAt, own.length - bodyBytes);
+    const known = sound && isKnownHead(payload, headAt, own.length - bodyBytes);
     const queue = this.queueOf(partition, known ? readLabel(payload, headLabelAt(headAt), at + own.length) : undefined);
     const shared = sound && (entryFlags(view, offset) & FLAG_SHARED) !== 0 ? this.sharedBody(partition.identity.ownerId, id, own.subarray(0, bodyBytes)) : 0;
     const slot = entries.contents.storeBytes(shared === 0 ? own : own.subarray(bodyBytes));
@@ -240,7 +243,6 @@ export class RecoveredQueues {
   /** The queue that an entry's label names, made if need be. */
   private queueOf(partition: Partition, label: QueueName | undefined): MailQueue {
     const { registry, router, log } = this.ports;
-    if (partition.kind === 'control') return registry.queueIn(partition, CONTROL_ROUTE, true);
     const { queueClass, name } = label ?? UNREADABLE;
     const last = this.lastQueue;
     if (last?.partition === partition && last.name === name && last.route.queueClass === queueClass) return last;
@@ -274,10 +276,6 @@ export class RecoveredQueues {
   /** Decides what a recovered entry waits for. */
   private place(queue: MailQueue, row: number, flags: number | undefined, noteBytes: Uint8Array, sound: boolean): void {
     const { entries, clock, dueTimes, packer, log } = this.ports;
-    if (queue.route.queueClass === 'control') {
-      this.ports.control.onEntry(queue, row, sound);
-      return;
-    }
     const note = !sound || noteBytes.length === 0 ? undefined : decodeNote(packer, noteBytes);
     // A report that is owed is made even where no route leads out of the queue.
     const isReport = note !== undefined && note.owedChange !== 0;
@@ -288,7 +286,7 @@ export class RecoveredQueues {
       return;
     }
     if (note !== undefined && this.placeEnding(queue, row, note)) return;
-    if (this.ports.control.holds.holdsBack(queue, row)) return;
+    if (this.ports.holds.holdsBack(queue, row, note)) return;
     this.ports.wake(queue);
     if (note === undefined) {
       queue.makeReady(row, true);

@@ -58,7 +58,7 @@ export class RecoveryWiring {
       onClaimed: (queue) => { this.recovered.onClaimed(queue); },
       onBlock: (handle, rows, bodies, lastSource) => {
         const taken = this.recovered.onBlock(handle, rows, bodies, lastSource);
-        if (taken && mirrors.partitionOf(handle)?.kind !== 'control') ports.counters.recoveredMessages += rows.length / ENTRY_ROW_BYTES;
+        if (taken) ports.counters.recoveredMessages += rows.length / ENTRY_ROW_BYTES;
         return taken;
       },
       onRecovered: (handle) => { this.recovered.onRecovered(handle); },
@@ -79,8 +79,8 @@ export class RecoveryWiring {
   onLost(partition: Partition): void {
     this.ports.forget(partition);
     this.departures.onForgotten(partition);
-    const { identity, name, kind } = partition;
-    this.recovery.onLost(partition.handle, { ...identity, name, queueClass: kind }, partition.epoch);
+    const { identity, name } = partition;
+    this.recovery.onLost(partition.handle, { ...identity, name, queueClass: 'mail' }, partition.epoch);
   }
 
   /** A store's list shows a queue that is served here. */

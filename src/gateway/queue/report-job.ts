@@ -2,13 +2,18 @@
  * A report (DSN) about recipients of a message that have failed, or whose delivery was to be told. It stands in the
  * partition of its message, so that no crash and no takeover sees half of it (docs/GUARANTEES.md "Reports").
  *
- *   DECIDED   the source is annotated "report owed"                         waits for that change at the mirrors
+ *   DECIDED   the source is annotated "report owed, first try"              waits for that change at the mirrors
+ *   MARKING   after a restart: annotated with one more try                  waits for its turn, then for that change
  *   MAKING    report stored, and the source ended or annotated "reported":  one section of changes, which a mirror
  *             takes as a whole or not at all                                no room: tried again
  *   OVER      the report is due as soon as its change is committed
  *
  * After a restart a source that owes a report has none yet: it is made anew. A few are made in a turn, however many
  * are owed: others wait for theirs.
+ *
+ * Composing may end the process. A message whose report two processes began, and neither survived, is held by
+ * the third (message-holds.ts). So that only this one is, tries after a restart are marked one after the
+ * other, and the mark goes back with the turn in which the report is there.
  */
 import type { Partition } from '../mirror/partition.js';
 import type { CommitWaiter } from '../mirror/wait-list.js';
@@ -24,8 +29,8 @@ import type { Envelope, Router } from './types.js';
 import { NO_MEMORY, NOT_READY, RET_HEADERS } from './types.js';
 
 /** Step of a report. */
-export const ReportStep = { DECIDED: 0, MAKING: 1, OVER: 2 } as const;
-export type ReportStepValue = (typeof ReportStep)[keyof typeof ReportStep];
+const ReportStep = { DECIDED: 0, MARKING: 1, MAKING: 2, OVER: 3 } as const;
+export type ReportStep = (typeof ReportStep)[keyof typeof ReportStep];
 
 /** What a report is about: recipients of one entry with what was last said of each. */
 export interface ReportInput {
@@ -55,13 +60,19 @@ export interface ReportPorts {
 }
 
 const RETRY_MS = 1000;
+/** So long the others wait for the mark of one: its mirrors may have gone meanwhile. */
+const MARK_WAIT_MS = 1000;
+/** Jobs looked at, at once, for one whose mirrors can take a mark. */
+const MARK_LOOKS = 64;
 /** Made in one turn: each is some 0.1 ms. */
 const MADE_PER_TURN = 32;
 
 class ReportJob implements CommitWaiter {
   readonly queue: MailQueue;
   readonly row: number;
-  step: ReportStepValue = ReportStep.DECIDED;
+  step: ReportStep = ReportStep.DECIDED;
+  /** MARKING: the count of tries that was sent to the mirrors; 0 before. */
+  tries = 0;
   /** There was no memory for it: it is made as short as it may be. */
   isShort = false;
   private readonly reports: Reports;
@@ -84,6 +95,10 @@ export class Reports {
   private due: ReportJob[] = [];
   private short: ReportJob[] = [];
   private retryAtMs = 0;
+  /** Those that wait for their turn to be marked, and the one whose mark is on its way. */
+  private readonly unmarked = new Set<ReportJob>();
+  private marked: ReportJob | undefined;
+  private markedAtMs = 0;
 
   constructor(ports: ReportPorts) {
     this.ports = ports;
@@ -104,7 +119,9 @@ export class Reports {
   resume(queue: MailQueue, row: number): void {
     const job = new ReportJob(queue, row, this);
     this.jobs.add(job);
-    this.decided(job);
+    job.step = ReportStep.MARKING;
+    this.unmarked.add(job);
+    this.markNext();
   }
 
   /** The partition leaves this process, sources and reports: who has it next goes on with what it finds. */
@@ -112,9 +129,9 @@ export class Reports {
     for (const job of this.jobs) if (job.queue.partition === partition) this.over(job);
   }
 
-  /** The mirrors know that the report is owed. */
+  /** The mirrors know that the report is owed, and which try this is. */
   decided(job: ReportJob): void {
-    if (job.step !== ReportStep.DECIDED) return;
+    if (job.step !== ReportStep.DECIDED && job.step !== ReportStep.MARKING) return;
     job.step = ReportStep.MAKING;
     this.due.push(job);
     this.ports.requestEndOfTurn();
@@ -122,6 +139,7 @@ export class Reports {
 
   /** Those for which there was no room are tried again. */
   tick(nowMs: number): void {
+    this.markNext();
     if (this.short.length === 0 || nowMs < this.retryAtMs) return;
     this.due = this.due.concat(this.short);
     this.short = [];
@@ -133,7 +151,9 @@ export class Reports {
     if (this.due.length === 0) return;
     const now = this.due.splice(0, MADE_PER_TURN);
     for (const job of now) {
-      if (job.step !== ReportStep.MAKING || this.make(job)) continue;
+      const isMade = job.step !== ReportStep.MAKING || this.make(job);
+      this.onTried(job);
+      if (isMade) continue;
       // Without room for one there is none for the others either; the next one is tried first when there may be.
       this.retryAtMs = this.ports.clock.nowMs() + RETRY_MS;
       this.short = this.short.concat(now.slice(now.indexOf(job) + 1), this.due, job);
@@ -146,6 +166,54 @@ export class Reports {
   private over(job: ReportJob): void {
     job.step = ReportStep.OVER;
     this.jobs.delete(job);
+    this.unmarked.delete(job);
+    if (this.marked === job) this.marked = undefined;
+  }
+
+  /** The process has survived what it marked: the next one is marked. */
+  private onTried(job: ReportJob): void {
+    if (this.marked === job) this.marked = undefined;
+    this.markNext();
+  }
+
+  /** The next job is marked, when no mark is on its way. */
+  private markNext(): void {
+    if (this.unmarked.size === 0) return;
+    const nowMs = this.ports.clock.nowMs();
+    if (this.marked !== undefined && nowMs - this.markedAtMs < MARK_WAIT_MS) return;
+    this.marked = undefined;
+    let looks = Math.min(MARK_LOOKS, this.unmarked.size);
+    for (const job of this.unmarked) {
+      if (looks === 0) return;
+      looks -= 1;
+      this.unmarked.delete(job);
+      if (mayMark(job.queue.partition)) {
+        this.mark(job);
+        this.marked = job;
+        this.markedAtMs = nowMs;
+        return;
+      }
+      this.unmarked.add(job);
+    }
+  }
+
+  private mark(job: ReportJob): void {
+    const { queue, row } = job;
+    const note = this.noteOf(job);
+    job.tries = note.tries + 1;
+    queue.partition.await(this.ports.settlement.annotate(queue, row, { ...note, tries: job.tries }), job);
+  }
+
+  /** This process has survived its try: the next one begins as the second again. */
+  private survived(job: ReportJob): void {
+    if (job.tries <= 1) return;
+    this.ports.settlement.annotate(job.queue, job.row, { ...this.noteOf(job), tries: 1 });
+    job.tries = 1;
+  }
+
+  private noteOf({ row }: ReportJob): Note {
+    const { settlement } = this.ports;
+    return settlement.noteOf(row, settlement.envelopeOf(row)?.recipients.length ?? 0);
   }
 
   /** False when there was no room for it. */
@@ -184,6 +252,7 @@ export class Reports {
       events.reported(queue, envelope, reportId);
       return true;
     }
+    this.survived(job);
     job.isShort = outcome === NO_MEMORY;
     if (outcome !== NOT_READY) log.warn('report', 'a report can not be stored yet; it is tried again', { queue: route.queueName, queue_id: reportId });
     return false;
@@ -206,8 +275,13 @@ export class Reports {
     this.over(job);
     const states = note.states.map((state) => (state === OWED_FAILURE ? ENDED : state === OWED_SUCCESS && !failure ? DONE : state));
     const stillOwes = states.includes(OWED_SUCCESS);
-    const left = { ...note, states, owedChange: stillOwes ? queue.partition.lastNumber + 1 : 0 };
+    const left = { ...note, states, owedChange: stillOwes ? queue.partition.lastNumber + 1 : 0, tries: stillOwes ? 1 : 0 };
     if (stillOwes) this.begin(queue, row, settlement.annotate(queue, row, left));
     else settlement.afterReport(queue, row, left);
   }
+}
+
+/** The mark would be committed now. */
+function mayMark({ isLeaving, inSyncCount, minReplicas }: Partition): boolean {
+  return !isLeaving && inSyncCount > 0 && inSyncCount >= minReplicas;
 }

@@ -73,6 +73,10 @@ class RoutingTable implements Router {
     return end === -1 ? single(known, queueClass) : make(known, queueName, queueClass);
   }
 
+  mailRoutes(): readonly Route[] {
+    return [...this.byName.values()].map((known) => single(known, 'mail'));
+  }
+
   private wildcard(domain: string): Known | undefined {
     for (let dot = domain.indexOf('.'); dot !== -1; dot = domain.indexOf('.', dot + 1)) {
       const found = this.byDomain.get(`*${domain.slice(dot)}`);

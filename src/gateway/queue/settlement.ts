@@ -158,7 +158,7 @@ export class Settlement {
       }
     }
     const dueWallMs = this.ports.clock.wallMs() + this.ports.retryDelayMs(attempts);
-    this.conclude(queue, row, envelope, { attempts, dueWallMs, states, owedChange: before.owedChange, results: [...results.values()] });
+    this.conclude(queue, row, envelope, { ...before, attempts, dueWallMs, states, results: [...results.values()] });
   }
 
   /** A recipient has failed for good: reported, or ended where a report is forbidden or unwanted (RFC 3461 4.1, RFC 5321 4.5.5). */
@@ -188,7 +188,8 @@ export class Settlement {
       this.deferUntil(queue, row, Math.min(note.dueWallMs, envelope.expiryWallMs));
       return;
     }
-    const number = this.annotate(queue, row, { ...note, owedChange: queue.partition.lastNumber + 1 });
+    // Composing the report is work that may end the process: this process is the first that tries.
+    const number = this.annotate(queue, row, { ...note, owedChange: queue.partition.lastNumber + 1, tries: 1 });
     this.ports.entries.table.transition(row, EntryState.REPORTING);
     // The head of a strict queue holds it while others of its recipients are still to be tried; afterReport() goes on.
     if (tries && queue.route.ordering === 'strict') queue.blockedUntilMs = Infinity;

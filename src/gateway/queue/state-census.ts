@@ -9,7 +9,7 @@
  * Sizes are those of contents; heads are counted by the queues (mail-queue.ts). Ages are exact to 32 s and
  * never too large.
  */
-import type { EntryStateValue } from './entry-table.js';
+import type { EntryState } from './entry-table.js';
 
 const STATES = 9;
 const SECONDS_SHIFT = 5;
@@ -23,16 +23,16 @@ export class StateCensus {
   /** No entry of a state arrived in a slot before this one. */
   private readonly firstSlots = new Float64Array(STATES).fill(Number.MAX_SAFE_INTEGER);
 
-  count(state: EntryStateValue): number {
+  count(state: EntryState): number {
     return this.counts[state] ?? 0;
   }
 
-  bytes(state: EntryStateValue): number {
+  bytes(state: EntryState): number {
     return this.sizes[state] ?? 0;
   }
 
   /** Seconds since the oldest entry of a state arrived; 0 when there is none. */
-  oldestAgeSeconds(state: EntryStateValue, nowSeconds: number): number {
+  oldestAgeSeconds(state: EntryState, nowSeconds: number): number {
     if (this.count(state) === 0) {
       this.firstSlots[state] = Number.MAX_SAFE_INTEGER;
       return 0;

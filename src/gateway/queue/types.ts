@@ -11,8 +11,7 @@ export interface NextHop {
   readonly port: number;
 }
 
-/** `control` holds records of the gateway itself (gateway/control): nothing of it is handed out. */
-export const QUEUE_CLASSES = ['mail', 'bounce', 'billing', 'notification', 'control'] as const;
+export const QUEUE_CLASSES = ['mail', 'bounce', 'billing', 'notification'] as const;
 export type QueueClass = (typeof QUEUE_CLASSES)[number];
 
 /** G3: strict keeps one message in flight; fifo starts them in order with `concurrency` in flight. */
@@ -41,6 +40,8 @@ export interface Router {
   route(domain: string, queueClass: QueueClass): Route | undefined;
   /** The route of a queue that came back from the stores under this name. */
   routeOfQueue(queueName: string, queueClass: QueueClass): Route | undefined;
+  /** Every configured route for mail. */
+  mailRoutes(): readonly Route[];
 }
 
 /** RFC 3461 NOTIFY as bits; 0 is the default (failure, and delay where configured). */
@@ -120,14 +121,22 @@ export interface Submission {
   settle(outcome: SubmissionOutcome): void;
 }
 
-/** Why a recipient or a message can't be taken now; '' when it can. */
-export type Admission = '' | 'queue-full' | 'memory' | 'share' | 'not-ready' | 'draining' | 'recovering' | 'queues';
+/**
+ * Why a recipient or a message can't be taken now; '' when it can.
+ *
+ *   draining     the gateway stops            not-ready   it takes no mail at all (G6)
+ *   recovering   the queue is still to come back from the stores
+ *   short        the queue has fewer mirrors in sync than min_replicas
+ *   no-store     it has no queue yet, and too few stores can be reached for one
+ *   memory, share, queue-full, queues         limits (G7)
+ */
+export type AdmissionVerdict = '' | 'draining' | 'not-ready' | 'recovering' | 'short' | 'no-store' | 'memory' | 'share' | 'queue-full' | 'queues';
 
 /** What inbound may ask of the gateway (gateway/core.ts). */
 export interface Reception {
   readonly accepting: boolean;
   nextMessageId(): number;
-  admit(route: Route): Admission;
+  admit(route: Route): AdmissionVerdict;
   /** Counts bytes in transit (being received) against the memory limit; false = answer 452 4.3.1. */
   reserve(bytes: number): boolean;
   release(bytes: number): void;

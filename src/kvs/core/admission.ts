@@ -18,9 +18,9 @@
  */
 
 import type { Segments } from '../../base/segments.js';
-import type { RingMemory } from './change-ring.js';
-import type { Entries } from './entries.js';
-import { ENTRY_OVERHEAD_BYTES } from './entries.js';
+import type { RingMemory } from './applied-changes.js';
+import type { StoredEntries } from './stored-entries.js';
+import { ENTRY_OVERHEAD_BYTES } from './stored-entries.js';
 
 export interface AdmissionOptions {
   readonly memoryLimitBytes: number;
@@ -53,7 +53,7 @@ export class Admission implements RingMemory {
   readonly limitBytes: number;
   readonly #grantMaxBytes: number;
   readonly #segments: Segments;
-  readonly #entries: Entries;
+  readonly #entries: StoredEntries;
   readonly #sharers: () => Iterable<Grantee>;
   #granted = 0;
   #ringBytes = 0;
@@ -61,7 +61,7 @@ export class Admission implements RingMemory {
   frameBytes = 0;
 
   /** `sharers`: all gateways among which what is free is shared. */
-  constructor(options: AdmissionOptions, parts: { readonly segments: Segments; readonly entries: Entries; readonly sharers: () => Iterable<Grantee> }) {
+  constructor(options: AdmissionOptions, parts: { readonly segments: Segments; readonly entries: StoredEntries; readonly sharers: () => Iterable<Grantee> }) {
     this.limitBytes = options.memoryLimitBytes;
     this.endBytes = Math.floor(options.memoryLimitBytes * (1 - options.endShare * REQUESTS_SHARE));
     this.refillBytes = Math.floor(options.memoryLimitBytes * (1 - options.endShare));

@@ -15,19 +15,19 @@ import { FLAG_SHARED } from '../../protocol/change-rows.js';
 import { ENTRY_ROW_BYTES, FLAG_BODY_LATER, writeEntryRow } from '../../protocol/entry-rows.js';
 import { positionAt, positionCount } from '../../protocol/messages/pull-bodies.js';
 import { roomFor } from './block-buffers.js';
-import type { Entries } from './entries.js';
-import { NOTE_CRC_BYTES } from './entries.js';
+import type { StoredEntries } from './stored-entries.js';
+import { NOTE_CRC_BYTES } from './stored-entries.js';
 import type { MirroredQueue } from './mirrored-queue.js';
 import type { SharedBodies } from './shared-bodies.js';
 
 /** Rows of one block: 40 bytes each must fit a control part of 8 MiB with room to spare. */
-export const BLOCK_ENTRIES_MAX = 100_000;
+const BLOCK_ENTRIES_MAX = 100_000;
 /** Payload of one block: far below a frame's 64 MiB, and what one answer may put into a socket's buffer. */
-export const BLOCK_BYTES_MAX = 16 * 1024 * 1024;
+const BLOCK_BYTES_MAX = 16 * 1024 * 1024;
 
 const NOTHING: Uint8Array = new Uint8Array(0);
 
-export class Block {
+export class BuiltBlock {
   rows: Uint8Array = new Uint8Array(0);
   /** A view of the start of `buffer`. */
   bodies: Uint8Array = NOTHING;
@@ -38,21 +38,21 @@ export class Block {
 
 export class Blocks {
   readonly #segments: Segments;
-  readonly #entries: Entries;
+  readonly #entries: StoredEntries;
   readonly #shared: SharedBodies;
   /** Rows chosen for the block being built. */
   #chosen = new Uint32Array(1024);
   #chosenCount = 0;
   #payloadBytes = 0;
 
-  constructor(parts: { readonly segments: Segments; readonly entries: Entries; readonly shared: SharedBodies }) {
+  constructor(parts: { readonly segments: Segments; readonly entries: StoredEntries; readonly shared: SharedBodies }) {
     this.#segments = parts.segments;
     this.#entries = parts.entries;
     this.#shared = parts.shared;
   }
 
   /** `buffer` is used when the payload fits. */
-  pull(queue: MirroredQueue, after: number, until: number, entriesMax: number, bytesMax: number, withBodies: boolean, buffer: Uint8Array = NOTHING): Block {
+  pull(queue: MirroredQueue, after: number, until: number, entriesMax: number, bytesMax: number, withBodies: boolean, buffer: Uint8Array = NOTHING): BuiltBlock {
     const block = this.#blockBehind(queue, after, until, entriesMax, bytesMax, withBodies, buffer);
     const last = this.#chosenCount === 0 ? 0 : this.#chosen[this.#chosenCount - 1] ?? 0;
     if (last !== 0) {
@@ -63,11 +63,11 @@ export class Blocks {
   }
 
   /** As a pull with bodies, by somebody whom the pulls of gateways must not notice. */
-  peek(queue: MirroredQueue, after: number, entriesMax: number, bytesMax: number): Block {
+  peek(queue: MirroredQueue, after: number, entriesMax: number, bytesMax: number): BuiltBlock {
     return this.#blockBehind(queue, after, Number.MAX_SAFE_INTEGER, entriesMax, bytesMax, true, NOTHING);
   }
 
-  #blockBehind(queue: MirroredQueue, after: number, until: number, entriesMax: number, bytesMax: number, withBodies: boolean, buffer: Uint8Array): Block {
+  #blockBehind(queue: MirroredQueue, after: number, until: number, entriesMax: number, bytesMax: number, withBodies: boolean, buffer: Uint8Array): BuiltBlock {
     const entries = this.#entries;
     this.#clear();
     const most = Math.min(entriesMax, BLOCK_ENTRIES_MAX);
@@ -89,7 +89,7 @@ export class Blocks {
   }
 
   /** The entries at these positions (packed as in PULL_BODIES), or undefined when they exceed one block's bytes. */
-  bodies(queue: MirroredQueue, positions: Uint8Array): Block | undefined {
+  bodies(queue: MirroredQueue, positions: Uint8Array): BuiltBlock | undefined {
     this.#clear();
     const count = positionCount(positions);
     for (let i = 0; i < count; i += 1) {
@@ -139,8 +139,8 @@ export class Blocks {
     this.#payloadBytes += size;
   }
 
-  #build(withBodies: boolean, buffer: Uint8Array): Block {
-    const block = new Block();
+  #build(withBodies: boolean, buffer: Uint8Array): BuiltBlock {
+    const block = new BuiltBlock();
     block.rows = new Uint8Array(this.#chosenCount * ENTRY_ROW_BYTES);
     block.buffer = roomFor(this.#payloadBytes, buffer);
     block.bodies = block.buffer.subarray(0, this.#payloadBytes);

@@ -12,14 +12,14 @@
 import type { Segments } from '../../base/segments.js';
 import type { Crc32 } from '../../platform/ports.js';
 import { REFUSAL_BODY, REFUSAL_CHECKSUM } from '../../protocol/reasons.js';
-import type { Entries } from './entries.js';
-import { NOTE_CRC_BYTES } from './entries.js';
+import type { StoredEntries } from './stored-entries.js';
+import { NOTE_CRC_BYTES } from './stored-entries.js';
 import type { SharedBodies } from './shared-bodies.js';
 
 export interface ContentsParts {
   readonly crc32: Crc32;
   readonly segments: Segments;
-  readonly entries: Entries;
+  readonly entries: StoredEntries;
   readonly shared: SharedBodies;
 }
 
@@ -34,7 +34,7 @@ export class Contents {
 
   readonly #crc32: Crc32;
   readonly #segments: Segments;
-  readonly #entries: Entries;
+  readonly #entries: StoredEntries;
   readonly #shared: SharedBodies;
   #sound: ArrayBufferLike = NOTHING;
   #soundFrom = 0;

@@ -5,11 +5,11 @@
  *
  *   number n stands at (n mod HISTORY): a, b;   known: base ≤ n ≤ last, last - n < HISTORY
  *
- * Not here: the changes themselves (change-ring.ts).
+ * Not here: the changes themselves (applied-changes.ts).
  */
 
 /** 8 bytes each: 8 KiB for a queue in use. More than a window of 8 MiB holds of messages of 8 KB. */
-export const HISTORY = 1024;
+const HISTORY = 1024;
 
 export class DigestHistory {
   #digests = new Uint32Array(0);

@@ -8,11 +8,11 @@
  *              SPILLED (spill/loader.ts): as it stood in a file; else like NONE
  *              FILLING, no longer refilling ── SET_MEMBERS with this store ──► MEMBER
  *
- * Owns: the fields. Entries are rows in entries.ts, rules of change in section.ts, of claims in claims.ts.
+ * Owns: the fields. Entries are rows in stored-entries.ts, rules of change in section.ts, of claims in claims.ts.
  */
 
 import { ROLE_NONE } from '../../protocol/reasons.js';
-import type { ChangeRing } from './change-ring.js';
+import type { AppliedChanges } from './applied-changes.js';
 import { CopyWriter } from './copy-writer.js';
 import { DigestHistory } from './digest-history.js';
 
@@ -41,7 +41,7 @@ export class MirroredQueue {
   digestB = 0;
   readonly history = new DigestHistory();
   /** The last changes of all queues of its owner. */
-  readonly ring: ChangeRing;
+  readonly ring: AppliedChanges;
 
   /** Its last record in the ring of its owner: number of the chunk (0 = none) and offset. */
   ringChunk = 0;
@@ -83,7 +83,7 @@ export class MirroredQueue {
   pullRow = 0;
   pullPosition = 0;
 
-  constructor(attributes: QueueAttributes, ownerAccount: number, key: number, ring: ChangeRing) {
+  constructor(attributes: QueueAttributes, ownerAccount: number, key: number, ring: AppliedChanges) {
     this.ring = ring;
     this.attributes = attributes;
     this.ownerAccount = ownerAccount;

@@ -5,14 +5,14 @@
  * Owns: identities, keys (salts of entries, never used twice), order of listing.
  */
 
-import type { ChangeRing } from './change-ring.js';
+import type { AppliedChanges } from './applied-changes.js';
 import { DroppedQueues } from './dropped-queues.js';
-import type { Entries } from './entries.js';
+import type { StoredEntries } from './stored-entries.js';
 import type { QueueAttributes } from './mirrored-queue.js';
 import { MirroredQueue } from './mirrored-queue.js';
 
 /** Mirrored queues of one store. A gateway keeps about a thousand; the number bounds tables, not memory of mail. */
-export const QUEUES_MAX = 65_536;
+const QUEUES_MAX = 65_536;
 
 export class QueueTable {
   readonly #byIdentity = new Map<string, MirroredQueue>();
@@ -22,11 +22,11 @@ export class QueueTable {
   #nextOrdinal = 1;
   #nextKey = 1;
   readonly #dropped = new DroppedQueues();
-  readonly #entries: Entries;
+  readonly #entries: StoredEntries;
   /** First rows of chains to be freed. */
   readonly #discards: number[] = [];
 
-  constructor(parts: { readonly entries: Entries }) {
+  constructor(parts: { readonly entries: StoredEntries }) {
     this.#entries = parts.entries;
   }
 
@@ -42,7 +42,7 @@ export class QueueTable {
     return this.#byIdentity.get(identity(ownerId, birth, serial));
   }
 
-  create(attributes: QueueAttributes, ownerAccount: number, ring: ChangeRing): MirroredQueue {
+  create(attributes: QueueAttributes, ownerAccount: number, ring: AppliedChanges): MirroredQueue {
     const queue = new MirroredQueue(attributes, ownerAccount, this.#takeKey(), ring);
     this.#byIdentity.set(identity(attributes.ownerId, attributes.birth, attributes.serial), queue);
     this.#byOrdinal.set(this.#nextOrdinal, queue);

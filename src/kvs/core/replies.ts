@@ -25,10 +25,10 @@ import { CLOSE_LIMIT, CLOSE_MALFORMED, REFUSAL_LIMIT } from '../../protocol/reas
 import type { GatewayAccount } from './accounts.js';
 import type { Attachment } from './attachment.js';
 import { BlockBuffers } from './block-buffers.js';
-import type { Block } from './blocks.js';
+import type { BuiltBlock } from './blocks.js';
 import type { StoreCounters } from './counters.js';
 import type { MirroredQueue } from './mirrored-queue.js';
-import type { Outbox } from './outbox.js';
+import type { ConnectionWriter } from './connection-writer.js';
 import type { Store } from './store.js';
 
 /** Requests that wait for the socket, and the positions they name: a recovery keeps a handful under way. */
@@ -47,7 +47,7 @@ interface Waiting {
 
 export interface RepliesPorts {
   readonly packer: Packer;
-  readonly outbox: Outbox;
+  readonly outbox: ConnectionWriter;
   readonly connection: Connection;
   readonly close: (reason: number, text: string) => void;
   readonly refuse: (sequence: number, handle: number, reason: number, queue: MirroredQueue | undefined) => void;
@@ -150,7 +150,7 @@ export class Replies {
     }
   }
 
-  #block(sequence: number, handle: number, afterPosition: number, block: Block): void {
+  #block(sequence: number, handle: number, afterPosition: number, block: BuiltBlock): void {
     this.#counters.blocks += 1;
     this.#counters.blockBytes += block.bodies.length;
     const control = encodeBlock(this.#ports.packer, { handle, afterPosition, nextPosition: block.nextPosition, end: block.end, rows: block.rows });

@@ -42,7 +42,7 @@ import { claimedOf } from './claimed-of.js';
 import type { ClaimVerdict } from './claims.js';
 import type { StoreCounters } from './counters.js';
 import type { MirroredQueue } from './mirrored-queue.js';
-import type { Outbox } from './outbox.js';
+import type { ConnectionWriter } from './connection-writer.js';
 import { Replies } from './replies.js';
 import { SectionMeasure } from './section-measure.js';
 import type { Store } from './store.js';
@@ -56,7 +56,7 @@ export interface RequestsPorts {
   readonly packer: Packer;
   readonly clock: Clock;
   readonly log: EventLog;
-  readonly outbox: Outbox;
+  readonly outbox: ConnectionWriter;
   readonly connection: Connection;
   readonly close: (reason: number, text: string) => void;
 }

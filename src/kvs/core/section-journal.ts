@@ -13,7 +13,7 @@
  */
 
 import type { Segments } from '../../base/segments.js';
-import type { Entries } from './entries.js';
+import type { StoredEntries } from './stored-entries.js';
 import type { MirroredQueue } from './mirrored-queue.js';
 import type { SharedBodies } from './shared-bodies.js';
 
@@ -38,12 +38,12 @@ export class SectionJournal {
   #role = 0;
   #members: readonly string[] = [];
   readonly #segments: Segments;
-  readonly #entries: Entries;
+  readonly #entries: StoredEntries;
   readonly #shared: SharedBodies;
   readonly #discardLater: (first: number) => void;
 
   constructor(parts: {
-    readonly segments: Segments; readonly entries: Entries; readonly shared: SharedBodies; readonly discardLater: (first: number) => void;
+    readonly segments: Segments; readonly entries: StoredEntries; readonly shared: SharedBodies; readonly discardLater: (first: number) => void;
   }) {
     this.#segments = parts.segments;
     this.#entries = parts.entries;

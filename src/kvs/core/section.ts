@@ -22,6 +22,7 @@ import {
   KIND_ANNOTATE, KIND_DELETE, KIND_REPLACE, KIND_SET_MEMBERS, KIND_STORE, KIND_WITHDRAW,
 } from '../../protocol/change-rows.js';
 import { Digest } from '../../protocol/digest.js';
+import { decodeMembers } from '../../protocol/members.js';
 import type { Changes } from '../../protocol/messages/changes.js';
 import { sectionCount, sectionRows } from '../../protocol/messages/changes.js';
 import {
@@ -29,14 +30,13 @@ import {
   ROLE_MEMBER, ROLE_NONE, ROLE_SPILLED,
 } from '../../protocol/reasons.js';
 import type { Contents } from './contents.js';
-import type { Entries } from './entries.js';
-import { decodeMembers } from './members.js';
+import type { StoredEntries } from './stored-entries.js';
 import type { MirroredQueue } from './mirrored-queue.js';
 import { PayloadSum } from './payload-sum.js';
 import { SectionJournal } from './section-journal.js';
 import type { SharedBodies } from './shared-bodies.js';
 
-export const APPLIED = 0;
+const APPLIED = 0;
 
 export interface SectionOptions {
   readonly storeId: string;
@@ -46,7 +46,7 @@ export interface SectionParts {
   readonly crc32: Crc32;
   readonly packer: Packer;
   readonly segments: Segments;
-  readonly entries: Entries;
+  readonly entries: StoredEntries;
   readonly shared: SharedBodies;
   readonly contents: Contents;
   /** Takes a chain of entries that is to be freed in steps. */
@@ -57,7 +57,7 @@ export class SectionApplier {
   readonly #storeId: string;
   readonly #crc32: Crc32;
   readonly #packer: Packer;
-  readonly #entries: Entries;
+  readonly #entries: StoredEntries;
   readonly #contents: Contents;
   readonly #journal: SectionJournal;
   readonly #digest = new Digest();

@@ -12,7 +12,7 @@
 import { ROLE_MEMBER } from '../../protocol/reasons.js';
 import { movesQueuesAway } from '../../protocol/versions.js';
 import type { Store } from './store.js';
-import { CONNECTION_STATE } from './store-connection.js';
+import { ConnectionState } from './store-connection.js';
 import type { StoreConnection } from './store-connection.js';
 
 export class Stopping {
@@ -28,8 +28,8 @@ export class Stopping {
 
   begin(connections: Iterable<StoreConnection>): void {
     for (const connection of [...connections]) {
-      if (connection.state === CONNECTION_STATE.ACTIVE) continue;
-      if (connection.state === CONNECTION_STATE.STANDBY) this.#told.add(connection.gatewayId);
+      if (connection.state === ConnectionState.ACTIVE) continue;
+      if (connection.state === ConnectionState.STANDBY) this.#told.add(connection.gatewayId);
       connection.stop();
     }
   }

@@ -20,6 +20,7 @@ import { invariant } from '../../base/invariant.js';
 import type { Clock, Crc32, EventLog, Packer, Secrets } from '../../platform/ports.js';
 import type { Connection, ConnectionHandlers } from '../../platform/transport.js';
 import type { FrameRoom, FrameSink } from '../../protocol/frame-reader.js';
+import { HANDSHAKE_FRAME_BYTES_MAX } from '../../protocol/frame.js';
 import { FrameReader, RULE_NO_ROOM } from '../../protocol/frame-reader.js';
 import { InvalidMessage } from '../../protocol/invalid.js';
 import { BEAT, CHALLENGE, CHANGES, CLOSE, HEARTBEAT, HELLO, PROOF, WELCOME, messageTypeName } from '../../protocol/message-types.js';
@@ -34,11 +35,11 @@ import {
 import type { AccountConnection, GatewayAccount } from './accounts.js';
 import type { StoreCounters } from './counters.js';
 import { HandshakeMachine } from './handshake-machine.js';
-import { Outbox } from './outbox.js';
+import { ConnectionWriter } from './connection-writer.js';
 import { Requests } from './requests.js';
 import type { Store } from './store.js';
 
-export const CONNECTION_STATE = {
+export const ConnectionState = {
   /** Nothing heard yet. */
   AWAIT_HELLO: 1,
   /** CHALLENGE sent. */
@@ -50,8 +51,8 @@ export const CONNECTION_STATE = {
   /** Over; nothing is taken or sent. */
   CLOSED: 5,
 } as const;
-export type ConnectionState = (typeof CONNECTION_STATE)[keyof typeof CONNECTION_STATE];
-const { AWAIT_HELLO, AWAIT_PROOF, STANDBY, ACTIVE, CLOSED } = CONNECTION_STATE;
+export type ConnectionState = (typeof ConnectionState)[keyof typeof ConnectionState];
+const { AWAIT_HELLO, AWAIT_PROOF, STANDBY, ACTIVE, CLOSED } = ConnectionState;
 
 const TRANSITIONS: Readonly<Record<ConnectionState, readonly ConnectionState[]>> = {
   [AWAIT_HELLO]: [AWAIT_PROOF, CLOSED],
@@ -67,8 +68,6 @@ export function isValidTransition(from: ConnectionState, to: ConnectionState): b
 
 /** A peer that connects and says nothing useful is closed after this. */
 const HANDSHAKE_MS = 5_000;
-/** The longest frame before a peer has proved itself, and while it stands by: HELLO with the longest names, and no memory for strangers. */
-const HANDSHAKE_FRAME_BYTES_MAX = 4 * 1024;
 /** Connections of one gateway; two paths and what a reset has not yet cleaned up. */
 const CONNECTIONS_MAX = 16;
 /** Unsent bytes at which reading stops. A block fits, two do not need to. */
@@ -104,7 +103,7 @@ export class StoreConnection implements ConnectionHandlers, FrameSink, FrameRoom
   readonly #counters: StoreCounters;
   #reader: FrameReader;
   readonly #handshake: HandshakeMachine;
-  readonly #outbox: Outbox;
+  readonly #outbox: ConnectionWriter;
   readonly #requests: Requests;
   #state: ConnectionState = AWAIT_HELLO;
   #account: GatewayAccount | undefined;
@@ -130,7 +129,7 @@ export class StoreConnection implements ConnectionHandlers, FrameSink, FrameRoom
     this.#openedMs = ports.clock.nowMs();
     this.#heardMs = this.#openedMs;
     this.#reader = new FrameReader({ frameBytesMax: HANDSHAKE_FRAME_BYTES_MAX }, { crc32: ports.crc32 });
-    this.#outbox = new Outbox({ crc32: ports.crc32 });
+    this.#outbox = new ConnectionWriter({ crc32: ports.crc32 });
     this.#handshake = new HandshakeMachine(
       { storeId: store.storeId, bootId: options.bootId },
       { packer: ports.packer, secrets: ports.secrets, accountOf: (id) => store.account(id) },

@@ -17,19 +17,19 @@ import {
   CLAIM_GRANTED, CLAIM_TOKEN_LOW, CLAIM_UNKNOWN, REFUSAL_DENIED, REFUSAL_FENCED, REFUSAL_LIMIT,
   REFUSAL_UNKNOWN, ROLE_FILLING, ROLE_MEMBER,
 } from '../../protocol/reasons.js';
-import { allowsTakeover, isToldOf, toldRole } from '../../protocol/versions.js';
+import { allowsTakeover, toldRole } from '../../protocol/versions.js';
 import { GatewayAccount } from './accounts.js';
 import { Admission } from './admission.js';
 import type { Attachment } from './attachment.js';
 import { Blocks } from './blocks.js';
-import { ChangeRing } from './change-ring.js';
+import { AppliedChanges } from './applied-changes.js';
 import type { ClaimVerdict } from './claims.js';
 import { claim, confirms, mayClaim, mayWrite, release } from './claims.js';
 import { Contents } from './contents.js';
-import { Entries } from './entries.js';
+import { StoredEntries } from './stored-entries.js';
 import type { MirroredQueue, QueueAttributes } from './mirrored-queue.js';
 import { QueueTable } from './queue-table.js';
-import { Refill } from './refill.js';
+import { RefillTarget } from './refill-target.js';
 import { SectionApplier } from './section.js';
 import type { SpilledQueue } from './spill/records.js';
 import { SharedBodies } from './shared-bodies.js';
@@ -90,18 +90,18 @@ export class Store {
   readonly storeId: string;
   readonly leaseMs: number;
   readonly segments: Segments;
-  readonly entries: Entries;
+  readonly entries: StoredEntries;
   readonly shared: SharedBodies;
   readonly queues: QueueTable;
   readonly admission: Admission;
   readonly blocks: Blocks;
   readonly applier: SectionApplier;
-  readonly refills: Refill;
+  readonly refills: RefillTarget;
   readonly #accounts = new Map<string, GatewayAccount>();
   /** Owners that have no account here still need a number of their own for shared bodies. */
   readonly #strangers = new Map<string, number>();
   /** By the number of the owner. */
-  readonly #rings = new Map<number, ChangeRing>();
+  readonly #rings = new Map<number, AppliedChanges>();
   readonly #ringBytesMax: number;
   readonly #firstPeriodEndsMs: number;
 
@@ -112,7 +112,7 @@ export class Store {
     this.#ringBytesMax = Math.min(options.ringBytes, Math.floor(options.memoryLimitBytes * RING_SHARE));
     this.segments = new Segments({ segmentBytes: segmentBytesWithin(options) });
     this.shared = new SharedBodies({ indexSeed: options.indexSeed ^ 0x5bd1e995 }, { segments: this.segments });
-    this.entries = new Entries({ indexSeed: options.indexSeed }, { segments: this.segments, shared: this.shared });
+    this.entries = new StoredEntries({ indexSeed: options.indexSeed }, { segments: this.segments, shared: this.shared });
     this.queues = new QueueTable({ entries: this.entries });
     // All that may come, not those that are here: a grant is not taken back, and who comes later must find some.
     this.admission = new Admission(options, { segments: this.segments, entries: this.entries, sharers: () => this.#accounts.values() });
@@ -120,7 +120,7 @@ export class Store {
     const parts = { segments: this.segments, entries: this.entries, shared: this.shared, crc32: ports.crc32, packer: ports.packer };
     const contents = new Contents(parts);
     this.applier = new SectionApplier({ storeId: options.storeId }, { ...parts, contents, discardLater: (first) => { this.queues.discardLater(first); } });
-    this.refills = new Refill({ entries: this.entries, contents });
+    this.refills = new RefillTarget({ entries: this.entries, contents });
     for (const { id, secret } of options.gateways) {
       this.#accounts.set(id, new GatewayAccount(id, this.#accounts.size + 1, secret));
     }
@@ -258,11 +258,11 @@ export class Store {
     release(queue, account.id, token);
   }
 
-  /** Visits the queues of a gateway ('' for all) that the asker owns or may claim, and knows how to read, behind the cursor. */
+  /** Visits the queues of a gateway ('' for all) that the asker owns or may claim, behind the cursor. */
   list(account: GatewayAccount, gatewayId: string, cursor: number, visitor: (queue: MirroredQueue, ordinal: number) => boolean): void {
     this.queues.visit(cursor, (queue, ordinal) => {
       if (gatewayId !== '' && queue.attributes.ownerId !== gatewayId) return true;
-      if (!mayClaim(queue, account.id) || !isToldOf(account.version, queue.attributes.queueClass)) return true;
+      if (!mayClaim(queue, account.id)) return true;
       return visitor(queue, ordinal);
     });
   }
@@ -293,10 +293,10 @@ export class Store {
     }
   }
 
-  #ringOf(owner: number): ChangeRing {
+  #ringOf(owner: number): AppliedChanges {
     let ring = this.#rings.get(owner);
     if (ring === undefined) {
-      ring = new ChangeRing({ bytesMax: this.#ringBytesMax }, { memory: this.admission });
+      ring = new AppliedChanges({ bytesMax: this.#ringBytesMax }, { memory: this.admission });
       this.#rings.set(owner, ring);
     }
     return ring;

@@ -12,6 +12,9 @@
 
 import { createHash, timingSafeEqual } from 'node:crypto';
 import Fastify from 'fastify';
+import { PAGE_ROWS_MAX } from '../../admin-api/pages.js';
+import type { GroupAnswer, MemberAnswer } from '../../admin-api/pages.js';
+import type { StoreQueueAnswer, StoreQueuePageAnswer, StoreStatusAnswer } from '../../admin-api/store-answers.js';
 import { NO_SCHEMAS } from '../../platform/node/no-schemas.js';
 import type { FastifyInstance } from 'fastify';
 import { namesThisMachine, reachableAddress } from '../../platform/node/own-host.js';
@@ -38,8 +41,6 @@ export interface AdminHttp {
 
 /** Scrapers and a few operators; a peer that only opens connections must not use up the descriptors of a store. */
 const CONNECTIONS_MAX = 256;
-/** Queues in one page of /api/v1/queues. */
-const PAGE_ROWS = 1_000;
 const ROLES = ['none', 'member', 'filling', 'spilled'] as const;
 
 /** For scrapers and load balancers, which have no token. */
@@ -58,8 +59,8 @@ export async function startAdminHttp(options: AdminHttpOptions, running: Running
   app.get('/metrics', async (_request, reply) => await reply.type(registry.contentType).send(await registry.metrics()));
   app.get('/api/v1/status', () => status(options, running));
   app.get<{ Querystring: { cursor?: string; limit?: string } }>('/api/v1/queues', (request, reply) => {
-    const limit = Number(request.query.limit ?? PAGE_ROWS);
-    if (!Number.isInteger(limit) || limit < 1 || limit > PAGE_ROWS) return reply.code(400).send({ error: `limit is a whole number from 1 to ${String(PAGE_ROWS)}` });
+    const limit = Number(request.query.limit ?? PAGE_ROWS_MAX);
+    if (!Number.isInteger(limit) || limit < 1 || limit > PAGE_ROWS_MAX) return reply.code(400).send({ error: `limit is a whole number from 1 to ${String(PAGE_ROWS_MAX)}` });
     return queuePage(running, Number(request.query.cursor ?? 0) || 0, limit);
   });
   addExport(app, running);
@@ -97,7 +98,7 @@ function isReady(running: RunningStore): boolean {
   return running.ports.length > 0 && !running.isStopping && admission.usedBytes < admission.acceptBytes;
 }
 
-function status(options: AdminHttpOptions, running: RunningStore): object {
+function status(options: AdminHttpOptions, running: RunningStore): StoreStatusAnswer {
   const { store, counters } = running;
   const nowActive = [...running.connections];
   return {
@@ -130,27 +131,27 @@ function status(options: AdminHttpOptions, running: RunningStore): object {
   };
 }
 
-function group(options: AdminHttpOptions, running: RunningStore): object {
-  const self = { id: running.store.storeId, kind: 'store', admin: reachableAddress(options.host, running.adminPort) ?? null, self: true };
-  return { members: [self, ...options.gateways.map(({ id, admin }) => ({ id, kind: 'gateway', admin: admin ?? null, self: false }))] };
+function group(options: AdminHttpOptions, running: RunningStore): GroupAnswer {
+  const self: MemberAnswer = { id: running.store.storeId, kind: 'store', admin: reachableAddress(options.host, running.adminPort) ?? null, self: true };
+  return { members: [self, ...options.gateways.map(({ id, admin }) => ({ id, kind: 'gateway' as const, admin: admin ?? null, self: false }))] };
 }
 
-function queuePage(running: RunningStore, cursor: number, limit: number): object {
-  const queues: object[] = [];
+function queuePage(running: RunningStore, cursor: number, limit: number): StoreQueuePageAnswer {
+  const rows: StoreQueueAnswer[] = [];
   let next = 0;
   running.store.queues.visit(cursor, (queue, ordinal) => {
-    if (queues.length === limit) return false;
-    queues.push(queueJson(queue));
+    if (rows.length === limit) return false;
+    rows.push(queueJson(queue));
     next = ordinal;
     return true;
   });
-  return { queues, next: queues.length === limit ? next : null };
+  return { rows, next_cursor: rows.length === limit ? String(next) : null };
 }
 
-function queueJson(queue: MirroredQueue): object {
+function queueJson(queue: MirroredQueue): StoreQueueAnswer {
   const { ownerId, birth, serial, name, queueClass } = queue.attributes;
   return {
-    queue_name: name, class: queueClass, owner: ownerId, birth, serial, holder: queue.holder,
+    queue_name: name, queue_class: queueClass, owner: ownerId, birth, serial, holder: queue.holder,
     role: ROLES[queue.role] ?? 'none', epoch: queue.epoch, members: queue.members,
     number: queue.number, digest: digestText(queue), messages: queue.count, bytes: queue.bytes,
   };

@@ -13,6 +13,7 @@ import { open, rename } from 'node:fs/promises';
 import type { FileHandle } from 'node:fs/promises';
 import path from 'node:path';
 import { makeFolder } from '../../platform/node/make-folder.js';
+import { syncFolder } from '../../platform/node/sync-folder.js';
 import type { Clock, Crc32, EventLog, Packer } from '../../platform/ports.js';
 import { InvalidMessage } from '../../protocol/invalid.js';
 import { RECORD_HEADER_BYTES, isRecordSound, readRecordHeader } from '../core/spill/records.js';
@@ -71,16 +72,6 @@ async function writeAll(handle: FileHandle, chunks: readonly Uint8Array[]): Prom
     bytes += chunk.length;
   }
   return bytes;
-}
-
-/** A renamed file is safe once its folder is. */
-async function syncFolder(folder: string): Promise<void> {
-  const handle = await open(folder, 'r');
-  try {
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
 }
 
 /** One record: `at` is where in the file its payload begins. Answers '' or why reading must end. Views are valid during the call. */

@@ -168,7 +168,7 @@ export class TlsListener implements Listener {
 }
 
 /** DNS names and common name. Names that Node had to quote are none that an id could equal. */
-export function certificateNames(certificate: PeerCertificate): readonly string[] {
+function certificateNames(certificate: PeerCertificate): readonly string[] {
   // Empty when the peer has shown none, whatever the type says.
   const { subject, subjectaltname } = certificate as Partial<PeerCertificate>;
   const names = (subjectaltname ?? '').split(', ').filter((entry) => entry.startsWith('DNS:')).map((entry) => entry.slice('DNS:'.length));

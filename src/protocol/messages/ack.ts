@@ -14,9 +14,6 @@ import type { Packer } from '../../platform/ports.js';
 import { isHandle, isWhole } from '../fields.js';
 import { packWholes, readFlatArray } from '../flat-array.js';
 import { InvalidMessage } from '../invalid.js';
-import { ACK } from '../message-types.js';
-
-export const TYPE = ACK;
 
 const HEAD_ELEMENTS = 2;
 /** Twice the sections of CHANGES: an ACK may cover several frames. A store with more to say sends several. */

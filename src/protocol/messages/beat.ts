@@ -11,9 +11,6 @@
 import type { Packer } from '../../platform/ports.js';
 import { isUint32, isWhole, unpackControl } from '../fields.js';
 import { InvalidMessage } from '../invalid.js';
-import { BEAT } from '../message-types.js';
-
-export const TYPE = BEAT;
 
 export interface Beat {
   readonly token: number;

@@ -13,10 +13,9 @@
 import type { Packer } from '../../platform/ports.js';
 import { isBoolean, isHandle, isRows, isWhole, unpackControl } from '../fields.js';
 import { InvalidMessage } from '../invalid.js';
-import { BLOCK } from '../message-types.js';
-import { ENTRY_ROW_BYTES } from '../entry-rows.js';
-
-export const TYPE = BLOCK;
+import {
+  ENTRY_ROW_BYTES, checkEntryRow, entryBodyInFrame, entryHeadBytes, entryNoteBytes, entryPosition,
+} from '../entry-rows.js';
 
 export interface Block {
   readonly handle: number;
@@ -42,4 +41,23 @@ export function decodeBlock(packer: Packer, control: Uint8Array): Block | Invali
   if (!isBoolean(end)) return new InvalidMessage('end');
   if (!isRows(rows, ENTRY_ROW_BYTES)) return new InvalidMessage('rows');
   return { handle, afterPosition, nextPosition, end, rows };
+}
+
+/** '' when the rows are such that the protocol allows, in order, and describe the bodies to the byte; else the broken rule. */
+export function blockRule(block: Block, bodyBytes: number): string {
+  const { rows } = block;
+  const view = new DataView(rows.buffer, rows.byteOffset, rows.length);
+  let position = block.afterPosition;
+  let bytes = 0;
+  for (let at = 0; at < rows.length; at += ENTRY_ROW_BYTES) {
+    const rule = checkEntryRow(view, at);
+    if (rule !== '') return rule;
+    if (entryPosition(view, at) <= position) return 'row order';
+    position = entryPosition(view, at);
+    bytes += entryBodyInFrame(view, at) + entryHeadBytes(view, at) + entryNoteBytes(view, at);
+  }
+  if (bytes !== bodyBytes) return 'bodies';
+  if (block.nextPosition !== position) return 'nextPosition';
+  // Whoever asks on from here would do so for ever.
+  return rows.length > 0 || block.end ? '' : 'no row and no end';
 }

@@ -13,10 +13,7 @@
 import type { Packer } from '../../platform/ports.js';
 import { isBetween, isBytesOf, isIdentifier, unpackControl } from '../fields.js';
 import { InvalidMessage } from '../invalid.js';
-import { CHALLENGE } from '../message-types.js';
 import { BOOT_ID_BYTES, NONCE_BYTES, PROOF_BYTES } from '../handshake.js';
-
-export const TYPE = CHALLENGE;
 
 export interface Challenge {
   readonly version: number;

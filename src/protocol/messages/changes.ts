@@ -20,11 +20,8 @@ import { CHANGE_ROW_BYTES } from '../change-rows.js';
 import { isHandle, isRows, isUint32, isWhole } from '../fields.js';
 import { type FlatElement, readFlatArray } from '../flat-array.js';
 import { InvalidMessage } from '../invalid.js';
-import { CHANGES } from '../message-types.js';
 
-export const TYPE = CHANGES;
-
-export const SECTION_ELEMENTS = 5;
+const SECTION_ELEMENTS = 5;
 /** More queues than one turn touches, with room in the element limit of bounds.ts. */
 export const SECTIONS_MAX = 8192;
 
@@ -76,8 +73,4 @@ export function sectionDigestB(changes: Changes, section: number): number {
 
 export function sectionRows(changes: Changes, section: number): Uint8Array {
   return changes[section * SECTION_ELEMENTS + 4] as Uint8Array;
-}
-
-export function sectionRowCount(changes: Changes, section: number): number {
-  return sectionRows(changes, section).length / CHANGE_ROW_BYTES;
 }

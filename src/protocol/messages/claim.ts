@@ -13,9 +13,6 @@
 import type { Packer } from '../../platform/ports.js';
 import { isHandle, isIdentifier, isUint32, isWhole, unpackControl } from '../fields.js';
 import { InvalidMessage } from '../invalid.js';
-import { CLAIM } from '../message-types.js';
-
-export const TYPE = CLAIM;
 
 export interface Claim {
   readonly handle: number;

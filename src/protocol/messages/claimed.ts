@@ -27,10 +27,7 @@ import {
   MEMBERS_MAX, isBetween, isBoolean, isHandle, isIdentifierOrNone, isIdentifiers, isUint32, isWhole, unpackControl,
 } from '../fields.js';
 import { InvalidMessage } from '../invalid.js';
-import { CLAIMED } from '../message-types.js';
 import { CLAIM_GRANTED, CLAIM_TOKEN_LOW, ROLE_NONE, ROLE_SPILLED } from '../reasons.js';
-
-export const TYPE = CLAIMED;
 
 /** A process of a gateway; gatewayId '' is none. */
 export interface Writer {

@@ -11,9 +11,6 @@
 import type { Packer } from '../../platform/ports.js';
 import { isBetween, isText, isWhole, plainText, unpackControl } from '../fields.js';
 import { InvalidMessage } from '../invalid.js';
-import { CLOSE } from '../message-types.js';
-
-export const TYPE = CLOSE;
 
 export interface Close {
   readonly reason: number;

@@ -10,9 +10,6 @@
 import type { Packer } from '../../platform/ports.js';
 import { isHandle, isWhole, unpackControl } from '../fields.js';
 import { InvalidMessage } from '../invalid.js';
-import { CONFIRM } from '../message-types.js';
-
-export const TYPE = CONFIRM;
 
 export interface Confirm {
   readonly handle: number;

@@ -9,9 +9,6 @@
 import type { Packer } from '../../platform/ports.js';
 import { isHandle, unpackControl } from '../fields.js';
 import { InvalidMessage } from '../invalid.js';
-import { DROP } from '../message-types.js';
-
-export const TYPE = DROP;
 
 export interface Drop {
   readonly handle: number;

@@ -9,9 +9,6 @@
 import type { Packer } from '../../platform/ports.js';
 import { isWhole, unpackControl } from '../fields.js';
 import { InvalidMessage } from '../invalid.js';
-import { HEARTBEAT } from '../message-types.js';
-
-export const TYPE = HEARTBEAT;
 
 export interface Heartbeat {
   readonly token: number;

@@ -17,10 +17,8 @@
 import type { Packer } from '../../platform/ports.js';
 import { isBetween, isBytesOf, isIdentifier, isWhole, unpackControl } from '../fields.js';
 import { InvalidMessage } from '../invalid.js';
-import { HELLO } from '../message-types.js';
 import { INCARNATION_NONCE_BYTES, NONCE_BYTES } from '../handshake.js';
 
-export const TYPE = HELLO;
 /** This connection asks to be the active one. */
 export const HELLO_ACTIVE = 1;
 

@@ -10,9 +10,6 @@
 import type { Packer } from '../../platform/ports.js';
 import { isIdentifierOrNone, isWhole, unpackControl } from '../fields.js';
 import { InvalidMessage } from '../invalid.js';
-import { LIST } from '../message-types.js';
-
-export const TYPE = LIST;
 
 export interface List {
   readonly gatewayId: string;

@@ -28,10 +28,7 @@ import {
   MEMBERS_MAX, isBetween, isBoolean, isIdentifier, isIdentifierOrNone, isIdentifiers, isUint32, isWhole, unpackControl,
 } from '../fields.js';
 import { InvalidMessage } from '../invalid.js';
-import { LISTED } from '../message-types.js';
 import { ORDERING_FIFO, ORDERING_STRICT, ROLE_NONE, ROLE_SPILLED } from '../reasons.js';
-
-export const TYPE = LISTED;
 
 /** Queues in one page: with the longest names still far inside a control part. */
 export const LISTED_ROWS_MAX = 1024;

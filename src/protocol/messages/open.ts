@@ -23,10 +23,7 @@ import {
   unpackControl,
 } from '../fields.js';
 import { InvalidMessage } from '../invalid.js';
-import { OPEN } from '../message-types.js';
 import { ORDERING_FIFO, ORDERING_STRICT } from '../reasons.js';
-
-export const TYPE = OPEN;
 
 export interface Open {
   readonly handle: number;

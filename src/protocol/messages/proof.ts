@@ -9,10 +9,7 @@
 import type { Packer } from '../../platform/ports.js';
 import { isBytesOf, unpackControl } from '../fields.js';
 import { InvalidMessage } from '../invalid.js';
-import { PROOF } from '../message-types.js';
 import { PROOF_BYTES } from '../handshake.js';
-
-export const TYPE = PROOF;
 
 export interface Proof {
   readonly proof: Uint8Array;

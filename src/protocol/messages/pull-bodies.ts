@@ -11,9 +11,6 @@
 import type { Packer } from '../../platform/ports.js';
 import { isHandle, isRows, unpackControl } from '../fields.js';
 import { InvalidMessage } from '../invalid.js';
-import { PULL_BODIES } from '../message-types.js';
-
-export const TYPE = PULL_BODIES;
 
 const POSITION_BYTES = 8;
 /** Far above a block; keeps the work for one request in bounds. */

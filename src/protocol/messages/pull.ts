@@ -14,9 +14,6 @@
 import type { Packer } from '../../platform/ports.js';
 import { isBetween, isBoolean, isHandle, isUint32, isWhole, unpackControl } from '../fields.js';
 import { InvalidMessage } from '../invalid.js';
-import { PULL } from '../message-types.js';
-
-export const TYPE = PULL;
 
 export interface Pull {
   readonly handle: number;

@@ -10,9 +10,6 @@
 import type { Packer } from '../../platform/ports.js';
 import { isHandle, isWhole, unpackControl } from '../fields.js';
 import { InvalidMessage } from '../invalid.js';
-import { REFILL_END } from '../message-types.js';
-
-export const TYPE = REFILL_END;
 
 export interface RefillEnd {
   readonly handle: number;

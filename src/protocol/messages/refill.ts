@@ -10,10 +10,7 @@
 import type { Packer } from '../../platform/ports.js';
 import { isHandle, isRows, unpackControl } from '../fields.js';
 import { InvalidMessage } from '../invalid.js';
-import { REFILL } from '../message-types.js';
 import { ENTRY_ROW_BYTES } from '../entry-rows.js';
-
-export const TYPE = REFILL;
 
 export interface Refill {
   readonly handle: number;

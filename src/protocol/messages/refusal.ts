@@ -16,9 +16,6 @@
 import type { Packer } from '../../platform/ports.js';
 import { HANDLE_MAX, isBetween, isText, isUint32, isWhole, plainText, unpackControl } from '../fields.js';
 import { InvalidMessage } from '../invalid.js';
-import { REFUSAL } from '../message-types.js';
-
-export const TYPE = REFUSAL;
 
 export interface Refusal {
   readonly sequence: number;

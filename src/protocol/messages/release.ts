@@ -11,9 +11,6 @@
 import type { Packer } from '../../platform/ports.js';
 import { isBoolean, isHandle, isWhole, unpackControl } from '../fields.js';
 import { InvalidMessage } from '../invalid.js';
-import { RELEASE } from '../message-types.js';
-
-export const TYPE = RELEASE;
 
 export interface Release {
   readonly handle: number;

@@ -12,9 +12,6 @@
 import type { Packer } from '../../platform/ports.js';
 import { isHandle, isUint32, isWhole, unpackControl } from '../fields.js';
 import { InvalidMessage } from '../invalid.js';
-import { TAIL } from '../message-types.js';
-
-export const TYPE = TAIL;
 
 export interface Tail {
   readonly handle: number;

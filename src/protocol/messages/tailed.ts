@@ -14,10 +14,7 @@
 import type { Packer } from '../../platform/ports.js';
 import { isBoolean, isHandle, isRows, isUint32, isWhole, unpackControl } from '../fields.js';
 import { InvalidMessage } from '../invalid.js';
-import { TAILED } from '../message-types.js';
-import { CHANGE_ROW_BYTES } from '../change-rows.js';
-
-export const TYPE = TAILED;
+import { CHANGE_ROW_BYTES, changeBodyInFrame, changeHeadInFrame, checkChangeRow, viewOf } from '../change-rows.js';
 
 export interface Tailed {
   readonly handle: number;
@@ -45,4 +42,18 @@ export function decodeTailed(packer: Packer, control: Uint8Array): Tailed | Inva
   if (!isUint32(digestB)) return new InvalidMessage('digestB');
   if (!isRows(rows, CHANGE_ROW_BYTES)) return new InvalidMessage('rows');
   return { handle, found, firstNumber, digestA, digestB, rows };
+}
+
+/** '' when the rows are such that the protocol allows and describe the bodies to the byte; else the broken rule. */
+export function tailedRule(tailed: Tailed, bodyBytes: number): string {
+  // The rest means nothing then.
+  if (!tailed.found) return bodyBytes === 0 ? '' : 'bodies';
+  const view = viewOf(tailed.rows);
+  let bytes = 0;
+  for (let at = 0; at < tailed.rows.length; at += CHANGE_ROW_BYTES) {
+    const rule = checkChangeRow(view, at);
+    if (rule !== '') return rule;
+    bytes += changeBodyInFrame(view, at) + changeHeadInFrame(view, at);
+  }
+  return bytes === bodyBytes ? '' : 'bodies';
 }

@@ -15,12 +15,10 @@
 import type { Packer } from '../../platform/ports.js';
 import { isBetween, isBoolean, isUint32, isWhole, unpackControl } from '../fields.js';
 import { InvalidMessage } from '../invalid.js';
-import { WELCOME } from '../message-types.js';
 import { FRAME_BYTES_MAX } from '../frame.js';
 
-export const TYPE = WELCOME;
 /** A store that takes less could not take one message with its envelope. */
-export const FRAME_BYTES_LEAST = 64 * 1024;
+const FRAME_BYTES_LEAST = 64 * 1024;
 
 export interface Welcome {
   readonly credit: number;

@@ -1,13 +1,12 @@
 import { describe, test } from 'node:test';
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
-import { ChunkedFloat64, ChunkedUint16, ChunkedUint32, ChunkedUint8 } from '../../../src/base/chunked.js';
+import { ChunkedFloat64, ChunkedUint32, ChunkedUint8 } from '../../../src/base/chunked.js';
 import { Rows } from '../../../src/base/rows.js';
 
 describe('chunked columns', () => {
   for (const [name, make, most] of [
     ['ChunkedUint8', () => new ChunkedUint8(), 255],
-    ['ChunkedUint16', () => new ChunkedUint16(), 65_535],
     ['ChunkedUint32', () => new ChunkedUint32(), 0xffff_ffff],
     ['ChunkedFloat64', () => new ChunkedFloat64(), Number.MAX_SAFE_INTEGER],
   ] as const) {

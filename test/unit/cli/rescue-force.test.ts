@@ -5,10 +5,11 @@ import type { AddressInfo } from 'node:net';
 import { PassThrough } from 'node:stream';
 import { after, beforeEach, describe, test } from 'node:test';
 import { ask } from '../../../src/bin/ask.js';
-import type { HeldQueueAnswer } from '../../../src/cli/admin-client.js';
+import type { HeldQueueAnswer } from '../../../src/admin-api/gateway-answers.js';
 import { runCli } from '../../../src/cli/main.js';
 import { forceCommands } from '../../../src/recovery/force.js';
 import { contextFor } from './played-context.js';
+import { RESCUED, STATUS } from './sample-answers.js';
 
 const HELD: HeldQueueAnswer = { queue_name: 'late.example', queue_class: 'mail', owner: 'gw-1', id: 'gw-1/7/3', state: 'waiting', messages: 1200, waits_for: ['store-b'], why: '', since: 0 };
 const WARNING = '! WARNING: gw-2 gives up what only store-b knows: mail may be lost, or delivered twice. It is logged who did this and why.';
@@ -22,7 +23,7 @@ let heldCount = 0;
 const gateway = http.createServer((request, response) => {
   if (request.method === 'POST') happened.push('ORDER');
   response.writeHead(200, { 'content-type': 'application/json' });
-  response.end(JSON.stringify(request.method === 'POST' ? { queues: ['late.example of gw-1'] } : { gateway: 'gw-2', stores: [], queues_held: heldCount, held }));
+  response.end(JSON.stringify(request.method === 'POST' ? { ...RESCUED, queues: ['late.example of gw-1'] } : { ...STATUS, gateway: 'gw-2', queues_held: heldCount, held }));
 });
 await new Promise<void>((resolve) => { gateway.listen(0, '127.0.0.1', resolve); });
 const ADDRESS = `127.0.0.1:${String((gateway.address() as AddressInfo).port)}`;

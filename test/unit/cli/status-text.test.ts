@@ -1,11 +1,12 @@
 /** What `twinpost status` shows, letter by letter; and what comparing a mirror with its gateway ends in. */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import type { HeldQueueAnswer, StatusAnswer, StoreQueueAnswer, TableRowAnswer } from '../../../src/cli/admin-client.js';
+import type { HeldQueueAnswer, StatusAnswer, TableRowAnswer } from '../../../src/admin-api/gateway-answers.js';
+import type { StoreQueueAnswer, StoreStatusAnswer } from '../../../src/admin-api/store-answers.js';
 import { fittingLines, statusLines, watchLine } from '../../../src/cli/status-text.js';
 import { judgeMirror, verifyLines } from '../../../src/cli/store-verify.js';
-import { PROTOCOL_VERSION } from '../../../src/protocol/versions.js';
 import { forceCommands } from '../../../src/recovery/force.js';
+import * as sample from './sample-answers.js';
 
 const NOW_MS = 1_800_000_000_000;
 const NOW = NOW_MS / 1000;
@@ -16,13 +17,19 @@ const ROW: TableRowAnswer = {
 };
 const HELD: HeldQueueAnswer = { queue_name: 'late.example', queue_class: 'mail', owner: 'gw-1', id: 'gw-1/7/3', state: 'waiting', messages: 1200, waits_for: ['NodeE'], why: 'a store is missing', since: NOW - 30 };
 const STATUS: StatusAnswer = {
-  gateway: 'gw-1', host: 'box-1', version: '0.2.0', incarnation: 7, pid: 42, uptime_seconds: 7200, ready: true, not_ready_reason: '', degraded_since: NOW - 90, degraded_cause: 'NodeC: ECONNRESET', insecure: true,
-  received: 20_000, delivered: 19_000, deferred: 3, bounced: 2, expired: 1, rejected: 0, queues: 40, queues_recovering: 0, queues_held: 22,
-  held: [HELD, { ...HELD, queue_name: 'theirs.example', owner: 'gw-2', id: 'gw-2/3/1', messages: null, waits_for: [], why: 'its lease runs', since: NOW - 5 }], queues_rescued: 3, queued_messages: 41, queued_bytes: 4096, control_records: 0, control_copies_in_sync: 0, memory_used_bytes: 2 ** 20, memory_limit_bytes: 2 ** 30,
+  ...sample.STATUS, routes: 40, routes_refused: [{ route: 'strict.example', reason: 'recovering', since: NOW - 30 }], degraded: true, degraded_since: NOW - 90, degraded_cause: 'NodeC: ECONNRESET', insecure: true,
+  received: 20_000, delivered: 19_000, deferred: 3, bounced: 2, expired: 1, queues: 40, queues_held: 22,
+  held: [HELD, { ...HELD, queue_name: 'theirs.example', owner: 'gw-2', id: 'gw-2/3/1', messages: null, waits_for: [], why: 'its lease runs', since: NOW - 5 }],
+  queues_rescued: 3, queued_messages: 41, queued_bytes: 4096, memory_used_bytes: 2 ** 20,
   stores: [
-    { store: 'NodeB', host: 'box-2', protocol: PROTOCOL_VERSION, up: true, drained: false, drained_since: null, paths: [{ path: 'A', state: 'RUN' }, { path: 'B', state: 'READY' }], queues_sync: 39, queues_resync: 1, queues_ng: 0, lag_messages: 5, lag_bytes: 2048, lease_left_ms: 9400, failovers: 1 },
-    { store: 'NodeC', host: 'box-3', protocol: 0, up: false, drained: false, drained_since: null, paths: [{ path: 'A', state: 'NG' }, { path: 'B', state: 'NG' }], queues_sync: 0, queues_resync: 0, queues_ng: 1, lag_messages: 900, lag_bytes: 0, lease_left_ms: 0, failovers: 0 },
+    sample.STORE,
+    { ...sample.STORE, store: 'NodeC', host: 'box-3', protocol: 0, up: false, paths: [{ path: 'A', state: 'NG', since: 0 }, { path: 'B', state: 'NG', since: 0 }], queues_sync: 0, queues_resync: 0, queues_ng: 1, lag_messages: 900, lag_bytes: 0, lease_left_ms: 0, failovers: 0 },
   ],
+};
+const STORE_STATUS: StoreStatusAnswer = {
+  role: 'store', store_id: 'NodeB', host: 'box-2', version: '0.2.0', pid: 9, boot_id: '00', uptime_seconds: 86_400, ready: true, stopping: false, insecure: false, ports: [9400], queues: 80, messages: 12_345, changes: 0,
+  memory: { used_bytes: 2 ** 21, live_bytes: 0, granted_bytes: 0, accept_bytes: 2 ** 29, limit_bytes: 2 ** 30 },
+  gateways: [{ id: 'gw-1', incarnation: 7, active: true, granted_bytes: 0, connections: [] }, { id: 'gw-2', incarnation: 7, active: false, granted_bytes: 0, connections: [] }],
 };
 const ROWS: readonly TableRowAnswer[] = [
   ROW,
@@ -34,7 +41,7 @@ describe('twinpost status', () => {
   test('shows the table of the paper, and all that an operator must know', () => {
     const lines = statusLines({
       gateways: [{ status: STATUS, rows: ROWS, address: 'http://box-1:8025' }],
-      stores: [{ status: { store_id: 'NodeB', host: 'box-2', version: '0.2.0', pid: 9, uptime_seconds: 86_400, ready: true, insecure: false, queues: 80, messages: 12_345, memory: { used_bytes: 2 ** 21, limit_bytes: 2 ** 30 }, gateways: [{ id: 'gw-1', active: true }, { id: 'gw-2', active: false }] }, address: 'http://box-2:9401' }],
+      stores: [{ status: STORE_STATUS, address: 'http://box-2:9401' }],
       missing: [{ id: 'gw-2', kind: 'gateway', address: '127.0.0.1:8026', why: 'connection refused', how: 'silent' }, { id: 'gw-3', kind: 'gateway', address: '', why: 'nobody that answers knows its admin address', how: 'not asked' }],
       all: false,
     }, NOW_MS, false);
@@ -48,7 +55,7 @@ describe('twinpost status', () => {
   });
 
   test('is a line a gateway in a pipe', () => {
-    assert.equal(watchLine({ status: STATUS, rows: [], address: '' }, NOW_MS), '2027-01-15T08:00:00.000Z gw-1 ready degraded received=20000 delivered=19000 queued=41 lag=900 down=NodeC drained=- held=22');
+    assert.equal(watchLine({ status: STATUS, rows: [], address: '' }, NOW_MS), '2027-01-15T08:00:00.000Z gw-1 ready degraded received=20000 delivered=19000 queued=41 lag=900 refused=1 down=NodeC drained=- held=22');
     assert.match(watchLine({ status: { ...STATUS, ready: false, not_ready_reason: 'recovering', degraded_since: null, stores: [] }, rows: [], address: '' }, NOW_MS), / not-ready\(recovering\) complete .* down=- drained=- held=22$/);
   });
 });
@@ -64,21 +71,10 @@ test('a store that speaks an older version of the protocol is shown with it', ()
 });
 
 test('a queue of another gateway is shown with its owner, for the queues of a group have the same names', () => {
-  const rows = [ROW, { ...ROW, owner: 'gw-2' }, { ...ROW, owner: 'gw-2', queue_name: 'control', queue_class: 'control', serial: 4 }];
+  const rows = [ROW, { ...ROW, owner: 'gw-2' }, { ...ROW, owner: 'gw-2', queue_name: 'senders', queue_class: 'bounce', serial: 4 }];
   const lines = statusLines({ gateways: [{ status: STATUS, rows, address: 'http://box-1:8025' }], stores: [], missing: [], all: true }, NOW_MS, false);
   const from = lines.findIndex((line) => line.startsWith('Queue '));
-  assert.deepEqual(lines.slice(from + 1, from + 4).map((line) => line.split(/ {2,}/, 1)[0]), ['hitachi.com', 'hitachi.com of gw-2', 'control (control) of gw-2']);
-});
-
-test('a gateway that does not say its release is shown without', () => {
-  const { version, ...before } = STATUS;
-  assert.equal(version, '0.2.0');
-  assert.match(shown(before), /^gw-1 on box-1: pid 42, up 2h/m);
-});
-
-test('one copy of the control queue is a copy', () => {
-  const records = (copies: number): string => /control queue, (.*)$/m.exec(shown({ ...STATUS, control_records: 3, control_copies_in_sync: copies }))?.[1] ?? '';
-  assert.deepEqual([0, 1, 2].map(records), ['0 copies in sync', '1 copy in sync', '2 copies in sync']);
+  assert.deepEqual(lines.slice(from + 1, from + 4).map((line) => line.split(/ {2,}/, 1)[0]), ['hitachi.com', 'hitachi.com of gw-2', 'senders (bounce) of gw-2']);
 });
 
 test('lines that do not fit are counted in the last that does', () => {
@@ -158,7 +154,6 @@ describe('mail that is held', () => {
     const names = heldLines(HELD, { ...HELD, id: 'gw-1/8/1' }, { ...HELD, queue_name: 'other.example', id: 'gw-1/8/2' }).map((line) => line.split(':', 1)[0]);
     assert.deepEqual(names.slice(2), ['late.example (gw-1/7/3)', 'late.example (gw-1/8/1)', 'other.example']);
     assert.match(heldLines({ ...HELD, queue_class: 'bounce', owner: 'gw-2' }).at(-1) ?? '', /^late\.example \(bounce\) of gw-2: /);
-    assert.match(heldLines({ ...HELD, queue_name: 'control', queue_class: 'control' }).at(-1) ?? '', /^control \(control\): waiting for 30s, 1,200 records at the stores; /);
   });
 
   test('has nothing in it that moves the cursor', () => {
@@ -170,7 +165,7 @@ describe('mail that is held', () => {
 });
 
 describe('comparing a mirror with its gateway', () => {
-  const COPY: StoreQueueAnswer = { queue_name: 'hitachi.com', class: 'mail', owner: 'gw-1', birth: 7, serial: 1, holder: 'gw-1', role: 'member', epoch: 2, number: 18_000, digest: 'aa', messages: 40, bytes: 1 };
+  const COPY: StoreQueueAnswer = { queue_name: 'hitachi.com', queue_class: 'mail', owner: 'gw-1', birth: 7, serial: 1, holder: 'gw-1', role: 'member', epoch: 2, members: [], number: 18_000, digest: 'aa', messages: 40, bytes: 1 };
 
   test('judges at one number only', () => {
     assert.equal(judgeMirror(ROW, COPY), 'same');
@@ -199,6 +194,7 @@ const GOLDEN = `gw-1 on box-1: twinpost 0.2.0, pid 42, up 2h, incarnation 7
   mirrors     DEGRADED since 2027-01-15T07:58:30Z (1min30s): NodeC: ECONNRESET
   received    20,000   delivered 19,000   deferred 3   bounced 2   expired 1   rejected 0
   queued      41 messages, 4KiB in 40 queues; memory 1MiB of 1GiB
+  REFUSED     new mail of 1 of 40 routes: strict.example (recovering for 30s)
   rescued     3 queues of other gateways delivered here
   HELD        mail of 22 queues waits; start NodeE, or go on without:
                   twinpost rescue --force --queue late.example --owner gw-1 --missing NodeE --reason TEXT --from box-1:8025

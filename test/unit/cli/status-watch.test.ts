@@ -3,17 +3,12 @@ import assert from 'node:assert/strict';
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { after, describe, test } from 'node:test';
-import type { StatusAnswer } from '../../../src/cli/admin-client.js';
 import { runCli } from '../../../src/cli/main.js';
 import { contextFor } from './played-context.js';
+import { STATUS } from './sample-answers.js';
 
-const STATUS: StatusAnswer = {
-  gateway: 'gw-1', host: 'box-1', version: '0.2.0', incarnation: 7, pid: 42, uptime_seconds: 7200, ready: true, not_ready_reason: '', degraded_since: null, degraded_cause: '', insecure: false,
-  received: 0, delivered: 0, deferred: 0, bounced: 0, expired: 0, rejected: 0, queues: 0, queues_recovering: 0, queues_held: 0, held: [], queues_rescued: 0, queued_messages: 0, queued_bytes: 0,
-  control_records: 0, control_copies_in_sync: 0, memory_used_bytes: 0, memory_limit_bytes: 2 ** 30, stores: [],
-};
 const ANSWERS: ReadonlyMap<string, object> = new Map<string, object>([
-  ['/api/v1/group', { members: [{ id: 'gw-1', kind: 'gateway', admin: null, self: true }] }], ['/api/v1/status', STATUS], ['/api/v1/mirrors', { rows: [] }],
+  ['/api/v1/group', { members: [{ id: 'gw-1', kind: 'gateway', admin: null, self: true }] }], ['/api/v1/status', STATUS], ['/api/v1/mirrors', { rows: [], next_cursor: null }],
 ]);
 
 const gateway = http.createServer((request, response) => {

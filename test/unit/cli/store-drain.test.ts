@@ -1,10 +1,10 @@
 /** What `twinpost store drain` makes of a gateway's answer. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { DrainAnswer } from '../../../src/cli/admin-client.js';
+import type { DrainAnswer } from '../../../src/admin-api/orders.js';
 import { drainLines, hasFailed } from '../../../src/cli/store-drain.js';
 
-const DONE: DrainAnswer = { draining: true, mirrors: 0, stuck: 0, copies_missing: 0, kept: true };
+const DONE: DrainAnswer = { store: 'store-b', draining: true, mirrors: 0, stuck: 0, copies_missing: 0, kept: true };
 
 function linesOf(answer: Partial<DrainAnswer>): string[] {
   return drainLines('gw-1', 'store-b', { ...DONE, ...answer });
@@ -25,16 +25,11 @@ test('fails when something can not leave or is not kept, and not for what was st
   assert.deepEqual([of({ mirrors: 3, stuck: 1 }), of({ kept: false }), of({ draining: false, kept: false })], [true, true, true]);
 });
 
-test('says of an order that no store has acknowledged that it may be undone, and nothing that sounds as if it were done', () => {
-  const line = 'gw-1: the order is noted here, but no store has acknowledged it yet: a crash of the gateway may undo it; ask again';
+test('says of an order that is not on disk that a restart forgets it, and nothing that sounds as if it were done', () => {
+  const line = 'gw-1: the order is in force, but not on disk: a restart of the gateway forgets it; see that its state_dir is set and can be written, and ask again';
   assert.deepEqual(linesOf({ kept: false }), [line]);
   assert.deepEqual(linesOf({ draining: false, kept: false }), [line]);
   const stuck = linesOf({ mirrors: 2, stuck: 2, kept: false });
   assert.equal(stuck[0], line);
   assert.match(stuck[1] ?? '', /CAN'T LEAVE/);
-});
-
-test('takes an answer that does not say whether it is kept for what it says', () => {
-  const { draining, mirrors, stuck, copies_missing } = DONE;
-  assert.deepEqual(drainLines('gw-1', 'store-b', { draining, mirrors, stuck, copies_missing }), ['gw-1: nothing is left at store-b']);
 });

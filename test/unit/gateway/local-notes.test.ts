@@ -1,11 +1,13 @@
-/** What a gateway writes to its state_dir for the next process (gateway/local-notes.ts, gateway/crash-note-file.ts). */
+/** What a gateway writes to its state_dir for the next process (gateway/local-notes.ts, gateway/local/). */
 import assert from 'node:assert/strict';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
-import { dropCrashNote, readCrashNote, writeCrashNote } from '../../../src/gateway/crash-note-file.js';
-import { readSetHints } from '../../../src/gateway/local-notes.js';
+import { dropCrashNote, readCrashNote, writeCrashNote } from '../../../src/gateway/local/crash-note-file.js';
+import { LocalNotes, readSetHints } from '../../../src/gateway/local-notes.js';
+import { CRASH_NOTES_MAX, CrashNotes, InHand } from '../../../src/gateway/local/crash-notes.js';
+import { readDrained, writeDrained } from '../../../src/gateway/local/drained-file.js';
 
 function folder(t: { after(run: () => void): void }): string {
   const made = mkdtempSync(join(tmpdir(), 'twinpost-notes-'));
@@ -42,6 +44,71 @@ describe('the crash note', () => {
     }
     writeFileSync(join(state, 'crash-note.json'), '[{}, {"owner": "gw-1", "queue_id": "00000000001", "incarnation": 5}]');
     assert.deepEqual(readCrashNote(state), [{ ownerId: 'gw-1', messageId: 1, incarnation: 5 }]);
+  });
+});
+
+describe('notes of crashes', () => {
+  const SETS = {
+    signature: () => 0,
+    *hints(): Generator<never, undefined> {
+      yield* [];
+      return undefined;
+    },
+  };
+  const LOG = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
+
+  test('count the crashes of a message, each once; only what is in hand when the process dies is blamed', async (t) => {
+    const state = folder(t);
+    for (const incarnation of [1, 2]) {
+      const [crashes, inHand] = [new CrashNotes(), new InHand()];
+      const notes = new LocalNotes(state, { log: LOG, crashes, inHand, incarnation, sets: SETS });
+      assert.equal(crashes.countOf('gw-1', 7), incarnation - 1);
+      inHand.during('gw-1', 8, () => 'it ends well');
+      assert.equal(notes.onCrash(), false);
+      assert.throws(() => { inHand.during('gw-1', 7, () => { throw new Error('it ends the process'); }); });
+      assert.equal(notes.onCrash(), true);
+    }
+    const crashes = new CrashNotes();
+    const notes = new LocalNotes(state, { log: LOG, crashes, inHand: new InHand(), incarnation: 3, sets: SETS });
+    assert.deepEqual([crashes.countOf('gw-1', 7), crashes.countOf('gw-1', 8), crashes.countOf('gw-2', 7)], [2, 0, 0]);
+    crashes.add([{ ownerId: 'gw-1', messageId: 7, incarnation: 2 }, { ownerId: 'gw-2', messageId: 9, incarnation: 2 }]);
+    assert.equal(crashes.countOf('gw-1', 7), 2, 'one crash told twice');
+    crashes.forget('gw-1', 7);
+    notes.tick(0);
+    // The sets of mirrors are written by the same tick, in their own time.
+    while (!existsSync(join(state, 'queue-sets.json'))) await new Promise((resolve) => { setImmediate(resolve); });
+    assert.deepEqual(readCrashNote(state).map(({ messageId }) => messageId), [9], 'what was released is forgotten by the file, too');
+    crashes.forget('gw-2', 9);
+    notes.tick(10_000);
+    assert.equal(existsSync(join(state, 'crash-note.json')), false);
+  });
+
+  test('are bounded: the oldest go first, in the file as well', (t) => {
+    const state = folder(t);
+    const crashes = new CrashNotes();
+    const notes = Array.from({ length: CRASH_NOTES_MAX + 5 }, (_, messageId) => ({ ownerId: 'gw-1', messageId, incarnation: 1 }));
+    crashes.add(notes);
+    writeCrashNote(state, notes);
+    for (const kept of [crashes.all, readCrashNote(state)]) assert.deepEqual([kept.length, kept[0]?.messageId], [CRASH_NOTES_MAX, 5]);
+  });
+});
+
+describe('the file of drained stores', () => {
+  test('is read as it was written; without it none is drained', async (t) => {
+    const state = join(folder(t), 'made', 'with it');
+    assert.equal(readDrained(state).size, 0);
+    for (const drained of [new Map([['store-a', 1_767_225_600_344], ['store-b', 7]]), new Map()]) {
+      await writeDrained(state, drained);
+      assert.deepEqual(readDrained(state), drained);
+    }
+  });
+
+  test('that is none of ours, or was cut short, is an error, not an empty one', (t) => {
+    const state = folder(t);
+    for (const text of ['', '{"store-a":', '7', 'null', '["store-a"]', '{"store-a":"7"}']) {
+      writeFileSync(join(state, 'drained-stores.json'), text);
+      assert.throws(() => readDrained(state), Error, text);
+    }
   });
 });
 

@@ -8,5 +8,5 @@ export const QUIET: DirtySink = { onAdopted: () => {}, onDirty: () => {}, onLarg
 
 export function quietPartition(table: EntryTable, handle = 1): Partition {
   const slabs = new PayloadSlabs({ mark: () => true, isPast: true });
-  return new Partition({ handle, identity: { ownerId: 'gw-1', birth: 1, serial: handle }, name: `p${String(handle)}`, kind: 'mail' }, 1, table.partitionColumns, slabs, QUIET);
+  return new Partition({ handle, identity: { ownerId: 'gw-1', birth: 1, serial: handle }, name: `p${String(handle)}` }, 1, table.partitionColumns, slabs, QUIET);
 }

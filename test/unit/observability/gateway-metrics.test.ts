@@ -11,7 +11,7 @@ function source(queues: readonly QueueGauges[]): GaugeSource {
     queues: () => queues,
     stores: () => [{ store: 'store-a', up: true, drained: true, queuesSync: 3, queuesResync: 1, queuesNg: 0, lagMessages: 7, lagBytes: 900, refillMessages: 11, refillBytes: 1100, creditBytes: 5000, leaseLeftSeconds: 9.5, failovers: 2 }],
     states: () => [{ state: 'deferred', messages: 8, bytes: 80, oldestAgeSeconds: 320 }],
-    ready: () => true, degraded: () => false, queuesShort: () => 2, queuesHeld: () => 4, queuesRecovering: () => 5, queuesRescued: () => 6, takeovers: () => 12, handedBack: () => 13, takenAway: () => 18, repairs: () => ({ tails: 14, tailBytes: 15, refills: 16, refillBytes: 17 }), memoryUsedBytes: () => 10, memoryKeptBytes: () => 19, memoryLimitBytes: () => 100, connectionsIn: () => 2, connectionsOut: () => 3, dotsInFlight: () => 1, logLinesDropped: () => 4,
+    ready: () => true, routesRefused: () => [{ route: 'strict.example', reason: 'recovering' }], degraded: () => false, queuesShort: () => 2, queuesHeld: () => 4, queuesRecovering: () => 5, queuesRescued: () => 6, takeovers: () => 12, handedBack: () => 13, takenAway: () => 18, repairs: () => ({ tails: 14, tailBytes: 15, refills: 16, refillBytes: 17 }), memoryUsedBytes: () => 10, memoryKeptBytes: () => 19, memoryLimitBytes: () => 100, connectionsIn: () => 2, connectionsOut: () => 3, dotsInFlight: () => 1, logLinesDropped: () => 4,
   };
 }
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { crc32 } from '../../../src/platform/node/checksum.js';
-import { CONTROL_BYTES_MAX, FRAME_BYTES_MAX, FrameEncoder, HEADER_BYTES, encodeFrame, sealFrame, writeHeader } from '../../../src/protocol/frame.js';
+import { CONTROL_BYTES_MAX, FRAME_BYTES_MAX, FrameEncoder, encodeFrame } from '../../../src/protocol/frame.js';
 import { FrameReader, RULE_NO_ROOM, type FrameRoom, type FrameSink } from '../../../src/protocol/frame-reader.js';
 
 interface Seen { type: number; sequence: number; control: string; bodies: string }
@@ -41,10 +41,9 @@ function frame(type: number, sequence: number, control: Uint8Array, bodies: Uint
 
 /** A header as a liar writes it, with a right checksum over whatever follows. */
 function forged(change: (header: Buffer) => void): Uint8Array {
-  const bytes = Buffer.alloc(HEADER_BYTES);
-  writeHeader(bytes, { type: 0x30, sequence: 1, controlBytes: 0, frameBytes: HEADER_BYTES });
+  const bytes = Buffer.from(encodeFrame(0x30, 1, new Uint8Array(0), crc32));
   change(bytes);
-  sealFrame(bytes, 0, crc32);
+  bytes.writeUInt32LE(crc32(bytes.subarray(4), 0), 0);
   return bytes;
 }
 
@@ -137,8 +136,9 @@ describe('frame reader', () => {
   test('allocates by what has arrived, not by what a header claims', () => {
     const read = reader();
     const seen = new Recorder();
-    const bomb = Buffer.alloc(HEADER_BYTES);
-    writeHeader(bomb, { type: 0x30, sequence: 1, controlBytes: CONTROL_BYTES_MAX, frameBytes: FRAME_BYTES_MAX });
+    const bomb = Buffer.from(encodeFrame(0x30, 1, new Uint8Array(0), crc32));
+    bomb.writeUInt32LE(FRAME_BYTES_MAX, 4);
+    bomb.writeUInt32LE(CONTROL_BYTES_MAX, 12);
     read.push(bomb, seen);
     assert.ok(read.heldBytes <= 4096);
     for (let i = 0; i < 100; i++) read.push(new Uint8Array(1000), seen);

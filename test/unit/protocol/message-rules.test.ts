@@ -9,16 +9,10 @@ import { SECTIONS_MAX } from '../../../src/protocol/messages/changes.js';
 import { encodeClose } from '../../../src/protocol/messages/close.js';
 import { LISTED_ROWS_MAX } from '../../../src/protocol/messages/listed.js';
 import { PULL_BODIES_MAX, packPositions } from '../../../src/protocol/messages/pull-bodies.js';
-import { SAMPLES, changeRows, type Sample } from './samples.js';
+import { SAMPLES, changeRows, sampleOf, type Sample } from './samples.js';
 
 const packer = new MessagePacker();
 const ROW = changeRows([1, 0, 0, 0, 0, 1]);
-
-function sampleOf(name: string): Sample {
-  const sample = SAMPLES.find((one) => one.name === name);
-  assert.ok(sample, name);
-  return sample;
-}
 
 function ruleOf(sample: Sample, elements: readonly unknown[]): string {
   const decoded = sample.decode(packer, packer.pack(elements));

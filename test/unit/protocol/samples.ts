@@ -2,11 +2,13 @@
  * One described sample and one generator of valid values for each message, for the tests beside this file.
  * `fields` is the comment line of the golden file.
  */
+import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import type { Packer } from '../../../src/platform/ports.js';
 import { crc32 } from '../../../src/platform/node/checksum.js';
 import { CHANGE_ROW_BYTES, viewOf, writeChangeRow } from '../../../src/protocol/change-rows.js';
 import { ENTRY_ROW_BYTES, writeEntryRow } from '../../../src/protocol/entry-rows.js';
+import * as types from '../../../src/protocol/message-types.js';
 import * as ack from '../../../src/protocol/messages/ack.js';
 import * as beat from '../../../src/protocol/messages/beat.js';
 import * as block from '../../../src/protocol/messages/block.js';
@@ -115,7 +117,7 @@ const ENTRY = crc32(HEAD, crc32(BODY, 0));
 
 const HANDSHAKE: Sample[] = [
   sample<hello.Hello>({
-    name: 'hello', type: hello.TYPE, sequence: 1, encode: hello.encodeHello, decode: hello.decodeHello,
+    name: 'hello', type: types.HELLO, sequence: 1, encode: hello.encodeHello, decode: hello.decodeHello,
     fields: 'versions 1 to 1, gatewayId gw-1, incarnation 1750000000123, incarnationNonce 10..17, path A, generation 3, nonce 20..2f, flags HELLO_ACTIVE',
     value: {
       versionMin: 1, versionMax: 1, gatewayId: 'gw-1', incarnation: 1_750_000_000_123, incarnationNonce: run(0x10, 8),
@@ -127,17 +129,17 @@ const HANDSHAKE: Sample[] = [
     }),
   }),
   sample<challenge.Challenge>({
-    name: 'challenge', type: challenge.TYPE, sequence: 1, encode: challenge.encodeChallenge, decode: challenge.decodeChallenge,
+    name: 'challenge', type: types.CHALLENGE, sequence: 1, encode: challenge.encodeChallenge, decode: challenge.decodeChallenge,
     fields: 'version 1, storeId store-a, bootId 30..3f, nonce 40..4f, proof 50..6f',
     value: { version: 1, storeId: 'store-a', bootId: run(0x30, 16), nonce: run(0x40, 16), proof: run(0x50, 32) },
     arbitrary: fc.record({ version: fc.integer({ min: 1, max: 255 }), storeId: id, bootId: bytes(16), nonce: bytes(16), proof: bytes(32) }),
   }),
   sample<proof.Proof>({
-    name: 'proof', type: proof.TYPE, sequence: 2, encode: proof.encodeProof, decode: proof.decodeProof,
+    name: 'proof', type: types.PROOF, sequence: 2, encode: proof.encodeProof, decode: proof.decodeProof,
     fields: 'proof 70..8f', value: { proof: run(0x70, 32) }, arbitrary: fc.record({ proof: bytes(32) }),
   }),
   sample<welcome.Welcome>({
-    name: 'welcome', type: welcome.TYPE, sequence: 2, encode: welcome.encodeWelcome, decode: welcome.decodeWelcome,
+    name: 'welcome', type: types.WELCOME, sequence: 2, encode: welcome.encodeWelcome, decode: welcome.decodeWelcome,
     fields: 'credit 8589934592, highestIncarnation 1750000000123, leaseMs 10000, graceMs 0, frameBytesMax 67108864, windowBytes 8388608, active true',
     value: {
       credit: 8_589_934_592, highestIncarnation: 1_750_000_000_123, leaseMs: 10_000, graceMs: 0,
@@ -149,17 +151,17 @@ const HANDSHAKE: Sample[] = [
     }),
   }),
   sample<close.Close>({
-    name: 'close', type: close.TYPE, encode: close.encodeClose, decode: close.decodeClose,
+    name: 'close', type: types.CLOSE, encode: close.encodeClose, decode: close.decodeClose,
     fields: 'reason FENCED, text "a younger gw-1 is here", detail 1750000000999',
     value: { reason: 4, text: 'a younger gw-1 is here', detail: 1_750_000_000_999 },
     arbitrary: fc.record({ reason: fc.integer({ min: 1, max: 255 }), text, detail: whole }),
   }),
   sample<heartbeat.Heartbeat>({
-    name: 'heartbeat', type: heartbeat.TYPE, sequence: 7, encode: heartbeat.encodeHeartbeat, decode: heartbeat.decodeHeartbeat,
+    name: 'heartbeat', type: types.HEARTBEAT, sequence: 7, encode: heartbeat.encodeHeartbeat, decode: heartbeat.decodeHeartbeat,
     fields: 'token 123456789', value: { token: 123_456_789 }, arbitrary: fc.record({ token: whole }),
   }),
   sample<beat.Beat>({
-    name: 'beat', type: beat.TYPE, sequence: 7, encode: beat.encodeBeat, decode: beat.decodeBeat,
+    name: 'beat', type: types.BEAT, sequence: 7, encode: beat.encodeBeat, decode: beat.decodeBeat,
     fields: 'token 123456789, credit 4294967296, leaseMs 10000', value: { token: 123_456_789, credit: 4_294_967_296, leaseMs: 10_000 },
     arbitrary: fc.record({ token: whole, credit: whole, leaseMs: u32 }),
   }),
@@ -167,7 +169,7 @@ const HANDSHAKE: Sample[] = [
 
 const CHANGES: Sample[] = [
   sample<open.Open>({
-    name: 'open', type: open.TYPE, sequence: 8, encode: open.encodeOpen, decode: open.decodeOpen,
+    name: 'open', type: types.OPEN, sequence: 8, encode: open.encodeOpen, decode: open.decodeOpen,
     fields: 'handle 5, birth 1750000000123, serial 2, name queue.example, queueClass mail, ordering strict, lengthMax 1000000, bytesMax 0, ownerId gw-1, claimants gw-2, epoch 1, members store-a store-b',
     value: {
       handle: 5, birth: 1_750_000_000_123, serial: 2, name: 'queue.example', queueClass: 'mail', ordering: 1, lengthMax: 1_000_000,
@@ -179,11 +181,11 @@ const CHANGES: Sample[] = [
     }),
   }),
   sample<drop.Drop>({
-    name: 'drop', type: drop.TYPE, sequence: 9, encode: drop.encodeDrop, decode: drop.decodeDrop,
+    name: 'drop', type: types.DROP, sequence: 9, encode: drop.encodeDrop, decode: drop.decodeDrop,
     fields: 'handle 5', value: { handle: 5 }, arbitrary: fc.record({ handle }),
   }),
   sample<changes.Changes>({
-    name: 'changes', type: changes.TYPE, sequence: 4_294_967_297, encode: changes.encodeChanges, decode: changes.decodeChanges,
+    name: 'changes', type: types.CHANGES, sequence: 4_294_967_297, encode: changes.encodeChanges, decode: changes.decodeChanges,
     fields: 'queue 5 from 41, digest 1 2: STORE SHARED id 1099511627777, DELETE 2 at 3, ANNOTATE at 4, SET_MEMBERS epoch 6 store-a store-b; queue 6 from 4294967296, digest 3 4: STORE BODY_ABSENT SHARED same id, REPLACE at 9, WITHDRAW at 8, STORE SKIPPED id 7',
     value: [
       5, 41, 1, 2,
@@ -207,13 +209,13 @@ const CHANGES: Sample[] = [
       .map((sections) => sections.flat()),
   }),
   sample<ack.Ack>({
-    name: 'ack', type: ack.TYPE, sequence: 4_294_967_297, encode: ack.encodeAck, decode: ack.decodeAck,
+    name: 'ack', type: types.ACK, sequence: 4_294_967_297, encode: ack.encodeAck, decode: ack.decodeAck,
     fields: 'sequence 4294967297, credit 8589934592, queue 5 at 44, queue 6 at 4294967299',
     value: [4_294_967_297, 8_589_934_592, 5, 44, 6, 4_294_967_299],
     arbitrary: fc.tuple(whole, whole, fc.array(fc.tuple(handle, whole), { maxLength: 20 })).map(([s, c, queues]) => [s, c, ...queues.flat()]),
   }),
   sample<refusal.Refusal>({
-    name: 'refusal', type: refusal.TYPE, sequence: 12, encode: refusal.encodeRefusal, decode: refusal.decodeRefusal,
+    name: 'refusal', type: types.REFUSAL, sequence: 12, encode: refusal.encodeRefusal, decode: refusal.decodeRefusal,
     fields: 'sequence 12, handle 5, reason GAP, number 39, digestA 4294967295, digestB 2147483648, text "stands at 39"',
     value: { sequence: 12, handle: 5, reason: 1, number: 39, digestA: 0xffff_ffff, digestB: 0x8000_0000, text: 'stands at 39' },
     arbitrary: fc.record({
@@ -229,12 +231,12 @@ const ROW: listed.ListedRow = {
 
 const CLAIMS: Sample[] = [
   sample<list.List>({
-    name: 'list', type: list.TYPE, sequence: 3, encode: list.encodeList, decode: list.decodeList,
+    name: 'list', type: types.LIST, sequence: 3, encode: list.encodeList, decode: list.decodeList,
     fields: "gatewayId '' (all), cursor 0", value: { gatewayId: '', cursor: 0 },
     arbitrary: fc.record({ gatewayId: fc.oneof(id, fc.constant('')), cursor: whole }),
   }),
   sample<listed.Listed>({
-    name: 'listed', type: listed.TYPE, sequence: 3, encode: listed.encodeListed, decode: listed.decodeListed,
+    name: 'listed', type: types.LISTED, sequence: 3, encode: listed.encodeListed, decode: listed.decodeListed,
     fields: 'next 2, complete false; gw-1 1750000000123 2 queue.example mail fifo member epoch 3 store-a store-b number 44 digest 1 2 count 17 bytes 170000 holder gw-2 1750000000456; the same with serial 3, strict, no holder',
     value: { next: 2, complete: false, rows: [ROW, { ...ROW, serial: 3, ordering: 1, holder: '', holderToken: 0 }] },
     arbitrary: fc.record({
@@ -246,13 +248,13 @@ const CLAIMS: Sample[] = [
     }),
   }),
   sample<claim.Claim>({
-    name: 'claim', type: claim.TYPE, sequence: 4, encode: claim.encodeClaim, decode: claim.decodeClaim,
+    name: 'claim', type: types.CLAIM, sequence: 4, encode: claim.encodeClaim, decode: claim.decodeClaim,
     fields: 'handle 5, gatewayId gw-1, birth 1750000000123, serial 2, token 1750000000456',
     value: { handle: 5, gatewayId: 'gw-1', birth: 1_750_000_000_123, serial: 2, token: 1_750_000_000_456 },
     arbitrary: fc.record({ handle, gatewayId: id, birth: whole, serial: u32, token: whole }),
   }),
   sample<claimed.Claimed>({
-    name: 'claimed', type: claimed.TYPE, sequence: 4, encode: claimed.encodeClaimed, decode: claimed.decodeClaimed,
+    name: 'claimed', type: types.CLAIMED, sequence: 4, encode: claimed.encodeClaimed, decode: claimed.decodeClaimed,
     fields: 'handle 5, result GRANTED, token 1750000000456, epoch 3, members store-a store-b, number 44, digest 1 2, count 17, bytes 170000, role member, waitMs 0, sameBoot true, writer gw-2 1750000000456',
     value: {
       handle: 5, result: 0, token: 1_750_000_000_456, epoch: 3, members: ['store-a', 'store-b'], number: 44, digestA: 1, digestB: 2,
@@ -265,7 +267,7 @@ const CLAIMS: Sample[] = [
     }),
   }),
   sample<claimed.Claimed>({
-    name: 'claimed-version-1', type: claimed.TYPE, sequence: 4, encode: claimed.encodeClaimed, decode: claimed.decodeClaimed,
+    name: 'claimed-version-1', type: types.CLAIMED, sequence: 4, encode: claimed.encodeClaimed, decode: claimed.decodeClaimed,
     fields: 'to a gateway of version 1: handle 5, result UNKNOWN, token 0, epoch 0, no members, number 0, digest 0 0, count 0, bytes 0, role none, waitMs 0, sameBoot false',
     value: {
       handle: 5, result: 1, token: 0, epoch: 0, members: [], number: 0, digestA: 0, digestB: 0, count: 0, bytes: 0, role: 0, waitMs: 0, sameBoot: false, writer: undefined,
@@ -276,16 +278,16 @@ const CLAIMS: Sample[] = [
     }),
   }),
   sample<confirm.Confirm>({
-    name: 'confirm', type: confirm.TYPE, sequence: 5, encode: confirm.encodeConfirm, decode: confirm.decodeConfirm,
+    name: 'confirm', type: types.CONFIRM, sequence: 5, encode: confirm.encodeConfirm, decode: confirm.decodeConfirm,
     fields: 'handle 5, token 1750000000456', value: { handle: 5, token: 1_750_000_000_456 }, arbitrary: fc.record({ handle, token: whole }),
   }),
   sample<release.Release>({
-    name: 'release', type: release.TYPE, sequence: 6, encode: release.encodeRelease, decode: release.decodeRelease,
+    name: 'release', type: types.RELEASE, sequence: 6, encode: release.encodeRelease, decode: release.decodeRelease,
     fields: 'handle 5, token 1750000000456, unused true', value: { handle: 5, token: 1_750_000_000_456, unused: true },
     arbitrary: fc.record({ handle, token: whole, unused: fc.option(bool, { nil: undefined }) }),
   }),
   sample<release.Release>({
-    name: 'release-version-1', type: release.TYPE, sequence: 6, encode: release.encodeRelease, decode: release.decodeRelease,
+    name: 'release-version-1', type: types.RELEASE, sequence: 6, encode: release.encodeRelease, decode: release.decodeRelease,
     fields: 'to a store of version 1: handle 5, token 1750000000456', value: { handle: 5, token: 1_750_000_000_456, unused: undefined },
     arbitrary: fc.record({ handle, token: whole, unused: fc.constant(undefined) }),
   }),
@@ -299,47 +301,53 @@ const ENTRY_BODIES = join(BODY, HEAD, HEAD, NOTE);
 
 const COPIES: Sample[] = [
   sample<pull.Pull>({
-    name: 'pull', type: pull.TYPE, sequence: 10, encode: pull.encodePull, decode: pull.decodePull,
+    name: 'pull', type: types.PULL, sequence: 10, encode: pull.encodePull, decode: pull.decodePull,
     fields: 'handle 5, afterPosition 40, untilPosition 4294967296, entriesMax 1000, bytesMax 1048576, bodies true',
     value: { handle: 5, afterPosition: 40, untilPosition: 4_294_967_296, entriesMax: 1000, bytesMax: 1_048_576, bodies: true },
     arbitrary: fc.record({ handle, afterPosition: whole, untilPosition: whole, entriesMax: fc.integer({ min: 1, max: 0xffff_ffff }), bytesMax: u32, bodies: bool }),
   }),
   sample<block.Block>({
-    name: 'block', type: block.TYPE, sequence: 10, encode: block.encodeBlock, decode: block.decodeBlock, bodies: ENTRY_BODIES,
+    name: 'block', type: types.BLOCK, sequence: 10, encode: block.encodeBlock, decode: block.decodeBlock, bodies: ENTRY_BODIES,
     fields: 'handle 5, afterPosition 40, nextPosition 4294967296, end true; SHARED id 1099511627777 at 41; BODY_ABSENT SHARED same id at 4294967296 with a note',
     value: { handle: 5, afterPosition: 40, nextPosition: 4_294_967_296, end: true, rows: ENTRIES },
     arbitrary: fc.record({ handle, afterPosition: whole, nextPosition: whole, end: bool, rows: rows(40, 0) }),
   }),
   sample<pullBodies.PullBodies>({
-    name: 'pull-bodies', type: pullBodies.TYPE, sequence: 11, encode: pullBodies.encodePullBodies, decode: pullBodies.decodePullBodies,
+    name: 'pull-bodies', type: types.PULL_BODIES, sequence: 11, encode: pullBodies.encodePullBodies, decode: pullBodies.decodePullBodies,
     fields: 'handle 5, positions 41 and 4294967296', value: { handle: 5, positions: pullBodies.packPositions([41, 4_294_967_296]) },
     arbitrary: fc.record({ handle, positions: fc.array(fc.integer({ min: 1, max: Number.MAX_SAFE_INTEGER }), { maxLength: 9 }).map((p) => pullBodies.packPositions(p)) }),
   }),
   sample<tail.Tail>({
-    name: 'tail', type: tail.TYPE, sequence: 12, encode: tail.encodeTail, decode: tail.decodeTail,
+    name: 'tail', type: types.TAIL, sequence: 12, encode: tail.encodeTail, decode: tail.decodeTail,
     fields: 'handle 5, number 40, digest 1 2', value: { handle: 5, number: 40, digestA: 1, digestB: 2 },
     arbitrary: fc.record({ handle, number: whole, digestA: u32, digestB: u32 }),
   }),
   sample<tailed.Tailed>({
-    name: 'tailed', type: tailed.TYPE, sequence: 12, encode: tailed.encodeTailed, decode: tailed.decodeTailed, bodies: NOTE,
+    name: 'tailed', type: types.TAILED, sequence: 12, encode: tailed.encodeTailed, decode: tailed.decodeTailed, bodies: NOTE,
     fields: 'handle 5, found true, firstNumber 41, digest 3 4: ANNOTATE at 4',
     value: { handle: 5, found: true, firstNumber: 41, digestA: 3, digestB: 4, rows: changeRows([4, 0, 0, NOTE.length, crc32(NOTE, 0), 4]) },
     arbitrary: fc.record({ handle, found: bool, firstNumber: whole, digestA: u32, digestB: u32, rows: rows(24, 0) }),
   }),
   sample<refillBegin.RefillBegin>({
-    name: 'refill-begin', type: refillBegin.TYPE, sequence: 13, encode: refillBegin.encodeRefillBegin, decode: refillBegin.decodeRefillBegin,
+    name: 'refill-begin', type: types.REFILL_BEGIN, sequence: 13, encode: refillBegin.encodeRefillBegin, decode: refillBegin.decodeRefillBegin,
     fields: 'handle 5, number 44, digest 1 2', value: { handle: 5, number: 44, digestA: 1, digestB: 2 },
     arbitrary: fc.record({ handle, number: whole, digestA: u32, digestB: u32 }),
   }),
   sample<refill.Refill>({
-    name: 'refill', type: refill.TYPE, sequence: 14, encode: refill.encodeRefill, decode: refill.decodeRefill, bodies: ENTRY_BODIES,
+    name: 'refill', type: types.REFILL, sequence: 14, encode: refill.encodeRefill, decode: refill.decodeRefill, bodies: ENTRY_BODIES,
     fields: 'handle 5; SHARED id 1099511627777 at 41; BODY_ABSENT SHARED same id at 4294967296 with a note',
     value: { handle: 5, rows: ENTRIES }, arbitrary: fc.record({ handle, rows: rows(40, 0) }),
   }),
   sample<refillEnd.RefillEnd>({
-    name: 'refill-end', type: refillEnd.TYPE, sequence: 15, encode: refillEnd.encodeRefillEnd, decode: refillEnd.decodeRefillEnd,
+    name: 'refill-end', type: types.REFILL_END, sequence: 15, encode: refillEnd.encodeRefillEnd, decode: refillEnd.decodeRefillEnd,
     fields: 'handle 5, count 2', value: { handle: 5, count: 2 }, arbitrary: fc.record({ handle, count: whole }),
   }),
 ];
 
 export const SAMPLES: readonly Sample[] = [...HANDSHAKE, ...CHANGES, ...CLAIMS, ...COPIES];
+
+export function sampleOf(name: string): Sample {
+  const sample = SAMPLES.find((one) => one.name === name);
+  assert.ok(sample, `there is a sample ${name}`);
+  return sample;
+}

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { ROLE_FILLING, ROLE_MEMBER, ROLE_NONE, ROLE_SPILLED } from '../../../src/protocol/reasons.js';
-import { PROTOCOL_VERSION, PROTOCOL_VERSION_OLDEST, allowsTakeover, chooseVersion, isToldOf, movesQueuesAway, toldRole } from '../../../src/protocol/versions.js';
+import { PROTOCOL_VERSION, PROTOCOL_VERSION_OLDEST, allowsTakeover, chooseVersion, movesQueuesAway, toldRole } from '../../../src/protocol/versions.js';
 
 describe('the version of a connection', () => {
   test('is the highest that both speak', () => {
@@ -27,11 +27,6 @@ describe('a peer of version 1', () => {
     assert.equal(toldRole(1, ROLE_SPILLED, true), ROLE_MEMBER);
     assert.equal(toldRole(1, ROLE_SPILLED, false), ROLE_NONE);
     for (const isNamed of [false, true]) assert.equal(toldRole(2, ROLE_SPILLED, isNamed), ROLE_SPILLED);
-  });
-
-  test('is not told of control queues', () => {
-    assert.deepEqual(['mail', 'bounce', 'billing', 'notification', 'control'].map((queueClass) => isToldOf(1, queueClass)), [true, true, true, true, false]);
-    assert.ok(isToldOf(2, 'control'));
   });
 
   test('moves nothing away from a stopping store, and has no rules for a takeover', () => {

@@ -74,7 +74,7 @@ export class Story {
 
   /** A round of probes, answered so. */
   round(...answers: readonly CensusRow[]): this {
-    this.claiming.judge(this.job, this.views.answering(), new Set(), 0);
+    this.claiming.judge(this.job, this.views.answering(), 0);
     for (const { storeId, role, epoch, members, number, writer } of answers) {
       const answer: Claimed = { handle: 7, result: CLAIM_TOKEN_LOW, token: 1, epoch, members, number, digestA: 0, digestB: 0, count: 0, bytes: 0, role, waitMs: 0, sameBoot: false, writer };
       this.claiming.note(this.job, storeId, answer);

@@ -33,7 +33,7 @@ function toldAfterTheWord(epoch: number, hints: readonly SetHint[]): { readonly 
   claiming.news.isLate = true;
   const pulls = new Pulls({ blockEntries: 10, blockBytes: 1000 }, { packer, log, views, nowMs: () => 0, needFlush: () => undefined, mayPull: () => true, onBlock: () => true, copiesUpTo: () => [], onWhole: () => undefined });
   const job = claiming.newJob(NAME, KEY, 7);
-  const judge = (): void => { claiming.judge(job, views.answering(), new Set(), 0); };
+  const judge = (): void => { claiming.judge(job, views.answering(), 0); };
   judge();
   assert.deepEqual([job.state, job.missing], ['waiting', ['store-b']]);
   const request = { queue: 'q', missing: 'store-b', reason: 'burnt', who: 'ann' };

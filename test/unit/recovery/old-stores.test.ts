@@ -31,7 +31,7 @@ function judged(ownerId: string, versions: readonly number[], rounds = 1): { rea
   for (const storeId of members) job.rows.set(storeId, { ...row, storeId });
   for (let i = 0; i < rounds; i++) {
     if (job.state !== 'waiting') job.restart('waiting', 0);
-    claiming.judge(job, views.answering(), new Set(), 0);
+    claiming.judge(job, views.answering(), 0);
   }
   return { asked, told, state: job.state };
 }

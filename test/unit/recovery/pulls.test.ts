@@ -11,7 +11,6 @@ import type { EventLog } from '../../../src/platform/ports.js';
 import { ENTRY_ROW_BYTES, writeEntryRow } from '../../../src/protocol/entry-rows.js';
 import { isInvalid } from '../../../src/protocol/invalid.js';
 import { PULL } from '../../../src/protocol/message-types.js';
-import { encodeBlock } from '../../../src/protocol/messages/block.js';
 import { decodePull } from '../../../src/protocol/messages/pull.js';
 import { ROLE_MEMBER } from '../../../src/protocol/reasons.js';
 import { SetHints } from '../../../src/recovery/set-hints.js';
@@ -69,9 +68,9 @@ class Played {
   block(bytes: number): void {
     const rows = new Uint8Array(ENTRY_ROW_BYTES);
     writeEntryRow(new DataView(rows.buffer), 0, 0, bytes - ENTRY_ROW_BYTES, 0, 0, 0, 0, 1, this.position + 1);
-    const control = encodeBlock(this.packer, { handle: HANDLE, afterPosition: this.position, nextPosition: this.position + 1, end: false, rows });
+    const block = { handle: HANDLE, afterPosition: this.position, nextPosition: this.position + 1, end: false, rows };
     this.position += 1;
-    this.pulls.onBlock('store-a', control, new Uint8Array(bytes - ENTRY_ROW_BYTES), (handle) => (handle === HANDLE ? this.job : undefined));
+    this.pulls.onBlock('store-a', block, new Uint8Array(bytes - ENTRY_ROW_BYTES), (handle) => (handle === HANDLE ? this.job : undefined));
   }
 
   private onRequest(type: number, control: Uint8Array): number {

@@ -3,7 +3,7 @@
  * them, with its diagram, is path-pair.ts.
  */
 
-export const PAIR_STATE = {
+export const PairState = {
   /** No path carries requests, nor is one about to: the store counts as lost. */
   DOWN: 0,
   /** One path is in RUN. */
@@ -14,9 +14,9 @@ export const PAIR_STATE = {
   OVER: 3,
 } as const;
 
-export type PairState = (typeof PAIR_STATE)[keyof typeof PAIR_STATE];
+export type PairState = (typeof PairState)[keyof typeof PairState];
 
-const { DOWN, UP, SWITCHING, OVER } = PAIR_STATE;
+const { DOWN, UP, SWITCHING, OVER } = PairState;
 
 export const PAIR_STATES: Readonly<Record<PairState, { readonly name: string; readonly next: readonly PairState[] }>> = {
   [DOWN]: { name: 'DOWN', next: [UP, OVER] },

@@ -23,8 +23,8 @@
  * WAITING rests, without attempts, after rest() until endRest() or reconnect().
  *
  * docs/PROTOCOL.md, "Handshake" and "Reasons". What is not here: which path is to be active (path-pair.ts); what
- * requests and replies mean, window and credit (store-link.ts); the rule by which silence is judged (heartbeat.ts);
- * the contents of the handshake (greeting.ts).
+ * requests and replies mean, window and credit (store-link.ts); the rule by which silence is judged (heartbeat-timer.ts);
+ * the contents of the handshake (gateway-handshake.ts).
  */
 import { nextDelayMs } from '../../../base/backoff.js';
 import { invariant } from '../../../base/invariant.js';
@@ -35,14 +35,13 @@ import type { Welcome } from '../../../protocol/messages/welcome.js';
 import { decodeWelcome } from '../../../protocol/messages/welcome.js';
 import { isInvalid } from '../../../protocol/invalid.js';
 import * as reasons from '../../../protocol/reasons.js';
-import { Greeting } from './greeting.js';
-import { ALWAYS, Heartbeat, NEVER } from './heartbeat.js';
+import { GatewayHandshake } from './gateway-handshake.js';
+import { ALWAYS, HeartbeatTimer, NEVER } from './heartbeat-timer.js';
 import type { LinkOptions, LinkPorts, PathAddress, PathName } from './link-options.js';
 import { RECONNECT } from './link-options.js';
 import { Outgoing } from './outgoing.js';
 import { PathLog } from './path-log.js';
-import type { PathState } from './path-state.js';
-import { PATH_STATE, PATH_STATES, isValidTransition } from './path-state.js';
+import { PathState, PATH_STATES, isValidTransition } from './path-state.js';
 import type { WireOwner } from './wire.js';
 import { Wire } from './wire.js';
 
@@ -72,11 +71,11 @@ export class PathConnection implements WireOwner {
   readonly #ports: LinkPorts;
   readonly #owner: PathOwner;
   readonly #log: PathLog;
-  readonly #heartbeat: Heartbeat;
+  readonly #heartbeat: HeartbeatTimer;
   /** HELLO of this connection asked for it. */
   #asksActive = false;
   #rests = false;
-  #state: PathState = PATH_STATE.NEW;
+  #state: PathState = PathState.NEW;
   #sinceMs = 0;
   #nowMs = 0;
   /** Attempts since the path last stood for a while: the exponent of the back-off. */
@@ -86,7 +85,7 @@ export class PathConnection implements WireOwner {
   #wire: Wire | undefined;
   /** A CLOSE is on its way: the connection ends behind it instead of being cut. */
   #isClosing = false;
-  #greeting: Greeting | undefined;
+  #handshake: GatewayHandshake | undefined;
   #proofMs = 0;
   #bootId = '';
   #version = 0;
@@ -99,7 +98,7 @@ export class PathConnection implements WireOwner {
     this.#ports = ports;
     this.#owner = owner;
     this.#log = new PathLog(ports.log, options.storeId, name, `${address.host}:${String(address.port)}`);
-    this.#heartbeat = new Heartbeat(options);
+    this.#heartbeat = new HeartbeatTimer(options);
     this.outgoing = new Outgoing(ports);
   }
 
@@ -119,7 +118,7 @@ export class PathConnection implements WireOwner {
 
   /** Its attempts fail, and none is further than the connection. */
   get isInTrouble(): boolean {
-    return this.#attempts > 0 && (this.#state === PATH_STATE.WAITING || this.#state === PATH_STATE.CONNECTING);
+    return this.#attempts > 0 && (this.#state === PathState.WAITING || this.#state === PathState.CONNECTING);
   }
 
   /** Which memory of the store it leads to, by its handshake; '' before. */
@@ -138,7 +137,7 @@ export class PathConnection implements WireOwner {
   }
 
   start(): void {
-    this.#transition(PATH_STATE.WAITING);
+    this.#transition(PathState.WAITING);
   }
 
   /** Dates what was heard; before the tick of either path. */
@@ -154,19 +153,19 @@ export class PathConnection implements WireOwner {
   tick(nowMs: number, otherSpeaksSinceMs: number): void {
     this.#nowMs = nowMs;
     switch (this.#state) {
-      case PATH_STATE.NEW:
-      case PATH_STATE.STOPPED:
+      case PathState.NEW:
+      case PathState.STOPPED:
         return;
-      case PATH_STATE.WAITING:
+      case PathState.WAITING:
         if (nowMs >= this.#retryAtMs && !this.#rests) this.#connect();
         return;
-      case PATH_STATE.CONNECTING:
-      case PATH_STATE.GREETING:
-      case PATH_STATE.PROVING:
+      case PathState.CONNECTING:
+      case PathState.GREETING:
+      case PathState.PROVING:
         if (this.#heartbeat.isGivenUp(nowMs, ALWAYS)) this.#giveUp();
         return;
-      case PATH_STATE.READY:
-      case PATH_STATE.RUN:
+      case PathState.READY:
+      case PathState.RUN:
         if (this.#heartbeat.isGivenUp(nowMs, otherSpeaksSinceMs)) this.#giveUp();
         else if (this.#heartbeat.takeDue(nowMs)) {
           this.outgoing.queueHeartbeat(nowMs);
@@ -193,7 +192,7 @@ export class PathConnection implements WireOwner {
   /** Another connection at once, whatever the back-off says; the present one, which does not run, ends. */
   reconnect(): void {
     // Its HELLO is still to come, and with it the question what it asks for.
-    if (this.#state === PATH_STATE.CONNECTING) return;
+    if (this.#state === PathState.CONNECTING) return;
     this.#rests = false;
     this.#isClosing = true;
     this.#dropWire();
@@ -211,24 +210,24 @@ export class PathConnection implements WireOwner {
 
   /** Ends the path for good; with a text, the store is told CLOSE(STOPPING). */
   stop(text = ''): void {
-    if (this.#state === PATH_STATE.STOPPED) return;
+    if (this.#state === PathState.STOPPED) return;
     if (text !== '' && this.#isWelcomed()) this.#closeWith(reasons.CLOSE_STOPPING, text);
     this.#dropWire();
-    this.#transition(PATH_STATE.STOPPED);
+    this.#transition(PathState.STOPPED);
   }
 
   onWireOpen(wire: Wire): void {
-    if (wire !== this.#wire || this.#state !== PATH_STATE.CONNECTING) return;
+    if (wire !== this.#wire || this.#state !== PathState.CONNECTING) return;
     this.#asksActive = this.#owner.mayAsk(this);
-    const greeting = new Greeting(this.#options, this.#ports, {
+    const handshake = new GatewayHandshake(this.#options, this.#ports, {
       path: this.name,
       generation: this.#owner.nextGeneration(),
       wantsActive: this.#asksActive,
     });
-    this.#greeting = greeting;
-    this.#transition(PATH_STATE.GREETING);
+    this.#handshake = handshake;
+    this.#transition(PathState.GREETING);
     this.#heartbeat.begin(this.#nowMs);
-    this.outgoing.queueControl(types.HELLO, greeting.hello);
+    this.outgoing.queueControl(types.HELLO, handshake.hello);
     this.outgoing.flush();
   }
 
@@ -254,19 +253,19 @@ export class PathConnection implements WireOwner {
       return;
     }
     switch (this.#state) {
-      case PATH_STATE.GREETING:
+      case PathState.GREETING:
         if (type === types.CHALLENGE) this.#onChallenge(control);
         else this.#unexpected(type);
         return;
-      case PATH_STATE.PROVING:
+      case PathState.PROVING:
         if (type === types.WELCOME) this.#onWelcome(control);
         else this.#unexpected(type);
         return;
-      case PATH_STATE.READY:
+      case PathState.READY:
         if (type === types.BEAT) this.#owner.onPathFrame(this, type, sequence, control, bodies);
         else this.#unexpected(type);
         return;
-      case PATH_STATE.RUN:
+      case PathState.RUN:
         this.#owner.onPathFrame(this, type, sequence, control, bodies);
         return;
       default:
@@ -275,7 +274,7 @@ export class PathConnection implements WireOwner {
   }
 
   #connect(): void {
-    this.#transition(PATH_STATE.CONNECTING);
+    this.#transition(PathState.CONNECTING);
     this.#heartbeat.begin(this.#nowMs);
     const wire = new Wire(this, { frameBytesMax: this.#options.frameBytesMax }, this.#ports);
     this.#wire = wire;
@@ -284,9 +283,9 @@ export class PathConnection implements WireOwner {
   }
 
   #onChallenge(control: Uint8Array): void {
-    const greeting = this.#greeting;
-    invariant(greeting !== undefined, 'GREETING has its HELLO');
-    const failure = greeting.judge(control);
+    const handshake = this.#handshake;
+    invariant(handshake !== undefined, 'GREETING has its HELLO');
+    const failure = handshake.judge(control);
     if (failure !== undefined) {
       this.#log.refusedStore(failure.text);
       this.#closeWith(failure.reason, failure.text);
@@ -294,10 +293,10 @@ export class PathConnection implements WireOwner {
       this.#lose(failure.text);
       return;
     }
-    this.#transition(PATH_STATE.PROVING);
+    this.#transition(PathState.PROVING);
     this.#heartbeat.begin(this.#nowMs);
     this.#proofMs = this.#nowMs;
-    this.outgoing.queueControl(types.PROOF, greeting.proof);
+    this.outgoing.queueControl(types.PROOF, handshake.proof);
     this.outgoing.flush();
   }
 
@@ -312,12 +311,12 @@ export class PathConnection implements WireOwner {
       this.refuse(text);
       return;
     }
-    const greeting = this.#greeting;
-    invariant(greeting !== undefined, 'WELCOME follows CHALLENGE');
-    this.#bootId = greeting.bootId;
-    this.#version = greeting.version;
-    this.#greeting = undefined;
-    this.#transition(this.#asksActive ? PATH_STATE.RUN : PATH_STATE.READY);
+    const handshake = this.#handshake;
+    invariant(handshake !== undefined, 'WELCOME follows CHALLENGE');
+    this.#bootId = handshake.bootId;
+    this.#version = handshake.version;
+    this.#handshake = undefined;
+    this.#transition(this.#asksActive ? PathState.RUN : PathState.READY);
     this.#heartbeat.begin(this.#nowMs);
     this.#log.up(this.#state, this.#bootId, this.#version);
     this.#owner.onPathUp(this, welcome);
@@ -363,7 +362,7 @@ export class PathConnection implements WireOwner {
     this.#retryAtMs = this.#nowMs + nextDelayMs(this.#attempts, RECONNECT, this.#ports.random);
     this.#attempts++;
     this.#dropWire();
-    this.#transition(PATH_STATE.WAITING);
+    this.#transition(PathState.WAITING);
     this.#owner.onPathDown(this, reason, wasSilent);
   }
 
@@ -371,12 +370,12 @@ export class PathConnection implements WireOwner {
     this.#wire?.drop(this.#isClosing);
     this.#wire = undefined;
     this.#isClosing = false;
-    this.#greeting = undefined;
+    this.#handshake = undefined;
     this.outgoing.reset();
   }
 
   #isWelcomed(): boolean {
-    return this.#state === PATH_STATE.READY || this.#state === PATH_STATE.RUN;
+    return this.#state === PathState.READY || this.#state === PathState.RUN;
   }
 
   /** The only writer of the state. */

@@ -6,8 +6,7 @@ import type { EventLog } from '../../../platform/ports.js';
 import type { Close } from '../../../protocol/messages/close.js';
 import * as reasons from '../../../protocol/reasons.js';
 import type { PathName } from './link-options.js';
-import type { PathState } from './path-state.js';
-import { PATH_STATE, PATH_STATES } from './path-state.js';
+import { PathState, PATH_STATES } from './path-state.js';
 
 /** A store that speaks TLS only hears no HELLO in clear, and says nothing. */
 const ENDED = 'closed by the peer';
@@ -29,7 +28,7 @@ export class PathLog {
 
   up(state: PathState, bootId: string, protocol: number): void {
     this.#told = '';
-    const text = state === PATH_STATE.RUN ? 'path to the store is active' : 'path to the store stands by';
+    const text = state === PathState.RUN ? 'path to the store is active' : 'path to the store stands by';
     this.#log.info('link', text, this.#fields({ boot: bootId, protocol }));
   }
 
@@ -38,13 +37,13 @@ export class PathLog {
   }
 
   lost(reason: string, was: PathState): void {
-    if (was === PATH_STATE.RUN || was === PATH_STATE.READY) {
+    if (was === PathState.RUN || was === PathState.READY) {
       this.#told = reason;
-      const text = was === PATH_STATE.RUN ? 'active path to the store is lost, connecting again' : 'standby path to the store is lost, connecting again';
+      const text = was === PathState.RUN ? 'active path to the store is lost, connecting again' : 'standby path to the store is lost, connecting again';
       this.#log.warn('link', text, this.#fields({ reason }));
       return;
     }
-    const why = was === PATH_STATE.GREETING && reason === ENDED ? `${reason} without an answer; does it want TLS?` : reason;
+    const why = was === PathState.GREETING && reason === ENDED ? `${reason} without an answer; does it want TLS?` : reason;
     if (this.#isNews(why)) this.#log.warn('link', 'store can not be reached on this path, trying again', this.#fields({ reason: why }));
   }
 

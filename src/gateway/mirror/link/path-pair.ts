@@ -25,20 +25,19 @@
  *
  * CLOSE(STOPPING) on a path that stands by is a notice / onPairStopping: this path rests until the active one ends.
  *
- * What is not here: connections and handshakes (path-connection.ts), when silence is a loss (heartbeat.ts),
+ * What is not here: connections and handshakes (path-connection.ts), when silence is a loss (heartbeat-timer.ts),
  * requests and replies (store-link.ts).
  */
 import { invariant } from '../../../base/invariant.js';
 import type { Welcome } from '../../../protocol/messages/welcome.js';
 import type { LinkOptions, LinkPorts } from './link-options.js';
-import { NEVER } from './heartbeat.js';
-import type { PairState } from './pair-state.js';
-import { PAIR_STATE, PAIR_STATES, isValidPairTransition } from './pair-state.js';
+import { NEVER } from './heartbeat-timer.js';
+import { PairState, PAIR_STATES, isValidPairTransition } from './pair-state.js';
 import type { PathOwner } from './path-connection.js';
 import { PathConnection } from './path-connection.js';
-import { PATH_STATE } from './path-state.js';
+import { PathState } from './path-state.js';
 
-const { DOWN, UP, SWITCHING, OVER } = PAIR_STATE;
+const { DOWN, UP, SWITCHING, OVER } = PairState;
 
 /** What the pair tells its link. */
 export interface PairOwner {
@@ -133,7 +132,7 @@ export class PathPair implements PathOwner {
 
   onPathUp(path: PathConnection, welcome: Welcome): void {
     this.#owner.onWelcome(path, welcome);
-    if (path.state === PATH_STATE.RUN) this.#onActive(path, welcome);
+    if (path.state === PathState.RUN) this.#onActive(path, welcome);
     else if (this.#state === DOWN && this.#asking.isInTrouble) this.#ask(path);
     else this.#compareBoots();
   }
@@ -148,11 +147,11 @@ export class PathPair implements PathOwner {
         else this.#switchTo(other, reason);
         return;
       case SWITCHING:
-        if (other?.state === PATH_STATE.READY && !this.#stops) this.#ask(other);
+        if (other?.state === PathState.READY && !this.#stops) this.#ask(other);
         else this.#goDown(`${this.#cause}; on the other path: ${reason}`);
         return;
       case DOWN:
-        if (other?.state === PATH_STATE.READY) this.#ask(other);
+        if (other?.state === PathState.READY) this.#ask(other);
         return;
       case OVER:
         return;
@@ -200,7 +199,7 @@ export class PathPair implements PathOwner {
    * been silent as long: the store is gone, and another attempt would only make its clients wait.
    */
   #isHelp(other: PathConnection, wasSilent: boolean): boolean {
-    if (other.state === PATH_STATE.WAITING) return false;
+    if (other.state === PathState.WAITING) return false;
     return !wasSilent || other.speaksSinceMs(this.#nowMs) !== NEVER;
   }
 
@@ -231,7 +230,7 @@ export class PathPair implements PathOwner {
     const { active } = this;
     if (active === undefined) return;
     const other = this.#other(active);
-    if (other?.state === PATH_STATE.READY && other.bootId !== active.bootId) {
+    if (other?.state === PathState.READY && other.bootId !== active.bootId) {
       other.refuse('this path leads to another boot of the store than the active one: if that stays, two processes use its id');
     }
   }

@@ -3,7 +3,7 @@
  * its diagram, is path-connection.ts.
  */
 
-export const PATH_STATE = {
+export const PathState = {
   /** Made, not started. */
   NEW: 0,
   /** No connection; the next attempt waits for its time. */
@@ -22,9 +22,9 @@ export const PATH_STATE = {
   STOPPED: 7,
 } as const;
 
-export type PathState = (typeof PATH_STATE)[keyof typeof PATH_STATE];
+export type PathState = (typeof PathState)[keyof typeof PathState];
 
-const { NEW, WAITING, CONNECTING, GREETING, PROVING, READY, RUN, STOPPED } = PATH_STATE;
+const { NEW, WAITING, CONNECTING, GREETING, PROVING, READY, RUN, STOPPED } = PathState;
 
 interface StateRow {
   readonly name: string;

@@ -26,6 +26,8 @@ import { decodeBeat } from '../../../protocol/messages/beat.js';
 import type { Refusal } from '../../../protocol/messages/refusal.js';
 import { decodeRefusal } from '../../../protocol/messages/refusal.js';
 import type { Welcome } from '../../../protocol/messages/welcome.js';
+import type { Reply, ReplyType } from '../../../protocol/replies.js';
+import { decodeReply } from '../../../protocol/replies.js';
 import type { StorePort } from '../store-port.js';
 import { CreditWish } from './credit-wish.js';
 import { Lease } from './lease.js';
@@ -33,7 +35,7 @@ import type { LinkOptions, LinkPorts, PathName } from './link-options.js';
 import type { PathConnection } from './path-connection.js';
 import type { PairOwner } from './path-pair.js';
 import { PathPair } from './path-pair.js';
-import { PATH_STATE } from './path-state.js';
+import { PathState } from './path-state.js';
 import { Unacknowledged } from './unacknowledged.js';
 
 /** What a link tells its mirror machine. None is called from inside request() or flush(). */
@@ -51,8 +53,11 @@ export interface StoreLinkEvents {
   /** All requests up to `sequence` are applied or refused; after the calls for each queue. */
   onAckedThrough(link: StoreLink, sequence: number): void;
   onRefusal(link: StoreLink, refusal: Refusal): void;
-  /** LISTED, CLAIMED, BLOCK or TAILED, not decoded; the bytes are valid during the call only. */
-  onReply(link: StoreLink, type: number, sequence: number, control: Uint8Array, bodies: Uint8Array): void;
+  /**
+   * LISTED, CLAIMED, BLOCK or TAILED; rows and bodies are valid during the call only. Instead of a malformed one
+   * comes onDown or onSwitched: the connection ends, and whoever waits for an answer has failed.
+   */
+  onReply(link: StoreLink, reply: Reply): void;
   /** canSend was false because the window was full, and is true again. */
   onWritable(link: StoreLink): void;
   /** The store serves a newer process of this gateway, of incarnation `highest`. Comes after onDown; the link is over. */
@@ -201,11 +206,6 @@ export class StoreLink implements StorePort, PairOwner {
   /** Sends what this turn queued in one write. */
   flush(): void {
     this.#pair.active?.outgoing.flush();
-  }
-
-  /** A reply that the mirror machine could not decode: the connection ends and onDown comes from inside. */
-  reject(rule: string): void {
-    this.#pair.active?.reject(rule);
   }
 
   /** Ends both paths for good, after what was flushed. No event follows. */
@@ -359,14 +359,19 @@ export class StoreLink implements StorePort, PairOwner {
     this.#events.onRefusal(this, refusal);
   }
 
-  #onReply(path: PathConnection, type: number, sequence: number, control: Uint8Array, bodies: Uint8Array): void {
+  #onReply(path: PathConnection, type: ReplyType, sequence: number, control: Uint8Array, bodies: Uint8Array): void {
     if (sequence > path.outgoing.lastSequence) {
       path.reject(`${types.messageTypeName(type)}: of a request that was not made`);
       return;
     }
+    const reply = decodeReply(this.#ports.packer, type, sequence, control, bodies);
+    if (isInvalid(reply)) {
+      path.reject(`${types.messageTypeName(type)}: ${reply.rule}`);
+      return;
+    }
     // A large reply may come behind an ACK that covers it: then nothing is left to free.
     this.#unacknowledged.answer(sequence);
-    this.#events.onReply(this, type, sequence, control, bodies);
+    this.#events.onReply(this, reply);
     this.#tellWritable(path);
   }
 
@@ -387,11 +392,11 @@ function statusOf(path: PathConnection): PathStatus {
 
 function stateName(path: PathConnection): PathStatus['state'] {
   switch (path.state) {
-    case PATH_STATE.RUN:
+    case PathState.RUN:
       return 'RUN';
-    case PATH_STATE.READY:
+    case PathState.READY:
       return 'READY';
-    case PATH_STATE.STOPPED:
+    case PathState.STOPPED:
       return 'NG';
     default:
       return path.isFresh ? 'CONNECTING' : 'NG';

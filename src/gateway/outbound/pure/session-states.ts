@@ -51,8 +51,6 @@ export const State = {
 } as const;
 export type State = (typeof State)[keyof typeof State];
 
-export const STATE_COUNT = 14;
-
 /** By state: its name in traces. */
 export const STATE_NAME: readonly string[] = [
   'CONNECTING', 'GREETING', 'HELLO', 'HELO_ONLY', 'IDLE', 'MAIL', 'RCPT', 'DATA', 'CONTENT', 'FINAL', 'LONE_DOT', 'RESET', 'QUITTING', 'CLOSED',

@@ -155,7 +155,7 @@ export class SmtpSession implements ConnectionHandlers {
   onReply(code: number): void {
     switch (this.#state) {
       case State.GREETING: return code === 220 ? this.#hello(State.HELLO) : this.#refuse(Stage.GREETING, code);
-      case State.HELLO: return this.#onHelloReply(code);
+      case State.HELLO: return this.#onHelloReplies(code);
       case State.HELO_ONLY: return isPositive(code) ? this.#idle() : this.#refuse(Stage.HELLO, code);
       case State.MAIL: case State.RCPT: case State.DATA: return this.#onEnvelopeReply(code);
       case State.FINAL: return this.#onFinalReply(code);
@@ -172,7 +172,7 @@ export class SmtpSession implements ConnectionHandlers {
     this.#send(state, `${verb} ${this.#options.heloName}\r\n`);
   }
 
-  #onHelloReply(code: number): void {
+  #onHelloReplies(code: number): void {
     // LMTP has no HELO (RFC 2033 4.1).
     if (code >= 500 && this.#options.protocol === 'smtp') return this.#hello(State.HELO_ONLY);
     if (!isPositive(code)) return this.#refuse(Stage.HELLO, code);

@@ -17,14 +17,14 @@ import type { MirroredQueue } from '../mirrored-queue.js';
 import type { Store } from '../store.js';
 import { SPILL_ACCOUNT, SPILL_END, SPILL_ENTRIES, SPILL_HEAD, SPILL_QUEUE, checkEnd, decodeAccount, decodeHead, decodeQueue } from './records.js';
 
-const LOAD_STATE = {
+const LoadState = {
   AT_HEAD: 1,
   AT_QUEUES: 2,
   IN_QUEUE: 3,
   DONE: 4,
 } as const;
-type LoadState = (typeof LOAD_STATE)[keyof typeof LOAD_STATE];
-const { AT_HEAD, AT_QUEUES, IN_QUEUE, DONE } = LOAD_STATE;
+type LoadState = (typeof LoadState)[keyof typeof LoadState];
+const { AT_HEAD, AT_QUEUES, IN_QUEUE, DONE } = LoadState;
 
 export class SpillLoader {
   readonly #packer: Packer;

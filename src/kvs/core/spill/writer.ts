@@ -10,7 +10,7 @@ import type { Crc32, Packer } from '../../../platform/ports.js';
 import { FLAG_BODY_ABSENT, FLAG_SHARED } from '../../../protocol/change-rows.js';
 import { ENTRY_ROW_BYTES, writeEntryRow } from '../../../protocol/entry-rows.js';
 import { ROLE_FILLING } from '../../../protocol/reasons.js';
-import { NOTE_CRC_BYTES } from '../entries.js';
+import { NOTE_CRC_BYTES } from '../stored-entries.js';
 import type { MirroredQueue } from '../mirrored-queue.js';
 import type { Store } from '../store.js';
 import { SPILL_ACCOUNT, SPILL_END, SPILL_ENTRIES, SPILL_HEAD, SPILL_QUEUE, encodeAccount, encodeEnd, encodeHead, encodeQueue, encodeRecord } from './records.js';

@@ -5,34 +5,27 @@ import { fastify } from 'fastify';
 import { formatMessageId } from '../../../../src/base/text-id.js';
 import { addHolds } from '../../../../src/gateway/admin/hold-api.js';
 import type { HoldControl } from '../../../../src/gateway/admin/hold-api.js';
-import type { HoldOutcome, HoldRequest } from '../../../../src/gateway/control/message-holds.js';
+import type { HoldsDone, HoldOutcome, HoldRequest } from '../../../../src/gateway/queue/message-holds.js';
 
 const ID = 0x1234_5678;
 const WHO = { reason: ' a look first ', who: 'ann' };
-const HELD: HoldOutcome = { queue: 'q1', queueClass: 'mail', owner: 'gw-1', done: true, why: '' };
-const NOT_HELD: HoldOutcome = { queue: 'q2', queueClass: 'mail', owner: 'gw-2', done: false, why: 'it is being delivered at this moment' };
+const HELD: HoldOutcome = { queue: 'q1', queueClass: 'mail', done: true, why: '', kept: true };
+const NOT_HELD: HoldOutcome = { queue: 'q2', queueClass: 'mail', done: false, why: 'it is being delivered at this moment', kept: false };
 
 class PlayedHolds implements HoldControl {
   readonly asked: (HoldRequest & { readonly verb: string })[] = [];
-  readonly waited: string[][] = [];
   outcomes: readonly HoldOutcome[] = [HELD, NOT_HELD];
-  isKept = true;
   /** Called when an answer waits; the caller says when it may go. */
   onWait = (answer: () => void): void => { answer(); };
 
-  hold(request: HoldRequest): readonly HoldOutcome[] {
+  hold(request: HoldRequest, answer: HoldsDone): void {
     this.asked.push({ verb: 'hold', ...request });
-    return this.outcomes;
+    this.onWait(() => { answer(this.outcomes); });
   }
 
-  release(request: HoldRequest): readonly HoldOutcome[] {
+  release(request: HoldRequest, answer: HoldsDone): void {
     this.asked.push({ verb: 'release', ...request });
-    return this.outcomes;
-  }
-
-  whenKept(owners: Iterable<string>, done: (kept: boolean) => void): void {
-    this.waited.push([...owners]);
-    this.onWait(() => { done(this.isKept); });
+    this.onWait(() => { answer(this.outcomes); });
   }
 }
 
@@ -57,10 +50,9 @@ describe('hold and release over HTTP', () => {
       { queue_name: 'q2', queue_class: 'mail', done: false, why: NOT_HELD.why, kept: false },
     ];
     assert.deepEqual(await ask('hold'), [200, { queue_id: formatMessageId(ID), queues: queues(true) }]);
-    holds.isKept = false;
+    holds.outcomes = [{ ...HELD, kept: false }, NOT_HELD];
     assert.deepEqual(await ask('release'), [200, { queue_id: formatMessageId(ID), queues: queues(false) }]);
     assert.deepEqual(holds.asked, [{ verb: 'hold', messageId: ID, reason: 'a look first', who: 'ann' }, { verb: 'release', messageId: ID, reason: 'a look first', who: 'ann' }]);
-    assert.deepEqual(holds.waited, [['gw-1'], ['gw-1']], 'only for those for whom something was done');
   });
 
   test('are not answered before that is known', async () => {

@@ -17,8 +17,8 @@ const QUEUE: QueueView = {
   name: 'here.example', queueClass: 'mail', owner: 'gw-1', nextHop: 'smtp://mx:25', ordering: 'fifo', messages: 0, bytes: 0, active: 0, deferred: 0, held: 0, inSync: 2, epoch: 1, lagMessages: 0, lagBytes: 0, refillShare: undefined, oldestArrivalWallMs: undefined, lastError: '',
 };
 const STATUS: StatusView = {
-  gateway: 'gw-1', host: 'box-1', version: '', incarnation: 7, pid: 42, startedWallMs: 0, ready: true, notReadyReason: '', degradedSinceWallMs: undefined, degradedCause: '', insecure: false, received: 0, delivered: 0, deferred: 0, bounced: 0, expired: 0, rejected: 0,
-  queues: 1, queuesRecovering: 0, queuesShort: 0, queuesHeld: 2, heldQueues: [], queuesRescued: 0, takeovers: 0, handedBack: 0, takenAway: 0, repairs: { tails: 0, tailBytes: 0, refills: 0, refillBytes: 0 }, queuedMessages: 0, queuedBytes: 0, controlRecords: 0, controlCopies: 0, memoryUsedBytes: 0, memoryKeptBytes: 0, memoryLimitBytes: 1,
+  gateway: 'gw-1', host: 'box-1', version: '', incarnation: 7, pid: 42, startedWallMs: 0, ready: true, notReadyReason: '', routes: 0, routesRefused: [], degradedSinceWallMs: undefined, degradedCause: '', insecure: false, received: 0, delivered: 0, deferred: 0, bounced: 0, expired: 0, rejected: 0,
+  queues: 1, queuesRecovering: 0, queuesShort: 0, queuesHeld: 2, heldQueues: [], queuesRescued: 0, takeovers: 0, handedBack: 0, takenAway: 0, repairs: { tails: 0, tailBytes: 0, refills: 0, refillBytes: 0 }, queuedMessages: 0, queuedBytes: 0, memoryUsedBytes: 0, memoryKeptBytes: 0, memoryLimitBytes: 1,
   connectionsIn: 0, connectionsOut: 0, dotsInFlight: 0, stores: [STORE, { ...STORE, id: 'store-b' }],
 };
 const GROUP: readonly MemberView[] = [{ id: 'gw-1', kind: 'gateway', admin: undefined, self: true }, { id: 'store-a', kind: 'store', admin: undefined, self: false }];

@@ -9,11 +9,11 @@ import type { GatewayView, MessageView, QueueView, StatusView, TableRowView } fr
 
 const WALL_MS = 1_800_000_000_000;
 const STATUS: StatusView = {
-  gateway: 'gw-1', host: 'box-1', version: '9.8.7', incarnation: 7, pid: 42, startedWallMs: WALL_MS - 90_000, ready: true, notReadyReason: '', degradedSinceWallMs: WALL_MS - 5_000, degradedCause: 'store-a: reset', insecure: false,
+  gateway: 'gw-1', host: 'box-1', version: '9.8.7', incarnation: 7, pid: 42, startedWallMs: WALL_MS - 90_000, ready: true, notReadyReason: '', routes: 3, routesRefused: [{ route: 'strict.example', reason: 'recovering', sinceWallMs: WALL_MS - 2_500 }], degradedSinceWallMs: WALL_MS - 5_000, degradedCause: 'store-a: reset', insecure: false,
   received: 3, delivered: 2, deferred: 1, bounced: 0, expired: 0, rejected: 4, queues: 1, queuesRecovering: 0, queuesShort: 1, queuesHeld: 30, heldQueues: [
     { queue: 'late.example', queueClass: 'mail', owner: 'gw-1', id: 'gw-1/7/3', state: 'waiting', messages: 12, stores: ['store-z'], why: 'a store is missing', sinceWallMs: WALL_MS - 9_000 },
     { queue: 'lost.example', queueClass: 'bounce', owner: 'gw-2', id: 'gw-2/8/1', state: 'unknown', messages: undefined, stores: [], why: '', sinceWallMs: undefined },
-  ], queuesRescued: 2, takeovers: 3, handedBack: 4, takenAway: 9, repairs: { tails: 5, tailBytes: 6, refills: 7, refillBytes: 8 }, queuedMessages: 1, queuedBytes: 100, controlRecords: 3, controlCopies: 2, memoryUsedBytes: 10, memoryKeptBytes: 0, memoryLimitBytes: 100,
+  ], queuesRescued: 2, takeovers: 3, handedBack: 4, takenAway: 9, repairs: { tails: 5, tailBytes: 6, refills: 7, refillBytes: 8 }, queuedMessages: 1, queuedBytes: 100, memoryUsedBytes: 10, memoryKeptBytes: 0, memoryLimitBytes: 100,
   connectionsIn: 1, connectionsOut: 1, dotsInFlight: 0,
   stores: [{ id: 'store-a', host: 'box-2', protocol: 1, up: true, drained: true, drainedSinceWallMs: WALL_MS - 7_000, paths: [{ path: 'A', state: 'RUN', sinceWallMs: WALL_MS }], queuesSync: 1, queuesResync: 0, queuesNg: 0, lagMessages: 0, lagBytes: 0, refillMessages: 6, refillBytes: 7, creditBytes: 5, leaseLeftMs: 8123.4, failovers: 1, cause: 'reset', causeSinceWallMs: WALL_MS - 3_000 }],
 };
@@ -109,6 +109,7 @@ describe('the admin HTTP of a gateway', () => {
         { queue_name: 'late.example', queue_class: 'mail', owner: 'gw-1', id: 'gw-1/7/3', state: 'waiting', messages: 12, waits_for: ['store-z'], why: 'a store is missing', since: 1_799_999_991 },
         { queue_name: 'lost.example', queue_class: 'bounce', owner: 'gw-2', id: 'gw-2/8/1', state: 'unknown', messages: null, waits_for: [], why: '', since: null },
       ], 2]);
+      assert.deepEqual([json['routes'], json['routes_refused']], [3, [{ route: 'strict.example', reason: 'recovering', since: 1_799_999_997 }]]);
       assert.deepEqual([json['takeovers'], json['handed_back'], json['taken_away']], [3, 4, 9]);
       assert.deepEqual([json['tails'], json['tail_bytes'], json['refills'], json['refill_bytes']], [5, 6, 7, 8]);
       const store = (json['stores'] as Record<string, unknown>[])[0] ?? {};
@@ -116,18 +117,18 @@ describe('the admin HTTP of a gateway', () => {
       assert.deepEqual([store['protocol'], store['drained'], store['drained_since']], [1, true, 1_799_999_993]);
       const troubled = (await get(`${url}/api/v1/mirrors?troubled=1`)).json;
       assert.deepEqual(troubled, { rows: [ROW_AS_JSON], next_cursor: null });
-      assert.equal(((await get(`${url}/api/v1/queues`)).json['queues'] as { oldest_age_seconds: number }[])[0]?.oldest_age_seconds, 61);
+      assert.equal(((await get(`${url}/api/v1/queues`)).json['rows'] as { oldest_age_seconds: number }[])[0]?.oldest_age_seconds, 61);
     });
   });
 
   test('gives the management table and the queues in pages and never more', async () => {
     await withAdmin({}, async (url) => {
-      for (const [path, key, first] of [['mirrors', 'rows', 100], ['table', 'rows', 1000], ['queues', 'queues', 1000]] as const) {
+      for (const [path, first] of [['mirrors', 100], ['table', 1000], ['queues', 1000]] as const) {
         let seen = 0;
         let cursor: unknown = '';
         for (let page = 0; cursor !== null; page++) {
           const { json } = await get(`${url}/api/v1/${path}?cursor=${String(cursor)}`);
-          const rows = json[key] as unknown[];
+          const rows = json['rows'] as unknown[];
           if (page === 0) assert.equal(rows.length, first, path);
           seen += rows.length;
           cursor = json['next_cursor'];
@@ -153,7 +154,7 @@ describe('the admin HTTP of a gateway', () => {
       let cursor: string | null = '';
       while (cursor !== null) {
         const { json }: { readonly json: Record<string, unknown> } = await get(`${base}?cursor=${cursor}`);
-        const rows = json['messages'] as Record<string, unknown>[];
+        const rows = json['rows'] as Record<string, unknown>[];
         assert.ok(rows.length <= 100);
         seen.push(...rows.map((row) => row['queue_id']));
         cursor = json['next_cursor'] as string | null;

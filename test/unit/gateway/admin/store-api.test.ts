@@ -3,13 +3,14 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { fastify } from 'fastify';
 import { addStores } from '../../../../src/gateway/admin/store-api.js';
-import type { DrainState, StoreControl, StoreOrder } from '../../../../src/gateway/admin/store-api.js';
+import type { Order } from '../../../../src/admin-api/orders.js';
+import type { DrainState, StoreControl } from '../../../../src/gateway/admin/store-api.js';
 
-const ORDER: StoreOrder = { reason: 'it differs', who: 'ann' };
+const ORDER: Order = { reason: 'it differs', who: 'ann' };
 
 class PlayedStores implements StoreControl {
   readonly done: string[] = [];
-  readonly orders: StoreOrder[] = [];
+  readonly orders: Order[] = [];
   state: DrainState = { draining: false, mirrors: 7, stuck: 0, copiesMissing: 0, kept: true };
   /** Takes an answer that has to wait; without it none has to. */
   hold: ((go: () => void) => void) | undefined;
@@ -20,13 +21,13 @@ class PlayedStores implements StoreControl {
     return storeId === 'store a' ? this.state : undefined;
   }
 
-  drain(storeId: string, order: StoreOrder): void {
+  drain(storeId: string, order: Order): void {
     this.orders.push(order);
     this.done.push(`drain ${storeId}`);
     this.state = { ...this.state, draining: true };
   }
 
-  undrain(storeId: string, order: StoreOrder): void {
+  undrain(storeId: string, order: Order): void {
     this.orders.push(order);
     this.done.push(`undrain ${storeId}`);
     this.state = { ...this.state, draining: false };
@@ -37,7 +38,7 @@ class PlayedStores implements StoreControl {
     else this.hold(then);
   }
 
-  resync(queue: string, storeId: string, order: StoreOrder): number | undefined {
+  resync(queue: string, storeId: string, order: Order): number | undefined {
     this.orders.push(order);
     this.done.push(`resync ${queue} ${storeId}`);
     return this.filled;

@@ -2,7 +2,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { causeOf, sinceMsOf } from '../../../../src/gateway/mirror/away-cause.js';
-import type { DeclineValue } from '../../../../src/gateway/mirror/declined.js';
 import { Decline, decline } from '../../../../src/gateway/mirror/declined.js';
 import { Replica, SyncState } from '../../../../src/gateway/mirror/replica.js';
 
@@ -13,7 +12,7 @@ function made(isUp = true): Replica {
   return replica;
 }
 
-function declined(why: DeclineValue, text = ''): string {
+function declined(why: Decline, text = ''): string {
   const replica = made();
   decline(replica, why, text);
   return causeOf(replica);

@@ -74,10 +74,10 @@ interface Played {
 function taken(epoch: number, version: number, wallMs = WALL_MS, knownEpoch = epoch): Played {
   const mirrors = new Mirrors(
     { group: ['gw-1'], replicas: 2, minReplicas: 1, retryMs: 500, refillFrameBytes: 4096, frameTargetBytes: 65_536, ringBytes: 1_000_000, replaceAfterMs: 60_000, placement: { gatewayHost: undefined, places: new Map() }, token: TOKEN },
-    { packer, crc32, log: quiet, nowMs: () => 0, wallMs: () => wallMs, requestFlush: () => {}, refillEntries: () => assert.fail('nothing is filled'), onEpoch: () => {}, onLost: () => assert.fail('it is ours') },
+    { packer, crc32, log: quiet, nowMs: () => 0, wallMs: () => wallMs, requestFlush: () => {}, refillEntries: () => assert.fail('nothing is filled'), onChanged: () => {}, onEpoch: () => {}, onLost: () => assert.fail('it is ours') },
   );
   const [a, b, c] = [new PlayedStore('store-a'), new PlayedStore('store-b'), new PlayedStore('store-c')];
-  const mirror = mirrors.create({ handle: 1, identity: { ownerId: 'gw-1', birth: 1, serial: 1 }, name: 'q', kind: 'mail' }, (new EntryTable(1)).partitionColumns);
+  const mirror = mirrors.create({ handle: 1, identity: { ownerId: 'gw-1', birth: 1, serial: 1 }, name: 'q' }, (new EntryTable(1)).partitionColumns);
   mirror.adopt(epoch, 9, 1, 2);
   mirror.giveUp(b.storeId, knownEpoch);
   a.version = version;

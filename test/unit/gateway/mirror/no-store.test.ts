@@ -9,9 +9,8 @@ import { EntryTable } from '../../../../src/gateway/queue/entry-table.js';
 import { crc32 } from '../../../../src/platform/node/checksum.js';
 import { MessagePacker } from '../../../../src/platform/node/packer.js';
 import { CHANGES, CLAIM, OPEN, REFILL_END } from '../../../../src/protocol/message-types.js';
-import { encodeClaimed } from '../../../../src/protocol/messages/claimed.js';
 import { CLAIM_GRACE, CLAIM_GRANTED, CLAIM_LEASE_RUNS, CLAIM_TOKEN_LOW, CLAIM_UNKNOWN, REFUSAL_LIMIT, ROLE_MEMBER, ROLE_NONE } from '../../../../src/protocol/reasons.js';
-import type { RefillEntries } from '../../../../src/recovery/refill.js';
+import type { RefillEntries } from '../../../../src/recovery/refill-source.js';
 
 const packer = new MessagePacker();
 const REPLACE_AFTER_MS = 60_000;
@@ -77,11 +76,11 @@ class Played {
     const log = { debug: note, info: note, warn: note, error: note };
     const mirrors = new Mirrors(
       { group: ['gw-1', 'gw-2'], replicas: 2, minReplicas: 1, retryMs: 500, refillFrameBytes: 4096, frameTargetBytes: 65_536, ringBytes: 1_000_000, replaceAfterMs, placement: { gatewayHost: undefined, places: new Map() }, token: 7 },
-      { packer, crc32, log, nowMs: () => this.nowMs, wallMs: () => 0, requestFlush: () => {}, refillEntries: () => NO_ENTRIES, onEpoch: () => {}, onLost: () => assert.fail('it is ours') },
+      { packer, crc32, log, nowMs: () => this.nowMs, wallMs: () => 0, requestFlush: () => {}, refillEntries: () => NO_ENTRIES, onChanged: () => {}, onEpoch: () => {}, onLost: () => assert.fail('it is ours') },
     );
     this.mirrors = mirrors;
     this.lost = new LostSets({ mirrors, log, nowMs: () => this.nowMs });
-    const mirror = mirrors.create({ handle: 1, identity: { ownerId, birth: 1, serial: 1 }, name: 'q', kind: 'mail' }, (new EntryTable(1)).partitionColumns);
+    const mirror = mirrors.create({ handle: 1, identity: { ownerId, birth: 1, serial: 1 }, name: 'q' }, (new EntryTable(1)).partitionColumns);
     mirror.adopt(1, 0, 0, 0);
     mirror.isOwn = ownerId === 'gw-1';
     for (const store of [this.a, this.b, this.c]) {
@@ -155,7 +154,7 @@ class Played {
     assert.notEqual(asked, 0, `${store.storeId} is asked`);
     store.asked = 0;
     const waitMs = result === CLAIM_LEASE_RUNS || result === CLAIM_GRACE ? LEASE_MS : 0;
-    assert.equal(this.mirrors.onClaimed(store, asked, encodeClaimed(packer, { handle: 1, result, token: result === CLAIM_TOKEN_LOW ? 9 : 7, epoch: 1, members: [], number: result === CLAIM_GRANTED ? number : 0, digestA: 0, digestB: 0, count: 0, bytes: 0, role, waitMs, sameBoot: true, writer: undefined })), true);
+    assert.equal(this.mirrors.onClaimed(store, asked, { handle: 1, result, token: result === CLAIM_TOKEN_LOW ? 9 : 7, epoch: 1, members: [], number: result === CLAIM_GRANTED ? number : 0, digestA: 0, digestB: 0, count: 0, bytes: 0, role, waitMs, sameBoot: true, writer: undefined }), true);
   }
 
   addStore(store: PlayedStore): void {

@@ -48,7 +48,7 @@ class Places {
     });
     this.mirrors = new Mirrors(
       { group: ['gw-1'], replicas: 2, minReplicas: 1, retryMs: 500, refillFrameBytes: 4096, frameTargetBytes: 65_536, ringBytes: 1_000_000, replaceAfterMs: 60_000, placement: { gatewayHost: options.oneHost === true ? undefined : 'gateway', places: new Map(entries) }, token: 7 },
-      { packer, crc32, log: quiet, nowMs: () => 0, wallMs: () => 0, requestFlush: () => {}, refillEntries: () => assert.fail('nothing is filled'), onEpoch: () => {}, onLost: () => assert.fail('it is ours') },
+      { packer, crc32, log: quiet, nowMs: () => 0, wallMs: () => 0, requestFlush: () => {}, refillEntries: () => assert.fail('nothing is filled'), onChanged: () => {}, onEpoch: () => {}, onLost: () => assert.fail('it is ours') },
     );
     this.stores = entries.map(([id]) => new PlacedStore(id));
     for (const store of this.stores) this.mirrors.addStore(store);
@@ -66,7 +66,7 @@ class Places {
   use(...ids: string[]): void {
     this.handles += 1;
     const identity = { ownerId: 'gw-1', birth: 1, serial: this.handles };
-    const mirror = this.mirrors.create({ handle: this.handles, identity, name: `q${String(this.handles)}`, kind: 'mail' }, (new EntryTable(1)).partitionColumns);
+    const mirror = this.mirrors.create({ handle: this.handles, identity, name: `q${String(this.handles)}` }, (new EntryTable(1)).partitionColumns);
     for (const id of ids) this.mirrors.addReplica(mirror, this.store(id));
   }
 

@@ -70,12 +70,12 @@ interface Played {
 function played(): Played {
   const mirrors = new Mirrors(
     { group: ['gw-1'], replicas: 2, minReplicas: 1, retryMs: 500, refillFrameBytes: 4096, frameTargetBytes: 65_536, ringBytes: 1_000_000, replaceAfterMs: 60_000, placement: { gatewayHost: undefined, places: new Map() }, token: 7 },
-    { packer, crc32, log: quiet, nowMs: () => 0, wallMs: () => 0, requestFlush: () => {}, refillEntries: () => assert.fail('nothing is filled'), onEpoch: () => {}, onLost: () => assert.fail('it is ours') },
+    { packer, crc32, log: quiet, nowMs: () => 0, wallMs: () => 0, requestFlush: () => {}, refillEntries: () => assert.fail('nothing is filled'), onChanged: () => {}, onEpoch: () => {}, onLost: () => assert.fail('it is ours') },
   );
   const a = new PlayedStore('store-a');
   const b = new PlayedStore('store-b');
   const table = new EntryTable(1);
-  const mirror = mirrors.create({ handle: 1, identity: { ownerId: 'gw-1', birth: 1, serial: 1 }, name: 'q', kind: 'mail' }, (table).partitionColumns);
+  const mirror = mirrors.create({ handle: 1, identity: { ownerId: 'gw-1', birth: 1, serial: 1 }, name: 'q' }, (table).partitionColumns);
   mirror.adopt(1, 0, 0, 0);
   mirror.firstMembers = ['store-a', 'store-b'];
   for (const store of [a, b]) {

@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { decodeEnvelope, encodeEnvelope, HEAD_VERSION, readHeadPrefix } from '../../../../src/gateway/queue/envelope.js';
 import { HeadWriter } from '../../../../src/gateway/queue/head-writer.js';
 import type { Note } from '../../../../src/gateway/queue/note.js';
-import { decodeNote, encodeNote, freshNote } from '../../../../src/gateway/queue/note.js';
+import { decodeNote, encodeNote, freshNote, makeHold } from '../../../../src/gateway/queue/note.js';
 import { createRouter } from '../../../../src/gateway/queue/router.js';
 import type { Envelope } from '../../../../src/gateway/queue/types.js';
 import { MessagePacker } from '../../../../src/platform/node/packer.js';
@@ -79,10 +79,21 @@ describe('note', () => {
   test('comes back as it went in', () => {
     const notes: fc.Arbitrary<Note> = fc.record({
       attempts: fc.nat(255), dueWallMs: fc.nat(2 ** 41), states: fc.uint8Array({ maxLength: 20 }).map((bytes) => Uint8Array.from(bytes)), owedChange: whole,
+      tries: fc.nat(2), hold: fc.option(fc.record({ sinceWallMs: fc.integer({ min: 1, max: 2 ** 41 }), who: text, reason: text }, PLAIN), { nil: undefined }),
       results: fc.array(fc.record({ recipient: fc.nat(1000), code: fc.nat(599), enhanced: text, text }, PLAIN), { maxLength: 5 }),
     }, PLAIN);
     fc.assert(fc.property(notes, (note) => {
       assert.deepEqual(decodeNote(packer, encodeNote(packer, note)), note);
+    }));
+  });
+
+  test('of a hold takes a bounded number of bytes, whatever it says; no character is cut', () => {
+    const cut = makeHold('\u{1f600}'.repeat(500), 'ä'.repeat(500), 1);
+    assert.deepEqual(cut, { sinceWallMs: 1, who: '\u{1f600}'.repeat(16), reason: 'ä'.repeat(96) });
+    assert.deepEqual(makeHold('ann', 'a look first', 7), { sinceWallMs: 7, who: 'ann', reason: 'a look first' });
+    fc.assert(fc.property(fc.string({ unit: 'binary', maxLength: 500 }), (any) => {
+      const { who, reason } = makeHold(any, any, 1);
+      assert.ok(Buffer.byteLength(who) <= 64 && Buffer.byteLength(reason) <= 192 && any.startsWith(who) && any.startsWith(reason));
     }));
   });
 

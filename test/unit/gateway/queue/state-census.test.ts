@@ -3,18 +3,17 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { Prng } from '../../../../src/base/prng.js';
 import { EntryState } from '../../../../src/gateway/queue/entry-table.js';
-import type { EntryStateValue } from '../../../../src/gateway/queue/entry-table.js';
 import { StateCensus } from '../../../../src/gateway/queue/state-census.js';
 
 const START = 1_790_000_000;
-const STATES: readonly EntryStateValue[] = [EntryState.READY, EntryState.IN_FLIGHT, EntryState.DEFERRED];
+const STATES: readonly EntryState[] = [EntryState.READY, EntryState.IN_FLIGHT, EntryState.DEFERRED];
 
 describe('the census of states', () => {
   test('agrees with a walk over all entries, ages to half a minute and never too large', () => {
     const seeded = new Prng(11);
     const random = (): number => seeded.next();
     const census = new StateCensus();
-    const entries: { state: EntryStateValue; arrival: number; bytes: number }[] = [];
+    const entries: { state: EntryState; arrival: number; bytes: number }[] = [];
     let now = START;
     for (let step = 0; step < 20_000; step++) {
       now += Math.floor(random() * 20);

@@ -3,7 +3,7 @@ import { describe, test } from 'node:test';
 import { Attachment } from '../../../../src/kvs/core/attachment.js';
 import { BlockBuffers, LENT_BYTES_MAX, roomFor } from '../../../../src/kvs/core/block-buffers.js';
 import { StoreCounters } from '../../../../src/kvs/core/counters.js';
-import { Outbox } from '../../../../src/kvs/core/outbox.js';
+import { ConnectionWriter } from '../../../../src/kvs/core/connection-writer.js';
 import { Replies } from '../../../../src/kvs/core/replies.js';
 import { crc32 } from '../../../../src/platform/node/checksum.js';
 import type { Connection } from '../../../../src/platform/transport.js';
@@ -33,7 +33,7 @@ function twoQueues(memoryLimitBytes?: number): { pull: (handle: number, after: n
     change(store, queue, ...Array.from({ length: 20 }, (_none, i) => storing(i, TEN, String.fromCharCode((handle === 1 ? 65 : 97) + i))));
     return [handle, new Attachment(handle, queue)] as const;
   }));
-  const outbox = new Outbox({ crc32 });
+  const outbox = new ConnectionWriter({ crc32 });
   const connection = new Kept();
   const fail = (): never => { throw new Error('neither closed nor refused'); };
   const replies = new Replies({ bufferHighBytes: 1 << 20 }, { packer, outbox, connection, close: fail, refuse: fail }, store, new StoreCounters());

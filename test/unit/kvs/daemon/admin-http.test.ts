@@ -27,9 +27,9 @@ test('admin HTTP tells health, metrics, status and queues, to those with the tok
   assert.match(metrics, /^twinpost_store_changes_total 1$/m);
   const status = await (await fetch(`${base}/api/v1/status`, authorized)).json() as Record<string, unknown>;
   assert.deepEqual([status['store_id'], status['version'], status['queues'], status['messages'], status['ready']], ['store-a', '9.8.7', 1, 1, true]);
-  const page = await (await fetch(`${base}/api/v1/queues`, authorized)).json() as { queues: Record<string, unknown>[]; next: unknown };
-  assert.deepEqual(page.queues.map((queue) => [queue['queue_name'], queue['messages'], queue['bytes'], queue['role']]), [['q1', 1, 8, 'member']]);
-  assert.equal(page.next, null);
+  const page = await (await fetch(`${base}/api/v1/queues`, authorized)).json() as { rows: Record<string, unknown>[]; next_cursor: unknown };
+  assert.deepEqual(page.rows.map((queue) => [queue['queue_name'], queue['messages'], queue['bytes'], queue['role']]), [['q1', 1, 8, 'member']]);
+  assert.equal(page.next_cursor, null);
 });
 
 test('admin HTTP without a token is deaf to other names for this machine', async (t) => {

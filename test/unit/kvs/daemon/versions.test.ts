@@ -45,7 +45,7 @@ async function stopLast(store: RunningStore, stateDir: string): Promise<void> {
   rmSync(stateDir, { recursive: true, force: true });
 }
 
-/** A store that came back with its file: queue 1 names it in its set, queue 2 was left before the stop, queue 3 is a control queue. */
+/** A store that came back with its file: queue 1 names it in its set, queue 2 was left before the stop. */
 async function restarted(t: TestContext): Promise<RunningStore> {
   const stateDir = folder();
   const options: Partial<StoreDaemonOptions> = { stateDir, spill: true, leaseMs: LEASE_MS };
@@ -56,7 +56,6 @@ async function restarted(t: TestContext): Promise<RunningStore> {
   const other = await TestGateway.join(before, { id: 'g1', generation: 2 });
   other.open(2, 2);
   await other.acknowledged(other.change(2, storing(1, 'left'), settingMembers(2, ['store-b'])));
-  await other.acknowledged(other.open(3, 3, 1, 'control'));
   await before.stop();
   const store = await testStore(options);
   t.after(() => stopLast(store, stateDir));
@@ -67,13 +66,13 @@ describe('a store that came back with its file', () => {
   test('tells a gateway of version 2 that its copies are spilled', async (t) => {
     const gateway = await TestGateway.join(await restarted(t), { incarnation: 2 });
     assert.equal(gateway.protocol, 2);
-    assert.deepEqual((await rowsTold(gateway)).map(({ serial, role }) => [serial, role]), [[1, ROLE_SPILLED], [2, ROLE_SPILLED], [3, ROLE_SPILLED]]);
+    assert.deepEqual((await rowsTold(gateway)).map(({ serial, role }) => [serial, role]), [[1, ROLE_SPILLED], [2, ROLE_SPILLED]]);
     gateway.send(types.CLAIM, encodeClaim(packer, { handle: 5, gatewayId: 'g1', birth: 1, serial: 1, token: 2 }));
     assert.equal((await gateway.next(types.CLAIMED)).values[ROLE_IN_CLAIMED], ROLE_SPILLED);
     gateway.connection.destroy();
   });
 
-  test('tells one of version 1 that it is a member where the set names it, none where it had left, and of no control queue', async (t) => {
+  test('tells one of version 1 that it is a member where the set names it, none where it had left', async (t) => {
     const gateway = await TestGateway.join(await restarted(t), { incarnation: 2, versionMax: 1 });
     assert.equal(gateway.protocol, 1);
     assert.deepEqual((await rowsTold(gateway)).map(({ serial, role }) => [serial, role]), [[1, ROLE_MEMBER], [2, ROLE_NONE]]);

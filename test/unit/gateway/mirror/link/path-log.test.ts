@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { PathLog } from '../../../../../src/gateway/mirror/link/path-log.js';
-import { PATH_STATE } from '../../../../../src/gateway/mirror/link/path-state.js';
+import { PathState } from '../../../../../src/gateway/mirror/link/path-state.js';
 import { KeptLog } from '../../../../scenario/ports.js';
 
 function told(say: (log: PathLog) => void): unknown[] {
@@ -13,17 +13,17 @@ function told(say: (log: PathLog) => void): unknown[] {
 
 test('a store that ends the connection without an answer to HELLO may want TLS; said once', () => {
   const reasons = told((log) => {
-    for (let i = 0; i < 3; i++) log.lost('closed by the peer', PATH_STATE.GREETING);
+    for (let i = 0; i < 3; i++) log.lost('closed by the peer', PathState.GREETING);
   });
   assert.deepEqual(reasons, ['closed by the peer without an answer; does it want TLS?']);
 });
 
 test('one that has answered, or that says more, is told as it is', () => {
   const reasons = told((log) => {
-    log.lost('closed by the peer', PATH_STATE.PROVING);
-    log.lost('connection refused', PATH_STATE.CONNECTING);
-    log.lost('closed by the peer at once: its log says why', PATH_STATE.GREETING);
-    log.lost('closed by the peer', PATH_STATE.RUN);
+    log.lost('closed by the peer', PathState.PROVING);
+    log.lost('connection refused', PathState.CONNECTING);
+    log.lost('closed by the peer at once: its log says why', PathState.GREETING);
+    log.lost('closed by the peer', PathState.RUN);
   });
   assert.deepEqual(reasons, ['closed by the peer', 'connection refused', 'closed by the peer at once: its log says why', 'closed by the peer']);
 });

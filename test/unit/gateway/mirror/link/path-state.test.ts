@@ -1,9 +1,7 @@
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
-import type { PairState } from '../../../../../src/gateway/mirror/link/pair-state.js';
-import { PAIR_STATE, PAIR_STATES, isValidPairTransition } from '../../../../../src/gateway/mirror/link/pair-state.js';
-import type { PathState } from '../../../../../src/gateway/mirror/link/path-state.js';
-import { PATH_STATE, PATH_STATES, isValidTransition } from '../../../../../src/gateway/mirror/link/path-state.js';
+import { PairState, PAIR_STATES, isValidPairTransition } from '../../../../../src/gateway/mirror/link/pair-state.js';
+import { PathState, PATH_STATES, isValidTransition } from '../../../../../src/gateway/mirror/link/path-state.js';
 
 test('exactly the arrows of the diagram are allowed', () => {
   const drawn = new Set([
@@ -15,7 +13,7 @@ test('exactly the arrows of the diagram are allowed', () => {
     'GREETING>CONNECTING', 'PROVING>CONNECTING', 'READY>CONNECTING',
     'NEW>STOPPED', 'WAITING>STOPPED', 'CONNECTING>STOPPED', 'GREETING>STOPPED', 'PROVING>STOPPED', 'READY>STOPPED', 'RUN>STOPPED',
   ]);
-  const states: PathState[] = Object.values(PATH_STATE);
+  const states: PathState[] = Object.values(PathState);
   for (const from of states) {
     for (const to of states) {
       const arrow = `${PATH_STATES[from].name}>${PATH_STATES[to].name}`;
@@ -25,17 +23,17 @@ test('exactly the arrows of the diagram are allowed', () => {
 });
 
 test('each state has the name it is known by', () => {
-  for (const [name, state] of Object.entries(PATH_STATE)) assert.equal(PATH_STATES[state].name, name);
+  for (const [name, state] of Object.entries(PathState)) assert.equal(PATH_STATES[state].name, name);
 });
 
 test('exactly the arrows between states of two paths together are allowed', () => {
   const drawn = new Set(['DOWN>UP', 'UP>DOWN', 'UP>SWITCHING', 'SWITCHING>UP', 'SWITCHING>DOWN', 'DOWN>OVER', 'UP>OVER', 'SWITCHING>OVER']);
-  const states: PairState[] = Object.values(PAIR_STATE);
+  const states: PairState[] = Object.values(PairState);
   for (const from of states) {
     for (const to of states) {
       const arrow = `${PAIR_STATES[from].name}>${PAIR_STATES[to].name}`;
       assert.equal(isValidPairTransition(from, to), drawn.has(arrow), arrow);
     }
   }
-  for (const [name, state] of Object.entries(PAIR_STATE)) assert.equal(PAIR_STATES[state].name, name);
+  for (const [name, state] of Object.entries(PairState)) assert.equal(PAIR_STATES[state].name, name);
 });

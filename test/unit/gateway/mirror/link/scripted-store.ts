@@ -117,7 +117,7 @@ export class ScriptedConnection implements Connection, FrameSink {
     return hello;
   }
 
-  send(type: number, sequence: number, control: Uint8Array, body = new Uint8Array(0)): void {
+  send(type: number, sequence: number, control: Uint8Array, body: Uint8Array = new Uint8Array(0)): void {
     const head = encodeFrame(type, sequence, control, crc32, body.length);
     const bytes = new Uint8Array(head.length + body.length);
     bytes.set(head);
@@ -258,7 +258,10 @@ export class LinkBench {
       onAcknowledged: (_link, handle, number) => { tell(`queue ${String(handle)} at ${String(number)}`); },
       onAckedThrough: (_link, sequence) => { tell(`through ${String(sequence)}`); },
       onRefusal: (_link, refusal) => { tell(`refusal ${String(refusal.reason)} of ${String(refusal.sequence)}`); },
-      onReply: (_link, type, sequence, _control, bodies) => { tell(`${types.messageTypeName(type)} to ${String(sequence)}, ${String(bodies.length)} bytes`); },
+      onReply: (_link, reply) => {
+        const bodies = 'bodies' in reply ? reply.bodies.length : 0;
+        tell(`${types.messageTypeName(reply.type)} to ${String(reply.sequence)}, ${String(bodies)} bytes`);
+      },
       onWritable: () => { tell('writable'); },
       onFenced: (_link, text) => { tell(`fenced: ${text}`); },
     };

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import * as types from '../../../../../src/protocol/message-types.js';
 import * as reasons from '../../../../../src/protocol/reasons.js';
 import { encodeRefusal } from '../../../../../src/protocol/messages/refusal.js';
+import { sampleOf } from '../../../protocol/samples.js';
 import { LinkBench, packer } from './scripted-store.js';
 
 const CONTROL = packer.pack([1, 2, 3]).slice();
@@ -63,22 +64,31 @@ describe('requests', () => {
     const sequence = bench.link.request(types.PULL, CONTROL, [], 0);
     bench.link.flush();
     assert.ok(bench.link.unackedBytes > 0);
-    bench.a.send(types.BLOCK, sequence, packer.pack([1]), new Uint8Array(5));
-    assert.deepEqual(bench.told, ['BLOCK to 3, 5 bytes']);
+    const block = sampleOf('block');
+    bench.a.send(types.BLOCK, sequence, block.encode(packer, block.value), block.bodies);
+    assert.deepEqual(bench.told, [`BLOCK to 3, ${String(block.bodies.length)} bytes`]);
     assert.equal(bench.link.unackedBytes, 0);
   });
 
-  test('a reply that the mirror rejects ends the connection once', () => {
-    const bench = new LinkBench({}, false);
-    bench.up();
-    const sequence = bench.link.request(types.LIST, CONTROL, [], 0);
-    bench.onEvent = (event) => {
-      if (event.startsWith('LISTED')) bench.link.reject('LISTED: name');
-    };
-    bench.a.send(types.LISTED, sequence, packer.pack([1]));
-    assert.deepEqual(bench.told, ['LISTED to 3, 0 bytes', 'down: malformed: LISTED: name']);
-    assert.equal(bench.a.closeSent().text, 'LISTED: name');
-  });
+  for (const name of ['listed', 'claimed', 'block', 'tailed']) {
+    test(`a malformed ${name} is told to nobody: it ends the connection, and the store hears which rule it broke`, () => {
+      const { type, value, bodies, encode } = sampleOf(name);
+      const word = types.messageTypeName(type);
+      const broken: readonly (readonly [rule: string, control: Uint8Array, bodies: Uint8Array])[] = [
+        ['element count', packer.pack([1]).slice(), new Uint8Array(0)],
+        ['bodies', encode(packer, value).slice(), Uint8Array.from([...bodies, 0])],
+      ];
+      for (const [rule, control, wrongBodies] of broken) {
+        const bench = new LinkBench({}, false);
+        bench.up();
+        const sequence = bench.link.request(types.PULL, CONTROL, [], 0);
+        bench.a.send(type, sequence, control, wrongBodies);
+        assert.deepEqual(bench.told, [`down: malformed: ${word}: ${rule}`]);
+        assert.deepEqual(bench.a.closeSent(), { reason: reasons.CLOSE_MALFORMED, text: `${word}: ${rule}`, detail: 0 });
+        assert.equal(bench.link.unackedBytes, 0);
+      }
+    });
+  }
 
   test('requests and flush from inside an event go out', () => {
     const bench = new LinkBench();
@@ -177,12 +187,13 @@ describe('byte window', () => {
   });
 
   test('a reply opens the window too', () => {
+    const claimed = sampleOf('claimed');
     const bench = new LinkBench({ windowBytes: 30 });
     bench.up();
     const sequence = bench.link.request(types.PULL, new Uint8Array([0x93, 1, 2, 3, 0, 0, 0, 0]).subarray(0, 4), [], 0);
     const more = bench.link.request(types.PULL, CONTROL, [], 0);
     assert.equal(bench.link.canSend, false);
-    bench.a.send(types.BLOCK, sequence, packer.pack([1]));
+    bench.a.send(types.CLAIMED, sequence, claimed.encode(packer, claimed.value));
     assert.deepEqual(bench.told.at(-1), 'writable');
     assert.equal(more, sequence + 1);
   });

@@ -1,0 +1,191 @@
+/**
+ * What a gateway answers about itself: one shape an answer, and its type. gateway/admin builds them, cli reads them.
+ *
+ * snake_case, times in whole seconds since 1970 as in `postqueue -j`, so that scripts written for Postfix find
+ * queue_name, queue_id, arrival_time, message_size, sender, recipients[].address and delay_reason where they look.
+ */
+import { page } from './pages.js';
+import { flag, integer, list, name, object, oneOf, orNull, share, text } from './shape.js';
+import type { ShapeOf } from './shape.js';
+
+const pathState = oneOf('RUN', 'READY', 'NG', 'CONNECTING');
+
+/** A store as a gateway sees it. */
+const storeAnswer = object({
+  store: name,
+  host: name,
+  /** Version of the protocol spoken with it; 0 before it answered. */
+  protocol: integer,
+  up: flag,
+  drained: flag,
+  drained_since: orNull(integer),
+  paths: list(object({ path: name, state: pathState, since: integer })),
+  queues_sync: integer,
+  queues_resync: integer,
+  queues_ng: integer,
+  lag_messages: integer,
+  lag_bytes: integer,
+  refill_messages: integer,
+  refill_bytes: integer,
+  credit_bytes: integer,
+  lease_left_ms: integer,
+  failovers: integer,
+  /** Why mirrors there are not in sync, '' when all are. */
+  cause: text,
+  cause_since: orNull(integer),
+});
+export type StoreAnswer = ShapeOf<typeof storeAnswer>;
+
+/** A queue whose mail waits: for a store, another gateway or an operator. */
+const heldQueueAnswer = object({
+  queue_name: name,
+  queue_class: name,
+  owner: name,
+  /** Owner, birth and serial: tells two queues of one name apart. */
+  id: name,
+  state: name,
+  messages: orNull(integer),
+  waits_for: list(name),
+  why: text,
+  since: orNull(integer),
+});
+export type HeldQueueAnswer = ShapeOf<typeof heldQueueAnswer>;
+
+/** A configured route whose new mail is refused now. */
+const refusedRouteAnswer = object({
+  route: name,
+  /** As the reason of a refusal has it in the mail log. */
+  reason: name,
+  since: integer,
+});
+export type RefusedRouteAnswer = ShapeOf<typeof refusedRouteAnswer>;
+
+/** GET /api/v1/status */
+export const statusAnswer = object({
+  gateway: name,
+  host: name,
+  version: name,
+  incarnation: integer,
+  pid: integer,
+  uptime_seconds: integer,
+  ready: flag,
+  /** '' when it is ready. */
+  not_ready_reason: text,
+  routes: integer,
+  routes_refused: list(refusedRouteAnswer),
+  degraded: flag,
+  degraded_since: orNull(integer),
+  degraded_cause: text,
+  insecure: flag,
+  received: integer,
+  delivered: integer,
+  deferred: integer,
+  bounced: integer,
+  expired: integer,
+  rejected: integer,
+  queues: integer,
+  queues_recovering: integer,
+  queues_copies_missing: integer,
+  queues_held: integer,
+  /** The first of those. */
+  held: list(heldQueueAnswer),
+  queues_rescued: integer,
+  takeovers: integer,
+  handed_back: integer,
+  taken_away: integer,
+  tails: integer,
+  tail_bytes: integer,
+  refills: integer,
+  refill_bytes: integer,
+  queued_messages: integer,
+  queued_bytes: integer,
+  memory_used_bytes: integer,
+  memory_limit_bytes: integer,
+  connections_in: integer,
+  connections_out: integer,
+  dots_in_flight: integer,
+  stores: list(storeAnswer),
+});
+export type StatusAnswer = ShapeOf<typeof statusAnswer>;
+
+const networkState = oneOf('RUN', 'READY', 'NG', 'CONNECTING', '-');
+
+/** One row of the management table: a queue at a store (the paper's Table I). */
+const tableRowAnswer = object({
+  queue_name: name,
+  queue_class: name,
+  owner: name,
+  birth: integer,
+  serial: integer,
+  store: name,
+  network_a: networkState,
+  network_s: networkState,
+  sync: oneOf('SYNC', 'RESYNC', 'NG'),
+  /** Of a refill that is under way. */
+  progress: orNull(share),
+  /** Its acknowledgement is needed for a 250. */
+  member: flag,
+  epoch: integer,
+  transactions: orNull(integer),
+  last_transaction: integer,
+  digest: orNull(name),
+  messages: integer,
+  lag_messages: integer,
+  lag_bytes: integer,
+  since: integer,
+  cause: text,
+});
+export type TableRowAnswer = ShapeOf<typeof tableRowAnswer>;
+
+/** GET /api/v1/mirrors, GET /api/v1/table */
+export const tablePage = page(tableRowAnswer);
+export type TablePageAnswer = ShapeOf<typeof tablePage>;
+
+const queueAnswer = object({
+  queue_name: name,
+  queue_class: name,
+  /** Another gateway where this one serves the queue in its place. */
+  owner: name,
+  next_hop: name,
+  order: oneOf('fifo', 'strict'),
+  messages: integer,
+  bytes: integer,
+  active: integer,
+  deferred: integer,
+  held: integer,
+  copies_in_sync: integer,
+  epoch: integer,
+  lag_messages: integer,
+  lag_bytes: integer,
+  oldest_age_seconds: orNull(integer),
+  last_error: text,
+});
+export type QueueAnswer = ShapeOf<typeof queueAnswer>;
+
+/** GET /api/v1/queues */
+export const queuePage = page(queueAnswer);
+export type QueuePageAnswer = ShapeOf<typeof queuePage>;
+
+const messageAnswer = object(
+  {
+    queue_name: name,
+    queue_class: name,
+    owner: name,
+    queue_id: name,
+    arrival_time: integer,
+    message_size: integer,
+    sender: name,
+    /** Those still to be delivered; why one is still here, after the first attempt. */
+    recipients: list(object({ address: name }, { delay_reason: text })),
+    state: oneOf('incoming', 'active', 'queued', 'deferred', 'held', 'ending'),
+    attempts: integer,
+    next_attempt_time: orNull(integer),
+    expiry_time: integer,
+  },
+  { held_reason: text },
+);
+export type MessageAnswer = ShapeOf<typeof messageAnswer>;
+
+/** GET /api/v1/queues/NAME/messages, in queue order */
+export const messagePage = page(messageAnswer);
+export type MessagePageAnswer = ShapeOf<typeof messagePage>;

@@ -1,0 +1,74 @@
+/**
+ * What an operator orders of a gateway, and what comes of it: the bodies that cli posts and gateway/admin reads,
+ * and the answers. The order itself is logged with who gave it and why.
+ */
+import { flag, integer, list, name, object, text } from './shape.js';
+import type { ShapeOf } from './shape.js';
+
+/** Who wants it, and why. */
+export interface Order {
+  readonly reason: string;
+  readonly who: string;
+}
+
+/** POST /api/v1/stores/ID/drain: all queues move away from the store; `undo`: it is used again. */
+export interface DrainOrder extends Order {
+  readonly undo?: boolean;
+}
+
+/** GET and POST /api/v1/stores/ID/drain: what a gateway has at a store that is to be emptied. */
+export const drainAnswer = object({
+  store: name,
+  draining: flag,
+  /** Mirrors, and what is still to be dropped; 0: nothing of ours is there any more. */
+  mirrors: integer,
+  /** Of those, copies that have nowhere to go and are needed. */
+  stuck: integer,
+  /** Queues that have fewer copies than configured. */
+  copies_missing: integer,
+  /** The stores have acknowledged the order; until then a crash of the gateway may undo it. */
+  kept: flag,
+});
+export type DrainAnswer = ShapeOf<typeof drainAnswer>;
+
+/** POST /api/v1/queues/NAME/resync: the mirror at this store is emptied and filled again. */
+export interface ResyncOrder extends Order {
+  readonly store: string;
+}
+
+export const resyncAnswer = object({ queue: name, store: name, queues: integer });
+export type ResyncAnswer = ShapeOf<typeof resyncAnswer>;
+
+/** POST /api/v1/messages/ID/hold and /release: in each queue that has the message, what came of it. */
+export const holdAnswer = object({
+  queue_id: name,
+  queues: list(object({
+    queue_name: name,
+    queue_class: name,
+    done: flag,
+    /** '' when it is done. */
+    why: text,
+    /** The mirrors have acknowledged it; else a crash of the gateway may undo it. */
+    kept: flag,
+  })),
+});
+export type HoldAnswer = ShapeOf<typeof holdAnswer>;
+
+/** POST /api/v1/rescue: queues are taken without a store that does not come back. A queue, an owner, or both. */
+export interface RescueOrder extends Order {
+  readonly queue: string | undefined;
+  readonly owner: string | undefined;
+  readonly missing: string;
+}
+
+/** Names of the queues concerned, by what came of them. */
+export const rescueAnswer = object({
+  queues: list(name),
+  /** Nothing else is missing; a mirror is to be filled first. */
+  later: list(name),
+  waiting: list(object({ queue: name, also_needed: list(name) })),
+  /** No store has a copy; another gateway may have it in memory. */
+  elsewhere: list(name),
+  gone: list(object({ queue: name, export_from: list(name) })),
+});
+export type RescueAnswer = ShapeOf<typeof rescueAnswer>;

@@ -1,0 +1,60 @@
+/**
+ * One question over HTTP to an admin port, and its answer in memory. Who answers may be anybody: the answer is
+ * bounded in bytes and in time. What the bytes mean is admin-client.ts.
+ */
+import http from 'node:http';
+import https from 'node:https';
+import type { IncomingHttpHeaders } from 'node:http';
+
+export interface AdminRequest {
+  readonly url: string;
+  readonly token: string | undefined;
+  /** Until the whole answer is there. */
+  readonly timeoutMs: number;
+  /** A longer answer is an error. */
+  readonly bytesMax: number;
+  /** JSON; with a body it is a POST. */
+  readonly body: string | undefined;
+}
+
+export interface AdminResponse {
+  readonly code: number;
+  readonly headers: IncomingHttpHeaders;
+  readonly body: Buffer;
+}
+
+/** Not fetch(): that refuses some ports out of a browser's fears, such as 6000. */
+export function ask({ url, token, timeoutMs, bytesMax, body }: AdminRequest): Promise<AdminResponse> {
+  return new Promise((resolve, reject) => {
+    const headers: Record<string, string> = token === undefined ? {} : { authorization: `Bearer ${token}` };
+    if (body !== undefined) {
+      headers['content-type'] = 'application/json';
+      headers['content-length'] = String(Buffer.byteLength(body));
+    }
+    const method = body === undefined ? 'GET' : 'POST';
+    const options = { method, headers, agent: false, signal: AbortSignal.timeout(timeoutMs) } as const;
+    const request = (url.startsWith('https:') ? https : http).request(url, options, (response) => {
+      const chunks: Buffer[] = [];
+      let bytes = 0;
+      response.on('data', (chunk: Buffer) => {
+        bytes += chunk.length;
+        if (bytes > bytesMax) response.destroy(new Error('the answer is too long'));
+        else chunks.push(chunk);
+      });
+      response.once('error', reject);
+      response.once('end', () => {
+        resolve({ code: response.statusCode ?? 0, headers: response.headers, body: Buffer.concat(chunks) });
+      });
+    });
+    request.once('error', reject);
+    request.end(body);
+  });
+}
+
+/** Why there was no answer, in a few words. */
+export function whyNoAnswer(error: unknown, timeoutMs: number): string {
+  const { code, name, message } = error as NodeJS.ErrnoException;
+  if (code === 'ECONNREFUSED') return 'connection refused';
+  if (code === 'ABORT_ERR' || name === 'TimeoutError') return `nothing within ${String(timeoutMs / 1000)} s`;
+  return code ?? message;
+}

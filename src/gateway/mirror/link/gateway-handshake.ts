@@ -1,0 +1,97 @@
+/**
+ * The gateway's side of one handshake: what it says in HELLO, how it judges CHALLENGE, what it proves
+ * (docs/PROTOCOL.md, "Handshake"). Owns the nonce and the transcript of one connection.
+ *
+ * What is not here: when each is sent (path-connection.ts); the proofs themselves (protocol/handshake.ts).
+ */
+import { NONCE_BYTES, gatewayProof, isStoreProof, transcript } from '../../../protocol/handshake.js';
+import { isInvalid } from '../../../protocol/invalid.js';
+import { decodeChallenge } from '../../../protocol/messages/challenge.js';
+import { HELLO_ACTIVE, encodeHello } from '../../../protocol/messages/hello.js';
+import { encodeProof } from '../../../protocol/messages/proof.js';
+import { CLOSE_DENIED, CLOSE_MALFORMED, CLOSE_VERSION } from '../../../protocol/reasons.js';
+import { PROTOCOL_VERSION, PROTOCOL_VERSION_OLDEST, chooseVersion, versionsSpoken } from '../../../protocol/versions.js';
+import type { LinkOptions, LinkPorts, PathName } from './link-options.js';
+
+export interface HandshakeWish {
+  readonly path: PathName;
+  readonly generation: number;
+  readonly wantsActive: boolean;
+}
+
+/** Why a store was not taken: the reason it is told, and one line for it and for the log. */
+export interface StoreRejection {
+  readonly reason: number;
+  readonly text: string;
+}
+
+export class GatewayHandshake {
+  /** Control part of HELLO. */
+  readonly hello: Uint8Array;
+  readonly #options: LinkOptions;
+  readonly #ports: LinkPorts;
+  #proof: Uint8Array = new Uint8Array(0);
+  #bootId = '';
+  #version = 0;
+
+  constructor(options: LinkOptions, ports: LinkPorts, wish: HandshakeWish) {
+    this.#options = options;
+    this.#ports = ports;
+    const hello = encodeHello(ports.packer, {
+      versionMin: PROTOCOL_VERSION_OLDEST,
+      versionMax: PROTOCOL_VERSION,
+      gatewayId: options.gatewayId,
+      incarnation: options.incarnation,
+      incarnationNonce: options.incarnationNonce,
+      path: wish.path,
+      generation: wish.generation,
+      nonce: ports.secrets.randomBytes(NONCE_BYTES),
+      flags: wish.wantsActive ? HELLO_ACTIVE : 0,
+    });
+    // Signed later as the bytes that went out: a packer may use its buffer again.
+    this.hello = hello.slice();
+  }
+
+  /** Control part of PROOF; there after judge() found the store right. */
+  get proof(): Uint8Array {
+    return this.#proof;
+  }
+
+  /** Identity of the store's memory, in hex. */
+  get bootId(): string {
+    return this.#bootId;
+  }
+
+  /** Of the protocol, as the store chose it. */
+  get version(): number {
+    return this.#version;
+  }
+
+  /** Undefined when the store is the configured one and knows the secret. */
+  judge(control: Uint8Array): StoreRejection | undefined {
+    const { packer, secrets } = this.#ports;
+    const challenge = decodeChallenge(packer, control);
+    if (isInvalid(challenge)) return { reason: CLOSE_MALFORMED, text: challenge.rule };
+    if (chooseVersion(challenge.version, challenge.version) === 0) {
+      return { reason: CLOSE_VERSION, text: `the store speaks version ${String(challenge.version)} of the protocol, this gateway ${versionsSpoken()}: upgrade one of them` };
+    }
+    const signed = transcript(packer, this.hello, challenge);
+    if (!isStoreProof(secrets, this.#options.secret, signed, challenge.proof)) {
+      return { reason: CLOSE_DENIED, text: 'the store does not know the secret of this gateway: compare both configurations' };
+    }
+    // After the proof: an impostor learns nothing about names.
+    if (challenge.storeId !== this.#options.storeId) {
+      return { reason: CLOSE_DENIED, text: `this address belongs to store ${challenge.storeId}, not to ${this.#options.storeId}: check the addresses` };
+    }
+    this.#bootId = hex(challenge.bootId);
+    this.#version = challenge.version;
+    this.#proof = encodeProof(packer, { proof: gatewayProof(secrets, this.#options.secret, signed) });
+    return undefined;
+  }
+}
+
+function hex(bytes: Uint8Array): string {
+  let text = '';
+  for (const byte of bytes) text += byte.toString(16).padStart(2, '0');
+  return text;
+}

@@ -1,0 +1,284 @@
+/**
+ * Messages that are held: by an operator, or because two processes ended while they worked on them. What else
+ * is held (no route, a damaged content, an unknown envelope) is only named here.
+ *
+ *   READY, DEFERRED ─ hold, in its note at the mirrors ─► HELD ─ release, at the mirrors too ─► READY, or its report
+ *                                                                                               goes on
+ *   recovery ─ its note names an operator, or two tries; or two crash notes name it ─► HELD alone; other mail
+ *                                                                                      goes on
+ *
+ * A poison message does not expire while it is held: its report is what would end the process. Pure.
+ */
+import { formatMessageId } from '../../base/text-id.js';
+import type { CrashNotes } from '../local/crash-notes.js';
+import type { Change } from '../mirror/kept-waits.js';
+import { KeptWaits } from '../mirror/kept-waits.js';
+import type { Clock, Crc32, EventLog } from '../../platform/ports.js';
+import type { Entries } from './entries.js';
+import { EntryState } from './entry-table.js';
+import type { MailQueue } from './mail-queue.js';
+import type { Note } from './note.js';
+import { makeHold, TO_TRY, TRIES_MAX } from './note.js';
+import type { QueueRegistry } from './queue-registry.js';
+import type { Settlement } from './settlement.js';
+
+/** Crashes of this machine with a message in hand after which it is held. */
+const CRASHES_TO_HOLD = 2;
+
+export interface HoldRequest {
+  readonly messageId: number;
+  /** For the log and for who lists the queue. */
+  readonly reason: string;
+  readonly who: string;
+}
+
+/** What came of it in one queue that has the message. */
+export interface HoldOutcome {
+  readonly queue: string;
+  readonly queueClass: string;
+  readonly done: boolean;
+  /** Why not; '' when done. */
+  readonly why: string;
+  /** The mirrors have it: a crash of the gateway does not undo it. */
+  readonly kept: boolean;
+}
+
+/** Told once: when the mirrors have what was done, or at a bound. Empty: no queue has the message. */
+export type HoldsDone = (outcomes: readonly HoldOutcome[]) => void;
+
+export interface MessageHoldsPorts {
+  readonly clock: Clock;
+  readonly crc32: Crc32;
+  readonly log: EventLog;
+  readonly entries: Entries;
+  readonly registry: QueueRegistry;
+  readonly settlement: Settlement;
+  readonly crashes: CrashNotes;
+  readonly counters: { poisonMessages: number };
+  wake(queue: MailQueue): void;
+  /** A report of this entry is to be made, when its partition is here. */
+  noteOwing(queue: MailQueue, row: number): void;
+}
+
+interface Found {
+  readonly queue: MailQueue;
+  readonly row: number;
+}
+
+export class MessageHolds {
+  private readonly ports: MessageHoldsPorts;
+  private readonly keptWaits: KeptWaits;
+  /** Rows that go on as soon as the mirrors know of it: the process that works on them may die of it. */
+  private readonly releasing = new Set<number>();
+
+  constructor(ports: MessageHoldsPorts) {
+    this.ports = ports;
+    this.keptWaits = new KeptWaits(ports.clock);
+  }
+
+  /**
+   * An operator wants the message held, wherever it waits here. One that an operator holds already stays as
+   * it is, and counts as done: who was told that the mirrors had not acknowledged it asks again.
+   */
+  hold(request: HoldRequest, answer: HoldsDone): void {
+    this.each(request.messageId, answer, ({ queue, row }) => {
+      const why = this.whyNotHeld(queue, row);
+      const isHeld = this.ports.entries.table.state(row) === EntryState.HELD;
+      if (why === '' && !isHeld) this.holdBack(queue, row, request);
+      return why;
+    });
+  }
+
+  /** An operator lets the message go on. */
+  release(request: HoldRequest, answer: HoldsDone): void {
+    this.each(request.messageId, answer, ({ queue, row }) => {
+      const why = this.whyNotReleased(queue, row);
+      if (why === '') this.letGo(queue, row, request);
+      return why;
+    });
+  }
+
+  /**
+   * Called a few times in a tenth of a second, last: answers leave before what may end the process begins.
+   */
+  tick(): void {
+    this.keptWaits.tick();
+  }
+
+  /**
+   * A recovered entry is placed: true when it is held now. `note` is undefined for one that was never tried.
+   */
+  holdsBack(queue: MailQueue, row: number, note: Note | undefined): boolean {
+    const tries = this.triesOf(queue, row, note);
+    if (note?.hold === undefined && tries === 0) return false;
+    this.enter(queue, row);
+    this.alarm(queue, row, tries);
+    return true;
+  }
+
+  /**
+   * A recovered entry owes a report: true when it is held instead, because making it would end the process.
+   */
+  holdsReport(queue: MailQueue, row: number, note: Note): boolean {
+    const tries = this.triesOf(queue, row, note);
+    if (tries === 0) return false;
+    this.enter(queue, row);
+    // Held alone: a strict queue goes on without it.
+    if (queue.blockedUntilMs === Infinity) queue.blockedUntilMs = 0;
+    this.ports.wake(queue);
+    this.alarm(queue, row, tries);
+    return true;
+  }
+
+  /** The entry's time is up: false when it stays all the same. */
+  mayExpire(queue: MailQueue, row: number): boolean {
+    const isHeld = this.ports.entries.table.state(row) === EntryState.HELD;
+    return !isHeld || this.triesOf(queue, row, this.noteOf(row)) === 0;
+  }
+
+  /** Why an entry is held; '' when it isn't. */
+  reasonOf(queue: MailQueue, row: number): string {
+    const { entries, settlement } = this.ports;
+    const state = entries.table.state(row);
+    if (state !== EntryState.HELD) return '';
+    if (this.releasing.has(row)) return 'it is being released';
+    const note = this.noteOf(row);
+    const tries = this.triesOf(queue, row, note);
+    if (tries > 0) return `it was in hand when ${String(tries)} processes of a gateway ended`;
+    if (note.hold !== undefined) return `${note.hold.who}: ${note.hold.reason}`;
+    if (!queue.routed) return 'no route leads out of its queue';
+    if (settlement.envelopeOf(row) === undefined) return 'this release can not read its envelope';
+    return 'its checksum is wrong';
+  }
+
+  /** Does it in each queue that has the message; what `act` returns is why it did not. */
+  private each(messageId: number, answer: HoldsDone, act: (found: Found) => string): void {
+    const outcomes: Omit<HoldOutcome, 'kept'>[] = [];
+    const changes: Change[] = [];
+    for (const found of this.find(messageId)) {
+      const { queue } = found;
+      const why = act(found);
+      const { name, route, partition } = queue;
+      outcomes.push({ queue: name, queueClass: route.queueClass, done: why === '', why });
+      if (why === '') changes.push({ partition, number: partition.lastNumber });
+    }
+    this.keptWaits.wait(changes, (kept) => {
+      answer(outcomes.map((outcome) => ({ ...outcome, kept: outcome.done && kept })));
+    });
+  }
+
+  /** Every entry of the message that is served here. */
+  private *find(messageId: number): Generator<Found> {
+    for (const queue of this.ports.registry.queues()) {
+      const row = this.ports.entries.table.index.find(messageId, queue.handle);
+      if (row !== 0) yield { queue, row };
+    }
+  }
+
+  private whyNotHeld(queue: MailQueue, row: number): string {
+    const state = this.ports.entries.table.state(row);
+    if (queue.partition.isLeaving) return 'its queue goes to another gateway';
+    if (state === EntryState.READY || state === EntryState.DEFERRED) return '';
+    if (this.releasing.has(row)) return 'it is being released at this moment';
+    if (state === EntryState.HELD) return this.noteOf(row).hold === undefined ? 'it is held already' : '';
+    if (state === EntryState.IN_FLIGHT) return 'it is being delivered at this moment';
+    return 'it is being stored or reported at this moment';
+  }
+
+  private whyNotReleased(queue: MailQueue, row: number): string {
+    const { entries, settlement, crc32 } = this.ports;
+    if (entries.table.state(row) !== EntryState.HELD || this.releasing.has(row)) return 'it is not held';
+    if (queue.partition.isLeaving) return 'its queue goes to another gateway';
+    if (!queue.routed) return 'no route leads out of its queue: add one with its name';
+    if (settlement.envelopeOf(row) === undefined) return 'this release can not read its envelope: export it';
+    const body = new Uint8Array(entries.table.bodyBytes.get(row));
+    entries.copyBody(row, body, 0);
+    const isSound = crc32(entries.head(row), crc32(body, 0)) === entries.table.checksum.get(row);
+    return isSound ? '' : 'its checksum is wrong: export it';
+  }
+
+  private holdBack(queue: MailQueue, row: number, { messageId, reason, who }: HoldRequest): void {
+    const { clock, settlement, log } = this.ports;
+    settlement.annotate(queue, row, { ...this.noteOf(row), hold: makeHold(who, reason, clock.wallMs()) });
+    settlement.withdrawFromWaiting(queue, row);
+    this.enter(queue, row);
+    const fields = { queue: queue.name, queue_id: formatMessageId(messageId), reason, who };
+    log.warn('held', 'a message is held by an operator', fields);
+  }
+
+  private letGo(queue: MailQueue, row: number, { messageId, reason, who }: HoldRequest): void {
+    const { settlement, crashes, log } = this.ports;
+    const number = settlement.annotate(queue, row, { ...this.noteOf(row), hold: undefined, tries: 0 });
+    crashes.forget(queue.identity.ownerId, messageId);
+    const fields = { queue: queue.name, queue_id: formatMessageId(messageId), reason, who };
+    log.warn('held', 'a message that was held goes on: an operator has released it', fields);
+    this.releasing.add(row);
+    this.goOnWhenKept({ queue, row }, messageId, number);
+  }
+
+  /**
+   * However long the mirrors take: what goes on may end the process, and would be held by nobody's word
+   * again.
+   */
+  private goOnWhenKept({ queue, row }: Found, messageId: number, number: number): void {
+    this.keptWaits.wait([{ partition: queue.partition, number }], (kept) => {
+      const { table } = this.ports.entries;
+      const isHere = table.index.find(messageId, queue.handle) === row;
+      const isGone = !isHere || table.state(row) !== EntryState.HELD;
+      if (!isGone && !kept) {
+        this.goOnWhenKept({ queue, row }, messageId, number);
+        return;
+      }
+      this.releasing.delete(row);
+      if (!isGone) this.goOn(queue, row);
+    });
+  }
+
+  /** Not held any more. */
+  private goOn(queue: MailQueue, row: number): void {
+    queue.heldCount -= 1;
+    const note = this.noteOf(row);
+    if (note.owedChange !== 0) {
+      this.ports.entries.table.transition(row, EntryState.REPORTING);
+      if (queue.route.ordering === 'strict' && note.states.includes(TO_TRY)) queue.blockedUntilMs = Infinity;
+      this.ports.noteOwing(queue, row);
+      return;
+    }
+    queue.makeReady(row, false);
+    this.ports.wake(queue);
+  }
+
+  private enter(queue: MailQueue, row: number): void {
+    this.ports.entries.table.transition(row, EntryState.HELD);
+    queue.heldCount += 1;
+  }
+
+  private alarm(queue: MailQueue, row: number, tries: number): void {
+    if (tries === 0) return;
+    const { entries, counters, log } = this.ports;
+    const { name, identity } = queue;
+    const messageId = entries.table.messageId(row);
+    counters.poisonMessages += 1;
+    log.error(
+      'held',
+      'a message is held alone: each process that worked on it has ended; ' +
+        'look at it with twinpost queue export, let it go on with twinpost queue release',
+      { queue: name, owner: identity.ownerId, queue_id: formatMessageId(messageId), processes: tries },
+    );
+  }
+
+  /**
+   * Processes that ended while they worked on the message, as its mirrors or this machine know; 0: too few.
+   */
+  private triesOf(queue: MailQueue, row: number, note: Note | undefined): number {
+    const { crashes, entries } = this.ports;
+    const noted = crashes.countOf(queue.identity.ownerId, entries.table.messageId(row));
+    const marked = note?.tries ?? 0;
+    return marked >= TRIES_MAX || noted >= CRASHES_TO_HOLD ? Math.max(marked, noted) : 0;
+  }
+
+  private noteOf(row: number): Note {
+    const { settlement } = this.ports;
+    return settlement.noteOf(row, settlement.envelopeOf(row)?.recipients.length ?? 1);
+  }
+}

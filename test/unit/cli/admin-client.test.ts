@@ -1,0 +1,105 @@
+/** An admin port may be anybody's: whatever it answers, the command gets a right answer or one line of error, soon. */
+import assert from 'node:assert/strict';
+import http from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { after, describe, test } from 'node:test';
+import { AdminClient, NoAnswer, allRows } from '../../../src/cli/admin-client.js';
+import { QUEUE, STATUS } from './sample-answers.js';
+
+/** What the port answers next. */
+let answer: (request: http.IncomingMessage, response: http.ServerResponse) => void = () => {};
+const server = http.createServer((request, response) => { answer(request, response); });
+await new Promise<void>((resolve) => { server.listen(0, '127.0.0.1', resolve); });
+const URL_OF_IT = `http://127.0.0.1:${String((server.address() as AddressInfo).port)}`;
+const client = new AdminClient(`${URL_OF_IT}/`, 'secret', 500);
+after(() => {
+  server.closeAllConnections();
+  server.close();
+});
+
+function answers(body: string, code = 200): void {
+  answer = (_request, response) => { response.writeHead(code).end(body); };
+}
+
+async function whyNot(asked: Promise<unknown>): Promise<string> {
+  try {
+    await asked;
+  } catch (error) {
+    assert.ok(error instanceof NoAnswer, String(error));
+    return error.why;
+  }
+  return '';
+}
+
+describe('an answer', () => {
+  test('of the right shape is passed on', async () => {
+    answer = (request, response) => {
+      assert.deepEqual([request.method, request.url, request.headers.authorization], ['GET', '/api/v1/status', 'Bearer secret']);
+      response.end(JSON.stringify({ ...STATUS, later: 'field' }));
+    };
+    assert.deepEqual(await client.status(), STATUS);
+  });
+
+  test('of another shape is refused with the place that is wrong', async () => {
+    answers(JSON.stringify({ ...STATUS, held: 'none' }));
+    assert.equal(await whyNot(client.status()), 'what answers is no Twinpost, or another release (held: expected a list of at most 100000)');
+    answers('[1, 2]');
+    assert.match(await whyNot(client.group()), /\(members: expected a list/);
+    answers('null');
+    assert.match(await whyNot(client.queues('')), /\(expected an object\)$/);
+  });
+
+  test('that is no JSON, comes with an error, or never ends is refused in a few words', async () => {
+    answers('<html>');
+    assert.equal(await whyNot(client.status()), 'the answer is no JSON');
+    answers('{"error":"not now"}', 409);
+    assert.equal(await whyNot(client.status()), 'it refused: not now');
+    answers('{}', 500);
+    assert.match(await whyNot(client.status()), /\(expected status 200, found 500\)$/);
+    answers('', 401);
+    assert.match(await whyNot(client.status()), /^it wants a bearer token/);
+    answer = (_request, response) => { response.write('{'); };
+    assert.equal(await whyNot(client.status()), 'nothing within 0.5 s');
+  });
+
+  test('longer than any page is not read to its end', async () => {
+    let written = 0;
+    answer = (_request, response) => {
+      const chunk = ' '.repeat(1024 * 1024);
+      const more = (): void => {
+        while (!response.destroyed && written < 200) {
+          written += 1;
+          if (!response.write(chunk)) {
+            response.once('drain', more);
+            return;
+          }
+        }
+      };
+      more();
+    };
+    const patient = new AdminClient(URL_OF_IT, undefined, 10_000);
+    assert.equal(await whyNot(patient.status()), 'the answer is too long');
+    assert.ok(written < 100, String(written));
+  });
+});
+
+describe('a listing', () => {
+  async function rowsOf(): Promise<number> {
+    let rows = 0;
+    for await (const row of allRows(client, (cursor) => client.queues(cursor))) rows += row.messages;
+    return rows;
+  }
+
+  test('is read page after page to its end', async () => {
+    answer = (request, response) => {
+      const cursor = Number(new URL(request.url ?? '', URL_OF_IT).searchParams.get('cursor'));
+      response.end(JSON.stringify({ rows: [QUEUE, QUEUE], next_cursor: cursor === 4 ? null : String(cursor + 1) }));
+    };
+    assert.equal(await rowsOf(), 10);
+  });
+
+  test('that leads in a circle ends with an error', async () => {
+    answers(JSON.stringify({ rows: [QUEUE], next_cursor: '7' }));
+    assert.match(await whyNot(rowsOf()), /its listing has no end/);
+  });
+});

@@ -1,0 +1,78 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import fc from 'fast-check';
+import { ENTRY_ROW_BYTES } from '../../../src/protocol/entry-rows.js';
+import type { RefillEntries } from '../../../src/recovery/refill-source.js';
+import { RefillSource } from '../../../src/recovery/refill-source.js';
+
+/** A queue as an array; row n is the entry with position n. */
+function entriesOf(positions: number[], bytes: number): RefillEntries {
+  return {
+    first: () => positions[0] ?? 0,
+    following: (row) => positions[positions.indexOf(row) + 1] ?? 0,
+    position: (row) => row,
+    messageId: (row) => row * 10,
+    flags: () => 0,
+    bodyBytes: () => bytes,
+    headBytes: () => 3,
+    noteBytes: (row) => (row % 4 === 0 ? 2 : 0),
+    checksum: (row) => row,
+    noteChecksum: (row) => row + 1,
+    writePayload: (row, target, at) => { target.fill(row & 0xff, at, at + bytes + 3 + (row % 4 === 0 ? 2 : 0)); },
+  };
+}
+
+function positionsIn(rows: Uint8Array): number[] {
+  const view = new DataView(rows.buffer, rows.byteOffset, rows.byteLength);
+  return Array.from({ length: rows.length / ENTRY_ROW_BYTES }, (_, i) => view.getFloat64(i * ENTRY_ROW_BYTES + 32, true));
+}
+
+describe('refill', () => {
+  test('sends each entry that stands when its frame is built, once, in order, none behind the base', () => {
+    const positions = fc.uniqueArray(fc.integer({ min: 1, max: 250 }), { maxLength: 60 });
+    fc.assert(fc.property(positions, fc.array(fc.nat(100), { maxLength: 80 }), fc.integer({ min: 1, max: 400 }), (list, removals, frameBytes) => {
+      const standing = [...list].sort((a, b) => a - b);
+      const base = 200;
+      const refill = new RefillSource({ baseNumber: base, frameBytes, entryCreditBytes: 0 }, entriesOf(standing, 20));
+      const sent: number[] = [];
+      const gone: number[] = [];
+      let turn = 0;
+      for (let going = !refill.isOver; going; going = !refill.isOver) {
+        const victim = standing[(removals[turn] ?? 0) % Math.max(1, standing.length)];
+        turn += 1;
+        if (victim !== undefined && turn <= removals.length) {
+          const cursor = refill.cursor;
+          const following = standing[standing.indexOf(victim) + 1] ?? 0;
+          standing.splice(standing.indexOf(victim), 1);
+          refill.onUnlinked(victim, following);
+          if (victim > cursor) gone.push(victim);
+        }
+        const frame = refill.nextFrame(Number.MAX_SAFE_INTEGER);
+        if (frame === undefined) break;
+        sent.push(...positionsIn(frame.rows));
+        const over: boolean = refill.isOver;
+        assert.equal(refill.cursor, over ? base : sent.at(-1));
+      }
+      const expected = list.filter((position) => position <= base && !gone.includes(position)).sort((a, b) => a - b);
+      assert.deepEqual(sent, expected);
+      assert.equal(refill.sentCount, sent.length);
+      assert.equal(refill.cursor, base);
+    }), { numRuns: 300 });
+  });
+
+  test('a frame holds at least one entry and otherwise its bound; payload follows the rows', () => {
+    const refill = new RefillSource({ baseNumber: 100, frameBytes: 50, entryCreditBytes: 0 }, entriesOf([1, 2, 3, 4], 20));
+    const frame = refill.nextFrame(Number.MAX_SAFE_INTEGER);
+    assert.deepEqual(positionsIn(frame?.rows ?? new Uint8Array(0)), [1, 2]);
+    assert.deepEqual([...(frame?.payload ?? [])], [...new Array<number>(23).fill(1), ...new Array<number>(23).fill(2)]);
+    const large = new RefillSource({ baseNumber: 100, frameBytes: 50, entryCreditBytes: 0 }, entriesOf([1, 2], 5000));
+    assert.deepEqual(positionsIn(large.nextFrame(Number.MAX_SAFE_INTEGER)?.rows ?? new Uint8Array(0)), [1]);
+  });
+
+  test('an empty queue is over at once', () => {
+    const refill = new RefillSource({ baseNumber: 7, frameBytes: 50, entryCreditBytes: 0 }, entriesOf([], 1));
+    assert.equal(refill.isOver, true);
+    assert.equal(refill.cursor, 7);
+    assert.equal(refill.nextFrame(1000), undefined);
+  });
+});
