@@ -130,7 +130,7 @@ export interface MessageAnswer {
   readonly held_reason?: string;
 }
 
-/** What came of a hold or release in one queue. */
+/** What came of a hold, release or deletion in one queue. */
 export interface HoldAnswer {
   readonly queue_name: string;
   readonly queue_class: string;
@@ -290,7 +290,7 @@ export class AdminClient {
   }
 
   /** Of a gateway: in each queue that has the message, what came of it. */
-  holdMessage(id: string, verb: 'hold' | 'release', order: Order): Promise<{ readonly queue_id: string; readonly queues: readonly HoldAnswer[] }> {
+  holdMessage(id: string, verb: 'hold' | 'release' | 'delete', order: Order): Promise<{ readonly queue_id: string; readonly queues: readonly HoldAnswer[] }> {
     return this.#get(`/api/v1/messages/${encodeURIComponent(id)}/${verb}`, (answer) => Array.isArray(answer['queues']), JSON.stringify(order)) as Promise<{ queue_id: string; queues: readonly HoldAnswer[] }>;
   }
 

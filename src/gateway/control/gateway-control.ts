@@ -11,6 +11,7 @@ import type { ControlQueuesPorts } from './control-queues.js';
 import { ControlQueues } from './control-queues.js';
 import type { CrashNote } from './crash-record.js';
 import { CrashRecord, InHand } from './crash-record.js';
+import type { QueueChange } from './kept-waits.js';
 import { KeptWaits } from './kept-waits.js';
 import type { HoldOutcome, HoldRequest, MessageHoldsPorts } from './message-holds.js';
 import { MessageHolds } from './message-holds.js';
@@ -41,7 +42,7 @@ export class GatewayControl {
     this.queues = new ControlQueues(options.gatewayId, ports);
     this.crashes = new CrashRecord(this.queues);
     this.keptWaits = new KeptWaits(ports.clock, this.queues);
-    this.holds = new MessageHolds({ ...ports, control: this.queues, crashes: this.crashes, whenKept: (ownerId, then) => { this.keptWaits.wait([ownerId], then); } });
+    this.holds = new MessageHolds({ ...ports, control: this.queues, crashes: this.crashes, whenKept: (ownerId, then) => { this.keptWaits.wait([ownerId], [], then); } });
   }
 
   /** Crashes before this process, as its machine has noted them. */
@@ -78,9 +79,16 @@ export class GatewayControl {
     return this.holds.release(request);
   }
 
-  /** `done(true)` once the mirrors have acknowledged what these owners' records say now; `done(false)` at a bound. */
-  whenKept(owners: Iterable<string>, done: (kept: boolean) => void): void {
-    this.keptWaits.wait(owners, done);
+  delete(request: HoldRequest): readonly HoldOutcome[] {
+    return this.holds.delete(request);
+  }
+
+  /**
+   * `done(true)` once the mirrors have acknowledged what these owners' records say now, and these changes;
+   * `done(false)` at a bound.
+   */
+  whenKept(owners: Iterable<string>, done: (kept: boolean) => void, changes: readonly QueueChange[] = []): void {
+    this.keptWaits.wait(owners, changes, done);
   }
 
   // ---- time ----

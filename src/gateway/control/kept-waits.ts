@@ -14,7 +14,8 @@ import type { ControlQueues } from './control-queues.js';
 /** Less than the command line waits for an answer. A round trip to the mirrors is far shorter. */
 export const KEPT_WAIT_MS = 3000;
 
-interface Target {
+/** A change of a queue that is to be committed. */
+export interface QueueChange {
   readonly mirror: QueueMirror;
   readonly number: number;
 }
@@ -22,7 +23,7 @@ interface Target {
 interface KeptWait {
   /** Owners whose records still wait for their queue, or for room at a mirror. */
   unwritten: readonly string[];
-  targets: readonly Target[];
+  targets: readonly QueueChange[];
   readonly untilMs: number;
   readonly done: (kept: boolean) => void;
 }
@@ -37,9 +38,13 @@ export class KeptWaits {
     this.queues = queues;
   }
 
-  /** What was set or deleted up to now, of these owners. `done` is called once, within the bound. */
-  wait(owners: Iterable<string>, done: (kept: boolean) => void): void {
-    this.waits = [...this.waits, { unwritten: [...new Set(owners)], targets: [], untilMs: this.clock.nowMs() + KEPT_WAIT_MS, done }];
+  /**
+   * What was set or deleted up to now in the records of these owners, and these changes. `done` is called once,
+   * within the bound.
+   */
+  wait(owners: Iterable<string>, changes: readonly QueueChange[], done: (kept: boolean) => void): void {
+    const untilMs = this.clock.nowMs() + KEPT_WAIT_MS;
+    this.waits = [...this.waits, { unwritten: [...new Set(owners)], targets: changes, untilMs, done }];
     this.tick();
   }
 

@@ -1,9 +1,10 @@
 /**
- * Messages that are held: by an operator, or because they were in hand in two crashes (crash-record.ts). What else
- * is held (no route, a damaged content, an unknown envelope) is only named here.
+ * Messages that an operator holds, releases or deletes; and those that are held because they were in hand in two
+ * crashes (crash-record.ts). What else is held (no route, a damaged content, an unknown envelope) is only named here.
  *
  *   READY, DEFERRED ─ hold, "hold/<id>" set ─► HELD ─ release, records forgotten, at the mirrors too ─► READY, or its
  *                                                                                               report goes on
+ *   READY, DEFERRED, HELD ─ delete ─► gone, logged and counted; nobody is told (G2)
  *   recovery ─ named by a record ─► HELD alone; other mail goes on
  *
  * A poison message does not expire while it is held: its report is what would end the process. Pure.
@@ -13,17 +14,21 @@ import type { QueueMirror } from '../mirror/queue-mirror.js';
 import { checkControl } from '../../protocol/bounds.js';
 import type { Clock, Crc32, EventLog, Packer } from '../../platform/ports.js';
 import type { Entries } from '../queue/entries.js';
+import type { MailEvents } from '../queue/mail-events.js';
 import { EntryState } from '../queue/entry-table.js';
-import { TO_TRY } from '../queue/note.js';
+import { whyNotNow } from '../queue/interruptions.js';
+import { OWED_FAILURE, TO_TRY } from '../queue/note.js';
 import type { QueueRegistry } from '../queue/queue-registry.js';
 import type { Settlement } from '../queue/settlement.js';
 import type { ControlQueues } from './control-queues.js';
 import { isControl } from './control-queues.js';
 import type { CrashRecord } from './crash-record.js';
+import type { QueueChange } from './kept-waits.js';
 
 const PREFIX = 'hold/';
 const NO_BYTES = new Uint8Array(0);
 const HELD_ALREADY = 'it is held already';
+const LEAVING = 'its queue goes to another gateway';
 
 export interface HoldRequest {
   readonly messageId: number;
@@ -41,6 +46,8 @@ export interface HoldOutcome {
   readonly done: boolean;
   /** Why not; '' when done. */
   readonly why: string;
+  /** A change of the mail's own queue, beside the owner's records. */
+  readonly change?: QueueChange;
 }
 
 export interface MessageHoldsPorts {
@@ -54,6 +61,7 @@ export interface MessageHoldsPorts {
   readonly control: ControlQueues;
   readonly crashes: CrashRecord;
   readonly counters: { poisonMessages: number };
+  readonly events: MailEvents;
   wake(mirror: QueueMirror): void;
   /** Calls back once the mirrors have acknowledged what the owner's records say now, or at a bound. */
   whenKept(ownerId: string, then: () => void): void;
@@ -119,6 +127,28 @@ export class MessageHolds {
     return outcomes;
   }
 
+  /** An operator does away with the message, in every queue that it waits in. Its sender is not told. */
+  delete(request: HoldRequest): HoldOutcome[] {
+    const { entries, settlement, log } = this.ports;
+    const outcomes: HoldOutcome[] = [];
+    for (const { mirror, row } of this.find(request.messageId)) {
+      const why = mirror.queue.isLeaving ? LEAVING : whyNotNow(entries.table.state(row));
+      if (why !== '') {
+        outcomes.push(outcome(mirror, why));
+        continue;
+      }
+      this.forget(mirror, row);
+      this.tellRemoved(mirror, row, request);
+      settlement.withdrawFromWaiting(mirror, row);
+      settlement.end(mirror, row);
+      outcomes.push({ ...outcome(mirror, ''), change: { mirror, number: mirror.lastNumber } });
+      log.warn('held', 'a message is deleted by an operator', {
+        queue: mirror.queue.name, queue_id: formatMessageId(request.messageId), reason: request.reason, who: request.who,
+      });
+    }
+    return outcomes;
+  }
+
   /** A recovered entry is placed: true when it is held now, being named by a record. */
   holdsBack(mirror: QueueMirror, row: number): boolean {
     if (!this.isNamed(mirror, row)) return false;
@@ -132,8 +162,7 @@ export class MessageHolds {
     if (!this.isPoison(mirror, row)) return false;
     this.enter(mirror, row);
     // Held alone: a strict queue goes on without it.
-    if (mirror.queue.blockedUntilMs === Infinity) mirror.queue.blockedUntilMs = 0;
-    this.ports.wake(mirror);
+    if (mirror.queue.unblock(row)) this.ports.wake(mirror);
     this.alarm(mirror, row);
     return true;
   }
@@ -155,7 +184,7 @@ export class MessageHolds {
   mayExpire(mirror: QueueMirror, row: number): boolean {
     if (!this.isNamed(mirror, row)) return true;
     if (this.isPoison(mirror, row)) return false;
-    this.ports.control.recordsOf(mirror.queue.identity.ownerId).delete(nameOf(this.ports.entries.table.messageId(row)));
+    this.forget(mirror, row);
     return true;
   }
 
@@ -184,18 +213,37 @@ export class MessageHolds {
     }
   }
 
+  /** The entry ends: what was written down of it is not needed any more. */
+  private forget(mirror: QueueMirror, row: number): void {
+    if (!this.isNamed(mirror, row)) return;
+    const { control, crashes, entries } = this.ports;
+    const { ownerId } = mirror.queue.identity;
+    const messageId = entries.table.messageId(row);
+    control.recordsOf(ownerId).delete(nameOf(messageId));
+    crashes.forget(ownerId, messageId);
+  }
+
+  /** Each recipient that nobody is told of, by name (G2). */
+  private tellRemoved(mirror: QueueMirror, row: number, { who, reason }: HoldRequest): void {
+    const { settlement, events } = this.ports;
+    const envelope = settlement.envelopeOf(row);
+    if (envelope === undefined) return;
+    settlement.noteOf(row, envelope.recipients.length).states.forEach((state, index) => {
+      if (state !== TO_TRY && state !== OWED_FAILURE) return;
+      events.ended(mirror.queue, envelope, index, 'deleted by an operator', `${who}: ${reason}`);
+    });
+  }
+
   private whyNotHeld(mirror: QueueMirror, row: number): string {
     const state = this.ports.entries.table.state(row);
-    if (mirror.queue.isLeaving) return 'its queue goes to another gateway';
-    if (state === EntryState.READY || state === EntryState.DEFERRED) return '';
-    if (this.releasing.has(row)) return 'it is being released at this moment';
-    if (state === EntryState.HELD) return HELD_ALREADY;
-    return state === EntryState.IN_FLIGHT ? 'it is being delivered at this moment' : 'it is being stored or reported at this moment';
+    if (mirror.queue.isLeaving) return LEAVING;
+    if (state !== EntryState.HELD) return whyNotNow(state);
+    return this.releasing.has(row) ? 'it is being released at this moment' : HELD_ALREADY;
   }
 
   private whyNotReleased(mirror: QueueMirror, row: number): string {
     const { entries, settlement, crc32 } = this.ports;
-    if (mirror.queue.isLeaving) return 'its queue goes to another gateway';
+    if (mirror.queue.isLeaving) return LEAVING;
     if (!mirror.queue.routed) return 'no route leads out of its queue: add one with its name';
     if (settlement.envelopeOf(row) === undefined) return 'this release can not read its envelope: export it';
     const body = new Uint8Array(entries.table.bodyBytes.get(row));
@@ -213,9 +261,12 @@ export class MessageHolds {
     const note = settlement.noteOf(row, settlement.envelopeOf(row)?.recipients.length ?? 1);
     if (note.owedChange !== 0) {
       entries.table.transition(row, EntryState.REPORTING);
-      if (queue.route.ordering === 'strict' && note.states.includes(TO_TRY)) queue.blockedUntilMs = Infinity;
       this.ports.noteOwing(mirror, row);
       return;
+    }
+    // It comes back behind what is due; the next process is not to take it for the head that it was (G3).
+    if (queue.route.ordering === 'strict' && note.dueWallMs !== 0) {
+      settlement.annotate(mirror, row, { ...note, dueWallMs: 0 });
     }
     queue.makeReady(row, false);
     this.ports.wake(mirror);

@@ -5,6 +5,7 @@ import { fastify } from 'fastify';
 import { formatMessageId } from '../../../../src/base/text-id.js';
 import { addHolds } from '../../../../src/gateway/admin/hold-api.js';
 import type { HoldControl } from '../../../../src/gateway/admin/hold-api.js';
+import type { QueueChange } from '../../../../src/gateway/control/kept-waits.js';
 import type { HoldOutcome, HoldRequest } from '../../../../src/gateway/control/message-holds.js';
 
 const ID = 0x1234_5678;
@@ -15,6 +16,7 @@ const NOT_HELD: HoldOutcome = { queue: 'q2', queueClass: 'mail', owner: 'gw-2', 
 class PlayedHolds implements HoldControl {
   readonly asked: (HoldRequest & { readonly verb: string })[] = [];
   readonly waited: string[][] = [];
+  readonly changes: QueueChange[] = [];
   outcomes: readonly HoldOutcome[] = [HELD, NOT_HELD];
   isKept = true;
   /** Called when an answer waits; the caller says when it may go. */
@@ -30,7 +32,13 @@ class PlayedHolds implements HoldControl {
     return this.outcomes;
   }
 
-  whenKept(owners: Iterable<string>, done: (kept: boolean) => void): void {
+  delete(request: HoldRequest): readonly HoldOutcome[] {
+    this.asked.push({ verb: 'delete', ...request });
+    return this.outcomes;
+  }
+
+  whenKept(owners: Iterable<string>, done: (kept: boolean) => void, changes: readonly QueueChange[] = []): void {
+    this.changes.push(...changes);
     this.waited.push([...owners]);
     this.onWait(() => { done(this.isKept); });
   }
