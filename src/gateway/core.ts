@@ -17,7 +17,7 @@ import type { RecoveryStore } from '../recovery/queue-job.js';
 import type { CoreOptions, CorePorts } from './core-options.js';
 import { CrashNotes, InHand } from './local/crash-notes.js';
 import { DeliveryRight } from './mirror/delivery-right.js';
-import { MessageIds } from './message-ids.js';
+import { IDS_PER_ORDINAL, MessageIds } from './message-ids.js';
 import { CommitPoint, PendingCommit } from './mirror/commit-point.js';
 import { Mirrors } from './mirror/mirrors.js';
 import type { QueueMirror } from './mirror/queue-mirror.js';
@@ -26,6 +26,7 @@ import { Acceptance } from './queue/acceptance.js';
 import { ContentStore } from './queue/content-store.js';
 import { DueTimes } from './queue/due-times.js';
 import { Entries } from './queue/entries.js';
+import { ExpirySweep } from './queue/expiry-sweep.js';
 import { EntryState, EntryTable } from './queue/entry-table.js';
 import { ForgottenQueues } from './queue/forgotten-queues.js';
 import { HandingOut } from './queue/handing-out.js';
@@ -40,6 +41,7 @@ import { Reports } from './queue/report-job.js';
 import { Settlement } from './queue/settlement.js';
 import type { AdmissionVerdict, Delivery, DeliveryQueue, DeliveryResult, DeliverySink, DeliverySource, Envelope, Reception, Route, Submission, SubmissionOutcome } from './queue/types.js';
 import { COMMITTED, ENVELOPE_PARKED, NO_REPLY, NOT_READY, REFUSED } from './queue/types.js';
+import { WallFrame } from './queue/wall-frame.js';
 import { ServedSets } from './served-sets.js';
 
 /** Share of the memory limit that the changes kept for mirrors may take, whatever the configuration says: they are kept when all mail is delivered. */
@@ -64,6 +66,8 @@ export class GatewayCore implements Reception, DeliverySource {
    */
   readonly crashes = new CrashNotes();
   readonly inHand = new InHand();
+  /** Of due times and expiry; heartbeats tell it. */
+  readonly frame: WallFrame;
   /** For the next process. */
   readonly sets: ServedSets;
   /** Which routes take new mail. */
@@ -73,6 +77,7 @@ export class GatewayCore implements Reception, DeliverySource {
   private readonly acceptance: Acceptance;
   private readonly settlement: Settlement;
   private readonly dueTimes: DueTimes;
+  private readonly expirySweep: ExpirySweep;
   private readonly wiring: RecoveryWiring;
   private readonly right: DeliveryRight;
   private readonly forgotten: ForgottenQueues;
@@ -92,7 +97,8 @@ export class GatewayCore implements Reception, DeliverySource {
   constructor(options: CoreOptions, ports: CorePorts) {
     this.options = options;
     this.ports = ports;
-    this.ids = new MessageIds(options.incarnation, options.gatewayId, options.mirrors.group);
+    this.ids = new MessageIds({ countMax: IDS_PER_ORDINAL }, { drawOrdinal: () => ports.drawOrdinal() });
+    this.frame = new WallFrame(ports.clock);
     this.segments = new Segments({ segmentBytes: options.segmentBytes, runBytesMax: Math.floor(options.memory.limitBytes * RUN_SHARE), touchPages: ports.touchPages });
     this.entries = new Entries(new EntryTable(options.incarnation % 0x7fffffff), new ContentStore(this.segments), ports.crc32);
     const ringBytes = Math.min(options.mirrors.ringBytes, Math.floor(options.memory.limitBytes * RING_SHARE));
@@ -108,32 +114,31 @@ export class GatewayCore implements Reception, DeliverySource {
       withdraw: (mirror, row) => this.withdraw(mirror, row),
       settled: (pending, outcome) => { this.settled(pending, outcome); },
     });
-    this.acceptance = new Acceptance(options.acceptance, { clock: ports.clock, crc32: ports.crc32, packer: ports.packer, registry: this.registry, mirrors: this.mirrors, entries: this.entries, memory: this.memory, commitPoint: this.commitPoint });
+    this.acceptance = new Acceptance(options.acceptance, { clock: ports.clock, frame: this.frame, crc32: ports.crc32, packer: ports.packer, registry: this.registry, mirrors: this.mirrors, entries: this.entries, memory: this.memory, commitPoint: this.commitPoint });
     this.dueTimes = new DueTimes({
       clock: ports.clock,
-      table: this.entries.table,
       onDue: (row) => { this.onDue(row); },
       onWake: (mirror) => { this.wake(mirror); },
-      onExpired: (mirror, row) => this.expire(mirror, row),
     });
-    this.settlement = new Settlement({
-      clock: ports.clock, crc32: ports.crc32, packer: ports.packer, entries: this.entries, mirrors: this.mirrors, dueTimes: this.dueTimes, events: ports.events,
+    this.expirySweep = this.newSweep();
+    this.settlement = new Settlement(options, {
+      clock: ports.clock, frame: this.frame, crc32: ports.crc32, packer: ports.packer, entries: this.entries, mirrors: this.mirrors, dueTimes: this.dueTimes, events: ports.events,
       retryDelayMs: (attempts) => ports.retryDelayMs(attempts),
       wake: (mirror) => { this.wake(mirror); },
       report: (mirror, row, number) => { this.reports.begin(mirror, row, number); },
     });
     const unpark = (mirror: QueueMirror, row: number): void => { this.unpark(mirror, row); };
-    this.reports = new Reports({ clock: ports.clock, log: ports.log, entries: this.entries, settlement: this.settlement, acceptance: this.acceptance, router: ports.router, events: ports.events, nextMessageId: () => this.nextMessageId(), routeFor: ({ queue, token }, route) => this.registry.routeFor(queue.identity.ownerId, route, token), compose: (input, ownerId) => this.inHand.during(ownerId, input.envelope.messageId, () => ports.compose(input)), unpark });
+    this.reports = new Reports({ clock: ports.clock, log: ports.log, entries: this.entries, settlement: this.settlement, acceptance: this.acceptance, router: ports.router, events: ports.events, nextMessageId: () => this.nextMessageId(), routeFor: ({ queue, token }, route) => this.registry.routeFor(queue.identity.ownerId, route, token), compose: (input, ownerId) => this.inHand.during(ownerId, input.envelope.messageId, () => ports.compose(input)), unpark, requestEndOfTurn: () => { ports.requestEndOfTurn(); } });
     const wake = (mirror: QueueMirror): void => { this.wake(mirror); };
     this.holds = new MessageHolds({
-      clock: ports.clock, crc32: ports.crc32, log: ports.log, counters: ports.counters, entries: this.entries, registry: this.registry, settlement: this.settlement, crashes: this.crashes, wake,
+      clock: ports.clock, crc32: ports.crc32, log: ports.log, counters: ports.counters, events: ports.events, entries: this.entries, registry: this.registry, settlement: this.settlement, crashes: this.crashes, wake,
       noteOwing: (mirror, row) => { this.recovered.noteOwing(mirror, row); },
     });
     this.right = new DeliveryRight({ log: ports.log, nowMs: () => ports.clock.nowMs(), wake });
     this.wiring = new RecoveryWiring(
-      { ...options.recovery, rescue: options.recovery.rescue ?? false, group: options.mirrors.group, gatewayId: options.gatewayId, token: options.incarnation },
+      { ...options.recovery, rescue: options.recovery.rescue ?? false, group: options.mirrors.group, gatewayId: options.gatewayId, token: options.incarnation, longestRetryMs: options.longestRetryMs, lifetimeMs: Math.max(options.acceptance.lifetimeMs, options.acceptance.bounceLifetimeMs) },
       {
-        clock: ports.clock, crc32: ports.crc32, packer: ports.packer, log: ports.log, registry: this.registry, mirrors: this.mirrors, entries: this.entries, router: ports.router, dueTimes: this.dueTimes, settlement: this.settlement, reports: this.reports, memory: this.memory, counters: ports.counters, holds: this.holds,
+        clock: ports.clock, frame: this.frame, crc32: ports.crc32, packer: ports.packer, log: ports.log, registry: this.registry, mirrors: this.mirrors, entries: this.entries, router: ports.router, dueTimes: this.dueTimes, settlement: this.settlement, reports: this.reports, memory: this.memory, counters: ports.counters, holds: this.holds,
         wake, unpark,
         needFlush: () => { ports.requestEndOfTurn(); },
         olderMayLive: () => options.recovery.olderMayLive?.() ?? false,
@@ -289,7 +294,8 @@ export class GatewayCore implements Reception, DeliverySource {
 
   private slowTick(nowMs: number): void {
     this.slowTickMs = nowMs + SLOW_TICK_MS;
-    this.dueTimes.tick(nowMs, this.registry.all);
+    this.dueTimes.tick(nowMs);
+    this.expirySweep.tick(nowMs);
     this.reports.tick(nowMs);
     this.mirrors.tick(nowMs);
     this.segments.keepStock(nowMs, stockBytesMax(this.memory.limitBytes, this.memory.usedBytes));
@@ -298,6 +304,7 @@ export class GatewayCore implements Reception, DeliverySource {
 
   /** Sends what the turn changed, then hands woken queues to outbound. */
   endOfTurn(): void {
+    this.reports.endOfTurn();
     if (!this.draining && this.mirrors.sender.mayWait()) this.ports.requestEndOfTurn();
     else this.mirrors.flush();
     const woken = this.woken;
@@ -331,6 +338,12 @@ export class GatewayCore implements Reception, DeliverySource {
     if (route.ordering === 'strict' && !this.recovery.allListed) return false;
     const expected = this.recovery.expects(route.queueName, route.queueClass);
     return expected === '' || (expected === 'held' && route.ordering === 'fifo');
+  }
+
+  private newSweep(): ExpirySweep {
+    return new ExpirySweep(this.options, {
+      frame: this.frame, table: this.entries.table, log: this.ports.log, onExpired: (row) => { this.expire(row); },
+    });
   }
 
   private readinessOf({ router, clock }: CorePorts): Readiness {
@@ -384,11 +397,10 @@ export class GatewayCore implements Reception, DeliverySource {
     pending.sink.settle(outcome);
   }
 
-  /** False when it may not end yet. */
-  private expire(mirror: QueueMirror, row: number): boolean {
-    if (!this.holds.mayExpire(mirror, row)) return false;
-    this.settlement.expire(mirror, row);
-    return true;
+  /** The time of an entry that rests is up. */
+  private expire(row: number): void {
+    const mirror = this.mirrors.mirrorOf(this.entries.table.queueHandle(row));
+    if (mirror !== undefined && this.holds.mayExpire(mirror, row)) this.settlement.expire(mirror, row);
   }
 
   private onDue(row: number): void {

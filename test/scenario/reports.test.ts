@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { COMMITTED, NOTIFY_NEVER, NOTIFY_SUCCESS, NO_MEMORY } from '../../src/gateway/queue/types.js';
 import { checkAll } from './checks.js';
+import type { StoreNode } from './store-node.js';
 import { World } from './world.js';
 
 function quietAndJudged(world: World): void {
@@ -32,6 +33,29 @@ function killedInTurn(turn: number): boolean {
   quietAndJudged(world);
   assert.deepEqual([...letter.reports.keys()].sort(), ['failure 0@q1.example', 'success 1@q1.example']);
   return true;
+}
+
+/** How many reports one turn has made at most, from now on. */
+function mostComposedInATurn(world: World): () => number {
+  let most = 0;
+  let before = world.gateway.composedCount;
+  world.onTurn = () => {
+    most = Math.max(most, world.gateway.composedCount - before);
+    before = world.gateway.composedCount;
+  };
+  return () => most;
+}
+
+/** The queue of the reports has its mirrors at other stores than q1. */
+function reportsElsewhere(): { readonly world: World; readonly stores: readonly StoreNode[] } {
+  const world = World.started({ stores: 4, queues: [{ name: 'q1', concurrency: 500 }] });
+  const storesOf = (name: string): readonly string[] => world.mirror(name).replicas.map(({ store }) => store.storeId);
+  refuseAll(world);
+  world.submit(['q1']);
+  world.untilQuiet();
+  const ids = storesOf('senders');
+  assert.ok(ids.every((id) => !storesOf('q1').includes(id)), 'placement spreads queues over stores');
+  return { world, stores: world.stores.filter(({ id }) => ids.includes(id)) };
 }
 
 describe('reports', () => {
@@ -78,6 +102,39 @@ describe('reports', () => {
       quietAndJudged(world);
       assert.equal(letter.reports.size, 1);
     }
+  });
+
+  test('of hundreds that come up in one turn some are made in it, the rest in the turns behind', () => {
+    const world = World.started({ queues: [{ name: 'q1', concurrency: 500 }] });
+    refuseAll(world);
+    const letters = world.submitMany(500, ['q1']);
+    const most = mostComposedInATurn(world);
+    world.untilQuiet();
+    checkAll(world.letters, world.queueNames);
+    assert.ok(letters.every((letter) => letter.reports.size === 1));
+    assert.equal(world.gateway.composedCount, 500, 'each is made once');
+    assert.equal(most(), 64);
+  });
+
+  test('hundreds that can not be stored are tried again in small parts, and come when they can', () => {
+    const { world, stores } = reportsElsewhere();
+    world.hops.script = () => 'unreachable';
+    const letters = world.submitMany(300, ['q1']);
+    world.until(() => letters.every((letter) => letter.outcome === COMMITTED));
+    for (const store of stores) world.cut(store);
+    world.run(6000);
+    refuseAll(world);
+    const before = world.gateway.composedCount;
+    const most = mostComposedInATurn(world);
+    world.until(() => (world.gateway.core?.reports.openCount ?? 0) === 300);
+    world.run(10_000);
+    assert.ok(most() <= 64, `${String(most())} in one turn`);
+    const tried = world.gateway.composedCount - before;
+    assert.ok(tried >= 600 && tried <= 300 + 10 * 640, `each is tried, and tried again (${String(tried)})`);
+    for (const store of stores) world.heal(store);
+    world.untilQuiet();
+    assert.ok(letters.every((letter) => letter.reports.size === 1));
+    checkAll(world.letters, world.queueNames);
   });
 
   test('a parked report is not delivered while its source could ask for another', () => {

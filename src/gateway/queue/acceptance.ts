@@ -19,6 +19,7 @@ import type { MemoryGauge } from './memory-gauge.js';
 import type { QueueRegistry } from './queue-registry.js';
 import type { AdmissionVerdict, Envelope, Origin, Route, Submission, SubmissionOutcome } from './types.js';
 import { NO_MEMORY, NOT_READY } from './types.js';
+import type { WallFrame } from './wall-frame.js';
 
 export interface AcceptanceOptions {
   readonly lifetimeMs: number;
@@ -29,6 +30,8 @@ export interface AcceptanceOptions {
 
 export interface AcceptancePorts {
   readonly clock: Clock;
+  /** Of the expiry. */
+  readonly frame: WallFrame;
   readonly crc32: Crc32;
   readonly packer: Packer;
   readonly registry: QueueRegistry;
@@ -98,6 +101,7 @@ export class Acceptance {
 
   private envelopesOf(request: StoreRequest): Envelope[] {
     const arrivalWallMs = this.ports.clock.wallMs();
+    const expiryWallMs = this.ports.frame.wallMs() + this.lifetimeMs(request);
     const envelopes: Envelope[] = [];
     for (const group of request.groups) {
       envelopes.push({
@@ -108,7 +112,7 @@ export class Acceptance {
         ret: request.ret,
         envid: request.envid,
         arrivalWallMs,
-        expiryWallMs: arrivalWallMs + this.lifetimeMs(request),
+        expiryWallMs,
         client: request.client,
         helo: request.helo,
         origin: request.origin,
@@ -142,8 +146,9 @@ export class Acceptance {
       const envelope = envelopes[i];
       if (mirror === undefined || head === undefined || envelope === undefined) continue;
       const checksum = crc32(head, bodyChecksum);
+      const expirySeconds = Math.ceil(envelope.expiryWallMs / 1000);
       const slot = sharedContent === 0 ? entries.contents.storeOwn(chunks, contentBytes, head) : entries.contents.storeBytes(head);
-      const row = entries.create(mirror.queue, request.messageId, slot, sharedContent, contentBytes, checksum, arrivalSeconds, arrivalSeconds + Math.ceil(this.lifetimeMs(request) / 1000));
+      const row = entries.create(mirror.queue, request.messageId, slot, sharedContent, contentBytes, checksum, arrivalSeconds, expirySeconds);
       entries.table.transition(row, EntryState.STORING);
       entries.envelopes.remember(row, envelope);
       let position: number;
