@@ -5,8 +5,7 @@
  */
 import { spawnSync } from 'node:child_process';
 import { accessSync, constants, readFileSync } from 'node:fs';
-import { delimiter, dirname, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { delimiter, join } from 'node:path';
 
 export interface OutsideSet {
   readonly set: string;
@@ -22,8 +21,6 @@ export interface OutsideSet {
   readonly probe?: readonly string[];
   /** Network namespaces must be permitted. */
   readonly namespaces?: boolean;
-  /** A commit of this repository that is built: a shallow clone lacks it. */
-  readonly commit?: string;
 }
 
 /** Folders of daemons, which a plain user's PATH may lack. */
@@ -33,20 +30,12 @@ export function readOutsideSets(projectFolder: string): readonly OutsideSet[] {
   return JSON.parse(readFileSync(join(projectFolder, 'test', 'outside-sets.json'), 'utf8')) as OutsideSet[];
 }
 
-export const PROJECT = join(dirname(fileURLToPath(import.meta.url)), '..', '..');
-
 /** '' when the set can run, else why not. */
 export function whyNot(set: OutsideSet): string {
   for (const program of [set.program, ...(set.also ?? [])]) if (findProgram(program) === undefined) return `${program} not found`;
   if (set.root === true && process.getuid?.() !== 0) return 'needs root';
   for (const module of set.probe ?? []) if (findPythonWith(module) === undefined) return `Python module ${module} not found`;
-  if (set.commit !== undefined) return whyNoCommit(set.commit);
   return set.namespaces === true ? whyNoNamespaces() : '';
-}
-
-function whyNoCommit(commit: string): string {
-  const { status, stderr } = spawnSync('git', ['cat-file', '-e', `${commit}^{commit}`], { cwd: PROJECT, encoding: 'utf8', timeout: 10_000 });
-  return status === 0 ? '' : `commit ${commit.slice(0, 7)} is not in this clone (${stderr.trim().split('\n')[0] ?? ''}); get the whole history: git fetch --unshallow`;
 }
 
 /** '' when a network namespace with a pair of interfaces and a rule can be made: a container may forbid any of them. */

@@ -26,7 +26,7 @@ export const drainAnswer = object({
   stuck: integer,
   /** Queues that have fewer copies than configured. */
   copies_missing: integer,
-  /** The stores have acknowledged the order; until then a crash of the gateway may undo it. */
+  /** The order is on the gateway's disk; else a restart of the gateway forgets it. */
   kept: flag,
 });
 export type DrainAnswer = ShapeOf<typeof drainAnswer>;
@@ -39,7 +39,10 @@ export interface ResyncOrder extends Order {
 export const resyncAnswer = object({ queue: name, store: name, queues: integer });
 export type ResyncAnswer = ShapeOf<typeof resyncAnswer>;
 
-/** POST /api/v1/messages/ID/hold and /release: in each queue that has the message, what came of it. */
+/** What an operator does with a single message. */
+export type MessageVerb = 'hold' | 'release' | 'delete';
+
+/** POST /api/v1/messages/ID/VERB: in each queue that has the message, what came of it. */
 export const holdAnswer = object({
   queue_id: name,
   queues: list(object({

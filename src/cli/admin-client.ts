@@ -6,7 +6,7 @@
 import { messagePage, queuePage, statusAnswer, tablePage } from '../admin-api/gateway-answers.js';
 import type { MessageAnswer, QueueAnswer, StatusAnswer, TableRowAnswer } from '../admin-api/gateway-answers.js';
 import { drainAnswer, holdAnswer, rescueAnswer, resyncAnswer } from '../admin-api/orders.js';
-import type { DrainAnswer, DrainOrder, HoldAnswer, Order, RescueAnswer, RescueOrder, ResyncAnswer, ResyncOrder } from '../admin-api/orders.js';
+import type { DrainAnswer, DrainOrder, HoldAnswer, MessageVerb, Order, RescueAnswer, RescueOrder, ResyncAnswer, ResyncOrder } from '../admin-api/orders.js';
 import { PAGE_ROWS_MAX, groupAnswer, refusalAnswer } from '../admin-api/pages.js';
 import type { MemberAnswer, Page } from '../admin-api/pages.js';
 import { Broken } from '../admin-api/shape.js';
@@ -106,7 +106,7 @@ export class AdminClient {
   }
 
   /** Of a gateway: in each queue that has the message, what came of it. */
-  holdMessage(id: string, verb: 'hold' | 'release', order: Order): Promise<HoldAnswer> {
+  holdMessage(id: string, verb: MessageVerb, order: Order): Promise<HoldAnswer> {
     return this.#json(`/api/v1/messages/${encodeURIComponent(id)}/${verb}`, holdAnswer, order);
   }
 

@@ -1,6 +1,6 @@
-/** `twinpost queue hold` and `twinpost queue release`: single messages, wherever in the group they are. */
+/** `twinpost queue hold`, `queue release` and `queue delete`: single messages, wherever in the group they are. */
 import type { Argv } from 'yargs';
-import type { HoldAnswer } from '../admin-api/orders.js';
+import type { HoldAnswer, MessageVerb } from '../admin-api/orders.js';
 import { parseMessageId } from '../base/text-id.js';
 import type { CliContext } from './context.js';
 import { CliError } from './context.js';
@@ -17,7 +17,13 @@ export function queueReleaseCommand(cli: Argv, context: CliContext, done: (code:
   return holdVerb(cli, context, done, 'release', 'let messages go on that are held', 'released');
 }
 
-function holdVerb(cli: Argv, context: CliContext, done: (code: number) => void, verb: 'hold' | 'release', describe: string, past: string): Argv {
+export function queueDeleteCommand(cli: Argv, context: CliContext, done: (code: number) => void): Argv {
+  return holdVerb(cli, context, done, 'delete', 'do away with messages; their senders are not told', 'deleted');
+}
+
+function holdVerb(
+  cli: Argv, context: CliContext, done: (code: number) => void, verb: MessageVerb, describe: string, past: string,
+): Argv {
   return cli.command(
     verb,
     describe,

@@ -17,6 +17,8 @@ export interface CoreOptions {
   readonly partitions: number;
   readonly queuesMax: number;
   readonly commitTimeoutMs: number;
+  /** The most that retryDelayMs() says. */
+  readonly longestRetryMs: number;
   /** With a store missing at the start, the port opens after this all the same. */
   readonly firstListMs: number;
   readonly segmentBytes: number;
@@ -53,6 +55,8 @@ export interface CorePorts {
   /** endOfTurn() is to be called when the event loop's turn ends. */
   requestEndOfTurn(): void;
   retryDelayMs(attempts: number): number;
+  /** A number for message ids that no other process of the group was given before or will be (message-ids.ts). */
+  drawOrdinal(): number;
   /** Message bytes that other parts hold beside the queues: large contents being sent. */
   heldElsewhereBytes(): number;
   compose(input: ReportInput): { readonly content: Uint8Array; readonly flags: number };

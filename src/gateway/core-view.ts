@@ -205,6 +205,7 @@ export class CoreView implements GatewayView {
     const table = core.entries.table;
     const envelope = core.envelopeOf(row);
     const note = core.noteOf(row, envelope?.recipients.length ?? 0);
+    const isDeferred = table.state(row) === EntryState.DEFERRED;
     const recipients: MessageRecipientView[] = [];
     envelope?.recipients.forEach((recipient, index) => {
       if ((note.states[index] ?? TO_TRY) === TO_TRY) recipients.push({ address: recipient.address, delayReason: note.results.find((result) => result.recipient === index)?.text ?? '' });
@@ -219,8 +220,8 @@ export class CoreView implements GatewayView {
       state: MESSAGE_STATES[table.state(row)] ?? 'held',
       heldReason: core.holds.reasonOf(queue, row),
       attempts: table.attempts.get(row),
-      nextAttemptWallMs: table.state(row) === EntryState.DEFERRED ? note.dueWallMs : undefined,
-      expiryWallMs: envelope?.expiryWallMs ?? 0,
+      nextAttemptWallMs: isDeferred ? note.dueWallMs + core.frame.aheadMs() : undefined,
+      expiryWallMs: envelope === undefined ? 0 : table.expirySeconds.get(row) * 1000 + core.frame.aheadMs(),
     };
   }
 

@@ -17,7 +17,7 @@ import type { RecoveryStore } from '../recovery/queue-job.js';
 import type { CoreOptions, CorePorts } from './core-options.js';
 import { CrashNotes, InHand } from './local/crash-notes.js';
 import { DeliveryRight } from './mirror/delivery-right.js';
-import { MessageIds } from './message-ids.js';
+import { IDS_PER_ORDINAL, MessageIds } from './message-ids.js';
 import { CommitPoint, PendingCommit } from './mirror/commit-point.js';
 import { Mirrors } from './mirror/mirrors.js';
 import type { Partition } from './mirror/partition.js';
@@ -26,6 +26,7 @@ import { Acceptance } from './queue/acceptance.js';
 import { ContentStore } from './queue/content-store.js';
 import { DueTimes } from './queue/due-times.js';
 import { Entries } from './queue/entries.js';
+import { ExpirySweep } from './queue/expiry-sweep.js';
 import { EntryTable } from './queue/entry-table.js';
 import { ForgottenQueues } from './queue/forgotten-queues.js';
 import { HandingOut } from './queue/handing-out.js';
@@ -41,6 +42,7 @@ import { Reports } from './queue/report-job.js';
 import { Settlement } from './queue/settlement.js';
 import type { AdmissionVerdict, Delivery, DeliveryQueue, DeliveryResult, DeliverySink, DeliverySource, Envelope, Reception, Route, Submission, SubmissionOutcome } from './queue/types.js';
 import { COMMITTED, NO_REPLY, NOT_READY, REFUSED } from './queue/types.js';
+import { WallFrame } from './queue/wall-frame.js';
 import { ServedSets } from './served-sets.js';
 
 /** Share of the memory limit that the changes kept for mirrors may take, whatever the configuration says: they are kept when all mail is delivered. */
@@ -65,6 +67,8 @@ export class GatewayCore implements Reception, DeliverySource {
    */
   readonly crashes = new CrashNotes();
   readonly inHand = new InHand();
+  /** Of due times and expiry; heartbeats tell it. */
+  readonly frame: WallFrame;
   /** For the next process. */
   readonly sets: ServedSets;
   /** Which routes take new mail. */
@@ -74,6 +78,7 @@ export class GatewayCore implements Reception, DeliverySource {
   private readonly acceptance: Acceptance;
   private readonly settlement: Settlement;
   private readonly dueTimes: DueTimes;
+  private readonly expirySweep: ExpirySweep;
   private readonly wiring: RecoveryWiring;
   private readonly right: DeliveryRight;
   private readonly forgotten: ForgottenQueues;
@@ -93,7 +98,8 @@ export class GatewayCore implements Reception, DeliverySource {
   constructor(options: CoreOptions, ports: CorePorts) {
     this.options = options;
     this.ports = ports;
-    this.ids = new MessageIds(options.incarnation, options.gatewayId, options.mirrors.group);
+    this.ids = new MessageIds({ countMax: IDS_PER_ORDINAL }, { drawOrdinal: () => ports.drawOrdinal() });
+    this.frame = new WallFrame(ports.clock);
     this.segments = new Segments({ segmentBytes: options.segmentBytes, runBytesMax: Math.floor(options.memory.limitBytes * RUN_SHARE), touchPages: ports.touchPages });
     this.entries = new Entries(new EntryTable(options.incarnation % 0x7fffffff), new ContentStore(this.segments), ports.crc32);
     const ringBytes = Math.min(options.mirrors.ringBytes, Math.floor(options.memory.limitBytes * RING_SHARE));
@@ -114,16 +120,15 @@ export class GatewayCore implements Reception, DeliverySource {
       withdraw: (queue, row) => this.withdraw(queue, row),
       settled: (pending, outcome) => { this.settled(pending, outcome); },
     });
-    this.acceptance = new Acceptance(options.acceptance, { clock: ports.clock, crc32: ports.crc32, packer: ports.packer, registry: this.registry, mirrors: this.mirrors, entries: this.entries, memory: this.memory, commitPoint: this.commitPoint, release: (queue, row) => { this.releaseEntry(queue, row); } });
+    this.acceptance = new Acceptance(options.acceptance, { clock: ports.clock, frame: this.frame, crc32: ports.crc32, packer: ports.packer, registry: this.registry, mirrors: this.mirrors, entries: this.entries, memory: this.memory, commitPoint: this.commitPoint, release: (queue, row) => { this.releaseEntry(queue, row); } });
     this.dueTimes = new DueTimes({
       clock: ports.clock,
-      table: this.entries.table,
       onDue: (row) => { this.onDue(row); },
       onWake: (queue) => { this.wake(queue); },
-      onExpired: (queue, row) => this.expire(queue, row),
     });
-    this.settlement = new Settlement({
-      clock: ports.clock, crc32: ports.crc32, packer: ports.packer, entries: this.entries, mirrors: this.mirrors, dueTimes: this.dueTimes, events: ports.events,
+    this.expirySweep = this.newSweep();
+    this.settlement = new Settlement(options, {
+      clock: ports.clock, frame: this.frame, crc32: ports.crc32, packer: ports.packer, entries: this.entries, mirrors: this.mirrors, dueTimes: this.dueTimes, events: ports.events,
       retryDelayMs: (attempts) => ports.retryDelayMs(attempts),
       wake: (queue) => { this.wake(queue); },
       report: (queue, row, number) => { this.reports.begin(queue, row, number); },
@@ -136,14 +141,14 @@ export class GatewayCore implements Reception, DeliverySource {
     });
     const wake = (queue: MailQueue): void => { this.wake(queue); };
     this.holds = new MessageHolds({
-      clock: ports.clock, crc32: ports.crc32, log: ports.log, counters: ports.counters, entries: this.entries, registry: this.registry, settlement: this.settlement, crashes: this.crashes, wake,
+      clock: ports.clock, crc32: ports.crc32, log: ports.log, counters: ports.counters, events: ports.events, entries: this.entries, registry: this.registry, settlement: this.settlement, crashes: this.crashes, wake,
       noteOwing: (queue, row) => { this.recovered.noteOwing(queue, row); },
     });
     this.right = new DeliveryRight({ log: ports.log, nowMs: () => ports.clock.nowMs(), wake });
     this.wiring = new RecoveryWiring(
-      { ...options.recovery, rescue: options.recovery.rescue ?? false, group: options.mirrors.group, gatewayId: options.gatewayId, token: options.incarnation },
+      { ...options.recovery, rescue: options.recovery.rescue ?? false, group: options.mirrors.group, gatewayId: options.gatewayId, token: options.incarnation, longestRetryMs: options.longestRetryMs, lifetimeMs: Math.max(options.acceptance.lifetimeMs, options.acceptance.bounceLifetimeMs) },
       {
-        clock: ports.clock, crc32: ports.crc32, packer: ports.packer, log: ports.log, registry: this.registry, mirrors: this.mirrors, entries: this.entries, router: ports.router, dueTimes: this.dueTimes, settlement: this.settlement, reports: this.reports, memory: this.memory, counters: ports.counters, holds: this.holds,
+        clock: ports.clock, frame: this.frame, crc32: ports.crc32, packer: ports.packer, log: ports.log, registry: this.registry, mirrors: this.mirrors, entries: this.entries, router: ports.router, dueTimes: this.dueTimes, settlement: this.settlement, reports: this.reports, memory: this.memory, counters: ports.counters, holds: this.holds,
         wake,
         needFlush: () => { ports.requestEndOfTurn(); },
         olderMayLive: () => options.recovery.olderMayLive?.() ?? false,
@@ -299,7 +304,8 @@ export class GatewayCore implements Reception, DeliverySource {
 
   private slowTick(nowMs: number): void {
     this.slowTickMs = nowMs + SLOW_TICK_MS;
-    this.dueTimes.tick(nowMs, this.registry.byHandle);
+    this.dueTimes.tick(nowMs);
+    this.expirySweep.tick(nowMs);
     this.registry.tick(nowMs);
     this.reports.tick(nowMs);
     this.mirrors.tick(nowMs);
@@ -327,6 +333,12 @@ export class GatewayCore implements Reception, DeliverySource {
     queue.isWoken = true;
     this.woken.push(queue);
     this.ports.requestEndOfTurn();
+  }
+
+  private newSweep(): ExpirySweep {
+    return new ExpirySweep(this.options, {
+      frame: this.frame, table: this.entries.table, log: this.ports.log, onExpired: (row) => { this.expire(row); },
+    });
   }
 
   private readinessOf({ router, clock }: CorePorts): Readiness {
@@ -380,11 +392,10 @@ export class GatewayCore implements Reception, DeliverySource {
     pending.sink.settle(outcome);
   }
 
-  /** False when it may not end yet. */
-  private expire(queue: MailQueue, row: number): boolean {
-    if (!this.holds.mayExpire(queue, row)) return false;
-    this.settlement.expire(queue, row);
-    return true;
+  /** The time of an entry that rests is up. */
+  private expire(row: number): void {
+    const queue = this.registry.queueOf(row);
+    if (queue !== undefined && this.holds.mayExpire(queue, row)) this.settlement.expire(queue, row);
   }
 
   private onDue(row: number): void {

@@ -33,7 +33,7 @@ import { CoreView } from './core-view.js';
 import type { GatewayOptions, GatewayPorts, RunningGateway } from './gateway-options.js';
 import { startInbound } from './inbound/inbound.js';
 import type { RunningInbound } from './inbound/inbound.js';
-import { nextIncarnation } from './incarnation.js';
+import { nextIncarnation, nextOrdinal } from './incarnation.js';
 import { ProcessLock } from './process-lock.js';
 import { LocalNotes, readSetHints } from './local-notes.js';
 import { InboundRecord, MailRecord } from './mail-record.js';
@@ -191,6 +191,7 @@ class Gateway implements RunningGateway {
         partitions: options.partitions,
         queuesMax: options.queuesMax,
         commitTimeoutMs: options.commitTimeoutMs,
+        longestRetryMs: retry.longestMs,
         firstListMs: options.failoverTimeoutMs,
         segmentBytes: SEGMENT_BYTES,
         mirrors: { group: options.group, replicas: options.replicas, minReplicas: options.replicasMin, retryMs: MIRROR_RETRY_MS, refillFrameBytes: REFILL_FRAME_BYTES, frameTargetBytes: FRAME_TARGET_BYTES, replaceAfterMs: options.replaceAfterMs, placement: { gatewayHost: options.oneHost ? undefined : options.host, places: new Map(options.stores.map((store) => [store.id, store])) }, ringBytes: options.ringBytes },
@@ -210,6 +211,7 @@ class Gateway implements RunningGateway {
         heldElsewhereBytes: () => this.dispatcher.largeBytes,
         requestEndOfTurn: () => { this.requestEndOfTurn(); },
         retryDelayMs: (attempts) => retry.delayMs(attempts),
+        drawOrdinal: () => nextOrdinal(options.stateDir, options.id, options.group, ports.random),
         compose: (input) => composeReport(options.hostName, input, this.clock.wallMs()),
       },
     );
@@ -228,7 +230,10 @@ class Gateway implements RunningGateway {
           ...(store.pathB === undefined ? {} : { pathB: store.pathB }),
           ...LINK_DEFAULTS, heartbeatMs: options.heartbeatMs, failoverTimeoutMs: options.failoverTimeoutMs, windowBytes: options.windowBytes, frameBytesMax: options.frameBytesMax,
         },
-        { clock: this.clock, transport, crc32, packer, secrets, random: ports.random, log: ports.log },
+        {
+          clock: this.clock, frameWallMs: () => core.frame.wallMs(), transport, crc32, packer, secrets,
+          random: ports.random, log: ports.log,
+        },
         {
           onUp: (up) => { this.compareLease(up); core.onLinkUp(up); },
           onSwitched: (switched) => { ports.metrics.failedOver(switched.storeId); core.onLinkSwitched(switched); },

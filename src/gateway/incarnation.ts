@@ -9,7 +9,12 @@
 import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { makeFolder } from '../platform/node/make-folder.js';
+import type { Random } from '../platform/ports.js';
 
+const ORDINAL_FILE = 'ordinal';
+const SEATS = 64;
+/** Counts from 1 on: ordinals stay below 2^24. */
+const COUNT_MAX = 2 ** 18 - 1;
 const FILE = 'incarnation';
 /** While the clock is behind: message ids begin with the incarnation, and those of the process before go on from its own. */
 const STEP_MS = 60_000;
@@ -55,4 +60,26 @@ export function nextIncarnation(stateDir: string | undefined, wallMs: number, to
 
 function above(last: number, byClock: number): number {
   return last < byClock ? byClock : last + STEP_MS;
+}
+
+/**
+ * The next ordinal of a gateway in its group; `stateDir` undefined: nothing is kept. A count that can't be written
+ * is used all the same.
+ */
+export function nextOrdinal(
+  stateDir: string | undefined, gatewayId: string, group: readonly string[], random: Random,
+): number {
+  const file = stateDir === undefined ? '' : join(stateDir, ORDINAL_FILE);
+  const last = file === '' ? 0 : readLast(file);
+  const count = last === 0 || last >= COUNT_MAX ? 1 + Math.floor(random() * COUNT_MAX) : last + 1;
+  try {
+    if (stateDir !== undefined) write(stateDir, file, count);
+  } catch {
+    // A full or broken disk: the next process begins anew at random, or draws this one again.
+  }
+  return count * SEATS + seatOf(gatewayId, group);
+}
+
+function seatOf(gatewayId: string, group: readonly string[]): number {
+  return [...new Set([...group, gatewayId])].sort().indexOf(gatewayId) % SEATS;
 }

@@ -274,6 +274,7 @@ export class Claiming {
       return;
     }
     const { role, epoch, members, number, digestA, digestB, count, bytes, token } = claimed;
+    if (claimed.holderWallMs !== 0) job.holderClock.note(claimed.holderWallMs, this.ports.nowMs());
     // By a claim of ours we served the queue, and may have gone on elsewhere.
     const writer = claimed.writer !== undefined && token <= (this.adoptedBy.get(job.key) ?? 0) ? NOBODY : claimed.writer;
     const { ownerId, birth, serial, name, queueClass } = job;
@@ -419,7 +420,7 @@ export class Claiming {
     this.adoptedBy.set(job.key, job.machine.token);
     this.ports.hints.drop(job.key);
     this.ports.log.info('takeover', 'the claims of a queue stand; it is taken over', { cause: job.cause, queue: name, from: ownerId, to: this.options.gatewayId, epoch, token: job.machine.token, messages: best.count, members: best.members, tail_bytes: tail?.bodies.length ?? 0 });
-    this.ports.onClaimed(job, { handle, ownerId, birth, serial, name, queueClass, epoch, members: best.members, token: job.machine.token, copies, isOutside: job.isOutside, given: [...job.given], givenEpoch: job.givenEpoch === Infinity ? epoch : job.givenEpoch, holders: [best, ...others], number: best.number, digestA: best.digestA, digestB: best.digestB, tail });
+    this.ports.onClaimed(job, { handle, ownerId, birth, serial, name, queueClass, epoch, members: best.members, token: job.machine.token, copies, isOutside: job.isOutside, given: [...job.given], givenEpoch: job.givenEpoch === Infinity ? epoch : job.givenEpoch, holders: [best, ...others], number: best.number, digestA: best.digestA, digestB: best.digestB, holderClock: job.holderClock, tail });
   }
 }
 

@@ -19,6 +19,7 @@
  *   DONE       –
  */
 import { invariant } from '../base/invariant.js';
+import { ToldClock } from '../base/told-clock.js';
 import type { CensusRow } from './census.js';
 import { newestOf } from './census.js';
 import type { ClaimMachine } from './claim-machine.js';
@@ -76,6 +77,8 @@ export interface ClaimedQueue {
   readonly number: number;
   readonly digestA: number;
   readonly digestB: number;
+  /** Wall clock of the process that wrote it last, as a member told it. */
+  readonly holderClock: ToldClock;
   /** Valid during the call only; undefined when no member lacks anything, or the longest has forgotten it. */
   readonly tail: RecoveredTail | undefined;
 }
@@ -114,6 +117,7 @@ export class QueueJob {
   readonly rows = new Map<string, CensusRow>();
   /** Members read from or, once damaged, kept for the last resort: those that still have what they had at the claim. */
   readonly claims = new Map<string, CensusRow>();
+  readonly holderClock = new ToldClock();
   /** Stores that gave a block with a wrong checksum: read from again only when no other is left. */
   readonly damaged = new Set<string>();
   /** Stores that the operator has given up for this queue, while `givenEpoch` was the newest told or hinted at; Infinity: none was. */

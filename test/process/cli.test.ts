@@ -70,7 +70,9 @@ describe('twinpost', () => {
   test('shows a long example unbroken, so that it can be copied', async () => {
     for (const [verb, command] of [
       ['rescue', 'twinpost rescue --force --owner gw-1 --missing store-b --reason "disk burnt"'], ['store drain', 'twinpost store drain store-1 --wait --reason "disk to be changed"'],
-      ['queue hold', 'twinpost queue hold --id 0123456789A --reason "under inspection"'], ['store resync', 'twinpost store resync store-1 --queue example.com --reason "it differs"'],
+      ['queue hold', 'twinpost queue hold --id 0123456789A --reason "under inspection"'],
+      ['queue delete', 'twinpost queue delete --id 0123456789A --reason "under inspection"'],
+      ['store resync', 'twinpost store resync store-1 --queue example.com --reason "it differs"'],
     ] as const) {
       const { out } = await twinpost(...verb.split(' '), '--help');
       assert.ok(out.split('\n').some((line) => line.trim() === command), out);

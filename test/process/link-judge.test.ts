@@ -97,7 +97,7 @@ class Story {
     this.#frame(line, types.CLAIM, encodeClaim(packer, { handle: HANDLE, gatewayId: GATEWAY, birth: 10, serial: 1, token: 10 }), ms);
     this.#frame(line, types.CLAIMED, encodeClaimed(packer, {
       handle: HANDLE, result: CLAIM_GRANTED, token: 10, epoch: 1, members: STORES, number, digestA: 0, digestB: 0, count: 0, bytes: 0,
-      role: ROLE_MEMBER, waitMs: 0, sameBoot: true, writer: undefined,
+      role: ROLE_MEMBER, waitMs: 0, sameBoot: true, holderWallMs: 0, writer: undefined,
     }), ms);
   }
 

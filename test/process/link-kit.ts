@@ -84,7 +84,7 @@ export class Gateway {
         heartbeatMs: 40,
         failoverTimeoutMs: 400,
       },
-      { clock, transport: over, crc32, packer, secrets, random: Math.random, log: this.log },
+      { clock, frameWallMs: () => Math.floor(clock.wallMs()), transport: over, crc32, packer, secrets, random: Math.random, log: this.log },
       events,
     );
     this.link.start();

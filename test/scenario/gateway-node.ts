@@ -36,6 +36,8 @@ export interface GatewayNodeOptions {
 
 export interface GatewayNodePorts extends NodePorts {
   readonly router: Router;
+  /** Of all gateways of the world. */
+  readonly drawOrdinal: () => number;
   /** What delivers, for the life of one process (next-hop.ts: Carrier). */
   readonly newCarrier: (core: GatewayCore, isAlive: () => boolean) => DeliverySink;
   readonly events: MailEvents;
@@ -51,6 +53,10 @@ export class GatewayNode {
   fencedCount = 0;
   /** The crash notes of its machine. */
   crashNotes: readonly CrashNote[] = [];
+  /** How far its machine's wall clock is ahead of the world's. */
+  wallAheadMs = 0;
+  /** Reports made so far, stored or not. */
+  composedCount = 0;
   private readonly options: GatewayNodeOptions;
   private readonly ports: GatewayNodePorts;
   private readonly prng: Prng;
@@ -79,9 +85,9 @@ export class GatewayNode {
   start(): void {
     const { scheduler } = this.ports;
     const { options } = this;
-    const incarnation = Math.max(this.lastIncarnation + 1, this.ports.wallBaseMs + Math.floor(scheduler.nowMs));
+    const incarnation = Math.max(this.lastIncarnation + 1, this.ports.wallBaseMs + Math.floor(scheduler.nowMs) + this.wallAheadMs);
     this.lastIncarnation = incarnation;
-    const clock = { nowMs: () => scheduler.nowMs, wallMs: () => this.ports.wallBaseMs + Math.floor(scheduler.nowMs) };
+    const clock = { nowMs: () => scheduler.nowMs, wallMs: () => this.ports.wallBaseMs + Math.floor(scheduler.nowMs) + this.wallAheadMs };
     const life = { alive: true };
     let turnAsked = false;
     const core: GatewayCore = new GatewayCore(
@@ -99,8 +105,10 @@ export class GatewayNode {
           });
         },
         retryDelayMs: options.retryDelayMs,
+        drawOrdinal: this.ports.drawOrdinal,
         heldElsewhereBytes: () => 0,
         compose: (input) => {
+          this.composedCount += 1;
           if (this.ports.chokesOn?.(input.envelope.messageId) === true) this.crash(core, incarnation);
           return { content: reportContent(input.envelope.messageId, input.failure ? 'failure' : 'success', input.recipients.map((index) => input.envelope.recipients[index]?.address ?? '')), flags: 0 };
         },
@@ -154,7 +162,7 @@ export class GatewayNode {
           pathA: { host: storeId, port: 1 }, pathB: { host: storeId, port: 2 },
           ...LINK_DEFAULTS, heartbeatMs: options.heartbeatMs ?? 250, failoverTimeoutMs: options.failoverTimeoutMs ?? 2000, windowBytes: options.windowBytes, frameBytesMax: 64 * 1024 * 1024,
         },
-        { clock, transport: ports.network.transportOf(options.host ?? options.id), crc32, packer: new MessagePacker(), secrets, random: () => jitter.next(), log: ports.log },
+        { clock, frameWallMs: () => core.frame.wallMs(), transport: ports.network.transportOf(options.host ?? options.id), crc32, packer: new MessagePacker(), secrets, random: () => jitter.next(), log: ports.log },
         {
           onUp: (up) => { core.onLinkUp(up); },
           onSwitched: (switched) => { core.onLinkSwitched(switched); },

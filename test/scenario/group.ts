@@ -57,6 +57,7 @@ export class Group {
   readonly poison = new Set<number>();
   private readonly nodes = new Map<string, GatewayNode>();
   private readonly processes = new Map<string, SimProcess>();
+  private ordinal = 0;
   private readonly router: Router;
 
   constructor(options: GroupOptions = {}) {
@@ -79,14 +80,14 @@ export class Group {
         {
           id, host, secret, storeIds: ids, windowBytes: 8 * MEBIBYTE, failoverTimeoutMs: 1000, retryDelayMs: () => 1000,
           core: {
-            partitions: 16, queuesMax: 5000, commitTimeoutMs: 5000, firstListMs: 1000, segmentBytes: 64 * 1024,
+            partitions: 16, queuesMax: 5000, commitTimeoutMs: 5000, longestRetryMs: 1000, firstListMs: 1000, segmentBytes: 64 * 1024,
             mirrors: { group: gateways, replicas: 2, minReplicas: options.minReplicas ?? 1, retryMs: 500, refillFrameBytes: 2048, frameTargetBytes: 64 * 1024, replaceAfterMs: 30_000, placement: { gatewayHost: undefined, places: new Map() }, ringBytes: MEBIBYTE },
             acceptance: { lifetimeMs: 3_600_000, bounceLifetimeMs: 3_600_000, nextHopShare: 1 },
             memory: { limitBytes: options.memoryBytes?.[id] ?? 256 * MEBIBYTE, acceptShare: 0.8, reserveShare: 0.97 },
             recovery: { blockEntries: options.blockEntries ?? 7, blockBytes: 64 * 1024, largestBytes: options.largestBytes ?? 0, rescue: options.noRescue?.includes(host) !== true, olderMayLive: () => options.unproven?.includes(id) === true },
           },
         },
-        { ...ports, scheduler: process, router: this.router, newCarrier: (core, isAlive) => new Carrier(this.hops, core, process, isAlive), events: this.mailEvents(), onTurn: () => {}, chokesOn: (id) => this.poison.has(id) },
+        { ...ports, scheduler: process, router: this.router, newCarrier: (core, isAlive) => new Carrier(this.hops, core, process, isAlive), events: this.mailEvents(), drawOrdinal: () => this.drawOrdinal(), onTurn: () => {}, chokesOn: (id) => this.poison.has(id) },
         this.prng.fork(),
       );
       this.nodes.set(host, node);
@@ -177,6 +178,11 @@ export class Group {
 
   lastLog(lines = 30): string {
     return this.log.lines.slice(-lines).map((line) => `${line.atMs.toFixed(1)} ${line.event}: ${line.text} ${JSON.stringify(line.fields)}`).join('\n');
+  }
+
+  private drawOrdinal(): number {
+    this.ordinal += 1;
+    return this.ordinal;
   }
 
   private processOf(id: string): SimProcess {

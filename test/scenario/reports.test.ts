@@ -35,6 +35,17 @@ function killedInTurn(turn: number): boolean {
   return true;
 }
 
+/** How many reports one turn has made at most, from now on. */
+function mostComposedInATurn(world: World): () => number {
+  let most = 0;
+  let before = world.gateway.composedCount;
+  world.onTurn = () => {
+    most = Math.max(most, world.gateway.composedCount - before);
+    before = world.gateway.composedCount;
+  };
+  return () => most;
+}
+
 describe('reports', () => {
   test('a rejected recipient is reported once, after the source has ended', () => {
     const world = World.started();
@@ -79,6 +90,18 @@ describe('reports', () => {
       quietAndJudged(world);
       assert.equal(letter.reports.size, 1);
     }
+  });
+
+  test('of hundreds that come up in one turn some are made in it, the rest in the turns behind', () => {
+    const world = World.started({ queues: [{ name: 'q1', concurrency: 500 }] });
+    refuseAll(world);
+    const letters = world.submitMany(500, ['q1']);
+    const most = mostComposedInATurn(world);
+    world.untilQuiet();
+    checkAll(world.letters, world.queueNames);
+    assert.ok(letters.every((letter) => letter.reports.size === 1));
+    assert.equal(world.gateway.composedCount, 500, 'each is made once');
+    assert.equal(most(), 64);
   });
 
   test('a report is stored, and its source ended, in one section: none is delivered before both mirrors have both', () => {

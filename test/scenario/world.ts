@@ -46,6 +46,7 @@ export interface WorldOptions {
   readonly gatewayMemoryBytes?: number;
   readonly windowBytes?: number;
   readonly lifetimeMs?: number;
+  readonly bounceLifetimeMs?: number;
   readonly refillFrameBytes?: number;
   readonly retryMs?: number;
   readonly ringBytes?: number;
@@ -83,6 +84,7 @@ export class World {
   onTurn: () => void = () => {};
   /** Queues whose route is gone from the configuration; a restarted gateway finds none for them. */
   readonly unrouted = new Set<string>();
+  private ordinal = 0;
   private readonly router: Router;
   private readonly queueOptions: readonly QueueOptions[];
 
@@ -112,14 +114,14 @@ export class World {
       {
         id: GATEWAY, secret, storeIds: ids, windowBytes, retryDelayMs: () => 1000,
         core: {
-          partitions: 16, queuesMax: 5000, commitTimeoutMs: options.commitTimeoutMs ?? 5000, firstListMs: 2000, segmentBytes: 64 * 1024,
+          partitions: 16, queuesMax: 5000, commitTimeoutMs: options.commitTimeoutMs ?? 5000, longestRetryMs: 1000, firstListMs: 2000, segmentBytes: 64 * 1024,
           mirrors: { group: [GATEWAY], replicas: 2, minReplicas: options.minReplicas ?? 1, retryMs: options.retryMs ?? 500, refillFrameBytes: options.refillFrameBytes ?? 2048, frameTargetBytes: 64 * 1024, ringBytes: options.ringBytes ?? MEBIBYTE, replaceAfterMs: options.replaceAfterMs ?? 3_600_000, placement: { gatewayHost: undefined, places: new Map() } },
-          acceptance: { lifetimeMs: options.lifetimeMs ?? 3_600_000, bounceLifetimeMs: 3_600_000, nextHopShare: 1 },
+          acceptance: { lifetimeMs: options.lifetimeMs ?? 3_600_000, bounceLifetimeMs: options.bounceLifetimeMs ?? 3_600_000, nextHopShare: 1 },
           memory: { limitBytes: options.gatewayMemoryBytes ?? 256 * MEBIBYTE, acceptShare: 0.8, reserveShare: 0.97 },
           recovery: { blockEntries: options.blockEntries ?? 7, blockBytes: MEBIBYTE, get hints() { return options.hints?.() ?? []; } },
         },
       },
-      { ...ports, router: this.router, newCarrier: (core, isAlive) => new Carrier(this.hops, core, this.scheduler, isAlive), events: this.mailEvents(), onTurn: () => { this.onTurn(); }, chokesOn: (id) => this.poison.has(id) },
+      { ...ports, router: this.router, newCarrier: (core, isAlive) => new Carrier(this.hops, core, this.scheduler, isAlive), events: this.mailEvents(), drawOrdinal: () => this.drawOrdinal(), onTurn: () => { this.onTurn(); }, chokesOn: (id) => this.poison.has(id) },
       this.prng.fork(),
     );
   }
@@ -282,6 +284,11 @@ export class World {
 
   lastLog(lines = 25): string {
     return this.log.lines.slice(-lines).map((line) => `${line.atMs.toFixed(1)} ${line.event}: ${line.text} ${JSON.stringify(line.fields)}`).join('\n');
+  }
+
+  private drawOrdinal(): number {
+    this.ordinal += 1;
+    return this.ordinal;
   }
 
   private settled(letter: Letter, outcome: SubmissionOutcome): void {

@@ -95,6 +95,7 @@ export class World {
   answer: (queueName: string) => Answer = () => 'accept';
   /** A kind of fault that the world sees for itself had its effect. */
   onFired: (kind: FaultKind) => void = () => {};
+  private ordinal = 0;
   private readonly router: Router;
 
   constructor(plan: Plan) {
@@ -252,6 +253,11 @@ export class World {
     return process;
   }
 
+  private drawOrdinal(): number {
+    this.ordinal += 1;
+    return this.ordinal;
+  }
+
   private newStore(id: string, secret: Uint8Array): StoreMachine {
     const { plan } = this;
     const process = this.newProcess(id);
@@ -270,7 +276,7 @@ export class World {
       {
         id: gatewayId, host: id, secret, storeIds, windowBytes: plan.windowBytes, retryDelayMs: () => RETRY_MS, heartbeatMs: plan.heartbeatMs, failoverTimeoutMs: plan.failoverTimeoutMs,
         core: {
-          partitions: 16, queuesMax: 5000, commitTimeoutMs: plan.commitTimeoutMs, firstListMs: plan.failoverTimeoutMs, segmentBytes: 16 * 1024,
+          partitions: 16, queuesMax: 5000, commitTimeoutMs: plan.commitTimeoutMs, longestRetryMs: RETRY_MS, firstListMs: plan.failoverTimeoutMs, segmentBytes: 16 * 1024,
           mirrors: { group: plan.gateways, replicas: 2, minReplicas: plan.minReplicas, retryMs: 500, refillFrameBytes: plan.refillFrameBytes, frameTargetBytes: 64 * 1024, replaceAfterMs: plan.replaceAfterMs, placement: { gatewayHost: undefined, places: new Map() }, ringBytes: plan.ringBytes },
           acceptance: { lifetimeMs: 3_600_000, bounceLifetimeMs: 3_600_000, nextHopShare: 1 },
           memory: { limitBytes: plan.gatewayMemoryBytes, acceptShare: plan.acceptShare, reserveShare: 0.97 },
@@ -290,6 +296,7 @@ export class World {
           onSettled: (_gateway, _core, delivery) => { this.guarantees.onSettledAttempt(core, delivery); },
         }, isAlive),
         events: this.mailEvents(),
+        drawOrdinal: () => this.drawOrdinal(),
         onTurn: () => { this.guarantees.onStep(); this.service.look(machine); },
         onFenced: () => { this.onFenced(id); },
       },

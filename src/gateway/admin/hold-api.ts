@@ -1,8 +1,9 @@
 /**
- * Single messages, held and released by an operator.
+ * Single messages, held, released and deleted by an operator.
  *
  *   POST /api/v1/messages/ID/hold     {"reason": TEXT, "who": TEXT}
  *   POST /api/v1/messages/ID/release  {"reason": TEXT, "who": TEXT}
+ *   POST /api/v1/messages/ID/delete   {"reason": TEXT, "who": TEXT}
  *
  * Answers {queue_id, queues: [{queue_name, queue_class, done, why, kept}]}: every queue that has the message, and why it
  * was not done there. None: this gateway has no such message. Who asked, and why, is in the log. It is answered when the
@@ -17,11 +18,13 @@ import { postedBy, refuse, textOf } from './orders.js';
 export interface HoldControl {
   hold(request: HoldRequest, done: HoldsDone): void;
   release(request: HoldRequest, done: HoldsDone): void;
+  delete(request: HoldRequest, done: HoldsDone): void;
 }
 
 export function addHolds(api: FastifyInstance, control: HoldControl): void {
   api.post('/messages/:id/hold', (request, reply) => change(request, reply, (wanted, done) => { control.hold(wanted, done); }));
   api.post('/messages/:id/release', (request, reply) => change(request, reply, (wanted, done) => { control.release(wanted, done); }));
+  api.post('/messages/:id/delete', (request, reply) => change(request, reply, (wanted, done) => { control.delete(wanted, done); }));
 }
 
 async function change(request: FastifyRequest, reply: FastifyReply, apply: (wanted: HoldRequest, done: HoldsDone) => void): Promise<HoldAnswer | FastifyReply> {

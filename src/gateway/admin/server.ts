@@ -12,7 +12,7 @@
  *   GET /api/v1/queues                       one row a queue; ?limit=1000&cursor=…
  *   GET /api/v1/group                        gateways and stores that belong together, with their admin addresses
  *   GET, POST /api/v1/stores/ID/drain, POST /api/v1/queues/NAME/resync   (store-api.ts)
- *   POST /api/v1/messages/ID/hold, …/release  (hold-api.ts)
+ *   POST /api/v1/messages/ID/hold, …/release, …/delete  (hold-api.ts)
  *   POST /api/v1/rescue                      queues are taken without a missing store (rescue-api.ts)
  *   GET /api/v1/queues/NAME/messages         rows in queue order; ?class=mail&limit=100&cursor=…
  *   GET /api/v1/queues/NAME/export           content too; ?class=mail&cursor=… (export-page.ts)
@@ -63,7 +63,7 @@ export interface AdminPorts {
   readonly rescue?: RescueControl;
   /** For `store drain` and `resync`. */
   readonly stores?: StoreControl;
-  /** For `queue hold` and `release`. */
+  /** For `queue hold`, `release` and `delete`. */
   readonly holds?: HoldControl;
   wallMs(): number;
 }

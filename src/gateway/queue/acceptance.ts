@@ -21,6 +21,7 @@ import type { MemoryGauge } from './memory-gauge.js';
 import type { QueueRegistry } from './queue-registry.js';
 import type { AdmissionVerdict, Envelope, Route, Submission, SubmissionOutcome } from './types.js';
 import { NO_MEMORY, NOT_READY, NOTIFY_NEVER } from './types.js';
+import type { WallFrame } from './wall-frame.js';
 
 export interface AcceptanceOptions {
   readonly lifetimeMs: number;
@@ -31,6 +32,8 @@ export interface AcceptanceOptions {
 
 export interface AcceptancePorts {
   readonly clock: Clock;
+  /** Of the expiry. */
+  readonly frame: WallFrame;
   readonly crc32: Crc32;
   readonly packer: Packer;
   readonly registry: QueueRegistry;
@@ -127,7 +130,7 @@ export class Acceptance {
     const envelope: Envelope = {
       messageId, queueClass: report.route.queueClass, queueName: report.route.queueName, reversePath: '',
       recipients: [{ address: report.recipient, notify: NOTIFY_NEVER, orcpt: '' }], flags: report.flags, ret: 0, envid: '',
-      arrivalWallMs, expiryWallMs: arrivalWallMs + this.options.bounceLifetimeMs, client: '', helo: '',
+      arrivalWallMs, expiryWallMs: this.ports.frame.wallMs() + this.options.bounceLifetimeMs, client: '', helo: '',
     };
     const head = this.headWriter.write(envelope);
     const creditBytes = content.length + head.length + ENTRY_CREDIT_BYTES;
@@ -156,6 +159,7 @@ export class Acceptance {
 
   private envelopesOf(request: Submission): Envelope[] {
     const arrivalWallMs = this.ports.clock.wallMs();
+    const expiryWallMs = this.ports.frame.wallMs() + this.lifetimeMs(request);
     const envelopes: Envelope[] = [];
     for (const group of request.groups) {
       envelopes.push({
@@ -168,7 +172,7 @@ export class Acceptance {
         ret: request.ret,
         envid: request.envid,
         arrivalWallMs,
-        expiryWallMs: arrivalWallMs + this.lifetimeMs(request),
+        expiryWallMs,
         client: request.client,
         helo: request.helo,
       });
@@ -203,8 +207,9 @@ export class Acceptance {
       const envelope = envelopes[i];
       if (queue === undefined || head === undefined || envelope === undefined) continue;
       const checksum = crc32(head, bodyChecksum);
+      const expirySeconds = Math.ceil(envelope.expiryWallMs / 1000);
       const slot = sharedContent === 0 ? entries.contents.storeOwn(chunks, contentBytes, head) : entries.contents.storeBytes(head);
-      const row = entries.create(queue, request.messageId, slot, sharedContent, contentBytes, checksum, arrivalSeconds, arrivalSeconds + Math.ceil(this.lifetimeMs(request) / 1000));
+      const row = entries.create(queue, request.messageId, slot, sharedContent, contentBytes, checksum, arrivalSeconds, expirySeconds);
       entries.table.transition(row, EntryState.STORING);
       entries.envelopes.remember(row, envelope);
       let position: number;

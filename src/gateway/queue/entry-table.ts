@@ -83,8 +83,7 @@ export class EntryTable {
   readonly census = new StateCensus();
   private readonly stateColumn = new ChunkedUint8();
   private readonly rows = new Rows();
-  /** No row above this one was ever used. */
-  private highestRow = 0;
+  private usedRow = 0;
 
   constructor(hashSeed: number) {
     this.index = new HashIndex(hashSeed);
@@ -94,14 +93,19 @@ export class EntryTable {
     return this.rows.inUse;
   }
 
+  /** No row above this one was ever used. */
+  get highestRow(): number {
+    return this.usedRow;
+  }
+
   /** A row in state FREE, all columns zero, indexed under (messageId, queueHandle). */
   take(messageId: number, queueHandle: number): number {
     const row = this.rows.take();
     this.index.set(row, messageId, queueHandle);
     // New elements are zero: a recovery takes new rows only.
-    if (row > this.highestRow) {
+    if (row > this.usedRow) {
       if (row >= this.position.length) this.grow(row + GROWTH_ROWS);
-      this.highestRow = row;
+      this.usedRow = row;
       return row;
     }
     this.position.set(row, 0);

@@ -8,9 +8,17 @@
  * While the partition comes back from a store, entries that came back are ready before those accepted meanwhile: the
  * latter wait in the late list, which endRecovery() appends.
  *
- * Owns: list links, counts, the queue's suspension by a deferred head (strict). Not here: numbers and
- * mirrors (mirror/partition.ts), contents (content-store.ts), what results mean (settlement.ts).
+ * A strict queue has at most one head that holds it (G3): an entry that was tried and is to be tried again.
+ *
+ *   nobody ─ blockBy(row, until) ─► held by row ─ its time has come, takeReady() ─► nobody, row in flight
+ *                                       └ unblock(row), unlink(row): it ended or went away ─► nobody
+ *
+ * Whatever happens to other entries leaves the queue held: each call names the row it speaks of.
+ *
+ * Owns: list links, counts, the head of a strict queue. Not here: numbers and mirrors
+ * (mirror/partition.ts), contents (content-store.ts), what results mean (settlement.ts).
  */
+import { invariant } from '../../base/invariant.js';
 import type { Partition, PartitionIdentity } from '../mirror/partition.js';
 import type { EntryTable } from './entry-table.js';
 import { EntryState } from './entry-table.js';
@@ -38,8 +46,6 @@ export class MailQueue implements DeliveryQueue {
   inFlightCount = 0;
   deferredCount = 0;
   heldCount = 0;
-  /** Monotonic time before which a strict queue with a deferred head hands nothing out; 0 = free. */
-  blockedUntilMs = 0;
   /** False when no route of the configuration leads out of it: its mail is held. */
   readonly routed: boolean;
   lastError = '';
@@ -51,6 +57,9 @@ export class MailQueue implements DeliveryQueue {
   emptySinceMs = Infinity;
   /** When its home was looked at last (queue-registry.ts). */
   homeSeenMs = -Infinity;
+  /** The head that holds a strict queue, 0 = none, and the monotonic time until when; Infinity: until it says so. */
+  private head = 0;
+  private headUntilMs = 0;
   private readonly table: EntryTable;
   private readonly order: PositionOrder;
   private readonly ready: RowList = { head: 0, tail: 0 };
@@ -94,6 +103,11 @@ export class MailQueue implements DeliveryQueue {
   /** Entries of its partition are still missing. */
   get isRecovering(): boolean {
     return this.partition.isRecovering;
+  }
+
+  /** Monotonic time before which a strict queue hands nothing out, because its head holds it; 0 = free. */
+  get blockedUntilMs(): number {
+    return this.headUntilMs;
   }
 
   /** First entry by position, 0 when empty. */
@@ -141,6 +155,7 @@ export class MailQueue implements DeliveryQueue {
 
   /** Takes the entry out of both orders; it is in no other list. Returns the one that stood behind it in the partition. */
   unlink(row: number, bytes: number): number {
+    this.unblock(row);
     this.order.unlink(row, bytes);
     return this.partition.order.unlink(row, bytes);
   }
@@ -160,9 +175,9 @@ export class MailQueue implements DeliveryQueue {
   }
 
   /**
-   * The entry is among the next again: a strict queue's deferred head, or attempts that never began. Those
-   * that come back together keep the order of their positions, and go before all others: so whoever overtakes
-   * one of them was in flight beside it. The walk is bounded by how many can be out.
+   * The entry is among the next again: a strict queue's head, or attempts that never began. Those that come
+   * back together keep the order of their positions, and go before all others: so whoever overtakes one of
+   * them was in flight beside it. The walk is bounded by how many can be out.
    */
   makeReadyFirst(row: number): void {
     const table = this.table;
@@ -184,20 +199,60 @@ export class MailQueue implements DeliveryQueue {
     this.returnedCount += 1;
   }
 
+  /** The entry is the head of a strict queue, which hands nothing out until then: the first to be tried, or reported. */
+  blockBy(row: number, untilMs: number): void {
+    invariant(this.route.ordering === 'strict', 'only a strict queue is held by its head');
+    this.head = row;
+    this.headUntilMs = untilMs;
+  }
+
+  /** Some entry is the head that holds the queue. */
+  get isBlocked(): boolean {
+    return this.head !== 0;
+  }
+
+  isBlockedBy(row: number): boolean {
+    return this.head === row;
+  }
+
+  /** The entry holds the queue no more; false when it did not. */
+  unblock(row: number): boolean {
+    if (this.head !== row) return false;
+    this.head = 0;
+    this.headUntilMs = 0;
+    return true;
+  }
+
   /** The next entry that may be tried, now IN_FLIGHT; 0 when there is none. */
   takeReady(nowMs: number): number {
     const row = this.ready.head;
-    if (row === 0 || this.isBehind || this.partition.isLeaving || this.blockedUntilMs > nowMs) return 0;
+    if (row === 0 || this.isBehind || this.partition.isLeaving || this.headUntilMs > nowMs) return 0;
     if (this.route.ordering === 'strict' && this.inFlightCount > 0) return 0;
-    this.removeReady(row);
+    this.unlinkReady(row);
     if (this.returnedCount > 0) this.returnedCount -= 1;
+    this.unblock(row);
     this.table.transition(row, EntryState.IN_FLIGHT);
     this.inFlightCount += 1;
     return row;
   }
 
-  /** Takes a READY entry out of whichever ready list it is in. */
+  /** Takes a READY entry out of whichever ready list it is in, before its turn. */
   removeReady(row: number): void {
+    if (this.isReturned(row)) this.returnedCount -= 1;
+    this.unlinkReady(row);
+  }
+
+  /** Whether the entry is one of the first of the ready list that are back from attempts that never began. */
+  private isReturned(row: number): boolean {
+    let at = this.ready.head;
+    for (let step = 0; step < this.returnedCount && at !== 0; step++) {
+      if (at === row) return true;
+      at = this.table.readyNext.get(at);
+    }
+    return false;
+  }
+
+  private unlinkReady(row: number): void {
     const table = this.table;
     const previous = table.readyPrevious.get(row);
     const next = table.readyNext.get(row);

@@ -1,9 +1,11 @@
 /**
- * Messages that are held: by an operator, or because two processes ended while they worked on them. What else
- * is held (no route, a damaged content, an unknown envelope) is only named here.
+ * Messages that an operator holds, releases or deletes; and those that are held because two processes ended
+ * while they worked on them. What else is held (no route, a damaged content, an unknown envelope) is only
+ * named here.
  *
  *   READY, DEFERRED ─ hold, in its note at the mirrors ─► HELD ─ release, at the mirrors too ─► READY, or its report
  *                                                                                               goes on
+ *   READY, DEFERRED, HELD ─ delete ─► gone, logged and counted; nobody is told (G2)
  *   recovery ─ its note names an operator, or two tries; or two crash notes name it ─► HELD alone; other mail
  *                                                                                      goes on
  *
@@ -16,14 +18,17 @@ import { KeptWaits } from '../mirror/kept-waits.js';
 import type { Clock, Crc32, EventLog } from '../../platform/ports.js';
 import type { Entries } from './entries.js';
 import { EntryState } from './entry-table.js';
+import { whyNotNow } from './interruptions.js';
+import type { MailEvents } from './mail-events.js';
 import type { MailQueue } from './mail-queue.js';
 import type { Note } from './note.js';
-import { makeHold, TO_TRY, TRIES_MAX } from './note.js';
+import { makeHold, OWED_FAILURE, TO_TRY, TRIES_MAX } from './note.js';
 import type { QueueRegistry } from './queue-registry.js';
 import type { Settlement } from './settlement.js';
 
 /** Crashes of this machine with a message in hand after which it is held. */
 const CRASHES_TO_HOLD = 2;
+const LEAVING = 'its queue goes to another gateway';
 
 export interface HoldRequest {
   readonly messageId: number;
@@ -55,6 +60,7 @@ export interface MessageHoldsPorts {
   readonly settlement: Settlement;
   readonly crashes: CrashNotes;
   readonly counters: { poisonMessages: number };
+  readonly events: MailEvents;
   wake(queue: MailQueue): void;
   /** A report of this entry is to be made, when its partition is here. */
   noteOwing(queue: MailQueue, row: number): void;
@@ -98,6 +104,16 @@ export class MessageHolds {
     });
   }
 
+  /** An operator does away with the message, wherever it waits here. Its sender is not told. */
+  delete(request: HoldRequest, answer: HoldsDone): void {
+    this.each(request.messageId, answer, ({ queue, row }) => {
+      const { table } = this.ports.entries;
+      const why = queue.partition.isLeaving ? LEAVING : whyNotNow(table.state(row));
+      if (why === '') this.doAwayWith(queue, row, request);
+      return why;
+    });
+  }
+
   /**
    * Called a few times in a tenth of a second, last: answers leave before what may end the process begins.
    */
@@ -124,8 +140,7 @@ export class MessageHolds {
     if (tries === 0) return false;
     this.enter(queue, row);
     // Held alone: a strict queue goes on without it.
-    if (queue.blockedUntilMs === Infinity) queue.blockedUntilMs = 0;
-    this.ports.wake(queue);
+    if (queue.unblock(row)) this.ports.wake(queue);
     this.alarm(queue, row, tries);
     return true;
   }
@@ -177,18 +192,16 @@ export class MessageHolds {
 
   private whyNotHeld(queue: MailQueue, row: number): string {
     const state = this.ports.entries.table.state(row);
-    if (queue.partition.isLeaving) return 'its queue goes to another gateway';
-    if (state === EntryState.READY || state === EntryState.DEFERRED) return '';
+    if (queue.partition.isLeaving) return LEAVING;
+    if (state !== EntryState.HELD) return whyNotNow(state);
     if (this.releasing.has(row)) return 'it is being released at this moment';
-    if (state === EntryState.HELD) return this.noteOf(row).hold === undefined ? 'it is held already' : '';
-    if (state === EntryState.IN_FLIGHT) return 'it is being delivered at this moment';
-    return 'it is being stored or reported at this moment';
+    return this.noteOf(row).hold === undefined ? 'it is held already' : '';
   }
 
   private whyNotReleased(queue: MailQueue, row: number): string {
     const { entries, settlement, crc32 } = this.ports;
     if (entries.table.state(row) !== EntryState.HELD || this.releasing.has(row)) return 'it is not held';
-    if (queue.partition.isLeaving) return 'its queue goes to another gateway';
+    if (queue.partition.isLeaving) return LEAVING;
     if (!queue.routed) return 'no route leads out of its queue: add one with its name';
     if (settlement.envelopeOf(row) === undefined) return 'this release can not read its envelope: export it';
     const body = new Uint8Array(entries.table.bodyBytes.get(row));
@@ -206,9 +219,31 @@ export class MessageHolds {
     log.warn('held', 'a message is held by an operator', fields);
   }
 
+  private doAwayWith(queue: MailQueue, row: number, { messageId, reason, who }: HoldRequest): void {
+    const { settlement, crashes, events, log } = this.ports;
+    crashes.forget(queue.identity.ownerId, messageId);
+    this.releasing.delete(row);
+    const envelope = settlement.envelopeOf(row);
+    if (envelope !== undefined) {
+      // Each recipient that nobody is told of, by name (G2).
+      this.noteOf(row).states.forEach((state, index) => {
+        if (state !== TO_TRY && state !== OWED_FAILURE) return;
+        events.ended(queue, envelope, index, 'deleted by an operator', `${who}: ${reason}`);
+      });
+    }
+    settlement.withdrawFromWaiting(queue, row);
+    settlement.end(queue, row);
+    const fields = { queue: queue.name, queue_id: formatMessageId(messageId), reason, who };
+    log.warn('held', 'a message is deleted by an operator', fields);
+  }
+
   private letGo(queue: MailQueue, row: number, { messageId, reason, who }: HoldRequest): void {
     const { settlement, crashes, log } = this.ports;
-    const number = settlement.annotate(queue, row, { ...this.noteOf(row), hold: undefined, tries: 0 });
+    const note = this.noteOf(row);
+    // It comes back behind what is due; the next process is not to take it for the head that it was (G3).
+    const isHeadNoMore = queue.route.ordering === 'strict' && note.owedChange === 0;
+    const dueWallMs = isHeadNoMore ? 0 : note.dueWallMs;
+    const number = settlement.annotate(queue, row, { ...note, dueWallMs, hold: undefined, tries: 0 });
     crashes.forget(queue.identity.ownerId, messageId);
     const fields = { queue: queue.name, queue_id: formatMessageId(messageId), reason, who };
     log.warn('held', 'a message that was held goes on: an operator has released it', fields);
@@ -240,7 +275,6 @@ export class MessageHolds {
     const note = this.noteOf(row);
     if (note.owedChange !== 0) {
       this.ports.entries.table.transition(row, EntryState.REPORTING);
-      if (queue.route.ordering === 'strict' && note.states.includes(TO_TRY)) queue.blockedUntilMs = Infinity;
       this.ports.noteOwing(queue, row);
       return;
     }

@@ -28,9 +28,18 @@ import type { QueueRegistry } from './queue-registry.js';
 import type { Reports } from './report-job.js';
 import type { Settlement } from './settlement.js';
 import type { Route, Router } from './types.js';
+import type { WallFrame } from './wall-frame.js';
+
+export interface RecoveredOptions {
+  /** The longest that a message of any class may live, and that a retry is put off. */
+  readonly lifetimeMs: number;
+  readonly longestRetryMs: number;
+}
 
 export interface RecoveredPorts {
   readonly clock: Clock;
+  /** Of due times and expiry. */
+  readonly frame: WallFrame;
   readonly crc32: Crc32;
   readonly packer: Packer;
   readonly log: EventLog;
@@ -52,6 +61,9 @@ interface Found {
 }
 
 const NO_BYTES = new Uint8Array(0);
+/** Clocks that are kept by NTP differ by far less. */
+const CLOCKS_DIFFER_MS = 10_000;
+const CLOCKS_DIFFER = 'the clock of the process that had this queue differs from ours: due times and expiry go by its clock';
 /** Expiry of an entry whose own can't be read. */
 const NEVER_SECONDS = 0xffffffff;
 
@@ -77,19 +89,21 @@ function noRoute({ queueClass, name }: QueueName): Route {
 export class RecoveredQueues {
   /** Entries taken in so far, for progress and metrics. */
   entryCount = 0;
+  private readonly options: RecoveredOptions;
   private readonly ports: RecoveredPorts;
   /** Shared bodies met so far: owner and message id → content row. Only during recovery. */
   private readonly sharedBodies = new Map<string, number>();
   /** Entries of queues claimed since the last block came, and their bytes. */
   private readonly expected = { entries: 0, bytes: 0 };
-  /** Partitions claimed and not whole yet. */
-  private readonly open = new Set<Partition>();
+  /** Partitions claimed and not whole yet; by how much our frame is ahead of that of their holder before us. */
+  private readonly open = new Map<Partition, number>();
   private owing: Found[] = [];
   /** The queue that the last entry stands in: most follow others of theirs. */
   private lastQueue: MailQueue | undefined;
   private readonly unrouted = new Map<string, Route>();
 
-  constructor(ports: RecoveredPorts) {
+  constructor(options: RecoveredOptions, ports: RecoveredPorts) {
+    this.options = options;
     this.ports = ports;
   }
 
@@ -103,7 +117,7 @@ export class RecoveredQueues {
     const { tail } = claimed;
     if (tail !== undefined) mirrors.importTail(partition, tail.firstNumber, tail.rows, tail.bodies, tail.digestA, tail.digestB);
     partition.isRecovering = true;
-    this.open.add(partition);
+    this.open.set(partition, this.aheadNow(claimed));
     this.expected.entries += claimed.holders[0]?.count ?? 0;
     this.expected.bytes += claimed.holders[0]?.bytes ?? 0;
     for (const store of mirrors.stores) {
@@ -119,6 +133,18 @@ export class RecoveredQueues {
       if (holder !== undefined) mirrors.adoptMember(partition, replica, holder.number, holder.digestA, holder.digestB);
     }
     mirrors.reviseSetOf(partition);
+  }
+
+  /** A clock that differs is told of: what was written by it is reckoned by it. */
+  private aheadNow({ holderClock, name, ownerId }: ClaimedQueue): number {
+    const { clock, frame, log } = this.ports;
+    const holderWallMs = holderClock.wallMs(clock.nowMs());
+    if (holderWallMs === 0) return 0;
+    const aheadMs = frame.wallMs() - holderWallMs;
+    if (Math.abs(aheadMs) >= CLOCKS_DIFFER_MS) {
+      log.warn('clock', CLOCKS_DIFFER, { partition: name, owner: ownerId, ahead_s: Math.round(aheadMs / 1000) });
+    }
+    return aheadMs;
   }
 
   /** Entry rows by ascending position; false when a checksum is wrong and another mirror can be asked. */
@@ -231,7 +257,7 @@ export class RecoveredQueues {
     const shared = sound && (entryFlags(view, offset) & FLAG_SHARED) !== 0 ? this.sharedBody(partition.identity.ownerId, id, own.subarray(0, bodyBytes)) : 0;
     const slot = entries.contents.storeBytes(shared === 0 ? own : own.subarray(bodyBytes));
     const arrivalSeconds = known ? Math.floor(headArrivalWallMs(payload, headAt) / 1000) : 0;
-    const expirySeconds = known ? headExpirySeconds(payload, headAt) : NEVER_SECONDS;
+    const expirySeconds = known ? this.expirySeconds(partition, headExpirySeconds(payload, headAt)) : NEVER_SECONDS;
     const row = entries.create(queue, id, slot, shared, bodyBytes, entryCrc(view, offset), arrivalSeconds, expirySeconds);
     entries.table.position.set(row, entryPosition(view, offset));
     if (sound && note.length > 0) entries.setNote(row, note);
@@ -288,25 +314,42 @@ export class RecoveredQueues {
     if (note !== undefined && this.placeEnding(queue, row, note)) return;
     if (this.ports.holds.holdsBack(queue, row, note)) return;
     this.ports.wake(queue);
-    if (note === undefined) {
-      queue.makeReady(row, true);
-      return;
-    }
-    const delayMs = note.dueWallMs - clock.wallMs();
-    if (delayMs <= 0) {
-      queue.makeReady(row, true);
-      return;
-    }
-    if (queue.route.ordering === 'strict') {
-      queue.makeReady(row, true);
-      queue.blockedUntilMs = clock.nowMs() + delayMs;
+    const delayMs = note === undefined ? 0 : this.delayMs(queue.partition, note.dueWallMs);
+    if (queue.route.ordering === 'strict' && note !== undefined && note.dueWallMs !== 0 && !queue.isBlocked) {
+      queue.makeReadyFirst(row);
+      queue.blockBy(row, clock.nowMs() + delayMs);
       dueTimes.wakeAt(queue, queue.blockedUntilMs);
-      return;
+    } else if (delayMs === 0 || queue.route.ordering === 'strict') queue.makeReady(row, true);
+    else {
+      entries.table.transition(row, EntryState.DEFERRED);
+      queue.deferredCount += 1;
+      dueTimes.schedule(row, delayMs);
     }
-    entries.table.transition(row, EntryState.DEFERRED);
-    queue.deferredCount += 1;
-    dueTimes.schedule(row, delayMs);
   }
+
+  /** From now until a due time that its holder wrote: no longer than a retry may take, whatever clocks showed. */
+  private delayMs(partition: Partition, dueWallMs: number): number {
+    if (dueWallMs === 0) return 0;
+    const { frame } = this.ports;
+    return Math.min(this.options.longestRetryMs, Math.max(0, dueWallMs + this.aheadOf(partition) - frame.wallMs()));
+  }
+
+  /**
+   * When an entry ends that its holder wrote this expiry into. Whatever the clocks of both showed: not before a retry
+   * could have been made, so that nothing is bounced untried because of a clock, and not later than a lifetime from now.
+   */
+  private expirySeconds(partition: Partition, writtenSeconds: number): number {
+    const { longestRetryMs, lifetimeMs } = this.options;
+    const nowMs = this.ports.frame.wallMs();
+    const endMs = writtenSeconds * 1000 + this.aheadOf(partition);
+    return Math.ceil(Math.min(nowMs + lifetimeMs, Math.max(nowMs + longestRetryMs, endMs)) / 1000);
+  }
+
+  /** By how much our frame is ahead of the holder's that wrote the entries; 0 when no store knows. */
+  private aheadOf(partition: Partition): number {
+    return this.open.get(partition) ?? 0;
+  }
+
   /** An entry that owes a report, or has nobody left to try. */
   private placeEnding(queue: MailQueue, row: number, note: Note): boolean {
     const { entries, settlement } = this.ports;
@@ -314,7 +357,7 @@ export class RecoveredQueues {
     if (note.owedChange !== 0) {
       entries.table.transition(row, EntryState.REPORTING);
       this.owing.push({ queue, row });
-      if (queue.route.ordering === 'strict' && note.states.includes(TO_TRY)) queue.blockedUntilMs = Infinity;
+        if (queue.route.ordering === 'strict' && note.states.includes(TO_TRY) && !queue.isBlocked) queue.blockBy(row, Infinity);
       return true;
     }
     if (note.states.includes(TO_TRY)) return false;

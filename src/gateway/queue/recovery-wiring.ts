@@ -17,7 +17,7 @@ import type { Partition } from '../mirror/partition.js';
 import { hasSurvivor } from '../mirror/replica-set.js';
 import { Departures } from './departures.js';
 import { RecoveredQueues } from './recovered-queues.js';
-import type { RecoveredPorts } from './recovered-queues.js';
+import type { RecoveredOptions, RecoveredPorts } from './recovered-queues.js';
 
 export interface RecoveryWiringPorts extends RecoveredPorts {
   readonly counters: { recoveredMessages: number };
@@ -35,12 +35,12 @@ export class RecoveryWiring {
   private readonly options: RecoveryOptions;
   private readonly ports: RecoveryWiringPorts;
 
-  constructor(options: RecoveryOptions, ports: RecoveryWiringPorts) {
+  constructor(options: RecoveryOptions & RecoveredOptions, ports: RecoveryWiringPorts) {
     this.options = options;
     this.ports = ports;
     const { registry, mirrors } = ports;
     const random = new Prng(options.token);
-    this.recovered = new RecoveredQueues(ports);
+    this.recovered = new RecoveredQueues(options, ports);
     this.lostSets = new LostSets({ mirrors, log: ports.log, nowMs: () => ports.clock.nowMs() });
     this.recovery = new BulkRecovery(options, {
       lostSets: this.lostSets,

@@ -65,7 +65,9 @@ const MARK_WAIT_MS = 1000;
 /** Jobs looked at, at once, for one whose mirrors can take a mark. */
 const MARK_LOOKS = 64;
 /** Made in one turn: each is some 0.1 ms. */
-const MADE_PER_TURN = 32;
+const MADE_PER_TURN = 64;
+/** How often it is told that reports wait for room. */
+const TOLD_EVERY_MS = 10_000;
 
 class ReportJob implements CommitWaiter {
   readonly queue: MailQueue;
@@ -95,6 +97,7 @@ export class Reports {
   private due: ReportJob[] = [];
   private short: ReportJob[] = [];
   private retryAtMs = 0;
+  private toldMs = -Infinity;
   /** Those that wait for their turn to be marked, and the one whose mark is on its way. */
   private readonly unmarked = new Set<ReportJob>();
   private marked: ReportJob | undefined;
@@ -131,10 +134,17 @@ export class Reports {
 
   /** The mirrors know that the report is owed, and which try this is. */
   decided(job: ReportJob): void {
-    if (job.step !== ReportStep.DECIDED && job.step !== ReportStep.MARKING) return;
-    job.step = ReportStep.MAKING;
-    this.due.push(job);
-    this.ports.requestEndOfTurn();
+    if (job.step === ReportStep.DECIDED) {
+      job.step = ReportStep.MAKING;
+      this.due.push(job);
+      this.ports.requestEndOfTurn();
+    } else if (job.step === ReportStep.MARKING) {
+      // Alone, and at once: should it end the process, no other is to blame.
+      job.step = ReportStep.MAKING;
+      if (!this.make(job)) this.putOff([job]);
+      if (this.marked === job) this.marked = undefined;
+      this.markNext();
+    }
   }
 
   /** Those for which there was no room are tried again. */
@@ -151,13 +161,11 @@ export class Reports {
     if (this.due.length === 0) return;
     const now = this.due.splice(0, MADE_PER_TURN);
     for (const job of now) {
-      const isMade = job.step !== ReportStep.MAKING || this.make(job);
-      this.onTried(job);
-      if (isMade) continue;
+      if (job.step !== ReportStep.MAKING || this.make(job)) continue;
       // Without room for one there is none for the others either; the next one is tried first when there may be.
-      this.retryAtMs = this.ports.clock.nowMs() + RETRY_MS;
-      this.short = this.short.concat(now.slice(now.indexOf(job) + 1), this.due, job);
+      const rest = this.due;
       this.due = [];
+      this.putOff([...now.slice(now.indexOf(job) + 1), ...rest, job]);
       return;
     }
     if (this.due.length > 0) this.ports.requestEndOfTurn();
@@ -170,10 +178,9 @@ export class Reports {
     if (this.marked === job) this.marked = undefined;
   }
 
-  /** The process has survived what it marked: the next one is marked. */
-  private onTried(job: ReportJob): void {
-    if (this.marked === job) this.marked = undefined;
-    this.markNext();
+  private putOff(jobs: readonly ReportJob[]): void {
+    this.retryAtMs = this.ports.clock.nowMs() + RETRY_MS;
+    this.short = this.short.concat(jobs);
   }
 
   /** The next job is marked, when no mark is on its way. */
@@ -254,7 +261,11 @@ export class Reports {
     }
     this.survived(job);
     job.isShort = outcome === NO_MEMORY;
-    if (outcome !== NOT_READY) log.warn('report', 'a report can not be stored yet; it is tried again', { queue: route.queueName, queue_id: reportId });
+    const nowMs = this.ports.clock.nowMs();
+    if (outcome !== NOT_READY && nowMs >= this.toldMs + TOLD_EVERY_MS) {
+      this.toldMs = nowMs;
+      log.warn('report', 'reports can not be stored yet; they are tried again', { queue: route.queueName, queue_id: reportId, waiting: this.jobs.size });
+    }
     return false;
   }
 

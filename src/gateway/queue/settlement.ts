@@ -6,6 +6,7 @@
  *   some to try again                 ─► ANNOTATE (states, attempts, due time)   DEFERRED
  *   some failed or expired, report due─► ANNOTATE (report owed), report-job.ts   REPORTING
  *   failed, no report allowed or asked─► ended, logged and counted by reason
+ *   time is up meanwhile              ─► whoever is still to be tried has failed, too (interruptions.ts)
  *   next hop not reached at all       ─► nothing changes; outbound backs off
  *   no right to the final dot (G5)    ─► nothing changes; handed out when the right is back
  */
@@ -21,9 +22,12 @@ import type { LastResult, Note } from './note.js';
 import { DONE, decodeNote, encodeNote, ENDED, freshNote, OWED_FAILURE, OWED_SUCCESS, TO_TRY } from './note.js';
 import type { Delivery, DeliveryResult, Envelope, RecipientResult } from './types.js';
 import { DEFERRED, DELIVERED, FAILED, NOTIFY_NEVER, NOTIFY_SUCCESS } from './types.js';
+import type { WallFrame } from './wall-frame.js';
 
 export interface SettlementPorts {
   readonly clock: Clock;
+  /** Of due times and expiry. */
+  readonly frame: WallFrame;
   readonly crc32: Crc32;
   readonly packer: Packer;
   readonly entries: Entries;
@@ -42,9 +46,11 @@ export interface SettlementPorts {
 const EXPIRED: RecipientResult = { status: FAILED, code: 0, enhanced: '4.4.7', text: 'delivery time expired' };
 
 export class Settlement {
+  private readonly options: { readonly longestRetryMs: number };
   private readonly ports: SettlementPorts;
 
-  constructor(ports: SettlementPorts) {
+  constructor(options: { readonly longestRetryMs: number }, ports: SettlementPorts) {
+    this.options = options;
     this.ports = ports;
   }
 
@@ -83,25 +89,22 @@ export class Settlement {
     this.settleMixed(queue, delivery, result, attempts);
   }
 
-  /** The entry's time is up: whoever is still to be tried has failed. READY, DEFERRED and HELD entries only. */
+  /** The entry's time is up, and it rests (interruptions.ts). One whose envelope can't be read stays. */
   expire(queue: MailQueue, row: number): void {
     const envelope = this.envelopeOf(row);
     if (envelope === undefined) return;
-    const note = this.noteOf(row, envelope.recipients.length);
-    const pending: number[] = [];
-    for (let i = 0; i < envelope.recipients.length; i++) if ((note.states[i] ?? TO_TRY) === TO_TRY) pending.push(i);
     this.withdrawFromWaiting(queue, row);
-    const states = note.states.slice();
-    const results = new Map(note.results.map((result) => [result.recipient, result]));
-    for (const index of pending) {
-      this.ports.events.outcome('expired', queue, envelope, index, EXPIRED, this.ports.entries.table.bodyBytes.get(row), '', note.attempts, 0, 0);
-      this.fail(envelope, index, results.get(index) ?? { recipient: index, code: 0, enhanced: EXPIRED.enhanced, text: EXPIRED.text }, states, results, queue);
-    }
-    this.conclude(queue, row, envelope, { ...note, states, results: [...results.values()] });
+    this.conclude(queue, row, envelope, this.noteOf(row, envelope.recipients.length));
+  }
+
+  /** Whether its time is up. */
+  isOver(row: number): boolean {
+    return this.ports.entries.table.expirySeconds.get(row) * 1000 <= this.ports.frame.wallMs();
   }
 
   /** Removes the entry for good. */
   end(queue: MailQueue, row: number): void {
+    if (queue.unblock(row)) this.ports.wake(queue);
     const position = this.ports.entries.table.position.get(row);
     const following = this.ports.entries.remove(queue, row);
     this.ports.mirrors.onUnlinked(queue.partition, row, following);
@@ -121,8 +124,13 @@ export class Settlement {
       this.end(queue, row);
       return;
     }
+    const envelope = this.envelopeOf(row);
+    if (envelope !== undefined && this.isOver(row)) {
+      this.conclude(queue, row, envelope, note);
+      return;
+    }
     this.annotate(queue, row, note);
-    this.deferUntil(queue, row, note.dueWallMs);
+    this.deferUntil(queue, row, note.dueWallMs, queue.isBlockedBy(row));
   }
 
   private allDelivered(delivery: Delivery, result: DeliveryResult): boolean {
@@ -157,7 +165,7 @@ export class Settlement {
         queue.lastError = said.text;
       }
     }
-    const dueWallMs = this.ports.clock.wallMs() + this.ports.retryDelayMs(attempts);
+    const dueWallMs = this.ports.frame.wallMs() + this.ports.retryDelayMs(attempts);
     this.conclude(queue, row, envelope, { ...before, attempts, dueWallMs, states, results: [...results.values()] });
   }
 
@@ -175,8 +183,9 @@ export class Settlement {
     states[index] = ENDED;
   }
 
-  /** Mirrors the outcome and does what follows from it. The entry is in no list. */
-  private conclude(queue: MailQueue, row: number, envelope: Envelope, note: Note): void {
+  /** Mirrors the outcome and does what follows from it. The entry is in no list: in flight, taken out, or reported. */
+  private conclude(queue: MailQueue, row: number, envelope: Envelope, outcome: Note): void {
+    const note = this.isOver(row) ? this.expired(queue, row, envelope, outcome) : outcome;
     const owes = note.states.includes(OWED_FAILURE) || note.states.includes(OWED_SUCCESS);
     const tries = note.states.includes(TO_TRY);
     if (!owes && !tries) {
@@ -185,23 +194,47 @@ export class Settlement {
     }
     if (!owes) {
       this.annotate(queue, row, note);
-      this.deferUntil(queue, row, Math.min(note.dueWallMs, envelope.expiryWallMs));
+      this.deferUntil(queue, row, Math.min(note.dueWallMs, this.expiryMs(row)), true);
       return;
     }
     // Composing the report is work that may end the process: this process is the first that tries.
     const number = this.annotate(queue, row, { ...note, owedChange: queue.partition.lastNumber + 1, tries: 1 });
-    this.ports.entries.table.transition(row, EntryState.REPORTING);
+    const { table } = this.ports.entries;
+    if (table.state(row) !== EntryState.REPORTING) table.transition(row, EntryState.REPORTING);
     // The head of a strict queue holds it while others of its recipients are still to be tried; afterReport() goes on.
-    if (tries && queue.route.ordering === 'strict') queue.blockedUntilMs = Infinity;
+    if (queue.route.ordering === 'strict') {
+      if (tries) queue.blockBy(row, Infinity);
+      else if (queue.unblock(row)) this.ports.wake(queue);
+    }
     this.ports.report(queue, row, number);
   }
 
-  private deferUntil(queue: MailQueue, row: number, dueWallMs: number): void {
-    const delayMs = Math.max(0, dueWallMs - this.ports.clock.wallMs());
-    if (queue.route.ordering === 'strict') {
-      // The deferred head holds the queue.
+  /** The time of the entry is up: whoever is still to be tried has failed. */
+  private expired(queue: MailQueue, row: number, envelope: Envelope, note: Note): Note {
+    const { entries, events } = this.ports;
+    const bodyBytes = entries.table.bodyBytes.get(row);
+    const states = note.states.slice();
+    const results = new Map(note.results.map((result) => [result.recipient, result]));
+    for (let index = 0; index < states.length; index++) {
+      if (states[index] !== TO_TRY) continue;
+      events.outcome('expired', queue, envelope, index, EXPIRED, bodyBytes, '', note.attempts, 0, 0);
+      const last = results.get(index) ?? { recipient: index, code: 0, enhanced: EXPIRED.enhanced, text: EXPIRED.text };
+      this.fail(envelope, index, last, states, results, queue);
+    }
+    return { ...note, states, results: [...results.values()] };
+  }
+
+  private expiryMs(row: number): number {
+    return this.ports.entries.table.expirySeconds.get(row) * 1000;
+  }
+
+  /** `isHead`: it holds its queue, if that is strict, until then. Any other comes back behind what is due. */
+  private deferUntil(queue: MailQueue, row: number, dueWallMs: number, isHead: boolean): void {
+    // A due time that another process wrote is of its clock: bounded, whatever that showed.
+    const delayMs = Math.min(this.options.longestRetryMs, Math.max(0, dueWallMs - this.ports.frame.wallMs()));
+    if (isHead && queue.route.ordering === 'strict') {
       queue.makeReadyFirst(row);
-      queue.blockedUntilMs = this.ports.clock.nowMs() + delayMs;
+      queue.blockBy(row, this.ports.clock.nowMs() + delayMs);
       this.ports.dueTimes.wakeAt(queue, queue.blockedUntilMs);
       return;
     }
@@ -222,9 +255,8 @@ export class Settlement {
     const state = this.ports.entries.table.state(row);
     if (state === EntryState.READY) {
       queue.removeReady(row);
-      // A deferred head that ends before its time holds a strict queue no longer.
-      queue.blockedUntilMs = 0;
-      this.ports.wake(queue);
+      // The head that goes before its time holds a strict queue no longer; any other entry never did.
+      if (queue.unblock(row)) this.ports.wake(queue);
     } else if (state === EntryState.DEFERRED) {
       queue.deferredCount -= 1;
       this.ports.dueTimes.cancel(row);

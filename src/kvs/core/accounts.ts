@@ -11,6 +11,7 @@
  * computes its own end from before it sent, so this one is never the earlier. docs/PROTOCOL.md "Handshake", "Claims".
  */
 
+import { ToldClock } from '../../base/told-clock.js';
 import { PROTOCOL_VERSION } from '../../protocol/versions.js';
 import type { Admission, Grantee } from './admission.js';
 
@@ -36,6 +37,8 @@ export class GatewayAccount implements Grantee {
   version = PROTOCOL_VERSION;
   readonly connections = new Set<AccountConnection>();
   leaseEndsMs = -Infinity;
+  /** Wall clock of the newest process. Queues that it wrote keep it when the next process comes. */
+  clock = new ToldClock();
   granted = 0;
   heldBytes = 0;
 
@@ -53,6 +56,7 @@ export class GatewayAccount implements Grantee {
     this.nonce = nonce.slice();
     this.generation = 0;
     this.active = undefined;
+    this.clock = new ToldClock();
     for (const connection of this.connections) {
       if (connection.incarnation < incarnation) connection.fence('a newer incarnation of this gateway has come');
     }

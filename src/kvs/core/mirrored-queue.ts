@@ -11,6 +11,7 @@
  * Owns: the fields. Entries are rows in stored-entries.ts, rules of change in section.ts, of claims in claims.ts.
  */
 
+import type { ToldClock } from '../../base/told-clock.js';
 import { ROLE_NONE } from '../../protocol/reasons.js';
 import type { AppliedChanges } from './applied-changes.js';
 import { CopyWriter } from './copy-writer.js';
@@ -70,6 +71,8 @@ export class MirroredQueue {
   isClaimOfThisBoot = true;
 
   readonly writer = new CopyWriter();
+  /** Wall clock of the process that wrote to it last: due times and expiry are of it. Undefined out of a file. */
+  clock: ToldClock | undefined;
 
   /** Between REFILL_BEGIN and REFILL_END: entries are missing. */
   refilling = false;

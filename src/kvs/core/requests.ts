@@ -387,7 +387,9 @@ export class Requests {
   }
 
   #claimed(sequence: number, handle: number, queue: MirroredQueue | undefined, verdict: ClaimVerdict): void {
-    this.#ports.outbox.frame(CLAIMED, sequence, encodeClaimed(this.#ports.packer, claimedOf(this.#store, this.#holder(), handle, queue, verdict)));
+    const { packer, clock, outbox } = this.#ports;
+    const claimed = claimedOf(this.#store, this.#holder(), handle, queue, verdict, clock.nowMs());
+    outbox.frame(CLAIMED, sequence, encodeClaimed(packer, claimed));
   }
 
   #malformed(type: number, rule: string): void {

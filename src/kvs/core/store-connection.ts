@@ -360,7 +360,9 @@ export class StoreConnection implements ConnectionHandlers, FrameSink, FrameRoom
       this.close(CLOSE_MALFORMED, `HEARTBEAT: ${message.rule}`);
       return;
     }
-    this.#store.heartbeat(account, this.#ports.clock.nowMs());
+    const nowMs = this.#ports.clock.nowMs();
+    this.#store.heartbeat(account, nowMs);
+    account.clock.note(message.wallMs, nowMs);
     this.#requests.passed(sequence);
     const asksCredit = this.#state === ACTIVE && message.token === this.#heartbeatToken;
     this.#heartbeatToken = message.token;

@@ -163,6 +163,7 @@ export class Store {
     queue.members = request.members;
     if (request.epoch > 0 && request.members.includes(this.storeId)) queue.role = ROLE_MEMBER;
     queue.writer.write(account);
+    queue.clock = account.clock;
     return { reason: DONE, queue };
   }
 
@@ -206,6 +207,7 @@ export class Store {
     if (reason !== DONE) return reason;
     admission.spend(account, costBytes);
     if (queue.epoch !== epoch) queue.writer.write(account);
+    queue.clock = account.clock;
     return DONE;
   }
 
@@ -213,6 +215,7 @@ export class Store {
   fillAnew(account: GatewayAccount, queue: MirroredQueue, number: number, a: number, b: number): void {
     this.beginRefill(queue, number, a, b);
     queue.writer.write(account);
+    queue.clock = account.clock;
   }
 
   beginRefill(queue: MirroredQueue, number: number, a: number, b: number): void {

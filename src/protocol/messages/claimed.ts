@@ -16,9 +16,11 @@
  *   11       u32    waitMs    results 3 and 4: ask again after this; CONFIRM with result 0 by a holder that is not the
  *                             owner: what is left of the owner's lease; else 0
  *   12       bool   sameBoot  the store has not restarted since the claim was granted
- *   13       str    writer    from version 2 on: the gateway whose process wrote the set there, or began to fill the
+ *   13       u53    holderWallMs  what the wall clock of the process that wrote the queue last shows now, as its
+ *                             heartbeats told it; 0: not known
+ *   14       str    writer    from version 2 on: the gateway whose process wrote the set there, or began to fill the
  *                             copy, whatever came last; '' where another process was granted a claim since, or it is not known
- *   14       u53    writerIncarnation  which process of it
+ *   15       u53    writerIncarnation  which process of it
  *
  * Answers CLAIM and CONFIRM.
  */
@@ -49,18 +51,19 @@ export interface Claimed {
   readonly role: number;
   readonly waitMs: number;
   readonly sameBoot: boolean;
+  readonly holderWallMs: number;
   /** Undefined in version 1, which does not tell. */
   readonly writer: Writer | undefined;
 }
 
-const ELEMENTS = 13;
-const ELEMENTS_WITH_WRITER = 15;
+const ELEMENTS = 14;
+const ELEMENTS_WITH_WRITER = 16;
 
 export function encodeClaimed(packer: Packer, message: Claimed): Uint8Array {
   const values: unknown[] = [
     message.handle, message.result, message.token, message.epoch, message.members, message.number,
     message.digestA, message.digestB, message.count, message.bytes, message.role, message.waitMs,
-    message.sameBoot,
+    message.sameBoot, message.holderWallMs,
   ];
   if (message.writer !== undefined) values.push(message.writer.gatewayId, message.writer.incarnation);
   return packer.pack(values);
@@ -71,7 +74,8 @@ export function decodeClaimed(packer: Packer, control: Uint8Array): Claimed | In
   if (values instanceof InvalidMessage) return values;
   if (values.length !== ELEMENTS && values.length !== ELEMENTS_WITH_WRITER) return new InvalidMessage('element count');
   const [
-    handle, result, token, epoch, members, number, digestA, digestB, count, bytes, role, waitMs, sameBoot, gatewayId, incarnation,
+    handle, result, token, epoch, members, number, digestA, digestB, count, bytes, role, waitMs, sameBoot, holderWallMs,
+    gatewayId, incarnation,
   ] = values;
   if (!isHandle(handle)) return new InvalidMessage('handle');
   if (!isBetween(result, CLAIM_GRANTED, CLAIM_TOKEN_LOW)) return new InvalidMessage('result');
@@ -86,7 +90,10 @@ export function decodeClaimed(packer: Packer, control: Uint8Array): Claimed | In
   if (!isBetween(role, ROLE_NONE, ROLE_SPILLED)) return new InvalidMessage('role');
   if (!isUint32(waitMs)) return new InvalidMessage('waitMs');
   if (!isBoolean(sameBoot)) return new InvalidMessage('sameBoot');
-  const known = { handle, result, token, epoch, members, number, digestA, digestB, count, bytes, role, waitMs, sameBoot };
+  if (!isWhole(holderWallMs)) return new InvalidMessage('holderWallMs');
+  const known = {
+    handle, result, token, epoch, members, number, digestA, digestB, count, bytes, role, waitMs, sameBoot, holderWallMs,
+  };
   if (values.length === ELEMENTS) return { ...known, writer: undefined };
   if (!isIdentifierOrNone(gatewayId)) return new InvalidMessage('writer');
   if (!isWhole(incarnation)) return new InvalidMessage('writerIncarnation');

@@ -1,8 +1,9 @@
 /**
  * HEARTBEAT: the gateway lives; renews its lease. On every path, also on a connection that stands by.
  *
- *   element  wire  field  meaning
- *   0        u53   token  comes back in BEAT: when it was sent, as the gateway counts
+ *   element  wire  field   meaning
+ *   0        u53   token   comes back in BEAT: when it was sent, as the gateway counts
+ *   1        u53   wallMs  milliseconds since 1970, as the gateway reckons due times and expiry
  *
  * Answered by BEAT.
  */
@@ -12,16 +13,18 @@ import { InvalidMessage } from '../invalid.js';
 
 export interface Heartbeat {
   readonly token: number;
+  readonly wallMs: number;
 }
 
 export function encodeHeartbeat(packer: Packer, message: Heartbeat): Uint8Array {
-  return packer.pack([message.token]);
+  return packer.pack([message.token, message.wallMs]);
 }
 
 export function decodeHeartbeat(packer: Packer, control: Uint8Array): Heartbeat | InvalidMessage {
-  const values = unpackControl(packer, control, 1);
+  const values = unpackControl(packer, control, 2);
   if (values instanceof InvalidMessage) return values;
-  const [token] = values;
+  const [token, wallMs] = values;
   if (!isWhole(token)) return new InvalidMessage('token');
-  return { token };
+  if (!isWhole(wallMs)) return new InvalidMessage('wallMs');
+  return { token, wallMs };
 }

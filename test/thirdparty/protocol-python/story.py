@@ -18,16 +18,16 @@ told['strangers'] = [[stranger.answer, stranger.welcome[0]] for stranger in (
 first = Connection(PORT_A, SECRET, 1000, b'nonce..1')
 second = Connection(PORT_A, SECRET, 1000, b'nonce..1', active=0)
 told['connections'] = [[each.challenge[1], each.proved, each.welcome[1], each.welcome[6]] for each in (first, second)]
-told['beats'] = [each.ask(HEARTBEAT, [77])[0][0] for each in (first, second)]
+told['beats'] = [each.ask(HEARTBEAT, [77, 0])[0][0] for each in (first, second)]
 told['standby'] = second.ask(LIST, ['', 0])[0][0]
 second = Connection(PORT_A, SECRET, 1000, b'nonce..1', active=0)
-spoilt = bytearray(frame_of(HEARTBEAT, 3, pack([1])))
+spoilt = bytearray(frame_of(HEARTBEAT, 3, pack([1, 0])))
 spoilt[-1] ^= 1
 second.socket.sendall(spoilt)
 told['spoilt'] = second.receive()[2][0]
 second = Connection(PORT_A, SECRET, 1000, b'nonce..1', active=0)
 second.sequence += 1
-told['skipped request'] = second.ask(HEARTBEAT, [77])[0][0]
+told['skipped request'] = second.ask(HEARTBEAT, [77, 0])[0][0]
 
 # Two queues; the body of a message to both is sent once.
 one, two = Queue(1, 1, 'one.example'), Queue(2, 2, 'two.example')

@@ -4,7 +4,8 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { test } from 'node:test';
-import { nextIncarnation } from '../../../src/gateway/incarnation.js';
+import { nextIncarnation, nextOrdinal } from '../../../src/gateway/incarnation.js';
+import { ORDINAL_MAX } from '../../../src/gateway/message-ids.js';
 
 function folder(t: { after(run: () => void): void }): string {
   const made = mkdtempSync(path.join(os.tmpdir(), 'twinpost-incarnation-'));
@@ -43,4 +44,26 @@ test('a folder that can not be written does not keep a gateway from its mail', (
   const drawn = nextIncarnation(file, 400);
   assert.equal(drawn.number, 401);
   assert.notEqual(drawn.unkept, '');
+});
+
+const GROUP = ['gw-1', 'gw-2', 'gw-3'];
+
+test('ordinals rise with each start, and those of a group have nothing in common, whatever the clocks do', (t) => {
+  const base = folder(t);
+  const drawn = GROUP.flatMap((id) => Array.from({ length: 5 }, () => nextOrdinal(path.join(base, id), id, [...GROUP].reverse(), () => 0.5)));
+  assert.equal(new Set(drawn).size, drawn.length);
+  for (let i = 1; i < 5; i++) assert.equal(drawn[i], (drawn[i - 1] ?? 0) + 64);
+});
+
+test('an ordinal is drawn at random where no file is, and stays below 2^24', (t) => {
+  const file = path.join(folder(t), 'file');
+  writeFileSync(file, '');
+  for (const dir of [undefined, file]) {
+    assert.equal(nextOrdinal(dir, 'gw-1', GROUP, () => 0), 64);
+    assert.ok(nextOrdinal(dir, 'gw-3', GROUP, () => 0.999999999) <= ORDINAL_MAX);
+    assert.notEqual(nextOrdinal(dir, 'gw-1', GROUP, () => 0.3), nextOrdinal(dir, 'gw-1', GROUP, () => 0.4));
+  }
+  const dir = folder(t);
+  writeFileSync(path.join(dir, 'ordinal'), String(2 ** 18 - 1));
+  assert.equal(nextOrdinal(dir, 'gw-2', GROUP, () => 0), 65, 'used up: anew');
 });

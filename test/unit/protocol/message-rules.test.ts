@@ -71,8 +71,8 @@ describe('limits of messages', () => {
     ['pull-bodies', [5, packPositions([1.5])], 'position'],
     ['pull-bodies', [5, new Uint8Array(9)], 'positions'],
     ['pull-bodies', [5, packPositions(new Array<number>(PULL_BODIES_MAX + 1).fill(1))], 'position count'],
-    ['claimed', [5, 6, 1, 1, [], 1, 1, 1, 1, 1, 1, 0, true], 'result'],
-    ['claimed', [5, 0, 1, 1, [], 1, 1, 1, 1, 1, 4, 0, true], 'role'],
+    ['claimed', [5, 6, 1, 1, [], 1, 1, 1, 1, 1, 1, 0, true, 0], 'result'],
+    ['claimed', [5, 0, 1, 1, [], 1, 1, 1, 1, 1, 4, 0, true, 0], 'role'],
   ] as const) {
     test(`${name}: ${rule === '' ? 'takes' : `"${rule}" refuses`} ${String(elements.slice(0, 7).map((e) => (e instanceof Uint8Array ? `${e.length} bytes` : e))).slice(0, 60)}`, () => {
       assert.equal(ruleOf(sampleOf(name), elements), rule);

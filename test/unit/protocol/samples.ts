@@ -158,7 +158,8 @@ const HANDSHAKE: Sample[] = [
   }),
   sample<heartbeat.Heartbeat>({
     name: 'heartbeat', type: types.HEARTBEAT, sequence: 7, encode: heartbeat.encodeHeartbeat, decode: heartbeat.decodeHeartbeat,
-    fields: 'token 123456789', value: { token: 123_456_789 }, arbitrary: fc.record({ token: whole }),
+    fields: 'token 123456789, wallMs 1750000000789', value: { token: 123_456_789, wallMs: 1_750_000_000_789 },
+    arbitrary: fc.record({ token: whole, wallMs: whole }),
   }),
   sample<beat.Beat>({
     name: 'beat', type: types.BEAT, sequence: 7, encode: beat.encodeBeat, decode: beat.decodeBeat,
@@ -255,26 +256,26 @@ const CLAIMS: Sample[] = [
   }),
   sample<claimed.Claimed>({
     name: 'claimed', type: types.CLAIMED, sequence: 4, encode: claimed.encodeClaimed, decode: claimed.decodeClaimed,
-    fields: 'handle 5, result GRANTED, token 1750000000456, epoch 3, members store-a store-b, number 44, digest 1 2, count 17, bytes 170000, role member, waitMs 0, sameBoot true, writer gw-2 1750000000456',
+    fields: 'handle 5, result GRANTED, token 1750000000456, epoch 3, members store-a store-b, number 44, digest 1 2, count 17, bytes 170000, role member, waitMs 0, sameBoot true, holderWallMs 1750000000789, writer gw-2 1750000000456',
     value: {
       handle: 5, result: 0, token: 1_750_000_000_456, epoch: 3, members: ['store-a', 'store-b'], number: 44, digestA: 1, digestB: 2,
-      count: 17, bytes: 170_000, role: 1, waitMs: 0, sameBoot: true, writer: { gatewayId: 'gw-2', incarnation: 1_750_000_000_456 },
+      count: 17, bytes: 170_000, role: 1, waitMs: 0, sameBoot: true, holderWallMs: 1_750_000_000_789, writer: { gatewayId: 'gw-2', incarnation: 1_750_000_000_456 },
     },
     arbitrary: fc.record({
       handle, result: fc.nat(5), token: whole, epoch: whole, members: ids, number: whole, digestA: u32, digestB: u32, count: whole,
-      bytes: whole, role: fc.nat(3), waitMs: u32, sameBoot: bool,
+      bytes: whole, role: fc.nat(3), waitMs: u32, sameBoot: bool, holderWallMs: whole,
       writer: fc.option(fc.record({ gatewayId: fc.oneof(id, fc.constant('')), incarnation: whole }), { nil: undefined }),
     }),
   }),
   sample<claimed.Claimed>({
     name: 'claimed-version-1', type: types.CLAIMED, sequence: 4, encode: claimed.encodeClaimed, decode: claimed.decodeClaimed,
-    fields: 'to a gateway of version 1: handle 5, result UNKNOWN, token 0, epoch 0, no members, number 0, digest 0 0, count 0, bytes 0, role none, waitMs 0, sameBoot false',
+    fields: 'to a gateway of version 1: handle 5, result UNKNOWN, token 0, epoch 0, no members, number 0, digest 0 0, count 0, bytes 0, role none, waitMs 0, sameBoot false, holderWallMs 0',
     value: {
-      handle: 5, result: 1, token: 0, epoch: 0, members: [], number: 0, digestA: 0, digestB: 0, count: 0, bytes: 0, role: 0, waitMs: 0, sameBoot: false, writer: undefined,
+      handle: 5, result: 1, token: 0, epoch: 0, members: [], number: 0, digestA: 0, digestB: 0, count: 0, bytes: 0, role: 0, waitMs: 0, sameBoot: false, holderWallMs: 0, writer: undefined,
     },
     arbitrary: fc.record({
       handle, result: fc.nat(5), token: whole, epoch: whole, members: ids, number: whole, digestA: u32, digestB: u32, count: whole,
-      bytes: whole, role: fc.nat(3), waitMs: u32, sameBoot: bool, writer: fc.constant(undefined),
+      bytes: whole, role: fc.nat(3), waitMs: u32, sameBoot: bool, holderWallMs: whole, writer: fc.constant(undefined),
     }),
   }),
   sample<confirm.Confirm>({

@@ -41,7 +41,7 @@ class Story {
 
   answer(storeId: string, question: ClaimQuestion, result: number, more: Partial<Claimed> = {}): this {
     this.machine.onAnswer(storeId, question, {
-      handle: 1, result, token: 7, epoch: 3, members: MEMBERS, number: 10, digestA: 0, digestB: 0, count: 0, bytes: 0, role: ROLE_MEMBER, waitMs: 0, sameBoot: result === CLAIM_GRANTED, writer: undefined, ...more,
+      handle: 1, result, token: 7, epoch: 3, members: MEMBERS, number: 10, digestA: 0, digestB: 0, count: 0, bytes: 0, role: ROLE_MEMBER, waitMs: 0, sameBoot: result === CLAIM_GRANTED, holderWallMs: 0, writer: undefined, ...more,
     });
     return this;
   }

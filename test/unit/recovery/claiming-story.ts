@@ -62,13 +62,13 @@ export class Story {
 
   /** A claim that was asked, or its confirmation. */
   grant(question: 'claim' | 'confirm', { storeId, role, epoch, members, number, writer }: CensusRow): this {
-    this.job.machine.onAnswer(storeId, question, { handle: 7, result: CLAIM_GRANTED, token: 5, epoch, members, number, digestA: 0, digestB: 0, count: 0, bytes: 0, role, waitMs: 0, sameBoot: true, writer });
+    this.job.machine.onAnswer(storeId, question, { handle: 7, result: CLAIM_GRANTED, token: 5, epoch, members, number, digestA: 0, digestB: 0, count: 0, bytes: 0, role, waitMs: 0, sameBoot: true, holderWallMs: 0, writer });
     return this;
   }
 
   /** A claim that was asked is refused: another has a higher token. */
   refuse({ storeId, role, epoch, members, number, writer }: CensusRow): this {
-    this.job.machine.onAnswer(storeId, 'claim', { handle: 7, result: CLAIM_TOKEN_LOW, token: 9, epoch, members, number, digestA: 0, digestB: 0, count: 0, bytes: 0, role, waitMs: 0, sameBoot: false, writer });
+    this.job.machine.onAnswer(storeId, 'claim', { handle: 7, result: CLAIM_TOKEN_LOW, token: 9, epoch, members, number, digestA: 0, digestB: 0, count: 0, bytes: 0, role, waitMs: 0, sameBoot: false, holderWallMs: 0, writer });
     return this;
   }
 
@@ -76,7 +76,7 @@ export class Story {
   round(...answers: readonly CensusRow[]): this {
     this.claiming.judge(this.job, this.views.answering(), 0);
     for (const { storeId, role, epoch, members, number, writer } of answers) {
-      const answer: Claimed = { handle: 7, result: CLAIM_TOKEN_LOW, token: 1, epoch, members, number, digestA: 0, digestB: 0, count: 0, bytes: 0, role, waitMs: 0, sameBoot: false, writer };
+      const answer: Claimed = { handle: 7, result: CLAIM_TOKEN_LOW, token: 1, epoch, members, number, digestA: 0, digestB: 0, count: 0, bytes: 0, role, waitMs: 0, sameBoot: false, holderWallMs: 0, writer };
       this.claiming.note(this.job, storeId, answer);
       this.job.machine.onAnswer(storeId, 'probe', answer);
     }

@@ -58,6 +58,8 @@ export const RECONNECT = { firstMs: 50, factor: 2, maxMs: 2_000, jitter: 0.2 } a
 export interface LinkPorts {
   /** Read when a lease is granted; all else goes by the time of the tick. */
   readonly clock: Clock;
+  /** Milliseconds since 1970 as queues reckon with them (queue/wall-frame.ts). */
+  readonly frameWallMs: () => number;
   readonly transport: Transport;
   readonly crc32: Crc32;
   readonly packer: Packer;

@@ -12,8 +12,14 @@ import { encodeHeartbeat } from '../../../protocol/messages/heartbeat.js';
 
 const NO_BODIES: readonly Uint8Array[] = [];
 
+export interface OutgoingPorts {
+  readonly crc32: Crc32;
+  readonly packer: Packer;
+  readonly frameWallMs: () => number;
+}
+
 export class Outgoing {
-  readonly #ports: { readonly crc32: Crc32; readonly packer: Packer };
+  readonly #ports: OutgoingPorts;
   /** Frames and bodies for the next write; the same array each time. */
   readonly #chunks: Uint8Array[] = [];
   #connection: Connection | undefined;
@@ -23,7 +29,7 @@ export class Outgoing {
   /** The last heartbeat went out a second time. */
   #isRepeated = false;
 
-  constructor(ports: { readonly crc32: Crc32; readonly packer: Packer }) {
+  constructor(ports: OutgoingPorts) {
     this.#ports = ports;
   }
 
@@ -63,7 +69,7 @@ export class Outgoing {
     // One that is not meant as a repetition must not look like one.
     this.#sentToken = Math.max(Math.floor(nowMs), this.#sentToken + 1);
     this.#isRepeated = false;
-    this.queueControl(types.HEARTBEAT, encodeHeartbeat(this.#ports.packer, { token: this.#sentToken }));
+    this.#queueToken();
   }
 
   /**
@@ -73,7 +79,7 @@ export class Outgoing {
   repeatHeartbeat(): void {
     if (this.#sentToken === 0 || this.#isRepeated) return;
     this.#isRepeated = true;
-    this.queueControl(types.HEARTBEAT, encodeHeartbeat(this.#ports.packer, { token: this.#sentToken }));
+    this.#queueToken();
   }
 
   /** True when a heartbeat of this connection had this token, and none that was answered since had a later one. */
@@ -81,6 +87,11 @@ export class Outgoing {
     if (token > this.#sentToken || token < this.#answeredToken) return false;
     this.#answeredToken = token;
     return true;
+  }
+
+  #queueToken(): void {
+    const { packer, frameWallMs } = this.#ports;
+    this.queueControl(types.HEARTBEAT, encodeHeartbeat(packer, { token: this.#sentToken, wallMs: frameWallMs() }));
   }
 
   /** Hands all that is queued to the transport as one write. */

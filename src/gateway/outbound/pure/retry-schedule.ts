@@ -46,6 +46,11 @@ export class RetrySchedule {
     return Math.round(plain * (1 + this.#options.jitter * (2 * this.#random() - 1)));
   }
 
+  /** The most that delayMs() says. */
+  get longestMs(): number {
+    return Math.ceil(Math.max(...this.#options.delaysMs) * (1 + this.#options.jitter));
+  }
+
   /**
    * When to try again after `attempts` attempts, the last at nowMs. Never past `expiryMs`: the last attempt
    * is made right before the end rather than left out.

@@ -23,6 +23,11 @@ class PlayedHolds implements HoldControl {
     this.onWait(() => { answer(this.outcomes); });
   }
 
+  delete(request: HoldRequest, answer: HoldsDone): void {
+    this.asked.push({ verb: 'delete', ...request });
+    this.onWait(() => { answer(this.outcomes); });
+  }
+
   release(request: HoldRequest, answer: HoldsDone): void {
     this.asked.push({ verb: 'release', ...request });
     this.onWait(() => { answer(this.outcomes); });
@@ -42,7 +47,7 @@ function played(): { readonly holds: PlayedHolds; readonly ask: (verb: string, b
   };
 }
 
-describe('hold and release over HTTP', () => {
+describe('hold, release and delete over HTTP', () => {
   test('name every queue that has the message, and whether the mirrors know of what was done', async () => {
     const { holds, ask } = played();
     const queues = (kept: boolean): object[] => [
@@ -53,6 +58,12 @@ describe('hold and release over HTTP', () => {
     holds.outcomes = [{ ...HELD, kept: false }, NOT_HELD];
     assert.deepEqual(await ask('release'), [200, { queue_id: formatMessageId(ID), queues: queues(false) }]);
     assert.deepEqual(holds.asked, [{ verb: 'hold', messageId: ID, reason: 'a look first', who: 'ann' }, { verb: 'release', messageId: ID, reason: 'a look first', who: 'ann' }]);
+  });
+
+  test('are three orders, none taken for another', async () => {
+    const { holds, ask } = played();
+    for (const verb of ['delete', 'hold', 'release']) assert.equal((await ask(verb))[0], 200);
+    assert.deepEqual(holds.asked.map(({ verb }) => verb), ['delete', 'hold', 'release']);
   });
 
   test('are not answered before that is known', async () => {

@@ -154,7 +154,7 @@ class Played {
     assert.notEqual(asked, 0, `${store.storeId} is asked`);
     store.asked = 0;
     const waitMs = result === CLAIM_LEASE_RUNS || result === CLAIM_GRACE ? LEASE_MS : 0;
-    assert.equal(this.mirrors.onClaimed(store, asked, { handle: 1, result, token: result === CLAIM_TOKEN_LOW ? 9 : 7, epoch: 1, members: [], number: result === CLAIM_GRANTED ? number : 0, digestA: 0, digestB: 0, count: 0, bytes: 0, role, waitMs, sameBoot: true, writer: undefined }), true);
+    assert.equal(this.mirrors.onClaimed(store, asked, { handle: 1, result, token: result === CLAIM_TOKEN_LOW ? 9 : 7, epoch: 1, members: [], number: result === CLAIM_GRANTED ? number : 0, digestA: 0, digestB: 0, count: 0, bytes: 0, role, waitMs, sameBoot: true, holderWallMs: 0, writer: undefined }), true);
   }
 
   addStore(store: PlayedStore): void {

@@ -202,7 +202,7 @@ describe('mail queue', () => {
     assert.equal(queue.takeReady(0), 0);
     queue.inFlightCount -= 1;
     queue.makeReadyFirst(head);
-    queue.blockedUntilMs = 100;
+    queue.blockBy(head, 100);
     assert.equal(queue.takeReady(99), 0);
     assert.equal(queue.takeReady(100), head);
   });

@@ -39,7 +39,7 @@ class Story {
 
   /** To g2, as an answer to a probe. */
   get told(): string {
-    const { writer } = claimedOf(this.store, this.rescue, 1, this.queue, { result: CLAIM_TOKEN_LOW, waitMs: 0 });
+    const { writer } = claimedOf(this.store, this.rescue, 1, this.queue, { result: CLAIM_TOKEN_LOW, waitMs: 0 }, AFTER_GRACE_MS);
     return writer === undefined ? 'not told' : `${writer.gatewayId}/${String(writer.incarnation)}`;
   }
 }
@@ -81,6 +81,6 @@ describe('the writer that a store tells', () => {
     const story = new Story();
     story.rescue.version = 1;
     assert.equal(story.told, 'not told');
-    assert.deepEqual(claimedOf(story.store, story.owner, 1, undefined, { result: 1, waitMs: 0 }).writer, { gatewayId: '', incarnation: 0 });
+    assert.deepEqual(claimedOf(story.store, story.owner, 1, undefined, { result: 1, waitMs: 0 }, AFTER_GRACE_MS).writer, { gatewayId: '', incarnation: 0 });
   });
 });

@@ -76,7 +76,7 @@ describe('a store on real sockets', () => {
   test('answers heartbeats, lists queues, gives the tail behind a number that it knows', async (t) => {
     const store = await running(t);
     const gateway = await TestGateway.join(store);
-    gateway.send(types.HEARTBEAT, encodeHeartbeat(packer, { token: 42 }));
+    gateway.send(types.HEARTBEAT, encodeHeartbeat(packer, { token: 42, wallMs: 0 }));
     assert.equal((await gateway.next(types.BEAT)).values[0], 42);
     gateway.open(1, 1);
     gateway.open(2, 2);
@@ -216,14 +216,14 @@ describe('a store on real sockets', () => {
     assert.match(String((await gateway.next(types.CLOSE)).values[1]), /CHANGES: row kind/);
     const other = await TestGateway.join(store, { id: 'g2' });
     await other.acknowledged(other.open(1, 1));
-    other.send(types.HEARTBEAT, encodeHeartbeat(packer, { token: 1 }), bytes('surplus'));
+    other.send(types.HEARTBEAT, encodeHeartbeat(packer, { token: 1, wallMs: 0 }), bytes('surplus'));
     assert.equal((await other.next(types.CLOSE)).values[0], CLOSE_MALFORMED);
   });
 
   test('closes when a sequence number is left out', async (t) => {
     const store = await running(t);
     const gateway = await TestGateway.join(store);
-    gateway.connection.write([encodeFrame(types.HEARTBEAT, 99, encodeHeartbeat(packer, { token: 1 }), crc32)]);
+    gateway.connection.write([encodeFrame(types.HEARTBEAT, 99, encodeHeartbeat(packer, { token: 1, wallMs: 0 }), crc32)]);
     assert.equal((await gateway.next(types.CLOSE)).values[0], CLOSE_SEQUENCE);
   });
 
@@ -232,7 +232,7 @@ describe('a store on real sockets', () => {
     await TestGateway.join(store);
     const standby = await TestGateway.join(store, { active: false, path: 1 });
     assert.equal(standby.last?.values[6], false);
-    standby.send(types.HEARTBEAT, encodeHeartbeat(packer, { token: 3 }));
+    standby.send(types.HEARTBEAT, encodeHeartbeat(packer, { token: 3, wallMs: 0 }));
     assert.equal((await standby.next(types.BEAT)).values[0], 3);
     standby.open(1, 1);
     assert.equal((await standby.next(types.CLOSE)).values[0], CLOSE_STANDBY);
@@ -291,7 +291,7 @@ describe('a store on real sockets', () => {
     while (store.counters.blocks !== blocks) {
       blocks = store.counters.blocks;
       for (let i = 0; i < 5; i += 1) {
-        other.send(types.HEARTBEAT, encodeHeartbeat(packer, { token: i }));
+        other.send(types.HEARTBEAT, encodeHeartbeat(packer, { token: i, wallMs: 0 }));
         await other.next(types.BEAT);
       }
     }

@@ -278,7 +278,7 @@ export class LinkBench {
         ...options,
       },
       // 0 takes nothing off a pause.
-      { clock: { nowMs: () => this.nowMs, wallMs: () => this.nowMs }, transport: this.network, crc32, packer, secrets, random: () => this.chance, log: this.log },
+      { clock: { nowMs: () => this.nowMs, wallMs: () => this.nowMs }, frameWallMs: () => Math.floor(this.nowMs), transport: this.network, crc32, packer, secrets, random: () => this.chance, log: this.log },
       events,
     );
   }

@@ -1,0 +1,113 @@
+/** The walk that finds what is over: bounded in each tick, whatever the order and the lifetimes are, and whatever the wall clock does. */
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { EntryState, EntryTable } from '../../../../src/gateway/queue/entry-table.js';
+import { ExpirySweep } from '../../../../src/gateway/queue/expiry-sweep.js';
+import { WallFrame } from '../../../../src/gateway/queue/wall-frame.js';
+
+const START_WALL_MS = 1_750_000_000_000;
+const LONGEST_RETRY_MS = 3_600_000;
+
+class Bench {
+  nowMs = 0;
+  aheadMs = 0;
+  readonly table = new EntryTable(1);
+  readonly expired: number[] = [];
+  readonly told: unknown[] = [];
+  readonly frame = new WallFrame({ nowMs: () => this.nowMs, wallMs: () => START_WALL_MS + this.nowMs + this.aheadMs });
+  /** What becomes of an entry that is over. */
+  onExpired = (row: number): void => { this.table.transition(row, EntryState.FREE); };
+  readonly sweep = new ExpirySweep({ longestRetryMs: LONGEST_RETRY_MS }, {
+    frame: this.frame,
+    table: this.table,
+    log: { debug: () => {}, info: () => {}, error: () => {}, warn: (event, _text, fields) => { this.told.push([event, fields?.['step_s']]); } },
+    onExpired: (row) => {
+      this.expired.push(row);
+      this.onExpired(row);
+    },
+  });
+
+  add(lifeMs: number): number {
+    const row = this.table.take(this.table.highestRow + 1, 1);
+    this.table.expirySeconds.set(row, Math.ceil((this.frame.wallMs() + lifeMs) / 1000));
+    this.table.transition(row, EntryState.READY);
+    return row;
+  }
+
+  tick(ms = 100): this {
+    this.nowMs += ms;
+    this.sweep.tick(this.nowMs);
+    return this;
+  }
+}
+
+describe('the sweep', () => {
+  test('finds a short life behind longer ones', () => {
+    const bench = new Bench();
+    for (let i = 0; i < 500; i++) bench.add(1_000_000);
+    const short = bench.add(1000);
+    bench.add(1_000_000);
+    assert.deepEqual(bench.tick(2000).expired, [short]);
+    assert.deepEqual(bench.tick(2000).expired, [short], 'once');
+  });
+
+  test('goes round a large table within a minute, a part with each tick', () => {
+    const bench = new Bench();
+    for (let i = 0; i < 5_000_000; i++) bench.table.take(i + 1, 1);
+    const last = bench.add(0);
+    bench.nowMs += 2000;
+    let ticks = 0;
+    for (; bench.expired.length === 0 && ticks < 601; ticks++) bench.tick();
+    assert.deepEqual(bench.expired, [last]);
+    assert.ok(ticks > 500, `one tick does not walk through all of it (${String(ticks)})`);
+  });
+
+  test('ends so many with a tick, no more, and comes to those behind them; one that stays is met again', () => {
+    const bench = new Bench();
+    const rows = Array.from({ length: 1200 }, () => bench.add(0));
+    bench.onExpired = () => {};
+    const seen: number[] = [];
+    for (let ticks = 0; ticks < 3; ticks++) {
+      bench.tick(1000);
+      assert.ok(bench.expired.length - seen.length <= 500);
+      seen.splice(0, seen.length, ...bench.expired);
+    }
+    assert.deepEqual([...new Set(seen)].sort((a, b) => a - b), rows);
+    assert.deepEqual(seen.slice(1200), rows.slice(0, 300));
+  });
+
+  test('leaves alone what does not rest', () => {
+    const bench = new Bench();
+    const row = bench.add(0);
+    bench.table.transition(row, EntryState.IN_FLIGHT);
+    assert.deepEqual(bench.tick(5000).expired, []);
+    bench.table.transition(row, EntryState.READY);
+    assert.deepEqual(bench.tick().expired, [row]);
+  });
+
+  for (const [name, aheadMs] of [['ahead', 30 * 86_400_000], ['back', -30 * 86_400_000]] as const) {
+    test(`ends nothing until the longest retry has passed since the wall clock was set ${name}; then by the time that has passed`, () => {
+      const bench = new Bench();
+      const row = bench.add(1000);
+      const later = bench.add(2 * LONGEST_RETRY_MS);
+      bench.tick();
+      bench.aheadMs = aheadMs;
+      bench.tick(5000);
+      assert.deepEqual(bench.tick(LONGEST_RETRY_MS - 1000).expired, []);
+      assert.deepEqual(bench.tick(1000).expired, [row]);
+      assert.deepEqual(bench.tick(LONGEST_RETRY_MS).expired, [row, later]);
+      assert.deepEqual(bench.told, [['clock', aheadMs / 1000]], 'told once');
+    });
+  }
+
+  test('a clock that is slewed disturbs nobody', () => {
+    const bench = new Bench();
+    const row = bench.add(60_000);
+    for (let i = 0; i < 700; i++) {
+      bench.aheadMs += 0.05;
+      bench.tick();
+    }
+    assert.deepEqual(bench.expired, [row]);
+    assert.deepEqual(bench.told, []);
+  });
+});
