@@ -20,6 +20,7 @@ const FLOORS: readonly (readonly [folder: string, floor: number])[] = [
   ['src/protocol/', 3],
   ['src/admin-api/', 3],
   ['src/kvs/core/', 4],
+  ['src/register/', 4],
   ['src/recovery/', 5],
   ['src/gateway/', 6],
   ['src/kvs/', 6],
