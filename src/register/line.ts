@@ -18,26 +18,26 @@ export interface LineWrite extends PlainWrite {
 }
 
 export type WriteResult =
-  | { readonly kind: 'done'; readonly revision: number }
-  | { readonly kind: 'stale'; readonly entry: Entry | undefined; readonly guard: string }
-  | { readonly kind: 'refused'; readonly reason: RefusalReason; readonly why: string };
+  | { readonly kind: 'done'; readonly revision: number; }
+  | { readonly kind: 'stale'; readonly entry: Entry | undefined; readonly guard: string; }
+  | { readonly kind: 'refused'; readonly reason: RefusalReason; readonly why: string; };
 
 /** The answer to a transaction: each write by itself; or all of them not applied; or nobody knows. */
 export type TransactionAnswer =
-  | { readonly kind: 'settled'; readonly results: readonly WriteResult[] }
-  | { readonly kind: 'refused'; readonly reason: RefusalReason; readonly why: string }
-  | { readonly kind: 'unknown'; readonly why: string };
+  | { readonly kind: 'settled'; readonly results: readonly WriteResult[]; }
+  | { readonly kind: 'refused'; readonly reason: RefusalReason; readonly why: string; }
+  | { readonly kind: 'unknown'; readonly why: string; };
 
 export type RangeAnswer =
-  | { readonly kind: 'entries'; readonly entries: readonly Entry[]; readonly revision: number }
-  | { readonly kind: 'failed'; readonly why: string };
+  | { readonly kind: 'entries'; readonly entries: readonly Entry[]; readonly revision: number; }
+  | { readonly kind: 'failed'; readonly why: string; };
 
 export type LeaseAnswer =
   /** Granted or renewed for so long, counted by the register from a moment after this was sent. */
-  | { readonly kind: 'granted'; readonly ttlMs: number }
+  | { readonly kind: 'granted'; readonly ttlMs: number; }
   /** No such session: it is over, and its keys are deleted. */
-  | { readonly kind: 'gone' }
-  | { readonly kind: 'failed'; readonly why: string };
+  | { readonly kind: 'gone'; }
+  | { readonly kind: 'failed'; readonly why: string; };
 
 export interface Change {
   readonly key: string;
@@ -65,7 +65,7 @@ export interface Line {
   /** Linearizable, all at one revision. */
   range(ranges: readonly Range[], done: (answer: RangeAnswer) => void): void;
   /** Changes of keys with one of the prefixes after `afterRevision`. */
-  watch(prefixes: readonly string[], afterRevision: number, handler: ChangesHandler): { close(): void };
+  watch(prefixes: readonly string[], afterRevision: number, handler: ChangesHandler): { close(): void; };
   grant(session: string, ttlMs: number, done: (answer: LeaseAnswer) => void): void;
   renew(session: string, done: (answer: LeaseAnswer) => void): void;
   revoke(session: string, done: (answer: LeaseAnswer) => void): void;

@@ -47,13 +47,13 @@ export interface Write {
 }
 
 export type Outcome =
-  | { readonly kind: 'done'; readonly revision: number }
+  | { readonly kind: 'done'; readonly revision: number; }
   /** Not applied: a compare failed. `entry` is what stands under the key; `guard` the first guard that failed, '' for none. */
-  | { readonly kind: 'stale'; readonly entry: Entry | undefined; readonly guard: string }
+  | { readonly kind: 'stale'; readonly entry: Entry | undefined; readonly guard: string; }
   /** Sent and not answered: may still be applied, at any time. */
-  | { readonly kind: 'unknown'; readonly why: string }
+  | { readonly kind: 'unknown'; readonly why: string; }
   /** Not applied, and never will be. */
-  | { readonly kind: 'refused'; readonly reason: RefusalReason; readonly why: string };
+  | { readonly kind: 'refused'; readonly reason: RefusalReason; readonly why: string; };
 
 /**
  * away: the register was not reached within the deadline · full: too much waits here, or is kept there · limit: a key,
@@ -63,11 +63,11 @@ export type Outcome =
 export type RefusalReason = 'away' | 'full' | 'limit' | 'session' | 'denied' | 'closed';
 
 /** One key, or all keys that begin with a prefix. */
-export type Range = { readonly key: string } | { readonly prefix: string };
+export type Range = { readonly key: string; } | { readonly prefix: string; };
 
 export type ReadResult =
-  | { readonly kind: 'entries'; readonly entries: readonly Entry[]; readonly revision: number }
-  | { readonly kind: 'unreachable'; readonly why: string };
+  | { readonly kind: 'entries'; readonly entries: readonly Entry[]; readonly revision: number; }
+  | { readonly kind: 'unreachable'; readonly why: string; };
 
 /** News of all keys with one of the prefixes of a watch. Each key's changes come in order, none twice. */
 export interface WatchListener {

@@ -32,7 +32,10 @@ const WRITE_OVERHEAD_BYTES = 64;
 
 /** Takes the next batch out of `waiting`; undefined when nothing may go. */
 export function takeBatch(
-  waiting: WaitingWrite[], keysUnderWay: ReadonlySet<string>, operationsMax: number, nowMs: number,
+  waiting: WaitingWrite[],
+  keysUnderWay: ReadonlySet<string>,
+  operationsMax: number,
+  nowMs: number,
 ): Batch | undefined {
   const writes: WaitingWrite[] = [];
   const written = new Set<string>();
@@ -47,8 +50,10 @@ export function takeBatch(
     const compares = Math.max(comparesMax, 1 + write.guards.length);
     const cost = costOf(write);
     const mayGo: boolean = !isFull && fits(write, written, guarded)
-      && !keysUnderWay.has(write.key) && !passedOver.has(write.key) && write.session === (writes[0]?.write.session ?? write.session);
-    isFull ||= mayGo && writes.length > 0 && (writes.length + 1 + compares > operationsMax || bytes + cost > TRANSACTION_BYTES_MAX);
+      && !keysUnderWay.has(write.key) && !passedOver.has(write.key)
+      && write.session === (writes[0]?.write.session ?? write.session);
+    isFull ||= mayGo && writes.length > 0
+      && (writes.length + 1 + compares > operationsMax || bytes + cost > TRANSACTION_BYTES_MAX);
     if (!mayGo || isFull) {
       passedOver.add(write.key);
       waiting[kept++] = each;
@@ -66,10 +71,14 @@ export function takeBatch(
 }
 
 function fits(write: LineWrite, written: ReadonlySet<string>, guarded: ReadonlySet<string>): boolean {
-  return !written.has(write.key) && !guarded.has(write.key) && !write.guards.some(({ key }) => written.has(key));
+  return !written.has(write.key) && !guarded.has(write.key)
+    && !write.guards.some(({ key }) => written.has(key));
 }
 
 function costOf(write: LineWrite): number {
-  const guards = write.guards.reduce((bytes, { key }) => bytes + 2 * utf8Bytes(key) + WRITE_OVERHEAD_BYTES, 0);
+  const guards = write.guards.reduce(
+    (bytes, { key }) => bytes + 2 * utf8Bytes(key) + WRITE_OVERHEAD_BYTES,
+    0,
+  );
   return 3 * utf8Bytes(write.key) + utf8Bytes(write.value ?? '') + WRITE_OVERHEAD_BYTES + guards;
 }

@@ -80,7 +80,11 @@ export class LastingSession implements Session {
   close(done: (isKnown: boolean) => void): void {
     invariant(this.#closeDone === undefined, 'a session is closed once');
     this.#closeDone = done;
-    if (this.isOver) return this.#ports.soon(() => { this.#endClose(true); });
+    if (this.isOver) {
+      return this.#ports.soon(() => {
+        this.#endClose(true);
+      });
+    }
     // An attempt under way may still open it: then that one is what has to be revoked.
     this.#transition(SessionState.closing);
     this.#attempt += 1;
@@ -91,7 +95,9 @@ export class LastingSession implements Session {
 
   /** Sends what is due. `line` undefined: it is down. */
   act(line: Line | undefined, nowMs: number, callTimeoutMs: number, heard: () => void): void {
-    if (this.#state === SessionState.closing && this.#closeDeadlineMs === 0) this.#closeDeadlineMs = nowMs + callTimeoutMs;
+    if (this.#state === SessionState.closing && this.#closeDeadlineMs === 0) {
+      this.#closeDeadlineMs = nowMs + callTimeoutMs;
+    }
     if (this.isOver) return;
     if (this.#state === SessionState.closing && (nowMs >= this.#closeDeadlineMs || this.#id === '')) {
       const isKnown = this.#id === '';
@@ -170,7 +176,10 @@ export class LastingSession implements Session {
   }
 
   #transition(to: SessionState): void {
-    invariant(isValidSessionTransition(this.#state, to), `a session does not go from ${String(this.#state)} to ${String(to)}`);
+    invariant(
+      isValidSessionTransition(this.#state, to),
+      `a session does not go from ${String(this.#state)} to ${String(to)}`,
+    );
     this.#state = to;
   }
 }

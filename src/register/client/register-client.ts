@@ -14,7 +14,17 @@ import type { Clock, EventLog, Random } from '../../platform/ports.js';
 import * as limits from '../limits.js';
 import type { Line, TransactionAnswer } from '../line.js';
 import type {
-  Outcome, Range, ReadResult, RefusalReason, Register, RegisterState, Session, SessionListener, Watch, WatchListener, Write,
+  Outcome,
+  Range,
+  ReadResult,
+  RefusalReason,
+  Register,
+  RegisterState,
+  Session,
+  SessionListener,
+  Watch,
+  WatchListener,
+  Write,
 } from '../port.js';
 import { takeBatch } from './batches.js';
 import type { Batch, WaitingWrite } from './batches.js';
@@ -84,7 +94,14 @@ export class RegisterClient implements Register {
     this.#ports = ports;
     this.#tickMs = ports.clock.nowMs();
     this.#state = { isUp: false, endpoint: '', why: 'not connected yet', sinceMs: this.#tickMs };
-    ports.line.open({ onUp: (endpoint) => { this.#onUp(endpoint); }, onDown: (why) => { this.#onDown(why); } });
+    ports.line.open({
+      onUp: (endpoint) => {
+        this.#onUp(endpoint);
+      },
+      onDown: (why) => {
+        this.#onDown(why);
+      },
+    });
   }
 
   get state(): RegisterState {
@@ -95,17 +112,26 @@ export class RegisterClient implements Register {
     const deadlineMs = this.#ports.clock.nowMs() + this.#options.callTimeoutMs;
     for (const [index, { key, ifRevision, value, session, guards = [] }] of writes.entries()) {
       const refuse = (reason: RefusalReason, why: string): void => {
-        this.#ports.soon(() => { settled(index, { kind: 'refused', reason, why }); });
+        this.#ports.soon(() => {
+          settled(index, { kind: 'refused', reason, why });
+        });
       };
       const rule = limits.writeRule({ key, ifRevision, value, guards });
       const sessionId = session?.id ?? '';
       if (this.#isClosed) refuse('closed', 'this register is closed');
       else if (rule !== '') refuse('limit', rule);
       else if (session !== undefined && sessionId === '') refuse('session', 'the session is not open');
-      else if (this.#waiting.length + this.#keysUnderWay.size >= limits.WRITES_MAX) refuse('full', `${String(limits.WRITES_MAX)} writes wait already`);
-      else {
+      else if (this.#waiting.length + this.#keysUnderWay.size >= limits.WRITES_MAX) {
+        refuse('full', `${String(limits.WRITES_MAX)} writes wait already`);
+      } else {
         const write = { key, ifRevision, value, guards: [...guards], session: sessionId };
-        this.#waiting.push({ write, deadlineMs, settle: (outcome) => { settled(index, outcome); } });
+        this.#waiting.push({
+          write,
+          deadlineMs,
+          settle: (outcome) => {
+            settled(index, outcome);
+          },
+        });
       }
     }
     this.#askPump();
@@ -113,19 +139,35 @@ export class RegisterClient implements Register {
 
   read(range: Range, done: (result: ReadResult) => void): void {
     const rule = limits.rangeRule(range);
-    const why = this.#isClosed ? 'this register is closed' : this.#reads.size >= limits.READS_MAX ? `${String(limits.READS_MAX)} reads wait already` : rule;
+    const why = this.#isClosed
+      ? 'this register is closed'
+      : this.#reads.size >= limits.READS_MAX
+      ? `${String(limits.READS_MAX)} reads wait already`
+      : rule;
     if (why !== '') {
-      this.#ports.soon(() => { done({ kind: 'unreachable', why }); });
+      this.#ports.soon(() => {
+        done({ kind: 'unreachable', why });
+      });
       return;
     }
-    this.#reads.add({ range, deadlineMs: this.#ports.clock.nowMs() + this.#options.callTimeoutMs, done, sentMs: undefined });
+    this.#reads.add({
+      range,
+      deadlineMs: this.#ports.clock.nowMs() + this.#options.callTimeoutMs,
+      done,
+      sentMs: undefined,
+    });
     this.#askPump();
   }
 
   watch(prefixes: readonly string[], listener: WatchListener): Watch {
-    invariant(!this.#isClosed && this.#watches.size < limits.WATCHES_MAX, 'a register has few watches, and none once it is closed');
+    invariant(
+      !this.#isClosed && this.#watches.size < limits.WATCHES_MAX,
+      'a register has few watches, and none once it is closed',
+    );
     invariant(prefixes.length > 0 && prefixes.length <= limits.PREFIXES_MAX, 'a watch has a few prefixes');
-    for (const prefix of prefixes) invariant(limits.rangeRule({ prefix }) === '', `a prefix is well-formed: ${prefix}`);
+    for (const prefix of prefixes) {
+      invariant(limits.rangeRule({ prefix }) === '', `a prefix is well-formed: ${prefix}`);
+    }
     const watch = new Watching([...prefixes], listener);
     this.#watches.add(watch);
     this.#askPump();
@@ -138,10 +180,20 @@ export class RegisterClient implements Register {
   }
 
   openSession(ttlMs: number, listener: SessionListener): Session {
-    invariant(!this.#isClosed && this.#sessions.size < limits.SESSIONS_MAX, 'a register has few sessions, and none once it is closed');
-    invariant(ttlMs >= limits.SESSION_TTL_MS_MIN && ttlMs <= limits.SESSION_TTL_MS_MAX, 'a session lasts some seconds');
+    invariant(
+      !this.#isClosed && this.#sessions.size < limits.SESSIONS_MAX,
+      'a register has few sessions, and none once it is closed',
+    );
+    invariant(
+      ttlMs >= limits.SESSION_TTL_MS_MIN && ttlMs <= limits.SESSION_TTL_MS_MAX,
+      'a session lasts some seconds',
+    );
     const session = new LastingSession(ttlMs, listener, {
-      random: this.#ports.random, soon: this.#ports.soon, onChange: () => { this.#askPump(); },
+      random: this.#ports.random,
+      soon: this.#ports.soon,
+      onChange: () => {
+        this.#askPump();
+      },
     });
     this.#sessions.add(session);
     this.#askPump();
@@ -161,7 +213,9 @@ export class RegisterClient implements Register {
       this.#sessions.clear();
       for (const session of sessions) session.abandon();
       this.#failReads(() => true, 'this register is closed');
-      for (const { settle } of this.#waiting.splice(0)) settle({ kind: 'refused', reason: 'closed', why: 'this register is closed' });
+      for (const { settle } of this.#waiting.splice(0)) {
+        settle({ kind: 'refused', reason: 'closed', why: 'this register is closed' });
+      }
       this.#loseBatches(() => true, 'this register was closed before the answer came');
     });
   }
@@ -182,12 +236,19 @@ export class RegisterClient implements Register {
     const { why } = this.#state;
     const late = this.#waiting.filter(({ deadlineMs }) => nowMs >= deadlineMs);
     if (late.length > 0) {
-      this.#waiting.splice(0, this.#waiting.length, ...this.#waiting.filter(({ deadlineMs }) => nowMs < deadlineMs));
+      this.#waiting.splice(
+        0,
+        this.#waiting.length,
+        ...this.#waiting.filter(({ deadlineMs }) => nowMs < deadlineMs),
+      );
       const text = this.#state.isUp ? 'the deadline passed before its turn came' : why;
       for (const { settle } of late) settle({ kind: 'refused', reason: 'away', why: text });
     }
     this.#loseBatches(({ deadlineMs }) => nowMs >= deadlineMs, 'no answer before the deadline');
-    this.#failReads(({ deadlineMs }) => nowMs >= deadlineMs, this.#state.isUp ? 'no answer before the deadline' : why);
+    this.#failReads(
+      ({ deadlineMs }) => nowMs >= deadlineMs,
+      this.#state.isUp ? 'no answer before the deadline' : why,
+    );
   }
 
   #judgeSilence(nowMs: number): void {
@@ -196,11 +257,17 @@ export class RegisterClient implements Register {
     if (this.#probeSentMs === undefined && nowMs - this.#heardMs >= probeMs) this.#probe(nowMs);
     if (nowMs - this.#heardMs < silenceMs) return;
     const oldest = Math.min(...this.#awaited());
-    if (nowMs - oldest >= silenceMs) this.#ports.line.reset(`no answer for ${String(Math.round(nowMs - oldest))} ms`);
+    if (nowMs - oldest >= silenceMs) {
+      this.#ports.line.reset(`no answer for ${String(Math.round(nowMs - oldest))} ms`);
+    }
   }
 
   #awaited(): number[] {
-    const since = [this.#probeSentMs, ...[...this.#underWay].map(({ sentMs }) => sentMs), ...[...this.#reads].map(({ sentMs }) => sentMs)];
+    const since = [
+      this.#probeSentMs,
+      ...[...this.#underWay].map(({ sentMs }) => sentMs),
+      ...[...this.#reads].map(({ sentMs }) => sentMs),
+    ];
     for (const each of this.#watches) since.push(each.awaitingSinceMs);
     for (const each of this.#sessions) since.push(each.awaitingSinceMs);
     return since.filter((sentMs) => sentMs !== undefined);
@@ -232,11 +299,17 @@ export class RegisterClient implements Register {
     const nowMs = this.#ports.clock.nowMs();
     const line = this.#state.isUp ? this.#ports.line : undefined;
     for (const session of [...this.#sessions]) {
-      session.act(line, nowMs, this.#options.callTimeoutMs, () => { this.#heard(); });
+      session.act(line, nowMs, this.#options.callTimeoutMs, () => {
+        this.#heard();
+      });
       if (session.isOver) this.#sessions.delete(session);
     }
     if (line === undefined) return;
-    for (const watch of [...this.#watches]) watch.ask(line, nowMs, () => { this.#heard(); });
+    for (const watch of [...this.#watches]) {
+      watch.ask(line, nowMs, () => {
+        this.#heard();
+      });
+    }
     for (const read of this.#reads) if (read.sentMs === undefined) this.#sendRead(read, nowMs);
     while (this.#underWay.size < this.#options.batchesMax) {
       const batch = takeBatch(this.#waiting, this.#keysUnderWay, this.#options.operationsMax, nowMs);
@@ -260,7 +333,10 @@ export class RegisterClient implements Register {
   #settle(batch: Batch, answer: TransactionAnswer): void {
     for (const [index, { settle }] of batch.writes.entries()) {
       if (answer.kind !== 'settled') settle(answer);
-      else settle(answer.results[index] ?? { kind: 'unknown', why: 'the register answered fewer writes than were sent' });
+      else {settle(
+          answer.results[index]
+            ?? { kind: 'unknown', why: 'the register answered fewer writes than were sent' },
+        );}
     }
   }
 

@@ -31,7 +31,7 @@ export class Watching {
   #sentMs = 0;
   /** Answers of an older attempt are not for us. */
   #attempt = 0;
-  #following: { close(): void } | undefined;
+  #following: { close(): void; } | undefined;
 
   constructor(prefixes: readonly string[], listener: WatchListener) {
     this.prefixes = prefixes;
@@ -81,7 +81,10 @@ export class Watching {
   #onRange(line: Line, answer: RangeAnswer, nowMs: number, heard: () => void): void {
     const tooMany = answer.kind === 'entries' && answer.entries.length > ENTRIES_MAX;
     if (answer.kind === 'failed' || tooMany) {
-      this.lose(answer.kind === 'failed' ? answer.why : `more than ${String(ENTRIES_MAX)} keys`, nowMs + AGAIN_MS);
+      this.lose(
+        answer.kind === 'failed' ? answer.why : `more than ${String(ENTRIES_MAX)} keys`,
+        nowMs + AGAIN_MS,
+      );
       return;
     }
     this.#state = WatchState.following;

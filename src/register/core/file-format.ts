@@ -32,7 +32,9 @@ export interface FileContent {
 export function encodeFileBody({ origin, map }: FileContent): string {
   const { machine, folder } = origin;
   const head = JSON.stringify({ machine, folder, revision: map.revision, sessions: [...map.sessions] });
-  const entries = map.list([{ prefix: '' }]).map(({ key, value, revision, session }) => JSON.stringify({ key, value, revision, session }));
+  const entries = map.list([{ prefix: '' }]).map(({ key, value, revision, session }) =>
+    JSON.stringify({ key, value, revision, session })
+  );
   return `${head.slice(0, -1)},"entries":[\n${entries.join(',\n')}\n]}\n`;
 }
 
@@ -50,11 +52,15 @@ export function decodeFileBody(text: string): FileContent | Broken {
     if (entry.session !== '' && !ids.has(entry.session)) return new Broken('entry of no session');
   }
   const map = new RegisterMap(revision, list, ttls);
-  return map.list([{ prefix: '' }]).length === list.length ? { origin: { machine, folder }, map } : new Broken('a key stands twice');
+  return map.list([{ prefix: '' }]).length === list.length
+    ? { origin: { machine, folder }, map }
+    : new Broken('a key stands twice');
 }
 
 function readSession(value: unknown): readonly [string, number] | Broken {
   if (!Array.isArray(value) || value.length !== 2) return new Broken('session is no pair');
   const [id, ttlMs] = value as unknown[];
-  return isSessionId(id) && isWhole(ttlMs, SESSION_TTL_MS_MAX) && ttlMs > 0 ? [id, ttlMs] : new Broken('session has no id or time');
+  return isSessionId(id) && isWhole(ttlMs, SESSION_TTL_MS_MAX) && ttlMs > 0
+    ? [id, ttlMs]
+    : new Broken('session has no id or time');
 }

@@ -1,5 +1,13 @@
 /** The line to a map in the same process: always up, until the map is given up. */
-import type { Line, LineHandlers, ChangesHandler, LeaseAnswer, LineWrite, RangeAnswer, TransactionAnswer } from '../line.js';
+import type {
+  Line,
+  LineHandlers,
+  ChangesHandler,
+  LeaseAnswer,
+  LineWrite,
+  RangeAnswer,
+  TransactionAnswer,
+} from '../line.js';
 import type { Range } from '../port.js';
 import type { MapHost } from './map-host.js';
 
@@ -7,10 +15,10 @@ export class HostLine implements Line {
   readonly #host: MapHost;
   readonly #endpoint: string;
   readonly #soon: (run: () => void) => void;
-  readonly #watches = new Set<{ close(): void }>();
+  readonly #watches = new Set<{ close(): void; }>();
   #handlers: LineHandlers | undefined;
   #isClosed = false;
-  #stopping: { close(): void } | undefined;
+  #stopping: { close(): void; } | undefined;
 
   constructor(host: MapHost, endpoint: string, soon: (run: () => void) => void) {
     this.#host = host;
@@ -25,7 +33,9 @@ export class HostLine implements Line {
       if (this.#host.stopped === '') handlers.onUp(this.#endpoint);
       else handlers.onDown(this.#host.stopped);
     });
-    this.#stopping = this.#host.onStop((why) => { this.#down(why); });
+    this.#stopping = this.#host.onStop((why) => {
+      this.#down(why);
+    });
   }
 
   transact(writes: readonly LineWrite[], done: (answer: TransactionAnswer) => void): void {
@@ -36,7 +46,7 @@ export class HostLine implements Line {
     this.#host.range(ranges, this.#unlessClosed(done));
   }
 
-  watch(prefixes: readonly string[], afterRevision: number, handler: ChangesHandler): { close(): void } {
+  watch(prefixes: readonly string[], afterRevision: number, handler: ChangesHandler): { close(): void; } {
     const watch = this.#host.watch(prefixes, afterRevision, handler);
     this.#watches.add(watch);
     return {
@@ -80,6 +90,8 @@ export class HostLine implements Line {
   }
 
   #unlessClosed<Answer>(done: (answer: Answer) => void): (answer: Answer) => void {
-    return (answer) => { if (!this.#isClosed) done(answer); };
+    return (answer) => {
+      if (!this.#isClosed) done(answer);
+    };
   }
 }

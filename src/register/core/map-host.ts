@@ -11,7 +11,15 @@
  * time again: a holder's view of its session must end first.
  */
 import type { Clock } from '../../platform/ports.js';
-import type { Change, ChangesHandler, LeaseAnswer, LineWrite, RangeAnswer, TransactionAnswer, WriteResult } from '../line.js';
+import type {
+  Change,
+  ChangesHandler,
+  LeaseAnswer,
+  LineWrite,
+  RangeAnswer,
+  TransactionAnswer,
+  WriteResult,
+} from '../line.js';
 import type { Range } from '../port.js';
 import type { RegisterMap } from './register-map.js';
 
@@ -24,7 +32,10 @@ const KEEP_AGAIN_MS = 1_000;
 const STALL_MS = 1_000;
 
 /** refused: the old state is what is kept. unsure: either may be. */
-export type KeepResult = { readonly kind: 'kept' } | { readonly kind: 'refused' | 'unsure'; readonly why: string };
+export type KeepResult = { readonly kind: 'kept'; } | {
+  readonly kind: 'refused' | 'unsure';
+  readonly why: string;
+};
 
 export interface MapHostPorts {
   readonly clock: Clock;
@@ -37,7 +48,7 @@ export interface MapHostPorts {
 interface Step {
   /** Changes the copy and answers what is to be called once that is kept. */
   readonly apply: (map: RegisterMap, changes: Change[]) => () => void;
-  readonly fail: (result: { readonly kind: 'refused' | 'unsure'; readonly why: string }) => void;
+  readonly fail: (result: { readonly kind: 'refused' | 'unsure'; readonly why: string; }) => void;
 }
 
 interface Watcher {
@@ -94,18 +105,26 @@ export class MapHost {
     for (const stopping of [...this.#stopping]) stopping(why);
   }
 
-  onStop(stopping: (why: string) => void): { close(): void } {
+  onStop(stopping: (why: string) => void): { close(): void; } {
     this.#stopping.add(stopping);
-    return { close: () => { this.#stopping.delete(stopping); } };
+    return {
+      close: () => {
+        this.#stopping.delete(stopping);
+      },
+    };
   }
 
   transact(writes: readonly LineWrite[], done: (answer: TransactionAnswer) => void): void {
     this.#enter({
       apply: (map, changes) => {
         const results: WriteResult[] = writes.map((write) => map.apply(write, changes));
-        return () => { done({ kind: 'settled', results }); };
+        return () => {
+          done({ kind: 'settled', results });
+        };
       },
-      fail: ({ kind, why }) => { done(kind === 'refused' ? { kind, reason: 'away', why } : { kind: 'unknown', why }); },
+      fail: ({ kind, why }) => {
+        done(kind === 'refused' ? { kind, reason: 'away', why } : { kind: 'unknown', why });
+      },
     });
   }
 
@@ -116,7 +135,7 @@ export class MapHost {
     });
   }
 
-  watch(prefixes: readonly string[], afterRevision: number, handler: ChangesHandler): { close(): void } {
+  watch(prefixes: readonly string[], afterRevision: number, handler: ChangesHandler): { close(): void; } {
     const watcher: Watcher = { prefixes, handler, isCurrent: false };
     this.#watchers.add(watcher);
     this.#ports.soon(() => {
@@ -129,7 +148,11 @@ export class MapHost {
       watcher.isCurrent = true;
       tell(watcher, this.#history.filter((change) => change.revision > afterRevision));
     });
-    return { close: () => { this.#watchers.delete(watcher); } };
+    return {
+      close: () => {
+        this.#watchers.delete(watcher);
+      },
+    };
   }
 
   grant(session: string, ttlMs: number, done: (answer: LeaseAnswer) => void): void {
@@ -137,9 +160,17 @@ export class MapHost {
       apply: (map) => {
         const isOpen = map.openSession(session, ttlMs);
         if (isOpen) this.#endsMs.set(session, this.#ports.clock.nowMs() + ttlMs);
-        return () => { done(isOpen ? { kind: 'granted', ttlMs } : { kind: 'failed', why: 'the register has too many sessions' }); };
+        return () => {
+          done(
+            isOpen
+              ? { kind: 'granted', ttlMs }
+              : { kind: 'failed', why: 'the register has too many sessions' },
+          );
+        };
       },
-      fail: ({ why }) => { done({ kind: 'failed', why }); },
+      fail: ({ why }) => {
+        done({ kind: 'failed', why });
+      },
     });
   }
 
@@ -147,9 +178,13 @@ export class MapHost {
   renew(session: string, done: (answer: LeaseAnswer) => void): void {
     const ttlMs = this.#map.sessions.get(session);
     // One that runs out is ended in a turn of its own; until then it may be renewed, but not once that has begun.
-    if (ttlMs !== undefined && this.#endsMs.has(session)) this.#endsMs.set(session, this.#ports.clock.nowMs() + ttlMs);
+    if (ttlMs !== undefined && this.#endsMs.has(session)) {
+      this.#endsMs.set(session, this.#ports.clock.nowMs() + ttlMs);
+    }
     const isOpen = ttlMs !== undefined && this.#endsMs.has(session);
-    this.#ports.soon(() => { done(isOpen ? { kind: 'granted', ttlMs } : { kind: 'gone' }); });
+    this.#ports.soon(() => {
+      done(isOpen ? { kind: 'granted', ttlMs } : { kind: 'gone' });
+    });
   }
 
   revoke(session: string, done: (answer: LeaseAnswer) => void): void {
@@ -190,11 +225,15 @@ export class MapHost {
     this.#enter({
       apply: (map, changes) => {
         map.endSession(session, changes);
-        return () => { done({ kind: 'gone' }); };
+        return () => {
+          done({ kind: 'gone' });
+        };
       },
       fail: ({ why }) => {
         // It stays, and runs out once more.
-        if (this.#map.sessions.has(session)) this.#endsMs.set(session, this.#ports.clock.nowMs() + KEEP_AGAIN_MS);
+        if (this.#map.sessions.has(session)) {
+          this.#endsMs.set(session, this.#ports.clock.nowMs() + KEEP_AGAIN_MS);
+        }
         done({ kind: 'failed', why });
       },
     });
@@ -208,7 +247,9 @@ export class MapHost {
   #askTurn(): void {
     if (this.#isTurnAsked || this.#isKeeping) return;
     this.#isTurnAsked = true;
-    this.#ports.soon(() => { this.#endOfTurn(); });
+    this.#ports.soon(() => {
+      this.#endOfTurn();
+    });
   }
 
   #endOfTurn(): void {
@@ -219,11 +260,14 @@ export class MapHost {
       // Nothing is built on a state that may not be there after a crash.
       for (const step of steps.splice(0)) step.fail({ kind: 'refused', why: this.#unsure });
     }
-    if (this.#stopped !== '' || (this.#unsure !== '' && this.#ports.clock.nowMs() < this.#keepAgainMs)) return;
+    if (this.#stopped !== '' || (this.#unsure !== '' && this.#ports.clock.nowMs() < this.#keepAgainMs)) {
+      return;
+    }
     const copy = this.#map.copy();
     const changes: Change[] = [];
     const answers = steps.map((step) => step.apply(copy, changes));
-    const isSame = changes.length === 0 && sameSessions(copy.sessions, this.#map.sessions) && this.#unsure === '';
+    const isSame = changes.length === 0 && sameSessions(copy.sessions, this.#map.sessions)
+      && this.#unsure === '';
     if (isSame) {
       for (const answer of answers) answer();
       return;
@@ -238,7 +282,13 @@ export class MapHost {
     });
   }
 
-  #onKept(result: KeepResult, copy: RegisterMap, changes: readonly Change[], steps: readonly Step[], answers: readonly (() => void)[]): void {
+  #onKept(
+    result: KeepResult,
+    copy: RegisterMap,
+    changes: readonly Change[],
+    steps: readonly Step[],
+    answers: readonly (() => void)[],
+  ): void {
     if (result.kind !== 'refused') this.#adopt(copy, changes);
     if (result.kind === 'kept') {
       this.#unsure = this.#stopped;
@@ -263,7 +313,9 @@ export class MapHost {
     if (changes.length === 0) return;
     this.#history.push(...changes);
     const surplus = this.#history.length - HISTORY_MAX;
-    if (surplus > 0) this.#historyFrom = this.#history.splice(0, surplus).at(-1)?.revision ?? this.#historyFrom;
+    if (surplus > 0) {
+      this.#historyFrom = this.#history.splice(0, surplus).at(-1)?.revision ?? this.#historyFrom;
+    }
     for (const watcher of [...this.#watchers]) if (watcher.isCurrent) tell(watcher, changes);
   }
 }

@@ -18,7 +18,11 @@ export class RegisterMap {
   /** ttlMs by id. */
   readonly #sessions: Map<string, number>;
 
-  constructor(revision = 0, entries: Iterable<Entry> = [], sessions: Iterable<readonly [string, number]> = []) {
+  constructor(
+    revision = 0,
+    entries: Iterable<Entry> = [],
+    sessions: Iterable<readonly [string, number]> = [],
+  ) {
     this.#revision = revision;
     this.#entries = new Map([...entries].map((entry) => [entry.key, entry]));
     this.#sessions = new Map(sessions);
@@ -43,23 +47,33 @@ export class RegisterMap {
 
   /** In the order of their keys, each once. */
   list(ranges: readonly Range[]): Entry[] {
-    const entries = [...this.#entries.values()].filter((entry) => ranges.some((range) => isInRange(entry.key, range)));
+    const entries = [...this.#entries.values()].filter((entry) =>
+      ranges.some((range) => isInRange(entry.key, range))
+    );
     return entries.sort((a, b) => (a.key < b.key ? -1 : 1));
   }
 
   /** Compares and writes; what changed is added to `changes`. */
   apply(write: LineWrite, changes: Change[]): WriteResult {
     const entry = this.#entries.get(write.key);
-    const guard = write.guards.find(({ key, revision }) => (this.#entries.get(key)?.revision ?? 0) !== revision);
-    if ((entry?.revision ?? 0) !== write.ifRevision || guard !== undefined) return { kind: 'stale', entry, guard: guard?.key ?? '' };
+    const guard = write.guards.find(({ key, revision }) =>
+      (this.#entries.get(key)?.revision ?? 0) !== revision
+    );
+    if ((entry?.revision ?? 0) !== write.ifRevision || guard !== undefined) {
+      return { kind: 'stale', entry, guard: guard?.key ?? '' };
+    }
     if (write.session !== '' && !this.#sessions.has(write.session)) {
       return { kind: 'refused', reason: 'session', why: `session ${write.session} is over` };
     }
     if (entry === undefined && write.value !== null && this.#entries.size >= ENTRIES_MAX) {
       return { kind: 'refused', reason: 'full', why: `the register has ${String(ENTRIES_MAX)} keys already` };
     }
-    if (write.value !== null) this.#put({ key: write.key, value: write.value, revision: this.#revision + 1, session: write.session }, changes);
-    else if (entry !== undefined) this.#delete(write.key, changes);
+    if (write.value !== null) {
+      this.#put(
+        { key: write.key, value: write.value, revision: this.#revision + 1, session: write.session },
+        changes,
+      );
+    } else if (entry !== undefined) this.#delete(write.key, changes);
     return { kind: 'done', revision: this.#revision };
   }
 
@@ -75,7 +89,9 @@ export class RegisterMap {
   /** Deletes its keys too. */
   endSession(id: string, changes: Change[]): void {
     if (!this.#sessions.delete(id)) return;
-    for (const entry of [...this.#entries.values()]) if (entry.session === id) this.#delete(entry.key, changes);
+    for (const entry of [...this.#entries.values()]) {
+      if (entry.session === id) this.#delete(entry.key, changes);
+    }
   }
 
   #put(entry: Entry, changes: Change[]): void {

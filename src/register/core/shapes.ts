@@ -31,7 +31,9 @@ export function parseJson(text: string): unknown {
 
 /** The fields of an object; undefined for anything else. */
 export function fieldsOf(value: unknown): Fields | undefined {
-  return typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof Broken) ? (value as Fields) : undefined;
+  return typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof Broken)
+    ? (value as Fields)
+    : undefined;
 }
 
 export function isWhole(value: unknown, max = Number.MAX_SAFE_INTEGER): value is number {
@@ -43,7 +45,12 @@ export function isSessionId(value: unknown): value is string {
 }
 
 /** Each item through `read`; the first that is broken breaks the list. */
-export function readList<T>(value: unknown, max: number, what: string, read: (item: unknown) => T | Broken): readonly T[] | Broken {
+export function readList<T>(
+  value: unknown,
+  max: number,
+  what: string,
+  read: (item: unknown) => T | Broken,
+): readonly T[] | Broken {
   if (!Array.isArray(value)) return new Broken(`${what} is no list`);
   if (value.length > max) return new Broken(`${what} is too long`);
   const items: T[] = [];
@@ -68,7 +75,9 @@ export function readEntry(value: unknown): Entry | Broken {
 export function readGuard(value: unknown): Guard | Broken {
   const { key, revision } = fieldsOf(value) ?? {};
   if (typeof key !== 'string' || keyRule(key) !== '') return new Broken('guard has no sound key');
-  return typeof revision === 'number' && isRevision(revision) ? { key, revision } : new Broken('guard has no revision');
+  return typeof revision === 'number' && isRevision(revision)
+    ? { key, revision }
+    : new Broken('guard has no revision');
 }
 
 export function readRange(value: unknown): Range | Broken {
@@ -81,7 +90,9 @@ export function readRange(value: unknown): Range | Broken {
 
 export function readWrite(value: unknown): LineWrite | Broken {
   const { key, ifRevision, value: text, session, guards } = fieldsOf(value) ?? {};
-  if (typeof key !== 'string' || typeof ifRevision !== 'number') return new Broken('write has no key or revision');
+  if (typeof key !== 'string' || typeof ifRevision !== 'number') {
+    return new Broken('write has no key or revision');
+  }
   if (text !== null && typeof text !== 'string') return new Broken('write has no value');
   if (session !== '' && !isSessionId(session)) return new Broken('write has no session field');
   const list = readList(guards, Number.MAX_SAFE_INTEGER, 'guards', readGuard);

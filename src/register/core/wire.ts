@@ -12,10 +12,26 @@
  *
  * Ids are the client's, each used once a connection. Anything else closes the connection with the broken rule.
  */
-import { ENTRIES_MAX, PREFIXES_MAX, SESSION_TTL_MS_MAX, TRANSACTION_OPERATIONS_MAX, rangeRule } from '../limits.js';
+import {
+  ENTRIES_MAX,
+  PREFIXES_MAX,
+  SESSION_TTL_MS_MAX,
+  TRANSACTION_OPERATIONS_MAX,
+  rangeRule,
+} from '../limits.js';
 import type { Change, LeaseAnswer, LineWrite, RangeAnswer, TransactionAnswer, WriteResult } from '../line.js';
 import type { Range, RefusalReason } from '../port.js';
-import { Broken, fieldsOf, isSessionId, isWhole, parseJson, readEntry, readList, readRange, readWrite } from './shapes.js';
+import {
+  Broken,
+  fieldsOf,
+  isSessionId,
+  isWhole,
+  parseJson,
+  readEntry,
+  readList,
+  readRange,
+  readWrite,
+} from './shapes.js';
 import type { Fields } from './shapes.js';
 
 export const WIRE_VERSION = 1;
@@ -24,27 +40,35 @@ export const LINE_BYTES_MAX = 32 * 1024 * 1024;
 /** Changes of one line: a session's end may delete many keys. */
 const CHANGES_MAX = ENTRIES_MAX;
 
-export type Request = { readonly id: number } & (
-  | { readonly call: 'transact'; readonly writes: readonly LineWrite[] }
-  | { readonly call: 'range'; readonly ranges: readonly Range[] }
-  | { readonly call: 'grant'; readonly session: string; readonly ttlMs: number }
-  | { readonly call: 'renew' | 'revoke'; readonly session: string }
-  | { readonly call: 'watch'; readonly prefixes: readonly string[]; readonly after: number }
-  | { readonly call: 'unwatch' });
+export type Request =
+  & { readonly id: number; }
+  & (
+    | { readonly call: 'transact'; readonly writes: readonly LineWrite[]; }
+    | { readonly call: 'range'; readonly ranges: readonly Range[]; }
+    | { readonly call: 'grant'; readonly session: string; readonly ttlMs: number; }
+    | { readonly call: 'renew' | 'revoke'; readonly session: string; }
+    | { readonly call: 'watch'; readonly prefixes: readonly string[]; readonly after: number; }
+    | { readonly call: 'unwatch'; }
+  );
 
 export type Answer = TransactionAnswer | RangeAnswer | LeaseAnswer;
 
-export type Reply = { readonly id: number } & (
-  | { readonly answer: Answer }
-  | { readonly changes: readonly Change[] }
-  | { readonly broken: string });
+export type Reply =
+  & { readonly id: number; }
+  & (
+    | { readonly answer: Answer; }
+    | { readonly changes: readonly Change[]; }
+    | { readonly broken: string; }
+  );
 
 const REASONS: readonly RefusalReason[] = ['away', 'full', 'limit', 'session', 'denied', 'closed'];
 
 /** '' or why the first line is not one that we speak with. */
 export function helloRule(text: string): string {
   const { hello } = fieldsOf(parseJson(text)) ?? {};
-  return hello === WIRE_VERSION ? '' : `the other end speaks version ${String(hello)} of the register's socket, not ${String(WIRE_VERSION)}`;
+  return hello === WIRE_VERSION
+    ? ''
+    : `the other end speaks version ${String(hello)} of the register's socket, not ${String(WIRE_VERSION)}`;
 }
 
 export function encodeHello(): string {
@@ -74,7 +98,9 @@ export function decodeRequest(text: string): Request | Broken {
       return ranges instanceof Broken ? ranges : { id, call: 'range', ranges };
     }
     case 'grant':
-      if (!isSessionId(session) || !isWhole(ttlMs, SESSION_TTL_MS_MAX) || ttlMs === 0) return new Broken('grant has no session or time');
+      if (!isSessionId(session) || !isWhole(ttlMs, SESSION_TTL_MS_MAX) || ttlMs === 0) {
+        return new Broken('grant has no session or time');
+      }
       return { id, call: 'grant', session, ttlMs };
     case 'renew':
     case 'revoke':
@@ -142,9 +168,11 @@ function readResult(value: unknown): WriteResult | Broken {
   return entry instanceof Broken ? entry : { kind, entry, guard };
 }
 
-function readRefusal({ reason, why }: Fields): WriteResult & { kind: 'refused' } | Broken {
+function readRefusal({ reason, why }: Fields): WriteResult & { kind: 'refused'; } | Broken {
   const known = REASONS.find((each) => each === reason);
-  return known !== undefined && typeof why === 'string' ? { kind: 'refused', reason: known, why } : new Broken('refusal has no reason');
+  return known !== undefined && typeof why === 'string'
+    ? { kind: 'refused', reason: known, why }
+    : new Broken('refusal has no reason');
 }
 
 function readChange(value: unknown): Change | Broken {

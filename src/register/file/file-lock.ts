@@ -11,7 +11,18 @@
  * write, whether the file is still the one that it made, and gives the register up when it is not.
  */
 import { randomBytes } from 'node:crypto';
-import { linkSync, openSync, closeSync, readFileSync, renameSync, rmSync, statSync, utimesSync, writeSync, fstatSync } from 'node:fs';
+import {
+  linkSync,
+  openSync,
+  closeSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  utimesSync,
+  writeSync,
+  fstatSync,
+} from 'node:fs';
 import { setTimeout as wait } from 'node:timers/promises';
 import { PROC, parseProcessMark } from '../../platform/node/process-table.js';
 import type { ProcessTable } from '../../platform/node/process-table.js';
@@ -45,7 +56,9 @@ export class FileLock {
   private constructor(file: string, inode: number) {
     this.#file = file;
     this.#inode = inode;
-    this.#touching = setInterval(() => { this.#touch(); }, TOUCH_MS);
+    this.#touching = setInterval(() => {
+      this.#touch();
+    }, TOUCH_MS);
     // The lock alone keeps no process.
     this.#touching.unref();
   }
@@ -62,10 +75,15 @@ export class FileLock {
       if (found === undefined) continue;
       const owner = judge(found.text, machine, table);
       if (owner === 'lives') throw inUse(file, found.text);
-      if (owner === 'unknown' && !(await staysUntouched(file, found, options.untouchedMs ?? UNTOUCHED_MS))) throw inUse(file, found.text);
+      if (owner === 'unknown' && !(await staysUntouched(file, found, options.untouchedMs ?? UNTOUCHED_MS))) {
+        throw inUse(file, found.text);
+      }
       takeAway(file, found);
     }
-    throw new RegisterFileError('in use', `the register file's lock ${file} can't be had: other processes take it again and again; start one process only`);
+    throw new RegisterFileError(
+      'in use',
+      `the register file's lock ${file} can't be had: other processes take it again and again; start one process only`,
+    );
   }
 
   /** Whether it still is the one that this process made. */
@@ -129,7 +147,7 @@ function judge(text: string, machine: string, table: ProcessTable): 'lives' | 'g
 }
 
 function machineOf(text: string): unknown {
-  return (JSON.parse(text) as { machine?: unknown }).machine;
+  return (JSON.parse(text) as { machine?: unknown; }).machine;
 }
 
 /** By our own clock and the file's change of time, whatever that time says. */
@@ -165,6 +183,9 @@ function takeAway(file: string, judged: Found): void {
 function inUse(file: string, text: string): RegisterFileError {
   const mark = parseProcessMark(text);
   const who = mark === undefined ? 'another process' : `process ${String(mark.pid)}`;
-  return new RegisterFileError('in use', `the register file is in use by ${who} (${file}): two gateways can't share one state_dir; `
-    + 'stop that process, or give this gateway a state_dir of its own');
+  return new RegisterFileError(
+    'in use',
+    `the register file is in use by ${who} (${file}): two gateways can't share one state_dir; `
+      + 'stop that process, or give this gateway a state_dir of its own',
+  );
 }

@@ -45,7 +45,13 @@ export class FileRegister {
   readonly #path: string;
   readonly #ticker: Ticker;
 
-  private constructor(file: RegisterFile, host: MapHost, server: SocketServer | undefined, path: string, log: EventLog) {
+  private constructor(
+    file: RegisterFile,
+    host: MapHost,
+    server: SocketServer | undefined,
+    path: string,
+    log: EventLog,
+  ) {
     this.#file = file;
     this.#host = host;
     this.#server = server;
@@ -66,9 +72,17 @@ export class FileRegister {
   /** Rejects with a RegisterFileError, or the system's error when the socket can't be made. */
   static async open(options: FileRegisterOptions, { crc32, log }: FileRegisterPorts): Promise<FileRegister> {
     const file = await RegisterFile.open(options, crc32);
-    const host = new MapHost(file.map, { clock: new SystemClock(), soon, keep: (map, done) => { file.keep(map, done); } });
+    const host = new MapHost(file.map, {
+      clock: new SystemClock(),
+      soon,
+      keep: (map, done) => {
+        file.keep(map, done);
+      },
+    });
     try {
-      const server = options.isServed ? await SocketServer.listen(socketOf(options.stateDir), host, log) : undefined;
+      const server = options.isServed
+        ? await SocketServer.listen(socketOf(options.stateDir), host, log)
+        : undefined;
       return new FileRegister(file, host, server, join(options.stateDir, 'register'), log);
     } catch (error) {
       await file.close();
@@ -101,6 +115,10 @@ export class FileRegister {
 }
 
 /** A client of a register that another process of this machine keeps. */
-export function connectFileRegister(stateDir: string, log: EventLog, options: RegisterClientOptions = DEFAULT_CLIENT_OPTIONS): Register {
+export function connectFileRegister(
+  stateDir: string,
+  log: EventLog,
+  options: RegisterClientOptions = DEFAULT_CLIENT_OPTIONS,
+): Register {
   return new RunningClient(options, new SocketLine(socketOf(stateDir)), log);
 }

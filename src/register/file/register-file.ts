@@ -27,7 +27,10 @@ const FILE_BYTES_MAX = 256 * 1024 * 1024;
 const HEADER = /^([\w-]+) (\d{1,9}) (\d{1,9}) ([0-9a-f]{8})\n/;
 
 /** new: there was none. own: made here. moved: made on another machine or in another folder; `why` says which. */
-export type FileOrigin = { readonly kind: 'new' | 'own' } | { readonly kind: 'moved'; readonly why: string };
+export type FileOrigin = { readonly kind: 'new' | 'own'; } | {
+  readonly kind: 'moved';
+  readonly why: string;
+};
 
 export interface RegisterFileOptions {
   readonly stateDir: string;
@@ -50,7 +53,13 @@ export class RegisterFile {
   #marks: Origin;
   #keeping: Promise<void> = Promise.resolve();
 
-  private constructor(stateDir: string, lock: FileLock, here: Origin, content: FileContent | undefined, crc32: Crc32) {
+  private constructor(
+    stateDir: string,
+    lock: FileLock,
+    here: Origin,
+    content: FileContent | undefined,
+    crc32: Crc32,
+  ) {
     this.#folder = stateDir;
     this.#file = join(stateDir, FILE);
     this.#lock = lock;
@@ -59,7 +68,11 @@ export class RegisterFile {
     this.#marks = content?.origin ?? here;
     this.map = content?.map ?? new RegisterMap();
     const why = content === undefined ? '' : elsewhere(content.origin, here);
-    this.origin = content === undefined ? { kind: 'new' } : why === '' ? { kind: 'own' } : { kind: 'moved', why };
+    this.origin = content === undefined
+      ? { kind: 'new' }
+      : why === ''
+      ? { kind: 'own' }
+      : { kind: 'moved', why };
   }
 
   /** Rejects with a RegisterFileError. */
@@ -68,7 +81,11 @@ export class RegisterFile {
     const file = join(stateDir, FILE);
     try {
       makeFolder(stateDir);
-      const lock = await FileLock.take({ file: join(stateDir, 'register.lock'), machine, ...(options.untouchedMs === undefined ? {} : { untouchedMs: options.untouchedMs }) });
+      const lock = await FileLock.take({
+        file: join(stateDir, 'register.lock'),
+        machine,
+        ...(options.untouchedMs === undefined ? {} : { untouchedMs: options.untouchedMs }),
+      });
       try {
         const here = { machine, folder: String(statSync(stateDir, { bigint: true }).ino) };
         return new RegisterFile(stateDir, lock, here, readContent(file, crc32), crc32);
@@ -104,7 +121,9 @@ export class RegisterFile {
 
   async #write(text: string): Promise<KeepResult> {
     const body = Buffer.from(text, 'utf8');
-    const header = `${FILE_MAGIC} ${String(FILE_VERSION)} ${String(body.length)} ${hex(this.#crc32(body, 0))}\n`;
+    const header = `${FILE_MAGIC} ${String(FILE_VERSION)} ${String(body.length)} ${
+      hex(this.#crc32(body, 0))
+    }\n`;
     const temporary = `${this.#file}.tmp`;
     let kind: 'refused' | 'unsure' = 'refused';
     try {
@@ -126,7 +145,12 @@ export class RegisterFile {
       }
       return { kind: 'kept' };
     } catch (error) {
-      return { kind, why: `the register file ${this.#file} can't be written: ${reasonOf(error)}: look at the disk of state_dir (space, rights, errors)` };
+      return {
+        kind,
+        why: `the register file ${this.#file} can't be written: ${
+          reasonOf(error)
+        }: look at the disk of state_dir (space, rights, errors)`,
+      };
     }
   }
 }
@@ -137,20 +161,29 @@ export const LOCK_LOST = 'another process has taken the register file: this one 
 function readContent(file: string, crc32: Crc32): FileContent | undefined {
   let bytes: Buffer;
   try {
-    if (statSync(file).size > FILE_BYTES_MAX) throw damaged(file, `more than ${String(FILE_BYTES_MAX)} bytes`);
+    if (statSync(file).size > FILE_BYTES_MAX) {
+      throw damaged(file, `more than ${String(FILE_BYTES_MAX)} bytes`);
+    }
     bytes = readFileSync(file);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
     throw error;
   }
   const [line, magic, version, length, checksum] = HEADER.exec(bytes.toString('latin1', 0, 64)) ?? [];
-  if (line === undefined || magic !== FILE_MAGIC) throw damaged(file, 'its first line is not that of a register file');
+  if (line === undefined || magic !== FILE_MAGIC) {
+    throw damaged(file, 'its first line is not that of a register file');
+  }
   if (Number(version) > FILE_VERSION) {
-    throw new RegisterFileError('newer', `the register file ${file} was written by a newer version of Twinpost (format ${String(version)}, `
-      + `this one reads ${String(FILE_VERSION)}): start that version, or a newer one`);
+    throw new RegisterFileError(
+      'newer',
+      `the register file ${file} was written by a newer version of Twinpost (format ${String(version)}, `
+        + `this one reads ${String(FILE_VERSION)}): start that version, or a newer one`,
+    );
   }
   const body = bytes.subarray(line.length);
-  if (body.length !== Number(length)) throw damaged(file, `it has ${String(body.length)} bytes of ${String(length)}`);
+  if (body.length !== Number(length)) {
+    throw damaged(file, `it has ${String(body.length)} bytes of ${String(length)}`);
+  }
   if (hex(crc32(body, 0)) !== checksum) throw damaged(file, 'its checksum is wrong');
   const content = decodeFileBody(body.toString('utf8'));
   if (content instanceof Broken) throw damaged(file, content.rule);
@@ -158,13 +191,21 @@ function readContent(file: string, crc32: Crc32): FileContent | undefined {
 }
 
 function damaged(file: string, rule: string): RegisterFileError {
-  return new RegisterFileError('damaged', `the register file ${file} is damaged (${rule}) and was left as it is: move it away by hand, then start again; `
-    + 'it is made anew from what the stores know');
+  return new RegisterFileError(
+    'damaged',
+    `the register file ${file} is damaged (${rule}) and was left as it is: move it away by hand, then start again; `
+      + 'it is made anew from what the stores know',
+  );
 }
 
 function unreadable(file: string, error: unknown): RegisterFileError {
-  return new RegisterFileError('unreadable', `the register file ${file} can't be read: ${reasonOf(error)}: give this user the right to read and write it and its folder, `
-    + 'then start again; nothing was changed');
+  return new RegisterFileError(
+    'unreadable',
+    `the register file ${file} can't be read: ${
+      reasonOf(error)
+    }: give this user the right to read and write it and its folder, `
+      + 'then start again; nothing was changed',
+  );
 }
 
 function reasonOf(error: unknown): string {
@@ -173,7 +214,9 @@ function reasonOf(error: unknown): string {
 
 /** '' or why a file made at `origin` is not of here. What the machine does not tell is taken for the same. */
 function elsewhere(origin: Origin, here: Origin): string {
-  if (origin.machine !== here.machine && origin.machine !== '' && here.machine !== '') return 'it was made on another machine';
+  if (origin.machine !== here.machine && origin.machine !== '' && here.machine !== '') {
+    return 'it was made on another machine';
+  }
   return origin.folder === here.folder ? '' : 'it was made in another folder, of which this is a copy';
 }
 

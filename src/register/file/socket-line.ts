@@ -5,7 +5,13 @@ import { Broken } from '../core/shapes.js';
 import { LINE_BYTES_MAX, decodeReply, encodeHello, encodeRequest, helloRule } from '../core/wire.js';
 import type { Answer, Reply, Request } from '../core/wire.js';
 import type {
-  ChangesHandler, LeaseAnswer, Line, LineHandlers, LineWrite, RangeAnswer, TransactionAnswer,
+  ChangesHandler,
+  LeaseAnswer,
+  Line,
+  LineHandlers,
+  LineWrite,
+  RangeAnswer,
+  TransactionAnswer,
 } from '../line.js';
 import type { Range } from '../port.js';
 import { LinesOfText } from './lines-of-text.js';
@@ -52,7 +58,7 @@ export class SocketLine implements Line {
     this.#call({ call: 'range', ranges }, { kinds: ['entries', 'failed'], done });
   }
 
-  watch(prefixes: readonly string[], afterRevision: number, handler: ChangesHandler): { close(): void } {
+  watch(prefixes: readonly string[], afterRevision: number, handler: ChangesHandler): { close(): void; } {
     const id = this.#send({ call: 'watch', prefixes, after: afterRevision });
     this.#watches.set(id, handler);
     return {
@@ -98,11 +104,21 @@ export class SocketLine implements Line {
       if (rule !== '') socket.destroy(new Error(rule));
       return rule === '';
     });
-    socket.on('connect', () => { this.#write(encodeHello()); });
-    socket.on('data', (chunk: Buffer) => { if (!lines.push(chunk) && !socket.destroyed) socket.destroy(new Error('line too long')); });
-    socket.on('error', (error) => { why = error.message; });
-    socket.on('close', () => { this.#onClose(why); });
-    this.#timer = setTimeout(() => { socket.destroy(new Error('it does not answer')); }, GREETING_MS);
+    socket.on('connect', () => {
+      this.#write(encodeHello());
+    });
+    socket.on('data', (chunk: Buffer) => {
+      if (!lines.push(chunk) && !socket.destroyed) socket.destroy(new Error('line too long'));
+    });
+    socket.on('error', (error) => {
+      why = error.message;
+    });
+    socket.on('close', () => {
+      this.#onClose(why);
+    });
+    this.#timer = setTimeout(() => {
+      socket.destroy(new Error('it does not answer'));
+    }, GREETING_MS);
   }
 
   #onClose(why: string): void {
@@ -111,9 +127,13 @@ export class SocketLine implements Line {
     this.#isUp = false;
     this.#pending.clear();
     this.#watches.clear();
-    this.#timer = setTimeout(() => { this.#connect(); }, nextDelayMs(this.#attempts, CONNECT_AGAIN, Math.random));
+    this.#timer = setTimeout(() => {
+      this.#connect();
+    }, nextDelayMs(this.#attempts, CONNECT_AGAIN, Math.random));
     this.#attempts += 1;
-    this.#handlers?.onDown(`the register at ${this.#path} is not reached: ${why}: is the process that keeps it running?`);
+    this.#handlers?.onDown(
+      `the register at ${this.#path} is not reached: ${why}: is the process that keeps it running?`,
+    );
   }
 
   /** '' or the rule that the other end broke. */
@@ -137,7 +157,9 @@ export class SocketLine implements Line {
     if ('answer' in reply) {
       const pending = this.#pending.get(id);
       this.#pending.delete(id);
-      if (pending === undefined || !pending.kinds.includes(reply.answer.kind)) return 'answer to no such call';
+      if (pending === undefined || !pending.kinds.includes(reply.answer.kind)) {
+        return 'answer to no such call';
+      }
       // Its kind was just seen to be one of this call.
       (pending.done as (answer: Answer) => void)(reply.answer);
     } else if ('changes' in reply) {

@@ -34,14 +34,20 @@ export class SocketServer {
   static async listen(file: string, host: MapHost, log: EventLog): Promise<SocketServer> {
     const bytes = Buffer.byteLength(file);
     if (bytes > SOCKET_PATH_BYTES_MAX) {
-      throw new Error(`the register's socket ${file} has a name of ${String(bytes)} bytes, the system takes ${String(SOCKET_PATH_BYTES_MAX)}: choose a shorter state_dir`);
+      throw new Error(
+        `the register's socket ${file} has a name of ${String(bytes)} bytes, the system takes ${
+          String(SOCKET_PATH_BYTES_MAX)
+        }: choose a shorter state_dir`,
+      );
     }
     rmSync(file, { force: true });
     const server = net.createServer();
     const served = new SocketServer(server, file);
     server.maxConnections = CONNECTIONS_MAX;
     server.on('connection', (socket) => {
-      const connection = new ServedConnection(socket, host, log, () => { served.#connections.delete(connection); });
+      const connection = new ServedConnection(socket, host, log, () => {
+        served.#connections.delete(connection);
+      });
       served.#connections.add(connection);
     });
     await new Promise<void>((resolve, reject) => {
@@ -51,7 +57,9 @@ export class SocketServer {
         resolve();
       });
     });
-    server.on('error', (error) => { log.error('register', 'the socket of the register met an error', { file, why: error.message }); });
+    server.on('error', (error) => {
+      log.error('register', 'the socket of the register met an error', { file, why: error.message });
+    });
     return served;
   }
 
@@ -66,7 +74,7 @@ class ServedConnection {
   readonly #socket: net.Socket;
   readonly #host: MapHost;
   readonly #log: EventLog;
-  readonly #watches = new Map<number, { close(): void }>();
+  readonly #watches = new Map<number, { close(): void; }>();
   #isGreeted = false;
 
   constructor(socket: net.Socket, host: MapHost, log: EventLog, onClose: () => void) {
@@ -74,7 +82,9 @@ class ServedConnection {
     this.#host = host;
     this.#log = log;
     const lines = new LinesOfText(LINE_BYTES_MAX, (line) => this.#onLine(line));
-    socket.on('data', (chunk: Buffer) => { if (!lines.push(chunk) && !socket.destroyed) this.close('line too long'); });
+    socket.on('data', (chunk: Buffer) => {
+      if (!lines.push(chunk) && !socket.destroyed) this.close('line too long');
+    });
     // Told by 'close', which always follows.
     socket.on('error', () => {});
     socket.on('close', () => {
@@ -82,8 +92,12 @@ class ServedConnection {
       this.#watches.clear();
       onClose();
     });
-    const stopping = host.onStop(() => { this.close(''); });
-    socket.on('close', () => { stopping.close(); });
+    const stopping = host.onStop(() => {
+      this.close('');
+    });
+    socket.on('close', () => {
+      stopping.close();
+    });
     this.#write(encodeHello());
   }
 
@@ -111,7 +125,9 @@ class ServedConnection {
 
   #onRequest(request: Request): void {
     const { id } = request;
-    const answer = (given: Answer): void => { this.#send({ id, answer: given }); };
+    const answer = (given: Answer): void => {
+      this.#send({ id, answer: given });
+    };
     switch (request.call) {
       case 'transact':
         this.#host.transact(request.writes, answer);
@@ -130,13 +146,18 @@ class ServedConnection {
         break;
       case 'watch':
         if (this.#watches.size >= WATCHES_MAX || this.#watches.has(id)) this.close('too many watches');
-        else this.#watches.set(id, this.#host.watch(request.prefixes, request.after, {
-          onChanges: (changes) => { this.#send({ id, changes }); },
-          onBroken: (broken) => {
-            this.#watches.delete(id);
-            this.#send({ id, broken });
-          },
-        }));
+        else {this.#watches.set(
+            id,
+            this.#host.watch(request.prefixes, request.after, {
+              onChanges: (changes) => {
+                this.#send({ id, changes });
+              },
+              onBroken: (broken) => {
+                this.#watches.delete(id);
+                this.#send({ id, broken });
+              },
+            }),
+          );}
         break;
       case 'unwatch':
         this.#watches.get(id)?.close();

@@ -18,7 +18,9 @@ export class RunningClient extends RegisterClient {
   constructor(options: RegisterClientOptions, line: Line, log: EventLog) {
     const clock = new SystemClock();
     super(options, { line, clock, soon, random: Math.random, log });
-    this.#ticker = startTicker(clock, TICK_MS, () => { this.tick(); });
+    this.#ticker = startTicker(clock, TICK_MS, () => {
+      this.tick();
+    });
   }
 
   override close(): void {

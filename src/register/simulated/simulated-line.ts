@@ -4,7 +4,14 @@
  * is frozen.
  */
 import type {
-  Change, ChangesHandler, LeaseAnswer, Line, LineHandlers, LineWrite, RangeAnswer, TransactionAnswer,
+  Change,
+  ChangesHandler,
+  LeaseAnswer,
+  Line,
+  LineHandlers,
+  LineWrite,
+  RangeAnswer,
+  TransactionAnswer,
 } from '../line.js';
 import type { Range } from '../port.js';
 import type { SimulatedRegister, Timeline } from './simulated-register.js';
@@ -19,8 +26,8 @@ export class SimulatedLine implements Line {
   #isClosed = false;
   /** What belongs to an older connection is dropped on its way back. */
   #connection = 0;
-  #cutter: { close(): void } | undefined;
-  readonly #watches = new Set<{ close(): void }>();
+  #cutter: { close(): void; } | undefined;
+  readonly #watches = new Set<{ close(): void; }>();
 
   constructor(register: SimulatedRegister, own: Timeline) {
     this.#register = register;
@@ -29,36 +36,56 @@ export class SimulatedLine implements Line {
 
   open(handlers: LineHandlers): void {
     this.#handlers = handlers;
-    this.#cutter = this.#register.onCut((why) => { this.#own.soon(() => { this.#drop(why); }); });
+    this.#cutter = this.#register.onCut((why) => {
+      this.#own.soon(() => {
+        this.#drop(why);
+      });
+    });
     this.#connect();
   }
 
   transact(writes: readonly LineWrite[], done: (answer: TransactionAnswer) => void): void {
-    this.#call((reply) => { this.#register.host.transact(writes, reply); }, done);
+    this.#call((reply) => {
+      this.#register.host.transact(writes, reply);
+    }, done);
   }
 
   range(ranges: readonly Range[], done: (answer: RangeAnswer) => void): void {
-    this.#call((reply) => { this.#register.host.range(ranges, reply); }, done);
+    this.#call((reply) => {
+      this.#register.host.range(ranges, reply);
+    }, done);
   }
 
-  watch(prefixes: readonly string[], afterRevision: number, handler: ChangesHandler): { close(): void } {
+  watch(prefixes: readonly string[], afterRevision: number, handler: ChangesHandler): { close(): void; } {
     const connection = this.#connection;
     let isOpen = true;
-    let following: { close(): void } | undefined;
+    let following: { close(): void; } | undefined;
     let lastMs = 0;
     const pass = (run: () => void): void => {
       // One connection: what was sent later arrives later.
       const nowMs = this.#own.nowMs();
       lastMs = Math.max(lastMs, nowMs + this.#register.changeDelayMs());
-      this.#own.after(lastMs - nowMs, () => { if (isOpen && this.#isCurrent(connection)) run(); });
+      this.#own.after(lastMs - nowMs, () => {
+        if (isOpen && this.#isCurrent(connection)) run();
+      });
     };
     this.#register.request(() => {
       if (!isOpen) return;
       following = this.#register.host.watch(prefixes, afterRevision, {
-        onChanges: (changes: readonly Change[]) => { pass(() => { handler.onChanges(changes); }); },
-        onBroken: (why) => { pass(() => { handler.onBroken(why); }); },
+        onChanges: (changes: readonly Change[]) => {
+          pass(() => {
+            handler.onChanges(changes);
+          });
+        },
+        onBroken: (why) => {
+          pass(() => {
+            handler.onBroken(why);
+          });
+        },
       });
-    }, () => { this.#lose(connection); });
+    }, () => {
+      this.#lose(connection);
+    });
     const watch = {
       close: () => {
         isOpen = false;
@@ -71,19 +98,27 @@ export class SimulatedLine implements Line {
   }
 
   grant(session: string, ttlMs: number, done: (answer: LeaseAnswer) => void): void {
-    this.#call((reply) => { this.#register.host.grant(session, ttlMs, reply); }, done);
+    this.#call((reply) => {
+      this.#register.host.grant(session, ttlMs, reply);
+    }, done);
   }
 
   renew(session: string, done: (answer: LeaseAnswer) => void): void {
-    this.#call((reply) => { this.#register.host.renew(session, reply); }, done);
+    this.#call((reply) => {
+      this.#register.host.renew(session, reply);
+    }, done);
   }
 
   revoke(session: string, done: (answer: LeaseAnswer) => void): void {
-    this.#call((reply) => { this.#register.host.revoke(session, reply); }, done);
+    this.#call((reply) => {
+      this.#register.host.revoke(session, reply);
+    }, done);
   }
 
   reset(why: string): void {
-    this.#own.soon(() => { this.#drop(why); });
+    this.#own.soon(() => {
+      this.#drop(why);
+    });
   }
 
   close(): void {
@@ -100,18 +135,26 @@ export class SimulatedLine implements Line {
 
   #call<Answer>(apply: (reply: (answer: Answer) => void) => void, done: (answer: Answer) => void): void {
     const connection = this.#connection;
-    const onLost = (): void => { this.#lose(connection); };
+    const onLost = (): void => {
+      this.#lose(connection);
+    };
     this.#register.request(() => {
       apply((answer) => {
         this.#register.reply(() => {
-          this.#own.soon(() => { if (this.#isCurrent(connection)) done(answer); });
+          this.#own.soon(() => {
+            if (this.#isCurrent(connection)) done(answer);
+          });
         }, onLost);
       });
     }, onLost);
   }
 
   #connect(): void {
-    const again = (): void => { this.#own.after(CONNECT_AGAIN_MS, () => { this.#connect(); }); };
+    const again = (): void => {
+      this.#own.after(CONNECT_AGAIN_MS, () => {
+        this.#connect();
+      });
+    };
     if (this.#isUp || this.#isClosed) return;
     if (this.#register.away === 'refusing') return again();
     this.#register.request(() => {
@@ -125,7 +168,9 @@ export class SimulatedLine implements Line {
   }
 
   #lose(connection: number): void {
-    this.#own.soon(() => { if (this.#isCurrent(connection)) this.#drop('connection reset'); });
+    this.#own.soon(() => {
+      if (this.#isCurrent(connection)) this.#drop('connection reset');
+    });
   }
 
   #drop(why: string): void {

@@ -34,7 +34,14 @@ export interface Faults {
   lateMs: number;
 }
 
-export const NO_FAULTS: Readonly<Faults> = { delayMs: 2, lostRequests: 0, lostReplies: 0, lateRequests: 0, lateReplies: 0, lateMs: 0 };
+export const NO_FAULTS: Readonly<Faults> = {
+  delayMs: 2,
+  lostRequests: 0,
+  lostReplies: 0,
+  lateRequests: 0,
+  lateReplies: 0,
+  lateMs: 0,
+};
 
 const TICK_MS = 100;
 /** A connection that lost something ends within this. */
@@ -60,11 +67,15 @@ export class SimulatedRegister {
     this.#prng = prng;
     this.host = new MapHost(new RegisterMap(), {
       clock: time,
-      soon: (run) => { time.soon(run); },
+      soon: (run) => {
+        time.soon(run);
+      },
       keep: (map, done) => {
         this.#states.push(map);
         if (this.#states.length > STATES_MAX) this.#states.shift();
-        time.soon(() => { done({ kind: 'kept' }); });
+        time.soon(() => {
+          done({ kind: 'kept' });
+        });
       },
     });
     const tick = (): void => {
@@ -116,7 +127,10 @@ export class SimulatedRegister {
     const { delayMs, lateMs } = this.faults;
     const isLost = this.#prng.next() < lost;
     const isLate = this.#prng.next() < late;
-    this.#time.after(this.#prng.next() * (isLost ? LOST_MS : isLate ? lateMs : delayMs), isLost ? onLost : run);
+    this.#time.after(
+      this.#prng.next() * (isLost ? LOST_MS : isLate ? lateMs : delayMs),
+      isLost ? onLost : run,
+    );
   }
 
   /** Changes come in order: each at least so long after now. */
@@ -124,9 +138,13 @@ export class SimulatedRegister {
     return this.#prng.next() * this.faults.delayMs;
   }
 
-  onCut(cutter: (why: string) => void): { close(): void } {
+  onCut(cutter: (why: string) => void): { close(): void; } {
     this.#cutters.add(cutter);
-    return { close: () => { this.#cutters.delete(cutter); } };
+    return {
+      close: () => {
+        this.#cutters.delete(cutter);
+      },
+    };
   }
 
   #cut(why: string): void {

@@ -7,7 +7,15 @@ import { test } from 'node:test';
 
 import { VALUE_BYTES_MAX, WRITES_MAX } from '../../../src/register/limits.js';
 import type {
-  Entry, Outcome, Range, ReadResult, Register, Session, Watch, WatchListener, Write,
+  Entry,
+  Outcome,
+  Range,
+  ReadResult,
+  Register,
+  Session,
+  Watch,
+  WatchListener,
+  Write,
 } from '../../../src/register/port.js';
 
 export interface World {
@@ -59,7 +67,9 @@ export class Hand {
 
   async read(range: Range): Promise<ReadResult> {
     const results: ReadResult[] = [];
-    this.register.read(range, (result) => { results.push(result); });
+    this.register.read(range, (result) => {
+      results.push(result);
+    });
     assert.equal(results.length, 0, 'nothing is called from inside the call');
     await this.#world.until(() => results.length > 0, 'a read is answered');
     return results[0] as ReadResult;
@@ -96,13 +106,22 @@ export class Lease {
 
   constructor(register: Register, ttlMs: number, world: World) {
     this.#world = world;
-    this.session = register.openSession(ttlMs, { onOpen: () => { this.isOpen = true; }, onLost: (why) => { this.lost = why; } });
+    this.session = register.openSession(ttlMs, {
+      onOpen: () => {
+        this.isOpen = true;
+      },
+      onLost: (why) => {
+        this.lost = why;
+      },
+    });
     assert.equal(this.isOpen, false, 'nothing is called from inside the call');
   }
 
   async close(): Promise<boolean> {
     const known: boolean[] = [];
-    this.session.close((isKnown) => { known.push(isKnown); });
+    this.session.close((isKnown) => {
+      known.push(isKnown);
+    });
     assert.equal(known.length, 0, 'nothing is called from inside the call');
     await this.#world.until(() => known.length > 0, 'a session is closed');
     return known[0] === true;
@@ -126,10 +145,20 @@ export class Watcher implements WatchListener {
   onSnapshot(entries: readonly Entry[], deleted: readonly string[]): void {
     assert.equal(this.isCurrent, false, 'a snapshot ends a gap');
     this.isCurrent = true;
-    for (const key of deleted) assert.ok(this.map.delete(key), `${key} is told to be gone, and was never told`);
+    for (const key of deleted) {
+      assert.ok(this.map.delete(key), `${key} is told to be gone, and was never told`);
+    }
     for (const { key, value } of entries) this.map.set(key, value);
-    assert.deepEqual([...this.map.keys()].sort(), entries.map(({ key }) => key), 'what was told and is not there is told to be gone');
-    this.news.push(`snapshot ${entries.map(({ key }) => key).join(' ')}${deleted.length > 0 ? ` without ${deleted.join(' ')}` : ''}`);
+    assert.deepEqual(
+      [...this.map.keys()].sort(),
+      entries.map(({ key }) => key),
+      'what was told and is not there is told to be gone',
+    );
+    this.news.push(
+      `snapshot ${entries.map(({ key }) => key).join(' ')}${
+        deleted.length > 0 ? ` without ${deleted.join(' ')}` : ''
+      }`,
+    );
   }
 
   onChange({ key, value }: Entry): void {
@@ -150,7 +179,10 @@ export class Watcher implements WatchListener {
   }
 
   async sees(...news: readonly string[]): Promise<void> {
-    await this.#world.until(() => this.news.length >= news.length, `a watch tells ${news.join(', ')}; told: ${this.news.join(', ')}`);
+    await this.#world.until(
+      () => this.news.length >= news.length,
+      `a watch tells ${news.join(', ')}; told: ${this.news.join(', ')}`,
+    );
     assert.deepEqual(this.news.splice(0), news);
   }
 }
@@ -167,7 +199,9 @@ export function contract(name: string, open: () => Promise<World>): void {
       }
     });
   };
-  for (const group of [WRITES, WATCHES, SESSIONS, BOUNDS]) for (const [what, run] of Object.entries(group)) check(what, run);
+  for (const group of [WRITES, WATCHES, SESSIONS, BOUNDS]) {
+    for (const [what, run] of Object.entries(group)) check(what, run);
+  }
 }
 
 type Checks = Readonly<Record<string, (world: World) => Promise<void>>>;
@@ -177,12 +211,20 @@ const WRITES: Checks = {
     const hand = new Hand(world);
     const first = await hand.put('a/1', 'x');
     assert.deepEqual(await hand.get('a/1'), { key: 'a/1', value: 'x', revision: first, session: '' });
-    assert.deepEqual(await hand.one({ key: 'a/1', value: 'y', ifRevision: 0 }), { kind: 'stale', entry: { key: 'a/1', value: 'x', revision: first, session: '' }, guard: '' });
+    assert.deepEqual(await hand.one({ key: 'a/1', value: 'y', ifRevision: 0 }), {
+      kind: 'stale',
+      entry: { key: 'a/1', value: 'x', revision: first, session: '' },
+      guard: '',
+    });
     const second = await hand.put('a/1', 'y', first);
     assert.ok(second > first, 'revisions grow');
     assert.equal((await hand.one({ key: 'a/1', value: null, ifRevision: first })).kind, 'stale');
     await hand.put('a/1', null, second);
-    assert.deepEqual(await hand.one({ key: 'a/1', value: 'z', ifRevision: second }), { kind: 'stale', entry: undefined, guard: '' });
+    assert.deepEqual(await hand.one({ key: 'a/1', value: 'z', ifRevision: second }), {
+      kind: 'stale',
+      entry: undefined,
+      guard: '',
+    });
     assert.equal(await hand.get('a/1'), undefined);
     assert.ok(await hand.put('a/1', 'z') > second, 'a key made anew has a newer revision');
   },
@@ -190,7 +232,11 @@ const WRITES: Checks = {
   'a stale write fails none beside it': async (world) => {
     const hand = new Hand(world);
     await hand.put('b/1', 'x');
-    const outcomes = await hand.write({ key: 'b/0', value: 'x', ifRevision: 0 }, { key: 'b/1', value: 'y', ifRevision: 0 }, { key: 'b/2', value: 'x', ifRevision: 0 });
+    const outcomes = await hand.write({ key: 'b/0', value: 'x', ifRevision: 0 }, {
+      key: 'b/1',
+      value: 'y',
+      ifRevision: 0,
+    }, { key: 'b/2', value: 'x', ifRevision: 0 });
     assert.deepEqual(outcomes.map(({ kind }) => kind), ['done', 'stale', 'done']);
     assert.deepEqual((await hand.list('b/')).map(({ key, value }) => key + value), ['b/0x', 'b/1x', 'b/2x']);
   },
@@ -202,14 +248,30 @@ const WRITES: Checks = {
     assert.ok(made.every(({ kind }) => kind === 'done'));
     const entries = await hand.list('c/');
     assert.deepEqual(entries.map(({ key }) => key), keys);
-    for (const [i, outcome] of made.entries()) assert.equal(outcome.kind === 'done' && outcome.revision, entries[i]?.revision, 'done tells the revision that is read');
-    const changed = await hand.write(...entries.map(({ key, revision }, i) => ({ key, value: 'new', ifRevision: i % 3 === 0 ? revision - 1 : revision })));
+    for (const [i, outcome] of made.entries()) {
+      assert.equal(
+        outcome.kind === 'done' && outcome.revision,
+        entries[i]?.revision,
+        'done tells the revision that is read',
+      );
+    }
+    const changed = await hand.write(
+      ...entries.map(({ key, revision }, i) => ({
+        key,
+        value: 'new',
+        ifRevision: i % 3 === 0 ? revision - 1 : revision,
+      })),
+    );
     assert.deepEqual(changed.map(({ kind }) => kind), keys.map((_, i) => (i % 3 === 0 ? 'stale' : 'done')));
   },
 
   'two writes of one key in one call go one after the other': async (world) => {
     const hand = new Hand(world);
-    const outcomes = await hand.write({ key: 'd', value: '1', ifRevision: 0 }, { key: 'd', value: '2', ifRevision: 0 }, { key: 'd', value: '3', ifRevision: 0 });
+    const outcomes = await hand.write({ key: 'd', value: '1', ifRevision: 0 }, {
+      key: 'd',
+      value: '2',
+      ifRevision: 0,
+    }, { key: 'd', value: '3', ifRevision: 0 });
     assert.deepEqual(outcomes.map(({ kind }) => kind), ['done', 'stale', 'stale']);
     assert.equal((await hand.get('d'))?.value, '1');
   },
@@ -218,13 +280,24 @@ const WRITES: Checks = {
     const hand = new Hand(world);
     const mine = await hand.put('e/mine', '1');
     const newer = await hand.put('e/mine', '2', mine);
-    const guarded = (revision: number, absent: string): Promise<Outcome> => hand.one({ key: 'e/new', value: 'x', ifRevision: 0, guards: [{ key: 'e/mine', revision }, { key: absent, revision: 0 }] });
+    const guarded = (revision: number, absent: string): Promise<Outcome> =>
+      hand.one({
+        key: 'e/new',
+        value: 'x',
+        ifRevision: 0,
+        guards: [{ key: 'e/mine', revision }, { key: absent, revision: 0 }],
+      });
     assert.deepEqual(await guarded(mine, 'e/none'), { kind: 'stale', entry: undefined, guard: 'e/mine' });
     assert.deepEqual(await guarded(newer, 'e/mine'), { kind: 'stale', entry: undefined, guard: 'e/mine' });
     assert.equal(await hand.get('e/new'), undefined);
     assert.equal((await guarded(newer, 'e/none')).kind, 'done');
     // Both its own compare and a guard fail: what stands there is told all the same.
-    const both = await hand.one({ key: 'e/new', value: 'y', ifRevision: 0, guards: [{ key: 'e/mine', revision: mine }] });
+    const both = await hand.one({
+      key: 'e/new',
+      value: 'y',
+      ifRevision: 0,
+      guards: [{ key: 'e/mine', revision: mine }],
+    });
     assert.equal(both.kind === 'stale' && both.entry?.value, 'x');
   },
 
@@ -242,18 +315,26 @@ const WRITES: Checks = {
     const hands = Array.from({ length: 4 }, () => new Hand(world));
     let revision = 0;
     for (let round = 0; round < 5; round++) {
-      const outcomes = await Promise.all(hands.map((hand, i) => hand.one({ key: 'g', value: `${String(round)}.${String(i)}`, ifRevision: revision })));
+      const outcomes = await Promise.all(
+        hands.map((hand, i) =>
+          hand.one({ key: 'g', value: `${String(round)}.${String(i)}`, ifRevision: revision })
+        ),
+      );
       const [winner, ...others] = outcomes.filter(({ kind }) => kind === 'done');
       assert.ok(winner?.kind === 'done' && others.length === 0, JSON.stringify(outcomes));
       revision = winner.revision;
-      for (const hand of hands) assert.equal((await hand.get('g'))?.revision, revision, 'every client reads what was settled');
+      for (const hand of hands) {
+        assert.equal((await hand.get('g'))?.revision, revision, 'every client reads what was settled');
+      }
     }
   },
 
   'a range is one key, or all with a prefix, in their order; texts come back as they were': async (world) => {
     const hand = new Hand(world);
     const value = '{"a":"ä€😀\\n\\u0000"}';
-    await hand.write(...['h/b', 'h/a', 'h/a/1', 'h', 'h0', 'i'].map((key) => ({ key, value, ifRevision: 0 })));
+    await hand.write(
+      ...['h/b', 'h/a', 'h/a/1', 'h', 'h0', 'i'].map((key) => ({ key, value, ifRevision: 0 })),
+    );
     assert.deepEqual((await hand.list('h/')).map(({ key }) => key), ['h/a', 'h/a/1', 'h/b']);
     assert.deepEqual((await hand.list('')).map(({ key }) => key), ['h', 'h/a', 'h/a/1', 'h/b', 'h0', 'i']);
     assert.deepEqual(await hand.list('none/'), []);
@@ -314,7 +395,10 @@ const SESSIONS: Checks = {
     assert.deepEqual([lease.session.validUntilMs, lease.session.id], [0, ''], `${id} is over`);
     assert.deepEqual((await other.list('s/')).map(({ key }) => key), ['s/2']);
     await watcher.sees('s/1=x', 's/2=stays', '-s/1');
-    assert.deepEqual((await hand.one({ key: 's/3', value: 'x', ifRevision: 0, session: lease.session })).kind, 'refused');
+    assert.deepEqual(
+      (await hand.one({ key: 's/3', value: 'x', ifRevision: 0, session: lease.session })).kind,
+      'refused',
+    );
   },
 
   'keys of a session end when its client is gone, not before their time': async (world) => {
@@ -342,7 +426,14 @@ const SESSIONS: Checks = {
   'with and without session in one call: each as it says': async (world) => {
     const hand = new Hand(world);
     const lease = await hand.session();
-    const outcomes = await hand.write(...[0, 1, 2, 3].map((i) => ({ key: `s/${String(i)}`, value: 'x', ifRevision: 0, session: i % 2 === 0 ? lease.session : undefined })));
+    const outcomes = await hand.write(
+      ...[0, 1, 2, 3].map((i) => ({
+        key: `s/${String(i)}`,
+        value: 'x',
+        ifRevision: 0,
+        session: i % 2 === 0 ? lease.session : undefined,
+      })),
+    );
     assert.ok(outcomes.every(({ kind }) => kind === 'done'), JSON.stringify(outcomes));
     await lease.close();
     assert.deepEqual((await hand.list('s/')).map(({ key }) => key), ['s/1', 's/3']);
@@ -353,13 +444,30 @@ const BOUNDS: Checks = {
   'what is past a limit is refused before it is sent': async (world) => {
     const hand = new Hand(world);
     const bad: Write[] = [
-      { key: '', value: 'x', ifRevision: 0 }, { key: 'a b', value: 'x', ifRevision: 0 }, { key: 'x'.repeat(2_000), value: 'x', ifRevision: 0 },
-      { key: 'a', value: 'x', ifRevision: -1 }, { key: 'a', value: 'x', ifRevision: 0.5 }, { key: 'a', value: '\ud800', ifRevision: 0 },
-      { key: 'a', value: 'ä'.repeat(VALUE_BYTES_MAX / 2 + 1), ifRevision: 0 }, { key: 'a', value: 'x', ifRevision: 0, guards: [{ key: '', revision: 0 }] },
-      { key: 'a', value: 'x', ifRevision: 0, guards: Array.from({ length: 17 }, (_, i) => ({ key: `g${String(i)}`, revision: 0 })) },
+      { key: '', value: 'x', ifRevision: 0 },
+      { key: 'a b', value: 'x', ifRevision: 0 },
+      { key: 'x'.repeat(2_000), value: 'x', ifRevision: 0 },
+      { key: 'a', value: 'x', ifRevision: -1 },
+      { key: 'a', value: 'x', ifRevision: 0.5 },
+      { key: 'a', value: '\ud800', ifRevision: 0 },
+      { key: 'a', value: 'ä'.repeat(VALUE_BYTES_MAX / 2 + 1), ifRevision: 0 },
+      { key: 'a', value: 'x', ifRevision: 0, guards: [{ key: '', revision: 0 }] },
+      {
+        key: 'a',
+        value: 'x',
+        ifRevision: 0,
+        guards: Array.from({ length: 17 }, (_, i) => ({ key: `g${String(i)}`, revision: 0 })),
+      },
     ];
-    const outcomes = await hand.write(...bad, { key: 'good', value: 'ä'.repeat(VALUE_BYTES_MAX / 2), ifRevision: 0, guards: Array.from({ length: 16 }, (_, i) => ({ key: `g${String(i)}`, revision: 0 })) });
-    for (const outcome of outcomes.slice(0, -1)) assert.ok(outcome.kind === 'refused' && outcome.reason === 'limit', JSON.stringify(outcome));
+    const outcomes = await hand.write(...bad, {
+      key: 'good',
+      value: 'ä'.repeat(VALUE_BYTES_MAX / 2),
+      ifRevision: 0,
+      guards: Array.from({ length: 16 }, (_, i) => ({ key: `g${String(i)}`, revision: 0 })),
+    });
+    for (const outcome of outcomes.slice(0, -1)) {
+      assert.ok(outcome.kind === 'refused' && outcome.reason === 'limit', JSON.stringify(outcome));
+    }
     assert.equal(outcomes.at(-1)?.kind, 'done');
     assert.deepEqual((await hand.list('')).map(({ key }) => key), ['good']);
     assert.equal((await hand.read({ key: 'a b' })).kind, 'unreachable');
@@ -370,9 +478,15 @@ const BOUNDS: Checks = {
     await hand.put('a', 'x');
     const lease = await hand.session();
     const answers: string[] = [];
-    hand.register.write([{ key: 'b', value: 'x', ifRevision: 0 }], (_, outcome) => { answers.push(outcome.kind); });
-    hand.register.read({ prefix: '' }, ({ kind }) => { answers.push(kind); });
-    lease.session.close((isKnown) => { answers.push(String(isKnown)); });
+    hand.register.write([{ key: 'b', value: 'x', ifRevision: 0 }], (_, outcome) => {
+      answers.push(outcome.kind);
+    });
+    hand.register.read({ prefix: '' }, ({ kind }) => {
+      answers.push(kind);
+    });
+    lease.session.close((isKnown) => {
+      answers.push(String(isKnown));
+    });
     hand.register.close();
     assert.deepEqual(answers, [], 'nothing is called from inside the call');
     await world.until(() => answers.length === 3, 'what was asked is answered');
@@ -383,14 +497,27 @@ const BOUNDS: Checks = {
     assert.equal((await hand.read({ key: 'a' })).kind, 'unreachable');
     hand.register.close();
     const other = new Hand(world);
-    assert.deepEqual((await other.list('')).map(({ key }) => key), ['a'], 'a write that was refused is not applied');
+    assert.deepEqual(
+      (await other.list('')).map(({ key }) => key),
+      ['a'],
+      'a write that was refused is not applied',
+    );
   },
 
   'more writes than may wait are refused, none is forgotten': async (world) => {
     const hand = new Hand(world);
-    const outcomes = await hand.write(...Array.from({ length: WRITES_MAX + 10 }, (_, i) => ({ key: `w/${String(i % 600)}`, value: 'x', ifRevision: 7 })));
+    const outcomes = await hand.write(
+      ...Array.from(
+        { length: WRITES_MAX + 10 },
+        (_, i) => ({ key: `w/${String(i % 600)}`, value: 'x', ifRevision: 7 }),
+      ),
+    );
     const refused = outcomes.filter((outcome) => outcome.kind === 'refused' && outcome.reason === 'full');
     assert.equal(refused.length, 10);
-    assert.equal(outcomes.filter(({ kind }) => kind === 'stale').length, WRITES_MAX, 'all others were looked at');
+    assert.equal(
+      outcomes.filter(({ kind }) => kind === 'stale').length,
+      WRITES_MAX,
+      'all others were looked at',
+    );
   },
 };

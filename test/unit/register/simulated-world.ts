@@ -26,8 +26,12 @@ export class SimulatedWorld implements World {
     this.time = {
       nowMs: () => scheduler.nowMs,
       wallMs: () => scheduler.nowMs,
-      after: (delayMs, run) => { scheduler.after(delayMs, run); },
-      soon: (run) => { scheduler.soon(run); },
+      after: (delayMs, run) => {
+        scheduler.after(delayMs, run);
+      },
+      soon: (run) => {
+        scheduler.soon(run);
+      },
     };
     this.register = new SimulatedRegister(this.time, this.prng.fork());
   }
@@ -35,7 +39,13 @@ export class SimulatedWorld implements World {
   client(): RegisterClient {
     const prng = this.prng.fork();
     const client = new RegisterClient(DEFAULT_CLIENT_OPTIONS, {
-      line: new SimulatedLine(this.register, this.time), clock: this.time, soon: (run) => { this.scheduler.soon(run); }, random: () => prng.next(), log: this.log,
+      line: new SimulatedLine(this.register, this.time),
+      clock: this.time,
+      soon: (run) => {
+        this.scheduler.soon(run);
+      },
+      random: () => prng.next(),
+      log: this.log,
     });
     const tick = (): void => {
       client.tick();
@@ -47,7 +57,12 @@ export class SimulatedWorld implements World {
 
   until(isTrue: () => boolean, what: string): Promise<void> {
     const endMs = this.scheduler.nowMs + WAIT_MS;
-    while (!isTrue()) assert.ok(this.scheduler.step() && this.scheduler.nowMs < endMs, `${what}: not so within ${String(WAIT_MS)} ms`);
+    while (!isTrue()) {
+      assert.ok(
+        this.scheduler.step() && this.scheduler.nowMs < endMs,
+        `${what}: not so within ${String(WAIT_MS)} ms`,
+      );
+    }
     return Promise.resolve();
   }
 

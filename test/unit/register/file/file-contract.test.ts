@@ -8,9 +8,12 @@ for (const isServed of [false, true]) {
   contract(isServed ? 'file over its socket' : 'file', async () => {
     const stateDir = makeFolder();
     const file = await FileRegister.open({ stateDir, isServed }, { crc32, log: QUIET });
-    return new RealWorld(() => (isServed ? connectFileRegister(stateDir, QUIET) : file.client()), async () => {
-      await file.close();
-      removeFolder(stateDir);
-    });
+    return new RealWorld(
+      () => (isServed ? connectFileRegister(stateDir, QUIET) : file.client()),
+      async () => {
+        await file.close();
+        removeFolder(stateDir);
+      },
+    );
   });
 }
