@@ -10,14 +10,16 @@
  * - etcd drops who pings more often than every 5 s: small reads are asked instead of pings (the client's probe), which
  *   also find a member that has lost the others.
  */
-import { Client, Metadata, credentials } from '@grpc/grpc-js';
-import type { ChannelCredentials, ClientDuplexStream, ServiceError } from '@grpc/grpc-js';
+import { Client, Metadata } from '@grpc/grpc-js';
+import type { ClientDuplexStream, ServiceError } from '@grpc/grpc-js';
 import { ENTRIES_MAX } from '../limits.js';
 import type { ChangesHandler, LeaseAnswer, LineWrite, RangeAnswer, TransactionAnswer } from '../line.js';
 import type { Entry, Range } from '../port.js';
 import type { EtcdMethods, LeaseRequest, LeaseResponse, Method, WatchResponse } from './definitions.js';
-import { judge } from './etcd-errors.js';
+import { adviceOn, judge } from './etcd-errors.js';
 import type { EtcdMessages } from './etcd-messages.js';
+import { EtcdSockets } from './etcd-sockets.js';
+import type { EtcdTls } from './etcd-sockets.js';
 
 /** Pages have 1,000 entries; an entry may have 64 KiB. */
 const ANSWER_BYTES_MAX = 128 * 1024 * 1024;
@@ -31,14 +33,6 @@ const CHANNEL_OPTIONS = {
   // One attempt a connection: etcd-line.ts decides when the next one comes.
   'grpc.initial_reconnect_backoff_ms': 60_000,
 };
-
-/** PEM texts. */
-export interface EtcdTls {
-  /** Undefined: the authorities that Node trusts. */
-  readonly ca: Buffer | undefined;
-  readonly key: Buffer | undefined;
-  readonly cert: Buffer | undefined;
-}
 
 export interface EtcdUser {
   readonly user: string;
@@ -56,6 +50,7 @@ export class EtcdConnection {
   readonly endpoint: string;
   readonly #methods: EtcdMethods;
   readonly #messages: EtcdMessages;
+  readonly #sockets: EtcdSockets;
   readonly #client: Client;
   readonly #login: EtcdUser | undefined;
   readonly #metadata = new Metadata();
@@ -76,16 +71,12 @@ export class EtcdConnection {
     this.#messages = messages;
     this.#onEnd = onEnd;
     this.#login = options.login;
-    const { protocol, host } = new URL(options.endpoint);
-    this.#client = new Client(
-      host,
-      protocol === 'https:' ? secure(options.tls) : credentials.createInsecure(),
-      CHANNEL_OPTIONS,
-    );
+    this.#sockets = new EtcdSockets(new URL(options.endpoint), options.tls);
+    this.#client = new Client(this.#sockets.target, this.#sockets, CHANNEL_OPTIONS);
     this.#renewals = new Renewals(() => this.#stream(this.#methods.leaseKeepAlive));
   }
 
-  /** Signs in, then reads one key in a linearizable way: so much has to work. */
+  /** Knocks, signs in, then reads one key in a linearizable way: so much has to work. */
   open(probe: Range, onOpen: () => void): void {
     const look = (): void => {
       this.range([probe], (answer) => {
@@ -93,13 +84,10 @@ export class EtcdConnection {
         else this.#end(answer.why);
       });
     };
-    if (this.#login === undefined) return look();
-    const { user: name, password } = this.#login;
-    this.#call(this.#methods.authenticate, { name, password }, ({ token }) => {
-      this.#metadata.set('token', token);
-      look();
-    }, (error) => {
-      this.#end(judge(error).text);
+    this.#sockets.knock((why) => {
+      if (why !== '') this.#end(adviceOn(why));
+      else if (this.#login === undefined) look();
+      else this.#signIn(this.#login, look);
     });
   }
 
@@ -230,6 +218,16 @@ export class EtcdConnection {
     for (const stream of this.#streams) stream.cancel();
     this.#streams.clear();
     this.#client.close();
+    this.#sockets.end();
+  }
+
+  #signIn({ user: name, password }: EtcdUser, done: () => void): void {
+    this.#call(this.#methods.authenticate, { name, password }, ({ token }) => {
+      this.#metadata.set('token', token);
+      done();
+    }, (error) => {
+      this.#end(judge(error).text);
+    });
   }
 
   #failLease(error: ServiceError, done: (answer: LeaseAnswer) => void): void {
@@ -313,8 +311,4 @@ class Renewals {
     });
     return stream;
   }
-}
-
-function secure(tls: EtcdTls | undefined): ChannelCredentials {
-  return credentials.createSsl(tls?.ca ?? null, tls?.key ?? null, tls?.cert ?? null);
 }

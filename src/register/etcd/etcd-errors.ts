@@ -38,11 +38,11 @@ const NOT_APPLIED: readonly status[] = [
 
 export function judge({ code, details }: CallError): Verdict {
   // grpc-js makes errors with the same codes itself, about answers that it can't read: those say nothing of the change.
+  const text = code === status.UNIMPLEMENTED ? `${details}: is this etcd 3.4 or newer?` : adviceOn(details);
   const isEtcds = /^(etcdserver|mvcc|auth):/.test(details);
   if (!isEtcds || !NOT_APPLIED.includes(code)) {
-    return { refusal: undefined, isConnectionBad: true, text: `${details}${advice(code, details)}` };
+    return { refusal: undefined, isConnectionBad: true, text };
   }
-  const text = `${details}${advice(code, details)}`;
   if (/requested lease not found/.test(details)) return { refusal: 'session', isConnectionBad: false, text };
   if (code === status.PERMISSION_DENIED) return { refusal: 'denied', isConnectionBad: false, text };
   // A token that has run out, or rights that changed since: signing in again mends it.
@@ -66,7 +66,7 @@ const ADVICE: readonly (readonly [pattern: RegExp, advice: string])[] = [
     'does etcd trust the client certificate given by `cert` and `key`?',
   ],
   [
-    /wrong version number|EPROTO|ECONNRESET|socket hang up/,
+    /wrong version number|EPROTO|ECONNRESET|closed in the TLS handshake|Failed to connect$/i,
     'does etcd speak TLS there? then write https:// instead of http://, or the other way round',
   ],
   [/authentication failed|invalid user|password/i, 'are `user` and `password` those of `etcdctl user list`?'],
@@ -91,8 +91,9 @@ const ADVICE: readonly (readonly [pattern: RegExp, advice: string])[] = [
   ],
 ];
 
-function advice(code: status, details: string): string {
-  const found = ADVICE.find(([pattern]) => pattern.test(details))?.[1];
-  if (found !== undefined) return `: ${found}`;
-  return code === status.UNIMPLEMENTED ? ': is this etcd 3.4 or newer?' : '';
+/** What went wrong, without the times and empty notes of grpc-js, and what to do. */
+export function adviceOn(details: string): string {
+  const plain = details.replace(/ \(\d{4}-[\d-]+T[\d:.]+Z\)/g, '').replace(/\.? ?Resolution note: *$/, '');
+  const found = ADVICE.find(([pattern]) => pattern.test(plain))?.[1];
+  return found === undefined ? plain : `${plain}: ${found}`;
 }

@@ -19,8 +19,9 @@ import type {
 import type { Range } from '../port.js';
 import { loadMethods } from './definitions.js';
 import { EtcdConnection } from './etcd-connection.js';
-import type { EtcdTls, EtcdUser } from './etcd-connection.js';
+import type { EtcdUser } from './etcd-connection.js';
 import { EtcdMessages } from './etcd-messages.js';
+import type { EtcdTls } from './etcd-sockets.js';
 
 /** An endpoint that accepts connections and says nothing (a stopped process) is passed over after this. */
 const OPEN_MS = 2_000;

@@ -76,9 +76,8 @@ for (const [what, signal] of [['stopped', 'SIGSTOP'], ['killed', 'SIGKILL']] as 
       await holdsTrue(hand, 'k/', outcomes);
       await world.until(
         () =>
-          watcher.isCurrent && outcomes.every(({ kind }, i) =>
-            kind !== 'done' || watcher.map.has(`k/${String(i)}`)
-          ),
+          watcher.isCurrent
+          && outcomes.every(({ kind }, i) => kind !== 'done' || watcher.map.has(`k/${String(i)}`)),
         'the watch has all that was done',
       );
       assert.ok(watcher.news.includes('away'));
