@@ -4,8 +4,8 @@
  */
 import type { Guard, Range } from './port.js';
 
-/** Longest key: a prefix and two names of 64 characters, percent-encoded (three bytes each), with room. */
-export const KEY_BYTES_MAX = 1024;
+/** Longest key: two names of 80 characters and a word, with room. */
+export const KEY_BYTES_MAX = 512;
 /** Longest value: an operator's rules are the longest; a partition's record has some 300 bytes. */
 export const VALUE_BYTES_MAX = 64 * 1024;
 /** Further compares of one write. */

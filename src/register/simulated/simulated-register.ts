@@ -115,6 +115,7 @@ export class SimulatedRegister {
     this.#carry(faults.lostRequests, faults.lateRequests, () => {
       if (this.#away === '') run();
       else if (this.#away === 'silent') this.#arrived.push(run);
+      else onLost();
     }, onLost);
   }
 
