@@ -31,8 +31,22 @@ class Storm {
   readonly sent: Sent[] = [];
   /** Values in the order in which the register took them. */
   readonly applied: string[] = [];
-  readonly counts = { done: 0, stale: 0, unknown: 0, refused: 0, appliedLater: 0, snapshots: 0, reads: 0, lost: 0 };
-  readonly clients: { readonly register: RegisterClient; watcher: Watcher; lease: Lease; isClosed: boolean }[] = [];
+  readonly counts = {
+    done: 0,
+    stale: 0,
+    unknown: 0,
+    refused: 0,
+    appliedLater: 0,
+    snapshots: 0,
+    reads: 0,
+    lost: 0,
+  };
+  readonly clients: {
+    readonly register: RegisterClient;
+    watcher: Watcher;
+    lease: Lease;
+    isClosed: boolean;
+  }[] = [];
   readonly revisions = new Map<string, number>();
   rollBacks = 0;
 
@@ -45,15 +59,24 @@ class Storm {
 
   #join(): void {
     const register = this.world.client();
-    this.clients.push({ register, watcher: new Watcher(register, ['k/'], this.world), lease: new Lease(register, 5_000, this.world), isClosed: false });
+    this.clients.push({
+      register,
+      watcher: new Watcher(register, ['k/'], this.world),
+      lease: new Lease(register, 5_000, this.world),
+      isClosed: false,
+    });
   }
 
   /** Sees what the register really does. */
   follow(): void {
     const { host } = this.world.register;
     host.watch([''], host.map.revision, {
-      onChanges: (changes) => { for (const { entry } of changes) if (entry !== undefined) this.applied.push(entry.value); },
-      onBroken: () => { this.follow(); },
+      onChanges: (changes) => {
+        for (const { entry } of changes) if (entry !== undefined) this.applied.push(entry.value);
+      },
+      onBroken: () => {
+        this.follow();
+      },
     });
   }
 
@@ -61,19 +84,43 @@ class Storm {
     const client = this.prng.pick(this.clients);
     if (client.isClosed) return;
     const count = 1 + this.prng.below(4);
-    const sent: Sent[] = Array.from({ length: count }, () => ({ value: `v${String(this.sent.length)}.${String(this.prng.below(1e9))}`, key: `k/${String(this.prng.below(KEYS))}`, sentMs: this.world.nowMs(), outcome: undefined }));
+    const sent: Sent[] = Array.from(
+      { length: count },
+      () => ({
+        value: `v${String(this.sent.length)}.${String(this.prng.below(1e9))}`,
+        key: `k/${String(this.prng.below(KEYS))}`,
+        sentMs: this.world.nowMs(),
+        outcome: undefined,
+      }),
+    );
     this.sent.push(...sent);
-    const session = this.prng.below(4) === 0 && client.lease.session.id !== '' ? client.lease.session : undefined;
-    const writes = sent.map(({ key, value }) => ({ key, value, ifRevision: this.revisions.get(key) ?? 0, session }));
+    const session = this.prng.below(4) === 0 && client.lease.session.id !== ''
+      ? client.lease.session
+      : undefined;
+    const writes = sent.map(({ key, value }) => ({
+      key,
+      value,
+      ifRevision: this.revisions.get(key) ?? 0,
+      session,
+    }));
     client.register.write(writes, (index, outcome) => {
       const each = sent[index];
       assert.ok(each !== undefined && each.outcome === undefined, 'a write is settled once');
-      assert.ok(this.world.nowMs() - each.sentMs <= LATEST_MS, `settled after ${String(this.world.nowMs() - each.sentMs)} ms`);
+      assert.ok(
+        this.world.nowMs() - each.sentMs <= LATEST_MS,
+        `settled after ${String(this.world.nowMs() - each.sentMs)} ms`,
+      );
       each.outcome = outcome;
       this.counts[outcome.kind] += 1;
       if (outcome.kind === 'done') this.revisions.set(each.key, outcome.revision);
       if (outcome.kind === 'stale') this.revisions.set(each.key, outcome.entry?.revision ?? 0);
-      if (outcome.kind === 'unknown' && !this.applied.includes(each.value)) this.world.scheduler.after(FAULTY_MS / 2, () => { if (this.applied.includes(each.value)) this.counts.appliedLater += 1; });
+      if (outcome.kind === 'unknown' && !this.applied.includes(each.value)) {
+        this.world.scheduler.after(FAULTY_MS / 2, () => {
+          if (this.applied.includes(each.value)) {
+            this.counts.appliedLater += 1;
+          }
+        });
+      }
     });
   }
 
@@ -85,7 +132,9 @@ class Storm {
     client.register.read({ prefix: 'k/' }, (result) => {
       if (result.kind !== 'entries') return;
       this.counts.reads += 1;
-      if (rollBacks === this.rollBacks) assert.ok(result.revision >= map.revision, 'a read shows what stood when it began');
+      if (rollBacks === this.rollBacks) {
+        assert.ok(result.revision >= map.revision, 'a read shows what stood when it began');
+      }
     });
   }
 
@@ -93,13 +142,29 @@ class Storm {
     const { register } = this.world;
     const { faults } = register;
     switch (this.prng.below(allowsRollBack ? 9 : 8)) {
-      case 0: register.goAway('refusing'); break;
-      case 1: register.goAway('silent'); break;
-      case 2: case 3: register.comeBack(); break;
-      case 4: faults.lostReplies = this.prng.next() * 0.3; break;
-      case 5: faults.lostRequests = this.prng.next() * 0.2; break;
+      case 0:
+        register.goAway('refusing');
+        break;
+      case 1:
+        register.goAway('silent');
+        break;
+      case 2:
+      case 3:
+        register.comeBack();
+        break;
+      case 4:
+        faults.lostReplies = this.prng.next() * 0.3;
+        break;
+      case 5:
+        faults.lostRequests = this.prng.next() * 0.2;
+        break;
       case 6:
-        Object.assign(faults, { lateRequests: this.prng.next() * 0.4, lateReplies: this.prng.next() * 0.2, lateMs: 20_000, delayMs: this.prng.next() * 800 });
+        Object.assign(faults, {
+          lateRequests: this.prng.next() * 0.4,
+          lateReplies: this.prng.next() * 0.2,
+          lateMs: 20_000,
+          delayMs: this.prng.next() * 800,
+        });
         break;
       case 7: {
         const client = this.prng.pick(this.clients);
@@ -119,7 +184,9 @@ class Storm {
   judgeSessions(): void {
     for (const { lease, isClosed } of this.clients) {
       const { id, validUntilMs } = lease.session;
-      if (!isClosed && validUntilMs > this.world.nowMs()) assert.ok(this.world.register.host.map.sessions.has(id), 'a session that is valid stands');
+      if (!isClosed && validUntilMs > this.world.nowMs()) {
+        assert.ok(this.world.register.host.map.sessions.has(id), 'a session that is valid stands');
+      }
       if (lease.lost !== '') this.counts.lost += 1;
     }
   }
@@ -134,7 +201,13 @@ class Storm {
       if (this.rollBacks === 0) this.judgeSessions();
     }
     this.world.register.comeBack();
-    Object.assign(this.world.register.faults, { lostRequests: 0, lostReplies: 0, lateRequests: 0, lateReplies: 0, delayMs: 2 });
+    Object.assign(this.world.register.faults, {
+      lostRequests: 0,
+      lostReplies: 0,
+      lateRequests: 0,
+      lateReplies: 0,
+      delayMs: 2,
+    });
     this.world.run(30_000);
   }
 
@@ -142,15 +215,27 @@ class Storm {
     const applied = new Set(this.applied);
     for (const { value, outcome } of this.sent) {
       if (outcome === undefined) assert.ok(false, `${value} is never settled`);
-      if (outcome.kind === 'done') assert.ok(applied.has(value), `${value} is said to be done, and was never applied`);
-      if (outcome.kind === 'stale' || outcome.kind === 'refused') assert.ok(!applied.has(value), `${value} is said not to be applied (${JSON.stringify(outcome)}), and was`);
+      if (outcome.kind === 'done') {
+        assert.ok(applied.has(value), `${value} is said to be done, and was never applied`);
+      }
+      if (outcome.kind === 'stale' || outcome.kind === 'refused') {
+        assert.ok(
+          !applied.has(value),
+          `${value} is said not to be applied (${JSON.stringify(outcome)}), and was`,
+        );
+      }
     }
     assert.equal(applied.size, this.applied.length, 'nothing is applied twice');
     const { map } = this.world.register.host;
     const expected = new Map(map.list([{ prefix: 'k/' }]).map(({ key, value }) => [key, value]));
     for (const { register, watcher, isClosed } of this.clients) {
       if (isClosed) continue;
-      assert.ok(register.state.isUp && watcher.isCurrent, `all is well again: ${JSON.stringify(register.state)} ${String(watcher.isCurrent)} ${watcher.news.slice(-3).join('; ')} ${JSON.stringify(this.world.log.lines.slice(-6))} now ${this.world.nowMs()}`);
+      assert.ok(
+        register.state.isUp && watcher.isCurrent,
+        `all is well again: ${JSON.stringify(register.state)} ${String(watcher.isCurrent)} ${
+          watcher.news.slice(-3).join('; ')
+        } ${JSON.stringify(this.world.log.lines.slice(-6))} now ${this.world.nowMs()}`,
+      );
       this.counts.snapshots += watcher.news.filter((news) => news.startsWith('snapshot')).length;
       assert.deepEqual(new Map([...watcher.map].sort()), expected, 'a watch ends with what stands there');
     }
@@ -171,7 +256,9 @@ for (const allowsRollBack of [false, true]) {
       for (const [name, count] of Object.entries(storm.counts)) sums[name] = (sums[name] ?? 0) + count;
     }
     // Each of these has to have happened, or the storms prove nothing.
-    for (const [name, count] of Object.entries(sums)) assert.ok(count > SEEDS / 10, `${name}: ${String(count)}`);
+    for (const [name, count] of Object.entries(sums)) {
+      assert.ok(count > SEEDS / 10, `${name}: ${String(count)}`);
+    }
   });
 }
 
