@@ -304,3 +304,28 @@ test('a process that stood still does not take its own silence for that of the r
   world.run(3_000);
   assert.equal(world.log.lines.length, downs, 'the line was not given up');
 });
+
+test('a connection that ends settles its writes at once as unknown, and asks its reads again', async () => {
+  const world = new SimulatedWorld();
+  const hand = new Hand(world);
+  await hand.put('a', 'x');
+  Object.assign(world.register.faults, { lateRequests: 1, lateMs: 4_000 });
+  const outcomes: Outcome[] = [];
+  const reads: string[] = [];
+  const startMs = world.nowMs();
+  hand.register.write([{ key: 'b', value: 'x', ifRevision: 0 }], (_, outcome) => {
+    outcomes.push(outcome);
+  });
+  hand.register.read({ key: 'a' }, ({ kind }) => {
+    reads.push(kind);
+  });
+  world.run(10);
+  world.register.goAway('refusing');
+  world.run(10);
+  assert.deepEqual([outcomes.map(({ kind }) => kind), reads], [['unknown'], []]);
+  Object.assign(world.register.faults, { lateRequests: 0 });
+  world.register.comeBack();
+  await world.until(() => reads.length > 0, 'the read is answered');
+  assert.deepEqual(reads, ['entries']);
+  assert.ok(world.nowMs() - startMs < 2_000, 'by the next connection, before its deadline');
+});

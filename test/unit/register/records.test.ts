@@ -62,19 +62,18 @@ const store = fc.record({
   draining: fc.boolean(),
 });
 
-const CODECS:
-  readonly (readonly [
-    what: string,
-    values: fc.Arbitrary<object>,
-    encode: (value: never) => string,
-    decode: (text: string) => object,
-  ])[] = [
-    ['partition', partition, encodePartition, decodePartition],
-    ['gateway', gateway, encodeGateway, decodeGateway],
-    ['incarnation', fc.record({ incarnation: count, ordinal }), encodeIncarnation, decodeIncarnation],
-    ['ordinal', fc.record({ next: ordinal }), encodeOrdinal, decodeOrdinal],
-    ['store', store, encodeStore, decodeStore],
-  ];
+const CODECS: readonly (readonly [
+  what: string,
+  values: fc.Arbitrary<object>,
+  encode: (value: never) => string,
+  decode: (text: string) => object,
+])[] = [
+  ['partition', partition, encodePartition, decodePartition],
+  ['gateway', gateway, encodeGateway, decodeGateway],
+  ['incarnation', fc.record({ incarnation: count, ordinal }), encodeIncarnation, decodeIncarnation],
+  ['ordinal', fc.record({ next: ordinal }), encodeOrdinal, decodeOrdinal],
+  ['store', store, encodeStore, decodeStore],
+];
 
 for (const [what, values, encode, decode] of CODECS) {
   test(`${what}: what is encoded is decoded the same, has a version, and equal records are equal texts`, () => {

@@ -59,8 +59,9 @@ test('every write goes, each key in order, and no batch breaks a rule', () => {
       const compares = Math.max(...batch.writes.map(({ write }) => 1 + write.guards.length));
       assert.ok(batch.writes.length === 1 || batch.writes.length + compares <= operationsMax, 'operations');
       assert.ok(
-        batch.writes.length === 1 || batch.writes.reduce((sum, { write }) =>
-              sum + (write.value ?? '').length, 0) <= TRANSACTION_BYTES_MAX,
+        batch.writes.length === 1
+          || batch.writes.reduce((sum, { write }) => sum + (write.value ?? '').length, 0)
+            <= TRANSACTION_BYTES_MAX,
         'bytes',
       );
       assert.equal(batch.deadlineMs, Math.min(...batch.writes.map(({ deadlineMs }) => deadlineMs)));
