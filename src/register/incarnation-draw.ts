@@ -1,6 +1,6 @@
 /**
- * Draws the incarnation of a starting gateway: the last one of the register + 1, with an ordinal that no incarnation
- * of the group ever had (DESIGN, "Incarnation"). By compare-and-set; clocks decide nothing.
+ * Draws the incarnation of a starting gateway: the last one of the register + 1, with an ordinal that no
+ * incarnation of the group ever had (DESIGN, "Incarnation"). By compare-and-set; clocks decide nothing.
  *
  *   ORDINAL ── read `ordinal` and all `incarnations/` / write next + 1 ──► settled done ──► INCARNATION
  *      ▲  └── stale, unknown: what was drawn may be another's: read again, draw a later one
@@ -9,8 +9,8 @@
  *   anything unreachable or refused ──► the same step again after a while
  *   FAILED: no ordinals left, or a record that can't be read: for a person
  *
- * `floor` is what is known besides the register, from what stores told: a register that was rolled back must not give
- * out numbers twice.
+ * `floor` is what is known besides the register, from what stores told: a register that was rolled back must
+ * not give out numbers twice.
  */
 import { invariant } from '../base/invariant.js';
 import { Broken } from './core/shapes.js';
@@ -118,7 +118,8 @@ export class IncarnationDraw {
       return this.#end('all ordinals of this group are used up: give the group another cluster name');
     }
     this.#write(ORDINAL_KEY, counter, encodeOrdinal({ next: next + 1 }), (outcome) => {
-      // Only done says that nobody else has it: what is stale may have been taken by another, or by a write of ours.
+      // Only done says that nobody else has it: what is stale may have been taken by another, or by a write
+      // of ours.
       if (outcome.kind !== 'done') return this.#again(outcome);
       this.#ordinal = next;
       this.#transition(DrawState.incarnation);

@@ -1,6 +1,6 @@
 /**
- * Bounds of everything that goes into the register: it is for some thousand small records (DESIGN "register"), and
- * whoever brings more is refused before anything is sent.
+ * Bounds of everything that goes into the register: it is for some thousand small records (DESIGN
+ * "register"), and whoever brings more is refused before anything is sent.
  */
 import type { Guard, Range } from './port.js';
 
@@ -21,7 +21,10 @@ export const PREFIXES_MAX = 16;
 export const SESSIONS_MAX = 64;
 /** Operations of one transaction: etcd's own default (--max-txn-ops), counted as etcd does. */
 export const TRANSACTION_OPERATIONS_MAX = 128;
-/** Bytes of one transaction: etcd takes 1.5 MiB a request by default, and a refused write echoes what stands there. */
+/**
+ * Bytes of one transaction: etcd takes 1.5 MiB a request by default, and a refused write echoes what stands
+ * there.
+ */
 export const TRANSACTION_BYTES_MAX = 512 * 1024;
 /** A session shorter than this can't outlast one lost answer (etcd grants no less than some 2 s). */
 export const SESSION_TTL_MS_MIN = 2_000;

@@ -5,8 +5,8 @@
  *     DOWN ── reached, signed in, a linearizable read answered / onUp ──► UP
  *     UP ── lost, or reset(why) / onDown(why) ──► DOWN, trying the next endpoint, with growing waits
  *
- * - Calls are made only while it is UP. Each is answered at most once, never from inside the call, and never after
- *   the onDown that ended it: then the client takes it for unanswered.
+ * - Calls are made only while it is UP. Each is answered at most once, never from inside the call, and never
+ *   after the onDown that ended it: then the client takes it for unanswered.
  * - No deadlines here: a call that is not answered makes the client call reset().
  */
 import type { PlainWrite } from './limits.js';
@@ -60,7 +60,10 @@ export interface LineHandlers {
 export interface Line {
   /** Begins to connect; once. */
   open(handlers: LineHandlers): void;
-  /** Applied as a whole at one moment; keys are all different, and no guard is on a key written here (client/batches.ts). */
+  /**
+   * Applied as a whole at one moment; keys are all different, and no guard is on a key written here
+   * (client/batches.ts).
+   */
   transact(writes: readonly LineWrite[], done: (answer: TransactionAnswer) => void): void;
   /** Linearizable, all at one revision. */
   range(ranges: readonly Range[], done: (answer: RangeAnswer) => void): void;
@@ -69,7 +72,9 @@ export interface Line {
   grant(session: string, ttlMs: number, done: (answer: LeaseAnswer) => void): void;
   renew(session: string, done: (answer: LeaseAnswer) => void): void;
   revoke(session: string, done: (answer: LeaseAnswer) => void): void;
-  /** Gives the connection up, as one that does not answer, and goes on with the next endpoint. onDown comes. */
+  /**
+   * Gives the connection up, as one that does not answer, and goes on with the next endpoint. onDown comes.
+   */
   reset(why: string): void;
   /** Lets go of everything; nothing is called any more. */
   close(): void;

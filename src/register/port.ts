@@ -1,7 +1,7 @@
 /**
- * The register as its users see it: a small linearizable map of texts, changed by compare-and-set, with sessions that
- * end when their owner falls silent. It says who holds a partition (DESIGN "register") and stands beside the path of
- * mail, never on it.
+ * The register as its users see it: a small linearizable map of texts, changed by compare-and-set, with
+ * sessions that end when their owner falls silent. It says who holds a partition (DESIGN "register") and
+ * stands beside the path of mail, never on it.
  *
  *     users (machines of gateways and stores)
  *        │  Register                     this file
@@ -13,13 +13,15 @@
  * - Nothing given to a call is called from inside that call: a machine is not entered twice.
  * - Each call is answered exactly once, at the latest when its deadline is over, close() included.
  * - A write is settled by itself: what stands beside it in one call neither fails nor delays it for good.
- * - 'unknown' may still be applied, at any later time, also after this process died. A read that shows the old
- *   revision says nothing about it; only a moved revision does (DESIGN, Ownership rule 2).
+ * - 'unknown' may still be applied, at any later time, also after this process died. A read that shows the
+ *   old revision says nothing about it; only a moved revision does (DESIGN, Ownership rule 2).
  * - 'refused' was never sent, or was answered by a refusal: it is not applied, now or ever.
  * - Reads are linearizable: they show every write that was settled before they began.
  */
 
-/** What stands under a key. Revisions grow with every change of any key; 0 is the revision of what is absent. */
+/**
+ * What stands under a key. Revisions grow with every change of any key; 0 is the revision of what is absent.
+ */
 export interface Entry {
   readonly key: string;
   readonly value: string;
@@ -48,7 +50,10 @@ export interface Write {
 
 export type Outcome =
   | { readonly kind: 'done'; readonly revision: number; }
-  /** Not applied: a compare failed. `entry` is what stands under the key; `guard` the first guard that failed, '' for none. */
+  /**
+   * Not applied: a compare failed. `entry` is what stands under the key; `guard` the first guard that failed,
+   * '' for none.
+   */
   | { readonly kind: 'stale'; readonly entry: Entry | undefined; readonly guard: string; }
   /** Sent and not answered: may still be applied, at any time. */
   | { readonly kind: 'unknown'; readonly why: string; }
@@ -56,9 +61,9 @@ export type Outcome =
   | { readonly kind: 'refused'; readonly reason: RefusalReason; readonly why: string; };
 
 /**
- * away: the register was not reached within the deadline · full: too much waits here, or is kept there · limit: a key,
- * value or count past its limit · session: the session is not open · denied: the register does not let this user ·
- * closed: this client is closed.
+ * away: the register was not reached within the deadline · full: too much waits here, or is kept there ·
+ * limit: a key, value or count past its limit · session: the session is not open · denied: the register does
+ * not let this user · closed: this client is closed.
  */
 export type RefusalReason = 'away' | 'full' | 'limit' | 'session' | 'denied' | 'closed';
 
@@ -72,8 +77,8 @@ export type ReadResult =
 /** News of all keys with one of the prefixes of a watch. Each key's changes come in order, none twice. */
 export interface WatchListener {
   /**
-   * All that stands there now. The first answer of a watch; and again after onAway, which it ends: `deleted` names
-   * the keys that were told before and are gone meanwhile.
+   * All that stands there now. The first answer of a watch; and again after onAway, which it ends: `deleted`
+   * names the keys that were told before and are gone meanwhile.
    */
   onSnapshot(entries: readonly Entry[], deleted: readonly string[]): void;
   onChange(entry: Entry): void;
@@ -94,15 +99,16 @@ export interface SessionListener {
 }
 
 /**
- * A lease of keys, kept alive until it is closed or lost. Who acts by it asks `validUntilMs`, not whether it was told
- * to be lost: news may come late.
+ * A lease of keys, kept alive until it is closed or lost. Who acts by it asks `validUntilMs`, not whether it
+ * was told to be lost: news may come late.
  */
 export interface Session {
   /** As in Entry.session; '' until it is open. */
   readonly id: string;
   /**
-   * On the monotonic clock: until then its keys stand for sure. Counted from before the last keep-alive that was
-   * answered had been sent, with the drift bound taken off; 0 until it is open and once it is lost or closed.
+   * On the monotonic clock: until then its keys stand for sure. Counted from before the last keep-alive that
+   * was answered had been sent, with the drift bound taken off; 0 until it is open and once it is lost or
+   * closed.
    */
   readonly validUntilMs: number;
   /** Ends it and deletes its keys; `done` when that is known, or given up (then they end by themselves). */

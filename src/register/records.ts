@@ -1,7 +1,7 @@
 /**
- * The values of the register's keys: JSON objects with a version, so that `etcdctl get --prefix /twinpost` reads well.
- * Whoever can write the register can write anything: a value that is not one of ours yields the name of the broken
- * rule. Fields that are not known are passed over; another version is not.
+ * The values of the register's keys: JSON objects with a version, so that `etcdctl get --prefix /twinpost`
+ * reads well. Whoever can write the register can write anything: a value that is not one of ours yields the
+ * name of the broken rule. Fields that are not known are passed over; another version is not.
  *
  *     {"version":1,"epoch":7,"term":5,"nonce":"9f…","holder":{"gatewayId":"gw-1","incarnation":12},
  *      "members":[{"storeId":"store-a","bootId":"30…"},{"storeId":"store-b","bootId":"77…"}]}

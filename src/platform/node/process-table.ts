@@ -1,10 +1,14 @@
 /**
- * Which process of which machine: marks that a lock file can keep, and whether the process of a mark still lives. For
- * the lock of a gateway (gateway/process-lock.ts) and of the register's file (register/file/file-lock.ts).
+ * Which process of which machine: marks that a lock file can keep, and whether the process of a mark still
+ * lives. For the lock of a gateway (gateway/process-lock.ts) and of the register's file
+ * (register/file/file-lock.ts).
  */
 import { readFileSync, readlinkSync } from 'node:fs';
 
-/** Fields of /proc/PID/stat behind the name in brackets, which may hold anything: state is the first, start time the twentieth. */
+/**
+ * Fields of /proc/PID/stat behind the name in brackets, which may hold anything: state is the first, start
+ * time the twentieth.
+ */
 const STAT_STATE = 0;
 const STAT_START_TIME = 19;
 

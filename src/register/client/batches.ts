@@ -1,14 +1,15 @@
 /**
- * Writes that wait, and how they are put together into transactions. A transaction is judged at one moment: etcd
- * evaluates the compares of all its parts before it writes any. So in one batch
+ * Writes that wait, and how they are put together into transactions. A transaction is judged at one moment:
+ * etcd evaluates the compares of all its parts before it writes any. So in one batch
  *
  *   - no key is written twice (etcd would refuse the whole of it),
  *   - no write guards a key that another one writes (two that guard each other's key would both pass),
  *   - all writes go with one session, or all with none (a session that is over fails the whole of it),
- *   - count and bytes are bounded: `operationsMax` counts as etcd does, the writes and the compares of the longest.
+ *   - count and bytes are bounded: `operationsMax` counts as etcd does, the writes and the compares of the
+ *     longest.
  *
- * A key that is under way in one batch waits with its next write until that is answered. The order of waiting writes
- * is kept otherwise.
+ * A key that is under way in one batch waits with its next write until that is answered. The order of waiting
+ * writes is kept otherwise.
  */
 import { TRANSACTION_BYTES_MAX, utf8Bytes } from '../limits.js';
 import type { LineWrite } from '../line.js';
@@ -27,7 +28,9 @@ export interface Batch {
   readonly deadlineMs: number;
 }
 
-/** What one write adds to a request beside its texts: field headers, the range that echoes what stands there. */
+/**
+ * What one write adds to a request beside its texts: field headers, the range that echoes what stands there.
+ */
 const WRITE_OVERHEAD_BYTES = 64;
 
 /** Takes the next batch out of `waiting`; undefined when nothing may go. */

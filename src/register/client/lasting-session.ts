@@ -5,8 +5,8 @@
  *      │  failed: again, as a new one    │   renewed every third of its time
  *      └──────────── close() ────────────┴──► CLOSING ── revoked, or given up / done ──► CLOSED
  *
- * The end that is sure, `validUntilMs`, is counted from before a request was sent, and the drift between two clocks is
- * taken off. It may pass without the session being lost: if the register answers again, it goes on.
+ * The end that is sure, `validUntilMs`, is counted from before a request was sent, and the drift between two
+ * clocks is taken off. It may pass without the session being lost: if the register answers again, it goes on.
  */
 import { invariant } from '../../base/invariant.js';
 import type { Random } from '../../platform/ports.js';

@@ -1,13 +1,14 @@
 /**
- * A register over a line: bounds, deadlines, batches, watches, sessions. The same code stands over etcd, the file and
- * the simulated register. Pure: time comes by tick() and a clock, and a turn's end by `soon`.
+ * A register over a line: bounds, deadlines, batches, watches, sessions. The same code stands over etcd, the
+ * file and the simulated register. Pure: time comes by tick() and a clock, and a turn's end by `soon`.
  *
  *   write ─► waiting ── batch of a turn ──► under way ── answered ──► settled
  *              │ deadline: refused 'away'      │ deadline, line down: unknown
  *
- * A line that is silent though something is asked of it is given up (silence = nothing heard for `silenceMs`), and the
- * next endpoint is tried. Where nothing is asked, a small read is, so that a half-open connection is found before it
- * is needed. If this process itself stood still, the silence counts anew: the answer may wait in the kernel.
+ * A line that is silent though something is asked of it is given up (silence = nothing heard for
+ * `silenceMs`), and the next endpoint is tried. Where nothing is asked, a small read is, so that a half-open
+ * connection is found before it is needed. If this process itself stood still, the silence counts anew: the
+ * answer may wait in the kernel.
  */
 import { invariant } from '../../base/invariant.js';
 import type { Clock, EventLog, Random } from '../../platform/ports.js';
@@ -46,7 +47,8 @@ export interface RegisterClientOptions {
 
 export const DEFAULT_CLIENT_OPTIONS: RegisterClientOptions = {
   callTimeoutMs: 5_000,
-  // A session of 5 s outlasts a silent endpoint: 1.6 s since its last renewal, 2 s of silence, then the next one.
+  // A session of 5 s outlasts a silent endpoint: 1.6 s since its last renewal, 2 s of silence, then the next
+  // one.
   silenceMs: 2_000,
   probeMs: 1_000,
   batchesMax: 4,
@@ -220,7 +222,9 @@ export class RegisterClient implements Register {
     });
   }
 
-  /** Deadlines, silence, keep-alives: called some ten times a second, each time after the sockets were polled. */
+  /**
+   * Deadlines, silence, keep-alives: called some ten times a second, each time after the sockets were polled.
+   */
   tick(): void {
     if (this.#isClosed) return;
     const nowMs = this.#ports.clock.nowMs();
@@ -371,7 +375,8 @@ export class RegisterClient implements Register {
     this.#generation += 1;
     this.#probeSentMs = undefined;
     this.#setState(false, '', why);
-    // A line that finds no endpoint says so again and again, with the newest reason; it is logged by the line.
+    // A line that finds no endpoint says so again and again, with the newest reason; it is logged by the
+    // line.
     if (!wasUp) return;
     this.#ports.log.warn('register', 'the register is away: mail goes on, changes of records wait', { why });
     for (const session of [...this.#sessions]) session.lineDown();

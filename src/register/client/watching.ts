@@ -1,12 +1,12 @@
 /**
  * One watch of a client: what was told of each key, so that after any gap exactly the difference is told.
  *
- *   ASKING ── all entries at one revision / onSnapshot ──► FOLLOWING ── changes after it / onChange, onDeleted
+ *   ASKING ── all entries at one revision / onSnapshot ──► FOLLOWING ── changes / onChange, onDeleted
  *      ▲                                                      │
  *      └──── line down, or watch broken (compacted, cancelled) / onAway, once ◄┘
  *
- * After a gap it always reads anew and compares: so it does not matter whether the changes were compacted, or an older
- * state of the register came back with lower revisions.
+ * After a gap it always reads anew and compares: so it does not matter whether the changes were compacted, or
+ * an older state of the register came back with lower revisions.
  */
 import { ENTRIES_MAX } from '../limits.js';
 import type { Change, Line, RangeAnswer } from '../line.js';

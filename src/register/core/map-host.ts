@@ -1,14 +1,17 @@
 /**
- * A map with its clock, its watchers and its place on disk: the whole of a register that one process keeps. Pure: the
- * disk is a port. What one turn brings is applied to a copy, kept once, and only then answered and told.
+ * A map with its clock, its watchers and its place on disk: the whole of a register that one process keeps.
+ * Pure: the disk is a port. What one turn brings is applied to a copy, kept once, and only then answered and
+ * told.
  *
- *     calls of a turn ──► queue ── endOfTurn ──► copy of the map ── keep() ──► the map, answers, changes to watchers
- *                                                                   │ refused: answers 'refused', the copy is dropped
- *                                                                   │ unsure: answers 'unknown'; the copy is the map,
- *                                                                   │         and nothing is read until it is kept
+ *     calls of a turn ──► queue ── end of turn ──► copy of the map ── keep()
+ *                                                                       │
+ *         kept ──► the copy is the map; answers; changes to watchers  ◄─┤
+ *      refused ──► the copy is dropped; answers 'refused'             ◄─┤
+ *       unsure ──► the copy is the map; answers 'unknown';            ◄─┘
+ *                  nothing is read or told until it is kept
  *
- * Sessions run by the clock here. At the start, and after anything that kept calls from coming in, each has its whole
- * time again: a holder's view of its session must end first.
+ * Sessions run by the clock here. At the start, and after anything that kept calls from coming in, each has
+ * its whole time again: a holder's view of its session must end first.
  */
 import type { Clock } from '../../platform/ports.js';
 import type {
@@ -177,7 +180,8 @@ export class MapHost {
   /** Touches no disk: after a restart each session has its whole time again. */
   renew(session: string, done: (answer: LeaseAnswer) => void): void {
     const ttlMs = this.#map.sessions.get(session);
-    // One that runs out is ended in a turn of its own; until then it may be renewed, but not once that has begun.
+    // One that runs out is ended in a turn of its own; until then it may be renewed, but not once that has
+    // begun.
     if (ttlMs !== undefined && this.#endsMs.has(session)) {
       this.#endsMs.set(session, this.#ports.clock.nowMs() + ttlMs);
     }

@@ -1,6 +1,6 @@
 /**
- * The map itself: keys, values, revisions, and the sessions that keys end with. Pure, without a clock: when a session
- * has run out is for map-host.ts to say. Shared by the file and by the simulated register.
+ * The map itself: keys, values, revisions, and the sessions that keys end with. Pure, without a clock: when a
+ * session has run out is for map-host.ts to say. Shared by the file and by the simulated register.
  *
  * Every change raises the revision by one; a revision is never given twice, unless an older state comes back.
  */

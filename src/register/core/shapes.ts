@@ -1,6 +1,6 @@
 /**
- * Strict readers of what comes as JSON from a file, a socket or a value of the register: a hostile value yields the
- * name of the broken rule, never an exception, and nothing is taken over that was not checked.
+ * Strict readers of what comes as JSON from a file, a socket or a value of the register: a hostile value
+ * yields the name of the broken rule, never an exception, and nothing is taken over that was not checked.
  */
 import { isRevision, keyRule, rangeRule, writeRule } from '../limits.js';
 import type { LineWrite } from '../line.js';

@@ -1,16 +1,19 @@
 /**
- * What a register in another process of this machine is asked, and answers: one JSON object a line, over the unix
- * socket `register.sock` in state_dir. Both ends are of one build: the first line of each names its version.
+ * What a register in another process of this machine is asked, and answers: one JSON object a line, over the
+ * unix socket `register.sock` in state_dir. Both ends are of one build: the first line of each names its
+ * version.
  *
  *   hello     {"hello":1}                                              both, first
  *   request   {"id":N,"call":"transact","writes":[…]}                  answer {"id":N,"answer":{"kind":…}}
  *             {"id":N,"call":"range","ranges":[…]}                     the same
  *             {"id":N,"call":"grant","session":"17","ttlMs":5000}      the same
  *             {"id":N,"call":"renew"|"revoke","session":"17"}          the same
- *             {"id":N,"call":"watch","prefixes":[…],"after":7}         {"id":N,"changes":[…]} …, {"id":N,"broken":"why"}
+ *             {"id":N,"call":"watch","prefixes":[…],"after":7}         {"id":N,"changes":[…]}, …
+ *                                                                      {"id":N,"broken":"why"}
  *             {"id":N,"call":"unwatch"}                                none
  *
- * Ids are the client's, each used once a connection. Anything else closes the connection with the broken rule.
+ * Ids are the client's, each used once a connection. Anything else closes the connection with the broken
+ * rule.
  */
 import {
   ENTRIES_MAX,

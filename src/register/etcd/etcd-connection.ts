@@ -1,14 +1,15 @@
 /**
- * One connection to one endpoint of etcd, from the first attempt to its end; etcd-line.ts makes the next one. By
- * @grpc/grpc-js, and with these traps of it and of etcd in mind (docs/decisions/0015-client-of-etcd.md):
+ * One connection to one endpoint of etcd, from the first attempt to its end; etcd-line.ts makes the next one.
+ * By @grpc/grpc-js, and with these traps of it and of etcd in mind (docs/decisions/0015-client-of-etcd.md):
  *
- * - Connections to one address are shared among all channels of a process unless told otherwise: a half-open one would
- *   be handed to the next attempt again.
+ * - Connections to one address are shared among all channels of a process unless told otherwise: a half-open
+ *   one would be handed to the next attempt again.
  * - It repeats calls by itself unless told otherwise, asks DNS for settings, and obeys http_proxy.
- * - Its deadlines are of the wall clock: none are given; the client counts by the monotonic one and resets the line.
+ * - Its deadlines are of the wall clock: none are given; the client counts by the monotonic one and resets
+ *   the line.
  * - Streams tell 'error' and 'end' after they were cancelled: listeners stay, and do nothing then.
- * - etcd drops who pings more often than every 5 s: small reads are asked instead of pings (the client's probe), which
- *   also find a member that has lost the others.
+ * - etcd drops who pings more often than every 5 s: small reads are asked instead of pings (the client's
+ *   probe), which also find a member that has lost the others.
  */
 import { Client, Metadata } from '@grpc/grpc-js';
 import type { ClientDuplexStream, ServiceError } from '@grpc/grpc-js';

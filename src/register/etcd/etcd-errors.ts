@@ -1,9 +1,10 @@
 /**
- * The one place that decides what an error of etcd, or on the way to it, means: for the call, for the connection, and
- * for the operator who reads of it.
+ * The one place that decides what an error of etcd, or on the way to it, means: for the call, for the
+ * connection, and for the operator who reads of it.
  *
- *   refused   etcd itself says that it did not do it: its own text with a code that it gives before it proposes a change
- *   unknown   everything else: the connection broke, it was too slow, it lost its leader; may still be applied
+ *   refused   etcd itself says that it did not do it: its own text with a code that it gives before it
+ *   proposes a change unknown   everything else: the connection broke, it was too slow, it lost its leader;
+ *   may still be applied
  *
  *   the connection goes on where the call was at fault; else the next endpoint is tried
  */
@@ -37,7 +38,8 @@ const NOT_APPLIED: readonly status[] = [
 ];
 
 export function judge({ code, details }: CallError): Verdict {
-  // grpc-js makes errors with the same codes itself, about answers that it can't read: those say nothing of the change.
+  // grpc-js makes errors with the same codes itself, about answers that it can't read: those say nothing of
+  // the change.
   const text = code === status.UNIMPLEMENTED ? `${details}: is this etcd 3.4 or newer?` : adviceOn(details);
   const isEtcds = /^(etcdserver|mvcc|auth):/.test(details);
   if (!isEtcds || !NOT_APPLIED.includes(code)) {
@@ -58,7 +60,7 @@ const ADVICE: readonly (readonly [pattern: RegExp, advice: string])[] = [
   [/ENOTFOUND|EAI_AGAIN|Name resolution failed/, 'is the name right, and does DNS answer?'],
   [/EHOSTUNREACH|ENETUNREACH|ETIMEDOUT/, 'is the network between this machine and etcd up?'],
   [
-    /self.signed|unable to (get|verify)|CERT_|certificate (has expired|is not yet valid)|ERR_TLS_CERT|altnames/i,
+    /self.signed|unable to (get|verify)|CERT_|certificate (has exp|is not y)|altnames/i,
     "does `ca` hold the authority of etcd's certificate, and does that bear the name of the endpoint?",
   ],
   [

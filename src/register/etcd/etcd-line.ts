@@ -50,7 +50,9 @@ export class EtcdLine implements Line {
   /** Attempts that failed one after the other. */
   #failures = 0;
   #timer: NodeJS.Timeout | undefined;
-  /** The last error of each endpoint that was logged: said again only when it changes, or was well meanwhile. */
+  /**
+   * The last error of each endpoint that was logged: said again only when it changes, or was well meanwhile.
+   */
   readonly #said = new Map<string, string>();
 
   constructor(options: EtcdLineOptions, log: EventLog) {

@@ -5,10 +5,12 @@
  *   its process is gone (same boot and pid namespace, or the same machine in a later boot)
  *                                          ─► taken away, then as none
  *   its process lives                      ─► refused
- *   another machine or container, no /proc ─► watched: its owner touches it every 2 s; untouched for 10 s, it is taken away
+ *   another machine or container, no /proc ─► watched: its owner touches it every 2 s;
+ *                                             untouched for 10 s, it is taken away
  *
- * A process that stood still for longer than that, in another container, would go on writing: so it looks, before each
- * write, whether the file is still the one that it made, and gives the register up when it is not.
+ * A process that stood still for longer than that, in another container, would go on writing: so it looks,
+ * before each write, whether the file is still the one that it made, and gives the register up when it is
+ * not.
  */
 import { randomBytes } from 'node:crypto';
 import {
@@ -82,7 +84,7 @@ export class FileLock {
     }
     throw new RegisterFileError(
       'in use',
-      `the register file's lock ${file} can't be had: other processes take it again and again; start one process only`,
+      `the register file's lock ${file} can't be had, as others take it again and again: start one process`,
     );
   }
 

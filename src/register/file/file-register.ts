@@ -1,7 +1,7 @@
 /**
  * `register: file`: the map in one file of state_dir, for the gateways of one machine.
  *
- *   openFileRegister     the process that keeps the file: clients of its own, and the socket for others if wanted
+ *   FileRegister         the process that keeps the file: its own clients, and the socket if wanted
  *   connectFileRegister  another process of this machine, over the socket
  */
 import { join } from 'node:path';

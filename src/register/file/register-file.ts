@@ -2,11 +2,13 @@
  * The register's file on disk: read and checked when it is opened, replaced as a whole for each state.
  *
  *   keep    register.tmp ─ written, fsynced ─► renamed to register ─► folder fsynced
- *             │ fails: the old file stands, 'refused'   │ fails from here on: either may stand after a crash, 'unsure'
+ *             │ fails: the old file stands │ fails from here on: either may
+ *             ▼ 'refused'                  ▼ stand after a crash: 'unsure'
  *
- * A file that can't be read is never put aside, and never written over: the process does not start, and says why. What
- * the body holds is core/file-format.ts. A file made on another machine, or in another folder (a copy), speaks of a
- * state that others may have gone on from: `origin` tells, and the marks of that place stay in it until adopt().
+ * A file that can't be read is never put aside, and never written over: the process does not start, and says
+ * why. What the body holds is core/file-format.ts. A file made on another machine, or in another folder (a
+ * copy), speaks of a state that others may have gone on from: `origin` tells, and the marks of that place
+ * stay in it until adopt().
  */
 import { readFileSync, statSync } from 'node:fs';
 import { open, rename } from 'node:fs/promises';
@@ -26,7 +28,9 @@ const FILE = 'register';
 const FILE_BYTES_MAX = 256 * 1024 * 1024;
 const HEADER = /^([\w-]+) (\d{1,9}) (\d{1,9}) ([0-9a-f]{8})\n/;
 
-/** new: there was none. own: made here. moved: made on another machine or in another folder; `why` says which. */
+/**
+ * new: there was none. own: made here. moved: made on another machine or in another folder; `why` says which.
+ */
 export type FileOrigin = { readonly kind: 'new' | 'own'; } | {
   readonly kind: 'moved';
   readonly why: string;
@@ -193,8 +197,8 @@ function readContent(file: string, crc32: Crc32): FileContent | undefined {
 function damaged(file: string, rule: string): RegisterFileError {
   return new RegisterFileError(
     'damaged',
-    `the register file ${file} is damaged (${rule}) and was left as it is: move it away by hand, then start again; `
-      + 'it is made anew from what the stores know',
+    `the register file ${file} is damaged (${rule}) and was left as it is: move it away by hand, `
+      + 'then start again; it is made anew from what the stores know',
   );
 }
 

@@ -1,7 +1,7 @@
 /**
- * Serves a map to other processes of this machine over a unix socket in state_dir: an upper process keeps the file, and
- * its gateways ask it (`workers`, several gateways of one `up`). Who may open the socket is who may read state_dir.
- * What is said there is core/wire.ts; the other end is socket-line.ts.
+ * Serves a map to other processes of this machine over a unix socket in state_dir: an upper process keeps the
+ * file, and its gateways ask it (`workers`, several gateways of one `up`). Who may open the socket is who may
+ * read state_dir. What is said there is core/wire.ts; the other end is socket-line.ts.
  */
 import { rmSync } from 'node:fs';
 import net from 'node:net';
@@ -30,7 +30,9 @@ export class SocketServer {
     this.#file = file;
   }
 
-  /** Whoever has the file's lock may take the socket of the process before. Rejects with the system's error. */
+  /**
+   * Whoever has the file's lock may take the socket of the process before. Rejects with the system's error.
+   */
   static async listen(file: string, host: MapHost, log: EventLog): Promise<SocketServer> {
     const bytes = Buffer.byteLength(file);
     if (bytes > SOCKET_PATH_BYTES_MAX) {

@@ -1,7 +1,7 @@
 /**
- * The line of one simulated process to the simulated register. Requests travel on the register's timeline, so they
- * arrive after their sender's death; what comes back runs on the process's own timeline, which stands still while it
- * is frozen.
+ * The line of one simulated process to the simulated register. Requests travel on the register's timeline, so
+ * they arrive after their sender's death; what comes back runs on the process's own timeline, which stands
+ * still while it is frozen.
  */
 import type {
   Change,

@@ -1,6 +1,7 @@
 /**
- * The register of the simulator: the map of the file register, reached over lines that fail in every way a real one
- * may. All chance comes from a seeded generator and all time from a timeline, so a seed replays exactly.
+ * The register of the simulator: the map of the file register, reached over lines that fail in every way a
+ * real one may. All chance comes from a seeded generator and all time from a timeline, so a seed replays
+ * exactly.
  *
  *   request ── lost ──► never arrives, and its connection ends some time later
  *           └─ late ──► applied any time later, also after its sender died or gave the connection up
@@ -101,7 +102,10 @@ export class SimulatedRegister {
     for (const run of this.#arrived.splice(0)) run();
   }
 
-  /** Back by up to `steps` kept states; `steps` past all of them: lost, empty. Between two steps of the timeline. */
+  /**
+   * Back by up to `steps` kept states; `steps` past all of them: lost, empty. Between two steps of the
+   * timeline.
+   */
   rollBack(steps: number): void {
     const older = steps >= this.#states.length ? undefined : this.#states[this.#states.length - 1 - steps];
     this.#states.length = older === undefined ? 0 : this.#states.length - steps;

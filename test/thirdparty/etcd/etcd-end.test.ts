@@ -1,4 +1,7 @@
-/** A closed client holds nothing: its process ends by itself, whether etcd was there, is gone, or stands still. */
+/**
+ * A closed client holds nothing: its process ends by itself, whether etcd was there, is gone, or stands
+ * still.
+ */
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';

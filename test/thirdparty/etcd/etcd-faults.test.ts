@@ -1,6 +1,6 @@
 /**
- * What clients see when etcd fails: real processes stopped and killed, connections held half-open, changes compacted,
- * data restored from an older backup.
+ * What clients see when etcd fails: real processes stopped and killed, connections held half-open, changes
+ * compacted, data restored from an older backup.
  */
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
@@ -43,7 +43,7 @@ async function holdsTrue(hand: Hand, prefix: string, outcomes: readonly Outcome[
 }
 
 for (const [what, signal] of [['stopped', 'SIGSTOP'], ['killed', 'SIGKILL']] as const) {
-  test(`the leader, which is the endpoint in use, is ${what}: another endpoint goes on, the session stands, the watch misses nothing`, async () => {
+  test(`the leader in use is ${what}: another endpoint goes on, session and watch are whole`, async () => {
     const cluster = await three;
     await cluster.isReady();
     const leader = await cluster.leader();
@@ -118,7 +118,7 @@ test('an endpoint that is not the leader is stopped: the next one goes on', asyn
   }
 });
 
-test('two of three are dead: nothing is read, no write is said to be done, and all goes on when one is back', async () => {
+test('two of three are dead: nothing is read or done until one is back', async () => {
   const cluster = await three;
   await cluster.isReady();
   const world = cluster.world();
@@ -145,7 +145,7 @@ test('two of three are dead: nothing is read, no write is said to be done, and a
   }
 });
 
-test('etcd is stopped for 8 s: a session of 5 s is lost, its right ended before, and the watch tells what went with it', async () => {
+test('etcd is stopped for 8 s: a session of 5 s is lost, its right ended before', async () => {
   const cluster = await one;
   await cluster.isReady();
   const [node] = cluster.nodes;
@@ -192,7 +192,7 @@ async function proxied(
   };
 }
 
-test('a half-open connection is given up, and the next endpoint goes on, with the watch and the session', async () => {
+test('a half-open connection is given up, and the next endpoint goes on', async () => {
   const cluster = await one;
   const { proxy, world } = await proxied(cluster, cluster.endpoints);
   try {
@@ -219,7 +219,7 @@ test('a half-open connection is given up, and the next endpoint goes on, with th
   }
 });
 
-test('a write whose reply is lost is unknown, and applied; sent again it is stale, and shows what stands there', async () => {
+test('a write whose reply is lost is unknown, and applied; sent again it is stale', async () => {
   const { proxy, world, direct } = await proxied(await one);
   try {
     const hand = new Hand(world);
@@ -239,7 +239,7 @@ test('a write whose reply is lost is unknown, and applied; sent again it is stal
   }
 });
 
-test('a write that is under way when its client dies is applied later, and one that was never sent is not', async () => {
+test('a write under way when its client dies is applied later, one never sent is not', async () => {
   const { proxy, world, direct } = await proxied(await one);
   try {
     const hand = new Hand(world);
@@ -264,7 +264,7 @@ test('a write that is under way when its client dies is applied later, and one t
   }
 });
 
-test('changes are compacted while a watch is down: a fresh snapshot tells them, and what is gone', async () => {
+test('changes are compacted while a watch is down: a snapshot tells what is gone', async () => {
   const cluster = await one;
   const { proxy, world, direct } = await proxied(cluster);
   try {
@@ -294,7 +294,7 @@ test('changes are compacted while a watch is down: a fresh snapshot tells them, 
   }
 });
 
-test('an older backup is restored: the watch tells the difference, backwards too, and writes at newer revisions are stale', async () => {
+test('an older backup is restored: the watch tells the difference, newer writes are stale', async () => {
   const cluster = await EtcdCluster.start(1);
   const [node] = cluster.nodes;
   assert.ok(node !== undefined);
@@ -326,7 +326,7 @@ test('an older backup is restored: the watch tells the difference, backwards too
   }
 });
 
-test('more than a page of keys is read whole, and keys of others below the prefix are passed over', async () => {
+test('more than a page of keys is read whole, keys of others are passed over', async () => {
   const cluster = await one;
   await cluster.isReady();
   const world = cluster.world({ cluster: 'pages' });
@@ -346,7 +346,7 @@ test('more than a page of keys is read whole, and keys of others below the prefi
   }
 });
 
-test('nothing listens: the endpoint, the reason and what to do are told; calls end with their deadline', async () => {
+test('nothing listens: endpoint, reason and advice are told; calls end in time', async () => {
   const register = connectEtcdRegister({ endpoints: ['http://127.0.0.1:1'], cluster: 'none' }, QUIET);
   const world = new RealWorld(() => register, () => Promise.resolve());
   try {

@@ -1,11 +1,15 @@
-/** Users and passwords, roles, TLS and client certificates: what works, and what an operator reads when it does not. */
+/**
+ * Users and passwords, roles, TLS and client certificates: what works, and what an operator reads when it
+ * does not.
+ */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 
 import { Hand } from '../../unit/register/contract.js';
-import { RealWorld, makeFolder, removeFolder, until } from '../../unit/register/real-world.js';
+import { makeFolder, removeFolder, until } from '../../unit/register/real-world.js';
+import type { RealWorld } from '../../unit/register/real-world.js';
 import { mustRun } from '../support.js';
 import { EtcdCluster } from './etcd-cluster.js';
 
@@ -88,7 +92,7 @@ async function whyNot(world: RealWorld, expected: RegExp): Promise<void> {
   assert.equal(client.state.isUp, false);
 }
 
-test('a user with a role for the prefix: works in it, is denied elsewhere; a wrong password is told', async () => {
+test('a user with a role for the prefix works in it; what is wrong is told', async () => {
   const cluster = await EtcdCluster.start(1);
   const worlds: RealWorld[] = [];
   const world = (...options: Parameters<EtcdCluster['world']>): RealWorld => {
@@ -139,7 +143,7 @@ test('a user with a role for the prefix: works in it, is denied elsewhere; a wro
   }
 });
 
-test('TLS: the certificate of etcd is verified, a client certificate is shown; what is wrong is told', async () => {
+test('TLS: etcd is verified, a client certificate is shown; what is wrong is told', async () => {
   await makeAuthority('ca');
   await makeAuthority('other-ca');
   await makeCertificate('server', 'ca', 'IP:127.0.0.1');

@@ -1,4 +1,7 @@
-/** A TCP proxy that can be made to hold what passes in either direction: half-open connections, lost and late bytes. */
+/**
+ * A TCP proxy that can be made to hold what passes in either direction: half-open connections, lost and late
+ * bytes.
+ */
 import net from 'node:net';
 import type { AddressInfo } from 'node:net';
 
@@ -34,7 +37,9 @@ export class TcpProxy {
     return `http://${HOST}:${String((this.#server.address() as AddressInfo).port)}`;
   }
 
-  /** Passes on what was kept, also of connections that their client has closed, and nothing is held any more. */
+  /**
+   * Passes on what was kept, also of connections that their client has closed, and nothing is held any more.
+   */
   letGo(): void {
     this.holdsRequests = false;
     this.holdsReplies = false;

@@ -1,4 +1,6 @@
-/** A program for etcd-end.test.ts: uses a register for four seconds, closes it, and has nothing else to do. */
+/**
+ * A program for etcd-end.test.ts: uses a register for four seconds, closes it, and has nothing else to do.
+ */
 import { connectEtcdRegister } from '../../../src/register/etcd/etcd-register.js';
 import { QUIET } from '../../unit/register/real-world.js';
 

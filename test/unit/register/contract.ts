@@ -1,6 +1,7 @@
 /**
- * What every register has to keep, whoever keeps the map: run against the simulated one, the file, the file over its
- * socket, and etcd with one node and three (test/thirdparty/etcd). A world says how to get a client and how time goes.
+ * What every register has to keep, whoever keeps the map: run against the simulated one, the file, the file
+ * over its socket, and etcd with one node and three (test/thirdparty/etcd). A world says how to get a client
+ * and how time goes.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

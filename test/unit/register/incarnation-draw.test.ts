@@ -139,3 +139,17 @@ test('a draw that has ended goes nowhere', () => {
   );
   assert.deepEqual(arrows, ['01', '03', '04', '12', '13', '14']);
 });
+
+test('a draw whose answer was lost is known again, and no number is skipped', async () => {
+  const world = new SimulatedWorld();
+  const starting = new Starting(world, 'gw-1');
+  const { register } = world;
+  await world.until(() => register.host.map.get('incarnations/gw-1') !== undefined, 'it is written');
+  // Its answer is on the way.
+  register.goAway('refusing');
+  world.run(1_000);
+  assert.equal(starting.record, undefined);
+  register.comeBack();
+  await world.until(() => starting.record !== undefined, 'drawn');
+  assert.deepEqual(starting.record, { incarnation: 1, ordinal: 0 });
+});

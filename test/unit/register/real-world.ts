@@ -1,4 +1,7 @@
-/** What contract worlds on the real clock share: waiting for a condition, clients that are closed, folders that go. */
+/**
+ * What contract worlds on the real clock share: waiting for a condition, clients that are closed, folders
+ * that go.
+ */
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

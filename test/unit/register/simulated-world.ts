@@ -1,4 +1,7 @@
-/** A contract world over the simulated register: the scenario's scheduler, stepped until what is waited for has come. */
+/**
+ * A contract world over the simulated register: the scenario's scheduler, stepped until what is waited for
+ * has come.
+ */
 import assert from 'node:assert/strict';
 
 import { Prng } from '../../../src/base/prng.js';

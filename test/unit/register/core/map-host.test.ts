@@ -1,4 +1,7 @@
-/** The map with its clock and its place on disk: turns, sessions, watchers, and what a standstill does to them. */
+/**
+ * The map with its clock and its place on disk: turns, sessions, watchers, and what a standstill does to
+ * them.
+ */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
@@ -108,7 +111,7 @@ test('a state that is refused is nowhere; one that is unsure is told and read on
   assert.deepEqual(reads, ['failed', 'entries']);
 });
 
-test('a session that nobody renews ends with its keys; after a standstill it has its whole time again', () => {
+test('a session that nobody renews ends with its keys, but not by a standstill', () => {
   const host = new Host();
   host.host.grant('17', 3_000, () => {});
   host.keep();

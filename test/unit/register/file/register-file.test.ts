@@ -1,4 +1,6 @@
-/** The file on disk: kept as a whole, checked, never put aside, one process at a time, and where it was made. */
+/**
+ * The file on disk: kept as a whole, checked, never put aside, one process at a time, and where it was made.
+ */
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
