@@ -6,6 +6,7 @@
  *     incarnations/ID         the last incarnation, stays                  IncarnationRecord
  *     stores/ID               lives as long as its process (session)       StoreRecord
  *     ordinal                 the next ordinal of an incarnation           OrdinalRecord
+ *     probe                   never there: read to see whether the register answers
  *     rules/…                 what operators decided                       a text of its own each
  */
 import { invariant } from '../base/invariant.js';
@@ -16,6 +17,8 @@ export const INCARNATIONS = 'incarnations/';
 export const STORES = 'stores/';
 export const RULES = 'rules/';
 export const ORDINAL_KEY = 'ordinal';
+/** Read to see whether the register answers; nobody writes it. It lies below the prefix that our rights allow. */
+export const PROBE_KEY = 'probe';
 
 /** Partitions of one gateway (DESIGN: a fixed small number, default 16). */
 export const PARTITIONS_MAX = 4_096;

@@ -12,6 +12,7 @@
  */
 import { invariant } from '../../base/invariant.js';
 import type { Clock, EventLog, Random } from '../../platform/ports.js';
+import { PROBE_KEY } from '../keys.js';
 import * as limits from '../limits.js';
 import type { Line, TransactionAnswer } from '../line.js';
 import type {
@@ -70,8 +71,8 @@ interface WaitingRead {
   sentMs: number | undefined;
 }
 
-/** Read when nothing else is asked: a key that nobody writes. */
-const PROBE: Range = { key: 'probe' };
+/** Read when nothing else is asked. */
+const PROBE: Range = { key: PROBE_KEY };
 
 export class RegisterClient implements Register {
   readonly #options: RegisterClientOptions;

@@ -17,6 +17,7 @@ import type {
   TransactionAnswer,
 } from '../line.js';
 import type { Range } from '../port.js';
+import { PROBE_KEY } from '../keys.js';
 import { loadMethods } from './definitions.js';
 import { EtcdConnection } from './etcd-connection.js';
 import type { EtcdUser } from './etcd-connection.js';
@@ -26,8 +27,7 @@ import type { EtcdTls } from './etcd-sockets.js';
 /** An endpoint that accepts connections and says nothing (a stopped process) is passed over after this. */
 const OPEN_MS = 2_000;
 const ROUND_AGAIN = { firstMs: 100, factor: 2, maxMs: 2_000, jitter: 0.3 };
-/** Nobody writes it; it lies below our prefix, so that our rights allow it. */
-const PROBE: Range = { key: 'probe' };
+const PROBE: Range = { key: PROBE_KEY };
 
 export interface EtcdLineOptions {
   /** http://host:port or https://host:port, at least one. */

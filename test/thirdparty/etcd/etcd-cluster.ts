@@ -23,6 +23,13 @@ export interface ServerTls {
   readonly clientCa?: string;
 }
 
+/** Nodes that run: they end with this process, also when the runner ends it. */
+const running = new Set<ChildProcess>();
+process.once('SIGTERM', () => process.exit(1));
+process.once('exit', () => {
+  for (const child of running) child.kill('SIGKILL');
+});
+
 class EtcdNode {
   readonly name: string;
   readonly clientUrl: string;
@@ -67,6 +74,9 @@ class EtcdNode {
       ...urls,
       ...secure,
     ], { stdio: 'ignore' });
+    const child = this.#process;
+    running.add(child);
+    child.once('exit', () => running.delete(child));
   }
 
   signal(signal: NodeJS.Signals): void {

@@ -346,6 +346,40 @@ test('more than a page of keys is read whole, keys of others are passed over', a
   }
 });
 
+test('the wall clock of a client steps by a day, either way: nothing is noticed', async () => {
+  const cluster = await one;
+  await cluster.isReady();
+  const world = cluster.world();
+  const RealDate = Date;
+  try {
+    const hand = new Hand(world);
+    const lease = await hand.session(3_000);
+    const watcher = hand.watch('');
+    await watcher.sees('snapshot ');
+    for (const stepMs of [86_400_000, -86_400_000]) {
+      globalThis.Date = class extends RealDate {
+        constructor(value?: number | string | Date) {
+          super(value ?? RealDate.now() + stepMs);
+        }
+
+        static override now(): number {
+          return RealDate.now() + stepMs;
+        }
+      } as DateConstructor;
+      const untilMs = world.nowMs() + 3_500;
+      const key = `step${String(stepMs)}`;
+      await hand.put(key, 'x', 0, { session: lease.session });
+      await watcher.sees(`${key}=x`);
+      await until(() => world.nowMs() > untilMs, 'longer than the session');
+      assert.ok(lease.session.validUntilMs > world.nowMs() && lease.lost === '');
+    }
+    await watcher.sees();
+  } finally {
+    globalThis.Date = RealDate;
+    await world.stop();
+  }
+});
+
 test('nothing listens: endpoint, reason and advice are told; calls end in time', async () => {
   const register = connectEtcdRegister({ endpoints: ['http://127.0.0.1:1'], cluster: 'none' }, QUIET);
   const world = new RealWorld(() => register, () => Promise.resolve());
