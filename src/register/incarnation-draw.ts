@@ -13,7 +13,7 @@
  * not give out numbers twice.
  */
 import { invariant } from '../base/invariant.js';
-import { Broken } from './core/shapes.js';
+import { BrokenRule } from './core/shapes.js';
 import { INCARNATIONS, ORDINAL_KEY, incarnationKey } from './keys.js';
 import type { Entry, Outcome, ReadResult, Register } from './port.js';
 import {
@@ -100,12 +100,12 @@ export class IncarnationDraw {
     const { register } = this.#ports;
     this.#read(register, { key: ORDINAL_KEY }, ([counter]) => {
       const record = counter === undefined ? { next: 0 } : decodeOrdinal(counter.value);
-      if (record instanceof Broken) return this.#fail(ORDINAL_KEY, record);
+      if (record instanceof BrokenRule) return this.#fail(ORDINAL_KEY, record);
       this.#read(register, { prefix: INCARNATIONS }, (entries) => {
         let next = Math.max(record.next, this.#options.floor.ordinal + 1);
         for (const { key, value } of entries) {
           const known = decodeIncarnation(value);
-          if (known instanceof Broken) return this.#fail(key, known);
+          if (known instanceof BrokenRule) return this.#fail(key, known);
           next = Math.max(next, known.ordinal + 1);
         }
         this.#drawOrdinal(counter, next);
@@ -132,7 +132,7 @@ export class IncarnationDraw {
     const key = incarnationKey(gatewayId);
     this.#read(this.#ports.register, { key }, ([entry]) => {
       const last = entry === undefined ? undefined : decodeIncarnation(entry.value);
-      if (last instanceof Broken) return this.#fail(key, last);
+      if (last instanceof BrokenRule) return this.#fail(key, last);
       if (last?.ordinal === this.#ordinal) return this.#drawn(last);
       const record = {
         incarnation: Math.max(last?.incarnation ?? 0, floor.incarnation) + 1,
@@ -182,7 +182,7 @@ export class IncarnationDraw {
     this.#againMs = this.#nowMs + AGAIN_MS;
   }
 
-  #fail(key: string, { rule }: Broken): void {
+  #fail(key: string, { rule }: BrokenRule): void {
     this.#end(
       `the register's record ${key} can't be read (${rule}): look at it, and mend or delete it by hand`,
     );

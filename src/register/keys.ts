@@ -11,17 +11,19 @@
  */
 import { invariant } from '../base/invariant.js';
 
-export const PARTITIONS = 'partitions/';
-export const GATEWAYS = 'gateways/';
+const PARTITIONS = 'partitions/';
+const GATEWAYS = 'gateways/';
 export const INCARNATIONS = 'incarnations/';
-export const STORES = 'stores/';
-export const RULES = 'rules/';
+const STORES = 'stores/';
+const RULES = 'rules/';
 export const ORDINAL_KEY = 'ordinal';
-/** Read to see whether the register answers; nobody writes it. It lies below the prefix that our rights allow. */
+/**
+ * Read to see whether the register answers; nobody writes it. It lies below the prefix that our rights allow.
+ */
 export const PROBE_KEY = 'probe';
 
 /** Partitions of one gateway (DESIGN: a fixed small number, default 16). */
-export const PARTITIONS_MAX = 4_096;
+const PARTITIONS_MAX = 4_096;
 /** Names of configuration have up to 63 characters; a worker's has its number behind it. */
 const NAME = /^[A-Za-z0-9][A-Za-z0-9._:-]{0,79}$/;
 const NUMBER = /^(0|[1-9]\d{0,3})$/;

@@ -7,16 +7,16 @@
  *      "members":[{"storeId":"store-a","bootId":"30…"},{"storeId":"store-b","bootId":"77…"}]}
  */
 import { invariant } from '../base/invariant.js';
-import { Broken, fieldsOf, isWhole, parseJson, readList } from './core/shapes.js';
+import { BrokenRule, fieldsOf, isWhole, parseJson, readList } from './core/shapes.js';
 import type { Fields } from './core/shapes.js';
 import { isName } from './keys.js';
 import { VALUE_BYTES_MAX, utf8Bytes } from './limits.js';
 
-export const RECORD_VERSION = 1;
+const RECORD_VERSION = 1;
 /** Members of a partition: two, and a third while one takes the place of another; with room. */
-export const MEMBERS_MAX = 8;
+const MEMBERS_MAX = 8;
 /** Addresses of one process: two paths, and its admin port. */
-export const ADDRESSES_MAX = 16;
+const ADDRESSES_MAX = 16;
 /** Message ids are ordinal × 2^29 + count, below 2^53: so many incarnations a group has for ever. */
 export const ORDINAL_MAX = 2 ** 24 - 1;
 
@@ -121,99 +121,104 @@ export function encodeStore(
 function encode(fields: Fields, read: (fields: Fields) => object): string {
   const rule = read(fields);
   invariant(
-    !(rule instanceof Broken),
-    `a record of ours is sound: ${rule instanceof Broken ? rule.rule : ''}`,
+    !(rule instanceof BrokenRule),
+    `a record of ours is sound: ${rule instanceof BrokenRule ? rule.rule : ''}`,
   );
   return JSON.stringify({ version: RECORD_VERSION, ...fields });
 }
 
 // ---- decode ----
 
-export function decodePartition(text: string): PartitionRecord | Broken {
+export function decodePartition(text: string): PartitionRecord | BrokenRule {
   return decode(text, readPartition);
 }
 
-export function decodeGateway(text: string): GatewayRecord | Broken {
+export function decodeGateway(text: string): GatewayRecord | BrokenRule {
   return decode(text, readGateway);
 }
 
-export function decodeIncarnation(text: string): IncarnationRecord | Broken {
+export function decodeIncarnation(text: string): IncarnationRecord | BrokenRule {
   return decode(text, readIncarnation);
 }
 
-export function decodeOrdinal(text: string): OrdinalRecord | Broken {
+export function decodeOrdinal(text: string): OrdinalRecord | BrokenRule {
   return decode(text, readOrdinal);
 }
 
-export function decodeStore(text: string): StoreRecord | Broken {
+export function decodeStore(text: string): StoreRecord | BrokenRule {
   return decode(text, readStore);
 }
 
-function decode<T>(text: string, read: (fields: Fields) => T | Broken): T | Broken {
-  if (utf8Bytes(text) > VALUE_BYTES_MAX) return new Broken('value too long');
+function decode<T>(text: string, read: (fields: Fields) => T | BrokenRule): T | BrokenRule {
+  if (utf8Bytes(text) > VALUE_BYTES_MAX) return new BrokenRule('value too long');
   const fields = fieldsOf(parseJson(text));
-  if (fields === undefined) return new Broken('no JSON object');
+  if (fields === undefined) return new BrokenRule('no JSON object');
   const version = fields['version'];
-  if (!isWhole(version) || version === 0) return new Broken('no version');
-  return version === RECORD_VERSION ? read(fields) : new Broken('another version');
+  if (!isWhole(version) || version === 0) return new BrokenRule('no version');
+  return version === RECORD_VERSION ? read(fields) : new BrokenRule('another version');
 }
 
-function readPartition({ epoch, term, nonce, holder, members }: Fields): PartitionRecord | Broken {
-  if (!isCount(epoch) || !isCount(term)) return new Broken('no epoch or term');
-  if (term > epoch) return new Broken('term above epoch');
-  if (!isRandomId(nonce)) return new Broken('no nonce');
+function readPartition({ epoch, term, nonce, holder, members }: Fields): PartitionRecord | BrokenRule {
+  if (!isCount(epoch) || !isCount(term)) return new BrokenRule('no epoch or term');
+  if (term > epoch) return new BrokenRule('term above epoch');
+  if (!isRandomId(nonce)) return new BrokenRule('no nonce');
   const { gatewayId, incarnation } = fieldsOf(holder) ?? {};
-  if (!isName(gatewayId) || !isCount(incarnation)) return new Broken('no holder');
+  if (!isName(gatewayId) || !isCount(incarnation)) return new BrokenRule('no holder');
   const list = readList(members, MEMBERS_MAX, 'members', readMember);
-  if (list instanceof Broken) return list;
+  if (list instanceof BrokenRule) return list;
   if (new Set(list.map(({ storeId }) => storeId)).size < list.length) {
-    return new Broken('a member stands twice');
+    return new BrokenRule('a member stands twice');
   }
   return { epoch, term, nonce, holder: { gatewayId, incarnation }, members: list };
 }
 
-function readMember(value: unknown): Member | Broken {
+function readMember(value: unknown): Member | BrokenRule {
   const { storeId, bootId } = fieldsOf(value) ?? {};
-  return isName(storeId) && isRandomId(bootId) ? { storeId, bootId } : new Broken('no store or boot');
+  return isName(storeId) && isRandomId(bootId) ? { storeId, bootId } : new BrokenRule('no store or boot');
 }
 
-function readGateway({ incarnation, ordinal, host, addresses, group }: Fields): GatewayRecord | Broken {
+function readGateway({ incarnation, ordinal, host, addresses, group }: Fields): GatewayRecord | BrokenRule {
   const drawn = readIncarnation({ incarnation, ordinal });
-  if (drawn instanceof Broken) return drawn;
-  if (!isHost(host)) return new Broken('no host');
+  if (drawn instanceof BrokenRule) return drawn;
+  if (!isHost(host)) return new BrokenRule('no host');
   const list = readList(addresses, ADDRESSES_MAX, 'addresses', readAddress);
-  if (list instanceof Broken) return list;
-  const names = readList(group, GROUP_MAX, 'group', (name) => (isName(name) ? name : new Broken('no name')));
-  return names instanceof Broken ? names : { ...drawn, host, addresses: list, group: names };
+  if (list instanceof BrokenRule) return list;
+  const names = readList(
+    group,
+    GROUP_MAX,
+    'group',
+    (name) => (isName(name) ? name : new BrokenRule('no name')),
+  );
+  return names instanceof BrokenRule ? names : { ...drawn, host, addresses: list, group: names };
 }
 
-function readIncarnation({ incarnation, ordinal }: Fields): IncarnationRecord | Broken {
-  if (!isCount(incarnation)) return new Broken('no incarnation');
-  return isWhole(ordinal, ORDINAL_MAX) ? { incarnation, ordinal } : new Broken('no ordinal');
+function readIncarnation({ incarnation, ordinal }: Fields): IncarnationRecord | BrokenRule {
+  if (!isCount(incarnation)) return new BrokenRule('no incarnation');
+  return isWhole(ordinal, ORDINAL_MAX) ? { incarnation, ordinal } : new BrokenRule('no ordinal');
 }
 
-function readOrdinal({ next }: Fields): OrdinalRecord | Broken {
+function readOrdinal({ next }: Fields): OrdinalRecord | BrokenRule {
   // One past the last one says that none is left.
-  return isWhole(next, ORDINAL_MAX + 1) ? { next } : new Broken('no next ordinal');
+  return isWhole(next, ORDINAL_MAX + 1) ? { next } : new BrokenRule('no next ordinal');
 }
 
 function readStore(
   { bootId, addresses, host, weight, memoryFreeBytes, draining }: Fields,
-): StoreRecord | Broken {
-  if (!isRandomId(bootId)) return new Broken('no boot');
+): StoreRecord | BrokenRule {
+  if (!isRandomId(bootId)) return new BrokenRule('no boot');
   const list = readList(addresses, ADDRESSES_MAX, 'addresses', readAddress);
-  if (list instanceof Broken) return list;
-  if (!isHost(host)) return new Broken('no host');
-  if (!isCount(weight) || !isWhole(memoryFreeBytes)) return new Broken('no weight or memory');
-  if (typeof draining !== 'boolean') return new Broken('draining is neither true nor false');
+  if (list instanceof BrokenRule) return list;
+  if (!isHost(host)) return new BrokenRule('no host');
+  if (!isCount(weight) || !isWhole(memoryFreeBytes)) return new BrokenRule('no weight or memory');
+  if (typeof draining !== 'boolean') return new BrokenRule('draining is neither true nor false');
   return { bootId, addresses: list, host, weight, memoryFreeBytes, draining };
 }
 
-function readAddress(value: unknown): string | Broken {
+function readAddress(value: unknown): string | BrokenRule {
   if (typeof value !== 'string' || value.length > ADDRESS_CHARACTERS_MAX || !ADDRESS.test(value)) {
-    return new Broken('no address');
+    return new BrokenRule('no address');
   }
-  return Number(value.slice(value.lastIndexOf(':') + 1)) <= 65_535 ? value : new Broken('no port');
+  return Number(value.slice(value.lastIndexOf(':') + 1)) <= 65_535 ? value : new BrokenRule('no port');
 }
 
 /** Counted from 1. */

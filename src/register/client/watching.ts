@@ -12,8 +12,8 @@ import { ENTRIES_MAX } from '../limits.js';
 import type { Change, Line, RangeAnswer } from '../line.js';
 import type { WatchListener } from '../port.js';
 
-export const WatchState = { waiting: 0, asking: 1, following: 2, closed: 3 } as const;
-export type WatchState = (typeof WatchState)[keyof typeof WatchState];
+const WatchState = { waiting: 0, asking: 1, following: 2, closed: 3 } as const;
+type WatchState = (typeof WatchState)[keyof typeof WatchState];
 
 /** A read or watch that failed while the line is up is tried again after so long. */
 const AGAIN_MS = 500;

@@ -11,7 +11,7 @@
  */
 import { ENTRIES_MAX, SESSION_TTL_MS_MAX } from '../limits.js';
 import { RegisterMap } from './register-map.js';
-import { Broken, fieldsOf, isSessionId, isWhole, parseJson, readEntry, readList } from './shapes.js';
+import { BrokenRule, fieldsOf, isSessionId, isWhole, parseJson, readEntry, readList } from './shapes.js';
 
 export const FILE_MAGIC = 'twinpost-register';
 export const FILE_VERSION = 1;
@@ -39,29 +39,31 @@ export function encodeFileBody({ origin, map }: FileContent): string {
   return `${head.slice(0, -1)},"entries":[\n${entries.join(',\n')}\n]}\n`;
 }
 
-export function decodeFileBody(text: string): FileContent | Broken {
+export function decodeFileBody(text: string): FileContent | BrokenRule {
   const { machine, folder, revision, sessions, entries } = fieldsOf(parseJson(text)) ?? {};
-  if (typeof machine !== 'string' || typeof folder !== 'string') return new Broken('no machine or folder');
-  if (!isWhole(revision)) return new Broken('no revision');
+  if (typeof machine !== 'string' || typeof folder !== 'string') {
+    return new BrokenRule('no machine or folder');
+  }
+  if (!isWhole(revision)) return new BrokenRule('no revision');
   const ttls = readList(sessions, SESSIONS_MAX, 'sessions', readSession);
-  if (ttls instanceof Broken) return ttls;
+  if (ttls instanceof BrokenRule) return ttls;
   const list = readList(entries, ENTRIES_MAX, 'entries', readEntry);
-  if (list instanceof Broken) return list;
+  if (list instanceof BrokenRule) return list;
   const ids = new Set(ttls.map(([id]) => id));
   for (const entry of list) {
-    if (entry.revision > revision) return new Broken('entry is newer than the file');
-    if (entry.session !== '' && !ids.has(entry.session)) return new Broken('entry of no session');
+    if (entry.revision > revision) return new BrokenRule('entry is newer than the file');
+    if (entry.session !== '' && !ids.has(entry.session)) return new BrokenRule('entry of no session');
   }
   const map = new RegisterMap(revision, list, ttls);
   return map.list([{ prefix: '' }]).length === list.length
     ? { origin: { machine, folder }, map }
-    : new Broken('a key stands twice');
+    : new BrokenRule('a key stands twice');
 }
 
-function readSession(value: unknown): readonly [string, number] | Broken {
-  if (!Array.isArray(value) || value.length !== 2) return new Broken('session is no pair');
+function readSession(value: unknown): readonly [string, number] | BrokenRule {
+  if (!Array.isArray(value) || value.length !== 2) return new BrokenRule('session is no pair');
   const [id, ttlMs] = value as unknown[];
   return isSessionId(id) && isWhole(ttlMs, SESSION_TTL_MS_MAX) && ttlMs > 0
     ? [id, ttlMs]
-    : new Broken('session has no id or time');
+    : new BrokenRule('session has no id or time');
 }

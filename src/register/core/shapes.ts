@@ -7,7 +7,7 @@ import type { LineWrite } from '../line.js';
 import type { Entry, Guard, Range } from '../port.js';
 
 /** What a reader says of a value that it does not take. */
-export class Broken {
+export class BrokenRule {
   readonly rule: string;
 
   constructor(rule: string) {
@@ -25,13 +25,14 @@ export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    return new Broken('no JSON');
+    return new BrokenRule('no JSON');
   }
 }
 
 /** The fields of an object; undefined for anything else. */
 export function fieldsOf(value: unknown): Fields | undefined {
-  return typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof Broken)
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+      && !(value instanceof BrokenRule)
     ? (value as Fields)
     : undefined;
 }
@@ -49,55 +50,55 @@ export function readList<T>(
   value: unknown,
   max: number,
   what: string,
-  read: (item: unknown) => T | Broken,
-): readonly T[] | Broken {
-  if (!Array.isArray(value)) return new Broken(`${what} is no list`);
-  if (value.length > max) return new Broken(`${what} is too long`);
+  read: (item: unknown) => T | BrokenRule,
+): readonly T[] | BrokenRule {
+  if (!Array.isArray(value)) return new BrokenRule(`${what} is no list`);
+  if (value.length > max) return new BrokenRule(`${what} is too long`);
   const items: T[] = [];
   for (const [index, item] of value.entries()) {
     const one = read(item);
-    if (one instanceof Broken) return new Broken(`${what}[${String(index)}]: ${one.rule}`);
+    if (one instanceof BrokenRule) return new BrokenRule(`${what}[${String(index)}]: ${one.rule}`);
     items.push(one);
   }
   return items;
 }
 
-export function readEntry(value: unknown): Entry | Broken {
+export function readEntry(value: unknown): Entry | BrokenRule {
   const { key, value: text, revision, session } = fieldsOf(value) ?? {};
-  if (typeof key !== 'string' || typeof text !== 'string') return new Broken('entry has no key or value');
+  if (typeof key !== 'string' || typeof text !== 'string') return new BrokenRule('entry has no key or value');
   const rule = writeRule({ key, ifRevision: 0, value: text, guards: [] });
-  if (rule !== '') return new Broken(rule);
-  if (!isWhole(revision) || revision === 0) return new Broken('entry has no revision');
-  if (session !== '' && !isSessionId(session)) return new Broken('entry has no session field');
+  if (rule !== '') return new BrokenRule(rule);
+  if (!isWhole(revision) || revision === 0) return new BrokenRule('entry has no revision');
+  if (session !== '' && !isSessionId(session)) return new BrokenRule('entry has no session field');
   return { key, value: text, revision, session };
 }
 
-export function readGuard(value: unknown): Guard | Broken {
+function readGuard(value: unknown): Guard | BrokenRule {
   const { key, revision } = fieldsOf(value) ?? {};
-  if (typeof key !== 'string' || keyRule(key) !== '') return new Broken('guard has no sound key');
+  if (typeof key !== 'string' || keyRule(key) !== '') return new BrokenRule('guard has no sound key');
   return typeof revision === 'number' && isRevision(revision)
     ? { key, revision }
-    : new Broken('guard has no revision');
+    : new BrokenRule('guard has no revision');
 }
 
-export function readRange(value: unknown): Range | Broken {
+export function readRange(value: unknown): Range | BrokenRule {
   const { key, prefix } = fieldsOf(value) ?? {};
   const range = typeof key === 'string' ? { key } : typeof prefix === 'string' ? { prefix } : undefined;
-  if (range === undefined) return new Broken('range has neither key nor prefix');
+  if (range === undefined) return new BrokenRule('range has neither key nor prefix');
   const rule = rangeRule(range);
-  return rule === '' ? range : new Broken(rule);
+  return rule === '' ? range : new BrokenRule(rule);
 }
 
-export function readWrite(value: unknown): LineWrite | Broken {
+export function readWrite(value: unknown): LineWrite | BrokenRule {
   const { key, ifRevision, value: text, session, guards } = fieldsOf(value) ?? {};
   if (typeof key !== 'string' || typeof ifRevision !== 'number') {
-    return new Broken('write has no key or revision');
+    return new BrokenRule('write has no key or revision');
   }
-  if (text !== null && typeof text !== 'string') return new Broken('write has no value');
-  if (session !== '' && !isSessionId(session)) return new Broken('write has no session field');
+  if (text !== null && typeof text !== 'string') return new BrokenRule('write has no value');
+  if (session !== '' && !isSessionId(session)) return new BrokenRule('write has no session field');
   const list = readList(guards, Number.MAX_SAFE_INTEGER, 'guards', readGuard);
-  if (list instanceof Broken) return list;
+  if (list instanceof BrokenRule) return list;
   const write = { key, ifRevision, value: text, session, guards: list };
   const rule = writeRule(write);
-  return rule === '' ? write : new Broken(rule);
+  return rule === '' ? write : new BrokenRule(rule);
 }

@@ -25,7 +25,7 @@ import {
 import type { Change, LeaseAnswer, LineWrite, RangeAnswer, TransactionAnswer, WriteResult } from '../line.js';
 import type { Range, RefusalReason } from '../port.js';
 import {
-  Broken,
+  BrokenRule,
   fieldsOf,
   isSessionId,
   isWhole,
@@ -37,7 +37,7 @@ import {
 } from './shapes.js';
 import type { Fields } from './shapes.js';
 
-export const WIRE_VERSION = 1;
+const WIRE_VERSION = 1;
 /** Longest line: a transaction of 512 KiB of texts in JSON, escaped at worst; and a long range. */
 export const LINE_BYTES_MAX = 32 * 1024 * 1024;
 /** Changes of one line: a session's end may delete many keys. */
@@ -86,109 +86,117 @@ export function encodeReply(reply: Reply): string {
   return JSON.stringify(reply);
 }
 
-export function decodeRequest(text: string): Request | Broken {
+export function decodeRequest(text: string): Request | BrokenRule {
   const fields = fieldsOf(parseJson(text));
-  if (fields === undefined || !isWhole(fields['id'])) return new Broken('request has no id');
+  if (fields === undefined || !isWhole(fields['id'])) return new BrokenRule('request has no id');
   const id = fields['id'];
   const { session, ttlMs, after } = fields;
   switch (fields['call']) {
     case 'transact': {
       const writes = readList(fields['writes'], TRANSACTION_OPERATIONS_MAX, 'writes', readWrite);
-      return writes instanceof Broken ? writes : { id, call: 'transact', writes };
+      return writes instanceof BrokenRule ? writes : { id, call: 'transact', writes };
     }
     case 'range': {
       const ranges = readList(fields['ranges'], PREFIXES_MAX, 'ranges', readRange);
-      return ranges instanceof Broken ? ranges : { id, call: 'range', ranges };
+      return ranges instanceof BrokenRule ? ranges : { id, call: 'range', ranges };
     }
     case 'grant':
       if (!isSessionId(session) || !isWhole(ttlMs, SESSION_TTL_MS_MAX) || ttlMs === 0) {
-        return new Broken('grant has no session or time');
+        return new BrokenRule('grant has no session or time');
       }
       return { id, call: 'grant', session, ttlMs };
     case 'renew':
     case 'revoke':
-      return isSessionId(session) ? { id, call: fields['call'], session } : new Broken('call has no session');
+      return isSessionId(session)
+        ? { id, call: fields['call'], session }
+        : new BrokenRule('call has no session');
     case 'watch': {
       const prefixes = readList(fields['prefixes'], PREFIXES_MAX, 'prefixes', readPrefix);
-      if (prefixes instanceof Broken) return prefixes;
-      return isWhole(after) ? { id, call: 'watch', prefixes, after } : new Broken('watch has no revision');
+      if (prefixes instanceof BrokenRule) return prefixes;
+      return isWhole(after)
+        ? { id, call: 'watch', prefixes, after }
+        : new BrokenRule('watch has no revision');
     }
     case 'unwatch':
       return { id, call: 'unwatch' };
     default:
-      return new Broken('no such call');
+      return new BrokenRule('no such call');
   }
 }
 
-export function decodeReply(text: string): Reply | Broken {
+export function decodeReply(text: string): Reply | BrokenRule {
   const fields = fieldsOf(parseJson(text));
-  if (fields === undefined || !isWhole(fields['id'])) return new Broken('reply has no id');
+  if (fields === undefined || !isWhole(fields['id'])) return new BrokenRule('reply has no id');
   const id = fields['id'];
   const { broken } = fields;
   if (typeof broken === 'string') return { id, broken };
   if (fields['changes'] !== undefined) {
     const changes = readList(fields['changes'], CHANGES_MAX, 'changes', readChange);
-    return changes instanceof Broken ? changes : { id, changes };
+    return changes instanceof BrokenRule ? changes : { id, changes };
   }
   const answer = readAnswer(fieldsOf(fields['answer']) ?? {});
-  return answer instanceof Broken ? answer : { id, answer };
+  return answer instanceof BrokenRule ? answer : { id, answer };
 }
 
-function readAnswer(fields: Fields): Answer | Broken {
+function readAnswer(fields: Fields): Answer | BrokenRule {
   const { kind, revision, ttlMs, why } = fields;
   switch (kind) {
     case 'settled': {
       const results = readList(fields['results'], TRANSACTION_OPERATIONS_MAX, 'results', readResult);
-      return results instanceof Broken ? results : { kind, results };
+      return results instanceof BrokenRule ? results : { kind, results };
     }
     case 'entries': {
       const entries = readList(fields['entries'], ENTRIES_MAX, 'entries', readEntry);
-      if (entries instanceof Broken) return entries;
-      return isWhole(revision) ? { kind, entries, revision } : new Broken('entries have no revision');
+      if (entries instanceof BrokenRule) return entries;
+      return isWhole(revision) ? { kind, entries, revision } : new BrokenRule('entries have no revision');
     }
     case 'granted':
-      return isWhole(ttlMs, SESSION_TTL_MS_MAX) ? { kind, ttlMs } : new Broken('grant has no time');
+      return isWhole(ttlMs, SESSION_TTL_MS_MAX) ? { kind, ttlMs } : new BrokenRule('grant has no time');
     case 'gone':
       return { kind };
     case 'refused':
       return readRefusal(fields);
     case 'unknown':
     case 'failed':
-      return typeof why === 'string' ? { kind, why } : new Broken('answer has no reason');
+      return typeof why === 'string' ? { kind, why } : new BrokenRule('answer has no reason');
     default:
-      return new Broken('no such answer');
+      return new BrokenRule('no such answer');
   }
 }
 
-function readResult(value: unknown): WriteResult | Broken {
+function readResult(value: unknown): WriteResult | BrokenRule {
   const fields = fieldsOf(value) ?? {};
   const { kind, revision, guard } = fields;
-  if (kind === 'done') return isWhole(revision) ? { kind, revision } : new Broken('result has no revision');
+  if (kind === 'done') {
+    return isWhole(revision)
+      ? { kind, revision }
+      : new BrokenRule('result has no revision');
+  }
   if (kind === 'refused') return readRefusal(fields);
-  if (kind !== 'stale' || typeof guard !== 'string') return new Broken('no such result');
+  if (kind !== 'stale' || typeof guard !== 'string') return new BrokenRule('no such result');
   if (fields['entry'] === undefined) return { kind, entry: undefined, guard };
   const entry = readEntry(fields['entry']);
-  return entry instanceof Broken ? entry : { kind, entry, guard };
+  return entry instanceof BrokenRule ? entry : { kind, entry, guard };
 }
 
-function readRefusal({ reason, why }: Fields): WriteResult & { kind: 'refused'; } | Broken {
+function readRefusal({ reason, why }: Fields): WriteResult & { kind: 'refused'; } | BrokenRule {
   const known = REASONS.find((each) => each === reason);
   return known !== undefined && typeof why === 'string'
     ? { kind: 'refused', reason: known, why }
-    : new Broken('refusal has no reason');
+    : new BrokenRule('refusal has no reason');
 }
 
-function readChange(value: unknown): Change | Broken {
+function readChange(value: unknown): Change | BrokenRule {
   const fields = fieldsOf(value) ?? {};
   const { key, revision } = fields;
-  if (typeof key !== 'string' || !isWhole(revision)) return new Broken('change has no key or revision');
+  if (typeof key !== 'string' || !isWhole(revision)) return new BrokenRule('change has no key or revision');
   if (fields['entry'] === undefined) return { key, revision, entry: undefined };
   const entry = readEntry(fields['entry']);
-  return entry instanceof Broken ? entry : { key, revision, entry };
+  return entry instanceof BrokenRule ? entry : { key, revision, entry };
 }
 
-function readPrefix(value: unknown): string | Broken {
-  if (typeof value !== 'string') return new Broken('prefix is no text');
+function readPrefix(value: unknown): string | BrokenRule {
+  if (typeof value !== 'string') return new BrokenRule('prefix is no text');
   const rule = rangeRule({ prefix: value });
-  return rule === '' ? value : new Broken(rule);
+  return rule === '' ? value : new BrokenRule(rule);
 }

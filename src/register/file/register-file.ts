@@ -19,7 +19,7 @@ import { FILE_MAGIC, FILE_VERSION, decodeFileBody, encodeFileBody } from '../cor
 import type { FileContent, Origin } from '../core/file-format.js';
 import type { KeepResult } from '../core/map-host.js';
 import { RegisterMap } from '../core/register-map.js';
-import { Broken } from '../core/shapes.js';
+import { BrokenRule } from '../core/shapes.js';
 import { FileLock } from './file-lock.js';
 import { RegisterFileError } from './register-file-error.js';
 
@@ -190,7 +190,7 @@ function readContent(file: string, crc32: Crc32): FileContent | undefined {
   }
   if (hex(crc32(body, 0)) !== checksum) throw damaged(file, 'its checksum is wrong');
   const content = decodeFileBody(body.toString('utf8'));
-  if (content instanceof Broken) throw damaged(file, content.rule);
+  if (content instanceof BrokenRule) throw damaged(file, content.rule);
   return content;
 }
 

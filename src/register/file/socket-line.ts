@@ -1,7 +1,7 @@
 /** The line to a register that another process of this machine keeps: core/wire.ts over its unix socket. */
 import net from 'node:net';
 import { nextDelayMs } from '../../base/backoff.js';
-import { Broken } from '../core/shapes.js';
+import { BrokenRule } from '../core/shapes.js';
 import { LINE_BYTES_MAX, decodeReply, encodeHello, encodeRequest, helloRule } from '../core/wire.js';
 import type { Answer, Reply, Request } from '../core/wire.js';
 import type {
@@ -149,7 +149,7 @@ export class SocketLine implements Line {
       return '';
     }
     const reply = decodeReply(line);
-    return reply instanceof Broken ? reply.rule : this.#onReply(reply);
+    return reply instanceof BrokenRule ? reply.rule : this.#onReply(reply);
   }
 
   #onReply(reply: Reply): string {

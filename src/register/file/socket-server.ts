@@ -7,7 +7,7 @@ import { rmSync } from 'node:fs';
 import net from 'node:net';
 import type { EventLog } from '../../platform/ports.js';
 import type { MapHost } from '../core/map-host.js';
-import { Broken } from '../core/shapes.js';
+import { BrokenRule } from '../core/shapes.js';
 import { LINE_BYTES_MAX, decodeRequest, encodeHello, encodeReply, helloRule } from '../core/wire.js';
 import type { Answer, Reply, Request } from '../core/wire.js';
 import { LinesOfText } from './lines-of-text.js';
@@ -18,7 +18,7 @@ const WATCHES_MAX = 64;
 /** A client that does not read its answers is cut off. */
 const UNREAD_BYTES_MAX = 64 * 1024 * 1024;
 /** sun_path of Linux has 108 bytes, the last one zero. */
-export const SOCKET_PATH_BYTES_MAX = 107;
+const SOCKET_PATH_BYTES_MAX = 107;
 
 export class SocketServer {
   readonly #server: net.Server;
@@ -117,7 +117,7 @@ class ServedConnection {
       return this.#isGreeted;
     }
     const request = decodeRequest(line);
-    if (request instanceof Broken) {
+    if (request instanceof BrokenRule) {
       this.close(request.rule);
       return false;
     }

@@ -24,7 +24,7 @@ export interface Timeline extends Clock {
 }
 
 /** Shares are of one: 0 never, 1 always. May be changed at any time. */
-export interface Faults {
+export interface RegisterFaults {
   /** Of one way, at random up to this. */
   delayMs: number;
   lostRequests: number;
@@ -35,7 +35,7 @@ export interface Faults {
   lateMs: number;
 }
 
-export const NO_FAULTS: Readonly<Faults> = {
+const NO_FAULTS: Readonly<RegisterFaults> = {
   delayMs: 2,
   lostRequests: 0,
   lostReplies: 0,
@@ -51,7 +51,7 @@ const LOST_MS = 4_000;
 const STATES_MAX = 64;
 
 export class SimulatedRegister {
-  readonly faults: Faults = { ...NO_FAULTS };
+  readonly faults: RegisterFaults = { ...NO_FAULTS };
   readonly host: MapHost;
   readonly #time: Timeline;
   readonly #prng: Prng;

@@ -5,7 +5,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 
 import { InvariantError } from '../../../src/base/invariant.js';
-import { Broken } from '../../../src/register/core/shapes.js';
+import { BrokenRule } from '../../../src/register/core/shapes.js';
 import {
   gatewayKey,
   incarnationKey,
@@ -88,7 +88,7 @@ for (const [what, values, encode, decode] of CODECS) {
   test(`${what}: a hostile text yields a rule, never an exception`, () => {
     const judge = (text: string): void => {
       const decoded = decode(text);
-      if (decoded instanceof Broken) assert.notEqual(decoded.rule, '');
+      if (decoded instanceof BrokenRule) assert.notEqual(decoded.rule, '');
       else encode(decoded as never);
     };
     fc.assert(
@@ -104,7 +104,7 @@ for (const [what, values, encode, decode] of CODECS) {
       if (isGone) delete fields[field];
       else fields[field] = other;
       const decoded = decode(JSON.stringify(fields));
-      if (isGone) assert.ok(decoded instanceof Broken, `without ${field}`);
+      if (isGone) assert.ok(decoded instanceof BrokenRule, `without ${field}`);
       judge(JSON.stringify(fields));
     }));
     for (
@@ -118,8 +118,8 @@ for (const [what, values, encode, decode] of CODECS) {
         `{"version":1,"__proto__":{}}`,
         'x'.repeat(70_000),
       ]
-    ) assert.ok(decode(text) instanceof Broken, text);
-    assert.deepEqual(decode('{"version":2}'), new Broken('another version'));
+    ) assert.ok(decode(text) instanceof BrokenRule, text);
+    assert.deepEqual(decode('{"version":2}'), new BrokenRule('another version'));
   });
 }
 
@@ -133,7 +133,7 @@ test("a partition's record keeps its own rules", () => {
   };
   const rule = (changes: object): string => {
     const decoded = decodePartition(JSON.stringify({ version: 1, ...sound, ...changes }));
-    return decoded instanceof Broken ? decoded.rule : '';
+    return decoded instanceof BrokenRule ? decoded.rule : '';
   };
   assert.equal(rule({}), '');
   assert.equal(rule({ members: [] }), '', 'no members is a state (rule 7)');

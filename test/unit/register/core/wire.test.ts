@@ -9,7 +9,7 @@ import fc from 'fast-check';
 import { crc32 } from '../../../../src/platform/node/checksum.js';
 import { decodeFileBody, encodeFileBody } from '../../../../src/register/core/file-format.js';
 import { RegisterMap } from '../../../../src/register/core/register-map.js';
-import { Broken } from '../../../../src/register/core/shapes.js';
+import { BrokenRule } from '../../../../src/register/core/shapes.js';
 import {
   decodeReply,
   decodeRequest,
@@ -81,10 +81,10 @@ test('a hostile line yields a rule, never an exception', () => {
   const lines = [...REQUESTS.map(encodeRequest), ...REPLIES.map(encodeReply)];
   for (const line of lines) {
     for (let length = 0; length < line.length; length++) {
-      assert.ok(decodeRequest(line.slice(0, length)) instanceof Broken);
+      assert.ok(decodeRequest(line.slice(0, length)) instanceof BrokenRule);
     }
     for (let length = 0; length < line.length; length++) {
-      assert.ok(decodeReply(line.slice(0, length)) instanceof Broken);
+      assert.ok(decodeReply(line.slice(0, length)) instanceof BrokenRule);
     }
   }
   fc.assert(
@@ -97,7 +97,7 @@ test('a hostile line yields a rule, never an exception', () => {
       );
       for (const decode of [decodeRequest, decodeReply]) {
         const decoded = decode(hostile);
-        if (decoded instanceof Broken) assert.notEqual(decoded.rule, '');
+        if (decoded instanceof BrokenRule) assert.notEqual(decoded.rule, '');
       }
     }),
     { numRuns: 1_000 },
@@ -113,7 +113,7 @@ test('a body of the file comes back, and a hostile one yields a rule', () => {
   ]]);
   const body = encodeFileBody({ origin: { machine: 'm', folder: '1' }, map });
   const decoded = decodeFileBody(body);
-  assert.ok(!(decoded instanceof Broken));
+  assert.ok(!(decoded instanceof BrokenRule));
   assert.equal(encodeFileBody(decoded), body);
   for (
     const [from, to, rule] of [
@@ -126,7 +126,7 @@ test('a body of the file comes back, and a hostile one yields a rule', () => {
     ] as const
   ) {
     const broken = decodeFileBody(body.replace(from, to));
-    assert.ok(broken instanceof Broken && rule.test(broken.rule), `${to}: ${JSON.stringify(broken)}`);
+    assert.ok(broken instanceof BrokenRule && rule.test(broken.rule), `${to}: ${JSON.stringify(broken)}`);
   }
 });
 
