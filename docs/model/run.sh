@@ -73,6 +73,8 @@ three="-DN=1 -DMAXEPOCH=3 -DSTORECRASHES=0 -DPROCCRASHES=0"
 two="-DN=2 -DMAXEPOCH=2 -DSTORECRASHES=0 -DPROCCRASHES=0 -DTWO_PROCESSES"
 drain="-DLIVE -DLIVE_DRAINS_ALWAYS -DN=1 -DMAXEPOCH=2 -DSTORECRASHES=0 -DPROCCRASHES=0"
 empty="-DOPERATOR -DNO_LAST_MEMBER_STAYS"
+boots="-DN=1 -DMAXEPOCH=3 -DSTORECRASHES=1 -DPROCCRASHES=0 -DTWO_PROCESSES -DTWIN"
+files="-DN=1 -DMAXEPOCH=2 -DSTORECRASHES=0 -DPROCCRASHES=0 -DSTORESTOPS=1"
 
 check nothing-found design-epochs 290 register $three
 check holds design-ownership    200 register -DN=0 -DMAXEPOCH=4 -DSTORECRASHES=0 -DPROCCRASHES=0
@@ -99,6 +101,43 @@ for rule in ACK_FROM_ALL COMMIT_BY_UNION CAUGHT_UP RECORDED_BOOT FENCE_STOPS_CHA
     NO_REPLY_WHEN_LOST; do
     mutant $rule register $crash
 done
+
+# Three members; a next boot instead of a dead member in one change; two changes, a message and a crash; boots in files.
+check holds design-three-members 150 register -DN=1 -DMAXEPOCH=2 -DSTORECRASHES=0 -DPROCCRASHES=0 -DMAXMEMBERS=3 -DSTART_THREE
+check holds design-next-boot     150 register $boots
+check nothing-found design-two-changes 300 register -DN=1 -DMAXEPOCH=3 -DSTORECRASHES=1 -DPROCCRASHES=0 -DTWO_PROCESSES
+check holds design-files         150 register $files
+check holds design-files-owner   150 register $owner -DSTORESTOPS=1
+check holds design-files-drain   150 register $drain -DSTORESTOPS=1
+mutant BOOT_OF_ITS_OWN register $boots
+mutant FILE_FENCES register $files
+mutant FILE_LEASES register $owner -DSTORESTOPS=1
+mutant FILE_USED_ONCE register $files
+
+# -------------------------------------------------------------------------------------------- partial.pml, rule 14
+check nothing-found design-partial 150 partial
+check holds design-partial-small 60 partial -DP=2
+check violated canary-partial 60 partial -DCANARY
+for rule in PARTIAL_NO_COPY READ_ON_EQUAL FILL_WHOLE TWO_IN_STEP; do mutant $rule partial; done
+
+# ----------------------------------------------------------------------------------------------- told.pml, rule 15
+check holds design-told          100 told -DV=3 -DSTORECRASHES=1
+check nothing-found design-told-four 250 told -DV=4 -DONE_TAKER
+check violated canary-told        60 told -DV=4 -DONE_TAKER -DCANARY
+for rule in COMPARE_VALUE TOLD_BEFORE_USE READ_AFTER_TELLING READ_AFTER_WAIT LEASE_AFTER_FENCE STRICTLY_OLDER BY_TERM \
+    TAKER_TELLS ASK_EVERY_STORE ALL_ANSWER FENCE_TELLS_NOTHING ABOVE_ALL_TOLD NOBODY_STOPS; do
+    mutant $rule told -DV=4
+done
+mutant FILES told -DV=4 -DSTORECRASHES=1
+
+# --------------------------------------------------------------------------------------- given.pml and rules.pml
+check holds design-given         20 given
+check holds design-given-memory  20 given -DMEMORY_ONLY
+for rule in SET_ASIDE WAIT STORE_BEFORE_END; do mutant $rule given; done
+check holds design-rules         20 rules
+for rule in READ_AT_TAKEOVER HOLDERS_AFTER_RULE RECORD_NAMES ACK_AFTER_WAIT; do mutant $rule rules; done
+check holds design-poison        20 rules -DPOISON
+mutant MARK_AT_ALL_MEMBERS rules -DPOISON
 
 # -------------------------------------------------------------------------------------------------------------- verdict
 wait
