@@ -56,9 +56,9 @@ broken_property() {
     local model=$1; shift
     spin -t -k ./*.trail "$@" "$model" >replay 2>&1
     local said line
-    said=$(grep -oE 'PROPERTY [0-9]' replay | tail -n 1)
+    said=$(grep -oE 'PROPERTY [0-9]+' replay | tail -n 1)
     line=$(grep -oE 'pml:[0-9]+, Error: assertion' replay | grep -oE '[0-9]+' | head -n 1)
-    [ -n "$said" ] || said=$(sed -n "${line:-1}p" "$model" | grep -oE 'property [0-9]|drains' | head -n 1)
+    [ -n "$said" ] || said=$(sed -n "${line:-1}p" "$model" | grep -oE 'property [0-9]+|drains' | head -n 1)
     echo "${said,,}"
 }
 mutant() { # mutant RULE MODEL FLAGS...
@@ -74,6 +74,7 @@ two="-DN=2 -DMAXEPOCH=2 -DSTORECRASHES=0 -DPROCCRASHES=0 -DTWO_PROCESSES"
 drain="-DLIVE -DLIVE_DRAINS_ALWAYS -DN=1 -DMAXEPOCH=2 -DSTORECRASHES=0 -DPROCCRASHES=0"
 empty="-DOPERATOR -DNO_LAST_MEMBER_STAYS"
 boots="-DN=1 -DMAXEPOCH=3 -DSTORECRASHES=1 -DPROCCRASHES=0 -DTWO_PROCESSES -DTWIN"
+rolled="-DV=5 -DSTART_ROLLED -DRESTARTS"
 files="-DN=1 -DMAXEPOCH=2 -DSTORECRASHES=0 -DPROCCRASHES=0 -DSTORESTOPS=1"
 
 check nothing-found design-epochs 290 register $three
@@ -108,7 +109,7 @@ check holds design-next-boot     150 register $boots
 check nothing-found design-two-changes 300 register -DN=1 -DMAXEPOCH=3 -DSTORECRASHES=1 -DPROCCRASHES=0 -DTWO_PROCESSES
 check holds design-files         150 register $files
 check holds design-files-owner   150 register $owner -DSTORESTOPS=1
-check holds design-files-drain   150 register $drain -DSTORESTOPS=1
+check holds design-files-drain   150 register $drain -DSTORESTOPS=1 -DTWO_PROCESSES
 mutant BOOT_OF_ITS_OWN register $boots
 mutant FILE_FENCES register $files
 mutant FILE_LEASES register $owner -DSTORESTOPS=1
@@ -121,13 +122,14 @@ check violated canary-partial 60 partial -DCANARY
 for rule in PARTIAL_NO_COPY READ_ON_EQUAL FILL_WHOLE TWO_IN_STEP; do mutant $rule partial; done
 
 # ----------------------------------------------------------------------------------------------- told.pml, rule 15
-check holds design-told          100 told -DV=3 -DSTORECRASHES=1
-check nothing-found design-told-four 250 told -DV=4 -DONE_TAKER
+check holds design-told           250 told -DV=4 -DONE_TAKER
+check holds design-told-crash     150 told -DV=3 -DSTORECRASHES=1
+check holds design-told-rolled    100 told $rolled
 check violated canary-told        60 told -DV=4 -DONE_TAKER -DCANARY
-for rule in COMPARE_VALUE TOLD_BEFORE_USE READ_AFTER_TELLING READ_AFTER_WAIT LEASE_AFTER_FENCE STRICTLY_OLDER BY_TERM \
-    TAKER_TELLS ASK_EVERY_STORE ALL_ANSWER FENCE_TELLS_NOTHING ABOVE_ALL_TOLD NOBODY_STOPS; do
+for rule in TOLD_BEFORE_USE READ_AFTER_TELLING ASK_EVERY_STORE ALL_ANSWER FENCE_TELLS_NOTHING; do
     mutant $rule told -DV=4
 done
+for rule in TAKER_TELLS BY_TERM OWN_LINE; do mutant $rule told $rolled; done
 mutant FILES told -DV=4 -DSTORECRASHES=1
 
 # --------------------------------------------------------------------------------------- given.pml and rules.pml

@@ -84,20 +84,10 @@ hidden byte top;
 #define OLDER(a, b)    (E[a] < E[b])
 #define POSSIBLE(p)    (M[kv[p]] | M[pend[p]] | bar[p])
 #define REFUSES(s, v)  (E[fence[s]] > E[T[v]] || (E[fence[s]] == E[T[v]] && fence[s] != T[v]))
-#ifdef NO_LEASE_AFTER_FENCE     /* a lease counts where the holder's term has not been seen, too */
 #define RENEWS(p, s)   (!gone[s] && !REFUSES(s, kv[p]))
-#else
-#define RENEWS(p, s)   (!gone[s] && fence[s] == T[kv[p]])
-#endif
 #define LEASE(p, s)    (RENEWS(p, s) || IN(s, resid[p]))
 #define AT_ALL(p, set) ((!IN(0, set) || LEASE(p, 0)) && (!IN(1, set) || LEASE(p, 1)) && (!IN(2, set) || LEASE(p, 2)))
 #define MAY_DELIVER(p) (state[p] == OWNER && firm[p] && AT_ALL(p, POSSIBLE(p)))
-
-#ifdef NO_COMPARE_VALUE         /* compares a revision: after a rollback revisions come again */
-#define SAME(a, b) (E[a] == E[b])
-#else
-#define SAME(a, b) ((a) == (b))
-#endif
 
 /* By term, then by epoch: a term is told only after its holder has read a copy. */
 #ifdef NO_BY_TERM               /* by epoch alone */
@@ -111,11 +101,11 @@ hidden byte top;
 #define NEWEST       (NEWER(told[2], NEWEST01) -> told[2] : NEWEST01)
 
 #define MINE(p) (cur != 0 && H[cur] == p && T[cur] == T[kv[p]])
-/* The register shows less than the holder knows. An equal epoch of somebody else is a takeover that may be rightful. */
-#ifdef NO_STRICTLY_OLDER
-#define STALE(p) (cur != kv[p] && cur != pend[p] && E[cur] <= E[kv[p]])
-#else
+/* The register shows less than the holder knows, and nobody else's takeover: that one may be rightful. */
+#ifdef NO_OWN_LINE              /* any record of a lower epoch */
 #define STALE(p) (cur != pend[p] && E[cur] < E[kv[p]])
+#else
+#define STALE(p) (cur == 0 || (cur != pend[p] && NEWER(kv[p], cur) && (T[cur] == T[kv[p]] || E[T[cur]] < E[T[kv[p]]])))
 #endif
 
 /* ------------------------------------------------------------- bookkeeping */
@@ -130,7 +120,7 @@ inline LOOK(p, aware)
 /* Forget what can have no effect any more: fewer states, same behaviour. */
 inline TIDY(p)
 {
-    if :: late[p] != 0 && (IN(late[p], was) || (!SAME(cur, lfrom[p]) && (rolled || !IN(lfrom[p], was)))) -> late[p] = 0; lfrom[p] = 0 :: else fi
+    if :: late[p] != 0 && (IN(late[p], was) || (cur != lfrom[p] && (rolled || !IN(lfrom[p], was)))) -> late[p] = 0; lfrom[p] = 0 :: else fi
 }
 
 inline NEW(p, epoch, term, set, base, chain)
@@ -190,11 +180,11 @@ inline CHANGE(p, set) { d_step {
 } }
 
 inline CAS(p) { d_step {
-    pend[p] != 0 && cur != pend[p] && !IN(pend[p], was) && SAME(cur, from[p]) -> cur = pend[p]; was = was | BIT(cur);
+    pend[p] != 0 && cur != pend[p] && !IN(pend[p], was) && cur == from[p] -> cur = pend[p]; was = was | BIT(cur);
     TIDY(0); TIDY(1)
 } }
 inline CAS_LATE(p) { d_step {
-    late[p] != 0 && !IN(late[p], was) && SAME(cur, lfrom[p]) -> cur = late[p]; was = was | BIT(cur); late[p] = 0; lfrom[p] = 0;
+    late[p] != 0 && !IN(late[p], was) && cur == lfrom[p] -> cur = late[p]; was = was | BIT(cur); late[p] = 0; lfrom[p] = 0;
     TIDY(0); TIDY(1)
 } }
 
@@ -213,11 +203,7 @@ inline LEARN(p) { d_step {
 #endif
         kv[p] = cur; pend[p] = 0; from[p] = 0;
         resid[p] = resid[p] & POSSIBLE(p)
-#ifdef NO_NOBODY_STOPS          /* a record that is not mine deposes me, however old */
-    :: state[p] == OWNER && !MINE(p) ->
-#else
     :: state[p] == OWNER && !MINE(p) && E[cur] > E[kv[p]] ->
-#endif
         STOP(p); state[p] = IDLE
     :: else
     fi
@@ -246,22 +232,13 @@ inline ABOVE(epoch) { if :: epoch > top -> top = epoch :: else fi }
 inline ABOVE_MEMBER(p, s) { if :: IN(s, M[kv[p]]) -> ABOVE(E[told[s]]); ABOVE(E[fence[s]]) :: else fi }
 inline REWRITE(p) { d_step {
     state[p] == OWNER && STALE(p) && versions < V &&
-#ifdef NO_REWRITE_BY_LEASE
-    (1)
-#else
-    AT_ALL(p, POSSIBLE(p))
-#endif
-    ->
+    AT_ALL(p, POSSIBLE(p)) ->
     if :: pend[p] != 0 -> bar[p] = bar[p] | M[pend[p]]; late[p] = pend[p]; lfrom[p] = from[p] :: else fi;
     bar[p] = bar[p] | M[kv[p]];
-#ifdef NO_ABOVE_ALL_TOLD
-    NEW(p, E[cur] + 1, T[kv[p]], M[kv[p]], 0, 0)
-#else
     top = E[kv[p]]; ABOVE(E[pend[p]]);
     ABOVE_MEMBER(p, 0); ABOVE_MEMBER(p, 1); ABOVE_MEMBER(p, 2);
     NEW(p, top + 1, T[kv[p]], M[kv[p]], 0, 0);
     top = 0
-#endif
 } }
 
 /* ----------------------------------------------------------------- takeover */
@@ -273,13 +250,9 @@ inline REWRITE(p) { d_step {
 #endif
 /* On the record in the register; if there is none, on what one store was told: then all must answer later. */
 inline START(p) { d_step {
-    state[p] == IDLE && versions < V && TAKES_OVER(p) && cur != 0 && H[cur] != p ->
+    state[p] == IDLE && versions < V && TAKES_OVER(p) && cur != 0 && (H[cur] != p || p == 1) ->
     state[p] = CLAIM; all[p] = 0;
-#ifdef NO_FOUNDED_ON
-    NEW(p, E[cur] + 1, 0, M[cur], 0, 0)
-#else
     NEW(p, E[cur] + 1, 0, M[cur], B[cur], CH[cur])
-#endif
 } }
 inline START_LOST(p, s) { d_step {
     state[p] == IDLE && versions < V && TAKES_OVER(p) && cur == 0 && told[s] != 0 ->
@@ -320,11 +293,10 @@ inline TAKE_OVER(p, s) { d_step {
 #ifndef NO_ALL_ANSWER
     (!all[p] || (ans[p] == 7 && !low[p] && FITS(NEWEST, kv[p]))) &&
 #endif
-#ifndef NO_READ_AFTER_WAIT
-    cur == kv[p] &&
-#endif
     (1) ->
+#ifndef NO_ASK_EVERY_STORE
     LOOK(p, heard[p]);
+#endif
     state[p] = OWNER; mem[p] = data[s]; feed[p] = BIT(s); bar[p] = 0; resid[p] = 0;
 #ifdef NO_TAKER_TELLS           /* a taker works before its members were told */
     firm[p] = 1;
@@ -336,7 +308,12 @@ inline TAKE_OVER(p, s) { d_step {
 
 inline LEASE_ENDS(p, s) { d_step { IN(s, resid[p]) -> resid[p] = resid[p] & ~BIT(s) } }
 inline DIE(p) { d_step { state[p] == OWNER && p == 0 -> STOP(p); state[p] = DEAD } }
-inline GIVE_UP(p) { d_step { state[p] == TAKING -> STOP(p); state[p] = IDLE } }
+#ifdef RESTARTS                 /* process 1 may die as holder, too; the next one is process 1 again */
+#define MAY_FALL(p) (state[p] == TAKING || (state[p] == OWNER && p == 1))
+#else
+#define MAY_FALL(p) (state[p] == TAKING)
+#endif
+inline GIVE_UP(p) { d_step { MAY_FALL(p) -> STOP(p); state[p] = IDLE } }
 
 inline STORE_DIES(s) { d_step {
     storeCrashes < STORECRASHES && !gone[s] ->
@@ -395,7 +372,13 @@ proctype World()
 init { d_step {
     E[1] = 1; T[1] = 1; M[1] = 3; B[1] = 1; CH[1] = 2;
     fence[0] = 1; fence[1] = 1; told[0] = 1; told[1] = 1;
+#ifdef START_ROLLED             /* the holder went to {2}, learned it, told nobody; the register is rolled back */
+    E[2] = 3; T[2] = 1; M[2] = 4; B[2] = 2; CH[2] = 4;
+    versions = 2; was = 6; undone = 4; rolled = 1; fence[2] = 1;
+    state[0] = OWNER; kv[0] = 2; firm[0] = 1; feed[0] = 7; bar[0] = 3
+#else
     state[0] = OWNER; kv[0] = 1; firm[0] = 1; feed[0] = 3
+#endif
     };
     atomic { run World(); run Process(0); run Process(1) }
 }

@@ -39,3 +39,15 @@ test('a takeover that does not wait for the lease, or does not change the record
 test('a 250 after the first member loses mail', async () => {
   assert.match(await check(['no-ACK_FROM_ALL']), /^no-ACK_FROM_ALL +violated property 1 /m);
 });
+
+test('the small models hold: copies given up, orders, poison, a source that dies', async () => {
+  const names = ['design-given', 'design-rules', 'design-poison', 'design-partial-small'];
+  const summary = await check(names);
+  for (const name of names) assert.match(summary, new RegExp(`^${name} +holds `, 'm'));
+});
+
+test('reading on from any member, and a boot whose file has no fences, break a property', async () => {
+  const summary = await check(['no-READ_ON_EQUAL', 'no-FILE_FENCES']);
+  assert.match(summary, /^no-READ_ON_EQUAL +violated property 7 /m);
+  assert.match(summary, /^no-FILE_FENCES +violated property 2 /m);
+});
