@@ -33,6 +33,7 @@ byte H[V + 1];                  /* holder */
 byte M[V + 1];                  /* members */
 byte B[V + 1];                  /* founded on: the last record known to be of a holder that had read its copy */
 byte CH[V + 1];                 /* the versions since, both included */
+bit  S[V + 1];                  /* rebuilt from what was told: whoever takes it over asks every store, too */
 byte versions = 1;
 
 byte cur = 1;                   /* the register */
@@ -67,7 +68,6 @@ byte resid[2];                  /* leases left at stores that refuse it or died 
 byte ans[2];                    /* taking: stores fenced that have answered */
 bit  all[2];                    /* taking: every store must answer */
 bit  low[2];                    /* taking: a store has seen a higher term */
-bit  heard[2];                  /* ... or knew an undone record */
 bit  firm[2];                   /* its record was told to its members after it had read its copy */
 bit  mem[2];                    /* holds the message */
 
@@ -110,7 +110,7 @@ hidden byte top;
 
 /* ------------------------------------------------------------- bookkeeping */
 
-/* Stores know an undone record, and none of them did when p asked it: exception. */
+/* Stores know an undone record, and p heard of none: exception. */
 #define KNOWS(s) (IN(told[s], undone) || IN(fence[s], undone))
 inline LOOK(p, aware)
 {
@@ -130,6 +130,7 @@ inline NEW(p, epoch, term, set, base, chain)
     T[x] = (term == 0 -> x : term);
     B[x] = (base == 0 -> x : base);
     CH[x] = (chain) | BIT(x);
+    if :: state[p] == CLAIM -> S[x] = all[p] :: else fi;
     pend[p] = x; from[p] = cur; x = 0
 }
 
@@ -137,7 +138,7 @@ inline STOP(p)
 {
     if :: pend[p] != 0 -> late[p] = pend[p]; lfrom[p] = from[p] :: else fi;
     pend[p] = 0; from[p] = 0; kv[p] = 0; bar[p] = 0; feed[p] = 0; resid[p] = 0; ans[p] = 0; low[p] = 0;
-    all[p] = 0; firm[p] = 0; heard[p] = 0; mem[p] = 0;
+    all[p] = 0; firm[p] = 0; mem[p] = 0;
     TIDY(p)
 }
 
@@ -251,7 +252,10 @@ inline REWRITE(p) { d_step {
 /* On the record in the register; if there is none, on what one store was told: then all must answer later. */
 inline START(p) { d_step {
     state[p] == IDLE && versions < V && TAKES_OVER(p) && cur != 0 && (H[cur] != p || p == 1) ->
-    state[p] = CLAIM; all[p] = 0;
+    state[p] = CLAIM;
+#ifndef NO_REBUILT_IS_MARKED
+    all[p] = S[cur];
+#endif
     NEW(p, E[cur] + 1, 0, M[cur], B[cur], CH[cur])
 } }
 inline START_LOST(p, s) { d_step {
@@ -269,7 +273,6 @@ inline FENCE(p, s) { d_step {
 #endif
     (1) ->
     ans[p] = ans[p] | BIT(s);
-    if :: KNOWS(s) -> heard[p] = 1 :: else fi;
     if :: REFUSES(s, kv[p]) -> low[p] = 1; all[p] = 1 :: else -> LEAVE_LEASES(s); fence[s] = kv[p] fi;
 #ifdef NO_FENCE_TELLS_NOTHING
     told[s] = kv[p];
@@ -280,7 +283,7 @@ inline FENCE(p, s) { d_step {
 /* Stores know better, and all have answered: found the record anew on the newest one told, above all terms. */
 inline REBASE(p) { d_step {
     state[p] == TAKING && ans[p] == 7 && (low[p] || !FITS(NEWEST, kv[p])) && versions < V && cur == kv[p] ->
-    state[p] = CLAIM;
+    state[p] = CLAIM; all[p] = 1;
     top = E[kv[p]]; ABOVE(E[told[0]]); ABOVE(E[told[1]]); ABOVE(E[told[2]]); ABOVE(E[fence[0]]); ABOVE(E[fence[1]]); ABOVE(E[fence[2]]);
     i = NEWEST;
     NEW(p, top + 1, 0, M[i], i, BIT(i));
@@ -295,13 +298,13 @@ inline TAKE_OVER(p, s) { d_step {
 #endif
     (1) ->
 #ifndef NO_ASK_EVERY_STORE
-    LOOK(p, heard[p]);
+    LOOK(p, all[p]);
 #endif
     state[p] = OWNER; mem[p] = data[s]; feed[p] = BIT(s); bar[p] = 0; resid[p] = 0;
 #ifdef NO_TAKER_TELLS           /* a taker works before its members were told */
     firm[p] = 1;
 #endif
-    ans[p] = 0; all[p] = 0; heard[p] = 0
+    ans[p] = 0; all[p] = 0
 } }
 
 /* -------------------------------------------------------------------- faults */
