@@ -130,7 +130,6 @@ for rule in TOLD_BEFORE_USE READ_AFTER_TELLING ASK_EVERY_STORE ALL_ANSWER FENCE_
     mutant $rule told -DV=4
 done
 for rule in TAKER_TELLS BY_TERM OWN_LINE; do mutant $rule told $rolled; done
-mutant REBUILT_IS_MARKED told -DV=4 -DONE_TAKER
 mutant FILES told -DV=4 -DSTORECRASHES=1
 
 # --------------------------------------------------------------------------------------- given.pml and rules.pml

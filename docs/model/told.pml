@@ -253,9 +253,7 @@ inline REWRITE(p) { d_step {
 inline START(p) { d_step {
     state[p] == IDLE && versions < V && TAKES_OVER(p) && cur != 0 && (H[cur] != p || p == 1) ->
     state[p] = CLAIM;
-#ifndef NO_REBUILT_IS_MARKED
     all[p] = S[cur];
-#endif
     NEW(p, E[cur] + 1, 0, M[cur], B[cur], CH[cur])
 } }
 inline START_LOST(p, s) { d_step {
