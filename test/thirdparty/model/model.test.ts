@@ -1,7 +1,7 @@
 /**
- * The models of ownership (docs/model) still parse and still say what their README says, at their smallest: a check
- * of the design, and rules without which a property breaks. The whole run takes far longer, and is started by hand:
- * docs/model/run.sh.
+ * The models of ownership (docs/model) still parse and still say what their README says, at their smallest:
+ * checks of the design, and rules without which a property breaks. The whole run takes far longer, and is
+ * started by hand: docs/model/run.sh.
  */
 import assert from 'node:assert/strict';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -30,7 +30,7 @@ test('the smallest check of the design holds', async () => {
   assert.match(await check(['design-drains']), /^design-drains +holds /m);
 });
 
-test('a takeover that does not wait for the lease, or does not change the record first, lets two deliver', async () => {
+test('a takeover without the wait for leases, or without the change first, lets two deliver', async () => {
   const summary = await check(['no-LEASE_WAIT', 'no-CAS_FIRST']);
   assert.match(summary, /^no-LEASE_WAIT +violated property 2 /m);
   assert.match(summary, /^no-CAS_FIRST +violated property 2 /m);
