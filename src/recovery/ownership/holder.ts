@@ -39,6 +39,7 @@
 import { invariant } from '../../base/invariant.js';
 import type { HolderId, PartitionRecord, RecordedMember, Term } from '../../protocol/partition-record.js';
 import { NO_TERM, holderKey, isMemberOf, isSameHolder, isSameSet, isSameTerm } from '../../protocol/partition-record.js';
+import type { Member } from './member.js';
 import { MEMBER_STATE_NAMES } from './member.js';
 import { PartitionSet } from './partition-set.js';
 import type { AskAnswer, FencedAnswer, HolderOptions, HolderPorts, Refusal, Stamped } from './ports.js';
@@ -143,6 +144,7 @@ export class PartitionHolder {
   #isUnknown = false;
   #rolledBackTo: Stamped | undefined;
   #tiedSession = 0;
+  #isSourceAway = false;
   #owner: HolderId | undefined;
   #isQuiet = false;
   /** What is written to give the partition away; set when its leases were released. */
@@ -599,6 +601,7 @@ export class PartitionHolder {
     const record = this.#record;
     invariant(record !== undefined, 'only what the record says is ours is read');
     this.#ports.memory.read(from.member, from.answer.at);
+    this.#isSourceAway = false;
     const set = this.#makeSet(record, nowMs);
     const source = set.rowOf(from.member.storeId, from.member.bootId);
     invariant(source !== undefined, 'a recorded member is read');
@@ -694,15 +697,21 @@ export class PartitionHolder {
   /** False when the source died and rule 9 begins anew (14). */
   #hasSource(set: PartitionSet, nowMs: number): boolean {
     const { source } = set;
-    if (source === undefined || source.isInStep) return true;
+    if (source === undefined) return true;
+    if (source.isInStep) {
+      if (this.#isSourceAway) this.#readOn(source);
+      return true;
+    }
+    this.#isSourceAway = true;
     const other = set.otherSource();
     if (other !== undefined) {
       set.switchSource(other);
       this.#trace(`PARTIAL reads on from ${other.storeId}`);
-      this.#ports.memory.readOn(other);
+      this.#readOn(other);
       return true;
     }
-    const isOtherUp = set.rows.some((row) => row !== source && row.isRecorded && !row.isGone && this.#isUp(row));
+    // Before its index is here nothing was adopted: the source itself will do for another beginning.
+    const isOtherUp = set.rows.some((row) => (row !== source || !set.isHistoryKnown) && row.isRecorded && !row.isGone && this.#isUp(row));
     const isDue = source.isGone || (isOtherUp && nowMs - source.weakSinceMs >= this.#options.dropAfterMs);
     if (!isDue || !set.records.isSettled || this.#rolledBackTo !== undefined) return true;
     const record = set.records.known;
@@ -710,6 +719,11 @@ export class PartitionHolder {
     this.#forget();
     this.#takeOver(record, nowMs, 'the member that was read is away');
     return false;
+  }
+
+  #readOn(source: Member): void {
+    this.#isSourceAway = false;
+    this.#ports.memory.readOn(source);
   }
 
   #isUp(member: RecordedMember): boolean {
