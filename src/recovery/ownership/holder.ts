@@ -127,6 +127,8 @@ export class PartitionHolder {
   #answers = new Map<string, Answer>();
   /** Since when members have said that the holder has no lease. */
   #leaseOutSinceMs = Infinity;
+  /** Every copy of the record is gone: is it the newest record? */
+  #isLossAtStake = false;
   #claim: Claim | undefined;
   /** Of the partition while it is ours. */
   #record: PartitionRecord | undefined;
@@ -457,8 +459,9 @@ export class PartitionHolder {
     return read;
   }
 
-  /** The register knows nothing, or less than somebody was told (15). */
+  /** The register knows nothing, or less than somebody was told; or all would be lost if it were right (15). */
   #mustAskAll(): boolean {
+    if (this.#isLossAtStake) return true;
     return this.#stamped !== undefined && (this.#stamped.record === undefined || this.#believed() !== this.#stamped.record);
   }
 
@@ -476,14 +479,16 @@ export class PartitionHolder {
     if (nowMs - this.#askedMs < this.#options.retryMs || this.#mustRead) return;
     this.#askedMs = nowMs;
     const about = record?.holder ?? this.#options.self;
-    const stores = this.#mustAskAll() ? this.#ports.stores.all() : (record?.members ?? NO_MEMBERS).map((member) => member.storeId);
+    // Where no member answers, another store may know of a newer record: the register may have been rolled back.
+    const isAll = this.#mustAskAll() || (nowMs - this.#enteredMs >= this.#options.awayAfterMs && !this.#someMemberAnswered());
+    const stores = isAll ? this.#ports.stores.all() : (record?.members ?? NO_MEMBERS).map((member) => member.storeId);
     for (const storeId of stores) if (this.#ports.stores.bootOf(storeId) !== '') this.#ports.stores.ask(storeId, about);
   }
 
   #consider(nowMs: number): void {
     if (this.#mustRead || this.#stamped === undefined) return;
     const record = this.#believed();
-    if (this.#mustAskAll() && !this.#ports.stores.all().every((storeId) => this.#answers.has(storeId))) return;
+    if (this.#mustAskAll() && !this.#hasAskedAll()) return;
     if (record === undefined) {
       if (this.#options.isOwn) this.#found({ isLoss: false, gaveUp: [], unlessSessionOf: undefined }, nowMs);
       else this.#rest(nowMs);
@@ -497,17 +502,26 @@ export class PartitionHolder {
   /** The record bears our name: by a hand-back, by a change of ours that was made late, or by a term that we left. */
   #considerOwnName(record: PartitionRecord, nowMs: number): void {
     const isNew = record.term.number > this.#leftTerm.number;
-    if (isNew && this.#stamped?.record === record) this.#enterTerm(record, nowMs, 'the record names us');
-    else if (record.members.length > 0) this.#takeOver(record, nowMs, 'the record names us by a term that was left');
-    else this.#found({ isLoss: true, gaveUp: record.gaveUp, unlessSessionOf: undefined }, nowMs);
+    if (this.#areAllGone(record.members)) this.#foundLost(record, nowMs);
+    else if (isNew && this.#stamped?.record === record) this.#enterTerm(record, nowMs, 'the record names us');
+    else this.#takeOver(record, nowMs, 'the record names us by a term that was left');
   }
 
   /** With the lock file's proof there is nobody to wait for, and no memory to lose. */
   #takeFromDead(record: PartitionRecord, nowMs: number): void {
     this.#provenDead = record.holder;
-    if (this.#areAllGone(record.members)) {
-      this.#found({ isLoss: true, gaveUp: record.gaveUp, unlessSessionOf: undefined }, nowMs);
-    } else this.#takeOver(record, nowMs, `${holderKey(record.holder)} is proven dead`);
+    if (this.#areAllGone(record.members)) this.#foundLost(record, nowMs);
+    else this.#takeOver(record, nowMs, `${holderKey(record.holder)} is proven dead`);
+  }
+
+  /** Nobody has a copy of what the record names. A loss is believed only when no store knows of a newer record (15). */
+  #foundLost(record: PartitionRecord, nowMs: number): void {
+    this.#isLossAtStake = true;
+    if (this.#hasAskedAll()) this.#found({ isLoss: true, gaveUp: record.gaveUp, unlessSessionOf: undefined }, nowMs);
+  }
+
+  #hasAskedAll(): boolean {
+    return this.#ports.stores.all().every((storeId) => this.#answers.has(storeId));
   }
 
   #considerAnother(record: PartitionRecord, nowMs: number): void {
@@ -585,8 +599,8 @@ export class PartitionHolder {
     if (nowMs - this.#askedMs >= this.#options.retryMs) this.#fenceAll(nowMs);
     const record = this.#record;
     if (this.#state !== HolderState.FENCING || record === undefined || !this.#areAllGone(record.members)) return;
-    // Whoever held it before us is deposed, and every copy is surely gone.
-    this.#found({ isLoss: true, gaveUp: record.gaveUp, unlessSessionOf: undefined }, nowMs);
+    // Whoever held it before us is deposed, and every copy is surely gone, if this is the newest record.
+    this.#lose(nowMs, 'every copy is gone');
   }
 
   /** At one member no lease of an older term is left: nobody delivers any more. Then the furthest fenced member is read. */
@@ -875,7 +889,7 @@ export class PartitionHolder {
       this.#askedMs = nowMs;
       for (const storeId of stores) if (this.#ports.stores.bootOf(storeId) !== '') this.#ports.stores.ask(storeId, this.#options.self);
     }
-    if (own === undefined || !stores.every((storeId) => this.#answers.has(storeId))) return false;
+    if (own === undefined || !this.#hasAskedAll()) return false;
     const newest = this.#newest;
     return newest === undefined || newest.epoch <= own.epoch || isSameTerm(newest.term, own.term);
   }
@@ -960,6 +974,7 @@ export class PartitionHolder {
       this.#answers.clear();
       this.#askedMs = -Infinity;
       this.#leaseOutSinceMs = Infinity;
+      this.#isLossAtStake = false;
       this.#provenDead = undefined;
       this.#mustRead = true;
     }

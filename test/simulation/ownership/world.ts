@@ -258,7 +258,7 @@ export class World {
 
   offer(partition: string, gatewayId: string): number | undefined {
     const able = this.processes.filter((process) => !process.isFrozen && process.self.gatewayId === gatewayId);
-    const process = able[able.length - 1];
+    const process = able.find((each) => each.parts.get(partition)?.holder.mayAccept) ?? able[able.length - 1];
     const part = process?.parts.get(partition);
     if (part === undefined) return undefined;
     const id = this.#nextId;
