@@ -724,8 +724,9 @@ export class PartitionHolder {
       this.#readOn(other);
       return true;
     }
-    // Before its index is here nothing was adopted: the source itself will do for another beginning.
-    const isOtherUp = set.rows.some((row) => (row !== source || !set.isHistoryKnown) && row.isRecorded && !row.isGone && this.#isUp(row));
+    // The source itself will do for another beginning, if nothing was adopted yet, or it can't be brought in step.
+    const isSourceFit = set.isHistoryKnown && !source.isDiverged;
+    const isOtherUp = set.rows.some((row) => (row !== source || !isSourceFit) && row.isRecorded && !row.isGone && this.#isUp(row));
     const isDue = source.isGone || (isOtherUp && nowMs - source.weakSinceMs >= this.#options.dropAfterMs);
     if (!isDue || !set.records.isSettled || this.#rolledBackTo !== undefined) return true;
     const record = set.records.known;

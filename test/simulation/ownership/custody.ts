@@ -119,6 +119,7 @@ export class Custody {
 
   /** No copy of the partition is left, or its copies were given up. */
   lose(partition: string): void {
+    this.#truth.delete(partition);
     for (const letter of this.#due.get(partition) ?? []) letter.isLost = true;
   }
 

@@ -289,9 +289,9 @@ export class Part {
   /** Bounded, but what a member that may count still lacks is kept. */
   #trimRing(): void {
     let least = Infinity;
-    for (const row of this.holder.set?.rows ?? []) if (row.isPossible && row.acked > 0) least = Math.min(least, row.acked);
+    for (const row of this.holder.set?.rows ?? []) if (row.isPossible) least = Math.min(least, row.acked);
     const keep = this.process.world.ringLength;
-    while (this.#ring.length > keep && (this.#ring[0]?.number ?? Infinity) <= least) this.#ring.shift();
+    while (this.#ring.length > keep && (this.#ring[0]?.number ?? Infinity) < least) this.#ring.shift();
   }
 
   #sendChange(row: Member, change: Change): void {

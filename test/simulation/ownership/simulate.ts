@@ -278,7 +278,8 @@ class Run {
     world.trace('CALM');
     world.isCalm = true;
     const random = this.#random;
-    const mayStayDead = this.#plan.deadStayDead && !this.#plan.faults.includes('lose-all');
+    // A register that was rolled back is believed again when every store has answered, or by leases: rule 15 needs them all.
+    const mayStayDead = this.#plan.deadStayDead && !this.#plan.faults.includes('lose-all') && !this.#plan.faults.includes('rollback');
     for (const heal of [...this.#healers]) heal();
     for (const store of world.stores) {
       const living = world.stores.filter((each) => each.isUp).length;
