@@ -228,7 +228,10 @@ export class PartitionHolder {
       this.#mustRead = true;
       return;
     }
-    if (question === Question.READ) this.#mustRead = false;
+    if (question === Question.READ) {
+      this.#mustRead = false;
+      this.#lookAtMs = nowMs + this.#options.lookAgainMs;
+    }
     if (stamped.revision === this.#stamped?.revision) this.#talk.pause(nowMs);
     this.#learn(stamped, nowMs);
     this.tick(nowMs);
@@ -421,6 +424,7 @@ export class PartitionHolder {
         if (this.#mustRead || nowMs >= this.#lookAtMs) this.#lookAt(nowMs);
         break;
       case HolderState.ASKING:
+        if (nowMs >= this.#lookAtMs) this.#mustRead = true;
         this.#ask(nowMs);
         this.#consider(nowMs);
         break;
@@ -538,7 +542,6 @@ export class PartitionHolder {
     const isSessionGone = this.#stamped?.hasSession === false && !this.#mustAskAll();
     const mayTake = isPredecessor || outMs >= this.#options.replaceAfterMs || (isSessionGone && outMs >= this.#options.rescueDelayMs);
     if (mayTake) this.#takeOver(record, nowMs, `the lease of ${holderKey(record.holder)} has run out`);
-    else if (!isSessionGone && outMs >= this.#options.retryMs) this.#mustRead = true;
   }
 
   #areAllGone(members: readonly RecordedMember[]): boolean {
@@ -549,7 +552,6 @@ export class PartitionHolder {
   }
 
   #rest(nowMs: number): void {
-    this.#lookAtMs = nowMs + this.#options.lookAgainMs;
     this.#enter(HolderState.IDLE, nowMs, 'nothing to take');
   }
 

@@ -245,6 +245,7 @@ export class PartitionSet {
     this.#recount();
     for (const row of left) {
       this.#leftStore = row.storeId;
+      row.isUnwanted = false;
       // Who was weak may come back for a tail, until another has taken its place. Who was moved is done.
       if (row.isInStep || row.isGone) this.#forget(row);
     }

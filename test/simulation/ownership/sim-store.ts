@@ -3,7 +3,7 @@
  * messages only.
  */
 import type { HolderId, PartitionRecord, Term } from '../../../src/protocol/partition-record.js';
-import { NO_TERM, holderKey, isMemberOf } from '../../../src/protocol/partition-record.js';
+import { NO_TERM, isMemberOf } from '../../../src/protocol/partition-record.js';
 import { FenceVerdict, PartitionFence } from '../../../src/kvs/core/ownership/partition-fence.js';
 import type { CarriedFence } from '../../../src/kvs/core/ownership/partition-fence.js';
 import type { FenceNotice, HeartbeatAnswer } from '../../../src/kvs/core/ownership/process-leases.js';
@@ -124,6 +124,10 @@ export class SimStore {
     return this.#file?.bootId === bootId ? this.#file.copies.get(partition) : undefined;
   }
 
+  holds(partition: string): boolean {
+    return this.isUp ? this.copies.has(partition) : this.#file?.copies.has(partition) === true;
+  }
+
   heartbeat(process: string, fencesProcessed: number): HeartbeatAnswer {
     return this.#leases.heartbeat(process, fencesProcessed, this.#clock());
   }
@@ -217,9 +221,10 @@ export class SimStore {
     return true;
   }
 
-  lastHolder(partition: string): string {
-    const holder = this.#fences.get(partition)?.holder;
-    return holder === undefined ? '' : holderKey(holder);
+  /** Of the newest record that it was told, in memory or in its file. */
+  toldEpoch(partition: string): number {
+    const told = this.isUp ? this.#fences.get(partition)?.told : this.#file?.fences.get(partition)?.told;
+    return told?.epoch ?? 0;
   }
 
   #fence(partition: string): PartitionFence {

@@ -247,6 +247,13 @@ class Run {
       world.register.backUp();
       return;
     }
+    // A record that nobody was told of yet can't be known again: rule 15 promises nothing for it.
+    const isTold = world.partitions.every(({ partition }) => {
+      const truth = world.custody.truth(partition);
+      const holding = world.stores.filter((store) => store.holds(partition));
+      return truth === undefined || holding.every((store) => store.toldEpoch(partition) >= truth.epoch);
+    });
+    if (!isTold) return;
     world.trace('REGISTER restored from a backup');
     world.count('register restored');
     world.register.restore(this.#random.below(4) === 0);

@@ -46,6 +46,8 @@ export class PartitionFence {
   #term: Term = NO_TERM;
   #holder: HolderId | undefined;
   #told: PartitionRecord | undefined;
+  /** Who gave its lease back: it lives, and holds nothing. */
+  #released: HolderId | undefined;
   #older: OlderLease[] = [];
   /** A boot carried on by file does not know whose leases its predecessor granted: nobody's is over before this. */
   readonly #inheritedEndsMs: number;
@@ -88,6 +90,7 @@ export class PartitionFence {
     this.#freeze(holder, term, nowMs);
     this.#term = term;
     this.#holder = holder;
+    this.#released = undefined;
     return FenceVerdict.ACCEPTED;
   }
 
@@ -101,12 +104,14 @@ export class PartitionFence {
 
   /** Has the lease of the holder of the record run out here? What is asked before a takeover. */
   leaseLeftMs(holder: HolderId, nowMs: number): number {
+    if (this.#released !== undefined && isSameHolder(this.#released, holder)) return 0;
     return Math.max(0, Math.max(this.#leases.endsMs(holderKey(holder)), this.#inheritedEndsMs) - nowMs);
   }
 
   /** The holder hands back: it has stopped, nobody has to wait for what it was granted (rule 13). */
   release(term: Term): void {
     if (!this.admits(term)) return;
+    this.#released = this.#holder;
     this.#holder = undefined;
   }
 
