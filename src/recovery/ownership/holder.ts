@@ -32,6 +32,9 @@
  *   HANDING_BACK  quiet, level, then a moved revision                for dots that were sent
  *   LOST          the next tick                                      no
  *
+ * Nothing is changed before a member that counts has answered: without one there is nothing to take, and only a
+ * member can say that the register is older than what was told (15).
+ *
  * Order of a takeover: change of the record, known to have been made; fence; wait; read; then the others are
  * aligned, and only then members are changed. The set exists from READING on, so nothing can change them earlier.
  * Time comes in by tick(); nothing here waits for a promise.
@@ -459,8 +462,8 @@ export class PartitionHolder {
   /** The record that counts: what stores were told is believed over a register that was rolled back. */
   #believed(): PartitionRecord | undefined {
     const read = this.#stamped?.record;
-    if (this.#newest !== undefined && (read === undefined || this.#newest.epoch > read.epoch)) return this.#newest;
-    return read;
+    const newest = this.#newest;
+    return newest !== undefined && (read === undefined || isNewer(newest, read)) ? newest : read;
   }
 
   /** The register knows nothing, or less than somebody was told; or all would be lost if it were right (15). */
@@ -507,6 +510,7 @@ export class PartitionHolder {
   #considerOwnName(record: PartitionRecord, nowMs: number): void {
     const isNew = record.term.number > this.#leftTerm.number;
     if (this.#areAllGone(record.members)) this.#foundLost(record, nowMs);
+    else if (!this.#someMemberAnswered()) return;
     else if (isNew && this.#stamped?.record === record) this.#enterTerm(record, nowMs, 'the record names us');
     else this.#takeOver(record, nowMs, 'the record names us by a term that was left');
   }
@@ -515,7 +519,7 @@ export class PartitionHolder {
   #takeFromDead(record: PartitionRecord, nowMs: number): void {
     this.#provenDead = record.holder;
     if (this.#areAllGone(record.members)) this.#foundLost(record, nowMs);
-    else this.#takeOver(record, nowMs, `${holderKey(record.holder)} is proven dead`);
+    else if (this.#someMemberAnswered()) this.#takeOver(record, nowMs, `${holderKey(record.holder)} is proven dead`);
   }
 
   /** Nobody has a copy of what the record names. A loss is believed only when no store knows of a newer record (15). */
@@ -956,7 +960,7 @@ export class PartitionHolder {
   #noteTold(told: PartitionRecord | undefined): void {
     if (told === undefined) return;
     this.#noteEpoch(told.epoch);
-    if (this.#newest === undefined || told.epoch > this.#newest.epoch) {
+    if (this.#newest === undefined || isNewer(told, this.#newest)) {
       this.#newest = told;
       this.#talk.learned();
       this.#mustRead = true;
@@ -996,6 +1000,12 @@ export class PartitionHolder {
   #trace(event: string): void {
     this.#ports.trace(`${this.#options.partition} ${event}`);
   }
+}
+
+/** What a store was told against what the register says: of two in one epoch, the register's was made after a rollback (15). */
+function isNewer(told: PartitionRecord, read: PartitionRecord): boolean {
+  if (told.epoch !== read.epoch) return told.epoch > read.epoch;
+  return !isSameTerm(told.term, read.term) || !isSameSet(told.members, read.members);
 }
 
 /** A later term's last change is further than any number of an older one (11: a longer copy is no better one). */

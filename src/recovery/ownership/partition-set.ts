@@ -172,7 +172,14 @@ export class PartitionSet {
     for (const row of this.#rows) if (row.storeId === storeId) row.enter(MemberState.NG, nowMs);
   }
 
-  /** It refused a change, for a gap or another digest, or found a tail wrong: it is filled anew. */
+  /** It refused a change, for a gap or another digest: where it stands decides between a tail and a fill. */
+  onGap(row: Member, nowMs: number): void {
+    if (!row.isFed) return;
+    row.enter(MemberState.NG, nowMs);
+    if (this.#ports.isUp(row.storeId, row.bootId)) this.#align(row, nowMs);
+  }
+
+  /** It has no copy, or one under a term that we do not know: it is filled anew. */
   onUnfit(row: Member, nowMs: number): void {
     row.isDiverged = true;
     row.enter(MemberState.NG, nowMs);

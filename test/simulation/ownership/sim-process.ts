@@ -302,7 +302,7 @@ export class Part {
       const outcome = link.store.change(this.partition, change, term);
       this.process.world.touch();
       if (typeof outcome === 'number') reply(() => { this.holder.set?.onAcked(row, outcome, this.process.now()); });
-      else if (outcome === 'gap') reply(() => { if (this.holder.set?.rows.includes(row) === true && row.isFed) this.holder.set.onUnfit(row, this.process.now()); });
+      else if (outcome === 'gap') reply(() => { if (this.holder.set?.rows.includes(row) === true) this.holder.set.onGap(row, this.process.now()); });
       else reply(() => { this.holder.onRefused(row.storeId, row.bootId, outcome, this.process.now()); });
     });
   }

@@ -199,12 +199,12 @@ export class World {
     this.flushHeld();
   }
 
-  /** In order; what is still cut stays. Retransmission takes its time. */
+  /** In order, and before all that was sent later; what is still cut stays. */
   flushHeld(): void {
     const waiting = this.#held.splice(0);
     for (const held of waiting) {
       if (this.#isCut(held.conn, held.way)) this.#held.push(held);
-      else this.#arrive(held.conn, held.way, held.run);
+      else held.run();
     }
   }
 
