@@ -670,7 +670,8 @@ export class PartitionHolder {
     }
     if (nowMs - this.#foundAskedMs < retryMs) return;
     this.#foundAskedMs = nowMs;
-    const taken = [...base.gaveUp.map(({ storeId }) => storeId)];
+    // A copy that was given up is not founded over. Its store in another boot has none.
+    const taken = base.gaveUp.filter((each) => this.#isUp(each)).map(({ storeId }) => storeId);
     for (let i = 0; i < replicas; i++) {
       const choice = this.#ports.members.chooseStore(taken, '');
       if (choice === undefined) return;
@@ -861,6 +862,7 @@ export class PartitionHolder {
   #settle(record: PartitionRecord, nowMs: number): void {
     const before = this.#record?.gaveUp ?? NO_MEMBERS;
     this.#record = record;
+    this.#adopted = this.#adopted.filter((each) => isMemberOf(record.gaveUp, each.storeId, each.bootId));
     this.#changing = undefined;
     this.#isUnknown = false;
     if (this.#rolledBackTo !== undefined) this.#trace('the record stands again');

@@ -9,7 +9,7 @@
  *   deletion    no delivery after a committed deletion
  *   drains      once faults stop, everything answered 250 is delivered, and the partition is doubled (simulate.ts)
  */
-import type { PartitionRecord } from '../../../src/protocol/partition-record.js';
+import type { PartitionRecord, Term } from '../../../src/protocol/partition-record.js';
 import { isSameTerm } from '../../../src/protocol/partition-record.js';
 import type { World } from './world.js';
 
@@ -26,6 +26,8 @@ interface Letter {
   isRemoved: boolean;
   /** Every copy died, by a fault that no guarantee covers, or an operator gave it up. */
   isLost: boolean;
+  /** An operator gave its copies up: it is delivered when one of them comes back. */
+  isAway: boolean;
 }
 
 export class Custody {
@@ -51,8 +53,22 @@ export class Custody {
 
   onRecord(partition: string, record: PartitionRecord): void {
     const known = this.#truth.get(partition);
+    if (known !== undefined && record.members.length === 0 && record.epoch > known.epoch) this.#checkLastMember(partition, known);
+    if (known !== undefined && record.gaveUp.length > known.gaveUp.length) this.#giveUp(partition);
     if (known === undefined || record.epoch > known.epoch) this.#truth.set(partition, record);
     this.isTouched = true;
+  }
+
+  /** The last member leaves only when its copy is surely gone (8). */
+  #checkLastMember(partition: string, before: PartitionRecord): void {
+    for (const { storeId, bootId } of before.members) {
+      const store = this.#world.stores.find((each) => each.storeId === storeId);
+      if (store?.holdsIn(partition, bootId)?.isComplete === true) throw new PropertyBroken(`last member: ${storeId}/${bootId} left ${partition}, though its copy lives`);
+    }
+  }
+
+  #giveUp(partition: string): void {
+    for (const letter of this.#due.get(partition) ?? []) letter.isAway = true;
   }
 
   due(partition: string): readonly Letter[] {
@@ -61,16 +77,20 @@ export class Custody {
 
   offered(partition: string, id: number): void {
     this.#order += 1;
-    this.letters.set(id, { id, partition, offered: this.#order, said250: 0, dots: 0, isRefused: false, isRemoved: false, isLost: false });
+    this.letters.set(id, { id, partition, offered: this.#order, said250: 0, dots: 0, isRefused: false, isRemoved: false, isLost: false, isAway: false });
   }
 
   refusedAtOnce(id: number): void {
     this.letters.delete(id);
   }
 
-  said250(partition: string, id: number): void {
+  said250(partition: string, id: number, term: Term): void {
     const letter = this.letters.get(id);
     if (letter === undefined || letter.said250 > 0) return;
+    const truth = this.#truth.get(partition);
+    if (truth !== undefined && isSameTerm(truth.term, term) && truth.members.length < Math.max(1, this.#world.plan.minReplicas)) {
+      throw new PropertyBroken(`commit: message ${String(id)} is answered 250 with ${String(truth.members.length)} members`);
+    }
     this.#order += 1;
     letter.said250 = this.#order;
     this.accepted += 1;
@@ -107,7 +127,7 @@ export class Custody {
 
   #checkOrder(process: string, letter: Letter): void {
     for (const other of this.#due.get(letter.partition) ?? []) {
-      if (other.isLost || other.said250 > letter.offered) continue;
+      if (other.isLost || other.isAway || other.said250 > letter.offered) continue;
       throw new PropertyBroken(`order: ${process} starts message ${String(letter.id)} before ${String(other.id)}, which was answered before it came`);
     }
   }
@@ -123,12 +143,25 @@ export class Custody {
     for (const letter of this.#due.get(partition) ?? []) letter.isLost = true;
   }
 
+  /** A copy that was given up dies before it was adopted, or a memory that an operator gave up. */
+  loseAway(partition: string): void {
+    for (const letter of this.#due.get(partition) ?? []) if (letter.isAway) letter.isLost = true;
+  }
+
   /** What is adopted may have been delivered and deleted elsewhere since: that it may repeat is said. */
   adopted(ids: readonly number[]): void {
     for (const id of ids) {
       const letter = this.letters.get(id);
       if (letter === undefined) continue;
       letter.isRemoved = false;
+    }
+  }
+
+  /** What was adopted is committed in the new record. */
+  back(ids: readonly number[]): void {
+    for (const id of ids) {
+      const letter = this.letters.get(id);
+      if (letter !== undefined) letter.isAway = false;
     }
   }
 
@@ -160,14 +193,14 @@ export class Custody {
       if (store?.isUp !== true || store.bootId !== bootId) continue;
       const copy = store.copies.get(partition);
       for (const letter of due) {
-        if (letter.isLost || copy?.ids.has(letter.id) === true) continue;
+        if (letter.isLost || letter.isAway || copy?.ids.has(letter.id) === true) continue;
         throw new PropertyBroken(`custody: member ${storeId}/${bootId} of ${partition} lacks message ${String(letter.id)}`);
       }
     }
     for (const part of this.#world.partsOf(partition)) {
       if (!part.isCopy || !isSameTerm(part.holder.term, record.term)) continue;
       for (const letter of due) {
-        if (letter.isLost || part.entries.has(letter.id)) continue;
+        if (letter.isLost || letter.isAway || part.entries.has(letter.id)) continue;
         throw new PropertyBroken(`custody: holder ${part.process.key} of ${partition} lacks message ${String(letter.id)}`);
       }
     }

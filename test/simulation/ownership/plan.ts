@@ -3,7 +3,7 @@ import { Prng } from '../../../src/base/prng.js';
 
 export const OWNERSHIP_FAULTS = [
   'kill-process', 'kill-store', 'kill-both', 'kill-many', 'stop-store', 'freeze-process', 'freeze-store', 'cut-link', 'cut-one-way', 'isolate-gateway',
-  'isolate-store', 'register-away', 'register-late', 'register-cut', 'rollback', 'relocate', 'start-elsewhere', 'hop-down', 'lose-all',
+  'isolate-store', 'register-away', 'register-late', 'register-cut', 'rollback', 'relocate', 'start-elsewhere', 'hop-down', 'give-up', 'empty', 'lose-all',
 ] as const;
 export type OwnershipFault = (typeof OWNERSHIP_FAULTS)[number];
 
@@ -32,6 +32,8 @@ export function ownershipPlanOf(seed: number): OwnershipPlan {
   const replicas = stores >= 4 && random.below(4) === 0 ? 3 : 2;
   const faults = OWNERSHIP_FAULTS.filter((kind) => {
     if (kind === 'lose-all') return random.below(10) === 0;
+    if (kind === 'give-up') return random.below(10) === 0;
+    if (kind === 'empty') return random.below(4) === 0;
     if (kind === 'rollback') return random.below(5) === 0;
     return random.below(5) < 2;
   });

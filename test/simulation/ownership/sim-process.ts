@@ -218,7 +218,7 @@ export class Part {
   #filled = new WeakSet<Member>();
   #source: RecordedMember | undefined;
   #readLife = 0;
-  #adopting: { readonly member: RecordedMember; number: number }[] = [];
+  #adopting: { readonly member: RecordedMember; readonly number: number; readonly ids: readonly number[] }[] = [];
 
   constructor(process: SimProcess, partition: string, gatewayId: string) {
     this.process = process;
@@ -345,7 +345,7 @@ export class Part {
     for (const entry of [...this.entries.values()]) {
       if (entry.state === 'open' && entry.number <= set.committedNumber) {
         entry.state = 'ready';
-        world.said250(this.partition, entry.id);
+        world.said250(this.partition, entry.id, this.holder.term);
       } else if (entry.state === 'withdrawing' && entry.number <= set.ackedByAllNumber) {
         this.entries.delete(entry.id);
         world.said4xx(entry.id);
@@ -356,6 +356,7 @@ export class Part {
     }
     for (const each of this.#adopting.filter(({ number }) => number <= set.committedNumber)) {
       this.#adopting = this.#adopting.filter((other) => other !== each);
+      world.custody.back(each.ids);
       this.process.later(1, () => { this.holder.onAdopted(each.member, this.process.now()); });
     }
   }
@@ -660,7 +661,7 @@ export class Part {
           this.#append('store', id);
         }
         this.process.world.adopted(ids);
-        this.#adopting.push({ member, number: this.lastNumber });
+        this.#adopting.push({ member, number: this.lastNumber, ids });
         this.#onCommitted();
       });
     });

@@ -118,6 +118,8 @@ class Run {
       case 'rollback': this.#rollBack(); break;
       case 'relocate': this.#relocate(store); break;
       case 'start-elsewhere': this.#startElsewhere(gateway); break;
+      case 'give-up': if (random.below(3) === 0) this.#giveUp(); break;
+      case 'empty': this.#empty(); break;
       case 'hop-down': this.#hopDown(); break;
     }
   }
@@ -187,9 +189,13 @@ class Run {
 
   #freezeStore(store: SimStore): void {
     if (store.isFrozen || !store.isUp) return;
+    this.#freezeStoreFor(store, this.#random.below(8000));
+  }
+
+  #freezeStoreFor(store: SimStore, delayMs: number): void {
     this.#world.trace(`FREEZE ${store.storeId}`);
     store.isFrozen = true;
-    this.#healIn(this.#random.below(8000), () => {
+    this.#healIn(delayMs, () => {
       this.#world.trace(`THAW ${store.storeId}`);
       store.isFrozen = false;
       this.#world.flushHeld();
@@ -271,6 +277,48 @@ class Run {
     this.#world.startProcess(gateway, false);
     const [older] = gateway.processes;
     if (older !== undefined) this.#healIn(this.#random.below(15_000), () => { if (older.isAlive && gateway.processes.length > 1 && this.#world.mayLose([older.key])) this.#world.killProcess(older); });
+  }
+
+  /** The holder dies and the members' machines are away for long: a person gives them up, and they come back. */
+  #giveUp(): void {
+    const world = this.#world;
+    const { partition } = this.#random.pick(world.partitions);
+    const truth = world.custody.truth(partition);
+    if (truth === undefined || truth.members.length === 0) return;
+    const holders = world.processes.filter((process) => process.parts.get(partition)?.isCopy === true);
+    const stores = world.stores.filter((store) => store.isUp && truth.members.some(({ storeId }) => storeId === store.storeId));
+    if (stores.length >= world.stores.length || holders.some(({ isFrozen }) => isFrozen)) return;
+    this.#kill(holders, []);
+    for (const store of stores) this.#freezeStoreFor(store, 16_000);
+    world.events.after(10_000, () => {
+      const now = world.custody.truth(partition);
+      if (now === undefined || !world.isAwaitingPerson(partition) || stores.some((store) => !store.isFrozen)) return;
+      const part = world.partsOf(partition).find((each) => !each.process.isFrozen && each.holder.giveUp(stores.map(({ storeId }) => storeId), each.process.now()));
+      if (part !== undefined) world.count('copies given up');
+    });
+  }
+
+  /** Every member of a partition dies, its holder lives; then the holder loses its session, and a person gives its memory up. */
+  #empty(): void {
+    const world = this.#world;
+    const { partition } = this.#random.pick(world.partitions);
+    const truth = world.custody.truth(partition);
+    if (truth === undefined) return;
+    if (truth.members.length > 0) {
+      this.#kill([], world.stores.filter((store) => truth.members.some(({ storeId }) => storeId === store.storeId)));
+      return;
+    }
+    const holder = world.processes.find((process) => process.parts.get(partition)?.isCopy === true);
+    if (holder === undefined || this.#random.below(2) === 0) return;
+    this.#cutRegister(holder);
+    for (const store of world.stores) if (this.#random.below(2) === 0) this.#cut({ gatewayId: holder.self.gatewayId, incarnation: 0, processes: [] }, [store], [0, 1]);
+    world.events.after(2500, () => {
+      if (world.custody.truth(partition)?.members.length !== 0) return;
+      const part = world.partsOf(partition).find((each) => each.process !== holder && !each.process.isFrozen && each.holder.giveUp([], each.process.now()));
+      if (part === undefined) return;
+      world.count('memory given up');
+      world.custody.lose(partition);
+    });
   }
 
   #hopDown(): void {

@@ -4,7 +4,7 @@
  * After every step the properties of docs/model are checked (custody.ts).
  */
 import { Prng } from '../../../src/base/prng.js';
-import type { HolderId, PartitionRecord } from '../../../src/protocol/partition-record.js';
+import type { HolderId, PartitionRecord, Term } from '../../../src/protocol/partition-record.js';
 import { holderKey, isMemberOf, isSameTerm } from '../../../src/protocol/partition-record.js';
 import { HOLDER_STATE_NAMES, HolderState } from '../../../src/recovery/ownership/holder.js';
 import { Waiting } from '../../../src/recovery/ownership/waiting.js';
@@ -227,6 +227,10 @@ export class World {
 
   endStore(store: SimStore, writesFile: boolean): void {
     this.trace(`${writesFile ? 'STOP' : 'KILL'} ${store.storeId}/${store.bootId}`);
+    for (const { partition } of this.partitions) {
+      const gaveUp = this.custody.truth(partition)?.gaveUp ?? [];
+      if (!writesFile && isMemberOf(gaveUp, store.storeId, store.bootId)) this.custody.loseAway(partition);
+    }
     store.end(writesFile);
     for (const process of this.processes) {
       const link = process.links.get(store.storeId);
@@ -300,8 +304,8 @@ export class World {
     this.custody.dot(process.key, partition, id);
   }
 
-  said250(partition: string, id: number): void {
-    this.custody.said250(partition, id);
+  said250(partition: string, id: number, term: Term): void {
+    this.custody.said250(partition, id, term);
   }
 
   said4xx(id: number): void {
