@@ -427,6 +427,8 @@ export class PartitionSet {
     const isUrgent = nowMs - this.#missingSinceMs >= replaceAfterMs || this.#rows.some((row) => row.isUnwanted)
       || !this.#rows.some((row) => row.isRecorded && row.isInStep);
     const taken = this.#rows.filter((row) => !row.isGone).map((row) => row.storeId);
+    // A copy that was given up and is back is adopted before its store may be filled (16).
+    for (const each of this.records.known.gaveUp) if (this.#ports.isUp(each.storeId, each.bootId)) taken.push(each.storeId);
     const away = this.#rows.find((row) => row.isGone)?.storeId ?? this.#leftStore;
     const choice = this.#ports.chooseStore(taken, isUrgent || away === '' ? '' : away);
     if (choice !== undefined) this.#fillCandidate(choice, nowMs);
