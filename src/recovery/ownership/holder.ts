@@ -281,6 +281,7 @@ export class PartitionHolder {
   onLinkDown(storeId: string, nowMs: number): void {
     this.#set?.onLinkDown(storeId, nowMs);
     this.#answers.delete(storeId);
+    for (const key of this.#adopting) if (key.startsWith(`${storeId}/`)) this.#adopting.delete(key);
     this.#fenced = this.#fenced.filter((each) => each.member.storeId !== storeId);
     if (this.#state === HolderState.WAITING_OUT && this.#fenced.length === 0 && this.#waitUntilMs === -Infinity) {
       this.#enter(HolderState.FENCING, nowMs, 'the fenced member is away');

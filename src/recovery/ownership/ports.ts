@@ -136,7 +136,8 @@ export interface MemoryPort {
   stop(): void;
   /** Goes on after stop(). */
   resume(): void;
-  /** A copy that was given up is back: its mail is taken in anew (16). onAdopted when all of it is committed. */
+  /** A copy that was given up is back: its mail is taken in anew (16). onAdopted when every member has all of it,
+   *  however few they are: its store is filled only then. */
   adopt(member: RecordedMember): void;
 }
 

@@ -28,6 +28,8 @@ interface Letter {
   isLost: boolean;
   /** An operator gave its copies up: it is delivered when one of them comes back. */
   isAway: boolean;
+  /** Its copies were given up once: what is adopted keeps no place. */
+  wasGivenUp: boolean;
 }
 
 export class Custody {
@@ -68,7 +70,10 @@ export class Custody {
   }
 
   #giveUp(partition: string): void {
-    for (const letter of this.#due.get(partition) ?? []) letter.isAway = true;
+    for (const letter of this.#due.get(partition) ?? []) {
+      letter.isAway = true;
+      letter.wasGivenUp = true;
+    }
   }
 
   due(partition: string): readonly Letter[] {
@@ -77,7 +82,7 @@ export class Custody {
 
   offered(partition: string, id: number): void {
     this.#order += 1;
-    this.letters.set(id, { id, partition, offered: this.#order, said250: 0, dots: 0, isRefused: false, isRemoved: false, isLost: false, isAway: false });
+    this.letters.set(id, { id, partition, offered: this.#order, said250: 0, dots: 0, isRefused: false, isRemoved: false, isLost: false, isAway: false, wasGivenUp: false });
   }
 
   refusedAtOnce(id: number): void {
@@ -127,7 +132,7 @@ export class Custody {
 
   #checkOrder(process: string, letter: Letter): void {
     for (const other of this.#due.get(letter.partition) ?? []) {
-      if (other.isLost || other.isAway || other.said250 > letter.offered) continue;
+      if (other.isLost || other.wasGivenUp || other.said250 > letter.offered) continue;
       throw new PropertyBroken(`order: ${process} starts message ${String(letter.id)} before ${String(other.id)}, which was answered before it came`);
     }
   }

@@ -56,7 +56,7 @@ export const OWNERSHIP_MUTANTS: readonly OwnershipMutant[] = [
   { rule: '2, 3', name: 'commit by the last known record only', file: SET,
     old: 'if (row !== undefined && row.acked < least)', new: 'if (row !== undefined && row.isRecorded && row.acked < least)' },
   { rule: '3', name: 'commit after the first member', file: SET,
-    old: 'let least = Infinity;', new: 'let least = Math.max(0, ...counted.map((row) => row.acked)); if (counted.length === 0) least = Infinity;' },
+    old: 'if (least === Infinity)', new: 'least = counted.length === 0 ? Infinity : Math.max(...counted.map((row) => row.acked));\n        if (least === Infinity)' },
   { rule: '3', name: 'commits with fewer than min_replicas possible', file: SET,
     old: 'return this.records.fewestMembers >= Math.max(1, this.#options.minReplicas);', new: 'return true;' },
   { rule: '3', name: 'min_replicas by the last known record only', file: SET,

@@ -32,6 +32,7 @@ export function ownershipPlanOf(seed: number): OwnershipPlan {
   const replicas = stores >= 4 && random.below(4) === 0 ? 3 : 2;
   const faults = OWNERSHIP_FAULTS.filter((kind) => {
     if (kind === 'lose-all') return random.below(10) === 0;
+    if (kind === 'register-late' || kind === 'cut-link') return random.below(5) < 3;
     if (kind === 'give-up') return random.below(10) === 0;
     if (kind === 'empty') return random.below(4) === 0;
     if (kind === 'rollback') return random.below(5) === 0;

@@ -354,7 +354,7 @@ export class Part {
         world.removed(entry.id);
       }
     }
-    for (const each of this.#adopting.filter(({ number }) => number <= set.committedNumber)) {
+    for (const each of this.#adopting.filter(({ number }) => number <= set.ackedByAllNumber)) {
       this.#adopting = this.#adopting.filter((other) => other !== each);
       world.custody.back(each.ids);
       this.process.later(1, () => { this.holder.onAdopted(each.member, this.process.now()); });

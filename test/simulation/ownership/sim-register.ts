@@ -73,7 +73,7 @@ export class SimRegister {
     const life = this.#life;
     const isLost = this.isAway || this.cutOff.has(sender) || this.#random.next() < mood.lostShare;
     // What was sent before an outage, or into it, may still wait in some buffer on the way.
-    const isLate = this.#random.next() < mood.lateShare;
+    const isLate = this.#random.next() < (change === undefined ? mood.lateShare / 4 : mood.lateShare);
     if (isLost && !(isLate && !this.cutOff.has(sender))) return;
     const delayMs = 1 + this.#random.below(20) + (isLate ? this.#random.below(mood.lateMs) : 0);
     if (change !== undefined) this.underWay.add(change);

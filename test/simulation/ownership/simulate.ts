@@ -225,7 +225,7 @@ class Run {
   #registerLate(): void {
     const { mood } = this.#world.register;
     this.#world.trace('REGISTER LATE');
-    mood.lateShare = 0.4;
+    mood.lateShare = 0.6;
     mood.lateMs = this.#random.pick([1000, 5000, 15_000]);
     mood.lostShare = 0.2;
     mood.lostReplyShare = 0.3;

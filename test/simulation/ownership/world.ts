@@ -80,6 +80,7 @@ export class World {
       const members = record.members.map(({ storeId, bootId }) => `${storeId}/${bootId}`).join(' ');
       this.trace(`REGISTER ${partition} epoch ${String(record.epoch)} term ${String(record.term.number)} ${holderKey(record.holder)} {${members}}`);
       if (record.members.length === 0) this.count('M = {}');
+      this.#watch(partition);
     };
     this.ringLength = plan.ringLength;
     this.readMs = plan.readMs;
@@ -98,6 +99,16 @@ export class World {
     for (const gateway of this.gateways) this.startProcess(gateway, true);
     this.#load();
     this.#handBacks();
+  }
+
+  /** News of the register reach who can, sometimes. */
+  #watch(partition: string): void {
+    for (const process of this.processes) {
+      if (this.register.cutOff.has(process.key) || this.random.below(3) === 0) continue;
+      this.events.after(1 + this.random.below(100), () => {
+        process.receive(() => { process.parts.get(partition)?.holder.onNews(process.now()); });
+      });
+    }
   }
 
   get processes(): SimProcess[] {
