@@ -448,6 +448,7 @@ export class PartitionHolder {
         this.#enter(HolderState.ASKING, nowMs, 'looks again');
         break;
       case HolderState.CLAIMING:
+        this.#goOnClaiming(nowMs);
         break;
     }
     this.#speak(nowMs);
@@ -574,6 +575,19 @@ export class PartitionHolder {
     this.#fenced = [];
     this.#talk.hurry();
     this.#enter(HolderState.CLAIMING, nowMs, why);
+  }
+
+  /**
+   * A claim is sent again only while a copy can be read: the holder that it deposes may be alive, and the last copy.
+   * One that was sent may still be made: then the record names us, and that is looked at like any other.
+   */
+  #goOnClaiming(nowMs: number): void {
+    const claim = this.#claim;
+    if (claim === undefined || claim.isFounding || !this.#talk.mayAsk(nowMs) || claim.record.members.some((each) => this.#isUp(each))) return;
+    this.#claim = undefined;
+    this.#changing = undefined;
+    this.#isUnknown = false;
+    this.#enter(HolderState.ASKING, nowMs, 'no member can be read any more');
   }
 
   #enterTerm(record: PartitionRecord, nowMs: number, why: string): void {
