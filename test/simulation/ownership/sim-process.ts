@@ -19,7 +19,9 @@ const TICK_MS = 100;
 const HEARTBEAT_MS = 250;
 const SILENT_MS = 800;
 const COMMIT_TIMEOUT_MS = 4000;
+/** A reading takes a bounded number of blocks, however much there is. */
 const BLOCK = 3;
+const BLOCKS_MAX = 20;
 
 /** One connection, in its order both ways. */
 export interface Conn {
@@ -620,7 +622,8 @@ export class Part {
   }
 
   #readBlocks(source: RecordedMember, life: number): void {
-    const missing = [...this.entries.values()].filter((entry) => !entry.hasBody).slice(0, BLOCK);
+    const block = Math.max(BLOCK, Math.ceil(this.entries.size / BLOCKS_MAX));
+    const missing = [...this.entries.values()].filter((entry) => !entry.hasBody).slice(0, block);
     if (missing.length === 0) {
       this.isComplete = true;
       this.#source = undefined;

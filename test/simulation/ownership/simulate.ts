@@ -111,6 +111,7 @@ class Run {
       case 'cut-link': this.#cut(gateway, [store], [0, 1]); break;
       case 'cut-one-way': this.#cut(gateway, [store], random.below(2) === 0 ? [0] : [1]); break;
       case 'isolate-gateway': this.#cut(gateway, world.stores, [0, 1]); break;
+      case 'split': this.#split(); break;
       case 'isolate-store': for (const each of world.gateways) this.#cut(each, [store], [0, 1]); break;
       case 'register-away': this.#registerAway(); break;
       case 'register-late': this.#registerLate(); break;
@@ -211,6 +212,20 @@ class Run {
     });
   }
 
+  /** Each store can be reached by one side only; who is cut off from the register besides learns nothing. */
+  #split(): void {
+    const world = this.#world;
+    const [first, ...others] = world.gateways;
+    if (first === undefined) return;
+    const near = world.stores.filter(() => this.#random.below(2) === 0);
+    const far = world.stores.filter((store) => !near.includes(store));
+    this.#cut(first, far, [0, 1]);
+    for (const other of others) this.#cut(other, near, [0, 1]);
+    const holder = world.processes.find(({ self }) => self.gatewayId === first.gatewayId);
+    if (holder !== undefined && this.#random.below(2) === 0) this.#cutRegister(holder);
+    if (this.#random.below(2) === 0) this.#relocate(this.#random.pick(world.stores));
+  }
+
   #registerAway(): void {
     const { register } = this.#world;
     if (register.isAway) return;
@@ -304,20 +319,19 @@ class Run {
     const { partition } = this.#random.pick(world.partitions);
     const truth = world.custody.truth(partition);
     if (truth === undefined) return;
-    if (truth.members.length > 0) {
-      this.#kill([], world.stores.filter((store) => truth.members.some(({ storeId }) => storeId === store.storeId)));
-      return;
-    }
     const holder = world.processes.find((process) => process.parts.get(partition)?.isCopy === true);
-    if (holder === undefined || this.#random.below(2) === 0) return;
-    this.#cutRegister(holder);
-    for (const store of world.stores) if (this.#random.below(2) === 0) this.#cut({ gatewayId: holder.self.gatewayId, incarnation: 0, processes: [] }, [store], [0, 1]);
-    world.events.after(2500, () => {
+    const members = world.stores.filter((store) => truth.members.some(({ storeId }) => storeId === store.storeId));
+    if (holder === undefined) return;
+    const gateway = world.gateways.find(({ gatewayId }) => gatewayId === holder.self.gatewayId);
+    this.#kill([], members);
+    world.events.after(100 + this.#random.below(300), () => { if (gateway !== undefined && holder.isAlive) this.#cut(gateway, world.stores, [0, 1]); });
+    world.events.after(1500, () => { if (holder.isAlive && world.custody.truth(partition)?.members.length === 0) this.#cutRegister(holder); });
+    world.events.after(4500, () => {
       if (world.custody.truth(partition)?.members.length !== 0) return;
       const part = world.partsOf(partition).find((each) => each.process !== holder && !each.process.isFrozen && each.holder.giveUp([], each.process.now()));
       if (part === undefined) return;
       world.count('memory given up');
-      world.custody.lose(partition);
+      if (!world.register.hasSession(holder.key)) world.custody.lose(partition);
     });
   }
 

@@ -104,7 +104,7 @@ export class World {
   /** News of the register reach who can, sometimes. */
   #watch(partition: string): void {
     for (const process of this.processes) {
-      if (this.register.cutOff.has(process.key) || this.random.below(3) === 0) continue;
+      if (this.register.cutOff.has(process.key) || this.random.below(3) > 0) continue;
       this.events.after(1 + this.random.below(100), () => {
         process.receive(() => { process.parts.get(partition)?.holder.onNews(process.now()); });
       });
