@@ -1,10 +1,13 @@
 /**
- * The record of a partition, as it stands in the register and is told to stores: who holds it, since which term,
+ * The record of a partition, as it stands in the register and is told to stores: who holds it, since which
+ * term,
  * and whose copies count. Values only; who may change one is decided in src/recovery/ownership.
  *
  *   epoch     one more, at least, with each change of the record
- *   term      epoch of the change that made the holder holder, with a random nonce: two changes that were made from
- *             one and the same record, before and after the register was rolled back, may bear the same number
+ *   term      epoch of the change that made the holder holder, with a random nonce: two changes that were
+ * made from
+ *             one and the same record, before and after the register was rolled back, may bear the same
+ * number
  *   members   copies that count: a store in one boot. A restarted store is another member
  *   gaveUp    copies that an operator gave up and that were not adopted since (rule 16 of ownership)
  */

@@ -1,22 +1,25 @@
 /**
- * THE LIFE OF A PARTITION IN THIS PROCESS: who may take it, in which order it is taken, and how it is given away
- * (docs/model, rules 9-17). Who counts while it is held: partition-set.ts.
+ * THE LIFE OF A PARTITION IN THIS PROCESS: who may take it, in which order it is taken, and how it is given
+ * away (docs/model, rules 9-17). Who counts while it is held: partition-set.ts.
  *
- *                 no session, or a            may take (9) / change of
- *                 record to be looked at      the record sent                        moved, and mine
- *       IDLE ────────────────────────► ASKING ──────────────► CLAIMING ──────────────────────────────► FENCING
- *        ▲ ▲  moved, another's or      │    ▲                  ▲  │ ▲  mine by another's change (13) ──► ▲ │
- *        │ │  nobody's time yet        │    │  moved, not mine │  │ │                                    │ │ a recorded member
- *        │ │                           │    └──────────────────┼──┘ │ its source died, and no other      │ │ has taken the term
- *        │ │  nothing to take and none │                       │    │ member is in step (14)             │ ▼
- *        │ │  to lose / FOUND at stores└───► FOUNDING ─────────┘    └──────────────── READING ◄── WAITING_OUT
- *        │ │                                    ▲  they have the first term      │  leases of older terms are out
- *        │ │                                    │                                ▼  at a member / read the furthest
- *        │ └────────── HANDING_BACK ◄───────────┼─ an owner is back ────────── HOLDER ◄── founded
- *        │   moved      started nothing, all    │                                │        everything read
- *        │              acknowledged, released  └─ all its members are gone      │
- *        └── LOST ◄──────────────────────────────────────────────────────────────┘
- *             from every state that holds: fenced by a higher term, or another holder in the register (12)
+ *   IDLE ─ to be looked at / read ─► ASKING ─ may take (9) / change ─► CLAIMING ─ moved, and mine ─► FENCING
+ *   FENCING ─ a recorded member has taken the term ─► WAITING_OUT ─ leases of older terms are out at a member
+ *          / read the furthest ─► READING ─ everything read ─► HOLDER
+ *
+ *   ASKING       ─ another's, and well ─► IDLE
+ *   ASKING       ─ the record names us by a new term (13, or a change made late) / fence ─► FENCING
+ *   ASKING       ─ no record, or every copy gone, and every store has answered / found ─► FOUNDING
+ *   FOUNDING     ─ stores have the first term / change ─► CLAIMING ─ moved, and mine ─► HOLDER, by way of
+ *                  WAITING_OUT where leases may run that no living member can tell of
+ *   CLAIMING     ─ another change came first, or no member can be read any more ─► ASKING
+ *   WAITING_OUT  ─ the fenced member is away ─► FENCING
+ *   READING      ─ source died, and no other member is in step (14) / forget, change ─► CLAIMING
+ *   HOLDER       ─ the owner is back / stop ─► HANDING_BACK ─ quiet and level / release, forget, change;
+ *                  moved ─► IDLE
+ *   HANDING_BACK ─ the owner is away again, nothing released yet / resume ─► HOLDER
+ *   any that holds or takes ─ fenced by a higher term, another holder in the register, every copy gone
+ *                  / forget (12) ─► LOST ─ tick ─► ASKING
+ *   ASKING, FENCING ─ a person gives copies up (16) ─► FOUNDING, or CLAIMING with those that are left
  *
  *   state         what is waited for                                 right to deliver
  *   IDLE          news of the register, or the time to look again    no
@@ -28,20 +31,21 @@
  *   FENCING       one recorded member in its recorded boot           no
  *   WAITING_OUT   the end of leases of older terms there             no
  *   READING       all entries: PARTIAL                               yes, by lease at every member
- *   HOLDER        –                                                  yes, likewise
+ *   HOLDER        nothing                                            yes, likewise
  *   HANDING_BACK  quiet, level, then a moved revision                for dots that were sent
  *   LOST          the next tick                                      no
  *
- * Nothing is changed before a member that counts has answered: without one there is nothing to take, and only a
- * member can say that the register is older than what was told (15).
+ * Nothing is changed before a member that counts has answered: without one there is nothing to take, and only
+ * a member can say that the register is older than what was told (15).
  *
  * Order of a takeover: change of the record, known to have been made; fence; wait; read; then the others are
- * aligned, and only then members are changed. The set exists from READING on, so nothing can change them earlier.
- * Time comes in by tick(); nothing here waits for a promise.
+ * aligned, and only then members are changed. The set exists from READING on, so nothing can change them
+ * earlier. Time comes in by tick(); nothing here waits for a promise.
  */
 import { invariant } from '../../base/invariant.js';
 import type { HolderId, PartitionRecord, RecordedMember, Term } from '../../protocol/partition-record.js';
-import { NO_TERM, holderKey, isMemberOf, isSameHolder, isSameSet, isSameTerm } from '../../protocol/partition-record.js';
+import { NO_TERM, holderKey, isMemberOf, isSameHolder, isSameSet,
+  isSameTerm } from '../../protocol/partition-record.js';
 import type { Member } from './member.js';
 import { MEMBER_STATE_NAMES } from './member.js';
 import { PartitionSet } from './partition-set.js';
@@ -65,7 +69,8 @@ export const HolderState = {
 } as const;
 export type HolderStateValue = (typeof HolderState)[keyof typeof HolderState];
 export const HOLDER_STATE_NAMES = [
-  'IDLE', 'ASKING', 'FOUNDING', 'CLAIMING', 'FENCING', 'WAITING_OUT', 'READING', 'HOLDER', 'HANDING_BACK', 'LOST',
+  'IDLE', 'ASKING', 'FOUNDING', 'CLAIMING', 'FENCING', 'WAITING_OUT', 'READING', 'HOLDER', 'HANDING_BACK',
+    'LOST',
 ] as const;
 
 const S = HolderState;
@@ -209,7 +214,8 @@ export class PartitionHolder {
     if (this.#state === HolderState.FENCING && isLate) return Waiting.COPIES_AWAY;
     if (this.#state !== HolderState.ASKING) return Waiting.NOTHING;
     if (this.#mustAskAll()) return Waiting.STORES;
-    return isLate && this.#stamped?.hasSession === false && !this.#someMemberAnswered() ? Waiting.COPIES_AWAY : Waiting.NOTHING;
+    return isLate && this.#stamped?.hasSession === false && !this.#someMemberAnswered()
+      ? Waiting.COPIES_AWAY : Waiting.NOTHING;
   }
 
   // ── the register says ───────────────────────────────────────────────────────────────────────────
@@ -225,7 +231,8 @@ export class PartitionHolder {
     const question = this.#talk.answered(ticket);
     const isYoung = this.#talk.wasAskedSince(ticket);
     const newest = this.#newest;
-    const isOlder = newest !== undefined && (stamped.record === undefined || stamped.record.epoch < newest.epoch);
+    const isOlder = newest !== undefined && (stamped.record === undefined
+      || stamped.record.epoch < newest.epoch);
     // An answer from before what we know now. A newer record is news whenever it was asked for.
     if (isOlder && !isYoung) {
       this.#mustRead = true;
@@ -272,7 +279,8 @@ export class PartitionHolder {
 
   onLinkUp(storeId: string, bootId: string, nowMs: number): void {
     this.#set?.onLinkUp(storeId, bootId, nowMs);
-    this.#fenced = this.#fenced.filter((each) => each.member.storeId !== storeId || each.member.bootId === bootId);
+    this.#fenced = this.#fenced.filter((each) => each.member.storeId !== storeId
+      || each.member.bootId === bootId);
     this.#founded = this.#founded.filter((each) => each.storeId !== storeId || each.bootId === bootId);
     if (this.#state === HolderState.FENCING || this.#state === HolderState.WAITING_OUT) this.#fenceAll(nowMs);
     if (this.#state === HolderState.ASKING) this.#askedMs = -Infinity;
@@ -283,7 +291,8 @@ export class PartitionHolder {
     this.#answers.delete(storeId);
     for (const key of this.#adopting) if (key.startsWith(`${storeId}/`)) this.#adopting.delete(key);
     this.#fenced = this.#fenced.filter((each) => each.member.storeId !== storeId);
-    if (this.#state === HolderState.WAITING_OUT && this.#fenced.length === 0 && this.#waitUntilMs === -Infinity) {
+    if (this.#state === HolderState.WAITING_OUT && this.#fenced.length === 0
+      && this.#waitUntilMs === -Infinity) {
       this.#enter(HolderState.FENCING, nowMs, 'the fenced member is away');
     }
   }
@@ -306,7 +315,8 @@ export class PartitionHolder {
     const known = this.#fenced.find((each) => each.member.storeId === storeId);
     if (known === undefined) this.#fenced.push({ member: { storeId, bootId }, answer, askedMs: nowMs });
     else known.answer = answer;
-    if (this.#state === HolderState.FENCING) this.#enter(HolderState.WAITING_OUT, nowMs, `${storeId} is fenced`);
+    if (this.#state === HolderState.FENCING) this.#enter(HolderState.WAITING_OUT, nowMs,
+      `${storeId} is fenced`);
     this.#waitOut(nowMs);
   }
 
@@ -384,7 +394,8 @@ export class PartitionHolder {
 
   /** An owner that has been up for long enough (13). */
   handBack(owner: HolderId, nowMs: number): void {
-    if (this.#state !== HolderState.HOLDER || this.#set === undefined || isSameHolder(owner, this.#options.self)) return;
+    if (this.#state !== HolderState.HOLDER || this.#set === undefined || isSameHolder(owner,
+      this.#options.self)) return;
     this.#owner = owner;
     this.#isQuiet = false;
     this.#enter(HolderState.HANDING_BACK, nowMs, `${holderKey(owner)} is back`);
@@ -405,7 +416,8 @@ export class PartitionHolder {
 
   /** THE ONE ORDER of a person (16): false when there is nothing that waits for it. */
   giveUp(storeIds: readonly string[], nowMs: number): boolean {
-    const isWaiting = this.#state === HolderState.FENCING || this.#state === HolderState.ASKING || this.#state === HolderState.IDLE;
+    const isWaiting = this.#state === HolderState.FENCING || this.#state === HolderState.ASKING
+      || this.#state === HolderState.IDLE;
     const record = this.#record ?? this.#newest;
     if (!isWaiting || record === undefined || this.#stamped === undefined) return false;
     const given = record.members.filter((member) => storeIds.includes(member.storeId));
@@ -414,7 +426,8 @@ export class PartitionHolder {
     const gaveUp = [...record.gaveUp, ...given];
     if (this.#state === HolderState.IDLE) this.#enter(HolderState.ASKING, nowMs, 'copies given up');
     if (rest.length > 0) this.#takeOver({ ...record, members: rest, gaveUp }, nowMs, 'copies given up');
-    else this.#found({ isLoss: true, gaveUp, unlessSessionOf: record.members.length === 0 ? record.holder : undefined }, nowMs);
+    else this.#found({ isLoss: true, gaveUp, unlessSessionOf: record.members.length === 0 ? record.holder
+      : undefined }, nowMs);
     return true;
   }
 
@@ -468,10 +481,13 @@ export class PartitionHolder {
     return newest !== undefined && (read === undefined || isNewer(newest, read)) ? newest : read;
   }
 
-  /** The register knows nothing, or less than somebody was told; or all would be lost if it were right (15). */
+  /**
+   * The register knows nothing, or less than somebody was told; or all would be lost if it were right (15).
+   */
   #mustAskAll(): boolean {
     if (this.#isLossAtStake) return true;
-    return this.#stamped !== undefined && (this.#stamped.record === undefined || this.#believed() !== this.#stamped.record);
+    return this.#stamped !== undefined && (this.#stamped.record === undefined
+      || this.#believed() !== this.#stamped.record);
   }
 
   #someMemberAnswered(): boolean {
@@ -488,10 +504,14 @@ export class PartitionHolder {
     if (nowMs - this.#askedMs < this.#options.retryMs || this.#mustRead) return;
     this.#askedMs = nowMs;
     const about = record?.holder ?? this.#options.self;
-    // Where no member answers, another store may know of a newer record: the register may have been rolled back.
-    const isAll = this.#mustAskAll() || (nowMs - this.#enteredMs >= this.#options.awayAfterMs && !this.#someMemberAnswered());
-    const stores = isAll ? this.#ports.stores.all() : (record?.members ?? NO_MEMBERS).map((member) => member.storeId);
-    for (const storeId of stores) if (this.#ports.stores.bootOf(storeId) !== '') this.#ports.stores.ask(storeId, about);
+    // Where no member answers, another store may know of a newer record: the register may have been rolled
+    // back.
+    const isAll = this.#mustAskAll() || (nowMs - this.#enteredMs >= this.#options.awayAfterMs
+      && !this.#someMemberAnswered());
+    const stores = isAll ? this.#ports.stores.all()
+      : (record?.members ?? NO_MEMBERS).map((member) => member.storeId);
+    for (const storeId of stores) if (this.#ports.stores.bootOf(storeId) !== '')
+      this.#ports.stores.ask(storeId, about);
   }
 
   #consider(nowMs: number): void {
@@ -504,11 +524,15 @@ export class PartitionHolder {
       return;
     }
     if (isSameHolder(record.holder, this.#options.self)) this.#considerOwnName(record, nowMs);
-    else if (this.#options.isOwn && this.#ports.isProvenDead(record.holder)) this.#takeFromDead(record, nowMs);
+    else if (this.#options.isOwn && this.#ports.isProvenDead(record.holder)) this.#takeFromDead(record,
+      nowMs);
     else this.#considerAnother(record, nowMs);
   }
 
-  /** The record bears our name: by a hand-back, by a change of ours that was made late, or by a term that we left. */
+  /**
+   * The record bears our name: by a hand-back, by a change of ours that was made late, or by a term that we
+   * left.
+   */
   #considerOwnName(record: PartitionRecord, nowMs: number): void {
     const isNew = record.term.number > this.#leftTerm.number;
     if (this.#areAllGone(record.members)) this.#foundLost(record, nowMs);
@@ -521,13 +545,18 @@ export class PartitionHolder {
   #takeFromDead(record: PartitionRecord, nowMs: number): void {
     this.#provenDead = record.holder;
     if (this.#areAllGone(record.members)) this.#foundLost(record, nowMs);
-    else if (this.#someMemberAnswered()) this.#takeOver(record, nowMs, `${holderKey(record.holder)} is proven dead`);
+    else if (this.#someMemberAnswered()) this.#takeOver(record, nowMs,
+      `${holderKey(record.holder)} is proven dead`);
   }
 
-  /** Nobody has a copy of what the record names. A loss is believed only when no store knows of a newer record (15). */
+  /**
+   * Nobody has a copy of what the record names. A loss is believed only when no store knows of a newer
+   * record (15).
+   */
   #foundLost(record: PartitionRecord, nowMs: number): void {
     this.#isLossAtStake = true;
-    if (this.#hasAskedAll()) this.#found({ isLoss: true, gaveUp: record.gaveUp, unlessSessionOf: undefined }, nowMs);
+    if (this.#hasAskedAll()) this.#found({ isLoss: true, gaveUp: record.gaveUp,
+      unlessSessionOf: undefined }, nowMs);
   }
 
   #hasAskedAll(): boolean {
@@ -546,7 +575,8 @@ export class PartitionHolder {
     const outMs = nowMs - this.#leaseOutSinceMs;
     const isPredecessor = record.holder.gatewayId === this.#options.self.gatewayId;
     const isSessionGone = this.#stamped?.hasSession === false && !this.#mustAskAll();
-    const mayTake = isPredecessor || outMs >= this.#options.replaceAfterMs || (isSessionGone && outMs >= this.#options.rescueDelayMs);
+    const mayTake = isPredecessor || outMs >= this.#options.replaceAfterMs || (isSessionGone
+      && outMs >= this.#options.rescueDelayMs);
     if (mayTake) this.#takeOver(record, nowMs, `the lease of ${holderKey(record.holder)} has run out`);
   }
 
@@ -565,8 +595,10 @@ export class PartitionHolder {
 
   #takeOver(record: PartitionRecord, nowMs: number, why: string): void {
     const epoch = this.#nextEpoch();
-    const claimed = { ...record, epoch, term: { number: epoch, nonce: this.#ports.nonce() }, holder: this.#options.self };
-    this.#claimFor({ record: claimed, isFounding: false, isLoss: false, mustWaitOut: false, unlessSessionOf: undefined }, nowMs, why);
+    const claimed = { ...record, epoch, term: { number: epoch, nonce: this.#ports.nonce() },
+      holder: this.#options.self };
+    this.#claimFor({ record: claimed, isFounding: false, isLoss: false, mustWaitOut: false,
+      unlessSessionOf: undefined }, nowMs, why);
   }
 
   #claimFor(claim: Claim, nowMs: number, why: string): void {
@@ -578,12 +610,14 @@ export class PartitionHolder {
   }
 
   /**
-   * A claim is sent again only while a copy can be read: the holder that it deposes may be alive, and the last copy.
+   * A claim is sent again only while a copy can be read: the holder that it deposes may be alive, and the
+   * last copy.
    * One that was sent may still be made: then the record names us, and that is looked at like any other.
    */
   #goOnClaiming(nowMs: number): void {
     const claim = this.#claim;
-    if (claim === undefined || claim.isFounding || !this.#talk.mayAsk(nowMs) || claim.record.members.some((each) => this.#isUp(each))) return;
+    if (claim === undefined || claim.isFounding || !this.#talk.mayAsk(nowMs)
+      || claim.record.members.some((each) => this.#isUp(each))) return;
     this.#claim = undefined;
     this.#changing = undefined;
     this.#isUnknown = false;
@@ -619,16 +653,22 @@ export class PartitionHolder {
     }
     if (nowMs - this.#askedMs >= this.#options.retryMs) this.#fenceAll(nowMs);
     const record = this.#record;
-    if (this.#state !== HolderState.FENCING || record === undefined || !this.#areAllGone(record.members)) return;
+    if (this.#state !== HolderState.FENCING || record === undefined
+      || !this.#areAllGone(record.members)) return;
     // Whoever held it before us is deposed, and every copy is surely gone, if this is the newest record.
     this.#lose(nowMs, 'every copy is gone');
   }
 
-  /** At one member no lease of an older term is left: nobody delivers any more. Then the furthest fenced member is read. */
+  /**
+   * At one member no lease of an older term is left: nobody delivers any more. Then the furthest fenced
+   * member is read.
+   */
   #waitOut(nowMs: number): void {
-    if (this.#state !== HolderState.WAITING_OUT || !this.#fenced.some(({ answer }) => answer.olderLeaseMs === 0)) return;
+    if (this.#state !== HolderState.WAITING_OUT
+      || !this.#fenced.some(({ answer }) => answer.olderLeaseMs === 0)) return;
     let furthest: Fenced | undefined;
-    for (const each of this.#fenced) if (furthest === undefined || isFurther(each.answer, furthest.answer)) furthest = each;
+    for (const each of this.#fenced) if (furthest === undefined || isFurther(each.answer,
+      furthest.answer)) furthest = each;
     if (furthest !== undefined) this.#startReading(furthest, nowMs);
   }
 
@@ -640,7 +680,8 @@ export class PartitionHolder {
     const set = this.#makeSet(record, nowMs);
     const source = set.rowOf(from.member.storeId, from.member.bootId);
     invariant(source !== undefined, 'a recorded member is read');
-    this.#enter(HolderState.READING, nowMs, `from ${from.member.storeId} at ${String(from.answer.at.number)}`);
+    this.#enter(HolderState.READING, nowMs,
+      `from ${from.member.storeId} at ${String(from.answer.at.number)}`);
     set.readFrom(source, from.answer.at.number, nowMs);
   }
 
@@ -677,10 +718,12 @@ export class PartitionHolder {
     const isLate = nowMs - this.#enteredMs >= foundWaitMs;
     if (this.#founded.length >= replicas || (isLate && this.#founded.length > 0)) {
       const record = {
-        epoch: this.#foundTerm.number, term: this.#foundTerm, holder: this.#options.self, members: this.#founded, gaveUp: base.gaveUp,
+        epoch: this.#foundTerm.number, term: this.#foundTerm, holder: this.#options.self,
+          members: this.#founded, gaveUp: base.gaveUp,
       };
       const mustWaitOut = base.isLoss && this.#provenDead === undefined;
-      this.#claimFor({ record, isFounding: true, isLoss: base.isLoss, mustWaitOut, unlessSessionOf: base.unlessSessionOf }, nowMs, 'founded');
+      this.#claimFor({ record, isFounding: true, isLoss: base.isLoss, mustWaitOut,
+        unlessSessionOf: base.unlessSessionOf }, nowMs, 'founded');
       return;
     }
     if (nowMs - this.#foundAskedMs < retryMs) return;
@@ -726,7 +769,8 @@ export class PartitionHolder {
     if (set === undefined) return;
     if (this.#state === HolderState.READING && !this.#hasSource(set, nowMs)) return;
     set.tick(nowMs);
-    if (this.#state === HolderState.HANDING_BACK && this.#isQuiet && set.isLevel && !this.#isUnknown) this.#release(set, nowMs);
+    if (this.#state === HolderState.HANDING_BACK && this.#isQuiet && set.isLevel
+      && !this.#isUnknown) this.#release(set, nowMs);
     if (this.#state === HolderState.HOLDER) this.#adoptThoseBack();
   }
 
@@ -746,9 +790,11 @@ export class PartitionHolder {
       this.#readOn(other);
       return true;
     }
-    // The source itself will do for another beginning, if nothing was adopted yet, or it can't be brought in step.
+    // The source itself will do for another beginning, if nothing was adopted yet, or it can't be brought in
+    // step.
     const isSourceFit = set.isHistoryKnown && !source.isDiverged;
-    const isOtherUp = set.rows.some((row) => (row !== source || !isSourceFit) && row.isRecorded && !row.isGone && this.#isUp(row));
+    const isOtherUp = set.rows.some((row) => (row !== source || !isSourceFit) && row.isRecorded
+      && !row.isGone && this.#isUp(row));
     const isDue = source.isGone || (isOtherUp && nowMs - source.weakSinceMs >= this.#options.dropAfterMs);
     if (!isDue || !set.records.isSettled || this.#rolledBackTo !== undefined) return true;
     const record = set.records.known;
@@ -825,7 +871,8 @@ export class PartitionHolder {
     }
     if (isNews) this.#talk.learned();
     if (this.#handing !== undefined) this.#learnHanding(stamped, nowMs);
-    else if (this.#claim !== undefined && this.#state === HolderState.CLAIMING) this.#learnClaim(stamped, before, nowMs);
+    else if (this.#claim !== undefined && this.#state === HolderState.CLAIMING) this.#learnClaim(stamped,
+      before, nowMs);
     else if (this.#record !== undefined) this.#judge(stamped, before, nowMs);
   }
 
@@ -844,7 +891,8 @@ export class PartitionHolder {
     const { record } = stamped;
     const claim = this.#claim;
     if (claim === undefined) return;
-    if (record !== undefined && isSameTerm(record.term, claim.record.term) && isSameHolder(record.holder, this.#options.self)) {
+    if (record !== undefined && isSameTerm(record.term, claim.record.term) && isSameHolder(record.holder,
+      this.#options.self)) {
       this.#changing = undefined;
       this.#isUnknown = false;
       if (claim.isFounding) this.#enterFounded(claim, nowMs);
@@ -862,7 +910,8 @@ export class PartitionHolder {
     const own = this.#record;
     const { record } = stamped;
     if (own === undefined) return;
-    if (record === undefined || record.epoch < own.epoch || (record.epoch === own.epoch && !isSameTerm(record.term, own.term))) {
+    if (record === undefined || record.epoch < own.epoch || (record.epoch === own.epoch
+      && !isSameTerm(record.term, own.term))) {
       this.#noteRollback(stamped, nowMs);
       return;
     }
@@ -886,7 +935,8 @@ export class PartitionHolder {
     const set = this.#set;
     if (set === undefined) return;
     set.settled(record);
-    for (const member of before) if (!isMemberOf(record.gaveUp, member.storeId, member.bootId)) set.release(member);
+    for (const member of before) if (!isMemberOf(record.gaveUp, member.storeId,
+      member.bootId)) set.release(member);
     this.#trace(`record ${String(record.epoch)} ${record.members.map(({ storeId, bootId }) => `${storeId}/${bootId}`).join(' ')} at ${String(nowMs)}`);
   }
 
@@ -904,14 +954,18 @@ export class PartitionHolder {
     this.#rolledBackTo = stamped;
   }
 
-  /** May we write our record again? When our leases run, or every store has answered and none knows a newer one. */
+  /**
+   * May we write our record again? When our leases run, or every store has answered and none knows a newer
+   * one.
+   */
   #mayRewrite(set: PartitionSet, nowMs: number): boolean {
     if (set.hasAllLeases(nowMs) && !set.isEmptyPossible) return true;
     const own = this.#record;
     const stores = this.#ports.stores.all();
     if (nowMs - this.#askedMs >= this.#options.retryMs) {
       this.#askedMs = nowMs;
-      for (const storeId of stores) if (this.#ports.stores.bootOf(storeId) !== '') this.#ports.stores.ask(storeId, this.#options.self);
+      for (const storeId of stores) if (this.#ports.stores.bootOf(storeId) !== '')
+        this.#ports.stores.ask(storeId, this.#options.self);
     }
     if (own === undefined || !this.#hasAskedAll()) return false;
     const newest = this.#newest;
@@ -931,7 +985,8 @@ export class PartitionHolder {
       this.#change(stamped, this.#claim.record, nowMs, this.#claim.unlessSessionOf);
     } else if (this.#record !== undefined && !this.#hasRules) {
       this.#ports.register.readRules(this.#talk.ask(Question.RULES, nowMs), stamped.revision);
-    } else if (this.#set !== undefined && this.#record !== undefined) this.#speakOfMembers(this.#set, this.#record, stamped, nowMs);
+    } else if (this.#set !== undefined && this.#record !== undefined) this.#speakOfMembers(this.#set,
+      this.#record, stamped, nowMs);
   }
 
   #speakOfMembers(set: PartitionSet, own: PartitionRecord, stamped: Stamped, nowMs: number): void {
@@ -950,19 +1005,22 @@ export class PartitionHolder {
     }
   }
 
-  #changeMembers(set: PartitionSet, own: PartitionRecord, base: Stamped, members: readonly RecordedMember[], nowMs: number): void {
+  #changeMembers(set: PartitionSet, own: PartitionRecord, base: Stamped, members: readonly RecordedMember[],
+    nowMs: number): void {
     const gaveUp = own.gaveUp.filter((each) => !isMemberOf(this.#adopted, each.storeId, each.bootId));
     const record = { ...own, epoch: this.#nextEpoch(), members, gaveUp };
     // The session of now stands behind an empty record: it was there before anybody could find one.
     const session = this.#ports.session();
-    if (members.length === 0 && set.records.fewestMembers > 0 && nowMs < session.endsMs) this.#tiedSession = session.id;
+    if (members.length === 0 && set.records.fewestMembers > 0
+      && nowMs < session.endsMs) this.#tiedSession = session.id;
     if (set.records.maySend(members)) set.sent(record);
     this.#change(base, record, nowMs);
   }
 
   #change(base: Stamped, record: PartitionRecord, nowMs: number, unlessSessionOf?: HolderId): void {
     this.#changing = record;
-    this.#ports.register.change(this.#talk.ask(Question.CHANGE, nowMs), base.revision, record, unlessSessionOf);
+    this.#ports.register.change(this.#talk.ask(Question.CHANGE, nowMs), base.revision, record,
+      unlessSessionOf);
   }
 
   #noteSilence(question: number): void {
@@ -1019,13 +1077,18 @@ export class PartitionHolder {
   }
 }
 
-/** What a store was told against what the register says: of two in one epoch, the register's was made after a rollback (15). */
+/**
+ * What a store was told against what the register says: of two in one epoch, the register's was made after a
+ * rollback (15).
+ */
 function isNewer(told: PartitionRecord, read: PartitionRecord): boolean {
   if (told.epoch !== read.epoch) return told.epoch > read.epoch;
   return !isSameTerm(told.term, read.term) || !isSameSet(told.members, read.members);
 }
 
-/** A later term's last change is further than any number of an older one (11: a longer copy is no better one). */
+/**
+ * A later term's last change is further than any number of an older one (11: a longer copy is no better one).
+ */
 function isFurther(a: FencedAnswer, b: FencedAnswer): boolean {
   if (a.at.term.number !== b.at.term.number) return a.at.term.number > b.at.term.number;
   return a.at.number > b.at.number;

@@ -8,8 +8,10 @@
  *   ours                    └─ sentMs + leaseMs − drift: before the store's own end, however long the way took
  *
  *   answer counts no fence that is not processed yet / the end moves on
- *   answer counts more                               / waits for them: the store's view of those partitions is
- *                                                      frozen, and an answer that renewed them would outlive it
+ *   answer counts more                               / waits for them: the store's view of those partitions
+ * is
+ *                                                      frozen, and an answer that renewed them would outlive
+ * it
  *   fence processed                                  / what waited for it moves the end on
  *   another boot                                     / begins anew
  *

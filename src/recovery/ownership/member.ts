@@ -1,22 +1,26 @@
 /**
- * A store's part in a partition: one copy, in one boot of the store. A row of the management table. A store that
+ * A store's part in a partition: one copy, in one boot of the store. A row of the management table. A store
+ * that
  * restarts without its file is another copy: it gets a row of its own.
  *
- *                 link up / FENCE of our term
- *        NG ──────────────────────────────────► ALIGNING ── last change is in our history, and is our last ──► IN_STEP
- *         ▲                                        │  │                                                         ▲  ▲
- *         │ link lost, refused, new boot           │  └─ ... and the ring reaches back to it / TAIL ─► TAIL ────┘  │
- *         │ (from every state)                     │                        acknowledged up to where we were       │
- *         │ diverged and recorded: it is dropped   │                                                               │
- *         │ from the record before it is filled    └─ else, in no possible record / FILL ──► FILLING ──────────────┘
- *         └───────────────────────────────────────────                         all of it, count and digest agree
+ *   NG       ─ link up / FENCE of our term ─► ALIGNING
+ *   NG       ─ in no possible record, and up / FILL ─► FILLING
+ *   ALIGNING ─ its last change is in our history, and is our last ─► IN_STEP
+ *   ALIGNING ─ it is in our history, and the ring reaches back to it / TAIL ─► TAIL
+ *   ALIGNING ─ else, in no possible record ─► NG / FILL ─► FILLING
+ *   ALIGNING ─ else: diverged; it is dropped from the record before it is filled ─► NG
+ *   TAIL     ─ acknowledged up to where we were ─► IN_STEP
+ *   FILLING  ─ all of it; count and digest agree ─► IN_STEP
+ *   any      ─ link lost, refused, new boot ─► NG
  *
  *   shown as   state and record                               its acknowledgements
  *   SYNC       IN_STEP, recorded; LEAVING while a change      count
  *              without it has been sent
- *   NG         NG                                             what it acknowledged it still holds; it counts as long as
+ *   NG         NG                                             what it acknowledged it still holds; it counts
+ * as long as
  *                                                             it may be recorded, and holds commits up
- *   RESYNC     ALIGNING, TAIL, FILLING, CAUGHT_UP (in step,   count from the moment a change with it has been sent
+ *   RESYNC     ALIGNING, TAIL, FILLING, CAUGHT_UP (in step,   count from the moment a change with it has
+ * been sent
  *              not recorded), JOINING (that change sent)
  *
  * Who is dropped and who joins is decided for the whole set: partition-set.ts.

@@ -1,14 +1,17 @@
 /**
- * WHO COUNTS in one partition, for its holder: whose acknowledgements make a commit, whose leases make the right to
+ * WHO COUNTS in one partition, for its holder: whose acknowledgements make a commit, whose leases make the
+ * right to
  * a final dot, and which change of the record is wanted next. Rules are those of docs/model, by number.
  *
  *   commit (3)       acknowledged by every member of every possible record; none with fewer than min_replicas
  *                    members possible (no 250 then; ends and withdrawals count as long as all have them)
- *   right (6, 7)     a lease at every member of every possible record, where our term has been processed; where the
+ *   right (6, 7)     a lease at every member of every possible record, where our term has been processed;
+ * where the
  *                    empty one is possible also a session that has been tied to this record
  *   join (4)         filled as no member; wanted in the record when it has all that counts as committed
  *   leave (5)        counts until the change without it is known to have been made
- *   last member (8)  leaves only when its store has been seen in a new boot; silent, it is replaced in one change
+ *   last member (8)  leaves only when its store has been seen in a new boot; silent, it is replaced in one
+ * change
  *   told (15)        a settled record goes to its members and to who left, until they say that they have it
  *
  *   link of a member lost ─► NG ─ drop_after, others in step ─► change without it ─ known ─► filled again, or another
@@ -27,7 +30,10 @@ import { Member, MemberState } from './member.js';
 import type { CopyPosition, MemberPorts, SetOptions, StoreChoice } from './ports.js';
 import { PossibleRecords } from './possible-records.js';
 
-/** Stores that left and were not told yet; the oldest is given up: what it holds is found by its record when it asks. */
+/**
+ * Stores that left and were not told yet; the oldest is given up: what it holds is found by its record when
+ * it asks.
+ */
 const LEAVERS_MAX = 16;
 
 /** A copy that is out and does not know it. */
@@ -56,7 +62,8 @@ export class PartitionSet {
   /** Before it is, nobody can be compared with us. */
   #isHistoryKnown = false;
 
-  constructor(options: SetOptions, ports: MemberPorts, known: PartitionRecord, nowMs: number, trace: MemberTrace) {
+  constructor(options: SetOptions, ports: MemberPorts, known: PartitionRecord, nowMs: number,
+    trace: MemberTrace) {
     this.#options = options;
     this.#ports = ports;
     this.#trace = trace;
@@ -204,7 +211,10 @@ export class PartitionSet {
     this.#advance();
   }
 
-  /** Another member that is in step may go on in place of a source that died: it was equal at what was adopted. */
+  /**
+   * Another member that is in step may go on in place of a source that died: it was equal at what was
+   * adopted.
+   */
   otherSource(): Member | undefined {
     for (const row of this.#rows) if (row !== this.#source && row.isRecorded && row.isInStep) return row;
     return undefined;
@@ -268,7 +278,8 @@ export class PartitionSet {
     }
     for (const row of this.#rows) {
       // Who is to be moved leaves in the change that brings its successor.
-      if (stay.length < this.#options.replicas && row.isRecorded && row.isInStep && row.isUnwanted) stay.push(row);
+      if (stay.length < this.#options.replicas && row.isRecorded && row.isInStep
+        && row.isUnwanted) stay.push(row);
     }
     const hasInStep = stay.length > 0;
     for (const row of this.#rows) {
@@ -278,7 +289,9 @@ export class PartitionSet {
     return stay.map(({ storeId, bootId }) => ({ storeId, bootId }));
   }
 
-  /** Filled, and it has everything that counts as committed: every change, if there is no other member (4). */
+  /**
+   * Filled, and it has everything that counts as committed: every change, if there is no other member (4).
+   */
   mayJoin(row: Member): boolean {
     if (!row.isInStep || row.isGone || row.isUnwanted) return false;
     if (this.#counted.length === 0) return row.acked === this.#ports.lastNumber();
@@ -295,7 +308,8 @@ export class PartitionSet {
     this.#tellAgain(nowMs);
     for (const row of this.#rows) {
       // Out of every possible record at last: it may be emptied and filled.
-      if (row.state !== MemberState.NG || row.isPossible || row.isGone || !this.#ports.isUp(row.storeId, row.bootId)) continue;
+      if (row.state !== MemberState.NG || row.isPossible || row.isGone || !this.#ports.isUp(row.storeId,
+        row.bootId)) continue;
       this.#startFill(row, nowMs);
     }
     this.#lookForStore(nowMs);
@@ -395,7 +409,8 @@ export class PartitionSet {
     const sound = this.#rows.filter((row) => row.isRecorded && !this.#isWeak(row)).length;
     for (const row of [...this.#rows]) {
       if (row.isPossible) continue;
-      const isBroken = row.isGone || (row.state === MemberState.NG && row.acked === 0 && !this.#ports.isUp(row.storeId, row.bootId));
+      const isBroken = row.isGone || (row.state === MemberState.NG && row.acked === 0
+        && !this.#ports.isUp(row.storeId, row.bootId));
       if (isBroken || sound >= this.#options.replicas) this.#forget(row);
     }
   }
@@ -410,7 +425,8 @@ export class PartitionSet {
   }
 
   #addLeaver(row: Member): void {
-    if (row.isGone || this.#leavers.some((each) => each.storeId === row.storeId && each.bootId === row.bootId)) return;
+    if (row.isGone || this.#leavers.some((each) => each.storeId === row.storeId
+      && each.bootId === row.bootId)) return;
     if (this.#leavers.length >= LEAVERS_MAX) this.#leavers.shift();
     this.#leavers.push({ storeId: row.storeId, bootId: row.bootId, sentMs: -Infinity });
   }
@@ -424,11 +440,13 @@ export class PartitionSet {
     }
     if (this.#missingSinceMs === Infinity) this.#missingSinceMs = nowMs;
     // A store that comes back soon is the better one; but a partition with no copy in step waits for nobody.
-    const isUrgent = nowMs - this.#missingSinceMs >= replaceAfterMs || this.#rows.some((row) => row.isUnwanted)
+    const isUrgent = nowMs - this.#missingSinceMs >= replaceAfterMs
+      || this.#rows.some((row) => row.isUnwanted)
       || !this.#rows.some((row) => row.isRecorded && row.isInStep);
     const taken = this.#rows.filter((row) => !row.isGone).map((row) => row.storeId);
     // A copy that was given up and is back is adopted before its store may be filled (16).
-    for (const each of this.records.known.gaveUp) if (this.#ports.isUp(each.storeId, each.bootId)) taken.push(each.storeId);
+    for (const each of this.records.known.gaveUp) if (this.#ports.isUp(each.storeId,
+      each.bootId)) taken.push(each.storeId);
     const away = this.#rows.find((row) => row.isGone)?.storeId ?? this.#leftStore;
     const choice = this.#ports.chooseStore(taken, isUrgent || away === '' ? '' : away);
     if (choice !== undefined) this.#fillCandidate(choice, nowMs);
@@ -445,7 +463,8 @@ export class PartitionSet {
     if (isDue) {
       this.#toldMs = nowMs;
       for (const row of this.#rows) {
-        if (row.isFenced && row.state !== MemberState.NG && row.toldEpoch < record.epoch) this.#ports.tell(row, record, false);
+        if (row.isFenced && row.state !== MemberState.NG
+          && row.toldEpoch < record.epoch) this.#ports.tell(row, record, false);
       }
     }
     for (const leaver of this.#leavers) {

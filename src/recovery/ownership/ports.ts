@@ -1,6 +1,8 @@
 /**
- * What the ownership of a partition needs of the world: the register, stores, and what the process holds in memory.
- * Effects leave here and return nothing to wait for; what comes of them comes back as events of PartitionHolder.
+ * What the ownership of a partition needs of the world: the register, stores, and what the process holds in
+ * memory.
+ * Effects leave here and return nothing to wait for; what comes of them comes back as events of
+ * PartitionHolder.
  *
  *   effect                              comes back as
  *   register.read                       onRecord | onNoAnswer
@@ -23,14 +25,18 @@
 import type { HolderId, PartitionRecord, RecordedMember, Term } from '../../protocol/partition-record.js';
 import type { LeaseView } from './link-lease.js';
 
-/** Opaque: compared for being equal, by the register alone. No value of it ever comes back but by a rollback. */
+/**
+ * Opaque: compared for being equal, by the register alone. No value of it ever comes back but by a rollback.
+ */
 export type Revision = string;
 
 /** A record as it was read. `record` is undefined when there is none. */
 export interface Stamped {
   readonly revision: Revision;
   readonly record: PartitionRecord | undefined;
-  /** The session of the record's holder was there at the same revision. Its absence alone is no verdict (15). */
+  /**
+   * The session of the record's holder was there at the same revision. Its absence alone is no verdict (15).
+   */
   readonly hasSession: boolean;
 }
 
@@ -101,7 +107,10 @@ export interface MemberPorts {
 
 export interface RegisterPort {
   read(ticket: number): void;
-  /** One compare-and-set on the revision; with `unlessSessionOf` it fails also while that process has a session. */
+  /**
+   * One compare-and-set on the revision; with `unlessSessionOf` it fails also while that process has a
+   * session.
+   */
   change(ticket: number, expected: Revision, record: PartitionRecord, unlessSessionOf?: HolderId): void;
   /** A session of this process, made in a transaction that finds this revision. */
   tieSession(ticket: number, expected: Revision): void;
@@ -148,7 +157,9 @@ export interface HolderPorts {
   readonly memory: MemoryPort;
   /** The lock file of this machine proves that exactly this process is dead. */
   isProvenDead(holder: HolderId): boolean;
-  /** Monotonic end of this process's session, reckoned from before it was last renewed; and which one it is. */
+  /**
+   * Monotonic end of this process's session, reckoned from before it was last renewed; and which one it is.
+   */
   session(): { readonly id: number; readonly endsMs: number };
   /** Unequal for two processes that found or take at once. */
   nonce(): number;

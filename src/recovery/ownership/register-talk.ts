@@ -1,5 +1,6 @@
 /**
- * One question to the register at a time, each with a ticket. An answer that is overtaken says what was true once:
+ * One question to the register at a time, each with a ticket. An answer that is overtaken says what was true
+ * once:
  * a record older than the one we know is a rollback only if it was asked for after that one was known.
  *
  *   QUIET ── ask / ticket ──► ASKED ── its answer ──► QUIET

@@ -1,5 +1,6 @@
 /**
- * What a partition waits for, for status, log and metrics. One of these states asks for a person; its text and its
+ * What a partition waits for, for status, log and metrics. One of these states asks for a person; its text
+ * and its
  * one order stand here and nowhere else.
  */
 import type { RecordedMember } from '../../protocol/partition-record.js';
@@ -22,7 +23,8 @@ export const WAITING_NAMES = ['nothing', 'register', 'lease', 'copies away', 'st
 export function copiesAwayText(partition: string, members: readonly RecordedMember[]): string {
   const stores = [...new Set(members.map((member) => member.storeId))];
   const which = stores.length === 0 ? 'the memory of the process that held it' : stores.join(', ');
-  const order = stores.length === 0 ? 'twinpost rescue --give-up' : `twinpost rescue --give-up ${stores.join(' --give-up ')}`;
+  const order = stores.length === 0 ? 'twinpost rescue --give-up'
+    : `twinpost rescue --give-up ${stores.join(' --give-up ')}`;
   return `partition ${partition}: every copy that counts is on machines that do not answer (${which}). `
     + `It goes on by itself when one of them is back. If none will ever be, give these copies up: ${order}`;
 }

@@ -1,5 +1,6 @@
 /**
- * The checks of the ownership world: what the world outside saw of each message, against the properties of docs/model.
+ * The checks of the ownership world: what the world outside saw of each message, against the properties of
+ * docs/model.
  *
  *   custody     each member of the record that lives in the recorded boot, and the holder, holds each message
  *               answered 250 and not yet delivered
@@ -7,10 +8,11 @@
  *   refusal     nothing answered 4xx is delivered
  *   order       first attempts in order: what was answered before another was offered goes first
  *   deletion    no delivery after a committed deletion
- *   drains      once faults stop, everything answered 250 is delivered, and the partition is doubled (simulate.ts)
+ *   drains      once faults stop, everything answered 250 is delivered, and the partition is doubled
+ * (simulate.ts)
  */
 import type { PartitionRecord, Term } from '../../../src/protocol/partition-record.js';
-import { isSameTerm } from '../../../src/protocol/partition-record.js';
+import { isMemberOf, isSameTerm } from '../../../src/protocol/partition-record.js';
 import type { World } from './world.js';
 
 export class PropertyBroken extends Error {}
@@ -55,7 +57,10 @@ export class Custody {
 
   onRecord(partition: string, record: PartitionRecord): void {
     const known = this.#truth.get(partition);
-    if (known !== undefined && record.members.length === 0 && record.epoch > known.epoch) this.#checkLastMember(partition, known);
+    if (known !== undefined && record.members.length === 0
+      && record.epoch > known.epoch) this.#checkLastMember(partition, known);
+    if (known !== undefined && isSameTerm(known.term, record.term)) this.#checkPartial(partition, known,
+      record);
     if (known !== undefined && record.gaveUp.length > known.gaveUp.length) this.#giveUp(partition);
     if (known === undefined || record.epoch > known.epoch) this.#truth.set(partition, record);
     this.isTouched = true;
@@ -65,7 +70,25 @@ export class Custody {
   #checkLastMember(partition: string, before: PartitionRecord): void {
     for (const { storeId, bootId } of before.members) {
       const store = this.#world.stores.find((each) => each.storeId === storeId);
-      if (store?.holdsIn(partition, bootId)?.isComplete === true) throw new PropertyBroken(`last member: ${storeId}/${bootId} left ${partition}, though its copy lives`);
+      if (store?.holdsIn(partition,
+        bootId)?.isComplete === true) throw new PropertyBroken(`last member: ${storeId}/${bootId} left ${partition}, though its copy lives`);
+    }
+  }
+
+  /**
+   * While its holder is PARTIAL, neither its source nor a member of another history leaves, but for being
+   * gone (14).
+   */
+  #checkPartial(partition: string, before: PartitionRecord, after: PartitionRecord): void {
+    for (const part of this.#world.partsOf(partition)) {
+      const { set } = part.holder;
+      if (set === undefined || !set.isPartial || !isSameTerm(part.holder.term, after.term)) continue;
+      for (const row of set.rows) {
+        if (row.isGone || !(row === set.source || row.isDiverged)) continue;
+        if (!isMemberOf(before.members, row.storeId, row.bootId) || isMemberOf(after.members, row.storeId,
+          row.bootId)) continue;
+        throw new PropertyBroken(`partial: ${row.storeId}/${row.bootId} leaves ${partition}, which ${part.process.key} has not read yet`);
+      }
     }
   }
 
@@ -82,7 +105,8 @@ export class Custody {
 
   offered(partition: string, id: number): void {
     this.#order += 1;
-    this.letters.set(id, { id, partition, offered: this.#order, said250: 0, dots: 0, isRefused: false, isRemoved: false, isLost: false, isAway: false, wasGivenUp: false });
+    this.letters.set(id, { id, partition, offered: this.#order, said250: 0, dots: 0, isRefused: false,
+      isRemoved: false, isLost: false, isAway: false, wasGivenUp: false });
   }
 
   refusedAtOnce(id: number): void {
@@ -93,7 +117,8 @@ export class Custody {
     const letter = this.letters.get(id);
     if (letter === undefined || letter.said250 > 0) return;
     const truth = this.#truth.get(partition);
-    if (truth !== undefined && isSameTerm(truth.term, term) && truth.members.length < Math.max(1, this.#world.plan.minReplicas)) {
+    if (truth !== undefined && isSameTerm(truth.term, term) && truth.members.length < Math.max(1,
+      this.#world.plan.minReplicas)) {
       throw new PropertyBroken(`commit: message ${String(id)} is answered 250 with ${String(truth.members.length)} members`);
     }
     this.#order += 1;

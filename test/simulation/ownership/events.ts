@@ -38,7 +38,8 @@ export class Events {
       let parent = 0;
       for (;;) {
         let least = parent;
-        for (const child of [2 * parent + 1, 2 * parent + 2]) if (child < heap.length && isBefore(heap[child], heap[least])) least = child;
+        for (const child of [2 * parent + 1, 2 * parent + 2]) if (child < heap.length
+          && isBefore(heap[child], heap[least])) least = child;
         if (least === parent) break;
         swap(heap, parent, least);
         parent = least;

@@ -13,7 +13,8 @@ const TOLD_MAX = 10;
 
 function main(): Promise<void> {
   const values = readArguments({
-    seed: { type: 'string', default: '1' }, seeds: { type: 'string', default: '1' }, trace: { type: 'boolean', default: false },
+    seed: { type: 'string', default: '1' }, seeds: { type: 'string', default: '1' },
+      trace: { type: 'boolean', default: false },
     'keep-going': { type: 'boolean', default: false }, safety: { type: 'boolean', default: false },
     mutants: { type: 'boolean', default: false }, only: { type: 'string', default: '' },
   });
@@ -29,7 +30,8 @@ function main(): Promise<void> {
   let repeated = 0;
   let ran = 0;
   for (let seed = first; seed < first + seeds; seed++) {
-    const onTrace = values.trace ? { onTrace: (atMs: number, text: string) => { say(`${atMs.toFixed(0)} ${text}`); } } : {};
+    const onTrace = values.trace ? { onTrace: (atMs: number,
+      text: string) => { say(`${atMs.toFixed(0)} ${text}`); } } : {};
     const result = simulateOwnership(seed, { ...onTrace, isSafetyOnly: values.safety });
     ran += 1;
     accepted += result.accepted;

@@ -1,5 +1,6 @@
 /**
- * The ownership world in CI: seeds that are always the same, a canary that shows that a run can be repeated, and some
+ * The ownership world in CI: seeds that are always the same, a canary that shows that a run can be repeated,
+ * and some
  * of the mutants each day. All of them: node dist/test/simulation/ownership/main.js --mutants
  */
 import assert from 'node:assert/strict';
@@ -11,7 +12,8 @@ const SEEDS = 300;
 const MUTANTS_A_RUN = 3;
 const DAY_MS = 86_400_000;
 /** What a run of SEEDS seeds must have met, or it shows little. */
-const RARE = ['change unknown', 'M = {}', 'diverged member', 'PARTIAL source died', 'rollback', 'takeover', 'handed back', 'copies given up', 'tail', 'fenced'];
+const RARE = ['change unknown', 'M = {}', 'diverged member', 'PARTIAL source died', 'rollback', 'takeover',
+  'handed back', 'copies given up', 'tail', 'fenced'];
 
 describe('ownership of a partition, simulated', () => {
   test('the same seed gives the same run, another seed another one', () => {

@@ -1,9 +1,13 @@
-/** What a seed decides before its run begins: the size of the world, its times, and which faults it is about. */
+/**
+ * What a seed decides before its run begins: the size of the world, its times, and which faults it is about.
+ */
 import { Prng } from '../../../src/base/prng.js';
 
 export const OWNERSHIP_FAULTS = [
-  'kill-process', 'kill-store', 'kill-both', 'kill-many', 'stop-store', 'freeze-process', 'freeze-store', 'cut-link', 'cut-one-way', 'isolate-gateway', 'split',
-  'isolate-store', 'register-away', 'register-late', 'register-cut', 'rollback', 'relocate', 'start-elsewhere', 'hop-down', 'give-up', 'empty', 'lose-all',
+  'kill-process', 'kill-store', 'kill-both', 'kill-many', 'stop-store', 'freeze-process', 'freeze-store',
+    'cut-link', 'cut-one-way', 'isolate-gateway', 'split',
+  'isolate-store', 'register-away', 'register-late', 'register-cut', 'rollback', 'relocate',
+    'start-elsewhere', 'hop-down', 'give-up', 'empty', 'lose-all',
 ] as const;
 export type OwnershipFault = (typeof OWNERSHIP_FAULTS)[number];
 
@@ -48,7 +52,7 @@ export function ownershipPlanOf(seed: number): OwnershipPlan {
     minReplicas: random.below(4) === 0 ? 2 : 1,
     leaseMs: 2000 + random.below(2) * 1000,
     ringLength: random.pick([2, 5, 20, 1000]),
-    readMs: random.pick([20, 100, 600]),
+    readMs: random.pick([20, 300, 1500]),
     loadMs: random.pick([40, 120, 400]),
     faults: faults.length > 0 ? faults : ['kill-process', 'kill-store'],
     faultGapMs: random.pick([400, 1200, 3000]),

@@ -1,14 +1,17 @@
 /**
- * A gateway process of the ownership world: links with leases, a session, and for each partition the production
+ * A gateway process of the ownership world: links with leases, a session, and for each partition the
+ * production
  * machines around a memory that holds names of messages only. Everything goes through World's network.
  */
-import type { HolderId, PartitionRecord, RecordedMember, Term } from '../../../src/protocol/partition-record.js';
+import type { HolderId, PartitionRecord, RecordedMember,
+  Term } from '../../../src/protocol/partition-record.js';
 import { holderKey, isSameTerm } from '../../../src/protocol/partition-record.js';
 import { LinkLease } from '../../../src/recovery/ownership/link-lease.js';
 import type { Member } from '../../../src/recovery/ownership/member.js';
 import { MemberState } from '../../../src/recovery/ownership/member.js';
 import { HolderState, PartitionHolder } from '../../../src/recovery/ownership/holder.js';
-import type { CopyPosition, HolderPorts, Refusal, StoreChoice } from '../../../src/recovery/ownership/ports.js';
+import type { CopyPosition, HolderPorts, Refusal,
+  StoreChoice } from '../../../src/recovery/ownership/ports.js';
 import { SESSION_LENGTH_MS } from './sim-register.js';
 import type { Change, SimStore, Snapshot } from './sim-store.js';
 import { EMPTY_POSITION, digestAfter } from './sim-store.js';
@@ -81,7 +84,8 @@ export class SimProcess {
     this.#rate = 0.996 + world.random.next() * 0.008;
     this.#offsetMs = world.random.below(100_000);
     for (const store of world.stores) {
-      this.links.set(store.storeId, { store, lease: new LinkLease(DRIFT), conn: undefined, isUp: false, bootId: '', heardMs: 0, triedMs: -Infinity });
+      this.links.set(store.storeId, { store, lease: new LinkLease(DRIFT), conn: undefined, isUp: false,
+        bootId: '', heardMs: 0, triedMs: -Infinity });
     }
     this.#tickLater();
   }
@@ -132,7 +136,8 @@ export class SimProcess {
     const isBeat = now - this.#beatMs >= HEARTBEAT_MS;
     if (isBeat) this.#beatMs = now;
     for (const link of this.links.values()) this.#tickLink(link, now, isBeat);
-    if (this.parts.size === 0) for (const { partition, gatewayId } of this.world.partitions) this.parts.set(partition, new Part(this, partition, gatewayId));
+    if (this.parts.size === 0) for (const { partition,
+      gatewayId } of this.world.partitions) this.parts.set(partition, new Part(this, partition, gatewayId));
     for (const part of this.parts.values()) part.tick();
   }
 
@@ -241,7 +246,8 @@ export class Part {
 
   accept(id: number): boolean {
     if (!this.holder.mayAccept || this.#isStopped) return false;
-    this.entries.set(id, { id, state: 'open', hasBody: true, number: this.lastNumber + 1, deadlineMs: this.process.now() + COMMIT_TIMEOUT_MS });
+    this.entries.set(id, { id, state: 'open', hasBody: true, number: this.lastNumber + 1,
+      deadlineMs: this.process.now() + COMMIT_TIMEOUT_MS });
     this.#append('store', id);
     return true;
   }
@@ -257,7 +263,8 @@ export class Part {
   tick(): void {
     const now = this.process.now();
     this.holder.tick(now);
-    for (const entry of this.entries.values()) if (entry.state === 'open' && now > entry.deadlineMs) this.refuse(entry);
+    for (const entry of this.entries.values()) if (entry.state === 'open'
+      && now > entry.deadlineMs) this.refuse(entry);
     this.#deliver();
     if (this.#isStopped && !this.#isQuietTold && this.#isQuiet()) {
       this.#isQuietTold = true;
@@ -267,7 +274,8 @@ export class Part {
 
   die(): void {
     this.#life += 1;
-    for (const entry of this.entries.values()) if (entry.state === 'open' || entry.state === 'withdrawing') this.process.world.noReply(entry.id);
+    for (const entry of this.entries.values()) if (entry.state === 'open'
+      || entry.state === 'withdrawing') this.process.world.noReply(entry.id);
   }
 
   #isQuiet(): boolean {
@@ -283,7 +291,8 @@ export class Part {
     this.#ring.push(change);
     this.#trimRing();
     for (const row of holder.set?.rows ?? []) {
-      if (row.state === MemberState.IN_STEP || row.state === MemberState.TAIL || this.#filled.has(row)) this.#sendChange(row, change);
+      if (row.state === MemberState.IN_STEP || row.state === MemberState.TAIL
+        || this.#filled.has(row)) this.#sendChange(row, change);
     }
     holder.set?.onAppended();
   }
@@ -303,8 +312,11 @@ export class Part {
     this.process.send(link, (reply) => {
       const outcome = link.store.change(this.partition, change, term);
       this.process.world.touch();
-      if (typeof outcome === 'number') reply(() => { this.holder.set?.onAcked(row, outcome, this.process.now()); });
-      else if (outcome === 'gap') reply(() => { if (this.holder.set?.rows.includes(row) === true) this.holder.set.onGap(row, this.process.now()); });
+      if (typeof outcome === 'number') reply(() => { this.holder.set?.onAcked(row, outcome,
+        this.process.now()); });
+      else if (outcome === 'gap') reply(() =>
+        { if (this.holder.set?.rows.includes(row) === true) this.holder.set.onGap(row,
+        this.process.now()); });
       else reply(() => { this.holder.onRefused(row.storeId, row.bootId, outcome, this.process.now()); });
     });
   }
@@ -373,7 +385,8 @@ export class Part {
       stores: this.#storePort(),
       members: this.#memberPorts(),
       memory: this.#memoryPort(),
-      isProvenDead: (holder) => process.provesDead && holder.gatewayId === process.self.gatewayId && holder.incarnation < process.self.incarnation,
+      isProvenDead: (holder) => process.provesDead && holder.gatewayId === process.self.gatewayId
+        && holder.incarnation < process.self.incarnation,
       session: () => process.session,
       nonce: () => world.random.below(1_000_000_000),
       trace: (event) => { world.trace(`${process.key} ${event}`); },
@@ -386,11 +399,13 @@ export class Part {
     const now = (): number => process.now();
     return {
       read: (ticket) => {
-        register.request(process.key, () => register.read(partition), (stamped) => { process.receive(() => { this.holder.onRecord(ticket, stamped, now()); }); });
+        register.request(process.key, () => register.read(partition),
+          (stamped) => { process.receive(() => { this.holder.onRecord(ticket, stamped, now()); }); });
       },
       change: (ticket, expected, record, unlessSessionOf) => {
         const apply = (): { revision: string | undefined; stamped: ReturnType<typeof register.read> } =>
-          ({ revision: register.change(partition, expected, record, unlessSessionOf), stamped: register.read(partition) });
+          ({ revision: register.change(partition, expected, record, unlessSessionOf),
+            stamped: register.read(partition) });
         register.request(process.key, apply, ({ revision, stamped }) => {
           process.receive(() => {
             if (revision === undefined) this.holder.onRecord(ticket, stamped, now());
@@ -400,27 +415,32 @@ export class Part {
       },
       tieSession: (ticket, expected) => {
         const sentMs = now();
-        register.request(process.key, () => ({ id: register.tie(partition, expected, process.self), stamped: register.read(partition) }), ({ id, stamped }) => {
+        register.request(process.key, () => ({ id: register.tie(partition, expected, process.self),
+          stamped: register.read(partition) }), ({ id, stamped }) => {
           process.receive(() => {
             if (id === 0) {
               this.holder.onRecord(ticket, stamped, now());
               return;
             }
-            if (id !== process.session.id) process.session = { id, endsMs: sentMs + SESSION_LENGTH_MS * 0.99 - 20 };
+            if (id !== process.session.id) process.session = { id,
+              endsMs: sentMs + SESSION_LENGTH_MS * 0.99 - 20 };
             this.holder.onSessionTied(ticket, id);
           });
         });
       },
       readRules: (ticket) => {
-        register.request(process.key, () => true, () => { process.receive(() => { this.holder.onRules(ticket, now()); }); });
+        register.request(process.key, () => true,
+          () => { process.receive(() => { this.holder.onRules(ticket, now()); }); });
       },
     };
   }
 
   #storePort(): HolderPorts['stores'] {
     const { process, partition } = this;
-    const tell = (storeId: string, bootId: string, outcome: Refusal | { term: Term } | undefined, otherwise: () => void): void => {
-      if (outcome !== undefined && 'reason' in outcome) this.holder.onRefused(storeId, bootId, outcome, process.now());
+    const tell = (storeId: string, bootId: string, outcome: Refusal | { term: Term } | undefined,
+      otherwise: () => void): void => {
+      if (outcome !== undefined && 'reason' in outcome) this.holder.onRefused(storeId, bootId, outcome,
+        process.now());
       else otherwise();
     };
     return {
@@ -444,7 +464,8 @@ export class Part {
         if (link === undefined) return;
         process.send(link, (reply) => {
           const refusal = link.store.found(partition, term, process.self);
-          reply(() => { tell(storeId, bootId, refusal, () => { this.holder.onFounded(storeId, bootId, term); }); });
+          reply(() => { tell(storeId, bootId, refusal, () => { this.holder.onFounded(storeId, bootId,
+            term); }); });
         });
       },
       release: (member) => {
@@ -481,7 +502,8 @@ export class Part {
       align: (member) => { this.#sendFence(member, this.holder.term, undefined); },
       startTail: (member, after) => {
         const row = this.holder.set?.rowOf(member.storeId, member.bootId);
-        if (row !== undefined) for (const change of this.#ring) if (change.number > after) this.#sendChange(row, change);
+        if (row !== undefined) for (const change of this.#ring)
+          if (change.number > after) this.#sendChange(row, change);
       },
       startFill: (member) => {
         const row = this.holder.set?.rowOf(member.storeId, member.bootId);
@@ -494,14 +516,16 @@ export class Part {
 
   #isInHistory(at: CopyPosition): boolean {
     if (at.number < 0 || at.number > this.lastNumber) return false;
-    if (at.number === this.lastNumber) return at.digest === this.#position.digest && isSameTerm(at.term, this.#position.term);
+    if (at.number === this.lastNumber) return at.digest === this.#position.digest && isSameTerm(at.term,
+      this.#position.term);
     if (at.number === 0) return this.#ring[0]?.number === 1;
     const change = this.#ring.find((each) => each.number === at.number);
     return change !== undefined && change.digest === at.digest && isSameTerm(change.term, at.term);
   }
 
   #chooseStore(taken: readonly string[], only: string): StoreChoice | undefined {
-    const able = [...this.process.links.values()].filter((link) => link.isUp && !taken.includes(link.store.storeId) && (only === '' || only === link.store.storeId));
+    const able = [...this.process.links.values()].filter((link) => link.isUp
+      && !taken.includes(link.store.storeId) && (only === '' || only === link.store.storeId));
     if (able.length === 0) return undefined;
     const link = this.process.world.random.pick(able);
     return { storeId: link.store.storeId, bootId: link.bootId };
@@ -533,7 +557,8 @@ export class Part {
       });
     });
     const finish = (): void => {
-      if (this.holder.set !== set || link.conn !== conn || row.state !== MemberState.FILLING || !set.rows.includes(row)) return;
+      if (this.holder.set !== set || link.conn !== conn || row.state !== MemberState.FILLING
+        || !set.rows.includes(row)) return;
       if (!this.isComplete) this.process.later(200, finish);
       else this.#fillEnd(row, link, term);
     };
@@ -542,7 +567,8 @@ export class Part {
 
   #fillEnd(row: Member, link: Link, term: Term): void {
     const { set } = this.holder;
-    const ids = [...this.entries.values()].filter(({ state }) => state !== 'withdrawing' && state !== 'ended').map(({ id }) => id);
+    const ids = [...this.entries.values()].filter(({ state }) => state !== 'withdrawing'
+      && state !== 'ended').map(({ id }) => id);
     const snapshot: Snapshot = { at: this.#position, ids, ring: [...this.#ring] };
     this.#filled.add(row);
     this.process.send(link, (reply) => {
@@ -615,9 +641,11 @@ export class Part {
   }
 
   #adoptIndex(snapshot: Snapshot): void {
-    // Changes of our own that were made since stand behind what is read; there are none before the index is here.
+    // Changes of our own that were made since stand behind what is read; there are none before the index is
+    // here.
     this.#ring = [...snapshot.ring];
-    for (const id of snapshot.ids) this.entries.set(id, { id, state: 'ready', hasBody: false, number: 0, deadlineMs: 0 });
+    for (const id of snapshot.ids) this.entries.set(id, { id, state: 'ready', hasBody: false, number: 0,
+      deadlineMs: 0 });
     this.holder.onHistoryRead(this.process.now());
   }
 
@@ -660,7 +688,8 @@ export class Part {
         if (life !== this.#life) return;
         for (const id of ids) {
           if (this.entries.has(id)) continue;
-          this.entries.set(id, { id, state: 'ready', hasBody: true, number: this.lastNumber + 1, deadlineMs: 0 });
+          this.entries.set(id, { id, state: 'ready', hasBody: true, number: this.lastNumber + 1,
+            deadlineMs: 0 });
           this.#append('store', id);
         }
         this.process.world.adopted(ids);
@@ -673,6 +702,7 @@ export class Part {
   /** For the checks: what a copy in memory must hold. */
   get isCopy(): boolean {
     const { state } = this.holder;
-    return (state === HolderState.HOLDER || state === HolderState.HANDING_BACK) && this.isComplete && this.holder.set !== undefined;
+    return (state === HolderState.HOLDER || state === HolderState.HANDING_BACK) && this.isComplete
+      && this.holder.set !== undefined;
   }
 }

@@ -1,5 +1,6 @@
 /**
- * The register of the ownership world: linearizable, but requests may come late, also after their sender died, be
+ * The register of the ownership world: linearizable, but requests may come late, also after their sender
+ * died, be
  * lost, or their replies be lost; it may be away, be rolled back, or lose everything.
  */
 import type { Prng } from '../../../src/base/prng.js';
@@ -63,7 +64,8 @@ export class SimRegister {
   }
 
   sessionOf(gatewayId: string): string | undefined {
-    for (const key of this.#sessions.keys()) if (key.startsWith(`${gatewayId}.`) && this.hasSession(key)) return key;
+    for (const key of this.#sessions.keys()) if (key.startsWith(`${gatewayId}.`)
+      && this.hasSession(key)) return key;
     return undefined;
   }
 
@@ -99,7 +101,8 @@ export class SimRegister {
   }
 
   /** The new revision, or undefined when the comparison failed. */
-  change(partition: string, expected: Revision, record: PartitionRecord, unlessSessionOf: HolderId | undefined): Revision | undefined {
+  change(partition: string, expected: Revision, record: PartitionRecord,
+    unlessSessionOf: HolderId | undefined): Revision | undefined {
     const now = this.#rows.get(partition)?.revision ?? NO_ROW;
     if (now !== expected) return undefined;
     if (unlessSessionOf !== undefined && this.hasSession(holderKey(unlessSessionOf))) return undefined;
@@ -110,7 +113,10 @@ export class SimRegister {
     return revision;
   }
 
-  /** Made when absent, or when the sender proves that the process of that id is dead; renewed by who has it. 0: another lives. */
+  /**
+   * Made when absent, or when the sender proves that the process of that id is dead; renewed by who has it.
+   * 0: another lives.
+   */
   keepSession(holder: HolderId, provesDead: boolean): number {
     const key = holderKey(holder);
     const own = this.#sessions.get(key);

@@ -1,5 +1,6 @@
 /**
- * A store of the ownership world: the production rules of src/kvs/core/ownership around copies that hold names of
+ * A store of the ownership world: the production rules of src/kvs/core/ownership around copies that hold
+ * names of
  * messages only.
  */
 import type { HolderId, PartitionRecord, Term } from '../../../src/protocol/partition-record.js';
@@ -8,7 +9,8 @@ import { FenceVerdict, PartitionFence } from '../../../src/kvs/core/ownership/pa
 import type { CarriedFence } from '../../../src/kvs/core/ownership/partition-fence.js';
 import type { FenceNotice, HeartbeatAnswer } from '../../../src/kvs/core/ownership/process-leases.js';
 import { ProcessLeases } from '../../../src/kvs/core/ownership/process-leases.js';
-import type { AskAnswer, CopyPosition, FencedAnswer, Refusal } from '../../../src/recovery/ownership/ports.js';
+import type { AskAnswer, CopyPosition, FencedAnswer,
+  Refusal } from '../../../src/recovery/ownership/ports.js';
 import { RefusalReason } from '../../../src/recovery/ownership/ports.js';
 
 /** A change of a partition. */
@@ -52,7 +54,8 @@ interface StoreFile {
   readonly counts: readonly (readonly [string, number, readonly FenceNotice[]])[];
 }
 
-const VERDICT_REASON = [RefusalReason.LOWER, RefusalReason.LOWER, RefusalReason.OTHER_NONCE, RefusalReason.STALE] as const;
+const VERDICT_REASON = [RefusalReason.LOWER, RefusalReason.LOWER, RefusalReason.OTHER_NONCE,
+  RefusalReason.STALE] as const;
 
 export class SimStore {
   readonly storeId: string;
@@ -108,9 +111,11 @@ export class SimStore {
   /** A crash forgets everything; a stop writes what it holds. */
   end(writesFile: boolean): void {
     if (writesFile && this.isUp) {
-      const fences = new Map([...this.#fences].map(([partition, fence]) => [partition, fence.carried()] as const));
+      const fences = new Map([...this.#fences].map(([partition, fence]) => [partition,
+        fence.carried()] as const));
       this.#file = {
-        bootId: this.bootId, copies: new Map(this.copies), fences, longestMs: this.#leases.longestMs, counts: this.#leases.carried(),
+        bootId: this.bootId, copies: new Map(this.copies), fences, longestMs: this.#leases.longestMs,
+          counts: this.#leases.carried(),
       };
     }
     this.isUp = false;
@@ -134,13 +139,16 @@ export class SimStore {
 
   ask(partition: string, holder: HolderId): AskAnswer {
     const fence = this.#fence(partition);
-    return { hasCopy: this.copies.get(partition)?.isComplete === true, leaseLeftMs: fence.leaseLeftMs(holder, this.#clock()), told: fence.told };
+    return { hasCopy: this.copies.get(partition)?.isComplete === true,
+      leaseLeftMs: fence.leaseLeftMs(holder, this.#clock()), told: fence.told };
   }
 
-  fence(partition: string, term: Term, holder: HolderId, provenDead: HolderId | undefined): FencedAnswer | Refusal {
+  fence(partition: string, term: Term, holder: HolderId,
+    provenDead: HolderId | undefined): FencedAnswer | Refusal {
     const copy = this.copies.get(partition);
     const fence = this.#fence(partition);
-    if (copy === undefined) return { reason: RefusalReason.NO_COPY, asked: term, term: fence.term, told: fence.told };
+    if (copy === undefined) return { reason: RefusalReason.NO_COPY, asked: term, term: fence.term,
+      told: fence.told };
     const verdict = fence.raise(term, holder, this.#clock());
     if (verdict !== FenceVerdict.ACCEPTED) return this.#refusal(fence, term, verdict);
     return { term, at: copy.position(), olderLeaseMs: fence.olderLeaseMs(this.#clock(), provenDead) };
@@ -184,7 +192,8 @@ export class SimStore {
       const known = copy.ring.find((each) => each.number === change.number);
       return known === undefined || known.digest === change.digest ? copy.at.number : 'gap';
     }
-    if (change.number !== copy.at.number + 1 || digestAfter(copy.at.digest, change.kind, change.id) !== change.digest) return 'gap';
+    if (change.number !== copy.at.number + 1 || digestAfter(copy.at.digest, change.kind,
+      change.id) !== change.digest) return 'gap';
     if (change.kind === 'store') copy.ids.add(change.id);
     else copy.ids.delete(change.id);
     copy.at = { number: change.number, term: change.term, digest: change.digest };
@@ -237,7 +246,8 @@ export class SimStore {
   }
 
   #refusal(fence: PartitionFence, asked: Term, verdict: number): Refusal {
-    return { reason: VERDICT_REASON[verdict] ?? RefusalReason.LOWER, asked, term: fence.term, told: fence.told };
+    return { reason: VERDICT_REASON[verdict] ?? RefusalReason.LOWER, asked, term: fence.term,
+      told: fence.told };
   }
 }
 

@@ -1,5 +1,6 @@
 /**
- * One seed of the ownership world: faults for a while, each alone or several at once, in any number that leaves one
+ * One seed of the ownership world: faults for a while, each alone or several at once, in any number that
+ * leaves one
  * copy; then calm, in which everything answered 250 must be delivered, and doubled, without a person.
  */
 import { Prng } from '../../../src/base/prng.js';
@@ -43,10 +44,12 @@ export function simulateOwnership(seed: number, options: SimulateOptions = {}): 
   try {
     run.play(options.isSafetyOnly === true);
   } catch (error) {
-    failure = error instanceof PropertyBroken ? error.message : `machine: ${error instanceof Error ? error.stack ?? error.message : String(error)}`;
+    failure = error instanceof PropertyBroken ? error.message
+      : `machine: ${error instanceof Error ? error.stack ?? error.message : String(error)}`;
   }
   const { accepted, delivered, repeated } = world.custody;
-  return { seed, failure, traceHash: world.traceHash, accepted, delivered, repeated, rare: world.rare, log: world.log };
+  return { seed, failure, traceHash: world.traceHash, accepted, delivered, repeated, rare: world.rare,
+    log: world.log };
 }
 
 class Run {
@@ -103,7 +106,8 @@ class Run {
       case 'kill-process': if (process !== undefined) this.#kill([process], []); break;
       case 'kill-store': this.#kill([], [store]); break;
       case 'kill-both': if (process !== undefined) this.#kill([process], [store]); break;
-      case 'kill-many': this.#kill(world.processes.filter(() => random.below(2) === 0), world.stores.filter(() => random.below(2) === 0)); break;
+      case 'kill-many': this.#kill(world.processes.filter(() => random.below(2) === 0),
+        world.stores.filter(() => random.below(2) === 0)); break;
       case 'lose-all': if (random.below(4) === 0) this.#loseAll(); break;
       case 'stop-store': this.#stopStore(store); break;
       case 'freeze-process': if (process !== undefined) this.#freeze(process); break;
@@ -150,11 +154,13 @@ class Run {
     for (const process of processes) {
       const gateway = world.gateways.find(({ gatewayId }) => gatewayId === process.self.gatewayId);
       world.killProcess(process);
-      if (gateway !== undefined && random.below(5) > 0) this.#healIn(random.below(random.below(3) === 0 ? 20_000 : 2000), () => { this.#startGateway(gateway); });
+      if (gateway !== undefined && random.below(5) > 0) this.#healIn(random.below(random.below(3) === 0
+        ? 20_000 : 2000), () => { this.#startGateway(gateway); });
     }
     for (const store of stores) {
       world.endStore(store, false);
-      if (random.below(5) > 0) this.#healIn(random.below(random.below(3) === 0 ? 20_000 : 2000), () => { world.startStore(store); });
+      if (random.below(5) > 0) this.#healIn(random.below(random.below(3) === 0 ? 20_000 : 2000),
+        () => { world.startStore(store); });
     }
   }
 
@@ -205,7 +211,8 @@ class Run {
 
   #cut(gateway: Gateway, stores: readonly SimStore[], ways: readonly (0 | 1)[]): void {
     this.#world.trace(`CUT ${gateway.gatewayId} ${stores.map(({ storeId }) => storeId).join(' ')} ${ways.join(' ')}`);
-    for (const store of stores) for (const way of ways) this.#world.cut(gateway.gatewayId, store.storeId, way);
+    for (const store of stores) for (const way of ways) this.#world.cut(gateway.gatewayId, store.storeId,
+      way);
     this.#healIn(this.#random.below(this.#random.below(2) === 0 ? 1500 : 12_000), () => {
       this.#world.trace(`MEND ${gateway.gatewayId} ${stores.map(({ storeId }) => storeId).join(' ')}`);
       for (const store of stores) this.#world.mend(gateway.gatewayId, store.storeId);
@@ -291,44 +298,57 @@ class Run {
     if (gateway.processes.length !== 1) return;
     this.#world.startProcess(gateway, false);
     const [older] = gateway.processes;
-    if (older !== undefined) this.#healIn(this.#random.below(15_000), () => { if (older.isAlive && gateway.processes.length > 1 && this.#world.mayLose([older.key])) this.#world.killProcess(older); });
+    if (older !== undefined) this.#healIn(this.#random.below(15_000), () => { if (older.isAlive
+      && gateway.processes.length > 1 && this.#world.mayLose([older.key])) this.#world.killProcess(older); });
   }
 
-  /** The holder dies and the members' machines are away for long: a person gives them up, and they come back. */
+  /**
+   * The holder dies and the members' machines are away for long: a person gives them up, and they come back.
+   */
   #giveUp(): void {
     const world = this.#world;
     const { partition } = this.#random.pick(world.partitions);
     const truth = world.custody.truth(partition);
     if (truth === undefined || truth.members.length === 0) return;
     const holders = world.processes.filter((process) => process.parts.get(partition)?.isCopy === true);
-    const stores = world.stores.filter((store) => store.isUp && truth.members.some(({ storeId }) => storeId === store.storeId));
+    const stores = world.stores.filter((store) => store.isUp
+      && truth.members.some(({ storeId }) => storeId === store.storeId));
     if (stores.length >= world.stores.length || holders.some(({ isFrozen }) => isFrozen)) return;
     this.#kill(holders, []);
     for (const store of stores) this.#freezeStoreFor(store, 16_000);
     world.events.after(10_000, () => {
       const now = world.custody.truth(partition);
-      if (now === undefined || !world.isAwaitingPerson(partition) || stores.some((store) => !store.isFrozen)) return;
-      const part = world.partsOf(partition).find((each) => !each.process.isFrozen && each.holder.giveUp(stores.map(({ storeId }) => storeId), each.process.now()));
+      if (now === undefined || !world.isAwaitingPerson(partition)
+        || stores.some((store) => !store.isFrozen)) return;
+      const part = world.partsOf(partition).find((each) => !each.process.isFrozen
+        && each.holder.giveUp(stores.map(({ storeId }) => storeId), each.process.now()));
       if (part !== undefined) world.count('copies given up');
     });
   }
 
-  /** Every member of a partition dies, its holder lives; then the holder loses its session, and a person gives its memory up. */
+  /**
+   * Every member of a partition dies, its holder lives; then the holder loses its session, and a person
+   * gives its memory up.
+   */
   #empty(): void {
     const world = this.#world;
     const { partition } = this.#random.pick(world.partitions);
     const truth = world.custody.truth(partition);
     if (truth === undefined) return;
     const holder = world.processes.find((process) => process.parts.get(partition)?.isCopy === true);
-    const members = world.stores.filter((store) => truth.members.some(({ storeId }) => storeId === store.storeId));
+    const members = world.stores.filter((store) =>
+      truth.members.some(({ storeId }) => storeId === store.storeId));
     if (holder === undefined) return;
     const gateway = world.gateways.find(({ gatewayId }) => gatewayId === holder.self.gatewayId);
     this.#kill([], members);
-    world.events.after(100 + this.#random.below(300), () => { if (gateway !== undefined && holder.isAlive) this.#cut(gateway, world.stores, [0, 1]); });
-    world.events.after(1500, () => { if (holder.isAlive && world.custody.truth(partition)?.members.length === 0) this.#cutRegister(holder); });
+    world.events.after(100 + this.#random.below(300), () => { if (gateway !== undefined
+      && holder.isAlive) this.#cut(gateway, world.stores, [0, 1]); });
+    world.events.after(1500, () => { if (holder.isAlive
+      && world.custody.truth(partition)?.members.length === 0) this.#cutRegister(holder); });
     world.events.after(4500, () => {
       if (world.custody.truth(partition)?.members.length !== 0) return;
-      const part = world.partsOf(partition).find((each) => each.process !== holder && !each.process.isFrozen && each.holder.giveUp([], each.process.now()));
+      const part = world.partsOf(partition).find((each) => each.process !== holder && !each.process.isFrozen
+        && each.holder.giveUp([], each.process.now()));
       if (part === undefined) return;
       world.count('memory given up');
       if (!world.register.hasSession(holder.key)) world.custody.lose(partition);
@@ -347,19 +367,23 @@ class Run {
     world.trace('CALM');
     world.isCalm = true;
     const random = this.#random;
-    // A register that was rolled back is believed again when every store has answered, or by leases: rule 15 needs them all.
-    const mayStayDead = this.#plan.deadStayDead && !this.#plan.faults.includes('lose-all') && !this.#plan.faults.includes('rollback');
+    // A register that was rolled back is believed again when every store has answered, or by leases: rule 15
+    // needs them all.
+    const mayStayDead = this.#plan.deadStayDead && !this.#plan.faults.includes('lose-all')
+      && !this.#plan.faults.includes('rollback');
     for (const heal of [...this.#healers]) heal();
     for (const store of world.stores) {
       const living = world.stores.filter((each) => each.isUp).length;
-      if (!store.isUp && (store.hasFile || !mayStayDead || living < 2 || random.below(2) === 0)) world.startStore(store);
+      if (!store.isUp && (store.hasFile || !mayStayDead || living < 2
+        || random.below(2) === 0)) world.startStore(store);
     }
     for (const gateway of world.gateways) {
       if (!mayStayDead || world.processes.length === 0 || random.below(2) === 0) this.#startGateway(gateway);
     }
     // Of two lives of one id the older one ends at last.
     for (const gateway of world.gateways) {
-      for (const process of gateway.processes.slice(0, -1)) if (world.mayLose([process.key])) world.killProcess(process);
+      for (const process of gateway.processes.slice(0,
+        -1)) if (world.mayLose([process.key])) world.killProcess(process);
     }
   }
 
@@ -367,7 +391,8 @@ class Run {
     const world = this.#world;
     for (const { partition } of world.partitions) {
       if (!world.isAwaitingPerson(partition)) continue;
-      const part = world.partsOf(partition).find((each) => each.holder.giveUp(world.stores.map(({ storeId }) => storeId), each.process.now()));
+      const part = world.partsOf(partition).find((each) =>
+        each.holder.giveUp(world.stores.map(({ storeId }) => storeId), each.process.now()));
       world.count('copies given up');
       world.trace(`PERSON gives up ${partition} at ${part?.process.key ?? 'nobody'}`);
       world.custody.lose(partition);
@@ -383,8 +408,16 @@ class Run {
       if (truth === undefined) continue;
       if (!world.isHeld(partition)) throw new PropertyBroken(`drains: nobody holds ${world.describe(partition)}`);
       const living = world.stores.filter((store) => store.isUp).length;
-      const copies = truth.members.filter(({ storeId, bootId }) => world.stores.some((store) => store.isUp && store.storeId === storeId && store.bootId === bootId));
-      if (copies.length < Math.min(this.#plan.replicas, living)) throw new PropertyBroken(`drains: not doubled again: ${world.describe(partition)}`);
+      for (const { storeId, bootId } of truth.members) {
+        const store = world.stores.find((each) => each.storeId === storeId);
+        if (store?.isUp === true && store.bootId === bootId && store.toldEpoch(partition) < truth.epoch) {
+          throw new PropertyBroken(`told: ${storeId} does not know its record: ${world.describe(partition)}`);
+        }
+      }
+      const copies = truth.members.filter(({ storeId, bootId }) => world.stores.some((store) => store.isUp
+        && store.storeId === storeId && store.bootId === bootId));
+      if (copies.length < Math.min(this.#plan.replicas,
+        living)) throw new PropertyBroken(`drains: not doubled again: ${world.describe(partition)}`);
     }
   }
 

@@ -1,5 +1,6 @@
 /**
- * The ownership world: gateways in their successive lives, stores, one register, and everything between them, under
+ * The ownership world: gateways in their successive lives, stores, one register, and everything between
+ * them, under
  * one seed and one virtual clock. Machines of production decide; what is faked is bytes, bodies and sockets.
  * After every step the properties of docs/model are checked (custody.ts).
  */
@@ -84,17 +85,20 @@ export class World {
     };
     this.ringLength = plan.ringLength;
     this.readMs = plan.readMs;
-    this.options = { ...OPTIONS, replicas: plan.replicas, minReplicas: plan.minReplicas, longestLeaseMs: plan.leaseMs * 1.05 + 200 };
+    this.options = { ...OPTIONS, replicas: plan.replicas, minReplicas: plan.minReplicas,
+      longestLeaseMs: plan.leaseMs * 1.05 + 200 };
     for (let i = 1; i <= plan.stores; i++) {
       const rate = 0.996 + this.random.next() * 0.008;
-      const store = new SimStore(`s${String(i)}`, plan.leaseMs, plan.ringLength, () => this.events.nowMs * rate);
+      const store = new SimStore(`s${String(i)}`, plan.leaseMs, plan.ringLength,
+        () => this.events.nowMs * rate);
       store.start();
       this.stores.push(store);
     }
     for (let i = 1; i <= plan.gateways; i++) {
       const gatewayId = `g${String(i)}`;
       this.gateways.push({ gatewayId, incarnation: 0, processes: [] });
-      if (i <= plan.owners) for (let p = 0; p < plan.partitionsEach; p++) this.partitions.push({ partition: `${gatewayId}/${String(p)}`, gatewayId });
+      if (i <= plan.owners) for (let p = 0; p < plan.partitionsEach; p++)
+        this.partitions.push({ partition: `${gatewayId}/${String(p)}`, gatewayId });
     }
     for (const gateway of this.gateways) this.startProcess(gateway, true);
     this.#load();
@@ -120,7 +124,8 @@ export class World {
   }
 
   trace(text: string): void {
-    for (let i = 0; i < text.length; i++) this.traceHash = (Math.imul(this.traceHash, 31) + text.charCodeAt(i)) | 0;
+    for (let i = 0; i < text.length; i++) this.traceHash = (Math.imul(this.traceHash,
+      31) + text.charCodeAt(i)) | 0;
     if (text.includes('outcome unknown')) this.count('change unknown');
     if (text.includes('rolled back')) this.count('rollback');
     if (text.includes('source died')) this.count('PARTIAL source died');
@@ -161,7 +166,8 @@ export class World {
       const key = `${conn.process.key}>${conn.store.storeId}`;
       const current = this.#conns.get(key);
       if (!conn.store.isUp || conn.store.life !== conn.storeLife) return;
-      if (current !== undefined && current !== conn && (this.#connOrder.get(current) ?? 0) > (this.#connOrder.get(conn) ?? 0)) return;
+      if (current !== undefined && current !== conn
+        && (this.#connOrder.get(current) ?? 0) > (this.#connOrder.get(conn) ?? 0)) return;
       this.#conns.set(key, conn);
       at((run) => { this.#answer(conn, run); });
     });
@@ -197,7 +203,8 @@ export class World {
 
   #isCut(conn: Conn, way: 0 | 1): boolean {
     const pair = `${conn.process.self.gatewayId}-${conn.store.storeId}`;
-    return this.#cuts.has(`${pair}-${String(way)}`) || (way === TO_STORE && conn.store.isFrozen && conn.store.isUp);
+    return this.#cuts.has(`${pair}-${String(way)}`) || (way === TO_STORE && conn.store.isFrozen
+      && conn.store.isUp);
   }
 
   cut(gatewayId: string, storeId: string, way: 0 | 1): void {
@@ -232,7 +239,8 @@ export class World {
   killProcess(process: SimProcess): void {
     this.trace(`KILL ${process.key}`);
     process.end();
-    for (const gateway of this.gateways) gateway.processes = gateway.processes.filter((each) => each !== process);
+    for (const gateway of this.gateways) gateway.processes = gateway.processes.filter((each) =>
+      each !== process);
     this.touch();
   }
 
@@ -247,7 +255,8 @@ export class World {
       const link = process.links.get(store.storeId);
       if (link === undefined || link.conn === undefined) continue;
       const { conn } = link;
-      if (!this.#isCut(conn, TO_PROCESS)) process.later(1 + this.random.below(5), () => { if (link.conn === conn) process.drop(link); });
+      if (!this.#isCut(conn, TO_PROCESS)) process.later(1 + this.random.below(5),
+        () => { if (link.conn === conn) process.drop(link); });
     }
     this.touch();
   }
@@ -272,7 +281,8 @@ export class World {
   }
 
   offer(partition: string, gatewayId: string): number | undefined {
-    const able = this.processes.filter((process) => !process.isFrozen && process.self.gatewayId === gatewayId);
+    const able = this.processes.filter((process) => !process.isFrozen
+      && process.self.gatewayId === gatewayId);
     const process = able.find((each) => each.parts.get(partition)?.holder.mayAccept) ?? able[able.length - 1];
     const part = process?.parts.get(partition);
     if (part === undefined) return undefined;
@@ -285,7 +295,8 @@ export class World {
     this.#nextId += 1;
     if (this.random.next() < 0.05) {
       const entry = part.entries.get(id);
-      process?.later(this.random.below(20), () => { if (entry !== undefined && part.entries.get(id) === entry) part.refuse(entry); });
+      process?.later(this.random.below(20), () => { if (entry !== undefined
+        && part.entries.get(id) === entry) part.refuse(entry); });
     }
     return id;
   }
@@ -345,7 +356,8 @@ export class World {
   copiesOf(partition: string): string[] {
     const truth = this.custody.truth(partition);
     if (truth === undefined) return [];
-    const coming = [...this.register.underWay].filter((change) => change.partition === partition && change.record.epoch > truth.epoch);
+    const coming = [...this.register.underWay].filter((change) => change.partition === partition
+      && change.record.epoch > truth.epoch);
     const found: string[] = [];
     for (const { storeId, bootId } of truth.members) {
       const store = this.stores.find((each) => each.storeId === storeId);
@@ -353,7 +365,8 @@ export class World {
       if (coming.every(({ record }) => isMemberOf(record.members, storeId, bootId))) found.push(storeId);
     }
     for (const part of this.partsOf(partition)) {
-      if (part.isCopy && isSameTerm(part.holder.term, truth.term) && coming.every(({ record }) => isSameTerm(record.term, truth.term))) found.push(part.process.key);
+      if (part.isCopy && isSameTerm(part.holder.term, truth.term)
+        && coming.every(({ record }) => isSameTerm(record.term, truth.term))) found.push(part.process.key);
     }
     return found;
   }
@@ -368,7 +381,8 @@ export class World {
 
   /** How the partition stands, for a failure's text. */
   describe(partition: string): string {
-    const parts = this.partsOf(partition).map((part) => `${part.process.key} ${HOLDER_STATE_NAMES[part.holder.state] ?? ''}`
+    const parts = this.partsOf(partition).map((part) =>
+      `${part.process.key} ${HOLDER_STATE_NAMES[part.holder.state] ?? ''}`
       + `${part.process.isFrozen ? ' frozen' : ''} waits ${String(part.holder.waitsFor(part.process.now()))} entries ${String(part.entries.size)}`
       + ` ${(part.holder.set?.rows ?? []).map((row) => `${row.storeId}/${row.bootId}:${row.shown}${row.phase}`).join(' ')}`);
     const truth = this.custody.truth(partition);
@@ -376,7 +390,8 @@ export class World {
   }
 
   isAwaitingPerson(partition: string): boolean {
-    return this.partsOf(partition).some((part) => part.holder.waitsFor(part.process.now()) === Waiting.COPIES_AWAY);
+    return this.partsOf(partition).some((part) =>
+      part.holder.waitsFor(part.process.now()) === Waiting.COPIES_AWAY);
   }
 
   isHeld(partition: string): boolean {

@@ -1,11 +1,14 @@
 /**
- * What a store knows of who may write to one partition: the highest term seen in this boot, whose it is, until when
+ * What a store knows of who may write to one partition: the highest term seen in this boot, whose it is,
+ * until when
  * leases of older terms may still be used, and the last record told.
  *
  *                 FENCE, FILL or FOUND of a higher term / older lease frozen, its process hears of it
  *   UNKNOWN ─────────────────────────────────────────► FENCED(term) ⟲ a higher term, likewise
- *                                                          │ TELL of a record / kept; it says whether our copy is out,
- *                                                          ▼                    or that a term never came to be
+ *                                                          │ TELL of a record / kept; it says whether our
+ * copy is out,
+ *                                                          ▼                    or that a term never came to
+ * be
  *                                                      FENCED(term), told
  *
  *   request of              answer
@@ -17,7 +20,8 @@
  *    epoch told, but not
  *    the term told
  *
- * What is not here: entries and numbers of the copy (mirrored partition), leases by process (process-leases.ts).
+ * What is not here: entries and numbers of the copy (mirrored partition), leases by process
+ * (process-leases.ts).
  */
 import type { HolderId, PartitionRecord, Term } from '../../../protocol/partition-record.js';
 import { NO_TERM, holderKey, isSameHolder, isSameTerm } from '../../../protocol/partition-record.js';
@@ -49,7 +53,10 @@ export class PartitionFence {
   /** Who gave its lease back: it lives, and holds nothing. */
   #released: HolderId | undefined;
   #older: OlderLease[] = [];
-  /** A boot carried on by file does not know whose leases its predecessor granted: nobody's is over before this. */
+  /**
+   * A boot carried on by file does not know whose leases its predecessor granted: nobody's is over before
+   * this.
+   */
   readonly #inheritedEndsMs: number;
 
   constructor(partition: string, leases: ProcessLeases, inheritedEndsMs = -Infinity) {
@@ -78,8 +85,10 @@ export class PartitionFence {
   /** What a request under this term is answered, before anything is changed. */
   judge(term: Term): FenceVerdictValue {
     if (term.number < this.#term.number) return FenceVerdict.LOWER;
-    if (term.number === this.#term.number) return term.nonce === this.#term.nonce ? FenceVerdict.ACCEPTED : FenceVerdict.OTHER_NONCE;
-    if (this.#told !== undefined && term.number <= this.#told.epoch && !isSameTerm(term, this.#told.term)) return FenceVerdict.STALE;
+    if (term.number === this.#term.number) return term.nonce === this.#term.nonce ? FenceVerdict.ACCEPTED
+      : FenceVerdict.OTHER_NONCE;
+    if (this.#told !== undefined && term.number <= this.#told.epoch && !isSameTerm(term,
+      this.#told.term)) return FenceVerdict.STALE;
     return FenceVerdict.ACCEPTED;
   }
 
@@ -94,11 +103,15 @@ export class PartitionFence {
     return FenceVerdict.ACCEPTED;
   }
 
-  /** How long leases of older terms may still be used, but for those of a process that is proven dead; 0: all are out. */
+  /**
+   * How long leases of older terms may still be used, but for those of a process that is proven dead; 0: all
+   * are out.
+   */
   olderLeaseMs(nowMs: number, provenDead: HolderId | undefined): number {
     const dead = provenDead === undefined ? '' : holderKey(provenDead);
     let endsMs = this.#inheritedEndsMs;
-    for (const lease of this.#older) if (lease.process !== dead && lease.endsMs > endsMs) endsMs = lease.endsMs;
+    for (const lease of this.#older) if (lease.process !== dead
+      && lease.endsMs > endsMs) endsMs = lease.endsMs;
     return Math.max(0, endsMs - nowMs);
   }
 
@@ -116,7 +129,8 @@ export class PartitionFence {
   }
 
   /**
-   * A settled record. False when it is older than what is known here. A copy that was founded under a term which the
+   * A settled record. False when it is older than what is known here. A copy that was founded under a term
+   * which the
    * register never took is known by it: the record is as young as that term, and of another.
    */
   tell(record: PartitionRecord): boolean {
@@ -147,7 +161,10 @@ export class PartitionFence {
     this.#told = carried.told;
   }
 
-  /** What the holder so far was granted here may be used until it ends: it grows no more, whatever heartbeats come. */
+  /**
+   * What the holder so far was granted here may be used until it ends: it grows no more, whatever heartbeats
+   * come.
+   */
   #freeze(by: HolderId, term: Term, nowMs: number): void {
     this.#older = this.#older.filter((lease) => lease.endsMs > nowMs);
     const holder = this.#holder;

@@ -1,13 +1,17 @@
 /**
  * Leases that this store granted, by process, and how often each process was fenced in some partition here.
  *
- *   heartbeat of a process / its lease runs leaseMs from now; the answer says how often it was fenced, and in what
- *   fence in a partition   / the count goes up; the lease of that partition is frozen (partition-fence.ts), the
+ *   heartbeat of a process / its lease runs leaseMs from now; the answer says how often it was fenced, and
+ * in what
+ *   fence in a partition   / the count goes up; the lease of that partition is frozen (partition-fence.ts),
+ * the
  *                            lease of the process runs on for its other partitions
  *
  * An answer renews at the process only what it still holds after it has processed every fence that the answer
- * counts (rule 6; its side is recovery/ownership/link-lease.ts). Therefore the answer names the fences that the
- * process has not confirmed yet. One entry a partition: an older fence of the same partition says nothing more.
+ * counts (rule 6; its side is recovery/ownership/link-lease.ts). Therefore the answer names the fences that
+ * the
+ * process has not confirmed yet. One entry a partition: an older fence of the same partition says nothing
+ * more.
  */
 import type { Term } from '../../../protocol/partition-record.js';
 
@@ -54,7 +58,8 @@ export class ProcessLeases {
     const row = this.#rowOf(process);
     row.endsMs = nowMs + this.#leaseMs;
     if (row.fences.length > 0) row.fences = row.fences.filter((notice) => notice.count > fencesProcessed);
-    return { leaseMs: this.#leaseMs, fenceCount: row.fenceCount, fences: row.fences.length === 0 ? NO_FENCES : [...row.fences] };
+    return { leaseMs: this.#leaseMs, fenceCount: row.fenceCount, fences: row.fences.length === 0 ? NO_FENCES
+      : [...row.fences] };
   }
 
   /** When the lease of a process ends here; -Infinity when it had none in this boot. */
@@ -69,12 +74,16 @@ export class ProcessLeases {
     row.fences.push({ count: row.fenceCount, partition, term });
   }
 
-  /** Counts for the file, and from it: a successor's answers go on counting, or a process would take one for confirmed. */
+  /**
+   * Counts for the file, and from it: a successor's answers go on counting, or a process would take one for
+   * confirmed.
+   */
   carried(): readonly (readonly [process: string, fenceCount: number, fences: readonly FenceNotice[]])[] {
     return [...this.#rows].map(([process, row]) => [process, row.fenceCount, [...row.fences]] as const);
   }
 
-  carryOn(rows: readonly (readonly [process: string, fenceCount: number, fences: readonly FenceNotice[]])[]): void {
+  carryOn(rows: readonly (readonly [process: string, fenceCount: number,
+    fences: readonly FenceNotice[]])[]): void {
     for (const [process, fenceCount, fences] of rows) {
       const row = this.#rowOf(process);
       row.fenceCount = fenceCount;

@@ -1,12 +1,17 @@
-/** Who counts: commits and rights by every possible record, and which change of members is wanted (rules 2-8, 14, 15). */
+/**
+ * Who counts: commits and rights by every possible record, and which change of members is wanted (rules 2-8,
+ * 14, 15).
+ */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { PartitionRecord } from '../../../../src/protocol/partition-record.js';
-import { Member, MEMBER_STATE_NAMES, isValidMemberTransition } from '../../../../src/recovery/ownership/member.js';
+import { Member, MEMBER_STATE_NAMES,
+  isValidMemberTransition } from '../../../../src/recovery/ownership/member.js';
 import { PartitionSet } from '../../../../src/recovery/ownership/partition-set.js';
 import type { MemberPorts, SetOptions, StoreChoice } from '../../../../src/recovery/ownership/ports.js';
 
-const OPTIONS: SetOptions = { replicas: 2, minReplicas: 1, dropAfterMs: 500, replaceAfterMs: 30_000, tellAgainMs: 1000 };
+const OPTIONS: SetOptions = { replicas: 2, minReplicas: 1, dropAfterMs: 500, replaceAfterMs: 30_000,
+  tellAgainMs: 1000 };
 const TERM = { number: 3, nonce: 7 };
 
 function record(epoch: number, ...stores: string[]): PartitionRecord {
@@ -65,7 +70,8 @@ class Stage implements MemberPorts {
   align(): void { /* Its answer is given by hand. */ }
   startTail(): void { /* Likewise. */ }
   startFill({ storeId }: { storeId: string }): void { this.filled.push(storeId); }
-  tell({ storeId }: { storeId: string }, { epoch }: PartitionRecord, isOut: boolean): void { this.told.push(`${storeId} ${String(epoch)}${isOut ? ' out' : ''}`); }
+  tell({ storeId }: { storeId: string }, { epoch }: PartitionRecord,
+    isOut: boolean): void { this.told.push(`${storeId} ${String(epoch)}${isOut ? ' out' : ''}`); }
   onCommitted(): void { /* Read by the tests. */ }
 }
 
@@ -198,7 +204,8 @@ describe('set of a partition', () => {
 });
 
 test('a member enters states only as its table says', () => {
-  const from = { NG: 'ALIGNING FILLING', ALIGNING: 'NG TAIL FILLING IN_STEP', TAIL: 'NG IN_STEP', FILLING: 'NG IN_STEP', IN_STEP: 'NG' };
+  const from = { NG: 'ALIGNING FILLING', ALIGNING: 'NG TAIL FILLING IN_STEP', TAIL: 'NG IN_STEP',
+    FILLING: 'NG IN_STEP', IN_STEP: 'NG' };
   for (const [name, to] of Object.entries(from)) {
     const state = MEMBER_STATE_NAMES.indexOf(name as (typeof MEMBER_STATE_NAMES)[number]);
     const allowed = MEMBER_STATE_NAMES.filter((_, other) => isValidMemberTransition(state, other));
