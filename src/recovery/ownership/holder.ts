@@ -426,8 +426,10 @@ export class PartitionHolder {
     const gaveUp = [...record.gaveUp, ...given];
     if (this.#state === HolderState.IDLE) this.#enter(HolderState.ASKING, nowMs, 'copies given up');
     if (rest.length > 0) this.#takeOver({ ...record, members: rest, gaveUp }, nowMs, 'copies given up');
-    else this.#found({ isLoss: true, gaveUp, unlessSessionOf: record.members.length === 0 ? record.holder
-      : undefined }, nowMs);
+    else {
+      const unlessSessionOf = record.members.length === 0 ? record.holder : undefined;
+      this.#found({ isLoss: true, gaveUp, unlessSessionOf }, nowMs);
+    }
     return true;
   }
 

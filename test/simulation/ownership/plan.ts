@@ -4,7 +4,7 @@
 import { Prng } from '../../../src/base/prng.js';
 
 export const OWNERSHIP_FAULTS = [
-  'kill-process', 'kill-store', 'kill-both', 'kill-many', 'stop-store', 'freeze-process', 'freeze-store',
+  'kill-process', 'kill-store', 'kill-both', 'kill-many', 'kill-source', 'stop-store', 'freeze-process', 'freeze-store',
     'cut-link', 'cut-one-way', 'isolate-gateway', 'split',
   'isolate-store', 'register-away', 'register-late', 'register-cut', 'rollback', 'relocate',
     'start-elsewhere', 'hop-down', 'give-up', 'empty', 'lose-all',

@@ -108,6 +108,7 @@ class Run {
       case 'kill-both': if (process !== undefined) this.#kill([process], [store]); break;
       case 'kill-many': this.#kill(world.processes.filter(() => random.below(2) === 0),
         world.stores.filter(() => random.below(2) === 0)); break;
+      case 'kill-source': this.#killSource(); break;
       case 'lose-all': if (random.below(4) === 0) this.#loseAll(); break;
       case 'stop-store': this.#stopStore(store); break;
       case 'freeze-process': if (process !== undefined) this.#freeze(process); break;
@@ -146,6 +147,17 @@ class Run {
     if (names.length === 0 || !world.mayLose(names)) return;
     world.count(`kill ${String(names.length)}`);
     this.#killNow(processes, living);
+  }
+
+  /** The store that a PARTIAL holder reads from, if another copy counts. */
+  #killSource(): void {
+    const world = this.#world;
+    for (const { partition } of world.partitions) {
+      for (const part of world.partsOf(partition)) {
+        const source = world.stores.find(({ storeId }) => storeId === part.holder.set?.source?.storeId);
+        if (source !== undefined) this.#kill([], [source]);
+      }
+    }
   }
 
   #killNow(processes: readonly SimProcess[], stores: readonly SimStore[]): void {

@@ -89,6 +89,9 @@ describe('set of a partition', () => {
     stage.ack('a', 4);
     stage.fill('b');
     stage.set.sent(record(4, 'a', 'b'));
+    stage.leases.set('b', { bootId: 'b1', endsMs: 50 });
+    Object.assign(stage.row('b').lease, { endsMs: 50 });
+    assert.equal(stage.set.mayDeliver(60, Infinity), false, 'nor without its lease');
     stage.ack('a', 6);
     assert.equal(stage.set.committedNumber, 4, 'b may be a member already');
     stage.leases.set('b', { bootId: 'b1', endsMs: 50 });
@@ -124,6 +127,8 @@ describe('set of a partition', () => {
     const stage = new Stage({}, 'a', 'b');
     assert.equal(stage.set.mayDeliver(9999, -Infinity), true);
     assert.equal(stage.set.mayDeliver(10_000, Infinity), false);
+    stage.row('b').isFenced = false;
+    assert.equal(stage.set.mayDeliver(0, Infinity), false, 'a taker would not wait for a lease it is not told of');
     stage.leases.set('b', { bootId: 'b2', endsMs: 20_000 });
     const other = new Stage({}, 'a', 'b');
     other.set.rows[1]?.enter(0, 0);
@@ -183,8 +188,14 @@ describe('set of a partition', () => {
     stage.set.readFrom(stage.row('a'), 4, 0);
     stage.set.onUnfit(stage.row('b'), 0);
     assert.equal(stage.target(60_000), 'ab');
+    assert.equal(stage.set.otherSource(), undefined, 'b was not equal at what was adopted');
     stage.set.readComplete();
     assert.equal(stage.target(60_000), 'a');
+    const other = new Stage({}, 'a', 'b');
+    other.set.readFrom(other.row('a'), 4, 0);
+    other.set.onLinkDown('a', 0);
+    assert.equal(other.target(60_000).includes('a'), true, 'the source stays, though another is in step');
+    assert.equal(other.set.otherSource(), other.row('b'));
   });
 
   test('tells settled records to members, and to who has left until it says that it knows', () => {
