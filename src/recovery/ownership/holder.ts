@@ -242,8 +242,13 @@ export class PartitionHolder {
       this.#mustRead = false;
       this.#lookAtMs = nowMs + this.#options.lookAgainMs;
     }
-    if (stamped.revision === this.#stamped?.revision) this.#talk.pause(nowMs);
+    const isUnmoved = stamped.revision === this.#stamped?.revision;
+    if (isUnmoved) this.#talk.pause(nowMs);
     this.#learn(stamped, nowMs);
+    // Refused although nothing has moved: the memory that was given up has a session, so it is not to be given up.
+    if (isUnmoved && question === Question.CHANGE && this.#claim?.unlessSessionOf !== undefined) {
+      this.#dropClaim(nowMs, 'its holder has a session');
+    }
     this.tick(nowMs);
   }
 
@@ -620,10 +625,15 @@ export class PartitionHolder {
     const claim = this.#claim;
     if (claim === undefined || claim.isFounding || !this.#talk.mayAsk(nowMs)
       || claim.record.members.some((each) => this.#isUp(each))) return;
+    this.#dropClaim(nowMs, 'no member can be read any more');
+  }
+
+  #dropClaim(nowMs: number, why: string): void {
+    if (this.#state !== HolderState.CLAIMING) return;
     this.#claim = undefined;
     this.#changing = undefined;
     this.#isUnknown = false;
-    this.#enter(HolderState.ASKING, nowMs, 'no member can be read any more');
+    this.#enter(HolderState.ASKING, nowMs, why);
   }
 
   #enterTerm(record: PartitionRecord, nowMs: number, why: string): void {

@@ -379,9 +379,11 @@ class Run {
     world.trace('CALM');
     world.isCalm = true;
     const random = this.#random;
+    // A loss is believed only when every store has answered.
     // A register that was rolled back is believed again when every store has answered, or by leases: rule 15
     // needs them all.
     const mayStayDead = this.#plan.deadStayDead && !this.#plan.faults.includes('lose-all')
+      && !this.#plan.faults.includes('empty')
       && !this.#plan.faults.includes('rollback');
     for (const heal of [...this.#healers]) heal();
     for (const store of world.stores) {
