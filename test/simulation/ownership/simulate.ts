@@ -80,9 +80,8 @@ class Run {
 
   #runUntil(endMs: number): void {
     const { events, custody } = this.#world;
-    let isDone = false;
-    events.at(endMs, () => { isDone = true; });
-    while (!isDone && events.step()) custody.check();
+    events.at(endMs, () => undefined);
+    while (events.nowMs < endMs && events.step()) custody.check();
   }
 
   // ── faults ──────────────────────────────────────────────────────────────────────────────────────

@@ -382,7 +382,7 @@ export class World {
   /** How the partition stands, for a failure's text. */
   describe(partition: string): string {
     const parts = this.partsOf(partition).map((part) =>
-      `${part.process.key} ${HOLDER_STATE_NAMES[part.holder.state] ?? ''}`
+      `${part.process.key} ${HOLDER_STATE_NAMES[part.holder.state]}`
       + `${part.process.isFrozen ? ' frozen' : ''} waits ${String(part.holder.waitsFor(part.process.now()))} entries ${String(part.entries.size)}`
       + ` ${(part.holder.set?.rows ?? []).map((row) => `${row.storeId}/${row.bootId}:${row.shown}${row.phase}`).join(' ')}`);
     const truth = this.custody.truth(partition);
