@@ -119,8 +119,8 @@ describe('heal', () => {
     quietAndJudged(world);
   });
 
-  test('with min_replicas 2 a queue takes no mail while a mirror is filled, and again when it is in sync', () => {
-    const world = World.started({ minReplicas: 2, queues: [{ name: 'q1' }] });
+  test('with min_replicas 2 a strict queue takes no mail while a mirror is filled, and again when it is in sync', () => {
+    const world = World.started({ minReplicas: 2, queues: [{ name: 'q1', ordering: 'strict' }] });
     world.hops.script = () => 'hang';
     world.submitMany(60, ['q1'], { bytes: 2000 });
     world.run(50);

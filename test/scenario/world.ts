@@ -20,7 +20,7 @@ import { SyncState } from '../../src/gateway/mirror/replica.js';
 import type { SetHint } from '../../src/recovery/set-hints.js';
 import { checkCommitted } from './checks.js';
 import { GatewayNode } from './gateway-node.js';
-import { contentOfQueue, forgetQueues, noteQueues, queuesOf } from './inspect.js';
+import { contentOfQueue, forgetQueues, hasQueue, noteQueues, queuesOf } from './inspect.js';
 import { Letter, Letters } from './letters.js';
 import { Network } from './network.js';
 import { Carrier, NextHops } from './next-hop.js';
@@ -151,7 +151,8 @@ export class World {
 
   /** The partition of the gateway's (youngest) queue of this name. */
   mirror(name: string): Partition {
-    const mirror = this.gateway.core?.registry.byName(name).at(-1)?.partition;
+    const registry = this.gateway.core?.registry;
+    const mirror = registry?.byName(name).at(-1)?.partition ?? registry?.partitions.find((one) => hasQueue(one, name));
     assert.ok(mirror !== undefined, `the gateway has a queue ${name}`);
     return mirror;
   }

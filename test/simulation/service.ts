@@ -98,10 +98,14 @@ export class ServiceWatch {
     const free = up.filter(({ storeId }) => !placement.isAvoided(storeId)).length;
     let stuck = 0;
     let awaited = 0;
+    const mayTake = core.registry.partitions.some((one) => one.isOwn && !one.isLeaving && (copiesOf(one) ?? 0) >= this.minReplicas);
     for (const route of this.routes) {
-      const inSync = copiesOf(core.registry.find(route)?.partition);
-      if ((inSync ?? free) < this.minReplicas) stuck += 1;
-      else if (inSync === undefined && core.recovery.expects() !== '') awaited += 1;
+      const queue = core.registry.find(route);
+      // A strict queue with mail waits for its own partition; any other takes new mail where it can be committed.
+      if (queue !== undefined && queue.length > 0 && route.ordering === 'strict') {
+        if ((copiesOf(queue.partition) ?? 0) < this.minReplicas) stuck += 1;
+      } else if (!mayTake && free < this.minReplicas) stuck += 1;
+      else if (queue === undefined && isAwaited(core)) awaited += 1;
     }
     const all = this.routes.length;
     const story = `${String(up.length)} stores up, ${String(stuck)} of ${String(all)} routes stuck and ${String(awaited)} awaited`;
@@ -127,7 +131,12 @@ export class ServiceWatch {
   }
 }
 
-/** Members in sync, of a queue that is there. */
+/** Partitions of its own are still to come, or not whole. */
+function isAwaited(core: GatewayCore): boolean {
+  return core.recovery.expects() !== '' || core.registry.partitions.some((one) => one.isOwn && one.isRecovering);
+}
+
+/** Members in sync, of a partition that is there. */
 function copiesOf(mirror: Partition | undefined): number | undefined {
   return mirror?.replicas.filter(({ member, sync }) => member && sync === SyncState.SYNC).length;
 }
