@@ -133,12 +133,7 @@ export class GatewayCore implements Reception, DeliverySource {
       wake: (queue) => { this.wake(queue); },
       report: (queue, row, number) => { this.reports.begin(queue, row, number); },
     });
-    this.reports = new Reports({
-      clock: ports.clock, log: ports.log, entries: this.entries, settlement: this.settlement, acceptance: this.acceptance, router: ports.router, events: ports.events,
-      nextMessageId: () => this.nextMessageId(),
-      compose: (input, ownerId) => this.inHand.during(ownerId, input.envelope.messageId, () => ports.compose(input)),
-      requestEndOfTurn: () => { ports.requestEndOfTurn(); },
-    });
+    this.reports = this.newReports(ports);
     const wake = (queue: MailQueue): void => { this.wake(queue); };
     this.holds = new MessageHolds({
       clock: ports.clock, crc32: ports.crc32, log: ports.log, counters: ports.counters, events: ports.events, entries: this.entries, registry: this.registry, settlement: this.settlement, crashes: this.crashes, wake,
@@ -333,6 +328,15 @@ export class GatewayCore implements Reception, DeliverySource {
     queue.isWoken = true;
     this.woken.push(queue);
     this.ports.requestEndOfTurn();
+  }
+
+  private newReports(ports: CorePorts): Reports {
+    return new Reports({
+      clock: ports.clock, log: ports.log, entries: this.entries, settlement: this.settlement, acceptance: this.acceptance, router: ports.router, events: ports.events,
+      nextMessageId: () => this.nextMessageId(),
+      compose: (input, ownerId) => this.inHand.during(ownerId, input.envelope.messageId, () => ports.compose(input)),
+      requestEndOfTurn: () => { ports.requestEndOfTurn(); },
+    });
   }
 
   private newSweep(): ExpirySweep {

@@ -10,8 +10,6 @@
 import type { QueueClass } from './types.js';
 import { QUEUE_CLASSES } from './types.js';
 
-export const LABEL_NAME_CHARS_MAX = 255;
-
 export interface QueueName {
   readonly queueClass: QueueClass;
   readonly name: string;
