@@ -86,8 +86,8 @@ export function text(what: string, lengthMax = 1024): z.ZodType<string> {
 /** Name of a queue: stands in the label of each of its entries (gateway/queue/label.ts). */
 export function queueName(): z.ZodType<string> {
   return expected(
-    (value) => (typeof value === 'string' && /^[\x20-\x7e]{1,200}$/.test(value) && !/[#/]/.test(value) ? value : undefined),
-    'a queue name: 1 to 200 printable ASCII characters without # and /',
+    (value) => (typeof value === 'string' && /^[\x20-\x7e]{1,200}$/.test(value) ? value : undefined),
+    'a queue name of 1 to 200 printable ASCII characters',
   );
 }
 

@@ -78,6 +78,9 @@ export function exportedMessage(packer: Packer, queue: ExportedQueue, messageId:
   }
   return {
     ...common,
+    // A store knows partitions; the entry itself says which queue it stands in.
+    queue_name: envelope.queueName,
+    queue_class: envelope.queueClass,
     sender: envelope.reversePath,
     recipients: recipientsOf(envelope, decoded),
     attempts: decoded.attempts,

@@ -30,7 +30,7 @@ export interface RouteOptions {
   readonly pipelinesAcross?: boolean;
 }
 
-/** Between the name of a route and the domain of one of its queues, or the number of a lane. No name of a route has them. */
+/** Between the name of a route and the domain of one of its queues, or the number of a lane. */
 const DOMAIN_MARK = '/';
 const LANE_MARK = '#';
 /** Routes of single queues that are kept, of each route: those of the queues that a gateway may have, and some. */
@@ -67,10 +67,12 @@ class RoutingTable implements Router {
 
   /** By the name of the route in it: what its lanes are now, or its domains, is of no account for mail that is there. */
   routeOfQueue(queueName: string, queueClass: QueueClass): Route | undefined {
-    const end = queueName.search(/[#/]/);
-    const known = this.byName.get(end === -1 ? queueName : queueName.slice(0, end));
-    if (known === undefined) return undefined;
-    return end === -1 ? single(known, queueClass) : make(known, queueName, queueClass);
+    const whole = this.byName.get(queueName);
+    if (whole !== undefined) return single(whole, queueClass);
+    // Neither a domain nor the number of a lane has either mark.
+    const end = Math.max(queueName.lastIndexOf(DOMAIN_MARK), queueName.lastIndexOf(LANE_MARK));
+    const known = end === -1 ? undefined : this.byName.get(queueName.slice(0, end));
+    return known === undefined ? undefined : make(known, queueName, queueClass);
   }
 
   mailRoutes(): readonly Route[] {
