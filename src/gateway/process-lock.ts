@@ -11,30 +11,13 @@
  *
  * The file is taken away before it is read: of two that start at once one finds it, the other has no proof.
  */
-import { readFileSync, readlinkSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { makeFolder } from '../platform/node/make-folder.js';
+import { PROC, parseProcessMark } from '../platform/node/process-table.js';
+import type { ProcessMark, ProcessTable } from '../platform/node/process-table.js';
 
 const FILE = 'lock';
-/** Fields of /proc/PID/stat behind the name in brackets, which may hold anything: state is the first, start time the twentieth. */
-const STAT_STATE = 0;
-const STAT_START_TIME = 19;
-
-/** One process of one machine, for ever. */
-export interface ProcessMark {
-  readonly pid: number;
-  readonly startTime: string;
-  readonly bootId: string;
-  readonly pidNamespace: string;
-}
-
-export interface ProcessTable {
-  /** Undefined when this machine does not tell. */
-  self(): ProcessMark | undefined;
-  /** Start time of a process that lives; '' for none. */
-  startTimeOf(pid: number): string;
-}
-
 export type OlderProcess = 'gone' | 'lives' | 'unknown';
 
 export class ProcessLock {
@@ -69,7 +52,7 @@ function exchange(stateDir: string, mark: ProcessMark): ProcessMark | undefined 
   try {
     makeFolder(stateDir);
     renameSync(file, taken);
-    before = parse(readFileSync(taken, 'utf8'));
+    before = parseProcessMark(readFileSync(taken, 'utf8'));
     rmSync(taken);
   } catch {
     // There was none, or it can't be had: no proof.
@@ -81,42 +64,4 @@ function exchange(stateDir: string, mark: ProcessMark): ProcessMark | undefined 
     // The next process will have no proof and wait.
   }
   return before;
-}
-
-function parse(text: string): ProcessMark | undefined {
-  try {
-    const value: unknown = JSON.parse(text);
-    if (typeof value !== 'object' || value === null) return undefined;
-    const { pid, startTime, bootId, pidNamespace } = value as Readonly<Record<string, unknown>>;
-    if (typeof pid !== 'number' || typeof startTime !== 'string' || typeof bootId !== 'string' || typeof pidNamespace !== 'string') return undefined;
-    return startTime === '' ? undefined : { pid, startTime, bootId, pidNamespace };
-  } catch {
-    return undefined;
-  }
-}
-
-/** The process table of Linux. */
-const PROC: ProcessTable = {
-  self() {
-    try {
-      const startTime = startTimeOf(process.pid);
-      const bootId = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
-      const pidNamespace = readlinkSync('/proc/self/ns/pid');
-      return startTime === '' ? undefined : { pid: process.pid, startTime, bootId, pidNamespace };
-    } catch {
-      return undefined;
-    }
-  },
-  startTimeOf,
-};
-
-function startTimeOf(pid: number): string {
-  try {
-    const stat = readFileSync(`/proc/${String(pid)}/stat`, 'utf8');
-    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-    const state = fields[STAT_STATE] ?? '';
-    return state === 'Z' || state === 'X' ? '' : (fields[STAT_START_TIME] ?? '');
-  } catch {
-    return '';
-  }
 }

@@ -7,7 +7,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { test } from 'node:test';
 import { ProcessLock } from '../../../src/gateway/process-lock.js';
-import type { ProcessMark, ProcessTable } from '../../../src/gateway/process-lock.js';
+import type { ProcessMark, ProcessTable } from '../../../src/platform/node/process-table.js';
 
 function folder(t: { after(run: () => void): void }): string {
   const made = mkdtempSync(path.join(os.tmpdir(), 'twinpost-lock-'));

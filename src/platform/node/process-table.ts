@@ -1,0 +1,68 @@
+/**
+ * Which process of which machine: marks that a lock file can keep, and whether the process of a mark still
+ * lives. For the lock of a gateway (gateway/process-lock.ts) and of the register's file
+ * (register/file/file-lock.ts).
+ */
+import { readFileSync, readlinkSync } from 'node:fs';
+
+/**
+ * Fields of /proc/PID/stat behind the name in brackets, which may hold anything: state is the first, start
+ * time the twentieth.
+ */
+const STAT_STATE = 0;
+const STAT_START_TIME = 19;
+
+/** One process of one machine, for ever. */
+export interface ProcessMark {
+  readonly pid: number;
+  readonly startTime: string;
+  readonly bootId: string;
+  readonly pidNamespace: string;
+}
+
+export interface ProcessTable {
+  /** Undefined when this machine does not tell. */
+  self(): ProcessMark | undefined;
+  /** Start time of a process that lives; '' for none. */
+  startTimeOf(pid: number): string;
+}
+
+/** Undefined when the text is no mark. */
+export function parseProcessMark(text: string): ProcessMark | undefined {
+  try {
+    const value: unknown = JSON.parse(text);
+    if (typeof value !== 'object' || value === null) return undefined;
+    const { pid, startTime, bootId, pidNamespace } = value as Readonly<Record<string, unknown>>;
+    if (typeof pid !== 'number' || typeof startTime !== 'string') return undefined;
+    if (typeof bootId !== 'string' || typeof pidNamespace !== 'string') return undefined;
+    return startTime === '' ? undefined : { pid, startTime, bootId, pidNamespace };
+  } catch {
+    return undefined;
+  }
+}
+
+/** The process table of Linux. */
+export const PROC: ProcessTable = {
+  self() {
+    try {
+      const startTime = startTimeOf(process.pid);
+      const bootId = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
+      const pidNamespace = readlinkSync('/proc/self/ns/pid');
+      return startTime === '' ? undefined : { pid: process.pid, startTime, bootId, pidNamespace };
+    } catch {
+      return undefined;
+    }
+  },
+  startTimeOf,
+};
+
+function startTimeOf(pid: number): string {
+  try {
+    const stat = readFileSync(`/proc/${String(pid)}/stat`, 'utf8');
+    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+    const state = fields[STAT_STATE] ?? '';
+    return state === 'Z' || state === 'X' ? '' : (fields[STAT_START_TIME] ?? '');
+  } catch {
+    return '';
+  }
+}

@@ -1,0 +1,120 @@
+/**
+ * The sockets of one connection to etcd, so that its end ends them: grpc-js closes its HTTP/2 sessions
+ * politely and waits for the other side, for ever if that stands still, and a connect to a host that is gone
+ * keeps the process for two minutes. So a socket of ours knocks first, and those of grpc-js pass through
+ * credentials of ours, which do TLS by node:tls: that also checks a certificate by address where the endpoint
+ * is one (grpc-js would send the address as a server name, which RFC 6066 section 3 forbids and Node warns
+ * of).
+ */
+import net from 'node:net';
+import tls from 'node:tls';
+import { CallCredentials, ChannelCredentials } from '@grpc/grpc-js';
+
+type SecureConnector = ReturnType<ChannelCredentials['_createSecureConnector']>;
+
+/** PEM texts. */
+export interface EtcdTls {
+  /** Undefined: the authorities that Node trusts. */
+  readonly ca: Buffer | undefined;
+  readonly key: Buffer | undefined;
+  readonly cert: Buffer | undefined;
+}
+
+export class EtcdSockets extends ChannelCredentials {
+  readonly #host: string;
+  readonly #port: number;
+  /** Undefined: in clear. */
+  readonly #tls: tls.ConnectionOptions | undefined;
+  readonly #sockets = new Set<net.Socket>();
+  #isEnded = false;
+
+  /** `url` is http:// or https://, with host and port. */
+  constructor(url: URL, keys: EtcdTls | undefined) {
+    super();
+    const { protocol, hostname, port } = url;
+    this.#host = hostname.replace(/^\[|\]$/g, '');
+    this.#port = Number(port === '' ? DEFAULT_PORTS[protocol] : port);
+    if (protocol !== 'https:') return;
+    const servername = net.isIP(this.#host) === 0 ? this.#host : '';
+    const { ca, key, cert } = keys ?? {};
+    this.#tls = { host: this.#host, servername, ca, key, cert, ALPNProtocols: ['h2'], minVersion: 'TLSv1.2' };
+  }
+
+  /** As grpc-js takes it: never by DNS records of its own choosing. */
+  get target(): string {
+    return `dns:///${net.isIPv6(this.#host) ? `[${this.#host}]` : this.#host}:${String(this.#port)}`;
+  }
+
+  /** Whether anybody listens: '' or the system's reason. Not called after end(). */
+  knock(done: (why: string) => void): void {
+    const socket = net.connect({ host: this.#host, port: this.#port });
+    let why = '';
+    this.#sockets.add(socket);
+    socket.on('connect', () => {
+      socket.destroy();
+    });
+    socket.on('error', (error) => {
+      why = error.message;
+    });
+    socket.on('close', () => {
+      this.#sockets.delete(socket);
+      if (!this.#isEnded) done(why);
+    });
+  }
+
+  end(): void {
+    this.#isEnded = true;
+    for (const socket of this.#sockets) socket.destroy();
+    this.#sockets.clear();
+  }
+
+  override _isSecure(): boolean {
+    return this.#tls !== undefined;
+  }
+
+  override _equals(other: ChannelCredentials): boolean {
+    return this === other;
+  }
+
+  override _createSecureConnector(
+    _target: unknown,
+    _options: unknown,
+    call = CallCredentials.createEmpty(),
+  ): SecureConnector {
+    return {
+      connect: async (socket) => {
+        this.#keep(socket);
+        if (this.#tls === undefined) return { socket, secure: false };
+        return { socket: await this.#secure(socket, this.#tls), secure: true };
+      },
+      waitForReady: () => Promise.resolve(),
+      getCallCredentials: () => call,
+      destroy: () => {},
+    };
+  }
+
+  #secure(plain: net.Socket, options: tls.ConnectionOptions): Promise<tls.TLSSocket> {
+    return new Promise((resolve, reject) => {
+      const socket = tls.connect({ ...options, socket: plain });
+      this.#keep(socket);
+      socket.once('secureConnect', () => {
+        resolve(socket);
+      });
+      // Stays: an error after the handshake is told by 'close' to who has it then.
+      socket.on('error', reject);
+      socket.once('close', () => {
+        reject(new Error('connection closed in the TLS handshake'));
+      });
+    });
+  }
+
+  #keep(socket: net.Socket): void {
+    this.#sockets.add(socket);
+    socket.once('close', () => {
+      this.#sockets.delete(socket);
+    });
+    if (this.#isEnded) socket.destroy();
+  }
+}
+
+const DEFAULT_PORTS: Readonly<Record<string, string>> = { 'http:': '80', 'https:': '443' };

@@ -1,0 +1,98 @@
+/**
+ * The keys of the register (DESIGN, "Keys"). In etcd they stand below /twinpost/CLUSTER/.
+ *
+ *     partitions/GATEWAY/N    who holds partition N of a gateway           PartitionRecord
+ *     gateways/ID             lives as long as its process (session)       GatewayRecord
+ *     incarnations/ID         the last incarnation, stays                  IncarnationRecord
+ *     stores/ID               lives as long as its process (session)       StoreRecord
+ *     ordinal                 the next ordinal of an incarnation           OrdinalRecord
+ *     probe                   never there: read to see whether the register answers
+ *     rules/…                 what operators decided                       a text of its own each
+ */
+import { invariant } from '../base/invariant.js';
+
+const PARTITIONS = 'partitions/';
+const GATEWAYS = 'gateways/';
+export const INCARNATIONS = 'incarnations/';
+const STORES = 'stores/';
+const RULES = 'rules/';
+export const ORDINAL_KEY = 'ordinal';
+/**
+ * Read to see whether the register answers; nobody writes it. It lies below the prefix that our rights allow.
+ */
+export const PROBE_KEY = 'probe';
+
+/** Partitions of one gateway (DESIGN: a fixed small number, default 16). */
+const PARTITIONS_MAX = 4_096;
+/** Names of configuration have up to 63 characters; a worker's has its number behind it. */
+const NAME = /^[A-Za-z0-9][A-Za-z0-9._:-]{0,79}$/;
+const NUMBER = /^(0|[1-9]\d{0,3})$/;
+
+/** Whether a text may be the id of a gateway or store in a key. */
+export function isName(value: unknown): value is string {
+  return typeof value === 'string' && NAME.test(value);
+}
+
+export function partitionKey(gatewayId: string, partition: number): string {
+  invariant(
+    Number.isSafeInteger(partition) && partition >= 0 && partition < PARTITIONS_MAX,
+    'a partition has a small number',
+  );
+  return `${partitionsOf(gatewayId)}${String(partition)}`;
+}
+
+/** Prefix of all partitions of a gateway. */
+export function partitionsOf(gatewayId: string): string {
+  return `${PARTITIONS}${nameOf(gatewayId)}/`;
+}
+
+export function gatewayKey(id: string): string {
+  return GATEWAYS + nameOf(id);
+}
+
+export function incarnationKey(id: string): string {
+  return INCARNATIONS + nameOf(id);
+}
+
+export function storeKey(id: string): string {
+  return STORES + nameOf(id);
+}
+
+export type KeyMeaning =
+  | { readonly kind: 'partition'; readonly gatewayId: string; readonly partition: number; }
+  | { readonly kind: 'gateway' | 'incarnation' | 'store'; readonly id: string; }
+  | { readonly kind: 'rule'; readonly rule: string; }
+  | { readonly kind: 'ordinal'; };
+
+/** Undefined: none of ours. */
+export function parseKey(key: string): KeyMeaning | undefined {
+  if (key === ORDINAL_KEY) return { kind: 'ordinal' };
+  const slash = key.indexOf('/') + 1;
+  const rest = key.slice(slash);
+  switch (key.slice(0, slash)) {
+    case PARTITIONS: {
+      const [gatewayId, number, ...others] = rest.split('/');
+      if (!isName(gatewayId) || number === undefined || !NUMBER.test(number) || others.length > 0) {
+        return undefined;
+      }
+      return Number(number) < PARTITIONS_MAX
+        ? { kind: 'partition', gatewayId, partition: Number(number) }
+        : undefined;
+    }
+    case GATEWAYS:
+      return isName(rest) ? { kind: 'gateway', id: rest } : undefined;
+    case INCARNATIONS:
+      return isName(rest) ? { kind: 'incarnation', id: rest } : undefined;
+    case STORES:
+      return isName(rest) ? { kind: 'store', id: rest } : undefined;
+    case RULES:
+      return rest === '' ? undefined : { kind: 'rule', rule: rest };
+    default:
+      return undefined;
+  }
+}
+
+function nameOf(id: string): string {
+  invariant(isName(id), `an id stands in a key: ${id}`);
+  return id;
+}

@@ -1,0 +1,186 @@
+/** Keys and values of the register: what is written is read back, and nothing hostile is taken or throws. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+
+import fc from 'fast-check';
+
+import { InvariantError } from '../../../src/base/invariant.js';
+import { BrokenRule } from '../../../src/register/core/shapes.js';
+import {
+  gatewayKey,
+  incarnationKey,
+  parseKey,
+  partitionKey,
+  partitionsOf,
+  storeKey,
+} from '../../../src/register/keys.js';
+import { keyRule } from '../../../src/register/limits.js';
+import {
+  decodeGateway,
+  decodeIncarnation,
+  decodeOrdinal,
+  decodePartition,
+  decodeStore,
+  encodeGateway,
+  encodeIncarnation,
+  encodeOrdinal,
+  encodePartition,
+  encodeStore,
+} from '../../../src/register/records.js';
+
+const name = fc.stringMatching(/^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/);
+const randomId = fc.stringMatching(/^[0-9a-f]{32}$/);
+const count = fc.integer({ min: 1, max: Number.MAX_SAFE_INTEGER });
+const ordinal = fc.integer({ min: 0, max: 2 ** 24 - 1 });
+const host = fc.stringMatching(/^[a-z0-9.-]{1,60}$/);
+const addresses = fc.array(
+  fc.tuple(host, fc.integer({ min: 0, max: 65_535 })).map(([at, port]) => `${at}:${String(port)}`),
+  { maxLength: 16 },
+);
+const member = fc.record({ storeId: name, bootId: randomId });
+
+const partition = fc.record({
+  term: fc.integer({ min: 1, max: 2 ** 40 }),
+  more: fc.integer({ min: 0, max: 2 ** 40 }),
+  nonce: randomId,
+  holder: fc.record({ gatewayId: name, incarnation: count }),
+  members: fc.uniqueArray(member, { maxLength: 8, selector: ({ storeId }) => storeId }),
+}).map(({ term, more, ...others }) => ({ epoch: term + more, term, ...others }));
+const gateway = fc.record({
+  incarnation: count,
+  ordinal,
+  host,
+  addresses,
+  group: fc.array(name, { maxLength: 5 }),
+});
+const store = fc.record({
+  bootId: randomId,
+  addresses,
+  host,
+  weight: count,
+  memoryFreeBytes: fc.nat(),
+  draining: fc.boolean(),
+});
+
+const CODECS: readonly (readonly [
+  what: string,
+  values: fc.Arbitrary<object>,
+  encode: (value: never) => string,
+  decode: (text: string) => object,
+])[] = [
+  ['partition', partition, encodePartition, decodePartition],
+  ['gateway', gateway, encodeGateway, decodeGateway],
+  ['incarnation', fc.record({ incarnation: count, ordinal }), encodeIncarnation, decodeIncarnation],
+  ['ordinal', fc.record({ next: ordinal }), encodeOrdinal, decodeOrdinal],
+  ['store', store, encodeStore, decodeStore],
+];
+
+for (const [what, values, encode, decode] of CODECS) {
+  test(`${what}: what is encoded is decoded the same; equal records are equal texts`, () => {
+    fc.assert(fc.property(values, (value) => {
+      const text = encode(value as never);
+      assert.deepEqual(decode(text), JSON.parse(JSON.stringify(value)));
+      assert.equal((JSON.parse(text) as { version: number; }).version, 1);
+      assert.equal(encode({ ...Object.fromEntries(Object.entries(value).reverse()) } as never), text);
+    }));
+  });
+
+  test(`${what}: a hostile text yields a rule, never an exception`, () => {
+    const judge = (text: string): void => {
+      const decoded = decode(text);
+      if (decoded instanceof BrokenRule) assert.notEqual(decoded.rule, '');
+      else encode(decoded as never);
+    };
+    fc.assert(
+      fc.property(
+        fc.oneof(fc.string(), fc.json(), fc.jsonValue().map((value) => JSON.stringify(value))),
+        judge,
+      ),
+    );
+    // Each field taken away, or replaced by anything.
+    fc.assert(fc.property(values, fc.nat(), fc.jsonValue(), fc.boolean(), (value, index, other, isGone) => {
+      const fields: Record<string, unknown> = { version: 1, ...value };
+      const field = Object.keys(fields)[index % Object.keys(fields).length] ?? '';
+      if (isGone) delete fields[field];
+      else fields[field] = other;
+      const decoded = decode(JSON.stringify(fields));
+      if (isGone) assert.ok(decoded instanceof BrokenRule, `without ${field}`);
+      judge(JSON.stringify(fields));
+    }));
+    for (
+      const text of [
+        '',
+        'null',
+        '[]',
+        '{}',
+        '{"version":0}',
+        '{"version":"1"}',
+        `{"version":1,"__proto__":{}}`,
+        'x'.repeat(70_000),
+      ]
+    ) assert.ok(decode(text) instanceof BrokenRule, text);
+    assert.deepEqual(decode('{"version":2}'), new BrokenRule('another version'));
+  });
+}
+
+test("a partition's record keeps its own rules", () => {
+  const sound = {
+    epoch: 7,
+    term: 5,
+    nonce: 'a'.repeat(32),
+    holder: { gatewayId: 'gw-1', incarnation: 1 },
+    members: [{ storeId: 's', bootId: 'b'.repeat(32) }],
+  };
+  const rule = (changes: object): string => {
+    const decoded = decodePartition(JSON.stringify({ version: 1, ...sound, ...changes }));
+    return decoded instanceof BrokenRule ? decoded.rule : '';
+  };
+  assert.equal(rule({}), '');
+  assert.equal(rule({ members: [] }), '', 'no members is a state (rule 7)');
+  assert.equal(rule({ unknown: true }), '', 'fields that are not known are passed over');
+  assert.equal(rule({ term: 8 }), 'term above epoch');
+  assert.equal(rule({ members: [...sound.members, ...sound.members] }), 'a member stands twice');
+  assert.equal(rule({ members: [{ storeId: 's', bootId: 'b' }] }), 'members[0]: no store or boot');
+  assert.throws(() => encodePartition({ ...sound, term: 8 }), InvariantError);
+});
+
+test('keys are made and parsed the same, and nothing else is one of ours', () => {
+  fc.assert(fc.property(name, fc.integer({ min: 0, max: 4_095 }), (id, number) => {
+    assert.deepEqual(parseKey(partitionKey(id, number)), {
+      kind: 'partition',
+      gatewayId: id,
+      partition: number,
+    });
+    assert.ok(partitionKey(id, number).startsWith(partitionsOf(id)));
+    assert.deepEqual(parseKey(gatewayKey(id)), { kind: 'gateway', id });
+    assert.deepEqual(parseKey(incarnationKey(id)), { kind: 'incarnation', id });
+    assert.deepEqual(parseKey(storeKey(id)), { kind: 'store', id });
+    for (const key of [partitionKey(id, number), gatewayKey(id), incarnationKey(id), storeKey(id)]) {
+      assert.equal(keyRule(key), '');
+    }
+  }));
+  assert.deepEqual(parseKey('rules/hold/gw-1'), { kind: 'rule', rule: 'hold/gw-1' });
+  assert.deepEqual(parseKey('ordinal'), { kind: 'ordinal' });
+  for (
+    const key of [
+      '',
+      'x',
+      'partitions/',
+      'partitions/gw',
+      'partitions/gw/',
+      'partitions/gw/01',
+      'partitions/gw/4096',
+      'partitions/gw/1/2',
+      'partitions//1',
+      'gateways/',
+      'gateways/a/b',
+      'stores/ä',
+      'rules/',
+      'ordinal/1',
+      'other/x',
+    ]
+  ) assert.equal(parseKey(key), undefined, key);
+  assert.throws(() => gatewayKey('a/b'), InvariantError);
+  // A partition of gw-1 is none of gw-10.
+  assert.ok(!partitionKey('gw-10', 1).startsWith(partitionsOf('gw-1')));
+});
