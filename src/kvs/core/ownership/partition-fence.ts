@@ -1,0 +1,180 @@
+/**
+ * What a store knows of who may write to one partition: the highest term seen in this boot, whose it is,
+ * until when
+ * leases of older terms may still be used, and the last record told.
+ *
+ *                 FENCE, FILL or FOUND of a higher term / older lease frozen, its process hears of it
+ *   UNKNOWN ─────────────────────────────────────────► FENCED(term) ⟲ a higher term, likewise
+ *                                                          │ TELL of a record / kept; it says whether our
+ * copy is out,
+ *                                                          ▼                    or that a term never came to
+ * be
+ *                                                      FENCED(term), told
+ *
+ *   request of              answer
+ *   the term known          accepted
+ *   a lower term            LOWER: changes, leases and filling alike, on open connections too (rule 10)
+ *   an equal number, other  OTHER_NONCE (rule 1): the register was rolled back, or two founded at once
+ *    nonce
+ *   a term not above the    STALE (rule 15): the register is older than what was told here
+ *    epoch told, but not
+ *    the term told
+ *
+ * What is not here: entries and numbers of the copy (mirrored partition), leases by process
+ * (process-leases.ts).
+ */
+import type { HolderId, PartitionRecord, Term } from '../../../protocol/partition-record.js';
+import { NO_TERM, holderKey, isSameHolder, isSameTerm } from '../../../protocol/partition-record.js';
+import type { ProcessLeases } from './process-leases.js';
+
+export const FenceVerdict = { ACCEPTED: 0, LOWER: 1, OTHER_NONCE: 2, STALE: 3 } as const;
+export type FenceVerdictValue = (typeof FenceVerdict)[keyof typeof FenceVerdict];
+export const FENCE_VERDICT_NAMES = ['ACCEPTED', 'LOWER', 'OTHER_NONCE', 'STALE'] as const;
+
+/** A lease that a process may still use by a term which was fenced since. */
+interface OlderLease {
+  readonly process: string;
+  endsMs: number;
+}
+
+/** What is left of a partition's ownership in the file of a stopped store. */
+export interface CarriedFence {
+  readonly term: Term;
+  readonly holder: HolderId | undefined;
+  readonly told: PartitionRecord | undefined;
+}
+
+export class PartitionFence {
+  readonly partition: string;
+  readonly #leases: ProcessLeases;
+  #term: Term = NO_TERM;
+  #holder: HolderId | undefined;
+  #told: PartitionRecord | undefined;
+  /** Who gave its lease back: it lives, and holds nothing. */
+  #released: HolderId | undefined;
+  #older: OlderLease[] = [];
+  /**
+   * A boot carried on by file does not know whose leases its predecessor granted: nobody's is over before
+   * this.
+   */
+  readonly #inheritedEndsMs: number;
+
+  constructor(partition: string, leases: ProcessLeases, inheritedEndsMs = -Infinity) {
+    this.partition = partition;
+    this.#leases = leases;
+    this.#inheritedEndsMs = inheritedEndsMs;
+  }
+
+  get term(): Term {
+    return this.#term;
+  }
+
+  get holder(): HolderId | undefined {
+    return this.#holder;
+  }
+
+  get told(): PartitionRecord | undefined {
+    return this.#told;
+  }
+
+  /** On the way of every change: no allocation. */
+  admits(term: Term): boolean {
+    return term.number === this.#term.number && term.nonce === this.#term.nonce;
+  }
+
+  /** What a request under this term is answered, before anything is changed. */
+  judge(term: Term): FenceVerdictValue {
+    if (term.number < this.#term.number) return FenceVerdict.LOWER;
+    if (term.number === this.#term.number) return term.nonce === this.#term.nonce ? FenceVerdict.ACCEPTED
+      : FenceVerdict.OTHER_NONCE;
+    if (this.#told !== undefined && term.number <= this.#told.epoch && !isSameTerm(term,
+      this.#told.term)) return FenceVerdict.STALE;
+    return FenceVerdict.ACCEPTED;
+  }
+
+  /** FENCE, and the beginning of FILL and FOUND: from here on lower terms are refused. */
+  raise(term: Term, holder: HolderId, nowMs: number): FenceVerdictValue {
+    const verdict = this.judge(term);
+    if (verdict !== FenceVerdict.ACCEPTED || this.admits(term)) return verdict;
+    this.#freeze(holder, term, nowMs);
+    this.#term = term;
+    this.#holder = holder;
+    this.#released = undefined;
+    return FenceVerdict.ACCEPTED;
+  }
+
+  /**
+   * How long leases of older terms may still be used, but for those of a process that is proven dead; 0: all
+   * are out.
+   */
+  olderLeaseMs(nowMs: number, provenDead: HolderId | undefined): number {
+    const dead = provenDead === undefined ? '' : holderKey(provenDead);
+    let endsMs = this.#inheritedEndsMs;
+    for (const lease of this.#older) if (lease.process !== dead
+      && lease.endsMs > endsMs) endsMs = lease.endsMs;
+    return Math.max(0, endsMs - nowMs);
+  }
+
+  /** Has the lease of the holder of the record run out here? What is asked before a takeover. */
+  leaseLeftMs(holder: HolderId, nowMs: number): number {
+    if (this.#released !== undefined && isSameHolder(this.#released, holder)) return 0;
+    return Math.max(0, Math.max(this.#leases.endsMs(holderKey(holder)), this.#inheritedEndsMs) - nowMs);
+  }
+
+  /** The holder hands back: it has stopped, nobody has to wait for what it was granted (rule 13). */
+  release(term: Term): void {
+    if (!this.admits(term)) return;
+    this.#released = this.#holder;
+    this.#holder = undefined;
+  }
+
+  /**
+   * A settled record. False when it is older than what is known here. A copy that was founded under a term
+   * which the
+   * register never took is known by it: the record is as young as that term, and of another.
+   */
+  tell(record: PartitionRecord): boolean {
+    if (this.#told !== undefined && record.epoch < this.#told.epoch) return false;
+    this.#told = record;
+    return true;
+  }
+
+  /** The term here never came to be: the record is as young as it, and of another. */
+  isNeverSettled(record: PartitionRecord): boolean {
+    return this.#term.number !== 0 && !isSameTerm(this.#term, record.term)
+      && this.#term.number >= record.term.number && this.#term.number <= record.epoch;
+  }
+
+  /** Gives up a term that never came to be; leases by it were never used. */
+  dropTerm(record: PartitionRecord): void {
+    this.#term = record.term;
+    this.#holder = record.holder;
+  }
+
+  carried(): CarriedFence {
+    return { term: this.#term, holder: this.#holder, told: this.#told };
+  }
+
+  carryOn(carried: CarriedFence): void {
+    this.#term = carried.term;
+    this.#holder = carried.holder;
+    this.#told = carried.told;
+  }
+
+  /**
+   * What the holder so far was granted here may be used until it ends: it grows no more, whatever heartbeats
+   * come.
+   */
+  #freeze(by: HolderId, term: Term, nowMs: number): void {
+    this.#older = this.#older.filter((lease) => lease.endsMs > nowMs);
+    const holder = this.#holder;
+    if (holder === undefined || isSameHolder(holder, by)) return;
+    const process = holderKey(holder);
+    const endsMs = this.#leases.endsMs(process);
+    this.#leases.noteFence(process, this.partition, term);
+    if (endsMs <= nowMs) return;
+    const known = this.#older.find((lease) => lease.process === process);
+    if (known === undefined) this.#older.push({ process, endsMs });
+    else known.endsMs = Math.max(known.endsMs, endsMs);
+  }
+}

@@ -1,0 +1,1108 @@
+/**
+ * THE LIFE OF A PARTITION IN THIS PROCESS: who may take it, in which order it is taken, and how it is given
+ * away (docs/model, rules 9-17). Who counts while it is held: partition-set.ts.
+ *
+ *   IDLE ─ to be looked at / read ─► ASKING ─ may take (9) / change ─► CLAIMING ─ moved, and mine ─► FENCING
+ *   FENCING ─ a recorded member has taken the term ─► WAITING_OUT ─ leases of older terms are out at a member
+ *          / read the furthest ─► READING ─ everything read ─► HOLDER
+ *
+ *   ASKING       ─ another's, and well ─► IDLE
+ *   ASKING       ─ the record names us by a new term (13, or a change made late) / fence ─► FENCING
+ *   ASKING       ─ no record, or every copy gone, and every store has answered / found ─► FOUNDING
+ *   FOUNDING     ─ stores have the first term / change ─► CLAIMING ─ moved, and mine ─► HOLDER, by way of
+ *                  WAITING_OUT where leases may run that no living member can tell of
+ *   CLAIMING     ─ another change came first, or no member can be read any more ─► ASKING
+ *   WAITING_OUT  ─ the fenced member is away ─► FENCING
+ *   READING      ─ source died, and no other member is in step (14) / forget, change ─► CLAIMING
+ *   HOLDER       ─ the owner is back / stop ─► HANDING_BACK ─ quiet and level / release, forget, change;
+ *                  moved ─► IDLE
+ *   HANDING_BACK ─ the owner is away again, nothing released yet / resume ─► HOLDER
+ *   any that holds or takes ─ fenced by a higher term, another holder in the register, every copy gone
+ *                  / forget (12) ─► LOST ─ tick ─► ASKING
+ *   ASKING, FENCING ─ a person gives copies up (16) ─► FOUNDING, or CLAIMING with those that are left
+ *
+ *   state         what is waited for                                 right to deliver
+ *   IDLE          news of the register, or the time to look again    no
+ *   ASKING        the record; members: has the holder's lease run    no
+ *                 out? Every store, when the register is older than
+ *                 what was told (15) or knows nothing
+ *   FOUNDING      stores that acknowledge the first term             no
+ *   CLAIMING      a moved revision. Unknown stays unknown (2)        no
+ *   FENCING       one recorded member in its recorded boot           no
+ *   WAITING_OUT   the end of leases of older terms there             no
+ *   READING       all entries: PARTIAL                               yes, by lease at every member
+ *   HOLDER        nothing                                            yes, likewise
+ *   HANDING_BACK  quiet, level, then a moved revision                for dots that were sent
+ *   LOST          the next tick                                      no
+ *
+ * Nothing is changed before a member that counts has answered: without one there is nothing to take, and only
+ * a member can say that the register is older than what was told (15).
+ *
+ * Order of a takeover: change of the record, known to have been made; fence; wait; read; then the others are
+ * aligned, and only then members are changed. The set exists from READING on, so nothing can change them
+ * earlier. Time comes in by tick(); nothing here waits for a promise.
+ */
+import { invariant } from '../../base/invariant.js';
+import type { HolderId, PartitionRecord, RecordedMember, Term } from '../../protocol/partition-record.js';
+import { NO_TERM, holderKey, isMemberOf, isSameHolder, isSameSet,
+  isSameTerm } from '../../protocol/partition-record.js';
+import type { Member } from './member.js';
+import { MEMBER_STATE_NAMES } from './member.js';
+import { PartitionSet } from './partition-set.js';
+import type { AskAnswer, FencedAnswer, HolderOptions, HolderPorts, Refusal, Stamped } from './ports.js';
+import { RefusalReason } from './ports.js';
+import { Question, RegisterTalk } from './register-talk.js';
+import type { WaitingValue } from './waiting.js';
+import { Waiting } from './waiting.js';
+
+export const HolderState = {
+  IDLE: 0,
+  ASKING: 1,
+  FOUNDING: 2,
+  CLAIMING: 3,
+  FENCING: 4,
+  WAITING_OUT: 5,
+  READING: 6,
+  HOLDER: 7,
+  HANDING_BACK: 8,
+  LOST: 9,
+} as const;
+export type HolderStateValue = (typeof HolderState)[keyof typeof HolderState];
+export const HOLDER_STATE_NAMES = [
+  'IDLE', 'ASKING', 'FOUNDING', 'CLAIMING', 'FENCING', 'WAITING_OUT', 'READING', 'HOLDER', 'HANDING_BACK',
+    'LOST',
+] as const;
+
+const S = HolderState;
+const VALID: readonly (readonly number[])[] = [
+  [S.ASKING],
+  [S.IDLE, S.FOUNDING, S.CLAIMING, S.FENCING],
+  [S.ASKING, S.CLAIMING],
+  [S.ASKING, S.FENCING, S.WAITING_OUT, S.HOLDER],
+  [S.WAITING_OUT, S.CLAIMING, S.FOUNDING, S.LOST],
+  [S.FENCING, S.READING, S.HOLDER, S.CLAIMING, S.FOUNDING, S.LOST],
+  [S.HOLDER, S.CLAIMING, S.LOST],
+  [S.HANDING_BACK, S.LOST],
+  [S.HOLDER, S.IDLE, S.LOST],
+  [S.ASKING],
+];
+
+export function isValidHolderTransition(from: number, to: number): boolean {
+  return VALID[from]?.includes(to) ?? false;
+}
+
+/** A change that makes this process holder, until the revision moves. */
+interface Claim {
+  readonly record: PartitionRecord;
+  /** Its members were made for it and hold nothing. */
+  readonly isFounding: boolean;
+  /** Somebody had mail in it, and nobody has it any more, or it was given up. */
+  readonly isLoss: boolean;
+  /** Others may still use leases that no living member could tell of. */
+  readonly mustWaitOut: boolean;
+  /** By an operator's order: only while this process has no session (7). */
+  readonly unlessSessionOf: HolderId | undefined;
+}
+
+interface Answer extends AskAnswer {
+  readonly bootId: string;
+  readonly atMs: number;
+}
+
+interface Fenced {
+  readonly member: RecordedMember;
+  answer: FencedAnswer;
+  askedMs: number;
+}
+
+const NO_MEMBERS: readonly RecordedMember[] = [];
+
+export class PartitionHolder {
+  readonly #options: HolderOptions;
+  readonly #ports: HolderPorts;
+  readonly #talk: RegisterTalk;
+  #state: HolderStateValue = HolderState.IDLE;
+  #enteredMs = 0;
+  /** As last read; the base of what is sent. */
+  #stamped: Stamped | undefined;
+  /** The newest record that we read, made or were told of (15). */
+  #newest: PartitionRecord | undefined;
+  /** Above every epoch met. */
+  #highestEpoch = 0;
+  #mustRead = true;
+  #lookAtMs = -Infinity;
+  #askedMs = -Infinity;
+  #answers = new Map<string, Answer>();
+  /** Since when members have said that the holder has no lease. */
+  #leaseOutSinceMs = Infinity;
+  /** Every copy of the record is gone: is it the newest record? */
+  #isLossAtStake = false;
+  #claim: Claim | undefined;
+  /** Of the partition while it is ours. */
+  #record: PartitionRecord | undefined;
+  #provenDead: HolderId | undefined;
+  #fenced: Fenced[] = [];
+  #waitUntilMs = -Infinity;
+  #founded: RecordedMember[] = [];
+  #foundTerm: Term = NO_TERM;
+  #foundBase: { readonly isLoss: boolean; readonly gaveUp: readonly RecordedMember[]; readonly unlessSessionOf: HolderId | undefined } | undefined;
+  #foundAskedMs = -Infinity;
+  #set: PartitionSet | undefined;
+  #hasRules = false;
+  /** The change under way, of members or to the owner. */
+  #changing: PartitionRecord | undefined;
+  #isUnknown = false;
+  #rolledBackTo: Stamped | undefined;
+  #tiedSession = 0;
+  #isSourceAway = false;
+  #owner: HolderId | undefined;
+  #isQuiet = false;
+  /** What is written to give the partition away; set when its leases were released. */
+  #handing: PartitionRecord | undefined;
+  /** A term once left is never entered again. */
+  #leftTerm: Term = NO_TERM;
+  readonly #adopting = new Set<string>();
+  #adopted: RecordedMember[] = [];
+
+  constructor(options: HolderOptions, ports: HolderPorts) {
+    this.#options = options;
+    this.#ports = ports;
+    this.#talk = new RegisterTalk(options.changeTimeoutMs, options.retryMs);
+  }
+
+  get state(): HolderStateValue {
+    return this.#state;
+  }
+
+  /** Whose acknowledgements and leases count; undefined while nothing is held. */
+  get set(): PartitionSet | undefined {
+    return this.#set;
+  }
+
+  get record(): PartitionRecord | undefined {
+    return this.#record;
+  }
+
+  get term(): Term {
+    return this.#record?.term ?? NO_TERM;
+  }
+
+  /** The outcome of a change is not known. */
+  get isUnknown(): boolean {
+    return this.#isUnknown;
+  }
+
+  /** New mail may be taken, to be committed. */
+  get mayAccept(): boolean {
+    if (this.#state !== HolderState.READING && this.#state !== HolderState.HOLDER) return false;
+    return this.#set !== undefined && this.#set.isHistoryKnown && this.#set.mayCommit;
+  }
+
+  /** RIGHT BEFORE EACH FINAL DOT. */
+  mayDeliver(nowMs: number): boolean {
+    if (this.#set === undefined || !this.#hasRules || this.#handing !== undefined) return false;
+    if (this.#state !== HolderState.READING && this.#state !== HolderState.HOLDER) return false;
+    const session = this.#ports.session();
+    return this.#set.mayDeliver(nowMs, session.id === this.#tiedSession ? session.endsMs : -Infinity);
+  }
+
+  /** For status, log and metrics. */
+  waitsFor(nowMs: number): WaitingValue {
+    if (this.#talk.isSilent(nowMs)) return Waiting.REGISTER;
+    const isLate = nowMs - this.#enteredMs >= this.#options.awayAfterMs;
+    if (this.#state === HolderState.WAITING_OUT) return Waiting.LEASE;
+    if (this.#state === HolderState.FENCING && isLate) return Waiting.COPIES_AWAY;
+    if (this.#state !== HolderState.ASKING) return Waiting.NOTHING;
+    if (this.#mustAskAll()) return Waiting.STORES;
+    return isLate && this.#stamped?.hasSession === false && !this.#someMemberAnswered()
+      ? Waiting.COPIES_AWAY : Waiting.NOTHING;
+  }
+
+  // ── the register says ───────────────────────────────────────────────────────────────────────────
+
+  /** A watch, or anything else, says that the record, or a session, may have changed. */
+  onNews(nowMs: number): void {
+    this.#mustRead = true;
+    this.#talk.hurry();
+    this.tick(nowMs);
+  }
+
+  onRecord(ticket: number, stamped: Stamped, nowMs: number): void {
+    const question = this.#talk.answered(ticket);
+    const isYoung = this.#talk.wasAskedSince(ticket);
+    const newest = this.#newest;
+    const isOlder = newest !== undefined && (stamped.record === undefined
+      || stamped.record.epoch < newest.epoch);
+    // An answer from before what we know now. A newer record is news whenever it was asked for.
+    if (isOlder && !isYoung) {
+      this.#mustRead = true;
+      return;
+    }
+    if (question === Question.READ) {
+      this.#mustRead = false;
+      this.#lookAtMs = nowMs + this.#options.lookAgainMs;
+    }
+    const isUnmoved = stamped.revision === this.#stamped?.revision;
+    if (isUnmoved) this.#talk.pause(nowMs);
+    this.#learn(stamped, nowMs);
+    // Refused although nothing has moved: the memory that was given up has a session, so it is not to be given up.
+    if (isUnmoved && question === Question.CHANGE && this.#claim?.unlessSessionOf !== undefined) {
+      this.#dropClaim(nowMs, 'its holder has a session');
+    }
+    this.tick(nowMs);
+  }
+
+  /** The change that was asked under this ticket has been made. */
+  onApplied(ticket: number, revision: string, nowMs: number): void {
+    const record = this.#talk.answered(ticket) === Question.CHANGE ? this.#changing : undefined;
+    if (record === undefined || record.epoch < (this.#newest?.epoch ?? 0)) {
+      this.#mustRead = true;
+      return;
+    }
+    this.#learn({ revision, record, hasSession: true }, nowMs);
+    this.tick(nowMs);
+  }
+
+  /** No answer, and none will come: what was asked may still be done. */
+  onNoAnswer(ticket: number, nowMs: number): void {
+    const question = this.#talk.answered(ticket);
+    if (question === Question.NONE) return;
+    this.#talk.pause(nowMs);
+    this.#noteSilence(question);
+  }
+
+  onSessionTied(ticket: number, sessionId: number): void {
+    if (this.#talk.answered(ticket) === Question.TIE) this.#tiedSession = sessionId;
+  }
+
+  onRules(ticket: number, nowMs: number): void {
+    if (this.#talk.answered(ticket) === Question.RULES) this.#hasRules = true;
+    this.tick(nowMs);
+  }
+
+  // ── stores say ──────────────────────────────────────────────────────────────────────────────────
+
+  onLinkUp(storeId: string, bootId: string, nowMs: number): void {
+    this.#set?.onLinkUp(storeId, bootId, nowMs);
+    this.#fenced = this.#fenced.filter((each) => each.member.storeId !== storeId
+      || each.member.bootId === bootId);
+    this.#founded = this.#founded.filter((each) => each.storeId !== storeId || each.bootId === bootId);
+    if (this.#state === HolderState.FENCING || this.#state === HolderState.WAITING_OUT) this.#fenceAll(nowMs);
+    if (this.#state === HolderState.ASKING) this.#askedMs = -Infinity;
+  }
+
+  onLinkDown(storeId: string, nowMs: number): void {
+    this.#set?.onLinkDown(storeId, nowMs);
+    this.#answers.delete(storeId);
+    for (const key of this.#adopting) if (key.startsWith(`${storeId}/`)) this.#adopting.delete(key);
+    this.#fenced = this.#fenced.filter((each) => each.member.storeId !== storeId);
+    if (this.#state === HolderState.WAITING_OUT && this.#fenced.length === 0
+      && this.#waitUntilMs === -Infinity) {
+      this.#enter(HolderState.FENCING, nowMs, 'the fenced member is away');
+    }
+  }
+
+  onAsked(storeId: string, bootId: string, answer: AskAnswer, nowMs: number): void {
+    this.#noteTold(answer.told);
+    this.#answers.set(storeId, { ...answer, bootId, atMs: nowMs });
+    if (this.#state === HolderState.ASKING) this.#consider(nowMs);
+  }
+
+  onFenced(storeId: string, bootId: string, answer: FencedAnswer, nowMs: number): void {
+    const record = this.#record;
+    if (record === undefined || !isSameTerm(answer.term, record.term)) return;
+    if (this.#set !== undefined) {
+      const row = this.#set.rowOf(storeId, bootId);
+      if (row !== undefined) this.#set.onAligned(row, answer.at, nowMs);
+      return;
+    }
+    if (!isMemberOf(record.members, storeId, bootId)) return;
+    const known = this.#fenced.find((each) => each.member.storeId === storeId);
+    if (known === undefined) this.#fenced.push({ member: { storeId, bootId }, answer, askedMs: nowMs });
+    else known.answer = answer;
+    if (this.#state === HolderState.FENCING) this.#enter(HolderState.WAITING_OUT, nowMs,
+      `${storeId} is fenced`);
+    this.#waitOut(nowMs);
+  }
+
+  onFounded(storeId: string, bootId: string, term: Term): void {
+    if (this.#state !== HolderState.FOUNDING || !isSameTerm(term, this.#foundTerm)) return;
+    if (!isMemberOf(this.#founded, storeId, bootId)) this.#founded.push({ storeId, bootId });
+  }
+
+  /** A store refused a request of ours, or told that this partition was fenced there. */
+  onRefused(storeId: string, bootId: string, refusal: Refusal, nowMs: number): void {
+    this.#noteTold(refusal.told);
+    this.#noteEpoch(refusal.term.number);
+    if (this.#state === HolderState.FOUNDING) {
+      if (isSameTerm(refusal.asked, this.#foundTerm)) this.#beginFounding(nowMs);
+      return;
+    }
+    if (this.#record === undefined || !isSameTerm(refusal.asked, this.#record.term)) return;
+    const row = this.#set?.rowOf(storeId, bootId);
+    const counts = row === undefined ? isMemberOf(this.#record.members, storeId, bootId) : row.isPossible;
+    if (refusal.reason === RefusalReason.LOWER && counts && refusal.term.number > this.#record.term.number) {
+      this.#lose(nowMs, `fenced at ${storeId} by term ${String(refusal.term.number)}`);
+      return;
+    }
+    if (row !== undefined) this.#set?.onUnfit(row, nowMs);
+    this.#mustRead = true;
+    if (this.#set === undefined && refusal.reason === RefusalReason.STALE) {
+      this.#lose(nowMs, `${storeId} knows a newer record than the register`);
+    }
+  }
+
+  /** An answer to a heartbeat names a fence: called before the answer may renew anything (link-lease.ts). */
+  onFenceNotice(storeId: string, bootId: string, term: Term, nowMs: number): void {
+    const record = this.#record;
+    if (record === undefined || term.number <= record.term.number) return;
+    const row = this.#set?.rowOf(storeId, bootId);
+    if (row === undefined ? isMemberOf(record.members, storeId, bootId) : row.isPossible) {
+      this.#lose(nowMs, `fenced at ${storeId} by term ${String(term.number)}`);
+    } else if (row !== undefined) this.#set?.onUnfit(row, nowMs);
+  }
+
+  // ── memory says ─────────────────────────────────────────────────────────────────────────────────
+
+  /** Index and ring of the source are known: others can be compared with it. */
+  onHistoryRead(nowMs: number): void {
+    const set = this.#set;
+    if (set === undefined) return;
+    set.historyKnown();
+    for (const row of [...set.rows]) {
+      const bootId = this.#ports.stores.bootOf(row.storeId);
+      if (row !== set.source && bootId !== '') set.onLinkUp(row.storeId, bootId, nowMs);
+    }
+  }
+
+  onReadComplete(nowMs: number): void {
+    if (this.#state !== HolderState.READING) return;
+    this.#set?.readComplete();
+    this.#enter(HolderState.HOLDER, nowMs, 'everything is read');
+    this.tick(nowMs);
+  }
+
+  /** After memory.stop(): no dot waits for its reply, and nothing new was started. */
+  onQuiet(nowMs: number): void {
+    this.#isQuiet = true;
+    this.tick(nowMs);
+  }
+
+  /** All mail of a copy that had been given up is committed in other records. */
+  onAdopted(member: RecordedMember, nowMs: number): void {
+    if (this.#set === undefined) return;
+    this.#adopted.push(member);
+    this.tick(nowMs);
+  }
+
+  // ── orders ──────────────────────────────────────────────────────────────────────────────────────
+
+  /** An owner that has been up for long enough (13). */
+  handBack(owner: HolderId, nowMs: number): void {
+    if (this.#state !== HolderState.HOLDER || this.#set === undefined || isSameHolder(owner,
+      this.#options.self)) return;
+    this.#owner = owner;
+    this.#isQuiet = false;
+    this.#enter(HolderState.HANDING_BACK, nowMs, `${holderKey(owner)} is back`);
+    this.#ports.memory.stop();
+  }
+
+  /** The owner is away again before anything was released: goes on as holder. */
+  keep(nowMs: number): void {
+    if (this.#state !== HolderState.HANDING_BACK || this.#handing !== undefined) return;
+    this.#owner = undefined;
+    this.#enter(HolderState.HOLDER, nowMs, 'not handed back');
+    this.#ports.memory.resume();
+  }
+
+  relocate(storeId: string): void {
+    this.#set?.relocate(storeId);
+  }
+
+  /** THE ONE ORDER of a person (16): false when there is nothing that waits for it. */
+  giveUp(storeIds: readonly string[], nowMs: number): boolean {
+    const isWaiting = this.#state === HolderState.FENCING || this.#state === HolderState.ASKING
+      || this.#state === HolderState.IDLE;
+    const record = this.#record ?? this.#newest;
+    if (!isWaiting || record === undefined || this.#stamped === undefined) return false;
+    const given = record.members.filter((member) => storeIds.includes(member.storeId));
+    const rest = record.members.filter((member) => !storeIds.includes(member.storeId));
+    if (given.length === 0 && record.members.length > 0) return false;
+    const gaveUp = [...record.gaveUp, ...given];
+    if (this.#state === HolderState.IDLE) this.#enter(HolderState.ASKING, nowMs, 'copies given up');
+    if (rest.length > 0) this.#takeOver({ ...record, members: rest, gaveUp }, nowMs, 'copies given up');
+    else {
+      const unlessSessionOf = record.members.length === 0 ? record.holder : undefined;
+      this.#found({ isLoss: true, gaveUp, unlessSessionOf }, nowMs);
+    }
+    return true;
+  }
+
+  // ── time ────────────────────────────────────────────────────────────────────────────────────────
+
+  tick(nowMs: number): void {
+    const overdue = this.#talk.expire(nowMs);
+    if (overdue !== Question.NONE) this.#noteSilence(overdue);
+    switch (this.#state) {
+      case HolderState.IDLE:
+        if (this.#mustRead || nowMs >= this.#lookAtMs) this.#lookAt(nowMs);
+        break;
+      case HolderState.ASKING:
+        if (nowMs >= this.#lookAtMs) this.#mustRead = true;
+        this.#ask(nowMs);
+        this.#consider(nowMs);
+        break;
+      case HolderState.FOUNDING:
+        this.#goOnFounding(nowMs);
+        break;
+      case HolderState.FENCING:
+      case HolderState.WAITING_OUT:
+        this.#goOnTaking(nowMs);
+        break;
+      case HolderState.READING:
+      case HolderState.HOLDER:
+      case HolderState.HANDING_BACK:
+        this.#goOnHolding(nowMs);
+        break;
+      case HolderState.LOST:
+        this.#enter(HolderState.ASKING, nowMs, 'looks again');
+        break;
+      case HolderState.CLAIMING:
+        this.#goOnClaiming(nowMs);
+        break;
+    }
+    this.#speak(nowMs);
+  }
+
+  // ── who may take (9) ────────────────────────────────────────────────────────────────────────────
+
+  #lookAt(nowMs: number): void {
+    this.#mustRead = true;
+    this.#enter(HolderState.ASKING, nowMs, 'to be looked at');
+  }
+
+  /** The record that counts: what stores were told is believed over a register that was rolled back. */
+  #believed(): PartitionRecord | undefined {
+    const read = this.#stamped?.record;
+    const newest = this.#newest;
+    return newest !== undefined && (read === undefined || isNewer(newest, read)) ? newest : read;
+  }
+
+  /**
+   * The register knows nothing, or less than somebody was told; or all would be lost if it were right (15).
+   */
+  #mustAskAll(): boolean {
+    if (this.#isLossAtStake) return true;
+    return this.#stamped !== undefined && (this.#stamped.record === undefined
+      || this.#believed() !== this.#stamped.record);
+  }
+
+  #someMemberAnswered(): boolean {
+    return (this.#believed()?.members ?? NO_MEMBERS).some((member) => this.#answerOf(member) !== undefined);
+  }
+
+  #answerOf(member: RecordedMember): Answer | undefined {
+    const answer = this.#answers.get(member.storeId);
+    return answer?.bootId === member.bootId && answer.hasCopy ? answer : undefined;
+  }
+
+  #ask(nowMs: number): void {
+    const record = this.#believed();
+    if (nowMs - this.#askedMs < this.#options.retryMs || this.#mustRead) return;
+    this.#askedMs = nowMs;
+    const about = record?.holder ?? this.#options.self;
+    // Where no member answers, another store may know of a newer record: the register may have been rolled
+    // back.
+    const isAll = this.#mustAskAll() || (nowMs - this.#enteredMs >= this.#options.awayAfterMs
+      && !this.#someMemberAnswered());
+    const stores = isAll ? this.#ports.stores.all()
+      : (record?.members ?? NO_MEMBERS).map((member) => member.storeId);
+    for (const storeId of stores) if (this.#ports.stores.bootOf(storeId) !== '')
+      this.#ports.stores.ask(storeId, about);
+  }
+
+  #consider(nowMs: number): void {
+    if (this.#mustRead || this.#stamped === undefined) return;
+    const record = this.#believed();
+    if (this.#mustAskAll() && !this.#hasAskedAll()) return;
+    if (record === undefined) {
+      if (this.#options.isOwn) this.#found({ isLoss: false, gaveUp: [], unlessSessionOf: undefined }, nowMs);
+      else this.#rest(nowMs);
+      return;
+    }
+    if (isSameHolder(record.holder, this.#options.self)) this.#considerOwnName(record, nowMs);
+    else if (this.#options.isOwn && this.#ports.isProvenDead(record.holder)) this.#takeFromDead(record,
+      nowMs);
+    else this.#considerAnother(record, nowMs);
+  }
+
+  /**
+   * The record bears our name: by a hand-back, by a change of ours that was made late, or by a term that we
+   * left.
+   */
+  #considerOwnName(record: PartitionRecord, nowMs: number): void {
+    const isNew = record.term.number > this.#leftTerm.number;
+    if (this.#areAllGone(record.members)) this.#foundLost(record, nowMs);
+    else if (!this.#someMemberAnswered()) return;
+    else if (isNew && this.#stamped?.record === record) this.#enterTerm(record, nowMs, 'the record names us');
+    else this.#takeOver(record, nowMs, 'the record names us by a term that was left');
+  }
+
+  /** With the lock file's proof there is nobody to wait for, and no memory to lose. */
+  #takeFromDead(record: PartitionRecord, nowMs: number): void {
+    this.#provenDead = record.holder;
+    if (this.#areAllGone(record.members)) this.#foundLost(record, nowMs);
+    else if (this.#someMemberAnswered()) this.#takeOver(record, nowMs,
+      `${holderKey(record.holder)} is proven dead`);
+  }
+
+  /**
+   * Nobody has a copy of what the record names. A loss is believed only when no store knows of a newer
+   * record (15).
+   */
+  #foundLost(record: PartitionRecord, nowMs: number): void {
+    this.#isLossAtStake = true;
+    if (this.#hasAskedAll()) this.#found({ isLoss: true, gaveUp: record.gaveUp,
+      unlessSessionOf: undefined }, nowMs);
+  }
+
+  #hasAskedAll(): boolean {
+    return this.#ports.stores.all().every((storeId) => this.#answers.has(storeId));
+  }
+
+  #considerAnother(record: PartitionRecord, nowMs: number): void {
+    const isOut = record.members.some((member) => this.#answerOf(member)?.leaseLeftMs === 0);
+    if (!isOut) {
+      this.#leaseOutSinceMs = Infinity;
+      const isHeld = record.members.some((member) => (this.#answerOf(member)?.leaseLeftMs ?? 0) > 0);
+      if ((isHeld || record.members.length === 0) && this.#stamped?.hasSession === true) this.#rest(nowMs);
+      return;
+    }
+    if (this.#leaseOutSinceMs === Infinity) this.#leaseOutSinceMs = nowMs;
+    const outMs = nowMs - this.#leaseOutSinceMs;
+    const isPredecessor = record.holder.gatewayId === this.#options.self.gatewayId;
+    const isSessionGone = this.#stamped?.hasSession === false && !this.#mustAskAll();
+    const mayTake = isPredecessor || outMs >= this.#options.replaceAfterMs || (isSessionGone
+      && outMs >= this.#options.rescueDelayMs);
+    if (mayTake) this.#takeOver(record, nowMs, `the lease of ${holderKey(record.holder)} has run out`);
+  }
+
+  #areAllGone(members: readonly RecordedMember[]): boolean {
+    return members.every(({ storeId, bootId }) => {
+      const boot = this.#ports.stores.bootOf(storeId);
+      return boot !== '' && boot !== bootId;
+    });
+  }
+
+  #rest(nowMs: number): void {
+    this.#enter(HolderState.IDLE, nowMs, 'nothing to take');
+  }
+
+  // ── taking: change, fence, wait, read ───────────────────────────────────────────────────────────
+
+  #takeOver(record: PartitionRecord, nowMs: number, why: string): void {
+    const epoch = this.#nextEpoch();
+    const claimed = { ...record, epoch, term: { number: epoch, nonce: this.#ports.nonce() },
+      holder: this.#options.self };
+    this.#claimFor({ record: claimed, isFounding: false, isLoss: false, mustWaitOut: false,
+      unlessSessionOf: undefined }, nowMs, why);
+  }
+
+  #claimFor(claim: Claim, nowMs: number, why: string): void {
+    this.#claim = claim;
+    this.#record = undefined;
+    this.#fenced = [];
+    this.#talk.hurry();
+    this.#enter(HolderState.CLAIMING, nowMs, why);
+  }
+
+  /**
+   * A claim is sent again only while a copy can be read: the holder that it deposes may be alive, and the
+   * last copy.
+   * One that was sent may still be made: then the record names us, and that is looked at like any other.
+   */
+  #goOnClaiming(nowMs: number): void {
+    const claim = this.#claim;
+    if (claim === undefined || claim.isFounding || !this.#talk.mayAsk(nowMs)
+      || claim.record.members.some((each) => this.#isUp(each))) return;
+    this.#dropClaim(nowMs, 'no member can be read any more');
+  }
+
+  #dropClaim(nowMs: number, why: string): void {
+    if (this.#state !== HolderState.CLAIMING) return;
+    this.#claim = undefined;
+    this.#changing = undefined;
+    this.#isUnknown = false;
+    this.#enter(HolderState.ASKING, nowMs, why);
+  }
+
+  #enterTerm(record: PartitionRecord, nowMs: number, why: string): void {
+    this.#record = record;
+    this.#hasRules = false;
+    this.#fenced = [];
+    this.#waitUntilMs = -Infinity;
+    this.#changing = undefined;
+    this.#enter(HolderState.FENCING, nowMs, why);
+    this.#fenceAll(nowMs);
+  }
+
+  #fenceAll(nowMs: number): void {
+    const record = this.#record;
+    if (record === undefined) return;
+    for (const member of record.members) {
+      if (this.#ports.stores.bootOf(member.storeId) !== member.bootId) continue;
+      const known = this.#fenced.find((each) => each.member.storeId === member.storeId);
+      if (known !== undefined) known.askedMs = nowMs;
+      this.#ports.stores.fence(member, record.term, this.#provenDead);
+    }
+    this.#askedMs = nowMs;
+  }
+
+  #goOnTaking(nowMs: number): void {
+    if (this.#waitUntilMs !== -Infinity) {
+      if (nowMs >= this.#waitUntilMs) this.#holdEmpty(nowMs);
+      return;
+    }
+    if (nowMs - this.#askedMs >= this.#options.retryMs) this.#fenceAll(nowMs);
+    const record = this.#record;
+    if (this.#state !== HolderState.FENCING || record === undefined
+      || !this.#areAllGone(record.members)) return;
+    // Whoever held it before us is deposed, and every copy is surely gone, if this is the newest record.
+    this.#lose(nowMs, 'every copy is gone');
+  }
+
+  /**
+   * At one member no lease of an older term is left: nobody delivers any more. Then the furthest fenced
+   * member is read.
+   */
+  #waitOut(nowMs: number): void {
+    if (this.#state !== HolderState.WAITING_OUT
+      || !this.#fenced.some(({ answer }) => answer.olderLeaseMs === 0)) return;
+    let furthest: Fenced | undefined;
+    for (const each of this.#fenced) if (furthest === undefined || isFurther(each.answer,
+      furthest.answer)) furthest = each;
+    if (furthest !== undefined) this.#startReading(furthest, nowMs);
+  }
+
+  #startReading(from: Fenced, nowMs: number): void {
+    const record = this.#record;
+    invariant(record !== undefined, 'only what the record says is ours is read');
+    this.#ports.memory.read(from.member, from.answer.at);
+    this.#isSourceAway = false;
+    const set = this.#makeSet(record, nowMs);
+    const source = set.rowOf(from.member.storeId, from.member.bootId);
+    invariant(source !== undefined, 'a recorded member is read');
+    this.#enter(HolderState.READING, nowMs,
+      `from ${from.member.storeId} at ${String(from.answer.at.number)}`);
+    set.readFrom(source, from.answer.at.number, nowMs);
+  }
+
+  #makeSet(record: PartitionRecord, nowMs: number): PartitionSet {
+    this.#set = new PartitionSet(this.#options, this.#ports.members, record, nowMs, (row, before, after) => {
+      this.#trace(`member ${row.storeId}/${row.bootId} ${MEMBER_STATE_NAMES[before]} -> ${MEMBER_STATE_NAMES[after]}`);
+    });
+    this.#fenced = [];
+    return this.#set;
+  }
+
+  // ── founding (7) ────────────────────────────────────────────────────────────────────────────────
+
+  #found(base: { isLoss: boolean; gaveUp: readonly RecordedMember[]; unlessSessionOf: HolderId | undefined }, nowMs: number): void {
+    if (this.#record !== undefined) this.#leftTerm = this.#record.term;
+    this.#record = undefined;
+    this.#foundBase = base;
+    this.#enter(HolderState.FOUNDING, nowMs, base.isLoss ? 'every copy is lost' : 'a new partition');
+    this.#beginFounding(nowMs);
+  }
+
+  #beginFounding(nowMs: number): void {
+    const number = this.#nextEpoch();
+    this.#foundTerm = { number, nonce: this.#ports.nonce() };
+    this.#founded = [];
+    this.#foundAskedMs = -Infinity;
+    this.#enteredMs = nowMs;
+  }
+
+  #goOnFounding(nowMs: number): void {
+    const base = this.#foundBase;
+    if (base === undefined) return;
+    const { replicas, foundWaitMs, retryMs } = this.#options;
+    const isLate = nowMs - this.#enteredMs >= foundWaitMs;
+    if (this.#founded.length >= replicas || (isLate && this.#founded.length > 0)) {
+      const record = {
+        epoch: this.#foundTerm.number, term: this.#foundTerm, holder: this.#options.self,
+          members: this.#founded, gaveUp: base.gaveUp,
+      };
+      const mustWaitOut = base.isLoss && this.#provenDead === undefined;
+      this.#claimFor({ record, isFounding: true, isLoss: base.isLoss, mustWaitOut,
+        unlessSessionOf: base.unlessSessionOf }, nowMs, 'founded');
+      return;
+    }
+    if (nowMs - this.#foundAskedMs < retryMs) return;
+    this.#foundAskedMs = nowMs;
+    // A copy that was given up is not founded over. Its store in another boot has none.
+    const taken = base.gaveUp.filter((each) => this.#isUp(each)).map(({ storeId }) => storeId);
+    for (let i = 0; i < replicas; i++) {
+      const choice = this.#ports.members.chooseStore(taken, '');
+      if (choice === undefined) return;
+      taken.push(choice.storeId);
+      this.#ports.stores.found(choice.storeId, choice.bootId, this.#foundTerm);
+    }
+  }
+
+  #enterFounded(claim: Claim, nowMs: number): void {
+    this.#record = claim.record;
+    this.#hasRules = false;
+    this.#changing = undefined;
+    if (claim.mustWaitOut) {
+      this.#enter(HolderState.WAITING_OUT, nowMs, 'leases that nobody can tell of');
+      this.#waitUntilMs = nowMs + this.#options.longestLeaseMs;
+    } else {
+      this.#holdEmpty(nowMs);
+    }
+  }
+
+  #holdEmpty(nowMs: number): void {
+    const record = this.#record;
+    invariant(record !== undefined, 'what is founded has a record');
+    this.#waitUntilMs = -Infinity;
+    this.#ports.memory.begin(this.#claim?.isLoss ?? false);
+    const set = this.#makeSet(record, nowMs);
+    set.allHaveTerm(nowMs);
+    for (const row of set.rows) if (!this.#isUp(row)) set.onLinkDown(row.storeId, nowMs);
+    this.#enter(HolderState.HOLDER, nowMs, 'founded');
+    this.onHistoryRead(nowMs);
+  }
+
+  // ── holding ─────────────────────────────────────────────────────────────────────────────────────
+
+  #goOnHolding(nowMs: number): void {
+    const set = this.#set;
+    if (set === undefined) return;
+    if (this.#state === HolderState.READING && !this.#hasSource(set, nowMs)) return;
+    set.tick(nowMs);
+    if (this.#state === HolderState.HANDING_BACK && this.#isQuiet && set.isLevel
+      && !this.#isUnknown) this.#release(set, nowMs);
+    if (this.#state === HolderState.HOLDER) this.#adoptThoseBack();
+  }
+
+  /** False when the source died and rule 9 begins anew (14). */
+  #hasSource(set: PartitionSet, nowMs: number): boolean {
+    const { source } = set;
+    if (source === undefined) return true;
+    if (source.isInStep) {
+      if (this.#isSourceAway) this.#readOn(source);
+      return true;
+    }
+    this.#isSourceAway = true;
+    const other = set.otherSource();
+    if (other !== undefined) {
+      set.switchSource(other);
+      this.#trace(`PARTIAL reads on from ${other.storeId}`);
+      this.#readOn(other);
+      return true;
+    }
+    // The source itself will do for another beginning, if nothing was adopted yet, or it can't be brought in
+    // step.
+    const isSourceFit = set.isHistoryKnown && !source.isDiverged;
+    const isOtherUp = set.rows.some((row) => (row !== source || !isSourceFit) && row.isRecorded
+      && !row.isGone && this.#isUp(row));
+    const isDue = source.isGone || (isOtherUp && nowMs - source.weakSinceMs >= this.#options.dropAfterMs);
+    if (!isDue || !set.records.isSettled || this.#rolledBackTo !== undefined) return true;
+    const record = set.records.known;
+    this.#trace('PARTIAL source died: the takeover begins anew');
+    this.#forget();
+    this.#takeOver(record, nowMs, 'the member that was read is away');
+    return false;
+  }
+
+  #readOn(source: Member): void {
+    this.#isSourceAway = false;
+    this.#ports.memory.readOn(source);
+  }
+
+  #isUp(member: RecordedMember): boolean {
+    return this.#ports.stores.bootOf(member.storeId) === member.bootId;
+  }
+
+  #release(set: PartitionSet, nowMs: number): void {
+    const owner = this.#owner;
+    if (this.#handing !== undefined || owner === undefined || this.#changing !== undefined) return;
+    const record = set.records.known;
+    for (const member of record.members) this.#ports.stores.release(member);
+    const epoch = this.#nextEpoch();
+    const handing = { ...record, epoch, term: { number: epoch, nonce: this.#ports.nonce() }, holder: owner };
+    this.#forget();
+    this.#handing = handing;
+    this.#talk.hurry();
+    this.#trace(`released for ${holderKey(owner)} at ${String(nowMs)}`);
+  }
+
+  #adoptThoseBack(): void {
+    for (const member of this.#record?.gaveUp ?? NO_MEMBERS) {
+      const key = `${member.storeId}/${member.bootId}`;
+      if (this.#adopting.has(key) || !this.#isUp(member)) continue;
+      this.#adopting.add(key);
+      this.#ports.memory.adopt(member);
+    }
+  }
+
+  /** Fenced, or another holder: stop at once, nobody gets a reply (12). */
+  #lose(nowMs: number, why: string): void {
+    if (this.#state === HolderState.LOST) return;
+    this.#forget();
+    this.#handing = undefined;
+    this.#mustRead = true;
+    this.#enter(HolderState.LOST, nowMs, why);
+  }
+
+  #forget(): void {
+    if (this.#record !== undefined) this.#leftTerm = this.#record.term;
+    if (this.#set !== undefined) this.#ports.memory.forget();
+    this.#set = undefined;
+    this.#record = undefined;
+    this.#changing = undefined;
+    this.#isUnknown = false;
+    this.#rolledBackTo = undefined;
+    this.#fenced = [];
+    this.#adopting.clear();
+    this.#adopted = [];
+    this.#waitUntilMs = -Infinity;
+  }
+
+  // ── the conversation with the register ──────────────────────────────────────────────────────────
+
+  #learn(stamped: Stamped, nowMs: number): void {
+    const { record } = stamped;
+    const before = this.#stamped;
+    const isNews = record !== undefined && (this.#newest === undefined || record.epoch > this.#newest.epoch);
+    this.#stamped = stamped;
+    if (record !== undefined) {
+      if (isNews) this.#newest = record;
+      this.#noteEpoch(record.epoch);
+    }
+    if (isNews) this.#talk.learned();
+    if (this.#handing !== undefined) this.#learnHanding(stamped, nowMs);
+    else if (this.#claim !== undefined && this.#state === HolderState.CLAIMING) this.#learnClaim(stamped,
+      before, nowMs);
+    else if (this.#record !== undefined) this.#judge(stamped, before, nowMs);
+  }
+
+  #learnHanding(stamped: Stamped, nowMs: number): void {
+    const isMoved = stamped.record === undefined || !isSameTerm(stamped.record.term, this.#leftTerm);
+    if (!isMoved) return;
+    this.#handing = undefined;
+    this.#changing = undefined;
+    this.#isUnknown = false;
+    this.#mustRead = true;
+    this.#lookAtMs = nowMs + this.#options.lookAgainMs;
+    this.#enter(HolderState.IDLE, nowMs, 'handed back');
+  }
+
+  #learnClaim(stamped: Stamped, before: Stamped | undefined, nowMs: number): void {
+    const { record } = stamped;
+    const claim = this.#claim;
+    if (claim === undefined) return;
+    if (record !== undefined && isSameTerm(record.term, claim.record.term) && isSameHolder(record.holder,
+      this.#options.self)) {
+      this.#changing = undefined;
+      this.#isUnknown = false;
+      if (claim.isFounding) this.#enterFounded(claim, nowMs);
+      else this.#enterTerm(record, nowMs, `term ${String(record.term.number)}`);
+    } else if (before !== undefined && stamped.revision !== before.revision) {
+      this.#claim = undefined;
+      this.#changing = undefined;
+      this.#isUnknown = false;
+      this.#enter(HolderState.ASKING, nowMs, 'another change came first');
+    }
+  }
+
+  /** What the register says of a partition that is ours, as far as we know. */
+  #judge(stamped: Stamped, before: Stamped | undefined, nowMs: number): void {
+    const own = this.#record;
+    const { record } = stamped;
+    if (own === undefined) return;
+    if (record === undefined || record.epoch < own.epoch || (record.epoch === own.epoch
+      && !isSameTerm(record.term, own.term))) {
+      this.#noteRollback(stamped, nowMs);
+      return;
+    }
+    if (!isSameHolder(record.holder, this.#options.self) || !isSameTerm(record.term, own.term)) {
+      this.#lose(nowMs, `${holderKey(record.holder)} holds it in epoch ${String(record.epoch)}`);
+      return;
+    }
+    if (before !== undefined && stamped.revision === before.revision) return;
+    this.#settle(record, nowMs);
+  }
+
+  #settle(record: PartitionRecord, nowMs: number): void {
+    const before = this.#record?.gaveUp ?? NO_MEMBERS;
+    this.#record = record;
+    this.#adopted = this.#adopted.filter((each) => isMemberOf(record.gaveUp, each.storeId, each.bootId));
+    this.#changing = undefined;
+    this.#isUnknown = false;
+    if (this.#rolledBackTo !== undefined) this.#trace('the record stands again');
+    this.#rolledBackTo = undefined;
+    this.#talk.hurry();
+    const set = this.#set;
+    if (set === undefined) return;
+    set.settled(record);
+    for (const member of before) if (!isMemberOf(record.gaveUp, member.storeId,
+      member.bootId)) set.release(member);
+    this.#trace(`record ${String(record.epoch)} ${record.members.map(({ storeId, bootId }) => `${storeId}/${bootId}`).join(' ')} at ${String(nowMs)}`);
+  }
+
+  /** The register is older than what we know: it was rolled back, or lost. Nobody stops for that (15). */
+  #noteRollback(stamped: Stamped, nowMs: number): void {
+    if (this.#set === undefined) {
+      this.#lose(nowMs, 'the register is older than the change that made us holder');
+      return;
+    }
+    if (this.#rolledBackTo === undefined) {
+      this.#trace('the register was rolled back');
+      this.#answers.clear();
+      this.#askedMs = -Infinity;
+    }
+    this.#rolledBackTo = stamped;
+  }
+
+  /**
+   * May we write our record again? When our leases run, or every store has answered and none knows a newer
+   * one.
+   */
+  #mayRewrite(set: PartitionSet, nowMs: number): boolean {
+    if (set.hasAllLeases(nowMs) && !set.isEmptyPossible) return true;
+    const own = this.#record;
+    const stores = this.#ports.stores.all();
+    if (nowMs - this.#askedMs >= this.#options.retryMs) {
+      this.#askedMs = nowMs;
+      for (const storeId of stores) if (this.#ports.stores.bootOf(storeId) !== '')
+        this.#ports.stores.ask(storeId, this.#options.self);
+    }
+    if (own === undefined || !this.#hasAskedAll()) return false;
+    const newest = this.#newest;
+    return newest === undefined || newest.epoch <= own.epoch || isSameTerm(newest.term, own.term);
+  }
+
+  #speak(nowMs: number): void {
+    if (!this.#talk.mayAsk(nowMs)) return;
+    if (this.#mustRead) {
+      this.#ports.register.read(this.#talk.ask(Question.READ, nowMs));
+      return;
+    }
+    const stamped = this.#stamped;
+    if (stamped === undefined) return;
+    if (this.#handing !== undefined) this.#change(stamped, this.#handing, nowMs);
+    else if (this.#state === HolderState.CLAIMING && this.#claim !== undefined) {
+      this.#change(stamped, this.#claim.record, nowMs, this.#claim.unlessSessionOf);
+    } else if (this.#record !== undefined && !this.#hasRules) {
+      this.#ports.register.readRules(this.#talk.ask(Question.RULES, nowMs), stamped.revision);
+    } else if (this.#set !== undefined && this.#record !== undefined) this.#speakOfMembers(this.#set,
+      this.#record, stamped, nowMs);
+  }
+
+  #speakOfMembers(set: PartitionSet, own: PartitionRecord, stamped: Stamped, nowMs: number): void {
+    if (this.#rolledBackTo !== undefined) {
+      if (this.#mayRewrite(set, nowMs)) this.#changeMembers(set, own, this.#rolledBackTo, own.members, nowMs);
+      return;
+    }
+    const target = set.target(nowMs);
+    const isWanted = !isSameSet(target, own.members) || this.#adopted.length > 0;
+    if ((isWanted || !set.records.isSettled) && set.records.maySend(target)) {
+      this.#changeMembers(set, own, stamped, target, nowMs);
+    } else if (!set.records.isSettled) {
+      this.#changeMembers(set, own, stamped, own.members, nowMs);
+    } else if (set.isEmptyPossible && this.#ports.session().id !== this.#tiedSession) {
+      this.#ports.register.tieSession(this.#talk.ask(Question.TIE, nowMs), stamped.revision);
+    }
+  }
+
+  #changeMembers(set: PartitionSet, own: PartitionRecord, base: Stamped, members: readonly RecordedMember[],
+    nowMs: number): void {
+    const gaveUp = own.gaveUp.filter((each) => !isMemberOf(this.#adopted, each.storeId, each.bootId));
+    const record = { ...own, epoch: this.#nextEpoch(), members, gaveUp };
+    // The session of now stands behind an empty record: it was there before anybody could find one.
+    const session = this.#ports.session();
+    if (members.length === 0 && set.records.fewestMembers > 0
+      && nowMs < session.endsMs) this.#tiedSession = session.id;
+    if (set.records.maySend(members)) set.sent(record);
+    this.#change(base, record, nowMs);
+  }
+
+  #change(base: Stamped, record: PartitionRecord, nowMs: number, unlessSessionOf?: HolderId): void {
+    this.#changing = record;
+    this.#ports.register.change(this.#talk.ask(Question.CHANGE, nowMs), base.revision, record,
+      unlessSessionOf);
+  }
+
+  #noteSilence(question: number): void {
+    if (question !== Question.CHANGE) return;
+    if (!this.#isUnknown) this.#trace('outcome unknown');
+    this.#isUnknown = true;
+    this.#mustRead = true;
+  }
+
+  // ── small things ────────────────────────────────────────────────────────────────────────────────
+
+  #noteTold(told: PartitionRecord | undefined): void {
+    if (told === undefined) return;
+    this.#noteEpoch(told.epoch);
+    if (this.#newest === undefined || isNewer(told, this.#newest)) {
+      this.#newest = told;
+      this.#talk.learned();
+      this.#mustRead = true;
+    }
+  }
+
+  #noteEpoch(epoch: number): void {
+    if (epoch > this.#highestEpoch) this.#highestEpoch = epoch;
+  }
+
+  #nextEpoch(): number {
+    this.#highestEpoch += 1;
+    return this.#highestEpoch;
+  }
+
+  #enter(to: HolderStateValue, nowMs: number, why: string): void {
+    if (to === HolderState.ASKING) {
+      this.#answers.clear();
+      this.#askedMs = -Infinity;
+      this.#leaseOutSinceMs = Infinity;
+      this.#isLossAtStake = false;
+      this.#provenDead = undefined;
+      this.#mustRead = true;
+    }
+    this.#enteredMs = nowMs;
+    this.#transition(to, why);
+  }
+
+  #transition(to: HolderStateValue, why: string): void {
+    const from = this.#state;
+    invariant(isValidHolderTransition(from, to),
+      `a partition goes from ${HOLDER_STATE_NAMES[from]} to ${HOLDER_STATE_NAMES[to]}: ${why}`);
+    this.#state = to;
+    this.#trace(`${HOLDER_STATE_NAMES[from]} -> ${HOLDER_STATE_NAMES[to]}: ${why}`);
+  }
+
+  #trace(event: string): void {
+    this.#ports.trace(`${this.#options.partition} ${event}`);
+  }
+}
+
+/**
+ * What a store was told against what the register says: of two in one epoch, the register's was made after a
+ * rollback (15).
+ */
+function isNewer(told: PartitionRecord, read: PartitionRecord): boolean {
+  if (told.epoch !== read.epoch) return told.epoch > read.epoch;
+  return !isSameTerm(told.term, read.term) || !isSameSet(told.members, read.members);
+}
+
+/**
+ * A later term's last change is further than any number of an older one (11: a longer copy is no better one).
+ */
+function isFurther(a: FencedAnswer, b: FencedAnswer): boolean {
+  if (a.at.term.number !== b.at.term.number) return a.at.term.number > b.at.term.number;
+  return a.at.number > b.at.number;
+}
+

@@ -1,0 +1,87 @@
+/**
+ * The holder's reckoning of its lease at one store, for all partitions of the link (rule 6).
+ *
+ *              HEARTBEAT, on either path                  answer
+ *   process ──────●──────────────────────────────────────────●───────────── now
+ *               sentMs                                    receipt
+ *   store   ────────────────●───────────────────────────────────────────── its lease: from here, leaseMs long
+ *   ours                    └─ sentMs + leaseMs − drift: before the store's own end, however long the way took
+ *
+ *   answer counts no fence that is not processed yet / the end moves on
+ *   answer counts more                               / waits for them: the store's view of those partitions
+ * is
+ *                                                      frozen, and an answer that renewed them would outlive
+ * it
+ *   fence processed                                  / what waited for it moves the end on
+ *   another boot                                     / begins anew
+ *
+ * Ends on time, late loop or not: nothing has to run for it, its reader compares with the clock.
+ */
+
+export interface LeaseDrift {
+  /** Share of the lease that the clocks of both ends may differ by. */
+  readonly driftShare: number;
+  readonly driftFixedMs: number;
+}
+
+/** What the set of a partition reads. */
+export interface LeaseView {
+  readonly bootId: string;
+  readonly endsMs: number;
+}
+
+export class LinkLease implements LeaseView {
+  readonly #drift: LeaseDrift;
+  #bootId = '';
+  #endsMs = -Infinity;
+  #fencesProcessed = 0;
+  /** The best answer that waits for fences: what it would move the end to, and how many it counts. */
+  #waitingEndsMs = -Infinity;
+  #waitingCount = 0;
+
+  constructor(drift: LeaseDrift) {
+    this.#drift = drift;
+  }
+
+  get bootId(): string {
+    return this.#bootId;
+  }
+
+  get endsMs(): number {
+    return this.#endsMs;
+  }
+
+  /** Goes out with each heartbeat: the store names those past it. */
+  get fencesProcessed(): number {
+    return this.#fencesProcessed;
+  }
+
+  onAnswer(bootId: string, sentMs: number, leaseMs: number, fenceCount: number): void {
+    if (bootId !== this.#bootId) this.#begin(bootId);
+    const endsMs = sentMs + leaseMs - leaseMs * this.#drift.driftShare - this.#drift.driftFixedMs;
+    if (fenceCount <= this.#fencesProcessed) {
+      if (endsMs > this.#endsMs) this.#endsMs = endsMs;
+    } else if (endsMs > this.#waitingEndsMs) {
+      this.#waitingEndsMs = endsMs;
+      this.#waitingCount = fenceCount;
+    }
+  }
+
+  /** Every partition fenced up to this count has been stopped. */
+  onFencesProcessed(bootId: string, count: number): void {
+    if (bootId !== this.#bootId) this.#begin(bootId);
+    if (count > this.#fencesProcessed) this.#fencesProcessed = count;
+    if (this.#waitingCount === 0 || this.#waitingCount > this.#fencesProcessed) return;
+    if (this.#waitingEndsMs > this.#endsMs) this.#endsMs = this.#waitingEndsMs;
+    this.#waitingEndsMs = -Infinity;
+    this.#waitingCount = 0;
+  }
+
+  #begin(bootId: string): void {
+    this.#bootId = bootId;
+    this.#endsMs = -Infinity;
+    this.#fencesProcessed = 0;
+    this.#waitingEndsMs = -Infinity;
+    this.#waitingCount = 0;
+  }
+}

@@ -1,0 +1,143 @@
+/**
+ * A store's part in a partition: one copy, in one boot of the store. A row of the management table. A store
+ * that
+ * restarts without its file is another copy: it gets a row of its own.
+ *
+ *   NG       ─ link up / FENCE of our term ─► ALIGNING
+ *   NG       ─ in no possible record, and up / FILL ─► FILLING
+ *   ALIGNING ─ its last change is in our history, and is our last ─► IN_STEP
+ *   ALIGNING ─ it is in our history, and the ring reaches back to it / TAIL ─► TAIL
+ *   ALIGNING ─ else, in no possible record ─► NG / FILL ─► FILLING
+ *   ALIGNING ─ else: diverged; it is dropped from the record before it is filled ─► NG
+ *   TAIL     ─ acknowledged up to where we were ─► IN_STEP
+ *   FILLING  ─ all of it; count and digest agree ─► IN_STEP
+ *   any      ─ link lost, refused, new boot ─► NG
+ *
+ *   shown as   state and record                               its acknowledgements
+ *   SYNC       IN_STEP, recorded; LEAVING while a change      count
+ *              without it has been sent
+ *   NG         NG                                             what it acknowledged it still holds; it counts
+ * as long as
+ *                                                             it may be recorded, and holds commits up
+ *   RESYNC     ALIGNING, TAIL, FILLING, CAUGHT_UP (in step,   count from the moment a change with it has
+ * been sent
+ *              not recorded), JOINING (that change sent)
+ *
+ * Who is dropped and who joins is decided for the whole set: partition-set.ts.
+ */
+import { invariant } from '../../base/invariant.js';
+import type { RecordedMember } from '../../protocol/partition-record.js';
+import type { LeaseView } from './link-lease.js';
+
+export const MemberState = {
+  /** Not fed: away, refused, or of another history. */
+  NG: 0,
+  /** Our term was sent to it; where it stands is not known yet. */
+  ALIGNING: 1,
+  /** Gets the changes it lacks. */
+  TAIL: 2,
+  /** Was emptied and gets everything. */
+  FILLING: 3,
+  /** Has every change but those under way. */
+  IN_STEP: 4,
+} as const;
+export type MemberStateValue = (typeof MemberState)[keyof typeof MemberState];
+export const MEMBER_STATE_NAMES = ['NG', 'ALIGNING', 'TAIL', 'FILLING', 'IN_STEP'] as const;
+
+/** From any state to any but itself, and: what was filled or fed a tail was aligned before. */
+const VALID: readonly (readonly number[])[] = [
+  [MemberState.ALIGNING, MemberState.FILLING],
+  [MemberState.NG, MemberState.TAIL, MemberState.FILLING, MemberState.IN_STEP],
+  [MemberState.NG, MemberState.IN_STEP],
+  [MemberState.NG, MemberState.IN_STEP],
+  [MemberState.NG],
+];
+
+export function isValidMemberTransition(from: number, to: number): boolean {
+  return VALID[from]?.includes(to) ?? false;
+}
+
+export type MemberTrace = (member: Member, from: MemberStateValue, to: MemberStateValue) => void;
+
+export class Member implements RecordedMember {
+  readonly storeId: string;
+  readonly bootId: string;
+  /** Ours at this store; counts only in the boot of this row. */
+  readonly lease: LeaseView;
+  /** It is known to hold everything of our history up to here. */
+  acked = 0;
+  /** In the last record known. */
+  isRecorded = false;
+  /** In some possible record: it counts for commits and for the right to deliver. */
+  isPossible = false;
+  /** Some possible record lacks it. */
+  mayLeave = false;
+  /** It has processed our term: only from then on does a taker who fences it wait for our lease there. */
+  isFenced = false;
+  /** Its store has been seen in another boot: this copy is surely gone. */
+  isGone = false;
+  /** It has to be filled anew: another history than ours, or the ring does not reach back to it. */
+  isDiverged = false;
+  /** To be replaced: its store is drained, or the set is moved. */
+  isUnwanted = false;
+  /** Where a tail ends, at the moment it was begun. */
+  tailEnd = 0;
+  /** Since when it is not in step. */
+  weakSinceMs: number;
+  /** Epoch of the last record that it acknowledged. */
+  toldEpoch = 0;
+  readonly #trace: MemberTrace;
+  #state: MemberStateValue = MemberState.NG;
+
+  constructor(storeId: string, bootId: string, lease: LeaseView, nowMs: number, trace: MemberTrace) {
+    this.storeId = storeId;
+    this.bootId = bootId;
+    this.lease = lease;
+    this.weakSinceMs = nowMs;
+    this.#trace = trace;
+  }
+
+  get state(): MemberStateValue {
+    return this.#state;
+  }
+
+  get isInStep(): boolean {
+    return this.#state === MemberState.IN_STEP;
+  }
+
+  /** Live changes are sent to it. */
+  get isFed(): boolean {
+    return this.#state >= MemberState.TAIL;
+  }
+
+  /** For the management table. */
+  get shown(): 'SYNC' | 'NG' | 'RESYNC' {
+    if (this.#state === MemberState.NG) return 'NG';
+    return this.isInStep && this.isRecorded ? 'SYNC' : 'RESYNC';
+  }
+
+  get phase(): string {
+    if (this.isInStep && !this.isRecorded) return this.isPossible ? 'joining' : 'caught up';
+    if (this.isInStep) return this.mayLeave ? 'leaving' : '';
+    return ['', 'aligning', 'tail', 'filling', ''][this.#state] ?? '';
+  }
+
+  /** True while a lease in this boot runs and a later taker would wait for it. */
+  isLeased(nowMs: number): boolean {
+    return this.isFenced && this.lease.bootId === this.bootId && nowMs < this.lease.endsMs;
+  }
+
+  enter(to: MemberStateValue, nowMs: number): void {
+    if (to === this.#state) return;
+    if (this.isInStep) this.weakSinceMs = nowMs;
+    this.#transition(to);
+  }
+
+  #transition(to: MemberStateValue): void {
+    const from = this.#state;
+    invariant(isValidMemberTransition(from, to),
+      `a member goes from ${MEMBER_STATE_NAMES[from]} to ${MEMBER_STATE_NAMES[to]}`);
+    this.#state = to;
+    this.#trace(this, from, to);
+  }
+}

@@ -1,0 +1,477 @@
+/**
+ * WHO COUNTS in one partition, for its holder: whose acknowledgements make a commit, whose leases make the
+ * right to
+ * a final dot, and which change of the record is wanted next. Rules are those of docs/model, by number.
+ *
+ *   commit (3)       acknowledged by every member of every possible record; none with fewer than min_replicas
+ *                    members possible (no 250 then; ends and withdrawals count as long as all have them)
+ *   right (6, 7)     a lease at every member of every possible record, where our term has been processed;
+ * where the
+ *                    empty one is possible also a session that has been tied to this record
+ *   join (4)         filled as no member; wanted in the record when it has all that counts as committed
+ *   leave (5)        counts until the change without it is known to have been made
+ *   last member (8)  leaves only when its store has been seen in a new boot; silent, it is replaced in one
+ * change
+ *   told (15)        a settled record goes to its members and to who left, until they say that they have it
+ *
+ *   link of a member lost ─► NG ─ drop_after, others in step ─► change without it ─ known ─► filled again, or another
+ *   all silent ─► nothing leaves; others are filled ─► one change replaces them
+ *   all seen in new boots ─► change to no members (7) ─ known ─► others are filled ─► change with them
+ *   PARTIAL ─► source, and who would be dropped for its history, stay (14)
+ *
+ * onAcked() is on the way of every message: no allocation, a minimum over three or four rows.
+ * What is not here: the register's conversation and the life of the partition in this process (holder.ts).
+ */
+import { invariant } from '../../base/invariant.js';
+import type { PartitionRecord, RecordedMember } from '../../protocol/partition-record.js';
+import { isMemberOf, isSameSet } from '../../protocol/partition-record.js';
+import type { MemberTrace } from './member.js';
+import { Member, MemberState } from './member.js';
+import type { CopyPosition, MemberPorts, SetOptions, StoreChoice } from './ports.js';
+import { PossibleRecords } from './possible-records.js';
+
+/**
+ * Stores that left and were not told yet; the oldest is given up: what it holds is found by its record when
+ * it asks.
+ */
+const LEAVERS_MAX = 16;
+
+/** A copy that is out and does not know it. */
+interface Leaver extends RecordedMember {
+  sentMs: number;
+}
+
+export class PartitionSet {
+  readonly records: PossibleRecords;
+  readonly #options: SetOptions;
+  readonly #ports: MemberPorts;
+  readonly #trace: MemberTrace;
+  readonly #rows: Member[] = [];
+  /** Rows that count now: members of any possible record. */
+  #counted: Member[] = [];
+  #leavers: Leaver[] = [];
+  /** Where a PARTIAL holder reads; undefined when it has read everything. */
+  #source: Member | undefined;
+  /** Acknowledged by all that count; never goes back. */
+  #ackedByAll = 0;
+  #committed = 0;
+  #isEmptyPossible = false;
+  #missingSinceMs = Infinity;
+  #leftStore = '';
+  #toldMs = -Infinity;
+  /** Before it is, nobody can be compared with us. */
+  #isHistoryKnown = false;
+
+  constructor(options: SetOptions, ports: MemberPorts, known: PartitionRecord, nowMs: number,
+    trace: MemberTrace) {
+    this.#options = options;
+    this.#ports = ports;
+    this.#trace = trace;
+    this.records = new PossibleRecords(known);
+    for (const { storeId, bootId } of known.members) this.#addRow(storeId, bootId, nowMs);
+    this.#recount();
+  }
+
+  get rows(): readonly Member[] {
+    return this.#rows;
+  }
+
+  get source(): Member | undefined {
+    return this.#source;
+  }
+
+  get isPartial(): boolean {
+    return this.#source !== undefined;
+  }
+
+  /** Up to here a 250 may be sent, never further back than it was. */
+  get committedNumber(): number {
+    return this.#committed;
+  }
+
+  /** Up to here ends and withdrawals are done. */
+  get ackedByAllNumber(): number {
+    return this.#ackedByAll;
+  }
+
+  /** May anything new be committed, once it is acknowledged? */
+  get mayCommit(): boolean {
+    return this.records.fewestMembers >= Math.max(1, this.#options.minReplicas);
+  }
+
+  get isEmptyPossible(): boolean {
+    return this.#isEmptyPossible;
+  }
+
+  /** The holder is known to be alive at every copy that may count. */
+  hasAllLeases(nowMs: number): boolean {
+    for (const row of this.#counted) if (!row.isLeased(nowMs)) return false;
+    return true;
+  }
+
+  /** Right before a final dot (6). The session is asked only where the empty record is possible. */
+  mayDeliver(nowMs: number, sessionEndsMs: number): boolean {
+    if (!this.hasAllLeases(nowMs)) return false;
+    return !this.#isEmptyPossible || nowMs < sessionEndsMs;
+  }
+
+  rowOf(storeId: string, bootId: string): Member | undefined {
+    for (const row of this.#rows) if (row.bootId === bootId && row.storeId === storeId) return row;
+    return undefined;
+  }
+
+  // ── what members say ────────────────────────────────────────────────────────────────────────────
+
+  /** Of every acknowledgement. The caller keeps the row of its link, so that nothing is looked up. */
+  onAcked(row: Member, number: number, nowMs: number): void {
+    if (number <= row.acked || row.state === MemberState.FILLING) return;
+    row.acked = number;
+    if (row.state === MemberState.TAIL && number >= row.tailEnd) row.enter(MemberState.IN_STEP, nowMs);
+    if (row.isPossible) this.#advance();
+  }
+
+  /** All of it has arrived and was found equal at this number. */
+  onFilled(row: Member, number: number, nowMs: number): void {
+    if (row.state !== MemberState.FILLING) return;
+    invariant(!row.isPossible, 'a copy that may be recorded is never emptied');
+    row.acked = number;
+    row.isDiverged = false;
+    row.enter(MemberState.IN_STEP, nowMs);
+  }
+
+  /** A fill or a tail has begun under our term: the store refuses lower ones from here on. */
+  onTermTaken(row: Member): void {
+    row.isFenced = true;
+  }
+
+  /** It has processed our term and says where it stands (11). */
+  onAligned(row: Member, at: CopyPosition, nowMs: number): void {
+    row.isFenced = true;
+    if (row.state !== MemberState.ALIGNING) return;
+    const lastNumber = this.#ports.lastNumber();
+    const isOurs = !row.isDiverged && this.#ports.isInHistory(at);
+    if (isOurs && (at.number === lastNumber || this.#ports.hasTailFrom(at.number))) {
+      this.#creditAligned(row, at.number);
+      if (at.number === lastNumber) row.enter(MemberState.IN_STEP, nowMs);
+      else this.#startTail(row, at.number, lastNumber, nowMs);
+      return;
+    }
+    row.isDiverged = true;
+    row.enter(MemberState.NG, nowMs);
+    if (!row.isPossible) this.#startFill(row, nowMs);
+  }
+
+  onLinkUp(storeId: string, bootId: string, nowMs: number): void {
+    for (const row of this.#rows) {
+      if (row.storeId !== storeId || row.bootId === bootId) continue;
+      row.isGone = true;
+      row.enter(MemberState.NG, nowMs);
+    }
+    this.#leavers = this.#leavers.filter((leaver) => leaver.storeId !== storeId || leaver.bootId === bootId);
+    for (const leaver of this.#leavers) leaver.sentMs = -Infinity;
+    const row = this.rowOf(storeId, bootId);
+    if (row === undefined || row.state !== MemberState.NG || !this.#isHistoryKnown) return;
+    row.toldEpoch = 0;
+    this.#align(row, nowMs);
+  }
+
+  onLinkDown(storeId: string, nowMs: number): void {
+    for (const row of this.#rows) if (row.storeId === storeId) row.enter(MemberState.NG, nowMs);
+  }
+
+  /** It refused a change, for a gap or another digest: where it stands decides between a tail and a fill. */
+  onGap(row: Member, nowMs: number): void {
+    if (!row.isFed) return;
+    row.enter(MemberState.NG, nowMs);
+    if (this.#ports.isUp(row.storeId, row.bootId)) this.#align(row, nowMs);
+  }
+
+  /** It has no copy, or one under a term that we do not know: it is filled anew. */
+  onUnfit(row: Member, nowMs: number): void {
+    row.isDiverged = true;
+    row.enter(MemberState.NG, nowMs);
+  }
+
+  onTold(storeId: string, bootId: string, epoch: number): void {
+    const row = this.rowOf(storeId, bootId);
+    if (row !== undefined && epoch > row.toldEpoch) row.toldEpoch = epoch;
+    if (epoch < this.records.known.epoch) return;
+    this.#leavers = this.#leavers.filter((leaver) => leaver.storeId !== storeId || leaver.bootId !== bootId);
+  }
+
+  // ── reading (14) ────────────────────────────────────────────────────────────────────────────────
+
+  /** The member that a takeover reads: what it holds is what we hold. */
+  readFrom(row: Member, number: number, nowMs: number): void {
+    this.#source = row;
+    row.isFenced = true;
+    row.acked = number;
+    if (row.state === MemberState.NG) row.enter(MemberState.ALIGNING, nowMs);
+    row.enter(MemberState.IN_STEP, nowMs);
+    this.#advance();
+  }
+
+  /**
+   * Another member that is in step may go on in place of a source that died: it was equal at what was
+   * adopted.
+   */
+  otherSource(): Member | undefined {
+    for (const row of this.#rows) if (row !== this.#source && row.isRecorded && row.isInStep) return row;
+    return undefined;
+  }
+
+  switchSource(row: Member): void {
+    invariant(row.isRecorded && row.isInStep, 'reading goes on only from a member that is in step');
+    this.#source = row;
+  }
+
+  get isHistoryKnown(): boolean {
+    return this.#isHistoryKnown;
+  }
+
+  /** What was adopted, and how far back: from here on others are aligned. */
+  historyKnown(): void {
+    this.#isHistoryKnown = true;
+  }
+
+  readComplete(): void {
+    this.#source = undefined;
+  }
+
+  // ── founding: members that have acknowledged the first term (7) ─────────────────────────────────
+
+  allHaveTerm(nowMs: number): void {
+    for (const row of this.#rows) {
+      row.isFenced = true;
+      row.enter(MemberState.ALIGNING, nowMs);
+      row.enter(MemberState.IN_STEP, nowMs);
+    }
+    this.#advance();
+  }
+
+  // ── the record ──────────────────────────────────────────────────────────────────────────────────
+
+  sent(record: PartitionRecord): void {
+    this.records.send(record);
+    this.#recount();
+  }
+
+  settled(record: PartitionRecord): void {
+    const left = this.#counted.filter((row) => !isMemberOf(record.members, row.storeId, row.bootId));
+    this.records.settle(record);
+    this.#recount();
+    for (const row of left) {
+      this.#leftStore = row.storeId;
+      row.isUnwanted = false;
+      // Who was weak may come back for a tail, until another has taken its place. Who was moved is done.
+      if (row.isInStep || row.isGone) this.#forget(row);
+    }
+    this.#sweep();
+    this.tellAll();
+  }
+
+  /** The set as it should be; the known one when nothing is to be changed. */
+  target(nowMs: number): readonly RecordedMember[] {
+    const stay = this.#rows.filter((row) => row.isRecorded && row.isInStep && !row.isUnwanted);
+    for (const row of this.#rows) {
+      if (stay.length < this.#options.replicas && !row.isRecorded && this.mayJoin(row)) stay.push(row);
+    }
+    for (const row of this.#rows) {
+      // Who is to be moved leaves in the change that brings its successor.
+      if (stay.length < this.#options.replicas && row.isRecorded && row.isInStep
+        && row.isUnwanted) stay.push(row);
+    }
+    const hasInStep = stay.length > 0;
+    for (const row of this.#rows) {
+      if (row.isRecorded && !row.isInStep && !this.#mayDrop(row, hasInStep, nowMs)) stay.push(row);
+    }
+    if (isSameSet(stay, this.records.known.members)) return this.records.known.members;
+    return stay.map(({ storeId, bootId }) => ({ storeId, bootId }));
+  }
+
+  /**
+   * Filled, and it has everything that counts as committed: every change, if there is no other member (4).
+   */
+  mayJoin(row: Member): boolean {
+    if (!row.isInStep || row.isGone || row.isUnwanted) return false;
+    if (this.#counted.length === 0) return row.acked === this.#ports.lastNumber();
+    return row.acked >= this.#ackedByAll;
+  }
+
+  /** Moves a copy away: filled elsewhere first, then replaced in one change. */
+  relocate(storeId: string): void {
+    for (const row of this.#rows) if (row.storeId === storeId && row.isRecorded) row.isUnwanted = true;
+  }
+
+  tick(nowMs: number): void {
+    this.#sweep();
+    this.#tellAgain(nowMs);
+    for (const row of this.#rows) {
+      // Out of every possible record at last: it may be emptied and filled.
+      if (row.state !== MemberState.NG || row.isPossible || row.isGone || !this.#ports.isUp(row.storeId,
+        row.bootId)) continue;
+      this.#startFill(row, nowMs);
+    }
+    this.#lookForStore(nowMs);
+  }
+
+  /** Every member of the record has everything that was made: nothing of it would be done twice (13). */
+  get isLevel(): boolean {
+    if (!this.records.isSettled || this.#counted.length === 0) return false;
+    return this.#counted.every((row) => row.isInStep && row.acked === this.#ports.lastNumber());
+  }
+
+  /** A copy that was given up and is adopted now (16): it counts no more, and is told. */
+  release(member: RecordedMember): void {
+    this.#leavers.push({ storeId: member.storeId, bootId: member.bootId, sentMs: -Infinity });
+  }
+
+  tellAll(): void {
+    this.#toldMs = -Infinity;
+    for (const leaver of this.#leavers) leaver.sentMs = -Infinity;
+  }
+
+  // ── inside ──────────────────────────────────────────────────────────────────────────────────────
+
+  #mayDrop(row: Member, hasInStep: boolean, nowMs: number): boolean {
+    if (row === this.#source) return false;
+    if (row.isGone) return true;
+    if (!hasInStep || (row.isDiverged && this.isPartial)) return false;
+    return row.isDiverged || row.isUnwanted || nowMs - row.weakSinceMs >= this.#options.dropAfterMs;
+  }
+
+  #advance(): void {
+    const counted = this.#counted;
+    let least = Infinity;
+    for (let i = 0; i < counted.length; i++) {
+      const row = counted[i];
+      if (row !== undefined && row.acked < least) least = row.acked;
+    }
+    if (least === Infinity) least = this.#ports.lastNumber();
+    const ackedByAll = Math.max(this.#ackedByAll, least);
+    const committed = this.mayCommit ? ackedByAll : this.#committed;
+    if (ackedByAll === this.#ackedByAll && committed === this.#committed) return;
+    this.#ackedByAll = ackedByAll;
+    this.#committed = committed;
+    this.#ports.onCommitted();
+  }
+
+  /** With no member every change is done the moment it is made. */
+  onAppended(): void {
+    if (this.#counted.length === 0) this.#advance();
+  }
+
+  #recount(): void {
+    const { records } = this;
+    for (const row of this.#rows) {
+      row.isRecorded = isMemberOf(records.known.members, row.storeId, row.bootId);
+      row.isPossible = records.mayCount(row.storeId, row.bootId);
+      row.mayLeave = records.mayLeave(row.storeId, row.bootId);
+    }
+    this.#counted = this.#rows.filter((row) => row.isPossible);
+    this.#isEmptyPossible = records.fewestMembers === 0;
+    this.#advance();
+  }
+
+  #addRow(storeId: string, bootId: string, nowMs: number): Member {
+    const row = new Member(storeId, bootId, this.#ports.lease(storeId), nowMs, this.#trace);
+    this.#rows.push(row);
+    return row;
+  }
+
+  #align(row: Member, nowMs: number): void {
+    row.enter(MemberState.ALIGNING, nowMs);
+    this.#ports.align(row);
+  }
+
+  #creditAligned(row: Member, number: number): void {
+    if (number > row.acked) row.acked = number;
+    if (row.isPossible) this.#advance();
+  }
+
+  #startTail(row: Member, number: number, lastNumber: number, nowMs: number): void {
+    row.tailEnd = lastNumber;
+    row.enter(MemberState.TAIL, nowMs);
+    this.#ports.startTail(row, number);
+  }
+
+  #startFill(row: Member, nowMs: number): void {
+    invariant(!row.isPossible, 'a copy that may be recorded is never emptied');
+    this.#leavers = this.#leavers.filter((leaver) => leaver.storeId !== row.storeId);
+    row.acked = 0;
+    row.isUnwanted = false;
+    row.enter(MemberState.FILLING, nowMs);
+    this.#ports.startFill(row);
+  }
+
+  /** Copies that count for nothing are given up once there are enough that count. */
+  #sweep(): void {
+    const sound = this.#rows.filter((row) => row.isRecorded && !this.#isWeak(row)).length;
+    for (const row of [...this.#rows]) {
+      if (row.isPossible) continue;
+      const isBroken = row.isGone || (row.state === MemberState.NG && row.acked === 0
+        && !this.#ports.isUp(row.storeId, row.bootId));
+      if (isBroken || sound >= this.#options.replicas) this.#forget(row);
+    }
+  }
+
+  #forget(row: Member): void {
+    this.#rows.splice(this.#rows.indexOf(row), 1);
+    this.#addLeaver(row);
+  }
+
+  #isWeak(row: Member): boolean {
+    return !row.isInStep || row.isUnwanted;
+  }
+
+  #addLeaver(row: Member): void {
+    if (row.isGone || this.#leavers.some((each) => each.storeId === row.storeId
+      && each.bootId === row.bootId)) return;
+    if (this.#leavers.length >= LEAVERS_MAX) this.#leavers.shift();
+    this.#leavers.push({ storeId: row.storeId, bootId: row.bootId, sentMs: -Infinity });
+  }
+
+  #lookForStore(nowMs: number): void {
+    const { replicas, replaceAfterMs } = this.#options;
+    const sound = this.#rows.filter((row) => row.state !== MemberState.NG && !row.isUnwanted);
+    if (sound.length >= replicas) {
+      this.#missingSinceMs = Infinity;
+      return;
+    }
+    if (this.#missingSinceMs === Infinity) this.#missingSinceMs = nowMs;
+    // A store that comes back soon is the better one; but a partition with no copy in step waits for nobody.
+    const isUrgent = nowMs - this.#missingSinceMs >= replaceAfterMs
+      || this.#rows.some((row) => row.isUnwanted)
+      || !this.#rows.some((row) => row.isRecorded && row.isInStep);
+    const taken = this.#rows.filter((row) => !row.isGone).map((row) => row.storeId);
+    // A copy that was given up and is back is adopted before its store may be filled (16).
+    for (const each of this.records.known.gaveUp) if (this.#ports.isUp(each.storeId,
+      each.bootId)) taken.push(each.storeId);
+    const away = this.#rows.find((row) => row.isGone)?.storeId ?? this.#leftStore;
+    const choice = this.#ports.chooseStore(taken, isUrgent || away === '' ? '' : away);
+    if (choice !== undefined) this.#fillCandidate(choice, nowMs);
+  }
+
+  #fillCandidate(choice: StoreChoice, nowMs: number): void {
+    if (this.rowOf(choice.storeId, choice.bootId) !== undefined) return;
+    this.#startFill(this.#addRow(choice.storeId, choice.bootId, nowMs), nowMs);
+  }
+
+  #tellAgain(nowMs: number): void {
+    const record = this.records.known;
+    const isDue = nowMs - this.#toldMs >= this.#options.tellAgainMs;
+    if (isDue) {
+      this.#toldMs = nowMs;
+      for (const row of this.#rows) {
+        if (row.isFenced && row.state !== MemberState.NG
+          && row.toldEpoch < record.epoch) this.#ports.tell(row, record, false);
+      }
+    }
+    for (const leaver of this.#leavers) {
+      if (nowMs - leaver.sentMs < this.#options.tellAgainMs) continue;
+      leaver.sentMs = nowMs;
+      // What may be recorded again by a change under way is told when that is known.
+      if (!this.records.mayCount(leaver.storeId, leaver.bootId)) this.#ports.tell(leaver, record, true);
+    }
+  }
+}

@@ -1,0 +1,238 @@
+/**
+ * The checks of the ownership world: what the world outside saw of each message, against the properties of
+ * docs/model.
+ *
+ *   custody     each member of the record that lives in the recorded boot, and the holder, holds each message
+ *               answered 250 and not yet delivered
+ *   one owner   never two processes with the right to a final dot
+ *   refusal     nothing answered 4xx is delivered
+ *   order       first attempts in order: what was answered before another was offered goes first
+ *   deletion    no delivery after a committed deletion
+ *   drains      once faults stop, everything answered 250 is delivered, and the partition is doubled
+ * (simulate.ts)
+ */
+import type { PartitionRecord, Term } from '../../../src/protocol/partition-record.js';
+import { isMemberOf, isSameTerm } from '../../../src/protocol/partition-record.js';
+import type { World } from './world.js';
+
+export class PropertyBroken extends Error {}
+
+interface Letter {
+  readonly id: number;
+  readonly partition: string;
+  readonly offered: number;
+  /** Order of events; 0: not yet. */
+  said250: number;
+  dots: number;
+  isRefused: boolean;
+  isRemoved: boolean;
+  /** Every copy died, by a fault that no guarantee covers, or an operator gave it up. */
+  isLost: boolean;
+  /** An operator gave its copies up: it is delivered when one of them comes back. */
+  isAway: boolean;
+  /** Its copies were given up once: what is adopted keeps no place. */
+  wasGivenUp: boolean;
+}
+
+export class Custody {
+  readonly #world: World;
+  readonly letters = new Map<number, Letter>();
+  /** Answered 250, no dot yet, by partition. */
+  readonly #due = new Map<string, Set<Letter>>();
+  readonly #truth = new Map<string, PartitionRecord>();
+  #order = 0;
+  isTouched = false;
+  accepted = 0;
+  delivered = 0;
+  repeated = 0;
+
+  constructor(world: World) {
+    this.#world = world;
+  }
+
+  /** The newest record that ever stood: what a register that was rolled back says is not the truth. */
+  truth(partition: string): PartitionRecord | undefined {
+    return this.#truth.get(partition);
+  }
+
+  onRecord(partition: string, record: PartitionRecord): void {
+    const known = this.#truth.get(partition);
+    if (known !== undefined && record.members.length === 0
+      && record.epoch > known.epoch) this.#checkLastMember(partition, known);
+    if (known !== undefined && isSameTerm(known.term, record.term)) this.#checkPartial(partition, known,
+      record);
+    if (known !== undefined && record.gaveUp.length > known.gaveUp.length) this.#giveUp(partition);
+    if (known === undefined || record.epoch > known.epoch) this.#truth.set(partition, record);
+    this.isTouched = true;
+  }
+
+  /** The last member leaves only when its copy is surely gone (8). */
+  #checkLastMember(partition: string, before: PartitionRecord): void {
+    for (const { storeId, bootId } of before.members) {
+      const store = this.#world.stores.find((each) => each.storeId === storeId);
+      if (store?.holdsIn(partition,
+        bootId)?.isComplete === true) throw new PropertyBroken(`last member: ${storeId}/${bootId} left ${partition}, though its copy lives`);
+    }
+  }
+
+  /**
+   * While its holder is PARTIAL, neither its source nor a member of another history leaves, but for being
+   * gone (14).
+   */
+  #checkPartial(partition: string, before: PartitionRecord, after: PartitionRecord): void {
+    for (const part of this.#world.partsOf(partition)) {
+      const { set } = part.holder;
+      if (set === undefined || !set.isPartial || !isSameTerm(part.holder.term, after.term)) continue;
+      for (const row of set.rows) {
+        if (row.isGone || !(row === set.source || row.isDiverged)) continue;
+        if (!isMemberOf(before.members, row.storeId, row.bootId) || isMemberOf(after.members, row.storeId,
+          row.bootId)) continue;
+        throw new PropertyBroken(`partial: ${row.storeId}/${row.bootId} leaves ${partition}, which ${part.process.key} has not read yet`);
+      }
+    }
+  }
+
+  #giveUp(partition: string): void {
+    for (const letter of this.#due.get(partition) ?? []) {
+      letter.isAway = true;
+      letter.wasGivenUp = true;
+    }
+  }
+
+  due(partition: string): readonly Letter[] {
+    return [...(this.#due.get(partition) ?? [])].filter((letter) => !letter.isLost);
+  }
+
+  offered(partition: string, id: number): void {
+    this.#order += 1;
+    this.letters.set(id, { id, partition, offered: this.#order, said250: 0, dots: 0, isRefused: false,
+      isRemoved: false, isLost: false, isAway: false, wasGivenUp: false });
+  }
+
+  refusedAtOnce(id: number): void {
+    this.letters.delete(id);
+  }
+
+  said250(partition: string, id: number, term: Term): void {
+    const letter = this.letters.get(id);
+    if (letter === undefined || letter.said250 > 0) return;
+    const truth = this.#truth.get(partition);
+    if (truth !== undefined && isSameTerm(truth.term, term) && truth.members.length < Math.max(1,
+      this.#world.plan.minReplicas)) {
+      throw new PropertyBroken(`commit: message ${String(id)} is answered 250 with ${String(truth.members.length)} members`);
+    }
+    this.#order += 1;
+    letter.said250 = this.#order;
+    this.accepted += 1;
+    if (letter.dots > 0) return;
+    let due = this.#due.get(partition);
+    if (due === undefined) this.#due.set(partition, due = new Set());
+    due.add(letter);
+    this.isTouched = true;
+  }
+
+  said4xx(id: number): void {
+    const letter = this.letters.get(id);
+    if (letter === undefined) return;
+    if (letter.dots > 0) throw new PropertyBroken(`refusal: message ${String(id)} was delivered, then answered 4xx`);
+    if (letter.said250 > 0) throw new PropertyBroken(`refusal: message ${String(id)} was answered 250, then 4xx`);
+    letter.isRefused = true;
+  }
+
+  noReply(_id: number): void {
+    // Nothing was promised: it may be delivered, or not.
+  }
+
+  dot(process: string, partition: string, id: number): void {
+    const letter = this.letters.get(id);
+    if (letter === undefined) throw new PropertyBroken(`custody: ${process} delivers message ${String(id)}, which nobody offered`);
+    if (letter.isRefused) throw new PropertyBroken(`refusal: ${process} delivers message ${String(id)}, which was answered 4xx`);
+    if (letter.isRemoved) throw new PropertyBroken(`deletion: ${process} delivers message ${String(id)} after its deletion was committed`);
+    if (letter.dots === 0) this.#checkOrder(process, letter);
+    letter.dots += 1;
+    if (letter.dots === 1) this.delivered += 1;
+    else this.repeated += 1;
+    this.#due.get(partition)?.delete(letter);
+  }
+
+  #checkOrder(process: string, letter: Letter): void {
+    for (const other of this.#due.get(letter.partition) ?? []) {
+      if (other.isLost || other.wasGivenUp || other.said250 > letter.offered) continue;
+      throw new PropertyBroken(`order: ${process} starts message ${String(letter.id)} before ${String(other.id)}, which was answered before it came`);
+    }
+  }
+
+  removed(id: number): void {
+    const letter = this.letters.get(id);
+    if (letter !== undefined) letter.isRemoved = true;
+  }
+
+  /** No copy of the partition is left, or its copies were given up. */
+  lose(partition: string): void {
+    this.#truth.delete(partition);
+    for (const letter of this.#due.get(partition) ?? []) letter.isLost = true;
+  }
+
+  /** A copy that was given up dies before it was adopted, or a memory that an operator gave up. */
+  loseAway(partition: string): void {
+    for (const letter of this.#due.get(partition) ?? []) if (letter.isAway) letter.isLost = true;
+  }
+
+  /** What is adopted may have been delivered and deleted elsewhere since: that it may repeat is said. */
+  adopted(ids: readonly number[]): void {
+    for (const id of ids) {
+      const letter = this.letters.get(id);
+      if (letter === undefined) continue;
+      letter.isRemoved = false;
+    }
+  }
+
+  /** What was adopted is committed in the new record. */
+  back(ids: readonly number[]): void {
+    for (const id of ids) {
+      const letter = this.letters.get(id);
+      if (letter !== undefined) letter.isAway = false;
+    }
+  }
+
+  check(): void {
+    this.#checkOwners();
+    if (!this.isTouched) return;
+    this.isTouched = false;
+    for (const { partition } of this.#world.partitions) this.#checkCopies(partition);
+  }
+
+  #checkOwners(): void {
+    for (const { partition } of this.#world.partitions) {
+      let first = '';
+      for (const process of this.#world.processes) {
+        const holder = process.parts.get(partition)?.holder;
+        if (holder?.set === undefined || !holder.mayDeliver(process.now())) continue;
+        if (first !== '') throw new PropertyBroken(`one owner: ${first} and ${process.key} may deliver from ${partition}`);
+        first = process.key;
+      }
+    }
+  }
+
+  #checkCopies(partition: string): void {
+    const record = this.#truth.get(partition);
+    const due = this.#due.get(partition);
+    if (record === undefined || due === undefined || due.size === 0) return;
+    for (const { storeId, bootId } of record.members) {
+      const store = this.#world.stores.find((each) => each.storeId === storeId);
+      if (store?.isUp !== true || store.bootId !== bootId) continue;
+      const copy = store.copies.get(partition);
+      for (const letter of due) {
+        if (letter.isLost || letter.isAway || copy?.ids.has(letter.id) === true) continue;
+        throw new PropertyBroken(`custody: member ${storeId}/${bootId} of ${partition} lacks message ${String(letter.id)}`);
+      }
+    }
+    for (const part of this.#world.partsOf(partition)) {
+      if (!part.isCopy || !isSameTerm(part.holder.term, record.term)) continue;
+      for (const letter of due) {
+        if (letter.isLost || letter.isAway || part.entries.has(letter.id)) continue;
+        throw new PropertyBroken(`custody: holder ${part.process.key} of ${partition} lacks message ${String(letter.id)}`);
+      }
+    }
+  }
+}

@@ -1,0 +1,52 @@
+/**
+ * The ownership world in CI: seeds that are always the same, a canary that shows that a run can be repeated,
+ * and some
+ * of the mutants each day. All of them: node dist/test/simulation/ownership/main.js --mutants
+ */
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { OWNERSHIP_MUTANTS, ownershipMisfits, tryOwnershipMutant } from './mutants.js';
+import { simulateOwnership } from './simulate.js';
+
+const SEEDS = 300;
+const MUTANTS_A_RUN = 3;
+const DAY_MS = 86_400_000;
+/** What a run of SEEDS seeds must have met, or it shows little. */
+const RARE = ['change unknown', 'M = {}', 'diverged member', 'PARTIAL source died', 'rollback', 'takeover',
+  'handed back', 'copies given up', 'tail', 'fenced'];
+
+describe('ownership of a partition, simulated', () => {
+  test('the same seed gives the same run, another seed another one', () => {
+    const [first, again, other] = [simulateOwnership(3), simulateOwnership(3), simulateOwnership(4)];
+    assert.equal(first.traceHash, again.traceHash);
+    assert.equal(first.accepted, again.accepted);
+    assert.notEqual(first.traceHash, other.traceHash);
+  });
+
+  test('every property holds, and every rare transition is met', () => {
+    const failures: string[] = [];
+    const met = new Map<string, number>();
+    for (let seed = 1; seed <= SEEDS; seed++) {
+      const result = simulateOwnership(seed);
+      if (result.failure !== '') failures.push(`seed ${String(seed)}: ${result.failure}`);
+      for (const [name, count] of result.rare) met.set(name, (met.get(name) ?? 0) + count);
+    }
+    assert.deepEqual(failures, []);
+    assert.deepEqual(RARE.filter((name) => !met.has(name)), []);
+  });
+
+  test('every mutant still fits the code', () => {
+    assert.deepEqual(ownershipMisfits(), []);
+  });
+
+  const caught = OWNERSHIP_MUTANTS.filter(({ missed }) => missed === undefined);
+  const today = Math.floor(Date.now() / DAY_MS);
+  for (let i = 0; i < MUTANTS_A_RUN; i++) {
+    const mutant = caught[(today * MUTANTS_A_RUN + i) % caught.length];
+    if (mutant === undefined) continue;
+    test(`the world finds the mutant "${mutant.name}"`, () => {
+      const verdict = tryOwnershipMutant(mutant);
+      assert.ok(verdict.caught, verdict.text);
+    });
+  }
+});

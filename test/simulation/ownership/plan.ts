@@ -1,0 +1,62 @@
+/**
+ * What a seed decides before its run begins: the size of the world, its times, and which faults it is about.
+ */
+import { Prng } from '../../../src/base/prng.js';
+
+export const OWNERSHIP_FAULTS = [
+  'kill-process', 'kill-store', 'kill-both', 'kill-many', 'kill-source', 'stop-store', 'freeze-process', 'freeze-store',
+    'cut-link', 'cut-one-way', 'isolate-gateway', 'split',
+  'isolate-store', 'register-away', 'register-late', 'register-cut', 'rollback', 'relocate',
+    'start-elsewhere', 'hop-down', 'give-up', 'empty', 'lose-all',
+] as const;
+export type OwnershipFault = (typeof OWNERSHIP_FAULTS)[number];
+
+export interface OwnershipPlan {
+  readonly seed: number;
+  readonly gateways: number;
+  readonly owners: number;
+  readonly partitionsEach: number;
+  readonly stores: number;
+  readonly replicas: number;
+  readonly minReplicas: number;
+  readonly leaseMs: number;
+  readonly ringLength: number;
+  readonly readMs: number;
+  readonly loadMs: number;
+  readonly faults: readonly OwnershipFault[];
+  readonly faultGapMs: number;
+  readonly faultsMs: number;
+  /** What died is not started again when faults stop, if the rest can do without. */
+  readonly deadStayDead: boolean;
+}
+
+export function ownershipPlanOf(seed: number): OwnershipPlan {
+  const random = new Prng(seed * 7919 + 13);
+  const stores = 2 + random.below(4);
+  const replicas = stores >= 4 && random.below(4) === 0 ? 3 : 2;
+  const faults = OWNERSHIP_FAULTS.filter((kind) => {
+    if (kind === 'lose-all') return random.below(10) === 0;
+    if (kind === 'register-late' || kind === 'cut-link') return random.below(5) < 3;
+    if (kind === 'give-up') return random.below(10) === 0;
+    if (kind === 'empty') return random.below(4) === 0;
+    if (kind === 'rollback') return random.below(5) === 0;
+    return random.below(5) < 2;
+  });
+  return {
+    seed,
+    gateways: 1 + random.below(3),
+    owners: 1,
+    partitionsEach: 1 + random.below(2),
+    stores,
+    replicas,
+    minReplicas: random.below(4) === 0 ? 2 : 1,
+    leaseMs: 2000 + random.below(2) * 1000,
+    ringLength: random.pick([2, 5, 20, 1000]),
+    readMs: random.pick([20, 300, 1500]),
+    loadMs: random.pick([40, 120, 400]),
+    faults: faults.length > 0 ? faults : ['kill-process', 'kill-store'],
+    faultGapMs: random.pick([400, 1200, 3000]),
+    faultsMs: 40_000,
+    deadStayDead: random.below(3) === 0,
+  };
+}

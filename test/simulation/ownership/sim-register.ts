@@ -1,0 +1,159 @@
+/**
+ * The register of the ownership world: linearizable, but requests may come late, also after their sender
+ * died, be
+ * lost, or their replies be lost; it may be away, be rolled back, or lose everything.
+ */
+import type { Prng } from '../../../src/base/prng.js';
+import type { HolderId, PartitionRecord } from '../../../src/protocol/partition-record.js';
+import { holderKey } from '../../../src/protocol/partition-record.js';
+import type { Revision, Stamped } from '../../../src/recovery/ownership/ports.js';
+import type { Events } from './events.js';
+
+interface Row {
+  readonly revision: Revision;
+  readonly record: PartitionRecord;
+}
+
+export interface UnderWay {
+  readonly partition: string;
+  readonly expected: Revision;
+  readonly record: PartitionRecord;
+}
+
+export interface RegisterMood {
+  /** Share of requests that come up to lateMs late. */
+  lateShare: number;
+  lateMs: number;
+  lostShare: number;
+  lostReplyShare: number;
+}
+
+const NO_ROW: Revision = 'none';
+const SESSION_MS = 2000;
+
+export class SimRegister {
+  readonly mood: RegisterMood = { lateShare: 0, lateMs: 0, lostShare: 0, lostReplyShare: 0 };
+  isAway = false;
+  /** Changes that may still be made. */
+  readonly underWay = new Set<UnderWay>();
+  /** Processes that can't reach it. */
+  readonly cutOff = new Set<string>();
+  readonly #events: Events;
+  readonly #random: Prng;
+  #rows = new Map<string, Row>();
+  /** What was, for a rollback. */
+  #backup: Map<string, Row> = new Map<string, Row>();
+  readonly #sessions = new Map<string, { id: number; endsMs: number }>();
+  #count = 0;
+  /** Requests of an older life are gone. */
+  #life = 0;
+  /** Called when a record has changed. */
+  onChanged: (partition: string, record: PartitionRecord) => void = () => undefined;
+
+  constructor(events: Events, random: Prng) {
+    this.#events = events;
+    this.#random = random;
+  }
+
+  record(partition: string): PartitionRecord | undefined {
+    return this.#rows.get(partition)?.record;
+  }
+
+  hasSession(process: string): boolean {
+    return (this.#sessions.get(process)?.endsMs ?? -1) > this.#events.nowMs;
+  }
+
+  sessionOf(gatewayId: string): string | undefined {
+    for (const key of this.#sessions.keys()) if (key.startsWith(`${gatewayId}.`)
+      && this.hasSession(key)) return key;
+    return undefined;
+  }
+
+  /** `apply` runs at the register, `reply` is handed to the sender with what it returned. */
+  request<T>(sender: string, apply: () => T, reply: (result: T) => void, change?: UnderWay): void {
+    const { mood } = this;
+    const life = this.#life;
+    const isLost = this.isAway || this.cutOff.has(sender) || this.#random.next() < mood.lostShare;
+    // What was sent before an outage, or into it, may still wait in some buffer on the way.
+    const isLate = this.#random.next() < (change === undefined ? mood.lateShare / 4 : mood.lateShare);
+    if (isLost && !(isLate && !this.cutOff.has(sender))) return;
+    const delayMs = 1 + this.#random.below(20) + (isLate ? this.#random.below(mood.lateMs) : 0);
+    if (change !== undefined) this.underWay.add(change);
+    const arrive = (): void => {
+      if (life !== this.#life) return;
+      if (this.isAway) {
+        if (!isLate && change !== undefined) this.underWay.delete(change);
+        if (isLate) this.#events.after(500, arrive);
+        return;
+      }
+      if (change !== undefined) this.underWay.delete(change);
+      const result = apply();
+      const isReplyLost = this.cutOff.has(sender) || this.#random.next() < mood.lostReplyShare;
+      if (!isReplyLost) this.#events.after(1 + this.#random.below(20), () => { reply(result); });
+    };
+    this.#events.after(delayMs, arrive);
+  }
+
+  read(partition: string): Stamped {
+    const row = this.#rows.get(partition);
+    const hasSession = row !== undefined && this.hasSession(holderKey(row.record.holder));
+    return { revision: row?.revision ?? NO_ROW, record: row?.record, hasSession };
+  }
+
+  /** The new revision, or undefined when the comparison failed. */
+  change(partition: string, expected: Revision, record: PartitionRecord,
+    unlessSessionOf: HolderId | undefined): Revision | undefined {
+    const now = this.#rows.get(partition)?.revision ?? NO_ROW;
+    if (now !== expected) return undefined;
+    if (unlessSessionOf !== undefined && this.hasSession(holderKey(unlessSessionOf))) return undefined;
+    this.#count += 1;
+    const revision = `r${String(this.#count)}`;
+    this.#rows.set(partition, { revision, record });
+    this.onChanged(partition, record);
+    return revision;
+  }
+
+  /**
+   * Made when absent, or when the sender proves that the process of that id is dead; renewed by who has it.
+   * 0: another lives.
+   */
+  keepSession(holder: HolderId, provesDead: boolean): number {
+    const key = holderKey(holder);
+    const own = this.#sessions.get(key);
+    if (own !== undefined && own.endsMs > this.#events.nowMs) {
+      own.endsMs = this.#events.nowMs + SESSION_MS;
+      return own.id;
+    }
+    const other = this.sessionOf(holder.gatewayId);
+    if (other !== undefined && !provesDead) return 0;
+    if (other !== undefined) this.#sessions.delete(other);
+    return this.#newSession(key);
+  }
+
+  tie(partition: string, expected: Revision, holder: HolderId): number {
+    if ((this.#rows.get(partition)?.revision ?? NO_ROW) !== expected) return 0;
+    const own = this.#sessions.get(holderKey(holder));
+    if (own !== undefined && own.endsMs > this.#events.nowMs) return own.id;
+    return this.#newSession(holderKey(holder));
+  }
+
+  #newSession(key: string): number {
+    this.#count += 1;
+    this.#sessions.set(key, { id: this.#count, endsMs: this.#events.nowMs + SESSION_MS });
+    return this.#count;
+  }
+
+  backUp(): void {
+    this.#backup = new Map(this.#rows);
+  }
+
+  /** Put back from a backup, or empty: connections are cut, requests under way are gone, so are sessions. */
+  restore(isEmpty: boolean): void {
+    this.#life += 1;
+    this.underWay.clear();
+    this.#rows = isEmpty ? new Map<string, Row>() : new Map(this.#backup);
+    this.#sessions.clear();
+  }
+}
+
+export const SESSION_LENGTH_MS = SESSION_MS;

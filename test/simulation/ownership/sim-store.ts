@@ -1,0 +1,253 @@
+/**
+ * A store of the ownership world: the production rules of src/kvs/core/ownership around copies that hold
+ * names of
+ * messages only.
+ */
+import type { HolderId, PartitionRecord, Term } from '../../../src/protocol/partition-record.js';
+import { NO_TERM, isMemberOf } from '../../../src/protocol/partition-record.js';
+import { FenceVerdict, PartitionFence } from '../../../src/kvs/core/ownership/partition-fence.js';
+import type { CarriedFence } from '../../../src/kvs/core/ownership/partition-fence.js';
+import type { FenceNotice, HeartbeatAnswer } from '../../../src/kvs/core/ownership/process-leases.js';
+import { ProcessLeases } from '../../../src/kvs/core/ownership/process-leases.js';
+import type { AskAnswer, CopyPosition, FencedAnswer,
+  Refusal } from '../../../src/recovery/ownership/ports.js';
+import { RefusalReason } from '../../../src/recovery/ownership/ports.js';
+
+/** A change of a partition. */
+export interface Change {
+  readonly number: number;
+  readonly term: Term;
+  readonly kind: 'store' | 'delete' | 'withdraw';
+  readonly id: number;
+  readonly digest: number;
+}
+
+export interface Snapshot {
+  readonly at: CopyPosition;
+  /** Ids, by position. */
+  readonly ids: readonly number[];
+  readonly ring: readonly Change[];
+}
+
+export const EMPTY_POSITION: CopyPosition = { number: 0, term: NO_TERM, digest: 0 };
+
+export function digestAfter(digest: number, kind: string, id: number): number {
+  return (Math.imul(digest ^ (id * 4 + kind.length), 0x9e3779b1) ^ (digest >>> 15)) >>> 0;
+}
+
+class Copy {
+  at: CopyPosition = EMPTY_POSITION;
+  ids = new Set<number>();
+  ring: Change[] = [];
+  isComplete = false;
+
+  position(): CopyPosition {
+    return this.isComplete ? this.at : { number: -1, term: NO_TERM, digest: 0 };
+  }
+}
+
+interface StoreFile {
+  readonly bootId: string;
+  readonly copies: ReadonlyMap<string, Copy>;
+  readonly fences: ReadonlyMap<string, CarriedFence>;
+  readonly longestMs: number;
+  readonly counts: readonly (readonly [string, number, readonly FenceNotice[]])[];
+}
+
+const VERDICT_REASON = [RefusalReason.LOWER, RefusalReason.LOWER, RefusalReason.OTHER_NONCE,
+  RefusalReason.STALE] as const;
+
+export class SimStore {
+  readonly storeId: string;
+  bootId = '';
+  isUp = false;
+  isFrozen = false;
+  /** Connections of an older life are refused. */
+  life = 0;
+  readonly copies = new Map<string, Copy>();
+  readonly #ringLength: number;
+  readonly #leaseMs: number;
+  readonly #clock: () => number;
+  #fences = new Map<string, PartitionFence>();
+  #leases: ProcessLeases;
+  #inheritedEndsMs = -Infinity;
+  #boots = 0;
+  #file: StoreFile | undefined;
+
+  constructor(storeId: string, leaseMs: number, ringLength: number, clock: () => number) {
+    this.storeId = storeId;
+    this.#leaseMs = leaseMs;
+    this.#ringLength = ringLength;
+    this.#clock = clock;
+    this.#leases = new ProcessLeases(leaseMs);
+  }
+
+  get hasFile(): boolean {
+    return this.#file !== undefined;
+  }
+
+  start(): void {
+    this.life += 1;
+    this.isUp = true;
+    this.isFrozen = false;
+    this.copies.clear();
+    this.#fences = new Map();
+    const file = this.#file;
+    this.#file = undefined;
+    this.#leases = new ProcessLeases(this.#leaseMs, file?.longestMs ?? 0);
+    if (file === undefined) {
+      this.#boots += 1;
+      this.bootId = `b${String(this.#boots)}`;
+      this.#inheritedEndsMs = -Infinity;
+      return;
+    }
+    this.bootId = file.bootId;
+    this.#inheritedEndsMs = this.#clock() + file.longestMs;
+    this.#leases.carryOn(file.counts);
+    for (const [partition, copy] of file.copies) this.copies.set(partition, copy);
+    for (const [partition, carried] of file.fences) this.#fence(partition).carryOn(carried);
+  }
+
+  /** A crash forgets everything; a stop writes what it holds. */
+  end(writesFile: boolean): void {
+    if (writesFile && this.isUp) {
+      const fences = new Map([...this.#fences].map(([partition, fence]) => [partition,
+        fence.carried()] as const));
+      this.#file = {
+        bootId: this.bootId, copies: new Map(this.copies), fences, longestMs: this.#leases.longestMs,
+          counts: this.#leases.carried(),
+      };
+    }
+    this.isUp = false;
+    this.life += 1;
+    this.copies.clear();
+  }
+
+  /** The copy of this very boot is on its way back. */
+  holdsIn(partition: string, bootId: string): Copy | undefined {
+    if (this.isUp) return this.bootId === bootId ? this.copies.get(partition) : undefined;
+    return this.#file?.bootId === bootId ? this.#file.copies.get(partition) : undefined;
+  }
+
+  holds(partition: string): boolean {
+    return this.isUp ? this.copies.has(partition) : this.#file?.copies.has(partition) === true;
+  }
+
+  heartbeat(process: string, fencesProcessed: number): HeartbeatAnswer {
+    return this.#leases.heartbeat(process, fencesProcessed, this.#clock());
+  }
+
+  ask(partition: string, holder: HolderId): AskAnswer {
+    const fence = this.#fence(partition);
+    return { hasCopy: this.copies.get(partition)?.isComplete === true,
+      leaseLeftMs: fence.leaseLeftMs(holder, this.#clock()), told: fence.told };
+  }
+
+  fence(partition: string, term: Term, holder: HolderId,
+    provenDead: HolderId | undefined): FencedAnswer | Refusal {
+    const copy = this.copies.get(partition);
+    const fence = this.#fence(partition);
+    if (copy === undefined) return { reason: RefusalReason.NO_COPY, asked: term, term: fence.term,
+      told: fence.told };
+    const verdict = fence.raise(term, holder, this.#clock());
+    if (verdict !== FenceVerdict.ACCEPTED) return this.#refusal(fence, term, verdict);
+    return { term, at: copy.position(), olderLeaseMs: fence.olderLeaseMs(this.#clock(), provenDead) };
+  }
+
+  /** A new, empty copy. Undefined: done. */
+  found(partition: string, term: Term, holder: HolderId): Refusal | undefined {
+    const refusal = this.fillBegin(partition, term, holder);
+    const copy = this.copies.get(partition);
+    if (refusal === undefined && copy !== undefined) copy.isComplete = true;
+    return refusal;
+  }
+
+  fillBegin(partition: string, term: Term, holder: HolderId): Refusal | undefined {
+    const fence = this.#fence(partition);
+    const verdict = fence.raise(term, holder, this.#clock());
+    if (verdict !== FenceVerdict.ACCEPTED) return this.#refusal(fence, term, verdict);
+    this.copies.set(partition, new Copy());
+    return undefined;
+  }
+
+  fillEnd(partition: string, term: Term, snapshot: Snapshot): Refusal | undefined {
+    const fence = this.#fence(partition);
+    if (!fence.admits(term)) return this.#refusal(fence, term, fence.judge(term));
+    const copy = new Copy();
+    copy.at = snapshot.at;
+    copy.ids = new Set(snapshot.ids);
+    copy.ring = snapshot.ring.slice(-this.#ringLength);
+    copy.isComplete = true;
+    this.copies.set(partition, copy);
+    return undefined;
+  }
+
+  /** The number to acknowledge, 'gap' when it does not fit, or a refusal. */
+  change(partition: string, change: Change, term: Term): number | 'gap' | Refusal {
+    const fence = this.#fence(partition);
+    if (!fence.admits(term)) return this.#refusal(fence, term, fence.judge(term));
+    const copy = this.copies.get(partition);
+    if (copy === undefined || !copy.isComplete) return 'gap';
+    if (change.number <= copy.at.number) {
+      const known = copy.ring.find((each) => each.number === change.number);
+      return known === undefined || known.digest === change.digest ? copy.at.number : 'gap';
+    }
+    if (change.number !== copy.at.number + 1 || digestAfter(copy.at.digest, change.kind,
+      change.id) !== change.digest) return 'gap';
+    if (change.kind === 'store') copy.ids.add(change.id);
+    else copy.ids.delete(change.id);
+    copy.at = { number: change.number, term: change.term, digest: change.digest };
+    copy.ring.push(change);
+    if (copy.ring.length > this.#ringLength) copy.ring.shift();
+    return change.number;
+  }
+
+  /** What a taker reads; undefined when it is not the one that fenced us. */
+  read(partition: string, term: Term): Snapshot | undefined {
+    const copy = this.copies.get(partition);
+    if (copy === undefined || !copy.isComplete || !this.#fence(partition).admits(term)) return undefined;
+    return { at: copy.at, ids: [...copy.ids], ring: [...copy.ring] };
+  }
+
+  /** A copy that was given up, to be adopted: read whatever its term. */
+  readGivenUp(partition: string): readonly number[] {
+    return [...(this.copies.get(partition)?.ids ?? [])];
+  }
+
+  release(partition: string, term: Term): void {
+    this.#fence(partition).release(term);
+  }
+
+  tell(partition: string, record: PartitionRecord, isOut: boolean, bootId: string): boolean {
+    if (bootId !== this.bootId) return true;
+    const fence = this.#fence(partition);
+    if (fence.isNeverSettled(record)) {
+      fence.dropTerm(record);
+      this.copies.delete(partition);
+    }
+    if (!fence.tell(record)) return false;
+    if (isOut && !isMemberOf(record.gaveUp, this.storeId, this.bootId)) this.copies.delete(partition);
+    return true;
+  }
+
+  /** Of the newest record that it was told, in memory or in its file. */
+  toldEpoch(partition: string): number {
+    const told = this.isUp ? this.#fences.get(partition)?.told : this.#file?.fences.get(partition)?.told;
+    return told?.epoch ?? 0;
+  }
+
+  #fence(partition: string): PartitionFence {
+    let fence = this.#fences.get(partition);
+    if (fence === undefined) {
+      fence = new PartitionFence(partition, this.#leases, this.#inheritedEndsMs);
+      this.#fences.set(partition, fence);
+    }
+    return fence;
+  }
+
+  #refusal(fence: PartitionFence, asked: Term, verdict: number): Refusal {
+    return { reason: VERDICT_REASON[verdict] ?? RefusalReason.LOWER, asked, term: fence.term,
+      told: fence.told };
+  }
+}
+

@@ -1,0 +1,460 @@
+/**
+ * One seed of the ownership world: faults for a while, each alone or several at once, in any number that
+ * leaves one
+ * copy; then calm, in which everything answered 250 must be delivered, and doubled, without a person.
+ */
+import { Prng } from '../../../src/base/prng.js';
+import { PropertyBroken } from './custody.js';
+import type { OwnershipFault, OwnershipPlan } from './plan.js';
+import { ownershipPlanOf } from './plan.js';
+import type { SimProcess } from './sim-process.js';
+import type { SimStore } from './sim-store.js';
+import type { Gateway } from './world.js';
+import { World } from './world.js';
+
+const START_MS = 3000;
+const CALM_MS = 45_000;
+const PROBE_MS = 15_000;
+/** When a person would look at what waits for one. */
+const PERSON_MS = 20_000;
+
+export interface OwnershipResult {
+  readonly seed: number;
+  readonly failure: string;
+  readonly traceHash: number;
+  readonly accepted: number;
+  readonly delivered: number;
+  readonly repeated: number;
+  readonly rare: ReadonlyMap<string, number>;
+  readonly log: readonly string[];
+}
+
+export interface SimulateOptions {
+  readonly onTrace?: (atMs: number, text: string) => void;
+  /** A partition that does not drain is no failure. */
+  readonly isSafetyOnly?: boolean;
+}
+
+export function simulateOwnership(seed: number, options: SimulateOptions = {}): OwnershipResult {
+  const plan = ownershipPlanOf(seed);
+  const world = new World(plan);
+  world.onTrace = options.onTrace;
+  const run = new Run(world, plan);
+  let failure = '';
+  try {
+    run.play(options.isSafetyOnly === true);
+  } catch (error) {
+    failure = error instanceof PropertyBroken ? error.message
+      : `machine: ${error instanceof Error ? error.stack ?? error.message : String(error)}`;
+  }
+  const { accepted, delivered, repeated } = world.custody;
+  return { seed, failure, traceHash: world.traceHash, accepted, delivered, repeated, rare: world.rare,
+    log: world.log };
+}
+
+class Run {
+  readonly #world: World;
+  readonly #plan: OwnershipPlan;
+  readonly #random: Prng;
+  readonly #healers = new Set<() => void>();
+
+  constructor(world: World, plan: OwnershipPlan) {
+    this.#world = world;
+    this.#plan = plan;
+    this.#random = new Prng(plan.seed * 31 + 7);
+  }
+
+  play(isSafetyOnly: boolean): void {
+    const { events } = this.#world;
+    const endMs = START_MS + this.#plan.faultsMs;
+    events.at(START_MS, () => { this.#faultLater(endMs); });
+    this.#runUntil(endMs);
+    this.#calm();
+    if (this.#plan.faults.includes('lose-all')) events.after(PERSON_MS, () => { this.#person(); });
+    this.#runUntil(endMs + CALM_MS);
+    if (!isSafetyOnly) this.#checkDrained();
+    const probes = this.#probe();
+    this.#runUntil(endMs + CALM_MS + PROBE_MS);
+    if (!isSafetyOnly) this.#checkProbes(probes);
+  }
+
+  #runUntil(endMs: number): void {
+    const { events, custody } = this.#world;
+    events.at(endMs, () => undefined);
+    while (events.nowMs < endMs && events.step()) custody.check();
+  }
+
+  // ── faults ──────────────────────────────────────────────────────────────────────────────────────
+
+  #faultLater(endMs: number): void {
+    const { events } = this.#world;
+    if (events.nowMs >= endMs) return;
+    events.after(this.#plan.faultGapMs * (0.3 + 1.4 * this.#random.next()), () => {
+      if (events.nowMs < endMs) this.#fault(this.#random.pick(this.#plan.faults));
+      this.#faultLater(endMs);
+    });
+  }
+
+  #fault(kind: OwnershipFault): void {
+    const world = this.#world;
+    const random = this.#random;
+    const process = world.processes.length > 0 ? random.pick(world.processes) : undefined;
+    const store = random.pick(world.stores);
+    const gateway = random.pick(world.gateways);
+    switch (kind) {
+      case 'kill-process': if (process !== undefined) this.#kill([process], []); break;
+      case 'kill-store': this.#kill([], [store]); break;
+      case 'kill-both': if (process !== undefined) this.#kill([process], [store]); break;
+      case 'kill-many': this.#kill(world.processes.filter(() => random.below(2) === 0),
+        world.stores.filter(() => random.below(2) === 0)); break;
+      case 'kill-source': this.#killSource(); break;
+      case 'lose-all': if (random.below(4) === 0) this.#loseAll(); break;
+      case 'stop-store': this.#stopStore(store); break;
+      case 'freeze-process': if (process !== undefined) this.#freeze(process); break;
+      case 'freeze-store': this.#freezeStore(store); break;
+      case 'cut-link': this.#cut(gateway, [store], [0, 1]); break;
+      case 'cut-one-way': this.#cut(gateway, [store], random.below(2) === 0 ? [0] : [1]); break;
+      case 'isolate-gateway': this.#cut(gateway, world.stores, [0, 1]); break;
+      case 'split': this.#split(); break;
+      case 'isolate-store': for (const each of world.gateways) this.#cut(each, [store], [0, 1]); break;
+      case 'register-away': this.#registerAway(); break;
+      case 'register-late': this.#registerLate(); break;
+      case 'register-cut': if (process !== undefined) this.#cutRegister(process); break;
+      case 'rollback': this.#rollBack(); break;
+      case 'relocate': this.#relocate(store); break;
+      case 'start-elsewhere': this.#startElsewhere(gateway); break;
+      case 'give-up': if (random.below(3) === 0) this.#giveUp(); break;
+      case 'empty': this.#empty(); break;
+      case 'hop-down': this.#hopDown(); break;
+    }
+  }
+
+  /** Runs later, or when calm begins. */
+  #healIn(delayMs: number, heal: () => void): void {
+    const once = (): void => {
+      if (!this.#healers.delete(once)) return;
+      heal();
+    };
+    this.#healers.add(once);
+    this.#world.events.after(delayMs, once);
+  }
+
+  #kill(processes: readonly SimProcess[], stores: readonly SimStore[]): void {
+    const world = this.#world;
+    const living = stores.filter((store) => store.isUp);
+    const names = [...processes.map(({ key }) => key), ...living.map(({ storeId }) => storeId)];
+    if (names.length === 0 || !world.mayLose(names)) return;
+    world.count(`kill ${String(names.length)}`);
+    this.#killNow(processes, living);
+  }
+
+  /** The store that a PARTIAL holder reads from, if another copy counts. */
+  #killSource(): void {
+    const world = this.#world;
+    for (const { partition } of world.partitions) {
+      for (const part of world.partsOf(partition)) {
+        const source = world.stores.find(({ storeId }) => storeId === part.holder.set?.source?.storeId);
+        if (source !== undefined) this.#kill([], [source]);
+      }
+    }
+  }
+
+  #killNow(processes: readonly SimProcess[], stores: readonly SimStore[]): void {
+    const world = this.#world;
+    const random = this.#random;
+    for (const process of processes) {
+      const gateway = world.gateways.find(({ gatewayId }) => gatewayId === process.self.gatewayId);
+      world.killProcess(process);
+      if (gateway !== undefined && random.below(5) > 0) this.#healIn(random.below(random.below(3) === 0
+        ? 20_000 : 2000), () => { this.#startGateway(gateway); });
+    }
+    for (const store of stores) {
+      world.endStore(store, false);
+      if (random.below(5) > 0) this.#healIn(random.below(random.below(3) === 0 ? 20_000 : 2000),
+        () => { world.startStore(store); });
+    }
+  }
+
+  #startGateway(gateway: Gateway): void {
+    if (gateway.processes.length === 0) this.#world.startProcess(gateway, true);
+  }
+
+  #loseAll(): void {
+    const world = this.#world;
+    world.trace('every copy is lost');
+    world.count('all copies lost');
+    for (const { partition } of world.partitions) world.custody.lose(partition);
+    this.#killNow(world.processes, world.stores.filter((store) => store.isUp));
+  }
+
+  #stopStore(store: SimStore): void {
+    const world = this.#world;
+    if (!store.isUp || store.isFrozen) return;
+    world.endStore(store, true);
+    this.#healIn(this.#random.below(6000), () => { world.startStore(store); });
+  }
+
+  #freeze(process: SimProcess): void {
+    if (process.isFrozen) return;
+    this.#world.trace(`FREEZE ${process.key}`);
+    process.isFrozen = true;
+    this.#healIn(this.#random.below(this.#random.below(2) === 0 ? 1500 : 15_000), () => {
+      if (!process.isAlive) return;
+      this.#world.trace(`THAW ${process.key}`);
+      process.thaw();
+    });
+  }
+
+  #freezeStore(store: SimStore): void {
+    if (store.isFrozen || !store.isUp) return;
+    this.#freezeStoreFor(store, this.#random.below(8000));
+  }
+
+  #freezeStoreFor(store: SimStore, delayMs: number): void {
+    this.#world.trace(`FREEZE ${store.storeId}`);
+    store.isFrozen = true;
+    this.#healIn(delayMs, () => {
+      this.#world.trace(`THAW ${store.storeId}`);
+      store.isFrozen = false;
+      this.#world.flushHeld();
+    });
+  }
+
+  #cut(gateway: Gateway, stores: readonly SimStore[], ways: readonly (0 | 1)[]): void {
+    this.#world.trace(`CUT ${gateway.gatewayId} ${stores.map(({ storeId }) => storeId).join(' ')} ${ways.join(' ')}`);
+    for (const store of stores) for (const way of ways) this.#world.cut(gateway.gatewayId, store.storeId,
+      way);
+    this.#healIn(this.#random.below(this.#random.below(2) === 0 ? 1500 : 12_000), () => {
+      this.#world.trace(`MEND ${gateway.gatewayId} ${stores.map(({ storeId }) => storeId).join(' ')}`);
+      for (const store of stores) this.#world.mend(gateway.gatewayId, store.storeId);
+    });
+  }
+
+  /** Each store can be reached by one side only; who is cut off from the register besides learns nothing. */
+  #split(): void {
+    const world = this.#world;
+    const [first, ...others] = world.gateways;
+    if (first === undefined) return;
+    const near = world.stores.filter(() => this.#random.below(2) === 0);
+    const far = world.stores.filter((store) => !near.includes(store));
+    this.#cut(first, far, [0, 1]);
+    for (const other of others) this.#cut(other, near, [0, 1]);
+    const holder = world.processes.find(({ self }) => self.gatewayId === first.gatewayId);
+    if (holder !== undefined && this.#random.below(2) === 0) this.#cutRegister(holder);
+    if (this.#random.below(2) === 0) this.#relocate(this.#random.pick(world.stores));
+  }
+
+  #registerAway(): void {
+    const { register } = this.#world;
+    if (register.isAway) return;
+    this.#world.trace('REGISTER AWAY');
+    register.isAway = true;
+    this.#healIn(this.#random.below(10_000), () => {
+      this.#world.trace('REGISTER BACK');
+      register.isAway = false;
+    });
+  }
+
+  #registerLate(): void {
+    const { mood } = this.#world.register;
+    this.#world.trace('REGISTER LATE');
+    mood.lateShare = 0.6;
+    mood.lateMs = this.#random.pick([1000, 5000, 15_000]);
+    mood.lostShare = 0.2;
+    mood.lostReplyShare = 0.3;
+    this.#healIn(this.#random.below(10_000), () => {
+      this.#world.trace('REGISTER PROMPT');
+      mood.lateShare = 0;
+      mood.lostShare = 0;
+      mood.lostReplyShare = 0;
+    });
+  }
+
+  #cutRegister(process: SimProcess): void {
+    const { register } = this.#world;
+    this.#world.trace(`CUT ${process.key} register`);
+    register.cutOff.add(process.key);
+    this.#healIn(this.#random.below(10_000), () => {
+      this.#world.trace(`MEND ${process.key} register`);
+      register.cutOff.delete(process.key);
+    });
+  }
+
+  #rollBack(): void {
+    const world = this.#world;
+    if (this.#random.below(2) === 0) {
+      world.register.backUp();
+      return;
+    }
+    // A record that nobody was told of yet can't be known again: rule 15 promises nothing for it.
+    const isTold = world.partitions.every(({ partition }) => {
+      const truth = world.custody.truth(partition);
+      const holding = world.stores.filter((store) => store.holds(partition));
+      return truth === undefined || holding.every((store) => store.toldEpoch(partition) >= truth.epoch);
+    });
+    if (!isTold) return;
+    world.trace('REGISTER restored from a backup');
+    world.count('register restored');
+    world.register.restore(this.#random.below(4) === 0);
+  }
+
+  #relocate(store: SimStore): void {
+    for (const process of this.#world.processes) {
+      if (!process.isFrozen) for (const part of process.parts.values()) part.holder.relocate(store.storeId);
+    }
+  }
+
+  /** The older process may live: frozen, or cut off. */
+  #startElsewhere(gateway: Gateway): void {
+    if (gateway.processes.length !== 1) return;
+    this.#world.startProcess(gateway, false);
+    const [older] = gateway.processes;
+    if (older !== undefined) this.#healIn(this.#random.below(15_000), () => { if (older.isAlive
+      && gateway.processes.length > 1 && this.#world.mayLose([older.key])) this.#world.killProcess(older); });
+  }
+
+  /**
+   * The holder dies and the members' machines are away for long: a person gives them up, and they come back.
+   */
+  #giveUp(): void {
+    const world = this.#world;
+    const { partition } = this.#random.pick(world.partitions);
+    const truth = world.custody.truth(partition);
+    if (truth === undefined || truth.members.length === 0) return;
+    const holders = world.processes.filter((process) => process.parts.get(partition)?.isCopy === true);
+    const stores = world.stores.filter((store) => store.isUp
+      && truth.members.some(({ storeId }) => storeId === store.storeId));
+    if (stores.length >= world.stores.length || holders.some(({ isFrozen }) => isFrozen)) return;
+    this.#kill(holders, []);
+    for (const store of stores) this.#freezeStoreFor(store, 16_000);
+    world.events.after(10_000, () => {
+      const now = world.custody.truth(partition);
+      if (now === undefined || !world.isAwaitingPerson(partition)
+        || stores.some((store) => !store.isFrozen)) return;
+      const part = world.partsOf(partition).find((each) => !each.process.isFrozen
+        && each.holder.giveUp(stores.map(({ storeId }) => storeId), each.process.now()));
+      if (part !== undefined) world.count('copies given up');
+    });
+  }
+
+  /**
+   * Every member of a partition dies, its holder lives; then the holder loses its session, and a person
+   * gives its memory up.
+   */
+  #empty(): void {
+    const world = this.#world;
+    const { partition } = this.#random.pick(world.partitions);
+    const truth = world.custody.truth(partition);
+    if (truth === undefined) return;
+    const holder = world.processes.find((process) => process.parts.get(partition)?.isCopy === true);
+    const members = world.stores.filter((store) =>
+      truth.members.some(({ storeId }) => storeId === store.storeId));
+    if (holder === undefined) return;
+    const gateway = world.gateways.find(({ gatewayId }) => gatewayId === holder.self.gatewayId);
+    this.#kill([], members);
+    world.events.after(100 + this.#random.below(300), () => { if (gateway !== undefined
+      && holder.isAlive) this.#cut(gateway, world.stores, [0, 1]); });
+    world.events.after(1500, () => { if (holder.isAlive
+      && world.custody.truth(partition)?.members.length === 0) this.#cutRegister(holder); });
+    world.events.after(4500, () => {
+      if (world.custody.truth(partition)?.members.length !== 0) return;
+      const part = world.partsOf(partition).find((each) => each.process !== holder && !each.process.isFrozen
+        && each.holder.giveUp([], each.process.now()));
+      if (part === undefined) return;
+      world.count('memory given up');
+      if (!world.register.hasSession(holder.key)) world.custody.lose(partition);
+    });
+  }
+
+  #hopDown(): void {
+    this.#world.isHopDown = true;
+    this.#healIn(this.#random.below(6000), () => { this.#world.isHopDown = false; });
+  }
+
+  // ── calm ────────────────────────────────────────────────────────────────────────────────────────
+
+  #calm(): void {
+    const world = this.#world;
+    world.trace('CALM');
+    world.isCalm = true;
+    const random = this.#random;
+    // A loss is believed only when every store has answered.
+    // A register that was rolled back is believed again when every store has answered, or by leases: rule 15
+    // needs them all.
+    const mayStayDead = this.#plan.deadStayDead && !this.#plan.faults.includes('lose-all')
+      && !this.#plan.faults.includes('empty')
+      && !this.#plan.faults.includes('rollback');
+    for (const heal of [...this.#healers]) heal();
+    for (const store of world.stores) {
+      const living = world.stores.filter((each) => each.isUp).length;
+      if (!store.isUp && (store.hasFile || !mayStayDead || living < 2
+        || random.below(2) === 0)) world.startStore(store);
+    }
+    for (const gateway of world.gateways) {
+      if (!mayStayDead || world.processes.length === 0 || random.below(2) === 0) this.#startGateway(gateway);
+    }
+    // Of two lives of one id the older one ends at last.
+    for (const gateway of world.gateways) {
+      for (const process of gateway.processes.slice(0,
+        -1)) if (world.mayLose([process.key])) world.killProcess(process);
+    }
+  }
+
+  #person(): void {
+    const world = this.#world;
+    for (const { partition } of world.partitions) {
+      if (!world.isAwaitingPerson(partition)) continue;
+      const part = world.partsOf(partition).find((each) =>
+        each.holder.giveUp(world.stores.map(({ storeId }) => storeId), each.process.now()));
+      world.count('copies given up');
+      world.trace(`PERSON gives up ${partition} at ${part?.process.key ?? 'nobody'}`);
+      world.custody.lose(partition);
+    }
+  }
+
+  #checkDrained(): void {
+    const world = this.#world;
+    for (const { partition } of world.partitions) {
+      const due = world.custody.due(partition);
+      if (due.length > 0) throw new PropertyBroken(`drains: ${String(due.length)} messages wait; ${world.describe(partition)}`);
+      const truth = world.custody.truth(partition);
+      if (truth === undefined) continue;
+      if (!world.isHeld(partition)) throw new PropertyBroken(`drains: nobody holds ${world.describe(partition)}`);
+      const living = world.stores.filter((store) => store.isUp).length;
+      for (const { storeId, bootId } of truth.members) {
+        const store = world.stores.find((each) => each.storeId === storeId);
+        if (store?.isUp === true && store.bootId === bootId && store.toldEpoch(partition) < truth.epoch) {
+          throw new PropertyBroken(`told: ${storeId} does not know its record: ${world.describe(partition)}`);
+        }
+      }
+      const copies = truth.members.filter(({ storeId, bootId }) => world.stores.some((store) => store.isUp
+        && store.storeId === storeId && store.bootId === bootId));
+      if (copies.length < Math.min(this.#plan.replicas,
+        living)) throw new PropertyBroken(`drains: not doubled again: ${world.describe(partition)}`);
+    }
+  }
+
+  #probe(): readonly number[] {
+    const world = this.#world;
+    const probes: number[] = [];
+    for (const { partition, gatewayId } of world.partitions) {
+      if (!world.processes.some((process) => process.self.gatewayId === gatewayId)) continue;
+      if (world.stores.filter((store) => store.isUp).length < this.#plan.minReplicas) continue;
+      const id = world.offer(partition, gatewayId);
+      if (id === undefined) probes.push(-1);
+      else probes.push(id);
+    }
+    return probes;
+  }
+
+  #checkProbes(probes: readonly number[]): void {
+    const { custody } = this.#world;
+    const all = this.#world.partitions.map(({ partition }) => this.#world.describe(partition)).join(' | ');
+    for (const id of probes) {
+      if (id < 0) throw new PropertyBroken(`drains: new mail is not taken after faults have stopped; ${all}`);
+      const letter = custody.letters.get(id);
+      if (letter !== undefined && (letter.isRefused || (letter.said250 > 0 && letter.dots > 0))) continue;
+      throw new PropertyBroken(`drains: new mail ${String(id)} is not delivered after faults have stopped; ${all}`);
+    }
+  }
+}

@@ -1,0 +1,227 @@
+/**
+ * Who counts: commits and rights by every possible record, and which change of members is wanted (rules 2-8,
+ * 14, 15).
+ */
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import type { PartitionRecord } from '../../../../src/protocol/partition-record.js';
+import { Member, MEMBER_STATE_NAMES,
+  isValidMemberTransition } from '../../../../src/recovery/ownership/member.js';
+import { PartitionSet } from '../../../../src/recovery/ownership/partition-set.js';
+import type { MemberPorts, SetOptions, StoreChoice } from '../../../../src/recovery/ownership/ports.js';
+
+const OPTIONS: SetOptions = { replicas: 2, minReplicas: 1, dropAfterMs: 500, replaceAfterMs: 30_000,
+  tellAgainMs: 1000 };
+const TERM = { number: 3, nonce: 7 };
+
+function record(epoch: number, ...stores: string[]): PartitionRecord {
+  return {
+    epoch, term: TERM, holder: { gatewayId: 'g1', incarnation: 1 },
+    members: stores.map((storeId) => ({ storeId, bootId: 'b1' })), gaveUp: [],
+  };
+}
+
+class Stage implements MemberPorts {
+  last = 0;
+  readonly up = new Set(['a', 'b', 'c']);
+  readonly leases = new Map<string, { bootId: string; endsMs: number }>();
+  readonly told: string[] = [];
+  readonly filled: string[] = [];
+  readonly set: PartitionSet;
+  choice: StoreChoice | undefined;
+
+  constructor(options: Partial<SetOptions>, ...stores: string[]) {
+    for (const storeId of ['a', 'b', 'c']) this.leases.set(storeId, { bootId: 'b1', endsMs: 10_000 });
+    this.set = new PartitionSet({ ...OPTIONS, ...options }, this, record(3, ...stores), 0, () => undefined);
+    this.set.historyKnown();
+    this.set.allHaveTerm(0);
+  }
+
+  row(storeId: string): Member {
+    const row = this.set.rows.find((each) => each.storeId === storeId);
+    assert.ok(row !== undefined);
+    return row;
+  }
+
+  ack(storeId: string, number: number): void {
+    this.last = Math.max(this.last, number);
+    this.set.onAcked(this.row(storeId), number, 0);
+  }
+
+  target(nowMs: number): string {
+    return this.set.target(nowMs).map(({ storeId }) => storeId).join('');
+  }
+
+  /** Store `storeId` is filled, as no member yet. */
+  fill(storeId: string): void {
+    this.choice = { storeId, bootId: 'b1' };
+    this.set.tick(100_000);
+    this.choice = undefined;
+    this.set.onTermTaken(this.row(storeId));
+    this.set.onFilled(this.row(storeId), this.last, 0);
+  }
+
+  lastNumber(): number { return this.last; }
+  isInHistory(): boolean { return true; }
+  hasTailFrom(): boolean { return true; }
+  lease(storeId: string): { bootId: string; endsMs: number } { return this.leases.get(storeId) ?? { bootId: '', endsMs: -Infinity }; }
+  isUp(storeId: string): boolean { return this.up.has(storeId); }
+  chooseStore(): StoreChoice | undefined { return this.choice; }
+  align(): void { /* Its answer is given by hand. */ }
+  startTail(): void { /* Likewise. */ }
+  startFill({ storeId }: { storeId: string }): void { this.filled.push(storeId); }
+  tell({ storeId }: { storeId: string }, { epoch }: PartitionRecord,
+    isOut: boolean): void { this.told.push(`${storeId} ${String(epoch)}${isOut ? ' out' : ''}`); }
+  onCommitted(): void { /* Read by the tests. */ }
+}
+
+describe('set of a partition', () => {
+  test('commits what every member has, and nothing more', () => {
+    const stage = new Stage({}, 'a', 'b');
+    stage.ack('a', 5);
+    assert.equal(stage.set.committedNumber, 0);
+    stage.ack('b', 3);
+    assert.equal(stage.set.committedNumber, 3);
+  });
+
+  test('counts members of every record that was sent, until the revision has moved', () => {
+    const stage = new Stage({}, 'a');
+    stage.ack('a', 4);
+    stage.fill('b');
+    stage.set.sent(record(4, 'a', 'b'));
+    stage.leases.set('b', { bootId: 'b1', endsMs: 50 });
+    Object.assign(stage.row('b').lease, { endsMs: 50 });
+    assert.equal(stage.set.mayDeliver(60, Infinity), false, 'nor without its lease');
+    stage.ack('a', 6);
+    assert.equal(stage.set.committedNumber, 4, 'b may be a member already');
+    stage.leases.set('b', { bootId: 'b1', endsMs: 50 });
+    stage.set.settled(record(4, 'a', 'b'));
+    stage.ack('b', 6);
+    assert.equal(stage.set.committedNumber, 6);
+  });
+
+  test('goes on counting a member until it is known to have left', () => {
+    const stage = new Stage({}, 'a', 'b');
+    stage.ack('a', 2);
+    stage.ack('b', 2);
+    stage.set.onLinkDown('b', 1000);
+    assert.equal(stage.target(1499), 'ab', 'it may come back at once');
+    assert.equal(stage.target(1500), 'a');
+    stage.set.sent(record(4, 'a'));
+    stage.ack('a', 9);
+    assert.equal(stage.set.committedNumber, 2);
+    stage.set.settled(record(4, 'a'));
+    assert.equal(stage.set.committedNumber, 9);
+  });
+
+  test('answers no 250 with fewer than min_replicas possible, but ends what all have', () => {
+    const stage = new Stage({ minReplicas: 2 }, 'a', 'b');
+    stage.set.sent(record(4, 'a'));
+    stage.ack('a', 3);
+    stage.ack('b', 3);
+    assert.equal(stage.set.committedNumber, 0);
+    assert.equal(stage.set.ackedByAllNumber, 3);
+  });
+
+  test('the right needs a running lease at every possible member, in its recorded boot', () => {
+    const stage = new Stage({}, 'a', 'b');
+    assert.equal(stage.set.mayDeliver(9999, -Infinity), true);
+    assert.equal(stage.set.mayDeliver(10_000, Infinity), false);
+    stage.row('b').isFenced = false;
+    assert.equal(stage.set.mayDeliver(0, Infinity), false, 'a taker would not wait for a lease it is not told of');
+    stage.leases.set('b', { bootId: 'b2', endsMs: 20_000 });
+    const other = new Stage({}, 'a', 'b');
+    other.set.rows[1]?.enter(0, 0);
+    Object.assign(other.lease('b'), { bootId: 'b2' });
+    assert.equal(other.set.mayDeliver(0, Infinity), false);
+  });
+
+  test('with no member possible the right is the session\'s', () => {
+    const stage = new Stage({}, 'a');
+    stage.set.onLinkUp('a', 'b2', 0);
+    assert.equal(stage.target(0), '');
+    stage.set.sent(record(4));
+    assert.equal(stage.set.mayDeliver(100, 200), true);
+    assert.equal(stage.set.mayDeliver(100, 100), false);
+    stage.set.settled(record(4));
+    assert.equal(stage.set.mayDeliver(20_000, 20_001), true, 'no lease is left to ask for');
+    assert.equal(stage.set.mayCommit, false);
+  });
+
+  test('the last member stays while it is silent, and is replaced in one change', () => {
+    const stage = new Stage({}, 'a');
+    stage.ack('a', 2);
+    stage.up.delete('a');
+    stage.set.onLinkDown('a', 0);
+    assert.equal(stage.target(60_000), 'a');
+    stage.fill('b');
+    assert.equal(stage.target(60_000), 'b');
+  });
+
+  test('a store is moved in one change, and counts until that is known', () => {
+    const stage = new Stage({}, 'a', 'b');
+    stage.ack('a', 2);
+    stage.ack('b', 2);
+    stage.set.relocate('b');
+    assert.equal(stage.target(0), 'ab', 'nobody has come in its place');
+    stage.fill('c');
+    assert.equal(stage.target(0), 'ac');
+    stage.set.sent(record(4, 'a', 'c'));
+    stage.ack('a', 3);
+    stage.ack('c', 3);
+    assert.equal(stage.set.committedNumber, 2);
+  });
+
+  test('who is filled joins only with everything that counts as committed', () => {
+    const stage = new Stage({}, 'a');
+    stage.ack('a', 4);
+    stage.fill('b');
+    assert.equal(stage.set.mayJoin(stage.row('b')), true);
+    stage.ack('a', 7);
+    assert.equal(stage.set.mayJoin(stage.row('b')), false);
+    stage.ack('b', 7);
+    assert.equal(stage.set.mayJoin(stage.row('b')), true);
+  });
+
+  test('a PARTIAL holder keeps its source and who would be dropped for its history', () => {
+    const stage = new Stage({}, 'a', 'b');
+    stage.set.readFrom(stage.row('a'), 4, 0);
+    stage.set.onUnfit(stage.row('b'), 0);
+    assert.equal(stage.target(60_000), 'ab');
+    assert.equal(stage.set.otherSource(), undefined, 'b was not equal at what was adopted');
+    stage.set.readComplete();
+    assert.equal(stage.target(60_000), 'a');
+    const other = new Stage({}, 'a', 'b');
+    other.set.readFrom(other.row('a'), 4, 0);
+    other.set.onLinkDown('a', 0);
+    assert.equal(other.target(60_000).includes('a'), true, 'the source stays, though another is in step');
+    assert.equal(other.set.otherSource(), other.row('b'));
+  });
+
+  test('tells settled records to members, and to who has left until it says that it knows', () => {
+    const stage = new Stage({}, 'a', 'b');
+    stage.set.relocate('b');
+    stage.fill('c');
+    stage.set.sent(record(4, 'a', 'c'));
+    stage.set.settled(record(4, 'a', 'c'));
+    stage.told.length = 0;
+    stage.set.tick(200_000);
+    assert.deepEqual(stage.told.sort(), ['a 4', 'b 4 out', 'c 4']);
+    for (const storeId of ['a', 'b', 'c']) stage.set.onTold(storeId, 'b1', 4);
+    stage.told.length = 0;
+    stage.set.tick(300_000);
+    assert.deepEqual(stage.told, []);
+  });
+});
+
+test('a member enters states only as its table says', () => {
+  const from = { NG: 'ALIGNING FILLING', ALIGNING: 'NG TAIL FILLING IN_STEP', TAIL: 'NG IN_STEP',
+    FILLING: 'NG IN_STEP', IN_STEP: 'NG' };
+  for (const [name, to] of Object.entries(from)) {
+    const state = MEMBER_STATE_NAMES.indexOf(name as (typeof MEMBER_STATE_NAMES)[number]);
+    const allowed = MEMBER_STATE_NAMES.filter((_, other) => isValidMemberTransition(state, other));
+    assert.equal(allowed.join(' '), to);
+  }
+  const row = new Member('a', 'b1', { bootId: 'b1', endsMs: 0 }, 0, () => undefined);
+  assert.throws(() => { row.enter(2, 0); }, /NG to TAIL/);
+});
