@@ -46,7 +46,7 @@ import { invariant } from '../../base/invariant.js';
 import type { HolderId, PartitionRecord, RecordedMember, Term } from '../../protocol/partition-record.js';
 import { NO_TERM, holderKey, isMemberOf, isSameHolder, isSameSet,
   isSameTerm } from '../../protocol/partition-record.js';
-import type { Member } from './member.js';
+import type { PartitionMember } from './member.js';
 import { MEMBER_STATE_NAMES } from './member.js';
 import { PartitionSet } from './partition-set.js';
 import type { AskAnswer, FencedAnswer, HolderOptions, HolderPorts, Refusal, Stamped } from './ports.js';
@@ -816,7 +816,7 @@ export class PartitionHolder {
     return false;
   }
 
-  #readOn(source: Member): void {
+  #readOn(source: PartitionMember): void {
     this.#isSourceAway = false;
     this.#ports.memory.readOn(source);
   }

@@ -57,9 +57,9 @@ export function isValidMemberTransition(from: number, to: number): boolean {
   return VALID[from]?.includes(to) ?? false;
 }
 
-export type MemberTrace = (member: Member, from: MemberStateValue, to: MemberStateValue) => void;
+export type MemberTrace = (member: PartitionMember, from: MemberStateValue, to: MemberStateValue) => void;
 
-export class Member implements RecordedMember {
+export class PartitionMember implements RecordedMember {
   readonly storeId: string;
   readonly bootId: string;
   /** Ours at this store; counts only in the boot of this row. */

@@ -26,7 +26,7 @@ import { invariant } from '../../base/invariant.js';
 import type { PartitionRecord, RecordedMember } from '../../protocol/partition-record.js';
 import { isMemberOf, isSameSet } from '../../protocol/partition-record.js';
 import type { MemberTrace } from './member.js';
-import { Member, MemberState } from './member.js';
+import { PartitionMember, MemberState } from './member.js';
 import type { CopyPosition, MemberPorts, SetOptions, StoreChoice } from './ports.js';
 import { PossibleRecords } from './possible-records.js';
 
@@ -46,12 +46,12 @@ export class PartitionSet {
   readonly #options: SetOptions;
   readonly #ports: MemberPorts;
   readonly #trace: MemberTrace;
-  readonly #rows: Member[] = [];
+  readonly #rows: PartitionMember[] = [];
   /** Rows that count now: members of any possible record. */
-  #counted: Member[] = [];
+  #counted: PartitionMember[] = [];
   #leavers: Leaver[] = [];
   /** Where a PARTIAL holder reads; undefined when it has read everything. */
-  #source: Member | undefined;
+  #source: PartitionMember | undefined;
   /** Acknowledged by all that count; never goes back. */
   #ackedByAll = 0;
   #committed = 0;
@@ -72,11 +72,11 @@ export class PartitionSet {
     this.#recount();
   }
 
-  get rows(): readonly Member[] {
+  get rows(): readonly PartitionMember[] {
     return this.#rows;
   }
 
-  get source(): Member | undefined {
+  get source(): PartitionMember | undefined {
     return this.#source;
   }
 
@@ -115,7 +115,7 @@ export class PartitionSet {
     return !this.#isEmptyPossible || nowMs < sessionEndsMs;
   }
 
-  rowOf(storeId: string, bootId: string): Member | undefined {
+  rowOf(storeId: string, bootId: string): PartitionMember | undefined {
     for (const row of this.#rows) if (row.bootId === bootId && row.storeId === storeId) return row;
     return undefined;
   }
@@ -123,7 +123,7 @@ export class PartitionSet {
   // ── what members say ────────────────────────────────────────────────────────────────────────────
 
   /** Of every acknowledgement. The caller keeps the row of its link, so that nothing is looked up. */
-  onAcked(row: Member, number: number, nowMs: number): void {
+  onAcked(row: PartitionMember, number: number, nowMs: number): void {
     if (number <= row.acked || row.state === MemberState.FILLING) return;
     row.acked = number;
     if (row.state === MemberState.TAIL && number >= row.tailEnd) row.enter(MemberState.IN_STEP, nowMs);
@@ -131,7 +131,7 @@ export class PartitionSet {
   }
 
   /** All of it has arrived and was found equal at this number. */
-  onFilled(row: Member, number: number, nowMs: number): void {
+  onFilled(row: PartitionMember, number: number, nowMs: number): void {
     if (row.state !== MemberState.FILLING) return;
     invariant(!row.isPossible, 'a copy that may be recorded is never emptied');
     row.acked = number;
@@ -140,12 +140,12 @@ export class PartitionSet {
   }
 
   /** A fill or a tail has begun under our term: the store refuses lower ones from here on. */
-  onTermTaken(row: Member): void {
+  onTermTaken(row: PartitionMember): void {
     row.isFenced = true;
   }
 
   /** It has processed our term and says where it stands (11). */
-  onAligned(row: Member, at: CopyPosition, nowMs: number): void {
+  onAligned(row: PartitionMember, at: CopyPosition, nowMs: number): void {
     row.isFenced = true;
     if (row.state !== MemberState.ALIGNING) return;
     const lastNumber = this.#ports.lastNumber();
@@ -180,14 +180,14 @@ export class PartitionSet {
   }
 
   /** It refused a change, for a gap or another digest: where it stands decides between a tail and a fill. */
-  onGap(row: Member, nowMs: number): void {
+  onGap(row: PartitionMember, nowMs: number): void {
     if (!row.isFed) return;
     row.enter(MemberState.NG, nowMs);
     if (this.#ports.isUp(row.storeId, row.bootId)) this.#align(row, nowMs);
   }
 
   /** It has no copy, or one under a term that we do not know: it is filled anew. */
-  onUnfit(row: Member, nowMs: number): void {
+  onUnfit(row: PartitionMember, nowMs: number): void {
     row.isDiverged = true;
     row.enter(MemberState.NG, nowMs);
   }
@@ -202,7 +202,7 @@ export class PartitionSet {
   // ── reading (14) ────────────────────────────────────────────────────────────────────────────────
 
   /** The member that a takeover reads: what it holds is what we hold. */
-  readFrom(row: Member, number: number, nowMs: number): void {
+  readFrom(row: PartitionMember, number: number, nowMs: number): void {
     this.#source = row;
     row.isFenced = true;
     row.acked = number;
@@ -215,12 +215,12 @@ export class PartitionSet {
    * Another member that is in step may go on in place of a source that died: it was equal at what was
    * adopted.
    */
-  otherSource(): Member | undefined {
+  otherSource(): PartitionMember | undefined {
     for (const row of this.#rows) if (row !== this.#source && row.isRecorded && row.isInStep) return row;
     return undefined;
   }
 
-  switchSource(row: Member): void {
+  switchSource(row: PartitionMember): void {
     invariant(row.isRecorded && row.isInStep, 'reading goes on only from a member that is in step');
     this.#source = row;
   }
@@ -292,7 +292,7 @@ export class PartitionSet {
   /**
    * Filled, and it has everything that counts as committed: every change, if there is no other member (4).
    */
-  mayJoin(row: Member): boolean {
+  mayJoin(row: PartitionMember): boolean {
     if (!row.isInStep || row.isGone || row.isUnwanted) return false;
     if (this.#counted.length === 0) return row.acked === this.#ports.lastNumber();
     return row.acked >= this.#ackedByAll;
@@ -333,7 +333,7 @@ export class PartitionSet {
 
   // ── inside ──────────────────────────────────────────────────────────────────────────────────────
 
-  #mayDrop(row: Member, hasInStep: boolean, nowMs: number): boolean {
+  #mayDrop(row: PartitionMember, hasInStep: boolean, nowMs: number): boolean {
     if (row === this.#source) return false;
     if (row.isGone) return true;
     if (!hasInStep || (row.isDiverged && this.isPartial)) return false;
@@ -373,29 +373,29 @@ export class PartitionSet {
     this.#advance();
   }
 
-  #addRow(storeId: string, bootId: string, nowMs: number): Member {
-    const row = new Member(storeId, bootId, this.#ports.lease(storeId), nowMs, this.#trace);
+  #addRow(storeId: string, bootId: string, nowMs: number): PartitionMember {
+    const row = new PartitionMember(storeId, bootId, this.#ports.lease(storeId), nowMs, this.#trace);
     this.#rows.push(row);
     return row;
   }
 
-  #align(row: Member, nowMs: number): void {
+  #align(row: PartitionMember, nowMs: number): void {
     row.enter(MemberState.ALIGNING, nowMs);
     this.#ports.align(row);
   }
 
-  #creditAligned(row: Member, number: number): void {
+  #creditAligned(row: PartitionMember, number: number): void {
     if (number > row.acked) row.acked = number;
     if (row.isPossible) this.#advance();
   }
 
-  #startTail(row: Member, number: number, lastNumber: number, nowMs: number): void {
+  #startTail(row: PartitionMember, number: number, lastNumber: number, nowMs: number): void {
     row.tailEnd = lastNumber;
     row.enter(MemberState.TAIL, nowMs);
     this.#ports.startTail(row, number);
   }
 
-  #startFill(row: Member, nowMs: number): void {
+  #startFill(row: PartitionMember, nowMs: number): void {
     invariant(!row.isPossible, 'a copy that may be recorded is never emptied');
     this.#leavers = this.#leavers.filter((leaver) => leaver.storeId !== row.storeId);
     row.acked = 0;
@@ -415,16 +415,16 @@ export class PartitionSet {
     }
   }
 
-  #forget(row: Member): void {
+  #forget(row: PartitionMember): void {
     this.#rows.splice(this.#rows.indexOf(row), 1);
     this.#addLeaver(row);
   }
 
-  #isWeak(row: Member): boolean {
+  #isWeak(row: PartitionMember): boolean {
     return !row.isInStep || row.isUnwanted;
   }
 
-  #addLeaver(row: Member): void {
+  #addLeaver(row: PartitionMember): void {
     if (row.isGone || this.#leavers.some((each) => each.storeId === row.storeId
       && each.bootId === row.bootId)) return;
     if (this.#leavers.length >= LEAVERS_MAX) this.#leavers.shift();

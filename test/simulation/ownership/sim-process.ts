@@ -7,7 +7,7 @@ import type { HolderId, PartitionRecord, RecordedMember,
   Term } from '../../../src/protocol/partition-record.js';
 import { holderKey, isSameTerm } from '../../../src/protocol/partition-record.js';
 import { LinkLease } from '../../../src/recovery/ownership/link-lease.js';
-import type { Member } from '../../../src/recovery/ownership/member.js';
+import type { PartitionMember } from '../../../src/recovery/ownership/member.js';
 import { MemberState } from '../../../src/recovery/ownership/member.js';
 import { HolderState, PartitionHolder } from '../../../src/recovery/ownership/holder.js';
 import type { CopyPosition, HolderPorts, Refusal,
@@ -222,7 +222,7 @@ export class Part {
   #life = 0;
   #isStopped = false;
   #isQuietTold = false;
-  #filled = new WeakSet<Member>();
+  #filled = new WeakSet<PartitionMember>();
   #source: RecordedMember | undefined;
   #readLife = 0;
   #adopting: { readonly member: RecordedMember; readonly number: number; readonly ids: readonly number[] }[] = [];
@@ -305,7 +305,7 @@ export class Part {
     while (this.#ring.length > keep && (this.#ring[0]?.number ?? Infinity) < least) this.#ring.shift();
   }
 
-  #sendChange(row: Member, change: Change): void {
+  #sendChange(row: PartitionMember, change: Change): void {
     const link = this.#linkOf(row);
     if (link === undefined) return;
     const { term } = this.holder;
@@ -541,7 +541,7 @@ export class Part {
     });
   }
 
-  #fill(row: Member): void {
+  #fill(row: PartitionMember): void {
     const link = this.#linkOf(row);
     const { set, term } = this.holder;
     if (link === undefined || set === undefined) return;
@@ -565,7 +565,7 @@ export class Part {
     this.process.later(5 + this.process.world.random.below(this.process.world.fillMs), finish);
   }
 
-  #fillEnd(row: Member, link: Link, term: Term): void {
+  #fillEnd(row: PartitionMember, link: Link, term: Term): void {
     const { set } = this.holder;
     const ids = [...this.entries.values()].filter(({ state }) => state !== 'withdrawing'
       && state !== 'ended').map(({ id }) => id);

@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { PartitionRecord } from '../../../../src/protocol/partition-record.js';
-import { Member, MEMBER_STATE_NAMES,
+import { PartitionMember, MEMBER_STATE_NAMES,
   isValidMemberTransition } from '../../../../src/recovery/ownership/member.js';
 import { PartitionSet } from '../../../../src/recovery/ownership/partition-set.js';
 import type { MemberPorts, SetOptions, StoreChoice } from '../../../../src/recovery/ownership/ports.js';
@@ -37,7 +37,7 @@ class Stage implements MemberPorts {
     this.set.allHaveTerm(0);
   }
 
-  row(storeId: string): Member {
+  row(storeId: string): PartitionMember {
     const row = this.set.rows.find((each) => each.storeId === storeId);
     assert.ok(row !== undefined);
     return row;
@@ -222,6 +222,6 @@ test('a member enters states only as its table says', () => {
     const allowed = MEMBER_STATE_NAMES.filter((_, other) => isValidMemberTransition(state, other));
     assert.equal(allowed.join(' '), to);
   }
-  const row = new Member('a', 'b1', { bootId: 'b1', endsMs: 0 }, 0, () => undefined);
+  const row = new PartitionMember('a', 'b1', { bootId: 'b1', endsMs: 0 }, 0, () => undefined);
   assert.throws(() => { row.enter(2, 0); }, /NG to TAIL/);
 });
