@@ -203,9 +203,9 @@ export class ControlRecords {
     if (mirror.inSyncCount === 0 || mirror.credit < head.length + ENTRY_CREDIT_BYTES) return 0;
     const messageId = this.ports.nextMessageId();
     const checksum = crc32(head, 0);
-    const row = entries.create(mirror.queue, messageId, entries.contents.storeBytes(head), 0, 0, checksum, Math.floor(clock.wallMs() / 1000), NEVER_SECONDS);
+    const row = entries.create(mirror.queue, messageId, entries.contents.storeBytes(head, 0), 0, 0, checksum, Math.floor(clock.wallMs() / 1000), NEVER_SECONDS, 0);
     entries.table.transition(row, EntryState.RECORD);
-    entries.table.position.set(row, mirror.store(messageId, 0, NO_CHUNKS, 0, head, checksum));
+    entries.table.position.set(row, mirror.store(messageId, 0, NO_CHUNKS, 0, head, checksum, 0));
     mirror.queue.append(row, entries.bytes(row));
     return row;
   }

@@ -10,6 +10,7 @@
  */
 import type { Packer } from '../../platform/ports.js';
 import { CHANGES } from '../../protocol/message-types.js';
+import { UNPAID_TARGET_BYTES } from '../../protocol/messages/changes.js';
 import { JoinedPieces } from './joined-pieces.js';
 import type { Replica } from './replica.js';
 import type { StorePort } from './store-port.js';
@@ -83,6 +84,7 @@ export class Outbox {
   private readonly bodies = new JoinedPieces();
   private sections: SealedSection[] = [];
   private payloadBytes = 0;
+  private unpaidBytes = 0;
   private openCreditBytes = 0;
   private backlog: Waiting[] = [];
   private attachments: Attachment[] = [];
@@ -138,9 +140,11 @@ export class Outbox {
     this.values.push(section.handle, section.firstNumber, section.digestA, section.digestB, section.rows);
     for (const piece of section.pieces) this.bodies.add(piece);
     this.payloadBytes += section.payloadBytes + section.rows.length;
+    this.unpaidBytes += section.unpaidBytes;
     this.creditBytes += section.creditBytes;
     this.openCreditBytes += section.creditBytes;
-    if (this.payloadBytes >= this.options.frameTargetBytes || this.sections.length >= SECTIONS_PER_FRAME_MAX) this.close();
+    const isFull = this.payloadBytes >= this.options.frameTargetBytes || this.unpaidBytes >= UNPAID_TARGET_BYTES;
+    if (isFull || this.sections.length >= SECTIONS_PER_FRAME_MAX) this.close();
   }
 
   /** The frame is complete: it goes out, or waits for its turn. */
@@ -152,6 +156,7 @@ export class Outbox {
     this.values = [];
     this.sections = [];
     this.payloadBytes = 0;
+    this.unpaidBytes = 0;
     this.openCreditBytes = 0;
     this.send(CHANGES, control, bodies, openCreditBytes, undefined);
   }
@@ -197,6 +202,7 @@ export class Outbox {
     this.bodies.take();
     this.sections = [];
     this.payloadBytes = 0;
+    this.unpaidBytes = 0;
     this.openCreditBytes = 0;
     this.creditBytes = 0;
     this.backlog = [];

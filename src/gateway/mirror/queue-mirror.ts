@@ -9,8 +9,9 @@
  * Pure: entries are synchronous, effects leave through MirrorPorts.
  */
 import type { MailQueue } from '../queue/mail-queue.js';
-import { CHANGE_ROW_BYTES, FLAG_BODY_ABSENT, FLAG_SHARED, KIND_ANNOTATE, KIND_DELETE, KIND_SET_MEMBERS, KIND_STORE, KIND_WITHDRAW } from '../../protocol/change-rows.js';
+import { CHANGE_ROW_BYTES, changeDigested, FLAG_BODY_ABSENT, FLAG_SHARED, KIND_ANNOTATE, KIND_DELETE, KIND_SET_MEMBERS, KIND_STORE, KIND_WITHDRAW } from '../../protocol/change-rows.js';
 import { Digest } from '../../protocol/digest.js';
+import { UNPAID_TARGET_BYTES } from '../../protocol/messages/changes.js';
 import type { Replica } from './replica.js';
 import { SyncState } from './replica.js';
 import type { StorePort } from './store-port.js';
@@ -169,27 +170,29 @@ export class QueueMirror {
     for (const replica of this.replicas) if (replica.isFed && !replica.isFilling && this.sink.creditOf(replica.store) < creditBytes) replica.store.askCredit(creditBytes);
   }
 
-  /** STORE of a message whose body goes along: returns the entry's position. */
-  store(messageId: number, flags: number, chunks: readonly Uint8Array[], bodyBytes: number, head: Uint8Array, checksum: number): number {
+  /** STORE of a message whose body goes along: returns the entry's position. `room`: for its note, paid for now. */
+  store(messageId: number, flags: number, chunks: readonly Uint8Array[], bodyBytes: number, head: Uint8Array, checksum: number, room: number): number {
     const number = this.nextChange();
-    this.section.addRow(KIND_STORE, flags, bodyBytes, head.length, checksum, messageId);
+    this.section.addRow(KIND_STORE, flags, bodyBytes, head.length, checksum, messageId, room);
     for (const chunk of chunks) this.section.addPayload(chunk);
-    this.charge(bodyBytes, head);
+    this.charge(bodyBytes, head, room);
     return number;
   }
 
   /** STORE of a message whose body another queue's STORE brings to the same stores. `body` must stay as it is; `keptBytes` is what it costs here. */
-  storeAbsent(messageId: number, body: readonly Uint8Array[], keptBytes: number, bodyBytes: number, head: Uint8Array, checksum: number): number {
+  storeAbsent(
+    messageId: number, body: readonly Uint8Array[], keptBytes: number, bodyBytes: number, head: Uint8Array, checksum: number, room: number,
+  ): number {
     const number = this.nextChange();
-    this.section.addRow(KIND_STORE, FLAG_SHARED | FLAG_BODY_ABSENT, bodyBytes, head.length, checksum, messageId);
+    this.section.addRow(KIND_STORE, FLAG_SHARED | FLAG_BODY_ABSENT, bodyBytes, head.length, checksum, messageId, room);
     this.section.addAbsent(body, keptBytes);
-    this.charge(0, head);
+    this.charge(0, head, room);
     return number;
   }
 
-  private charge(sentBodyBytes: number, head: Uint8Array): void {
+  private charge(sentBodyBytes: number, head: Uint8Array, room: number): void {
     this.section.addPayload(head);
-    const creditBytes = sentBodyBytes + head.length + ENTRY_CREDIT_BYTES;
+    const creditBytes = sentBodyBytes + head.length + room + ENTRY_CREDIT_BYTES;
     this.section.creditBytes += creditBytes;
     this.sink.onCharged(creditBytes);
   }
@@ -202,7 +205,7 @@ export class QueueMirror {
       return this.lastNumber;
     }
     const number = this.nextChange();
-    this.section.addRow(KIND_DELETE, 0, 0, 1, 0, position);
+    this.section.addRow(KIND_DELETE, 0, 0, 1, 0, position, 0);
     // A run could straddle the cursor of a refill, or the place where recovered entries still come in: then
     // each entry is a change of its own.
     const isPlain = !this.isFilling && !this.queue.isRecovering;
@@ -214,7 +217,7 @@ export class QueueMirror {
   /** WITHDRAW of an uncommitted entry (G9). */
   withdraw(position: number): number {
     const number = this.nextChange();
-    this.section.addRow(KIND_WITHDRAW, 0, 0, 0, 0, position);
+    this.section.addRow(KIND_WITHDRAW, 0, 0, 0, 0, position, 0);
     this.sink.onPressing();
     return number;
   }
@@ -222,8 +225,8 @@ export class QueueMirror {
   /** ANNOTATE: the entry's note is replaced. */
   annotate(position: number, note: Uint8Array, checksum: number): number {
     const number = this.nextChange();
-    this.section.addRow(KIND_ANNOTATE, 0, 0, note.length, checksum, position);
-    this.section.addPayload(note);
+    this.section.addRow(KIND_ANNOTATE, 0, 0, note.length, checksum, position, 0);
+    this.addUnpaid(note);
     this.sink.onPressing();
     return number;
   }
@@ -231,10 +234,16 @@ export class QueueMirror {
   /** SET_MEMBERS; `members` are the packed store ids. */
   setMembers(epoch: number, members: Uint8Array, checksum: number): number {
     const number = this.nextChange();
-    this.section.addRow(KIND_SET_MEMBERS, 0, 0, members.length, checksum, epoch);
-    this.section.addPayload(members);
+    this.section.addRow(KIND_SET_MEMBERS, 0, 0, members.length, checksum, epoch, 0);
+    this.addUnpaid(members);
     this.sink.onPressing();
     return number;
+  }
+
+  /** Payload that no credit pays for: a store holds so much of it, however full, while it reads a frame. */
+  private addUnpaid(bytes: Uint8Array): void {
+    this.section.addPayload(bytes);
+    this.section.unpaidBytes += bytes.length;
   }
 
   /** `waiter` is told when the change is committed; maybe at once. */
@@ -256,7 +265,7 @@ export class QueueMirror {
     const view = section.rowView();
     const digest = this.digest;
     for (let i = 0, at = 0; i < section.rowCount; i++, at += CHANGE_ROW_BYTES) {
-      digest.add(view.getUint8(at), view.getUint32(at + 4, true), view.getUint32(at + 8, true), view.getUint32(at + 12, true), view.getFloat64(at + 16, true));
+      digest.add(changeDigested(view, at), view.getUint32(at + 4, true), view.getUint32(at + 8, true), view.getUint32(at + 12, true), view.getFloat64(at + 16, true));
     }
     const sealed: SealedSection = {
       handle: this.handle,
@@ -268,6 +277,7 @@ export class QueueMirror {
       pieces: section.takePieces(),
       payloadBytes: section.payloadBytes,
       creditBytes: section.creditBytes,
+      unpaidBytes: section.unpaidBytes,
       absent: section.takeAbsent(),
       keptBytes: section.keptBytes,
       slabs: section.takeSlabs(),
@@ -305,7 +315,7 @@ export class QueueMirror {
 
   private nextChange(): number {
     this.deleteRunNext = 0;
-    if (this.section.payloadBytes >= SECTION_BYTES_MAX) this.sink.onLarge(this);
+    if (this.section.payloadBytes >= SECTION_BYTES_MAX || this.section.unpaidBytes >= UNPAID_TARGET_BYTES) this.sink.onLarge(this);
     this.lastNumber += 1;
     if (!this.isDirty) {
       this.isDirty = true;

@@ -15,6 +15,7 @@ import type { Entries } from './entries.js';
 import { ENTRY_BOOKKEEPING_BYTES } from './entries.js';
 import { EntryState } from './entry-table.js';
 import { HeadWriter } from './head-writer.js';
+import { noteRoom } from './note.js';
 import type { MemoryGauge } from './memory-gauge.js';
 import type { QueueRegistry } from './queue-registry.js';
 import type { Admission, Envelope, Origin, Route, Submission, SubmissionOutcome } from './types.js';
@@ -121,7 +122,7 @@ export class Acceptance {
   private fits(request: StoreRequest, heads: readonly Uint8Array[], changeBytes: number, ending: boolean): boolean {
     const { memory } = this.ports;
     let bytes = request.contentBytes;
-    for (const head of heads) bytes += head.length + ENTRY_BOOKKEEPING_BYTES;
+    for (let i = 0; i < heads.length; i++) bytes += (heads[i]?.length ?? 0) + ENTRY_BOOKKEEPING_BYTES + roomOf(request, i);
     return ending ? memory.admitsEnding(bytes + changeBytes) : memory.admits(bytes) && memory.admitsPassing(bytes + changeBytes);
   }
 
@@ -142,8 +143,10 @@ export class Acceptance {
       const envelope = envelopes[i];
       if (mirror === undefined || head === undefined || envelope === undefined) continue;
       const checksum = crc32(head, bodyChecksum);
-      const slot = sharedContent === 0 ? entries.contents.storeOwn(chunks, contentBytes, head) : entries.contents.storeBytes(head);
-      const row = entries.create(mirror.queue, request.messageId, slot, sharedContent, contentBytes, checksum, arrivalSeconds, arrivalSeconds + Math.ceil(this.lifetimeMs(request) / 1000));
+      const room = noteRoom(envelope.recipients.length);
+      const slot = sharedContent === 0 ? entries.contents.storeOwn(chunks, contentBytes, head, room) : entries.contents.storeBytes(head, room);
+      const expirySeconds = arrivalSeconds + Math.ceil(this.lifetimeMs(request) / 1000);
+      const row = entries.create(mirror.queue, request.messageId, slot, sharedContent, contentBytes, checksum, arrivalSeconds, expirySeconds, room);
       entries.table.transition(row, EntryState.STORING);
       entries.envelopes.remember(row, envelope);
       let position: number;
@@ -151,8 +154,8 @@ export class Acceptance {
         // The client's chunks are used again: one copy for all queues, in case a mirror must get the body after all.
         const isFirst = kept === undefined;
         kept ??= chunks.map((chunk) => chunk.slice());
-        position = mirror.storeAbsent(request.messageId, kept, isFirst ? contentBytes : 0, contentBytes, head, checksum);
-      } else position = mirror.store(request.messageId, sharedContent === 0 ? 0 : FLAG_SHARED, chunks, contentBytes, head, checksum);
+        position = mirror.storeAbsent(request.messageId, kept, isFirst ? contentBytes : 0, contentBytes, head, checksum, room);
+      } else position = mirror.store(request.messageId, sharedContent === 0 ? 0 : FLAG_SHARED, chunks, contentBytes, head, checksum, room);
       entries.table.position.set(row, position);
       mirror.queue.append(row, entries.bytes(row));
       pending.add(mirror, row);
@@ -185,10 +188,15 @@ function carriersOf(mirrors: readonly QueueMirror[]): readonly QueueMirror[] {
 function creditNeeded(request: StoreRequest, mirrors: readonly QueueMirror[], carriers: readonly QueueMirror[], heads: readonly Uint8Array[]): number {
   let creditBytes = 0;
   for (let i = 0; i < mirrors.length; i++) {
-    creditBytes += (heads[i]?.length ?? 0) + ENTRY_CREDIT_BYTES;
+    creditBytes += (heads[i]?.length ?? 0) + roomOf(request, i) + ENTRY_CREDIT_BYTES;
     if (carriers[i] === mirrors[i]) creditBytes += request.contentBytes;
   }
   return creditBytes;
+}
+
+/** What the message will need in its i-th queue until its end, beside what is stored of it now. */
+function roomOf(request: StoreRequest, i: number): number {
+  return noteRoom(request.groups[i]?.recipients.length ?? 0);
 }
 
 /** Enough in-sync mirrors that a message can be committed. */

@@ -19,6 +19,7 @@ import type { Entries } from './entries.js';
 import type { MailEvents } from './mail-events.js';
 import type { Note } from './note.js';
 import { DONE, ENDED, OWED_FAILURE, OWED_SUCCESS } from './note.js';
+import type { ReplyTexts } from './reply-texts.js';
 import type { Settlement } from './settlement.js';
 import type { Envelope, Origin, RecipientGroup, Route, Router, SubmissionOutcome } from './types.js';
 import { COMMITTED, ENVELOPE_PARKED, NO_MEMORY, NOT_READY, ORIGIN_FAILURE_DSN, ORIGIN_SUCCESS_DSN, RET_HEADERS } from './types.js';
@@ -31,6 +32,8 @@ export type ReportStepValue = (typeof ReportStep)[keyof typeof ReportStep];
 export interface ReportInput {
   readonly envelope: Envelope;
   readonly note: Note;
+  /** What was said of them, as far as it is still known. */
+  readonly texts: ReplyTexts;
   /** Indexes of recipients whose outcome is reported. */
   readonly recipients: readonly number[];
   readonly failure: boolean;
@@ -217,7 +220,7 @@ export class Reports {
     const content = new Uint8Array(entries.table.bodyBytes.get(job.row));
     entries.copyBody(job.row, content, 0);
     job.messageId = this.ports.nextMessageId();
-    const report = this.ports.compose({ envelope: job.isShort ? { ...envelope, ret: RET_HEADERS } : envelope, note, recipients, failure, reportId: job.messageId, content }, job.mirror.queue.identity.ownerId);
+    const report = this.ports.compose({ envelope: job.isShort ? { ...envelope, ret: RET_HEADERS } : envelope, note, texts: settlement.textsOf(job.row), recipients, failure, reportId: job.messageId, content }, job.mirror.queue.identity.ownerId);
     job.groups = [{ route, recipients: [{ address: envelope.reversePath, notify: 1, orcpt: '' }] }];
     job.chunks = [report.content];
     job.contentBytes = report.content.length;
@@ -225,6 +228,8 @@ export class Reports {
     const identity = job.mirror.queue.identity;
     job.origin = { messageId: envelope.messageId, queueBirth: identity.birth, queueSerial: identity.serial, change: note.owedChange, kind: failure ? ORIGIN_FAILURE_DSN : ORIGIN_SUCCESS_DSN };
     const stored = this.ports.acceptance.store(job, true);
+    // It stands in the segments, or is made again: thousands that wait must not hold theirs.
+    job.chunks = [];
     if (stored instanceof PendingCommit) {
       job.parked = stored;
       this.ports.events.reported(job.mirror.queue, envelope, job.messageId);

@@ -18,7 +18,9 @@ import { EntryState } from './entry-table.js';
 import { decodeEnvelope } from './envelope.js';
 import type { MailEvents } from './mail-events.js';
 import type { LastResult, Note } from './note.js';
-import { DONE, decodeNote, encodeNote, ENDED, freshNote, OWED_FAILURE, OWED_SUCCESS, TO_TRY } from './note.js';
+import { DONE, decodeNote, encodeNote, ENDED, freshNote, noteRoom, OWED_FAILURE, OWED_SUCCESS, TO_TRY } from './note.js';
+import type { ReplyTexts } from './reply-texts.js';
+import { NO_TEXTS, packReplyTexts, readReplyTexts } from './reply-texts.js';
 import type { Delivery, DeliveryResult, Envelope, RecipientResult } from './types.js';
 import { DEFERRED, DELIVERED, FAILED, NOTIFY_NEVER, NOTIFY_SUCCESS } from './types.js';
 
@@ -51,11 +53,21 @@ export class Settlement {
   /** The note of an entry, or that of one never tried. */
   noteOf(row: number, recipientCount: number): Note {
     const bytes = this.ports.entries.note(row);
-    return (bytes.length === 0 ? undefined : decodeNote(this.ports.packer, bytes)) ?? freshNote(recipientCount);
+    return (bytes.length === 0 ? undefined : decodeNote(bytes)) ?? freshNote(recipientCount);
   }
 
+  /** What was said of its recipients, as far as it is still known. */
+  textsOf(row: number): ReplyTexts {
+    return this.ports.entries.hasNote(row) ? readReplyTexts(this.ports.packer, this.ports.entries.texts.of(row)) : NO_TEXTS;
+  }
+
+  /** Undefined also for an envelope whose entry was stored without room for what may become of its recipients. */
   envelopeOf(row: number): Envelope | undefined {
-    return this.ports.entries.envelopes.of(row) ?? decodeEnvelope(this.ports.packer, this.ports.entries.table.messageId(row), this.ports.entries.head(row));
+    const { entries, packer } = this.ports;
+    const recent = entries.envelopes.of(row);
+    if (recent !== undefined) return recent;
+    const envelope = decodeEnvelope(packer, entries.table.messageId(row), entries.head(row));
+    return envelope === undefined || noteRoom(envelope.recipients.length) > entries.room(row) ? undefined : envelope;
   }
 
   /** The attempt is over. */
@@ -93,11 +105,14 @@ export class Settlement {
     this.withdrawFromWaiting(mirror, row);
     const states = note.states.slice();
     const results = new Map(note.results.map((result) => [result.recipient, result]));
+    const texts = new Map(this.textsOf(row));
     for (const index of pending) {
       this.ports.events.outcome('expired', mirror.queue, envelope, index, EXPIRED, this.ports.entries.table.bodyBytes.get(row), '', note.attempts, 0, 0);
-      this.fail(envelope, index, results.get(index) ?? { recipient: index, code: 0, enhanced: EXPIRED.enhanced, text: EXPIRED.text }, states, results, mirror);
+      const last = results.get(index);
+      if (last === undefined) texts.set(index, EXPIRED.text);
+      this.fail(envelope, index, last ?? { recipient: index, code: 0, enhanced: EXPIRED.enhanced }, texts.get(index) ?? '', states, results, mirror);
     }
-    this.conclude(mirror, row, envelope, { ...note, states, results: [...results.values()] });
+    this.conclude(mirror, row, envelope, { ...note, states, results: [...results.values()] }, texts);
   }
 
   /** Removes the entry for good. */
@@ -108,11 +123,19 @@ export class Settlement {
     mirror.delete(row, position, following);
   }
 
-  /** Mirrors a note. Returns the number of the change. */
+  /** Mirrors a note: in the room that the entry has for it, here and at the stores. Returns the number of the change. */
   annotate(mirror: QueueMirror, row: number, note: Note): number {
-    const bytes = encodeNote(this.ports.packer, note);
+    const bytes = encodeNote(note);
     this.ports.entries.setNote(row, bytes);
     return mirror.annotate(this.ports.entries.table.position.get(row), bytes, this.ports.crc32(bytes, 0));
+  }
+
+  /** Keeps the texts that belong to the note just mirrored, and tells them to the stores, as far as there is room. */
+  private tell(mirror: QueueMirror, row: number, texts: ReplyTexts): void {
+    const { entries, mirrors, packer } = this.ports;
+    const bytes = packReplyTexts(packer, texts);
+    entries.texts.put(row, bytes);
+    if (bytes.length > 0) mirrors.sender.texts.add(mirror, entries.table.position.get(row), bytes);
   }
 
   /** After a report: end the entry, or let those still to be tried wait for their time. */
@@ -138,34 +161,41 @@ export class Settlement {
     const before = this.noteOf(row, envelope.recipients.length);
     const states = before.states.slice();
     const results = new Map(before.results.map((last) => [last.recipient, last]));
+    const texts = new Map(this.textsOf(row));
     for (let i = 0; i < delivery.pending.length; i++) {
       const index = delivery.pending[i] ?? 0;
       const said = result.results[i];
       if (said === undefined) continue;
-      const last: LastResult = { recipient: index, code: said.code, enhanced: said.enhanced, text: said.text };
+      const last: LastResult = { recipient: index, code: said.code, enhanced: said.enhanced };
+      texts.set(index, said.text);
       this.log(mirror, row, envelope, index, said, result, attempts);
       if (said.status === DELIVERED) {
         const owes = result.dsnPassedOn !== true && ((envelope.recipients[index]?.notify ?? 0) & NOTIFY_SUCCESS) !== 0 && envelope.reversePath !== '';
         states[index] = owes ? OWED_SUCCESS : DONE;
         if (owes) results.set(index, last);
-        else results.delete(index);
-      } else if (said.status === FAILED) this.fail(envelope, index, last, states, results, mirror);
+        else {
+          results.delete(index);
+          texts.delete(index);
+        }
+      } else if (said.status === FAILED) this.fail(envelope, index, last, said.text, states, results, mirror);
       else {
         results.set(index, last);
         mirror.queue.lastError = said.text;
       }
     }
     const dueWallMs = this.ports.clock.wallMs() + this.ports.retryDelayMs(attempts);
-    this.conclude(mirror, row, envelope, { attempts, dueWallMs, states, owedChange: before.owedChange, unparked: before.unparked, results: [...results.values()] });
+    this.conclude(mirror, row, envelope, { attempts, dueWallMs, states, owedChange: before.owedChange, unparked: before.unparked, results: [...results.values()] }, texts);
   }
 
   /** A recipient has failed for good: reported, or ended where a report is forbidden or unwanted (RFC 3461 4.1, RFC 5321 4.5.5). */
-  private fail(envelope: Envelope, index: number, last: LastResult, states: Uint8Array, results: Map<number, LastResult>, mirror: QueueMirror): void {
+  private fail(
+    envelope: Envelope, index: number, last: LastResult, text: string, states: Uint8Array, results: Map<number, LastResult>, mirror: QueueMirror,
+  ): void {
     const notify = envelope.recipients[index]?.notify ?? 0;
     results.set(index, last);
-    if (envelope.reversePath === '') this.ports.events.ended(mirror.queue, envelope, index, 'null reverse-path', last.text);
-    else if ((notify & NOTIFY_NEVER) !== 0) this.ports.events.ended(mirror.queue, envelope, index, 'NOTIFY=NEVER', last.text);
-    else if (notify !== 0 && (notify & 4) === 0) this.ports.events.ended(mirror.queue, envelope, index, 'NOTIFY without FAILURE', last.text);
+    if (envelope.reversePath === '') this.ports.events.ended(mirror.queue, envelope, index, 'null reverse-path', text);
+    else if ((notify & NOTIFY_NEVER) !== 0) this.ports.events.ended(mirror.queue, envelope, index, 'NOTIFY=NEVER', text);
+    else if (notify !== 0 && (notify & 4) === 0) this.ports.events.ended(mirror.queue, envelope, index, 'NOTIFY without FAILURE', text);
     else {
       states[index] = OWED_FAILURE;
       return;
@@ -174,7 +204,7 @@ export class Settlement {
   }
 
   /** Mirrors the outcome and does what follows from it. The entry is in no list. */
-  private conclude(mirror: QueueMirror, row: number, envelope: Envelope, note: Note): void {
+  private conclude(mirror: QueueMirror, row: number, envelope: Envelope, note: Note, texts: ReplyTexts): void {
     const owes = note.states.includes(OWED_FAILURE) || note.states.includes(OWED_SUCCESS);
     const tries = note.states.includes(TO_TRY);
     if (!owes && !tries) {
@@ -183,10 +213,12 @@ export class Settlement {
     }
     if (!owes) {
       this.annotate(mirror, row, note);
+      this.tell(mirror, row, texts);
       this.deferUntil(mirror, row, Math.min(note.dueWallMs, envelope.expiryWallMs));
       return;
     }
     const number = this.annotate(mirror, row, { ...note, owedChange: mirror.lastNumber + 1 });
+    this.tell(mirror, row, texts);
     this.ports.entries.table.transition(row, EntryState.REPORTING);
     // The head of a strict queue holds it while others of its recipients are still to be tried; afterReport() goes on.
     if (tries && mirror.queue.route.ordering === 'strict') mirror.queue.blockedUntilMs = Infinity;

@@ -24,7 +24,7 @@ function made(): Made {
   const queue = new MailQueue({ handle: 1, identity: { ownerId: 'gw-1', birth: 1, serial: 1 }, name: 'q', route, routed: true }, new EntryTable(1));
   const mirror: QueueMirror = new QueueMirror(queue, 1, sender.slabs, sender);
   mirror.adopt(1, 0, 0, 0);
-  const store = (): number => mirror.store(1, 0, [new Uint8Array(10)], 10, new Uint8Array(4), crc32(new Uint8Array(14), 0));
+  const store = (): number => mirror.store(1, 0, [new Uint8Array(10)], 10, new Uint8Array(4), crc32(new Uint8Array(14), 0), 0);
   const flush = (): void => {
     sender.beginFlush();
     sender.sealDirty();
