@@ -86,7 +86,7 @@ describe('no store free is not told', () => {
 /** The mirrors of q1 are dead, and known to have lost it; store-c has no room for it. */
 function full(options: WorldOptions = {}, bytes = 20_000): World {
   const world = World.started({ stores: 3, queues: [{ name: 'q1' }, { name: 'q2' }, { name: 'q3' }], storeMemoryBytes: 1024 * 1024, replaceAfterMs: REPLACE_AFTER_MS, ...options });
-  const [kept, filling] = [400_000 / bytes, 680_000 / bytes];
+  const [kept, filling] = [400_000 / bytes, 640_000 / bytes];
   world.hops.script = () => 'defer';
   world.submitMany(kept, ['q1'], { bytes });
   for (const name of ['q2', 'q3']) world.submit([name]);
@@ -128,7 +128,7 @@ describe('no store free', () => {
     world.until(() => world.mirror('q1').inSyncCount > 0, 20_000, 'a mirror in sync');
     assert.deepEqual(held(world).filter(({ queue }) => queue === 'q1'), []);
     world.hops.script = () => 'accept';
-    world.until(() => world.letters.delivered === 56, 20_000, 'the deliveries');
+    world.until(() => world.letters.delivered === 54, 20_000, 'the deliveries');
     checkNoLoss(world.letters);
     checkNoDuplicates(world.letters);
   });
