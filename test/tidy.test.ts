@@ -37,7 +37,6 @@ const STRANGERS: readonly (readonly [from: string, to: string])[] = [
   ['src/recovery/', 'src/kvs/'],
 ];
 
-const LINES_MAX = 400;
 const FUNCTION_LINES_MAX = 60;
 
 interface Source {
@@ -182,11 +181,6 @@ test('folders are made by makeFolder only: Node\'s own recursive mkdir may never
 
 test('files open with a comment that says what they are for', () => {
   expectNone(ours.filter((source) => !/^(#!.*\n)?\/\*\*(\n \*)? \S/.test(source.text)).map((source) => source.path));
-});
-
-test(`files have at most ${LINES_MAX} lines`, () => {
-  const lines = (source: Source): number => source.text.split('\n').length - 1;
-  expectNone(sources.filter((source) => lines(source) > LINES_MAX).map((source) => `${source.path}: ${lines(source)}`));
 });
 
 test(`functions have at most ${FUNCTION_LINES_MAX} lines`, () => {

@@ -171,7 +171,10 @@ export class QueueMirror {
   }
 
   /** STORE of a message whose body goes along: returns the entry's position. `room`: for its note, paid for now. */
-  store(messageId: number, flags: number, chunks: readonly Uint8Array[], bodyBytes: number, head: Uint8Array, checksum: number, room: number): number {
+  store(
+    messageId: number, flags: number, chunks: readonly Uint8Array[], bodyBytes: number, head: Uint8Array,
+    checksum: number, room: number,
+  ): number {
     const number = this.nextChange();
     this.section.addRow(KIND_STORE, flags, bodyBytes, head.length, checksum, messageId, room);
     for (const chunk of chunks) this.section.addPayload(chunk);
@@ -181,10 +184,12 @@ export class QueueMirror {
 
   /** STORE of a message whose body another queue's STORE brings to the same stores. `body` must stay as it is; `keptBytes` is what it costs here. */
   storeAbsent(
-    messageId: number, body: readonly Uint8Array[], keptBytes: number, bodyBytes: number, head: Uint8Array, checksum: number, room: number,
+    messageId: number, body: readonly Uint8Array[], keptBytes: number, bodyBytes: number, head: Uint8Array,
+    checksum: number, room: number,
   ): number {
     const number = this.nextChange();
-    this.section.addRow(KIND_STORE, FLAG_SHARED | FLAG_BODY_ABSENT, bodyBytes, head.length, checksum, messageId, room);
+    const flags = FLAG_SHARED | FLAG_BODY_ABSENT;
+    this.section.addRow(KIND_STORE, flags, bodyBytes, head.length, checksum, messageId, room);
     this.section.addAbsent(body, keptBytes);
     this.charge(0, head, room);
     return number;
@@ -315,7 +320,8 @@ export class QueueMirror {
 
   private nextChange(): number {
     this.deleteRunNext = 0;
-    if (this.section.payloadBytes >= SECTION_BYTES_MAX || this.section.unpaidBytes >= UNPAID_TARGET_BYTES) this.sink.onLarge(this);
+    const { payloadBytes, unpaidBytes } = this.section;
+    if (payloadBytes >= SECTION_BYTES_MAX || unpaidBytes >= UNPAID_TARGET_BYTES) this.sink.onLarge(this);
     this.lastNumber += 1;
     if (!this.isDirty) {
       this.isDirty = true;

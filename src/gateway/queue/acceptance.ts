@@ -122,7 +122,9 @@ export class Acceptance {
   private fits(request: StoreRequest, heads: readonly Uint8Array[], changeBytes: number, ending: boolean): boolean {
     const { memory } = this.ports;
     let bytes = request.contentBytes;
-    for (let i = 0; i < heads.length; i++) bytes += (heads[i]?.length ?? 0) + ENTRY_BOOKKEEPING_BYTES + roomOf(request, i);
+    for (let i = 0; i < heads.length; i++) {
+      bytes += (heads[i]?.length ?? 0) + ENTRY_BOOKKEEPING_BYTES + roomOf(request, i);
+    }
     return ending ? memory.admitsEnding(bytes + changeBytes) : memory.admits(bytes) && memory.admitsPassing(bytes + changeBytes);
   }
 
