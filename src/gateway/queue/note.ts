@@ -50,7 +50,10 @@ export interface Note {
   readonly results: readonly LastResult[];
 }
 
-/** What an entry with so many recipients keeps for its note and a checksum: told to the stores, and paid for, with STORE. */
+/**
+ * What an entry with so many recipients keeps for its note and a checksum: told to the stores, and paid for,
+ * with STORE.
+ */
 export function noteRoom(recipientCount: number): number {
   const room = NOTE_CRC_BYTES + FIXED_BYTES + recipientCount * RECIPIENT_BYTES;
   invariant(room <= ROOM_BYTES_MAX, 'no message has more recipients than a note can tell of (config: recipient_limit)');

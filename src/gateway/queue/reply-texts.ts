@@ -1,15 +1,18 @@
 /**
- * What next hops said of the recipients of an entry, in words: soft state. It makes reports and lists readable, and
- * nothing depends on it: kept in a bounded pool (base/text-pool.ts), told to the stores best effort (TEXTS), it may be
- * cut, forgotten, or missing after a takeover. The codes are in the note.
+ * What next hops said of the recipients of an entry, in words: soft state. It makes reports and lists
+ * readable, and nothing depends on it: kept in a bounded pool (base/text-pool.ts), told to the stores best
+ * effort (TEXTS), it may be cut, forgotten, or missing after a takeover. The codes are in the note.
  *
- * A MessagePack array: a text, then the recipients of whom it was said, then the next text …; equal texts stand once.
+ * A MessagePack array: a text, then the recipients of whom it was said, then the next text …; equal texts
+ * stand once.
  */
 import type { Packer } from '../../platform/ports.js';
 import { checkControl } from '../../protocol/bounds.js';
 import { TEXT_BYTES_MAX } from '../../protocol/text-rows.js';
 
-/** Of one text, in UTF-8. The longest reply line has 512 (RFC 5321 4.5.3.1.5); what matters stands in front. */
+/**
+ * Of one text, in UTF-8. The longest reply line has 512 (RFC 5321 4.5.3.1.5); what matters stands in front.
+ */
 const ONE_TEXT_BYTES_MAX = 200;
 /** Marks of the array, of a text and of a recipient in MessagePack, at most. */
 const ARRAY_BYTES = 3;

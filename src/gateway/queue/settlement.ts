@@ -61,7 +61,9 @@ export class Settlement {
     return this.ports.entries.hasNote(row) ? readReplyTexts(this.ports.packer, this.ports.entries.texts.of(row)) : NO_TEXTS;
   }
 
-  /** Undefined also for an envelope whose entry was stored without room for what may become of its recipients. */
+  /**
+   * Undefined also for an envelope whose entry was stored without room for what may become of its recipients.
+   */
   envelopeOf(row: number): Envelope | undefined {
     const { entries, packer } = this.ports;
     const recent = entries.envelopes.of(row);
@@ -123,14 +125,20 @@ export class Settlement {
     mirror.delete(row, position, following);
   }
 
-  /** Mirrors a note: in the room that the entry has for it, here and at the stores. Returns the number of the change. */
+  /**
+   * Mirrors a note: in the room that the entry has for it, here and at the stores. Returns the number of the
+   * change.
+   */
   annotate(mirror: QueueMirror, row: number, note: Note): number {
     const bytes = encodeNote(note);
     this.ports.entries.setNote(row, bytes);
     return mirror.annotate(this.ports.entries.table.position.get(row), bytes, this.ports.crc32(bytes, 0));
   }
 
-  /** Keeps the texts that belong to the note just mirrored, and tells them to the stores, as far as there is room. */
+  /**
+   * Keeps the texts that belong to the note just mirrored, and tells them to the stores, as far as there is
+   * room.
+   */
   private tell(mirror: QueueMirror, row: number, texts: ReplyTexts): void {
     const { entries, mirrors, packer } = this.ports;
     const bytes = packReplyTexts(packer, texts);
