@@ -145,7 +145,7 @@ describe('a client in Python, written from docs/PROTOCOL.md', () => {
     assert.deepEqual(listed.map((row) => row[3]), ['one.example', 'two.example']);
     tells('unclaimed', [1, reasons.REFUSAL_UNKNOWN]);
     const claimed = told['claimed'] as readonly (readonly unknown[])[];
-    assert.deepEqual(claimed[0], [1, reasons.CLAIM_GRANTED, 2000, 1, ['store-a'], number, a, b, 4, 5063, 1, 0, true]);
+    assert.deepEqual(claimed[0], [1, reasons.CLAIM_GRANTED, 2000, 1, ['store-a'], number, a, b, 4, 5063, 1, 0, true, 0]);
     assert.deepEqual(claimed[1]?.slice(0, 2), [2, reasons.CLAIM_GRANTED]);
     tells('not claimed', [[reasons.CLAIM_TOKEN_LOW, 2000], [reasons.CLAIM_UNKNOWN, 0]]);
   });
