@@ -26,8 +26,8 @@ import { nodePorts } from './node-ports.js';
 import type { NodePorts } from './node-ports.js';
 import { packageVersion } from './package-version.js';
 
-/** Two for each route that a file may have (config/schema.ts): mail, and reports. */
-const QUEUES_MAX = 4_096;
+/** Domains are chosen by whoever sends: an object and a few map entries each, some 100 MiB in all. */
+const QUEUES_MAX = 65_536;
 /**
  * A block of 1,000 messages of 1 KB is 1 MB; larger messages end it sooner. With the rows of the most messages that
  * `block` allows it fits what a link keeps for its next frame (protocol/frame-reader.ts): above that each block would be
@@ -163,6 +163,7 @@ export function gatewayOptions(config: GatewayConfig): GatewayOptions {
     })),
     replicas: mirror.replicas,
     replicasMin: mirror.replicasMin,
+    partitions: mirror.partitions,
     queuesMax: QUEUES_MAX,
     commitTimeoutMs: mirror.commitTimeoutMs,
     heartbeatMs: mirror.heartbeatMs,

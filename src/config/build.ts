@@ -116,6 +116,8 @@ function routeConfig(route: GatewayValue['routes'][number], gateway: GatewayValu
   return {
     domains: route.domains ?? (route.domain === undefined ? [] : [route.domain]),
     name: routeName(route),
+    perDomain: route.queues === 'domain',
+    lanes: route.lanes,
     nextHop: route.via,
     ordering,
     concurrency: ordering === 'strict' ? 1 : (route.concurrency ?? gateway.delivery.concurrency),
@@ -128,6 +130,7 @@ function mirrorConfig(mirror: GatewayValue['mirror'], context: BuildContext): Mi
   return {
     replicas: mirror.replicas,
     replicasMin: mirror.min_replicas,
+    partitions: mirror.partitions,
     commitTimeoutMs: mirror.commit_timeout,
     heartbeatMs: mirror.heartbeat,
     failoverTimeoutMs: mirror.failover_timeout,

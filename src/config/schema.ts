@@ -25,7 +25,7 @@ const MESSAGE_BYTES_MAX = 30 * MIB;
 /** Envelopes of this many, with the longest addresses and ORCPT, still fit into a grant. */
 const RECIPIENTS_MAX = 20_000;
 
-/** A route may need two queues, for mail and for reports, and a gateway keeps 4,096 (gateway-process.ts). A route may have many domains. */
+/** Bounds the table, not the queues: one route may have a queue for each of many domains. */
 const ROUTES_MAX = 2048;
 /** Processes behind one SMTP port: one a core of a large machine. */
 const WORKERS_MAX = 64;
@@ -108,7 +108,11 @@ const route = z.strictObject({
   domain: v.routeDomain().optional(),
   domains: z.array(v.routeDomain()).min(1).max(10_000).optional(),
   via: v.nextHop(),
-  name: v.text('a queue name of one line', 255).optional(),
+  name: v.queueName().optional(),
+  /** One queue for the route, or one for each destination domain that it leads to. */
+  queues: v.oneOf(['route', 'domain']).prefault('route'),
+  /** So many queues of one route, by the recipient's domain, each with an order and a home of its own. */
+  lanes: v.count(1, 1024).prefault(1),
   order: v.oneOf(['fifo', 'strict']).optional(),
   concurrency: v.count(1, 1000).optional(),
   pipeline_across_messages: v.flag().optional(),
@@ -126,6 +130,8 @@ const mirror = section({
   failover_timeout: v.duration(50, MINUTE_MS).prefault('2s'),
   /** What the stores are expected to grant: said in the log if one grants less (gateway-daemon.ts). */
   lease: v.duration(1000, 10 * MINUTE_MS).prefault('10s'),
+  /** Units of mirroring of a gateway; each queue lives in one of them. */
+  partitions: v.count(1, 1024).prefault(16),
   window: v.bytes(64 * 1024, 64 * MIB).prefault('8MiB'),
   /** Last changes kept for mirrors that come back: they get the tail instead of everything. */
   ring: v.bytes(MIB, 4 * GIB).prefault('64MiB'),

@@ -83,6 +83,8 @@ export interface DeliveryConfig {
 export interface RouteConfig {
   readonly domains: readonly string[];
   readonly name: string;
+  readonly perDomain: boolean;
+  readonly lanes: number;
   readonly nextHop: { readonly protocol: 'smtp' | 'lmtp'; readonly host: string; readonly port: number };
   readonly ordering: 'fifo' | 'strict';
   readonly concurrency: number;
@@ -102,6 +104,7 @@ export interface MemoryConfig {
 export interface MirrorConfig {
   readonly replicas: number;
   readonly replicasMin: number;
+  readonly partitions: number;
   readonly commitTimeoutMs: number;
   readonly heartbeatMs: number;
   readonly failoverTimeoutMs: number;

@@ -83,6 +83,14 @@ export function text(what: string, lengthMax = 1024): z.ZodType<string> {
   );
 }
 
+/** Name of a queue: stands in the label of each of its entries (gateway/queue/label.ts). */
+export function queueName(): z.ZodType<string> {
+  return expected(
+    (value) => (typeof value === 'string' && /^[\x20-\x7e]{1,200}$/.test(value) ? value : undefined),
+    'a queue name of 1 to 200 printable ASCII characters',
+  );
+}
+
 /** Ids of processes and host labels: they stand in frames, logs and file names. */
 export function identifier(): z.ZodType<string> {
   return expected(

@@ -13,6 +13,8 @@ import type { Router } from './queue/types.js';
 export interface CoreOptions {
   readonly gatewayId: string;
   readonly incarnation: number;
+  /** Partitions of this gateway. */
+  readonly partitions: number;
   readonly queuesMax: number;
   readonly commitTimeoutMs: number;
   /** The most that retryDelayMs() says. */

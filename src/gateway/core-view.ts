@@ -12,10 +12,11 @@ import { Degradation } from './degradation.js';
 import { MirrorTable, lagOf, pageByHandle, queueLag } from './mirror-table.js';
 import { causeOf, sinceMsOf } from './mirror/away-cause.js';
 import type { StoreLink } from './mirror/link/store-link.js';
-import type { QueueMirror } from './mirror/queue-mirror.js';
+import type { Partition } from './mirror/partition.js';
 import type { Replica } from './mirror/replica.js';
 import { SyncState } from './mirror/replica.js';
 import { EntryState } from './queue/entry-table.js';
+import type { MailQueue } from './queue/mail-queue.js';
 import { TO_TRY } from './queue/note.js';
 
 export interface CoreViewOptions {
@@ -57,7 +58,6 @@ const MESSAGE_STATES: Readonly<Record<number, MessageView['state']>> = {
   [EntryState.IN_FLIGHT]: 'active',
   [EntryState.DEFERRED]: 'deferred',
   [EntryState.REPORTING]: 'ending',
-  [EntryState.PARKED]: 'held',
   [EntryState.HELD]: 'held',
 };
 
@@ -67,7 +67,6 @@ const STATES_SHOWN = [
   { state: EntryState.IN_FLIGHT, name: 'active' },
   { state: EntryState.DEFERRED, name: 'deferred' },
   { state: EntryState.REPORTING, name: 'ending' },
-  { state: EntryState.PARKED, name: 'parked' },
   { state: EntryState.HELD, name: 'held' },
 ] as const;
 
@@ -83,7 +82,7 @@ export class CoreView implements GatewayView {
     this.ports = ports;
     this.startedWallMs = ports.clock.wallMs();
     this.degradation = new Degradation(options.replicas, { clock: ports.clock, log: ports.log, core: ports.core, storeViews: () => this.storeViews() });
-    this.mirrorTable = new MirrorTable({ clock: ports.clock, links: ports.links, replicas: options.replicas, all: () => ports.core.registry.all });
+    this.mirrorTable = new MirrorTable({ clock: ports.clock, links: ports.links, replicas: options.replicas, all: () => ports.core.registry.partitions });
   }
 
   /** Called with each tick. */
@@ -96,8 +95,7 @@ export class CoreView implements GatewayView {
     let messages = 0;
     let bytes = 0;
     let rescued = 0;
-    const { all } = core.registry;
-    for (const { queue } of all) {
+    for (const queue of core.registry.queues()) {
       messages += queue.length;
       bytes += queue.bytes;
       if (queue.identity.ownerId !== this.options.gatewayId) rescued += 1;
@@ -125,7 +123,7 @@ export class CoreView implements GatewayView {
       bounced: metrics.bounced,
       expired: metrics.expired,
       rejected: metrics.rejectedTotal,
-      queues: all.length,
+      queues: core.registry.queueCount,
       queuesRecovering: core.recovery.openCount,
       queuesShort: this.degradation.queuesShort(),
       queuesHeld: held.length,
@@ -156,7 +154,7 @@ export class CoreView implements GatewayView {
   }
 
   queues(cursor: string, limit: number): QueuePage {
-    const { page, nextCursor } = pageByHandle(this.ports.core.registry.all, cursor, limit);
+    const { page, nextCursor } = pageByHandle([...this.ports.core.registry.queues()], cursor, limit);
     return { queues: page.map(queueView), nextCursor };
   }
 
@@ -172,37 +170,37 @@ export class CoreView implements GatewayView {
     return STATES_SHOWN.map(({ state, name }) => ({ state: name, messages: census.count(state), bytes: census.bytes(state), oldestAgeSeconds: census.oldestAgeSeconds(state, nowSeconds) }));
   }
 
-  messages(queue: string, queueClass: string, cursor: string, limit: number): MessagePage | undefined {
-    const mirrors = this.ports.core.registry.byName(queue).filter((mirror) => mirror.queue.route.queueClass === queueClass).sort((a, b) => a.handle - b.handle);
-    if (mirrors.length === 0) return undefined;
+  messages(name: string, queueClass: string, cursor: string, limit: number): MessagePage | undefined {
+    const queues = this.ports.core.registry.byName(name).filter((queue) => queue.route.queueClass === queueClass).sort((a, b) => a.handle - b.handle);
+    if (queues.length === 0) return undefined;
     // The row shown last: handle of its queue, position, message id.
     const [handle = 0, position = 0, id = 0] = cursor.split('.').map(Number);
     const table = this.ports.core.entries.table;
     const messages: MessageView[] = [];
     let last = '';
-    for (const mirror of mirrors) {
-      if (mirror.handle < handle) continue;
-      let row = mirror.handle === handle ? this.rowBehind(mirror, position, id) : mirror.queue.first;
-      for (; row !== 0; row = mirror.queue.following(row)) {
+    for (const queue of queues) {
+      if (queue.handle < handle) continue;
+      let row = queue.handle === handle ? this.rowBehind(queue, position, id) : queue.first;
+      for (; row !== 0; row = queue.following(row)) {
         if (messages.length === limit) return { messages, nextCursor: last };
-        messages.push(this.messageView(mirror, row));
-        last = `${String(mirror.handle)}.${String(table.position.get(row))}.${String(table.messageId(row))}`;
+        messages.push(this.messageView(queue, row));
+        last = `${String(queue.handle)}.${String(table.position.get(row))}.${String(table.messageId(row))}`;
       }
     }
     return { messages, nextCursor: undefined };
   }
 
   /** The first row of a queue past a position. An entry that has gone meanwhile costs a walk, no more. */
-  private rowBehind(mirror: QueueMirror, position: number, messageId: number): number {
+  private rowBehind(queue: MailQueue, position: number, messageId: number): number {
     const { table } = this.ports.core.entries;
-    let row = Number.isSafeInteger(messageId) ? table.index.find(messageId, mirror.handle) : 0;
-    if (row !== 0 && table.position.get(row) === position) return mirror.queue.following(row);
-    row = mirror.queue.first;
-    while (row !== 0 && table.position.get(row) <= position) row = mirror.queue.following(row);
+    let row = Number.isSafeInteger(messageId) ? table.index.find(messageId, queue.handle) : 0;
+    if (row !== 0 && table.position.get(row) === position) return queue.following(row);
+    row = queue.first;
+    while (row !== 0 && table.position.get(row) <= position) row = queue.following(row);
     return row;
   }
 
-  private messageView(mirror: QueueMirror, row: number): MessageView {
+  private messageView(queue: MailQueue, row: number): MessageView {
     const { core } = this.ports;
     const table = core.entries.table;
     const envelope = core.envelopeOf(row);
@@ -214,13 +212,13 @@ export class CoreView implements GatewayView {
     });
     return {
       queueId: formatMessageId(table.messageId(row)),
-      owner: mirror.queue.identity.ownerId,
+      owner: queue.identity.ownerId,
       arrivalWallMs: envelope?.arrivalWallMs ?? 0,
       messageBytes: table.bodyBytes.get(row),
       sender: envelope?.reversePath ?? '',
       recipients,
       state: MESSAGE_STATES[table.state(row)] ?? 'held',
-      heldReason: core.holds.reasonOf(mirror, row),
+      heldReason: core.holds.reasonOf(queue, row),
       attempts: table.attempts.get(row),
       nextAttemptWallMs: isDeferred ? note.dueWallMs + core.frame.aheadMs() : undefined,
       expiryWallMs: envelope === undefined ? 0 : table.expirySeconds.get(row) * 1000 + core.frame.aheadMs(),
@@ -230,8 +228,8 @@ export class CoreView implements GatewayView {
   /** One walk over all queues for all stores. */
   private storeViews(): StoreView[] {
     const sums = new Map<object, StoreSum>(this.ports.links.map((link) => [link, new StoreSum()]));
-    for (const mirror of this.ports.core.registry.all) {
-      for (const replica of mirror.replicas) sums.get(replica.store)?.add(mirror, replica);
+    for (const partition of this.ports.core.registry.partitions) {
+      for (const replica of partition.replicas) sums.get(replica.store)?.add(partition, replica);
     }
     return this.ports.links.map((link) => this.storeView(link, sums.get(link) ?? new StoreSum()));
   }
@@ -291,10 +289,10 @@ class StoreSum {
   lagBytes = 0;
   refillMessages = 0;
   refillBytes = 0;
-  /** The mirror that is out of sync longest. */
+  /** The queue that is out of sync longest. */
   outOfSync: Replica | undefined;
 
-  add(mirror: QueueMirror, replica: Replica): void {
+  add(partition: Partition, replica: Replica): void {
     if (replica.sync === SyncState.SYNC) this.queuesSync += 1;
     else {
       if (replica.sync === SyncState.RESYNC) this.queuesResync += 1;
@@ -303,18 +301,18 @@ class StoreSum {
     }
     this.refillMessages += replica.progress.messagesToRefill;
     this.refillBytes += replica.progress.bytesToRefill;
-    const lag = lagOf(mirror, replica);
+    const lag = lagOf(partition, replica);
     this.lagMessages += lag.messages;
     this.lagBytes += lag.bytes;
   }
 }
 
-function queueView(mirror: QueueMirror): QueueView {
-  const { queue } = mirror;
+function queueView(queue: MailQueue): QueueView {
+  const { partition } = queue;
   const { protocol, host, port } = queue.route.nextHop;
-  const lag = queueLag(mirror);
+  const lag = queueLag(partition);
   let refillShare: number | undefined;
-  for (const { progress } of mirror.replicas) if (progress.refillShare !== undefined) refillShare = Math.min(refillShare ?? 1, progress.refillShare);
+  for (const { progress } of partition.replicas) if (progress.refillShare !== undefined) refillShare = Math.min(refillShare ?? 1, progress.refillShare);
   return {
     name: queue.name,
     queueClass: queue.route.queueClass,
@@ -326,8 +324,8 @@ function queueView(mirror: QueueMirror): QueueView {
     active: queue.inFlightCount,
     deferred: queue.deferredCount,
     held: queue.heldCount,
-    inSync: mirror.inSyncCount,
-    epoch: mirror.epoch,
+    inSync: partition.inSyncCount,
+    epoch: partition.epoch,
     lagMessages: lag.messages,
     lagBytes: lag.bytes,
     refillShare,

@@ -51,7 +51,7 @@ export class Degradation {
   /** Queues with fewer copies in sync than configured. */
   queuesShort(): number {
     let short = 0;
-    for (const mirror of this.ports.core.registry.all) if (mirror.inSyncCount < this.replicas) short += 1;
+    for (const partition of this.ports.core.registry.partitions) if (partition.inSyncCount < this.replicas) short += 1;
     return short;
   }
 

@@ -11,7 +11,7 @@ import type { Clock, EventLog } from '../platform/ports.js';
 import type { DrainState, StoreControl } from './admin/store-api.js';
 import type { DrainedSince } from './local/drained-file.js';
 import type { Mirrors } from './mirror/mirrors.js';
-import type { QueueMirror } from './mirror/queue-mirror.js';
+import type { Partition } from './mirror/partition.js';
 
 /** A disk that hangs longer lets no operator wait: the answer says that the order is not kept. */
 export const DISK_WAIT_MS = 3000;
@@ -30,7 +30,8 @@ export interface DrainedPorts {
   readonly mirrors: Mirrors;
   /** Undefined without a state_dir: then nothing is kept. */
   readonly file: DrainedFile | undefined;
-  queuesOf(name: string): readonly QueueMirror[];
+  /** The partition of this name, or those that hold queues of it. */
+  partitionsOf(name: string): readonly Partition[];
 }
 
 interface Wait {
@@ -100,11 +101,11 @@ export class DrainedStores implements StoreControl {
   resync(queue: string, storeId: string, { reason, who }: Order): number | undefined {
     let found = false;
     let filled = 0;
-    for (const mirror of this.#ports.queuesOf(queue)) {
-      const replica = mirror.replicas.find((one) => one.store.storeId === storeId);
+    for (const partition of this.#ports.partitionsOf(queue)) {
+      const replica = partition.replicas.find((one) => one.store.storeId === storeId);
       if (replica === undefined) continue;
       found = true;
-      if (this.#ports.mirrors.refillAgain(mirror, replica)) filled += 1;
+      if (this.#ports.mirrors.refillAgain(partition, replica)) filled += 1;
     }
     if (filled > 0) {
       const fields = { queue, store: storeId, queues: filled, reason, who };

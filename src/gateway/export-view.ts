@@ -5,7 +5,7 @@
 import type { Crc32 } from '../platform/ports.js';
 import { ENTRY_ROW_BYTES, writeEntryRow } from '../protocol/entry-rows.js';
 import type { ExportSource } from './admin/export-page.js';
-import type { QueueMirror } from './mirror/queue-mirror.js';
+import type { MailQueue } from './queue/mail-queue.js';
 import type { Entries } from './queue/entries.js';
 import { EntryState } from './queue/entry-table.js';
 
@@ -23,7 +23,7 @@ export interface ExportPage {
 export interface ExportPorts {
   readonly crc32: Crc32;
   readonly entries: Entries;
-  queuesOf(name: string): readonly QueueMirror[];
+  queuesOf(name: string): readonly MailQueue[];
 }
 
 export class ExportView implements ExportSource {
@@ -33,36 +33,36 @@ export class ExportView implements ExportSource {
     this.ports = ports;
   }
 
-  exportPage(queue: string, queueClass: string, cursor: string): ExportPage | undefined {
-    const mirrors = this.ports.queuesOf(queue).filter((mirror) => mirror.queue.route.queueClass === queueClass).sort((a, b) => a.handle - b.handle);
-    if (mirrors.length === 0) return undefined;
+  exportPage(name: string, queueClass: string, cursor: string): ExportPage | undefined {
+    const queues = this.ports.queuesOf(name).filter((queue) => queue.route.queueClass === queueClass).sort((a, b) => a.handle - b.handle);
+    if (queues.length === 0) return undefined;
     // The entry shown last: handle of its queue, position, message id.
     const [handle = 0, position = 0, id = 0] = cursor.split('.').map(Number);
     const chosen: number[] = [];
     let bytes = 0;
     let last = '';
-    for (const mirror of mirrors) {
-      if (mirror.handle < handle) continue;
-      let row = mirror.handle === handle ? this.rowBehind(mirror, position, id) : mirror.queue.first;
-      for (; row !== 0; row = mirror.queue.following(row)) {
+    for (const queue of queues) {
+      if (queue.handle < handle) continue;
+      let row = queue.handle === handle ? this.rowBehind(queue, position, id) : queue.first;
+      for (; row !== 0; row = queue.following(row)) {
         if (this.ports.entries.table.state(row) === EntryState.STORING) continue;
         const size = this.ports.entries.bytes(row) + this.ports.entries.note(row).length;
         if (chosen.length > 0 && (chosen.length === PAGE_ENTRIES || bytes + size > PAGE_BYTES)) return { ...this.build(chosen, bytes), nextCursor: last };
         chosen.push(row);
         bytes += size;
-        last = `${String(mirror.handle)}.${String(this.ports.entries.table.position.get(row))}.${String(this.ports.entries.table.messageId(row))}`;
+        last = `${String(queue.handle)}.${String(this.ports.entries.table.position.get(row))}.${String(this.ports.entries.table.messageId(row))}`;
       }
     }
     return { ...this.build(chosen, bytes), nextCursor: undefined };
   }
 
   /** The first row of a queue past a position. An entry that has gone meanwhile costs a walk, no more. */
-  private rowBehind(mirror: QueueMirror, position: number, messageId: number): number {
+  private rowBehind(queue: MailQueue, position: number, messageId: number): number {
     const { table } = this.ports.entries;
-    let row = Number.isSafeInteger(messageId) ? table.index.find(messageId, mirror.handle) : 0;
-    if (row !== 0 && table.position.get(row) === position) return mirror.queue.following(row);
-    row = mirror.queue.first;
-    while (row !== 0 && table.position.get(row) <= position) row = mirror.queue.following(row);
+    let row = Number.isSafeInteger(messageId) ? table.index.find(messageId, queue.handle) : 0;
+    if (row !== 0 && table.position.get(row) === position) return queue.following(row);
+    row = queue.first;
+    while (row !== 0 && table.position.get(row) <= position) row = queue.following(row);
     return row;
   }
 

@@ -41,7 +41,7 @@ import type { MemberView } from './admin/view.js';
 import { reachableAddress } from '../platform/node/own-host.js';
 import { LINK_DEFAULTS } from './mirror/link/link-options.js';
 import { StoreLink } from './mirror/link/store-link.js';
-import type { QueueMirror } from './mirror/queue-mirror.js';
+import type { Partition } from './mirror/partition.js';
 import { Dispatcher } from './outbound/dispatcher.js';
 import { RetrySchedule } from './outbound/pure/retry-schedule.js';
 import { createRouter } from './queue/router.js';
@@ -99,7 +99,7 @@ class Gateway implements RunningGateway {
     const { number, unkept } = nextIncarnation(options.stateDir, this.clock.wallMs(), told);
     this.incarnation = number;
     if (unkept !== '') ports.log.error('start', 'the incarnation can not be kept in state_dir: until it can, only the clock tells this process from older ones', { why: unkept });
-    this.record = new MailRecord({ clock: this.clock, log: ports.log, mailLog: ports.mailLog, metrics: ports.metrics, mirrorsOf: (route) => this.core.registry.find(route) });
+    this.record = new MailRecord({ clock: this.clock, log: ports.log, mailLog: ports.mailLog, metrics: ports.metrics, mirrorsOf: (route) => this.core.registry.find(route)?.partition });
     this.inboundRecord = new InboundRecord(ports.metrics);
     this.runEndOfTurn = () => {
       this.turnAsked = false;
@@ -114,8 +114,8 @@ class Gateway implements RunningGateway {
       write: (drained: DrainedSince) => writeDrained(stateDir, drained),
     };
     const { mirrors, registry } = this.core;
-    const queuesOf = (name: string): readonly QueueMirror[] => registry.byName(name);
-    this.drained = new DrainedStores({ clock: this.clock, log: ports.log, mirrors, file, queuesOf });
+    const partitionsOf = (name: string): readonly Partition[] => registry.partitionsOf(name);
+    this.drained = new DrainedStores({ clock: this.clock, log: ports.log, mirrors, file, partitionsOf });
     const transport = new NodeTransport({ readBufferBytes: REPLY_BUFFER_BYTES });
     const toNextHops: Transport = {
       connect: (host, port, handlers) => {
@@ -188,6 +188,7 @@ class Gateway implements RunningGateway {
       {
         gatewayId: options.id,
         incarnation: this.incarnation,
+        partitions: options.partitions,
         queuesMax: options.queuesMax,
         commitTimeoutMs: options.commitTimeoutMs,
         longestRetryMs: retry.longestMs,

@@ -43,6 +43,7 @@ export interface GatewayOptions {
   readonly stores: readonly GatewayStoreOptions[];
   readonly replicas: number;
   readonly replicasMin: number;
+  readonly partitions: number;
   readonly queuesMax: number;
   readonly commitTimeoutMs: number;
   readonly heartbeatMs: number;

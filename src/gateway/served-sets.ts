@@ -6,12 +6,12 @@
  * Pure.
  */
 import type { SetHint } from '../recovery/set-hints.js';
-import type { QueueMirror } from './mirror/queue-mirror.js';
+import type { Partition } from './mirror/partition.js';
 
 export interface ServedSetsPorts {
   /** Of queues that have not come back. */
   openHints(): Iterable<SetHint>;
-  served(): readonly QueueMirror[];
+  served(): readonly Partition[];
 }
 
 export class ServedSets {
@@ -25,16 +25,16 @@ export class ServedSets {
   signature(): number {
     let sum = 0;
     for (const hint of this.ports.openHints()) sum = added(sum, hint.birth, hint.serial, hint.epoch);
-    for (const { queue, epoch } of this.ports.served()) sum = added(sum, queue.identity.birth, queue.identity.serial, epoch);
+    for (const { identity, epoch } of this.ports.served()) sum = added(sum, identity.birth, identity.serial, epoch);
     return sum;
   }
 
   /** A queue that comes or goes while they are asked for may be missing or one too many: the signature is another then. */
   *hints(): Generator<SetHint, undefined> {
     yield* this.ports.openHints();
-    for (const { queue, epoch, replicas } of this.ports.served()) {
+    for (const { identity, name, epoch, replicas } of this.ports.served()) {
       const members = replicas.filter((replica) => replica.member).map((replica) => replica.store.storeId);
-      yield { ...queue.identity, name: queue.name, queueClass: queue.route.queueClass, epoch, members };
+      yield { ...identity, name, queueClass: 'mail', epoch, members };
     }
   }
 }

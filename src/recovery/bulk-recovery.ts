@@ -98,14 +98,12 @@ export class BulkRecovery {
   private readonly watch: RescueWatch;
   private readonly jobs = new Map<string, QueueJob>();
   private readonly byHandle = new Map<number, QueueJob>();
-  /** Owner → when the last of its queues came here from another process that may have had it; none if no other is in the group. */
-  private readonly cameBackMs = new Map<string, number>();
   private readonly isKnown = (key: string): boolean => this.jobs.has(key);
 
   constructor(options: RecoveryOptions, ports: RecoveryPorts) {
     this.options = options;
     this.ports = ports;
-    this.views = new StoreViews(options.gatewayId, ports.packer, () => ports.nowMs());
+    this.views = new StoreViews(options.gatewayId, ports.packer);
     this.hints = new SetHints(options.hints ?? [], ports.log);
     this.pulls = new Pulls(options, {
       packer: ports.packer, log: ports.log, views: this.views, nowMs: () => ports.nowMs(), needFlush: () => { ports.needFlush(); },
@@ -158,16 +156,6 @@ export class BulkRecovery {
     return this.openCount === 0;
   }
 
-  /**
-   * Everything that the stores know of this owner's queues is served here, whole. Another gateway may have made one, of
-   * reports, until it gave the last of them up: lists that were asked for before do not show it.
-   */
-  isWhole(ownerId: string): boolean {
-    if (!this.views.haveTold(ownerId, this.cameBackMs.get(ownerId) ?? -Infinity)) return false;
-    for (const job of this.jobs.values()) if (job.ownerId === ownerId && job.state !== 'done') return false;
-    return true;
-  }
-
   /** Queues whose mail waits, for whom, and since when. */
   held(): HeldQueue[] {
     const silent = this.views.silent();
@@ -175,9 +163,9 @@ export class BulkRecovery {
     return lost.concat(heldQueues(this.jobs.values(), this.hints, this.claiming.news.isLate ? this.hints.untold(this.options.gatewayId, this.isKnown, silent) : [], silent));
   }
 
-  /** Whether a queue of ours with this name is still to come: at once, or held until a store or a rescuer answers. */
-  expects(name: string, queueClass: string): Expected {
-    return expectedOf(this.jobs.values(), name, queueClass);
+  /** Whether a partition of ours is still to come, this one or any: at once, or held until a store or a rescuer answers. */
+  expects(name?: string): Expected {
+    return expectedOf(this.jobs.values(), name);
   }
 
   /** What was known before of queues that have not come back yet. */
@@ -310,7 +298,6 @@ export class BulkRecovery {
 
   private adopt(job: QueueJob, queue: ClaimedQueue): void {
     if (!job.isOwn) this.counters.takeovers += 1;
-    if (this.options.group.some((id) => id !== this.options.gatewayId)) this.cameBackMs.set(job.ownerId, this.ports.nowMs());
     this.ports.onClaimed(queue);
     for (const row of job.rows.values()) this.ports.onCopyTold(job.handle, row); // It may say that the queue is another's.
     if (this.byHandle.get(job.handle) === job) this.pulls.add(job);

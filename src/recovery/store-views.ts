@@ -31,12 +31,6 @@ export interface KnownStore {
   /** Rows of the list under way; undefined when none is. */
   listing: CensusRow[] | undefined;
   listingAll: boolean;
-  listingFromMs: number;
-  /** Since when it can't be reached, if it can't. */
-  silentSinceMs: number;
-  /** When the last whole list of our own queues, and that of all queues, was asked for. */
-  ownFromMs: number;
-  allFromMs: number;
   /** When it is asked again for the queues of the whole group. */
   listAtMs: number;
   /** Before this an older process of this gateway may still hold a lease here. */
@@ -54,23 +48,18 @@ export interface StoreList {
   readonly rows: readonly CensusRow[];
 }
 
-/** Reports of queues that came back wait so long for the list of a store that is down. */
-const SILENT_FOR_LONG_MS = 600_000;
-
 export class StoreViews {
   private readonly views = new Map<string, KnownStore>();
   private readonly gatewayId: string;
   private readonly packer: Packer;
-  private readonly nowMs: () => number;
 
-  constructor(gatewayId: string, packer: Packer, nowMs: () => number) {
+  constructor(gatewayId: string, packer: Packer) {
     this.gatewayId = gatewayId;
     this.packer = packer;
-    this.nowMs = nowMs;
   }
 
   add(store: RecoveryStore): void {
-    this.views.set(store.storeId, { store, bootId: '', listed: false, listing: undefined, listingAll: false, listingFromMs: 0, silentSinceMs: this.nowMs(), ownFromMs: -Infinity, allFromMs: -Infinity, listAtMs: 0, claimFromMs: -1, graceEndsMs: 0, asks: new Map() });
+    this.views.set(store.storeId, { store, bootId: '', listed: false, listing: undefined, listingAll: false, listAtMs: 0, claimFromMs: -1, graceEndsMs: 0, asks: new Map() });
   }
 
   get(storeId: string): KnownStore | undefined {
@@ -84,19 +73,6 @@ export class StoreViews {
   /** Every store has told of our queues since it started. */
   get allListed(): boolean {
     for (const view of this.views.values()) if (!view.listed) return false;
-    return true;
-  }
-
-  /**
-   * Every store has told a list with this owner's queues that was asked for after that moment. One that has been silent
-   * for long is not waited for: it may never come back.
-   */
-  haveTold(ownerId: string, sinceMs: number): boolean {
-    for (const { store, listed, ownFromMs, allFromMs, silentSinceMs } of this.views.values()) {
-      if (!store.isUp && this.nowMs() - silentSinceMs >= SILENT_FOR_LONG_MS) continue;
-      if (store.isUp && !listed) return false;
-      if (Math.max(allFromMs, ownerId === this.gatewayId ? ownFromMs : -Infinity) <= sinceMs) return false;
-    }
     return true;
   }
 
@@ -118,7 +94,6 @@ export class StoreViews {
   list(view: KnownStore, all: boolean): void {
     view.listing = [];
     view.listingAll = all;
-    view.listingFromMs = this.nowMs();
     this.page(view, 0);
   }
 
@@ -136,8 +111,6 @@ export class StoreViews {
     }
     view.listing = undefined;
     view.listed = true;
-    if (view.listingAll) view.allFromMs = view.listingFromMs;
-    else view.ownFromMs = view.listingFromMs;
     return { view, all: view.listingAll, rows };
   }
 
@@ -154,7 +127,6 @@ export class StoreViews {
     if (view === undefined) return;
     view.asks.clear();
     view.listing = undefined;
-    view.silentSinceMs = this.nowMs();
   }
 
   private page(view: KnownStore, cursor: number): void {

@@ -28,11 +28,11 @@ export interface HeldQueue {
   readonly messages?: number | undefined;
 }
 
-/** Whether a queue of our own with this name is still to come. */
-export function expectedOf(jobs: Iterable<QueueJob>, name: string, queueClass: string): Expected {
+/** Whether a mail partition of our own is still to come: this one, or any. */
+export function expectedOf(jobs: Iterable<QueueJob>, name?: string): Expected {
   let expected: Expected = '';
   for (const job of jobs) {
-    if (!job.isOwn || !job.isPending || job.name !== name || job.queueClass !== queueClass) continue;
+    if (!job.isOwn || !job.isPending || job.name !== (name ?? job.name)) continue;
     if (job.missing.length === 0 && job.blocked === '') return 'soon';
     expected = 'held';
   }

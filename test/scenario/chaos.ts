@@ -7,7 +7,7 @@
  */
 import assert from 'node:assert/strict';
 import type { Prng } from '../../src/base/prng.js';
-import type { QueueMirror } from '../../src/gateway/mirror/queue-mirror.js';
+import type { Partition } from '../../src/gateway/mirror/partition.js';
 import { SyncState } from '../../src/gateway/mirror/replica.js';
 import { ROLE_MEMBER } from '../../src/protocol/reasons.js';
 import { checkAll } from './checks.js';
@@ -125,17 +125,17 @@ class Chaos {
     const { gateway } = this.world;
     if (!gateway.isAlive) return false;
     if (!this.isWhole && this.lostDuringRecovery) return false;
-    return gateway.core?.registry.all.every((mirror) => mirror.setChangeNumber === 0 && this.copies(mirror) > 0) === true;
+    return gateway.core?.registry.partitions.every((mirror) => mirror.setChangeNumber === 0 && this.copies(mirror) > 0) === true;
   }
 
   /** Living stores that are in sync and know it: a joiner that has not heard of its set yet does not count. */
-  private copies(mirror: QueueMirror): number {
+  private copies(mirror: Partition): number {
     let count = 0;
     for (const replica of mirror.replicas) {
       if (!replica.member || replica.sync !== SyncState.SYNC) continue;
       const store = this.world.stores.find((node) => node.id === replica.store.storeId)?.store;
       if (store === undefined) continue;
-      const { birth, serial } = mirror.queue.identity;
+      const { birth, serial } = mirror.identity;
       if (queuesOf(store).some((queue) => queue.attributes.birth === birth && queue.attributes.serial === serial && queue.role === ROLE_MEMBER && queue.epoch === mirror.epoch)) count += 1;
     }
     return count;
@@ -151,7 +151,7 @@ class Chaos {
     const { world } = this;
     const core = world.gateway.core;
     if (this.isWhole) this.lostDuringRecovery = false;
-    this.bothInSyncAtKill = this.isWhole && core?.registry.all.every((mirror) => this.copies(mirror) === 2) === true;
+    this.bothInSyncAtKill = this.isWhole && core?.registry.partitions.every((mirror) => this.copies(mirror) === 2) === true;
     const kept = new Set<number>();
     for (const store of world.stores) if (store.store !== undefined) for (const id of memberIds(store.store)) kept.add(id);
     for (const letter of world.letters.all) if (kept.has(letter.id)) letter.mayRepeat = true;

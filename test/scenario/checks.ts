@@ -12,7 +12,7 @@ import type { StoreNode } from './store-node.js';
 /** G1: at the 250 every living member of the newest epoch has the message, for each queue it goes to. */
 export function checkCommitted(letter: Letter, stores: readonly StoreNode[]): void {
   for (const name of letter.groups.keys()) {
-    const copies = stores.flatMap((node) => (node.store === undefined ? [] : queuesOf(node.store, name).filter((queue) => queue.role === ROLE_MEMBER && queue.attributes.queueClass === 'mail').map((queue) => ({ node, queue }))));
+    const copies = stores.flatMap((node) => (node.store === undefined ? [] : queuesOf(node.store).filter((queue) => queue.role === ROLE_MEMBER && queue.attributes.queueClass === 'mail').map((queue) => ({ node, queue }))));
     // A route may have an older queue that came back; new mail goes to the youngest of the copies that have it.
     const holding = copies.filter(({ node, queue }) => node.store !== undefined && hasEntry(node.store, queue, letter.id));
     const first = holding[0];

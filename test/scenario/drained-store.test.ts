@@ -47,7 +47,7 @@ async function settled(): Promise<void> {
 function around(world: World, file: DrainedFile = new PlayedFile()): { readonly view: CoreView; readonly drained: DrainedStores } {
   const core = coreOf(world);
   const clock = { nowMs: () => world.scheduler.nowMs, wallMs: () => WALL_MS + world.scheduler.nowMs };
-  const drained = new DrainedStores({ clock, log: world.log, mirrors: core.mirrors, file, queuesOf: (name) => core.registry.byName(name) });
+  const drained = new DrainedStores({ clock, log: world.log, mirrors: core.mirrors, file, partitionsOf: (name) => core.registry.partitionsOf(name) });
   const links = world.stores.flatMap(({ id }) => world.gateway.link(id) ?? []);
   const view = new CoreView(
     { gatewayId: 'gw-1', host: 'box-1', incarnation: 1, version: '', insecure: false, replicas: 2, storeHosts: new Map(), others: [] },
@@ -214,7 +214,7 @@ describe('the answer to a drain, and to its undo', () => {
   test('without a state_dir says at once that a restart forgets it; that a store is used needs no file', () => {
     const world = World.started();
     const clock = { nowMs: () => world.scheduler.nowMs, wallMs: () => WALL_MS };
-    const drained = new DrainedStores({ clock, log: world.log, mirrors: coreOf(world).mirrors, file: undefined, queuesOf: () => [] });
+    const drained = new DrainedStores({ clock, log: world.log, mirrors: coreOf(world).mirrors, file: undefined, partitionsOf: () => [] });
     const told: (boolean | undefined)[] = [];
     for (const verb of ['drain', 'undrain'] as const) {
       drained[verb]('store-b', ORDER);

@@ -6,7 +6,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { COMMITTED } from '../../src/gateway/queue/types.js';
 import { Group } from './group.js';
-import { coreOf } from './inspect.js';
+import { coreOf, hasQueue } from './inspect.js';
 import type { Letter } from './letters.js';
 
 const LETTERS = 600;
@@ -41,7 +41,7 @@ function restarted(small: readonly string[]): { readonly group: Group; readonly 
 }
 
 function lengthOf(group: Group, id: string, name: string): number {
-  return group.served(id, 'gw-1').find(({ queue }) => queue.name === name)?.queue.length ?? 0;
+  return group.served(id, 'gw-1').find((one) => hasQueue(one, name))?.length ?? 0;
 }
 
 test('a recovery is over when its queue was taken over meanwhile: new mail gets memory as ever', () => {
@@ -60,7 +60,7 @@ test('a recovery is over when its queue was taken over meanwhile: new mail gets 
 
 test('it is not over with the first of its queues: what comes behind that still lies in large pieces', () => {
   const { group, letters } = restarted(['q2']);
-  assert.ok(group.log.lines.some(({ text, fields }) => text === 'a queue is back' && fields['queue'] === 'q2'));
+  assert.ok(group.log.lines.some(({ text, fields }) => text === 'a partition is back' && fields['partition'] === 'p2'));
   group.until(() => lengthOf(group, 'gw-1', 'q1') === LETTERS, 'the rest');
   const [middle] = letters.slice(LETTERS / 2);
   assert.ok(middle !== undefined && pieceBytes(group, middle, 'q1') > SEGMENT_BYTES);

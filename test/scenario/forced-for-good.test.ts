@@ -4,12 +4,12 @@
  */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import type { QueueMirror } from '../../src/gateway/mirror/queue-mirror.js';
+import type { Partition } from '../../src/gateway/mirror/partition.js';
 import { COMMITTED } from '../../src/gateway/queue/types.js';
 import type { SetHint } from '../../src/recovery/set-hints.js';
 import { checkNoDuplicates, checkNoLoss } from './checks.js';
 import { Group } from './group.js';
-import { queuesOf } from './inspect.js';
+import { queuesOf, hasQueue } from './inspect.js';
 import type { Letter } from './letters.js';
 import type { StoreNode } from './store-node.js';
 import { World } from './world.js';
@@ -17,8 +17,8 @@ import { World } from './world.js';
 const WORD = { reason: 'burnt', who: 'ann' };
 const LONG_MS = 120_000;
 
-function servedAt(group: Group, id: string): QueueMirror | undefined {
-  return group.served(id, 'gw-1').find(({ queue }) => queue.name === 'q1');
+function servedAt(group: Group, id: string): Partition | undefined {
+  return group.served(id, 'gw-1').find((one) => hasQueue(one, 'q1'));
 }
 
 /** Five messages of gw-1 that are put off; the stores are returned as first and second mirror, and the one without. */
@@ -54,7 +54,7 @@ function healToAll(group: Group, store: StoreNode): void {
 }
 
 function force(group: Group, id: string, store: StoreNode): void {
-  assert.equal(group.gateway(id).core?.recovery.force({ queue: 'q1', missing: store.id, ...WORD }).length, 1, `${store.id} is given up`);
+  assert.equal(group.gateway(id).core?.recovery.force({ queue: 'p1', missing: store.id, ...WORD }).length, 1, `${store.id} is given up`);
 }
 
 function acceptsLate(group: Group): Letter[] {
@@ -243,7 +243,7 @@ describe('a queue that was forced twice', () => {
       const hints: SetHint[] = [];
       const world = World.started({ stores: 3, queues: [{ name: 'q1' }], replaceAfterMs: 5000, hints: () => hints });
       const [a, b, c] = [world.store('a'), world.store('b'), world.store('c')];
-      const forced = (store: StoreNode): void => { assert.equal(world.gateway.core?.recovery.force({ queue: 'q1', missing: store.id, ...WORD }).length, 1); };
+      const forced = (store: StoreNode): void => { assert.equal(world.gateway.core?.recovery.force({ queue: 'p1', missing: store.id, ...WORD }).length, 1); };
       world.hops.script = () => 'defer';
       world.submitMany(5, ['q1']);
       world.run(100);
@@ -265,7 +265,7 @@ describe('a queue that was forced twice', () => {
       world.gateway.start();
       world.until(() => world.gateway.core?.recovery.held().length === 1, LONG_MS, 'the named state');
       forced(c);
-      world.until(() => world.gateway.core?.registry.all.some(({ inSyncCount, setChangeNumber }) => inSyncCount === 2 && setChangeNumber === 0) === true, LONG_MS, 'the first set');
+      world.until(() => world.gateway.core?.registry.partitions.some(({ inSyncCount, setChangeNumber }) => inSyncCount === 2 && setChangeNumber === 0) === true, LONG_MS, 'the first set');
       const late = world.submitMany(5, ['q1']);
       world.run(500);
       assert.ok(late.every(({ outcome }) => outcome === COMMITTED));
@@ -289,7 +289,7 @@ test('a forced set is known by its number out of the file of its store, too', ()
   world.run(100);
   for (const store of [a, b]) world.cut(store);
   world.run(30_000);
-  for (const store of [a, b]) world.gateway.core?.recovery.force({ queue: 'q1', missing: store.id, ...WORD });
+  for (const store of [a, b]) world.gateway.core?.recovery.force({ queue: 'p1', missing: store.id, ...WORD });
   world.until(() => world.mirror('q1').inSyncCount === 1 && world.mirror('q1').setChangeNumber === 0, LONG_MS, 'the set of the third');
   const { epoch } = world.mirror('q1');
   assert.ok(epoch > 2 ** 40, 'beyond what 32 bits hold');

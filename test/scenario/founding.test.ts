@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import type { QueueMirror } from '../../src/gateway/mirror/queue-mirror.js';
+import type { Partition } from '../../src/gateway/mirror/partition.js';
 import type { MirroredQueue } from '../../src/kvs/core/mirrored-queue.js';
 import { ResyncPhase } from '../../src/gateway/mirror/replica.js';
 import { COMMITTED } from '../../src/gateway/queue/types.js';
@@ -19,7 +19,7 @@ function membersAt(store: StoreNode): MirroredQueue[] {
 }
 
 /** Five messages of gw-1 that are committed and put off. */
-function deferring(group: Group): QueueMirror {
+function deferring(group: Group): Partition {
   group.hops.script = () => 'defer';
   for (let i = 0; i < 5; i++) group.submit('gw-1', ['q1']);
   group.run(200);
@@ -29,7 +29,7 @@ function deferring(group: Group): QueueMirror {
   return own;
 }
 
-function membersOf(group: Group, own: QueueMirror): readonly [StoreNode, StoreNode] {
+function membersOf(group: Group, own: Partition): readonly [StoreNode, StoreNode] {
   const [first, second] = own.replicas.map(({ store }) => group.stores.find(({ id }) => id === store.storeId));
   assert.ok(first !== undefined && second !== undefined);
   return [first, second];
@@ -123,7 +123,7 @@ describe('founding', () => {
     const recovery = group.gateway('gw-1').core?.recovery;
     assert.ok(recovery !== undefined);
     group.until(() => recovery.held().some(({ state }) => state === 'members silent'), 'what the operator is told', 90_000);
-    const order = { owner: 'gw-1', queue: 'q1', missing: named.id, reason: 'lost for good', who: 'ann' };
+    const order = { owner: 'gw-1', queue: 'p1', missing: named.id, reason: 'lost for good', who: 'ann' };
     recovery.force(order);
     group.until(() => group.served('gw-1', 'gw-1').length === 0, 'what it remembered is given up');
     // Now it is the copies that go on without the lost one: that is another thing to say.
@@ -138,7 +138,7 @@ describe('founding', () => {
     const remembered = deferring(group);
     const [decides, left] = membersOf(group, remembered);
     group.freeze('gw-1');
-    group.until(() => group.served('gw-2', 'gw-1')[0]?.queue.length === 5, 'the takeover');
+    group.until(() => group.served('gw-2', 'gw-1')[0]?.length === 5, 'the takeover');
     const rescued = group.served('gw-2', 'gw-1')[0];
     assert.ok(rescued !== undefined);
     // The change to the one that decides is not answered when that one restarts, empty; its former owner is the first to see it.

@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict';
 import { Prng } from '../../src/base/prng.js';
 import type { MailEvents } from '../../src/gateway/queue/mail-events.js';
-import type { QueueMirror } from '../../src/gateway/mirror/queue-mirror.js';
+import type { Partition } from '../../src/gateway/mirror/partition.js';
 import { createRouter } from '../../src/gateway/queue/router.js';
 import type { Ordering, Recipient, RecipientGroup, Router } from '../../src/gateway/queue/types.js';
 import { GatewayNode } from './gateway-node.js';
@@ -16,6 +16,7 @@ import { KeptLog } from './ports.js';
 import { Scheduler } from './scheduler.js';
 import { StoreNode } from './store-node.js';
 import { SimProcess } from '../simulation/process.js';
+import { forgetQueues, noteQueues } from './inspect.js';
 
 export interface GroupOptions {
   readonly gateways?: readonly string[];
@@ -60,6 +61,7 @@ export class Group {
   private readonly router: Router;
 
   constructor(options: GroupOptions = {}) {
+    forgetQueues();
     const gateways = options.gateways ?? ['gw-1', 'gw-2'];
     this.leaseMs = options.leaseMs ?? LEASE_MS;
     this.router = createRouter([...(options.queues ?? [{ name: 'q1' }, { name: 'q2' }]), { name: 'senders' }].map((queue) => ({
@@ -78,7 +80,7 @@ export class Group {
         {
           id, host, secret, storeIds: ids, windowBytes: 8 * MEBIBYTE, failoverTimeoutMs: 1000, retryDelayMs: () => 1000,
           core: {
-            queuesMax: 5000, commitTimeoutMs: 5000, longestRetryMs: 1000, firstListMs: 1000, segmentBytes: 64 * 1024,
+            partitions: 16, queuesMax: 5000, commitTimeoutMs: 5000, longestRetryMs: 1000, firstListMs: 1000, segmentBytes: 64 * 1024,
             mirrors: { group: gateways, replicas: 2, minReplicas: options.minReplicas ?? 1, retryMs: 500, refillFrameBytes: 2048, frameTargetBytes: 64 * 1024, replaceAfterMs: 30_000, placement: { gatewayHost: undefined, places: new Map() }, ringBytes: MEBIBYTE },
             acceptance: { lifetimeMs: 3_600_000, bounceLifetimeMs: 3_600_000, nextHopShare: 1 },
             memory: { limitBytes: options.memoryBytes?.[id] ?? 256 * MEBIBYTE, acceptShare: 0.8, reserveShare: 0.97 },
@@ -132,8 +134,8 @@ export class Group {
   }
 
   /** Queues that a gateway serves and that belong to `ownerId`. */
-  served(id: string, ownerId: string): QueueMirror[] {
-    return (this.gateway(id).core?.registry.all ?? []).filter((mirror) => mirror.queue.identity.ownerId === ownerId);
+  served(id: string, ownerId: string): Partition[] {
+    return (this.gateway(id).core?.registry.partitions ?? []).filter((mirror) => mirror.identity.ownerId === ownerId);
   }
 
   submit(id: string, names: readonly string[], reversePath = 'alice@senders.example', bytes = 200): Letter {
@@ -153,10 +155,12 @@ export class Group {
     core.submit({
       messageId, reversePath, groups: submitted, chunks: [letter.content], contentBytes: letter.content.length, flags: 0, ret: 0, envid: '', client: 'client', helo: 'client.example',
       settle: (outcome) => {
+        noteQueues(core);
         letter.outcome = outcome;
         letter.settledAt = this.letters.moment();
       },
     });
+    noteQueues(core);
     return letter;
   }
 

@@ -1,7 +1,7 @@
 /** Owners that were cut off while their queues were served by another, and come back with what they remember. */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import type { QueueMirror } from '../../src/gateway/mirror/queue-mirror.js';
+import type { Partition } from '../../src/gateway/mirror/partition.js';
 import type { Replica } from '../../src/gateway/mirror/replica.js';
 import { SyncState } from '../../src/gateway/mirror/replica.js';
 import { COMMITTED } from '../../src/gateway/queue/types.js';
@@ -162,41 +162,6 @@ describe('hand-back', () => {
     });
   }
 
-  test('a queue that waits for its operator in two memories keeps no other one from its owner: the store is asked for that', () => {
-    const group = Group.started();
-    group.hops.script = () => 'defer';
-    const refused = group.submit('gw-1', ['q1']);
-    for (let i = 1; i < 5; i++) group.submit('gw-1', ['q1']);
-    group.run(200);
-    const [a, b] = [group.store('a'), group.store('b')];
-    b.kill();
-    group.until(() => group.served('gw-1', 'gw-1').every((mirror) => mirror.memberCount === 1 && mirror.setChangeNumber === 0), 'the set of store-a');
-    group.network.cut('gw-1', a.id);
-    group.until(() => group.served('gw-2', 'gw-1').length === 1, 'the takeover');
-    group.hops.script = ({ messageId }) => (messageId === refused.id ? 'reject' : 'defer');
-    const reports = (id: string): QueueMirror[] => group.served(id, 'gw-1').filter(({ queue }) => queue.name === 'senders');
-    group.until(() => reports('gw-2').some(({ queue, committedNumber, lastNumber }) => queue.length === 1 && committedNumber === lastNumber), 'the report, in a queue that the rescuer founds for the owner');
-    const isLost = (id: string, name: string): boolean => group.gateway(id).core?.recovery.held().some(({ queue, state }) => queue === name && state === 'no survivor') === true;
-    // The one store restarts when neither has a lease there. The owner is the first to fill it from its memory.
-    group.network.cut('gw-2', a.id);
-    group.run(2 * group.leaseMs);
-    a.kill();
-    a.start();
-    group.network.heal('gw-1', a.id);
-    group.until(() => isLost('gw-1', 'q1'), 'the owner waits');
-    group.network.heal('gw-2', a.id);
-    group.until(() => isLost('gw-2', 'senders'), 'the rescuer waits');
-    assert.equal(group.gateway('gw-2').core?.recovery.force({ queue: 'senders', missing: a.id, reason: 'nobody else had it', who: 'ann' }).length, 1);
-    group.until(() => reports('gw-2').length === 0 && reports('gw-1').some(({ inSyncCount }) => inSyncCount === 1), 'the reports at their owner');
-    assert.equal(group.served('gw-2', 'gw-1').length, 1, 'the rescuer has the other queue in memory still');
-
-    assert.equal(group.gateway('gw-1').core?.recovery.force({ queue: 'q1', missing: a.id, reason: 'the rescuer delivered nothing', who: 'ann' }).length, 1);
-    group.hops.script = () => 'accept';
-    group.until(() => group.letters.delivered === 5, 'all deliveries');
-    group.until(() => group.served('gw-2', 'gw-1').length === 0, 'the rescuer gives its memory up');
-    checkNoLoss(group.letters);
-  });
-
   test('an owner that is thawed never delivers by a mirror that the rescuer has dropped', () => {
     const { group, remembered, kept } = droppedMeanwhile();
     // The owner hears of the takeover at one store only: the one that has forgotten the queue.
@@ -308,7 +273,7 @@ function present(node: StoreNode): Store {
 interface DroppedMeanwhile {
   readonly group: Group;
   /** The queue as its owner remembers it. */
-  readonly remembered: QueueMirror;
+  readonly remembered: Partition;
   readonly dropped: StoreNode;
   readonly kept: StoreNode;
 }
@@ -326,7 +291,7 @@ function droppedMeanwhile(): DroppedMeanwhile {
 }
 
 /** The owner is silent: its neighbour takes the queue over, and moves it away from one of its two stores. */
-function rescuedAndMoved(group: Group, remembered: QueueMirror): Pick<DroppedMeanwhile, 'dropped' | 'kept'> {
+function rescuedAndMoved(group: Group, remembered: Partition): Pick<DroppedMeanwhile, 'dropped' | 'kept'> {
   const [dropped, kept] = remembered.replicas.map(({ store }) => group.stores.find(({ id }) => id === store.storeId));
   assert.ok(dropped !== undefined && kept !== undefined);
   group.until(() => group.served('gw-2', 'gw-1').length === 1, 'the takeover');
@@ -336,7 +301,7 @@ function rescuedAndMoved(group: Group, remembered: QueueMirror): Pick<DroppedMea
 }
 
 /** The owner has it back as the rescuer left it, and all mail goes out once. */
-function judged(group: Group, remembered: QueueMirror): void {
+function judged(group: Group, remembered: Partition): void {
   group.hops.script = () => 'accept';
   group.until(() => group.letters.delivered === 5, 'all deliveries');
   group.until(() => group.served('gw-1', 'gw-1').some((mirror) => mirror !== remembered && mirror.inSyncCount === 2), 'the queue at its owner');

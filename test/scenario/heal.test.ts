@@ -5,7 +5,7 @@ import type { RepairCounters } from '../../src/gateway/mirror/repair-counters.js
 import { Leave, ResyncPhase, SyncState } from '../../src/gateway/mirror/replica.js';
 import { COMMITTED, NOT_READY } from '../../src/gateway/queue/types.js';
 import { checkAll } from './checks.js';
-import { queuesOf } from './inspect.js';
+import { queuesOf, onlyQueue } from './inspect.js';
 import { World } from './world.js';
 
 function countersOf(world: World): RepairCounters {
@@ -119,8 +119,8 @@ describe('heal', () => {
     quietAndJudged(world);
   });
 
-  test('with min_replicas 2 a queue takes no mail while a mirror is filled, and again when it is in sync', () => {
-    const world = World.started({ minReplicas: 2, queues: [{ name: 'q1' }] });
+  test('with min_replicas 2 a strict queue takes no mail while a mirror is filled, and again when it is in sync', () => {
+    const world = World.started({ minReplicas: 2, queues: [{ name: 'q1', ordering: 'strict' }] });
     world.hops.script = () => 'hang';
     world.submitMany(60, ['q1'], { bytes: 2000 });
     world.run(50);
@@ -190,7 +190,7 @@ describe('moves', () => {
     let least = 2;
     world.until(() => {
       if (world.scheduler.stepCount % 50 === 0) world.submit(['q1', 'q3']);
-      for (const mirror of core.registry.all) least = Math.min(least, mirror.inSyncCount);
+      for (const mirror of core.registry.partitions) least = Math.min(least, mirror.inSyncCount);
       return core.mirrors.moves.mirrorsAt('store-a') === 0;
     }, 20_000, 'the store empty');
     assert.equal(least, 2, 'no queue was ever short of a mirror');
@@ -281,9 +281,9 @@ describe('moves', () => {
     world.heal(gone);
     world.slow(kept, 5);
     world.gateway.start();
-    world.until(() => world.gateway.core?.registry.byName('q1')[0]?.inSyncCount === 1, 20_000, 'the claims');
+    world.until(() => world.gateway.core?.registry.byName('q1')[0]?.partition.inSyncCount === 1, 20_000, 'the claims');
     world.run(1000);
-    assert.equal(world.mirror('q1').queue.isRecovering, true);
+    assert.equal(onlyQueue(world.mirror('q1')).isRecovering, true);
     assert.equal(gone.store?.queues.count, 1);
     world.slow(kept, 0);
     world.until(() => storesOf(world, 'q1').length === 2, 20_000, 'two mirrors');
@@ -305,7 +305,7 @@ describe('moves', () => {
     world.gateway.start();
     const { moves } = world.gateway.core?.mirrors ?? assert.fail('the gateway runs');
     moves.drain(gone.id);
-    world.until(() => world.gateway.core?.registry.byName('q1')[0]?.queue.isRecovering === false, 20_000, 'the queue back');
+    world.until(() => world.gateway.core?.registry.byName('q1')[0]?.isRecovering === false, 20_000, 'the queue back');
     assert.equal(world.mirror('q1').replicas.length, 1);
     gone.start();
     assert.equal(gone.loadedQueues, 1);

@@ -11,7 +11,7 @@ test('a rescuer that can not reach one member does not say that a queue waits wh
   group.gateway('gw-1').kill();
   group.until(() => stateAt(group, 'gw-2') === 'waiting', 'the named state at gw-2', 60_000);
   group.gateway('gw-1').start();
-  group.until(() => servedAt(group, 'gw-1')?.inSyncCount === 2 && servedAt(group, 'gw-1')?.queue.length === LETTERS, 'the queue at its owner', 60_000);
+  group.until(() => servedAt(group, 'gw-1')?.inSyncCount === 2 && servedAt(group, 'gw-1')?.length === LETTERS, 'the queue at its owner', 60_000);
   group.until(() => stateAt(group, 'gw-2') === undefined, 'the end of that state');
   group.run(120_000);
   assert.equal(stateAt(group, 'gw-2'), undefined);

@@ -8,7 +8,7 @@ import type { HeldQueueView, StatusView } from '../../src/gateway/admin/view.js'
 import { CoreView } from '../../src/gateway/core-view.js';
 import { GatewayMetrics } from '../../src/observability/gateway-metrics.js';
 import type { SetHint } from '../../src/recovery/set-hints.js';
-import { coreOf } from './inspect.js';
+import { coreOf, onlyQueue } from './inspect.js';
 import type { WorldOptions } from './world.js';
 import { World } from './world.js';
 
@@ -37,8 +37,8 @@ function loaded(options: WorldOptions = {}): { readonly world: World; readonly i
   world.hops.script = () => 'hang';
   world.submitMany(5, ['q1']);
   world.run(200);
-  const { ownerId, birth, serial } = world.mirror('q1').queue.identity;
-  const hint = [...coreOf(world).sets.hints()].find(({ name }) => name === 'q1');
+  const { ownerId, birth, serial } = onlyQueue(world.mirror('q1')).identity;
+  const hint = [...coreOf(world).sets.hints()].find(({ name }) => name === 'p1');
   return { world, id: `${ownerId}/${String(birth)}/${String(serial)}`, hint: hint ?? assert.fail('a hint') };
 }
 
@@ -50,7 +50,7 @@ describe('a queue that is held, in the status', () => {
     assert.deepEqual(statusOf(world).heldQueues, [], 'they may come back');
     world.run(30_000);
     const { sinceWallMs, ...held } = heldIn(world);
-    assert.deepEqual(held, { queue: 'q1', queueClass: 'mail', owner: 'gw-1', id, state: 'members silent', messages: 5, stores: ['store-a', 'store-b'] });
+    assert.deepEqual(held, { queue: 'p1', queueClass: 'mail', owner: 'gw-1', id, state: 'members silent', messages: 5, stores: ['store-a', 'store-b'] });
     assert.ok(sinceWallMs !== undefined && sinceWallMs > silentWallMs + 4000 && sinceWallMs < silentWallMs + 10_000);
   });
 
@@ -62,7 +62,7 @@ describe('a queue that is held, in the status', () => {
     const startWallMs = WALL_MS + world.scheduler.nowMs;
     world.run(30_000);
     const { sinceWallMs, ...held } = heldIn(world);
-    assert.deepEqual(held, { queue: 'q1', queueClass: 'mail', owner: 'gw-1', id, state: 'waiting', messages: 5, stores: ['store-b'] });
+    assert.deepEqual(held, { queue: 'p1', queueClass: 'mail', owner: 'gw-1', id, state: 'waiting', messages: 5, stores: ['store-b'] });
     assert.ok(sinceWallMs !== undefined && sinceWallMs > startWallMs && sinceWallMs < startWallMs + 10_000);
   });
 
@@ -75,6 +75,6 @@ describe('a queue that is held, in the status', () => {
     hints.push({ ...hint, members: ['store-b'] });
     world.gateway.start();
     world.run(30_000);
-    assert.deepEqual(heldIn(world), { queue: 'q1', queueClass: 'mail', owner: 'gw-1', id, state: 'unknown', messages: undefined, stores: ['store-b'], sinceWallMs: undefined });
+    assert.deepEqual(heldIn(world), { queue: 'p1', queueClass: 'mail', owner: 'gw-1', id, state: 'unknown', messages: undefined, stores: ['store-b'], sinceWallMs: undefined });
   });
 });

@@ -4,20 +4,44 @@
  */
 import assert from 'node:assert/strict';
 import type { GatewayCore } from '../../src/gateway/core.js';
+import type { Partition, PartitionIdentity } from '../../src/gateway/mirror/partition.js';
+import type { MailQueue } from '../../src/gateway/queue/mail-queue.js';
 import type { MirroredQueue } from '../../src/kvs/core/mirrored-queue.js';
 import type { Store } from '../../src/kvs/core/store.js';
 import { crc32 } from '../../src/platform/node/checksum.js';
 import { ROLE_MEMBER } from '../../src/protocol/reasons.js';
 import type { Letter } from './letters.js';
 
-/** The queues of one name at a store. */
+/** Which queue the first mail of a partition was for, by the partition's identity: in these worlds no two share one. */
+const firstQueue = new Map<string, string>();
+
+/** A world begins: what another one had is of no account. */
+export function forgetQueues(): void {
+  firstQueue.clear();
+}
+
+/** To be called when mail was submitted. */
+export function noteQueues(core: GatewayCore): void {
+  for (const partition of core.registry.partitions) {
+    for (const { route } of partition.queues.values()) {
+      const key = identityOf(partition.identity);
+      if (route.queueClass === 'mail' && !firstQueue.has(key)) firstQueue.set(key, route.queueName);
+    }
+  }
+}
+
+/** The partitions of this name, or of the queue of this name, at a store. */
 export function queuesOf(store: Store, name?: string): MirroredQueue[] {
   const found: MirroredQueue[] = [];
   store.queues.visit(0, (queue) => {
-    if (name === undefined || queue.attributes.name === name) found.push(queue);
+    if (name === undefined || queue.attributes.name === name || firstQueue.get(identityOf(queue.attributes)) === name) found.push(queue);
     return true;
   });
   return found;
+}
+
+function identityOf({ ownerId, birth, serial }: PartitionIdentity): string {
+  return `${ownerId}/${String(birth)}/${String(serial)}`;
 }
 
 /** One queue in words: state, then every entry with its checksums over the bytes as they lie there. */
@@ -66,4 +90,16 @@ export function stateOf(core: GatewayCore, name: string, letter: Letter): number
     if (row !== 0) return core.entries.table.state(row);
   }
   return undefined;
+}
+
+/** The one queue of mail in a partition: in these worlds no two share one. */
+export function onlyQueue(partition: Partition): MailQueue {
+  const queue = [...partition.queues.values()].find(({ route }) => route.queueClass !== 'bounce');
+  assert.ok(queue !== undefined, `partition ${partition.name} has a queue`);
+  return queue;
+}
+
+/** The same, by name. */
+export function hasQueue(partition: Partition, name: string): boolean {
+  return firstQueue.get(identityOf(partition.identity)) === name || [...partition.queues.values()].some((queue) => queue.name === name);
 }

@@ -4,11 +4,11 @@
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { QueueMirror } from '../../src/gateway/mirror/queue-mirror.js';
+import type { Partition } from '../../src/gateway/mirror/partition.js';
 import type { MirroredQueue } from '../../src/kvs/core/mirrored-queue.js';
 import { ROLE_FILLING } from '../../src/protocol/reasons.js';
 import { Group } from './group.js';
-import { queuesOf } from './inspect.js';
+import { queuesOf, hasQueue } from './inspect.js';
 import type { StoreNode } from './store-node.js';
 
 const LETTERS = 5;
@@ -17,12 +17,12 @@ function queueAt(node: StoreNode): MirroredQueue | undefined {
   return node.store === undefined ? undefined : queuesOf(node.store, 'q1')[0];
 }
 
-function servedAt(group: Group, id: string): QueueMirror | undefined {
-  return group.served(id, 'gw-1').find(({ queue }) => queue.name === 'q1');
+function servedAt(group: Group, id: string): Partition | undefined {
+  return group.served(id, 'gw-1').find((one) => hasQueue(one, 'q1'));
 }
 
 function stateAt(group: Group, id: string): string | undefined {
-  return group.gateway(id).core?.recovery.held().find(({ queue }) => queue === 'q1')?.state;
+  return group.gateway(id).core?.recovery.held().find(({ queue }) => queue === 'p1')?.state;
 }
 
 function ends(group: Group): string {
@@ -31,7 +31,7 @@ function ends(group: Group): string {
     group.run(50);
     if (['gw-1', 'gw-2'].some((id) => group.gateway(id).isAlive && (servedAt(group, id)?.inSyncCount ?? 0) > 0)) return 'served';
   }
-  return ['gw-1', 'gw-2'].filter((id) => group.gateway(id).isAlive).map((id) => `${id}: ${String(stateAt(group, id))} ${String(group.gateway(id).core?.recovery.held().find(({ queue }) => queue === 'q1')?.why)}`).join('; ');
+  return ['gw-1', 'gw-2'].filter((id) => group.gateway(id).isAlive).map((id) => `${id}: ${String(stateAt(group, id))} ${String(group.gateway(id).core?.recovery.held().find(({ queue }) => queue === 'p1')?.why)}`).join('; ');
 }
 
 /** Two gateways. `dies` serves the queue of gw-1 and dies while a mirror joins: the survivor has the set that names it. */
@@ -84,7 +84,7 @@ test('killed between them it waits for its operator: nobody can say that the cla
   assert.deepEqual([queueAt(survivor)?.holder, queueAt(joiner)?.role, queueAt(joiner)?.holder], ['gw-1', ROLE_FILLING, 'gw-2']);
   group.gateway('gw-1').start();
   group.until(() => stateAt(group, 'gw-1') === 'came back empty', 'the named state', 60_000);
-  group.gateway('gw-1').core?.recovery.force({ queue: 'q1', owner: 'gw-1', missing: joiner.id, reason: 'gw-2 has nothing', who: 'ann' });
+  group.gateway('gw-1').core?.recovery.force({ queue: 'p1', owner: 'gw-1', missing: joiner.id, reason: 'gw-2 has nothing', who: 'ann' });
   assert.equal(ends(group), 'served');
 });
 

@@ -37,15 +37,15 @@ describe('the management table', () => {
     world.store('b').kill();
     world.run(1050);
     const lostMs = WALL_MS + world.scheduler.nowMs;
-    const before = rowOf(view.mirrors('', 100).rows, 'q2', 'store-b');
+    const before = rowOf(view.mirrors('', 100).rows, 'p2', 'store-b');
     world.submitMany(10, ['q2']);
     world.run(50);
-    const after = rowOf(view.mirrors('', 100).rows, 'q2', 'store-b');
+    const after = rowOf(view.mirrors('', 100).rows, 'p2', 'store-b');
     assert.deepEqual([after.sync, after.member, after.transactions], ['NG', false, undefined]);
     assert.equal(after.lagMessages - before.lagMessages, 10, 'each change since then is one that it lacks');
     assert.ok(after.lagBytes - before.lagBytes > 10 * 33, 'and its bytes count');
     assert.ok(Math.abs(after.sinceWallMs - lostMs) <= 1100 && after.cause !== '');
-    assert.equal(rowOf(view.mirrors('', 100).rows, 'q2', 'store-a').lagMessages, 0);
+    assert.equal(rowOf(view.mirrors('', 100).rows, 'p2', 'store-a').lagMessages, 0);
     assert.equal(view.status().queuesShort, 3);
     view.watch(world.scheduler.nowMs);
     world.store('b').start();
@@ -67,7 +67,7 @@ describe('the management table', () => {
     const killedMs = WALL_MS + world.scheduler.nowMs;
     world.store('b').kill();
     world.until(() => view.mirrors('', 10).rows.length === 3);
-    const { sync, cause, sinceWallMs } = rowOf(view.mirrors('', 10).rows, 'q1', 'store-c');
+    const { sync, cause, sinceWallMs } = rowOf(view.mirrors('', 10).rows, 'p1', 'store-c');
     assert.deepEqual([sync, cause], ['NG', 'new, and waits to be filled']);
     assert.ok(sinceWallMs > killedMs, 'since it was made');
   });
@@ -84,7 +84,7 @@ describe('the management table', () => {
     world.store('b').start();
     const seen: number[] = [];
     world.until(() => {
-      const row = rowOf(view.mirrors('', 10).rows, 'q1', 'store-b');
+      const row = rowOf(view.mirrors('', 10).rows, 'p1', 'store-b');
       if (row.progress !== undefined) {
         seen.push(row.progress);
         assert.equal(row.sync, 'RESYNC');
@@ -97,16 +97,16 @@ describe('the management table', () => {
   });
 
   test('names the queues first that lack copies, then those that lag, and cuts into pages by queue', () => {
-    const world = World.started({ queues: Array.from({ length: 25 }, (_, i) => ({ name: `n${String(i)}` })) });
+    const world = World.started({ queues: Array.from({ length: 16 }, (_, i) => ({ name: `n${String(i)}` })) });
     world.hops.script = () => 'hang';
-    for (let i = 0; i < 25; i++) world.submitMany(i + 1, [`n${String(i)}`]);
+    for (let i = 0; i < 16; i++) world.submitMany(i + 1, [`n${String(i)}`]);
     world.run(200);
     const view = viewOf(world);
-    assert.deepEqual(view.troubled(2).map((row) => row.queue), ['n24', 'n24', 'n23', 'n23'], 'without trouble the longest');
+    assert.deepEqual(view.troubled(2).map((row) => row.queue), ['p16', 'p16', 'p15', 'p15'], 'without trouble the longest');
     world.holdAnswers(world.store('a'), true);
     world.submit(['n3']);
     world.run(20);
-    assert.equal(view.troubled(1)[0]?.queue, 'n3', 'the one that lags');
+    assert.equal(view.troubled(1)[0]?.queue, 'p4', 'the one that lags');
     const seen: string[] = [];
     let pages = 0;
     for (let cursor: string | undefined = ''; cursor !== undefined; pages++) {
@@ -115,6 +115,6 @@ describe('the management table', () => {
       seen.push(...page.rows.map((row) => `${row.queue} ${row.store}`));
       cursor = page.nextCursor;
     }
-    assert.deepEqual([pages, seen.length, new Set(seen).size], [3, 50, 50]);
+    assert.deepEqual([pages, seen.length, new Set(seen).size], [2, 32, 32]);
   });
 });

@@ -42,7 +42,7 @@ function heldIn(world: World): HeldQueue {
 }
 
 function force(world: World, letter: 'a' | 'b' | 'c'): ForcedQueue {
-  const [forced, ...others] = recoveryOf(world).force({ queue: 'q1', missing: `store-${letter}`, reason: 'burnt', who: 'ann' });
+  const [forced, ...others] = recoveryOf(world).force({ queue: 'p1', missing: `store-${letter}`, reason: 'burnt', who: 'ann' });
   assert.ok(forced !== undefined && others.length === 0, `store-${letter} is given up for one queue`);
   return forced;
 }
@@ -74,9 +74,9 @@ describe('a queue whose two mirrors died at once', () => {
     world.run(30_000);
     const { state, stores, why } = heldIn(world);
     assert.deepEqual([state, stores], ['members silent', ['store-a', 'store-b']]);
-    assert.equal(why, 'no mirror is in sync; store-a is silent, store-b is silent; start what is silent, or go on without: twinpost rescue --force --queue q1 --owner gw-1 --missing store-a --reason TEXT; twinpost rescue --force --queue q1 --owner gw-1 --missing store-b --reason TEXT');
+    assert.equal(why, 'no mirror is in sync; store-a is silent, store-b is silent; start what is silent, or go on without: twinpost rescue --force --queue p1 --owner gw-1 --missing store-a --reason TEXT; twinpost rescue --force --queue p1 --owner gw-1 --missing store-b --reason TEXT');
     const lines = world.log.lines.filter(({ text }) => text.includes(TOLD));
-    assert.deepEqual(recoveryOf(world).force({ queue: 'q1', owner: 'gw-2', missing: 'store-a', reason: 'x', who: 'ann' }), [], 'a queue of that name of another');
+    assert.deepEqual(recoveryOf(world).force({ queue: 'p1', owner: 'gw-2', missing: 'store-a', reason: 'x', who: 'ann' }), [], 'a queue of that name of another');
     assert.deepEqual(lines.map(({ level, fields }) => [level, fields['silent'], fields['messages']]), [['error', ['store-a', 'store-b'], 10]]);
   });
 
@@ -85,8 +85,8 @@ describe('a queue whose two mirrors died at once', () => {
       const world = loaded();
       killBoth(world);
       world.run(30_000);
-      assert.deepEqual(force(world, first), { queue: 'q1', owner: 'gw-1', outcome: 'waiting', needed: [`store-${second}`], exportable: [] });
-      assert.deepEqual(recoveryOf(world).force({ queue: 'q1', missing: `store-${first}`, reason: 'again', who: 'ann' }), [], 'nothing more is done by it');
+      assert.deepEqual(force(world, first), { queue: 'p1', owner: 'gw-1', outcome: 'waiting', needed: [`store-${second}`], exportable: [] });
+      assert.deepEqual(recoveryOf(world).force({ queue: 'p1', missing: `store-${first}`, reason: 'again', who: 'ann' }), [], 'nothing more is done by it');
       world.run(10_000);
       assert.deepEqual(heldIn(world).stores, [`store-${second}`]);
       assert.equal(world.mirror('q1').founding, false);
@@ -126,7 +126,7 @@ describe('a queue whose two mirrors died at once', () => {
     a.start();
     world.run(10_000);
     assert.deepEqual([heldIn(world).state, heldIn(world).stores], ['members silent', ['store-b']]);
-    assert.deepEqual(recoveryOf(world).force({ queue: 'q1', missing: 'store-a', reason: 'x', who: 'ann' }), [], 'it answers: nothing waits for it');
+    assert.deepEqual(recoveryOf(world).force({ queue: 'p1', missing: 'store-a', reason: 'x', who: 'ann' }), [], 'it answers: nothing waits for it');
     assert.equal(force(world, 'b').outcome, 'taken');
     delivers(world);
     world.untilLevel();
@@ -178,7 +178,7 @@ describe('a store that was given up and comes back with its copy', () => {
     for (const store of [world.store('a'), world.store('b')]) world.heal(store);
     world.until(() => world.mirror('q1').inSyncCount === 2, 20_000, 'two in sync');
     world.run(5000);
-    const copies = world.stores.flatMap((node) => (node.store === undefined ? [] : queuesOf(node.store)).filter((queue) => queue.role === ROLE_MEMBER && queue.attributes.name === 'q1'));
+    const copies = world.stores.flatMap((node) => (node.store === undefined ? [] : queuesOf(node.store)).filter((queue) => queue.role === ROLE_MEMBER && queue.attributes.name === 'p1'));
     assert.equal(copies.length, 2, 'the third copy is dropped');
     assert.ok(copies.every((queue) => queue.epoch > before && queue.count === 3));
     world.untilLevel();
@@ -206,8 +206,8 @@ describe('a store that was given up and comes back with its copy', () => {
     force(world, 'a');
     force(world, 'b');
     world.until(() => world.mirror('q1').inSyncCount === 1, 20_000, 'the set of the third');
-    const { queue, epoch } = world.mirror('q1');
-    hints.push({ ...queue.identity, name: 'q1', queueClass: 'mail', epoch, members: ['store-c'] });
+    const { epoch, identity, name } = world.mirror('q1');
+    hints.push({ ...identity, name, queueClass: 'mail', epoch, members: ['store-c'] });
     world.gateway.kill();
     for (const store of [world.store('a'), world.store('b')]) world.heal(store);
     world.cut(world.store('c'));
@@ -233,9 +233,9 @@ describe('a gateway that was restarted in that state', () => {
     world.run(30_000);
     assert.deepEqual([heldIn(world).state, heldIn(world).stores], ['waiting', ['store-a', 'store-b']]);
     assert.deepEqual(force(world, 'a').needed, ['store-b']);
-    assert.deepEqual(force(world, 'b'), { queue: 'q1', owner: 'gw-1', outcome: 'gone', needed: [], exportable: ['store-c'] });
+    assert.deepEqual(force(world, 'b'), { queue: 'p1', owner: 'gw-1', outcome: 'gone', needed: [], exportable: ['store-c'] });
     const told = world.log.lines.filter(({ text }) => text.startsWith('a queue is given up by an operator'));
-    assert.deepEqual(told.map(({ fields }) => [fields['stores'], fields['messages'], fields['command']]), [[['store-c'], [10], 'twinpost store export --queue q1 DIR --from ADDRESS']]);
+    assert.deepEqual(told.map(({ fields }) => [fields['stores'], fields['messages'], fields['command']]), [[['store-c'], [10], 'twinpost store export --queue p1 DIR --from ADDRESS']]);
     const { store } = world.store('c');
     assert.ok(store !== undefined);
     assert.deepEqual(queuesOf(store, 'q1').map(({ count }) => count), [10], 'and it stays there');

@@ -6,7 +6,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { HeldQueue } from '../../src/recovery/waiting-queues.js';
 import { Group } from './group.js';
-import { queuesOf } from './inspect.js';
+import { queuesOf, onlyQueue } from './inspect.js';
 import type { StoreNode } from './store-node.js';
 import { World } from './world.js';
 
@@ -33,9 +33,9 @@ describe('a queue without a survivor', () => {
     world.heal(b);
     const held = (): HeldQueue => world.gateway.core?.recovery.held()[0] ?? assert.fail('the queue is held');
     world.until(() => world.gateway.core?.recovery.held().length === 1, 20_000, 'the named state');
-    const command = 'twinpost rescue --force --queue q1 --owner gw-1 --missing store-b --reason TEXT';
+    const command = 'twinpost rescue --force --queue p1 --owner gw-1 --missing store-b --reason TEXT';
     // Silent as it is, it must be given up, too.
-    const both = `${command}; twinpost rescue --force --queue q1 --owner gw-1 --missing store-a --reason TEXT`;
+    const both = `${command}; twinpost rescue --force --queue p1 --owner gw-1 --missing store-a --reason TEXT`;
     assert.deepEqual([held().state, held().stores], ['no survivor', ['store-b']]);
     assert.equal(held().why, `the mirrors it can go on from came back empty; store-a, which the set leaves out, can not be reached: start it; if store status shows no other holder there: ${both}`);
     assert.equal(world.log.count('no mirror of this queue has survived'), 0, 'store-a may have');
@@ -46,10 +46,10 @@ describe('a queue without a survivor', () => {
     restart(a);
     world.run(5000);
     assert.equal(held().why, `no mirror has survived: ${command}`);
-    assert.deepEqual(world.gateway.core?.recovery.force({ queue: 'q1', missing: 'store-b', reason: 'no other process runs', who: 'ann' }).map(({ queue }) => queue), ['q1']);
+    assert.deepEqual(world.gateway.core?.recovery.force({ queue: 'p1', missing: 'store-b', reason: 'no other process runs', who: 'ann' }).map(({ queue }) => queue), ['p1']);
     world.untilLevel();
     world.assertSameContent();
-    assert.equal(world.mirror('q1').queue.length, 5);
+    assert.equal(onlyQueue(world.mirror('q1')).length, 5);
   });
 
   test('is not told of while a store that has just started is about to say that its copy is gone, too', () => {
@@ -88,23 +88,23 @@ describe('a queue without a survivor', () => {
     group.until(() => (group.served('gw-1', 'gw-1')[0]?.setChangeNumber ?? 0) !== 0, 'the change that drops store-a');
     group.network.cut('gw-1', b.id);
     group.network.holdRequests('gw-1', b.id, false);
-    group.until(() => group.served('gw-2', 'gw-1')[0]?.queue.length === 1, 'the takeover');
+    group.until(() => group.served('gw-2', 'gw-1')[0]?.length === 1, 'the takeover');
     group.freeze('gw-2');
     restart(b);
     for (const store of group.stores) group.network.heal('gw-1', store.id);
     const held = (): HeldQueue | undefined => group.gateway('gw-1').core?.recovery.held()[0];
     group.until(() => held() !== undefined, 'the named state');
     group.run(3 * group.leaseMs);
-    assert.deepEqual([held()?.state, held()?.why], ['no survivor', 'the mirrors it can go on from came back empty; store-a, which the set leaves out, may have a copy; if store status shows no other holder there: twinpost rescue --force --queue q1 --owner gw-1 --missing store-b --reason TEXT']);
+    assert.deepEqual([held()?.state, held()?.why], ['no survivor', 'the mirrors it can go on from came back empty; store-a, which the set leaves out, may have a copy; if store status shows no other holder there: twinpost rescue --force --queue p1 --owner gw-1 --missing store-b --reason TEXT']);
     assert.equal(a.store === undefined ? '' : queuesOf(a.store, 'q1')[0]?.holder, 'gw-2', 'what store status shows');
-    assert.equal(group.served('gw-2', 'gw-1')[0]?.queue.length, 1, 'it has the mail');
+    assert.equal(group.served('gw-2', 'gw-1')[0]?.length, 1, 'it has the mail');
     // Who does not look there, and goes on without store-b, founds nothing: the other holder is asked now, and says so.
     const old = group.served('gw-1', 'gw-1')[0];
     assert.ok(old !== undefined);
-    const forced = group.gateway('gw-1').core?.recovery.force({ queue: 'q1', missing: b.id, reason: 'no other process has it', who: 'ann' });
+    const forced = group.gateway('gw-1').core?.recovery.force({ queue: 'p1', missing: b.id, reason: 'no other process has it', who: 'ann' });
     assert.deepEqual(forced?.map(({ outcome }) => outcome), ['later']);
     group.run(3000);
     assert.deepEqual([group.served('gw-1', 'gw-1').includes(old), old.founding, old.inSyncCount], [false, false, 0]);
-    assert.deepEqual([held()?.state, group.served('gw-2', 'gw-1')[0]?.queue.length], ['came back empty', 1]);
+    assert.deepEqual([held()?.state, group.served('gw-2', 'gw-1')[0]?.length], ['came back empty', 1]);
   });
 });

@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { QueueMirror } from '../../src/gateway/mirror/queue-mirror.js';
+import type { Partition } from '../../src/gateway/mirror/partition.js';
 import { ROLE_FILLING } from '../../src/protocol/reasons.js';
 import type { Group } from './group.js';
 import { LETTERS, loaded, queueAt, restart, servedAt, stateAt } from './one-owner.js';
@@ -12,7 +12,7 @@ import { LETTERS, loaded, queueAt, restart, servedAt, stateAt } from './one-owne
 /** The host of the next process of gw-1. */
 const NEXT = 'gw-1-next';
 
-function mayDeliver(group: Group, host: string, mirror: QueueMirror | undefined): boolean {
+function mayDeliver(group: Group, host: string, mirror: Partition | undefined): boolean {
   return mirror !== undefined && group.gateway(host).core?.mirrors.mayDeliver(mirror, group.scheduler.nowMs) === true;
 }
 
@@ -28,7 +28,7 @@ test('a member that came back empty, and was filled by an older process of the g
   for (const store of group.stores) group.network.cut('gw-1', store.id);
   first.start();
   group.gateway(NEXT).start();
-  const next = (): QueueMirror | undefined => servedAt(group, NEXT);
+  const next = (): Partition | undefined => servedAt(group, NEXT);
   group.until(() => next()?.inSyncCount === 2, 'the next process has it, and a second mirror', 120_000);
   group.network.cut(NEXT, second.id);
   group.until(() => next()?.memberCount === 1 && next()?.setChangeNumber === 0, 'the set of the first');
@@ -50,5 +50,5 @@ test('a member that came back empty, and was filled by an older process of the g
     assert.ok(!(mayDeliver(group, 'gw-2', servedAt(group, 'gw-2')) && mayDeliver(group, NEXT, next())), `two owners; log:\n${group.lastLog()}`);
   }
   assert.equal(stateAt(group, 'gw-2'), 'waiting');
-  assert.deepEqual([next()?.inSyncCount, next()?.queue.length], [1, LETTERS]);
+  assert.deepEqual([next()?.inSyncCount, next()?.length], [1, LETTERS]);
 });

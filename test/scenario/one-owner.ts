@@ -3,13 +3,13 @@
  * at the first two of three stores.
  */
 import assert from 'node:assert/strict';
-import type { QueueMirror } from '../../src/gateway/mirror/queue-mirror.js';
+import type { Partition } from '../../src/gateway/mirror/partition.js';
 import { COMMITTED } from '../../src/gateway/queue/types.js';
 import type { MirroredQueue } from '../../src/kvs/core/mirrored-queue.js';
 import { checkNoDuplicates, checkNoLoss } from './checks.js';
 import type { GroupOptions } from './group.js';
 import { Group } from './group.js';
-import { queuesOf } from './inspect.js';
+import { queuesOf, hasQueue } from './inspect.js';
 import type { StoreNode } from './store-node.js';
 
 export const LETTERS = 5;
@@ -23,13 +23,13 @@ export function queueAt(node: StoreNode): MirroredQueue | undefined {
   return node.store === undefined ? undefined : queuesOf(node.store, 'q1')[0];
 }
 
-export function servedAt(group: Group, id: string): QueueMirror | undefined {
-  return group.served(id, 'gw-1').find(({ queue }) => queue.name === 'q1');
+export function servedAt(group: Group, id: string): Partition | undefined {
+  return group.served(id, 'gw-1').find((one) => hasQueue(one, 'q1'));
 }
 
 export interface Loaded {
   readonly group: Group;
-  readonly own: QueueMirror;
+  readonly own: Partition;
   readonly first: StoreNode;
   readonly second: StoreNode;
   readonly third: StoreNode;
@@ -61,7 +61,7 @@ export function oneDeliversAtMost(group: Group, ms: number): void {
 }
 
 export function stateAt(group: Group, id: string): string | undefined {
-  return group.gateway(id).core?.recovery.held().find(({ queue }) => queue === 'q1')?.state;
+  return group.gateway(id).core?.recovery.held().find(({ queue }) => queue === 'p1')?.state;
 }
 
 /** All paths are there again: what is held goes out, by one of the two. */

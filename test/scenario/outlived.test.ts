@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { QueueMirror } from '../../src/gateway/mirror/queue-mirror.js';
+import type { Partition } from '../../src/gateway/mirror/partition.js';
 import { ResyncPhase } from '../../src/gateway/mirror/replica.js';
 import { ROLE_FILLING } from '../../src/protocol/reasons.js';
 import { checkNoDuplicates } from './checks.js';
@@ -54,7 +54,7 @@ for (const isSent of [false, true]) test(`a loss that was witnessed says nothing
   } else oneDeliversAtMost(group, 30_000);
 });
 
-function hadItBack(): Loaded & { readonly mine: QueueMirror } {
+function hadItBack(): Loaded & { readonly mine: Partition } {
   const story = loaded();
   const { group, first, second } = story;
   for (const store of group.stores) group.network.cut('gw-1', store.id);
@@ -80,10 +80,10 @@ for (const isMember of [true, false]) test(`an owner that is back does not go on
   const { group, mine } = hadItBack();
   group.run(2 * group.leaseMs);
   for (const store of group.stores) group.network.cut('gw-1', store.id);
-  group.until(() => servedAt(group, 'gw-2')?.queue.length === LETTERS, 'the second takeover', 60_000);
+  group.until(() => servedAt(group, 'gw-2')?.length === LETTERS, 'the second takeover', 60_000);
   if (!isMember) group.hops.script = () => 'accept';
   const letters = group.letters;
-  if (!isMember) group.until(() => letters.delivered === LETTERS && servedAt(group, 'gw-2')?.queue.length === 0, 'the deliveries', 60_000);
+  if (!isMember) group.until(() => letters.delivered === LETTERS && servedAt(group, 'gw-2')?.length === 0, 'the deliveries', 60_000);
   group.run(200);
   for (const store of group.stores) group.network.heal('gw-1', store.id);
   group.run(30_000);

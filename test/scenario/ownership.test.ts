@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { MirroredQueue } from '../../src/kvs/core/mirrored-queue.js';
-import type { QueueMirror } from '../../src/gateway/mirror/queue-mirror.js';
+import type { Partition } from '../../src/gateway/mirror/partition.js';
 import { ResyncPhase } from '../../src/gateway/mirror/replica.js';
 import { ROLE_FILLING, ROLE_MEMBER } from '../../src/protocol/reasons.js';
 import { COMMITTED } from '../../src/gateway/queue/types.js';
@@ -39,7 +39,7 @@ function queueAt(node: StoreNode): MirroredQueue | undefined {
 }
 
 function stateAt(group: Group, id: string): string | undefined {
-  return group.gateway(id).core?.recovery.held().find(({ queue }) => queue === 'q1')?.state;
+  return group.gateway(id).core?.recovery.held().find(({ queue }) => queue === 'p1')?.state;
 }
 
 /** Members of gw-1's queue, in the order of their names; then the stores that are none. */
@@ -51,8 +51,8 @@ function storesOf(group: Group): readonly StoreNode[] {
 /** It heard of the restart too late to go on by itself; its operator knows that nobody else has the mail. */
 function goOnByCommand(group: Group, id: string, lost: StoreNode): void {
   group.until(() => stateAt(group, id) === 'no survivor', 'the named state');
-  const names = group.gateway(id).core?.recovery.force({ queue: 'q1', missing: lost.id, reason: 'the owner is stopped', who: 'ann' });
-  assert.deepEqual(names?.map(({ queue }) => queue), ['q1']);
+  const names = group.gateway(id).core?.recovery.force({ queue: 'p1', missing: lost.id, reason: 'the owner is stopped', who: 'ann' });
+  assert.deepEqual(names?.map(({ queue }) => queue), ['p1']);
 }
 
 function deliverAll(group: Group, letters = LETTERS): void {
@@ -109,7 +109,7 @@ describe('founding a set anew', () => {
     group.run(2000);
     assert.ok(group.served('gw-1', 'gw-1')[0] === old);
     assert.deepEqual([old.epoch, old.setChangeNumber, stateAt(group, 'gw-1')], [epoch, setChangeNumber, 'no survivor'], 'the old owner founds nothing');
-    assert.equal(group.served('gw-2', 'gw-1')[0]?.queue.length, LETTERS, 'the rescue has the mail');
+    assert.equal(group.served('gw-2', 'gw-1')[0]?.length, LETTERS, 'the rescue has the mail');
     for (const store of group.stores) group.network.heal('gw-2', store.id);
     group.gateway('gw-1').kill();
     goOnByCommand(group, 'gw-2', founder);
@@ -118,7 +118,7 @@ describe('founding a set anew', () => {
 });
 
 /** The owner founded its last set on store-a, which was no member; it never heard that it stands, and is cut off. */
-function foundedUnheard(): { readonly group: Group; readonly old: QueueMirror } {
+function foundedUnheard(): { readonly group: Group; readonly old: Partition } {
   const group = loaded();
   group.hops.script = () => 'defer';
   const [a, b] = [group.store('a'), group.store('b')];
@@ -177,7 +177,7 @@ describe('going on past a member that came back empty', () => {
     group.gateway('gw-1').start();
     group.until(() => stateAt(group, 'gw-1') === 'came back empty', 'the named state');
     assert.equal(group.served('gw-1', 'gw-1').length, 0);
-    assert.equal(group.served('gw-2', 'gw-1')[0]?.queue.length, LETTERS, 'the rescue has the mail');
+    assert.equal(group.served('gw-2', 'gw-1')[0]?.length, LETTERS, 'the rescue has the mail');
     for (const store of group.stores) group.network.heal('gw-2', store.id);
     goOnByCommand(group, 'gw-2', b);
     deliverAll(group);
@@ -227,7 +227,7 @@ describe('a claim', () => {
     assert.deepEqual([queueAt(a)?.holder, queueAt(b)?.holder], ['gw-1', 'gw-1'], 'what was granted is given back');
     for (const store of group.stores) group.network.heal('gw-1', store.id);
     group.until(() => group.served('gw-1', 'gw-1')[0]?.inSyncCount === 2, 'the next set of the owner');
-    assert.equal(group.served('gw-1', 'gw-1')[0]?.queue.length, LETTERS + LATER);
+    assert.equal(group.served('gw-1', 'gw-1')[0]?.length, LETTERS + LATER);
     group.gateway('gw-1').kill();
     group.gateway('gw-1').start();
     deliverAll(group, LETTERS + LATER);
@@ -237,8 +237,8 @@ describe('a claim', () => {
     const group = filledByOneThatIsCutOff();
     group.until(() => stateAt(group, 'gw-2') === 'came back empty', 'the named state');
     group.hops.script = () => 'hang';
-    const names = group.gateway('gw-2').core?.recovery.force({ queue: 'q1', missing: 'store-b', reason: 'gw-1 is taken for dead', who: 'ann' });
-    assert.deepEqual(names?.map(({ queue }) => queue), ['q1']);
+    const names = group.gateway('gw-2').core?.recovery.force({ queue: 'p1', missing: 'store-b', reason: 'gw-1 is taken for dead', who: 'ann' });
+    assert.deepEqual(names?.map(({ queue }) => queue), ['p1']);
     group.until(() => group.served('gw-2', 'gw-1').length === 1, 'the forced takeover');
     group.network.cut('gw-2', 'store-b');
     group.network.heal('gw-1', 'store-b');
@@ -248,7 +248,7 @@ describe('a claim', () => {
       assert.ok(owners.length <= 1, 'one owner');
     }
     assert.equal(group.served('gw-1', 'gw-1')[0]?.inSyncCount, 0, 'the old owner finds itself fenced there');
-    assert.equal(group.served('gw-2', 'gw-1')[0]?.queue.length, LETTERS);
+    assert.equal(group.served('gw-2', 'gw-1')[0]?.length, LETTERS);
     // That is no word about what it remembers: the store came back empty. The newer set is.
     for (const store of group.stores) group.network.heal('gw-1', store.id);
     group.until(() => group.served('gw-1', 'gw-1').length === 0, 'what it remembers, given up');

@@ -6,7 +6,7 @@ import { EntryState } from '../../src/gateway/queue/entry-table.js';
 import { COMMITTED } from '../../src/gateway/queue/types.js';
 import { checkNoDuplicates, checkNoLoss } from './checks.js';
 import { Group } from './group.js';
-import { coreOf, stateOf } from './inspect.js';
+import { coreOf, onlyQueue, stateOf } from './inspect.js';
 import type { Letter } from './letters.js';
 import { World } from './world.js';
 
@@ -20,8 +20,8 @@ function release(core: GatewayCore, letter: Letter): void {
 }
 
 function reasonOf(world: World, letter: Letter): string {
-  const mirror = world.mirror('q1');
-  return coreOf(world).holds.reasonOf(mirror, coreOf(world).entries.table.index.find(letter.id, mirror.handle));
+  const queue = onlyQueue(world.mirror('q1'));
+  return coreOf(world).holds.reasonOf(queue, coreOf(world).entries.table.index.find(letter.id, queue.handle));
 }
 
 /** Runs until the process has met its fatal error; the machine's file is lost when `forgets`. */
@@ -151,26 +151,6 @@ describe('a message of which no report can be composed', () => {
 });
 
 describe('reports under way when a process is killed', () => {
-  test('are no poison once they were composed, though no store takes them in the life of many processes', () => {
-    const world = World.started({ minReplicas: 2 });
-    world.hops.script = () => 'hang';
-    const letter = world.submit(['q1']);
-    world.run(200);
-    world.hops.script = refuseMail;
-    for (let life = 0; life < 5; life++) {
-      world.gateway.kill();
-      world.gateway.start();
-      // With one store left no queue can be founded for reports.
-      coreOf(world).mirrors.moves.drain('store-b');
-      world.until(() => stateOf(coreOf(world), 'q1', letter) === EntryState.REPORTING, 10_000, 'the report under way');
-      world.run(3000);
-    }
-    assert.equal(world.log.count(ALARM), 0);
-    coreOf(world).mirrors.moves.undrain('store-b');
-    world.untilQuiet();
-    assert.equal(letter.reports.size, 1);
-  });
-
   test('leave no mark on a message that is tried further', () => {
     const world = World.started();
     world.hops.script = ({ queueName, address }) => (queueName === 'senders' ? 'accept' : address.startsWith('0') ? 'reject' : 'defer');

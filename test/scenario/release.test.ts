@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import type { QueueMirror } from '../../src/gateway/mirror/queue-mirror.js';
+import type { Partition } from '../../src/gateway/mirror/partition.js';
 import { COMMITTED } from '../../src/gateway/queue/types.js';
 import type { MirroredQueue } from '../../src/kvs/core/mirrored-queue.js';
 import { ROLE_FILLING } from '../../src/protocol/reasons.js';
@@ -20,7 +20,7 @@ function q1At(node: StoreNode): MirroredQueue {
 }
 
 /** Asserted at each step: what the owner remembered when it was cut off gives it no right any more. */
-function neverDeliversBy(group: Group, remembered: QueueMirror, stepMs: number, steps: number): void {
+function neverDeliversBy(group: Group, remembered: Partition, stepMs: number, steps: number): void {
   for (let i = 0; i < steps; i++) {
     group.run(stepMs);
     assert.equal(group.gateway('gw-1').core?.mirrors.mayDeliver(remembered, group.scheduler.nowMs), false, 'the owner goes on from what it remembers');
@@ -40,7 +40,7 @@ describe('a release', () => {
     group.freeze('gw-1');
     group.hops.script = () => 'accept';
     group.hops.replyMs = 20;
-    group.until(() => group.served('gw-2', 'gw-1')[0]?.queue.inFlightCount === 4, 'the attempts of the rescuer');
+    group.until(() => group.served('gw-2', 'gw-1')[0]?.inFlightCount === 4, 'the attempts of the rescuer');
     group.network.holdRequests('gw-2', b.id, true);
     const [before, first] = [q1At(b).number, q1At(b).holderToken];
     group.until(() => q1At(a).number > before, 'an end that one mirror hears of');
@@ -90,7 +90,7 @@ describe('a release', () => {
     // The process that counted on the second mirror is dead, as far as it is known to whoever started its next one.
     const recovery = group.gateway('gw-1').core?.recovery;
     group.until(() => recovery?.held().some(({ state, stores }) => state === 'came back empty' && stores.includes(b.id)) === true, 'what the operator is told');
-    recovery?.force({ owner: 'gw-1', queue: 'q1', missing: b.id, reason: 'the rescuer was started again', who: 'ann' });
+    recovery?.force({ owner: 'gw-1', queue: 'p1', missing: b.id, reason: 'the rescuer was started again', who: 'ann' });
     group.until(() => group.served('gw-1', 'gw-1').some((mirror) => mirror !== remembered && mirror.inSyncCount === 2), 'the queue at its owner');
     group.hops.script = () => 'accept';
     group.until(() => group.letters.delivered === 5, 'all deliveries');

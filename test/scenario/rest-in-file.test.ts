@@ -21,7 +21,7 @@ function loadedGroup(options: GroupOptions, letters: number): Group {
 }
 
 function hasPart(group: Group, id: string): void {
-  group.until(() => (servedAt(group, id)?.queue.length ?? 0) > 20, 'a part of it', 60_000);
+  group.until(() => (servedAt(group, id)?.length ?? 0) > 20, 'a part of it', 60_000);
 }
 
 function leaveAndBack(group: Group, store: StoreNode): void {
@@ -54,7 +54,7 @@ describe('the rest of a queue that is in the files of its stores', () => {
       group.run(gapMs);
     }
     for (const store of group.stores) group.network.heal('gw-1', store.id);
-    group.until(() => servedAt(group, 'gw-1')?.queue.length === 400, 'all of it', 60_000);
+    group.until(() => servedAt(group, 'gw-1')?.length === 400, 'all of it', 60_000);
     deliversAll(group, 400);
   });
 
@@ -63,7 +63,7 @@ describe('the rest of a queue that is in the files of its stores', () => {
     restartGateway(group);
     hasPart(group, 'gw-1');
     for (const store of group.stores) store.leave(0, true, () => { store.kill(); store.start(); });
-    group.until(() => servedAt(group, 'gw-1')?.queue.length === 400, 'all of it', 60_000);
+    group.until(() => servedAt(group, 'gw-1')?.length === 400, 'all of it', 60_000);
     deliversAll(group, 400);
   });
 

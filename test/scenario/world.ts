@@ -15,12 +15,12 @@ import type { MailQueue } from '../../src/gateway/queue/mail-queue.js';
 import { createRouter } from '../../src/gateway/queue/router.js';
 import type { Envelope, Ordering, Recipient, RecipientGroup, Route, Router, SubmissionOutcome } from '../../src/gateway/queue/types.js';
 import { COMMITTED } from '../../src/gateway/queue/types.js';
-import type { QueueMirror } from '../../src/gateway/mirror/queue-mirror.js';
+import type { Partition } from '../../src/gateway/mirror/partition.js';
 import { SyncState } from '../../src/gateway/mirror/replica.js';
 import type { SetHint } from '../../src/recovery/set-hints.js';
 import { checkCommitted } from './checks.js';
 import { GatewayNode } from './gateway-node.js';
-import { contentOfQueue, queuesOf } from './inspect.js';
+import { contentOfQueue, forgetQueues, hasQueue, noteQueues, queuesOf } from './inspect.js';
 import { Letter, Letters } from './letters.js';
 import { Network } from './network.js';
 import { Carrier, NextHops } from './next-hop.js';
@@ -90,6 +90,7 @@ export class World {
 
   constructor(options: WorldOptions = {}) {
     this.prng = new Prng(options.seed ?? 1);
+    forgetQueues();
     this.network = new Network(this.scheduler, this.prng.fork());
     this.hops = new NextHops(this.letters);
     this.log = new KeptLog(() => this.scheduler.nowMs, (line) => { this.scheduler.trace(line.text); });
@@ -113,7 +114,7 @@ export class World {
       {
         id: GATEWAY, secret, storeIds: ids, windowBytes, retryDelayMs: () => 1000,
         core: {
-          queuesMax: 5000, commitTimeoutMs: options.commitTimeoutMs ?? 5000, longestRetryMs: 1000, firstListMs: 2000, segmentBytes: 64 * 1024,
+          partitions: 16, queuesMax: 5000, commitTimeoutMs: options.commitTimeoutMs ?? 5000, longestRetryMs: 1000, firstListMs: 2000, segmentBytes: 64 * 1024,
           mirrors: { group: [GATEWAY], replicas: 2, minReplicas: options.minReplicas ?? 1, retryMs: options.retryMs ?? 500, refillFrameBytes: options.refillFrameBytes ?? 2048, frameTargetBytes: 64 * 1024, ringBytes: options.ringBytes ?? MEBIBYTE, replaceAfterMs: options.replaceAfterMs ?? 3_600_000, placement: { gatewayHost: undefined, places: new Map() } },
           acceptance: { lifetimeMs: options.lifetimeMs ?? 3_600_000, bounceLifetimeMs: options.bounceLifetimeMs ?? 3_600_000, nextHopShare: 1 },
           memory: { limitBytes: options.gatewayMemoryBytes ?? 256 * MEBIBYTE, acceptShare: 0.8, reserveShare: 0.97 },
@@ -148,9 +149,10 @@ export class World {
     return route;
   }
 
-  /** The mirror of the gateway's (youngest) queue of this name. */
-  mirror(name: string): QueueMirror {
-    const mirror = this.gateway.core?.registry.byName(name).at(-1);
+  /** The partition of the gateway's (youngest) queue of this name. */
+  mirror(name: string): Partition {
+    const registry = this.gateway.core?.registry;
+    const mirror = registry?.byName(name).at(-1)?.partition ?? registry?.partitions.find((one) => hasQueue(one, name));
     assert.ok(mirror !== undefined, `the gateway has a queue ${name}`);
     return mirror;
   }
@@ -176,8 +178,12 @@ export class World {
     core.submit({
       messageId, reversePath: letter.reversePath, groups: submitted, chunks: [content.slice(0, half), content.slice(half)], contentBytes: content.length,
       flags: 0, ret: 0, envid: '', client: 'client', helo: 'client.example',
-      settle: (outcome) => { this.settled(letter, outcome); },
+      settle: (outcome) => {
+        noteQueues(core);
+        this.settled(letter, outcome);
+      },
     });
+    noteQueues(core);
     return letter;
   }
 
@@ -209,14 +215,14 @@ export class World {
   get isQuiet(): boolean {
     const core = this.gateway.core;
     if (core === undefined || !core.recovery.allListed || !core.recovery.isIdle || core.reports.openCount > 0 || core.commitPoint.openCount > 0) return false;
-    return core.registry.all.every((mirror) => mirror.queue.length === 0 && mirror.committedNumber === mirror.lastNumber) && this.inSync;
+    return core.registry.partitions.every((mirror) => mirror.length === 0 && mirror.committedNumber === mirror.lastNumber) && this.inSync;
   }
 
   /** All living mirrors are in sync, and every store stands where the gateway does. */
   untilLevel(boundMs = SETTLE_BOUND_MS): void {
-    this.until(() => this.inSync && (this.gateway.core?.registry.all ?? []).every((mirror) => !mirror.isDirty && mirror.replicas.every((replica) => {
+    this.until(() => this.inSync && (this.gateway.core?.registry.partitions ?? []).every((mirror) => !mirror.isDirty && mirror.replicas.every((replica) => {
       const store = this.stores.find((node) => node.id === replica.store.storeId)?.store;
-      return store === undefined || queuesOf(store, mirror.queue.name).some((queue) => queue.attributes.birth === mirror.queue.identity.birth && queue.attributes.serial === mirror.queue.identity.serial && queue.number === mirror.lastNumber);
+      return store === undefined || queuesOf(store, mirror.name).some((queue) => queue.attributes.birth === mirror.identity.birth && queue.attributes.serial === mirror.identity.serial && queue.number === mirror.lastNumber);
     })), boundMs, 'level mirrors');
   }
 
@@ -224,7 +230,7 @@ export class World {
   get inSync(): boolean {
     const core = this.gateway.core;
     if (core === undefined) return false;
-    return core.registry.all.every((mirror) => mirror.setChangeNumber === 0 && mirror.replicas.every((replica) => {
+    return core.registry.partitions.every((mirror) => mirror.setChangeNumber === 0 && mirror.replicas.every((replica) => {
       const alive = this.stores.some((store) => store.id === replica.store.storeId && store.isAlive);
       return !alive || (replica.sync === SyncState.SYNC && replica.member);
     }));
@@ -259,21 +265,21 @@ export class World {
     const living = this.stores.filter((store) => store.isAlive);
     const core = this.gateway.core;
     assert.ok(core !== undefined);
-    for (const mirror of core.registry.all) {
+    for (const mirror of core.registry.partitions) {
       const seen: string[][] = [];
       for (const node of living) {
         if (!mirror.replicas.some((replica) => replica.store.storeId === node.id) || node.store === undefined) continue;
         const store = node.store;
-        const { birth, serial } = mirror.queue.identity;
-        const queue = queuesOf(store, mirror.queue.name).find((one) => one.attributes.birth === birth && one.attributes.serial === serial);
-        assert.ok(queue !== undefined, `${node.id} has queue ${mirror.queue.name}`);
+        const { birth, serial } = mirror.identity;
+        const queue = queuesOf(store, mirror.name).find((one) => one.attributes.birth === birth && one.attributes.serial === serial);
+        assert.ok(queue !== undefined, `${node.id} has queue ${mirror.name}`);
         assert.equal(queue.number, mirror.lastNumber, `${node.id} is at the gateway's number`);
         assert.deepEqual([queue.digestA, queue.digestB], [mirror.digest.a, mirror.digest.b], `${node.id} is at the gateway's digest`);
-        assert.equal(queue.count, mirror.queue.length, `${node.id} has as many entries of ${mirror.queue.name}`);
+        assert.equal(queue.count, mirror.length, `${node.id} has as many entries of ${mirror.name}`);
         assert.equal(queue.epoch, mirror.epoch, `${node.id} knows the epoch`);
         seen.push(contentOfQueue(store, queue));
       }
-      for (const content of seen) assert.deepEqual(content, seen[0], `the mirrors of ${mirror.queue.name} hold the same`);
+      for (const content of seen) assert.deepEqual(content, seen[0], `the mirrors of ${mirror.name} hold the same`);
     }
   }
 

@@ -134,7 +134,7 @@ export class Castaway {
   }
 
   private areTaken(down: readonly GatewayMachine[]): boolean {
-    return down.every(({ gatewayId }) => this.world.gateways.some((other) => other.gatewayId !== gatewayId && other.core?.registry.all.some(({ queue }) => queue.identity.ownerId === gatewayId) === true));
+    return down.every(({ gatewayId }) => this.world.gateways.some((other) => other.gatewayId !== gatewayId && other.core?.registry.partitions.some(({ identity }) => identity.ownerId === gatewayId) === true));
   }
 
   /** What all other stores and the gateways send one another waits. */

@@ -12,7 +12,7 @@
  * order, and its copy as it stood then speaks for nobody any more: nothing that is accepted later is excused by that.
  */
 import type { GatewayCore } from '../../src/gateway/core.js';
-import type { QueueMirror } from '../../src/gateway/mirror/queue-mirror.js';
+import type { Partition } from '../../src/gateway/mirror/partition.js';
 import type { MirroredQueue } from '../../src/kvs/core/mirrored-queue.js';
 import type { Store } from '../../src/kvs/core/store.js';
 import { ROLE_MEMBER, ROLE_SPILLED } from '../../src/protocol/reasons.js';
@@ -43,8 +43,8 @@ export function keyOfStored(queue: MirroredQueue): string {
   return `${ownerId}/${String(birth)}/${String(serial)}`;
 }
 
-export function keyOfMirror(mirror: QueueMirror): string {
-  const { ownerId, birth, serial } = mirror.queue.identity;
+export function keyOfMirror(mirror: Partition): string {
+  const { ownerId, birth, serial } = mirror.identity;
   return `${ownerId}/${String(birth)}/${String(serial)}`;
 }
 
@@ -138,7 +138,7 @@ export class Custody {
     const had = everythingIn(this.before);
     const everything = everythingIn(holdings);
     const memory = new Set<number>();
-    for (const mirror of server?.registry.all ?? []) if (server !== undefined && keyOfMirror(mirror) === of) addIds(memory, server, mirror);
+    for (const mirror of server?.registry.partitions ?? []) if (server !== undefined && keyOfMirror(mirror) === of) addIds(memory, server, mirror);
     for (const letter of this.ledger.letters.values()) {
       if (!letter.isAccepted) continue;
       for (const copy of letter.copies) {
@@ -179,12 +179,11 @@ export class Custody {
     }
     this.addFiled(holdings, of);
     for (const { gatewayId: id, core } of this.nodes.gateways) {
-      for (const mirror of core?.registry.all ?? []) {
+      for (const mirror of core?.registry.partitions ?? []) {
         const key = keyOfMirror(mirror);
         const claimants = holdings.get(key)?.claimants;
         if (core === undefined || (claimants !== undefined && claimants.size > 0 && !claimants.has(id))) continue;
-        const { queue } = mirror;
-        if (queue.isRecovering && !holdings.has(key) && queue.length === 0) continue;
+        if (mirror.isRecovering && !holdings.has(key) && mirror.length === 0) continue;
         addIds(of(key).ids, core, mirror);
       }
     }
@@ -213,6 +212,6 @@ function everythingIn(holdings: ReadonlyMap<string, Holding>): Set<number> {
   return ids;
 }
 
-function addIds(ids: Set<number>, core: GatewayCore, { queue }: QueueMirror): void {
-  for (let row = queue.first; row !== 0; row = queue.following(row)) ids.add(core.entries.table.messageId(row));
+function addIds(ids: Set<number>, core: GatewayCore, { order }: Partition): void {
+  for (let row = order.first; row !== 0; row = order.following(row)) ids.add(core.entries.table.messageId(row));
 }

@@ -74,10 +74,10 @@ export class EpochWatch {
 
   /** No gateway counts on this mirror now. */
   private isLost(key: string, storeId: string): boolean {
-    return !this.nodes.gateways.some(({ core }) => core?.registry.all.some((mirror) => keyOfMirror(mirror) === key && mirror.replicas.some((replica) => replica.store.storeId === storeId && replica.inSync)) === true);
+    return !this.nodes.gateways.some(({ core }) => core?.registry.partitions.some((mirror) => keyOfMirror(mirror) === key && mirror.replicas.some((replica) => replica.store.storeId === storeId && replica.inSync)) === true);
   }
 
   private isFounded(key: string): boolean {
-    return this.nodes.gateways.some(({ core }) => core?.registry.all.some((mirror) => mirror.founding && keyOfMirror(mirror) === key) === true);
+    return this.nodes.gateways.some(({ core }) => core?.registry.partitions.some((mirror) => mirror.founding && keyOfMirror(mirror) === key) === true);
   }
 }

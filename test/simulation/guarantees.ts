@@ -5,7 +5,7 @@
  * fails throws a GuaranteeBroken, whose text begins with the guarantee.
  */
 import type { GatewayCore } from '../../src/gateway/core.js';
-import type { QueueMirror } from '../../src/gateway/mirror/queue-mirror.js';
+import type { Partition } from '../../src/gateway/mirror/partition.js';
 import { ResyncPhase, SyncState } from '../../src/gateway/mirror/replica.js';
 import { MailQueue } from '../../src/gateway/queue/mail-queue.js';
 import type { Delivery } from '../../src/gateway/queue/types.js';
@@ -62,14 +62,14 @@ export class Guarantees {
   private checkCommitted(letter: Letter, copy: Copy, core: GatewayCore): void {
     const { ports } = this;
     const name = `message ${String(letter.id)} of ${letter.gateway} in ${copy.queueName}`;
-    const mirror = core.registry.all.find((one) => keyOfMirror(one) === copy.queueKey) ?? fail(`G1: 250 for ${name}, and its gateway has no such queue`);
+    const mirror = core.registry.partitions.find((one) => keyOfMirror(one) === copy.queueKey) ?? fail(`G1: 250 for ${name}, and its gateway has no such queue`);
     let counted = 0;
     for (const replica of mirror.replicas) {
       if (!replica.member || replica.sync !== SyncState.SYNC) continue;
       counted += 1;
       const node = ports.stores.find((store) => store.id === replica.store.storeId)?.node;
       if (node?.store === undefined || node.bootId !== replica.store.bootId) continue; // It had it, and died.
-      const held = queuesOf(node.store, copy.queueName).find((queue) => keyOfStored(queue) === copy.queueKey);
+      const held = queuesOf(node.store).find((queue) => keyOfStored(queue) === copy.queueKey);
       if (held === undefined || !hasEntry(node.store, held, letter.id)) fail(`G1: 250 for ${name}, but ${node.id}, which counts as in sync, lacks it`);
     }
     if (counted < ports.minReplicas) fail(`G6: 250 for ${name} with ${String(counted)} mirrors in sync`);
@@ -77,7 +77,7 @@ export class Guarantees {
     const newest = ports.custody.newest.get(copy.queueKey);
     for (const { node } of ports.stores) {
       if (node.store === undefined) continue;
-      for (const queue of queuesOf(node.store, copy.queueName)) {
+      for (const queue of queuesOf(node.store)) {
         if (keyOfStored(queue) !== copy.queueKey || queue.role !== ROLE_MEMBER || queue.epoch !== newest || !queue.members.includes(node.id)) continue;
         if (!hasEntry(node.store, queue, letter.id)) fail(`G1: 250 for ${name}, but ${node.id}, a member of its newest epoch ${String(newest)}, lacks it`);
       }
@@ -102,7 +102,7 @@ export class Guarantees {
 
   /** Whether another process serves the queue, so that this one's attempts may be those of a former owner. */
   private hasOther(gateway: string, key: string): boolean {
-    return this.ports.gateways.some((other) => other.id !== gateway && other.core?.registry.all.some((mirror) => keyOfMirror(mirror) === key) === true);
+    return this.ports.gateways.some((other) => other.id !== gateway && other.core?.registry.partitions.some((mirror) => keyOfMirror(mirror) === key) === true);
   }
 
   onDot(gateway: string, core: GatewayCore, delivery: Delivery, content: Uint8Array, answers: readonly Answer[]): void {
@@ -142,13 +142,13 @@ export class Guarantees {
     for (const dot of dots) dot.settledNumber = mirror.lastNumber;
   }
 
-  private newDot(gateway: string, mirror: QueueMirror, isUnanswered: boolean): Dot {
+  private newDot(gateway: string, mirror: Partition, isUnanswered: boolean): Dot {
     this.ports.ledger.dots += 1;
     return { gateway, atMs: this.ports.nowMs(), mirror, settledNumber: 0, isUnanswered, disasters: this.ports.custody.disastersOf(keyOfMirror(mirror)) };
   }
 
   /** A report reaches its addressee: of a message that exists, and once. */
-  private onReportDot(gateway: string, mirror: QueueMirror, delivery: Delivery, content: Uint8Array, answers: readonly Answer[]): void {
+  private onReportDot(gateway: string, mirror: Partition, delivery: Delivery, content: Uint8Array, answers: readonly Answer[]): void {
     const id = delivery.envelope.messageId;
     const known = this.ports.ledger.reports.get(id) ?? fail(`G2: an unknown message ${String(id)} is handed over`);
     const isCut = answers.includes('cut');
@@ -174,7 +174,7 @@ export class Guarantees {
     if (dot.settledNumber > 0 && dot.mirror.committedNumber < dot.settledNumber) return; // The deletion was not at all mirrors.
     const sender = this.ports.gateways.find((one) => one.id === dot.gateway);
     const core = sender?.core;
-    const isOwner = sender !== undefined && core?.registry.all.includes(dot.mirror) === true && core.mirrors.mayDeliver(dot.mirror, sender.process.nowMs);
+    const isOwner = sender !== undefined && core?.registry.partitions.includes(dot.mirror) === true && core.mirrors.mayDeliver(dot.mirror, sender.process.nowMs);
     if (dot.settledNumber === 0 && !isOwner) return; // It ended, or lost its right, before it heard the reply.
     fail(`G4: ${what} is handed over again without a fault: first by ${dot.gateway} at ${dot.atMs.toFixed(1)}, settled as change ${String(dot.settledNumber)} of ${key}, committed ${String(dot.mirror.committedNumber)}`);
   }
@@ -182,12 +182,12 @@ export class Guarantees {
   // ---- always ----
 
   /** G5 at a dot: nobody else may send one for this queue at this instant. */
-  private checkOneOwner(mirror: QueueMirror, gateway: string): void {
+  private checkOneOwner(mirror: Partition, gateway: string): void {
     const key = keyOfMirror(mirror);
     for (const other of this.ports.gateways) {
       if (other.id === gateway) continue;
-      for (const theirs of other.core?.registry.all ?? []) {
-        if (keyOfMirror(theirs) === key && other.core?.mirrors.mayDeliver(theirs, other.process.nowMs) === true) fail(`G5: ${gateway} delivers from ${mirror.queue.name} (${key}) while ${other.id} may`);
+      for (const theirs of other.core?.registry.partitions ?? []) {
+        if (keyOfMirror(theirs) === key && other.core?.mirrors.mayDeliver(theirs, other.process.nowMs) === true) fail(`G5: ${gateway} delivers from ${mirror.name} (${key}) while ${other.id} may`);
       }
     }
   }
@@ -198,11 +198,11 @@ export class Guarantees {
     for (const { id, core, process } of this.ports.gateways) {
       if (core === undefined) continue;
       if (core.memory.usedBytes > core.memory.limitBytes) fail(`G7: ${id} uses ${String(core.memory.usedBytes)} of ${String(core.memory.limitBytes)} bytes`);
-      for (const mirror of core.registry.all) {
+      for (const mirror of core.registry.partitions) {
         if (!core.mirrors.mayDeliver(mirror, process.nowMs)) continue;
         const key = keyOfMirror(mirror);
         const other = owners.get(key);
-        if (other !== undefined) fail(`G5: both ${other} and ${id} may deliver from ${mirror.queue.name} (${key})`);
+        if (other !== undefined) fail(`G5: both ${other} and ${id} may deliver from ${mirror.name} (${key})`);
         owners.set(key, id);
       }
     }
@@ -215,8 +215,8 @@ export class Guarantees {
   /** G2: a refill empties the copy first. With no mirror in sync, none begins while another one is under way. */
   onRefill(storeId: string, queueName: string): void {
     for (const { id, core } of this.ports.gateways) {
-      for (const mirror of core?.registry.all ?? []) {
-        if (mirror.queue.name !== queueName || mirror.inSyncCount > 0) continue;
+      for (const mirror of core?.registry.partitions ?? []) {
+        if (mirror.name !== queueName || mirror.inSyncCount > 0) continue;
         const begins = mirror.replicas.some((replica) => replica.store.storeId === storeId && replica.sync === SyncState.RESYNC && replica.phase === ResyncPhase.NONE);
         const others = begins ? mirror.replicas.filter((replica) => replica.isFilling) : [];
         if (others.length > 0) fail(`G2: ${id} empties ${queueName} (${keyOfMirror(mirror)}) at ${storeId} while ${others.map(({ store }) => store.storeId).join()} is being filled, and no mirror is in sync`);
@@ -245,7 +245,7 @@ export class Guarantees {
 
   /** Its gateway still has it: it has expired, and its report waits for a queue that waits (simulate.ts judges that). */
   private isThere(messageId: number, queueKey: string): boolean {
-    return this.ports.gateways.some(({ core }) => core?.registry.all.some((mirror) => keyOfMirror(mirror) === queueKey && core.entries.table.index.find(messageId, mirror.handle) !== 0) === true);
+    return this.ports.gateways.some(({ core }) => core?.registry.partitions.some((mirror) => keyOfMirror(mirror) === queueKey && core.entries.table.index.find(messageId, mirror.handle) !== 0) === true);
   }
 
   private checkReports(letter: Letter, afterDisaster: boolean): void {
@@ -256,7 +256,7 @@ export class Guarantees {
   }
 }
 
-function mirrorOf(core: GatewayCore, delivery: Delivery): QueueMirror {
-  const queue = delivery.queue instanceof MailQueue ? core.mirrors.mirrorOf(delivery.queue.handle) : undefined;
-  return queue ?? fail('a delivery of a queue that its gateway does not have');
+function mirrorOf(core: GatewayCore, delivery: Delivery): Partition {
+  const partition = delivery.queue instanceof MailQueue ? core.mirrors.partitionOf(delivery.queue.partition.handle) : undefined;
+  return partition ?? fail('a delivery of a queue that its gateway does not have');
 }

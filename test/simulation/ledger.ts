@@ -5,7 +5,7 @@
  *
  * Every noteworthy moment has a number of one common order, so that "before" is exact.
  */
-import type { QueueMirror } from '../../src/gateway/mirror/queue-mirror.js';
+import type { Partition } from '../../src/gateway/mirror/partition.js';
 import type { Recipient, SubmissionOutcome } from '../../src/gateway/queue/types.js';
 import { COMMITTED } from '../../src/gateway/queue/types.js';
 import { contentOf } from '../scenario/letters.js';
@@ -17,7 +17,7 @@ export const UNANSWERED = -1;
 export interface Dot {
   readonly gateway: string;
   readonly atMs: number;
-  readonly mirror: QueueMirror;
+  readonly mirror: Partition;
   /** Number of the change that ended or noted the delivery; 0 while the gateway has not settled it. */
   settledNumber: number;
   /** The next hop took it, the reply was lost. */

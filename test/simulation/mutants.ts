@@ -34,12 +34,12 @@ const BUILD = join(dirname(fileURLToPath(import.meta.url)), '..', '..');
 
 export const MUTANTS: readonly Mutant[] = [
   {
-    name: 'acknowledge after one mirror', file: 'src/gateway/mirror/queue-mirror.js',
+    name: 'acknowledge after one mirror', file: 'src/gateway/mirror/partition.js',
     old: 'if (members < this.minReplicas ||',
     new: 'least = Math.max(...this.replicas.filter((one) => one.member).map((one) => one.acked));\n        if (members < this.minReplicas ||',
   },
   {
-    name: 'reuse a transaction number', file: 'src/gateway/mirror/queue-mirror.js',
+    name: 'reuse a transaction number', file: 'src/gateway/mirror/partition.js',
     old: 'this.lastNumber += 1;',
     new: 'if (this.lastNumber % 40 !== 39 || this.section.rowCount > 0) this.lastNumber += 1;',
   },
@@ -86,7 +86,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: '451 before the withdrawal', file: 'src/gateway/mirror/commit-point.js',
-    old: 'for (let i = 0; i < numbers.length; i++)\n            pending.mirrors[i]?.await(numbers[i] ?? 0, withdrawal);',
+    old: 'for (let i = 0; i < numbers.length; i++)\n            pending.queues[i]?.partition.await(numbers[i] ?? 0, withdrawal);',
     new: 'this.withdrawn(pending);',
   },
   {
@@ -95,29 +95,29 @@ export const MUTANTS: readonly Mutant[] = [
     new: 'this.#entries.link(queue, entry, position, queue.last);',
   },
   {
-    name: 'number reused after a refusal', file: 'src/gateway/mirror/queue-mirror.js',
+    name: 'number reused after a refusal', file: 'src/gateway/mirror/partition.js',
     old: 'withdraw(position) {',
     new: 'withdraw(position) {\n        this.lastNumber -= 1;',
   },
   {
-    name: 'DSN released early', file: 'src/gateway/core.js',
-    old: 'if ((this.entries.headFlags(row) & ENVELOPE_PARKED) !== 0) {',
-    new: 'if (row < 0) {',
+    name: 'DSN released early', file: 'src/gateway/queue/acceptance.js',
+    old: 'home.await(position, new StoredReport(queue, row, this.ports));',
+    new: 'new StoredReport(queue, row, this.ports).onCommitted();',
   },
   {
     name: 'a sent change of the set turned round', file: 'src/gateway/mirror/replica-set.js',
-    old: 'export function reviseSet(mirror, ports) {',
-    new: `export function reviseSet(mirror, ports) {
-    if (mirror.setChangeNumber !== 0 && !mirror.founding && !hasSurvivor(mirror)) {
-        mirror.setChangeNumber = 0;
-        mirror.epoch += 1;
-        for (const one of mirror.replicas) one.wanted = one.member;
+    old: 'export function reviseSet(partition, ports) {',
+    new: `export function reviseSet(partition, ports) {
+    if (partition.setChangeNumber !== 0 && !partition.founding && !hasSurvivor(partition)) {
+        partition.setChangeNumber = 0;
+        partition.epoch += 1;
+        for (const one of partition.replicas) one.wanted = one.member;
     }`,
   },
   {
     name: 'two filled at once with none in sync', file: 'src/gateway/mirror/resync.js',
-    old: 'if (mirror.inSyncCount > 0)\n        return true;',
-    new: 'if (mirror.inSyncCount >= 0)\n        return true;',
+    old: 'if (partition.inSyncCount > 0)\n        return true;',
+    new: 'if (partition.inSyncCount >= 0)\n        return true;',
   },
   {
     name: 'port open with too few mirrors', file: 'src/gateway/queue/readiness.js',
@@ -131,8 +131,8 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'deliveries wait for the last block', file: 'src/gateway/core.js', seed: 350,
-    old: 'if (mirror.queue.readyCount > 0 && mirror.queue.routed)',
-    new: 'if (mirror.queue.readyCount > 0 && mirror.queue.routed && !mirror.queue.isRecovering)',
+    old: 'if (queue.readyCount > 0 && queue.routed)',
+    new: 'if (queue.readyCount > 0 && queue.routed && !queue.isRecovering)',
   },
   {
     name: 'joiner told before the survivors', file: 'src/gateway/mirror/replica-set.js',
@@ -141,8 +141,8 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'a forced set takes the next number', file: 'src/gateway/mirror/replica-set.js',
-    old: 'mirror.setEpoch = isAhead ? epochAhead(mirror, ports) : mirror.epoch + 1;',
-    new: 'mirror.setEpoch = mirror.epoch + 1;',
+    old: 'partition.setEpoch = isAhead ? epochAhead(partition, ports) : partition.epoch + 1;',
+    new: 'partition.setEpoch = partition.epoch + 1;',
   },
 ];
 

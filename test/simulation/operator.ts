@@ -10,7 +10,7 @@
  *
  * He names only stores that are lost: that one is back empty, and nobody else has had the queue, is no more than a guess.
  */
-import type { QueueMirror } from '../../src/gateway/mirror/queue-mirror.js';
+import type { Partition } from '../../src/gateway/mirror/partition.js';
 import type { HeldQueue } from '../../src/recovery/waiting-queues.js';
 import { keyOfMirror } from './custody.js';
 import type { GatewayMachine, World } from './world.js';
@@ -102,7 +102,7 @@ export class Operator {
   private configureAnew(): void {
     const { world } = this;
     const next = world.gateways.find((gateway) => !gateway.isTwin && !this.done.has(gateway));
-    if (next?.core === undefined || !next.core.registry.all.every((mirror) => mirror.inSyncCount > 0)) return;
+    if (next?.core === undefined || !next.core.registry.partitions.every((mirror) => mirror.inSyncCount > 0)) return;
     this.done.add(next);
     this.nextRestartMs = world.scheduler.nowMs + BETWEEN_RESTARTS_MS;
     next.process.trace('is configured anew');
@@ -111,8 +111,8 @@ export class Operator {
   }
 }
 
-function mirrorIn(gateway: GatewayMachine, key: string): QueueMirror | undefined {
-  return gateway.core?.registry.all.find((mirror) => keyOfMirror(mirror) === key);
+function mirrorIn(gateway: GatewayMachine, key: string): Partition | undefined {
+  return gateway.core?.registry.partitions.find((mirror) => keyOfMirror(mirror) === key);
 }
 
 /** Those that it waits for, or that the command tells to give up. */

@@ -19,7 +19,7 @@
  */
 import { SyncState } from '../../src/gateway/mirror/replica.js';
 import { keyOfMirror, keyOfStored } from './custody.js';
-import { queuesOf } from '../scenario/inspect.js';
+import { queuesOf, onlyQueue } from '../scenario/inspect.js';
 import type { PlotName } from './plan.js';
 import type { Stage } from './stage.js';
 import type { GatewayMachine } from './world.js';
@@ -170,7 +170,7 @@ function* refillLive(stage: Stage): Generator<Wait, void, void> {
   const mirror = stage.mirrorOf(owner);
   const away = mirror === undefined ? undefined : prng.pick(mirror.replicas);
   if (mirror === undefined || away === undefined) return;
-  const { name } = mirror.queue;
+  const { name } = onlyQueue(mirror);
   for (let i = 0; i < 8; i++) {
     extras.send(owner, 8, name);
     yield 20;
@@ -237,7 +237,7 @@ function* handBack(stage: Stage): Generator<Wait, void, void> {
   const key = keyOf(stage, owner);
   world.killGateway(owner);
   yield () => stage.isTaken(owner, key);
-  const rescuer = world.gateways.find((gateway) => gateway.core?.registry.all.some((mirror) => keyOfMirror(mirror) === key) === true);
+  const rescuer = world.gateways.find((gateway) => gateway.core?.registry.partitions.some((mirror) => keyOfMirror(mirror) === key) === true);
   if (prng.below(2) === 0) extras.holdMail(0);
   stage.start(owner);
   yield () => world.stores.some(({ store }) => store !== undefined && queuesOf(store).some((queue) => keyOfStored(queue) === key && queue.holder === owner.gatewayId));

@@ -114,9 +114,9 @@ function untilDrained(world: World, swarm: Swarm): ReadonlyMap<string, string> {
 function releasePoison({ gateways }: World): void {
   for (const { core } of gateways) {
     if (core === undefined) continue;
-    for (const mirror of core.registry.all) {
-      for (let row = mirror.queue.first; row !== 0; row = mirror.queue.following(row)) {
-        if (!core.holds.reasonOf(mirror, row).startsWith('it was in hand')) continue;
+    for (const queue of core.registry.queues()) {
+      for (let row = queue.first; row !== 0; row = queue.following(row)) {
+        if (!core.holds.reasonOf(queue, row).startsWith('it was in hand')) continue;
         core.holds.release({ messageId: core.entries.table.messageId(row), reason: 'it is innocent', who: 'ann' }, () => {});
       }
     }
@@ -136,7 +136,7 @@ function waitingQueues(world: World): Map<string, string> {
       // Else the other gateway has its mail, and waits for its operator: below.
       if (state !== 'held elsewhere' || world.custody.disasters.has(key)) waiting.set(key, state);
     }
-    for (const mirror of core?.registry.all ?? []) {
+    for (const mirror of core?.registry.partitions ?? []) {
       const state = waitingState(mirror);
       if (state !== '') waiting.set(keyOfMirror(mirror), state);
     }
@@ -151,7 +151,7 @@ function whyNotDrained(world: World, waiting: ReadonlyMap<string, string>): stri
     if (isTwin) return `${id} still runs beside the process that has its id`;
     if (core === undefined) return `${id} is not running`;
     // With more than half of its routes waiting, or still to come back, a gateway closes its port (G6).
-    const isWaiting = core.recovery.openCount > 0 || core.registry.all.some((mirror) => waiting.has(keyOfMirror(mirror)));
+    const isWaiting = core.recovery.openCount > 0 || core.registry.partitions.some((mirror) => waiting.has(keyOfMirror(mirror)));
     if (!core.accepting && !isWaiting) return `${id} takes no mail`;
     const unheard = core.recovery.silentStores.filter((store) => !world.lostStores.has(store));
     if (unheard.length > 0) return `${id} has not heard ${unheard.join()}`;
@@ -160,15 +160,11 @@ function whyNotDrained(world: World, waiting: ReadonlyMap<string, string>): stri
     if (core.recovery.openCount > held.length) return `${id} still recovers ${String(core.recovery.openCount)} queues`;
     if (core.commitPoint.openCount > 0 && waiting.size === 0) return `${id} has ${String(core.commitPoint.openCount)} commits open`;
     if (core.reports.openCount > 0 && waiting.size === 0) return `${id} makes ${String(core.reports.openCount)} reports`;
-    for (const mirror of core.registry.all) {
-      const { queue } = mirror;
+    for (const mirror of core.registry.partitions) {
       if (waiting.has(keyOfMirror(mirror))) continue;
-      // Its last entries, or all behind its strict head, wait for a report whose queue waits, or is not known yet because one waits.
-      const owesOnly = queue.readyCount + queue.inFlightCount + queue.deferredCount === 0 || queue.blockedUntilMs === Infinity;
-      if (waiting.size > 0 && owesOnly && (core.reports.openCount > 0 || !core.recovery.isWhole(queue.identity.ownerId))) continue;
-      if (queue.length > 0) return `${id} has ${String(queue.length)} messages in ${queue.name} (${keyOfMirror(mirror)}): ready ${String(queue.readyCount)}, in flight ${String(queue.inFlightCount)}, deferred ${String(queue.deferredCount)}, held ${String(queue.heldCount)}`;
-      if (mirror.setChangeNumber !== 0 || mirror.isDirty || mirror.committedNumber !== mirror.lastNumber) return `${id} has changes of ${queue.name} open`;
-      for (const replica of mirror.replicas) if (!world.lostStores.has(replica.store.storeId) && (!replica.member || replica.sync !== SyncState.SYNC || replica.acked !== mirror.lastNumber)) return `${id} has a mirror of ${queue.name} at ${replica.store.storeId} that is not in sync`;
+      for (const queue of mirror.queues.values()) if (queue.length > 0) return `${id} has ${String(queue.length)} messages in ${queue.name} (${keyOfMirror(mirror)}): ready ${String(queue.readyCount)}, in flight ${String(queue.inFlightCount)}, deferred ${String(queue.deferredCount)}, held ${String(queue.heldCount)}, recovering ${String(queue.isRecovering)}, behind ${String(queue.isBehind)}`;
+      if (mirror.setChangeNumber !== 0 || mirror.isDirty || mirror.committedNumber !== mirror.lastNumber) return `${id} has changes of ${mirror.name} open`;
+      for (const replica of mirror.replicas) if (!world.lostStores.has(replica.store.storeId) && (!replica.member || replica.sync !== SyncState.SYNC || replica.acked !== mirror.lastNumber)) return `${id} has a mirror of ${mirror.name} at ${replica.store.storeId} that is not in sync`;
     }
   }
   return whatIsLeft(world, waiting);
@@ -182,7 +178,7 @@ function whatIsLeft({ stores, gateways, returned }: World, waiting: ReadonlyMap<
   const store = stores.find((one) => one === returned)?.store;
   for (const queue of store === undefined ? [] : queuesOf(store)) {
     const key = keyOfStored(queue);
-    const served = gateways.flatMap(({ core }) => core?.registry.all.filter((mirror) => keyOfMirror(mirror) === key) ?? []);
+    const served = gateways.flatMap(({ core }) => core?.registry.partitions.filter((mirror) => keyOfMirror(mirror) === key) ?? []);
     const isMirror = served.some(({ replicas }) => replicas.some((replica) => replica.store.storeId === returned?.id && replica.inSync));
     if (!isMirror && queue.holderToken !== 0 && !waiting.has(key) && (served.length > 0 || queue.role === ROLE_MEMBER)) return `${returned?.id ?? ''} is back and keeps a copy of ${queue.attributes.name} (${key}) that is no mirror`;
   }
@@ -192,12 +188,12 @@ function whatIsLeft({ stores, gateways, returned }: World, waiting: ReadonlyMap<
 /** Every copy that counts as in sync holds nothing, at the number and digest of its gateway. */
 function checkMirrorsAgree(world: World): void {
   for (const { id, core } of world.gateways) {
-    for (const mirror of core?.registry.all ?? []) {
+    for (const mirror of core?.registry.partitions ?? []) {
       for (const replica of mirror.replicas) {
         if (world.lostStores.has(replica.store.storeId)) continue;
         const store = world.stores.find((one) => one.id === replica.store.storeId)?.store;
-        const queue = store === undefined ? undefined : queuesOf(store, mirror.queue.name).find((one) => keyOfStored(one) === keyOfMirror(mirror));
-        const where = `${mirror.queue.name} of ${id} at ${replica.store.storeId}`;
+        const queue = store === undefined ? undefined : queuesOf(store, mirror.name).find((one) => keyOfStored(one) === keyOfMirror(mirror));
+        const where = `${mirror.name} of ${id} at ${replica.store.storeId}`;
         if (queue === undefined) throw new GuaranteeBroken(`mirrors: ${where} does not exist, and counts as in sync`);
         if (queue.number !== mirror.lastNumber || queue.digestA !== mirror.digest.a || queue.digestB !== mirror.digest.b || queue.count !== 0 || queue.epoch !== mirror.epoch) {
           throw new GuaranteeBroken(`mirrors: ${where} is at number ${String(queue.number)} epoch ${String(queue.epoch)} with ${String(queue.count)} entries, its gateway at ${String(mirror.lastNumber)} epoch ${String(mirror.epoch)}`);

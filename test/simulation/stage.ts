@@ -6,7 +6,7 @@
  *                  └ yields a condition ─► looked at every LOOK_MS ─► true: next() │ PATIENCE_MS over: the end
  */
 import type { Replica } from '../../src/gateway/mirror/replica.js';
-import type { QueueMirror } from '../../src/gateway/mirror/queue-mirror.js';
+import type { Partition } from '../../src/gateway/mirror/partition.js';
 import type { Prng } from '../../src/base/prng.js';
 import { keyOfMirror } from './custody.js';
 import type { FaultKind, PlotName } from './plan.js';
@@ -70,13 +70,13 @@ export class Stage {
   // ---- what stories look at ----
 
   /** A queue of its own that this gateway serves, whole, on two members or more. */
-  mirrorOf(gateway: GatewayMachine): QueueMirror | undefined {
-    return gateway.core?.registry.all.find((mirror) => mirror.queue.identity.ownerId === gateway.gatewayId && mirror.queue.name !== 'senders' && mirror.setChangeNumber === 0 && mirror.inSyncCount >= 2);
+  mirrorOf(gateway: GatewayMachine): Partition | undefined {
+    return gateway.core?.registry.partitions.find((mirror) => mirror.identity.ownerId === gateway.gatewayId && mirror.name !== 'senders' && mirror.setChangeNumber === 0 && mirror.inSyncCount >= 2);
   }
 
   /** Whether another gateway has taken the queue over. */
   isTaken(gateway: GatewayMachine, key: string): boolean {
-    return this.world.gateways.some((other) => other.gatewayId !== gateway.gatewayId && other.core?.registry.all.some((mirror) => keyOfMirror(mirror) === key) === true);
+    return this.world.gateways.some((other) => other.gatewayId !== gateway.gatewayId && other.core?.registry.partitions.some((mirror) => keyOfMirror(mirror) === key) === true);
   }
 
   storeOf(replica: Replica): StoreMachine {

@@ -21,11 +21,11 @@
  * answered, and the operator goes on without those that are lost for good, and ends "no store free" (operator.ts).
  */
 import type { GatewayCore } from '../../src/gateway/core.js';
-import type { QueueMirror } from '../../src/gateway/mirror/queue-mirror.js';
+import type { Partition } from '../../src/gateway/mirror/partition.js';
 import { hasSurvivor, isWithoutSurvivor, mayFound, toGiveUp } from '../../src/gateway/mirror/replica-set.js';
 
 /** Name of the state in which the queue waits, or ''. */
-export function waitingState(mirror: QueueMirror): string {
+export function waitingState(mirror: Partition): string {
   if (isWithoutSurvivor(mirror)) return 'no survivor';
   const needed = hasSurvivor(mirror) || mayFound(mirror) ? [] : toGiveUp(mirror);
   return needed.length > 0 && needed.every(({ store, fenced, mayHoldCopy }) => store.isUp && fenced && mayHoldCopy) ? 'members silent' : '';

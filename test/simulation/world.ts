@@ -159,7 +159,7 @@ export class World {
     });
     for (const copy of letter.copies) {
       const route = groups.find((group) => group.route.queueName === copy.queueName)?.route;
-      const mirror = route === undefined ? undefined : core.registry.find(route);
+      const mirror = route === undefined ? undefined : core.registry.find(route)?.partition;
       if (mirror !== undefined) copy.queueKey = keyOfMirror(mirror);
     }
     return letter;
@@ -276,7 +276,7 @@ export class World {
       {
         id: gatewayId, host: id, secret, storeIds, windowBytes: plan.windowBytes, retryDelayMs: () => RETRY_MS, heartbeatMs: plan.heartbeatMs, failoverTimeoutMs: plan.failoverTimeoutMs,
         core: {
-          queuesMax: 5000, commitTimeoutMs: plan.commitTimeoutMs, longestRetryMs: RETRY_MS, firstListMs: plan.failoverTimeoutMs, segmentBytes: 16 * 1024,
+          partitions: 16, queuesMax: 5000, commitTimeoutMs: plan.commitTimeoutMs, longestRetryMs: RETRY_MS, firstListMs: plan.failoverTimeoutMs, segmentBytes: 16 * 1024,
           mirrors: { group: plan.gateways, replicas: 2, minReplicas: plan.minReplicas, retryMs: 500, refillFrameBytes: plan.refillFrameBytes, frameTargetBytes: 64 * 1024, replaceAfterMs: plan.replaceAfterMs, placement: { gatewayHost: undefined, places: new Map() }, ringBytes: plan.ringBytes },
           acceptance: { lifetimeMs: 3_600_000, bounceLifetimeMs: 3_600_000, nextHopShare: 1 },
           memory: { limitBytes: plan.gatewayMemoryBytes, acceptShare: plan.acceptShare, reserveShare: 0.97 },

@@ -9,7 +9,7 @@ import { formatMessageId } from '../../base/text-id.js';
 import { decodeEnvelope } from '../../gateway/queue/envelope.js';
 import { DONE, ENDED, OWED_FAILURE, OWED_SUCCESS, TO_TRY, decodeNote, freshNote } from '../../gateway/queue/note.js';
 import type { Note } from '../../gateway/queue/note.js';
-import { ENVELOPE_8BITMIME, ENVELOPE_DOT_LINES, ENVELOPE_PARKED, ENVELOPE_SMTPUTF8, NOTIFY_DELAY, NOTIFY_FAILURE, NOTIFY_NEVER, NOTIFY_SUCCESS, RET_FULL, RET_HEADERS } from '../../gateway/queue/types.js';
+import { ENVELOPE_8BITMIME, ENVELOPE_DOT_LINES, ENVELOPE_SMTPUTF8, NOTIFY_DELAY, NOTIFY_FAILURE, NOTIFY_NEVER, NOTIFY_SUCCESS, RET_FULL, RET_HEADERS } from '../../gateway/queue/types.js';
 import type { Envelope } from '../../gateway/queue/types.js';
 import type { Packer } from '../../platform/ports.js';
 import { checkControl } from '../../protocol/bounds.js';
@@ -62,7 +62,7 @@ export interface ExportedMessage {
 const STATES: Readonly<Record<number, RecipientState>> = {
   [TO_TRY]: 'waiting', [DONE]: 'delivered', [ENDED]: 'ended', [OWED_FAILURE]: 'failed, report owed', [OWED_SUCCESS]: 'delivered, report owed',
 };
-const FLAGS = [[ENVELOPE_8BITMIME, '8bitmime'], [ENVELOPE_SMTPUTF8, 'smtputf8'], [ENVELOPE_DOT_LINES, 'dot_lines'], [ENVELOPE_PARKED, 'parked']] as const;
+const FLAGS = [[ENVELOPE_8BITMIME, '8bitmime'], [ENVELOPE_SMTPUTF8, 'smtputf8'], [ENVELOPE_DOT_LINES, 'dot_lines']] as const;
 const NOTIFIES = [[NOTIFY_NEVER, 'NEVER'], [NOTIFY_SUCCESS, 'SUCCESS'], [NOTIFY_FAILURE, 'FAILURE'], [NOTIFY_DELAY, 'DELAY']] as const;
 
 /** `head` and `note` as mirrored; a note of 0 bytes is none. */
@@ -78,6 +78,9 @@ export function exportedMessage(packer: Packer, queue: ExportedQueue, messageId:
   }
   return {
     ...common,
+    // A store knows partitions; the entry itself says which queue it stands in.
+    queue_name: envelope.queueName,
+    queue_class: envelope.queueClass,
     sender: envelope.reversePath,
     recipients: recipientsOf(envelope, decoded),
     attempts: decoded.attempts,

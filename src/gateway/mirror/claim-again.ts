@@ -20,11 +20,11 @@
  */
 import { ROLE_MEMBER, ROLE_SPILLED } from '../../protocol/reasons.js';
 import type { Claimed } from '../../protocol/messages/claimed.js';
-import type { QueueMirror } from './queue-mirror.js';
+import type { Partition } from './partition.js';
 import type { Replica } from './replica.js';
 
-export function mayClaimAbove(mirror: QueueMirror, replica: Replica): boolean {
-  return mirror.isOwn && ((!replica.member && !replica.wanted) || replica.isGivenUp);
+export function mayClaimAbove(partition: Partition, replica: Replica): boolean {
+  return partition.isOwn && ((!replica.member && !replica.wanted) || replica.isGivenUp);
 }
 
 /**
@@ -32,8 +32,8 @@ export function mayClaimAbove(mirror: QueueMirror, replica: Replica): boolean {
  * incarnation: the queue's own token, told to stores that have forgotten it since, could be above that of a rescuer who has
  * the queue by now.
  */
-export function tokenAt(mirror: QueueMirror, replica: Replica, incarnation: number): number {
-  return Math.max(replica.isOpenedAnew ? incarnation : mirror.token, replica.token);
+export function tokenAt(partition: Partition, replica: Replica, incarnation: number): number {
+  return Math.max(replica.isOpenedAnew ? incarnation : partition.token, replica.token);
 }
 
 /**
@@ -41,13 +41,13 @@ export function tokenAt(mirror: QueueMirror, replica: Replica, incarnation: numb
  * another process, too, which took the queue over without having heard of it: then the sets differ. Not where the set is the
  * same: each member of that one is a member of ours, and is asked as such.
  */
-export function isNewer(mirror: QueueMirror, storeId: string, told: Pick<Claimed, 'role' | 'epoch' | 'members'>): boolean {
-  if (mirror.given.has(storeId) || (told.role !== ROLE_MEMBER && told.role !== ROLE_SPILLED)) return false;
-  if (told.epoch !== mirror.newestEpoch) return told.epoch > mirror.newestEpoch;
-  return mirror.setChangeNumber !== 0 && !isSetSent(mirror, told.members);
+export function isNewer(partition: Partition, storeId: string, told: Pick<Claimed, 'role' | 'epoch' | 'members'>): boolean {
+  if (partition.given.has(storeId) || (told.role !== ROLE_MEMBER && told.role !== ROLE_SPILLED)) return false;
+  if (told.epoch !== partition.newestEpoch) return told.epoch > partition.newestEpoch;
+  return partition.setChangeNumber !== 0 && !isSetSent(partition, told.members);
 }
 
-function isSetSent(mirror: QueueMirror, members: readonly string[]): boolean {
-  const sent = mirror.replicas.filter(({ wanted }) => wanted);
+function isSetSent(partition: Partition, members: readonly string[]): boolean {
+  const sent = partition.replicas.filter(({ wanted }) => wanted);
   return sent.length === members.length && sent.every(({ store }) => members.includes(store.storeId));
 }

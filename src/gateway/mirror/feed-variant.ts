@@ -3,7 +3,7 @@
  * lose their payload. Number and digest stay what they are at the other mirror (docs/PROTOCOL.md).
  */
 import { CHANGE_ROW_BYTES, FLAG_BODY_ABSENT, FLAG_SKIPPED, KIND_ANNOTATE, KIND_DELETE, KIND_REPLACE, KIND_SET_MEMBERS, KIND_STORE, KIND_WITHDRAW } from '../../protocol/change-rows.js';
-import { ENTRY_CREDIT_BYTES } from './queue-mirror.js';
+import { ENTRY_CREDIT_BYTES } from './partition.js';
 import type { SealedSection } from './turn-section.js';
 import { NO_BODIES } from './turn-section.js';
 

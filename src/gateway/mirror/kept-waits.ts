@@ -14,7 +14,7 @@ export const KEPT_WAIT_MS = 3000;
 
 /** A change of a queue. */
 export interface Change {
-  readonly mirror: { readonly committedNumber: number };
+  readonly partition: { readonly committedNumber: number };
   readonly number: number;
 }
 
@@ -45,7 +45,7 @@ export class KeptWaits {
     const open: KeptWait[] = [];
     const over: (() => void)[] = [];
     for (const wait of this.#waits) {
-      const isKept = wait.changes.every(({ mirror, number }) => mirror.committedNumber >= number);
+      const isKept = wait.changes.every(({ partition, number }) => partition.committedNumber >= number);
       if (isKept) over.push(() => { wait.done(true); });
       else if (nowMs >= wait.untilMs) over.push(() => { wait.done(false); });
       else open.push(wait);

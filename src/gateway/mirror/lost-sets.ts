@@ -34,7 +34,7 @@ import { hasRefused, isAsked } from './declined.js';
 import type { Mirrors } from './mirrors.js';
 import { QUEUES_PER_TICK } from './mirrors-options.js';
 import { silentStores, whyNoStore } from './no-store-why.js';
-import type { QueueMirror } from './queue-mirror.js';
+import type { Partition } from './partition.js';
 import type { Replica } from './replica.js';
 import { decides, findsNoStore, hasSurvivor, isWithoutSurvivor, mayFound, toGiveUp, waitsForRoom, waitsForSilent } from './replica-set.js';
 
@@ -53,10 +53,10 @@ interface Wait {
 
 export class LostSets {
   private readonly ports: LostSetsPorts;
-  private readonly round = new Round<QueueMirror>({ partMax: QUEUES_PER_TICK });
-  private readonly waiting = new Map<QueueMirror, Wait>();
+  private readonly round = new Round<Partition>({ partMax: QUEUES_PER_TICK });
+  private readonly waiting = new Map<Partition, Wait>();
   /** Since when no mirror was in sync and no store took a copy, whether a set may be founded or not. */
-  private readonly noStoreSinceMs = new Map<QueueMirror, number>();
+  private readonly noStoreSinceMs = new Map<Partition, number>();
 
   constructor(ports: LostSetsPorts) {
     this.ports = ports;
@@ -64,27 +64,27 @@ export class LostSets {
 
   tick(): void {
     const { mirrors } = this.ports;
-    for (const mirror of this.waiting.keys()) if (mirrors.mirrorOf(mirror.handle) !== mirror || this.stateOf(mirror) === undefined) this.waiting.delete(mirror);
-    for (const mirror of this.noStoreSinceMs.keys()) if (mirrors.mirrorOf(mirror.handle) !== mirror) this.noStoreSinceMs.delete(mirror);
-    for (const mirror of this.round.next(mirrors.byHandle)) {
-      this.watch(mirror);
-      const state = this.stateOf(mirror);
-      const known = this.waiting.get(mirror);
+    for (const partition of this.waiting.keys()) if (mirrors.partitionOf(partition.handle) !== partition || this.stateOf(partition) === undefined) this.waiting.delete(partition);
+    for (const partition of this.noStoreSinceMs.keys()) if (mirrors.partitionOf(partition.handle) !== partition) this.noStoreSinceMs.delete(partition);
+    for (const partition of this.round.next(mirrors.byHandle)) {
+      this.watch(partition);
+      const state = this.stateOf(partition);
+      const known = this.waiting.get(partition);
       if (state === undefined || known?.state === state) continue;
-      this.waiting.set(mirror, { state, sinceMs: known?.sinceMs ?? this.ports.nowMs() });
-      this.tell(mirror, state);
+      this.waiting.set(partition, { state, sinceMs: known?.sinceMs ?? this.ports.nowMs() });
+      this.tell(partition, state);
     }
   }
 
   held(): HeldQueue[] {
     const { mirrors, nowMs } = this.ports;
-    const waiting = [...this.waiting].filter(([mirror]) => this.stateOf(mirror) !== undefined);
-    return waiting.map(([mirror, { state, sinceMs }]) => {
-      const { name, identity, route } = mirror.queue;
-      const stores = namesOf(state === 'no survivor' ? mirror.replicas.filter((replica) => decides(mirror, replica)) : toGiveUp(mirror));
-      if (state === 'no store free') return { key: queueKey(identity.ownerId, identity.birth, identity.serial), queue: name, queueClass: route.queueClass, owner: identity.ownerId, state, stores: silentStores(mirrors, mirror), why: whyNoStore(mirrors, mirror, nowMs()), sinceMs, messages: mirror.queue.length };
-      const why = state === 'no survivor' ? whyLost(mirror) : whySilent(mirror);
-      return { key: queueKey(identity.ownerId, identity.birth, identity.serial), queue: name, queueClass: route.queueClass, owner: identity.ownerId, state, stores, why: `${why}${otherMemory(mirror)}: ${commandsOf(mirror)}`, sinceMs, messages: mirror.queue.length };
+    const waiting = [...this.waiting].filter(([partition]) => this.stateOf(partition) !== undefined);
+    return waiting.map(([partition, { state, sinceMs }]) => {
+      const { name, identity } = partition;
+      const stores = namesOf(state === 'no survivor' ? partition.replicas.filter((replica) => decides(partition, replica)) : toGiveUp(partition));
+      if (state === 'no store free') return { key: queueKey(identity.ownerId, identity.birth, identity.serial), queue: name, queueClass: 'mail', owner: identity.ownerId, state, stores: silentStores(mirrors, partition), why: whyNoStore(mirrors, partition, nowMs()), sinceMs, messages: partition.length };
+      const why = state === 'no survivor' ? whyLost(partition) : whySilent(partition);
+      return { key: queueKey(identity.ownerId, identity.birth, identity.serial), queue: name, queueClass: 'mail', owner: identity.ownerId, state, stores, why: `${why}${otherMemory(partition)}: ${commandsOf(partition)}`, sinceMs, messages: partition.length };
     });
   }
 
@@ -92,117 +92,117 @@ export class LostSets {
   force(request: ForceRequest): ForcedQueue[] {
     const { mirrors } = this.ports;
     const forced: ForcedQueue[] = [];
-    for (const mirror of [...mirrors.all()]) {
-      const { name, identity } = mirror.queue;
+    for (const partition of [...mirrors.all()]) {
+      const { name, identity } = partition;
       if (name !== (request.queue ?? name) || identity.ownerId !== (request.owner ?? identity.ownerId)) continue;
       // One that goes on has nothing to be forced.
-      if (hasSurvivor(mirror)) continue;
-      const needed = toGiveUp(mirror);
-      const replica = mirror.replicas.find((one) => one.store.storeId === request.missing);
+      if (hasSurvivor(partition)) continue;
+      const needed = toGiveUp(partition);
+      const replica = partition.replicas.find((one) => one.store.storeId === request.missing);
       // Of those that decide and are lost, any will do.
-      const isLost = (one: Replica): boolean => decides(mirror, one) && !one.mayHoldCopy;
+      const isLost = (one: Replica): boolean => decides(partition, one) && !one.mayHoldCopy;
       if (replica === undefined || !needed.some((one) => one === replica || (isLost(one) && isLost(replica)))) continue;
-      this.giveUp(mirror, replica, request);
-      const left = namesOf(toGiveUp(mirror));
-      const outcome = left.length > 0 ? 'waiting' : mirror.founding ? 'taken' : 'later';
+      this.giveUp(partition, replica, request);
+      const left = namesOf(toGiveUp(partition));
+      const outcome = left.length > 0 ? 'waiting' : partition.founding ? 'taken' : 'later';
       forced.push({ queue: name, owner: identity.ownerId, outcome, needed: left, exportable: [] });
     }
     if (forced.length > 0) mirrors.askFlush();
     return forced;
   }
 
-  private giveUp(mirror: QueueMirror, replica: Replica, { missing, reason, who }: ForceRequest): void {
+  private giveUp(partition: Partition, replica: Replica, { missing, reason, who }: ForceRequest): void {
     const { mirrors, log, nowMs } = this.ports;
     replica.claimBootId = '';
     replica.isGivenUp = true;
-    mirror.giveUp(missing, mirror.newestEpoch);
-    if (decides(mirror, replica)) replica.lossWitnessed = true;
-    const needed = namesOf(toGiveUp(mirror));
-    log.warn('takeover', 'an operator has a store given up, so that a set of mirrors is founded without a survivor: if another process has had this queue, mail is repeated', { queue: mirror.queue.name, owner: mirror.queue.identity.ownerId, missing, also_needed: needed, reason, who, since_ms: Math.round(nowMs() - (this.waiting.get(mirror)?.sinceMs ?? nowMs())) });
-    mirrors.reviseSetOf(mirror);
+    partition.giveUp(missing, partition.newestEpoch);
+    if (decides(partition, replica)) replica.lossWitnessed = true;
+    const needed = namesOf(toGiveUp(partition));
+    log.warn('takeover', 'an operator has a store given up, so that a set of mirrors is founded without a survivor: if another process has had this queue, mail is repeated', { partition: partition.name, owner: partition.identity.ownerId, missing, also_needed: needed, reason, who, since_ms: Math.round(nowMs() - (this.waiting.get(partition)?.sinceMs ?? nowMs())) });
+    mirrors.reviseSetOf(partition);
   }
 
-  private stateOf(mirror: QueueMirror): LostState | undefined {
+  private stateOf(partition: Partition): LostState | undefined {
     const { mirrors, nowMs } = this.ports;
-    if (isWithoutSurvivor(mirror) && (this.waiting.get(mirror)?.state === 'no survivor' || !isAskingLeftOut(mirror))) return 'no survivor';
-    if (waitsForSilent(mirror, nowMs(), mirrors.options.replaceAfterMs)) return 'members silent';
-    const isTold = this.waiting.get(mirror)?.state === 'no store free' && !hasSurvivor(mirror);
-    return isTold || this.hasNoStore(mirror) ? 'no store free' : undefined;
+    if (isWithoutSurvivor(partition) && (this.waiting.get(partition)?.state === 'no survivor' || !isAskingLeftOut(partition))) return 'no survivor';
+    if (waitsForSilent(partition, nowMs(), mirrors.options.replaceAfterMs)) return 'members silent';
+    const isTold = this.waiting.get(partition)?.state === 'no store free' && !hasSurvivor(partition);
+    return isTold || this.hasNoStore(partition) ? 'no store free' : undefined;
   }
 
-  private watch(mirror: QueueMirror): void {
+  private watch(partition: Partition): void {
     const { mirrors, nowMs } = this.ports;
-    if (!findsNoStore(mirror, nowMs(), mirrors.options.replaceAfterMs)) this.noStoreSinceMs.delete(mirror);
-    else if (!this.noStoreSinceMs.has(mirror)) this.noStoreSinceMs.set(mirror, nowMs());
+    if (!findsNoStore(partition, nowMs(), mirrors.options.replaceAfterMs)) this.noStoreSinceMs.delete(partition);
+    else if (!this.noStoreSinceMs.has(partition)) this.noStoreSinceMs.set(partition, nowMs());
   }
 
-  private hasNoStore(mirror: QueueMirror): boolean {
+  private hasNoStore(partition: Partition): boolean {
     const { mirrors, nowMs } = this.ports;
     const now = nowMs();
-    const sinceMs = this.noStoreSinceMs.get(mirror);
-    if (sinceMs === undefined || now - sinceMs < mirrors.options.replaceAfterMs || !(mayFound(mirror) || waitsForRoom(mirror))) return false;
-    const asked = mirror.replicas.filter((replica) => isAsked(replica, now));
-    return asked.length === 0 || (asked.every(hasRefused) && mirror.replicas.some((replica) => hasRefused(replica) && !asked.includes(replica)));
+    const sinceMs = this.noStoreSinceMs.get(partition);
+    if (sinceMs === undefined || now - sinceMs < mirrors.options.replaceAfterMs || !(mayFound(partition) || waitsForRoom(partition))) return false;
+    const asked = partition.replicas.filter((replica) => isAsked(replica, now));
+    return asked.length === 0 || (asked.every(hasRefused) && partition.replicas.some((replica) => hasRefused(replica) && !asked.includes(replica)));
   }
 
-  private tell(mirror: QueueMirror, state: LostState): void {
+  private tell(partition: Partition, state: LostState): void {
     const { mirrors, nowMs } = this.ports;
-    const needed = toGiveUp(mirror);
-    const fields = { queue: mirror.queue.name, owner: mirror.queue.identity.ownerId, messages: mirror.queue.length };
+    const needed = toGiveUp(partition);
+    const fields = { partition: partition.name, owner: partition.identity.ownerId, messages: partition.length };
     if (state === 'no store free') {
-      this.ports.log.error('mirror', 'no store takes a copy of this queue, so that it could go on: its mail is held in memory; do not restart this process before', { ...fields, silent: silentStores(mirrors, mirror), why: whyNoStore(mirrors, mirror, nowMs()) });
+      this.ports.log.error('mirror', 'no store takes a copy of this queue, so that it could go on: its mail is held in memory; do not restart this process before', { ...fields, silent: silentStores(mirrors, partition), why: whyNoStore(mirrors, partition, nowMs()) });
       return;
     }
     if (state === 'members silent') {
       const silent = namesOf(needed.filter(({ store }) => !store.isUp));
-      this.ports.log.error('mirror', 'no mirror of this queue is in sync, and stores that may have a copy of it are silent: its mail is held in memory; start them, or go on without them by the commands; do not restart this process before', { ...fields, silent, filled: namesOf(filledOf(mirror)), command: commandsOf(mirror) });
+      this.ports.log.error('mirror', 'no mirror of this queue is in sync, and stores that may have a copy of it are silent: its mail is held in memory; start them, or go on without them by the commands; do not restart this process before', { ...fields, silent, filled: namesOf(filledOf(partition)), command: commandsOf(partition) });
       return;
     }
-    const others = othersOf(mirror);
+    const others = othersOf(partition);
     const text = others.length === 0
       ? 'no mirror of this queue has survived, and another process may have had it meanwhile: its mail is held in memory and waits for an operator; do not restart this process before'
       : 'every mirror that this queue can go on from came back without its copy, and another process may have had it meanwhile: its mail is held in memory and waits for an operator; twinpost store status shows who holds it at the store that its last change of the set leaves out, look there first; do not restart this process before';
-    const stores = namesOf(mirror.replicas.filter((replica) => decides(mirror, replica)));
-    this.ports.log.error('mirror', text, { ...fields, stores, ...(others.length === 0 ? {} : { left_out: namesOf(others) }), command: commandsOf(mirror) });
+    const stores = namesOf(partition.replicas.filter((replica) => decides(partition, replica)));
+    this.ports.log.error('mirror', text, { ...fields, stores, ...(others.length === 0 ? {} : { left_out: namesOf(others) }), command: commandsOf(partition) });
   }
 }
 
 /** Of a queue that was taken over: its owner may wait with a memory of its own. Only one of the two can go on. */
-function otherMemory(mirror: QueueMirror): string {
-  if (mirror.isOwn) return '';
-  const { ownerId, birth, serial } = mirror.queue.identity;
+function otherMemory(partition: Partition): string {
+  if (partition.isOwn) return '';
+  const { ownerId, birth, serial } = partition.identity;
   return `; if ${ownerId} has this queue (${queueKey(ownerId, birth, serial)}) in memory, too, as members silent or no survivor in its status, go on with one of the two and export the other first: that of ${ownerId} has all that clients sent, but no report made here since`;
 }
 
 /** One that has started anew is about to say whether it has its copy: without it a set may be founded. */
-function isAskingLeftOut(mirror: QueueMirror): boolean {
-  return othersOf(mirror).some(({ store, stillClaims, claimSequence }) => store.isUp && !stillClaims && claimSequence !== 0);
+function isAskingLeftOut(partition: Partition): boolean {
+  return othersOf(partition).some(({ store, stillClaims, claimSequence }) => store.isUp && !stillClaims && claimSequence !== 0);
 }
 
 /** Left out by a change that was sent: not asked any more, but not known to be without a copy either. */
-function othersOf(mirror: QueueMirror): Replica[] {
-  return mirror.replicas.filter((replica) => replica.mayHoldCopy && !decides(mirror, replica));
+function othersOf(partition: Partition): Replica[] {
+  return partition.replicas.filter((replica) => replica.mayHoldCopy && !decides(partition, replica));
 }
 
 /** Copies that a set may be founded on, as it seems. */
-function filledOf(mirror: QueueMirror): Replica[] {
-  return mirror.replicas.filter((replica) => replica.filledBootId !== '' && replica.filledBootId === replica.store.bootId);
+function filledOf(partition: Partition): Replica[] {
+  return partition.replicas.filter((replica) => replica.filledBootId !== '' && replica.filledBootId === replica.store.bootId);
 }
 
-function whyLost(mirror: QueueMirror): string {
-  const others = othersOf(mirror);
+function whyLost(partition: Partition): string {
+  const others = othersOf(partition);
   if (others.length === 0) return 'no mirror has survived';
   const told = others.map(({ store, fenced }) => `${store.storeId}, which the set leaves out, ${!store.isUp ? 'can not be reached: start it' : fenced ? 'says that another process holds it' : 'may have a copy'}`);
   return `the mirrors it can go on from came back empty; ${told.join('; ')}; if store status shows no other holder there`;
 }
 
-function whySilent(mirror: QueueMirror): string {
-  const told = toGiveUp(mirror).map(({ store, fenced }) => `${store.storeId} ${!store.isUp ? 'is silent' : fenced ? 'says that another process holds it' : 'came back empty'}`);
+function whySilent(partition: Partition): string {
+  const told = toGiveUp(partition).map(({ store, fenced }) => `${store.storeId} ${!store.isUp ? 'is silent' : fenced ? 'says that another process holds it' : 'came back empty'}`);
   return `no mirror is in sync; ${told.join(', ')}; start what is silent, or go on without`;
 }
 
-function commandsOf(mirror: QueueMirror): string {
-  return forceCommands({ name: mirror.queue.name, ownerId: mirror.queue.identity.ownerId }, namesOf(toGiveUp(mirror)));
+function commandsOf(partition: Partition): string {
+  return forceCommands({ name: partition.name, ownerId: partition.identity.ownerId }, namesOf(toGiveUp(partition)));
 }
 
 function namesOf(replicas: readonly Replica[]): string[] {

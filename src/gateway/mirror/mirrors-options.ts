@@ -3,7 +3,7 @@
  */
 import type { Crc32, EventLog, Packer } from '../../platform/ports.js';
 import type { PlacementOptions } from './placement.js';
-import type { QueueMirror } from './queue-mirror.js';
+import type { Partition } from './partition.js';
 import type { ResyncPorts } from './resync.js';
 
 export interface MirrorsOptions {
@@ -35,10 +35,10 @@ export interface MirrorsPorts {
   requestFlush(): void;
   readonly refillEntries: ResyncPorts['refillEntries'];
   /** The queue is new or gone, or its set or the state of one of its mirrors is another. */
-  onChanged(mirror: QueueMirror): void;
-  onEpoch(mirror: QueueMirror): void;
+  onChanged(partition: Partition): void;
+  onEpoch(partition: Partition): void;
   /** Another process holds the queue at every member: it is not ours any more. */
-  onQueueLost(mirror: QueueMirror): void;
+  onLost(partition: Partition): void;
 }
 
 /** Queues looked at in a tick: of ten thousand each is met once a second. */

@@ -15,7 +15,7 @@ import { CHANGE_ROW_BYTES } from '../../protocol/change-rows.js';
 import type { Claimed } from '../../protocol/messages/claimed.js';
 import type { Refusal } from '../../protocol/messages/refusal.js';
 import { REFUSAL_DENIED, REFUSAL_FENCED, refusalReasonName } from '../../protocol/reasons.js';
-import type { MailQueue } from '../queue/mail-queue.js';
+import type { OrderColumns } from '../queue/position-order.js';
 import { CatchUp } from './catch-up.js';
 import type { ChangeRing } from './change-ring.js';
 import { fenceOff } from './declined.js';
@@ -24,7 +24,8 @@ import { QUEUES_PER_TICK, type MirrorsOptions, type MirrorsPorts } from './mirro
 import { Moves } from './moves.js';
 import type { Outbox } from './outbox.js';
 import { Placement } from './placement.js';
-import { QueueMirror } from './queue-mirror.js';
+import { Partition } from './partition.js';
+import type { PartitionOptions } from './partition.js';
 import { judgeRefusal } from './refusal-verdict.js';
 import type { RepairCounters } from './repair-counters.js';
 import { Replica, SyncState, SYNC_STATE_NAMES } from './replica.js';
@@ -49,25 +50,25 @@ export class Mirrors {
   private readonly catchUp: CatchUp;
   readonly sender: Sender;
   /** With holes, where queues have gone. */
-  readonly byHandle: (QueueMirror | undefined)[] = [];
-  private readonly round = new Round<QueueMirror>({ partMax: QUEUES_PER_TICK });
+  readonly byHandle: (Partition | undefined)[] = [];
+  private readonly round = new Round<Partition>({ partMax: QUEUES_PER_TICK });
   private readonly resyncs = new Map<StorePort, Resync>();
 
   constructor(options: MirrorsOptions, ports: MirrorsPorts) {
     this.options = options;
     this.ports = ports;
-    this.sender = new Sender(options, { packer: ports.packer, mirrorOf: (handle) => this.byHandle[handle], requestFlush: () => { ports.requestFlush(); } });
+    this.sender = new Sender(options, { packer: ports.packer, partitionOf: (handle) => this.byHandle[handle], requestFlush: () => { ports.requestFlush(); } });
     const nowMs = (): number => ports.nowMs();
-    const sealNow = (mirror: QueueMirror): void => { this.sender.seal(mirror); };
+    const sealNow = (partition: Partition): void => { this.sender.seal(partition); };
     this.setPorts = {
       replicas: options.replicas, packer: ports.packer, crc32: ports.crc32, nowMs, wallMs: () => ports.wallMs(), sealNow,
       sendHeld: (replica, section) => {
         this.sender.put(replica, section);
         this.askFlush();
       },
-      onEpoch: (mirror) => {
-        ports.onChanged(mirror);
-        ports.onEpoch(mirror);
+      onEpoch: (partition) => {
+        ports.onChanged(partition);
+        ports.onEpoch(partition);
       },
     };
     this.placement = new Placement(options.placement, { stores: () => this.stores });
@@ -75,11 +76,11 @@ export class Mirrors {
     this.catchUp = new CatchUp({ group: options.group, retryMs: options.retryMs, incarnation: options.token }, {
       packer: ports.packer, log: ports.log, ring: this.ring, counters: this.counters, nowMs, sealNow,
       outboxOf: (store) => this.sender.outboxes.get(store),
-      mirrorOf: (handle) => this.byHandle[handle],
+      partitionOf: (handle) => this.byHandle[handle],
       put: (replica, section) => { this.sender.put(replica, section); },
-      refill: (mirror, replica) => { this.resyncs.get(replica.store)?.add(mirror, replica); },
-      onLevel: (mirror) => { this.onLevel(mirror); },
-      onFenced: (mirror, replica, isTaken) => { this.fence(mirror, replica, isTaken); },
+      refill: (partition, replica) => { this.resyncs.get(replica.store)?.add(partition, replica); },
+      onLevel: (partition) => { this.onLevel(partition); },
+      onFenced: (partition, replica, isTaken) => { this.fence(partition, replica, isTaken); },
       needFlush: () => { this.askFlush(); },
     });
   }
@@ -93,9 +94,9 @@ export class Mirrors {
         nowMs: () => this.ports.nowMs(),
         sealAll: () => { this.sender.sealDirty(); },
         needFlush: () => { this.askFlush(); },
-        attach: (mirror, replica) => { this.catchUp.attach(mirror, replica); },
+        attach: (partition, replica) => { this.catchUp.attach(partition, replica); },
         isBacklogged: () => this.sender.outboxes.get(store)?.isBacklogged === true,
-        onCaughtUp: (mirror) => { reviseSet(mirror, this.setPorts); },
+        onCaughtUp: (partition) => { reviseSet(partition, this.setPorts); },
       },
       store,
     ));
@@ -123,56 +124,56 @@ export class Mirrors {
   }
 
   /** The mirror of a new or recovered queue; the caller says where it stands (adopt()) and adds the replicas. */
-  create(queue: MailQueue): QueueMirror {
-    const mirror = new QueueMirror(queue, this.options.minReplicas, this.sender.slabs, this.sender);
-    mirror.token = this.options.token;
-    this.byHandle[queue.handle] = mirror;
-    this.ports.onChanged(mirror);
-    return mirror;
+  create(options: PartitionOptions, columns: OrderColumns): Partition {
+    const partition = new Partition(options, this.options.minReplicas, columns, this.sender.slabs, this.sender);
+    partition.token = this.options.token;
+    this.byHandle[partition.handle] = partition;
+    this.ports.onChanged(partition);
+    return partition;
   }
 
-  remove(mirror: QueueMirror): void {
-    for (const { store } of mirror.replicas) {
-      this.resyncs.get(store)?.cancel(mirror);
+  remove(partition: Partition): void {
+    for (const { store } of partition.replicas) {
+      this.resyncs.get(store)?.cancel(partition);
       this.placement.onRemoved(store);
     }
-    this.ring.forget(mirror.handle);
-    this.byHandle[mirror.handle] = undefined;
-    this.ports.onChanged(mirror);
+    this.ring.forget(partition.handle);
+    this.byHandle[partition.handle] = undefined;
+    this.ports.onChanged(partition);
   }
 
-  mirrorOf(handle: number): QueueMirror | undefined {
+  partitionOf(handle: number): Partition | undefined {
     return this.byHandle[handle];
   }
 
-  *all(): IterableIterator<QueueMirror> {
-    for (const mirror of this.byHandle) if (mirror !== undefined) yield mirror;
+  *all(): IterableIterator<Partition> {
+    for (const partition of this.byHandle) if (partition !== undefined) yield partition;
   }
 
-  private *mirrorsAt(store: StorePort): IterableIterator<readonly [QueueMirror, Replica]> {
-    for (const mirror of this.all()) for (const replica of mirror.replicas) if (replica.store === store) yield [mirror, replica];
+  private *mirrorsAt(store: StorePort): IterableIterator<readonly [Partition, Replica]> {
+    for (const partition of this.all()) for (const replica of partition.replicas) if (replica.store === store) yield [partition, replica];
   }
 
   /** A replica of `mirror` on `store`, in state NG. */
-  addReplica(mirror: QueueMirror, store: StorePort): Replica {
-    const replica = new Replica(store, mirror.queue.name, (changed, from, cause) => {
-      this.ports.onChanged(mirror);
-      const fields = { queue: changed.queueName, store: changed.store.storeId, from: SYNC_STATE_NAMES[from], to: SYNC_STATE_NAMES[changed.sync], cause, epoch: mirror.epoch, transactions: mirror.lastNumber };
+  addReplica(partition: Partition, store: StorePort): Replica {
+    const replica = new Replica(store, partition.name, (changed, from, cause) => {
+      this.ports.onChanged(partition);
+      const fields = { partition: changed.partitionName, store: changed.store.storeId, from: SYNC_STATE_NAMES[from], to: SYNC_STATE_NAMES[changed.sync], cause, epoch: partition.epoch, transactions: partition.lastNumber };
       if (changed.sync === SyncState.NG) this.ports.log.warn('mirror', 'a mirror is isolated', fields);
       else this.ports.log.info('mirror', 'a mirror changed its sync state', fields);
     });
     replica.awaySinceMs = this.ports.nowMs();
-    mirror.replicas.push(replica);
+    partition.replicas.push(replica);
     this.placement.onAdded(store);
     return replica;
   }
 
   /** A replica that is no member any more, or never became one, is forgotten. */
-  removeReplica(mirror: QueueMirror, replica: Replica): void {
-    this.resyncs.get(replica.store)?.cancel(mirror);
-    mirror.replicas = mirror.replicas.filter((one) => one !== replica);
+  removeReplica(partition: Partition, replica: Replica): void {
+    this.resyncs.get(replica.store)?.cancel(partition);
+    partition.replicas = partition.replicas.filter((one) => one !== replica);
     this.placement.onRemoved(replica.store);
-    this.ports.onChanged(mirror);
+    this.ports.onChanged(partition);
   }
 
   /**
@@ -180,23 +181,23 @@ export class Mirrors {
    * TAILED, which end at the adopted number; `startDigestA/B` are the digest at firstNumber - 1, with which TAIL was
    * asked. Copied: the bytes need be valid during the call only. Call it after QueueMirror.adopt() and before adoptMember().
    */
-  importTail(mirror: QueueMirror, firstNumber: number, rows: Uint8Array, bodies: Uint8Array, startDigestA: number, startDigestB: number): void {
-    if (rows.length === 0 || mirror.lastNumber - firstNumber + 1 !== rows.length / CHANGE_ROW_BYTES) return;
-    this.ring.begin(mirror.handle, firstNumber - 1, startDigestA, startDigestB);
-    this.ring.add(importedSection(mirror, firstNumber, rows, bodies));
+  importTail(partition: Partition, firstNumber: number, rows: Uint8Array, bodies: Uint8Array, startDigestA: number, startDigestB: number): void {
+    if (rows.length === 0 || partition.lastNumber - firstNumber + 1 !== rows.length / CHANGE_ROW_BYTES) return;
+    this.ring.begin(partition.handle, firstNumber - 1, startDigestA, startDigestB);
+    this.ring.add(importedSection(partition, firstNumber, rows, bodies));
   }
 
   /**
    * A member of the adopted set as the recovery's claim showed it (role MEMBER). In sync at once, and sent what it
    * lacks, when that is in the ring; else false: it is isolated and filled again.
    */
-  adoptMember(mirror: QueueMirror, replica: Replica, number: number, digestA: number, digestB: number): boolean {
-    return this.catchUp.adopt(mirror, replica, number, digestA, digestB);
+  adoptMember(partition: Partition, replica: Replica, number: number, digestA: number, digestB: number): boolean {
+    return this.catchUp.adopt(partition, replica, number, digestA, digestB);
   }
 
   /** A new queue is made known to the store of this member. */
-  open(mirror: QueueMirror, replica: Replica): void {
-    this.catchUp.attach(mirror, replica);
+  open(partition: Partition, replica: Replica): void {
+    this.catchUp.attach(partition, replica);
   }
 
   /** Seals what is pending, so that later changes begin sections behind it. */
@@ -214,13 +215,13 @@ export class Mirrors {
   }
 
   /** Looks at the set of a queue: it was adopted with some mirrors behind, or a mirror is to leave. */
-  reviseSetOf(mirror: QueueMirror): void {
-    reviseSet(mirror, this.setPorts);
+  reviseSetOf(partition: Partition): void {
+    reviseSet(partition, this.setPorts);
   }
 
   /** A recovered queue is whole: its other mirrors may be filled from it. */
-  onWhole(mirror: QueueMirror): void {
-    for (const replica of mirror.replicas) this.catchUp.look(mirror, replica);
+  onWhole(partition: Partition): void {
+    for (const replica of partition.replicas) this.catchUp.look(partition, replica);
   }
 
   /** A link came up: mirrors there are asked where they stand. */
@@ -232,14 +233,14 @@ export class Mirrors {
     const { bootId: before, term } = outbox;
     const witnessed = outbox.onConnected(this.ports.nowMs());
     if (before !== '' && before !== store.bootId) this.ports.log.warn('mirror', 'a store has restarted: what it had in memory is gone', { store: store.storeId, lease_still_ran: witnessed });
-    for (const mirror of this.all()) {
-      for (const replica of mirror.replicas) {
+    for (const partition of this.all()) {
+      for (const replica of partition.replicas) {
         if (replica.store !== store) continue;
         // Of a copy that is known to be gone the new boot says nothing; nor does a lease in which our right was not confirmed.
         if (replica.mayHoldCopy && before !== store.bootId) replica.onRestart(witnessed && replica.claimBootId === before && replica.confirmedTerm === term);
-        this.catchUp.look(mirror, replica);
+        this.catchUp.look(partition, replica);
       }
-      reviseSet(mirror, this.setPorts);
+      reviseSet(partition, this.setPorts);
     }
     this.askFlush();
   }
@@ -248,9 +249,9 @@ export class Mirrors {
   onLinkDown(store: StorePort, cause: string): void {
     this.dropConnection(store);
     this.moves.onLinkChanged(store);
-    for (const [mirror, replica] of this.mirrorsAt(store)) {
+    for (const [partition, replica] of this.mirrorsAt(store)) {
       replica.forgetRequests();
-      this.isolate(mirror, replica, cause, 0);
+      this.isolate(partition, replica, cause, 0);
     }
   }
 
@@ -260,13 +261,13 @@ export class Mirrors {
    */
   onLinkSwitched(store: StorePort): void {
     this.dropConnection(store);
-    for (const [mirror, replica] of this.mirrorsAt(store)) {
+    for (const [partition, replica] of this.mirrorsAt(store)) {
       replica.forgetRequests();
       if (replica.isFilling) replica.transition(SyncState.NG, 'the path changed: its refill begins anew', this.ports.nowMs());
       if (replica.isFed) {
-        this.catchUp.attach(mirror, replica);
-        this.catchUp.repeat(mirror, replica);
-      } else this.catchUp.look(mirror, replica);
+        this.catchUp.attach(partition, replica);
+        this.catchUp.repeat(partition, replica);
+      } else this.catchUp.look(partition, replica);
     }
     this.askFlush();
   }
@@ -276,23 +277,23 @@ export class Mirrors {
     return this.catchUp.onClaimed(store, sequence, claimed);
   }
 
-  mayDeliver(mirror: QueueMirror, nowMs: number): boolean {
-    return mayDeliver(mirror, nowMs);
+  mayDeliver(partition: Partition, nowMs: number): boolean {
+    return mayDeliver(partition, nowMs);
   }
 
   /** Per queue touched: the number the store stands at. */
   onAcknowledged(store: StorePort, handle: number, number: number): void {
-    const mirror = this.byHandle[handle];
-    if (mirror === undefined) return;
-    for (const replica of mirror.replicas) {
+    const partition = this.byHandle[handle];
+    if (partition === undefined) return;
+    for (const replica of partition.replicas) {
       if (replica.store !== store || !replica.isFed) continue;
       // In one boot a store forgets nothing: another holder has dropped the copy, and our OPEN has made an empty one.
-      if (!replica.isFilling && number < replica.acked) return this.fence(mirror, replica, false);
-      mirror.acknowledge(replica, number);
+      if (!replica.isFilling && number < replica.acked) return this.fence(partition, replica, false);
+      partition.acknowledge(replica, number);
       if (replica.isFilling && replica.acked >= replica.refillBase) replica.onEmptied();
-      this.catchUp.onProgress(mirror, replica);
-      if (mirror.setChangeNumber !== 0) settleSet(mirror, this.setPorts);
-      if (replica.member) mirror.advance();
+      this.catchUp.onProgress(partition, replica);
+      if (partition.setChangeNumber !== 0) settleSet(partition, this.setPorts);
+      if (replica.member) partition.advance();
       return;
     }
   }
@@ -312,15 +313,15 @@ export class Mirrors {
   }
 
   onRefusal(store: StorePort, refusal: Refusal): void {
-    const mirror = this.byHandle[refusal.handle];
-    const replica = mirror?.replicas.find((candidate) => candidate.store === store);
-    if (mirror === undefined || replica === undefined || !replica.isFed) return;
-    this.resyncs.get(store)?.cancel(mirror);
+    const partition = this.byHandle[refusal.handle];
+    const replica = partition?.replicas.find((candidate) => candidate.store === store);
+    if (partition === undefined || replica === undefined || !replica.isFed) return;
+    this.resyncs.get(store)?.cancel(partition);
     if (refusal.reason === REFUSAL_FENCED || refusal.reason === REFUSAL_DENIED) {
-      this.fence(mirror, replica, false);
+      this.fence(partition, replica, false);
       return;
     }
-    this.isolate(mirror, replica, `refused: ${refusalReasonName(refusal.reason)} ${refusal.text}`, this.options.retryMs * judgeRefusal(replica, refusal));
+    this.isolate(partition, replica, `refused: ${refusalReasonName(refusal.reason)} ${refusal.text}`, this.options.retryMs * judgeRefusal(replica, refusal));
   }
 
   /** Starts what has waited for its time. */
@@ -328,40 +329,40 @@ export class Mirrors {
     for (const outbox of this.sender.outboxes.values()) this.watchLease(outbox);
     const part = this.round.next(this.byHandle);
     this.moves.tick(nowMs, part);
-    for (const mirror of part) {
-      for (const replica of mirror.replicas) if (replica.sync === SyncState.NG && replica.retryAtMs <= nowMs) this.catchUp.look(mirror, replica);
-      if (!hasSurvivor(mirror)) reviseSet(mirror, this.setPorts);
+    for (const partition of part) {
+      for (const replica of partition.replicas) if (replica.sync === SyncState.NG && replica.retryAtMs <= nowMs) this.catchUp.look(partition, replica);
+      if (!hasSurvivor(partition)) reviseSet(partition, this.setPorts);
     }
     this.ring.trim(RING_LOOKS_PER_TICK);
     for (const resync of this.resyncs.values()) if (resync.hasWork) this.askFlush();
   }
 
   /** Empties one mirror and fills it again, at the operator's wish; false when no other is in sync. */
-  refillAgain(mirror: QueueMirror, replica: Replica): boolean {
-    if (!mirror.replicas.some((other) => other !== replica && other.inSync)) return false;
-    this.resyncs.get(replica.store)?.cancel(mirror);
+  refillAgain(partition: Partition, replica: Replica): boolean {
+    if (!partition.replicas.some((other) => other !== replica && other.inSync)) return false;
+    this.resyncs.get(replica.store)?.cancel(partition);
     replica.mustRefill = true;
-    this.isolate(mirror, replica, 'the operator has it filled again', 0);
+    this.isolate(partition, replica, 'the operator has it filled again', 0);
     return true;
   }
 
   /** An entry left a queue: a refill that stands at it moves on. */
-  onUnlinked(mirror: QueueMirror, row: number, following: number): void {
-    if (!mirror.isFilling) return;
-    for (const replica of mirror.replicas) this.resyncs.get(replica.store)?.onUnlinked(mirror, row, following);
+  onUnlinked(partition: Partition, row: number, following: number): void {
+    if (!partition.isFilling) return;
+    for (const replica of partition.replicas) this.resyncs.get(replica.store)?.onUnlinked(partition, row, following);
   }
 
   /** With a lease that began anew, every right there is confirmed again. */
   private watchLease(outbox: Outbox): void {
     if (!outbox.beganAnew()) return;
-    for (const [mirror, replica] of this.mirrorsAt(outbox.store)) if (replica.isFed) this.catchUp.attach(mirror, replica);
+    for (const [partition, replica] of this.mirrorsAt(outbox.store)) if (replica.isFed) this.catchUp.attach(partition, replica);
   }
 
   /** A mirror is in sync again or has caught up. */
-  private onLevel(mirror: QueueMirror): void {
-    if (mirror.setChangeNumber !== 0) settleSet(mirror, this.setPorts);
-    reviseSet(mirror, this.setPorts);
-    mirror.advance();
+  private onLevel(partition: Partition): void {
+    if (partition.setChangeNumber !== 0) settleSet(partition, this.setPorts);
+    reviseSet(partition, this.setPorts);
+    partition.advance();
   }
 
   private dropConnection(store: StorePort): void {
@@ -371,24 +372,24 @@ export class Mirrors {
   }
 
   /** With no mirror in sync a set that another began anywhere says all: the members that we remember need not tell. */
-  private fence(mirror: QueueMirror, replica: Replica, isTaken: boolean): void {
+  private fence(partition: Partition, replica: Replica, isTaken: boolean): void {
     fenceOff(replica);
-    this.isolate(mirror, replica, 'fenced: another process holds the queue there', this.options.retryMs);
-    if (isFencedOff(mirror) || (isTaken && !hasSurvivor(mirror))) this.giveUp(mirror);
+    this.isolate(partition, replica, 'fenced: another process holds the queue there', this.options.retryMs);
+    if (isFencedOff(partition) || (isTaken && !hasSurvivor(partition))) this.giveUp(partition);
   }
 
   /** The queue is another process's. */
-  giveUp(mirror: QueueMirror): void {
-    this.ports.log.error('fenced', 'another process has taken this queue over at every mirror of it: it is given up here', { queue: mirror.queue.name, messages: mirror.queue.length, epoch: mirror.epoch });
-    this.ports.onQueueLost(mirror);
+  giveUp(partition: Partition): void {
+    this.ports.log.error('fenced', 'another process has taken this queue over at every mirror of it: it is given up here', { partition: partition.name, messages: partition.length, epoch: partition.epoch });
+    this.ports.onLost(partition);
   }
 
-  private isolate(mirror: QueueMirror, replica: Replica, cause: string, retryAfterMs: number): void {
+  private isolate(partition: Partition, replica: Replica, cause: string, retryAfterMs: number): void {
     const now = this.ports.nowMs();
     replica.retryAtMs = now + retryAfterMs;
     replica.transition(SyncState.NG, cause, now);
     // The survivors that are left may have the open change already.
-    if (mirror.setChangeNumber !== 0) settleSet(mirror, this.setPorts);
-    reviseSet(mirror, this.setPorts);
+    if (partition.setChangeNumber !== 0) settleSet(partition, this.setPorts);
+    reviseSet(partition, this.setPorts);
   }
 }

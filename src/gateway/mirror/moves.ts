@@ -18,7 +18,7 @@ import { encodeDrop } from '../../protocol/messages/drop.js';
 import type { Mirrors } from './mirrors.js';
 import { encodeOpenOf } from './open-queue.js';
 import type { Placement } from './placement.js';
-import type { QueueMirror } from './queue-mirror.js';
+import type { Partition } from './partition.js';
 import type { Replica } from './replica.js';
 import { Leave } from './replica.js';
 import type { StorePort } from './store-port.js';
@@ -38,7 +38,7 @@ export interface MovesPorts {
 
 /** A copy that is no mirror any more. */
 interface Leftover {
-  readonly mirror: QueueMirror;
+  readonly partition: Partition;
   readonly store: StorePort;
   readonly bootId: string;
   /** The store told of it: it waits until the queue needs no more mirrors. */
@@ -88,17 +88,17 @@ export class Moves {
   /** A store has a copy of a queue of ours, and we hold it there. */
   onCopyTold(handle: number, storeId: string): void {
     const { mirrors } = this.ports;
-    const mirror = mirrors.mirrorOf(handle);
+    const partition = mirrors.partitionOf(handle);
     const store = mirrors.stores.find((one) => one.storeId === storeId);
-    if (mirror === undefined || store === undefined || mirror.replicas.some((replica) => replica.store === store)) return;
-    if (this.leftovers.some((leftover) => leftover.mirror === mirror && leftover.store === store && leftover.bootId === store.bootId)) return;
-    this.leftovers.push({ mirror, store, bootId: store.bootId, wasTold: true });
+    if (partition === undefined || store === undefined || partition.replicas.some((replica) => replica.store === store)) return;
+    if (this.leftovers.some((leftover) => leftover.partition === partition && leftover.store === store && leftover.bootId === store.bootId)) return;
+    this.leftovers.push({ partition, store, bootId: store.bootId, wasTold: true });
   }
 
   /** Mirrors and leftovers that a store has of our queues: 0 when it is drained. */
   mirrorsAt(storeId: string): number {
     let count = 0;
-    for (const mirror of this.ports.mirrors.all()) for (const replica of mirror.replicas) if (replica.store.storeId === storeId) count += 1;
+    for (const partition of this.ports.mirrors.all()) for (const replica of partition.replicas) if (replica.store.storeId === storeId) count += 1;
     for (const leftover of this.leftovers) if (leftover.store.storeId === storeId && leftover.bootId === leftover.store.bootId) count += 1;
     return count;
   }
@@ -106,10 +106,10 @@ export class Moves {
   /** Mirrors that stay although their store is to be left: no other takes them, and without them too few would be left. */
   stuckAt(storeId: string): number {
     let count = 0;
-    for (const mirror of this.ports.mirrors.all()) {
-      for (const replica of mirror.replicas) {
+    for (const partition of this.ports.mirrors.all()) {
+      for (const replica of partition.replicas) {
         if (replica.store.storeId !== storeId || replica.leaving !== Leave.NOW || !replica.member) continue;
-        if (countStaying(mirror) < Math.max(1, mirror.minReplicas)) count += 1;
+        if (countStaying(partition) < Math.max(1, partition.minReplicas)) count += 1;
       }
     }
     return count;
@@ -118,20 +118,20 @@ export class Moves {
   /** Queues with fewer copies than configured, not counting those that are about to leave. */
   copiesMissing(): number {
     let count = 0;
-    for (const mirror of this.ports.mirrors.all()) if (countStaying(mirror) < this.options.replicas) count += 1;
+    for (const partition of this.ports.mirrors.all()) if (countStaying(partition) < this.options.replicas) count += 1;
     return count;
   }
 
   /** Looks at these queues. */
-  tick(nowMs: number, mirrors: readonly QueueMirror[]): void {
-    for (const mirror of mirrors) this.look(mirror, nowMs);
+  tick(nowMs: number, mirrors: readonly Partition[]): void {
+    for (const partition of mirrors) this.look(partition, nowMs);
     this.dropLeftovers();
   }
 
-  private look(mirror: QueueMirror, nowMs: number): void {
+  private look(partition: Partition, nowMs: number): void {
     const staying: Replica[] = [];
     let leaving = 0;
-    for (const replica of mirror.replicas) {
+    for (const replica of partition.replicas) {
       const { placement } = this.ports;
       const { storeId } = replica.store;
       const avoided = placement.isAvoided(storeId);
@@ -141,35 +141,35 @@ export class Moves {
       if (avoided) leaving += 1;
       else if (replica.inSync || nowMs - replica.awaySinceMs < this.options.replaceAfterMs) staying.push(replica);
     }
-    if (staying.length < this.options.replicas && !mirror.queue.isRecovering) this.complete(mirror, staying, leaving > 0);
-    if (leaving > 0) this.ports.mirrors.reviseSetOf(mirror);
-    this.trim(mirror);
+    if (staying.length < this.options.replicas && !partition.isRecovering) this.complete(partition, staying, leaving > 0);
+    if (leaving > 0) this.ports.mirrors.reviseSetOf(partition);
+    this.trim(partition);
   }
 
   /** One more mirror, or, when no store is there for it, leave to go without. */
-  private complete(mirror: QueueMirror, staying: readonly Replica[], hasLeaving: boolean): void {
+  private complete(partition: Partition, staying: readonly Replica[], hasLeaving: boolean): void {
     const { mirrors, placement, log } = this.ports;
-    const taken = mirror.replicas.map((replica) => replica.store);
+    const taken = partition.replicas.map((replica) => replica.store);
     const store = placement.choose(1, taken, staying.map((replica) => replica.store))[0];
     if (store !== undefined) {
-      mirrors.addReplica(mirror, store);
-      const replaced = mirror.replicas.filter((replica) => replica.store !== store && !staying.includes(replica));
-      log.info('mirror', 'a mirror is made on another store', { queue: mirror.queue.name, store: store.storeId, instead_of: replaced.map((replica) => replica.store.storeId), why: this.whyMoved(replaced) });
-    } else if (hasLeaving) for (const replica of mirror.replicas) if (replica.leaving === Leave.REPLACED) replica.leaving = Leave.NOW;
+      mirrors.addReplica(partition, store);
+      const replaced = partition.replicas.filter((replica) => replica.store !== store && !staying.includes(replica));
+      log.info('mirror', 'a mirror is made on another store', { partition: partition.name, store: store.storeId, instead_of: replaced.map((replica) => replica.store.storeId), why: this.whyMoved(replaced) });
+    } else if (hasLeaving) for (const replica of partition.replicas) if (replica.leaving === Leave.REPLACED) replica.leaving = Leave.NOW;
   }
 
   /** Forgets mirrors that are not needed: all are in sync that should be, or they have left the set. */
-  private trim(mirror: QueueMirror): void {
-    if (mirror.setChangeNumber !== 0) return;
-    const inSync = countStaying(mirror);
+  private trim(partition: Partition): void {
+    if (partition.setChangeNumber !== 0) return;
+    const inSync = countStaying(partition);
     const isComplete = inSync >= this.options.replicas;
-    for (const replica of [...mirror.replicas]) {
+    for (const replica of [...partition.replicas]) {
       if (replica.member || !(isComplete || (replica.leaving !== Leave.NO && inSync > 0))) continue;
-      this.ports.mirrors.removeReplica(mirror, replica);
+      this.ports.mirrors.removeReplica(partition, replica);
       // What leaves a stopping store with nobody in its place may come back with it, out of its file.
       const isKept = replica.leaving === Leave.NOW && this.ports.placement.stopping.has(replica.store.storeId);
-      if (!isKept) this.leftovers.push({ mirror, store: replica.store, bootId: replica.store.bootId, wasTold: false });
-      this.ports.log.info('mirror', 'a mirror is given up', { queue: mirror.queue.name, store: replica.store.storeId, now_at: mirror.replicas.filter((other) => other.inSync).map((other) => other.store.storeId), why: replica.leaving === Leave.NO ? 'another has taken its place' : 'it has moved away' });
+      if (!isKept) this.leftovers.push({ partition, store: replica.store, bootId: replica.store.bootId, wasTold: false });
+      this.ports.log.info('mirror', 'a mirror is given up', { partition: partition.name, store: replica.store.storeId, now_at: partition.replicas.filter((other) => other.inSync).map((other) => other.store.storeId), why: replica.leaving === Leave.NO ? 'another has taken its place' : 'it has moved away' });
     }
   }
 
@@ -181,32 +181,32 @@ export class Moves {
   }
 
   /** Whether a copy that its store told of may yet become a mirror: not at one that is drained, while another is in sync. */
-  private mayNeed(mirror: QueueMirror, store: StorePort): boolean {
-    if (mirror.setChangeNumber !== 0 || mirror.queue.isRecovering) return true;
+  private mayNeed(partition: Partition, store: StorePort): boolean {
+    if (partition.setChangeNumber !== 0 || partition.isRecovering) return true;
     const least = this.ports.placement.drained.has(store.storeId) ? 1 : this.options.replicas;
-    return countStaying(mirror) < least;
+    return countStaying(partition) < least;
   }
 
   private dropLeftovers(): void {
     if (this.leftovers.length === 0) return;
     const { mirrors, packer } = this.ports;
-    this.leftovers = this.leftovers.filter(({ mirror, store, bootId, wasTold }) => {
-      if (store.bootId !== bootId || mirrors.mirrorOf(mirror.handle) !== mirror || mirror.replicas.some((replica) => replica.store === store)) return false;
-      if (wasTold && this.mayNeed(mirror, store)) return true;
+    this.leftovers = this.leftovers.filter(({ partition, store, bootId, wasTold }) => {
+      if (store.bootId !== bootId || mirrors.partitionOf(partition.handle) !== partition || partition.replicas.some((replica) => replica.store === store)) return false;
+      if (wasTold && this.mayNeed(partition, store)) return true;
       const outbox = mirrors.outboxOf(store);
       if (outbox === undefined || !store.isUp || !store.canSend || outbox.isBacklogged) return true;
-      outbox.request(OPEN, encodeOpenOf(packer, this.options.group, mirror.queue, 0, []));
-      outbox.request(DROP, encodeDrop(packer, { handle: mirror.handle }));
+      outbox.request(OPEN, encodeOpenOf(packer, this.options.group, partition, 0, []));
+      outbox.request(DROP, encodeDrop(packer, { handle: partition.handle }));
       mirrors.askFlush();
-      if (wasTold) this.ports.log.info('mirror', 'a copy that is no mirror any more is dropped', { queue: mirror.queue.name, store: store.storeId });
+      if (wasTold) this.ports.log.info('mirror', 'a copy that is no mirror any more is dropped', { partition: partition.name, store: store.storeId });
       return false;
     });
   }
 }
 
 /** Copies in sync that are not to leave. */
-function countStaying(mirror: QueueMirror): number {
+function countStaying(partition: Partition): number {
   let count = 0;
-  for (const replica of mirror.replicas) if (replica.inSync && replica.leaving === Leave.NO) count += 1;
+  for (const replica of partition.replicas) if (replica.inSync && replica.leaving === Leave.NO) count += 1;
   return count;
 }

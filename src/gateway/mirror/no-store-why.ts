@@ -9,23 +9,23 @@
  */
 import { Decline, hasRefused, isAsked, wordOf } from './declined.js';
 import type { Mirrors } from './mirrors.js';
-import type { QueueMirror } from './queue-mirror.js';
+import type { Partition } from './partition.js';
 import type { Replica } from './replica.js';
 import { SyncState } from './replica.js';
 import type { StorePort } from './store-port.js';
 
 /** Stores that would take a copy if they could be reached. */
-export function silentStores(mirrors: Mirrors, mirror: QueueMirror): string[] {
-  const silent = mirrors.stores.filter((store) => !store.isUp && (isReplicaAt(mirror, store) || !mirrors.placement.isAvoided(store.storeId)));
+export function silentStores(mirrors: Mirrors, partition: Partition): string[] {
+  const silent = mirrors.stores.filter((store) => !store.isUp && (isReplicaAt(partition, store) || !mirrors.placement.isAvoided(store.storeId)));
   return silent.map(({ storeId }) => storeId);
 }
 
-export function whyNoStore(mirrors: Mirrors, mirror: QueueMirror, nowMs: number): string {
-  const silent = silentStores(mirrors, mirror);
-  const full = mirrors.stores.filter((store) => isFull(mirrors, mirror, store)).map(({ storeId }) => storeId);
-  const crowded = mirror.replicas.filter((replica) => hasRefused(replica) && wordOf(replica)?.why === Decline.TABLE_FULL).map(({ store }) => store.storeId);
-  const others = mirror.replicas.filter(({ store }) => store.isUp && !full.includes(store.storeId) && !crowded.includes(store.storeId));
-  const drained = mirrors.stores.filter((store) => store.isUp && !isReplicaAt(mirror, store) && mirrors.placement.isAvoided(store.storeId));
+export function whyNoStore(mirrors: Mirrors, partition: Partition, nowMs: number): string {
+  const silent = silentStores(mirrors, partition);
+  const full = mirrors.stores.filter((store) => isFull(mirrors, partition, store)).map(({ storeId }) => storeId);
+  const crowded = partition.replicas.filter((replica) => hasRefused(replica) && wordOf(replica)?.why === Decline.TABLE_FULL).map(({ store }) => store.storeId);
+  const others = partition.replicas.filter(({ store }) => store.isUp && !full.includes(store.storeId) && !crowded.includes(store.storeId));
+  const drained = mirrors.stores.filter((store) => store.isUp && !isReplicaAt(partition, store) && mirrors.placement.isAvoided(store.storeId));
   const told = [
     ...silent.map((id) => `${id} is silent`), ...full.map((id) => `${id} is full`),
     ...crowded.map((id) => `${id} has no room in its table of queues`),
@@ -36,17 +36,17 @@ export function whyNoStore(mirrors: Mirrors, mirror: QueueMirror, nowMs: number)
   if (full.length > 0) ways.push(`make room at ${full.join(' or ')}`);
   if (crowded.length > 0) ways.push(`add a store, or move other queues away from ${crowded.join(' or ')}: twinpost store drain, and with --undo again when some are gone`);
   const isHeld = others.some(({ declined }) => declined?.why === Decline.HELD);
-  const { ownerId } = mirror.queue.identity;
-  const holder = `(${mirror.isOwn ? '' : `${ownerId}, or one that goes on for it: `}twinpost store status shows which)`;
+  const { ownerId } = partition.identity;
+  const holder = `(${partition.isOwn ? '' : `${ownerId}, or one that goes on for it: `}twinpost store status shows which)`;
   if (isHeld) ways.push(`stop the gateway that holds it ${holder} for longer than a lease, until this queue has a mirror, or export what is here and go on there`);
   else if (others.some(({ declined }) => declined?.why === Decline.TAKEN)) ways.push(`export what is here and go on at the gateway that holds it ${holder}`);
   return `no mirror is in sync, and no store takes a copy: ${told.join(', ')}${ways.length === 0 ? '' : `; ${ways.join(', or ')}`}`;
 }
 
 /** It said so; or has no credit, so that it was not even asked. */
-function isFull(mirrors: Mirrors, mirror: QueueMirror, store: StorePort): boolean {
+function isFull(mirrors: Mirrors, partition: Partition, store: StorePort): boolean {
   if (!store.isUp) return false;
-  const replica = mirror.replicas.find((one) => one.store === store);
+  const replica = partition.replicas.find((one) => one.store === store);
   if (replica === undefined) return store.credit <= 0 && !mirrors.placement.isAvoided(store.storeId);
   return hasRefused(replica) && wordOf(replica)?.why === Decline.FULL;
 }
@@ -60,6 +60,6 @@ function toldBy(replica: Replica, nowMs: number): string {
   return declined.why === Decline.GRACE ? 'has just started, and waits for a lease of before' : `refuses it (${declined.text})`;
 }
 
-function isReplicaAt(mirror: QueueMirror, store: StorePort): boolean {
-  return mirror.replicas.some((replica) => replica.store === store);
+function isReplicaAt(partition: Partition, store: StorePort): boolean {
+  return partition.replicas.some((replica) => replica.store === store);
 }

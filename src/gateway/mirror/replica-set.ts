@@ -25,7 +25,7 @@ import type { Crc32, Packer } from '../../platform/ports.js';
 import { encodeMembers } from '../../protocol/members.js';
 import { allowsEpochsAhead } from '../../protocol/versions.js';
 import { hasRefused, takesNone, wordOf } from './declined.js';
-import type { QueueMirror } from './queue-mirror.js';
+import type { Partition } from './partition.js';
 import type { Replica } from './replica.js';
 import { Leave, ResyncPhase, SyncState } from './replica.js';
 import { causeOfChange } from './set-cause.js';
@@ -40,11 +40,11 @@ export interface SetChangePorts {
   nowMs(): number;
   wallMs(): number;
   /** Sends what is pending of the mirror now, so that the next change begins a section of its own. */
-  sealNow(mirror: QueueMirror): void;
+  sealNow(partition: Partition): void;
   /** Sends a section that was held back for a joiner. */
   sendHeld(replica: Replica, section: SealedSection): void;
   /** Epoch and members as acknowledged: for the local hint file, log and metrics. */
-  onEpoch(mirror: QueueMirror): void;
+  onEpoch(partition: Partition): void;
 }
 
 /** By a clock that was set back: more than the changes of its set that a queue sees while one store is away. As milliseconds no longer than an operator's second thought. */
@@ -56,8 +56,8 @@ function isSurvivor(replica: Replica): boolean {
 }
 
 /** In-sync members that stay. With a change open: of the acknowledged set and of the one sent. */
-export function hasSurvivor(mirror: QueueMirror): boolean {
-  for (const replica of mirror.replicas) if (replica.inSync && (mirror.setChangeNumber === 0 || replica.wanted)) return true;
+export function hasSurvivor(partition: Partition): boolean {
+  for (const replica of partition.replicas) if (replica.inSync && (partition.setChangeNumber === 0 || replica.wanted)) return true;
   return false;
 }
 
@@ -78,21 +78,21 @@ export function hasSurvivor(mirror: QueueMirror): boolean {
  * its operator (lost-sets.ts). That no other gateway may claim the queue is no reason to go on: the next process of this
  * one may have taken it over, started elsewhere while this one was cut off.
  */
-export function mayFound(mirror: QueueMirror, candidate?: Replica): boolean {
-  for (const replica of mirror.replicas) if (hinders(mirror, replica, candidate)) return false;
-  return mirror.replicas.some((replica) => isWitness(mirror, replica));
+export function mayFound(partition: Partition, candidate?: Replica): boolean {
+  for (const replica of partition.replicas) if (hinders(partition, replica, candidate)) return false;
+  return partition.replicas.some((replica) => isWitness(partition, replica));
 }
 
 /** Condition 1: a copy of this member, or founder, is known or feared. */
-function hinders(mirror: QueueMirror, replica: Replica, candidate?: Replica): boolean {
-  if (!replica.mayHoldCopy || !(replica.member || (mirror.founding && replica.wanted))) return false;
+function hinders(partition: Partition, replica: Replica, candidate?: Replica): boolean {
+  if (!replica.mayHoldCopy || !(replica.member || (partition.founding && replica.wanted))) return false;
   const isWhole = replica.stillClaims && (replica === candidate || replica.phase === ResyncPhase.CAUGHT_UP);
-  return !isWhole && (decides(mirror, replica) || !replica.obeys);
+  return !isWhole && (decides(partition, replica) || !replica.obeys);
 }
 
 /** Condition 2. One with a whole copy is, too: to get there it answers our claim. */
-function isWitness(mirror: QueueMirror, replica: Replica): boolean {
-  return decides(mirror, replica) && (replica.mayHoldCopy || replica.lossWitnessed);
+function isWitness(partition: Partition, replica: Replica): boolean {
+  return decides(partition, replica) && (replica.mayHoldCopy || replica.lossWitnessed);
 }
 
 /**
@@ -100,10 +100,10 @@ function isWitness(mirror: QueueMirror, replica: Replica): boolean {
  * process holds, and that may have a copy; and, when all that decide are lost without a witness, one of these. Others that
  * are in the way answer, and are asked when these are not any more.
  */
-export function toGiveUp(mirror: QueueMirror): Replica[] {
-  const inTheWay = mirror.replicas.filter((replica) => hinders(mirror, replica) && (!replica.store.isUp || replica.fenced));
-  const deciding = mirror.replicas.filter((replica) => decides(mirror, replica));
-  const hasWitness = deciding.some((replica) => isWitness(mirror, replica));
+export function toGiveUp(partition: Partition): Replica[] {
+  const inTheWay = partition.replicas.filter((replica) => hinders(partition, replica) && (!replica.store.isUp || replica.fenced));
+  const deciding = partition.replicas.filter((replica) => decides(partition, replica));
+  const hasWitness = deciding.some((replica) => isWitness(partition, replica));
   return hasWitness ? inTheWay : [...deciding.slice(0, 1), ...inTheWay];
 }
 
@@ -111,17 +111,17 @@ export function toGiveUp(mirror: QueueMirror): Replica[] {
  * Members that no takeover can do without, whether a change that was sent has been applied or not: while one is open,
  * those that it leaves in the set. One that it drops was not needed any more from the moment it was sent.
  */
-export function decides(mirror: QueueMirror, replica: Replica): boolean {
-  if (mirror.setChangeNumber === 0) return replica.member;
-  return replica.wanted && (replica.member || mirror.founding);
+export function decides(partition: Partition, replica: Replica): boolean {
+  if (partition.setChangeNumber === 0) return replica.member;
+  return replica.wanted && (replica.member || partition.founding);
 }
 
 /** No member is in sync, all that matter are back without their copies, and the rule of founding does not let us go on. */
-export function isWithoutSurvivor(mirror: QueueMirror): boolean {
-  if (hasSurvivor(mirror) || mayFound(mirror)) return false;
+export function isWithoutSurvivor(partition: Partition): boolean {
+  if (hasSurvivor(partition) || mayFound(partition)) return false;
   let lost = 0;
-  for (const replica of mirror.replicas) {
-    if (!decides(mirror, replica)) continue;
+  for (const replica of partition.replicas) {
+    if (!decides(partition, replica)) continue;
     if (replica.mayHoldCopy || !replica.store.isUp) return false;
     lost += 1;
   }
@@ -129,24 +129,24 @@ export function isWithoutSurvivor(mirror: QueueMirror): boolean {
 }
 
 /** No member has been in sync for so long, and one that can't be reached, or that another holds, must be heard, or given up, before a set can be founded. */
-export function waitsForSilent(mirror: QueueMirror, nowMs: number, afterMs: number): boolean {
-  if (hasSurvivor(mirror) || mayFound(mirror)) return false;
-  for (const replica of mirror.replicas) if (replica.member && nowMs - replica.awaySinceMs < afterMs) return false;
-  return toGiveUp(mirror).some(({ store, fenced, mayHoldCopy }) => !store.isUp || (fenced && mayHoldCopy));
+export function waitsForSilent(partition: Partition, nowMs: number, afterMs: number): boolean {
+  if (hasSurvivor(partition) || mayFound(partition)) return false;
+  for (const replica of partition.replicas) if (replica.member && nowMs - replica.awaySinceMs < afterMs) return false;
+  return toGiveUp(partition).some(({ store, fenced, mayHoldCopy }) => !store.isUp || (fenced && mayHoldCopy));
 }
 
 /** No member is in sync, and every store is silent or has said that it does not take a copy. */
-export function findsNoStore(mirror: QueueMirror, nowMs: number, afterMs: number): boolean {
-  if (hasSurvivor(mirror) || mirror.queue.isRecovering) return false;
-  return mirror.replicas.every((replica) => takesNone(replica, nowMs, afterMs));
+export function findsNoStore(partition: Partition, nowMs: number, afterMs: number): boolean {
+  if (hasSurvivor(partition) || partition.isRecovering) return false;
+  return partition.replicas.every((replica) => takesNone(replica, nowMs, afterMs));
 }
 
 /**
  * What keeps a set from being founded are copies of ours only whose stores answer, and do not take what their copies lack:
  * at least one for want of room or the like. The queue goes on by them as soon as they do.
  */
-export function waitsForRoom(mirror: QueueMirror): boolean {
-  const inTheWay = mirror.replicas.filter((replica) => hinders(mirror, replica));
+export function waitsForRoom(partition: Partition): boolean {
+  const inTheWay = partition.replicas.filter((replica) => hinders(partition, replica));
   return inTheWay.some(hasRefused) && inTheWay.every((replica) => wordOf(replica) !== undefined);
 }
 
@@ -156,11 +156,11 @@ export function waitsForRoom(mirror: QueueMirror): boolean {
  * others; one that has restarted or was emptied has nothing to hold, whoever claims it: what is remembered here may be all
  * that is left; and one that was given up is not waited for.
  */
-export function isFencedOff(mirror: QueueMirror): boolean {
-  const isForced = mirror.replicas.some((replica) => replica.isGivenUp);
+export function isFencedOff(partition: Partition): boolean {
+  const isForced = partition.replicas.some((replica) => replica.isGivenUp);
   let fenced = 0;
-  for (const replica of mirror.replicas) {
-    if (replica.isGivenUp || !(decides(mirror, replica) || (isForced && replica.member))) continue;
+  for (const replica of partition.replicas) {
+    if (replica.isGivenUp || !(decides(partition, replica) || (isForced && replica.member))) continue;
     if (replica.fenced && replica.mayHoldCopy) fenced += 1;
     else if (replica.mayHoldCopy || !replica.store.isUp) return false;
   }
@@ -168,27 +168,27 @@ export function isFencedOff(mirror: QueueMirror): boolean {
 }
 
 /** Whether a member may go: so many others are in sync in the set, and stay. */
-function mayLeave(mirror: QueueMirror, replica: Replica, ports: SetChangePorts): boolean {
+function mayLeave(partition: Partition, replica: Replica, ports: SetChangePorts): boolean {
   if (replica.leaving === Leave.NO) return false;
   let others = 0;
-  for (const other of mirror.replicas) if (other !== replica && other.inSync && other.leaving === Leave.NO) others += 1;
-  return others >= (replica.leaving === Leave.NOW ? Math.max(1, mirror.minReplicas) : ports.replicas);
+  for (const other of partition.replicas) if (other !== replica && other.inSync && other.leaving === Leave.NO) others += 1;
+  return others >= (replica.leaving === Leave.NOW ? Math.max(1, partition.minReplicas) : ports.replicas);
 }
 
 /** Who is in the next set: members in sync that need not go, and caught-up mirrors while there is room. */
-function nextSet(mirror: QueueMirror, founding: boolean, ports: SetChangePorts): ReadonlySet<Replica> {
+function nextSet(partition: Partition, founding: boolean, ports: SetChangePorts): ReadonlySet<Replica> {
   const next = new Set<Replica>();
   if (founding) {
-    const founder = founderOf(mirror);
+    const founder = founderOf(partition);
     return founder === undefined ? next : next.add(founder);
   }
   let staying = 0;
-  for (const replica of mirror.replicas) {
-    if (!replica.inSync || mayLeave(mirror, replica, ports)) continue;
+  for (const replica of partition.replicas) {
+    if (!replica.inSync || mayLeave(partition, replica, ports)) continue;
     next.add(replica);
     if (replica.leaving === Leave.NO) staying += 1;
   }
-  for (const replica of mirror.replicas) {
+  for (const replica of partition.replicas) {
     if (replica.phase !== ResyncPhase.CAUGHT_UP || staying >= ports.replicas) continue;
     next.add(replica);
     staying += 1;
@@ -201,9 +201,9 @@ function nextSet(mirror: QueueMirror, founding: boolean, ports: SetChangePorts):
  * stand at the one while the other, whose copy out of a file a takeover may believe, is another process's since. So the
  * founder is one with such a copy, if there is any.
  */
-function founderOf(mirror: QueueMirror): Replica | undefined {
-  const caughtUp = mirror.replicas.filter(({ phase }) => phase === ResyncPhase.CAUGHT_UP);
-  return caughtUp.find((replica) => replica.mayHoldCopy && decides(mirror, replica)) ?? caughtUp[0];
+function founderOf(partition: Partition): Replica | undefined {
+  const caughtUp = partition.replicas.filter(({ phase }) => phase === ResyncPhase.CAUGHT_UP);
+  return caughtUp.find((replica) => replica.mayHoldCopy && decides(partition, replica)) ?? caughtUp[0];
 }
 
 /**
@@ -219,37 +219,37 @@ function isToBeLetIn(replica: Replica): boolean {
  * Looks at the set after anything happened to a mirror of it, and opens the change that is due, if any.
  * Returns true when a change was opened.
  */
-export function reviseSet(mirror: QueueMirror, ports: SetChangePorts): boolean {
-  const founding = !hasSurvivor(mirror);
-  if (mirror.setChangeNumber !== 0 && !founding) return false;
+export function reviseSet(partition: Partition, ports: SetChangePorts): boolean {
+  const founding = !hasSurvivor(partition);
+  if (partition.setChangeNumber !== 0 && !founding) return false;
   if (founding) {
-    if (mirror.founding && mirror.setChangeNumber !== 0 && mirror.replicas.some((r) => r.wanted && r.phase === ResyncPhase.JOINING)) return false;
-    if (!mayFound(mirror)) return false;
-    letJoinersCatchUp(mirror, ports);
+    if (partition.founding && partition.setChangeNumber !== 0 && partition.replicas.some((r) => r.wanted && r.phase === ResyncPhase.JOINING)) return false;
+    if (!mayFound(partition)) return false;
+    letJoinersCatchUp(partition, ports);
   }
-  const next = nextSet(mirror, founding, ports);
+  const next = nextSet(partition, founding, ports);
   if (next.size === 0) return false;
-  if (!founding && !goesAhead(mirror, next) && mirror.replicas.every((replica) => next.has(replica) === replica.member && !isToBeLetIn(replica))) return false;
-  openChange(mirror, founding, next, ports);
+  if (!founding && !goesAhead(partition, next) && partition.replicas.every((replica) => next.has(replica) === replica.member && !isToBeLetIn(replica))) return false;
+  openChange(partition, founding, next, ports);
   return true;
 }
 
 /** A store was given up, and no mirror of the next set minds an epoch that is not the next one. */
-function goesAhead(mirror: QueueMirror, next: ReadonlySet<Replica>): boolean {
-  return mirror.given.size > 0 && [...next].every(({ store }) => allowsEpochsAhead(store.version));
+function goesAhead(partition: Partition, next: ReadonlySet<Replica>): boolean {
+  return partition.given.size > 0 && [...next].every(({ store }) => allowsEpochsAhead(store.version));
 }
 
 /** Not the same for two gateways in one moment: an operator may have one of them go on without a store, and the other one without another. */
-function epochAhead(mirror: QueueMirror, ports: SetChangePorts): number {
-  return Math.max(Math.floor(ports.wallMs()), Math.max(mirror.epoch, mirror.givenEpoch) + FORCED_EPOCHS) + (mirror.token % FORCED_EPOCHS_SPREAD);
+function epochAhead(partition: Partition, ports: SetChangePorts): number {
+  return Math.max(Math.floor(ports.wallMs()), Math.max(partition.epoch, partition.givenEpoch) + FORCED_EPOCHS) + (partition.token % FORCED_EPOCHS_SPREAD);
 }
 
 /**
  * The survivors that a joiner waited for are gone: it gets what was held back, the set without end included,
  * and founds the next one.
  */
-function letJoinersCatchUp(mirror: QueueMirror, ports: SetChangePorts): void {
-  for (const replica of mirror.replicas) {
+function letJoinersCatchUp(partition: Partition, ports: SetChangePorts): void {
+  for (const replica of partition.replicas) {
     if (replica.phase !== ResyncPhase.JOINING) continue;
     replica.phase = ResyncPhase.CAUGHT_UP;
     release(replica, ports);
@@ -262,13 +262,13 @@ function release(replica: Replica, ports: SetChangePorts): void {
   for (const section of held) ports.sendHeld(replica, section);
 }
 
-function openChange(mirror: QueueMirror, founding: boolean, next: ReadonlySet<Replica>, ports: SetChangePorts): void {
+function openChange(partition: Partition, founding: boolean, next: ReadonlySet<Replica>, ports: SetChangePorts): void {
   // The change begins a section, so that a copy of it can be held back whole.
-  ports.sealNow(mirror);
-  mirror.setCause = causeOfChange(mirror, founding, next);
+  ports.sealNow(partition);
+  partition.setCause = causeOfChange(partition, founding, next);
   let joins = false;
   const members: string[] = [];
-  for (const replica of mirror.replicas) {
+  for (const replica of partition.replicas) {
     replica.wanted = next.has(replica);
     if (!replica.wanted) continue;
     members.push(replica.store.storeId);
@@ -284,14 +284,14 @@ function openChange(mirror: QueueMirror, founding: boolean, next: ReadonlySet<Re
   }
   invariant(members.length > 0, 'a set of mirrors is never empty');
   // A change that never was acknowledged may have been applied: its epoch is used up.
-  if (founding && mirror.setChangeNumber !== 0) mirror.epoch = mirror.setEpoch;
-  mirror.founding = founding;
+  if (founding && partition.setChangeNumber !== 0) partition.epoch = partition.setEpoch;
+  partition.founding = founding;
   const packed = encodeMembers(ports.packer, members);
-  const isAhead = goesAhead(mirror, next);
-  mirror.setEpoch = isAhead ? epochAhead(mirror, ports) : mirror.epoch + 1;
-  if (isAhead) mirror.given.clear();
-  mirror.setChangeNumber = mirror.setMembers(mirror.setEpoch, packed, ports.crc32(packed, 0));
-  if (joins) ports.sealNow(mirror);
+  const isAhead = goesAhead(partition, next);
+  partition.setEpoch = isAhead ? epochAhead(partition, ports) : partition.epoch + 1;
+  if (isAhead) partition.given.clear();
+  partition.setChangeNumber = partition.setMembers(partition.setEpoch, packed, ports.crc32(packed, 0));
+  if (joins) ports.sealNow(partition);
 }
 
 /**
@@ -299,34 +299,34 @@ function openChange(mirror: QueueMirror, founding: boolean, next: ReadonlySet<Re
  * leaves. Until the survivors have the change, the one is no member and the other still is one. Nor does a mirror hear
  * of it that has a whole copy and no part in the change: stopped now, its file would tell of a set that may never be.
  */
-export function isHeldBack(mirror: QueueMirror, replica: Replica, section: SealedSection): boolean {
-  if (mirror.setChangeNumber === 0 || section.lastNumber < mirror.setChangeNumber) return false;
+export function isHeldBack(partition: Partition, replica: Replica, section: SealedSection): boolean {
+  if (partition.setChangeNumber === 0 || section.lastNumber < partition.setChangeNumber) return false;
   if (!replica.wanted && (replica.phase === ResyncPhase.TAILING || replica.phase === ResyncPhase.CAUGHT_UP)) return true;
-  if (mirror.founding) return false;
+  if (partition.founding) return false;
   return replica.phase === ResyncPhase.JOINING || (replica.inSync && !replica.wanted);
 }
 
 /** Whom a sent change drops or names hears nothing before the survivors have that change, unless they are gone for good. */
-export function isItsTime(mirror: QueueMirror, replica: Replica): boolean {
-  return mirror.setChangeNumber === 0 || replica.member === replica.wanted || mayFound(mirror, replica);
+export function isItsTime(partition: Partition, replica: Replica): boolean {
+  return partition.setChangeNumber === 0 || replica.member === replica.wanted || mayFound(partition, replica);
 }
 
 /** After an acknowledgement: is the open change at every survivor? Then the new set counts. */
-export function settleSet(mirror: QueueMirror, ports: SetChangePorts): void {
-  const number = mirror.setChangeNumber;
+export function settleSet(partition: Partition, ports: SetChangePorts): void {
+  const number = partition.setChangeNumber;
   if (number === 0) return;
   let needed = 0;
-  for (const replica of mirror.replicas) {
-    const counts = mirror.founding ? replica.wanted && (replica.phase === ResyncPhase.JOINING || replica.sync === SyncState.SYNC) : isSurvivor(replica);
+  for (const replica of partition.replicas) {
+    const counts = partition.founding ? replica.wanted && (replica.phase === ResyncPhase.JOINING || replica.sync === SyncState.SYNC) : isSurvivor(replica);
     if (!counts) continue;
     needed += 1;
     if (replica.acked < number) return;
   }
   if (needed === 0) return;
-  mirror.setChangeNumber = 0;
-  mirror.founding = false;
-  mirror.epoch = mirror.setEpoch;
-  for (const replica of mirror.replicas) {
+  partition.setChangeNumber = 0;
+  partition.founding = false;
+  partition.epoch = partition.setEpoch;
+  for (const replica of partition.replicas) {
     replica.member = replica.wanted;
     // A store that stops with nobody in its place learns that it is free to; its file is then good for a tail.
     if (!replica.member && replica.leaving === Leave.NOW && replica.sync === SyncState.SYNC) for (const section of replica.held) ports.sendHeld(replica, section);
@@ -340,7 +340,7 @@ export function settleSet(mirror: QueueMirror, ports: SetChangePorts): void {
     replica.transition(SyncState.SYNC, 'caught up', ports.nowMs());
     for (const section of held) ports.sendHeld(replica, section);
   }
-  ports.onEpoch(mirror);
-  mirror.advance();
-  reviseSet(mirror, ports);
+  ports.onEpoch(partition);
+  partition.advance();
+  reviseSet(partition, ports);
 }

@@ -1,5 +1,5 @@
 /**
- * One mirror of one queue: the row of the management table (the paper's Table I) and its sync state.
+ * One mirror of one partition: the row of the management table (the paper's Table I) and its sync state.
  *
  *              refused, link lost, silent / isolate: epoch raised on the survivors
  *        SYNC ──────────────────────────────────────────────────────────► NG ◄── RESYNC (same causes)
@@ -58,7 +58,7 @@ export type ReplicaTrace = (replica: Replica, from: SyncState, cause: string) =>
 
 export class Replica {
   readonly store: StorePort;
-  readonly queueName: string;
+  readonly partitionName: string;
   /** In the acknowledged set: its acknowledgement is needed for G1. */
   member = false;
   /** In the set that was sent last. Equal to `member` when no change of the set is open. */
@@ -123,9 +123,9 @@ export class Replica {
   private syncState: SyncState = SyncState.NG;
   private readonly trace: ReplicaTrace;
 
-  constructor(store: StorePort, queueName: string, trace: ReplicaTrace) {
+  constructor(store: StorePort, partitionName: string, trace: ReplicaTrace) {
     this.store = store;
-    this.queueName = queueName;
+    this.partitionName = partitionName;
     this.trace = trace;
   }
 

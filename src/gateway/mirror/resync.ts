@@ -16,8 +16,8 @@ import { encodeRefillBegin } from '../../protocol/messages/refill-begin.js';
 import { encodeRefillEnd } from '../../protocol/messages/refill-end.js';
 import type { RefillEntries } from '../../recovery/refill-source.js';
 import { RefillSource } from '../../recovery/refill-source.js';
-import { ENTRY_CREDIT_BYTES } from './queue-mirror.js';
-import type { QueueMirror } from './queue-mirror.js';
+import { ENTRY_CREDIT_BYTES } from './partition.js';
+import type { Partition } from './partition.js';
 import type { RepairCounters } from './repair-counters.js';
 import type { Replica } from './replica.js';
 import { ResyncPhase, SyncState } from './replica.js';
@@ -36,20 +36,20 @@ export interface ResyncOptions {
 export interface ResyncPorts {
   readonly packer: Packer;
   readonly counters: RepairCounters;
-  refillEntries(mirror: QueueMirror): RefillEntries;
+  refillEntries(partition: Partition): RefillEntries;
   nowMs(): number;
   /** Seals all that is pending, so that numbers and cursor agree. */
   sealAll(): void;
   needFlush(): void;
   /** OPEN: the queue gets its handle there, and our right to it is confirmed. */
-  attach(mirror: QueueMirror, replica: Replica): void;
+  attach(partition: Partition, replica: Replica): void;
   /** True while sealed frames for the store wait: nothing may overtake them. */
   isBacklogged(): boolean;
-  onCaughtUp(mirror: QueueMirror): void;
+  onCaughtUp(partition: Partition): void;
 }
 
 interface Job {
-  readonly mirror: QueueMirror;
+  readonly partition: Partition;
   readonly replica: Replica;
   refill: RefillSource | undefined;
   /** Sequence of REFILL_END, 0 before. */
@@ -74,15 +74,15 @@ export class Resync {
   }
 
   /** Asks for a refill; does nothing when one is under way. Whether it is time for it is the caller's to know (catch-up.ts). */
-  add(mirror: QueueMirror, replica: Replica): void {
-    if (replica.sync !== SyncState.NG || mirror.queue.isRecovering || this.has(mirror)) return;
-    if (!mayFill(mirror, replica, this.ports.nowMs())) return;
-    this.waiting.push({ mirror, replica, refill: undefined, endSequence: 0 });
+  add(partition: Partition, replica: Replica): void {
+    if (replica.sync !== SyncState.NG || partition.isRecovering || this.has(partition)) return;
+    if (!mayFill(partition, replica, this.ports.nowMs())) return;
+    this.waiting.push({ partition, replica, refill: undefined, endSequence: 0 });
     this.ports.needFlush();
   }
 
-  has(mirror: QueueMirror): boolean {
-    return this.waiting.some((job) => job.mirror === mirror) || this.active.some((job) => job.mirror === mirror);
+  has(partition: Partition): boolean {
+    return this.waiting.some((job) => job.partition === partition) || this.active.some((job) => job.partition === partition);
   }
 
   /** The link is gone: every refill there is over. */
@@ -91,15 +91,15 @@ export class Resync {
     this.active = [];
   }
 
-  cancel(mirror: QueueMirror): void {
-    this.waiting = this.waiting.filter((job) => job.mirror !== mirror);
-    this.active = this.active.filter((job) => job.mirror !== mirror);
+  cancel(partition: Partition): void {
+    this.waiting = this.waiting.filter((job) => job.partition !== partition);
+    this.active = this.active.filter((job) => job.partition !== partition);
   }
 
-  onUnlinked(mirror: QueueMirror, row: number, following: number): void {
+  onUnlinked(partition: Partition, row: number, following: number): void {
     for (const job of this.active) {
       // The mirror's cursor stays until the next pump: what this turn ended in front of it is sealed as SKIPPED first.
-      if (job.mirror === mirror) job.refill?.onUnlinked(row, following);
+      if (job.partition === partition) job.refill?.onUnlinked(row, following);
     }
   }
 
@@ -114,7 +114,7 @@ export class Resync {
     if (over) {
       const done = this.active.filter((job) => job.replica.phase === ResyncPhase.CAUGHT_UP);
       this.active = this.active.filter((job) => job.replica.phase !== ResyncPhase.CAUGHT_UP);
-      for (const job of done) this.ports.onCaughtUp(job.mirror);
+      for (const job of done) this.ports.onCaughtUp(job.partition);
     }
     if (this.hasWork) this.ports.needFlush();
   }
@@ -124,7 +124,7 @@ export class Resync {
     if (!this.store.isUp || this.ports.isBacklogged()) return;
     while (this.active.length < ACTIVE_MAX && this.waiting.length > 0 && this.store.canSend) {
       const job = this.waiting.shift();
-      if (job !== undefined && job.replica.sync === SyncState.NG && !job.mirror.queue.isRecovering && mayFill(job.mirror, job.replica, this.ports.nowMs())) this.start(job);
+      if (job !== undefined && job.replica.sync === SyncState.NG && !job.partition.isRecovering && mayFill(job.partition, job.replica, this.ports.nowMs())) this.start(job);
     }
     let frames = 0;
     for (const job of this.active) {
@@ -134,28 +134,28 @@ export class Resync {
   }
 
   private start(job: Job): void {
-    const { mirror, replica } = job;
+    const { partition, replica } = job;
     this.ports.sealAll();
     replica.transition(SyncState.RESYNC, 'refill begins', this.ports.nowMs());
     replica.acked = 0;
     replica.mustRefill = false;
     replica.filledBootId = '';
     this.ports.counters.refills += 1;
-    this.ports.attach(mirror, replica);
-    const { handle, lastNumber: number, digest } = mirror;
+    this.ports.attach(partition, replica);
+    const { handle, lastNumber: number, digest } = partition;
     const control = encodeRefillBegin(this.ports.packer, { handle, number, digestA: digest.a, digestB: digest.b });
     this.store.request(REFILL_BEGIN, control, [], 0);
-    job.refill = new RefillSource({ baseNumber: mirror.lastNumber, frameBytes: this.options.frameBytes, entryCreditBytes: ENTRY_CREDIT_BYTES }, this.ports.refillEntries(mirror));
-    replica.refillBase = mirror.lastNumber;
+    job.refill = new RefillSource({ baseNumber: partition.lastNumber, frameBytes: this.options.frameBytes, entryCreditBytes: ENTRY_CREDIT_BYTES }, this.ports.refillEntries(partition));
+    replica.refillBase = partition.lastNumber;
     replica.refillCursor = job.refill.cursor;
     replica.phase = ResyncPhase.FILLING;
-    replica.progress.beginRefill(mirror.queue.length, mirror.queue.bytes);
+    replica.progress.beginRefill(partition.length, partition.bytes);
     this.active.push(job);
   }
 
   /** One frame; false when nothing more is to be sent for this job. */
   private step(job: Job): boolean {
-    const { mirror, replica, refill } = job;
+    const { partition, replica, refill } = job;
     if (refill === undefined || replica.phase !== ResyncPhase.FILLING) return false;
     // Takes of the credit, and goes on without: the store has a reserve for it.
     const before = refill.sentCount;
@@ -164,12 +164,12 @@ export class Resync {
     if (frame !== undefined) {
       this.ports.counters.refillBytes += frame.payload.length + frame.rows.length;
       replica.progress.refilled(refill.sentCount - before, frame.payload.length);
-      const control = encodeRefill(this.ports.packer, { handle: mirror.handle, rows: frame.rows });
+      const control = encodeRefill(this.ports.packer, { handle: partition.handle, rows: frame.rows });
       this.store.request(REFILL, control, [frame.payload], frame.creditBytes);
       if (!refill.isOver) return true;
     }
     replica.phase = ResyncPhase.ENDING;
-    const end = encodeRefillEnd(this.ports.packer, { handle: mirror.handle, count: refill.sentCount });
+    const end = encodeRefillEnd(this.ports.packer, { handle: partition.handle, count: refill.sentCount });
     job.endSequence = this.store.request(REFILL_END, end, [], 0);
     return true;
   }
@@ -181,22 +181,22 @@ export class Resync {
  * first is a member at its store. Not waited for is what can't begin, or can't found a set, before this one is
  * filled: without it the queue has no set any more. Nor one that must itself wait for such a one.
  */
-function mayFill(mirror: QueueMirror, replica: Replica, nowMs: number): boolean {
-  if (mirror.inSyncCount > 0) return true;
-  const decidesAll = !mayFound(mirror) && mayFound(mirror, replica);
-  for (const other of mirror.replicas) {
+function mayFill(partition: Partition, replica: Replica, nowMs: number): boolean {
+  if (partition.inSyncCount > 0) return true;
+  const decidesAll = !mayFound(partition) && mayFound(partition, replica);
+  for (const other of partition.replicas) {
     if (other === replica) continue;
     if (other.sync === SyncState.RESYNC) {
-      const founds = mirror.founding && mirror.setChangeNumber !== 0 && other.phase === ResyncPhase.JOINING && other.acked >= mirror.setChangeNumber;
+      const founds = partition.founding && partition.setChangeNumber !== 0 && other.phase === ResyncPhase.JOINING && other.acked >= partition.setChangeNumber;
       const isLevel = other.phase === ResyncPhase.CAUGHT_UP || other.phase === ResyncPhase.JOINING;
       if (!founds && !(decidesAll && isLevel)) return false;
-    } else if (worthOf(mirror, other) < worthOf(mirror, replica) && other.store.isUp && other.retryAtMs <= nowMs && isItsTime(mirror, other) && mayFill(mirror, other, nowMs)) return false;
+    } else if (worthOf(partition, other) < worthOf(partition, replica) && other.store.isUp && other.retryAtMs <= nowMs && isItsTime(partition, other) && mayFill(partition, other, nowMs)) return false;
   }
   return true;
 }
 
 /** What would be lost with this copy: nothing, what it had when it left the set, or what the last set acknowledged. */
-function worthOf(mirror: QueueMirror, replica: Replica): number {
+function worthOf(partition: Partition, replica: Replica): number {
   if (!replica.stillClaims) return 0;
-  return decides(mirror, replica) ? 2 : 1;
+  return decides(partition, replica) ? 2 : 1;
 }

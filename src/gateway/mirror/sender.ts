@@ -16,7 +16,7 @@ import { FeedVariant } from './feed-variant.js';
 import { ChangesEncoder, Outbox } from './outbox.js';
 import { PayloadSlabs } from './payload-slabs.js';
 import type { OnTheWay } from './payload-slabs.js';
-import type { DirtySink, QueueMirror } from './queue-mirror.js';
+import type { DirtySink, Partition } from './partition.js';
 import type { Replica } from './replica.js';
 import { ResyncPhase } from './replica.js';
 import { isHeldBack } from './replica-set.js';
@@ -33,7 +33,7 @@ export interface SenderOptions {
 
 export interface SenderPorts {
   readonly packer: Packer;
-  mirrorOf(handle: number): QueueMirror | undefined;
+  partitionOf(handle: number): Partition | undefined;
   /** Called when the first change of a turn needs a flush at its end. */
   requestFlush(): void;
 }
@@ -46,8 +46,8 @@ export class Sender implements DirtySink, OnTheWay {
   private readonly ports: SenderPorts;
   private readonly encoder: ChangesEncoder;
   private readonly variant = new FeedVariant();
-  private dirty: QueueMirror[] = [];
-  private spareDirty: QueueMirror[] = [];
+  private dirty: Partition[] = [];
+  private spareDirty: Partition[] = [];
   private flushAsked = false;
   /** Something is to be sent at the end of this turn. */
   private isPressing = false;
@@ -60,7 +60,7 @@ export class Sender implements DirtySink, OnTheWay {
     this.ports = ports;
     this.encoder = new ChangesEncoder(ports.packer);
     this.ring = new ChangeRing({ bytesMax: options.ringBytes }, {
-      releasableThrough: (handle) => ports.mirrorOf(handle)?.releasableNumber ?? Number.MAX_SAFE_INTEGER,
+      releasableThrough: (handle) => ports.partitionOf(handle)?.releasableNumber ?? Number.MAX_SAFE_INTEGER,
       onReleased: (section) => { for (const slab of section.slabs) this.slabs.release(slab); },
     });
   }
@@ -97,12 +97,12 @@ export class Sender implements DirtySink, OnTheWay {
     this.slabs.onConnectionLost();
   }
 
-  onAdopted(mirror: QueueMirror): void {
-    this.ring.begin(mirror.handle, mirror.lastNumber, mirror.digest.a, mirror.digest.b);
+  onAdopted(partition: Partition): void {
+    this.ring.begin(partition.handle, partition.lastNumber, partition.digest.a, partition.digest.b);
   }
 
-  onDirty(mirror: QueueMirror): void {
-    this.dirty.push(mirror);
+  onDirty(partition: Partition): void {
+    this.dirty.push(partition);
     this.ask();
   }
 
@@ -110,8 +110,8 @@ export class Sender implements DirtySink, OnTheWay {
     this.isPressing = true;
   }
 
-  onLarge(mirror: QueueMirror): void {
-    this.seal(mirror);
+  onLarge(partition: Partition): void {
+    this.seal(partition);
   }
 
   onCharged(creditBytes: number): void {
@@ -153,23 +153,23 @@ export class Sender implements DirtySink, OnTheWay {
       const dirty = this.dirty;
       this.dirty = this.spareDirty;
       this.spareDirty = dirty;
-      for (const mirror of dirty) this.seal(mirror);
+      for (const partition of dirty) this.seal(partition);
       dirty.length = 0;
     }
     for (const outbox of this.outboxes.values()) outbox.close();
     this.encoder.forget();
   }
 
-  seal(mirror: QueueMirror): void {
-    const section = mirror.seal();
+  seal(partition: Partition): void {
+    const section = partition.seal();
     if (section === undefined) return;
     this.unsealedCreditBytes -= section.creditBytes;
     // A queue that was given up has changes no more.
-    if (this.ports.mirrorOf(mirror.handle) !== mirror) return;
+    if (this.ports.partitionOf(partition.handle) !== partition) return;
     this.ring.add(section);
-    for (const replica of mirror.replicas) {
+    for (const replica of partition.replicas) {
       if (!replica.isFed) continue;
-      if (isHeldBack(mirror, replica, section)) replica.held.push(section);
+      if (isHeldBack(partition, replica, section)) replica.held.push(section);
       else this.put(replica, section);
     }
   }

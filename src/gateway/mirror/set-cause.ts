@@ -3,13 +3,13 @@
  * joins or is let in again, and why; or that the set is founded anew, by this gateway alone or as an operator forced it.
  * What each of these is: replica-set.ts. Asked when the change is opened, before anything of it is noted.
  */
-import type { QueueMirror } from './queue-mirror.js';
+import type { Partition } from './partition.js';
 import type { Replica } from './replica.js';
 
-export function causeOfChange(mirror: QueueMirror, founding: boolean, next: ReadonlySet<Replica>): string {
+export function causeOfChange(partition: Partition, founding: boolean, next: ReadonlySet<Replica>): string {
   const parts: string[] = [];
-  if (founding) parts.push(...foundingWords(mirror, next));
-  for (const replica of mirror.replicas) {
+  if (founding) parts.push(...foundingWords(partition, next));
+  for (const replica of partition.replicas) {
     const { storeId } = replica.store;
     const stays = next.has(replica);
     if (replica.member && !stays) parts.push(replica.inSync ? `${storeId} left: ${replica.leavingWhy}` : `${storeId} isolated: ${replica.awayCause}`);
@@ -18,11 +18,11 @@ export function causeOfChange(mirror: QueueMirror, founding: boolean, next: Read
   return parts.join('; ');
 }
 
-function foundingWords(mirror: QueueMirror, next: ReadonlySet<Replica>): string[] {
+function foundingWords(partition: Partition, next: ReadonlySet<Replica>): string[] {
   const founders = namesOf([...next]);
-  const given = namesOf(mirror.replicas.filter(({ isGivenUp }) => isGivenUp));
+  const given = namesOf(partition.replicas.filter(({ isGivenUp }) => isGivenUp));
   const words = [given === '' ? `founded by this gateway at ${founders}: no mirror in sync was left` : `founded at ${founders}, forced by an operator who gave up ${given}`];
-  if (mirror.setChangeNumber !== 0) words.push(`epoch ${String(mirror.newestEpoch)} was sent and never acknowledged`);
+  if (partition.setChangeNumber !== 0) words.push(`epoch ${String(partition.newestEpoch)} was sent and never acknowledged`);
   return words;
 }
 

@@ -6,7 +6,7 @@
 import { CHANGE_ROW_BYTES, CREDIT_OVERHEAD_BYTES, FLAG_BODY_ABSENT, changeBodyBytes, changeBodyInFrame, changeFlags, changeHeadInFrame, viewOf } from '../../protocol/change-rows.js';
 import { cut } from './feed-variant.js';
 import { NO_SLABS } from './payload-slabs.js';
-import type { QueueMirror } from './queue-mirror.js';
+import type { Partition } from './partition.js';
 import type { SealedSection } from './turn-section.js';
 import { NO_BODIES } from './turn-section.js';
 
@@ -37,9 +37,9 @@ export function wholeSection(section: SealedSection): SealedSection {
 }
 
 /** The changes up to where the queue stands, as a store answered TAIL; copied. */
-export function importedSection(mirror: QueueMirror, firstNumber: number, rows: Uint8Array, bodies: Uint8Array): SealedSection {
+export function importedSection(partition: Partition, firstNumber: number, rows: Uint8Array, bodies: Uint8Array): SealedSection {
   return {
-    handle: mirror.handle, firstNumber, lastNumber: mirror.lastNumber, digestA: mirror.digest.a, digestB: mirror.digest.b,
+    handle: partition.handle, firstNumber, lastNumber: partition.lastNumber, digestA: partition.digest.a, digestB: partition.digest.b,
     rows: rows.slice(), pieces: bodies.length === 0 ? [] : [bodies.slice()], payloadBytes: bodies.length,
     creditBytes: bodies.length + (rows.length / CHANGE_ROW_BYTES) * CREDIT_OVERHEAD_BYTES, absent: NO_BODIES, keptBytes: 0, slabs: NO_SLABS,
   };

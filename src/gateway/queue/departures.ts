@@ -9,22 +9,20 @@
  * there (report-job.ts). A RELEASE that is lost with its link shows in the next list, and is made again
  * (recovery/rescue-watch.ts).
  */
-import type { QueueMirror } from '../mirror/queue-mirror.js';
+import type { Partition } from '../mirror/partition.js';
 import type { EventLog } from '../../platform/ports.js';
 
 export interface DeparturesPorts {
   readonly log: EventLog;
-  /** A report about its mail is on its way to stores that may not show it yet: whoever has the queue next would make another. */
-  isParkingFor(mirror: QueueMirror): boolean;
   /** Out of registry, mirrors and memory. */
-  forget(mirror: QueueMirror): void;
+  forget(partition: Partition): void;
   /** Gives the claims back at these members, and drops what others still hold of the queue. */
   released(handle: number, members: readonly string[], others: readonly string[]): void;
 }
 
 export class Departures {
   private readonly ports: DeparturesPorts;
-  private readonly quiescing = new Set<QueueMirror>();
+  private readonly quiescing = new Set<Partition>();
 
   constructor(ports: DeparturesPorts) {
     this.ports = ports;
@@ -36,36 +34,37 @@ export class Departures {
   }
 
   /** The owner is back: no new attempts. */
-  handBack(mirror: QueueMirror): void {
-    if (this.quiescing.has(mirror)) return;
-    this.quiescing.add(mirror);
-    const { queue } = mirror;
-    queue.isLeaving = true;
-    this.ports.log.info('takeover', 'the owner of a queue is back; it is handed back when nothing of it is in flight', { queue: queue.name, owner: queue.identity.ownerId, messages: queue.length, in_flight: queue.inFlightCount });
+  handBack(partition: Partition): void {
+    if (this.quiescing.has(partition)) return;
+    this.quiescing.add(partition);
+    partition.isLeaving = true;
+    this.ports.log.info('takeover', 'the owner of a partition is back; it is handed back when nothing of it is in flight', {
+      partition: partition.name, owner: partition.identity.ownerId, messages: partition.length, in_flight: partition.inFlightCount,
+    });
   }
 
   /** Another process has it already. */
-  onForgotten(mirror: QueueMirror): void {
-    this.quiescing.delete(mirror);
+  onForgotten(partition: Partition): void {
+    this.quiescing.delete(partition);
   }
 
   tick(): void {
-    for (const mirror of this.quiescing) if (isQuiet(mirror) && !this.ports.isParkingFor(mirror)) this.release(mirror);
+    for (const partition of this.quiescing) if (isQuiet(partition)) this.release(partition);
   }
 
-  private release(mirror: QueueMirror): void {
-    const { name, length, identity } = mirror.queue;
-    const idsOf = (member: boolean): string[] => mirror.replicas.filter((replica) => replica.member === member).map((replica) => replica.store.storeId);
-    this.quiescing.delete(mirror);
-    this.ports.forget(mirror);
-    this.ports.released(mirror.handle, idsOf(true), idsOf(false));
-    this.ports.log.info('takeover', 'a queue is handed back', { cause: 'its owner is back', queue: name, to: identity.ownerId, epoch: mirror.epoch, transactions: mirror.lastNumber, messages: length });
+  private release(partition: Partition): void {
+    const { name, length, identity } = partition;
+    const idsOf = (member: boolean): string[] => partition.replicas.filter((replica) => replica.member === member).map((replica) => replica.store.storeId);
+    this.quiescing.delete(partition);
+    this.ports.forget(partition);
+    this.ports.released(partition.handle, idsOf(true), idsOf(false));
+    this.ports.log.info('takeover', 'a partition is handed back', { cause: 'its owner is back', partition: name, to: identity.ownerId, epoch: partition.epoch, transactions: partition.lastNumber, messages: length });
   }
 }
 
-/** Nothing of the queue is under way, here or at a mirror. */
-function isQuiet(mirror: QueueMirror): boolean {
-  return mirror.queue.inFlightCount === 0 && !mirror.isDirty && mirror.setChangeNumber === 0 && isAcknowledged(mirror);
+/** Nothing of the queue is under way, here or at a partition. */
+function isQuiet(partition: Partition): boolean {
+  return partition.inFlightCount === 0 && !partition.isDirty && partition.setChangeNumber === 0 && isAcknowledged(partition);
 }
 
 /**
@@ -73,8 +72,8 @@ function isQuiet(mirror: QueueMirror): boolean {
  * nothing is, and its owner, whose lease runs at the other stores, lets no more join. Without a mirror in sync there is
  * nothing that its owner could have: what is here in memory is all that is left.
  */
-function isAcknowledged(mirror: QueueMirror): boolean {
-  if (mirror.inSyncCount === 0) return false;
-  if (mirror.committedNumber === mirror.lastNumber) return true;
-  return mirror.replicas.every((replica) => !replica.member || (replica.inSync && replica.acked === mirror.lastNumber));
+function isAcknowledged(partition: Partition): boolean {
+  if (partition.inSyncCount === 0) return false;
+  if (partition.committedNumber === partition.lastNumber) return true;
+  return partition.replicas.every((replica) => !replica.member || (replica.inSync && replica.acked === partition.lastNumber));
 }

@@ -8,12 +8,12 @@ import type { RefillEntries } from '../../recovery/refill-source.js';
 import type { ContentStore } from './content-store.js';
 import { EntryState } from './entry-table.js';
 import type { EntryTable } from './entry-table.js';
-import { headFlagsAt } from './envelope.js';
+import type { Partition } from '../mirror/partition.js';
 import type { MailQueue } from './mail-queue.js';
 import { RecentEnvelopes } from './recent-envelopes.js';
 
 /** Bookkeeping bytes that an entry costs beside its records: columns, hash bucket, slot, record header. */
-export const ENTRY_BOOKKEEPING_BYTES = 112;
+export const ENTRY_BOOKKEEPING_BYTES = 120;
 
 export class Entries {
   readonly table: EntryTable;
@@ -77,14 +77,6 @@ export class Entries {
     return this.table.shared.get(row) === 0 ? record.subarray(this.table.bodyBytes.get(row)) : record;
   }
 
-  /** Envelope flags in the head; 0 when another release wrote it. */
-  headFlags(row: number): number {
-    const slot = this.table.slot.get(row);
-    const body = this.table.shared.get(row) === 0 ? this.table.bodyBytes.get(row) : 0;
-    const { segments } = this.contents;
-    return headFlagsAt(segments.segmentOf(slot), segments.offsetOf(slot) + body, segments.bytesOf(slot) - body);
-  }
-
   /** A view of the note, empty when there is none. */
   note(row: number): Uint8Array {
     const slot = this.table.note.get(row);
@@ -103,7 +95,7 @@ export class Entries {
     this.contents.segments.copyTo(slot, 0, this.table.bodyBytes.get(row), target, at);
   }
 
-  /** Ends the entry: out of its queue's order, records freed, row given back. Returns the entry that stood behind it. */
+  /** Ends the entry: out of all orders, records freed, row given back. Returns the entry that stood behind it in the partition. */
   remove(queue: MailQueue, row: number): number {
     const table = this.table;
     const segments = this.contents.segments;
@@ -119,12 +111,12 @@ export class Entries {
     return following;
   }
 
-  /** The queue as a refill reads it. */
-  refillView(queue: MailQueue): RefillEntries {
+  /** The partition as a refill reads it. */
+  refillView({ order }: Partition): RefillEntries {
     const table = this.table;
     return {
-      first: () => queue.first,
-      following: (row) => queue.following(row),
+      first: () => order.first,
+      following: (row) => order.following(row),
       position: (row) => table.position.get(row),
       messageId: (row) => table.messageId(row),
       flags: (row) => (table.shared.get(row) === 0 ? 0 : FLAG_SHARED),

@@ -3,7 +3,7 @@
  * without a note has never been tried.
  *
  * A MessagePack array:
- *   [version 1, attempts, dueWallMs, states bin (one byte a recipient), owedChange, unparked 0/1,
+ *   [version 1, attempts, dueWallMs, states bin (one byte a recipient), owedChange,
  *    tries, held since (milliseconds since 1970, 0 = not held), who holds it, why,
  *    recipient index, code, enhanced, text, …]      four elements for each recipient with a last result
  * `owedChange` is the number of the change that decided an outcome which still has to be reported
@@ -15,8 +15,8 @@ import { invariant } from '../../base/invariant.js';
 import type { Packer } from '../../platform/ports.js';
 
 const NOTE_VERSION = 1;
-const HOLD_AT = 6;
-const FIXED_ELEMENTS = 10;
+const HOLD_AT = 5;
+const FIXED_ELEMENTS = 9;
 const ELEMENTS_PER_RESULT = 4;
 /** What a hold may take at the mirrors for its texts: the log has all of them. */
 const HOLD_WHO_BYTES_MAX = 64;
@@ -53,7 +53,6 @@ export interface Note {
   readonly dueWallMs: number;
   readonly states: Uint8Array;
   readonly owedChange: number;
-  readonly unparked: boolean;
   readonly tries: number;
   readonly hold: Hold | undefined;
   readonly results: readonly LastResult[];
@@ -62,7 +61,7 @@ export interface Note {
 /** The note of an entry that was never tried. */
 export function freshNote(recipientCount: number): Note {
   const states = new Uint8Array(recipientCount);
-  return { attempts: 0, dueWallMs: 0, states, owedChange: 0, unparked: false, tries: 0, hold: undefined, results: [] };
+  return { attempts: 0, dueWallMs: 0, states, owedChange: 0, tries: 0, hold: undefined, results: [] };
 }
 
 /** A hold as it is mirrored: its texts are cut. */
@@ -73,7 +72,7 @@ export function makeHold(who: string, reason: string, sinceWallMs: number): Hold
 /** The bytes of a note. */
 export function encodeNote(packer: Packer, note: Note): Uint8Array {
   const { hold } = note;
-  const flat: unknown[] = [NOTE_VERSION, note.attempts, note.dueWallMs, note.states, note.owedChange, note.unparked ? 1 : 0];
+  const flat: unknown[] = [NOTE_VERSION, note.attempts, note.dueWallMs, note.states, note.owedChange];
   flat.push(note.tries, hold?.sinceWallMs ?? 0, hold?.who ?? '', hold?.reason ?? '');
   for (const result of note.results) flat.push(result.recipient, result.code, result.enhanced, result.text);
   return packer.pack(flat);
@@ -83,7 +82,7 @@ export function encodeNote(packer: Packer, note: Note): Uint8Array {
 export function decodeNote(packer: Packer, bytes: Uint8Array): Note | undefined {
   const values = packer.unpack(bytes);
   if (!Array.isArray(values) || values[0] !== NOTE_VERSION) return undefined;
-  const [, attempts, dueWallMs, states, owedChange, unparked] = values as unknown[];
+  const [, attempts, dueWallMs, states, owedChange] = values as unknown[];
   const [tries, sinceWallMs, who, reason] = values.slice(HOLD_AT) as unknown[];
   invariant(typeof attempts === 'number' && typeof dueWallMs === 'number' && typeof owedChange === 'number', 'a note that we encoded holds numbers here');
   invariant(states instanceof Uint8Array, 'a note that we encoded holds the states as bytes');
@@ -96,6 +95,5 @@ export function decodeNote(packer: Packer, bytes: Uint8Array): Note | undefined 
     invariant(typeof recipient === 'number' && typeof code === 'number' && typeof enhanced === 'string' && typeof text === 'string', 'a note that we encoded holds results here');
     results.push({ recipient, code, enhanced, text });
   }
-  const own = { states: Uint8Array.from(states), unparked: unparked === 1 };
-  return { attempts, dueWallMs, ...own, owedChange, tries, hold, results };
+  return { attempts, dueWallMs, states: Uint8Array.from(states), owedChange, tries, hold, results };
 }

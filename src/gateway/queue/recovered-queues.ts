@@ -1,14 +1,14 @@
 /**
- * Queues that come back from the stores: where recovery (src/recovery) meets queues and mirrors.
+ * Partitions that come back from the stores: where recovery (src/recovery) meets queues and mirrors.
  *
- * An adopted queue goes on at the number and digest of its longest mirror. Mirrors that stand at the same
- * number and digest count at once; the others are isolated and filled again when the queue is whole. Entries
- * become due as their blocks arrive; those with an owed or parked report wait until every queue is back,
- * because only then is it known whether the other half exists.
+ * An adopted partition goes on at the number and digest of its longest mirror. Mirrors that stand at the same
+ * number and digest count at once; the others are isolated and filled again when the partition is whole. Each entry
+ * says by its label which queue it stands in. Entries become due as their blocks arrive; a report that is owed is made
+ * when the partition is whole.
  */
 import { joinCrc } from '../../base/crc-join.js';
 import type { Mirrors } from '../mirror/mirrors.js';
-import type { QueueMirror } from '../mirror/queue-mirror.js';
+import type { Partition } from '../mirror/partition.js';
 import type { Clock, Crc32, EventLog, Packer } from '../../platform/ports.js';
 import { FLAG_SHARED } from '../../protocol/change-rows.js';
 import { ENTRY_ROW_BYTES, entryBodyBytes, entryCrc, entryFlags, entryHeadBytes, entryId, entryNoteBytes, entryNoteCrc, entryPosition } from '../../protocol/entry-rows.js';
@@ -16,17 +16,18 @@ import type { ClaimedQueue } from '../../recovery/queue-job.js';
 import type { DueTimes } from './due-times.js';
 import type { Entries } from './entries.js';
 import { EntryState } from './entry-table.js';
-import { headArrivalWallMs, headExpirySeconds, headFlags, isKnownHead } from './envelope.js';
+import { headArrivalWallMs, headExpirySeconds, headFlags, headLabelAt, isKnownHead } from './envelope.js';
+import { labelOf, readLabel } from './label.js';
+import type { QueueName } from './label.js';
+import type { MailQueue } from './mail-queue.js';
 import type { Note } from './note.js';
 import { decodeNote, TO_TRY } from './note.js';
 import type { MemoryGauge } from './memory-gauge.js';
 import type { MessageHolds } from './message-holds.js';
 import type { QueueRegistry } from './queue-registry.js';
 import type { Reports } from './report-job.js';
-import type { QueueIdentity } from './mail-queue.js';
 import type { Settlement } from './settlement.js';
 import type { Route, Router } from './types.js';
-import { ENVELOPE_PARKED, QUEUE_CLASSES } from './types.js';
 import type { WallFrame } from './wall-frame.js';
 
 export interface RecoveredOptions {
@@ -51,12 +52,11 @@ export interface RecoveredPorts {
   readonly reports: Reports;
   readonly holds: MessageHolds;
   readonly memory: MemoryGauge;
-  wake(mirror: QueueMirror): void;
-  unpark(mirror: QueueMirror, row: number): void;
+  wake(queue: MailQueue): void;
 }
 
 interface Found {
-  readonly mirror: QueueMirror;
+  readonly queue: MailQueue;
   readonly row: number;
 }
 
@@ -78,9 +78,12 @@ function sharedKey(ownerId: string, messageId: number): string {
   return `${ownerId}/${String(messageId)}`;
 }
 
-/** Key of the change that decided a report, so that its parked copy is found again: each change has one report. */
-function changeKey(messageId: number, queue: Omit<QueueIdentity, 'ownerId'>, change: number): string {
-  return `${String(messageId)}/${String(queue.birth)}/${String(queue.serial)}/${String(change)}`;
+/** For entries whose label can't be read: they are held. */
+const UNREADABLE: QueueName = { queueClass: 'mail', name: 'unreadable' };
+
+/** Nothing is sent by it: the mail of its queue is held. */
+function noRoute({ queueClass, name }: QueueName): Route {
+  return { queueName: name, queueClass, label: labelOf({ queueClass, name }), nextHop: { protocol: 'smtp', host: 'invalid', port: 25 }, ordering: 'fifo', concurrency: 1, lengthMax: 0 };
 }
 
 export class RecoveredQueues {
@@ -92,10 +95,12 @@ export class RecoveredQueues {
   private readonly sharedBodies = new Map<string, number>();
   /** Entries of queues claimed since the last block came, and their bytes. */
   private readonly expected = { entries: 0, bytes: 0 };
-  /** Queues claimed and not whole yet; by how much our frame is ahead of that of their holder before us. */
-  private readonly open = new Map<QueueMirror, number>();
+  /** Partitions claimed and not whole yet; by how much our frame is ahead of that of their holder before us. */
+  private readonly open = new Map<Partition, number>();
   private owing: Found[] = [];
-  private parked: Found[] = [];
+  /** The queue that the last entry stands in: most follow others of theirs. */
+  private lastQueue: MailQueue | undefined;
+  private readonly unrouted = new Map<string, Route>();
 
   constructor(options: RecoveredOptions, ports: RecoveredPorts) {
     this.options = options;
@@ -103,34 +108,31 @@ export class RecoveredQueues {
   }
 
   onClaimed(claimed: ClaimedQueue): void {
-    const { registry, mirrors, log } = this.ports;
-    const queueClass = QUEUE_CLASSES.find((known) => known === claimed.queueClass) ?? 'mail';
-    const found = this.ports.router.routeOfQueue(claimed.name, queueClass);
-    const route: Route = found !== undefined ? registry.routeFor(claimed.ownerId, found, claimed.token) : { queueName: claimed.name, queueClass, nextHop: { protocol: 'smtp', host: 'invalid', port: 25 }, ordering: 'fifo', concurrency: 1, lengthMax: 0 };
-    const mirror = registry.adopt(claimed.handle, { ownerId: claimed.ownerId, birth: claimed.birth, serial: claimed.serial }, claimed.name, route, found !== undefined);
-    mirror.adopt(claimed.epoch, claimed.number, claimed.digestA, claimed.digestB);
-    mirror.token = claimed.token;
-    for (const store of claimed.given) mirror.giveUp(store, claimed.givenEpoch);
+    const { registry, mirrors } = this.ports;
+    const { ownerId, birth, serial } = claimed;
+    const partition = registry.adopt(claimed.handle, { ownerId, birth, serial }, claimed.name);
+    partition.adopt(claimed.epoch, claimed.number, claimed.digestA, claimed.digestB);
+    partition.token = claimed.token;
+    for (const store of claimed.given) partition.giveUp(store, claimed.givenEpoch);
     const { tail } = claimed;
-    if (tail !== undefined) mirrors.importTail(mirror, tail.firstNumber, tail.rows, tail.bodies, tail.digestA, tail.digestB);
-    mirror.queue.beginRecovery();
-    this.open.set(mirror, this.aheadNow(claimed));
+    if (tail !== undefined) mirrors.importTail(partition, tail.firstNumber, tail.rows, tail.bodies, tail.digestA, tail.digestB);
+    partition.isRecovering = true;
+    this.open.set(partition, this.aheadNow(claimed));
     this.expected.entries += claimed.holders[0]?.count ?? 0;
     this.expected.bytes += claimed.holders[0]?.bytes ?? 0;
     for (const store of mirrors.stores) {
       const holder = claimed.holders.find((row) => row.storeId === store.storeId);
       if (holder === undefined && !claimed.members.includes(store.storeId)) continue;
-      const replica = mirrors.addReplica(mirror, store);
+      const replica = mirrors.addReplica(partition, store);
       replica.member = claimed.members.includes(store.storeId);
       replica.wanted = replica.member;
       replica.awayCause = claimed.given.includes(store.storeId) ? 'given up by an operator' : whyAway(store, holder);
       replica.claimBootId = claimed.copies.includes(store.storeId) ? store.bootId : '';
       // That no other process had the queue by a member is the operator's word.
       if (claimed.isOutside) replica.lossWitnessed = replica.member;
-      if (holder !== undefined) mirrors.adoptMember(mirror, replica, holder.number, holder.digestA, holder.digestB);
+      if (holder !== undefined) mirrors.adoptMember(partition, replica, holder.number, holder.digestA, holder.digestB);
     }
-    if (found === undefined) log.warn('recovery', 'no route leads out of this queue any more: its mail is held; add a route with its name or move the mail', { queue: claimed.name });
-    mirrors.reviseSetOf(mirror);
+    mirrors.reviseSetOf(partition);
   }
 
   /** A clock that differs is told of: what was written by it is reckoned by it. */
@@ -140,15 +142,15 @@ export class RecoveredQueues {
     if (holderWallMs === 0) return 0;
     const aheadMs = frame.wallMs() - holderWallMs;
     if (Math.abs(aheadMs) >= CLOCKS_DIFFER_MS) {
-      log.warn('clock', CLOCKS_DIFFER, { queue: name, owner: ownerId, ahead_s: Math.round(aheadMs / 1000) });
+      log.warn('clock', CLOCKS_DIFFER, { partition: name, owner: ownerId, ahead_s: Math.round(aheadMs / 1000) });
     }
     return aheadMs;
   }
 
   /** Entry rows by ascending position; false when a checksum is wrong and another mirror can be asked. */
   onBlock(handle: number, rows: Uint8Array, bodies: Uint8Array, lastSource: boolean): boolean {
-    const mirror = this.ports.mirrors.mirrorOf(handle);
-    if (mirror === undefined) return true;
+    const partition = this.ports.mirrors.partitionOf(handle);
+    if (partition === undefined) return true;
     if (this.expected.entries > 0) this.makeRoom();
     const view = new DataView(rows.buffer, rows.byteOffset, rows.byteLength);
     const payload = new DataView(bodies.buffer, bodies.byteOffset, bodies.byteLength);
@@ -160,10 +162,9 @@ export class RecoveredQueues {
       const end = ownEnd + entryNoteBytes(view, offset);
       const own = bodies.subarray(at, ownEnd);
       const note = end === ownEnd ? NO_BYTES : bodies.subarray(ownEnd, end);
-      this.takeEntry(mirror, view, offset, own, note, payload, at, sound || this.checkEntry(view, offset, own, note));
+      this.takeEntry(partition, view, offset, own, note, payload, at, sound || this.checkEntry(view, offset, own, note));
       at = end;
     }
-    this.ports.wake(mirror);
     return true;
   }
 
@@ -176,25 +177,23 @@ export class RecoveredQueues {
   }
 
   onRecovered(handle: number): void {
-    const mirror = this.ports.mirrors.mirrorOf(handle);
-    if (mirror === undefined) return;
-    mirror.queue.endRecovery();
-    this.close(mirror);
-    this.ports.log.info('recovery', 'a queue is back', { queue: mirror.queue.name, messages: mirror.queue.length, epoch: mirror.epoch, transactions: mirror.lastNumber });
-    this.ports.wake(mirror);
-    this.ports.mirrors.onWhole(mirror);
+    const partition = this.ports.mirrors.partitionOf(handle);
+    if (partition === undefined) return;
+    partition.endRecovery();
+    this.close(partition);
+    this.ports.log.info('recovery', 'a partition is back', {
+      partition: partition.name, owner: partition.identity.ownerId, messages: partition.length, queues: partition.queues.size,
+      epoch: partition.epoch, transactions: partition.lastNumber,
+    });
+    for (const queue of partition.queues.values()) this.ports.wake(queue);
+    this.ports.mirrors.onWhole(partition);
+    this.resumeReports(partition);
   }
 
-  /** Owners with reports of which a half has come back. */
-  get owners(): ReadonlySet<string> {
-    const ids = new Set<string>();
-    for (const { mirror } of [...this.owing, ...this.parked]) ids.add(mirror.queue.identity.ownerId);
-    return ids;
-  }
-
-  /** Of this queue nothing comes any more; with the last one, of none. */
-  private close(mirror: QueueMirror): void {
-    this.open.delete(mirror);
+  /** Of this partition nothing comes any more; with the last one, of none. */
+  private close(partition: Partition): void {
+    this.lastQueue = undefined;
+    this.open.delete(partition);
     if (this.open.size === 0) this.ports.entries.expectNoMore();
   }
 
@@ -203,47 +202,28 @@ export class RecoveredQueues {
     this.sharedBodies.clear();
   }
 
-  /** A half of a report whose other half has left. */
-  noteOwing(mirror: QueueMirror, row: number): void {
-    this.owing.push({ mirror, row });
+  /** A source that owes a report, of which nothing has been made. */
+  noteOwing(queue: MailQueue, row: number): void {
+    if (queue.isRecovering) this.owing.push({ queue, row });
+    else this.ports.reports.resume(queue, row);
   }
 
-  noteParked(mirror: QueueMirror, row: number): void {
-    this.parked.push({ mirror, row });
+  /** The partition leaves: what was found in it goes with it. */
+  forget(partition: Partition): void {
+    if (this.open.has(partition)) this.close(partition);
+    this.owing = this.owing.filter(({ queue }) => queue.partition !== partition);
   }
 
-  /** The queue leaves: what was found in it goes with it. */
-  forget(mirror: QueueMirror): void {
-    if (this.open.has(mirror)) this.close(mirror);
-    this.owing = this.owing.filter((found) => found.mirror !== mirror);
-    this.parked = this.parked.filter((found) => found.mirror !== mirror);
-  }
-
-  /** Every queue of the owner is here: reports that were under way go on (report-job.ts). */
-  onAllRecovered(ownerId: string): void {
-    const { settlement, reports, unpark } = this.ports;
-    const isTheirs = ({ mirror }: Found): boolean => mirror.queue.identity.ownerId === ownerId;
-    const owing = this.owing.filter(isTheirs);
-    const parked = this.parked.filter(isTheirs);
-    this.owing = this.owing.filter((found) => !isTheirs(found));
-    this.parked = this.parked.filter((found) => !isTheirs(found));
-    const copies = new Map<string, Found>();
-    for (const found of parked) {
-      const origin = settlement.envelopeOf(found.row)?.origin;
-      if (origin !== undefined) copies.set(changeKey(origin.messageId, { birth: origin.queueBirth, serial: origin.queueSerial }, origin.change), found);
-    }
-    for (const found of owing) {
-      const envelope = settlement.envelopeOf(found.row);
+  /** The partition is whole: reports that were under way are made (report-job.ts). */
+  private resumeReports(partition: Partition): void {
+    const owing = this.owing.filter(({ queue }) => queue.partition === partition);
+    this.owing = this.owing.filter(({ queue }) => queue.partition !== partition);
+    const { holds, reports, settlement } = this.ports;
+    for (const { queue, row } of owing) {
+      const envelope = settlement.envelopeOf(row);
       if (envelope === undefined) continue;
-      const note = settlement.noteOf(found.row, envelope.recipients.length);
-      const key = changeKey(envelope.messageId, found.mirror.queue.identity, note.owedChange);
-      const copy = copies.get(key);
-      copies.delete(key);
-      // With a copy nothing has to be made any more.
-      if (copy === undefined && this.ports.holds.holdsReport(found.mirror, found.row, note)) continue;
-      reports.resume(found.mirror, found.row, copy);
+      if (!holds.holdsReport(queue, row, settlement.noteOf(row, envelope.recipients.length))) reports.resume(queue, row);
     }
-    for (const found of copies.values()) unpark(found.mirror, found.row);
   }
 
   /** Whether the payload is what its rows say: one checksum over all of it (base/crc-join.ts), which a call for each entry would cost as much as. */
@@ -266,23 +246,45 @@ export class RecoveredQueues {
   }
 
   /** `own` is body ‖ head, and lies at `at` of the block's payload. */
-  private takeEntry(mirror: QueueMirror, view: DataView, offset: number, own: Uint8Array, note: Uint8Array, payload: DataView, at: number, sound: boolean): void {
+  private takeEntry(partition: Partition, view: DataView, offset: number, own: Uint8Array, note: Uint8Array, payload: DataView, at: number, sound: boolean): void {
     const { entries } = this.ports;
     const bodyBytes = entryBodyBytes(view, offset);
     const headAt = at + bodyBytes;
     const id = entryId(view, offset);
     // Nothing that damaged bytes say is believed: such an entry never expires, and shares its body with no other.
     const known = sound && isKnownHead(payload, headAt, own.length - bodyBytes);
-    const shared = sound && (entryFlags(view, offset) & FLAG_SHARED) !== 0 ? this.sharedBody(mirror.queue.identity.ownerId, id, own.subarray(0, bodyBytes)) : 0;
+    const queue = this.queueOf(partition, known ? readLabel(payload, headLabelAt(headAt), at + own.length) : undefined);
+    const shared = sound && (entryFlags(view, offset) & FLAG_SHARED) !== 0 ? this.sharedBody(partition.identity.ownerId, id, own.subarray(0, bodyBytes)) : 0;
     const slot = entries.contents.storeBytes(shared === 0 ? own : own.subarray(bodyBytes));
     const arrivalSeconds = known ? Math.floor(headArrivalWallMs(payload, headAt) / 1000) : 0;
-    const expirySeconds = known ? this.expirySeconds(mirror, headExpirySeconds(payload, headAt)) : NEVER_SECONDS;
-    const row = entries.create(mirror.queue, id, slot, shared, bodyBytes, entryCrc(view, offset), arrivalSeconds, expirySeconds);
+    const expirySeconds = known ? this.expirySeconds(partition, headExpirySeconds(payload, headAt)) : NEVER_SECONDS;
+    const row = entries.create(queue, id, slot, shared, bodyBytes, entryCrc(view, offset), arrivalSeconds, expirySeconds);
     entries.table.position.set(row, entryPosition(view, offset));
     if (sound && note.length > 0) entries.setNote(row, note);
-    mirror.queue.appendRecovered(row, entries.bytes(row));
+    queue.appendRecovered(row, entries.bytes(row));
     this.entryCount += 1;
-    this.place(mirror, row, known ? headFlags(payload, headAt) : undefined, note, sound);
+    this.place(queue, row, known ? headFlags(payload, headAt) : undefined, note, sound);
+  }
+
+  /** The queue that an entry's label names, made if need be. */
+  private queueOf(partition: Partition, label: QueueName | undefined): MailQueue {
+    const { registry, router, log } = this.ports;
+    const { queueClass, name } = label ?? UNREADABLE;
+    const last = this.lastQueue;
+    if (last?.partition === partition && last.name === name && last.route.queueClass === queueClass) return last;
+    const text = labelOf({ queueClass, name });
+    let queue = partition.queues.get(text);
+    if (queue === undefined) {
+      const found = router.routeOfQueue(name, queueClass);
+      const route = found ?? this.unrouted.get(text) ?? noRoute({ queueClass, name });
+      if (found === undefined) {
+        this.unrouted.set(text, route);
+        log.warn('recovery', 'no route leads out of this queue any more: its mail is held; add a route with its name or move the mail', { queue: name });
+      }
+      queue = registry.queueIn(partition, route, found !== undefined);
+    }
+    this.lastQueue = queue;
+    return queue;
   }
 
   /** The content row of a body that several queues name. */
@@ -298,31 +300,25 @@ export class RecoveredQueues {
   }
 
   /** Decides what a recovered entry waits for. */
-  private place(mirror: QueueMirror, row: number, flags: number | undefined, noteBytes: Uint8Array, sound: boolean): void {
+  private place(queue: MailQueue, row: number, flags: number | undefined, noteBytes: Uint8Array, sound: boolean): void {
     const { entries, clock, dueTimes, packer, log } = this.ports;
-    const queue = mirror.queue;
     const note = !sound || noteBytes.length === 0 ? undefined : decodeNote(packer, noteBytes);
-    const isParked = flags !== undefined && (flags & ENVELOPE_PARKED) !== 0 && note?.unparked !== true;
-    // A report under way goes on even where no route leads out: else the restart after a new route would make it again.
-    const isReport = isParked || (note !== undefined && note.owedChange !== 0);
+    // A report that is owed is made even where no route leads out of the queue.
+    const isReport = note !== undefined && note.owedChange !== 0;
     if (!sound || flags === undefined || (!queue.routed && !isReport) || (noteBytes.length > 0 && note === undefined)) {
       entries.table.transition(row, EntryState.HELD);
       queue.heldCount += 1;
       if (!sound) log.error('recovery', 'a message is held: its checksum is wrong at the last mirror that has it', { queue: queue.name, queue_id: entries.table.messageId(row) });
       return;
     }
-    if (isParked) {
-      entries.table.transition(row, EntryState.PARKED);
-      this.parked.push({ mirror, row });
-      return;
-    }
-    if (note !== undefined && this.placeEnding(mirror, row, note)) return;
-    if (this.ports.holds.holdsBack(mirror, row, note)) return;
-    const delayMs = note === undefined ? 0 : this.delayMs(mirror, note.dueWallMs);
+    if (note !== undefined && this.placeEnding(queue, row, note)) return;
+    if (this.ports.holds.holdsBack(queue, row, note)) return;
+    this.ports.wake(queue);
+    const delayMs = note === undefined ? 0 : this.delayMs(queue.partition, note.dueWallMs);
     if (queue.route.ordering === 'strict' && note !== undefined && note.dueWallMs !== 0 && !queue.isBlocked) {
       queue.makeReadyFirst(row);
       queue.blockBy(row, clock.nowMs() + delayMs);
-      dueTimes.wakeAt(mirror, queue.blockedUntilMs);
+      dueTimes.wakeAt(queue, queue.blockedUntilMs);
     } else if (delayMs === 0 || queue.route.ordering === 'strict') queue.makeReady(row, true);
     else {
       entries.table.transition(row, EntryState.DEFERRED);
@@ -332,43 +328,42 @@ export class RecoveredQueues {
   }
 
   /** From now until a due time that its holder wrote: no longer than a retry may take, whatever clocks showed. */
-  private delayMs(mirror: QueueMirror, dueWallMs: number): number {
+  private delayMs(partition: Partition, dueWallMs: number): number {
     if (dueWallMs === 0) return 0;
     const { frame } = this.ports;
-    return Math.min(this.options.longestRetryMs, Math.max(0, dueWallMs + this.aheadOf(mirror) - frame.wallMs()));
+    return Math.min(this.options.longestRetryMs, Math.max(0, dueWallMs + this.aheadOf(partition) - frame.wallMs()));
   }
 
   /**
    * When an entry ends that its holder wrote this expiry into. Whatever the clocks of both showed: not before a retry
    * could have been made, so that nothing is bounced untried because of a clock, and not later than a lifetime from now.
    */
-  private expirySeconds(mirror: QueueMirror, writtenSeconds: number): number {
+  private expirySeconds(partition: Partition, writtenSeconds: number): number {
     const { longestRetryMs, lifetimeMs } = this.options;
     const nowMs = this.ports.frame.wallMs();
-    const endMs = writtenSeconds * 1000 + this.aheadOf(mirror);
+    const endMs = writtenSeconds * 1000 + this.aheadOf(partition);
     return Math.ceil(Math.min(nowMs + lifetimeMs, Math.max(nowMs + longestRetryMs, endMs)) / 1000);
   }
 
   /** By how much our frame is ahead of the holder's that wrote the entries; 0 when no store knows. */
-  private aheadOf(mirror: QueueMirror): number {
-    return this.open.get(mirror) ?? 0;
+  private aheadOf(partition: Partition): number {
+    return this.open.get(partition) ?? 0;
   }
 
   /** An entry that owes a report, or has nobody left to try. */
-  private placeEnding(mirror: QueueMirror, row: number, note: Note): boolean {
+  private placeEnding(queue: MailQueue, row: number, note: Note): boolean {
     const { entries, settlement } = this.ports;
     entries.table.attempts.set(row, Math.min(255, note.attempts));
     if (note.owedChange !== 0) {
       entries.table.transition(row, EntryState.REPORTING);
-      this.owing.push({ mirror, row });
-      const { queue } = mirror;
-      if (queue.route.ordering === 'strict' && note.states.includes(TO_TRY) && !queue.isBlocked) queue.blockBy(row, Infinity);
+      this.owing.push({ queue, row });
+        if (queue.route.ordering === 'strict' && note.states.includes(TO_TRY) && !queue.isBlocked) queue.blockBy(row, Infinity);
       return true;
     }
     if (note.states.includes(TO_TRY)) return false;
     // The crash came between "reported" and the end of the entry.
     entries.table.transition(row, EntryState.REPORTING);
-    settlement.end(mirror, row);
+    settlement.end(queue, row);
     return true;
   }
 }

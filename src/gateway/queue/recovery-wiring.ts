@@ -13,7 +13,7 @@ import type { RecoveryOptions } from '../../recovery/bulk-recovery.js';
 import type { CensusRow } from '../../recovery/census.js';
 import { isNewer } from '../mirror/claim-again.js';
 import { LostSets } from '../mirror/lost-sets.js';
-import type { QueueMirror } from '../mirror/queue-mirror.js';
+import type { Partition } from '../mirror/partition.js';
 import { hasSurvivor } from '../mirror/replica-set.js';
 import { Departures } from './departures.js';
 import { RecoveredQueues } from './recovered-queues.js';
@@ -24,7 +24,7 @@ export interface RecoveryWiringPorts extends RecoveredPorts {
   needFlush(): void;
   olderMayLive(): boolean;
   /** Out of registry, mirrors and memory. */
-  forget(mirror: QueueMirror): void;
+  forget(partition: Partition): void;
 }
 
 export class RecoveryWiring {
@@ -50,10 +50,10 @@ export class RecoveryWiring {
       random: () => random.next(),
       needFlush: () => { ports.needFlush(); },
       olderMayLive: () => ports.olderMayLive(),
-      takeHandle: () => registry.takeHandle(),
+      takeHandle: () => registry.takePartitionHandle(),
       served: (ownerId, birth, serial) => registry.served(ownerId, birth, serial),
-      membersOf: (handle) => membersOf(mirrors.mirrorOf(handle)),
-      copiesUpTo: (handle, number) => copiesUpTo(mirrors.mirrorOf(handle), number),
+      membersOf: (handle) => membersOf(mirrors.partitionOf(handle)),
+      copiesUpTo: (handle, number) => copiesUpTo(mirrors.partitionOf(handle), number),
       mayPull: (isOwn, pulling, inHandBytes) => this.mayPull(isOwn, pulling, inHandBytes),
       onClaimed: (queue) => { this.recovered.onClaimed(queue); },
       onBlock: (handle, rows, bodies, lastSource) => {
@@ -64,61 +64,59 @@ export class RecoveryWiring {
       onRecovered: (handle) => { this.recovered.onRecovered(handle); },
       onCopyTold: (handle, row) => { this.onCopyTold(handle, row); },
       onOwnerBack: (handle) => {
-        const mirror = mirrors.mirrorOf(handle);
-        if (mirror !== undefined) this.departures.handBack(mirror);
+        const partition = mirrors.partitionOf(handle);
+        if (partition !== undefined) this.departures.handBack(partition);
       },
     });
     this.departures = new Departures({
       log: ports.log,
-      isParkingFor: (mirror) => ports.reports.isParkingFor(mirror),
-      forget: (mirror) => { ports.forget(mirror); },
+      forget: (partition) => { ports.forget(partition); },
       released: (handle, members, others) => { this.recovery.handedBack(handle, members, others); },
     });
   }
 
   /** Another process holds the queue at every member of its set: it is not ours any more. */
-  onLost(mirror: QueueMirror): void {
-    this.ports.forget(mirror);
-    this.departures.onForgotten(mirror);
-    const { identity, name, route } = mirror.queue;
-    this.recovery.onLost(mirror.handle, { ...identity, name, queueClass: route.queueClass }, mirror.epoch);
+  onLost(partition: Partition): void {
+    this.ports.forget(partition);
+    this.departures.onForgotten(partition);
+    const { identity, name } = partition;
+    this.recovery.onLost(partition.handle, { ...identity, name, queueClass: 'mail' }, partition.epoch);
   }
 
   /** A store's list shows a queue that is served here. */
   private onCopyTold(handle: number, row: CensusRow): void {
     const { mirrors } = this.ports;
-    const mirror = mirrors.mirrorOf(handle);
-    const isTaken = mirror !== undefined && isNewer(mirror, row.storeId, row);
+    const partition = mirrors.partitionOf(handle);
+    const isTaken = partition !== undefined && isNewer(partition, row.storeId, row);
     // The same as in the answer to a claim (Mirrors.fence). A store that an open change of ours leaves out is asked for none.
-    if (isTaken && !hasSurvivor(mirror)) mirrors.giveUp(mirror);
-    else if (isTaken && mirror.isOwn && mirrors.mayDeliver(mirror, this.ports.clock.nowMs())) this.goBeyond(mirror, row);
+    if (isTaken && !hasSurvivor(partition)) mirrors.giveUp(partition);
+    else if (isTaken && partition.isOwn && mirrors.mayDeliver(partition, this.ports.clock.nowMs())) this.goBeyond(partition, row);
     // One that is another's, or was given back changed, is not ours to touch.
     else if (row.holder === this.options.gatewayId && row.holderToken !== 0) mirrors.moves.onCopyTold(handle, row.storeId);
   }
 
   /**
-   * A mirror that no takeover can do without says right now that the queue is ours: a newer set is one that an operator had
+   * A partition that no takeover can do without says right now that the queue is ours: a newer set is one that an operator had
    * another gateway found, or take, while we were there. Left alone it would be believed by our next process, and what was
    * accepted here since be lost; so we number ours beyond it. The other gives its own back, as to any owner that is there.
    */
-  private goBeyond(mirror: QueueMirror, row: CensusRow): void {
+  private goBeyond(partition: Partition, row: CensusRow): void {
     const { mirrors, log } = this.ports;
-    log.warn('takeover', 'another gateway was forced to go on with this queue while it was served here: its next set is numbered beyond that one; what was delivered there is repeated', { queue: mirror.queue.name, owner: row.ownerId, store: row.storeId, epoch: row.epoch, our_epoch: mirror.epoch });
-    mirror.giveUp(row.storeId, row.epoch);
-    mirrors.reviseSetOf(mirror);
+    log.warn('takeover', 'another gateway was forced to go on with this queue while it was served here: its next set is numbered beyond that one; what was delivered there is repeated', { queue: partition.name, owner: row.ownerId, store: row.storeId, epoch: row.epoch, our_epoch: partition.epoch });
+    partition.giveUp(row.storeId, row.epoch);
+    mirrors.reviseSetOf(partition);
   }
 
   tick(nowMs: number, isLate: boolean): void {
     this.recovery.tick(nowMs, isLate);
     this.departures.tick();
     this.lostSets.tick();
-    this.resumeReports();
+    this.onRead();
   }
 
-  /** Once all queues of an owner are here, whole, its reports under way go on. */
-  resumeReports(): void {
+  /** With nothing left to be read, bodies that several entries name are known no more by their ids. */
+  onRead(): void {
     if (this.recovery.isIdle) this.recovered.onAllRead();
-    for (const ownerId of this.recovered.owners) if (this.recovery.isWhole(ownerId)) this.recovered.onAllRecovered(ownerId);
   }
 
   /**
@@ -135,11 +133,11 @@ export class RecoveryWiring {
   }
 }
 
-/** Empty while the set is changing, when who is a member is not told for sure, and while no mirror is in sync. */
-function membersOf(mirror: QueueMirror | undefined): readonly string[] {
-  if (mirror === undefined || mirror.queue.isLeaving || mirror.setChangeNumber !== 0 || mirror.inSyncCount === 0) return [];
+/** Empty while the set is changing, when who is a member is not told for sure, and while no partition is in sync. */
+function membersOf(partition: Partition | undefined): readonly string[] {
+  if (partition === undefined || partition.isLeaving || partition.setChangeNumber !== 0 || partition.inSyncCount === 0) return [];
   const members: string[] = [];
-  for (const replica of mirror.replicas) {
+  for (const replica of partition.replicas) {
     if (!replica.member) continue;
     if (!replica.store.isUp) return [];
     members.push(replica.store.storeId);
@@ -148,9 +146,9 @@ function membersOf(mirror: QueueMirror | undefined): readonly string[] {
 }
 
 /** Stores whose copy goes on from where it stood and has all up to this number, also one that is back with its file; undefined while one may be there that has not said so yet. */
-function copiesUpTo(mirror: QueueMirror | undefined, number: number): readonly string[] | undefined {
-  const copies = (mirror?.replicas ?? []).filter((replica) => replica.isFed && !replica.isFilling && replica.acked >= number);
+function copiesUpTo(partition: Partition | undefined, number: number): readonly string[] | undefined {
+  const copies = (partition?.replicas ?? []).filter((replica) => replica.isFed && !replica.isFilling && replica.acked >= number);
   // A store that is away or is asked just now may be back with its file; one that was fenced off there is another's.
-  if (copies.length === 0 && mirror?.replicas.some((replica) => replica.mayHoldCopy && !replica.fenced && !replica.mustRefill) === true) return undefined;
+  if (copies.length === 0 && partition?.replicas.some((replica) => replica.mayHoldCopy && !replica.fenced && !replica.mustRefill) === true) return undefined;
   return copies.map(({ store }) => store.storeId);
 }

@@ -79,7 +79,7 @@ describe('a configuration file', () => {
 
   test('may have a strict route, which keeps one message in flight', () => {
     const gateway = gatewayOf(GOOD.replace("via: smtp://127.0.0.1:26", "via: 'lmtp://[::1]:24', order: strict, name: box"));
-    assert.deepEqual(gateway.routes[0], { domains: ['*'], name: 'box', nextHop: { protocol: 'lmtp', host: '::1', port: 24 }, ordering: 'strict', concurrency: 1, lengthMax: 1_000_000, pipelinesAcross: false });
+    assert.deepEqual(gateway.routes[0], { domains: ['*'], name: 'box', perDomain: false, lanes: 1, nextHop: { protocol: 'lmtp', host: '::1', port: 24 }, ordering: 'strict', concurrency: 1, lengthMax: 1_000_000, pipelinesAcross: false });
   });
 
   test('pipelines across messages only where it is asked for, and never a strict route', () => {

@@ -32,7 +32,7 @@ export class Story {
   constructor(group: readonly string[] = ['gw-1', 'gw-2'], version = 2) {
     const packer = new MessagePacker();
     const log = { debug: () => undefined, info: () => undefined, error: () => undefined, warn: (_event: string, text: string) => { this.told.push(text); } };
-    this.views = new StoreViews('gw-1', packer, () => 0);
+    this.views = new StoreViews('gw-1', packer);
     for (const storeId of BOTH) {
       const store: RecoveryStore = { storeId, bootId: 'boot', isUp: true, version, leaseMs: 1000, graceMs: 0, flush: () => undefined, request: (type, control) => this.note(type, packer.unpack(control)) };
       this.views.add(store);

@@ -20,7 +20,7 @@ const HINT: SetHint = { ...NAME, epoch: 3, members: MEMBERS };
 function toldAfterTheWord(epoch: number, hints: readonly SetHint[]): { readonly state: QueueJobState; readonly given: readonly string[] } {
   const packer = new MessagePacker();
   const log = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
-  const views = new StoreViews('gw-1', packer, () => 0);
+  const views = new StoreViews('gw-1', packer);
   for (const storeId of MEMBERS) {
     const store: RecoveryStore = { storeId, bootId: 'boot', isUp: storeId === 'store-a', version: 2, leaseMs: 1000, graceMs: 0, flush: () => undefined, request: () => 1 };
     views.add(store);

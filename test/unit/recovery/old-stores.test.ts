@@ -16,7 +16,7 @@ function judged(ownerId: string, versions: readonly number[], rounds = 1): { rea
   const asked: number[] = [];
   const told: string[] = [];
   const log = { debug: () => undefined, info: () => undefined, error: () => undefined, warn: (_event: string, text: string, fields?: object) => { told.push(`${text} ${JSON.stringify(fields)}`); } };
-  const views = new StoreViews('gw-1', packer, () => 0);
+  const views = new StoreViews('gw-1', packer);
   const members = versions.map((_version, i) => `store-${String(i)}`);
   for (const [i, version] of versions.entries()) {
     const store: RecoveryStore = { storeId: `store-${String(i)}`, bootId: 'boot', isUp: true, version, leaseMs: 1000, graceMs: 0, flush: () => undefined, request: (type) => asked.push(type) };

@@ -37,7 +37,7 @@ class Played {
   constructor(limitBytes: number, blockEntries = 10, largestBytes = 0) {
     this.limitBytes = limitBytes;
     const store: RecoveryStore = { storeId: 'store-a', bootId: 'boot', isUp: true, version: 2, leaseMs: 1000, graceMs: 0, flush: () => undefined, request: (type, control) => this.onRequest(type, control) };
-    const views = new StoreViews('gw-1', this.packer, () => 0);
+    const views = new StoreViews('gw-1', this.packer);
     views.add(store);
     this.pulls = new Pulls({ blockEntries, blockBytes: BLOCK_BYTES, largestBytes }, {
       packer: this.packer, log: this.log, views,

@@ -11,7 +11,6 @@ import type { Replica } from '../../../../src/gateway/mirror/replica.js';
 import { SyncState } from '../../../../src/gateway/mirror/replica.js';
 import type { StorePort } from '../../../../src/gateway/mirror/store-port.js';
 import { EntryTable } from '../../../../src/gateway/queue/entry-table.js';
-import { MailQueue } from '../../../../src/gateway/queue/mail-queue.js';
 import { crc32 } from '../../../../src/platform/node/checksum.js';
 import { MessagePacker } from '../../../../src/platform/node/packer.js';
 
@@ -27,10 +26,9 @@ function storeOf(storeId: string): StorePort {
 function fencedAtC(): { readonly lost: LostSets; readonly c: Replica; readonly claimsAbove: () => boolean } {
   const mirrors = new Mirrors(
     { group: ['gw-1', 'gw-2'], replicas: 2, minReplicas: 1, retryMs: 500, refillFrameBytes: 4096, frameTargetBytes: 65_536, ringBytes: 1_000_000, replaceAfterMs: REPLACE_AFTER_MS, placement: { gatewayHost: undefined, places: new Map() }, token: 7 },
-    { packer, crc32, log: quiet, nowMs: () => REPLACE_AFTER_MS, wallMs: () => 0, requestFlush: () => {}, refillEntries: () => assert.fail('nothing is filled'), onChanged: () => {}, onEpoch: () => {}, onQueueLost: () => assert.fail('it is ours') },
+    { packer, crc32, log: quiet, nowMs: () => REPLACE_AFTER_MS, wallMs: () => 0, requestFlush: () => {}, refillEntries: () => assert.fail('nothing is filled'), onChanged: () => {}, onEpoch: () => {}, onLost: () => assert.fail('it is ours') },
   );
-  const route = { queueName: 'q', queueClass: 'mail', nextHop: { protocol: 'smtp', host: 'h', port: 25 }, ordering: 'fifo', concurrency: 4, lengthMax: 100 } as const;
-  const mirror = mirrors.create(new MailQueue({ handle: 1, identity: { ownerId: 'gw-1', birth: 1, serial: 1 }, name: 'q', route, routed: true }, new EntryTable(1)));
+  const mirror = mirrors.create({ handle: 1, identity: { ownerId: 'gw-1', birth: 1, serial: 1 }, name: 'q' }, (new EntryTable(1)).partitionColumns);
   mirror.isOwn = true;
   mirror.adopt(2, 9, 1, 2);
   const replicas = ['store-a', 'store-b', 'store-c'].map((storeId) => mirrors.addReplica(mirror, storeOf(storeId)));

@@ -6,12 +6,11 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { isNewer } from '../../../../src/gateway/mirror/claim-again.js';
 import { Mirrors } from '../../../../src/gateway/mirror/mirrors.js';
-import type { QueueMirror } from '../../../../src/gateway/mirror/queue-mirror.js';
+import type { Partition } from '../../../../src/gateway/mirror/partition.js';
 import type { Replica } from '../../../../src/gateway/mirror/replica.js';
 import { ResyncPhase, SyncState } from '../../../../src/gateway/mirror/replica.js';
 import type { StorePort } from '../../../../src/gateway/mirror/store-port.js';
 import { EntryTable } from '../../../../src/gateway/queue/entry-table.js';
-import { MailQueue } from '../../../../src/gateway/queue/mail-queue.js';
 import { crc32 } from '../../../../src/platform/node/checksum.js';
 import { MessagePacker } from '../../../../src/platform/node/packer.js';
 import { CHANGE_ROW_BYTES, KIND_SET_MEMBERS } from '../../../../src/protocol/change-rows.js';
@@ -64,7 +63,7 @@ class PlayedStore implements StorePort {
 
 interface Played {
   readonly mirrors: Mirrors;
-  readonly mirror: QueueMirror;
+  readonly mirror: Partition;
   readonly a: PlayedStore;
   readonly c: PlayedStore;
   /** The store tells that it has all of it. */
@@ -75,11 +74,10 @@ interface Played {
 function taken(epoch: number, version: number, wallMs = WALL_MS, knownEpoch = epoch): Played {
   const mirrors = new Mirrors(
     { group: ['gw-1'], replicas: 2, minReplicas: 1, retryMs: 500, refillFrameBytes: 4096, frameTargetBytes: 65_536, ringBytes: 1_000_000, replaceAfterMs: 60_000, placement: { gatewayHost: undefined, places: new Map() }, token: TOKEN },
-    { packer, crc32, log: quiet, nowMs: () => 0, wallMs: () => wallMs, requestFlush: () => {}, refillEntries: () => assert.fail('nothing is filled'), onChanged: () => {}, onEpoch: () => {}, onQueueLost: () => assert.fail('it is ours') },
+    { packer, crc32, log: quiet, nowMs: () => 0, wallMs: () => wallMs, requestFlush: () => {}, refillEntries: () => assert.fail('nothing is filled'), onChanged: () => {}, onEpoch: () => {}, onLost: () => assert.fail('it is ours') },
   );
   const [a, b, c] = [new PlayedStore('store-a'), new PlayedStore('store-b'), new PlayedStore('store-c')];
-  const route = { queueName: 'q', queueClass: 'mail', nextHop: { protocol: 'smtp', host: 'h', port: 25 }, ordering: 'fifo', concurrency: 4, lengthMax: 100 } as const;
-  const mirror = mirrors.create(new MailQueue({ handle: 1, identity: { ownerId: 'gw-1', birth: 1, serial: 1 }, name: 'q', route, routed: true }, new EntryTable(1)));
+  const mirror = mirrors.create({ handle: 1, identity: { ownerId: 'gw-1', birth: 1, serial: 1 }, name: 'q' }, (new EntryTable(1)).partitionColumns);
   mirror.adopt(epoch, 9, 1, 2);
   mirror.giveUp(b.storeId, knownEpoch);
   a.version = version;

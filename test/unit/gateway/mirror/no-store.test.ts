@@ -6,7 +6,6 @@ import { Mirrors } from '../../../../src/gateway/mirror/mirrors.js';
 import { SyncState } from '../../../../src/gateway/mirror/replica.js';
 import type { StorePort } from '../../../../src/gateway/mirror/store-port.js';
 import { EntryTable } from '../../../../src/gateway/queue/entry-table.js';
-import { MailQueue } from '../../../../src/gateway/queue/mail-queue.js';
 import { crc32 } from '../../../../src/platform/node/checksum.js';
 import { MessagePacker } from '../../../../src/platform/node/packer.js';
 import { CHANGES, CLAIM, OPEN, REFILL_END } from '../../../../src/protocol/message-types.js';
@@ -77,12 +76,11 @@ class Played {
     const log = { debug: note, info: note, warn: note, error: note };
     const mirrors = new Mirrors(
       { group: ['gw-1', 'gw-2'], replicas: 2, minReplicas: 1, retryMs: 500, refillFrameBytes: 4096, frameTargetBytes: 65_536, ringBytes: 1_000_000, replaceAfterMs, placement: { gatewayHost: undefined, places: new Map() }, token: 7 },
-      { packer, crc32, log, nowMs: () => this.nowMs, wallMs: () => 0, requestFlush: () => {}, refillEntries: () => NO_ENTRIES, onChanged: () => {}, onEpoch: () => {}, onQueueLost: () => assert.fail('it is ours') },
+      { packer, crc32, log, nowMs: () => this.nowMs, wallMs: () => 0, requestFlush: () => {}, refillEntries: () => NO_ENTRIES, onChanged: () => {}, onEpoch: () => {}, onLost: () => assert.fail('it is ours') },
     );
     this.mirrors = mirrors;
     this.lost = new LostSets({ mirrors, log, nowMs: () => this.nowMs });
-    const route = { queueName: 'q', queueClass: 'mail', nextHop: { protocol: 'smtp', host: 'h', port: 25 }, ordering: 'fifo', concurrency: 4, lengthMax: 100 } as const;
-    const mirror = mirrors.create(new MailQueue({ handle: 1, identity: { ownerId, birth: 1, serial: 1 }, name: 'q', route, routed: true }, new EntryTable(1)));
+    const mirror = mirrors.create({ handle: 1, identity: { ownerId, birth: 1, serial: 1 }, name: 'q' }, (new EntryTable(1)).partitionColumns);
     mirror.adopt(1, 0, 0, 0);
     mirror.isOwn = ownerId === 'gw-1';
     for (const store of [this.a, this.b, this.c]) {
@@ -118,7 +116,7 @@ class Played {
 
   /** For how long its copy has been on its way there; 0 when it is not. */
   filledForMs(store: PlayedStore): number {
-    const replica = this.mirrors.mirrorOf(1)?.replicas.find((one) => one.store === store);
+    const replica = this.mirrors.partitionOf(1)?.replicas.find((one) => one.store === store);
     return replica?.isFilling === true ? this.nowMs - replica.sinceMs : 0;
   }
 
@@ -144,11 +142,11 @@ class Played {
   }
 
   get lastNumber(): number {
-    return this.mirrors.mirrorOf(1)?.lastNumber ?? 0;
+    return this.mirrors.partitionOf(1)?.lastNumber ?? 0;
   }
 
   get inSync(): string[] {
-    return this.mirrors.mirrorOf(1)?.replicas.filter(({ inSync }) => inSync).map(({ store }) => store.storeId) ?? [];
+    return this.mirrors.partitionOf(1)?.replicas.filter(({ inSync }) => inSync).map(({ store }) => store.storeId) ?? [];
   }
 
   answer(store: PlayedStore, result: number, role = ROLE_NONE, number = 5): void {
@@ -177,7 +175,7 @@ class Played {
 
   /** store-c is to be filled, and its turn does not come: no turn ends here. */
   get waitsForTurn(): boolean {
-    return this.mirrors.mirrorOf(1)?.replicas.some(({ store, sync, mustRefill }) => store === this.c && sync === SyncState.NG && mustRefill) === true && this.c.asked === 0;
+    return this.mirrors.partitionOf(1)?.replicas.some(({ store, sync, mustRefill }) => store === this.c && sync === SyncState.NG && mustRefill) === true && this.c.asked === 0;
   }
 
   get whys(): string[] {

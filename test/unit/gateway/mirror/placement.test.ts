@@ -5,13 +5,11 @@ import { Mirrors } from '../../../../src/gateway/mirror/mirrors.js';
 import type { StorePlace } from '../../../../src/gateway/mirror/placement.js';
 import type { StorePort } from '../../../../src/gateway/mirror/store-port.js';
 import { EntryTable } from '../../../../src/gateway/queue/entry-table.js';
-import { MailQueue } from '../../../../src/gateway/queue/mail-queue.js';
 import { crc32 } from '../../../../src/platform/node/checksum.js';
 import { MessagePacker } from '../../../../src/platform/node/packer.js';
 
 const packer = new MessagePacker();
 const quiet = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
-const ROUTE = { queueName: 'q', queueClass: 'mail', nextHop: { protocol: 'smtp', host: 'h', port: 25 }, ordering: 'fifo', concurrency: 4, lengthMax: 100 } as const;
 
 class PlacedStore implements StorePort {
   readonly storeId: string;
@@ -50,7 +48,7 @@ class Places {
     });
     this.mirrors = new Mirrors(
       { group: ['gw-1'], replicas: 2, minReplicas: 1, retryMs: 500, refillFrameBytes: 4096, frameTargetBytes: 65_536, ringBytes: 1_000_000, replaceAfterMs: 60_000, placement: { gatewayHost: options.oneHost === true ? undefined : 'gateway', places: new Map(entries) }, token: 7 },
-      { packer, crc32, log: quiet, nowMs: () => 0, wallMs: () => 0, requestFlush: () => {}, refillEntries: () => assert.fail('nothing is filled'), onChanged: () => {}, onEpoch: () => {}, onQueueLost: () => assert.fail('it is ours') },
+      { packer, crc32, log: quiet, nowMs: () => 0, wallMs: () => 0, requestFlush: () => {}, refillEntries: () => assert.fail('nothing is filled'), onChanged: () => {}, onEpoch: () => {}, onLost: () => assert.fail('it is ours') },
     );
     this.stores = entries.map(([id]) => new PlacedStore(id));
     for (const store of this.stores) this.mirrors.addStore(store);
@@ -68,7 +66,7 @@ class Places {
   use(...ids: string[]): void {
     this.handles += 1;
     const identity = { ownerId: 'gw-1', birth: 1, serial: this.handles };
-    const mirror = this.mirrors.create(new MailQueue({ handle: this.handles, identity, name: `q${String(this.handles)}`, route: ROUTE, routed: true }, new EntryTable(1)));
+    const mirror = this.mirrors.create({ handle: this.handles, identity, name: `q${String(this.handles)}` }, (new EntryTable(1)).partitionColumns);
     for (const id of ids) this.mirrors.addReplica(mirror, this.store(id));
   }
 

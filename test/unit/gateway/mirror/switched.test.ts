@@ -2,11 +2,10 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { Mirrors } from '../../../../src/gateway/mirror/mirrors.js';
-import type { QueueMirror } from '../../../../src/gateway/mirror/queue-mirror.js';
+import type { Partition } from '../../../../src/gateway/mirror/partition.js';
 import { SyncState } from '../../../../src/gateway/mirror/replica.js';
 import type { StorePort } from '../../../../src/gateway/mirror/store-port.js';
 import { EntryTable } from '../../../../src/gateway/queue/entry-table.js';
-import { MailQueue } from '../../../../src/gateway/queue/mail-queue.js';
 import { crc32 } from '../../../../src/platform/node/checksum.js';
 import { MessagePacker } from '../../../../src/platform/node/packer.js';
 import { isInvalid } from '../../../../src/protocol/invalid.js';
@@ -61,7 +60,7 @@ class PlayedStore implements StorePort {
 
 interface Played {
   readonly mirrors: Mirrors;
-  readonly mirror: QueueMirror;
+  readonly mirror: Partition;
   readonly a: PlayedStore;
   readonly b: PlayedStore;
   /** One turn in which the queue gets so many messages. */
@@ -71,13 +70,12 @@ interface Played {
 function played(): Played {
   const mirrors = new Mirrors(
     { group: ['gw-1'], replicas: 2, minReplicas: 1, retryMs: 500, refillFrameBytes: 4096, frameTargetBytes: 65_536, ringBytes: 1_000_000, replaceAfterMs: 60_000, placement: { gatewayHost: undefined, places: new Map() }, token: 7 },
-    { packer, crc32, log: quiet, nowMs: () => 0, wallMs: () => 0, requestFlush: () => {}, refillEntries: () => assert.fail('nothing is filled'), onChanged: () => {}, onEpoch: () => {}, onQueueLost: () => assert.fail('it is ours') },
+    { packer, crc32, log: quiet, nowMs: () => 0, wallMs: () => 0, requestFlush: () => {}, refillEntries: () => assert.fail('nothing is filled'), onChanged: () => {}, onEpoch: () => {}, onLost: () => assert.fail('it is ours') },
   );
   const a = new PlayedStore('store-a');
   const b = new PlayedStore('store-b');
   const table = new EntryTable(1);
-  const route = { queueName: 'q', queueClass: 'mail', nextHop: { protocol: 'smtp', host: 'h', port: 25 }, ordering: 'fifo', concurrency: 4, lengthMax: 100 } as const;
-  const mirror = mirrors.create(new MailQueue({ handle: 1, identity: { ownerId: 'gw-1', birth: 1, serial: 1 }, name: 'q', route, routed: true }, table));
+  const mirror = mirrors.create({ handle: 1, identity: { ownerId: 'gw-1', birth: 1, serial: 1 }, name: 'q' }, (table).partitionColumns);
   mirror.adopt(1, 0, 0, 0);
   mirror.firstMembers = ['store-a', 'store-b'];
   for (const store of [a, b]) {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { decodeEnvelope, encodeEnvelope, readHeadPrefix } from '../../../../src/gateway/queue/envelope.js';
+import { decodeEnvelope, encodeEnvelope, HEAD_VERSION, readHeadPrefix } from '../../../../src/gateway/queue/envelope.js';
 import { HeadWriter } from '../../../../src/gateway/queue/head-writer.js';
 import type { Note } from '../../../../src/gateway/queue/note.js';
 import { decodeNote, encodeNote, freshNote, makeHold } from '../../../../src/gateway/queue/note.js';
@@ -15,6 +15,8 @@ const whole = fc.integer({ min: 1, max: 2 ** 52 });
 const PLAIN = { noNullPrototype: true } as const;
 const envelopes: fc.Arbitrary<Envelope> = fc.record({
   messageId: whole,
+  queueClass: fc.constantFrom('mail', 'bounce', 'billing', 'notification'),
+  queueName: fc.string({ unit: fc.integer({ min: 0x20, max: 0x7e }).map((code) => String.fromCharCode(code)), minLength: 1, maxLength: 255 }),
   reversePath: text,
   recipients: fc.array(fc.record({ address: text, notify: fc.nat(15), orcpt: text }, PLAIN), { minLength: 1, maxLength: 8 }),
   flags: fc.nat(65535),
@@ -24,7 +26,6 @@ const envelopes: fc.Arbitrary<Envelope> = fc.record({
   expiryWallMs: fc.integer({ min: 1, max: 2 ** 41 }),
   client: text,
   helo: text,
-  origin: fc.option(fc.record({ messageId: whole, queueBirth: whole, queueSerial: fc.nat(2 ** 31), change: whole, kind: fc.nat(2) }, PLAIN), { nil: undefined }),
 }, PLAIN);
 
 describe('envelope', () => {
@@ -46,7 +47,7 @@ describe('envelope', () => {
     const texts = ['', '\x7f', '\x80', 'é', '→', ...[31, 32, 255, 256, 1000, 5000].map((length) => 'x'.repeat(length))];
     for (const number of numbers) {
       for (const helo of texts) {
-        const envelope = { messageId: 1, reversePath: '', recipients: [{ address: 'a', notify: number, orcpt: '' }], flags: 65_535, ret: 0, envid: '', arrivalWallMs: 1.5, expiryWallMs: 2 ** 41, client: '', helo, origin: undefined };
+        const envelope = { messageId: 1, reversePath: '', recipients: [{ address: 'a', notify: number, orcpt: '' }], flags: 65_535, ret: 0, envid: '', arrivalWallMs: 1.5, expiryWallMs: 2 ** 41, client: '', helo, queueClass: 'mail' as const, queueName: 'q' };
         assert.deepEqual([...writer.write(envelope)], [...encodeEnvelope(packer, envelope)]);
       }
     }
@@ -58,8 +59,8 @@ describe('envelope', () => {
   });
 
   test('another version is not read', () => {
-    const head = encodeEnvelope(packer, { messageId: 1, reversePath: '', recipients: [], flags: 0, ret: 0, envid: '', arrivalWallMs: 1, expiryWallMs: 1, client: '', helo: '', origin: undefined }).slice();
-    head[0] = 2;
+    const head = encodeEnvelope(packer, { messageId: 1, reversePath: '', recipients: [], flags: 0, ret: 0, envid: '', arrivalWallMs: 1, expiryWallMs: 1, client: '', helo: '', queueClass: 'mail', queueName: 'q' }).slice();
+    head[0] = HEAD_VERSION + 1;
     assert.equal(decodeEnvelope(packer, 1, head), undefined);
     assert.equal(readHeadPrefix(head), undefined);
   });
@@ -77,7 +78,7 @@ describe('envelope', () => {
 describe('note', () => {
   test('comes back as it went in', () => {
     const notes: fc.Arbitrary<Note> = fc.record({
-      attempts: fc.nat(255), dueWallMs: fc.nat(2 ** 41), states: fc.uint8Array({ maxLength: 20 }).map((bytes) => Uint8Array.from(bytes)), owedChange: whole, unparked: fc.boolean(),
+      attempts: fc.nat(255), dueWallMs: fc.nat(2 ** 41), states: fc.uint8Array({ maxLength: 20 }).map((bytes) => Uint8Array.from(bytes)), owedChange: whole,
       tries: fc.nat(2), hold: fc.option(fc.record({ sinceWallMs: fc.integer({ min: 1, max: 2 ** 41 }), who: text, reason: text }, PLAIN), { nil: undefined }),
       results: fc.array(fc.record({ recipient: fc.nat(1000), code: fc.nat(599), enhanced: text, text }, PLAIN), { maxLength: 5 }),
     }, PLAIN);

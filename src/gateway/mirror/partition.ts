@@ -1,5 +1,6 @@
 /**
- * The mirrors of one queue: it numbers every change, digests it, and knows how far each mirror is.
+ * A partition: the unit of mirroring. It numbers every change of the queues in it, digests it, and knows how far each
+ * mirror is. To its mirrors a queue is a label on entries: making one, or ten thousand, costs them nothing.
  *
  *   store, delete, annotate … ─► row of the turn's section (number n) ─► seal ─► one section for each mirror
  *   acknowledgement (number m) ─► replica.acked ─► committed = min over the acknowledged set ─► waiters
@@ -9,6 +10,8 @@
  * Pure: entries are synchronous, effects leave through MirrorPorts.
  */
 import type { MailQueue } from '../queue/mail-queue.js';
+import { PositionOrder } from '../queue/position-order.js';
+import type { OrderColumns } from '../queue/position-order.js';
 import { CHANGE_ROW_BYTES, FLAG_BODY_ABSENT, FLAG_SHARED, KIND_ANNOTATE, KIND_DELETE, KIND_SET_MEMBERS, KIND_STORE, KIND_WITHDRAW } from '../../protocol/change-rows.js';
 import { Digest } from '../../protocol/digest.js';
 import type { Replica } from './replica.js';
@@ -29,10 +32,10 @@ const SECTION_BYTES_MAX = 1024 * 1024;
 /** Told that the queue has something to send at the end of the turn. */
 export interface DirtySink {
   /** The queue stands at a number that a store showed, or at none. */
-  onAdopted(mirror: QueueMirror): void;
-  onDirty(mirror: QueueMirror): void;
+  onAdopted(partition: Partition): void;
+  onDirty(partition: Partition): void;
   /** The section has grown large: it is sealed now. */
-  onLarge(mirror: QueueMirror): void;
+  onLarge(partition: Partition): void;
   /** A change that needs credit waits in a section. */
   onCharged(creditBytes: number): void;
   /** A change that is not to wait beyond the end of the turn: any but the DELETE of a delivered entry. */
@@ -41,10 +44,36 @@ export interface DirtySink {
   creditOf(store: StorePort): number;
 }
 
-export class QueueMirror {
-  readonly queue: MailQueue;
+/** Identity of a partition on every store, for ever: (gateway, birth incarnation, serial). */
+export interface PartitionIdentity {
+  /** Gateway that the partition belongs to, whoever serves it now. */
+  readonly ownerId: string;
+  readonly birth: number;
+  readonly serial: number;
+}
+
+export interface PartitionOptions {
   readonly handle: number;
+  readonly identity: PartitionIdentity;
+  /** "p" and its number among those of its gateway. */
+  readonly name: string;
+}
+
+export class Partition {
+  readonly handle: number;
+  readonly identity: PartitionIdentity;
+  readonly name: string;
   readonly minReplicas: number;
+  /** Its queues by label (queue/label.ts). */
+  readonly queues = new Map<string, MailQueue>();
+  /** All entries, as its mirrors hold them. */
+  readonly order: PositionOrder;
+  /** It comes back from a store: entries are still missing. */
+  isRecovering = false;
+  /** It goes to another process: nothing more is handed out. */
+  isLeaving = false;
+  /** Bytes stored lately, halved now and then: what homes are chosen by (queue/homes.ts). */
+  recentBytes = 0;
   replicas: Replica[] = [];
   epoch = 0;
   /** Number of the change that carries the set sent last; 0 when no change of the set is open. */
@@ -73,21 +102,49 @@ export class QueueMirror {
   /** Bytes of all sections sealed so far. */
   sealedBytes = 0;
   isDirty = false;
-  /** Already on the list of queues that outbound is to look at. */
-  isWoken = false;
   private sealedNumber = 0;
+  /** The section must not be sealed before all of something is in it. */
+  private isTogether = false;
   /** Entry that stands right behind the last deleted one, so that a run of deletes is one row; 0 none. */
   private deleteRunNext = 0;
   private readonly section: TurnSection;
   private readonly waits = new WaitList();
   private readonly sink: DirtySink;
 
-  constructor(queue: MailQueue, minReplicas: number, slabs: PayloadSlabs, sink: DirtySink) {
-    this.queue = queue;
-    this.handle = queue.handle;
+  constructor(
+    { handle, identity, name }: PartitionOptions,
+    minReplicas: number, columns: OrderColumns, slabs: PayloadSlabs, sink: DirtySink,
+  ) {
+    this.handle = handle;
+    this.identity = identity;
+    this.name = name;
+    this.order = new PositionOrder(columns);
     this.minReplicas = minReplicas;
     this.section = new TurnSection(slabs);
     this.sink = sink;
+  }
+
+  /** Entries of all its queues, and their bytes. */
+  get length(): number {
+    return this.order.length;
+  }
+
+  get bytes(): number {
+    return this.order.bytes;
+  }
+
+  /** Deliveries under way from its queues. */
+  get inFlightCount(): number {
+    let count = 0;
+    for (const queue of this.queues.values()) count += queue.inFlightCount;
+    return count;
+  }
+
+  /** All entries are back: what was accepted meanwhile may follow. */
+  endRecovery(): void {
+    this.isRecovering = false;
+    this.order.endRecovery();
+    for (const queue of this.queues.values()) queue.endRecovery();
   }
 
   /** Starts from a state that a store showed: nothing is pending. */
@@ -191,6 +248,7 @@ export class QueueMirror {
     this.section.addPayload(head);
     const creditBytes = sentBodyBytes + head.length + ENTRY_CREDIT_BYTES;
     this.section.creditBytes += creditBytes;
+    this.recentBytes += creditBytes;
     this.sink.onCharged(creditBytes);
   }
 
@@ -205,7 +263,7 @@ export class QueueMirror {
     this.section.addRow(KIND_DELETE, 0, 0, 1, 0, position);
     // A run could straddle the cursor of a refill, or the place where recovered entries still come in: then
     // each entry is a change of its own.
-    const isPlain = !this.isFilling && !this.queue.isRecovering;
+    const isPlain = !this.isFilling && !this.isRecovering;
     this.deleteRunNext = isPlain ? following : 0;
     if (!isPlain || this.setChangeNumber !== 0) this.sink.onPressing();
     return number;
@@ -303,9 +361,18 @@ export class QueueMirror {
     this.waits.advance(least);
   }
 
+  /** What `changes` makes stands in one section: a mirror takes all of it or nothing. */
+  together<T>(changes: () => T): T {
+    if (this.section.payloadBytes >= SECTION_BYTES_MAX) this.sink.onLarge(this);
+    this.isTogether = true;
+    const result = changes();
+    this.isTogether = false;
+    return result;
+  }
+
   private nextChange(): number {
     this.deleteRunNext = 0;
-    if (this.section.payloadBytes >= SECTION_BYTES_MAX) this.sink.onLarge(this);
+    if (this.section.payloadBytes >= SECTION_BYTES_MAX && !this.isTogether) this.sink.onLarge(this);
     this.lastNumber += 1;
     if (!this.isDirty) {
       this.isDirty = true;
