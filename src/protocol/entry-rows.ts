@@ -1,9 +1,9 @@
 /**
- * Entry rows: a queue's entries as they are now, inside BLOCK (pulled by a gateway) and REFILL (sent to a
+ * Entry rows: a partition's entries as they are now, inside BLOCK (pulled by a gateway) and REFILL (sent to a
  * store that is filled), by ascending position (docs/PROTOCOL.md, "Entry rows"). Read and written in place.
  *
  *   offset size field
- *   0      1    flags       1 BODY_ABSENT, 2 SHARED, 8 BODY_LATER (BLOCK asked without bodies)
+ *   0      1    flags       1 BODY_ABSENT, 2 SHARED
  *   1      3    0
  *   4      4    bodyBytes   u32
  *   8      4    headBytes   u32
@@ -13,17 +13,14 @@
  *   24     8    id          f64  message id
  *   32     8    position    f64  ≥ 1
  *
- * The payload of a row is body ‖ head ‖ note; the body is left out with BODY_ABSENT or BODY_LATER.
+ * The payload of a row is body ‖ head ‖ note; the body is left out with BODY_ABSENT.
  * FLAG_BODY_ABSENT and FLAG_SHARED are those of change-rows.ts.
  */
 import { FLAG_BODY_ABSENT, FLAG_SHARED } from './change-rows.js';
 
 export const ENTRY_ROW_BYTES = 40;
 
-/** The entry has a body, which comes with PULL_BODIES. */
-export const FLAG_BODY_LATER = 8;
-
-const FLAGS_KNOWN = FLAG_BODY_ABSENT | FLAG_SHARED | FLAG_BODY_LATER;
+const FLAGS_KNOWN = FLAG_BODY_ABSENT | FLAG_SHARED;
 
 export function writeEntryRow(
   view: DataView, offset: number,
@@ -74,7 +71,7 @@ export function entryPosition(view: DataView, offset: number): number {
 
 /** Bytes of this row's body that are in the frame. */
 export function entryBodyInFrame(view: DataView, offset: number): number {
-  return (entryFlags(view, offset) & (FLAG_BODY_ABSENT | FLAG_BODY_LATER)) === 0 ? entryBodyBytes(view, offset) : 0;
+  return (entryFlags(view, offset) & FLAG_BODY_ABSENT) === 0 ? entryBodyBytes(view, offset) : 0;
 }
 
 /** '' when the row is one that the protocol allows, else the broken rule. Ascending order is the receiver's to check. */

@@ -10,10 +10,8 @@ import { InvalidMessage } from './invalid.js';
 const IDENTIFIER_BYTES_MAX = 255;
 /** Texts for people (CLOSE, REFUSAL). */
 const TEXT_CHARS_MAX = 1024;
-/** Stores of one queue; two is usual, a set in change has three. */
+/** Stores of one partition; two is usual, a set in change has three. */
 export const MEMBERS_MAX = 16;
-/** Gateways that may claim a queue: a group rescues its members. */
-export const CLAIMANTS_MAX = 256;
 /** Handles stay small integers in every engine: below 2^31. */
 export const HANDLE_MAX = 0x7fff_ffff;
 

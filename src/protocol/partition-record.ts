@@ -12,6 +12,29 @@
  *   gaveUp    copies that an operator gave up and that were not adopted since (rule 16 of ownership)
  */
 
+/** Partitions of one gateway: a fixed small number. */
+export const PARTITIONS_MAX = 4_096;
+/** Ids of configuration have up to 63 characters; a worker's has its number behind it. */
+const PARTITION = /^([A-Za-z0-9][A-Za-z0-9._:-]{0,79})\/(0|[1-9]\d{0,3})$/;
+
+/** GATEWAY/N, as the keys of the register say it. */
+export function partitionName(gatewayId: string, number: number): string {
+  return `${gatewayId}/${String(number)}`;
+}
+
+export function isPartition(value: unknown): value is string {
+  return typeof value === 'string' && PARTITION.test(value) && numberOf(value) < PARTITIONS_MAX;
+}
+
+/** The gateway that the partition belongs to, whoever holds it. */
+export function ownerOf(partition: string): string {
+  return partition.slice(0, partition.lastIndexOf('/'));
+}
+
+export function numberOf(partition: string): number {
+  return Number(partition.slice(partition.lastIndexOf('/') + 1));
+}
+
 /** One process: a gateway and which of its lives. */
 export interface HolderId {
   readonly gatewayId: string;

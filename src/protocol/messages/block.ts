@@ -1,9 +1,9 @@
 /**
- * BLOCK: entries of a queue, answering PULL or PULL_BODIES.
+ * BLOCK: entries of a partition, answering PULL.
  *
  *   element  wire  field          meaning
- *   0        u31   handle         the queue
- *   1        u53   afterPosition  as asked; 0 for PULL_BODIES
+ *   0        u31   handle         of its FENCE
+ *   1        u53   afterPosition  as asked
  *   2        u53   nextPosition   position of the last row, from where to ask on; afterPosition if none
  *   3        bool  end            nothing is left up to untilPosition
  *   4        bin   rows           entry-rows.ts, 40 bytes each

@@ -1,6 +1,6 @@
 /**
  * REFUSAL: one request, or one section of CHANGES, was not applied. From here on the queue refuses everything
- * until OPEN, REFILL_BEGIN or CLAIM.
+ * until FENCE.
  *
  *   element  wire  field     meaning
  *   0        u53   sequence  of the request

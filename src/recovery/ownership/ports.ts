@@ -40,11 +40,13 @@ export interface Stamped {
   readonly hasSession: boolean;
 }
 
-/** Where a copy stands: its last change, in which term it was made, and the digest up to it. */
+/** Where a copy stands: its last change, under which term it was applied there, and the digest up to it. */
 export interface CopyPosition {
+  /** -1: the copy is not complete. */
   readonly number: number;
   readonly term: Term;
-  readonly digest: number;
+  readonly digestA: number;
+  readonly digestB: number;
 }
 
 /** A reachable store that can take a copy. */
@@ -88,7 +90,7 @@ export interface HolderOptions extends SetOptions {
 export interface MemberPorts {
   /** The number of the last change made. */
   lastNumber(): number;
-  /** Does the position lie in our history: same number, same term, same digest? */
+  /** Does the position lie in our history: same number, same digest? */
   isInHistory(at: CopyPosition): boolean;
   /** Does the ring, ours or of the member that was read, reach back to the change after this one? */
   hasTailFrom(number: number): boolean;

@@ -112,11 +112,11 @@ export const OWNERSHIP_MUTANTS: readonly OwnershipMutant[] = [
       { file: SET, old: 'if (at.number === lastNumber)\n', new: 'if (at.number >= lastNumber)\n' },
     ] },
   { rule: '11', name: 'a member aligned by its number only', missed: 'open', file: PART,
-    old: 'return change !== undefined && change.digest === at.digest && isSameTerm(change.term, at.term);', new: 'return true;',
+    old: 'return this.#ring.some((each) => each.number === at.number && each.digest === at.digestA);', new: 'return true;',
     also: [
       { file: STORE, old: '|| digestAfter(copy.at.digest, change.kind, change.id) !== change.digest', new: '' },
       { file: STORE, old: 'known === undefined || known.digest === change.digest', new: 'known !== null' },
-      { file: PART, old: 'return at.digest === this.#position.digest && isSameTerm(at.term, this.#position.term);', new: 'return true;' },
+      { file: PART, old: 'return at.digestA === this.#position.digestA;', new: 'return true;' },
     ] },
   { rule: '12', name: '4xx when the record is lost', file: PART,
     old: 'this.process.world.noReply(entry.id);', new: 'if (this.process.isAlive) this.process.world.said4xx(entry.id);' },

@@ -5,7 +5,7 @@
  */
 import type { HolderId, PartitionRecord, RecordedMember,
   Term } from '../../../src/protocol/partition-record.js';
-import { holderKey, isSameTerm } from '../../../src/protocol/partition-record.js';
+import { holderKey } from '../../../src/protocol/partition-record.js';
 import { LinkLease } from '../../../src/recovery/ownership/link-lease.js';
 import type { PartitionMember } from '../../../src/recovery/ownership/member.js';
 import { MemberState } from '../../../src/recovery/ownership/member.js';
@@ -285,9 +285,9 @@ export class Part {
 
   #append(kind: Change['kind'], id: number): void {
     const { holder } = this;
-    const digest = digestAfter(this.#position.digest, kind, id);
+    const digest = digestAfter(this.#position.digestA, kind, id);
     const change = { number: this.lastNumber + 1, term: holder.term, kind, id, digest };
-    this.#position = { number: change.number, term: change.term, digest };
+    this.#position = { number: change.number, term: change.term, digestA: digest, digestB: 0 };
     this.#ring.push(change);
     this.#trimRing();
     for (const row of holder.set?.rows ?? []) {
@@ -516,11 +516,9 @@ export class Part {
 
   #isInHistory(at: CopyPosition): boolean {
     if (at.number < 0 || at.number > this.lastNumber) return false;
-    if (at.number === this.lastNumber) return at.digest === this.#position.digest && isSameTerm(at.term,
-      this.#position.term);
+    if (at.number === this.lastNumber) return at.digestA === this.#position.digestA;
     if (at.number === 0) return this.#ring[0]?.number === 1;
-    const change = this.#ring.find((each) => each.number === at.number);
-    return change !== undefined && change.digest === at.digest && isSameTerm(change.term, at.term);
+    return this.#ring.some((each) => each.number === at.number && each.digest === at.digestA);
   }
 
   #chooseStore(taken: readonly string[], only: string): StoreChoice | undefined {

@@ -29,7 +29,7 @@ export interface Snapshot {
   readonly ring: readonly Change[];
 }
 
-export const EMPTY_POSITION: CopyPosition = { number: 0, term: NO_TERM, digest: 0 };
+export const EMPTY_POSITION: CopyPosition = { number: 0, term: NO_TERM, digestA: 0, digestB: 0 };
 
 export function digestAfter(digest: number, kind: string, id: number): number {
   return (Math.imul(digest ^ (id * 4 + kind.length), 0x9e3779b1) ^ (digest >>> 15)) >>> 0;
@@ -42,7 +42,7 @@ class Copy {
   isComplete = false;
 
   position(): CopyPosition {
-    return this.isComplete ? this.at : { number: -1, term: NO_TERM, digest: 0 };
+    return this.isComplete ? this.at : { number: -1, term: NO_TERM, digestA: 0, digestB: 0 };
   }
 }
 
@@ -156,6 +156,10 @@ export class SimStore {
 
   /** A new, empty copy. Undefined: done. */
   found(partition: string, term: Term, holder: HolderId): Refusal | undefined {
+    const fence = this.#fence(partition);
+    if (this.copies.get(partition)?.isComplete === true && !fence.mayFound(holder, this.#clock())) {
+      return { reason: RefusalReason.NO_COPY, asked: term, term: fence.term, told: fence.told };
+    }
     const refusal = this.fillBegin(partition, term, holder);
     const copy = this.copies.get(partition);
     if (refusal === undefined && copy !== undefined) copy.isComplete = true;
@@ -192,11 +196,11 @@ export class SimStore {
       const known = copy.ring.find((each) => each.number === change.number);
       return known === undefined || known.digest === change.digest ? copy.at.number : 'gap';
     }
-    if (change.number !== copy.at.number + 1 || digestAfter(copy.at.digest, change.kind,
+    if (change.number !== copy.at.number + 1 || digestAfter(copy.at.digestA, change.kind,
       change.id) !== change.digest) return 'gap';
     if (change.kind === 'store') copy.ids.add(change.id);
     else copy.ids.delete(change.id);
-    copy.at = { number: change.number, term: change.term, digest: change.digest };
+    copy.at = { number: change.number, term, digestA: change.digest, digestB: 0 };
     copy.ring.push(change);
     if (copy.ring.length > this.#ringLength) copy.ring.shift();
     return change.number;

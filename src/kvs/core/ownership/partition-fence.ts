@@ -121,6 +121,15 @@ export class PartitionFence {
     return Math.max(0, Math.max(this.#leases.endsMs(holderKey(holder)), this.#inheritedEndsMs) - nowMs);
   }
 
+  /**
+   * FOUND makes a copy anew under a term that no record has yet. One that a living holder has just filled may be
+   * recorded at this moment: it is not founded over while that holder's lease runs.
+   */
+  mayFound(asker: HolderId, nowMs: number): boolean {
+    const holder = this.#holder;
+    return holder === undefined || isSameHolder(holder, asker) || this.leaseLeftMs(holder, nowMs) === 0;
+  }
+
   /** The holder hands back: it has stopped, nobody has to wait for what it was granted (rule 13). */
   release(term: Term): void {
     if (!this.admits(term)) return;
