@@ -5,16 +5,15 @@ import { formatMessageId } from '../base/text-id.js';
 import type { GatewayMetrics } from '../observability/gateway-metrics.js';
 import type { StateGauges } from '../observability/queue-metrics.js';
 import type { Clock, EventLog } from '../platform/ports.js';
-import type { HeldQueue } from '../recovery/waiting-queues.js';
-import type { GatewayView, HeldQueueView, MemberView, MessagePage, MessageRecipientView, MessageView, QueuePage, QueueView, StatusView, StoreView, TablePage, TableRowView } from './admin/view.js';
+import type { GatewayView, MemberView, MessagePage, MessageRecipientView, MessageView, QueuePage, QueueView, StatusView, StoreView, TablePage, TableRowView, WaitingPartitionView } from './admin/view.js';
 import type { GatewayCore } from './core.js';
 import { Degradation } from './degradation.js';
 import { MirrorTable, lagOf, pageByHandle, queueLag } from './mirror-table.js';
-import { causeOf, sinceMsOf } from './mirror/away-cause.js';
 import type { StoreLink } from './mirror/link/store-link.js';
 import type { Partition } from './mirror/partition.js';
-import type { Replica } from './mirror/replica.js';
-import { SyncState } from './mirror/replica.js';
+import type { PartitionMember } from '../recovery/ownership/member.js';
+import { MemberState } from '../recovery/ownership/member.js';
+import type { WaitingPartition } from './ownership/holdings.js';
 import { EntryState } from './queue/entry-table.js';
 import type { MailQueue } from './queue/mail-queue.js';
 import { TO_TRY } from './queue/note.js';
@@ -49,8 +48,8 @@ export interface CoreViewPorts {
   dotsInFlight(): number;
 }
 
-/** Held queues named in the status; the others are counted. */
-const HELD_SHOWN_MAX = 20;
+/** Waiting partitions named in the status; the others are counted. */
+const WAITING_SHOWN_MAX = 20;
 
 const MESSAGE_STATES: Readonly<Record<number, MessageView['state']>> = {
   [EntryState.STORING]: 'incoming',
@@ -98,9 +97,9 @@ export class CoreView implements GatewayView {
     for (const queue of core.registry.queues()) {
       messages += queue.length;
       bytes += queue.bytes;
-      if (queue.identity.ownerId !== this.options.gatewayId) rescued += 1;
+      if (queue.ownerId !== this.options.gatewayId) rescued += 1;
     }
-    const held = core.recovery.held();
+    const waiting = core.holdings.waiting();
     const stores = this.storeViews();
     const degradedSinceWallMs = this.degradation.sinceWallMs();
     return {
@@ -124,14 +123,17 @@ export class CoreView implements GatewayView {
       expired: metrics.expired,
       rejected: metrics.rejectedTotal,
       queues: core.registry.queueCount,
-      queuesRecovering: core.recovery.openCount,
-      queuesShort: this.degradation.queuesShort(),
-      queuesHeld: held.length,
-      heldQueues: held.slice(0, HELD_SHOWN_MAX).map((one) => this.heldView(one)),
+      partitions: core.registry.partitions.length,
+      partitionsRecovering: core.holdings.openCount,
+      partitionsShort: this.degradation.partitionsShort(),
+      partitionsWaiting: waiting.length,
+      waiting: waiting.slice(0, WAITING_SHOWN_MAX).map((one) => this.waitingView(one)),
       queuesRescued: rescued,
-      takeovers: core.recovery.counters.takeovers,
-      handedBack: core.recovery.counters.handedBack,
-      takenAway: core.recovery.counters.lost,
+      takeovers: core.holdings.counters.takeovers,
+      handedBack: core.holdings.counters.handedBack,
+      takenAway: core.holdings.counters.lost,
+      losses: core.holdings.counters.losses,
+      registerAway: core.registerAway,
       repairs: { ...core.mirrors.counters },
       queuedMessages: messages,
       queuedBytes: bytes,
@@ -212,7 +214,7 @@ export class CoreView implements GatewayView {
     });
     return {
       queueId: formatMessageId(table.messageId(row)),
-      owner: queue.identity.ownerId,
+      owner: queue.ownerId,
       arrivalWallMs: envelope?.arrivalWallMs ?? 0,
       messageBytes: table.bodyBytes.get(row),
       sender: envelope?.reversePath ?? '',
@@ -229,7 +231,10 @@ export class CoreView implements GatewayView {
   private storeViews(): StoreView[] {
     const sums = new Map<object, StoreSum>(this.ports.links.map((link) => [link, new StoreSum()]));
     for (const partition of this.ports.core.registry.partitions) {
-      for (const replica of partition.replicas) sums.get(replica.store)?.add(partition, replica);
+      for (const copy of partition.rows) {
+        const { store } = partition.feedOf(copy);
+        if (store !== undefined) sums.get(store)?.add(partition, copy);
+      }
     }
     return this.ports.links.map((link) => this.storeView(link, sums.get(link) ?? new StoreSum()));
   }
@@ -246,24 +251,24 @@ export class CoreView implements GatewayView {
       drained,
       drainedSinceWallMs: drained ? this.ports.drainedSinceWallMs(link.storeId) : undefined,
       paths: link.pathStates().map((path) => ({ path: path.path, state: path.state, sinceWallMs: this.wallMs(path.sinceMs) })),
-      queuesSync: sum.queuesSync,
-      queuesResync: sum.queuesResync,
-      queuesNg: sum.queuesNg,
+      partitionsSync: sum.sync,
+      partitionsResync: sum.resync,
+      partitionsNg: sum.ng,
       lagMessages: sum.lagMessages,
       lagBytes: sum.lagBytes,
       refillMessages: sum.refillMessages,
       refillBytes: sum.refillBytes,
       creditBytes: link.credit,
       // A lease is never longer than the store grants, whatever the clock says.
-      leaseLeftMs: Math.max(0, Math.min(link.leaseMs, link.leaseEndsMs - nowMs)),
+      leaseLeftMs: Math.max(0, Math.min(link.leaseMs, link.lease.endsMs - nowMs)),
       failovers: this.ports.metrics.failoversOf(link.storeId),
-      cause: outOfSync !== undefined ? causeOf(outOfSync) : (link.isUp ? '' : 'it can not be reached'),
-      causeSinceWallMs: outOfSync === undefined ? undefined : this.wallMs(sinceMsOf(outOfSync)),
+      cause: outOfSync !== undefined ? outOfSync.cause : (link.isUp ? '' : 'it can not be reached'),
+      causeSinceWallMs: outOfSync === undefined ? undefined : this.wallMs(outOfSync.sinceMs),
     };
   }
 
-  private heldView({ key, queue, queueClass, owner, state, messages, stores, why, sinceMs }: HeldQueue): HeldQueueView {
-    return { queue, queueClass, owner, id: key, state, messages, stores, why, sinceWallMs: sinceMs === 0 ? undefined : this.wallMs(sinceMs) };
+  private waitingView({ partition, owner, waitsFor, why, sinceMs }: WaitingPartition): WaitingPartitionView {
+    return { partition, owner, waitsFor, why, sinceWallMs: this.wallMs(sinceMs) };
   }
 
   private wallMs(monotonicMs: number): number {
@@ -276,32 +281,33 @@ export class CoreView implements GatewayView {
     if (core.accepting) return core.memory.admits(0) ? '' : 'memory';
     if (this.ports.isDraining()) return 'stopping';
     if (core.upCount === 0) return 'no store can be reached';
-    return core.queuesAwaited ? `${String(core.readiness.stuckCount)} of ${String(core.readiness.routeCount)} routes can not commit new mail` : 'recovering';
+    return core.partitionsAwaited ? `${String(core.readiness.stuckCount)} of ${String(core.readiness.routeCount)} routes can not commit new mail` : 'recovering';
   }
 }
 
 /** What the mirrors of one store add up to. */
 class StoreSum {
-  queuesSync = 0;
-  queuesResync = 0;
-  queuesNg = 0;
+  sync = 0;
+  resync = 0;
+  ng = 0;
   lagMessages = 0;
   lagBytes = 0;
   refillMessages = 0;
   refillBytes = 0;
-  /** The queue that is out of sync longest. */
-  outOfSync: Replica | undefined;
+  /** The copy that is out of step longest. */
+  outOfSync: PartitionMember | undefined;
 
-  add(partition: Partition, replica: Replica): void {
-    if (replica.sync === SyncState.SYNC) this.queuesSync += 1;
+  add(partition: Partition, copy: PartitionMember): void {
+    if (copy.isInStep && copy.isRecorded) this.sync += 1;
     else {
-      if (replica.sync === SyncState.RESYNC) this.queuesResync += 1;
-      else this.queuesNg += 1;
-      if (this.outOfSync === undefined || sinceMsOf(replica) < sinceMsOf(this.outOfSync)) this.outOfSync = replica;
+      if (copy.state === MemberState.NG) this.ng += 1;
+      else this.resync += 1;
+      if (this.outOfSync === undefined || copy.sinceMs < this.outOfSync.sinceMs) this.outOfSync = copy;
     }
-    this.refillMessages += replica.progress.messagesToRefill;
-    this.refillBytes += replica.progress.bytesToRefill;
-    const lag = lagOf(partition, replica);
+    const { progress } = partition.feedOf(copy);
+    this.refillMessages += progress.messagesToRefill;
+    this.refillBytes += progress.bytesToRefill;
+    const lag = lagOf(partition, copy);
     this.lagMessages += lag.messages;
     this.lagBytes += lag.bytes;
   }
@@ -312,11 +318,14 @@ function queueView(queue: MailQueue): QueueView {
   const { protocol, host, port } = queue.route.nextHop;
   const lag = queueLag(partition);
   let refillShare: number | undefined;
-  for (const { progress } of partition.replicas) if (progress.refillShare !== undefined) refillShare = Math.min(refillShare ?? 1, progress.refillShare);
+  for (const copy of partition.rows) {
+    const share = partition.feedOf(copy).progress.refillShare;
+    if (share !== undefined) refillShare = Math.min(refillShare ?? 1, share);
+  }
   return {
     name: queue.name,
     queueClass: queue.route.queueClass,
-    owner: queue.identity.ownerId,
+    owner: queue.ownerId,
     nextHop: `${protocol}://${host}:${String(port)}`,
     ordering: queue.route.ordering,
     messages: queue.length,
@@ -324,6 +333,7 @@ function queueView(queue: MailQueue): QueueView {
     active: queue.inFlightCount,
     deferred: queue.deferredCount,
     held: queue.heldCount,
+    partition: partition.name,
     inSync: partition.inSyncCount,
     epoch: partition.epoch,
     lagMessages: lag.messages,

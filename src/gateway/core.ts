@@ -9,19 +9,19 @@
  */
 import { stockBytesMax } from '../base/segment-stock.js';
 import { Segments } from '../base/segments.js';
-import { CLAIMED } from '../protocol/message-types.js';
+import type { FenceNotice } from '../protocol/messages/beat.js';
 import type { Refusal } from '../protocol/messages/refusal.js';
 import type { Reply } from '../protocol/replies.js';
-import type { BulkRecovery } from '../recovery/bulk-recovery.js';
-import type { RecoveryStore } from '../recovery/queue-job.js';
 import type { CoreOptions, CorePorts } from './core-options.js';
 import { CrashNotes, InHand } from './local/crash-notes.js';
 import { DeliveryRight } from './mirror/delivery-right.js';
 import { IDS_PER_ORDINAL, MessageIds } from './message-ids.js';
 import { CommitPoint, PendingCommit } from './mirror/commit-point.js';
 import { Mirrors } from './mirror/mirrors.js';
+import { Moves } from './mirror/moves.js';
 import type { Partition } from './mirror/partition.js';
 import type { StorePort } from './mirror/store-port.js';
+import { Holdings } from './ownership/holdings.js';
 import { Acceptance } from './queue/acceptance.js';
 import { ContentStore } from './queue/content-store.js';
 import { DueTimes } from './queue/due-times.js';
@@ -36,14 +36,12 @@ import { MessageHolds } from './queue/message-holds.js';
 import type { Note } from './queue/note.js';
 import { QueueRegistry } from './queue/queue-registry.js';
 import { Readiness } from './queue/readiness.js';
-import type { RecoveredQueues } from './queue/recovered-queues.js';
-import { RecoveryWiring } from './queue/recovery-wiring.js';
+import { RecoveredQueues } from './queue/recovered-queues.js';
 import { Reports } from './queue/report-job.js';
 import { Settlement } from './queue/settlement.js';
 import type { AdmissionVerdict, Delivery, DeliveryQueue, DeliveryResult, DeliverySink, DeliverySource, Envelope, Reception, Route, Submission, SubmissionOutcome } from './queue/types.js';
 import { COMMITTED, NO_REPLY, NOT_READY, REFUSED } from './queue/types.js';
 import { WallFrame } from './queue/wall-frame.js';
-import { ServedSets } from './served-sets.js';
 
 /** Share of the memory limit that the changes kept for mirrors may take, whatever the configuration says: they are kept when all mail is delivered. */
 const RING_SHARE = 1 / 16;
@@ -58,7 +56,8 @@ export class GatewayCore implements Reception, DeliverySource {
   readonly registry: QueueRegistry;
   readonly memory: MemoryGauge;
   readonly commitPoint: CommitPoint;
-  readonly recovery: BulkRecovery;
+  readonly holdings: Holdings;
+  readonly moves: Moves;
   readonly recovered: RecoveredQueues;
   readonly reports: Reports;
   readonly holds: MessageHolds;
@@ -69,8 +68,6 @@ export class GatewayCore implements Reception, DeliverySource {
   readonly inHand = new InHand();
   /** Of due times and expiry; heartbeats tell it. */
   readonly frame: WallFrame;
-  /** For the next process. */
-  readonly sets: ServedSets;
   /** Which routes take new mail. */
   readonly readiness: Readiness;
   private readonly options: CoreOptions;
@@ -79,7 +76,6 @@ export class GatewayCore implements Reception, DeliverySource {
   private readonly settlement: Settlement;
   private readonly dueTimes: DueTimes;
   private readonly expirySweep: ExpirySweep;
-  private readonly wiring: RecoveryWiring;
   private readonly right: DeliveryRight;
   private readonly forgotten: ForgottenQueues;
   private readonly handingOut: HandingOut;
@@ -89,10 +85,8 @@ export class GatewayCore implements Reception, DeliverySource {
   private readonly ids: MessageIds;
   private draining = false;
   private firstUpMs = -1;
-  /** The stores have told their queues once, or had their time to: mail to a known queue will not found another. */
-  private listsAwaited = false;
-  /** Those queues are back, or had their time to: new mail is not put off for one that comes within moments. */
-  queuesAwaited = false;
+  /** Partitions are held, or had their time to come: new mail is not put off for one that comes within moments. */
+  partitionsAwaited = false;
   private slowTickMs = 0;
 
   constructor(options: CoreOptions, ports: CorePorts) {
@@ -103,14 +97,14 @@ export class GatewayCore implements Reception, DeliverySource {
     this.segments = new Segments({ segmentBytes: options.segmentBytes, runBytesMax: Math.floor(options.memory.limitBytes * RUN_SHARE), touchPages: ports.touchPages });
     this.entries = new Entries(new EntryTable(options.incarnation % 0x7fffffff), new ContentStore(this.segments), ports.crc32);
     const ringBytes = Math.min(options.mirrors.ringBytes, Math.floor(options.memory.limitBytes * RING_SHARE));
-    this.mirrors = new Mirrors({ ...options.mirrors, ringBytes, token: options.incarnation }, this.mirrorPorts());
+    this.mirrors = new Mirrors({ ...options.mirrors, ringBytes }, this.mirrorPorts());
+    this.moves = new Moves({ log: ports.log, mirrors: this.mirrors });
     this.memory = new MemoryGauge(options.memory, () => this.entries.usedBytes + this.mirrors.sender.changeBytes + this.mirrors.backlogBytes + ports.heldElsewhereBytes());
     this.registry = new QueueRegistry(
-      { gatewayId: options.gatewayId, incarnation: options.incarnation, partitions: options.partitions, queuesMax: options.queuesMax, replicas: options.mirrors.replicas, minReplicas: options.mirrors.minReplicas },
+      { queuesMax: options.queuesMax },
       {
         table: this.entries.table, mirrors: this.mirrors, log: ports.log, nowMs: () => ports.clock.nowMs(),
-        expected: (name) => this.recovery.expects(name),
-        allListed: () => this.recovery.allListed,
+        expected: () => this.holdings.expected(),
         wake: (queue) => { this.wake(queue); },
       },
     );
@@ -140,27 +134,25 @@ export class GatewayCore implements Reception, DeliverySource {
       noteOwing: (queue, row) => { this.recovered.noteOwing(queue, row); },
     });
     this.right = new DeliveryRight({ log: ports.log, nowMs: () => ports.clock.nowMs(), wake });
-    this.wiring = new RecoveryWiring(
-      { ...options.recovery, rescue: options.recovery.rescue ?? false, group: options.mirrors.group, gatewayId: options.gatewayId, token: options.incarnation, longestRetryMs: options.longestRetryMs, lifetimeMs: Math.max(options.acceptance.lifetimeMs, options.acceptance.bounceLifetimeMs) },
-      {
-        clock: ports.clock, frame: this.frame, crc32: ports.crc32, packer: ports.packer, log: ports.log, registry: this.registry, mirrors: this.mirrors, entries: this.entries, router: ports.router, dueTimes: this.dueTimes, settlement: this.settlement, reports: this.reports, memory: this.memory, counters: ports.counters, holds: this.holds,
-        wake,
-        needFlush: () => { ports.requestEndOfTurn(); },
-        olderMayLive: () => options.recovery.olderMayLive?.() ?? false,
-        forget: (partition) => { this.forgetPartition(partition); },
-      },
-    );
-    this.recovery = this.wiring.recovery;
-    this.recovered = this.wiring.recovered;
-    this.sets = new ServedSets({ openHints: () => this.recovery.openHints(), served: () => this.registry.partitions });
+    const lifetimeMs = Math.max(options.acceptance.lifetimeMs, options.acceptance.bounceLifetimeMs);
+    this.recovered = new RecoveredQueues({ longestRetryMs: options.longestRetryMs, lifetimeMs }, {
+      clock: ports.clock, frame: this.frame, crc32: ports.crc32, packer: ports.packer, log: ports.log, registry: this.registry, mirrors: this.mirrors, entries: this.entries, router: ports.router, dueTimes: this.dueTimes, settlement: this.settlement, reports: this.reports, memory: this.memory, holds: this.holds, wake,
+    });
+    const { group, rescue, leaseMs, gatewayId, partitions } = options;
+    const { replicas, minReplicas, replaceAfterMs } = options.mirrors;
+    this.holdings = new Holdings({ ...options.reading, gatewayId, partitions, group, rescue, leaseMs, replicas, minReplicas, replaceAfterMs }, {
+      clock: ports.clock, packer: ports.packer, log: ports.log, register: ports.ownership, mirrors: this.mirrors, registry: this.registry, recovered: this.recovered, memory: this.memory, counters: ports.counters,
+      random: () => ports.random(),
+      forget: (partition) => { this.forgetPartition(partition); },
+      wake: (partition) => { for (const queue of partition.queues.values()) this.wake(queue); },
+    });
     this.forgotten = new ForgottenQueues({ registry: this.registry, entries: this.entries, dueTimes: this.dueTimes, reports: this.reports, recovered: this.recovered, commitPoint: this.commitPoint });
     this.handingOut = new HandingOut({ clock: ports.clock, log: ports.log, entries: this.entries, registry: this.registry, settlement: this.settlement, right: this.right, forgotten: this.forgotten, wake });
   }
 
   /** A configured store; its link reports through the onLink… methods. */
-  addStore(store: StorePort & RecoveryStore): void {
+  addStore(store: StorePort): void {
     this.mirrors.addStore(store);
-    this.recovery.addStore(store);
   }
 
   setDeliverySink(sink: DeliverySink): void {
@@ -171,7 +163,7 @@ export class GatewayCore implements Reception, DeliverySource {
 
   /** True when new mail can be taken: the SMTP port is open exactly then. */
   get accepting(): boolean {
-    return !this.draining && this.queuesAwaited && this.readiness.isReady(this.mirrors.stateVersion);
+    return !this.draining && this.partitionsAwaited && this.readiness.isReady(this.mirrors.stateVersion);
   }
 
   get upCount(): number {
@@ -247,47 +239,53 @@ export class GatewayCore implements Reception, DeliverySource {
   // ---- links ----
   onLinkUp(store: StorePort): void {
     if (this.firstUpMs < 0) this.firstUpMs = this.ports.clock.nowMs();
-    this.recovery.onStoreUp(store);
-    this.mirrors.onLinkUp(store);
+    this.mirrors.onConnected();
+    this.holdings.onLinkUp(store);
   }
 
   /** Another path carries the requests to the same boot of a store. */
   onLinkSwitched(store: StorePort): void {
-    this.recovery.onStoreDown(store);
     this.mirrors.onLinkSwitched(store);
-    this.recovery.onStoreUp(store);
+    this.holdings.onLinkSwitched(store);
   }
 
-  onLinkDown(store: StorePort, cause: string): void {
-    this.recovery.onStoreDown(store);
-    this.mirrors.onLinkDown(store, cause);
+  onLinkDown(store: StorePort): void {
+    this.mirrors.onConnectionLost(store);
+    this.holdings.onLinkDown(store);
   }
 
-  /** CLAIMED of a live queue is the mirrors', the rest is recovery's. */
   onLinkReply(store: StorePort, reply: Reply): void {
-    if (reply.type === CLAIMED && this.mirrors.onClaimed(store, reply.sequence, reply.message)) return;
-    this.recovery.onReply(store, reply);
-    this.wiring.onRead();
+    this.holdings.onReply(store, reply);
+  }
+
+  /** Of a heartbeat's answer, before it may renew anything. */
+  onFenceNotices(store: StorePort, bootId: string, notices: readonly FenceNotice[]): void {
+    this.holdings.onFenceNotices(store, bootId, notices);
   }
 
   onLinkAckedThrough(store: StorePort, sequence: number): void {
-    if (this.mirrors.onAckedThrough(store, sequence)) this.right.look();
+    this.mirrors.onAckedThrough(store, sequence);
   }
 
   onLinkRefusal(store: StorePort, refusal: Refusal): void {
     this.mirrors.onRefusal(store, refusal);
-    this.recovery.onRefusal(store, refusal.handle);
+  }
+
+  /** Why the register does not answer; '' while it does. */
+  get registerAway(): string {
+    return this.ports.ownership.away;
   }
 
   // ---- time ----
 
   /** Called a few times in a tenth of a second. */
   tick(nowMs: number): void {
-    if (!this.listsAwaited) this.listsAwaited = this.recovery.allListed || (this.firstUpMs >= 0 && nowMs - this.firstUpMs >= this.options.firstListMs);
-    if (!this.queuesAwaited) {
-      this.queuesAwaited = this.listsAwaited && (this.recovery.isSettled || nowMs - this.firstUpMs >= this.options.firstListMs);
-      if (this.queuesAwaited) this.readiness.lookAgain();
+    if (!this.partitionsAwaited) {
+      const isLate = this.firstUpMs >= 0 && nowMs - this.firstUpMs >= this.options.firstWaitMs;
+      this.partitionsAwaited = this.holdings.expected() !== 'soon' || isLate;
+      if (this.partitionsAwaited) this.readiness.lookAgain();
     }
+    this.holdings.tick(nowMs);
     this.readiness.tick(nowMs);
     this.commitPoint.tick(nowMs);
     this.right.look();
@@ -303,9 +301,8 @@ export class GatewayCore implements Reception, DeliverySource {
     this.expirySweep.tick(nowMs);
     this.registry.tick(nowMs);
     this.reports.tick(nowMs);
-    this.mirrors.tick(nowMs);
+    this.mirrors.tick();
     this.segments.keepStock(nowMs, stockBytesMax(this.memory.limitBytes, this.memory.usedBytes));
-    this.wiring.tick(nowMs, this.listsAwaited);
   }
 
   /** Sends what the turn changed, then hands woken queues to outbound. */
@@ -350,7 +347,7 @@ export class GatewayCore implements Reception, DeliverySource {
       routes: router.mailRoutes(),
       wallMs: () => clock.wallMs(),
       admissionOf: (route) => this.acceptance.admit(route),
-      canFound: () => this.registry.canFind(true),
+      canFound: () => this.registry.canTake(),
     });
   }
 
@@ -358,21 +355,10 @@ export class GatewayCore implements Reception, DeliverySource {
     const ports = this.ports;
     return {
       packer: ports.packer,
-      crc32: ports.crc32,
       log: ports.log,
       nowMs: () => ports.clock.nowMs(),
-      wallMs: () => ports.clock.wallMs(),
       requestFlush: () => { ports.requestEndOfTurn(); },
       refillEntries: (partition) => this.entries.refillView(partition),
-      onChanged: () => { this.readiness.lookAgain(); },
-      onLost: (partition) => { this.wiring.onLost(partition); },
-      onEpoch: (partition) => {
-        ports.counters.epochs += 1;
-        ports.log.info('mirror', 'the set of mirrors changed', {
-          partition: partition.name, cause: partition.setCause, epoch: partition.epoch,
-          members: partition.replicas.filter((replica) => replica.member).map((replica) => replica.store.storeId),
-        });
-      },
     };
   }
 

@@ -5,11 +5,10 @@
  */
 import type { Clock } from '../platform/ports.js';
 import type { PathView, TablePage, TableRowView } from './admin/view.js';
-import { causeOf, sinceMsOf } from './mirror/away-cause.js';
 import type { StoreLink } from './mirror/link/store-link.js';
 import type { Partition } from './mirror/partition.js';
-import type { Replica } from './mirror/replica.js';
-import { SyncState, SYNC_STATE_NAMES } from './mirror/replica.js';
+import type { PartitionMember } from '../recovery/ownership/member.js';
+import { MemberState } from '../recovery/ownership/member.js';
 
 export interface MirrorTablePorts {
   readonly clock: Clock;
@@ -56,35 +55,32 @@ export class MirrorTable {
   private rowsOf(mirrors: readonly Partition[]): TableRowView[] {
     const networks = new Map(this.ports.links.map((link) => [link.storeId, networksOf(link)]));
     const rows: TableRowView[] = [];
-    for (const partition of mirrors) for (const replica of partition.replicas) rows.push(this.row(partition, replica, networks.get(replica.store.storeId) ?? NO_NETWORKS));
+    for (const partition of mirrors) for (const copy of partition.rows) rows.push(this.row(partition, copy, networks.get(copy.storeId) ?? NO_NETWORKS));
     return rows;
   }
 
-  private row(partition: Partition, replica: Replica, networks: Networks): TableRowView {
+  private row(partition: Partition, copy: PartitionMember, networks: Networks): TableRowView {
     const { clock } = this.ports;
-    const lag = lagOf(partition, replica);
+    const lag = lagOf(partition, copy);
     return {
-      queue: partition.name,
-      queueClass: 'mail',
-      owner: partition.identity.ownerId,
-      birth: partition.identity.birth,
-      serial: partition.identity.serial,
-      store: replica.store.storeId,
+      partition: partition.name,
+      owner: partition.ownerId,
+      store: copy.storeId,
       networkA: networks.a,
       networkS: networks.s,
-      sync: SYNC_STATE_NAMES[replica.sync],
-      progress: replica.sync === SyncState.RESYNC ? replica.progress.refillShare : undefined,
-      member: replica.member,
+      sync: copy.shown,
+      progress: copy.state === MemberState.FILLING ? partition.feedOf(copy).progress.refillShare : undefined,
+      member: copy.isRecorded,
       epoch: partition.epoch,
-      transactions: replica.sync === SyncState.NG ? undefined : replica.acked,
+      transactions: copy.state === MemberState.NG ? undefined : copy.acked,
       lastTransaction: partition.lastNumber,
       // Changes of this turn are not in the digest yet; entries still coming back are not in the count.
       digest: partition.isDirty || partition.isRecovering ? undefined : digestText(partition.digest.a, partition.digest.b),
       messages: partition.length,
       lagMessages: lag.messages,
       lagBytes: lag.bytes,
-      sinceWallMs: clock.wallMs() - (clock.nowMs() - sinceMsOf(replica)),
-      cause: causeOf(replica),
+      sinceWallMs: clock.wallMs() - (clock.nowMs() - copy.sinceMs),
+      cause: copy.cause,
     };
   }
 }
@@ -100,18 +96,18 @@ export function pageByHandle<T extends { readonly handle: number }>(
   return { page, nextCursor: rest.length > limit && last !== undefined ? String(last.handle) : undefined };
 }
 
-export function lagOf(partition: Partition, replica: Replica): Lag {
-  const { progress } = replica;
+export function lagOf(partition: Partition, copy: PartitionMember): Lag {
+  const { progress } = partition.feedOf(copy);
   if (progress.isRefilling) return { messages: progress.messagesToRefill, bytes: progress.bytesToRefill };
-  return { messages: Math.max(0, partition.lastNumber - replica.acked), bytes: progress.bytesBehind(partition.sealedBytes) };
+  return { messages: Math.max(0, partition.lastNumber - copy.acked), bytes: progress.bytesBehind(partition.sealedBytes) };
 }
 
 /** The partition that is farthest behind. */
 export function queueLag(partition: Partition): Lag {
   let messages = 0;
   let bytes = 0;
-  for (const replica of partition.replicas) {
-    const lag = lagOf(partition, replica);
+  for (const copy of partition.rows) {
+    const lag = lagOf(partition, copy);
     if (lag.messages > messages) messages = lag.messages;
     if (lag.bytes > bytes) bytes = lag.bytes;
   }

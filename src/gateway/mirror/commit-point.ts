@@ -1,6 +1,6 @@
 /**
  * THE COMMIT POINT. A submission becomes COMMITTED here and nowhere else: when every change that stores it
- * is at every in-sync mirror of every queue it goes to (G1). Only then is the client told 250, and only
+ * is at every copy that counts of every partition it goes to (G1). Only then is the client told 250, and only
  * then may an entry be delivered.
  *
  *   submit ─► STORING ── all stores committed ──────────────────► COMMITTED      250
@@ -76,12 +76,11 @@ export class PendingCommit implements CommitWaiter {
     this.remaining -= 1;
     if (this.remaining > 0) return;
     for (const { partition } of this.queues) {
-      const { joiningNumber } = partition;
-      if (partition.inSyncCount >= partition.minReplicas && joiningNumber === 0) continue;
-      // Its mirrors had the message and were lost while another queue's were waited for. Only a change of the set
-      // brings mirrors back, and that is a change behind all others: still to come, or on its way to one that joins.
+      if (partition.mayCommit) continue;
+      // Its copies had the message and were lost while another partition's were waited for: what is committed next there
+      // says that enough of them have it again.
       this.remaining += 1;
-      partition.await(joiningNumber === 0 ? partition.lastNumber + 1 : joiningNumber, this);
+      partition.awaitCommit(partition.lastNumber + 1, this);
     }
     if (this.remaining === 0) this.owner.committed(this);
   }
@@ -92,7 +91,7 @@ export class PendingCommit implements CommitWaiter {
   }
 }
 
-/** The same, for the withdrawals of a message. */
+/** The same, for the withdrawals of a message: every copy that counts must have them, however few there are. */
 class Withdrawal implements CommitWaiter {
   private remaining: number;
   private readonly pending: PendingCommit;
@@ -188,7 +187,7 @@ export class CommitPoint {
       invariant(queue !== undefined && row !== undefined, 'a pending commit knows its entries');
       numbers.push(this.owner.withdraw(queue, row));
     }
-    for (let i = 0; i < numbers.length; i++) pending.queues[i]?.partition.await(numbers[i] ?? 0, withdrawal);
+    for (let i = 0; i < numbers.length; i++) pending.queues[i]?.partition.awaitEnd(numbers[i] ?? 0, withdrawal);
   }
 
   private end(pending: PendingCommit): void {

@@ -1,21 +1,26 @@
 /**
- * A partition: the unit of mirroring. It numbers every change of the queues in it, digests it, and knows how far each
- * mirror is. To its mirrors a queue is a label on entries: making one, or ten thousand, costs them nothing.
+ * A partition that this process holds: the unit of mirroring. It numbers every change of the queues in it and digests
+ * it. To its mirrors a queue is a label on entries: making one, or ten thousand, costs them nothing.
  *
- *   store, delete, annotate … ─► row of the turn's section (number n) ─► seal ─► one section for each mirror
- *   acknowledgement (number m) ─► replica.acked ─► committed = min over the acknowledged set ─► waiters
+ *   store, delete, annotate … ─► row of the turn's section (number n) ─► seal ─► one section for each copy that is fed
+ *   acknowledgement (number m) ─► the set (recovery/ownership/partition-set.ts) ─► onCommitted ─► waiters
  *
- * A change is COMMITTED when every member of the acknowledged set has it and the set has at least
- * min_replicas members (G1). Changes of the set are replica-set.ts; sending is mirrors.ts.
- * Pure: entries are synchronous, effects leave through MirrorPorts.
+ * Whose acknowledgements count is the set's to say (rule 3 of docs/model): `committed` is what a 250 may be sent for,
+ * `acked by all` what an end or a withdrawal needs. Sending is mirrors.ts.
+ * Pure: entries are synchronous, effects leave through DirtySink.
  */
 import type { MailQueue } from '../queue/mail-queue.js';
 import { PositionOrder } from '../queue/position-order.js';
 import type { OrderColumns } from '../queue/position-order.js';
-import { CHANGE_ROW_BYTES, FLAG_BODY_ABSENT, FLAG_SHARED, KIND_ANNOTATE, KIND_DELETE, KIND_SET_MEMBERS, KIND_STORE, KIND_WITHDRAW } from '../../protocol/change-rows.js';
+import { CHANGE_ROW_BYTES, FLAG_BODY_ABSENT, FLAG_SHARED, KIND_ANNOTATE, KIND_DELETE, KIND_STORE, KIND_WITHDRAW } from '../../protocol/change-rows.js';
 import { Digest } from '../../protocol/digest.js';
-import type { Replica } from './replica.js';
-import { SyncState } from './replica.js';
+import { ownerOf } from '../../protocol/partition-record.js';
+import type { PartitionHolder } from '../../recovery/ownership/holder.js';
+import type { PartitionMember } from '../../recovery/ownership/member.js';
+import { MemberState } from '../../recovery/ownership/member.js';
+import type { PartitionSet } from '../../recovery/ownership/partition-set.js';
+import { Waiting } from '../../recovery/ownership/waiting.js';
+import { CopyFeed } from './copy-feed.js';
 import type { StorePort } from './store-port.js';
 import type { PayloadSlabs } from './payload-slabs.js';
 import type { SealedSection } from './turn-section.js';
@@ -28,10 +33,11 @@ export const ENTRY_CREDIT_BYTES = 128;
 
 /** A section past this is sealed before the turn ends: a frame takes 64 MiB, and one message more must fit. */
 const SECTION_BYTES_MAX = 1024 * 1024;
+const NO_ROWS: readonly PartitionMember[] = [];
 
-/** Told that the queue has something to send at the end of the turn. */
+/** Told that the partition has something to send at the end of the turn. */
 export interface DirtySink {
-  /** The queue stands at a number that a store showed, or at none. */
+  /** The partition stands at a number that a store showed, or at none. */
   onAdopted(partition: Partition): void;
   onDirty(partition: Partition): void;
   /** The section has grown large: it is sealed now. */
@@ -42,62 +48,37 @@ export interface DirtySink {
   onPressing(): void;
   /** What the store still takes, less what waits here for the end of the turn or for its window. */
   creditOf(store: StorePort): number;
-}
-
-/** Identity of a partition on every store, for ever: (gateway, birth incarnation, serial). */
-export interface PartitionIdentity {
-  /** Gateway that the partition belongs to, whoever serves it now. */
-  readonly ownerId: string;
-  readonly birth: number;
-  readonly serial: number;
+  /** The store of this id, if it is configured. */
+  storeOf(storeId: string): StorePort | undefined;
 }
 
 export interface PartitionOptions {
   readonly handle: number;
-  readonly identity: PartitionIdentity;
-  /** "p" and its number among those of its gateway. */
+  /** GATEWAY/N. */
   readonly name: string;
+  /** It belongs to this gateway; else it is served in place of its owner. */
+  readonly isOwn: boolean;
 }
 
 export class Partition {
   readonly handle: number;
-  readonly identity: PartitionIdentity;
   readonly name: string;
-  readonly minReplicas: number;
+  /** Gateway that it belongs to, whoever holds it. */
+  readonly ownerId: string;
+  readonly isOwn: boolean;
+  readonly holder: PartitionHolder;
   /** Its queues by label (queue/label.ts). */
   readonly queues = new Map<string, MailQueue>();
   /** All entries, as its mirrors hold them. */
   readonly order: PositionOrder;
   /** It comes back from a store: entries are still missing. */
   isRecovering = false;
-  /** It goes to another process: nothing more is handed out. */
+  /** It goes to another process: nothing more is handed out or taken. */
   isLeaving = false;
   /** Bytes stored lately, halved now and then: what homes are chosen by (queue/homes.ts). */
   recentBytes = 0;
-  replicas: Replica[] = [];
-  epoch = 0;
-  /** Number of the change that carries the set sent last; 0 when no change of the set is open. */
-  setChangeNumber = 0;
-  /** Epoch of that set. */
-  setEpoch = 0;
-  /** Why that change was made, for the log. */
-  setCause = '';
-  /** It belongs to this gateway; else it is served in place of its owner. */
-  isOwn = false;
-  /** Token under which we hold the queue at its stores. */
-  token = 0;
-  /** Members that OPEN named at number 0; undefined for a queue that came back. */
-  firstMembers: readonly string[] | undefined;
-  /** Stores that an operator gave up for this queue, till a set is begun that is numbered beyond any that one of them may tell of (replica-set.ts). */
-  readonly given = new Set<string>();
-  /** The newest epoch that was known when one was given up, of whatever process. */
-  givenEpoch = 0;
-  /** True when the open set change founds the epoch on stores that had lost everything. */
-  founding = false;
   /** Number of the last change, sealed or not. */
   lastNumber = 0;
-  /** Number up to which changes are committed. */
-  committedNumber = 0;
   readonly digest = new Digest();
   /** Bytes of all sections sealed so far. */
   sealedBytes = 0;
@@ -108,20 +89,88 @@ export class Partition {
   /** Entry that stands right behind the last deleted one, so that a run of deletes is one row; 0 none. */
   private deleteRunNext = 0;
   private readonly section: TurnSection;
-  private readonly waits = new WaitList();
+  /** For a 250; and for what needs every copy, but no least number of them. */
+  private readonly commits = new WaitList();
+  private readonly ends = new WaitList();
+  private readonly feeds = new Map<PartitionMember, CopyFeed>();
   private readonly sink: DirtySink;
 
   constructor(
-    { handle, identity, name }: PartitionOptions,
-    minReplicas: number, columns: OrderColumns, slabs: PayloadSlabs, sink: DirtySink,
+    { handle, name, isOwn }: PartitionOptions, holder: PartitionHolder, columns: OrderColumns, slabs: PayloadSlabs, sink: DirtySink,
   ) {
     this.handle = handle;
-    this.identity = identity;
     this.name = name;
+    this.ownerId = ownerOf(name);
+    this.isOwn = isOwn;
+    this.holder = holder;
     this.order = new PositionOrder(columns);
-    this.minReplicas = minReplicas;
     this.section = new TurnSection(slabs);
     this.sink = sink;
+  }
+
+  /** Who counts; undefined for a moment while it is taken, and for good once it is lost. */
+  get set(): PartitionSet | undefined {
+    return this.holder.set;
+  }
+
+  /** Rows of the management table. */
+  get rows(): readonly PartitionMember[] {
+    return this.holder.set?.rows ?? NO_ROWS;
+  }
+
+  get epoch(): number {
+    return this.holder.record?.epoch ?? 0;
+  }
+
+  /** What is sent to this copy. */
+  feedOf(row: PartitionMember): CopyFeed {
+    let feed = this.feeds.get(row);
+    if (feed === undefined) {
+      feed = new CopyFeed(row, this.sink.storeOf(row.storeId));
+      this.feeds.set(row, feed);
+    }
+    return feed;
+  }
+
+  /** The row of the copy at this store that is fed now, or was on its present boot. */
+  rowAt(store: StorePort): PartitionMember | undefined {
+    for (const row of this.rows) if (row.storeId === store.storeId && row.bootId === store.bootId) return row;
+    return undefined;
+  }
+
+  /** Rows that the set has forgotten take their feeds with them. */
+  forgetFeeds(): void {
+    const { rows } = this;
+    for (const row of this.feeds.keys()) if (!rows.includes(row)) this.feeds.delete(row);
+  }
+
+  get committedNumber(): number {
+    return this.set?.committedNumber ?? 0;
+  }
+
+  /** Every copy that counts has all up to here. */
+  get ackedNumber(): number {
+    return this.set?.ackedByAllNumber ?? 0;
+  }
+
+  /**
+   * New mail may be taken: enough members may be recorded, and no copy that counts is missing while the register, which
+   * would have to let it go, does not answer.
+   */
+  mayTake(nowMs: number): boolean {
+    if (this.isLeaving || !this.holder.mayAccept) return false;
+    return !this.hasMissing || this.holder.waitsFor(nowMs) !== Waiting.REGISTER;
+  }
+
+  /** Enough copies count that what they acknowledge is committed. */
+  get mayCommit(): boolean {
+    return this.set?.mayCommit === true;
+  }
+
+  /** A copy that counts holds commits up. */
+  get hasMissing(): boolean {
+    for (const row of this.rows) if (row.isPossible && !row.isInStep) return true;
+    return false;
   }
 
   /** Entries of all its queues, and their bytes. */
@@ -148,82 +197,61 @@ export class Partition {
   }
 
   /** Starts from a state that a store showed: nothing is pending. */
-  adopt(epoch: number, number: number, digestA: number, digestB: number): void {
-    this.epoch = epoch;
+  adopt(number: number, digestA: number, digestB: number): void {
     this.lastNumber = number;
     this.sealedNumber = number;
-    this.committedNumber = number;
     this.digest.reset(digestA, digestB);
     this.sink.onAdopted(this);
   }
 
-  /** The last epoch that was begun, acknowledged or not. */
-  get newestEpoch(): number {
-    return this.setChangeNumber === 0 ? this.epoch : this.setEpoch;
-  }
-
-  /** An operator goes on without this store; `epoch` is the newest that is known. */
-  giveUp(storeId: string, epoch: number): void {
-    this.given.add(storeId);
-    this.givenEpoch = Math.max(this.givenEpoch, epoch);
-  }
-
-  /** In-sync members of the acknowledged set. */
+  /** Recorded members that have every change but those under way. */
   get inSyncCount(): number {
     let count = 0;
-    for (const replica of this.replicas) if (replica.inSync) count += 1;
+    for (const row of this.rows) if (row.isRecorded && row.isInStep) count += 1;
     return count;
-  }
-
-  /** The change by which a mirror joined that has not told yet that it has it; 0: all that count have theirs. */
-  get joiningNumber(): number {
-    let number = 0;
-    for (const replica of this.replicas) if (replica.inSync && replica.acked < replica.joinedBy) number = Math.max(number, replica.joinedBy);
-    return number;
   }
 
   get memberCount(): number {
     let count = 0;
-    for (const replica of this.replicas) if (replica.member) count += 1;
+    for (const row of this.rows) if (row.isRecorded) count += 1;
     return count;
   }
 
-  /**
-   * Up to here no mirror will ask for changes again: all that are fed have them, and with none in sync also those
-   * that can still come back with what they hold. One that a sent change drops is none to go on with.
-   */
+  /** Up to here no copy will ask for changes again: all that are fed have them, and all that may count. */
   get releasableNumber(): number {
     let least = this.sealedNumber;
-    let hasSync = false;
-    for (const replica of this.replicas) {
-      if (!replica.isFed) continue;
-      if (replica.inSync && (this.setChangeNumber === 0 || replica.wanted)) hasSync = true;
-      if (replica.acked < least) least = replica.acked;
+    for (const row of this.rows) {
+      const acked = row.state === MemberState.FILLING ? this.feedOf(row).storeNumber : row.acked;
+      if ((row.isPossible || row.isFed) && acked < least) least = acked;
     }
-    if (hasSync) return least;
-    for (const replica of this.replicas) if (replica.mayHoldCopy && replica.acked < least) least = replica.acked;
     return least;
   }
 
   get waitingCount(): number {
-    return this.waits.length;
+    return this.commits.length + this.ends.length;
   }
 
   get isFilling(): boolean {
-    for (const replica of this.replicas) if (replica.sync === SyncState.RESYNC) return true;
+    for (const row of this.rows) if (row.state === MemberState.FILLING) return true;
     return false;
   }
 
-  /** Bytes that every mirror can still take that is in sync or about to be: a full store that is being filled stops no mail. */
+  /** Bytes that every copy can still take that counts or is about to: a full store that is being filled stops no mail. */
   get credit(): number {
     let least = Number.MAX_SAFE_INTEGER;
-    for (const replica of this.replicas) if (replica.isFed && !replica.isFilling) least = Math.min(least, this.sink.creditOf(replica.store));
+    for (const row of this.rows) {
+      const { store } = this.feedOf(row);
+      if (takesCredit(row) && store !== undefined) least = Math.min(least, this.sink.creditOf(store));
+    }
     return least;
   }
 
   /** So much was refused for want of credit: the stores that lack it are asked for more. */
   askCredit(creditBytes: number): void {
-    for (const replica of this.replicas) if (replica.isFed && !replica.isFilling && this.sink.creditOf(replica.store) < creditBytes) replica.store.askCredit(creditBytes);
+    for (const row of this.rows) {
+      const { store } = this.feedOf(row);
+      if (takesCredit(row) && store !== undefined && this.sink.creditOf(store) < creditBytes) store.askCredit(creditBytes);
+    }
   }
 
   /** STORE of a message whose body goes along: returns the entry's position. */
@@ -265,7 +293,7 @@ export class Partition {
     // each entry is a change of its own.
     const isPlain = !this.isFilling && !this.isRecovering;
     this.deleteRunNext = isPlain ? following : 0;
-    if (!isPlain || this.setChangeNumber !== 0) this.sink.onPressing();
+    if (!isPlain) this.sink.onPressing();
     return number;
   }
 
@@ -286,23 +314,31 @@ export class Partition {
     return number;
   }
 
-  /** SET_MEMBERS; `members` are the packed store ids. */
-  setMembers(epoch: number, members: Uint8Array, checksum: number): number {
-    const number = this.nextChange();
-    this.section.addRow(KIND_SET_MEMBERS, 0, 0, members.length, checksum, epoch);
-    this.section.addPayload(members);
-    this.sink.onPressing();
-    return number;
+  /** `waiter` is told when a 250 may be sent for the change; maybe at once. */
+  awaitCommit(number: number, waiter: CommitWaiter): void {
+    this.waitFor(number, this.committedNumber, this.commits, waiter);
   }
 
-  /** `waiter` is told when the change is committed; maybe at once. */
-  await(number: number, waiter: CommitWaiter): void {
-    if (number <= this.committedNumber) {
+  /** `waiter` is told when every copy that counts has the change, however few there are; maybe at once. */
+  awaitEnd(number: number, waiter: CommitWaiter): void {
+    this.waitFor(number, this.ackedNumber, this.ends, waiter);
+  }
+
+  private waitFor(number: number, reached: number, list: WaitList, waiter: CommitWaiter): void {
+    if (number <= reached) {
       waiter.onCommitted();
       return;
     }
-    this.waits.add(number, waiter);
+    list.add(number, waiter);
     if (number > this.sealedNumber) this.sink.onPressing();
+  }
+
+  /** The set says that more is committed, or acknowledged by all. */
+  advance(): void {
+    const { set } = this;
+    if (set === undefined) return;
+    this.commits.advance(set.committedNumber);
+    this.ends.advance(set.ackedByAllNumber);
   }
 
   /** The rows since the last seal as a section, or undefined when there are none. */
@@ -336,29 +372,9 @@ export class Partition {
     return sealed;
   }
 
-  /** The store of `replica` stands at `number`. */
-  acknowledge(replica: Replica, number: number): void {
-    if (number <= replica.acked || number > this.lastNumber) return;
-    replica.acked = number;
-    replica.progress.acknowledged(number, this.sealedNumber, this.sealedBytes);
-  }
-
-  /** Recomputes what is committed and tells the waiters. */
-  advance(): void {
-    let least = this.lastNumber;
-    let members = 0;
-    for (const replica of this.replicas) {
-      if (!replica.member) continue;
-      // A member that is lost, or emptied and being filled, acknowledged what it may not have any more.
-      if (replica.sync !== SyncState.SYNC) return;
-      // Mail that waited for a second copy has it once that copy is a member's.
-      if (replica.acked < replica.joinedBy) return;
-      members += 1;
-      if (replica.acked < least) least = replica.acked;
-    }
-    if (members < this.minReplicas || members === 0 || least <= this.committedNumber) return;
-    this.committedNumber = least;
-    this.waits.advance(least);
+  /** What its feeds know of how far behind they are. */
+  noteProgress(feed: CopyFeed, number: number): void {
+    feed.progress.acknowledged(number, this.sealedNumber, this.sealedBytes);
   }
 
   /** What `changes` makes stands in one section: a mirror takes all of it or nothing. */
@@ -380,4 +396,9 @@ export class Partition {
     }
     return this.lastNumber;
   }
+}
+
+/** What a new message costs is asked of it. */
+function takesCredit(row: PartitionMember): boolean {
+  return row.state === MemberState.IN_STEP || row.state === MemberState.TAIL;
 }

@@ -3,7 +3,7 @@
  * and puts them into the outboxes of the mirrors that are fed.
  *
  *   onDirty … flush ─► seal ─┬─► ring (change-ring.ts)
- *                            └─► each fed mirror ─ held back? ─► replica.held │ outbox (outbox.ts) ─► one write
+ *                            └─► each copy that is fed ─► outbox (outbox.ts) ─► one write
  *
  * DELETEs of what was delivered, for which nobody waits, go with the changes of the next turns when nothing else is to be
  * sent (mayWait): alone they were nearly half of all frames at full load, each of which wakes a store, and is answered.
@@ -17,9 +17,8 @@ import { ChangesEncoder, Outbox } from './outbox.js';
 import { PayloadSlabs } from './payload-slabs.js';
 import type { OnTheWay } from './payload-slabs.js';
 import type { DirtySink, Partition } from './partition.js';
-import type { Replica } from './replica.js';
-import { ResyncPhase } from './replica.js';
-import { isHeldBack } from './replica-set.js';
+import type { CopyFeed } from './copy-feed.js';
+import { FillPhase } from './copy-feed.js';
 import type { StorePort } from './store-port.js';
 import type { SealedSection } from './turn-section.js';
 
@@ -34,6 +33,7 @@ export interface SenderOptions {
 export interface SenderPorts {
   readonly packer: Packer;
   partitionOf(handle: number): Partition | undefined;
+  storeOf(storeId: string): StorePort | undefined;
   /** Called when the first change of a turn needs a flush at its end. */
   requestFlush(): void;
 }
@@ -164,18 +164,23 @@ export class Sender implements DirtySink, OnTheWay {
     const section = partition.seal();
     if (section === undefined) return;
     this.unsealedCreditBytes -= section.creditBytes;
-    // A queue that was given up has changes no more.
+    // A partition that is held no more has no changes.
     if (this.ports.partitionOf(partition.handle) !== partition) return;
     this.ring.add(section);
-    for (const replica of partition.replicas) {
-      if (!replica.isFed) continue;
-      if (isHeldBack(partition, replica, section)) replica.held.push(section);
-      else this.put(replica, section);
+    for (const row of partition.rows) {
+      const feed = partition.feedOf(row);
+      if (feed.isFed) this.put(feed, section);
     }
+    partition.set?.onAppended();
   }
 
-  put(replica: Replica, section: SealedSection): void {
-    const isPartial = replica.phase === ResyncPhase.FILLING && replica.refillCursor < replica.refillBase;
-    this.outboxes.get(replica.store)?.put(isPartial ? this.variant.of(section, replica.refillCursor, replica.refillBase) : section);
+  storeOf(storeId: string): StorePort | undefined {
+    return this.ports.storeOf(storeId);
+  }
+
+  private put(feed: CopyFeed, section: SealedSection): void {
+    if (feed.store === undefined) return;
+    const isPartial = feed.fill === FillPhase.SENDING && feed.fillCursor < feed.fillBase;
+    this.outboxes.get(feed.store)?.put(isPartial ? this.variant.of(section, feed.fillCursor, feed.fillBase) : section);
   }
 }

@@ -7,7 +7,6 @@ import type { CommitPoint, PendingCommit } from '../mirror/commit-point.js';
 import type { Mirrors } from '../mirror/mirrors.js';
 import { ENTRY_CREDIT_BYTES } from '../mirror/partition.js';
 import type { Partition } from '../mirror/partition.js';
-import { ResyncPhase, SyncState } from '../mirror/replica.js';
 import type { CommitWaiter } from '../mirror/wait-list.js';
 import type { Clock, Crc32, Packer } from '../../platform/ports.js';
 import { FLAG_SHARED } from '../../protocol/change-rows.js';
@@ -94,7 +93,7 @@ export class Acceptance {
     if (queue === undefined) return registry.founding(route);
     if (queue.length >= route.lengthMax) return 'queue-full';
     if (queue.bytes > memory.acceptBytes * this.options.nextHopShare) return 'share';
-    if (isReady(queue.partition)) return '';
+    if (queue.partition.mayTake(this.ports.clock.nowMs())) return '';
     // A fifo queue takes new mail in another partition, a strict one that has mail waits for its own.
     return route.ordering === 'strict' && queue.length > 0 ? 'short' : registry.founding(route);
   }
@@ -104,7 +103,7 @@ export class Acceptance {
     const queues: MailQueue[] = [];
     for (const group of request.groups) {
       const queue = this.ports.registry.findOrCreate(group.route);
-      if (queue === undefined || !isReady(queue.partition)) return NOT_READY;
+      if (queue === undefined || !queue.partition.mayTake(this.ports.clock.nowMs())) return NOT_READY;
       queues.push(queue);
     }
     const envelopes = this.envelopesOf(request);
@@ -125,7 +124,7 @@ export class Acceptance {
   storeReport(report: ReportRequest): typeof NO_MEMORY | typeof NOT_READY | undefined {
     const { registry, memory, clock, crc32, entries } = this.ports;
     const { home, content, messageId } = report;
-    if (!isReady(home)) return NOT_READY;
+    if (!home.mayCommit) return NOT_READY;
     const arrivalWallMs = clock.wallMs();
     const envelope: Envelope = {
       messageId, queueClass: report.route.queueClass, queueName: report.route.queueName, reversePath: '',
@@ -147,7 +146,7 @@ export class Acceptance {
     const position = home.store(messageId, 0, [content], content.length, head, checksum);
     entries.table.position.set(row, position);
     queue.append(row, entries.bytes(row));
-    home.await(position, new StoredReport(queue, row, this.ports));
+    home.awaitEnd(position, new StoredReport(queue, row, this.ports));
     if (isBeyond) this.endingReserve.add(messageId, row, creditBytes);
     return undefined;
   }
@@ -225,7 +224,7 @@ export class Acceptance {
     }
     for (let i = 0; i < queues.length; i++) {
       const row = pending.rows[i];
-      if (row !== undefined) queues[i]?.partition.await(entries.table.position.get(row), pending);
+      if (row !== undefined) queues[i]?.partition.awaitCommit(entries.table.position.get(row), pending);
     }
     return pending;
   }
@@ -259,18 +258,12 @@ function creditNeeded(
   return creditBytes;
 }
 
-/** Enough in-sync mirrors that a message can be committed. */
-function isReady(partition: Partition): boolean {
-  return partition.inSyncCount >= partition.minReplicas;
-}
-
 /** Whether everything one partition's stores get reaches the other's stores too, in the same frames. */
 function sameFeed(a: Partition, b: Partition): boolean {
-  for (const replica of b.replicas) {
-    if (!replica.isFed) continue;
-    const twin = a.replicas.find((candidate) => candidate.store === replica.store);
-    if (twin === undefined || !twin.isFed || twin.phase === ResyncPhase.JOINING) return false;
-    if (twin.sync !== SyncState.SYNC || replica.sync !== SyncState.SYNC) return false;
+  for (const row of b.rows) {
+    if (!b.feedOf(row).isFed) continue;
+    const twin = a.rows.find((candidate) => candidate.storeId === row.storeId && candidate.bootId === row.bootId);
+    if (twin === undefined || !twin.isInStep || !row.isInStep) return false;
   }
   return true;
 }

@@ -5,7 +5,6 @@
  *   take ─► mirror/delivery-right.ts ─► next READY entry ─► IN_FLIGHT ─► settle ─► settlement.ts
  */
 import type { DeliveryRight } from '../mirror/delivery-right.js';
-import { mayDeliver } from '../mirror/delivery-right.js';
 import type { Clock, EventLog } from '../../platform/ports.js';
 import type { Entries } from './entries.js';
 import { EntryState } from './entry-table.js';
@@ -62,7 +61,7 @@ export class HandingOut {
   mayDeliver(delivery: Delivery): boolean {
     const partition = this.ports.registry.queueOf(delivery.entry)?.partition;
     if (partition === undefined || this.ports.forgotten.has(partition)) return false;
-    return mayDeliver(partition, this.ports.clock.nowMs());
+    return partition.holder.mayDeliver(this.ports.clock.nowMs());
   }
 
   private pendingOf(row: number, recipientCount: number): readonly number[] {

@@ -19,7 +19,7 @@
  * (mirror/partition.ts), contents (content-store.ts), what results mean (settlement.ts).
  */
 import { invariant } from '../../base/invariant.js';
-import type { Partition, PartitionIdentity } from '../mirror/partition.js';
+import type { Partition } from '../mirror/partition.js';
 import type { EntryTable } from './entry-table.js';
 import { EntryState } from './entry-table.js';
 import { PositionOrder } from './position-order.js';
@@ -85,9 +85,9 @@ export class MailQueue implements DeliveryQueue {
     return this.route.label;
   }
 
-  /** Of its partition: whose mail it is. */
-  get identity(): PartitionIdentity {
-    return this.partition.identity;
+  /** Whose mail it is. */
+  get ownerId(): string {
+    return this.partition.ownerId;
   }
 
   /** Entries in any state. */

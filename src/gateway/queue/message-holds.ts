@@ -221,7 +221,7 @@ export class MessageHolds {
 
   private doAwayWith(queue: MailQueue, row: number, { messageId, reason, who }: HoldRequest): void {
     const { settlement, crashes, events, log } = this.ports;
-    crashes.forget(queue.identity.ownerId, messageId);
+    crashes.forget(queue.ownerId, messageId);
     this.releasing.delete(row);
     const envelope = settlement.envelopeOf(row);
     if (envelope !== undefined) {
@@ -244,7 +244,7 @@ export class MessageHolds {
     const isHeadNoMore = queue.route.ordering === 'strict' && note.owedChange === 0;
     const dueWallMs = isHeadNoMore ? 0 : note.dueWallMs;
     const number = settlement.annotate(queue, row, { ...note, dueWallMs, hold: undefined, tries: 0 });
-    crashes.forget(queue.identity.ownerId, messageId);
+    crashes.forget(queue.ownerId, messageId);
     const fields = { queue: queue.name, queue_id: formatMessageId(messageId), reason, who };
     log.warn('held', 'a message that was held goes on: an operator has released it', fields);
     this.releasing.add(row);
@@ -290,14 +290,14 @@ export class MessageHolds {
   private alarm(queue: MailQueue, row: number, tries: number): void {
     if (tries === 0) return;
     const { entries, counters, log } = this.ports;
-    const { name, identity } = queue;
+    const { name, ownerId } = queue;
     const messageId = entries.table.messageId(row);
     counters.poisonMessages += 1;
     log.error(
       'held',
       'a message is held alone: each process that worked on it has ended; ' +
         'look at it with twinpost queue export, let it go on with twinpost queue release',
-      { queue: name, owner: identity.ownerId, queue_id: formatMessageId(messageId), processes: tries },
+      { queue: name, owner: ownerId, queue_id: formatMessageId(messageId), processes: tries },
     );
   }
 
@@ -306,7 +306,7 @@ export class MessageHolds {
    */
   private triesOf(queue: MailQueue, row: number, note: Note | undefined): number {
     const { crashes, entries } = this.ports;
-    const noted = crashes.countOf(queue.identity.ownerId, entries.table.messageId(row));
+    const noted = crashes.countOf(queue.ownerId, entries.table.messageId(row));
     const marked = note?.tries ?? 0;
     return marked >= TRIES_MAX || noted >= CRASHES_TO_HOLD ? Math.max(marked, noted) : 0;
   }

@@ -16,24 +16,17 @@
  */
 import { Round } from '../../base/round.js';
 import type { EventLog } from '../../platform/ports.js';
-import { queueKey } from '../../recovery/census.js';
-import type { Expected } from '../../recovery/waiting-queues.js';
+import type { PartitionHolder } from '../../recovery/ownership/holder.js';
 import type { Mirrors } from '../mirror/mirrors.js';
-import type { Partition, PartitionIdentity } from '../mirror/partition.js';
-import { SyncState } from '../mirror/replica.js';
+import type { Partition, PartitionOptions } from '../mirror/partition.js';
+import type { Expected } from '../ownership/expected.js';
 import type { EntryTable } from './entry-table.js';
 import { quietest, shouldMove } from './homes.js';
 import { MailQueue } from './mail-queue.js';
 import type { AdmissionVerdict, Route } from './types.js';
 
 export interface RegistryOptions {
-  readonly gatewayId: string;
-  readonly incarnation: number;
-  /** Partitions of a gateway. */
-  readonly partitions: number;
   readonly queuesMax: number;
-  readonly replicas: number;
-  readonly minReplicas: number;
 }
 
 export interface RegistryPorts {
@@ -41,10 +34,8 @@ export interface RegistryPorts {
   readonly mirrors: Mirrors;
   readonly log: EventLog;
   nowMs(): number;
-  /** Whether a partition of ours is still to come back: this one, or any. */
-  expected(name?: string): Expected;
-  /** The stores have told what they hold of ours, all of them. */
-  allListed(): boolean;
+  /** Whether a partition of ours is still to come. */
+  expected(): Expected;
   wake(queue: MailQueue): void;
 }
 
@@ -67,13 +58,10 @@ export class QueueRegistry {
   readonly #byLabel = new Map<string, MailQueue[]>();
   readonly #byHandle: (MailQueue | undefined)[] = [];
   readonly #freeHandles: number[] = [];
-  readonly #byIdentity = new Map<string, Partition>();
   readonly #behind = new Set<MailQueue>();
   readonly #round = new Round<MailQueue>({ partMax: QUEUES_PER_TICK });
   /** Mail queues in partitions of this gateway. */
   #ownCount = 0;
-  #partitionHandles = 0;
-  #serial = 0;
   #halvedMs = 0;
 
   constructor(options: RegistryOptions, ports: RegistryPorts) {
@@ -98,11 +86,6 @@ export class QueueRegistry {
     return this.#byHandle[this.#ports.table.queueHandle(row)];
   }
 
-  takePartitionHandle(): number {
-    this.#partitionHandles += 1;
-    return this.#partitionHandles;
-  }
-
   /** The queue that new mail of a route goes to, if there is one. */
   find(route: Route): MailQueue | undefined {
     return this.#byLabel.get(route.label)?.at(-1);
@@ -121,29 +104,26 @@ export class QueueRegistry {
   founding(route: Route): AdmissionVerdict {
     if (this.isFull) return 'queues';
     if (!this.mayCreate(route)) return 'recovering';
-    if (this.partitions.some((one) => one.isOwn && this.#mayTake(one)) || this.canFind(false)) return '';
-    // Stores that are all too full answer as a gateway does that is.
-    return this.canFind(true) ? 'memory' : 'no-store';
+    return this.canTake() ? '' : 'no-store';
   }
 
-  /** Stores enough for a partition can be reached. */
-  canFind(evenFull: boolean): boolean {
-    const { minReplicas } = this.#options;
-    return this.#ports.mirrors.placement.choose(minReplicas, [], [], evenFull).length >= minReplicas;
+  /** Some partition of ours takes new mail now. */
+  canTake(): boolean {
+    return this.partitions.some((one) => one.isOwn && this.#mayTake(one));
   }
 
   /**
-   * Where new mail of the route goes: its queue, made now if need be; undefined when no more queues or too few stores
-   * can be had. `ending`: full stores will do.
+   * Where new mail of the route goes: its queue, made now if need be; undefined when no more queues can be had, or no
+   * partition takes mail.
    */
-  findOrCreate(route: Route, ending = false): MailQueue | undefined {
+  findOrCreate(route: Route): MailQueue | undefined {
     const known = this.find(route);
     if (known !== undefined) {
       if (this.#mayTake(known.partition)) return known.length === 0 ? this.#atBetterHome(known) : known;
       if (known.length > 0 && route.ordering === 'strict') return undefined;
     }
     if (known === undefined && !this.mayCreate(route)) return undefined;
-    const home = this.#chooseHome(route, ending);
+    const home = this.#chooseHome(route);
     if (home === undefined) return undefined;
     const queue = this.queueIn(home, route, true);
     if (known !== undefined) this.#leave(known, queue);
@@ -170,17 +150,10 @@ export class QueueRegistry {
     return queue;
   }
 
-  /** The partition of this identity, if this process serves it now. */
-  served(ownerId: string, birth: number, serial: number): Partition | undefined {
-    return this.#byIdentity.get(queueKey(ownerId, birth, serial));
-  }
-
-  /** A partition that came back from the stores, or is new; the caller says where it stands and adds the mirrors. */
-  adopt(handle: number, identity: PartitionIdentity, name: string): Partition {
-    const partition = this.#ports.mirrors.create({ handle, identity, name }, this.#ports.table.partitionColumns);
-    partition.isOwn = identity.ownerId === this.#options.gatewayId;
+  /** A partition that is taken or founded; the caller says where it stands. */
+  adopt(options: PartitionOptions, holder: PartitionHolder): Partition {
+    const partition = this.#ports.mirrors.create(options, holder, this.#ports.table.partitionColumns);
     this.partitions.push(partition);
-    this.#byIdentity.set(queueKey(identity.ownerId, identity.birth, identity.serial), partition);
     return partition;
   }
 
@@ -189,8 +162,6 @@ export class QueueRegistry {
     const at = this.partitions.indexOf(partition);
     if (at < 0) return;
     this.partitions.splice(at, 1);
-    const { ownerId, birth, serial } = partition.identity;
-    this.#byIdentity.delete(queueKey(ownerId, birth, serial));
     for (const queue of partition.queues.values()) this.#forgetRoute(queue);
     this.#ports.mirrors.remove(partition);
   }
@@ -223,56 +194,19 @@ export class QueueRegistry {
 
   /** All that our partitions hold is known here. */
   #knowsAll(): boolean {
-    return this.#ports.allListed() && this.#ports.expected() === '' && !this.partitions.some((one) => one.isOwn && one.isRecovering);
+    return this.#ports.expected() === '' && !this.partitions.some((one) => one.isOwn && one.isRecovering);
   }
 
   #mayTake(partition: Partition): boolean {
-    return partition.inSyncCount >= partition.minReplicas && !partition.isLeaving;
+    return partition.mayTake(this.#ports.nowMs());
   }
 
-  /** The partition for a new queue; made when each that can take mail has queues already and there may be more. */
-  #chooseHome(route: Route, ending: boolean): Partition | undefined {
+  /** The partition for a new queue. */
+  #chooseHome(route: Route): Partition | undefined {
     // Where older mail of the queue waits, new mail would not stand behind what a younger one has.
     const usable = this.partitions.filter((one) => one.isOwn && this.#mayTake(one) && (one.queues.get(route.label)?.length ?? 0) === 0);
-    const withRoom = ending ? usable : usable.filter((one) => one.credit > 0);
-    const best = quietest(withRoom.length > 0 ? withRoom : usable);
-    if (best !== undefined && best.queues.size === 0) return best;
-    return this.#create(ending) ?? best;
-  }
-
-  /** A partition that this gateway has not got yet; undefined when it has all, or too few stores can be had. */
-  #create(ending: boolean): Partition | undefined {
-    const name = this.#freeName();
-    if (name === '') return undefined;
-    const { mirrors, nowMs } = this.#ports;
-    const stores = mirrors.placement.choose(this.#options.replicas, [], [], ending);
-    if (stores.length < this.#options.minReplicas) return undefined;
-    this.#serial += 1;
-    const identity = { ownerId: this.#options.gatewayId, birth: this.#options.incarnation, serial: this.#serial };
-    const partition = this.adopt(this.takePartitionHandle(), identity, name);
-    partition.firstMembers = stores.map((store) => store.storeId);
-    partition.adopt(1, 0, 0, 0);
-    for (const store of stores) {
-      const replica = mirrors.addReplica(partition, store);
-      replica.transition(SyncState.SYNC, 'partition created', nowMs());
-      replica.member = true;
-      replica.wanted = true;
-      mirrors.open(partition, replica);
-    }
-    return partition;
-  }
-
-  /** One that nobody has; else, one that is held by name (GUARANTEES, "When mail is held"): its number is used again. */
-  #freeName(): string {
-    let held = '';
-    for (let number = 1; number <= this.#options.partitions; number++) {
-      const name = `p${String(number)}`;
-      if (this.partitions.some((one) => one.isOwn && one.name === name)) continue;
-      const expected = this.#ports.expected(name);
-      if (expected === '') return name;
-      if (expected === 'held' && held === '') held = name;
-    }
-    return held;
+    const withRoom = usable.filter((one) => one.credit > 0);
+    return quietest(withRoom.length > 0 ? withRoom : usable);
   }
 
   /** An empty queue may live elsewhere. */

@@ -1,9 +1,8 @@
 /**
  * Partitions that come back from the stores: where recovery (src/recovery) meets queues and mirrors.
  *
- * An adopted partition goes on at the number and digest of its longest mirror. Mirrors that stand at the same
- * number and digest count at once; the others are isolated and filled again when the partition is whole. Each entry
- * says by its label which queue it stands in. Entries become due as their blocks arrive; a report that is owed is made
+ * It goes on at the number and digest of the copy that is read. Each entry says by its label which queue it stands in.
+ * Entries become due as their blocks arrive; a report that is owed is made
  * when the partition is whole.
  */
 import { joinCrc } from '../../base/crc-join.js';
@@ -11,8 +10,8 @@ import type { Mirrors } from '../mirror/mirrors.js';
 import type { Partition } from '../mirror/partition.js';
 import type { Clock, Crc32, EventLog, Packer } from '../../platform/ports.js';
 import { FLAG_SHARED } from '../../protocol/change-rows.js';
+import type { Fenced } from '../../protocol/messages/fenced.js';
 import { ENTRY_ROW_BYTES, entryBodyBytes, entryCrc, entryFlags, entryHeadBytes, entryId, entryNoteBytes, entryNoteCrc, entryPosition } from '../../protocol/entry-rows.js';
-import type { ClaimedQueue } from '../../recovery/queue-job.js';
 import type { DueTimes } from './due-times.js';
 import type { Entries } from './entries.js';
 import { EntryState } from './entry-table.js';
@@ -67,12 +66,6 @@ const CLOCKS_DIFFER = 'the clock of the process that had this queue differs from
 /** Expiry of an entry whose own can't be read. */
 const NEVER_SECONDS = 0xffffffff;
 
-/** Why a member is not in sync at once. */
-function whyAway(store: { readonly isUp: boolean }, holder: object | undefined): string {
-  if (!store.isUp) return 'it could not be reached when the queue came back';
-  return holder === undefined ? 'it had no copy when the queue came back' : 'its copy could not be continued when the queue came back';
-}
-
 /** Names what is shared: message ids are unique among those of one owner. */
 function sharedKey(ownerId: string, messageId: number): string {
   return `${ownerId}/${String(messageId)}`;
@@ -107,38 +100,17 @@ export class RecoveredQueues {
     this.ports = ports;
   }
 
-  onClaimed(claimed: ClaimedQueue): void {
-    const { registry, mirrors } = this.ports;
-    const { ownerId, birth, serial } = claimed;
-    const partition = registry.adopt(claimed.handle, { ownerId, birth, serial }, claimed.name);
-    partition.adopt(claimed.epoch, claimed.number, claimed.digestA, claimed.digestB);
-    partition.token = claimed.token;
-    for (const store of claimed.given) partition.giveUp(store, claimed.givenEpoch);
-    const { tail } = claimed;
-    if (tail !== undefined) mirrors.importTail(partition, tail.firstNumber, tail.rows, tail.bodies, tail.digestA, tail.digestB);
+  /** A partition is about to come back from the copy that stands so. */
+  begin(partition: Partition, copy: Fenced, holderWallMs: number): void {
     partition.isRecovering = true;
-    this.open.set(partition, this.aheadNow(claimed));
-    this.expected.entries += claimed.holders[0]?.count ?? 0;
-    this.expected.bytes += claimed.holders[0]?.bytes ?? 0;
-    for (const store of mirrors.stores) {
-      const holder = claimed.holders.find((row) => row.storeId === store.storeId);
-      if (holder === undefined && !claimed.members.includes(store.storeId)) continue;
-      const replica = mirrors.addReplica(partition, store);
-      replica.member = claimed.members.includes(store.storeId);
-      replica.wanted = replica.member;
-      replica.awayCause = claimed.given.includes(store.storeId) ? 'given up by an operator' : whyAway(store, holder);
-      replica.claimBootId = claimed.copies.includes(store.storeId) ? store.bootId : '';
-      // That no other process had the queue by a member is the operator's word.
-      if (claimed.isOutside) replica.lossWitnessed = replica.member;
-      if (holder !== undefined) mirrors.adoptMember(partition, replica, holder.number, holder.digestA, holder.digestB);
-    }
-    mirrors.reviseSetOf(partition);
+    this.open.set(partition, this.aheadNow(partition, holderWallMs));
+    this.expected.entries += copy.count;
+    this.expected.bytes += copy.bytes;
   }
 
   /** A clock that differs is told of: what was written by it is reckoned by it. */
-  private aheadNow({ holderClock, name, ownerId }: ClaimedQueue): number {
-    const { clock, frame, log } = this.ports;
-    const holderWallMs = holderClock.wallMs(clock.nowMs());
+  private aheadNow({ name, ownerId }: Partition, holderWallMs: number): number {
+    const { frame, log } = this.ports;
     if (holderWallMs === 0) return 0;
     const aheadMs = frame.wallMs() - holderWallMs;
     if (Math.abs(aheadMs) >= CLOCKS_DIFFER_MS) {
@@ -182,11 +154,11 @@ export class RecoveredQueues {
     partition.endRecovery();
     this.close(partition);
     this.ports.log.info('recovery', 'a partition is back', {
-      partition: partition.name, owner: partition.identity.ownerId, messages: partition.length, queues: partition.queues.size,
+      partition: partition.name, owner: partition.ownerId, messages: partition.length, queues: partition.queues.size,
       epoch: partition.epoch, transactions: partition.lastNumber,
     });
     for (const queue of partition.queues.values()) this.ports.wake(queue);
-    this.ports.mirrors.onWhole(partition);
+    this.ports.mirrors.askFlush();
     this.resumeReports(partition);
   }
 
@@ -254,7 +226,7 @@ export class RecoveredQueues {
     // Nothing that damaged bytes say is believed: such an entry never expires, and shares its body with no other.
     const known = sound && isKnownHead(payload, headAt, own.length - bodyBytes);
     const queue = this.queueOf(partition, known ? readLabel(payload, headLabelAt(headAt), at + own.length) : undefined);
-    const shared = sound && (entryFlags(view, offset) & FLAG_SHARED) !== 0 ? this.sharedBody(partition.identity.ownerId, id, own.subarray(0, bodyBytes)) : 0;
+    const shared = sound && (entryFlags(view, offset) & FLAG_SHARED) !== 0 ? this.sharedBody(partition.ownerId, id, own.subarray(0, bodyBytes)) : 0;
     const slot = entries.contents.storeBytes(shared === 0 ? own : own.subarray(bodyBytes));
     const arrivalSeconds = known ? Math.floor(headArrivalWallMs(payload, headAt) / 1000) : 0;
     const expirySeconds = known ? this.expirySeconds(partition, headExpirySeconds(payload, headAt)) : NEVER_SECONDS;

@@ -115,7 +115,7 @@ export class Reports {
   begin(queue: MailQueue, row: number, number: number): void {
     const job = new ReportJob(queue, row, this);
     this.jobs.add(job);
-    queue.partition.await(number, job);
+    queue.partition.awaitEnd(number, job);
   }
 
   /** After a restart: the source owes a report. */
@@ -208,7 +208,7 @@ export class Reports {
     const { queue, row } = job;
     const note = this.noteOf(job);
     job.tries = note.tries + 1;
-    queue.partition.await(this.ports.settlement.annotate(queue, row, { ...note, tries: job.tries }), job);
+    queue.partition.awaitEnd(this.ports.settlement.annotate(queue, row, { ...note, tries: job.tries }), job);
   }
 
   /** This process has survived its try: the next one begins as the second again. */
@@ -276,7 +276,7 @@ export class Reports {
     const content = new Uint8Array(entries.table.bodyBytes.get(job.row));
     entries.copyBody(job.row, content, 0);
     const about = job.isShort ? { ...envelope, ret: RET_HEADERS } : envelope;
-    return this.ports.compose({ envelope: about, note, recipients, failure, reportId, content }, job.queue.identity.ownerId);
+    return this.ports.compose({ envelope: about, note, recipients, failure, reportId, content }, job.queue.ownerId);
   }
 
   /** The source does not owe this report any more: it ends, or others of its recipients are still to be tried. */
@@ -292,7 +292,7 @@ export class Reports {
   }
 }
 
-/** The mark would be committed now. */
-function mayMark({ isLeaving, inSyncCount, minReplicas }: Partition): boolean {
-  return !isLeaving && inSyncCount > 0 && inSyncCount >= minReplicas;
+/** The mark would be at the copies at once. */
+function mayMark({ isLeaving, hasMissing, set }: Partition): boolean {
+  return !isLeaving && !hasMissing && set !== undefined;
 }

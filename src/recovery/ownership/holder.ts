@@ -183,6 +183,11 @@ export class PartitionHolder {
     return this.#record;
   }
 
+  /** Of the record that is ours, or else of the newest one met: whose copies count. */
+  get members(): readonly RecordedMember[] {
+    return (this.#record ?? this.#newest)?.members ?? NO_MEMBERS;
+  }
+
   get term(): Term {
     return this.#record?.term ?? NO_TERM;
   }

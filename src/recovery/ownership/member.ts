@@ -86,6 +86,8 @@ export class PartitionMember implements RecordedMember {
   weakSinceMs: number;
   /** Epoch of the last record that it acknowledged. */
   toldEpoch = 0;
+  /** Since when it is in its present state. */
+  sinceMs: number;
   readonly #trace: MemberTrace;
   #state: MemberStateValue = MemberState.NG;
 
@@ -94,6 +96,7 @@ export class PartitionMember implements RecordedMember {
     this.bootId = bootId;
     this.lease = lease;
     this.weakSinceMs = nowMs;
+    this.sinceMs = nowMs;
     this.#trace = trace;
   }
 
@@ -122,6 +125,13 @@ export class PartitionMember implements RecordedMember {
     return ['', 'aligning', 'tail', 'filling', ''][this.#state] ?? '';
   }
 
+  /** Why it is not SYNC, in words; '' when it is. */
+  get cause(): string {
+    if (this.#state !== MemberState.NG) return this.phase;
+    if (this.isGone) return 'its store has restarted: the copy is gone';
+    return this.isDiverged ? 'it lacks too much, or has another history: it is filled anew' : 'its store can not be reached';
+  }
+
   /** True while a lease in this boot runs and a later taker would wait for it. */
   isLeased(nowMs: number): boolean {
     return this.isFenced && this.lease.bootId === this.bootId && nowMs < this.lease.endsMs;
@@ -130,6 +140,7 @@ export class PartitionMember implements RecordedMember {
   enter(to: MemberStateValue, nowMs: number): void {
     if (to === this.#state) return;
     if (this.isInStep) this.weakSinceMs = nowMs;
+    this.sinceMs = nowMs;
     this.#transition(to);
   }
 

@@ -54,6 +54,8 @@ export interface PathOwner {
   nextGeneration(): number;
   /** Should the connection that opens now ask to be the active one? */
   mayAsk(path: PathConnection): boolean;
+  /** Fences of this process at this boot of the store, up to which it has stopped what was fenced. */
+  fencesProcessedAt(bootId: string): number;
   onPathUp(path: PathConnection, welcome: Welcome): void;
   /** A frame that only the link understands, on a path in RUN; or BEAT on one in READY. */
   onPathFrame(path: PathConnection, type: number, sequence: number, control: Uint8Array, bodies: Uint8Array): void;
@@ -86,7 +88,6 @@ export class PathConnection implements WireOwner {
   /** A CLOSE is on its way: the connection ends behind it instead of being cut. */
   #isClosing = false;
   #handshake: GatewayHandshake | undefined;
-  #proofMs = 0;
   #bootId = '';
   #version = 0;
   readonly outgoing: Outgoing;
@@ -131,11 +132,6 @@ export class PathConnection implements WireOwner {
     return this.#version;
   }
 
-  /** A time before PROOF was handed to the socket. */
-  get proofMs(): number {
-    return this.#proofMs;
-  }
-
   start(): void {
     this.#transition(PathState.WAITING);
   }
@@ -168,7 +164,7 @@ export class PathConnection implements WireOwner {
       case PathState.RUN:
         if (this.#heartbeat.isGivenUp(nowMs, otherSpeaksSinceMs)) this.#giveUp();
         else if (this.#heartbeat.takeDue(nowMs)) {
-          this.outgoing.queueHeartbeat(nowMs);
+          this.outgoing.queueHeartbeat(nowMs, this.#owner.fencesProcessedAt(this.#bootId));
           this.outgoing.flush();
         }
         return;
@@ -295,7 +291,6 @@ export class PathConnection implements WireOwner {
     }
     this.#transition(PathState.PROVING);
     this.#heartbeat.begin(this.#nowMs);
-    this.#proofMs = this.#nowMs;
     this.outgoing.queueControl(types.PROOF, handshake.proof);
     this.outgoing.flush();
   }
@@ -319,6 +314,9 @@ export class PathConnection implements WireOwner {
     this.#transition(this.#asksActive ? PathState.RUN : PathState.READY);
     this.#heartbeat.begin(this.#nowMs);
     this.#log.up(this.#state, this.#bootId, this.#version);
+    // A lease begins with a heartbeat.
+    this.outgoing.queueHeartbeat(this.#nowMs, this.#owner.fencesProcessedAt(this.#bootId));
+    this.outgoing.flush();
     this.#owner.onPathUp(this, welcome);
   }
 

@@ -41,8 +41,8 @@ const { DOWN, UP, SWITCHING, OVER } = PairState;
 
 /** What the pair tells its link. */
 export interface PairOwner {
-  /** Any path is welcomed, to whatever part; before the other calls about it. */
-  onWelcome(path: PathConnection, welcome: Welcome): void;
+  /** Fences of this process at this boot of the store that it has processed. */
+  fencesProcessedAt(bootId: string): number;
   onPairUp(path: PathConnection, welcome: Welcome): void;
   /** The active path is lost, another is on its way to take its part. */
   onPairSwitching(): void;
@@ -120,6 +120,10 @@ export class PathPair implements PathOwner {
     this.pathB?.stop(text);
   }
 
+  fencesProcessedAt(bootId: string): number {
+    return this.#owner.fencesProcessedAt(bootId);
+  }
+
   nextGeneration(): number {
     this.#generation++;
     return this.#generation;
@@ -131,7 +135,6 @@ export class PathPair implements PathOwner {
   }
 
   onPathUp(path: PathConnection, welcome: Welcome): void {
-    this.#owner.onWelcome(path, welcome);
     if (path.state === PathState.RUN) this.#onActive(path, welcome);
     else if (this.#state === DOWN && this.#asking.isInTrouble) this.#ask(path);
     else this.#compareBoots();

@@ -1,15 +1,15 @@
 /**
- * How far one mirror of one queue is behind, in bytes, and how far its refill has come: for those who look
+ * How far one copy of a partition is behind, in bytes, and how far its refill has come: for those who look
  * (`twinpost status`, metrics), at the cost of a few additions where the changes are made.
  *
- * Bytes behind are sums over the queue: all that was sealed less what is acknowledged. An acknowledgement
+ * Bytes behind are sums over the partition: all that was sealed less what is acknowledged. An acknowledgement
  * tells a number, not a sum, and to remember the sum of each number would be a list. So one MARK is on its way:
  *
  *   seal … seal … ack ≥ mark: acknowledged sum = sum at the mark; the next mark is put at the last seal
  *
  * Exact when the mirror has everything; else too large by what one round trip seals, never too small.
  */
-export class ReplicaProgress {
+export class FeedProgress {
   private acknowledgedBytes = 0;
   private markNumber = 0;
   private markBytes = 0;
@@ -18,7 +18,7 @@ export class ReplicaProgress {
   private refillSent = 0;
   private refillSentBytes = 0;
 
-  /** The mirror stands at `number`; the queue has sealed `sealedBytes` up to `sealedNumber`. */
+  /** The mirror stands at `number`; the partition has sealed `sealedBytes` up to `sealedNumber`. */
   acknowledged(number: number, sealedNumber: number, sealedBytes: number): void {
     if (number >= sealedNumber) this.acknowledgedBytes = sealedBytes;
     else if (number >= this.markNumber) this.acknowledgedBytes = this.markBytes;
@@ -32,7 +32,7 @@ export class ReplicaProgress {
     return Math.max(0, sealedBytes - this.acknowledgedBytes);
   }
 
-  /** All that the queue holds now will be sent again. */
+  /** All that the partition holds now will be sent again. */
   beginRefill(messages: number, bytes: number): void {
     this.refillTotal = messages;
     this.refillTotalBytes = bytes;

@@ -1,0 +1,476 @@
+/**
+ * One partition in this process: its life is PartitionHolder's (recovery/ownership), this joins it with links, mirrors,
+ * queues and the register.
+ *
+ *   PartitionHolder ─ effects ─► here ─► FENCE, ASK, TELL, RELEASE to stores · copies fed (mirror/mirrors.ts)
+ *                                      · blocks read (recovery/readings.ts) · compare-and-set (ownership-register.ts)
+ *   answers ─► holdings.ts finds the partition ─► here ─► events of PartitionHolder
+ *
+ *   what is held of it in memory     from                        to
+ *   nothing                          the start, forget()         read(), begin()
+ *   a Partition, coming in           read()                      the last block
+ *   a Partition, whole               the last block, begin()     forget()
+ */
+import type { Clock, EventLog, Packer } from '../../platform/ports.js';
+import { ASK, RELEASE, TAIL, TELL } from '../../protocol/message-types.js';
+import { encodeAsk } from '../../protocol/messages/ask.js';
+import type { Asked } from '../../protocol/messages/asked.js';
+import type { Declined } from '../../protocol/messages/declined.js';
+import { FENCE_FILL, FENCE_FOUND, FENCE_JOIN } from '../../protocol/messages/fence.js';
+import type { Fenced } from '../../protocol/messages/fenced.js';
+import { encodeRelease } from '../../protocol/messages/release.js';
+import { encodeTail } from '../../protocol/messages/tail.js';
+import type { Tailed } from '../../protocol/messages/tailed.js';
+import { encodeTell } from '../../protocol/messages/tell.js';
+import type { Told } from '../../protocol/messages/told.js';
+import type { HolderId, PartitionRecord, RecordedMember, Term } from '../../protocol/partition-record.js';
+import { ownerOf } from '../../protocol/partition-record.js';
+import { DECLINED_FULL, DECLINED_LOWER, DECLINED_OTHER_NONCE, DECLINED_STALE } from '../../protocol/reasons.js';
+import { HolderState, PartitionHolder } from '../../recovery/ownership/holder.js';
+import type { PartitionMember } from '../../recovery/ownership/member.js';
+import type { CopyPosition, HolderOptions, HolderPorts, RefusalReason as Reasons } from '../../recovery/ownership/ports.js';
+import { RefusalReason } from '../../recovery/ownership/ports.js';
+import type { Readings } from '../../recovery/readings.js';
+import type { Mirrors } from '../mirror/mirrors.js';
+import type { Partition } from '../mirror/partition.js';
+import type { StorePort } from '../mirror/store-port.js';
+import type { QueueRegistry } from '../queue/queue-registry.js';
+import type { RecoveredQueues } from '../queue/recovered-queues.js';
+import type { OwnershipRegister, RegisterSink } from './ownership-register.js';
+
+export interface HoldingPorts {
+  readonly clock: Clock;
+  readonly packer: Packer;
+  readonly log: EventLog;
+  readonly register: OwnershipRegister;
+  readonly mirrors: Mirrors;
+  readonly registry: QueueRegistry;
+  readonly recovered: RecoveredQueues;
+  readonly readings: Readings;
+  readonly counters: HoldingCounters;
+  random(): number;
+  /** Out of registry, mirrors and memory. */
+  forget(partition: Partition): void;
+  /** Its queues may have something to deliver. */
+  wake(partition: Partition): void;
+}
+
+export interface HoldingCounters {
+  takeovers: number;
+  handedBack: number;
+  /** Partitions that another process had taken over while this one stood still or was cut off. */
+  lost: number;
+  /** Partitions whose every copy was lost: they began empty. */
+  losses: number;
+  /** Changes of a record that are settled. */
+  epochs: number;
+}
+
+const NONCES = 2 ** 53;
+/** Whether the changes before what is read are here, with which other copies can be brought in step. */
+const History = { NONE: 0, ASKED: 1, DUE: 2, KNOWN: 3 } as const;
+type History = (typeof History)[keyof typeof History];
+
+/** What a copy said when it took our term. */
+interface FencedCopy {
+  readonly bootId: string;
+  readonly answer: Fenced;
+  readonly atMs: number;
+}
+
+export class Holding implements RegisterSink {
+  readonly name: string;
+  readonly ownerId: string;
+  readonly handle: number;
+  readonly isOwn: boolean;
+  readonly holder: PartitionHolder;
+  /** What of it is in memory; undefined while it is not ours. */
+  partition: Partition | undefined;
+  /** Since when it is in its present state, on the monotonic clock. */
+  sinceMs: number;
+  readonly #ports: HoldingPorts;
+  readonly #fenced = new Map<string, FencedCopy>();
+  #history: History = History.NONE;
+  /** The copy that is farthest behind of those to be brought in step. */
+  #behind: Fenced | undefined;
+  #isStopping = false;
+  #isQuietTold = false;
+  #toldEpoch = 0;
+
+  constructor(handle: number, options: HolderOptions, ports: HoldingPorts) {
+    this.name = options.partition;
+    this.ownerId = ownerOf(options.partition);
+    this.handle = handle;
+    this.isOwn = options.isOwn;
+    this.#ports = ports;
+    this.sinceMs = ports.clock.nowMs();
+    this.holder = new PartitionHolder(options, this.#holderPorts());
+  }
+
+  get #nowMs(): number {
+    return this.#ports.clock.nowMs();
+  }
+
+  tick(nowMs: number): void {
+    this.holder.tick(nowMs);
+    this.#settle();
+    this.#relocate();
+    if (this.#isStopping && !this.#isQuietTold && this.partition !== undefined && isQuiet(this.partition)) {
+      this.#isQuietTold = true;
+      this.holder.onQuiet(nowMs);
+    }
+  }
+
+  // ── links ───────────────────────────────────────────────────────────────────────────────────────
+
+  onLinkUp(store: StorePort): void {
+    const fenced = this.#fenced.get(store.storeId);
+    if (fenced !== undefined && fenced.bootId !== store.bootId) this.#fenced.delete(store.storeId);
+    this.holder.onLinkUp(store.storeId, store.bootId, this.#nowMs);
+    this.#settle();
+  }
+
+  onLinkDown(store: StorePort): void {
+    this.#fenced.delete(store.storeId);
+    this.#tailIsLost();
+    this.holder.onLinkDown(store.storeId, this.#nowMs);
+    this.#settle();
+  }
+
+  /** What was asked on the other path is not answered. */
+  onLinkSwitched(): void {
+    this.#tailIsLost();
+    this.#settle();
+  }
+
+  onFenced(store: StorePort, answer: Fenced): void {
+    const nowMs = this.#nowMs;
+    const { storeId, bootId } = store;
+    if (answer.how === FENCE_FOUND) this.holder.onFounded(storeId, bootId, answer.term);
+    else if (answer.how === FENCE_FILL) {
+      const row = this.partition?.rowAt(store);
+      if (row !== undefined) this.partition?.set?.onTermTaken(row);
+    } else {
+      this.#fenced.set(storeId, { bootId, answer, atMs: nowMs });
+      this.holder.onFenced(storeId, bootId, { term: answer.term, at: positionOf(answer), olderLeaseMs: answer.olderLeaseMs }, nowMs);
+    }
+    this.#settle();
+  }
+
+  onDeclined(store: StorePort, { reason, asked, known, told }: Declined): void {
+    const { mirrors } = this.#ports;
+    if (reason === DECLINED_FULL && this.partition !== undefined) mirrors.putOff(store, this.partition, this.#nowMs);
+    this.holder.onRefused(store.storeId, store.bootId, { reason: reasonOf(reason), asked, term: known, told }, this.#nowMs);
+    this.#settle();
+  }
+
+  onAsked(store: StorePort, { hasCopy, leaseLeftMs, told }: Asked): void {
+    this.holder.onAsked(store.storeId, store.bootId, { hasCopy, leaseLeftMs, told }, this.#nowMs);
+    this.#settle();
+  }
+
+  onTold(store: StorePort, { epoch, isKept }: Told): void {
+    if (isKept) this.holder.set?.onTold(store.storeId, store.bootId, epoch);
+  }
+
+  onFenceNotice(store: StorePort, bootId: string, term: Term): void {
+    this.holder.onFenceNotice(store.storeId, bootId, term, this.#nowMs);
+  }
+
+  onTailed(tailed: Tailed, bodies: Uint8Array): void {
+    const behind = this.#behind;
+    if (this.#history !== History.ASKED || this.partition === undefined || behind === undefined) return;
+    if (tailed.found && tailed.firstNumber === behind.number + 1) {
+      this.#ports.mirrors.importTail(this.partition, tailed.firstNumber, tailed.rows, bodies, behind.digestA, behind.digestB);
+    }
+    this.#tailIsLost();
+    this.#settle();
+  }
+
+  /** Everything of it is here. */
+  onWhole(): void {
+    this.holder.onReadComplete(this.#nowMs);
+    this.#settle();
+  }
+
+  // ── register ────────────────────────────────────────────────────────────────────────────────────
+
+  onRecord(ticket: number, stamped: Parameters<RegisterSink['onRecord']>[1]): void {
+    this.holder.onRecord(ticket, stamped, this.#nowMs);
+    this.#settle();
+  }
+
+  onApplied(ticket: number, revision: string): void {
+    this.holder.onApplied(ticket, revision, this.#nowMs);
+    this.#settle();
+  }
+
+  onNoAnswer(ticket: number): void {
+    this.holder.onNoAnswer(ticket, this.#nowMs);
+  }
+
+  onSessionTied(ticket: number, sessionId: number): void {
+    this.holder.onSessionTied(ticket, sessionId);
+  }
+
+  onRules(ticket: number): void {
+    this.holder.onRules(ticket, this.#nowMs);
+    this.#settle();
+  }
+
+  onNews(): void {
+    this.holder.onNews(this.#nowMs);
+    this.#settle();
+  }
+
+  // ── what the machine does ───────────────────────────────────────────────────────────────────────
+
+  #holderPorts(): HolderPorts {
+    const { register, log } = this.#ports;
+    return {
+      register: register.portOf(this.name, this),
+      stores: {
+        all: () => this.#ports.mirrors.stores.map(({ storeId }) => storeId),
+        bootOf: (storeId) => this.#bootOf(storeId),
+        ask: (storeId, holder) => { this.#ask(storeId, holder); },
+        fence: (member, term, provenDead) => { this.#fence(member, term, FENCE_JOIN, provenDead); },
+        found: (storeId, bootId, term) => { this.#fence({ storeId, bootId }, term, FENCE_FOUND, undefined); },
+        release: (member) => { this.#release(member); },
+      },
+      members: {
+        lastNumber: () => this.partition?.lastNumber ?? 0,
+        isInHistory: (at) => this.#isInHistory(at),
+        hasTailFrom: () => true,
+        lease: (storeId) => this.#ports.mirrors.storeOf(storeId)?.lease ?? NO_LEASE,
+        isUp: (storeId, bootId) => this.#isUp(storeId, bootId),
+        chooseStore: (taken, only) => this.#chooseStore(taken, only),
+        align: (member) => { this.#fence(member, this.holder.term, FENCE_JOIN, undefined); },
+        startTail: (member, after) => { this.#withRow(member, (partition, row) => { this.#ports.mirrors.startTail(partition, row, after); }); },
+        startFill: (member) => { this.#withRow(member, (partition, row) => { this.#ports.mirrors.startFill(partition, row); }); },
+        tell: (member, record, isOut) => { this.#tell(member, record, isOut); },
+        onCommitted: () => { this.partition?.advance(); },
+      },
+      memory: {
+        read: (source, at) => { this.#read(source, at); },
+        readOn: (source) => { this.#ports.readings.switchTo(this.handle, source.storeId); },
+        begin: (isLoss) => { this.#begin(isLoss); },
+        forget: () => { this.#forget(); },
+        stop: () => { this.#stop(); },
+        resume: () => { this.#resume(); },
+        adopt: (member) => { this.#adopt(member); },
+      },
+      isProvenDead: (holder) => register.isProvenDead(holder),
+      session: () => register.session(),
+      nonce: () => Math.floor(this.#ports.random() * NONCES),
+      trace: (event) => { this.#trace(event, log); },
+    };
+  }
+
+  /** What another event made due: the machine is not entered twice. */
+  #settle(): void {
+    if (this.#history === History.DUE && this.holder.set !== undefined) {
+      this.#history = History.KNOWN;
+      this.holder.onHistoryRead(this.#nowMs);
+    }
+    const epoch = this.holder.record?.epoch ?? 0;
+    if (epoch === this.#toldEpoch) return;
+    if (epoch !== 0 && this.#toldEpoch !== 0) this.#ports.counters.epochs += 1;
+    this.#toldEpoch = epoch;
+    this.#ports.mirrors.stateVersion += 1;
+  }
+
+  #trace(event: string, log: EventLog): void {
+    this.sinceMs = this.#nowMs;
+    this.#ports.mirrors.stateVersion += 1;
+    if (this.holder === undefined) return;
+    log.info('partition', event);
+  }
+
+  #storeAt({ storeId, bootId }: RecordedMember): StorePort | undefined {
+    const store = this.#ports.mirrors.storeOf(storeId);
+    return store?.isUp === true && store.bootId === bootId ? store : undefined;
+  }
+
+  #bootOf(storeId: string): string {
+    const store = this.#ports.mirrors.storeOf(storeId);
+    return store?.isUp === true ? store.bootId : '';
+  }
+
+  #isUp(storeId: string, bootId: string): boolean {
+    const store = this.#storeAt({ storeId, bootId });
+    return store !== undefined && !this.#ports.mirrors.isPutOff(store, this.handle, this.#nowMs);
+  }
+
+  #ask(storeId: string, holder: HolderId): void {
+    const store = this.#ports.mirrors.storeOf(storeId);
+    if (store?.isUp !== true) return;
+    store.request(ASK, encodeAsk(this.#ports.packer, { partition: this.name, holder }), [], 0);
+    this.#ports.mirrors.askFlush();
+  }
+
+  #fence(member: RecordedMember, term: Term, how: typeof FENCE_JOIN | typeof FENCE_FOUND, provenDead: HolderId | undefined): void {
+    const store = this.#storeAt(member);
+    if (store === undefined) return;
+    this.#ports.mirrors.fence(store, { handle: this.handle, partition: this.name, term, how, provenDead: provenDead?.incarnation ?? 0 });
+  }
+
+  #release(member: RecordedMember): void {
+    const store = this.#storeAt(member);
+    const outbox = store === undefined ? undefined : this.#ports.mirrors.outboxOf(store);
+    outbox?.request(RELEASE, encodeRelease(this.#ports.packer, { handle: this.handle }));
+    this.#ports.mirrors.askFlush();
+  }
+
+  #tell(member: RecordedMember, record: PartitionRecord, isOut: boolean): void {
+    const { mirrors, packer } = this.#ports;
+    const store = mirrors.storeOf(member.storeId);
+    if (store?.isUp !== true) return;
+    // The boot that was to be told is gone with all that it knew.
+    if (store.bootId !== member.bootId) this.holder.set?.onTold(member.storeId, member.bootId, record.epoch);
+    else {
+      store.request(TELL, encodeTell(packer, { partition: this.name, record, isOut }), [], 0);
+      mirrors.askFlush();
+    }
+  }
+
+  #isInHistory(at: CopyPosition): boolean {
+    const { partition } = this;
+    return partition !== undefined && at.number >= 0 && at.number <= partition.lastNumber
+      && this.#ports.mirrors.stands(partition, at.number, at.digestA, at.digestB);
+  }
+
+  #chooseStore(taken: readonly string[], only: string): { storeId: string; bootId: string } | undefined {
+    const { mirrors } = this.#ports;
+    const isBarred = ({ storeId }: StorePort): boolean => taken.includes(storeId) || (only !== '' && storeId !== only);
+    const barred = mirrors.stores.filter((store) => isBarred(store) || mirrors.isPutOff(store, this.handle, this.#nowMs));
+    const staying = mirrors.stores.filter(({ storeId }) => this.#isStaying(storeId, taken));
+    const [store] = mirrors.placement.choose(1, barred, staying);
+    return store === undefined ? undefined : { storeId: store.storeId, bootId: store.bootId };
+  }
+
+  /** Its host is to be kept clear of: a copy there stays; or, while it is founded, has just been asked for. */
+  #isStaying(storeId: string, taken: readonly string[]): boolean {
+    const { set } = this.holder;
+    if (set === undefined) return taken.includes(storeId);
+    return set.rows.some((row) => row.storeId === storeId && row.isInStep && !row.isUnwanted);
+  }
+
+  #withRow(member: RecordedMember, act: (partition: Partition, row: PartitionMember) => void): void {
+    const row = this.holder.set?.rowOf(member.storeId, member.bootId);
+    if (row !== undefined && this.partition !== undefined) act(this.partition, row);
+  }
+
+  /** Copies at stores that are drained, or about to stop, move away. */
+  #relocate(): void {
+    const { placement } = this.#ports.mirrors;
+    for (const row of this.partition?.rows ?? []) {
+      const isAvoided = placement.isAvoided(row.storeId);
+      if (isAvoided && row.isRecorded && !row.isUnwanted) this.holder.relocate(row.storeId);
+      else if (!isAvoided && row.isUnwanted) row.isUnwanted = false;
+    }
+  }
+
+  // ── memory ──────────────────────────────────────────────────────────────────────────────────────
+
+  #read(source: RecordedMember, at: CopyPosition): void {
+    const { registry, recovered, readings, mirrors, packer } = this.#ports;
+    const nowMs = this.#nowMs;
+    const partition = registry.adopt({ handle: this.handle, name: this.name, isOwn: this.isOwn }, this.holder);
+    partition.adopt(at.number, at.digestA, at.digestB);
+    this.partition = partition;
+    const copy = this.#fenced.get(source.storeId);
+    if (copy !== undefined) {
+      const { answer, atMs } = copy;
+      recovered.begin(partition, answer, answer.holderWallMs === 0 ? 0 : answer.holderWallMs + Math.floor(nowMs - atMs));
+    }
+    if (!this.isOwn) this.#ports.counters.takeovers += 1;
+    this.#behind = this.#farthestBehind(source.storeId, at.number);
+    this.#history = this.#behind === undefined ? History.DUE : History.ASKED;
+    const store = mirrors.storeOf(source.storeId);
+    const outbox = store === undefined ? undefined : mirrors.outboxOf(store);
+    if (this.#behind !== undefined) {
+      const { number, digestA, digestB } = this.#behind;
+      outbox?.request(TAIL, encodeTail(packer, { handle: this.handle, number, digestA, digestB }));
+    }
+    readings.begin(this.handle, this.name, this.isOwn, source.storeId, at.number);
+    mirrors.askFlush();
+  }
+
+  /** Of the copies that took our term too, the one that lacks most of what is read. */
+  #farthestBehind(sourceId: string, number: number): Fenced | undefined {
+    let farthest: Fenced | undefined;
+    for (const [storeId, { answer }] of this.#fenced) {
+      if (storeId === sourceId || !answer.isComplete || answer.number >= number) continue;
+      if (farthest === undefined || answer.number < farthest.number) farthest = answer;
+    }
+    return farthest;
+  }
+
+  #tailIsLost(): void {
+    if (this.#history === History.ASKED) this.#history = History.DUE;
+    this.#behind = undefined;
+  }
+
+  #begin(isLoss: boolean): void {
+    const { registry, log, counters } = this.#ports;
+    if (isLoss) {
+      counters.losses += 1;
+      log.error('recovery', 'every copy of a partition is lost, or was given up: it begins empty', { partition: this.name });
+    }
+    this.partition = registry.adopt({ handle: this.handle, name: this.name, isOwn: this.isOwn }, this.holder);
+    this.partition.adopt(0, 0, 0);
+    this.#history = History.KNOWN;
+  }
+
+  #forget(): void {
+    const { partition } = this;
+    this.#ports.readings.remove(this.handle);
+    this.#fenced.clear();
+    this.#history = History.NONE;
+    this.#behind = undefined;
+    this.partition = undefined;
+    const isHandedBack = this.holder.state === HolderState.HANDING_BACK;
+    this.#isStopping = false;
+    if (partition === undefined) return;
+    if (isHandedBack) this.#ports.counters.handedBack += 1;
+    else this.#ports.counters.lost += 1;
+    this.#ports.log[isHandedBack ? 'info' : 'error']('takeover', isHandedBack ? 'a partition is handed back to its owner'
+      : 'a partition is another process\'s now: nothing of it is sent or delivered here any more', { partition: this.name, messages: partition.length });
+    this.#ports.forget(partition);
+  }
+
+  #stop(): void {
+    this.#isStopping = true;
+    this.#isQuietTold = false;
+    if (this.partition !== undefined) this.partition.isLeaving = true;
+  }
+
+  #resume(): void {
+    this.#isStopping = false;
+    if (this.partition === undefined) return;
+    this.partition.isLeaving = false;
+    this.#ports.wake(this.partition);
+  }
+
+  #adopt(member: RecordedMember): void {
+    this.#ports.log.warn('recovery', 'a copy that was given up is back', { partition: this.name, store: member.storeId });
+  }
+}
+
+const NO_LEASE = { bootId: '', endsMs: -Infinity } as const;
+
+function positionOf(answer: Fenced): CopyPosition {
+  const { isComplete, number, lastTerm: term, digestA, digestB } = answer;
+  return { number: isComplete ? number : -1, term, digestA, digestB };
+}
+
+function reasonOf(declined: number): (typeof Reasons)[keyof typeof Reasons] {
+  if (declined === DECLINED_LOWER) return RefusalReason.LOWER;
+  if (declined === DECLINED_OTHER_NONCE) return RefusalReason.OTHER_NONCE;
+  return declined === DECLINED_STALE ? RefusalReason.STALE : RefusalReason.NO_COPY;
+}
+
+/** Nothing of it is under way: no attempt, no client that waits. */
+function isQuiet(partition: Partition): boolean {
+  return partition.inFlightCount === 0 && partition.waitingCount === 0 && !partition.isDirty;
+}
