@@ -14,8 +14,8 @@ const GUARDS_MAX = 16;
 export const ENTRIES_MAX = 65_536;
 /** Writes that wait or are under way in one client; one for each partition of 100 gateways, twice over. */
 export const WRITES_MAX = 4_096;
-/** Reads that wait or are under way in one client. */
-export const READS_MAX = 256;
+/** Reads that wait or are under way in one client: as many as writes, for each write begins with one. */
+export const READS_MAX = 4_096;
 export const WATCHES_MAX = 32;
 export const PREFIXES_MAX = 16;
 export const SESSIONS_MAX = 64;
