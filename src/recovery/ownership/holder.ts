@@ -11,7 +11,7 @@
  *   ASKING       ─ no record, or every copy gone, and every store has answered / found ─► FOUNDING
  *   FOUNDING     ─ stores have the first term / change ─► CLAIMING ─ moved, and mine ─► HOLDER, by way of
  *                  WAITING_OUT where leases may run that no living member can tell of
- *   FOUNDING     ─ the register moved, or a newer record is known ─► ASKING
+ *   FOUNDING     ─ the register moved, a newer record is known, or a copy of this one is back ─► ASKING
  *   CLAIMING     ─ another change came first, or no member can be read any more ─► ASKING
  *   WAITING_OUT  ─ the fenced member is away ─► FENCING
  *   READING      ─ source died, and no other copy will do (14) / forget, change ─► CLAIMING
@@ -740,6 +740,10 @@ export class PartitionHolder {
     if (base === undefined) return;
     if (this.#newest !== this.#foundFor) {
       this.#enter(HolderState.ASKING, nowMs, 'a newer record is known');
+      return;
+    }
+    if (this.#foundFor?.members.some((each) => this.#isUp(each)) === true) {
+      this.#enter(HolderState.ASKING, nowMs, 'a copy is back before it was given up');
       return;
     }
     const { replicas, foundWaitMs, retryMs } = this.#options;
