@@ -200,7 +200,6 @@ const PACKING_HOMES: readonly string[] = [
   'src/protocol/',
   'src/gateway/queue/envelope.ts',
   'src/gateway/queue/note.ts',
-  'src/kvs/core/spill/records.ts',
 ];
 
 /** A request that a store answers and no gateway of this release makes. */

@@ -20,7 +20,11 @@ export function packTerm(term: Term): readonly unknown[] {
 }
 
 export function packRecord({ epoch, term, holder, members, gaveUp }: PartitionRecord): readonly unknown[] {
-  return [epoch, packTerm(term), [holder.gatewayId, holder.incarnation], members.map(packMember), gaveUp.map(packMember)];
+  return [epoch, packTerm(term), packHolder(holder), members.map(packMember), gaveUp.map(packMember)];
+}
+
+export function packHolder({ gatewayId, incarnation }: HolderId): readonly unknown[] {
+  return [gatewayId, incarnation];
 }
 
 /** What a store was told, or that it was told nothing. */
@@ -53,7 +57,7 @@ export function readTold(value: unknown): PartitionRecord | undefined | InvalidM
   return value.length === 0 ? undefined : readRecord((value as readonly unknown[])[0]) ?? new InvalidMessage('told');
 }
 
-function readHolder(value: unknown): HolderId | undefined {
+export function readHolder(value: unknown): HolderId | undefined {
   const [gatewayId, incarnation] = listOf(value, 2);
   return isIdentifier(gatewayId) && isWhole(incarnation) ? { gatewayId, incarnation } : undefined;
 }

@@ -11,11 +11,11 @@
  */
 import { invariant } from '../base/invariant.js';
 
-const PARTITIONS = 'partitions/';
-const GATEWAYS = 'gateways/';
+export const PARTITIONS = 'partitions/';
+export const GATEWAYS = 'gateways/';
 export const INCARNATIONS = 'incarnations/';
 const STORES = 'stores/';
-const RULES = 'rules/';
+export const RULES = 'rules/';
 export const ORDINAL_KEY = 'ordinal';
 /**
  * Read to see whether the register answers; nobody writes it. It lies below the prefix that our rights allow.

@@ -1,23 +1,21 @@
 /**
- * Builds BLOCKs: entries of a queue as rows and payload, copied out of the segments, because a frame waits in the
+ * Builds BLOCKs: entries of a copy as rows and payload, copied out of the segments, because a frame waits in the
  * socket's buffer while records move and are freed; into fresh bytes, or into a buffer that an earlier block has left
  * (block-buffers.ts).
  *
- *   PULL          entries with after < position ≤ until, at most so many and so many bytes, at least one
- *   PULL_BODIES   the entries at the positions asked, in that order; missing ones left out
+ *   PULL   entries with after < position ≤ until, at most so many and so many bytes, at least one
  *
- * A pull goes on where the last one ended without a search (pull cursor of the queue). docs/PROTOCOL.md "Entry
+ * A pull goes on where the last one ended without a search (pull cursor of the copy). docs/PROTOCOL.md "Entry
  * rows". Bodies that are shared are sent whole with each entry, so that any block can be read by itself.
  */
 
 import type { Segments } from '../../base/segments.js';
 import { FLAG_SHARED } from '../../protocol/change-rows.js';
-import { ENTRY_ROW_BYTES, FLAG_BODY_LATER, writeEntryRow } from '../../protocol/entry-rows.js';
-import { positionAt, positionCount } from '../../protocol/messages/pull-bodies.js';
+import { ENTRY_ROW_BYTES, writeEntryRow } from '../../protocol/entry-rows.js';
 import { roomFor } from './block-buffers.js';
 import type { StoredEntries } from './stored-entries.js';
 import { NOTE_CRC_BYTES } from './stored-entries.js';
-import type { MirroredQueue } from './mirrored-queue.js';
+import type { MirroredPartition } from './mirrored-partition.js';
 import type { SharedBodies } from './shared-bodies.js';
 
 /** Rows of one block: 40 bytes each must fit a control part of 8 MiB with room to spare. */
@@ -52,75 +50,59 @@ export class Blocks {
   }
 
   /** `buffer` is used when the payload fits. */
-  pull(queue: MirroredQueue, after: number, until: number, entriesMax: number, bytesMax: number, withBodies: boolean, buffer: Uint8Array = NOTHING): BuiltBlock {
-    const block = this.#blockBehind(queue, after, until, entriesMax, bytesMax, withBodies, buffer);
+  pull(copy: MirroredPartition, after: number, until: number, entriesMax: number, bytesMax: number, buffer: Uint8Array = NOTHING): BuiltBlock {
+    const block = this.#blockBehind(copy, after, until, entriesMax, bytesMax, buffer);
     const last = this.#chosenCount === 0 ? 0 : this.#chosen[this.#chosenCount - 1] ?? 0;
     if (last !== 0) {
-      queue.pullRow = last;
-      queue.pullPosition = block.nextPosition;
+      copy.pullRow = last;
+      copy.pullPosition = block.nextPosition;
     }
     return block;
   }
 
-  /** As a pull with bodies, by somebody whom the pulls of gateways must not notice. */
-  peek(queue: MirroredQueue, after: number, entriesMax: number, bytesMax: number): BuiltBlock {
-    return this.#blockBehind(queue, after, Number.MAX_SAFE_INTEGER, entriesMax, bytesMax, true, NOTHING);
+  /** As a pull, by somebody whom the pulls of gateways must not notice. */
+  peek(copy: MirroredPartition, after: number, entriesMax: number, bytesMax: number): BuiltBlock {
+    return this.#blockBehind(copy, after, Number.MAX_SAFE_INTEGER, entriesMax, bytesMax, NOTHING);
   }
 
-  #blockBehind(queue: MirroredQueue, after: number, until: number, entriesMax: number, bytesMax: number, withBodies: boolean, buffer: Uint8Array): BuiltBlock {
+  #blockBehind(copy: MirroredPartition, after: number, until: number, entriesMax: number, bytesMax: number, buffer: Uint8Array): BuiltBlock {
     const entries = this.#entries;
     this.#clear();
     const most = Math.min(entriesMax, BLOCK_ENTRIES_MAX);
     const bytes = Math.min(bytesMax, BLOCK_BYTES_MAX);
-    let row = this.#firstAfter(queue, after);
+    let row = this.#firstAfter(copy, after);
     let position = after;
     while (row !== 0 && this.#chosenCount < most) {
       const here = entries.positionOf(row);
-      const size = this.#sizeOf(row, withBodies);
+      const size = this.#sizeOf(row);
       if (here > until || (this.#chosenCount > 0 && this.#payloadBytes + size > bytes)) break;
       this.#choose(row, size);
       position = here;
       row = entries.nextOf(row);
     }
-    const block = this.#build(withBodies, buffer);
+    const block = this.#build(buffer);
     block.nextPosition = position;
     block.end = row === 0 || entries.positionOf(row) > until;
     return block;
   }
 
-  /** The entries at these positions (packed as in PULL_BODIES), or undefined when they exceed one block's bytes. */
-  bodies(queue: MirroredQueue, positions: Uint8Array): BuiltBlock | undefined {
-    this.#clear();
-    const count = positionCount(positions);
-    for (let i = 0; i < count; i += 1) {
-      const row = this.#entries.find(queue, positionAt(positions, i));
-      if (row === 0) continue;
-      const size = this.#sizeOf(row, true);
-      if (this.#chosenCount > 0 && this.#payloadBytes + size > 2 * BLOCK_BYTES_MAX) return undefined;
-      this.#choose(row, size);
-    }
-    const block = this.#build(true, NOTHING);
-    block.end = true;
-    return block;
-  }
-
   /** First entry behind the position: the cursor's neighbour, the entry's own neighbour, or by walking from the front. */
-  #firstAfter(queue: MirroredQueue, after: number): number {
+  #firstAfter(copy: MirroredPartition, after: number): number {
     const entries = this.#entries;
-    if (after <= 0) return queue.first;
-    if (after === queue.pullPosition) return queue.pullRow === 0 ? queue.first : entries.nextOf(queue.pullRow);
-    const at = entries.find(queue, after);
+    if (after <= 0) return copy.first;
+    if (after === copy.pullPosition) return copy.pullRow === 0 ? copy.first : entries.nextOf(copy.pullRow);
+    const at = entries.find(copy, after);
     if (at !== 0) return entries.nextOf(at);
-    let row = queue.first;
+    let row = copy.first;
     while (row !== 0 && entries.positionOf(row) <= after) row = entries.nextOf(row);
     return row;
   }
 
-  #sizeOf(row: number, withBodies: boolean): number {
+  #sizeOf(row: number): number {
     const entries = this.#entries;
     const note = entries.noteOf(row);
     const noteBytes = note === 0 ? 0 : this.#segments.bytesOf(note) - NOTE_CRC_BYTES;
-    return entries.headBytesOf(row) + noteBytes + (withBodies ? entries.bodyBytesOf(row) : 0);
+    return entries.bodyBytesOf(row) + entries.headBytesOf(row) + noteBytes;
   }
 
   #clear(): void {
@@ -139,7 +121,7 @@ export class Blocks {
     this.#payloadBytes += size;
   }
 
-  #build(withBodies: boolean, buffer: Uint8Array): BuiltBlock {
+  #build(buffer: Uint8Array): BuiltBlock {
     const block = new BuiltBlock();
     block.rows = new Uint8Array(this.#chosenCount * ENTRY_ROW_BYTES);
     block.buffer = roomFor(this.#payloadBytes, buffer);
@@ -147,12 +129,12 @@ export class Blocks {
     const view = new DataView(block.rows.buffer);
     let at = 0;
     for (let i = 0; i < this.#chosenCount; i += 1) {
-      at = this.#copyEntry(this.#chosen[i] ?? 0, withBodies, view, i * ENTRY_ROW_BYTES, block.buffer, at);
+      at = this.#copyEntry(this.#chosen[i] ?? 0, view, i * ENTRY_ROW_BYTES, block.buffer, at);
     }
     return block;
   }
 
-  #copyEntry(row: number, withBodies: boolean, view: DataView, rowAt: number, target: Uint8Array, start: number): number {
+  #copyEntry(row: number, view: DataView, rowAt: number, target: Uint8Array, start: number): number {
     const entries = this.#entries;
     const segments = this.#segments;
     const bodyBytes = entries.bodyBytesOf(row);
@@ -162,14 +144,13 @@ export class Blocks {
     const note = entries.noteOf(row);
     let at = start;
     if (shared !== 0) {
-      if (withBodies && bodyBytes > 0) segments.copyTo(this.#shared.slotOf(shared), 0, bodyBytes, target, at);
-      if (withBodies) at += bodyBytes;
+      if (bodyBytes > 0) segments.copyTo(this.#shared.slotOf(shared), 0, bodyBytes, target, at);
+      at += bodyBytes;
       if (headBytes > 0) segments.copyTo(slot, 0, headBytes, target, at);
       at += headBytes;
     } else if (slot !== 0) {
-      const from = withBodies ? 0 : bodyBytes;
-      segments.copyTo(slot, from, bodyBytes + headBytes - from, target, at);
-      at += bodyBytes + headBytes - from;
+      segments.copyTo(slot, 0, bodyBytes + headBytes, target, at);
+      at += bodyBytes + headBytes;
     }
     let noteBytes = 0;
     let noteCrc = 0;
@@ -180,8 +161,7 @@ export class Blocks {
       segments.copyTo(note, NOTE_CRC_BYTES, noteBytes, target, at);
       at += noteBytes;
     }
-    const flags = (shared === 0 ? 0 : FLAG_SHARED) | (withBodies ? 0 : FLAG_BODY_LATER);
-    writeEntryRow(view, rowAt, flags, bodyBytes, headBytes, entries.crcOf(row), noteBytes, noteCrc, entries.idOf(row), entries.positionOf(row));
+    writeEntryRow(view, rowAt, shared === 0 ? 0 : FLAG_SHARED, bodyBytes, headBytes, entries.crcOf(row), noteBytes, noteCrc, entries.idOf(row), entries.positionOf(row));
     return at;
   }
 }

@@ -12,14 +12,12 @@
 import type { Segments } from '../../base/segments.js';
 import type { Crc32 } from '../../platform/ports.js';
 import { REFUSAL_BODY, REFUSAL_CHECKSUM } from '../../protocol/reasons.js';
-import type { StoredEntries } from './stored-entries.js';
 import { NOTE_CRC_BYTES } from './stored-entries.js';
 import type { SharedBodies } from './shared-bodies.js';
 
 export interface ContentsParts {
   readonly crc32: Crc32;
   readonly segments: Segments;
-  readonly entries: StoredEntries;
   readonly shared: SharedBodies;
 }
 
@@ -34,7 +32,6 @@ export class Contents {
 
   readonly #crc32: Crc32;
   readonly #segments: Segments;
-  readonly #entries: StoredEntries;
   readonly #shared: SharedBodies;
   #sound: ArrayBufferLike = NOTHING;
   #soundFrom = 0;
@@ -43,7 +40,6 @@ export class Contents {
   constructor(parts: ContentsParts) {
     this.#crc32 = parts.crc32;
     this.#segments = parts.segments;
-    this.#entries = parts.entries;
     this.#shared = parts.shared;
   }
 
@@ -75,7 +71,7 @@ export class Contents {
     this.#sound = NOTHING;
   }
 
-  /** A body that other queues may name: brought now, or already here. */
+  /** A body that other partitions may name: brought now, or already here. */
   takeShared(
     account: number, id: number, bodyAbsent: boolean, bodyBytes: number, headBytes: number, crc: number,
     payload: Uint8Array, start: number,
@@ -96,29 +92,6 @@ export class Contents {
       this.shared = this.#shared.create(account, id, this.#keep(body), bodyBytes, bodyCrc);
     }
     this.slot = this.#keep(head);
-    return TAKEN;
-  }
-
-  /** The body the entry has, under a new head. */
-  takeNewHead(row: number, bodyBytes: number, headBytes: number, crc: number, payload: Uint8Array, start: number): number {
-    if (this.#entries.bodyBytesOf(row) !== bodyBytes) return REFUSAL_BODY;
-    const head = payload.subarray(start, start + headBytes);
-    const shared = this.#entries.sharedOf(row);
-    if (shared !== 0) {
-      if (this.#crc32(head, this.#shared.crcOf(shared)) !== crc) return REFUSAL_CHECKSUM;
-      this.#shared.hold(shared);
-      this.slot = this.#keep(head);
-      this.shared = shared;
-      return TAKEN;
-    }
-    const old = this.#entries.slotOf(row);
-    const bodyCrc = bodyBytes === 0 ? 0 : this.#crc32(this.#segments.read(old).subarray(0, bodyBytes), 0);
-    if (this.#crc32(head, bodyCrc) !== crc) return REFUSAL_CHECKSUM;
-    const bytes = bodyBytes + headBytes;
-    this.slot = bytes === 0 ? 0 : this.#segments.allocate(bytes);
-    this.shared = 0;
-    if (bodyBytes > 0) this.#segments.write(this.slot, 0, this.#segments.read(old).subarray(0, bodyBytes));
-    if (headBytes > 0) this.#segments.write(this.slot, bodyBytes, head);
     return TAKEN;
   }
 

@@ -1,9 +1,9 @@
 /**
- * Fills an emptied queue while live changes go on.
+ * Fills an emptied copy while live changes go on.
  *
- *   REFILL_BEGIN   the queue stands empty at (number, digest), its role is FILLING, the cursor is in front of all
+ *   FENCE how=FILL the copy stands empty at (number, digest), incomplete, the cursor in front of all
  *   REFILL         entries of ascending positions ≤ number, each linked behind the cursor, in front of live ones
- *   REFILL_END     the count sent agrees with the count taken: SET_MEMBERS may make it a member
+ *   REFILL_END     the count sent agrees with the count taken: it is complete, and may be a member
  *
  *      first … cursor | live …           the cursor moves back when its entry is deleted (stored-entries.ts)
  *
@@ -13,11 +13,11 @@
  */
 
 import { FLAG_BODY_ABSENT, FLAG_SHARED } from '../../protocol/change-rows.js';
-import { ENTRY_ROW_BYTES, FLAG_BODY_LATER, checkEntryRow } from '../../protocol/entry-rows.js';
+import { ENTRY_ROW_BYTES, checkEntryRow } from '../../protocol/entry-rows.js';
 import { REFUSAL_COUNT, REFUSAL_INVALID } from '../../protocol/reasons.js';
 import type { Contents } from './contents.js';
 import type { StoredEntries } from './stored-entries.js';
-import type { MirroredQueue } from './mirrored-queue.js';
+import type { MirroredPartition } from './mirrored-partition.js';
 
 const TAKEN = 0;
 
@@ -37,7 +37,7 @@ export class RefillTarget {
       const row = rowsAt + i * ENTRY_ROW_BYTES;
       if (checkEntryRow(view, row) !== '') return -1;
       const flags = view.getUint8(row);
-      if ((flags & FLAG_BODY_LATER) !== 0 || flags === FLAG_BODY_ABSENT) return -1;
+      if (flags === FLAG_BODY_ABSENT) return -1;
       bytes += view.getUint32(row + 8, true) + view.getUint32(row + 16, true);
       if ((flags & FLAG_BODY_ABSENT) === 0) bytes += view.getUint32(row + 4, true);
     }
@@ -45,8 +45,8 @@ export class RefillTarget {
   }
 
   /** Takes the rows of one frame in order. After a refusal the refill must begin again: what came before it stays. */
-  take(queue: MirroredQueue, view: DataView, rowsAt: number, rowCount: number, payload: Uint8Array): number {
-    if (!queue.refilling) return REFUSAL_INVALID;
+  take(copy: MirroredPartition, view: DataView, rowsAt: number, rowCount: number, payload: Uint8Array): number {
+    if (copy.isComplete) return REFUSAL_INVALID;
     let at = 0;
     for (let i = 0; i < rowCount; i += 1) {
       const row = rowsAt + i * ENTRY_ROW_BYTES;
@@ -54,14 +54,14 @@ export class RefillTarget {
       const bodyBytes = (flags & FLAG_BODY_ABSENT) === 0 ? view.getUint32(row + 4, true) : 0;
       const headBytes = view.getUint32(row + 8, true);
       const noteBytes = view.getUint32(row + 16, true);
-      const reason = this.#takeEntry(queue, view, row, payload, at);
+      const reason = this.#takeEntry(copy, view, row, payload, at);
       if (reason !== TAKEN) return reason;
       at += bodyBytes + headBytes + noteBytes;
     }
     return TAKEN;
   }
 
-  #takeEntry(queue: MirroredQueue, view: DataView, row: number, payload: Uint8Array, start: number): number {
+  #takeEntry(copy: MirroredPartition, view: DataView, row: number, payload: Uint8Array, start: number): number {
     const flags = view.getUint8(row);
     const bodyBytes = view.getUint32(row + 4, true);
     const headBytes = view.getUint32(row + 8, true);
@@ -69,12 +69,12 @@ export class RefillTarget {
     const noteBytes = view.getUint32(row + 16, true);
     const id = view.getFloat64(row + 24, true);
     const position = view.getFloat64(row + 32, true);
-    if (position <= queue.refillPosition || position > queue.refillNumber) return REFUSAL_INVALID;
+    if (position <= copy.refillPosition || position > copy.refillNumber) return REFUSAL_INVALID;
     const contents = this.#contents;
     const absent = (flags & FLAG_BODY_ABSENT) !== 0;
     const reason = (flags & FLAG_SHARED) === 0
       ? contents.takeOwn(payload, start, bodyBytes + headBytes, crc)
-      : contents.takeShared(queue.ownerAccount, id, absent, bodyBytes, headBytes, crc, payload, start);
+      : contents.takeShared(copy.ownerAccount, id, absent, bodyBytes, headBytes, crc, payload, start);
     if (reason !== TAKEN) return reason;
     const entry = this.#entries.create(id, contents.slot, bodyBytes, headBytes, crc, contents.shared);
     if (noteBytes > 0) {
@@ -86,18 +86,18 @@ export class RefillTarget {
       }
       this.#entries.setNote(entry, contents.slot);
     }
-    this.#entries.link(queue, entry, position, queue.refillRow);
-    queue.refillRow = entry;
-    queue.refillPosition = position;
-    queue.refillCount += 1;
+    this.#entries.link(copy, entry, position, copy.refillRow);
+    copy.refillRow = entry;
+    copy.refillPosition = position;
+    copy.refillCount += 1;
     return TAKEN;
   }
 
-  /** Answers 0 or COUNT; a refill that lost rows stays what it is: no member, to be begun again. */
-  end(queue: MirroredQueue, count: number): number {
-    if (!queue.refilling) return REFUSAL_INVALID;
-    if (count !== queue.refillCount) return REFUSAL_COUNT;
-    queue.refilling = false;
+  /** Answers 0 or COUNT; a refill that lost rows stays what it is: incomplete, to be begun again. */
+  end(copy: MirroredPartition, count: number): number {
+    if (copy.isComplete) return REFUSAL_INVALID;
+    if (count !== copy.refillCount) return REFUSAL_COUNT;
+    copy.isComplete = true;
     return TAKEN;
   }
 }

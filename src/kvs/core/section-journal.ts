@@ -6,7 +6,6 @@
  *   LINKED    row                                       undo: unlink, free       commit: -
  *   UNLINKED  row position                              undo: link behind PREV   commit: free
  *   CUT       first last before count               undo: put back           commit: free; very many later, in steps
- *   CONTENT   row slot body head crc shared note        undo: put back           commit: free the old
  *   NOTE      row note                                  undo: put back           commit: free the old
  *
  * Operands stand before their op: both walks go backwards. One array of numbers, reused.
@@ -14,16 +13,14 @@
 
 import type { Segments } from '../../base/segments.js';
 import type { StoredEntries } from './stored-entries.js';
-import type { MirroredQueue } from './mirrored-queue.js';
-import type { SharedBodies } from './shared-bodies.js';
+import type { MirroredPartition } from './mirrored-partition.js';
 
 const LINKED = 1;
 const UNLINKED = 2;
-const CONTENT = 3;
+const CUT = 3;
 const NOTE = 4;
-const CUT = 5;
 
-/** More entries cut out at once are not freed within the turn, but in steps between turns (queue-table.ts): this many take about half a millisecond. */
+/** More entries cut out at once are not freed within the turn, but in steps between turns (partition-table.ts): this many take about half a millisecond. */
 const FREED_AT_ONCE_MAX = 1024;
 
 /** A longer list, left by a section of very many changes, is given back. */
@@ -34,31 +31,23 @@ export class SectionJournal {
   #length = 0;
   #refillRow = 0;
   #pullRow = 0;
-  #epoch = 0;
-  #role = 0;
-  #members: readonly string[] = [];
   readonly #segments: Segments;
   readonly #entries: StoredEntries;
-  readonly #shared: SharedBodies;
   readonly #discardLater: (first: number) => void;
 
   constructor(parts: {
-    readonly segments: Segments; readonly entries: StoredEntries; readonly shared: SharedBodies; readonly discardLater: (first: number) => void;
+    readonly segments: Segments; readonly entries: StoredEntries; readonly discardLater: (first: number) => void;
   }) {
     this.#segments = parts.segments;
     this.#entries = parts.entries;
-    this.#shared = parts.shared;
     this.#discardLater = parts.discardLater;
   }
 
-  begin(queue: MirroredQueue): void {
+  begin(copy: MirroredPartition): void {
     this.#length = 0;
     if (this.#ops.length > KEPT_OPS) this.#ops.length = 0;
-    this.#refillRow = queue.refillRow;
-    this.#pullRow = queue.pullRow;
-    this.#epoch = queue.epoch;
-    this.#role = queue.role;
-    this.#members = queue.members;
+    this.#refillRow = copy.refillRow;
+    this.#pullRow = copy.pullRow;
   }
 
   linked(row: number): void {
@@ -81,19 +70,6 @@ export class SectionJournal {
     this.#push(CUT);
   }
 
-  /** Before content and note of the row are replaced. */
-  content(row: number): void {
-    const entries = this.#entries;
-    this.#push(row);
-    this.#push(entries.slotOf(row));
-    this.#push(entries.bodyBytesOf(row));
-    this.#push(entries.headBytesOf(row));
-    this.#push(entries.crcOf(row));
-    this.#push(entries.sharedOf(row));
-    this.#push(entries.noteOf(row));
-    this.#push(CONTENT);
-  }
-
   /** Before the note of the row is replaced. */
   note(row: number): void {
     this.#push(row);
@@ -110,13 +86,6 @@ export class SectionJournal {
       } else if (op === UNLINKED) {
         this.#length -= 1;
         this.#entries.discard(this.#pop());
-      } else if (op === CONTENT) {
-        const note = this.#pop();
-        const shared = this.#pop();
-        this.#length -= 3;
-        const slot = this.#pop();
-        this.#length -= 1;
-        this.#free(slot, shared, note);
       } else if (op === CUT) {
         const count = this.#pop();
         this.#length -= 2;
@@ -126,63 +95,42 @@ export class SectionJournal {
       } else {
         const note = this.#pop();
         this.#length -= 1;
-        this.#free(0, 0, note);
+        this.#freeNote(note);
       }
     }
   }
 
   /** Puts everything back. */
-  rollback(queue: MirroredQueue): void {
+  rollback(copy: MirroredPartition): void {
     const entries = this.#entries;
     while (this.#length > 0) {
       const op = this.#pop();
       if (op === LINKED) {
         const row = this.#pop();
-        entries.unlink(queue, row);
+        entries.unlink(copy, row);
         entries.discard(row);
       } else if (op === UNLINKED) {
         const position = this.#pop();
         const row = this.#pop();
-        entries.link(queue, row, position, entries.prevOf(row));
-      } else if (op === CONTENT) {
-        this.#putBackContent(queue);
+        entries.link(copy, row, position, entries.prevOf(row));
       } else if (op === CUT) {
         this.#length -= 1;
         const before = this.#pop();
         const last = this.#pop();
-        entries.attach(queue, this.#pop(), last, before);
+        entries.attach(copy, this.#pop(), last, before);
       } else {
         const note = this.#pop();
         const row = this.#pop();
-        this.#free(0, 0, entries.noteOf(row));
+        this.#freeNote(entries.noteOf(row));
         entries.setNote(row, note);
       }
     }
-    queue.refillRow = this.#refillRow;
-    queue.pullRow = this.#pullRow;
-    queue.epoch = this.#epoch;
-    queue.role = this.#role;
-    queue.members = this.#members;
+    copy.refillRow = this.#refillRow;
+    copy.pullRow = this.#pullRow;
   }
 
-  #putBackContent(queue: MirroredQueue): void {
-    const entries = this.#entries;
-    const note = this.#pop();
-    const shared = this.#pop();
-    const crc = this.#pop();
-    const headBytes = this.#pop();
-    const bodyBytes = this.#pop();
-    const slot = this.#pop();
-    const row = this.#pop();
-    this.#free(entries.slotOf(row), entries.sharedOf(row), entries.noteOf(row));
-    entries.setContent(queue, row, slot, bodyBytes, headBytes, crc, shared);
-    entries.setNote(row, note);
-  }
-
-  #free(slot: number, shared: number, note: number): void {
-    if (slot !== 0) this.#segments.free(slot);
+  #freeNote(note: number): void {
     if (note !== 0) this.#segments.free(note);
-    if (shared !== 0) this.#shared.release(shared);
   }
 
   #push(value: number): void {

@@ -241,7 +241,6 @@ export class StoreConnection implements ConnectionHandlers, FrameSink, FrameRoom
 
   tick(nowMs: number): void {
     if (this.#state === CLOSED) return;
-    this.#requests.tick(nowMs);
     const isProved = this.#account !== undefined;
     const isLate = isProved ? nowMs - this.#heardMs > this.#options.silenceMs : nowMs - this.#openedMs > HANDSHAKE_MS;
     if (!isLate) return;
@@ -327,21 +326,16 @@ export class StoreConnection implements ConnectionHandlers, FrameSink, FrameRoom
       this.close(CLOSE_LIMIT, 'too many connections of this gateway');
       return;
     }
-    const nowMs = this.#ports.clock.nowMs();
     this.#account = account;
     account.connections.add(this);
     const active = (hello.flags & HELLO_ACTIVE) !== 0 && account.activate(this, hello.generation);
     // Who stands by for good says HEARTBEAT only: no memory for more.
     this.#reader = new FrameReader({ frameBytesMax: active ? this.#options.frameBytesMax : HANDSHAKE_FRAME_BYTES_MAX, summedType: CHANGES }, { crc32: this.#ports.crc32, room: this });
     this.#transition(active ? ACTIVE : STANDBY);
-    this.#store.heartbeat(account, nowMs);
-    if (active) {
-      account.version = this.#handshake.version;
-      this.#requests.begin(account);
-    }
+    if (active) this.#requests.begin(account);
     this.#outbox.frame(WELCOME, sequence, encodeWelcome(this.#ports.packer, {
       credit: this.#store.admission.grant(account), highestIncarnation: account.incarnation, leaseMs: this.#store.leaseMs,
-      graceMs: this.#store.graceMs(nowMs), frameBytesMax: this.#options.frameBytesMax, windowBytes: this.#options.windowBytes, active,
+      frameBytesMax: this.#options.frameBytesMax, windowBytes: this.#options.windowBytes, active,
     }));
     this.#ports.log.info('link', 'gateway connected', {
       gateway: account.id, incarnation: hello.incarnation, generation: hello.generation, protocol: this.#handshake.version, path: hello.path, active, remote: this.#ports.connection.remote,
@@ -361,13 +355,13 @@ export class StoreConnection implements ConnectionHandlers, FrameSink, FrameRoom
       return;
     }
     const nowMs = this.#ports.clock.nowMs();
-    this.#store.heartbeat(account, nowMs);
+    const { leaseMs, fenceCount, fences } = this.#store.heartbeat(account, message.fencesProcessed, nowMs);
     account.clock.note(message.wallMs, nowMs);
     this.#requests.passed(sequence);
     const asksCredit = this.#state === ACTIVE && message.token === this.#heartbeatToken;
     this.#heartbeatToken = message.token;
     this.#outbox.frame(BEAT, sequence, encodeBeat(this.#ports.packer, {
-      token: message.token, credit: this.#store.admission.grant(account, asksCredit), leaseMs: this.#store.leaseMs,
+      token: message.token, credit: this.#store.admission.grant(account, asksCredit), leaseMs, fenceCount, fences,
     }));
   }
 

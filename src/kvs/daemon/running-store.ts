@@ -13,7 +13,7 @@ export interface RunningStore {
   /** Ports bound, in the order of the paths. */
   readonly ports: readonly number[];
   readonly adminPort: number;
-  /** Told to stop: it waits for its gateways to move their queues away. */
+  /** Told to stop: it waits for its gateways to move their partitions away. */
   readonly isStopping: boolean;
   readonly connections: ReadonlySet<StoreConnection>;
   stop(): Promise<void>;

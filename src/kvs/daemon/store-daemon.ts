@@ -5,12 +5,13 @@
  *   paths (A, B) ─► StoreConnection ─► Store            every TICK_MS: silence, lapsed grants, work steps
  *   admin HTTP ──► /metrics /healthz /readyz /api/v1
  *
- *   start   what a spill file brings back, then the ports
- *   stop()  gateways are told and move their queues away (core/stopping.ts), new connections get CLOSE (STOPPING)
+ *   start   the lock (state-lock.ts), what a spill file brings back, then the ports
+ *   stop()  gateways are told and move their partitions away (core/stopping.ts), new connections get CLOSE (STOPPING)
  *           ─► all is acknowledged, CLOSE (STOPPING) on each connection, all sockets gone or STOP_GRACE_MS passed
- *           ─► what is still held goes to the spill file (spill-file.ts)
+ *           ─► what is still held goes to the spill file (spill-file.ts), then the lock is given back
  *
- * Signals and the exit code belong to src/bin. A store started anew has a new boot id, and is empty without a file.
+ * Signals and the exit code belong to src/bin. A store started anew has a new boot id and is empty; with a file it goes
+ * on as the boot that wrote it.
  */
 
 import type { Clock, Crc32, EventLog, Packer, Secrets } from '../../platform/ports.js';
@@ -19,6 +20,8 @@ import type { Ticker } from '../../platform/node/clock.js';
 import { startTicker } from '../../platform/node/clock.js';
 import { FRAME_BYTES_MAX } from '../../protocol/frame.js';
 import { BOOT_ID_BYTES } from '../../protocol/handshake.js';
+import type { FileLock } from '../../register/file/file-lock.js';
+import type { SpillHead } from '../../protocol/spill-records.js';
 import { StoreCounters } from '../core/counters.js';
 import { STORE_DEFAULTS, Store } from '../core/store.js';
 import { StoreConnection } from '../core/store-connection.js';
@@ -27,6 +30,7 @@ import type { AdminHttp } from './admin-http.js';
 import type { RunningStore } from './running-store.js';
 import { startAdminHttp } from './admin-http.js';
 import { loadSpillFile, spillFileName, unuseSpillFile, writeSpillFile } from './spill-file.js';
+import { takeStateLock } from './state-lock.js';
 
 /** How often silence, grants and gaps in segments are looked at. */
 const TICK_MS = 50;
@@ -39,7 +43,7 @@ const WINDOW_BYTES = 8 * 1024 * 1024;
 
 export interface StoreDaemonOptions {
   readonly storeId: string;
-  /** Machine this store runs on: a gateway does not place a queue on its own host. */
+  /** Machine this store runs on: a gateway does not place a partition on its own host. */
   readonly host: string;
   readonly paths: readonly { readonly name: string; readonly host: string; readonly port: number }[];
   readonly admin: { readonly host: string; readonly port: number; readonly token?: string | undefined } | undefined;
@@ -52,11 +56,13 @@ export interface StoreDaemonOptions {
   readonly insecure?: boolean;
   readonly segmentBytes?: number;
   readonly ringBytes?: number;
-  /** Folder of the spill file; undefined: none is read or written. */
+  /** Folder of the spill file and its lock; undefined: none is read or written. */
   readonly stateDir?: string | undefined;
   /** Write one when stopped; one that is there is read in any case. */
   readonly spill?: boolean;
-  /** Bound on the time for gateways to move their queues away. */
+  /** How long a process of the store before that still has the files is waited for; state-lock.ts has the usual one. */
+  readonly lockWaitMs?: number;
+  /** Bound on the time for gateways to move their partitions away. */
   readonly stopTimeoutMs?: number;
   readonly version?: string;
 }
@@ -70,27 +76,43 @@ export interface StoreDaemonPorts {
   readonly listener: Listener;
 }
 
+/** What a process of the store before has left, and the right to it. */
+interface Inheritance {
+  readonly file: string;
+  readonly lock: FileLock;
+}
+
+/** Rejects with a StoreStartError (or an error of listening) when the store can't start; then nothing was changed. */
 export async function startStore(options: StoreDaemonOptions, ports: StoreDaemonPorts): Promise<RunningStore> {
-  const empty = (): Store => newStore(options, ports);
-  const { stateDir } = options;
-  const spillFile = stateDir === undefined ? undefined : spillFileName(stateDir, options.storeId);
-  const loaded = spillFile === undefined ? { store: empty(), fromFile: false } : await loadSpillFile(spillFile, empty, ports);
-  const daemon = new StoreDaemon(options, ports, loaded.store);
+  const { stateDir, storeId } = options;
+  if (stateDir === undefined) return await listening(new StoreDaemon(options, ports, newStore(options, ports, undefined), undefined));
+  const file = spillFileName(stateDir, storeId);
+  const lock = await takeStateLock({ storeId, file, ...(options.lockWaitMs === undefined ? {} : { waitMs: options.lockWaitMs }) }, ports.log);
+  let loaded: Store | undefined;
   try {
-    await daemon.listen();
+    loaded = await loadSpillFile(file, storeId, (head) => newStore(options, ports, head), ports);
+    return await listening(new StoreDaemon(options, ports, loaded ?? newStore(options, ports, undefined), { file, lock }));
   } catch (error) {
-    if (spillFile !== undefined && loaded.fromFile) unuseSpillFile(spillFile);
+    if (loaded !== undefined) unuseSpillFile(file);
+    lock.release();
     throw error;
   }
+}
+
+async function listening(daemon: StoreDaemon): Promise<RunningStore> {
+  await daemon.listen();
   return daemon;
 }
 
-function newStore(options: StoreDaemonOptions, ports: StoreDaemonPorts): Store {
+/** `head`: of the file that it goes on from. */
+function newStore(options: StoreDaemonOptions, ports: StoreDaemonPorts, head: SpillHead | undefined): Store {
   const seed = ports.secrets.randomBytes(4);
   return new Store(
     {
       ...STORE_DEFAULTS,
       storeId: options.storeId,
+      bootId: head?.bootId ?? Buffer.from(ports.secrets.randomBytes(BOOT_ID_BYTES)).toString('hex'),
+      inheritedLeaseMs: head?.longestLeaseMs ?? 0,
       gateways: options.gateways,
       memoryLimitBytes: options.memoryLimitBytes,
       leaseMs: options.leaseMs ?? STORE_DEFAULTS.leaseMs,
@@ -99,7 +121,7 @@ function newStore(options: StoreDaemonOptions, ports: StoreDaemonPorts): Store {
       startMs: ports.clock.nowMs(),
       indexSeed: new DataView(seed.buffer, seed.byteOffset, 4).getUint32(0),
     },
-    { crc32: ports.crc32, packer: ports.packer },
+    { crc32: ports.crc32 },
   );
 }
 
@@ -110,6 +132,7 @@ class StoreDaemon implements RunningStore {
   readonly connections = new Set<StoreConnection>();
   readonly #options: StoreDaemonOptions;
   readonly #ports: StoreDaemonPorts;
+  readonly #inheritance: Inheritance | undefined;
   readonly #listening: Listening[] = [];
   #admin: AdminHttp | undefined;
   #ticker: Ticker | undefined;
@@ -121,10 +144,11 @@ class StoreDaemon implements RunningStore {
   #onStoppingOver: (() => void) | undefined;
   #onEmpty: (() => void) | undefined;
 
-  constructor(options: StoreDaemonOptions, ports: StoreDaemonPorts, store: Store) {
+  constructor(options: StoreDaemonOptions, ports: StoreDaemonPorts, store: Store, inheritance: Inheritance | undefined) {
     this.#options = options;
     this.#ports = ports;
-    this.bootId = ports.secrets.randomBytes(BOOT_ID_BYTES);
+    this.#inheritance = inheritance;
+    this.bootId = Buffer.from(store.bootId, 'hex');
     this.store = store;
   }
 
@@ -163,19 +187,24 @@ class StoreDaemon implements RunningStore {
   async stop(): Promise<void> {
     if (this.#stopping !== undefined) return;
     const { clock, log } = this.#ports;
-    const { stateDir } = this.#options;
+    const { storeId, partitions, entries } = this.store;
     this.#stopping = new Stopping({ nowMs: clock.nowMs(), timeoutMs: this.#options.stopTimeoutMs ?? 0 }, this.store);
     this.#stopping.begin(this.connections);
-    log.info('store', 'store stops', { store: this.store.storeId, queues: this.store.queues.count, messages: this.store.entries.count });
+    log.info('store', 'store stops', { store: storeId, partitions: partitions.count, messages: entries.count });
     if (!this.#stopping.isOver(clock.nowMs())) await this.#movedAway();
     await this.#close();
-    if (this.#options.spill === true && stateDir !== undefined) await this.#spill(stateDir);
-    log.info('store', 'store stopped', { store: this.store.storeId });
+    try {
+      if (this.#options.spill === true && this.#inheritance !== undefined) await this.#spill(this.#inheritance);
+    } finally {
+      this.#inheritance?.lock.release();
+    }
+    log.info('store', 'store stopped', { store: storeId });
   }
 
-  async #spill(folder: string): Promise<void> {
-    const file = spillFileName(folder, this.store.storeId);
+  async #spill({ file, lock }: Inheritance): Promise<void> {
     try {
+      // Frozen for long in a container, it may have been taken for dead.
+      if (!lock.isOurs) throw new Error('another process has taken the files of this store');
       await writeSpillFile(file, this.store, this.#ports);
     } catch (error) {
       this.#ports.log.error('spill', 'spill file could not be written: what stood only here is gone', { file, error: String(error), messages: this.store.entries.count });

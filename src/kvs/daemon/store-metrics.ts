@@ -4,7 +4,7 @@
  */
 
 import { Counter, Gauge, Registry } from 'prom-client';
-import { closeReasonName, refusalReasonName } from '../../protocol/reasons.js';
+import { closeReasonName, declinedReasonName, refusalReasonName } from '../../protocol/reasons.js';
 import type { RunningStore } from './running-store.js';
 
 export function storeMetrics(running: RunningStore): Registry {
@@ -22,8 +22,8 @@ export function storeMetrics(running: RunningStore): Registry {
       },
     });
   };
-  gauge('entries', 'Entries of all mirrored queues.', () => store.entries.count);
-  gauge('queues', 'Mirrored queues.', () => store.queues.count);
+  gauge('entries', 'Entries of all copies.', () => store.entries.count);
+  gauge('partitions', 'Copies of partitions.', () => store.partitions.count);
   gauge('shared_bodies', 'Bodies that several entries may name.', () => store.shared.count);
   gauge('connections', 'Open connections of gateways.', () => running.connections.size);
   gauge('memory_used_bytes', 'Memory that counts against the limit: segments and bookkeeping.', () => store.admission.usedBytes);
@@ -40,8 +40,9 @@ export function storeMetrics(running: RunningStore): Registry {
   counter('blocks', 'Blocks pulled.', () => counters.blocks);
   counter('block_bytes', 'Payload bytes in blocks.', () => counters.blockBytes);
   counter('connections_opened', 'Connections accepted.', () => counters.connections);
-  counter('claims_granted', 'Claims granted.', () => counters.claimsGranted);
+  counter('fences', 'Terms accepted by FENCE.', () => counters.fences);
   byReason(registry, 'refusals', 'Requests refused, by reason.', counters.refusals, refusalReasonName);
+  byReason(registry, 'declines', 'Terms declined, by reason.', counters.declines, declinedReasonName);
   byReason(registry, 'closes', 'Connections closed by this store, by reason.', counters.closes, closeReasonName);
   return registry;
 }

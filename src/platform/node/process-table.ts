@@ -1,7 +1,7 @@
 /**
  * Which process of which machine: marks that a lock file can keep, and whether the process of a mark still
- * lives. For the lock of a gateway (gateway/process-lock.ts) and of the register's file
- * (register/file/file-lock.ts).
+ * lives. For lock files (file-lock.ts) and for what a gateway's folder knows of its processes
+ * (gateway/process-lock.ts).
  */
 import { readFileSync, readlinkSync } from 'node:fs';
 
@@ -40,6 +40,9 @@ export function parseProcessMark(text: string): ProcessMark | undefined {
     return undefined;
   }
 }
+
+/** The pid namespace of the machine itself, in which no container is: its number is fixed in Linux. */
+export const MACHINE_PID_NAMESPACE = 'pid:[4026531836]';
 
 /** The process table of Linux. */
 export const PROC: ProcessTable = {

@@ -40,8 +40,7 @@ export interface Beat {
 const NO_FENCES: readonly FenceNotice[] = [];
 
 export function encodeBeat(packer: Packer, message: Beat): Uint8Array {
-  const fences = message.fences.map(({ count, partition, term }) => [count, partition, packTerm(term)]);
-  return packer.pack([message.token, message.credit, message.leaseMs, message.fenceCount, fences]);
+  return packer.pack([message.token, message.credit, message.leaseMs, message.fenceCount, packNotices(message.fences)]);
 }
 
 export function decodeBeat(packer: Packer, control: Uint8Array): Beat | InvalidMessage {
@@ -56,7 +55,12 @@ export function decodeBeat(packer: Packer, control: Uint8Array): Beat | InvalidM
   return fences === undefined ? new InvalidMessage('fences') : { token, credit, leaseMs, fenceCount, fences };
 }
 
-function readNotices(value: unknown): readonly FenceNotice[] | undefined {
+/** Also in the file of a stopped store. */
+export function packNotices(fences: readonly FenceNotice[]): readonly unknown[] {
+  return fences.map(({ count, partition, term }) => [count, partition, packTerm(term)]);
+}
+
+export function readNotices(value: unknown): readonly FenceNotice[] | undefined {
   if (!Array.isArray(value) || value.length > NOTICES_MAX) return undefined;
   if (value.length === 0) return NO_FENCES;
   const notices: FenceNotice[] = [];

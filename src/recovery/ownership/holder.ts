@@ -11,15 +11,17 @@
  *   ASKING       ─ no record, or every copy gone, and every store has answered / found ─► FOUNDING
  *   FOUNDING     ─ stores have the first term / change ─► CLAIMING ─ moved, and mine ─► HOLDER, by way of
  *                  WAITING_OUT where leases may run that no living member can tell of
+ *   FOUNDING     ─ the register moved, a newer record is known, or a copy of this one is back ─► ASKING
  *   CLAIMING     ─ another change came first, or no member can be read any more ─► ASKING
  *   WAITING_OUT  ─ the fenced member is away ─► FENCING
- *   READING      ─ source died, and no other member is in step (14) / forget, change ─► CLAIMING
+ *   READING      ─ source died, and no other copy will do (14) / forget, change ─► CLAIMING
  *   HOLDER       ─ the owner is back / stop ─► HANDING_BACK ─ quiet and level / release, forget, change;
  *                  moved ─► IDLE
  *   HANDING_BACK ─ the owner is away again, nothing released yet / resume ─► HOLDER
  *   any that holds or takes ─ fenced by a higher term, another holder in the register, every copy gone
  *                  / forget (12) ─► LOST ─ tick ─► ASKING
- *   ASKING, FENCING ─ a person gives copies up (16) ─► FOUNDING, or CLAIMING with those that are left
+ *   ASKING, FENCING, READING whose source is away ─ a person gives copies up (16) ─► FOUNDING, or CLAIMING
+ *                  with those that are left
  *
  *   state         what is waited for                                 right to deliver
  *   IDLE          news of the register, or the time to look again    no
@@ -47,7 +49,7 @@ import type { HolderId, PartitionRecord, RecordedMember, Term } from '../../prot
 import { NO_TERM, holderKey, isMemberOf, isSameHolder, isSameSet,
   isSameTerm } from '../../protocol/partition-record.js';
 import type { PartitionMember } from './member.js';
-import { MEMBER_STATE_NAMES } from './member.js';
+import { MEMBER_STATE_NAMES, MemberState } from './member.js';
 import { PartitionSet } from './partition-set.js';
 import type { AskAnswer, FencedAnswer, HolderOptions, HolderPorts, Refusal, Stamped } from './ports.js';
 import { RefusalReason } from './ports.js';
@@ -81,7 +83,7 @@ const VALID: readonly (readonly number[])[] = [
   [S.ASKING, S.FENCING, S.WAITING_OUT, S.HOLDER],
   [S.WAITING_OUT, S.CLAIMING, S.FOUNDING, S.LOST],
   [S.FENCING, S.READING, S.HOLDER, S.CLAIMING, S.FOUNDING, S.LOST],
-  [S.HOLDER, S.CLAIMING, S.LOST],
+  [S.HOLDER, S.CLAIMING, S.FOUNDING, S.LOST],
   [S.HANDING_BACK, S.LOST],
   [S.HOLDER, S.IDLE, S.LOST],
   [S.ASKING],
@@ -147,6 +149,8 @@ export class PartitionHolder {
   #foundTerm: Term = NO_TERM;
   #foundBase: { readonly isLoss: boolean; readonly gaveUp: readonly RecordedMember[]; readonly unlessSessionOf: HolderId | undefined } | undefined;
   #foundAskedMs = -Infinity;
+  /** The newest record known when founding began. */
+  #foundFor: PartitionRecord | undefined;
   #set: PartitionSet | undefined;
   #hasRules = false;
   /** The change under way, of members or to the owner. */
@@ -217,6 +221,7 @@ export class PartitionHolder {
     const isLate = nowMs - this.#enteredMs >= this.#options.awayAfterMs;
     if (this.#state === HolderState.WAITING_OUT) return Waiting.LEASE;
     if (this.#state === HolderState.FENCING && isLate) return Waiting.COPIES_AWAY;
+    if (this.#isReadingInVain(nowMs)) return Waiting.COPIES_AWAY;
     if (this.#state !== HolderState.ASKING) return Waiting.NOTHING;
     if (this.#mustAskAll()) return Waiting.STORES;
     return isLate && this.#stamped?.hasSession === false && !this.#someMemberAnswered()
@@ -340,7 +345,8 @@ export class PartitionHolder {
     this.#noteTold(refusal.told);
     this.#noteEpoch(refusal.term.number);
     if (this.#state === HolderState.FOUNDING) {
-      if (isSameTerm(refusal.asked, this.#foundTerm)) this.#beginFounding(nowMs);
+      if (isSameTerm(refusal.asked, this.#foundTerm)
+        && refusal.reason !== RefusalReason.NO_COPY) this.#beginFounding(nowMs);
       return;
     }
     if (this.#record === undefined || !isSameTerm(refusal.asked, this.#record.term)) return;
@@ -350,8 +356,8 @@ export class PartitionHolder {
       this.#lose(nowMs, `fenced at ${storeId} by term ${String(refusal.term.number)}`);
       return;
     }
-    if (row !== undefined) this.#set?.onUnfit(row, nowMs);
-    this.#mustRead = true;
+    if (row !== undefined) this.#set?.onUnfit(row, refusedBy(refusal), nowMs);
+    if (counts) this.#mustRead = true;
     if (this.#set === undefined && refusal.reason === RefusalReason.STALE) {
       this.#lose(nowMs, `${storeId} knows a newer record than the register`);
     }
@@ -364,7 +370,10 @@ export class PartitionHolder {
     const row = this.#set?.rowOf(storeId, bootId);
     if (row === undefined ? isMemberOf(record.members, storeId, bootId) : row.isPossible) {
       this.#lose(nowMs, `fenced at ${storeId} by term ${String(term.number)}`);
-    } else if (row !== undefined) this.#set?.onUnfit(row, nowMs);
+    } else if (row !== undefined) {
+      this.#noteEpoch(term.number);
+      this.#set?.onUnfit(row, term.number, nowMs);
+    }
   }
 
   // ── memory says ─────────────────────────────────────────────────────────────────────────────────
@@ -427,7 +436,7 @@ export class PartitionHolder {
   /** THE ONE ORDER of a person (16): false when there is nothing that waits for it. */
   giveUp(storeIds: readonly string[], nowMs: number): boolean {
     const isWaiting = this.#state === HolderState.FENCING || this.#state === HolderState.ASKING
-      || this.#state === HolderState.IDLE;
+      || this.#state === HolderState.IDLE || this.#isReadingInVain(nowMs);
     const record = this.#record ?? this.#newest;
     if (!isWaiting || record === undefined || this.#stamped === undefined) return false;
     const given = record.members.filter((member) => storeIds.includes(member.storeId));
@@ -435,6 +444,7 @@ export class PartitionHolder {
     if (given.length === 0 && record.members.length > 0) return false;
     const gaveUp = [...record.gaveUp, ...given];
     if (this.#state === HolderState.IDLE) this.#enter(HolderState.ASKING, nowMs, 'copies given up');
+    if (this.#set !== undefined) this.#forget();
     if (rest.length > 0) this.#takeOver({ ...record, members: rest, gaveUp }, nowMs, 'copies given up');
     else {
       const unlessSessionOf = record.members.length === 0 ? record.holder : undefined;
@@ -458,6 +468,7 @@ export class PartitionHolder {
         this.#consider(nowMs);
         break;
       case HolderState.FOUNDING:
+        if (nowMs >= this.#lookAtMs) this.#mustRead = true;
         this.#goOnFounding(nowMs);
         break;
       case HolderState.FENCING:
@@ -716,6 +727,7 @@ export class PartitionHolder {
     if (this.#record !== undefined) this.#leftTerm = this.#record.term;
     this.#record = undefined;
     this.#foundBase = base;
+    this.#foundFor = this.#newest;
     this.#enter(HolderState.FOUNDING, nowMs, base.isLoss ? 'every copy is lost' : 'a new partition');
     this.#beginFounding(nowMs);
   }
@@ -731,6 +743,14 @@ export class PartitionHolder {
   #goOnFounding(nowMs: number): void {
     const base = this.#foundBase;
     if (base === undefined) return;
+    if (this.#newest !== this.#foundFor) {
+      this.#enter(HolderState.ASKING, nowMs, 'a newer record is known');
+      return;
+    }
+    if (this.#foundFor?.members.some((each) => this.#isUp(each)) === true) {
+      this.#enter(HolderState.ASKING, nowMs, 'a copy is back before it was given up');
+      return;
+    }
     const { replicas, foundWaitMs, retryMs } = this.#options;
     const isLate = nowMs - this.#enteredMs >= foundWaitMs;
     if (this.#founded.length >= replicas || (isLate && this.#founded.length > 0)) {
@@ -812,13 +832,21 @@ export class PartitionHolder {
     const isSourceFit = set.isHistoryKnown && !source.isDiverged;
     const isOtherUp = set.rows.some((row) => (row !== source || !isSourceFit) && row.isRecorded
       && !row.isGone && this.#isUp(row));
-    const isDue = source.isGone || (isOtherUp && nowMs - source.weakSinceMs >= this.#options.dropAfterMs);
+    const isDue = isOtherUp ? source.isGone || nowMs - source.weakSinceMs >= this.#options.dropAfterMs
+      : source.isGone && !set.hasHeir;
     if (!isDue || !set.records.isSettled || this.#rolledBackTo !== undefined) return true;
     const record = set.records.known;
     this.#trace('PARTIAL source died: the takeover begins anew');
     this.#forget();
     this.#takeOver(record, nowMs, 'the member that was read is away');
     return false;
+  }
+
+  /** Everything that could be read, or read on from, is silent. */
+  #isReadingInVain(nowMs: number): boolean {
+    const set = this.#set;
+    if (set?.source === undefined || nowMs - set.source.weakSinceMs < this.#options.awayAfterMs) return false;
+    return set.rows.every((row) => row.state === MemberState.NG || row.isEmptied);
   }
 
   #readOn(source: PartitionMember): void {
@@ -890,7 +918,10 @@ export class PartitionHolder {
     if (this.#handing !== undefined) this.#learnHanding(stamped, nowMs);
     else if (this.#claim !== undefined && this.#state === HolderState.CLAIMING) this.#learnClaim(stamped,
       before, nowMs);
-    else if (this.#record !== undefined) this.#judge(stamped, before, nowMs);
+    else if (this.#state === HolderState.FOUNDING) {
+      if (before !== undefined && stamped.revision !== before.revision) this.#enter(HolderState.ASKING, nowMs,
+        'another change came first');
+    } else if (this.#record !== undefined) this.#judge(stamped, before, nowMs);
   }
 
   #learnHanding(stamped: Stamped, nowMs: number): void {
@@ -1012,7 +1043,7 @@ export class PartitionHolder {
       return;
     }
     const target = set.target(nowMs);
-    const isWanted = !isSameSet(target, own.members) || this.#adopted.length > 0;
+    const isWanted = !isSameSet(target, own.members) || this.#adopted.length > 0 || set.isEpochTooLow;
     if ((isWanted || !set.records.isSettled) && set.records.maySend(target)) {
       this.#changeMembers(set, own, stamped, target, nowMs);
     } else if (!set.records.isSettled) {
@@ -1101,6 +1132,11 @@ export class PartitionHolder {
 function isNewer(told: PartitionRecord, read: PartitionRecord): boolean {
   if (told.epoch !== read.epoch) return told.epoch > read.epoch;
   return !isSameTerm(told.term, read.term) || !isSameSet(told.members, read.members);
+}
+
+/** Only a record younger than this can show the store that what it refused by never came to be. */
+function refusedBy({ reason, term, told }: Refusal): number {
+  return reason === RefusalReason.NO_COPY ? 0 : Math.max(term.number, told?.epoch ?? 0);
 }
 
 /**

@@ -4,7 +4,7 @@
  * restarts without its file is another copy: it gets a row of its own.
  *
  *   NG       ─ link up / FENCE of our term ─► ALIGNING
- *   NG       ─ in no possible record, and up / FILL ─► FILLING
+ *   NG       ─ in no possible record, up, and not refused / FILL ─► FILLING
  *   ALIGNING ─ its last change is in our history, and is our last ─► IN_STEP
  *   ALIGNING ─ it is in our history, and the ring reaches back to it / TAIL ─► TAIL
  *   ALIGNING ─ else, in no possible record ─► NG / FILL ─► FILLING
@@ -78,6 +78,8 @@ export class PartitionMember implements RecordedMember {
   isGone = false;
   /** It has to be filled anew: another history than ours, or the ring does not reach back to it. */
   isDiverged = false;
+  /** A fill has begun there and has not ended: there is no copy. */
+  isEmptied = false;
   /** To be replaced: its store is drained, or the set is moved. */
   isUnwanted = false;
   /** Where a tail ends, at the moment it was begun. */
@@ -88,6 +90,8 @@ export class PartitionMember implements RecordedMember {
   toldEpoch = 0;
   /** Since when it is in its present state. */
   sinceMs: number;
+  /** It refused us by a term or a record of this epoch: it is filled when it was told a younger one. 0: nothing. */
+  refusedBy = 0;
   readonly #trace: MemberTrace;
   #state: MemberStateValue = MemberState.NG;
 

@@ -18,6 +18,8 @@
  *   all silent ─► nothing leaves; others are filled ─► one change replaces them
  *   all seen in new boots ─► change to no members (7) ─ known ─► others are filled ─► change with them
  *   PARTIAL ─► source, and who would be dropped for its history, stay (14)
+ *   weak, left, in step again ─► joins again, if no other has taken its place: it is not emptied for that
+ *   refused by a term that is in no record ─► change to an epoch above it ─ known ─► told there ─► filled
  *
  * onAcked() is on the way of every message: no allocation, a minimum over three or four rows.
  * What is not here: the register's conversation and the life of the partition in this process (holder.ts).
@@ -136,6 +138,7 @@ export class PartitionSet {
     invariant(!row.isPossible, 'a copy that may be recorded is never emptied');
     row.acked = number;
     row.isDiverged = false;
+    row.isEmptied = false;
     row.enter(MemberState.IN_STEP, nowMs);
   }
 
@@ -186,15 +189,21 @@ export class PartitionSet {
     if (this.#ports.isUp(row.storeId, row.bootId)) this.#align(row, nowMs);
   }
 
-  /** It has no copy, or one under a term that we do not know: it is filled anew. */
-  onUnfit(row: PartitionMember, nowMs: number): void {
+  /**
+   * It has no copy, or one under a term that we do not know: it is filled anew. With `refusedBy`, the epoch of
+   * what is known there, only when it has been told a younger record: until then it would refuse again.
+   */
+  onUnfit(row: PartitionMember, refusedBy: number, nowMs: number): void {
     row.isDiverged = true;
+    if (refusedBy > row.refusedBy) row.refusedBy = refusedBy;
+    if (refusedBy > 0) row.toldEpoch = 0;
     row.enter(MemberState.NG, nowMs);
   }
 
   onTold(storeId: string, bootId: string, epoch: number): void {
     const row = this.rowOf(storeId, bootId);
     if (row !== undefined && epoch > row.toldEpoch) row.toldEpoch = epoch;
+    if (row !== undefined && epoch > row.refusedBy) row.refusedBy = 0;
     if (epoch < this.records.known.epoch) return;
     this.#leavers = this.#leavers.filter((leaver) => leaver.storeId !== storeId || leaver.bootId !== bootId);
   }
@@ -218,6 +227,11 @@ export class PartitionSet {
   otherSource(): PartitionMember | undefined {
     for (const row of this.#rows) if (row !== this.#source && row.isRecorded && row.isInStep) return row;
     return undefined;
+  }
+
+  /** A copy that left for being weak, and may come back: it lacks nothing that could be had elsewhere. */
+  get hasHeir(): boolean {
+    return this.#rows.some((row) => !row.isRecorded && !row.isGone && !row.isDiverged && !row.isEmptied);
   }
 
   switchSource(row: PartitionMember): void {
@@ -262,9 +276,9 @@ export class PartitionSet {
     this.#recount();
     for (const row of left) {
       this.#leftStore = row.storeId;
-      row.isUnwanted = false;
       // Who was weak may come back for a tail, until another has taken its place. Who was moved is done.
-      if (row.isInStep || row.isGone) this.#forget(row);
+      if ((row.isInStep && row.isUnwanted) || row.isGone) this.#forget(row);
+      row.isUnwanted = false;
     }
     this.#sweep();
     this.tellAll();
@@ -308,11 +322,17 @@ export class PartitionSet {
     this.#tellAgain(nowMs);
     for (const row of this.#rows) {
       // Out of every possible record at last: it may be emptied and filled.
-      if (row.state !== MemberState.NG || row.isPossible || row.isGone || !this.#ports.isUp(row.storeId,
-        row.bootId)) continue;
+      if (row.state !== MemberState.NG || row.isPossible || row.isGone || row.refusedBy > 0
+        || !this.#isHistoryKnown || !this.#ports.isUp(row.storeId, row.bootId)) continue;
       this.#startFill(row, nowMs);
     }
     this.#lookForStore(nowMs);
+  }
+
+  /** A store that we want to fill knows a term that only a record of a higher epoch can take back. */
+  get isEpochTooLow(): boolean {
+    const { epoch } = this.records.known;
+    return this.#rows.some((row) => row.refusedBy >= epoch && !row.isPossible && !row.isGone);
   }
 
   /** Every member of the record has everything that was made: nothing of it would be done twice (13). */
@@ -399,6 +419,7 @@ export class PartitionSet {
     invariant(!row.isPossible, 'a copy that may be recorded is never emptied');
     this.#leavers = this.#leavers.filter((leaver) => leaver.storeId !== row.storeId);
     row.acked = 0;
+    row.isEmptied = true;
     row.isUnwanted = false;
     row.enter(MemberState.FILLING, nowMs);
     this.#ports.startFill(row);
@@ -409,7 +430,7 @@ export class PartitionSet {
     const sound = this.#rows.filter((row) => row.isRecorded && !this.#isWeak(row)).length;
     for (const row of [...this.#rows]) {
       if (row.isPossible) continue;
-      const isBroken = row.isGone || (row.state === MemberState.NG && row.acked === 0
+      const isBroken = row.isGone || (row.state === MemberState.NG && row.isEmptied
         && !this.#ports.isUp(row.storeId, row.bootId));
       if (isBroken || sound >= this.#options.replicas) this.#forget(row);
     }
@@ -463,8 +484,9 @@ export class PartitionSet {
     if (isDue) {
       this.#toldMs = nowMs;
       for (const row of this.#rows) {
-        if (row.isFenced && row.state !== MemberState.NG
-          && row.toldEpoch < record.epoch) this.#ports.tell(row, record, false);
+        const isTold = row.refusedBy > 0 ? !row.isPossible && row.refusedBy < record.epoch
+          : row.isFenced && row.state !== MemberState.NG;
+        if (isTold && row.toldEpoch < record.epoch) this.#ports.tell(row, record, false);
       }
     }
     for (const leaver of this.#leavers) {

@@ -315,7 +315,7 @@ export class RegisterClient implements Register {
         this.#heard();
       });
     }
-    for (const read of this.#reads) if (read.sentMs === undefined) this.#sendRead(read, nowMs);
+    this.#sendReads(line, nowMs);
     while (this.#underWay.size < this.#options.batchesMax) {
       const batch = takeBatch(this.#waiting, this.#keysUnderWay, this.#options.operationsMax, nowMs);
       if (batch === undefined) break;
@@ -345,14 +345,36 @@ export class RegisterClient implements Register {
     }
   }
 
-  #sendRead(read: WaitingRead, nowMs: number): void {
-    read.sentMs = nowMs;
+  /** Keys that are asked for in one turn go together, at one revision; a prefix goes alone. */
+  #sendReads(line: Line, nowMs: number): void {
+    let keys: WaitingRead[] = [];
+    for (const read of this.#reads) {
+      if (read.sentMs !== undefined) continue;
+      read.sentMs = nowMs;
+      if ('prefix' in read.range) this.#sendRange(line, [read]);
+      else keys.push(read);
+      if (keys.length < this.#options.operationsMax) continue;
+      this.#sendRange(line, keys);
+      keys = [];
+    }
+    if (keys.length > 0) this.#sendRange(line, keys);
+  }
+
+  #sendRange(line: Line, reads: readonly WaitingRead[]): void {
     const generation = this.#generation;
-    this.#ports.line.range([read.range], (answer) => {
-      if (generation !== this.#generation || !this.#reads.has(read)) return;
+    line.range(reads.map(({ range }) => range), (answer) => {
+      if (generation !== this.#generation) return;
       this.#heard();
-      this.#reads.delete(read);
-      read.done(answer.kind === 'entries' ? answer : { kind: 'unreachable', why: answer.why });
+      const found = new Map(answer.kind === 'entries' ? answer.entries.map((entry) => [entry.key, entry]) : []);
+      for (const read of reads) {
+        if (!this.#reads.delete(read)) continue;
+        if (answer.kind === 'failed') read.done({ kind: 'unreachable', why: answer.why });
+        else if ('prefix' in read.range) read.done(answer);
+        else {
+          const entry = found.get(read.range.key);
+          read.done({ ...answer, entries: entry === undefined ? [] : [entry] });
+        }
+      }
     });
   }
 

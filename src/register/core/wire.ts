@@ -97,7 +97,7 @@ export function decodeRequest(text: string): Request | BrokenRule {
       return writes instanceof BrokenRule ? writes : { id, call: 'transact', writes };
     }
     case 'range': {
-      const ranges = readList(fields['ranges'], PREFIXES_MAX, 'ranges', readRange);
+      const ranges = readList(fields['ranges'], TRANSACTION_OPERATIONS_MAX, 'ranges', readRange);
       return ranges instanceof BrokenRule ? ranges : { id, call: 'range', ranges };
     }
     case 'grant':

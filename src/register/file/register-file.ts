@@ -13,6 +13,7 @@
 import { readFileSync, statSync } from 'node:fs';
 import { open, rename } from 'node:fs/promises';
 import { join } from 'node:path';
+import { FileInUseError, FileLock, machineId } from '../../platform/node/file-lock.js';
 import { makeFolder } from '../../platform/node/make-folder.js';
 import type { Crc32 } from '../../platform/ports.js';
 import { FILE_MAGIC, FILE_VERSION, decodeFileBody, encodeFileBody } from '../core/file-format.js';
@@ -20,7 +21,6 @@ import type { FileContent, Origin } from '../core/file-format.js';
 import type { KeepResult } from '../core/map-host.js';
 import { RegisterMap } from '../core/register-map.js';
 import { BrokenRule } from '../core/shapes.js';
-import { FileLock } from './file-lock.js';
 import { RegisterFileError } from './register-file-error.js';
 
 const FILE = 'register';
@@ -99,7 +99,7 @@ export class RegisterFile {
       }
     } catch (error) {
       if (error instanceof RegisterFileError) throw error;
-      throw unreadable(file, error);
+      throw error instanceof FileInUseError ? inUse(error) : unreadable(file, error);
     }
   }
 
@@ -202,6 +202,14 @@ function damaged(file: string, rule: string): RegisterFileError {
   );
 }
 
+function inUse({ by }: FileInUseError): RegisterFileError {
+  return new RegisterFileError(
+    'in use',
+    `the register file is in use by ${by}: two gateways can't share one state_dir; `
+      + 'stop that process, or give this gateway a state_dir of its own',
+  );
+}
+
 function unreadable(file: string, error: unknown): RegisterFileError {
   return new RegisterFileError(
     'unreadable',
@@ -226,12 +234,4 @@ function elsewhere(origin: Origin, here: Origin): string {
 
 function hex(crc: number): string {
   return crc.toString(16).padStart(8, '0');
-}
-
-function machineId(): string {
-  try {
-    return readFileSync('/etc/machine-id', 'utf8').trim();
-  } catch {
-    return '';
-  }
 }

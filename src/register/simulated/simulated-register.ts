@@ -109,7 +109,17 @@ export class SimulatedRegister {
   rollBack(steps: number): void {
     const older = steps >= this.#states.length ? undefined : this.#states[this.#states.length - 1 - steps];
     this.#states.length = older === undefined ? 0 : this.#states.length - steps;
-    this.host.replace(older ?? new RegisterMap());
+    this.restore(older ?? new RegisterMap());
+  }
+
+  /** What stands now, to be restored later; it never changes. */
+  snapshot(): RegisterMap {
+    return this.host.map;
+  }
+
+  /** As when a backup is restored: connections end. Between two steps of the timeline. */
+  restore(snapshot: RegisterMap): void {
+    this.host.replace(snapshot);
     this.#cut('connection reset');
   }
 

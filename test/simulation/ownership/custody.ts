@@ -12,7 +12,7 @@
  * (simulate.ts)
  */
 import type { PartitionRecord, Term } from '../../../src/protocol/partition-record.js';
-import { isMemberOf, isSameTerm } from '../../../src/protocol/partition-record.js';
+import { holderKey, isMemberOf, isSameTerm } from '../../../src/protocol/partition-record.js';
 import type { World } from './world.js';
 
 export class PropertyBroken extends Error {}
@@ -61,6 +61,8 @@ export class Custody {
       && record.epoch > known.epoch) this.#checkLastMember(partition, known);
     if (known !== undefined && isSameTerm(known.term, record.term)) this.#checkPartial(partition, known,
       record);
+    if (known?.members.length === 0 && !isSameTerm(known.term, record.term)
+      && record.epoch > known.epoch) this.#memoryIsGivenUp(partition, known);
     if (known !== undefined && record.gaveUp.length > known.gaveUp.length) this.#giveUp(partition);
     if (known === undefined || record.epoch > known.epoch) this.#truth.set(partition, record);
     this.isTouched = true;
@@ -73,6 +75,15 @@ export class Custody {
       if (store?.holdsIn(partition,
         bootId)?.isComplete === true) throw new PropertyBroken(`last member: ${storeId}/${bootId} left ${partition}, though its copy lives`);
     }
+  }
+
+  /** The only copy was in the memory of the holder: by its death, or by an order while it has no session (7). */
+  #memoryIsGivenUp(partition: string, before: PartitionRecord): void {
+    const holder = holderKey(before.holder);
+    if (this.#world.processes.some(({ key }) => key === holder)
+      && this.#world.register.hasSession(holder)) throw new PropertyBroken(`given up: the memory of ${holder} in ${partition}, though its session lives`);
+    this.#world.count('memory given up');
+    for (const letter of this.#due.get(partition) ?? []) letter.isLost = true;
   }
 
   /**

@@ -225,6 +225,7 @@ export class Part {
   #filled = new WeakSet<PartitionMember>();
   #source: RecordedMember | undefined;
   #readLife = 0;
+  #block = BLOCK;
   #adopting: { readonly member: RecordedMember; readonly number: number; readonly ids: readonly number[] }[] = [];
 
   constructor(process: SimProcess, partition: string, gatewayId: string) {
@@ -642,14 +643,14 @@ export class Part {
     // Changes of our own that were made since stand behind what is read; there are none before the index is
     // here.
     this.#ring = [...snapshot.ring];
+    this.#block = Math.max(BLOCK, Math.ceil(snapshot.ids.length / BLOCKS_MAX));
     for (const id of snapshot.ids) this.entries.set(id, { id, state: 'ready', hasBody: false, number: 0,
       deadlineMs: 0 });
     this.holder.onHistoryRead(this.process.now());
   }
 
   #readBlocks(source: RecordedMember, life: number): void {
-    const block = Math.max(BLOCK, Math.ceil(this.entries.size / BLOCKS_MAX));
-    const missing = [...this.entries.values()].filter((entry) => !entry.hasBody).slice(0, block);
+    const missing = [...this.entries.values()].filter((entry) => !entry.hasBody).slice(0, this.#block);
     if (missing.length === 0) {
       this.isComplete = true;
       this.#source = undefined;

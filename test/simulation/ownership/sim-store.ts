@@ -225,12 +225,12 @@ export class SimStore {
   tell(partition: string, record: PartitionRecord, isOut: boolean, bootId: string): boolean {
     if (bootId !== this.bootId) return true;
     const fence = this.#fence(partition);
+    if (!fence.tell(record)) return false;
     if (fence.isNeverSettled(record)) {
       fence.dropTerm(record);
       this.copies.delete(partition);
     }
-    if (!fence.tell(record)) return false;
-    if (isOut && !isMemberOf(record.gaveUp, this.storeId, this.bootId)) this.copies.delete(partition);
+    if (isOut && fence.isOutBy(record) && !isMemberOf(record.gaveUp, this.storeId, this.bootId)) this.copies.delete(partition);
     return true;
   }
 

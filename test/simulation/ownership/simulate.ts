@@ -360,9 +360,7 @@ class Run {
       if (world.custody.truth(partition)?.members.length !== 0) return;
       const part = world.partsOf(partition).find((each) => each.process !== holder && !each.process.isFrozen
         && each.holder.giveUp([], each.process.now()));
-      if (part === undefined) return;
-      world.count('memory given up');
-      if (!world.register.hasSession(holder.key)) world.custody.lose(partition);
+      if (part !== undefined) world.count('memory to be given up');
     });
   }
 

@@ -38,14 +38,19 @@ const addresses = fc.array(
   { maxLength: 16 },
 );
 const member = fc.record({ storeId: name, bootId: randomId });
+const members = fc.uniqueArray(member, {
+  maxLength: 8,
+  selector: ({ storeId, bootId }) => `${storeId}/${bootId}`,
+});
 
 const partition = fc.record({
-  term: fc.integer({ min: 1, max: 2 ** 40 }),
+  number: fc.integer({ min: 1, max: 2 ** 40 }),
+  nonce: fc.nat({ max: Number.MAX_SAFE_INTEGER }),
   more: fc.integer({ min: 0, max: 2 ** 40 }),
-  nonce: randomId,
   holder: fc.record({ gatewayId: name, incarnation: count }),
-  members: fc.uniqueArray(member, { maxLength: 8, selector: ({ storeId }) => storeId }),
-}).map(({ term, more, ...others }) => ({ epoch: term + more, term, ...others }));
+  members,
+  gaveUp: members,
+}).map(({ number, nonce, more, ...others }) => ({ epoch: number + more, term: { number, nonce }, ...others }));
 const gateway = fc.record({
   incarnation: count,
   ordinal,
@@ -126,10 +131,10 @@ for (const [what, values, encode, decode] of CODECS) {
 test("a partition's record keeps its own rules", () => {
   const sound = {
     epoch: 7,
-    term: 5,
-    nonce: 'a'.repeat(32),
+    term: { number: 5, nonce: 9 },
     holder: { gatewayId: 'gw-1', incarnation: 1 },
     members: [{ storeId: 's', bootId: 'b'.repeat(32) }],
+    gaveUp: [],
   };
   const rule = (changes: object): string => {
     const decoded = decodePartition(JSON.stringify({ version: 1, ...sound, ...changes }));
@@ -138,10 +143,12 @@ test("a partition's record keeps its own rules", () => {
   assert.equal(rule({}), '');
   assert.equal(rule({ members: [] }), '', 'no members is a state (rule 7)');
   assert.equal(rule({ unknown: true }), '', 'fields that are not known are passed over');
-  assert.equal(rule({ term: 8 }), 'term above epoch');
-  assert.equal(rule({ members: [...sound.members, ...sound.members] }), 'a member stands twice');
-  assert.equal(rule({ members: [{ storeId: 's', bootId: 'b' }] }), 'members[0]: no store or boot');
-  assert.throws(() => encodePartition({ ...sound, term: 8 }), InvariantError);
+  assert.equal(rule({ term: { number: 8, nonce: 9 } }), 'term above epoch');
+  assert.equal(rule({ term: 5 }), 'no epoch or term');
+  assert.equal(rule({ members: [...sound.members, ...sound.members] }), 'members: one stands twice');
+  assert.equal(rule({ gaveUp: [...sound.members, ...sound.members] }), 'gaveUp: one stands twice');
+  assert.equal(rule({ members: [{ storeId: 's', bootId: '' }] }), 'members[0]: no store or boot');
+  assert.throws(() => encodePartition({ ...sound, term: { number: 8, nonce: 9 } }), InvariantError);
 });
 
 test('keys are made and parsed the same, and nothing else is one of ours', () => {

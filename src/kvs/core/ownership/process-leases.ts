@@ -13,6 +13,7 @@
  * process has not confirmed yet. One entry a partition: an older fence of the same partition says nothing
  * more.
  */
+import { NOTICES_MAX } from '../../../protocol/messages/beat.js';
 import type { Term } from '../../../protocol/partition-record.js';
 
 /** A fence that a process must hear of. */
@@ -49,6 +50,10 @@ export class ProcessLeases {
     this.#longestMs = Math.max(leaseMs, longestMs);
   }
 
+  get count(): number {
+    return this.#rows.size;
+  }
+
   /** The longest lease ever granted in this boot, for the file that a stopping store writes. */
   get longestMs(): number {
     return this.#longestMs;
@@ -58,8 +63,9 @@ export class ProcessLeases {
     const row = this.#rowOf(process);
     row.endsMs = nowMs + this.#leaseMs;
     if (row.fences.length > 0) row.fences = row.fences.filter((notice) => notice.count > fencesProcessed);
-    return { leaseMs: this.#leaseMs, fenceCount: row.fenceCount, fences: row.fences.length === 0 ? NO_FENCES
-      : [...row.fences] };
+    // What an answer has no room for comes with the next: until then its count renews nothing.
+    const fences = row.fences.length === 0 ? NO_FENCES : row.fences.slice(0, NOTICES_MAX);
+    return { leaseMs: this.#leaseMs, fenceCount: row.fenceCount, fences };
   }
 
   /** When the lease of a process ends here; -Infinity when it had none in this boot. */
@@ -91,10 +97,9 @@ export class ProcessLeases {
     }
   }
 
-  /** A process that is known to have ended and whose lease is over is forgotten. */
-  forget(process: string, nowMs: number): void {
-    const row = this.#rows.get(process);
-    if (row !== undefined && row.endsMs <= nowMs) this.#rows.delete(process);
+  /** Processes whose lease is over and of which nobody can come back. */
+  forgetEnded(nowMs: number, mayComeBack: (process: string) => boolean): void {
+    for (const [process, row] of this.#rows) if (row.endsMs <= nowMs && !mayComeBack(process)) this.#rows.delete(process);
   }
 
   #rowOf(process: string): ProcessRow {

@@ -1,7 +1,7 @@
 /**
- * Walks what a stopped store still holds, as a member, as a copy that has left its set, or as it came back from a
- * file itself, and hands it out as the records of a spill file (records.ts), one after another: never more than about
- * RECORD_BYTES in memory at a time. A copy whose refill has not ended has holes: it is left out.
+ * Walks what a stopped store knows and holds, and hands it out as the records of a spill file (protocol/spill-records.ts),
+ * one after another: never more than about RECORD_BYTES in memory at a time. What it was told that it is out of is gone
+ * already (store.ts, tell); a copy whose refill has not ended has holes, and is left out.
  * The store must not change meanwhile: nobody is connected any more.
  */
 
@@ -9,11 +9,13 @@ import { ChunkedUint8 } from '../../../base/chunked.js';
 import type { Crc32, Packer } from '../../../platform/ports.js';
 import { FLAG_BODY_ABSENT, FLAG_SHARED } from '../../../protocol/change-rows.js';
 import { ENTRY_ROW_BYTES, writeEntryRow } from '../../../protocol/entry-rows.js';
-import { ROLE_FILLING } from '../../../protocol/reasons.js';
+import {
+  SPILL_ACCOUNT, SPILL_COPY, SPILL_END, SPILL_ENTRIES, SPILL_FENCE, SPILL_HEAD, SPILL_PROCESS, encodeAccount, encodeCopy, encodeEnd,
+  encodeHead, encodeProcess, encodeRecord, encodeSpilledFence, processRecords,
+} from '../../../protocol/spill-records.js';
 import { NOTE_CRC_BYTES } from '../stored-entries.js';
-import type { MirroredQueue } from '../mirrored-queue.js';
+import type { MirroredPartition } from '../mirrored-partition.js';
 import type { Store } from '../store.js';
-import { SPILL_ACCOUNT, SPILL_END, SPILL_ENTRIES, SPILL_HEAD, SPILL_QUEUE, encodeAccount, encodeEnd, encodeHead, encodeQueue, encodeRecord } from './records.js';
 
 /** Payload of one record, unless one entry has more. */
 const RECORD_BYTES = 1024 * 1024;
@@ -30,7 +32,8 @@ export class SpillWriter {
   #index = 0;
   /** Entries handed out. */
   entries = 0;
-  queues = 0;
+  copies = 0;
+  fences = 0;
   /** By row of a shared body: 1 when an entry has brought it. */
   readonly #brought = new ChunkedUint8();
   readonly #rows = new Uint8Array(RECORD_ROWS * ENTRY_ROW_BYTES);
@@ -44,39 +47,40 @@ export class SpillWriter {
     this.#store = store;
   }
 
-  /** Queues that belong into the file; without any there is nothing to write. */
+  /** Without anything that a store would miss there is nothing to write. */
   static holds(store: Store): boolean {
-    let some = false;
-    store.queues.visit(0, (queue) => {
-      some = isKept(queue);
-      return !some;
-    });
-    return some;
+    return store.partitions.fenceCount > 0;
   }
 
   /** The chunks of each record. They are used again for the next one. */
   * records(wallMs: number): Generator<readonly Uint8Array[]> {
     const { packer } = this.#ports;
-    yield this.#record(SPILL_HEAD, encodeHead(packer, { storeId: this.#store.storeId, wallMs: Math.floor(wallMs) }));
+    const { storeId, bootId, leases, partitions } = this.#store;
+    const head = { storeId, wallMs: Math.floor(wallMs), bootId, longestLeaseMs: Math.ceil(leases.longestMs) };
+    yield this.#record(SPILL_HEAD, encodeHead(packer, head));
     for (const account of this.#store.accounts()) {
       if (account.incarnation > 0) yield this.#record(SPILL_ACCOUNT, encodeAccount(packer, account));
     }
-    const kept: MirroredQueue[] = [];
-    this.#store.queues.visit(0, (queue) => {
-      if (isKept(queue)) kept.push(queue);
-      return true;
-    });
-    for (const queue of kept) {
-      yield this.#record(SPILL_QUEUE, encodeQueue(packer, queue));
-      yield* this.#entriesOf(queue);
-      this.queues += 1;
+    for (const [process, fenceCount, fences] of leases.carried()) {
+      if (fenceCount === 0) continue;
+      for (const part of processRecords({ process, fenceCount, fences })) yield this.#record(SPILL_PROCESS, encodeProcess(packer, part));
     }
-    yield this.#record(SPILL_END, encodeEnd(packer, this.queues, this.entries));
+    for (const fence of partitions.fences()) {
+      yield this.#record(SPILL_FENCE, encodeSpilledFence(packer, { partition: fence.partition, ...fence.carried() }));
+      this.fences += 1;
+    }
+    for (const copy of partitions.copies()) {
+      if (!copy.isComplete) continue;
+      yield this.#record(SPILL_COPY, encodeCopy(packer, copy));
+      yield* this.#entriesOf(copy);
+      this.copies += 1;
+    }
+    yield this.#record(SPILL_END, encodeEnd(packer, this.fences, this.copies, this.entries));
   }
 
-  * #entriesOf(queue: MirroredQueue): Generator<readonly Uint8Array[]> {
+  * #entriesOf(copy: MirroredPartition): Generator<readonly Uint8Array[]> {
     const { entries } = this.#store;
-    for (let row = queue.first; row !== 0; row = entries.nextOf(row)) {
+    for (let row = copy.first; row !== 0; row = entries.nextOf(row)) {
       const isAbsent = this.#isBrought(entries.sharedOf(row));
       const bytes = (isAbsent ? 0 : entries.bodyBytesOf(row)) + entries.headBytesOf(row) + this.#noteBytes(row);
       if (this.#rowCount === RECORD_ROWS || (this.#rowCount > 0 && this.#filled + bytes > RECORD_BYTES)) yield this.#flush();
@@ -142,8 +146,4 @@ export class SpillWriter {
     this.#index += 1;
     return record;
   }
-}
-
-function isKept(queue: MirroredQueue): boolean {
-  return queue.role !== ROLE_FILLING;
 }

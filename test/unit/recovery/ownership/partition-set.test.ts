@@ -186,7 +186,7 @@ describe('set of a partition', () => {
   test('a PARTIAL holder keeps its source and who would be dropped for its history', () => {
     const stage = new Stage({}, 'a', 'b');
     stage.set.readFrom(stage.row('a'), 4, 0);
-    stage.set.onUnfit(stage.row('b'), 0);
+    stage.set.onUnfit(stage.row('b'), 0, 0);
     assert.equal(stage.target(60_000), 'ab');
     assert.equal(stage.set.otherSource(), undefined, 'b was not equal at what was adopted');
     stage.set.readComplete();

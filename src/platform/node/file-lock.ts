@@ -1,5 +1,6 @@
 /**
- * One process at a time for one register file: `register.lock`, a mark of the process that has it.
+ * One process at a time for a file or folder: a lock file with a mark of the process that has it. For the folder of
+ * a gateway (gateway/process-lock.ts) and for the register's file (register/file/register-file.ts).
  *
  *   none                                   ─► made (O_EXCL), ours
  *   its process is gone (same boot and pid namespace, or the same machine in a later boot)
@@ -9,8 +10,7 @@
  *                                             untouched for 10 s, it is taken away
  *
  * A process that stood still for longer than that, in another container, would go on writing: so it looks,
- * before each write, whether the file is still the one that it made, and gives the register up when it is
- * not.
+ * before each write, whether the file is still the one that it made (`isOurs`), and gives up when it is not.
  */
 import { randomBytes } from 'node:crypto';
 import {
@@ -26,9 +26,8 @@ import {
   fstatSync,
 } from 'node:fs';
 import { setTimeout as wait } from 'node:timers/promises';
-import { PROC, parseProcessMark } from '../../platform/node/process-table.js';
-import type { ProcessTable } from '../../platform/node/process-table.js';
-import { RegisterFileError } from './register-file-error.js';
+import { PROC, parseProcessMark } from './process-table.js';
+import type { ProcessTable } from './process-table.js';
 
 const TOUCH_MS = 2_000;
 /** Five touches: an owner that is only slow keeps it. */
@@ -36,6 +35,18 @@ const UNTOUCHED_MS = 10_000;
 const LOOK_MS = 500;
 /** Two that start at once may take it from each other's hands a few times; one of them then has it. */
 const TRIES_MAX = 20;
+
+/** Another process has the lock. */
+export class FileInUseError extends Error {
+  override readonly name = 'FileInUseError';
+  /** For people: "process 123 (/folder/lock)". */
+  readonly by: string;
+
+  constructor(by: string) {
+    super(`in use by ${by}`);
+    this.by = by;
+  }
+}
 
 export interface FileLockOptions {
   readonly file: string;
@@ -65,7 +76,7 @@ export class FileLock {
     this.#touching.unref();
   }
 
-  /** Rejects with a RegisterFileError when another process has it. */
+  /** Rejects with a FileInUseError when another process has it. */
   static async take(options: FileLockOptions, table: ProcessTable = PROC): Promise<FileLock> {
     const { file, machine } = options;
     const self = table.self();
@@ -82,10 +93,7 @@ export class FileLock {
       }
       takeAway(file, found);
     }
-    throw new RegisterFileError(
-      'in use',
-      `the register file's lock ${file} can't be had, as others take it again and again: start one process`,
-    );
+    throw new FileInUseError(`others, who take ${file} again and again`);
   }
 
   /** Whether it still is the one that this process made. */
@@ -182,12 +190,17 @@ function takeAway(file: string, judged: Found): void {
   rmSync(aside, { force: true });
 }
 
-function inUse(file: string, text: string): RegisterFileError {
+function inUse(file: string, text: string): FileInUseError {
   const mark = parseProcessMark(text);
   const who = mark === undefined ? 'another process' : `process ${String(mark.pid)}`;
-  return new RegisterFileError(
-    'in use',
-    `the register file is in use by ${who} (${file}): two gateways can't share one state_dir; `
-      + 'stop that process, or give this gateway a state_dir of its own',
-  );
+  return new FileInUseError(`${who} (${file})`);
+}
+
+/** Of this machine, not of this boot; '' when it does not tell. */
+export function machineId(): string {
+  try {
+    return readFileSync('/etc/machine-id', 'utf8').trim();
+  } catch {
+    return '';
+  }
 }
