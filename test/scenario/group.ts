@@ -15,6 +15,7 @@ import { Carrier, NextHops } from './next-hop.js';
 import { KeptLog } from './ports.js';
 import { Scheduler } from './scheduler.js';
 import { StoreNode } from './store-node.js';
+import { WorldRegister } from './world-register.js';
 import { SimProcess } from '../simulation/process.js';
 import { forgetQueues, noteQueues } from './inspect.js';
 
@@ -23,6 +24,7 @@ export interface GroupOptions {
   readonly stores?: number;
   readonly queues?: readonly { readonly name: string; readonly ordering?: Ordering }[];
   readonly leaseMs?: number;
+  readonly partitions?: number;
   readonly blockEntries?: number;
   /** The largest message that clients may send. */
   readonly largestBytes?: number;
@@ -51,13 +53,13 @@ export class Group {
   readonly letters = new Letters();
   readonly hops = new NextHops(this.letters);
   readonly log = new KeptLog(() => this.scheduler.nowMs, (line) => { this.scheduler.trace(line.text); });
+  readonly register = new WorldRegister(this.scheduler, this.prng.fork(), this.log, WALL_BASE_MS);
   readonly stores: readonly StoreNode[];
   readonly leaseMs: number;
   /** Messages of which no report can be composed: who tries meets a fatal error. */
   readonly poison = new Set<number>();
   private readonly nodes = new Map<string, GatewayNode>();
   private readonly processes = new Map<string, SimProcess>();
-  private ordinal = 0;
   private readonly router: Router;
 
   constructor(options: GroupOptions = {}) {
@@ -78,23 +80,23 @@ export class Group {
       this.network.addHost(host, process);
       const node = new GatewayNode(
         {
-          id, host, secret, storeIds: ids, windowBytes: 8 * MEBIBYTE, failoverTimeoutMs: 1000, retryDelayMs: () => 1000,
+          id, host, secret, isUnproven: options.unproven?.includes(id) === true, storeIds: ids, windowBytes: 8 * MEBIBYTE, failoverTimeoutMs: 1000, retryDelayMs: () => 1000,
           core: {
-            partitions: 16, queuesMax: 5000, commitTimeoutMs: 5000, longestRetryMs: 1000, firstListMs: 1000, segmentBytes: 64 * 1024,
-            mirrors: { group: gateways, replicas: 2, minReplicas: options.minReplicas ?? 1, retryMs: 500, refillFrameBytes: 2048, frameTargetBytes: 64 * 1024, replaceAfterMs: 30_000, placement: { gatewayHost: undefined, places: new Map() }, ringBytes: MEBIBYTE },
+            partitions: options.partitions ?? 4, queuesMax: 5000, group: gateways, rescue: options.noRescue?.includes(host) !== true, leaseMs: this.leaseMs, commitTimeoutMs: 5000, longestRetryMs: 1000, firstWaitMs: 1000, segmentBytes: 64 * 1024,
+            mirrors: { replicas: 2, minReplicas: options.minReplicas ?? 1, retryMs: 500, refillFrameBytes: 2048, frameTargetBytes: 64 * 1024, replaceAfterMs: 30_000, placement: { gatewayHost: undefined, places: new Map() }, ringBytes: MEBIBYTE },
             acceptance: { lifetimeMs: 3_600_000, bounceLifetimeMs: 3_600_000, nextHopShare: 1 },
             memory: { limitBytes: options.memoryBytes?.[id] ?? 256 * MEBIBYTE, acceptShare: 0.8, reserveShare: 0.97 },
-            recovery: { blockEntries: options.blockEntries ?? 7, blockBytes: 64 * 1024, largestBytes: options.largestBytes ?? 0, rescue: options.noRescue?.includes(host) !== true, olderMayLive: () => options.unproven?.includes(id) === true },
+            reading: { blockEntries: options.blockEntries ?? 7, blockBytes: 64 * 1024, largestBytes: options.largestBytes ?? 0 },
           },
         },
-        { ...ports, scheduler: process, router: this.router, newCarrier: (core, isAlive) => new Carrier(this.hops, core, process, isAlive), events: this.mailEvents(), drawOrdinal: () => this.drawOrdinal(), onTurn: () => {}, chokesOn: (id) => this.poison.has(id) },
+        { ...ports, scheduler: process, router: this.router, register: this.register, newCarrier: (core, isAlive) => new Carrier(this.hops, core, process, isAlive), events: this.mailEvents(), onTurn: () => {}, chokesOn: (id) => this.poison.has(id) },
         this.prng.fork(),
       );
       this.nodes.set(host, node);
     }
   }
 
-  /** All stores and the named gateways, past the stores' first lease period. */
+  /** All stores and the named gateways, when each holds its partitions. */
   static started(options: GroupOptions = {}, gateways?: readonly string[]): Group {
     const group = new Group(options);
     for (const store of group.stores) store.start();
@@ -135,7 +137,7 @@ export class Group {
 
   /** Queues that a gateway serves and that belong to `ownerId`. */
   served(id: string, ownerId: string): Partition[] {
-    return (this.gateway(id).core?.registry.partitions ?? []).filter((mirror) => mirror.identity.ownerId === ownerId);
+    return (this.gateway(id).core?.registry.partitions ?? []).filter((mirror) => mirror.ownerId === ownerId);
   }
 
   submit(id: string, names: readonly string[], reversePath = 'alice@senders.example', bytes = 200): Letter {
@@ -178,11 +180,6 @@ export class Group {
 
   lastLog(lines = 30): string {
     return this.log.lines.slice(-lines).map((line) => `${line.atMs.toFixed(1)} ${line.event}: ${line.text} ${JSON.stringify(line.fields)}`).join('\n');
-  }
-
-  private drawOrdinal(): number {
-    this.ordinal += 1;
-    return this.ordinal;
   }
 
   private processOf(id: string): SimProcess {

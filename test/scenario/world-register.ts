@@ -14,6 +14,11 @@ import type { EventLog } from '../../src/platform/ports.js';
 import { DEFAULT_CLIENT_OPTIONS, RegisterClient } from '../../src/register/client/register-client.js';
 import type { RegisterMap } from '../../src/register/core/register-map.js';
 import type { Line, LineHandlers } from '../../src/register/line.js';
+import { BrokenRule } from '../../src/register/core/shapes.js';
+import { partitionKey } from '../../src/register/keys.js';
+import { decodePartition } from '../../src/register/records.js';
+import type { PartitionRecord } from '../../src/protocol/partition-record.js';
+import { numberOf, ownerOf } from '../../src/protocol/partition-record.js';
 import { SimulatedLine } from '../../src/register/simulated/simulated-line.js';
 import { SimulatedRegister } from '../../src/register/simulated/simulated-register.js';
 import type { Timeline as RegisterTime } from '../../src/register/simulated/simulated-register.js';
@@ -63,6 +68,13 @@ export class WorldRegister {
   start(options: WorldProcessOptions): WorldProcess {
     const time = registerTime(options.time ?? this.#time, this.#wallBaseMs);
     return new WorldProcess(options, this.register, time, this.#prng.fork(), this.#log);
+  }
+
+  /** Who holds a partition, as the register has it at this moment. */
+  recordOf(partition: string): PartitionRecord | undefined {
+    const entry = this.register.snapshot().get(partitionKey(ownerOf(partition), numberOf(partition)));
+    const record = entry === undefined ? undefined : decodePartition(entry.value);
+    return record instanceof BrokenRule ? undefined : record;
   }
 
   goAway(how: 'refusing' | 'silent'): void {

@@ -16,17 +16,16 @@ import { createRouter } from '../../src/gateway/queue/router.js';
 import type { Envelope, Ordering, Recipient, RecipientGroup, Route, Router, SubmissionOutcome } from '../../src/gateway/queue/types.js';
 import { COMMITTED } from '../../src/gateway/queue/types.js';
 import type { Partition } from '../../src/gateway/mirror/partition.js';
-import { SyncState } from '../../src/gateway/mirror/replica.js';
-import type { SetHint } from '../../src/recovery/set-hints.js';
 import { checkCommitted } from './checks.js';
 import { GatewayNode } from './gateway-node.js';
-import { contentOfQueue, forgetQueues, hasQueue, noteQueues, queuesOf } from './inspect.js';
+import { contentOf, forgetQueues, hasQueue, noteQueues } from './inspect.js';
 import { Letter, Letters } from './letters.js';
 import { Network } from './network.js';
 import { Carrier, NextHops } from './next-hop.js';
 import { KeptLog } from './ports.js';
 import { Scheduler } from './scheduler.js';
 import { StoreNode } from './store-node.js';
+import { WorldRegister } from './world-register.js';
 
 export interface QueueOptions {
   readonly name: string;
@@ -51,8 +50,8 @@ export interface WorldOptions {
   readonly retryMs?: number;
   readonly ringBytes?: number;
   readonly replaceAfterMs?: number;
-  /** What the process before left as hints; read at each start. */
-  readonly hints?: () => readonly SetHint[];
+  readonly partitions?: number;
+  readonly leaseMs?: number;
 }
 
 export interface LetterOptions {
@@ -66,6 +65,7 @@ export interface LetterOptions {
 const GATEWAY = 'gw-1';
 const WALL_BASE_MS = Date.UTC(2026, 0, 1);
 const MEBIBYTE = 1024 * 1024;
+const LEASE_MS = 10_000;
 const SETTLE_BOUND_MS = 120_000;
 
 export class World {
@@ -75,6 +75,7 @@ export class World {
   readonly letters = new Letters();
   readonly hops: NextHops;
   readonly log: KeptLog;
+  readonly register: WorldRegister;
   readonly gateway: GatewayNode;
   readonly stores: readonly StoreNode[];
   readonly queueNames: readonly string[];
@@ -84,7 +85,6 @@ export class World {
   onTurn: () => void = () => {};
   /** Queues whose route is gone from the configuration; a restarted gateway finds none for them. */
   readonly unrouted = new Set<string>();
-  private ordinal = 0;
   private readonly router: Router;
   private readonly queueOptions: readonly QueueOptions[];
 
@@ -94,6 +94,7 @@ export class World {
     this.network = new Network(this.scheduler, this.prng.fork());
     this.hops = new NextHops(this.letters);
     this.log = new KeptLog(() => this.scheduler.nowMs, (line) => { this.scheduler.trace(line.text); });
+    this.register = new WorldRegister(this.scheduler, this.prng.fork(), this.log, WALL_BASE_MS);
     this.queueOptions = options.queues ?? [{ name: 'q1' }, { name: 'q2' }, { name: 'q3' }];
     this.queueNames = this.queueOptions.map((queue) => queue.name);
     const table = createRouter([...this.queueOptions, { name: 'senders' }].map((queue) => ({
@@ -109,19 +110,19 @@ export class World {
     const ports = { scheduler: this.scheduler, network: this.network, log: this.log, wallBaseMs: WALL_BASE_MS };
     const windowBytes = options.windowBytes ?? 8 * MEBIBYTE;
     const ids = ['store-a', 'store-b', 'store-c', 'store-d'].slice(0, options.stores ?? 2);
-    this.stores = ids.map((id) => new StoreNode({ id, gateways: [{ id: GATEWAY, secret }], memoryLimitBytes: options.storeMemoryBytes ?? 256 * MEBIBYTE, windowBytes }, ports, this.prng.fork()));
+    this.stores = ids.map((id) => new StoreNode({ id, gateways: [{ id: GATEWAY, secret }], memoryLimitBytes: options.storeMemoryBytes ?? 256 * MEBIBYTE, windowBytes, leaseMs: options.leaseMs ?? LEASE_MS }, ports, this.prng.fork()));
     this.gateway = new GatewayNode(
       {
         id: GATEWAY, secret, storeIds: ids, windowBytes, retryDelayMs: () => 1000,
         core: {
-          partitions: 16, queuesMax: 5000, commitTimeoutMs: options.commitTimeoutMs ?? 5000, longestRetryMs: 1000, firstListMs: 2000, segmentBytes: 64 * 1024,
-          mirrors: { group: [GATEWAY], replicas: 2, minReplicas: options.minReplicas ?? 1, retryMs: options.retryMs ?? 500, refillFrameBytes: options.refillFrameBytes ?? 2048, frameTargetBytes: 64 * 1024, ringBytes: options.ringBytes ?? MEBIBYTE, replaceAfterMs: options.replaceAfterMs ?? 3_600_000, placement: { gatewayHost: undefined, places: new Map() } },
+          partitions: options.partitions ?? 8, queuesMax: 5000, group: [], rescue: false, leaseMs: options.leaseMs ?? LEASE_MS, commitTimeoutMs: options.commitTimeoutMs ?? 5000, longestRetryMs: 1000, firstWaitMs: 2000, segmentBytes: 64 * 1024,
+          mirrors: { replicas: 2, minReplicas: options.minReplicas ?? 1, retryMs: options.retryMs ?? 500, refillFrameBytes: options.refillFrameBytes ?? 2048, frameTargetBytes: 64 * 1024, ringBytes: options.ringBytes ?? MEBIBYTE, replaceAfterMs: options.replaceAfterMs ?? 3_600_000, placement: { gatewayHost: undefined, places: new Map() } },
           acceptance: { lifetimeMs: options.lifetimeMs ?? 3_600_000, bounceLifetimeMs: options.bounceLifetimeMs ?? 3_600_000, nextHopShare: 1 },
           memory: { limitBytes: options.gatewayMemoryBytes ?? 256 * MEBIBYTE, acceptShare: 0.8, reserveShare: 0.97 },
-          recovery: { blockEntries: options.blockEntries ?? 7, blockBytes: MEBIBYTE, get hints() { return options.hints?.() ?? []; } },
+          reading: { blockEntries: options.blockEntries ?? 7, blockBytes: MEBIBYTE },
         },
       },
-      { ...ports, router: this.router, newCarrier: (core, isAlive) => new Carrier(this.hops, core, this.scheduler, isAlive), events: this.mailEvents(), drawOrdinal: () => this.drawOrdinal(), onTurn: () => { this.onTurn(); }, chokesOn: (id) => this.poison.has(id) },
+      { ...ports, router: this.router, register: this.register, newCarrier: (core, isAlive) => new Carrier(this.hops, core, this.scheduler, isAlive), events: this.mailEvents(), onTurn: () => { this.onTurn(); }, chokesOn: (id) => this.poison.has(id) },
       this.prng.fork(),
     );
   }
@@ -214,25 +215,25 @@ export class World {
 
   get isQuiet(): boolean {
     const core = this.gateway.core;
-    if (core === undefined || !core.recovery.allListed || !core.recovery.isIdle || core.reports.openCount > 0 || core.commitPoint.openCount > 0) return false;
-    return core.registry.partitions.every((mirror) => mirror.length === 0 && mirror.committedNumber === mirror.lastNumber) && this.inSync;
+    if (core === undefined || core.holdings.expected() !== '' || core.holdings.isReading || core.reports.openCount > 0 || core.commitPoint.openCount > 0) return false;
+    return core.registry.partitions.every((partition) => partition.length === 0 && partition.ackedNumber === partition.lastNumber) && this.inSync;
   }
 
-  /** All living mirrors are in sync, and every store stands where the gateway does. */
+  /** All living copies are in step, and every store stands where the gateway does. */
   untilLevel(boundMs = SETTLE_BOUND_MS): void {
-    this.until(() => this.inSync && (this.gateway.core?.registry.partitions ?? []).every((mirror) => !mirror.isDirty && mirror.replicas.every((replica) => {
-      const store = this.stores.find((node) => node.id === replica.store.storeId)?.store;
-      return store === undefined || queuesOf(store, mirror.name).some((queue) => queue.attributes.birth === mirror.identity.birth && queue.attributes.serial === mirror.identity.serial && queue.number === mirror.lastNumber);
+    this.until(() => this.inSync && (this.gateway.core?.registry.partitions ?? []).every((partition) => !partition.isDirty && partition.rows.every((row) => {
+      const store = this.stores.find((node) => node.id === row.storeId)?.store;
+      return store === undefined || store.partitions.find(partition.name)?.number === partition.lastNumber;
     })), boundMs, 'level mirrors');
   }
 
-  /** Every mirror on a living store is SYNC, and no change of a set is open. */
+  /** Every copy on a living store is SYNC, and no change of a record is under way. */
   get inSync(): boolean {
     const core = this.gateway.core;
     if (core === undefined) return false;
-    return core.registry.partitions.every((mirror) => mirror.setChangeNumber === 0 && mirror.replicas.every((replica) => {
-      const alive = this.stores.some((store) => store.id === replica.store.storeId && store.isAlive);
-      return !alive || (replica.sync === SyncState.SYNC && replica.member);
+    return core.registry.partitions.every((partition) => partition.set?.records.isSettled === true && partition.rows.every((row) => {
+      const alive = this.stores.some((store) => store.id === row.storeId && store.isAlive);
+      return !alive || row.shown === 'SYNC';
     }));
   }
 
@@ -260,26 +261,22 @@ export class World {
 
   // ---- looking ----
 
-  /** Asserts that all living stores hold the same of each queue, in step with the gateway. */
+  /** Asserts that all living stores hold the same of each partition, in step with the gateway. */
   assertSameContent(): void {
-    const living = this.stores.filter((store) => store.isAlive);
     const core = this.gateway.core;
     assert.ok(core !== undefined);
-    for (const mirror of core.registry.partitions) {
+    for (const partition of core.registry.partitions) {
       const seen: string[][] = [];
-      for (const node of living) {
-        if (!mirror.replicas.some((replica) => replica.store.storeId === node.id) || node.store === undefined) continue;
-        const store = node.store;
-        const { birth, serial } = mirror.identity;
-        const queue = queuesOf(store, mirror.name).find((one) => one.attributes.birth === birth && one.attributes.serial === serial);
-        assert.ok(queue !== undefined, `${node.id} has queue ${mirror.name}`);
-        assert.equal(queue.number, mirror.lastNumber, `${node.id} is at the gateway's number`);
-        assert.deepEqual([queue.digestA, queue.digestB], [mirror.digest.a, mirror.digest.b], `${node.id} is at the gateway's digest`);
-        assert.equal(queue.count, mirror.length, `${node.id} has as many entries of ${mirror.name}`);
-        assert.equal(queue.epoch, mirror.epoch, `${node.id} knows the epoch`);
-        seen.push(contentOfQueue(store, queue));
+      for (const { id, store } of this.stores) {
+        if (store === undefined || !partition.rows.some((row) => row.storeId === id)) continue;
+        const copy = store.partitions.find(partition.name);
+        assert.ok(copy !== undefined, `${id} has partition ${partition.name}`);
+        assert.equal(copy.number, partition.lastNumber, `${id} is at the gateway's number`);
+        assert.deepEqual([copy.digestA, copy.digestB], [partition.digest.a, partition.digest.b], `${id} is at the gateway's digest`);
+        assert.equal(copy.count, partition.length, `${id} has as many entries of ${partition.name}`);
+        seen.push(contentOf(store, copy));
       }
-      for (const content of seen) assert.deepEqual(content, seen[0], `the mirrors of ${mirror.name} hold the same`);
+      for (const content of seen) assert.deepEqual(content, seen[0], `the copies of ${partition.name} hold the same`);
     }
   }
 
@@ -287,17 +284,12 @@ export class World {
     return this.log.lines.slice(-lines).map((line) => `${line.atMs.toFixed(1)} ${line.event}: ${line.text} ${JSON.stringify(line.fields)}`).join('\n');
   }
 
-  private drawOrdinal(): number {
-    this.ordinal += 1;
-    return this.ordinal;
-  }
-
   private settled(letter: Letter, outcome: SubmissionOutcome): void {
     assert.equal(letter.outcome, 0, 'a submission is settled once');
     letter.outcome = outcome;
     letter.settledAt = this.letters.moment();
     this.scheduler.trace(`settled ${String(letter.id)} ${String(outcome)}`);
-    if (outcome === COMMITTED) checkCommitted(letter, this.stores);
+    if (outcome === COMMITTED) checkCommitted(letter, this.stores, this.register);
   }
 
   private mailEvents(): MailEvents {
