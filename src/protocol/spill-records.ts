@@ -16,7 +16,7 @@
  *   1 HEAD     [FORMAT, version 2, storeId, wallMs, bootId hex, longestLeaseMs]
  *   2 ACCOUNT  [gatewayId, incarnation, nonce bin]
  *   3 PROCESS  [process, fenceCount, [[count, partition, term]…]]   a process with very many has several
- *   4 FENCE    [partition, term, [holder] or [], [record] or []]    the highest term accepted, the newest record told
+ *   4 FENCE    [partition, term, [holder] or [], record or []]    the highest term accepted, the newest record told
  *   5 COPY     [partition, number, digestA, digestB, lastTerm, count]
  *   6 ENTRIES  entry rows of this copy (entry-rows.ts) as in REFILL             body ‖ head ‖ note of each row
  *   7 END      [fences, copies, entries]
