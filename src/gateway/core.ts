@@ -11,6 +11,7 @@ import { stockBytesMax } from '../base/segment-stock.js';
 import { Segments } from '../base/segments.js';
 import type { FenceNotice } from '../protocol/messages/beat.js';
 import type { Refusal } from '../protocol/messages/refusal.js';
+import type { HolderId } from '../protocol/partition-record.js';
 import type { Reply } from '../protocol/replies.js';
 import type { CoreOptions, CorePorts } from './core-options.js';
 import { CrashNotes, InHand } from './local/crash-notes.js';
@@ -269,6 +270,11 @@ export class GatewayCore implements Reception, DeliverySource {
 
   onLinkRefusal(store: StorePort, refusal: Refusal): void {
     this.mirrors.onRefusal(store, refusal);
+  }
+
+  /** This process, as records name it. */
+  get self(): HolderId {
+    return this.ports.ownership.self;
   }
 
   /** Why the register does not answer; '' while it does. */

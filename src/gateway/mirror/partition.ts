@@ -58,6 +58,7 @@ export interface PartitionOptions {
   readonly name: string;
   /** It belongs to this gateway; else it is served in place of its owner. */
   readonly isOwn: boolean;
+  readonly minReplicas: number;
 }
 
 export class Partition {
@@ -66,6 +67,7 @@ export class Partition {
   /** Gateway that it belongs to, whoever holds it. */
   readonly ownerId: string;
   readonly isOwn: boolean;
+  readonly minReplicas: number;
   readonly holder: PartitionHolder;
   /** Its queues by label (queue/label.ts). */
   readonly queues = new Map<string, MailQueue>();
@@ -96,12 +98,13 @@ export class Partition {
   private readonly sink: DirtySink;
 
   constructor(
-    { handle, name, isOwn }: PartitionOptions, holder: PartitionHolder, columns: OrderColumns, slabs: PayloadSlabs, sink: DirtySink,
+    { handle, name, isOwn, minReplicas }: PartitionOptions, holder: PartitionHolder, columns: OrderColumns, slabs: PayloadSlabs, sink: DirtySink,
   ) {
     this.handle = handle;
     this.name = name;
     this.ownerId = ownerOf(name);
     this.isOwn = isOwn;
+    this.minReplicas = minReplicas;
     this.holder = holder;
     this.order = new PositionOrder(columns);
     this.section = new TurnSection(slabs);
@@ -154,11 +157,11 @@ export class Partition {
   }
 
   /**
-   * New mail may be taken: enough members may be recorded, and no copy that counts is missing while the register, which
-   * would have to let it go, does not answer.
+   * New mail may be taken: enough members are in step, and none that counts is missing while the register, which would
+   * have to let it go, does not answer.
    */
   mayTake(nowMs: number): boolean {
-    if (this.isLeaving || !this.holder.mayAccept) return false;
+    if (this.isLeaving || !this.holder.mayAccept || this.inSyncCount < Math.max(1, this.minReplicas)) return false;
     return !this.hasMissing || this.holder.waitsFor(nowMs) !== Waiting.REGISTER;
   }
 

@@ -32,7 +32,7 @@ import type { CopyPosition, HolderOptions, HolderPorts, RefusalReason as Reasons
 import { RefusalReason } from '../../recovery/ownership/ports.js';
 import type { Readings } from '../../recovery/readings.js';
 import type { Mirrors } from '../mirror/mirrors.js';
-import type { Partition } from '../mirror/partition.js';
+import type { Partition, PartitionOptions } from '../mirror/partition.js';
 import type { StorePort } from '../mirror/store-port.js';
 import type { QueueRegistry } from '../queue/queue-registry.js';
 import type { RecoveredQueues } from '../queue/recovered-queues.js';
@@ -105,6 +105,11 @@ export class Holding implements RegisterSink {
     this.#ports = ports;
     this.sinceMs = ports.clock.nowMs();
     this.holder = new PartitionHolder(options, this.#holderPorts());
+  }
+
+  get #partitionOptions(): PartitionOptions {
+    const { handle, name, isOwn } = this;
+    return { handle, name, isOwn, minReplicas: this.#ports.mirrors.options.minReplicas };
   }
 
   get #nowMs(): number {
@@ -375,7 +380,7 @@ export class Holding implements RegisterSink {
   #read(source: RecordedMember, at: CopyPosition): void {
     const { registry, recovered, readings, mirrors, packer } = this.#ports;
     const nowMs = this.#nowMs;
-    const partition = registry.adopt({ handle: this.handle, name: this.name, isOwn: this.isOwn }, this.holder);
+    const partition = registry.adopt(this.#partitionOptions, this.holder);
     partition.adopt(at.number, at.digestA, at.digestB);
     this.partition = partition;
     const copy = this.#fenced.get(source.storeId);
@@ -417,7 +422,7 @@ export class Holding implements RegisterSink {
       counters.losses += 1;
       log.error('recovery', 'every copy of a partition is lost, or was given up: it begins empty', { partition: this.name });
     }
-    this.partition = registry.adopt({ handle: this.handle, name: this.name, isOwn: this.isOwn }, this.holder);
+    this.partition = registry.adopt(this.#partitionOptions, this.holder);
     this.partition.adopt(0, 0, 0);
     this.#history = History.KNOWN;
   }
