@@ -163,7 +163,7 @@ export class Guarantees {
     if (dot.settledNumber > 0 && (dot.set?.ackedByAllNumber ?? 0) < dot.settledNumber) return; // The deletion was not at all copies.
     const sender = this.ports.gateways.find((one) => one.id === dot.gateway);
     const core = sender?.core;
-    const isOwner = sender !== undefined && core?.registry.partitions.includes(dot.mirror) === true && dot.mirror.holder.mayDeliver(sender.process.nowMs);
+    const isOwner = sender !== undefined && core?.registry.partitions.includes(dot.mirror) === true && dot.mirror.mayDeliver(sender.process.nowMs);
     if (dot.settledNumber === 0 && !isOwner) return; // It ended, or lost its right, before it heard the reply.
     fail(`G4: ${what} is handed over again without a fault: first by ${dot.gateway} at ${dot.atMs.toFixed(1)}, settled as change ${String(dot.settledNumber)} of ${key}, at all copies ${String(dot.set?.ackedByAllNumber)}`);
   }
@@ -176,7 +176,7 @@ export class Guarantees {
     for (const other of this.ports.gateways) {
       if (other.id === gateway) continue;
       for (const theirs of other.core?.registry.partitions ?? []) {
-        if (theirs.name === key && theirs.holder.mayDeliver(other.process.nowMs)) fail(`G5: ${gateway} delivers from ${mirror.name} (${key}) while ${other.id} may`);
+        if (theirs.name === key && theirs.mayDeliver(other.process.nowMs)) fail(`G5: ${gateway} delivers from ${mirror.name} (${key}) while ${other.id} may`);
       }
     }
   }
@@ -188,7 +188,7 @@ export class Guarantees {
       if (core === undefined) continue;
       if (core.memory.usedBytes > core.memory.limitBytes) fail(`G7: ${id} uses ${String(core.memory.usedBytes)} of ${String(core.memory.limitBytes)} bytes`);
       for (const mirror of core.registry.partitions) {
-        if (!mirror.holder.mayDeliver(process.nowMs)) continue;
+        if (!mirror.mayDeliver(process.nowMs)) continue;
         const key = mirror.name;
         const other = owners.get(key);
         if (other !== undefined) fail(`G5: both ${other} and ${id} may deliver from ${mirror.name} (${key})`);

@@ -115,7 +115,7 @@ export class ServiceWatch {
     const nowMs = process.nowMs;
     for (const queue of core.registry.queues()) {
       const mirror = queue.partition;
-      const isIdle = queue.isRecovering && queue.routed && !mirror.isLeaving && !queue.isBehind && queue.readyCount > 0 && queue.inFlightCount === 0 && queue.blockedUntilMs <= nowMs && (life.downMs.get(queue.name) ?? 0) <= nowMs && mirror.holder.mayDeliver(nowMs);
+      const isIdle = queue.isRecovering && queue.routed && !mirror.isLeaving && !queue.isBehind && queue.readyCount > 0 && queue.inFlightCount === 0 && queue.blockedUntilMs <= nowMs && (life.downMs.get(queue.name) ?? 0) <= nowMs && mirror.mayDeliver(nowMs);
       if (!isIdle) {
         life.idle.delete(queue);
         continue;

@@ -120,7 +120,7 @@ function whyNotDrained(world: World): string {
     if (core.reports.openCount > 0) return `${id} makes ${String(core.reports.openCount)} reports`;
     for (const partition of core.registry.partitions) {
       for (const queue of partition.queues.values()) {
-        if (queue.length > 0) return `${id} has ${String(queue.length)} messages in ${queue.name} (${partition.name}): ready ${String(queue.readyCount)}, in flight ${String(queue.inFlightCount)}, deferred ${String(queue.deferredCount)}, held ${String(queue.heldCount)}, behind ${String(queue.isBehind)}, may deliver ${String(partition.holder.mayDeliver(world.scheduler.nowMs))}`;
+        if (queue.length > 0) return `${id} has ${String(queue.length)} messages in ${queue.name} (${partition.name}): ready ${String(queue.readyCount)}, in flight ${String(queue.inFlightCount)}, deferred ${String(queue.deferredCount)}, held ${String(queue.heldCount)}, behind ${String(queue.isBehind)}, may deliver ${String(partition.mayDeliver(world.scheduler.nowMs))}`;
       }
       if (partition.set?.records.isSettled !== true) return `${id} has a change of the record of ${partition.name} open`;
       if (partition.isDirty || partition.ackedNumber !== partition.lastNumber) return `${id} has changes of ${partition.name} open`;

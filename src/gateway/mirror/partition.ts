@@ -77,6 +77,8 @@ export class Partition {
   isRecovering = false;
   /** It goes to another process: nothing more is handed out or taken. */
   isLeaving = false;
+  /** It is held here no more. The same holder may have taken it again since, as another Partition. */
+  isForgotten = false;
   /** Bytes stored lately, halved now and then: what homes are chosen by (queue/homes.ts). */
   recentBytes = 0;
   /** Number of the last change, sealed or not. */
@@ -113,12 +115,17 @@ export class Partition {
 
   /** Who counts; undefined for a moment while it is taken, and for good once it is lost. */
   get set(): PartitionSet | undefined {
-    return this.holder.set;
+    return this.isForgotten ? undefined : this.holder.set;
+  }
+
+  /** RIGHT BEFORE EACH FINAL DOT. */
+  mayDeliver(nowMs: number): boolean {
+    return !this.isForgotten && this.holder.mayDeliver(nowMs);
   }
 
   /** Rows of the management table. */
   get rows(): readonly PartitionMember[] {
-    return this.holder.set?.rows ?? NO_ROWS;
+    return this.set?.rows ?? NO_ROWS;
   }
 
   get epoch(): number {
@@ -161,7 +168,7 @@ export class Partition {
    * have to let it go, does not answer.
    */
   mayTake(nowMs: number): boolean {
-    if (this.isLeaving || !this.holder.mayAccept || this.inSyncCount < Math.max(1, this.minReplicas)) return false;
+    if (this.isLeaving || this.isForgotten || !this.holder.mayAccept || this.inSyncCount < Math.max(1, this.minReplicas)) return false;
     return !this.hasMissing || this.holder.waitsFor(nowMs) !== Waiting.REGISTER;
   }
 

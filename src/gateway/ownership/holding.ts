@@ -96,6 +96,8 @@ export class Holding implements RegisterSink {
   #isStopping = false;
   #isQuietTold = false;
   #toldEpoch = 0;
+  /** Boots of stores that were told that they have no copy that counts, in this term. */
+  readonly #cleared = new Map<string, string>();
 
   constructor(handle: number, options: HolderOptions, ports: HoldingPorts) {
     this.name = options.partition;
@@ -120,6 +122,7 @@ export class Holding implements RegisterSink {
     this.holder.tick(nowMs);
     this.#settle();
     this.#relocate();
+    this.#clear();
     if (this.#isStopping && !this.#isQuietTold && this.partition !== undefined && isQuiet(this.partition)) {
       this.#isQuietTold = true;
       this.holder.onQuiet(nowMs);
@@ -375,6 +378,18 @@ export class Holding implements RegisterSink {
     }
   }
 
+  /** What holders before us left behind at other stores, and nobody told them, goes. */
+  #clear(): void {
+    const { set, record, state } = this.holder;
+    if (set === undefined || record === undefined || state !== HolderState.HOLDER || !set.records.isSettled) return;
+    for (const { storeId, bootId, isUp } of this.#ports.mirrors.stores) {
+      if (!isUp || this.#cleared.get(storeId) === bootId) continue;
+      this.#cleared.set(storeId, bootId);
+      const isGivenUp = record.gaveUp.some((each) => each.storeId === storeId);
+      if (!isGivenUp && !set.rows.some((row) => row.storeId === storeId)) this.#tell({ storeId, bootId }, record, true);
+    }
+  }
+
   // ── memory ──────────────────────────────────────────────────────────────────────────────────────
 
   #read(source: RecordedMember, at: CopyPosition): void {
@@ -431,6 +446,7 @@ export class Holding implements RegisterSink {
     const { partition } = this;
     this.#ports.readings.remove(this.handle);
     this.#fenced.clear();
+    this.#cleared.clear();
     this.#history = History.NONE;
     this.#behind = undefined;
     this.partition = undefined;
