@@ -370,6 +370,15 @@ class Run {
     world.events.after(4000, look);
   }
 
+  /** What is given up comes back: all members have their copies, and the register names them. */
+  #areMembersWhole(partition: string): boolean {
+    const world = this.#world;
+    const truth = world.custody.truth(partition);
+    return truth !== undefined && world.register.record(partition) === truth
+      && truth.members.every(({ storeId, bootId }) => world.stores.some((store) => store.storeId === storeId
+        && store.isUp && store.holdsIn(partition, bootId)?.isComplete === true));
+  }
+
   /** Copies are given up at once, while their holder may still use its leases there (9, 16). */
   #impatient(): void {
     const world = this.#world;
@@ -377,13 +386,11 @@ class Run {
     const holder = this.#holderOf(partition);
     const members = this.#membersOf(partition);
     if (holder === undefined || holder.isFrozen || members.length === 0
-      || members.length >= world.stores.length) return;
-    for (const store of members) {
-      if (!store.isUp || store.isFrozen) return;
-    }
+      || members.length >= world.stores.length || !this.#areMembersWhole(partition)) return;
     for (const store of members) this.#freezeStoreFor(store, 9000);
     this.#cutRegister(holder, 9000);
     world.events.after(100, () => {
+      if (!this.#areMembersWhole(partition)) return;
       const part = world.partsOf(partition).find((each) => each.process !== holder && !each.process.isFrozen
         && each.holder.giveUp(members.map(({ storeId }) => storeId), each.process.now()));
       if (part !== undefined) world.count('given up at once');
