@@ -664,7 +664,8 @@ export class PartitionHolder {
 
   #fenceAll(nowMs: number): void {
     const record = this.#record;
-    if (record === undefined) return;
+    // What was founded has our term everywhere; no member of it can tell of leases elsewhere.
+    if (record === undefined || this.#waitUntilMs !== -Infinity) return;
     for (const member of record.members) {
       if (this.#ports.stores.bootOf(member.storeId) !== member.bootId) continue;
       const known = this.#fenced.find((each) => each.member.storeId === member.storeId);

@@ -35,6 +35,7 @@ class Stage {
   readonly changes: Sent[] = [];
   readonly founds: { readonly storeId: string; readonly term: Term }[] = [];
   readonly fills: string[] = [];
+  readonly fences: string[] = [];
   readonly told: string[] = [];
   readonly readFrom: string[] = [];
   readonly holder: PartitionHolder;
@@ -121,7 +122,7 @@ class Stage {
         all: () => [...this.up.keys()],
         bootOf: (storeId) => this.up.get(storeId) ?? '',
         ask: () => { /* Answered by hand. */ },
-        fence: () => { /* Likewise. */ },
+        fence: ({ storeId }) => { this.fences.push(storeId); },
         found: (storeId, _bootId, term) => { this.founds.push({ storeId, term }); },
         release: () => { /* Not met here. */ },
       },
@@ -203,6 +204,25 @@ describe('founding', () => {
     stage.up.set('a', 'b1');
     stage.tick();
     assert.equal(stage.state, HolderState.ASKING);
+  });
+
+  test('after a loss waits for every lease that anybody may have, whatever its members say', () => {
+    const stage = foundingAfterGiveUp();
+    stage.up.set('d', 'b1');
+    stage.tick();
+    const term = stage.founds.at(-1)?.term;
+    assert.ok(term !== undefined);
+    for (const storeId of ['c', 'd']) stage.holder.onFounded(storeId, 'b1', term);
+    stage.tick();
+    stage.apply('r2');
+    assert.equal(stage.state, HolderState.WAITING_OUT);
+    const fences = stage.fences.length;
+    stage.holder.onLinkUp('e', 'b1', stage.nowMs);
+    stage.tick(19);
+    assert.equal(stage.state, HolderState.WAITING_OUT);
+    assert.equal(stage.fences.length, fences, 'their answers would end the wait');
+    stage.tick();
+    assert.equal(stage.state, HolderState.HOLDER);
   });
 
   test('a store that can take no copy is left out, and does not make it begin anew', () => {
