@@ -16,7 +16,7 @@
  *   1 HEAD     [FORMAT, version 2, storeId, wallMs, bootId hex, longestLeaseMs]
  *   2 ACCOUNT  [gatewayId, incarnation, nonce bin]
  *   3 PROCESS  [process, fenceCount, [[count, partition, term]…]]   a process with very many has several
- *   4 FENCE    [partition, term, [holder] or [], [record] or []]    the highest term accepted, the newest record told
+ *   4 FENCE    [partition, term, holder or [], record or []]    the highest term accepted, whose it is, the newest record told
  *   5 COPY     [partition, number, digestA, digestB, lastTerm, count]
  *   6 ENTRIES  entry rows of this copy (entry-rows.ts) as in REFILL             body ‖ head ‖ note of each row
  *   7 END      [fences, copies, entries]
@@ -186,7 +186,7 @@ export function * processRecords({ process, fenceCount, fences }: SpilledProcess
 }
 
 export function encodeSpilledFence(packer: Packer, { partition, term, holder, told }: SpilledFence): Uint8Array {
-  return packer.pack([partition, packTerm(term), holder === undefined ? [] : [packHolder(holder)], packTold(told)]).slice();
+  return packer.pack([partition, packTerm(term), holder === undefined ? [] : packHolder(holder), packTold(told)]).slice();
 }
 
 export function decodeSpilledFence(packer: Packer, control: Uint8Array): SpilledFence | InvalidMessage {
@@ -197,9 +197,8 @@ export function decodeSpilledFence(packer: Packer, control: Uint8Array): Spilled
   const told = readTold(packedTold);
   if (!isPartition(partition)) return new InvalidMessage('partition');
   if (term === undefined) return new InvalidMessage('term');
-  if (!Array.isArray(packedHolder) || packedHolder.length > 1) return new InvalidMessage('holder');
-  const holder = readHolder((packedHolder as readonly unknown[])[0]);
-  if (packedHolder.length === 1 && holder === undefined) return new InvalidMessage('holder');
+  const holder = readHolder(packedHolder);
+  if (holder === undefined && !(Array.isArray(packedHolder) && packedHolder.length === 0)) return new InvalidMessage('holder');
   return told instanceof InvalidMessage ? told : { partition, term, holder, told };
 }
 

@@ -27,9 +27,9 @@ export function packHolder({ gatewayId, incarnation }: HolderId): readonly unkno
   return [gatewayId, incarnation];
 }
 
-/** What a store was told, or that it was told nothing. */
+/** What a store was told; [] when that is nothing. */
 export function packTold(record: PartitionRecord | undefined): readonly unknown[] {
-  return record === undefined ? [] : [packRecord(record)];
+  return record === undefined ? [] : packRecord(record);
 }
 
 function packMember({ storeId, bootId }: RecordedMember): readonly string[] {
@@ -53,8 +53,8 @@ export function readRecord(value: unknown): PartitionRecord | undefined {
 }
 
 export function readTold(value: unknown): PartitionRecord | undefined | InvalidMessage {
-  if (!Array.isArray(value) || value.length > 1) return new InvalidMessage('told');
-  return value.length === 0 ? undefined : readRecord((value as readonly unknown[])[0]) ?? new InvalidMessage('told');
+  if (!Array.isArray(value)) return new InvalidMessage('told');
+  return value.length === 0 ? undefined : readRecord(value) ?? new InvalidMessage('told');
 }
 
 export function readHolder(value: unknown): HolderId | undefined {

@@ -6,7 +6,7 @@
  *   1        u8        reason  DECLINED_… of reasons.ts
  *   2        [term]    asked   the term of the FENCE
  *   3        [term]    known   the highest that was accepted here; [0, 0]: none
- *   4        [record]  told    the newest record that was told here, in a list; [] when none was
+ *   4        [record]  told    the newest record that was told here; [] when none was
  *
  * Answers FENCE.
  */
