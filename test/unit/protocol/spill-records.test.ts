@@ -82,7 +82,7 @@ describe('a record of a spill file', () => {
   test('end: totals that do not agree are a rule', () => {
     const end = spill.encodeEnd(packer, 1, 2, 3);
     assert.equal(spill.checkEnd(packer, end, 1, 2, 3), '');
-    for (const other of [[2, 2, 3], [1, 3, 3], [1, 2, 4]] as const) assert.equal(spill.checkEnd(packer, end, ...other), 'totals');
+    for (const [fences, copies, entries] of [[2, 2, 3], [1, 3, 3], [1, 2, 4]] as const) assert.equal(spill.checkEnd(packer, end, fences, copies, entries), 'totals');
   });
 
   test('a process that has very many fences to hear of has several records, none too long', () => {
