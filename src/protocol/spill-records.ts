@@ -16,7 +16,7 @@
  *   1 HEAD     [FORMAT, version 2, storeId, wallMs, bootId hex, longestLeaseMs]
  *   2 ACCOUNT  [gatewayId, incarnation, nonce bin]
  *   3 PROCESS  [process, fenceCount, [[count, partition, term]…]]   a process with very many has several
- *   4 FENCE    [partition, term, [holder] or [], record or []]    the highest term accepted, the newest record told
+ *   4 FENCE    [partition, term, holder or [], record or []]    the highest term accepted, whose it is, the newest record told
  *   5 COPY     [partition, number, digestA, digestB, lastTerm, count]
  *   6 ENTRIES  entry rows of this copy (entry-rows.ts) as in REFILL             body ‖ head ‖ note of each row
  *   7 END      [fences, copies, entries]
@@ -133,7 +133,7 @@ export function isRecordSound(crc32: Crc32, record: Uint8Array): boolean {
 }
 
 export function encodeHead(packer: Packer, { storeId, wallMs, bootId, longestLeaseMs }: SpillHead): Uint8Array {
-  return packer.pack([FORMAT, VERSION, storeId, wallMs, bootId, longestLeaseMs]).slice();
+  return packer.pack([FORMAT, VERSION, storeId, wallMs, bootId, longestLeaseMs]);
 }
 
 export function decodeHead(packer: Packer, control: Uint8Array): SpillHead | InvalidMessage {
@@ -151,7 +151,7 @@ export function decodeHead(packer: Packer, control: Uint8Array): SpillHead | Inv
 }
 
 export function encodeAccount(packer: Packer, account: SpilledAccount): Uint8Array {
-  return packer.pack([account.id, account.incarnation, account.nonce]).slice();
+  return packer.pack([account.id, account.incarnation, account.nonce]);
 }
 
 export function decodeAccount(packer: Packer, control: Uint8Array): SpilledAccount | InvalidMessage {
@@ -161,11 +161,12 @@ export function decodeAccount(packer: Packer, control: Uint8Array): SpilledAccou
   if (!isIdentifier(id)) return new InvalidMessage('gatewayId');
   if (!isWhole(incarnation)) return new InvalidMessage('incarnation');
   if (!isBytes(nonce) || nonce.length > NONCE_BYTES_MAX) return new InvalidMessage('nonce');
-  return { id, incarnation, nonce: nonce.slice() };
+  // What is read into the same bytes next must not change it; slice() of a Buffer is no copy.
+  return { id, incarnation, nonce: Uint8Array.from(nonce) };
 }
 
 export function encodeProcess(packer: Packer, { process, fenceCount, fences }: SpilledProcess): Uint8Array {
-  return packer.pack([process, fenceCount, packNotices(fences)]).slice();
+  return packer.pack([process, fenceCount, packNotices(fences)]);
 }
 
 export function decodeProcess(packer: Packer, control: Uint8Array): SpilledProcess | InvalidMessage {
@@ -186,7 +187,7 @@ export function * processRecords({ process, fenceCount, fences }: SpilledProcess
 }
 
 export function encodeSpilledFence(packer: Packer, { partition, term, holder, told }: SpilledFence): Uint8Array {
-  return packer.pack([partition, packTerm(term), holder === undefined ? [] : [packHolder(holder)], packTold(told)]).slice();
+  return packer.pack([partition, packTerm(term), holder === undefined ? [] : packHolder(holder), packTold(told)]);
 }
 
 export function decodeSpilledFence(packer: Packer, control: Uint8Array): SpilledFence | InvalidMessage {
@@ -197,14 +198,13 @@ export function decodeSpilledFence(packer: Packer, control: Uint8Array): Spilled
   const told = readTold(packedTold);
   if (!isPartition(partition)) return new InvalidMessage('partition');
   if (term === undefined) return new InvalidMessage('term');
-  if (!Array.isArray(packedHolder) || packedHolder.length > 1) return new InvalidMessage('holder');
-  const holder = readHolder((packedHolder as readonly unknown[])[0]);
-  if (packedHolder.length === 1 && holder === undefined) return new InvalidMessage('holder');
+  const holder = readHolder(packedHolder);
+  if (holder === undefined && !(Array.isArray(packedHolder) && packedHolder.length === 0)) return new InvalidMessage('holder');
   return told instanceof InvalidMessage ? told : { partition, term, holder, told };
 }
 
 export function encodeCopy(packer: Packer, { partition, number, digestA, digestB, lastTerm, count }: SpilledCopy): Uint8Array {
-  return packer.pack([partition, number, digestA, digestB, packTerm(lastTerm), count]).slice();
+  return packer.pack([partition, number, digestA, digestB, packTerm(lastTerm), count]);
 }
 
 export function decodeCopy(packer: Packer, control: Uint8Array): SpilledCopy | InvalidMessage {
@@ -220,7 +220,7 @@ export function decodeCopy(packer: Packer, control: Uint8Array): SpilledCopy | I
 }
 
 export function encodeEnd(packer: Packer, fences: number, copies: number, entries: number): Uint8Array {
-  return packer.pack([fences, copies, entries]).slice();
+  return packer.pack([fences, copies, entries]);
 }
 
 /** '' when the totals agree, else the broken rule. */

@@ -53,7 +53,7 @@ export class GatewayAccount implements Grantee {
   admit(incarnation: number, nonce: Uint8Array, admission: Admission): boolean {
     if (incarnation < this.incarnation) return false;
     if (incarnation === this.incarnation) return sameBytes(nonce, this.nonce);
-    this.#become(incarnation, nonce.slice());
+    this.#become(incarnation, Uint8Array.from(nonce));
     this.generation = 0;
     this.active = undefined;
     this.clock = new ToldClock();
