@@ -43,7 +43,7 @@ export function rescueCommand(cli: Argv, context: CliContext, done: (code: numbe
     (args) =>
       longExample(args
         .option('config', { alias: 'c', type: 'string', requiresArg: true, describe: 'configuration file with a section gateway, whose group it serves' })
-        .option('state-dir', { type: 'string', requiresArg: true, describe: 'folder for the incarnation number, instead of gateway.state_dir' })
+        .option('state-dir', { type: 'string', requiresArg: true, describe: 'folder of what it knows of itself, instead of gateway.state_dir' })
         .option('force', { type: 'boolean', describe: 'have queues taken without a store; mail may be lost or repeated: it asks before' })
         .option('queue', { type: 'string', requiresArg: true, describe: 'with --force: the queue of this name, of each owner; with --owner of that one only' })
         .option('owner', { type: 'string', requiresArg: true, describe: 'with --force: all queues of this gateway; with --queue that one only' })
