@@ -10,7 +10,10 @@ import { CliError } from './context.js';
 /** Set by `up` for its processes. */
 export const UP_VARIABLE = 'TWINPOST_UP';
 export const SECRET_VARIABLE = 'TWINPOST_SECRET';
-/** Folder of the register file that another process of this machine keeps and serves; it stands for `register: file`. */
+/**
+ * Folder of the register file that another process of this machine keeps and serves; it stands for `register:
+ * file`.
+ */
 export const REGISTER_VARIABLE = 'TWINPOST_REGISTER_DIR';
 
 /** `verb` is what the operator called, when that is not the role's own name. */

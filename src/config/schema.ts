@@ -214,7 +214,7 @@ const etcd = z.strictObject({
   max_txn_ops: v.count(32, 10_000).prefault(128),
 });
 
-/** Who holds which partition stands in a file of state_dir, for one gateway; or in etcd, for any number of them. */
+/** Who holds which partition: a file of state_dir, for one gateway; or etcd, for any number of them. */
 const register = z.union([z.literal('file'), etcd], {
   error: 'file, or a mapping such as {etcd: [https://10.1.0.5:2379], cluster: mail}',
 });

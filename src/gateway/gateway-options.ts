@@ -1,4 +1,7 @@
-/** What a gateway process is made with (gateway-daemon.ts): its plain options, what it is given, and what it gives. */
+/**
+ * What a gateway process is made with (gateway-daemon.ts): its plain options, what it is given, and what it
+ * gives.
+ */
 import type { GatewayMetrics } from '../observability/gateway-metrics.js';
 import type { MailLog } from '../observability/mail-log.js';
 import type { EventLog, Random } from '../platform/ports.js';
@@ -77,8 +80,8 @@ export interface GatewayPorts {
   readonly random: Random;
   logLinesDropped(): number;
   /**
-   * It must end: another process of this gateway lives. `told`: no store has taken it yet, and this is the highest
-   * incarnation they know; else 0.
+   * It must end: another process of this gateway lives. `told`: no store has taken it yet, and this is the
+   * highest incarnation they know; else 0.
    */
   onFenced(told: number): void;
 }
@@ -89,8 +92,8 @@ export interface RunningGateway {
   readonly adminPort: number;
   readonly incarnation: number;
   /**
-   * An error that nobody handled: notes what was in hand, on this machine and at the mirrors as far as that goes out
-   * at once. The process must not go on after it. True when something was in hand.
+   * An error that nobody handled: notes what was in hand, on this machine and at the mirrors as far as that
+   * goes out at once. The process must not go on after it. True when something was in hand.
    */
   onCrash(): boolean;
   stop(): Promise<void>;

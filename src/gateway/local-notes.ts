@@ -1,6 +1,7 @@
 /**
- * Notes of crashes in state_dir (local/crash-note-file.ts): read at the start, written when the process dies of an error
- * of its own, and when an operator releases a message. They only help: nothing is lost, and nothing waits, without them.
+ * Notes of crashes in state_dir (local/crash-note-file.ts): read at the start, written when the process dies
+ * of an error of its own, and when an operator releases a message. They only help: nothing is lost, and
+ * nothing waits, without them.
  */
 import { dropCrashNote, readCrashNote, writeCrashNote } from './local/crash-note-file.js';
 import type { CrashNotes, InHand } from './local/crash-notes.js';

@@ -1,11 +1,12 @@
 /**
- * Ordinals for message ids (message-ids.ts): the one that was drawn with the incarnation, and in time another one, so
- * that it is in hand when the ids of the first are used up (some 15 hours at 10,000 messages a second).
+ * Ordinals for message ids (message-ids.ts): the one that was drawn with the incarnation, and in time another
+ * one, so that it is in hand when the ids of the first are used up (some 15 hours at 10,000 messages a
+ * second).
  *
  *   FRESH ── taken, and a while passes ──► DRAWING ── drawn ──► READY ── taken ──► FRESH …
  *
- * It is drawn ahead only by a process that has run for a while: one that is started again and again uses up one
- * ordinal a start, not two.
+ * It is drawn ahead only by a process that has run for a while: one that is started again and again uses up
+ * one ordinal a start, not two.
  */
 import { invariant } from '../base/invariant.js';
 import { OrdinalDraw } from '../register/ordinal-draw.js';
@@ -36,7 +37,7 @@ export class Ordinals {
   /** At the latest when the ids of the one before are used up. */
   take(): number {
     const ordinal = this.#inHand;
-    invariant(ordinal !== undefined, 'the next ordinal is drawn before the ids of the one before are used up');
+    invariant(ordinal !== undefined, 'another ordinal is drawn before the ids of one are used up');
     this.#inHand = undefined;
     this.#drawAtMs = -Infinity;
     return ordinal;

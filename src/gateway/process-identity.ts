@@ -1,10 +1,10 @@
 /**
- * Who this gateway process is: the first thing that begins and the last that ends. Until it is known no port opens
- * and no store is asked.
+ * Who this gateway process is: the first thing that begins and the last that ends. Until it is known no port
+ * opens and no store is asked.
  *
- *   FOLDER ── state_dir is ours alone ──► REGISTER ── it answers ──► INCARNATION ── drawn, and noted in the folder ──►
- *   KEY ── gateways/ID stands, with a session ──► READY ── end() ──► the key is deleted, register and folder let go
- *      └── another process of this id has it: the start fails, and says where that one runs
+ *   FOLDER ── state_dir is ours alone ──► REGISTER ── it answers ──► INCARNATION ── drawn, noted in the folder
+ *     ──► KEY ── gateways/ID stands, with a session ──► READY ── end() ──► key deleted, register and folder free
+ *          └── another process of this id has it: the start fails, and says where that one runs
  *
  * A register that is away is waited for, however long; the log says so again and again.
  */
@@ -52,7 +52,8 @@ export class ProcessIdentity {
   readonly #lock: ProcessLock | undefined;
 
   private constructor(
-    parts: Pick<ProcessIdentity, 'incarnation' | 'bridge' | 'opened'>, lock: ProcessLock | undefined, log: EventLog,
+    parts: Pick<ProcessIdentity, 'incarnation' | 'bridge' | 'opened'>, lock: ProcessLock | undefined,
+    log: EventLog,
   ) {
     this.incarnation = parts.incarnation;
     this.bridge = parts.bridge;
@@ -61,7 +62,7 @@ export class ProcessIdentity {
     this.ordinals = new Ordinals(parts.incarnation.ordinal, {
       register: parts.opened.register,
       onFailed: (why) => {
-        log.error('register', 'no further message ids can be had; restart this gateway before its own are used up', { why });
+        log.error('register', 'no further message ids can be had when those of this process are used up', { why });
       },
     });
   }
@@ -78,7 +79,8 @@ export class ProcessIdentity {
         const incarnation = await draw(options, opened, lock);
         const unkept = lock?.record(incarnation) ?? '';
         if (unkept !== '') {
-          ports.log.error('start', 'the incarnation can not be noted in state_dir: the process after this one has no proof of its end, and waits for leases', { why: unkept });
+          const text = 'the incarnation can not be noted in state_dir: the process after this one waits for its leases';
+          ports.log.error('start', text, { why: unkept });
         }
         const bridge = await takeKey(options, incarnation, opened, lock, ports);
         return new ProcessIdentity({ incarnation, bridge, opened }, lock, ports.log);
@@ -128,8 +130,8 @@ async function draw(
 }
 
 async function takeKey(
-  { id, host, group, admin }: ProcessIdentityOptions, incarnation: IncarnationRecord, { register }: OpenedRegister,
-  lock: ProcessLock | undefined, { log, onTaken }: ProcessIdentityPorts,
+  { id, host, group, admin }: ProcessIdentityOptions, incarnation: IncarnationRecord,
+  { register }: OpenedRegister, lock: ProcessLock | undefined, { log, onTaken }: ProcessIdentityPorts,
 ): Promise<RegisterBridge> {
   const clock = new SystemClock();
   const address = admin.port === 0 ? undefined : reachableAddress(admin.host, admin.port);
@@ -161,7 +163,8 @@ function closed(bridge: RegisterBridge): Promise<void> {
 
 function takenText(id: string, { host, incarnation, isLater }: OtherProcess): string {
   const which = `a process of gateway ${id} runs on host ${host} (incarnation ${String(incarnation)}`;
-  return `${which}${isLater ? ', started after this one' : ''}): stop that one, or give one of the two another id`;
+  const later = isLater ? ', started after this one' : '';
+  return `${which}${later}): stop that one, or give one of the two another id`;
 }
 
 function sayWhileAway({ register }: OpenedRegister, log: EventLog): () => void {

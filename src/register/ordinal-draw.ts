@@ -81,7 +81,8 @@ export class OrdinalDraw {
     if (next > ORDINAL_MAX) {
       return this.#fail('all ordinals of this group are used up: give the group another cluster name');
     }
-    const write = { key: ORDINAL_KEY, ifRevision: counter?.revision ?? 0, value: encodeOrdinal({ next: next + 1 }) };
+    const value = encodeOrdinal({ next: next + 1 });
+    const write = { key: ORDINAL_KEY, ifRevision: counter?.revision ?? 0, value };
     this.#ports.register.write([write], (_index, outcome) => {
       if (this.#state !== OrdinalState.asking) return;
       if (outcome.kind === 'unknown' || outcome.kind === 'refused') return this.#wait(outcome.why);

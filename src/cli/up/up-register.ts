@@ -1,6 +1,6 @@
 /**
- * The register's file of one `up`: this process keeps it and serves it to all its gateways, so that it stands while
- * they die. With etcd in the configuration there is none to keep.
+ * The register's file of one `up`: this process keeps it and serves it to all its gateways, so that it stands
+ * while they die. With etcd in the configuration there is none to keep.
  */
 import fs from 'node:fs';
 import path from 'node:path';
@@ -19,8 +19,13 @@ export interface UpRegister {
   close(): Promise<void>;
 }
 
-/** `choice` is what the gateways would do by themselves. `folder` is for the file, `logFolder` for what it says. */
-export async function openUpRegister(choice: RegisterChoice, folder: string, logFolder: string): Promise<UpRegister> {
+/**
+ * `choice` is what the gateways would do by themselves. `folder` is for the file, `logFolder` for what it
+ * says.
+ */
+export async function openUpRegister(
+  choice: RegisterChoice, folder: string, logFolder: string,
+): Promise<UpRegister> {
   if (choice.kind !== 'file') return { folder: undefined, close: () => Promise.resolve() };
   const fd = fs.openSync(path.join(logFolder, `${NAME}.log`), 'a', 0o640);
   const destination = logDestination(fd, NAME);

@@ -1,6 +1,6 @@
 /**
- * The register of this process, as its configuration says. The file's own process serves it to others of its machine
- * where it is told to; they connect to its socket; etcd is asked by each process itself.
+ * The register of this process, as its configuration says. The file's own process serves it to others of its
+ * machine where it is told to; they connect to its socket; etcd is asked by each process itself.
  */
 import { readFileSync } from 'node:fs';
 import type { Crc32, EventLog } from '../../platform/ports.js';
@@ -57,12 +57,15 @@ export interface OpenedRegister {
 }
 
 /** Rejects with a text that says what to do. Where others keep it, it comes up by itself. */
-export async function openRegister(choice: RegisterChoice, { log, crc32 }: OpenRegisterPorts): Promise<OpenedRegister> {
+export async function openRegister(
+  choice: RegisterChoice, { log, crc32 }: OpenRegisterPorts,
+): Promise<OpenedRegister> {
   if (choice.kind === 'file') {
     const { stateDir, isServed } = choice;
     const file = await FileRegister.open({ stateDir, isServed }, { crc32, log });
     if (file.origin.kind === 'moved') {
-      log.warn('register', 'the register file counts as lost: what stores were told is believed before it', { folder: stateDir, why: file.origin.why });
+      const text = 'the register file counts as lost: what stores were told is believed before it';
+      log.warn('register', text, { folder: stateDir, why: file.origin.why });
     }
     const register = file.client();
     return {
@@ -75,7 +78,7 @@ export async function openRegister(choice: RegisterChoice, { log, crc32 }: OpenR
       },
     };
   }
-  const register = choice.kind === 'socket' ? connectFileRegister(choice.stateDir, log) : openEtcd(choice, log);
+  const register = choice.kind === 'etcd' ? openEtcd(choice, log) : connectFileRegister(choice.stateDir, log);
   return {
     register,
     origin: undefined,

@@ -1,4 +1,7 @@
-/** What a gateway process is to a real etcd: its incarnation, its key, sixteen partitions, a second process of its id. */
+/**
+ * What a gateway process is to a real etcd: its incarnation, its key, sixteen partitions, a second process of
+ * its id.
+ */
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
