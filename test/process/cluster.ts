@@ -18,6 +18,10 @@ import { fileURLToPath } from 'node:url';
 
 import type { StatusAnswer, TablePageAnswer, TableRowAnswer } from '../../src/admin-api/gateway-answers.js';
 import type { StoreQueuePageAnswer } from '../../src/admin-api/store-answers.js';
+import { REGISTER_VARIABLE } from '../../src/cli/config-file.js';
+import { crc32 } from '../../src/platform/node/checksum.js';
+import type { EventLog } from '../../src/platform/ports.js';
+import { FileRegister } from '../../src/register/file/file-register.js';
 import type { SinkCounts } from '../../src/sink/options.js';
 import type { VerifyReport } from '../../src/sink/verify.js';
 import { choosePorts, gatewayConfig, gatewayId, gatewayName, LOOPBACK, sinkConfig, storeConfig, storeHost, storeId, type ClusterOptions, type Ports, type Section } from './cluster-config.js';
@@ -29,6 +33,8 @@ const POLL_MS = 25;
 /** A process gets so long to end by SIGTERM. */
 const STOP_MS = 15_000;
 
+type Environment = Readonly<Record<string, string>>;
+
 /** One process; restarted under the same configuration by start(). */
 export class Daemon {
   readonly name: string;
@@ -36,12 +42,20 @@ export class Daemon {
   readonly #logFile: string;
   readonly #readyUrl: string;
   readonly #prefix: readonly string[];
+  readonly #environment: Environment;
   #child: ChildProcess | undefined;
 
-  /** `args`: as a function, asked at each start. `prefix`: a program that becomes node by exec, with its arguments. */
-  constructor(name: string, args: readonly string[] | (() => readonly string[]), logFile: string, readyUrl: string, prefix: readonly string[] = []) {
+  /**
+   * `args`: as a function, asked at each start. `prefix`: a program that becomes node by exec, with its arguments.
+   * `environment`: beside our own.
+   */
+  constructor(
+    name: string, args: readonly string[] | (() => readonly string[]), logFile: string, readyUrl: string,
+    prefix: readonly string[] = [], environment: Environment = {},
+  ) {
     this.name = name;
     this.#prefix = prefix;
+    this.#environment = environment;
     this.#arguments = args;
     this.#logFile = logFile;
     this.#readyUrl = readyUrl;
@@ -65,7 +79,7 @@ export class Daemon {
     const log = openSync(this.#logFile, 'a');
     const own = typeof this.#arguments === 'function' ? this.#arguments() : this.#arguments;
     const [program = process.execPath, ...args] = [...this.#prefix, process.execPath, ...own];
-    this.#child = spawn(program, args, { stdio: ['ignore', log, log] });
+    this.#child = spawn(program, args, { stdio: ['ignore', log, log], env: { ...process.env, ...this.#environment } });
     closeSync(log);
   }
 
@@ -158,6 +172,8 @@ export interface GatewayHandle {
 
 export interface Cluster extends GatewayHandle {
   readonly folder: string;
+  /** How its gateways find their register, for another one that joins them; empty for one that is alone. */
+  readonly environment: Environment;
   readonly sinkPort: number;
   /** All of them; the cluster itself answers for the first. */
   readonly gateways: readonly GatewayHandle[];
@@ -183,6 +199,8 @@ export interface Cluster extends GatewayHandle {
 export async function startCluster(options: ClusterOptions = {}): Promise<Cluster> {
   const folder = mkdtempSync(join(tmpdir(), 'twinpost-cluster-'));
   const ports = await choosePorts(options);
+  const register = await keepRegister(options, join(folder, 'register'));
+  const { environment } = register;
   const daemon = (name: string, verb: string, config: Section, admin: string, more: readonly string[] = []): Daemon => {
     const file = join(folder, `${name}.yaml`);
     const args = (): readonly string[] => {
@@ -190,7 +208,7 @@ export async function startCluster(options: ClusterOptions = {}): Promise<Cluste
       writeFileSync(file, JSON.stringify(section, undefined, 2));
       return [...(options.nodeArguments ?? []), entry, verb, '--config', file, ...more];
     };
-    return new Daemon(name, args, join(folder, `${name}.log`), `http://${admin}/readyz`, options.commandPrefix?.(name));
+    return new Daemon(name, args, join(folder, `${name}.log`), `http://${admin}/readyz`, options.commandPrefix?.(name), environment);
   };
   const maildir = join(folder, 'maildir');
   mkdirSync(maildir);
@@ -207,8 +225,17 @@ export async function startCluster(options: ClusterOptions = {}): Promise<Cluste
   const [first] = gateways;
   if (first === undefined) throw new Error('a cluster has a gateway');
   const before = [...stores, ...(options.sink === false ? [] : [sink])];
-  const stop = await startAll([before, gateways.map((each) => each.gateway)], folder);
-  return { ...first, ...storeQuestions(options, ports), folder, sinkPort: ports.sink, gateways, stores, sink, maildir, arrivalLog, stop, ...sinkQuestions(ports, first.gateway) };
+  const stop = await startAll([before, gateways.map((each) => each.gateway)], folder, register.close);
+  return { ...first, ...storeQuestions(options, ports), folder, environment, sinkPort: ports.sink, gateways, stores, sink, maildir, arrivalLog, stop, ...sinkQuestions(ports, first.gateway) };
+}
+
+/** Gateways that know one another need one register: this process keeps its file, as `twinpost up` does. */
+async function keepRegister(options: ClusterOptions, stateDir: string): Promise<{ environment: Environment; close: () => Promise<void> }> {
+  const isGroup = options.group === true || (options.gateways ?? 1) > 1 || options.gateway?.['group'] !== undefined;
+  if (!isGroup) return { environment: {}, close: () => Promise.resolve() };
+  const log: EventLog = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
+  const file = await FileRegister.open({ stateDir, isServed: true }, { crc32, log });
+  return { environment: { [REGISTER_VARIABLE]: stateDir }, close: () => file.close() };
 }
 
 function storeQuestions(options: ClusterOptions, ports: Ports): Pick<Cluster, 'queuesAt' | 'numbersAt'> {
@@ -226,7 +253,7 @@ function storeQuestions(options: ClusterOptions, ports: Ports): Pick<Cluster, 'q
 }
 
 /** Starts wave after wave, each ready before the next. Resolves with what ends them all and removes the folder. */
-async function startAll(waves: readonly (readonly Daemon[])[], folder: string): Promise<() => Promise<void>> {
+async function startAll(waves: readonly (readonly Daemon[])[], folder: string, closeRegister: () => Promise<void>): Promise<() => Promise<void>> {
   const all = waves.flat();
   const killAll = (): void => {
     for (const each of all) each.killNow();
@@ -236,6 +263,7 @@ async function startAll(waves: readonly (readonly Daemon[])[], folder: string): 
   process.once('SIGTERM', exitOnSignal);
   const stop = async (): Promise<void> => {
     for (const each of [...all].reverse()) await each.stop();
+    await closeRegister();
     process.removeListener('exit', killAll);
     process.removeListener('SIGTERM', exitOnSignal);
     rmSync(folder, { recursive: true, force: true });

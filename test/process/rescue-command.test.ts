@@ -91,7 +91,7 @@ async function startRescue(t: TestContext, cluster: Cluster): Promise<Rescue> {
   mkdirSync(folder);
   const file = join(cluster.folder, 'rescue.yaml');
   writeFileSync(file, JSON.stringify({ gateway: { ...gateway, id: RESCUE, host: `host-${RESCUE}`, admin: { listen: admin } } }));
-  const daemon = new Daemon(RESCUE, [ENTRY, 'rescue', '--config', file, '--state-dir', folder], join(cluster.folder, 'rescue.log'), `http://${admin}/readyz`);
+  const daemon = new Daemon(RESCUE, [ENTRY, 'rescue', '--config', file, '--state-dir', folder], join(cluster.folder, 'rescue.log'), `http://${admin}/readyz`, [], cluster.environment);
   const endNow = (): void => { daemon.killNow(); };
   process.once('exit', endNow);
   t.after(async () => {

@@ -9,7 +9,7 @@ import { readFileSync } from 'node:fs';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { EventLog } from '../../platform/ports.js';
 import { makeFolder } from '../../platform/node/make-folder.js';
-import { FileLock } from '../../register/file/file-lock.js';
+import { FileLock } from '../../platform/node/file-lock.js';
 import { RegisterFileError } from '../../register/file/register-file-error.js';
 import { StoreStartError } from './store-start-error.js';
 import path from 'node:path';

@@ -20,7 +20,7 @@ import type { Ticker } from '../../platform/node/clock.js';
 import { startTicker } from '../../platform/node/clock.js';
 import { FRAME_BYTES_MAX } from '../../protocol/frame.js';
 import { BOOT_ID_BYTES } from '../../protocol/handshake.js';
-import type { FileLock } from '../../register/file/file-lock.js';
+import type { FileLock } from '../../platform/node/file-lock.js';
 import type { SpillHead } from '../../protocol/spill-records.js';
 import { StoreCounters } from '../core/counters.js';
 import { STORE_DEFAULTS, Store } from '../core/store.js';

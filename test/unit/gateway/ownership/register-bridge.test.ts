@@ -1,4 +1,6 @@
-/** The register as partitions use it: each kind of answer, the process's key, and who else lives; simulated. */
+/**
+ * The register as partitions use it: each kind of answer, the process's key, and who else lives; simulated.
+ */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 
