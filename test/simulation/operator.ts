@@ -1,10 +1,11 @@
 /**
- * The operator of a world in which stores are lost for good: once faults have ended he does what the gateways tell him to,
- * and nothing else.
+ * The operator: once faults have ended he does what the gateways tell him to, and nothing else.
  *
- *   a partition waits for copies that are away, all of them at lost stores ─► gives these up
- *   nothing waits any more, and not all drains ─► takes the lost stores out of the configuration, one gateway after the other
+ *   a partition waits for copies that are away, and they are nowhere any more ─► gives these up
+ *   stores are lost for good, nothing waits, and not all drains ─► takes the lost stores out of the configuration, one gateway after the other
  */
+import type { PartitionRecord } from '../../src/protocol/partition-record.js';
+import { isSameHolder } from '../../src/protocol/partition-record.js';
 import type { GatewayMachine, World } from './world.js';
 
 const LOOK_MS = 1000;
@@ -27,21 +28,32 @@ export class Operator {
   look(): void {
     const { world } = this;
     const { nowMs } = world.scheduler;
-    if (world.lostStores.size === 0 || nowMs < this.nextLookMs) return;
+    if (nowMs < this.nextLookMs) return;
     this.nextLookMs = nowMs + LOOK_MS;
     let isWaiting = false;
     for (const gateway of world.gateways) if (this.givesUp(gateway)) isWaiting = true;
-    if (!isWaiting && nowMs >= this.nextRestartMs) this.configureAnew();
+    if (world.lostStores.size > 0 && !isWaiting && nowMs >= this.nextRestartMs) this.configureAnew();
   }
 
-  /** True when something there waits for copies at lost stores. */
+  /** True when something there waits for copies that are nowhere any more. */
   private givesUp({ core }: GatewayMachine): boolean {
     const { world } = this;
-    const waiting = core?.holdings.waiting().filter(({ waitsFor }) => waitsFor === 'copies away') ?? [];
-    if (core === undefined || waiting.length === 0) return false;
-    world.scheduler.trace('the operator gives copies up');
-    for (const partition of core.holdings.giveUp([...world.lostStores])) world.custody.noteDisaster(partition);
-    return true;
+    let isWaiting = false;
+    for (const { partition, waitsFor } of core?.holdings.waiting() ?? []) {
+      const record = world.records().get(partition);
+      if (core === undefined || waitsFor !== 'copies away' || record === undefined || !this.isNowhere(record)) continue;
+      isWaiting = true;
+      world.scheduler.trace(`the operator gives the copies of ${partition} up`);
+      for (const name of core.holdings.giveUp(record.members.map(({ storeId }) => storeId))) world.custody.noteDisaster(name);
+    }
+    return isWaiting;
+  }
+
+  /** He has looked: each copy was at a store that is lost, or in a boot that is over, and its holder is dead. */
+  private isNowhere({ holder, members }: PartitionRecord): boolean {
+    const { stores, gateways, lostStores } = this.world;
+    if (gateways.some(({ core }) => core !== undefined && isSameHolder(core.self, holder))) return false;
+    return members.every(({ storeId, bootId }) => lostStores.has(storeId) || stores.some(({ id, node }) => id === storeId && node.isAlive && node.bootId !== bootId));
   }
 
   /** One gateway at a time. */
