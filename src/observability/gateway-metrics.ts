@@ -12,6 +12,7 @@ import { monitorEventLoopDelay } from 'node:perf_hooks';
 import type { IntervalHistogram } from 'node:perf_hooks';
 import { Counter, Gauge, Registry } from 'prom-client';
 import { ExportedHistogram, FixedHistogram } from './fixed-histogram.js';
+import type { WaitingFigures } from './queue-figures.js';
 import { exportQueues, exportRefusals, exportStates, exportStores } from './queue-metrics.js';
 import type { QueueGauges, RouteGauges, StateGauges, StoreGauges } from './queue-metrics.js';
 
@@ -33,15 +34,6 @@ export interface RepairTotals {
   readonly refillBytes: number;
 }
 
-/** Partitions that are not served, by what they wait for. */
-export interface WaitingGauges {
-  readonly register: number;
-  readonly lease: number;
-  readonly stores: number;
-  /** The one that asks for a person. */
-  readonly copiesAway: number;
-}
-
 /** States as they are now; asked once a scrape. */
 export interface GaugeSource {
   queues(): readonly QueueGauges[];
@@ -57,7 +49,7 @@ export interface GaugeSource {
   partitions(): number;
   /** With fewer copies in step than configured. */
   partitionsShort(): number;
-  waitingFor(): WaitingGauges;
+  waitingFor(): WaitingFigures;
   partitionsRecovering(): number;
   /** Of another gateway. */
   partitionsRescued(): number;
@@ -248,7 +240,7 @@ function exportProcess(registry: Registry, source: GaugeSource): void {
 }
 
 /** A series for each cause, so that an alarm on copies_away finds its 0. */
-function exportWaiting(registry: Registry, waiting: () => WaitingGauges): void {
+function exportWaiting(registry: Registry, waiting: () => WaitingFigures): void {
   new Gauge({
     name: 'twinpost_partitions_waiting',
     help: 'Partitions that are not served, by what they wait for; copies_away asks for an operator',

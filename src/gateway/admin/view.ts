@@ -4,9 +4,8 @@
  * bounded (messages() by `limit`). Nothing here is on the path of a message.
  */
 
-import type { QueueFigures, StoreFigures } from '../../observability/queue-figures.js';
+import type { QueueFigures, StoreFigures, WaitingFigures } from '../../observability/queue-figures.js';
 import type { RepairCounters } from '../mirror/repair-counters.js';
-import type { WaitingCounts } from './waiting-counts.js';
 
 export interface PathView {
   /** "A" or "B". */
@@ -88,7 +87,7 @@ export interface StatusView {
   readonly partitionsShort: number;
   /** Not served here although they should be. */
   readonly partitionsWaiting: number;
-  readonly waitingFor: WaitingCounts;
+  readonly waitingFor: WaitingFigures;
   /** The first of those. */
   readonly waiting: readonly WaitingPartitionView[];
   /** Why the register does not answer; '' while it does. */
