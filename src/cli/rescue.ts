@@ -1,7 +1,7 @@
 /**
- * `twinpost rescue`: a process that takes no mail and delivers that of gateways of its group that stay dead; and the one
- * order that may lose mail, `twinpost rescue --give-up STORE`: partitions of which every copy is away go on without
- * those that do not come back.
+ * `twinpost rescue`: a process that takes no mail and delivers that of gateways of its group that stay dead; and
+ * the one order that may lose mail, `twinpost rescue --give-up STORE`: partitions of which every copy is away go on
+ * without those that do not come back.
  *
  *   --give-up ─► what it may cost is told ─► "yes" typed at the terminal, or --yes given ─► ordered ─► what goes on
  *             │                           └─ anything else: nothing is done, exit code 1
@@ -9,13 +9,13 @@
  *
  * The commands that status and log print have no --yes: they are for an operator, who is asked.
  */
-import type { Argv } from 'yargs';
+import type { Argv, Options } from 'yargs';
 import type { StatusAnswer, WaitingPartitionAnswer } from '../admin-api/gateway-answers.js';
-import type { RescueAnswer } from '../admin-api/orders.js';
+import type { RescueAnswer, RescueOrder } from '../admin-api/orders.js';
 import { GATEWAY_URL, TOKEN_HELP, addressHelp, adminAddress } from './admin-address.js';
 import { AdminClient, NoAnswer } from './admin-client.js';
 import { loadFor } from './config-file.js';
-import type { CliContext } from './context.js';
+import type { CliContext, Terminal } from './context.js';
 import { CliError } from './context.js';
 import { longExample } from './examples.js';
 import { orderOf } from './operator.js';
@@ -26,6 +26,32 @@ const TIMEOUT_MS = 10_000;
 /** No partition waits for what was to be given up. */
 const NOTHING_WAITS = 3;
 const COPIES_AWAY = 'copies away';
+
+const OPTIONS = {
+  config: {
+    alias: 'c', type: 'string', requiresArg: true,
+    describe: 'configuration file with a section gateway, whose group it serves',
+  },
+  'state-dir': {
+    type: 'string', requiresArg: true, describe: 'folder for the incarnation number, instead of gateway.state_dir',
+  },
+  'give-up': {
+    type: 'string', array: true, nargs: 1, requiresArg: true,
+    describe: 'a store that does not come back; may be given again. Partitions that wait for it go on without; '
+      + 'mail may be lost or repeated: it asks before',
+  },
+  'give-up-memory': {
+    type: 'boolean', describe: 'the same for what no store has, only a process that does not come back',
+  },
+  reason: { type: 'string', requiresArg: true, describe: 'with --give-up: why, for the log' },
+  yes: { type: 'boolean', describe: 'with --give-up: do not ask; for scripts' },
+  json: { type: 'boolean', describe: 'with --give-up: one JSON object a line: each partition that goes on' },
+  gateway: {
+    alias: 'from', type: 'string', requiresArg: true,
+    describe: `with --give-up: ${addressHelp('the gateway whose partitions wait', GATEWAY_URL)}`,
+  },
+  token: { type: 'string', requiresArg: true, describe: TOKEN_HELP },
+} as const satisfies Record<string, Options>;
 
 interface RescueArguments {
   readonly config: string | undefined;
@@ -45,18 +71,11 @@ export function rescueCommand(cli: Argv, context: CliContext, done: (code: numbe
     'deliver the mail of gateways that stay dead; --give-up: go on without copies',
     (args) =>
       longExample(args
-        .option('config', { alias: 'c', type: 'string', requiresArg: true, describe: 'configuration file with a section gateway, whose group it serves' })
-        .option('state-dir', { type: 'string', requiresArg: true, describe: 'folder for the incarnation number, instead of gateway.state_dir' })
-        .option('give-up', { type: 'string', array: true, nargs: 1, requiresArg: true, describe: 'a store that does not come back; may be given again. Partitions that wait for it go on without; mail may be lost or repeated: it asks before' })
-        .option('give-up-memory', { type: 'boolean', describe: 'the same for what no store has, only a process that does not come back' })
-        .option('reason', { type: 'string', requiresArg: true, describe: 'with --give-up: why, for the log' })
-        .option('yes', { type: 'boolean', describe: 'with --give-up: do not ask; for scripts' })
-        .option('json', { type: 'boolean', describe: 'with --give-up: one JSON object a line: each partition that goes on' })
-        .option('gateway', { alias: 'from', type: 'string', requiresArg: true, describe: `with --give-up: ${addressHelp('the gateway whose partitions wait', GATEWAY_URL)}` })
-        .option('token', { type: 'string', requiresArg: true, describe: TOKEN_HELP })
+        .options(OPTIONS)
         .epilogue('Exit code of --give-up: 0 done, 3 nothing waits for it, 1 anything else.')
         .example('$0 rescue --config rescue.yaml', 'stand by for the gateways of the group'),
-        '$0 rescue --give-up store-a --give-up store-b --reason "fire in hall 2"', 'go on without the copies that only these two had; status prints the command that is needed'),
+        '$0 rescue --give-up store-a --give-up store-b --reason "fire in hall 2"',
+        'go on without the copies that only these two had; status prints the command that is needed'),
     async (args) => {
       if (args['give-up'] !== undefined || args['give-up-memory'] === true) done(await giveUp(args, context));
       else await standBy(args, context, done);
@@ -65,7 +84,9 @@ export function rescueCommand(cli: Argv, context: CliContext, done: (code: numbe
 }
 
 async function standBy(args: RescueArguments, context: CliContext, done: (code: number) => void): Promise<void> {
-  if ([args.reason, args.yes, args.json].some((value) => value !== undefined)) throw new CliError('rescue: --reason, --yes and --json belong to --give-up');
+  if ([args.reason, args.yes, args.json].some((value) => value !== undefined)) {
+    throw new CliError('rescue: --reason, --yes and --json belong to --give-up');
+  }
   const { gateway, file } = loadFor('gateway', args.config, args['state-dir'], context, 'rescue');
   if (gateway === undefined) throw new CliError(`${file}:1: gateway: expected this section, found nothing`);
   if (!gateway.group.some((id) => id !== gateway.id)) throw new CliError(`${file}: gateway.group: expected the gateways to rescue, found none besides ${gateway.id}`);
@@ -76,31 +97,50 @@ async function standBy(args: RescueArguments, context: CliContext, done: (code: 
 async function giveUp(args: RescueArguments, context: CliContext): Promise<number> {
   const { terminal } = context;
   const stores = [...new Set(args['give-up'])];
-  const memory = args['give-up-memory'] === true;
-  if (memory && stores.length > 0) throw new CliError('rescue: --give-up and --give-up-memory are two orders: give one after the other');
-  const order = orderOf('rescue', args.reason ?? '');
-  if (args.yes !== true && !terminal.canAsk) throw new CliError('rescue: mail may be lost or delivered twice, so it asks first: give it at a terminal, or with --yes');
+  const order = orderFor(args, stores, terminal);
   const { url, token } = adminAddress({ from: args.gateway, token: args.token }, context);
   const client = new AdminClient(url, token, TIMEOUT_MS);
   const status = await client.status();
   const meant = status.waiting.filter((one) => isMeant(one, stores));
-  const unnamed = status.waiting_for.copies_away - status.waiting.filter((one) => one.waits_for === COPIES_AWAY).length;
+  const shown = status.waiting.filter((one) => one.waits_for === COPIES_AWAY).length;
+  const unnamed = status.waiting_for.copies_away - shown;
   if (meant.length === 0 && unnamed <= 0) {
-    terminal.error(`twinpost: rescue: no partition of ${printable(status.gateway)} waits for ${nameOf(stores)}; nothing was done`);
+    const gateway = printable(status.gateway);
+    terminal.error(`twinpost: rescue: no partition of ${gateway} waits for ${nameOf(stores)}; nothing was done`);
     return NOTHING_WAITS;
   }
   for (const line of warningLines(status, stores, meant, unnamed)) terminal.error(line);
-  if (args.yes !== true && (await terminal.ask('Type yes to go on: ')).trim() !== 'yes') throw new CliError('rescue: not confirmed, nothing was done');
-  const answer = await ordered(() => client.rescue({ give_up: stores, ...(memory ? { memory } : {}), ...order }), terminal);
+  if (args.yes !== true && (await terminal.ask('Type yes to go on: ')).trim() !== 'yes') {
+    throw new CliError('rescue: not confirmed, nothing was done');
+  }
+  const answer = await answerTo(() => client.rescue(order), terminal);
   if (answer === undefined) return NOTHING_WAITS;
   const restOf = new Map(meant.map((one) => [one.partition, without(one, stores)]));
-  if (args.json !== true) for (const line of outcomeLines(answer.partitions, stores, restOf)) terminal.print(line);
-  else for (const partition of answer.partitions) terminal.print(JSON.stringify({ gateway: status.gateway, partition, gave_up: stores, waits_for: restOf.get(partition) ?? [] }));
+  if (args.json === true) {
+    for (const partition of answer.partitions) {
+      const row = { gateway: status.gateway, partition, gave_up: stores, waits_for: restOf.get(partition) ?? [] };
+      terminal.print(JSON.stringify(row));
+    }
+  } else for (const line of outcomeLines(answer.partitions, stores, restOf)) terminal.print(line);
   return 0;
 }
 
+/** Throws when the arguments do not go together, or nobody could be asked. */
+function orderFor(args: RescueArguments, stores: readonly string[], terminal: Terminal): RescueOrder {
+  const memory = args['give-up-memory'] === true;
+  if (memory && stores.length > 0) {
+    throw new CliError('rescue: --give-up and --give-up-memory are two orders: give one after the other');
+  }
+  const order = orderOf('rescue', args.reason ?? '');
+  if (args.yes !== true && !terminal.canAsk) {
+    const how = 'give it at a terminal, or with --yes';
+    throw new CliError(`rescue: mail may be lost or delivered twice, so it asks first: ${how}`);
+  }
+  return { give_up: stores, ...(memory ? { memory } : {}), ...order };
+}
+
 /** Undefined when nothing waits for it. */
-async function ordered(order: () => Promise<RescueAnswer>, terminal: CliContext['terminal']): Promise<RescueAnswer | undefined> {
+async function answerTo(order: () => Promise<RescueAnswer>, terminal: Terminal): Promise<RescueAnswer | undefined> {
   try {
     return await order();
   } catch (error) {
@@ -122,29 +162,43 @@ function without({ copies }: WaitingPartitionAnswer, stores: readonly string[]):
 }
 
 /** What it may cost, and which partitions it is about as far as status names them. */
-function warningLines(status: StatusAnswer, stores: readonly string[], meant: readonly WaitingPartitionAnswer[], unnamed: number): string[] {
-  const lines = [`WARNING: ${printable(status.gateway)} gives up ${nameOf(stores)}: mail may be lost, or delivered twice. It is logged who did this and why.`];
+function warningLines(
+  { gateway }: StatusAnswer, stores: readonly string[], meant: readonly WaitingPartitionAnswer[], unnamed: number,
+): string[] {
+  const lines = [
+    `WARNING: ${printable(gateway)} gives up ${nameOf(stores)}: mail may be lost, or delivered twice. `
+      + 'It is logged who did this and why.',
+  ];
   for (const [rest, names] of byRest(meant.map((one) => [one.partition, without(one, stores)]))) {
     const which = `${counted(names.length, 'partition')} ${names.length === 1 ? 'has' : 'have'}`;
-    lines.push(rest === '' ? `${which} no other copy and will begin EMPTY: ${namesText(names)}` : `${which} another copy at ${rest}, and will go on when that answers: ${namesText(names)}`);
+    const what = rest === '' ? 'no other copy and will begin EMPTY'
+      : `another copy at ${rest}, and will go on when that answers`;
+    lines.push(`${which} ${what}: ${names.map(printable).join(', ')}`);
   }
-  if (unnamed > 0) lines.push(`It may be about some of ${counted(unnamed, 'more partition')} that status does not name.`);
+  if (unnamed > 0) {
+    lines.push(`It may be about some of ${counted(unnamed, 'more partition')} that status does not name.`);
+  }
   return lines;
 }
 
 /** What came of it; of those that wait still, for whom. */
-function outcomeLines(partitions: readonly string[], stores: readonly string[], restOf: ReadonlyMap<string, readonly string[]>): string[] {
-  return [...byRest(partitions.map((name) => [name, restOf.get(name) ?? []]))].map(([rest, names]) => {
-    const which = counted(names.length, 'partition');
-    if (rest === '') return `${which} ${names.length === 1 ? 'goes' : 'go'} on without ${nameOf(stores)}: ${namesText(names)}`;
-    return `${which} now ${names.length === 1 ? 'waits' : 'wait'} for ${rest} alone: ${namesText(names)}; start what is silent, or give all of these stores up in one order`;
+function outcomeLines(
+  partitions: readonly string[], stores: readonly string[], restOf: ReadonlyMap<string, readonly string[]>,
+): string[] {
+  const groups = byRest(partitions.map((name) => [name, restOf.get(name) ?? []]));
+  return [...groups].map(([rest, names]) => {
+    const [which, one] = [counted(names.length, 'partition'), names.length === 1];
+    const all = names.map(printable).join(', ');
+    if (rest === '') return `${which} ${one ? 'goes' : 'go'} on without ${nameOf(stores)}: ${all}`;
+    const todo = 'start what is silent, or give all of these stores up in one order';
+    return `${which} now ${one ? 'waits' : 'wait'} for ${rest} alone: ${all}; ${todo}`;
   });
 }
 
 /** Names by where else copies are. */
-function byRest(partitions: readonly (readonly [name: string, rest: readonly string[]])[]): Map<string, string[]> {
+function byRest(all: readonly (readonly [name: string, rest: readonly string[]])[]): Map<string, string[]> {
   const groups = new Map<string, string[]>();
-  for (const [name, rest] of partitions) {
+  for (const [name, rest] of all) {
     const key = rest.map(printable).join(', ');
     groups.set(key, [...(groups.get(key) ?? []), name]);
   }
@@ -152,9 +206,6 @@ function byRest(partitions: readonly (readonly [name: string, rest: readonly str
 }
 
 function nameOf(stores: readonly string[]): string {
-  return stores.length === 0 ? 'what only a process had in memory' : `the copies at ${stores.map(printable).join(', ')}`;
-}
-
-function namesText(names: readonly string[]): string {
-  return names.map(printable).join(', ');
+  if (stores.length === 0) return 'what only a process had in memory';
+  return `the copies at ${stores.map(printable).join(', ')}`;
 }

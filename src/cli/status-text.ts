@@ -119,7 +119,8 @@ function refusedLine({ routes, routes_refused: refused }: StatusAnswer, nowMs: n
 
 /** Since the start of the process: mail that was lost is told of until somebody has seen it. */
 function lossesLine({ losses }: StatusAnswer, isTty: boolean): string {
-  return `  ${paint('LOST', 'red', isTty)}        ${counted(losses, 'partition')} began empty, because every copy was lost or given up: the log says which, and when`;
+  return `  ${paint('LOST', 'red', isTty)}        ${counted(losses, 'partition')} began empty, because every copy was lost `
+    + 'or given up: the log says which, and when';
 }
 
 /** While releases are mixed: with stores of before, gateways do less for one another (docs/UPGRADE.md). */
@@ -129,16 +130,19 @@ function olderText({ protocol }: StoreAnswer): string {
 
 /** What goes on without the register, and what does not: an operator asks first whether mail is in danger. */
 function registerLine(away: string, isTty: boolean): string {
-  return `  register    ${paint('AWAY', 'red', isTty)}: ${printable(away)}; mail of partitions held here is taken and delivered as long as `
-    + 'all of its copies answer; until the register is back nobody takes a partition over, no copy is left out or added, and '
-    + 'what starts waits for it';
+  return `  register    ${paint('AWAY', 'red', isTty)}: ${printable(away)}; mail of partitions held here is taken and `
+    + 'delivered as long as all of its copies answer; until the register is back nobody takes a partition over, '
+    + 'no copy is left out or added, and what starts waits for it';
 }
 
-/** What is not served, and what it waits for; the partitions of one reason together, those that ask for a person first. */
-function waitingLines({ partitions_waiting: count, waiting }: StatusAnswer, address: string, nowMs: number, isTty: boolean): string[] {
+/** What is not served, and what it waits for; all of one reason together, those that ask for a person first. */
+function waitingLines(
+  { partitions_waiting: count, waiting }: StatusAnswer, address: string, nowMs: number, isTty: boolean,
+): string[] {
   if (count === 0) return [];
   const from = address.replace(/^http:\/\//, '');
-  const lines = [`  ${paint('WAITING', waiting.some(asksForPerson) ? 'red' : 'yellow', isTty)}     ${counted(count, 'partition')} ${count === 1 ? 'is' : 'are'} not served`];
+  const title = paint('WAITING', waiting.some(asksForPerson) ? 'red' : 'yellow', isTty);
+  const lines = [`  ${title}     ${counted(count, 'partition')} ${count === 1 ? 'is' : 'are'} not served`];
   const groups = new Map<string, WaitingPartitionAnswer[]>();
   for (const one of [...waiting].sort((a, b) => Number(asksForPerson(b)) - Number(asksForPerson(a)))) {
     const key = `${one.waits_for} ${one.why}`;
@@ -155,19 +159,22 @@ function asksForPerson({ waits_for: waitsFor }: WaitingPartitionAnswer): boolean
 }
 
 /**
- * The order that a reason ends with stands below it, in a line that can be copied as it is, with the gateway that it is
- * for: asked of another one, it may do nothing for these partitions.
+ * The order that a reason ends with stands below it, in a line that can be copied as it is, with the gateway that it
+ * is for: asked of another one, it may do nothing for these partitions.
  */
-function groupLines(group: readonly WaitingPartitionAnswer[], from: string, nowMs: number, isTty: boolean): string[] {
+function groupLines(
+  group: readonly WaitingPartitionAnswer[], from: string, nowMs: number, isTty: boolean,
+): string[] {
   const [first] = group;
   if (first === undefined) return [];
   const since = Math.min(...group.map((one) => one.since));
-  const names = group.slice(0, NAMES_SHOWN_MAX).map((one) => one.partition).join(', ');
-  const more = group.length > NAMES_SHOWN_MAX ? ` and ${formatCount(group.length - NAMES_SHOWN_MAX)} more` : '';
+  const hidden = group.length - NAMES_SHOWN_MAX;
+  const shown = group.slice(0, NAMES_SHOWN_MAX).map((one) => printable(one.partition)).join(', ');
+  const names = `${shown}${hidden > 0 ? ` and ${formatCount(hidden)} more` : ''}`;
   const word = asksForPerson(first) ? paint('COPIES AWAY', 'red', isTty) : printable(first.waits_for);
   const at = first.why.indexOf(RESCUE_ORDER);
   const why = at === -1 ? first.why : first.why.slice(0, at).trimEnd();
-  const lines = [`${WAITING_INDENT}${printable(names)}${more}: ${word} for ${ago(since, nowMs)}; ${printable(why)}`];
+  const lines = [`${WAITING_INDENT}${names}: ${word} for ${ago(since, nowMs)}; ${printable(why)}`];
   if (at !== -1) lines.push(`${WAITING_INDENT}  ${printable(`${first.why.slice(at)} --from ${from}`)}`);
   return lines;
 }

@@ -1,13 +1,13 @@
 /**
- * POST /api/v1/rescue: the one order that may lose mail. An operator gives up copies that do not come back, and the
- * partitions of which every copy is away go on without them.
+ * POST /api/v1/rescue: the one order that may lose mail. An operator gives up copies that do not come back, and
+ * the partitions of which every copy is away go on without them.
  *
- *   {"give_up": [STORE…], "reason": TEXT, "who": TEXT}                 copies at these stores
- *   {"give_up": [], "memory": true, "reason": TEXT, "who": TEXT}       what no store has: only a process had it in memory
+ *   {"give_up": [STORE…], "reason": TEXT, "who": TEXT}             copies at these stores
+ *   {"give_up": [], "memory": true, "reason": TEXT, "who": TEXT}   what no store has: a process had it in memory
  *
- * Answers {partitions: [NAME…]}: those that go on. With other copies left they wait for one of these still; without any
- * they begin empty. Who asked for it, and why, is in the log. Nothing happens to a partition that waits for something
- * else or for nothing: 409 when that is so of all, 404 when a store is not known here.
+ * Answers {partitions: [NAME…]}: those that go on. With other copies left they wait for one of these still; without
+ * any they begin empty. Who asked for it, and why, is in the log. Nothing happens to a partition that waits for
+ * something else or for nothing: 409 when that is so of all, 404 when a store is not known here.
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { RescueAnswer, RescueOrder } from '../../admin-api/orders.js';
@@ -26,7 +26,7 @@ export interface WaitingCopies {
 }
 
 export interface RescueControl {
-  /** Names of the partitions that go on without copies at these stores; without stores, without a process's memory. */
+  /** Names of the partitions that go on without copies at these stores; of none, without a process's memory. */
   giveUp(storeIds: readonly string[]): readonly string[];
   waiting(): readonly WaitingCopies[];
 }
@@ -50,14 +50,19 @@ function rescue(request: FastifyRequest, reply: FastifyReply, ports: RescuePorts
   if (stores === undefined) return refuse(reply, 400, 'give_up is a list of stores');
   if (typeof memory !== 'boolean') return refuse(reply, 400, 'memory is true or false');
   // An empty list alone may be a script's mistake: what is lost by it is not to be lost by mistake.
-  if ((stores.length > 0) === memory) return refuse(reply, 400, 'name the stores to be given up, or say memory: true, not both');
-  if (reason === undefined || who === undefined) return refuse(reply, 400, 'say who does this, and for what reason: it is logged');
+  if ((stores.length > 0) === memory) {
+    return refuse(reply, 400, 'name the stores to be given up, or say memory: true, not both');
+  }
+  if (reason === undefined || who === undefined) {
+    return refuse(reply, 400, 'say who does this, and for what reason: it is logged');
+  }
   const unknown = unknownOf(stores, ports);
   if (unknown !== '') return refuse(reply, 404, `${unknown}; nothing was done`);
   const partitions = ports.control.giveUp(stores);
   if (partitions.length === 0) return refuse(reply, 409, `${whyNone(stores)}; nothing was done`);
-  const text = memory ? 'an operator gives up what only a process had in memory' : 'an operator gives up copies that do not come back';
-  ports.log.warn('takeover', text, { ...(memory ? {} : { stores }), partitions, reason, who });
+  const what = memory ? 'what only a process had in memory' : 'copies that do not come back';
+  const fields = { ...(memory ? {} : { stores }), partitions, reason, who };
+  ports.log.warn('takeover', `an operator gives up ${what}`, fields);
   return { partitions };
 }
 
@@ -73,9 +78,11 @@ function unknownOf(stores: readonly string[], { control, view }: RescuePorts): s
   const known = new Set(view.status().stores.map((store) => store.id));
   for (const { copies } of control.waiting()) for (const store of copies) known.add(store);
   const unknown = stores.find((store) => !known.has(store));
-  return unknown === undefined ? '' : `this gateway knows no store '${unknown}'; it knows ${[...known].join(', ')}`;
+  if (unknown === undefined) return '';
+  return `this gateway knows no store '${unknown}'; it knows ${[...known].join(', ')}`;
 }
 
 function whyNone(stores: readonly string[]): string {
-  return stores.length === 0 ? 'no partition waits for the memory of a process' : `no partition waits for its copies at ${stores.join(' or ')}`;
+  if (stores.length === 0) return 'no partition waits for the memory of a process';
+  return `no partition waits for its copies at ${stores.join(' or ')}`;
 }
