@@ -6,6 +6,7 @@ import type { GatewayMetrics } from '../observability/gateway-metrics.js';
 import type { StateGauges } from '../observability/queue-metrics.js';
 import type { Clock, EventLog } from '../platform/ports.js';
 import type { GatewayView, MemberView, MessagePage, MessageRecipientView, MessageView, QueuePage, QueueView, StatusView, StoreView, TablePage, TableRowView, WaitingPartitionView } from './admin/view.js';
+import { countWaiting } from './admin/waiting-counts.js';
 import type { GatewayCore } from './core.js';
 import { Degradation } from './degradation.js';
 import { MirrorTable, lagOf, pageByHandle, queueLag } from './mirror-table.js';
@@ -93,11 +94,9 @@ export class CoreView implements GatewayView {
     const { core, metrics } = this.ports;
     let messages = 0;
     let bytes = 0;
-    let rescued = 0;
     for (const queue of core.registry.queues()) {
       messages += queue.length;
       bytes += queue.bytes;
-      if (queue.ownerId !== this.options.gatewayId) rescued += 1;
     }
     const waiting = core.holdings.waiting();
     const stores = this.storeViews();
@@ -127,8 +126,9 @@ export class CoreView implements GatewayView {
       partitionsRecovering: core.holdings.openCount,
       partitionsShort: this.degradation.partitionsShort(),
       partitionsWaiting: waiting.length,
+      waitingFor: countWaiting(waiting),
       waiting: waiting.slice(0, WAITING_SHOWN_MAX).map((one) => this.waitingView(one)),
-      queuesRescued: rescued,
+      partitionsRescued: core.registry.partitions.filter((one) => !one.isOwn).length,
       takeovers: core.holdings.counters.takeovers,
       handedBack: core.holdings.counters.handedBack,
       takenAway: core.holdings.counters.lost,
@@ -267,8 +267,8 @@ export class CoreView implements GatewayView {
     };
   }
 
-  private waitingView({ partition, owner, waitsFor, why, sinceMs }: WaitingPartition): WaitingPartitionView {
-    return { partition, owner, waitsFor, why, sinceWallMs: this.wallMs(sinceMs) };
+  private waitingView({ sinceMs, ...waiting }: WaitingPartition): WaitingPartitionView {
+    return { ...waiting, sinceWallMs: this.wallMs(sinceMs) };
   }
 
   private wallMs(monotonicMs: number): number {

@@ -63,7 +63,7 @@ export function exportQueues(registry: Registry, queues: () => readonly QueueGau
   gauge('held_messages', 'Messages that wait for an operator', (queue) => queue.held, plus);
   gauge('oldest_age_seconds', 'Age of the oldest message in a queue', (queue) => queue.oldestAgeSeconds, Math.max);
   gauge('copies_in_sync', 'Mirrors of a queue that are in sync; of others the fewest', (queue) => queue.inSync, Math.min);
-  gauge('epoch', 'Version of the set of mirrors of a queue', (queue) => queue.epoch, Math.max);
+  gauge('epoch', 'Epoch of the partition of a queue', (queue) => queue.epoch, Math.max);
   gauge('lag_messages', 'Changes that the mirror farthest behind has not acknowledged', (queue) => queue.lagMessages, Math.max);
   gauge('lag_bytes', 'Bytes of those', (queue) => queue.lagBytes, Math.max);
   gauge('resync_progress', 'Share of a refill that is sent, 1 when none is under way', (queue) => queue.refillShare, Math.min);
@@ -135,15 +135,15 @@ export function exportStores(registry: Registry, stores: () => readonly StoreGau
   gauge('store_credit_bytes', 'Bytes that a store still takes from this gateway', (store) => store.creditBytes);
   gauge('lease_left_seconds', 'What is left of the lease at a store', (store) => store.leaseLeftSeconds);
   new Gauge({
-    name: 'twinpost_mirror_queues',
-    help: 'Queues mirrored at a store, by sync state',
+    name: 'twinpost_mirror_partitions',
+    help: 'Partitions mirrored at a store, by sync state',
     labelNames: ['store', 'state'],
     registers: [registry],
     collect() {
       for (const store of stores()) {
-        this.set({ store: store.store, state: 'sync' }, store.queuesSync);
-        this.set({ store: store.store, state: 'resync' }, store.queuesResync);
-        this.set({ store: store.store, state: 'ng' }, store.queuesNg);
+        this.set({ store: store.store, state: 'sync' }, store.partitionsSync);
+        this.set({ store: store.store, state: 'resync' }, store.partitionsResync);
+        this.set({ store: store.store, state: 'ng' }, store.partitionsNg);
       }
     },
   });

@@ -62,7 +62,7 @@ export function statusLine(status: StatusAnswer | undefined, before: Sample | un
   return `accepted ${rate(status.received, same?.received)}   delivered ${rate(status.delivered, same?.delivered)}   queued ${formatCount(status.queued_messages)}   ${mirrors}${ready}`;
 }
 
-/** The worst state of any queue's mirror at this store. */
+/** The worst state of any partition's copy at this store. */
 function mirrorWord(store: StoreAnswer): string {
   if (!store.up) return 'DOWN';
   if (store.partitions_ng > 0) return 'NG';
