@@ -315,7 +315,7 @@ export class Mirrors {
     // FENCED and UNKNOWN: the answer to another FENCE says who has it. A gap: another FENCE says where it stands.
     const mayAlign = reason === REFUSAL_FENCED || reason === REFUSAL_UNKNOWN || reason === REFUSAL_GAP;
     if (reason === REFUSAL_LIMIT) this.putOff(store, partition, nowMs);
-    if (wasFilling || !mayAlign) partition.set?.onUnfit(row, nowMs);
+    if (wasFilling || !mayAlign) partition.set?.onUnfit(row, 0, nowMs);
     else partition.set?.onGap(row, nowMs);
     return true;
   }
@@ -339,7 +339,7 @@ export class Mirrors {
   refillAgain(partition: Partition, row: PartitionMember): boolean {
     const isOtherSound = partition.rows.some((other) => other !== row && other.isRecorded && other.isInStep);
     if (!isOtherSound || partition.set === undefined) return false;
-    partition.set.onUnfit(row, this.ports.nowMs());
+    partition.set.onUnfit(row, 0, this.ports.nowMs());
     return true;
   }
 

@@ -154,12 +154,12 @@ export class Partition {
   }
 
   /**
-   * New mail may be taken: enough members may be recorded, and no copy that counts is missing while the register, which
-   * would have to let it go, does not answer.
+   * New mail may be taken: enough members may be recorded, and those that are missing can be let go. That takes the
+   * register, and another copy that counts: the last one is waited for (rule 8 of docs/model).
    */
   mayTake(nowMs: number): boolean {
     if (this.isLeaving || !this.holder.mayAccept) return false;
-    return !this.hasMissing || this.holder.waitsFor(nowMs) !== Waiting.REGISTER;
+    return !this.hasMissing || (this.hasOneThere && this.holder.waitsFor(nowMs) !== Waiting.REGISTER);
   }
 
   /** Enough copies count that what they acknowledge is committed. */
@@ -170,6 +170,12 @@ export class Partition {
   /** A copy that counts holds commits up. */
   get hasMissing(): boolean {
     for (const row of this.rows) if (row.isPossible && !row.isInStep) return true;
+    return false;
+  }
+
+  /** A copy that counts is in step, or about to be. */
+  private get hasOneThere(): boolean {
+    for (const row of this.rows) if (row.isPossible && row.state !== MemberState.NG) return true;
     return false;
   }
 
