@@ -121,6 +121,10 @@ export class Group {
     this.network.thaw(id);
   }
 
+  isFrozen(id: string): boolean {
+    return this.processOf(id).isFrozen;
+  }
+
   /** These stores do not hear the gateway, nor it them. */
   cutOff(id: string, held: boolean, stores: readonly StoreNode[] = this.stores): void {
     for (const store of stores) {

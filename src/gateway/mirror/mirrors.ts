@@ -57,6 +57,8 @@ export class Mirrors {
   private readonly byHandle: (Partition | undefined)[] = [];
   private readonly resyncs = new Map<StorePort, Resync>();
   private readonly storesById = new Map<string, StorePort>();
+  /** Ids of stores that were asked to hold partitions which are being founded, by handle. */
+  private readonly founding = new Map<number, Set<string>>();
   /** By handle and store: until when a store that refused a copy is not asked again. */
   private readonly declinedUntilMs = new Map<string, number>();
 
@@ -139,11 +141,26 @@ export class Mirrors {
     for (const partition of this.byHandle) if (partition !== undefined) yield partition;
   }
 
-  /** Rows that a store has of our partitions. */
+  /** Rows that a store has of our partitions, and those about to be founded there. */
   copiesAt(store: StorePort): number {
     let count = 0;
+    for (const stores of this.founding.values()) if (stores.has(store.storeId)) count += 1;
     for (const partition of this.all()) for (const row of partition.rows) if (row.storeId === store.storeId) count += 1;
     return count;
+  }
+
+  /** Another round of asking stores to hold a partition that is to begin. */
+  beginFounding(handle: number): void {
+    this.founding.set(handle, new Set());
+  }
+
+  foundAt(handle: number, storeId: string): void {
+    this.founding.get(handle)?.add(storeId);
+  }
+
+  /** It has its copies, or is not to have any. */
+  endFounding(handle: number): void {
+    this.founding.delete(handle);
   }
 
   // ── what the set wants ──────────────────────────────────────────────────────────────────────────

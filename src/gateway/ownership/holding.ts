@@ -98,6 +98,8 @@ export class Holding implements RegisterSink {
   #toldEpoch = 0;
   /** Boots of stores that were told that they have no copy that counts, in this term. */
   readonly #cleared = new Map<string, string>();
+  /** When stores were last asked to hold it from its beginning on; -Infinity: it is not being founded. */
+  #foundingMs = -Infinity;
 
   constructor(handle: number, options: HolderOptions, ports: HoldingPorts) {
     this.name = options.partition;
@@ -242,7 +244,7 @@ export class Holding implements RegisterSink {
         bootOf: (storeId) => this.#bootOf(storeId),
         ask: (storeId, holder) => { this.#ask(storeId, holder); },
         fence: (member, term, provenDead) => { this.#fence(member, term, FENCE_JOIN, provenDead); },
-        found: (storeId, bootId, term) => { this.#fence({ storeId, bootId }, term, FENCE_FOUND, undefined); },
+        found: (storeId, bootId, term) => { this.#found({ storeId, bootId }, term); },
         release: (member) => { this.#release(member); },
       },
       members: {
@@ -279,6 +281,11 @@ export class Holding implements RegisterSink {
     if (this.#history === History.DUE && this.holder.set !== undefined) {
       this.#history = History.KNOWN;
       this.holder.onHistoryRead(this.#nowMs);
+    }
+    const { state } = this.holder;
+    if (this.#foundingMs !== -Infinity && state !== HolderState.FOUNDING && state !== HolderState.CLAIMING) {
+      this.#foundingMs = -Infinity;
+      this.#ports.mirrors.endFounding(this.handle);
     }
     const epoch = this.holder.record?.epoch ?? 0;
     if (epoch === this.#toldEpoch) return;
@@ -322,6 +329,11 @@ export class Holding implements RegisterSink {
     this.#ports.mirrors.fence(store, { handle: this.handle, partition: this.name, term, how, provenDead: provenDead?.incarnation ?? 0 });
   }
 
+  #found(member: RecordedMember, term: Term): void {
+    this.#ports.mirrors.foundAt(this.handle, member.storeId);
+    this.#fence(member, term, FENCE_FOUND, undefined);
+  }
+
   #release(member: RecordedMember): void {
     const store = this.#storeAt(member);
     const outbox = store === undefined ? undefined : this.#ports.mirrors.outboxOf(store);
@@ -349,11 +361,20 @@ export class Holding implements RegisterSink {
 
   #chooseStore(taken: readonly string[], only: string): { storeId: string; bootId: string } | undefined {
     const { mirrors } = this.#ports;
+    this.#noteFounding();
     const isBarred = ({ storeId }: StorePort): boolean => taken.includes(storeId) || (only !== '' && storeId !== only);
     const barred = mirrors.stores.filter((store) => isBarred(store) || mirrors.isPutOff(store, this.handle, this.#nowMs));
     const staying = mirrors.stores.filter(({ storeId }) => this.#isStaying(storeId, taken));
     const [store] = mirrors.placement.choose(1, barred, staying);
     return store === undefined ? undefined : { storeId: store.storeId, bootId: store.bootId };
+  }
+
+  /** What is being founded counts where it will be: else all partitions of a start would go to the same stores. */
+  #noteFounding(): void {
+    const nowMs = this.#nowMs;
+    if (this.holder.state !== HolderState.FOUNDING || this.#foundingMs === nowMs) return;
+    this.#foundingMs = nowMs;
+    this.#ports.mirrors.beginFounding(this.handle);
   }
 
   /** Its host is to be kept clear of: a copy there stays; or, while it is founded, has just been asked for. */

@@ -253,7 +253,8 @@ export class PartitionHolder {
       this.#lookAtMs = nowMs + this.#options.lookAgainMs;
     }
     const isUnmoved = stamped.revision === this.#stamped?.revision;
-    if (isUnmoved) this.#talk.pause(nowMs);
+    // News of what we know already, as of our own change, holds nothing up.
+    if (isUnmoved && question !== Question.READ) this.#talk.pause(nowMs);
     this.#learn(stamped, nowMs);
     // Refused although nothing has moved: the memory that was given up has a session, so it is not to be given up.
     if (isUnmoved && question === Question.CHANGE && this.#claim?.unlessSessionOf !== undefined) {
@@ -275,7 +276,7 @@ export class PartitionHolder {
 
   /** No answer, and none will come: what was asked may still be done. */
   onNoAnswer(ticket: number, nowMs: number): void {
-    const question = this.#talk.answered(ticket);
+    const question = this.#talk.over(ticket);
     if (question === Question.NONE) return;
     this.#talk.pause(nowMs);
     this.#noteSilence(question);

@@ -46,6 +46,11 @@ export class RegisterTalk {
   /** What was asked under this ticket, if it is still waited for. */
   answered(ticket: number): QuestionValue {
     this.#unansweredMs = Infinity;
+    return this.over(ticket);
+  }
+
+  /** The same, when no answer will come: the register stays silent. */
+  over(ticket: number): QuestionValue {
     if (ticket !== this.#ticket) return Question.NONE;
     const question = this.#question;
     this.#question = Question.NONE;
