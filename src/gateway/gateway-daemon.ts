@@ -127,9 +127,9 @@ class Gateway implements RunningGateway {
       read: () => readDrained(stateDir),
       write: (drained: DrainedSince) => writeDrained(stateDir, drained),
     };
-    const { mirrors, registry } = this.core;
+    const { mirrors, moves, registry } = this.core;
     const partitionsOf = (name: string): readonly Partition[] => registry.partitionsOf(name);
-    this.drained = new DrainedStores({ clock: this.clock, log: ports.log, mirrors, file, partitionsOf });
+    this.drained = new DrainedStores({ clock: this.clock, log: ports.log, mirrors, moves, file, partitionsOf });
     const transport = new NodeTransport({ readBufferBytes: REPLY_BUFFER_BYTES });
     const toNextHops: Transport = {
       connect: (host, port, handlers) => {
@@ -165,7 +165,7 @@ class Gateway implements RunningGateway {
     }
     const source = gaugeSource({ view: this.view, nowMs: () => this.clock.nowMs(), wallMs: () => this.clock.wallMs(), logLinesDropped: () => this.ports.logLinesDropped(), states: () => this.view.states() });
     this.metricsExport = exportGatewayMetrics(this.ports.metrics, source);
-    this.admin = await startAdmin(this.options.admin, { view: this.view, registry: this.metricsExport.registry, wallMs: () => this.clock.wallMs(), rescue: this.core.recovery, holds: this.core.holds, stores: this.drained, exports: new ExportView({ crc32, entries: this.core.entries, queuesOf: (name) => this.core.registry.byName(name) }) });
+    this.admin = await startAdmin(this.options.admin, { view: this.view, registry: this.metricsExport.registry, wallMs: () => this.clock.wallMs(), rescue: this.core.holdings, holds: this.core.holds, stores: this.drained, exports: new ExportView({ crc32, entries: this.core.entries, queuesOf: (name) => this.core.registry.byName(name) }) });
     this.ports.log.info('start', 'the gateway starts', { gateway: this.options.id, incarnation: this.incarnation, stores: this.options.stores.map((store) => store.id), memory_limit_bytes: this.core.memory.limitBytes });
     for (const link of this.links) link.start();
     this.dispatcher.start();
@@ -215,12 +215,15 @@ class Gateway implements RunningGateway {
         queuesMax: options.queuesMax,
         commitTimeoutMs: options.commitTimeoutMs,
         longestRetryMs: retry.longestMs,
-        firstListMs: options.failoverTimeoutMs,
+        firstWaitMs: options.failoverTimeoutMs,
         segmentBytes: SEGMENT_BYTES,
-        mirrors: { group: options.group, replicas: options.replicas, minReplicas: options.replicasMin, retryMs: MIRROR_RETRY_MS, refillFrameBytes: REFILL_FRAME_BYTES, frameTargetBytes: FRAME_TARGET_BYTES, replaceAfterMs: options.replaceAfterMs, placement: { gatewayHost: options.oneHost ? undefined : options.host, places: new Map(options.stores.map((store) => [store.id, store])) }, ringBytes: options.ringBytes },
+        group: options.group,
+        rescue: options.rescue,
+        leaseMs: options.leaseMs,
+        mirrors: { replicas: options.replicas, minReplicas: options.replicasMin, retryMs: MIRROR_RETRY_MS, refillFrameBytes: REFILL_FRAME_BYTES, frameTargetBytes: FRAME_TARGET_BYTES, replaceAfterMs: options.replaceAfterMs, placement: { gatewayHost: options.oneHost ? undefined : options.host, places: new Map(options.stores.map((store) => [store.id, store])) }, ringBytes: options.ringBytes },
         acceptance: { lifetimeMs: options.retry.lifetimeMs, bounceLifetimeMs: options.retry.bounceLifetimeMs, nextHopShare: options.nextHopShare },
         memory: { limitBytes: memoryLimitBytes, acceptShare: options.memoryAcceptShare, reserveShare: RESERVE_SHARE },
-        recovery: { blockEntries: options.blockMessages, blockBytes: options.blockBytes, largestBytes: Math.max(...options.inbound.map(({ messageBytesMax }) => messageBytesMax)), rescue: options.rescue },
+        reading: { blockEntries: options.blockMessages, blockBytes: options.blockBytes, largestBytes: Math.max(...options.inbound.map(({ messageBytesMax }) => messageBytesMax)) },
       },
       {
         clock: this.clock,
@@ -236,6 +239,7 @@ class Gateway implements RunningGateway {
         retryDelayMs: (attempts) => retry.delayMs(attempts),
         drawOrdinal: () => this.identity.ordinals.take(),
         ownership: this.identity.bridge,
+        random: ports.random,
         compose: (input) => composeReport(options.hostName, input, this.clock.wallMs()),
       },
     );
@@ -261,8 +265,9 @@ class Gateway implements RunningGateway {
         {
           onUp: (up) => { this.compareLease(up); core.onLinkUp(up); },
           onSwitched: (switched) => { ports.metrics.failedOver(switched.storeId); core.onLinkSwitched(switched); },
-          onStopping: (from) => { core.mirrors.moves.onStopping(from); },
-          onDown: (down, reason) => { core.onLinkDown(down, reason); },
+          onStopping: (from) => { core.moves.onStopping(from); },
+          onDown: (down) => { core.onLinkDown(down); },
+          onFenceNotices: (from, bootId, notices) => { core.onFenceNotices(from, bootId, notices); },
           onAcknowledged: (from, handle, number) => { core.mirrors.onAcknowledged(from, handle, number); },
           onAckedThrough: (from, sequence) => { core.onLinkAckedThrough(from, sequence); },
           onRefusal: (from, refusal) => { core.onLinkRefusal(from, refusal); },
