@@ -136,11 +136,12 @@ export class ProcessKey {
     return this.#state;
   }
 
-  /** While the key stands with it; 0: none. */
+  /** While the key stands with it; 0: none. Until it is checked whether it still stands, nothing is done by it. */
   session(): { readonly id: number; readonly endsMs: number } {
     const session = this.#session;
     const id = this.#isStanding ? Number(session?.id ?? '') : 0;
-    return { id, endsMs: id === 0 ? 0 : session?.validUntilMs ?? 0 };
+    const isSure = id !== 0 && this.#state !== CHECKING;
+    return { id, endsMs: isSure ? session?.validUntilMs ?? 0 : 0 };
   }
 
   /** Asked by partitions: those that were added in one turn go together at the next tie(). */
