@@ -20,9 +20,9 @@ const storeAnswer = object({
   drained: flag,
   drained_since: orNull(integer),
   paths: list(object({ path: name, state: pathState, since: integer })),
-  queues_sync: integer,
-  queues_resync: integer,
-  queues_ng: integer,
+  partitions_sync: integer,
+  partitions_resync: integer,
+  partitions_ng: integer,
   lag_messages: integer,
   lag_bytes: integer,
   refill_messages: integer,
@@ -36,12 +36,11 @@ const storeAnswer = object({
 });
 export type StoreAnswer = ShapeOf<typeof storeAnswer>;
 
-/** A queue whose mail waits: for a store, another gateway or an operator. */
-const heldQueueAnswer = object({
-  queue_name: name,
-  queue_class: name,
+/** A partition whose mail waits: for a store, another gateway or an operator. */
+const heldPartitionAnswer = object({
+  partition: name,
   owner: name,
-  /** Owner, birth and serial: tells two queues of one name apart. */
+  /** Owner, birth and serial: tells two partitions of one name apart. */
   id: name,
   state: name,
   messages: orNull(integer),
@@ -49,7 +48,7 @@ const heldQueueAnswer = object({
   why: text,
   since: orNull(integer),
 });
-export type HeldQueueAnswer = ShapeOf<typeof heldQueueAnswer>;
+export type HeldPartitionAnswer = ShapeOf<typeof heldPartitionAnswer>;
 
 /** A configured route whose new mail is refused now. */
 const refusedRouteAnswer = object({
@@ -84,12 +83,13 @@ export const statusAnswer = object({
   expired: integer,
   rejected: integer,
   queues: integer,
-  queues_recovering: integer,
-  queues_copies_missing: integer,
-  queues_held: integer,
+  partitions: integer,
+  partitions_recovering: integer,
+  partitions_copies_missing: integer,
+  partitions_held: integer,
   /** The first of those. */
-  held: list(heldQueueAnswer),
-  queues_rescued: integer,
+  held: list(heldPartitionAnswer),
+  partitions_rescued: integer,
   takeovers: integer,
   handed_back: integer,
   taken_away: integer,
@@ -110,10 +110,9 @@ export type StatusAnswer = ShapeOf<typeof statusAnswer>;
 
 const networkState = oneOf('RUN', 'READY', 'NG', 'CONNECTING', '-');
 
-/** One row of the management table: a queue at a store (the paper's Table I). */
+/** One row of the management table: a partition at a store (the paper's Table I). */
 const tableRowAnswer = object({
-  queue_name: name,
-  queue_class: name,
+  partition: name,
   owner: name,
   birth: integer,
   serial: integer,
@@ -146,6 +145,8 @@ const queueAnswer = object({
   queue_class: name,
   /** Another gateway where this one serves the queue in its place. */
   owner: name,
+  /** Where it lives; a queue that has moved stands here once for each partition that has mail of it. */
+  partition: name,
   next_hop: name,
   order: oneOf('fifo', 'strict'),
   messages: integer,

@@ -57,21 +57,21 @@ export const holdAnswer = object({
 });
 export type HoldAnswer = ShapeOf<typeof holdAnswer>;
 
-/** POST /api/v1/rescue: queues are taken without a store that does not come back. A queue, an owner, or both. */
+/** POST /api/v1/rescue: partitions are taken without a store that does not come back. A partition, an owner, or both. */
 export interface RescueOrder extends Order {
-  readonly queue: string | undefined;
+  readonly partition: string | undefined;
   readonly owner: string | undefined;
   readonly missing: string;
 }
 
-/** Names of the queues concerned, by what came of them. */
+/** Names of the partitions concerned, by what came of them. */
 export const rescueAnswer = object({
-  queues: list(name),
+  partitions: list(name),
   /** Nothing else is missing; a mirror is to be filled first. */
   later: list(name),
-  waiting: list(object({ queue: name, also_needed: list(name) })),
+  waiting: list(object({ partition: name, also_needed: list(name) })),
   /** No store has a copy; another gateway may have it in memory. */
   elsewhere: list(name),
-  gone: list(object({ queue: name, export_from: list(name) })),
+  gone: list(object({ partition: name, export_from: list(name) })),
 });
 export type RescueAnswer = ShapeOf<typeof rescueAnswer>;

@@ -16,7 +16,7 @@ export const storeStatusAnswer = object({
   stopping: flag,
   insecure: flag,
   ports: list(integer),
-  queues: integer,
+  partitions: integer,
   messages: integer,
   memory: object({ used_bytes: integer, live_bytes: integer, granted_bytes: integer, accept_bytes: integer, limit_bytes: integer }),
   gateways: list(object({
@@ -30,10 +30,9 @@ export const storeStatusAnswer = object({
 });
 export type StoreStatusAnswer = ShapeOf<typeof storeStatusAnswer>;
 
-/** A queue as a store holds it. */
-const storeQueueAnswer = object({
-  queue_name: name,
-  queue_class: name,
+/** A partition as a store holds it. */
+const storePartitionAnswer = object({
+  partition: name,
   owner: name,
   birth: integer,
   serial: integer,
@@ -46,8 +45,8 @@ const storeQueueAnswer = object({
   messages: integer,
   bytes: integer,
 });
-export type StoreQueueAnswer = ShapeOf<typeof storeQueueAnswer>;
+export type StorePartitionAnswer = ShapeOf<typeof storePartitionAnswer>;
 
-/** GET /api/v1/queues */
-export const storeQueuePage = page(storeQueueAnswer);
-export type StoreQueuePageAnswer = ShapeOf<typeof storeQueuePage>;
+/** GET /api/v1/partitions */
+export const storePartitionPage = page(storePartitionAnswer);
+export type StorePartitionPageAnswer = ShapeOf<typeof storePartitionPage>;

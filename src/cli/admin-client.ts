@@ -11,8 +11,8 @@ import { PAGE_ROWS_MAX, groupAnswer, refusalAnswer } from '../admin-api/pages.js
 import type { MemberAnswer, Page } from '../admin-api/pages.js';
 import { Broken } from '../admin-api/shape.js';
 import type { Shape } from '../admin-api/shape.js';
-import { storeQueuePage, storeStatusAnswer } from '../admin-api/store-answers.js';
-import type { StoreQueueAnswer, StoreStatusAnswer } from '../admin-api/store-answers.js';
+import { storePartitionPage, storeStatusAnswer } from '../admin-api/store-answers.js';
+import type { StorePartitionAnswer, StoreStatusAnswer } from '../admin-api/store-answers.js';
 import { PAGE_NEXT, decodeEntryPage } from '../protocol/entry-page.js';
 import type { EntryPage } from '../protocol/entry-page.js';
 import { ask, whyNoAnswer } from './admin-request.js';
@@ -86,8 +86,8 @@ export class AdminClient {
     return this.#json(`/api/v1/queues?${paging(cursor)}`, queuePage);
   }
 
-  storeQueues(cursor: string): Promise<Page<StoreQueueAnswer>> {
-    return this.#json(`/api/v1/queues?${paging(cursor)}`, storeQueuePage);
+  storePartitions(cursor: string): Promise<Page<StorePartitionAnswer>> {
+    return this.#json(`/api/v1/partitions?${paging(cursor)}`, storePartitionPage);
   }
 
   messages(queue: string, queueClass: string, cursor: string, limit: number): Promise<Page<MessageAnswer>> {

@@ -1,6 +1,6 @@
 /**
  * `twinpost rescue`: a process that takes no mail and delivers that of gateways of its group that stay dead; and
- * `twinpost rescue --force`, by which an operator has queues taken without a store that does not come back.
+ * `twinpost rescue --force`, by which an operator has partitions taken without a store that does not come back.
  *
  *   --force ─► what it may cost is told ─► "yes" typed at the terminal, or --yes given ─► ordered ─► what came of it
  *                                      └─ anything else: nothing is done, exit code 1
@@ -20,14 +20,14 @@ import { orderOf } from './operator.js';
 import { runRole } from './run-role.js';
 import { counted, printable } from './tables.js';
 
-/** Many queues are looked through, of which some begin to be claimed. */
+/** Many partitions are looked through, of which some begin to be claimed. */
 const TIMEOUT_MS = 10_000;
 
 interface RescueArguments {
   readonly config: string | undefined;
   readonly 'state-dir': string | undefined;
   readonly force: boolean | undefined;
-  readonly queue: string | undefined;
+  readonly partition: string | undefined;
   readonly owner: string | undefined;
   readonly missing: string | undefined;
   readonly reason: string | undefined;
@@ -44,9 +44,9 @@ export function rescueCommand(cli: Argv, context: CliContext, done: (code: numbe
       longExample(args
         .option('config', { alias: 'c', type: 'string', requiresArg: true, describe: 'configuration file with a section gateway, whose group it serves' })
         .option('state-dir', { type: 'string', requiresArg: true, describe: 'folder for the incarnation number, instead of gateway.state_dir' })
-        .option('force', { type: 'boolean', describe: 'have queues taken without a store; mail may be lost or repeated: it asks before' })
-        .option('queue', { type: 'string', requiresArg: true, describe: 'with --force: the queue of this name, of each owner; with --owner of that one only' })
-        .option('owner', { type: 'string', requiresArg: true, describe: 'with --force: all queues of this gateway; with --queue that one only' })
+        .option('force', { type: 'boolean', describe: 'have partitions taken without a store; mail may be lost or repeated: it asks before' })
+        .option('partition', { type: 'string', requiresArg: true, describe: 'with --force: the partition of this name, of each owner; with --owner of that one only' })
+        .option('owner', { type: 'string', requiresArg: true, describe: 'with --force: all partitions of this gateway; with --partition that one only' })
         .option('missing', { type: 'string', requiresArg: true, describe: 'with --force: the store that does not come back' })
         .option('reason', { type: 'string', requiresArg: true, describe: 'with --force: why, for the log' })
         .option('yes', { type: 'boolean', describe: 'with --force: do not ask; for scripts' })
@@ -62,7 +62,7 @@ export function rescueCommand(cli: Argv, context: CliContext, done: (code: numbe
 }
 
 async function standBy(args: RescueArguments, context: CliContext, done: (code: number) => void): Promise<void> {
-  if ([args.queue, args.owner, args.missing, args.reason, args.yes].some((value) => value !== undefined)) throw new CliError('rescue: --queue, --owner, --missing, --reason and --yes belong to --force');
+  if ([args.partition, args.owner, args.missing, args.reason, args.yes].some((value) => value !== undefined)) throw new CliError('rescue: --partition, --owner, --missing, --reason and --yes belong to --force');
   const { gateway, file } = loadFor('gateway', args.config, args['state-dir'], context, 'rescue');
   if (gateway === undefined) throw new CliError(`${file}:1: gateway: expected this section, found nothing`);
   if (!gateway.group.some((id) => id !== gateway.id)) throw new CliError(`${file}: gateway.group: expected the gateways to rescue, found none besides ${gateway.id}`);
@@ -71,42 +71,42 @@ async function standBy(args: RescueArguments, context: CliContext, done: (code: 
 }
 
 async function force(args: RescueArguments, context: CliContext): Promise<number> {
-  if (args.queue === undefined && args.owner === undefined) throw new CliError('rescue --force: say --queue NAME, --owner GATEWAY, or both');
+  if (args.partition === undefined && args.owner === undefined) throw new CliError('rescue --force: say --partition NAME, --owner GATEWAY, or both');
   if (args.missing === undefined) throw new CliError('rescue --force: say which store is --missing');
   const order = orderOf('rescue --force', args.reason ?? '');
   const { terminal } = context;
   if (args.yes !== true && !terminal.canAsk) throw new CliError('rescue --force: mail may be lost or delivered twice, so it asks first: give it at a terminal, or with --yes');
   const { url, token } = adminAddress({ from: args.gateway, token: args.token }, context);
-  const { queue, owner, missing } = args;
+  const { partition, owner, missing } = args;
   const client = new AdminClient(url, token, TIMEOUT_MS);
-  for (const line of warningLines(await client.status(), { queue, owner, missing })) terminal.error(line);
+  for (const line of warningLines(await client.status(), { partition, owner, missing })) terminal.error(line);
   if (args.yes !== true && (await terminal.ask('Type yes to go on: ')).trim() !== 'yes') throw new CliError('rescue --force: not confirmed, nothing was done');
-  const answer = await client.rescue({ queue, owner, missing, ...order });
+  const answer = await client.rescue({ partition, owner, missing, ...order });
   for (const line of outcomeLines(answer, missing)) terminal.print(line);
   return answer.waiting.length + answer.elsewhere.length + answer.gone.length > 0 ? 1 : 0;
 }
 
-/** What it may cost, and which queues it is about as far as status names them. */
-function warningLines(status: StatusAnswer, wanted: { readonly queue: string | undefined; readonly owner: string | undefined; readonly missing: string }): string[] {
-  const { queue, owner, missing } = wanted;
+/** What it may cost, and which partitions it is about as far as status names them. */
+function warningLines(status: StatusAnswer, wanted: { readonly partition: string | undefined; readonly owner: string | undefined; readonly missing: string }): string[] {
+  const { partition, owner, missing } = wanted;
   const lines = [`WARNING: ${printable(status.gateway)} gives up what only ${missing} knows: mail may be lost, or delivered twice. It is logged who did this and why.`];
-  const meant = status.held.filter((one) => one.waits_for.includes(missing) && (queue ?? one.queue_name) === one.queue_name && (owner ?? one.owner) === one.owner);
-  const names = meant.map((one) => `${one.queue_name} of ${one.owner} (${one.state}${one.messages === null ? '' : `, ${counted(one.messages, 'message')}`})`);
+  const meant = status.held.filter((one) => one.waits_for.includes(missing) && (partition ?? one.partition) === one.partition && (owner ?? one.owner) === one.owner);
+  const names = meant.map((one) => `${one.partition} of ${one.owner} (${one.state}${one.messages === null ? '' : `, ${counted(one.messages, 'message')}`})`);
   if (names.length > 0) lines.push(`It is about ${printable(names.join(', '))}.`);
-  const unnamed = status.queues_held - status.held.length;
-  if (unnamed > 0) lines.push(`It may be about some of ${counted(unnamed, 'more held queue')} that status does not name.`);
+  const unnamed = status.partitions_held - status.held.length;
+  if (unnamed > 0) lines.push(`It may be about some of ${counted(unnamed, 'more held partition')} that status does not name.`);
   return lines;
 }
 
-/** What came of it, the queues that need the same in one line. */
-function outcomeLines({ queues, later, waiting, elsewhere, gone }: RescueAnswer, missing: string): string[] {
+/** What came of it, the partitions that need the same in one line. */
+function outcomeLines({ partitions, later, waiting, elsewhere, gone }: RescueAnswer, missing: string): string[] {
   const lines: string[] = [];
-  const queuesOf = (names: readonly string[]): string => counted(names.length, 'queue');
-  if (queues.length > 0) lines.push(`${queuesOf(queues)} taken without ${missing}: ${queues.join(', ')}`);
-  if (later.length > 0) lines.push(`${queuesOf(later)} to be taken as soon as a mirror is filled, unless one tells that another process has it: ${later.join(', ')}`);
-  for (const [options, names] of grouped(waiting.map(({ queue, also_needed: stores }) => [stores.map((store) => `--missing ${store}`).join(', and with '), queue]))) lines.push(`${queuesOf(names)} not taken yet: ${names.join(', ')}; also needed: the same with ${options}, or start what is silent`);
-  if (elsewhere.length > 0) lines.push(`${queuesOf(elsewhere)} not given up: no store has a copy any more, and another gateway may have the mail in memory: ${elsewhere.join(', ')}; twinpost status says which, and how to give it up`);
-  for (const [stores, names] of grouped(gone.map(({ queue, export_from: from }) => [from.join(', '), queue]))) lines.push(`${queuesOf(names)} given up, for no store that answers is in the set: ${names.join(', ')}${stores === '' ? '' : `; a copy that counts for nothing is at ${stores}: twinpost store export`}`);
+  const partitionsOf = (names: readonly string[]): string => counted(names.length, 'partition');
+  if (partitions.length > 0) lines.push(`${partitionsOf(partitions)} taken without ${missing}: ${partitions.join(', ')}`);
+  if (later.length > 0) lines.push(`${partitionsOf(later)} to be taken as soon as a mirror is filled, unless one tells that another process has it: ${later.join(', ')}`);
+  for (const [options, names] of grouped(waiting.map(({ partition, also_needed: stores }) => [stores.map((store) => `--missing ${store}`).join(', and with '), partition]))) lines.push(`${partitionsOf(names)} not taken yet: ${names.join(', ')}; also needed: the same with ${options}, or start what is silent`);
+  if (elsewhere.length > 0) lines.push(`${partitionsOf(elsewhere)} not given up: no store has a copy any more, and another gateway may have the mail in memory: ${elsewhere.join(', ')}; twinpost status says which, and how to give it up`);
+  for (const [stores, names] of grouped(gone.map(({ partition, export_from: from }) => [from.join(', '), partition]))) lines.push(`${partitionsOf(names)} given up, for no store that answers is in the set: ${names.join(', ')}${stores === '' ? '' : `; a copy that counts for nothing is at ${stores}: twinpost store export`}`);
   return lines;
 }
 

@@ -1,5 +1,5 @@
 /** What `twinpost status` shows to people. Pure: answers in, lines out. */
-import type { HeldQueueAnswer, StatusAnswer, StoreAnswer, TableRowAnswer } from '../admin-api/gateway-answers.js';
+import type { HeldPartitionAnswer, StatusAnswer, StoreAnswer, TableRowAnswer } from '../admin-api/gateway-answers.js';
 import type { StoreStatusAnswer } from '../admin-api/store-answers.js';
 import { formatBytes, formatCount, formatDuration } from '../base/units.js';
 import { forceCommands } from '../recovery/force.js';
@@ -23,12 +23,12 @@ export interface Picture {
   readonly gateways: readonly GatewayPicture[];
   readonly stores: readonly StorePicture[];
   readonly missing: readonly Missing[];
-  /** The table has every queue. */
+  /** The table has every partition. */
   readonly all: boolean;
 }
 
 const CAUSE_CHARACTERS_MAX = 48;
-/** Held queues stand below the word HELD. */
+/** Held partitions stand below the word HELD. */
 const HELD_INDENT = ' '.repeat(16);
 /** Messages, deletions, notes, sets of mirrors; of a mirror that is filled, messages still to be sent. */
 const LAG = 'Lag, changes';
@@ -37,7 +37,7 @@ const LAG = 'Lag, changes';
 const FORCE = 'twinpost rescue --force';
 const FORCE_END = '--reason TEXT';
 const NO_STORE = 'no store free';
-/** States in which the gateway has the mail of a queue itself, and its mirrors have not. */
+/** States in which the gateway has the mail of a partition itself, and its mirrors have not. */
 const IN_MEMORY: ReadonlySet<string> = new Set(['no survivor', 'members silent', NO_STORE]);
 
 export function statusLines(picture: Picture, nowMs: number, isTty: boolean): string[] {
@@ -72,7 +72,7 @@ export function watchLine({ status }: GatewayPicture, nowMs: number): string {
     `refused=${String(status.routes_refused.length)}`,
     `down=${down.length === 0 ? '-' : printable(down.join(','))}`,
     `drained=${drained.length === 0 ? '-' : printable(drained.join(','))}`,
-    `held=${String(status.queues_held)}`,
+    `held=${String(status.partitions_held)}`,
   ].join(' ');
 }
 
@@ -82,10 +82,10 @@ function gatewayLines({ status, rows, address }: GatewayPicture, all: boolean, n
     `  mail        ${status.ready ? paint('READY', 'green', isTty) : `${paint('NOT READY', 'red', isTty)}: ${printable(status.not_ready_reason)}`}`,
     `  mirrors     ${mirrorsText(status, nowMs, isTty)}`,
     `  received    ${formatCount(status.received)}   delivered ${formatCount(status.delivered)}   deferred ${formatCount(status.deferred)}   bounced ${formatCount(status.bounced)}   expired ${formatCount(status.expired)}   rejected ${formatCount(status.rejected)}`,
-    `  queued      ${formatCount(status.queued_messages)} messages, ${formatBytes(status.queued_bytes)} in ${counted(status.queues, 'queue')}${status.queues_recovering === 0 ? '' : `, ${formatCount(status.queues_recovering)} still coming back from the stores`}; memory ${formatBytes(status.memory_used_bytes)} of ${formatBytes(status.memory_limit_bytes)}`,
+    `  queued      ${formatCount(status.queued_messages)} messages, ${formatBytes(status.queued_bytes)} in ${counted(status.queues, 'queue')} of ${counted(status.partitions, 'partition')}${status.partitions_recovering === 0 ? '' : `, ${counted(status.partitions_recovering, 'partition')} still coming back from the stores`}; memory ${formatBytes(status.memory_used_bytes)} of ${formatBytes(status.memory_limit_bytes)}`,
   ];
   if (status.routes_refused.length > 0) lines.push(refusedLine(status, nowMs, isTty));
-  if (status.queues_rescued > 0) lines.push(`  rescued     ${counted(status.queues_rescued, 'queue')} of other gateways delivered here`);
+  if (status.partitions_rescued > 0) lines.push(`  rescued     ${counted(status.partitions_rescued, 'partition')} of other gateways delivered here`);
   lines.push(...heldLines(status, address, nowMs, isTty));
   if (status.insecure) lines.push(`  ${paint('INSECURE', 'yellow', isTty)}    store links outside loopback run without TLS (insecure: true)`);
   const stores = status.stores.map((store) => [
@@ -95,15 +95,15 @@ function gatewayLines({ status, rows, address }: GatewayPicture, all: boolean, n
     store.paths.map((path) => `${path.path} ${path.state}`).join(', '),
     store.lease_left_ms === 0 ? '-' : `${(store.lease_left_ms / 1000).toFixed(1)} s`,
     formatCount(store.failovers),
-    formatCount(store.queues_sync),
-    formatCount(store.queues_resync),
-    formatCount(store.queues_ng),
+    formatCount(store.partitions_sync),
+    formatCount(store.partitions_resync),
+    formatCount(store.partitions_ng),
     `${formatCount(store.lag_messages)} (${formatBytes(store.lag_bytes)})`,
   ]);
   lines.push('', ...tableText([{ title: 'Store' }, { title: 'Host' }, { title: 'State' }, { title: 'Paths' }, { title: 'Lease', right: true }, { title: 'Failovers', right: true }, { title: 'Sync', right: true }, { title: 'Resync', right: true }, { title: 'NG', right: true }, { title: LAG, right: true }], stores).split('\n'));
   lines.push('', ...managementTable(rows, status.gateway, nowMs));
   const shown = new Set(rows.map((row) => `${row.owner} ${String(row.birth)} ${String(row.serial)}`)).size;
-  if (!all && shown < status.queues) lines.push(`-- ${formatCount(shown)} of ${counted(status.queues, 'queue')}, those that need a look first; --all shows every one`);
+  if (!all && shown < status.partitions) lines.push(`-- ${formatCount(shown)} of ${counted(status.partitions, 'partition')}, those that need a look first; --all shows every one`);
   return lines;
 }
 
@@ -123,8 +123,8 @@ function olderText({ protocol }: StoreAnswer): string {
   return protocol === 0 || protocol === PROTOCOL_VERSION ? '' : `, protocol ${String(protocol)}`;
 }
 
-/** What waits, for whom, and what an operator can do; a line a queue, and one for its command. */
-function heldLines({ gateway, queues_held: count, held, stores }: StatusAnswer, address: string, nowMs: number, isTty: boolean): string[] {
+/** What waits, for whom, and what an operator can do; a line a partition, and one for its command. */
+function heldLines({ gateway, partitions_held: count, held, stores }: StatusAnswer, address: string, nowMs: number, isTty: boolean): string[] {
   if (count === 0) return [];
   const up = new Set(stores.filter((store) => store.up).map(({ store }) => store));
   const isMissing = (store: string): boolean => store !== '' && !up.has(store);
@@ -133,8 +133,8 @@ function heldLines({ gateway, queues_held: count, held, stores }: StatusAnswer, 
   const forceable = held.filter((one) => one.state !== 'unknown' && one.state !== NO_STORE && one.waits_for.some(isMissing));
   const todo = missing.length === 0 ? '' : `; start ${missing.join(', ')}${goOnText(forceable, isMissing)}`;
   const from = address.replace(/^http:\/\//, '');
-  const lines = withCommands(`mail of ${counted(count, 'queue')} waits${todo}`, from, `  ${paint('HELD', 'red', isTty)}        `);
-  const namesakes = new Set(held.map((one) => one.queue_name).filter((name, i, all) => all.indexOf(name) !== i));
+  const lines = withCommands(`mail of ${counted(count, 'partition')} waits${todo}`, from, `  ${paint('HELD', 'red', isTty)}        `);
+  const namesakes = new Set(held.map((one) => one.partition).filter((name, i, all) => all.indexOf(name) !== i));
   for (const one of held) lines.push(...withCommands(heldText(one, gateway, namesakes, nowMs), from, HELD_INDENT));
   const more = count - held.length;
   if (more > 0) lines.push(`${HELD_INDENT}and ${formatCount(more)} more`);
@@ -154,18 +154,17 @@ function withCommands(text: string, from: string, indent: string): string[] {
 }
 
 /** The command for the first of those that can go on without a store. */
-function goOnText(forceable: readonly HeldQueueAnswer[], isMissing: (store: string) => boolean): string {
+function goOnText(forceable: readonly HeldPartitionAnswer[], isMissing: (store: string) => boolean): string {
   const [first] = forceable;
   if (first === undefined) return '';
-  const commands = forceCommands({ name: first.queue_name, ownerId: first.owner }, first.waits_for.filter(isMissing));
-  return `, or go on without${forceable.length > 1 ? ', each queue by a command as' : ''}: ${commands}`;
+  const commands = forceCommands({ name: first.partition, ownerId: first.owner }, first.waits_for.filter(isMissing));
+  return `, or go on without${forceable.length > 1 ? ', each partition by a command as' : ''}: ${commands}`;
 }
 
-function heldText(held: HeldQueueAnswer, gateway: string, namesakes: ReadonlySet<string>, nowMs: number): string {
-  const { queue_name: name, queue_class: queueClass, owner, id, state, messages, waits_for: stores, why, since } = held;
+function heldText(held: HeldPartitionAnswer, gateway: string, namesakes: ReadonlySet<string>, nowMs: number): string {
+  const { partition: name, owner, id, state, messages, waits_for: stores, why, since } = held;
   const inMemory = IN_MEMORY.has(state);
-  const which = [...(queueClass === 'mail' ? [] : [queueClass]), ...(inMemory || namesakes.has(name) ? [id] : [])];
-  const identity = `${name}${which.length === 0 ? '' : ` (${which.join(', ')})`}${owner === gateway ? '' : ` of ${owner}`}`;
+  const identity = `${name}${inMemory || namesakes.has(name) ? ` (${id})` : ''}${owner === gateway ? '' : ` of ${owner}`}`;
   const place = inMemory ? ' in memory' : state === 'stranded' ? '' : ' at the stores';
   const amount = messages === null ? '' : `, ${counted(messages, 'message')}${place}`;
   // A reason with a command in it names its stores, and ends with it; this one names all stores, too.
@@ -173,12 +172,12 @@ function heldText(held: HeldQueueAnswer, gateway: string, namesakes: ReadonlySet
   return `${identity}: ${state}${since === null ? '' : ` for ${ago(since, nowMs)}`}${amount}; ${why}${whose.length === 0 ? '' : `: ${whose.join(', ')}`}`;
 }
 
-/** A queue's name stands on its first row only, as in the paper; with its owner if another gateway delivers it, for names are alike in a group. */
+/** A partition's name stands on its first row only, as in the paper; with its owner if another gateway delivers it, for names are alike in a group. */
 function managementTable(rows: readonly TableRowAnswer[], gateway: string, nowMs: number): string[] {
   let last = '';
   const cells = rows.map((row) => {
     const identity = `${row.owner} ${String(row.birth)} ${String(row.serial)}`;
-    const name = `${row.queue_class === 'mail' ? row.queue_name : `${row.queue_name} (${row.queue_class})`}${row.owner === gateway ? '' : ` of ${row.owner}`}`;
+    const name = `${row.partition}${row.owner === gateway ? '' : ` of ${row.owner}`}`;
     const shown = identity === last ? '' : printable(name);
     last = identity;
     return [
@@ -195,8 +194,8 @@ function managementTable(rows: readonly TableRowAnswer[], gateway: string, nowMs
       printable(row.cause).slice(0, CAUSE_CHARACTERS_MAX),
     ];
   });
-  if (cells.length === 0) return ['no queues yet'];
-  const columns = [{ title: 'Queue' }, { title: 'Store' }, { title: 'Network A' }, { title: 'Network S' }, { title: 'Sync' }, { title: 'Member' }, { title: 'Epoch', right: true }, { title: 'Transactions', right: true }, { title: LAG, right: true }, { title: 'Since', right: true }, { title: 'Cause' }];
+  if (cells.length === 0) return ['no partitions yet'];
+  const columns = [{ title: 'Partition' }, { title: 'Store' }, { title: 'Network A' }, { title: 'Network S' }, { title: 'Sync' }, { title: 'Member' }, { title: 'Epoch', right: true }, { title: 'Transactions', right: true }, { title: LAG, right: true }, { title: 'Since', right: true }, { title: 'Cause' }];
   return tableText(columns, cells).split('\n');
 }
 
@@ -214,13 +213,13 @@ function storesLines(stores: readonly StorePicture[]): string[] {
     printable(status.version),
     status.ready ? 'ready' : 'NOT READY',
     formatDuration(status.uptime_seconds * 1000),
-    formatCount(status.queues),
+    formatCount(status.partitions),
     formatCount(status.messages),
     `${formatBytes(status.memory.used_bytes)} of ${formatBytes(status.memory.limit_bytes)}`,
     status.gateways.map((gateway) => `${printable(gateway.id)}${gateway.active ? '' : ' (away)'}`).join(', '),
     status.insecure ? 'INSECURE' : '',
   ]);
-  const columns = [{ title: 'Store' }, { title: 'Host' }, { title: 'Admin' }, { title: 'Version' }, { title: 'State' }, { title: 'Up' }, { title: 'Queues', right: true }, { title: 'Entries', right: true }, { title: 'Memory', right: true }, { title: 'Gateways' }, { title: '' }];
+  const columns = [{ title: 'Store' }, { title: 'Host' }, { title: 'Admin' }, { title: 'Version' }, { title: 'State' }, { title: 'Up' }, { title: 'Partitions', right: true }, { title: 'Entries', right: true }, { title: 'Memory', right: true }, { title: 'Gateways' }, { title: '' }];
   return tableText(columns, cells).split('\n');
 }
 

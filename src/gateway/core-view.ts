@@ -5,11 +5,11 @@ import { formatMessageId } from '../base/text-id.js';
 import type { GatewayMetrics } from '../observability/gateway-metrics.js';
 import type { StateGauges } from '../observability/queue-metrics.js';
 import type { Clock, EventLog } from '../platform/ports.js';
-import type { HeldQueue } from '../recovery/waiting-queues.js';
-import type { GatewayView, HeldQueueView, MemberView, MessagePage, MessageRecipientView, MessageView, QueuePage, QueueView, StatusView, StoreView, TablePage, TableRowView } from './admin/view.js';
+import type { HeldPartition } from '../recovery/waiting-queues.js';
+import type { GatewayView, HeldPartitionView, MemberView, MessagePage, MessageRecipientView, MessageView, QueuePage, QueueView, StatusView, StoreView, TablePage, TableRowView } from './admin/view.js';
 import type { GatewayCore } from './core.js';
 import { Degradation } from './degradation.js';
-import { MirrorTable, lagOf, pageByHandle, queueLag } from './mirror-table.js';
+import { MirrorTable, lagOf, pageByHandle, partitionLag } from './mirror-table.js';
 import { causeOf, sinceMsOf } from './mirror/away-cause.js';
 import type { StoreLink } from './mirror/link/store-link.js';
 import type { Partition } from './mirror/partition.js';
@@ -94,11 +94,9 @@ export class CoreView implements GatewayView {
     const { core, metrics } = this.ports;
     let messages = 0;
     let bytes = 0;
-    let rescued = 0;
     for (const queue of core.registry.queues()) {
       messages += queue.length;
       bytes += queue.bytes;
-      if (queue.identity.ownerId !== this.options.gatewayId) rescued += 1;
     }
     const held = core.recovery.held();
     const stores = this.storeViews();
@@ -124,11 +122,12 @@ export class CoreView implements GatewayView {
       expired: metrics.expired,
       rejected: metrics.rejectedTotal,
       queues: core.registry.queueCount,
-      queuesRecovering: core.recovery.openCount,
-      queuesShort: this.degradation.queuesShort(),
-      queuesHeld: held.length,
-      heldQueues: held.slice(0, HELD_SHOWN_MAX).map((one) => this.heldView(one)),
-      queuesRescued: rescued,
+      partitions: core.registry.partitions.length,
+      partitionsRecovering: core.recovery.openCount,
+      partitionsShort: this.degradation.partitionsShort(),
+      partitionsHeld: held.length,
+      heldPartitions: held.slice(0, HELD_SHOWN_MAX).map((one) => this.heldView(one)),
+      partitionsRescued: core.registry.partitions.filter((one) => !one.isOwn).length,
       takeovers: core.recovery.counters.takeovers,
       handedBack: core.recovery.counters.handedBack,
       takenAway: core.recovery.counters.lost,
@@ -225,7 +224,7 @@ export class CoreView implements GatewayView {
     };
   }
 
-  /** One walk over all queues for all stores. */
+  /** One walk over all partitions for all stores. */
   private storeViews(): StoreView[] {
     const sums = new Map<object, StoreSum>(this.ports.links.map((link) => [link, new StoreSum()]));
     for (const partition of this.ports.core.registry.partitions) {
@@ -246,9 +245,9 @@ export class CoreView implements GatewayView {
       drained,
       drainedSinceWallMs: drained ? this.ports.drainedSinceWallMs(link.storeId) : undefined,
       paths: link.pathStates().map((path) => ({ path: path.path, state: path.state, sinceWallMs: this.wallMs(path.sinceMs) })),
-      queuesSync: sum.queuesSync,
-      queuesResync: sum.queuesResync,
-      queuesNg: sum.queuesNg,
+      partitionsSync: sum.partitionsSync,
+      partitionsResync: sum.partitionsResync,
+      partitionsNg: sum.partitionsNg,
       lagMessages: sum.lagMessages,
       lagBytes: sum.lagBytes,
       refillMessages: sum.refillMessages,
@@ -262,8 +261,8 @@ export class CoreView implements GatewayView {
     };
   }
 
-  private heldView({ key, queue, queueClass, owner, state, messages, stores, why, sinceMs }: HeldQueue): HeldQueueView {
-    return { queue, queueClass, owner, id: key, state, messages, stores, why, sinceWallMs: sinceMs === 0 ? undefined : this.wallMs(sinceMs) };
+  private heldView({ key, partition: queue, owner, state, messages, stores, why, sinceMs }: HeldPartition): HeldPartitionView {
+    return { partition: queue, owner, id: key, state, messages, stores, why, sinceWallMs: sinceMs === 0 ? undefined : this.wallMs(sinceMs) };
   }
 
   private wallMs(monotonicMs: number): number {
@@ -282,21 +281,21 @@ export class CoreView implements GatewayView {
 
 /** What the mirrors of one store add up to. */
 class StoreSum {
-  queuesSync = 0;
-  queuesResync = 0;
-  queuesNg = 0;
+  partitionsSync = 0;
+  partitionsResync = 0;
+  partitionsNg = 0;
   lagMessages = 0;
   lagBytes = 0;
   refillMessages = 0;
   refillBytes = 0;
-  /** The queue that is out of sync longest. */
+  /** The mirror that is out of sync longest. */
   outOfSync: Replica | undefined;
 
   add(partition: Partition, replica: Replica): void {
-    if (replica.sync === SyncState.SYNC) this.queuesSync += 1;
+    if (replica.sync === SyncState.SYNC) this.partitionsSync += 1;
     else {
-      if (replica.sync === SyncState.RESYNC) this.queuesResync += 1;
-      else this.queuesNg += 1;
+      if (replica.sync === SyncState.RESYNC) this.partitionsResync += 1;
+      else this.partitionsNg += 1;
       if (this.outOfSync === undefined || sinceMsOf(replica) < sinceMsOf(this.outOfSync)) this.outOfSync = replica;
     }
     this.refillMessages += replica.progress.messagesToRefill;
@@ -310,13 +309,14 @@ class StoreSum {
 function queueView(queue: MailQueue): QueueView {
   const { partition } = queue;
   const { protocol, host, port } = queue.route.nextHop;
-  const lag = queueLag(partition);
+  const lag = partitionLag(partition);
   let refillShare: number | undefined;
   for (const { progress } of partition.replicas) if (progress.refillShare !== undefined) refillShare = Math.min(refillShare ?? 1, progress.refillShare);
   return {
     name: queue.name,
     queueClass: queue.route.queueClass,
     owner: queue.identity.ownerId,
+    partition: partition.name,
     nextHop: `${protocol}://${host}:${String(port)}`,
     ordering: queue.route.ordering,
     messages: queue.length,

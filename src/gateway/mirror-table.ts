@@ -14,7 +14,7 @@ import { SyncState, SYNC_STATE_NAMES } from './mirror/replica.js';
 export interface MirrorTablePorts {
   readonly clock: Clock;
   readonly links: readonly StoreLink[];
-  /** Copies in sync that a queue should have. */
+  /** Copies in sync that a partition should have. */
   readonly replicas: number;
   all(): readonly Partition[];
 }
@@ -40,15 +40,15 @@ export class MirrorTable {
     this.ports = ports;
   }
 
-  /** Rows of whole queues behind `cursor` ('' = from the start), at most `limit` queues. */
+  /** Rows of whole partitions behind `cursor` ('' = from the start), at most `limit` partitions. */
   page(cursor: string, limit: number): TablePage {
     const { page, nextCursor } = pageByHandle(this.ports.all(), cursor, limit);
     return { rows: this.rowsOf(page), nextCursor };
   }
 
-  /** Rows of the `most` queues that need a look first: copies missing, then lag, then length. */
+  /** Rows of the `most` partitions that need a look first: copies missing, then lag, then length. */
   troubled(most: number): readonly TableRowView[] {
-    const ranked = this.ports.all().map((partition) => ({ partition, missing: this.ports.replicas - partition.inSyncCount, lag: queueLag(partition).bytes }));
+    const ranked = this.ports.all().map((partition) => ({ partition, missing: this.ports.replicas - partition.inSyncCount, lag: partitionLag(partition).bytes }));
     ranked.sort((a, b) => b.missing - a.missing || b.lag - a.lag || b.partition.length - a.partition.length);
     return this.rowsOf(ranked.slice(0, most).map(({ partition }) => partition));
   }
@@ -64,8 +64,7 @@ export class MirrorTable {
     const { clock } = this.ports;
     const lag = lagOf(partition, replica);
     return {
-      queue: partition.name,
-      queueClass: 'mail',
+      partition: partition.name,
       owner: partition.identity.ownerId,
       birth: partition.identity.birth,
       serial: partition.identity.serial,
@@ -89,7 +88,7 @@ export class MirrorTable {
   }
 }
 
-/** Queues by handle, so that a page goes on where the one before ended whatever came or went. */
+/** Partitions or queues by handle, so that a page goes on where the one before ended whatever came or went. */
 export function pageByHandle<T extends { readonly handle: number }>(
   all: readonly T[], cursor: string, limit: number,
 ): { readonly page: readonly T[]; readonly nextCursor: string | undefined } {
@@ -106,8 +105,8 @@ export function lagOf(partition: Partition, replica: Replica): Lag {
   return { messages: Math.max(0, partition.lastNumber - replica.acked), bytes: progress.bytesBehind(partition.sealedBytes) };
 }
 
-/** The partition that is farthest behind. */
-export function queueLag(partition: Partition): Lag {
+/** Of the mirror that is farthest behind. */
+export function partitionLag(partition: Partition): Lag {
   let messages = 0;
   let bytes = 0;
   for (const replica of partition.replicas) {

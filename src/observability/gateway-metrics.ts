@@ -43,12 +43,12 @@ export interface GaugeSource {
   routesRefused(): readonly RouteGauges[];
   degraded(): boolean;
   /** Queues with fewer in-sync mirrors than configured. */
-  queuesShort(): number;
+  partitionsShort(): number;
   /** Queues whose mail waits for a store, another gateway or an operator. */
-  queuesHeld(): number;
-  queuesRecovering(): number;
+  partitionsHeld(): number;
+  partitionsRecovering(): number;
   /** Queues of another gateway. */
-  queuesRescued(): number;
+  partitionsRescued(): number;
   /** Queues of others taken over, and given back. */
   takeovers(): number;
   handedBack(): number;
@@ -204,14 +204,14 @@ function exportHistograms(registry: Registry, metrics: GatewayMetrics): void {
 
 function exportProcess(registry: Registry, source: GaugeSource): void {
   single(registry, 'ready', '1 when new mail is taken', () => Number(source.ready()));
-  single(registry, 'degraded', '1 when a queue has fewer in-sync mirrors than configured, or a record of the gateway itself none', () => Number(source.degraded()));
-  single(registry, 'queues_copies_missing', 'Queues with fewer in-sync mirrors than configured', () => source.queuesShort());
-  single(registry, 'queues_held', 'Queues whose mail waits for a store, another gateway or an operator', () => source.queuesHeld());
-  single(registry, 'queues_recovering', 'Queues that are not whole here yet', () => source.queuesRecovering());
-  single(registry, 'queues_rescued', 'Queues of another gateway that this one delivers', () => source.queuesRescued());
-  total(registry, 'takeovers', 'Queues taken over from a gateway that was gone', () => source.takeovers());
-  total(registry, 'handed_back', 'Queues given back to their gateway', () => source.handedBack());
-  total(registry, 'taken_away', 'Queues that another process had taken over while this one stood still or was cut off', () => source.takenAway());
+  single(registry, 'degraded', '1 when a partition has fewer in-sync mirrors than configured, or a record of the gateway itself none', () => Number(source.degraded()));
+  single(registry, 'partitions_copies_missing', 'Partitions with fewer in-sync mirrors than configured', () => source.partitionsShort());
+  single(registry, 'partitions_held', 'Partitions whose mail waits for a store, another gateway or an operator', () => source.partitionsHeld());
+  single(registry, 'partitions_recovering', 'Partitions that are not whole here yet', () => source.partitionsRecovering());
+  single(registry, 'partitions_rescued', 'Partitions of another gateway that this one delivers', () => source.partitionsRescued());
+  total(registry, 'takeovers', 'Partitions taken over from a gateway that was gone', () => source.takeovers());
+  total(registry, 'handed_back', 'Partitions given back to their gateway', () => source.handedBack());
+  total(registry, 'taken_away', 'Partitions that another process had taken over while this one stood still or was cut off', () => source.takenAway());
   total(registry, 'tails', 'Times that a mirror got only the changes that it lacked', () => source.repairs().tails);
   total(registry, 'tail_bytes', 'Bytes of those changes', () => source.repairs().tailBytes);
   total(registry, 'refills', 'Times that a mirror was emptied and filled', () => source.repairs().refills);

@@ -19,12 +19,12 @@ export interface QueueFigures {
 
 export interface StoreFigures {
   readonly up: boolean;
-  /** An operator has had the queues moved away: no mirror goes there. */
+  /** An operator has had the partitions moved away: no mirror goes there. */
   readonly drained: boolean;
-  /** Queues mirrored there, by sync state. */
-  readonly queuesSync: number;
-  readonly queuesResync: number;
-  readonly queuesNg: number;
+  /** Partitions mirrored there, by sync state. */
+  readonly partitionsSync: number;
+  readonly partitionsResync: number;
+  readonly partitionsNg: number;
   /** What its mirrors have not acknowledged, or still are to get by a refill. */
   readonly lagMessages: number;
   readonly lagBytes: number;

@@ -135,15 +135,15 @@ export function exportStores(registry: Registry, stores: () => readonly StoreGau
   gauge('store_credit_bytes', 'Bytes that a store still takes from this gateway', (store) => store.creditBytes);
   gauge('lease_left_seconds', 'What is left of the lease at a store', (store) => store.leaseLeftSeconds);
   new Gauge({
-    name: 'twinpost_mirror_queues',
-    help: 'Queues mirrored at a store, by sync state',
+    name: 'twinpost_mirror_partitions',
+    help: 'Partitions mirrored at a store, by sync state',
     labelNames: ['store', 'state'],
     registers: [registry],
     collect() {
       for (const store of stores()) {
-        this.set({ store: store.store, state: 'sync' }, store.queuesSync);
-        this.set({ store: store.store, state: 'resync' }, store.queuesResync);
-        this.set({ store: store.store, state: 'ng' }, store.queuesNg);
+        this.set({ store: store.store, state: 'sync' }, store.partitionsSync);
+        this.set({ store: store.store, state: 'resync' }, store.partitionsResync);
+        this.set({ store: store.store, state: 'ng' }, store.partitionsNg);
       }
     },
   });

@@ -18,7 +18,7 @@ import type { Reply } from '../protocol/replies.js';
 import type { CensusRow } from './census.js';
 import { queueKey } from './census.js';
 import { Claiming } from './claiming.js';
-import type { ForceRequest, ForcedQueue } from './force.js';
+import type { ForceRequest, ForcedPartition } from './force.js';
 import { forceQueues } from './forcing.js';
 import { Pulls } from './pulls.js';
 import type { PullOptions } from './pulls.js';
@@ -28,8 +28,8 @@ import type { SetHint } from './set-hints.js';
 import { SetHints } from './set-hints.js';
 import { StoreViews } from './store-views.js';
 import type { StoreList } from './store-views.js';
-import type { Expected, HeldQueue } from './waiting-queues.js';
-import { anySoon, expectedOf, heldQueues, openOwn } from './waiting-queues.js';
+import type { Expected, HeldPartition } from './waiting-queues.js';
+import { anySoon, expectedOf, heldPartitions, openOwn } from './waiting-queues.js';
 
 export interface RecoveryOptions extends PullOptions {
   readonly gatewayId: string;
@@ -68,7 +68,7 @@ export interface RecoveryPorts {
   /** Its owner is back: deliveries end, then release() gives it up. */
   onOwnerBack(handle: number): void;
   /** Queues that are served, and wait for an operator. */
-  readonly lostSets: { held(): HeldQueue[]; force(request: ForceRequest): ForcedQueue[] };
+  readonly lostSets: { held(): HeldPartition[]; force(request: ForceRequest): ForcedPartition[] };
 }
 
 export type StoreId = Pick<RecoveryStore, 'storeId'>;
@@ -157,10 +157,10 @@ export class BulkRecovery {
   }
 
   /** Queues whose mail waits, for whom, and since when. */
-  held(): HeldQueue[] {
+  held(): HeldPartition[] {
     const silent = this.views.silent();
     const lost = this.ports.lostSets.held();
-    return lost.concat(heldQueues(this.jobs.values(), this.hints, this.claiming.news.isLate ? this.hints.untold(this.options.gatewayId, this.isKnown, silent) : [], silent));
+    return lost.concat(heldPartitions(this.jobs.values(), this.hints, this.claiming.news.isLate ? this.hints.untold(this.options.gatewayId, this.isKnown, silent) : [], silent));
   }
 
   /** Whether a partition of ours is still to come, this one or any: at once, or held until a store or a rescuer answers. */
@@ -291,7 +291,7 @@ export class BulkRecovery {
   }
 
   /** An operator goes on without a store (forcing.ts). */
-  force(request: ForceRequest): ForcedQueue[] {
+  force(request: ForceRequest): ForcedPartition[] {
     const { log, lostSets } = this.ports;
     return forceQueues(request, { log, lostSets, views: this.views, hints: this.hints, pulls: this.pulls, nowMs: () => this.ports.nowMs(), jobs: () => this.jobs.values(), startJobs: () => { this.startJobs(); } });
   }

@@ -89,7 +89,7 @@ export class Claiming {
         return;
       }
       if (this.awaitsLists(job, nowMs)) return;
-      if (verdict.without.length > 0) this.ports.log.warn('recovery', 'an operator has this queue taken without a member: mail may be lost or repeated', { queue: job.name, owner: job.ownerId, epoch: verdict.epoch, without: verdict.without });
+      if (verdict.without.length > 0) this.ports.log.warn('recovery', 'an operator has this partition taken without a member: mail may be lost or repeated', { partition: job.name, owner: job.ownerId, epoch: verdict.epoch, without: verdict.without });
       job.epoch = verdict.epoch;
       job.members = verdict.members;
       job.isOutside = verdict.outside !== '';
@@ -116,7 +116,7 @@ export class Claiming {
     if (job.isOwn) return true;
     const old = [...this.ports.views.all()].find(({ store }) => store.isUp && !allowsTakeover(store.version))?.store;
     if (old === undefined) return true;
-    if (job.blocked !== OLD_STORE) this.ports.log.warn('recovery', 'a queue of another gateway is not taken over while a store speaks an older version of the protocol, which has no safe way back: upgrade the store', { queue: job.name, owner: job.ownerId, store: old.storeId, version: old.version, this_gateway: versionsSpoken() });
+    if (job.blocked !== OLD_STORE) this.ports.log.warn('recovery', 'a partition of another gateway is not taken over while a store speaks an older version of the protocol, which has no safe way back: upgrade the store', { partition: job.name, owner: job.ownerId, store: old.storeId, version: old.version, this_gateway: versionsSpoken() });
     job.blocked = OLD_STORE;
     job.restart(job.given.size > 0 ? 'waiting' : 'elsewhere', this.ports.nowMs() + NOT_COUNTED_RETRY_MS);
     return false;
@@ -131,7 +131,7 @@ export class Claiming {
       const row = job.rows.get(store);
       if (newest.epoch <= job.givenEpoch && (row === undefined || !isOfSet(row) || !answering.has(store))) continue;
       job.given.delete(store);
-      this.ports.log.info('recovery', 'a store that an operator went on without counts again for this queue', { queue: job.name, owner: job.ownerId, store, epoch: newest.epoch });
+      this.ports.log.info('recovery', 'a store that an operator went on without counts again for this partition', { partition: job.name, owner: job.ownerId, store, epoch: newest.epoch });
     }
     if (!job.isOwn) return;
     if (job.isElsewhere) job.missing = [];
@@ -155,7 +155,7 @@ export class Claiming {
     else if (job.mayBeElsewhere && !job.isGivenUp) this.news.tellElsewhere(job, job.shownAt.length > 0 ? job.shownAt : [...this.ports.views.all()].map(({ store }) => store.storeId));
     else {
       if (job.given.size > 0) this.news.tellGivenUp(job);
-      else if (job.rows.size > 0) this.ports.log.info('recovery', 'a refill that never ended is left behind; nothing of it was acknowledged', { queue: job.name });
+      else if (job.rows.size > 0) this.ports.log.info('recovery', 'a refill that never ended is left behind; nothing of it was acknowledged', { partition: job.name });
       job.transition('done');
     }
   }
@@ -187,7 +187,7 @@ export class Claiming {
       this.news.tellEmpty(job, storeId, isNewer ? 'it names a newer set, of which nothing else is left' : !job.isOwn || !this.ports.olderMayLive() ? 'another gateway may have taken the queue over and lost what it had there' : 'nothing proves that the older process of this gateway is gone');
       return false;
     }
-    this.ports.log.warn('recovery', 'a mirror of this queue came back empty; every store answered, so the newest epoch goes on; repeats are possible', { queue: job.name, owner: job.ownerId, epoch: job.epoch, empty: [storeId] });
+    this.ports.log.warn('recovery', 'a mirror of this partition came back empty; every store answered, so the newest epoch goes on; repeats are possible', { partition: job.name, owner: job.ownerId, epoch: job.epoch, empty: [storeId] });
     return true;
   }
 
@@ -286,7 +286,7 @@ export class Claiming {
     if (!job.isOwn) this.releaseOlder(job);
     if (job.blocked !== why && why !== 'newer epoch') {
       job.blocked = why;
-      this.ports.log.info('recovery', 'a queue can not be claimed yet; its claims are tried again', { queue: job.name, owner: job.ownerId, why, store: storeId, wait_ms: waitMs });
+      this.ports.log.info('recovery', 'a partition can not be claimed yet; its claims are tried again', { partition: job.name, owner: job.ownerId, why, store: storeId, wait_ms: waitMs });
     }
     const again = job.isOwn || why === 'newer epoch' || job.given.size > 0 || why === 'came back empty' || why === 'another claims';
     const retryAtMs = job.leftAt === '' ? job.machine.retryAtMs : this.ports.nowMs() + NOT_COUNTED_RETRY_MS;
@@ -316,7 +316,7 @@ export class Claiming {
     const best = sources[0];
     if (best === undefined) {
       job.restart('waiting', this.ports.nowMs() + NOTHING_TO_READ_RETRY_MS);
-      if (job.blocked !== NOTHING_TO_READ) this.ports.log.warn('recovery', 'no member of this queue shows its newest epoch; it is looked at again and again', { queue: job.name, owner: job.ownerId, epoch: job.epoch });
+      if (job.blocked !== NOTHING_TO_READ) this.ports.log.warn('recovery', 'no member of this partition shows its newest epoch; it is looked at again and again', { partition: job.name, owner: job.ownerId, epoch: job.epoch });
       job.blocked = NOTHING_TO_READ;
       return;
     }
@@ -419,7 +419,7 @@ export class Claiming {
     job.transition('claimed');
     this.adoptedBy.set(job.key, job.machine.token);
     this.ports.hints.drop(job.key);
-    this.ports.log.info('takeover', 'the claims of a queue stand; it is taken over', { cause: job.cause, queue: name, from: ownerId, to: this.options.gatewayId, epoch, token: job.machine.token, messages: best.count, members: best.members, tail_bytes: tail?.bodies.length ?? 0 });
+    this.ports.log.info('takeover', 'the claims of a partition stand; it is taken over', { cause: job.cause, partition: name, from: ownerId, to: this.options.gatewayId, epoch, token: job.machine.token, messages: best.count, members: best.members, tail_bytes: tail?.bodies.length ?? 0 });
     this.ports.onClaimed(job, { handle, ownerId, birth, serial, name, queueClass, epoch, members: best.members, token: job.machine.token, copies, isOutside: job.isOutside, given: [...job.given], givenEpoch: job.givenEpoch === Infinity ? epoch : job.givenEpoch, holders: [best, ...others], number: best.number, digestA: best.digestA, digestB: best.digestB, holderClock: job.holderClock, tail });
   }
 }

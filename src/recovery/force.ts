@@ -1,10 +1,10 @@
 /**
- * What an operator says who has queues taken without a store that does not come back (`twinpost rescue --force`), and what
+ * What an operator says who has partitions taken without a store that does not come back (`twinpost rescue --force`), and what
  * came of it.
  */
 export interface ForceRequest {
-  /** Name of a queue, of any owner if none is given; or all queues of `owner`. The gateways of a group have the same names. */
-  readonly queue?: string | undefined;
+  /** Name of a partition, of any owner if none is given; or all partitions of `owner`. The gateways of a group have the same names. */
+  readonly partition?: string | undefined;
   readonly owner?: string | undefined;
   /** The store to go on without. */
   readonly missing: string;
@@ -13,7 +13,7 @@ export interface ForceRequest {
   readonly who: string;
 }
 
-/** Of each queue that the store was given up for, one of these. */
+/** Of each partition that the store was given up for, one of these. */
 export type ForceOutcome =
   /** Nothing else is missing: its claims are made, or its next set of mirrors is sent. */
   | 'taken'
@@ -26,8 +26,8 @@ export type ForceOutcome =
   /** No store that answers is in its set: nothing is left that could be taken. */
   | 'gone';
 
-export interface ForcedQueue {
-  readonly queue: string;
+export interface ForcedPartition {
+  readonly partition: string;
   readonly owner: string;
   readonly outcome: ForceOutcome;
   /** Of one that waits: the other stores that it needs, or that are to be given up, too. */
@@ -36,12 +36,12 @@ export interface ForcedQueue {
   readonly exportable: readonly string[];
 }
 
-/** What the operator types to have one queue go on without a store. */
+/** What the operator types to have one partition go on without a store. */
 export function forceCommand({ name, ownerId }: { readonly name: string; readonly ownerId: string }, missing: string): string {
-  return `twinpost rescue --force --queue ${name} --owner ${ownerId} --missing ${missing} --reason TEXT`;
+  return `twinpost rescue --force --partition ${name} --owner ${ownerId} --missing ${missing} --reason TEXT`;
 }
 
 /** The same without several stores, one after the other. */
-export function forceCommands(queue: { readonly name: string; readonly ownerId: string }, missing: readonly string[]): string {
-  return missing.map((store) => forceCommand(queue, store)).join('; ');
+export function forceCommands(partition: { readonly name: string; readonly ownerId: string }, missing: readonly string[]): string {
+  return missing.map((store) => forceCommand(partition, store)).join('; ');
 }

@@ -7,7 +7,7 @@
  */
 import type { EventLog } from '../platform/ports.js';
 import { judgeQueue, leftCopies, newestOf } from './census.js';
-import type { ForceRequest, ForcedQueue } from './force.js';
+import type { ForceRequest, ForcedPartition } from './force.js';
 import type { Pulls } from './pulls.js';
 import type { QueueJob } from './queue-job.js';
 import type { SetHints } from './set-hints.js';
@@ -18,20 +18,20 @@ export interface ForcingPorts {
   readonly views: StoreViews;
   readonly hints: SetHints;
   readonly pulls: Pulls;
-  readonly lostSets: { force(request: ForceRequest): ForcedQueue[] };
+  readonly lostSets: { force(request: ForceRequest): ForcedPartition[] };
   nowMs(): number;
   jobs(): Iterable<QueueJob>;
   /** Takes up what can be taken up. */
   startJobs(): void;
 }
 
-export function forceQueues(request: ForceRequest, ports: ForcingPorts): ForcedQueue[] {
+export function forceQueues(request: ForceRequest, ports: ForcingPorts): ForcedPartition[] {
   const forced = ports.lostSets.force(request);
   const waiting: QueueJob[] = [];
   for (const job of ports.jobs()) {
     if (!isMeant(job, request, ports)) continue;
     // What of it is here is served.
-    if (job.state === 'stranded') forced.push({ queue: job.name, owner: job.ownerId, outcome: 'taken', needed: [], exportable: [] });
+    if (job.state === 'stranded') forced.push({ partition: job.name, owner: job.ownerId, outcome: 'taken', needed: [], exportable: [] });
     else waiting.push(job);
     giveUp(job, request, ports);
   }
@@ -40,7 +40,7 @@ export function forceQueues(request: ForceRequest, ports: ForcingPorts): ForcedQ
 }
 
 /** Nothing happens to a queue whose members all answer, unless it is told to wait. */
-function isMeant(job: QueueJob, { queue, owner, missing }: ForceRequest, { hints, views }: ForcingPorts): boolean {
+function isMeant(job: QueueJob, { partition: queue, owner, missing }: ForceRequest, { hints, views }: ForcingPorts): boolean {
   if (queue !== undefined && job.name !== queue) return false;
   if (owner !== undefined && job.ownerId !== owner) return false;
   // Those that have the rest of it.
@@ -57,7 +57,7 @@ function giveUp(job: QueueJob, { missing, reason, who }: ForceRequest, { log, pu
   job.given.add(missing);
   job.givenEpoch = newest;
   if (job.isElsewhere) job.isGivenUp = true;
-  log.warn('takeover', 'an operator goes on without a store: mail that only it had is lost, mail that it knew the end of is repeated', { queue: job.name, owner: job.ownerId, missing, reason, who });
+  log.warn('takeover', 'an operator goes on without a store: mail that only it had is lost, mail that it knew the end of is repeated', { partition: job.name, owner: job.ownerId, missing, reason, who });
   if (job.state === 'stranded') pulls.giveUpRest(job, reason);
   else if (job.state === 'elsewhere') job.restart('waiting', 0);
   else job.notBeforeMs = Math.min(job.notBeforeMs, nowMs());
@@ -71,14 +71,14 @@ function newestKnown(job: QueueJob, hints: SetHints): number {
 }
 
 /** As it stands now: claims may still find that another has the queue. */
-function outcomeOf(job: QueueJob, { views, hints }: ForcingPorts): ForcedQueue {
+function outcomeOf(job: QueueJob, { views, hints }: ForcingPorts): ForcedPartition {
   const { name: queue, ownerId: owner, given, state } = job;
   const isLookedAt = state !== 'waiting' && state !== 'elsewhere';
   const needed = isLookedAt ? [] : missingOf(job, views, hints).filter((store) => !given.has(store));
-  if (needed.length > 0) return { queue, owner, outcome: 'waiting', needed, exportable: [] };
-  if (job.isElsewhere && !job.isGivenUp) return { queue, owner, outcome: 'elsewhere', needed: [], exportable: [] };
-  if (state !== 'done' && state !== 'elsewhere') return { queue, owner, outcome: 'taken', needed: [], exportable: [] };
-  return { queue, owner, outcome: 'gone', needed: [], exportable: leftCopies(job.rows.values()).map(({ storeId }) => storeId) };
+  if (needed.length > 0) return { partition: queue, owner, outcome: 'waiting', needed, exportable: [] };
+  if (job.isElsewhere && !job.isGivenUp) return { partition: queue, owner, outcome: 'elsewhere', needed: [], exportable: [] };
+  if (state !== 'done' && state !== 'elsewhere') return { partition: queue, owner, outcome: 'taken', needed: [], exportable: [] };
+  return { partition: queue, owner, outcome: 'gone', needed: [], exportable: leftCopies(job.rows.values()).map(({ storeId }) => storeId) };
 }
 
 function missingOf(job: QueueJob, views: StoreViews, hints: SetHints): readonly string[] {

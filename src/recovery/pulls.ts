@@ -176,7 +176,7 @@ export class Pulls {
   private tellShort(job: QueueJob): void {
     if (job.shortTold || this.askedCount > 0) return;
     job.shortTold = true;
-    this.ports.log.info('recovery', 'a queue that comes back waits at its stores: this gateway has no memory for it; it goes on as mail is delivered', { queue: job.name, owner: job.ownerId, from: job.cursor });
+    this.ports.log.info('recovery', 'a partition that comes back waits at its stores: this gateway has no memory for it; it goes on as mail is delivered', { partition: job.name, owner: job.ownerId, from: job.cursor });
   }
 
   /** Nobody tells a gateway what clients of another may send: that it is more shows in such a message. Once a process. */
@@ -188,7 +188,7 @@ export class Pulls {
     for (let at = 0; at + ENTRY_ROW_BYTES <= rows.length; at += ENTRY_ROW_BYTES) bytes = Math.max(bytes, entryBodyBytes(view, at));
     if (bytes <= largestBytes + ADDED_BYTES) return;
     this.largeTold = true;
-    this.ports.log.warn('recovery', 'a message that comes back is larger than message_size_limit here: all gateways of a group need the same, or one that takes over goes beyond its memory limit by the difference', { queue: job.name, owner: job.ownerId, bytes, message_size_limit: largestBytes });
+    this.ports.log.warn('recovery', 'a message that comes back is larger than message_size_limit here: all gateways of a group need the same, or one that takes over goes beyond its memory limit by the difference', { partition: job.name, owner: job.ownerId, bytes, message_size_limit: largestBytes });
   }
 
   private nextSource(job: QueueJob, why: string): void {
@@ -198,10 +198,10 @@ export class Pulls {
     if (next === undefined) {
       job.transition('stranded');
       job.missingSinceMs = this.ports.nowMs();
-      this.ports.log.error('recovery', 'a queue is only partly back and no other mirror has the rest; start the store that had it', { queue: job.name, owner: job.ownerId, store: lost, why, from: job.cursor });
+      this.ports.log.error('recovery', 'a partition is only partly back and no other mirror has the rest; start the store that had it', { partition: job.name, owner: job.ownerId, store: lost, why, from: job.cursor });
       return;
     }
-    this.ports.log.warn('recovery', 'going on from another mirror', { queue: job.name, store: lost, next, why });
+    this.ports.log.warn('recovery', 'going on from another mirror', { partition: job.name, store: lost, next, why });
     job.source = next;
     this.pull(job);
   }
@@ -218,11 +218,11 @@ export class Pulls {
     }
     if (job.isRestGone) return;
     job.isRestGone = true;
-    this.ports.log.error('recovery', 'no store has the rest of this queue any more: every one that had it has restarted; the gateway that had it may have all of it in memory, if it lives: go on there, or here without the rest by the command', { queue: job.name, owner: job.ownerId, gateway: job.otherMemory, from: job.cursor, command: forceCommand(job, job.source) });
+    this.ports.log.error('recovery', 'no store has the rest of this partition any more: every one that had it has restarted; the gateway that had it may have all of it in memory, if it lives: go on there, or here without the rest by the command', { partition: job.name, owner: job.ownerId, gateway: job.otherMemory, from: job.cursor, command: forceCommand(job, job.source) });
   }
 
   private endStranded(job: QueueJob, text: string, reason: string): void {
-    this.ports.log.error('recovery', text, { queue: job.name, owner: job.ownerId, from: job.cursor, ...(reason === '' ? {} : { reason }) });
+    this.ports.log.error('recovery', text, { partition: job.name, owner: job.ownerId, from: job.cursor, ...(reason === '' ? {} : { reason }) });
     job.transition('done');
     this.jobs.delete(job);
     this.ports.onWhole(job);

@@ -82,12 +82,12 @@ export class SetHints {
     for (const hint of this.untold(ownerId, isKnown, silent)) {
       if (this.told.has(hint)) continue;
       this.told.add(hint);
-      this.log.warn('recovery', 'a queue that was known before is told by no store that answers: its mail waits for those that are missing', { queue: hint.name, missing: hint.members.filter((member) => silent.includes(member)), known: memberText(hint) });
+      this.log.warn('recovery', 'a partition that was known before is told by no store that answers: its mail waits for those that are missing', { partition: hint.name, missing: hint.members.filter((member) => silent.includes(member)), known: memberText(hint) });
     }
     if (!allListed) return;
     for (const [key, hint] of this.byKey) {
       if (isKnown(key)) continue;
-      if (hint.ownerId === ownerId) this.log.warn('recovery', 'a queue that was known before is told by no store: if it held mail, that was lost with the memory of its stores', { queue: hint.name, known: memberText(hint) });
+      if (hint.ownerId === ownerId) this.log.warn('recovery', 'a partition that was known before is told by no store: if it held mail, that was lost with the memory of its stores', { partition: hint.name, known: memberText(hint) });
       this.byKey.delete(key);
     }
   }

@@ -42,7 +42,7 @@ export class WaitingNews {
     if (!this.isLate || missing.join(' ') === job.missing.join(' ')) return;
     this.waitFor(job, missing);
     const hint = this.ports.hints.get(job.key);
-    this.ports.log.warn('recovery', 'mail of this queue is held: a store that may know more of it has not answered; start it, or go on without it by the command', { queue: job.name, owner: job.ownerId, missing, why, command: forceCommands(job, missing), ...(hint === undefined ? {} : { known: memberText(hint) }) });
+    this.ports.log.warn('recovery', 'mail of this partition is held: a store that may know more of it has not answered; start it, or go on without it by the command', { partition: job.name, owner: job.ownerId, missing, why, command: forceCommands(job, missing), ...(hint === undefined ? {} : { known: memberText(hint) }) });
   }
 
   /** `why`: what hinders going on without that store. */
@@ -50,7 +50,7 @@ export class WaitingNews {
     if (job.empty === storeId) return;
     this.waitFor(job, [storeId]);
     job.empty = storeId;
-    this.ports.log.warn('recovery', 'mail of this queue is held: a mirror came back empty, and a process that had the queue there may still live; end it, then go on without that mirror by the command', { queue: job.name, owner: job.ownerId, epoch, empty: [storeId], why, command: forceCommand(job, storeId) });
+    this.ports.log.warn('recovery', 'mail of this partition is held: a mirror came back empty, and a process that had the partition there may still live; end it, then go on without that mirror by the command', { partition: job.name, owner: job.ownerId, epoch, empty: [storeId], why, command: forceCommand(job, storeId) });
   }
 
   tellAllGone(job: QueueJob): void {
@@ -59,7 +59,7 @@ export class WaitingNews {
     if (left === undefined || (job.leftAt === left.storeId && job.missing.join(' ') === missing.join(' '))) return;
     this.waitFor(job, missing);
     job.leftAt = left.storeId;
-    this.ports.log.warn('recovery', 'mail of this queue is held: every mirror of its newest set came back empty; a store that had left the set before it stopped has a copy in its file, which lacks what came after that and repeats what was delivered after that; have it read by the command', { queue: job.name, owner: job.ownerId, epoch: job.epoch, empty: missing, store: left.storeId, messages: left.count, command: forceCommand(job, missing[0] ?? '') });
+    this.ports.log.warn('recovery', 'mail of this partition is held: every mirror of its newest set came back empty; a store that had left the set before it stopped has a copy in its file, which lacks what came after that and repeats what was delivered after that; have it read by the command', { partition: job.name, owner: job.ownerId, epoch: job.epoch, empty: missing, store: left.storeId, messages: left.count, command: forceCommand(job, missing[0] ?? '') });
   }
 
   /** `stores`: those that showed the queue last. */
@@ -68,14 +68,14 @@ export class WaitingNews {
     job.blocked = '';
     this.waitFor(job, stores);
     job.isElsewhere = true;
-    this.ports.log.warn('recovery', 'mail of this queue is held: no store has a copy of it any more, and another gateway, which had taken it over, may have its mail in memory; look at the status of that gateway first, it goes on by itself or by its operator; if it has nothing of it, give the queue up by the command', { queue: job.name, owner: job.ownerId, gateway: job.heldBy, stores, command: forceCommand(job, stores[0] ?? '') });
+    this.ports.log.warn('recovery', 'mail of this partition is held: no store has a copy of it any more, and another gateway, which had taken it over, may have its mail in memory; look at the status of that gateway first, it goes on by itself or by its operator; if it has nothing of it, give the partition up by the command', { partition: job.name, owner: job.ownerId, gateway: job.heldBy, stores, command: forceCommand(job, stores[0] ?? '') });
   }
 
   tellGivenUp(job: QueueJob): void {
     const left = leftCopies(job.rows.values());
-    const fields = { queue: job.name, owner: job.ownerId, without: [...job.given] };
-    if (left.length === 0) this.ports.log.warn('recovery', 'a queue is given up by an operator: no store that answers has a copy of it', fields);
-    else this.ports.log.warn('recovery', 'a queue is given up by an operator: no store that answers is in its set; copies that a process before was filling count for nothing, and can be written to files by the command', { ...fields, stores: left.map(({ storeId }) => storeId), messages: left.map(({ count }) => count), command: `twinpost store export --queue ${job.name} DIR --from ADDRESS` });
+    const fields = { partition: job.name, owner: job.ownerId, without: [...job.given] };
+    if (left.length === 0) this.ports.log.warn('recovery', 'a partition is given up by an operator: no store that answers has a copy of it', fields);
+    else this.ports.log.warn('recovery', 'a partition is given up by an operator: no store that answers is in its set; copies that a process before was filling count for nothing, and can be written to files by the command', { ...fields, stores: left.map(({ storeId }) => storeId), messages: left.map(({ count }) => count), command: `twinpost store export --partition ${job.name} DIR --from ADDRESS` });
   }
 
   private waitFor(job: QueueJob, missing: readonly string[]): void {

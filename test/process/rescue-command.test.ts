@@ -128,7 +128,7 @@ describe('twinpost rescue', { timeout: 180_000 }, () => {
     cluster.sink.thaw();
     const rescue = await startRescue(t, cluster);
     assert.ok(rescue.daemon.log().includes(`rescue ${RESCUE} takes no mail and stands by for ${OWNER}; admin on ${rescue.admin}\n`), rescue.daemon.logTail());
-    await until('the queues are taken over', async () => (await rescue.status()).queues_rescued >= FIFO.length + 1, BOUND_MS, rescue.daemon);
+    await until('the queues are taken over', async () => (await rescue.status()).partitions_rescued >= FIFO.length + 1, BOUND_MS, rescue.daemon);
     await takesNoMail(cluster.smtpPort);
     await arrived(cluster, logs, rescue);
     assert.equal((await cluster.sinkCounts()).messages, COUNT + STRICT_COUNT);
@@ -136,8 +136,8 @@ describe('twinpost rescue', { timeout: 180_000 }, () => {
     cluster.gateway.start();
     await cluster.gateway.ready();
     const after = await send(cluster, 'after', [...FIFO, STRICT], 300);
-    await until('every queue is handed back', async () => (await rescue.status()).queues_rescued === 0, BOUND_MS, rescue.daemon);
-    assert.ok(rescue.daemon.log().includes('a queue is handed back'), rescue.daemon.logTail());
+    await until('every queue is handed back', async () => (await rescue.status()).partitions_rescued === 0, BOUND_MS, rescue.daemon);
+    assert.ok(rescue.daemon.log().includes('a partition is handed back'), rescue.daemon.logTail());
     await cluster.drained(BOUND_MS);
     await cluster.inSync(FIFO.length + 1, BOUND_MS);
     await once(cluster, after, CONCURRENCY - 1);
@@ -160,8 +160,8 @@ describe('twinpost rescue', { timeout: 180_000 }, () => {
     assert.match(unknown.error, /^WARNING: .*\ntwinpost: .*this gateway knows no store 'store-z'.*nothing was done\n$/s);
     const told = await twinpost(...order, lost.name);
     assert.equal(told.code, 0, told.error);
-    assert.match(told.out, new RegExp(`^${String(FIFO.length + 1)} queues taken without ${lost.name}: `));
-    assert.match(told.error, new RegExp(`^WARNING: ${RESCUE} gives up what only ${lost.name} knows: .*\nIt is about a\\.example of ${OWNER} \\(waiting, `));
+    assert.match(told.out, new RegExp(`^${String(FIFO.length + 1)} partitions taken without ${lost.name}: `));
+    assert.match(told.error, new RegExp(`^WARNING: ${RESCUE} gives up what only ${lost.name} knows: .*\nIt is about p1 of ${OWNER} \\(waiting, `));
     await arrived(cluster, logs, rescue);
     assert.match(rescue.daemon.log(), /"reason":"disk burnt"/);
   });
@@ -182,9 +182,9 @@ describe('twinpost rescue', { timeout: 180_000 }, () => {
       [['--config', join(folder, 'none.yaml')], /none\.yaml:1: file: expected a file that can be read, found ENOENT$/],
       [['--config', alone], /^twinpost: .*alone\.yaml: gateway\.group: expected the gateways to rescue, found none besides gateway-1$/],
       [['--config', off], /^twinpost: .*off\.yaml: gateway\.rescue: expected on, found off$/],
-      [['--config', off, '--missing', 'store-a'], /^twinpost: rescue: --queue, --owner, --missing, --reason and --yes belong to --force$/],
+      [['--config', off, '--missing', 'store-a'], /^twinpost: rescue: --partition, --owner, --missing, --reason and --yes belong to --force$/],
       [['--cofnig', off], /^twinpost: Unknown argument: cofnig; twinpost rescue --help shows what there is$/],
-      [['--force', '--missing', 'store-a', '--reason', 'burnt'], /^twinpost: rescue --force: say --queue NAME, --owner GATEWAY, or both$/],
+      [['--force', '--missing', 'store-a', '--reason', 'burnt'], /^twinpost: rescue --force: say --partition NAME, --owner GATEWAY, or both$/],
       [['--force', '--owner', OWNER, '--reason', 'burnt'], /^twinpost: rescue --force: say which store is --missing$/],
       [['--force', '--owner', OWNER, '--missing', 'store-a'], /^twinpost: rescue --force: say the --reason, which is logged$/],
       [['--force', '--owner', OWNER, '--missing', 'store-a', '--reason', 'burnt', '--from', `${HOST}:1`], /^twinpost: rescue --force: mail may be lost or delivered twice, so it asks first: give it at a terminal, or with --yes$/],

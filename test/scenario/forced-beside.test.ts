@@ -29,7 +29,7 @@ test('a gateway that was cut off with one store, while an operator had another t
   for (const store of [lost, third]) group.network.cut('gw-1', store.id);
   group.network.cut('gw-2', kept.id);
   group.run(2 * group.leaseMs);
-  assert.equal(group.gateway('gw-2').core?.recovery.force({ queue: 'p1', missing: kept.id, ...WORD }).length, 1);
+  assert.equal(group.gateway('gw-2').core?.recovery.force({ partition: 'p1', missing: kept.id, ...WORD }).length, 1);
   group.until(() => servedAt(group, 'gw-2')?.inSyncCount === 2, 'two mirrors of the other', 120_000);
   const epoch = servedAt(group, 'gw-2')?.epoch ?? 0;
   assert.ok(own.inSyncCount === 1 && own.epoch < epoch);
@@ -71,7 +71,7 @@ test('a forced set whose mirrors all restart empty is remembered: no neighbour t
   third.start();
   const core = group.gateway('gw-1').core;
   group.until(() => core?.recovery.held().some(({ state }) => state === 'members silent') === true, 'the named state', 120_000);
-  assert.equal(core?.recovery.force({ queue: 'p1', missing: given.id, ...WORD }).length, 1);
+  assert.equal(core?.recovery.force({ partition: 'p1', missing: given.id, ...WORD }).length, 1);
   group.until(() => own.inSyncCount === 2 && own.setChangeNumber === 0, 'two mirrors', 120_000);
   group.run(2 * group.leaseMs);
 
@@ -82,18 +82,18 @@ test('a forced set whose mirrors all restart empty is remembered: no neighbour t
     store.start();
   }
   group.network.heal('gw-2', given.id);
-  const held = (): string => group.gateway('gw-2').core?.recovery.held().find(({ queue }) => queue === 'p1')?.state ?? '';
+  const held = (): string => group.gateway('gw-2').core?.recovery.held().find(({ partition: queue }) => queue === 'p1')?.state ?? '';
   group.until(() => held() === 'came back empty', 'what the operator is told there', 60_000);
   group.run(4 * group.leaseMs);
   assert.deepEqual([held(), group.served('gw-2', 'gw-1')], ['came back empty', []]);
-  assert.deepEqual(group.gateway('gw-2').core?.recovery.force({ queue: 'p1', missing: left.id, ...WORD }).map(({ outcome, needed }) => [outcome, needed]), [['waiting', [third.id]]]);
+  assert.deepEqual(group.gateway('gw-2').core?.recovery.force({ partition: 'p1', missing: left.id, ...WORD }).map(({ outcome, needed }) => [outcome, needed]), [['waiting', [third.id]]]);
   assert.deepEqual(group.served('gw-2', 'gw-1'), []);
 
   // The owner has the mail in memory, and its operator knows that no other has.
   for (const store of [left, third]) group.network.heal('gw-1', store.id);
   group.until(() => core.recovery.held().some(({ state }) => state === 'no survivor'), 'what the operator is told at the owner', 60_000);
   group.run(1000);
-  for (const store of [left, third]) core.recovery.force({ queue: 'p1', missing: store.id, ...WORD });
+  for (const store of [left, third]) core.recovery.force({ partition: 'p1', missing: store.id, ...WORD });
   group.hops.script = () => 'accept';
   group.until(() => group.letters.delivered === 5, 'the deliveries', 120_000);
   checkNoLoss(group.letters);

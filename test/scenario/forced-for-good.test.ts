@@ -54,7 +54,7 @@ function healToAll(group: Group, store: StoreNode): void {
 }
 
 function force(group: Group, id: string, store: StoreNode): void {
-  assert.equal(group.gateway(id).core?.recovery.force({ queue: 'p1', missing: store.id, ...WORD }).length, 1, `${store.id} is given up`);
+  assert.equal(group.gateway(id).core?.recovery.force({ partition: 'p1', missing: store.id, ...WORD }).length, 1, `${store.id} is given up`);
 }
 
 function acceptsLate(group: Group): Letter[] {
@@ -243,7 +243,7 @@ describe('a queue that was forced twice', () => {
       const hints: SetHint[] = [];
       const world = World.started({ stores: 3, queues: [{ name: 'q1' }], replaceAfterMs: 5000, hints: () => hints });
       const [a, b, c] = [world.store('a'), world.store('b'), world.store('c')];
-      const forced = (store: StoreNode): void => { assert.equal(world.gateway.core?.recovery.force({ queue: 'p1', missing: store.id, ...WORD }).length, 1); };
+      const forced = (store: StoreNode): void => { assert.equal(world.gateway.core?.recovery.force({ partition: 'p1', missing: store.id, ...WORD }).length, 1); };
       world.hops.script = () => 'defer';
       world.submitMany(5, ['q1']);
       world.run(100);
@@ -289,7 +289,7 @@ test('a forced set is known by its number out of the file of its store, too', ()
   world.run(100);
   for (const store of [a, b]) world.cut(store);
   world.run(30_000);
-  for (const store of [a, b]) world.gateway.core?.recovery.force({ queue: 'p1', missing: store.id, ...WORD });
+  for (const store of [a, b]) world.gateway.core?.recovery.force({ partition: 'p1', missing: store.id, ...WORD });
   world.until(() => world.mirror('q1').inSyncCount === 1 && world.mirror('q1').setChangeNumber === 0, LONG_MS, 'the set of the third');
   const { epoch } = world.mirror('q1');
   assert.ok(epoch > 2 ** 40, 'beyond what 32 bits hold');

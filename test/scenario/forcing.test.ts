@@ -33,7 +33,7 @@ function loaded(): Group {
 describe('an operator who goes on without a store', () => {
   test('does nothing to a queue of another gateway whose mirrors all answer', () => {
     const group = loaded();
-    assert.deepEqual(group.gateway('gw-2').core?.recovery.force({ queue: 'p1', ...WORD }), []);
+    assert.deepEqual(group.gateway('gw-2').core?.recovery.force({ partition: 'p1', ...WORD }), []);
     assert.deepEqual(group.gateway('gw-2').core?.recovery.force({ owner: 'gw-1', ...WORD }), []);
     neverServedTwice(group);
   });
@@ -43,7 +43,7 @@ describe('an operator who goes on without a store', () => {
     const b = group.store('b');
     b.kill();
     group.until(() => group.gateway('gw-2').core?.recovery.silentStores.includes('store-b') === true, 'the loss');
-    assert.deepEqual(group.gateway('gw-2').core?.recovery.force({ queue: 'p1', ...WORD }).map(({ queue }) => queue), ['p1']);
+    assert.deepEqual(group.gateway('gw-2').core?.recovery.force({ partition: 'p1', ...WORD }).map(({ partition: queue }) => queue), ['p1']);
     b.start();
     group.until(() => group.served('gw-1', 'gw-1')[0]?.inSyncCount === 2, 'both mirrors of its owner');
     group.run(2 * group.leaseMs);
@@ -54,7 +54,7 @@ describe('an operator who goes on without a store', () => {
     const group = loaded();
     group.network.cut('gw-2', 'store-b');
     group.until(() => group.gateway('gw-2').core?.recovery.silentStores.includes('store-b') === true, 'the loss of the path');
-    assert.equal(group.gateway('gw-2').core?.recovery.force({ queue: 'p1', ...WORD }).length, 1);
+    assert.equal(group.gateway('gw-2').core?.recovery.force({ partition: 'p1', ...WORD }).length, 1);
     group.run(2 * group.leaseMs);
     group.network.heal('gw-2', 'store-b');
     group.run(4 * group.leaseMs);
@@ -66,10 +66,10 @@ describe('an operator who goes on without a store', () => {
     const core = group.gateway('gw-2').core;
     for (const store of group.stores) group.network.cut('gw-2', store.id);
     group.until(() => core?.recovery.silentStores.length === 2, 'the loss of both');
-    assert.equal(core?.recovery.force({ queue: 'p1', missing: 'store-a', reason: 'burnt', who: 'ann' }).length, 1);
+    assert.equal(core?.recovery.force({ partition: 'p1', missing: 'store-a', reason: 'burnt', who: 'ann' }).length, 1);
     for (const store of group.stores) group.network.heal('gw-2', store.id);
     group.run(6 * group.leaseMs);
-    assert.deepEqual(core.recovery.force({ queue: 'p1', ...WORD }), []);
+    assert.deepEqual(core.recovery.force({ partition: 'p1', ...WORD }), []);
     neverServedTwice(group);
   });
 
@@ -115,7 +115,7 @@ describe('an operator who goes on without a store', () => {
     leaver.start();
     group.run(3 * group.leaseMs);
     const core = group.gateway('gw-2').core;
-    for (const { id } of [stays, joins]) core?.recovery.force({ queue: 'p1', ...WORD, missing: id });
+    for (const { id } of [stays, joins]) core?.recovery.force({ partition: 'p1', ...WORD, missing: id });
     group.hops.script = () => 'accept';
     group.until(() => group.letters.delivered === 5, 'the deliveries, by one order for each store');
     assert.equal(core?.recovery.isIdle, true);
@@ -140,7 +140,7 @@ describe('an operator who goes on without a store', () => {
     group.gateway('gw-1').kill();
     group.run(2 * group.leaseMs);
     group.until(held, 'the named state once more');
-    assert.deepEqual(core?.recovery.force({ queue: 'p1', ...WORD }).map(({ queue }) => queue), ['p1']);
+    assert.deepEqual(core?.recovery.force({ partition: 'p1', ...WORD }).map(({ partition: queue }) => queue), ['p1']);
     group.hops.script = () => 'accept';
     group.until(() => group.letters.delivered === 5, 'all deliveries');
     checkNoLoss(group.letters);
@@ -173,7 +173,7 @@ describe('an operator who goes on without a store', () => {
     c.start();
     group.gateway('gw-1').start();
     group.until(() => group.gateway('gw-1').core?.recovery.held().length === 1, 'the named state');
-    group.gateway('gw-1').core?.recovery.force({ queue: 'p1', ...WORD, missing: b.id });
+    group.gateway('gw-1').core?.recovery.force({ partition: 'p1', ...WORD, missing: b.id });
     group.until(paired, 'the set of a and c', 120_000);
     const late = [1, 2, 3, 4, 5].map(() => group.submit('gw-1', ['q1']));
     group.run(1000);

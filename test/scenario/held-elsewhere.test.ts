@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { COMMITTED } from '../../src/gateway/queue/types.js';
-import type { HeldQueue } from '../../src/recovery/waiting-queues.js';
+import type { HeldPartition } from '../../src/recovery/waiting-queues.js';
 import { checkNoDuplicates, checkNoLoss, checkOrder } from './checks.js';
 import { Group } from './group.js';
 import { hasQueue, onlyQueue } from './inspect.js';
@@ -42,8 +42,8 @@ function emptied(meanwhile: (group: Group) => void = () => {}, script: 'defer' |
   return group;
 }
 
-function heldAt(group: Group, id: string): HeldQueue | undefined {
-  return group.gateway(id).core?.recovery.held().find(({ queue }) => queue === 'p1');
+function heldAt(group: Group, id: string): HeldPartition | undefined {
+  return group.gateway(id).core?.recovery.held().find(({ partition: queue }) => queue === 'p1');
 }
 
 function refused(group: Group): boolean {
@@ -63,7 +63,7 @@ describe('a queue that only its rescuer has, in memory', () => {
     const other = group.submit('gw-1', ['q2']);
     group.run(500);
     assert.equal(other.outcome, COMMITTED, 'other queues go on');
-    assert.deepEqual(group.gateway('gw-2').core?.recovery.force({ queue: 'p1', missing: 'store-b', reason: 'nobody else had it', who: 'ann' }).length, 1);
+    assert.deepEqual(group.gateway('gw-2').core?.recovery.force({ partition: 'p1', missing: 'store-b', reason: 'nobody else had it', who: 'ann' }).length, 1);
     group.hops.script = () => 'accept';
     group.until(() => group.letters.delivered >= COUNT + 1, 'all deliveries');
     group.until(() => group.served('gw-1', 'gw-1').some((one) => hasQueue(one, 'q1')), 'the queue at its owner');
@@ -84,7 +84,7 @@ describe('a queue that only its rescuer has, in memory', () => {
     const other = emptied((before) => {
       const core = before.gateway('gw-1').core;
       assert.deepEqual(heldAt(before, 'gw-1')?.stores, ['store-b']);
-      assert.deepEqual(core?.recovery.force({ queue: 'p1', missing: 'store-b', reason: 'burnt', who: 'ann' }).map(({ outcome }) => outcome), ['elsewhere']);
+      assert.deepEqual(core?.recovery.force({ partition: 'p1', missing: 'store-b', reason: 'burnt', who: 'ann' }).map(({ outcome }) => outcome), ['elsewhere']);
     });
     assert.equal(heldAt(other, 'gw-1')?.state, 'held elsewhere');
     assert.ok(refused(other));
@@ -113,7 +113,7 @@ describe('a queue that only its rescuer has, in memory', () => {
     const [missing] = heldAt(group, 'gw-1')?.stores ?? [];
     assert.ok(owner !== undefined && missing !== undefined);
     assert.equal(owner.recovery.expects(), 'held');
-    const forced = owner.recovery.force({ queue: 'p1', missing, reason: 'gw-2 is gone', who: 'ann' });
+    const forced = owner.recovery.force({ partition: 'p1', missing, reason: 'gw-2 is gone', who: 'ann' });
     assert.deepEqual(forced.map(({ outcome }) => outcome), ['gone']);
     assert.equal(owner.recovery.expects(), '');
     assert.equal(heldAt(group, 'gw-1'), undefined);

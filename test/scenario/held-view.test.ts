@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import type { HeldQueueView, StatusView } from '../../src/gateway/admin/view.js';
+import type { HeldPartitionView, StatusView } from '../../src/gateway/admin/view.js';
 import { CoreView } from '../../src/gateway/core-view.js';
 import { GatewayMetrics } from '../../src/observability/gateway-metrics.js';
 import type { SetHint } from '../../src/recovery/set-hints.js';
@@ -23,9 +23,9 @@ function statusOf(world: World): StatusView {
 }
 
 /** The one that is held, without what its reason says. */
-function heldIn(world: World): Omit<HeldQueueView, 'why'> {
-  const { queuesHeld, heldQueues: [first] } = statusOf(world);
-  assert.ok(first !== undefined && queuesHeld === 1, 'one queue is held');
+function heldIn(world: World): Omit<HeldPartitionView, 'why'> {
+  const { partitionsHeld, heldPartitions: [first] } = statusOf(world);
+  assert.ok(first !== undefined && partitionsHeld === 1, 'one queue is held');
   const { why, ...held } = first;
   assert.notEqual(why, '');
   return held;
@@ -47,10 +47,10 @@ describe('a queue that is held, in the status', () => {
     const { world, id } = loaded({ replaceAfterMs: 5000 });
     for (const store of world.stores) store.kill();
     const silentWallMs = WALL_MS + world.scheduler.nowMs;
-    assert.deepEqual(statusOf(world).heldQueues, [], 'they may come back');
+    assert.deepEqual(statusOf(world).heldPartitions, [], 'they may come back');
     world.run(30_000);
     const { sinceWallMs, ...held } = heldIn(world);
-    assert.deepEqual(held, { queue: 'p1', queueClass: 'mail', owner: 'gw-1', id, state: 'members silent', messages: 5, stores: ['store-a', 'store-b'] });
+    assert.deepEqual(held, { partition: 'p1', owner: 'gw-1', id, state: 'members silent', messages: 5, stores: ['store-a', 'store-b'] });
     assert.ok(sinceWallMs !== undefined && sinceWallMs > silentWallMs + 4000 && sinceWallMs < silentWallMs + 10_000);
   });
 
@@ -62,7 +62,7 @@ describe('a queue that is held, in the status', () => {
     const startWallMs = WALL_MS + world.scheduler.nowMs;
     world.run(30_000);
     const { sinceWallMs, ...held } = heldIn(world);
-    assert.deepEqual(held, { queue: 'p1', queueClass: 'mail', owner: 'gw-1', id, state: 'waiting', messages: 5, stores: ['store-b'] });
+    assert.deepEqual(held, { partition: 'p1', owner: 'gw-1', id, state: 'waiting', messages: 5, stores: ['store-b'] });
     assert.ok(sinceWallMs !== undefined && sinceWallMs > startWallMs && sinceWallMs < startWallMs + 10_000);
   });
 
@@ -75,6 +75,6 @@ describe('a queue that is held, in the status', () => {
     hints.push({ ...hint, members: ['store-b'] });
     world.gateway.start();
     world.run(30_000);
-    assert.deepEqual(heldIn(world), { queue: 'p1', queueClass: 'mail', owner: 'gw-1', id, state: 'unknown', messages: undefined, stores: ['store-b'], sinceWallMs: undefined });
+    assert.deepEqual(heldIn(world), { partition: 'p1', owner: 'gw-1', id, state: 'unknown', messages: undefined, stores: ['store-b'], sinceWallMs: undefined });
   });
 });

@@ -58,10 +58,10 @@ describe('listing', () => {
     world.submit(['q1']);
     world.submit(['q2']);
     world.run(500);
-    assert.equal(viewOf(world).status().queuesShort, 0);
+    assert.equal(viewOf(world).status().partitionsShort, 0);
     world.store('a').kill();
     world.run(5000);
-    assert.equal(viewOf(world).status().queuesShort, 2);
+    assert.equal(viewOf(world).status().partitionsShort, 2);
   });
 
   test('says whose each queue and message is: a rescuer has queues of one name', () => {

@@ -8,9 +8,9 @@ import { describe, test } from 'node:test';
 import { COMMITTED } from '../../src/gateway/queue/types.js';
 import { ROLE_MEMBER } from '../../src/protocol/reasons.js';
 import type { BulkRecovery } from '../../src/recovery/bulk-recovery.js';
-import type { ForcedQueue } from '../../src/recovery/force.js';
+import type { ForcedPartition } from '../../src/recovery/force.js';
 import type { SetHint } from '../../src/recovery/set-hints.js';
-import type { HeldQueue } from '../../src/recovery/waiting-queues.js';
+import type { HeldPartition } from '../../src/recovery/waiting-queues.js';
 import { checkNoDuplicates, checkNoLoss } from './checks.js';
 import { queuesOf } from './inspect.js';
 import type { StoreNode } from './store-node.js';
@@ -35,14 +35,14 @@ function recoveryOf(world: World): BulkRecovery {
   return world.gateway.core?.recovery ?? assert.fail('the gateway runs');
 }
 
-function heldIn(world: World): HeldQueue {
+function heldIn(world: World): HeldPartition {
   const [held, ...others] = recoveryOf(world).held();
   assert.ok(held !== undefined && others.length === 0, 'one queue is held');
   return held;
 }
 
-function force(world: World, letter: 'a' | 'b' | 'c'): ForcedQueue {
-  const [forced, ...others] = recoveryOf(world).force({ queue: 'p1', missing: `store-${letter}`, reason: 'burnt', who: 'ann' });
+function force(world: World, letter: 'a' | 'b' | 'c'): ForcedPartition {
+  const [forced, ...others] = recoveryOf(world).force({ partition: 'p1', missing: `store-${letter}`, reason: 'burnt', who: 'ann' });
   assert.ok(forced !== undefined && others.length === 0, `store-${letter} is given up for one queue`);
   return forced;
 }
@@ -74,9 +74,9 @@ describe('a queue whose two mirrors died at once', () => {
     world.run(30_000);
     const { state, stores, why } = heldIn(world);
     assert.deepEqual([state, stores], ['members silent', ['store-a', 'store-b']]);
-    assert.equal(why, 'no mirror is in sync; store-a is silent, store-b is silent; start what is silent, or go on without: twinpost rescue --force --queue p1 --owner gw-1 --missing store-a --reason TEXT; twinpost rescue --force --queue p1 --owner gw-1 --missing store-b --reason TEXT');
+    assert.equal(why, 'no mirror is in sync; store-a is silent, store-b is silent; start what is silent, or go on without: twinpost rescue --force --partition p1 --owner gw-1 --missing store-a --reason TEXT; twinpost rescue --force --partition p1 --owner gw-1 --missing store-b --reason TEXT');
     const lines = world.log.lines.filter(({ text }) => text.includes(TOLD));
-    assert.deepEqual(recoveryOf(world).force({ queue: 'p1', owner: 'gw-2', missing: 'store-a', reason: 'x', who: 'ann' }), [], 'a queue of that name of another');
+    assert.deepEqual(recoveryOf(world).force({ partition: 'p1', owner: 'gw-2', missing: 'store-a', reason: 'x', who: 'ann' }), [], 'a queue of that name of another');
     assert.deepEqual(lines.map(({ level, fields }) => [level, fields['silent'], fields['messages']]), [['error', ['store-a', 'store-b'], 10]]);
   });
 
@@ -86,7 +86,7 @@ describe('a queue whose two mirrors died at once', () => {
       killBoth(world);
       world.run(30_000);
       assert.deepEqual(force(world, first), { queue: 'p1', owner: 'gw-1', outcome: 'waiting', needed: [`store-${second}`], exportable: [] });
-      assert.deepEqual(recoveryOf(world).force({ queue: 'p1', missing: `store-${first}`, reason: 'again', who: 'ann' }), [], 'nothing more is done by it');
+      assert.deepEqual(recoveryOf(world).force({ partition: 'p1', missing: `store-${first}`, reason: 'again', who: 'ann' }), [], 'nothing more is done by it');
       world.run(10_000);
       assert.deepEqual(heldIn(world).stores, [`store-${second}`]);
       assert.equal(world.mirror('q1').founding, false);
@@ -126,7 +126,7 @@ describe('a queue whose two mirrors died at once', () => {
     a.start();
     world.run(10_000);
     assert.deepEqual([heldIn(world).state, heldIn(world).stores], ['members silent', ['store-b']]);
-    assert.deepEqual(recoveryOf(world).force({ queue: 'p1', missing: 'store-a', reason: 'x', who: 'ann' }), [], 'it answers: nothing waits for it');
+    assert.deepEqual(recoveryOf(world).force({ partition: 'p1', missing: 'store-a', reason: 'x', who: 'ann' }), [], 'it answers: nothing waits for it');
     assert.equal(force(world, 'b').outcome, 'taken');
     delivers(world);
     world.untilLevel();

@@ -6,7 +6,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { COMMITTED } from '../../src/gateway/queue/types.js';
-import type { HeldQueue } from '../../src/recovery/waiting-queues.js';
+import type { HeldPartition } from '../../src/recovery/waiting-queues.js';
 import type { KeptLog } from './ports.js';
 import type { StoreNode } from './store-node.js';
 import type { WorldOptions } from './world.js';
@@ -15,7 +15,7 @@ import { onlyQueue } from './inspect.js';
 
 const REPLACE_AFTER_MS = 5000;
 
-function held(world: World): readonly HeldQueue[] {
+function held(world: World): readonly HeldPartition[] {
   return world.gateway.core?.recovery.held() ?? [];
 }
 
@@ -45,7 +45,7 @@ function runUntold(world: World, ms: number): void {
   const end = world.scheduler.nowMs + ms;
   while (world.scheduler.nowMs < end) {
     world.run(100);
-    assert.deepEqual(held(world).filter(({ state }) => state === 'no store free').map(({ queue, why }) => [queue, why]), []);
+    assert.deepEqual(held(world).filter(({ state }) => state === 'no store free').map(({ partition: queue, why }) => [queue, why]), []);
   }
   assert.deepEqual(told(world).map(({ fields }) => fields), []);
 }

@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import type { HeldQueue } from '../../src/recovery/waiting-queues.js';
+import type { HeldPartition } from '../../src/recovery/waiting-queues.js';
 import { Group } from './group.js';
 import { queuesOf, onlyQueue } from './inspect.js';
 import type { StoreNode } from './store-node.js';
@@ -31,11 +31,11 @@ describe('a queue without a survivor', () => {
     world.run(30_000);
     restart(b);
     world.heal(b);
-    const held = (): HeldQueue => world.gateway.core?.recovery.held()[0] ?? assert.fail('the queue is held');
+    const held = (): HeldPartition => world.gateway.core?.recovery.held()[0] ?? assert.fail('the queue is held');
     world.until(() => world.gateway.core?.recovery.held().length === 1, 20_000, 'the named state');
-    const command = 'twinpost rescue --force --queue p1 --owner gw-1 --missing store-b --reason TEXT';
+    const command = 'twinpost rescue --force --partition p1 --owner gw-1 --missing store-b --reason TEXT';
     // Silent as it is, it must be given up, too.
-    const both = `${command}; twinpost rescue --force --queue p1 --owner gw-1 --missing store-a --reason TEXT`;
+    const both = `${command}; twinpost rescue --force --partition p1 --owner gw-1 --missing store-a --reason TEXT`;
     assert.deepEqual([held().state, held().stores], ['no survivor', ['store-b']]);
     assert.equal(held().why, `the mirrors it can go on from came back empty; store-a, which the set leaves out, can not be reached: start it; if store status shows no other holder there: ${both}`);
     assert.equal(world.log.count('no mirror of this queue has survived'), 0, 'store-a may have');
@@ -46,7 +46,7 @@ describe('a queue without a survivor', () => {
     restart(a);
     world.run(5000);
     assert.equal(held().why, `no mirror has survived: ${command}`);
-    assert.deepEqual(world.gateway.core?.recovery.force({ queue: 'p1', missing: 'store-b', reason: 'no other process runs', who: 'ann' }).map(({ queue }) => queue), ['p1']);
+    assert.deepEqual(world.gateway.core?.recovery.force({ partition: 'p1', missing: 'store-b', reason: 'no other process runs', who: 'ann' }).map(({ partition: queue }) => queue), ['p1']);
     world.untilLevel();
     world.assertSameContent();
     assert.equal(onlyQueue(world.mirror('q1')).length, 5);
@@ -92,16 +92,16 @@ describe('a queue without a survivor', () => {
     group.freeze('gw-2');
     restart(b);
     for (const store of group.stores) group.network.heal('gw-1', store.id);
-    const held = (): HeldQueue | undefined => group.gateway('gw-1').core?.recovery.held()[0];
+    const held = (): HeldPartition | undefined => group.gateway('gw-1').core?.recovery.held()[0];
     group.until(() => held() !== undefined, 'the named state');
     group.run(3 * group.leaseMs);
-    assert.deepEqual([held()?.state, held()?.why], ['no survivor', 'the mirrors it can go on from came back empty; store-a, which the set leaves out, may have a copy; if store status shows no other holder there: twinpost rescue --force --queue p1 --owner gw-1 --missing store-b --reason TEXT']);
+    assert.deepEqual([held()?.state, held()?.why], ['no survivor', 'the mirrors it can go on from came back empty; store-a, which the set leaves out, may have a copy; if store status shows no other holder there: twinpost rescue --force --partition p1 --owner gw-1 --missing store-b --reason TEXT']);
     assert.equal(a.store === undefined ? '' : queuesOf(a.store, 'q1')[0]?.holder, 'gw-2', 'what store status shows');
     assert.equal(group.served('gw-2', 'gw-1')[0]?.length, 1, 'it has the mail');
     // Who does not look there, and goes on without store-b, founds nothing: the other holder is asked now, and says so.
     const old = group.served('gw-1', 'gw-1')[0];
     assert.ok(old !== undefined);
-    const forced = group.gateway('gw-1').core?.recovery.force({ queue: 'p1', missing: b.id, reason: 'no other process has it', who: 'ann' });
+    const forced = group.gateway('gw-1').core?.recovery.force({ partition: 'p1', missing: b.id, reason: 'no other process has it', who: 'ann' });
     assert.deepEqual(forced?.map(({ outcome }) => outcome), ['later']);
     group.run(3000);
     assert.deepEqual([group.served('gw-1', 'gw-1').includes(old), old.founding, old.inSyncCount], [false, false, 0]);

@@ -90,7 +90,7 @@ describe('a release', () => {
     // The process that counted on the second mirror is dead, as far as it is known to whoever started its next one.
     const recovery = group.gateway('gw-1').core?.recovery;
     group.until(() => recovery?.held().some(({ state, stores }) => state === 'came back empty' && stores.includes(b.id)) === true, 'what the operator is told');
-    recovery?.force({ owner: 'gw-1', queue: 'p1', missing: b.id, reason: 'the rescuer was started again', who: 'ann' });
+    recovery?.force({ owner: 'gw-1', partition: 'p1', missing: b.id, reason: 'the rescuer was started again', who: 'ann' });
     group.until(() => group.served('gw-1', 'gw-1').some((mirror) => mirror !== remembered && mirror.inSyncCount === 2), 'the queue at its owner');
     group.hops.script = () => 'accept';
     group.until(() => group.letters.delivered === 5, 'all deliveries');

@@ -39,6 +39,6 @@ test('an owner that was cut off does not empty the last copy of another set of t
   for (const store of group.stores) for (const id of ['gw-1', 'gw-2']) group.network.heal(id, store.id);
   const recovery = group.gateway('gw-1').core?.recovery;
   group.until(() => recovery?.held().some(({ state, stores }) => state === 'came back empty' && stores.includes(second.id)) === true, 'what the operator is told', 60_000);
-  recovery?.force({ owner: 'gw-1', queue: 'p1', missing: second.id, reason: 'it was not ahead', who: 'ann' });
+  recovery?.force({ owner: 'gw-1', partition: 'p1', missing: second.id, reason: 'it was not ahead', who: 'ann' });
   deliverAll(group);
 });

@@ -106,7 +106,7 @@ describe('a change of the set of mirrors', () => {
     }
     world.until(() => coreOf(world).recovery.held().length === 1, 20_000, 'the named state');
     assert.deepEqual(causes(world.log), []);
-    coreOf(world).recovery.force({ queue: 'p1', missing: 'store-b', reason: 'no other process runs', who: 'ann' });
+    coreOf(world).recovery.force({ partition: 'p1', missing: 'store-b', reason: 'no other process runs', who: 'ann' });
     world.untilLevel();
     assert.match(causes(world.log)[0] ?? '', /^founded at store-[ab](, store-[ab])?, forced by an operator who gave up store-b/);
   });
@@ -118,7 +118,7 @@ describe('a change of the set of mirrors', () => {
     world.gateway.kill();
     world.gateway.start();
     world.until(() => coreOf(world).recovery.held().length === 1, 60_000, 'the named state');
-    coreOf(world).recovery.force({ queue: 'p1', missing: away.id, reason: 'it burnt', who: 'ann' });
+    coreOf(world).recovery.force({ partition: 'p1', missing: away.id, reason: 'it burnt', who: 'ann' });
     world.until(() => causes(world.log).length > 0, 60_000, 'a change of the set');
     assert.equal(causes(world.log)[0], `${away.id} isolated: given up by an operator`);
     assert.deepEqual(takeovers(world.log), ['gw-1: forced by an operator']);

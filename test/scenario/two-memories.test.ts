@@ -5,15 +5,15 @@
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { HeldQueue } from '../../src/recovery/waiting-queues.js';
+import type { HeldPartition } from '../../src/recovery/waiting-queues.js';
 import { checkNoDuplicates, checkNoLoss, checkOrder } from './checks.js';
 import { Group } from './group.js';
 import { hasQueue } from './inspect.js';
 
 const COUNT = 5;
 
-function heldAt(group: Group, id: string): HeldQueue | undefined {
-  return group.gateway(id).core?.recovery.held().find(({ queue }) => queue === 'p1');
+function heldAt(group: Group, id: string): HeldPartition | undefined {
+  return group.gateway(id).core?.recovery.held().find(({ partition: queue }) => queue === 'p1');
 }
 
 /** gw-1 has five messages. store-a has the set without store-b; its owner does not hear so, and is cut off from both. */
@@ -47,10 +47,10 @@ function twice(): Group {
 test('a queue in two memories goes on at its owner by the operator\'s word, and the rescuer gives its own up', () => {
   const group = twice();
   assert.doesNotMatch(heldAt(group, 'gw-1')?.why ?? '', /too/);
-  assert.match(heldAt(group, 'gw-2')?.why ?? '', /if gw-1 has this queue \(gw-1\/\d+\/1\) in memory, too, as members silent or no survivor in its status, go on with one of the two and export the other first: .*: twinpost rescue --force --queue p1 --owner gw-1 --missing store-a/);
+  assert.match(heldAt(group, 'gw-2')?.why ?? '', /if gw-1 has this queue \(gw-1\/\d+\/1\) in memory, too, as members silent or no survivor in its status, go on with one of the two and export the other first: .*: twinpost rescue --force --partition p1 --owner gw-1 --missing store-a/);
   assert.equal(group.letters.delivered, 0);
 
-  const forced = group.gateway('gw-1').core?.recovery.force({ queue: 'p1', missing: 'store-a', reason: 'burnt', who: 'ann' });
+  const forced = group.gateway('gw-1').core?.recovery.force({ partition: 'p1', missing: 'store-a', reason: 'burnt', who: 'ann' });
   assert.equal(forced?.length, 1);
   group.hops.script = () => 'accept';
   group.until(() => group.letters.delivered === COUNT, 'all deliveries');
@@ -62,7 +62,7 @@ test('a queue in two memories goes on at its owner by the operator\'s word, and 
 
 test('a queue in two memories goes on at the rescuer by the operator\'s word, when its owner gives no store free and is stopped for a while', () => {
   const group = twice();
-  assert.equal(group.gateway('gw-2').core?.recovery.force({ queue: 'p1', missing: 'store-a', reason: 'burnt', who: 'ann' }).length, 1);
+  assert.equal(group.gateway('gw-2').core?.recovery.force({ partition: 'p1', missing: 'store-a', reason: 'burnt', who: 'ann' }).length, 1);
   group.hops.script = () => 'accept';
   group.until(() => heldAt(group, 'gw-2')?.state === 'no store free', 'the named state');
   assert.equal(heldAt(group, 'gw-2')?.why, 'no mirror is in sync, and no store takes a copy: store-a is silent, store-b says that another gateway holds it, whose lease runs; start store-a, or stop the gateway that holds it (gw-1, or one that goes on for it: twinpost store status shows which) for longer than a lease, until this queue has a mirror, or export what is here and go on there');

@@ -39,6 +39,7 @@ export interface WorldOptions {
   readonly seed?: number;
   readonly stores?: number;
   readonly minReplicas?: number;
+  readonly partitions?: number;
   readonly queues?: readonly QueueOptions[];
   readonly commitTimeoutMs?: number;
   readonly blockEntries?: number;
@@ -114,7 +115,7 @@ export class World {
       {
         id: GATEWAY, secret, storeIds: ids, windowBytes, retryDelayMs: () => 1000,
         core: {
-          partitions: 16, queuesMax: 5000, commitTimeoutMs: options.commitTimeoutMs ?? 5000, longestRetryMs: 1000, firstListMs: 2000, segmentBytes: 64 * 1024,
+          partitions: options.partitions ?? 16, queuesMax: 5000, commitTimeoutMs: options.commitTimeoutMs ?? 5000, longestRetryMs: 1000, firstListMs: 2000, segmentBytes: 64 * 1024,
           mirrors: { group: [GATEWAY], replicas: 2, minReplicas: options.minReplicas ?? 1, retryMs: options.retryMs ?? 500, refillFrameBytes: options.refillFrameBytes ?? 2048, frameTargetBytes: 64 * 1024, ringBytes: options.ringBytes ?? MEBIBYTE, replaceAfterMs: options.replaceAfterMs ?? 3_600_000, placement: { gatewayHost: undefined, places: new Map() } },
           acceptance: { lifetimeMs: options.lifetimeMs ?? 3_600_000, bounceLifetimeMs: options.bounceLifetimeMs ?? 3_600_000, nextHopShare: 1 },
           memory: { limitBytes: options.gatewayMemoryBytes ?? 256 * MEBIBYTE, acceptShare: 0.8, reserveShare: 0.97 },

@@ -11,7 +11,7 @@
  * He names only stores that are lost: that one is back empty, and nobody else has had the queue, is no more than a guess.
  */
 import type { Partition } from '../../src/gateway/mirror/partition.js';
-import type { HeldQueue } from '../../src/recovery/waiting-queues.js';
+import type { HeldPartition } from '../../src/recovery/waiting-queues.js';
 import { keyOfMirror } from './custody.js';
 import type { GatewayMachine, World } from './world.js';
 
@@ -80,8 +80,8 @@ export class Operator {
   }
 
   /** True when a lost store stands in the way of this queue. */
-  private forces({ id, gatewayId, core }: GatewayMachine, held: HeldQueue): boolean {
-    const { key, queue, owner, state } = held;
+  private forces({ id, gatewayId, core }: GatewayMachine, held: HeldPartition): boolean {
+    const { key, partition: queue, owner, state } = held;
     const lost = [...storesIn(held)].filter((store) => this.world.lostStores.has(store));
     if (lost.length === 0) return false;
     const serving = this.serving(key);
@@ -91,9 +91,9 @@ export class Operator {
     for (const missing of lost) {
       this.world.scheduler.trace(`${id} is to take ${queue} without ${missing}`);
       // All queues of that name are meant.
-      const others = core?.recovery.held().filter((one) => one.queue === queue && storesIn(one).has(missing)).map((one) => one.key) ?? [];
-      const forced = core?.recovery.force({ queue, owner, missing, reason: 'lost for good', who: 'operator' }) ?? [];
-      if (forced.some((one) => one.queue === queue)) for (const one of new Set([key, ...others])) this.world.custody.onForced(one, missing, core);
+      const others = core?.recovery.held().filter((one) => one.partition === queue && storesIn(one).has(missing)).map((one) => one.key) ?? [];
+      const forced = core?.recovery.force({ partition: queue, owner, missing, reason: 'lost for good', who: 'operator' }) ?? [];
+      if (forced.some((one) => one.partition === queue)) for (const one of new Set([key, ...others])) this.world.custody.onForced(one, missing, core);
     }
     return true;
   }
@@ -116,7 +116,7 @@ function mirrorIn(gateway: GatewayMachine, key: string): Partition | undefined {
 }
 
 /** Those that it waits for, or that the command tells to give up. */
-function storesIn({ stores, why }: HeldQueue): ReadonlySet<string> {
+function storesIn({ stores, why }: HeldPartition): ReadonlySet<string> {
   return new Set([...stores, ...[...why.matchAll(/--missing (\S+)/g)].map(([, store]) => store ?? '')]);
 }
 

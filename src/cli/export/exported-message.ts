@@ -14,11 +14,11 @@ import type { Envelope } from '../../gateway/queue/types.js';
 import type { Packer } from '../../platform/ports.js';
 import { checkControl } from '../../protocol/bounds.js';
 
-/** The queue that a message was found in. */
-export interface ExportedQueue {
+/** Where messages are found: in a partition of a store, or in a queue of a gateway. */
+export interface ExportSource {
   readonly name: string;
-  readonly queueClass: string;
   readonly owner: string;
+  /** Of the partition; 0 of a queue, which may have mail in several. */
   readonly birth: number;
   readonly serial: number;
 }
@@ -65,9 +65,12 @@ const STATES: Readonly<Record<number, RecipientState>> = {
 const FLAGS = [[ENVELOPE_8BITMIME, '8bitmime'], [ENVELOPE_SMTPUTF8, 'smtputf8'], [ENVELOPE_DOT_LINES, 'dot_lines']] as const;
 const NOTIFIES = [[NOTIFY_NEVER, 'NEVER'], [NOTIFY_SUCCESS, 'SUCCESS'], [NOTIFY_FAILURE, 'FAILURE'], [NOTIFY_DELAY, 'DELAY']] as const;
 
-/** `head` and `note` as mirrored; a note of 0 bytes is none. */
-export function exportedMessage(packer: Packer, queue: ExportedQueue, messageId: number, position: number, bodyBytes: number, head: Uint8Array, note: Uint8Array): ExportedMessage {
-  const common = { queue_name: queue.name, queue_class: queue.queueClass, queue_id: formatMessageId(messageId), owner: queue.owner, position, message_size: bodyBytes };
+/** Queue and class of an entry whose head, which would say them, can't be read. */
+const UNREADABLE_QUEUE = 'unreadable';
+
+/** `head` and `note` as mirrored; a note of 0 bytes is none. The head says which queue it is. */
+export function exportedMessage(packer: Packer, source: ExportSource, messageId: number, position: number, bodyBytes: number, head: Uint8Array, note: Uint8Array): ExportedMessage {
+  const common = { queue_name: UNREADABLE_QUEUE, queue_class: UNREADABLE_QUEUE, queue_id: formatMessageId(messageId), owner: source.owner, position, message_size: bodyBytes };
   const envelope = decodeEnvelope(packer, messageId, head);
   const decoded = envelope === undefined ? undefined : noteOf(packer, note, envelope.recipients.length);
   if (envelope === undefined || decoded === undefined) {
@@ -78,7 +81,6 @@ export function exportedMessage(packer: Packer, queue: ExportedQueue, messageId:
   }
   return {
     ...common,
-    // A store knows partitions; the entry itself says which queue it stands in.
     queue_name: envelope.queueName,
     queue_class: envelope.queueClass,
     sender: envelope.reversePath,

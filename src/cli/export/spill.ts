@@ -11,14 +11,8 @@ import { ENTRY_ROW_BYTES, checkEntryRow, entryBodyInFrame, entryFlags, entryHead
 import { InvalidMessage } from '../../protocol/invalid.js';
 import { CliError } from '../context.js';
 import { exportRows } from './entries.js';
-import type { ExportedQueue } from './exported-message.js';
+import type { ExportSource } from './exported-message.js';
 import type { ExportFolder } from './folder.js';
-
-export interface SpillExport {
-  /** '' or what is wrong with the file. */
-  readonly rule: string;
-  readonly queues: number;
-}
 
 const EXPECTED = 'a store that stops leaves one in its state_dir: store-ID.spill, or .used and .damaged behind that';
 const IS_SPILL = 'it begins as one';
@@ -39,30 +33,28 @@ export async function checkSpillFile(file: string, ports: { readonly crc32: Crc3
   if (rule !== IS_SPILL) throw new CliError(`${file} is no spill file, or of another release (${rule === '' ? 'it is empty' : rule}): ${EXPECTED}`);
 }
 
-export async function exportSpill(file: string, ports: { readonly crc32: Crc32; readonly packer: Packer }, isWanted: (queue: ExportedQueue) => boolean, folder: ExportFolder, onRecord: () => void): Promise<SpillExport> {
-  let queue: ExportedQueue | undefined;
-  let queues = 0;
+/** Answers with '' or what is wrong with the file. */
+export async function exportSpill(file: string, ports: { readonly crc32: Crc32; readonly packer: Packer }, folder: ExportFolder, onRecord: () => void): Promise<string> {
+  let source: ExportSource | undefined;
   const bodies = new Map<string, number>();
   const handle = openSync(file, 'r');
   try {
-    const rule = await readSpillFile(file, ports.crc32, (type, control, payload, at) => {
+    return await readSpillFile(file, ports.crc32, (type, control, payload, at) => {
       if (type === SPILL_QUEUE) {
         const spilled = decodeQueue(ports.packer, control);
-        if (spilled instanceof InvalidMessage) return `queue: ${spilled.rule}`;
-        const { ownerId, birth, serial, name, queueClass } = spilled.attributes;
-        queue = { name, queueClass, owner: ownerId, birth, serial };
-        if (isWanted(queue)) queues += 1;
+        if (spilled instanceof InvalidMessage) return `partition: ${spilled.rule}`;
+        const { ownerId, birth, serial, name } = spilled.attributes;
+        source = { name, owner: ownerId, birth, serial };
       }
       if (type !== SPILL_ENTRIES) return '';
-      const current = queue;
-      if (current === undefined) return 'entries of no queue';
+      const current = source;
+      if (current === undefined) return 'entries of no partition';
       const broken = noteBodies(current.owner, control, payload.length, at, bodies);
-      if (broken !== '' || !isWanted(current)) return broken;
+      if (broken !== '') return broken;
       const lacking = exportRows(ports.packer, folder, current, control, payload, (id, bytes) => readBody(handle, bodies.get(bodyKey(current.owner, id)), bytes));
       onRecord();
       return lacking === 0 ? '' : 'a shared body is not there';
     });
-    return { rule, queues };
   } finally {
     closeSync(handle);
   }

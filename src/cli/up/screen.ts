@@ -65,6 +65,6 @@ export function statusLine(status: StatusAnswer | undefined, before: Sample | un
 /** The worst state of any queue's mirror at this store. */
 function mirrorWord(store: StoreAnswer): string {
   if (!store.up) return 'DOWN';
-  if (store.queues_ng > 0) return 'NG';
-  return store.queues_resync > 0 ? 'RESYNC' : 'SYNC';
+  if (store.partitions_ng > 0) return 'NG';
+  return store.partitions_resync > 0 ? 'RESYNC' : 'SYNC';
 }

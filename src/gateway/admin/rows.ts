@@ -1,7 +1,7 @@
 /** Views as the answers of admin-api/gateway-answers.ts, which says what each field means. */
-import type { HeldQueueAnswer, MessageAnswer, QueueAnswer, RefusedRouteAnswer, StatusAnswer, StoreAnswer, TableRowAnswer } from '../../admin-api/gateway-answers.js';
+import type { HeldPartitionAnswer, MessageAnswer, QueueAnswer, RefusedRouteAnswer, StatusAnswer, StoreAnswer, TableRowAnswer } from '../../admin-api/gateway-answers.js';
 import type { MemberAnswer } from '../../admin-api/pages.js';
-import type { HeldQueueView, MemberView, MessageView, QueueView, RefusedRouteView, StatusView, StoreView, TableRowView } from './view.js';
+import type { HeldPartitionView, MemberView, MessageView, QueueView, RefusedRouteView, StatusView, StoreView, TableRowView } from './view.js';
 
 export function statusRow(status: StatusView, nowWallMs: number): StatusAnswer {
   return {
@@ -26,11 +26,12 @@ export function statusRow(status: StatusView, nowWallMs: number): StatusAnswer {
     expired: status.expired,
     rejected: status.rejected,
     queues: status.queues,
-    queues_recovering: status.queuesRecovering,
-    queues_copies_missing: status.queuesShort,
-    queues_held: status.queuesHeld,
-    held: status.heldQueues.map(heldRow),
-    queues_rescued: status.queuesRescued,
+    partitions: status.partitions,
+    partitions_recovering: status.partitionsRecovering,
+    partitions_copies_missing: status.partitionsShort,
+    partitions_held: status.partitionsHeld,
+    held: status.heldPartitions.map(heldRow),
+    partitions_rescued: status.partitionsRescued,
     takeovers: status.takeovers,
     handed_back: status.handedBack,
     taken_away: status.takenAway,
@@ -53,10 +54,9 @@ function refusedRow({ route, reason, sinceWallMs }: RefusedRouteView): RefusedRo
   return { route, reason, since: seconds(sinceWallMs) };
 }
 
-function heldRow(held: HeldQueueView): HeldQueueAnswer {
+function heldRow(held: HeldPartitionView): HeldPartitionAnswer {
   return {
-    queue_name: held.queue,
-    queue_class: held.queueClass,
+    partition: held.partition,
     owner: held.owner,
     id: held.id,
     state: held.state,
@@ -76,9 +76,9 @@ function storeRow(store: StoreView): StoreAnswer {
     drained: store.drained,
     drained_since: secondsIf(store.drainedSinceWallMs),
     paths: store.paths.map((path) => ({ path: path.path, state: path.state, since: seconds(path.sinceWallMs) })),
-    queues_sync: store.queuesSync,
-    queues_resync: store.queuesResync,
-    queues_ng: store.queuesNg,
+    partitions_sync: store.partitionsSync,
+    partitions_resync: store.partitionsResync,
+    partitions_ng: store.partitionsNg,
     lag_messages: store.lagMessages,
     lag_bytes: store.lagBytes,
     refill_messages: store.refillMessages,
@@ -93,8 +93,7 @@ function storeRow(store: StoreView): StoreAnswer {
 
 export function tableRow(row: TableRowView): TableRowAnswer {
   return {
-    queue_name: row.queue,
-    queue_class: row.queueClass,
+    partition: row.partition,
     owner: row.owner,
     birth: row.birth,
     serial: row.serial,
@@ -126,6 +125,7 @@ export function queueRow(queue: QueueView, nowWallMs: number): QueueAnswer {
     queue_name: queue.name,
     queue_class: queue.queueClass,
     owner: queue.owner,
+    partition: queue.partition,
     next_hop: queue.nextHop,
     order: queue.ordering,
     messages: queue.messages,

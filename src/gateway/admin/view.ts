@@ -31,12 +31,11 @@ export interface StoreView extends StoreFigures {
   readonly causeSinceWallMs: number | undefined;
 }
 
-/** A queue whose mail waits: for a store, another gateway or an operator. */
-export interface HeldQueueView {
-  readonly queue: string;
-  readonly queueClass: string;
+/** A partition whose mail waits: for a store, another gateway or an operator. */
+export interface HeldPartitionView {
+  readonly partition: string;
   readonly owner: string;
-  /** Owner, birth and serial: tells two queues of one name apart. */
+  /** Owner, birth and serial: tells two partitions of one name apart. */
   readonly id: string;
   /** Its name, as docs/GUARANTEES.md "Recovery" has it: "no survivor", "came back empty", "waiting", … */
   readonly state: string;
@@ -72,7 +71,7 @@ export interface StatusView {
   /** Configured ones, and those of them that take no new mail. */
   readonly routes: number;
   readonly routesRefused: readonly RefusedRouteView[];
-  /** Since when a queue has fewer in-sync mirrors than configured, or a record of the gateway itself none; undefined when none has. */
+  /** Since when a partition has fewer in-sync mirrors than configured, or a record of the gateway itself none; undefined when none has. */
   readonly degradedSinceWallMs: number | undefined;
   /** Why, '' when not degraded. */
   readonly degradedCause: string;
@@ -85,20 +84,22 @@ export interface StatusView {
   readonly expired: number;
   readonly rejected: number;
   readonly queues: number;
-  /** Of the queues that the stores hold for this gateway: not whole here yet, so not all counted in what is queued. */
-  readonly queuesRecovering: number;
+  /** Served here, of whatever gateway. */
+  readonly partitions: number;
+  /** Of the partitions that the stores hold for this gateway: not whole here yet, so not all counted in what is queued. */
+  readonly partitionsRecovering: number;
   /** With fewer copies in sync than configured. */
-  readonly queuesShort: number;
-  /** Queues whose mail waits for a store, another gateway or an operator. */
-  readonly queuesHeld: number;
+  readonly partitionsShort: number;
+  /** Partitions whose mail waits for a store, another gateway or an operator. */
+  readonly partitionsHeld: number;
   /** The first of those. */
-  readonly heldQueues: readonly HeldQueueView[];
-  /** Queues of another gateway that this one delivers. */
-  readonly queuesRescued: number;
-  /** Queues of others taken over, and given back, since the start. */
+  readonly heldPartitions: readonly HeldPartitionView[];
+  /** Partitions of another gateway that this one delivers. */
+  readonly partitionsRescued: number;
+  /** Partitions of others taken over, and given back, since the start. */
   readonly takeovers: number;
   readonly handedBack: number;
-  /** Queues given up because another process had taken them over while this one stood still or was cut off. */
+  /** Partitions given up because another process had taken them over while this one stood still or was cut off. */
   readonly takenAway: number;
   /** What it cost to bring mirrors level again, since the start. */
   readonly repairs: RepairCounters;
@@ -114,11 +115,10 @@ export interface StatusView {
   readonly stores: readonly StoreView[];
 }
 
-/** One row of the management table: a queue at a store (the paper's Table I). */
+/** One row of the management table: a partition at a store (the paper's Table I). */
 export interface TableRowView {
-  readonly queue: string;
-  readonly queueClass: string;
-  /** Identity of the queue at every store. */
+  readonly partition: string;
+  /** Identity of the partition at every store. */
   readonly owner: string;
   readonly birth: number;
   readonly serial: number;
@@ -133,7 +133,7 @@ export interface TableRowView {
   readonly epoch: number;
   /** Transaction number acknowledged; undefined while NG. */
   readonly transactions: number | undefined;
-  /** Number of the queue's last change. */
+  /** Number of the partition's last change. */
   readonly lastTransaction: number;
   /** Digest at that number; undefined while it can't be told. */
   readonly digest: string | undefined;
@@ -166,6 +166,8 @@ export interface QueueView extends QueueFigures {
   readonly queueClass: string;
   /** Another gateway where this one serves the queue in its place. */
   readonly owner: string;
+  /** Where it lives. */
+  readonly partition: string;
   readonly nextHop: string;
   readonly ordering: 'fifo' | 'strict';
   /** Of the refill that has farthest to go; undefined when none is under way. */
@@ -210,9 +212,9 @@ export interface QueuePage {
 
 export interface GatewayView {
   status(): StatusView;
-  /** The management table, whole queues behind `cursor`, at most `limit` of them. */
+  /** The management table, whole partitions behind `cursor`, at most `limit` of them. */
   mirrors(cursor: string, limit: number): TablePage;
-  /** Rows of the queues that need a look first. */
+  /** Rows of the partitions that need a look first. */
   troubled(most: number): readonly TableRowView[];
   /** Behind `cursor`, at most `limit`. */
   queues(cursor: string, limit: number): QueuePage;

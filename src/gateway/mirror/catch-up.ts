@@ -220,7 +220,7 @@ export class CatchUp {
       return;
     }
     replica.retryAtMs = this.ports.nowMs() + Math.max(this.options.retryMs, claimed.waitMs);
-    this.ports.log.warn('mirror', waits ? 'a store does not let us have this queue yet' : 'another process holds this queue at the store', { partition: partition.name, store: replica.store.storeId, result: claimResultName(claimed.result), token: tokenAt(partition, replica, this.options.incarnation), highest_token: claimed.token });
+    this.ports.log.warn('mirror', waits ? 'a store does not let us have this partition yet' : 'another process holds this partition at the store', { partition: partition.name, store: replica.store.storeId, result: claimResultName(claimed.result), token: tokenAt(partition, replica, this.options.incarnation), highest_token: claimed.token });
     // A store that has restarted knows no token of ours: its copy of a newer set says that another had the queue since.
     const isTaken = isNewer(partition, replica.store.storeId, claimed);
     if (waits) decline(replica, claimed.result === CLAIM_GRACE ? Decline.GRACE : Decline.HELD);

@@ -27,9 +27,9 @@
 import { Round } from '../../base/round.js';
 import type { EventLog } from '../../platform/ports.js';
 import { queueKey } from '../../recovery/census.js';
-import type { ForceRequest, ForcedQueue } from '../../recovery/force.js';
+import type { ForceRequest, ForcedPartition } from '../../recovery/force.js';
 import { forceCommands } from '../../recovery/force.js';
-import type { HeldQueue } from '../../recovery/waiting-queues.js';
+import type { HeldPartition } from '../../recovery/waiting-queues.js';
 import { hasRefused, isAsked } from './declined.js';
 import type { Mirrors } from './mirrors.js';
 import { QUEUES_PER_TICK } from './mirrors-options.js';
@@ -76,25 +76,25 @@ export class LostSets {
     }
   }
 
-  held(): HeldQueue[] {
+  held(): HeldPartition[] {
     const { mirrors, nowMs } = this.ports;
     const waiting = [...this.waiting].filter(([partition]) => this.stateOf(partition) !== undefined);
     return waiting.map(([partition, { state, sinceMs }]) => {
       const { name, identity } = partition;
       const stores = namesOf(state === 'no survivor' ? partition.replicas.filter((replica) => decides(partition, replica)) : toGiveUp(partition));
-      if (state === 'no store free') return { key: queueKey(identity.ownerId, identity.birth, identity.serial), queue: name, queueClass: 'mail', owner: identity.ownerId, state, stores: silentStores(mirrors, partition), why: whyNoStore(mirrors, partition, nowMs()), sinceMs, messages: partition.length };
+      if (state === 'no store free') return { key: queueKey(identity.ownerId, identity.birth, identity.serial), partition: name, owner: identity.ownerId, state, stores: silentStores(mirrors, partition), why: whyNoStore(mirrors, partition, nowMs()), sinceMs, messages: partition.length };
       const why = state === 'no survivor' ? whyLost(partition) : whySilent(partition);
-      return { key: queueKey(identity.ownerId, identity.birth, identity.serial), queue: name, queueClass: 'mail', owner: identity.ownerId, state, stores, why: `${why}${otherMemory(partition)}: ${commandsOf(partition)}`, sinceMs, messages: partition.length };
+      return { key: queueKey(identity.ownerId, identity.birth, identity.serial), partition: name, owner: identity.ownerId, state, stores, why: `${why}${otherMemory(partition)}: ${commandsOf(partition)}`, sinceMs, messages: partition.length };
     });
   }
 
   /** The operator says that no other process has had these queues, and that the store's copy is not to be waited for. */
-  force(request: ForceRequest): ForcedQueue[] {
+  force(request: ForceRequest): ForcedPartition[] {
     const { mirrors } = this.ports;
-    const forced: ForcedQueue[] = [];
+    const forced: ForcedPartition[] = [];
     for (const partition of [...mirrors.all()]) {
       const { name, identity } = partition;
-      if (name !== (request.queue ?? name) || identity.ownerId !== (request.owner ?? identity.ownerId)) continue;
+      if (name !== (request.partition ?? name) || identity.ownerId !== (request.owner ?? identity.ownerId)) continue;
       // One that goes on has nothing to be forced.
       if (hasSurvivor(partition)) continue;
       const needed = toGiveUp(partition);
@@ -105,7 +105,7 @@ export class LostSets {
       this.giveUp(partition, replica, request);
       const left = namesOf(toGiveUp(partition));
       const outcome = left.length > 0 ? 'waiting' : partition.founding ? 'taken' : 'later';
-      forced.push({ queue: name, owner: identity.ownerId, outcome, needed: left, exportable: [] });
+      forced.push({ partition: name, owner: identity.ownerId, outcome, needed: left, exportable: [] });
     }
     if (forced.length > 0) mirrors.askFlush();
     return forced;
@@ -118,7 +118,7 @@ export class LostSets {
     partition.giveUp(missing, partition.newestEpoch);
     if (decides(partition, replica)) replica.lossWitnessed = true;
     const needed = namesOf(toGiveUp(partition));
-    log.warn('takeover', 'an operator has a store given up, so that a set of mirrors is founded without a survivor: if another process has had this queue, mail is repeated', { partition: partition.name, owner: partition.identity.ownerId, missing, also_needed: needed, reason, who, since_ms: Math.round(nowMs() - (this.waiting.get(partition)?.sinceMs ?? nowMs())) });
+    log.warn('takeover', 'an operator has a store given up, so that a set of mirrors is founded without a survivor: if another process has had this partition, mail is repeated', { partition: partition.name, owner: partition.identity.ownerId, missing, also_needed: needed, reason, who, since_ms: Math.round(nowMs() - (this.waiting.get(partition)?.sinceMs ?? nowMs())) });
     mirrors.reviseSetOf(partition);
   }
 
@@ -150,12 +150,12 @@ export class LostSets {
     const needed = toGiveUp(partition);
     const fields = { partition: partition.name, owner: partition.identity.ownerId, messages: partition.length };
     if (state === 'no store free') {
-      this.ports.log.error('mirror', 'no store takes a copy of this queue, so that it could go on: its mail is held in memory; do not restart this process before', { ...fields, silent: silentStores(mirrors, partition), why: whyNoStore(mirrors, partition, nowMs()) });
+      this.ports.log.error('mirror', 'no store takes a copy of this partition, so that it could go on: its mail is held in memory; do not restart this process before', { ...fields, silent: silentStores(mirrors, partition), why: whyNoStore(mirrors, partition, nowMs()) });
       return;
     }
     if (state === 'members silent') {
       const silent = namesOf(needed.filter(({ store }) => !store.isUp));
-      this.ports.log.error('mirror', 'no mirror of this queue is in sync, and stores that may have a copy of it are silent: its mail is held in memory; start them, or go on without them by the commands; do not restart this process before', { ...fields, silent, filled: namesOf(filledOf(partition)), command: commandsOf(partition) });
+      this.ports.log.error('mirror', 'no mirror of this partition is in sync, and stores that may have a copy of it are silent: its mail is held in memory; start them, or go on without them by the commands; do not restart this process before', { ...fields, silent, filled: namesOf(filledOf(partition)), command: commandsOf(partition) });
       return;
     }
     const others = othersOf(partition);

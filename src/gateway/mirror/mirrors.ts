@@ -380,7 +380,7 @@ export class Mirrors {
 
   /** The queue is another process's. */
   giveUp(partition: Partition): void {
-    this.ports.log.error('fenced', 'another process has taken this queue over at every mirror of it: it is given up here', { partition: partition.name, messages: partition.length, epoch: partition.epoch });
+    this.ports.log.error('fenced', 'another process has taken this partition over at every mirror of it: it is given up here', { partition: partition.name, messages: partition.length, epoch: partition.epoch });
     this.ports.onLost(partition);
   }
 

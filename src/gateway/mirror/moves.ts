@@ -61,7 +61,7 @@ export class Moves {
     if (drained.has(storeId)) return false;
     drained.add(storeId);
     this.ports.mirrors.stateVersion += 1;
-    this.ports.log.info('drain', 'the queues of a store move away', { store: storeId, mirrors: this.mirrorsAt(storeId) });
+    this.ports.log.info('drain', 'the partitions of a store move away', { store: storeId, mirrors: this.mirrorsAt(storeId) });
     return true;
   }
 
@@ -77,7 +77,7 @@ export class Moves {
   onStopping(store: StorePort): void {
     this.ports.placement.stopping.add(store.storeId);
     this.ports.mirrors.stateVersion += 1;
-    this.ports.log.info('drain', 'a store is about to stop: its queues move away', { store: store.storeId, mirrors: this.mirrorsAt(store.storeId) });
+    this.ports.log.info('drain', 'a store is about to stop: its partitions move away', { store: store.storeId, mirrors: this.mirrorsAt(store.storeId) });
   }
 
   /** The link is gone, or came up again: what was said before is over. */

@@ -112,18 +112,16 @@ export class QueueRegistry {
     return this.#ownCount >= this.#options.queuesMax;
   }
 
-  /** Whether mail of this route could go somewhere now: what find() tells of an existing queue comes before. */
-  mayCreate(route: Route): boolean {
-    return !this.isFull && (route.ordering !== 'strict' || this.#knowsAll());
-  }
-
-  /** Whether a first queue of the route could be made for new mail. */
+  /** Whether a queue of the route could be made for new mail. What can't commit is told before any limit: it closes the port. */
   founding(route: Route): AdmissionVerdict {
-    if (this.isFull) return 'queues';
-    if (!this.mayCreate(route)) return 'recovering';
-    if (this.partitions.some((one) => one.isOwn && this.#mayTake(one)) || this.canFind(false)) return '';
+    const isPlaced = this.#usable(route).length > 0;
     // Stores that are all too full answer as a gateway does that is.
-    return this.canFind(true) ? 'memory' : 'no-store';
+    const hasRoom = isPlaced || this.canFind(false);
+    if (!hasRoom && !this.canFind(true)) return 'no-store';
+    if (!isPlaced && this.#freeName() === '') return 'short';
+    if (route.ordering === 'strict' && !this.#knowsAll()) return 'recovering';
+    if (this.isFull) return 'queues';
+    return hasRoom ? '' : 'memory';
   }
 
   /** Stores enough for a partition can be reached. */
@@ -142,7 +140,7 @@ export class QueueRegistry {
       if (this.#mayTake(known.partition)) return known.length === 0 ? this.#atBetterHome(known) : known;
       if (known.length > 0 && route.ordering === 'strict') return undefined;
     }
-    if (known === undefined && !this.mayCreate(route)) return undefined;
+    if (known === undefined && (this.isFull || (route.ordering === 'strict' && !this.#knowsAll()))) return undefined;
     const home = this.#chooseHome(route, ending);
     if (home === undefined) return undefined;
     const queue = this.queueIn(home, route, true);
@@ -230,10 +228,14 @@ export class QueueRegistry {
     return partition.inSyncCount >= partition.minReplicas && !partition.isLeaving;
   }
 
+  /** Where older mail of the queue waits, new mail would not stand behind what a younger one has. */
+  #usable(route: Route): readonly Partition[] {
+    return this.partitions.filter((one) => one.isOwn && this.#mayTake(one) && (one.queues.get(route.label)?.length ?? 0) === 0);
+  }
+
   /** The partition for a new queue; made when each that can take mail has queues already and there may be more. */
   #chooseHome(route: Route, ending: boolean): Partition | undefined {
-    // Where older mail of the queue waits, new mail would not stand behind what a younger one has.
-    const usable = this.partitions.filter((one) => one.isOwn && this.#mayTake(one) && (one.queues.get(route.label)?.length ?? 0) === 0);
+    const usable = this.#usable(route);
     const withRoom = ending ? usable : usable.filter((one) => one.credit > 0);
     const best = quietest(withRoom.length > 0 ? withRoom : usable);
     if (best !== undefined && best.queues.size === 0) return best;

@@ -102,7 +102,7 @@ export class RecoveryWiring {
    */
   private goBeyond(partition: Partition, row: CensusRow): void {
     const { mirrors, log } = this.ports;
-    log.warn('takeover', 'another gateway was forced to go on with this queue while it was served here: its next set is numbered beyond that one; what was delivered there is repeated', { queue: partition.name, owner: row.ownerId, store: row.storeId, epoch: row.epoch, our_epoch: partition.epoch });
+    log.warn('takeover', 'another gateway was forced to go on with this partition while it was served here: its next set is numbered beyond that one; what was delivered there is repeated', { queue: partition.name, owner: row.ownerId, store: row.storeId, epoch: row.epoch, our_epoch: partition.epoch });
     partition.giveUp(row.storeId, row.epoch);
     mirrors.reviseSetOf(partition);
   }

@@ -6,7 +6,7 @@
  *   GET /healthz         200 while the process answers
  *   GET /readyz          200 while it listens and grants credit, else 503
  *   GET /api/v1/status   what this store is and holds
- *   GET /api/v1/queues   ?cursor=N&limit=1000, a page of mirrored queues
+ *   GET /api/v1/partitions   ?cursor=N&limit=1000, a page of them
  *   GET /api/v1/group    this store and the gateways of its group, with their admin addresses
  */
 
@@ -14,7 +14,7 @@ import { createHash, timingSafeEqual } from 'node:crypto';
 import Fastify from 'fastify';
 import { PAGE_ROWS_MAX } from '../../admin-api/pages.js';
 import type { GroupAnswer, MemberAnswer } from '../../admin-api/pages.js';
-import type { StoreQueueAnswer, StoreQueuePageAnswer, StoreStatusAnswer } from '../../admin-api/store-answers.js';
+import type { StorePartitionAnswer, StorePartitionPageAnswer, StoreStatusAnswer } from '../../admin-api/store-answers.js';
 import { NO_SCHEMAS } from '../../platform/node/no-schemas.js';
 import type { FastifyInstance } from 'fastify';
 import { namesThisMachine, reachableAddress } from '../../platform/node/own-host.js';
@@ -58,10 +58,10 @@ export async function startAdminHttp(options: AdminHttpOptions, running: Running
   });
   app.get('/metrics', async (_request, reply) => await reply.type(registry.contentType).send(await registry.metrics()));
   app.get('/api/v1/status', () => status(options, running));
-  app.get<{ Querystring: { cursor?: string; limit?: string } }>('/api/v1/queues', (request, reply) => {
+  app.get<{ Querystring: { cursor?: string; limit?: string } }>('/api/v1/partitions', (request, reply) => {
     const limit = Number(request.query.limit ?? PAGE_ROWS_MAX);
     if (!Number.isInteger(limit) || limit < 1 || limit > PAGE_ROWS_MAX) return reply.code(400).send({ error: `limit is a whole number from 1 to ${String(PAGE_ROWS_MAX)}` });
-    return queuePage(running, Number(request.query.cursor ?? 0) || 0, limit);
+    return partitionPage(running, Number(request.query.cursor ?? 0) || 0, limit);
   });
   addExport(app, running);
   app.get('/api/v1/group', () => group(options, running));
@@ -113,7 +113,7 @@ function status(options: AdminHttpOptions, running: RunningStore): StoreStatusAn
     stopping: running.isStopping,
     insecure: options.insecure,
     ports: running.ports,
-    queues: store.queues.count,
+    partitions: store.queues.count,
     messages: store.entries.count,
     memory: {
       used_bytes: store.admission.usedBytes, live_bytes: store.segments.liveBytes, granted_bytes: store.admission.grantedBytes,
@@ -136,22 +136,22 @@ function group(options: AdminHttpOptions, running: RunningStore): GroupAnswer {
   return { members: [self, ...options.gateways.map(({ id, admin }) => ({ id, kind: 'gateway' as const, admin: admin ?? null, self: false }))] };
 }
 
-function queuePage(running: RunningStore, cursor: number, limit: number): StoreQueuePageAnswer {
-  const rows: StoreQueueAnswer[] = [];
+function partitionPage(running: RunningStore, cursor: number, limit: number): StorePartitionPageAnswer {
+  const rows: StorePartitionAnswer[] = [];
   let next = 0;
   running.store.queues.visit(cursor, (queue, ordinal) => {
     if (rows.length === limit) return false;
-    rows.push(queueJson(queue));
+    rows.push(partitionJson(queue));
     next = ordinal;
     return true;
   });
   return { rows, next_cursor: rows.length === limit ? String(next) : null };
 }
 
-function queueJson(queue: MirroredQueue): StoreQueueAnswer {
-  const { ownerId, birth, serial, name, queueClass } = queue.attributes;
+function partitionJson(queue: MirroredQueue): StorePartitionAnswer {
+  const { ownerId, birth, serial, name } = queue.attributes;
   return {
-    queue_name: name, queue_class: queueClass, owner: ownerId, birth, serial, holder: queue.holder,
+    partition: name, owner: ownerId, birth, serial, holder: queue.holder,
     role: ROLES[queue.role] ?? 'none', epoch: queue.epoch, members: queue.members,
     number: queue.number, digest: digestText(queue), messages: queue.count, bytes: queue.bytes,
   };

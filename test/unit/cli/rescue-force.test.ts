@@ -5,25 +5,25 @@ import type { AddressInfo } from 'node:net';
 import { PassThrough } from 'node:stream';
 import { after, beforeEach, describe, test } from 'node:test';
 import { ask } from '../../../src/bin/ask.js';
-import type { HeldQueueAnswer } from '../../../src/admin-api/gateway-answers.js';
+import type { HeldPartitionAnswer } from '../../../src/admin-api/gateway-answers.js';
 import { runCli } from '../../../src/cli/main.js';
 import { forceCommands } from '../../../src/recovery/force.js';
 import { contextFor } from './played-context.js';
 import { RESCUED, STATUS } from './sample-answers.js';
 
-const HELD: HeldQueueAnswer = { queue_name: 'late.example', queue_class: 'mail', owner: 'gw-1', id: 'gw-1/7/3', state: 'waiting', messages: 1200, waits_for: ['store-b'], why: '', since: 0 };
+const HELD: HeldPartitionAnswer = { partition: 'p3', owner: 'gw-1', id: 'gw-1/7/3', state: 'waiting', messages: 1200, waits_for: ['store-b'], why: '', since: 0 };
 const WARNING = '! WARNING: gw-2 gives up what only store-b knows: mail may be lost, or delivered twice. It is logged who did this and why.';
-const ABOUT = '! It is about late.example of gw-1 (waiting, 1,200 messages).';
-const TAKEN = '1 queue taken without store-b: late.example of gw-1';
+const ABOUT = '! It is about p3 of gw-1 (waiting, 1,200 messages).';
+const TAKEN = '1 partition taken without store-b: p3 of gw-1';
 
 /** Lines printed and orders given, as they came. */
 const happened: string[] = [];
-let held: readonly HeldQueueAnswer[] = [];
+let held: readonly HeldPartitionAnswer[] = [];
 let heldCount = 0;
 const gateway = http.createServer((request, response) => {
   if (request.method === 'POST') happened.push('ORDER');
   response.writeHead(200, { 'content-type': 'application/json' });
-  response.end(JSON.stringify(request.method === 'POST' ? { ...RESCUED, queues: ['late.example of gw-1'] } : { ...STATUS, gateway: 'gw-2', queues_held: heldCount, held }));
+  response.end(JSON.stringify(request.method === 'POST' ? { ...RESCUED, partitions: ['p3 of gw-1'] } : { ...STATUS, gateway: 'gw-2', partitions_held: heldCount, held }));
 });
 await new Promise<void>((resolve) => { gateway.listen(0, '127.0.0.1', resolve); });
 const ADDRESS = `127.0.0.1:${String((gateway.address() as AddressInfo).port)}`;
@@ -38,7 +38,7 @@ beforeEach(() => {
 });
 
 /** As status prints it. */
-const PRINTED = [...forceCommands({ name: 'late.example', ownerId: 'gw-1' }, ['store-b']).split(' ').slice(1), '--from', ADDRESS];
+const PRINTED = [...forceCommands({ name: 'p3', ownerId: 'gw-1' }, ['store-b']).split(' ').slice(1), '--from', ADDRESS];
 const force = (answer: string | undefined, ...more: readonly string[]): Promise<number> => runCli([...PRINTED, ...more], contextFor(happened, {}, answer));
 
 describe('twinpost rescue --force', () => {
@@ -68,11 +68,11 @@ describe('twinpost rescue --force', () => {
     assert.deepEqual(happened, ['! twinpost: rescue --force: mail may be lost or delivered twice, so it asks first: give it at a terminal, or with --yes']);
   });
 
-  test('names only the queues that it is about, and says when there may be more', async () => {
-    held = [HELD, { ...HELD, waits_for: ['store-a'] }, { ...HELD, owner: 'gw-2' }, { ...HELD, queue_name: 'other.example' }];
+  test('names only the partitions that it is about, and says when there may be more', async () => {
+    held = [HELD, { ...HELD, waits_for: ['store-a'] }, { ...HELD, owner: 'gw-2' }, { ...HELD, partition: 'p4' }];
     heldCount = 24;
     assert.equal(await force('no'), 1);
-    assert.deepEqual(happened.slice(1, 3), [ABOUT, '! It may be about some of 20 more held queues that status does not name.']);
+    assert.deepEqual(happened.slice(1, 3), [ABOUT, '! It may be about some of 20 more held partitions that status does not name.']);
     held = [{ ...HELD, waits_for: ['store-a'] }];
     heldCount = 1;
     happened.length = 0;

@@ -9,9 +9,9 @@ import type { QueueGauges } from '../../../src/observability/queue-metrics.js';
 function source(queues: readonly QueueGauges[]): GaugeSource {
   return {
     queues: () => queues,
-    stores: () => [{ store: 'store-a', up: true, drained: true, queuesSync: 3, queuesResync: 1, queuesNg: 0, lagMessages: 7, lagBytes: 900, refillMessages: 11, refillBytes: 1100, creditBytes: 5000, leaseLeftSeconds: 9.5, failovers: 2 }],
+    stores: () => [{ store: 'store-a', up: true, drained: true, partitionsSync: 3, partitionsResync: 1, partitionsNg: 0, lagMessages: 7, lagBytes: 900, refillMessages: 11, refillBytes: 1100, creditBytes: 5000, leaseLeftSeconds: 9.5, failovers: 2 }],
     states: () => [{ state: 'deferred', messages: 8, bytes: 80, oldestAgeSeconds: 320 }],
-    ready: () => true, routesRefused: () => [{ route: 'strict.example', reason: 'recovering' }], degraded: () => false, queuesShort: () => 2, queuesHeld: () => 4, queuesRecovering: () => 5, queuesRescued: () => 6, takeovers: () => 12, handedBack: () => 13, takenAway: () => 18, repairs: () => ({ tails: 14, tailBytes: 15, refills: 16, refillBytes: 17 }), memoryUsedBytes: () => 10, memoryKeptBytes: () => 19, memoryLimitBytes: () => 100, connectionsIn: () => 2, connectionsOut: () => 3, dotsInFlight: () => 1, logLinesDropped: () => 4,
+    ready: () => true, routesRefused: () => [{ route: 'strict.example', reason: 'recovering' }], degraded: () => false, partitionsShort: () => 2, partitionsHeld: () => 4, partitionsRecovering: () => 5, partitionsRescued: () => 6, takeovers: () => 12, handedBack: () => 13, takenAway: () => 18, repairs: () => ({ tails: 14, tailBytes: 15, refills: 16, refillBytes: 17 }), memoryUsedBytes: () => 10, memoryKeptBytes: () => 19, memoryLimitBytes: () => 100, connectionsIn: () => 2, connectionsOut: () => 3, dotsInFlight: () => 1, logLinesDropped: () => 4,
   };
 }
 
@@ -39,12 +39,12 @@ describe('the metrics of a gateway', () => {
     metrics.rejected('relay');
     const text = await exported.registry.metrics();
     assert.match(text, /^twinpost_received_total 7$/m);
-    assert.match(text, /^twinpost_queues_copies_missing 2$/m);
+    assert.match(text, /^twinpost_partitions_copies_missing 2$/m);
     assert.match(text, /^twinpost_log_lines_dropped_total 4$/m);
     assert.match(text, /^twinpost_rejected_total\{reason="relay"\} 2$/m);
-    assert.match(text, /^twinpost_mirror_queues\{store="store-a",state="resync"\} 1$/m);
+    assert.match(text, /^twinpost_mirror_partitions\{store="store-a",state="resync"\} 1$/m);
     for (const line of [
-      'twinpost_queues_held 4', 'twinpost_queues_recovering 5', 'twinpost_queues_rescued 6', 'twinpost_takeovers_total 12', 'twinpost_handed_back_total 13', 'twinpost_taken_away_total 18', 'twinpost_tails_total 14', 'twinpost_tail_bytes_total 15', 'twinpost_refills_total 16', 'twinpost_refill_bytes_total 17', 'twinpost_failovers_total{store="store-a"} 2', 'twinpost_store_drained{store="store-a"} 1', 'twinpost_lease_left_seconds{store="store-a"} 9.5',
+      'twinpost_partitions_held 4', 'twinpost_partitions_recovering 5', 'twinpost_partitions_rescued 6', 'twinpost_takeovers_total 12', 'twinpost_handed_back_total 13', 'twinpost_taken_away_total 18', 'twinpost_tails_total 14', 'twinpost_tail_bytes_total 15', 'twinpost_refills_total 16', 'twinpost_refill_bytes_total 17', 'twinpost_failovers_total{store="store-a"} 2', 'twinpost_store_drained{store="store-a"} 1', 'twinpost_lease_left_seconds{store="store-a"} 9.5',
       'twinpost_resync_messages_left{store="store-a"} 11', 'twinpost_resync_bytes_left{store="store-a"} 1100', 'twinpost_state_messages{state="deferred"} 8', 'twinpost_state_bytes{state="deferred"} 80',
       'twinpost_state_oldest_age_seconds{state="deferred"} 320',
     ]) assert.ok(text.split('\n').includes(line), line);

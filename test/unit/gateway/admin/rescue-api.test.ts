@@ -4,75 +4,76 @@ import { describe, test } from 'node:test';
 import { fastify } from 'fastify';
 import { runCli } from '../../../../src/cli/main.js';
 import { addRescue } from '../../../../src/gateway/admin/rescue-api.js';
-import type { RescueControl, RescueView, WaitingQueue } from '../../../../src/gateway/admin/rescue-api.js';
+import type { RescueControl, RescueView, WaitingPartition } from '../../../../src/gateway/admin/rescue-api.js';
 import { statusRow } from '../../../../src/gateway/admin/rows.js';
-import type { MemberView, QueueView, StatusView, StoreView } from '../../../../src/gateway/admin/view.js';
-import type { ForceRequest, ForcedQueue } from '../../../../src/recovery/force.js';
+import type { MemberView, TableRowView, StatusView, StoreView } from '../../../../src/gateway/admin/view.js';
+import type { ForceRequest, ForcedPartition } from '../../../../src/recovery/force.js';
 import { contextFor } from '../../cli/played-context.js';
 
 const STORE: StoreView = {
-  id: 'store-a', host: 'box-2', protocol: 2, up: true, drained: false, drainedSinceWallMs: undefined, paths: [], queuesSync: 1, queuesResync: 0, queuesNg: 0, lagMessages: 0, lagBytes: 0, refillMessages: 0, refillBytes: 0, creditBytes: 5, leaseLeftMs: 0, failovers: 0, cause: '', causeSinceWallMs: undefined,
+  id: 'store-a', host: 'box-2', protocol: 2, up: true, drained: false, drainedSinceWallMs: undefined, paths: [], partitionsSync: 1, partitionsResync: 0, partitionsNg: 0, lagMessages: 0, lagBytes: 0, refillMessages: 0, refillBytes: 0, creditBytes: 5, leaseLeftMs: 0, failovers: 0, cause: '', causeSinceWallMs: undefined,
 };
-const QUEUE: QueueView = {
-  name: 'here.example', queueClass: 'mail', owner: 'gw-1', nextHop: 'smtp://mx:25', ordering: 'fifo', messages: 0, bytes: 0, active: 0, deferred: 0, held: 0, inSync: 2, epoch: 1, lagMessages: 0, lagBytes: 0, refillShare: undefined, oldestArrivalWallMs: undefined, lastError: '',
+const ROW: TableRowView = {
+  partition: 'p1', owner: 'gw-1', birth: 7, serial: 1, store: 'store-a', networkA: 'RUN', networkS: 'READY', sync: 'SYNC', progress: undefined, member: true, epoch: 1,
+  transactions: 0, lastTransaction: 0, digest: undefined, messages: 0, lagMessages: 0, lagBytes: 0, sinceWallMs: 0, cause: '',
 };
 const STATUS: StatusView = {
   gateway: 'gw-1', host: 'box-1', version: '', incarnation: 7, pid: 42, startedWallMs: 0, ready: true, notReadyReason: '', routes: 0, routesRefused: [], degradedSinceWallMs: undefined, degradedCause: '', insecure: false, received: 0, delivered: 0, deferred: 0, bounced: 0, expired: 0, rejected: 0,
-  queues: 1, queuesRecovering: 0, queuesShort: 0, queuesHeld: 2, heldQueues: [], queuesRescued: 0, takeovers: 0, handedBack: 0, takenAway: 0, repairs: { tails: 0, tailBytes: 0, refills: 0, refillBytes: 0 }, queuedMessages: 0, queuedBytes: 0, memoryUsedBytes: 0, memoryKeptBytes: 0, memoryLimitBytes: 1,
+  queues: 1, partitions: 1, partitionsRecovering: 0, partitionsShort: 0, partitionsHeld: 2, heldPartitions: [], partitionsRescued: 0, takeovers: 0, handedBack: 0, takenAway: 0, repairs: { tails: 0, tailBytes: 0, refills: 0, refillBytes: 0 }, queuedMessages: 0, queuedBytes: 0, memoryUsedBytes: 0, memoryKeptBytes: 0, memoryLimitBytes: 1,
   connectionsIn: 0, connectionsOut: 0, dotsInFlight: 0, stores: [STORE, { ...STORE, id: 'store-b' }],
 };
 const GROUP: readonly MemberView[] = [{ id: 'gw-1', kind: 'gateway', admin: undefined, self: true }, { id: 'store-a', kind: 'store', admin: undefined, self: false }];
-const VIEW: RescueView = { status: () => STATUS, queues: () => ({ queues: [QUEUE], nextCursor: undefined }), group: () => GROUP };
-const HELD: readonly WaitingQueue[] = [
-  { queue: 'late.example', owner: 'gw-1', stores: ['store-b'], why: 'a store is missing' },
-  { queue: 'old.example', owner: 'gw-2', stores: ['store-gone'], why: 'only a file of this machine tells of it' },
+const VIEW: RescueView = { status: () => STATUS, mirrors: () => ({ rows: [ROW], nextCursor: undefined }), group: () => GROUP };
+const HELD: readonly WaitingPartition[] = [
+  { partition: 'p3', owner: 'gw-1', stores: ['store-b'], why: 'a store is missing' },
+  { partition: 'p8', owner: 'gw-2', stores: ['store-gone'], why: 'only a file of this machine tells of it' },
 ];
 
-const FORCED: readonly ForcedQueue[] = [
-  { queue: 'late.example', owner: 'gw-1', outcome: 'taken', needed: [], exportable: [] },
-  { queue: 'filling.example', owner: 'gw-1', outcome: 'later', needed: [], exportable: [] },
-  { queue: 'short.example', owner: 'gw-1', outcome: 'waiting', needed: ['store-a', 'store-c'], exportable: [] },
-  { queue: 'gone.example', owner: 'gw-1', outcome: 'gone', needed: [], exportable: ['store-d'] },
-  { queue: 'theirs.example', owner: 'gw-2', outcome: 'taken', needed: [], exportable: [] },
+const FORCED: readonly ForcedPartition[] = [
+  { partition: 'p3', owner: 'gw-1', outcome: 'taken', needed: [], exportable: [] },
+  { partition: 'p4', owner: 'gw-1', outcome: 'later', needed: [], exportable: [] },
+  { partition: 'p5', owner: 'gw-1', outcome: 'waiting', needed: ['store-a', 'store-c'], exportable: [] },
+  { partition: 'p6', owner: 'gw-1', outcome: 'gone', needed: [], exportable: ['store-d'] },
+  { partition: 'p7', owner: 'gw-2', outcome: 'taken', needed: [], exportable: [] },
 ];
 
 class PlayedRescue implements RescueControl {
   readonly done: ForceRequest[] = [];
 
   /** Of what waits only these can be taken, without this store. */
-  force(request: ForceRequest): readonly ForcedQueue[] {
-    const forced = request.missing === 'store-b' ? FORCED.filter(({ queue, owner }) => queue === request.queue || owner === request.owner) : [];
+  force(request: ForceRequest): readonly ForcedPartition[] {
+    const forced = request.missing === 'store-b' ? FORCED.filter(({ partition, owner }) => partition === request.partition || owner === request.owner) : [];
     if (forced.length > 0) this.done.push(request);
     return forced;
   }
 
-  held(): readonly WaitingQueue[] {
+  held(): readonly WaitingPartition[] {
     return HELD;
   }
 }
 
 const WHO = { reason: 'disk burnt', who: 'ann@box' };
-const REFUSED: readonly (readonly [wanted: { readonly queue?: string; readonly owner?: string; readonly missing: string }, code: number, error: string])[] = [
-  [{ queue: 'nosuch', missing: 'store-9' }, 404, "this gateway knows no store 'store-9'; it knows store-a, store-b; nothing was done"],
-  [{ queue: 'nosuch', missing: 'store-a' }, 404, "this gateway knows no queue 'nosuch'; nothing was done"],
+const REFUSED: readonly (readonly [wanted: { readonly partition?: string; readonly owner?: string; readonly missing: string }, code: number, error: string])[] = [
+  [{ partition: 'p99', missing: 'store-9' }, 404, "this gateway knows no store 'store-9'; it knows store-a, store-b; nothing was done"],
+  [{ partition: 'p99', missing: 'store-a' }, 404, "this gateway knows no partition 'p99'; nothing was done"],
   [{ owner: 'gw-9', missing: 'store-a' }, 404, "this gateway knows no gateway 'gw-9'; nothing was done"],
-  [{ queue: 'here.example', missing: 'store-a' }, 409, "queue 'here.example' does not wait for 'store-a'; nothing was done"],
-  [{ queue: 'late.example', missing: 'store-a' }, 409, "'late.example' can't be taken without 'store-a': a store is missing, store-b; nothing was done"],
-  [{ owner: 'gw-2', missing: 'store-gone' }, 409, "'old.example' can't be taken without 'store-gone': only a file of this machine tells of it, store-gone; nothing was done"],
+  [{ partition: 'p1', missing: 'store-a' }, 409, "partition 'p1' does not wait for 'store-a'; nothing was done"],
+  [{ partition: 'p3', missing: 'store-a' }, 409, "'p3' can't be taken without 'store-a': a store is missing, store-b; nothing was done"],
+  [{ owner: 'gw-2', missing: 'store-gone' }, 409, "'p8' can't be taken without 'store-gone': only a file of this machine tells of it, store-gone; nothing was done"],
 ];
 
 describe('going on without a store', () => {
-  test('names the queues concerned, and hands on who and why for the log', async () => {
+  test('names the partitions concerned, and hands on who and why for the log', async () => {
     const control = new PlayedRescue();
     const app = fastify({ logger: false });
     addRescue(app, control, VIEW);
-    const answer = await app.inject({ method: 'POST', url: '/rescue', payload: { queue: 'late.example', missing: 'store-b', ...WHO } });
-    assert.deepEqual([answer.statusCode, answer.json()], [200, { queues: ['late.example'], later: [], waiting: [], elsewhere: [], gone: [] }]);
-    assert.deepEqual(control.done, [{ queue: 'late.example', owner: undefined, missing: 'store-b', ...WHO }]);
-    const theirs = await app.inject({ method: 'POST', url: '/rescue', payload: { queue: 'theirs.example', missing: 'store-b', ...WHO } });
-    assert.deepEqual(theirs.json<{ readonly queues: unknown }>().queues, ['theirs.example of gw-2']);
-    await app.inject({ method: 'POST', url: '/rescue', payload: { queue: 'late.example', owner: 'gw-2', missing: 'store-b', ...WHO } });
-    assert.deepEqual(control.done[2], { queue: 'late.example', owner: 'gw-2', missing: 'store-b', ...WHO });
+    const answer = await app.inject({ method: 'POST', url: '/rescue', payload: { partition: 'p3', missing: 'store-b', ...WHO } });
+    assert.deepEqual([answer.statusCode, answer.json()], [200, { partitions: ['p3'], later: [], waiting: [], elsewhere: [], gone: [] }]);
+    assert.deepEqual(control.done, [{ partition: 'p3', owner: undefined, missing: 'store-b', ...WHO }]);
+    const theirs = await app.inject({ method: 'POST', url: '/rescue', payload: { partition: 'p7', missing: 'store-b', ...WHO } });
+    assert.deepEqual(theirs.json<{ readonly partitions: unknown }>().partitions, ['p7 of gw-2']);
+    await app.inject({ method: 'POST', url: '/rescue', payload: { partition: 'p3', owner: 'gw-2', missing: 'store-b', ...WHO } });
+    assert.deepEqual(control.done[2], { partition: 'p3', owner: 'gw-2', missing: 'store-b', ...WHO });
   });
 
   for (const [wanted, code, error] of REFUSED) {
@@ -86,7 +87,7 @@ describe('going on without a store', () => {
 });
 
 describe('twinpost rescue --force', () => {
-  async function forced(queue: string, missing: string): Promise<readonly [number, readonly string[], string]> {
+  async function forced(partition: string, missing: string): Promise<readonly [number, readonly string[], string]> {
     const app = fastify({ logger: false });
     void app.register((api, _options, done) => {
       addRescue(api, new PlayedRescue(), VIEW);
@@ -96,36 +97,36 @@ describe('twinpost rescue --force', () => {
     const url = await app.listen({ host: '127.0.0.1', port: 0 });
     try {
       const printed: string[] = [];
-      return [await runCli(['rescue', '--force', '--queue', queue, '--missing', missing, '--reason', 'x', '--yes', '--gateway', url], contextFor(printed)), printed, url];
+      return [await runCli(['rescue', '--force', '--partition', partition, '--missing', missing, '--reason', 'x', '--yes', '--gateway', url], contextFor(printed)), printed, url];
     } finally {
       await app.close();
     }
   }
 
   test('warns, and says what came of it', async () => {
-    const [code, printed] = await forced('late.example', 'store-b');
+    const [code, printed] = await forced('p3', 'store-b');
     assert.equal(code, 0);
-    assert.deepEqual(printed.map((line) => line.slice(0, 9)), ['! WARNING', '! It may ', '1 queue t']);
-    assert.match(printed[2] ?? '', /^1 queue taken without store-b: late\.example$/);
+    assert.deepEqual(printed.map((line) => line.slice(0, 9)), ['! WARNING', '! It may ', '1 partiti']);
+    assert.match(printed[2] ?? '', /^1 partition taken without store-b: p3$/);
   });
 
-  test('says what else is needed, and fails, when the queue still waits for other stores', async () => {
-    const [code, printed] = await forced('short.example', 'store-b');
-    assert.deepEqual([code, printed.slice(2)], [1, ['1 queue not taken yet: short.example; also needed: the same with --missing store-a, and with --missing store-c, or start what is silent']]);
+  test('says what else is needed, and fails, when the partition still waits for other stores', async () => {
+    const [code, printed] = await forced('p5', 'store-b');
+    assert.deepEqual([code, printed.slice(2)], [1, ['1 partition not taken yet: p5; also needed: the same with --missing store-a, and with --missing store-c, or start what is silent']]);
   });
 
-  test('says that a queue is taken later, when a mirror is to be filled first', async () => {
-    const [code, printed] = await forced('filling.example', 'store-b');
-    assert.deepEqual([code, printed.slice(2)], [0, ['1 queue to be taken as soon as a mirror is filled, unless one tells that another process has it: filling.example']]);
+  test('says that a partition is taken later, when a mirror is to be filled first', async () => {
+    const [code, printed] = await forced('p4', 'store-b');
+    assert.deepEqual([code, printed.slice(2)], [0, ['1 partition to be taken as soon as a mirror is filled, unless one tells that another process has it: p4']]);
   });
 
-  test('says where a copy is left that no set counts, and fails, when the queue is given up', async () => {
-    const [code, printed] = await forced('gone.example', 'store-b');
-    assert.deepEqual([code, printed.slice(2)], [1, ['1 queue given up, for no store that answers is in the set: gone.example; a copy that counts for nothing is at store-d: twinpost store export']]);
+  test('says where a copy is left that no set counts, and fails, when the partition is given up', async () => {
+    const [code, printed] = await forced('p6', 'store-b');
+    assert.deepEqual([code, printed.slice(2)], [1, ['1 partition given up, for no store that answers is in the set: p6; a copy that counts for nothing is at store-d: twinpost store export']]);
   });
 
-  test('fails with one clear line after the warning when nobody knows the store or the queue', async () => {
-    const [code, printed, url] = await forced('nosuch', 'store-9');
+  test('fails with one clear line after the warning when nobody knows the store or the partition', async () => {
+    const [code, printed, url] = await forced('p99', 'store-9');
     assert.equal(code, 1);
     assert.deepEqual(printed.slice(2), [`! twinpost: ${url}: it refused: this gateway knows no store 'store-9'; it knows store-a, store-b; nothing was done`]);
   });

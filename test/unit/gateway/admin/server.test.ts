@@ -10,12 +10,12 @@ import type { GatewayView, MessageView, QueueView, StatusView, TableRowView } fr
 const WALL_MS = 1_800_000_000_000;
 const STATUS: StatusView = {
   gateway: 'gw-1', host: 'box-1', version: '9.8.7', incarnation: 7, pid: 42, startedWallMs: WALL_MS - 90_000, ready: true, notReadyReason: '', routes: 3, routesRefused: [{ route: 'strict.example', reason: 'recovering', sinceWallMs: WALL_MS - 2_500 }], degradedSinceWallMs: WALL_MS - 5_000, degradedCause: 'store-a: reset', insecure: false,
-  received: 3, delivered: 2, deferred: 1, bounced: 0, expired: 0, rejected: 4, queues: 1, queuesRecovering: 0, queuesShort: 1, queuesHeld: 30, heldQueues: [
-    { queue: 'late.example', queueClass: 'mail', owner: 'gw-1', id: 'gw-1/7/3', state: 'waiting', messages: 12, stores: ['store-z'], why: 'a store is missing', sinceWallMs: WALL_MS - 9_000 },
-    { queue: 'lost.example', queueClass: 'bounce', owner: 'gw-2', id: 'gw-2/8/1', state: 'unknown', messages: undefined, stores: [], why: '', sinceWallMs: undefined },
-  ], queuesRescued: 2, takeovers: 3, handedBack: 4, takenAway: 9, repairs: { tails: 5, tailBytes: 6, refills: 7, refillBytes: 8 }, queuedMessages: 1, queuedBytes: 100, memoryUsedBytes: 10, memoryKeptBytes: 0, memoryLimitBytes: 100,
+  received: 3, delivered: 2, deferred: 1, bounced: 0, expired: 0, rejected: 4, queues: 1, partitions: 1, partitionsRecovering: 0, partitionsShort: 1, partitionsHeld: 30, heldPartitions: [
+    { partition: 'p3', owner: 'gw-1', id: 'gw-1/7/3', state: 'waiting', messages: 12, stores: ['store-z'], why: 'a store is missing', sinceWallMs: WALL_MS - 9_000 },
+    { partition: 'p1', owner: 'gw-2', id: 'gw-2/8/1', state: 'unknown', messages: undefined, stores: [], why: '', sinceWallMs: undefined },
+  ], partitionsRescued: 2, takeovers: 3, handedBack: 4, takenAway: 9, repairs: { tails: 5, tailBytes: 6, refills: 7, refillBytes: 8 }, queuedMessages: 1, queuedBytes: 100, memoryUsedBytes: 10, memoryKeptBytes: 0, memoryLimitBytes: 100,
   connectionsIn: 1, connectionsOut: 1, dotsInFlight: 0,
-  stores: [{ id: 'store-a', host: 'box-2', protocol: 1, up: true, drained: true, drainedSinceWallMs: WALL_MS - 7_000, paths: [{ path: 'A', state: 'RUN', sinceWallMs: WALL_MS }], queuesSync: 1, queuesResync: 0, queuesNg: 0, lagMessages: 0, lagBytes: 0, refillMessages: 6, refillBytes: 7, creditBytes: 5, leaseLeftMs: 8123.4, failovers: 1, cause: 'reset', causeSinceWallMs: WALL_MS - 3_000 }],
+  stores: [{ id: 'store-a', host: 'box-2', protocol: 1, up: true, drained: true, drainedSinceWallMs: WALL_MS - 7_000, paths: [{ path: 'A', state: 'RUN', sinceWallMs: WALL_MS }], partitionsSync: 1, partitionsResync: 0, partitionsNg: 0, lagMessages: 0, lagBytes: 0, refillMessages: 6, refillBytes: 7, creditBytes: 5, leaseLeftMs: 8123.4, failovers: 1, cause: 'reset', causeSinceWallMs: WALL_MS - 3_000 }],
 };
 
 function message(n: number): MessageView {
@@ -23,15 +23,15 @@ function message(n: number): MessageView {
 }
 
 const ROW: TableRowView = {
-  queue: 'a b/c', queueClass: 'mail', owner: 'gw-1', birth: 7, serial: 1, store: 'store-a', networkA: 'RUN', networkS: '-', sync: 'RESYNC', progress: 0.33333, member: false, epoch: 2,
+  partition: 'p1', owner: 'gw-1', birth: 7, serial: 1, store: 'store-a', networkA: 'RUN', networkS: '-', sync: 'RESYNC', progress: 0.33333, member: false, epoch: 2,
   transactions: 40, lastTransaction: 50, digest: '00ff', messages: 250, lagMessages: 10, lagBytes: 999, sinceWallMs: WALL_MS - 1_500, cause: 'reset',
 };
 const ROW_AS_JSON = {
-  queue_name: 'a b/c', queue_class: 'mail', owner: 'gw-1', birth: 7, serial: 1, store: 'store-a', network_a: 'RUN', network_s: '-', sync: 'RESYNC', progress: 0.333, member: false, epoch: 2,
+  partition: 'p1', owner: 'gw-1', birth: 7, serial: 1, store: 'store-a', network_a: 'RUN', network_s: '-', sync: 'RESYNC', progress: 0.333, member: false, epoch: 2,
   transactions: 40, last_transaction: 50, digest: '00ff', messages: 250, lag_messages: 10, lag_bytes: 999, since: 1_799_999_998, cause: 'reset',
 };
 const QUEUE: QueueView = {
-  name: 'a b/c', queueClass: 'mail', owner: 'gw-2', nextHop: 'smtp://mx:25', ordering: 'fifo', messages: 250, bytes: 2500, active: 0, deferred: 250, held: 0, inSync: 1, epoch: 2, lagMessages: 10, lagBytes: 999,
+  name: 'a b/c', queueClass: 'mail', owner: 'gw-2', partition: 'p1', nextHop: 'smtp://mx:25', ordering: 'fifo', messages: 250, bytes: 2500, active: 0, deferred: 250, held: 0, inSync: 1, epoch: 2, lagMessages: 10, lagBytes: 999,
   refillShare: undefined, oldestArrivalWallMs: WALL_MS - 61_000, lastError: 'busy',
 };
 
@@ -105,9 +105,9 @@ describe('the admin HTTP of a gateway', () => {
     await withAdmin({}, async (url) => {
       const { json } = await get(`${url}/api/v1/status`);
       assert.deepEqual([json['version'], json['gateway'], json['uptime_seconds'], json['ready'], json['degraded'], json['degraded_since']], ['9.8.7', 'gw-1', 90, true, true, 1_799_999_995]);
-      assert.deepEqual([json['degraded_cause'], json['queues_held'], json['held'], json['queues_rescued']], ['store-a: reset', 30, [
-        { queue_name: 'late.example', queue_class: 'mail', owner: 'gw-1', id: 'gw-1/7/3', state: 'waiting', messages: 12, waits_for: ['store-z'], why: 'a store is missing', since: 1_799_999_991 },
-        { queue_name: 'lost.example', queue_class: 'bounce', owner: 'gw-2', id: 'gw-2/8/1', state: 'unknown', messages: null, waits_for: [], why: '', since: null },
+      assert.deepEqual([json['degraded_cause'], json['partitions_held'], json['held'], json['partitions_rescued']], ['store-a: reset', 30, [
+        { partition: 'p3', owner: 'gw-1', id: 'gw-1/7/3', state: 'waiting', messages: 12, waits_for: ['store-z'], why: 'a store is missing', since: 1_799_999_991 },
+        { partition: 'p1', owner: 'gw-2', id: 'gw-2/8/1', state: 'unknown', messages: null, waits_for: [], why: '', since: null },
       ], 2]);
       assert.deepEqual([json['routes'], json['routes_refused']], [3, [{ route: 'strict.example', reason: 'recovering', since: 1_799_999_997 }]]);
       assert.deepEqual([json['takeovers'], json['handed_back'], json['taken_away']], [3, 4, 9]);
@@ -118,6 +118,7 @@ describe('the admin HTTP of a gateway', () => {
       const troubled = (await get(`${url}/api/v1/mirrors?troubled=1`)).json;
       assert.deepEqual(troubled, { rows: [ROW_AS_JSON], next_cursor: null });
       assert.equal(((await get(`${url}/api/v1/queues`)).json['rows'] as { oldest_age_seconds: number }[])[0]?.oldest_age_seconds, 61);
+      assert.equal(((await get(`${url}/api/v1/queues`)).json['rows'] as { partition: string }[])[0]?.partition, 'p1');
     });
   });
 

@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { storing } from '../core/section-kit.js';
 import { TestGateway, testStore } from './test-gateway.js';
 
-test('admin HTTP tells health, metrics, status and queues, to those with the token', async (t) => {
+test('admin HTTP tells health, metrics, status and partitions, to those with the token', async (t) => {
   const store = await testStore({ version: '9.8.7', admin: { host: '127.0.0.1', port: 0, token: 'letmein' } });
   t.after(() => store.stop());
   const gateway = await TestGateway.join(store);
@@ -15,10 +15,10 @@ test('admin HTTP tells health, metrics, status and queues, to those with the tok
 
   assert.equal((await fetch(`${base}/healthz`)).status, 200);
   assert.equal((await fetch(`${base}/readyz`)).status, 200);
-  for (const path of ['/api/v1/status', '/api/v1/queues', '/%61pi/v1/status', '/api/v1/status?x=/metrics']) {
+  for (const path of ['/api/v1/status', '/api/v1/partitions', '/%61pi/v1/status', '/api/v1/status?x=/metrics']) {
     assert.notEqual((await fetch(base + path)).status, 200, path);
   }
-  for (const path of ['/api/v1/status', '/api/v1/queues']) {
+  for (const path of ['/api/v1/status', '/api/v1/partitions']) {
     assert.equal((await fetch(base + path)).status, 401, path);
     assert.equal((await fetch(base + path, { headers: { authorization: 'Bearer wrong' } })).status, 401);
   }
@@ -26,9 +26,9 @@ test('admin HTTP tells health, metrics, status and queues, to those with the tok
   assert.match(metrics, /^twinpost_store_entries 1$/m);
   assert.match(metrics, /^twinpost_store_changes_total 1$/m);
   const status = await (await fetch(`${base}/api/v1/status`, authorized)).json() as Record<string, unknown>;
-  assert.deepEqual([status['store_id'], status['version'], status['queues'], status['messages'], status['ready']], ['store-a', '9.8.7', 1, 1, true]);
-  const page = await (await fetch(`${base}/api/v1/queues`, authorized)).json() as { rows: Record<string, unknown>[]; next_cursor: unknown };
-  assert.deepEqual(page.rows.map((queue) => [queue['queue_name'], queue['messages'], queue['bytes'], queue['role']]), [['q1', 1, 8, 'member']]);
+  assert.deepEqual([status['store_id'], status['version'], status['partitions'], status['messages'], status['ready']], ['store-a', '9.8.7', 1, 1, true]);
+  const page = await (await fetch(`${base}/api/v1/partitions`, authorized)).json() as { rows: Record<string, unknown>[]; next_cursor: unknown };
+  assert.deepEqual(page.rows.map((one) => [one['partition'], one['messages'], one['bytes'], one['role']]), [['q1', 1, 8, 'member']]);
   assert.equal(page.next_cursor, null);
 });
 
@@ -41,7 +41,7 @@ test('admin HTTP without a token is deaf to other names for this machine', async
       resolve(response.statusCode);
     }).on('error', reject);
   });
-  for (const path of ['/metrics', '/api/v1/status', '/api/v1/queues']) {
+  for (const path of ['/metrics', '/api/v1/status', '/api/v1/partitions']) {
     assert.equal(await codeFor('evil.example:9401', path), 403, path);
     for (const host of ['localhost:9401', '127.0.0.1', '[::1]:9401']) assert.equal(await codeFor(host, path), 200, host);
   }
