@@ -95,7 +95,7 @@ for (const { name, ownFolder } of [
       const second = await startSecond(cluster, ownFolder ? join(cluster.folder, 'second-machine') : cluster.folder);
       const startedMs = performance.now();
       try {
-        await until('the queue is adopted', () => second.log().includes('the claims of a queue stand'), 30_000, second);
+        await until('the queue is adopted', () => second.log().includes('the claims of a partition stand'), 30_000, second);
         const tookMs = performance.now() - startedMs;
         assert.ok(ownFolder ? tookMs >= LEASE_MS : tookMs < LEASE_MS, `after ${String(Math.round(tookMs))} ms`);
         assert.equal(cluster.gateway.isRunning, false);

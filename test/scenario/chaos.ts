@@ -182,7 +182,7 @@ export function runChaos(seed: number, options: ChaosOptions): ChaosResult {
   try {
     chaos.run();
     // A store that was away when the gateway started may have had queues that new mail was served beside: no order then.
-    const isBeside = world.log.count('mail of this queue is held') > 0 || world.queueNames.some((name) => (world.gateway.core?.registry.byName(name).length ?? 0) > 1);
+    const isBeside = world.log.count('mail of this partition is held') > 0 || world.queueNames.some((name) => (world.gateway.core?.registry.byName(name).length ?? 0) > 1);
     checkAll(world.letters, isBeside ? [] : world.queueNames);
     world.assertSameContent();
     if (!options.faults) assert.equal(world.log.count('a mirror is isolated'), 0);

@@ -87,7 +87,7 @@ describe('an operator who goes on without a store', () => {
     for (const id of mirrors) group.network.cut('gw-1', id);
     const core = group.gateway('gw-1').core;
     group.until(() => core?.recovery.held().some(({ state }) => state === 'stranded') === true, 'the state');
-    for (const which of [{ queue: 'p1' }, { owner: 'gw-1' }]) assert.deepEqual(core?.recovery.force({ ...which, ...WORD, missing: other.id }), []);
+    for (const which of [{ partition: 'p1' }, { owner: 'gw-1' }]) assert.deepEqual(core?.recovery.force({ ...which, ...WORD, missing: other.id }), []);
     for (const id of mirrors) group.network.heal('gw-1', id);
     group.hops.script = () => 'accept';
     group.until(() => group.letters.delivered === 400, 'all deliveries', 120_000);

@@ -123,7 +123,7 @@ describe('founding', () => {
     const recovery = group.gateway('gw-1').core?.recovery;
     assert.ok(recovery !== undefined);
     group.until(() => recovery.held().some(({ state }) => state === 'members silent'), 'what the operator is told', 90_000);
-    const order = { owner: 'gw-1', queue: 'p1', missing: named.id, reason: 'lost for good', who: 'ann' };
+    const order = { owner: 'gw-1', partition: 'p1', missing: named.id, reason: 'lost for good', who: 'ann' };
     recovery.force(order);
     group.until(() => group.served('gw-1', 'gw-1').length === 0, 'what it remembered is given up');
     // Now it is the copies that go on without the lost one: that is another thing to say.

@@ -85,7 +85,7 @@ describe('a queue whose two mirrors died at once', () => {
       const world = loaded();
       killBoth(world);
       world.run(30_000);
-      assert.deepEqual(force(world, first), { queue: 'p1', owner: 'gw-1', outcome: 'waiting', needed: [`store-${second}`], exportable: [] });
+      assert.deepEqual(force(world, first), { partition: 'p1', owner: 'gw-1', outcome: 'waiting', needed: [`store-${second}`], exportable: [] });
       assert.deepEqual(recoveryOf(world).force({ partition: 'p1', missing: `store-${first}`, reason: 'again', who: 'ann' }), [], 'nothing more is done by it');
       world.run(10_000);
       assert.deepEqual(heldIn(world).stores, [`store-${second}`]);
@@ -233,9 +233,9 @@ describe('a gateway that was restarted in that state', () => {
     world.run(30_000);
     assert.deepEqual([heldIn(world).state, heldIn(world).stores], ['waiting', ['store-a', 'store-b']]);
     assert.deepEqual(force(world, 'a').needed, ['store-b']);
-    assert.deepEqual(force(world, 'b'), { queue: 'p1', owner: 'gw-1', outcome: 'gone', needed: [], exportable: ['store-c'] });
-    const told = world.log.lines.filter(({ text }) => text.startsWith('a queue is given up by an operator'));
-    assert.deepEqual(told.map(({ fields }) => [fields['stores'], fields['messages'], fields['command']]), [[['store-c'], [10], 'twinpost store export --queue p1 DIR --from ADDRESS']]);
+    assert.deepEqual(force(world, 'b'), { partition: 'p1', owner: 'gw-1', outcome: 'gone', needed: [], exportable: ['store-c'] });
+    const told = world.log.lines.filter(({ text }) => text.startsWith('a partition is given up by an operator'));
+    assert.deepEqual(told.map(({ fields }) => [fields['stores'], fields['messages'], fields['command']]), [[['store-c'], [10], 'twinpost store export --partition p1 DIR --from ADDRESS']]);
     const { store } = world.store('c');
     assert.ok(store !== undefined);
     assert.deepEqual(queuesOf(store, 'q1').map(({ count }) => count), [10], 'and it stays there');

@@ -20,7 +20,7 @@ function held(world: World): readonly HeldPartition[] {
 }
 
 function told(world: World, name?: string): KeptLog['lines'] {
-  return world.log.lines.filter(({ text, fields }) => text.startsWith('no store takes a copy of this queue') && (name ?? fields['queue']) === fields['queue']);
+  return world.log.lines.filter(({ text, fields }) => text.startsWith('no store takes a copy of this partition') && (name ?? fields['partition']) === fields['partition']);
 }
 
 function restart(store: StoreNode): void {

@@ -11,7 +11,7 @@ import { Group } from './group.js';
 import { restart, servedAt, stateAt } from './one-owner.js';
 
 const LETTERS = 400;
-const WHO = { owner: 'gw-1', queue: 'p1', reason: 'the other one is ended', who: 'ann' };
+const WHO = { owner: 'gw-1', partition: 'p1', reason: 'the other one is ended', who: 'ann' };
 
 function loadedGroup(): Group {
   const group = Group.started({ blockEntries: 7 });

@@ -16,7 +16,7 @@ function causes(log: KeptLog): string[] {
 
 /** Causes of what was claimed so far, by who took it. */
 function takeovers(log: KeptLog): string[] {
-  return log.lines.filter(({ text }) => text.startsWith('the claims of a queue stand')).map(({ fields }) => `${String(fields['to'])}: ${String(fields['cause'])}`);
+  return log.lines.filter(({ text }) => text.startsWith('the claims of a partition stand')).map(({ fields }) => `${String(fields['to'])}: ${String(fields['cause'])}`);
 }
 
 function withMail(stores: number, minReplicas = 1): World {

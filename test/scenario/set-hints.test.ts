@@ -65,7 +65,7 @@ describe('sets of mirrors as the process before knew them', () => {
     world.store('a').start();
     world.gateway.start();
     world.until(() => coreOf(world).recovery.held().length === 1, 10_000);
-    assert.deepEqual(coreOf(world).recovery.held().map(({ partition: queue, stores, why }) => ({ queue, stores, why })), [{ queue: 'p2', stores: ['store-b'], why: 'store-b was a member at epoch 4' }]);
+    assert.deepEqual(coreOf(world).recovery.held().map(({ partition, stores, why }) => ({ partition, stores, why })), [{ partition: 'p2', stores: ['store-b'], why: 'store-b was a member at epoch 4' }]);
     assert.equal(world.log.count('is told by no store that answers'), 1);
     assert.equal([...coreOf(world).sets.hints()].length, 1, 'it is kept for the next process');
     world.store('b').start();
