@@ -45,8 +45,8 @@ describe('the export of a store', () => {
     change(running.store, queue, storing(1, 'body'), storing(2, 'body'), storing(3, 'body'));
     assert.equal(queue.role, ROLE_NONE);
     const url = `http://127.0.0.1:${String(running.adminPort)}/api/v1`;
-    const { rows } = (await (await fetch(`${url}/queues`)).json()) as { readonly rows: readonly { readonly queue_name: string }[] };
-    assert.deepEqual(rows.map(({ queue_name: name }) => name), ['queue-1'], 'the command finds it by its name');
+    const { rows } = (await (await fetch(`${url}/partitions`)).json()) as { readonly rows: readonly { readonly partition: string }[] };
+    assert.deepEqual(rows.map(({ partition }) => partition), ['queue-1'], 'the command finds it by its name');
     const page = decodeEntryPage(new Uint8Array(await (await fetch(`${url}/export?owner=g1&birth=1&serial=1`)).arrayBuffer()));
     assert.equal((page?.rows.length ?? 0) / ENTRY_ROW_BYTES, 3);
   });
