@@ -93,6 +93,8 @@ export class Guarantees {
   // ---- at an attempt ----
 
   onAttempt(gateway: string, core: GatewayCore, delivery: Delivery): void {
+    const position = core.entries.table.position.get(delivery.entry);
+    if (position > mirrorOf(core, delivery).committedNumber) fail(`G1: message ${String(delivery.envelope.messageId)} is tried before change ${String(position)}, which stored it, is committed`);
     const letter = this.ports.ledger.letters.get(delivery.envelope.messageId);
     if (letter === undefined) return;
     if (letter.outcome === 0 && letter.gateway === gateway) fail(`G1: message ${String(letter.id)} is tried before its client was answered`);
@@ -213,21 +215,21 @@ export class Guarantees {
   }
 
   /** G2: a refill empties the copy first. With no mirror in sync, none begins while another one is under way. */
-  onRefill(storeId: string, queueName: string): void {
+  onRefill(storeId: string, partitionName: string): void {
     for (const { id, core } of this.ports.gateways) {
       for (const mirror of core?.registry.partitions ?? []) {
-        if (mirror.name !== queueName || mirror.inSyncCount > 0) continue;
+        if (mirror.name !== partitionName || mirror.inSyncCount > 0) continue;
         const begins = mirror.replicas.some((replica) => replica.store.storeId === storeId && replica.sync === SyncState.RESYNC && replica.phase === ResyncPhase.NONE);
         const others = begins ? mirror.replicas.filter((replica) => replica.isFilling) : [];
-        if (others.length > 0) fail(`G2: ${id} empties ${queueName} (${keyOfMirror(mirror)}) at ${storeId} while ${others.map(({ store }) => store.storeId).join()} is being filled, and no mirror is in sync`);
+        if (others.length > 0) fail(`G2: ${id} empties ${partitionName} (${keyOfMirror(mirror)}) at ${storeId} while ${others.map(({ store }) => store.storeId).join()} is being filled, and no mirror is in sync`);
       }
     }
   }
 
   /** A refill is over: the copy stands in order. */
-  onCaughtUp(storeId: string, queueName: string): void {
+  onCaughtUp(storeId: string, partitionName: string): void {
     const store = this.ports.stores.find((one) => one.id === storeId)?.node.store;
-    if (store !== undefined) for (const queue of queuesOf(store, queueName)) idsInOrder(store, queue);
+    if (store !== undefined) for (const queue of queuesOf(store, partitionName)) idsInOrder(store, queue);
   }
 
   // ---- at the end ----
@@ -245,7 +247,7 @@ export class Guarantees {
 
   /** Its gateway still has it: it has expired, and its report waits for a queue that waits (simulate.ts judges that). */
   private isThere(messageId: number, queueKey: string): boolean {
-    return this.ports.gateways.some(({ core }) => core?.registry.partitions.some((mirror) => keyOfMirror(mirror) === queueKey && core.entries.table.index.find(messageId, mirror.handle) !== 0) === true);
+    return this.ports.gateways.some(({ core }) => core?.registry.partitions.some((mirror) => keyOfMirror(mirror) === queueKey && [...mirror.queues.values()].some(({ handle }) => core.entries.table.index.find(messageId, handle) !== 0)) === true);
   }
 
   private checkReports(letter: Letter, afterDisaster: boolean): void {

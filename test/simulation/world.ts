@@ -316,9 +316,9 @@ export class World {
     this.scheduler.trace(line.text);
     checkLog(line, this.plan.isHarmless);
     if (line.text === 'a mirror is made on another store') this.onFired('replace');
-    const { store, queue, cause } = line.fields;
-    if (cause === 'refill begins' && typeof store === 'string' && typeof queue === 'string') this.guarantees.onRefill(store, queue);
-    if (cause === 'caught up' && typeof store === 'string' && typeof queue === 'string') this.guarantees.onCaughtUp(store, queue);
+    const { store, partition, cause } = line.fields;
+    if (cause === 'refill begins' && typeof store === 'string' && typeof partition === 'string') this.guarantees.onRefill(store, partition);
+    if (cause === 'caught up' && typeof store === 'string' && typeof partition === 'string') this.guarantees.onCaughtUp(store, partition);
   }
 
   private mailEvents(): MailEvents {
