@@ -116,20 +116,16 @@ export class GatewayCore implements Reception, DeliverySource {
       settled: (pending, outcome) => { this.settled(pending, outcome); },
     });
     this.acceptance = new Acceptance(options.acceptance, { clock: ports.clock, frame: this.frame, crc32: ports.crc32, packer: ports.packer, registry: this.registry, mirrors: this.mirrors, entries: this.entries, memory: this.memory, commitPoint: this.commitPoint, release: (queue, row) => { this.releaseEntry(queue, row); } });
-    this.dueTimes = new DueTimes({
-      clock: ports.clock,
-      onDue: (row) => { this.onDue(row); },
-      onWake: (queue) => { this.wake(queue); },
-    });
+    const wake = (queue: MailQueue): void => { this.wake(queue); };
+    this.dueTimes = new DueTimes({ clock: ports.clock, onDue: (row) => { this.onDue(row); }, onWake: wake });
     this.expirySweep = this.newSweep();
     this.settlement = new Settlement(options, {
       clock: ports.clock, frame: this.frame, crc32: ports.crc32, packer: ports.packer, entries: this.entries, mirrors: this.mirrors, dueTimes: this.dueTimes, events: ports.events,
       retryDelayMs: (attempts) => ports.retryDelayMs(attempts),
-      wake: (queue) => { this.wake(queue); },
+      wake,
       report: (queue, row, number) => { this.reports.begin(queue, row, number); },
     });
     this.reports = this.newReports(ports);
-    const wake = (queue: MailQueue): void => { this.wake(queue); };
     this.holds = new MessageHolds({
       clock: ports.clock, crc32: ports.crc32, log: ports.log, counters: ports.counters, events: ports.events, entries: this.entries, registry: this.registry, settlement: this.settlement, crashes: this.crashes, wake,
       noteOwing: (queue, row) => { this.recovered.noteOwing(queue, row); },

@@ -39,7 +39,7 @@ function queueAt(node: StoreNode): MirroredQueue | undefined {
 }
 
 function stateAt(group: Group, id: string): string | undefined {
-  return group.gateway(id).core?.recovery.held().find(({ queue }) => queue === 'p1')?.state;
+  return group.gateway(id).core?.recovery.held().find(({ partition: queue }) => queue === 'p1')?.state;
 }
 
 /** Members of gw-1's queue, in the order of their names; then the stores that are none. */
@@ -51,8 +51,8 @@ function storesOf(group: Group): readonly StoreNode[] {
 /** It heard of the restart too late to go on by itself; its operator knows that nobody else has the mail. */
 function goOnByCommand(group: Group, id: string, lost: StoreNode): void {
   group.until(() => stateAt(group, id) === 'no survivor', 'the named state');
-  const names = group.gateway(id).core?.recovery.force({ queue: 'p1', missing: lost.id, reason: 'the owner is stopped', who: 'ann' });
-  assert.deepEqual(names?.map(({ queue }) => queue), ['p1']);
+  const names = group.gateway(id).core?.recovery.force({ partition: 'p1', missing: lost.id, reason: 'the owner is stopped', who: 'ann' });
+  assert.deepEqual(names?.map(({ partition: queue }) => queue), ['p1']);
 }
 
 function deliverAll(group: Group, letters = LETTERS): void {
@@ -237,8 +237,8 @@ describe('a claim', () => {
     const group = filledByOneThatIsCutOff();
     group.until(() => stateAt(group, 'gw-2') === 'came back empty', 'the named state');
     group.hops.script = () => 'hang';
-    const names = group.gateway('gw-2').core?.recovery.force({ queue: 'p1', missing: 'store-b', reason: 'gw-1 is taken for dead', who: 'ann' });
-    assert.deepEqual(names?.map(({ queue }) => queue), ['p1']);
+    const names = group.gateway('gw-2').core?.recovery.force({ partition: 'p1', missing: 'store-b', reason: 'gw-1 is taken for dead', who: 'ann' });
+    assert.deepEqual(names?.map(({ partition: queue }) => queue), ['p1']);
     group.until(() => group.served('gw-2', 'gw-1').length === 1, 'the forced takeover');
     group.network.cut('gw-2', 'store-b');
     group.network.heal('gw-1', 'store-b');

@@ -115,7 +115,7 @@ describe('restart', () => {
     restart(world);
     world.run(5000);
     assert.equal(world.letters.delivered, 0);
-    const told = world.log.lines.find((line) => line.text.includes('mail of this queue is held'));
+    const told = world.log.lines.find((line) => line.text.includes('mail of this partition is held'));
     assert.deepEqual(told?.fields['missing'], ['store-b']);
     const beside = world.submit(['q1']);
     world.run(50);

@@ -54,7 +54,7 @@ describe('rescue', () => {
     group.submit('gw-1', ['q1']);
     group.run(10 * group.leaseMs);
     assert.equal(group.served('gw-2', 'gw-1').length, 0);
-    assert.equal(group.log.count('the claims of a queue stand'), 0);
+    assert.equal(group.log.count('the claims of a partition stand'), 0);
   });
 
   test('an owner that comes back gets its queues back: nothing lost, nothing twice, in order', () => {
@@ -106,7 +106,7 @@ describe('rescue', () => {
     group.hops.script = () => 'accept';
     group.run(group.leaseMs + 5000);
     assert.deepEqual(held(), [['gw-1', 'waiting', ['store-b']]]);
-    assert.deepEqual(group.log.lines.filter(({ text }) => text.startsWith('mail of this queue is held')).map(({ fields }) => fields['command']), ['twinpost rescue --force --queue p1 --owner gw-1 --missing store-b --reason TEXT']);
+    assert.deepEqual(group.log.lines.filter(({ text }) => text.startsWith('mail of this partition is held')).map(({ fields }) => fields['command']), ['twinpost rescue --force --partition p1 --owner gw-1 --missing store-b --reason TEXT']);
     group.cutOff('gw-2', false);
     group.until(() => group.letters.delivered === 10, 'all deliveries');
     judged(group, ['q1']);
@@ -181,7 +181,7 @@ describe('rescue', () => {
     group.run(4 * group.leaseMs);
     assert.equal(group.letters.delivered, 0);
     const core = group.gateway('gw-2').core;
-    assert.deepEqual(core?.recovery.force({ owner: 'gw-1', missing: 'store-b', reason: 'disk burnt', who: 'ann' }).map(({ queue }) => queue), ['p1']);
+    assert.deepEqual(core?.recovery.force({ owner: 'gw-1', missing: 'store-b', reason: 'disk burnt', who: 'ann' }).map(({ partition: queue }) => queue), ['p1']);
     group.until(() => group.letters.delivered === 10, 'the forced deliveries');
     assert.equal(group.log.count('taken without a member'), 1);
     judged(group, ['q1']);

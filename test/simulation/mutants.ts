@@ -76,7 +76,7 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'lease at a member being dropped counts', file: 'src/gateway/mirror/delivery-right.js',
     old: '(isOpen && !replica.wanted)',
-    new: '(isOpen && mirror === null)',
+    new: '(isOpen && partition === null)',
   },
   {
     name: 'timeout decided without a poll', file: 'src/gateway/mirror/link/heartbeat-timer.js',
