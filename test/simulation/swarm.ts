@@ -89,6 +89,8 @@ export class Swarm {
       }
     }
     for (const machine of [...world.stores, ...world.gateways]) world.thaw(machine);
+    // Of two processes of one id the operator ends the one that he did not mean.
+    for (const gateway of world.gateways) if (gateway.isTwin) world.killGateway(gateway);
     this.startAll();
   }
 

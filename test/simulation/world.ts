@@ -162,7 +162,7 @@ export class World {
   // ---- processes ----
 
   killGateway(machine: GatewayMachine): void {
-    if (machine.core === undefined) return;
+    if (!machine.node.isAlive) return;
     this.custody.beforeLoss();
     machine.process.trace('killed');
     machine.node.kill(this.prng.below(2) === 0);
