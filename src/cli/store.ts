@@ -1,4 +1,4 @@
-/** `twinpost store`: holds mirrored queues in memory until told to stop. */
+/** `twinpost store`: holds mirrored partitions in memory until told to stop. */
 import type { Argv } from 'yargs';
 import { loadFor } from './config-file.js';
 import type { CliContext } from './context.js';

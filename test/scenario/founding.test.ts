@@ -55,7 +55,7 @@ describe('founding', () => {
     group.until(() => !leaves.isAlive && !stays.isAlive, 'the end of both stores');
     group.network.holdRequests('gw-1', stays.id, false);
     stays.start();
-    assert.equal(stays.loadedQueues, 1);
+    assert.equal(stays.loadedCopies, 1);
     // With its tail it gets the change: from here on whoever claims it may have the queue.
     group.until(() => membersAt(stays).length === 1, 'the set of one, at its store');
     assert.ok(own.replicas.some(({ phase }) => phase === ResyncPhase.TAILING), 'the owner has not heard that it is');

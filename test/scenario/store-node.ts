@@ -1,12 +1,11 @@
 /**
  * A store process of the scenario world: the real Store and StoreConnections on the scenario network. Killed,
- * it loses its memory; started again, it is empty under a new boot id. Told to leave, it moves its queues away and
- * comes back once with what its spill file holds, as store-daemon.ts does it.
+ * it loses its memory; started again, it is empty under a new boot id. Told to leave, its gateways move their partitions
+ * away, and it goes on once as the boot that wrote its spill file, as store-daemon.ts does it.
  */
 import type { Prng } from '../../src/base/prng.js';
 import { StoreCounters } from '../../src/kvs/core/counters.js';
 import { SpillLoader } from '../../src/kvs/core/spill/loader.js';
-import { RECORD_HEADER_BYTES } from '../../src/kvs/core/spill/records.js';
 import { SpillWriter } from '../../src/kvs/core/spill/writer.js';
 import { Stopping } from '../../src/kvs/core/stopping.js';
 import { StoreConnection } from '../../src/kvs/core/store-connection.js';
@@ -15,6 +14,8 @@ import { crc32 } from '../../src/platform/node/checksum.js';
 import { MessagePacker } from '../../src/platform/node/packer.js';
 import type { EventLog } from '../../src/platform/ports.js';
 import { FRAME_BYTES_MAX } from '../../src/protocol/frame.js';
+import type { SpillHead } from '../../src/protocol/spill-records.js';
+import { RECORD_HEADER_BYTES } from '../../src/protocol/spill-records.js';
 import { SeededSecrets } from './ports.js';
 import type { Network } from './network.js';
 import type { Timeline } from './timeline.js';
@@ -49,12 +50,9 @@ class Life {
   onLeft: () => void = () => {};
   readonly store: Store;
   readonly counters = new StoreCounters();
-  /** In hex, as links tell it. */
-  readonly bootId: string;
 
-  constructor(store: Store, bootId: string) {
+  constructor(store: Store) {
     this.store = store;
-    this.bootId = bootId;
   }
 }
 
@@ -64,8 +62,8 @@ export class StoreNode {
   private readonly ports: NodePorts;
   private readonly prng: Prng;
   private life: Life | undefined;
-  /** Queues of a spill file that the running process came back with. */
-  loadedQueues = 0;
+  /** Copies of a spill file that the running process came back with. */
+  loadedCopies = 0;
   /** Records of the spill file on its disk, read once. */
   private file: Uint8Array[] = [];
 
@@ -87,7 +85,7 @@ export class StoreNode {
 
   /** Boot id of the running process in hex; '' while it is dead. */
   get bootId(): string {
-    return this.life?.bootId ?? '';
+    return this.life?.store.bootId ?? '';
   }
 
   get counters(): StoreCounters | undefined {
@@ -97,14 +95,20 @@ export class StoreNode {
   start(): void {
     const { scheduler, network } = this.ports;
     const secrets = new SeededSecrets(this.prng.fork());
-    const bootId = secrets.randomBytes(16);
+    const freshId = Buffer.from(secrets.randomBytes(16)).toString('hex');
     const packer = new MessagePacker();
-    const store = new Store(
-      { ...STORE_DEFAULTS, leaseMs: this.options.leaseMs ?? STORE_DEFAULTS.leaseMs, storeId: this.id, gateways: this.options.gateways, memoryLimitBytes: this.options.memoryLimitBytes, startMs: scheduler.nowMs, segmentBytes: 64 * 1024, indexSeed: this.prng.below(0x7fffffff) },
-      { crc32, packer },
+    const { leaseMs = STORE_DEFAULTS.leaseMs, gateways, memoryLimitBytes } = this.options;
+    const indexSeed = this.prng.below(0x7fffffff);
+    const newStore = (head?: SpillHead): Store => new Store(
+      {
+        ...STORE_DEFAULTS, leaseMs, storeId: this.id, bootId: head?.bootId ?? freshId, inheritedLeaseMs: head?.longestLeaseMs ?? 0, gateways, memoryLimitBytes,
+        startMs: scheduler.nowMs, segmentBytes: 64 * 1024, indexSeed,
+      },
+      { crc32 },
     );
-    this.load(store, packer);
-    const life = new Life(store, [...bootId].map((byte) => byte.toString(16).padStart(2, '0')).join(''));
+    const store = this.load(packer, newStore) ?? newStore();
+    const bootId = Buffer.from(store.bootId, 'hex');
+    const life = new Life(store);
     this.life = life;
     const clock = { nowMs: () => scheduler.nowMs, wallMs: () => this.ports.wallBaseMs + scheduler.nowMs };
     network.listen(this.id, (connection) => {
@@ -142,7 +146,7 @@ export class StoreNode {
   }
 
   /**
-   * SIGTERM with its time to move queues away. `onLeft` is called when the process is about to end; what it still
+   * SIGTERM with its time to move partitions away. `onLeft` is called when the process is about to end; what it still
    * holds is in its file then, if it writes one.
    */
   leave(timeoutMs: number, writesFile: boolean, onLeft: () => void): void {
@@ -162,16 +166,17 @@ export class StoreNode {
     if (life.stopping.isOver(this.ports.scheduler.nowMs)) life.onLeft();
   }
 
-  private load(store: Store, packer: MessagePacker): void {
-    const loader = new SpillLoader({ packer }, store);
+  private load(packer: MessagePacker, newStore: (head: SpillHead) => Store): Store | undefined {
+    const loader = new SpillLoader({ storeId: this.id }, { packer, newStore });
     for (const record of this.file) {
       const view = new DataView(record.buffer, record.byteOffset, record.length);
       const payloadAt = RECORD_HEADER_BYTES + view.getUint32(12, true);
       const rule = loader.take(view.getUint32(4, true), record.subarray(RECORD_HEADER_BYTES, payloadAt), record.subarray(payloadAt));
       if (rule !== '') throw new Error(`a spill file of ours is not taken: ${rule}`);
     }
-    this.loadedQueues = loader.queues;
+    this.loadedCopies = loader.copies;
     this.file = [];
+    return loader.loaded;
   }
 
   private askTurn(life: Life): void {

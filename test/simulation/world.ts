@@ -232,7 +232,7 @@ export class World {
   startStore(machine: StoreMachine): void {
     if (machine.node.isAlive || this.lostStores.has(machine.id)) return;
     machine.node.start();
-    if (machine.node.loadedQueues > 0) this.onFired('spill');
+    if (machine.node.loadedCopies > 0) this.onFired('spill');
     machine.filed = [];
   }
 
