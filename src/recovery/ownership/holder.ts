@@ -18,8 +18,10 @@
  *   HOLDER       ─ the owner is back / stop ─► HANDING_BACK ─ quiet and level / release, forget, change;
  *                  moved ─► IDLE
  *   HANDING_BACK ─ the owner is away again, nothing released yet / resume ─► HOLDER
- *   any that holds or takes ─ fenced by a higher term, another holder in the register, every copy gone
- *                  / forget (12) ─► LOST ─ tick ─► ASKING
+ *   any that holds or takes ─ fenced by a higher term at a recorded member, another holder in the register, every
+ *                  copy gone / forget (12) ─► LOST ─ tick ─► ASKING
+ *   any that holds ─ fenced where a change under way may add a member / neither right nor commits until the
+ *                  register has said who holds it ─► the same, or LOST
  *   ASKING, FENCING, READING whose source is away ─ a person gives copies up (16) ─► FOUNDING, or CLAIMING
  *                  with those that are left
  *
@@ -353,7 +355,9 @@ export class PartitionHolder {
     if (this.#record === undefined || !isSameTerm(refusal.asked, this.#record.term)) return;
     const row = this.#set?.rowOf(storeId, bootId);
     const counts = row === undefined ? isMemberOf(this.#record.members, storeId, bootId) : row.isPossible;
-    if (refusal.reason === RefusalReason.LOWER && counts && refusal.term.number > this.#record.term.number) {
+    // Who takes over changes the record first. A founder fences first: it may do so where we are about to join.
+    if (refusal.reason === RefusalReason.LOWER && counts && (row === undefined || row.isRecorded)
+      && refusal.term.number > this.#record.term.number) {
       this.#lose(nowMs, `fenced at ${storeId} by term ${String(refusal.term.number)}`);
       return;
     }
@@ -369,10 +373,11 @@ export class PartitionHolder {
     const record = this.#record;
     if (record === undefined || term.number <= record.term.number) return;
     const row = this.#set?.rowOf(storeId, bootId);
-    if (row === undefined ? isMemberOf(record.members, storeId, bootId) : row.isPossible) {
+    if (row === undefined ? isMemberOf(record.members, storeId, bootId) : row.isRecorded) {
       this.#lose(nowMs, `fenced at ${storeId} by term ${String(term.number)}`);
     } else if (row !== undefined) {
       this.#noteEpoch(term.number);
+      if (row.isPossible) this.#mustRead = true;
       this.#set?.onUnfit(row, term.number, nowMs);
     }
   }
