@@ -16,8 +16,8 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-import type { StatusAnswer, TablePageAnswer, TableRowAnswer } from '../../src/admin-api/gateway-answers.js';
-import type { StoreQueuePageAnswer } from '../../src/admin-api/store-answers.js';
+import type { QueuePageAnswer, StatusAnswer, TablePageAnswer, TableRowAnswer } from '../../src/admin-api/gateway-answers.js';
+import type { StorePartitionPageAnswer } from '../../src/admin-api/store-answers.js';
 import type { SinkCounts } from '../../src/sink/options.js';
 import type { VerifyReport } from '../../src/sink/verify.js';
 import { choosePorts, gatewayConfig, gatewayId, gatewayName, LOOPBACK, sinkConfig, storeConfig, storeHost, storeId, type ClusterOptions, type Ports, type Section } from './cluster-config.js';
@@ -152,6 +152,8 @@ export interface GatewayHandle {
   status(): Promise<StatusAnswer>;
   /** Its management table; empty while it is down. */
   table(): Promise<readonly TableRowAnswer[]>;
+  /** The partition that a queue lives in, as this gateway says; '' when it has no such queue. */
+  homeOf(queue: string): Promise<string>;
   /** Resolves when nothing is queued any more, reports and what is still coming back from the stores included. */
   drained(boundMs?: number): Promise<void>;
 }
@@ -162,9 +164,9 @@ export interface Cluster extends GatewayHandle {
   /** All of them; the cluster itself answers for the first. */
   readonly gateways: readonly GatewayHandle[];
   readonly stores: readonly Daemon[];
-  /** How many queues a store holds, as itself says: GET /api/v1/queues there. Rejects while it is down. */
-  queuesAt(store: number): Promise<number>;
-  /** The numbers at which queues of these names stand there. */
+  /** How many partitions a store holds, as itself says: GET /api/v1/partitions there. Rejects while it is down. */
+  partitionsAt(store: number): Promise<number>;
+  /** The numbers at which partitions of these names stand there. */
   numbersAt(store: number, names: readonly string[]): Promise<readonly number[]>;
   /** Where the sink keeps mail if sinkSection says `maildir: true`. */
   readonly maildir: string;
@@ -211,16 +213,16 @@ export async function startCluster(options: ClusterOptions = {}): Promise<Cluste
   return { ...first, ...storeQuestions(options, ports), folder, sinkPort: ports.sink, gateways, stores, sink, maildir, arrivalLog, stop, ...sinkQuestions(ports, first.gateway) };
 }
 
-function storeQuestions(options: ClusterOptions, ports: Ports): Pick<Cluster, 'queuesAt' | 'numbersAt'> {
-  const held = async (store: number): Promise<readonly { readonly queue_name: string; readonly number: number }[]> => {
-    const answer = await fetch(`http://${storeHost(options, store, 'A')}:${ports.stores[store]?.[2] ?? 0}/api/v1/queues`);
-    return ((await answer.json()) as StoreQueuePageAnswer).rows;
+function storeQuestions(options: ClusterOptions, ports: Ports): Pick<Cluster, 'partitionsAt' | 'numbersAt'> {
+  const held = async (store: number): Promise<readonly { readonly partition: string; readonly number: number }[]> => {
+    const answer = await fetch(`http://${storeHost(options, store, 'A')}:${ports.stores[store]?.[2] ?? 0}/api/v1/partitions`);
+    return ((await answer.json()) as StorePartitionPageAnswer).rows;
   };
   return {
-    queuesAt: async (store) => (await held(store)).length,
+    partitionsAt: async (store) => (await held(store)).length,
     numbersAt: async (store, names) => {
-      const queues = await held(store);
-      return names.map((name) => queues.find((queue) => queue.queue_name === name)?.number ?? 0);
+      const partitions = await held(store);
+      return names.map((name) => partitions.find(({ partition }) => partition === name)?.number ?? 0);
     },
   };
 }
@@ -252,18 +254,22 @@ async function startAll(waves: readonly (readonly Daemon[])[], folder: string): 
   return stop;
 }
 
-function gatewayQuestions(adminPort: number, gateway: Daemon): Pick<GatewayHandle, 'inSync' | 'status' | 'table' | 'drained'> {
+function gatewayQuestions(adminPort: number, gateway: Daemon): Pick<GatewayHandle, 'inSync' | 'status' | 'table' | 'homeOf' | 'drained'> {
   const status = async (): Promise<StatusAnswer> => (await (await fetch(`http://${HOST}:${adminPort}/api/v1/status`)).json()) as StatusAnswer;
   return {
     status,
     table: () => tableOf(adminPort),
+    homeOf: async (queue) => {
+      const page = (await (await fetch(`http://${HOST}:${adminPort}/api/v1/queues`)).json()) as QueuePageAnswer;
+      return page.rows.find((row) => row.queue_name === queue)?.partition ?? '';
+    },
     inSync: (queues, boundMs = READY_MS) => inSync(adminPort, gateway, queues, boundMs),
     drained: (boundMs = READY_MS) => until('nothing is queued', async () => isDrained(await status()), boundMs, gateway),
   };
 }
 
 function isDrained(status: StatusAnswer): boolean {
-  return status.queued_messages === 0 && status.queues_recovering === 0;
+  return status.queued_messages === 0 && status.partitions_recovering === 0;
 }
 
 /** Asks again and again; past the bound rejects with the end of the process's log. A question that fails is asked again. */
@@ -285,7 +291,7 @@ async function inSync(adminPort: number, gateway: Daemon, queues: number, boundM
   for (;;) {
     const rows = await tableOf(adminPort);
     const synced = rows.filter((row) => row.sync === 'SYNC').length;
-    if (synced === rows.length && new Set(rows.map((row) => row.queue_name)).size >= queues && synced >= 2 * queues) return;
+    if (synced === rows.length && new Set(rows.map((row) => row.partition)).size >= queues && synced >= 2 * queues) return;
     if (performance.now() > until) throw new Error(`not in sync: ${JSON.stringify(rows)}\n${gateway.logTail()}`);
     await pause(POLL_MS);
   }
