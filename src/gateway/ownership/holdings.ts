@@ -96,6 +96,8 @@ export class Holdings {
   readonly #readings: Readings;
   readonly #byName = new Map<string, Holding>();
   readonly #byHandle: (Holding | undefined)[] = [];
+  /** Of which the log has said that they wait for a person. */
+  readonly #away = new Set<string>();
 
   constructor(options: HoldingsOptions, ports: HoldingsPorts) {
     this.#options = options;
@@ -222,10 +224,27 @@ export class Holdings {
 
   tick(nowMs: number): void {
     this.#handBack(nowMs);
-    for (const holding of this.#byName.values()) holding.tick(nowMs);
+    for (const holding of this.#byName.values()) {
+      holding.tick(nowMs);
+      this.#tellAway(holding, nowMs);
+    }
     this.#readings.start();
     this.#ports.counters.epochs = this.counters.epochs;
     if (!this.isReading) this.#ports.recovered.onAllRead();
+  }
+
+  /** Who reads only the log is told, too, that a person is asked for, and for what; once each time. */
+  #tellAway({ name: partition, holder }: Holding, nowMs: number): void {
+    const isAway = holder.waitsFor(nowMs) === Waiting.COPIES_AWAY;
+    if (isAway === this.#away.has(partition)) return;
+    const { log } = this.#ports;
+    if (isAway) {
+      this.#away.add(partition);
+      log.error('partition', 'a partition waits for a person', { partition, why: copiesAwayText(holder.members) });
+    } else {
+      this.#away.delete(partition);
+      log.info('partition', 'a partition waits for a person no more', { partition });
+    }
   }
 
   #meet(name: string): void {
