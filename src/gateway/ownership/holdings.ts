@@ -160,15 +160,18 @@ export class Holdings {
 
   /**
    * The one order of a person: these copies do not come back; without stores, what only a process had in memory. It
-   * counts for partitions that wait for a person, and for no others: one that another process serves keeps its copies,
-   * and memory is not given up by who gives up a store. Names of the partitions that go on.
+   * counts for partitions that wait for a person and have no other copy: one that has goes on by itself when that
+   * answers, one that another process serves keeps its copies, and memory is not given up by who gives up a store.
+   * Names of the partitions that go on, empty.
    */
   giveUp(storeIds: readonly string[]): readonly string[] {
     const nowMs = this.#ports.clock.nowMs();
     const given: string[] = [];
     for (const { name, holder } of this.#byName.values()) {
       if (holder.waitsFor(nowMs) !== Waiting.COPIES_AWAY) continue;
-      if ((storeIds.length === 0) !== (holder.members.length === 0)) continue;
+      const stores = storesOf(holder.members);
+      if ((storeIds.length === 0) !== (stores.length === 0)) continue;
+      if (stores.some((store) => !storeIds.includes(store))) continue;
       if (holder.giveUp(storeIds, nowMs)) given.push(name);
     }
     return given;
