@@ -16,6 +16,7 @@ import { createRouter } from '../../src/gateway/queue/router.js';
 import type { Envelope, Ordering, Recipient, RecipientGroup, Route, Router, SubmissionOutcome } from '../../src/gateway/queue/types.js';
 import { COMMITTED } from '../../src/gateway/queue/types.js';
 import type { Partition } from '../../src/gateway/mirror/partition.js';
+import type { RecordedMember } from '../../src/protocol/partition-record.js';
 import { checkCommitted } from './checks.js';
 import { GatewayNode } from './gateway-node.js';
 import { contentOf, forgetQueues, hasQueue, noteQueues } from './inspect.js';
@@ -289,7 +290,16 @@ export class World {
     letter.outcome = outcome;
     letter.settledAt = this.letters.moment();
     this.scheduler.trace(`settled ${String(letter.id)} ${String(outcome)}`);
-    if (outcome === COMMITTED) checkCommitted(letter, this.stores, this.register);
+    if (outcome === COMMITTED) checkCommitted(letter, this.stores, (partition) => this.membersOf(partition));
+  }
+
+  /** As the register has them; behind a rollback as the holder has them, who writes them there again. */
+  private membersOf(partition: string): readonly RecordedMember[] {
+    const known = this.gateway.core?.mirrors;
+    const held = [...(known?.all() ?? [])].find(({ name }) => name === partition)?.set?.records.known;
+    const record = this.register.recordOf(partition);
+    const isRolledBack = held !== undefined && held.epoch > (record?.epoch ?? 0);
+    return (isRolledBack ? held : record)?.members ?? [];
   }
 
   private mailEvents(): MailEvents {
