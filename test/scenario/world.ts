@@ -43,6 +43,8 @@ export interface WorldOptions {
   readonly commitTimeoutMs?: number;
   readonly blockEntries?: number;
   readonly storeMemoryBytes?: number;
+  /** Of single stores, by id. */
+  readonly memoryOf?: Readonly<Record<string, number>>;
   readonly gatewayMemoryBytes?: number;
   readonly windowBytes?: number;
   readonly lifetimeMs?: number;
@@ -111,7 +113,7 @@ export class World {
     const ports = { scheduler: this.scheduler, network: this.network, log: this.log, wallBaseMs: WALL_BASE_MS };
     const windowBytes = options.windowBytes ?? 8 * MEBIBYTE;
     const ids = ['store-a', 'store-b', 'store-c', 'store-d'].slice(0, options.stores ?? 2);
-    this.stores = ids.map((id) => new StoreNode({ id, gateways: [{ id: GATEWAY, secret }], memoryLimitBytes: options.storeMemoryBytes ?? 256 * MEBIBYTE, windowBytes, leaseMs: options.leaseMs ?? LEASE_MS }, ports, this.prng.fork()));
+    this.stores = ids.map((id) => new StoreNode({ id, gateways: [{ id: GATEWAY, secret }], memoryLimitBytes: options.memoryOf?.[id] ?? options.storeMemoryBytes ?? 256 * MEBIBYTE, windowBytes, leaseMs: options.leaseMs ?? LEASE_MS }, ports, this.prng.fork()));
     this.gateway = new GatewayNode(
       {
         id: GATEWAY, secret, storeIds: ids, windowBytes, retryDelayMs: () => 1000,

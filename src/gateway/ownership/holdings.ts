@@ -156,7 +156,10 @@ export class Holdings {
   giveUp(storeIds: readonly string[]): readonly string[] {
     const nowMs = this.#ports.clock.nowMs();
     const given: string[] = [];
-    for (const { name, holder } of this.#byName.values()) if (holder.giveUp(storeIds, nowMs)) given.push(name);
+    for (const { name, holder } of this.#byName.values()) {
+      // Nothing but what is shown as waiting for it: a partition that another holds may be well.
+      if (holder.waitsFor(nowMs) === Waiting.COPIES_AWAY && holder.giveUp(storeIds, nowMs)) given.push(name);
+    }
     return given;
   }
 
