@@ -222,6 +222,12 @@ export class World {
     return core.registry.partitions.every((partition) => partition.length === 0 && partition.ackedNumber === partition.lastNumber) && this.inSync;
   }
 
+  /** All partitions of the gateway are here, with all that they hold. */
+  get isWhole(): boolean {
+    const holdings = this.gateway.core?.holdings;
+    return holdings?.openCount === 0 && !holdings.isReading;
+  }
+
   /** All living copies are in step, and every store stands where the gateway does. */
   untilLevel(boundMs = SETTLE_BOUND_MS): void {
     this.until(() => this.inSync && (this.gateway.core?.registry.partitions ?? []).every((partition) => !partition.isDirty && partition.rows.every((row) => {
