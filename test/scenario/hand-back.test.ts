@@ -153,7 +153,7 @@ describe('hand-back', () => {
         group.gateway('gw-1').start();
       }
       b.start();
-      assert.equal(b.loadedQueues, 1);
+      assert.equal(b.loadedCopies, 1);
       group.until(() => group.served('gw-1', 'gw-1').some((mirror) => mirror.inSyncCount === 2), 'both mirrors');
       group.hops.script = () => 'accept';
       group.until(() => group.letters.delivered === 5, 'the deliveries');

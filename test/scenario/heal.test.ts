@@ -256,7 +256,7 @@ describe('moves', () => {
     gone.leave(0, true, () => { gone.kill(); });
     world.until(() => !gone.isAlive && storesOf(world, 'q1').length === 2 && !storesOf(world, 'q1').includes(gone.id), 10_000, 'the third store in its place');
     gone.start();
-    assert.equal(gone.loadedQueues, 1);
+    assert.equal(gone.loadedCopies, 1);
     world.until(() => gone.store !== undefined && gone.store.queues.count === 0, 10_000, 'the copy gone');
     assert.equal(countersOf(world).refills, 1);
     world.untilLevel();
@@ -308,7 +308,7 @@ describe('moves', () => {
     world.until(() => world.gateway.core?.registry.byName('q1')[0]?.isRecovering === false, 20_000, 'the queue back');
     assert.equal(world.mirror('q1').replicas.length, 1);
     gone.start();
-    assert.equal(gone.loadedQueues, 1);
+    assert.equal(gone.loadedCopies, 1);
     world.until(() => gone.store?.queues.count === 0, 10_000, 'the copy gone');
     assert.equal(moves.mirrorsAt(gone.id), 0);
     assert.deepEqual(storesOf(world, 'q1'), ['store-a']);

@@ -86,6 +86,7 @@ export class World {
   readonly lostStores = new Set<string>();
   readonly service: ServiceWatch;
   readonly register: WorldRegister;
+  private readonly newest = new Map<string, PartitionRecord>();
   /** What next hops do; swarm.ts sets it. */
   answer: (queueName: string) => Answer = () => 'accept';
   /** A kind of fault that the world sees for itself had its effect. */
@@ -307,17 +308,17 @@ export class World {
     if (line.text === 'every copy of a partition is lost, or was given up: it begins empty') this.onFired('begins-empty');
   }
 
-  /** As the register has them now. */
+  /** The newest that the register ever had: one that was rolled back since is told again by its holder. */
   records(): ReadonlyMap<string, PartitionRecord> {
-    const records = new Map<string, PartitionRecord>();
     for (const gatewayId of this.plan.gateways) {
       for (let number = 0; number < this.plan.partitions; number++) {
         const name = partitionName(gatewayId, number);
         const record = this.register.recordOf(name);
-        if (record !== undefined) records.set(name, record);
+        const known = this.newest.get(name);
+        if (record !== undefined && (known === undefined || record.epoch >= known.epoch)) this.newest.set(name, record);
       }
     }
-    return records;
+    return this.newest;
   }
 
   private mailEvents(): MailEvents {

@@ -66,7 +66,7 @@ export class Custody {
       record);
     if (known?.members.length === 0 && !isSameTerm(known.term, record.term)
       && record.epoch > known.epoch) this.#memoryIsGivenUp(partition, known, record);
-    if (known !== undefined && record.gaveUp.length > known.gaveUp.length) this.#giveUp(partition);
+    if (known !== undefined && record.gaveUp.length > known.gaveUp.length) this.#giveUp(partition, record);
     if (known === undefined || record.epoch > known.epoch) this.#truth.set(partition, record);
     this.isTouched = true;
   }
@@ -119,10 +119,14 @@ export class Custody {
     }
   }
 
-  #giveUp(partition: string): void {
+  /** By a person's order: what no copy that was given up still has is lost by it, the rest may come back. */
+  #giveUp(partition: string, { gaveUp }: PartitionRecord): void {
+    const copies = gaveUp.map(({ storeId, bootId }) => this.#world.stores.find((store) =>
+      store.storeId === storeId)?.holdsIn(partition, bootId));
     for (const letter of this.#due.get(partition) ?? []) {
       letter.isAway = true;
       letter.wasGivenUp = true;
+      if (!copies.some((copy) => copy?.ids.has(letter.id) === true)) letter.isLost = true;
     }
   }
 

@@ -464,11 +464,25 @@ class Run {
       if (!isEmpty()) world.events.after(2, cut);
       else {
         this.#cut(gateway, world.stores, [0, 1], 11_000);
-        world.events.after(300, () => { if (holder.isAlive) this.#cutRegister(holder, 3500); });
+        world.events.after(300, () => { if (holder.isAlive) this.#cutRegister(holder, 9500); });
+        world.events.after(3500, () => { this.#mendLate(partition, holder); });
         world.events.after(1000 + this.#random.below(2200), () => { if (isEmpty()) this.#giveMemoryUp(partition, holder); });
       }
     };
     cut();
+  }
+
+  /** Who lost its session reaches the register again just when its successor may deliver, or when there is none. */
+  #mendLate(partition: string, holder: SimProcess): void {
+    const world = this.#world;
+    if (!world.register.cutOff.has(holder.key)) return;
+    const truth = world.custody.truth(partition);
+    const mayAnother = world.partsOf(partition).some((part) => part.process !== holder
+      && part.holder.mayDeliver(part.process.now()));
+    if (mayAnother || truth === undefined || holderKey(truth.holder) === holder.key) {
+      world.trace(`MEND ${holder.key} register`);
+      world.register.cutOff.delete(holder.key);
+    } else world.events.after(20, () => { this.#mendLate(partition, holder); });
   }
 
   #giveMemoryUp(partition: string, holder: SimProcess): void {

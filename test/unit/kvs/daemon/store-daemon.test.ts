@@ -13,7 +13,7 @@ import { encodeRelease } from '../../../../src/protocol/messages/release.js';
 import { encodePull } from '../../../../src/protocol/messages/pull.js';
 import { encodeTail } from '../../../../src/protocol/messages/tail.js';
 import {
-  CLOSE_DENIED, CLOSE_FENCED, CLOSE_MALFORMED, CLOSE_SEQUENCE, CLOSE_STANDBY, CLOSE_STOPPING, CLOSE_VERSION, DECLINED_LOWER, REFUSAL_CHECKSUM, REFUSAL_FENCED, REFUSAL_LIMIT, REFUSAL_MISSING, REFUSAL_UNKNOWN,
+  CLOSE_DENIED, CLOSE_FENCED, CLOSE_LIMIT, CLOSE_MALFORMED, CLOSE_SEQUENCE, CLOSE_STANDBY, CLOSE_STOPPING, CLOSE_VERSION, DECLINED_LOWER, REFUSAL_CHECKSUM, REFUSAL_FENCED, REFUSAL_LIMIT, REFUSAL_MISSING, REFUSAL_UNKNOWN,
 } from '../../../../src/protocol/reasons.js';
 import { ORIGIN, bytes, change, deleting, found, nextSection, packer, recordOf, section, storing, termOf } from '../core/section-kit.js';
 import { TestGateway, testStore } from './test-gateway.js';
@@ -125,6 +125,8 @@ describe('a store on real sockets', () => {
   test('tells what it was told, and what of a lease is left', async (t) => {
     const store = await running(t);
     const gateway = await TestGateway.join(store);
+    gateway.send(types.ASK, encodeAsk(packer, { partition: 'g1/1', holder: { gatewayId: 'g1', incarnation: 1 } }));
+    assert.deepEqual((await gateway.next(types.ASKED)).values, ['g1/1', false, 0, []], 'a connection is no lease');
     const members = [{ storeId: 'store-a', bootId: store.store.bootId }];
     gateway.found(1, 1);
     gateway.heartbeat(1);
@@ -222,6 +224,26 @@ describe('a store on real sockets', () => {
     const unknown = gateway.change(5, storing(1, 'x'));
     await gateway.acknowledged(unknown);
     assert.deepEqual(gateway.frames.filter((frame) => frame.type === types.REFUSAL).at(-1)?.values.slice(0, 3), [unknown, 5, REFUSAL_UNKNOWN]);
+  });
+
+  test('a handle that is bound to another copy is named with the number of that one only', async (t) => {
+    const store = await running(t);
+    const gateway = await TestGateway.join(store);
+    gateway.found(1, 1);
+    gateway.change(1, storing(1, 'a'));
+    await gateway.acknowledged(gateway.found(1, 2));
+    assert.deepEqual(gateway.frames.filter(({ type }) => type === types.ACK).map(({ values }) => values.slice(2)), [[]]);
+    assert.equal(store.store.partitions.find('g1/1')?.number, 1);
+  });
+
+  test('binds so many handles on one connection and no more', async (t) => {
+    const store = await running(t);
+    const gateway = await TestGateway.join(store);
+    gateway.found(1, 1);
+    for (let handle = 2; handle <= 65_536; handle += 1) gateway.join(handle, 1);
+    await gateway.acknowledged(gateway.join(7, 1));
+    gateway.join(65_537, 1);
+    assert.equal((await gateway.next(types.CLOSE)).values[0], CLOSE_LIMIT);
   });
 
   test('takes no more from a gateway it does not know, or with a wrong secret', async (t) => {
@@ -386,7 +408,8 @@ describe('a store on real sockets', () => {
     await TestGateway.join(store, { id: 'g2', active: false, path: 1 });
     untold.found(1, 1);
     await untold.acknowledged(untold.tell(1, recordOf(3, { members: [{ storeId: 'store-a', bootId: store.store.bootId }] }), false));
-    await told.acknowledged(told.found(1, 1));
+    told.found(1, 1);
+    await told.acknowledged(told.tell(1, recordOf(3, { holder: { gatewayId: 'g2', incarnation: 1 }, members: [{ storeId: 'store-a', bootId: 'ff'.repeat(16) }] }), false));
     await store.stop();
   });
 
