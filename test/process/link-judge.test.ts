@@ -91,10 +91,13 @@ class Story {
     const term = { number, nonce: 5 };
     const isFill = how === FENCE_FILL;
     this.#frame(line, types.FENCE, encodeFence(packer, { handle, partition: PARTITION, term, how, provenDead: 0, number: isFill ? at : 0, digestA: 0, digestB: 0 }), ms);
-    if (fencedMs === undefined) return;
+    if (fencedMs !== undefined) this.fenced(line, fencedMs, { term: number, how, number: at, lastTerm, handle });
+  }
+
+  fenced(line: Line, ms: number, { term: number = TERM, how = FENCE_JOIN, number: at = 0, lastTerm = number, handle = HANDLE }: FenceAs = {}): void {
     this.#frame(line, types.FENCED, encodeFenced(packer, {
-      handle, term, how, isComplete: !isFill, number: at, digestA: 0, digestB: 0, lastTerm: { number: lastTerm, nonce: 5 }, olderLeaseMs: 0, count: 0, bytes: 0, holderWallMs: 0,
-    }), fencedMs);
+      handle, term: { number, nonce: 5 }, how, isComplete: how !== FENCE_FILL, number: at, digestA: 0, digestB: 0, lastTerm: { number: lastTerm, nonce: 5 }, olderLeaseMs: 0, count: 0, bytes: 0, holderWallMs: 0,
+    }), ms);
   }
 
   /** A record is settled, and told to the first store. */
@@ -316,6 +319,16 @@ describe('frames against the rules', () => {
   test('a gap or a repeat of changes', () => {
     assert.match(wrong((story) => { story.store(A, 3, 2, 500); }).join(), /change 3 went to store-a \S+ where 2 was due/);
     assert.match(wrong((story) => { story.store(A, 1, 1, 500); }).join(), /change 1 went to store-a \S+ where 2 was due/);
+  });
+
+  test('changes past where a copy stands, sent before that is known', () => {
+    const sent = (number: number): string => wrong((story) => {
+      story.fence(B, 500);
+      story.delete(B, 2, 1, 510);
+      story.fenced(B, 520, { number });
+    }).join();
+    assert.match(sent(0), /store-b \S+ stood at 0 when change 2 was sent to it/);
+    assert.equal(sent(1), '');
   });
 
   test('changes by a handle that nothing bound', () => {
