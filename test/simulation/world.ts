@@ -305,6 +305,7 @@ export class World {
   private onLog(line: LogLine): void {
     this.scheduler.trace(line.text);
     checkLog(line, this.plan.isHarmless);
+    if (this.plan.kinds.has('replace') && line.text.endsWith('-> FILLING')) this.onFired('replace');
     if (line.text === 'every copy of a partition is lost, or was given up: it begins empty') this.onFired('begins-empty');
   }
 

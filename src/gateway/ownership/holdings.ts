@@ -191,7 +191,7 @@ export class Holdings {
   /** Mirrors have attached what they feed already. */
   onLinkSwitched(store: StorePort): void {
     this.#readings.onConnectionLost(store.storeId);
-    for (const holding of this.#byName.values()) holding.onLinkSwitched();
+    for (const holding of this.#byName.values()) holding.onLinkSwitched(store);
     this.#readings.start();
   }
 

@@ -365,6 +365,10 @@ export class PartitionHolder {
     }
     if (row !== undefined) this.#set?.onUnfit(row, refusedBy(refusal), nowMs);
     if (counts) this.#mustRead = true;
+    if (row === undefined && counts && refusal.reason === RefusalReason.OTHER_NONCE) {
+      this.#lose(nowMs, `${storeId} knows another term of this number: the register was rolled back`);
+      return;
+    }
     if (refusal.reason !== RefusalReason.STALE) return;
     // Who took over by a register that was rolled back has read a copy that had left.
     const isOutdated = row === undefined || (row.isRecorded && (refusal.told?.epoch ?? 0) > this.#record.epoch);

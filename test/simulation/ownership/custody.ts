@@ -159,7 +159,15 @@ export class Custody {
     let due = this.#due.get(partition);
     if (due === undefined) this.#due.set(partition, due = new Set());
     due.add(letter);
+    if (truth !== undefined && !isSameTerm(truth.term, term)) this.#answeredByDeposed(partition, letter, truth);
     this.isTouched = true;
+  }
+
+  /** Who was deposed by giving copies up may still commit on these, until they are fenced to be adopted (16). */
+  #answeredByDeposed(partition: string, letter: Letter, { gaveUp }: PartitionRecord): void {
+    letter.isAway = gaveUp.some(({ storeId, bootId }) => this.#world.stores.some((store) =>
+      store.storeId === storeId && store.holdsIn(partition, bootId)?.ids.has(letter.id) === true));
+    letter.wasGivenUp = letter.isAway;
   }
 
   said4xx(id: number): void {

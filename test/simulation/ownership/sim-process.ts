@@ -681,9 +681,10 @@ export class Part {
   #adopt(member: RecordedMember): void {
     const link = this.#linkOf(member);
     const life = this.#life;
+    const { term } = this.holder;
     if (link === undefined) return;
     this.process.send(link, (reply) => {
-      const ids = link.store.readGivenUp(this.partition);
+      const ids = link.store.readGivenUp(this.partition, term, this.process.self);
       reply(() => {
         if (life !== this.#life) return;
         for (const id of ids) {

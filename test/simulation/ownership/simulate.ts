@@ -376,7 +376,7 @@ class Run {
     const truth = world.custody.truth(partition);
     return truth !== undefined && world.register.record(partition) === truth
       && truth.members.every(({ storeId, bootId }) => world.stores.some((store) => store.storeId === storeId
-        && store.isUp && store.holdsIn(partition, bootId)?.isComplete === true));
+        && store.isUp && !store.isFrozen && store.holdsIn(partition, bootId)?.isComplete === true));
   }
 
   /** Copies are given up at once, while their holder may still use its leases there (9, 16). */
@@ -387,10 +387,11 @@ class Run {
     const members = this.#membersOf(partition);
     if (holder === undefined || holder.isFrozen || members.length === 0
       || members.length >= world.stores.length || !this.#areMembersWhole(partition)) return;
+    const given = world.custody.truth(partition);
     for (const store of members) this.#freezeStoreFor(store, 9000);
     this.#cutRegister(holder, 9000);
     world.events.after(100, () => {
-      if (!this.#areMembersWhole(partition)) return;
+      if (world.custody.truth(partition) !== given || world.register.record(partition) !== given) return;
       const part = world.partsOf(partition).find((each) => each.process !== holder && !each.process.isFrozen
         && each.holder.giveUp(members.map(({ storeId }) => storeId), each.process.now()));
       if (part !== undefined) world.count('given up at once');
