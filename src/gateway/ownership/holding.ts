@@ -101,6 +101,8 @@ export class Holding implements RegisterSink {
   #adoptedNumber = 0;
   /** In the order in which TAIL was asked for them. */
   #behind: Behind[] = [];
+  /** Stores without a part in it that were told whose it is, in this life of it: what they keep of it is dropped. */
+  readonly #outsiders = new Set<string>();
   #isStopping = false;
   #isQuietTold = false;
   #toldEpoch = 0;
@@ -125,6 +127,7 @@ export class Holding implements RegisterSink {
     this.holder.tick(nowMs);
     this.#settle();
     this.#relocate();
+    this.#tellOutsiders();
     if (this.#isStopping && !this.#isQuietTold && this.partition !== undefined && isQuiet(this.partition)) {
       this.#isQuietTold = true;
       this.holder.onQuiet(nowMs);
@@ -142,6 +145,7 @@ export class Holding implements RegisterSink {
 
   onLinkDown(store: StorePort): void {
     this.#fenced.delete(store.storeId);
+    this.#outsiders.delete(store.storeId);
     this.#tailsAreLost(store);
     this.holder.onLinkDown(store.storeId, this.#nowMs);
     this.#settle();
@@ -359,6 +363,20 @@ export class Holding implements RegisterSink {
     }
   }
 
+  /**
+   * A process before this one may have left copies behind, at stores that were away: who left is told by the set only as
+   * long as its holder lives.
+   */
+  #tellOutsiders(): void {
+    const { state, set, record } = this.holder;
+    if (state !== HolderState.HOLDER || record === undefined || set?.records.isSettled !== true) return;
+    for (const { storeId, bootId, isUp } of this.#ports.mirrors.stores) {
+      if (!isUp || this.#outsiders.has(storeId) || set.rows.some((row) => row.storeId === storeId)) continue;
+      this.#outsiders.add(storeId);
+      this.#tell({ storeId, bootId }, record, true);
+    }
+  }
+
   #isInHistory(at: CopyPosition): boolean {
     const { partition } = this;
     return partition !== undefined && at.number >= 0 && at.number <= partition.lastNumber
@@ -471,6 +489,7 @@ export class Holding implements RegisterSink {
     this.#history = History.NONE;
     this.#sourceId = '';
     this.#behind = [];
+    this.#outsiders.clear();
     this.partition = undefined;
     const isHandedBack = this.holder.state === HolderState.HANDING_BACK;
     this.#isStopping = false;
