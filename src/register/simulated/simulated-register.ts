@@ -53,6 +53,10 @@ const STATES_MAX = 64;
 export class SimulatedRegister {
   readonly faults: RegisterFaults = { ...NO_FAULTS };
   readonly host: MapHost;
+  /** Carries out what comes late; a checker looks before and after. */
+  onLate: (run: () => void) => void = (run) => {
+    run();
+  };
   readonly #time: Timeline;
   readonly #prng: Prng;
   /** Called when it goes away refusing, or its state is replaced: connections end. */
@@ -99,7 +103,7 @@ export class SimulatedRegister {
     if (this.#away === '') return;
     this.#away = '';
     this.host.extendSessions();
-    for (const run of this.#arrived.splice(0)) run();
+    for (const run of this.#arrived.splice(0)) this.onLate(run);
   }
 
   /**
@@ -144,7 +148,9 @@ export class SimulatedRegister {
     const isLate = this.#prng.next() < late;
     this.#time.after(
       this.#prng.next() * (isLost ? LOST_MS : isLate ? lateMs : delayMs),
-      isLost ? onLost : run,
+      isLost ? onLost : isLate ? () => {
+        this.onLate(run);
+      } : run,
     );
   }
 
