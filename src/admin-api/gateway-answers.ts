@@ -36,19 +36,19 @@ const storeAnswer = object({
 });
 export type StoreAnswer = ShapeOf<typeof storeAnswer>;
 
-/** A partition whose mail waits: for a store, another gateway or an operator. */
-const heldPartitionAnswer = object({
+/** A partition that should be served by this gateway and is not. */
+const waitingPartitionAnswer = object({
   partition: name,
   owner: name,
-  /** Owner, birth and serial: tells two partitions of one name apart. */
-  id: name,
-  state: name,
-  messages: orNull(integer),
-  waits_for: list(name),
+  /** "register", "lease", "stores", or "copies away", the one that asks for a person. */
+  waits_for: name,
+  /** Of "copies away": where the copies are that count. None: only a process had it in memory. */
+  copies: list(name),
+  /** Of "copies away" it ends with the order of `twinpost rescue`. */
   why: text,
-  since: orNull(integer),
+  since: integer,
 });
-export type HeldPartitionAnswer = ShapeOf<typeof heldPartitionAnswer>;
+export type WaitingPartitionAnswer = ShapeOf<typeof waitingPartitionAnswer>;
 
 /** A configured route whose new mail is refused now. */
 const refusedRouteAnswer = object({
@@ -86,13 +86,19 @@ export const statusAnswer = object({
   partitions: integer,
   partitions_recovering: integer,
   partitions_copies_missing: integer,
-  partitions_held: integer,
+  partitions_waiting: integer,
+  /** Of those, by what they wait for. */
+  waiting_for: object({ register: integer, lease: integer, stores: integer, copies_away: integer }),
   /** The first of those. */
-  held: list(heldPartitionAnswer),
+  waiting: list(waitingPartitionAnswer),
+  /** Why the register does not answer; '' while it does. */
+  register_away: text,
   partitions_rescued: integer,
   takeovers: integer,
   handed_back: integer,
   taken_away: integer,
+  /** Partitions that began empty, because every copy was lost or given up. */
+  losses: integer,
   tails: integer,
   tail_bytes: integer,
   refills: integer,
@@ -112,10 +118,10 @@ const networkState = oneOf('RUN', 'READY', 'NG', 'CONNECTING', '-');
 
 /** One row of the management table: a partition at a store (the paper's Table I). */
 const tableRowAnswer = object({
+  /** GATEWAY/N. */
   partition: name,
+  /** The gateway that it belongs to. */
   owner: name,
-  birth: integer,
-  serial: integer,
   store: name,
   network_a: networkState,
   network_s: networkState,

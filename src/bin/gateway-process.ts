@@ -63,10 +63,10 @@ export async function startGatewayProcess(config: GatewayConfig): Promise<Runnin
     return started.gateway;
   };
   let latest = begin(0);
-  // No store has taken this process: its clock went back, or its state_dir is new. If a process with that number runs
-  // after all, it is told to stop, as whenever a process is started beside another of its id.
+  // No store has taken this process: the register was lost or rolled back, and gave out a number that was used before.
+  // A process with the higher number does not run: it would have its key in the register, or its partitions leased.
   const beginAnew = async (told: number): Promise<void> => {
-    ports.log.warn('start', 'the stores know a process of this gateway with a higher number than this one: its clock is behind, or its state_dir is new. It begins anew above that, and waits a lease before it takes its queues', { told });
+    ports.log.warn('start', 'the stores know a process of this gateway with a higher number than the register: it was lost or rolled back. The gateway begins anew above that number', { told });
     await (await latest).stop();
     latest = begin(told);
     await latest;
@@ -136,6 +136,7 @@ export function gatewayOptions(config: GatewayConfig): GatewayOptions {
     hostName: config.hostname,
     secret: config.secret,
     stateDir: config.stateDir,
+    register: config.register,
     insecure: config.insecure,
     version: packageVersion(),
     linkTls: checkedLinkTls(config),

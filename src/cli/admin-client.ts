@@ -73,7 +73,7 @@ export class AdminClient {
     return this.#json('/api/v1/status', storeStatusAnswer);
   }
 
-  /** The management table, whole queues. */
+  /** The management table, whole partitions. */
   mirrors(cursor: string): Promise<Page<TableRowAnswer>> {
     return this.#json(`/api/v1/mirrors?${paging(cursor)}`, tablePage);
   }
@@ -95,14 +95,14 @@ export class AdminClient {
     return this.#json(`/api/v1/queues/${encodeURIComponent(queue)}/messages?${query.toString()}`, messagePage);
   }
 
-  /** Of a gateway: has its queues moved away from a store, or looks how far that is. */
+  /** Of a gateway: has its partitions moved away from a store, or looks how far that is. */
   drain(store: string, order?: DrainOrder): Promise<DrainAnswer> {
     return this.#json(`/api/v1/stores/${encodeURIComponent(store)}/drain`, drainAnswer, order);
   }
 
-  /** Of a gateway: has its mirror of a queue at a store filled anew. A refusal is NoAnswer with code 404 or 409. */
-  resync(queue: string, order: ResyncOrder): Promise<ResyncAnswer> {
-    return this.#json(`/api/v1/queues/${encodeURIComponent(queue)}/resync`, resyncAnswer, order);
+  /** Of a gateway: has its copy of a partition at a store filled anew. A refusal is NoAnswer with code 404 or 409. */
+  resync(partition: string, order: ResyncOrder): Promise<ResyncAnswer> {
+    return this.#json(`/api/v1/partitions/${encodeURIComponent(partition)}/resync`, resyncAnswer, order);
   }
 
   /** Of a gateway: in each queue that has the message, what came of it. */
@@ -110,7 +110,7 @@ export class AdminClient {
     return this.#json(`/api/v1/messages/${encodeURIComponent(id)}/${verb}`, holdAnswer, order);
   }
 
-  /** Of a gateway: has queues taken without a store. A refusal is NoAnswer with code 404 or 409. */
+  /** Of a gateway: copies are given up. A refusal is NoAnswer with code 404 or 409. */
   rescue(order: RescueOrder): Promise<RescueAnswer> {
     return this.#json('/api/v1/rescue', rescueAnswer, order);
   }

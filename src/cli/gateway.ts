@@ -12,7 +12,7 @@ export function gatewayCommand(cli: Argv, context: CliContext, done: (code: numb
     (args) =>
       args
         .option('config', { alias: 'c', type: 'string', requiresArg: true, describe: 'configuration file with a section gateway' })
-        .option('state-dir', { type: 'string', requiresArg: true, describe: 'folder for the incarnation number, instead of gateway.state_dir' })
+        .option('state-dir', { type: 'string', requiresArg: true, describe: 'folder of what it knows of itself, instead of gateway.state_dir' })
         .example('$0 gateway --config configs/gateway.yaml', 'run the gateway of this file'),
     async (args) => {
       const { gateway, file } = loadFor('gateway', args.config, args['state-dir'], context);

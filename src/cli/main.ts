@@ -64,7 +64,7 @@ function verbsFor(word: string | undefined): Promise<readonly Verb[]> {
 }
 
 /** Options that take several values, after one another or by being given again. All others are given once. */
-const SEVERAL: ReadonlySet<string> = new Set(['_', 'domain', 'eml', 'id', 'queue']);
+const SEVERAL: ReadonlySet<string> = new Set(['_', 'domain', 'eml', 'give-up', 'giveUp', 'id', 'partition', 'queue']);
 
 function onceEach(args: Readonly<Record<string, unknown>>): true {
   const twice = Object.entries(args).find(([key, value]) => Array.isArray(value) && !SEVERAL.has(key));

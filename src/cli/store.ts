@@ -1,4 +1,4 @@
-/** `twinpost store`: holds mirrored queues in memory until told to stop. */
+/** `twinpost store`: holds mirrored partitions in memory until told to stop. */
 import type { Argv } from 'yargs';
 import { loadFor } from './config-file.js';
 import type { CliContext } from './context.js';
@@ -13,7 +13,7 @@ import { storeVerifyCommand } from './store-verify.js';
 export function storeCommand(cli: Argv, context: CliContext, done: (code: number) => void): Argv {
   return cli.command(
     'store',
-    'run a queue store: mirrors of queues, in memory',
+    'run a store: copies of partitions, in memory',
     (args) => {
       storeStatusCommand(args, context, done);
       storeVerifyCommand(args, context, done);

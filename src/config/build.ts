@@ -7,7 +7,8 @@ import os from 'node:os';
 import path from 'node:path';
 import { SECRET_CHARACTERS_MIN, routeName } from './checks.js';
 import type { Path, Problem } from './problems.js';
-import type { FileValue, GatewayValue, SinkValue, StoreValue } from './schema.js';
+import type { RegisterChoice } from '../register/running/open-register.js';
+import type { EtcdValue, FileValue, GatewayValue, SinkValue, StoreValue } from './schema.js';
 import type { Address, AdminConfig, Config, DeliveryConfig, GatewayConfig, LinkTlsConfig, LogConfig, MirrorConfig, RouteConfig, SinkConfig, SmtpConfig, StoreClientConfig, StoreConfig, StorePeerConfig } from './types.js';
 import { workerIds } from './workers.js';
 
@@ -19,21 +20,27 @@ export interface BuildContext {
   readonly up: boolean;
   readonly environmentSecret: string | undefined;
   readonly stateDir: string | undefined;
+  /** Where an upper process serves the register file. */
+  readonly registerDir: string | undefined;
 }
 
 /** What can still go wrong here (an unreadable secret file) is added to `problems`. */
 export function buildConfig(file: FileValue, context: BuildContext, problems: Problem[]): Config {
   const daemons = file.stores ?? (file.store === undefined ? [] : [file.store]);
   const secretOfGateway = file.gateway === undefined ? undefined : secretBytes(file.gateway, ['gateway'], context, problems);
+  const etcd = file.register === 'file' ? undefined : etcdChoice(file.register, context, problems);
   return freeze({
     file: context.file,
-    gateway: file.gateway === undefined ? undefined : gatewayConfig(file, file.gateway, secretOfGateway ?? new Uint8Array(), context),
-    stores: daemons.map((store, i) => storeConfig(file, store, file.stores === undefined ? ['store'] : ['stores', i], secretOfGateway, context, problems)),
+    gateway: file.gateway === undefined ? undefined : gatewayConfig(file, file.gateway, secretOfGateway ?? new Uint8Array(), etcd, context),
+    stores: daemons.map((store, i) => ({ ...storeConfig(file, store, file.stores === undefined ? ['store'] : ['stores', i], secretOfGateway, context, problems), register: etcd })),
     sink: file.sink === undefined ? undefined : sinkConfig(file.sink, context),
   });
 }
 
-function gatewayConfig(file: FileValue, gateway: GatewayValue, secret: Uint8Array, context: BuildContext): GatewayConfig {
+function gatewayConfig(
+  file: FileValue, gateway: GatewayValue, secret: Uint8Array, etcd: RegisterChoice | undefined, context: BuildContext,
+): GatewayConfig {
+  const stateDir = context.stateDir ?? absolute(gateway.state_dir, context);
   return {
     id: gateway.id,
     workers: gateway.workers,
@@ -50,10 +57,46 @@ function gatewayConfig(file: FileValue, gateway: GatewayValue, secret: Uint8Arra
     stores: gateway.stores?.map((peer) => peerConfig(peer, peer.admin, peer.weight)) ?? (file.stores ?? []).map((store) => peerConfig(store, store.admin.listen, 1)),
     admin: adminConfig(gateway.admin),
     log: { ...logConfig(gateway.log, context), mail: gateway.log.mail },
-    stateDir: context.stateDir ?? absolute(gateway.state_dir, context),
+    stateDir,
+    register: etcd ?? fileChoice(stateDir, gateway.workers, context),
     insecure: gateway.insecure,
     oneHost: context.up,
   };
+}
+
+/** With workers the upper process keeps the file; under `up` that one does. */
+function fileChoice(stateDir: string | undefined, workers: number, { registerDir }: BuildContext): RegisterChoice {
+  if (registerDir !== undefined) return { kind: 'socket', stateDir: registerDir };
+  return { kind: 'file', stateDir: stateDir ?? '', isServed: workers > 1 };
+}
+
+function etcdChoice(value: EtcdValue, context: BuildContext, problems: Problem[]): RegisterChoice {
+  return {
+    kind: 'etcd',
+    endpoints: value.etcd,
+    cluster: value.cluster,
+    user: value.user ?? '',
+    password: value.password_file === undefined ? '' : passwordText(value.password_file, context, problems),
+    caFile: absolute(value.ca, context),
+    certFile: absolute(value.cert, context),
+    keyFile: absolute(value.key, context),
+    operationsMax: value.max_txn_ops,
+  };
+}
+
+function passwordText(file: string, context: BuildContext, problems: Problem[]): string {
+  const name = path.resolve(context.folder, file);
+  const found = (text: string): void => {
+    problems.push({ path: ['register', 'password_file'], text: `expected a file with a password, found ${text}` });
+  };
+  try {
+    const text = readFileSync(name, 'utf8').trim();
+    if (text === '') found(`nothing in '${name}'`);
+    return text;
+  } catch (error) {
+    found(`'${name}': ${(error as NodeJS.ErrnoException).code ?? String(error)}`);
+    return '';
+  }
 }
 
 /** Every process that may serve a queue of another, its own fellows among them. */
@@ -152,7 +195,7 @@ function peerConfig(peer: Pick<StorePeerConfig, 'id' | 'host' | 'paths'>, admin:
   return { id: peer.id, host: peer.host, paths: peer.paths, admin, weight };
 }
 
-function storeConfig(file: FileValue, store: StoreValue, at: Path, secretOfGateway: Uint8Array | undefined, context: BuildContext, problems: Problem[]): StoreConfig {
+function storeConfig(file: FileValue, store: StoreValue, at: Path, secretOfGateway: Uint8Array | undefined, context: BuildContext, problems: Problem[]): Omit<StoreConfig, 'register'> {
   const own = file.gateway === undefined || secretOfGateway === undefined ? [] : clientsOf(file.gateway.id, file.gateway.workers, secretOfGateway, file.gateway.admin.listen);
   return {
     id: store.id,

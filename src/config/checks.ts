@@ -4,7 +4,7 @@
  * itself. The rule for the lease (docs/GUARANTEES.md "Links"): ≥ 3 × failover + 2 × heartbeat + 3 s of stall.
  */
 import type { Path, Problem } from './problems.js';
-import type { FileValue, GatewayValue, StoreValue } from './schema.js';
+import type { EtcdValue, FileValue, GatewayValue, StoreValue } from './schema.js';
 import { isLoopback } from './values.js';
 import { workerIds } from './workers.js';
 import type { Address } from './types.js';
@@ -21,6 +21,10 @@ export interface CheckContext {
   readonly up: boolean;
   /** TWINPOST_SECRET is set: sections without a secret use it. */
   readonly secretFromEnvironment: boolean;
+  /** The folder that the command line names; undefined: none. */
+  readonly stateDir: string | undefined;
+  /** An upper process keeps the register's file, for all its gateways. */
+  readonly isRegisterServed: boolean;
 }
 
 export function checkFile(file: FileValue, context: CheckContext): Problem[] {
@@ -29,6 +33,8 @@ export function checkFile(file: FileValue, context: CheckContext): Problem[] {
     problems.push({ path: [], text: 'expected at least one of the sections gateway, store, stores, sink, found none' });
   }
   if (file.gateway !== undefined) checkGateway(file, file.gateway, context, problems);
+  if (file.register === 'file') checkFileRegister(file.gateway, context, problems);
+  else checkEtcd(file, file.register, problems);
   if (file.store !== undefined) checkStore(file, file.store, ['store'], context, problems);
   file.stores?.forEach((store, i) => { checkStore(file, store, ['stores', i], context, problems); });
   if (file.stores !== undefined) unique(file.stores.map((store) => store.id), (i) => ['stores', i, 'id'], 'store id', problems);
@@ -56,6 +62,41 @@ function checkGateway(file: FileValue, gateway: GatewayValue, context: CheckCont
   if (!smtp.listen.every((address) => isLoopback(address.host)) && smtp.relay_networks.some((network) => network.endsWith('/0'))) {
     problems.push({ path: [...path, 'smtp', 'relay_networks'], text: 'expected networks of your own, found one that holds the whole internet: that is an open relay' });
   }
+}
+
+/** A file of one machine: what each gateway kept in its own, the others of its group would not know. */
+function checkFileRegister(gateway: GatewayValue | undefined, context: CheckContext, problems: Problem[]): void {
+  if (gateway === undefined || context.up || context.isRegisterServed) return;
+  const other = gateway.group.find(({ id }) => id !== gateway.id);
+  if (other !== undefined) {
+    problems.push({ path: ['gateway', 'group'], text: `expected 'register: {etcd: [URL, …], cluster: NAME}' at the top of the file for a group of gateways, found register: file: ${gateway.id} and ${other.id} could not know what the other one holds; set up etcd (docs/REGISTER.md), or leave group out` });
+  }
+  if (gateway.state_dir === undefined && context.stateDir === undefined) {
+    problems.push({ path: ['gateway', 'state_dir'], text: 'expected a folder, in which register: file keeps who holds what, found nothing' });
+  }
+}
+
+function checkEtcd(file: FileValue, etcd: EtcdValue, problems: Problem[]): void {
+  const together = (first: 'user' | 'cert', second: 'password_file' | 'key'): void => {
+    if ((etcd[first] === undefined) === (etcd[second] === undefined)) return;
+    const [given, missing] = etcd[first] === undefined ? [second, first] : [first, second];
+    problems.push({ path: ['register', given], text: `expected ${missing} beside it, found nothing` });
+  };
+  together('user', 'password_file');
+  together('cert', 'key');
+  const sections = [file.gateway, file.store, ...(file.stores ?? [])].filter((section) => section !== undefined);
+  const isTrusted = sections.every(({ insecure }) => insecure);
+  etcd.etcd.forEach((url, i) => {
+    const { protocol, hostname } = new URL(url);
+    if (protocol === 'https:') return;
+    const at: Path = ['register', 'etcd', i];
+    if (etcd.ca !== undefined || etcd.cert !== undefined) {
+      problems.push({ path: at, text: `expected https:// with ca or cert, found '${url}'` });
+    } else if (!isTrusted && !isLoopback(hostname.replace(/^\[|\]$/g, ''))) {
+      problems.push({ path: at, text: `expected https:// for an etcd outside loopback, found '${url}': the say over every queue would cross the network in clear; on a network you trust say insecure: true (of the gateway, of the store)` });
+    }
+  });
+  unique(etcd.etcd, (i) => ['register', 'etcd', i], 'address', problems);
 }
 
 /** Each worker has an admin port and an id made of the gateway's, and all share the ports for mail. */

@@ -200,7 +200,27 @@ const sink = z.strictObject({
   maildir: v.text('a folder name').optional(),
 });
 
+/** An etcd of 3.4 or newer, for gateways in processes of their own. */
+const etcd = z.strictObject({
+  etcd: z.array(v.etcdUrl()).min(1).max(16),
+  /** Keys stand below /twinpost/CLUSTER/: one etcd may serve several groups. */
+  cluster: v.identifier(),
+  user: v.text('a user name of one line').optional(),
+  password_file: v.text('a file name').optional(),
+  ca: v.text('a file name').optional(),
+  cert: v.text('a file name').optional(),
+  key: v.text('a file name').optional(),
+  /** What etcd was started with. */
+  max_txn_ops: v.count(32, 10_000).prefault(128),
+});
+
+/** Who holds which partition: a file of state_dir, for one gateway; or etcd, for any number of them. */
+const register = z.union([z.literal('file'), etcd], {
+  error: 'file, or a mapping such as {etcd: [https://10.1.0.5:2379], cluster: mail}',
+});
+
 export const fileSchema = z.strictObject({
+  register: register.prefault('file'),
   gateway: gateway.optional(),
   store: store.optional(),
   stores: z.array(store).min(1).max(64).optional(),
@@ -210,4 +230,5 @@ export const fileSchema = z.strictObject({
 export type FileValue = z.output<typeof fileSchema>;
 export type GatewayValue = NonNullable<FileValue['gateway']>;
 export type StoreValue = NonNullable<FileValue['store']>;
+export type EtcdValue = Exclude<FileValue['register'], 'file'>;
 export type SinkValue = NonNullable<FileValue['sink']>;

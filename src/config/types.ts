@@ -4,6 +4,7 @@
  * how one becomes the other in build.ts.
  */
 import type { LogLevel } from '../platform/node/log.js';
+import type { RegisterChoice } from '../register/running/open-register.js';
 
 export interface Address {
   readonly host: string;
@@ -156,8 +157,10 @@ export interface GatewayConfig {
   readonly stores: readonly StorePeerConfig[];
   readonly admin: AdminConfig;
   readonly log: GatewayLogConfig;
-  /** Folder of the incarnation file; undefined: none is kept, stores and the clock decide alone. */
+  /** Folder of what it knows of itself: its lock, the register's file, notes; undefined: nothing is kept. */
   readonly stateDir: string | undefined;
+  /** Who says which process holds a partition. */
+  readonly register: RegisterChoice;
   /** Store paths outside loopback without TLS were asked for; `status` shows it. */
   readonly insecure: boolean;
   /** Started by `twinpost up`: all processes share one host on purpose, placement must not look at labels. */
@@ -183,6 +186,8 @@ export interface StoreConfig {
   readonly stopTimeoutMs: number;
   /** Folder of the spill file; undefined: none. */
   readonly stateDir: string | undefined;
+  /** Where it makes itself known to all gateways; undefined: they know it by their own files. */
+  readonly register: RegisterChoice | undefined;
   /** Write what is still held to a file when the store stops. */
   readonly spill: boolean;
   /** Of each gateway's last changes; never more than a sixteenth of the memory. */

@@ -158,6 +158,15 @@ export function nextHop(): z.ZodType<NextHopValue> {
   }, 'a next hop such as smtp://mx.example.com:25 or lmtp://127.0.0.1:24');
 }
 
+/** "https://10.1.0.5:2379": where etcd answers. */
+export function etcdUrl(): z.ZodType<string> {
+  return expected((value) => {
+    const match = typeof value === 'string' ? /^https?:\/\/([^/?#@]+)\/?$/.exec(value) : null;
+    const parsed = match === null ? undefined : parseAddress(match[1] ?? '');
+    return parsed === undefined || parsed.port === 0 ? undefined : String(value).replace(/\/$/, '');
+  }, 'an address of etcd such as https://10.1.0.5:2379');
+}
+
 /** "127.0.0.0/8", "::1", "10.1.2.3". */
 export function network(): z.ZodType<string> {
   return expected((value) => (typeof value === 'string' && isNetwork(value) ? value.toLowerCase() : undefined), 'a network such as 10.0.0.0/8, 192.168.1.7 or fd00::/8');

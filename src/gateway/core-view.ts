@@ -6,6 +6,7 @@ import type { GatewayMetrics } from '../observability/gateway-metrics.js';
 import type { StateGauges } from '../observability/queue-metrics.js';
 import type { Clock, EventLog } from '../platform/ports.js';
 import type { GatewayView, MemberView, MessagePage, MessageRecipientView, MessageView, QueuePage, QueueView, StatusView, StoreView, TablePage, TableRowView, WaitingPartitionView } from './admin/view.js';
+import { countWaiting } from './admin/waiting-counts.js';
 import type { GatewayCore } from './core.js';
 import { Degradation } from './degradation.js';
 import { MirrorTable, lagOf, pageByHandle, queueLag } from './mirror-table.js';
@@ -41,6 +42,8 @@ export interface CoreViewPorts {
   /** host:port at which others reach this gateway's admin HTTP; undefined when that can't be told. */
   adminAddress(): string | undefined;
   isDraining(): boolean;
+  /** The SMTP port is open; left out where there is none. */
+  isListening?(): boolean;
   /** Undefined for a store that is used, and when it is not known. */
   drainedSinceWallMs(storeId: string): number | undefined;
   connectionsIn(): number;
@@ -93,11 +96,9 @@ export class CoreView implements GatewayView {
     const { core, metrics } = this.ports;
     let messages = 0;
     let bytes = 0;
-    let rescued = 0;
     for (const queue of core.registry.queues()) {
       messages += queue.length;
       bytes += queue.bytes;
-      if (queue.ownerId !== this.options.gatewayId) rescued += 1;
     }
     const waiting = core.holdings.waiting();
     const stores = this.storeViews();
@@ -109,7 +110,7 @@ export class CoreView implements GatewayView {
       incarnation: this.options.incarnation,
       pid: this.ports.pid,
       startedWallMs: this.startedWallMs,
-      ready: core.accepting && core.memory.admits(0),
+      ready: core.accepting && core.memory.admits(0) && this.isListening,
       notReadyReason: this.notReadyReason(),
       routes: core.readiness.routeCount,
       routesRefused: core.readiness.refused.map(({ route, reason, sinceWallMs }) => ({ route: route.queueName, reason, sinceWallMs })),
@@ -127,8 +128,9 @@ export class CoreView implements GatewayView {
       partitionsRecovering: core.holdings.openCount,
       partitionsShort: this.degradation.partitionsShort(),
       partitionsWaiting: waiting.length,
+      waitingFor: countWaiting(waiting),
       waiting: waiting.slice(0, WAITING_SHOWN_MAX).map((one) => this.waitingView(one)),
-      queuesRescued: rescued,
+      partitionsRescued: core.registry.partitions.filter((one) => !one.isOwn).length,
       takeovers: core.holdings.counters.takeovers,
       handedBack: core.holdings.counters.handedBack,
       takenAway: core.holdings.counters.lost,
@@ -267,8 +269,8 @@ export class CoreView implements GatewayView {
     };
   }
 
-  private waitingView({ partition, owner, waitsFor, why, sinceMs }: WaitingPartition): WaitingPartitionView {
-    return { partition, owner, waitsFor, why, sinceWallMs: this.wallMs(sinceMs) };
+  private waitingView({ sinceMs, ...waiting }: WaitingPartition): WaitingPartitionView {
+    return { ...waiting, sinceWallMs: this.wallMs(sinceMs) };
   }
 
   private wallMs(monotonicMs: number): number {
@@ -276,9 +278,14 @@ export class CoreView implements GatewayView {
     return clock.wallMs() - (clock.nowMs() - monotonicMs);
   }
 
+  private get isListening(): boolean {
+    return this.ports.isListening?.() ?? true;
+  }
+
   private notReadyReason(): string {
     const { core } = this.ports;
-    if (core.accepting) return core.memory.admits(0) ? '' : 'memory';
+    if (core.accepting && !core.memory.admits(0)) return 'memory';
+    if (core.accepting) return this.isListening ? '' : 'the SMTP port is not open yet';
     if (this.ports.isDraining()) return 'stopping';
     if (core.upCount === 0) return 'no store can be reached';
     return core.partitionsAwaited ? `${String(core.readiness.stuckCount)} of ${String(core.readiness.routeCount)} routes can not commit new mail` : 'recovering';

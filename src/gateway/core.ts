@@ -11,6 +11,7 @@ import { stockBytesMax } from '../base/segment-stock.js';
 import { Segments } from '../base/segments.js';
 import type { FenceNotice } from '../protocol/messages/beat.js';
 import type { Refusal } from '../protocol/messages/refusal.js';
+import type { HolderId } from '../protocol/partition-record.js';
 import type { Reply } from '../protocol/replies.js';
 import type { CoreOptions, CorePorts } from './core-options.js';
 import { CrashNotes, InHand } from './local/crash-notes.js';
@@ -115,20 +116,16 @@ export class GatewayCore implements Reception, DeliverySource {
       settled: (pending, outcome) => { this.settled(pending, outcome); },
     });
     this.acceptance = new Acceptance(options.acceptance, { clock: ports.clock, frame: this.frame, crc32: ports.crc32, packer: ports.packer, registry: this.registry, mirrors: this.mirrors, entries: this.entries, memory: this.memory, commitPoint: this.commitPoint, release: (queue, row) => { this.releaseEntry(queue, row); } });
-    this.dueTimes = new DueTimes({
-      clock: ports.clock,
-      onDue: (row) => { this.onDue(row); },
-      onWake: (queue) => { this.wake(queue); },
-    });
+    const wake = (queue: MailQueue): void => { this.wake(queue); };
+    this.dueTimes = new DueTimes({ clock: ports.clock, onDue: (row) => { this.onDue(row); }, onWake: wake });
     this.expirySweep = this.newSweep();
     this.settlement = new Settlement(options, {
       clock: ports.clock, frame: this.frame, crc32: ports.crc32, packer: ports.packer, entries: this.entries, mirrors: this.mirrors, dueTimes: this.dueTimes, events: ports.events,
       retryDelayMs: (attempts) => ports.retryDelayMs(attempts),
-      wake: (queue) => { this.wake(queue); },
+      wake,
       report: (queue, row, number) => { this.reports.begin(queue, row, number); },
     });
     this.reports = this.newReports(ports);
-    const wake = (queue: MailQueue): void => { this.wake(queue); };
     this.holds = new MessageHolds({
       clock: ports.clock, crc32: ports.crc32, log: ports.log, counters: ports.counters, events: ports.events, entries: this.entries, registry: this.registry, settlement: this.settlement, crashes: this.crashes, wake,
       noteOwing: (queue, row) => { this.recovered.noteOwing(queue, row); },
@@ -269,6 +266,11 @@ export class GatewayCore implements Reception, DeliverySource {
 
   onLinkRefusal(store: StorePort, refusal: Refusal): void {
     this.mirrors.onRefusal(store, refusal);
+  }
+
+  /** This process, as records name it. */
+  get self(): HolderId {
+    return this.ports.ownership.self;
   }
 
   /** Why the register does not answer; '' while it does. */

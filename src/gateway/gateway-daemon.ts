@@ -1,10 +1,12 @@
 /**
  * A gateway process: the core with real sockets, time and logs around it, and its life from start to stop.
  *
- *   start    links connect ─► queues come back ─► SMTP port opens when mail can be committed
+ *   start    the process is one of its own (process-identity.ts) ─► links connect ─► queues come back ─►
+ *            SMTP port opens when mail can be committed
  *   run      one tick for all deadlines; what a turn changed goes out at its end
  *   stop     port closed ─► DATA in progress answered ─► deliveries finished or abandoned at a bound ─►
- *            last changes flushed ─► links closed; the rest of the mail stays at the mirrors
+ *            last changes flushed ─► links closed; the rest of the mail stays at the mirrors ─► the key in the
+ *            register is deleted
  */
 import { MEMORY_SHARE_OF_HOST, hostMemoryBytes } from '../platform/node/memory.js';
 import type { MetricsExport } from '../observability/gateway-metrics.js';
@@ -33,9 +35,7 @@ import { CoreView } from './core-view.js';
 import type { GatewayOptions, GatewayPorts, RunningGateway } from './gateway-options.js';
 import { startInbound } from './inbound/inbound.js';
 import type { RunningInbound } from './inbound/inbound.js';
-import { nextIncarnation, nextOrdinal } from './incarnation.js';
-import { ProcessLock } from './process-lock.js';
-import { LocalNotes, readSetHints } from './local-notes.js';
+import { LocalNotes } from './local-notes.js';
 import { InboundRecord, MailRecord } from './mail-record.js';
 import type { MemberView } from './admin/view.js';
 import { reachableAddress } from '../platform/node/own-host.js';
@@ -44,6 +44,7 @@ import { StoreLink } from './mirror/link/store-link.js';
 import type { Partition } from './mirror/partition.js';
 import { Dispatcher } from './outbound/dispatcher.js';
 import { RetrySchedule } from './outbound/pure/retry-schedule.js';
+import { ProcessIdentity } from './process-identity.js';
 import { createRouter } from './queue/router.js';
 
 const TICK_MS = 25;
@@ -61,17 +62,31 @@ const LINK_BUFFER_BYTES = 256 * 1024;
 /** What the last changes may take to reach the stores at a stop. */
 const LAST_FLUSH_MS = 2000;
 
-/** Rejects when a port can't be had. Its incarnation will be above `told`. */
+/**
+ * Rejects when a port can't be had, or another process of this gateway lives; waits for the register. Its incarnation
+ * will be above `told`.
+ */
 export async function startGateway(options: GatewayOptions, ports: GatewayPorts, told = 0): Promise<RunningGateway> {
-  const gateway = new Gateway(options, ports, told);
-  await gateway.start();
-  return gateway;
+  const started: { gateway?: Gateway } = {};
+  const identity = await ProcessIdentity.begin({ ...options, told }, {
+    log: ports.log, crc32, onTaken: (why) => { started.gateway?.onTaken(why); },
+  });
+  try {
+    const gateway = new Gateway(options, ports, identity);
+    started.gateway = gateway;
+    await gateway.start();
+    return gateway;
+  } catch (error) {
+    await identity.end();
+    throw error;
+  }
 }
 
 class Gateway implements RunningGateway {
   readonly incarnation: number;
   private readonly options: GatewayOptions;
   private readonly ports: GatewayPorts;
+  private readonly identity: ProcessIdentity;
   private readonly clock = new SystemClock();
   private readonly core: GatewayCore;
   private readonly links: StoreLink[] = [];
@@ -93,12 +108,11 @@ class Gateway implements RunningGateway {
   private portsBusy = false;
   private portRetryMs = 0;
 
-  constructor(options: GatewayOptions, ports: GatewayPorts, told: number) {
+  constructor(options: GatewayOptions, ports: GatewayPorts, identity: ProcessIdentity) {
     this.options = options;
     this.ports = ports;
-    const { number, unkept } = nextIncarnation(options.stateDir, this.clock.wallMs(), told);
-    this.incarnation = number;
-    if (unkept !== '') ports.log.error('start', 'the incarnation can not be kept in state_dir: until it can, only the clock tells this process from older ones', { why: unkept });
+    this.identity = identity;
+    this.incarnation = identity.incarnation.incarnation;
     this.record = new MailRecord({ clock: this.clock, log: ports.log, mailLog: ports.mailLog, metrics: ports.metrics, mirrorsOf: (route) => this.core.registry.find(route)?.partition });
     this.inboundRecord = new InboundRecord(ports.metrics);
     this.runEndOfTurn = () => {
@@ -107,15 +121,15 @@ class Gateway implements RunningGateway {
     };
     const router = createRouter(options.routes);
     this.core = this.makeCore(forAnySpelling(router));
-    this.notes = new LocalNotes(options.stateDir, { log: ports.log, crashes: this.core.crashes, inHand: this.core.inHand, incarnation: this.incarnation, sets: this.core.sets });
+    this.notes = new LocalNotes(options.stateDir, { crashes: this.core.crashes, inHand: this.core.inHand, incarnation: this.incarnation });
     const { stateDir } = options;
     const file = stateDir === undefined ? undefined : {
       read: () => readDrained(stateDir),
       write: (drained: DrainedSince) => writeDrained(stateDir, drained),
     };
-    const { mirrors, registry } = this.core;
+    const { mirrors, moves, registry } = this.core;
     const partitionsOf = (name: string): readonly Partition[] => registry.partitionsOf(name);
-    this.drained = new DrainedStores({ clock: this.clock, log: ports.log, mirrors, file, partitionsOf });
+    this.drained = new DrainedStores({ clock: this.clock, log: ports.log, mirrors, moves, file, partitionsOf });
     const transport = new NodeTransport({ readBufferBytes: REPLY_BUFFER_BYTES });
     const toNextHops: Transport = {
       connect: (host, port, handlers) => {
@@ -131,7 +145,7 @@ class Gateway implements RunningGateway {
     }
     this.view = new CoreView(
       { gatewayId: options.id, host: options.host, incarnation: this.incarnation, version: options.version, insecure: options.insecure, replicas: options.replicas, storeHosts: new Map(options.stores.map((store) => [store.id, store.host])), others: othersOf(options) },
-      { clock: this.clock, log: ports.log, core: this.core, links: this.links, metrics: ports.metrics, pid: process.pid, drainedSinceWallMs: (store) => this.drained.sinceWallMs(store), adminAddress: () => reachableAddress(options.admin.host, this.adminPort), isDraining: () => this.stopping, connectionsIn: () => this.inboundRecord.connections, connectionsOut: () => this.dispatcher.nextHops().reduce((sum, hop) => sum + hop.connections, 0), dotsInFlight: () => this.dispatcher.count },
+      { clock: this.clock, log: ports.log, core: this.core, links: this.links, metrics: ports.metrics, pid: process.pid, drainedSinceWallMs: (store) => this.drained.sinceWallMs(store), adminAddress: () => reachableAddress(options.admin.host, this.adminPort), isDraining: () => this.stopping, isListening: () => this.portsOpen || this.inbounds.length === 0, connectionsIn: () => this.inboundRecord.connections, connectionsOut: () => this.dispatcher.nextHops().reduce((sum, hop) => sum + hop.connections, 0), dotsInFlight: () => this.dispatcher.count },
     );
   }
 
@@ -151,7 +165,7 @@ class Gateway implements RunningGateway {
     }
     const source = gaugeSource({ view: this.view, nowMs: () => this.clock.nowMs(), wallMs: () => this.clock.wallMs(), logLinesDropped: () => this.ports.logLinesDropped(), states: () => this.view.states() });
     this.metricsExport = exportGatewayMetrics(this.ports.metrics, source);
-    this.admin = await startAdmin(this.options.admin, { view: this.view, registry: this.metricsExport.registry, wallMs: () => this.clock.wallMs(), rescue: this.core.recovery, holds: this.core.holds, stores: this.drained, exports: new ExportView({ crc32, entries: this.core.entries, queuesOf: (name) => this.core.registry.byName(name) }) });
+    this.admin = await startAdmin(this.options.admin, { view: this.view, registry: this.metricsExport.registry, wallMs: () => this.clock.wallMs(), log: this.ports.log, rescue: this.core.holdings, holds: this.core.holds, stores: this.drained, exports: new ExportView({ crc32, entries: this.core.entries, queuesOf: (name) => this.core.registry.byName(name) }) });
     this.ports.log.info('start', 'the gateway starts', { gateway: this.options.id, incarnation: this.incarnation, stores: this.options.stores.map((store) => store.id), memory_limit_bytes: this.core.memory.limitBytes });
     for (const link of this.links) link.start();
     this.dispatcher.start();
@@ -171,8 +185,18 @@ class Gateway implements RunningGateway {
     for (const link of this.links) link.close();
     this.metricsExport?.close();
     await this.admin?.close();
+    await this.identity.end();
     this.ports.log.info('stop', 'the gateway has stopped; what is queued stays at the stores', { queued: this.view.status().queuedMessages });
     this.ports.mailLog.flush();
+  }
+
+  /** Another process of this gateway has its key in the register: nothing of this one goes on. */
+  onTaken(why: string): void {
+    if (this.fenced || this.stopping) return;
+    this.fenced = true;
+    this.ports.metrics.fenced += 1;
+    this.ports.log.error('fenced', 'another process of this gateway is in the register; this one stops at once', { gateway: this.options.id, why, incarnation: this.incarnation });
+    this.ports.onFenced(0);
   }
 
   onCrash(): boolean {
@@ -183,7 +207,6 @@ class Gateway implements RunningGateway {
     const { options, ports } = this;
     const memoryLimitBytes = options.memoryLimitBytes ?? Math.floor(hostMemoryBytes() * MEMORY_SHARE_OF_HOST);
     const retry = new RetrySchedule(options.retry, { random: ports.random });
-    const lock = new ProcessLock(options.stateDir);
     return new GatewayCore(
       {
         gatewayId: options.id,
@@ -192,12 +215,15 @@ class Gateway implements RunningGateway {
         queuesMax: options.queuesMax,
         commitTimeoutMs: options.commitTimeoutMs,
         longestRetryMs: retry.longestMs,
-        firstListMs: options.failoverTimeoutMs,
+        firstWaitMs: options.failoverTimeoutMs,
         segmentBytes: SEGMENT_BYTES,
-        mirrors: { group: options.group, replicas: options.replicas, minReplicas: options.replicasMin, retryMs: MIRROR_RETRY_MS, refillFrameBytes: REFILL_FRAME_BYTES, frameTargetBytes: FRAME_TARGET_BYTES, replaceAfterMs: options.replaceAfterMs, placement: { gatewayHost: options.oneHost ? undefined : options.host, places: new Map(options.stores.map((store) => [store.id, store])) }, ringBytes: options.ringBytes },
+        group: options.group,
+        rescue: options.rescue,
+        leaseMs: options.leaseMs,
+        mirrors: { replicas: options.replicas, minReplicas: options.replicasMin, retryMs: MIRROR_RETRY_MS, refillFrameBytes: REFILL_FRAME_BYTES, frameTargetBytes: FRAME_TARGET_BYTES, replaceAfterMs: options.replaceAfterMs, placement: { gatewayHost: options.oneHost ? undefined : options.host, places: new Map(options.stores.map((store) => [store.id, store])) }, ringBytes: options.ringBytes },
         acceptance: { lifetimeMs: options.retry.lifetimeMs, bounceLifetimeMs: options.retry.bounceLifetimeMs, nextHopShare: options.nextHopShare },
         memory: { limitBytes: memoryLimitBytes, acceptShare: options.memoryAcceptShare, reserveShare: RESERVE_SHARE },
-        recovery: { blockEntries: options.blockMessages, blockBytes: options.blockBytes, largestBytes: Math.max(...options.inbound.map(({ messageBytesMax }) => messageBytesMax)), rescue: options.rescue, olderMayLive: () => lock.look() !== 'gone', hints: readSetHints(options.stateDir) },
+        reading: { blockEntries: options.blockMessages, blockBytes: options.blockBytes, largestBytes: Math.max(...options.inbound.map(({ messageBytesMax }) => messageBytesMax)) },
       },
       {
         clock: this.clock,
@@ -211,7 +237,9 @@ class Gateway implements RunningGateway {
         heldElsewhereBytes: () => this.dispatcher.largeBytes,
         requestEndOfTurn: () => { this.requestEndOfTurn(); },
         retryDelayMs: (attempts) => retry.delayMs(attempts),
-        drawOrdinal: () => nextOrdinal(options.stateDir, options.id, options.group, ports.random),
+        drawOrdinal: () => this.identity.ordinals.take(),
+        ownership: this.identity.bridge,
+        random: ports.random,
         compose: (input) => composeReport(options.hostName, input, this.clock.wallMs()),
       },
     );
@@ -237,8 +265,9 @@ class Gateway implements RunningGateway {
         {
           onUp: (up) => { this.compareLease(up); core.onLinkUp(up); },
           onSwitched: (switched) => { ports.metrics.failedOver(switched.storeId); core.onLinkSwitched(switched); },
-          onStopping: (from) => { core.mirrors.moves.onStopping(from); },
-          onDown: (down, reason) => { core.onLinkDown(down, reason); },
+          onStopping: (from) => { core.moves.onStopping(from); },
+          onDown: (down) => { core.onLinkDown(down); },
+          onFenceNotices: (from, bootId, notices) => { core.onFenceNotices(from, bootId, notices); },
           onAcknowledged: (from, handle, number) => { core.mirrors.onAcknowledged(from, handle, number); },
           onAckedThrough: (from, sequence) => { core.onLinkAckedThrough(from, sequence); },
           onRefusal: (from, refusal) => { core.onLinkRefusal(from, refusal); },
@@ -265,6 +294,7 @@ class Gateway implements RunningGateway {
   }
 
   private tick(nowMs: number): void {
+    this.identity.tick(nowMs);
     for (const link of this.links) link.tick(nowMs);
     this.core.tick(nowMs);
     this.drained.tick();
@@ -301,7 +331,7 @@ class Gateway implements RunningGateway {
   private onFenced(storeId: string, text: string, highest = 0): void {
     if (this.fenced) return;
     this.fenced = true;
-    // Before any store took us it may be the clock that is behind.
+    // Before any store took us it may be the register that was rolled back.
     const told = this.links.every((link) => link.highestIncarnation === 0) ? highest : 0;
     this.ports.metrics.fenced += 1;
     if (told === 0) this.ports.log.error('fenced', 'another process with the id of this gateway owns its queues now; this one stops at once. If that is no restart, give one of the two another id, or do not start it', { gateway: this.options.id, store: storeId, why: text, incarnation: this.incarnation });

@@ -1,8 +1,12 @@
-/** What a gateway process is made with (gateway-daemon.ts): its plain options, what it is given, and what it gives. */
+/**
+ * What a gateway process is made with (gateway-daemon.ts): its plain options, what it is given, and what it
+ * gives.
+ */
 import type { GatewayMetrics } from '../observability/gateway-metrics.js';
 import type { MailLog } from '../observability/mail-log.js';
 import type { EventLog, Random } from '../platform/ports.js';
 import type { TlsFiles } from '../platform/node/tls-transport.js';
+import type { RegisterChoice } from '../register/running/open-register.js';
 import type { InboundOptions } from './inbound/options.js';
 import type { PathAddress } from './mirror/link/link-options.js';
 import type { DispatcherOptions } from './outbound/dispatcher.js';
@@ -30,6 +34,8 @@ export interface GatewayOptions {
   readonly hostName: string;
   readonly secret: Uint8Array;
   readonly stateDir: string | undefined;
+  /** Who says which process holds a partition. */
+  readonly register: RegisterChoice;
   readonly insecure: boolean;
   /** Of this release, for its status. */
   readonly version: string;
@@ -73,7 +79,10 @@ export interface GatewayPorts {
   readonly metrics: GatewayMetrics;
   readonly random: Random;
   logLinesDropped(): number;
-  /** It must end: another incarnation owns its queues. `told`: no store has taken it yet, and this is the highest they know; else 0. */
+  /**
+   * It must end: another process of this gateway lives. `told`: no store has taken it yet, and this is the
+   * highest incarnation they know; else 0.
+   */
   onFenced(told: number): void;
 }
 
@@ -83,8 +92,8 @@ export interface RunningGateway {
   readonly adminPort: number;
   readonly incarnation: number;
   /**
-   * An error that nobody handled: notes what was in hand, on this machine and at the mirrors as far as that goes out
-   * at once. The process must not go on after it. True when something was in hand.
+   * An error that nobody handled: notes what was in hand, on this machine and at the mirrors as far as that
+   * goes out at once. The process must not go on after it. True when something was in hand.
    */
   onCrash(): boolean;
   stop(): Promise<void>;

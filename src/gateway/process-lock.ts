@@ -1,11 +1,11 @@
 /**
- * The state_dir of a gateway belongs to one process at a time, and knows which incarnations ran in it. The next
- * process takes at once what one of them held, if it is proven here that exactly that one is dead; without the proof
- * it waits for leases and sessions to run out.
+ * The state_dir of a gateway belongs to one process at a time, and knows which incarnations ran in it. The
+ * next process takes at once what one of them held, if it is proven here that exactly that one is dead;
+ * without the proof it waits for leases and sessions to run out.
  *
  *   state_dir/lock         who has the folder now (platform/node/file-lock.ts): a second process is refused
- *   state_dir/processes    machine, folder, and of each incarnation that ran here: its ordinal, the mark of its
- *                          process, and whether it ended in good order
+ *   state_dir/processes    machine, folder, and of each incarnation that ran here: its ordinal, the mark of
+ *                          its process, and whether it ended in good order
  *
  *   an incarnation is     proven dead when
  *   named here            it ended in good order, or
@@ -76,10 +76,12 @@ export class ProcessLock {
     try {
       makeFolder(stateDir);
       const file = join(stateDir, LOCK_FILE);
-      const lock = await FileLock.take({ file, machine, ...(untouchedMs === undefined ? {} : { untouchedMs }) }, table);
+      const patience = untouchedMs === undefined ? {} : { untouchedMs };
+      const lock = await FileLock.take({ file, machine, ...patience }, table);
       return new ProcessLock(stateDir, lock, table, machine);
     } catch (error) {
-      throw new Error(error instanceof FileInUseError ? inUseText(stateDir, error) : unusableText(stateDir, error));
+      const isInUse = error instanceof FileInUseError;
+      throw new Error(isInUse ? inUseText(stateDir, error) : unusableText(stateDir, error));
     }
   }
 
@@ -92,7 +94,9 @@ export class ProcessLock {
     };
   }
 
-  /** This process runs as this incarnation, before anybody else hears of it. '' or why it could not be kept. */
+  /**
+   * This process runs as this incarnation, before anybody else hears of it. '' or why it could not be kept.
+   */
   record({ incarnation, ordinal }: IncarnationRecord): string {
     const mark = this.#table.self();
     if (mark === undefined) return 'this machine does not tell its processes (/proc)';
@@ -156,8 +160,8 @@ function readProcesses(file: string): Processes {
 function readLife(value: unknown): readonly Life[] {
   const { incarnation, ordinal, mark, hasEnded } = fieldsOf(value) ?? {};
   const parsed = parseProcessMark(JSON.stringify(mark ?? null));
-  if (!isWhole(incarnation) || !isWhole(ordinal) || parsed === undefined || typeof hasEnded !== 'boolean') return [];
-  return [{ incarnation, ordinal, mark: parsed, hasEnded }];
+  if (!isWhole(incarnation) || !isWhole(ordinal) || typeof hasEnded !== 'boolean') return [];
+  return parsed === undefined ? [] : [{ incarnation, ordinal, mark: parsed, hasEnded }];
 }
 
 function inUseText(stateDir: string, { by }: FileInUseError): string {
@@ -166,6 +170,6 @@ function inUseText(stateDir: string, { by }: FileInUseError): string {
 }
 
 function unusableText(stateDir: string, error: unknown): string {
-  const why = error instanceof Error ? ((error as NodeJS.ErrnoException).code ?? error.message) : String(error);
-  return `state_dir ${stateDir} can't be used: ${why}: give this user the right to read and write it`;
+  const { code = String(error) } = error as NodeJS.ErrnoException;
+  return `state_dir ${stateDir} can't be used: ${code}: give this user the right to read and write it`;
 }

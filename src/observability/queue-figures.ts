@@ -1,5 +1,5 @@
 /**
- * Figures of a queue, and of the mirrors at a store, that metrics (queue-metrics.ts) and the operators' view
+ * Figures of a queue, of the mirrors at a store, and of what waits, that metrics (queue-metrics.ts) and the operators' view
  * (gateway/admin/view.ts) show alike: named once, so that both mean the same.
  */
 
@@ -15,6 +15,15 @@ export interface QueueFigures {
   /** Of the mirror farthest behind. */
   readonly lagMessages: number;
   readonly lagBytes: number;
+}
+
+/** Partitions that are not served, by what they wait for. */
+export interface WaitingFigures {
+  readonly register: number;
+  readonly lease: number;
+  readonly stores: number;
+  /** The one that asks for a person. */
+  readonly copiesAway: number;
 }
 
 export interface StoreFigures {

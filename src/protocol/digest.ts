@@ -1,5 +1,5 @@
 /**
- * The running digest of a mirrored queue: two 32-bit lanes over all changes since number 0, so that two
+ * The running digest of a partition: two 32-bit lanes over all changes since number 0, so that two
  * mirrors which stand at the same number can tell with eight bytes whether they hold the same
  * (docs/PROTOCOL.md, "Digest"). It guards against bugs and mixed-up queues, not against an attacker.
  *

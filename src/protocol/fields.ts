@@ -81,21 +81,6 @@ export function isIdentifier(value: unknown): value is string {
   return bytes <= IDENTIFIER_BYTES_MAX;
 }
 
-/** As isIdentifier, or ''. */
-export function isIdentifierOrNone(value: unknown): value is string {
-  return value === '' || isIdentifier(value);
-}
-
-/** A list of different identifiers. */
-export function isIdentifiers(value: unknown, most: number): value is readonly string[] {
-  if (!Array.isArray(value) || value.length > most) return false;
-  const list = value as readonly unknown[];
-  for (let i = 0; i < list.length; i++) {
-    if (!isIdentifier(list[i]) || list.indexOf(list[i]) !== i) return false;
-  }
-  return true;
-}
-
 /** Text for people; whoever shows it escapes it. */
 export function isText(value: unknown): value is string {
   return typeof value === 'string' && value.length <= TEXT_CHARS_MAX;

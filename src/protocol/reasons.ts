@@ -25,7 +25,6 @@ export const REFUSAL_DENIED = 4;
 export const REFUSAL_UNKNOWN = 5;
 export const REFUSAL_CHECKSUM = 6;
 export const REFUSAL_MISSING = 7;
-export const REFUSAL_EPOCH = 8;
 export const REFUSAL_COUNT = 9;
 export const REFUSAL_LIMIT = 10;
 export const REFUSAL_INVALID = 11;
@@ -33,7 +32,7 @@ export const REFUSAL_INVALID = 11;
 export const REFUSAL_BODY = 12;
 
 const REFUSAL_NAMES: readonly string[] = [
-  '', 'GAP', 'DIGEST', 'FENCED', 'DENIED', 'UNKNOWN', 'CHECKSUM', 'MISSING', 'EPOCH', 'COUNT', 'LIMIT', 'INVALID', 'BODY',
+  '', 'GAP', 'DIGEST', 'FENCED', 'DENIED', 'UNKNOWN', 'CHECKSUM', 'MISSING', '', 'COUNT', 'LIMIT', 'INVALID', 'BODY',
 ];
 
 /** Why a FENCE was not accepted. A higher term is known. */

@@ -1,6 +1,7 @@
 /**
- * The file in which a store that stops leaves what it still holds: a sequence of records, each with its checksum and
- * its place in the sequence, so that a file which was cut short, changed or put together is known for what it is.
+ * The file in which a store that stops leaves what it still holds: a sequence of records, each with its
+ * checksum and its place in the sequence, so that a file which was cut short, changed or put together is
+ * known for what it is.
  *
  *   HEAD  ACCOUNT…  PROCESS…  FENCE…  ( COPY ENTRIES… )…  END
  *
@@ -16,16 +17,17 @@
  *   1 HEAD     [FORMAT, version 2, storeId, wallMs, bootId hex, longestLeaseMs]
  *   2 ACCOUNT  [gatewayId, incarnation, nonce bin]
  *   3 PROCESS  [process, fenceCount, [[count, partition, term]…]]   a process with very many has several
- *   4 FENCE    [partition, term, [holder] or [], record or []]    the highest term accepted, the newest record told
+ *   4 FENCE    [partition, term, holder or [], record or []]    the highest term accepted, whose it is, the newest record told
  *   5 COPY     [partition, number, digestA, digestB, lastTerm, count]
  *   6 ENTRIES  entry rows of this copy (entry-rows.ts) as in REFILL             body ‖ head ‖ note of each row
  *   7 END      [fences, copies, entries]
  *
- * longestLeaseMs is the longest lease that was granted under this boot id, by whatever process of the store: the one that
- * goes on with the file does not know when those end, and waits for all of them.
+ * longestLeaseMs is the longest lease that was granted under this boot id, by whatever process of the store:
+ * the one that goes on with the file does not know when those end, and waits for all of them.
  *
- * A shared body is brought whole by the first entry that has it. Integers are little-endian, arrays MessagePack; terms,
- * holders and records as on the wire (wire-record.ts). Not here: files (kvs/daemon/spill-file.ts).
+ * A shared body is brought whole by the first entry that has it. Integers are little-endian, arrays
+ * MessagePack; terms, holders and records as on the wire (wire-record.ts). Not here: files
+ * (kvs/daemon/spill-file.ts).
  */
 
 import type { Crc32, Packer } from '../platform/ports.js';
@@ -96,7 +98,9 @@ export interface SpilledCopy {
 const NOTHING = new Uint8Array(0);
 
 /** The chunks of one record, in order. */
-export function encodeRecord(crc32: Crc32, type: number, index: number, control: Uint8Array, payload: Uint8Array = NOTHING): readonly Uint8Array[] {
+export function encodeRecord(
+  crc32: Crc32, type: number, index: number, control: Uint8Array, payload: Uint8Array = NOTHING,
+): readonly Uint8Array[] {
   const header = new Uint8Array(RECORD_HEADER_BYTES);
   const view = new DataView(header.buffer);
   view.setUint32(4, type, true);
@@ -114,14 +118,18 @@ export interface RecordHeader {
 }
 
 /** The header at the start of the bytes, or the broken rule. `remaining` is what the file has behind it. */
-export function readRecordHeader(bytes: Uint8Array, index: number, remaining: number): RecordHeader | InvalidMessage {
+export function readRecordHeader(
+  bytes: Uint8Array, index: number, remaining: number,
+): RecordHeader | InvalidMessage {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
   const type = view.getUint32(4, true);
   const controlBytes = view.getUint32(12, true);
   const payloadBytes = view.getUint32(16, true);
   if (type < SPILL_HEAD || type > SPILL_END) return new InvalidMessage('record type');
   if (view.getUint32(8, true) !== index) return new InvalidMessage('record out of place');
-  if (controlBytes > CONTROL_BYTES_MAX || payloadBytes > PAYLOAD_BYTES_MAX) return new InvalidMessage('record too long');
+  if (
+    controlBytes > CONTROL_BYTES_MAX || payloadBytes > PAYLOAD_BYTES_MAX
+  ) return new InvalidMessage('record too long');
   if (controlBytes + payloadBytes > remaining) return new InvalidMessage('file cut short');
   return { type, controlBytes, payloadBytes };
 }
@@ -132,8 +140,10 @@ export function isRecordSound(crc32: Crc32, record: Uint8Array): boolean {
   return crc32(record.subarray(4), 0) === view.getUint32(0, true);
 }
 
-export function encodeHead(packer: Packer, { storeId, wallMs, bootId, longestLeaseMs }: SpillHead): Uint8Array {
-  return packer.pack([FORMAT, VERSION, storeId, wallMs, bootId, longestLeaseMs]).slice();
+export function encodeHead(
+  packer: Packer, { storeId, wallMs, bootId, longestLeaseMs }: SpillHead,
+): Uint8Array {
+  return packer.pack([FORMAT, VERSION, storeId, wallMs, bootId, longestLeaseMs]);
 }
 
 export function decodeHead(packer: Packer, control: Uint8Array): SpillHead | InvalidMessage {
@@ -147,11 +157,13 @@ export function decodeHead(packer: Packer, control: Uint8Array): SpillHead | Inv
   if (!isIdentifier(storeId)) return new InvalidMessage('storeId');
   if (!isWhole(wallMs)) return new InvalidMessage('wallMs');
   if (typeof bootId !== 'string' || !BOOT_ID.test(bootId)) return new InvalidMessage('bootId');
-  return isUint32(longestLeaseMs) ? { storeId, wallMs, bootId, longestLeaseMs } : new InvalidMessage('longestLeaseMs');
+  return isUint32(longestLeaseMs) ? {
+    storeId, wallMs, bootId, longestLeaseMs,
+  } : new InvalidMessage('longestLeaseMs');
 }
 
 export function encodeAccount(packer: Packer, account: SpilledAccount): Uint8Array {
-  return packer.pack([account.id, account.incarnation, account.nonce]).slice();
+  return packer.pack([account.id, account.incarnation, account.nonce]);
 }
 
 export function decodeAccount(packer: Packer, control: Uint8Array): SpilledAccount | InvalidMessage {
@@ -161,11 +173,12 @@ export function decodeAccount(packer: Packer, control: Uint8Array): SpilledAccou
   if (!isIdentifier(id)) return new InvalidMessage('gatewayId');
   if (!isWhole(incarnation)) return new InvalidMessage('incarnation');
   if (!isBytes(nonce) || nonce.length > NONCE_BYTES_MAX) return new InvalidMessage('nonce');
-  return { id, incarnation, nonce: nonce.slice() };
+  // What is read into the same bytes next must not change it; slice() of a Buffer is no copy.
+  return { id, incarnation, nonce: Uint8Array.from(nonce) };
 }
 
 export function encodeProcess(packer: Packer, { process, fenceCount, fences }: SpilledProcess): Uint8Array {
-  return packer.pack([process, fenceCount, packNotices(fences)]).slice();
+  return packer.pack([process, fenceCount, packNotices(fences)]);
 }
 
 export function decodeProcess(packer: Packer, control: Uint8Array): SpilledProcess | InvalidMessage {
@@ -185,8 +198,12 @@ export function * processRecords({ process, fenceCount, fences }: SpilledProcess
   }
 }
 
-export function encodeSpilledFence(packer: Packer, { partition, term, holder, told }: SpilledFence): Uint8Array {
-  return packer.pack([partition, packTerm(term), holder === undefined ? [] : [packHolder(holder)], packTold(told)]).slice();
+export function encodeSpilledFence(
+  packer: Packer, { partition, term, holder, told }: SpilledFence,
+): Uint8Array {
+  return packer.pack(
+    [partition, packTerm(term), holder === undefined ? [] : packHolder(holder), packTold(told)]
+  );
 }
 
 export function decodeSpilledFence(packer: Packer, control: Uint8Array): SpilledFence | InvalidMessage {
@@ -197,14 +214,17 @@ export function decodeSpilledFence(packer: Packer, control: Uint8Array): Spilled
   const told = readTold(packedTold);
   if (!isPartition(partition)) return new InvalidMessage('partition');
   if (term === undefined) return new InvalidMessage('term');
-  if (!Array.isArray(packedHolder) || packedHolder.length > 1) return new InvalidMessage('holder');
-  const holder = readHolder((packedHolder as readonly unknown[])[0]);
-  if (packedHolder.length === 1 && holder === undefined) return new InvalidMessage('holder');
+  const holder = readHolder(packedHolder);
+  if (
+    holder === undefined && !(Array.isArray(packedHolder) && packedHolder.length === 0)
+  ) return new InvalidMessage('holder');
   return told instanceof InvalidMessage ? told : { partition, term, holder, told };
 }
 
-export function encodeCopy(packer: Packer, { partition, number, digestA, digestB, lastTerm, count }: SpilledCopy): Uint8Array {
-  return packer.pack([partition, number, digestA, digestB, packTerm(lastTerm), count]).slice();
+export function encodeCopy(
+  packer: Packer, { partition, number, digestA, digestB, lastTerm, count }: SpilledCopy,
+): Uint8Array {
+  return packer.pack([partition, number, digestA, digestB, packTerm(lastTerm), count]);
 }
 
 export function decodeCopy(packer: Packer, control: Uint8Array): SpilledCopy | InvalidMessage {
@@ -216,15 +236,19 @@ export function decodeCopy(packer: Packer, control: Uint8Array): SpilledCopy | I
   if (!isWhole(number)) return new InvalidMessage('number');
   if (!isUint32(digestA) || !isUint32(digestB)) return new InvalidMessage('digest');
   if (lastTerm === undefined) return new InvalidMessage('lastTerm');
-  return isBetween(count, 0, number) ? { partition, number, digestA, digestB, lastTerm, count } : new InvalidMessage('count');
+  return isBetween(count, 0, number) ? {
+    partition, number, digestA, digestB, lastTerm, count,
+  } : new InvalidMessage('count');
 }
 
 export function encodeEnd(packer: Packer, fences: number, copies: number, entries: number): Uint8Array {
-  return packer.pack([fences, copies, entries]).slice();
+  return packer.pack([fences, copies, entries]);
 }
 
 /** '' when the totals agree, else the broken rule. */
-export function checkEnd(packer: Packer, control: Uint8Array, fences: number, copies: number, entries: number): string {
+export function checkEnd(
+  packer: Packer, control: Uint8Array, fences: number, copies: number, entries: number,
+): string {
   const values = unpackControl(packer, control, 3);
   if (values instanceof InvalidMessage) return values.rule;
   return values[0] === fences && values[1] === copies && values[2] === entries ? '' : 'totals';

@@ -10,7 +10,7 @@
 /** What this release speaks among its own. */
 export const PROTOCOL_VERSION = 3;
 /** From the next release on: the version of the release before. */
-export const PROTOCOL_VERSION_OLDEST = 3;
+export const PROTOCOL_VERSION_OLDEST: number = 3;
 
 /** The version that both speak, from HELLO's range, or 0 when there is none (CLOSE with VERSION). */
 export function chooseVersion(versionMin: number, versionMax: number): number {

@@ -27,7 +27,7 @@ export function packHolder({ gatewayId, incarnation }: HolderId): readonly unkno
   return [gatewayId, incarnation];
 }
 
-/** What a store was told, or that it was told nothing. */
+/** What a store was told; [] when that is nothing. */
 export function packTold(record: PartitionRecord | undefined): readonly unknown[] {
   return record === undefined ? [] : packRecord(record);
 }

@@ -156,7 +156,8 @@ function readPartition({ epoch, term, holder, members, gaveUp }: Fields): Partit
   if (list instanceof BrokenRule) return list;
   // One store may have two boots: while its new boot takes the place of the old one.
   const given = readMembers(gaveUp, GAVE_UP_MAX, 'gaveUp');
-  return given instanceof BrokenRule ? given : { epoch, term: since, holder: who, members: list, gaveUp: given };
+  if (given instanceof BrokenRule) return given;
+  return { epoch, term: since, holder: who, members: list, gaveUp: given };
 }
 
 function readTerm(value: unknown): Term | undefined {

@@ -131,7 +131,7 @@ describe('discovery', () => {
     const text = lines.join('\n');
     assert.equal(code, 0);
     assert.match(text, /mirrors {5}DEGRADED since \d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ \([^)]+\): store-a: \S+/);
-    assert.match(text, /^default +store-a +NG +NG +NG +\S+ +\d+ +- .*\n +store-b +RUN +READY +SYNC +yes/m);
+    assert.match(text, /^p1 +store-a +NG +NG +NG +\S+ +\d+ +- .*\n +store-b +RUN +READY +SYNC +yes/m);
     assert.match(text, new RegExp(`^PARTIAL: store-a: no answer from ${storeAdmins[0] ?? ''}: connection refused$`, 'm'));
   });
 

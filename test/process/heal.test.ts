@@ -43,7 +43,7 @@ describe('a store that stays away', { timeout: 180_000 }, () => {
     });
     await until('its leftovers are dropped', async () => {
       const used = (await cluster.table()).filter((row) => row.store === gone.name).length;
-      return (await cluster.queuesAt(1)) === used;
+      return (await cluster.partitionsAt(1)) === used;
     }, 15_000, cluster.gateway);
     assert.ok(hasLogged(cluster, '"why":"another has taken its place"'), cluster.gateway.logTail());
   }));
@@ -59,7 +59,7 @@ describe('twinpost store drain', { timeout: 180_000 }, () => {
       const told = await twinpost(cluster, 'store', 'drain', store.name, '--wait', ...REASON);
       assert.equal(told.code, 0, told.out);
       assert.match(told.out, /gateway-1: nothing is left at store-a\n/);
-      await until('the store has nothing', async () => (await cluster.queuesAt(0)) === 0);
+      await until('the store has nothing', async () => (await cluster.partitionsAt(0)) === 0);
       const before = performance.now();
       assert.equal(await store.stop(), 0, store.logTail());
       assert.ok(performance.now() - before < QUICK_MS);
@@ -73,11 +73,11 @@ describe('twinpost store drain', { timeout: 180_000 }, () => {
     await cluster.gateway.ready();
     await mailWhile(all, () => Promise.resolve(), { run: 'after' });
     await healedWithout(cluster, store.name);
-    assert.equal(await cluster.queuesAt(0), 0);
+    assert.equal(await cluster.partitionsAt(0), 0);
     const undone = await twinpost(cluster, 'store', 'drain', store.name, '--undo', ...REASON);
     assert.deepEqual([undone.code, undone.out], [0, 'gateway-1: store-a is used\n']);
     await storeOf(cluster, 1).kill();
-    await until('the store is used again', async () => (await cluster.queuesAt(0)) > 0, 60_000, cluster.gateway);
+    await until('the store is used again', async () => (await cluster.partitionsAt(0)) > 0, 60_000, cluster.gateway);
   }));
 
   test('with two stores says that copies are missing, and with min_replicas 2 that it can not', () => healing(2, {}, async (all) => {
@@ -115,8 +115,9 @@ describe('twinpost store resync', { timeout: 60_000 }, () => {
     const unknown = await twinpost(cluster, 'store', 'resync', 'store-b', '--queue', 'nobody.example', '--reason', 'a test');
     assert.equal(unknown.code, 1);
     assert.match(unknown.out, /no gateway that answers has a mirror of 'nobody.example' at 'store-b'/);
+    const home = await cluster.homeOf('a.example');
     await storeOf(cluster, 0).kill();
-    await until('one copy is left', async () => (await cluster.table()).some((row) => row.queue_name === 'a.example' && row.store === 'store-a' && row.sync === 'NG'));
+    await until('one copy is left', async () => (await cluster.table()).some((row) => row.partition === home && row.store === 'store-a' && row.sync === 'NG'));
     const refused = await twinpost(cluster, 'store', 'resync', 'store-b', '--queue', 'a.example', '--reason', 'a test');
     assert.equal(refused.code, 1, refused.out);
     assert.match(refused.out, /no other mirror is in sync: this one may be all there is/);

@@ -94,14 +94,16 @@ const QUEUE = 'a.example';
 /** Messages in all queues when the stores are killed. */
 const QUEUED = 300;
 
-/** Both mirrors of QUEUE, and what is told of it and done there. */
+/** Both mirrors of the partition where QUEUE lives, and what is told of it and done there. */
 class Pair {
   readonly all: Healing;
   readonly dead: readonly Daemon[];
+  readonly partition: string;
   private readonly ids: readonly string[];
 
-  private constructor(all: Healing, dead: readonly Daemon[]) {
+  private constructor(all: Healing, partition: string, dead: readonly Daemon[]) {
     this.all = all;
+    this.partition = partition;
     this.dead = dead;
     this.ids = dead.map((store) => store.name);
   }
@@ -111,19 +113,20 @@ class Pair {
     const { cluster } = all;
     cluster.sink.freeze();
     await until('mail is queued', async () => (await cluster.status()).queued_messages >= QUEUED);
-    const rows = (await cluster.table()).filter((row) => row.queue_name === QUEUE);
+    const partition = await cluster.homeOf(QUEUE);
+    const rows = (await cluster.table()).filter((row) => row.partition === partition);
     const dead = cluster.stores.filter((store) => rows.some((row) => row.store === store.name));
     assert.deepEqual([dead.length, rows.map((row) => row.sync)], [2, ['SYNC', 'SYNC']]);
     await Promise.all(dead.map((store) => store.kill()));
-    return new Pair(all, dead);
+    return new Pair(all, partition, dead);
   }
 
-  /** Which of the others has all of the queue; it counts for nothing yet. Without a mirror in sync one is filled at a time. */
+  /** Which of the others has all of the partition; it counts for nothing yet. Without a mirror in sync one is filled at a time. */
   async filledElsewhere(): Promise<string> {
     const { cluster } = this.all;
     let filled = '';
     await until('another store is filled', async () => {
-      const row = (await cluster.table()).find((one) => one.queue_name === QUEUE && one.sync === 'RESYNC' && one.progress === 1);
+      const row = (await cluster.table()).find((one) => one.partition === this.partition && one.sync === 'RESYNC' && one.progress === 1);
       filled = row?.store ?? '';
       return row !== undefined && row.transactions === row.last_transaction;
     }, 15_000, cluster.gateway);
@@ -131,13 +134,13 @@ class Pair {
     return filled;
   }
 
-  /** The queue is held, and these are the stores that its operator is told to give up. */
+  /** The partition is held, and these are the stores that its operator is told to give up. */
   async waitsFor(...stores: readonly Daemon[]): Promise<void> {
     const { cluster } = this.all;
     const names = stores.map((store) => store.name).sort();
-    await until(`${QUEUE} waits for ${names.join(', ')}`, async () => {
-      const held = (await cluster.status()).held.find((one) => one.queue_name === QUEUE);
-      const told = [...(held?.why ?? '').matchAll(/twinpost rescue --force --queue \S+ --owner \S+ --missing (\S+) /g)].map(([, store]) => store);
+    await until(`${this.partition} waits for ${names.join(', ')}`, async () => {
+      const held = (await cluster.status()).held.find((one) => one.partition === this.partition);
+      const told = [...(held?.why ?? '').matchAll(/twinpost rescue --force --partition \S+ --owner \S+ --missing (\S+) /g)].map(([, store]) => store);
       return told.length === names.length && told.sort().every((store, index) => store === names[index]);
     }, 15_000, cluster.gateway);
   }
@@ -154,9 +157,9 @@ class Pair {
     cluster.sink.thaw();
   }
 
-  /** Why the queue's set was founded, by the log. */
+  /** Why the set of the partition was founded, by the log. */
   founding(): string {
-    const lines = this.all.cluster.gateway.log().split('\n').filter((line) => line.includes(`"queue":"${QUEUE}"`));
+    const lines = this.all.cluster.gateway.log().split('\n').filter((line) => line.includes(`"partition":"${this.partition}"`));
     return /"cause":"(founded (at|by)[^"]*)"/.exec(lines.join('\n'))?.[1] ?? 'it was not founded';
   }
 }
@@ -189,12 +192,12 @@ describe('a gateway whose queue lost both of its stores, of four', { timeout: 12
     await pair.waitsFor(first, second);
     const half = await pair.giveUp(first);
     assert.equal(half.code, 1, half.out);
-    assert.match(half.out, new RegExp(`^\\d queues? not taken yet: .*${QUEUE}.*; also needed: the same with --missing ${second.name}, or start what is silent$`, 'm'));
+    assert.match(half.out, new RegExp(`^\\d partitions? not taken yet: .*${pair.partition}.*; also needed: the same with --missing ${second.name}, or start what is silent$`, 'm'));
     await pair.waitsFor(second);
     assert.equal(pair.founding(), 'it was not founded');
     const whole = await pair.giveUp(second);
     assert.equal(whole.code, 0, whole.out);
-    assert.match(whole.out, new RegExp(`^\\d queues? taken without ${second.name}: .*${QUEUE}`, 'm'));
+    assert.match(whole.out, new RegExp(`^\\d partitions? taken without ${second.name}: .*${pair.partition}`, 'm'));
     await pair.healed(first.name, second.name);
     assert.match(pair.founding(), new RegExp(`^founded at ${filled}, forced by an operator who gave up ${first.name}, ${second.name}`));
   }));

@@ -64,8 +64,8 @@ class Chaos {
     world.until(() => world.gateway.core?.accepting === true || (world.gateway.core?.recovery.held().length ?? 0) > 0);
     world.run(5000);
     const recovery = world.gateway.core?.recovery;
-    for (const { queue, state, stores } of recovery?.held() ?? []) {
-      if (state === 'no survivor') recovery?.force({ queue, missing: stores[0] ?? '', reason: 'no other process runs', who: 'chaos' });
+    for (const { partition: queue, state, stores } of recovery?.held() ?? []) {
+      if (state === 'no survivor') recovery?.force({ partition: queue, missing: stores[0] ?? '', reason: 'no other process runs', who: 'chaos' });
     }
   }
 
@@ -182,7 +182,7 @@ export function runChaos(seed: number, options: ChaosOptions): ChaosResult {
   try {
     chaos.run();
     // A store that was away when the gateway started may have had queues that new mail was served beside: no order then.
-    const isBeside = world.log.count('mail of this queue is held') > 0 || world.queueNames.some((name) => (world.gateway.core?.registry.byName(name).length ?? 0) > 1);
+    const isBeside = world.log.count('mail of this partition is held') > 0 || world.queueNames.some((name) => (world.gateway.core?.registry.byName(name).length ?? 0) > 1);
     checkAll(world.letters, isBeside ? [] : world.queueNames);
     world.assertSameContent();
     if (!options.faults) assert.equal(world.log.count('a mirror is isolated'), 0);

@@ -19,9 +19,9 @@ function viewOf(world: World): CoreView {
   );
 }
 
-function rowOf(rows: readonly TableRowView[], queue: string, store: string): TableRowView {
-  const row = rows.find((one) => one.queue === queue && one.store === store);
-  assert.ok(row !== undefined, `a row for ${queue} at ${store}`);
+function rowOf(rows: readonly TableRowView[], partition: string, store: string): TableRowView {
+  const row = rows.find((one) => one.partition === partition && one.store === store);
+  assert.ok(row !== undefined, `a row for ${partition} at ${store}`);
   return row;
 }
 
@@ -46,7 +46,7 @@ describe('the management table', () => {
     assert.ok(after.lagBytes - before.lagBytes > 10 * 33, 'and its bytes count');
     assert.ok(Math.abs(after.sinceWallMs - lostMs) <= 1100 && after.cause !== '');
     assert.equal(rowOf(view.mirrors('', 100).rows, 'p2', 'store-a').lagMessages, 0);
-    assert.equal(view.status().queuesShort, 3);
+    assert.equal(view.status().partitionsShort, 3);
     view.watch(world.scheduler.nowMs);
     world.store('b').start();
     world.until(() => world.inSync);
@@ -96,23 +96,23 @@ describe('the management table', () => {
     assert.ok(rising && (seen[0] ?? 1) < 0.5 && seen.at(-1) === 1, `progress went ${seen.join(' ')}`);
   });
 
-  test('names the queues first that lack copies, then those that lag, and cuts into pages by queue', () => {
+  test('names the partitions first that lack copies, then those that lag, and cuts into pages by partition', () => {
     const world = World.started({ queues: Array.from({ length: 16 }, (_, i) => ({ name: `n${String(i)}` })) });
     world.hops.script = () => 'hang';
     for (let i = 0; i < 16; i++) world.submitMany(i + 1, [`n${String(i)}`]);
     world.run(200);
     const view = viewOf(world);
-    assert.deepEqual(view.troubled(2).map((row) => row.queue), ['p16', 'p16', 'p15', 'p15'], 'without trouble the longest');
+    assert.deepEqual(view.troubled(2).map((row) => row.partition), ['p16', 'p16', 'p15', 'p15'], 'without trouble the longest');
     world.holdAnswers(world.store('a'), true);
     world.submit(['n3']);
     world.run(20);
-    assert.equal(view.troubled(1)[0]?.queue, 'p4', 'the one that lags');
+    assert.equal(view.troubled(1)[0]?.partition, 'p4', 'the one that lags');
     const seen: string[] = [];
     let pages = 0;
     for (let cursor: string | undefined = ''; cursor !== undefined; pages++) {
       const page = view.mirrors(cursor, 10);
       assert.ok(page.rows.length <= 20);
-      seen.push(...page.rows.map((row) => `${row.queue} ${row.store}`));
+      seen.push(...page.rows.map((row) => `${row.partition} ${row.store}`));
       cursor = page.nextCursor;
     }
     assert.deepEqual([pages, seen.length, new Set(seen).size], [2, 32, 32]);

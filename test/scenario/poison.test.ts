@@ -151,12 +151,35 @@ describe('a message of which no report can be composed', () => {
 });
 
 describe('reports under way when a process is killed', () => {
+  test('are no poison once they were composed, though there is no room for them in the life of many processes', () => {
+    const world = World.started();
+    world.hops.script = () => 'hang';
+    const letter = world.submit(['q1']);
+    world.run(200);
+    world.hops.script = refuseMail;
+    for (let life = 0; life < 5; life++) {
+      world.gateway.kill();
+      world.gateway.start();
+      world.until(() => stateOf(coreOf(world), 'q1', letter) === EntryState.REPORTING, 10_000, 'the report under way');
+      const { memory } = coreOf(world);
+      memory.inTransitBytes += memory.limitBytes;
+      world.run(3000);
+      assert.equal(stateOf(coreOf(world), 'q1', letter), EntryState.REPORTING, 'there is no room');
+    }
+    assert.equal(world.log.count(ALARM), 0);
+    const { memory } = coreOf(world);
+    memory.inTransitBytes -= memory.limitBytes;
+    world.untilQuiet();
+    assert.equal(letter.reports.size, 1);
+  });
+
   test('leave no mark on a message that is tried further', () => {
     const world = World.started();
     world.hops.script = ({ queueName, address }) => (queueName === 'senders' ? 'accept' : address.startsWith('0') ? 'reject' : 'defer');
     const letter = world.submit(['q1'], { recipients: 2 });
     world.until(() => letter.reports.size === 1, 10_000, 'the report');
-    const row = coreOf(world).entries.table.index.find(letter.id, world.mirror('q1').handle);
+    const row = coreOf(world).entries.table.index.find(letter.id, onlyQueue(world.mirror('q1')).handle);
+    assert.notEqual(row, 0, 'it is still there');
     assert.equal(coreOf(world).noteOf(row, 2).tries, 0);
   });
 

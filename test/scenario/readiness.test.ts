@@ -80,6 +80,37 @@ describe('new mail is not taken', () => {
     world.until(() => refusedBy(world).length === 0, 20_000, 'it is taken again, by itself');
   });
 
+  test('when no store is left, though memory is full too: the port closes, as it does with room, and opens again', () => {
+    const world = World.started({ gatewayMemoryBytes: 4 * 1024 * 1024 });
+    const core = coreOf(world);
+    const { memory } = core;
+    assert.ok(core.reserve(memory.acceptBytes - memory.usedBytes));
+    memory.inTransitBytes += 1;
+    core.readiness.lookAgain();
+    assert.deepEqual([core.accepting, core.admit(world.route('q1'))], [true, 'memory'], 'a limit closes no port');
+    for (const name of ['a', 'b'] as const) world.store(name).kill();
+    world.run(2500);
+    assert.deepEqual([core.upCount, core.accepting], [0, false]);
+    assert.deepEqual(refusedBy(world), ['q1', 'q2', 'q3', 'senders'].map((name) => `${name} no-store`));
+    for (const name of ['a', 'b'] as const) world.store(name).start();
+    world.until(() => core.accepting, 20_000, 'the port opens by itself');
+    assert.deepEqual(refusedBy(world), ['q1', 'q2', 'q3', 'senders'].map((name) => `${name} memory`));
+  });
+
+  test('at RCPT by a gateway whose partitions are all made and short: it is not asked for content that nothing could commit', () => {
+    const world = World.started({ minReplicas: 2, stores: 3, partitions: 1 });
+    const core = coreOf(world);
+    world.submit(['q1']);
+    world.run(200);
+    assert.deepEqual([core.accepting, core.admit(world.route('q2'))], [true, '']);
+    const [member] = world.mirror('q1').replicas;
+    assert.ok(member !== undefined);
+    world.network.cut('gw-1', member.store.storeId);
+    world.until(() => world.mirror('q1').inSyncCount === 1, 20_000, 'a mirror is isolated');
+    assert.deepEqual([core.accepting, core.upCount], [false, 2], 'stores enough for another partition, which there may not be');
+    assert.deepEqual(refusedBy(world), ['q1', 'q2', 'q3', 'senders'].map((name) => `${name} short`));
+  });
+
   test('by a gateway that stops, though every mirror is in sync', () => {
     const world = World.started();
     const core = coreOf(world);

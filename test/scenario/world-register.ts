@@ -1,6 +1,6 @@
 /**
- * The register of a simulated world: one for all its gateways, and for each gateway process a RegisterBridge over a
- * client and a line of its own. Everything runs on the world's scheduler and seed.
+ * The register of a simulated world: one for all its gateways, and for each gateway process a RegisterBridge
+ * over a client and a line of its own. Everything runs on the world's scheduler and seed.
  *
  *   WorldRegister   away, slow, forgetful, restored from a snapshot: for all processes
  *     └ start()     WorldProcess: cut off, killed, closed: for one
@@ -126,14 +126,18 @@ export class WorldProcess {
   readonly #line: CutLine;
   #isAlive = true;
 
-  constructor(options: WorldProcessOptions, register: SimulatedRegister, time: RegisterTime, prng: Prng, log: EventLog) {
+  constructor(
+    options: WorldProcessOptions, register: SimulatedRegister, time: RegisterTime, prng: Prng, log: EventLog,
+  ) {
     const { gatewayId, incarnation, ordinal = incarnation, host = gatewayId, group = [] } = options;
     const soon = (run: () => void): void => {
       time.soon(() => { if (this.#isAlive) run(); });
     };
     this.#line = new CutLine(new SimulatedLine(register, time));
-    this.client = new RegisterClient(DEFAULT_CLIENT_OPTIONS, { line: this.#line, clock: time, soon, random: () => prng.next(), log });
-    this.bridge = new RegisterBridge({ gatewayId, record: { incarnation, ordinal, host, addresses: [], group } }, {
+    const random = (): number => prng.next();
+    this.client = new RegisterClient(DEFAULT_CLIENT_OPTIONS, { line: this.#line, clock: time, soon, random, log });
+    const record = { incarnation, ordinal, host, addresses: [], group };
+    this.bridge = new RegisterBridge({ gatewayId, record }, {
       register: this.client, clock: time, soon, log,
       isProvenDead: (other) => options.isProvenDead?.(other) ?? false,
       onHeld: () => { options.onHeld?.(); },

@@ -6,6 +6,7 @@
  * Every noteworthy moment has a number of one common order, so that "before" is exact.
  */
 import type { Partition } from '../../src/gateway/mirror/partition.js';
+import type { PartitionSet } from '../../src/recovery/ownership/partition-set.js';
 import type { Recipient, SubmissionOutcome } from '../../src/gateway/queue/types.js';
 import { COMMITTED } from '../../src/gateway/queue/types.js';
 import { contentOf } from '../scenario/letters.js';
@@ -18,6 +19,8 @@ export interface Dot {
   readonly gateway: string;
   readonly atMs: number;
   readonly mirror: Partition;
+  /** Its set when the dot was sent: says what all copies have, also when the partition was lost. */
+  readonly set: PartitionSet | undefined;
   /** Number of the change that ended or noted the delivery; 0 while the gateway has not settled it. */
   settledNumber: number;
   /** The next hop took it, the reply was lost. */
@@ -31,7 +34,7 @@ export class Copy {
   readonly letter: Letter;
   readonly queueName: string;
   readonly recipients: readonly Recipient[];
-  /** Identity of the queue that took it; '' when none did. */
+  /** The partition that took it; '' when none did. */
   queueKey = '';
   /** Moment of the first attempt; 0 before. */
   firstAttempt = 0;

@@ -8,17 +8,18 @@ import type { Ordering } from '../../src/gateway/queue/types.js';
 export const FAULT_KINDS = [
   'kill-gateway', 'kill-store', 'blink', 'stop-gateway', 'stop-store', 'freeze-gateway', 'freeze-store', 'reset-path', 'cut-path', 'cut-link', 'stall-path',
   'one-way', 'partition', 'isolate', 'slow-link', 'small-chunks', 'full-store', 'full-gateway', 'clocks', 'hop-defers', 'hop-rejects', 'hop-hangs',
-  'hop-cuts', 'hop-down', 'resend', 'replace', 'drain-store', 'planned-stop', 'twin', 'lose-store', 'strand-store',
+  'hop-cuts', 'hop-down', 'resend', 'replace', 'drain-store', 'planned-stop', 'twin', 'lose-store',
+  'register-away', 'register-slow', 'register-late', 'register-loses', 'register-cut', 'register-rollback',
 ] as const;
 /** Stories told step by step (plots.ts), each about one rule of who may write and who may deliver. */
 export const PLOTS = [
-  'plot-frozen-owner', 'plot-stale-copy', 'plot-spilled-owner', 'plot-drain-cut', 'plot-set-in-doubt', 'plot-refill-live', 'plot-refusal-lost', 'plot-claim-lost',
-  'plot-hand-back', 'plot-both-stores', 'plot-both-lost', 'plot-stranded',
+  'plot-frozen-owner', 'plot-stale-copy', 'plot-spilled-owner', 'plot-drain-cut', 'plot-change-in-doubt', 'plot-refill-live', 'plot-refusal-lost', 'plot-taker-dies',
+  'plot-hand-back', 'plot-both-stores', 'plot-both-lost', 'plot-pair', 'plot-source-dies',
 ] as const;
 export type PlotName = (typeof PLOTS)[number];
-/** 'spill': a store came back with what its file held; follows from stops. */
-export type FaultKind = (typeof FAULT_KINDS)[number] | PlotName | 'spill';
-export const ALL_KINDS: readonly FaultKind[] = [...FAULT_KINDS, ...PLOTS, 'spill'];
+/** 'spill': a store came back with what its file held; 'begins-empty': every copy was lost. Both follow from others. */
+export type FaultKind = (typeof FAULT_KINDS)[number] | PlotName | 'spill' | 'begins-empty';
+export const ALL_KINDS: readonly FaultKind[] = [...FAULT_KINDS, ...PLOTS, 'spill', 'begins-empty'];
 
 /** Kinds that take nothing away for longer than a lease lasts. */
 const HARMLESS: readonly FaultKind[] = ['blink', 'small-chunks', 'clocks', 'hop-defers', 'hop-rejects', 'hop-hangs', 'hop-cuts', 'hop-down', 'resend'];
@@ -43,6 +44,8 @@ export interface Plan {
   readonly stores: readonly string[];
   readonly queues: readonly QueuePlan[];
   readonly minReplicas: number;
+  /** Of each gateway. */
+  readonly partitions: number;
   /** Nothing proves to a gateway that starts that its older process is gone. */
   readonly olderMayLive: boolean;
   readonly heartbeatMs: number;
@@ -89,11 +92,9 @@ export function planOf(seed: number, steps: number): Plan {
 function stageOf(prng: Prng, plan: Plan, plot: PlotName): Partial<Plan> {
   const kinds = new Set(prng.below(2) === 0 ? [...plan.kinds].filter((kind) => CALM.includes(kind)) : plan.kinds);
   return {
-    plot, kinds, isHarmless: false, hasTwin: kinds.has('twin'), gateways: ['gw-1', 'gw-2', 'gw-3'].slice(0, prng.pick([2, 2, 3])), stores: ['store-a', 'store-b', 'store-c', 'store-d'].slice(0, plot === 'plot-drain-cut' || plot === 'plot-both-lost' || plot === 'plot-stranded' ? 3 + prng.below(2) : prng.pick([2, 3, 3])),
-    leaseMs: 4000, faultEvery: 30, minReplicas: plot === 'plot-set-in-doubt' || plot === 'plot-refill-live' || plot === 'plot-both-lost' || plot === 'plot-stranded' ? 1 : prng.pick([1, 1, 2]), commitTimeoutMs: plot === 'plot-refusal-lost' ? 600 : plan.commitTimeoutMs,
+    plot, kinds, isHarmless: false, hasTwin: kinds.has('twin'), gateways: ['gw-1', 'gw-2', 'gw-3'].slice(0, prng.pick([2, 2, 3])), stores: ['store-a', 'store-b', 'store-c', 'store-d'].slice(0, plot === 'plot-drain-cut' || plot === 'plot-both-lost' ? 3 + prng.below(2) : prng.pick([2, 3, 3])),
+    leaseMs: 4000, faultEvery: 30, minReplicas: plot === 'plot-change-in-doubt' || plot === 'plot-refill-live' || plot === 'plot-both-lost' ? 1 : prng.pick([1, 1, 2]), commitTimeoutMs: plot === 'plot-refusal-lost' ? 600 : plan.commitTimeoutMs,
     storeMemoryBytes: 64 * MEBIBYTE, gatewayMemoryBytes: 64 * MEBIBYTE,
-    // A strict queue is served by nothing beside it: new mail goes to the set that was forced.
-    ...(plot === 'plot-stranded' ? { replaceAfterMs: 1000, queues: prng.below(3) === 0 ? plan.queues : plan.queues.map((queue) => ({ ...queue, ordering: 'strict' as const })) } : {}),
     ...(plot === 'plot-refill-live' || plot === 'plot-both-stores' ? { refillFrameBytes: 600, windowBytes: 3000, ringBytes: 4000 } : {}),
   };
 }
@@ -109,6 +110,7 @@ function swarmOf(prng: Prng, seed: number, steps: number): Plan {
   return {
     seed, steps, kinds, plot: undefined, hasTwin: kinds.has('twin'), isHarmless: [...kinds].every((kind) => HARMLESS.includes(kind)), gateways, stores, queues,
     minReplicas: prng.pick([1, 1, 1, 2]),
+    partitions: prng.pick([1, 2, 4]),
     olderMayLive: prng.below(4) === 0 || kinds.has('twin'),
     heartbeatMs: HEARTBEAT_MS, failoverTimeoutMs: FAILOVER_MS,
     leaseMs: prng.pick([4000, 6000, 10_000]),

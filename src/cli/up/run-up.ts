@@ -1,7 +1,7 @@
 /**
  * `twinpost up` from start to end:
  *
- *   check ports ─► start stores, sink, gateway ─► wait for /readyz ─► screen ─► a line a second …
+ *   check ports ─► keep the register ─► start stores, sink, gateway ─► wait for /readyz ─► screen ─► a line a second …
  *   … SIGINT or SIGTERM ─► gateway drains ─► stores ─► sink ─► exit 0
  *
  * The gateway goes first, while next hop and mirrors still answer; each has a bound, past it SIGKILL. Owns
@@ -13,9 +13,10 @@ import os from 'node:os';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { makeFolder } from '../../platform/node/make-folder.js';
+import type { Config } from '../../config/types.js';
 import type { StatusAnswer } from '../../admin-api/gateway-answers.js';
 import { AdminClient } from '../admin-client.js';
-import { SECRET_VARIABLE, UP_VARIABLE, loadFor } from '../config-file.js';
+import { REGISTER_VARIABLE, SECRET_VARIABLE, UP_VARIABLE, loadFor } from '../config-file.js';
 import type { CliContext } from '../context.js';
 import { CliError } from '../context.js';
 import { printable } from '../tables.js';
@@ -26,6 +27,7 @@ import { ProcessLog } from './process-log.js';
 import { screenText, statusLine } from './screen.js';
 import type { Sample } from './screen.js';
 import { CRASH_LOOP_DEATHS, Supervised } from './supervised.js';
+import { openUpRegister } from './up-register.js';
 
 const LINE_MS = 1_000;
 /** A gateway with two empty stores is ready in well under a second. */
@@ -52,7 +54,22 @@ export async function runUp(options: UpOptions, context: CliContext): Promise<nu
   const busy = await busyPortsText(allProcesses(plan).flatMap((one) => one.ports));
   if (busy !== '') throw new CliError(busy);
   makeStateDir(stateDir);
-  const up = new Up(plan, config.gateway?.delivery.stopTimeoutMs ?? 0, stateDir, context);
+  const choice = config.gateway?.register ?? { kind: 'file', stateDir, isServed: true };
+  const register = await openUpRegister(choice, config.gateway?.stateDir ?? stateDir, stateDir);
+  try {
+    const up = new Up(plan, config.gateway?.delivery.stopTimeoutMs ?? 0, stateDir, register.folder, context);
+    await run(up, config, stateDir, context);
+    // The folder of a process that dies again and again is left, to be looked at.
+    if (!temporary || up.crashed) return 0;
+  } finally {
+    await register.close();
+  }
+  fs.rmSync(stateDir, { recursive: true, force: true });
+  return 0;
+}
+
+/** Until it is told to stop, and has stopped. */
+async function run(up: Up, config: Config, stateDir: string, context: CliContext): Promise<void> {
   const client = new AdminClient(`http://${addressText(config.gateway?.admin.listen ?? { host: '127.0.0.1', port: 8025 })}`, config.gateway?.admin.token);
   void context.untilStopped();
   up.start();
@@ -63,8 +80,6 @@ export async function runUp(options: UpOptions, context: CliContext): Promise<nu
   }
   await up.follow(client);
   await up.stop();
-  if (temporary && !up.crashed) fs.rmSync(stateDir, { recursive: true, force: true });
-  return 0;
 }
 
 class Up {
@@ -75,13 +90,16 @@ class Up {
   readonly #plan: UpPlan;
   #lineShown = false;
 
-  constructor(plan: UpPlan, stopTimeoutMs: number, stateDir: string, context: CliContext) {
+  constructor(
+    plan: UpPlan, stopTimeoutMs: number, stateDir: string, registerDir: string | undefined, context: CliContext,
+  ) {
     this.#plan = plan;
     this.#context = context;
     this.#gatewayStopMs = stopTimeoutMs + GATEWAY_STOP_EXTRA_MS;
     const environment = {
       ...context.environment,
       [UP_VARIABLE]: '1',
+      ...(registerDir === undefined ? {} : { [REGISTER_VARIABLE]: registerDir }),
       [SECRET_VARIABLE]: context.environment[SECRET_VARIABLE] ?? randomBytes(SECRET_BYTES).toString('hex'),
     };
     const events = {

@@ -4,7 +4,7 @@
  * bounded (messages() by `limit`). Nothing here is on the path of a message.
  */
 
-import type { QueueFigures, StoreFigures } from '../../observability/queue-figures.js';
+import type { QueueFigures, StoreFigures, WaitingFigures } from '../../observability/queue-figures.js';
 import type { RepairCounters } from '../mirror/repair-counters.js';
 
 export interface PathView {
@@ -37,6 +37,8 @@ export interface WaitingPartitionView {
   readonly owner: string;
   /** "register", "lease", "stores", or "copies away", the one that asks for a person. */
   readonly waitsFor: string;
+  /** Of "copies away": where the copies are that count. None: only a process had it in memory. */
+  readonly copies: readonly string[];
   readonly why: string;
   readonly sinceWallMs: number;
 }
@@ -85,12 +87,13 @@ export interface StatusView {
   readonly partitionsShort: number;
   /** Not served here although they should be. */
   readonly partitionsWaiting: number;
+  readonly waitingFor: WaitingFigures;
   /** The first of those. */
   readonly waiting: readonly WaitingPartitionView[];
   /** Why the register does not answer; '' while it does. */
   readonly registerAway: string;
-  /** Queues of another gateway that this one delivers. */
-  readonly queuesRescued: number;
+  /** Partitions of another gateway that this one delivers. */
+  readonly partitionsRescued: number;
   /** Partitions of others taken over, and given back, since the start. */
   readonly takeovers: number;
   readonly handedBack: number;

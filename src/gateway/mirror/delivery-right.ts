@@ -33,7 +33,7 @@ export class DeliveryRight {
   mayTake(queue: MailQueue): boolean {
     const { partition } = queue;
     const nowMs = this.ports.nowMs();
-    if (partition.holder.mayDeliver(nowMs)) return true;
+    if (partition.mayDeliver(nowMs)) return true;
     if (this.waiting.size === 0) {
       this.sinceMs = nowMs;
       this.ports.log.warn('lease', 'deliveries wait: this process has no lease at every copy that counts', { queue: queue.name, partition: partition.name, stores: partition.rows.map((row) => row.storeId) });
@@ -47,7 +47,7 @@ export class DeliveryRight {
     if (this.waiting.size === 0) return;
     const nowMs = this.ports.nowMs();
     for (const queue of this.waiting) {
-      if (!queue.partition.holder.mayDeliver(nowMs)) continue;
+      if (!queue.partition.mayDeliver(nowMs)) continue;
       this.waiting.delete(queue);
       this.ports.wake(queue);
     }

@@ -125,6 +125,7 @@ export class Mirrors {
 
   /** It is held no more: nothing of it is sent. */
   remove(partition: Partition): void {
+    partition.isForgotten = true;
     for (const resync of this.resyncs.values()) resync.cancel(partition);
     this.ring.forget(partition.handle);
     this.byHandle[partition.handle] = undefined;

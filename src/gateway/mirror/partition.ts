@@ -58,6 +58,7 @@ export interface PartitionOptions {
   readonly name: string;
   /** It belongs to this gateway; else it is served in place of its owner. */
   readonly isOwn: boolean;
+  readonly minReplicas: number;
 }
 
 export class Partition {
@@ -66,6 +67,7 @@ export class Partition {
   /** Gateway that it belongs to, whoever holds it. */
   readonly ownerId: string;
   readonly isOwn: boolean;
+  readonly minReplicas: number;
   readonly holder: PartitionHolder;
   /** Its queues by label (queue/label.ts). */
   readonly queues = new Map<string, MailQueue>();
@@ -75,6 +77,8 @@ export class Partition {
   isRecovering = false;
   /** It goes to another process: nothing more is handed out or taken. */
   isLeaving = false;
+  /** It is held here no more. The same holder may have taken it again since, as another Partition. */
+  isForgotten = false;
   /** Bytes stored lately, halved now and then: what homes are chosen by (queue/homes.ts). */
   recentBytes = 0;
   /** Number of the last change, sealed or not. */
@@ -96,12 +100,13 @@ export class Partition {
   private readonly sink: DirtySink;
 
   constructor(
-    { handle, name, isOwn }: PartitionOptions, holder: PartitionHolder, columns: OrderColumns, slabs: PayloadSlabs, sink: DirtySink,
+    { handle, name, isOwn, minReplicas }: PartitionOptions, holder: PartitionHolder, columns: OrderColumns, slabs: PayloadSlabs, sink: DirtySink,
   ) {
     this.handle = handle;
     this.name = name;
     this.ownerId = ownerOf(name);
     this.isOwn = isOwn;
+    this.minReplicas = minReplicas;
     this.holder = holder;
     this.order = new PositionOrder(columns);
     this.section = new TurnSection(slabs);
@@ -110,12 +115,17 @@ export class Partition {
 
   /** Who counts; undefined for a moment while it is taken, and for good once it is lost. */
   get set(): PartitionSet | undefined {
-    return this.holder.set;
+    return this.isForgotten ? undefined : this.holder.set;
+  }
+
+  /** RIGHT BEFORE EACH FINAL DOT. */
+  mayDeliver(nowMs: number): boolean {
+    return !this.isForgotten && this.holder.mayDeliver(nowMs);
   }
 
   /** Rows of the management table. */
   get rows(): readonly PartitionMember[] {
-    return this.holder.set?.rows ?? NO_ROWS;
+    return this.set?.rows ?? NO_ROWS;
   }
 
   get epoch(): number {
@@ -154,12 +164,12 @@ export class Partition {
   }
 
   /**
-   * New mail may be taken: enough members may be recorded, and those that are missing can be let go. That takes the
-   * register, and another copy that counts: the last one is waited for (rule 8 of docs/model).
+   * New mail may be taken: enough members are in step, and none that counts is missing while the register, which would
+   * have to let it go, does not answer.
    */
   mayTake(nowMs: number): boolean {
-    if (this.isLeaving || !this.holder.mayAccept) return false;
-    return !this.hasMissing || (this.hasOneThere && this.holder.waitsFor(nowMs) !== Waiting.REGISTER);
+    if (this.isLeaving || this.isForgotten || !this.holder.mayAccept || this.inSyncCount < Math.max(1, this.minReplicas)) return false;
+    return !this.hasMissing || this.holder.waitsFor(nowMs) !== Waiting.REGISTER;
   }
 
   /** Enough copies count that what they acknowledge is committed. */
@@ -170,12 +180,6 @@ export class Partition {
   /** A copy that counts holds commits up. */
   get hasMissing(): boolean {
     for (const row of this.rows) if (row.isPossible && !row.isInStep) return true;
-    return false;
-  }
-
-  /** A copy that counts is in step, or about to be. */
-  private get hasOneThere(): boolean {
-    for (const row of this.rows) if (row.isPossible && row.state !== MemberState.NG) return true;
     return false;
   }
 

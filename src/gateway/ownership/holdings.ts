@@ -15,7 +15,7 @@ import type { Reply } from '../../protocol/replies.js';
 import { HolderState } from '../../recovery/ownership/holder.js';
 import type { HolderOptions } from '../../recovery/ownership/ports.js';
 import type { WaitingValue } from '../../recovery/ownership/waiting.js';
-import { WAITING_NAMES, Waiting, copiesAwayText } from '../../recovery/ownership/waiting.js';
+import { WAITING_NAMES, Waiting, copiesAwayText, storesOf } from '../../recovery/ownership/waiting.js';
 import { Readings } from '../../recovery/readings.js';
 import type { ReadingOptions } from '../../recovery/readings.js';
 import type { MemoryGauge } from '../queue/memory-gauge.js';
@@ -63,6 +63,8 @@ export interface WaitingPartition {
   readonly partition: string;
   readonly owner: string;
   readonly waitsFor: (typeof WAITING_NAMES)[number];
+  /** Of copies away: where the copies are that count. None: only a process had it in memory. */
+  readonly copies: readonly string[];
   readonly why: string;
   readonly sinceMs: number;
 }
@@ -94,6 +96,8 @@ export class Holdings {
   readonly #readings: Readings;
   readonly #byName = new Map<string, Holding>();
   readonly #byHandle: (Holding | undefined)[] = [];
+  /** Of which the log has said that they wait for a person. */
+  readonly #away = new Set<string>();
 
   constructor(options: HoldingsOptions, ports: HoldingsPorts) {
     this.#options = options;
@@ -147,18 +151,28 @@ export class Holdings {
       const waitsFor = holding.holder.waitsFor(nowMs);
       if (waitsFor === Waiting.NOTHING) continue;
       const { name: partition, ownerId: owner, sinceMs } = holding;
-      waiting.push({ partition, owner, waitsFor: WAITING_NAMES[waitsFor], why: this.#why(holding, waitsFor), sinceMs });
+      const copies = waitsFor === Waiting.COPIES_AWAY ? storesOf(holding.holder.members) : [];
+      const why = this.#why(holding, waitsFor);
+      waiting.push({ partition, owner, waitsFor: WAITING_NAMES[waitsFor], copies, why, sinceMs });
     }
     return waiting;
   }
 
-  /** The one order of a person: these copies do not come back. Names of the partitions that go on without them. */
+  /**
+   * The one order of a person: these copies do not come back; without stores, what only a process had in memory. It
+   * counts for partitions that wait for a person and have no other copy: one that has goes on by itself when that
+   * answers, one that another process serves keeps its copies, and memory is not given up by who gives up a store.
+   * Names of the partitions that go on, empty.
+   */
   giveUp(storeIds: readonly string[]): readonly string[] {
     const nowMs = this.#ports.clock.nowMs();
     const given: string[] = [];
     for (const { name, holder } of this.#byName.values()) {
-      // Nothing but what is shown as waiting for it: a partition that another holds may be well.
-      if (holder.waitsFor(nowMs) === Waiting.COPIES_AWAY && holder.giveUp(storeIds, nowMs)) given.push(name);
+      if (holder.waitsFor(nowMs) !== Waiting.COPIES_AWAY) continue;
+      const stores = storesOf(holder.members);
+      if ((storeIds.length === 0) !== (stores.length === 0)) continue;
+      if (stores.some((store) => !storeIds.includes(store))) continue;
+      if (holder.giveUp(storeIds, nowMs)) given.push(name);
     }
     return given;
   }
@@ -213,10 +227,27 @@ export class Holdings {
 
   tick(nowMs: number): void {
     this.#handBack(nowMs);
-    for (const holding of this.#byName.values()) holding.tick(nowMs);
+    for (const holding of this.#byName.values()) {
+      holding.tick(nowMs);
+      this.#tellAway(holding, nowMs);
+    }
     this.#readings.start();
     this.#ports.counters.epochs = this.counters.epochs;
     if (!this.isReading) this.#ports.recovered.onAllRead();
+  }
+
+  /** Who reads only the log is told, too, that a person is asked for, and for what; once each time. */
+  #tellAway({ name: partition, holder }: Holding, nowMs: number): void {
+    const isAway = holder.waitsFor(nowMs) === Waiting.COPIES_AWAY;
+    if (isAway === this.#away.has(partition)) return;
+    const { log } = this.#ports;
+    if (isAway) {
+      this.#away.add(partition);
+      log.error('partition', 'a partition waits for a person', { partition, why: copiesAwayText(holder.members) });
+    } else {
+      this.#away.delete(partition);
+      log.info('partition', 'a partition waits for a person no more', { partition });
+    }
   }
 
   #meet(name: string): void {
@@ -316,9 +347,9 @@ export class Holdings {
     return holder.waitsFor(nowMs) !== Waiting.NOTHING || holder.state === HolderState.IDLE || nowMs - sinceMs >= SOON_MS;
   }
 
-  #why({ name, holder }: Holding, waitsFor: WaitingValue): string {
+  #why({ holder }: Holding, waitsFor: WaitingValue): string {
     switch (waitsFor) {
-      case Waiting.COPIES_AWAY: return copiesAwayText(name, holder.members);
+      case Waiting.COPIES_AWAY: return copiesAwayText(holder.members);
       case Waiting.REGISTER: return `the register does not answer: ${this.#ports.register.away}`;
       case Waiting.LEASE: return 'another process may still deliver from it by a lease; it is over within seconds';
       case Waiting.STORES: return 'stores were told of a newer record than the register has: all stores must answer';

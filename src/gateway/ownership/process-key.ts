@@ -1,21 +1,23 @@
 /**
  * The key gateways/ID of this process: it says that the process lives, and stands as long as its session.
  *
- *   OPENING  ── the session is open ──► LOOKING ── no key, or one of a dead process ──► WRITING ── done ──► HELD
- *      ▲                                  │  ▲ └── ours already ──────────────────────────────────────────►─┘ │
- *      │                                  │  └── stale, no answer: after a while ◄── WRITING                  │
- *      │                                  ├── another process has it ──► WAITING, and looks again              │
- *      │                                  └── a later process, or it stays ──► TAKEN: this process must end    │
- *      │                                                                                                       │
- *      │       HELD ── a tie is asked for ──► TYING ── done, or a guard failed ──► HELD                        │
- *      │       HELD, TYING ── the key may have changed ──► CHECKING ── still ours ──► HELD                     │
- *      └── the session is lost; or the key is not there any more: then with another session ◄──────────────────┘
+ *   OPENING ── the session is open ──► LOOKING ── no key, or of a dead process ──► WRITING ── done ──► HELD
+ *      ▲                                │  ▲ └── ours already ──────────────────────────────────►─┘     │
+ *      │                                │  └── stale, no answer: after a while ◄── WRITING              │
+ *      │                                ├── another process has it ──► WAITING, and looks again          │
+ *      │                                └── a later process, or it stays ──► TAKEN: this one must end    │
+ *      │                                                                                                 │
+ *      │     HELD ── a tie is asked for ──► TYING ── done, or a guard failed ──► HELD                    │
+ *      │     HELD, TYING ── the key may have changed ──► CHECKING ── still ours ──► HELD                 │
+ *      └── the session is lost, or the key is not there any more: then with another session ◄────────────┘
  *
  * - A tie is a write of the key that finds the record of a partition unchanged (DESIGN, Ownership rule 7).
  *   Partitions that ask in one turn share a write: each is a guard of it, and the one that fails is named.
- * - A key that was deleted while its session runs was missing for a while: what counted on it must tie anew, so
+ * - A key that was deleted while its session runs was missing for a while: what counted on it must tie anew,
+ *   so
  *   that the process begins with a new session.
- * - An older process that lives can't be told from one that died without a word just now, until its session has
+ * - An older process that lives can't be told from one that died without a word just now, until its session
+ *   has
  *   had the time to end: it is looked at for twice that.
  *
  * No timers: time comes by tick().
@@ -134,11 +136,12 @@ export class ProcessKey {
     return this.#state;
   }
 
-  /** While the key stands with it; 0: none. */
+  /** While the key stands with it; 0: none. Until it is checked whether it still stands, nothing is done by it. */
   session(): { readonly id: number; readonly endsMs: number } {
     const session = this.#session;
     const id = this.#isStanding ? Number(session?.id ?? '') : 0;
-    return { id, endsMs: id === 0 ? 0 : session?.validUntilMs ?? 0 };
+    const isSure = id !== 0 && this.#state !== CHECKING;
+    return { id, endsMs: isSure ? session?.validUntilMs ?? 0 : 0 };
   }
 
   /** Asked by partitions: those that were added in one turn go together at the next tie(). */

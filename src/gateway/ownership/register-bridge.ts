@@ -1,24 +1,30 @@
 /**
- * The register as the partitions of this process use it (ownership-register.ts), made of a Register and of one key
- * (process-key.ts). What was told by a watch is news and nothing more: every answer about a record comes from a
- * read, or from the write itself.
+ * The register as the partitions of this process use it (ownership-register.ts), made of a Register and of
+ * one key (process-key.ts). What was told by a watch is news and nothing more: every answer about a record
+ * comes from a read, or from the write itself.
  *
  *   asked             goes to the register as                              answered by
  *   read              the record's key, then its holder's gateways/ key    onRecord
- *   change            one compare-and-set on the record's revision; with   done: onApplied · stale, refused: read
- *                     `unlessSessionOf` that process's gateways/ key is     again, onRecord · unknown: onNoAnswer
- *                     read first and guarded at what was read
+ *   change            one compare-and-set on the record's revision;       done: onApplied
+ *                     with `unlessSessionOf` that process's gateways/     stale, refused: read again, onRecord
+ *                     key is read first and guarded at what was read      unknown: onNoAnswer
  *   tieSession        a write of our own key, the record's key guarded     onSessionTied · stale: onRecord
  *   readRules         all of rules/, once for all that asked in a turn     onRules
  *   no answer, or a record that can't be read                              onNoAnswer
  *
- * The client below puts what one turn asks into few calls. Revisions are told as texts; '0' is that of a key that
- * is not there.
+ * The client below puts what one turn asks into few calls. Revisions are told as texts; '0' is that of a key
+ * that is not there.
  */
 import { invariant } from '../../base/invariant.js';
 import type { Clock, EventLog } from '../../platform/ports.js';
 import type { HolderId, PartitionRecord } from '../../protocol/partition-record.js';
-import { isPartition, isSameHolder, numberOf, ownerOf, partitionName } from '../../protocol/partition-record.js';
+import {
+  isPartition,
+  isSameHolder,
+  numberOf,
+  ownerOf,
+  partitionName,
+} from '../../protocol/partition-record.js';
 import type { RegisterPort, Revision, Stamped } from '../../recovery/ownership/ports.js';
 import { BrokenRule } from '../../register/core/shapes.js';
 import { GATEWAYS, PARTITIONS, RULES, gatewayKey, parseKey, partitionKey } from '../../register/keys.js';
@@ -148,7 +154,8 @@ export class RegisterBridge implements OwnershipRegister {
   }
 
   portOf(partition: string, sink: RegisterSink): RegisterPort {
-    invariant(isPartition(partition) && !this.#sinks.has(partition), `a partition asks by one port: ${partition}`);
+    const isNew = isPartition(partition) && !this.#sinks.has(partition);
+    invariant(isNew, `a partition asks by one port: ${partition}`);
     this.#sinks.set(partition, sink);
     return {
       read: (ticket) => { this.#readRecord(partition, ticket, sink); },
@@ -205,9 +212,9 @@ export class RegisterBridge implements OwnershipRegister {
   }
 
   /**
-   * Undefined: no answer, or none that can be read. The session is read after the record: one that is there was
-   * there, or came since; one that is missing is no more than what a reader of both at once could find a moment
-   * later.
+   * Undefined: no answer, or none that can be read. The session is read after the record: one that is there
+   * was there, or came since; one that is missing is no more than what a reader of both at once could find a
+   * moment later.
    */
   #stamp(partition: string, done: (stamped: Stamped | undefined) => void): void {
     this.#readKey(keyOf(partition), (entry) => {
@@ -243,7 +250,8 @@ export class RegisterBridge implements OwnershipRegister {
   }
 
   #write({ partition, ticket, sink, expected, record }: ChangeQuestion, guards: readonly Guard[]): void {
-    const write = { key: keyOf(partition), ifRevision: Number(expected), value: encodePartition(record), guards };
+    const value = encodePartition(record);
+    const write = { key: keyOf(partition), ifRevision: Number(expected), value, guards };
     this.#ports.register.write([write], (_index, outcome: Outcome) => {
       if (this.#isClosed) return;
       if (outcome.kind === 'done') sink.onApplied(ticket, String(outcome.revision));
@@ -346,7 +354,9 @@ export class RegisterBridge implements OwnershipRegister {
     }
   }
 
-  #decoded<T extends object>({ key, value, revision }: Entry, decode: (text: string) => T | BrokenRule): T | undefined {
+  #decoded<T extends object>(
+    { key, value, revision }: Entry, decode: (text: string) => T | BrokenRule,
+  ): T | undefined {
     const decoded = decode(value);
     if (!(decoded instanceof BrokenRule)) {
       this.#broken.delete(key);
@@ -354,7 +364,8 @@ export class RegisterBridge implements OwnershipRegister {
     }
     if (this.#broken.get(key) !== revision) {
       this.#broken.set(key, revision);
-      this.#ports.log.error('register', 'a record of the register can not be read: nothing is done by it; look at it, and mend or delete it by hand', { key, rule: decoded.rule });
+      const text = 'a record of the register can not be read, and nothing is done by it: mend or delete it by hand';
+      this.#ports.log.error('register', text, { key, rule: decoded.rule });
     }
     return undefined;
   }

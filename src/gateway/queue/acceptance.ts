@@ -18,6 +18,7 @@ import { HeadWriter } from './head-writer.js';
 import type { MailQueue } from './mail-queue.js';
 import type { MemoryGauge } from './memory-gauge.js';
 import type { QueueRegistry } from './queue-registry.js';
+import { isStuck } from './readiness.js';
 import type { AdmissionVerdict, Envelope, Route, Submission, SubmissionOutcome } from './types.js';
 import { NO_MEMORY, NOT_READY, NOTIFY_NEVER } from './types.js';
 import type { WallFrame } from './wall-frame.js';
@@ -85,15 +86,23 @@ export class Acceptance {
     this.headWriter = new HeadWriter(ports.packer);
   }
 
-  /** Whether a recipient of this route may be taken now. */
+  /** Whether a recipient of this route may be taken now. What can't commit is told before any limit: it closes the port. */
   admit(route: Route): AdmissionVerdict {
     const { registry, memory } = this.ports;
-    if (!memory.admits(0)) return 'memory';
     const queue = registry.find(route);
-    if (queue === undefined) return registry.founding(route);
+    const place = this.placeOf(route, queue);
+    if (isStuck(place)) return place;
+    if (!memory.admits(0)) return 'memory';
+    if (place !== '' || queue === undefined) return place;
     if (queue.length >= route.lengthMax) return 'queue-full';
-    if (queue.bytes > memory.acceptBytes * this.options.nextHopShare) return 'share';
-    if (queue.partition.mayTake(this.ports.clock.nowMs())) return '';
+    return queue.bytes > memory.acceptBytes * this.options.nextHopShare ? 'share' : '';
+  }
+
+  /** Whether new mail of the route has a partition that can commit it. */
+  private placeOf(route: Route, queue: MailQueue | undefined): AdmissionVerdict {
+    const { registry, clock } = this.ports;
+    if (queue === undefined) return registry.founding(route);
+    if (queue.partition.mayTake(clock.nowMs())) return '';
     // A fifo queue takes new mail in another partition, a strict one that has mail waits for its own.
     return route.ordering === 'strict' && queue.length > 0 ? 'short' : registry.founding(route);
   }

@@ -61,7 +61,7 @@ export class HandingOut {
   mayDeliver(delivery: Delivery): boolean {
     const partition = this.ports.registry.queueOf(delivery.entry)?.partition;
     if (partition === undefined || this.ports.forgotten.has(partition)) return false;
-    return partition.holder.mayDeliver(this.ports.clock.nowMs());
+    return partition.mayDeliver(this.ports.clock.nowMs());
   }
 
   private pendingOf(row: number, recipientCount: number): readonly number[] {

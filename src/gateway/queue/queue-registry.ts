@@ -95,16 +95,12 @@ export class QueueRegistry {
     return this.#ownCount >= this.#options.queuesMax;
   }
 
-  /** Whether mail of this route could go somewhere now: what find() tells of an existing queue comes before. */
-  mayCreate(route: Route): boolean {
-    return !this.isFull && (route.ordering !== 'strict' || this.#knowsAll());
-  }
-
-  /** Whether a first queue of the route could be made for new mail. */
+  /** Whether a queue of the route could be made for new mail. What can't commit is told before any limit: it closes the port. */
   founding(route: Route): AdmissionVerdict {
-    if (this.isFull) return 'queues';
-    if (!this.mayCreate(route)) return 'recovering';
-    return this.canTake() ? '' : 'no-store';
+    if (!this.canTake()) return 'no-store';
+    if (this.#usable(route).length === 0) return 'short';
+    if (route.ordering === 'strict' && !this.#knowsAll()) return 'recovering';
+    return this.isFull ? 'queues' : '';
   }
 
   /** Some partition of ours takes new mail now. */
@@ -122,7 +118,7 @@ export class QueueRegistry {
       if (this.#mayTake(known.partition)) return known.length === 0 ? this.#atBetterHome(known) : known;
       if (known.length > 0 && route.ordering === 'strict') return undefined;
     }
-    if (known === undefined && !this.mayCreate(route)) return undefined;
+    if (known === undefined && (this.isFull || (route.ordering === 'strict' && !this.#knowsAll()))) return undefined;
     const home = this.#chooseHome(route);
     if (home === undefined) return undefined;
     const queue = this.queueIn(home, route, true);
@@ -201,10 +197,14 @@ export class QueueRegistry {
     return partition.mayTake(this.#ports.nowMs());
   }
 
+  /** Where older mail of the queue waits, new mail would not stand behind what a younger one has. */
+  #usable(route: Route): readonly Partition[] {
+    return this.partitions.filter((one) => one.isOwn && this.#mayTake(one) && (one.queues.get(route.label)?.length ?? 0) === 0);
+  }
+
   /** The partition for a new queue. */
   #chooseHome(route: Route): Partition | undefined {
-    // Where older mail of the queue waits, new mail would not stand behind what a younger one has.
-    const usable = this.partitions.filter((one) => one.isOwn && this.#mayTake(one) && (one.queues.get(route.label)?.length ?? 0) === 0);
+    const usable = this.#usable(route);
     const withRoom = usable.filter((one) => one.credit > 0);
     return quietest(withRoom.length > 0 ? withRoom : usable);
   }

@@ -95,6 +95,7 @@ export class Readiness {
   }
 }
 
-function isStuck(admission: AdmissionVerdict): boolean {
+/** Of the verdicts those that say that nothing can be committed. */
+export function isStuck(admission: AdmissionVerdict): boolean {
   return admission === 'short' || admission === 'no-store' || admission === 'recovering';
 }

@@ -1,5 +1,6 @@
 /**
- * What a store knows of each gateway, whatever connections it has: its newest incarnation, its grant, and which of its connections is the active one.
+ * What a store knows of each gateway, whatever connections it has: its newest incarnation, its grant, and
+ * which of its connections is the active one.
  *
  *   admit(incarnation, nonce)   higher: all connections of lower ones are fenced, their grant is forgotten
  *                               equal, same nonce: another connection of the same process
@@ -53,12 +54,14 @@ export class GatewayAccount implements Grantee {
   admit(incarnation: number, nonce: Uint8Array, admission: Admission): boolean {
     if (incarnation < this.incarnation) return false;
     if (incarnation === this.incarnation) return sameBytes(nonce, this.nonce);
-    this.#become(incarnation, nonce.slice());
+    this.#become(incarnation, Uint8Array.from(nonce));
     this.generation = 0;
     this.active = undefined;
     this.clock = new ToldClock();
     for (const connection of this.connections) {
-      if (connection.incarnation < incarnation) connection.fence('a newer incarnation of this gateway has come');
+      if (connection.incarnation < incarnation) connection.fence(
+        'a newer incarnation of this gateway has come'
+      );
     }
     admission.forget(this);
     return true;

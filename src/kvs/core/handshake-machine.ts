@@ -66,7 +66,7 @@ export class HandshakeMachine {
     if (version === 0) return { reason: CLOSE_VERSION, text: `the gateway speaks versions ${String(hello.versionMin)} to ${String(hello.versionMax)} of the protocol, this store ${versionsSpoken()}: upgrade one of them` };
     this.#version = version;
     // Views of the frame would be overwritten before PROOF comes.
-    this.#hello = { ...hello, incarnationNonce: hello.incarnationNonce.slice(), nonce: hello.nonce.slice() };
+    this.#hello = { ...hello, incarnationNonce: Uint8Array.from(hello.incarnationNonce), nonce: Uint8Array.from(hello.nonce) };
     this.#secret = accountOf(hello.gatewayId)?.secret ?? secrets.randomBytes(32);
     const greeting = { version, storeId: this.#options.storeId, bootId: this.#options.bootId, nonce: secrets.randomBytes(NONCE_BYTES) };
     this.#signed = transcript(packer, control, greeting);

@@ -1,14 +1,14 @@
 /**
- * One mirrored partition as a store holds it, in short a copy: at which number and digest it stands and under which
- * term it came there, where its entries start and end, and how far a refill has come.
+ * One mirrored partition as a store holds it, in short a copy: at which number and digest it stands and under
+ * which term it came there, where its entries start and end, and how far a refill has come.
  *
  *   none ── FENCE how=FOUND ──► COMPLETE at number 0        COMPLETE ── FENCE how=FILL ──► FILLING
  *   none ── FENCE how=FILL ───► FILLING at the number told   FILLING ── REFILL_END, count agrees ──► COMPLETE
  *   any ─── TELL: out of the record, or under a term that never came to be ──► gone
  *
- * Whether it counts is the record's to say, not the store's: nothing here is a role. Who may write to it is its fence
- * (ownership/partition-fence.ts), which is there also when no copy is.
- * Owns: the fields. Entries are rows in stored-entries.ts, rules of change in section.ts.
+ * Whether it counts is the record's to say, not the store's: nothing here is a role. Who may write to it is
+ * its fence (ownership/partition-fence.ts), which is there also when no copy is. Owns: the fields. Entries
+ * are rows in stored-entries.ts, rules of change in section.ts.
  */
 
 import type { ToldClock } from '../../base/told-clock.js';
@@ -23,13 +23,19 @@ export class MirroredPartition {
   readonly ownerAccount: number;
   /** In the order in which copies were made: for pages. */
   readonly ordinal: number;
-  /** Salt of its entries in the index; a fresh one whenever it is emptied, so that the old chain can be freed in steps. */
+  /**
+   * Salt of its entries in the index; a fresh one whenever it is emptied, so that the old chain can be freed
+   * in steps.
+   */
   key: number;
 
   number = 0;
   digestA = 0;
   digestB = 0;
-  /** Under which the last change was applied here, or it was founded or filled: not below the term of its content. */
+  /**
+   * Under which the last change was applied here, or it was founded or filled: not below the term of its
+   * content.
+   */
   lastTerm: Term;
   readonly history = new DigestHistory();
   /** The last changes of all partitions of its owner. */
@@ -49,10 +55,14 @@ export class MirroredPartition {
   isComplete = false;
   /** The store holds it no more: handles that were bound to it name nothing. */
   isGone = false;
-  /** Wall clock of the process that wrote to it last: due times and expiry are of it. Undefined out of a file. */
+  /**
+   * Wall clock of the process that wrote to it last: due times and expiry are of it. Undefined out of a file.
+   */
   clock: ToldClock | undefined;
 
-  /** Refill: last entry refilled (0: in front of all), its position, entries taken, number at which it began. */
+  /**
+   * Refill: last entry refilled (0: in front of all), its position, entries taken, number at which it began.
+   */
   refillRow = 0;
   refillPosition = 0;
   refillCount = 0;
@@ -62,7 +72,9 @@ export class MirroredPartition {
   pullRow = 0;
   pullPosition = 0;
 
-  constructor(fence: PartitionFence, ownerAccount: number, ordinal: number, key: number, ring: AppliedChanges) {
+  constructor(
+    fence: PartitionFence, ownerAccount: number, ordinal: number, key: number, ring: AppliedChanges,
+  ) {
     this.fence = fence;
     this.ownerAccount = ownerAccount;
     this.ordinal = ordinal;
@@ -77,7 +89,9 @@ export class MirroredPartition {
     return this.fence.partition;
   }
 
-  /** Stands empty and incomplete at this number and digest; the chain of old entries is the caller's to free. */
+  /**
+   * Stands empty and incomplete at this number and digest; the chain of old entries is the caller's to free.
+   */
   restart(key: number, number: number, a: number, b: number): void {
     this.key = key;
     this.number = number;

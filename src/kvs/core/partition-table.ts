@@ -1,7 +1,7 @@
 /**
- * All partitions that a store knows: fences, copies of those that it holds, and the chains of entries that left a
- * copy as a whole (TELL, FENCE, a DELETE of very many) and are freed a few at a time, so that a million of them never
- * stop the store.
+ * All partitions that a store knows: fences, copies of those that it holds, and the chains of entries that
+ * left a copy as a whole (TELL, FENCE, a DELETE of very many) and are freed a few at a time, so that a
+ * million of them never stop the store.
  *
  * Owns: names, keys (salts of entries, never used twice), order of listing.
  */
@@ -15,8 +15,8 @@ import type { StoredEntries } from './stored-entries.js';
 /** Copies of one store: 16 of each of a hundred gateways are 1,600. It bounds tables, not memory of mail. */
 const COPIES_MAX = 16_384;
 /**
- * With those of partitions that have no copy here. Past it the oldest of these is forgotten: nobody counts on a store
- * without a copy, so nobody's lease is waited for there, and what it was told others know too.
+ * With those of partitions that have no copy here. Past it the oldest of these is forgotten: nobody counts on
+ * a store without a copy, so nobody's lease is waited for there, and what it was told others know too.
  */
 const FENCES_MAX = 2 * COPIES_MAX;
 
@@ -41,7 +41,10 @@ export class PartitionTable {
   /** First rows of chains to be freed. */
   readonly #discards: number[] = [];
 
-  constructor(options: PartitionTableOptions, parts: { readonly entries: StoredEntries; readonly leases: ProcessLeases }) {
+  constructor(
+    options: PartitionTableOptions,
+    parts: { readonly entries: StoredEntries; readonly leases: ProcessLeases },
+  ) {
     this.#copiesMax = options.copiesMax ?? COPIES_MAX;
     this.#fencesMax = options.copiesMax === undefined ? FENCES_MAX : 2 * options.copiesMax;
     this.#inheritedEndsMs = options.inheritedEndsMs;

@@ -1,6 +1,7 @@
 /**
  * Requests whose answers may be large: PULL, TAIL. They are answered in order, at once while the
- * socket takes it, else when it has drained. What waits is the request, never a built answer, and it is bounded.
+ * socket takes it, else when it has drained. What waits is the request, never a built answer, and it is
+ * bounded.
  *
  *   take ─► waiting (≤ WAITING_MAX) ─ socket below its mark ─► built, into the outbox
  */
@@ -39,7 +40,9 @@ export interface RepliesPorts {
   readonly outbox: ConnectionWriter;
   readonly connection: Connection;
   readonly close: (reason: number, text: string) => void;
-  readonly refuse: (sequence: number, handle: number, reason: number, copy: MirroredPartition | undefined) => void;
+  readonly refuse: (
+    sequence: number, handle: number, reason: number, copy: MirroredPartition | undefined,
+  ) => void;
 }
 
 export class Replies {
@@ -50,7 +53,9 @@ export class Replies {
   #waiting: Waiting[] = [];
   readonly #buffers = new BlockBuffers();
 
-  constructor(options: { readonly bufferHighBytes: number }, ports: RepliesPorts, store: Store, counters: StoreCounters) {
+  constructor(
+    options: { readonly bufferHighBytes: number }, ports: RepliesPorts, store: Store, counters: StoreCounters,
+  ) {
     this.#bufferHighBytes = options.bufferHighBytes;
     this.#ports = ports;
     this.#store = store;
@@ -72,7 +77,9 @@ export class Replies {
     this.#buffers.clear();
   }
 
-  take(type: number, sequence: number, control: Uint8Array, attachments: ReadonlyMap<number, Attachment>): void {
+  take(
+    type: number, sequence: number, control: Uint8Array, attachments: ReadonlyMap<number, Attachment>,
+  ): void {
     const { packer } = this.#ports;
     const message = type === PULL ? decodePull(packer, control) : decodeTail(packer, control);
     if (message instanceof InvalidMessage) {
@@ -81,13 +88,17 @@ export class Replies {
     }
     this.#waiting.push({ sequence, attachment: attachments.get(message.handle), message });
     this.serve();
-    if (this.#waiting.length > WAITING_MAX) this.#ports.close(CLOSE_LIMIT, 'too many requests wait for answers that nobody reads');
+    if (this.#waiting.length > WAITING_MAX) this.#ports.close(
+      CLOSE_LIMIT, 'too many requests wait for answers that nobody reads',
+    );
   }
 
   /** Answers what waits while the socket takes it. */
   serve(): void {
     let served = 0;
-    while (served < this.#waiting.length && this.#ports.connection.bufferedBytes + this.#ports.outbox.bytes < this.#bufferHighBytes) {
+    while (
+      served < this.#waiting.length && this.#ports.connection.bufferedBytes + this.#ports.outbox.bytes < this.#bufferHighBytes
+    ) {
       const next = this.#waiting[served];
       if (next === undefined) break;
       this.#answer(next);
@@ -109,16 +120,23 @@ export class Replies {
       return;
     }
     const { handle, afterPosition, untilPosition, entriesMax, bytesMax } = message;
-    const block = this.#store.blocks.pull(copy, afterPosition, untilPosition, entriesMax, bytesMax, this.#buffers.take(handle, afterPosition));
+    const block = this.#store.blocks.pull(
+      copy, afterPosition, untilPosition, entriesMax, bytesMax, this.#buffers.take(handle, afterPosition),
+    );
     this.#block(sequence, handle, afterPosition, block);
     // What is lent in this turn is not in the account yet.
-    if (!block.end && this.#store.admission.mayLend(this.#buffers.lentBytes + block.buffer.length)) this.#buffers.lend(handle, block.nextPosition, block.buffer);
+    if (
+      !block.end && this.#store.admission.mayLend(this.#buffers.lentBytes + block.buffer.length)
+    ) this.#buffers.lend(handle, block.nextPosition, block.buffer);
   }
 
   #block(sequence: number, handle: number, afterPosition: number, block: BuiltBlock): void {
     this.#counters.blocks += 1;
     this.#counters.blockBytes += block.bodies.length;
-    const control = encodeBlock(this.#ports.packer, { handle, afterPosition, nextPosition: block.nextPosition, end: block.end, rows: block.rows });
+    const control = encodeBlock(
+      this.#ports.packer,
+      { handle, afterPosition, nextPosition: block.nextPosition, end: block.end, rows: block.rows },
+    );
     this.#ports.outbox.frameWithBodies(BLOCK, sequence, control, block.bodies);
   }
 

@@ -6,11 +6,11 @@
  *   PULL TAIL                              an answer that may be large: while the socket's buffer is full it waits,
  *                                          and the ACK stays below it (replies.ts)
  *
- * FENCE binds a handle to a copy and a term, and each request by that handle is for that term: what a higher one has
- * fenced since is refused, on whatever connection it comes.
+ * FENCE binds a handle to a copy and a term, and each request by that handle is for that term: what a higher
+ * one has fenced since is refused, on whatever connection it comes.
  *
- * A CHANGES frame makes one view and no object per row. A broken layout closes the connection with the rule's name;
- * a request that does not fit the state of its copy is refused and changes nothing. docs/PROTOCOL.md.
+ * A CHANGES frame makes one view and no object per row. A broken layout closes the connection with the rule's
+ * name; a request that does not fit the state of its copy is refused and changes nothing. docs/PROTOCOL.md.
  */
 
 import { invariant } from '../../base/invariant.js';
@@ -38,7 +38,9 @@ import { encodeRefusal } from '../../protocol/messages/refusal.js';
 import { decodeRelease } from '../../protocol/messages/release.js';
 import { decodeTell } from '../../protocol/messages/tell.js';
 import { encodeTold } from '../../protocol/messages/told.js';
-import { CLOSE_LIMIT, CLOSE_MALFORMED, REFUSAL_LIMIT, declinedReasonName, refusalReasonName } from '../../protocol/reasons.js';
+import {
+  CLOSE_LIMIT, CLOSE_MALFORMED, REFUSAL_LIMIT, declinedReasonName, refusalReasonName,
+} from '../../protocol/reasons.js';
 import type { GatewayAccount } from './accounts.js';
 import { Attachment } from './attachment.js';
 import type { StoreCounters } from './counters.js';
@@ -79,7 +81,10 @@ export class Requests {
   #ackDue = false;
   #refusalsLogged = 0;
 
-  constructor(options: { readonly bufferHighBytes: number }, ports: RequestsPorts, store: Store, counters: StoreCounters) {
+  constructor(
+    options: { readonly bufferHighBytes: number }, ports: RequestsPorts, store: Store,
+    counters: StoreCounters,
+  ) {
     this.#ports = ports;
     this.#store = store;
     this.#counters = counters;
@@ -114,8 +119,14 @@ export class Requests {
     this.#replies.serve();
   }
 
-  /** `bodyBytes`: of the frame. None are in `bodies` when memory had no room for them: what needs them is refused. `bodySum`: their checksum, -1 when it is not known. */
-  take(type: number, sequence: number, control: Uint8Array, bodies: Uint8Array, bodyBytes: number, bodySum: number): void {
+  /**
+   * `bodyBytes`: of the frame. None are in `bodies` when memory had no room for them: what needs them is
+   * refused. `bodySum`: their checksum, -1 when it is not known.
+   */
+  take(
+    type: number, sequence: number, control: Uint8Array, bodies: Uint8Array, bodyBytes: number,
+    bodySum: number,
+  ): void {
     this.#sequence = sequence;
     this.#ackDue = true;
     if (type === CHANGES) {
@@ -161,7 +172,9 @@ export class Requests {
     this.#ports.outbox.frame(ACK, through, encodeAck(this.#ports.packer, ack));
   }
 
-  #onChanges(sequence: number, control: Uint8Array, bodies: Uint8Array, bodyBytes: number, bodySum: number): void {
+  #onChanges(
+    sequence: number, control: Uint8Array, bodies: Uint8Array, bodyBytes: number, bodySum: number,
+  ): void {
     const changes = decodeChanges(this.#ports.packer, control);
     if (changes instanceof InvalidMessage) {
       this.#malformed(CHANGES, changes.rule);
@@ -181,7 +194,9 @@ export class Requests {
       const handle = sectionHandle(changes, i);
       const attachment = this.#attachments.get(handle);
       const repeats = attachment === undefined ? 0 : attachment.copy.number + 1 - firstNumber;
-      const rule = measure.measure(view, rows.byteOffset, rowCount, repeats, attachment?.copy.ownerAccount ?? 0);
+      const rule = measure.measure(
+        view, rows.byteOffset, rowCount, repeats, attachment?.copy.ownerAccount ?? 0,
+      );
       if (rule !== '' || payloadAt + measure.payloadBytes > bodyBytes) {
         this.#store.applier.endFrame();
         this.#malformed(CHANGES, rule === '' ? 'bodies cut short' : rule);
@@ -271,7 +286,9 @@ export class Requests {
     if (this.#attachments.get(message.handle)?.refused === true) return;
     const attachment = this.#held(sequence, message.handle);
     if (attachment === undefined) return;
-    const reason = bodies.length < bodyBytes ? REFUSAL_LIMIT : this.#store.refill(this.#holder(), attachment.copy, view, 0, rowCount, bodies);
+    const reason = bodies.length < bodyBytes ? REFUSAL_LIMIT : this.#store.refill(
+      this.#holder(), attachment.copy, view, 0, rowCount, bodies,
+    );
     if (reason !== 0) this.#refuseAt(sequence, message.handle, reason, attachment);
     else this.#touch(attachment);
   }
@@ -352,7 +369,9 @@ export class Requests {
         gateway: this.#account?.id, partition, term: term.number, known: known.number, reason: declinedReasonName(reason),
       });
     }
-    this.#ports.outbox.frame(DECLINED, sequence, encodeDeclined(this.#ports.packer, { handle, reason, asked: term, known, told }));
+    this.#ports.outbox.frame(
+      DECLINED, sequence, encodeDeclined(this.#ports.packer, { handle, reason, asked: term, known, told }),
+    );
   }
 
   #mayLog(): boolean {

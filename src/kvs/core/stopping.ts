@@ -1,13 +1,13 @@
 /**
  * How a store takes leave, so that its gateways can move their partitions away while it still serves.
  *
- *   begin()   CLOSE (STOPPING) on every connection that stands by: that is the announcement; active ones live on
- *   isOver()  no gateway that was told holds a partition of whose record this store, in this boot, is a member by what
- *             it was told last; or the bound has passed
+ *   begin()   CLOSE (STOPPING) on every connection that stands by: that is the announcement; active ones live
+ *             on
+ *   isOver()  no gateway that was told holds a partition of whose record this store, in this boot, is a
+ *             member by what it was told last; or the bound has passed
  *
- * A gateway without a connection that stands by can't be told and is not waited for: its active connection is closed
- * with the rest.
- * Not here: the sockets (kvs/daemon), the file of what is left (kvs/core/spill).
+ * A gateway without a connection that stands by can't be told and is not waited for: its active connection is
+ * closed with the rest. Not here: the sockets (kvs/daemon), the file of what is left (kvs/core/spill).
  */
 
 import type { Store } from './store.js';
@@ -36,7 +36,9 @@ export class Stopping {
   isOver(nowMs: number): boolean {
     if (nowMs >= this.#endsMs) return true;
     for (const copy of this.#store.partitions.copies()) {
-      if (this.#store.isMember(copy) && this.#movesAway(copy.fence.told?.holder.gatewayId ?? '')) return false;
+      if (
+        this.#store.isMember(copy) && this.#movesAway(copy.fence.told?.holder.gatewayId ?? '')
+      ) return false;
     }
     return true;
   }

@@ -1,14 +1,14 @@
 /**
- * A store: mirrored partitions of many gateways in one memory. This is the whole of what a store does once bytes have
- * become requests; store-connection.ts turns bytes into requests and answers into bytes.
+ * A store: mirrored partitions of many gateways in one memory. This is the whole of what a store does once
+ * bytes have become requests; store-connection.ts turns bytes into requests and answers into bytes.
  *
  *   accounts ──── incarnation, grant                   admission ── credit, three marks
  *   leases ────── by process (ownership)               section / refill / blocks ── entries in segments
  *   partitions ── fence (ownership), copy
  *
- * Every operation answers 0, its message, or the reason of a refusal, and changes nothing when it refuses. Time comes
- * in with the calls that need it. What a copy is worth in the register's record is no matter of a store, which keeps
- * what it was told and is asked for it. docs/PROTOCOL.md.
+ * Every operation answers 0, its message, or the reason of a refusal, and changes nothing when it refuses.
+ * Time comes in with the calls that need it. What a copy is worth in the register's record is no matter of a
+ * store, which keeps what it was told and is asked for it. docs/PROTOCOL.md.
  */
 
 import { stockBytesMax } from '../../base/segment-stock.js';
@@ -45,7 +45,10 @@ import { SharedBodies } from './shared-bodies.js';
 
 export interface StoreOptions {
   readonly storeId: string;
-  /** Of this memory, in hex: new with each start, but for one that carries on what its predecessor left in a file. */
+  /**
+   * Of this memory, in hex: new with each start, but for one that carries on what its predecessor left in a
+   * file.
+   */
   readonly bootId: string;
   readonly gateways: readonly { readonly id: string; readonly secret: Uint8Array }[];
   readonly memoryLimitBytes: number;
@@ -98,7 +101,9 @@ const DECLINED_BY_VERDICT: Readonly<Record<FenceVerdictValue, number>> = {
 const U32_MAX = 0xffff_ffff;
 /** Of the memory limit, the most that the ring of one gateway may have. */
 const RING_SHARE = 1 / 16;
-/** Bytes that one step of compaction moves, entries that one step of discarding frees: about a millisecond. */
+/**
+ * Bytes that one step of compaction moves, entries that one step of discarding frees: about a millisecond.
+ */
 const COMPACT_STEP_BYTES = 1024 * 1024;
 const DISCARD_STEP_ENTRIES = 4096;
 
@@ -128,20 +133,30 @@ export class Store {
     this.leaseMs = options.leaseMs;
     this.#ringBytesMax = Math.min(options.ringBytes, Math.floor(options.memoryLimitBytes * RING_SHARE));
     this.segments = new Segments({ segmentBytes: segmentBytesWithin(options) });
-    this.shared = new SharedBodies({ indexSeed: options.indexSeed ^ 0x5bd1e995 }, { segments: this.segments });
-    this.entries = new StoredEntries({ indexSeed: options.indexSeed }, { segments: this.segments, shared: this.shared });
+    this.shared = new SharedBodies(
+      { indexSeed: options.indexSeed ^ 0x5bd1e995 }, { segments: this.segments },
+    );
+    this.entries = new StoredEntries(
+      { indexSeed: options.indexSeed }, { segments: this.segments, shared: this.shared },
+    );
     const { copiesMax, inheritedLeaseMs = 0 } = options;
     this.leases = new ProcessLeases(options.leaseMs, inheritedLeaseMs);
     this.partitions = new PartitionTable({
       ...(copiesMax === undefined ? {} : { copiesMax }),
       inheritedEndsMs: inheritedLeaseMs === 0 ? -Infinity : options.startMs + inheritedLeaseMs,
     }, { entries: this.entries, leases: this.leases });
-    // All that may come, not those that are here: a grant is not taken back, and who comes later must find some.
-    this.admission = new Admission(options, { segments: this.segments, entries: this.entries, sharers: () => this.#accounts.values() });
+    // All that may come, not those that are here: a grant is not taken back, and who comes later must find
+    // some.
+    this.admission = new Admission(
+      options, { segments: this.segments, entries: this.entries, sharers: () => this.#accounts.values() },
+    );
     this.blocks = new Blocks({ segments: this.segments, entries: this.entries, shared: this.shared });
     const { crc32 } = ports;
     const contents = new Contents({ segments: this.segments, shared: this.shared, crc32 });
-    this.applier = new SectionApplier({ segments: this.segments, entries: this.entries, crc32, contents, discardLater: (first) => { this.partitions.discardLater(first); } });
+    this.applier = new SectionApplier({
+      segments: this.segments, entries: this.entries, crc32, contents,
+      discardLater: (first) => { this.partitions.discardLater(first); },
+    });
     this.refills = new RefillTarget({ entries: this.entries, contents });
     for (const { id, secret } of options.gateways) {
       this.#accounts.set(id, new GatewayAccount(id, this.#accounts.size + 1, secret));
@@ -181,12 +196,15 @@ export class Store {
   }
 
   /** What FENCED says of a copy that was bound just now. */
-  fenced(account: GatewayAccount, { handle, term, how, provenDead }: Fence, copy: MirroredPartition, nowMs: number): Fenced {
+  fenced(
+    account: GatewayAccount, { handle, term, how, provenDead }: Fence, copy: MirroredPartition, nowMs: number,
+  ): Fenced {
     const { isComplete, number, digestA, digestB, lastTerm, count, bytes } = copy;
     const dead = provenDead === 0 ? undefined : { gatewayId: account.id, incarnation: provenDead };
     return {
       handle, term, how, isComplete, number, digestA, digestB, lastTerm, count, bytes,
-      olderLeaseMs: wholeMs(copy.fence.olderLeaseMs(nowMs, dead)), holderWallMs: copy.clock?.wallMs(nowMs) ?? 0,
+      olderLeaseMs: wholeMs(copy.fence.olderLeaseMs(nowMs, dead)),
+      holderWallMs: copy.clock?.wallMs(nowMs) ?? 0,
     };
   }
 
@@ -206,7 +224,9 @@ export class Store {
       this.#drop(partition);
     }
     if (!fence.tell(record)) return false;
-    if (isOut && fence.isOutBy(record) && !isMemberOf(record.gaveUp, this.storeId, this.bootId)) this.#drop(partition);
+    if (
+      isOut && fence.isOutBy(record) && !isMemberOf(record.gaveUp, this.storeId, this.bootId)
+    ) this.#drop(partition);
     return true;
   }
 
@@ -249,7 +269,9 @@ export class Store {
     return this.partitions.create(this.partitions.fenceOf(partition), owner, this.#ringOf(owner));
   }
 
-  #beginCopy(account: GatewayAccount, { term, how, number, digestA, digestB }: Fence, copy: MirroredPartition): MirroredPartition {
+  #beginCopy(
+    account: GatewayAccount, { term, how, number, digestA, digestB }: Fence, copy: MirroredPartition,
+  ): MirroredPartition {
     const isFounded = how === FENCE_FOUND;
     if (isFounded) this.partitions.empty(copy, 0, 0, 0);
     else this.partitions.empty(copy, number, digestA, digestB);
@@ -264,7 +286,10 @@ export class Store {
     if (copy !== undefined) this.partitions.drop(copy);
   }
 
-  /** One measured section under the term of the attachment: `costBytes` and `freeBytes` as SectionMeasure found them. */
+  /**
+   * One measured section under the term of the attachment: `costBytes` and `freeBytes` as SectionMeasure
+   * found them.
+   */
   applySection(
     account: GatewayAccount, { copy, term }: Attachment, firstNumber: number, digestA: number, digestB: number,
     view: DataView, rowsAt: number, rowCount: number, payload: Uint8Array, payloadAt: number, costBytes: number, freeBytes: number,
@@ -272,7 +297,9 @@ export class Store {
     const admission = this.admission;
     if (!admission.mayStore(account, costBytes) || !admission.mayEnd(freeBytes)) return REFUSAL_LIMIT;
     const { number } = copy;
-    const reason = this.applier.apply(copy, firstNumber, digestA, digestB, view, rowsAt, rowCount, payload, payloadAt);
+    const reason = this.applier.apply(
+      copy, firstNumber, digestA, digestB, view, rowsAt, rowCount, payload, payloadAt,
+    );
     if (reason !== DONE) return reason;
     admission.spend(account, costBytes);
     // A repeat says nothing of who made it first.
@@ -283,7 +310,10 @@ export class Store {
   }
 
   /** One REFILL frame: out of the account's credit first, beyond it out of the reserve. */
-  refill(account: GatewayAccount, copy: MirroredPartition, view: DataView, rowsAt: number, rowCount: number, payload: Uint8Array): number {
+  refill(
+    account: GatewayAccount, copy: MirroredPartition, view: DataView, rowsAt: number, rowCount: number,
+    payload: Uint8Array,
+  ): number {
     const costBytes = payload.length + rowCount * CREDIT_OVERHEAD_BYTES;
     if (!this.admission.mayStore(account, costBytes)) return REFUSAL_LIMIT;
     const reason = this.refills.take(copy, view, rowsAt, rowCount, payload);
@@ -296,19 +326,27 @@ export class Store {
     return this.partitions.hasDiscards || this.segments.hasGaps;
   }
 
-  /** A step of the work that nobody waits for: frees emptied copies, closes gaps in segments. Between turns only; answers whether there is more. */
+  /**
+   * A step of the work that nobody waits for: frees emptied copies, closes gaps in segments. Between turns
+   * only; answers whether there is more.
+   */
   work(): boolean {
     if (this.partitions.hasDiscards) this.partitions.discard(DISCARD_STEP_ENTRIES);
     const moved = this.segments.hasGaps ? this.segments.compact(COMPACT_STEP_BYTES) : 0;
     return this.partitions.hasDiscards || (moved > 0 && this.segments.hasGaps);
   }
 
-  /** Lapsed leases give their grants back: a gateway that returns later finds the reserve. Memory that a burst needed is kept for the next, or goes. */
+  /**
+   * Lapsed leases give their grants back: a gateway that returns later finds the reserve. Memory that a burst
+   * needed is kept for the next, or goes.
+   */
   tick(nowMs: number): void {
     this.segments.rest();
     this.segments.keepStock(nowMs, stockBytesMax(this.admission.limitBytes, this.admission.usedBytes));
     for (const account of this.#accounts.values()) {
-      if (account.granted > 0 && account.active === undefined && nowMs > this.leases.endsMs(account.process)) this.admission.forget(account);
+      if (
+        account.granted > 0 && account.active === undefined && nowMs > this.leases.endsMs(account.process)
+      ) this.admission.forget(account);
     }
     if (this.leases.count > this.#accounts.size) this.leases.forgetEnded(nowMs, this.#isLast);
   }
@@ -344,11 +382,18 @@ function wholeMs(leftMs: number): number {
   return Math.min(U32_MAX, Math.ceil(leftMs));
 }
 
-/** A segment is taken whole, when the marks have been looked at: so a small store has small ones. A power of two, as it was. */
+/**
+ * A segment is taken whole, when the marks have been looked at: so a small store has small ones. A power of
+ * two, as it was.
+ */
 function segmentBytesWithin({ segmentBytes, memoryLimitBytes }: StoreOptions): number {
-  return Math.max(SEGMENT_BYTES_MIN, Math.min(segmentBytes, 2 ** Math.floor(Math.log2(memoryLimitBytes * SEGMENT_SHARE))));
+  return Math.max(
+    SEGMENT_BYTES_MIN, Math.min(segmentBytes, 2 ** Math.floor(Math.log2(memoryLimitBytes * SEGMENT_SHARE))),
+  );
 }
 
-/** Of the memory limit, the most that one segment may have: below what the marks leave between one another. */
+/**
+ * Of the memory limit, the most that one segment may have: below what the marks leave between one another.
+ */
 const SEGMENT_SHARE = 1 / 128;
 const SEGMENT_BYTES_MIN = 4096;

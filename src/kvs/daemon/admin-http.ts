@@ -1,7 +1,7 @@
 /**
- * Admin HTTP of a store: /metrics, /healthz, /readyz and the beginning of /api/v1. Loopback by default; with a token
- * configured, /api/v1 wants "Authorization: Bearer TOKEN", as at a gateway; without one a Host header that names
- * another machine is refused (DNS rebinding).
+ * Admin HTTP of a store: /metrics, /healthz, /readyz and the beginning of /api/v1. Loopback by default; with
+ * a token configured, /api/v1 wants "Authorization: Bearer TOKEN", as at a gateway; without one a Host header
+ * that names another machine is refused (DNS rebinding).
  *
  *   GET /healthz         200 while the process answers
  *   GET /readyz          200 while it listens and grants credit, else 503
@@ -14,7 +14,9 @@ import { createHash, timingSafeEqual } from 'node:crypto';
 import Fastify from 'fastify';
 import { PAGE_ROWS_MAX } from '../../admin-api/pages.js';
 import type { GroupAnswer, MemberAnswer } from '../../admin-api/pages.js';
-import type { StorePartitionAnswer, StorePartitionPageAnswer, StoreStatusAnswer } from '../../admin-api/store-answers.js';
+import type {
+  StorePartitionAnswer, StorePartitionPageAnswer, StoreStatusAnswer,
+} from '../../admin-api/store-answers.js';
 import { NO_SCHEMAS } from '../../platform/node/no-schemas.js';
 import type { FastifyInstance } from 'fastify';
 import { namesThisMachine, reachableAddress } from '../../platform/node/own-host.js';
@@ -41,14 +43,22 @@ export interface AdminHttp {
   close(): Promise<void>;
 }
 
-/** Scrapers and a few operators; a peer that only opens connections must not use up the descriptors of a store. */
+/**
+ * Scrapers and a few operators; a peer that only opens connections must not use up the descriptors of a
+ * store.
+ */
 const CONNECTIONS_MAX = 256;
 
 /** For scrapers and load balancers, which have no token. */
 const OPEN_TO_ALL: ReadonlySet<string> = new Set(['/healthz', '/readyz', '/metrics']);
 
 export async function startAdminHttp(options: AdminHttpOptions, running: RunningStore): Promise<AdminHttp> {
-  const app = Fastify({ logger: false, schemaController: NO_SCHEMAS, forceCloseConnections: true, bodyLimit: 64 * 1024, requestTimeout: 10_000, connectionTimeout: 30_000, keepAliveTimeout: 15_000 });
+  const app = Fastify(
+    {
+      logger: false, schemaController: NO_SCHEMAS, forceCloseConnections: true, bodyLimit: 64 * 1024,
+      requestTimeout: 10_000, connectionTimeout: 30_000, keepAliveTimeout: 15_000,
+    }
+  );
   app.server.maxConnections = CONNECTIONS_MAX;
   const registry = storeMetrics(running);
   guard(app, options.token);
@@ -57,11 +67,16 @@ export async function startAdminHttp(options: AdminHttpOptions, running: Running
     const ready = isReady(running);
     return await reply.code(ready ? 200 : 503).send({ ready });
   });
-  app.get('/metrics', async (_request, reply) => await reply.type(registry.contentType).send(await registry.metrics()));
+  app.get(
+    '/metrics',
+    async (_request, reply) => await reply.type(registry.contentType).send(await registry.metrics()),
+  );
   app.get('/api/v1/status', () => status(options, running));
   app.get<{ Querystring: { cursor?: string; limit?: string } }>('/api/v1/partitions', (request, reply) => {
     const limit = Number(request.query.limit ?? PAGE_ROWS_MAX);
-    if (!Number.isInteger(limit) || limit < 1 || limit > PAGE_ROWS_MAX) return reply.code(400).send({ error: `limit is a whole number from 1 to ${String(PAGE_ROWS_MAX)}` });
+    if (!Number.isInteger(limit) || limit < 1 || limit > PAGE_ROWS_MAX) return reply.code(400).send(
+      { error: `limit is a whole number from 1 to ${String(PAGE_ROWS_MAX)}` }
+    );
     return partitionPage(running, Number(request.query.cursor ?? 0) || 0, limit);
   });
   addExport(app, running);
@@ -77,7 +92,9 @@ export async function startAdminHttp(options: AdminHttpOptions, running: Running
 function guard(app: FastifyInstance, token: string | undefined): void {
   if (token === undefined || token === '') {
     app.addHook('onRequest', async (request, reply) => {
-      if (!namesThisMachine(request.headers.host)) await reply.code(403).send({ error: 'this port is for this machine only' });
+      if (!namesThisMachine(request.headers.host)) await reply.code(403).send(
+        { error: 'this port is for this machine only' }
+      );
     });
     return;
   }
@@ -133,8 +150,18 @@ function status(options: AdminHttpOptions, running: RunningStore): StoreStatusAn
 }
 
 function group(options: AdminHttpOptions, running: RunningStore): GroupAnswer {
-  const self: MemberAnswer = { id: running.store.storeId, kind: 'store', admin: reachableAddress(options.host, running.adminPort) ?? null, self: true };
-  return { members: [self, ...options.gateways.map(({ id, admin }) => ({ id, kind: 'gateway' as const, admin: admin ?? null, self: false }))] };
+  const self: MemberAnswer = {
+    id: running.store.storeId, kind: 'store',
+    admin: reachableAddress(options.host, running.adminPort) ?? null, self: true,
+  };
+  return {
+    members: [
+      self,
+      ...options.gateways.map(
+        ({ id, admin }) => ({ id, kind: 'gateway' as const, admin: admin ?? null, self: false })
+      ),
+    ],
+  };
 }
 
 function partitionPage({ store }: RunningStore, cursor: number, limit: number): StorePartitionPageAnswer {

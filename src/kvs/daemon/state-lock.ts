@@ -1,7 +1,8 @@
 /**
- * One process at a time for the files of one store: whoever writes, reads or may write the spill file has the lock,
- * from before it looks for the file until it has written its own. Else a store that is started while the one before it
- * still writes would find no file, begin anew, and the file would come back later as copies that nobody knows.
+ * One process at a time for the files of one store: whoever writes, reads or may write the spill file has the
+ * lock, from before it looks for the file until it has written its own. Else a store that is started while
+ * the one before it still writes would find no file, begin anew, and the file would come back later as copies
+ * that nobody knows.
  *
  *   free ─► taken      held by a process that lives ─ waited for, up to WAIT_MS ─► taken, or refused
  */
@@ -9,7 +10,7 @@ import { readFileSync } from 'node:fs';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { EventLog } from '../../platform/ports.js';
 import { makeFolder } from '../../platform/node/make-folder.js';
-import { FileLock } from '../../register/file/file-lock.js';
+import { FileLock } from '../../platform/node/file-lock.js';
 import { RegisterFileError } from '../../register/file/register-file-error.js';
 import { StoreStartError } from './store-start-error.js';
 import path from 'node:path';
@@ -25,7 +26,9 @@ export interface StateLockOptions {
   readonly waitMs?: number;
 }
 
-export async function takeStateLock({ storeId, file, waitMs = WAIT_MS }: StateLockOptions, log: EventLog): Promise<FileLock> {
+export async function takeStateLock(
+  { storeId, file, waitMs = WAIT_MS }: StateLockOptions, log: EventLog,
+): Promise<FileLock> {
   const lock = `${file}.lock`;
   const startMs = performance.now();
   try {
@@ -34,13 +37,18 @@ export async function takeStateLock({ storeId, file, waitMs = WAIT_MS }: StateLo
       const taken = await tryToTake(lock);
       if (taken !== undefined) return taken;
       if (performance.now() - startMs >= waitMs) throw inUse(storeId, lock);
-      if (tries === 0) log.info('spill', 'another process has the files of this store: waiting for it to end', { store: storeId, file: lock });
+      if (tries === 0) log.info(
+        'spill', 'another process has the files of this store: waiting for it to end',
+        { store: storeId, file: lock },
+      );
       await wait(LOOK_MS);
     }
   } catch (error) {
     if (error instanceof StoreStartError) throw error;
     const code = (error as NodeJS.ErrnoException).code ?? String(error);
-    throw new StoreStartError(`store ${storeId}: its files can't be locked by ${lock} (${code}): let this user write to that folder, or name another state_dir`);
+    throw new StoreStartError(
+      `store ${storeId}: its files can't be locked by ${lock} (${code}): let this user write to that folder, or name another state_dir`
+    );
   }
 }
 
@@ -54,7 +62,9 @@ async function tryToTake(file: string): Promise<FileLock | undefined> {
 }
 
 function inUse(storeId: string, file: string): StoreStartError {
-  return new StoreStartError(`store ${storeId}: another process of it still has its files (${file}): stop that one, or give this store another id or state_dir`);
+  return new StoreStartError(
+    `store ${storeId}: another process of it still has its files (${file}): stop that one, or give this store another id or state_dir`
+  );
 }
 
 /** Tells a restart of this machine from another machine; '' when it does not tell. */

@@ -1,6 +1,7 @@
 /**
- * A store as a process part: listens on its network paths, runs one StoreConnection for each connection, ticks the
- * store, serves admin HTTP. Everything that decides is in kvs/core; this file owns sockets and timers only.
+ * A store as a process part: listens on its network paths, runs one StoreConnection for each connection,
+ * ticks the store, serves admin HTTP. Everything that decides is in kvs/core; this file owns sockets and
+ * timers only.
  *
  *   paths (A, B) ─► StoreConnection ─► Store            every TICK_MS: silence, lapsed grants, work steps
  *   admin HTTP ──► /metrics /healthz /readyz /api/v1
@@ -10,8 +11,8 @@
  *           ─► all is acknowledged, CLOSE (STOPPING) on each connection, all sockets gone or STOP_GRACE_MS passed
  *           ─► what is still held goes to the spill file (spill-file.ts), then the lock is given back
  *
- * Signals and the exit code belong to src/bin. A store started anew has a new boot id and is empty; with a file it goes
- * on as the boot that wrote it.
+ * Signals and the exit code belong to src/bin. A store started anew has a new boot id and is empty; with a
+ * file it goes on as the boot that wrote it.
  */
 
 import type { Clock, Crc32, EventLog, Packer, Secrets } from '../../platform/ports.js';
@@ -20,7 +21,7 @@ import type { Ticker } from '../../platform/node/clock.js';
 import { startTicker } from '../../platform/node/clock.js';
 import { FRAME_BYTES_MAX } from '../../protocol/frame.js';
 import { BOOT_ID_BYTES } from '../../protocol/handshake.js';
-import type { FileLock } from '../../register/file/file-lock.js';
+import type { FileLock } from '../../platform/node/file-lock.js';
 import type { SpillHead } from '../../protocol/spill-records.js';
 import { StoreCounters } from '../core/counters.js';
 import { STORE_DEFAULTS, Store } from '../core/store.js';
@@ -60,7 +61,10 @@ export interface StoreDaemonOptions {
   readonly stateDir?: string | undefined;
   /** Write one when stopped; one that is there is read in any case. */
   readonly spill?: boolean;
-  /** How long a process of the store before that still has the files is waited for; state-lock.ts has the usual one. */
+  /**
+   * How long a process of the store before that still has the files is waited for; state-lock.ts has the
+   * usual one.
+   */
   readonly lockWaitMs?: number;
   /** Bound on the time for gateways to move their partitions away. */
   readonly stopTimeoutMs?: number;
@@ -82,16 +86,27 @@ interface Inheritance {
   readonly lock: FileLock;
 }
 
-/** Rejects with a StoreStartError (or an error of listening) when the store can't start; then nothing was changed. */
-export async function startStore(options: StoreDaemonOptions, ports: StoreDaemonPorts): Promise<RunningStore> {
+/**
+ * Rejects with a StoreStartError (or an error of listening) when the store can't start; then nothing was
+ * changed.
+ */
+export async function startStore(
+  options: StoreDaemonOptions, ports: StoreDaemonPorts,
+): Promise<RunningStore> {
   const { stateDir, storeId } = options;
-  if (stateDir === undefined) return await listening(new StoreDaemon(options, ports, newStore(options, ports, undefined), undefined));
+  if (stateDir === undefined) return await listening(
+    new StoreDaemon(options, ports, newStore(options, ports, undefined), undefined)
+  );
   const file = spillFileName(stateDir, storeId);
-  const lock = await takeStateLock({ storeId, file, ...(options.lockWaitMs === undefined ? {} : { waitMs: options.lockWaitMs }) }, ports.log);
+  const lock = await takeStateLock(
+    { storeId, file, ...(options.lockWaitMs === undefined ? {} : { waitMs: options.lockWaitMs }) }, ports.log,
+  );
   let loaded: Store | undefined;
   try {
     loaded = await loadSpillFile(file, storeId, (head) => newStore(options, ports, head), ports);
-    return await listening(new StoreDaemon(options, ports, loaded ?? newStore(options, ports, undefined), { file, lock }));
+    return await listening(
+      new StoreDaemon(options, ports, loaded ?? newStore(options, ports, undefined), { file, lock })
+    );
   } catch (error) {
     if (loaded !== undefined) unuseSpillFile(file);
     lock.release();
@@ -144,7 +159,9 @@ class StoreDaemon implements RunningStore {
   #onStoppingOver: (() => void) | undefined;
   #onEmpty: (() => void) | undefined;
 
-  constructor(options: StoreDaemonOptions, ports: StoreDaemonPorts, store: Store, inheritance: Inheritance | undefined) {
+  constructor(
+    options: StoreDaemonOptions, ports: StoreDaemonPorts, store: Store, inheritance: Inheritance | undefined,
+  ) {
     this.#options = options;
     this.#ports = ports;
     this.#inheritance = inheritance;
@@ -171,7 +188,13 @@ class StoreDaemon implements RunningStore {
         this.#listening.push(await this.#ports.listener.listen(path.host, path.port, accept));
       }
       const { admin } = this.#options;
-      if (admin !== undefined) this.#admin = await startAdminHttp({ ...admin, host: admin.host, label: this.#options.host, version: this.#options.version ?? '', insecure: this.#options.insecure === true, gateways: this.#options.gateways }, this);
+      if (admin !== undefined) this.#admin = await startAdminHttp(
+        {
+          ...admin, host: admin.host, label: this.#options.host, version: this.#options.version ?? '',
+          insecure: this.#options.insecure === true, gateways: this.#options.gateways,
+        },
+        this,
+      );
     } catch (error) {
       await this.#close();
       throw error;
@@ -188,13 +211,19 @@ class StoreDaemon implements RunningStore {
     if (this.#stopping !== undefined) return;
     const { clock, log } = this.#ports;
     const { storeId, partitions, entries } = this.store;
-    this.#stopping = new Stopping({ nowMs: clock.nowMs(), timeoutMs: this.#options.stopTimeoutMs ?? 0 }, this.store);
+    this.#stopping = new Stopping(
+      { nowMs: clock.nowMs(), timeoutMs: this.#options.stopTimeoutMs ?? 0 }, this.store,
+    );
     this.#stopping.begin(this.connections);
-    log.info('store', 'store stops', { store: storeId, partitions: partitions.count, messages: entries.count });
+    log.info(
+      'store', 'store stops', { store: storeId, partitions: partitions.count, messages: entries.count },
+    );
     if (!this.#stopping.isOver(clock.nowMs())) await this.#movedAway();
     await this.#close();
     try {
-      if (this.#options.spill === true && this.#inheritance !== undefined) await this.#spill(this.#inheritance);
+      if (
+        this.#options.spill === true && this.#inheritance !== undefined
+      ) await this.#spill(this.#inheritance);
     } finally {
       this.#inheritance?.lock.release();
     }
@@ -207,8 +236,13 @@ class StoreDaemon implements RunningStore {
       if (!lock.isOurs) throw new Error('another process has taken the files of this store');
       await writeSpillFile(file, this.store, this.#ports);
     } catch (error) {
-      this.#ports.log.error('spill', 'spill file could not be written: what stood only here is gone', { file, error: String(error), messages: this.store.entries.count });
-      throw new Error(`store ${this.store.storeId}: ${file} could not be written (${String(error)})`, { cause: error });
+      this.#ports.log.error(
+        'spill', 'spill file could not be written: what stood only here is gone',
+        { file, error: String(error), messages: this.store.entries.count },
+      );
+      throw new Error(
+        `store ${this.store.storeId}: ${file} could not be written (${String(error)})`, { cause: error },
+      );
     }
   }
 
@@ -237,7 +271,10 @@ class StoreDaemon implements RunningStore {
   #accept(connection: Connection): ConnectionHandlers {
     const { clock, crc32, packer, secrets, log } = this.#ports;
     const machine = new StoreConnection(
-      { bootId: this.bootId, frameBytesMax: FRAME_BYTES_MAX, windowBytes: this.#options.windowBytes ?? WINDOW_BYTES, silenceMs: SILENCE_MS },
+      {
+        bootId: this.bootId, frameBytesMax: FRAME_BYTES_MAX,
+        windowBytes: this.#options.windowBytes ?? WINDOW_BYTES, silenceMs: SILENCE_MS,
+      },
       { connection, clock, crc32, packer, secrets, log },
       this.store,
       this.counters,
@@ -246,7 +283,8 @@ class StoreDaemon implements RunningStore {
     return {
       onOpen: () => {
         machine.onOpen();
-        // Before all ports are bound the start may still fail, and then a spill file must be as good as before.
+        // Before all ports are bound the start may still fail, and then a spill file must be as good as
+        // before.
         if (!this.#isServing || this.#stopping !== undefined) machine.stop();
       },
       onData: (bytes) => {
@@ -264,8 +302,8 @@ class StoreDaemon implements RunningStore {
   }
 
   /**
-   * A socket is read several times in one turn while its kernel buffer is full; answers go out after the last. One
-   * step of work follows, so that requests are read between steps.
+   * A socket is read several times in one turn while its kernel buffer is full; answers go out after the
+   * last. One step of work follows, so that requests are read between steps.
    */
   #queueTurn(): void {
     if (this.#turnQueued) return;

@@ -3,7 +3,7 @@
  *
  *   element  wire  field   meaning
  *   0        u31   handle  the queue
- *   1        u53   count   entries sent in REFILL since REFILL_BEGIN
+ *   1        u53   count   entries sent in REFILL since FENCE how=FILL
  *
  * Answered by ACK, or REFUSAL (COUNT).
  */

@@ -195,6 +195,7 @@ export class PartitionSet {
    */
   onUnfit(row: PartitionMember, refusedBy: number, nowMs: number): void {
     row.isDiverged = true;
+    row.isFenced = false;
     if (refusedBy > row.refusedBy) row.refusedBy = refusedBy;
     if (refusedBy > 0) row.toldEpoch = 0;
     row.enter(MemberState.NG, nowMs);

@@ -365,7 +365,8 @@ export class RegisterClient implements Register {
     line.range(reads.map(({ range }) => range), (answer) => {
       if (generation !== this.#generation) return;
       this.#heard();
-      const found = new Map(answer.kind === 'entries' ? answer.entries.map((entry) => [entry.key, entry]) : []);
+      const entries = answer.kind === 'entries' ? answer.entries : [];
+      const found = new Map(entries.map((entry) => [entry.key, entry]));
       for (const read of reads) {
         if (!this.#reads.delete(read)) continue;
         if (answer.kind === 'failed') read.done({ kind: 'unreachable', why: answer.why });

@@ -11,6 +11,7 @@ import type { FenceNotice, HeartbeatAnswer } from '../../../src/kvs/core/ownersh
 import { ProcessLeases } from '../../../src/kvs/core/ownership/process-leases.js';
 import type { AskAnswer, CopyPosition, FencedAnswer,
   Refusal } from '../../../src/recovery/ownership/ports.js';
+import { PropertyBroken } from './property-broken.js';
 import { RefusalReason } from '../../../src/recovery/ownership/ports.js';
 
 /** A change of a partition. */
@@ -71,6 +72,8 @@ export class SimStore {
   #fences = new Map<string, PartitionFence>();
   #leases: ProcessLeases;
   #inheritedEndsMs = -Infinity;
+  /** The highest term that was taken, kept apart from the machine that is checked. */
+  readonly #taken = new Map<string, number>();
   #boots = 0;
   #file: StoreFile | undefined;
 
@@ -92,6 +95,7 @@ export class SimStore {
     this.isFrozen = false;
     this.copies.clear();
     this.#fences = new Map();
+    if (this.#file === undefined) this.#taken.clear();
     const file = this.#file;
     this.#file = undefined;
     this.#leases = new ProcessLeases(this.#leaseMs, file?.longestMs ?? 0);
@@ -151,6 +155,7 @@ export class SimStore {
       told: fence.told };
     const verdict = fence.raise(term, holder, this.#clock());
     if (verdict !== FenceVerdict.ACCEPTED) return this.#refusal(fence, term, verdict);
+    this.#take(partition, term);
     return { term, at: copy.position(), olderLeaseMs: fence.olderLeaseMs(this.#clock(), provenDead) };
   }
 
@@ -170,6 +175,7 @@ export class SimStore {
     const fence = this.#fence(partition);
     const verdict = fence.raise(term, holder, this.#clock());
     if (verdict !== FenceVerdict.ACCEPTED) return this.#refusal(fence, term, verdict);
+    this.#take(partition, term);
     this.copies.set(partition, new Copy());
     return undefined;
   }
@@ -177,6 +183,7 @@ export class SimStore {
   fillEnd(partition: string, term: Term, snapshot: Snapshot): Refusal | undefined {
     const fence = this.#fence(partition);
     if (!fence.admits(term)) return this.#refusal(fence, term, fence.judge(term));
+    this.#take(partition, term);
     const copy = new Copy();
     copy.at = snapshot.at;
     copy.ids = new Set(snapshot.ids);
@@ -190,6 +197,7 @@ export class SimStore {
   change(partition: string, change: Change, term: Term): number | 'gap' | Refusal {
     const fence = this.#fence(partition);
     if (!fence.admits(term)) return this.#refusal(fence, term, fence.judge(term));
+    this.#take(partition, term);
     const copy = this.copies.get(partition);
     if (copy === undefined || !copy.isComplete) return 'gap';
     if (change.number <= copy.at.number) {
@@ -213,8 +221,9 @@ export class SimStore {
     return { at: copy.at, ids: [...copy.ids], ring: [...copy.ring] };
   }
 
-  /** A copy that was given up, to be adopted: read whatever its term. */
-  readGivenUp(partition: string): readonly number[] {
+  /** A copy that was given up, to be adopted: read whatever its term, when nothing can be added to it any more. */
+  readGivenUp(partition: string, term: Term, holder: HolderId): readonly number[] {
+    this.#fence(partition).raise(term, holder, this.#clock());
     return [...(this.copies.get(partition)?.ids ?? [])];
   }
 
@@ -228,6 +237,7 @@ export class SimStore {
     if (!fence.tell(record)) return false;
     if (fence.isNeverSettled(record)) {
       fence.dropTerm(record);
+      this.#taken.delete(partition);
       this.copies.delete(partition);
     }
     if (isOut && fence.isOutBy(record) && !isMemberOf(record.gaveUp, this.storeId, this.bootId)) this.copies.delete(partition);
@@ -238,6 +248,13 @@ export class SimStore {
   toldEpoch(partition: string): number {
     const told = this.isUp ? this.#fences.get(partition)?.told : this.#file?.fences.get(partition)?.told;
     return told?.epoch ?? 0;
+  }
+
+  #take(partition: string, term: Term): void {
+    const taken = this.#taken.get(partition) ?? 0;
+    if (term.number < taken) throw new PropertyBroken(
+      `fence: ${this.storeId} of ${partition} took term ${String(taken)}, then works under ${String(term.number)}`);
+    this.#taken.set(partition, term.number);
   }
 
   #fence(partition: string): PartitionFence {

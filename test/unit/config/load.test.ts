@@ -10,6 +10,7 @@ import { EMBEDDED_UP_YAML } from '../../../src/config/embedded.js';
 import { loadConfigFile, parseConfig } from '../../../src/config/load.js';
 import type { LoadOptions } from '../../../src/config/load.js';
 import { nearest } from '../../../src/config/problems.js';
+import { workerConfig } from '../../../src/config/workers.js';
 
 const SECRET = 'sixteen-characters-and-more';
 const GOOD = `# a gateway
@@ -31,12 +32,12 @@ gateway:
 `;
 
 function errorsOf(text: string, role: LoadOptions['role'] = 'gateway'): readonly string[] {
-  const result = parseConfig(text, 'f.yaml', { role });
+  const result = parseConfig(text, 'f.yaml', { role, stateDir: '/state' });
   return result.ok ? [] : result.errors;
 }
 
 function gatewayOf(text: string) {
-  const result = parseConfig(text, 'f.yaml', { role: 'gateway' });
+  const result = parseConfig(text, 'f.yaml', { role: 'gateway', stateDir: '/state' });
   assert.ok(result.ok, result.ok ? '' : result.errors.join('\n'));
   assert.ok(result.config.gateway !== undefined);
   return result.config.gateway;
@@ -96,10 +97,10 @@ describe('a configuration file', () => {
     const folder = mkdtempSync(path.join(os.tmpdir(), 'config-'));
     writeFileSync(path.join(folder, 'k'), `${SECRET}\n`);
     writeFileSync(path.join(folder, 'c.yaml'), GOOD.replace(`secret: ${SECRET}`, 'secret_file: k'));
-    const fromFile = loadConfigFile(path.join(folder, 'c.yaml'), { role: 'gateway' });
+    const fromFile = loadConfigFile(path.join(folder, 'c.yaml'), { role: 'gateway', stateDir: '/state' });
     assert.ok(fromFile.ok);
     assert.equal(Buffer.from(fromFile.config.gateway?.secret ?? []).toString(), SECRET);
-    const fromEnvironment = parseConfig(GOOD.replace(`  secret: ${SECRET}\n`, ''), 'f.yaml', { role: 'gateway', secret: 'another-long-secret' });
+    const fromEnvironment = parseConfig(GOOD.replace(`  secret: ${SECRET}\n`, ''), 'f.yaml', { role: 'gateway', stateDir: '/state', secret: 'another-long-secret' });
     assert.ok(fromEnvironment.ok);
     assert.equal(Buffer.from(fromEnvironment.config.gateway?.secret ?? []).toString(), 'another-long-secret');
   });
@@ -171,6 +172,91 @@ describe('what is wrong is one line with file, line, path, expectation and findi
   });
 });
 
+describe('the register', () => {
+  const ETCD = 'register: {etcd: [\'https://10.1.0.5:2379\', \'https://[fd00::1]:2379/\'], cluster: mail}\n';
+  const folder = mkdtempSync(path.join(os.tmpdir(), 'config-'));
+  writeFileSync(path.join(folder, 'password'), 'a word\n');
+  writeFileSync(path.join(folder, 'nothing'), '\n');
+
+  function registerOf(text: string, options: Partial<LoadOptions> = {}) {
+    const result = parseConfig(text, path.join(folder, 'f.yaml'), { role: 'gateway', ...options });
+    assert.ok(result.ok, result.ok ? '' : result.errors.join('\n'));
+    return result.config.gateway?.register;
+  }
+
+  test('is a file of state_dir, which the upper process serves to its workers', () => {
+    const file = { kind: 'file', stateDir: path.join(folder, 'state'), isServed: false };
+    assert.deepEqual(registerOf(`${GOOD}  state_dir: state\n`), file);
+    assert.deepEqual(registerOf(`register: file\n${GOOD}  state_dir: state\n`), file);
+    assert.deepEqual(registerOf(`${GOOD}  state_dir: state\n  workers: 2\n`), { ...file, isServed: true });
+    const result = parseConfig(`${GOOD}  workers: 2\n`, 'f.yaml', { role: 'gateway', stateDir: '/state' });
+    assert.ok(result.ok && result.config.gateway !== undefined);
+    const worker = workerConfig(result.config.gateway, 2, 2 ** 30);
+    assert.deepEqual(worker.register, { kind: 'socket', stateDir: '/state' });
+    assert.equal(worker.stateDir, '/state/gw-1-2');
+  });
+
+  test('of `up` is kept by that process, for any number of gateways', () => {
+    const served = { kind: 'socket', stateDir: '/up' };
+    assert.deepEqual(registerOf(`${GOOD}  group: [gw-1, gw-2]\n`, { registerDir: '/up' }), served);
+    assert.deepEqual(registerOf(EMBEDDED_UP_YAML, { role: 'up', secret: SECRET, registerDir: '/up' }), served);
+  });
+
+  test('is etcd, for gateways and stores of the file, with its access', () => {
+    const access = ETCD.replace('}', ', user: twinpost, password_file: password, ca: ca.crt, cert: /c, key: k, max_txn_ops: 64}');
+    const etcd = {
+      kind: 'etcd', endpoints: ['https://10.1.0.5:2379', 'https://[fd00::1]:2379'], cluster: 'mail', user: 'twinpost',
+      password: 'a word', caFile: path.join(folder, 'ca.crt'), certFile: '/c', keyFile: path.join(folder, 'k'), operationsMax: 64,
+    };
+    assert.deepEqual(registerOf(access + GOOD), etcd);
+    const plain = { ...etcd, user: '', password: '', caFile: undefined, certFile: undefined, keyFile: undefined, operationsMax: 128 };
+    assert.deepEqual(registerOf(`${ETCD}${GOOD}  group: [gw-1, gw-2]\n`), plain, 'no folder is needed, and a group is one');
+    const store = parseConfig(`${ETCD}store: {id: s1, host: box-2, paths: [{name: A, address: '127.0.0.1:7401'}], gateways: [{id: gw-1, secret: ${SECRET}}]}`, 'f.yaml', { role: 'store' });
+    assert.ok(store.ok, store.ok ? '' : store.errors.join('\n'));
+    assert.deepEqual(store.config.stores[0]?.register, plain);
+  });
+
+  test('is shown as it is said', () => {
+    const result = parseConfig(`${ETCD}${GOOD}`, 'f.yaml', { role: 'gateway' });
+    assert.ok(result.ok);
+    const text = effectiveYaml(result.value, result.config, 2 ** 30);
+    assert.match(text, /register:\n {2}etcd:\n {4}- https:\/\/10\.1\.0\.5:2379\n {4}- .*\n {2}cluster: mail\n {2}max_txn_ops: 128\n/);
+    const file = parseConfig(GOOD, 'f.yaml', { role: 'gateway', stateDir: '/state' });
+    assert.ok(file.ok);
+    assert.match(effectiveYaml(file.value, file.config, 2 ** 30), /^register: file\n/);
+  });
+
+  const wrong: readonly (readonly [what: string, text: string, line: RegExp])[] = [
+    ['no folder for the file', GOOD, /^f\.yaml:2: gateway\.state_dir: expected a folder, in which register: file keeps who holds what, found nothing$/],
+    ['a group whose gateways each have a file', `${GOOD}  state_dir: s\n  group: [gw-1, gw-2]\n`, /^f\.yaml:18: gateway\.group: expected 'register: \{etcd: .* for a group of gateways, found register: file: gw-1 and gw-2 could not know .* set up etcd \(docs\/REGISTER\.md\), or leave group out$/],
+    ['another word', `register: disk\n${GOOD}`, /^f\.yaml:1: register: expected file, or a mapping such as \{etcd: .*\}, found "disk"$/],
+    ['an empty value', `register:\n${GOOD}`, /^f\.yaml:1: register: expected file, or a mapping such as .*, found an empty value$/],
+    ['no cluster', ETCD.replace(', cluster: mail', '') + GOOD, /^f\.yaml:1: register\.cluster: expected a name of .*, found nothing$/],
+    ['an unknown key', ETCD.replace('cluster', 'clustr: x, cluster') + GOOD, /^f\.yaml:1: register\.clustr: expected a known key, found 'clustr'; did you mean 'cluster'\?$/],
+    ['no endpoint', `register: {etcd: [], cluster: mail}\n${GOOD}`, /^f\.yaml:1: register\.etcd: expected at least 1 of them, found an empty list$/],
+    ['an endpoint without port', ETCD.replace(':2379', '') + GOOD, /^f\.yaml:1: register\.etcd\[0\]: expected an address of etcd such as https:\/\/10\.1\.0\.5:2379, found "https:\/\/10\.1\.0\.5"$/],
+    ['an endpoint twice', `register: {etcd: ['http://[::1]:1', 'http://[::1]:1'], cluster: m}\n${GOOD}`, /^f\.yaml:1: register\.etcd\[1\]: expected each address once, found 'http:\/\/\[::1\]:1' again$/],
+    ['in clear over a network', ETCD.replace('https', 'http') + GOOD, /^f\.yaml:1: register\.etcd\[0\]: expected https:\/\/ for an etcd outside loopback, found 'http:\/\/10\.1\.0\.5:2379': .* insecure: true/],
+    ['certificates for a connection in clear', `register: {etcd: ['http://localhost:1'], cluster: m, ca: c}\n${GOOD}`, /^f\.yaml:1: register\.etcd\[0\]: expected https:\/\/ with ca or cert, found 'http:\/\/localhost:1'$/],
+    ['a user without a password', ETCD.replace('}', ', user: u}') + GOOD, /^f\.yaml:1: register\.user: expected password_file beside it, found nothing$/],
+    ['a key without a certificate', ETCD.replace('}', ', key: k}') + GOOD, /^f\.yaml:1: register\.key: expected cert beside it, found nothing$/],
+    ['a password file that is not there', ETCD.replace('}', ', user: u, password_file: /nowhere}') + GOOD, /^f\.yaml:1: register\.password_file: expected a file with a password, found '\/nowhere': ENOENT$/],
+    ['an empty password', ETCD.replace('}', `, user: u, password_file: ${path.join(folder, 'nothing')}}`) + GOOD, /^f\.yaml:1: register\.password_file: expected a file with a password, found nothing in '/],
+  ];
+  for (const [what, text, line] of wrong) {
+    test(`refuses ${what}`, () => {
+      const result = parseConfig(text, 'f.yaml', { role: 'gateway' });
+      const errors = result.ok ? [] : result.errors;
+      assert.equal(errors.length, 1, errors.join('\n'));
+      assert.match(errors[0] ?? '', line);
+    });
+  }
+
+  test('may be asked in clear over a network that is trusted', () => {
+    assert.notEqual(registerOf(`${ETCD.replaceAll('https', 'http')}${GOOD}  insecure: true\n`), undefined);
+  });
+});
+
 describe('the file of `up`', () => {
   test('may leave out stores, gateways and secrets that follow from the rest', () => {
     const result = parseConfig(EMBEDDED_UP_YAML, 'up', { role: 'up', secret: SECRET });
@@ -217,7 +303,7 @@ test('the example of a sink is whole', () => {
 
 describe('the effective configuration', () => {
   test('shows values in force in the words of the file, hides secrets, and is a file again', () => {
-    const result = parseConfig(`${GOOD}  admin: {token: let-me-in-please}\n`, 'f.yaml', { role: 'gateway' });
+    const result = parseConfig(`${GOOD}  admin: {token: let-me-in-please}\n`, 'f.yaml', { role: 'gateway', stateDir: '/state' });
     assert.ok(result.ok);
     const text = effectiveYaml(result.value, result.config, 3 * 2 ** 30);
     assert.match(text, /message_size_limit: 25MiB/);
@@ -225,13 +311,13 @@ describe('the effective configuration', () => {
     assert.match(text, /heartbeat: 250ms/);
     assert.match(text, /via: smtp:\/\/127\.0\.0\.1:26/);
     assert.ok(!text.includes(SECRET) && !text.includes('let-me-in'));
-    const again = parseConfig(text.replace('secret: (hidden)', `secret: ${SECRET}`), 'f.yaml', { role: 'gateway' });
+    const again = parseConfig(text.replace('secret: (hidden)', `secret: ${SECRET}`), 'f.yaml', { role: 'gateway', stateDir: '/state' });
     assert.ok(again.ok, again.ok ? '' : again.errors.join('\n'));
     assert.deepEqual(again.config.gateway?.delivery, result.config.gateway?.delivery);
   });
 
   test('names the admin addresses of a group: as said, or for `up` from the file itself', () => {
-    const said = parseConfig(GOOD.replace('host: box-2\n', 'host: box-2\n      admin: 10.0.0.2:9401\n'), 'f.yaml', { role: 'gateway' });
+    const said = parseConfig(GOOD.replace('host: box-2\n', 'host: box-2\n      admin: 10.0.0.2:9401\n'), 'f.yaml', { role: 'gateway', stateDir: '/state' });
     assert.ok(said.ok, said.ok ? '' : said.errors.join('\n'));
     assert.deepEqual(said.config.gateway?.stores.map((store) => store.admin), [{ host: '10.0.0.2', port: 9401 }, undefined]);
     const store = parseConfig(`store: {id: s1, host: box-2, paths: [{name: A, address: '127.0.0.1:7401'}], gateways: [{id: gw-1, secret: ${SECRET}, admin: 'gw-1.internal:8025'}]}`, 'f.yaml', { role: 'store' });
@@ -244,7 +330,7 @@ describe('the effective configuration', () => {
   });
 
   test('shows the defaults that follow from other keys and from this machine', () => {
-    const result = parseConfig(GOOD.replace("    - {domain: '*'", "    - {domain: example.com, via: lmtp://127.0.0.1:24, order: strict}\n    - {domain: '*'"), 'f.yaml', { role: 'gateway' });
+    const result = parseConfig(GOOD.replace("    - {domain: '*'", "    - {domain: example.com, via: lmtp://127.0.0.1:24, order: strict}\n    - {domain: '*'"), 'f.yaml', { role: 'gateway', stateDir: '/state' });
     assert.ok(result.ok);
     const shown = effectiveYaml(result.value, result.config, 3 * 2 ** 30);
     assert.match(shown, new RegExp(`hostname: ${result.config.gateway?.hostname ?? 'none'}`));

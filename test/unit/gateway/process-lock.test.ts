@@ -1,4 +1,6 @@
-/** One process for a state_dir, and which incarnations are proven dead there; with real folders and processes. */
+/**
+ * One process for a state_dir, and which incarnations are proven dead there; with real folders and processes.
+ */
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';

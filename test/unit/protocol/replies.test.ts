@@ -1,4 +1,4 @@
-/** LISTED, CLAIMED, BLOCK and TAILED as a whole: control part, rows, and the payload that the rows describe. */
+/** FENCED, DECLINED, ASKED, TOLD, BLOCK and TAILED as a whole: control part, rows, and the payload that the rows describe. */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { MessagePacker } from '../../../src/platform/node/packer.js';
@@ -14,7 +14,7 @@ import { changeRows, entryRows, sampleOf } from './samples.js';
 
 const packer = new MessagePacker();
 const NO_BYTES = new Uint8Array(0);
-const NAMES = ['listed', 'claimed', 'block', 'tailed'] as const;
+const NAMES = ['fenced', 'declined', 'asked', 'told', 'block', 'tailed'] as const;
 
 function ruleOf(type: ReplyType, control: Uint8Array, bodies: Uint8Array): string {
   const reply = decodeReply(packer, type, 3, control, bodies);
@@ -84,8 +84,8 @@ describe('a tail', () => {
   test('has rows that are changes', () => {
     assert.equal(ruleOfTail({ rows: changeRows([2, 0, 0, 1, 0, 7]) }, 0), '');
     assert.equal(ruleOfTail({ rows: changeRows([9, 0, 0, 1, 0, 7]) }, 0), 'row kind');
-    assert.equal(ruleOfTail({ rows: changeRows([4, 0, 0, 3, 0, 7]) }, 3), '');
-    assert.equal(ruleOfTail({ rows: changeRows([4, 0, 0, 3, 0, 7]) }, 2), 'bodies');
+    assert.equal(ruleOfTail({ rows: changeRows([3, 0, 0, 3, 0, 7]) }, 3), '');
+    assert.equal(ruleOfTail({ rows: changeRows([3, 0, 0, 3, 0, 7]) }, 2), 'bodies');
   });
 
   test('that was not found means nothing but that', () => {

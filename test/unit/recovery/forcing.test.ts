@@ -36,7 +36,7 @@ function toldAfterTheWord(epoch: number, hints: readonly SetHint[]): { readonly 
   const judge = (): void => { claiming.judge(job, views.answering(), 0); };
   judge();
   assert.deepEqual([job.state, job.missing], ['waiting', ['store-b']]);
-  const request = { queue: 'q', missing: 'store-b', reason: 'burnt', who: 'ann' };
+  const request = { partition: 'q', missing: 'store-b', reason: 'burnt', who: 'ann' };
   assert.equal(forceQueues(request, { log, views, hints: kept, pulls, lostSets: { force: () => [] }, nowMs: () => 0, jobs: () => [job], startJobs: () => undefined }).length, 1);
   job.rows.set('store-a', { ...NAME, storeId: 'store-a', role: ROLE_MEMBER, epoch, members: MEMBERS, number: 3, digestA: 1, digestB: 2, count: 3, bytes: 30, holder: '', holderToken: 0 });
   judge();

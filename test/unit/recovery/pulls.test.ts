@@ -14,7 +14,7 @@ import { PULL } from '../../../src/protocol/message-types.js';
 import { decodePull } from '../../../src/protocol/messages/pull.js';
 import { ROLE_MEMBER } from '../../../src/protocol/reasons.js';
 import { SetHints } from '../../../src/recovery/set-hints.js';
-import { heldQueues } from '../../../src/recovery/waiting-queues.js';
+import { heldPartitions } from '../../../src/recovery/waiting-queues.js';
 
 const BLOCK_BYTES = 1000;
 const HANDLE = 7;
@@ -117,7 +117,7 @@ test('a queue that is only partly back says since when', () => {
   played.nowMs = 1234;
   played.job.claims.delete('store-a');
   played.pulls.onStoreDown('store-a');
-  const [held] = heldQueues([played.job], new SetHints([], played.log), [], []);
+  const [held] = heldPartitions([played.job], new SetHints([], played.log), [], []);
   assert.deepEqual([held?.state, held?.stores, held?.sinceMs], ['stranded', ['store-a'], 1234]);
 });
 

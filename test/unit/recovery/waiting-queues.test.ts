@@ -6,7 +6,7 @@ import { ClaimMachine } from '../../../src/recovery/claim-machine.js';
 import type { QueueJobState } from '../../../src/recovery/queue-job.js';
 import { QueueJob } from '../../../src/recovery/queue-job.js';
 import { SetHints } from '../../../src/recovery/set-hints.js';
-import { heldQueues } from '../../../src/recovery/waiting-queues.js';
+import { heldPartitions } from '../../../src/recovery/waiting-queues.js';
 
 const LOG: EventLog = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
 
@@ -15,7 +15,7 @@ function stateAfter(...states: readonly QueueJobState[]): string | undefined {
   const job = new QueueJob({ ownerId: 'gw-1', birth: 1, serial: 1, name: 'q1', queueClass: 'mail' }, true, 'gw-1/1/1', 7, machine);
   for (const state of states) job.transition(state);
   job.blocked = 'another process has it';
-  return heldQueues([job], new SetHints([], LOG), [], [])[0]?.state;
+  return heldPartitions([job], new SetHints([], LOG), [], [])[0]?.state;
 }
 
 test('a queue that is held waits, whether or not it is claimed or its tail is fetched just now', () => {

@@ -1,14 +1,15 @@
 /**
- * Makes a store of the records of a spill file, whatever they say: a file may be cut short, changed, made by somebody
- * else or too large. Each step answers '' or the broken rule; after a rule the store is to be thrown away.
+ * Makes a store of the records of a spill file, whatever they say: a file may be cut short, changed, made by
+ * somebody else or too large. Each step answers '' or the broken rule; after a rule the store is to be thrown
+ * away.
  *
  *   AT_HEAD ─HEAD / a store of that boot─► AT_PARTS ─ACCOUNT, PROCESS, FENCE─► AT_PARTS
  *   AT_PARTS ─COPY─► IN_COPY ─ENTRIES─► IN_COPY ─COPY, count agrees─► IN_COPY
  *   AT_PARTS, IN_COPY, count agrees ─END, totals agree─► DONE
  *
- * What comes back is the same boot: each partition's fence with what it was told, what each process is to hear of its
- * fences, and the copies with number, digest, last term and entries as they were. Leases are not in it: of any that
- * were granted in this boot the end is unknown.
+ * What comes back is the same boot: each partition's fence with what it was told, what each process is to
+ * hear of its fences, and the copies with number, digest, last term and entries as they were. Leases are not
+ * in it: of any that were granted in this boot the end is unknown.
  */
 
 import type { Packer } from '../../../platform/ports.js';
@@ -138,7 +139,9 @@ export class SpillLoader {
     const view = new DataView(control.buffer, control.byteOffset, control.length);
     const { refills, admission } = store;
     if (refills.payloadBytes(view, 0, rowCount) !== payload.length) return 'rows and bytes do not fit';
-    if (admission.usedBytes + payload.length + rowCount * CREDIT_OVERHEAD_BYTES > admission.refillBytes) return RULE_NO_MEMORY;
+    if (
+      admission.usedBytes + payload.length + rowCount * CREDIT_OVERHEAD_BYTES > admission.refillBytes
+    ) return RULE_NO_MEMORY;
     const reason = refills.take(copy, view, 0, rowCount, payload);
     if (reason !== 0) return `entry: ${refusalReasonName(reason)}`;
     this.entries += rowCount;
@@ -157,7 +160,9 @@ export class SpillLoader {
   #end(store: Store, control: Uint8Array): string {
     const rule = checkEnd(this.#ports.packer, control, this.fences, this.copies, this.entries);
     if (rule !== '') return rule;
-    store.leases.carryOn([...this.#processes].map(([process, { fenceCount, fences }]) => [process, fenceCount, fences] as const));
+    store.leases.carryOn(
+      [...this.#processes].map(([process, { fenceCount, fences }]) => [process, fenceCount, fences] as const)
+    );
     this.#state = DONE;
     return '';
   }

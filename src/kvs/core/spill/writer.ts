@@ -1,8 +1,8 @@
 /**
- * Walks what a stopped store knows and holds, and hands it out as the records of a spill file (protocol/spill-records.ts),
- * one after another: never more than about RECORD_BYTES in memory at a time. What it was told that it is out of is gone
- * already (store.ts, tell); a copy whose refill has not ended has holes, and is left out.
- * The store must not change meanwhile: nobody is connected any more.
+ * Walks what a stopped store knows and holds, and hands it out as the records of a spill file
+ * (protocol/spill-records.ts), one after another: never more than about RECORD_BYTES in memory at a time.
+ * What it was told that it is out of is gone already (store.ts, tell); a copy whose refill has not ended has
+ * holes, and is left out. The store must not change meanwhile: nobody is connected any more.
  */
 
 import { ChunkedUint8 } from '../../../base/chunked.js';
@@ -63,10 +63,14 @@ export class SpillWriter {
     }
     for (const [process, fenceCount, fences] of leases.carried()) {
       if (fenceCount === 0) continue;
-      for (const part of processRecords({ process, fenceCount, fences })) yield this.#record(SPILL_PROCESS, encodeProcess(packer, part));
+      for (
+        const part of processRecords({ process, fenceCount, fences })
+      ) yield this.#record(SPILL_PROCESS, encodeProcess(packer, part));
     }
     for (const fence of partitions.fences()) {
-      yield this.#record(SPILL_FENCE, encodeSpilledFence(packer, { partition: fence.partition, ...fence.carried() }));
+      yield this.#record(
+        SPILL_FENCE, encodeSpilledFence(packer, { partition: fence.partition, ...fence.carried() }),
+      );
       this.fences += 1;
     }
     for (const copy of partitions.copies()) {
@@ -82,8 +86,12 @@ export class SpillWriter {
     const { entries } = this.#store;
     for (let row = copy.first; row !== 0; row = entries.nextOf(row)) {
       const isAbsent = this.#isBrought(entries.sharedOf(row));
-      const bytes = (isAbsent ? 0 : entries.bodyBytesOf(row)) + entries.headBytesOf(row) + this.#noteBytes(row);
-      if (this.#rowCount === RECORD_ROWS || (this.#rowCount > 0 && this.#filled + bytes > RECORD_BYTES)) yield this.#flush();
+      const bytes = (
+        isAbsent ? 0 : entries.bodyBytesOf(row)
+      ) + entries.headBytesOf(row) + this.#noteBytes(row);
+      if (
+        this.#rowCount === RECORD_ROWS || (this.#rowCount > 0 && this.#filled + bytes > RECORD_BYTES)
+      ) yield this.#flush();
       if (bytes > this.#payload.length) this.#payload = new Uint8Array(bytes);
       this.#add(row, isAbsent);
     }
@@ -91,7 +99,10 @@ export class SpillWriter {
   }
 
   #flush(): readonly Uint8Array[] {
-    const record = this.#record(SPILL_ENTRIES, this.#rows.subarray(0, this.#rowCount * ENTRY_ROW_BYTES), this.#payload.subarray(0, this.#filled));
+    const record = this.#record(
+      SPILL_ENTRIES, this.#rows.subarray(0, this.#rowCount * ENTRY_ROW_BYTES),
+      this.#payload.subarray(0, this.#filled),
+    );
     this.entries += this.#rowCount;
     this.#rowCount = 0;
     this.#filled = 0;

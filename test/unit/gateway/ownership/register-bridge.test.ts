@@ -1,4 +1,6 @@
-/** The register as partitions use it: each kind of answer, the process's key, and who else lives; simulated. */
+/**
+ * The register as partitions use it: each kind of answer, the process's key, and who else lives; simulated.
+ */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 
@@ -7,6 +9,7 @@ import type { OtherProcess } from '../../../../src/gateway/ownership/process-key
 import type { RegisterSink } from '../../../../src/gateway/ownership/ownership-register.js';
 import type { PartitionRecord } from '../../../../src/protocol/partition-record.js';
 import type { RegisterPort, Stamped } from '../../../../src/recovery/ownership/ports.js';
+import { encodePartition } from '../../../../src/register/records.js';
 import { KeptLog } from '../../../scenario/ports.js';
 import { Scheduler } from '../../../scenario/scheduler.js';
 import { WorldRegister } from '../../../scenario/world-register.js';
@@ -79,7 +82,11 @@ class Gateway {
 class TestWorld {
   readonly scheduler = new Scheduler();
   readonly log = new KeptLog(() => this.scheduler.nowMs, () => {});
-  readonly register = new WorldRegister(this.scheduler, new Prng(7), this.log);
+  readonly register: WorldRegister;
+
+  constructor(seed = 7) {
+    this.register = new WorldRegister(this.scheduler, new Prng(seed), this.log);
+  }
 
   run(ms: number): void {
     this.scheduler.runUntil(this.scheduler.nowMs + ms);
@@ -436,4 +443,77 @@ test('rules are read once for all that ask in a turn', () => {
   world.until(() => ports.every(({ sink }) => sink.told[0] === 'rules 1'), 'all are answered');
   assert.equal(reads, 1);
   assert.deepEqual(gateway.bridge.rules().map(({ key, value }) => [key, value]), [['rules/hold/1', 'x']]);
+});
+
+test('every question is answered once, and truly, whatever is lost, late, away or restored', () => {
+  let [applied, tied, silent] = [0, 0, 0];
+  for (let seed = 1; seed <= 40; seed++) {
+    const world = new TestWorld(seed);
+    const random = new Prng(seed + 99);
+    const gateways = [world.gateway(), world.gateway({ gatewayId: 'gw-2' })];
+    const parts = gateways.flatMap((gateway) => Array.from({ length: 4 }, (_, i) => {
+      const partition = `gw-1/${String(i)}`;
+      return { gateway, key: `partitions/${partition}`, epoch: 1, ticket: 0, asked: 0, ...gateway.port(partition) };
+    }));
+    /** Everything that ever stood there: a revision may come again once a snapshot is restored. */
+    const stood = new Set<string>();
+    const { host } = world.register.register;
+    const follow = (): void => {
+      host.watch(['partitions/'], host.map.revision, {
+        onChanges: (changes) => {
+          for (const { key, revision, entry } of changes) stood.add(`${key} ${String(revision)} ${entry?.value ?? ''}`);
+        },
+        onBroken: follow,
+      });
+    };
+    follow();
+    const snapshot = world.register.snapshot();
+    for (let step = 0; step < 200; step++) {
+      if (step === 20) world.register.lose({ requests: 0.05, replies: 0.05 });
+      if (step === 20) world.register.delay(0.1, 3_000);
+      if (random.below(60) === 0) world.register.goAway(random.below(2) === 0 ? 'silent' : 'refusing');
+      else if (random.below(10) === 0) world.register.comeBack();
+      if (random.below(100) === 0) world.register.restore(snapshot);
+      if (random.below(30) === 0) gateways[random.below(2)]?.process.cutOff();
+      else if (random.below(8) === 0) for (const { process } of gateways) process.mend();
+      const part = random.pick(parts);
+      if (part.sink.told.length === part.asked) {
+        part.ticket += 1;
+        part.asked += 1;
+        part.epoch += 1;
+        const { port, sink, ticket, gateway } = part;
+        const { revision } = sink.stamped ?? { revision: '0' };
+        const unless = random.below(2) === 0 ? undefined : { gatewayId: 'gw-1', incarnation: 1 };
+        const made = record(gateway.bridge.self.gatewayId, 1, part.epoch);
+        const calls = [
+          () => { port.read(ticket); },
+          () => { port.change(ticket, revision, made, unless); },
+          () => { port.tieSession(ticket, revision); },
+          () => { port.readRules(ticket, revision); },
+        ];
+        random.pick(calls)();
+      }
+      world.run(random.below(400));
+    }
+    world.register.comeBack();
+    world.register.lose({});
+    world.register.delay(0, 0);
+    for (const { process } of gateways) process.mend();
+    world.run(30_000);
+    for (const { sink, asked, gateway } of parts) {
+      assert.equal(sink.told.length, asked, `seed ${String(seed)}: ${sink.told.join(', ')}`);
+      assert.equal(new Set(sink.told.map((text) => text.split(' ').at(-1))).size, asked, 'each ticket once');
+      applied += sink.told.filter((text) => text.startsWith('applied')).length;
+      tied += sink.told.filter((text) => text.startsWith('tied')).length;
+      silent += sink.told.filter((text) => text.startsWith('no answer')).length;
+      assert.ok(gateway.bridge.isHeld, 'the key stands at the end');
+      assert.deepEqual(gateway.taken, []);
+    }
+    for (const { sink, key } of parts) {
+      const { revision, record: read } = sink.stamped ?? { revision: '0', record: undefined };
+      if (read === undefined) continue;
+      assert.ok(stood.has(`${key} ${revision} ${encodePartition(read)}`), 'what was read stood there at that revision');
+    }
+  }
+  assert.ok(applied > 200 && tied > 200 && silent > 100, [applied, tied, silent].join());
 });

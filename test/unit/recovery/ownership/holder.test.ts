@@ -35,6 +35,7 @@ class Stage {
   readonly changes: Sent[] = [];
   readonly founds: { readonly storeId: string; readonly term: Term }[] = [];
   readonly fills: string[] = [];
+  readonly fences: string[] = [];
   readonly told: string[] = [];
   readonly readFrom: string[] = [];
   readonly holder: PartitionHolder;
@@ -121,7 +122,7 @@ class Stage {
         all: () => [...this.up.keys()],
         bootOf: (storeId) => this.up.get(storeId) ?? '',
         ask: () => { /* Answered by hand. */ },
-        fence: () => { /* Likewise. */ },
+        fence: ({ storeId }) => { this.fences.push(storeId); },
         found: (storeId, _bootId, term) => { this.founds.push({ storeId, term }); },
         release: () => { /* Not met here. */ },
       },
@@ -205,6 +206,25 @@ describe('founding', () => {
     assert.equal(stage.state, HolderState.ASKING);
   });
 
+  test('after a loss waits for every lease that anybody may have, whatever its members say', () => {
+    const stage = foundingAfterGiveUp();
+    stage.up.set('d', 'b1');
+    stage.tick();
+    const term = stage.founds.at(-1)?.term;
+    assert.ok(term !== undefined);
+    for (const storeId of ['c', 'd']) stage.holder.onFounded(storeId, 'b1', term);
+    stage.tick();
+    stage.apply('r2');
+    assert.equal(stage.state, HolderState.WAITING_OUT);
+    const fences = stage.fences.length;
+    stage.holder.onLinkUp('e', 'b1', stage.nowMs);
+    stage.tick(19);
+    assert.equal(stage.state, HolderState.WAITING_OUT);
+    assert.equal(stage.fences.length, fences, 'their answers would end the wait');
+    stage.tick();
+    assert.equal(stage.state, HolderState.HOLDER);
+  });
+
   test('a store that can take no copy is left out, and does not make it begin anew', () => {
     const stage = foundingAfterGiveUp();
     stage.up.set('d', 'b1');
@@ -248,6 +268,58 @@ describe('a store that refuses to be filled by a term that is in no record', () 
     stage.holder.set?.onTold('c', 'b1', 41);
     stage.tick();
     assert.deepEqual(stage.fills, ['c', 'c']);
+  });
+});
+
+describe('a holder that is fenced', () => {
+  /** b is away; a change that puts c in its place was sent, and no answer came. */
+  async function joining(): Promise<Stage> {
+    const stage = new Stage();
+    stage.hold();
+    await Promise.resolve();
+    stage.up.delete('b');
+    stage.holder.onLinkDown('b', stage.nowMs);
+    stage.tick(5);
+    stage.apply('r2');
+    stage.tick(50);
+    const row = stage.holder.set?.rows.find(({ storeId }) => storeId === 'c');
+    assert.ok(row !== undefined);
+    stage.holder.set?.onTermTaken(row);
+    stage.holder.set?.onAcked(stage.holder.set.rows[0] ?? row, AT.number, stage.nowMs);
+    stage.holder.set?.onFilled(row, AT.number, stage.nowMs);
+    stage.tick();
+    assert.deepEqual(stage.changes.at(-1)?.record.members, members('a', 'c'));
+    assert.equal(stage.holder.mayDeliver(stage.nowMs), true);
+    return stage;
+  }
+
+  const byTerm = { number: 40, nonce: 4 };
+
+  test('where it is about to add a member keeps its memory, and asks the register before it goes on', async () => {
+    for (const isNotice of [true, false]) {
+      const stage = await joining();
+      const { term } = stage.holder;
+      if (isNotice) stage.holder.onFenceNotice('c', 'b1', byTerm, stage.nowMs);
+      else stage.holder.onRefused('c', 'b1', { reason: RefusalReason.LOWER, asked: term, term: byTerm,
+        told: undefined }, stage.nowMs);
+      assert.equal(stage.state, HolderState.HOLDER);
+      assert.equal(stage.holder.mayDeliver(stage.nowMs), false);
+      const record = stage.holder.record;
+      assert.ok(record !== undefined);
+      stage.answerRead('r3', { ...record, epoch: record.epoch + 5 });
+      assert.equal(stage.state, HolderState.HOLDER);
+      assert.equal(stage.holder.mayDeliver(stage.nowMs), true, 'c counts no more');
+      const other = await joining();
+      other.holder.onFenceNotice('c', 'b1', byTerm, other.nowMs);
+      other.answerRead('r3', recordOf(40, OTHER, 'a', 'c'));
+      assert.equal(other.state, HolderState.ASKING, 'lost, and looks again');
+    }
+  });
+
+  test('at a recorded member has lost it', async () => {
+    const stage = await joining();
+    stage.holder.onFenceNotice('a', 'b1', byTerm, stage.nowMs);
+    assert.equal(stage.state, HolderState.LOST);
   });
 });
 
