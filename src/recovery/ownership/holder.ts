@@ -560,9 +560,18 @@ export class PartitionHolder {
       return;
     }
     if (isSameHolder(record.holder, this.#options.self)) this.#considerOwnName(record, nowMs);
-    else if (this.#options.isOwn && this.#ports.isProvenDead(record.holder)) this.#takeFromDead(record,
-      nowMs);
+    else if (this.#options.isOwn && this.#isInRegister(record)
+      && this.#ports.isProvenDead(record.holder)) this.#takeFromDead(record, nowMs);
     else this.#considerAnother(record, nowMs);
+  }
+
+  /**
+   * Incarnations are drawn from the register: one that only stores tell of may be another process, which drew the
+   * same number from another register.
+   */
+  #isInRegister(record: PartitionRecord): boolean {
+    const known = this.#stamped?.record;
+    return known?.epoch === record.epoch && isSameTerm(known.term, record.term);
   }
 
   /**

@@ -397,3 +397,34 @@ describe('a PARTIAL holder', () => {
     assert.equal(stage.state, HolderState.FOUNDING);
   });
 });
+
+describe('the proof that a predecessor is dead', () => {
+  /** All stores know of a record that names it. */
+  const told = (stage: Stage, leaseLeftMs: number): void => {
+    const record = recordOf(3, OLDER, 'a', 'b');
+    for (const storeId of stage.up.keys()) {
+      stage.holder.onAsked(storeId, 'b1', { hasCopy: storeId !== 'c', leaseLeftMs, told: record }, stage.nowMs);
+    }
+  };
+
+  test('counts for one that the register names', () => {
+    const stage = new Stage();
+    stage.answerRead('r1', recordOf(3, OLDER, 'a', 'b'));
+    told(stage, 900);
+    stage.tick(3);
+    assert.equal(stage.changes.length, 1);
+  });
+
+  test('does not for one that only stores tell of: it drew its number from another register', () => {
+    const stage = new Stage();
+    stage.answerRead('none', undefined);
+    told(stage, 900);
+    stage.answerRead('none', undefined);
+    told(stage, 900);
+    stage.tick(3);
+    assert.equal(stage.changes.length, 0);
+    told(stage, 0);
+    stage.tick(3);
+    assert.equal(stage.changes.length, 1);
+  });
+});

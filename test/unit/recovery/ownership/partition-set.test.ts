@@ -172,6 +172,23 @@ describe('set of a partition', () => {
     assert.equal(stage.set.committedNumber, 2);
   });
 
+  test('a store that nobody can take the place of is left all the same, if enough stay', () => {
+    const leaving = (minReplicas: number): string[] => {
+      const stage = new Stage({ minReplicas }, 'a', 'b');
+      stage.set.relocate('b');
+      stage.set.tick(0);
+      return [0, 900, 1_000].map((nowMs) => stage.target(nowMs));
+    };
+    assert.deepEqual(leaving(1), ['ab', 'ab', 'a']);
+    assert.deepEqual(leaving(2), ['ab', 'ab', 'ab']);
+    const stage = new Stage({}, 'a', 'b');
+    stage.set.relocate('b');
+    stage.set.tick(0);
+    stage.choice = { storeId: 'c', bootId: 'b1' };
+    stage.set.tick(500);
+    assert.equal(stage.target(60_000), 'ab', 'another is being filled');
+  });
+
   test('who is filled joins only with everything that counts as committed', () => {
     const stage = new Stage({}, 'a');
     stage.ack('a', 4);
