@@ -312,7 +312,10 @@ export class Holding implements RegisterSink {
     this.sinceMs = this.#nowMs;
     this.#ports.mirrors.stateVersion += 1;
     if (this.holder === undefined) return;
-    log.info('partition', event);
+    const { state } = this.holder;
+    // Each gateway of a group looks at all partitions of the others, again and again.
+    const isLook = !this.isOwn && (state === HolderState.IDLE || state === HolderState.ASKING);
+    log[isLook ? 'debug' : 'info']('partition', event);
   }
 
   #storeAt({ storeId, bootId }: RecordedMember): StorePort | undefined {
