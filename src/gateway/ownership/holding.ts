@@ -411,8 +411,12 @@ export class Holding implements RegisterSink {
     const { placement } = this.#ports.mirrors;
     for (const row of this.partition?.rows ?? []) {
       const isAvoided = placement.isAvoided(row.storeId);
-      if (isAvoided && row.isRecorded && !row.isUnwanted) this.holder.relocate(row.storeId);
-      else if (!isAvoided && row.isUnwanted) row.isUnwanted = false;
+      if (isAvoided && row.isRecorded && !row.isUnwanted) {
+        this.holder.relocate(row.storeId, !placement.drained.has(row.storeId));
+      } else if (!isAvoided && row.isUnwanted) {
+        row.isUnwanted = false;
+        row.isStopping = false;
+      }
     }
   }
 
