@@ -62,6 +62,20 @@ describe('restart', () => {
     assert.equal(world.hops.arrivals.at(-1)?.messageId, fresh.id);
   });
 
+  test('three times within a lease waits for none: who is dead by the lock file was known to be so before, too', () => {
+    const world = loaded(30, ['q1', 'q2']);
+    for (let life = 0; life < 3; life++) {
+      world.gateway.kill();
+      world.gateway.start();
+      world.until(() => world.isWhole, 3000, 'all of it');
+    }
+    world.hops.script = () => 'accept';
+    world.gateway.kill();
+    world.gateway.start();
+    world.until(() => world.letters.delivered === 60, 3000, 'all deliveries');
+    quietAndJudged(world);
+  });
+
   test('after a stop repeats nothing: what was delivered is deleted at the stores in the turn in which the gateway stops', () => {
     const world = World.started();
     const letter = world.submit(['q1']);

@@ -248,6 +248,12 @@ export class World {
 
   // ---- faults ----
 
+  /** Until the key of its process stands in the register, and it has begun. */
+  startGateway(): void {
+    this.gateway.start();
+    this.until(() => this.gateway.core !== undefined, SETTLE_BOUND_MS, 'the process');
+  }
+
   cut(store: StoreNode): void {
     this.network.cut(GATEWAY, store.id);
   }
