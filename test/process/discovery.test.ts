@@ -106,7 +106,7 @@ describe('discovery', () => {
     const each = 2 * PARTITIONS;
     assert.deepEqual(countBy(held, 'store'), { 'store-a': each, 'store-b': each });
     assert.deepEqual(countBy(held, 'owner'), { 'gateway-1': each, 'gateway-2': each });
-    assert.deepEqual(countBy(held, 'role'), { member: 2 * each });
+    assert.deepEqual(countBy(held, 'member'), { true: 2 * each });
     const one = rowsOf(await twinpost('store', 'status', 'store-b', '--json', '--from', gatewayAdmins[0] ?? ''));
     assert.deepEqual(countBy(one, 'store'), { 'store-b': each });
     const verified = await twinpost('store', 'verify', '--all', '--json', '--from', gatewayAdmins[0] ?? '');
@@ -135,7 +135,7 @@ describe('discovery', () => {
     const text = lines.join('\n');
     assert.equal(code, 0);
     assert.match(text, /mirrors {5}DEGRADED since \d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ \([^)]+\): store-a: \S+/);
-    assert.match(text, /^p1 +store-a +NG +NG +NG +\S+ +\d+ +- .*\n +store-b +RUN +READY +SYNC +yes/m);
+    assert.match(text, /^gateway-1\/0 +store-a +NG +NG +NG +no +\d+ +- .*\n +store-b +RUN +READY +SYNC +yes/m);
     assert.match(text, new RegExp(`^PARTIAL: store-a: no answer from ${storeAdmins[0] ?? ''}: connection refused$`, 'm'));
   });
 

@@ -442,8 +442,8 @@ export class PartitionHolder {
     this.#ports.memory.resume();
   }
 
-  relocate(storeId: string): void {
-    this.#set?.relocate(storeId);
+  relocate(storeId: string, isStopping = false): void {
+    this.#set?.relocate(storeId, isStopping);
   }
 
   /** THE ONE ORDER of a person (16): false when there is nothing that waits for it. */

@@ -82,6 +82,8 @@ export class PartitionMember implements RecordedMember {
   isEmptied = false;
   /** To be replaced: its store is drained, or the set is moved. */
   isUnwanted = false;
+  /** Its store has said that it stops. */
+  isStopping = false;
   /** Where a tail ends, at the moment it was begun. */
   tailEnd = 0;
   /** Since when it is not in step. */

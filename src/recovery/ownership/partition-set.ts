@@ -282,8 +282,8 @@ export class PartitionSet {
     for (const row of left) {
       this.#leftStore = row.storeId;
       // Who was weak may come back for a tail, until another has taken its place. Who was moved is done.
-      if ((row.isInStep && row.isUnwanted) || row.isGone) this.#forget(row);
-      row.isUnwanted = false;
+      if ((row.isInStep && row.isUnwanted && !row.isStopping) || row.isGone) this.#forget(row);
+      if (!row.isStopping) row.isUnwanted = false;
     }
     this.#sweep();
     this.tellAll();
@@ -317,9 +317,16 @@ export class PartitionSet {
     return row.acked >= this.#ackedByAll;
   }
 
-  /** Moves a copy away: filled elsewhere first, then replaced in one change. */
-  relocate(storeId: string): void {
-    for (const row of this.#rows) if (row.storeId === storeId && row.isRecorded) row.isUnwanted = true;
+  /**
+   * Moves a copy away: filled elsewhere first, then replaced in one change. `isStopping`: if nobody takes its
+   * place, its store keeps it in a file, and comes back for a tail.
+   */
+  relocate(storeId: string, isStopping = false): void {
+    for (const row of this.#rows) {
+      if (row.storeId !== storeId || !row.isRecorded) continue;
+      row.isUnwanted = true;
+      row.isStopping = isStopping;
+    }
   }
 
   tick(nowMs: number): void {
