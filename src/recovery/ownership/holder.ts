@@ -433,7 +433,7 @@ export class PartitionHolder {
     this.#set?.relocate(storeId);
   }
 
-  /** THE ONE ORDER of a person (16): false when there is nothing that waits for it. */
+  /** THE ONE ORDER of a person (16): false when nothing waits for it, or one of these copies can be reached. */
   giveUp(storeIds: readonly string[], nowMs: number): boolean {
     const isWaiting = this.#state === HolderState.FENCING || this.#state === HolderState.ASKING
       || this.#state === HolderState.IDLE || this.#isReadingInVain(nowMs);
@@ -442,6 +442,7 @@ export class PartitionHolder {
     const given = record.members.filter((member) => storeIds.includes(member.storeId));
     const rest = record.members.filter((member) => !storeIds.includes(member.storeId));
     if (given.length === 0 && record.members.length > 0) return false;
+    if (given.some((each) => this.#isUp(each))) return false;
     const gaveUp = [...record.gaveUp, ...given];
     if (this.#state === HolderState.IDLE) this.#enter(HolderState.ASKING, nowMs, 'copies given up');
     if (this.#set !== undefined) this.#forget();

@@ -390,7 +390,8 @@ class Run {
     const given = world.custody.truth(partition);
     for (const store of members) this.#freezeStoreFor(store, 9000);
     this.#cutRegister(holder, 9000);
-    world.events.after(100, () => {
+    // As soon as all others find these stores silent.
+    world.events.after(1000, () => {
       if (world.custody.truth(partition) !== given || world.register.record(partition) !== given) return;
       const part = world.partsOf(partition).find((each) => each.process !== holder && !each.process.isFrozen
         && each.holder.giveUp(members.map(({ storeId }) => storeId), each.process.now()));

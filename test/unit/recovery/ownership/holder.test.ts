@@ -225,6 +225,14 @@ describe('founding', () => {
     assert.equal(stage.state, HolderState.HOLDER);
   });
 
+  test('does not begin while a copy that is to be given up can be reached', () => {
+    const stage = new Stage();
+    stage.up.delete('a');
+    stage.answerRead('r1', recordOf(4, OTHER, 'a', 'b'));
+    assert.equal(stage.holder.giveUp(['a', 'b'], stage.nowMs), false);
+    assert.equal(stage.state, HolderState.ASKING);
+  });
+
   test('a store that can take no copy is left out, and does not make it begin anew', () => {
     const stage = foundingAfterGiveUp();
     stage.up.set('d', 'b1');
