@@ -88,7 +88,10 @@ export class PartitionMember implements RecordedMember {
   weakSinceMs: number;
   /** Epoch of the last record that it acknowledged. */
   toldEpoch = 0;
-  /** It refused us by a term or a record of this epoch: it is filled when it was told a younger one. 0: nothing. */
+  /**
+   * It refused us by a term or a record of this epoch: it is filled when it was told a younger one. 0:
+   * nothing.
+   */
   refusedBy = 0;
   readonly #trace: MemberTrace;
   #state: MemberStateValue = MemberState.NG;

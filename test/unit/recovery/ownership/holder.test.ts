@@ -1,4 +1,7 @@
-/** A partition's life in one process, event by event: founding, filling what was refused, reading on (7, 14-16). */
+/**
+ * A partition's life in one process, event by event: founding, filling what was refused, reading on (7,
+ * 14-16).
+ */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { HolderId, PartitionRecord, RecordedMember,
