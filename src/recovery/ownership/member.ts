@@ -92,7 +92,10 @@ export class PartitionMember implements RecordedMember {
   toldEpoch = 0;
   /** Since when it is in its present state. */
   sinceMs: number;
-  /** It refused us by a term or a record of this epoch: it is filled when it was told a younger one. 0: nothing. */
+  /**
+   * It refused us by a term or a record of this epoch: it is filled when it was told a younger one. 0:
+   * nothing.
+   */
   refusedBy = 0;
   readonly #trace: MemberTrace;
   #state: MemberStateValue = MemberState.NG;

@@ -194,7 +194,8 @@ export class PartitionSet {
   }
 
   /**
-   * It has no copy, or one under a term that we do not know: it is filled anew. With `refusedBy`, the epoch of
+   * It has no copy, or one under a term that we do not know: it is filled anew. With `refusedBy`, the epoch
+   * of
    * what is known there, only when it has been told a younger record: until then it would refuse again.
    */
   onUnfit(row: PartitionMember, refusedBy: number, nowMs: number): void {

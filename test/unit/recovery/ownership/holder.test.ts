@@ -1,4 +1,7 @@
-/** A partition's life in one process, event by event: founding, filling what was refused, reading on (7, 14-16). */
+/**
+ * A partition's life in one process, event by event: founding, filling what was refused, reading on (7,
+ * 14-16).
+ */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { HolderId, PartitionRecord, RecordedMember,
@@ -223,6 +226,14 @@ describe('founding', () => {
     assert.equal(stage.fences.length, fences, 'their answers would end the wait');
     stage.tick();
     assert.equal(stage.state, HolderState.HOLDER);
+  });
+
+  test('does not begin while a copy that is to be given up can be reached', () => {
+    const stage = new Stage();
+    stage.up.delete('a');
+    stage.answerRead('r1', recordOf(4, OTHER, 'a', 'b'));
+    assert.equal(stage.holder.giveUp(['a', 'b'], stage.nowMs), false);
+    assert.equal(stage.state, HolderState.ASKING);
   });
 
   test('a store that can take no copy is left out, and does not make it begin anew', () => {
