@@ -6,17 +6,16 @@ import { LinkBench } from './scripted-store.js';
 const USABLE_MS = 9_700;
 
 describe('lease at a store, as its link reckons it', () => {
-  test('begins with WELCOME and counts from PROOF', () => {
+  test('begins with the first heartbeat that is answered: a handshake grants nothing', () => {
     const bench = new LinkBench({}, false);
-    bench.start();
+    bench.up();
     assert.equal(bench.link.lease.endsMs, -Infinity);
-    bench.a.handlers.onOpen();
-    bench.pass(100);
-    bench.a.challenge();
-    const provedMs = bench.nowMs;
-    bench.pass(500);
-    bench.a.welcome();
-    assert.equal(bench.link.lease.endsMs, provedMs + USABLE_MS);
+    bench.pass(250);
+    const sentMs = bench.nowMs;
+    const heartbeat = bench.a.last();
+    bench.pass(40);
+    bench.a.beat(1, heartbeat);
+    assert.equal(bench.link.lease.endsMs, sentMs + USABLE_MS);
   });
 
   test('a BEAT that comes late renews from the sending of the heartbeat that it answers, not of a later one', () => {

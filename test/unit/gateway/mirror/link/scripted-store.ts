@@ -127,7 +127,7 @@ export class ScriptedConnection implements Connection, FrameSink {
 
   challenge(how: { storeId?: string; secret?: Uint8Array; version?: number; boot?: number } = {}): Uint8Array {
     const greeting = {
-      version: how.version ?? 1,
+      version: how.version ?? 3,
       storeId: how.storeId ?? 'store-a',
       bootId: new Uint8Array(16).fill(how.boot ?? 1),
       nonce: secrets.randomBytes(16),
