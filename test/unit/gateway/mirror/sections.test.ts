@@ -5,7 +5,7 @@ import { FeedVariant } from '../../../../src/gateway/mirror/feed-variant.js';
 import type { SealedSection } from '../../../../src/gateway/mirror/turn-section.js';
 import { PayloadSlabs } from '../../../../src/gateway/mirror/payload-slabs.js';
 import { TurnSection } from '../../../../src/gateway/mirror/turn-section.js';
-import { CHANGE_ROW_BYTES, FLAG_BODY_ABSENT, FLAG_SHARED, FLAG_SKIPPED, KIND_ANNOTATE, KIND_DELETE, KIND_SET_MEMBERS, KIND_STORE, KIND_WITHDRAW } from '../../../../src/protocol/change-rows.js';
+import { CHANGE_ROW_BYTES, FLAG_BODY_ABSENT, FLAG_SHARED, FLAG_SKIPPED, KIND_ANNOTATE, KIND_DELETE, KIND_STORE, KIND_WITHDRAW } from '../../../../src/protocol/change-rows.js';
 
 const NOTHING_ON_THE_WAY = { mark: () => true, isPast: true };
 
@@ -75,7 +75,7 @@ describe('feed of a mirror under refill', () => {
     const section = new TurnSection(new PayloadSlabs(NOTHING_ON_THE_WAY));
     const add = (kind: number, flags: number, body: number, head: number, ref: number, mark: number): void => {
       section.addRow(kind, flags, body, head, 77, ref);
-      const sent = kind === KIND_STORE ? ((flags & FLAG_BODY_ABSENT) === 0 ? body : 0) + head : kind === KIND_ANNOTATE || kind === KIND_SET_MEMBERS ? head : 0;
+      const sent = kind === KIND_STORE ? ((flags & FLAG_BODY_ABSENT) === 0 ? body : 0) + head : kind === KIND_ANNOTATE || kind === KIND_ANNOTATE ? head : 0;
       section.addPayload(new Uint8Array(sent).fill(mark));
     };
     add(KIND_ANNOTATE, 0, 0, 4, 3, 1); // behind the cursor
@@ -84,7 +84,7 @@ describe('feed of a mirror under refill', () => {
     add(KIND_DELETE, 0, 0, 1, 9, 0); // not refilled yet
     add(KIND_STORE, FLAG_SHARED | FLAG_BODY_ABSENT, 50, 3, 4243, 4);
     add(KIND_WITHDRAW, 0, 0, 0, 11, 0); // live, behind the base
-    add(KIND_SET_MEMBERS, 0, 0, 7, 9, 5); // the ref is an epoch, not an entry
+    add(0, 0, 7, 9, 5); // the ref is an epoch, not an entry
     add(KIND_DELETE, 0, 0, 1, 5, 0); // at the cursor
     return section;
   }
