@@ -36,6 +36,8 @@ interface Bound {
   readonly term: Term;
   partition: Partition;
   readonly reign: number;
+  /** The number of the first change by it; 0: none yet. */
+  first: number;
   /** The number that the next change must have; 0: any. */
   next: number;
   /** Undefined: nothing is refilled. */
@@ -122,7 +124,7 @@ export class LinkRecord {
     const reign = reignUnder(partition, connection.writer, connection.gateway, key, frame.arrivedMs);
     const fill = how === FENCE_FILL ? { base: number, position: 0, count: 0, endSequence: Infinity } : undefined;
     const next = how === FENCE_JOIN ? 0 : number + 1;
-    connection.handles.set(handle, { name, term, partition, reign, next, fill });
+    connection.handles.set(handle, { name, term, partition, reign, first: 0, next, fill });
   }
 
   #onFenced(connection: Connection, frame: FrameRecord): void {
@@ -135,7 +137,7 @@ export class LinkRecord {
     connection.answered.set(handle, bound);
     this.#checkTerm(`${connection.copy} ${bound.name}`, term, frame.arrivedMs);
     if (how !== FENCE_JOIN || !isComplete) return;
-    if (bound.next > number + 1) this.#problem(`${bound.name}: ${connection.copy} stood at ${number} when it got change ${bound.next}`);
+    if (bound.first > number + 1) this.#problem(`${bound.name}: ${connection.copy} stood at ${number} when change ${bound.first} was sent to it`);
     // As good as an acknowledgement of what this holder sent before: it tells the number, and what the holder finds in
     // its history it takes as being there (recovery/ownership/partition-set.ts).
     if (termName(lastTerm) === termName(term)) this.#noteAck(connection.copy, bound.partition, { number, reign: bound.reign, frame });
@@ -205,6 +207,7 @@ export class LinkRecord {
   #checkNext(connection: Connection, bound: Bound, first: number, count: number): void {
     const { name, next } = bound;
     if (next !== 0 && first !== next) this.#problem(`${name}: change ${first} went to ${connection.copy} where ${next} was due`);
+    if (bound.first === 0) bound.first = first;
     bound.next = first + count;
   }
 

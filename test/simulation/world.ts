@@ -108,6 +108,11 @@ export class World {
     this.gateways = plan.gateways.map((id, index) => this.newGateway(id, id, index, secret));
     if (plan.hasTwin) this.gateways = [...this.gateways, this.newGateway('gw-1-twin', 'gw-1', plan.gateways.length, secret)];
     this.custody = new Custody(this, this.ledger);
+    this.register.register.onLate = (run) => {
+      this.custody.beforeLoss();
+      run();
+      this.custody.onLoss();
+    };
     this.guarantees = new Guarantees({ gateways: this.gateways, stores: this.stores, ledger: this.ledger, custody: this.custody, minReplicas: plan.minReplicas, records: () => this.records(), nowMs: () => this.scheduler.nowMs });
     for (const { node } of this.stores) node.start();
     for (const { node, isTwin } of this.gateways) if (!isTwin) node.start();

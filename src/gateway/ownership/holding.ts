@@ -312,7 +312,10 @@ export class Holding implements RegisterSink {
     this.sinceMs = this.#nowMs;
     this.#ports.mirrors.stateVersion += 1;
     if (this.holder === undefined) return;
-    log.info('partition', event);
+    const { state } = this.holder;
+    // Each gateway of a group looks at all partitions of the others, again and again.
+    const isLook = !this.isOwn && (state === HolderState.IDLE || state === HolderState.ASKING);
+    log[isLook ? 'debug' : 'info']('partition', event);
   }
 
   #storeAt({ storeId, bootId }: RecordedMember): StorePort | undefined {
@@ -408,8 +411,12 @@ export class Holding implements RegisterSink {
     const { placement } = this.#ports.mirrors;
     for (const row of this.partition?.rows ?? []) {
       const isAvoided = placement.isAvoided(row.storeId);
-      if (isAvoided && row.isRecorded && !row.isUnwanted) this.holder.relocate(row.storeId);
-      else if (!isAvoided && row.isUnwanted) row.isUnwanted = false;
+      if (isAvoided && row.isRecorded && !row.isUnwanted) {
+        this.holder.relocate(row.storeId, !placement.drained.has(row.storeId));
+      } else if (!isAvoided && row.isUnwanted) {
+        row.isUnwanted = false;
+        row.isStopping = false;
+      }
     }
   }
 

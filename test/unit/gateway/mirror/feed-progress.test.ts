@@ -1,4 +1,4 @@
-/** Bytes that a mirror is behind: exact when it has all, never too small, at most a round trip too large. */
+/** Bytes that a copy is behind: exact when it has all, never too small, at most a round trip too large. */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { FeedProgress } from '../../../../src/gateway/mirror/feed-progress.js';
