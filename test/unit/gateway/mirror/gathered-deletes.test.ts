@@ -4,9 +4,9 @@ import { describe, test } from 'node:test';
 import { Partition } from '../../../../src/gateway/mirror/partition.js';
 import { DELETE_TURNS_MAX, Sender } from '../../../../src/gateway/mirror/sender.js';
 import { EntryTable } from '../../../../src/gateway/queue/entry-table.js';
-import { quietHolder } from '../quiet-partition.js';
 import { crc32 } from '../../../../src/platform/node/checksum.js';
 import { MessagePacker } from '../../../../src/platform/node/packer.js';
+import { idleHolder } from '../idle-holder.js';
 
 interface Made {
   readonly sender: Sender;
@@ -20,7 +20,7 @@ interface Made {
 function made(): Made {
   let asked = 0;
   const sender: Sender = new Sender({ frameTargetBytes: 65_536, ringBytes: 1_000_000 }, { packer: new MessagePacker(), partitionOf: () => mirror, storeOf: () => undefined, requestFlush: () => { asked += 1; } });
-  const mirror: Partition = new Partition({ handle: 1, name: 'gw-1/1', isOwn: true, minReplicas: 1 }, quietHolder('gw-1/1'), new EntryTable(1).partitionColumns, sender.slabs, sender);
+  const mirror: Partition = new Partition({ handle: 1, name: 'gw-1/1', isOwn: true, minReplicas: 1 }, idleHolder(), new EntryTable(1).partitionColumns, sender.slabs, sender);
   mirror.adopt(0, 0, 0);
   const store = (): number => mirror.store(1, 0, [new Uint8Array(10)], 10, new Uint8Array(4), crc32(new Uint8Array(14), 0));
   const flush = (): void => {
@@ -68,9 +68,9 @@ describe('deletions at the end of a turn', () => {
   });
 
   test('they do not wait while somebody waits for them', () => {
-    const { sender, mirror } = made();
-    mirror.awaitEnd(mirror.delete(1, 1, 2), { onCommitted: () => {} });
-    assert.equal(sender.mayWait(), false);
+    const awaited = made();
+    awaited.mirror.awaitEnd(awaited.mirror.delete(1, 1, 2), { onCommitted: () => {} });
+    assert.equal(awaited.sender.mayWait(), false);
   });
 
   test('what a link or a refill has to say does not wait for them', () => {

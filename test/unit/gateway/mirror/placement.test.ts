@@ -1,9 +1,13 @@
 /** Which stores a partition's copies go to: host, weight, use, room. */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { Placement } from '../../../../src/gateway/mirror/placement.js';
+import { Mirrors } from '../../../../src/gateway/mirror/mirrors.js';
 import type { StorePlace } from '../../../../src/gateway/mirror/placement.js';
 import type { StorePort } from '../../../../src/gateway/mirror/store-port.js';
+import { MessagePacker } from '../../../../src/platform/node/packer.js';
+
+const packer = new MessagePacker();
+const quiet = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
 
 class PlacedStore implements StorePort {
   readonly storeId: string;
@@ -14,7 +18,6 @@ class PlacedStore implements StorePort {
   readonly lease = { bootId: 'boot', endsMs: Infinity };
   isUp = true;
   credit = 1000;
-  copies = 0;
 
   constructor(storeId: string) {
     this.storeId = storeId;
@@ -31,7 +34,8 @@ class PlacedStore implements StorePort {
 
 class Places {
   readonly stores: readonly PlacedStore[];
-  readonly placement: Placement;
+  private readonly mirrors: Mirrors;
+  private handles = 0;
 
   /** By store: "host" or "host*weight". */
   constructor(places: Readonly<Record<string, string>>, options: { readonly oneHost?: boolean } = {}) {
@@ -39,11 +43,16 @@ class Places {
       const [host = '', weight = '1'] = place.split('*');
       return [id, { host, weight: Number(weight) }];
     });
+    this.mirrors = new Mirrors(
+      { replicas: 2, minReplicas: 1, retryMs: 500, refillFrameBytes: 4096, frameTargetBytes: 65_536, ringBytes: 1_000_000, replaceAfterMs: 60_000, placement: { gatewayHost: options.oneHost === true ? undefined : 'gateway', places: new Map(entries) } },
+      { packer, log: quiet, nowMs: () => 0, requestFlush: () => {}, refillEntries: () => assert.fail('nothing is filled') },
+    );
     this.stores = entries.map(([id]) => new PlacedStore(id));
-    this.placement = new Placement({ gatewayHost: options.oneHost === true ? undefined : 'gateway', places: new Map(entries) }, {
-      stores: () => this.stores,
-      copiesAt: (store) => this.stores.find((one) => one === store)?.copies ?? 0,
-    });
+    for (const store of this.stores) this.mirrors.addStore(store);
+  }
+
+  get placement(): Mirrors['placement'] {
+    return this.mirrors.placement;
   }
 
   store(id: string): PlacedStore {
@@ -52,10 +61,12 @@ class Places {
 
   /** A partition with copies there. */
   use(...ids: string[]): void {
-    for (const id of ids) this.store(id).copies += 1;
+    this.handles += 1;
+    this.mirrors.beginFounding(this.handles);
+    for (const id of ids) this.mirrors.foundAt(this.handles, id);
   }
 
-  /** For a new partition, or beside those that stay; `leaving` are mirrors as well. */
+  /** For a new queue, or beside those that stay; `leaving` are mirrors as well. */
   choose(count: number, staying: readonly string[] = [], leaving: readonly string[] = []): string[] {
     const kept = staying.map((id) => this.store(id));
     return this.placement.choose(count, [...kept, ...leaving.map((id) => this.store(id))], kept).map(({ storeId }) => storeId);

@@ -101,16 +101,6 @@ describe('lease at a store, as its link reckons it', () => {
     });
   }
 
-  test('a fence told again, before the store has heard that it was processed, is told once', () => {
-    const bench = new LinkBench();
-    bench.up();
-    bench.pass(250);
-    const [a, b] = [bench.a.last(), bench.b.last()];
-    bench.a.beat(1, a, [FENCE]);
-    bench.b.beat(1, b, [FENCE]);
-    assert.equal(bench.told.filter((event) => event.startsWith('fenced in gateway-1/3')).length, 1);
-  });
-
   test('an answer to a heartbeat that was never sent is malformed and renews nothing', () => {
     const bench = new LinkBench({}, false);
     bench.up();

@@ -248,7 +248,7 @@ describe('bytes that break the protocol', () => {
   test('acknowledging what was not sent, or going back, is malformed', () => {
     const bench = new LinkBench({}, false);
     bench.up();
-    bench.a.ack(3, 5);
+    bench.a.ack(4, 5);
     assert.deepEqual(bench.told, ['down: malformed: ACK: of a request that was not made']);
     const other = new LinkBench({}, false);
     other.up();

@@ -49,6 +49,7 @@ export class ScriptedConnection implements Connection, FrameSink {
   /** Each element is one write() call: its chunks as given. */
   readonly writes: Uint8Array[][] = [];
   readonly frames: Received[] = [];
+  private heardCount = 0;
   /** The heartbeat answered last. */
   beaten: Received | undefined;
   isEnded = false;
@@ -82,7 +83,8 @@ export class ScriptedConnection implements Connection, FrameSink {
   }
 
   onFrame(type: number, sequence: number, control: Uint8Array, bodies: Uint8Array): void {
-    assert.equal(sequence, this.frames.length + 1, 'the gateway counts its frames 1, 2, 3 …');
+    this.heardCount += 1;
+    assert.equal(sequence, this.heardCount, 'the gateway counts its frames 1, 2, 3 …');
     this.frames.push({ type, sequence, control: control.slice(), bodies: bodies.slice() });
   }
 
@@ -162,6 +164,8 @@ export class ScriptedConnection implements Connection, FrameSink {
     assert.ok(!isInvalid(proof));
     assert.ok(isGatewayProof(secrets, SECRET, signed, proof.proof), 'the gateway knows the secret');
     this.welcome(how);
+    // The lease begins with a heartbeat that goes out at once: tests begin behind it.
+    if (this.frames[2]?.type === types.HEARTBEAT) this.frames.splice(2, 1);
   }
 
   ack(sequence: number, credit: number, ...queues: number[]): void {
