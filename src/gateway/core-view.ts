@@ -15,6 +15,7 @@ import type { Partition } from './mirror/partition.js';
 import type { PartitionMember } from '../recovery/ownership/member.js';
 import { MemberState } from '../recovery/ownership/member.js';
 import type { WaitingPartition } from './ownership/holdings.js';
+import { WAITING_NAMES, Waiting } from '../recovery/ownership/waiting.js';
 import { EntryState } from './queue/entry-table.js';
 import type { MailQueue } from './queue/mail-queue.js';
 import { TO_TRY } from './queue/note.js';
@@ -129,7 +130,7 @@ export class CoreView implements GatewayView {
       partitionsShort: this.degradation.partitionsShort(),
       partitionsWaiting: waiting.length,
       waitingFor: countWaiting(waiting),
-      waiting: waiting.slice(0, WAITING_SHOWN_MAX).map((one) => this.waitingView(one)),
+      waiting: forPersonsFirst(waiting).slice(0, WAITING_SHOWN_MAX).map((one) => this.waitingView(one)),
       partitionsRescued: core.registry.partitions.filter((one) => !one.isOwn).length,
       takeovers: core.holdings.counters.takeovers,
       handedBack: core.holdings.counters.handedBack,
@@ -290,6 +291,12 @@ export class CoreView implements GatewayView {
     if (core.upCount === 0) return 'no store can be reached';
     return core.partitionsAwaited ? `${String(core.readiness.stuckCount)} of ${String(core.readiness.routeCount)} routes can not commit new mail` : 'recovering';
   }
+}
+
+/** Those that go on by themselves need not be named. */
+function forPersonsFirst(waiting: readonly WaitingPartition[]): readonly WaitingPartition[] {
+  const asksAPerson = ({ waitsFor }: WaitingPartition): boolean => waitsFor === WAITING_NAMES[Waiting.COPIES_AWAY];
+  return [...waiting.filter(asksAPerson), ...waiting.filter((one) => !asksAPerson(one))];
 }
 
 /** What the mirrors of one store add up to. */

@@ -33,6 +33,8 @@ const CONCURRENCY = 20;
 const COUNT = 1500;
 const STRICT_COUNT = 300;
 const BOUND_MS = 60_000;
+/** Of a gateway, by default. */
+const PARTITIONS = 16;
 /** Short, but by the rule: 3 × failover + 2 × heartbeat + 3 s. */
 const MIRROR = { lease: '4s', failover_timeout: '200ms', heartbeat: '50ms' };
 
@@ -155,9 +157,9 @@ describe('twinpost rescue', { timeout: 180_000 }, () => {
     await Promise.all([cluster.gateway.kill(), lost.kill()]);
     cluster.sink.thaw();
     const rescue = await startRescue(t, cluster);
-    await until('all partitions wait for both stores', async () => {
-      const { partitions_waiting: waiting, waiting_for: waitingFor } = await rescue.status();
-      return waiting > 0 && waitingFor.copies_away === waiting;
+    // Its own, which are new, wait for the stores to answer.
+    await until('all partitions of the dead wait for both stores', async () => {
+      return (await rescue.status()).waiting_for.copies_away === PARTITIONS;
     }, BOUND_MS, rescue.daemon);
     const order = ['rescue', '--from', rescue.admin, '--reason', 'disk burnt', '--yes', '--give-up'] as const;
     const unknown = await twinpost(...order, lost.name, '--give-up', silent.name, '--give-up', 'store-z');
