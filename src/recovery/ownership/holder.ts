@@ -227,7 +227,7 @@ export class PartitionHolder {
     if (this.#state === HolderState.FENCING && isLate) return Waiting.COPIES_AWAY;
     if (this.#isReadingInVain(nowMs)) return Waiting.COPIES_AWAY;
     if (this.#state !== HolderState.ASKING) return Waiting.NOTHING;
-    if (this.#mustAskAll()) return Waiting.STORES;
+    if (this.#mustAskAll() && !this.#hasAskedAll()) return Waiting.STORES;
     return isLate && this.#stamped?.hasSession === false && !this.#someMemberAnswered()
       ? Waiting.COPIES_AWAY : Waiting.NOTHING;
   }

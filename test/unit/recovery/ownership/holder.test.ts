@@ -282,6 +282,20 @@ describe('a store that refuses to be filled by a term that is in no record', () 
   });
 });
 
+test('asks for a person when all copies of a record that the register lost are gone', () => {
+  const stage = new Stage();
+  stage.up.set('a', 'b2').set('b', 'b2');
+  stage.answerRead('r1', recordOf(4, OTHER, 'a', 'b'));
+  stage.answerRead('none', undefined);
+  stage.tick(31);
+  stage.answerRead('none', undefined);
+  assert.equal(stage.holder.waitsFor(stage.nowMs), Waiting.STORES);
+  for (const storeId of ['a', 'b', 'c']) stage.asked(storeId, false);
+  assert.equal(stage.state, HolderState.ASKING, 'the holder may live, with all of it in memory');
+  assert.equal(stage.holder.waitsFor(stage.nowMs), Waiting.COPIES_AWAY);
+  assert.equal(stage.holder.giveUp(['a', 'b'], stage.nowMs), true);
+});
+
 test('a change that is known by an answer to something else is not unknown later', () => {
   const stage = new Stage();
   stage.answerRead('r1', recordOf(1, OLDER, 'a', 'b'));
