@@ -295,7 +295,8 @@ export class CoreView implements GatewayView {
 
 /** Those that go on by themselves need not be named. */
 function forPersonsFirst(waiting: readonly WaitingPartition[]): readonly WaitingPartition[] {
-  const asksAPerson = ({ waitsFor }: WaitingPartition): boolean => waitsFor === WAITING_NAMES[Waiting.COPIES_AWAY];
+  const name = WAITING_NAMES[Waiting.COPIES_AWAY];
+  const asksAPerson = ({ waitsFor }: WaitingPartition): boolean => waitsFor === name;
   return [...waiting.filter(asksAPerson), ...waiting.filter((one) => !asksAPerson(one))];
 }
 

@@ -4,7 +4,8 @@
  * it. It knows the protocol and nothing of the gateway's code. Seen here, and named as problems:
  *
  *   changes by a handle come without a gap and without a repeat, from one FENCE to the next
- *   entries are refilled behind FENCE (FILL) only, by ascending position, up to REFILL_END, which says how many
+ *   entries are refilled behind FENCE (FILL) only, by ascending position, up to REFILL_END, which says how
+ *   many they were
  *   a copy never accepts a term below the highest one, nor the same number with another nonce
  *   two records of one epoch, as told, are one and the same
  */
@@ -25,9 +26,10 @@ import { decodeRefill } from '../../src/protocol/messages/refill.js';
 import { decodeTell } from '../../src/protocol/messages/tell.js';
 import type { Term } from '../../src/protocol/partition-record.js';
 import type { FrameRecord } from './fault-proxy.js';
-import { lowerBound, reignUnder, wasAcked, type Ack, type Change, type Entry, type Partition, type ToldRecord } from './link-story.js';
+import { lowerBound, reignUnder, wasAcked } from './link-story.js';
+import type { Ack, Change, Entry, Partition, ToldRecord } from './link-story.js';
 
-/** Frames of two connections that reach the proxies so near to one another may have left in the other order. */
+/** Frames of two connections that reach the proxies so near to one another may have left in another order. */
 const SIDE_BY_SIDE_MS = 100;
 
 /** A partition as a connection has it under a handle, from one FENCE to the next. */
@@ -111,7 +113,8 @@ export class LinkRecord {
   }
 
   #onFence(connection: Connection, frame: FrameRecord): void {
-    const { handle, partition: name, term, how, number } = this.#known(decodeFence(this.#packer, frame.control));
+    const fence = this.#known(decodeFence(this.#packer, frame.control));
+    const { handle, partition: name, term, how, number } = fence;
     const histories = this.#histories(name);
     const key = termName(term);
     let partition = histories.byTerm.get(key);
@@ -122,13 +125,15 @@ export class LinkRecord {
       histories.last = partition;
     }
     const reign = reignUnder(partition, connection.writer, connection.gateway, key, frame.arrivedMs);
-    const fill = how === FENCE_FILL ? { base: number, position: 0, count: 0, endSequence: Infinity } : undefined;
+    const isFill = how === FENCE_FILL;
+    const fill = isFill ? { base: number, position: 0, count: 0, endSequence: Infinity } : undefined;
     const next = how === FENCE_JOIN ? 0 : number + 1;
     connection.handles.set(handle, { name, term, partition, reign, first: 0, next, fill });
   }
 
   #onFenced(connection: Connection, frame: FrameRecord): void {
-    const { handle, term, how, isComplete, number, lastTerm } = this.#known(decodeFenced(this.#packer, frame.control));
+    const fenced = this.#known(decodeFenced(this.#packer, frame.control));
+    const { handle, term, how, isComplete, number, lastTerm } = fenced;
     const bound = connection.handles.get(handle);
     // Another FENCE has gone out meanwhile: its answer comes.
     if (bound === undefined || termName(bound.term) !== termName(term)) return;
@@ -137,10 +142,14 @@ export class LinkRecord {
     connection.answered.set(handle, bound);
     this.#checkTerm(`${connection.copy} ${bound.name}`, term, frame.arrivedMs);
     if (how !== FENCE_JOIN || !isComplete) return;
-    if (bound.first > number + 1) this.#problem(`${bound.name}: ${connection.copy} stood at ${number} when change ${bound.first} was sent to it`);
-    // As good as an acknowledgement of what this holder sent before: it tells the number, and what the holder finds in
-    // its history it takes as being there (recovery/ownership/partition-set.ts).
-    if (termName(lastTerm) === termName(term)) this.#noteAck(connection.copy, bound.partition, { number, reign: bound.reign, frame });
+    const { first, name, partition, reign } = bound;
+    if (first > number + 1) {
+      this.#problem(`${name}: ${connection.copy} stood at ${number} when change ${first} was sent to it`);
+    }
+    // As good as an acknowledgement of what this holder sent before: it tells the number, and what the holder
+    // finds in its history it takes as being there (recovery/ownership/partition-set.ts).
+    const isOurs = termName(lastTerm) === termName(term);
+    if (isOurs) this.#noteAck(connection.copy, partition, { number, reign, frame });
   }
 
   #checkTerm(key: string, term: Term, atMs: number): void {
@@ -160,9 +169,12 @@ export class LinkRecord {
     const { gatewayId, incarnation } = record.holder;
     const text = `${termName(record.term)} ${gatewayId} ${incarnation} on ${[...members].sort().join(', ')}`;
     const before = told.get(record.epoch);
-    if (before !== undefined && before !== text) this.#problem(`${name}: epoch ${record.epoch} is told as ${before} and as ${text}`);
-    told.set(record.epoch, text);
-    if ((records.at(-1)?.epoch ?? -1) < record.epoch) records.push({ epoch: record.epoch, members, toldMs: frame.arrivedMs });
+    const { epoch } = record;
+    if (before !== undefined && before !== text) {
+      this.#problem(`${name}: epoch ${epoch} is told as ${before} and as ${text}`);
+    }
+    told.set(epoch, text);
+    if ((records.at(-1)?.epoch ?? -1) < epoch) records.push({ epoch, members, toldMs: frame.arrivedMs });
   }
 
   #onAck(connection: Connection, frame: FrameRecord): void {
@@ -171,7 +183,8 @@ export class LinkRecord {
       const bound = connection.answered.get(acks.ackHandle(ack, i));
       // While it is filled a copy lacks entries below its number.
       if (bound === undefined || acks.ackSequence(ack) < (bound.fill?.endSequence ?? 0)) continue;
-      this.#noteAck(connection.copy, bound.partition, { number: acks.ackNumber(ack, i), reign: bound.reign, frame });
+      const number = acks.ackNumber(ack, i);
+      this.#noteAck(connection.copy, bound.partition, { number, reign: bound.reign, frame });
     }
   }
 
@@ -189,31 +202,35 @@ export class LinkRecord {
       const bound = connection.handles.get(handle);
       const view = rows.viewOf(changes.sectionRows(sections, section));
       let number = changes.sectionFirstNumber(sections, section);
-      if (bound === undefined) this.#problem(`CHANGES of ${connection.writer} by handle ${handle}, which no FENCE bound`);
-      else this.#checkNext(connection, bound, number, view.byteLength / rows.CHANGE_ROW_BYTES);
+      if (bound === undefined) {
+        this.#problem(`CHANGES of ${connection.writer} by handle ${handle}, which no FENCE bound`);
+      } else this.#checkNext(connection, bound, number, view.byteLength / rows.CHANGE_ROW_BYTES);
       for (let row = 0; row < view.byteLength; row += rows.CHANGE_ROW_BYTES, number++) {
         const bodyAt = at;
         const headAt = bodyAt + rows.changeBodyInFrame(view, row);
         at = headAt + rows.changeHeadInFrame(view, row);
         if (bound === undefined) continue;
         const { partition, reign } = bound;
-        const change: Change = { reign, kind: rows.changeKind(view, row), ref: rows.changeRef(view, row), size: rows.changeHeadBytes(view, row), deleted: [] };
+        const [kind, ref] = [rows.changeKind(view, row), rows.changeRef(view, row)];
+        const change: Change = { reign, kind, ref, size: rows.changeHeadBytes(view, row), deleted: [] };
         this.#onChange(partition, number, change, frame, bodies.subarray(bodyAt, headAt));
       }
     }
-    if (at !== bodies.length) this.#problem(`the payloads of a CHANGES frame are ${bodies.length} bytes, its rows say ${at}`);
+    this.#checkPayload('CHANGES', at, bodies.length);
   }
 
   #checkNext(connection: Connection, bound: Bound, first: number, count: number): void {
     const { name, next } = bound;
-    if (next !== 0 && first !== next) this.#problem(`${name}: change ${first} went to ${connection.copy} where ${next} was due`);
+    if (next !== 0 && first !== next) {
+      this.#problem(`${name}: change ${first} went to ${connection.copy} where ${next} was due`);
+    }
     if (bound.first === 0) bound.first = first;
     bound.next = first + count;
   }
 
   /**
-   * Entries that a copy gets by refill. Mostly a STORE was on the links before; one that came while no store was
-   * there crosses them only so.
+   * Entries that a copy gets by refill. Mostly a STORE was on the links before; one that came while no store
+   * was there crosses them only so.
    */
   #onRefill(connection: Connection, frame: FrameRecord, bodies: Uint8Array): void {
     const refill = this.#known(decodeRefill(this.#packer, frame.control));
@@ -231,37 +248,54 @@ export class LinkRecord {
       const headAt = bodyAt + entryRows.entryBodyInFrame(view, row);
       at = headAt + entryRows.entryHeadBytes(view, row) + entryRows.entryNoteBytes(view, row);
       const position = entryRows.entryPosition(view, row);
-      if (position <= fill.position || position > fill.base) this.#problem(`${bound.name}: position ${position} is refilled behind ${fill.position}, up to ${fill.base}`);
+      if (position <= fill.position || position > fill.base) {
+        const rule = `behind ${fill.position}, up to ${fill.base}`;
+        this.#problem(`${bound.name}: position ${position} is refilled ${rule}`);
+      }
       fill.position = position;
       fill.count += 1;
       if (partition.entries.has(position)) continue;
-      this.#onStore(partition, position, { reign, ref: entryRows.entryId(view, row) }, frame, bodies.subarray(bodyAt, headAt));
+      const stored = { reign, ref: entryRows.entryId(view, row) };
+      this.#onStore(partition, position, stored, frame, bodies.subarray(bodyAt, headAt));
     }
-    if (at !== bodies.length) this.#problem(`the payloads of a REFILL frame are ${bodies.length} bytes, its rows say ${at}`);
+    this.#checkPayload('REFILL', at, bodies.length);
+  }
+
+  #checkPayload(what: string, told: number, bytes: number): void {
+    if (told !== bytes) this.#problem(`the payloads of a ${what} frame are ${bytes} bytes, told are ${told}`);
   }
 
   #onRefillEnd(connection: Connection, frame: FrameRecord): void {
     const { handle, count } = this.#known(decodeRefillEnd(this.#packer, frame.control));
     const fill = connection.handles.get(handle)?.fill;
-    if (fill === undefined || fill.endSequence !== Infinity) this.#problem(`REFILL_END of ${connection.writer} by handle ${handle} where nothing is filled`);
-    else {
+    if (fill === undefined || fill.endSequence !== Infinity) {
+      this.#problem(`REFILL_END of ${connection.writer} by handle ${handle} where nothing is filled`);
+    } else {
       if (fill.count !== count) this.#problem(`REFILL_END says ${count}, refilled were ${fill.count}`);
       fill.endSequence = frame.sequence;
     }
   }
 
-  #onChange(partition: Partition, number: number, change: Change, frame: FrameRecord, body: Uint8Array): void {
+  #onChange(
+    partition: Partition, number: number, change: Change, frame: FrameRecord, body: Uint8Array,
+  ): void {
     const before = partition.changes.get(number);
-    // The other mirror's copy, a repeat on another path, or the late words of a process that has lost the partition.
+    // What the other store gets, a repeat on another path, or late words of one that has lost the partition.
     if (before !== undefined && before.reign >= change.reign) return;
-    const isAgain = before !== undefined && before.kind === change.kind && before.ref === change.ref && before.size === change.size;
+    const { kind, ref, size } = change;
+    const isAgain = before?.kind === kind && before.ref === ref && before.size === size;
     partition.changes.set(number, change);
-    if (change.kind === rows.KIND_STORE) this.#onStore(partition, number, change, frame, body);
-    else if (change.kind === rows.KIND_DELETE) this.#onDelete(partition, number, change, frame, isAgain ? before.deleted : undefined);
-    else if (change.kind === rows.KIND_WITHDRAW) this.#onWithdraw(partition, change.ref);
+    if (kind === rows.KIND_STORE) this.#onStore(partition, number, change, frame, body);
+    else if (kind === rows.KIND_WITHDRAW) this.#onWithdraw(partition, ref);
+    else if (kind === rows.KIND_DELETE) {
+      this.#onDelete(partition, number, change, frame, isAgain ? before.deleted : undefined);
+    }
   }
 
-  #onStore(partition: Partition, number: number, change: Pick<Change, 'reign' | 'ref'>, frame: FrameRecord, body: Uint8Array): void {
+  #onStore(
+    partition: Partition, number: number, change: Pick<Change, 'reign' | 'ref'>, frame: FrameRecord,
+    body: Uint8Array,
+  ): void {
     const { reign, ref: messageId } = change;
     // The refill of the other store was quicker than the STORE, or a tail brings it again.
     if (partition.entries.get(number)?.messageId === messageId) return;
@@ -273,7 +307,10 @@ export class LinkRecord {
       const gone = partition.entries.get(position);
       if (gone !== undefined && gone.reign !== reign) gone.vanished = true;
     }
-    const entry: Entry = { messageId, partition, position: number, reign, storedMs: frame.arrivedMs, deletes: [], withdrawn: false, vanished: false };
+    const entry: Entry = {
+      messageId, partition, position: number, reign, storedMs: frame.arrivedMs, deletes: [], withdrawn: false,
+      vanished: false,
+    };
     partition.entries.set(number, entry);
     partition.positions.push(number, ...kept);
     const content = Buffer.from(body.buffer, body.byteOffset, body.length);
@@ -285,7 +322,10 @@ export class LinkRecord {
   }
 
   /** `again`: what the same change of an earlier reign took away. */
-  #onDelete(partition: Partition, number: number, change: Change, frame: FrameRecord, again: readonly Entry[] | undefined): void {
+  #onDelete(
+    partition: Partition, number: number, change: Change, frame: FrameRecord,
+    again: readonly Entry[] | undefined,
+  ): void {
     const { reign } = change;
     const note = (entry: Entry): void => {
       entry.deletes.push({ number, reign, sentMs: frame.arrivedMs });

@@ -1,14 +1,15 @@
 /**
- * Two at once: a gateway and a store get SIGKILL in the same moment, under load and with mail queued that the next
- * hop does not take, and come back one after the other. The store that lives has all that was accepted; the
- * gateway goes on from it, and the copies are doubled again (G2b). Likewise both stores while the gateway lives, and
- * a gateway whose register is lost or rolled back when it comes back.
+ * Two at once: a gateway and a store get SIGKILL in the same moment, under load and with mail queued that the
+ * next hop does not take, and come back one after the other. The store that lives has all that was accepted;
+ * the gateway goes on from it, and the copies are doubled again (G2b). Likewise both stores while the gateway
+ * lives, and a gateway whose register is lost or rolled back when it comes back.
  *
- *   sink stands still ─► mail comes in ─► a quarter accepted: both are killed ─► restarted, in this order and in that
- *     ─► all mail accepted ─► two copies of everything, nobody was asked ─► sink goes on ─► all delivered, judged
+ *   sink stands still ─► mail comes in ─► a quarter accepted: both are killed ─► restarted, in this order
+ *     and in that ─► all mail accepted ─► two copies of everything, nobody was asked ─► sink goes on
+ *     ─► all delivered, judged
  *
- * The sink stands still from before on, so no final dot is sent before the kill: nothing may come twice, but what a
- * client sent again because it never saw our reply.
+ * The sink stands still from before on, so no final dot is sent before the kill: nothing may come twice, but
+ * what a client sent again because it never saw our reply.
  */
 import assert from 'node:assert/strict';
 import { copyFileSync, existsSync, rmSync } from 'node:fs';
@@ -26,6 +27,8 @@ const CONCURRENCY = 20;
 const COUNT = 1500;
 const RATE = 1000;
 const STORES = 3;
+/** Of a gateway, by default. */
+const PARTITIONS = 16;
 const ROUNDS = 10;
 /** Of a restart after the kill. */
 const DELAY_MAX_MS = 3_000;
@@ -61,8 +64,11 @@ class World {
     const judge = await LinkJudge.start(stores);
     try {
       const cluster = await startCluster({
-        stores, domains: DOMAINS, mapStorePort: judge.mapStorePort, arrivalLog: true, store: { lease: MIRROR.lease },
-        gateway: { mirror: MIRROR, delivery: { concurrency: CONCURRENCY, retry: { first: '100ms', max: '1s' } } },
+        stores, domains: DOMAINS, mapStorePort: judge.mapStorePort, arrivalLog: true,
+        store: { lease: MIRROR.lease },
+        gateway: {
+          mirror: MIRROR, delivery: { concurrency: CONCURRENCY, retry: { first: '100ms', max: '1s' } },
+        },
       });
       try {
         const world = new World(cluster, judge);
@@ -82,7 +88,7 @@ class World {
     return store;
   }
 
-  /** Mail into a sink that stands still, `blow` when a quarter was accepted; then all is doubled and delivered. */
+  /** Mail into a sink that stands still, `blow` when a quarter was accepted; then all is delivered. */
   async round(name: string, blow: () => Promise<void>): Promise<void> {
     const { cluster } = this;
     cluster.sink.freeze();
@@ -90,7 +96,8 @@ class World {
     this.#logs.push(log);
     let struck: Promise<void> | undefined;
     const sent = await runSend({
-      host: HOST, port: cluster.smtpPort, count: COUNT, connections: 10, rate: RATE, domains: DOMAINS, run: name, resend: true, nameEnvelopes: true, log,
+      host: HOST, port: cluster.smtpPort, count: COUNT, connections: 10, rate: RATE, domains: DOMAINS,
+      run: name, resend: true, nameEnvelopes: true, log,
       onProgress: ({ accepted }) => {
         if (accepted >= COUNT / 4) struck ??= blow();
       },
@@ -101,8 +108,9 @@ class World {
     cluster.sink.thaw();
     await cluster.drained(BOUND_MS);
     const report = await cluster.verify(log, CONCURRENCY - 1);
-    assert.equal(report.lost.count + report.altered.count + report.resurrected.count, 0, `${name}: ${JSON.stringify(report, undefined, 1)}`);
-    assert.equal(report.arrived, COUNT);
+    const { lost, altered, resurrected, arrived } = report;
+    const counts = [lost.count, altered.count, resurrected.count, arrived];
+    assert.deepEqual(counts, [0, 0, 0, COUNT], `${name}: ${JSON.stringify(report, undefined, 1)}`);
   }
 
   async kill(...daemons: readonly Daemon[]): Promise<void> {
@@ -125,7 +133,8 @@ class World {
       const rows = await cluster.table();
       const { partitions_recovering: recovering } = await cluster.status();
       const names = new Set(rows.map(({ partition }) => partition));
-      return recovering === 0 && names.size === 16 && rows.length === 2 * names.size && rows.every(({ sync }) => sync === 'SYNC');
+      const isSync = rows.every(({ sync }) => sync === 'SYNC');
+      return recovering === 0 && names.size === PARTITIONS && rows.length === 2 * names.size && isSync;
     }, BOUND_MS, cluster.gateway);
     const { waiting, losses, queued_messages: queued } = await cluster.status();
     assert.deepEqual({ waiting, losses }, { waiting: [], losses: 0 }, name);
@@ -135,7 +144,8 @@ class World {
 
   async #judgeAll(): Promise<void> {
     const { cluster, judge } = this;
-    const verdict = judgeRun(judge, { arrivalLog: cluster.arrivalLog, sendLogs: this.#logs, concurrency: CONCURRENCY });
+    const { arrivalLog } = cluster;
+    const verdict = judgeRun(judge, { arrivalLog, sendLogs: this.#logs, concurrency: CONCURRENCY });
     assert.ok(verdict.ok, JSON.stringify(verdict, undefined, 1));
     assert.equal(verdict.repeated, 0, JSON.stringify(verdict, undefined, 1));
     const judged = this.#logs.reduce((sum, log) => sum + judge.earlyReplies(readSendLog(log)).judged, 0);
@@ -151,7 +161,8 @@ describe('two die at once', { timeout: 600_000 }, () => {
       const store = world.store(dice.below(STORES));
       const delays = [dice.below(DELAY_MAX_MS), dice.below(DELAY_MAX_MS)] as const;
       const isGatewayFirst = round % 2 === 0;
-      t.diagnostic(`round ${round}: ${store.name}, ${isGatewayFirst ? 'the gateway' : 'the store'} comes back first, after ${delays.join(' and ')} ms`);
+      const firstName = isGatewayFirst ? 'the gateway' : 'the store';
+      t.diagnostic(`round ${round}: ${store.name}; ${firstName} comes back first; ${delays.join(', ')} ms`);
       await world.round(`pair-${round}`, async () => {
         await world.kill(gateway, store);
         const [first, second] = isGatewayFirst ? [gateway, store] : [store, gateway];
@@ -164,7 +175,7 @@ describe('two die at once', { timeout: 600_000 }, () => {
     const { pid } = world.cluster.gateway;
     const dice = new Dice(21);
     for (let round = 0; round < 4; round++) {
-      const [first, second] = round % 2 === 0 ? [world.store(0), world.store(1)] : [world.store(1), world.store(0)];
+      const [first, second] = [world.store(round % 2), world.store(1 - (round % 2))];
       await world.round(`stores-${round}`, async () => {
         await world.kill(first, second);
         await world.restart([first, dice.below(DELAY_MAX_MS)], [second, dice.below(DELAY_MAX_MS)]);
@@ -178,7 +189,9 @@ describe('a gateway comes back', { timeout: 300_000 }, () => {
   /** What becomes of the files in its state_dir while it is down. */
   const stories: readonly (readonly [what: string, act: (folder: string) => void])[] = [
     ['without its register', (folder) => { rmSync(join(folder, 'register')); }],
-    ['with a register of before', (folder) => { copyFileSync(join(folder, 'register.before'), join(folder, 'register')); }],
+    ['with a register of before', (folder) => {
+      copyFileSync(join(folder, 'register.before'), join(folder, 'register'));
+    }],
     ['without its register and what it knows of its processes', (folder) => {
       for (const file of ['register', 'processes']) rmSync(join(folder, file));
     }],
@@ -191,7 +204,9 @@ describe('a gateway comes back', { timeout: 300_000 }, () => {
         // Copies move meanwhile: the register of before names one that is gone.
         await world.kill(world.store(0));
         await world.restart([world.store(0), 0]);
-        await until('copies have moved', async () => (await world.cluster.table()).every(({ sync }) => sync === 'SYNC'), BOUND_MS, gateway);
+        await until('copies have moved', async () => {
+          return (await world.cluster.table()).every(({ sync }) => sync === 'SYNC');
+        }, BOUND_MS, gateway);
         await world.kill(gateway);
         act(folder);
         await world.restart([gateway, 0]);
