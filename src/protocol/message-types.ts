@@ -15,6 +15,7 @@ export const DROP = 0x21;
 export const CHANGES = 0x30;
 export const ACK = 0x31;
 export const REFUSAL = 0x32;
+export const TEXTS = 0x33;
 export const LIST = 0x40;
 export const LISTED = 0x41;
 export const CLAIM = 0x42;
@@ -43,6 +44,7 @@ const NAMES: Readonly<Record<number, string>> = {
   [CHANGES]: 'CHANGES',
   [ACK]: 'ACK',
   [REFUSAL]: 'REFUSAL',
+  [TEXTS]: 'TEXTS',
   [LIST]: 'LIST',
   [LISTED]: 'LISTED',
   [CLAIM]: 'CLAIM',

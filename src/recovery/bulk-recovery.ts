@@ -61,7 +61,7 @@ export interface RecoveryPorts {
   /** Whether one more block may come, with `pulling` of them on their way and this much in hand that is not counted yet. */
   mayPull(isOwn: boolean, pulling: number, inHandBytes: number): boolean;
   onClaimed(queue: ClaimedQueue): void;
-  onBlock(handle: number, rows: Uint8Array, bodies: Uint8Array, lastSource: boolean): boolean;
+  onBlock(handle: number, rows: Uint8Array, bodies: Uint8Array, texts: Uint8Array, lastSource: boolean): boolean;
   onRecovered(handle: number): void;
   /** A store has a copy of a queue that is served here. */
   onCopyTold(handle: number, row: CensusRow): void;
@@ -108,7 +108,7 @@ export class BulkRecovery {
     this.pulls = new Pulls(options, {
       packer: ports.packer, log: ports.log, views: this.views, nowMs: () => ports.nowMs(), needFlush: () => { ports.needFlush(); },
       mayPull: (isOwn, pulling, inHandBytes) => ports.mayPull(isOwn, pulling, inHandBytes), copiesUpTo: (handle, number) => ports.copiesUpTo(handle, number),
-      onBlock: (handle, rows, bodies, lastSource) => ports.onBlock(handle, rows, bodies, lastSource),
+      onBlock: (handle, rows, bodies, texts, lastSource) => ports.onBlock(handle, rows, bodies, texts, lastSource),
       onWhole: (job) => { ports.onRecovered(job.handle); },
     });
     this.claiming = new Claiming({ gatewayId: options.gatewayId, token: options.token, group: options.group }, {

@@ -56,8 +56,8 @@ export class RecoveryWiring {
       copiesUpTo: (handle, number) => copiesUpTo(mirrors.partitionOf(handle), number),
       mayPull: (isOwn, pulling, inHandBytes) => this.mayPull(isOwn, pulling, inHandBytes),
       onClaimed: (queue) => { this.recovered.onClaimed(queue); },
-      onBlock: (handle, rows, bodies, lastSource) => {
-        const taken = this.recovered.onBlock(handle, rows, bodies, lastSource);
+      onBlock: (handle, rows, bodies, texts, lastSource) => {
+        const taken = this.recovered.onBlock(handle, rows, bodies, texts, lastSource);
         if (taken) ports.counters.recoveredMessages += rows.length / ENTRY_ROW_BYTES;
         return taken;
       },

@@ -11,12 +11,13 @@
  */
 
 import type { Segments } from '../../base/segments.js';
+import type { TextPool } from '../../base/text-pool.js';
 import { FLAG_SHARED } from '../../protocol/change-rows.js';
 import { ENTRY_ROW_BYTES, FLAG_BODY_LATER, writeEntryRow } from '../../protocol/entry-rows.js';
+import { TextRows } from '../../protocol/text-rows.js';
 import { positionAt, positionCount } from '../../protocol/messages/pull-bodies.js';
 import { roomFor } from './block-buffers.js';
 import type { StoredEntries } from './stored-entries.js';
-import { NOTE_CRC_BYTES } from './stored-entries.js';
 import type { MirroredQueue } from './mirrored-queue.js';
 import type { SharedBodies } from './shared-bodies.js';
 
@@ -25,6 +26,9 @@ const BLOCK_ENTRIES_MAX = 100_000;
 /** Payload of one block: far below a frame's 64 MiB, and what one answer may put into a socket's buffer. */
 const BLOCK_BYTES_MAX = 16 * 1024 * 1024;
 
+/** Texts of one block: a control part holds 8 MiB. */
+const TEXT_BYTES_PER_BLOCK = 1024 * 1024;
+
 const NOTHING: Uint8Array = new Uint8Array(0);
 
 export class BuiltBlock {
@@ -32,6 +36,7 @@ export class BuiltBlock {
   /** A view of the start of `buffer`. */
   bodies: Uint8Array = NOTHING;
   buffer: Uint8Array = NOTHING;
+  texts: Uint8Array = NOTHING;
   nextPosition = 0;
   end = false;
 }
@@ -40,15 +45,17 @@ export class Blocks {
   readonly #segments: Segments;
   readonly #entries: StoredEntries;
   readonly #shared: SharedBodies;
+  readonly #texts: TextPool;
   /** Rows chosen for the block being built. */
   #chosen = new Uint32Array(1024);
   #chosenCount = 0;
   #payloadBytes = 0;
 
-  constructor(parts: { readonly segments: Segments; readonly entries: StoredEntries; readonly shared: SharedBodies }) {
+  constructor(parts: { readonly segments: Segments; readonly entries: StoredEntries; readonly shared: SharedBodies; readonly texts: TextPool }) {
     this.#segments = parts.segments;
     this.#entries = parts.entries;
     this.#shared = parts.shared;
+    this.#texts = parts.texts;
   }
 
   /** `buffer` is used when the payload fits. */
@@ -118,9 +125,7 @@ export class Blocks {
 
   #sizeOf(row: number, withBodies: boolean): number {
     const entries = this.#entries;
-    const note = entries.noteOf(row);
-    const noteBytes = note === 0 ? 0 : this.#segments.bytesOf(note) - NOTE_CRC_BYTES;
-    return entries.headBytesOf(row) + noteBytes + (withBodies ? entries.bodyBytesOf(row) : 0);
+    return entries.headBytesOf(row) + entries.noteBytesOf(row) + (withBodies ? entries.bodyBytesOf(row) : 0);
   }
 
   #clear(): void {
@@ -149,7 +154,18 @@ export class Blocks {
     for (let i = 0; i < this.#chosenCount; i += 1) {
       at = this.#copyEntry(this.#chosen[i] ?? 0, withBodies, view, i * ENTRY_ROW_BYTES, block.buffer, at);
     }
+    if (this.#texts.count > 0) block.texts = this.#textsOfChosen();
     return block;
+  }
+
+  #textsOfChosen(): Uint8Array {
+    const rows = new TextRows();
+    for (let i = 0; i < this.#chosenCount && rows.length < TEXT_BYTES_PER_BLOCK; i += 1) {
+      const row = this.#chosen[i] ?? 0;
+      const text = this.#texts.of(row);
+      if (text !== undefined) rows.add(this.#entries.positionOf(row), text);
+    }
+    return rows.take();
   }
 
   #copyEntry(row: number, withBodies: boolean, view: DataView, rowAt: number, target: Uint8Array, start: number): number {
@@ -159,7 +175,7 @@ export class Blocks {
     const headBytes = entries.headBytesOf(row);
     const slot = entries.slotOf(row);
     const shared = entries.sharedOf(row);
-    const note = entries.noteOf(row);
+    const noteBytes = entries.noteBytesOf(row);
     let at = start;
     if (shared !== 0) {
       if (withBodies && bodyBytes > 0) segments.copyTo(this.#shared.slotOf(shared), 0, bodyBytes, target, at);
@@ -171,17 +187,10 @@ export class Blocks {
       segments.copyTo(slot, from, bodyBytes + headBytes - from, target, at);
       at += bodyBytes + headBytes - from;
     }
-    let noteBytes = 0;
-    let noteCrc = 0;
-    if (note !== 0) {
-      const record = segments.read(note);
-      noteBytes = record.length - NOTE_CRC_BYTES;
-      for (let i = 0; i < NOTE_CRC_BYTES; i += 1) noteCrc = (noteCrc | ((record[i] ?? 0) << (8 * i))) >>> 0;
-      segments.copyTo(note, NOTE_CRC_BYTES, noteBytes, target, at);
-      at += noteBytes;
-    }
+    const noteCrc = noteBytes === 0 ? 0 : entries.copyNote(row, target, at);
+    at += noteBytes;
     const flags = (shared === 0 ? 0 : FLAG_SHARED) | (withBodies ? 0 : FLAG_BODY_LATER);
-    writeEntryRow(view, rowAt, flags, bodyBytes, headBytes, entries.crcOf(row), noteBytes, noteCrc, entries.idOf(row), entries.positionOf(row));
+    writeEntryRow(view, rowAt, flags, bodyBytes, headBytes, entries.crcOf(row), noteBytes, noteCrc, entries.idOf(row), entries.positionOf(row), entries.roomOf(row));
     return at;
   }
 }

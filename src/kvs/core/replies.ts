@@ -153,7 +153,7 @@ export class Replies {
   #block(sequence: number, handle: number, afterPosition: number, block: BuiltBlock): void {
     this.#counters.blocks += 1;
     this.#counters.blockBytes += block.bodies.length;
-    const control = encodeBlock(this.#ports.packer, { handle, afterPosition, nextPosition: block.nextPosition, end: block.end, rows: block.rows });
+    const control = encodeBlock(this.#ports.packer, { handle, afterPosition, nextPosition: block.nextPosition, end: block.end, rows: block.rows, texts: block.texts });
     this.#ports.outbox.frameWithBodies(BLOCK, sequence, control, block.bodies);
   }
 

@@ -1,7 +1,7 @@
 /**
  * The requests of an active connection: each is decoded, applied to the store, and answered in order.
  *
- *   OPEN DROP CHANGES RELEASE REFILL…      by the cumulative ACK at the end of the turn or after much, or a REFUSAL in place
+ *   OPEN DROP CHANGES TEXTS RELEASE REFILL… by the cumulative ACK at the end of the turn or after much, or a REFUSAL in place
  *   CLAIM CONFIRM                          CLAIMED at once
  *   LIST PULL PULL_BODIES TAIL             an answer that may be large: while the socket's buffer is full it waits,
  *                                          and the ACK stays below it (replies.ts)
@@ -17,7 +17,7 @@ import { CHANGE_ROW_BYTES } from '../../protocol/change-rows.js';
 import { ENTRY_ROW_BYTES } from '../../protocol/entry-rows.js';
 import { InvalidMessage } from '../../protocol/invalid.js';
 import {
-  ACK, CHANGES, CLAIM, CLAIMED, CONFIRM, DROP, LIST, OPEN, PULL, PULL_BODIES, REFILL, REFILL_BEGIN, REFILL_END, REFUSAL, RELEASE, TAIL,
+  ACK, CHANGES, CLAIM, CLAIMED, CONFIRM, DROP, LIST, OPEN, PULL, PULL_BODIES, REFILL, REFILL_BEGIN, REFILL_END, REFUSAL, RELEASE, TAIL, TEXTS,
   messageTypeName,
 } from '../../protocol/message-types.js';
 import { encodeAck } from '../../protocol/messages/ack.js';
@@ -34,6 +34,7 @@ import { decodeRefillBegin } from '../../protocol/messages/refill-begin.js';
 import { decodeRefillEnd } from '../../protocol/messages/refill-end.js';
 import { encodeRefusal } from '../../protocol/messages/refusal.js';
 import { decodeRelease } from '../../protocol/messages/release.js';
+import { decodeTexts } from '../../protocol/messages/texts.js';
 import { CLAIM_GRANTED, CLOSE_MALFORMED, REFUSAL_LIMIT, refusalReasonName } from '../../protocol/reasons.js';
 import type { GatewayAccount } from './accounts.js';
 import { Attachment } from './attachment.js';
@@ -136,6 +137,7 @@ export class Requests {
       case CLAIM: this.#onClaim(sequence, control); break;
       case CONFIRM: this.#onConfirm(sequence, control); break;
       case RELEASE: this.#onRelease(control); break;
+      case TEXTS: this.#onTexts(control); break;
       case REFILL_BEGIN: this.#onRefillBegin(sequence, control); break;
       case REFILL: this.#onRefill(sequence, control, bodies, bodyBytes); break;
       case REFILL_END: this.#onRefillEnd(sequence, control); break;
@@ -203,7 +205,7 @@ export class Requests {
       if (reason === 0 && attachment !== undefined) {
         reason = isUnread ? REFUSAL_LIMIT : this.#store.applySection(
           account, attachment.queue, firstNumber, sectionDigestA(changes, i), sectionDigestB(changes, i),
-          view, rows.byteOffset, rowCount, bodies, start, measure.costBytes, measure.freeBytes,
+          view, rows.byteOffset, rowCount, bodies, start, measure.costBytes,
         );
         if (reason === 0) this.#touch(attachment);
       }
@@ -276,6 +278,20 @@ export class Requests {
     }
     const queue = this.#attachments.get(message.handle)?.queue;
     if (queue !== undefined) this.#store.release(this.#holder(), queue, message.token, message.unused === true);
+  }
+
+  /** Whose queue it is not, or whose changes are refused, is not heard; nor told: whatever it changes, it hears. */
+  #onTexts(control: Uint8Array): void {
+    const message = decodeTexts(this.#ports.packer, control);
+    if (message instanceof InvalidMessage) {
+      this.#malformed(TEXTS, message.rule);
+      return;
+    }
+    for (const { handle, rows } of message) {
+      const attachment = this.#attachments.get(handle);
+      if (attachment === undefined || attachment.refused || this.#store.checkHolder(this.#holder(), attachment) !== 0) continue;
+      this.#store.keepTexts(attachment.queue, rows);
+    }
   }
 
   #onRefillBegin(sequence: number, control: Uint8Array): void {

@@ -7,9 +7,10 @@
  *   UNLINKED  row position                              undo: link behind PREV   commit: free
  *   CUT       first last before count               undo: put back           commit: free; very many later, in steps
  *   CONTENT   row slot body head crc shared note        undo: put back           commit: free the old
- *   NOTE      row note                                  undo: put back           commit: free the old
+ *   NOTE      row index of the old note in notes        undo: write it back      commit: -
  *
- * Operands stand before their op: both walks go backwards. One array of numbers, reused.
+ * Operands stand before their op: both walks go backwards. One array of numbers, reused; notes that were written over
+ * are copied beside it.
  */
 
 import type { Segments } from '../../base/segments.js';
@@ -31,6 +32,8 @@ const KEPT_OPS = 65_536;
 
 export class SectionJournal {
   readonly #ops: number[] = [];
+  /** Of each op NOTE: the note before, and its checksum. */
+  #notes: { readonly bytes: Uint8Array; readonly crc: number }[] = [];
   #length = 0;
   #refillRow = 0;
   #pullRow = 0;
@@ -53,6 +56,7 @@ export class SectionJournal {
 
   begin(queue: MirroredQueue): void {
     this.#length = 0;
+    if (this.#notes.length > 0) this.#notes = [];
     if (this.#ops.length > KEPT_OPS) this.#ops.length = 0;
     this.#refillRow = queue.refillRow;
     this.#pullRow = queue.pullRow;
@@ -90,15 +94,18 @@ export class SectionJournal {
     this.#push(entries.headBytesOf(row));
     this.#push(entries.crcOf(row));
     this.#push(entries.sharedOf(row));
-    this.#push(entries.noteOf(row));
+    this.#push(entries.noteBytesOf(row));
     this.#push(CONTENT);
   }
 
-  /** Before the note of the row is replaced. */
+  /** Before the note of the row is written over. */
   note(row: number): void {
+    const entries = this.#entries;
+    const bytes = new Uint8Array(entries.noteBytesOf(row));
     this.#push(row);
-    this.#push(this.#entries.noteOf(row));
+    this.#push(this.#notes.length);
     this.#push(NOTE);
+    this.#notes.push({ bytes, crc: bytes.length === 0 ? 0 : entries.copyNote(row, bytes, 0) });
   }
 
   /** Frees what the section replaced. */
@@ -111,12 +118,12 @@ export class SectionJournal {
         this.#length -= 1;
         this.#entries.discard(this.#pop());
       } else if (op === CONTENT) {
-        const note = this.#pop();
+        this.#length -= 1;
         const shared = this.#pop();
         this.#length -= 3;
         const slot = this.#pop();
         this.#length -= 1;
-        this.#free(slot, shared, note);
+        this.#free(slot, shared);
       } else if (op === CUT) {
         const count = this.#pop();
         this.#length -= 2;
@@ -124,9 +131,7 @@ export class SectionJournal {
         if (count > FREED_AT_ONCE_MAX) this.#discardLater(first);
         else this.#entries.discardChain(first, count);
       } else {
-        const note = this.#pop();
-        this.#length -= 1;
-        this.#free(0, 0, note);
+        this.#length -= 2;
       }
     }
   }
@@ -152,10 +157,9 @@ export class SectionJournal {
         const last = this.#pop();
         entries.attach(queue, this.#pop(), last, before);
       } else {
-        const note = this.#pop();
+        const before = this.#notes[this.#pop()];
         const row = this.#pop();
-        this.#free(0, 0, entries.noteOf(row));
-        entries.setNote(row, note);
+        if (before !== undefined) entries.setNote(row, before.bytes, before.crc);
       }
     }
     queue.refillRow = this.#refillRow;
@@ -167,21 +171,19 @@ export class SectionJournal {
 
   #putBackContent(queue: MirroredQueue): void {
     const entries = this.#entries;
-    const note = this.#pop();
+    const noteBytes = this.#pop();
     const shared = this.#pop();
     const crc = this.#pop();
     const headBytes = this.#pop();
     const bodyBytes = this.#pop();
     const slot = this.#pop();
     const row = this.#pop();
-    this.#free(entries.slotOf(row), entries.sharedOf(row), entries.noteOf(row));
-    entries.setContent(queue, row, slot, bodyBytes, headBytes, crc, shared);
-    entries.setNote(row, note);
+    this.#free(entries.slotOf(row), entries.sharedOf(row));
+    entries.setContent(queue, row, slot, bodyBytes, headBytes, crc, shared, noteBytes);
   }
 
-  #free(slot: number, shared: number, note: number): void {
+  #free(slot: number, shared: number): void {
     if (slot !== 0) this.#segments.free(slot);
-    if (note !== 0) this.#segments.free(note);
     if (shared !== 0) this.#shared.release(shared);
   }
 

@@ -12,14 +12,15 @@
  *
  * Hot path: one checksum for all of a frame, or of a section, that only stores and deletes (payload-sum.ts), one view and
  * one copy per stored row, no object otherwise. When it is wrong, or other kinds are there, each row's own tells which.
+ * A note goes into the room that its entry was stored with: only STORE and REPLACE take memory.
  * Not here: who may change a queue and whether memory allows it (store.ts).
  */
 
 import type { Segments } from '../../base/segments.js';
 import type { Crc32, Packer } from '../../platform/ports.js';
 import {
-  CHANGE_ROW_BYTES, FLAG_BODY_ABSENT, FLAG_SHARED, FLAG_SKIPPED,
-  KIND_ANNOTATE, KIND_DELETE, KIND_REPLACE, KIND_SET_MEMBERS, KIND_STORE, KIND_WITHDRAW,
+  CHANGE_ROW_BYTES, DIGESTED, FLAG_BODY_ABSENT, FLAG_SHARED, FLAG_SKIPPED,
+  KIND_ANNOTATE, KIND_DELETE, KIND_REPLACE, KIND_SET_MEMBERS, KIND_STORE, KIND_WITHDRAW, NOTE_CRC_BYTES,
 } from '../../protocol/change-rows.js';
 import { Digest } from '../../protocol/digest.js';
 import { decodeMembers } from '../../protocol/members.js';
@@ -153,8 +154,10 @@ export class SectionApplier {
     digest.reset(queue.digestA, queue.digestB);
     for (let i = 0; i < rowCount; i += 1) {
       const row = rowsAt + i * CHANGE_ROW_BYTES;
-      const kind = view.getUint8(row);
-      const flags = view.getUint8(row + 1);
+      const word = view.getUint32(row, true);
+      const kind = word & 0xff;
+      const flags = (word >>> 8) & 0xff;
+      const room = word >>> 16;
       const bodyBytes = view.getUint32(row + 4, true);
       const headBytes = view.getUint32(row + 8, true);
       const crc = view.getUint32(row + 12, true);
@@ -167,7 +170,7 @@ export class SectionApplier {
         from = at;
         continue;
       }
-      digest.add(kind, bodyBytes, headBytes, crc, ref);
+      digest.add(word & DIGESTED, bodyBytes, headBytes, crc, ref);
       history.push(digest.a, digest.b);
       if ((flags & FLAG_SKIPPED) !== 0) {
         hasSkipped = true;
@@ -175,11 +178,11 @@ export class SectionApplier {
       }
       let reason = APPLIED;
       if (kind === KIND_STORE) {
-        reason = this.#store(queue, firstNumber + i, flags, bodyBytes, headBytes, crc, ref, payload, start);
+        reason = this.#store(queue, firstNumber + i, flags, bodyBytes, headBytes, crc, ref, payload, start, room);
       } else if (kind === KIND_DELETE) {
         reason = this.#remove(queue, ref, headBytes);
       } else {
-        reason = this.#applyRare(queue, kind, flags, bodyBytes, headBytes, crc, ref, payload, start);
+        reason = this.#applyRare(queue, kind, flags, bodyBytes, headBytes, crc, ref, payload, start, room);
       }
       if (reason !== APPLIED) return reason;
     }
@@ -191,10 +194,10 @@ export class SectionApplier {
 
   #applyRare(
     queue: MirroredQueue, kind: number, flags: number, bodyBytes: number, headBytes: number, crc: number, ref: number,
-    payload: Uint8Array, start: number,
+    payload: Uint8Array, start: number, room: number,
   ): number {
     if (kind === KIND_WITHDRAW) return this.#remove(queue, ref, 1);
-    if (kind === KIND_REPLACE) return this.#replace(queue, flags, bodyBytes, headBytes, crc, ref, payload, start);
+    if (kind === KIND_REPLACE) return this.#replace(queue, flags, bodyBytes, headBytes, crc, ref, payload, start, room);
     if (kind === KIND_ANNOTATE) return this.#annotate(queue, headBytes, crc, ref, payload, start);
     if (kind === KIND_SET_MEMBERS) return this.#setMembers(queue, headBytes, crc, ref, payload, start);
     return REFUSAL_INVALID;
@@ -202,15 +205,15 @@ export class SectionApplier {
 
   #store(
     queue: MirroredQueue, position: number, flags: number, bodyBytes: number, headBytes: number, crc: number, id: number,
-    payload: Uint8Array, start: number,
+    payload: Uint8Array, start: number, room: number,
   ): number {
     const contents = this.#contents;
     if (this.#isSound) {
-      contents.keepOwn(start, bodyBytes + headBytes);
+      contents.keepOwn(start, bodyBytes + headBytes, room);
     } else {
       const reason = (flags & (FLAG_SHARED | FLAG_BODY_ABSENT)) === 0
-        ? contents.takeOwn(payload, start, bodyBytes + headBytes, crc)
-        : contents.takeShared(queue.ownerAccount, id, (flags & FLAG_BODY_ABSENT) !== 0, bodyBytes, headBytes, crc, payload, start);
+        ? contents.takeOwn(payload, start, bodyBytes + headBytes, crc, room)
+        : contents.takeShared(queue.ownerAccount, id, (flags & FLAG_BODY_ABSENT) !== 0, bodyBytes, headBytes, crc, payload, start, room);
       if (reason !== APPLIED) return reason;
     }
     const row = this.#entries.create(id, contents.slot, bodyBytes, headBytes, crc, contents.shared);
@@ -237,29 +240,28 @@ export class SectionApplier {
 
   #replace(
     queue: MirroredQueue, flags: number, bodyBytes: number, headBytes: number, crc: number, position: number,
-    payload: Uint8Array, start: number,
+    payload: Uint8Array, start: number, room: number,
   ): number {
     const row = this.#entries.find(queue, position);
     if (row === 0) return REFUSAL_MISSING;
     const contents = this.#contents;
     const reason = (flags & FLAG_BODY_ABSENT) === 0
-      ? contents.takeOwn(payload, start, bodyBytes + headBytes, crc)
-      : contents.takeNewHead(row, bodyBytes, headBytes, crc, payload, start);
+      ? contents.takeOwn(payload, start, bodyBytes + headBytes, crc, room)
+      : contents.takeNewHead(row, bodyBytes, headBytes, crc, payload, start, room);
     if (reason !== APPLIED) return reason;
     this.#journal.content(row);
-    this.#entries.setContent(queue, row, contents.slot, bodyBytes, headBytes, crc, contents.shared);
-    this.#entries.setNote(row, 0);
+    this.#entries.setContent(queue, row, contents.slot, bodyBytes, headBytes, crc, contents.shared, 0);
     return APPLIED;
   }
 
   #annotate(queue: MirroredQueue, noteBytes: number, crc: number, position: number, payload: Uint8Array, start: number): number {
     const row = this.#entries.find(queue, position);
     if (row === 0) return REFUSAL_MISSING;
-    const contents = this.#contents;
-    const reason = contents.takeNote(payload, start, noteBytes, crc);
-    if (reason !== APPLIED) return reason;
+    const note = payload.subarray(start, start + noteBytes);
+    if (this.#crc32(note, 0) !== crc) return REFUSAL_CHECKSUM;
+    if (noteBytes > 0 && noteBytes + NOTE_CRC_BYTES > this.#entries.roomOf(row)) return REFUSAL_INVALID;
     this.#journal.note(row);
-    this.#entries.setNote(row, contents.slot);
+    this.#entries.setNote(row, note, crc);
     return APPLIED;
   }
 

@@ -11,12 +11,13 @@
 
 import { stockBytesMax } from '../../base/segment-stock.js';
 import { Segments } from '../../base/segments.js';
+import { TextPool } from '../../base/text-pool.js';
 import type { Crc32, Packer } from '../../platform/ports.js';
-import { CREDIT_OVERHEAD_BYTES } from '../../protocol/change-rows.js';
 import {
   CLAIM_GRANTED, CLAIM_TOKEN_LOW, CLAIM_UNKNOWN, REFUSAL_DENIED, REFUSAL_FENCED, REFUSAL_LIMIT,
   REFUSAL_UNKNOWN, ROLE_FILLING, ROLE_MEMBER,
 } from '../../protocol/reasons.js';
+import { TEXT_ROW_BYTES, textBytes, textOf, textPosition } from '../../protocol/text-rows.js';
 import { allowsTakeover, toldRole } from '../../protocol/versions.js';
 import { GatewayAccount } from './accounts.js';
 import { Admission } from './admission.js';
@@ -82,6 +83,9 @@ export interface StorePorts {
 const DONE = 0;
 /** Of the memory limit, the most that the ring of one gateway may have. */
 const RING_SHARE = 1 / 16;
+/** Of the memory limit, what next hops have said; and in all: more than anybody reads. */
+const TEXTS_SHARE = 1 / 32;
+const TEXTS_BYTES_MAX = 32 * 1024 * 1024;
 /** Bytes that one step of compaction moves, entries that one step of discarding frees: about a millisecond. */
 const COMPACT_STEP_BYTES = 1024 * 1024;
 const DISCARD_STEP_ENTRIES = 4096;
@@ -92,6 +96,8 @@ export class Store {
   readonly segments: Segments;
   readonly entries: StoredEntries;
   readonly shared: SharedBodies;
+  /** What next hops said of entries, by row: soft state. */
+  readonly texts: TextPool;
   readonly queues: QueueTable;
   readonly admission: Admission;
   readonly blocks: Blocks;
@@ -112,15 +118,16 @@ export class Store {
     this.#ringBytesMax = Math.min(options.ringBytes, Math.floor(options.memoryLimitBytes * RING_SHARE));
     this.segments = new Segments({ segmentBytes: segmentBytesWithin(options) });
     this.shared = new SharedBodies({ indexSeed: options.indexSeed ^ 0x5bd1e995 }, { segments: this.segments });
-    this.entries = new StoredEntries({ indexSeed: options.indexSeed }, { segments: this.segments, shared: this.shared });
+    this.texts = new TextPool({ bytesMax: Math.min(TEXTS_BYTES_MAX, Math.floor(options.memoryLimitBytes * TEXTS_SHARE)) }, { segments: this.segments });
+    this.entries = new StoredEntries({ indexSeed: options.indexSeed }, { segments: this.segments, shared: this.shared, texts: this.texts });
     this.queues = new QueueTable({ entries: this.entries });
     // All that may come, not those that are here: a grant is not taken back, and who comes later must find some.
-    this.admission = new Admission(options, { segments: this.segments, entries: this.entries, sharers: () => this.#accounts.values() });
-    this.blocks = new Blocks({ segments: this.segments, entries: this.entries, shared: this.shared });
+    this.admission = new Admission(options, { segments: this.segments, entries: this.entries, texts: this.texts, sharers: () => this.#accounts.values() });
+    this.blocks = new Blocks({ segments: this.segments, entries: this.entries, shared: this.shared, texts: this.texts });
     const parts = { segments: this.segments, entries: this.entries, shared: this.shared, crc32: ports.crc32, packer: ports.packer };
     const contents = new Contents(parts);
     this.applier = new SectionApplier({ storeId: options.storeId }, { ...parts, contents, discardLater: (first) => { this.queues.discardLater(first); } });
-    this.refills = new RefillTarget({ entries: this.entries, contents });
+    this.refills = new RefillTarget({ crc32: ports.crc32, entries: this.entries, contents });
     for (const { id, secret } of options.gateways) {
       this.#accounts.set(id, new GatewayAccount(id, this.#accounts.size + 1, secret));
     }
@@ -195,13 +202,13 @@ export class Store {
     this.queues.drop(queue);
   }
 
-  /** One measured section: `costBytes` and `freeBytes` as SectionMeasure found them. */
+  /** One measured section: `costBytes` as SectionMeasure found it. Without a STORE it costs nothing, and is never refused for memory. */
   applySection(
     account: GatewayAccount, queue: MirroredQueue, firstNumber: number, digestA: number, digestB: number,
-    view: DataView, rowsAt: number, rowCount: number, payload: Uint8Array, payloadAt: number, costBytes: number, freeBytes: number,
+    view: DataView, rowsAt: number, rowCount: number, payload: Uint8Array, payloadAt: number, costBytes: number,
   ): number {
     const admission = this.admission;
-    if (!admission.mayStore(account, costBytes) || !admission.mayEnd(freeBytes)) return REFUSAL_LIMIT;
+    if (!admission.mayStore(account, costBytes)) return REFUSAL_LIMIT;
     const { epoch } = queue;
     const reason = this.applier.apply(queue, firstNumber, digestA, digestB, view, rowsAt, rowCount, payload, payloadAt);
     if (reason !== DONE) return reason;
@@ -209,6 +216,20 @@ export class Store {
     if (queue.epoch !== epoch) queue.writer.write(account);
     queue.clock = account.clock;
     return DONE;
+  }
+
+  /**
+   * What next hops said of entries of the queue. Soft: what there is no room for beside mail, and all that was promised to
+   * it, is passed over. An entry that was never tried has none; one that is gone takes none.
+   */
+  keepTexts(queue: MirroredQueue, rows: Uint8Array): void {
+    for (let at = 0; at < rows.length; at += TEXT_ROW_BYTES + textBytes(rows, at)) {
+      const row = this.entries.find(queue, textPosition(rows, at));
+      if (row === 0 || this.entries.noteBytesOf(row) === 0) continue;
+      const text = textOf(rows, at);
+      if (this.admission.mayLend(TextPool.costOf(text))) this.texts.put(row, text);
+      else this.texts.drop(row);
+    }
   }
 
   /** As its holder asks: the queue is emptied, and is filled by this account from here on. */
@@ -226,7 +247,7 @@ export class Store {
 
   /** One REFILL frame: out of the account's credit first, beyond it out of the reserve. */
   refill(account: GatewayAccount, queue: MirroredQueue, view: DataView, rowsAt: number, rowCount: number, payload: Uint8Array): number {
-    const costBytes = payload.length + rowCount * CREDIT_OVERHEAD_BYTES;
+    const costBytes = this.refills.costBytes(view, rowsAt, rowCount);
     if (!this.admission.mayStore(account, costBytes)) return REFUSAL_LIMIT;
     const reason = this.refills.take(queue, view, rowsAt, rowCount, payload);
     if (reason === DONE) this.admission.spend(account, costBytes);

@@ -34,8 +34,10 @@ import * as refusal from '../../../src/protocol/messages/refusal.js';
 import * as release from '../../../src/protocol/messages/release.js';
 import * as tail from '../../../src/protocol/messages/tail.js';
 import * as tailed from '../../../src/protocol/messages/tailed.js';
+import * as texts from '../../../src/protocol/messages/texts.js';
 import * as welcome from '../../../src/protocol/messages/welcome.js';
 import type { InvalidMessage } from '../../../src/protocol/invalid.js';
+import { TEXT_BYTES_MAX, TextRows } from '../../../src/protocol/text-rows.js';
 
 /** A message with its codec. The type of the value is hidden: the tests only hand it on. */
 export interface Sample {
@@ -80,8 +82,8 @@ function join(...parts: Uint8Array[]): Uint8Array {
   return Uint8Array.from(parts.flatMap((part) => [...part]));
 }
 
-type ChangeRow = readonly [kind: number, flags: number, bodyBytes: number, headBytes: number, crc: number, ref: number];
-type EntryRow = readonly [flags: number, bodyBytes: number, headBytes: number, crc: number, noteBytes: number, noteCrc: number, id: number, position: number];
+type ChangeRow = readonly [kind: number, flags: number, bodyBytes: number, headBytes: number, crc: number, ref: number, room?: number];
+type EntryRow = readonly [flags: number, bodyBytes: number, headBytes: number, crc: number, noteBytes: number, noteCrc: number, id: number, position: number, room?: number];
 
 export function changeRows(...rows: ChangeRow[]): Uint8Array {
   const bytes = new Uint8Array(rows.length * CHANGE_ROW_BYTES);
@@ -91,8 +93,16 @@ export function changeRows(...rows: ChangeRow[]): Uint8Array {
 
 export function entryRows(...rows: EntryRow[]): Uint8Array {
   const bytes = new Uint8Array(rows.length * ENTRY_ROW_BYTES);
-  rows.forEach((row, i) => writeEntryRow(viewOf(bytes), i * ENTRY_ROW_BYTES, ...row));
+  rows.forEach(([flags, bodyBytes, headBytes, crc, noteBytes, noteCrc, id, position, room = 0], i) => {
+    writeEntryRow(viewOf(bytes), i * ENTRY_ROW_BYTES, flags, bodyBytes, headBytes, crc, noteBytes, noteCrc, id, position, room);
+  });
   return bytes;
+}
+
+export function textRowsOf(texts: readonly (readonly [position: number, text: Uint8Array])[]): Uint8Array {
+  const rows = new TextRows();
+  for (const [position, text] of texts) rows.add(position, text);
+  return rows.take().slice();
 }
 
 const whole = fc.maxSafeNat();
@@ -108,6 +118,8 @@ const ids = fc.uniqueArray(id, { maxLength: 4 });
 const bytes = (length: number): fc.Arbitrary<Uint8Array> => fc.uint8Array({ minLength: length, maxLength: length });
 const rows = (size: number, least: number): fc.Arbitrary<Uint8Array> =>
   fc.integer({ min: least, max: 5 }).chain((count) => bytes(count * size));
+
+const textRows = fc.array(fc.tuple(fc.integer({ min: 1, max: Number.MAX_SAFE_INTEGER }), fc.uint8Array({ minLength: 1, maxLength: TEXT_BYTES_MAX })), { maxLength: 4 }).map(textRowsOf);
 
 const BODY = ascii('Subject: one\r\n\r\nhello\r\n');
 const HEAD = ascii('envelope');
@@ -187,11 +199,11 @@ const CHANGES: Sample[] = [
   }),
   sample<changes.Changes>({
     name: 'changes', type: types.CHANGES, sequence: 4_294_967_297, encode: changes.encodeChanges, decode: changes.decodeChanges,
-    fields: 'queue 5 from 41, digest 1 2: STORE SHARED id 1099511627777, DELETE 2 at 3, ANNOTATE at 4, SET_MEMBERS epoch 6 store-a store-b; queue 6 from 4294967296, digest 3 4: STORE BODY_ABSENT SHARED same id, REPLACE at 9, WITHDRAW at 8, STORE SKIPPED id 7',
+    fields: 'queue 5 from 41, digest 1 2: STORE SHARED id 1099511627777 with room 30, DELETE 2 at 3, ANNOTATE at 4, SET_MEMBERS epoch 6 store-a store-b; queue 6 from 4294967296, digest 3 4: STORE BODY_ABSENT SHARED same id, REPLACE at 9 with room 4660, WITHDRAW at 8, STORE SKIPPED id 7',
     value: [
       5, 41, 1, 2,
       changeRows(
-        [1, 2, BODY.length, HEAD.length, ENTRY, 1_099_511_627_777],
+        [1, 2, BODY.length, HEAD.length, ENTRY, 1_099_511_627_777, 30],
         [2, 0, 0, 2, 0, 3],
         [4, 0, 0, NOTE.length, crc32(NOTE, 0), 4],
         [6, 0, 0, MEMBERS_HEAD.length, crc32(MEMBERS_HEAD, 0), 6],
@@ -199,7 +211,7 @@ const CHANGES: Sample[] = [
       6, 4_294_967_296, 3, 4,
       changeRows(
         [1, 3, BODY.length, HEAD.length, ENTRY, 1_099_511_627_777],
-        [3, 0, BODY.length, HEAD.length, ENTRY, 9],
+        [3, 0, BODY.length, HEAD.length, ENTRY, 9, 0x1234],
         [5, 0, 0, 0, 0, 8],
         [1, 4, 1000, 100, 0xdeadbeef, 7],
       ),
@@ -214,6 +226,15 @@ const CHANGES: Sample[] = [
     fields: 'sequence 4294967297, credit 8589934592, queue 5 at 44, queue 6 at 4294967299',
     value: [4_294_967_297, 8_589_934_592, 5, 44, 6, 4_294_967_299],
     arbitrary: fc.tuple(whole, whole, fc.array(fc.tuple(handle, whole), { maxLength: 20 })).map(([s, c, queues]) => [s, c, ...queues.flat()]),
+  }),
+  sample<texts.Texts>({
+    name: 'texts', type: types.TEXTS, sequence: 4_294_967_298, encode: texts.encodeTexts, decode: texts.decodeTexts,
+    fields: 'queue 5: "450 busy" of the entry at 3, a byte 0 of that at 4294967296; queue 6: "x" of that at 8',
+    value: [
+      { handle: 5, rows: textRowsOf([[3, ascii('450 busy')], [4_294_967_296, Uint8Array.of(0)]]) },
+      { handle: 6, rows: textRowsOf([[8, ascii('x')]]) },
+    ],
+    arbitrary: fc.array(fc.record({ handle, rows: textRows }), { minLength: 1, maxLength: 4 }),
   }),
   sample<refusal.Refusal>({
     name: 'refusal', type: types.REFUSAL, sequence: 12, encode: refusal.encodeRefusal, decode: refusal.decodeRefusal,
@@ -295,9 +316,11 @@ const CLAIMS: Sample[] = [
 ];
 
 const ENTRIES = entryRows(
-  [2, BODY.length, HEAD.length, ENTRY, 0, 0, 1_099_511_627_777, 41],
-  [3, BODY.length, HEAD.length, ENTRY, NOTE.length, crc32(NOTE, 0), 1_099_511_627_777, 4_294_967_296],
+  [2, BODY.length, HEAD.length, ENTRY, 0, 0, 1_099_511_627_777, 41, 30],
+  [3, BODY.length, HEAD.length, ENTRY, NOTE.length, crc32(NOTE, 0), 1_099_511_627_777, 4_294_967_296, 0x1234],
 );
+/** Of the second. */
+const TEXT_ROWS = textRowsOf([[4_294_967_296, ascii('550 5.1.1 unknown')]]);
 const ENTRY_BODIES = join(BODY, HEAD, HEAD, NOTE);
 
 const COPIES: Sample[] = [
@@ -309,9 +332,9 @@ const COPIES: Sample[] = [
   }),
   sample<block.Block>({
     name: 'block', type: types.BLOCK, sequence: 10, encode: block.encodeBlock, decode: block.decodeBlock, bodies: ENTRY_BODIES,
-    fields: 'handle 5, afterPosition 40, nextPosition 4294967296, end true; SHARED id 1099511627777 at 41; BODY_ABSENT SHARED same id at 4294967296 with a note',
-    value: { handle: 5, afterPosition: 40, nextPosition: 4_294_967_296, end: true, rows: ENTRIES },
-    arbitrary: fc.record({ handle, afterPosition: whole, nextPosition: whole, end: bool, rows: rows(40, 0) }),
+    fields: 'handle 5, afterPosition 40, nextPosition 4294967296, end true; SHARED id 1099511627777 at 41; BODY_ABSENT SHARED same id at 4294967296 with a note and a text',
+    value: { handle: 5, afterPosition: 40, nextPosition: 4_294_967_296, end: true, rows: ENTRIES, texts: TEXT_ROWS },
+    arbitrary: fc.record({ handle, afterPosition: whole, nextPosition: whole, end: bool, rows: rows(40, 0), texts: textRows }),
   }),
   sample<pullBodies.PullBodies>({
     name: 'pull-bodies', type: types.PULL_BODIES, sequence: 11, encode: pullBodies.encodePullBodies, decode: pullBodies.decodePullBodies,

@@ -67,8 +67,8 @@ class Played {
   /** The block that was asked for, of one entry. */
   block(bytes: number): void {
     const rows = new Uint8Array(ENTRY_ROW_BYTES);
-    writeEntryRow(new DataView(rows.buffer), 0, 0, bytes - ENTRY_ROW_BYTES, 0, 0, 0, 0, 1, this.position + 1);
-    const block = { handle: HANDLE, afterPosition: this.position, nextPosition: this.position + 1, end: false, rows };
+    writeEntryRow(new DataView(rows.buffer), 0, 0, bytes - ENTRY_ROW_BYTES, 0, 0, 0, 0, 1, this.position + 1, 0);
+    const block = { handle: HANDLE, afterPosition: this.position, nextPosition: this.position + 1, end: false, rows, texts: new Uint8Array(0) };
     this.position += 1;
     this.pulls.onBlock('store-a', block, new Uint8Array(bytes - ENTRY_ROW_BYTES), (handle) => (handle === HANDLE ? this.job : undefined));
   }

@@ -9,7 +9,6 @@
  */
 
 import type { Packer } from '../../../platform/ports.js';
-import { CREDIT_OVERHEAD_BYTES } from '../../../protocol/change-rows.js';
 import { ENTRY_ROW_BYTES } from '../../../protocol/entry-rows.js';
 import { InvalidMessage } from '../../../protocol/invalid.js';
 import { ROLE_SPILLED, refusalReasonName } from '../../../protocol/reasons.js';
@@ -90,7 +89,7 @@ export class SpillLoader {
     const view = new DataView(control.buffer, control.byteOffset, control.length);
     const { refills, admission } = this.#store;
     if (refills.payloadBytes(view, 0, rowCount) !== payload.length) return 'rows and bytes do not fit';
-    if (admission.usedBytes + payload.length + rowCount * CREDIT_OVERHEAD_BYTES > admission.refillBytes) return 'more than the memory limit allows';
+    if (admission.usedBytes + refills.costBytes(view, 0, rowCount) > admission.refillBytes) return 'more than the memory limit allows';
     const reason = refills.take(queue, view, 0, rowCount, payload);
     if (reason !== 0) return `entry: ${refusalReasonName(reason)}`;
     this.entries += rowCount;

@@ -10,7 +10,6 @@ import type { Crc32, Packer } from '../../../platform/ports.js';
 import { FLAG_BODY_ABSENT, FLAG_SHARED } from '../../../protocol/change-rows.js';
 import { ENTRY_ROW_BYTES, writeEntryRow } from '../../../protocol/entry-rows.js';
 import { ROLE_FILLING } from '../../../protocol/reasons.js';
-import { NOTE_CRC_BYTES } from '../stored-entries.js';
 import type { MirroredQueue } from '../mirrored-queue.js';
 import type { Store } from '../store.js';
 import { SPILL_ACCOUNT, SPILL_END, SPILL_ENTRIES, SPILL_HEAD, SPILL_QUEUE, encodeAccount, encodeEnd, encodeHead, encodeQueue, encodeRecord } from './records.js';
@@ -78,7 +77,7 @@ export class SpillWriter {
     const { entries } = this.#store;
     for (let row = queue.first; row !== 0; row = entries.nextOf(row)) {
       const isAbsent = this.#isBrought(entries.sharedOf(row));
-      const bytes = (isAbsent ? 0 : entries.bodyBytesOf(row)) + entries.headBytesOf(row) + this.#noteBytes(row);
+      const bytes = (isAbsent ? 0 : entries.bodyBytesOf(row)) + entries.headBytesOf(row) + entries.noteBytesOf(row);
       if (this.#rowCount === RECORD_ROWS || (this.#rowCount > 0 && this.#filled + bytes > RECORD_BYTES)) yield this.#flush();
       if (bytes > this.#payload.length) this.#payload = new Uint8Array(bytes);
       this.#add(row, isAbsent);
@@ -96,11 +95,11 @@ export class SpillWriter {
   }
 
   #add(row: number, isAbsent: boolean): void {
-    const { entries, segments, shared } = this.#store;
+    const { entries, shared } = this.#store;
     const bodyBytes = entries.bodyBytesOf(row);
     const headBytes = entries.headBytesOf(row);
     const sharedRow = entries.sharedOf(row);
-    const noteBytes = this.#noteBytes(row);
+    const noteBytes = entries.noteBytesOf(row);
     if (sharedRow !== 0) {
       if (!isAbsent) this.#copy(shared.slotOf(sharedRow), 0, bodyBytes);
       this.#copy(entries.slotOf(row), 0, headBytes);
@@ -109,15 +108,12 @@ export class SpillWriter {
     } else {
       this.#copy(entries.slotOf(row), 0, bodyBytes + headBytes);
     }
-    let noteCrc = 0;
-    if (noteBytes > 0) {
-      const note = segments.read(entries.noteOf(row));
-      for (let i = 0; i < NOTE_CRC_BYTES; i += 1) noteCrc = (noteCrc | ((note[i] ?? 0) << (8 * i))) >>> 0;
-      this.#copy(entries.noteOf(row), NOTE_CRC_BYTES, noteBytes);
-    }
+    const noteCrc = noteBytes === 0 ? 0 : entries.copyNote(row, this.#payload, this.#filled);
+    this.#filled += noteBytes;
     const flags = (sharedRow === 0 ? 0 : FLAG_SHARED) | (isAbsent ? FLAG_BODY_ABSENT : 0);
     writeEntryRow(
-      this.#view, this.#rowCount * ENTRY_ROW_BYTES, flags, bodyBytes, headBytes, entries.crcOf(row), noteBytes, noteCrc, entries.idOf(row), entries.positionOf(row),
+      this.#view, this.#rowCount * ENTRY_ROW_BYTES, flags, bodyBytes, headBytes, entries.crcOf(row),
+      noteBytes, noteCrc, entries.idOf(row), entries.positionOf(row), entries.roomOf(row),
     );
     this.#rowCount += 1;
   }
@@ -126,11 +122,6 @@ export class SpillWriter {
     if (bytes === 0) return;
     this.#store.segments.copyTo(slot, from, bytes, this.#payload, this.#filled);
     this.#filled += bytes;
-  }
-
-  #noteBytes(row: number): number {
-    const note = this.#store.entries.noteOf(row);
-    return note === 0 ? 0 : this.#store.segments.bytesOf(note) - NOTE_CRC_BYTES;
   }
 
   #isBrought(sharedRow: number): boolean {

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { TextPool } from '../../../../src/base/text-pool.js';
 import { Segments } from '../../../../src/base/segments.js';
 import { ContentStore } from '../../../../src/gateway/queue/content-store.js';
 import { Entries } from '../../../../src/gateway/queue/entries.js';
@@ -34,15 +35,16 @@ describe('recent envelopes', () => {
   });
 
   test('end with their entry, whose row is another message next', () => {
-    const entries = new Entries(new EntryTable(1), new ContentStore(new Segments({ segmentBytes: 4096 })), crc32);
+    const segments = new Segments({ segmentBytes: 4096 });
+    const entries = new Entries(new EntryTable(1), new ContentStore(segments), new TextPool({ bytesMax: 0 }, { segments }), crc32);
     const queue = new MailQueue({ handle: 1, route: QUEUE.route, routed: true }, quietPartition(entries.table), entries.table);
     const packer = new MessagePacker();
     const envelope = envelopeTo(['a@d'], { flags: 1 });
     const head = encodeEnvelope(packer, envelope);
     for (const shared of [false, true]) {
       const content = shared ? entries.contents.storeShared([Uint8Array.of(1, 2, 3)], 3, 1) : 0;
-      const slot = shared ? entries.contents.storeBytes(head) : entries.contents.storeOwn([Uint8Array.of(1, 2, 3)], 3, head);
-      const row = entries.create(queue, 1, slot, content, 3, 0, 1, 2);
+      const slot = shared ? entries.contents.storeBytes(head, 30) : entries.contents.storeOwn([Uint8Array.of(1, 2, 3)], 3, head, 30);
+      const row = entries.create(queue, 1, slot, content, 3, 0, 1, 2, 30);
       entries.table.transition(row, EntryState.STORING);
       queue.append(row, entries.bytes(row));
       entries.envelopes.remember(row, envelope);

@@ -5,7 +5,7 @@ import type { MirroredQueue } from '../../../../src/kvs/core/mirrored-queue.js';
 import type { Store } from '../../../../src/kvs/core/store.js';
 import { FLAG_BODY_ABSENT, FLAG_SHARED, FLAG_SKIPPED } from '../../../../src/protocol/change-rows.js';
 import {
-  accountOf, annotating, applyTo, change, deleting, newStore, nextSection, openQueue, pullAll, replacing, section, settingMembers, storing, withdrawing,
+  ROOM, accountOf, annotating, applyTo, change, deleting, newStore, nextSection, openQueue, pullAll, replacing, section, settingMembers, storing, withdrawing,
 } from './section-kit.js';
 import type { Section, TestChange } from './section-kit.js';
 
@@ -47,7 +47,7 @@ class Story {
 function nextChange(story: Story, number: number, living: number[], pick: number, size: number): TestChange {
   const position = living[pick % Math.max(1, living.length)] ?? 0;
   const kind = living.length === 0 ? 0 : pick % 7;
-  if (kind === 1) return annotating(position, 'n'.repeat(size % 300));
+  if (kind === 1) return annotating(position, 'n'.repeat(size % (ROOM - 3)));
   if (kind === 2) return replacing(position, 'r'.repeat(size), 'head');
   if (kind === 3) {
     living.splice(living.indexOf(position), 1);

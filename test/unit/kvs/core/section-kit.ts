@@ -20,6 +20,8 @@ import {
 
 export const packer = new MessagePacker();
 const NONE = new Uint8Array(0);
+/** What entries keep for their notes, where a test says nothing else. */
+export const ROOM = 64;
 
 /** One change as a test writes it. */
 export interface TestChange {
@@ -29,6 +31,7 @@ export interface TestChange {
   readonly head?: Uint8Array;
   readonly flags?: number;
   readonly count?: number;
+  readonly room?: number;
 }
 
 export interface Section {
@@ -43,14 +46,14 @@ export function bytes(text: string): Uint8Array {
   return new TextEncoder().encode(text);
 }
 
-export function storing(id: number, body: string, head = 'envelope', flags = 0): TestChange {
-  return { kind: KIND_STORE, ref: id, body: bytes(body), head: bytes(head), flags };
+export function storing(id: number, body: string, head = 'envelope', flags = 0, room = ROOM): TestChange {
+  return { kind: KIND_STORE, ref: id, body: bytes(body), head: bytes(head), flags, room };
 }
 export function deleting(position: number, count = 1): TestChange {
   return { kind: KIND_DELETE, ref: position, count };
 }
 export function replacing(position: number, body: string, head: string, flags = 0): TestChange {
-  return { kind: KIND_REPLACE, ref: position, body: bytes(body), head: bytes(head), flags };
+  return { kind: KIND_REPLACE, ref: position, body: bytes(body), head: bytes(head), flags, room: ROOM };
 }
 export function annotating(position: number, note: string): TestChange {
   return { kind: KIND_ANNOTATE, ref: position, head: bytes(note) };
@@ -75,8 +78,8 @@ export function section(number: number, a: number, b: number, changes: readonly 
     const flags = change.flags ?? 0;
     const crc = change.kind === KIND_DELETE || change.kind === KIND_WITHDRAW ? 0 : crc32(head, crc32(body, 0));
     const headBytes = change.kind === KIND_DELETE ? change.count ?? 1 : head.length;
-    writeChangeRow(view, i * CHANGE_ROW_BYTES, change.kind, flags, body.length, headBytes, crc, change.ref);
-    digest.add(change.kind, body.length, headBytes, crc, change.ref);
+    writeChangeRow(view, i * CHANGE_ROW_BYTES, change.kind, flags, body.length, headBytes, crc, change.ref, change.room);
+    digest.add(change.kind | ((change.room ?? 0) << 16), body.length, headBytes, crc, change.ref);
     if ((flags & FLAG_SKIPPED) !== 0) return;
     if ((flags & FLAG_BODY_ABSENT) === 0) parts.push(body);
     parts.push(head);
@@ -139,7 +142,7 @@ export function applyTo(store: Store, queue: MirroredQueue, wanted: Section, id 
   if (rule !== '') throw new Error(rule);
   if (measure.payloadBytes !== wanted.payload.length) throw new Error('payload does not fit its rows');
   return store.applySection(
-    accountOf(store, id), queue, wanted.first, wanted.a, wanted.b, view, 0, rowCount, wanted.payload, 0, measure.costBytes, measure.freeBytes,
+    accountOf(store, id), queue, wanted.first, wanted.a, wanted.b, view, 0, rowCount, wanted.payload, 0, measure.costBytes,
   );
 }
 
@@ -195,7 +198,7 @@ export function refillRows(entries: readonly TestEntry[]): { rows: Uint8Array; p
     const crc = crc32(head, crc32(body, 0));
     writeEntryRow(
       view, i * ENTRY_ROW_BYTES, entry.flags & FLAG_SHARED, body.length, head.length, crc,
-      note.length, note.length === 0 ? 0 : crc32(note, 0), entry.id, entry.position,
+      note.length, note.length === 0 ? 0 : crc32(note, 0), entry.id, entry.position, ROOM,
     );
     parts.push(body, head, note);
   });

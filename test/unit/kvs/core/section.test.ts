@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { FLAG_BODY_ABSENT, FLAG_SHARED, FLAG_SKIPPED } from '../../../../src/protocol/change-rows.js';
+import { FLAG_BODY_ABSENT, FLAG_SHARED, FLAG_SKIPPED, NOTE_CRC_BYTES } from '../../../../src/protocol/change-rows.js';
 import {
   REFUSAL_BODY, REFUSAL_CHECKSUM, REFUSAL_DIGEST, REFUSAL_EPOCH, REFUSAL_GAP, REFUSAL_INVALID, REFUSAL_MISSING,
   ROLE_MEMBER, ROLE_NONE,
 } from '../../../../src/protocol/reasons.js';
 import {
-  annotating, applyTo, change, deleting, fingerprint, newStore, nextSection, openQueue, positions, pullAll, replacing,
+  ROOM, annotating, applyTo, change, deleting, fingerprint, newStore, nextSection, openQueue, positions, pullAll, replacing,
   section, settingMembers, storing, withdrawing,
 } from './section-kit.js';
 import type { TestChange } from './section-kit.js';
@@ -69,10 +69,12 @@ describe('a section of CHANGES', () => {
     const queue = openQueue(store);
     change(store, queue, storing(1, 'a'), annotating(1, 'one'), annotating(1, 'two'));
     assert.equal(pullAll(store, queue)[0]?.note, 'two');
-    assert.equal(store.segments.records, 2);
     change(store, queue, annotating(1, ''));
     assert.equal(pullAll(store, queue)[0]?.note, '');
-    assert.equal(store.segments.records, 1);
+    assert.equal(store.segments.records, 1, 'it stands in the room of its entry');
+    const before = fingerprint(store, queue);
+    assert.equal(change(store, queue, annotating(1, 'n'.repeat(ROOM - NOTE_CRC_BYTES)), annotating(1, 'n'.repeat(ROOM - NOTE_CRC_BYTES + 1))), REFUSAL_INVALID);
+    assert.equal(fingerprint(store, queue), before, 'one beyond the room is refused, and what stood in front of it taken back');
   });
 
   test('a withdrawal removes one entry', () => {
