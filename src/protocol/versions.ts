@@ -4,22 +4,24 @@
  *
  *   version  release      more than the version before
  *   1        0.1.0
- *   2        this one     gateways deliver by a lease only, and take over one another's queues: RELEASE gives a queue to its
+ *   2        none         gateways deliver by a lease only, and take over one another's queues: RELEASE gives a queue to its
  *                         owner, who must claim it; CONFIRM tells what is left of the owner's lease and denies a claim of
  *                         before a restart; CLAIM knows the token 0. Role 3 (spilled) in LISTED and CLAIMED; TAIL
  *                         finds more than the last number; a stopping store waits until queues are moved away;
  *                         SET_MEMBERS may leave epochs out; CLAIMED tells the writer of the copy, RELEASE whether the
  *                         claim was unused
+ *   3        this one     rows say what an entry keeps for its note, and pays for: an older peer would refuse them, or be
+ *                         refused. TEXTS, and texts in BLOCK
  *
- * But for these two the layouts of both are the same; so is the frame, whose own version is 1 (frame.ts). The gateway names the range that it
- * speaks in HELLO, the store answers with the highest of it that it speaks too.
+ * The frame is the same in all, its own version is 1 (frame.ts). The gateway names the range that it speaks in HELLO, the
+ * store answers with the highest of it that it speaks too. Versions 1 and 2 are spoken no more.
  */
 import { ROLE_MEMBER, ROLE_NONE, ROLE_SPILLED } from './reasons.js';
 
 /** What this release speaks among its own. */
-export const PROTOCOL_VERSION = 2;
-/** The version of the release before. */
-export const PROTOCOL_VERSION_OLDEST = 1;
+export const PROTOCOL_VERSION = 3;
+/** No release spoke an older one that this one could. */
+export const PROTOCOL_VERSION_OLDEST = 3;
 
 /** The first version in which one gateway may take over the queues of another. */
 const VERSION_OF_TAKEOVER = 2;

@@ -26,7 +26,7 @@ import { SAMPLES } from '../unit/protocol/samples.js';
 import type { Trace, TraceEvent, TracedFrame } from './golden/trace.js';
 import { framesOf, readTrace } from './golden/trace.js';
 
-const TRACES = ['protocol-2.jsonl'];
+const TRACES = ['protocol-3.jsonl'];
 const packer = new MessagePacker();
 const quiet: EventLog = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
 

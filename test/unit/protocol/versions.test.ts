@@ -5,16 +5,14 @@ import { PROTOCOL_VERSION, PROTOCOL_VERSION_OLDEST, allowsTakeover, chooseVersio
 
 describe('the version of a connection', () => {
   test('is the highest that both speak', () => {
-    assert.deepEqual([PROTOCOL_VERSION_OLDEST, PROTOCOL_VERSION], [1, 2]);
-    assert.equal(chooseVersion(1, 1), 1, 'the release before');
-    assert.equal(chooseVersion(1, 2), 2);
-    assert.equal(chooseVersion(2, 2), 2);
-    assert.equal(chooseVersion(1, 7), 2, 'a later release that still speaks ours');
-    assert.equal(chooseVersion(2, 7), 2);
+    assert.deepEqual([PROTOCOL_VERSION_OLDEST, PROTOCOL_VERSION], [3, 3]);
+    assert.equal(chooseVersion(3, 3), 3);
+    assert.equal(chooseVersion(1, 7), 3, 'a later release that still speaks ours');
   });
 
   test('is none when the ranges do not meet', () => {
-    assert.equal(chooseVersion(3, 7), 0);
+    assert.equal(chooseVersion(4, 7), 0);
+    assert.equal(chooseVersion(1, 2), 0, 'rows of before entries paid for their notes');
     assert.equal(chooseVersion(0, 0), 0);
   });
 });
