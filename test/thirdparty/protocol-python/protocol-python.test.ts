@@ -145,7 +145,7 @@ describe('a client in Python, written from docs/PROTOCOL.md', () => {
     assert.deepEqual(listed.map((row) => row[3]), ['one.example', 'two.example']);
     tells('unclaimed', [1, reasons.REFUSAL_UNKNOWN]);
     const claimed = told['claimed'] as readonly (readonly unknown[])[];
-    assert.deepEqual(claimed[0], [1, reasons.CLAIM_GRANTED, 2000, 1, ['store-a'], number, a, b, 4, 5063, 1, 0, true, 0]);
+    assert.deepEqual(claimed[0], [1, reasons.CLAIM_GRANTED, 2000, 1, ['store-a'], number, a, b, 4, 5063, 1, 0, true, 0, 'gateway-1', 1000]);
     assert.deepEqual(claimed[1]?.slice(0, 2), [2, reasons.CLAIM_GRANTED]);
     tells('not claimed', [[reasons.CLAIM_TOKEN_LOW, 2000], [reasons.CLAIM_UNKNOWN, 0]]);
   });
@@ -157,6 +157,12 @@ describe('a client in Python, written from docs/PROTOCOL.md', () => {
     tells('bodies', [...KEPT].reverse());
     const [number, a, b] = told['stands'] as readonly number[];
     tells('tails', [[true, Number(number) + 1, a, b, ''], [false, Number(number) + 1, a, b, '']]);
+  });
+
+  test('texts are kept of entries that were tried, and move no number; a note has the room that its entry was stored with', () => {
+    tells('texts', [[], [[2, '450 busy']]]);
+    const [number, a, b] = told['stands'] as readonly number[];
+    tells('beyond the room', [['refused', 1, reasons.REFUSAL_INVALID, number, a, b]]);
   });
 
   test('a second store is filled while the queue goes on, to the same digest and the same entries', () => {

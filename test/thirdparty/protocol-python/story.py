@@ -72,12 +72,18 @@ told['claimed'] = [young.ask(CLAIM, [queue.handle, 'gateway-1', 1000, queue.seri
 told['not claimed'] = [young.ask(CLAIM, [9, 'gateway-1', 1000, serial, 1999])[0][1:3] for serial in (1, 3)]
 told['blocks'] = young.pull(one, 2)
 told['other queue'] = young.pull(two, 2)
-(*_, rows), bodies = young.ask(PULL, [one.handle, 0, one.number, 100, 1 << 20, False])
+(*_, rows, texts), bodies = young.ask(PULL, [one.handle, 0, one.number, 100, 1 << 20, False])
 told['without bodies'] = entries_of(rows, bodies)
 wanted = [item['position'] for item in reversed(told['without bodies'])] + [3]
-(*_, rows), bodies = young.ask(PULL_BODIES, [one.handle, struct.pack('<%dd' % len(wanted), *wanted)])
+(*_, rows, texts), bodies = young.ask(PULL_BODIES, [one.handle, struct.pack('<%dd' % len(wanted), *wanted)])
 told['bodies'] = entries_of(rows, bodies)
 told['tails'] = [young.ask(TAIL, [one.handle, *at])[0][1:] for at in (stands, [stands[0], 1, 2])]
+
+# What a next hop said is soft: of entries that were tried it is kept, no number moves, and who holds the queue no more is not heard.
+told['texts'] = [young.do(TEXTS, [one.handle, text(2, b'first') + text(2, b'450 busy') + text(7, b'never tried') + text(99, b'gone'), 98, text(1, b'x')])]
+told['texts'] += [texts_of(young.ask(PULL, [one.handle, 0, one.number, 100, 1 << 20, False])[0][5])]
+told['beyond the room'] = young.do(CHANGES, [one.handle, one.number + 1, 1, 2, change(ANNOTATE, 2, b'n' * (ROOM - 3))[0]], b'n' * (ROOM - 3))
+young.open(one, 1, ['store-a'])
 
 # The second store is filled while the queue goes on; a change to an entry that is not there yet is SKIPPED.
 mirror, copy = Connection(PORT_B, SECRET, 2000, b'nonce..2'), Queue(one.handle, one.serial, one.name)
