@@ -24,6 +24,7 @@ function full(options: WorldOptions): World {
     const letter = world.submit(['verbose'], { recipients: RECIPIENTS, bytes: 300 });
     world.run(20);
     last = letter.outcome;
+    assert.ok(last === 0 || last === COMMITTED || last === NO_MEMORY, `answered ${String(last)}`);
   }
   return world;
 }

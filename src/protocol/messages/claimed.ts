@@ -11,7 +11,7 @@
  *   6        u32    digestA   at that number
  *   7        u32    digestB
  *   8        u53    count     entries
- *   9        u53    bytes     of bodies, heads and notes
+ *   9        u53    bytes     of bodies and heads
  *   10       u8     role      ROLE_… of reasons.ts
  *   11       u32    waitMs    results 3 and 4: ask again after this; CONFIRM with result 0 by a holder that is not the
  *                             owner: what is left of the owner's lease; else 0

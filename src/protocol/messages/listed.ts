@@ -19,7 +19,7 @@
  *   10  u32    digestA      at that number
  *   11  u32    digestB
  *   12  u53    count        entries
- *   13  u53    bytes        of bodies, heads and notes
+ *   13  u53    bytes        of bodies and heads
  *   14  str    holder       gateway that holds the queue now: its owner, or whoever claimed it last
  *   15  u53    holderToken  token of its claim; the incarnation of the OPEN that made the queue until the first one
  */
