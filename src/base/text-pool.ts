@@ -9,6 +9,15 @@ import type { Segments, Slot } from './segments.js';
 /** Header and padding of a record, its slot, and its place in the map, rounded up. */
 const TEXT_BOOKKEEPING_BYTES = 64;
 
+/** Of the memory limit, what next hops have said; and in all: more than anybody reads. */
+const TEXTS_SHARE = 1 / 32;
+const TEXTS_BYTES_MAX = 32 * 1024 * 1024;
+
+/** What a process with this memory limit keeps at most. */
+export function textsBytesMax(limitBytes: number): number {
+  return Math.min(TEXTS_BYTES_MAX, Math.floor(limitBytes * TEXTS_SHARE));
+}
+
 export class TextPool {
   readonly #bytesMax: number;
   readonly #segments: Segments;

@@ -9,6 +9,7 @@
  */
 import { stockBytesMax } from '../base/segment-stock.js';
 import { Segments } from '../base/segments.js';
+import { textsBytesMax } from '../base/text-pool.js';
 import { CLAIMED } from '../protocol/message-types.js';
 import type { Refusal } from '../protocol/messages/refusal.js';
 import type { Reply } from '../protocol/replies.js';
@@ -24,7 +25,6 @@ import type { Partition } from './mirror/partition.js';
 import type { StorePort } from './mirror/store-port.js';
 import { Acceptance } from './queue/acceptance.js';
 import { ContentStore } from './queue/content-store.js';
-import { TextPool } from '../base/text-pool.js';
 import { DueTimes } from './queue/due-times.js';
 import { Entries } from './queue/entries.js';
 import { ExpirySweep } from './queue/expiry-sweep.js';
@@ -49,9 +49,6 @@ import { ServedSets } from './served-sets.js';
 
 /** Share of the memory limit that the changes kept for mirrors may take, whatever the configuration says: they are kept when all mail is delivered. */
 const RING_SHARE = 1 / 16;
-/** Of the memory limit, what next hops have said; and in all: more than anybody reads. */
-const TEXTS_SHARE = 1 / 32;
-const TEXTS_BYTES_MAX = 32 * 1024 * 1024;
 /** Of memory that a recovery has made in one piece: emptying one takes up to half of it elsewhere first. */
 const RUN_SHARE = 1 / 16;
 const COMPACT_BYTES_PER_TICK = 1024 * 1024;
@@ -106,8 +103,7 @@ export class GatewayCore implements Reception, DeliverySource {
     this.ids = new MessageIds({ countMax: IDS_PER_ORDINAL }, { drawOrdinal: () => ports.drawOrdinal() });
     this.frame = new WallFrame(ports.clock);
     this.segments = new Segments({ segmentBytes: options.segmentBytes, runBytesMax: Math.floor(options.memory.limitBytes * RUN_SHARE), touchPages: ports.touchPages });
-    const texts = new TextPool({ bytesMax: Math.min(TEXTS_BYTES_MAX, Math.floor(options.memory.limitBytes * TEXTS_SHARE)) }, { segments: this.segments });
-    this.entries = new Entries(new EntryTable(options.incarnation % 0x7fffffff), new ContentStore(this.segments), texts, ports.crc32);
+    this.entries = new Entries({ textsBytesMax: textsBytesMax(options.memory.limitBytes) }, new EntryTable(options.incarnation % 0x7fffffff), new ContentStore(this.segments), ports.crc32);
     const ringBytes = Math.min(options.mirrors.ringBytes, Math.floor(options.memory.limitBytes * RING_SHARE));
     this.mirrors = new Mirrors({ ...options.mirrors, ringBytes, token: options.incarnation }, this.mirrorPorts());
     this.memory = new MemoryGauge(options.memory, () => this.entries.usedBytes + this.mirrors.sender.changeBytes + this.mirrors.backlogBytes + ports.heldElsewhereBytes());

@@ -29,6 +29,8 @@ const PLANNED_PAUSE_MS = 500;
 const LONG_STEP_MS = 5000;
 /** A world lasts longer for it, so it is drawn more seldom. */
 const STRANDS_IN = 4;
+/** More, and hardly an attempt would be without trouble for one of them. */
+const MANY_RECIPIENTS = 12;
 const NOTIFY_CHOICES = [0, 0, 0, 1, 2, 4, 6];
 
 export class Swarm {
@@ -56,7 +58,7 @@ export class Swarm {
     this.stage = new Stage(world, this);
     this.castaway = new Castaway(world, this);
     world.answer = (queueName) => this.answer(queueName);
-    if (this.plan.kinds.has('clocks')) this.fire('clocks');
+    for (const kind of ['clocks', 'hop-verbose', 'many-recipients'] as const) if (this.plan.kinds.has(kind)) this.fire(kind);
     for (const { id: gateway } of world.gateways) for (const { id: store } of world.stores) if (this.plan.kinds.has('small-chunks')) this.splitWire(gateway, store);
   }
 
@@ -109,7 +111,7 @@ export class Swarm {
       const isLarge = prng.below(plan.kinds.has('full-store') || plan.kinds.has('full-gateway') ? 2 : 12) === 0;
       const gateway = prng.pick(world.gateways);
       const mail: Mail = {
-        names, bytes: 1 + prng.below(isLarge ? plan.largeBytes : 400), recipients: 1 + prng.below(3),
+        names, bytes: 1 + prng.below(isLarge ? plan.largeBytes : 400), recipients: 1 + prng.below(plan.kinds.has('many-recipients') ? MANY_RECIPIENTS : 3),
         reversePath: prng.below(6) === 0 ? '' : 'alice@senders.example', notify: prng.pick(NOTIFY_CHOICES),
       };
       // Half of it trickles in while other things happen.

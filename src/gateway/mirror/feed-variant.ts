@@ -38,7 +38,8 @@ export class FeedVariant {
       } else if (bytes > 0) {
         keep.push([at, at + bytes]);
         payloadBytes += bytes;
-        if (kind === KIND_STORE || kind === KIND_REPLACE) creditBytes += bytes + changeRoom(view, offset) + ENTRY_CREDIT_BYTES;
+        const isPaid = kind === KIND_STORE || kind === KIND_REPLACE;
+        if (isPaid) creditBytes += bytes + changeRoom(view, offset) + ENTRY_CREDIT_BYTES;
       }
       at += bytes;
     }

@@ -145,8 +145,8 @@ export class Outbox {
     this.unpaidBytes += section.unpaidBytes;
     this.creditBytes += section.creditBytes;
     this.openCreditBytes += section.creditBytes;
-    const isFull = this.payloadBytes >= this.options.frameTargetBytes || this.unpaidBytes >= UNPAID_TARGET_BYTES;
-    if (isFull || this.sections.length >= SECTIONS_PER_FRAME_MAX) this.close();
+    const isLarge = this.payloadBytes >= this.options.frameTargetBytes || this.unpaidBytes >= UNPAID_TARGET_BYTES;
+    if (isLarge || this.sections.length >= SECTIONS_PER_FRAME_MAX) this.close();
   }
 
   /** The frame is complete: it goes out, or waits for its turn. */

@@ -230,7 +230,10 @@ export class Partition {
   }
 
   /** STORE of a message whose body goes along: returns the entry's position. `room`: for its note, paid for now. */
-  store(messageId: number, flags: number, chunks: readonly Uint8Array[], bodyBytes: number, head: Uint8Array, checksum: number, room: number): number {
+  store(
+    messageId: number, flags: number, chunks: readonly Uint8Array[], bodyBytes: number, head: Uint8Array,
+    checksum: number, room: number,
+  ): number {
     const number = this.nextChange();
     this.section.addRow(KIND_STORE, flags, bodyBytes, head.length, checksum, messageId, room);
     for (const chunk of chunks) this.section.addPayload(chunk);
@@ -240,10 +243,12 @@ export class Partition {
 
   /** STORE of a message whose body another queue's STORE brings to the same stores. `body` must stay as it is; `keptBytes` is what it costs here. */
   storeAbsent(
-    messageId: number, body: readonly Uint8Array[], keptBytes: number, bodyBytes: number, head: Uint8Array, checksum: number, room: number,
+    messageId: number, body: readonly Uint8Array[], keptBytes: number, bodyBytes: number, head: Uint8Array,
+    checksum: number, room: number,
   ): number {
     const number = this.nextChange();
-    this.section.addRow(KIND_STORE, FLAG_SHARED | FLAG_BODY_ABSENT, bodyBytes, head.length, checksum, messageId, room);
+    const flags = FLAG_SHARED | FLAG_BODY_ABSENT;
+    this.section.addRow(KIND_STORE, flags, bodyBytes, head.length, checksum, messageId, room);
     this.section.addAbsent(body, keptBytes);
     this.charge(0, head, room);
     return number;

@@ -62,7 +62,9 @@ export class TurnSection {
     this.slabs = slabs;
   }
 
-  addRow(kind: number, flags: number, bodyBytes: number, headBytes: number, checksum: number, ref: number, room: number): void {
+  addRow(
+    kind: number, flags: number, bodyBytes: number, headBytes: number, checksum: number, ref: number, room: number,
+  ): void {
     const offset = this.rowCount * CHANGE_ROW_BYTES;
     if (offset === this.rows.length) this.growRows();
     writeChangeRow(this.view, offset, kind, flags, bodyBytes, headBytes, checksum, ref, room);

@@ -4,8 +4,8 @@
  * with it, may be gone from the store. Number and digest stay, as flags do not count (docs/PROTOCOL.md "Digest").
  */
 import {
-  CHANGE_ROW_BYTES, FLAG_BODY_ABSENT, KIND_STORE, changeBodyBytes, changeBodyInFrame, changeFlags, changeHeadBytes, changeHeadInFrame, changeKind, changeRoom,
-  creditCost, viewOf,
+  CHANGE_ROW_BYTES, FLAG_BODY_ABSENT, KIND_STORE, changeBodyBytes, changeBodyInFrame, changeFlags, changeHeadBytes,
+  changeHeadInFrame, changeKind, changeRoom, creditCost, viewOf,
 } from '../../protocol/change-rows.js';
 import { cut } from './feed-variant.js';
 import { NO_SLABS } from './payload-slabs.js';
@@ -46,7 +46,8 @@ export function importedSection(partition: Partition, firstNumber: number, rows:
   let unpaidBytes = 0;
   for (let at = 0; at < rows.length; at += CHANGE_ROW_BYTES) {
     const kind = changeKind(view, at);
-    creditBytes += creditCost(kind, changeFlags(view, at), changeBodyBytes(view, at), changeHeadBytes(view, at), changeRoom(view, at));
+    const [bodyBytes, headBytes] = [changeBodyBytes(view, at), changeHeadBytes(view, at)];
+    creditBytes += creditCost(kind, changeFlags(view, at), bodyBytes, headBytes, changeRoom(view, at));
     if (kind !== KIND_STORE) unpaidBytes += changeHeadInFrame(view, at);
   }
   return {

@@ -188,7 +188,9 @@ export class Acceptance {
   private fits(request: Submission, heads: readonly Uint8Array[], changeBytes: number): boolean {
     const { memory } = this.ports;
     let bytes = request.contentBytes;
-    for (let i = 0; i < heads.length; i++) bytes += (heads[i]?.length ?? 0) + ENTRY_BOOKKEEPING_BYTES + roomOf(request, i);
+    for (let i = 0; i < heads.length; i++) {
+      bytes += (heads[i]?.length ?? 0) + ENTRY_BOOKKEEPING_BYTES + roomOf(request, i);
+    }
     return memory.admits(bytes) && memory.admitsPassing(bytes + changeBytes);
   }
 

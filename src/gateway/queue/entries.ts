@@ -3,7 +3,7 @@
  * the end. Joins the columns (entry-table.ts) with the records (content-store.ts).
  */
 import { invariant } from '../../base/invariant.js';
-import type { TextPool } from '../../base/text-pool.js';
+import { TextPool } from '../../base/text-pool.js';
 import type { Crc32 } from '../../platform/ports.js';
 import { FLAG_SHARED, NOTE_CRC_BYTES } from '../../protocol/change-rows.js';
 import type { RefillEntries } from '../../recovery/refill-source.js';
@@ -25,16 +25,17 @@ export class Entries {
   readonly texts: TextPool;
   private readonly crc32: Crc32;
 
-  constructor(table: EntryTable, contents: ContentStore, texts: TextPool, crc32: Crc32) {
+  constructor(options: { readonly textsBytesMax: number }, table: EntryTable, contents: ContentStore, crc32: Crc32) {
     this.table = table;
     this.contents = contents;
-    this.texts = texts;
+    this.texts = new TextPool({ bytesMax: options.textsBytesMax }, { segments: contents.segments });
     this.crc32 = crc32;
   }
 
   /** Content and bookkeeping of all entries; their texts stand in the segments too. */
   get usedBytes(): number {
-    return this.contents.segments.usedBytes + this.table.inUse * ENTRY_BOOKKEEPING_BYTES + this.texts.bookkeepingBytes;
+    const bookkeepingBytes = this.table.inUse * ENTRY_BOOKKEEPING_BYTES + this.texts.bookkeepingBytes;
+    return this.contents.segments.usedBytes + bookkeepingBytes;
   }
 
   /** Of empty segments, kept for the next burst. */
@@ -83,7 +84,8 @@ export class Entries {
   /** A view of the head; valid until the next allocation or compaction. */
   head(row: number): Uint8Array {
     const record = this.contents.segments.read(this.table.slot.get(row));
-    return record.subarray(this.table.shared.get(row) === 0 ? this.table.bodyBytes.get(row) : 0, record.length - this.room(row));
+    const from = this.table.shared.get(row) === 0 ? this.table.bodyBytes.get(row) : 0;
+    return record.subarray(from, record.length - this.room(row));
   }
 
   /** What the entry keeps for its note. */

@@ -57,7 +57,7 @@ export interface Note {
   readonly results: readonly LastResult[];
 }
 
-/** What an entry with so many recipients keeps for its note, the checksum included: told to the stores, and paid for, with STORE. */
+/** What an entry with so many recipients keeps for its note and a checksum: told to the stores, and paid for, with STORE. */
 export function noteRoom(recipientCount: number): number {
   const room = NOTE_CRC_BYTES + FIXED_BYTES + recipientCount * RECIPIENT_BYTES;
   invariant(room <= ROOM_BYTES_MAX, 'no message has more recipients than a note can tell of (config: recipient_limit)');
@@ -124,8 +124,8 @@ function readUint48(view: DataView, at: number): number {
 /** "5.1.1" as 24 bits (RFC 3463 2: a digit, and twice up to three digits); 0 for what is none. */
 function packEnhanced(enhanced: string): number {
   const [kind = 0, subject = 0, detail = 0, more] = enhanced.split('.').map(Number);
-  const isCode = more === undefined && kind >= 1 && kind <= 9 && subject >= 0 && subject <= 999 && detail >= 0 && detail <= 999;
-  return isCode ? (kind << 20) | (subject << 10) | detail : 0;
+  const isInRange = kind >= 1 && kind <= 9 && subject >= 0 && subject <= 999 && detail >= 0 && detail <= 999;
+  return more === undefined && isInRange ? (kind << 20) | (subject << 10) | detail : 0;
 }
 
 function enhancedOf(packed: number): string {

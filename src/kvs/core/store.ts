@@ -11,7 +11,7 @@
 
 import { stockBytesMax } from '../../base/segment-stock.js';
 import { Segments } from '../../base/segments.js';
-import { TextPool } from '../../base/text-pool.js';
+import { TextPool, textsBytesMax } from '../../base/text-pool.js';
 import type { Crc32, Packer } from '../../platform/ports.js';
 import {
   CLAIM_GRANTED, CLAIM_TOKEN_LOW, CLAIM_UNKNOWN, REFUSAL_DENIED, REFUSAL_FENCED, REFUSAL_LIMIT,
@@ -83,9 +83,6 @@ export interface StorePorts {
 const DONE = 0;
 /** Of the memory limit, the most that the ring of one gateway may have. */
 const RING_SHARE = 1 / 16;
-/** Of the memory limit, what next hops have said; and in all: more than anybody reads. */
-const TEXTS_SHARE = 1 / 32;
-const TEXTS_BYTES_MAX = 32 * 1024 * 1024;
 /** Bytes that one step of compaction moves, entries that one step of discarding frees: about a millisecond. */
 const COMPACT_STEP_BYTES = 1024 * 1024;
 const DISCARD_STEP_ENTRIES = 4096;
@@ -118,7 +115,7 @@ export class Store {
     this.#ringBytesMax = Math.min(options.ringBytes, Math.floor(options.memoryLimitBytes * RING_SHARE));
     this.segments = new Segments({ segmentBytes: segmentBytesWithin(options) });
     this.shared = new SharedBodies({ indexSeed: options.indexSeed ^ 0x5bd1e995 }, { segments: this.segments });
-    this.texts = new TextPool({ bytesMax: Math.min(TEXTS_BYTES_MAX, Math.floor(options.memoryLimitBytes * TEXTS_SHARE)) }, { segments: this.segments });
+    this.texts = new TextPool({ bytesMax: textsBytesMax(options.memoryLimitBytes) }, { segments: this.segments });
     this.entries = new StoredEntries({ indexSeed: options.indexSeed }, { segments: this.segments, shared: this.shared, texts: this.texts });
     this.queues = new QueueTable({ entries: this.entries });
     // All that may come, not those that are here: a grant is not taken back, and who comes later must find some.

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { TextPool } from '../../../../src/base/text-pool.js';
 import { Segments } from '../../../../src/base/segments.js';
 import { ContentStore } from '../../../../src/gateway/queue/content-store.js';
 import { Entries } from '../../../../src/gateway/queue/entries.js';
@@ -35,8 +34,7 @@ describe('recent envelopes', () => {
   });
 
   test('end with their entry, whose row is another message next', () => {
-    const segments = new Segments({ segmentBytes: 4096 });
-    const entries = new Entries(new EntryTable(1), new ContentStore(segments), new TextPool({ bytesMax: 0 }, { segments }), crc32);
+    const entries = new Entries({ textsBytesMax: 0 }, new EntryTable(1), new ContentStore(new Segments({ segmentBytes: 4096 })), crc32);
     const queue = new MailQueue({ handle: 1, route: QUEUE.route, routed: true }, quietPartition(entries.table), entries.table);
     const packer = new MessagePacker();
     const envelope = envelopeTo(['a@d'], { flags: 1 });
