@@ -129,8 +129,8 @@ export class Segments {
   }
 
   /**
-   * A new record with these contents and `room` undefined bytes behind them: allocate() and write() without looking the new
-   * slot up again.
+   * A new record with these contents and `room` undefined bytes behind them: allocate() and write() without
+   * looking the new slot up again.
    */
   keep(source: Uint8Array, room = 0): Slot {
     const bytes = source.length + room;

@@ -1,6 +1,7 @@
 /**
- * Short texts of rows of a table that may get lost: a bounded pool of records in segments, of which the oldest goes when
- * there is no more room. Owned beside the table by whoever frees its rows, and never counted on.
+ * Short texts of rows of a table that may get lost: a bounded pool of records in segments, of which the
+ * oldest goes when there is no more room. Owned beside the table by whoever frees its rows, and never counted
+ * on.
  *
  *   put ─► … ─► oldest ─► dropped by the bound        drop: the row is freed
  */

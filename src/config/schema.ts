@@ -23,8 +23,8 @@ const MINUTE_MS = 60_000;
  */
 const MESSAGE_BYTES_MAX = 30 * MIB;
 /**
- * A note tells what became of up to 10,918 in 64 KiB (gateway/queue/note.ts); envelopes of this many, with the longest
- * addresses and ORCPT, still fit into a grant.
+ * A note tells what became of up to 10,918 in 64 KiB (gateway/queue/note.ts); envelopes of this many, with
+ * the longest addresses and ORCPT, still fit into a grant.
  */
 const RECIPIENTS_MAX = 10_000;
 

@@ -39,7 +39,7 @@ import { QueueRegistry } from './queue/queue-registry.js';
 import { Readiness } from './queue/readiness.js';
 import type { RecoveredQueues } from './queue/recovered-queues.js';
 import { RecoveryWiring } from './queue/recovery-wiring.js';
-import type { ReplyTexts } from './queue/reply-texts.js';
+import type { ReplyTexts } from './queue/entry-texts.js';
 import { Reports } from './queue/report-job.js';
 import { Settlement } from './queue/settlement.js';
 import type { AdmissionVerdict, Delivery, DeliveryQueue, DeliveryResult, DeliverySink, DeliverySource, Envelope, Reception, Route, Submission, SubmissionOutcome } from './queue/types.js';

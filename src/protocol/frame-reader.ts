@@ -33,7 +33,10 @@ export interface FrameSink {
 
 /** The memory in which a frame that comes in part is kept. */
 export interface FrameRoom {
-  /** So many bytes in all instead of those held now, `bodyBytes` of them of bodies. Held from then on if the answer is true. */
+  /**
+   * So many bytes in all instead of those held now, `bodyBytes` of them of bodies. Held from then on if the
+   * answer is true.
+   */
   mayHold(bytes: number, bodyBytes: number): boolean;
   /** The frame is over: may its buffer stay for the next one? Given back if the answer is false. */
   mayKeep(): boolean;

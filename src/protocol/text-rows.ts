@@ -1,6 +1,6 @@
 /**
- * Text rows: what next hops said of entries, inside TEXTS and BLOCK (docs/PROTOCOL.md, "Soft state"). Soft: in no number,
- * no digest and no checksum but the frame's.
+ * Text rows: what next hops said of entries, inside TEXTS and BLOCK (docs/PROTOCOL.md, "Soft state"). Soft:
+ * in no number, no digest and no checksum but the frame's.
  *
  *   offset size field
  *   0      8    position    f64  of the entry

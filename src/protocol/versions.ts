@@ -13,8 +13,8 @@
  *   3        this one     rows say what an entry keeps for its note, and pays for: an older peer would refuse them, or be
  *                         refused. TEXTS, and texts in BLOCK
  *
- * The frame is the same in all, its own version is 1 (frame.ts). The gateway names the range that it speaks in HELLO, the
- * store answers with the highest of it that it speaks too. Versions 1 and 2 are spoken no more.
+ * The frame is the same in all, its own version is 1 (frame.ts). The gateway names the range that it speaks
+ * in HELLO, the store answers with the highest of it that it speaks too. Versions 1 and 2 are spoken no more.
  */
 import { ROLE_MEMBER, ROLE_NONE, ROLE_SPILLED } from './reasons.js';
 

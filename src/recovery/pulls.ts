@@ -33,7 +33,10 @@ export interface PullPorts {
   needFlush(): void;
   /** Whether one more block of a queue, our own or another gateway's, may come now, with so many on their way and this much arrived that is not counted yet. */
   mayPull(isOwn: boolean, pulling: number, inHandBytes: number): boolean;
-  /** Entry rows by ascending position, their payloads and texts; false when a checksum is wrong: another mirror is asked. */
+  /**
+   * Entry rows by ascending position, their payloads and texts; false when a checksum is wrong: another
+   * mirror is asked.
+   */
   onBlock(handle: number, rows: Uint8Array, bodies: Uint8Array, texts: Uint8Array, lastSource: boolean): boolean;
   /** Stores whose copy is a whole one up to this number, restarted since or not; undefined while one may be there that has not said so yet. */
   copiesUpTo(handle: number, number: number): readonly string[] | undefined;

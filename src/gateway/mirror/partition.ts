@@ -229,7 +229,10 @@ export class Partition {
     for (const replica of this.replicas) if (replica.isFed && !replica.isFilling && this.sink.creditOf(replica.store) < creditBytes) replica.store.askCredit(creditBytes);
   }
 
-  /** STORE of a message whose body goes along: returns the entry's position. `room`: for its note, paid for now. */
+  /**
+   * STORE of a message whose body goes along: returns the entry's position. `room`: for its note, paid for
+   * now.
+   */
   store(
     messageId: number, flags: number, chunks: readonly Uint8Array[], bodyBytes: number, head: Uint8Array,
     checksum: number, room: number,

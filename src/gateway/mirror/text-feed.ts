@@ -1,6 +1,6 @@
 /**
- * What next hops said of entries in this turn, on its way to the stores that mirror them: best effort, behind the
- * changes of the turn, and only where nothing waits. Texts never hold a change up, and are not repeated.
+ * What next hops said of entries in this turn, on its way to the stores that mirror them: best effort, behind
+ * the changes of the turn, and only where nothing waits. Texts never hold a change up, and are not repeated.
  *
  *   add … ─► send: one TEXTS a store, or nothing
  */

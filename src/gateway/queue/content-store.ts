@@ -1,11 +1,11 @@
 /**
  * The bytes of messages in a gateway: records outside the collected heap.
  *
- * A message that goes to one queue is one record, body ‖ head ‖ room. A message that goes to several queues has
- * its body once, as a shared content counted by its entries, and a record of head ‖ room for each entry. The room
- * is for the note (note.ts), so that whatever happens to the entry takes no more memory than it was admitted with.
- * The checksum of an entry is CRC-32 of body ‖ head; the body's part is computed once at accept and
- * carried on (docs/PROTOCOL.md).
+ * A message that goes to one queue is one record, body ‖ head ‖ room. A message that goes to several queues
+ * has its body once, as a shared content counted by its entries, and a record of head ‖ room for each entry.
+ * The room is for the note (note.ts), so that whatever happens to the entry takes no more memory than it was
+ * admitted with. The checksum of an entry is CRC-32 of body ‖ head; the body's part is computed once at
+ * accept and carried on (docs/PROTOCOL.md).
  */
 import { ChunkedFloat64, ChunkedUint32 } from '../../base/chunked.js';
 import { invariant } from '../../base/invariant.js';

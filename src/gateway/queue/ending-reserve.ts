@@ -2,8 +2,8 @@
  * Reports that go to stores without credit. A report ends mail, but needs room before its source gives any back: with
  * full stores in which everything bounces nothing would ever move. A store takes a little beyond what it granted out
  * of its reserve (docs/PROTOCOL.md "Acknowledgement and credit"); so few reports may use that at a time that the
- * reserve lasts. One that has gone out makes room for the next. A report about very many recipients is longer than that
- * by itself: it goes when it is the only one.
+ * reserve lasts. One that has gone out makes room for the next. A report about very many recipients is longer
+ * than that by itself: it goes when it is the only one.
  */
 import type { EntryTable } from './entry-table.js';
 

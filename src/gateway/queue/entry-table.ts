@@ -75,7 +75,10 @@ export class EntryTable {
   readonly shared = new ChunkedUint32();
   readonly bodyBytes = new ChunkedUint32();
   readonly checksum = new ChunkedUint32();
-  /** Room for the note, behind what the record has else, in the low half; bytes of the note, 0 without one, in the high half. */
+  /**
+   * Room for the note, behind what the record has else, in the low half; bytes of the note, 0 without one, in
+   * the high half.
+   */
   readonly note = new ChunkedUint32();
   readonly arrivalSeconds = new ChunkedUint32();
   readonly expirySeconds = new ChunkedUint32();

@@ -166,7 +166,7 @@ export class MessageHolds {
     return 'its checksum is wrong';
   }
 
-  /** What the operator said. Words may get lost (reply-texts.ts); that it is held does not. */
+  /** What the operator said. Words may get lost (entry-texts.ts); that it is held does not. */
   private wordsOf(row: number, { heldSinceWallMs }: Note): string {
     const { hold } = this.ports.settlement.textsOf(row);
     const isKnown = hold?.sinceWallMs === heldSinceWallMs;

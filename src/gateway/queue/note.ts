@@ -16,7 +16,7 @@
  *   21     6    for each recipient: state u8, reply code u16, enhanced status code u24 (class, 10 bits subject, 10 bits
  *               detail); codes of 0 when there was no result
  *
- * What a next hop said besides, and who holds the entry and why, are words: not here but in reply-texts.ts, for they
+ * What a next hop said besides, and who holds the entry and why, are words: not here but in entry-texts.ts, for they
  * may get lost.
  */
 import { invariant } from '../../base/invariant.js';
@@ -57,7 +57,10 @@ export interface Note {
   readonly results: readonly LastResult[];
 }
 
-/** What an entry with so many recipients keeps for its note and a checksum: told to the stores, and paid for, with STORE. */
+/**
+ * What an entry with so many recipients keeps for its note and a checksum: told to the stores, and paid for,
+ * with STORE.
+ */
 export function noteRoom(recipientCount: number): number {
   const room = NOTE_CRC_BYTES + FIXED_BYTES + recipientCount * RECIPIENT_BYTES;
   invariant(room <= ROOM_BYTES_MAX, 'no message has more recipients than a note can tell of (config: recipient_limit)');

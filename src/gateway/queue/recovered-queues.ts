@@ -148,7 +148,10 @@ export class RecoveredQueues {
     return aheadMs;
   }
 
-  /** Entry rows by ascending position, and the texts of some of them; false when a checksum is wrong and another mirror can be asked. */
+  /**
+   * Entry rows by ascending position, and the texts of some of them; false when a checksum is wrong and
+   * another mirror can be asked.
+   */
   onBlock(handle: number, rows: Uint8Array, bodies: Uint8Array, texts: Uint8Array, lastSource: boolean): boolean {
     const partition = this.ports.mirrors.partitionOf(handle);
     if (partition === undefined) return true;
@@ -251,7 +254,10 @@ export class RecoveredQueues {
     return crc32(own, 0) === entryCrc(view, offset) && (note.length === 0 || crc32(note, 0) === entryNoteCrc(view, offset));
   }
 
-  /** `own` is body ‖ head, and lies at `at` of the block's payload. Answers the row, 0 when the entry has ended at once. */
+  /**
+   * `own` is body ‖ head, and lies at `at` of the block's payload. Answers the row, 0 when the entry has
+   * ended at once.
+   */
   private takeEntry(
     partition: Partition, view: DataView, offset: number, own: Uint8Array, note: Uint8Array, payload: DataView, at: number, sound: boolean,
   ): number {

@@ -24,7 +24,7 @@ import type { MailEvents } from './mail-events.js';
 import type { MailQueue } from './mail-queue.js';
 import type { Note } from './note.js';
 import { DONE, ENDED, OWED_FAILURE, OWED_SUCCESS } from './note.js';
-import type { ReplyTexts } from './reply-texts.js';
+import type { ReplyTexts } from './entry-texts.js';
 import type { Settlement } from './settlement.js';
 import type { Envelope, Router } from './types.js';
 import { NO_MEMORY, NOT_READY, RET_HEADERS } from './types.js';

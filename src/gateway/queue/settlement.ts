@@ -20,8 +20,8 @@ import type { MailQueue } from './mail-queue.js';
 import type { MailEvents } from './mail-events.js';
 import type { LastResult, Note } from './note.js';
 import { DONE, decodeNote, encodeNote, ENDED, freshNote, noteRoom, OWED_FAILURE, OWED_SUCCESS, TO_TRY } from './note.js';
-import type { EntryTexts } from './reply-texts.js';
-import { NO_TEXTS, encodeEntryTexts, decodeEntryTexts } from './reply-texts.js';
+import type { EntryTexts } from './entry-texts.js';
+import { NO_TEXTS, encodeEntryTexts, decodeEntryTexts } from './entry-texts.js';
 import type { Delivery, DeliveryResult, Envelope, RecipientResult } from './types.js';
 import { DEFERRED, DELIVERED, FAILED, NOTIFY_NEVER, NOTIFY_SUCCESS } from './types.js';
 import type { WallFrame } from './wall-frame.js';
@@ -69,7 +69,9 @@ export class Settlement {
     return bytes === undefined ? NO_TEXTS : decodeEntryTexts(packer, bytes);
   }
 
-  /** Undefined also for an envelope whose entry was stored without room for what may become of its recipients. */
+  /**
+   * Undefined also for an envelope whose entry was stored without room for what may become of its recipients.
+   */
   envelopeOf(row: number): Envelope | undefined {
     const { entries, packer } = this.ports;
     const recent = entries.envelopes.of(row);
@@ -125,14 +127,20 @@ export class Settlement {
     queue.partition.delete(row, position, following);
   }
 
-  /** Mirrors a note: in the room that the entry has for it, here and at the stores. Returns the number of the change. */
+  /**
+   * Mirrors a note: in the room that the entry has for it, here and at the stores. Returns the number of the
+   * change.
+   */
   annotate(queue: MailQueue, row: number, note: Note): number {
     const bytes = encodeNote(note);
     this.ports.entries.setNote(row, bytes);
     return queue.partition.annotate(this.ports.entries.table.position.get(row), bytes, this.ports.crc32(bytes, 0));
   }
 
-  /** Keeps the texts that belong to the note just mirrored, and tells them to the stores, as far as there is room. */
+  /**
+   * Keeps the texts that belong to the note just mirrored, and tells them to the stores, as far as there is
+   * room.
+   */
   tell(queue: MailQueue, row: number, texts: EntryTexts): void {
     const { entries, mirrors, packer } = this.ports;
     const bytes = encodeEntryTexts(packer, texts);

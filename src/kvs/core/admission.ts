@@ -38,7 +38,10 @@ export interface AdmissionOptions {
 
 /** Of what is kept for changes that end mail: for reading them. Else a full store could not be told to delete. */
 const REQUESTS_SHARE = 1 / 2;
-/** With many gateways it is more, and the other marks stand lower: what one frame of each brings that is not paid for. In a store far too small for them, no more than this. */
+/**
+ * With many gateways it is more, and the other marks stand lower: what one frame of each brings that is not
+ * paid for. In a store far too small for them, no more than this.
+ */
 const REQUESTS_SHARE_MAX = 1 / 8;
 
 /** All rings together: with many gateways each gets less than one alone would. */
@@ -159,10 +162,11 @@ export class Admission implements RingMemory {
   }
 
   /**
-   * May the gateway's frames that come in part hold so much in all, `bodyBytes` of it bodies of the one in work? Bodies
-   * within its grant always: they are what was promised room for. And what no credit pays for, within what a frame brings
-   * of it: a note is never refused, and no section behind it. While one frame is applied it stands here twice, its bytes and what is stored of them; the larger
-   * buffers go back with the same call (frame-reader.ts), so that between two calls all is within the limit.
+   * May the gateway's frames that come in part hold so much in all, `bodyBytes` of it bodies of the one in
+   * work? Bodies within its grant always: they are what was promised room for. And what no credit pays for,
+   * within what a frame brings of it: a note is never refused, and no section behind it. While one frame is
+   * applied it stands here twice, its bytes and what is stored of them; the larger buffers go back with the
+   * same call (frame-reader.ts), so that between two calls all is within the limit.
    */
   mayHold(grantee: Grantee, bytes: number, bodyBytes: number): boolean {
     if (bodyBytes === 0) return bytes <= grantee.heldBytes || this.usedBytes - grantee.heldBytes + bytes <= this.limitBytes;

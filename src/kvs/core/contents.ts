@@ -7,7 +7,8 @@
  *   own     record = body ‖ head ‖ room             crc over both at once
  *   shared  record = head ‖ room; body in SharedBodies    crc(body ‖ head) = crc32(head, crc of the body)
  *
- * The room is for the note that may come: bytes of it are taken here, with the entry, and never again (entries.ts).
+ * The room is for the note that may come: bytes of it are taken here, with the entry, and never again
+ * (entries.ts).
  */
 
 import type { Segments } from '../../base/segments.js';

@@ -280,7 +280,10 @@ export class Requests {
     if (queue !== undefined) this.#store.release(this.#holder(), queue, message.token, message.unused === true);
   }
 
-  /** Whose queue it is not, or whose changes are refused, is not heard; nor told: whatever it changes, it hears. */
+  /**
+   * Whose queue it is not, or whose changes are refused, is not heard; nor told: whatever it changes, it
+   * hears.
+   */
   #onTexts(control: Uint8Array): void {
     const message = decodeTexts(this.#ports.packer, control);
     if (message instanceof InvalidMessage) {

@@ -9,8 +9,8 @@
  *   CONTENT   row slot body head crc shared note        undo: put back           commit: free the old
  *   NOTE      row index of the old note in notes        undo: write it back      commit: -
  *
- * Operands stand before their op: both walks go backwards. One array of numbers, reused; notes that were written over
- * are copied beside it.
+ * Operands stand before their op: both walks go backwards. One array of numbers, reused; notes that were
+ * written over are copied beside it.
  */
 
 import type { Segments } from '../../base/segments.js';

@@ -199,7 +199,10 @@ export class Store {
     this.queues.drop(queue);
   }
 
-  /** One measured section: `costBytes` as SectionMeasure found it. Without a STORE it costs nothing, and is never refused for memory. */
+  /**
+   * One measured section: `costBytes` as SectionMeasure found it. Without a STORE it costs nothing, and is
+   * never refused for memory.
+   */
   applySection(
     account: GatewayAccount, queue: MirroredQueue, firstNumber: number, digestA: number, digestB: number,
     view: DataView, rowsAt: number, rowCount: number, payload: Uint8Array, payloadAt: number, costBytes: number,
@@ -216,8 +219,8 @@ export class Store {
   }
 
   /**
-   * What next hops said of entries of the queue. Soft: what there is no room for beside mail, and all that was promised to
-   * it, is passed over. An entry that was never tried has none; one that is gone takes none.
+   * What next hops said of entries of the queue. Soft: what there is no room for beside mail, and all that
+   * was promised to it, is passed over. An entry that was never tried has none; one that is gone takes none.
    */
   keepTexts(queue: MirroredQueue, rows: Uint8Array): void {
     for (let at = 0; at < rows.length; at += TEXT_ROW_BYTES + textBytes(rows, at)) {

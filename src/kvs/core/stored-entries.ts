@@ -222,7 +222,10 @@ export class StoredEntries {
     return row;
   }
 
-  /** Replaces content, and the note that stands in the same record: what the row held before is the caller's to free. */
+  /**
+   * Replaces content, and the note that stands in the same record: what the row held before is the caller's
+   * to free.
+   */
   setContent(
     queue: MirroredQueue, row: number, slot: number, bodyBytes: number, headBytes: number, crc: number, shared: number, noteBytes: number,
   ): void {
@@ -244,7 +247,10 @@ export class StoredEntries {
     return slot === 0 ? 0 : this.#segments.bytesOf(slot) - this.#ownBytesOf(row);
   }
 
-  /** Writes the note into its room, which the caller has looked at; one of no bytes takes it away. Nothing is allocated. */
+  /**
+   * Writes the note into its room, which the caller has looked at; one of no bytes takes it away. Nothing is
+   * allocated.
+   */
   setNote(row: number, note: Uint8Array, crc: number): void {
     this.#cells.set(row * FIELDS + NOTE, note.length);
     if (note.length === 0) {

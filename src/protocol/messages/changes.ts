@@ -26,8 +26,8 @@ const SECTION_ELEMENTS = 5;
 export const SECTIONS_MAX = 8192;
 
 /**
- * Payload that no credit pays for, notes and sets of members: a frame is ended when it has so much. With the longest note
- * behind it that is below what a store holds of one frame however full it is (UNPAID_BYTES_MAX).
+ * Payload that no credit pays for, notes and sets of members: a frame is ended when it has so much. With the
+ * longest note behind it that is below what a store holds of one frame however full it is (UNPAID_BYTES_MAX).
  */
 export const UNPAID_TARGET_BYTES = 16 * 1024;
 /** Two sections of a frame, each up to its target, and the note that reaches it in the second. */

@@ -1,6 +1,6 @@
 /**
- * TEXTS: what next hops said of entries, best effort: a store keeps what it has room for, passes the rest over, and
- * refuses nothing. Sent behind the changes of a turn, and only when nothing waits.
+ * TEXTS: what next hops said of entries, best effort: a store keeps what it has room for, passes the rest
+ * over, and refuses nothing. Sent behind the changes of a turn, and only when nothing waits.
  *
  *   element  wire  field   meaning
  *   0        u31   handle  the queue

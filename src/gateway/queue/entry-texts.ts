@@ -1,18 +1,20 @@
 /**
- * What was said of an entry in words, by next hops of its recipients and by an operator who holds it: soft state. It
- * makes reports and lists readable, and nothing depends on it: kept in a bounded pool (base/text-pool.ts), told to
- * the stores best effort (TEXTS), it may be cut, forgotten, or missing after a takeover. The codes, and that an
- * operator holds it, are in the note.
+ * What was said of an entry in words, by next hops of its recipients and by an operator who holds it: soft
+ * state. It makes reports and lists readable, and nothing depends on it: kept in a bounded pool
+ * (base/text-pool.ts), told to the stores best effort (TEXTS), it may be cut, forgotten, or missing after a
+ * takeover. The codes, and that an operator holds it, are in the note.
  *
- * A MessagePack array: since when it is held (0: no words of a hold follow), who holds it, why; a text, then the
- * recipients of whom it was said, then the next text …; equal texts stand once.
+ * A MessagePack array: since when it is held (0: no words of a hold follow), who holds it, why; a text, then
+ * the recipients of whom it was said, then the next text …; equal texts stand once.
  */
 import { cutText } from '../../base/cut-text.js';
 import type { Packer } from '../../platform/ports.js';
 import { checkControl } from '../../protocol/bounds.js';
 import { TEXT_BYTES_MAX } from '../../protocol/text-rows.js';
 
-/** Of one text, in UTF-8. The longest reply line has 512 (RFC 5321 4.5.3.1.5); what matters stands in front. */
+/**
+ * Of one text, in UTF-8. The longest reply line has 512 (RFC 5321 4.5.3.1.5); what matters stands in front.
+ */
 const REPLY_BYTES_MAX = 200;
 /** Of a hold: together half of what an entry has. The log has all of it. */
 const HOLD_WHO_BYTES_MAX = 64;
