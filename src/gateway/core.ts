@@ -123,11 +123,7 @@ export class GatewayCore implements Reception, DeliverySource {
       settled: (pending, outcome) => { this.settled(pending, outcome); },
     });
     this.acceptance = new Acceptance(options.acceptance, { clock: ports.clock, frame: this.frame, crc32: ports.crc32, packer: ports.packer, registry: this.registry, mirrors: this.mirrors, entries: this.entries, memory: this.memory, commitPoint: this.commitPoint, release: (queue, row) => { this.releaseEntry(queue, row); } });
-    this.dueTimes = new DueTimes({
-      clock: ports.clock,
-      onDue: (row) => { this.onDue(row); },
-      onWake: (queue) => { this.wake(queue); },
-    });
+    this.dueTimes = new DueTimes({ clock: ports.clock, onDue: (row) => { this.onDue(row); }, onWake: (queue) => { this.wake(queue); } });
     this.expirySweep = this.newSweep();
     this.settlement = new Settlement(options, {
       clock: ports.clock, frame: this.frame, crc32: ports.crc32, packer: ports.packer, entries: this.entries, mirrors: this.mirrors, dueTimes: this.dueTimes, events: ports.events,
