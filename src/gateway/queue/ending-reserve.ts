@@ -5,12 +5,13 @@
  * reserve lasts. One that has gone out makes room for the next. A report about very many recipients is longer
  * than that by itself: it goes when it is the only one.
  */
+import { REPORTS_BEYOND_CREDIT_BYTES_MAX } from '../../protocol/messages/changes.js';
 import type { EntryTable } from './entry-table.js';
 
 /** All at once: a store keeps 15% of its memory beside credit, 39 MiB of 256. */
 const BEYOND_BYTES_MAX = 32 * 1024;
 /** One alone: shortened, with 1,000 recipients, some 300 KiB. */
-const ALONE_BYTES_MAX = 512 * 1024;
+const ALONE_BYTES_MAX = REPORTS_BEYOND_CREDIT_BYTES_MAX;
 
 interface Report {
   readonly messageId: number;

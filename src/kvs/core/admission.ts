@@ -19,7 +19,7 @@
 
 import type { Segments } from '../../base/segments.js';
 import type { TextPool } from '../../base/text-pool.js';
-import { UNPAID_BYTES_MAX } from '../../protocol/messages/changes.js';
+import { REPORTS_BEYOND_CREDIT_BYTES_MAX, UNPAID_BYTES_MAX } from '../../protocol/messages/changes.js';
 import type { RingMemory } from './applied-changes.js';
 import type { StoredEntries } from './stored-entries.js';
 import { ENTRY_OVERHEAD_BYTES } from './stored-entries.js';
@@ -44,6 +44,14 @@ const REQUESTS_SHARE = 1 / 2;
  */
 const REQUESTS_SHARE_MAX = 1 / 8;
 
+/**
+ * Of the reserve, what refills leave for reports that come beyond credit, of all gateways: a report stands in one section
+ * with the end of its message, so one that is refused would stand before every delete behind it. Each is here twice
+ * while it is read. With very many gateways, or in a very small store, no more than a part of the reserve.
+ */
+const REPORT_BYTES_PER_GATEWAY = 2 * REPORTS_BEYOND_CREDIT_BYTES_MAX;
+const REPORTS_SHARE_MAX = 1 / 4;
+
 /** All rings together: with many gateways each gets less than one alone would. */
 const RINGS_SHARE = 1 / 8;
 
@@ -61,6 +69,7 @@ export class Admission implements RingMemory {
   readonly endBytes: number;
   readonly limitBytes: number;
   readonly #grantMaxBytes: number;
+  readonly #reportBytes: number;
   readonly #segments: Segments;
   readonly #entries: StoredEntries;
   readonly #texts: TextPool;
@@ -82,6 +91,7 @@ export class Admission implements RingMemory {
     this.refillBytes = Math.floor(limit * refillShare);
     this.acceptBytes = Math.floor(limit * (refillShare - options.reserveShare));
     this.#grantMaxBytes = options.grantMaxBytes;
+    this.#reportBytes = Math.floor(Math.min(REPORTS_SHARE_MAX * options.reserveShare * limit, gateways.length * REPORT_BYTES_PER_GATEWAY));
     this.#segments = parts.segments;
     this.#entries = parts.entries;
     this.#texts = parts.texts;
@@ -149,10 +159,18 @@ export class Admission implements RingMemory {
     return grantee.granted;
   }
 
-  /** May the gateway store this much? Within its grant always; beyond it (a refill, a repeat after its grant lapsed) while the reserve lasts. */
+  /** May the gateway store this much? Within its grant always; beyond it (a report, a repeat after its grant lapsed) while the reserve lasts. */
   mayStore(grantee: Grantee, costBytes: number): boolean {
-    if (costBytes <= grantee.granted) return true;
-    return this.usedBytes + this.#granted + costBytes - grantee.granted <= this.refillBytes;
+    return this.#fits(grantee, costBytes, this.refillBytes);
+  }
+
+  /** As mayStore, of a copy that is being filled, live changes included: it leaves the reserve's part for reports. */
+  mayRefill(grantee: Grantee, costBytes: number): boolean {
+    return this.#fits(grantee, costBytes, this.refillBytes - this.#reportBytes);
+  }
+
+  #fits(grantee: Grantee, costBytes: number, mark: number): boolean {
+    return costBytes <= grantee.granted || this.usedBytes + this.#granted + costBytes - grantee.granted <= mark;
   }
 
   spend(grantee: Grantee, costBytes: number): void {

@@ -208,7 +208,8 @@ export class Store {
     view: DataView, rowsAt: number, rowCount: number, payload: Uint8Array, payloadAt: number, costBytes: number,
   ): number {
     const admission = this.admission;
-    if (!admission.mayStore(account, costBytes)) return REFUSAL_LIMIT;
+    const isRoom = queue.refilling ? admission.mayRefill(account, costBytes) : admission.mayStore(account, costBytes);
+    if (!isRoom) return REFUSAL_LIMIT;
     const { epoch } = queue;
     const reason = this.applier.apply(queue, firstNumber, digestA, digestB, view, rowsAt, rowCount, payload, payloadAt);
     if (reason !== DONE) return reason;
@@ -248,7 +249,7 @@ export class Store {
   /** One REFILL frame: out of the account's credit first, beyond it out of the reserve. */
   refill(account: GatewayAccount, queue: MirroredQueue, view: DataView, rowsAt: number, rowCount: number, payload: Uint8Array): number {
     const costBytes = this.refills.costBytes(view, rowsAt, rowCount);
-    if (!this.admission.mayStore(account, costBytes)) return REFUSAL_LIMIT;
+    if (!this.admission.mayRefill(account, costBytes)) return REFUSAL_LIMIT;
     const reason = this.refills.take(queue, view, rowsAt, rowCount, payload);
     if (reason === DONE) this.admission.spend(account, costBytes);
     return reason;
