@@ -3,7 +3,7 @@ import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import type { Grantee } from '../../../../src/kvs/core/admission.js';
 import { CREDIT_OVERHEAD_BYTES, NOTE_CRC_BYTES } from '../../../../src/protocol/change-rows.js';
-import { UNPAID_BYTES_MAX } from '../../../../src/protocol/messages/changes.js';
+import { REPORTS_BEYOND_CREDIT_BYTES_MAX, UNPAID_BYTES_MAX } from '../../../../src/protocol/messages/changes.js';
 import { REFUSAL_LIMIT } from '../../../../src/protocol/reasons.js';
 import { ROOM, accountOf, annotating, change, deleting, newStore, openQueue, refill, storing } from './section-kit.js';
 
@@ -98,6 +98,25 @@ describe('credit', () => {
     for (let position = 1; position <= count; position++) assert.equal(change(store, queue, annotating(position, 'y'.repeat(ROOM - NOTE_CRC_BYTES))), 0);
     assert.equal(store.admission.usedBytes, used, 'a note takes nothing that was not taken before');
     assert.equal(change(store, queue, deleting(1, count)), 0);
+  });
+
+  test('a copy that is filled leaves room for reports beyond credit: none of them, nor what stands behind, is refused', () => {
+    const store = newStore({ memoryLimitBytes: 64 * 1024 * 1024, gateways: ['g1', 'g2'] });
+    const reports = openQueue(store);
+    assert.equal(change(store, reports, storing(1, 'source', HEAD)), 0);
+    const filled = openQueue(store, 2, 'g2');
+    store.fillAnew(accountOf(store, 'g2'), filled, 10_000, 0, 0);
+    const body = 'x'.repeat(64 * 1024);
+    let reason = 0;
+    for (let position = 1; reason === 0; position++) reason = refill(store, filled, [{ position, id: position, flags: 0, body, head: HEAD, note: '' }]);
+    assert.equal(reason, REFUSAL_LIMIT);
+    assert.equal(change(store, filled, storing(1, body)), REFUSAL_LIMIT, 'live mail of it neither');
+    const beyond = 'y'.repeat(REPORTS_BEYOND_CREDIT_BYTES_MAX - HEAD.length - ROOM - CREDIT_OVERHEAD_BYTES);
+    for (const id of ['g1', 'g2']) assert.equal(accountOf(store, id).granted, 0);
+    assert.equal(change(store, reports, storing(2, beyond, HEAD), deleting(1)), 0, 'the longest report, with the end of its message');
+    const others = openQueue(store, 3, 'g2');
+    assert.equal(change(store, others, storing(3, beyond, HEAD)), 0, 'another one, of the other gateway');
+    assert.ok(store.admission.usedBytes <= store.admission.refillBytes);
   });
 
   test('a frame that comes in part is held: within it always, else up to the end mark; a control part up to the limit', () => {
