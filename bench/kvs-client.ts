@@ -159,7 +159,7 @@ class KvsClient implements FrameSink {
     const ack = decodeAck(this.#packer, control);
     if (ack instanceof InvalidMessage) return this.#fail(ack.rule);
     this.#acknowledged = ackSequence(ack);
-    const frameCost = this.#options.batch * creditCost(KIND_STORE, 0, this.#options.messageBytes, 0);
+    const frameCost = this.#options.batch * creditCost(KIND_STORE, 0, this.#options.messageBytes, 0, 0);
     this.#available = ackCredit(ack) - (this.#sequence - this.#acknowledged) * frameCost;
     for (let i = 0; i < ackQueueCount(ack); i += 1) {
       if (ackHandle(ack, i) !== HANDLE) this.#fail('an unknown handle was acknowledged');
@@ -177,7 +177,7 @@ class KvsClient implements FrameSink {
     const connection = this.#connection;
     if (connection === undefined || this.#startMs === 0 || this.#settled) return;
     const { batch, messageBytes, window } = this.#options;
-    const frameCost = batch * creditCost(KIND_STORE, 0, messageBytes, 0);
+    const frameCost = batch * creditCost(KIND_STORE, 0, messageBytes, 0, 0);
     const chunks: Uint8Array[] = [];
     while (!this.#isOver() && this.#sequence - this.#acknowledged < window && this.#available >= frameCost) {
       chunks.push(this.#changes(), this.#payload);

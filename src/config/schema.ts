@@ -22,8 +22,11 @@ const MINUTE_MS = 60_000;
  * one would be answered 452 for ever. 30 MiB leave room for the longest envelope of the usual 1,000 recipients.
  */
 const MESSAGE_BYTES_MAX = 30 * MIB;
-/** Envelopes of this many, with the longest addresses and ORCPT, still fit into a grant. */
-const RECIPIENTS_MAX = 20_000;
+/**
+ * A note tells what became of up to 10,918 in 64 KiB (gateway/queue/note.ts); envelopes of this many, with
+ * the longest addresses and ORCPT, still fit into a grant.
+ */
+const RECIPIENTS_MAX = 10_000;
 
 /** Bounds the table, not the queues: one route may have a queue for each of many domains. */
 const ROUTES_MAX = 2048;

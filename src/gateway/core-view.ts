@@ -17,6 +17,7 @@ import { MemberState } from '../recovery/ownership/member.js';
 import type { WaitingPartition } from './ownership/holdings.js';
 import { EntryState } from './queue/entry-table.js';
 import type { MailQueue } from './queue/mail-queue.js';
+import type { Note } from './queue/note.js';
 import { TO_TRY } from './queue/note.js';
 
 export interface CoreViewOptions {
@@ -208,9 +209,10 @@ export class CoreView implements GatewayView {
     const envelope = core.envelopeOf(row);
     const note = core.noteOf(row, envelope?.recipients.length ?? 0);
     const isDeferred = table.state(row) === EntryState.DEFERRED;
+    const texts = core.textsOf(row);
     const recipients: MessageRecipientView[] = [];
     envelope?.recipients.forEach((recipient, index) => {
-      if ((note.states[index] ?? TO_TRY) === TO_TRY) recipients.push({ address: recipient.address, delayReason: note.results.find((result) => result.recipient === index)?.text ?? '' });
+      if ((note.states[index] ?? TO_TRY) === TO_TRY) recipients.push({ address: recipient.address, delayReason: texts.get(index) ?? codesOf(note, index) });
     });
     return {
       queueId: formatMessageId(table.messageId(row)),
@@ -311,6 +313,12 @@ class StoreSum {
     this.lagMessages += lag.messages;
     this.lagBytes += lag.bytes;
   }
+}
+
+/** What is left of a reply whose text is not known any more. */
+function codesOf(note: Note, recipient: number): string {
+  const last = note.results.find((result) => result.recipient === recipient);
+  return last === undefined ? '' : [last.code === 0 ? '' : String(last.code), last.enhanced].filter((part) => part !== '').join(' ');
 }
 
 function queueView(queue: MailQueue): QueueView {

@@ -9,6 +9,7 @@
  */
 import { stockBytesMax } from '../base/segment-stock.js';
 import { Segments } from '../base/segments.js';
+import { textsBytesMax } from '../base/text-pool.js';
 import type { FenceNotice } from '../protocol/messages/beat.js';
 import type { Refusal } from '../protocol/messages/refusal.js';
 import type { HolderId } from '../protocol/partition-record.js';
@@ -37,6 +38,7 @@ import { MessageHolds } from './queue/message-holds.js';
 import type { Note } from './queue/note.js';
 import { QueueRegistry } from './queue/queue-registry.js';
 import { Readiness } from './queue/readiness.js';
+import type { ReplyTexts } from './queue/entry-texts.js';
 import { RecoveredQueues } from './queue/recovered-queues.js';
 import { Reports } from './queue/report-job.js';
 import { Settlement } from './queue/settlement.js';
@@ -96,7 +98,7 @@ export class GatewayCore implements Reception, DeliverySource {
     this.ids = new MessageIds({ countMax: IDS_PER_ORDINAL }, { drawOrdinal: () => ports.drawOrdinal() });
     this.frame = new WallFrame(ports.clock);
     this.segments = new Segments({ segmentBytes: options.segmentBytes, runBytesMax: Math.floor(options.memory.limitBytes * RUN_SHARE), touchPages: ports.touchPages });
-    this.entries = new Entries(new EntryTable(options.incarnation % 0x7fffffff), new ContentStore(this.segments), ports.crc32);
+    this.entries = new Entries({ textsBytesMax: textsBytesMax(options.memory.limitBytes) }, new EntryTable(options.incarnation % 0x7fffffff), new ContentStore(this.segments), ports.crc32);
     const ringBytes = Math.min(options.mirrors.ringBytes, Math.floor(options.memory.limitBytes * RING_SHARE));
     this.mirrors = new Mirrors({ ...options.mirrors, ringBytes }, this.mirrorPorts());
     this.moves = new Moves({ log: ports.log, mirrors: this.mirrors });
@@ -231,6 +233,11 @@ export class GatewayCore implements Reception, DeliverySource {
 
   noteOf(row: number, recipientCount: number): Note {
     return this.settlement.noteOf(row, recipientCount);
+  }
+
+  /** What next hops said of its recipients, as far as it is still known. */
+  textsOf(row: number): ReplyTexts {
+    return this.settlement.textsOf(row).replies;
   }
 
   // ---- links ----

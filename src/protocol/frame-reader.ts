@@ -33,8 +33,11 @@ export interface FrameSink {
 
 /** The memory in which a frame that comes in part is kept. */
 export interface FrameRoom {
-  /** So many bytes in all instead of those held now: with bodies, or of a control part alone. Held from then on if the answer is true. */
-  mayHold(bytes: number, hasBodies: boolean): boolean;
+  /**
+   * So many bytes in all instead of those held now, `bodyBytes` of them of bodies. Held from then on if the
+   * answer is true.
+   */
+  mayHold(bytes: number, bodyBytes: number): boolean;
   /** The frame is over: may its buffer stay for the next one? Given back if the answer is false. */
   mayKeep(): boolean;
 }
@@ -182,7 +185,7 @@ export class FrameReader {
       this.#filled = sealedBytes;
       this.#kept = this.#kept.slice(0, sealedBytes);
       // Less than before is always to be had.
-      this.#room?.mayHold(sealedBytes, false);
+      this.#room?.mayHold(sealedBytes, 0);
     }
     if (this.#passed >= 0) this.#passed += taken;
     else if (this.#sum >= 0) this.#addToSum(bytes, from, taken);
@@ -266,7 +269,7 @@ export class FrameReader {
   }
 
   #mayHold(bytes: number): boolean {
-    return this.#room === undefined || this.#room.mayHold(bytes, this.#sealed);
+    return this.#room === undefined || this.#room.mayHold(bytes, this.#sealed ? bytes - HEADER_BYTES - readUint32(this.#kept, 12) : 0);
   }
 
   /** Doubling stops at the end of the frame. */

@@ -17,6 +17,7 @@ export const RELEASE = 0x23;
 export const CHANGES = 0x30;
 export const ACK = 0x31;
 export const REFUSAL = 0x32;
+export const TEXTS = 0x33;
 export const ASK = 0x40;
 export const ASKED = 0x41;
 export const TELL = 0x42;
@@ -42,6 +43,7 @@ const NAMES: Readonly<Record<number, string>> = {
   [CHANGES]: 'CHANGES',
   [ACK]: 'ACK',
   [REFUSAL]: 'REFUSAL',
+  [TEXTS]: 'TEXTS',
   [RELEASE]: 'RELEASE',
   [ASK]: 'ASK',
   [ASKED]: 'ASKED',

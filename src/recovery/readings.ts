@@ -29,8 +29,11 @@ export interface ReadingPorts {
   flush(storeId: string): void;
   /** Whether one more block may come now, with so many on their way and this much arrived that is not counted yet. */
   mayPull(isOwn: boolean, pulling: number, inHandBytes: number): boolean;
-  /** Entry rows by ascending position and their payloads; false when a checksum is wrong, and another copy can be asked. */
-  onBlock(handle: number, rows: Uint8Array, bodies: Uint8Array, isLastSource: boolean): boolean;
+  /**
+   * Entry rows by ascending position, their payloads and texts; false when a checksum is wrong, and another
+   * copy can be asked.
+   */
+  onBlock(handle: number, rows: Uint8Array, bodies: Uint8Array, texts: Uint8Array, isLastSource: boolean): boolean;
   /** A copy that is equal to the one that is read, and none of these; '' when there is none. */
   otherSource(handle: number, damaged: ReadonlySet<string>): string;
   /** The copy that is read is damaged: the other one counts as the source from here on. */
@@ -141,7 +144,8 @@ export class Readings {
       this.#ports.flush(storeId);
     }
     const other = this.#ports.otherSource(reading.handle, reading.damaged);
-    if (!this.#ports.onBlock(reading.handle, block.rows, bodies, other === '' || other === storeId)) {
+    const isLast = other === '' || other === storeId;
+    if (!this.#ports.onBlock(reading.handle, block.rows, bodies, block.texts, isLast)) {
       reading.cursor = before;
       reading.damaged.add(storeId);
       this.#ports.onSwitched(reading.handle, other);

@@ -8,7 +8,7 @@ import type { Ordering } from '../../src/gateway/queue/types.js';
 export const FAULT_KINDS = [
   'kill-gateway', 'kill-store', 'blink', 'stop-gateway', 'stop-store', 'freeze-gateway', 'freeze-store', 'reset-path', 'cut-path', 'cut-link', 'stall-path',
   'one-way', 'partition', 'isolate', 'slow-link', 'small-chunks', 'full-store', 'full-gateway', 'clocks', 'hop-defers', 'hop-rejects', 'hop-hangs',
-  'hop-cuts', 'hop-down', 'resend', 'replace', 'drain-store', 'planned-stop', 'twin', 'lose-store',
+  'hop-cuts', 'hop-down', 'resend', 'replace', 'drain-store', 'planned-stop', 'twin', 'lose-store', 'hop-verbose', 'many-recipients',
   'register-away', 'register-slow', 'register-late', 'register-loses', 'register-cut', 'register-rollback',
 ] as const;
 /** Stories told step by step (plots.ts), each about one rule of who may write and who may deliver. */
@@ -22,7 +22,7 @@ export type FaultKind = (typeof FAULT_KINDS)[number] | PlotName | 'spill' | 'beg
 export const ALL_KINDS: readonly FaultKind[] = [...FAULT_KINDS, ...PLOTS, 'spill', 'begins-empty'];
 
 /** Kinds that take nothing away for longer than a lease lasts. */
-const HARMLESS: readonly FaultKind[] = ['blink', 'small-chunks', 'clocks', 'hop-defers', 'hop-rejects', 'hop-hangs', 'hop-cuts', 'hop-down', 'resend'];
+const HARMLESS: readonly FaultKind[] = ['blink', 'small-chunks', 'clocks', 'hop-defers', 'hop-rejects', 'hop-hangs', 'hop-cuts', 'hop-down', 'resend', 'hop-verbose', 'many-recipients'];
 
 export interface QueuePlan {
   readonly name: string;
@@ -76,7 +76,7 @@ const ONE_HARMLESS_IN = 10;
 const HEARTBEAT_MS = 250;
 const FAILOVER_MS = 700;
 /** Kinds that leave a story as it is told. */
-const CALM: readonly FaultKind[] = ['small-chunks', 'clocks', 'hop-defers', 'hop-rejects', 'hop-cuts', 'resend', 'replace'];
+const CALM: readonly FaultKind[] = ['small-chunks', 'clocks', 'hop-defers', 'hop-rejects', 'hop-cuts', 'resend', 'replace', 'hop-verbose', 'many-recipients'];
 
 /** Of ten seeds so many tell a story; the rest are swarm alone. */
 const STORIES_IN_TEN = 5;

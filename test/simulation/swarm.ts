@@ -33,6 +33,8 @@ const LEFT_MIN = 2;
 const REGISTER_LOSSES = 0.2;
 const REGISTER_SLOW_MS = [20, 300, 1500];
 const REGISTER_LATE_MS = [500, 4000, 20_000];
+/** More, and hardly an attempt would be without trouble for one of them. */
+const MANY_RECIPIENTS = 12;
 const NOTIFY_CHOICES = [0, 0, 0, 1, 2, 4, 6];
 
 export class Swarm {
@@ -58,7 +60,7 @@ export class Swarm {
     world.onFired = (kind) => { this.fire(kind); };
     this.stage = new Stage(world, this);
     world.answer = (queueName) => this.answer(queueName);
-    if (this.plan.kinds.has('clocks')) this.fire('clocks');
+    for (const kind of ['clocks', 'hop-verbose', 'many-recipients'] as const) if (this.plan.kinds.has(kind)) this.fire(kind);
     for (const { id: gateway } of world.gateways) for (const { id: store } of world.stores) if (this.plan.kinds.has('small-chunks')) this.splitWire(gateway, store);
   }
 
@@ -114,7 +116,7 @@ export class Swarm {
       const isLarge = prng.below(plan.kinds.has('full-store') || plan.kinds.has('full-gateway') ? 2 : 12) === 0;
       const gateway = prng.pick(world.gateways);
       const mail: Mail = {
-        names, bytes: 1 + prng.below(isLarge ? plan.largeBytes : 400), recipients: 1 + prng.below(3),
+        names, bytes: 1 + prng.below(isLarge ? plan.largeBytes : 400), recipients: 1 + prng.below(plan.kinds.has('many-recipients') ? MANY_RECIPIENTS : 3),
         reversePath: prng.below(6) === 0 ? '' : 'alice@senders.example', notify: prng.pick(NOTIFY_CHOICES),
       };
       // Half of it trickles in while other things happen.

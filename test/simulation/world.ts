@@ -37,6 +37,8 @@ const WALL_BASE_MS = Date.UTC(2026, 0, 1);
 const WALL_SKEW_MS = 1000;
 const RETRY_MS = 1000;
 const MEBIBYTE = 1024 * 1024;
+/** As long as a reply may be (RFC 5321 4.5.3.1.5). */
+const VERBOSE = 'the mailbox is busy, and this is why: '.repeat(14).slice(0, 500);
 /** What remains of a stopping process after it has said so. */
 const STOP_MS = 200;
 
@@ -274,7 +276,7 @@ export class World {
       },
       {
         scheduler: process, network: this.network, log: this.log, wallBaseMs: process.wallBaseMs(WALL_BASE_MS + index * WALL_SKEW_MS), router: this.router,
-        newCarrier: (core, isAlive) => new SimCarrier({ gateway: id, dotMs: 2, replyMs: 2 }, core, process, {
+        newCarrier: (core, isAlive) => new SimCarrier({ gateway: id, dotMs: 2, replyMs: 2, words: plan.kinds.has('hop-verbose') ? VERBOSE : undefined }, core, process, {
           answer: (queueName) => {
             const answer = this.answer(queueName);
             this.service.onTry(machine, queueName, answer);

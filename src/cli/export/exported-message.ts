@@ -12,7 +12,6 @@ import type { Note } from '../../gateway/queue/note.js';
 import { ENVELOPE_8BITMIME, ENVELOPE_DOT_LINES, ENVELOPE_SMTPUTF8, NOTIFY_DELAY, NOTIFY_FAILURE, NOTIFY_NEVER, NOTIFY_SUCCESS, RET_FULL, RET_HEADERS } from '../../gateway/queue/types.js';
 import type { Envelope } from '../../gateway/queue/types.js';
 import type { Packer } from '../../platform/ports.js';
-import { checkControl } from '../../protocol/bounds.js';
 
 /** Where messages are found: in a partition of a store, or in a queue of a gateway. */
 export interface ExportSource {
@@ -71,7 +70,7 @@ const UNREADABLE_QUEUE = 'unreadable';
 export function exportedMessage(packer: Packer, source: ExportSource, messageId: number, position: number, bodyBytes: number, head: Uint8Array, note: Uint8Array): ExportedMessage {
   const common = { queue_name: UNREADABLE_QUEUE, queue_class: UNREADABLE_QUEUE, queue_id: formatMessageId(messageId), owner: source.owner, position, message_size: bodyBytes };
   const envelope = decodeEnvelope(packer, messageId, head);
-  const decoded = envelope === undefined ? undefined : noteOf(packer, note, envelope.recipients.length);
+  const decoded = envelope === undefined ? undefined : noteOf(note, envelope.recipients.length);
   if (envelope === undefined || decoded === undefined) {
     return {
       ...common, sender: '', recipients: [], attempts: 0, arrival_time: 0, due_time: null, expiry_time: 0, flags: [], client: '', helo: '',
@@ -97,7 +96,7 @@ export function exportedMessage(packer: Packer, source: ExportSource, messageId:
 }
 
 function recipientsOf(envelope: Envelope, note: Note): ExportedRecipient[] {
-  const replies = new Map(note.results.map((result) => [result.recipient, [result.code, result.enhanced, result.text].filter((part) => part !== '' && part !== 0).join(' ')]));
+  const replies = new Map(note.results.map((result) => [result.recipient, [result.code, result.enhanced].filter((part) => part !== '' && part !== 0).join(' ')]));
   return envelope.recipients.map((recipient, i) => {
     const reply = replies.get(i);
     return {
@@ -111,12 +110,6 @@ function recipientsOf(envelope: Envelope, note: Note): ExportedRecipient[] {
 }
 
 /** Undefined when the note can't be read. Its bytes may come from a file that somebody changed. */
-function noteOf(packer: Packer, bytes: Uint8Array, recipients: number): Note | undefined {
-  if (bytes.length === 0) return freshNote(recipients);
-  if (checkControl(bytes) !== '') return undefined;
-  try {
-    return decodeNote(packer, bytes);
-  } catch {
-    return undefined;
-  }
+function noteOf(bytes: Uint8Array, recipients: number): Note | undefined {
+  return bytes.length === 0 ? freshNote(recipients) : decodeNote(bytes);
 }

@@ -12,7 +12,7 @@
  * queue is passed over and looked at again later, so that one slow store does not hold the others' memory.
  * Sections share slabs (payload-slabs.ts), which are used in the same order: what is kept here is what is counted.
  */
-import { CHANGE_ROW_BYTES } from '../../protocol/change-rows.js';
+import { CHANGE_ROW_BYTES, changeDigested } from '../../protocol/change-rows.js';
 import { Digest } from '../../protocol/digest.js';
 import type { SealedSection } from './turn-section.js';
 
@@ -179,6 +179,6 @@ function costOf(section: SealedSection): number {
 function roll(digest: Digest, rows: Uint8Array, count: number): void {
   const view = new DataView(rows.buffer, rows.byteOffset, rows.byteLength);
   for (let i = 0, at = 0; i < count; i++, at += CHANGE_ROW_BYTES) {
-    digest.add(view.getUint8(at), view.getUint32(at + 4, true), view.getUint32(at + 8, true), view.getUint32(at + 12, true), view.getFloat64(at + 16, true));
+    digest.add(changeDigested(view, at), view.getUint32(at + 4, true), view.getUint32(at + 8, true), view.getUint32(at + 12, true), view.getFloat64(at + 16, true));
   }
 }

@@ -2,7 +2,9 @@
  * A section as a mirror under refill gets it: rows that touch an entry beyond the cursor become SKIPPED and
  * lose their payload. Number and digest stay what they are at the other mirror (docs/PROTOCOL.md).
  */
-import { CHANGE_ROW_BYTES, FLAG_BODY_ABSENT, FLAG_SKIPPED, KIND_ANNOTATE, KIND_DELETE, KIND_STORE, KIND_WITHDRAW } from '../../protocol/change-rows.js';
+import {
+  CHANGE_ROW_BYTES, changeRoom, FLAG_BODY_ABSENT, FLAG_SKIPPED, KIND_ANNOTATE, KIND_DELETE, KIND_STORE, KIND_WITHDRAW,
+} from '../../protocol/change-rows.js';
 import { ENTRY_CREDIT_BYTES } from './partition.js';
 import type { SealedSection } from './turn-section.js';
 import { NO_BODIES } from './turn-section.js';
@@ -36,7 +38,7 @@ export class FeedVariant {
       } else if (bytes > 0) {
         keep.push([at, at + bytes]);
         payloadBytes += bytes;
-        if (kind === KIND_STORE) creditBytes += bytes + ENTRY_CREDIT_BYTES;
+        if (kind === KIND_STORE) creditBytes += bytes + changeRoom(view, offset) + ENTRY_CREDIT_BYTES;
       }
       at += bytes;
     }

@@ -243,6 +243,7 @@ export class Mirrors {
     this.sender.sealDirty();
     for (const resync of this.resyncs.values()) resync.pump();
     this.sender.sealDirty();
+    this.sender.texts.send(this.sender.outboxes.values());
     for (const outbox of this.sender.outboxes.values()) outbox.store.flush();
   }
 

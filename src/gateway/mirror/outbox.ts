@@ -8,7 +8,7 @@
 import type { Packer } from '../../platform/ports.js';
 import type { FlatElement } from '../../protocol/flat-array.js';
 import { CHANGES } from '../../protocol/message-types.js';
-import { encodeChanges, type Changes } from '../../protocol/messages/changes.js';
+import { encodeChanges, UNPAID_TARGET_BYTES, type Changes } from '../../protocol/messages/changes.js';
 import { JoinedPieces } from './joined-pieces.js';
 import type { StorePort } from './store-port.js';
 import type { SealedSection } from './turn-section.js';
@@ -70,6 +70,7 @@ export class Outbox {
   private readonly bodies = new JoinedPieces();
   private sections: SealedSection[] = [];
   private payloadBytes = 0;
+  private unpaidBytes = 0;
   private openCreditBytes = 0;
   private backlog: Waiting[] = [];
   private sentSequence = 0;
@@ -103,9 +104,11 @@ export class Outbox {
     this.values.push(section.handle, section.firstNumber, section.digestA, section.digestB, section.rows);
     for (const piece of section.pieces) this.bodies.add(piece);
     this.payloadBytes += section.payloadBytes + section.rows.length;
+    this.unpaidBytes += section.unpaidBytes;
     this.creditBytes += section.creditBytes;
     this.openCreditBytes += section.creditBytes;
-    if (this.payloadBytes >= this.options.frameTargetBytes || this.sections.length >= SECTIONS_PER_FRAME_MAX) this.close();
+    const isLarge = this.payloadBytes >= this.options.frameTargetBytes || this.unpaidBytes >= UNPAID_TARGET_BYTES;
+    if (isLarge || this.sections.length >= SECTIONS_PER_FRAME_MAX) this.close();
   }
 
   /** The frame is complete: it goes out, or waits for its turn. */
@@ -117,6 +120,7 @@ export class Outbox {
     this.values = [];
     this.sections = [];
     this.payloadBytes = 0;
+    this.unpaidBytes = 0;
     this.openCreditBytes = 0;
     this.send(CHANGES, control, bodies, openCreditBytes);
   }
@@ -151,6 +155,7 @@ export class Outbox {
     this.bodies.take();
     this.sections = [];
     this.payloadBytes = 0;
+    this.unpaidBytes = 0;
     this.openCreditBytes = 0;
     this.creditBytes = 0;
     this.backlog = [];

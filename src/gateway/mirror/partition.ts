@@ -12,8 +12,11 @@
 import type { MailQueue } from '../queue/mail-queue.js';
 import { PositionOrder } from '../queue/position-order.js';
 import type { OrderColumns } from '../queue/position-order.js';
-import { CHANGE_ROW_BYTES, FLAG_BODY_ABSENT, FLAG_SHARED, KIND_ANNOTATE, KIND_DELETE, KIND_STORE, KIND_WITHDRAW } from '../../protocol/change-rows.js';
+import {
+  CHANGE_ROW_BYTES, changeDigested, FLAG_BODY_ABSENT, FLAG_SHARED, KIND_ANNOTATE, KIND_DELETE, KIND_STORE, KIND_WITHDRAW,
+} from '../../protocol/change-rows.js';
 import { Digest } from '../../protocol/digest.js';
+import { UNPAID_TARGET_BYTES } from '../../protocol/messages/changes.js';
 import { ownerOf } from '../../protocol/partition-record.js';
 import type { PartitionHolder } from '../../recovery/ownership/holder.js';
 import type { PartitionMember } from '../../recovery/ownership/member.js';
@@ -264,27 +267,37 @@ export class Partition {
     }
   }
 
-  /** STORE of a message whose body goes along: returns the entry's position. */
-  store(messageId: number, flags: number, chunks: readonly Uint8Array[], bodyBytes: number, head: Uint8Array, checksum: number): number {
+  /**
+   * STORE of a message whose body goes along: returns the entry's position. `room`: for its note, paid for
+   * now.
+   */
+  store(
+    messageId: number, flags: number, chunks: readonly Uint8Array[], bodyBytes: number, head: Uint8Array,
+    checksum: number, room: number,
+  ): number {
     const number = this.nextChange();
-    this.section.addRow(KIND_STORE, flags, bodyBytes, head.length, checksum, messageId);
+    this.section.addRow(KIND_STORE, flags, bodyBytes, head.length, checksum, messageId, room);
     for (const chunk of chunks) this.section.addPayload(chunk);
-    this.charge(bodyBytes, head);
+    this.charge(bodyBytes, head, room);
     return number;
   }
 
   /** STORE of a message whose body another queue's STORE brings to the same stores. `body` must stay as it is; `keptBytes` is what it costs here. */
-  storeAbsent(messageId: number, body: readonly Uint8Array[], keptBytes: number, bodyBytes: number, head: Uint8Array, checksum: number): number {
+  storeAbsent(
+    messageId: number, body: readonly Uint8Array[], keptBytes: number, bodyBytes: number, head: Uint8Array,
+    checksum: number, room: number,
+  ): number {
     const number = this.nextChange();
-    this.section.addRow(KIND_STORE, FLAG_SHARED | FLAG_BODY_ABSENT, bodyBytes, head.length, checksum, messageId);
+    const flags = FLAG_SHARED | FLAG_BODY_ABSENT;
+    this.section.addRow(KIND_STORE, flags, bodyBytes, head.length, checksum, messageId, room);
     this.section.addAbsent(body, keptBytes);
-    this.charge(0, head);
+    this.charge(0, head, room);
     return number;
   }
 
-  private charge(sentBodyBytes: number, head: Uint8Array): void {
+  private charge(sentBodyBytes: number, head: Uint8Array, room: number): void {
     this.section.addPayload(head);
-    const creditBytes = sentBodyBytes + head.length + ENTRY_CREDIT_BYTES;
+    const creditBytes = sentBodyBytes + head.length + room + ENTRY_CREDIT_BYTES;
     this.section.creditBytes += creditBytes;
     this.recentBytes += creditBytes;
     this.sink.onCharged(creditBytes);
@@ -298,7 +311,7 @@ export class Partition {
       return this.lastNumber;
     }
     const number = this.nextChange();
-    this.section.addRow(KIND_DELETE, 0, 0, 1, 0, position);
+    this.section.addRow(KIND_DELETE, 0, 0, 1, 0, position, 0);
     // A run could straddle the cursor of a refill, or the place where recovered entries still come in: then
     // each entry is a change of its own.
     const isPlain = !this.isFilling && !this.isRecovering;
@@ -310,7 +323,7 @@ export class Partition {
   /** WITHDRAW of an uncommitted entry (G9). */
   withdraw(position: number): number {
     const number = this.nextChange();
-    this.section.addRow(KIND_WITHDRAW, 0, 0, 0, 0, position);
+    this.section.addRow(KIND_WITHDRAW, 0, 0, 0, 0, position, 0);
     this.sink.onPressing();
     return number;
   }
@@ -318,10 +331,16 @@ export class Partition {
   /** ANNOTATE: the entry's note is replaced. */
   annotate(position: number, note: Uint8Array, checksum: number): number {
     const number = this.nextChange();
-    this.section.addRow(KIND_ANNOTATE, 0, 0, note.length, checksum, position);
-    this.section.addPayload(note);
+    this.section.addRow(KIND_ANNOTATE, 0, 0, note.length, checksum, position, 0);
+    this.addUnpaid(note);
     this.sink.onPressing();
     return number;
+  }
+
+  /** Payload that no credit pays for: a store holds so much of it, however full, while it reads a frame. */
+  private addUnpaid(bytes: Uint8Array): void {
+    this.section.addPayload(bytes);
+    this.section.unpaidBytes += bytes.length;
   }
 
   /** `waiter` is told when a 250 may be sent for the change; maybe at once. */
@@ -360,7 +379,7 @@ export class Partition {
     const view = section.rowView();
     const digest = this.digest;
     for (let i = 0, at = 0; i < section.rowCount; i++, at += CHANGE_ROW_BYTES) {
-      digest.add(view.getUint8(at), view.getUint32(at + 4, true), view.getUint32(at + 8, true), view.getUint32(at + 12, true), view.getFloat64(at + 16, true));
+      digest.add(changeDigested(view, at), view.getUint32(at + 4, true), view.getUint32(at + 8, true), view.getUint32(at + 12, true), view.getFloat64(at + 16, true));
     }
     const sealed: SealedSection = {
       handle: this.handle,
@@ -372,6 +391,7 @@ export class Partition {
       pieces: section.takePieces(),
       payloadBytes: section.payloadBytes,
       creditBytes: section.creditBytes,
+      unpaidBytes: section.unpaidBytes,
       absent: section.takeAbsent(),
       keptBytes: section.keptBytes,
       slabs: section.takeSlabs(),
@@ -387,18 +407,23 @@ export class Partition {
     feed.progress.acknowledged(number, this.sealedNumber, this.sealedBytes);
   }
 
-  /** What `changes` makes stands in one section: a mirror takes all of it or nothing. */
+  /** What `changes` makes stands in one section: a mirror takes all of it or nothing. One note at most may be among it. */
   together<T>(changes: () => T): T {
-    if (this.section.payloadBytes >= SECTION_BYTES_MAX) this.sink.onLarge(this);
+    this.endLarge();
     this.isTogether = true;
     const result = changes();
     this.isTogether = false;
     return result;
   }
 
+  /** A section that is long, or brings as much unpaid payload as a frame may, goes before the next change. */
+  private endLarge(): void {
+    if (this.section.payloadBytes >= SECTION_BYTES_MAX || this.section.unpaidBytes >= UNPAID_TARGET_BYTES) this.sink.onLarge(this);
+  }
+
   private nextChange(): number {
     this.deleteRunNext = 0;
-    if (this.section.payloadBytes >= SECTION_BYTES_MAX && !this.isTogether) this.sink.onLarge(this);
+    if (!this.isTogether) this.endLarge();
     this.lastNumber += 1;
     if (!this.isDirty) {
       this.isDirty = true;

@@ -20,6 +20,7 @@ import type { DirtySink, Partition } from './partition.js';
 import type { CopyFeed } from './copy-feed.js';
 import { FillPhase } from './copy-feed.js';
 import type { StorePort } from './store-port.js';
+import { TextFeed } from './text-feed.js';
 import type { SealedSection } from './turn-section.js';
 
 /** Turns that DELETEs alone wait. In an idle process they pass at once; at full load what comes in meanwhile goes along. */
@@ -42,6 +43,7 @@ export class Sender implements DirtySink, OnTheWay {
   readonly slabs = new PayloadSlabs(this);
   readonly ring: ChangeRing;
   readonly outboxes = new Map<StorePort, Outbox>();
+  readonly texts: TextFeed;
   private readonly options: SenderOptions;
   private readonly ports: SenderPorts;
   private readonly encoder: ChangesEncoder;
@@ -59,6 +61,7 @@ export class Sender implements DirtySink, OnTheWay {
     this.options = options;
     this.ports = ports;
     this.encoder = new ChangesEncoder(ports.packer);
+    this.texts = new TextFeed(ports.packer);
     this.ring = new ChangeRing({ bytesMax: options.ringBytes }, {
       releasableThrough: (handle) => ports.partitionOf(handle)?.releasableNumber ?? Number.MAX_SAFE_INTEGER,
       onReleased: (section) => { for (const slab of section.slabs) this.slabs.release(slab); },

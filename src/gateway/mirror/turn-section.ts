@@ -24,6 +24,8 @@ export interface SealedSection {
   readonly pieces: readonly Uint8Array[];
   readonly payloadBytes: number;
   readonly creditBytes: number;
+  /** Of the payload, what no credit pays for: notes. */
+  readonly unpaidBytes: number;
   /** Bodies of the rows with BODY_ABSENT, in their order: whoever can't be sure that the store has them sends them (whole-section.ts). */
   readonly absent: readonly (readonly Uint8Array[])[];
   /** Bytes that only `absent` keeps in memory. */
@@ -42,6 +44,7 @@ const KEPT_ROWS = 4096;
 export class TurnSection {
   rowCount = 0;
   creditBytes = 0;
+  unpaidBytes = 0;
   payloadBytes = 0;
   keptBytes = 0;
   private absent: (readonly Uint8Array[])[] = [];
@@ -59,10 +62,12 @@ export class TurnSection {
     this.slabs = slabs;
   }
 
-  addRow(kind: number, flags: number, bodyBytes: number, headBytes: number, checksum: number, ref: number): void {
+  addRow(
+    kind: number, flags: number, bodyBytes: number, headBytes: number, checksum: number, ref: number, room: number,
+  ): void {
     const offset = this.rowCount * CHANGE_ROW_BYTES;
     if (offset === this.rows.length) this.growRows();
-    writeChangeRow(this.view, offset, kind, flags, bodyBytes, headBytes, checksum, ref);
+    writeChangeRow(this.view, offset, kind, flags, bodyBytes, headBytes, checksum, ref, room);
     this.rowCount += 1;
   }
 
@@ -154,6 +159,7 @@ export class TurnSection {
     }
     this.rowCount = 0;
     this.creditBytes = 0;
+    this.unpaidBytes = 0;
     this.payloadBytes = 0;
     this.keptBytes = 0;
   }

@@ -3,7 +3,10 @@
  * them to the same store, are put back. Sections are repeated so: by then the other queue's entry, and the body
  * with it, may be gone from the store. Number and digest stay, as flags do not count (docs/PROTOCOL.md "Digest").
  */
-import { CHANGE_ROW_BYTES, CREDIT_OVERHEAD_BYTES, FLAG_BODY_ABSENT, changeBodyBytes, changeBodyInFrame, changeFlags, changeHeadInFrame, viewOf } from '../../protocol/change-rows.js';
+import {
+  CHANGE_ROW_BYTES, FLAG_BODY_ABSENT, KIND_STORE, changeBodyBytes, changeBodyInFrame, changeFlags, changeHeadBytes,
+  changeHeadInFrame, changeKind, changeRoom, creditCost, viewOf,
+} from '../../protocol/change-rows.js';
 import { cut } from './feed-variant.js';
 import { NO_SLABS } from './payload-slabs.js';
 import type { Partition } from './partition.js';
@@ -38,9 +41,18 @@ export function wholeSection(section: SealedSection): SealedSection {
 
 /** The changes up to where the queue stands, as a store answered TAIL; copied. */
 export function importedSection(partition: Partition, firstNumber: number, rows: Uint8Array, bodies: Uint8Array): SealedSection {
+  const view = viewOf(rows);
+  let creditBytes = 0;
+  let unpaidBytes = 0;
+  for (let at = 0; at < rows.length; at += CHANGE_ROW_BYTES) {
+    const kind = changeKind(view, at);
+    const [bodyBytes, headBytes] = [changeBodyBytes(view, at), changeHeadBytes(view, at)];
+    creditBytes += creditCost(kind, changeFlags(view, at), bodyBytes, headBytes, changeRoom(view, at));
+    if (kind !== KIND_STORE) unpaidBytes += changeHeadInFrame(view, at);
+  }
   return {
     handle: partition.handle, firstNumber, lastNumber: partition.lastNumber, digestA: partition.digest.a, digestB: partition.digest.b,
     rows: rows.slice(), pieces: bodies.length === 0 ? [] : [bodies.slice()], payloadBytes: bodies.length,
-    creditBytes: bodies.length + (rows.length / CHANGE_ROW_BYTES) * CREDIT_OVERHEAD_BYTES, absent: NO_BODIES, keptBytes: 0, slabs: NO_SLABS,
+    creditBytes, unpaidBytes, absent: NO_BODIES, keptBytes: 0, slabs: NO_SLABS,
   };
 }

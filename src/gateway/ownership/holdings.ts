@@ -105,7 +105,7 @@ export class Holdings {
       pull: (storeId, pull) => this.#pull(storeId, encodePull(ports.packer, pull)),
       flush: (storeId) => { ports.mirrors.storeOf(storeId)?.flush(); },
       mayPull: (isOwn, pulling, inHandBytes) => this.#mayPull(isOwn, pulling, inHandBytes),
-      onBlock: (handle, rows, bodies, isLastSource) => ports.recovered.onBlock(handle, rows, bodies, isLastSource),
+      onBlock: (handle, rows, bodies, texts, isLast) => ports.recovered.onBlock(handle, rows, bodies, texts, isLast),
       otherSource: (handle, damaged) => this.#otherSource(handle, damaged),
       onSwitched: (handle, storeId) => { this.#switchSource(handle, storeId); },
       onWhole: (handle) => { this.#onWhole(handle); },

@@ -16,6 +16,7 @@ import { ENTRY_BOOKKEEPING_BYTES } from './entries.js';
 import { EntryState } from './entry-table.js';
 import { HeadWriter } from './head-writer.js';
 import type { MailQueue } from './mail-queue.js';
+import { noteRoom } from './note.js';
 import type { MemoryGauge } from './memory-gauge.js';
 import type { QueueRegistry } from './queue-registry.js';
 import { isStuck } from './readiness.js';
@@ -141,18 +142,21 @@ export class Acceptance {
       arrivalWallMs, expiryWallMs: this.ports.frame.wallMs() + this.options.bounceLifetimeMs, client: '', helo: '',
     };
     const head = this.headWriter.write(envelope);
-    const creditBytes = content.length + head.length + ENTRY_CREDIT_BYTES;
+    const room = noteRoom(1);
+    const creditBytes = content.length + head.length + room + ENTRY_CREDIT_BYTES;
     const isBeyond = home.credit < creditBytes;
     if (isBeyond) home.askCredit(creditBytes);
     if (isBeyond && !this.endingReserve.admits(creditBytes)) return NO_MEMORY;
-    if (!memory.admitsEnding(content.length + head.length + ENTRY_BOOKKEEPING_BYTES + creditBytes)) return NO_MEMORY;
+    if (!memory.admitsEnding(content.length + head.length + room + ENTRY_BOOKKEEPING_BYTES + creditBytes)) return NO_MEMORY;
     const queue = registry.queueIn(home, report.route, true);
     const checksum = crc32(head, crc32(content, 0));
-    const slot = entries.contents.storeOwn([content], content.length, head);
-    const row = entries.create(queue, messageId, slot, 0, content.length, checksum, Math.floor(arrivalWallMs / 1000), Math.ceil(envelope.expiryWallMs / 1000));
+    const slot = entries.contents.storeOwn([content], content.length, head, room);
+    const arrivalSeconds = Math.floor(arrivalWallMs / 1000);
+    const expirySeconds = Math.ceil(envelope.expiryWallMs / 1000);
+    const row = entries.create(queue, messageId, slot, 0, content.length, checksum, arrivalSeconds, expirySeconds, room);
     entries.table.transition(row, EntryState.STORING);
     entries.envelopes.remember(row, envelope);
-    const position = home.store(messageId, 0, [content], content.length, head, checksum);
+    const position = home.store(messageId, 0, [content], content.length, head, checksum, room);
     entries.table.position.set(row, position);
     queue.append(row, entries.bytes(row));
     home.awaitEnd(position, new StoredReport(queue, row, this.ports));
@@ -192,7 +196,9 @@ export class Acceptance {
   private fits(request: Submission, heads: readonly Uint8Array[], changeBytes: number): boolean {
     const { memory } = this.ports;
     let bytes = request.contentBytes;
-    for (const head of heads) bytes += head.length + ENTRY_BOOKKEEPING_BYTES;
+    for (let i = 0; i < heads.length; i++) {
+      bytes += (heads[i]?.length ?? 0) + ENTRY_BOOKKEEPING_BYTES + roomOf(request, i);
+    }
     return memory.admits(bytes) && memory.admitsPassing(bytes + changeBytes);
   }
 
@@ -216,8 +222,9 @@ export class Acceptance {
       if (queue === undefined || head === undefined || envelope === undefined) continue;
       const checksum = crc32(head, bodyChecksum);
       const expirySeconds = Math.ceil(envelope.expiryWallMs / 1000);
-      const slot = sharedContent === 0 ? entries.contents.storeOwn(chunks, contentBytes, head) : entries.contents.storeBytes(head);
-      const row = entries.create(queue, request.messageId, slot, sharedContent, contentBytes, checksum, arrivalSeconds, expirySeconds);
+      const room = noteRoom(envelope.recipients.length);
+      const slot = sharedContent === 0 ? entries.contents.storeOwn(chunks, contentBytes, head, room) : entries.contents.storeBytes(head, room);
+      const row = entries.create(queue, request.messageId, slot, sharedContent, contentBytes, checksum, arrivalSeconds, expirySeconds, room);
       entries.table.transition(row, EntryState.STORING);
       entries.envelopes.remember(row, envelope);
       let position: number;
@@ -225,8 +232,8 @@ export class Acceptance {
         // The client's chunks are used again: one copy for all queues, in case a mirror must get the body after all.
         const isFirst = kept === undefined;
         kept ??= chunks.map((chunk) => chunk.slice());
-        position = queue.partition.storeAbsent(request.messageId, kept, isFirst ? contentBytes : 0, contentBytes, head, checksum);
-      } else position = queue.partition.store(request.messageId, sharedContent === 0 ? 0 : FLAG_SHARED, chunks, contentBytes, head, checksum);
+        position = queue.partition.storeAbsent(request.messageId, kept, isFirst ? contentBytes : 0, contentBytes, head, checksum, room);
+      } else position = queue.partition.store(request.messageId, sharedContent === 0 ? 0 : FLAG_SHARED, chunks, contentBytes, head, checksum, room);
       entries.table.position.set(row, position);
       queue.append(row, entries.bytes(row));
       pending.add(queue, row);
@@ -261,10 +268,15 @@ function creditNeeded(
 ): number {
   let creditBytes = 0;
   for (let i = 0; i < queues.length; i++) {
-    creditBytes += (heads[i]?.length ?? 0) + ENTRY_CREDIT_BYTES;
+    creditBytes += (heads[i]?.length ?? 0) + roomOf(request, i) + ENTRY_CREDIT_BYTES;
     if (carriers[i] === queues[i]) creditBytes += request.contentBytes;
   }
   return creditBytes;
+}
+
+/** What the message will need in its i-th queue until its end, beside what is stored of it now. */
+function roomOf(request: Submission, i: number): number {
+  return noteRoom(request.groups[i]?.recipients.length ?? 0);
 }
 
 /** Whether everything one partition's stores get reaches the other's stores too, in the same frames. */

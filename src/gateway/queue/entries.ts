@@ -2,8 +2,10 @@
  * The life of an entry's bytes: made at submission or recovery, read for delivery and refill, freed at
  * the end. Joins the columns (entry-table.ts) with the records (content-store.ts).
  */
+import { invariant } from '../../base/invariant.js';
+import { TextPool } from '../../base/text-pool.js';
 import type { Crc32 } from '../../platform/ports.js';
-import { FLAG_SHARED } from '../../protocol/change-rows.js';
+import { FLAG_SHARED, NOTE_CRC_BYTES } from '../../protocol/change-rows.js';
 import type { RefillEntries } from '../../recovery/refill-source.js';
 import type { ContentStore } from './content-store.js';
 import { EntryState } from './entry-table.js';
@@ -19,17 +21,21 @@ export class Entries {
   readonly table: EntryTable;
   readonly contents: ContentStore;
   readonly envelopes = new RecentEnvelopes();
+  /** What next hops said of entries, by row. */
+  readonly texts: TextPool;
   private readonly crc32: Crc32;
 
-  constructor(table: EntryTable, contents: ContentStore, crc32: Crc32) {
+  constructor(options: { readonly textsBytesMax: number }, table: EntryTable, contents: ContentStore, crc32: Crc32) {
     this.table = table;
     this.contents = contents;
+    this.texts = new TextPool({ bytesMax: options.textsBytesMax }, { segments: contents.segments });
     this.crc32 = crc32;
   }
 
-  /** Content and bookkeeping of all entries. */
+  /** Content and bookkeeping of all entries; their texts stand in the segments too. */
   get usedBytes(): number {
-    return this.contents.segments.usedBytes + this.table.inUse * ENTRY_BOOKKEEPING_BYTES;
+    const bookkeepingBytes = this.table.inUse * ENTRY_BOOKKEEPING_BYTES + this.texts.bookkeepingBytes;
+    return this.contents.segments.usedBytes + bookkeepingBytes;
   }
 
   /** Of empty segments, kept for the next burst. */
@@ -47,14 +53,18 @@ export class Entries {
     this.contents.segments.expectNoMore();
   }
 
-  /** A new row in state FREE; `shared` is 0 when the record holds body ‖ head. */
-  create(queue: MailQueue, messageId: number, slot: number, shared: number, bodyBytes: number, checksum: number, arrivalSeconds: number, expirySeconds: number): number {
+  /** A new row in state FREE; `shared` is 0 when the record holds body ‖ head ‖ room. */
+  create(
+    queue: MailQueue, messageId: number, slot: number, shared: number, bodyBytes: number, checksum: number,
+    arrivalSeconds: number, expirySeconds: number, room: number,
+  ): number {
     const table = this.table;
     const row = table.take(messageId, queue.handle);
     table.slot.set(row, slot);
     table.shared.set(row, shared);
     table.bodyBytes.set(row, bodyBytes);
     table.checksum.set(row, checksum);
+    table.note.set(row, room);
     table.arrivalSeconds.set(row, arrivalSeconds);
     table.expirySeconds.set(row, expirySeconds);
     if (shared !== 0) this.contents.addEntry(shared);
@@ -63,7 +73,7 @@ export class Entries {
 
   /** Body and head together, as the queue's byte count has it. */
   bytes(row: number): number {
-    const own = this.contents.segments.bytesOf(this.table.slot.get(row));
+    const own = this.contents.segments.bytesOf(this.table.slot.get(row)) - this.room(row);
     return this.table.shared.get(row) === 0 ? own : own + this.table.bodyBytes.get(row);
   }
 
@@ -74,19 +84,36 @@ export class Entries {
   /** A view of the head; valid until the next allocation or compaction. */
   head(row: number): Uint8Array {
     const record = this.contents.segments.read(this.table.slot.get(row));
-    return this.table.shared.get(row) === 0 ? record.subarray(this.table.bodyBytes.get(row)) : record;
+    const from = this.table.shared.get(row) === 0 ? this.table.bodyBytes.get(row) : 0;
+    return record.subarray(from, record.length - this.room(row));
+  }
+
+  /** What the entry keeps for its note. */
+  room(row: number): number {
+    return this.table.note.get(row) & 0xffff;
+  }
+
+  hasNote(row: number): boolean {
+    return this.table.note.get(row) > 0xffff;
   }
 
   /** A view of the note, empty when there is none. */
   note(row: number): Uint8Array {
-    const slot = this.table.note.get(row);
-    return slot === 0 ? NO_BYTES : this.contents.segments.read(slot);
+    const bytes = this.table.note.get(row) >>> 16;
+    if (bytes === 0) return NO_BYTES;
+    const record = this.contents.segments.read(this.table.slot.get(row));
+    const from = record.length - this.room(row);
+    return record.subarray(from, from + bytes);
   }
 
+  /** Writes the note into its room. */
   setNote(row: number, note: Uint8Array): void {
-    const before = this.table.note.get(row);
-    if (before !== 0) this.contents.segments.free(before);
-    this.table.note.set(row, note.length === 0 ? 0 : this.contents.storeBytes(note));
+    const room = this.room(row);
+    invariant(note.length + NOTE_CRC_BYTES <= room, 'a note fits the room that its entry was stored with');
+    const slot = this.table.slot.get(row);
+    const { segments } = this.contents;
+    segments.write(slot, segments.bytesOf(slot) - room, note);
+    this.table.note.set(row, (room | (note.length << 16)) >>> 0);
   }
 
   copyBody(row: number, target: Uint8Array, at: number): void {
@@ -103,8 +130,7 @@ export class Entries {
     segments.free(table.slot.get(row));
     const shared = table.shared.get(row);
     if (shared !== 0) this.contents.dropEntry(shared);
-    const note = table.note.get(row);
-    if (note !== 0) segments.free(note);
+    if (this.hasNote(row)) this.texts.drop(row);
     this.envelopes.forget(row);
     table.transition(row, EntryState.FREE);
     table.release(row);
@@ -124,6 +150,7 @@ export class Entries {
       headBytes: (row) => this.headBytes(row),
       noteBytes: (row) => this.note(row).length,
       checksum: (row) => table.checksum.get(row),
+      room: (row) => this.room(row),
       noteChecksum: (row) => this.crc32(this.note(row), 0),
       writePayload: (row, target, at) => {
         const body = table.bodyBytes.get(row);

@@ -13,7 +13,7 @@
  *   HELD: not delivered until an operator or the recovery says so (unknown version, no route, met in crashes).
  *
  * Columns are aligned by row (bytes a row): index 16 + bucket 4, position 8, two lists 16, ready list 8, record
- * 4, shared content 4, sizes 4, checksum 4, note 4, times 8, state and attempts 2.
+ * 4, shared content 4, sizes 4, checksum 4, note and its room 4, times 8, state and attempts 2.
  */
 import { ChunkedFloat64, ChunkedUint8, ChunkedUint32 } from '../../base/chunked.js';
 import { HashIndex } from '../../base/hash-index.js';
@@ -75,6 +75,10 @@ export class EntryTable {
   readonly shared = new ChunkedUint32();
   readonly bodyBytes = new ChunkedUint32();
   readonly checksum = new ChunkedUint32();
+  /**
+   * Room for the note, behind what the record has else, in the low half; bytes of the note, 0 without one, in
+   * the high half.
+   */
   readonly note = new ChunkedUint32();
   readonly arrivalSeconds = new ChunkedUint32();
   readonly expirySeconds = new ChunkedUint32();

@@ -66,7 +66,7 @@ export class HandingOut {
 
   private pendingOf(row: number, recipientCount: number): readonly number[] {
     const { entries, settlement } = this.ports;
-    if (entries.table.note.get(row) === 0) return recipientCount === 1 ? FIRST_ONLY : Array.from({ length: recipientCount }, (_, index) => index);
+    if (!entries.hasNote(row)) return recipientCount === 1 ? FIRST_ONLY : Array.from({ length: recipientCount }, (_, index) => index);
     const states = settlement.noteOf(row, recipientCount).states;
     const pending: number[] = [];
     for (let i = 0; i < recipientCount; i++) if ((states[i] ?? TO_TRY) === TO_TRY) pending.push(i);

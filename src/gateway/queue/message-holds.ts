@@ -22,7 +22,7 @@ import { whyNotNow } from './interruptions.js';
 import type { MailEvents } from './mail-events.js';
 import type { MailQueue } from './mail-queue.js';
 import type { Note } from './note.js';
-import { makeHold, OWED_FAILURE, TO_TRY, TRIES_MAX } from './note.js';
+import { OWED_FAILURE, TO_TRY, TRIES_MAX } from './note.js';
 import type { QueueRegistry } from './queue-registry.js';
 import type { Settlement } from './settlement.js';
 
@@ -126,7 +126,7 @@ export class MessageHolds {
    */
   holdsBack(queue: MailQueue, row: number, note: Note | undefined): boolean {
     const tries = this.triesOf(queue, row, note);
-    if (note?.hold === undefined && tries === 0) return false;
+    if ((note?.heldSinceWallMs ?? 0) === 0 && tries === 0) return false;
     this.enter(queue, row);
     this.alarm(queue, row, tries);
     return true;
@@ -160,10 +160,17 @@ export class MessageHolds {
     const note = this.noteOf(row);
     const tries = this.triesOf(queue, row, note);
     if (tries > 0) return `it was in hand when ${String(tries)} processes of a gateway ended`;
-    if (note.hold !== undefined) return `${note.hold.who}: ${note.hold.reason}`;
+    if (note.heldSinceWallMs !== 0) return this.wordsOf(row, note);
     if (!queue.routed) return 'no route leads out of its queue';
     if (settlement.envelopeOf(row) === undefined) return 'this release can not read its envelope';
     return 'its checksum is wrong';
+  }
+
+  /** What the operator said. Words may get lost (entry-texts.ts); that it is held does not. */
+  private wordsOf(row: number, { heldSinceWallMs }: Note): string {
+    const { hold } = this.ports.settlement.textsOf(row);
+    const isKnown = hold?.sinceWallMs === heldSinceWallMs;
+    return isKnown ? `${hold.who}: ${hold.reason}` : 'an operator; who and why is only in the log of the gateway that was asked';
   }
 
   /** Does it in each queue that has the message; what `act` returns is why it did not. */
@@ -195,7 +202,7 @@ export class MessageHolds {
     if (queue.partition.isLeaving) return LEAVING;
     if (state !== EntryState.HELD) return whyNotNow(state);
     if (this.releasing.has(row)) return 'it is being released at this moment';
-    return this.noteOf(row).hold === undefined ? 'it is held already' : '';
+    return this.noteOf(row).heldSinceWallMs === 0 ? 'it is held already' : '';
   }
 
   private whyNotReleased(queue: MailQueue, row: number): string {
@@ -212,7 +219,9 @@ export class MessageHolds {
 
   private holdBack(queue: MailQueue, row: number, { messageId, reason, who }: HoldRequest): void {
     const { clock, settlement, log } = this.ports;
-    settlement.annotate(queue, row, { ...this.noteOf(row), hold: makeHold(who, reason, clock.wallMs()) });
+    const sinceWallMs = Math.floor(clock.wallMs());
+    settlement.annotate(queue, row, { ...this.noteOf(row), heldSinceWallMs: sinceWallMs });
+    settlement.tell(queue, row, { ...settlement.textsOf(row), hold: { sinceWallMs, who, reason } });
     settlement.withdrawFromWaiting(queue, row);
     this.enter(queue, row);
     const fields = { queue: queue.name, queue_id: formatMessageId(messageId), reason, who };
@@ -243,7 +252,7 @@ export class MessageHolds {
     // It comes back behind what is due; the next process is not to take it for the head that it was (G3).
     const isHeadNoMore = queue.route.ordering === 'strict' && note.owedChange === 0;
     const dueWallMs = isHeadNoMore ? 0 : note.dueWallMs;
-    const number = settlement.annotate(queue, row, { ...note, dueWallMs, hold: undefined, tries: 0 });
+    const number = settlement.annotate(queue, row, { ...note, dueWallMs, heldSinceWallMs: 0, tries: 0 });
     crashes.forget(queue.ownerId, messageId);
     const fields = { queue: queue.name, queue_id: formatMessageId(messageId), reason, who };
     log.warn('held', 'a message that was held goes on: an operator has released it', fields);

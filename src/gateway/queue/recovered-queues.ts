@@ -11,7 +11,11 @@ import type { Partition } from '../mirror/partition.js';
 import type { Clock, Crc32, EventLog, Packer } from '../../platform/ports.js';
 import { FLAG_SHARED } from '../../protocol/change-rows.js';
 import type { Fenced } from '../../protocol/messages/fenced.js';
-import { ENTRY_ROW_BYTES, entryBodyBytes, entryCrc, entryFlags, entryHeadBytes, entryId, entryNoteBytes, entryNoteCrc, entryPosition } from '../../protocol/entry-rows.js';
+import {
+  ENTRY_ROW_BYTES, entryBodyBytes, entryCrc, entryFlags, entryHeadBytes, entryId, entryNoteBytes, entryNoteCrc, entryPosition,
+  entryRoom,
+} from '../../protocol/entry-rows.js';
+import { TEXT_ROW_BYTES, textBytes, textOf, textPosition } from '../../protocol/text-rows.js';
 import type { DueTimes } from './due-times.js';
 import type { Entries } from './entries.js';
 import { EntryState } from './entry-table.js';
@@ -20,7 +24,7 @@ import { labelOf, readLabel } from './label.js';
 import type { QueueName } from './label.js';
 import type { MailQueue } from './mail-queue.js';
 import type { Note } from './note.js';
-import { decodeNote, TO_TRY } from './note.js';
+import { decodeNote, noteRoom, TO_TRY } from './note.js';
 import type { MemoryGauge } from './memory-gauge.js';
 import type { MessageHolds } from './message-holds.js';
 import type { QueueRegistry } from './queue-registry.js';
@@ -119,8 +123,11 @@ export class RecoveredQueues {
     return aheadMs;
   }
 
-  /** Entry rows by ascending position; false when a checksum is wrong and another mirror can be asked. */
-  onBlock(handle: number, rows: Uint8Array, bodies: Uint8Array, lastSource: boolean): boolean {
+  /**
+   * Entry rows by ascending position, and the texts of some of them; false when a checksum is wrong and
+   * another mirror can be asked.
+   */
+  onBlock(handle: number, rows: Uint8Array, bodies: Uint8Array, texts: Uint8Array, lastSource: boolean): boolean {
     const partition = this.ports.mirrors.partitionOf(handle);
     if (partition === undefined) return true;
     if (this.expected.entries > 0) this.makeRoom();
@@ -129,13 +136,18 @@ export class RecoveredQueues {
     // All of the block is checked before any of it is taken, so that another mirror can be asked for it as a whole.
     const sound = this.isSound(view, bodies);
     if (!sound && !lastSource) return false;
+    let textAt = 0;
     for (let offset = 0, at = 0; offset < view.byteLength; offset += ENTRY_ROW_BYTES) {
       const ownEnd = at + entryBodyBytes(view, offset) + entryHeadBytes(view, offset);
       const end = ownEnd + entryNoteBytes(view, offset);
       const own = bodies.subarray(at, ownEnd);
       const note = end === ownEnd ? NO_BYTES : bodies.subarray(ownEnd, end);
-      this.takeEntry(partition, view, offset, own, note, payload, at, sound || this.checkEntry(view, offset, own, note));
+      const row = this.takeEntry(partition, view, offset, own, note, payload, at, sound || this.checkEntry(view, offset, own, note));
       at = end;
+      if (textAt < texts.length && textPosition(texts, textAt) === entryPosition(view, offset)) {
+        if (row !== 0 && this.ports.entries.hasNote(row)) this.ports.entries.texts.put(row, textOf(texts, textAt));
+        textAt += TEXT_ROW_BYTES + textBytes(texts, textAt);
+      }
     }
     return true;
   }
@@ -217,8 +229,13 @@ export class RecoveredQueues {
     return crc32(own, 0) === entryCrc(view, offset) && (note.length === 0 || crc32(note, 0) === entryNoteCrc(view, offset));
   }
 
-  /** `own` is body ‖ head, and lies at `at` of the block's payload. */
-  private takeEntry(partition: Partition, view: DataView, offset: number, own: Uint8Array, note: Uint8Array, payload: DataView, at: number, sound: boolean): void {
+  /**
+   * `own` is body ‖ head, and lies at `at` of the block's payload. Answers the row, 0 when the entry has
+   * ended at once.
+   */
+  private takeEntry(
+    partition: Partition, view: DataView, offset: number, own: Uint8Array, note: Uint8Array, payload: DataView, at: number, sound: boolean,
+  ): number {
     const { entries } = this.ports;
     const bodyBytes = entryBodyBytes(view, offset);
     const headAt = at + bodyBytes;
@@ -227,15 +244,17 @@ export class RecoveredQueues {
     const known = sound && isKnownHead(payload, headAt, own.length - bodyBytes);
     const queue = this.queueOf(partition, known ? readLabel(payload, headLabelAt(headAt), at + own.length) : undefined);
     const shared = sound && (entryFlags(view, offset) & FLAG_SHARED) !== 0 ? this.sharedBody(partition.ownerId, id, own.subarray(0, bodyBytes)) : 0;
-    const slot = entries.contents.storeBytes(shared === 0 ? own : own.subarray(bodyBytes));
+    const room = entryRoom(view, offset);
+    const slot = entries.contents.storeBytes(shared === 0 ? own : own.subarray(bodyBytes), room);
     const arrivalSeconds = known ? Math.floor(headArrivalWallMs(payload, headAt) / 1000) : 0;
     const expirySeconds = known ? this.expirySeconds(partition, headExpirySeconds(payload, headAt)) : NEVER_SECONDS;
-    const row = entries.create(queue, id, slot, shared, bodyBytes, entryCrc(view, offset), arrivalSeconds, expirySeconds);
+    const row = entries.create(queue, id, slot, shared, bodyBytes, entryCrc(view, offset), arrivalSeconds, expirySeconds, room);
     entries.table.position.set(row, entryPosition(view, offset));
     if (sound && note.length > 0) entries.setNote(row, note);
     queue.appendRecovered(row, entries.bytes(row));
     this.entryCount += 1;
     this.place(queue, row, known ? headFlags(payload, headAt) : undefined, note, sound);
+    return entries.table.state(row) === EntryState.FREE ? 0 : row;
   }
 
   /** The queue that an entry's label names, made if need be. */
@@ -273,11 +292,14 @@ export class RecoveredQueues {
 
   /** Decides what a recovered entry waits for. */
   private place(queue: MailQueue, row: number, flags: number | undefined, noteBytes: Uint8Array, sound: boolean): void {
-    const { entries, clock, dueTimes, packer, log } = this.ports;
-    const note = !sound || noteBytes.length === 0 ? undefined : decodeNote(packer, noteBytes);
+    const { entries, clock, dueTimes, log } = this.ports;
+    const note = !sound || noteBytes.length === 0 ? undefined : decodeNote(noteBytes);
     // A report that is owed is made even where no route leads out of the queue.
     const isReport = note !== undefined && note.owedChange !== 0;
-    if (!sound || flags === undefined || (!queue.routed && !isReport) || (noteBytes.length > 0 && note === undefined)) {
+    if (
+      !sound || flags === undefined || (!queue.routed && !isReport) || (noteBytes.length > 0 && note === undefined) ||
+      entries.room(row) < noteRoom(1)
+    ) {
       entries.table.transition(row, EntryState.HELD);
       queue.heldCount += 1;
       if (!sound) log.error('recovery', 'a message is held: its checksum is wrong at the last mirror that has it', { queue: queue.name, queue_id: entries.table.messageId(row) });

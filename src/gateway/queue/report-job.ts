@@ -24,6 +24,7 @@ import type { MailEvents } from './mail-events.js';
 import type { MailQueue } from './mail-queue.js';
 import type { Note } from './note.js';
 import { DONE, ENDED, OWED_FAILURE, OWED_SUCCESS } from './note.js';
+import type { ReplyTexts } from './entry-texts.js';
 import type { Settlement } from './settlement.js';
 import type { Envelope, Router } from './types.js';
 import { NO_MEMORY, NOT_READY, RET_HEADERS } from './types.js';
@@ -36,6 +37,8 @@ export type ReportStep = (typeof ReportStep)[keyof typeof ReportStep];
 export interface ReportInput {
   readonly envelope: Envelope;
   readonly note: Note;
+  /** What was said of them, as far as it is still known. */
+  readonly texts: ReplyTexts;
   /** Indexes of recipients whose outcome is reported. */
   readonly recipients: readonly number[];
   readonly failure: boolean;
@@ -276,7 +279,8 @@ export class Reports {
     const content = new Uint8Array(entries.table.bodyBytes.get(job.row));
     entries.copyBody(job.row, content, 0);
     const about = job.isShort ? { ...envelope, ret: RET_HEADERS } : envelope;
-    return this.ports.compose({ envelope: about, note, recipients, failure, reportId, content }, job.queue.ownerId);
+    const texts = this.ports.settlement.textsOf(job.row).replies;
+    return this.ports.compose({ envelope: about, note, texts, recipients, failure, reportId, content }, job.queue.ownerId);
   }
 
   /** The source does not owe this report any more: it ends, or others of its recipients are still to be tried. */

@@ -19,7 +19,9 @@ import { decodeEnvelope } from './envelope.js';
 import type { MailQueue } from './mail-queue.js';
 import type { MailEvents } from './mail-events.js';
 import type { LastResult, Note } from './note.js';
-import { DONE, decodeNote, encodeNote, ENDED, freshNote, OWED_FAILURE, OWED_SUCCESS, TO_TRY } from './note.js';
+import { DONE, decodeNote, encodeNote, ENDED, freshNote, noteRoom, OWED_FAILURE, OWED_SUCCESS, TO_TRY } from './note.js';
+import type { EntryTexts } from './entry-texts.js';
+import { NO_TEXTS, encodeEntryTexts, decodeEntryTexts } from './entry-texts.js';
 import type { Delivery, DeliveryResult, Envelope, RecipientResult } from './types.js';
 import { DEFERRED, DELIVERED, FAILED, NOTIFY_NEVER, NOTIFY_SUCCESS } from './types.js';
 import type { WallFrame } from './wall-frame.js';
@@ -57,11 +59,25 @@ export class Settlement {
   /** The note of an entry, or that of one never tried. */
   noteOf(row: number, recipientCount: number): Note {
     const bytes = this.ports.entries.note(row);
-    return (bytes.length === 0 ? undefined : decodeNote(this.ports.packer, bytes)) ?? freshNote(recipientCount);
+    return (bytes.length === 0 ? undefined : decodeNote(bytes)) ?? freshNote(recipientCount);
   }
 
+  /** What was said of it and of its recipients, as far as it is still known. */
+  textsOf(row: number): EntryTexts {
+    const { entries, packer } = this.ports;
+    const bytes = entries.hasNote(row) ? entries.texts.of(row) : undefined;
+    return bytes === undefined ? NO_TEXTS : decodeEntryTexts(packer, bytes);
+  }
+
+  /**
+   * Undefined also for an envelope whose entry was stored without room for what may become of its recipients.
+   */
   envelopeOf(row: number): Envelope | undefined {
-    return this.ports.entries.envelopes.of(row) ?? decodeEnvelope(this.ports.packer, this.ports.entries.table.messageId(row), this.ports.entries.head(row));
+    const { entries, packer } = this.ports;
+    const recent = entries.envelopes.of(row);
+    if (recent !== undefined) return recent;
+    const envelope = decodeEnvelope(packer, entries.table.messageId(row), entries.head(row));
+    return envelope === undefined || noteRoom(envelope.recipients.length) > entries.room(row) ? undefined : envelope;
   }
 
   /** The attempt is over. */
@@ -94,7 +110,7 @@ export class Settlement {
     const envelope = this.envelopeOf(row);
     if (envelope === undefined) return;
     this.withdrawFromWaiting(queue, row);
-    this.conclude(queue, row, envelope, this.noteOf(row, envelope.recipients.length));
+    this.conclude(queue, row, envelope, this.noteOf(row, envelope.recipients.length), this.repliesOf(row));
   }
 
   /** Whether its time is up. */
@@ -111,11 +127,25 @@ export class Settlement {
     queue.partition.delete(row, position, following);
   }
 
-  /** Mirrors a note. Returns the number of the change. */
+  /**
+   * Mirrors a note: in the room that the entry has for it, here and at the stores. Returns the number of the
+   * change.
+   */
   annotate(queue: MailQueue, row: number, note: Note): number {
-    const bytes = encodeNote(this.ports.packer, note);
+    const bytes = encodeNote(note);
     this.ports.entries.setNote(row, bytes);
     return queue.partition.annotate(this.ports.entries.table.position.get(row), bytes, this.ports.crc32(bytes, 0));
+  }
+
+  /**
+   * Keeps the texts that belong to the note just mirrored, and tells them to the stores, as far as there is
+   * room.
+   */
+  tell(queue: MailQueue, row: number, texts: EntryTexts): void {
+    const { entries, mirrors, packer } = this.ports;
+    const bytes = encodeEntryTexts(packer, texts);
+    entries.texts.put(row, bytes);
+    if (bytes.length > 0) mirrors.sender.texts.add(queue.partition, entries.table.position.get(row), bytes);
   }
 
   /** With its report made: ends the entry, or lets those still to be tried wait for their time. */
@@ -126,7 +156,7 @@ export class Settlement {
     }
     const envelope = this.envelopeOf(row);
     if (envelope !== undefined && this.isOver(row)) {
-      this.conclude(queue, row, envelope, note);
+      this.conclude(queue, row, envelope, note, this.repliesOf(row));
       return;
     }
     this.annotate(queue, row, note);
@@ -148,34 +178,41 @@ export class Settlement {
     const before = this.noteOf(row, envelope.recipients.length);
     const states = before.states.slice();
     const results = new Map(before.results.map((last) => [last.recipient, last]));
+    const replies = this.repliesOf(row);
     for (let i = 0; i < delivery.pending.length; i++) {
       const index = delivery.pending[i] ?? 0;
       const said = result.results[i];
       if (said === undefined) continue;
-      const last: LastResult = { recipient: index, code: said.code, enhanced: said.enhanced, text: said.text };
+      const last: LastResult = { recipient: index, code: said.code, enhanced: said.enhanced };
+      replies.set(index, said.text);
       this.log(queue, row, envelope, index, said, result, attempts);
       if (said.status === DELIVERED) {
         const owes = result.dsnPassedOn !== true && ((envelope.recipients[index]?.notify ?? 0) & NOTIFY_SUCCESS) !== 0 && envelope.reversePath !== '';
         states[index] = owes ? OWED_SUCCESS : DONE;
         if (owes) results.set(index, last);
-        else results.delete(index);
-      } else if (said.status === FAILED) this.fail(envelope, index, last, states, results, queue);
+        else {
+          results.delete(index);
+          replies.delete(index);
+        }
+      } else if (said.status === FAILED) this.fail(envelope, index, last, said.text, states, results, queue);
       else {
         results.set(index, last);
         queue.lastError = said.text;
       }
     }
     const dueWallMs = this.ports.frame.wallMs() + this.ports.retryDelayMs(attempts);
-    this.conclude(queue, row, envelope, { ...before, attempts, dueWallMs, states, results: [...results.values()] });
+    this.conclude(queue, row, envelope, { ...before, attempts, dueWallMs, states, results: [...results.values()] }, replies);
   }
 
   /** A recipient has failed for good: reported, or ended where a report is forbidden or unwanted (RFC 3461 4.1, RFC 5321 4.5.5). */
-  private fail(envelope: Envelope, index: number, last: LastResult, states: Uint8Array, results: Map<number, LastResult>, queue: MailQueue): void {
+  private fail(
+    envelope: Envelope, index: number, last: LastResult, text: string, states: Uint8Array, results: Map<number, LastResult>, queue: MailQueue,
+  ): void {
     const notify = envelope.recipients[index]?.notify ?? 0;
     results.set(index, last);
-    if (envelope.reversePath === '') this.ports.events.ended(queue, envelope, index, 'null reverse-path', last.text);
-    else if ((notify & NOTIFY_NEVER) !== 0) this.ports.events.ended(queue, envelope, index, 'NOTIFY=NEVER', last.text);
-    else if (notify !== 0 && (notify & 4) === 0) this.ports.events.ended(queue, envelope, index, 'NOTIFY without FAILURE', last.text);
+    if (envelope.reversePath === '') this.ports.events.ended(queue, envelope, index, 'null reverse-path', text);
+    else if ((notify & NOTIFY_NEVER) !== 0) this.ports.events.ended(queue, envelope, index, 'NOTIFY=NEVER', text);
+    else if (notify !== 0 && (notify & 4) === 0) this.ports.events.ended(queue, envelope, index, 'NOTIFY without FAILURE', text);
     else {
       states[index] = OWED_FAILURE;
       return;
@@ -184,8 +221,8 @@ export class Settlement {
   }
 
   /** Mirrors the outcome and does what follows from it. The entry is in no list: in flight, taken out, or reported. */
-  private conclude(queue: MailQueue, row: number, envelope: Envelope, outcome: Note): void {
-    const note = this.isOver(row) ? this.expired(queue, row, envelope, outcome) : outcome;
+  private conclude(queue: MailQueue, row: number, envelope: Envelope, outcome: Note, replies: Map<number, string>): void {
+    const note = this.isOver(row) ? this.expired(queue, row, envelope, outcome, replies) : outcome;
     const owes = note.states.includes(OWED_FAILURE) || note.states.includes(OWED_SUCCESS);
     const tries = note.states.includes(TO_TRY);
     if (!owes && !tries) {
@@ -194,11 +231,13 @@ export class Settlement {
     }
     if (!owes) {
       this.annotate(queue, row, note);
+      this.tellReplies(queue, row, replies);
       this.deferUntil(queue, row, Math.min(note.dueWallMs, this.expiryMs(row)), true);
       return;
     }
     // Composing the report is work that may end the process: this process is the first that tries.
     const number = this.annotate(queue, row, { ...note, owedChange: queue.partition.lastNumber + 1, tries: 1 });
+    this.tellReplies(queue, row, replies);
     const { table } = this.ports.entries;
     if (table.state(row) !== EntryState.REPORTING) table.transition(row, EntryState.REPORTING);
     // The head of a strict queue holds it while others of its recipients are still to be tried; afterReport() goes on.
@@ -209,8 +248,17 @@ export class Settlement {
     this.ports.report(queue, row, number);
   }
 
+  /** What was said of its recipients, as far as it is still known: to be changed. */
+  private repliesOf(row: number): Map<number, string> {
+    return new Map(this.textsOf(row).replies);
+  }
+
+  private tellReplies(queue: MailQueue, row: number, replies: ReadonlyMap<number, string>): void {
+    this.tell(queue, row, { ...this.textsOf(row), replies });
+  }
+
   /** The time of the entry is up: whoever is still to be tried has failed. */
-  private expired(queue: MailQueue, row: number, envelope: Envelope, note: Note): Note {
+  private expired(queue: MailQueue, row: number, envelope: Envelope, note: Note, replies: Map<number, string>): Note {
     const { entries, events } = this.ports;
     const bodyBytes = entries.table.bodyBytes.get(row);
     const states = note.states.slice();
@@ -218,8 +266,9 @@ export class Settlement {
     for (let index = 0; index < states.length; index++) {
       if (states[index] !== TO_TRY) continue;
       events.outcome('expired', queue, envelope, index, EXPIRED, bodyBytes, '', note.attempts, 0, 0);
-      const last = results.get(index) ?? { recipient: index, code: 0, enhanced: EXPIRED.enhanced, text: EXPIRED.text };
-      this.fail(envelope, index, last, states, results, queue);
+      const last = results.get(index);
+      if (last === undefined) replies.set(index, EXPIRED.text);
+      this.fail(envelope, index, last ?? { recipient: index, code: 0, enhanced: EXPIRED.enhanced }, replies.get(index) ?? '', states, results, queue);
     }
     return { ...note, states, results: [...results.values()] };
   }

@@ -26,7 +26,7 @@
  */
 
 import {
-  CHANGE_ROW_BYTES, changeBodyBytes, changeBodyInFrame, changeCrc, changeHeadBytes, changeHeadInFrame, changeKind, changeRef,
+  CHANGE_ROW_BYTES, changeBodyBytes, changeBodyInFrame, changeCrc, changeDigested, changeHeadBytes, changeHeadInFrame, changeRef,
 } from '../../protocol/change-rows.js';
 import { Digest } from '../../protocol/digest.js';
 import type { MirroredPartition } from './mirrored-partition.js';
@@ -155,7 +155,7 @@ export class AppliedChanges {
     let bytes = 0;
     for (let i = 0; i < rows; i += 1) {
       const row = at + HEADER_BYTES + i * CHANGE_ROW_BYTES;
-      digest.add(changeKind(view, row), changeBodyBytes(view, row), changeHeadBytes(view, row), changeCrc(view, row), changeRef(view, row));
+      digest.add(changeDigested(view, row), changeBodyBytes(view, row), changeHeadBytes(view, row), changeCrc(view, row), changeRef(view, row));
       bytes += changeBodyInFrame(view, row) + changeHeadInFrame(view, row);
     }
     return digest.equals(a, b) ? bytes : -1;

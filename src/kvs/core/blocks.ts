@@ -10,11 +10,12 @@
  */
 
 import type { Segments } from '../../base/segments.js';
+import type { TextPool } from '../../base/text-pool.js';
 import { FLAG_SHARED } from '../../protocol/change-rows.js';
 import { ENTRY_ROW_BYTES, writeEntryRow } from '../../protocol/entry-rows.js';
+import { TextRows } from '../../protocol/text-rows.js';
 import { roomFor } from './block-buffers.js';
 import type { StoredEntries } from './stored-entries.js';
-import { NOTE_CRC_BYTES } from './stored-entries.js';
 import type { MirroredPartition } from './mirrored-partition.js';
 import type { SharedBodies } from './shared-bodies.js';
 
@@ -23,6 +24,9 @@ const BLOCK_ENTRIES_MAX = 100_000;
 /** Payload of one block: far below a frame's 64 MiB, and what one answer may put into a socket's buffer. */
 const BLOCK_BYTES_MAX = 16 * 1024 * 1024;
 
+/** Texts of one block: a control part holds 8 MiB. */
+const TEXT_BYTES_PER_BLOCK = 1024 * 1024;
+
 const NOTHING: Uint8Array = new Uint8Array(0);
 
 export class BuiltBlock {
@@ -30,6 +34,7 @@ export class BuiltBlock {
   /** A view of the start of `buffer`. */
   bodies: Uint8Array = NOTHING;
   buffer: Uint8Array = NOTHING;
+  texts: Uint8Array = NOTHING;
   nextPosition = 0;
   end = false;
 }
@@ -38,15 +43,17 @@ export class Blocks {
   readonly #segments: Segments;
   readonly #entries: StoredEntries;
   readonly #shared: SharedBodies;
+  readonly #texts: TextPool;
   /** Rows chosen for the block being built. */
   #chosen = new Uint32Array(1024);
   #chosenCount = 0;
   #payloadBytes = 0;
 
-  constructor(parts: { readonly segments: Segments; readonly entries: StoredEntries; readonly shared: SharedBodies }) {
+  constructor(parts: { readonly segments: Segments; readonly entries: StoredEntries; readonly shared: SharedBodies; readonly texts: TextPool }) {
     this.#segments = parts.segments;
     this.#entries = parts.entries;
     this.#shared = parts.shared;
+    this.#texts = parts.texts;
   }
 
   /** `buffer` is used when the payload fits. */
@@ -100,9 +107,7 @@ export class Blocks {
 
   #sizeOf(row: number): number {
     const entries = this.#entries;
-    const note = entries.noteOf(row);
-    const noteBytes = note === 0 ? 0 : this.#segments.bytesOf(note) - NOTE_CRC_BYTES;
-    return entries.bodyBytesOf(row) + entries.headBytesOf(row) + noteBytes;
+    return entries.bodyBytesOf(row) + entries.headBytesOf(row) + entries.noteBytesOf(row);
   }
 
   #clear(): void {
@@ -131,7 +136,18 @@ export class Blocks {
     for (let i = 0; i < this.#chosenCount; i += 1) {
       at = this.#copyEntry(this.#chosen[i] ?? 0, view, i * ENTRY_ROW_BYTES, block.buffer, at);
     }
+    if (this.#texts.count > 0) block.texts = this.#textsOfChosen();
     return block;
+  }
+
+  #textsOfChosen(): Uint8Array {
+    const rows = new TextRows();
+    for (let i = 0; i < this.#chosenCount && rows.length < TEXT_BYTES_PER_BLOCK; i += 1) {
+      const row = this.#chosen[i] ?? 0;
+      const text = this.#texts.of(row);
+      if (text !== undefined) rows.add(this.#entries.positionOf(row), text);
+    }
+    return rows.take();
   }
 
   #copyEntry(row: number, view: DataView, rowAt: number, target: Uint8Array, start: number): number {
@@ -141,7 +157,7 @@ export class Blocks {
     const headBytes = entries.headBytesOf(row);
     const slot = entries.slotOf(row);
     const shared = entries.sharedOf(row);
-    const note = entries.noteOf(row);
+    const noteBytes = entries.noteBytesOf(row);
     let at = start;
     if (shared !== 0) {
       if (bodyBytes > 0) segments.copyTo(this.#shared.slotOf(shared), 0, bodyBytes, target, at);
@@ -152,16 +168,12 @@ export class Blocks {
       segments.copyTo(slot, 0, bodyBytes + headBytes, target, at);
       at += bodyBytes + headBytes;
     }
-    let noteBytes = 0;
-    let noteCrc = 0;
-    if (note !== 0) {
-      const record = segments.read(note);
-      noteBytes = record.length - NOTE_CRC_BYTES;
-      for (let i = 0; i < NOTE_CRC_BYTES; i += 1) noteCrc = (noteCrc | ((record[i] ?? 0) << (8 * i))) >>> 0;
-      segments.copyTo(note, NOTE_CRC_BYTES, noteBytes, target, at);
-      at += noteBytes;
-    }
-    writeEntryRow(view, rowAt, shared === 0 ? 0 : FLAG_SHARED, bodyBytes, headBytes, entries.crcOf(row), noteBytes, noteCrc, entries.idOf(row), entries.positionOf(row));
+    const noteCrc = noteBytes === 0 ? 0 : entries.copyNote(row, target, at);
+    at += noteBytes;
+    writeEntryRow(
+      view, rowAt, shared === 0 ? 0 : FLAG_SHARED, bodyBytes, headBytes, entries.crcOf(row),
+      noteBytes, noteCrc, entries.idOf(row), entries.positionOf(row), entries.roomOf(row),
+    );
     return at;
   }
 }

@@ -12,9 +12,10 @@
  * (section.ts).
  */
 
-import { FLAG_BODY_ABSENT, FLAG_SHARED } from '../../protocol/change-rows.js';
-import { ENTRY_ROW_BYTES, checkEntryRow } from '../../protocol/entry-rows.js';
-import { REFUSAL_COUNT, REFUSAL_INVALID } from '../../protocol/reasons.js';
+import { CREDIT_OVERHEAD_BYTES, FLAG_BODY_ABSENT, FLAG_SHARED } from '../../protocol/change-rows.js';
+import { ENTRY_ROW_BYTES, checkEntryRow, entryRoom } from '../../protocol/entry-rows.js';
+import { REFUSAL_CHECKSUM, REFUSAL_COUNT, REFUSAL_INVALID } from '../../protocol/reasons.js';
+import type { Crc32 } from '../../platform/ports.js';
 import type { Contents } from './contents.js';
 import type { StoredEntries } from './stored-entries.js';
 import type { MirroredPartition } from './mirrored-partition.js';
@@ -22,10 +23,12 @@ import type { MirroredPartition } from './mirrored-partition.js';
 const TAKEN = 0;
 
 export class RefillTarget {
+  readonly #crc32: Crc32;
   readonly #entries: StoredEntries;
   readonly #contents: Contents;
 
-  constructor(parts: { readonly entries: StoredEntries; readonly contents: Contents }) {
+  constructor(parts: { readonly crc32: Crc32; readonly entries: StoredEntries; readonly contents: Contents }) {
+    this.#crc32 = parts.crc32;
     this.#entries = parts.entries;
     this.#contents = parts.contents;
   }
@@ -40,6 +43,17 @@ export class RefillTarget {
       if (flags === FLAG_BODY_ABSENT) return -1;
       bytes += view.getUint32(row + 8, true) + view.getUint32(row + 16, true);
       if ((flags & FLAG_BODY_ABSENT) === 0) bytes += view.getUint32(row + 4, true);
+    }
+    return bytes;
+  }
+
+  /** What the rows cost of the sender's credit. */
+  costBytes(view: DataView, rowsAt: number, rowCount: number): number {
+    let bytes = rowCount * CREDIT_OVERHEAD_BYTES;
+    for (let i = 0; i < rowCount; i += 1) {
+      const row = rowsAt + i * ENTRY_ROW_BYTES;
+      bytes += view.getUint32(row + 8, true) + entryRoom(view, row);
+      if ((view.getUint8(row) & FLAG_BODY_ABSENT) === 0) bytes += view.getUint32(row + 4, true);
     }
     return bytes;
   }
@@ -72,20 +86,17 @@ export class RefillTarget {
     if (position <= copy.refillPosition || position > copy.refillNumber) return REFUSAL_INVALID;
     const contents = this.#contents;
     const absent = (flags & FLAG_BODY_ABSENT) !== 0;
+    const room = entryRoom(view, row);
+    const noteStart = start + (absent ? 0 : bodyBytes) + headBytes;
+    const note = payload.subarray(noteStart, noteStart + noteBytes);
+    const noteCrc = view.getUint32(row + 20, true);
+    if (noteBytes > 0 && this.#crc32(note, 0) !== noteCrc) return REFUSAL_CHECKSUM;
     const reason = (flags & FLAG_SHARED) === 0
-      ? contents.takeOwn(payload, start, bodyBytes + headBytes, crc)
-      : contents.takeShared(copy.ownerAccount, id, absent, bodyBytes, headBytes, crc, payload, start);
+      ? contents.takeOwn(payload, start, bodyBytes + headBytes, crc, room)
+      : contents.takeShared(copy.ownerAccount, id, absent, bodyBytes, headBytes, crc, payload, start, room);
     if (reason !== TAKEN) return reason;
     const entry = this.#entries.create(id, contents.slot, bodyBytes, headBytes, crc, contents.shared);
-    if (noteBytes > 0) {
-      const noteStart = start + (absent ? 0 : bodyBytes) + headBytes;
-      const noteReason = contents.takeNote(payload, noteStart, noteBytes, view.getUint32(row + 20, true));
-      if (noteReason !== TAKEN) {
-        this.#entries.discard(entry);
-        return noteReason;
-      }
-      this.#entries.setNote(entry, contents.slot);
-    }
+    this.#entries.setNote(entry, note, noteCrc);
     this.#entries.link(copy, entry, position, copy.refillRow);
     copy.refillRow = entry;
     copy.refillPosition = position;

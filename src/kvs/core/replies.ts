@@ -135,7 +135,7 @@ export class Replies {
     this.#counters.blockBytes += block.bodies.length;
     const control = encodeBlock(
       this.#ports.packer,
-      { handle, afterPosition, nextPosition: block.nextPosition, end: block.end, rows: block.rows },
+      { handle, afterPosition, nextPosition: block.nextPosition, end: block.end, rows: block.rows, texts: block.texts },
     );
     this.#ports.outbox.frameWithBodies(BLOCK, sequence, control, block.bodies);
   }

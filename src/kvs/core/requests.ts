@@ -1,7 +1,7 @@
 /**
  * The requests of an active connection: each is decoded, applied to the store, and answered in order.
  *
- *   CHANGES REFILL REFILL_END RELEASE      by the cumulative ACK at the end of the turn or after much, or a REFUSAL in place
+ *   CHANGES TEXTS REFILL REFILL_END RELEASE  by the cumulative ACK at the end of the turn or after much, or a REFUSAL in place
  *   FENCE ASK TELL                         FENCED or DECLINED, ASKED, TOLD at once
  *   PULL TAIL                              an answer that may be large: while the socket's buffer is full it waits,
  *                                          and the ACK stays below it (replies.ts)
@@ -20,7 +20,8 @@ import { CHANGE_ROW_BYTES } from '../../protocol/change-rows.js';
 import { ENTRY_ROW_BYTES } from '../../protocol/entry-rows.js';
 import { InvalidMessage } from '../../protocol/invalid.js';
 import {
-  ACK, ASK, ASKED, CHANGES, DECLINED, FENCE, FENCED, PULL, REFILL, REFILL_END, REFUSAL, RELEASE, TAIL, TELL, TOLD, messageTypeName,
+  ACK, ASK, ASKED, CHANGES, DECLINED, FENCE, FENCED, PULL, REFILL, REFILL_END, REFUSAL, RELEASE, TAIL, TELL, TEXTS, TOLD,
+  messageTypeName,
 } from '../../protocol/message-types.js';
 import { encodeAck } from '../../protocol/messages/ack.js';
 import { decodeAsk } from '../../protocol/messages/ask.js';
@@ -37,6 +38,7 @@ import { decodeRefillEnd } from '../../protocol/messages/refill-end.js';
 import { encodeRefusal } from '../../protocol/messages/refusal.js';
 import { decodeRelease } from '../../protocol/messages/release.js';
 import { decodeTell } from '../../protocol/messages/tell.js';
+import { decodeTexts } from '../../protocol/messages/texts.js';
 import { encodeTold } from '../../protocol/messages/told.js';
 import {
   CLOSE_LIMIT, CLOSE_MALFORMED, REFUSAL_LIMIT, declinedReasonName, refusalReasonName,
@@ -142,6 +144,7 @@ export class Requests {
       case ASK: this.#onAsk(sequence, control); break;
       case TELL: this.#onTell(sequence, control); break;
       case RELEASE: this.#onRelease(sequence, control); break;
+      case TEXTS: this.#onTexts(control); break;
       case REFILL: this.#onRefill(sequence, control, bodies, bodyBytes); break;
       case REFILL_END: this.#onRefillEnd(sequence, control); break;
       case PULL: case TAIL: this.#replies.take(type, sequence, control, this.#attachments); break;
@@ -210,7 +213,7 @@ export class Requests {
       if (reason === 0 && attachment !== undefined) {
         reason = isUnread ? REFUSAL_LIMIT : this.#store.applySection(
           account, attachment, firstNumber, sectionDigestA(changes, i), sectionDigestB(changes, i),
-          view, rows.byteOffset, rowCount, bodies, start, measure.costBytes, measure.freeBytes,
+          view, rows.byteOffset, rowCount, bodies, start, measure.costBytes,
         );
         if (reason === 0) this.#touch(attachment);
       }
@@ -268,6 +271,23 @@ export class Requests {
     }
     const attachment = this.#held(sequence, message.handle);
     if (attachment !== undefined) this.#store.release(attachment);
+  }
+
+  /**
+   * Whose term the copy does not admit, or whose changes are refused, is not heard; nor told: whatever it
+   * changes, it hears.
+   */
+  #onTexts(control: Uint8Array): void {
+    const message = decodeTexts(this.#ports.packer, control);
+    if (message instanceof InvalidMessage) {
+      this.#malformed(TEXTS, message.rule);
+      return;
+    }
+    for (const { handle, rows } of message) {
+      const attachment = this.#attachments.get(handle);
+      if (attachment === undefined || attachment.refused || this.#store.check(attachment) !== 0) continue;
+      this.#store.keepTexts(attachment.copy, rows);
+    }
   }
 
   #onRefill(sequence: number, control: Uint8Array, bodies: Uint8Array, bodyBytes: number): void {

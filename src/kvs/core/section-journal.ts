@@ -6,12 +6,12 @@
  *   LINKED    row                                       undo: unlink, free       commit: -
  *   UNLINKED  row position                              undo: link behind PREV   commit: free
  *   CUT       first last before count               undo: put back           commit: free; very many later, in steps
- *   NOTE      row note                                  undo: put back           commit: free the old
+ *   NOTE      row index of the old note in notes        undo: write it back      commit: -
  *
- * Operands stand before their op: both walks go backwards. One array of numbers, reused.
+ * Operands stand before their op: both walks go backwards. One array of numbers, reused; notes that were
+ * written over are copied beside it.
  */
 
-import type { Segments } from '../../base/segments.js';
 import type { StoredEntries } from './stored-entries.js';
 import type { MirroredPartition } from './mirrored-partition.js';
 
@@ -28,23 +28,22 @@ const KEPT_OPS = 65_536;
 
 export class SectionJournal {
   readonly #ops: number[] = [];
+  /** Of each op NOTE: the note before, and its checksum. */
+  #notes: { readonly bytes: Uint8Array; readonly crc: number }[] = [];
   #length = 0;
   #refillRow = 0;
   #pullRow = 0;
-  readonly #segments: Segments;
   readonly #entries: StoredEntries;
   readonly #discardLater: (first: number) => void;
 
-  constructor(parts: {
-    readonly segments: Segments; readonly entries: StoredEntries; readonly discardLater: (first: number) => void;
-  }) {
-    this.#segments = parts.segments;
+  constructor(parts: { readonly entries: StoredEntries; readonly discardLater: (first: number) => void }) {
     this.#entries = parts.entries;
     this.#discardLater = parts.discardLater;
   }
 
   begin(copy: MirroredPartition): void {
     this.#length = 0;
+    if (this.#notes.length > 0) this.#notes = [];
     if (this.#ops.length > KEPT_OPS) this.#ops.length = 0;
     this.#refillRow = copy.refillRow;
     this.#pullRow = copy.pullRow;
@@ -70,11 +69,14 @@ export class SectionJournal {
     this.#push(CUT);
   }
 
-  /** Before the note of the row is replaced. */
+  /** Before the note of the row is written over. */
   note(row: number): void {
+    const entries = this.#entries;
+    const bytes = new Uint8Array(entries.noteBytesOf(row));
     this.#push(row);
-    this.#push(this.#entries.noteOf(row));
+    this.#push(this.#notes.length);
     this.#push(NOTE);
+    this.#notes.push({ bytes, crc: bytes.length === 0 ? 0 : entries.copyNote(row, bytes, 0) });
   }
 
   /** Frees what the section replaced. */
@@ -93,9 +95,7 @@ export class SectionJournal {
         if (count > FREED_AT_ONCE_MAX) this.#discardLater(first);
         else this.#entries.discardChain(first, count);
       } else {
-        const note = this.#pop();
-        this.#length -= 1;
-        this.#freeNote(note);
+        this.#length -= 2;
       }
     }
   }
@@ -119,18 +119,13 @@ export class SectionJournal {
         const last = this.#pop();
         entries.attach(copy, this.#pop(), last, before);
       } else {
-        const note = this.#pop();
+        const before = this.#notes[this.#pop()];
         const row = this.#pop();
-        this.#freeNote(entries.noteOf(row));
-        entries.setNote(row, note);
+        if (before !== undefined) entries.setNote(row, before.bytes, before.crc);
       }
     }
     copy.refillRow = this.#refillRow;
     copy.pullRow = this.#pullRow;
-  }
-
-  #freeNote(note: number): void {
-    if (note !== 0) this.#segments.free(note);
   }
 
   #push(value: number): void {

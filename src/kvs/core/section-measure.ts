@@ -8,7 +8,7 @@
 
 import {
   CHANGE_ROW_BYTES, CREDIT_OVERHEAD_BYTES, FLAG_BODY_ABSENT, FLAG_SHARED, FLAG_SKIPPED,
-  KIND_DELETE, KIND_STORE, checkChangeRow,
+  KIND_DELETE, KIND_STORE, changeRoom, checkChangeRow,
 } from '../../protocol/change-rows.js';
 import type { SharedBodies } from './shared-bodies.js';
 
@@ -16,10 +16,8 @@ export class SectionMeasure {
   readonly #shared: SharedBodies;
   /** Bytes of payload that the rows describe. */
   payloadBytes = 0;
-  /** What they cost of the credit, those passed over as repeats not counted. */
+  /** What they cost of the credit, those passed over as repeats not counted. Nothing else takes memory. */
   costBytes = 0;
-  /** Bytes that need no credit: notes. */
-  freeBytes = 0;
 
   constructor(parts: { readonly shared: SharedBodies }) {
     this.#shared = parts.shared;
@@ -29,7 +27,6 @@ export class SectionMeasure {
   measure(view: DataView, rowsAt: number, rowCount: number, repeats: number, account: number): string {
     let payloadBytes = 0;
     let costBytes = 0;
-    let freeBytes = 0;
     for (let i = 0; i < rowCount; i += 1) {
       const row = rowsAt + i * CHANGE_ROW_BYTES;
       const rule = checkChangeRow(view, row);
@@ -42,12 +39,11 @@ export class SectionMeasure {
       const bytes = (flags & FLAG_BODY_ABSENT) === 0 ? view.getUint32(row + 4, true) + headBytes : headBytes;
       payloadBytes += bytes;
       if (i < repeats) continue;
-      if (kind !== KIND_STORE) freeBytes += bytes;
-      else costBytes += CREDIT_OVERHEAD_BYTES + (this.#isHere(account, flags, view, row) ? headBytes : bytes);
+      if (kind !== KIND_STORE) continue;
+      costBytes += CREDIT_OVERHEAD_BYTES + changeRoom(view, row) + (this.#isHere(account, flags, view, row) ? headBytes : bytes);
     }
     this.payloadBytes = payloadBytes;
     this.costBytes = costBytes;
-    this.freeBytes = freeBytes;
     return '';
   }
 

@@ -15,16 +15,15 @@
  * Not here: who may change a copy and whether memory allows it (store.ts).
  */
 
-import type { Segments } from '../../base/segments.js';
 import type { Crc32 } from '../../platform/ports.js';
 import {
-  CHANGE_ROW_BYTES, FLAG_BODY_ABSENT, FLAG_SHARED, FLAG_SKIPPED,
-  KIND_ANNOTATE, KIND_DELETE, KIND_STORE, KIND_WITHDRAW,
+  CHANGE_ROW_BYTES, DIGESTED, FLAG_BODY_ABSENT, FLAG_SHARED, FLAG_SKIPPED,
+  KIND_ANNOTATE, KIND_DELETE, KIND_STORE, KIND_WITHDRAW, NOTE_CRC_BYTES,
 } from '../../protocol/change-rows.js';
 import { Digest } from '../../protocol/digest.js';
 import type { Changes } from '../../protocol/messages/changes.js';
 import { sectionCount, sectionRows } from '../../protocol/messages/changes.js';
-import { REFUSAL_DIGEST, REFUSAL_GAP, REFUSAL_INVALID, REFUSAL_MISSING } from '../../protocol/reasons.js';
+import { REFUSAL_CHECKSUM, REFUSAL_DIGEST, REFUSAL_GAP, REFUSAL_INVALID, REFUSAL_MISSING } from '../../protocol/reasons.js';
 import type { Contents } from './contents.js';
 import type { StoredEntries } from './stored-entries.js';
 import type { MirroredPartition } from './mirrored-partition.js';
@@ -35,7 +34,6 @@ const APPLIED = 0;
 
 export interface SectionParts {
   readonly crc32: Crc32;
-  readonly segments: Segments;
   readonly entries: StoredEntries;
   readonly contents: Contents;
   /** Takes a chain of entries that is to be freed in steps. */
@@ -138,8 +136,10 @@ export class SectionApplier {
     digest.reset(copy.digestA, copy.digestB);
     for (let i = 0; i < rowCount; i += 1) {
       const row = rowsAt + i * CHANGE_ROW_BYTES;
-      const kind = view.getUint8(row);
-      const flags = view.getUint8(row + 1);
+      const word = view.getUint32(row, true);
+      const kind = word & 0xff;
+      const flags = (word >>> 8) & 0xff;
+      const room = word >>> 16;
       const bodyBytes = view.getUint32(row + 4, true);
       const headBytes = view.getUint32(row + 8, true);
       const crc = view.getUint32(row + 12, true);
@@ -152,7 +152,7 @@ export class SectionApplier {
         from = at;
         continue;
       }
-      digest.add(kind, bodyBytes, headBytes, crc, ref);
+      digest.add(word & DIGESTED, bodyBytes, headBytes, crc, ref);
       history.push(digest.a, digest.b);
       if ((flags & FLAG_SKIPPED) !== 0) {
         hasSkipped = true;
@@ -160,7 +160,7 @@ export class SectionApplier {
       }
       let reason = APPLIED;
       if (kind === KIND_STORE) {
-        reason = this.#store(copy, firstNumber + i, flags, bodyBytes, headBytes, crc, ref, payload, start);
+        reason = this.#store(copy, firstNumber + i, flags, bodyBytes, headBytes, crc, ref, payload, start, room);
       } else if (kind === KIND_DELETE) {
         reason = this.#remove(copy, ref, headBytes);
       } else {
@@ -184,15 +184,15 @@ export class SectionApplier {
 
   #store(
     copy: MirroredPartition, position: number, flags: number, bodyBytes: number, headBytes: number, crc: number, id: number,
-    payload: Uint8Array, start: number,
+    payload: Uint8Array, start: number, room: number,
   ): number {
     const contents = this.#contents;
     if (this.#isSound) {
-      contents.keepOwn(start, bodyBytes + headBytes);
+      contents.keepOwn(start, bodyBytes + headBytes, room);
     } else {
       const reason = (flags & (FLAG_SHARED | FLAG_BODY_ABSENT)) === 0
-        ? contents.takeOwn(payload, start, bodyBytes + headBytes, crc)
-        : contents.takeShared(copy.ownerAccount, id, (flags & FLAG_BODY_ABSENT) !== 0, bodyBytes, headBytes, crc, payload, start);
+        ? contents.takeOwn(payload, start, bodyBytes + headBytes, crc, room)
+        : contents.takeShared(copy.ownerAccount, id, (flags & FLAG_BODY_ABSENT) !== 0, bodyBytes, headBytes, crc, payload, start, room);
       if (reason !== APPLIED) return reason;
     }
     const row = this.#entries.create(id, contents.slot, bodyBytes, headBytes, crc, contents.shared);
@@ -220,11 +220,11 @@ export class SectionApplier {
   #annotate(copy: MirroredPartition, noteBytes: number, crc: number, position: number, payload: Uint8Array, start: number): number {
     const row = this.#entries.find(copy, position);
     if (row === 0) return REFUSAL_MISSING;
-    const contents = this.#contents;
-    const reason = contents.takeNote(payload, start, noteBytes, crc);
-    if (reason !== APPLIED) return reason;
+    const note = payload.subarray(start, start + noteBytes);
+    if (this.#crc32(note, 0) !== crc) return REFUSAL_CHECKSUM;
+    if (noteBytes > 0 && noteBytes + NOTE_CRC_BYTES > this.#entries.roomOf(row)) return REFUSAL_INVALID;
     this.#journal.note(row);
-    this.#entries.setNote(row, contents.slot);
+    this.#entries.setNote(row, note, crc);
     return APPLIED;
   }
 }

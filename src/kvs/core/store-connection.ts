@@ -211,9 +211,9 @@ export class StoreConnection implements ConnectionHandlers, FrameSink, FrameRoom
     this.close(rule === RULE_NO_ROOM ? CLOSE_LIMIT : CLOSE_MALFORMED, rule);
   }
 
-  mayHold(bytes: number, hasBodies: boolean): boolean {
+  mayHold(bytes: number, bodyBytes: number): boolean {
     const account = this.#account;
-    if (account !== undefined && bytes > HANDSHAKE_FRAME_BYTES_MAX && !this.#store.admission.mayHold(account, account.heldBytes - this.#heldBytes + countedOf(bytes), hasBodies)) return false;
+    if (account !== undefined && bytes > HANDSHAKE_FRAME_BYTES_MAX && !this.#store.admission.mayHold(account, account.heldBytes - this.#heldBytes + countedOf(bytes), bodyBytes)) return false;
     this.#hold(bytes);
     return true;
   }

@@ -13,8 +13,8 @@
 
 import { stockBytesMax } from '../../base/segment-stock.js';
 import { Segments } from '../../base/segments.js';
+import { TextPool, textsBytesMax } from '../../base/text-pool.js';
 import type { Crc32 } from '../../platform/ports.js';
-import { CREDIT_OVERHEAD_BYTES } from '../../protocol/change-rows.js';
 import type { Ask } from '../../protocol/messages/ask.js';
 import type { Asked } from '../../protocol/messages/asked.js';
 import type { Fence } from '../../protocol/messages/fence.js';
@@ -26,6 +26,7 @@ import {
   DECLINED_FULL, DECLINED_LOWER, DECLINED_NO_COPY, DECLINED_OTHER_NONCE, DECLINED_STALE, REFUSAL_FENCED, REFUSAL_INVALID,
   REFUSAL_LIMIT, REFUSAL_UNKNOWN,
 } from '../../protocol/reasons.js';
+import { TEXT_ROW_BYTES, textBytes, textOf, textPosition } from '../../protocol/text-rows.js';
 import { GatewayAccount } from './accounts.js';
 import { Admission } from './admission.js';
 import type { Attachment } from './attachment.js';
@@ -114,6 +115,8 @@ export class Store {
   readonly segments: Segments;
   readonly entries: StoredEntries;
   readonly shared: SharedBodies;
+  /** What next hops said of entries, by row: soft state. */
+  readonly texts: TextPool;
   readonly leases: ProcessLeases;
   readonly partitions: PartitionTable;
   readonly admission: Admission;
@@ -136,9 +139,9 @@ export class Store {
     this.shared = new SharedBodies(
       { indexSeed: options.indexSeed ^ 0x5bd1e995 }, { segments: this.segments },
     );
-    this.entries = new StoredEntries(
-      { indexSeed: options.indexSeed }, { segments: this.segments, shared: this.shared },
-    );
+    this.texts = new TextPool({ bytesMax: textsBytesMax(options.memoryLimitBytes) }, { segments: this.segments });
+    const held = { segments: this.segments, shared: this.shared, texts: this.texts };
+    this.entries = new StoredEntries({ indexSeed: options.indexSeed }, held);
     const { copiesMax, inheritedLeaseMs = 0 } = options;
     this.leases = new ProcessLeases(options.leaseMs, inheritedLeaseMs);
     this.partitions = new PartitionTable({
@@ -147,17 +150,17 @@ export class Store {
     }, { entries: this.entries, leases: this.leases });
     // All that may come, not those that are here: a grant is not taken back, and who comes later must find
     // some.
-    this.admission = new Admission(
-      options, { segments: this.segments, entries: this.entries, sharers: () => this.#accounts.values() },
-    );
-    this.blocks = new Blocks({ segments: this.segments, entries: this.entries, shared: this.shared });
+    this.admission = new Admission(options, {
+      segments: this.segments, entries: this.entries, texts: this.texts, sharers: () => this.#accounts.values(),
+    });
+    this.blocks = new Blocks({ ...held, entries: this.entries });
     const { crc32 } = ports;
     const contents = new Contents({ segments: this.segments, shared: this.shared, crc32 });
     this.applier = new SectionApplier({
-      segments: this.segments, entries: this.entries, crc32, contents,
+      entries: this.entries, crc32, contents,
       discardLater: (first) => { this.partitions.discardLater(first); },
     });
-    this.refills = new RefillTarget({ entries: this.entries, contents });
+    this.refills = new RefillTarget({ crc32, entries: this.entries, contents });
     for (const { id, secret } of options.gateways) {
       this.#accounts.set(id, new GatewayAccount(id, this.#accounts.size + 1, secret));
     }
@@ -287,15 +290,16 @@ export class Store {
   }
 
   /**
-   * One measured section under the term of the attachment: `costBytes` and `freeBytes` as SectionMeasure
-   * found them.
+   * One measured section under the term of the attachment: `costBytes` as SectionMeasure found it. Without a
+   * STORE it costs nothing, and is never refused for memory.
    */
   applySection(
     account: GatewayAccount, { copy, term }: Attachment, firstNumber: number, digestA: number, digestB: number,
-    view: DataView, rowsAt: number, rowCount: number, payload: Uint8Array, payloadAt: number, costBytes: number, freeBytes: number,
+    view: DataView, rowsAt: number, rowCount: number, payload: Uint8Array, payloadAt: number, costBytes: number,
   ): number {
     const admission = this.admission;
-    if (!admission.mayStore(account, costBytes) || !admission.mayEnd(freeBytes)) return REFUSAL_LIMIT;
+    const isRoom = copy.isComplete ? admission.mayStore(account, costBytes) : admission.mayRefill(account, costBytes);
+    if (!isRoom) return REFUSAL_LIMIT;
     const { number } = copy;
     const reason = this.applier.apply(
       copy, firstNumber, digestA, digestB, view, rowsAt, rowCount, payload, payloadAt,
@@ -309,13 +313,27 @@ export class Store {
     return DONE;
   }
 
+  /**
+   * What next hops said of entries of the copy. Soft: what there is no room for beside mail, and all that
+   * was promised to it, is passed over. An entry that was never tried has none; one that is gone takes none.
+   */
+  keepTexts(copy: MirroredPartition, rows: Uint8Array): void {
+    for (let at = 0; at < rows.length; at += TEXT_ROW_BYTES + textBytes(rows, at)) {
+      const row = this.entries.find(copy, textPosition(rows, at));
+      if (row === 0 || this.entries.noteBytesOf(row) === 0) continue;
+      const text = textOf(rows, at);
+      if (this.admission.mayLend(TextPool.costOf(text))) this.texts.put(row, text);
+      else this.texts.drop(row);
+    }
+  }
+
   /** One REFILL frame: out of the account's credit first, beyond it out of the reserve. */
   refill(
     account: GatewayAccount, copy: MirroredPartition, view: DataView, rowsAt: number, rowCount: number,
     payload: Uint8Array,
   ): number {
-    const costBytes = payload.length + rowCount * CREDIT_OVERHEAD_BYTES;
-    if (!this.admission.mayStore(account, costBytes)) return REFUSAL_LIMIT;
+    const costBytes = this.refills.costBytes(view, rowsAt, rowCount);
+    if (!this.admission.mayRefill(account, costBytes)) return REFUSAL_LIMIT;
     const reason = this.refills.take(copy, view, rowsAt, rowCount, payload);
     if (reason === DONE) this.admission.spend(account, costBytes);
     return reason;

@@ -8,11 +8,11 @@
  *   cells: row × 8 + field                       u32, one cache line half per entry
  *
  *     PREV NEXT   neighbours in the copy, by position; 0 = none
- *     SLOT        body ‖ head in one record; with a shared body the head alone; 0 = no bytes
+ *     SLOT        body ‖ head ‖ room in one record; with a shared body without it; 0 = no bytes
  *     BODY HEAD   lengths as the row told them
  *     CRC         CRC-32 of body ‖ head
  *     SHARED      row in SharedBodies, 0 = the body is in SLOT
- *     NOTE        record of noteCrc (4 bytes, little-endian) ‖ note, 0 = no note
+ *     NOTE        bytes of the note, 0 = no note: it stands in the room, behind its CRC-32 (4 bytes, little-endian)
  *
  *   copy.first -> row <-> row <-> … <- copy.last       ascending positions
  *
@@ -27,6 +27,8 @@ import { ChunkedFloat64, ChunkedUint32, UINT32_PLACE } from '../../base/chunked.
 import { HashIndex } from '../../base/hash-index.js';
 import { Rows } from '../../base/rows.js';
 import type { Segments } from '../../base/segments.js';
+import type { TextPool } from '../../base/text-pool.js';
+import { NOTE_CRC_BYTES } from '../../protocol/change-rows.js';
 import type { MirroredPartition } from './mirrored-partition.js';
 import type { SharedBodies } from './shared-bodies.js';
 
@@ -44,8 +46,6 @@ const DETACHED = 0xffffffff;
 
 /** Columns and index of one entry, rounded up: 32 cells + 8 id + 20 index + slot table 12..24. Part of what memory counts. */
 export const ENTRY_OVERHEAD_BYTES = 96;
-/** Bytes of the note's own checksum in front of it. */
-export const NOTE_CRC_BYTES = 4;
 
 /** Larger columns are given back when the last entry has gone. */
 const KEPT_ROWS = 16_384;
@@ -57,11 +57,16 @@ export class StoredEntries {
   readonly #cells = new ChunkedUint32();
   readonly #segments: Segments;
   readonly #shared: SharedBodies;
+  readonly #texts: TextPool;
+  readonly #noteCrc = new Uint8Array(NOTE_CRC_BYTES);
 
-  constructor(options: { readonly indexSeed: number }, parts: { readonly segments: Segments; readonly shared: SharedBodies }) {
+  constructor(
+    options: { readonly indexSeed: number }, parts: { readonly segments: Segments; readonly shared: SharedBodies; readonly texts: TextPool },
+  ) {
     this.#index = new HashIndex(options.indexSeed);
     this.#segments = parts.segments;
     this.#shared = parts.shared;
+    this.#texts = parts.texts;
   }
 
   /** Entries alive, those waiting to be discarded included. */
@@ -193,10 +198,10 @@ export class StoredEntries {
     const place = (row * FIELDS) & UINT32_PLACE;
     const slot = fields[place + SLOT] ?? 0;
     if (slot !== 0) this.#segments.free(slot);
-    const note = fields[place + NOTE] ?? 0;
-    if (note !== 0) this.#segments.free(note);
     const shared = fields[place + SHARED] ?? 0;
     if (shared !== 0) this.#shared.release(shared);
+    // Only what was tried has a text.
+    if (fields[place + NOTE] !== 0) this.#texts.drop(row);
     const highest = this.#rows.highest;
     this.#rows.release(row);
     if (this.#rows.inUse === 0 && highest > KEPT_ROWS) {
@@ -217,8 +222,45 @@ export class StoredEntries {
     return row;
   }
 
-  setNote(row: number, noteSlot: number): void {
-    this.#cells.set(row * FIELDS + NOTE, noteSlot);
+  /** Bytes kept for the note and its checksum, since the entry was stored. */
+  roomOf(row: number): number {
+    const slot = this.slotOf(row);
+    return slot === 0 ? 0 : this.#segments.bytesOf(slot) - this.#ownBytesOf(row);
+  }
+
+  /**
+   * Writes the note into its room, which the caller has looked at; one of no bytes takes it away. Nothing is
+   * allocated.
+   */
+  setNote(row: number, note: Uint8Array, crc: number): void {
+    this.#cells.set(row * FIELDS + NOTE, note.length);
+    if (note.length === 0) {
+      this.#texts.drop(row);
+      return;
+    }
+    const slot = this.slotOf(row);
+    const at = this.#ownBytesOf(row);
+    const crcBytes = this.#noteCrc;
+    for (let i = 0; i < NOTE_CRC_BYTES; i += 1) crcBytes[i] = (crc >>> (8 * i)) & 0xff;
+    this.#segments.write(slot, at, crcBytes);
+    this.#segments.write(slot, at + NOTE_CRC_BYTES, note);
+  }
+
+  /** Copies the note; the caller knows that there is one, and how long. Answers its checksum. */
+  copyNote(row: number, target: Uint8Array, at: number): number {
+    const slot = this.slotOf(row);
+    const from = this.#ownBytesOf(row);
+    const crcBytes = this.#noteCrc;
+    this.#segments.copyTo(slot, from, NOTE_CRC_BYTES, crcBytes, 0);
+    this.#segments.copyTo(slot, from + NOTE_CRC_BYTES, this.noteBytesOf(row), target, at);
+    let crc = 0;
+    for (let i = 0; i < NOTE_CRC_BYTES; i += 1) crc = (crc | ((crcBytes[i] ?? 0) << (8 * i))) >>> 0;
+    return crc;
+  }
+
+  /** What stands in front of the room. */
+  #ownBytesOf(row: number): number {
+    return this.headBytesOf(row) + (this.sharedOf(row) === 0 ? this.bodyBytesOf(row) : 0);
   }
 
   prevOf(row: number): number {
@@ -242,7 +284,7 @@ export class StoredEntries {
   sharedOf(row: number): number {
     return this.#cells.get(row * FIELDS + SHARED);
   }
-  noteOf(row: number): number {
+  noteBytesOf(row: number): number {
     return this.#cells.get(row * FIELDS + NOTE);
   }
   idOf(row: number): number {

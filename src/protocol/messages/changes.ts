@@ -16,7 +16,7 @@
  * sender's promise; for a receiver a second section is one with the next number.
  */
 import type { Packer } from '../../platform/ports.js';
-import { CHANGE_ROW_BYTES } from '../change-rows.js';
+import { CHANGE_ROW_BYTES, ROOM_BYTES_MAX } from '../change-rows.js';
 import { isHandle, isRows, isUint32, isWhole } from '../fields.js';
 import { type FlatElement, readFlatArray } from '../flat-array.js';
 import { InvalidMessage } from '../invalid.js';
@@ -24,6 +24,20 @@ import { InvalidMessage } from '../invalid.js';
 const SECTION_ELEMENTS = 5;
 /** More queues than one turn touches, with room in the element limit of bounds.ts. */
 export const SECTIONS_MAX = 8192;
+
+/**
+ * Payload that no credit pays for, notes: a frame is ended when it has so much. With the
+ * longest note behind it that is below what a store holds of one frame however full it is (UNPAID_BYTES_MAX).
+ */
+export const UNPAID_TARGET_BYTES = 16 * 1024;
+/** Two sections of a frame, each up to its target, and the note that reaches it in the second. */
+export const UNPAID_BYTES_MAX = 2 * UNPAID_TARGET_BYTES + ROOM_BYTES_MAX;
+
+/**
+ * Of reports, what a gateway has at a store beyond its credit at most: the longest one, alone. A store keeps room
+ * for it that refills leave, so that no report, and no change that stands behind it, is refused for memory.
+ */
+export const REPORTS_BEYOND_CREDIT_BYTES_MAX = 512 * 1024;
 
 /** Flat: handle, firstNumber, digestA, digestB, rows, handle, … Read it with the functions below. */
 export type Changes = readonly FlatElement[];

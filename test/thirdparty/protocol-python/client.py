@@ -8,12 +8,13 @@ import hashlib, hmac, json, os, socket, struct, sys
 from zlib import crc32
 
 HELLO, CHALLENGE, PROOF, WELCOME, CLOSE, HEARTBEAT, BEAT = 0x01, 0x02, 0x03, 0x04, 0x05, 0x10, 0x11
-FENCE, FENCED, DECLINED, RELEASE, CHANGES, ACK, REFUSAL = 0x20, 0x21, 0x22, 0x23, 0x30, 0x31, 0x32
+FENCE, FENCED, DECLINED, RELEASE, CHANGES, ACK, REFUSAL, TEXTS = 0x20, 0x21, 0x22, 0x23, 0x30, 0x31, 0x32, 0x33
 ASK, ASKED, TELL, TOLD, PULL, BLOCK, TAIL, TAILED, REFILL, REFILL_END = 0x40, 0x41, 0x42, 0x43, 0x50, 0x51, 0x52, 0x53, 0x60, 0x61
 STORE, DELETE, ANNOTATE, WITHDRAW = range(1, 5)
 JOIN, FOUND, FILL = range(1, 4)
 BODY_ABSENT, SHARED, SKIPPED = 1, 2, 4
-CHANGE_ROW, ENTRY_ROW = struct.Struct('<BBHIIId'), struct.Struct('<B3xIIIIIdd')
+CHANGE_ROW, ENTRY_ROW, TEXT_ROW = struct.Struct('<BBHIIId'), struct.Struct('<BxHIIIIIdd'), struct.Struct('<dH')
+ROOM = 64  # what entries keep for their notes, 4 bytes of checksum included
 
 
 def pack(value):
@@ -74,12 +75,12 @@ def parse(frame):
 def entries_of(rows, bodies):
     """Entry rows with their payload; checks what they carry a checksum of."""
     found, at = [], 0
-    for flags, body_bytes, head_bytes, crc, note_bytes, note_crc, message, position in ENTRY_ROW.iter_unpack(rows):
+    for flags, room, body_bytes, head_bytes, crc, note_bytes, note_crc, message, position in ENTRY_ROW.iter_unpack(rows):
         absent = bool(flags & BODY_ABSENT)
         body, at = bodies[at:at + (0 if absent else body_bytes)], at + (0 if absent else body_bytes)
         head, at = bodies[at:at + head_bytes], at + head_bytes
         note, at = bodies[at:at + note_bytes], at + note_bytes
-        intact = crc32(note) == note_crc and (absent or crc32(body + head) == crc)
+        intact = crc32(note) == note_crc and (not note or note_bytes + 4 <= room) and (absent or crc32(body + head) == crc)
         found.append({'position': int(position), 'id': int(message), 'flags': flags, 'bodyBytes': body_bytes, 'intact': intact,
                       'body': body.decode(), 'head': head.decode(), 'note': note.decode()})
     assert at == len(bodies), 'the rows do not describe the payload'
@@ -89,16 +90,31 @@ def entries_of(rows, bodies):
 def entry(item, flags=0):
     """An entry's row and payload for REFILL."""
     body, head, note = (item[name].encode() for name in ('body', 'head', 'note'))
-    row = ENTRY_ROW.pack(flags, len(body), len(head), crc32(body + head), len(note), crc32(note), item['id'], item['position'])
+    row = ENTRY_ROW.pack(flags, ROOM, len(body), len(head), crc32(body + head), len(note), crc32(note), item['id'], item['position'])
     return row, (b'' if flags & BODY_ABSENT else body) + head + note
+
+
+def texts_of(rows):
+    """Text rows: [position, text] each."""
+    found, at = [], 0
+    while at < len(rows):
+        position, length = TEXT_ROW.unpack_from(rows, at)
+        at += TEXT_ROW.size + length
+        found.append([int(position), rows[at - length:at].decode()])
+    return found
+
+
+def text(position, words):
+    return TEXT_ROW.pack(position, len(words)) + words
 
 
 def change(kind, ref, head=b'', body=b'', flags=0, count=0):
     """A change's row, payload and what it costs; a left out body still counts in sizes, checksum and digest."""
     crc = 0 if kind in (DELETE, WITHDRAW) else crc32(body + head)
     sent = b'' if flags & SKIPPED else (b'' if flags & BODY_ABSENT else body) + head
-    cost = len(sent) + 128 if kind == STORE and not flags & SKIPPED else 0
-    return CHANGE_ROW.pack(kind, flags, 0, len(body), count or len(head), crc, ref), sent, cost
+    room = ROOM if kind == STORE else 0
+    cost = len(sent) + room + 128 if room and not flags & SKIPPED else 0
+    return CHANGE_ROW.pack(kind, flags, room, len(body), count or len(head), crc, ref), sent, cost
 
 
 class Partition:
@@ -112,8 +128,8 @@ class Partition:
         """Five elements of CHANGES; the partition goes on."""
         first = self.number + 1
         for row, _, _ in changes:
-            kind, _, _, body_bytes, head_bytes, crc, ref = CHANGE_ROW.unpack(row)
-            for word in (kind, body_bytes, head_bytes, crc, int(ref) % 2**32, int(ref) // 2**32):
+            kind, _, room, body_bytes, head_bytes, crc, ref = CHANGE_ROW.unpack(row)
+            for word in (kind + room * 2**16, body_bytes, head_bytes, crc, int(ref) % 2**32, int(ref) // 2**32):
                 self.a, self.b = self.a ^ word, (self.b + word) % 2**32
                 self.a = (self.a << 13 | self.a >> 19) % 2**32 * 0x9E3779B1 % 2**32
                 self.b = (self.b << 17 | self.b >> 15) % 2**32 * 0x85EBCA77 % 2**32
@@ -188,7 +204,7 @@ class Connection:
         """All entries of a copy, in blocks."""
         blocks, after, end = [], 0, False
         while not end:
-            (_, _, after, end, rows), bodies = self.ask(PULL, [partition.handle, after, partition.number, entries_max, 1 << 20])
+            (_, _, after, end, rows, _), bodies = self.ask(PULL, [partition.handle, after, partition.number, entries_max, 1 << 20])
             blocks.append(entries_of(rows, bodies))
         return blocks
 
@@ -198,5 +214,5 @@ if __name__ == '__main__':
     for path in sys.argv[1:]:
         with open(path) as file: frame = bytes.fromhex(''.join(line for line in file if line[0] != '#'))
         kind, sequence, control, bodies, _ = parse(frame)
-        decoded[os.path.basename(path)] = [kind, sequence, control, entries_of(control[-1], bodies) if kind in (BLOCK, REFILL) else []]
+        decoded[os.path.basename(path)] = [kind, sequence, control, entries_of(control[4 if kind == BLOCK else 1], bodies) if kind in (BLOCK, REFILL) else []]
     print(json.dumps(decoded, default=bytes.hex))

@@ -164,6 +164,13 @@ describe('a client in Python, written from docs/PROTOCOL.md', () => {
     tells('tails', [[true, Number(number) + 1, a, b, ''], [false, Number(number) + 1, a, b, '']]);
   });
 
+  test('texts are kept of entries that were tried, and move no number; a note has the room that its entry was stored with', () => {
+    tells('texts', [[], [[2, '450 busy']]]);
+    const stands = told['stands'] as readonly number[];
+    tells('beyond the room', [['refused', 1, reasons.REFUSAL_INVALID, ...stands]]);
+    tells('texts of who is refused', [[], [[2, '450 busy']]]);
+  });
+
   test('a second store is filled while the partition goes on, to the same digest and the same entries', () => {
     const stands = told['stands'] as readonly number[];
     tells('filling', [[false, ...stands], [[1, 11]], [[1, 13]]]);

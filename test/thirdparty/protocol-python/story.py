@@ -86,6 +86,15 @@ told['blocks'] = young.pull(one, 2)
 told['other queue'] = young.pull(two, 2)
 told['tails'] = [young.ask(TAIL, [one.handle, *at])[0][1:] for at in (stands, [stands[0], 1, 2])]
 
+# What a next hop said is soft: of entries that were tried it is kept, no number moves, and who is refused is not heard.
+words = text(2, b'first') + text(2, b'450 busy') + text(7, b'never tried') + text(99, b'gone')
+shown = lambda: texts_of(young.ask(PULL, [one.handle, 0, one.number, 100, 1 << 20])[0][5])
+told['texts'] = [young.do(TEXTS, [one.handle, words, 98, text(1, b'x')]), shown()]
+long_note = b'n' * (ROOM - 3)
+told['beyond the room'] = young.do(CHANGES, [one.handle, one.number + 1, 1, 2, change(ANNOTATE, 2, long_note)[0]], long_note)
+told['texts of who is refused'] = [young.do(TEXTS, [one.handle, text(2, b'other words')]), shown()]
+young.fence(one, [3, 31], JOIN)
+
 # The second store is filled while the partition goes on; a change to an entry that is not there yet is SKIPPED.
 mirror, copy = Connection(PORT_B, SECRET, 2000, b'nonce..2'), Partition(one.handle, one.name)
 copy.number, copy.a, copy.b = stands

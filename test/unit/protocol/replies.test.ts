@@ -55,7 +55,7 @@ describe('a reply', () => {
 describe('a block', () => {
   const row = (position: number, flags = 0): Uint8Array => entryRows([flags, 1, 1, 0, 0, 0, 1, position]);
   const ruleOfBlock = (block: Partial<Block>, bodyBytes: number): string => {
-    const whole = { handle: 5, afterPosition: 4, nextPosition: 4, end: false, rows: NO_BYTES, ...block };
+    const whole = { handle: 5, afterPosition: 4, nextPosition: 4, end: false, rows: NO_BYTES, texts: NO_BYTES, ...block };
     return ruleOf(BLOCK, encodeBlock(packer, whole), new Uint8Array(bodyBytes));
   };
 

@@ -32,16 +32,17 @@ describe('change row', () => {
   });
 
   test('costs credit only where it can be refused for memory', () => {
-    assert.equal(rows.creditCost(rows.KIND_STORE, 0, 1000, 100), 1228);
-    assert.equal(rows.creditCost(rows.KIND_STORE, rows.FLAG_BODY_ABSENT | rows.FLAG_SHARED, 1000, 100), 228);
-    assert.equal(rows.creditCost(rows.KIND_STORE, rows.FLAG_SKIPPED, 1000, 100), 0);
+    assert.equal(rows.creditCost(rows.KIND_STORE, 0, 1000, 100, 30), 1258);
+    assert.equal(rows.creditCost(rows.KIND_STORE, rows.FLAG_BODY_ABSENT | rows.FLAG_SHARED, 1000, 100, 30), 258);
+    assert.equal(rows.creditCost(rows.KIND_STORE, rows.FLAG_SKIPPED, 1000, 100, 30), 0);
     for (const kind of [rows.KIND_DELETE, rows.KIND_ANNOTATE, rows.KIND_WITHDRAW]) {
-      assert.equal(rows.creditCost(kind, 0, 0, 100), 0);
+      assert.equal(rows.creditCost(kind, 0, 0, 100, 0), 0);
     }
   });
 
   for (const [rule, row] of [
     ['', [1, 3, 5, 6, 7, 8]], ['', [2, 4, 0, 1, 0, 8]], ['', [3, 0, 0, 6, 7, 8]], ['', [3, 4, 0, 6, 7, 8]], ['', [4, 0, 0, 0, 0, 8]],
+    ['', [1, 0, 5, 6, 7, 8, 0xffff]],
     ['row kind', [0, 0, 0, 0, 0, 1]], ['row kind', [5, 0, 0, 0, 0, 1]],
     ['row flags', [1, 8, 0, 0, 0, 1]], ['row flags', [2, 1, 0, 1, 0, 1]], ['row flags', [3, 2, 0, 1, 0, 1]],
     ['row ref', [1, 0, 0, 0, 0, -1]], ['row ref', [1, 0, 0, 0, 0, 0.5]], ['row ref', [1, 0, 0, 0, 0, NaN]], ['row ref', [1, 0, 0, 0, 0, 2 ** 53]],
@@ -53,25 +54,27 @@ describe('change row', () => {
     test(`${rule === '' ? 'passes' : rule}: ${row.join(' ')}`, () => assert.equal(rows.checkChangeRow(rows.viewOf(changeRows(row)), 0), rule));
   }
 
-  test('row reserved bytes: anything but 0', () => {
-    for (const at of [2, 3]) {
-      const bytes = changeRows([1, 0, 5, 6, 7, 8]);
-      bytes[at] = 1;
-      assert.equal(rows.checkChangeRow(rows.viewOf(bytes), 0), 'row reserved bytes');
+  test('has room for a note where an entry is made, and counts it in the digest', () => {
+    const view = rows.viewOf(changeRows([1, 3, 5, 6, 7, 8, 0xfffe]));
+    assert.deepEqual([rows.changeKind(view, 0), rows.changeFlags(view, 0), rows.changeRoom(view, 0)], [1, 3, 0xfffe]);
+    assert.equal(rows.changeDigested(view, 0) >>> 0, 0xfffe_0001);
+    for (const row of [[2, 0, 0, 1, 0, 8, 1], [3, 0, 0, 6, 7, 8, 1], [4, 0, 0, 0, 0, 8, 256]] as const) {
+      assert.equal(rows.checkChangeRow(rows.viewOf(changeRows(row)), 0), 'row room of a kind that has none');
     }
   });
 });
 
 describe('entry row', () => {
   test('reads back what was written', () => {
-    const view = rows.viewOf(entryRows([0, 0, 0, 0, 0, 0, 0, 0], [3, 0xffff_ffff, 2, 3, 4, 0xffff_fff0, Number.MAX_SAFE_INTEGER, 2 ** 52]));
+    const view = rows.viewOf(entryRows([0, 0, 0, 0, 0, 0, 0, 0], [3, 0xffff_ffff, 2, 3, 4, 0xffff_fff0, Number.MAX_SAFE_INTEGER, 2 ** 52, 0xfffe]));
     const at = entries.ENTRY_ROW_BYTES;
     assert.deepEqual(
       [
         entries.entryFlags(view, at), entries.entryBodyBytes(view, at), entries.entryHeadBytes(view, at), entries.entryCrc(view, at),
         entries.entryNoteBytes(view, at), entries.entryNoteCrc(view, at), entries.entryId(view, at), entries.entryPosition(view, at),
+        entries.entryRoom(view, at),
       ],
-      [3, 0xffff_ffff, 2, 3, 4, 0xffff_fff0, Number.MAX_SAFE_INTEGER, 2 ** 52],
+      [3, 0xffff_ffff, 2, 3, 4, 0xffff_fff0, Number.MAX_SAFE_INTEGER, 2 ** 52, 0xfffe],
     );
   });
 
@@ -81,7 +84,7 @@ describe('entry row', () => {
   });
 
   for (const [rule, row] of [
-    ['', [2, 5, 6, 7, 8, 9, 10, 11]], ['', [3, 5, 6, 7, 0, 0, 10, 1]],
+    ['', [2, 5, 6, 7, 8, 9, 10, 11, 12]], ['row note beyond its room', [2, 5, 6, 7, 8, 9, 10, 11, 11]], ['', [3, 5, 6, 7, 0, 0, 10, 1]],
     ['row flags', [8, 5, 6, 7, 0, 0, 10, 1]], ['row flags', [4, 5, 6, 7, 8, 9, 10, 11]], ['row flags', [256, 5, 6, 7, 8, 9, 10, 11]],
     ['row id', [0, 5, 6, 7, 8, 9, -1, 11]], ['row id', [0, 5, 6, 7, 8, 9, Infinity, 11]],
     ['row position', [0, 5, 6, 7, 8, 9, 10, 0]], ['row position', [0, 5, 6, 7, 8, 9, 10, 1.5]],

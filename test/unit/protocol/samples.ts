@@ -31,10 +31,12 @@ import * as release from '../../../src/protocol/messages/release.js';
 import * as tail from '../../../src/protocol/messages/tail.js';
 import * as tailed from '../../../src/protocol/messages/tailed.js';
 import * as tell from '../../../src/protocol/messages/tell.js';
+import * as texts from '../../../src/protocol/messages/texts.js';
 import * as told from '../../../src/protocol/messages/told.js';
 import * as welcome from '../../../src/protocol/messages/welcome.js';
 import type { InvalidMessage } from '../../../src/protocol/invalid.js';
 import type { PartitionRecord, Term } from '../../../src/protocol/partition-record.js';
+import { TEXT_BYTES_MAX, TextRows } from '../../../src/protocol/text-rows.js';
 
 /** A message with its codec. The type of the value is hidden: the tests only hand it on. */
 export interface Sample {
@@ -79,8 +81,8 @@ function join(...parts: Uint8Array[]): Uint8Array {
   return Uint8Array.from(parts.flatMap((part) => [...part]));
 }
 
-type ChangeRow = readonly [kind: number, flags: number, bodyBytes: number, headBytes: number, crc: number, ref: number];
-type EntryRow = readonly [flags: number, bodyBytes: number, headBytes: number, crc: number, noteBytes: number, noteCrc: number, id: number, position: number];
+type ChangeRow = readonly [kind: number, flags: number, bodyBytes: number, headBytes: number, crc: number, ref: number, room?: number];
+type EntryRow = readonly [flags: number, bodyBytes: number, headBytes: number, crc: number, noteBytes: number, noteCrc: number, id: number, position: number, room?: number];
 
 export function changeRows(...rows: ChangeRow[]): Uint8Array {
   const bytes = new Uint8Array(rows.length * CHANGE_ROW_BYTES);
@@ -90,8 +92,16 @@ export function changeRows(...rows: ChangeRow[]): Uint8Array {
 
 export function entryRows(...rows: EntryRow[]): Uint8Array {
   const bytes = new Uint8Array(rows.length * ENTRY_ROW_BYTES);
-  rows.forEach((row, i) => writeEntryRow(viewOf(bytes), i * ENTRY_ROW_BYTES, ...row));
+  rows.forEach(([flags, bodyBytes, headBytes, crc, noteBytes, noteCrc, id, position, room = 0], i) => {
+    writeEntryRow(viewOf(bytes), i * ENTRY_ROW_BYTES, flags, bodyBytes, headBytes, crc, noteBytes, noteCrc, id, position, room);
+  });
   return bytes;
+}
+
+export function textRowsOf(texts: readonly (readonly [position: number, text: Uint8Array])[]): Uint8Array {
+  const rows = new TextRows();
+  for (const [position, text] of texts) rows.add(position, text);
+  return rows.take().slice();
 }
 
 const whole = fc.maxSafeNat();
@@ -116,6 +126,8 @@ const toldRecord = fc.option(record, { nil: undefined });
 const bytes = (length: number): fc.Arbitrary<Uint8Array> => fc.uint8Array({ minLength: length, maxLength: length });
 const rows = (size: number, least: number): fc.Arbitrary<Uint8Array> =>
   fc.integer({ min: least, max: 5 }).chain((count) => bytes(count * size));
+
+const textRows = fc.array(fc.tuple(fc.integer({ min: 1, max: Number.MAX_SAFE_INTEGER }), fc.uint8Array({ minLength: 1, maxLength: TEXT_BYTES_MAX })), { maxLength: 4 }).map(textRowsOf);
 
 const BODY = ascii('Subject: one\r\n\r\nhello\r\n');
 const HEAD = ascii('envelope');
@@ -188,11 +200,11 @@ const HANDSHAKE: Sample[] = [
 const CHANGES: Sample[] = [
   sample<changes.Changes>({
     name: 'changes', type: types.CHANGES, sequence: 4_294_967_297, encode: changes.encodeChanges, decode: changes.decodeChanges,
-    fields: 'handle 5 from 41, digest 1 2: STORE SHARED id 1099511627777, DELETE 2 at 3, ANNOTATE at 4; handle 6 from 4294967296, digest 3 4: STORE BODY_ABSENT SHARED same id, WITHDRAW at 8, STORE SKIPPED id 7',
+    fields: 'handle 5 from 41, digest 1 2: STORE SHARED id 1099511627777 with room 30, DELETE 2 at 3, ANNOTATE at 4; handle 6 from 4294967296, digest 3 4: STORE BODY_ABSENT SHARED same id, WITHDRAW at 8, STORE SKIPPED id 7',
     value: [
       5, 41, 1, 2,
       changeRows(
-        [1, 2, BODY.length, HEAD.length, ENTRY, 1_099_511_627_777],
+        [1, 2, BODY.length, HEAD.length, ENTRY, 1_099_511_627_777, 30],
         [2, 0, 0, 2, 0, 3],
         [3, 0, 0, NOTE.length, crc32(NOTE, 0), 4],
       ),
@@ -213,6 +225,15 @@ const CHANGES: Sample[] = [
     fields: 'sequence 4294967297, credit 8589934592, handle 5 at 44, handle 6 at 4294967299',
     value: [4_294_967_297, 8_589_934_592, 5, 44, 6, 4_294_967_299],
     arbitrary: fc.tuple(whole, whole, fc.array(fc.tuple(handle, whole), { maxLength: 20 })).map(([s, c, queues]) => [s, c, ...queues.flat()]),
+  }),
+  sample<texts.Texts>({
+    name: 'texts', type: types.TEXTS, sequence: 4_294_967_298, encode: texts.encodeTexts, decode: texts.decodeTexts,
+    fields: 'handle 5: "450 busy" of the entry at 3, a byte 0 of that at 4294967296; handle 6: "x" of that at 8',
+    value: [
+      { handle: 5, rows: textRowsOf([[3, ascii('450 busy')], [4_294_967_296, Uint8Array.of(0)]]) },
+      { handle: 6, rows: textRowsOf([[8, ascii('x')]]) },
+    ],
+    arbitrary: fc.array(fc.record({ handle, rows: textRows }), { minLength: 1, maxLength: 4 }),
   }),
   sample<refusal.Refusal>({
     name: 'refusal', type: types.REFUSAL, sequence: 12, encode: refusal.encodeRefusal, decode: refusal.decodeRefusal,
@@ -289,9 +310,11 @@ const OWNERSHIP: Sample[] = [
 ];
 
 const ENTRIES = entryRows(
-  [2, BODY.length, HEAD.length, ENTRY, 0, 0, 1_099_511_627_777, 41],
-  [3, BODY.length, HEAD.length, ENTRY, NOTE.length, crc32(NOTE, 0), 1_099_511_627_777, 4_294_967_296],
+  [2, BODY.length, HEAD.length, ENTRY, 0, 0, 1_099_511_627_777, 41, 30],
+  [3, BODY.length, HEAD.length, ENTRY, NOTE.length, crc32(NOTE, 0), 1_099_511_627_777, 4_294_967_296, 0x1234],
 );
+/** Of the second. */
+const TEXT_ROWS = textRowsOf([[4_294_967_296, ascii('550 5.1.1 unknown')]]);
 const ENTRY_BODIES = join(BODY, HEAD, HEAD, NOTE);
 
 const COPIES: Sample[] = [
@@ -303,9 +326,9 @@ const COPIES: Sample[] = [
   }),
   sample<block.Block>({
     name: 'block', type: types.BLOCK, sequence: 10, encode: block.encodeBlock, decode: block.decodeBlock, bodies: ENTRY_BODIES,
-    fields: 'handle 5, afterPosition 40, nextPosition 4294967296, end true; SHARED id 1099511627777 at 41; BODY_ABSENT SHARED same id at 4294967296 with a note',
-    value: { handle: 5, afterPosition: 40, nextPosition: 4_294_967_296, end: true, rows: ENTRIES },
-    arbitrary: fc.record({ handle, afterPosition: whole, nextPosition: whole, end: bool, rows: rows(40, 0) }),
+    fields: 'handle 5, afterPosition 40, nextPosition 4294967296, end true; SHARED id 1099511627777 at 41; BODY_ABSENT SHARED same id at 4294967296 with a note and a text',
+    value: { handle: 5, afterPosition: 40, nextPosition: 4_294_967_296, end: true, rows: ENTRIES, texts: TEXT_ROWS },
+    arbitrary: fc.record({ handle, afterPosition: whole, nextPosition: whole, end: bool, rows: rows(40, 0), texts: textRows }),
   }),
   sample<tail.Tail>({
     name: 'tail', type: types.TAIL, sequence: 12, encode: tail.encodeTail, decode: tail.decodeTail,

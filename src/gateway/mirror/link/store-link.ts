@@ -15,7 +15,7 @@
  * No state of its own: path-pair.ts has the machine of the two paths, path-connection.ts that of each.
  * docs/PROTOCOL.md, "Acknowledgement and credit".
  *
- * What is not here: what the requests change and what to do about a refusal (queue-mirror.ts).
+ * What is not here: what the requests change and what to do about a refusal (partition.ts).
  */
 import { invariant } from '../../../base/invariant.js';
 import { FRAME_BYTES_MAX, HEADER_BYTES } from '../../../protocol/frame.js';

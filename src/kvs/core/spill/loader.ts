@@ -13,7 +13,6 @@
  */
 
 import type { Packer } from '../../../platform/ports.js';
-import { CREDIT_OVERHEAD_BYTES } from '../../../protocol/change-rows.js';
 import { ENTRY_ROW_BYTES } from '../../../protocol/entry-rows.js';
 import { InvalidMessage } from '../../../protocol/invalid.js';
 import type { FenceNotice } from '../../../protocol/messages/beat.js';
@@ -140,7 +139,7 @@ export class SpillLoader {
     const { refills, admission } = store;
     if (refills.payloadBytes(view, 0, rowCount) !== payload.length) return 'rows and bytes do not fit';
     if (
-      admission.usedBytes + payload.length + rowCount * CREDIT_OVERHEAD_BYTES > admission.refillBytes
+      admission.usedBytes + refills.costBytes(view, 0, rowCount) > admission.refillBytes
     ) return RULE_NO_MEMORY;
     const reason = refills.take(copy, view, 0, rowCount, payload);
     if (reason !== 0) return `entry: ${refusalReasonName(reason)}`;

@@ -13,7 +13,6 @@ import {
   SPILL_ACCOUNT, SPILL_COPY, SPILL_END, SPILL_ENTRIES, SPILL_FENCE, SPILL_HEAD, SPILL_PROCESS, encodeAccount, encodeCopy, encodeEnd,
   encodeHead, encodeProcess, encodeRecord, encodeSpilledFence, processRecords,
 } from '../../../protocol/spill-records.js';
-import { NOTE_CRC_BYTES } from '../stored-entries.js';
 import type { MirroredPartition } from '../mirrored-partition.js';
 import type { Store } from '../store.js';
 
@@ -88,7 +87,7 @@ export class SpillWriter {
       const isAbsent = this.#isBrought(entries.sharedOf(row));
       const bytes = (
         isAbsent ? 0 : entries.bodyBytesOf(row)
-      ) + entries.headBytesOf(row) + this.#noteBytes(row);
+      ) + entries.headBytesOf(row) + entries.noteBytesOf(row);
       if (
         this.#rowCount === RECORD_ROWS || (this.#rowCount > 0 && this.#filled + bytes > RECORD_BYTES)
       ) yield this.#flush();
@@ -111,11 +110,11 @@ export class SpillWriter {
   }
 
   #add(row: number, isAbsent: boolean): void {
-    const { entries, segments, shared } = this.#store;
+    const { entries, shared } = this.#store;
     const bodyBytes = entries.bodyBytesOf(row);
     const headBytes = entries.headBytesOf(row);
     const sharedRow = entries.sharedOf(row);
-    const noteBytes = this.#noteBytes(row);
+    const noteBytes = entries.noteBytesOf(row);
     if (sharedRow !== 0) {
       if (!isAbsent) this.#copy(shared.slotOf(sharedRow), 0, bodyBytes);
       this.#copy(entries.slotOf(row), 0, headBytes);
@@ -124,15 +123,12 @@ export class SpillWriter {
     } else {
       this.#copy(entries.slotOf(row), 0, bodyBytes + headBytes);
     }
-    let noteCrc = 0;
-    if (noteBytes > 0) {
-      const note = segments.read(entries.noteOf(row));
-      for (let i = 0; i < NOTE_CRC_BYTES; i += 1) noteCrc = (noteCrc | ((note[i] ?? 0) << (8 * i))) >>> 0;
-      this.#copy(entries.noteOf(row), NOTE_CRC_BYTES, noteBytes);
-    }
+    const noteCrc = noteBytes === 0 ? 0 : entries.copyNote(row, this.#payload, this.#filled);
+    this.#filled += noteBytes;
     const flags = (sharedRow === 0 ? 0 : FLAG_SHARED) | (isAbsent ? FLAG_BODY_ABSENT : 0);
     writeEntryRow(
-      this.#view, this.#rowCount * ENTRY_ROW_BYTES, flags, bodyBytes, headBytes, entries.crcOf(row), noteBytes, noteCrc, entries.idOf(row), entries.positionOf(row),
+      this.#view, this.#rowCount * ENTRY_ROW_BYTES, flags, bodyBytes, headBytes, entries.crcOf(row),
+      noteBytes, noteCrc, entries.idOf(row), entries.positionOf(row), entries.roomOf(row),
     );
     this.#rowCount += 1;
   }
@@ -141,11 +137,6 @@ export class SpillWriter {
     if (bytes === 0) return;
     this.#store.segments.copyTo(slot, from, bytes, this.#payload, this.#filled);
     this.#filled += bytes;
-  }
-
-  #noteBytes(row: number): number {
-    const note = this.#store.entries.noteOf(row);
-    return note === 0 ? 0 : this.#store.segments.bytesOf(note) - NOTE_CRC_BYTES;
   }
 
   #isBrought(sharedRow: number): boolean {

@@ -32,11 +32,11 @@ class Story {
     const firstNumber = this.number + 1;
     for (let i = 0; i < rows; i++) {
       const ref = this.handle * 1000 + this.number;
-      section.addRow(KIND_WITHDRAW, 0, 0, 0, 0, ref);
+      section.addRow(KIND_WITHDRAW, 0, 0, 0, 0, ref, 0);
       this.digest.add(KIND_WITHDRAW, 0, 0, 0, ref);
       this.digests.push([this.digest.a, this.digest.b]);
     }
-    return { handle: this.handle, firstNumber, lastNumber: this.number, digestA: this.digest.a, digestB: this.digest.b, rows: section.rowBytes().slice(), pieces: [], payloadBytes, creditBytes: 0, absent: NO_BODIES, keptBytes: 0, slabs: NO_SLABS };
+    return { handle: this.handle, firstNumber, lastNumber: this.number, digestA: this.digest.a, digestB: this.digest.b, rows: section.rowBytes().slice(), pieces: [], payloadBytes, creditBytes: 0, unpaidBytes: 0, absent: NO_BODIES, keptBytes: 0, slabs: NO_SLABS };
   }
 }
 
@@ -134,16 +134,16 @@ describe('whole section', () => {
   test('puts absent bodies back where their rows have them', () => {
     const section = new TurnSection(new PayloadSlabs(NOTHING_ON_THE_WAY));
     const piece = (byte: number, length: number): Uint8Array => new Uint8Array(length).fill(byte);
-    section.addRow(KIND_STORE, 0, 4, 2, 9, 1);
+    section.addRow(KIND_STORE, 0, 4, 2, 9, 1, 30);
     section.addPayload(piece(1, 6));
-    section.addRow(KIND_STORE, FLAG_SHARED | FLAG_BODY_ABSENT, 5, 3, 9, 2);
+    section.addRow(KIND_STORE, FLAG_SHARED | FLAG_BODY_ABSENT, 5, 3, 9, 2, 30);
     section.addAbsent([piece(7, 2), piece(8, 3)], 5);
     section.addPayload(piece(2, 3));
-    section.addRow(KIND_DELETE, 0, 0, 1, 0, 1);
-    section.addRow(KIND_STORE, FLAG_SHARED | FLAG_BODY_ABSENT, 1, 1, 9, 3);
+    section.addRow(KIND_DELETE, 0, 0, 1, 0, 1, 0);
+    section.addRow(KIND_STORE, FLAG_SHARED | FLAG_BODY_ABSENT, 1, 1, 9, 3, 30);
     section.addAbsent([piece(9, 1)], 0);
     section.addPayload(piece(3, 1));
-    const sealed: SealedSection = { handle: 1, firstNumber: 1, lastNumber: 4, digestA: 5, digestB: 6, rows: section.rowBytes().slice(), pieces: section.takePieces(), payloadBytes: section.payloadBytes, creditBytes: 500, absent: section.takeAbsent(), keptBytes: section.keptBytes, slabs: section.takeSlabs() };
+    const sealed: SealedSection = { handle: 1, firstNumber: 1, lastNumber: 4, digestA: 5, digestB: 6, rows: section.rowBytes().slice(), pieces: section.takePieces(), payloadBytes: section.payloadBytes, creditBytes: 500, unpaidBytes: 0, absent: section.takeAbsent(), keptBytes: section.keptBytes, slabs: section.takeSlabs() };
     const whole = wholeSection(sealed);
     assert.deepEqual(whole.pieces.flatMap((bytes) => [...bytes]), [1, 1, 1, 1, 1, 1, 7, 7, 8, 8, 8, 2, 2, 2, 9, 3]);
     assert.deepEqual([0, 1, 3].map((row) => whole.rows[row * CHANGE_ROW_BYTES + 1]), [0, FLAG_SHARED, FLAG_SHARED]);

@@ -21,7 +21,7 @@ function made(): Made {
   const sender: Sender = new Sender({ frameTargetBytes: 65_536, ringBytes: 1_000_000 }, { packer: new MessagePacker(), partitionOf: () => mirror, requestFlush: () => { asked += 1; } });
   const mirror: Partition = new Partition({ handle: 1, identity: { ownerId: 'gw-1', birth: 1, serial: 1 }, name: 'p1' }, 1, new EntryTable(1).partitionColumns, sender.slabs, sender);
   mirror.adopt(1, 0, 0, 0);
-  const store = (): number => mirror.store(1, 0, [new Uint8Array(10)], 10, new Uint8Array(4), crc32(new Uint8Array(14), 0));
+  const store = (): number => mirror.store(1, 0, [new Uint8Array(10)], 10, new Uint8Array(4), crc32(new Uint8Array(14), 0), 0);
   const flush = (): void => {
     sender.beginFlush();
     sender.sealDirty();

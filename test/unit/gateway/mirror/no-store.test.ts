@@ -21,7 +21,7 @@ const LEFT = 'for longer than a lease, until this queue has a mirror, or export 
 
 /** The queue has no mail. */
 const NO_ENTRIES: RefillEntries = {
-  first: () => 0, following: () => 0, position: () => 0, messageId: () => 0, flags: () => 0, bodyBytes: () => 0, headBytes: () => 0, noteBytes: () => 0,
+  first: () => 0, following: () => 0, position: () => 0, messageId: () => 0, flags: () => 0, bodyBytes: () => 0, headBytes: () => 0, noteBytes: () => 0, room: () => 0,
   checksum: () => 0, noteChecksum: () => 0, writePayload: () => {},
 };
 

@@ -93,7 +93,7 @@ function played(): Played {
       messageId += 1;
       const body = new Uint8Array(10).fill(messageId);
       const head = new Uint8Array(4);
-      mirror.store(messageId, 0, [body], body.length, head, crc32(head, crc32(body, 0)));
+      mirror.store(messageId, 0, [body], body.length, head, crc32(head, crc32(body, 0)), 0);
     }
     mirrors.flush();
   };

@@ -34,15 +34,15 @@ describe('recent envelopes', () => {
   });
 
   test('end with their entry, whose row is another message next', () => {
-    const entries = new Entries(new EntryTable(1), new ContentStore(new Segments({ segmentBytes: 4096 })), crc32);
+    const entries = new Entries({ textsBytesMax: 0 }, new EntryTable(1), new ContentStore(new Segments({ segmentBytes: 4096 })), crc32);
     const queue = new MailQueue({ handle: 1, route: QUEUE.route, routed: true }, quietPartition(entries.table), entries.table);
     const packer = new MessagePacker();
     const envelope = envelopeTo(['a@d'], { flags: 1 });
     const head = encodeEnvelope(packer, envelope);
     for (const shared of [false, true]) {
       const content = shared ? entries.contents.storeShared([Uint8Array.of(1, 2, 3)], 3, 1) : 0;
-      const slot = shared ? entries.contents.storeBytes(head) : entries.contents.storeOwn([Uint8Array.of(1, 2, 3)], 3, head);
-      const row = entries.create(queue, 1, slot, content, 3, 0, 1, 2);
+      const slot = shared ? entries.contents.storeBytes(head, 30) : entries.contents.storeOwn([Uint8Array.of(1, 2, 3)], 3, head, 30);
+      const row = entries.create(queue, 1, slot, content, 3, 0, 1, 2, 30);
       entries.table.transition(row, EntryState.STORING);
       queue.append(row, entries.bytes(row));
       entries.envelopes.remember(row, envelope);

@@ -5,7 +5,7 @@ import type { MirroredPartition } from '../../../../src/kvs/core/mirrored-partit
 import type { Store } from '../../../../src/kvs/core/store.js';
 import { FLAG_BODY_ABSENT, FLAG_SHARED, FLAG_SKIPPED } from '../../../../src/protocol/change-rows.js';
 import {
-  accountOf, annotating, applyTo, beginFill, change, deleting, newStore, nextSection, found, join, pullAll, section, storing, termOf, withdrawing,
+  ROOM, accountOf, annotating, applyTo, beginFill, change, deleting, newStore, nextSection, found, join, pullAll, section, storing, termOf, withdrawing,
 } from './section-kit.js';
 import type { Section, TestChange } from './section-kit.js';
 
@@ -47,7 +47,7 @@ class Story {
 function nextChange(story: Story, number: number, living: number[], pick: number, size: number): TestChange {
   const position = living[pick % Math.max(1, living.length)] ?? 0;
   const kind = living.length === 0 ? 0 : pick % 5;
-  if (kind === 1) return annotating(position, 'n'.repeat(size % 300));
+  if (kind === 1) return annotating(position, 'n'.repeat(size % (ROOM - 3)));
   if (kind === 3) {
     living.splice(living.indexOf(position), 1);
     return pick % 2 === 0 ? deleting(position) : withdrawing(position);

@@ -55,7 +55,7 @@ function frame({ store, copies }: Made, sections: readonly Section[], payload = 
   store.applier.beginFrame(changes, judged, known);
   const reasons = sections.map((section, i) => {
     const copy = copies[i] ?? assert.fail('a copy for each section');
-    const reason = store.applySection(accountOf(store), attached(copy), section.first, section.a, section.b, view, rowsAt, section.rows.length / CHANGE_ROW_BYTES, payload, payloadAt, 0, 0);
+    const reason = store.applySection(accountOf(store), attached(copy), section.first, section.a, section.b, view, rowsAt, section.rows.length / CHANGE_ROW_BYTES, payload, payloadAt, 0);
     rowsAt += section.rows.length;
     payloadAt += section.payload.length;
     return reason;
@@ -136,7 +136,7 @@ describe('the checksum of a frame', () => {
     const [first] = again;
     assert.ok(first !== undefined);
     const view = new DataView(first.rows.buffer);
-    assert.equal(later.store.applySection(accountOf(later.store), attached(later.copies[0] ?? assert.fail()), first.first, first.a, first.b, view, 0, 2, same, 0, 0, 0), REFUSAL_CHECKSUM);
+    assert.equal(later.store.applySection(accountOf(later.store), attached(later.copies[0] ?? assert.fail()), first.first, first.a, first.b, view, 0, 2, same, 0, 0), REFUSAL_CHECKSUM);
   });
 
   test('tells nothing where a row is of another kind: sections are judged by themselves', () => {

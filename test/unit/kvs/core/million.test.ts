@@ -10,6 +10,8 @@ const MESSAGES = 1_000_000;
 const A_SECTION = 1_000;
 const BODY = 'b'.repeat(40);
 const HEAD = 'h'.repeat(24);
+/** What an entry of one recipient keeps for its note (gateway/queue/note.ts). */
+const ROOM_OF_ONE = 24;
 
 test('holds a million messages in one copy, finds any of them, and gives all memory back', () => {
   const store = newStore({ memoryLimitBytes: 1024 * 1024 * 1024, segmentBytes: 1024 * 1024, ringBytes: 0 });
@@ -17,7 +19,7 @@ test('holds a million messages in one copy, finds any of them, and gives all mem
   const heapBefore = process.memoryUsage().heapUsed;
   for (let first = 1; first <= MESSAGES; first += A_SECTION) {
     const batch: TestChange[] = [];
-    for (let id = first; id < first + A_SECTION; id++) batch.push(storing(id, BODY, HEAD));
+    for (let id = first; id < first + A_SECTION; id++) batch.push(storing(id, BODY, HEAD, 0, ROOM_OF_ONE));
     assert.equal(change(store, copy, ...batch), 0);
   }
   assert.equal(copy.number, MESSAGES);

@@ -23,6 +23,8 @@ import {
 
 export const packer = new MessagePacker();
 const NONE = new Uint8Array(0);
+/** What entries keep for their notes, where a test says nothing else. */
+export const ROOM = 64;
 
 /** One change as a test writes it. */
 export interface TestChange {
@@ -32,6 +34,7 @@ export interface TestChange {
   readonly head?: Uint8Array;
   readonly flags?: number;
   readonly count?: number;
+  readonly room?: number;
 }
 
 export interface Section {
@@ -46,8 +49,8 @@ export function bytes(text: string): Uint8Array {
   return new TextEncoder().encode(text);
 }
 
-export function storing(id: number, body: string, head = 'envelope', flags = 0): TestChange {
-  return { kind: KIND_STORE, ref: id, body: bytes(body), head: bytes(head), flags };
+export function storing(id: number, body: string, head = 'envelope', flags = 0, room = ROOM): TestChange {
+  return { kind: KIND_STORE, ref: id, body: bytes(body), head: bytes(head), flags, room };
 }
 export function deleting(position: number, count = 1): TestChange {
   return { kind: KIND_DELETE, ref: position, count };
@@ -71,8 +74,8 @@ export function section(number: number, a: number, b: number, changes: readonly 
     const flags = change.flags ?? 0;
     const crc = change.kind === KIND_DELETE || change.kind === KIND_WITHDRAW ? 0 : crc32(head, crc32(body, 0));
     const headBytes = change.kind === KIND_DELETE ? change.count ?? 1 : head.length;
-    writeChangeRow(view, i * CHANGE_ROW_BYTES, change.kind, flags, body.length, headBytes, crc, change.ref);
-    digest.add(change.kind, body.length, headBytes, crc, change.ref);
+    writeChangeRow(view, i * CHANGE_ROW_BYTES, change.kind, flags, body.length, headBytes, crc, change.ref, change.room);
+    digest.add(change.kind | ((change.room ?? 0) << 16), body.length, headBytes, crc, change.ref);
     if ((flags & FLAG_SKIPPED) !== 0) return;
     if ((flags & FLAG_BODY_ABSENT) === 0) parts.push(body);
     parts.push(head);
@@ -185,7 +188,7 @@ export function applyTo(store: Store, copy: MirroredPartition, wanted: Section, 
   if (rule !== '') throw new Error(rule);
   if (measure.payloadBytes !== wanted.payload.length) throw new Error('payload does not fit its rows');
   return store.applySection(
-    accountOf(store, id), attached(copy), wanted.first, wanted.a, wanted.b, view, 0, rowCount, wanted.payload, 0, measure.costBytes, measure.freeBytes,
+    accountOf(store, id), attached(copy), wanted.first, wanted.a, wanted.b, view, 0, rowCount, wanted.payload, 0, measure.costBytes,
   );
 }
 
@@ -241,7 +244,7 @@ export function refillRows(entries: readonly TestEntry[]): { rows: Uint8Array; p
     const crc = crc32(head, crc32(body, 0));
     writeEntryRow(
       view, i * ENTRY_ROW_BYTES, entry.flags & FLAG_SHARED, body.length, head.length, crc,
-      note.length, note.length === 0 ? 0 : crc32(note, 0), entry.id, entry.position,
+      note.length, note.length === 0 ? 0 : crc32(note, 0), entry.id, entry.position, ROOM,
     );
     parts.push(body, head, note);
   });

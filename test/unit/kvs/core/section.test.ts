@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { FLAG_BODY_ABSENT, FLAG_SHARED, FLAG_SKIPPED } from '../../../../src/protocol/change-rows.js';
-import { REFUSAL_BODY, REFUSAL_CHECKSUM, REFUSAL_DIGEST, REFUSAL_GAP, REFUSAL_MISSING } from '../../../../src/protocol/reasons.js';
+import { FLAG_BODY_ABSENT, FLAG_SHARED, FLAG_SKIPPED, NOTE_CRC_BYTES } from '../../../../src/protocol/change-rows.js';
 import {
-  annotating, applyTo, change, deleting, fingerprint, newStore, nextSection, found, positions, pullAll,
+  REFUSAL_BODY, REFUSAL_CHECKSUM, REFUSAL_DIGEST, REFUSAL_GAP, REFUSAL_INVALID, REFUSAL_MISSING,
+} from '../../../../src/protocol/reasons.js';
+import {
+  ROOM, annotating, applyTo, change, deleting, fingerprint, newStore, nextSection, found, positions, pullAll,
   section, storing, withdrawing,
 } from './section-kit.js';
 import type { TestChange } from './section-kit.js';
@@ -43,10 +45,13 @@ describe('a section of CHANGES', () => {
     const copy = found(store);
     change(store, copy, storing(1, 'a'), annotating(1, 'one'), annotating(1, 'two'));
     assert.equal(pullAll(store, copy)[0]?.note, 'two');
-    assert.equal(store.segments.records, 2);
     change(store, copy, annotating(1, ''));
     assert.equal(pullAll(store, copy)[0]?.note, '');
-    assert.equal(store.segments.records, 1);
+    assert.equal(store.segments.records, 1, 'it stands in the room of its entry');
+    const before = fingerprint(store, copy);
+    const most = ROOM - NOTE_CRC_BYTES;
+    assert.equal(change(store, copy, annotating(1, 'n'.repeat(most)), annotating(1, 'n'.repeat(most + 1))), REFUSAL_INVALID);
+    assert.equal(fingerprint(store, copy), before, 'one beyond the room is refused, and what stood in front of it taken back');
   });
 
   test('a withdrawal removes one entry', () => {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { CREDIT_OVERHEAD_BYTES, FLAG_BODY_ABSENT, FLAG_SHARED } from '../../../../src/protocol/change-rows.js';
 import { REFUSAL_BODY, REFUSAL_CHECKSUM } from '../../../../src/protocol/reasons.js';
-import { accountOf, change, deleting, fingerprint, newStore, found, pullAll, storing, withdrawing } from './section-kit.js';
+import { ROOM, accountOf, change, deleting, fingerprint, newStore, found, pullAll, storing, withdrawing } from './section-kit.js';
 
 const HERE = FLAG_SHARED;
 const ABSENT = FLAG_SHARED | FLAG_BODY_ABSENT;
@@ -40,7 +40,7 @@ describe('a body shared by copies', () => {
     const copy = found(store);
     change(store, copy, storing(5, 'same', 'h', HERE));
     const live = store.segments.liveBytes;
-    assert.equal(change(store, copy, storing(5, 'same', '', HERE)), 0);
+    assert.equal(change(store, copy, storing(5, 'same', '', HERE, 0)), 0);
     assert.equal(store.segments.liveBytes, live);
     const before = fingerprint(store, copy);
     assert.equal(change(store, copy, storing(5, 'SAME', 'h', HERE)), REFUSAL_BODY);
@@ -59,8 +59,8 @@ describe('a body shared by copies', () => {
       assert.equal(change(store, found(store, serial), storing(77, body, 'head', flags)), 0);
       return before - account.granted;
     };
-    assert.equal(cost(ABSENT, 2), 4 + CREDIT_OVERHEAD_BYTES);
-    assert.equal(cost(HERE, 3), 4 + CREDIT_OVERHEAD_BYTES);
+    assert.equal(cost(ABSENT, 2), 4 + ROOM + CREDIT_OVERHEAD_BYTES);
+    assert.equal(cost(HERE, 3), 4 + ROOM + CREDIT_OVERHEAD_BYTES);
   });
 
   test('a refused section leaves the counts as they were', () => {

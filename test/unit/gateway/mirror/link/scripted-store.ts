@@ -2,6 +2,7 @@
  * For tests of the link: a network in memory and a store that says what a test tells it to, built from the
  * codecs of the protocol. Nothing of the link itself is replaced.
  */
+import { PROTOCOL_VERSION } from '../../../../../src/protocol/versions.js';
 import assert from 'node:assert/strict';
 import { crc32 } from '../../../../../src/platform/node/checksum.js';
 import { MessagePacker } from '../../../../../src/platform/node/packer.js';
@@ -127,7 +128,7 @@ export class ScriptedConnection implements Connection, FrameSink {
 
   challenge(how: { storeId?: string; secret?: Uint8Array; version?: number; boot?: number } = {}): Uint8Array {
     const greeting = {
-      version: how.version ?? 1,
+      version: how.version ?? PROTOCOL_VERSION,
       storeId: how.storeId ?? 'store-a',
       bootId: new Uint8Array(16).fill(how.boot ?? 1),
       nonce: secrets.randomBytes(16),
