@@ -111,8 +111,8 @@ describe('texts', () => {
     const before = fingerprint(store, copy);
     assert.equal(change(store, copy, deleting(1), annotating(2, 'other'), deleting(77)), REFUSAL_MISSING);
     assert.deepEqual([fingerprint(store, copy), store.texts.count], [before, 4]);
-    change(store, copy, deleting(1, 2), withdrawing(3));
-    assert.deepEqual([store.texts.count, store.segments.records], [1, 1]);
+    change(store, copy, deleting(1, 2), withdrawing(3), annotating(4, ''));
+    assert.deepEqual([store.texts.count, store.segments.records], [0, 1]);
   });
 
   test('are bounded: the oldest go first', () => {
