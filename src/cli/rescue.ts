@@ -1,7 +1,7 @@
 /**
  * `twinpost rescue`: a process that takes no mail and delivers that of gateways of its group that stay dead; and
- * the one order that may lose mail, `twinpost rescue --give-up STORE`: partitions of which every copy is away go on
- * without those that do not come back.
+ * the one order that loses mail, `twinpost rescue --give-up STORE …`: partitions whose every copy is at these stores,
+ * which do not come back, begin empty.
  *
  *   --give-up ─► what it may cost is told ─► "yes" typed at the terminal, or --yes given ─► ordered ─► what goes on
  *             │                           └─ anything else: nothing is done, exit code 1
@@ -37,8 +37,8 @@ const OPTIONS = {
   },
   'give-up': {
     type: 'string', array: true, nargs: 1, requiresArg: true,
-    describe: 'a store that does not come back; may be given again. Partitions that wait for it go on without; '
-      + 'mail may be lost or repeated: it asks before',
+    describe: 'a store that does not come back; may be given again. Partitions whose every copy is at these stores '
+      + 'begin empty; mail is lost or repeated: it asks before',
   },
   'give-up-memory': {
     type: 'boolean', describe: 'the same for what no store has, only a process that does not come back',
@@ -75,7 +75,7 @@ export function rescueCommand(cli: Argv, context: CliContext, done: (code: numbe
         .epilogue('Exit code of --give-up: 0 done, 3 nothing waits for it, 1 anything else.')
         .example('$0 rescue --config rescue.yaml', 'stand by for the gateways of the group'),
         '$0 rescue --give-up store-a --give-up store-b --reason "fire in hall 2"',
-        'go on without the copies that only these two had; status prints the command that is needed'),
+        'go on without mail that only these two had; status prints the command that is needed'),
     async (args) => {
       if (args['give-up'] !== undefined || args['give-up-memory'] === true) done(await giveUp(args, context));
       else await standBy(args, context, done);
@@ -101,27 +101,28 @@ async function giveUp(args: RescueArguments, context: CliContext): Promise<numbe
   const { url, token } = adminAddress({ from: args.gateway, token: args.token }, context);
   const client = new AdminClient(url, token, TIMEOUT_MS);
   const status = await client.status();
-  const meant = status.waiting.filter((one) => isMeant(one, stores));
-  const shown = status.waiting.filter((one) => one.waits_for === COPIES_AWAY).length;
-  const unnamed = status.waiting_for.copies_away - shown;
+  const away = status.waiting.filter((one) => one.waits_for === COPIES_AWAY);
+  const meant = away.filter((one) => isMeant(one, stores));
+  const unnamed = status.waiting_for.copies_away - away.length;
+  const others = otherLines(away, stores);
   if (meant.length === 0 && unnamed <= 0) {
-    const gateway = printable(status.gateway);
-    terminal.error(`twinpost: rescue: no partition of ${gateway} waits for ${nameOf(stores)}; nothing was done`);
+    for (const line of others) terminal.error(line);
+    const what = others.length === 0 ? nameOf(stores) : `${nameOf(stores)} alone`;
+    terminal.error(`twinpost: rescue: no partition at ${printable(status.gateway)} waits for ${what}; nothing was done`);
     return NOTHING_WAITS;
   }
-  for (const line of warningLines(status, stores, meant, unnamed)) terminal.error(line);
+  for (const line of [...warningLines(status, stores, meant, unnamed), ...others]) terminal.error(line);
   if (args.yes !== true && (await terminal.ask('Type yes to go on: ')).trim() !== 'yes') {
     throw new CliError('rescue: not confirmed, nothing was done');
   }
   const answer = await answerTo(() => client.rescue(order), terminal);
   if (answer === undefined) return NOTHING_WAITS;
-  const restOf = new Map(meant.map((one) => [one.partition, without(one, stores)]));
+  const { partitions } = answer;
   if (args.json === true) {
-    for (const partition of answer.partitions) {
-      const row = { gateway: status.gateway, partition, gave_up: stores, waits_for: restOf.get(partition) ?? [] };
-      terminal.print(JSON.stringify(row));
+    for (const partition of partitions) {
+      terminal.print(JSON.stringify({ gateway: status.gateway, partition, gave_up: stores }));
     }
-  } else for (const line of outcomeLines(answer.partitions, stores, restOf)) terminal.print(line);
+  } else terminal.print(`${counted(partitions.length, 'partition')} ${begin(partitions)} empty: ${listOf(partitions)}`);
   return 0;
 }
 
@@ -151,29 +152,23 @@ async function answerTo(order: () => Promise<RescueAnswer>, terminal: Terminal):
 }
 
 /** Whether the order is about this partition: as a gateway judges it. */
-function isMeant({ waits_for: waitsFor, copies }: WaitingPartitionAnswer, stores: readonly string[]): boolean {
-  if (waitsFor !== COPIES_AWAY) return false;
-  return stores.length === 0 ? copies.length === 0 : copies.some((store) => stores.includes(store));
+function isMeant({ copies }: WaitingPartitionAnswer, stores: readonly string[]): boolean {
+  if (stores.length === 0) return copies.length === 0;
+  return copies.length > 0 && copies.every((store) => stores.includes(store));
 }
 
-/** Where copies are left that count. */
-function without({ copies }: WaitingPartitionAnswer, stores: readonly string[]): readonly string[] {
-  return copies.filter((store) => !stores.includes(store));
-}
-
-/** What it may cost, and which partitions it is about as far as status names them. */
+/** What it costs, and which partitions it is about as far as status names them. */
 function warningLines(
   { gateway }: StatusAnswer, stores: readonly string[], meant: readonly WaitingPartitionAnswer[], unnamed: number,
 ): string[] {
+  const names = meant.map((one) => one.partition);
   const lines = [
-    `WARNING: ${printable(gateway)} gives up ${nameOf(stores)}: mail may be lost, or delivered twice. `
-      + 'It is logged who did this and why.',
+    `WARNING: ${printable(gateway)} gives up ${nameOf(stores)}: mail that is nowhere else is LOST, and mail may be `
+      + 'delivered twice. It is logged who did this and why.',
   ];
-  for (const [rest, names] of byRest(meant.map((one) => [one.partition, without(one, stores)]))) {
-    const which = `${counted(names.length, 'partition')} ${names.length === 1 ? 'has' : 'have'}`;
-    const what = rest === '' ? 'no other copy and will begin EMPTY'
-      : `another copy at ${rest}, and will go on when that answers`;
-    lines.push(`${which} ${what}: ${names.map(printable).join(', ')}`);
+  if (names.length > 0) {
+    const have = names.length === 1 ? 'has' : 'have';
+    lines.push(`${counted(names.length, 'partition')} ${have} no other copy and will begin EMPTY: ${listOf(names)}`);
   }
   if (unnamed > 0) {
     lines.push(`It may be about some of ${counted(unnamed, 'more partition')} that status does not name.`);
@@ -181,31 +176,31 @@ function warningLines(
   return lines;
 }
 
-/** What came of it; of those that wait still, for whom. */
-function outcomeLines(
-  partitions: readonly string[], stores: readonly string[], restOf: ReadonlyMap<string, readonly string[]>,
-): string[] {
-  const groups = byRest(partitions.map((name) => [name, restOf.get(name) ?? []]));
+/** Partitions that one of these stores has, and another as well: any copy is enough for them. */
+function otherLines(away: readonly WaitingPartitionAnswer[], stores: readonly string[]): string[] {
+  const groups = new Map<string, string[]>();
+  for (const { partition, copies } of away) {
+    const rest = copies.filter((store) => !stores.includes(store));
+    if (rest.length === 0 || rest.length === copies.length) continue;
+    const key = listOf(rest);
+    groups.set(key, [...(groups.get(key) ?? []), partition]);
+  }
   return [...groups].map(([rest, names]) => {
-    const [which, one] = [counted(names.length, 'partition'), names.length === 1];
-    const all = names.map(printable).join(', ');
-    if (rest === '') return `${which} ${one ? 'goes' : 'go'} on without ${nameOf(stores)}: ${all}`;
-    const todo = 'start what is silent, or give all of these stores up in one order';
-    return `${which} now ${one ? 'waits' : 'wait'} for ${rest} alone: ${all}; ${todo}`;
+    const [have, go] = names.length === 1 ? ['has', 'is'] : ['have', 'are'];
+    return `${counted(names.length, 'partition')} ${have} another copy at ${rest}, and ${go} left as before: `
+      + `${listOf(names)}; start that, or name it too if it never comes back`;
   });
 }
 
-/** Names by where else copies are. */
-function byRest(all: readonly (readonly [name: string, rest: readonly string[]])[]): Map<string, string[]> {
-  const groups = new Map<string, string[]>();
-  for (const [name, rest] of all) {
-    const key = rest.map(printable).join(', ');
-    groups.set(key, [...(groups.get(key) ?? []), name]);
-  }
-  return groups;
+function begin(names: readonly string[]): string {
+  return names.length === 1 ? 'begins' : 'begin';
+}
+
+function listOf(names: readonly string[]): string {
+  return names.map(printable).join(', ');
 }
 
 function nameOf(stores: readonly string[]): string {
   if (stores.length === 0) return 'what only a process had in memory';
-  return `the copies at ${stores.map(printable).join(', ')}`;
+  return `the copies at ${listOf(stores)}`;
 }

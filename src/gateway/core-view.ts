@@ -43,6 +43,8 @@ export interface CoreViewPorts {
   /** host:port at which others reach this gateway's admin HTTP; undefined when that can't be told. */
   adminAddress(): string | undefined;
   isDraining(): boolean;
+  /** The SMTP port is open; left out where there is none. */
+  isListening?(): boolean;
   /** Undefined for a store that is used, and when it is not known. */
   drainedSinceWallMs(storeId: string): number | undefined;
   connectionsIn(): number;
@@ -109,7 +111,7 @@ export class CoreView implements GatewayView {
       incarnation: this.options.incarnation,
       pid: this.ports.pid,
       startedWallMs: this.startedWallMs,
-      ready: core.accepting && core.memory.admits(0),
+      ready: core.accepting && core.memory.admits(0) && this.isListening,
       notReadyReason: this.notReadyReason(),
       routes: core.readiness.routeCount,
       routesRefused: core.readiness.refused.map(({ route, reason, sinceWallMs }) => ({ route: route.queueName, reason, sinceWallMs })),
@@ -278,9 +280,14 @@ export class CoreView implements GatewayView {
     return clock.wallMs() - (clock.nowMs() - monotonicMs);
   }
 
+  private get isListening(): boolean {
+    return this.ports.isListening?.() ?? true;
+  }
+
   private notReadyReason(): string {
     const { core } = this.ports;
-    if (core.accepting) return core.memory.admits(0) ? '' : 'memory';
+    if (core.accepting && !core.memory.admits(0)) return 'memory';
+    if (core.accepting) return this.isListening ? '' : 'the SMTP port is not open yet';
     if (this.ports.isDraining()) return 'stopping';
     if (core.upCount === 0) return 'no store can be reached';
     return core.partitionsAwaited ? `${String(core.readiness.stuckCount)} of ${String(core.readiness.routeCount)} routes can not commit new mail` : 'recovering';

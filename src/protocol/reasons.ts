@@ -21,7 +21,6 @@ const CLOSE_NAMES: readonly string[] = [
 export const REFUSAL_GAP = 1;
 export const REFUSAL_DIGEST = 2;
 export const REFUSAL_FENCED = 3;
-export const REFUSAL_DENIED = 4;
 export const REFUSAL_UNKNOWN = 5;
 export const REFUSAL_CHECKSUM = 6;
 export const REFUSAL_MISSING = 7;
@@ -32,7 +31,7 @@ export const REFUSAL_INVALID = 11;
 export const REFUSAL_BODY = 12;
 
 const REFUSAL_NAMES: readonly string[] = [
-  '', 'GAP', 'DIGEST', 'FENCED', 'DENIED', 'UNKNOWN', 'CHECKSUM', 'MISSING', '', 'COUNT', 'LIMIT', 'INVALID', 'BODY',
+  '', 'GAP', 'DIGEST', 'FENCED', '', 'UNKNOWN', 'CHECKSUM', 'MISSING', '', 'COUNT', 'LIMIT', 'INVALID', 'BODY',
 ];
 
 /** Why a FENCE was not accepted. A higher term is known. */

@@ -10,6 +10,7 @@
  *     rules/…                 what operators decided                       a text of its own each
  */
 import { invariant } from '../base/invariant.js';
+import { PARTITIONS_MAX } from '../protocol/partition-record.js';
 
 export const PARTITIONS = 'partitions/';
 export const GATEWAYS = 'gateways/';
@@ -22,8 +23,6 @@ export const ORDINAL_KEY = 'ordinal';
  */
 export const PROBE_KEY = 'probe';
 
-/** Partitions of one gateway (DESIGN: a fixed small number, default 16). */
-const PARTITIONS_MAX = 4_096;
 /** Names of configuration have up to 63 characters; a worker's has its number behind it. */
 const NAME = /^[A-Za-z0-9][A-Za-z0-9._:-]{0,79}$/;
 const NUMBER = /^(0|[1-9]\d{0,3})$/;

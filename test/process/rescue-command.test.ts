@@ -1,8 +1,8 @@
 /**
  * `twinpost rescue` as a process of its own, without an SMTP port: started after a gateway was killed, it delivers what
- * lies at the stores, all of it once and in order, and gives the queues back when the gateway is there again. With a
- * store lost as well, its operator has the queues taken from the other by `twinpost rescue --force`. What it can't
- * understand it refuses in one line.
+ * lies at the stores, all of it once and in order, and gives the queues back when the gateway is there again. With
+ * both stores silent as well, it says who is waited for; to give up the one that is dead does nothing, for the other has
+ * all, and goes on when it answers. What it can't understand it refuses in one line.
  *
  * The mail waits at the stores because the sink stands still from the start: it never greets, so no final dot is sent
  * before the kill, and none may come twice.
@@ -145,25 +145,31 @@ describe('twinpost rescue', { timeout: 180_000 }, () => {
     await once(cluster, await send(cluster, 'alone', FIFO, 100).then(async (log) => { await cluster.drained(BOUND_MS); return log; }), CONCURRENCY - 1);
   });
 
-  test('--force has it take what one store has, when the other died with the gateway', async (t) => {
+  test('--give-up of the store that died with the gateway loses nothing: the other has all, and goes on when it answers', async (t) => {
     const { cluster, logs } = await startLoaded(t);
-    const [lost] = cluster.stores;
-    assert.ok(lost !== undefined);
+    const [lost, silent] = cluster.stores;
+    assert.ok(lost !== undefined && silent !== undefined);
+    silent.freeze();
     await Promise.all([cluster.gateway.kill(), lost.kill()]);
     cluster.sink.thaw();
     const rescue = await startRescue(t, cluster);
-    await until('all queues wait for the store', async () => (await rescue.status()).held.filter(({ owner, waits_for: stores }) => owner === OWNER && stores.includes(lost.name)).length === FIFO.length + 1, BOUND_MS, rescue.daemon);
-    assert.equal((await cluster.sinkCounts()).messages, 0);
-    const order = ['rescue', '--force', '--owner', OWNER, '--from', rescue.admin, '--reason', 'disk burnt', '--yes', '--missing'] as const;
-    const unknown = await twinpost(...order, 'store-z');
+    await until('all partitions wait for both stores', async () => {
+      const { partitions_waiting: waiting, waiting_for: waitingFor } = await rescue.status();
+      return waiting > 0 && waitingFor.copies_away === waiting;
+    }, BOUND_MS, rescue.daemon);
+    const order = ['rescue', '--from', rescue.admin, '--reason', 'disk burnt', '--yes', '--give-up'] as const;
+    const unknown = await twinpost(...order, lost.name, '--give-up', silent.name, '--give-up', 'store-z');
     assert.deepEqual([unknown.code, unknown.out], [1, '']);
-    assert.match(unknown.error, /^WARNING: .*\ntwinpost: .*this gateway knows no store 'store-z'.*nothing was done\n$/s);
+    const nothing = 'this gateway knows no store \'store-z\'.*nothing was done';
+    assert.match(unknown.error, new RegExp(`^WARNING: .*\ntwinpost: .*${nothing}\\n$`, 's'));
     const told = await twinpost(...order, lost.name);
-    assert.equal(told.code, 0, told.error);
-    assert.match(told.out, new RegExp(`^${String(FIFO.length + 1)} partitions taken without ${lost.name}: `));
-    assert.match(told.error, new RegExp(`^WARNING: ${RESCUE} gives up what only ${lost.name} knows: .*\nIt is about p1 of ${OWNER} \\(waiting, `));
+    assert.deepEqual([told.code, told.out], [3, '']);
+    assert.match(told.error, new RegExp(`^\\d+ partitions? (has|have) another copy at ${silent.name}, .*: ${OWNER}/`));
+    assert.equal((await cluster.sinkCounts()).messages, 0);
+    silent.thaw();
     await arrived(cluster, logs, rescue);
-    assert.match(rescue.daemon.log(), /"reason":"disk burnt"/);
+    assert.equal((await rescue.status()).losses, 0);
+    assert.equal((await twinpost(...order, lost.name)).code, 3, 'nothing waits any more');
   });
 
   test('refuses what it can not understand in one line', async (t) => {
@@ -182,13 +188,12 @@ describe('twinpost rescue', { timeout: 180_000 }, () => {
       [['--config', join(folder, 'none.yaml')], /none\.yaml:1: file: expected a file that can be read, found ENOENT$/],
       [['--config', alone], /^twinpost: .*alone\.yaml: gateway\.group: expected the gateways to rescue, found none besides gateway-1$/],
       [['--config', off], /^twinpost: .*off\.yaml: gateway\.rescue: expected on, found off$/],
-      [['--config', off, '--missing', 'store-a'], /^twinpost: rescue: --partition, --owner, --missing, --reason and --yes belong to --force$/],
+      [['--config', off, '--reason', 'burnt'], /^twinpost: rescue: --reason, --yes and --json belong to --give-up$/],
       [['--cofnig', off], /^twinpost: Unknown argument: cofnig; twinpost rescue --help shows what there is$/],
-      [['--force', '--missing', 'store-a', '--reason', 'burnt'], /^twinpost: rescue --force: say --partition NAME, --owner GATEWAY, or both$/],
-      [['--force', '--owner', OWNER, '--reason', 'burnt'], /^twinpost: rescue --force: say which store is --missing$/],
-      [['--force', '--owner', OWNER, '--missing', 'store-a'], /^twinpost: rescue --force: say the --reason, which is logged$/],
-      [['--force', '--owner', OWNER, '--missing', 'store-a', '--reason', 'burnt', '--from', `${HOST}:1`], /^twinpost: rescue --force: mail may be lost or delivered twice, so it asks first: give it at a terminal, or with --yes$/],
-      [['--force', '--owner', OWNER, '--missing', 'store-a', '--reason', 'burnt', '--yes', '--from', `${HOST}:1`], /^twinpost: no answer from http:\/\/127\.0\.0\.1:1: connection refused; /],
+      [['--give-up', 'store-a'], /^twinpost: rescue: say the --reason, which is logged$/],
+      [['--give-up', 'store-a', '--give-up-memory', '--reason', 'burnt'], /^twinpost: rescue: --give-up and --give-up-memory are two orders: /],
+      [['--give-up', 'store-a', '--reason', 'burnt', '--from', `${HOST}:1`], /^twinpost: rescue: mail may be lost or delivered twice, so it asks first: /],
+      [['--give-up', 'store-a', '--reason', 'burnt', '--yes', '--from', `${HOST}:1`], /^twinpost: no answer from http:\/\/127\.0\.0\.1:1: connection refused; /],
     ];
     for (const [args, line] of cases) {
       const { code, out, error } = await twinpost('rescue', ...args);

@@ -4,21 +4,21 @@
  */
 import assert from 'node:assert/strict';
 import { COMMITTED, NOTIFY_NEVER, NO_MEMORY, NO_REPLY, NOT_READY, REFUSED } from '../../src/gateway/queue/types.js';
+import type { RecordedMember } from '../../src/protocol/partition-record.js';
 import { copiesOf, hasEntry } from './inspect.js';
 import type { Letter, Letters } from './letters.js';
 import type { StoreNode } from './store-node.js';
-import type { WorldRegister } from './world-register.js';
 
 /** G1: at the 250 every living member, as the register has it, of a partition with the message has it. */
-export function checkCommitted(letter: Letter, stores: readonly StoreNode[], register: WorldRegister): void {
+export function checkCommitted(letter: Letter, stores: readonly StoreNode[], membersOf: (partition: string) => readonly RecordedMember[]): void {
   for (const name of letter.groups.keys()) {
     const copies = stores.flatMap((node) => (node.store === undefined ? [] : copiesOf(node.store).map((copy) => ({ node, copy }))));
     const holding = copies.filter(({ node, copy }) => node.store !== undefined && hasEntry(node.store, copy, letter.id));
     assert.ok(holding.length > 0, `G1: 250 for message ${String(letter.id)}, and no store has it in ${name}`);
     for (const partition of new Set(holding.map(({ copy }) => copy.partition))) {
-      const record = register.recordOf(partition);
-      assert.ok(record !== undefined && record.members.length > 0, `G1: 250 for message ${String(letter.id)}, and ${partition} has no member`);
-      for (const { storeId, bootId } of record.members) {
+      const members = membersOf(partition);
+      assert.ok(members.length > 0, `G1: 250 for message ${String(letter.id)}, and ${partition} has no member`);
+      for (const { storeId, bootId } of members) {
         const node = stores.find((one) => one.id === storeId);
         if (node?.store === undefined || node.bootId !== bootId) continue;
         const has = holding.some(({ node: holder, copy }) => holder === node && copy.partition === partition);

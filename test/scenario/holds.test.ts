@@ -16,7 +16,7 @@ const LOOK = { reason: 'a look first', who: 'ann' };
 
 function restart(world: World): void {
   world.gateway.kill();
-  world.gateway.start();
+  world.startGateway();
 }
 
 /** The answer; undefined while it waits. */
@@ -77,7 +77,7 @@ describe('messages that an operator holds', () => {
     changed(coreOf(world), 'hold', letter);
     world.until(() => stateOf(coreOf(world), 'q1', letter) === EntryState.REPORTING, 15_000, 'its report');
     world.gateway.kill(true);
-    world.gateway.start();
+    world.startGateway();
     world.untilQuiet();
     assert.equal(letter.reports.size, 1);
   });

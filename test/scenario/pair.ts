@@ -10,6 +10,7 @@ import { checkNoDuplicates, checkNoLoss } from './checks.js';
 import type { GroupOptions } from './group.js';
 import { Group } from './group.js';
 import { hasQueue } from './inspect.js';
+import type { Answer } from './next-hop.js';
 import type { StoreNode } from './store-node.js';
 
 export const LETTERS = 5;
@@ -24,9 +25,9 @@ export interface Pair {
   readonly third: StoreNode | undefined;
 }
 
-export function loaded(options: GroupOptions = {}, letters = LETTERS): Pair {
+export function loaded(options: GroupOptions = {}, letters = LETTERS, answer: Answer = 'defer'): Pair {
   const group = Group.started({ stores: 3, ...options });
-  group.hops.script = () => 'defer';
+  group.hops.script = () => answer;
   for (let i = 0; i < letters; i++) group.submit('gw-1', ['q1']);
   group.run(300);
   assert.equal(group.letters.count(COMMITTED), letters);

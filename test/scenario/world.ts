@@ -16,6 +16,7 @@ import { createRouter } from '../../src/gateway/queue/router.js';
 import type { Envelope, Ordering, Recipient, RecipientGroup, Route, Router, SubmissionOutcome } from '../../src/gateway/queue/types.js';
 import { COMMITTED } from '../../src/gateway/queue/types.js';
 import type { Partition } from '../../src/gateway/mirror/partition.js';
+import type { RecordedMember } from '../../src/protocol/partition-record.js';
 import { checkCommitted } from './checks.js';
 import { GatewayNode } from './gateway-node.js';
 import { contentOf, forgetQueues, hasQueue, noteQueues } from './inspect.js';
@@ -42,6 +43,8 @@ export interface WorldOptions {
   readonly commitTimeoutMs?: number;
   readonly blockEntries?: number;
   readonly storeMemoryBytes?: number;
+  /** Of single stores, by id. */
+  readonly memoryOf?: Readonly<Record<string, number>>;
   readonly gatewayMemoryBytes?: number;
   readonly windowBytes?: number;
   readonly lifetimeMs?: number;
@@ -110,7 +113,7 @@ export class World {
     const ports = { scheduler: this.scheduler, network: this.network, log: this.log, wallBaseMs: WALL_BASE_MS };
     const windowBytes = options.windowBytes ?? 8 * MEBIBYTE;
     const ids = ['store-a', 'store-b', 'store-c', 'store-d'].slice(0, options.stores ?? 2);
-    this.stores = ids.map((id) => new StoreNode({ id, gateways: [{ id: GATEWAY, secret }], memoryLimitBytes: options.storeMemoryBytes ?? 256 * MEBIBYTE, windowBytes, leaseMs: options.leaseMs ?? LEASE_MS }, ports, this.prng.fork()));
+    this.stores = ids.map((id) => new StoreNode({ id, gateways: [{ id: GATEWAY, secret }], memoryLimitBytes: options.memoryOf?.[id] ?? options.storeMemoryBytes ?? 256 * MEBIBYTE, windowBytes, leaseMs: options.leaseMs ?? LEASE_MS }, ports, this.prng.fork()));
     this.gateway = new GatewayNode(
       {
         id: GATEWAY, secret, storeIds: ids, windowBytes, retryDelayMs: () => 1000,
@@ -219,6 +222,12 @@ export class World {
     return core.registry.partitions.every((partition) => partition.length === 0 && partition.ackedNumber === partition.lastNumber) && this.inSync;
   }
 
+  /** All partitions of the gateway are here, with all that they hold. */
+  get isWhole(): boolean {
+    const holdings = this.gateway.core?.holdings;
+    return holdings?.openCount === 0 && !holdings.isReading;
+  }
+
   /** All living copies are in step, and every store stands where the gateway does. */
   untilLevel(boundMs = SETTLE_BOUND_MS): void {
     this.until(() => this.inSync && (this.gateway.core?.registry.partitions ?? []).every((partition) => !partition.isDirty && partition.rows.every((row) => {
@@ -238,6 +247,12 @@ export class World {
   }
 
   // ---- faults ----
+
+  /** Until the key of its process stands in the register, and it has begun. */
+  startGateway(): void {
+    this.gateway.start();
+    this.until(() => this.gateway.core !== undefined, SETTLE_BOUND_MS, 'the process');
+  }
 
   cut(store: StoreNode): void {
     this.network.cut(GATEWAY, store.id);
@@ -289,7 +304,16 @@ export class World {
     letter.outcome = outcome;
     letter.settledAt = this.letters.moment();
     this.scheduler.trace(`settled ${String(letter.id)} ${String(outcome)}`);
-    if (outcome === COMMITTED) checkCommitted(letter, this.stores, this.register);
+    if (outcome === COMMITTED) checkCommitted(letter, this.stores, (partition) => this.membersOf(partition));
+  }
+
+  /** As the register has them; behind a rollback as the holder has them, who writes them there again. */
+  private membersOf(partition: string): readonly RecordedMember[] {
+    const known = this.gateway.core?.mirrors;
+    const held = [...(known?.all() ?? [])].find(({ name }) => name === partition)?.set?.records.known;
+    const record = this.register.recordOf(partition);
+    const isRolledBack = held !== undefined && held.epoch > (record?.epoch ?? 0);
+    return (isRolledBack ? held : record)?.members ?? [];
   }
 
   private mailEvents(): MailEvents {

@@ -7,7 +7,8 @@
  *   the holder  the very process that the record names, if it holds the partition whole under the record's term
  * A message that nobody holds in this sense is excused from G2. A partition that nobody holds at all has had a DISASTER:
  * changes that were acknowledged may be undone, so deliveries before it may be repeated (G4). So may they be after an
- * operator gave copies up.
+ * operator gave copies up. A change of the record that arrives after its sender died may leave out the last copy that
+ * lives: while it is under way the members of both records are needed.
  */
 import type { GatewayCore } from '../../src/gateway/core.js';
 import type { Partition } from '../../src/gateway/mirror/partition.js';

@@ -32,51 +32,85 @@ const RAN = /\d+ seeds, \d+ failed/;
 const SHOWN_MAX = 400;
 const BUILD = join(dirname(fileURLToPath(import.meta.url)), '..', '..');
 
+const SET = 'src/recovery/ownership/partition-set.js';
+const HOLDER = 'src/recovery/ownership/holder.js';
+const LEASE = 'src/recovery/ownership/link-lease.js';
+
 export const MUTANTS: readonly Mutant[] = [
   {
-    name: 'acknowledge after one mirror', file: 'src/gateway/mirror/partition.js',
-    old: 'if (members < this.minReplicas ||',
-    new: 'least = Math.max(...this.replicas.filter((one) => one.member).map((one) => one.acked));\n        if (members < this.minReplicas ||',
+    name: 'rule 2: a sent change is taken for lost', file: 'src/recovery/ownership/possible-records.js',
+    old: `        for (const record of this.#sent)
+            if (isMemberOf(record.members, storeId, bootId))
+                return true;
+        return false;`,
+    new: '        return false;',
+  },
+  {
+    name: 'rule 3: acknowledged by one member', file: SET,
+    old: 'if (row !== undefined && row.acked < least)',
+    new: 'if (row !== undefined && (least === Infinity || row.acked > least))',
+  },
+  {
+    name: 'rule 4: joins before it has everything', file: SET,
+    old: 'return row.acked >= this.#ackedByAll;',
+    new: 'return true;',
+    also: [{ file: SET, old: 'if (!row.isInStep || row.isGone || row.isUnwanted)\n            return false;\n        if (this', new: 'if (row.isGone || row.isUnwanted || row.state < 2)\n            return false;\n        if (this' }],
+  },
+  {
+    name: 'rule 6: a lease at one member is enough', file: SET,
+    old: `            if (!row.isLeased(nowMs))
+                return false;
+        return true;`,
+    new: `            if (row.isLeased(nowMs))
+                return true;
+        return this.#counted.length === 0;`,
+  },
+  {
+    name: 'rule 6: a lease is renewed whatever was fenced', file: LEASE,
+    old: 'if (fenceCount <= this.#fencesProcessed) {',
+    new: 'if (fenceCount >= 0) {',
+    also: [{ file: HOLDER, old: 'if (record === undefined || term.number <= record.term.number)\n            return;', new: 'if (record !== null)\n            return;' }],
+  },
+  {
+    name: 'rule 7: without members no session is asked', file: SET,
+    old: 'return !this.#isEmptyPossible || nowMs < sessionEndsMs;',
+    new: 'return true;',
+  },
+  {
+    name: 'rule 8: the last member leaves while it is silent', file: SET,
+    old: 'if (!hasInStep || (row.isDiverged && this.isPartial))',
+    new: 'if (row.isDiverged && this.isPartial)',
+  },
+  {
+    name: 'rule 9: leases of older terms are not waited for', file: HOLDER,
+    old: '!this.#fenced.some(({ answer }) => answer.olderLeaseMs === 0)',
+    new: 'this.#fenced.length === 0',
+  },
+  {
+    name: 'rule 10: a store takes what lower terms send', file: 'src/kvs/core/store.js',
+    old: 'return attachment.copy.fence.admits(attachment.term) ? DONE : REFUSAL_FENCED;',
+    new: 'return DONE;',
+  },
+  {
+    name: 'rule 12: a partition that was lost is kept', file: 'src/gateway/mirror/partition.js',
+    old: 'return !this.isForgotten && this.holder.mayDeliver(nowMs);',
+    new: 'return this.holder.mayDeliver(nowMs);',
+    also: [{ file: HOLDER, old: '    #lose(nowMs, why) {\n', new: '    #lose(nowMs, why) {\n        if (this.#set !== undefined) return;\n' }],
+  },
+  {
+    name: 'rule 13: handed back before all have everything', file: HOLDER,
+    old: 'this.#isQuiet && set.isLevel',
+    new: 'this.#isQuiet && set !== null',
+  },
+  {
+    name: 'rule 15: what stores were told is not believed', file: HOLDER,
+    old: '    #noteTold(told) {\n',
+    new: '    #noteTold(told) {\n        if (told !== null) return;\n',
   },
   {
     name: 'reuse a transaction number', file: 'src/gateway/mirror/partition.js',
     old: 'this.lastNumber += 1;',
     new: 'if (this.lastNumber % 40 !== 39 || this.section.rowCount > 0) this.lastNumber += 1;',
-  },
-  {
-    name: 'drop the epoch check', file: 'src/recovery/census.js',
-    old: 'row.epoch > newest.epoch',
-    new: 'row.epoch < newest.epoch',
-    also: [
-      { file: 'src/recovery/claim-machine.js', old: 'else if (answer.epoch > this.epoch && ', new: 'else if (answer.epoch < 0 && ' },
-      { file: 'src/recovery/claim-machine.js', old: '        if (answer.epoch > this.epoch) {', new: '        if (answer.epoch < 0) {' },
-    ],
-  },
-  {
-    name: 'skip fencing', file: 'src/kvs/core/store.js',
-    old: 'return mayWrite(attachment.queue, account.id) ? DONE : REFUSAL_FENCED;',
-    new: 'return DONE;',
-  },
-  {
-    name: 'claim at one member', file: 'src/recovery/claim-machine.js',
-    old: 'this.members = this.members.filter((member) => !this.empty.has(member));',
-    new: 'this.members = this.members.filter((member) => !this.empty.has(member)).slice(0, 1);',
-  },
-  {
-    name: 'claim not confirmed', file: 'src/recovery/claim-machine.js',
-    old: 'if (this.members.length === 1) {',
-    new: 'if (this.members.length >= 1) {',
-    also: [{ file: 'src/gateway/mirror/delivery-right.js', old: ' && replica.confirmedTerm === replica.store.leaseTerm', new: '' }],
-  },
-  {
-    name: 'restarted store grants claims at once', file: 'src/kvs/core/store.js',
-    old: 'options.startMs + options.leaseMs',
-    new: 'options.startMs',
-  },
-  {
-    name: 'lease at a member being dropped counts', file: 'src/gateway/mirror/delivery-right.js',
-    old: '(isOpen && !replica.wanted)',
-    new: '(isOpen && partition === null)',
   },
   {
     name: 'timeout decided without a poll', file: 'src/gateway/mirror/link/heartbeat-timer.js',
@@ -86,13 +120,13 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: '451 before the withdrawal', file: 'src/gateway/mirror/commit-point.js',
-    old: 'for (let i = 0; i < numbers.length; i++)\n            pending.queues[i]?.partition.await(numbers[i] ?? 0, withdrawal);',
+    old: 'for (let i = 0; i < numbers.length; i++)\n            pending.queues[i]?.partition.awaitEnd(numbers[i] ?? 0, withdrawal);',
     new: 'this.withdrawn(pending);',
   },
   {
     name: 'refill appended behind live messages', file: 'src/kvs/core/refill-target.js',
-    old: 'this.#entries.link(queue, entry, position, queue.refillRow);',
-    new: 'this.#entries.link(queue, entry, position, queue.last);',
+    old: 'this.#entries.link(copy, entry, position, copy.refillRow);',
+    new: 'this.#entries.link(copy, entry, position, copy.last);',
   },
   {
     name: 'number reused after a refusal', file: 'src/gateway/mirror/partition.js',
@@ -101,23 +135,8 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'DSN released early', file: 'src/gateway/queue/acceptance.js',
-    old: 'home.await(position, new StoredReport(queue, row, this.ports));',
+    old: 'home.awaitEnd(position, new StoredReport(queue, row, this.ports));',
     new: 'new StoredReport(queue, row, this.ports).onCommitted();',
-  },
-  {
-    name: 'a sent change of the set turned round', file: 'src/gateway/mirror/replica-set.js',
-    old: 'export function reviseSet(partition, ports) {',
-    new: `export function reviseSet(partition, ports) {
-    if (partition.setChangeNumber !== 0 && !partition.founding && !hasSurvivor(partition)) {
-        partition.setChangeNumber = 0;
-        partition.epoch += 1;
-        for (const one of partition.replicas) one.wanted = one.member;
-    }`,
-  },
-  {
-    name: 'two filled at once with none in sync', file: 'src/gateway/mirror/resync.js',
-    old: 'if (partition.inSyncCount > 0)\n        return true;',
-    new: 'if (partition.inSyncCount >= 0)\n        return true;',
   },
   {
     name: 'port open with too few mirrors', file: 'src/gateway/queue/readiness.js',
@@ -133,16 +152,6 @@ export const MUTANTS: readonly Mutant[] = [
     name: 'deliveries wait for the last block', file: 'src/gateway/core.js', seed: 350,
     old: 'if (queue.readyCount > 0 && queue.routed)',
     new: 'if (queue.readyCount > 0 && queue.routed && !queue.isRecovering)',
-  },
-  {
-    name: 'joiner told before the survivors', file: 'src/gateway/mirror/replica-set.js',
-    old: 'return replica.phase === ResyncPhase.JOINING || (',
-    new: 'return (',
-  },
-  {
-    name: 'a forced set takes the next number', file: 'src/gateway/mirror/replica-set.js',
-    old: 'partition.setEpoch = isAhead ? epochAhead(partition, ports) : partition.epoch + 1;',
-    new: 'partition.setEpoch = partition.epoch + 1;',
   },
 ];
 

@@ -393,6 +393,7 @@ export class Swarm {
     this.later(() => {
       this.fire('register-rollback');
       scheduler.trace('the register is rolled back');
+      this.world.records();
       register.restore(backup);
     });
   }

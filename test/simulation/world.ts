@@ -88,6 +88,7 @@ export class World {
   readonly lostStores = new Set<string>();
   readonly service: ServiceWatch;
   readonly register: WorldRegister;
+  private readonly newest = new Map<string, PartitionRecord>();
   /** What next hops do; swarm.ts sets it. */
   answer: (queueName: string) => Answer = () => 'accept';
   /** A kind of fault that the world sees for itself had its effect. */
@@ -109,6 +110,11 @@ export class World {
     this.gateways = plan.gateways.map((id, index) => this.newGateway(id, id, index, secret));
     if (plan.hasTwin) this.gateways = [...this.gateways, this.newGateway('gw-1-twin', 'gw-1', plan.gateways.length, secret)];
     this.custody = new Custody(this, this.ledger);
+    this.register.register.onLate = (run) => {
+      this.custody.beforeLoss();
+      run();
+      this.custody.onLoss();
+    };
     this.guarantees = new Guarantees({ gateways: this.gateways, stores: this.stores, ledger: this.ledger, custody: this.custody, minReplicas: plan.minReplicas, records: () => this.records(), nowMs: () => this.scheduler.nowMs });
     for (const { node } of this.stores) node.start();
     for (const { node, isTwin } of this.gateways) if (!isTwin) node.start();
@@ -306,20 +312,21 @@ export class World {
   private onLog(line: LogLine): void {
     this.scheduler.trace(line.text);
     checkLog(line, this.plan.isHarmless);
+    if (this.plan.kinds.has('replace') && line.text.endsWith('-> FILLING')) this.onFired('replace');
     if (line.text === 'every copy of a partition is lost, or was given up: it begins empty') this.onFired('begins-empty');
   }
 
-  /** As the register has them now. */
+  /** The newest that the register ever had: one that was rolled back since is told again by its holder. */
   records(): ReadonlyMap<string, PartitionRecord> {
-    const records = new Map<string, PartitionRecord>();
     for (const gatewayId of this.plan.gateways) {
       for (let number = 0; number < this.plan.partitions; number++) {
         const name = partitionName(gatewayId, number);
         const record = this.register.recordOf(name);
-        if (record !== undefined) records.set(name, record);
+        const known = this.newest.get(name);
+        if (record !== undefined && (known === undefined || record.epoch >= known.epoch)) this.newest.set(name, record);
       }
     }
-    return records;
+    return this.newest;
   }
 
   private mailEvents(): MailEvents {

@@ -2,7 +2,7 @@
 import { formatCount } from '../../base/units.js';
 import type { Config } from '../../config/types.js';
 import type { StatusAnswer, StoreAnswer } from '../../admin-api/gateway-answers.js';
-import { tableText } from '../tables.js';
+import { counted, tableText } from '../tables.js';
 import type { ProcessPlan } from './plan.js';
 import { addressText } from './plan.js';
 
@@ -59,7 +59,11 @@ export function statusLine(status: StatusAnswer | undefined, before: Sample | un
   };
   const mirrors = status.stores.map((store) => `${store.store} ${mirrorWord(store)}`).join('  ');
   const ready = status.ready ? '' : `   NOT READY: ${status.not_ready_reason}`;
-  return `accepted ${rate(status.received, same?.received)}   delivered ${rate(status.delivered, same?.delivered)}   queued ${formatCount(status.queued_messages)}   ${mirrors}${ready}`;
+  return `accepted ${rate(status.received, same?.received)}   delivered ${rate(status.delivered, same?.delivered)}   queued ${formatCount(status.queued_messages)}   ${mirrors}${ready}${waitingText(status)}`;
+}
+
+function waitingText({ partitions_waiting: waiting, register_away: away }: StatusAnswer): string {
+  return `${waiting === 0 ? '' : `   ${counted(waiting, 'partition')} WAITING`}${away === '' ? '' : '   REGISTER AWAY'}`;
 }
 
 /** The worst state of any partition's copy at this store. */

@@ -64,6 +64,8 @@ function queueGauges(queue: QueueView, wallMs: number): QueueGauges {
   return {
     name: queue.name,
     queueClass: queue.queueClass,
+    partition: queue.partition,
+    owner: queue.owner,
     messages: queue.messages,
     bytes: queue.bytes,
     active: queue.active,

@@ -5,9 +5,9 @@
  *   {"give_up": [STORE…], "reason": TEXT, "who": TEXT}             copies at these stores
  *   {"give_up": [], "memory": true, "reason": TEXT, "who": TEXT}   what no store has: a process had it in memory
  *
- * Answers {partitions: [NAME…]}: those that go on. With other copies left they wait for one of these still; without
- * any they begin empty. Who asked for it, and why, is in the log. Nothing happens to a partition that waits for
- * something else or for nothing: 409 when that is so of all, 404 when a store is not known here.
+ * Answers {partitions: [NAME…]}: those that go on, empty. Who asked for it, and why, is in the log. Nothing happens to
+ * a partition that has another copy, or waits for something else or for nothing: 409 when that is so of all, 404 when a
+ * store is not known here.
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { RescueAnswer, RescueOrder } from '../../admin-api/orders.js';
@@ -59,7 +59,7 @@ function rescue(request: FastifyRequest, reply: FastifyReply, ports: RescuePorts
   const unknown = unknownOf(stores, ports);
   if (unknown !== '') return refuse(reply, 404, `${unknown}; nothing was done`);
   const partitions = ports.control.giveUp(stores);
-  if (partitions.length === 0) return refuse(reply, 409, `${whyNone(stores)}; nothing was done`);
+  if (partitions.length === 0) return refuse(reply, 409, `${whyNone(stores, ports)}; nothing was done`);
   const what = memory ? 'what only a process had in memory' : 'copies that do not come back';
   const fields = { ...(memory ? {} : { stores }), partitions, reason, who };
   ports.log.warn('takeover', `an operator gives up ${what}`, fields);
@@ -82,7 +82,12 @@ function unknownOf(stores: readonly string[], { control, view }: RescuePorts): s
   return `this gateway knows no store '${unknown}'; it knows ${[...known].join(', ')}`;
 }
 
-function whyNone(stores: readonly string[]): string {
+function whyNone(stores: readonly string[], { control }: RescuePorts): string {
   if (stores.length === 0) return 'no partition waits for the memory of a process';
+  for (const { partition, copies } of control.waiting()) {
+    const others = copies.filter((store) => !stores.includes(store));
+    if (others.length === copies.length) continue;
+    return `${partition} has another copy at ${others.join(', ')}: start that, or name it too if it never comes back`;
+  }
   return `no partition waits for its copies at ${stores.join(' or ')}`;
 }

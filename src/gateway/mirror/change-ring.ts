@@ -120,6 +120,31 @@ export class ChangeRing {
     if (this.usedBytes > this.bytesMax) this.trim(LOOKS_PER_ADD);
   }
 
+  /** Where what is kept of it begins. */
+  baseOf(handle: number): { readonly number: number; readonly digestA: number; readonly digestB: number } | undefined {
+    const queue = this.byHandle[handle];
+    return queue === undefined ? undefined : { number: queue.baseNumber, digestA: queue.baseA, digestB: queue.baseB };
+  }
+
+  /**
+   * What came before all that is kept, from these digests on; false, and nothing done, when it does not lead to where
+   * that begins.
+   */
+  prepend(section: SealedSection, digestA: number, digestB: number): boolean {
+    const queue = this.byHandle[section.handle];
+    if (queue === undefined || queue.baseNumber !== section.lastNumber) return false;
+    this.digest.reset(digestA, digestB);
+    roll(this.digest, section.rows, section.rows.length / CHANGE_ROW_BYTES);
+    if (!this.digest.equals(queue.baseA, queue.baseB)) return false;
+    queue.baseNumber = section.firstNumber - 1;
+    queue.baseA = digestA;
+    queue.baseB = digestB;
+    queue.sections.splice(queue.head, 0, section);
+    this.order.splice(this.orderHead, 0, queue);
+    this.usedBytes += costOf(section);
+    return true;
+  }
+
   /** Lets the oldest go while there is more than the bound; `looks` bounds the work. */
   trim(looks: number): void {
     for (let left = looks; left > 0 && this.usedBytes > this.bytesMax; left--) {

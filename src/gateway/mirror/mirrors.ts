@@ -8,7 +8,6 @@
  *
  * Pure: ports only. Not here: who counts, and which store takes a copy (recovery/ownership, ownership/holding.ts).
  */
-import { CHANGE_ROW_BYTES } from '../../protocol/change-rows.js';
 import { FENCE } from '../../protocol/message-types.js';
 import { FENCE_FILL, FENCE_FOUND, FENCE_JOIN, encodeFence } from '../../protocol/messages/fence.js';
 import type { Refusal } from '../../protocol/messages/refusal.js';
@@ -213,13 +212,14 @@ export class Mirrors {
   }
 
   /**
-   * What other members of a partition that was taken lack, as the store that is read answered TAIL: `rows` and `bodies`
-   * of TAILED, which end at the adopted number; digests are those at firstNumber - 1. Copied. Call it after adopt().
+   * What another member of a partition that was taken lacks, as the store that is read answered TAIL: `rows` and `bodies`
+   * of TAILED, which may go on into what was changed since; digests are those at firstNumber - 1. Copied.
    */
   importTail(partition: Partition, firstNumber: number, rows: Uint8Array, bodies: Uint8Array, startDigestA: number, startDigestB: number): void {
-    if (rows.length === 0 || partition.lastNumber - firstNumber + 1 !== rows.length / CHANGE_ROW_BYTES) return;
-    this.ring.begin(partition.handle, firstNumber - 1, startDigestA, startDigestB);
-    this.ring.add(importedSection(partition, firstNumber, rows, bodies));
+    this.sender.seal(partition);
+    const base = this.ring.baseOf(partition.handle);
+    const section = base === undefined ? undefined : importedSection(partition.handle, firstNumber, base, rows, bodies);
+    if (section !== undefined) this.ring.prepend(section, startDigestA, startDigestB);
   }
 
   private fenceToFill(partition: Partition, store: StorePort): void {

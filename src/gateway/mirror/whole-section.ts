@@ -9,7 +9,6 @@ import {
 } from '../../protocol/change-rows.js';
 import { cut } from './feed-variant.js';
 import { NO_SLABS } from './payload-slabs.js';
-import type { Partition } from './partition.js';
 import type { SealedSection } from './turn-section.js';
 import { NO_BODIES } from './turn-section.js';
 
@@ -39,20 +38,27 @@ export function wholeSection(section: SealedSection): SealedSection {
   return { ...section, rows, pieces, payloadBytes: section.payloadBytes + added, creditBytes: section.creditBytes + added, absent: NO_BODIES, keptBytes: 0 };
 }
 
-/** The changes up to where the queue stands, as a store answered TAIL; copied. */
-export function importedSection(partition: Partition, firstNumber: number, rows: Uint8Array, bodies: Uint8Array): SealedSection {
+/** The changes from `firstNumber` up to where the ring begins, of those that a store answered TAIL with; copied. */
+export function importedSection(
+  handle: number, firstNumber: number, base: { readonly number: number; readonly digestA: number; readonly digestB: number }, rows: Uint8Array, bodies: Uint8Array,
+): SealedSection | undefined {
+  const length = (base.number - firstNumber + 1) * CHANGE_ROW_BYTES;
+  if (length <= 0 || length > rows.length) return undefined;
   const view = viewOf(rows);
+  let payloadBytes = 0;
   let creditBytes = 0;
   let unpaidBytes = 0;
-  for (let at = 0; at < rows.length; at += CHANGE_ROW_BYTES) {
+  for (let at = 0; at < length; at += CHANGE_ROW_BYTES) {
     const kind = changeKind(view, at);
-    const [bodyBytes, headBytes] = [changeBodyBytes(view, at), changeHeadBytes(view, at)];
-    creditBytes += creditCost(kind, changeFlags(view, at), bodyBytes, headBytes, changeRoom(view, at));
-    if (kind !== KIND_STORE) unpaidBytes += changeHeadInFrame(view, at);
+    const headInFrame = changeHeadInFrame(view, at);
+    payloadBytes += changeBodyInFrame(view, at) + headInFrame;
+    creditBytes += creditCost(kind, changeFlags(view, at), changeBodyBytes(view, at), changeHeadBytes(view, at), changeRoom(view, at));
+    if (kind !== KIND_STORE) unpaidBytes += headInFrame;
   }
+  if (payloadBytes > bodies.length) return undefined;
   return {
-    handle: partition.handle, firstNumber, lastNumber: partition.lastNumber, digestA: partition.digest.a, digestB: partition.digest.b,
-    rows: rows.slice(), pieces: bodies.length === 0 ? [] : [bodies.slice()], payloadBytes: bodies.length,
+    handle, firstNumber, lastNumber: base.number, digestA: base.digestA, digestB: base.digestB,
+    rows: rows.slice(0, length), pieces: payloadBytes === 0 ? [] : [bodies.slice(0, payloadBytes)], payloadBytes,
     creditBytes, unpaidBytes, absent: NO_BODIES, keptBytes: 0, slabs: NO_SLABS,
   };
 }

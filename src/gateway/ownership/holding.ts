@@ -67,8 +67,8 @@ export interface HoldingCounters {
 }
 
 const NONCES = 2 ** 53;
-/** Whether the changes before what is read are here, with which other copies can be brought in step. */
-const History = { NONE: 0, ASKED: 1, DUE: 2, KNOWN: 3 } as const;
+/** What is read is adopted: other copies can be compared with it. */
+const History = { NONE: 0, DUE: 1, KNOWN: 2 } as const;
 type History = (typeof History)[keyof typeof History];
 
 /** What a copy said when it took our term. */
@@ -76,6 +76,11 @@ interface FencedCopy {
   readonly bootId: string;
   readonly answer: Fenced;
   readonly atMs: number;
+}
+
+/** A copy that lacks what was changed before we came: the copy that is read is asked for that. */
+interface Behind extends FencedCopy {
+  readonly store: StorePort;
 }
 
 export class Holding implements RegisterSink {
@@ -91,13 +96,16 @@ export class Holding implements RegisterSink {
   readonly #ports: HoldingPorts;
   readonly #fenced = new Map<string, FencedCopy>();
   #history: History = History.NONE;
-  /** The copy that is farthest behind of those to be brought in step. */
-  #behind: Fenced | undefined;
+  /** Where what is read stood when it was adopted; '': nothing is. */
+  #sourceId = '';
+  #adoptedNumber = 0;
+  /** In the order in which TAIL was asked for them. */
+  #behind: Behind[] = [];
+  /** Stores without a part in it that were told whose it is, in this life of it: what they keep of it is dropped. */
+  readonly #outsiders = new Set<string>();
   #isStopping = false;
   #isQuietTold = false;
   #toldEpoch = 0;
-  /** Boots of stores that were told that they have no copy that counts, in this term. */
-  readonly #cleared = new Map<string, string>();
   /** When stores were last asked to hold it from its beginning on; -Infinity: it is not being founded. */
   #foundingMs = -Infinity;
 
@@ -124,7 +132,7 @@ export class Holding implements RegisterSink {
     this.holder.tick(nowMs);
     this.#settle();
     this.#relocate();
-    this.#clear();
+    this.#tellOutsiders();
     if (this.#isStopping && !this.#isQuietTold && this.partition !== undefined && isQuiet(this.partition)) {
       this.#isQuietTold = true;
       this.holder.onQuiet(nowMs);
@@ -142,14 +150,15 @@ export class Holding implements RegisterSink {
 
   onLinkDown(store: StorePort): void {
     this.#fenced.delete(store.storeId);
-    this.#tailIsLost();
+    this.#outsiders.delete(store.storeId);
+    this.#tailsAreLost(store);
     this.holder.onLinkDown(store.storeId, this.#nowMs);
     this.#settle();
   }
 
-  /** What was asked on the other path is not answered. */
-  onLinkSwitched(): void {
-    this.#tailIsLost();
+  /** What was asked on the other path is not answered. Mirrors have attached what they feed already. */
+  onLinkSwitched(store: StorePort): void {
+    if (store.storeId === this.#sourceId) for (const behind of this.#behind.splice(0)) this.#askTail(behind);
     this.#settle();
   }
 
@@ -162,9 +171,14 @@ export class Holding implements RegisterSink {
       if (row !== undefined) this.partition?.set?.onTermTaken(row);
     } else {
       this.#fenced.set(storeId, { bootId, answer, atMs: nowMs });
-      this.holder.onFenced(storeId, bootId, { term: answer.term, at: positionOf(answer), olderLeaseMs: answer.olderLeaseMs }, nowMs);
+      if (this.#isBehind(store, answer)) this.#askTail({ store, bootId, answer, atMs: nowMs });
+      else this.#align(storeId, bootId, answer);
     }
     this.#settle();
+  }
+
+  #align(storeId: string, bootId: string, answer: Fenced): void {
+    this.holder.onFenced(storeId, bootId, { term: answer.term, at: positionOf(answer), olderLeaseMs: answer.olderLeaseMs }, this.#nowMs);
   }
 
   onDeclined(store: StorePort, { reason, asked, known, told }: Declined): void {
@@ -187,13 +201,14 @@ export class Holding implements RegisterSink {
     this.holder.onFenceNotice(store.storeId, bootId, term, this.#nowMs);
   }
 
-  onTailed(tailed: Tailed, bodies: Uint8Array): void {
-    const behind = this.#behind;
-    if (this.#history !== History.ASKED || this.partition === undefined || behind === undefined) return;
-    if (tailed.found && tailed.firstNumber === behind.number + 1) {
-      this.#ports.mirrors.importTail(this.partition, tailed.firstNumber, tailed.rows, bodies, behind.digestA, behind.digestB);
+  onTailed({ found, firstNumber, rows }: Tailed, bodies: Uint8Array): void {
+    const behind = this.#behind.shift();
+    if (behind === undefined) return;
+    const { store, bootId, answer } = behind;
+    if (found && this.partition !== undefined && firstNumber === answer.number + 1) {
+      this.#ports.mirrors.importTail(this.partition, firstNumber, rows, bodies, answer.digestA, answer.digestB);
     }
-    this.#tailIsLost();
+    this.#align(store.storeId, bootId, answer);
     this.#settle();
   }
 
@@ -353,6 +368,21 @@ export class Holding implements RegisterSink {
     }
   }
 
+  /**
+   * A process before this one may have left copies behind, at stores that were away: who left is told by the set only as
+   * long as its holder lives.
+   */
+  #tellOutsiders(): void {
+    const { state, set, record } = this.holder;
+    if (state !== HolderState.HOLDER || record === undefined || set?.records.isSettled !== true) return;
+    for (const { storeId, bootId, isUp } of this.#ports.mirrors.stores) {
+      if (!isUp || this.#outsiders.has(storeId) || set.rows.some((row) => row.storeId === storeId)) continue;
+      this.#outsiders.add(storeId);
+      const isGivenUp = record.gaveUp.some((each) => each.storeId === storeId);
+      if (!isGivenUp) this.#tell({ storeId, bootId }, record, true);
+    }
+  }
+
   #isInHistory(at: CopyPosition): boolean {
     const { partition } = this;
     return partition !== undefined && at.number >= 0 && at.number <= partition.lastNumber
@@ -399,22 +429,10 @@ export class Holding implements RegisterSink {
     }
   }
 
-  /** What holders before us left behind at other stores, and nobody told them, goes. */
-  #clear(): void {
-    const { set, record, state } = this.holder;
-    if (set === undefined || record === undefined || state !== HolderState.HOLDER || !set.records.isSettled) return;
-    for (const { storeId, bootId, isUp } of this.#ports.mirrors.stores) {
-      if (!isUp || this.#cleared.get(storeId) === bootId) continue;
-      this.#cleared.set(storeId, bootId);
-      const isGivenUp = record.gaveUp.some((each) => each.storeId === storeId);
-      if (!isGivenUp && !set.rows.some((row) => row.storeId === storeId)) this.#tell({ storeId, bootId }, record, true);
-    }
-  }
-
   // ── memory ──────────────────────────────────────────────────────────────────────────────────────
 
   #read(source: RecordedMember, at: CopyPosition): void {
-    const { registry, recovered, readings, mirrors, packer } = this.#ports;
+    const { registry, recovered, readings, mirrors } = this.#ports;
     const nowMs = this.#nowMs;
     const partition = registry.adopt(this.#partitionOptions, this.holder);
     partition.adopt(at.number, at.digestA, at.digestB);
@@ -425,31 +443,38 @@ export class Holding implements RegisterSink {
       recovered.begin(partition, answer, answer.holderWallMs === 0 ? 0 : answer.holderWallMs + Math.floor(nowMs - atMs));
     }
     if (!this.isOwn) this.#ports.counters.takeovers += 1;
-    this.#behind = this.#farthestBehind(source.storeId, at.number);
-    this.#history = this.#behind === undefined ? History.DUE : History.ASKED;
-    const store = mirrors.storeOf(source.storeId);
-    const outbox = store === undefined ? undefined : mirrors.outboxOf(store);
-    if (this.#behind !== undefined) {
-      const { number, digestA, digestB } = this.#behind;
-      outbox?.request(TAIL, encodeTail(packer, { handle: this.handle, number, digestA, digestB }));
-    }
+    this.#sourceId = source.storeId;
+    this.#adoptedNumber = at.number;
+    this.#history = History.DUE;
     readings.begin(this.handle, this.name, this.isOwn, source.storeId, at.number);
     mirrors.askFlush();
   }
 
-  /** Of the copies that took our term too, the one that lacks most of what is read. */
-  #farthestBehind(sourceId: string, number: number): Fenced | undefined {
-    let farthest: Fenced | undefined;
-    for (const [storeId, { answer }] of this.#fenced) {
-      if (storeId === sourceId || !answer.isComplete || answer.number >= number) continue;
-      if (farthest === undefined || answer.number < farthest.number) farthest = answer;
-    }
-    return farthest;
+  /** It lacks changes from before we came, which the ring does not have: the copy that was read may. */
+  #isBehind(store: StorePort, { isComplete, number, digestA, digestB }: Fenced): boolean {
+    const { partition } = this;
+    if (partition === undefined || this.#history !== History.KNOWN || store.storeId === this.#sourceId) return false;
+    return isComplete && number < this.#adoptedNumber && !this.#ports.mirrors.stands(partition, number, digestA, digestB);
   }
 
-  #tailIsLost(): void {
-    if (this.#history === History.ASKED) this.#history = History.DUE;
-    this.#behind = undefined;
+  #askTail(behind: Behind): void {
+    const { mirrors, packer } = this.#ports;
+    const { number, digestA, digestB } = behind.answer;
+    const source = mirrors.storeOf(this.#sourceId);
+    const outbox = source?.isUp === true ? mirrors.outboxOf(source) : undefined;
+    if (outbox === undefined) {
+      this.#align(behind.store.storeId, behind.bootId, behind.answer);
+      return;
+    }
+    this.#behind.push(behind);
+    outbox.request(TAIL, encodeTail(packer, { handle: this.handle, number, digestA, digestB }));
+    mirrors.askFlush();
+  }
+
+  /** The copy that would tell what others lack is away: they are filled. */
+  #tailsAreLost(away: StorePort): void {
+    if (away.storeId !== this.#sourceId) return;
+    for (const { store, bootId, answer } of this.#behind.splice(0)) if (store.isUp && store.bootId === bootId) this.#align(store.storeId, bootId, answer);
   }
 
   #begin(isLoss: boolean): void {
@@ -467,9 +492,10 @@ export class Holding implements RegisterSink {
     const { partition } = this;
     this.#ports.readings.remove(this.handle);
     this.#fenced.clear();
-    this.#cleared.clear();
     this.#history = History.NONE;
-    this.#behind = undefined;
+    this.#sourceId = '';
+    this.#behind = [];
+    this.#outsiders.clear();
     this.partition = undefined;
     const isHandedBack = this.holder.state === HolderState.HANDING_BACK;
     this.#isStopping = false;

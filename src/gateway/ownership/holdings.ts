@@ -96,6 +96,8 @@ export class Holdings {
   readonly #readings: Readings;
   readonly #byName = new Map<string, Holding>();
   readonly #byHandle: (Holding | undefined)[] = [];
+  /** Of which the log has said that they wait for a person. */
+  readonly #away = new Set<string>();
 
   constructor(options: HoldingsOptions, ports: HoldingsPorts) {
     this.#options = options;
@@ -158,15 +160,18 @@ export class Holdings {
 
   /**
    * The one order of a person: these copies do not come back; without stores, what only a process had in memory. It
-   * counts for partitions that wait for a person, and for no others: one that another process serves keeps its copies,
-   * and memory is not given up by who gives up a store. Names of the partitions that go on.
+   * counts for partitions that wait for a person and have no other copy: one that has goes on by itself when that
+   * answers, one that another process serves keeps its copies, and memory is not given up by who gives up a store.
+   * Names of the partitions that go on, empty.
    */
   giveUp(storeIds: readonly string[]): readonly string[] {
     const nowMs = this.#ports.clock.nowMs();
     const given: string[] = [];
     for (const { name, holder } of this.#byName.values()) {
       if (holder.waitsFor(nowMs) !== Waiting.COPIES_AWAY) continue;
-      if ((storeIds.length === 0) !== (holder.members.length === 0)) continue;
+      const stores = storesOf(holder.members);
+      if ((storeIds.length === 0) !== (stores.length === 0)) continue;
+      if (stores.some((store) => !storeIds.includes(store))) continue;
       if (holder.giveUp(storeIds, nowMs)) given.push(name);
     }
     return given;
@@ -186,7 +191,7 @@ export class Holdings {
   /** Mirrors have attached what they feed already. */
   onLinkSwitched(store: StorePort): void {
     this.#readings.onConnectionLost(store.storeId);
-    for (const holding of this.#byName.values()) holding.onLinkSwitched();
+    for (const holding of this.#byName.values()) holding.onLinkSwitched(store);
     this.#readings.start();
   }
 
@@ -222,10 +227,27 @@ export class Holdings {
 
   tick(nowMs: number): void {
     this.#handBack(nowMs);
-    for (const holding of this.#byName.values()) holding.tick(nowMs);
+    for (const holding of this.#byName.values()) {
+      holding.tick(nowMs);
+      this.#tellAway(holding, nowMs);
+    }
     this.#readings.start();
     this.#ports.counters.epochs = this.counters.epochs;
     if (!this.isReading) this.#ports.recovered.onAllRead();
+  }
+
+  /** Who reads only the log is told, too, that a person is asked for, and for what; once each time. */
+  #tellAway({ name: partition, holder }: Holding, nowMs: number): void {
+    const isAway = holder.waitsFor(nowMs) === Waiting.COPIES_AWAY;
+    if (isAway === this.#away.has(partition)) return;
+    const { log } = this.#ports;
+    if (isAway) {
+      this.#away.add(partition);
+      log.error('partition', 'a partition waits for a person', { partition, why: copiesAwayText(holder.members) });
+    } else {
+      this.#away.delete(partition);
+      log.info('partition', 'a partition waits for a person no more', { partition });
+    }
   }
 
   #meet(name: string): void {

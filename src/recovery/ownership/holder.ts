@@ -18,8 +18,10 @@
  *   HOLDER       ─ the owner is back / stop ─► HANDING_BACK ─ quiet and level / release, forget, change;
  *                  moved ─► IDLE
  *   HANDING_BACK ─ the owner is away again, nothing released yet / resume ─► HOLDER
- *   any that holds or takes ─ fenced by a higher term, another holder in the register, every copy gone
- *                  / forget (12) ─► LOST ─ tick ─► ASKING
+ *   any that holds or takes ─ fenced by a higher term at a recorded member, another holder in the register, every
+ *                  copy gone / forget (12) ─► LOST ─ tick ─► ASKING
+ *   any that holds ─ fenced where a change under way may add a member / neither right nor commits until the
+ *                  register has said who holds it ─► the same, or LOST
  *   ASKING, FENCING, READING whose source is away ─ a person gives copies up (16) ─► FOUNDING, or CLAIMING
  *                  with those that are left
  *
@@ -139,6 +141,8 @@ export class PartitionHolder {
   #leaseOutSinceMs = Infinity;
   /** Every copy of the record is gone: is it the newest record? */
   #isLossAtStake = false;
+  /** All is there to take it over, but for what other stores know. */
+  #isTakeAtStake = false;
   #claim: Claim | undefined;
   /** Of the partition while it is ours. */
   #record: PartitionRecord | undefined;
@@ -353,15 +357,22 @@ export class PartitionHolder {
     if (this.#record === undefined || !isSameTerm(refusal.asked, this.#record.term)) return;
     const row = this.#set?.rowOf(storeId, bootId);
     const counts = row === undefined ? isMemberOf(this.#record.members, storeId, bootId) : row.isPossible;
-    if (refusal.reason === RefusalReason.LOWER && counts && refusal.term.number > this.#record.term.number) {
+    // Who takes over changes the record first. A founder fences first: it may do so where we are about to join.
+    if (refusal.reason === RefusalReason.LOWER && counts && (row === undefined || row.isRecorded)
+      && refusal.term.number > this.#record.term.number) {
       this.#lose(nowMs, `fenced at ${storeId} by term ${String(refusal.term.number)}`);
       return;
     }
     if (row !== undefined) this.#set?.onUnfit(row, refusedBy(refusal), nowMs);
     if (counts) this.#mustRead = true;
-    if (this.#set === undefined && refusal.reason === RefusalReason.STALE) {
-      this.#lose(nowMs, `${storeId} knows a newer record than the register`);
+    if (row === undefined && counts && refusal.reason === RefusalReason.OTHER_NONCE) {
+      this.#lose(nowMs, `${storeId} knows another term of this number: the register was rolled back`);
+      return;
     }
+    if (refusal.reason !== RefusalReason.STALE) return;
+    // Who took over by a register that was rolled back has read a copy that had left.
+    const isOutdated = row === undefined || (row.isRecorded && (refusal.told?.epoch ?? 0) > this.#record.epoch);
+    if (isOutdated) this.#lose(nowMs, `${storeId} knows a newer record than the register`);
   }
 
   /** An answer to a heartbeat names a fence: called before the answer may renew anything (link-lease.ts). */
@@ -369,10 +380,11 @@ export class PartitionHolder {
     const record = this.#record;
     if (record === undefined || term.number <= record.term.number) return;
     const row = this.#set?.rowOf(storeId, bootId);
-    if (row === undefined ? isMemberOf(record.members, storeId, bootId) : row.isPossible) {
+    if (row === undefined ? isMemberOf(record.members, storeId, bootId) : row.isRecorded) {
       this.#lose(nowMs, `fenced at ${storeId} by term ${String(term.number)}`);
     } else if (row !== undefined) {
       this.#noteEpoch(term.number);
+      if (row.isPossible) this.#mustRead = true;
       this.#set?.onUnfit(row, term.number, nowMs);
     }
   }
@@ -530,8 +542,8 @@ export class PartitionHolder {
     const about = record?.holder ?? this.#options.self;
     // Where no member answers, another store may know of a newer record: the register may have been rolled
     // back.
-    const isAll = this.#mustAskAll() || (nowMs - this.#enteredMs >= this.#options.awayAfterMs
-      && !this.#someMemberAnswered());
+    const isAll = this.#mustAskAll() || this.#isTakeAtStake
+      || (nowMs - this.#enteredMs >= this.#options.awayAfterMs && !this.#someMemberAnswered());
     const stores = isAll ? this.#ports.stores.all()
       : (record?.members ?? NO_MEMBERS).map((member) => member.storeId);
     for (const storeId of stores) if (this.#ports.stores.bootOf(storeId) !== '')
@@ -562,14 +574,14 @@ export class PartitionHolder {
     if (this.#areAllGone(record.members)) this.#foundLost(record, nowMs);
     else if (!this.#someMemberAnswered()) return;
     else if (isNew && this.#stamped?.record === record) this.#enterTerm(record, nowMs, 'the record names us');
-    else this.#takeOver(record, nowMs, 'the record names us by a term that was left');
+    else this.#takeOnceHeard(record, nowMs, 'the record names us by a term that was left');
   }
 
   /** With the lock file's proof there is nobody to wait for, and no memory to lose. */
   #takeFromDead(record: PartitionRecord, nowMs: number): void {
     this.#provenDead = record.holder;
     if (this.#areAllGone(record.members)) this.#foundLost(record, nowMs);
-    else if (this.#someMemberAnswered()) this.#takeOver(record, nowMs,
+    else if (this.#someMemberAnswered()) this.#takeOnceHeard(record, nowMs,
       `${holderKey(record.holder)} is proven dead`);
   }
 
@@ -601,7 +613,7 @@ export class PartitionHolder {
     const isSessionGone = this.#stamped?.hasSession === false && !this.#mustAskAll();
     const mayTake = isPredecessor || outMs >= this.#options.replaceAfterMs || (isSessionGone
       && outMs >= this.#options.rescueDelayMs);
-    if (mayTake) this.#takeOver(record, nowMs, `the lease of ${holderKey(record.holder)} has run out`);
+    if (mayTake) this.#takeOnceHeard(record, nowMs, `the lease of ${holderKey(record.holder)} has run out`);
   }
 
   #areAllGone(members: readonly RecordedMember[]): boolean {
@@ -616,6 +628,21 @@ export class PartitionHolder {
   }
 
   // ── taking: change, fence, wait, read ───────────────────────────────────────────────────────────
+
+  /**
+   * Each store that can be reached has said what it was told: one that answers may have left by a record that the
+   * register has forgotten (15).
+   */
+  #takeOnceHeard(record: PartitionRecord, nowMs: number, why: string): void {
+    const { stores } = this.#ports;
+    if (stores.all().every((storeId) => stores.bootOf(storeId) === '' || this.#answers.has(storeId))) {
+      this.#takeOver(record, nowMs, why);
+    } else if (!this.#isTakeAtStake) {
+      this.#isTakeAtStake = true;
+      this.#askedMs = -Infinity;
+      this.#ask(nowMs);
+    }
+  }
 
   #takeOver(record: PartitionRecord, nowMs: number, why: string): void {
     const epoch = this.#nextEpoch();
@@ -1107,6 +1134,7 @@ export class PartitionHolder {
       this.#askedMs = -Infinity;
       this.#leaseOutSinceMs = Infinity;
       this.#isLossAtStake = false;
+      this.#isTakeAtStake = false;
       this.#provenDead = undefined;
       this.#mustRead = true;
     }

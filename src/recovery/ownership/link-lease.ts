@@ -51,9 +51,12 @@ export class LinkLease implements LeaseView {
     return this.#endsMs;
   }
 
-  /** Goes out with each heartbeat: the store names those past it. */
-  get fencesProcessed(): number {
-    return this.#fencesProcessed;
+  /**
+   * Goes out with each heartbeat to this boot: the store names those past it. A count of another boot would be
+   * taken for a confirmation of fences that we never heard of, and the lease would wait for them for ever.
+   */
+  fencesProcessedIn(bootId: string): number {
+    return bootId === this.#bootId ? this.#fencesProcessed : 0;
   }
 
   onAnswer(bootId: string, sentMs: number, leaseMs: number, fenceCount: number): void {

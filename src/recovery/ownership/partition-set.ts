@@ -195,6 +195,7 @@ export class PartitionSet {
    */
   onUnfit(row: PartitionMember, refusedBy: number, nowMs: number): void {
     row.isDiverged = true;
+    row.isFenced = false;
     if (refusedBy > row.refusedBy) row.refusedBy = refusedBy;
     if (refusedBy > 0) row.toldEpoch = 0;
     row.enter(MemberState.NG, nowMs);
@@ -468,7 +469,8 @@ export class PartitionSet {
     // A copy that was given up and is back is adopted before its store may be filled (16).
     for (const each of this.records.known.gaveUp) if (this.#ports.isUp(each.storeId,
       each.bootId)) taken.push(each.storeId);
-    const away = this.#rows.find((row) => row.isGone)?.storeId ?? this.#leftStore;
+    const away = this.#rows.find((row) => row.isGone || (row.isRecorded && row.state === MemberState.NG))?.storeId
+      ?? this.#leftStore;
     const choice = this.#ports.chooseStore(taken, isUrgent || away === '' ? '' : away);
     if (choice !== undefined) this.#fillCandidate(choice, nowMs);
   }

@@ -66,7 +66,7 @@ export class Custody {
       record);
     if (known?.members.length === 0 && !isSameTerm(known.term, record.term)
       && record.epoch > known.epoch) this.#memoryIsGivenUp(partition, known, record);
-    if (known !== undefined && record.gaveUp.length > known.gaveUp.length) this.#giveUp(partition);
+    if (known !== undefined && record.gaveUp.length > known.gaveUp.length) this.#giveUp(partition, record);
     if (known === undefined || record.epoch > known.epoch) this.#truth.set(partition, record);
     this.isTouched = true;
   }
@@ -119,10 +119,14 @@ export class Custody {
     }
   }
 
-  #giveUp(partition: string): void {
+  /** By a person's order: what no copy that was given up still has is lost by it, the rest may come back. */
+  #giveUp(partition: string, { gaveUp }: PartitionRecord): void {
+    const copies = gaveUp.map(({ storeId, bootId }) => this.#world.stores.find((store) =>
+      store.storeId === storeId)?.holdsIn(partition, bootId));
     for (const letter of this.#due.get(partition) ?? []) {
       letter.isAway = true;
       letter.wasGivenUp = true;
+      if (!copies.some((copy) => copy?.ids.has(letter.id) === true)) letter.isLost = true;
     }
   }
 
@@ -155,7 +159,15 @@ export class Custody {
     let due = this.#due.get(partition);
     if (due === undefined) this.#due.set(partition, due = new Set());
     due.add(letter);
+    if (truth !== undefined && !isSameTerm(truth.term, term)) this.#answeredByDeposed(partition, letter, truth);
     this.isTouched = true;
+  }
+
+  /** Who was deposed by giving copies up may still commit on these, until they are fenced to be adopted (16). */
+  #answeredByDeposed(partition: string, letter: Letter, { gaveUp }: PartitionRecord): void {
+    letter.isAway = gaveUp.some(({ storeId, bootId }) => this.#world.stores.some((store) =>
+      store.storeId === storeId && store.holdsIn(partition, bootId)?.ids.has(letter.id) === true));
+    letter.wasGivenUp = letter.isAway;
   }
 
   said4xx(id: number): void {

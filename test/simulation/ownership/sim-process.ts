@@ -160,6 +160,7 @@ export class SimProcess {
       if (now - link.triedMs < 300) return;
       link.triedMs = now;
       link.heardMs = now;
+      link.bootId = '';
       const conn = this.world.connect(this, link.store);
       if (conn === undefined) return;
       link.conn = conn;
@@ -172,7 +173,7 @@ export class SimProcess {
   }
 
   #beat(link: Link, sentMs: number): void {
-    const processed = link.lease.fencesProcessed;
+    const processed = link.lease.fencesProcessedIn(link.bootId);
     this.send(link, (reply) => {
       const answer = link.store.heartbeat(this.key, processed);
       const { bootId } = link.store;
@@ -680,9 +681,10 @@ export class Part {
   #adopt(member: RecordedMember): void {
     const link = this.#linkOf(member);
     const life = this.#life;
+    const { term } = this.holder;
     if (link === undefined) return;
     this.process.send(link, (reply) => {
-      const ids = link.store.readGivenUp(this.partition);
+      const ids = link.store.readGivenUp(this.partition, term, this.process.self);
       reply(() => {
         if (life !== this.#life) return;
         for (const id of ids) {

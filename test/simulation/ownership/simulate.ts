@@ -376,7 +376,7 @@ class Run {
     const truth = world.custody.truth(partition);
     return truth !== undefined && world.register.record(partition) === truth
       && truth.members.every(({ storeId, bootId }) => world.stores.some((store) => store.storeId === storeId
-        && store.isUp && store.holdsIn(partition, bootId)?.isComplete === true));
+        && store.isUp && !store.isFrozen && store.holdsIn(partition, bootId)?.isComplete === true));
   }
 
   /** Copies are given up at once, while their holder may still use its leases there (9, 16). */
@@ -387,10 +387,11 @@ class Run {
     const members = this.#membersOf(partition);
     if (holder === undefined || holder.isFrozen || members.length === 0
       || members.length >= world.stores.length || !this.#areMembersWhole(partition)) return;
+    const given = world.custody.truth(partition);
     for (const store of members) this.#freezeStoreFor(store, 9000);
     this.#cutRegister(holder, 9000);
     world.events.after(100, () => {
-      if (!this.#areMembersWhole(partition)) return;
+      if (world.custody.truth(partition) !== given || world.register.record(partition) !== given) return;
       const part = world.partsOf(partition).find((each) => each.process !== holder && !each.process.isFrozen
         && each.holder.giveUp(members.map(({ storeId }) => storeId), each.process.now()));
       if (part !== undefined) world.count('given up at once');
@@ -464,11 +465,25 @@ class Run {
       if (!isEmpty()) world.events.after(2, cut);
       else {
         this.#cut(gateway, world.stores, [0, 1], 11_000);
-        world.events.after(300, () => { if (holder.isAlive) this.#cutRegister(holder, 3500); });
+        world.events.after(300, () => { if (holder.isAlive) this.#cutRegister(holder, 9500); });
+        world.events.after(3500, () => { this.#mendLate(partition, holder); });
         world.events.after(1000 + this.#random.below(2200), () => { if (isEmpty()) this.#giveMemoryUp(partition, holder); });
       }
     };
     cut();
+  }
+
+  /** Who lost its session reaches the register again just when its successor may deliver, or when there is none. */
+  #mendLate(partition: string, holder: SimProcess): void {
+    const world = this.#world;
+    if (!world.register.cutOff.has(holder.key)) return;
+    const truth = world.custody.truth(partition);
+    const mayAnother = world.partsOf(partition).some((part) => part.process !== holder
+      && part.holder.mayDeliver(part.process.now()));
+    if (mayAnother || truth === undefined || holderKey(truth.holder) === holder.key) {
+      world.trace(`MEND ${holder.key} register`);
+      world.register.cutOff.delete(holder.key);
+    } else world.events.after(20, () => { this.#mendLate(partition, holder); });
   }
 
   #giveMemoryUp(partition: string, holder: SimProcess): void {

@@ -17,7 +17,7 @@ function source(queues: readonly QueueGauges[]): GaugeSource {
 }
 
 function queue(name: string, messages: number): QueueGauges {
-  return { name, queueClass: 'mail', messages, bytes: messages * 10, active: 0, deferred: 0, held: 0, inSync: 2, epoch: messages, lagMessages: messages, lagBytes: 3, refillShare: messages / 100, oldestAgeSeconds: messages };
+  return { name, queueClass: 'mail', partition: 'gw-1/1', owner: 'gw-1', messages, bytes: messages * 10, active: 0, deferred: 0, held: 0, inSync: 2, epoch: messages, lagMessages: messages, lagBytes: 3, refillShare: messages / 100, oldestAgeSeconds: messages };
 }
 
 async function scrape(metrics: GatewayMetrics, queues: readonly QueueGauges[]): Promise<string> {
@@ -58,18 +58,25 @@ describe('the metrics of a gateway', () => {
     const queues = Array.from({ length: 60 }, (_, i) => queue(`q${String(i)}`, i + 1));
     const text = await scrape(new GatewayMetrics(), queues);
     assert.equal(text.match(/^twinpost_queue_messages\{/gm)?.length, 31);
-    assert.match(text, /^twinpost_queue_messages\{queue="q59",class="mail"\} 60$/m);
-    assert.match(text, /^twinpost_queue_messages\{queue="other",class="other"\} 465$/m);
-    assert.match(text, /^twinpost_queue_oldest_age_seconds\{queue="other",class="other"\} 30$/m);
-    assert.match(text, /^twinpost_queue_epoch\{queue="other",class="other"\} 30$/m);
-    assert.match(text, /^twinpost_queue_resync_progress\{queue="other",class="other"\} 0.01$/m);
+    assert.match(text, /^twinpost_queue_messages\{queue="q59",class="mail",partition="gw-1\/1",owner="gw-1"\} 60$/m);
+    assert.match(text, /^twinpost_queue_messages\{queue="other",class="other",partition="other",owner="other"\} 465$/m);
+    assert.match(text, /^twinpost_queue_oldest_age_seconds\{queue="other",class="other",partition="other",owner="other"\} 30$/m);
+    assert.match(text, /^twinpost_queue_epoch\{queue="other",class="other",partition="other",owner="other"\} 30$/m);
+    assert.match(text, /^twinpost_queue_resync_progress\{queue="other",class="other",partition="other",owner="other"\} 0.01$/m);
     assert.match(text, /^twinpost_queues 60$/m);
+  });
+
+  test('show each part of a queue that has mail in more than one partition', async () => {
+    const text = await scrape(new GatewayMetrics(), [queue('q1', 3), { ...queue('q1', 4), partition: 'gw-1/2' }, { ...queue('q1', 5), partition: 'gw-2/1', owner: 'gw-2' }]);
+    assert.deepEqual(text.match(/^twinpost_queue_messages\{.*$/gm), [
+      'twinpost_queue_messages{queue="q1",class="mail",partition="gw-2/1",owner="gw-2"} 5', 'twinpost_queue_messages{queue="q1",class="mail",partition="gw-1/2",owner="gw-1"} 4', 'twinpost_queue_messages{queue="q1",class="mail",partition="gw-1/1",owner="gw-1"} 3',
+    ]);
   });
 
   test('show a queue that lacks copies by name, however short it is', async () => {
     const queues = [...Array.from({ length: 60 }, (_, i) => queue(`q${String(i)}`, i + 1)), { ...queue('lonely', 0), inSync: 1 }];
     const text = await scrape(new GatewayMetrics(), queues);
-    assert.match(text, /^twinpost_queue_copies_in_sync\{queue="lonely",class="mail"\} 1$/m);
+    assert.match(text, /^twinpost_queue_copies_in_sync\{queue="lonely",class="mail",partition="gw-1\/1",owner="gw-1"\} 1$/m);
   });
 
   test('keep the number of reasons bounded', () => {

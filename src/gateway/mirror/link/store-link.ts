@@ -215,7 +215,7 @@ export class StoreLink implements StorePort, PairOwner {
   }
 
   fencesProcessedAt(bootId: string): number {
-    return bootId === this.lease.bootId ? this.lease.fencesProcessed : 0;
+    return this.lease.fencesProcessedIn(bootId);
   }
 
   onPairUp(path: PathConnection, welcome: Welcome): void {

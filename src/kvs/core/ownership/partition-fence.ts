@@ -105,13 +105,15 @@ export class PartitionFence {
 
   /**
    * How long leases of older terms may still be used, but for those of a process that is proven dead; 0: all
-   * are out.
+   * are out. Who is dead stays so: a later term does not wait for it either.
    */
   olderLeaseMs(nowMs: number, provenDead: HolderId | undefined): number {
-    const dead = provenDead === undefined ? '' : holderKey(provenDead);
+    if (provenDead !== undefined) {
+      const dead = holderKey(provenDead);
+      this.#older = this.#older.filter((lease) => lease.process !== dead);
+    }
     let endsMs = this.#inheritedEndsMs;
-    for (const lease of this.#older) if (lease.process !== dead
-      && lease.endsMs > endsMs) endsMs = lease.endsMs;
+    for (const lease of this.#older) if (lease.endsMs > endsMs) endsMs = lease.endsMs;
     return Math.max(0, endsMs - nowMs);
   }
 

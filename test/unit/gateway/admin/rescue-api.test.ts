@@ -29,7 +29,7 @@ class PlayedRescue implements RescueControl {
   giveUp(storeIds: readonly string[]): readonly string[] {
     this.orders.push(storeIds);
     if (storeIds.length === 0) return ['gw-1/6'];
-    return storeIds.includes('store-b') ? ['gw-1/3', 'gw-2/0'] : [];
+    return storeIds.includes('store-b') && storeIds.includes('store-gone') ? ['gw-1/3', 'gw-2/0'] : [];
   }
 
   waiting(): readonly WaitingCopies[] {
@@ -95,6 +95,8 @@ describe('giving copies up', () => {
   test('that nothing waits for is refused, and not logged', async () => {
     const { log, post } = played();
     assert.deepEqual(await post({ give_up: ['store-a'], ...WHO }), [409, { error: 'no partition waits for its copies at store-a; nothing was done' }]);
+    const error = 'gw-1/3 has another copy at store-gone: start that, or name it too if it never comes back; nothing was done';
+    assert.deepEqual(await post({ give_up: ['store-b'], ...WHO }), [409, { error }]);
     assert.deepEqual(log.lines, []);
   });
 

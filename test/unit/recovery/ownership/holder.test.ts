@@ -271,6 +271,58 @@ describe('a store that refuses to be filled by a term that is in no record', () 
   });
 });
 
+describe('a holder that is fenced', () => {
+  /** b is away; a change that puts c in its place was sent, and no answer came. */
+  async function joining(): Promise<Stage> {
+    const stage = new Stage();
+    stage.hold();
+    await Promise.resolve();
+    stage.up.delete('b');
+    stage.holder.onLinkDown('b', stage.nowMs);
+    stage.tick(5);
+    stage.apply('r2');
+    stage.tick(50);
+    const row = stage.holder.set?.rows.find(({ storeId }) => storeId === 'c');
+    assert.ok(row !== undefined);
+    stage.holder.set?.onTermTaken(row);
+    stage.holder.set?.onAcked(stage.holder.set.rows[0] ?? row, AT.number, stage.nowMs);
+    stage.holder.set?.onFilled(row, AT.number, stage.nowMs);
+    stage.tick();
+    assert.deepEqual(stage.changes.at(-1)?.record.members, members('a', 'c'));
+    assert.equal(stage.holder.mayDeliver(stage.nowMs), true);
+    return stage;
+  }
+
+  const byTerm = { number: 40, nonce: 4 };
+
+  test('where it is about to add a member keeps its memory, and asks the register before it goes on', async () => {
+    for (const isNotice of [true, false]) {
+      const stage = await joining();
+      const { term } = stage.holder;
+      if (isNotice) stage.holder.onFenceNotice('c', 'b1', byTerm, stage.nowMs);
+      else stage.holder.onRefused('c', 'b1', { reason: RefusalReason.LOWER, asked: term, term: byTerm,
+        told: undefined }, stage.nowMs);
+      assert.equal(stage.state, HolderState.HOLDER);
+      assert.equal(stage.holder.mayDeliver(stage.nowMs), false);
+      const record = stage.holder.record;
+      assert.ok(record !== undefined);
+      stage.answerRead('r3', { ...record, epoch: record.epoch + 5 });
+      assert.equal(stage.state, HolderState.HOLDER);
+      assert.equal(stage.holder.mayDeliver(stage.nowMs), true, 'c counts no more');
+      const other = await joining();
+      other.holder.onFenceNotice('c', 'b1', byTerm, other.nowMs);
+      other.answerRead('r3', recordOf(40, OTHER, 'a', 'c'));
+      assert.equal(other.state, HolderState.ASKING, 'lost, and looks again');
+    }
+  });
+
+  test('at a recorded member has lost it', async () => {
+    const stage = await joining();
+    stage.holder.onFenceNotice('a', 'b1', byTerm, stage.nowMs);
+    assert.equal(stage.state, HolderState.LOST);
+  });
+});
+
 describe('a PARTIAL holder', () => {
   test('takes a weak member back that has left, when the member that it reads turns out to be dead', async () => {
     const stage = new Stage();
