@@ -125,7 +125,7 @@ class Story {
   refill(line: Line, position: number, id: number, ms: number): void {
     const body = bodyOf(id);
     const row = new Uint8Array(ENTRY_ROW_BYTES);
-    writeEntryRow(rows.viewOf(row), 0, 0, body.length, 0, 0, 0, 0, id, position);
+    writeEntryRow(rows.viewOf(row), 0, 0, body.length, 0, 0, 0, 0, id, position, 0);
     this.#frame(line, types.REFILL, encodeRefill(packer, { handle: HANDLE, rows: row }), ms, ms, body);
   }
 

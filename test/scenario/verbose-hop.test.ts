@@ -12,6 +12,8 @@ import type { WorldOptions } from './world.js';
 const MEBIBYTE = 1024 * 1024;
 const STORE_BYTES = 2 * MEBIBYTE;
 const RECIPIENTS = 40;
+/** Says a gateway of a change that a store did not apply. */
+const REFUSED = 'a store refused what a partition changed';
 
 /** Mail of a queue that waits for its next hop, and of a verbose one that takes all that is left. */
 function full(options: WorldOptions): World {
@@ -39,7 +41,8 @@ function runWell(world: World, ms: number): void {
     for (const { id, store } of world.stores) {
       assert.ok(store !== undefined && store.admission.usedBytes <= store.admission.limitBytes, `${id} is beyond its limit`);
     }
-    assert.deepEqual(world.log.lines.filter(({ text }) => text === 'a mirror is isolated').map(({ fields }) => fields), []);
+    assert.deepEqual(world.log.lines.filter(({ text }) => text === REFUSED).map(({ fields }) => fields), []);
+    for (const partition of core.mirrors.all()) assert.deepEqual([partition.memberCount, partition.inSyncCount], [2, 2], partition.name);
   }
 }
 

@@ -40,7 +40,8 @@ export function wholeSection(section: SealedSection): SealedSection {
 
 /** The changes from `firstNumber` up to where the ring begins, of those that a store answered TAIL with; copied. */
 export function importedSection(
-  handle: number, firstNumber: number, base: { readonly number: number; readonly digestA: number; readonly digestB: number }, rows: Uint8Array, bodies: Uint8Array,
+  handle: number, firstNumber: number, base: { readonly number: number; readonly digestA: number; readonly digestB: number },
+  rows: Uint8Array, bodies: Uint8Array,
 ): SealedSection | undefined {
   const length = (base.number - firstNumber + 1) * CHANGE_ROW_BYTES;
   if (length <= 0 || length > rows.length) return undefined;
@@ -52,7 +53,8 @@ export function importedSection(
     const kind = changeKind(view, at);
     const headInFrame = changeHeadInFrame(view, at);
     payloadBytes += changeBodyInFrame(view, at) + headInFrame;
-    creditBytes += creditCost(kind, changeFlags(view, at), changeBodyBytes(view, at), changeHeadBytes(view, at), changeRoom(view, at));
+    const [bodyBytes, headBytes] = [changeBodyBytes(view, at), changeHeadBytes(view, at)];
+    creditBytes += creditCost(kind, changeFlags(view, at), bodyBytes, headBytes, changeRoom(view, at));
     if (kind !== KIND_STORE) unpaidBytes += headInFrame;
   }
   if (payloadBytes > bodies.length) return undefined;

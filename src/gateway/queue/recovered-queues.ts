@@ -12,8 +12,8 @@ import type { Clock, Crc32, EventLog, Packer } from '../../platform/ports.js';
 import { FLAG_SHARED } from '../../protocol/change-rows.js';
 import type { Fenced } from '../../protocol/messages/fenced.js';
 import {
-  ENTRY_ROW_BYTES, entryBodyBytes, entryCrc, entryFlags, entryHeadBytes, entryId, entryNoteBytes, entryNoteCrc, entryPosition,
-  entryRoom,
+  ENTRY_ROW_BYTES, entryBodyBytes, entryCrc, entryFlags, entryHeadBytes, entryId, entryNoteBytes, entryNoteCrc,
+  entryPosition, entryRoom,
 } from '../../protocol/entry-rows.js';
 import { TEXT_ROW_BYTES, textBytes, textOf, textPosition } from '../../protocol/text-rows.js';
 import type { DueTimes } from './due-times.js';

@@ -49,7 +49,9 @@ export class Blocks {
   #chosenCount = 0;
   #payloadBytes = 0;
 
-  constructor(parts: { readonly segments: Segments; readonly entries: StoredEntries; readonly shared: SharedBodies; readonly texts: TextPool }) {
+  constructor(parts: {
+    readonly segments: Segments; readonly entries: StoredEntries; readonly shared: SharedBodies; readonly texts: TextPool;
+  }) {
     this.#segments = parts.segments;
     this.#entries = parts.entries;
     this.#shared = parts.shared;

@@ -1,7 +1,8 @@
 /**
  * The requests of an active connection: each is decoded, applied to the store, and answered in order.
  *
- *   CHANGES TEXTS REFILL REFILL_END RELEASE  by the cumulative ACK at the end of the turn or after much, or a REFUSAL in place
+ *   CHANGES TEXTS REFILL REFILL_END        by the cumulative ACK at the end of the turn or after much, or a
+ *   RELEASE                                REFUSAL in place
  *   FENCE ASK TELL                         FENCED or DECLINED, ASKED, TOLD at once
  *   PULL TAIL                              an answer that may be large: while the socket's buffer is full it waits,
  *                                          and the ACK stays below it (replies.ts)
@@ -20,8 +21,8 @@ import { CHANGE_ROW_BYTES } from '../../protocol/change-rows.js';
 import { ENTRY_ROW_BYTES } from '../../protocol/entry-rows.js';
 import { InvalidMessage } from '../../protocol/invalid.js';
 import {
-  ACK, ASK, ASKED, CHANGES, DECLINED, FENCE, FENCED, PULL, REFILL, REFILL_END, REFUSAL, RELEASE, TAIL, TELL, TEXTS, TOLD,
-  messageTypeName,
+  ACK, ASK, ASKED, CHANGES, DECLINED, FENCE, FENCED, PULL, REFILL, REFILL_END, REFUSAL, RELEASE, TAIL, TELL, TEXTS,
+  TOLD, messageTypeName,
 } from '../../protocol/message-types.js';
 import { encodeAck } from '../../protocol/messages/ack.js';
 import { decodeAsk } from '../../protocol/messages/ask.js';

@@ -23,7 +23,9 @@ import {
 import { Digest } from '../../protocol/digest.js';
 import type { Changes } from '../../protocol/messages/changes.js';
 import { sectionCount, sectionRows } from '../../protocol/messages/changes.js';
-import { REFUSAL_CHECKSUM, REFUSAL_DIGEST, REFUSAL_GAP, REFUSAL_INVALID, REFUSAL_MISSING } from '../../protocol/reasons.js';
+import {
+  REFUSAL_CHECKSUM, REFUSAL_DIGEST, REFUSAL_GAP, REFUSAL_INVALID, REFUSAL_MISSING,
+} from '../../protocol/reasons.js';
 import type { Contents } from './contents.js';
 import type { StoredEntries } from './stored-entries.js';
 import type { MirroredPartition } from './mirrored-partition.js';

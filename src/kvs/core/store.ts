@@ -139,7 +139,8 @@ export class Store {
     this.shared = new SharedBodies(
       { indexSeed: options.indexSeed ^ 0x5bd1e995 }, { segments: this.segments },
     );
-    this.texts = new TextPool({ bytesMax: textsBytesMax(options.memoryLimitBytes) }, { segments: this.segments });
+    const textsMax = textsBytesMax(options.memoryLimitBytes);
+    this.texts = new TextPool({ bytesMax: textsMax }, { segments: this.segments });
     const held = { segments: this.segments, shared: this.shared, texts: this.texts };
     this.entries = new StoredEntries({ indexSeed: options.indexSeed }, held);
     const { copiesMax, inheritedLeaseMs = 0 } = options;
@@ -151,7 +152,8 @@ export class Store {
     // All that may come, not those that are here: a grant is not taken back, and who comes later must find
     // some.
     this.admission = new Admission(options, {
-      segments: this.segments, entries: this.entries, texts: this.texts, sharers: () => this.#accounts.values(),
+      segments: this.segments, entries: this.entries, texts: this.texts,
+      sharers: () => this.#accounts.values(),
     });
     this.blocks = new Blocks({ ...held, entries: this.entries });
     const { crc32 } = ports;
@@ -298,7 +300,9 @@ export class Store {
     view: DataView, rowsAt: number, rowCount: number, payload: Uint8Array, payloadAt: number, costBytes: number,
   ): number {
     const admission = this.admission;
-    const isRoom = copy.isComplete ? admission.mayStore(account, costBytes) : admission.mayRefill(account, costBytes);
+    const isRoom = copy.isComplete
+      ? admission.mayStore(account, costBytes)
+      : admission.mayRefill(account, costBytes);
     if (!isRoom) return REFUSAL_LIMIT;
     const { number } = copy;
     const reason = this.applier.apply(

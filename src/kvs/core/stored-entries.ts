@@ -12,7 +12,8 @@
  *     BODY HEAD   lengths as the row told them
  *     CRC         CRC-32 of body ‖ head
  *     SHARED      row in SharedBodies, 0 = the body is in SLOT
- *     NOTE        bytes of the note, 0 = no note: it stands in the room, behind its CRC-32 (4 bytes, little-endian)
+ *     NOTE        bytes of the note, 0 = no note: it stands in the room, behind its CRC-32 (4 bytes,
+ *                 little-endian)
  *
  *   copy.first -> row <-> row <-> … <- copy.last       ascending positions
  *
@@ -61,7 +62,8 @@ export class StoredEntries {
   readonly #noteCrc = new Uint8Array(NOTE_CRC_BYTES);
 
   constructor(
-    options: { readonly indexSeed: number }, parts: { readonly segments: Segments; readonly shared: SharedBodies; readonly texts: TextPool },
+    options: { readonly indexSeed: number },
+    parts: { readonly segments: Segments; readonly shared: SharedBodies; readonly texts: TextPool },
   ) {
     this.#index = new HashIndex(options.indexSeed);
     this.#segments = parts.segments;
