@@ -12,10 +12,12 @@ import { encodeHeartbeat } from '../../../../src/protocol/messages/heartbeat.js'
 import { encodeRelease } from '../../../../src/protocol/messages/release.js';
 import { encodePull } from '../../../../src/protocol/messages/pull.js';
 import { encodeTail } from '../../../../src/protocol/messages/tail.js';
+import { encodeTexts } from '../../../../src/protocol/messages/texts.js';
 import {
   CLOSE_DENIED, CLOSE_FENCED, CLOSE_LIMIT, CLOSE_MALFORMED, CLOSE_SEQUENCE, CLOSE_STANDBY, CLOSE_STOPPING, CLOSE_VERSION, DECLINED_LOWER, REFUSAL_CHECKSUM, REFUSAL_FENCED, REFUSAL_LIMIT, REFUSAL_MISSING, REFUSAL_UNKNOWN,
 } from '../../../../src/protocol/reasons.js';
-import { ORIGIN, bytes, change, deleting, found, nextSection, packer, recordOf, section, storing, termOf } from '../core/section-kit.js';
+import { TextRows, textOf } from '../../../../src/protocol/text-rows.js';
+import { ORIGIN, annotating, bytes, change, deleting, found, nextSection, packer, recordOf, section, storing, termOf } from '../core/section-kit.js';
 import { TestGateway, testStore } from './test-gateway.js';
 
 async function running(t: TestContext, options: Partial<StoreDaemonOptions> = {}): Promise<RunningStore> {
@@ -120,6 +122,39 @@ describe('a store on real sockets', () => {
     pull(taker, 9, 0, 10);
     assert.equal(new TextDecoder().decode((await taker.next(types.BLOCK)).bodies), 'oneh');
     assert.equal(store.counters.declines[DECLINED_LOWER], 1);
+  });
+
+  test('keeps no words by a handle that is not bound, is refused, or whose term is fenced; nobody hears of it', async (t) => {
+    const store = await running(t);
+    const [owner, taker] = [await TestGateway.join(store), await TestGateway.join(store, { id: 'g2' })];
+    const say = (gateway: TestGateway, handle: number, words: string): number => {
+      const rows = new TextRows();
+      rows.add(1, bytes(words));
+      return gateway.send(types.TEXTS, encodeTexts(packer, [{ handle, rows: rows.take() }]));
+    };
+    const kept = (): string[] => {
+      const row = store.store.entries.find(store.store.partitions.find('g1/1') ?? assert.fail('a copy'), 1);
+      return [store.store.texts.of(row)].map((words) => new TextDecoder().decode(words));
+    };
+    owner.found(1, 1);
+    owner.change(1, storing(1, 'one', 'h'), annotating(1, 'note'));
+    say(owner, 2, 'not bound');
+    await owner.acknowledged(say(owner, 1, '450 busy'));
+    assert.deepEqual(kept(), ['450 busy']);
+    taker.join(9, 1, termOf(2), 'g1');
+    await taker.next(types.FENCED);
+    await owner.acknowledged(say(owner, 1, 'fenced'));
+    assert.deepEqual(kept(), ['450 busy']);
+    assert.deepEqual(owner.frames.filter(({ type }) => type === types.REFUSAL), []);
+    pull(taker, 9, 0, 10);
+    const texts = (await taker.next(types.BLOCK)).values[5] as Uint8Array;
+    assert.equal(new TextDecoder().decode(textOf(texts, 0)), '450 busy');
+    await taker.acknowledged(say(taker, 9, '450 still busy'));
+    assert.deepEqual(kept(), ['450 still busy']);
+    taker.send(types.CHANGES, encodeChanges(packer, [9, 9, 0, 0, nextSection(found(store.store, 7, 'g2'), [deleting(1)]).rows]));
+    await taker.next(types.REFUSAL);
+    await taker.acknowledged(say(taker, 9, 'refused'));
+    assert.deepEqual(kept(), ['450 still busy']);
   });
 
   test('tells what it was told, and what of a lease is left', async (t) => {
