@@ -21,7 +21,7 @@ function table(report: ChaosReport): string {
   const rows: readonly (readonly [string, string | number])[] = [
     ['seed', report.seed],
     ['faults', `${Object.values(report.faults).reduce((sum, count) => sum + count, 0)} (${Object.entries(report.faults).map(([kind, count]) => `${kind} ${count}`).join(', ')})`],
-    ['queues taken over by the other gateway', `${report.takeovers.queues}, with ${report.takeovers.messages} messages`],
+    ['partitions taken over by the other gateway', `${report.takeovers.partitions}, with ${report.takeovers.messages} messages`],
     ['messages a second asked for', report.ratePerSecond],
     ['replies', Object.entries(report.replies).map(([code, count]) => `${code} ${count}`).join(', ')],
     ['accepted', verdict.accepted],
@@ -39,7 +39,7 @@ function table(report: ChaosReport): string {
     ['seconds without a message accepted', `${silent} of ${report.acceptedEachSecond.length}`],
     ['response p50, p99, max', `${[report.responseMs.p50, report.responseMs.p99, report.responseMs.max].map((ms) => ms.toFixed(1)).join(', ')} ms`],
   ];
-  return rows.map(([name, value]) => `${name.padEnd(36)} ${value}`).join('\n');
+  return rows.map(([name, value]) => `${name.padEnd(42)} ${value}`).join('\n');
 }
 
 /** All of them unless some are named. */

@@ -159,7 +159,7 @@ describe('reports under way when a process is killed', () => {
     world.hops.script = refuseMail;
     for (let life = 0; life < 5; life++) {
       world.gateway.kill();
-      world.gateway.start();
+      world.startGateway();
       world.until(() => stateOf(coreOf(world), 'q1', letter) === EntryState.REPORTING, 10_000, 'the report under way');
       const { memory } = coreOf(world);
       memory.inTransitBytes += memory.limitBytes;

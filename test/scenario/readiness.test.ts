@@ -103,12 +103,12 @@ describe('new mail is not taken', () => {
     world.submit(['q1']);
     world.run(200);
     assert.deepEqual([core.accepting, core.admit(world.route('q2'))], [true, '']);
-    const [member] = world.mirror('q1').replicas;
+    const [member] = world.mirror('q1').rows;
     assert.ok(member !== undefined);
-    world.network.cut('gw-1', member.store.storeId);
-    world.until(() => world.mirror('q1').inSyncCount === 1, 20_000, 'a mirror is isolated');
+    world.network.cut('gw-1', member.storeId);
+    world.until(() => world.mirror('q1').inSyncCount === 1, 20_000, 'the loss of a mirror');
     assert.deepEqual([core.accepting, core.upCount], [false, 2], 'stores enough for another partition, which there may not be');
-    assert.deepEqual(refusedBy(world), ['q1', 'q2', 'q3', 'senders'].map((name) => `${name} short`));
+    assert.deepEqual(refusedBy(world), ['q1', 'q2', 'q3', 'senders'].map((name) => `${name} no-store`));
   });
 
   test('by a gateway that stops, though every mirror is in sync', () => {

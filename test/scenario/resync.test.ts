@@ -155,6 +155,7 @@ describe('resync', () => {
     world.run(100);
     world.store('b').start();
     world.until(() => world.register.recordOf(world.mirror('q1').name)?.members.map(({ storeId }) => storeId).join() === 'store-b', 20_000, 'its successor');
+    world.until(() => world.gateway.core?.accepting === true, 5000, 'that it takes mail');
     const letter = world.submit(['q1']);
     world.until(() => letter.outcome === COMMITTED, 5000, 'new mail');
     world.heal(world.store('a'));

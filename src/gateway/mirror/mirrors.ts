@@ -9,7 +9,8 @@
  * Pure: ports only. Not here: who counts, and which store takes a copy (recovery/ownership, ownership/holding.ts).
  */
 import { FENCE } from '../../protocol/message-types.js';
-import { FENCE_FILL, FENCE_FOUND, FENCE_JOIN, encodeFence } from '../../protocol/messages/fence.js';
+import type { FENCE_FOUND } from '../../protocol/messages/fence.js';
+import { FENCE_FILL, FENCE_JOIN, encodeFence } from '../../protocol/messages/fence.js';
 import type { Refusal } from '../../protocol/messages/refusal.js';
 import { REFUSAL_FENCED, REFUSAL_GAP, REFUSAL_LIMIT, REFUSAL_UNKNOWN, refusalReasonName } from '../../protocol/reasons.js';
 import type { Term } from '../../protocol/partition-record.js';

@@ -4,6 +4,7 @@
  */
 import type { EventLog } from '../../platform/ports.js';
 import type { Mirrors } from './mirrors.js';
+import type { Partition } from './partition.js';
 import type { StorePort } from './store-port.js';
 
 export interface MovesPorts {
@@ -52,11 +53,12 @@ export class Moves {
     return store === undefined ? 0 : this.#ports.mirrors.copiesAt(store);
   }
 
-  /** Copies that stay although their store is to be left: no other store takes them. */
+  /** Copies that stay although their store is to be left: no other store takes them, and too few would be left. */
   stuckAt(storeId: string): number {
     const { mirrors } = this.#ports;
     let count = 0;
     for (const partition of mirrors.all()) {
+      if (stayingOf(partition) >= Math.max(1, mirrors.options.minReplicas)) continue;
       for (const row of partition.rows) {
         if (row.storeId !== storeId || !row.isUnwanted) continue;
         const taken = partition.rows.map((other) => mirrors.storeOf(other.storeId)).filter((store) => store !== undefined);
@@ -73,9 +75,12 @@ export class Moves {
     const { mirrors } = this.#ports;
     let count = 0;
     for (const partition of mirrors.all()) {
-      const staying = partition.rows.filter((row) => row.isRecorded && row.isInStep && !row.isUnwanted).length;
-      count += Math.max(0, mirrors.options.replicas - staying);
+      count += Math.max(0, mirrors.options.replicas - stayingOf(partition));
     }
     return count;
   }
+}
+
+function stayingOf({ rows }: Partition): number {
+  return rows.filter((row) => row.isRecorded && row.isInStep && !row.isUnwanted).length;
 }

@@ -101,11 +101,11 @@ export class Holding implements RegisterSink {
   #adoptedNumber = 0;
   /** In the order in which TAIL was asked for them. */
   #behind: Behind[] = [];
-  /** Stores without a part in it that were told whose it is, in this life of it: what they keep of it is dropped. */
-  readonly #outsiders = new Set<string>();
   #isStopping = false;
   #isQuietTold = false;
   #toldEpoch = 0;
+  /** Boots of stores that were told that they have no copy that counts, in this term. */
+  readonly #cleared = new Map<string, string>();
   /** When stores were last asked to hold it from its beginning on; -Infinity: it is not being founded. */
   #foundingMs = -Infinity;
 
@@ -132,7 +132,7 @@ export class Holding implements RegisterSink {
     this.holder.tick(nowMs);
     this.#settle();
     this.#relocate();
-    this.#tellOutsiders();
+    this.#clear();
     if (this.#isStopping && !this.#isQuietTold && this.partition !== undefined && isQuiet(this.partition)) {
       this.#isQuietTold = true;
       this.holder.onQuiet(nowMs);
@@ -150,7 +150,6 @@ export class Holding implements RegisterSink {
 
   onLinkDown(store: StorePort): void {
     this.#fenced.delete(store.storeId);
-    this.#outsiders.delete(store.storeId);
     this.#tailsAreLost(store);
     this.holder.onLinkDown(store.storeId, this.#nowMs);
     this.#settle();
@@ -313,7 +312,10 @@ export class Holding implements RegisterSink {
     this.sinceMs = this.#nowMs;
     this.#ports.mirrors.stateVersion += 1;
     if (this.holder === undefined) return;
-    log.info('partition', event);
+    const { state } = this.holder;
+    // Each gateway of a group looks at all partitions of the others, again and again.
+    const isLook = !this.isOwn && (state === HolderState.IDLE || state === HolderState.ASKING);
+    log[isLook ? 'debug' : 'info']('partition', event);
   }
 
   #storeAt({ storeId, bootId }: RecordedMember): StorePort | undefined {
@@ -368,21 +370,6 @@ export class Holding implements RegisterSink {
     }
   }
 
-  /**
-   * A process before this one may have left copies behind, at stores that were away: who left is told by the set only as
-   * long as its holder lives.
-   */
-  #tellOutsiders(): void {
-    const { state, set, record } = this.holder;
-    if (state !== HolderState.HOLDER || record === undefined || set?.records.isSettled !== true) return;
-    for (const { storeId, bootId, isUp } of this.#ports.mirrors.stores) {
-      if (!isUp || this.#outsiders.has(storeId) || set.rows.some((row) => row.storeId === storeId)) continue;
-      this.#outsiders.add(storeId);
-      const isGivenUp = record.gaveUp.some((each) => each.storeId === storeId);
-      if (!isGivenUp) this.#tell({ storeId, bootId }, record, true);
-    }
-  }
-
   #isInHistory(at: CopyPosition): boolean {
     const { partition } = this;
     return partition !== undefined && at.number >= 0 && at.number <= partition.lastNumber
@@ -424,8 +411,24 @@ export class Holding implements RegisterSink {
     const { placement } = this.#ports.mirrors;
     for (const row of this.partition?.rows ?? []) {
       const isAvoided = placement.isAvoided(row.storeId);
-      if (isAvoided && row.isRecorded && !row.isUnwanted) this.holder.relocate(row.storeId);
-      else if (!isAvoided && row.isUnwanted) row.isUnwanted = false;
+      if (isAvoided && row.isRecorded && !row.isUnwanted) {
+        this.holder.relocate(row.storeId, !placement.drained.has(row.storeId));
+      } else if (!isAvoided && row.isUnwanted) {
+        row.isUnwanted = false;
+        row.isStopping = false;
+      }
+    }
+  }
+
+  /** What holders before us left behind at other stores, and nobody told them, goes. */
+  #clear(): void {
+    const { set, record, state } = this.holder;
+    if (set === undefined || record === undefined || state !== HolderState.HOLDER || !set.records.isSettled) return;
+    for (const { storeId, bootId, isUp } of this.#ports.mirrors.stores) {
+      if (!isUp || this.#cleared.get(storeId) === bootId) continue;
+      this.#cleared.set(storeId, bootId);
+      const isGivenUp = record.gaveUp.some((each) => each.storeId === storeId);
+      if (!isGivenUp && !set.rows.some((row) => row.storeId === storeId)) this.#tell({ storeId, bootId }, record, true);
     }
   }
 
@@ -492,10 +495,10 @@ export class Holding implements RegisterSink {
     const { partition } = this;
     this.#ports.readings.remove(this.handle);
     this.#fenced.clear();
+    this.#cleared.clear();
     this.#history = History.NONE;
     this.#sourceId = '';
     this.#behind = [];
-    this.#outsiders.clear();
     this.partition = undefined;
     const isHandedBack = this.holder.state === HolderState.HANDING_BACK;
     this.#isStopping = false;

@@ -115,10 +115,11 @@ export class QueueRegistry {
   findOrCreate(route: Route): MailQueue | undefined {
     const known = this.find(route);
     if (known !== undefined) {
-      if (this.#mayTake(known.partition)) return known.length === 0 ? this.#atBetterHome(known) : known;
+      if (this.#mayTake(known.partition)) return known.length === 0 ? this.#emptyOne(known) : known;
       if (known.length > 0 && route.ordering === 'strict') return undefined;
     }
-    if (known === undefined && (this.isFull || (route.ordering === 'strict' && !this.#knowsAll()))) return undefined;
+    if (known === undefined && this.isFull) return undefined;
+    if (route.ordering === 'strict' && !this.#knowsAll()) return undefined;
     const home = this.#chooseHome(route);
     if (home === undefined) return undefined;
     const queue = this.queueIn(home, route, true);
@@ -141,9 +142,20 @@ export class QueueRegistry {
     const parts = this.#byLabel.get(label);
     if (parts === undefined) this.#byLabel.set(label, [queue]);
     // What comes back is older than what was accepted meanwhile.
-    else if (partition.isRecovering) parts.unshift(queue);
+    else if (partition.isRecovering) {
+      this.#noteBeside(partition, parts);
+      parts.unshift(queue);
+    }
     else parts.push(queue);
     return queue;
+  }
+
+  /** Mail of the queue was taken in another partition before this one was back: no order between the two (G3). */
+  #noteBeside(partition: Partition, parts: readonly MailQueue[]): void {
+    const beside = parts.at(-1);
+    if (beside === undefined || beside.length === 0) return;
+    this.detours += 1;
+    this.#ports.log.info('detour', 'a queue that comes back took new mail in another partition meanwhile', { queue: beside.name, partition: partition.name, now_in: beside.partition.name });
   }
 
   /** A partition that is taken or founded; the caller says where it stands. */
@@ -209,6 +221,15 @@ export class QueueRegistry {
     return quietest(withRoom.length > 0 ? withRoom : usable);
   }
 
+  /** Mail of an empty queue may still come back in another partition: new mail is older than none of that. */
+  #emptyOne(queue: MailQueue): MailQueue | undefined {
+    if (this.#knowsAll()) return this.#atBetterHome(queue);
+    if (queue.partition.isRecovering) return queue;
+    if (queue.route.ordering === 'strict') return undefined;
+    this.#putBehind(queue);
+    return queue;
+  }
+
   /** An empty queue may live elsewhere. */
   #atBetterHome(queue: MailQueue): MailQueue {
     const { route, partition } = queue;
@@ -235,7 +256,8 @@ export class QueueRegistry {
       parts.push(queue);
     }
     if (old.length === 0) {
-      if (!old.isWoken) this.#retire(old);
+      if (!this.#knowsAll()) this.#putBehind(queue);
+      else if (!old.isWoken) this.#retire(old);
       return;
     }
     this.detours += 1;

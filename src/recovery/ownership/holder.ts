@@ -18,8 +18,8 @@
  *   HOLDER       ─ the owner is back / stop ─► HANDING_BACK ─ quiet and level / release, forget, change;
  *                  moved ─► IDLE
  *   HANDING_BACK ─ the owner is away again, nothing released yet / resume ─► HOLDER
- *   any that holds or takes ─ fenced by a higher term at a recorded member, another holder in the register, every
- *                  copy gone / forget (12) ─► LOST ─ tick ─► ASKING
+ *   any that holds or takes ─ fenced by a higher term at a recorded member, another holder in the register,
+ *                  every copy gone / forget (12) ─► LOST ─ tick ─► ASKING
  *   any that holds ─ fenced where a change under way may add a member / neither right nor commits until the
  *                  register has said who holds it ─► the same, or LOST
  *   ASKING, FENCING, READING whose source is away ─ a person gives copies up (16) ─► FOUNDING, or CLAIMING
@@ -357,7 +357,8 @@ export class PartitionHolder {
     if (this.#record === undefined || !isSameTerm(refusal.asked, this.#record.term)) return;
     const row = this.#set?.rowOf(storeId, bootId);
     const counts = row === undefined ? isMemberOf(this.#record.members, storeId, bootId) : row.isPossible;
-    // Who takes over changes the record first. A founder fences first: it may do so where we are about to join.
+    // Who takes over changes the record first. A founder fences first: it may do so where we are about to
+    // join.
     if (refusal.reason === RefusalReason.LOWER && counts && (row === undefined || row.isRecorded)
       && refusal.term.number > this.#record.term.number) {
       this.#lose(nowMs, `fenced at ${storeId} by term ${String(refusal.term.number)}`);
@@ -442,11 +443,13 @@ export class PartitionHolder {
     this.#ports.memory.resume();
   }
 
-  relocate(storeId: string): void {
-    this.#set?.relocate(storeId);
+  relocate(storeId: string, isStopping = false): void {
+    this.#set?.relocate(storeId, isStopping);
   }
 
-  /** THE ONE ORDER of a person (16): false when there is nothing that waits for it. */
+  /**
+   * THE ONE ORDER of a person (16): false when nothing waits for it, or one of these copies can be reached.
+   */
   giveUp(storeIds: readonly string[], nowMs: number): boolean {
     const isWaiting = this.#state === HolderState.FENCING || this.#state === HolderState.ASKING
       || this.#state === HolderState.IDLE || this.#isReadingInVain(nowMs);
@@ -455,6 +458,7 @@ export class PartitionHolder {
     const given = record.members.filter((member) => storeIds.includes(member.storeId));
     const rest = record.members.filter((member) => !storeIds.includes(member.storeId));
     if (given.length === 0 && record.members.length > 0) return false;
+    if (given.some((each) => this.#isUp(each))) return false;
     const gaveUp = [...record.gaveUp, ...given];
     if (this.#state === HolderState.IDLE) this.#enter(HolderState.ASKING, nowMs, 'copies given up');
     if (this.#set !== undefined) this.#forget();
@@ -560,9 +564,18 @@ export class PartitionHolder {
       return;
     }
     if (isSameHolder(record.holder, this.#options.self)) this.#considerOwnName(record, nowMs);
-    else if (this.#options.isOwn && this.#ports.isProvenDead(record.holder)) this.#takeFromDead(record,
-      nowMs);
+    else if (this.#options.isOwn && this.#isInRegister(record)
+      && this.#ports.isProvenDead(record.holder)) this.#takeFromDead(record, nowMs);
     else this.#considerAnother(record, nowMs);
+  }
+
+  /**
+   * Incarnations are drawn from the register: one that only stores tell of may be another process, which drew the
+   * same number from another register.
+   */
+  #isInRegister(record: PartitionRecord): boolean {
+    const known = this.#stamped?.record;
+    return known?.epoch === record.epoch && isSameTerm(known.term, record.term);
   }
 
   /**

@@ -52,7 +52,8 @@ export class LinkLease implements LeaseView {
   }
 
   /**
-   * Goes out with each heartbeat to this boot: the store names those past it. A count of another boot would be
+   * Goes out with each heartbeat to this boot: the store names those past it. A count of another boot would
+   * be
    * taken for a confirmation of fences that we never heard of, and the lease would wait for them for ever.
    */
   fencesProcessedIn(bootId: string): number {

@@ -82,6 +82,8 @@ export class PartitionMember implements RecordedMember {
   isEmptied = false;
   /** To be replaced: its store is drained, or the set is moved. */
   isUnwanted = false;
+  /** Its store has said that it stops. */
+  isStopping = false;
   /** Where a tail ends, at the moment it was begun. */
   tailEnd = 0;
   /** Since when it is not in step. */
@@ -90,7 +92,10 @@ export class PartitionMember implements RecordedMember {
   toldEpoch = 0;
   /** Since when it is in its present state. */
   sinceMs: number;
-  /** It refused us by a term or a record of this epoch: it is filled when it was told a younger one. 0: nothing. */
+  /**
+   * It refused us by a term or a record of this epoch: it is filled when it was told a younger one. 0:
+   * nothing.
+   */
   refusedBy = 0;
   readonly #trace: MemberTrace;
   #state: MemberStateValue = MemberState.NG;

@@ -37,6 +37,8 @@ import { PossibleRecords } from './possible-records.js';
  * it asks.
  */
 const LEAVERS_MAX = 16;
+/** A copy that is to leave waits so long for a store that can't be reached just now, if no other takes its place. */
+const NO_OTHER_MS = 1_000;
 
 /** A copy that is out and does not know it. */
 interface Leaver extends RecordedMember {
@@ -59,6 +61,8 @@ export class PartitionSet {
   #committed = 0;
   #isEmptyPossible = false;
   #missingSinceMs = Infinity;
+  /** Since when no store could take the place of one that is missing, or is to leave. */
+  #noOtherSinceMs = Infinity;
   #leftStore = '';
   #toldMs = -Infinity;
   /** Before it is, nobody can be compared with us. */
@@ -190,7 +194,8 @@ export class PartitionSet {
   }
 
   /**
-   * It has no copy, or one under a term that we do not know: it is filled anew. With `refusedBy`, the epoch of
+   * It has no copy, or one under a term that we do not know: it is filled anew. With `refusedBy`, the epoch
+   * of
    * what is known there, only when it has been told a younger record: until then it would refuse again.
    */
   onUnfit(row: PartitionMember, refusedBy: number, nowMs: number): void {
@@ -278,8 +283,8 @@ export class PartitionSet {
     for (const row of left) {
       this.#leftStore = row.storeId;
       // Who was weak may come back for a tail, until another has taken its place. Who was moved is done.
-      if ((row.isInStep && row.isUnwanted) || row.isGone) this.#forget(row);
-      row.isUnwanted = false;
+      if ((row.isInStep && row.isUnwanted && !row.isStopping) || row.isGone) this.#forget(row);
+      if (!row.isStopping) row.isUnwanted = false;
     }
     this.#sweep();
     this.tellAll();
@@ -292,8 +297,8 @@ export class PartitionSet {
       if (stay.length < this.#options.replicas && !row.isRecorded && this.mayJoin(row)) stay.push(row);
     }
     for (const row of this.#rows) {
-      // Who is to be moved leaves in the change that brings its successor.
-      if (stay.length < this.#options.replicas && row.isRecorded && row.isInStep
+      // Who is to be moved leaves in the change that brings its successor; if there is none, when enough stay.
+      if (stay.length < this.#leastStaying(nowMs) && row.isRecorded && row.isInStep
         && row.isUnwanted) stay.push(row);
     }
     const hasInStep = stay.length > 0;
@@ -313,9 +318,16 @@ export class PartitionSet {
     return row.acked >= this.#ackedByAll;
   }
 
-  /** Moves a copy away: filled elsewhere first, then replaced in one change. */
-  relocate(storeId: string): void {
-    for (const row of this.#rows) if (row.storeId === storeId && row.isRecorded) row.isUnwanted = true;
+  /**
+   * Moves a copy away: filled elsewhere first, then replaced in one change. `isStopping`: if nobody takes its
+   * place, its store keeps it in a file, and comes back for a tail.
+   */
+  relocate(storeId: string, isStopping = false): void {
+    for (const row of this.#rows) {
+      if (row.storeId !== storeId || !row.isRecorded) continue;
+      row.isUnwanted = true;
+      row.isStopping = isStopping;
+    }
   }
 
   tick(nowMs: number): void {
@@ -353,6 +365,11 @@ export class PartitionSet {
   }
 
   // ── inside ──────────────────────────────────────────────────────────────────────────────────────
+
+  #leastStaying(nowMs: number): number {
+    const { replicas, minReplicas } = this.#options;
+    return nowMs - this.#noOtherSinceMs >= NO_OTHER_MS ? Math.max(1, minReplicas) : replicas;
+  }
 
   #mayDrop(row: PartitionMember, hasInStep: boolean, nowMs: number): boolean {
     if (row === this.#source) return false;
@@ -458,6 +475,7 @@ export class PartitionSet {
     const sound = this.#rows.filter((row) => row.state !== MemberState.NG && !row.isUnwanted);
     if (sound.length >= replicas) {
       this.#missingSinceMs = Infinity;
+      this.#noOtherSinceMs = Infinity;
       return;
     }
     if (this.#missingSinceMs === Infinity) this.#missingSinceMs = nowMs;
@@ -473,6 +491,8 @@ export class PartitionSet {
       ?? this.#leftStore;
     const choice = this.#ports.chooseStore(taken, isUrgent || away === '' ? '' : away);
     if (choice !== undefined) this.#fillCandidate(choice, nowMs);
+    const isMoving = choice !== undefined || this.#rows.some((row) => !row.isRecorded && row.isFed);
+    this.#noOtherSinceMs = isMoving ? Infinity : Math.min(this.#noOtherSinceMs, nowMs);
   }
 
   #fillCandidate(choice: StoreChoice, nowMs: number): void {

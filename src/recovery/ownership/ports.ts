@@ -148,7 +148,8 @@ export interface MemoryPort {
   /** Goes on after stop(). */
   resume(): void;
   /**
-   * A copy that was given up is back: it is fenced, for whoever held it may still commit there, then its mail is
+   * A copy that was given up is back: it is fenced, for whoever held it may still commit there, then its
+   * mail is
    * taken in anew (16). onAdopted when every member has all of it, however few they are: its store is filled
    * only then.
    */

@@ -85,7 +85,8 @@ export class Custody {
   }
 
   /**
-   * The only copy was in the memory of the holder. Its next life may found the partition anew when it is dead; any
+   * The only copy was in the memory of the holder. Its next life may found the partition anew when it is
+   * dead; any
    * other process by an order, while the holder has no session (7).
    */
   #memoryIsGivenUp(partition: string, before: PartitionRecord, after: PartitionRecord): void {
@@ -163,7 +164,10 @@ export class Custody {
     this.isTouched = true;
   }
 
-  /** Who was deposed by giving copies up may still commit on these, until they are fenced to be adopted (16). */
+  /**
+   * Who was deposed by giving copies up may still commit on these, until they are fenced to be adopted
+   * (16).
+   */
   #answeredByDeposed(partition: string, letter: Letter, { gaveUp }: PartitionRecord): void {
     letter.isAway = gaveUp.some(({ storeId, bootId }) => this.#world.stores.some((store) =>
       store.storeId === storeId && store.holdsIn(partition, bootId)?.ids.has(letter.id) === true));

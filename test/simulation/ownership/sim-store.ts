@@ -221,7 +221,10 @@ export class SimStore {
     return { at: copy.at, ids: [...copy.ids], ring: [...copy.ring] };
   }
 
-  /** A copy that was given up, to be adopted: read whatever its term, when nothing can be added to it any more. */
+  /**
+   * A copy that was given up, to be adopted: read whatever its term, when nothing can be added to it any
+   * more.
+   */
   readGivenUp(partition: string, term: Term, holder: HolderId): readonly number[] {
     this.#fence(partition).raise(term, holder, this.#clock());
     return [...(this.copies.get(partition)?.ids ?? [])];

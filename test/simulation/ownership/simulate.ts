@@ -319,7 +319,8 @@ class Run {
   }
 
   /**
-   * A partition moves to other stores, those that it left are restarted. Then the register goes back to before
+   * A partition moves to other stores, those that it left are restarted. Then the register goes back to
+   * before
    * that, its holder dies, and the stores that know better are silent for a while (15).
    */
   #movedBack(): void {
@@ -347,7 +348,10 @@ class Run {
     });
   }
 
-  /** A holder is cut off; its partition is taken over and handed back to it, and it learns only the latter (1). */
+  /**
+   * A holder is cut off; its partition is taken over and handed back to it, and it learns only the latter
+   * (1).
+   */
   #appointedBlind(): void {
     const world = this.#world;
     const { partition, gatewayId } = this.#random.pick(world.partitions);
@@ -390,7 +394,8 @@ class Run {
     const given = world.custody.truth(partition);
     for (const store of members) this.#freezeStoreFor(store, 9000);
     this.#cutRegister(holder, 9000);
-    world.events.after(100, () => {
+    // As soon as all others find these stores silent.
+    world.events.after(1000, () => {
       if (world.custody.truth(partition) !== given || world.register.record(partition) !== given) return;
       const part = world.partsOf(partition).find((each) => each.process !== holder && !each.process.isFrozen
         && each.holder.giveUp(members.map(({ storeId }) => storeId), each.process.now()));
@@ -473,7 +478,10 @@ class Run {
     cut();
   }
 
-  /** Who lost its session reaches the register again just when its successor may deliver, or when there is none. */
+  /**
+   * Who lost its session reaches the register again just when its successor may deliver, or when there is
+   * none.
+   */
   #mendLate(partition: string, holder: SimProcess): void {
     const world = this.#world;
     if (!world.register.cutOff.has(holder.key)) return;

@@ -156,7 +156,10 @@ export class PartitionFence {
       && this.#term.number >= record.term.number && this.#term.number <= record.epoch;
   }
 
-  /** Can the record say that the copy here is out? Not of one that has been filled or founded under a later term. */
+  /**
+   * Can the record say that the copy here is out? Not of one that has been filled or founded under a later
+   * term.
+   */
   isOutBy(record: PartitionRecord): boolean {
     return this.#term.number <= record.epoch;
   }

@@ -10,7 +10,8 @@
  * An answer renews at the process only what it still holds after it has processed every fence that the answer
  * counts (rule 6; its side is recovery/ownership/link-lease.ts). Therefore the answer names the fences that
  * the
- * process has not confirmed yet, in this boot. One entry a partition: an older fence of the same partition says nothing
+ * process has not confirmed yet, in this boot. One entry a partition: an older fence of the same partition
+ * says nothing
  * more.
  */
 import { NOTICES_MAX } from '../../../protocol/messages/beat.js';

@@ -1,4 +1,7 @@
-/** A partition's life in one process, event by event: founding, filling what was refused, reading on (7, 14-16). */
+/**
+ * A partition's life in one process, event by event: founding, filling what was refused, reading on (7,
+ * 14-16).
+ */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { HolderId, PartitionRecord, RecordedMember,
@@ -225,6 +228,14 @@ describe('founding', () => {
     assert.equal(stage.state, HolderState.HOLDER);
   });
 
+  test('does not begin while a copy that is to be given up can be reached', () => {
+    const stage = new Stage();
+    stage.up.delete('a');
+    stage.answerRead('r1', recordOf(4, OTHER, 'a', 'b'));
+    assert.equal(stage.holder.giveUp(['a', 'b'], stage.nowMs), false);
+    assert.equal(stage.state, HolderState.ASKING);
+  });
+
   test('a store that can take no copy is left out, and does not make it begin anew', () => {
     const stage = foundingAfterGiveUp();
     stage.up.set('d', 'b1');
@@ -395,5 +406,36 @@ describe('a PARTIAL holder', () => {
     assert.equal(stage.holder.waitsFor(stage.nowMs), Waiting.COPIES_AWAY);
     assert.equal(stage.holder.giveUp(['a'], stage.nowMs), true);
     assert.equal(stage.state, HolderState.FOUNDING);
+  });
+});
+
+describe('the proof that a predecessor is dead', () => {
+  /** All stores know of a record that names it. */
+  const told = (stage: Stage, leaseLeftMs: number): void => {
+    const record = recordOf(3, OLDER, 'a', 'b');
+    for (const storeId of stage.up.keys()) {
+      stage.holder.onAsked(storeId, 'b1', { hasCopy: storeId !== 'c', leaseLeftMs, told: record }, stage.nowMs);
+    }
+  };
+
+  test('counts for one that the register names', () => {
+    const stage = new Stage();
+    stage.answerRead('r1', recordOf(3, OLDER, 'a', 'b'));
+    told(stage, 900);
+    stage.tick(3);
+    assert.equal(stage.changes.length, 1);
+  });
+
+  test('does not for one that only stores tell of: it drew its number from another register', () => {
+    const stage = new Stage();
+    stage.answerRead('none', undefined);
+    told(stage, 900);
+    stage.answerRead('none', undefined);
+    told(stage, 900);
+    stage.tick(3);
+    assert.equal(stage.changes.length, 0);
+    told(stage, 0);
+    stage.tick(3);
+    assert.equal(stage.changes.length, 1);
   });
 });

@@ -48,7 +48,7 @@ describe('the active path is reset while the other stands by', () => {
     bench.a.ack(first, 800);
     bench.a.handlers.onClose('ECONNRESET');
     assert.equal(bench.link.credit, 750, '800 granted, 50 on the way that may not have come');
-    bench.nowMs = bench.link.leaseEndsMs - 1;
+    bench.nowMs = bench.link.lease.endsMs - 1;
     assert.equal(bench.link.credit, 750);
     bench.nowMs += 1;
     assert.equal(bench.link.credit, 0);

@@ -2,7 +2,6 @@
  * For tests of the link: a network in memory and a store that says what a test tells it to, built from the
  * codecs of the protocol. Nothing of the link itself is replaced.
  */
-import { PROTOCOL_VERSION } from '../../../../../src/protocol/versions.js';
 import assert from 'node:assert/strict';
 import { crc32 } from '../../../../../src/platform/node/checksum.js';
 import { MessagePacker } from '../../../../../src/platform/node/packer.js';
@@ -128,7 +127,7 @@ export class ScriptedConnection implements Connection, FrameSink {
 
   challenge(how: { storeId?: string; secret?: Uint8Array; version?: number; boot?: number } = {}): Uint8Array {
     const greeting = {
-      version: how.version ?? PROTOCOL_VERSION,
+      version: how.version ?? 3,
       storeId: how.storeId ?? 'store-a',
       bootId: new Uint8Array(16).fill(how.boot ?? 1),
       nonce: secrets.randomBytes(16),
@@ -147,7 +146,6 @@ export class ScriptedConnection implements Connection, FrameSink {
         credit: how.credit ?? 1_000_000,
         highestIncarnation: 7,
         leaseMs: 10_000,
-        graceMs: 0,
         frameBytesMax: 64 * 1024 * 1024,
         windowBytes: how.windowBytes ?? 8 * 1024 * 1024,
         active: how.active ?? (this.hello().flags & HELLO_ACTIVE) !== 0,
@@ -176,12 +174,12 @@ export class ScriptedConnection implements Connection, FrameSink {
     this.beaten = frame;
     const heartbeat = decodeHeartbeat(packer, frame.control);
     assert.ok(!isInvalid(heartbeat));
-    this.send(types.BEAT, frame.sequence, encodeBeat(packer, { token: heartbeat.token, credit, leaseMs: 10_000 }));
+    this.send(types.BEAT, frame.sequence, encodeBeat(packer, { token: heartbeat.token, credit, leaseMs: 10_000, fenceCount: 0, fences: [] }));
   }
 
   /** Answers the last frame with a token of the test's choice. */
   beatWith(token: number): void {
-    this.send(types.BEAT, this.last().sequence, encodeBeat(packer, { token, credit: 1, leaseMs: 10_000 }));
+    this.send(types.BEAT, this.last().sequence, encodeBeat(packer, { token, credit: 1, leaseMs: 10_000, fenceCount: 0, fences: [] }));
   }
 
   close(reason: number, text: string): void {
@@ -263,6 +261,7 @@ export class LinkBench {
         const bodies = 'bodies' in reply ? reply.bodies.length : 0;
         tell(`${types.messageTypeName(reply.type)} to ${String(reply.sequence)}, ${String(bodies)} bytes`);
       },
+      onFenceNotices: (_link, _bootId, notices) => { if (notices.length > 0) tell(`${String(notices.length)} fences`); },
       onWritable: () => { tell('writable'); },
       onFenced: (_link, text) => { tell(`fenced: ${text}`); },
     };

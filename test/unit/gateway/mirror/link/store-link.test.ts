@@ -16,14 +16,14 @@ describe('requests', () => {
     const other = new Uint8Array([4]);
     const writes = bench.a.writes.length;
     assert.equal(bench.link.request(types.CHANGES, CONTROL, [body, other], 131), 3);
-    assert.equal(bench.link.request(types.OPEN, CONTROL, [], 0), 4);
+    assert.equal(bench.link.request(types.ASK, CONTROL, [], 0), 4);
     assert.equal(bench.a.writes.length, writes, 'nothing before flush');
     bench.link.flush();
     assert.equal(bench.a.writes.length, writes + 1);
     const chunks = bench.a.writes.at(-1) ?? [];
     assert.equal(chunks[1], body, 'the very same bytes');
     assert.equal(chunks[2], other);
-    assert.deepEqual(bench.a.names(), ['HELLO', 'PROOF', 'CHANGES', 'OPEN']);
+    assert.deepEqual(bench.a.names(), ['HELLO', 'PROOF', 'CHANGES', 'ASK']);
     assert.deepEqual([...(bench.a.frames[2]?.bodies ?? [])], [1, 2, 3, 4]);
     bench.link.flush();
     assert.equal(bench.a.writes.length, writes + 1, 'nothing to send is no write');
@@ -32,9 +32,9 @@ describe('requests', () => {
   test('a heartbeat takes its place behind requests that were queued before it', () => {
     const bench = new LinkBench();
     bench.up();
-    bench.link.request(types.OPEN, CONTROL, [], 0);
+    bench.link.request(types.ASK, CONTROL, [], 0);
     bench.pass(250);
-    assert.deepEqual(bench.a.names(), ['HELLO', 'PROOF', 'OPEN', 'HEARTBEAT']);
+    assert.deepEqual(bench.a.names(), ['HELLO', 'PROOF', 'ASK', 'HEARTBEAT']);
   });
 
   test('an acknowledgement is told queue by queue, then as a whole', () => {
@@ -94,12 +94,12 @@ describe('requests', () => {
     const bench = new LinkBench();
     bench.onEvent = (event) => {
       if (event !== 'up') return;
-      bench.link.request(types.LIST, CONTROL, [], 0);
+      bench.link.request(types.ASK, CONTROL, [], 0);
       bench.link.flush();
     };
     bench.start();
     bench.a.accept();
-    assert.deepEqual(bench.a.names(), ['HELLO', 'PROOF', 'LIST']);
+    assert.deepEqual(bench.a.names(), ['HELLO', 'PROOF', 'ASK']);
   });
 
   test('a link closed from inside an acknowledgement says nothing more', () => {
@@ -187,13 +187,13 @@ describe('byte window', () => {
   });
 
   test('a reply opens the window too', () => {
-    const claimed = sampleOf('claimed');
+    const asked = sampleOf('asked');
     const bench = new LinkBench({ windowBytes: 30 });
     bench.up();
     const sequence = bench.link.request(types.PULL, new Uint8Array([0x93, 1, 2, 3, 0, 0, 0, 0]).subarray(0, 4), [], 0);
     const more = bench.link.request(types.PULL, CONTROL, [], 0);
     assert.equal(bench.link.canSend, false);
-    bench.a.send(types.CLAIMED, sequence, claimed.encode(packer, claimed.value));
+    bench.a.send(types.ASKED, sequence, asked.encode(packer, asked.value));
     assert.deepEqual(bench.told.at(-1), 'writable');
     assert.equal(more, sequence + 1);
   });
@@ -202,7 +202,7 @@ describe('byte window', () => {
     const bench = new LinkBench();
     bench.up();
     let last = 0;
-    for (let i = 0; i < 8_192; i++) last = bench.link.request(types.OPEN, CONTROL, [], 0);
+    for (let i = 0; i < 8_192; i++) last = bench.link.request(types.ASK, CONTROL, [], 0);
     assert.equal(bench.link.canSend, false);
     bench.link.flush();
     bench.a.ack(last, 0);

@@ -1,18 +1,18 @@
-/** Bytes that a mirror is behind: exact when it has all, never too small, at most a round trip too large. */
+/** Bytes that a copy is behind: exact when it has all, never too small, at most a round trip too large. */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { ReplicaProgress } from '../../../../src/gateway/mirror/replica-progress.js';
+import { FeedProgress } from '../../../../src/gateway/mirror/feed-progress.js';
 
 describe('bytes that a mirror is behind', () => {
   test('are nothing once everything is acknowledged', () => {
-    const progress = new ReplicaProgress();
+    const progress = new FeedProgress();
     progress.acknowledged(5, 5, 500);
     assert.equal(progress.bytesBehind(500), 0);
     assert.equal(progress.bytesBehind(700), 200);
   });
 
   test('are never fewer than the truth, nor more than the truth and one round trip', () => {
-    const progress = new ReplicaProgress();
+    const progress = new FeedProgress();
     // Change n has n bytes; the store acknowledges `delay` seals later.
     const sumTo = (number: number): number => (number * (number + 1)) / 2;
     const delay = 7;
@@ -26,7 +26,7 @@ describe('bytes that a mirror is behind', () => {
   });
 
   test('grow while nothing is acknowledged', () => {
-    const progress = new ReplicaProgress();
+    const progress = new FeedProgress();
     progress.acknowledged(10, 10, 1000);
     assert.equal(progress.bytesBehind(5000), 4000);
   });
@@ -34,7 +34,7 @@ describe('bytes that a mirror is behind', () => {
 
 describe('the progress of a refill', () => {
   test('goes from none to all of what the queue held at its beginning', () => {
-    const progress = new ReplicaProgress();
+    const progress = new FeedProgress();
     assert.equal(progress.refillShare, undefined);
     progress.beginRefill(4, 400);
     assert.deepEqual([progress.refillShare, progress.messagesToRefill, progress.bytesToRefill], [0, 4, 400]);
@@ -47,7 +47,7 @@ describe('the progress of a refill', () => {
   });
 
   test('of an empty queue is over at once', () => {
-    const progress = new ReplicaProgress();
+    const progress = new FeedProgress();
     progress.beginRefill(0, 0);
     assert.equal(progress.refillShare, 1);
   });
