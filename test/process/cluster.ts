@@ -11,7 +11,7 @@
  * one gateway speak of the first. Configuration files are in cluster-config.ts.
  */
 import { spawn, type ChildProcess } from 'node:child_process';
-import { closeSync, mkdirSync, mkdtempSync, openSync, readFileSync, readSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { closeSync, existsSync, mkdirSync, mkdtempSync, openSync, readFileSync, readSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -160,8 +160,8 @@ export interface GatewayHandle {
   readonly gateway: Daemon;
   readonly smtpPort: number;
   readonly adminPort: number;
-  /** Resolves when every queue that the gateway knows is in sync at two stores; at least `queues` of them. */
-  inSync(queues: number, boundMs?: number): Promise<void>;
+  /** Resolves when every partition that the gateway holds is in sync at two stores; at least `partitions` of them. */
+  inSync(partitions: number, boundMs?: number): Promise<void>;
   /** What the gateway says of itself: GET /api/v1/status. Rejects while it is down. */
   status(): Promise<StatusAnswer>;
   /** Its management table; empty while it is down. */
@@ -196,7 +196,6 @@ export interface Cluster extends GatewayHandle {
   stop(): Promise<void>;
 }
 
-/** Of the gateway's status, what is used here. */
 /** Starts everything and waits until the gateways take mail. */
 export async function startCluster(options: ClusterOptions = {}): Promise<Cluster> {
   const folder = mkdtempSync(join(tmpdir(), 'twinpost-cluster-'));
@@ -207,7 +206,8 @@ export async function startCluster(options: ClusterOptions = {}): Promise<Cluste
     const file = join(folder, `${name}.yaml`);
     const args = (): readonly string[] => {
       const { entry, section } = options.release?.(name, config) ?? { entry: ENTRY, section: config };
-      writeFileSync(file, JSON.stringify(section, undefined, 2));
+      // A test may have changed it since.
+      if (options.release !== undefined || !existsSync(file)) writeFileSync(file, JSON.stringify(section, undefined, 2));
       return [...(options.nodeArguments ?? []), entry, verb, '--config', file, ...more];
     };
     return new Daemon(name, args, join(folder, `${name}.log`), `http://${admin}/readyz`, options.commandPrefix?.(name), environment);

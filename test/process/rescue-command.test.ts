@@ -99,8 +99,10 @@ async function startRescue(t: TestContext, cluster: Cluster): Promise<Rescue> {
     process.removeListener('exit', endNow);
   });
   daemon.start();
-  await daemon.ready();
-  return { daemon, admin, status: async () => (await (await fetch(`http://${admin}/api/v1/status`)).json()) as StatusAnswer };
+  const status = async (): Promise<StatusAnswer> => (await (await fetch(`http://${admin}/api/v1/status`)).json()) as StatusAnswer;
+  // Without a store it is not ready, and answers all the same.
+  await until('it answers', async () => (await status()).gateway === RESCUE, BOUND_MS, daemon);
+  return { daemon, admin, status };
 }
 
 /** Everything once; within `concurrency` in order, and exactly so where the route is strict. */
@@ -182,7 +184,8 @@ describe('twinpost rescue', { timeout: 180_000 }, () => {
     };
     const ports = { gateways: [{ smtp: 1, admin: 1 }], sink: 1, sinkAdmin: 1, stores: [[1, 2, 3], [4, 5, 6]] } as const;
     const alone = written('alone.yaml', gatewayConfig({}, ports, folder, 0));
-    const off = written('off.yaml', gatewayConfig({ gateway: { group: GROUP, rescue: 'off' } }, ports, folder, 0));
+    const register = { etcd: [`http://${HOST}:1`], cluster: 'test' };
+    const off = written('off.yaml', { register, ...gatewayConfig({ gateway: { group: GROUP, rescue: 'off' } }, ports, folder, 0) });
     const cases: readonly (readonly [args: readonly string[], line: RegExp])[] = [
       [[], /^twinpost: rescue needs --config FILE; /],
       [['--config', join(folder, 'none.yaml')], /none\.yaml:1: file: expected a file that can be read, found ENOENT$/],

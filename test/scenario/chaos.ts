@@ -8,8 +8,9 @@
 import assert from 'node:assert/strict';
 import type { Prng } from '../../src/base/prng.js';
 import type { Partition } from '../../src/gateway/mirror/partition.js';
+import { EntryState } from '../../src/gateway/queue/entry-table.js';
 import { checkAll } from './checks.js';
-import { memberIds } from './inspect.js';
+import { coreOf, memberIds, stateOf } from './inspect.js';
 import type { Answer } from './next-hop.js';
 import type { StoreNode } from './store-node.js';
 import { World } from './world.js';
@@ -55,7 +56,19 @@ class Chaos {
     }
     this.repairAll();
     this.world.hops.script = () => 'accept';
+    this.releaseHeld();
     this.world.untilQuiet();
+  }
+
+  /** What was in hand at two kills is held alone: the operator lets it go on. */
+  private releaseHeld(): void {
+    const { world } = this;
+    world.until(() => world.isWhole);
+    const core = coreOf(world);
+    for (const letter of world.letters.all) {
+      const isHeld = [...letter.groups.keys()].some((name) => stateOf(core, name, letter) === EntryState.HELD);
+      if (isHeld) core.holds.release({ messageId: letter.id, reason: 'looked at', who: 'chaos' }, () => {});
+    }
   }
 
   /** Reports are never refused: one that comes back has nobody to be reported to. */

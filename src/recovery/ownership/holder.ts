@@ -1114,7 +1114,8 @@ export class PartitionHolder {
   }
 
   #noteSilence(question: number): void {
-    if (question !== Question.CHANGE) return;
+    // What it was to change may be known by now, from an answer to something else.
+    if (question !== Question.CHANGE || this.#changing === undefined) return;
     if (!this.#isUnknown) this.#trace('outcome unknown');
     this.#isUnknown = true;
     this.#mustRead = true;

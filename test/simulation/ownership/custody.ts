@@ -15,6 +15,7 @@
  */
 import type { PartitionRecord, Term } from '../../../src/protocol/partition-record.js';
 import { holderKey, isMemberOf, isSameTerm } from '../../../src/protocol/partition-record.js';
+import type { PartitionHolder } from '../../../src/recovery/ownership/holder.js';
 import { PropertyBroken } from './property-broken.js';
 import type { World } from './world.js';
 
@@ -62,8 +63,6 @@ export class Custody {
     const known = this.#truth.get(partition);
     if (known !== undefined && record.members.length === 0
       && record.epoch > known.epoch) this.#checkLastMember(partition, known);
-    if (known !== undefined && isSameTerm(known.term, record.term)) this.#checkPartial(partition, known,
-      record);
     if (known?.members.length === 0 && !isSameTerm(known.term, record.term)
       && record.epoch > known.epoch) this.#memoryIsGivenUp(partition, known, record);
     if (known !== undefined && record.gaveUp.length > known.gaveUp.length) this.#giveUp(partition, record);
@@ -105,18 +104,16 @@ export class Custody {
 
   /**
    * While its holder is PARTIAL, neither its source nor a member of another history leaves, but for being
-   * gone (14).
+   * gone (14): as far as the holder knew when it sent the change.
    */
-  #checkPartial(partition: string, before: PartitionRecord, after: PartitionRecord): void {
-    for (const part of this.#world.partsOf(partition)) {
-      const { set } = part.holder;
-      if (set === undefined || !set.isPartial || !isSameTerm(part.holder.term, after.term)) continue;
-      for (const row of set.rows) {
-        if (row.isGone || !(row === set.source || row.isDiverged)) continue;
-        if (!isMemberOf(before.members, row.storeId, row.bootId) || isMemberOf(after.members, row.storeId,
-          row.bootId)) continue;
-        throw new PropertyBroken(`partial: ${row.storeId}/${row.bootId} leaves ${partition}, which ${part.process.key} has not read yet`);
-      }
+  changeSent(process: string, partition: string, holder: PartitionHolder, after: PartitionRecord): void {
+    const { set } = holder;
+    if (set === undefined || !set.isPartial || !isSameTerm(holder.term, after.term)) return;
+    for (const row of set.rows) {
+      if (row.isGone || !(row === set.source || row.isDiverged) || !row.isRecorded
+        || isMemberOf(after.members, row.storeId, row.bootId)) continue;
+      const which = `${row.storeId}/${row.bootId}`;
+      throw new PropertyBroken(`partial: ${which} leaves ${partition}, which ${process} has not read yet`);
     }
   }
 

@@ -405,6 +405,7 @@ export class Part {
           (stamped) => { process.receive(() => { this.holder.onRecord(ticket, stamped, now()); }); });
       },
       change: (ticket, expected, record, unlessSessionOf) => {
+        process.world.custody.changeSent(process.key, partition, this.holder, record);
         const apply = (): { revision: string | undefined; stamped: ReturnType<typeof register.read> } =>
           ({ revision: register.change(partition, expected, record, unlessSessionOf),
             stamped: register.read(partition) });

@@ -302,7 +302,11 @@ class Run {
       const holding = world.stores.filter((store) => store.holds(partition));
       return truth === undefined || holding.every((store) => store.toldEpoch(partition) >= truth.epoch);
     });
-    if (!isTold) return false;
+    // Nor closes any rule this hole: a deposed holder that does not know it, and the record by which it held.
+    const isBlind = world.partitions.some(({ partition }) => world.partsOf(partition).some((part) =>
+      part.holder.set !== undefined && !isSameTerm(part.holder.term, world.custody.truth(partition)?.term
+        ?? part.holder.term)));
+    if (!isTold || isBlind) return false;
     world.trace('REGISTER restored from a backup');
     world.count('register restored');
     world.register.restore(isEmpty);
@@ -392,6 +396,12 @@ class Run {
     if (holder === undefined || holder.isFrozen || members.length === 0
       || members.length >= world.stores.length || !this.#areMembersWhole(partition)) return;
     const given = world.custody.truth(partition);
+    // Whoever holds what was given up can't be told by these stores, nor by the register: it is ended, first.
+    this.#healIn(8000, () => {
+      const truth = world.custody.truth(partition);
+      if (holder.isAlive && truth !== undefined && holderKey(truth.holder) !== holder.key
+        && world.mayLose([holder.key])) world.killProcess(holder);
+    });
     for (const store of members) this.#freezeStoreFor(store, 9000);
     this.#cutRegister(holder, 9000);
     // As soon as all others find these stores silent.
@@ -400,12 +410,6 @@ class Run {
       const part = world.partsOf(partition).find((each) => each.process !== holder && !each.process.isFrozen
         && each.holder.giveUp(members.map(({ storeId }) => storeId), each.process.now()));
       if (part !== undefined) world.count('given up at once');
-    });
-    // Whoever holds what was given up can't be told by these stores, nor by the register: it is ended.
-    world.events.after(8000, () => {
-      const truth = world.custody.truth(partition);
-      if (holder.isAlive && truth !== undefined && holderKey(truth.holder) !== holder.key
-        && world.mayLose([holder.key])) world.killProcess(holder);
     });
   }
 

@@ -41,6 +41,25 @@ class Story {
 }
 
 describe('change ring', () => {
+  test('takes in front what leads to where it begins, and nothing else', () => {
+    const story = new Story(1);
+    const older = story.section(5, 10);
+    const [adoptedA, adoptedB] = story.digests[5] ?? assert.fail('five changes');
+    const ring = new ChangeRing({ bytesMax: 10_000 }, { releasableThrough: () => 0, onReleased: () => undefined });
+    ring.begin(1, 5, adoptedA, adoptedB);
+    ring.add(story.section(3, 10));
+    const [a2, b2] = story.digests[2] ?? assert.fail('two changes');
+    assert.equal(ring.stands(1, 2, a2, b2), false);
+    assert.equal(ring.prepend({ ...older, lastNumber: 4 }, 0, 0), false, 'a gap');
+    assert.equal(ring.prepend(older, 1, 0), false, 'another history');
+    const before = ring.usedBytes;
+    assert.equal(ring.prepend(older, 0, 0), true);
+    assert.ok(ring.usedBytes > before);
+    assert.equal(ring.stands(1, 2, a2, b2), true);
+    assert.deepEqual(ring.after(1, 2).map(({ firstNumber }) => firstNumber), [1, 6]);
+    assert.equal(ring.prepend(older, 0, 0), false, 'once');
+  });
+
   test('knows the digest at every number it holds, gives what follows, and keeps its bound', () => {
     fc.assert(fc.property(fc.array(fc.record({ queue: fc.nat(2), rows: fc.integer({ min: 1, max: 9 }), bytes: fc.nat(900) }), { minLength: 1, maxLength: 80 }), (adds) => {
       const ring = new ChangeRing({ bytesMax: 10_000 }, { releasableThrough: () => Infinity, onReleased: () => undefined });

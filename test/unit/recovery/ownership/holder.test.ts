@@ -282,6 +282,19 @@ describe('a store that refuses to be filled by a term that is in no record', () 
   });
 });
 
+test('a change that is known by an answer to something else is not unknown later', () => {
+  const stage = new Stage();
+  stage.answerRead('r1', recordOf(1, OLDER, 'a', 'b'));
+  stage.asked('a', true);
+  stage.tick();
+  const sent = stage.changes.at(-1);
+  assert.ok(sent !== undefined);
+  stage.holder.onRecord(sent.ticket - 1, { revision: 'r2', record: sent.record, hasSession: true }, stage.nowMs);
+  assert.equal(stage.state, HolderState.FENCING);
+  stage.tick(8);
+  assert.equal(stage.holder.isUnknown, false, 'no revision will move any more that could settle it');
+});
+
 describe('a holder that is fenced', () => {
   /** b is away; a change that puts c in its place was sent, and no answer came. */
   async function joining(): Promise<Stage> {

@@ -42,6 +42,8 @@ describe('the active path is reset while the other stands by', () => {
   test('meanwhile the credit is what was left of it, as long as the lease runs', () => {
     const bench = new LinkBench();
     bench.up({ credit: 1_000 });
+    bench.pass(250);
+    bench.a.beat(1_000);
     const first = bench.link.request(types.CHANGES, CONTROL, [], 300);
     bench.link.request(types.CHANGES, CONTROL, [], 50);
     bench.link.flush();

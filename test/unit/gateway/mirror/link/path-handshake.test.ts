@@ -73,19 +73,21 @@ describe('handshake of a path', () => {
     bench.a.handlers.onOpen();
     bench.a.challenge({ version: 9 });
     assert.equal(bench.a.closeSent().reason, reasons.CLOSE_VERSION);
-    assert.equal(bench.log.count('the store speaks version 9 of the protocol, this gateway versions 3 to 3'), 1);
+    assert.equal(bench.log.count('the store speaks version 9 of the protocol, this gateway version 3'), 1);
   });
 
-  test('says the versions that it speaks, and goes by the one that the store chose', () => {
-    const bench = new LinkBench();
-    bench.start();
-    bench.a.handlers.onOpen();
-    assert.deepEqual([bench.a.hello().versionMin, bench.a.hello().versionMax], [3, 3]);
-    assert.equal(bench.link.version, 0);
-    bench.a.challenge({ version: 3 });
-    bench.a.welcome();
-    assert.equal(bench.link.isUp, true);
-    assert.equal(bench.link.version, 3);
+  test('says which versions it speaks, and goes by the one that the store chose', () => {
+    for (const version of [3]) {
+      const bench = new LinkBench();
+      bench.start();
+      bench.a.handlers.onOpen();
+      assert.deepEqual([bench.a.hello().versionMin, bench.a.hello().versionMax], [3, 3]);
+      assert.equal(bench.link.version, 0);
+      bench.a.challenge({ version });
+      bench.a.welcome();
+      assert.equal(bench.link.isUp, true);
+      assert.equal(bench.link.version, version);
+    }
   });
 
   test('a store that does not make it active is left, and asked with a higher generation', () => {
