@@ -64,8 +64,8 @@ class Chaos {
     world.until(() => world.gateway.core?.accepting === true || (world.gateway.core?.recovery.held().length ?? 0) > 0);
     world.run(5000);
     const recovery = world.gateway.core?.recovery;
-    for (const { partition: queue, state, stores } of recovery?.held() ?? []) {
-      if (state === 'no survivor') recovery?.force({ partition: queue, missing: stores[0] ?? '', reason: 'no other process runs', who: 'chaos' });
+    for (const { partition, state, stores } of recovery?.held() ?? []) {
+      if (state === 'no survivor') recovery?.force({ partition, missing: stores[0] ?? '', reason: 'no other process runs', who: 'chaos' });
     }
   }
 

@@ -82,7 +82,7 @@ test('a forced set whose mirrors all restart empty is remembered: no neighbour t
     store.start();
   }
   group.network.heal('gw-2', given.id);
-  const held = (): string => group.gateway('gw-2').core?.recovery.held().find(({ partition: queue }) => queue === 'p1')?.state ?? '';
+  const held = (): string => group.gateway('gw-2').core?.recovery.held().find(({ partition }) => partition === 'p1')?.state ?? '';
   group.until(() => held() === 'came back empty', 'what the operator is told there', 60_000);
   group.run(4 * group.leaseMs);
   assert.deepEqual([held(), group.served('gw-2', 'gw-1')], ['came back empty', []]);

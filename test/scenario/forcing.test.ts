@@ -43,7 +43,7 @@ describe('an operator who goes on without a store', () => {
     const b = group.store('b');
     b.kill();
     group.until(() => group.gateway('gw-2').core?.recovery.silentStores.includes('store-b') === true, 'the loss');
-    assert.deepEqual(group.gateway('gw-2').core?.recovery.force({ partition: 'p1', ...WORD }).map(({ partition: queue }) => queue), ['p1']);
+    assert.deepEqual(group.gateway('gw-2').core?.recovery.force({ partition: 'p1', ...WORD }).map(({ partition }) => partition), ['p1']);
     b.start();
     group.until(() => group.served('gw-1', 'gw-1')[0]?.inSyncCount === 2, 'both mirrors of its owner');
     group.run(2 * group.leaseMs);
@@ -140,7 +140,7 @@ describe('an operator who goes on without a store', () => {
     group.gateway('gw-1').kill();
     group.run(2 * group.leaseMs);
     group.until(held, 'the named state once more');
-    assert.deepEqual(core?.recovery.force({ partition: 'p1', ...WORD }).map(({ partition: queue }) => queue), ['p1']);
+    assert.deepEqual(core?.recovery.force({ partition: 'p1', ...WORD }).map(({ partition }) => partition), ['p1']);
     group.hops.script = () => 'accept';
     group.until(() => group.letters.delivered === 5, 'all deliveries');
     checkNoLoss(group.letters);

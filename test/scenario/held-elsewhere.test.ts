@@ -43,7 +43,7 @@ function emptied(meanwhile: (group: Group) => void = () => {}, script: 'defer' |
 }
 
 function heldAt(group: Group, id: string): HeldPartition | undefined {
-  return group.gateway(id).core?.recovery.held().find(({ partition: queue }) => queue === 'p1');
+  return group.gateway(id).core?.recovery.held().find(({ partition }) => partition === 'p1');
 }
 
 function refused(group: Group): boolean {

@@ -22,7 +22,7 @@ function servedAt(group: Group, id: string): Partition | undefined {
 }
 
 function stateAt(group: Group, id: string): string | undefined {
-  return group.gateway(id).core?.recovery.held().find(({ partition: queue }) => queue === 'p1')?.state;
+  return group.gateway(id).core?.recovery.held().find(({ partition }) => partition === 'p1')?.state;
 }
 
 function ends(group: Group): string {
@@ -31,7 +31,7 @@ function ends(group: Group): string {
     group.run(50);
     if (['gw-1', 'gw-2'].some((id) => group.gateway(id).isAlive && (servedAt(group, id)?.inSyncCount ?? 0) > 0)) return 'served';
   }
-  return ['gw-1', 'gw-2'].filter((id) => group.gateway(id).isAlive).map((id) => `${id}: ${String(stateAt(group, id))} ${String(group.gateway(id).core?.recovery.held().find(({ partition: queue }) => queue === 'p1')?.why)}`).join('; ');
+  return ['gw-1', 'gw-2'].filter((id) => group.gateway(id).isAlive).map((id) => `${id}: ${String(stateAt(group, id))} ${String(group.gateway(id).core?.recovery.held().find(({ partition }) => partition === 'p1')?.why)}`).join('; ');
 }
 
 /** Two gateways. `dies` serves the queue of gw-1 and dies while a mirror joins: the survivor has the set that names it. */

@@ -180,7 +180,7 @@ describe('founding a set anew', () => {
     assert.deepEqual([held?.partition, held?.state], ['p1', 'no survivor']);
     assert.match(held?.why ?? '', /twinpost rescue --force --partition p1 --owner gw-1 --missing store-[ab] --reason TEXT/);
     assert.equal(world.log.count('no mirror of this queue has survived'), 1);
-    assert.deepEqual(recovery?.force({ partition: 'p1', missing: held?.stores[0] ?? '', reason: 'no other process runs', who: 'ann' }).map(({ partition: queue }) => queue), ['p1']);
+    assert.deepEqual(recovery?.force({ partition: 'p1', missing: held?.stores[0] ?? '', reason: 'no other process runs', who: 'ann' }).map(({ partition }) => partition), ['p1']);
     world.untilLevel();
     assert.deepEqual(recovery.held(), []);
     world.assertSameContent();
@@ -200,7 +200,7 @@ describe('going on past a member that came back empty', () => {
     group.run(3 * group.leaseMs);
     assert.equal(group.letters.delivered, 0, 'gw-2 might have had it by b, and live');
     const recovery = group.gateway('gw-1').core?.recovery;
-    const held = recovery?.held().find(({ partition: queue }) => queue === 'p1');
+    const held = recovery?.held().find(({ partition }) => partition === 'p1');
     assert.deepEqual([held?.state, held?.stores, held?.why], ['came back empty', ['store-b'], 'store-b came back empty: twinpost rescue --force --partition p1 --owner gw-1 --missing store-b --reason TEXT']);
     recovery?.force({ partition: 'p1', missing: 'store-b', reason: 'gw-2 is switched off', who: 'ann' });
     group.until(() => group.letters.delivered === 5, 'the forced deliveries');
@@ -275,7 +275,7 @@ describe('every member of the newest set came back empty, and a store that had l
     const world = onlyALeaverIsLeft();
     world.run(60_000);
     const held = world.gateway.core?.recovery.held() ?? [];
-    assert.deepEqual(held.map(({ partition: queue, state, stores }) => [queue, state, stores]), [['p1', 'all gone', ['store-a']]]);
+    assert.deepEqual(held.map(({ partition, state, stores }) => [partition, state, stores]), [['p1', 'all gone', ['store-a']]]);
     assert.match(held[0]?.why ?? '', /store-b, which had left before, has a copy: twinpost rescue --force --partition p1 --owner gw-1 --missing store-a --reason TEXT/);
     assert.equal(world.log.count(TOLD_ALL_GONE), 1);
     assert.equal(world.log.count('so the newest epoch goes on'), 0);
@@ -292,7 +292,7 @@ describe('every member of the newest set came back empty, and a store that had l
     const world = onlyALeaverIsLeft();
     const recovery = (): NonNullable<GatewayNode['core']>['recovery'] => world.gateway.core?.recovery ?? assert.fail('the gateway runs');
     world.until(() => recovery().held().some(({ state }) => state === 'all gone'));
-    assert.deepEqual(recovery().force({ partition: 'p1', missing: 'store-a', reason: 'its memory is gone', who: 'ann' }).map(({ partition: queue }) => queue), ['p1']);
+    assert.deepEqual(recovery().force({ partition: 'p1', missing: 'store-a', reason: 'its memory is gone', who: 'ann' }).map(({ partition }) => partition), ['p1']);
     world.until(() => world.gateway.core?.registry.partitions.length === 1 && world.mirror('q1').inSyncCount === 2, 20_000, 'the queue on two mirrors');
     assert.deepEqual(recovery().held(), []);
     assert.equal(world.mirror('q1').epoch > 2, true, 'a set of its own, above the one that is lost');
@@ -315,8 +315,8 @@ describe('every member of the newest set came back empty, and a store that had l
     world.store('b').kill();
     world.run(10_000);
     assert.deepEqual(core.recovery.held().map(({ state, stores }) => [state, stores]), [['waiting', ['store-b']]]);
-    assert.deepEqual(core.recovery.force({ partition: 'p1', missing: 'store-a', reason: 'gone', who: 'ann' }).map(({ partition: queue }) => queue), ['p1']);
-    assert.deepEqual(core.recovery.force({ partition: 'p1', missing: 'store-b', reason: 'burnt', who: 'ann' }).map(({ partition: queue }) => queue), ['p1']);
+    assert.deepEqual(core.recovery.force({ partition: 'p1', missing: 'store-a', reason: 'gone', who: 'ann' }).map(({ partition }) => partition), ['p1']);
+    assert.deepEqual(core.recovery.force({ partition: 'p1', missing: 'store-b', reason: 'burnt', who: 'ann' }).map(({ partition }) => partition), ['p1']);
     world.run(1000);
     assert.deepEqual(core.recovery.held(), []);
     assert.equal(core.recovery.isIdle, true);
@@ -335,7 +335,7 @@ describe('every member of the newest set came back empty, and a store that had l
     group.run(4 * group.leaseMs);
     assert.equal(group.letters.delivered, 0);
     const { recovery } = group.gateway('gw-1').core ?? assert.fail('gw-1 runs');
-    assert.deepEqual(recovery.held().map(({ partition: queue, state }) => [queue, state]), [['p1', 'all gone']]);
+    assert.deepEqual(recovery.held().map(({ partition, state }) => [partition, state]), [['p1', 'all gone']]);
     recovery.force({ partition: 'p1', missing: 'store-a', reason: 'gone', who: 'ann' });
     group.until(() => group.letters.delivered === 5, 'the forced deliveries');
     checkNoLoss(group.letters);

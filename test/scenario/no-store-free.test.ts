@@ -45,7 +45,7 @@ function runUntold(world: World, ms: number): void {
   const end = world.scheduler.nowMs + ms;
   while (world.scheduler.nowMs < end) {
     world.run(100);
-    assert.deepEqual(held(world).filter(({ state }) => state === 'no store free').map(({ partition: queue, why }) => [queue, why]), []);
+    assert.deepEqual(held(world).filter(({ state }) => state === 'no store free').map(({ partition, why }) => [partition, why]), []);
   }
   assert.deepEqual(told(world).map(({ fields }) => fields), []);
 }

@@ -46,7 +46,7 @@ describe('a queue without a survivor', () => {
     restart(a);
     world.run(5000);
     assert.equal(held().why, `no mirror has survived: ${command}`);
-    assert.deepEqual(world.gateway.core?.recovery.force({ partition: 'p1', missing: 'store-b', reason: 'no other process runs', who: 'ann' }).map(({ partition: queue }) => queue), ['p1']);
+    assert.deepEqual(world.gateway.core?.recovery.force({ partition: 'p1', missing: 'store-b', reason: 'no other process runs', who: 'ann' }).map(({ partition }) => partition), ['p1']);
     world.untilLevel();
     world.assertSameContent();
     assert.equal(onlyQueue(world.mirror('q1')).length, 5);

@@ -61,7 +61,7 @@ export function oneDeliversAtMost(group: Group, ms: number): void {
 }
 
 export function stateAt(group: Group, id: string): string | undefined {
-  return group.gateway(id).core?.recovery.held().find(({ partition: queue }) => queue === 'p1')?.state;
+  return group.gateway(id).core?.recovery.held().find(({ partition }) => partition === 'p1')?.state;
 }
 
 /** All paths are there again: what is held goes out, by one of the two. */

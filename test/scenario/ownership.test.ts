@@ -39,7 +39,7 @@ function queueAt(node: StoreNode): MirroredQueue | undefined {
 }
 
 function stateAt(group: Group, id: string): string | undefined {
-  return group.gateway(id).core?.recovery.held().find(({ partition: queue }) => queue === 'p1')?.state;
+  return group.gateway(id).core?.recovery.held().find(({ partition }) => partition === 'p1')?.state;
 }
 
 /** Members of gw-1's queue, in the order of their names; then the stores that are none. */
@@ -52,7 +52,7 @@ function storesOf(group: Group): readonly StoreNode[] {
 function goOnByCommand(group: Group, id: string, lost: StoreNode): void {
   group.until(() => stateAt(group, id) === 'no survivor', 'the named state');
   const names = group.gateway(id).core?.recovery.force({ partition: 'p1', missing: lost.id, reason: 'the owner is stopped', who: 'ann' });
-  assert.deepEqual(names?.map(({ partition: queue }) => queue), ['p1']);
+  assert.deepEqual(names?.map(({ partition }) => partition), ['p1']);
 }
 
 function deliverAll(group: Group, letters = LETTERS): void {
@@ -238,7 +238,7 @@ describe('a claim', () => {
     group.until(() => stateAt(group, 'gw-2') === 'came back empty', 'the named state');
     group.hops.script = () => 'hang';
     const names = group.gateway('gw-2').core?.recovery.force({ partition: 'p1', missing: 'store-b', reason: 'gw-1 is taken for dead', who: 'ann' });
-    assert.deepEqual(names?.map(({ partition: queue }) => queue), ['p1']);
+    assert.deepEqual(names?.map(({ partition }) => partition), ['p1']);
     group.until(() => group.served('gw-2', 'gw-1').length === 1, 'the forced takeover');
     group.network.cut('gw-2', 'store-b');
     group.network.heal('gw-1', 'store-b');

@@ -181,7 +181,7 @@ describe('rescue', () => {
     group.run(4 * group.leaseMs);
     assert.equal(group.letters.delivered, 0);
     const core = group.gateway('gw-2').core;
-    assert.deepEqual(core?.recovery.force({ owner: 'gw-1', missing: 'store-b', reason: 'disk burnt', who: 'ann' }).map(({ partition: queue }) => queue), ['p1']);
+    assert.deepEqual(core?.recovery.force({ owner: 'gw-1', missing: 'store-b', reason: 'disk burnt', who: 'ann' }).map(({ partition }) => partition), ['p1']);
     group.until(() => group.letters.delivered === 10, 'the forced deliveries');
     assert.equal(group.log.count('taken without a member'), 1);
     judged(group, ['q1']);

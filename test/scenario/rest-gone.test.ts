@@ -44,7 +44,7 @@ describe('the rest of a queue that is nowhere at the stores any more', () => {
     group.thaw('gw-1');
     group.run(120_000);
     assert.deepEqual([stateAt(group, 'gw-1'), stateAt(group, 'gw-2'), servedAt(group, 'gw-1')?.length], ['no survivor', 'stranded', LETTERS]);
-    const held = group.gateway('gw-2').core?.recovery.held().find(({ partition: queue }) => queue === 'p1');
+    const held = group.gateway('gw-2').core?.recovery.held().find(({ partition }) => partition === 'p1');
     assert.match(held?.why ?? '', /if gw-1 lives, it has all of it in memory.* twinpost rescue --force --partition p1 --owner gw-1 --missing store-a /);
     assert.deepEqual(group.gateway('gw-1').core?.recovery.force({ ...WHO, missing: lost }).map(({ outcome }) => outcome), ['taken']);
     group.hops.script = () => 'accept';
@@ -92,6 +92,6 @@ describe('the rest of a queue that is nowhere at the stores any more', () => {
     group.thaw('gw-2');
     group.run(120_000);
     assert.deepEqual([stateAt(group, 'gw-1'), stateAt(group, 'gw-2'), servedAt(group, 'gw-2')?.length], ['stranded', 'no survivor', LETTERS]);
-    assert.match(group.gateway('gw-1').core?.recovery.held().find(({ partition: queue }) => queue === 'p1')?.why ?? '', /if gw-2 lives/);
+    assert.match(group.gateway('gw-1').core?.recovery.held().find(({ partition }) => partition === 'p1')?.why ?? '', /if gw-2 lives/);
   });
 });

@@ -42,7 +42,7 @@ describe('sets of mirrors as the process before knew them', () => {
     assert.ok(held !== undefined);
     assert.match(held.why, /were members at epoch 2/);
     const names = coreOf(world).recovery.force({ partition: 'p1', missing: held.stores[0] ?? '', reason: 'burnt', who: 'ann' });
-    assert.deepEqual(names.map(({ partition: queue }) => queue), ['p1']);
+    assert.deepEqual(names.map(({ partition }) => partition), ['p1']);
     world.until(() => world.letters.delivered === 5, 10_000);
   });
 
@@ -60,7 +60,7 @@ describe('sets of mirrors as the process before knew them', () => {
   });
 
   test('a queue that no store tells of is shown with the stores that had it, and told to be gone when all have answered', () => {
-    const hints: SetHint[] = [{ ownerId: 'gw-1', birth: 7, serial: 1, name: 'q2', queueClass: 'mail', epoch: 4, members: ['store-b'] }];
+    const hints: SetHint[] = [{ ownerId: 'gw-1', birth: 7, serial: 1, name: 'p2', queueClass: 'mail', epoch: 4, members: ['store-b'] }];
     const world = new World({ hints: () => hints });
     world.store('a').start();
     world.gateway.start();
@@ -76,12 +76,12 @@ describe('sets of mirrors as the process before knew them', () => {
 });
 
 describe('the file of sets', () => {
-  const QUEUES = 600;
+  const PARTITIONS = 600;
 
-  /** A gateway with many queues, its notes, and how many sets they ask it for. */
+  /** A gateway with many partitions, its notes, and how many sets they ask it for. */
   function noted(state: string): { readonly world: World; readonly notes: LocalNotes; readonly made: () => number } {
-    const queues = Array.from({ length: QUEUES }, (_none, i) => ({ name: `n${String(i)}` }));
-    const world = World.started({ stores: 3, queues });
+    const queues = Array.from({ length: PARTITIONS }, (_none, i) => ({ name: `n${String(i)}` }));
+    const world = World.started({ stores: 3, partitions: PARTITIONS, queues });
     for (const { name } of queues) world.submit([name]);
     world.run(200);
     const { sets, crashes, inHand } = coreOf(world);
@@ -95,15 +95,15 @@ describe('the file of sets', () => {
     return { world, notes: new LocalNotes(state, { log: world.log, crashes, inHand, incarnation: 1, sets: { signature: () => sets.signature(), hints } }), made: () => made };
   }
 
-  test('is made in parts, and again only when a set has changed or a queue has come', { timeout: 20_000 }, async (t) => {
+  test('is made in parts, and again only when a set has changed or a partition has come', { timeout: 20_000 }, async (t) => {
     const state = mkdtempSync(join(tmpdir(), 'twinpost-sets-'));
     t.after(() => { rmSync(state, { recursive: true, force: true }); });
     const { world, notes, made } = noted(state);
-    for (let tick = 0, before = 0; made() < QUEUES; tick++, before = made()) {
+    for (let tick = 0, before = 0; made() < PARTITIONS; tick++, before = made()) {
       notes.tick(tick * 25);
       assert.ok(made() - before <= 250, 'a tick is short');
     }
-    while (readSetHints(state).length !== QUEUES) await new Promise(setImmediate);
+    while (readSetHints(state).length !== PARTITIONS) await new Promise(setImmediate);
     assert.deepEqual(readSetHints(state), [...coreOf(world).sets.hints()]);
     assert.equal(statSync(join(state, 'queue-sets.json')).mode & 0o777, 0o600);
     const first = made();
@@ -112,16 +112,16 @@ describe('the file of sets', () => {
       await new Promise(setImmediate);
     }
     assert.equal(made(), first, 'nothing has changed');
-    const { epoch } = world.mirror('n7');
+    const { name: changed, epoch } = world.mirror('n7');
     const [leaves] = world.mirror('n7').replicas;
     world.stores.find(({ id }) => id === leaves?.store.storeId)?.kill();
     world.until(() => world.mirror('n7').epoch > epoch, 10_000);
     world.run(1000);
-    for (let ms = 6000; readSetHints(state).find(({ name }) => name === 'n7')?.epoch === epoch; ms += 25) {
+    for (let ms = 6000; readSetHints(state).find(({ name }) => name === changed)?.epoch === epoch; ms += 25) {
       notes.tick(ms);
       await new Promise(setImmediate);
     }
-    assert.equal(made(), first + QUEUES);
+    assert.equal(made(), first + PARTITIONS);
     assert.deepEqual(readSetHints(state), [...coreOf(world).sets.hints()]);
   });
 
@@ -140,7 +140,7 @@ describe('the file of sets', () => {
   });
 
   test('names members alone, and is another when a queue that had not come back is told of, comes or goes', () => {
-    const hints: SetHint[] = [{ ownerId: 'gw-1', birth: 7, serial: 1, name: 'q2', queueClass: 'mail', epoch: 4, members: ['store-b'] }];
+    const hints: SetHint[] = [{ ownerId: 'gw-1', birth: 7, serial: 1, name: 'p2', queueClass: 'mail', epoch: 4, members: ['store-b'] }];
     const world = new World({ stores: 3, hints: () => hints });
     for (const store of world.stores) store.start();
     world.gateway.start();
@@ -157,7 +157,7 @@ describe('the file of sets', () => {
     const other = mirrors.stores.find(({ storeId }) => !members.includes(storeId));
     assert.ok(other !== undefined);
     mirrors.addReplica(mirror, other);
-    assert.deepEqual([...sets.hints()].map((hint) => [hint.name, hint.epoch, hint.members]), [['q1', mirror.epoch, members]]);
+    assert.deepEqual([...sets.hints()].map((hint) => [hint.name, hint.epoch, hint.members]), [[mirror.name, mirror.epoch, members]]);
     registry.remove(mirror);
     assert.equal(sets.signature(), seen[1]);
     assert.equal(new Set(seen).size, 3);

@@ -13,7 +13,7 @@ import { hasQueue } from './inspect.js';
 const COUNT = 5;
 
 function heldAt(group: Group, id: string): HeldPartition | undefined {
-  return group.gateway(id).core?.recovery.held().find(({ partition: queue }) => queue === 'p1');
+  return group.gateway(id).core?.recovery.held().find(({ partition }) => partition === 'p1');
 }
 
 /** gw-1 has five messages. store-a has the set without store-b; its owner does not hear so, and is cut off from both. */
