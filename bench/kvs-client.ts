@@ -23,11 +23,12 @@ import { FrameReader } from '../src/protocol/frame-reader.js';
 import { gatewayProof, transcript } from '../src/protocol/handshake.js';
 import { InvalidMessage } from '../src/protocol/invalid.js';
 import * as types from '../src/protocol/message-types.js';
-import { ackCredit, ackHandle, ackNumber, ackQueueCount, ackSequence, decodeAck } from '../src/protocol/messages/ack.js';
+import { ackCredit, ackHandle, ackNumber, ackCopyCount, ackSequence, decodeAck } from '../src/protocol/messages/ack.js';
 import { decodeChallenge } from '../src/protocol/messages/challenge.js';
 import { encodeChanges } from '../src/protocol/messages/changes.js';
+import { FENCE_FOUND, encodeFence } from '../src/protocol/messages/fence.js';
 import { HELLO_ACTIVE, encodeHello } from '../src/protocol/messages/hello.js';
-import { encodeOpen } from '../src/protocol/messages/open.js';
+import { partitionName } from '../src/protocol/partition-record.js';
 import { encodeProof } from '../src/protocol/messages/proof.js';
 import { decodeWelcome } from '../src/protocol/messages/welcome.js';
 import { PROTOCOL_VERSION } from '../src/protocol/versions.js';
@@ -118,6 +119,7 @@ class KvsClient implements FrameSink {
     if (type === types.ACK) this.#onAck(control);
     else if (type === types.CHALLENGE) this.#onChallenge(control);
     else if (type === types.WELCOME) this.#onWelcome(control);
+    else if (type === types.FENCED) return;
     else this.#fail(`${types.messageTypeName(type)} ${JSON.stringify(this.#packer.unpack(control))}`);
   }
 
@@ -144,9 +146,9 @@ class KvsClient implements FrameSink {
     const welcome = decodeWelcome(this.#packer, control);
     if (welcome instanceof InvalidMessage) return this.#fail(welcome.rule);
     this.#available = welcome.credit;
-    this.#send(types.OPEN, encodeOpen(this.#packer, {
-      handle: HANDLE, birth: this.#incarnation, serial: 1, name: 'bench', queueClass: 'mail', ordering: 0, lengthMax: 0, bytesMax: 0,
-      ownerId: this.#options.gatewayId, claimants: [], epoch: 1, members: ['bench-store'],
+    this.#send(types.FENCE, encodeFence(this.#packer, {
+      handle: HANDLE, partition: partitionName(this.#options.gatewayId, 1), term: { number: 1, nonce: 1 }, how: FENCE_FOUND, provenDead: 0,
+      number: 0, digestA: 0, digestB: 0,
     }));
     this.#acknowledged = this.#sequence - 1;
     this.#startMs = this.#clock.nowMs();
@@ -157,9 +159,9 @@ class KvsClient implements FrameSink {
     const ack = decodeAck(this.#packer, control);
     if (ack instanceof InvalidMessage) return this.#fail(ack.rule);
     this.#acknowledged = ackSequence(ack);
-    const frameCost = this.#options.batch * creditCost(KIND_STORE, 0, this.#options.messageBytes, 0);
+    const frameCost = this.#options.batch * creditCost(KIND_STORE, 0, this.#options.messageBytes, 0, 0);
     this.#available = ackCredit(ack) - (this.#sequence - this.#acknowledged) * frameCost;
-    for (let i = 0; i < ackQueueCount(ack); i += 1) {
+    for (let i = 0; i < ackCopyCount(ack); i += 1) {
       if (ackHandle(ack, i) !== HANDLE) this.#fail('an unknown handle was acknowledged');
       if (ackNumber(ack, i) > this.#number) this.#fail('more was acknowledged than sent');
     }
@@ -175,7 +177,7 @@ class KvsClient implements FrameSink {
     const connection = this.#connection;
     if (connection === undefined || this.#startMs === 0 || this.#settled) return;
     const { batch, messageBytes, window } = this.#options;
-    const frameCost = batch * creditCost(KIND_STORE, 0, messageBytes, 0);
+    const frameCost = batch * creditCost(KIND_STORE, 0, messageBytes, 0, 0);
     const chunks: Uint8Array[] = [];
     while (!this.#isOver() && this.#sequence - this.#acknowledged < window && this.#available >= frameCost) {
       chunks.push(this.#changes(), this.#payload);

@@ -27,7 +27,7 @@ const BOUND_MS = 300_000;
 const LOOK_MS = 5;
 /** What its log says then. */
 const READY_LINE = '"the SMTP port is open"';
-const BACK_LINE = '"a queue is back"';
+const BACK_LINE = '"a partition is back"';
 
 export interface RecoveryRow {
   readonly [key: string]: unknown;
@@ -143,7 +143,7 @@ async function recover(cluster: Cluster, block: number, messages: number): Promi
   throw new Error(`not recovered after ${BOUND_MS / 1000} s with blocks of ${block}\n${gateway.logTail()}`);
 }
 
-/** In the queues that are back. */
+/** In the partitions that are back. */
 function messagesBack(lines: string): number {
   const whole = lines.split('\n').filter((line) => line.includes(BACK_LINE));
   return whole.reduce((sum, line) => sum + Number(/"messages":(\d+)/.exec(line)?.[1] ?? 0), 0);

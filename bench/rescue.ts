@@ -69,6 +69,7 @@ export async function benchRescue(options: BenchOptions): Promise<{ rows: Rescue
 /** Bytes of changes that the mirrors get again; none of them may be filled anew. */
 async function restartUnderLoad(cluster: Cluster, proxies: readonly FaultProxy[], killAt: number, load: Promise<unknown>): Promise<{ readonly apart: number; readonly resentBytes: number }> {
   await until('mail comes in at full load', async () => (await cluster.status()).queued_messages >= killAt, BOUND_MS, cluster.gateway);
+  const home = await cluster.homeOf(DOMAIN);
   for (const proxy of proxies) proxy.stall('up');
   await pause(STALL_MS);
   await cluster.gateway.kill();
@@ -77,7 +78,7 @@ async function restartUnderLoad(cluster: Cluster, proxies: readonly FaultProxy[]
     proxy.cut();
     proxy.resume();
   }
-  const [first = 0, second = 0] = await Promise.all([0, 1].map(async (store) => (await cluster.numbersAt(store, [DOMAIN]))[0]));
+  const [first = 0, second = 0] = await Promise.all([0, 1].map(async (store) => (await cluster.numbersAt(store, [home]))[0]));
   cluster.gateway.start();
   // What the client got no answer to is of no account here.
   await load.catch(() => undefined);

@@ -15,6 +15,8 @@ export interface OutsideSet {
   readonly also?: readonly string[];
   /** Debian packages that bring it. */
   readonly packages: readonly string[];
+  /** Bound in time; default 5. */
+  readonly minutes?: number;
   /** The set starts daemons that insist on root. */
   readonly root?: boolean;
   /** Python modules that must be found by one of the interpreters. */

@@ -199,12 +199,8 @@ test(`functions have at most ${FUNCTION_LINES_MAX} lines`, () => {
 const PACKING_HOMES: readonly string[] = [
   'src/protocol/',
   'src/gateway/queue/envelope.ts',
-  'src/gateway/queue/note.ts',
-  'src/kvs/core/spill/records.ts',
+  'src/gateway/queue/entry-texts.ts',
 ];
-
-/** A request that a store answers and no gateway of this release makes. */
-const FOR_OTHER_CLIENTS: ReadonlySet<string> = new Set(['encodePullBodies', 'packPositions']);
 
 /** Name of the function declaration around a node, '' for none. */
 function functionAround(node: ts.Node): string {
@@ -230,7 +226,7 @@ test('the encoder and the decoder of each message are used by production', () =>
   const found: string[] = [];
   for (const source of production.filter(({ path }) => path.startsWith('src/protocol/messages/'))) {
     for (const [name, node] of exportedValues(source)) {
-      if (/^(en|de)code[A-Z]/.test(name) && !taken.has(`${source.path} ${name}`) && !FOR_OTHER_CLIENTS.has(name)) found.push(`${place(source, node)} ${name} is not used`);
+      if (/^(en|de)code[A-Z]/.test(name) && !taken.has(`${source.path} ${name}`)) found.push(`${place(source, node)} ${name} is not used`);
     }
   }
   expectNone(found);
@@ -280,8 +276,8 @@ function takenBy(source: Source): Set<string> {
   return taken;
 }
 
-/** Built before its users: nothing in production uses the register and ownership by it yet. The simulated one stays for tests alone. */
-const USED_LATER = ['src/register/', 'src/recovery/ownership/', 'src/kvs/core/ownership/'];
+/** Production code that only tests run: the register of the simulator. */
+const FOR_TESTS = 'src/register/simulated/';
 
 test('what is exported is used: by production, or by its own file and a test', () => {
   const byOthers = new Set(ours.flatMap((source) => [...takenBy(source)]));
@@ -293,9 +289,9 @@ test('what is exported is used: by production, or by its own file and a test', (
       if (byOthers.has(key)) continue;
       let mentions = 0;
       walk(source.tree, (one) => { if (ts.isIdentifier(one) && one.text === name) mentions += 1; });
-      const isUsedLater = USED_LATER.some((folder) => source.path.startsWith(folder));
-      if (!byTests.has(key) && !isUsedLater) found.push(`${place(source, node)} ${name} is exported for nobody`);
-      else if (mentions < 2 && !FOR_OTHER_CLIENTS.has(name) && !isUsedLater) found.push(`${place(source, node)} ${name} is used by tests alone`);
+      const isForTests = source.path.startsWith(FOR_TESTS);
+      if (!byTests.has(key) && !isForTests) found.push(`${place(source, node)} ${name} is exported for nobody`);
+      else if (mentions < 2 && !isForTests) found.push(`${place(source, node)} ${name} is used by tests alone`);
     }
   }
   expectNone(found);

@@ -22,7 +22,7 @@ import type { Delivery, DeliveryQueue, DeliverySource, Envelope } from '../../sr
 const CONTENT = Buffer.from(`From: a@example.org\r\nTo: b@example.net\r\nSubject: bench\r\n\r\n${`${'x'.repeat(74)}\r\n`.repeat(13)}`);
 const ENVELOPE: Envelope = {
   messageId: 1, reversePath: 'a@example.org', recipients: [{ address: 'b@example.net', notify: 0, orcpt: '' }],
-  flags: 0, ret: 0, envid: '', arrivalWallMs: 0, expiryWallMs: 1e15, client: '', helo: '', origin: undefined,
+  flags: 0, ret: 0, envid: '', arrivalWallMs: 0, expiryWallMs: 1e15, client: '', helo: '', queueClass: 'mail', queueName: 'q',
 };
 const PENDING = [0];
 const SILENT = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
@@ -59,7 +59,7 @@ function runOurs(port: number, messages: number, connections: number): Promise<v
     let left = messages;
     let ended = 0;
     const queue: DeliveryQueue = {
-      route: { queueName: 'q', queueClass: 'mail', nextHop: { protocol: 'smtp', host: '127.0.0.1', port }, ordering: 'fifo', concurrency: connections, lengthMax: messages },
+      route: { queueName: 'q', queueClass: 'mail', label: 'mail/q', nextHop: { protocol: 'smtp', host: '127.0.0.1', port }, ordering: 'fifo', concurrency: connections, lengthMax: messages },
       get readyCount() { return left; },
     };
     const source: DeliverySource = {

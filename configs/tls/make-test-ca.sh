@@ -5,8 +5,9 @@
 #
 # NAME is the id of a gateway or a store as its file says it: the name in the certificate is what is compared,
 # addresses are not. A gateway with workers has one certificate for all: NAME=ALIAS,ALIAS names them, for example
-# gw-1=gw-1-1,gw-1-2. Makes FOLDER/ca.crt, ca.key and NAME.crt, NAME.key. Run again with more names, it keeps the
-# CA that is there, and makes the named certificates anew. DAYS=… sets how long they are good for (default 825).
+# gw-1=gw-1-1,gw-1-2. An etcd is known by its address: etcd-1=10.1.0.1. Makes FOLDER/ca.crt, ca.key and
+# NAME.crt, NAME.key. Run again with more names, it keeps the CA that is there, and makes the named
+# certificates anew. DAYS=… sets how long they are good for (default 825).
 #
 # For trying out and for small installations. Keep ca.key away from machines that serve; whoever has it can make
 # a certificate for any name. Hand each machine ca.crt and its own NAME.crt and NAME.key.
@@ -32,7 +33,14 @@ for named in "$@"; do
   name=${named%%=*}
   names=DNS:$name
   case $named in
-    *=*) for alias in $(echo "${named#*=}" | tr , ' '); do names=$names,DNS:$alias; done ;;
+    *=*)
+      for alias in $(echo "${named#*=}" | tr , ' '); do
+        case $alias in
+          *:* | *[0-9].[0-9]*.[0-9]*.[0-9]*) names=$names,IP:$alias ;;
+          *) names=$names,DNS:$alias ;;
+        esac
+      done
+      ;;
   esac
   openssl req -new -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -sha256 -subj "/CN=$name" \
     -keyout "$folder/$name.key" -out "$folder/$name.csr" 2>/dev/null

@@ -20,9 +20,9 @@ const storeAnswer = object({
   drained: flag,
   drained_since: orNull(integer),
   paths: list(object({ path: name, state: pathState, since: integer })),
-  queues_sync: integer,
-  queues_resync: integer,
-  queues_ng: integer,
+  partitions_sync: integer,
+  partitions_resync: integer,
+  partitions_ng: integer,
   lag_messages: integer,
   lag_bytes: integer,
   refill_messages: integer,
@@ -36,20 +36,40 @@ const storeAnswer = object({
 });
 export type StoreAnswer = ShapeOf<typeof storeAnswer>;
 
-/** A queue whose mail waits: for a store, another gateway or an operator. */
-const heldQueueAnswer = object({
-  queue_name: name,
-  queue_class: name,
-  owner: name,
-  /** Owner, birth and serial: tells two queues of one name apart. */
-  id: name,
-  state: name,
-  messages: orNull(integer),
-  waits_for: list(name),
+/** A store that lives, as the register says, and that this gateway does not reach. */
+const unreachedStoreAnswer = object({
+  store: name,
+  host: name,
   why: text,
-  since: orNull(integer),
+  since: integer,
 });
-export type HeldQueueAnswer = ShapeOf<typeof heldQueueAnswer>;
+export type UnreachedStoreAnswer = ShapeOf<typeof unreachedStoreAnswer>;
+
+/** A partition that should be served by this gateway and is not. */
+const waitingPartitionAnswer = object({
+  partition: name,
+  owner: name,
+  /** "register", "lease", "stores", or "copies away", the one that asks for a person. */
+  waits_for: name,
+  /** Of "copies away": where the copies are that count. None: only a process had it in memory. */
+  copies: list(name),
+  /** Of "copies away" it ends with the order of `twinpost rescue`. */
+  why: text,
+  since: integer,
+});
+export type WaitingPartitionAnswer = ShapeOf<typeof waitingPartitionAnswer>;
+
+/** Partitions of a gateway that no configuration serves any more. */
+const orphansAnswer = object({
+  gateway: name,
+  /** By an operator's order; else nobody has answered for it for long. */
+  retired: flag,
+  partitions: integer,
+  /** The first of them. */
+  names: list(name),
+  since: integer,
+});
+export type OrphansAnswer = ShapeOf<typeof orphansAnswer>;
 
 /** A configured route whose new mail is refused now. */
 const refusedRouteAnswer = object({
@@ -84,15 +104,28 @@ export const statusAnswer = object({
   expired: integer,
   rejected: integer,
   queues: integer,
-  queues_recovering: integer,
-  queues_copies_missing: integer,
-  queues_held: integer,
+  partitions: integer,
+  partitions_recovering: integer,
+  partitions_copies_missing: integer,
+  partitions_waiting: integer,
+  /** Of those, by what they wait for. */
+  waiting_for: object({ register: integer, lease: integer, stores: integer, copies_away: integer }),
   /** The first of those. */
-  held: list(heldQueueAnswer),
-  queues_rescued: integer,
+  waiting: list(waitingPartitionAnswer),
+  /** Why the register does not answer; '' while it does. */
+  register_away: text,
+  partitions_rescued: integer,
+  /** In the register, whoever delivers what they have. */
+  orphan_partitions: integer,
+  orphans: list(orphansAnswer),
   takeovers: integer,
   handed_back: integer,
   taken_away: integer,
+  /** Partitions that began empty, because every copy was lost or given up. */
+  losses: integer,
+  /** Messages of copies that were given up and came back; and of these, those that may be delivered twice. */
+  adopted: integer,
+  adopted_twice: integer,
   tails: integer,
   tail_bytes: integer,
   refills: integer,
@@ -105,18 +138,19 @@ export const statusAnswer = object({
   connections_out: integer,
   dots_in_flight: integer,
   stores: list(storeAnswer),
+  /** Named by the register, and not reached from here. */
+  stores_unreached: list(unreachedStoreAnswer),
 });
 export type StatusAnswer = ShapeOf<typeof statusAnswer>;
 
 const networkState = oneOf('RUN', 'READY', 'NG', 'CONNECTING', '-');
 
-/** One row of the management table: a queue at a store (the paper's Table I). */
+/** One row of the management table: a partition at a store (the paper's Table I). */
 const tableRowAnswer = object({
-  queue_name: name,
-  queue_class: name,
+  /** GATEWAY/N. */
+  partition: name,
+  /** The gateway that it belongs to. */
   owner: name,
-  birth: integer,
-  serial: integer,
   store: name,
   network_a: networkState,
   network_s: networkState,
@@ -146,6 +180,8 @@ const queueAnswer = object({
   queue_class: name,
   /** Another gateway where this one serves the queue in its place. */
   owner: name,
+  /** Where it lives; a queue that has moved stands here once for each partition that has mail of it. */
+  partition: name,
   next_hop: name,
   order: oneOf('fifo', 'strict'),
   messages: integer,

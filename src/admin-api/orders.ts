@@ -11,7 +11,7 @@ export interface Order {
   readonly who: string;
 }
 
-/** POST /api/v1/stores/ID/drain: all queues move away from the store; `undo`: it is used again. */
+/** POST /api/v1/stores/ID/drain: all partitions move away from the store; `undo`: it is used again. */
 export interface DrainOrder extends Order {
   readonly undo?: boolean;
 }
@@ -24,19 +24,19 @@ export const drainAnswer = object({
   mirrors: integer,
   /** Of those, copies that have nowhere to go and are needed. */
   stuck: integer,
-  /** Queues that have fewer copies than configured. */
+  /** Partitions that have fewer copies than configured. */
   copies_missing: integer,
   /** The order is on the gateway's disk; else a restart of the gateway forgets it. */
   kept: flag,
 });
 export type DrainAnswer = ShapeOf<typeof drainAnswer>;
 
-/** POST /api/v1/queues/NAME/resync: the mirror at this store is emptied and filled again. */
+/** POST /api/v1/partitions/NAME/resync: the copy at this store is emptied and filled again. */
 export interface ResyncOrder extends Order {
   readonly store: string;
 }
 
-export const resyncAnswer = object({ queue: name, store: name, queues: integer });
+export const resyncAnswer = object({ partition: name, store: name });
 export type ResyncAnswer = ShapeOf<typeof resyncAnswer>;
 
 /** What an operator does with a single message. */
@@ -57,21 +57,53 @@ export const holdAnswer = object({
 });
 export type HoldAnswer = ShapeOf<typeof holdAnswer>;
 
-/** POST /api/v1/rescue: queues are taken without a store that does not come back. A queue, an owner, or both. */
+/**
+ * POST /api/v1/rescue, the one order that may lose mail: partitions of which every copy is away go on without these
+ * copies. Either stores are named, or the memory of the processes that held what no store has.
+ */
 export interface RescueOrder extends Order {
-  readonly queue: string | undefined;
-  readonly owner: string | undefined;
-  readonly missing: string;
+  /** Stores whose copies do not come back. */
+  readonly give_up: readonly string[];
+  /** Partitions that only a process had in memory, which does not come back. */
+  readonly memory?: boolean;
 }
 
-/** Names of the queues concerned, by what came of them. */
-export const rescueAnswer = object({
-  queues: list(name),
-  /** Nothing else is missing; a mirror is to be filled first. */
-  later: list(name),
-  waiting: list(object({ queue: name, also_needed: list(name) })),
-  /** No store has a copy; another gateway may have it in memory. */
-  elsewhere: list(name),
-  gone: list(object({ queue: name, export_from: list(name) })),
-});
+/** Partitions that go on. */
+export const rescueAnswer = object({ partitions: list(name) });
 export type RescueAnswer = ShapeOf<typeof rescueAnswer>;
+
+/** POST /api/v1/gateways/ID/retire: it takes no new mail any more, others deliver what it has; `undo`: it may. */
+export interface RetireOrder extends Order {
+  readonly undo?: boolean;
+}
+
+/** GET and POST /api/v1/gateways/ID/retire: how far that is, as the gateway that answers sees it. */
+export const retireAnswer = object({
+  /** The gateway that answers, and the one that it is about. */
+  told_by: name,
+  gateway: name,
+  /** It knows that the gateway is retired. */
+  retired: flag,
+  /** Of that gateway, in the register: those that have not ended. */
+  partitions: integer,
+  /** Of its mail, here. */
+  messages: integer,
+  /** Gateways with a session: who has to know of the order. */
+  living: list(name),
+});
+export type RetireAnswer = ShapeOf<typeof retireAnswer>;
+
+/** POST /api/v1/rebalance: the copies of a gateway's partitions are spread evenly over its stores now. */
+const copyMove = object({ partition: name, from: name, to: name, messages: integer, bytes: integer });
+
+/** GET and POST /api/v1/rebalance */
+export const rebalanceAnswer = object({
+  gateway: name,
+  /** Under way. */
+  moving: list(copyMove),
+  /** Still to be moved, in order. */
+  planned: list(copyMove),
+  /** Why nothing begins now although it should; '' when it may. */
+  why: text,
+});
+export type RebalanceAnswer = ShapeOf<typeof rebalanceAnswer>;

@@ -1,6 +1,6 @@
 /** What a store answers about itself: one shape an answer, and its type. kvs/daemon builds them, cli reads them. */
 import { page } from './pages.js';
-import { flag, integer, list, name, object, oneOf } from './shape.js';
+import { flag, integer, list, name, object, oneOf, orNull, text } from './shape.js';
 import type { ShapeOf } from './shape.js';
 
 /** GET /api/v1/status */
@@ -15,8 +15,12 @@ export const storeStatusAnswer = object({
   ready: flag,
   stopping: flag,
   insecure: flag,
+  /** Its key stands in the register, so that all gateways find it; null: they know it by their files. */
+  in_register: orNull(flag),
+  /** Why the register does not answer; '' while it does. */
+  register_away: text,
   ports: list(integer),
-  queues: integer,
+  partitions: integer,
   messages: integer,
   memory: object({ used_bytes: integer, live_bytes: integer, granted_bytes: integer, accept_bytes: integer, limit_bytes: integer }),
   gateways: list(object({
@@ -30,24 +34,30 @@ export const storeStatusAnswer = object({
 });
 export type StoreStatusAnswer = ShapeOf<typeof storeStatusAnswer>;
 
-/** A queue as a store holds it. */
-const storeQueueAnswer = object({
-  queue_name: name,
-  queue_class: name,
+/** A copy of a partition as a store holds it. */
+const storePartitionAnswer = object({
+  /** GATEWAY/N. */
+  partition: name,
+  /** The gateway that it belongs to. */
   owner: name,
-  birth: integer,
-  serial: integer,
-  holder: name,
-  role: oneOf('none', 'member', 'filling', 'spilled'),
+  /** Of the newest record that the store was told; null when it was told none. */
+  holder: orNull(name),
+  holder_incarnation: integer,
+  /** Epoch of that record, 0 without one. */
   epoch: integer,
-  members: list(name),
+  /** That record names this store, in this boot, as a member. */
+  member: flag,
+  /** The highest that fenced it. */
+  term: integer,
+  /** Not while it is filled. */
+  complete: flag,
   number: integer,
   digest: name,
   messages: integer,
   bytes: integer,
 });
-export type StoreQueueAnswer = ShapeOf<typeof storeQueueAnswer>;
+export type StorePartitionAnswer = ShapeOf<typeof storePartitionAnswer>;
 
-/** GET /api/v1/queues */
-export const storeQueuePage = page(storeQueueAnswer);
-export type StoreQueuePageAnswer = ShapeOf<typeof storeQueuePage>;
+/** GET /api/v1/partitions */
+export const storePartitionPage = page(storePartitionAnswer);
+export type StorePartitionPageAnswer = ShapeOf<typeof storePartitionPage>;

@@ -1,8 +1,8 @@
 /** Texts of people, bounded in bytes before they go where memory is paid for. */
 
 /**
- * The longest beginning that takes at most so many bytes of UTF-8: whole characters; half a pair takes 3, as
- * U+FFFD.
+ * The longest beginning that takes at most so many bytes of UTF-8: whole characters;
+ * half a pair takes 3, as U+FFFD.
  */
 export function cutText(text: string, bytesMax: number): string {
   let bytes = 0;

@@ -13,8 +13,8 @@
  * Segments of a run (segment-runs.ts) go back to it. Others that are given back may be kept for the next burst
  * (segment-stock.ts): they count as held no more.
  *
- * One object a segment: even 30,000 of them (30 GiB) are nothing to the collector. The array of segments
- * costs 8 bytes a MiB.
+ * One object a segment: even 30,000 of them (30 GiB) are nothing to the collector. The array of
+ * segments costs 8 bytes a MiB.
  */
 import { invariant } from './invariant.js';
 import { NO_BUCKET, Segment, SegmentKind } from './segment.js';

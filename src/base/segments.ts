@@ -128,9 +128,12 @@ export class Segments {
     return this.enter(this.withRoom(footprint), bytes, footprint);
   }
 
-  /** A new record with these contents: allocate() and write() without looking the new slot up again. */
-  keep(source: Uint8Array): Slot {
-    const bytes = source.length;
+  /**
+   * A new record with these contents and `room` undefined bytes behind them: allocate() and write() without
+   * looking the new slot up again.
+   */
+  keep(source: Uint8Array, room = 0): Slot {
+    const bytes = source.length + room;
     invariant(bytes <= RECORD_BYTES_MAX, 'a record has from 0 to 2^30 bytes');
     const footprint = footprintOf(bytes);
     const segment = this.withRoom(footprint);

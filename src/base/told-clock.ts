@@ -5,9 +5,9 @@
  *   its wall clock   ──── toldMs ─────────────────────► toldMs + (now − atMs)
  *   ours, monotonic  ────  atMs  ─────────────────────►  now
  *
- * The way that the word took makes it late: the holder seems behind by a round trip at most, and what it wrote
- * comes due later, not sooner. A store has one for each process of a gateway, a taker one for each holder that a
- * store tells it of.
+ * The way that the word took makes it late: the holder seems behind by a round trip at most, and what it
+ * wrote comes due later, not sooner. A store has one for each process of a gateway, a taker one for each
+ * holder that a store tells it of.
  */
 export class ToldClock {
   #toldMs = 0;

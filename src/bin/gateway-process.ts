@@ -6,7 +6,7 @@ import fs from 'node:fs';
 import { createSecureContext } from 'node:tls';
 import type { RunningRole } from '../cli/context.js';
 import { CliError } from '../cli/context.js';
-import type { DeliveryConfig, GatewayConfig } from '../config/types.js';
+import type { DeliveryConfig, GatewayConfig, StorePeerConfig } from '../config/types.js';
 import { startGateway } from '../gateway/gateway-daemon.js';
 import type { GatewayOptions, RunningGateway } from '../gateway/gateway-options.js';
 import { INBOUND_DEFAULTS } from '../gateway/inbound/options.js';
@@ -22,12 +22,13 @@ import { addressText } from '../platform/node/own-host.js';
 import type { TlsFiles } from '../platform/node/tls-transport.js';
 import { readTlsFiles } from '../platform/node/tls-transport.js';
 import { FRAME_BYTES_MAX } from '../protocol/frame.js';
+import { FENCED_EXIT_CODE, tellTerminal } from './last-words.js';
 import { nodePorts } from './node-ports.js';
 import type { NodePorts } from './node-ports.js';
 import { packageVersion } from './package-version.js';
 
-/** Two for each route that a file may have (config/schema.ts): mail, and reports. */
-const QUEUES_MAX = 4_096;
+/** Domains are chosen by whoever sends: an object and a few map entries each, some 100 MiB in all. */
+const QUEUES_MAX = 65_536;
 /**
  * A block of 1,000 messages of 1 KB is 1 MB; larger messages end it sooner. With the rows of the most messages that
  * `block` allows it fits what a link keeps for its next frame (protocol/frame-reader.ts): above that each block would be
@@ -37,8 +38,6 @@ const BLOCK_BYTES = 1536 * 1024;
 const LOG_DRAIN_MS = 1_000;
 /** Exit code of a process that met an error of its own: EX_SOFTWARE of sysexits. */
 const CRASH_EXIT_CODE = 70;
-/** Exit code of a process that lost its queues to another: not a crash, but not to be taken for success. */
-export const FENCED_EXIT_CODE = 3;
 
 export async function startGatewayProcess(config: GatewayConfig): Promise<RunningRole> {
   const options = gatewayOptions(config);
@@ -63,10 +62,10 @@ export async function startGatewayProcess(config: GatewayConfig): Promise<Runnin
     return started.gateway;
   };
   let latest = begin(0);
-  // No store has taken this process: its clock went back, or its state_dir is new. If a process with that number runs
-  // after all, it is told to stop, as whenever a process is started beside another of its id.
+  // No store has taken this process: the register was lost or rolled back, and gave out a number that was used before.
+  // A process with the higher number does not run: it would have its key in the register, or its partitions leased.
   const beginAnew = async (told: number): Promise<void> => {
-    ports.log.warn('start', 'the stores know a process of this gateway with a higher number than this one: its clock is behind, or its state_dir is new. It begins anew above that, and waits a lease before it takes its queues', { told });
+    ports.log.warn('start', 'the stores know a process of this gateway with a higher number than the register: it was lost or rolled back. The gateway begins anew above that number', { told });
     await (await latest).stop();
     latest = begin(told);
     await latest;
@@ -115,15 +114,6 @@ function endCrashed(error: unknown, gateway: RunningGateway | undefined, mailLog
   process.exit(CRASH_EXIT_CODE);
 }
 
-/** The last line of a process, where its operator looks first: the log may be a file. At once, as nothing runs afterwards. */
-export function tellTerminal(line: string): void {
-  try {
-    fs.writeSync(process.stderr.fd, `${line}\n`);
-  } catch {
-    // Nobody reads there; the log has it.
-  }
-}
-
 /** Exported for the test that every configured value arrives. */
 export function gatewayOptions(config: GatewayConfig): GatewayOptions {
   const { delivery, memory, mirror } = config;
@@ -136,6 +126,7 @@ export function gatewayOptions(config: GatewayConfig): GatewayOptions {
     hostName: config.hostname,
     secret: config.secret,
     stateDir: config.stateDir,
+    register: config.register,
     insecure: config.insecure,
     version: packageVersion(),
     linkTls: checkedLinkTls(config),
@@ -153,16 +144,11 @@ export function gatewayOptions(config: GatewayConfig): GatewayOptions {
     },
     retry: retrySchedule(delivery),
     routes: config.routes,
-    stores: config.stores.map((store) => ({
-      id: store.id,
-      host: store.host,
-      weight: store.weight,
-      pathA: store.paths[0]?.address ?? { host: '', port: 0 },
-      pathB: store.paths[1]?.address,
-      admin: store.admin === undefined ? undefined : addressText(store.admin.host, store.admin.port),
-    })),
+    stores: config.stores.map(storeOptions),
+    learnStores: config.learnStores,
     replicas: mirror.replicas,
     replicasMin: mirror.replicasMin,
+    partitions: mirror.partitions,
     queuesMax: QUEUES_MAX,
     commitTimeoutMs: mirror.commitTimeoutMs,
     heartbeatMs: mirror.heartbeatMs,
@@ -172,6 +158,7 @@ export function gatewayOptions(config: GatewayConfig): GatewayOptions {
     frameBytesMax: FRAME_BYTES_MAX,
     ringBytes: mirror.ringBytes,
     replaceAfterMs: mirror.replaceAfterMs,
+    rebalanceBytesPerSecond: mirror.rebalanceBytesPerSecond,
     oneHost: config.oneHost,
     blockMessages: mirror.blockMessages,
     blockBytes: BLOCK_BYTES,
@@ -180,6 +167,15 @@ export function gatewayOptions(config: GatewayConfig): GatewayOptions {
     nextHopShare: memory.nextHopShare,
     admin: { host: config.admin.listen.host, port: config.admin.listen.port, token: config.admin.token },
     stopTimeoutMs: delivery.stopTimeoutMs,
+  };
+}
+
+function storeOptions({ id, host, weight, paths, admin }: StorePeerConfig): GatewayOptions['stores'][number] {
+  return {
+    id, host, weight,
+    pathA: paths[0]?.address ?? { host: '', port: 0 },
+    pathB: paths[1]?.address,
+    admin: admin === undefined ? undefined : addressText(admin.host, admin.port),
   };
 }
 

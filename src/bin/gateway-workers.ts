@@ -10,6 +10,8 @@
  * - The first worker starts alone, so that a port that is taken is said once.
  * - SIGTERM to one worker makes it stop in good order; it is started again. Its fellows are of its group: they
  *   deliver its mail if it stays away.
+ * - With `register: file` this process keeps the file and serves it to the workers; a worker that starts while it is
+ *   away waits for it.
  * - If this process is killed, its workers end (node:cluster); the mail is at the stores.
  */
 import cluster from 'node:cluster';
@@ -19,8 +21,11 @@ import type { RunningRole } from '../cli/context.js';
 import { CliError } from '../cli/context.js';
 import type { GatewayConfig } from '../config/types.js';
 import { workerConfig, workerId } from '../config/workers.js';
+import { crc32 } from '../platform/node/checksum.js';
 import { defaultMemoryBytes } from '../platform/node/memory.js';
-import { FENCED_EXIT_CODE, gatewayOptions, startGatewayProcess, tellTerminal } from './gateway-process.js';
+import { openRegister } from '../register/running/open-register.js';
+import { gatewayOptions, startGatewayProcess } from './gateway-process.js';
+import { FENCED_EXIT_CODE, tellTerminal } from './last-words.js';
 import { LineRelay } from './line-relay.js';
 import { nodePorts } from './node-ports.js';
 import type { NodePorts } from './node-ports.js';
@@ -44,7 +49,11 @@ export async function startGatewayWorkers(config: GatewayConfig): Promise<Runnin
   const ports = nodePorts(config.log, config.id);
   const stopBoundMs = config.delivery.stopTimeoutMs + STOP_EXTRA_MS;
   const seats = Array.from({ length: config.workers }, (_none, index) => new Seat(index + 1, workerId(config.id, index + 1), ports, (id) => { endFenced(id); }));
-  const stopAll = async (): Promise<void> => { await Promise.all(seats.map((seat) => seat.stop(stopBoundMs))); };
+  const opened = config.register.kind === 'file' ? await openRegister(config.register, { log: ports.log, crc32 }) : undefined;
+  const stopAll = async (): Promise<void> => {
+    await Promise.all(seats.map((seat) => seat.stop(stopBoundMs)));
+    await opened?.close();
+  };
   const endFenced = (id: string): void => {
     ports.log.error('fenced', 'another process has the id of a worker: this gateway stops with all its workers. Give one of the two gateways another id, or do not start it', { worker: id });
     tellTerminal(`twinpost: gateway ${config.id} ends with all its workers: another process has the id of its worker ${id}. Give one of the two gateways another id, or do not start it`);

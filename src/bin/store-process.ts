@@ -9,6 +9,7 @@ import { addressText } from '../platform/node/own-host.js';
 import { MessagePacker } from '../platform/node/packer.js';
 import { TlsListener } from '../platform/node/tls-transport.js';
 import type { Listener } from '../platform/transport.js';
+import { FENCED_EXIT_CODE, tellTerminal } from './last-words.js';
 import type { NodePorts } from './node-ports.js';
 import { nodePorts } from './node-ports.js';
 import { packageVersion } from './package-version.js';
@@ -24,15 +25,31 @@ function listenerOf({ id, tls }: StoreConfig, ports: NodePorts): Listener {
   }
 }
 
+/** Nothing that it may hold by now is let go of without the gateways having it elsewhere, or a file. */
+function endRefused(
+  id: string, why: string, stop: () => Promise<void>, { log, destination }: NodePorts,
+): void {
+  log.error('fenced', 'another process of this store is in the register; this one stops', { store: id, why });
+  tellTerminal(`twinpost: store ${id} ends: ${why}`);
+  const ended = stop().finally(() => destination.drain(LOG_DRAIN_MS));
+  void ended.finally(() => { process.exit(FENCED_EXIT_CODE); });
+}
+
 export async function startStoreProcess(config: StoreConfig): Promise<RunningRole> {
   const ports = nodePorts(config.log, config.id);
   const running = await startStore(
     {
       storeId: config.id,
       host: config.host,
-      paths: config.paths.map((path) => ({ name: path.name, host: path.address.host, port: path.address.port })),
+      paths: config.paths.map(({ name, address, advertised }) => ({
+        name, host: address.host, port: address.port,
+        advertised: advertised === undefined ? undefined : addressText(advertised.host, advertised.port),
+      })),
       admin: { host: config.admin.listen.host, port: config.admin.listen.port, token: config.admin.token },
       gateways: config.gateways.map(({ id, secret, admin }) => ({ id, secret, admin: admin === undefined ? undefined : addressText(admin.host, admin.port) })),
+      groupSecret: config.groupSecret,
+      register: config.register,
+      weight: config.weight,
       memoryLimitBytes: config.memoryLimitBytes ?? defaultMemoryBytes(config.oneHost),
       leaseMs: config.leaseMs,
       windowBytes: config.windowBytes,
@@ -43,7 +60,11 @@ export async function startStoreProcess(config: StoreConfig): Promise<RunningRol
       insecure: config.insecure,
       version: packageVersion(),
     },
-    { clock: ports.clock, crc32, packer: new MessagePacker(), secrets: ports.secrets, log: ports.log, listener: listenerOf(config, ports) },
+    {
+      clock: ports.clock, crc32, packer: new MessagePacker(), secrets: ports.secrets, log: ports.log,
+      listener: listenerOf(config, ports),
+      onRefused: (why) => { endRefused(config.id, why, () => running.stop(), ports); },
+    },
   );
   const listens = config.paths.map((path, i) => `${path.name} ${path.address.host}:${String(running.ports[i] ?? path.address.port)}`).join(', ');
   return {

@@ -5,14 +5,14 @@
  */
 import { messagePage, queuePage, statusAnswer, tablePage } from '../admin-api/gateway-answers.js';
 import type { MessageAnswer, QueueAnswer, StatusAnswer, TableRowAnswer } from '../admin-api/gateway-answers.js';
-import { drainAnswer, holdAnswer, rescueAnswer, resyncAnswer } from '../admin-api/orders.js';
-import type { DrainAnswer, DrainOrder, HoldAnswer, MessageVerb, Order, RescueAnswer, RescueOrder, ResyncAnswer, ResyncOrder } from '../admin-api/orders.js';
+import { drainAnswer, holdAnswer, rebalanceAnswer, rescueAnswer, resyncAnswer, retireAnswer } from '../admin-api/orders.js';
+import type { DrainAnswer, DrainOrder, HoldAnswer, MessageVerb, Order, RebalanceAnswer, RescueAnswer, RescueOrder, ResyncAnswer, ResyncOrder, RetireAnswer, RetireOrder } from '../admin-api/orders.js';
 import { PAGE_ROWS_MAX, groupAnswer, refusalAnswer } from '../admin-api/pages.js';
 import type { MemberAnswer, Page } from '../admin-api/pages.js';
 import { Broken } from '../admin-api/shape.js';
 import type { Shape } from '../admin-api/shape.js';
-import { storeQueuePage, storeStatusAnswer } from '../admin-api/store-answers.js';
-import type { StoreQueueAnswer, StoreStatusAnswer } from '../admin-api/store-answers.js';
+import { storePartitionPage, storeStatusAnswer } from '../admin-api/store-answers.js';
+import type { StorePartitionAnswer, StoreStatusAnswer } from '../admin-api/store-answers.js';
 import { PAGE_NEXT, decodeEntryPage } from '../protocol/entry-page.js';
 import type { EntryPage } from '../protocol/entry-page.js';
 import { ask, whyNoAnswer } from './admin-request.js';
@@ -73,7 +73,7 @@ export class AdminClient {
     return this.#json('/api/v1/status', storeStatusAnswer);
   }
 
-  /** The management table, whole queues. */
+  /** The management table, whole partitions. */
   mirrors(cursor: string): Promise<Page<TableRowAnswer>> {
     return this.#json(`/api/v1/mirrors?${paging(cursor)}`, tablePage);
   }
@@ -86,8 +86,8 @@ export class AdminClient {
     return this.#json(`/api/v1/queues?${paging(cursor)}`, queuePage);
   }
 
-  storeQueues(cursor: string): Promise<Page<StoreQueueAnswer>> {
-    return this.#json(`/api/v1/queues?${paging(cursor)}`, storeQueuePage);
+  storePartitions(cursor: string): Promise<Page<StorePartitionAnswer>> {
+    return this.#json(`/api/v1/partitions?${paging(cursor)}`, storePartitionPage);
   }
 
   messages(queue: string, queueClass: string, cursor: string, limit: number): Promise<Page<MessageAnswer>> {
@@ -95,14 +95,14 @@ export class AdminClient {
     return this.#json(`/api/v1/queues/${encodeURIComponent(queue)}/messages?${query.toString()}`, messagePage);
   }
 
-  /** Of a gateway: has its queues moved away from a store, or looks how far that is. */
+  /** Of a gateway: has its partitions moved away from a store, or looks how far that is. */
   drain(store: string, order?: DrainOrder): Promise<DrainAnswer> {
     return this.#json(`/api/v1/stores/${encodeURIComponent(store)}/drain`, drainAnswer, order);
   }
 
-  /** Of a gateway: has its mirror of a queue at a store filled anew. A refusal is NoAnswer with code 404 or 409. */
-  resync(queue: string, order: ResyncOrder): Promise<ResyncAnswer> {
-    return this.#json(`/api/v1/queues/${encodeURIComponent(queue)}/resync`, resyncAnswer, order);
+  /** Of a gateway: has its copy of a partition at a store filled anew. A refusal is NoAnswer with code 404 or 409. */
+  resync(partition: string, order: ResyncOrder): Promise<ResyncAnswer> {
+    return this.#json(`/api/v1/partitions/${encodeURIComponent(partition)}/resync`, resyncAnswer, order);
   }
 
   /** Of a gateway: in each queue that has the message, what came of it. */
@@ -110,9 +110,19 @@ export class AdminClient {
     return this.#json(`/api/v1/messages/${encodeURIComponent(id)}/${verb}`, holdAnswer, order);
   }
 
-  /** Of a gateway: has queues taken without a store. A refusal is NoAnswer with code 404 or 409. */
+  /** Of a gateway: copies are given up. A refusal is NoAnswer with code 404 or 409. */
   rescue(order: RescueOrder): Promise<RescueAnswer> {
     return this.#json('/api/v1/rescue', rescueAnswer, order);
+  }
+
+  /** Of a gateway: has its copies spread evenly over the stores, or looks what would move. */
+  rebalance(order?: Order): Promise<RebalanceAnswer> {
+    return this.#json('/api/v1/rebalance', rebalanceAnswer, order);
+  }
+
+  /** Of a gateway: has one retired, or looks how far that is. A refusal is NoAnswer with code 404 or 503. */
+  retire(gateway: string, order?: RetireOrder): Promise<RetireAnswer> {
+    return this.#json(`/api/v1/gateways/${encodeURIComponent(gateway)}/retire`, retireAnswer, order);
   }
 
   /** Entries with content, of a gateway or a store; undefined when the queue has gone meanwhile. */

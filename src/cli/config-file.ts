@@ -3,24 +3,41 @@ import { SECRET_CHARACTERS_MIN } from '../config/checks.js';
 import { EMBEDDED_NAME, EMBEDDED_UP_YAML } from '../config/embedded.js';
 import { loadConfigFile, parseConfig } from '../config/load.js';
 import type { LoadOptions, LoadResult } from '../config/load.js';
-import type { Config } from '../config/types.js';
+import type { Config, GatewayConfig } from '../config/types.js';
+import { upConfig } from '../config/up-gateways.js';
+import { defaultMemoryBytes } from '../platform/node/memory.js';
 import type { CliContext } from './context.js';
 import { CliError } from './context.js';
 
-/** Set by `up` for its processes. */
+/** Set by `up` for its processes: how many gateways it runs. */
 export const UP_VARIABLE = 'TWINPOST_UP';
+/** Set by `up` for each of several gateways: its number, from 1. */
+export const UP_GATEWAY_VARIABLE = 'TWINPOST_UP_GATEWAY';
 export const SECRET_VARIABLE = 'TWINPOST_SECRET';
+/**
+ * Folder of the register file that another process of this machine keeps and serves; it stands for `register:
+ * file`.
+ */
+export const REGISTER_VARIABLE = 'TWINPOST_REGISTER_DIR';
 
 /** `verb` is what the operator called, when that is not the role's own name. */
 export function loadFor(role: LoadOptions['role'], file: string | undefined, stateDir: string | undefined, context: CliContext, verb: string = role): Config {
   const underUp = context.environment[UP_VARIABLE] !== undefined;
   const secret = context.environment[SECRET_VARIABLE];
   if (secret !== undefined && secret.length < SECRET_CHARACTERS_MIN) throw new CliError(`${SECRET_VARIABLE} in the environment has ${String(secret.length)} characters; it needs at least ${String(SECRET_CHARACTERS_MIN)}`);
-  const options: LoadOptions = { role: underUp ? 'up' : role, secret, stateDir };
+  const registerDir = context.environment[REGISTER_VARIABLE];
+  const options: LoadOptions = { role: underUp ? 'up' : role, secret, stateDir, registerDir };
   let result: LoadResult;
   if (file !== undefined) result = loadConfigFile(file, options);
   else if (underUp || role === 'up') result = parseConfig(EMBEDDED_UP_YAML, EMBEDDED_NAME, options);
   else throw new CliError(`${verb} needs --config FILE; configs/${role}.yaml is an example`);
   if (!result.ok) throw new CliError(result.errors.join('\n'));
-  return result.config;
+  return underUp ? partOfUp(result.config, context) : result.config;
+}
+
+/** What the file means to one process of an `up` with several gateways. */
+function partOfUp(config: Config, { environment }: CliContext): Config {
+  const { gateways, ...own } = upConfig(config, Number(environment[UP_VARIABLE]), defaultMemoryBytes(true));
+  const gateway: GatewayConfig | undefined = gateways[Number(environment[UP_GATEWAY_VARIABLE] ?? '1') - 1];
+  return { ...own, gateway };
 }

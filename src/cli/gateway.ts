@@ -1,19 +1,22 @@
-/** `twinpost gateway`: accepts, mirrors and delivers mail until told to stop. */
+/** `twinpost gateway`: accepts, mirrors and delivers mail until told to stop. Its verb: gateway-retire.ts. */
 import type { Argv } from 'yargs';
 import { loadFor } from './config-file.js';
 import type { CliContext } from './context.js';
 import { CliError } from './context.js';
+import { gatewayRetireCommand } from './gateway-retire.js';
 import { runRole } from './run-role.js';
 
 export function gatewayCommand(cli: Argv, context: CliContext, done: (code: number) => void): Argv {
   return cli.command(
     'gateway',
     'run a gateway: SMTP in, queues, mirrors, SMTP out',
-    (args) =>
-      args
-        .option('config', { alias: 'c', type: 'string', requiresArg: true, describe: 'configuration file with a section gateway' })
-        .option('state-dir', { type: 'string', requiresArg: true, describe: 'folder for the incarnation number, instead of gateway.state_dir' })
-        .example('$0 gateway --config configs/gateway.yaml', 'run the gateway of this file'),
+    (args) => {
+      gatewayRetireCommand(args, context, done);
+      return args
+        .option('config', { alias: 'c', type: 'string', requiresArg: true, global: false, describe: 'configuration file with a section gateway' })
+        .option('state-dir', { type: 'string', requiresArg: true, global: false, describe: 'folder of what it knows of itself, instead of gateway.state_dir' })
+        .example('$0 gateway --config configs/gateway.yaml', 'run the gateway of this file');
+    },
     async (args) => {
       const { gateway, file } = loadFor('gateway', args.config, args['state-dir'], context);
       if (gateway === undefined) throw new CliError(`${file}:1: gateway: expected this section, found nothing`);

@@ -19,6 +19,7 @@ const VERBS: ReadonlyMap<string, () => Promise<Verb>> = new Map([
   ['sink', async () => (await import('./sink.js')).sinkCommand],
   ['send', async () => (await import('./send.js')).sendCommand],
   ['status', async () => (await import('./status.js')).statusCommand],
+  ['rebalance', async () => (await import('./rebalance.js')).rebalanceCommand],
   ['queue', async () => (await import('./queue.js')).queueCommand],
   ['config', async () => (await import('./config-check.js')).configCommand],
   ['version', async () => (await import('./version.js')).versionCommand],
@@ -64,7 +65,7 @@ function verbsFor(word: string | undefined): Promise<readonly Verb[]> {
 }
 
 /** Options that take several values, after one another or by being given again. All others are given once. */
-const SEVERAL: ReadonlySet<string> = new Set(['_', 'domain', 'eml', 'id', 'queue']);
+const SEVERAL: ReadonlySet<string> = new Set(['_', 'domain', 'eml', 'give-up', 'giveUp', 'id', 'partition', 'queue']);
 
 function onceEach(args: Readonly<Record<string, unknown>>): true {
   const twice = Object.entries(args).find(([key, value]) => Array.isArray(value) && !SEVERAL.has(key));

@@ -42,15 +42,14 @@ async function queuesOf(client: AdminClient): Promise<readonly QueueAnswer[]> {
   return queues;
 }
 
-/** Whose a queue is has a column when one of them is served in the place of another gateway. */
+/** Its partition tells whose a queue is. */
 function summaryText(queues: readonly (QueueAnswer & { readonly gateway: string })[], several: boolean): string {
   if (queues.length === 0) return 'no queues yet';
-  const someRescued = queues.some((queue) => queue.owner !== queue.gateway);
   const rows = queues.map((queue) => [
     ...(several ? [printable(queue.gateway)] : []),
     printable(queue.queue_name),
     queue.queue_class,
-    ...(someRescued ? [queue.owner === queue.gateway ? '-' : printable(queue.owner)] : []),
+    printable(queue.partition),
     printable(queue.next_hop),
     formatCount(queue.messages),
     formatBytes(queue.bytes),
@@ -60,6 +59,6 @@ function summaryText(queues: readonly (QueueAnswer & { readonly gateway: string 
     queue.oldest_age_seconds === null ? '-' : formatDuration(queue.oldest_age_seconds * 1000),
     printable(queue.last_error),
   ]);
-  const columns = [{ title: 'Queue' }, { title: 'Class' }, ...(someRescued ? [{ title: 'Owner' }] : []), { title: 'Next hop' }, { title: 'Messages', right: true }, { title: 'Bytes', right: true }, { title: 'Active', right: true }, { title: 'Deferred', right: true }, { title: 'Held', right: true }, { title: 'Oldest', right: true }, { title: 'Last error' }];
+  const columns = [{ title: 'Queue' }, { title: 'Class' }, { title: 'Partition' }, { title: 'Next hop' }, { title: 'Messages', right: true }, { title: 'Bytes', right: true }, { title: 'Active', right: true }, { title: 'Deferred', right: true }, { title: 'Held', right: true }, { title: 'Oldest', right: true }, { title: 'Last error' }];
   return tableText(several ? [{ title: 'Gateway' }, ...columns] : columns, rows);
 }

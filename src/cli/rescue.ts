@@ -1,37 +1,66 @@
 /**
  * `twinpost rescue`: a process that takes no mail and delivers that of gateways of its group that stay dead; and
- * `twinpost rescue --force`, by which an operator has queues taken without a store that does not come back.
+ * the one order that loses mail, `twinpost rescue --give-up STORE …`: partitions whose every copy is at these stores,
+ * which do not come back, begin empty.
  *
- *   --force ─► what it may cost is told ─► "yes" typed at the terminal, or --yes given ─► ordered ─► what came of it
- *                                      └─ anything else: nothing is done, exit code 1
+ *   --give-up ─► what it may cost is told ─► "yes" typed at the terminal, or --yes given ─► ordered ─► what goes on
+ *             │                           └─ anything else: nothing is done, exit code 1
+ *             └─ nothing waits for it: nothing is done, exit code 3
  *
  * The commands that status and log print have no --yes: they are for an operator, who is asked.
  */
-import type { Argv } from 'yargs';
-import type { StatusAnswer } from '../admin-api/gateway-answers.js';
-import type { RescueAnswer } from '../admin-api/orders.js';
+import type { Argv, Options } from 'yargs';
+import type { StatusAnswer, WaitingPartitionAnswer } from '../admin-api/gateway-answers.js';
+import type { RescueAnswer, RescueOrder } from '../admin-api/orders.js';
 import { GATEWAY_URL, TOKEN_HELP, addressHelp, adminAddress } from './admin-address.js';
-import { AdminClient } from './admin-client.js';
+import { AdminClient, NoAnswer } from './admin-client.js';
 import { loadFor } from './config-file.js';
-import type { CliContext } from './context.js';
+import type { CliContext, Terminal } from './context.js';
 import { CliError } from './context.js';
 import { longExample } from './examples.js';
 import { orderOf } from './operator.js';
 import { runRole } from './run-role.js';
 import { counted, printable } from './tables.js';
 
-/** Many queues are looked through, of which some begin to be claimed. */
 const TIMEOUT_MS = 10_000;
+/** No partition waits for what was to be given up. */
+const NOTHING_WAITS = 3;
+const COPIES_AWAY = 'copies away';
+
+const OPTIONS = {
+  config: {
+    alias: 'c', type: 'string', requiresArg: true,
+    describe: 'configuration file with a section gateway, whose group it serves',
+  },
+  'state-dir': {
+    type: 'string', requiresArg: true, describe: 'folder of what it knows of itself, instead of gateway.state_dir',
+  },
+  'give-up': {
+    type: 'string', array: true, nargs: 1, requiresArg: true,
+    describe: 'a store that does not come back; may be given again. Partitions whose every copy is at these stores '
+      + 'begin empty; mail is lost or repeated: it asks before',
+  },
+  'give-up-memory': {
+    type: 'boolean', describe: 'the same for what no store has, only a process that does not come back',
+  },
+  reason: { type: 'string', requiresArg: true, describe: 'with --give-up: why, for the log' },
+  yes: { type: 'boolean', describe: 'with --give-up: do not ask; for scripts' },
+  json: { type: 'boolean', describe: 'with --give-up: one JSON object a line: each partition that goes on' },
+  gateway: {
+    alias: 'from', type: 'string', requiresArg: true,
+    describe: `with --give-up: ${addressHelp('the gateway whose partitions wait', GATEWAY_URL)}`,
+  },
+  token: { type: 'string', requiresArg: true, describe: TOKEN_HELP },
+} as const satisfies Record<string, Options>;
 
 interface RescueArguments {
   readonly config: string | undefined;
   readonly 'state-dir': string | undefined;
-  readonly force: boolean | undefined;
-  readonly queue: string | undefined;
-  readonly owner: string | undefined;
-  readonly missing: string | undefined;
+  readonly 'give-up': readonly string[] | undefined;
+  readonly 'give-up-memory': boolean | undefined;
   readonly reason: string | undefined;
   readonly yes: boolean | undefined;
+  readonly json: boolean | undefined;
   readonly gateway: string | undefined;
   readonly token: string | undefined;
 }
@@ -39,30 +68,25 @@ interface RescueArguments {
 export function rescueCommand(cli: Argv, context: CliContext, done: (code: number) => void): Argv {
   return cli.command(
     'rescue',
-    'deliver the mail of gateways that stay dead; --force: go on without a store',
+    'deliver the mail of gateways that stay dead; --give-up: go on without copies',
     (args) =>
       longExample(args
-        .option('config', { alias: 'c', type: 'string', requiresArg: true, describe: 'configuration file with a section gateway, whose group it serves' })
-        .option('state-dir', { type: 'string', requiresArg: true, describe: 'folder for the incarnation number, instead of gateway.state_dir' })
-        .option('force', { type: 'boolean', describe: 'have queues taken without a store; mail may be lost or repeated: it asks before' })
-        .option('queue', { type: 'string', requiresArg: true, describe: 'with --force: the queue of this name, of each owner; with --owner of that one only' })
-        .option('owner', { type: 'string', requiresArg: true, describe: 'with --force: all queues of this gateway; with --queue that one only' })
-        .option('missing', { type: 'string', requiresArg: true, describe: 'with --force: the store that does not come back' })
-        .option('reason', { type: 'string', requiresArg: true, describe: 'with --force: why, for the log' })
-        .option('yes', { type: 'boolean', describe: 'with --force: do not ask; for scripts' })
-        .option('gateway', { alias: 'from', type: 'string', requiresArg: true, describe: `with --force: ${addressHelp('the gateway that takes them', GATEWAY_URL)}` })
-        .option('token', { type: 'string', requiresArg: true, describe: TOKEN_HELP })
+        .options(OPTIONS)
+        .epilogue('Exit code of --give-up: 0 done, 3 nothing waits for it, 1 anything else.')
         .example('$0 rescue --config rescue.yaml', 'stand by for the gateways of the group'),
-        '$0 rescue --force --owner gw-1 --missing store-b --reason "disk burnt"', 'take what store-a has, and give up what only store-b had'),
+        '$0 rescue --give-up store-a --give-up store-b --reason "fire in hall 2"',
+        'go on without mail that only these two had; status prints the command that is needed'),
     async (args) => {
-      if (args.force === true) done(await force(args, context));
+      if (args['give-up'] !== undefined || args['give-up-memory'] === true) done(await giveUp(args, context));
       else await standBy(args, context, done);
     },
   );
 }
 
 async function standBy(args: RescueArguments, context: CliContext, done: (code: number) => void): Promise<void> {
-  if ([args.queue, args.owner, args.missing, args.reason, args.yes].some((value) => value !== undefined)) throw new CliError('rescue: --queue, --owner, --missing, --reason and --yes belong to --force');
+  if ([args.reason, args.yes, args.json].some((value) => value !== undefined)) {
+    throw new CliError('rescue: --reason, --yes and --json belong to --give-up');
+  }
   const { gateway, file } = loadFor('gateway', args.config, args['state-dir'], context, 'rescue');
   if (gateway === undefined) throw new CliError(`${file}:1: gateway: expected this section, found nothing`);
   if (!gateway.group.some((id) => id !== gateway.id)) throw new CliError(`${file}: gateway.group: expected the gateways to rescue, found none besides ${gateway.id}`);
@@ -70,48 +94,113 @@ async function standBy(args: RescueArguments, context: CliContext, done: (code: 
   done(await runRole('rescue', () => context.roles.gateway({ ...gateway, workers: 1, smtp: { ...gateway.smtp, listen: [] } }), context));
 }
 
-async function force(args: RescueArguments, context: CliContext): Promise<number> {
-  if (args.queue === undefined && args.owner === undefined) throw new CliError('rescue --force: say --queue NAME, --owner GATEWAY, or both');
-  if (args.missing === undefined) throw new CliError('rescue --force: say which store is --missing');
-  const order = orderOf('rescue --force', args.reason ?? '');
+async function giveUp(args: RescueArguments, context: CliContext): Promise<number> {
   const { terminal } = context;
-  if (args.yes !== true && !terminal.canAsk) throw new CliError('rescue --force: mail may be lost or delivered twice, so it asks first: give it at a terminal, or with --yes');
+  const stores = [...new Set(args['give-up'])];
+  const order = orderFor(args, stores, terminal);
   const { url, token } = adminAddress({ from: args.gateway, token: args.token }, context);
-  const { queue, owner, missing } = args;
   const client = new AdminClient(url, token, TIMEOUT_MS);
-  for (const line of warningLines(await client.status(), { queue, owner, missing })) terminal.error(line);
-  if (args.yes !== true && (await terminal.ask('Type yes to go on: ')).trim() !== 'yes') throw new CliError('rescue --force: not confirmed, nothing was done');
-  const answer = await client.rescue({ queue, owner, missing, ...order });
-  for (const line of outcomeLines(answer, missing)) terminal.print(line);
-  return answer.waiting.length + answer.elsewhere.length + answer.gone.length > 0 ? 1 : 0;
+  const status = await client.status();
+  const away = status.waiting.filter((one) => one.waits_for === COPIES_AWAY);
+  const meant = away.filter((one) => isMeant(one, stores));
+  const unnamed = status.waiting_for.copies_away - away.length;
+  const others = otherLines(away, stores);
+  if (meant.length === 0 && unnamed <= 0) {
+    for (const line of others) terminal.error(line);
+    const what = others.length === 0 ? nameOf(stores) : `${nameOf(stores)} alone`;
+    terminal.error(`twinpost: rescue: no partition at ${printable(status.gateway)} waits for ${what}; nothing was done`);
+    return NOTHING_WAITS;
+  }
+  for (const line of [...warningLines(status, stores, meant, unnamed), ...others]) terminal.error(line);
+  if (args.yes !== true && (await terminal.ask('Type yes to go on: ')).trim() !== 'yes') {
+    throw new CliError('rescue: not confirmed, nothing was done');
+  }
+  const answer = await answerTo(() => client.rescue(order), terminal);
+  if (answer === undefined) return NOTHING_WAITS;
+  const { partitions } = answer;
+  if (args.json === true) {
+    for (const partition of partitions) {
+      terminal.print(JSON.stringify({ gateway: status.gateway, partition, gave_up: stores }));
+    }
+  } else terminal.print(`${counted(partitions.length, 'partition')} ${begin(partitions)} empty: ${listOf(partitions)}`);
+  return 0;
 }
 
-/** What it may cost, and which queues it is about as far as status names them. */
-function warningLines(status: StatusAnswer, wanted: { readonly queue: string | undefined; readonly owner: string | undefined; readonly missing: string }): string[] {
-  const { queue, owner, missing } = wanted;
-  const lines = [`WARNING: ${printable(status.gateway)} gives up what only ${missing} knows: mail may be lost, or delivered twice. It is logged who did this and why.`];
-  const meant = status.held.filter((one) => one.waits_for.includes(missing) && (queue ?? one.queue_name) === one.queue_name && (owner ?? one.owner) === one.owner);
-  const names = meant.map((one) => `${one.queue_name} of ${one.owner} (${one.state}${one.messages === null ? '' : `, ${counted(one.messages, 'message')}`})`);
-  if (names.length > 0) lines.push(`It is about ${printable(names.join(', '))}.`);
-  const unnamed = status.queues_held - status.held.length;
-  if (unnamed > 0) lines.push(`It may be about some of ${counted(unnamed, 'more held queue')} that status does not name.`);
+/** Throws when the arguments do not go together, or nobody could be asked. */
+function orderFor(args: RescueArguments, stores: readonly string[], terminal: Terminal): RescueOrder {
+  const memory = args['give-up-memory'] === true;
+  if (memory && stores.length > 0) {
+    throw new CliError('rescue: --give-up and --give-up-memory are two orders: give one after the other');
+  }
+  const order = orderOf('rescue', args.reason ?? '');
+  if (args.yes !== true && !terminal.canAsk) {
+    const how = 'give it at a terminal, or with --yes';
+    throw new CliError(`rescue: mail may be lost or delivered twice, so it asks first: ${how}`);
+  }
+  return { give_up: stores, ...(memory ? { memory } : {}), ...order };
+}
+
+/** Undefined when nothing waits for it. */
+async function answerTo(order: () => Promise<RescueAnswer>, terminal: Terminal): Promise<RescueAnswer | undefined> {
+  try {
+    return await order();
+  } catch (error) {
+    if (!(error instanceof NoAnswer) || error.code !== 409) throw error;
+    terminal.error(`twinpost: ${error.message}`);
+    return undefined;
+  }
+}
+
+/** Whether the order is about this partition: as a gateway judges it. */
+function isMeant({ copies }: WaitingPartitionAnswer, stores: readonly string[]): boolean {
+  if (stores.length === 0) return copies.length === 0;
+  return copies.length > 0 && copies.every((store) => stores.includes(store));
+}
+
+/** What it costs, and which partitions it is about as far as status names them. */
+function warningLines(
+  { gateway }: StatusAnswer, stores: readonly string[], meant: readonly WaitingPartitionAnswer[], unnamed: number,
+): string[] {
+  const names = meant.map((one) => one.partition);
+  const lines = [
+    `WARNING: ${printable(gateway)} gives up ${nameOf(stores)}: mail that is nowhere else is LOST, and mail may be `
+      + 'delivered twice. It is logged who did this and why.',
+  ];
+  if (names.length > 0) {
+    const have = names.length === 1 ? 'has' : 'have';
+    lines.push(`${counted(names.length, 'partition')} ${have} no other copy and will begin EMPTY: ${listOf(names)}`);
+  }
+  if (unnamed > 0) {
+    lines.push(`It may be about some of ${counted(unnamed, 'more partition')} that status does not name.`);
+  }
   return lines;
 }
 
-/** What came of it, the queues that need the same in one line. */
-function outcomeLines({ queues, later, waiting, elsewhere, gone }: RescueAnswer, missing: string): string[] {
-  const lines: string[] = [];
-  const queuesOf = (names: readonly string[]): string => counted(names.length, 'queue');
-  if (queues.length > 0) lines.push(`${queuesOf(queues)} taken without ${missing}: ${queues.join(', ')}`);
-  if (later.length > 0) lines.push(`${queuesOf(later)} to be taken as soon as a mirror is filled, unless one tells that another process has it: ${later.join(', ')}`);
-  for (const [options, names] of grouped(waiting.map(({ queue, also_needed: stores }) => [stores.map((store) => `--missing ${store}`).join(', and with '), queue]))) lines.push(`${queuesOf(names)} not taken yet: ${names.join(', ')}; also needed: the same with ${options}, or start what is silent`);
-  if (elsewhere.length > 0) lines.push(`${queuesOf(elsewhere)} not given up: no store has a copy any more, and another gateway may have the mail in memory: ${elsewhere.join(', ')}; twinpost status says which, and how to give it up`);
-  for (const [stores, names] of grouped(gone.map(({ queue, export_from: from }) => [from.join(', '), queue]))) lines.push(`${queuesOf(names)} given up, for no store that answers is in the set: ${names.join(', ')}${stores === '' ? '' : `; a copy that counts for nothing is at ${stores}: twinpost store export`}`);
-  return lines;
-}
-
-function grouped(pairs: readonly (readonly [string, string])[]): Map<string, string[]> {
+/** Partitions that one of these stores has, and another as well: any copy is enough for them. */
+function otherLines(away: readonly WaitingPartitionAnswer[], stores: readonly string[]): string[] {
   const groups = new Map<string, string[]>();
-  for (const [key, name] of pairs) groups.set(key, [...(groups.get(key) ?? []), name]);
-  return groups;
+  for (const { partition, copies } of away) {
+    const rest = copies.filter((store) => !stores.includes(store));
+    if (rest.length === 0 || rest.length === copies.length) continue;
+    const key = listOf(rest);
+    groups.set(key, [...(groups.get(key) ?? []), partition]);
+  }
+  return [...groups].map(([rest, names]) => {
+    const [have, go] = names.length === 1 ? ['has', 'is'] : ['have', 'are'];
+    return `${counted(names.length, 'partition')} ${have} another copy at ${rest}, and ${go} left as before: `
+      + `${listOf(names)}; start that, or name it too if it never comes back`;
+  });
+}
+
+function begin(names: readonly string[]): string {
+  return names.length === 1 ? 'begins' : 'begin';
+}
+
+function listOf(names: readonly string[]): string {
+  return names.map(printable).join(', ');
+}
+
+function nameOf(stores: readonly string[]): string {
+  if (stores.length === 0) return 'what only a process had in memory';
+  return `the copies at ${listOf(stores)}`;
 }

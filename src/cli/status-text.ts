@@ -1,9 +1,11 @@
 /** What `twinpost status` shows to people. Pure: answers in, lines out. */
-import type { HeldQueueAnswer, StatusAnswer, StoreAnswer, TableRowAnswer } from '../admin-api/gateway-answers.js';
+import type {
+  OrphansAnswer, StatusAnswer, StoreAnswer, TableRowAnswer, UnreachedStoreAnswer, WaitingPartitionAnswer,
+} from '../admin-api/gateway-answers.js';
 import type { StoreStatusAnswer } from '../admin-api/store-answers.js';
 import { formatBytes, formatCount, formatDuration } from '../base/units.js';
-import { forceCommands } from '../recovery/force.js';
 import { PROTOCOL_VERSION } from '../protocol/versions.js';
+import { RESCUE_ORDER } from '../recovery/ownership/waiting.js';
 import type { Missing } from './group.js';
 import { missingText } from './group.js';
 import { counted, paint, printable, tableText } from './tables.js';
@@ -23,22 +25,17 @@ export interface Picture {
   readonly gateways: readonly GatewayPicture[];
   readonly stores: readonly StorePicture[];
   readonly missing: readonly Missing[];
-  /** The table has every queue. */
+  /** The table has every partition. */
   readonly all: boolean;
 }
 
 const CAUSE_CHARACTERS_MAX = 48;
-/** Held queues stand below the word HELD. */
-const HELD_INDENT = ' '.repeat(16);
-/** Messages, deletions, notes, sets of mirrors; of a mirror that is filled, messages still to be sent. */
+/** Waiting partitions stand below the word WAITING. */
+const WAITING_INDENT = ' '.repeat(16);
+/** Of those that wait for the same. */
+const NAMES_SHOWN_MAX = 8;
+/** Messages, deletions, notes; of a copy that is filled, messages still to be sent. */
 const LAG = 'Lag, changes';
-
-/** How the commands begin and end that go on without a store, as a gateway gives them. */
-const FORCE = 'twinpost rescue --force';
-const FORCE_END = '--reason TEXT';
-const NO_STORE = 'no store free';
-/** States in which the gateway has the mail of a queue itself, and its mirrors have not. */
-const IN_MEMORY: ReadonlySet<string> = new Set(['no survivor', 'members silent', NO_STORE]);
 
 export function statusLines(picture: Picture, nowMs: number, isTty: boolean): string[] {
   const lines: string[] = [];
@@ -72,7 +69,10 @@ export function watchLine({ status }: GatewayPicture, nowMs: number): string {
     `refused=${String(status.routes_refused.length)}`,
     `down=${down.length === 0 ? '-' : printable(down.join(','))}`,
     `drained=${drained.length === 0 ? '-' : printable(drained.join(','))}`,
-    `held=${String(status.queues_held)}`,
+    `register=${status.register_away === '' ? 'up' : 'away'}`,
+    `waiting=${String(status.partitions_waiting)}`,
+    `copies-away=${String(status.waiting_for.copies_away)}`,
+    `orphans=${String(status.orphan_partitions)}`,
   ].join(' ');
 }
 
@@ -82,12 +82,17 @@ function gatewayLines({ status, rows, address }: GatewayPicture, all: boolean, n
     `  mail        ${status.ready ? paint('READY', 'green', isTty) : `${paint('NOT READY', 'red', isTty)}: ${printable(status.not_ready_reason)}`}`,
     `  mirrors     ${mirrorsText(status, nowMs, isTty)}`,
     `  received    ${formatCount(status.received)}   delivered ${formatCount(status.delivered)}   deferred ${formatCount(status.deferred)}   bounced ${formatCount(status.bounced)}   expired ${formatCount(status.expired)}   rejected ${formatCount(status.rejected)}`,
-    `  queued      ${formatCount(status.queued_messages)} messages, ${formatBytes(status.queued_bytes)} in ${counted(status.queues, 'queue')}${status.queues_recovering === 0 ? '' : `, ${formatCount(status.queues_recovering)} still coming back from the stores`}; memory ${formatBytes(status.memory_used_bytes)} of ${formatBytes(status.memory_limit_bytes)}`,
+    `  queued      ${formatCount(status.queued_messages)} messages, ${formatBytes(status.queued_bytes)} in ${counted(status.queues, 'queue')} of ${counted(status.partitions, 'partition')}${status.partitions_recovering === 0 ? '' : `, ${counted(status.partitions_recovering, 'partition')} still coming back from the stores`}; memory ${formatBytes(status.memory_used_bytes)} of ${formatBytes(status.memory_limit_bytes)}`,
   ];
+  if (status.register_away !== '') lines.push(registerLine(status.register_away, isTty));
   if (status.routes_refused.length > 0) lines.push(refusedLine(status, nowMs, isTty));
-  if (status.queues_rescued > 0) lines.push(`  rescued     ${counted(status.queues_rescued, 'queue')} of other gateways delivered here`);
-  lines.push(...heldLines(status, address, nowMs, isTty));
+  if (status.partitions_rescued > 0) lines.push(`  rescued     ${counted(status.partitions_rescued, 'partition')} of other gateways delivered here`);
+  for (const orphans of status.orphans) lines.push(orphansLine(orphans, nowMs, isTty));
+  lines.push(...waitingLines(status, address, nowMs, isTty));
+  if (status.losses > 0) lines.push(lossesLine(status, isTty));
+  if (status.adopted > 0) lines.push(adoptedLine(status));
   if (status.insecure) lines.push(`  ${paint('INSECURE', 'yellow', isTty)}    store links outside loopback run without TLS (insecure: true)`);
+  for (const one of status.stores_unreached) lines.push(unreachedLine(one, nowMs, isTty));
   const stores = status.stores.map((store) => [
     printable(store.store),
     printable(store.host),
@@ -95,16 +100,23 @@ function gatewayLines({ status, rows, address }: GatewayPicture, all: boolean, n
     store.paths.map((path) => `${path.path} ${path.state}`).join(', '),
     store.lease_left_ms === 0 ? '-' : `${(store.lease_left_ms / 1000).toFixed(1)} s`,
     formatCount(store.failovers),
-    formatCount(store.queues_sync),
-    formatCount(store.queues_resync),
-    formatCount(store.queues_ng),
+    formatCount(store.partitions_sync),
+    formatCount(store.partitions_resync),
+    formatCount(store.partitions_ng),
     `${formatCount(store.lag_messages)} (${formatBytes(store.lag_bytes)})`,
   ]);
   lines.push('', ...tableText([{ title: 'Store' }, { title: 'Host' }, { title: 'State' }, { title: 'Paths' }, { title: 'Lease', right: true }, { title: 'Failovers', right: true }, { title: 'Sync', right: true }, { title: 'Resync', right: true }, { title: 'NG', right: true }, { title: LAG, right: true }], stores).split('\n'));
-  lines.push('', ...managementTable(rows, status.gateway, nowMs));
-  const shown = new Set(rows.map((row) => `${row.owner} ${String(row.birth)} ${String(row.serial)}`)).size;
-  if (!all && shown < status.queues) lines.push(`-- ${formatCount(shown)} of ${counted(status.queues, 'queue')}, those that need a look first; --all shows every one`);
+  lines.push('', ...managementTable(rows, nowMs));
+  const shown = new Set(rows.map((row) => row.partition)).size;
+  if (!all && shown < status.partitions) lines.push(`-- ${formatCount(shown)} of ${counted(status.partitions, 'partition')}, those that need a look first; --all shows every one`);
   return lines;
+}
+
+function unreachedLine(one: UnreachedStoreAnswer, nowMs: number, isTty: boolean): string {
+  const { store, host, why, since } = one;
+  const time = `${new Date(since * 1000).toISOString().replace('.000', '')} (${ago(since, nowMs)})`;
+  const named = `${printable(store)} on ${printable(host)}: named by the register, not reached since ${time}`;
+  return `  ${paint('UNREACHED', 'yellow', isTty)}   ${named}: ${printable(why)}`;
 }
 
 function drainedText({ drained, drained_since: since }: StoreAnswer, nowMs: number): string {
@@ -118,69 +130,88 @@ function refusedLine({ routes, routes_refused: refused }: StatusAnswer, nowMs: n
   return `  ${paint('REFUSED', 'red', isTty)}     new mail of ${formatCount(refused.length)} of ${counted(routes, 'route')}: ${printable(names)}`;
 }
 
+/** Mail of a gateway that is no more: who delivers it, an operator sees in the table. */
+function orphansLine({ gateway, retired, partitions, names, since }: OrphansAnswer, nowMs: number, isTty: boolean): string {
+  const shown = names.join(', ') + (partitions > names.length ? ` and ${formatCount(partitions - names.length)} more` : '');
+  const why = retired ? 'retired by an operator' : 'which no configuration serves any more';
+  return `  ${paint('ORPHANS', 'yellow', isTty)}     ${counted(partitions, 'partition')} of ${printable(gateway)}, ${why}, for `
+    + `${ago(since, nowMs)}: ${printable(shown)}; the group delivers what they have, then they end`;
+}
+
+/** Since the start of the process: mail that was lost is told of until somebody has seen it. */
+function lossesLine({ losses }: StatusAnswer, isTty: boolean): string {
+  return `  ${paint('LOST', 'red', isTty)}        ${counted(losses, 'partition')} began empty, because every copy was lost `
+    + 'or given up: the log says which, and when';
+}
+
+/** Of copies that were given up. */
+function adoptedLine({ adopted, adopted_twice: twice }: StatusAnswer): string {
+  const repeats = twice === 0 ? '' : `; ${formatCount(twice)} of them may be delivered twice`;
+  return `  came back   ${counted(adopted, 'message')} of copies that had been given up${repeats}`;
+}
+
 /** While releases are mixed: with stores of before, gateways do less for one another (docs/UPGRADE.md). */
 function olderText({ protocol }: StoreAnswer): string {
   return protocol === 0 || protocol === PROTOCOL_VERSION ? '' : `, protocol ${String(protocol)}`;
 }
 
-/** What waits, for whom, and what an operator can do; a line a queue, and one for its command. */
-function heldLines({ gateway, queues_held: count, held, stores }: StatusAnswer, address: string, nowMs: number, isTty: boolean): string[] {
+/** What goes on without the register, and what does not: an operator asks first whether mail is in danger. */
+function registerLine(away: string, isTty: boolean): string {
+  return `  register    ${paint('AWAY', 'red', isTty)}: ${printable(away)}; mail of partitions held here is taken and `
+    + 'delivered as long as all of its copies answer; until the register is back nobody takes a partition over, '
+    + 'no copy is left out or added, and what starts waits for it';
+}
+
+/** What is not served, and what it waits for; all of one reason together, those that ask for a person first. */
+function waitingLines(
+  { partitions_waiting: count, waiting }: StatusAnswer, address: string, nowMs: number, isTty: boolean,
+): string[] {
   if (count === 0) return [];
-  const up = new Set(stores.filter((store) => store.up).map(({ store }) => store));
-  const isMissing = (store: string): boolean => store !== '' && !up.has(store);
-  const missing = [...new Set(held.flatMap((one) => one.waits_for.filter(isMissing)))].sort();
-  // Of one that no store has told of, nothing is there to go on with; one that no store takes goes on without as it is.
-  const forceable = held.filter((one) => one.state !== 'unknown' && one.state !== NO_STORE && one.waits_for.some(isMissing));
-  const todo = missing.length === 0 ? '' : `; start ${missing.join(', ')}${goOnText(forceable, isMissing)}`;
   const from = address.replace(/^http:\/\//, '');
-  const lines = withCommands(`mail of ${counted(count, 'queue')} waits${todo}`, from, `  ${paint('HELD', 'red', isTty)}        `);
-  const namesakes = new Set(held.map((one) => one.queue_name).filter((name, i, all) => all.indexOf(name) !== i));
-  for (const one of held) lines.push(...withCommands(heldText(one, gateway, namesakes, nowMs), from, HELD_INDENT));
-  const more = count - held.length;
-  if (more > 0) lines.push(`${HELD_INDENT}and ${formatCount(more)} more`);
+  const title = paint('WAITING', waiting.some(asksForPerson) ? 'red' : 'yellow', isTty);
+  const lines = [`  ${title}     ${counted(count, 'partition')} ${count === 1 ? 'is' : 'are'} not served`];
+  const groups = new Map<string, WaitingPartitionAnswer[]>();
+  for (const one of [...waiting].sort((a, b) => Number(asksForPerson(b)) - Number(asksForPerson(a)))) {
+    const key = `${one.waits_for} ${one.why}`;
+    groups.set(key, [...(groups.get(key) ?? []), one]);
+  }
+  for (const group of groups.values()) lines.push(...groupLines(group, from, nowMs, isTty));
+  const more = count - waiting.length;
+  if (more > 0) lines.push(`${WAITING_INDENT}and ${formatCount(more)} more`);
   return lines;
 }
 
+function asksForPerson({ waits_for: waitsFor }: WaitingPartitionAnswer): boolean {
+  return waitsFor === 'copies away';
+}
+
 /**
- * The commands that a text ends with stand below it, in a line that can be copied as it is: asked of another gateway, they
- * do nothing for these queues, or something else. One line, too, if they are several: the first asks, and would
- * read the next line as its answer.
+ * The order that a reason ends with stands below it, in a line that can be copied as it is, with the gateway that it
+ * is for: asked of another one, it may do nothing for these partitions.
  */
-function withCommands(text: string, from: string, indent: string): string[] {
-  const at = text.indexOf(FORCE);
-  if (at === -1) return [indent + printable(text)];
-  const commands = text.slice(at).replaceAll(FORCE_END, () => `${FORCE_END} --from ${from}`);
-  return [indent + printable(text.slice(0, at).trimEnd()), `${HELD_INDENT}  ${printable(commands)}`];
+function groupLines(
+  group: readonly WaitingPartitionAnswer[], from: string, nowMs: number, isTty: boolean,
+): string[] {
+  const [first] = group;
+  if (first === undefined) return [];
+  const since = Math.min(...group.map((one) => one.since));
+  const hidden = group.length - NAMES_SHOWN_MAX;
+  const shown = group.slice(0, NAMES_SHOWN_MAX).map((one) => printable(one.partition)).join(', ');
+  const names = `${shown}${hidden > 0 ? ` and ${formatCount(hidden)} more` : ''}`;
+  const word = asksForPerson(first) ? paint('COPIES AWAY', 'red', isTty) : printable(first.waits_for);
+  const at = first.why.indexOf(RESCUE_ORDER);
+  const why = at === -1 ? first.why : first.why.slice(0, at).trimEnd();
+  const lines = [`${WAITING_INDENT}${names}: ${word} for ${ago(since, nowMs)}; ${printable(why)}`];
+  if (at !== -1) lines.push(`${WAITING_INDENT}  ${printable(`${first.why.slice(at)} --from ${from}`)}`);
+  return lines;
 }
 
-/** The command for the first of those that can go on without a store. */
-function goOnText(forceable: readonly HeldQueueAnswer[], isMissing: (store: string) => boolean): string {
-  const [first] = forceable;
-  if (first === undefined) return '';
-  const commands = forceCommands({ name: first.queue_name, ownerId: first.owner }, first.waits_for.filter(isMissing));
-  return `, or go on without${forceable.length > 1 ? ', each queue by a command as' : ''}: ${commands}`;
-}
-
-function heldText(held: HeldQueueAnswer, gateway: string, namesakes: ReadonlySet<string>, nowMs: number): string {
-  const { queue_name: name, queue_class: queueClass, owner, id, state, messages, waits_for: stores, why, since } = held;
-  const inMemory = IN_MEMORY.has(state);
-  const which = [...(queueClass === 'mail' ? [] : [queueClass]), ...(inMemory || namesakes.has(name) ? [id] : [])];
-  const identity = `${name}${which.length === 0 ? '' : ` (${which.join(', ')})`}${owner === gateway ? '' : ` of ${owner}`}`;
-  const place = inMemory ? ' in memory' : state === 'stranded' ? '' : ' at the stores';
-  const amount = messages === null ? '' : `, ${counted(messages, 'message')}${place}`;
-  // A reason with a command in it names its stores, and ends with it; this one names all stores, too.
-  const whose = why.includes('--missing') || state === NO_STORE ? [] : stores.filter((store) => store !== '');
-  return `${identity}: ${state}${since === null ? '' : ` for ${ago(since, nowMs)}`}${amount}; ${why}${whose.length === 0 ? '' : `: ${whose.join(', ')}`}`;
-}
-
-/** A queue's name stands on its first row only, as in the paper; with its owner if another gateway delivers it, for names are alike in a group. */
-function managementTable(rows: readonly TableRowAnswer[], gateway: string, nowMs: number): string[] {
+/** A partition's name, which tells its owner, stands on its first row only, as in the paper. */
+function managementTable(rows: readonly TableRowAnswer[], nowMs: number): string[] {
   let last = '';
   const cells = rows.map((row) => {
-    const identity = `${row.owner} ${String(row.birth)} ${String(row.serial)}`;
-    const name = `${row.queue_class === 'mail' ? row.queue_name : `${row.queue_name} (${row.queue_class})`}${row.owner === gateway ? '' : ` of ${row.owner}`}`;
-    const shown = identity === last ? '' : printable(name);
-    last = identity;
+    const shown = row.partition === last ? '' : printable(row.partition);
+    last = row.partition;
     return [
       shown,
       printable(row.store),
@@ -195,8 +226,8 @@ function managementTable(rows: readonly TableRowAnswer[], gateway: string, nowMs
       printable(row.cause).slice(0, CAUSE_CHARACTERS_MAX),
     ];
   });
-  if (cells.length === 0) return ['no queues yet'];
-  const columns = [{ title: 'Queue' }, { title: 'Store' }, { title: 'Network A' }, { title: 'Network S' }, { title: 'Sync' }, { title: 'Member' }, { title: 'Epoch', right: true }, { title: 'Transactions', right: true }, { title: LAG, right: true }, { title: 'Since', right: true }, { title: 'Cause' }];
+  if (cells.length === 0) return ['no partitions yet'];
+  const columns = [{ title: 'Partition' }, { title: 'Store' }, { title: 'Network A' }, { title: 'Network S' }, { title: 'Sync' }, { title: 'Member' }, { title: 'Epoch', right: true }, { title: 'Transactions', right: true }, { title: LAG, right: true }, { title: 'Since', right: true }, { title: 'Cause' }];
   return tableText(columns, cells).split('\n');
 }
 
@@ -204,6 +235,10 @@ function mirrorsText(status: StatusAnswer, nowMs: number, isTty: boolean): strin
   if (status.degraded_since === null) return paint('complete', 'green', isTty);
   const since = new Date(status.degraded_since * 1000).toISOString().replace('.000', '');
   return `${paint('DEGRADED', 'yellow', isTty)} since ${since} (${ago(status.degraded_since, nowMs)}): ${printable(status.degraded_cause)}`;
+}
+
+function storeWarnings({ in_register: isNamed, insecure }: StoreStatusAnswer): string {
+  return [...(isNamed === false ? ['NOT IN THE REGISTER'] : []), ...(insecure ? ['INSECURE'] : [])].join(', ');
 }
 
 function storesLines(stores: readonly StorePicture[]): string[] {
@@ -214,13 +249,13 @@ function storesLines(stores: readonly StorePicture[]): string[] {
     printable(status.version),
     status.ready ? 'ready' : 'NOT READY',
     formatDuration(status.uptime_seconds * 1000),
-    formatCount(status.queues),
+    formatCount(status.partitions),
     formatCount(status.messages),
     `${formatBytes(status.memory.used_bytes)} of ${formatBytes(status.memory.limit_bytes)}`,
     status.gateways.map((gateway) => `${printable(gateway.id)}${gateway.active ? '' : ' (away)'}`).join(', '),
-    status.insecure ? 'INSECURE' : '',
+    storeWarnings(status),
   ]);
-  const columns = [{ title: 'Store' }, { title: 'Host' }, { title: 'Admin' }, { title: 'Version' }, { title: 'State' }, { title: 'Up' }, { title: 'Queues', right: true }, { title: 'Entries', right: true }, { title: 'Memory', right: true }, { title: 'Gateways' }, { title: '' }];
+  const columns = [{ title: 'Store' }, { title: 'Host' }, { title: 'Admin' }, { title: 'Version' }, { title: 'State' }, { title: 'Up' }, { title: 'Partitions', right: true }, { title: 'Entries', right: true }, { title: 'Memory', right: true }, { title: 'Gateways' }, { title: '' }];
   return tableText(columns, cells).split('\n');
 }
 

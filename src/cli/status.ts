@@ -1,6 +1,6 @@
 /**
  * `twinpost status`: all gateways and stores of the group, what is wrong and since when, and the management
- * table (the paper's Table I), the queues that need a look first. What it looks like is status-text.ts.
+ * table (the paper's Table I), the partitions that need a look first. What it looks like is status-text.ts.
  *
  *   terminal           the whole picture; with --watch redrawn in place each second
  *   pipe with --watch  a line a gateway each second
@@ -19,7 +19,7 @@ import { countArgument } from './numbers.js';
 import { fittingLines, statusLines, watchLine } from './status-text.js';
 import type { GatewayPicture, Picture, StorePicture } from './status-text.js';
 
-const LAG_HELP = 'Lag counts changes that a mirror has not acknowledged: messages, deletions, notes, sets of mirrors. While it is filled: messages still to be sent.';
+const LAG_HELP = 'Lag counts changes that a mirror has not acknowledged: messages, deletions, notes. While it is filled: messages still to be sent.';
 const WATCH_MS = 1_000;
 /** A process that hangs must not hold up a picture that is drawn each second. */
 const WATCH_TIMEOUT_MS = 2_000;
@@ -43,8 +43,8 @@ export function statusCommand(cli: Argv, context: CliContext, done: (code: numbe
     (args) =>
       withGroupOptions(args)
         .option('watch', { alias: 'w', type: 'boolean', describe: 'again every second, until Ctrl-C' })
-        .option('top', { type: 'number', requiresArg: true, default: TOP_DEFAULT, describe: 'queues of each gateway in the table, those that need a look first' })
-        .option('all', { type: 'boolean', describe: 'every queue in the table' })
+        .option('top', { type: 'number', requiresArg: true, default: TOP_DEFAULT, describe: 'partitions of each gateway in the table, those that need a look first' })
+        .option('all', { type: 'boolean', describe: 'every partition in the table' })
         .option('json', { type: 'boolean', describe: 'one JSON object a line: gateways, stores, then the table row by row' })
         .epilogue(LAG_HELP)
         .example('$0 status --watch', 'follow the group of the gateway on this machine')

@@ -1,4 +1,4 @@
-/** `twinpost store drain`: every gateway of the group moves its queues away from a store, which may stop then. */
+/** `twinpost store drain`: every gateway of the group moves its partitions away from a store, which may stop then. */
 import type { Argv } from 'yargs';
 import type { DrainAnswer } from '../admin-api/orders.js';
 import { formatCount } from '../base/units.js';
@@ -15,13 +15,13 @@ const POLL_MS = 500;
 export function storeDrainCommand(cli: Argv, context: CliContext, done: (code: number) => void): Argv {
   return cli.command(
     'drain <store>',
-    'move all queues away from a store',
+    'move all partitions away from a store',
     (args) =>
       longExample(withGroupOptions(args)
         .positional('store', { type: 'string', demandOption: true, describe: 'the store' })
         .option('undo', { type: 'boolean', describe: 'use it again' })
         .option('reason', { type: 'string', requiresArg: true, demandOption: true, describe: 'why, for the log' })
-        .option('wait', { type: 'boolean', describe: 'until no queue is left there' }),
+        .option('wait', { type: 'boolean', describe: 'until no partition is left there' }),
         '$0 store drain store-1 --wait --reason "disk to be changed"', 'before store-1 is taken out for good'),
     async (args) => {
       const { terminal } = context;
@@ -67,6 +67,6 @@ export function drainLines(gateway: string, store: string, { draining, mirrors, 
   if (!draining) return [!kept ? unkept : `${gateway}: ${store} is used`];
   const lines = [!kept ? unkept : mirrors === 0 ? `${gateway}: nothing is left at ${store}` : `${gateway}: ${counted(mirrors, 'mirror')} ${mirrors === 1 ? 'is' : 'are'} still at ${store}`];
   if (stuck > 0) lines.push(`${gateway}: ${formatCount(stuck)} of them CAN'T LEAVE: no other store can take them, and without them fewer copies than min_replicas would be left; they go when another store is there, or --undo ends this`);
-  else if (missing > 0) lines.push(`${gateway}: ${counted(missing, 'queue')} ${missing === 1 ? 'has' : 'have'} fewer copies than configured${mirrors === 0 ? ': no other store can take them' : ''}`);
+  else if (missing > 0) lines.push(`${gateway}: ${counted(missing, 'partition')} ${missing === 1 ? 'has' : 'have'} fewer copies than configured${mirrors === 0 ? ': no other store can take them' : ''}`);
   return lines;
 }

@@ -7,12 +7,13 @@ import type { MemberAnswer } from '../admin-api/pages.js';
 import { formatBytes, formatCount } from '../base/units.js';
 import { crc32 } from '../platform/node/checksum.js';
 import { MessagePacker } from '../platform/node/packer.js';
+import { numberOf } from '../protocol/partition-record.js';
 import { GATEWAY_URL, STORE_URL, TOKEN_HELP, addressHelp, adminAddress } from './admin-address.js';
 import { AdminClient, allRows } from './admin-client.js';
 import type { CliContext } from './context.js';
 import { CliError } from './context.js';
 import { ExportFolder } from './export/folder.js';
-import type { ExportedQueue } from './export/exported-message.js';
+import type { ExportSource } from './export/exported-message.js';
 import { exportPages } from './export/pages.js';
 import { checkSpillFile, exportSpill } from './export/spill.js';
 import { counted } from './tables.js';
@@ -39,11 +40,12 @@ export function storeExportCommand(cli: Argv, context: CliContext, done: (code: 
     'write messages as .eml and envelope JSON, straight from a store; no gateway is needed, nothing is changed',
     (args) =>
       exportOptions(args, 'store')
+        .option('partition', { type: 'string', array: true, nargs: 1, requiresArg: true, describe: 'all of a partition, as gw-1/3; may be given again' })
         .option('spill', { type: 'string', requiresArg: true, describe: 'read this spill file instead of a store that runs' })
         .example('$0 store export --queue example.com mails', 'then: twinpost send --spool mails --to HOST:PORT'),
     async (args) => {
       if (args.spill !== undefined) await checkSpillFile(args.spill, { crc32, packer: new MessagePacker() });
-      const run = new Export(args, context, 'store');
+      const run = new Export(args, context, 'store', args.partition);
       if (args.spill === undefined) await run.fromStore();
       else await run.fromSpill(args.spill);
       done(run.report());
@@ -69,30 +71,30 @@ class Export {
   readonly #context: CliContext;
   readonly #packer = new MessagePacker();
   readonly #folder: ExportFolder;
+  readonly #partitions: readonly string[];
   readonly #url: string;
   readonly #token: string | undefined;
-  #queues = 0;
   #damage = '';
   #damagedFile = '';
   #saidMs = 0;
 
-  constructor(args: ExportArguments, context: CliContext, kind: MemberAnswer['kind']) {
-    if ((args.queue === undefined) === !args.everything) throw new CliError('which messages? --queue NAME, or --everything');
+  constructor(args: ExportArguments, context: CliContext, kind: MemberAnswer['kind'], partitions: readonly string[] = []) {
+    if ((args.queue === undefined && partitions.length === 0) === !args.everything) throw new CliError(`which messages? --queue NAME${kind === 'store' ? ', --partition NAME' : ''}, or --everything`);
+    this.#partitions = partitions;
     this.#args = args;
     this.#context = context;
     const { url, token } = adminAddress(args, context, DEFAULT_URLS[kind]);
     this.#url = url;
     this.#token = token;
-    this.#folder = new ExportFolder(args.dir, args.force);
+    this.#folder = new ExportFolder(args.dir, args.force, (source, { queue_name: name, unreadable }) => this.#isWanted(name, source.name, unreadable !== undefined));
   }
 
   async fromStore(): Promise<void> {
     const client = await this.#clientOf('store');
-    for await (const row of allRows(client, (cursor) => client.storeQueues(cursor))) {
-      const { owner, birth, serial } = row;
-      const queue = { name: row.queue_name, queueClass: row.queue_class, owner, birth, serial };
-      if (!this.#isWanted(queue)) continue;
-      await this.#pages(client, queue, (next) => `/api/v1/export?${new URLSearchParams({ owner, birth: String(birth), serial: String(serial), after: next === '' ? '0' : next }).toString()}`);
+    for await (const row of allRows(client, (cursor) => client.storePartitions(cursor))) {
+      const { partition, owner } = row;
+      if (this.#args.queue === undefined && !this.#isWanted('', partition, false)) continue;
+      await this.#pages(client, { name: partition, owner, number: numberOf(partition) }, (next) => `/api/v1/export?${new URLSearchParams({ partition, after: next === '' ? '0' : next }).toString()}`);
     }
     this.#mustHaveFound();
   }
@@ -103,31 +105,29 @@ class Export {
     const done = new Set<string>();
     for await (const row of allRows(client, (cursor) => client.queues(cursor))) {
       // Queues of one name come together, in one folder.
-      const queue = { name: row.queue_name, queueClass: row.queue_class, owner: gateway, birth: 0, serial: 0 };
-      const key = JSON.stringify([queue.name, queue.queueClass]);
-      if (done.has(key) || !this.#isWanted(queue)) continue;
+      const { queue_name: name, queue_class: queueClass } = row;
+      const key = JSON.stringify([name, queueClass]);
+      if (done.has(key) || !this.#isWanted(name, '', false)) continue;
       done.add(key);
-      await this.#pages(client, queue, (next) => `/api/v1/queues/${encodeURIComponent(queue.name)}/export?${new URLSearchParams({ class: queue.queueClass, cursor: next }).toString()}`);
+      await this.#pages(client, { name, owner: gateway, number: undefined }, (next) => `/api/v1/queues/${encodeURIComponent(name)}/export?${new URLSearchParams({ class: queueClass, cursor: next }).toString()}`);
     }
     this.#mustHaveFound();
   }
 
   async fromSpill(file: string): Promise<void> {
-    const { rule, queues } = await exportSpill(file, { crc32, packer: this.#packer }, (queue) => this.#isWanted(queue), this.#folder, () => { this.#progress(); });
-    this.#queues = queues;
-    this.#damage = rule;
+    this.#damage = await exportSpill(file, { crc32, packer: this.#packer }, this.#folder, () => { this.#progress(); });
     this.#damagedFile = file;
-    if (rule === '') this.#mustHaveFound();
+    if (this.#damage === '') this.#mustHaveFound();
   }
 
   /** The counts; the exit code. */
   report(): number {
     const { terminal } = this.#context;
-    const { messages, bytes, unreadable } = this.#folder;
+    const { queues, messages, bytes, unreadable } = this.#folder;
     if (terminal.errorIsTty && !this.#args.json) terminal.error('');
-    if (this.#args.json) terminal.print(JSON.stringify({ queues: this.#queues, messages, bytes, unreadable, damage: this.#damage }));
+    if (this.#args.json) terminal.print(JSON.stringify({ queues, messages, bytes, unreadable, damage: this.#damage }));
     else {
-      terminal.print(`${counted(messages, 'message')} (${formatBytes(bytes)}) of ${counted(this.#queues, 'queue')} in ${this.#args.dir}`);
+      terminal.print(`${counted(messages, 'message')} (${formatBytes(bytes)}) of ${counted(queues, 'queue')} in ${this.#args.dir}`);
       if (unreadable > 0) terminal.print(`${formatCount(unreadable)} of them have an envelope that this release can't read`);
     }
     if (this.#damage !== '') terminal.error(`twinpost: ${this.#damagedFile}: the file is damaged (${this.#damage}); what stood in front of that was written`);
@@ -144,18 +144,19 @@ class Export {
     throw new CliError(`${this.#url} is ${self === undefined ? 'no Twinpost' : `the ${self.kind} ${self.id}`}; --from ADDRESS names a ${kind}${others.length === 0 ? '' : `: ${others.join(', ')}`}`);
   }
 
-  async #pages(client: AdminClient, queue: ExportedQueue, path: (next: string) => string): Promise<void> {
-    this.#queues += 1;
-    await exportPages(this.#packer, (next) => client.entries(path(next)), queue, this.#folder, () => { this.#progress(); });
+  async #pages(client: AdminClient, source: ExportSource, path: (next: string) => string): Promise<void> {
+    await exportPages(this.#packer, (next) => client.entries(path(next)), source, this.#folder, () => { this.#progress(); });
   }
 
-  #isWanted(queue: ExportedQueue): boolean {
-    return this.#args.everything || this.#args.queue?.includes(queue.name) === true;
+  /** What can't be read goes along with every queue: nobody can tell whose it is. */
+  #isWanted(queueName: string, partition: string, isUnreadable: boolean): boolean {
+    if (this.#args.everything || this.#partitions.includes(partition)) return true;
+    return this.#args.queue !== undefined && (isUnreadable || this.#args.queue.includes(queueName));
   }
 
   #mustHaveFound(): void {
-    if (this.#queues > 0 || this.#args.everything) return;
-    throw new CliError(`there is no queue '${this.#args.queue?.join("', '") ?? ''}' there`);
+    if (this.#folder.queues > 0 || this.#args.everything) return;
+    throw new CliError(`there is no mail of '${[...(this.#args.queue ?? []), ...this.#partitions].join("', '")}' there`);
   }
 
   #progress(): void {

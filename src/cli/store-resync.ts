@@ -1,4 +1,4 @@
-/** `twinpost store resync`: one mirror of a queue is emptied and filled again from its gateway. */
+/** `twinpost store resync`: one copy of a partition is emptied and filled again from its gateway. */
 import type { Argv } from 'yargs';
 import type { Order } from '../admin-api/orders.js';
 import { NoAnswer } from './admin-client.js';
@@ -13,36 +13,36 @@ import { printable } from './tables.js';
 export function storeResyncCommand(cli: Argv, context: CliContext, done: (code: number) => void): Argv {
   return cli.command(
     'resync <store>',
-    'empty one mirror of a queue and fill it again; never the last copy',
+    'empty one copy of a partition and fill it again; never the last',
     (args) =>
       longExample(withGroupOptions(args)
         .positional('store', { type: 'string', demandOption: true, describe: 'the store whose copy is made anew' })
-        .option('queue', { type: 'string', requiresArg: true, demandOption: true, describe: 'the queue' })
+        .option('partition', { type: 'string', requiresArg: true, demandOption: true, describe: 'the partition, as gw-1/3' })
         .option('reason', { type: 'string', requiresArg: true, demandOption: true, describe: 'why, for the log' }),
-        '$0 store resync store-1 --queue example.com --reason "it differs"', 'after store verify said DIFFERS'),
+        '$0 store resync store-1 --partition gw-1/3 --reason "it differs"', 'after store verify said DIFFERS'),
     async (args) => {
       const { terminal } = context;
       const order = orderOf('store resync', args.reason);
       const group = await findGroup(args, context);
-      const answers = await group.ask('gateway', (client) => resync(client, args.queue, args.store, order));
-      const having = answers.filter(({ answer }) => answer !== NO_SUCH_MIRROR);
-      for (const { id, answer } of having) terminal.print(printable(`${id}: ${answer === '' ? `the copy of ${args.queue} at ${args.store} is filled again` : answer}`));
+      const answers = await group.ask('gateway', (client) => resync(client, args.partition, args.store, order));
+      const having = answers.filter(({ answer }) => answer !== NO_SUCH_COPY);
+      for (const { id, answer } of having) terminal.print(printable(`${id}: ${answer === '' ? `the copy of ${args.partition} at ${args.store} is filled again` : answer}`));
       const code = reportMissing(group.missing('gateway'), answers.length, false, terminal);
-      if (having.length === 0 && code === 0) throw new CliError(`no gateway that answers has a mirror of '${args.queue}' at '${args.store}'; twinpost status shows them`);
+      if (having.length === 0 && code === 0) throw new CliError(`no gateway that answers has a copy of '${args.partition}' at '${args.store}'; twinpost status --all shows them`);
       done(having.some(({ answer }) => answer !== '') ? 1 : code);
     },
   );
 }
 
-const NO_SUCH_MIRROR = 'no such mirror';
+const NO_SUCH_COPY = 'no such copy';
 
 /** '' when it is done, else why not. */
-async function resync(client: AdminClient, queue: string, store: string, order: Order): Promise<string> {
+async function resync(client: AdminClient, partition: string, store: string, order: Order): Promise<string> {
   try {
-    await client.resync(queue, { store, ...order });
+    await client.resync(partition, { store, ...order });
     return '';
   } catch (error) {
     if (!(error instanceof NoAnswer) || error.code !== 404 && error.code !== 409) throw error;
-    return error.code === 404 ? NO_SUCH_MIRROR : error.why;
+    return error.code === 404 ? NO_SUCH_COPY : error.why;
   }
 }

@@ -1,6 +1,6 @@
-/** `twinpost store status`: the queues that stores hold, as the stores themselves know them. */
+/** `twinpost store status`: the partitions that stores hold, as the stores themselves know them. */
 import type { Argv } from 'yargs';
-import type { StoreQueueAnswer } from '../admin-api/store-answers.js';
+import type { StorePartitionAnswer } from '../admin-api/store-answers.js';
 import { formatBytes, formatCount } from '../base/units.js';
 import { allRows } from './admin-client.js';
 import type { AdminClient } from './admin-client.js';
@@ -14,19 +14,19 @@ const LIMIT_DEFAULT = 100;
 const LIMIT_MAX = 1_000_000;
 
 interface Held {
-  readonly queues: readonly StoreQueueAnswer[];
+  readonly partitions: readonly StorePartitionAnswer[];
   readonly total: number;
 }
 
 export function storeStatusCommand(cli: Argv, context: CliContext, done: (code: number) => void): Argv {
   return cli.command(
     'status [store]',
-    'queues of the stores: owner, holder, role, epoch, number',
+    'partitions of the stores: holder and epoch as they were told, term, number',
     (args) =>
       withGroupOptions(args)
         .positional('store', { type: 'string', describe: 'one store; all when left out' })
-        .option('queue', { type: 'string', requiresArg: true, describe: 'queues of this name only' })
-        .option('limit', { type: 'number', requiresArg: true, default: LIMIT_DEFAULT, describe: 'queues of each store to show at most' })
+        .option('partition', { type: 'string', requiresArg: true, describe: 'this partition only, as gw-1/3' })
+        .option('limit', { type: 'number', requiresArg: true, default: LIMIT_DEFAULT, describe: 'partitions of each store to show at most' })
         .option('json', { type: 'boolean', describe: 'one JSON object a line' })
         .example('$0 store status store-1 --from store-1:9401 --only', 'one store alone'),
     async (args) => {
@@ -36,9 +36,9 @@ export function storeStatusCommand(cli: Argv, context: CliContext, done: (code: 
       const group = await findGroup(args, context);
       const wanted = args.store === undefined ? group : group.without((member) => member.kind === 'store' && member.id !== args.store);
       if (args.store !== undefined && wanted.members.every((member) => member.kind !== 'store') && wanted.missing('store').length === 0) throw new CliError(`there is no store '${args.store}' in this group; twinpost status lists them`);
-      const answers = await wanted.ask('store', (client) => queuesOf(client, args.queue, args.limit));
+      const answers = await wanted.ask('store', (client) => partitionsOf(client, args.partition, args.limit));
       for (const { id, answer } of answers) {
-        if (json) for (const queue of answer.queues) terminal.print(JSON.stringify({ store: id, ...queue }));
+        if (json) for (const partition of answer.partitions) terminal.print(JSON.stringify({ store: id, ...partition }));
         else for (const line of storeLines(id, answer)) terminal.print(line);
       }
       done(reportMissing(wanted.missing('store'), answers.length, json, terminal));
@@ -46,29 +46,34 @@ export function storeStatusCommand(cli: Argv, context: CliContext, done: (code: 
   );
 }
 
-async function queuesOf(client: AdminClient, name: string | undefined, limit: number): Promise<Held> {
-  const total = name === undefined ? (await client.storeStatus()).queues : 0;
-  const queues: StoreQueueAnswer[] = [];
-  for await (const queue of allRows(client, (cursor) => client.storeQueues(cursor))) {
-    if (name === undefined || queue.queue_name === name) queues.push(queue);
-    if (queues.length === limit) break;
+async function partitionsOf(client: AdminClient, name: string | undefined, limit: number): Promise<Held> {
+  const total = name === undefined ? (await client.storeStatus()).partitions : 0;
+  const partitions: StorePartitionAnswer[] = [];
+  for await (const partition of allRows(client, (cursor) => client.storePartitions(cursor))) {
+    if (name === undefined || partition.partition === name) partitions.push(partition);
+    if (partitions.length === limit) break;
   }
-  return { queues, total: Math.max(total, queues.length) };
+  return { partitions, total: Math.max(total, partitions.length) };
 }
 
-function storeLines(id: string, { queues, total }: Held): string[] {
-  if (queues.length === 0) return [`${printable(id)}: no queues`, ''];
-  const cells = queues.map((queue) => [
-    printable(queue.queue_class === 'mail' ? queue.queue_name : `${queue.queue_name} (${queue.queue_class})`),
-    printable(queue.owner),
-    queue.holder === queue.owner ? '' : printable(queue.holder),
-    queue.role,
-    String(queue.epoch),
-    String(queue.number),
-    formatCount(queue.messages),
-    formatBytes(queue.bytes),
+function storeLines(id: string, { partitions, total }: Held): string[] {
+  if (partitions.length === 0) return [`${printable(id)}: no partitions`, ''];
+  const cells = partitions.map((partition) => [
+    printable(partition.partition),
+    partition.holder === null ? '-' : `${printable(partition.holder)} (${String(partition.holder_incarnation)})`,
+    copyState(partition),
+    String(partition.epoch),
+    String(partition.term),
+    String(partition.number),
+    formatCount(partition.messages),
+    formatBytes(partition.bytes),
   ]);
-  const columns = [{ title: 'Queue' }, { title: 'Owner' }, { title: 'Held by' }, { title: 'Role' }, { title: 'Epoch', right: true }, { title: 'Number', right: true }, { title: 'Messages', right: true }, { title: 'Bytes', right: true }];
-  const more = total > queues.length ? [`-- ${formatCount(queues.length)} of ${counted(total, 'queue')}; --limit shows more`] : [];
+  const columns = [{ title: 'Partition' }, { title: 'Held by' }, { title: 'Copy' }, { title: 'Epoch', right: true }, { title: 'Term', right: true }, { title: 'Number', right: true }, { title: 'Messages', right: true }, { title: 'Bytes', right: true }];
+  const more = total > partitions.length ? [`-- ${formatCount(partitions.length)} of ${counted(total, 'partition')}; --limit shows more`] : [];
   return [`${printable(id)}:`, ...tableText(columns, cells).split('\n'), ...more, ''];
+}
+
+function copyState({ member, complete }: StorePartitionAnswer): string {
+  if (!complete) return 'filling';
+  return member ? 'member' : 'no member';
 }

@@ -14,7 +14,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Argv } from 'yargs';
 import type { TableRowAnswer } from '../admin-api/gateway-answers.js';
-import type { StoreQueueAnswer } from '../admin-api/store-answers.js';
+import type { StorePartitionAnswer } from '../admin-api/store-answers.js';
 import { formatCount } from '../base/units.js';
 import { allRows } from './admin-client.js';
 import type { CliContext } from './context.js';
@@ -30,7 +30,7 @@ export type Verdict = 'same' | 'DIFFERS' | 'MISSING' | 'filling' | 'NG' | 'movin
 export interface Compared {
   readonly gateway: string;
   readonly row: TableRowAnswer;
-  readonly copy: StoreQueueAnswer | undefined;
+  readonly copy: StorePartitionAnswer | undefined;
   readonly verdict: Verdict;
 }
 
@@ -40,7 +40,7 @@ export function storeVerifyCommand(cli: Argv, context: CliContext, done: (code: 
     'compare mirrors with their gateways by number, digest and count',
     (args) =>
       withGroupOptions(args)
-        .option('queue', { type: 'string', requiresArg: true, describe: 'queues of this name only' })
+        .option('partition', { type: 'string', requiresArg: true, describe: 'this partition only, as gw-1/3' })
         .option('all', { type: 'boolean', describe: 'show also those that are the same' })
         .option('json', { type: 'boolean', describe: 'one JSON object a line' })
         .example('$0 store verify', 'exit code 2 when a mirror differs from its gateway'),
@@ -48,7 +48,7 @@ export function storeVerifyCommand(cli: Argv, context: CliContext, done: (code: 
       const { terminal } = context;
       const json = args.json === true;
       const group = await findGroup(args, context);
-      const compared = await compareAll(group, args.queue);
+      const compared = await compareAll(group, args.partition);
       const shown = compared.filter((one) => args.all === true || one.verdict !== 'same');
       if (json) for (const one of shown) terminal.print(JSON.stringify(jsonOf(one)));
       else for (const line of verifyLines(compared, shown, terminal.isTty)) terminal.print(line);
@@ -83,25 +83,25 @@ async function compareOnce(group: Group, name: string | undefined): Promise<Comp
   const [gateways, stores] = await Promise.all([
     group.ask('gateway', async (client) => {
       const rows: TableRowAnswer[] = [];
-      for await (const row of allRows(client, (cursor) => client.mirrors(cursor))) if (name === undefined || row.queue_name === name) rows.push(row);
+      for await (const row of allRows(client, (cursor) => client.mirrors(cursor))) if (name === undefined || row.partition === name) rows.push(row);
       return rows;
     }),
     group.ask('store', async (client) => {
-      const copies = new Map<string, StoreQueueAnswer>();
-      for await (const copy of allRows(client, (cursor) => client.storeQueues(cursor))) if (name === undefined || copy.queue_name === name) copies.set(keyOfQueue(copy), copy);
+      const copies = new Map<string, StorePartitionAnswer>();
+      for await (const copy of allRows(client, (cursor) => client.storePartitions(cursor))) if (name === undefined || copy.partition === name) copies.set(copy.partition, copy);
       return copies;
     }),
   ]);
   const copiesOf = new Map(stores.map(({ id, answer }) => [id, answer]));
   return gateways.flatMap(({ id, answer }) => answer.map((row) => {
     const copies = copiesOf.get(row.store);
-    const copy = copies?.get(keyOfQueue(row));
+    const copy = copies?.get(row.partition);
     return { gateway: id, row, copy, verdict: copies === undefined ? 'not asked' : judgeMirror(row, copy) };
   }));
 }
 
 /** One reading of both sides. */
-export function judgeMirror(row: TableRowAnswer, copy: StoreQueueAnswer | undefined): Verdict {
+export function judgeMirror(row: TableRowAnswer, copy: StorePartitionAnswer | undefined): Verdict {
   if (row.sync === 'NG') return 'NG';
   if (copy === undefined) return 'MISSING';
   if (row.sync === 'RESYNC') return 'filling';
@@ -109,17 +109,13 @@ export function judgeMirror(row: TableRowAnswer, copy: StoreQueueAnswer | undefi
   return copy.digest === row.digest && copy.messages === row.messages ? 'same' : 'DIFFERS';
 }
 
-function keyOfQueue(queue: { readonly owner: string; readonly birth: number; readonly serial: number }): string {
-  return `${queue.owner} ${String(queue.birth)} ${String(queue.serial)}`;
-}
-
 function keyOfRow(row: TableRowAnswer): string {
-  return `${keyOfQueue(row)} ${row.store}`;
+  return `${row.partition} ${row.store}`;
 }
 
 function jsonOf({ gateway, row, copy, verdict }: Compared): object {
   return {
-    gateway, queue_name: row.queue_name, queue_class: row.queue_class, store: row.store, verdict,
+    gateway, partition: row.partition, store: row.store, verdict,
     gateway_number: row.last_transaction, gateway_digest: row.digest, gateway_messages: row.messages,
     store_number: copy?.number ?? null, store_digest: copy?.digest ?? null, store_messages: copy?.messages ?? null,
   };
@@ -129,12 +125,12 @@ export function verifyLines(compared: readonly Compared[], shown: readonly Compa
   const lines: string[] = [];
   if (shown.length > 0) {
     const cells = shown.map(({ gateway, row, copy, verdict }) => [
-      printable(gateway), printable(row.queue_name), printable(row.store),
+      printable(gateway), printable(row.partition), printable(row.store),
       String(row.last_transaction), row.digest ?? '-', formatCount(row.messages),
       copy === undefined ? '-' : String(copy.number), copy?.digest ?? '-', copy === undefined ? '-' : formatCount(copy.messages),
       verdict,
     ]);
-    const columns = [{ title: 'Gateway' }, { title: 'Queue' }, { title: 'Store' }, { title: 'Number', right: true }, { title: 'Digest' }, { title: 'Messages', right: true }, { title: 'At store', right: true }, { title: 'Digest' }, { title: 'Messages', right: true }, { title: 'Verdict' }];
+    const columns = [{ title: 'Gateway' }, { title: 'Partition' }, { title: 'Store' }, { title: 'Number', right: true }, { title: 'Digest' }, { title: 'Messages', right: true }, { title: 'At store', right: true }, { title: 'Digest' }, { title: 'Messages', right: true }, { title: 'Verdict' }];
     lines.push(...tableText(columns, cells).split('\n'));
   }
   const wrong = compared.filter(({ verdict }) => isWrong(verdict)).length;

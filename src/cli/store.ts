@@ -1,4 +1,4 @@
-/** `twinpost store`: holds mirrored queues in memory until told to stop. */
+/** `twinpost store`: holds mirrored partitions in memory until told to stop. */
 import type { Argv } from 'yargs';
 import { loadFor } from './config-file.js';
 import type { CliContext } from './context.js';
@@ -13,7 +13,7 @@ import { storeVerifyCommand } from './store-verify.js';
 export function storeCommand(cli: Argv, context: CliContext, done: (code: number) => void): Argv {
   return cli.command(
     'store',
-    'run a queue store: mirrors of queues, in memory',
+    'run a store: copies of partitions, in memory',
     (args) => {
       storeStatusCommand(args, context, done);
       storeVerifyCommand(args, context, done);
@@ -23,6 +23,10 @@ export function storeCommand(cli: Argv, context: CliContext, done: (code: number
       return args
         .option('config', { alias: 'c', type: 'string', requiresArg: true, global: false, describe: 'configuration file with a section store' })
         .option('id', { type: 'string', requiresArg: true, global: false, describe: 'which one, when the file describes several' })
+        .option('state-dir', {
+          type: 'string', requiresArg: true, global: false,
+          describe: 'folder for what it still holds when it stops, instead of state_dir',
+        })
         .example('$0 store --config configs/store.yaml', 'run the store of this file');
     },
     async (args) => {
@@ -33,7 +37,8 @@ export function storeCommand(cli: Argv, context: CliContext, done: (code: number
         throw new CliError(stores.length === 0 ? `${file}:1: store: expected this section, found nothing` : `no store '${args.id ?? ''}' in ${file}; there are: ${known}`);
       }
       if (args.id === undefined && stores.length > 1) throw new CliError(`${file} describes ${String(stores.length)} stores: which one? --id ${stores.map((candidate) => candidate.id).join(' or --id ')}`);
-      done(await runRole('store', () => context.roles.store(store), context));
+      const stateDir = args['state-dir'] ?? store.stateDir;
+      done(await runRole('store', () => context.roles.store({ ...store, stateDir }), context));
     },
   );
 }

@@ -1,7 +1,11 @@
-/** `twinpost up`: two stores, a gateway and a sink on this machine, kept alive (cli/up/run-up.ts). */
+/** `twinpost up`: two stores, one gateway or several, and a sink on this machine (cli/up/run-up.ts). */
 import type { Argv } from 'yargs';
 import type { CliContext } from './context.js';
+import { CliError } from './context.js';
 import { runUp } from './up/run-up.js';
+
+/** More would not show more on one machine. */
+const GATEWAYS_MAX = 8;
 
 export function upCommand(cli: Argv, context: CliContext, done: (code: number) => void): Argv {
   return cli.command(
@@ -11,7 +15,18 @@ export function upCommand(cli: Argv, context: CliContext, done: (code: number) =
       args
         .option('config', { alias: 'c', type: 'string', requiresArg: true, describe: 'file with gateway, stores and sink (default: built in, as configs/up.yaml)' })
         .option('state-dir', { type: 'string', requiresArg: true, describe: 'folder for state and logs (default: a temporary one)' })
-        .example('$0 up', 'then, elsewhere: twinpost send --count 1000'),
-    async (args) => { done(await runUp({ config: args.config, stateDir: args['state-dir'] }, context)); },
+        .option('gateways', {
+          type: 'number', requiresArg: true, default: 1,
+          describe: 'how many gateways: kill one, and another delivers its mail',
+        })
+        .example('$0 up', 'then, elsewhere: twinpost send --count 1000')
+        .example('$0 up --gateways 2', 'to see a rescue: kill -9 one of the two'),
+    async (args) => {
+      const { config, gateways } = args;
+      if (!Number.isInteger(gateways) || gateways < 1 || gateways > GATEWAYS_MAX) {
+        throw new CliError(`--gateways: expected a whole number from 1 to ${String(GATEWAYS_MAX)}`);
+      }
+      done(await runUp({ config, stateDir: args['state-dir'], gateways }, context));
+    },
   );
 }

@@ -7,7 +7,8 @@ import os from 'node:os';
 import path from 'node:path';
 import { SECRET_CHARACTERS_MIN, routeName } from './checks.js';
 import type { Path, Problem } from './problems.js';
-import type { FileValue, GatewayValue, SinkValue, StoreValue } from './schema.js';
+import type { RegisterChoice } from '../register/running/open-register.js';
+import type { EtcdValue, FileValue, GatewayValue, SinkValue, StoreValue } from './schema.js';
 import type { Address, AdminConfig, Config, DeliveryConfig, GatewayConfig, LinkTlsConfig, LogConfig, MirrorConfig, RouteConfig, SinkConfig, SmtpConfig, StoreClientConfig, StoreConfig, StorePeerConfig } from './types.js';
 import { workerIds } from './workers.js';
 
@@ -19,21 +20,27 @@ export interface BuildContext {
   readonly up: boolean;
   readonly environmentSecret: string | undefined;
   readonly stateDir: string | undefined;
+  /** Where an upper process serves the register file. */
+  readonly registerDir: string | undefined;
 }
 
 /** What can still go wrong here (an unreadable secret file) is added to `problems`. */
 export function buildConfig(file: FileValue, context: BuildContext, problems: Problem[]): Config {
   const daemons = file.stores ?? (file.store === undefined ? [] : [file.store]);
   const secretOfGateway = file.gateway === undefined ? undefined : secretBytes(file.gateway, ['gateway'], context, problems);
+  const etcd = file.register === 'file' ? undefined : etcdChoice(file.register, context, problems);
   return freeze({
     file: context.file,
-    gateway: file.gateway === undefined ? undefined : gatewayConfig(file, file.gateway, secretOfGateway ?? new Uint8Array(), context),
-    stores: daemons.map((store, i) => storeConfig(file, store, file.stores === undefined ? ['store'] : ['stores', i], secretOfGateway, context, problems)),
+    gateway: file.gateway === undefined ? undefined : gatewayConfig(file, file.gateway, secretOfGateway ?? new Uint8Array(), etcd, context),
+    stores: daemons.map((store, i) => ({ ...storeConfig(file, store, file.stores === undefined ? ['store'] : ['stores', i], secretOfGateway, context, problems), register: etcd })),
     sink: file.sink === undefined ? undefined : sinkConfig(file.sink, context),
   });
 }
 
-function gatewayConfig(file: FileValue, gateway: GatewayValue, secret: Uint8Array, context: BuildContext): GatewayConfig {
+function gatewayConfig(
+  file: FileValue, gateway: GatewayValue, secret: Uint8Array, etcd: RegisterChoice | undefined, context: BuildContext,
+): GatewayConfig {
+  const stateDir = context.stateDir ?? absolute(gateway.state_dir, context);
   return {
     id: gateway.id,
     workers: gateway.workers,
@@ -47,13 +54,50 @@ function gatewayConfig(file: FileValue, gateway: GatewayValue, secret: Uint8Arra
     memory: { limitBytes: gateway.memory.limit, acceptShare: gateway.memory.accept, nextHopShare: gateway.memory.next_hop },
     mirror: mirrorConfig(gateway.mirror, context),
     secret,
-    stores: gateway.stores?.map((peer) => peerConfig(peer, peer.admin, peer.weight)) ?? (file.stores ?? []).map((store) => peerConfig(store, store.admin.listen, 1)),
+    stores: storePeers(file, gateway),
+    learnStores: etcd === undefined ? undefined : learnStores(file, gateway),
     admin: adminConfig(gateway.admin),
     log: { ...logConfig(gateway.log, context), mail: gateway.log.mail },
-    stateDir: context.stateDir ?? absolute(gateway.state_dir, context),
+    stateDir,
+    register: etcd ?? fileChoice(stateDir, gateway.workers, context),
     insecure: gateway.insecure,
     oneHost: context.up,
   };
+}
+
+/** With workers the upper process keeps the file; under `up` that one does. */
+function fileChoice(stateDir: string | undefined, workers: number, { registerDir }: BuildContext): RegisterChoice {
+  if (registerDir !== undefined) return { kind: 'socket', stateDir: registerDir };
+  return { kind: 'file', stateDir: stateDir ?? '', isServed: workers > 1 };
+}
+
+function etcdChoice(value: EtcdValue, context: BuildContext, problems: Problem[]): RegisterChoice {
+  return {
+    kind: 'etcd',
+    endpoints: value.etcd,
+    cluster: value.cluster,
+    user: value.user ?? '',
+    password: value.password_file === undefined ? '' : passwordText(value.password_file, context, problems),
+    caFile: absolute(value.ca, context),
+    certFile: absolute(value.cert, context),
+    keyFile: absolute(value.key, context),
+    operationsMax: value.max_txn_ops,
+  };
+}
+
+function passwordText(file: string, context: BuildContext, problems: Problem[]): string {
+  const name = path.resolve(context.folder, file);
+  const found = (text: string): void => {
+    problems.push({ path: ['register', 'password_file'], text: `expected a file with a password, found ${text}` });
+  };
+  try {
+    const text = readFileSync(name, 'utf8').trim();
+    if (text === '') found(`nothing in '${name}'`);
+    return text;
+  } catch (error) {
+    found(`'${name}': ${(error as NodeJS.ErrnoException).code ?? String(error)}`);
+    return '';
+  }
 }
 
 /** Every process that may serve a queue of another, its own fellows among them. */
@@ -116,6 +160,8 @@ function routeConfig(route: GatewayValue['routes'][number], gateway: GatewayValu
   return {
     domains: route.domains ?? (route.domain === undefined ? [] : [route.domain]),
     name: routeName(route),
+    perDomain: route.queues === 'domain',
+    lanes: route.lanes,
     nextHop: route.via,
     ordering,
     concurrency: ordering === 'strict' ? 1 : (route.concurrency ?? gateway.delivery.concurrency),
@@ -128,6 +174,7 @@ function mirrorConfig(mirror: GatewayValue['mirror'], context: BuildContext): Mi
   return {
     replicas: mirror.replicas,
     replicasMin: mirror.min_replicas,
+    partitions: mirror.partitions,
     commitTimeoutMs: mirror.commit_timeout,
     heartbeatMs: mirror.heartbeat,
     failoverTimeoutMs: mirror.failover_timeout,
@@ -135,6 +182,7 @@ function mirrorConfig(mirror: GatewayValue['mirror'], context: BuildContext): Mi
     windowBytes: mirror.window,
     ringBytes: mirror.ring,
     replaceAfterMs: mirror.replace_after,
+    rebalanceBytesPerSecond: mirror.rebalance_rate,
     blockMessages: mirror.block,
     tls: linkTls(mirror.tls, context),
   };
@@ -145,17 +193,47 @@ function linkTls(tls: StoreValue['tls'], context: BuildContext): LinkTlsConfig |
   return { caFile: path.resolve(context.folder, tls.ca), certFile: path.resolve(context.folder, tls.cert), keyFile: path.resolve(context.folder, tls.key) };
 }
 
-function peerConfig(peer: Pick<StorePeerConfig, 'id' | 'host' | 'paths'>, admin: Address | undefined, weight: number): StorePeerConfig {
-  return { id: peer.id, host: peer.host, paths: peer.paths, admin, weight };
+/** Those whose addresses the file says; of the others the register does. */
+function storePeers(file: FileValue, { stores }: GatewayValue): readonly StorePeerConfig[] {
+  if (stores === undefined) {
+    return (file.stores ?? []).map(({ admin, ...store }) => peerConfig(store, admin.listen, store.weight));
+  }
+  return stores.flatMap(({ id, host, paths, admin, weight }) =>
+    host === undefined || paths === undefined ? [] : [peerConfig({ id, host, paths }, admin, weight ?? 1)]);
 }
 
-function storeConfig(file: FileValue, store: StoreValue, at: Path, secretOfGateway: Uint8Array | undefined, context: BuildContext, problems: Problem[]): StoreConfig {
-  const own = file.gateway === undefined || secretOfGateway === undefined ? [] : clientsOf(file.gateway.id, file.gateway.workers, secretOfGateway, file.gateway.admin.listen);
+function peerConfig(
+  { id, host, paths }: Pick<StorePeerConfig, 'id' | 'host' | 'paths'>, admin: Address | undefined, weight: number,
+): StorePeerConfig {
+  return { id, host, paths, admin, weight };
+}
+
+function learnStores(file: FileValue, { stores }: GatewayValue): GatewayConfig['learnStores'] {
+  if (stores === undefined) return { only: file.stores === undefined ? undefined : [] };
+  return { only: stores.filter(({ paths }) => paths === undefined).map(({ id }) => id) };
+}
+
+function storeConfig(file: FileValue, store: StoreValue, at: Path, secretOfGateway: Uint8Array | undefined, context: BuildContext, problems: Problem[]): Omit<StoreConfig, 'register'> {
+  const { gateway: owner } = file;
+  const own = !context.up || owner === undefined || secretOfGateway === undefined
+    ? []
+    : clientsOf(owner.id, owner.workers, secretOfGateway, owner.admin.listen);
+  const isOpen = file.register !== 'file' && store.gateways === undefined && own.length === 0;
+  const group = (): Uint8Array => {
+    const isOfGateway = !hasSecret(store) && secretOfGateway !== undefined;
+    return isOfGateway ? secretOfGateway : secretBytes(store, at, context, problems);
+  };
+  const secretOfClient = (client: SecretHolder, i: number): Uint8Array =>
+    hasSecret(client) ? secretBytes(client, [...at, 'gateways', i], context, problems) : group();
+  const named = store.gateways?.flatMap((client, i) =>
+    clientsOf(client.id, client.workers, secretOfClient(client, i), client.admin));
   return {
     id: store.id,
     host: store.host,
-    paths: store.paths,
-    gateways: store.gateways?.flatMap((gateway, i) => clientsOf(gateway.id, gateway.workers, secretBytes(gateway, [...at, 'gateways', i], context, problems), gateway.admin)) ?? own,
+    paths: store.paths.map(({ name, address, advertise }) => ({ name, address, advertised: advertise })),
+    gateways: named ?? own,
+    groupSecret: isOpen ? group() : undefined,
+    weight: store.weight,
     memoryLimitBytes: store.memory.limit,
     leaseMs: store.lease,
     windowBytes: store.window,
@@ -183,7 +261,16 @@ function logConfig(log: StoreValue['log'], context: BuildContext): LogConfig {
   return { level: log.level, file: absolute(log.file, context) };
 }
 
-function secretBytes(holder: { secret?: string | undefined; secret_file?: string | undefined }, at: Path, context: BuildContext, problems: Problem[]): Uint8Array {
+interface SecretHolder {
+  readonly secret?: string | undefined;
+  readonly secret_file?: string | undefined;
+}
+
+function hasSecret({ secret, secret_file }: SecretHolder): boolean {
+  return secret !== undefined || secret_file !== undefined;
+}
+
+function secretBytes(holder: SecretHolder, at: Path, context: BuildContext, problems: Problem[]): Uint8Array {
   if (holder.secret !== undefined) return Buffer.from(holder.secret, 'utf8');
   if (holder.secret_file === undefined) return Buffer.from(context.environmentSecret ?? '', 'utf8');
   const name = path.resolve(context.folder, holder.secret_file);

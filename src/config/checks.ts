@@ -4,8 +4,8 @@
  * itself. The rule for the lease (docs/GUARANTEES.md "Links"): ≥ 3 × failover + 2 × heartbeat + 3 s of stall.
  */
 import type { Path, Problem } from './problems.js';
-import type { FileValue, GatewayValue, StoreValue } from './schema.js';
-import { isLoopback } from './values.js';
+import type { EtcdValue, FileValue, GatewayValue, StoreValue } from './schema.js';
+import { isLoopback, isWildcard } from '../platform/node/own-host.js';
 import { workerIds } from './workers.js';
 import type { Address } from './types.js';
 
@@ -13,6 +13,8 @@ import type { Address } from './types.js';
 const STALL_MS = 3_000;
 /** HMAC secrets shorter than this can be found by trying, from one recorded handshake. */
 export const SECRET_CHARACTERS_MIN = 16;
+/** What may be left out because etcd says it. */
+const OR_ETCD = ' (or register: {etcd: …}, by which they find each other)';
 /** Of values.ts, identifier(). */
 const IDENTIFIER_CHARACTERS_MAX = 63;
 
@@ -21,6 +23,10 @@ export interface CheckContext {
   readonly up: boolean;
   /** TWINPOST_SECRET is set: sections without a secret use it. */
   readonly secretFromEnvironment: boolean;
+  /** The folder that the command line names; undefined: none. */
+  readonly stateDir: string | undefined;
+  /** An upper process keeps the register's file, for all its gateways. */
+  readonly isRegisterServed: boolean;
 }
 
 export function checkFile(file: FileValue, context: CheckContext): Problem[] {
@@ -29,6 +35,8 @@ export function checkFile(file: FileValue, context: CheckContext): Problem[] {
     problems.push({ path: [], text: 'expected at least one of the sections gateway, store, stores, sink, found none' });
   }
   if (file.gateway !== undefined) checkGateway(file, file.gateway, context, problems);
+  if (file.register === 'file') checkFileRegister(file.gateway, context, problems);
+  else checkEtcd(file, file.register, problems);
   if (file.store !== undefined) checkStore(file, file.store, ['store'], context, problems);
   file.stores?.forEach((store, i) => { checkStore(file, store, ['stores', i], context, problems); });
   if (file.stores !== undefined) unique(file.stores.map((store) => store.id), (i) => ['stores', i, 'id'], 'store id', problems);
@@ -56,6 +64,40 @@ function checkGateway(file: FileValue, gateway: GatewayValue, context: CheckCont
   if (!smtp.listen.every((address) => isLoopback(address.host)) && smtp.relay_networks.some((network) => network.endsWith('/0'))) {
     problems.push({ path: [...path, 'smtp', 'relay_networks'], text: 'expected networks of your own, found one that holds the whole internet: that is an open relay' });
   }
+}
+
+/** A file of one machine: what each gateway kept in its own, the others of its group would not know. */
+function checkFileRegister(gateway: GatewayValue | undefined, context: CheckContext, problems: Problem[]): void {
+  if (gateway === undefined || context.up || context.isRegisterServed) return;
+  const other = gateway.group.find(({ id }) => id !== gateway.id);
+  if (other !== undefined) {
+    problems.push({ path: ['gateway', 'group'], text: `expected 'register: {etcd: [URL, …], cluster: NAME}' at the top of the file for a group of gateways, found register: file: ${gateway.id} and ${other.id} could not know what the other one holds; set up etcd (docs/REGISTER.md), or leave group out` });
+  }
+  if (gateway.state_dir === undefined && context.stateDir === undefined) {
+    problems.push({ path: ['gateway', 'state_dir'], text: 'expected a folder, in which register: file keeps who holds what, found nothing' });
+  }
+}
+
+function checkEtcd(file: FileValue, etcd: EtcdValue, problems: Problem[]): void {
+  const together = (first: 'user' | 'cert', second: 'password_file' | 'key'): void => {
+    if ((etcd[first] === undefined) === (etcd[second] === undefined)) return;
+    const [given, missing] = etcd[first] === undefined ? [second, first] : [first, second];
+    problems.push({ path: ['register', given], text: `expected ${missing} beside it, found nothing` });
+  };
+  together('user', 'password_file');
+  together('cert', 'key');
+  const sections = [file.gateway, file.store, ...(file.stores ?? [])].filter((section) => section !== undefined);
+  const isTrusted = sections.every(({ insecure }) => insecure);
+  etcd.etcd.forEach((url, i) => {
+    if (url.startsWith('https:')) return;
+    const at: Path = ['register', 'etcd', i];
+    if (etcd.ca !== undefined || etcd.cert !== undefined) {
+      problems.push({ path: at, text: `expected https:// with ca or cert, found '${url}'` });
+    } else if (!isTrusted && !isLoopback(hostOfUrl(url))) {
+      problems.push({ path: at, text: `expected https:// for an etcd outside loopback, found '${url}': the say over every queue would cross the network in clear; on a network you trust say insecure: true (of the gateway, of the store)` });
+    }
+  });
+  unique(etcd.etcd, (i) => ['register', 'etcd', i], 'address', problems);
 }
 
 /** Each worker has an admin port and an id made of the gateway's, and all share the ports for mail. */
@@ -93,33 +135,81 @@ function checkPeers(file: FileValue, gateway: GatewayValue, context: CheckContex
   const path: Path = ['gateway', 'stores'];
   const derived = gateway.stores === undefined;
   if (derived && file.stores === undefined) {
-    problems.push({ path, text: 'expected the stores that hold this gateway\'s mirrors, found nothing' });
+    if (file.register !== 'file') return checkLearned(gateway, file.register, problems);
+    const text = `expected the stores that hold this gateway's mirrors${OR_ETCD}, found nothing`;
+    problems.push({ path, text });
     return;
   }
-  const peers: readonly PeerValue[] = gateway.stores ?? file.stores ?? [];
+  gateway.stores?.forEach((peer, i) => { checkNamed(peer, [...path, i], file.register, problems); });
+  const peers: readonly NamedPeer[] = gateway.stores ?? file.stores ?? [];
   const { replicas } = gateway.mirror;
   if (peers.length < replicas) {
     problems.push({ path: derived ? ['stores'] : path, text: `expected at least replicas (${String(replicas)}) stores, found ${String(peers.length)}` });
   }
+  // No copy of its own mail goes to its own host. It knows the store there all the same: a gateway that it
+  // rescues has copies on it.
+  const isShort = peers.filter(({ host }) => host !== gateway.host).length < replicas;
   peers.forEach((peer, i) => {
     const at: Path = derived ? ['stores', i] : [...path, i];
-    if (!context.up && peer.host === gateway.host) {
+    if (!context.up && isShort && peer.host === gateway.host) {
       problems.push({ path: [...at, 'host'], text: `expected a host other than the gateway's own, found '${peer.host}': its death would take the gateway and a mirror` });
     }
-    if (!derived) checkPaths(peer.paths, at, gateway.insecure || gateway.mirror.tls !== undefined, problems);
+    if (derived || peer.paths === undefined) return;
+    checkPaths(peer.paths, at, gateway.insecure || gateway.mirror.tls !== undefined, problems);
   });
   if (!derived) unique(peers.map((peer) => peer.id), (i) => [...path, i, 'id'], 'store id', problems);
   // Any two stores may hold the two copies of a queue: placement looks at their load, not at hosts.
-  if (!context.up && replicas > 1) unique(peers.map((peer) => peer.host), (i) => [...(derived ? ['stores'] : path), i, 'host'], 'host of stores', problems);
+  const hosts = peers.flatMap(({ host }) => (host === undefined ? [] : [host]));
+  if (context.up || replicas === 1 || hosts.length < peers.length) return;
+  unique(hosts, (i) => [...(derived ? ['stores'] : path), i, 'host'], 'host of stores', problems);
 }
 
-interface PeerValue {
+interface PathValue {
+  readonly name: string;
+  readonly address: Address;
+}
+
+interface NamedPeer {
   readonly id: string;
-  readonly host: string;
-  readonly paths: readonly { readonly name: string; readonly address: Address }[];
+  readonly host?: string | undefined;
+  readonly paths?: readonly PathValue[] | undefined;
 }
 
-function checkPaths(paths: PeerValue['paths'], at: Path, isAllowed: boolean, problems: Problem[]): void {
+/** All of it is said here, or, with etcd, all but its id is told there. */
+function checkNamed(peer: NamedPeerValue, at: Path, register: FileValue['register'], problems: Problem[]): void {
+  const { host, paths, admin, weight } = peer;
+  const keys = Object.entries({ host, paths, admin, weight });
+  const said = keys.filter(([, value]) => value !== undefined).map(([key]) => key).join(' and ');
+  if (host !== undefined && paths !== undefined) return;
+  if (register === 'file') {
+    const found = said === '' ? 'its id alone' : said;
+    problems.push({ path: at, text: `expected host and paths of this store${OR_ETCD}, found ${found}` });
+  } else if (said !== '') {
+    const wish = 'the id alone, so that etcd says the rest, or both host and paths';
+    problems.push({ path: at, text: `expected ${wish}, found ${said}` });
+  }
+}
+
+type NamedPeerValue = NonNullable<GatewayValue['stores']>[number];
+
+/** Of stores that etcd will name nothing is known yet, but that they are on other machines if etcd is. */
+function checkLearned({ insecure, mirror }: GatewayValue, etcd: EtcdValue, problems: Problem[]): void {
+  if (insecure || mirror.tls !== undefined || isOnThisMachine(etcd)) return;
+  problems.push({
+    path: ['gateway', 'mirror', 'tls'],
+    text: 'expected TLS of the links (ca, cert, key) to the stores that etcd names, found nothing: mail would cross the network in clear; on a network you trust say insecure: true',
+  });
+}
+
+function isOnThisMachine({ etcd }: EtcdValue): boolean {
+  return etcd.every((url) => isLoopback(hostOfUrl(url)));
+}
+
+function hostOfUrl(url: string): string {
+  return new URL(url).hostname.replace(/^\[|\]$/g, '');
+}
+
+function checkPaths(paths: readonly PathValue[], at: Path, isAllowed: boolean, problems: Problem[]): void {
   unique(paths.map((path) => path.name), (i) => [...at, 'paths', i, 'name'], 'path name', problems);
   paths.forEach((path, i) => {
     if (isAllowed || isLoopback(path.address.host)) return;
@@ -167,13 +257,46 @@ function checkStore(file: FileValue, store: StoreValue, path: Path, context: Che
   checkPaths(store.paths, path, store.insecure || store.tls !== undefined, problems);
   checkOneOf(store.tls !== undefined, store.insecure, [...path, 'tls'], problems);
   checkAdmin(store.admin, path, problems);
+  const { register } = file;
+  if (register !== 'file' && !context.up) checkReached(store, path, register, problems);
+  const isOfGateway = context.up && file.gateway !== undefined;
+  if (hasSecret(store)) checkSecret(store, path, context, problems);
   if (store.gateways === undefined) {
-    if (!context.up || file.gateway === undefined) problems.push({ path: [...path, 'gateways'], text: 'expected the gateways that this store serves, found nothing' });
+    if (isOfGateway) return;
+    if (register === 'file') {
+      const text = `expected the gateways that this store serves${OR_ETCD}, found nothing`;
+      problems.push({ path: [...path, 'gateways'], text });
+    } else if (!hasSecret(store) && file.gateway === undefined) checkSecret(store, path, context, problems);
     return;
   }
-  store.gateways.forEach((gateway, i) => { checkSecret(gateway, [...path, 'gateways', i], context, problems); });
+  const isGroups = hasSecret(store) || file.gateway !== undefined;
+  store.gateways.forEach((gateway, i) => {
+    if (hasSecret(gateway) || !isGroups) checkSecret(gateway, [...path, 'gateways', i], context, problems);
+  });
   const ids = store.gateways.flatMap((gateway, i) => workerIds(gateway.id, gateway.workers).map((id) => ({ id, i })));
   unique(ids.map(({ id }) => id), (at) => [...path, 'gateways', ids[at]?.i ?? 0, 'id'], 'gateway id', problems);
+}
+
+/** Gateways connect to what the register says: an address that only this machine understands helps nobody. */
+function checkReached({ paths }: StoreValue, at: Path, register: EtcdValue, problems: Problem[]): void {
+  paths.forEach(({ address, advertise }, i) => {
+    const { host } = advertise ?? address;
+    const isElsewhere = isLoopback(host) && !isOnThisMachine(register);
+    if (!isElsewhere && !isWildcard(host)) return;
+    const key = advertise === undefined ? 'address' : 'advertise';
+    const other = advertise === undefined ? ', or advertise: ADDRESS beside it' : '';
+    const wish = 'an address by which gateways of other machines reach this store (register: etcd tells them)';
+    problems.push({ path: [...at, 'paths', i, key], text: `expected ${wish}${other}, found '${host}'` });
+  });
+}
+
+function hasSecret({ secret, secret_file }: SecretValue): boolean {
+  return secret !== undefined || secret_file !== undefined;
+}
+
+interface SecretValue {
+  readonly secret?: string | undefined;
+  readonly secret_file?: string | undefined;
 }
 
 function checkAdmin(admin: { listen: Address; token?: string | undefined }, path: Path, problems: Problem[]): void {
@@ -181,7 +304,7 @@ function checkAdmin(admin: { listen: Address; token?: string | undefined }, path
   problems.push({ path: [...path, 'admin', 'token'], text: `expected a token because admin.listen (${admin.listen.host}) is not loopback, found nothing` });
 }
 
-function checkSecret(holder: { secret?: string | undefined; secret_file?: string | undefined }, path: Path, context: CheckContext, problems: Problem[]): void {
+function checkSecret(holder: SecretValue, path: Path, context: CheckContext, problems: Problem[]): void {
   if (holder.secret !== undefined && holder.secret_file !== undefined) {
     problems.push({ path: [...path, 'secret_file'], text: 'expected one of secret and secret_file, found both' });
   } else if (holder.secret === undefined && holder.secret_file === undefined && !context.secretFromEnvironment) {

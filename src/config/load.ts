@@ -25,6 +25,8 @@ export interface LoadOptions {
   readonly secret?: string | undefined;
   /** Overrides gateway.state_dir. */
   readonly stateDir?: string | undefined;
+  /** Folder of a register file that an upper process keeps and serves; it stands for `register: file`. */
+  readonly registerDir?: string | undefined;
 }
 
 export type LoadResult =
@@ -56,10 +58,11 @@ export function parseConfig(text: string, file: string, options: LoadOptions): L
   const parsed = fileSchema.safeParse(value);
   if (!parsed.success) return refused(report(file, document, lines, problemsOfIssues(parsed.error, fileSchema, value)));
   const up = options.role === 'up' || (options.role === 'check' && parsed.data.stores !== undefined);
-  const problems = checkFile(parsed.data, { up, secretFromEnvironment: options.secret !== undefined || options.role === 'up' || (options.role === 'check' && up) });
+  const secretFromEnvironment = options.secret !== undefined || options.role === 'up' || (options.role === 'check' && up);
+  const problems = checkFile(parsed.data, { up, secretFromEnvironment, stateDir: options.stateDir, isRegisterServed: options.registerDir !== undefined });
   if (problems.length > 0) return refused(report(file, document, lines, problems));
   const late: Problem[] = [];
-  const context = { file, folder: path.dirname(path.resolve(file)), up, environmentSecret: options.secret, stateDir: options.stateDir };
+  const context = { file, folder: path.dirname(path.resolve(file)), up, environmentSecret: options.secret, stateDir: options.stateDir, registerDir: options.registerDir };
   const config = buildConfig(parsed.data, context, late);
   return late.length === 0 ? { ok: true, config, value: parsed.data } : refused(report(file, document, lines, late));
 }

@@ -21,9 +21,13 @@ const FOUND_CHARACTERS_MAX = 60;
 export const SECRET_KEYS: ReadonlySet<string> = new Set(['secret', 'token']);
 
 export function problemsOfIssues(error: z.ZodError, schema: z.ZodType, value: unknown): Problem[] {
+  return problemsAt([], error.issues, schema, value);
+}
+
+function problemsAt(above: Path, issues: readonly z.core.$ZodIssue[], schema: z.ZodType, value: unknown): Problem[] {
   const problems: Problem[] = [];
-  for (const issue of error.issues) {
-    const path = issue.path.map((part) => (typeof part === 'symbol' ? String(part) : part));
+  for (const issue of issues) {
+    const path = [...above, ...issue.path.map((part) => (typeof part === 'symbol' ? String(part) : part))];
     const found = describeAt(valueAt(value, path), path);
     switch (issue.code) {
       case 'unrecognized_keys':
@@ -38,11 +42,27 @@ export function problemsOfIssues(error: z.ZodError, schema: z.ZodType, value: un
       case 'too_big':
         problems.push({ path, text: `expected at most ${String(issue.maximum)} of them, found ${found}` });
         break;
+      case 'invalid_union': {
+        // A mapping was meant for the choice that is one: what is wrong within it says more.
+        const within = isMapping(valueAt(value, path)) ? issue.errors.find((each) => each.every(isWithin)) : undefined;
+        if (within === undefined) problems.push({ path, text: `expected ${issue.message}, found ${found}` });
+        else problems.push(...problemsAt(path, within, schema, value));
+        break;
+      }
       default:
         problems.push({ path, text: `expected ${issue.message}, found ${found}` });
     }
   }
   return problems;
+}
+
+/** The choice itself fits; something in it does not. */
+function isWithin(issue: z.core.$ZodIssue): boolean {
+  return issue.path.length > 0 || issue.code === 'unrecognized_keys';
+}
+
+function isMapping(value: unknown): boolean {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 /** "a.b[0].c"; the file itself has the empty path. */
@@ -107,7 +127,8 @@ function knownKeys(schema: z.ZodType, path: Path): readonly string[] {
     const def = defOf(at);
     at = unwrap(typeof part === 'number' ? def?.element : def?.shape?.[part]);
   }
-  return Object.keys(defOf(at)?.shape ?? {});
+  const choice = defOf(at)?.options?.find((option) => defOf(option)?.shape !== undefined);
+  return Object.keys(defOf(choice ?? at)?.shape ?? {});
 }
 
 function unknownKey(schema: z.ZodType, path: Path, key: string): Problem {
@@ -121,6 +142,8 @@ interface Def {
   readonly innerType?: unknown;
   readonly element?: unknown;
   readonly shape?: Readonly<Record<string, unknown>>;
+  /** Of a union. */
+  readonly options?: readonly unknown[];
 }
 
 /** The few parts of zod's own description of a schema that are needed to walk it. */

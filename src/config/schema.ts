@@ -22,10 +22,13 @@ const MINUTE_MS = 60_000;
  * one would be answered 452 for ever. 30 MiB leave room for the longest envelope of the usual 1,000 recipients.
  */
 const MESSAGE_BYTES_MAX = 30 * MIB;
-/** Envelopes of this many, with the longest addresses and ORCPT, still fit into a grant. */
-const RECIPIENTS_MAX = 20_000;
+/**
+ * A note tells what became of up to 10,918 in 64 KiB (gateway/queue/note.ts); envelopes of this many, with
+ * the longest addresses and ORCPT, still fit into a grant.
+ */
+const RECIPIENTS_MAX = 10_000;
 
-/** A route may need two queues, for mail and for reports, and a gateway keeps 4,096 (gateway-process.ts). A route may have many domains. */
+/** Bounds the table, not the queues: one route may have a queue for each of many domains. */
 const ROUTES_MAX = 2048;
 /** Processes behind one SMTP port: one a core of a large machine. */
 const WORKERS_MAX = 64;
@@ -50,10 +53,14 @@ const admin = (port: number) =>
     token: v.text('a token of one line').optional(),
   });
 
-const storePath = z.strictObject({ name: v.identifier(), address: v.address() });
+const storePath = { name: v.identifier(), address: v.address() };
 
 /** Two networks: the first carries requests, the second stands by. */
-const storePaths = () => z.array(storePath).min(1).max(2);
+const storePaths = () => z.array(z.strictObject(storePath)).min(1).max(2);
+
+/** Where the store listens; `advertise`: by which gateways reach it, when it listens on all addresses. */
+const listenPaths = () =>
+  z.array(z.strictObject({ ...storePath, advertise: v.address().optional() })).min(1).max(2);
 
 const secretKeys = {
   secret: v.text('a secret of one line').optional(),
@@ -108,7 +115,11 @@ const route = z.strictObject({
   domain: v.routeDomain().optional(),
   domains: z.array(v.routeDomain()).min(1).max(10_000).optional(),
   via: v.nextHop(),
-  name: v.text('a queue name of one line', 255).optional(),
+  name: v.queueName().optional(),
+  /** One queue for the route, or one for each destination domain that it leads to. */
+  queues: v.oneOf(['route', 'domain']).prefault('route'),
+  /** So many queues of one route, by the recipient's domain, each with an order and a home of its own. */
+  lanes: v.count(1, 1024).prefault(1),
   order: v.oneOf(['fifo', 'strict']).optional(),
   concurrency: v.count(1, 1000).optional(),
   pipeline_across_messages: v.flag().optional(),
@@ -126,11 +137,15 @@ const mirror = section({
   failover_timeout: v.duration(50, MINUTE_MS).prefault('2s'),
   /** What the stores are expected to grant: said in the log if one grants less (gateway-daemon.ts). */
   lease: v.duration(1000, 10 * MINUTE_MS).prefault('10s'),
+  /** Units of mirroring of a gateway; each queue lives in one of them. */
+  partitions: v.count(1, 1024).prefault(16),
   window: v.bytes(64 * 1024, 64 * MIB).prefault('8MiB'),
   /** Last changes kept for mirrors that come back: they get the tail instead of everything. */
   ring: v.bytes(MIB, 4 * GIB).prefault('64MiB'),
   /** A mirror that is away for so long is replaced by one on another store. */
   replace_after: v.duration(1000, DAY_MS).prefault('30s'),
+  /** Bytes a second. */
+  rebalance_rate: v.bytes(0, 100 * GIB).prefault('20MiB'),
   block: v.count(1, 10_000).prefault(1000),
   /** Of the links to the stores. */
   tls: linkTls.optional(),
@@ -156,8 +171,17 @@ const gateway = z.strictObject({
   }),
   mirror,
   ...secretKeys,
-  /** May be left out in a file for `up`: then they are the file's own stores. */
-  stores: z.array(z.strictObject({ id: v.identifier(), host: v.identifier(), paths: storePaths(), admin: v.address().optional(), weight: v.count(1, 1000).prefault(1) })).min(1).max(64).optional(),
+  /**
+   * May be left out in a file for `up`: then they are the file's own stores; and with etcd, which names them.
+   * With etcd an id alone may use that store, at the addresses that etcd says.
+   */
+  stores: z.array(z.strictObject({
+    id: v.identifier(),
+    host: v.identifier().optional(),
+    paths: storePaths().optional(),
+    admin: v.address().optional(),
+    weight: v.count(1, 1000).optional(),
+  })).min(1).max(64).optional(),
   admin: admin(8025),
   log: section({ ...logKeys, mail: v.flag().prefault(true) }),
   state_dir: v.text('a folder name').optional(),
@@ -167,8 +191,15 @@ const gateway = z.strictObject({
 const store = z.strictObject({
   id: v.identifier(),
   host: v.identifier(),
-  paths: storePaths(),
-  /** May be left out in a file for `up`: then it is the file's own gateway. */
+  paths: listenPaths(),
+  /** Its part of the copies, against that of the others, where etcd tells the gateways. */
+  weight: v.count(1, 1000).prefault(1),
+  /** Of the group, for all gateways that have none of their own below. */
+  ...secretKeys,
+  /**
+   * May be left out in a file for `up`: then it is the file's own gateway; and with etcd: then it is any that
+   * proves the group's secret.
+   */
   gateways: z.array(z.strictObject({ id: v.identifier(), workers: v.count(1, WORKERS_MAX).prefault(1), ...secretKeys, admin: v.address().optional() })).min(1).max(10_000).optional(),
   memory: section({ limit: memoryLimit() }),
   lease: v.duration(1000, 10 * MINUTE_MS).prefault('10s'),
@@ -194,7 +225,27 @@ const sink = z.strictObject({
   maildir: v.text('a folder name').optional(),
 });
 
+/** An etcd of 3.4 or newer, for gateways in processes of their own. */
+const etcd = z.strictObject({
+  etcd: z.array(v.etcdUrl()).min(1).max(16),
+  /** Keys stand below /twinpost/CLUSTER/: one etcd may serve several groups. */
+  cluster: v.identifier(),
+  user: v.text('a user name of one line').optional(),
+  password_file: v.text('a file name').optional(),
+  ca: v.text('a file name').optional(),
+  cert: v.text('a file name').optional(),
+  key: v.text('a file name').optional(),
+  /** What etcd was started with. */
+  max_txn_ops: v.count(32, 10_000).prefault(128),
+});
+
+/** Who holds which partition: a file of state_dir, for one gateway; or etcd, for any number of them. */
+const register = z.union([z.literal('file'), etcd], {
+  error: 'file, or a mapping such as {etcd: [https://10.1.0.5:2379], cluster: mail}',
+});
+
 export const fileSchema = z.strictObject({
+  register: register.prefault('file'),
   gateway: gateway.optional(),
   store: store.optional(),
   stores: z.array(store).min(1).max(64).optional(),
@@ -204,4 +255,5 @@ export const fileSchema = z.strictObject({
 export type FileValue = z.output<typeof fileSchema>;
 export type GatewayValue = NonNullable<FileValue['gateway']>;
 export type StoreValue = NonNullable<FileValue['store']>;
+export type EtcdValue = Exclude<FileValue['register'], 'file'>;
 export type SinkValue = NonNullable<FileValue['sink']>;

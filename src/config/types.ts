@@ -4,6 +4,7 @@
  * how one becomes the other in build.ts.
  */
 import type { LogLevel } from '../platform/node/log.js';
+import type { RegisterChoice } from '../register/running/open-register.js';
 
 export interface Address {
   readonly host: string;
@@ -83,6 +84,8 @@ export interface DeliveryConfig {
 export interface RouteConfig {
   readonly domains: readonly string[];
   readonly name: string;
+  readonly perDomain: boolean;
+  readonly lanes: number;
   readonly nextHop: { readonly protocol: 'smtp' | 'lmtp'; readonly host: string; readonly port: number };
   readonly ordering: 'fifo' | 'strict';
   readonly concurrency: number;
@@ -102,6 +105,7 @@ export interface MemoryConfig {
 export interface MirrorConfig {
   readonly replicas: number;
   readonly replicasMin: number;
+  readonly partitions: number;
   readonly commitTimeoutMs: number;
   readonly heartbeatMs: number;
   readonly failoverTimeoutMs: number;
@@ -112,6 +116,8 @@ export interface MirrorConfig {
   readonly ringBytes: number;
   /** A mirror that is away for so long is replaced by one on another store. */
   readonly replaceAfterMs: number;
+  /** 0: copies stay where they are. */
+  readonly rebalanceBytesPerSecond: number;
   readonly blockMessages: number;
   readonly tls: LinkTlsConfig | undefined;
 }
@@ -120,6 +126,11 @@ export interface StorePathConfig {
   /** "A" and "B": the networks of the management table. */
   readonly name: string;
   readonly address: Address;
+}
+
+export interface StoreListenConfig extends StorePathConfig {
+  /** By which gateways reach it, when it is not where it listens. */
+  readonly advertised: Address | undefined;
 }
 
 export interface StorePeerConfig {
@@ -151,10 +162,14 @@ export interface GatewayConfig {
   readonly mirror: MirrorConfig;
   readonly secret: Uint8Array;
   readonly stores: readonly StorePeerConfig[];
+  /** Stores that the register names are used too: all, or `only` these; undefined: none. */
+  readonly learnStores: { readonly only: readonly string[] | undefined } | undefined;
   readonly admin: AdminConfig;
   readonly log: GatewayLogConfig;
-  /** Folder of the incarnation file; undefined: none is kept, stores and the clock decide alone. */
+  /** Folder of what it knows of itself: its lock, the register's file, notes; undefined: nothing is kept. */
   readonly stateDir: string | undefined;
+  /** Who says which process holds a partition. */
+  readonly register: RegisterChoice;
   /** Store paths outside loopback without TLS were asked for; `status` shows it. */
   readonly insecure: boolean;
   /** Started by `twinpost up`: all processes share one host on purpose, placement must not look at labels. */
@@ -171,8 +186,12 @@ export interface StoreClientConfig {
 export interface StoreConfig {
   readonly id: string;
   readonly host: string;
-  readonly paths: readonly StorePathConfig[];
+  readonly paths: readonly StoreListenConfig[];
   readonly gateways: readonly StoreClientConfig[];
+  /** Lets in any gateway that proves it; undefined: `gateways` only. */
+  readonly groupSecret: Uint8Array | undefined;
+  /** Its part of the copies, against that of the others, where the register tells it. */
+  readonly weight: number;
   readonly memoryLimitBytes: number | undefined;
   readonly leaseMs: number;
   readonly windowBytes: number;
@@ -180,6 +199,8 @@ export interface StoreConfig {
   readonly stopTimeoutMs: number;
   /** Folder of the spill file; undefined: none. */
   readonly stateDir: string | undefined;
+  /** Where it makes itself known to all gateways; undefined: they know it by their own files. */
+  readonly register: RegisterChoice | undefined;
   /** Write what is still held to a file when the store stops. */
   readonly spill: boolean;
   /** Of each gateway's last changes; never more than a sixteenth of the memory. */

@@ -83,6 +83,14 @@ export function text(what: string, lengthMax = 1024): z.ZodType<string> {
   );
 }
 
+/** Name of a queue: stands in the label of each of its entries (gateway/queue/label.ts). */
+export function queueName(): z.ZodType<string> {
+  return expected(
+    (value) => (typeof value === 'string' && /^[\x20-\x7e]{1,200}$/.test(value) ? value : undefined),
+    'a queue name of 1 to 200 printable ASCII characters',
+  );
+}
+
 /** Ids of processes and host labels: they stand in frames, logs and file names. */
 export function identifier(): z.ZodType<string> {
   return expected(
@@ -150,6 +158,15 @@ export function nextHop(): z.ZodType<NextHopValue> {
   }, 'a next hop such as smtp://mx.example.com:25 or lmtp://127.0.0.1:24');
 }
 
+/** "https://10.1.0.5:2379": where etcd answers. */
+export function etcdUrl(): z.ZodType<string> {
+  return expected((value) => {
+    const match = typeof value === 'string' ? /^https?:\/\/([^/?#@]+)\/?$/.exec(value) : null;
+    const parsed = match === null ? undefined : parseAddress(match[1] ?? '');
+    return parsed === undefined || parsed.port === 0 ? undefined : String(value).replace(/\/$/, '');
+  }, 'an address of etcd such as https://10.1.0.5:2379');
+}
+
 /** "127.0.0.0/8", "::1", "10.1.2.3". */
 export function network(): z.ZodType<string> {
   return expected((value) => (typeof value === 'string' && isNetwork(value) ? value.toLowerCase() : undefined), 'a network such as 10.0.0.0/8, 192.168.1.7 or fd00::/8');
@@ -162,10 +179,6 @@ export function parseAddress(value: string): Address | undefined {
   const port = Number(match[3]);
   if (port > 65535 || (match[1] === undefined && !isHost(host))) return undefined;
   return { host, port };
-}
-
-export function isLoopback(host: string): boolean {
-  return host === 'localhost' || host === '::1' || /^127(\.\d{1,3}){3}$/.test(host);
 }
 
 function isIdentifier(value: unknown): value is string {

@@ -1,7 +1,7 @@
 /**
  * The gateways behind one section `gateway` with `workers: N`: each worker is a gateway of its own to stores, groups
  * and rescue, with an id, queues, mirrors, admin port and state folder of its own; they share the SMTP ports
- * (bin/gateway-workers.ts).
+ * (bin/gateway-workers.ts), and the register's file, which the upper process keeps.
  *
  *   id gw-1, workers 3    ─►  gw-1-1, gw-1-2, gw-1-3, admin on port, port + 1, port + 2
  *   id gw-1, workers 1    ─►  gw-1 itself
@@ -27,7 +27,7 @@ export function workerId(id: string, number: number): string {
 /** Worker `number` (from 1) of a gateway with several. `memoryBytes` is the limit of all together. */
 export function workerConfig(config: GatewayConfig, number: number, memoryBytes: number): GatewayConfig {
   const id = workerId(config.id, number);
-  const { admin, memory, smtp } = config;
+  const { admin, memory, register, smtp } = config;
   return {
     ...config,
     id,
@@ -36,5 +36,6 @@ export function workerConfig(config: GatewayConfig, number: number, memoryBytes:
     memory: { ...memory, limitBytes: Math.floor(memoryBytes / config.workers) },
     admin: { ...admin, listen: { host: admin.listen.host, port: admin.listen.port === 0 ? 0 : admin.listen.port + number - 1 } },
     stateDir: config.stateDir === undefined ? undefined : path.join(config.stateDir, id),
+    register: register.kind === 'file' ? { kind: 'socket', stateDir: register.stateDir } : register,
   };
 }

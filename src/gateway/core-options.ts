@@ -1,38 +1,43 @@
 /** What a gateway's core is made of (core.ts): its plain options, and the outside world as it sees it. */
 import type { TouchPages } from '../base/segment-runs.js';
 import type { Clock, Crc32, EventLog, Packer } from '../platform/ports.js';
-import type { PullOptions } from '../recovery/pulls.js';
-import type { SetHint } from '../recovery/set-hints.js';
+import type { ReadingOptions } from '../recovery/readings.js';
 import type { MirrorsOptions } from './mirror/mirrors-options.js';
 import type { AcceptanceOptions } from './queue/acceptance.js';
 import type { MailEvents } from './queue/mail-events.js';
 import type { MemoryOptions } from './queue/memory-gauge.js';
 import type { ReportInput } from './queue/report-job.js';
 import type { Router } from './queue/types.js';
+import type { OrphanOptions } from './ownership/holdings.js';
+import type { OwnershipRegister } from './ownership/ownership-register.js';
 
 export interface CoreOptions {
   readonly gatewayId: string;
   readonly incarnation: number;
+  /** Partitions of this gateway. */
+  readonly partitions: number;
   readonly queuesMax: number;
   readonly commitTimeoutMs: number;
   /** The most that retryDelayMs() says. */
   readonly longestRetryMs: number;
   /** With a store missing at the start, the port opens after this all the same. */
-  readonly firstListMs: number;
+  readonly firstWaitMs: number;
   readonly segmentBytes: number;
-  readonly mirrors: Omit<MirrorsOptions, 'token'>;
+  readonly mirrors: MirrorsOptions;
   readonly acceptance: AcceptanceOptions;
   readonly memory: MemoryOptions;
-  /**
-   * `rescue`: takes over the queues of the others in the group when they stay silent. `olderMayLive`: nothing proves
-   * that the process of this id before us is gone. `hints`: sets of mirrors as the process before us knew them.
-   */
-  readonly recovery: PullOptions & { readonly rescue?: boolean; readonly olderMayLive?: () => boolean; readonly hints?: readonly SetHint[] };
+  /** Gateways that may take over one another's partitions, and whether this one does. */
+  readonly group: readonly string[];
+  readonly rescue: boolean;
+  readonly orphans: OrphanOptions;
+  /** No store grants a longer lease. */
+  readonly leaseMs: number;
+  readonly reading: ReadingOptions;
 }
 
 /** What the core counts for the metrics. */
 export interface CoreCounters {
-  /** Changes of a set of mirrors that every survivor has. */
+  /** Changes of a partition's record that are settled. */
   epochs: number;
   /** Entries taken back from the stores. */
   recoveredMessages: number;
@@ -48,6 +53,9 @@ export interface CorePorts {
   readonly touchPages?: TouchPages;
   readonly log: EventLog;
   readonly router: Router;
+  /** Who holds a partition. */
+  readonly ownership: OwnershipRegister;
+  random(): number;
   readonly events: MailEvents;
   readonly counters: CoreCounters;
   /** endOfTurn() is to be called when the event loop's turn ends. */

@@ -5,17 +5,21 @@ import { formatMessageId } from '../base/text-id.js';
 import type { GatewayMetrics } from '../observability/gateway-metrics.js';
 import type { StateGauges } from '../observability/queue-metrics.js';
 import type { Clock, EventLog } from '../platform/ports.js';
-import type { HeldQueue } from '../recovery/waiting-queues.js';
-import type { GatewayView, HeldQueueView, MemberView, MessagePage, MessageRecipientView, MessageView, QueuePage, QueueView, StatusView, StoreView, TablePage, TableRowView } from './admin/view.js';
+import type { GatewayView, MemberView, MessagePage, MessageRecipientView, MessageView, OrphansView, QueuePage, QueueView, StatusView, StoreView, TablePage, TableRowView, UnreachedStoreView, WaitingPartitionView } from './admin/view.js';
+import { countWaiting } from './admin/waiting-counts.js';
 import type { GatewayCore } from './core.js';
 import { Degradation } from './degradation.js';
 import { MirrorTable, lagOf, pageByHandle, queueLag } from './mirror-table.js';
-import { causeOf, sinceMsOf } from './mirror/away-cause.js';
 import type { StoreLink } from './mirror/link/store-link.js';
-import type { QueueMirror } from './mirror/queue-mirror.js';
-import type { Replica } from './mirror/replica.js';
-import { SyncState } from './mirror/replica.js';
+import type { Partition } from './mirror/partition.js';
+import type { PartitionMember } from '../recovery/ownership/member.js';
+import { MemberState } from '../recovery/ownership/member.js';
+import type { WaitingPartition } from './ownership/holdings.js';
+import type { UnreachedStore } from './ownership/known-stores.js';
+import { WAITING_NAMES, Waiting } from '../recovery/ownership/waiting.js';
 import { EntryState } from './queue/entry-table.js';
+import type { MailQueue } from './queue/mail-queue.js';
+import type { Note } from './queue/note.js';
 import { TO_TRY } from './queue/note.js';
 
 export interface CoreViewOptions {
@@ -25,10 +29,12 @@ export interface CoreViewOptions {
   readonly version: string;
   readonly insecure: boolean;
   readonly replicas: number;
-  /** Host labels of the configured stores. */
-  readonly storeHosts: ReadonlyMap<string, string>;
-  /** Gateways and stores of the group as configured, without this one. */
-  readonly others: readonly Omit<MemberView, 'self'>[];
+  /** Host label of a store, '' when it is not known. */
+  hostOf(storeId: string): string;
+  /** Gateways and stores of the group as they are known, without this one. */
+  others(): readonly Omit<MemberView, 'self'>[];
+  /** Stores that the register names and this gateway does not reach. */
+  unreached(): readonly UnreachedStore[];
 }
 
 export interface CoreViewPorts {
@@ -41,6 +47,8 @@ export interface CoreViewPorts {
   /** host:port at which others reach this gateway's admin HTTP; undefined when that can't be told. */
   adminAddress(): string | undefined;
   isDraining(): boolean;
+  /** The SMTP port is open; left out where there is none. */
+  isListening?(): boolean;
   /** Undefined for a store that is used, and when it is not known. */
   drainedSinceWallMs(storeId: string): number | undefined;
   connectionsIn(): number;
@@ -48,8 +56,10 @@ export interface CoreViewPorts {
   dotsInFlight(): number;
 }
 
-/** Held queues named in the status; the others are counted. */
-const HELD_SHOWN_MAX = 20;
+/** Waiting partitions named in the status; the others are counted. */
+const WAITING_SHOWN_MAX = 20;
+/** Of the orphans of one gateway. */
+const ORPHANS_SHOWN_MAX = 8;
 
 const MESSAGE_STATES: Readonly<Record<number, MessageView['state']>> = {
   [EntryState.STORING]: 'incoming',
@@ -57,7 +67,6 @@ const MESSAGE_STATES: Readonly<Record<number, MessageView['state']>> = {
   [EntryState.IN_FLIGHT]: 'active',
   [EntryState.DEFERRED]: 'deferred',
   [EntryState.REPORTING]: 'ending',
-  [EntryState.PARKED]: 'held',
   [EntryState.HELD]: 'held',
 };
 
@@ -67,7 +76,6 @@ const STATES_SHOWN = [
   { state: EntryState.IN_FLIGHT, name: 'active' },
   { state: EntryState.DEFERRED, name: 'deferred' },
   { state: EntryState.REPORTING, name: 'ending' },
-  { state: EntryState.PARKED, name: 'parked' },
   { state: EntryState.HELD, name: 'held' },
 ] as const;
 
@@ -83,7 +91,7 @@ export class CoreView implements GatewayView {
     this.ports = ports;
     this.startedWallMs = ports.clock.wallMs();
     this.degradation = new Degradation(options.replicas, { clock: ports.clock, log: ports.log, core: ports.core, storeViews: () => this.storeViews() });
-    this.mirrorTable = new MirrorTable({ clock: ports.clock, links: ports.links, replicas: options.replicas, all: () => ports.core.registry.all });
+    this.mirrorTable = new MirrorTable({ clock: ports.clock, links: ports.links, replicas: options.replicas, all: () => ports.core.registry.partitions });
   }
 
   /** Called with each tick. */
@@ -93,26 +101,24 @@ export class CoreView implements GatewayView {
 
   status(): StatusView {
     const { core, metrics } = this.ports;
+    const { counters } = core.holdings;
     let messages = 0;
     let bytes = 0;
-    let rescued = 0;
-    const { all } = core.registry;
-    for (const { queue } of all) {
+    for (const queue of core.registry.queues()) {
       messages += queue.length;
       bytes += queue.bytes;
-      if (queue.identity.ownerId !== this.options.gatewayId) rescued += 1;
     }
-    const held = core.recovery.held();
+    const waiting = core.holdings.waiting();
+    const orphans = this.orphans();
     const stores = this.storeViews();
     const degradedSinceWallMs = this.degradation.sinceWallMs();
     return {
-      gateway: this.options.gatewayId,
-      host: this.options.host,
+      gateway: this.options.gatewayId, host: this.options.host,
       version: this.options.version,
       incarnation: this.options.incarnation,
       pid: this.ports.pid,
       startedWallMs: this.startedWallMs,
-      ready: core.accepting && core.memory.admits(0),
+      ready: core.accepting && core.memory.admits(0) && this.isListening,
       notReadyReason: this.notReadyReason(),
       routes: core.readiness.routeCount,
       routesRefused: core.readiness.refused.map(({ route, reason, sinceWallMs }) => ({ route: route.queueName, reason, sinceWallMs })),
@@ -125,15 +131,21 @@ export class CoreView implements GatewayView {
       bounced: metrics.bounced,
       expired: metrics.expired,
       rejected: metrics.rejectedTotal,
-      queues: all.length,
-      queuesRecovering: core.recovery.openCount,
-      queuesShort: this.degradation.queuesShort(),
-      queuesHeld: held.length,
-      heldQueues: held.slice(0, HELD_SHOWN_MAX).map((one) => this.heldView(one)),
-      queuesRescued: rescued,
-      takeovers: core.recovery.counters.takeovers,
-      handedBack: core.recovery.counters.handedBack,
-      takenAway: core.recovery.counters.lost,
+      queues: core.registry.queueCount,
+      partitions: core.registry.partitions.length,
+      partitionsRecovering: core.holdings.openCount,
+      partitionsShort: this.degradation.partitionsShort(),
+      partitionsWaiting: waiting.length,
+      waitingFor: countWaiting(waiting),
+      waiting: forPersonsFirst(waiting).slice(0, WAITING_SHOWN_MAX).map((one) => this.waitingView(one)),
+      partitionsRescued: core.registry.partitions.filter((one) => !one.isOwn).length,
+      orphanPartitions: orphans.reduce((sum, one) => sum + one.partitions, 0),
+      orphans,
+      takeovers: counters.takeovers, handedBack: counters.handedBack,
+      takenAway: counters.lost,
+      losses: counters.losses,
+      adopted: counters.adopted, adoptedTwice: counters.adoptedTwice,
+      registerAway: core.registerAway,
       repairs: { ...core.mirrors.counters },
       queuedMessages: messages,
       queuedBytes: bytes,
@@ -144,6 +156,7 @@ export class CoreView implements GatewayView {
       connectionsOut: this.ports.connectionsOut(),
       dotsInFlight: this.ports.dotsInFlight(),
       stores,
+      storesUnreached: this.unreached(),
     };
   }
 
@@ -156,13 +169,13 @@ export class CoreView implements GatewayView {
   }
 
   queues(cursor: string, limit: number): QueuePage {
-    const { page, nextCursor } = pageByHandle(this.ports.core.registry.all, cursor, limit);
+    const { page, nextCursor } = pageByHandle([...this.ports.core.registry.queues()], cursor, limit);
     return { queues: page.map(queueView), nextCursor };
   }
 
   group(): readonly MemberView[] {
     const self: MemberView = { id: this.options.gatewayId, kind: 'gateway', admin: this.ports.adminAddress(), self: true };
-    return [self, ...this.options.others.map((member) => ({ ...member, self: false }))];
+    return [self, ...this.options.others().map((member) => ({ ...member, self: false }))];
   }
 
   /** Messages of all queues by state. */
@@ -172,55 +185,56 @@ export class CoreView implements GatewayView {
     return STATES_SHOWN.map(({ state, name }) => ({ state: name, messages: census.count(state), bytes: census.bytes(state), oldestAgeSeconds: census.oldestAgeSeconds(state, nowSeconds) }));
   }
 
-  messages(queue: string, queueClass: string, cursor: string, limit: number): MessagePage | undefined {
-    const mirrors = this.ports.core.registry.byName(queue).filter((mirror) => mirror.queue.route.queueClass === queueClass).sort((a, b) => a.handle - b.handle);
-    if (mirrors.length === 0) return undefined;
+  messages(name: string, queueClass: string, cursor: string, limit: number): MessagePage | undefined {
+    const queues = this.ports.core.registry.byName(name).filter((queue) => queue.route.queueClass === queueClass).sort((a, b) => a.handle - b.handle);
+    if (queues.length === 0) return undefined;
     // The row shown last: handle of its queue, position, message id.
     const [handle = 0, position = 0, id = 0] = cursor.split('.').map(Number);
     const table = this.ports.core.entries.table;
     const messages: MessageView[] = [];
     let last = '';
-    for (const mirror of mirrors) {
-      if (mirror.handle < handle) continue;
-      let row = mirror.handle === handle ? this.rowBehind(mirror, position, id) : mirror.queue.first;
-      for (; row !== 0; row = mirror.queue.following(row)) {
+    for (const queue of queues) {
+      if (queue.handle < handle) continue;
+      let row = queue.handle === handle ? this.rowBehind(queue, position, id) : queue.first;
+      for (; row !== 0; row = queue.following(row)) {
         if (messages.length === limit) return { messages, nextCursor: last };
-        messages.push(this.messageView(mirror, row));
-        last = `${String(mirror.handle)}.${String(table.position.get(row))}.${String(table.messageId(row))}`;
+        messages.push(this.messageView(queue, row));
+        last = `${String(queue.handle)}.${String(table.position.get(row))}.${String(table.messageId(row))}`;
       }
     }
     return { messages, nextCursor: undefined };
   }
 
   /** The first row of a queue past a position. An entry that has gone meanwhile costs a walk, no more. */
-  private rowBehind(mirror: QueueMirror, position: number, messageId: number): number {
+  private rowBehind(queue: MailQueue, position: number, messageId: number): number {
     const { table } = this.ports.core.entries;
-    let row = Number.isSafeInteger(messageId) ? table.index.find(messageId, mirror.handle) : 0;
-    if (row !== 0 && table.position.get(row) === position) return mirror.queue.following(row);
-    row = mirror.queue.first;
-    while (row !== 0 && table.position.get(row) <= position) row = mirror.queue.following(row);
+    let row = Number.isSafeInteger(messageId) ? table.index.find(messageId, queue.handle) : 0;
+    if (row !== 0 && table.position.get(row) === position) return queue.following(row);
+    row = queue.first;
+    while (row !== 0 && table.position.get(row) <= position) row = queue.following(row);
     return row;
   }
 
-  private messageView(mirror: QueueMirror, row: number): MessageView {
+  private messageView(queue: MailQueue, row: number): MessageView {
     const { core } = this.ports;
     const table = core.entries.table;
     const envelope = core.envelopeOf(row);
     const note = core.noteOf(row, envelope?.recipients.length ?? 0);
     const isDeferred = table.state(row) === EntryState.DEFERRED;
+    const texts = core.textsOf(row);
     const recipients: MessageRecipientView[] = [];
     envelope?.recipients.forEach((recipient, index) => {
-      if ((note.states[index] ?? TO_TRY) === TO_TRY) recipients.push({ address: recipient.address, delayReason: note.results.find((result) => result.recipient === index)?.text ?? '' });
+      if ((note.states[index] ?? TO_TRY) === TO_TRY) recipients.push({ address: recipient.address, delayReason: texts.get(index) ?? codesOf(note, index) });
     });
     return {
       queueId: formatMessageId(table.messageId(row)),
-      owner: mirror.queue.identity.ownerId,
+      owner: queue.ownerId,
       arrivalWallMs: envelope?.arrivalWallMs ?? 0,
       messageBytes: table.bodyBytes.get(row),
       sender: envelope?.reversePath ?? '',
       recipients,
       state: MESSAGE_STATES[table.state(row)] ?? 'held',
-      heldReason: core.holds.reasonOf(mirror, row),
+      heldReason: core.holds.reasonOf(queue, row),
       attempts: table.attempts.get(row),
       nextAttemptWallMs: isDeferred ? note.dueWallMs + core.frame.aheadMs() : undefined,
       expiryWallMs: envelope === undefined ? 0 : table.expirySeconds.get(row) * 1000 + core.frame.aheadMs(),
@@ -230,8 +244,11 @@ export class CoreView implements GatewayView {
   /** One walk over all queues for all stores. */
   private storeViews(): StoreView[] {
     const sums = new Map<object, StoreSum>(this.ports.links.map((link) => [link, new StoreSum()]));
-    for (const mirror of this.ports.core.registry.all) {
-      for (const replica of mirror.replicas) sums.get(replica.store)?.add(mirror, replica);
+    for (const partition of this.ports.core.registry.partitions) {
+      for (const copy of partition.rows) {
+        const { store } = partition.feedOf(copy);
+        if (store !== undefined) sums.get(store)?.add(partition, copy);
+      }
     }
     return this.ports.links.map((link) => this.storeView(link, sums.get(link) ?? new StoreSum()));
   }
@@ -242,30 +259,51 @@ export class CoreView implements GatewayView {
     const drained = this.ports.core.mirrors.placement.drained.has(link.storeId);
     return {
       id: link.storeId,
-      host: this.options.storeHosts.get(link.storeId) ?? '',
+      host: this.options.hostOf(link.storeId),
       protocol: link.version,
       up: link.isUp,
       drained,
       drainedSinceWallMs: drained ? this.ports.drainedSinceWallMs(link.storeId) : undefined,
       paths: link.pathStates().map((path) => ({ path: path.path, state: path.state, sinceWallMs: this.wallMs(path.sinceMs) })),
-      queuesSync: sum.queuesSync,
-      queuesResync: sum.queuesResync,
-      queuesNg: sum.queuesNg,
+      partitionsSync: sum.sync,
+      partitionsResync: sum.resync,
+      partitionsNg: sum.ng,
       lagMessages: sum.lagMessages,
       lagBytes: sum.lagBytes,
       refillMessages: sum.refillMessages,
       refillBytes: sum.refillBytes,
       creditBytes: link.credit,
       // A lease is never longer than the store grants, whatever the clock says.
-      leaseLeftMs: Math.max(0, Math.min(link.leaseMs, link.leaseEndsMs - nowMs)),
+      leaseLeftMs: Math.max(0, Math.min(link.leaseMs, link.lease.endsMs - nowMs)),
       failovers: this.ports.metrics.failoversOf(link.storeId),
-      cause: outOfSync !== undefined ? causeOf(outOfSync) : (link.isUp ? '' : 'it can not be reached'),
-      causeSinceWallMs: outOfSync === undefined ? undefined : this.wallMs(sinceMsOf(outOfSync)),
+      cause: outOfSync !== undefined ? outOfSync.cause : (link.isUp ? '' : 'it can not be reached'),
+      causeSinceWallMs: outOfSync === undefined ? undefined : this.wallMs(outOfSync.sinceMs),
     };
   }
 
-  private heldView({ key, queue, queueClass, owner, state, messages, stores, why, sinceMs }: HeldQueue): HeldQueueView {
-    return { queue, queueClass, owner, id: key, state, messages, stores, why, sinceWallMs: sinceMs === 0 ? undefined : this.wallMs(sinceMs) };
+  private unreached(): readonly UnreachedStoreView[] {
+    const all = this.options.unreached();
+    return all.map(({ sinceMs, ...store }) => ({ ...store, sinceWallMs: this.wallMs(sinceMs) }));
+  }
+
+  private waitingView({ sinceMs, ...waiting }: WaitingPartition): WaitingPartitionView {
+    return { ...waiting, sinceWallMs: this.wallMs(sinceMs) };
+  }
+
+  /** By the gateway whose they were. */
+  private orphans(): readonly OrphansView[] {
+    const { holdings } = this.ports.core;
+    const byOwner = new Map<string, { names: string[]; partitions: number; sinceMs: number }>();
+    for (const { partition, owner, sinceMs } of holdings.orphans()) {
+      const known = byOwner.get(owner) ?? { names: [], partitions: 0, sinceMs };
+      byOwner.set(owner, known);
+      known.partitions += 1;
+      known.sinceMs = Math.min(known.sinceMs, sinceMs);
+      if (known.names.length < ORPHANS_SHOWN_MAX) known.names.push(partition);
+    }
+    return [...byOwner].map(([gateway, { names, partitions, sinceMs }]) => ({
+      gateway, isRetired: holdings.retired.has(gateway), partitions, names, sinceWallMs: this.wallMs(sinceMs),
+    }));
   }
 
   private wallMs(monotonicMs: number): number {
@@ -273,52 +311,76 @@ export class CoreView implements GatewayView {
     return clock.wallMs() - (clock.nowMs() - monotonicMs);
   }
 
+  private get isListening(): boolean {
+    return this.ports.isListening?.() ?? true;
+  }
+
   private notReadyReason(): string {
     const { core } = this.ports;
-    if (core.accepting) return core.memory.admits(0) ? '' : 'memory';
+    if (core.accepting && !core.memory.admits(0)) return 'memory';
+    if (core.accepting) return this.isListening ? '' : 'the SMTP port is not open yet';
     if (this.ports.isDraining()) return 'stopping';
+    if (core.holdings.isRetired) return 'retired by an operator';
+    if (core.mirrors.stores.length === 0) return 'no store is known: the register names none';
     if (core.upCount === 0) return 'no store can be reached';
-    return core.queuesAwaited ? `${String(core.readiness.stuckCount)} of ${String(core.readiness.routeCount)} routes can not commit new mail` : 'recovering';
+    return core.partitionsAwaited ? `${String(core.readiness.stuckCount)} of ${String(core.readiness.routeCount)} routes can not commit new mail` : 'recovering';
   }
+}
+
+/** Those that go on by themselves need not be named. */
+function forPersonsFirst(waiting: readonly WaitingPartition[]): readonly WaitingPartition[] {
+  const name = WAITING_NAMES[Waiting.COPIES_AWAY];
+  const asksAPerson = ({ waitsFor }: WaitingPartition): boolean => waitsFor === name;
+  return [...waiting.filter(asksAPerson), ...waiting.filter((one) => !asksAPerson(one))];
 }
 
 /** What the mirrors of one store add up to. */
 class StoreSum {
-  queuesSync = 0;
-  queuesResync = 0;
-  queuesNg = 0;
+  sync = 0;
+  resync = 0;
+  ng = 0;
   lagMessages = 0;
   lagBytes = 0;
   refillMessages = 0;
   refillBytes = 0;
-  /** The mirror that is out of sync longest. */
-  outOfSync: Replica | undefined;
+  /** The copy that is out of step longest. */
+  outOfSync: PartitionMember | undefined;
 
-  add(mirror: QueueMirror, replica: Replica): void {
-    if (replica.sync === SyncState.SYNC) this.queuesSync += 1;
+  add(partition: Partition, copy: PartitionMember): void {
+    if (copy.isInStep && copy.isRecorded) this.sync += 1;
     else {
-      if (replica.sync === SyncState.RESYNC) this.queuesResync += 1;
-      else this.queuesNg += 1;
-      if (this.outOfSync === undefined || sinceMsOf(replica) < sinceMsOf(this.outOfSync)) this.outOfSync = replica;
+      if (copy.state === MemberState.NG) this.ng += 1;
+      else this.resync += 1;
+      if (this.outOfSync === undefined || copy.sinceMs < this.outOfSync.sinceMs) this.outOfSync = copy;
     }
-    this.refillMessages += replica.progress.messagesToRefill;
-    this.refillBytes += replica.progress.bytesToRefill;
-    const lag = lagOf(mirror, replica);
+    const { progress } = partition.feedOf(copy);
+    this.refillMessages += progress.messagesToRefill;
+    this.refillBytes += progress.bytesToRefill;
+    const lag = lagOf(partition, copy);
     this.lagMessages += lag.messages;
     this.lagBytes += lag.bytes;
   }
 }
 
-function queueView(mirror: QueueMirror): QueueView {
-  const { queue } = mirror;
+/** What is left of a reply whose text is not known any more. */
+function codesOf(note: Note, recipient: number): string {
+  const last = note.results.find((result) => result.recipient === recipient);
+  return last === undefined ? '' : [last.code === 0 ? '' : String(last.code), last.enhanced].filter((part) => part !== '').join(' ');
+}
+
+function queueView(queue: MailQueue): QueueView {
+  const { partition } = queue;
   const { protocol, host, port } = queue.route.nextHop;
-  const lag = queueLag(mirror);
+  const lag = queueLag(partition);
   let refillShare: number | undefined;
-  for (const { progress } of mirror.replicas) if (progress.refillShare !== undefined) refillShare = Math.min(refillShare ?? 1, progress.refillShare);
+  for (const copy of partition.rows) {
+    const share = partition.feedOf(copy).progress.refillShare;
+    if (share !== undefined) refillShare = Math.min(refillShare ?? 1, share);
+  }
   return {
     name: queue.name,
     queueClass: queue.route.queueClass,
-    owner: queue.identity.ownerId,
+    owner: queue.ownerId,
     nextHop: `${protocol}://${host}:${String(port)}`,
     ordering: queue.route.ordering,
     messages: queue.length,
@@ -326,8 +388,9 @@ function queueView(mirror: QueueMirror): QueueView {
     active: queue.inFlightCount,
     deferred: queue.deferredCount,
     held: queue.heldCount,
-    inSync: mirror.inSyncCount,
-    epoch: mirror.epoch,
+    partition: partition.name,
+    inSync: partition.inSyncCount,
+    epoch: partition.epoch,
     lagMessages: lag.messages,
     lagBytes: lag.bytes,
     refillShare,

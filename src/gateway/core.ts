@@ -9,40 +9,44 @@
  */
 import { stockBytesMax } from '../base/segment-stock.js';
 import { Segments } from '../base/segments.js';
-import { CLAIMED } from '../protocol/message-types.js';
+import { textsBytesMax } from '../base/text-pool.js';
+import type { FenceNotice } from '../protocol/messages/beat.js';
 import type { Refusal } from '../protocol/messages/refusal.js';
+import type { HolderId } from '../protocol/partition-record.js';
 import type { Reply } from '../protocol/replies.js';
-import type { BulkRecovery } from '../recovery/bulk-recovery.js';
-import type { RecoveryStore } from '../recovery/queue-job.js';
 import type { CoreOptions, CorePorts } from './core-options.js';
 import { CrashNotes, InHand } from './local/crash-notes.js';
 import { DeliveryRight } from './mirror/delivery-right.js';
 import { IDS_PER_ORDINAL, MessageIds } from './message-ids.js';
 import { CommitPoint, PendingCommit } from './mirror/commit-point.js';
 import { Mirrors } from './mirror/mirrors.js';
-import type { QueueMirror } from './mirror/queue-mirror.js';
+import { Moves } from './mirror/moves.js';
+import type { Partition } from './mirror/partition.js';
 import type { StorePort } from './mirror/store-port.js';
+import { Holdings } from './ownership/holdings.js';
 import { Acceptance } from './queue/acceptance.js';
 import { ContentStore } from './queue/content-store.js';
+import { DueBodies } from './queue/due-bodies.js';
 import { DueTimes } from './queue/due-times.js';
 import { Entries } from './queue/entries.js';
 import { ExpirySweep } from './queue/expiry-sweep.js';
-import { EntryState, EntryTable } from './queue/entry-table.js';
+import { EntryTable } from './queue/entry-table.js';
 import { ForgottenQueues } from './queue/forgotten-queues.js';
 import { HandingOut } from './queue/handing-out.js';
+import type { MailQueue } from './queue/mail-queue.js';
 import { MemoryGauge } from './queue/memory-gauge.js';
 import { MessageHolds } from './queue/message-holds.js';
 import type { Note } from './queue/note.js';
 import { QueueRegistry } from './queue/queue-registry.js';
 import { Readiness } from './queue/readiness.js';
-import type { RecoveredQueues } from './queue/recovered-queues.js';
-import { RecoveryWiring } from './queue/recovery-wiring.js';
+import type { ReplyTexts } from './queue/entry-texts.js';
+import { AdoptedMail } from './queue/adopted-mail.js';
+import { RecoveredQueues } from './queue/recovered-queues.js';
 import { Reports } from './queue/report-job.js';
 import { Settlement } from './queue/settlement.js';
 import type { AdmissionVerdict, Delivery, DeliveryQueue, DeliveryResult, DeliverySink, DeliverySource, Envelope, Reception, Route, Submission, SubmissionOutcome } from './queue/types.js';
-import { COMMITTED, ENVELOPE_PARKED, NO_REPLY, NOT_READY, REFUSED } from './queue/types.js';
+import { COMMITTED, NO_REPLY, NOT_READY, REFUSED } from './queue/types.js';
 import { WallFrame } from './queue/wall-frame.js';
-import { ServedSets } from './served-sets.js';
 
 /** Share of the memory limit that the changes kept for mirrors may take, whatever the configuration says: they are kept when all mail is delivered. */
 const RING_SHARE = 1 / 16;
@@ -57,7 +61,8 @@ export class GatewayCore implements Reception, DeliverySource {
   readonly registry: QueueRegistry;
   readonly memory: MemoryGauge;
   readonly commitPoint: CommitPoint;
-  readonly recovery: BulkRecovery;
+  readonly holdings: Holdings;
+  readonly moves: Moves;
   readonly recovered: RecoveredQueues;
   readonly reports: Reports;
   readonly holds: MessageHolds;
@@ -68,8 +73,6 @@ export class GatewayCore implements Reception, DeliverySource {
   readonly inHand = new InHand();
   /** Of due times and expiry; heartbeats tell it. */
   readonly frame: WallFrame;
-  /** For the next process. */
-  readonly sets: ServedSets;
   /** Which routes take new mail. */
   readonly readiness: Readiness;
   private readonly options: CoreOptions;
@@ -78,20 +81,17 @@ export class GatewayCore implements Reception, DeliverySource {
   private readonly settlement: Settlement;
   private readonly dueTimes: DueTimes;
   private readonly expirySweep: ExpirySweep;
-  private readonly wiring: RecoveryWiring;
   private readonly right: DeliveryRight;
   private readonly forgotten: ForgottenQueues;
   private readonly handingOut: HandingOut;
   private readonly segments: Segments;
   private deliverySink: DeliverySink | undefined;
-  private woken: QueueMirror[] = [];
+  private woken: MailQueue[] = [];
   private readonly ids: MessageIds;
   private draining = false;
   private firstUpMs = -1;
-  /** The stores have told their queues once, or had their time to: mail to a known queue will not found another. */
-  private listsAwaited = false;
-  /** Those queues are back, or had their time to: new mail is not put off for one that comes within moments. */
-  queuesAwaited = false;
+  /** Partitions are held, or had their time to come: new mail is not put off for one that comes within moments. */
+  partitionsAwaited = false;
   private slowTickMs = 0;
 
   constructor(options: CoreOptions, ports: CorePorts) {
@@ -100,62 +100,63 @@ export class GatewayCore implements Reception, DeliverySource {
     this.ids = new MessageIds({ countMax: IDS_PER_ORDINAL }, { drawOrdinal: () => ports.drawOrdinal() });
     this.frame = new WallFrame(ports.clock);
     this.segments = new Segments({ segmentBytes: options.segmentBytes, runBytesMax: Math.floor(options.memory.limitBytes * RUN_SHARE), touchPages: ports.touchPages });
-    this.entries = new Entries(new EntryTable(options.incarnation % 0x7fffffff), new ContentStore(this.segments), ports.crc32);
+    this.entries = new Entries({ textsBytesMax: textsBytesMax(options.memory.limitBytes) }, new EntryTable(options.incarnation % 0x7fffffff), new ContentStore(this.segments), ports.crc32);
     const ringBytes = Math.min(options.mirrors.ringBytes, Math.floor(options.memory.limitBytes * RING_SHARE));
-    this.mirrors = new Mirrors({ ...options.mirrors, ringBytes, token: options.incarnation }, this.mirrorPorts());
+    this.mirrors = new Mirrors({ ...options.mirrors, ringBytes }, this.mirrorPorts());
+    this.moves = new Moves({ log: ports.log, mirrors: this.mirrors });
     this.memory = new MemoryGauge(options.memory, () => this.entries.usedBytes + this.mirrors.sender.changeBytes + this.mirrors.backlogBytes + ports.heldElsewhereBytes());
     this.registry = new QueueRegistry(
-      { gatewayId: options.gatewayId, group: options.mirrors.group, incarnation: options.incarnation, queuesMax: options.queuesMax, replicas: options.mirrors.replicas, minReplicas: options.mirrors.minReplicas },
-      { table: this.entries.table, mirrors: this.mirrors, nowMs: () => ports.clock.nowMs(), mayCreate: (route) => this.mayCreate(route) },
+      { queuesMax: options.queuesMax },
+      {
+        table: this.entries.table, mirrors: this.mirrors, log: ports.log, nowMs: () => ports.clock.nowMs(),
+        expected: () => this.holdings.expected(),
+        wake: (queue) => { this.wake(queue); },
+      },
     );
     this.readiness = this.readinessOf(ports);
     this.commitPoint = new CommitPoint({ timeoutMs: options.commitTimeoutMs }, {
-      release: (mirror, row) => { this.releaseEntry(mirror, row); },
-      withdraw: (mirror, row) => this.withdraw(mirror, row),
+      release: (queue, row) => { this.releaseEntry(queue, row); },
+      withdraw: (queue, row) => this.withdraw(queue, row),
       settled: (pending, outcome) => { this.settled(pending, outcome); },
     });
-    this.acceptance = new Acceptance(options.acceptance, { clock: ports.clock, frame: this.frame, crc32: ports.crc32, packer: ports.packer, registry: this.registry, mirrors: this.mirrors, entries: this.entries, memory: this.memory, commitPoint: this.commitPoint });
-    this.dueTimes = new DueTimes({
-      clock: ports.clock,
-      onDue: (row) => { this.onDue(row); },
-      onWake: (mirror) => { this.wake(mirror); },
-    });
+    this.acceptance = new Acceptance(options.acceptance, { clock: ports.clock, frame: this.frame, crc32: ports.crc32, packer: ports.packer, registry: this.registry, mirrors: this.mirrors, entries: this.entries, memory: this.memory, commitPoint: this.commitPoint, release: (queue, row) => { this.releaseEntry(queue, row); } });
+    const wake = (queue: MailQueue): void => { this.wake(queue); };
+    this.dueTimes = new DueTimes({ clock: ports.clock, onDue: (row) => { this.onDue(row); }, onWake: wake });
     this.expirySweep = this.newSweep();
     this.settlement = new Settlement(options, {
       clock: ports.clock, frame: this.frame, crc32: ports.crc32, packer: ports.packer, entries: this.entries, mirrors: this.mirrors, dueTimes: this.dueTimes, events: ports.events,
       retryDelayMs: (attempts) => ports.retryDelayMs(attempts),
-      wake: (mirror) => { this.wake(mirror); },
-      report: (mirror, row, number) => { this.reports.begin(mirror, row, number); },
+      wake,
+      report: (queue, row, number) => { this.reports.begin(queue, row, number); },
     });
-    const unpark = (mirror: QueueMirror, row: number): void => { this.unpark(mirror, row); };
-    this.reports = new Reports({ clock: ports.clock, log: ports.log, entries: this.entries, settlement: this.settlement, acceptance: this.acceptance, router: ports.router, events: ports.events, nextMessageId: () => this.nextMessageId(), routeFor: ({ queue, token }, route) => this.registry.routeFor(queue.identity.ownerId, route, token), compose: (input, ownerId) => this.inHand.during(ownerId, input.envelope.messageId, () => ports.compose(input)), unpark, requestEndOfTurn: () => { ports.requestEndOfTurn(); } });
-    const wake = (mirror: QueueMirror): void => { this.wake(mirror); };
+    this.reports = this.newReports(ports);
     this.holds = new MessageHolds({
       clock: ports.clock, crc32: ports.crc32, log: ports.log, counters: ports.counters, events: ports.events, entries: this.entries, registry: this.registry, settlement: this.settlement, crashes: this.crashes, wake,
-      noteOwing: (mirror, row) => { this.recovered.noteOwing(mirror, row); },
+      noteOwing: (queue, row) => { this.recovered.noteOwing(queue, row); },
     });
     this.right = new DeliveryRight({ log: ports.log, nowMs: () => ports.clock.nowMs(), wake });
-    this.wiring = new RecoveryWiring(
-      { ...options.recovery, rescue: options.recovery.rescue ?? false, group: options.mirrors.group, gatewayId: options.gatewayId, token: options.incarnation, longestRetryMs: options.longestRetryMs, lifetimeMs: Math.max(options.acceptance.lifetimeMs, options.acceptance.bounceLifetimeMs) },
-      {
-        clock: ports.clock, frame: this.frame, crc32: ports.crc32, packer: ports.packer, log: ports.log, registry: this.registry, mirrors: this.mirrors, entries: this.entries, router: ports.router, dueTimes: this.dueTimes, settlement: this.settlement, reports: this.reports, memory: this.memory, counters: ports.counters, holds: this.holds,
-        wake, unpark,
-        needFlush: () => { ports.requestEndOfTurn(); },
-        olderMayLive: () => options.recovery.olderMayLive?.() ?? false,
-        forget: (mirror) => { this.forgetQueue(mirror); },
-      },
-    );
-    this.recovery = this.wiring.recovery;
-    this.recovered = this.wiring.recovered;
-    this.sets = new ServedSets({ openHints: () => this.recovery.openHints(), served: () => this.registry.all });
+    const lifetimeMs = Math.max(options.acceptance.lifetimeMs, options.acceptance.bounceLifetimeMs);
+    this.recovered = new RecoveredQueues({ longestRetryMs: options.longestRetryMs, lifetimeMs }, {
+      clock: ports.clock, frame: this.frame, crc32: ports.crc32, packer: ports.packer, log: ports.log, registry: this.registry, mirrors: this.mirrors, entries: this.entries, router: ports.router, dueTimes: this.dueTimes, settlement: this.settlement, reports: this.reports, memory: this.memory, holds: this.holds, wake, onBody: (row) => { this.expirySweep.look(row); },
+    });
+    const { group, rescue, leaseMs, orphans, gatewayId, partitions } = options;
+    const { replicas, minReplicas, replaceAfterMs } = options.mirrors;
+    const adopted = new AdoptedMail({
+      crc32: ports.crc32, log: ports.log, entries: this.entries, memory: this.memory, recovered: this.recovered,
+    });
+    this.holdings = new Holdings({ ...options.reading, gatewayId, partitions, group, rescue, leaseMs, orphans, replicas, minReplicas, replaceAfterMs }, {
+      clock: ports.clock, packer: ports.packer, log: ports.log, register: ports.ownership, mirrors: this.mirrors, registry: this.registry, recovered: this.recovered, adopted, memory: this.memory, absent: this.entries.absent, counters: ports.counters,
+      random: () => ports.random(),
+      forget: (partition) => { this.forgetPartition(partition); },
+      wake: (partition) => { for (const queue of partition.queues.values()) this.wake(queue); },
+    });
     this.forgotten = new ForgottenQueues({ registry: this.registry, entries: this.entries, dueTimes: this.dueTimes, reports: this.reports, recovered: this.recovered, commitPoint: this.commitPoint });
-    this.handingOut = new HandingOut({ clock: ports.clock, log: ports.log, entries: this.entries, mirrors: this.mirrors, settlement: this.settlement, right: this.right, forgotten: this.forgotten, wake });
+    this.handingOut = new HandingOut({ clock: ports.clock, log: ports.log, entries: this.entries, registry: this.registry, settlement: this.settlement, right: this.right, forgotten: this.forgotten, bodies: new DueBodies({ entries: this.entries, memory: this.memory }), wake });
   }
 
   /** A configured store; its link reports through the onLink… methods. */
-  addStore(store: StorePort & RecoveryStore): void {
+  addStore(store: StorePort): void {
     this.mirrors.addStore(store);
-    this.recovery.addStore(store);
   }
 
   setDeliverySink(sink: DeliverySink): void {
@@ -166,7 +167,8 @@ export class GatewayCore implements Reception, DeliverySource {
 
   /** True when new mail can be taken: the SMTP port is open exactly then. */
   get accepting(): boolean {
-    return !this.draining && this.queuesAwaited && this.readiness.isReady(this.mirrors.stateVersion);
+    if (this.draining || !this.partitionsAwaited || this.holdings.isRetired) return false;
+    return this.readiness.isReady(this.mirrors.stateVersion);
   }
 
   get upCount(): number {
@@ -180,7 +182,7 @@ export class GatewayCore implements Reception, DeliverySource {
   admit(route: Route): AdmissionVerdict {
     if (this.draining) return 'draining';
     if (!this.accepting) return 'not-ready';
-    return this.admissionOf(route);
+    return this.acceptance.admit(route);
   }
 
   reserve(bytes: number): boolean {
@@ -196,7 +198,7 @@ export class GatewayCore implements Reception, DeliverySource {
       submission.settle(NOT_READY);
       return;
     }
-    const stored = this.acceptance.store(submission, false);
+    const stored = this.acceptance.store(submission);
     if (!(stored instanceof PendingCommit)) submission.settle(stored);
   }
 
@@ -224,10 +226,10 @@ export class GatewayCore implements Reception, DeliverySource {
     return this.handingOut.mayDeliver(delivery);
   }
 
-  /** The queue is another process's now: nothing of it is sent or delivered any more, its memory is given back. */
-  forgetQueue(mirror: QueueMirror): void {
-    this.right.forget(mirror);
-    this.forgotten.forget(mirror);
+  /** The partition is another process's now: nothing of it is sent or delivered any more, its memory is given back. */
+  forgetPartition(partition: Partition): void {
+    this.right.forget(partition);
+    this.forgotten.forget(partition);
   }
 
   /** Envelope of an entry, for those who show it. */
@@ -239,50 +241,67 @@ export class GatewayCore implements Reception, DeliverySource {
     return this.settlement.noteOf(row, recipientCount);
   }
 
+  /** What next hops said of its recipients, as far as it is still known. */
+  textsOf(row: number): ReplyTexts {
+    return this.settlement.textsOf(row).replies;
+  }
+
   // ---- links ----
   onLinkUp(store: StorePort): void {
     if (this.firstUpMs < 0) this.firstUpMs = this.ports.clock.nowMs();
-    this.recovery.onStoreUp(store);
-    this.mirrors.onLinkUp(store);
+    this.mirrors.onConnected();
+    this.holdings.onLinkUp(store);
   }
 
   /** Another path carries the requests to the same boot of a store. */
   onLinkSwitched(store: StorePort): void {
-    this.recovery.onStoreDown(store);
     this.mirrors.onLinkSwitched(store);
-    this.recovery.onStoreUp(store);
+    this.holdings.onLinkSwitched(store);
   }
 
-  onLinkDown(store: StorePort, cause: string): void {
-    this.recovery.onStoreDown(store);
-    this.mirrors.onLinkDown(store, cause);
+  onLinkDown(store: StorePort): void {
+    this.mirrors.onConnectionLost(store);
+    this.holdings.onLinkDown(store);
   }
 
-  /** CLAIMED of a live queue is the mirrors', the rest is recovery's. */
   onLinkReply(store: StorePort, reply: Reply): void {
-    if (reply.type === CLAIMED && this.mirrors.onClaimed(store, reply.sequence, reply.message)) return;
-    this.recovery.onReply(store, reply);
-    this.wiring.resumeReports();
+    this.holdings.onReply(store, reply);
+  }
+
+  /** Of a heartbeat's answer, before it may renew anything. */
+  onFenceNotices(store: StorePort, bootId: string, notices: readonly FenceNotice[]): void {
+    this.holdings.onFenceNotices(store, bootId, notices);
   }
 
   onLinkAckedThrough(store: StorePort, sequence: number): void {
-    if (this.mirrors.onAckedThrough(store, sequence)) this.right.look();
+    this.mirrors.onAckedThrough(store, sequence);
   }
 
   onLinkRefusal(store: StorePort, refusal: Refusal): void {
     this.mirrors.onRefusal(store, refusal);
-    this.recovery.onRefusal(store, refusal.handle);
+  }
+
+  /** This process, as records name it. */
+  get self(): HolderId {
+    return this.ports.ownership.self;
+  }
+
+  /** Why the register does not answer; '' while it does. */
+  get registerAway(): string {
+    return this.ports.ownership.away;
   }
 
   // ---- time ----
 
   /** Called a few times in a tenth of a second. */
   tick(nowMs: number): void {
-    if (!this.listsAwaited) this.listsAwaited = this.recovery.allListed || (this.firstUpMs >= 0 && nowMs - this.firstUpMs >= this.options.firstListMs);
-    if (!this.queuesAwaited) {
-      this.queuesAwaited = this.listsAwaited && (this.recovery.isSettled || nowMs - this.firstUpMs >= this.options.firstListMs);
-      if (this.queuesAwaited) this.readiness.lookAgain();
+    if (!this.partitionsAwaited) {
+      const isLate = this.firstUpMs >= 0 && nowMs - this.firstUpMs >= this.options.firstWaitMs;
+      this.partitionsAwaited = this.holdings.expected() !== 'soon' || isLate;
+      if (this.partitionsAwaited) this.readiness.lookAgain();
     }
+    this.mirrors.rebalance.tick(nowMs);
+    this.holdings.tick(nowMs);
     this.readiness.tick(nowMs);
     this.commitPoint.tick(nowMs);
     this.right.look();
@@ -296,48 +315,42 @@ export class GatewayCore implements Reception, DeliverySource {
     this.slowTickMs = nowMs + SLOW_TICK_MS;
     this.dueTimes.tick(nowMs);
     this.expirySweep.tick(nowMs);
+    this.registry.tick(nowMs);
     this.reports.tick(nowMs);
-    this.mirrors.tick(nowMs);
+    this.mirrors.tick();
     this.segments.keepStock(nowMs, stockBytesMax(this.memory.limitBytes, this.memory.usedBytes));
-    this.wiring.tick(nowMs, this.listsAwaited);
   }
 
   /** Sends what the turn changed, then hands woken queues to outbound. */
   endOfTurn(): void {
-    this.reports.endOfTurn();
+    this.reports.work();
     if (!this.draining && this.mirrors.sender.mayWait()) this.ports.requestEndOfTurn();
     else this.mirrors.flush();
     const woken = this.woken;
     if (woken.length === 0) return;
     this.woken = [];
-    for (const mirror of woken) {
-      mirror.isWoken = false;
-      if (mirror.queue.readyCount > 0 && mirror.queue.routed) this.deliverySink?.onReady(mirror.queue);
+    for (const queue of woken) {
+      queue.isWoken = false;
+      if (queue.readyCount > 0 && queue.routed) this.deliverySink?.onReady(queue);
     }
+    this.holdings.fetchAwaited();
   }
 
   /** The queue may have something to deliver: looked at when the turn ends. */
-  wake(mirror: QueueMirror): void {
-    if (mirror.isWoken) return;
-    mirror.isWoken = true;
-    this.woken.push(mirror);
+  wake(queue: MailQueue): void {
+    if (queue.isWoken) return;
+    queue.isWoken = true;
+    this.woken.push(queue);
     this.ports.requestEndOfTurn();
   }
 
-  /** What the queue of a route says to new mail, whatever holds for the gateway as a whole. */
-  private admissionOf(route: Route): AdmissionVerdict {
-    if (this.registry.find(route) === undefined && !this.mayCreate(route)) return 'recovering';
-    return this.acceptance.admit(route);
-  }
-
-  /**
-   * A route whose queue is still to come back gets no second one; beside a held queue, a fifo route does
-   * (exception to G3). A strict route waits for every store's list: the one that is missing may know its queue.
-   */
-  private mayCreate(route: Route): boolean {
-    if (route.ordering === 'strict' && !this.recovery.allListed) return false;
-    const expected = this.recovery.expects(route.queueName, route.queueClass);
-    return expected === '' || (expected === 'held' && route.ordering === 'fifo');
+  private newReports(ports: CorePorts): Reports {
+    return new Reports({
+      clock: ports.clock, log: ports.log, entries: this.entries, settlement: this.settlement, acceptance: this.acceptance, router: ports.router, events: ports.events,
+      nextMessageId: () => this.nextMessageId(),
+      compose: (input, ownerId) => this.inHand.during(ownerId, input.envelope.messageId, () => ports.compose(input)),
+      requestEndOfTurn: () => { ports.requestEndOfTurn(); },
+    });
   }
 
   private newSweep(): ExpirySweep {
@@ -350,8 +363,8 @@ export class GatewayCore implements Reception, DeliverySource {
     return new Readiness({
       routes: router.mailRoutes(),
       wallMs: () => clock.wallMs(),
-      admissionOf: (route) => this.admissionOf(route),
-      canFound: () => this.registry.canFind(true),
+      admissionOf: (route) => this.acceptance.admit(route),
+      canFound: () => this.registry.canTake(),
     });
   }
 
@@ -359,36 +372,25 @@ export class GatewayCore implements Reception, DeliverySource {
     const ports = this.ports;
     return {
       packer: ports.packer,
-      crc32: ports.crc32,
       log: ports.log,
       nowMs: () => ports.clock.nowMs(),
-      wallMs: () => ports.clock.wallMs(),
       requestFlush: () => { ports.requestEndOfTurn(); },
-      refillEntries: (mirror) => this.entries.refillView(mirror.queue),
-      onChanged: (mirror) => { this.readiness.onChanged(mirror); },
-      onQueueLost: (mirror) => { this.wiring.onLost(mirror); },
-      onEpoch: (mirror) => {
-        ports.counters.epochs += 1;
-        ports.log.info('mirror', 'the set of mirrors changed', { queue: mirror.queue.name, cause: mirror.setCause, epoch: mirror.epoch, members: mirror.replicas.filter((replica) => replica.member).map((replica) => replica.store.storeId) });
-      },
+      refillEntries: (partition) => this.entries.refillView(partition),
     };
   }
 
-  /** A committed entry: due, unless it is a report whose source has not ended. */
-  private releaseEntry(mirror: QueueMirror, row: number): void {
-    if ((this.entries.headFlags(row) & ENVELOPE_PARKED) !== 0) {
-      this.entries.table.transition(row, EntryState.PARKED);
-      return;
-    }
-    mirror.queue.makeReady(row, false);
-    this.wake(mirror);
+  /** A committed entry is due. */
+  private releaseEntry(queue: MailQueue, row: number): void {
+    queue.makeReady(row, false);
+    this.wake(queue);
   }
 
-  private withdraw(mirror: QueueMirror, row: number): number {
+  private withdraw(queue: MailQueue, row: number): number {
+    const { partition } = queue;
     const position = this.entries.table.position.get(row);
-    const following = this.entries.remove(mirror.queue, row);
-    this.mirrors.onUnlinked(mirror, row, following);
-    return mirror.withdraw(position);
+    const following = this.entries.remove(queue, row);
+    this.mirrors.onUnlinked(partition, row, following);
+    return partition.withdraw(position);
   }
 
   private settled(pending: PendingCommit, outcome: SubmissionOutcome): void {
@@ -399,24 +401,18 @@ export class GatewayCore implements Reception, DeliverySource {
 
   /** The time of an entry that rests is up. */
   private expire(row: number): void {
-    const mirror = this.mirrors.mirrorOf(this.entries.table.queueHandle(row));
-    if (mirror !== undefined && this.holds.mayExpire(mirror, row)) this.settlement.expire(mirror, row);
+    const queue = this.registry.queueOf(row);
+    if (queue === undefined || !this.holds.mayExpire(queue, row)) return;
+    // Its report quotes the body; the sweep comes round again.
+    if (this.entries.isAbsent(row)) this.entries.absent.wantLater(queue.partition, row);
+    else this.settlement.expire(queue, row);
   }
 
   private onDue(row: number): void {
-    const mirror = this.mirrors.mirrorOf(this.entries.table.queueHandle(row));
-    if (mirror === undefined) return;
-    mirror.queue.deferredCount -= 1;
-    mirror.queue.makeReady(row, false);
-    this.wake(mirror);
-  }
-
-  /** The report may go out; its note says so, so that no recovery parks it again. */
-  private unpark(mirror: QueueMirror, row: number): void {
-    const envelope = this.settlement.envelopeOf(row);
-    const note = this.settlement.noteOf(row, envelope?.recipients.length ?? 1);
-    this.settlement.annotate(mirror, row, { ...note, unparked: true });
-    mirror.queue.makeReady(row, false);
-    this.wake(mirror);
+    const queue = this.registry.queueOf(row);
+    if (queue === undefined) return;
+    queue.deferredCount -= 1;
+    queue.makeReady(row, false);
+    this.wake(queue);
   }
 }

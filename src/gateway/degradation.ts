@@ -2,7 +2,7 @@
  * Whether everything has the copies that are configured, since when, and why not (G6): for status and metrics, and one
  * log line when that ends and one when it is so again.
  *
- *   degraded   fewer stores up than copies wanted · a queue with fewer mirrors in sync
+ *   degraded   fewer stores up than copies wanted · a partition with fewer copies in step
  */
 import type { Clock, EventLog } from '../platform/ports.js';
 import type { StoreView } from './admin/view.js';
@@ -44,19 +44,19 @@ export class Degradation {
     const before = this.toldSinceMs;
     this.toldSinceMs = since;
     if ((before === undefined) === (since === undefined)) return;
-    if (before === undefined) log.warn('mirror', 'degraded: mail has fewer copies than configured', { cause: this.cause(this.ports.storeViews()), queues: this.queuesShort() });
+    if (before === undefined) log.warn('mirror', 'degraded: mail has fewer copies than configured', { cause: this.cause(this.ports.storeViews()), partitions: this.partitionsShort() });
     else log.info('mirror', 'complete again: all mail has as many copies as configured', { seconds: Math.round((clock.wallMs() - before) / 1000) });
   }
 
-  /** Queues with fewer copies in sync than configured. */
-  queuesShort(): number {
+  /** Partitions with fewer copies in step than configured. */
+  partitionsShort(): number {
     let short = 0;
-    for (const mirror of this.ports.core.registry.all) if (mirror.inSyncCount < this.replicas) short += 1;
+    for (const partition of this.ports.core.registry.partitions) if (partition.inSyncCount < this.replicas) short += 1;
     return short;
   }
 
   sinceWallMs(): number | undefined {
-    const degraded = this.ports.core.upCount < this.replicas || this.queuesShort() > 0;
+    const degraded = this.ports.core.upCount < this.replicas || this.partitionsShort() > 0;
     this.sinceMs = degraded ? (this.sinceMs ?? this.ports.clock.wallMs()) : undefined;
     return this.sinceMs;
   }
@@ -66,6 +66,6 @@ export class Degradation {
       const why = [...(drained ? ['drained'] : []), ...(cause === '' ? [] : [cause])];
       return why.length === 0 ? [] : [`${id}: ${why.join(', ')}`];
     });
-    return causes.length > 0 ? causes.join('; ') : 'fewer stores can be reached than each queue should have copies';
+    return causes.length > 0 ? causes.join('; ') : 'fewer stores can be reached than each partition should have copies';
   }
 }

@@ -11,7 +11,8 @@ import type { Clock, EventLog } from '../platform/ports.js';
 import type { DrainState, StoreControl } from './admin/store-api.js';
 import type { DrainedSince } from './local/drained-file.js';
 import type { Mirrors } from './mirror/mirrors.js';
-import type { QueueMirror } from './mirror/queue-mirror.js';
+import type { Moves } from './mirror/moves.js';
+import type { Partition } from './mirror/partition.js';
 
 /** A disk that hangs longer lets no operator wait: the answer says that the order is not kept. */
 export const DISK_WAIT_MS = 3000;
@@ -28,9 +29,11 @@ export interface DrainedPorts {
   readonly clock: Clock;
   readonly log: EventLog;
   readonly mirrors: Mirrors;
+  readonly moves: Moves;
   /** Undefined without a state_dir: then nothing is kept. */
   readonly file: DrainedFile | undefined;
-  queuesOf(name: string): readonly QueueMirror[];
+  /** The partition of this name, or those that hold queues of it. */
+  partitionsOf(name: string): readonly Partition[];
 }
 
 interface Wait {
@@ -51,7 +54,7 @@ export class DrainedStores implements StoreControl {
     this.#ports = ports;
     this.#kept = this.#read();
     this.#since = new Map(this.#kept);
-    for (const storeId of this.#since.keys()) ports.mirrors.moves.drain(storeId);
+    for (const storeId of this.#since.keys()) ports.moves.drain(storeId);
   }
 
   /** Called now and then. */
@@ -65,18 +68,18 @@ export class DrainedStores implements StoreControl {
   }
 
   drainState(storeId: string): DrainState | undefined {
-    const { mirrors } = this.#ports;
-    if (!mirrors.stores.some((store) => store.storeId === storeId)) return undefined;
-    const { moves, placement } = mirrors;
+    const { mirrors, moves } = this.#ports;
+    if (mirrors.storeOf(storeId) === undefined) return undefined;
+    const { placement } = mirrors;
     return {
-      draining: placement.drained.has(storeId), mirrors: moves.mirrorsAt(storeId), stuck: moves.stuckAt(storeId),
+      draining: placement.drained.has(storeId), mirrors: moves.copiesAt(storeId), stuck: moves.stuckAt(storeId),
       copiesMissing: moves.copiesMissing(), kept: this.#isKept(storeId),
     };
   }
 
   drain(storeId: string, { reason, who }: Order): void {
-    const { mirrors, log, clock } = this.#ports;
-    if (mirrors.moves.drain(storeId)) {
+    const { moves, log, clock } = this.#ports;
+    if (moves.drain(storeId)) {
       this.#since.set(storeId, clock.wallMs());
       log.warn('drain', 'an operator drains a store', { store: storeId, reason, who });
     }
@@ -84,9 +87,9 @@ export class DrainedStores implements StoreControl {
   }
 
   undrain(storeId: string, { reason, who }: Order): void {
-    const { mirrors, log } = this.#ports;
+    const { moves, log } = this.#ports;
     this.#since.delete(storeId);
-    if (mirrors.moves.undrain(storeId)) {
+    if (moves.undrain(storeId)) {
       log.warn('drain', 'an operator has a store used again', { store: storeId, reason, who });
     }
     this.#save();
@@ -100,11 +103,11 @@ export class DrainedStores implements StoreControl {
   resync(queue: string, storeId: string, { reason, who }: Order): number | undefined {
     let found = false;
     let filled = 0;
-    for (const mirror of this.#ports.queuesOf(queue)) {
-      const replica = mirror.replicas.find((one) => one.store.storeId === storeId);
-      if (replica === undefined) continue;
+    for (const partition of this.#ports.partitionsOf(queue)) {
+      const row = partition.rows.find((one) => one.storeId === storeId && one.isRecorded);
+      if (row === undefined) continue;
       found = true;
-      if (this.#ports.mirrors.refillAgain(mirror, replica)) filled += 1;
+      if (this.#ports.mirrors.refillAgain(partition, row)) filled += 1;
     }
     if (filled > 0) {
       const fields = { queue, store: storeId, queues: filled, reason, who };

@@ -1,17 +1,20 @@
 /**
  * Queues of a gateway with their content, page by page, for `queue export`. Reads what is there now and changes
- * nothing; an entry that is not committed yet is not shown.
+ * nothing; an entry that is not committed yet is not shown. One whose body is still at the stores is waited for.
  */
 import type { Crc32 } from '../platform/ports.js';
 import { ENTRY_ROW_BYTES, writeEntryRow } from '../protocol/entry-rows.js';
 import type { ExportSource } from './admin/export-page.js';
-import type { QueueMirror } from './mirror/queue-mirror.js';
+import type { MailQueue } from './queue/mail-queue.js';
 import type { Entries } from './queue/entries.js';
 import { EntryState } from './queue/entry-table.js';
 
 /** About two milliseconds of copying; one entry more than the bytes if it is larger itself. */
 const PAGE_ENTRIES = 500;
 const PAGE_BYTES = 2 * 1024 * 1024;
+
+/** The body that comes next is not here yet: to be asked for again. */
+export const AT_STORES = 'at stores';
 
 export interface ExportPage {
   readonly rows: Uint8Array;
@@ -23,7 +26,7 @@ export interface ExportPage {
 export interface ExportPorts {
   readonly crc32: Crc32;
   readonly entries: Entries;
-  queuesOf(name: string): readonly QueueMirror[];
+  queuesOf(name: string): readonly MailQueue[];
 }
 
 export class ExportView implements ExportSource {
@@ -33,37 +36,50 @@ export class ExportView implements ExportSource {
     this.ports = ports;
   }
 
-  exportPage(queue: string, queueClass: string, cursor: string): ExportPage | undefined {
-    const mirrors = this.ports.queuesOf(queue).filter((mirror) => mirror.queue.route.queueClass === queueClass).sort((a, b) => a.handle - b.handle);
-    if (mirrors.length === 0) return undefined;
+  exportPage(name: string, queueClass: string, cursor: string): ExportPage | typeof AT_STORES | undefined {
+    const queues = this.ports.queuesOf(name).filter((queue) => queue.route.queueClass === queueClass).sort((a, b) => a.handle - b.handle);
+    if (queues.length === 0) return undefined;
     // The entry shown last: handle of its queue, position, message id.
     const [handle = 0, position = 0, id = 0] = cursor.split('.').map(Number);
     const chosen: number[] = [];
     let bytes = 0;
     let last = '';
-    for (const mirror of mirrors) {
-      if (mirror.handle < handle) continue;
-      let row = mirror.handle === handle ? this.rowBehind(mirror, position, id) : mirror.queue.first;
-      for (; row !== 0; row = mirror.queue.following(row)) {
+    for (const queue of queues) {
+      if (queue.handle < handle) continue;
+      let row = queue.handle === handle ? this.rowBehind(queue, position, id) : queue.first;
+      for (; row !== 0; row = queue.following(row)) {
         if (this.ports.entries.table.state(row) === EntryState.STORING) continue;
+        if (this.ports.entries.isAbsent(row)) {
+          this.want(queue, row);
+          return chosen.length === 0 ? AT_STORES : { ...this.build(chosen, bytes), nextCursor: last };
+        }
         const size = this.ports.entries.bytes(row) + this.ports.entries.note(row).length;
         if (chosen.length > 0 && (chosen.length === PAGE_ENTRIES || bytes + size > PAGE_BYTES)) return { ...this.build(chosen, bytes), nextCursor: last };
         chosen.push(row);
         bytes += size;
-        last = `${String(mirror.handle)}.${String(this.ports.entries.table.position.get(row))}.${String(this.ports.entries.table.messageId(row))}`;
+        last = `${String(queue.handle)}.${String(this.ports.entries.table.position.get(row))}.${String(this.ports.entries.table.messageId(row))}`;
       }
     }
     return { ...this.build(chosen, bytes), nextCursor: undefined };
   }
 
   /** The first row of a queue past a position. An entry that has gone meanwhile costs a walk, no more. */
-  private rowBehind(mirror: QueueMirror, position: number, messageId: number): number {
+  private rowBehind(queue: MailQueue, position: number, messageId: number): number {
     const { table } = this.ports.entries;
-    let row = Number.isSafeInteger(messageId) ? table.index.find(messageId, mirror.handle) : 0;
-    if (row !== 0 && table.position.get(row) === position) return mirror.queue.following(row);
-    row = mirror.queue.first;
-    while (row !== 0 && table.position.get(row) <= position) row = mirror.queue.following(row);
+    let row = Number.isSafeInteger(messageId) ? table.index.find(messageId, queue.handle) : 0;
+    if (row !== 0 && table.position.get(row) === position) return queue.following(row);
+    row = queue.first;
+    while (row !== 0 && table.position.get(row) <= position) row = queue.following(row);
     return row;
+  }
+
+  /** The bodies of a page, from this row on. */
+  private want(queue: MailQueue, row: number): void {
+    const { entries } = this.ports;
+    let next = row;
+    for (let left = PAGE_ENTRIES; left > 0 && next !== 0; left -= 1, next = queue.following(next)) {
+      if (entries.isAbsent(next)) entries.absent.wantLater(queue.partition, next);
+    }
   }
 
   private build(chosen: readonly number[], bytes: number): { readonly rows: Uint8Array; readonly payload: Uint8Array } {
@@ -81,7 +97,7 @@ export class ExportView implements ExportSource {
       payload.set(note, at + bodyBytes + head.length);
       at += bodyBytes + head.length + note.length;
       const noteCrc = note.length === 0 ? 0 : crc32(note, 0);
-      writeEntryRow(view, i * ENTRY_ROW_BYTES, 0, bodyBytes, head.length, entries.table.checksum.get(row), note.length, noteCrc, entries.table.messageId(row), entries.table.position.get(row));
+      writeEntryRow(view, i * ENTRY_ROW_BYTES, 0, bodyBytes, head.length, entries.table.checksum.get(row), note.length, noteCrc, entries.table.messageId(row), entries.table.position.get(row), entries.room(row));
     });
     return { rows, payload };
   }

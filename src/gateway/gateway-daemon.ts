@@ -1,10 +1,12 @@
 /**
  * A gateway process: the core with real sockets, time and logs around it, and its life from start to stop.
  *
- *   start    links connect ─► queues come back ─► SMTP port opens when mail can be committed
+ *   start    the process is one of its own (process-identity.ts) ─► links connect ─► queues come back ─►
+ *            SMTP port opens when mail can be committed
  *   run      one tick for all deadlines; what a turn changed goes out at its end
  *   stop     port closed ─► DATA in progress answered ─► deliveries finished or abandoned at a bound ─►
- *            last changes flushed ─► links closed; the rest of the mail stays at the mirrors
+ *            last changes flushed ─► links closed; the rest of the mail stays at the mirrors ─► the key in the
+ *            register is deleted
  */
 import { MEMORY_SHARE_OF_HOST, hostMemoryBytes } from '../platform/node/memory.js';
 import type { MetricsExport } from '../observability/gateway-metrics.js';
@@ -19,6 +21,7 @@ import { SystemSecrets } from '../platform/node/secrets.js';
 import { TlsTransport } from '../platform/node/tls-transport.js';
 import { NodeTransport } from '../platform/node/transport.js';
 import type { Transport } from '../platform/transport.js';
+import type { RegisterChoice } from '../register/running/open-register.js';
 import { gaugeSource } from './admin/gauges.js';
 import type { RunningAdmin } from './admin/server.js';
 import { startAdmin } from './admin/server.js';
@@ -33,17 +36,21 @@ import { CoreView } from './core-view.js';
 import type { GatewayOptions, GatewayPorts, RunningGateway } from './gateway-options.js';
 import { startInbound } from './inbound/inbound.js';
 import type { RunningInbound } from './inbound/inbound.js';
-import { nextIncarnation, nextOrdinal } from './incarnation.js';
-import { ProcessLock } from './process-lock.js';
-import { LocalNotes, readSetHints } from './local-notes.js';
+import { LocalNotes } from './local-notes.js';
 import { InboundRecord, MailRecord } from './mail-record.js';
 import type { MemberView } from './admin/view.js';
-import { reachableAddress } from '../platform/node/own-host.js';
+import { isLoopback, reachableAddress } from '../platform/node/own-host.js';
+import { KnownStores } from './ownership/known-stores.js';
+import type { KnownStore } from './ownership/known-stores.js';
 import { LINK_DEFAULTS } from './mirror/link/link-options.js';
 import { StoreLink } from './mirror/link/store-link.js';
-import type { QueueMirror } from './mirror/queue-mirror.js';
+import type { StoreLinkEvents } from './mirror/link/store-link.js';
+import type { Partition } from './mirror/partition.js';
 import { Dispatcher } from './outbound/dispatcher.js';
 import { RetrySchedule } from './outbound/pure/retry-schedule.js';
+import type { OrphanOptions } from './ownership/holdings.js';
+import { ProcessIdentity } from './process-identity.js';
+import { Retirements } from './retirements.js';
 import { createRouter } from './queue/router.js';
 
 const TICK_MS = 25;
@@ -58,23 +65,51 @@ const PORT_RETRY_MS = 1000;
 const REPLY_BUFFER_BYTES = 8 * 1024;
 /** Blocks of a recovery come through this; two connections a store. */
 const LINK_BUFFER_BYTES = 256 * 1024;
+/** A gateway of a group without a key for so long is gone from the configurations, as far as can be told. */
+const ABSENT_MS = 600_000;
+/** Other processes of this machine, started with this one, have their keys by then. */
+const SIBLINGS_START_MS = 15_000;
 /** What the last changes may take to reach the stores at a stop. */
 const LAST_FLUSH_MS = 2000;
 
-/** Rejects when a port can't be had. Its incarnation will be above `told`. */
+/**
+ * Rejects when a port can't be had, or another process of this gateway lives; waits for the register. Its incarnation
+ * will be above `told`.
+ */
 export async function startGateway(options: GatewayOptions, ports: GatewayPorts, told = 0): Promise<RunningGateway> {
-  const gateway = new Gateway(options, ports, told);
-  await gateway.start();
-  return gateway;
+  const started: { gateway?: Gateway } = {};
+  const identity = await ProcessIdentity.begin({ ...options, told }, {
+    log: ports.log, crc32, onTaken: (why) => { started.gateway?.onTaken(why); },
+  });
+  try {
+    const gateway = new Gateway(options, ports, identity);
+    started.gateway = gateway;
+    await gateway.start();
+    return gateway;
+  } catch (error) {
+    await identity.end();
+    throw error;
+  }
+}
+
+interface LinkSource {
+  readonly inClear: Transport;
+  readonly secrets: SystemSecrets;
+  readonly packer: MessagePacker;
+  readonly incarnationNonce: Uint8Array;
 }
 
 class Gateway implements RunningGateway {
   readonly incarnation: number;
   private readonly options: GatewayOptions;
   private readonly ports: GatewayPorts;
+  private readonly identity: ProcessIdentity;
   private readonly clock = new SystemClock();
   private readonly core: GatewayCore;
   private readonly links: StoreLink[] = [];
+  private readonly knownStores: KnownStores;
+  /** Where links come from (makeLink). */
+  private readonly linkSource: LinkSource;
   private readonly inbounds: RunningInbound[] = [];
   private readonly dispatcher: Dispatcher;
   private readonly inboundRecord: InboundRecord;
@@ -93,29 +128,37 @@ class Gateway implements RunningGateway {
   private portsBusy = false;
   private portRetryMs = 0;
 
-  constructor(options: GatewayOptions, ports: GatewayPorts, told: number) {
+  constructor(options: GatewayOptions, ports: GatewayPorts, identity: ProcessIdentity) {
     this.options = options;
     this.ports = ports;
-    const { number, unkept } = nextIncarnation(options.stateDir, this.clock.wallMs(), told);
-    this.incarnation = number;
-    if (unkept !== '') ports.log.error('start', 'the incarnation can not be kept in state_dir: until it can, only the clock tells this process from older ones', { why: unkept });
-    this.record = new MailRecord({ clock: this.clock, log: ports.log, mailLog: ports.mailLog, metrics: ports.metrics, mirrorsOf: (route) => this.core.registry.find(route) });
+    this.identity = identity;
+    this.incarnation = identity.incarnation.incarnation;
+    this.record = new MailRecord({ clock: this.clock, log: ports.log, mailLog: ports.mailLog, metrics: ports.metrics, mirrorsOf: (route) => this.core.registry.find(route)?.partition });
     this.inboundRecord = new InboundRecord(ports.metrics);
     this.runEndOfTurn = () => {
       this.turnAsked = false;
       this.core.endOfTurn();
     };
+    const { stores: configured, learnStores } = options;
+    const learnable = learnStores === undefined ? [] : learnStores.only;
+    this.knownStores = new KnownStores({ configured, learnable }, {
+      clock: this.clock,
+      log: ports.log,
+      barred: (host) => this.barred(host),
+      link: (store) => { this.makeLink(store); },
+      move: ({ id, pathA, pathB }) => { this.linkTo(id)?.moveTo(pathA, pathB); },
+    });
     const router = createRouter(options.routes);
     this.core = this.makeCore(forAnySpelling(router));
-    this.notes = new LocalNotes(options.stateDir, { log: ports.log, crashes: this.core.crashes, inHand: this.core.inHand, incarnation: this.incarnation, sets: this.core.sets });
+    this.notes = new LocalNotes(options.stateDir, { crashes: this.core.crashes, inHand: this.core.inHand, incarnation: this.incarnation });
     const { stateDir } = options;
     const file = stateDir === undefined ? undefined : {
       read: () => readDrained(stateDir),
       write: (drained: DrainedSince) => writeDrained(stateDir, drained),
     };
-    const { mirrors, registry } = this.core;
-    const queuesOf = (name: string): readonly QueueMirror[] => registry.byName(name);
-    this.drained = new DrainedStores({ clock: this.clock, log: ports.log, mirrors, file, queuesOf });
+    const { mirrors, moves, registry } = this.core;
+    const partitionsOf = (name: string): readonly Partition[] => registry.partitionsOf(name);
+    this.drained = new DrainedStores({ clock: this.clock, log: ports.log, mirrors, moves, file, partitionsOf });
     const transport = new NodeTransport({ readBufferBytes: REPLY_BUFFER_BYTES });
     const toNextHops: Transport = {
       connect: (host, port, handlers) => {
@@ -125,13 +168,18 @@ class Gateway implements RunningGateway {
     };
     this.dispatcher = new Dispatcher(options.outbound, { source: this.core, transport: toNextHops, clock: this.clock, random: ports.random, log: ports.log, mayDot: (delivery) => !this.fenced && this.core.mayDeliver(delivery) });
     this.core.setDeliverySink(this.dispatcher);
-    this.makeLinks(new NodeTransport({ readBufferBytes: LINK_BUFFER_BYTES }));
+    this.linkSource = {
+      inClear: new NodeTransport({ readBufferBytes: LINK_BUFFER_BYTES }),
+      secrets: new SystemSecrets(),
+      packer: new MessagePacker(),
+      incarnationNonce: new SystemSecrets().randomBytes(8),
+    };
     for (const inbound of options.inbound) {
       this.inbounds.push(startInbound(inbound, { reception: this.core, router, clock: this.clock, log: ports.log, mailLog: this.record, metrics: this.inboundRecord }));
     }
     this.view = new CoreView(
-      { gatewayId: options.id, host: options.host, incarnation: this.incarnation, version: options.version, insecure: options.insecure, replicas: options.replicas, storeHosts: new Map(options.stores.map((store) => [store.id, store.host])), others: othersOf(options) },
-      { clock: this.clock, log: ports.log, core: this.core, links: this.links, metrics: ports.metrics, pid: process.pid, drainedSinceWallMs: (store) => this.drained.sinceWallMs(store), adminAddress: () => reachableAddress(options.admin.host, this.adminPort), isDraining: () => this.stopping, connectionsIn: () => this.inboundRecord.connections, connectionsOut: () => this.dispatcher.nextHops().reduce((sum, hop) => sum + hop.connections, 0), dotsInFlight: () => this.dispatcher.count },
+      { gatewayId: options.id, host: options.host, incarnation: this.incarnation, version: options.version, insecure: options.insecure, replicas: options.replicas, hostOf: (store) => this.knownStores.find(store)?.host ?? '', others: () => this.others(), unreached: () => this.knownStores.unreached() },
+      { clock: this.clock, log: ports.log, core: this.core, links: this.links, metrics: ports.metrics, pid: process.pid, drainedSinceWallMs: (store) => this.drained.sinceWallMs(store), adminAddress: () => reachableAddress(options.admin.host, this.adminPort), isDraining: () => this.stopping, isListening: () => this.portsOpen || this.inbounds.length === 0, connectionsIn: () => this.inboundRecord.connections, connectionsOut: () => this.dispatcher.nextHops().reduce((sum, hop) => sum + hop.connections, 0), dotsInFlight: () => this.dispatcher.count },
     );
   }
 
@@ -151,9 +199,10 @@ class Gateway implements RunningGateway {
     }
     const source = gaugeSource({ view: this.view, nowMs: () => this.clock.nowMs(), wallMs: () => this.clock.wallMs(), logLinesDropped: () => this.ports.logLinesDropped(), states: () => this.view.states() });
     this.metricsExport = exportGatewayMetrics(this.ports.metrics, source);
-    this.admin = await startAdmin(this.options.admin, { view: this.view, registry: this.metricsExport.registry, wallMs: () => this.clock.wallMs(), rescue: this.core.recovery, holds: this.core.holds, stores: this.drained, exports: new ExportView({ crc32, entries: this.core.entries, queuesOf: (name) => this.core.registry.byName(name) }) });
+    this.admin = await startAdmin(this.options.admin, { view: this.view, registry: this.metricsExport.registry, wallMs: () => this.clock.wallMs(), log: this.ports.log, rescue: this.core.holdings, holds: this.core.holds, stores: this.drained, retire: this.retirements(), rebalance: { gatewayId: this.options.id, control: this.core.mirrors.rebalance }, exports: new ExportView({ crc32, entries: this.core.entries, queuesOf: (name) => this.core.registry.byName(name) }) });
     this.ports.log.info('start', 'the gateway starts', { gateway: this.options.id, incarnation: this.incarnation, stores: this.options.stores.map((store) => store.id), memory_limit_bytes: this.core.memory.limitBytes });
-    for (const link of this.links) link.start();
+    const { learnStores } = this.options;
+    this.knownStores.start(learnStores === undefined ? undefined : this.identity.opened.register);
     this.dispatcher.start();
     this.ticker = startTicker(this.clock, TICK_MS, (nowMs) => { this.tick(nowMs); });
   }
@@ -168,35 +217,66 @@ class Gateway implements RunningGateway {
     this.core.endOfTurn();
     await this.lastChangesOut();
     this.ticker?.stop();
+    this.knownStores.close();
     for (const link of this.links) link.close();
     this.metricsExport?.close();
     await this.admin?.close();
+    await this.identity.end();
     this.ports.log.info('stop', 'the gateway has stopped; what is queued stays at the stores', { queued: this.view.status().queuedMessages });
     this.ports.mailLog.flush();
+  }
+
+  /** Another process of this gateway has its key in the register: nothing of this one goes on. */
+  onTaken(why: string): void {
+    if (this.fenced || this.stopping) return;
+    this.fenced = true;
+    this.ports.metrics.fenced += 1;
+    this.ports.log.error('fenced', 'another process of this gateway is in the register; this one stops at once', { gateway: this.options.id, why, incarnation: this.incarnation });
+    this.ports.onFenced(0);
   }
 
   onCrash(): boolean {
     return this.notes.onCrash();
   }
 
+  private retirements(): Retirements {
+    const { log } = this.ports;
+    const { bridge: register } = this.identity;
+    const partitions = (): readonly Partition[] => this.core.registry.partitions;
+    return new Retirements({ isAlone: this.options.register.kind === 'file' }, { clock: this.clock, log, register, partitions });
+  }
+
   private makeCore(router: ReturnType<typeof createRouter>): GatewayCore {
     const { options, ports } = this;
     const memoryLimitBytes = options.memoryLimitBytes ?? Math.floor(hostMemoryBytes() * MEMORY_SHARE_OF_HOST);
     const retry = new RetrySchedule(options.retry, { random: ports.random });
-    const lock = new ProcessLock(options.stateDir);
     return new GatewayCore(
       {
         gatewayId: options.id,
         incarnation: this.incarnation,
+        partitions: options.partitions,
         queuesMax: options.queuesMax,
         commitTimeoutMs: options.commitTimeoutMs,
         longestRetryMs: retry.longestMs,
-        firstListMs: options.failoverTimeoutMs,
+        firstWaitMs: options.failoverTimeoutMs,
         segmentBytes: SEGMENT_BYTES,
-        mirrors: { group: options.group, replicas: options.replicas, minReplicas: options.replicasMin, retryMs: MIRROR_RETRY_MS, refillFrameBytes: REFILL_FRAME_BYTES, frameTargetBytes: FRAME_TARGET_BYTES, replaceAfterMs: options.replaceAfterMs, placement: { gatewayHost: options.oneHost ? undefined : options.host, places: new Map(options.stores.map((store) => [store.id, store])) }, ringBytes: options.ringBytes },
+        group: options.group,
+        rescue: options.rescue,
+        orphans: orphanOptions(options.register),
+        leaseMs: options.leaseMs,
+        mirrors: {
+          replicas: options.replicas, minReplicas: options.replicasMin, retryMs: MIRROR_RETRY_MS,
+          refillFrameBytes: REFILL_FRAME_BYTES, frameTargetBytes: FRAME_TARGET_BYTES,
+          replaceAfterMs: options.replaceAfterMs, rebalanceBytesPerSecond: options.rebalanceBytesPerSecond,
+          placement: {
+            gatewayHost: options.oneHost ? undefined : options.host,
+            places: { get: (store) => this.knownStores.find(store) },
+          },
+          ringBytes: options.ringBytes,
+        },
         acceptance: { lifetimeMs: options.retry.lifetimeMs, bounceLifetimeMs: options.retry.bounceLifetimeMs, nextHopShare: options.nextHopShare },
         memory: { limitBytes: memoryLimitBytes, acceptShare: options.memoryAcceptShare, reserveShare: RESERVE_SHARE },
-        recovery: { blockEntries: options.blockMessages, blockBytes: options.blockBytes, largestBytes: Math.max(...options.inbound.map(({ messageBytesMax }) => messageBytesMax)), rescue: options.rescue, olderMayLive: () => lock.look() !== 'gone', hints: readSetHints(options.stateDir) },
+        reading: { blockEntries: options.blockMessages, blockBytes: options.blockBytes, largestBytes: Math.max(...options.inbound.map(({ messageBytesMax }) => messageBytesMax)) },
       },
       {
         clock: this.clock,
@@ -210,45 +290,88 @@ class Gateway implements RunningGateway {
         heldElsewhereBytes: () => this.dispatcher.largeBytes,
         requestEndOfTurn: () => { this.requestEndOfTurn(); },
         retryDelayMs: (attempts) => retry.delayMs(attempts),
-        drawOrdinal: () => nextOrdinal(options.stateDir, options.id, options.group, ports.random),
+        drawOrdinal: () => this.identity.ordinals.take(),
+        ownership: this.identity.bridge,
+        random: ports.random,
         compose: (input) => composeReport(options.hostName, input, this.clock.wallMs()),
       },
     );
   }
 
-  private makeLinks(inClear: NodeTransport): void {
+  private makeLink(store: KnownStore): void {
     const { options, ports, core } = this;
-    const secrets = new SystemSecrets();
-    const packer = new MessagePacker();
-    const incarnationNonce = secrets.randomBytes(8);
-    for (const store of options.stores) {
-      const transport = options.linkTls === undefined ? inClear : new TlsTransport({ files: options.linkTls, peerName: store.id, readBufferBytes: LINK_BUFFER_BYTES });
-      const link = new StoreLink(
-        {
-          storeId: store.id, gatewayId: options.id, incarnation: this.incarnation, incarnationNonce, secret: options.secret, pathA: store.pathA,
-          ...(store.pathB === undefined ? {} : { pathB: store.pathB }),
-          ...LINK_DEFAULTS, heartbeatMs: options.heartbeatMs, failoverTimeoutMs: options.failoverTimeoutMs, windowBytes: options.windowBytes, frameBytesMax: options.frameBytesMax,
-        },
-        {
-          clock: this.clock, frameWallMs: () => core.frame.wallMs(), transport, crc32, packer, secrets,
-          random: ports.random, log: ports.log,
-        },
-        {
-          onUp: (up) => { this.compareLease(up); core.onLinkUp(up); },
-          onSwitched: (switched) => { ports.metrics.failedOver(switched.storeId); core.onLinkSwitched(switched); },
-          onStopping: (from) => { core.mirrors.moves.onStopping(from); },
-          onDown: (down, reason) => { core.onLinkDown(down, reason); },
-          onAcknowledged: (from, handle, number) => { core.mirrors.onAcknowledged(from, handle, number); },
-          onAckedThrough: (from, sequence) => { core.onLinkAckedThrough(from, sequence); },
-          onRefusal: (from, refusal) => { core.onLinkRefusal(from, refusal); },
-          onReply: (from, reply) => { core.onLinkReply(from, reply); },
-          onWritable: (from) => { core.mirrors.onWritable(from); },
-          onFenced: (from, text, highest) => { this.onFenced(from.storeId, text, highest); },
-        },
-      );
-      this.links.push(link);
-      core.addStore(link);
-    }
+    const { inClear, secrets, packer, incarnationNonce } = this.linkSource;
+    const { linkTls: files } = options;
+    const transport = files === undefined
+      ? inClear
+      : new TlsTransport({ files, peerName: store.id, readBufferBytes: LINK_BUFFER_BYTES });
+    const link = new StoreLink(
+      {
+        storeId: store.id, gatewayId: options.id, incarnation: this.incarnation, incarnationNonce,
+        secret: options.secret, pathA: store.pathA,
+        ...(store.pathB === undefined ? {} : { pathB: store.pathB }),
+        ...LINK_DEFAULTS, heartbeatMs: options.heartbeatMs, failoverTimeoutMs: options.failoverTimeoutMs,
+        windowBytes: options.windowBytes, frameBytesMax: options.frameBytesMax,
+      },
+      {
+        clock: this.clock, frameWallMs: () => core.frame.wallMs(), transport, crc32, packer, secrets,
+        random: ports.random, log: ports.log,
+      },
+      this.linkEvents(),
+    );
+    this.links.push(link);
+    core.addStore(link);
+    link.start();
+  }
+
+  private linkTo(id: string): StoreLink | undefined {
+    return this.links.find(({ storeId }) => storeId === id);
+  }
+
+  private linkEvents(): StoreLinkEvents {
+    const { ports, core, knownStores } = this;
+    return {
+      onUp: (up) => {
+        knownStores.onUp(up.storeId);
+        this.compareLease(up);
+        core.onLinkUp(up);
+      },
+      onSwitched: (switched) => {
+        ports.metrics.failedOver(switched.storeId);
+        core.onLinkSwitched(switched);
+      },
+      onStopping: (from) => { core.moves.onStopping(from); },
+      onDown: (down) => {
+        knownStores.onDown(down.storeId);
+        core.onLinkDown(down);
+      },
+      onFenceNotices: (from, bootId, notices) => { core.onFenceNotices(from, bootId, notices); },
+      onAcknowledged: (from, handle, number) => { core.mirrors.onAcknowledged(from, handle, number); },
+      onAckedThrough: (from, sequence) => { core.onLinkAckedThrough(from, sequence); },
+      onRefusal: (from, refusal) => { core.onLinkRefusal(from, refusal); },
+      onReply: (from, reply) => { core.onLinkReply(from, reply); },
+      onWritable: (from) => { core.mirrors.onWritable(from); },
+      onFenced: (from, text, highest) => { this.onFenced(from.storeId, text, highest); },
+    };
+  }
+
+  /** As config/checks.ts for stores of the configuration; of what the register says nobody has checked it. */
+  private barred(host: string): string {
+    const { linkTls, insecure } = this.options;
+    if (linkTls !== undefined || insecure || isLoopback(host)) return '';
+    const remedy = 'set mirror.tls, or insecure: true on a network that you trust';
+    return `a link to ${host} would go in clear: ${remedy}`;
+  }
+
+  /** Stores tell the admin addresses of other gateways. */
+  private others(): readonly Omit<MemberView, 'self'>[] {
+    const { id, group } = this.options;
+    const fellows = group.filter((other) => other !== id);
+    const stores = [...this.knownStores.all()];
+    return [
+      ...fellows.map((other) => ({ id: other, kind: 'gateway' as const, admin: undefined })),
+      ...stores.map((store) => ({ id: store.id, kind: 'store' as const, admin: store.admin })),
+    ];
   }
 
   /** The store's value is what holds; configurations that differ are an accident. */
@@ -264,7 +387,9 @@ class Gateway implements RunningGateway {
   }
 
   private tick(nowMs: number): void {
+    this.identity.tick(nowMs);
     for (const link of this.links) link.tick(nowMs);
+    this.knownStores.tick(nowMs);
     this.core.tick(nowMs);
     this.drained.tick();
     this.notes.tick(nowMs);
@@ -300,7 +425,7 @@ class Gateway implements RunningGateway {
   private onFenced(storeId: string, text: string, highest = 0): void {
     if (this.fenced) return;
     this.fenced = true;
-    // Before any store took us it may be the clock that is behind.
+    // Before any store took us it may be the register that was rolled back.
     const told = this.links.every((link) => link.highestIncarnation === 0) ? highest : 0;
     this.ports.metrics.fenced += 1;
     if (told === 0) this.ports.log.error('fenced', 'another process with the id of this gateway owns its queues now; this one stops at once. If that is no restart, give one of the two another id, or do not start it', { gateway: this.options.id, store: storeId, why: text, incarnation: this.incarnation });
@@ -321,8 +446,8 @@ class Gateway implements RunningGateway {
   }
 }
 
-/** Stores tell the admin addresses of other gateways. */
-function othersOf({ id, group, stores }: GatewayOptions): readonly Omit<MemberView, 'self'>[] {
-  const gateways = group.filter((other) => other !== id).map((other) => ({ id: other, kind: 'gateway' as const, admin: undefined }));
-  return [...gateways, ...stores.map((store) => ({ id: store.id, kind: 'store' as const, admin: store.admin }))];
+/** The process that keeps the register's file alone knows all that have a part in it. */
+function orphanOptions({ kind }: RegisterChoice): OrphanOptions {
+  if (kind === 'file') return { graceMs: 0, areOurs: true };
+  return kind === 'socket' ? { graceMs: SIBLINGS_START_MS, areOurs: true } : { graceMs: ABSENT_MS, areOurs: false };
 }

@@ -1,23 +1,21 @@
-/** What a gateway process is made with (gateway-daemon.ts): its plain options, what it is given, and what it gives. */
+/**
+ * What a gateway process is made with (gateway-daemon.ts): its plain options, what it is given, and what it
+ * gives.
+ */
 import type { GatewayMetrics } from '../observability/gateway-metrics.js';
 import type { MailLog } from '../observability/mail-log.js';
 import type { EventLog, Random } from '../platform/ports.js';
 import type { TlsFiles } from '../platform/node/tls-transport.js';
+import type { RegisterChoice } from '../register/running/open-register.js';
 import type { InboundOptions } from './inbound/options.js';
-import type { PathAddress } from './mirror/link/link-options.js';
 import type { DispatcherOptions } from './outbound/dispatcher.js';
+import type { KnownStore } from './ownership/known-stores.js';
 import type { RetryScheduleOptions } from './outbound/pure/retry-schedule.js';
 import type { RouteOptions } from './queue/router.js';
 
-export interface GatewayStoreOptions {
-  readonly id: string;
-  readonly host: string;
-  readonly pathA: PathAddress;
-  readonly pathB: PathAddress | undefined;
-  /** Its part of the queues, against that of the others. */
-  readonly weight: number;
-  /** host:port of its admin HTTP, for those who look at the whole group. */
-  readonly admin: string | undefined;
+export interface LearnStores {
+  /** Ids of those that may be learned; undefined: any. */
+  readonly only: readonly string[] | undefined;
 }
 
 export interface GatewayOptions {
@@ -30,6 +28,8 @@ export interface GatewayOptions {
   readonly hostName: string;
   readonly secret: Uint8Array;
   readonly stateDir: string | undefined;
+  /** Who says which process holds a partition. */
+  readonly register: RegisterChoice;
   readonly insecure: boolean;
   /** Of this release, for its status. */
   readonly version: string;
@@ -40,9 +40,13 @@ export interface GatewayOptions {
   readonly outbound: DispatcherOptions;
   readonly retry: RetryScheduleOptions;
   readonly routes: readonly RouteOptions[];
-  readonly stores: readonly GatewayStoreOptions[];
+  /** Of the configuration. */
+  readonly stores: readonly KnownStore[];
+  /** Stores that the register names are used too; undefined: only `stores`. */
+  readonly learnStores: LearnStores | undefined;
   readonly replicas: number;
   readonly replicasMin: number;
+  readonly partitions: number;
   readonly queuesMax: number;
   readonly commitTimeoutMs: number;
   readonly heartbeatMs: number;
@@ -55,6 +59,8 @@ export interface GatewayOptions {
   readonly ringBytes: number;
   /** A mirror that is away for so long is replaced. */
   readonly replaceAfterMs: number;
+  /** Copies move to emptier stores by themselves no faster than this; 0: never. */
+  readonly rebalanceBytesPerSecond: number;
   /** All processes share one host on purpose: labels say nothing. */
   readonly oneHost: boolean;
   readonly blockMessages: number;
@@ -72,7 +78,10 @@ export interface GatewayPorts {
   readonly metrics: GatewayMetrics;
   readonly random: Random;
   logLinesDropped(): number;
-  /** It must end: another incarnation owns its queues. `told`: no store has taken it yet, and this is the highest they know; else 0. */
+  /**
+   * It must end: another process of this gateway lives. `told`: no store has taken it yet, and this is the
+   * highest incarnation they know; else 0.
+   */
   onFenced(told: number): void;
 }
 
@@ -82,8 +91,8 @@ export interface RunningGateway {
   readonly adminPort: number;
   readonly incarnation: number;
   /**
-   * An error that nobody handled: notes what was in hand, on this machine and at the mirrors as far as that goes out
-   * at once. The process must not go on after it. True when something was in hand.
+   * An error that nobody handled: notes what was in hand, on this machine and at the mirrors as far as that
+   * goes out at once. The process must not go on after it. True when something was in hand.
    */
   onCrash(): boolean;
   stop(): Promise<void>;

@@ -1,25 +1,24 @@
 /**
- * The management table (the paper's Table I) as rows for people: each (queue, store) with the network state
+ * The management table (the paper's Table I) as rows for people: each (partition, store) with the network state
  * of its paths, sync state, epoch, numbers, lag, since when and why. Read when somebody asks; each row is a
  * few additions, no walk over messages.
  */
 import type { Clock } from '../platform/ports.js';
 import type { PathView, TablePage, TableRowView } from './admin/view.js';
-import { causeOf, sinceMsOf } from './mirror/away-cause.js';
 import type { StoreLink } from './mirror/link/store-link.js';
-import type { QueueMirror } from './mirror/queue-mirror.js';
-import type { Replica } from './mirror/replica.js';
-import { SyncState, SYNC_STATE_NAMES } from './mirror/replica.js';
+import type { Partition } from './mirror/partition.js';
+import type { PartitionMember } from '../recovery/ownership/member.js';
+import { MemberState } from '../recovery/ownership/member.js';
 
 export interface MirrorTablePorts {
   readonly clock: Clock;
   readonly links: readonly StoreLink[];
   /** Copies in sync that a queue should have. */
   readonly replicas: number;
-  all(): readonly QueueMirror[];
+  all(): readonly Partition[];
 }
 
-/** What a mirror lacks: changes that it has not acknowledged, or what its refill still has to send. */
+/** What a partition lacks: changes that it has not acknowledged, or what its refill still has to send. */
 export interface Lag {
   /** Of changes each counts: deletions, notes and sets of mirrors, too. */
   readonly messages: number;
@@ -32,6 +31,9 @@ interface Networks {
 }
 
 const NO_NETWORKS: Networks = { a: '-', s: '-' };
+
+/** Rows keep their places while copies come and go. */
+const byStore = (a: PartitionMember, b: PartitionMember): number => (a.storeId < b.storeId ? -1 : 1);
 
 export class MirrorTable {
   private readonly ports: MirrorTablePorts;
@@ -48,69 +50,69 @@ export class MirrorTable {
 
   /** Rows of the `most` queues that need a look first: copies missing, then lag, then length. */
   troubled(most: number): readonly TableRowView[] {
-    const ranked = this.ports.all().map((mirror) => ({ mirror, missing: this.ports.replicas - mirror.inSyncCount, lag: queueLag(mirror).bytes }));
-    ranked.sort((a, b) => b.missing - a.missing || b.lag - a.lag || b.mirror.queue.length - a.mirror.queue.length);
-    return this.rowsOf(ranked.slice(0, most).map(({ mirror }) => mirror));
+    const ranked = this.ports.all().map((partition) => ({ partition, missing: this.ports.replicas - partition.inSyncCount, lag: queueLag(partition).bytes }));
+    ranked.sort((a, b) => b.missing - a.missing || b.lag - a.lag || b.partition.length - a.partition.length);
+    return this.rowsOf(ranked.slice(0, most).map(({ partition }) => partition));
   }
 
-  private rowsOf(mirrors: readonly QueueMirror[]): TableRowView[] {
+  private rowsOf(mirrors: readonly Partition[]): TableRowView[] {
     const networks = new Map(this.ports.links.map((link) => [link.storeId, networksOf(link)]));
     const rows: TableRowView[] = [];
-    for (const mirror of mirrors) for (const replica of mirror.replicas) rows.push(this.row(mirror, replica, networks.get(replica.store.storeId) ?? NO_NETWORKS));
+    for (const partition of mirrors) {
+      for (const copy of [...partition.rows].sort(byStore)) rows.push(this.row(partition, copy, networks.get(copy.storeId) ?? NO_NETWORKS));
+    }
     return rows;
   }
 
-  private row(mirror: QueueMirror, replica: Replica, networks: Networks): TableRowView {
+  private row(partition: Partition, copy: PartitionMember, networks: Networks): TableRowView {
     const { clock } = this.ports;
-    const { queue } = mirror;
-    const lag = lagOf(mirror, replica);
+    const lag = lagOf(partition, copy);
     return {
-      queue: queue.name,
-      queueClass: queue.route.queueClass,
-      owner: queue.identity.ownerId,
-      birth: queue.identity.birth,
-      serial: queue.identity.serial,
-      store: replica.store.storeId,
+      partition: partition.name,
+      owner: partition.ownerId,
+      store: copy.storeId,
       networkA: networks.a,
       networkS: networks.s,
-      sync: SYNC_STATE_NAMES[replica.sync],
-      progress: replica.sync === SyncState.RESYNC ? replica.progress.refillShare : undefined,
-      member: replica.member,
-      epoch: mirror.epoch,
-      transactions: replica.sync === SyncState.NG ? undefined : replica.acked,
-      lastTransaction: mirror.lastNumber,
+      sync: copy.shown,
+      progress: copy.state === MemberState.FILLING ? partition.feedOf(copy).progress.refillShare : undefined,
+      member: copy.isRecorded,
+      epoch: partition.epoch,
+      transactions: copy.state === MemberState.NG ? undefined : copy.acked,
+      lastTransaction: partition.lastNumber,
       // Changes of this turn are not in the digest yet; entries still coming back are not in the count.
-      digest: mirror.isDirty || queue.isRecovering ? undefined : digestText(mirror.digest.a, mirror.digest.b),
-      messages: queue.length,
+      digest: partition.isDirty || partition.isRecovering ? undefined : digestText(partition.digest.a, partition.digest.b),
+      messages: partition.length,
       lagMessages: lag.messages,
       lagBytes: lag.bytes,
-      sinceWallMs: clock.wallMs() - (clock.nowMs() - sinceMsOf(replica)),
-      cause: causeOf(replica),
+      sinceWallMs: clock.wallMs() - (clock.nowMs() - copy.sinceMs),
+      cause: copy.cause,
     };
   }
 }
 
 /** Queues by handle, so that a page goes on where the one before ended whatever came or went. */
-export function pageByHandle(all: readonly QueueMirror[], cursor: string, limit: number): { readonly page: readonly QueueMirror[]; readonly nextCursor: string | undefined } {
+export function pageByHandle<T extends { readonly handle: number }>(
+  all: readonly T[], cursor: string, limit: number,
+): { readonly page: readonly T[]; readonly nextCursor: string | undefined } {
   const behind = Number(cursor);
-  const rest = all.filter((mirror) => mirror.handle > behind).sort((a, b) => a.handle - b.handle);
+  const rest = all.filter((one) => one.handle > behind).sort((a, b) => a.handle - b.handle);
   const page = rest.slice(0, limit);
   const last = page.at(-1);
   return { page, nextCursor: rest.length > limit && last !== undefined ? String(last.handle) : undefined };
 }
 
-export function lagOf(mirror: QueueMirror, replica: Replica): Lag {
-  const { progress } = replica;
+export function lagOf(partition: Partition, copy: PartitionMember): Lag {
+  const { progress } = partition.feedOf(copy);
   if (progress.isRefilling) return { messages: progress.messagesToRefill, bytes: progress.bytesToRefill };
-  return { messages: Math.max(0, mirror.lastNumber - replica.acked), bytes: progress.bytesBehind(mirror.sealedBytes) };
+  return { messages: Math.max(0, partition.lastNumber - copy.acked), bytes: progress.bytesBehind(partition.sealedBytes) };
 }
 
-/** The mirror that is farthest behind. */
-export function queueLag(mirror: QueueMirror): Lag {
+/** The partition that is farthest behind. */
+export function queueLag(partition: Partition): Lag {
   let messages = 0;
   let bytes = 0;
-  for (const replica of mirror.replicas) {
-    const lag = lagOf(mirror, replica);
+  for (const copy of partition.rows) {
+    const lag = lagOf(partition, copy);
     if (lag.messages > messages) messages = lag.messages;
     if (lag.bytes > bytes) bytes = lag.bytes;
   }

@@ -1,67 +1,175 @@
 /**
- * Proof that the process of this gateway before us is gone: then its queues are claimed at once. Without it a new
- * process waits until every lease that an older one may hold has ended (recovery/bulk-recovery.ts).
+ * The state_dir of a gateway belongs to one process at a time, and knows which incarnations ran in it. The
+ * next process takes at once what one of them held, if it is proven here that exactly that one is dead;
+ * without the proof it waits for leases and sessions to run out.
  *
- *   state_dir/lock   {pid, start time, boot id of the machine, pid namespace} of the last process that started
+ *   state_dir/lock         who has the folder now (platform/node/file-lock.ts): a second process is refused
+ *   state_dir/processes    machine, folder, and of each incarnation that ran here: its ordinal, the mark of
+ *                          its process, and whether it ended in good order
  *
- *   gone      same boot and namespace, and no such process, or another one under its number, or a dead one not yet
- *             buried
- *   lives     it is there: it will stop when a store tells it FENCED; asked again until it is gone
- *   unknown   no file, another machine or container, another boot (a shared folder looks the same), no /proc
+ *   an incarnation is     proven dead when
+ *   named here            it ended in good order, or
+ *                         its process is not there: this boot and pid namespace, or
+ *                         the machine was booted since, and neither of the two runs in a container
+ *   not named here        never: a gateway that ran elsewhere meanwhile has another incarnation
  *
- * The file is taken away before it is read: of two that start at once one finds it, the other has no proof.
+ * A file of another machine, or in a copied folder, proves only that what ended in good order has ended.
  */
-import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { FileInUseError, FileLock, machineId } from '../platform/node/file-lock.js';
 import { makeFolder } from '../platform/node/make-folder.js';
-import { PROC, parseProcessMark } from '../platform/node/process-table.js';
+import { MACHINE_PID_NAMESPACE, PROC, parseProcessMark } from '../platform/node/process-table.js';
 import type { ProcessMark, ProcessTable } from '../platform/node/process-table.js';
+import { fieldsOf, isWhole, parseJson } from '../register/core/shapes.js';
+import type { IncarnationRecord } from '../register/records.js';
 
-const FILE = 'lock';
-export type OlderProcess = 'gone' | 'lives' | 'unknown';
+const LOCK_FILE = 'lock';
+const PROCESSES_FILE = 'processes';
+/** The newest ones: what an older one held, others have taken long since. */
+const LIVES_MAX = 64;
+
+/** One process of this gateway. */
+interface Life extends IncarnationRecord {
+  readonly mark: ProcessMark;
+  readonly hasEnded: boolean;
+}
+
+interface Place {
+  readonly machine: string;
+  /** Its inode: a copy has another one. */
+  readonly folder: string;
+}
+
+interface Processes extends Place {
+  readonly lives: readonly Life[];
+}
+
+export interface ProcessLockOptions {
+  readonly stateDir: string;
+  readonly table?: ProcessTable;
+  /** Default: what /etc/machine-id says. */
+  readonly machine?: string;
+  /** See FileLock. */
+  readonly untouchedMs?: number;
+}
 
 export class ProcessLock {
-  private older: OlderProcess = 'unknown';
-  private readonly table: ProcessTable;
-  private readonly mark: ProcessMark | undefined;
-  private readonly before: ProcessMark | undefined;
+  readonly #file: string;
+  readonly #lock: FileLock;
+  readonly #table: ProcessTable;
+  readonly #here: Place;
+  readonly #before: Processes;
+  #own: Life | undefined;
 
-  /** Takes the lock of `stateDir`; undefined: there is none, and never a proof. */
-  constructor(stateDir: string | undefined, table: ProcessTable = PROC) {
-    this.table = table;
-    this.mark = table.self();
-    this.before = stateDir === undefined || this.mark === undefined ? undefined : exchange(stateDir, this.mark);
-    this.look();
+  private constructor(stateDir: string, lock: FileLock, table: ProcessTable, machine: string) {
+    this.#file = join(stateDir, PROCESSES_FILE);
+    this.#lock = lock;
+    this.#table = table;
+    this.#here = { machine, folder: String(statSync(stateDir, { bigint: true }).ino) };
+    this.#before = readProcesses(this.#file);
   }
 
-  /** What is known of the process before us, looked at anew. */
-  look(): OlderProcess {
-    const { mark, before } = this;
-    if (this.older === 'gone' || mark === undefined || before === undefined) return this.older;
-    if (before.bootId !== mark.bootId || before.pidNamespace !== mark.pidNamespace) return this.older;
-    this.older = this.table.startTimeOf(before.pid) === before.startTime ? 'lives' : 'gone';
-    return this.older;
+  /** Rejects when another process has the folder, or it can't be used: the text says what to do. */
+  static async take(options: ProcessLockOptions): Promise<ProcessLock> {
+    const { stateDir, table = PROC, machine = machineId(), untouchedMs } = options;
+    try {
+      makeFolder(stateDir);
+      const file = join(stateDir, LOCK_FILE);
+      const patience = untouchedMs === undefined ? {} : { untouchedMs };
+      const lock = await FileLock.take({ file, machine, ...patience }, table);
+      return new ProcessLock(stateDir, lock, table, machine);
+    } catch (error) {
+      const isInUse = error instanceof FileInUseError;
+      throw new Error(isInUse ? inUseText(stateDir, error) : unusableText(stateDir, error));
+    }
+  }
+
+  /** The highest numbers that ran here: a register that was rolled back must not give them out again. */
+  get last(): IncarnationRecord {
+    const { lives } = this.#before;
+    return {
+      incarnation: Math.max(0, ...lives.map(({ incarnation }) => incarnation)),
+      ordinal: Math.max(0, ...lives.map(({ ordinal }) => ordinal)),
+    };
+  }
+
+  /**
+   * This process runs as this incarnation, before anybody else hears of it. '' or why it could not be kept.
+   */
+  record({ incarnation, ordinal }: IncarnationRecord): string {
+    const mark = this.#table.self();
+    if (mark === undefined) return 'this machine does not tell its processes (/proc)';
+    this.#own = { incarnation, ordinal, mark, hasEnded: false };
+    return this.#write(this.#own);
+  }
+
+  /** Exactly this incarnation is dead. */
+  proves(incarnation: number): boolean {
+    const lives = this.#before.lives.filter((life) => life.incarnation === incarnation);
+    return lives.length > 0 && lives.every((life) => life.hasEnded || this.#isGone(life.mark));
+  }
+
+  /** `hasEnded`: in good order, and nothing of it goes on. */
+  release(hasEnded: boolean): void {
+    if (this.#own !== undefined && hasEnded && this.#lock.isOurs) this.#write({ ...this.#own, hasEnded });
+    this.#lock.release();
+  }
+
+  #isGone(mark: ProcessMark): boolean {
+    const self = this.#table.self();
+    const { machine, folder } = this.#before;
+    if (self === undefined || machine !== this.#here.machine || folder !== this.#here.folder) return false;
+    if (mark.bootId === self.bootId) {
+      return mark.pidNamespace === self.pidNamespace && this.#table.startTimeOf(mark.pid) !== mark.startTime;
+    }
+    // Images of containers may all have one machine-id.
+    return machine !== '' && [mark, self].every(({ pidNamespace }) => pidNamespace === MACHINE_PID_NAMESPACE);
+  }
+
+  #write(own: Life): string {
+    const { machine, folder, lives } = this.#before;
+    const isHere = machine === this.#here.machine && folder === this.#here.folder;
+    const kept = lives.filter((life) => isHere || life.hasEnded);
+    const content: Processes = { ...this.#here, lives: [...kept, own].slice(-LIVES_MAX) };
+    try {
+      writeFileSync(`${this.#file}.new`, `${JSON.stringify(content)}\n`, { mode: 0o600 });
+      renameSync(`${this.#file}.new`, this.#file);
+      return '';
+    } catch (error) {
+      return error instanceof Error ? error.message : String(error);
+    }
   }
 }
 
-/** Puts our mark into the folder and returns the one that was there. */
-function exchange(stateDir: string, mark: ProcessMark): ProcessMark | undefined {
-  const file = join(stateDir, FILE);
-  const taken = `${file}.${String(mark.pid)}`;
-  let before: ProcessMark | undefined;
+/** What can't be read proves nothing. */
+function readProcesses(file: string): Processes {
+  let text = '';
   try {
-    makeFolder(stateDir);
-    renameSync(file, taken);
-    before = parseProcessMark(readFileSync(taken, 'utf8'));
-    rmSync(taken);
+    text = readFileSync(file, 'utf8');
   } catch {
-    // There was none, or it can't be had: no proof.
+    // No file, or none for us.
   }
-  try {
-    writeFileSync(`${taken}.new`, JSON.stringify(mark));
-    renameSync(`${taken}.new`, file);
-  } catch {
-    // The next process will have no proof and wait.
+  const { machine, folder, lives } = fieldsOf(parseJson(text)) ?? {};
+  if (typeof machine !== 'string' || typeof folder !== 'string' || !Array.isArray(lives)) {
+    return { machine: '', folder: '', lives: [] };
   }
-  return before;
+  return { machine, folder, lives: (lives as readonly unknown[]).slice(-LIVES_MAX).flatMap(readLife) };
+}
+
+function readLife(value: unknown): readonly Life[] {
+  const { incarnation, ordinal, mark, hasEnded } = fieldsOf(value) ?? {};
+  const parsed = parseProcessMark(JSON.stringify(mark ?? null));
+  if (!isWhole(incarnation) || !isWhole(ordinal) || typeof hasEnded !== 'boolean') return [];
+  return parsed === undefined ? [] : [{ incarnation, ordinal, mark: parsed, hasEnded }];
+}
+
+function inUseText(stateDir: string, { by }: FileInUseError): string {
+  return `state_dir ${stateDir} is in use by ${by}: two gateways can't share one state_dir; `
+    + 'stop that process, or give this gateway a state_dir of its own';
+}
+
+function unusableText(stateDir: string, error: unknown): string {
+  const { code = String(error) } = error as NodeJS.ErrnoException;
+  return `state_dir ${stateDir} can't be used: ${code}: give this user the right to read and write it`;
 }

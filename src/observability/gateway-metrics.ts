@@ -12,6 +12,7 @@ import { monitorEventLoopDelay } from 'node:perf_hooks';
 import type { IntervalHistogram } from 'node:perf_hooks';
 import { Counter, Gauge, Registry } from 'prom-client';
 import { ExportedHistogram, FixedHistogram } from './fixed-histogram.js';
+import type { WaitingFigures } from './queue-figures.js';
 import { exportQueues, exportRefusals, exportStates, exportStores } from './queue-metrics.js';
 import type { QueueGauges, RouteGauges, StateGauges, StoreGauges } from './queue-metrics.js';
 
@@ -42,18 +43,30 @@ export interface GaugeSource {
   /** Configured routes whose new mail is refused, each with a word of ours why. */
   routesRefused(): readonly RouteGauges[];
   degraded(): boolean;
-  /** Queues with fewer in-sync mirrors than configured. */
-  queuesShort(): number;
-  /** Queues whose mail waits for a store, another gateway or an operator. */
-  queuesHeld(): number;
-  queuesRecovering(): number;
-  /** Queues of another gateway. */
-  queuesRescued(): number;
-  /** Queues of others taken over, and given back. */
+  /** The register answers. */
+  registerUp(): boolean;
+  /** Stores that the register names and this gateway does not reach. */
+  storesUnreached(): number;
+  /** Held here. */
+  partitions(): number;
+  /** With fewer copies in step than configured. */
+  partitionsShort(): number;
+  waitingFor(): WaitingFigures;
+  partitionsRecovering(): number;
+  /** Of another gateway. */
+  partitionsRescued(): number;
+  orphanPartitions(): number;
+  /** Of others, taken over and given back. */
   takeovers(): number;
   handedBack(): number;
-  /** Queues that another process had taken over from this one. */
+  /** Those that another process had taken over from this one. */
   takenAway(): number;
+  /** Those that began empty, because every copy was lost or given up. */
+  losses(): number;
+  /** Messages of copies that were given up and came back. */
+  adopted(): number;
+  /** Of these, those that may be delivered twice. */
+  adoptedTwice(): number;
   repairs(): RepairTotals;
   memoryUsedBytes(): number;
   /** Empty blocks kept for the next burst, beside what is used. */
@@ -174,8 +187,8 @@ function exportCounters(registry: Registry, metrics: GatewayMetrics): void {
   counter('possible_duplicates', 'Deliveries whose final dot got no reply: the next hop may have the message (RFC 1047)', () => metrics.possibleDuplicates);
   counter('withdrawn', 'Messages withdrawn from the mirrors and refused', () => metrics.withdrawn);
   counter('unanswered', 'Connections closed without a reply to the final dot', () => metrics.unanswered);
-  counter('fenced', 'Times that a store refused us because another process owns a queue', () => metrics.fenced);
-  counter('epochs', 'Changes of a set of mirrors: one isolated, founded, or taken back', () => metrics.epochs);
+  counter('fenced', 'Times that a store refused us because another process has a partition', () => metrics.fenced);
+  counter('epochs', 'Changes of the record of a partition: its holder, or the copies that count', () => metrics.epochs);
   counter('recovered_messages', 'Messages taken back from the stores after a start', () => metrics.recoveredMessages);
   counter('poison_held', 'Times that a message was held because each process that worked on it had crashed', () => metrics.poisonMessages);
   labelled(registry, 'rejected', 'Refusals to clients by reason', metrics.rejectedByReason);
@@ -204,14 +217,21 @@ function exportHistograms(registry: Registry, metrics: GatewayMetrics): void {
 
 function exportProcess(registry: Registry, source: GaugeSource): void {
   single(registry, 'ready', '1 when new mail is taken', () => Number(source.ready()));
-  single(registry, 'degraded', '1 when a queue has fewer in-sync mirrors than configured, or a record of the gateway itself none', () => Number(source.degraded()));
-  single(registry, 'queues_copies_missing', 'Queues with fewer in-sync mirrors than configured', () => source.queuesShort());
-  single(registry, 'queues_held', 'Queues whose mail waits for a store, another gateway or an operator', () => source.queuesHeld());
-  single(registry, 'queues_recovering', 'Queues that are not whole here yet', () => source.queuesRecovering());
-  single(registry, 'queues_rescued', 'Queues of another gateway that this one delivers', () => source.queuesRescued());
-  total(registry, 'takeovers', 'Queues taken over from a gateway that was gone', () => source.takeovers());
-  total(registry, 'handed_back', 'Queues given back to their gateway', () => source.handedBack());
-  total(registry, 'taken_away', 'Queues that another process had taken over while this one stood still or was cut off', () => source.takenAway());
+  single(registry, 'degraded', '1 when a partition has fewer copies in step than configured', () => Number(source.degraded()));
+  single(registry, 'register_up', '1 while the register answers', () => Number(source.registerUp()));
+  single(registry, 'stores_unreached', 'Stores that the register names and are not reached', () => source.storesUnreached());
+  single(registry, 'partitions', 'Partitions held by this process', () => source.partitions());
+  single(registry, 'partitions_copies_missing', 'Partitions with fewer copies in step than configured', () => source.partitionsShort());
+  exportWaiting(registry, () => source.waitingFor());
+  single(registry, 'partitions_recovering', 'Partitions that are not whole here yet', () => source.partitionsRecovering());
+  single(registry, 'orphan_partitions', 'Partitions in the register that no configuration serves any more', () => source.orphanPartitions());
+  single(registry, 'partitions_rescued', 'Partitions of another gateway that this one delivers', () => source.partitionsRescued());
+  total(registry, 'takeovers', 'Partitions taken over from a gateway that was gone', () => source.takeovers());
+  total(registry, 'handed_back', 'Partitions given back to their gateway', () => source.handedBack());
+  total(registry, 'taken_away', 'Partitions that another process had taken over while this one stood still or was cut off', () => source.takenAway());
+  total(registry, 'losses', 'Partitions that began empty, because every copy was lost or given up', () => source.losses());
+  total(registry, 'adopted', 'Messages of copies that were given up and came back', () => source.adopted());
+  total(registry, 'adopted_twice', 'Of those, messages that may be delivered twice', () => source.adoptedTwice());
   total(registry, 'tails', 'Times that a mirror got only the changes that it lacked', () => source.repairs().tails);
   total(registry, 'tail_bytes', 'Bytes of those changes', () => source.repairs().tailBytes);
   total(registry, 'refills', 'Times that a mirror was emptied and filled', () => source.repairs().refills);
@@ -227,6 +247,23 @@ function exportProcess(registry: Registry, source: GaugeSource): void {
   total(registry, 'cpu_seconds', 'Processor time used', () => {
     const usage = process.cpuUsage();
     return (usage.user + usage.system) / 1e6;
+  });
+}
+
+/** A series for each cause, so that an alarm on copies_away finds its 0. */
+function exportWaiting(registry: Registry, waiting: () => WaitingFigures): void {
+  new Gauge({
+    name: 'twinpost_partitions_waiting',
+    help: 'Partitions that are not served, by what they wait for; copies_away asks for an operator',
+    labelNames: ['for'],
+    registers: [registry],
+    collect() {
+      const { register, lease, stores, copiesAway } = waiting();
+      this.set({ for: 'register' }, register);
+      this.set({ for: 'lease' }, lease);
+      this.set({ for: 'stores' }, stores);
+      this.set({ for: 'copies_away' }, copiesAway);
+    },
   });
 }
 

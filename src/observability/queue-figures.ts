@@ -1,5 +1,5 @@
 /**
- * Figures of a queue, and of the mirrors at a store, that metrics (queue-metrics.ts) and the operators' view
+ * Figures of a queue, of the mirrors at a store, and of what waits, that metrics (queue-metrics.ts) and the operators' view
  * (gateway/admin/view.ts) show alike: named once, so that both mean the same.
  */
 
@@ -17,14 +17,23 @@ export interface QueueFigures {
   readonly lagBytes: number;
 }
 
+/** Partitions that are not served, by what they wait for. */
+export interface WaitingFigures {
+  readonly register: number;
+  readonly lease: number;
+  readonly stores: number;
+  /** The one that asks for a person. */
+  readonly copiesAway: number;
+}
+
 export interface StoreFigures {
   readonly up: boolean;
-  /** An operator has had the queues moved away: no mirror goes there. */
+  /** An operator has had the copies moved away: none goes there. */
   readonly drained: boolean;
-  /** Queues mirrored there, by sync state. */
-  readonly queuesSync: number;
-  readonly queuesResync: number;
-  readonly queuesNg: number;
+  /** Partitions with a copy there, by sync state. */
+  readonly partitionsSync: number;
+  readonly partitionsResync: number;
+  readonly partitionsNg: number;
   /** What its mirrors have not acknowledged, or still are to get by a refill. */
   readonly lagMessages: number;
   readonly lagBytes: number;

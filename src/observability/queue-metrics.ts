@@ -13,6 +13,9 @@ const QUEUE_SERIES_MAX = 30;
 export interface QueueGauges extends QueueFigures {
   readonly name: string;
   readonly queueClass: string;
+  /** Where this part of it lives, and whose that is: a queue has mail in more than one partition after a detour, reports have in many. */
+  readonly partition: string;
+  readonly owner: string;
   /** Share of a refill that is sent; 1 when none is under way. */
   readonly refillShare: number;
   /** Seconds since the oldest message came, 0 when empty. */
@@ -45,13 +48,13 @@ export function exportQueues(registry: Registry, queues: () => readonly QueueGau
     new Gauge({
       name: `twinpost_queue_${name}`,
       help,
-      labelNames: ['queue', 'class'],
+      labelNames: ['queue', 'class', 'partition', 'owner'],
       registers: [registry],
       collect() {
         this.reset();
         const { shown, rest } = split(queues());
-        for (const queue of shown) this.set({ queue: queue.name, class: queue.queueClass }, read(queue));
-        if (rest.length > 0) this.set({ queue: 'other', class: 'other' }, rest.map(read).reduce((a, b) => merge(a, b)));
+        for (const queue of shown) this.set({ queue: queue.name, class: queue.queueClass, partition: queue.partition, owner: queue.owner }, read(queue));
+        if (rest.length > 0) this.set({ queue: 'other', class: 'other', partition: 'other', owner: 'other' }, rest.map(read).reduce((a, b) => merge(a, b)));
       },
     });
   };
@@ -62,8 +65,8 @@ export function exportQueues(registry: Registry, queues: () => readonly QueueGau
   gauge('deferred_messages', 'Messages that wait for another attempt', (queue) => queue.deferred, plus);
   gauge('held_messages', 'Messages that wait for an operator', (queue) => queue.held, plus);
   gauge('oldest_age_seconds', 'Age of the oldest message in a queue', (queue) => queue.oldestAgeSeconds, Math.max);
-  gauge('copies_in_sync', 'Mirrors of a queue that are in sync; of others the fewest', (queue) => queue.inSync, Math.min);
-  gauge('epoch', 'Version of the set of mirrors of a queue', (queue) => queue.epoch, Math.max);
+  gauge('copies_in_sync', 'Mirrors in sync of the partition of a queue; of others the fewest', (queue) => queue.inSync, Math.min);
+  gauge('epoch', 'Epoch of the record of the partition of a queue', (queue) => queue.epoch, Math.max);
   gauge('lag_messages', 'Changes that the mirror farthest behind has not acknowledged', (queue) => queue.lagMessages, Math.max);
   gauge('lag_bytes', 'Bytes of those', (queue) => queue.lagBytes, Math.max);
   gauge('resync_progress', 'Share of a refill that is sent, 1 when none is under way', (queue) => queue.refillShare, Math.min);
@@ -135,15 +138,15 @@ export function exportStores(registry: Registry, stores: () => readonly StoreGau
   gauge('store_credit_bytes', 'Bytes that a store still takes from this gateway', (store) => store.creditBytes);
   gauge('lease_left_seconds', 'What is left of the lease at a store', (store) => store.leaseLeftSeconds);
   new Gauge({
-    name: 'twinpost_mirror_queues',
-    help: 'Queues mirrored at a store, by sync state',
+    name: 'twinpost_mirror_partitions',
+    help: 'Partitions mirrored at a store, by sync state',
     labelNames: ['store', 'state'],
     registers: [registry],
     collect() {
       for (const store of stores()) {
-        this.set({ store: store.store, state: 'sync' }, store.queuesSync);
-        this.set({ store: store.store, state: 'resync' }, store.queuesResync);
-        this.set({ store: store.store, state: 'ng' }, store.queuesNg);
+        this.set({ store: store.store, state: 'sync' }, store.partitionsSync);
+        this.set({ store: store.store, state: 'resync' }, store.partitionsResync);
+        this.set({ store: store.store, state: 'ng' }, store.partitionsNg);
       }
     },
   });

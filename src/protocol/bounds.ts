@@ -1,6 +1,6 @@
 /**
- * Looks through a control part before anything unpacks it: one MessagePack array, nothing that version 1
- * does not use, every claimed length inside the bytes that are there. After this an unpacker can neither
+ * Looks through a control part before anything unpacks it: one MessagePack array, nothing that no message
+ * uses, every claimed length inside the bytes that are there. After this an unpacker can neither
  * be made to allocate beyond a small multiple of the bytes received, nor to build maps or extensions, nor
  * to recurse. Strings must be UTF-8, so that two names which differ in bytes differ as strings.
  *
@@ -10,10 +10,10 @@
  * Not here: what the elements mean (messages/).
  */
 
-/** Arrays in arrays: LISTED needs three levels. */
+/** Arrays in arrays: TELL needs all four, for a member in the members of its record. */
 export const NESTING_MAX = 4;
 /**
- * Elements in all arrays of one control part: CHANGES of 13,106 queues. An element can be one byte on the
+ * Elements in all arrays of one control part: CHANGES of 8,192 sections has 40,960. An element can be one byte on the
  * wire and a dozen in memory, so the byte limit of a frame alone would not bound what it unpacks to.
  */
 export const ELEMENTS_MAX = 65_536;

@@ -1,9 +1,10 @@
 /**
- * The running digest of a mirrored queue: two 32-bit lanes over all changes since number 0, so that two
+ * The running digest of a partition: two 32-bit lanes over all changes since number 0, so that two
  * mirrors which stand at the same number can tell with eight bytes whether they hold the same
- * (docs/PROTOCOL.md, "Digest"). It guards against bugs and mixed-up queues, not against an attacker.
+ * (docs/PROTOCOL.md, "Digest"). It guards against bugs and mixed-up partitions, not against an attacker.
  *
- * For each change, over the words w = kind, bodyBytes, headBytes, crc, ref mod 2^32, floor(ref / 2^32):
+ * For each change, over the words w = kind + 2^16 × room, bodyBytes, headBytes, crc, ref mod 2^32, floor(ref
+ * / 2^32):
  *
  *   a = rotl(a ^ w, 13) * 0x9E3779B1 mod 2^32        b = rotl(b + w mod 2^32, 17) * 0x85EBCA77 mod 2^32
  *
@@ -30,7 +31,7 @@ export class Digest {
     return this.#b >>> 0;
   }
 
-  /** Starts from a digest that is known, (0, 0) for a new queue. */
+  /** Starts from a digest that is known, (0, 0) for a new partition. */
   reset(a: number, b: number): void {
     this.#a = a | 0;
     this.#b = b | 0;
@@ -40,7 +41,10 @@ export class Digest {
     return this.#a === (a | 0) && this.#b === (b | 0);
   }
 
-  /** Counts one change. All arguments are u32 but `ref`, a whole number below 2^53. */
+  /**
+   * Counts one change. `kind` with the room (changeDigested). All arguments are u32 but `ref`, a whole number
+   * below 2^53.
+   */
   add(kind: number, bodyBytes: number, headBytes: number, crc: number, ref: number): void {
     const low = ref | 0; // ToInt32 is the remainder by 2^32
     const high = (ref * TO_HIGH_WORD) | 0;

@@ -4,7 +4,7 @@
  *
  *   offset  size      field
  *   0       4         rowsBytes, u32 little-endian
- *   4       rowsBytes entry rows (entry-rows.ts), without BODY_ABSENT and BODY_LATER
+ *   4       rowsBytes entry rows (entry-rows.ts), without BODY_ABSENT
  *   …       rest      body ‖ head ‖ note of each row
  *
  * The header PAGE_NEXT of the answer names where the next page begins; without it this was the last.

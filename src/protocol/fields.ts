@@ -6,22 +6,20 @@ import type { Packer } from '../platform/ports.js';
 import { checkControl } from './bounds.js';
 import { InvalidMessage } from './invalid.js';
 
-/** Identifiers (gateway, store, queue name, class, path), in bytes of UTF-8: a domain name is shorter (RFC 1035 2.3.4). */
+/** Identifiers (gateway, store, partition, path), in bytes of UTF-8: a domain name is shorter (RFC 1035 2.3.4). */
 const IDENTIFIER_BYTES_MAX = 255;
 /** Texts for people (CLOSE, REFUSAL). */
 const TEXT_CHARS_MAX = 1024;
-/** Stores of one queue; two is usual, a set in change has three. */
+/** Stores of one partition; two is usual, a set in change has three. */
 export const MEMBERS_MAX = 16;
-/** Gateways that may claim a queue: a group rescues its members. */
-export const CLAIMANTS_MAX = 256;
 /** Handles stay small integers in every engine: below 2^31. */
 export const HANDLE_MAX = 0x7fff_ffff;
 
 const U32_MAX = 0xffff_ffff;
 
 /**
- * The elements of a control part, or why it is invalid. `elements` is the exact count, or the least one if
- * `open`.
+ * The elements of a control part, or why it is invalid. `elements` is the exact count,
+ * or the least one if `open`.
  */
 export function unpackControl(packer: Packer, control: Uint8Array, elements: number, open = false): readonly unknown[] | InvalidMessage {
   const rule = checkControl(control);
@@ -46,7 +44,7 @@ export function isBetween(value: unknown, least: number, most: number): value is
   return isWhole(value) && value >= least && value <= most;
 }
 
-/** A queue's handle on a connection; 0 is none. */
+/** A partition's handle on a connection; 0 is none. */
 export function isHandle(value: unknown): value is number {
   return isBetween(value, 1, HANDLE_MAX);
 }
@@ -81,21 +79,6 @@ export function isIdentifier(value: unknown): value is string {
     if (isSurrogate(unit) && !isPairAt(value, i)) return false;
   }
   return bytes <= IDENTIFIER_BYTES_MAX;
-}
-
-/** As isIdentifier, or ''. */
-export function isIdentifierOrNone(value: unknown): value is string {
-  return value === '' || isIdentifier(value);
-}
-
-/** A list of different identifiers. */
-export function isIdentifiers(value: unknown, most: number): value is readonly string[] {
-  if (!Array.isArray(value) || value.length > most) return false;
-  const list = value as readonly unknown[];
-  for (let i = 0; i < list.length; i++) {
-    if (!isIdentifier(list[i]) || list.indexOf(list[i]) !== i) return false;
-  }
-  return true;
 }
 
 /** Text for people; whoever shows it escapes it. */

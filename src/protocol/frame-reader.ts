@@ -13,9 +13,9 @@
  * frame it is given back. A header is judged as soon as its 24 bytes are there and the checksum as soon as
  * the control part is, long before the bodies: a corrupted length is found at once rather than waited for.
  *
- * Where memory is bounded (FrameRoom), bodies of a frame that find no room are passed over as they come, and the frame is
- * delivered without them when its end is there: who sent it is told so, and nothing was held. A control part that finds no
- * room ends the stream.
+ * Where memory is bounded (FrameRoom), bodies of a frame that find no room are passed over as they come, and
+ * the frame is delivered without them when its end is there: who sent it is told so, and nothing was held.
+ * A control part that finds no room ends the stream.
  *
  * Sequence numbers and message types are the link's to judge; bodies are checked by whoever stores them. Of one type of
  * message the checksum of all bodies is worked out while a frame comes in part: each chunk is at hand then, in the
@@ -33,8 +33,11 @@ export interface FrameSink {
 
 /** The memory in which a frame that comes in part is kept. */
 export interface FrameRoom {
-  /** So many bytes in all instead of those held now: with bodies, or of a control part alone. Held from then on if the answer is true. */
-  mayHold(bytes: number, hasBodies: boolean): boolean;
+  /**
+   * So many bytes in all instead of those held now, `bodyBytes` of them of bodies. Held from then
+   * on if the answer is true.
+   */
+  mayHold(bytes: number, bodyBytes: number): boolean;
   /** The frame is over: may its buffer stay for the next one? Given back if the answer is false. */
   mayKeep(): boolean;
 }
@@ -182,7 +185,7 @@ export class FrameReader {
       this.#filled = sealedBytes;
       this.#kept = this.#kept.slice(0, sealedBytes);
       // Less than before is always to be had.
-      this.#room?.mayHold(sealedBytes, false);
+      this.#room?.mayHold(sealedBytes, 0);
     }
     if (this.#passed >= 0) this.#passed += taken;
     else if (this.#sum >= 0) this.#addToSum(bytes, from, taken);
@@ -266,7 +269,7 @@ export class FrameReader {
   }
 
   #mayHold(bytes: number): boolean {
-    return this.#room === undefined || this.#room.mayHold(bytes, this.#sealed);
+    return this.#room === undefined || this.#room.mayHold(bytes, this.#sealed ? bytes - HEADER_BYTES - readUint32(this.#kept, 12) : 0);
   }
 
   /** Doubling stops at the end of the frame. */

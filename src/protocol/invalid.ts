@@ -1,7 +1,7 @@
 /**
- * What a decoder returns instead of a message when the peer's bytes break a rule. A value, not an
- * exception: a peer must not be able to make us unwind a stack. The connection is closed with MALFORMED
- * and the rule as text.
+ * What a decoder returns instead of a message when the peer's bytes break a rule. A value,
+ * not an exception: a peer must not be able to make us unwind a stack. The connection is closed with
+ * MALFORMED and the rule as text.
  */
 export class InvalidMessage {
   readonly rule: string;

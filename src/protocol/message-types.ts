@@ -10,25 +10,26 @@ export const WELCOME = 0x04;
 export const CLOSE = 0x05;
 export const HEARTBEAT = 0x10;
 export const BEAT = 0x11;
-export const OPEN = 0x20;
-export const DROP = 0x21;
+export const FENCE = 0x20;
+export const FENCED = 0x21;
+export const DECLINED = 0x22;
+export const RELEASE = 0x23;
 export const CHANGES = 0x30;
 export const ACK = 0x31;
 export const REFUSAL = 0x32;
-export const LIST = 0x40;
-export const LISTED = 0x41;
-export const CLAIM = 0x42;
-export const CLAIMED = 0x43;
-export const CONFIRM = 0x44;
-export const RELEASE = 0x45;
+export const TEXTS = 0x33;
+export const ASK = 0x40;
+export const ASKED = 0x41;
+export const TELL = 0x42;
+export const TOLD = 0x43;
 export const PULL = 0x50;
 export const BLOCK = 0x51;
-export const PULL_BODIES = 0x52;
-export const TAIL = 0x53;
-export const TAILED = 0x54;
-export const REFILL_BEGIN = 0x60;
-export const REFILL = 0x61;
-export const REFILL_END = 0x62;
+export const TAIL = 0x52;
+export const TAILED = 0x53;
+export const FETCH = 0x54;
+export const FETCHED = 0x55;
+export const REFILL = 0x60;
+export const REFILL_END = 0x61;
 
 const NAMES: Readonly<Record<number, string>> = {
   [HELLO]: 'HELLO',
@@ -38,23 +39,24 @@ const NAMES: Readonly<Record<number, string>> = {
   [CLOSE]: 'CLOSE',
   [HEARTBEAT]: 'HEARTBEAT',
   [BEAT]: 'BEAT',
-  [OPEN]: 'OPEN',
-  [DROP]: 'DROP',
+  [FENCE]: 'FENCE',
+  [FENCED]: 'FENCED',
+  [DECLINED]: 'DECLINED',
   [CHANGES]: 'CHANGES',
   [ACK]: 'ACK',
   [REFUSAL]: 'REFUSAL',
-  [LIST]: 'LIST',
-  [LISTED]: 'LISTED',
-  [CLAIM]: 'CLAIM',
-  [CLAIMED]: 'CLAIMED',
-  [CONFIRM]: 'CONFIRM',
+  [TEXTS]: 'TEXTS',
   [RELEASE]: 'RELEASE',
+  [ASK]: 'ASK',
+  [ASKED]: 'ASKED',
+  [TELL]: 'TELL',
+  [TOLD]: 'TOLD',
   [PULL]: 'PULL',
   [BLOCK]: 'BLOCK',
-  [PULL_BODIES]: 'PULL_BODIES',
   [TAIL]: 'TAIL',
   [TAILED]: 'TAILED',
-  [REFILL_BEGIN]: 'REFILL_BEGIN',
+  [FETCH]: 'FETCH',
+  [FETCHED]: 'FETCHED',
   [REFILL]: 'REFILL',
   [REFILL_END]: 'REFILL_END',
 };

@@ -1,16 +1,40 @@
 /**
  * The record of a partition, as it stands in the register and is told to stores: who holds it, since which
- * term,
- * and whose copies count. Values only; who may change one is decided in src/recovery/ownership.
+ * term, and whose copies count. Values only; who may change one is decided in src/recovery/ownership.
  *
  *   epoch     one more, at least, with each change of the record
  *   term      epoch of the change that made the holder holder, with a random nonce: two changes that were
- * made from
- *             one and the same record, before and after the register was rolled back, may bear the same
- * number
+ *             made from one and the same record, before and after the register was rolled back, may bear the
+ *             same number
  *   members   copies that count: a store in one boot. A restarted store is another member
  *   gaveUp    copies that an operator gave up and that were not adopted since (rule 16 of ownership)
+ *
+ * A partition that has ended is held by nobody: incarnation 0, no members
+ * (gateway/ownership/ended-partitions.ts).
  */
+
+/** Partitions of one gateway: a fixed small number. */
+export const PARTITIONS_MAX = 4_096;
+/** Ids of configuration have up to 63 characters; a worker's has its number behind it. */
+const PARTITION = /^([A-Za-z0-9][A-Za-z0-9._:-]{0,79})\/(0|[1-9]\d{0,3})$/;
+
+/** GATEWAY/N, as the keys of the register say it. */
+export function partitionName(gatewayId: string, number: number): string {
+  return `${gatewayId}/${String(number)}`;
+}
+
+export function isPartition(value: unknown): value is string {
+  return typeof value === 'string' && PARTITION.test(value) && numberOf(value) < PARTITIONS_MAX;
+}
+
+/** The gateway that the partition belongs to, whoever holds it. */
+export function ownerOf(partition: string): string {
+  return partition.slice(0, partition.lastIndexOf('/'));
+}
+
+export function numberOf(partition: string): number {
+  return Number(partition.slice(partition.lastIndexOf('/') + 1));
+}
 
 /** One process: a gateway and which of its lives. */
 export interface HolderId {
@@ -28,12 +52,21 @@ export interface RecordedMember {
   readonly bootId: string;
 }
 
+/**
+ * A copy that was given up. Copies that counted in one record had the same committed mail: who has taken in the mail of
+ * one has that of the others.
+ */
+export interface GivenUpCopy extends RecordedMember {
+  /** Of the last record that it counted in. */
+  readonly epoch: number;
+}
+
 export interface PartitionRecord {
   readonly epoch: number;
   readonly term: Term;
   readonly holder: HolderId;
   readonly members: readonly RecordedMember[];
-  readonly gaveUp: readonly RecordedMember[];
+  readonly gaveUp: readonly GivenUpCopy[];
 }
 
 /** Below every term that is given. */
@@ -45,6 +78,16 @@ export function isSameTerm(a: Term, b: Term): boolean {
 
 export function isSameHolder(a: HolderId, b: HolderId): boolean {
   return a.incarnation === b.incarnation && a.gatewayId === b.gatewayId;
+}
+
+/** Who holds a partition that has ended. Incarnations of processes are counted from 1. */
+export function nobody(partition: string): HolderId {
+  return { gatewayId: ownerOf(partition), incarnation: 0 };
+}
+
+/** It was empty and is given up for good: whoever begins it anew begins above its epoch, with nothing in it. */
+export function isEnded({ holder }: PartitionRecord): boolean {
+  return holder.incarnation === 0;
 }
 
 /** For tables and traces. */

@@ -1,7 +1,6 @@
 /**
- * The numbers by which a peer is told why: CLOSE reasons end a connection, REFUSAL reasons end one
- * request, claim results answer CLAIM and CONFIRM (docs/PROTOCOL.md, "Reasons", "Claims"). Also the small
- * codes that queues carry on the wire: ordering and role.
+ * The numbers by which a peer is told why: CLOSE reasons end a connection, REFUSAL reasons end one request,
+ * DECLINED reasons answer FENCE (docs/PROTOCOL.md, "Reasons").
  */
 
 export const CLOSE_MALFORMED = 1;
@@ -22,11 +21,9 @@ const CLOSE_NAMES: readonly string[] = [
 export const REFUSAL_GAP = 1;
 export const REFUSAL_DIGEST = 2;
 export const REFUSAL_FENCED = 3;
-export const REFUSAL_DENIED = 4;
 export const REFUSAL_UNKNOWN = 5;
 export const REFUSAL_CHECKSUM = 6;
 export const REFUSAL_MISSING = 7;
-export const REFUSAL_EPOCH = 8;
 export const REFUSAL_COUNT = 9;
 export const REFUSAL_LIMIT = 10;
 export const REFUSAL_INVALID = 11;
@@ -34,32 +31,21 @@ export const REFUSAL_INVALID = 11;
 export const REFUSAL_BODY = 12;
 
 const REFUSAL_NAMES: readonly string[] = [
-  '', 'GAP', 'DIGEST', 'FENCED', 'DENIED', 'UNKNOWN', 'CHECKSUM', 'MISSING', 'EPOCH', 'COUNT', 'LIMIT', 'INVALID', 'BODY',
+  '', 'GAP', 'DIGEST', 'FENCED', '', 'UNKNOWN', 'CHECKSUM', 'MISSING', '', 'COUNT', 'LIMIT', 'INVALID', 'BODY',
 ];
 
-export const CLAIM_GRANTED = 0;
-export const CLAIM_UNKNOWN = 1;
-export const CLAIM_DENIED = 2;
-/** A lease of the last holder runs for another waitMs. */
-export const CLAIM_LEASE_RUNS = 3;
-/** The store started less than one lease period ago; waitMs says how long to wait. */
-export const CLAIM_GRACE = 4;
-/** The token is not above the highest seen, which the answer carries. */
-export const CLAIM_TOKEN_LOW = 5;
+/** Why a FENCE was not accepted. A higher term is known. */
+export const DECLINED_LOWER = 1;
+/** The same number with another nonce. */
+export const DECLINED_OTHER_NONCE = 2;
+/** A record was told here that is newer than the term. */
+export const DECLINED_STALE = 3;
+/** JOIN: no copy is here. */
+export const DECLINED_NO_COPY = 4;
+/** FOUND, FILL: no room for another copy. */
+export const DECLINED_FULL = 5;
 
-const CLAIM_NAMES: readonly string[] = ['GRANTED', 'UNKNOWN', 'DENIED', 'LEASE_RUNS', 'GRACE', 'TOKEN_LOW'];
-
-/** Ordering of a queue (OPEN, LISTED). */
-export const ORDERING_FIFO = 0;
-export const ORDERING_STRICT = 1;
-
-/** What a store is to a queue that it holds (LISTED, CLAIMED). */
-export const ROLE_NONE = 0;
-export const ROLE_MEMBER = 1;
-/** Between REFILL_BEGIN and the SET_MEMBERS that makes the store a member. */
-export const ROLE_FILLING = 2;
-/** Came back from a file that the store wrote when it stopped: no member, but as it stood then. */
-export const ROLE_SPILLED = 3;
+const DECLINED_NAMES: readonly string[] = ['', 'LOWER', 'OTHER_NONCE', 'STALE', 'NO_COPY', 'FULL'];
 
 export function closeReasonName(reason: number): string {
   return nameOf(CLOSE_NAMES, reason);
@@ -69,8 +55,8 @@ export function refusalReasonName(reason: number): string {
   return nameOf(REFUSAL_NAMES, reason);
 }
 
-export function claimResultName(result: number): string {
-  return nameOf(CLAIM_NAMES, result);
+export function declinedReasonName(reason: number): string {
+  return nameOf(DECLINED_NAMES, reason);
 }
 
 function nameOf(names: readonly string[], code: number): string {

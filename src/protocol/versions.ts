@@ -1,34 +1,16 @@
 /**
- * The versions of the protocol: which one a connection speaks, and what a peer of the version before is told
- * instead of what it can't read (docs/PROTOCOL.md, "Versions").
+ * The versions of the protocol: which one a connection speaks (docs/PROTOCOL.md, "Versions").
  *
- *   version  release      more than the version before
- *   1        0.1.0
- *   2        this one     gateways deliver by a lease only, and take over one another's queues: RELEASE gives a queue to its
- *                         owner, who must claim it; CONFIRM tells what is left of the owner's lease and denies a claim of
- *                         before a restart; CLAIM knows the token 0. Role 3 (spilled) in LISTED and CLAIMED; TAIL
- *                         finds more than the last number; a stopping store waits until queues are moved away;
- *                         SET_MEMBERS may leave epochs out; CLAIMED tells the writer of the copy, RELEASE whether the
- *                         claim was unused
+ *   version  release
+ *   3        this one; nothing before it was released
  *
- * But for these two the layouts of both are the same; so is the frame, whose own version is 1 (frame.ts). The gateway names the range that it
- * speaks in HELLO, the store answers with the highest of it that it speaks too.
+ * The gateway names the range that it speaks in HELLO, the store answers with the highest of it that it speaks too.
  */
-import { ROLE_MEMBER, ROLE_NONE, ROLE_SPILLED } from './reasons.js';
 
 /** What this release speaks among its own. */
-export const PROTOCOL_VERSION = 2;
-/** The version of the release before. */
-export const PROTOCOL_VERSION_OLDEST = 1;
-
-/** The first version in which one gateway may take over the queues of another. */
-const VERSION_OF_TAKEOVER = 2;
-/** The first version whose gateways know spilled copies, and move queues away from a stopping store. */
-const VERSION_OF_SPILL = 2;
-/** The first version whose stores take any higher epoch. */
-const VERSION_OF_EPOCHS_AHEAD = 2;
-/** The first version with `writer` in CLAIMED and `unused` in RELEASE. */
-const VERSION_OF_WRITER = 2;
+export const PROTOCOL_VERSION = 3;
+/** From the next release on: the version of the release before. */
+export const PROTOCOL_VERSION_OLDEST: number = 3;
 
 /** The version that both speak, from HELLO's range, or 0 when there is none (CLOSE with VERSION). */
 export function chooseVersion(versionMin: number, versionMax: number): number {
@@ -38,41 +20,6 @@ export function chooseVersion(versionMin: number, versionMax: number): number {
 
 /** For log lines: the versions that this release speaks. */
 export function versionsSpoken(): string {
-  return `versions ${String(PROTOCOL_VERSION_OLDEST)} to ${String(PROTOCOL_VERSION)}`;
-}
-
-/**
- * Whether a peer of this version keeps the rules by which queues pass from one living gateway to another and back:
- * stores of version 1 release a claim to whom it was taken from, gateways of version 1 deliver without a lease.
- */
-export function allowsTakeover(version: number): boolean {
-  return version >= VERSION_OF_TAKEOVER;
-}
-
-/** Whether a store of this version takes, as a member, any higher epoch; one of version 1 the next one only. */
-export function allowsEpochsAhead(version: number): boolean {
-  return version >= VERSION_OF_EPOCHS_AHEAD;
-}
-
-/** Whether a peer of this version knows the writer in CLAIMED, and `unused` in RELEASE. */
-export function tellsWriter(version: number): boolean {
-  return version >= VERSION_OF_WRITER;
-}
-
-/** Whether a gateway of this version moves its queues away from a store that says that it stops. */
-export function movesQueuesAway(version: number): boolean {
-  return version >= VERSION_OF_SPILL;
-}
-
-/**
- * The role of a store as a gateway of this version is told it; `isNamed`: the set of the copy names the store.
- *
- * Version 1 takes an unknown role for a malformed message, and so would hold its mail. To it a spilled copy whose set
- * names the store is a member that the others left behind while it could not be reached: it believes the copy only if all
- * members of that epoch answer and none shows a newer one, which is what makes a spilled copy good. One that had left
- * its set is none of it.
- */
-export function toldRole(version: number, role: number, isNamed: boolean): number {
-  if (role !== ROLE_SPILLED || version >= VERSION_OF_SPILL) return role;
-  return isNamed ? ROLE_MEMBER : ROLE_NONE;
+  return PROTOCOL_VERSION_OLDEST === PROTOCOL_VERSION
+    ? `version ${String(PROTOCOL_VERSION)}` : `versions ${String(PROTOCOL_VERSION_OLDEST)} to ${String(PROTOCOL_VERSION)}`;
 }

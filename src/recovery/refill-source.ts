@@ -1,15 +1,15 @@
 /**
  * Filling one mirror again while mail goes on (docs/PROTOCOL.md "Entry rows").
  *
- *   REFILL_BEGIN(number n) ─► entries by ascending position ≤ n in small frames ─► REFILL_END(count)
+ *   FENCE (FILL, number n) ─► entries by ascending position ≤ n in small frames ─► REFILL_END(count)
  *
- * The walk reads the queue as it is when each frame is built. The cursor is the position up to which the
+ * The walk reads the partition as it is when each frame is built. The cursor is the position up to which the
  * mirror has entries: live changes to entries behind it are sent as they are, those between cursor and n
  * as SKIPPED, because the refill will show their outcome. Pure; the caller paces it by the byte window.
  */
 import { ENTRY_ROW_BYTES, writeEntryRow } from '../protocol/entry-rows.js';
 
-/** The queue that is read. Rows are opaque numbers, 0 ends the walk. */
+/** The partition that is read. Rows are opaque numbers, 0 ends the walk. */
 export interface RefillEntries {
   first(): number;
   following(row: number): number;
@@ -20,6 +20,8 @@ export interface RefillEntries {
   bodyBytes(row: number): number;
   headBytes(row: number): number;
   noteBytes(row: number): number;
+  /** What the entry keeps for its note. */
+  room(row: number): number;
   checksum(row: number): number;
   noteChecksum(row: number): number;
   /** Writes body ‖ head ‖ note. */
@@ -58,7 +60,7 @@ export class RefillSource {
     return this.nextRow === 0;
   }
 
-  /** The entry the walk stands at was taken out of the queue. */
+  /** The entry the walk stands at was taken out of the partition. */
   onUnlinked(row: number, following: number): void {
     if (row !== this.nextRow) return;
     this.nextRow = following;
@@ -73,11 +75,13 @@ export class RefillSource {
     let cost = 0;
     for (let row = this.nextRow; row !== 0 && count < ENTRIES_PER_FRAME_MAX && entries.position(row) <= this.baseNumber; row = entries.following(row)) {
       const size = entries.bodyBytes(row) + entries.headBytes(row) + entries.noteBytes(row);
-      if (cost + size + this.entryCreditBytes > creditBytes) break;
+      // The note stands in its room, which costs, empty or not.
+      const rowCost = size - entries.noteBytes(row) + entries.room(row) + this.entryCreditBytes;
+      if (cost + rowCost > creditBytes) break;
       if (count > 0 && bytes + size > this.frameBytes) break;
       count += 1;
       bytes += size;
-      cost += size + this.entryCreditBytes;
+      cost += rowCost;
     }
     if (count === 0) return undefined;
     return this.build(count, bytes, cost);
@@ -96,7 +100,7 @@ export class RefillSource {
       const noteBytes = entries.noteBytes(row);
       const flags = entries.flags(row);
       this.cursor = entries.position(row);
-      writeEntryRow(view, i * ENTRY_ROW_BYTES, flags, bodyBytes, headBytes, entries.checksum(row), noteBytes, noteBytes === 0 ? 0 : entries.noteChecksum(row), entries.messageId(row), this.cursor);
+      writeEntryRow(view, i * ENTRY_ROW_BYTES, flags, bodyBytes, headBytes, entries.checksum(row), noteBytes, noteBytes === 0 ? 0 : entries.noteChecksum(row), entries.messageId(row), this.cursor, entries.room(row));
       entries.writePayload(row, payload, at);
       at += bodyBytes + headBytes + noteBytes;
       row = entries.following(row);

@@ -2,8 +2,7 @@
  * Draws the incarnation of a starting gateway: the last one of the register + 1, with an ordinal that no
  * incarnation of the group ever had (DESIGN, "Incarnation"). By compare-and-set; clocks decide nothing.
  *
- *   ORDINAL ── read `ordinal` and all `incarnations/` / write next + 1 ──► settled done ──► INCARNATION
- *      ▲  └── stale, unknown: what was drawn may be another's: read again, draw a later one
+ *   ORDINAL ── ordinal-draw.ts ──► drawn ──► INCARNATION
  *   INCARNATION ── read incarnations/ID / write {last + 1, ordinal} ──► settled done ──► DRAWN
  *      ▲  └── stale, unknown: read again; a record with our ordinal is ours, as the ordinal is nobody else's
  *   anything unreachable or refused ──► the same step again after a while
@@ -14,15 +13,10 @@
  */
 import { invariant } from '../base/invariant.js';
 import { BrokenRule } from './core/shapes.js';
-import { INCARNATIONS, ORDINAL_KEY, incarnationKey } from './keys.js';
+import { incarnationKey } from './keys.js';
+import { DRAW_AGAIN_MS, OrdinalDraw, unreadable } from './ordinal-draw.js';
 import type { Entry, Outcome, ReadResult, Register } from './port.js';
-import {
-  ORDINAL_MAX,
-  decodeIncarnation,
-  decodeOrdinal,
-  encodeIncarnation,
-  encodeOrdinal,
-} from './records.js';
+import { decodeIncarnation, encodeIncarnation } from './records.js';
 import type { IncarnationRecord } from './records.js';
 
 export const DrawState = { ordinal: 0, incarnation: 1, drawn: 2, failed: 3, stopped: 4 } as const;
@@ -36,13 +30,12 @@ const NEXT: Readonly<Record<DrawState, readonly DrawState[]>> = {
   [DrawState.stopped]: [],
 };
 
-/** After an answer that says nothing. */
-const AGAIN_MS = 500;
-
 export interface IncarnationDrawOptions {
   readonly gatewayId: string;
   /** No lower incarnation and ordinal are drawn than these. */
   readonly floor: IncarnationRecord;
+  /** Somebody knows of later processes than the register does. */
+  readonly isBehind: boolean;
 }
 
 export interface IncarnationDrawPorts {
@@ -59,6 +52,7 @@ export function isValidDrawTransition(from: DrawState, to: DrawState): boolean {
 export class IncarnationDraw {
   readonly #options: IncarnationDrawOptions;
   readonly #ports: IncarnationDrawPorts;
+  readonly #first: OrdinalDraw;
   #state: DrawState = DrawState.ordinal;
   /** Ours alone once the state is past ORDINAL. */
   #ordinal = 0;
@@ -71,6 +65,18 @@ export class IncarnationDraw {
   constructor(options: IncarnationDrawOptions, ports: IncarnationDrawPorts) {
     this.#options = options;
     this.#ports = ports;
+    this.#first = new OrdinalDraw({ floor: options.floor.ordinal, isBehind: options.isBehind }, {
+      register: ports.register,
+      onDrawn: (ordinal) => {
+        if (this.#state !== DrawState.ordinal) return;
+        this.#ordinal = ordinal;
+        this.#transition(DrawState.incarnation);
+        this.tick(this.#nowMs);
+      },
+      onFailed: (why) => {
+        if (this.#state === DrawState.ordinal) this.#end(why);
+      },
+    });
   }
 
   get state(): DrawState {
@@ -79,52 +85,21 @@ export class IncarnationDraw {
 
   /** For status: what is waited for. */
   get why(): string {
-    return this.#why;
+    return this.#state === DrawState.ordinal ? this.#first.why : this.#why;
   }
 
   /** Begins, and goes on after a wait. */
   tick(nowMs: number): void {
     this.#nowMs = nowMs;
-    const isAtWork = this.#state === DrawState.ordinal || this.#state === DrawState.incarnation;
-    if (!isAtWork || this.#isAsking || nowMs < this.#againMs) return;
+    if (this.#state === DrawState.ordinal) return this.#first.tick(nowMs);
+    if (this.#state !== DrawState.incarnation || this.#isAsking || nowMs < this.#againMs) return;
     this.#isAsking = true;
-    if (this.#state === DrawState.ordinal) this.#readOrdinal();
-    else this.#readIncarnation();
+    this.#readIncarnation();
   }
 
   stop(): void {
+    this.#first.stop();
     if (isValidDrawTransition(this.#state, DrawState.stopped)) this.#transition(DrawState.stopped);
-  }
-
-  #readOrdinal(): void {
-    const { register } = this.#ports;
-    this.#read(register, { key: ORDINAL_KEY }, ([counter]) => {
-      const record = counter === undefined ? { next: 0 } : decodeOrdinal(counter.value);
-      if (record instanceof BrokenRule) return this.#fail(ORDINAL_KEY, record);
-      this.#read(register, { prefix: INCARNATIONS }, (entries) => {
-        let next = Math.max(record.next, this.#options.floor.ordinal + 1);
-        for (const { key, value } of entries) {
-          const known = decodeIncarnation(value);
-          if (known instanceof BrokenRule) return this.#fail(key, known);
-          next = Math.max(next, known.ordinal + 1);
-        }
-        this.#drawOrdinal(counter, next);
-      });
-    });
-  }
-
-  #drawOrdinal(counter: Entry | undefined, next: number): void {
-    if (next > ORDINAL_MAX) {
-      return this.#end('all ordinals of this group are used up: give the group another cluster name');
-    }
-    this.#write(ORDINAL_KEY, counter, encodeOrdinal({ next: next + 1 }), (outcome) => {
-      // Only done says that nobody else has it: what is stale may have been taken by another, or by a write
-      // of ours.
-      if (outcome.kind !== 'done') return this.#again(outcome);
-      this.#ordinal = next;
-      this.#transition(DrawState.incarnation);
-      this.#again(outcome);
-    });
   }
 
   #readIncarnation(): void {
@@ -132,7 +107,7 @@ export class IncarnationDraw {
     const key = incarnationKey(gatewayId);
     this.#read(this.#ports.register, { key }, ([entry]) => {
       const last = entry === undefined ? undefined : decodeIncarnation(entry.value);
-      if (last instanceof BrokenRule) return this.#fail(key, last);
+      if (last instanceof BrokenRule) return this.#end(unreadable(key, last));
       if (last?.ordinal === this.#ordinal) return this.#drawn(last);
       const record = {
         incarnation: Math.max(last?.incarnation ?? 0, floor.incarnation) + 1,
@@ -179,13 +154,7 @@ export class IncarnationDraw {
   #wait(why: string): void {
     this.#why = why;
     this.#isAsking = false;
-    this.#againMs = this.#nowMs + AGAIN_MS;
-  }
-
-  #fail(key: string, { rule }: BrokenRule): void {
-    this.#end(
-      `the register's record ${key} can't be read (${rule}): look at it, and mend or delete it by hand`,
-    );
+    this.#againMs = this.#nowMs + DRAW_AGAIN_MS;
   }
 
   #end(why: string): void {

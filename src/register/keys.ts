@@ -6,24 +6,27 @@
  *     incarnations/ID         the last incarnation, stays                  IncarnationRecord
  *     stores/ID               lives as long as its process (session)       StoreRecord
  *     ordinal                 the next ordinal of an incarnation           OrdinalRecord
+ *     moved                   the file was made elsewhere: records older than this key are doubted
  *     probe                   never there: read to see whether the register answers
- *     rules/…                 what operators decided                       a text of its own each
+ *     rules/retired/ID        a gateway that an operator has retired       RetiredRule
+ *     rules/…                 what else operators decided                  a text of its own each
  */
 import { invariant } from '../base/invariant.js';
+import { PARTITIONS_MAX } from '../protocol/partition-record.js';
 
-const PARTITIONS = 'partitions/';
-const GATEWAYS = 'gateways/';
+export const PARTITIONS = 'partitions/';
+export const GATEWAYS = 'gateways/';
 export const INCARNATIONS = 'incarnations/';
-const STORES = 'stores/';
-const RULES = 'rules/';
+export const STORES = 'stores/';
+export const RULES = 'rules/';
+const RETIRED = `${RULES}retired/`;
 export const ORDINAL_KEY = 'ordinal';
+export const MOVED_KEY = 'moved';
 /**
  * Read to see whether the register answers; nobody writes it. It lies below the prefix that our rights allow.
  */
 export const PROBE_KEY = 'probe';
 
-/** Partitions of one gateway (DESIGN: a fixed small number, default 16). */
-const PARTITIONS_MAX = 4_096;
 /** Names of configuration have up to 63 characters; a worker's has its number behind it. */
 const NAME = /^[A-Za-z0-9][A-Za-z0-9._:-]{0,79}$/;
 const NUMBER = /^(0|[1-9]\d{0,3})$/;
@@ -52,6 +55,16 @@ export function gatewayKey(id: string): string {
 
 export function incarnationKey(id: string): string {
   return INCARNATIONS + nameOf(id);
+}
+
+export function retiredKey(id: string): string {
+  return RETIRED + nameOf(id);
+}
+
+/** Undefined: a key of something else. */
+export function retiredIdOf(key: string): string | undefined {
+  const id = key.startsWith(RETIRED) ? key.slice(RETIRED.length) : '';
+  return isName(id) ? id : undefined;
 }
 
 export function storeKey(id: string): string {

@@ -9,21 +9,21 @@ const KEY_BYTES_MAX = 512;
 /** Longest value: an operator's rules are the longest; a partition's record has some 300 bytes. */
 export const VALUE_BYTES_MAX = 64 * 1024;
 /** Further compares of one write. */
-const GUARDS_MAX = 16;
+export const GUARDS_MAX = 16;
 /** Keys that one register keeps, and that one read or watch may show: 1,000 gateways of 64 partitions. */
 export const ENTRIES_MAX = 65_536;
 /** Writes that wait or are under way in one client; one for each partition of 100 gateways, twice over. */
 export const WRITES_MAX = 4_096;
-/** Reads that wait or are under way in one client. */
-export const READS_MAX = 256;
+/** Reads that wait or are under way in one client: as many as writes, for each write begins with one. */
+export const READS_MAX = 4_096;
 export const WATCHES_MAX = 32;
 export const PREFIXES_MAX = 16;
 export const SESSIONS_MAX = 64;
 /** Operations of one transaction: etcd's own default (--max-txn-ops), counted as etcd does. */
 export const TRANSACTION_OPERATIONS_MAX = 128;
 /**
- * Bytes of one transaction: etcd takes 1.5 MiB a request by default, and a refused write echoes what stands
- * there.
+ * Bytes of one transaction: etcd takes 1.5 MiB a request by default, and a refused write
+ * echoes what stands there.
  */
 export const TRANSACTION_BYTES_MAX = 512 * 1024;
 /** A session shorter than this can't outlast one lost answer (etcd grants no less than some 2 s). */

@@ -61,8 +61,8 @@ export interface Line {
   /** Begins to connect; once. */
   open(handlers: LineHandlers): void;
   /**
-   * Applied as a whole at one moment; keys are all different, and no guard is on a key written here
-   * (client/batches.ts).
+   * Applied as a whole at one moment; keys are all different, and no guard is on a key written
+   * here (client/batches.ts).
    */
   transact(writes: readonly LineWrite[], done: (answer: TransactionAnswer) => void): void;
   /** Linearizable, all at one revision. */

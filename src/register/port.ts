@@ -51,8 +51,8 @@ export interface Write {
 export type Outcome =
   | { readonly kind: 'done'; readonly revision: number; }
   /**
-   * Not applied: a compare failed. `entry` is what stands under the key; `guard` the first guard that failed,
-   * '' for none.
+   * Not applied: a compare failed. `entry` is what stands under the key; `guard` the first guard
+   * that failed, '' for none.
    */
   | { readonly kind: 'stale'; readonly entry: Entry | undefined; readonly guard: string; }
   /** Sent and not answered: may still be applied, at any time. */
@@ -106,9 +106,9 @@ export interface Session {
   /** As in Entry.session; '' until it is open. */
   readonly id: string;
   /**
-   * On the monotonic clock: until then its keys stand for sure. Counted from before the last keep-alive that
-   * was answered had been sent, with the drift bound taken off; 0 until it is open and once it is lost or
-   * closed.
+   * On the monotonic clock: until then its keys stand for sure. Counted from before the last
+   * keep-alive that was answered had been sent, with the drift bound taken off; 0 until it is open and
+   * once it is lost or closed.
    */
   readonly validUntilMs: number;
   /** Ends it and deletes its keys; `done` when that is known, or given up (then they end by themselves). */

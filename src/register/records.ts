@@ -3,10 +3,15 @@
  * reads well. Whoever can write the register can write anything: a value that is not one of ours yields the
  * name of the broken rule. Fields that are not known are passed over; another version is not.
  *
- *     {"version":1,"epoch":7,"term":5,"nonce":"9f…","holder":{"gatewayId":"gw-1","incarnation":12},
- *      "members":[{"storeId":"store-a","bootId":"30…"},{"storeId":"store-b","bootId":"77…"}]}
+ *     {"version":1,"epoch":7,"term":{"number":5,"nonce":3141592653},
+ *      "holder":{"gatewayId":"gw-1","incarnation":12},
+ *      "members":[{"storeId":"store-a","bootId":"30…"},{"storeId":"store-b","bootId":"77…"}],"gaveUp":[]}
+ *
+ * What a partition's record means is protocol/partition-record.ts.
  */
 import { invariant } from '../base/invariant.js';
+import { isMemberOf } from '../protocol/partition-record.js';
+import type { GivenUpCopy, HolderId, PartitionRecord, RecordedMember, Term } from '../protocol/partition-record.js';
 import { BrokenRule, fieldsOf, isWhole, parseJson, readList } from './core/shapes.js';
 import type { Fields } from './core/shapes.js';
 import { isName } from './keys.js';
@@ -15,6 +20,8 @@ import { VALUE_BYTES_MAX, utf8Bytes } from './limits.js';
 const RECORD_VERSION = 1;
 /** Members of a partition: two, and a third while one takes the place of another; with room. */
 const MEMBERS_MAX = 8;
+/** Copies that were given up and are not adopted yet: as many as a message to a store may carry. */
+const GAVE_UP_MAX = 64;
 /** Addresses of one process: two paths, and its admin port. */
 const ADDRESSES_MAX = 16;
 /** Message ids are ordinal × 2^29 + count, below 2^53: so many incarnations a group has for ever. */
@@ -26,30 +33,6 @@ const GROUP_MAX = 1_024;
 const RANDOM_ID = /^[0-9a-f]{32}$/;
 const HOST = /^[\x21-\x7e]{1,255}$/;
 const ADDRESS = /^[\x21-\x7e]+:\d{1,5}$/;
-
-/** A store in one of its lives. */
-export interface Member {
-  readonly storeId: string;
-  readonly bootId: string;
-}
-
-/** A gateway in one of its lives. */
-export interface Holder {
-  readonly gatewayId: string;
-  readonly incarnation: number;
-}
-
-/** Who holds a partition (DESIGN, Ownership rule 1). */
-export interface PartitionRecord {
-  /** Raised by every change. */
-  readonly epoch: number;
-  /** Epoch of the change that made this holder holder. */
-  readonly term: number;
-  /** Drawn with the term: two terms of one number differ in it. */
-  readonly nonce: string;
-  readonly holder: Holder;
-  readonly members: readonly Member[];
-}
 
 /** A gateway that lives. */
 export interface GatewayRecord {
@@ -82,21 +65,41 @@ export interface StoreRecord {
   readonly addresses: readonly string[];
   readonly host: string;
   readonly weight: number;
+  /** What new mail may use; told now and then. */
   readonly memoryFreeBytes: number;
+  /** It is about to stop. */
   readonly draining: boolean;
+  /** host:port of its admin HTTP; '' when it listens on all addresses. */
+  readonly admin: string;
+}
+
+/** What says that a gateway is retired. */
+export interface RetiredRule {
+  readonly who: string;
+  readonly reason: string;
+  readonly wallMs: number;
 }
 
 // ---- encode: fields in one order, so that equal records are equal texts ----
 
-export function encodePartition({ epoch, term, nonce, holder, members }: PartitionRecord): string {
+export function encodePartition({ epoch, term, holder, members, gaveUp }: PartitionRecord): string {
+  const { number, nonce } = term;
   const { gatewayId, incarnation } = holder;
   return encode({
     epoch,
-    term,
-    nonce,
+    term: { number, nonce },
     holder: { gatewayId, incarnation },
-    members: members.map(({ storeId, bootId }) => ({ storeId, bootId })),
+    members: members.map(plainMember),
+    gaveUp: gaveUp.map(plainGiven),
   }, readPartition);
+}
+
+function plainMember({ storeId, bootId }: RecordedMember): RecordedMember {
+  return { storeId, bootId };
+}
+
+function plainGiven({ storeId, bootId, epoch }: GivenUpCopy): GivenUpCopy {
+  return { storeId, bootId, epoch };
 }
 
 export function encodeGateway({ incarnation, ordinal, host, addresses, group }: GatewayRecord): string {
@@ -112,9 +115,13 @@ export function encodeOrdinal({ next }: OrdinalRecord): string {
 }
 
 export function encodeStore(
-  { bootId, addresses, host, weight, memoryFreeBytes, draining }: StoreRecord,
+  { bootId, addresses, host, weight, memoryFreeBytes, draining, admin }: StoreRecord,
 ): string {
-  return encode({ bootId, addresses, host, weight, memoryFreeBytes, draining }, readStore);
+  return encode({ bootId, addresses, host, weight, memoryFreeBytes, draining, admin }, readStore);
+}
+
+export function encodeRetired({ who, reason, wallMs }: RetiredRule): string {
+  return encode({ who, reason, wallMs }, readRetired);
 }
 
 /** What is written can be read: a record that can't is our own bug. */
@@ -149,6 +156,10 @@ export function decodeStore(text: string): StoreRecord | BrokenRule {
   return decode(text, readStore);
 }
 
+export function decodeRetired(text: string): RetiredRule | BrokenRule {
+  return decode(text, readRetired);
+}
+
 function decode<T>(text: string, read: (fields: Fields) => T | BrokenRule): T | BrokenRule {
   if (utf8Bytes(text) > VALUE_BYTES_MAX) return new BrokenRule('value too long');
   const fields = fieldsOf(parseJson(text));
@@ -158,23 +169,50 @@ function decode<T>(text: string, read: (fields: Fields) => T | BrokenRule): T | 
   return version === RECORD_VERSION ? read(fields) : new BrokenRule('another version');
 }
 
-function readPartition({ epoch, term, nonce, holder, members }: Fields): PartitionRecord | BrokenRule {
-  if (!isCount(epoch) || !isCount(term)) return new BrokenRule('no epoch or term');
-  if (term > epoch) return new BrokenRule('term above epoch');
-  if (!isRandomId(nonce)) return new BrokenRule('no nonce');
-  const { gatewayId, incarnation } = fieldsOf(holder) ?? {};
-  if (!isName(gatewayId) || !isCount(incarnation)) return new BrokenRule('no holder');
-  const list = readList(members, MEMBERS_MAX, 'members', readMember);
+function readPartition({ epoch, term, holder, members, gaveUp }: Fields): PartitionRecord | BrokenRule {
+  const since = readTerm(term);
+  const who = readHolder(holder);
+  if (!isCount(epoch) || since === undefined) return new BrokenRule('no epoch or term');
+  if (since.number > epoch) return new BrokenRule('term above epoch');
+  if (who === undefined) return new BrokenRule('no holder');
+  const list = readMembers(members, MEMBERS_MAX, 'members', readMember);
   if (list instanceof BrokenRule) return list;
-  if (new Set(list.map(({ storeId }) => storeId)).size < list.length) {
-    return new BrokenRule('a member stands twice');
-  }
-  return { epoch, term, nonce, holder: { gatewayId, incarnation }, members: list };
+  // One store may have two boots: while its new boot takes the place of the old one.
+  const given = readMembers(gaveUp, GAVE_UP_MAX, 'gaveUp', readGiven);
+  if (given instanceof BrokenRule) return given;
+  if (who.incarnation === 0 && list.length + given.length > 0) return new BrokenRule('members of nobody');
+  return { epoch, term: since, holder: who, members: list, gaveUp: given };
 }
 
-function readMember(value: unknown): Member | BrokenRule {
+function readTerm(value: unknown): Term | undefined {
+  const { number, nonce } = fieldsOf(value) ?? {};
+  return isCount(number) && isWhole(nonce) ? { number, nonce } : undefined;
+}
+
+function readHolder(value: unknown): HolderId | undefined {
+  const { gatewayId, incarnation } = fieldsOf(value) ?? {};
+  return isName(gatewayId) && isWhole(incarnation) ? { gatewayId, incarnation } : undefined;
+}
+
+function readMembers<T extends RecordedMember>(
+  value: unknown, max: number, what: string, read: (each: unknown) => T | BrokenRule,
+): readonly T[] | BrokenRule {
+  const list = readList(value, max, what, read);
+  if (list instanceof BrokenRule) return list;
+  const isTwice = list.some(({ storeId, bootId }, at) => isMemberOf(list.slice(0, at), storeId, bootId));
+  return isTwice ? new BrokenRule(`${what}: one stands twice`) : list;
+}
+
+function readMember(value: unknown): RecordedMember | BrokenRule {
   const { storeId, bootId } = fieldsOf(value) ?? {};
-  return isName(storeId) && isRandomId(bootId) ? { storeId, bootId } : new BrokenRule('no store or boot');
+  return isName(storeId) && isName(bootId) ? { storeId, bootId } : new BrokenRule('no store or boot');
+}
+
+function readGiven(value: unknown): GivenUpCopy | BrokenRule {
+  const member = readMember(value);
+  const { epoch } = fieldsOf(value) ?? {};
+  if (member instanceof BrokenRule) return member;
+  return isCount(epoch) ? { ...member, epoch } : new BrokenRule('no epoch');
 }
 
 function readGateway({ incarnation, ordinal, host, addresses, group }: Fields): GatewayRecord | BrokenRule {
@@ -203,15 +241,23 @@ function readOrdinal({ next }: Fields): OrdinalRecord | BrokenRule {
 }
 
 function readStore(
-  { bootId, addresses, host, weight, memoryFreeBytes, draining }: Fields,
+  { bootId, addresses, host, weight, memoryFreeBytes, draining, admin }: Fields,
 ): StoreRecord | BrokenRule {
   if (!isRandomId(bootId)) return new BrokenRule('no boot');
   const list = readList(addresses, ADDRESSES_MAX, 'addresses', readAddress);
   if (list instanceof BrokenRule) return list;
+  if (list.length === 0) return new BrokenRule('no address');
   if (!isHost(host)) return new BrokenRule('no host');
   if (!isCount(weight) || !isWhole(memoryFreeBytes)) return new BrokenRule('no weight or memory');
   if (typeof draining !== 'boolean') return new BrokenRule('draining is neither true nor false');
-  return { bootId, addresses: list, host, weight, memoryFreeBytes, draining };
+  const http = admin === '' ? '' : readAddress(admin);
+  if (http instanceof BrokenRule) return http;
+  return { bootId, addresses: list, host, weight, memoryFreeBytes, draining, admin: http };
+}
+
+function readRetired({ who, reason, wallMs }: Fields): RetiredRule | BrokenRule {
+  if (typeof who !== 'string' || typeof reason !== 'string') return new BrokenRule('no reason');
+  return isWhole(wallMs) ? { who, reason, wallMs } : new BrokenRule('no time');
 }
 
 function readAddress(value: unknown): string | BrokenRule {

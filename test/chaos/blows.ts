@@ -2,8 +2,9 @@
  * The faults of a chaos run: each strikes, lasts, and is over when its promise resolves, everything healed
  * that can heal. What is drawn (victim, length) comes from the seed.
  *
- *   kill     SIGKILL, down for 0.5 to 4 s, started again. One that loses memory waits until every queue of
- *            every gateway is in sync: what survives is the death of one at a time (docs/GUARANTEES.md, G2).
+ *   kill     SIGKILL, down for 0.5 to 4 s, started again. One that loses memory waits until every partition of
+ *            every gateway is in sync: what survives is the death of any set that leaves one of holder and
+ *            members alive (docs/GUARANTEES.md, G2), a gateway and a store at the same moment too.
  *   freeze   SIGSTOP for 1 to 15 s
  *   network  proxies on the links: see fault-proxy.ts
  *   full     a next hop that stands still, and large mail for it until the stores grant nothing more
@@ -45,6 +46,7 @@ export async function strike(kind: FaultKind, field: Field): Promise<boolean> {
   switch (kind) {
     case 'kill gateway': return killGateway(field);
     case 'kill store': return killOne(field, pickIdle(field, field.cluster.stores));
+    case 'kill gateway and store': return killPair(field);
     case 'freeze gateway': return freezeGateway(field);
     case 'freeze store': return freezeOne(field, pickIdle(field, field.cluster.stores), lengthMs(field, 1000, 15_000));
     case 'freeze next hop': return freezeOne(field, pickIdle(field, [field.cluster.sink]), lengthMs(field, 1000, 5000));
@@ -63,6 +65,28 @@ async function killGateway(field: Field): Promise<boolean> {
   const victim = cluster.gateways[index]?.gateway;
   if (victim === undefined || field.busy.has(victim)) return false;
   return killOne(field, victim, () => { judge.noteGatewayKill(index); }, field.rescue && prng.next() < RESCUE_SHARE ? RESCUE_DOWN_MS : undefined);
+}
+
+/** Both at once; each comes back when its own time has come. */
+async function killPair(field: Field): Promise<boolean> {
+  const { cluster, judge, prng } = field;
+  const index = prng.below(cluster.gateways.length);
+  const gateway = cluster.gateways[index]?.gateway;
+  const store = pickIdle(field, cluster.stores);
+  if (gateway === undefined || store === undefined || !(await allInSync(field))) return false;
+  const pair = [gateway, store];
+  for (const each of pair) field.busy.add(each);
+  judge.noteGatewayKill(index);
+  await Promise.all(pair.map((each) => each.kill()));
+  field.say(`${gateway.name} and ${store.name} killed at once`);
+  await Promise.all(pair.map(async (each) => {
+    await pause(lengthMs(field, 0, 4000));
+    each.start();
+    await each.ready();
+    field.busy.delete(each);
+    field.say(`${each.name} is back`);
+  }));
+  return true;
 }
 
 async function killOne(field: Field, victim: Daemon | undefined, note: () => void = () => undefined, longMs?: number): Promise<boolean> {

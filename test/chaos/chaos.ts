@@ -7,7 +7,7 @@
  *   client 2 ─► gateway-2 ─┘                                         both ─► sink (the witness)
  *
  * A fault strikes every everyMs, whether or not the one before is over; those that lose memory wait until
- * the queues are in sync again. The sink stands still at times but is never killed: its log is evidence.
+ * the partitions are in sync again. The sink stands still at times but is never killed: its log is evidence.
  * Faults end with the time; then the clients finish, the queues drain, and the judges read (witnesses.ts).
  */
 import { join } from 'node:path';
@@ -176,17 +176,17 @@ class ChaosRun {
     }
   }
 
-  /** Queues that a gateway took over from another, and the messages in them, by their logs. */
+  /** Partitions that a gateway took over from another, and the messages in them, by their logs. */
   #takeovers(): ChaosReport['takeovers'] {
     const messages: number[] = [];
-    for (const { gateway } of this.#cluster.gateways) {
+    for (const { id, gateway } of this.#cluster.gateways) {
       for (const line of gateway.log().split('\n')) {
-        if (!line.includes('it is taken over')) continue;
-        const told = JSON.parse(line) as { readonly from?: string; readonly to?: string; readonly messages?: number };
-        if (told.from !== told.to) messages.push(told.messages ?? 0);
+        if (!line.includes('"msg":"a partition is back"')) continue;
+        const told = JSON.parse(line) as { readonly owner?: string; readonly messages?: number };
+        if (told.owner !== id) messages.push(told.messages ?? 0);
       }
     }
-    return { queues: messages.length, messages: messages.reduce((sum, count) => sum + count, 0) };
+    return { partitions: messages.length, messages: messages.reduce((sum, count) => sum + count, 0) };
   }
 
   async #drain(): Promise<void> {

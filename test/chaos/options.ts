@@ -5,7 +5,7 @@
 import type { Verdict } from '../process/witnesses.js';
 
 export const FAULT_KINDS = [
-  'kill gateway', 'kill store', 'freeze gateway', 'freeze store', 'freeze next hop',
+  'kill gateway', 'kill store', 'kill gateway and store', 'freeze gateway', 'freeze store', 'freeze next hop',
   'path cut', 'path reset', 'both paths cut', 'one way cut', 'slow link', 'full store',
 ] as const;
 export type FaultKind = (typeof FAULT_KINDS)[number];
@@ -39,7 +39,7 @@ export interface ChaosReport {
   readonly ratePerSecond: number;
   readonly faults: Readonly<Record<string, number>>;
   /** What gateways took over from one another. */
-  readonly takeovers: { readonly queues: number; readonly messages: number };
+  readonly takeovers: { readonly partitions: number; readonly messages: number };
   /** What clients were told after their final dots and before, by code. */
   readonly replies: Readonly<Record<string, number>>;
   /** Messages that were answered 2xx in each second, all clients together. */

@@ -66,7 +66,7 @@ export class DomainRouter implements Router {
     if (domain === 'noroute.example') return undefined;
     let route = this.#routes.get(domain);
     if (route === undefined) {
-      route = { queueName: domain, queueClass: 'mail', nextHop: { protocol: 'smtp', host: '127.0.0.1', port: 25 }, ordering: 'fifo', concurrency: 1, lengthMax: 1000 };
+      route = { queueName: domain, queueClass: 'mail', label: `mail/${domain}`, nextHop: { protocol: 'smtp', host: '127.0.0.1', port: 25 }, ordering: 'fifo', concurrency: 1, lengthMax: 1000 };
       this.#routes.set(domain, route);
     }
     return route;

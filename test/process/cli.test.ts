@@ -47,6 +47,7 @@ function rolesOn(port: number): string {
   mirror: {replicas: 1}
   stores: [{id: s1, host: box-2, paths: [{name: A, address: '127.0.0.1:1'}]}]
   admin: {listen: '127.0.0.1:0'}
+  state_dir: state
 store:
   id: s2
   host: box-3
@@ -69,10 +70,11 @@ describe('twinpost', () => {
 
   test('shows a long example unbroken, so that it can be copied', async () => {
     for (const [verb, command] of [
-      ['rescue', 'twinpost rescue --force --owner gw-1 --missing store-b --reason "disk burnt"'], ['store drain', 'twinpost store drain store-1 --wait --reason "disk to be changed"'],
+      ['rescue', 'twinpost rescue --give-up store-a --give-up store-b --reason "fire in hall 2"'],
+      ['store drain', 'twinpost store drain store-1 --wait --reason "disk to be changed"'],
       ['queue hold', 'twinpost queue hold --id 0123456789A --reason "under inspection"'],
       ['queue delete', 'twinpost queue delete --id 0123456789A --reason "under inspection"'],
-      ['store resync', 'twinpost store resync store-1 --queue example.com --reason "it differs"'],
+      ['store resync', 'twinpost store resync store-1 --partition gw-1/3 --reason "it differs"'],
     ] as const) {
       const { out } = await twinpost(...verb.split(' '), '--help');
       assert.ok(out.split('\n').some((line) => line.trim() === command), out);
@@ -104,7 +106,7 @@ describe('twinpost', () => {
     [['store', 'export', NO_FOLDER, '--everything', '--spill', ENTRY], /^twinpost: \S+ is no spill file, or of another release \(\w+( \w+)*\): a store that stops leaves one /],
     [['store', 'export', NO_FOLDER, '--everything', '--spill', '/dev/null'], /^twinpost: \/dev\/null is no file; /],
     [['store', 'export', NO_FOLDER, '--everything', '--spill', '/nowhere.spill'], /^twinpost: \/nowhere\.spill can't be read: ENOENT$/],
-    [['store', 'resync', 's1', '--queue', 'q'], /^twinpost: Missing required argument: reason$/],
+    [['store', 'resync', 's1', '--partition', 'gw-1/3'], /^twinpost: Missing required argument: reason$/],
     [['store', 'drain', 's1'], /^twinpost: Missing required argument: reason$/],
     [['rescue'], /^twinpost: rescue needs --config FILE; configs\/gateway\.yaml is an example$/],
     [['store', 'drain', 's1', '--reason', ' '], /^twinpost: store drain: say the --reason, which is logged$/],

@@ -22,6 +22,8 @@ export interface ClusterOptions {
   readonly workers?: number;
   /** The gateways know one another: each may rescue the others' queues. */
   readonly group?: boolean;
+  /** What stands at `register:` in all files; default: a file, which the test's process keeps for a group. */
+  readonly register?: Section;
   /** False: no sink, then `routes` are needed. */
   readonly sink?: boolean;
   /** More arguments for `twinpost sink`, such as --defer-rate. */
@@ -38,6 +40,8 @@ export interface ClusterOptions {
   readonly routes?: readonly Section[];
   /** Keys laid over the gateway's section; objects are merged. */
   readonly gateway?: Section;
+  /** Keys laid over that of one gateway. */
+  readonly gatewayOf?: (gateway: number) => Section;
   /** Keys laid over each store's section. */
   readonly store?: Section;
   /** Arguments for node itself, such as --cpu-prof. */
@@ -101,7 +105,7 @@ export function storeConfig(options: ClusterOptions, ports: Ports, index: number
     insecure: options.storeHost !== undefined,
     memory: { limit: '512MiB' },
   };
-  return { store: merged(own, options.store ?? {}) };
+  return { ...registerOf(options), store: merged(own, options.store ?? {}) };
 }
 
 export function sinkConfig(options: ClusterOptions, ports: Ports, maildir: string): Section {
@@ -138,7 +142,14 @@ export function gatewayConfig(options: ClusterOptions, ports: Ports, stateFolder
     insecure: options.storeHost !== undefined,
     ...(options.group === true ? { group: gatewayIds(options) } : {}),
   };
-  return { gateway: merged(section, options.gateway ?? {}) };
+  return {
+    ...registerOf(options),
+    gateway: merged(merged(section, options.gateway ?? {}), options.gatewayOf?.(gateway) ?? {}),
+  };
+}
+
+function registerOf({ register }: ClusterOptions): Section {
+  return register === undefined ? {} : { register };
 }
 
 /** `over` laid over `under`: sections are merged, everything else replaced. */

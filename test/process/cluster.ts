@@ -11,23 +11,29 @@
  * one gateway speak of the first. Configuration files are in cluster-config.ts.
  */
 import { spawn, type ChildProcess } from 'node:child_process';
-import { closeSync, mkdirSync, mkdtempSync, openSync, readFileSync, readSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { closeSync, existsSync, mkdirSync, mkdtempSync, openSync, readFileSync, readSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-import type { StatusAnswer, TablePageAnswer, TableRowAnswer } from '../../src/admin-api/gateway-answers.js';
-import type { StoreQueuePageAnswer } from '../../src/admin-api/store-answers.js';
+import type { QueuePageAnswer, StatusAnswer, TablePageAnswer, TableRowAnswer } from '../../src/admin-api/gateway-answers.js';
+import type { StorePartitionPageAnswer } from '../../src/admin-api/store-answers.js';
+import { REGISTER_VARIABLE } from '../../src/cli/config-file.js';
+import { crc32 } from '../../src/platform/node/checksum.js';
+import type { EventLog } from '../../src/platform/ports.js';
+import { FileRegister } from '../../src/register/file/file-register.js';
 import type { SinkCounts } from '../../src/sink/options.js';
 import type { VerifyReport } from '../../src/sink/verify.js';
 import { choosePorts, gatewayConfig, gatewayId, gatewayName, LOOPBACK, sinkConfig, storeConfig, storeHost, storeId, type ClusterOptions, type Ports, type Section } from './cluster-config.js';
 
-const ENTRY = join(dirname(fileURLToPath(import.meta.url)), '..', '..', 'src', 'bin', 'twinpost.js');
+export const ENTRY = join(dirname(fileURLToPath(import.meta.url)), '..', '..', 'src', 'bin', 'twinpost.js');
 export const HOST = LOOPBACK;
 const READY_MS = 30_000;
 const POLL_MS = 25;
 /** A process gets so long to end by SIGTERM. */
 const STOP_MS = 15_000;
+
+type Environment = Readonly<Record<string, string>>;
 
 /** One process; restarted under the same configuration by start(). */
 export class Daemon {
@@ -36,12 +42,20 @@ export class Daemon {
   readonly #logFile: string;
   readonly #readyUrl: string;
   readonly #prefix: readonly string[];
+  readonly #environment: Environment;
   #child: ChildProcess | undefined;
 
-  /** `args`: as a function, asked at each start. `prefix`: a program that becomes node by exec, with its arguments. */
-  constructor(name: string, args: readonly string[] | (() => readonly string[]), logFile: string, readyUrl: string, prefix: readonly string[] = []) {
+  /**
+   * `args`: as a function, asked at each start. `prefix`: a program that becomes node by exec, with its arguments.
+   * `environment`: beside our own.
+   */
+  constructor(
+    name: string, args: readonly string[] | (() => readonly string[]), logFile: string, readyUrl: string,
+    prefix: readonly string[] = [], environment: Environment = {},
+  ) {
     this.name = name;
     this.#prefix = prefix;
+    this.#environment = environment;
     this.#arguments = args;
     this.#logFile = logFile;
     this.#readyUrl = readyUrl;
@@ -65,7 +79,7 @@ export class Daemon {
     const log = openSync(this.#logFile, 'a');
     const own = typeof this.#arguments === 'function' ? this.#arguments() : this.#arguments;
     const [program = process.execPath, ...args] = [...this.#prefix, process.execPath, ...own];
-    this.#child = spawn(program, args, { stdio: ['ignore', log, log] });
+    this.#child = spawn(program, args, { stdio: ['ignore', log, log], env: { ...process.env, ...this.#environment } });
     closeSync(log);
   }
 
@@ -146,25 +160,29 @@ export interface GatewayHandle {
   readonly gateway: Daemon;
   readonly smtpPort: number;
   readonly adminPort: number;
-  /** Resolves when every queue that the gateway knows is in sync at two stores; at least `queues` of them. */
-  inSync(queues: number, boundMs?: number): Promise<void>;
+  /** Resolves when every partition that the gateway holds is in sync at two stores; at least `partitions` of them. */
+  inSync(partitions: number, boundMs?: number): Promise<void>;
   /** What the gateway says of itself: GET /api/v1/status. Rejects while it is down. */
   status(): Promise<StatusAnswer>;
   /** Its management table; empty while it is down. */
   table(): Promise<readonly TableRowAnswer[]>;
+  /** The partition that a queue lives in, as this gateway says; '' when it has no such queue. */
+  homeOf(queue: string): Promise<string>;
   /** Resolves when nothing is queued any more, reports and what is still coming back from the stores included. */
   drained(boundMs?: number): Promise<void>;
 }
 
 export interface Cluster extends GatewayHandle {
   readonly folder: string;
+  /** How its gateways find their register, for another one that joins them; empty for one that is alone. */
+  readonly environment: Environment;
   readonly sinkPort: number;
   /** All of them; the cluster itself answers for the first. */
   readonly gateways: readonly GatewayHandle[];
   readonly stores: readonly Daemon[];
-  /** How many queues a store holds, as itself says: GET /api/v1/queues there. Rejects while it is down. */
-  queuesAt(store: number): Promise<number>;
-  /** The numbers at which queues of these names stand there. */
+  /** How many partitions a store holds, as itself says: GET /api/v1/partitions there. Rejects while it is down. */
+  partitionsAt(store: number): Promise<number>;
+  /** The numbers at which partitions of these names stand there. */
   numbersAt(store: number, names: readonly string[]): Promise<readonly number[]>;
   /** Where the sink keeps mail if sinkSection says `maildir: true`. */
   readonly maildir: string;
@@ -178,19 +196,21 @@ export interface Cluster extends GatewayHandle {
   stop(): Promise<void>;
 }
 
-/** Of the gateway's status, what is used here. */
 /** Starts everything and waits until the gateways take mail. */
 export async function startCluster(options: ClusterOptions = {}): Promise<Cluster> {
   const folder = mkdtempSync(join(tmpdir(), 'twinpost-cluster-'));
   const ports = await choosePorts(options);
+  const register = await keepRegister(options, join(folder, 'register'));
+  const { environment } = register;
   const daemon = (name: string, verb: string, config: Section, admin: string, more: readonly string[] = []): Daemon => {
     const file = join(folder, `${name}.yaml`);
     const args = (): readonly string[] => {
       const { entry, section } = options.release?.(name, config) ?? { entry: ENTRY, section: config };
-      writeFileSync(file, JSON.stringify(section, undefined, 2));
+      // A test may have changed it since.
+      if (options.release !== undefined || !existsSync(file)) writeFileSync(file, JSON.stringify(section, undefined, 2));
       return [...(options.nodeArguments ?? []), entry, verb, '--config', file, ...more];
     };
-    return new Daemon(name, args, join(folder, `${name}.log`), `http://${admin}/readyz`, options.commandPrefix?.(name));
+    return new Daemon(name, args, join(folder, `${name}.log`), `http://${admin}/readyz`, options.commandPrefix?.(name), environment);
   };
   const maildir = join(folder, 'maildir');
   mkdirSync(maildir);
@@ -207,26 +227,35 @@ export async function startCluster(options: ClusterOptions = {}): Promise<Cluste
   const [first] = gateways;
   if (first === undefined) throw new Error('a cluster has a gateway');
   const before = [...stores, ...(options.sink === false ? [] : [sink])];
-  const stop = await startAll([before, gateways.map((each) => each.gateway)], folder);
-  return { ...first, ...storeQuestions(options, ports), folder, sinkPort: ports.sink, gateways, stores, sink, maildir, arrivalLog, stop, ...sinkQuestions(ports, first.gateway) };
+  const stop = await startAll([before, gateways.map((each) => each.gateway)], folder, register.close);
+  return { ...first, ...storeQuestions(options, ports), folder, environment, sinkPort: ports.sink, gateways, stores, sink, maildir, arrivalLog, stop, ...sinkQuestions(ports, first.gateway) };
 }
 
-function storeQuestions(options: ClusterOptions, ports: Ports): Pick<Cluster, 'queuesAt' | 'numbersAt'> {
-  const held = async (store: number): Promise<readonly { readonly queue_name: string; readonly number: number }[]> => {
-    const answer = await fetch(`http://${storeHost(options, store, 'A')}:${ports.stores[store]?.[2] ?? 0}/api/v1/queues`);
-    return ((await answer.json()) as StoreQueuePageAnswer).rows;
+/** Gateways that know one another need one register: this process keeps its file, as `twinpost up` does. */
+async function keepRegister(options: ClusterOptions, stateDir: string): Promise<{ environment: Environment; close: () => Promise<void> }> {
+  const isGroup = options.group === true || (options.gateways ?? 1) > 1 || options.gateway?.['group'] !== undefined;
+  if (!isGroup || options.register !== undefined) return { environment: {}, close: () => Promise.resolve() };
+  const log: EventLog = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
+  const file = await FileRegister.open({ stateDir, isServed: true }, { crc32, log });
+  return { environment: { [REGISTER_VARIABLE]: stateDir }, close: () => file.close() };
+}
+
+function storeQuestions(options: ClusterOptions, ports: Ports): Pick<Cluster, 'partitionsAt' | 'numbersAt'> {
+  const held = async (store: number): Promise<readonly { readonly partition: string; readonly number: number }[]> => {
+    const answer = await fetch(`http://${storeHost(options, store, 'A')}:${ports.stores[store]?.[2] ?? 0}/api/v1/partitions`);
+    return ((await answer.json()) as StorePartitionPageAnswer).rows;
   };
   return {
-    queuesAt: async (store) => (await held(store)).length,
+    partitionsAt: async (store) => (await held(store)).length,
     numbersAt: async (store, names) => {
-      const queues = await held(store);
-      return names.map((name) => queues.find((queue) => queue.queue_name === name)?.number ?? 0);
+      const partitions = await held(store);
+      return names.map((name) => partitions.find(({ partition }) => partition === name)?.number ?? 0);
     },
   };
 }
 
 /** Starts wave after wave, each ready before the next. Resolves with what ends them all and removes the folder. */
-async function startAll(waves: readonly (readonly Daemon[])[], folder: string): Promise<() => Promise<void>> {
+async function startAll(waves: readonly (readonly Daemon[])[], folder: string, closeRegister: () => Promise<void>): Promise<() => Promise<void>> {
   const all = waves.flat();
   const killAll = (): void => {
     for (const each of all) each.killNow();
@@ -236,6 +265,7 @@ async function startAll(waves: readonly (readonly Daemon[])[], folder: string): 
   process.once('SIGTERM', exitOnSignal);
   const stop = async (): Promise<void> => {
     for (const each of [...all].reverse()) await each.stop();
+    await closeRegister();
     process.removeListener('exit', killAll);
     process.removeListener('SIGTERM', exitOnSignal);
     rmSync(folder, { recursive: true, force: true });
@@ -252,18 +282,22 @@ async function startAll(waves: readonly (readonly Daemon[])[], folder: string): 
   return stop;
 }
 
-function gatewayQuestions(adminPort: number, gateway: Daemon): Pick<GatewayHandle, 'inSync' | 'status' | 'table' | 'drained'> {
+function gatewayQuestions(adminPort: number, gateway: Daemon): Pick<GatewayHandle, 'inSync' | 'status' | 'table' | 'homeOf' | 'drained'> {
   const status = async (): Promise<StatusAnswer> => (await (await fetch(`http://${HOST}:${adminPort}/api/v1/status`)).json()) as StatusAnswer;
   return {
     status,
     table: () => tableOf(adminPort),
+    homeOf: async (queue) => {
+      const page = (await (await fetch(`http://${HOST}:${adminPort}/api/v1/queues`)).json()) as QueuePageAnswer;
+      return page.rows.find((row) => row.queue_name === queue)?.partition ?? '';
+    },
     inSync: (queues, boundMs = READY_MS) => inSync(adminPort, gateway, queues, boundMs),
     drained: (boundMs = READY_MS) => until('nothing is queued', async () => isDrained(await status()), boundMs, gateway),
   };
 }
 
 function isDrained(status: StatusAnswer): boolean {
-  return status.queued_messages === 0 && status.queues_recovering === 0;
+  return status.queued_messages === 0 && status.partitions_recovering === 0;
 }
 
 /** Asks again and again; past the bound rejects with the end of the process's log. A question that fails is asked again. */
@@ -285,7 +319,7 @@ async function inSync(adminPort: number, gateway: Daemon, queues: number, boundM
   for (;;) {
     const rows = await tableOf(adminPort);
     const synced = rows.filter((row) => row.sync === 'SYNC').length;
-    if (synced === rows.length && new Set(rows.map((row) => row.queue_name)).size >= queues && synced >= 2 * queues) return;
+    if (synced === rows.length && new Set(rows.map((row) => row.partition)).size >= queues && synced >= 2 * queues) return;
     if (performance.now() > until) throw new Error(`not in sync: ${JSON.stringify(rows)}\n${gateway.logTail()}`);
     await pause(POLL_MS);
   }

@@ -111,7 +111,7 @@ test('a gateway that stood still past its lease right before its final dots send
   const { messages, unfinished } = await cluster.sinkCounts();
   assert.deepEqual({ messages, unfinished }, { messages: COUNT, unfinished: CONCURRENCY }, 'a final dot was sent for a queue of another');
 
-  await until('it knows that the queue went to another', () => owner.gateway.log().includes('it is given up here'), BOUND_MS, owner.gateway);
+  await until('it knows that the queue went to another', () => owner.gateway.log().includes('a partition is another process\'s now'), BOUND_MS, owner.gateway);
   const moreLog = `${sendLog}.more`;
   const more = await runSend({ host: HOST, port: owner.smtpPort, count: MORE, connections: 2, domains: [DOMAIN], resend: true, log: moreLog });
   assert.equal(more.accepted, MORE, 'it takes new mail');

@@ -101,7 +101,7 @@ describe('the way out', { timeout: 180_000 }, () => {
     const again = await twinpost('store', 'export', '--everything', '--from', admin, fromStore);
     assert.deepEqual([again.code, /not empty.*--force/.test(again.err)], [1, true], again.err);
     const none = await twinpost('store', 'export', '--queue', 'no.such.queue', '--from', admin, join(folder, 'none'));
-    assert.deepEqual([none.code, /no queue 'no\.such\.queue'/.test(none.err)], [1, true], none.err);
+    assert.deepEqual([none.code, /no mail of 'no\.such\.queue'/.test(none.err)], [1, true], none.err);
 
     assert.equal(await cluster.stores[0]?.stop(), 0);
     const spill = files(join(folder, 'state'), '.spill')[0] ?? '';

@@ -97,7 +97,7 @@ describe('fault proxy', () => {
   test('a stall passes nothing until it is resumed; a cut loses what is held and resets both ends', async () => {
     const { proxy, client, store, close } = await world();
     proxy.stall('up');
-    const up = encodeFrame(types.LIST, 1, CONTROL, crc32);
+    const up = encodeFrame(types.ASK, 1, CONTROL, crc32);
     client.write(up);
     while (proxy.records.length === 0) await new Promise((done) => { setImmediate(done); });
     assert.equal(proxy.records[0]?.passedMs, Infinity);
@@ -154,7 +154,7 @@ describe('fault proxy', () => {
 
   test('a flipped bit is noted, and no frame from there on counts as passed', async () => {
     const { proxy, client, store, close } = await world();
-    const frame = encodeFrame(types.LIST, 1, CONTROL, crc32);
+    const frame = encodeFrame(types.ASK, 1, CONTROL, crc32);
     const first = received(store, frame.length);
     client.write(frame);
     await first;

@@ -77,11 +77,11 @@ export function storeOf(cluster: Cluster, index: number): Daemon {
   return store;
 }
 
-/** Every queue has two mirrors in sync, none of them at these stores. */
+/** Every partition has two mirrors in sync, none of them at these stores. */
 export function healedWithout(cluster: Cluster, ...stores: readonly string[]): Promise<void> {
   return until(`two mirrors each, none at ${stores.join(', ')}`, async () => {
     const rows = await cluster.table();
-    const names = new Set(rows.map((row) => row.queue_name));
+    const names = new Set(rows.map((row) => row.partition));
     return names.size >= DOMAINS.length && rows.length === 2 * names.size && rows.every((row) => row.sync === 'SYNC' && !stores.includes(row.store));
   }, 30_000, cluster.gateway);
 }

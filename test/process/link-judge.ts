@@ -6,8 +6,8 @@
  *   gateway ─► proxy store-a/A, store-a/B, store-b/A, store-b/B ─► stores        (a set for each gateway)
  *
  *   early replies   a client's 2xx must be later than the moment at which the proxy handed the gateway the
- *                   ACK of the message's STORE from every member of a set of mirrors that was in force
- *                   between that STORE and the reply (G1)
+ *                   ACK of the message's STORE from every member of a record that was in force between that
+ *                   STORE and the reply (G1)
  *   refusals        a client's 4xx or 5xx to a final dot leaves no entry: what was stored between dot and reply
  *                   was withdrawn, or was never kept (G9)
  *   duplicates      a copy at the sink beyond one for each stored entry must fall into a named window: the
@@ -15,10 +15,11 @@
  *                   had just reached the sink, and no store ever acknowledged a DELETE of it to that
  *                   process (G4)
  *
- * A queue is known by (owner, birth, serial), a message by run and id in its body (load/marks.ts), an entry
- * by the store's message id. Both stores get the same numbered changes, so each is taken once for a reign:
- * a process and its claim. Numbers that a killed gateway used and no store kept are used again by the next
- * one: then the later entry counts. One that sends again what the last one did (a tail) changes nothing.
+ * A message is known by run and id in its body (load/marks.ts), an entry by the store's message id. Both stores
+ * get the same numbered changes, so each is taken once for a reign: a process under one term. Numbers that a killed
+ * gateway used and no store kept are used again by the next one: then the later entry counts. One that sends again
+ * what the last one did (a tail) changes nothing. Who is a member is known from what members are told (TELL), but a
+ * record whose only member is silent is told to nobody: a member whose store was met in a later boot may have left.
  */
 import assert from 'node:assert/strict';
 
@@ -26,7 +27,7 @@ import { monotonicMicros, type SendLogFile, type SendRecord } from '../../src/lo
 import { gatewayId, storeId } from './cluster-config.js';
 import { FaultProxy, proxyNowMs, type FrameRecord } from './fault-proxy.js';
 import { LinkRecord } from './link-record.js';
-import { ackedMs, reignAt, setsInForce, wasAcked, type Entry, type Queue } from './link-story.js';
+import { ackedMs, reignAt, setsInForce, wasAcked, type Entry, type Partition, type SetInForce } from './link-story.js';
 
 /** A copy that was on its way into the sink when the gateway died is counted as before the kill. */
 const IN_KERNEL_MS = 1000;
@@ -126,7 +127,7 @@ export class LinkJudge {
   /** Each message of the log that was answered 2xx before its mirrors had it, the first few by name. */
   earlyReplies(log: SendLogFile): { readonly judged: number; readonly early: number; readonly examples: readonly string[] } {
     const behindMs = clockDifferenceMs();
-    const inForce = new Map<Queue, { readonly fromMs: number; readonly members: readonly string[] }[]>();
+    const inForce = new Map<Partition, SetInForce[]>();
     const examples: string[] = [];
     let judged = 0;
     let early = 0;
@@ -182,28 +183,28 @@ export class LinkJudge {
     return { repeated, explained, unexplained, examples };
   }
 
-  /** The queue that took a message for good: its identity, so that order is judged within one queue. */
-  queueOf(run: string, id: number): string {
-    return this.#record.entriesOf(run, id).find((entry) => !entry.vanished && !entry.withdrawn)?.queue.key ?? '';
+  /** The partition that took a message for good: order is judged within a queue's part in one. */
+  partitionOf(run: string, id: number): string {
+    return this.#record.entriesOf(run, id).find((entry) => !entry.vanished && !entry.withdrawn)?.partition.key ?? '';
   }
 
   // What follows from it.
 
-  #committedBefore(run: string, record: SendRecord, behindMs: number, inForce: Map<Queue, { fromMs: number; members: readonly string[] }[]>): boolean {
+  #committedBefore(run: string, record: SendRecord, behindMs: number, inForce: Map<Partition, SetInForce[]>): boolean {
     const dotMs = record.dot / 1000 + behindMs;
     const replyMs = record.reply / 1000 + behindMs;
     for (const entry of this.#record.entriesOf(run, record.id)) {
       if (entry.storedMs < dotMs || entry.storedMs > replyMs) continue;
-      let sets = inForce.get(entry.queue);
+      let sets = inForce.get(entry.partition);
       if (sets === undefined) {
-        sets = setsInForce(entry.queue);
-        inForce.set(entry.queue, sets);
+        sets = setsInForce(entry.partition);
+        inForce.set(entry.partition, sets);
       }
-      for (let i = 0; i < sets.length; i++) {
-        const set = sets[i];
-        const untilMs = sets[i + 1]?.fromMs ?? Infinity;
-        if (set === undefined || set.fromMs > replyMs || untilMs < entry.storedMs) continue;
-        if (set.members.every((member) => ackedMs(entry.queue, member, entry.ackNumber, entry.reign, entry.storedMs) <= replyMs)) return true;
+      for (const { fromMs, untilMs, members } of sets) {
+        if (fromMs > replyMs || untilMs < entry.storedMs || members.length === 0) continue;
+        const left = members.filter((member) => !this.#record.isGone(member, replyMs));
+        const isAcked = (member: string): boolean => ackedMs(entry.partition, member, entry.position, entry.reign, entry.storedMs) <= replyMs;
+        if (left.length > 0 && left.every(isAcked)) return true;
       }
     }
     return false;
@@ -216,8 +217,8 @@ export class LinkJudge {
       const arrived = copiesMs.filter((ms) => ms <= window.untilMs + IN_KERNEL_MS && ms >= window.fromMs - SETTLED_MS).length;
       if (left === 0 || arrived === 0) continue;
       const inFlight = entries.filter((entry) => {
-        const reign = reignAt(entry.queue, window.gateway, window.untilMs);
-        return reign >= 0 && entry.storedMs <= window.untilMs && !entry.deletes.some((one) => one.reign <= reign && wasAcked(entry.queue, one.number, one.reign, one.sentMs));
+        const reign = reignAt(entry.partition, window.gateway, window.untilMs);
+        return reign >= 0 && entry.storedMs <= window.untilMs && !entry.deletes.some((one) => one.reign <= reign && wasAcked(entry.partition, one.number, one.reign, one.sentMs));
       });
       const explained = Math.min(left, inFlight.length, arrived);
       if (explained > 0) causes[window.cause] = (causes[window.cause] ?? 0) + explained;
@@ -229,14 +230,14 @@ export class LinkJudge {
   #describe(run: string, record: SendRecord, behindMs: number): string {
     const replyMs = record.reply / 1000 + behindMs;
     const told = this.#record.entriesOf(run, record.id).map((entry) => {
-      const passed = [...entry.queue.acks.keys()].map((store) => `${store} ${(ackedMs(entry.queue, store, entry.ackNumber, entry.reign, entry.storedMs) - replyMs).toFixed(1)}`);
+      const passed = [...entry.partition.acks.keys()].map((store) => `${store} ${(ackedMs(entry.partition, store, entry.position, entry.reign, entry.storedMs) - replyMs).toFixed(1)}`);
       return `stored ${(entry.storedMs - replyMs).toFixed(1)}, acknowledged by ${passed.join(', ')}`;
     });
     return `${record.queue}#${record.serial} (${record.id}); ms from its 2xx: ${told.join('; ')}`;
   }
 
   #story(entries: readonly Entry[]): string {
-    const one = (entry: Entry): string => `stored ${entry.storedMs}, deletes ${JSON.stringify(entry.deletes.map((each) => ({ ...each, acked: wasAcked(entry.queue, each.number, each.reign, each.sentMs) })))}`;
+    const one = (entry: Entry): string => `stored ${entry.storedMs}, deletes ${JSON.stringify(entry.deletes.map((each) => ({ ...each, acked: wasAcked(entry.partition, each.number, each.reign, each.sentMs) })))}`;
     return `${entries.map(one).join('; ')}; windows ${JSON.stringify(this.#windows)}`;
   }
 }

@@ -15,7 +15,7 @@ import { NodeTransport } from '../../src/platform/node/transport.js';
 import type { EventLog } from '../../src/platform/ports.js';
 import type { Listener, Transport } from '../../src/platform/transport.js';
 import * as types from '../../src/protocol/message-types.js';
-import { encodeOpen } from '../../src/protocol/messages/open.js';
+import { encodeFence, FENCE_FOUND } from '../../src/protocol/messages/fence.js';
 
 export const packer = new MessagePacker();
 export const secrets = new SystemSecrets();
@@ -64,7 +64,8 @@ export class Gateway {
       onSwitched: () => { this.told.push('switched'); },
       onStopping: () => { this.told.push('stopping'); },
       onDown: () => { this.told.push('down'); },
-      onAcknowledged: (_link, handle, number) => { this.told.push(`queue ${String(handle)} at ${String(number)}`); },
+      onFenceNotices: (_link, _boot, notices) => { for (const { partition } of notices) this.told.push(`fenced in ${partition}`); },
+      onAcknowledged: (_link, handle, number) => { this.told.push(`partition ${String(handle)} at ${String(number)}`); },
       onAckedThrough: (_link, sequence) => { this.told.push(`through ${String(sequence)}`); },
       onRefusal: (_link, refusal) => { this.told.push(`refusal ${String(refusal.reason)} ${refusal.text}`); },
       onReply: (_link, { type }) => { this.told.push(types.messageTypeName(type)); },
@@ -112,9 +113,9 @@ export function shown(states: PathStatus[]): string {
 
 export const bothUp = (gateway: Gateway) => (): boolean => shown(gateway.link.pathStates()) === 'A RUN, B READY';
 
-export function open(): Uint8Array {
-  return encodeOpen(packer, {
-    handle: 1, birth: 1, serial: 1, name: 'example.com', queueClass: 'mail', ordering: 0, lengthMax: 0, bytesMax: 0,
-    ownerId: 'gateway-1', claimants: [], epoch: 1, members: ['store-a'],
+/** Founds a partition, and binds handle 1 to it. */
+export function found(): Uint8Array {
+  return encodeFence(packer, {
+    handle: 1, partition: 'gateway-1/0', term: { number: 1, nonce: 1 }, how: FENCE_FOUND, provenDead: 0, number: 0, digestA: 0, digestB: 0,
   });
 }

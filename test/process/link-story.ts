@@ -1,17 +1,23 @@
 /**
- * What the links tell of each queue, kept by link-record.ts: entries, sets of mirrors, acknowledgements, and
+ * What the links tell of each partition, kept by link-record.ts: entries, sets of members, acknowledgements, and
  * the questions that are asked of them. Plain data; nothing is judged here.
  */
 import type { FrameRecord } from './fault-proxy.js';
 
 /**
- * Who wrote to a queue, one after the other: a process (gateway and incarnation) under one claim. A reign's
- * number is its place in Queue.reigns; a gateway that is restarted, or rescues, begins a new one.
+ * A change of a record is known to its holder, and counts there, before members are told of it: by a tick, and what
+ * a busy machine adds to that.
+ */
+const TOLD_WITHIN_MS = 250;
+
+/**
+ * Who wrote to a partition, one after the other: a process (gateway and incarnation) under one term. A reign's
+ * number is its place in Partition.reigns; a gateway that is restarted, or rescues, begins a new one.
  */
 export interface Reign {
   readonly writer: string;
   readonly gateway: string;
-  readonly token: number;
+  readonly term: string;
   readonly sinceMs: number;
 }
 
@@ -21,12 +27,11 @@ export interface Ack {
   readonly frame: FrameRecord;
 }
 
-/** A set of mirrors: told by an OPEN or a CLAIMED at a moment, or by change `number` of a reign. */
-export interface MemberSet {
+/** A record as it was first told to a store. Members are store and boot. */
+export interface ToldRecord {
+  readonly epoch: number;
   readonly members: readonly string[];
-  readonly number: number;
-  readonly reign: number;
-  readonly frame: FrameRecord;
+  readonly toldMs: number;
 }
 
 /** A change as it was first seen. */
@@ -41,13 +46,8 @@ export interface Change {
 
 export interface Entry {
   readonly messageId: number;
-  readonly queue: Queue;
+  readonly partition: Partition;
   readonly position: number;
-  /**
-   * The change whose acknowledgement says that a store has it: its STORE; of an entry that only refills brought, the
-   * first set of mirrors told behind it. Infinity before there is one.
-   */
-  ackNumber: number;
   readonly reign: number;
   readonly storedMs: number;
   readonly deletes: { readonly number: number; readonly reign: number; readonly sentMs: number }[];
@@ -56,22 +56,20 @@ export interface Entry {
   vanished: boolean;
 }
 
-export interface Queue {
-  /** Owner, birth, serial. */
+/** One history of a partition: where every copy was lost it begins anew, with numbers from 1 on. */
+export interface Partition {
+  /** Its name, and the term that founded it. */
   readonly key: string;
-  readonly name: string;
   readonly reigns: Reign[];
   /** By position, in ascending order. */
   readonly entries: Map<number, Entry>;
   positions: number[];
   /** By number: as the last reign had it. */
   readonly changes: Map<number, Change>;
-  readonly sets: MemberSet[];
-  epoch: number;
-  /** By store. */
+  /** Records of the partition, of all its histories; by epoch, ascending. */
+  readonly records: ToldRecord[];
+  /** By store and boot. */
   readonly acks: Map<string, Ack[]>;
-  /** Entries that only a refill brought, and no set was told since. */
-  readonly refilled: Entry[];
 }
 
 /** Where those that came at afterMs or later begin. */
@@ -85,8 +83,8 @@ function lowerBoundOf(acks: readonly Ack[], afterMs: number): number {
   return low;
 }
 
-function firstAck(queue: Queue, store: string, number: number, reign: number, afterMs: number): Ack | undefined {
-  const list = queue.acks.get(store) ?? [];
+function firstAck(partition: Partition, store: string, number: number, reign: number, afterMs: number): Ack | undefined {
+  const list = partition.acks.get(store) ?? [];
   for (let at = lowerBoundOf(list, afterMs); at < list.length; at++) {
     const ack = list[at];
     if (ack !== undefined && ack.reign > reign) return undefined;
@@ -99,9 +97,9 @@ function firstAck(queue: Queue, store: string, number: number, reign: number, af
  * When the gateway was handed the first acknowledgement that covers the change; Infinity if never. One that
  * came to the proxy earlier may be handed on later: it waits on a path that stands still.
  */
-export function ackedMs(queue: Queue, store: string, number: number, reign: number, afterMs: number): number {
-  const list = queue.acks.get(store) ?? [];
-  const first = firstAck(queue, store, number, reign, afterMs);
+export function ackedMs(partition: Partition, store: string, number: number, reign: number, afterMs: number): number {
+  const list = partition.acks.get(store) ?? [];
+  const first = firstAck(partition, store, number, reign, afterMs);
   let earliestMs = first?.frame.passedMs ?? Infinity;
   for (let at = first === undefined ? list.length : list.indexOf(first, lowerBoundOf(list, afterMs)); at < list.length; at++) {
     const ack = list[at];
@@ -112,43 +110,33 @@ export function ackedMs(queue: Queue, store: string, number: number, reign: numb
 }
 
 /** Whether any store acknowledged the change to that reign. */
-export function wasAcked(queue: Queue, number: number, reign: number, afterMs: number): boolean {
-  for (const store of queue.acks.keys()) if (firstAck(queue, store, number, reign, afterMs) !== undefined) return true;
+export function wasAcked(partition: Partition, number: number, reign: number, afterMs: number): boolean {
+  for (const store of partition.acks.keys()) if (firstAck(partition, store, number, reign, afterMs) !== undefined) return true;
   return false;
 }
 
-/** The sets of mirrors of a queue with the moment from which each counts: when its survivors had acknowledged it. */
-export function setsInForce(queue: Queue): { fromMs: number; members: readonly string[] }[] {
-  const sets: { fromMs: number; members: readonly string[] }[] = [];
-  for (const set of queue.sets) {
-    if (set.number === 0) {
-      sets.push({ fromMs: set.frame.arrivedMs, members: set.members });
-      continue;
-    }
-    const before = sets.at(-1)?.members ?? [];
-    const survivors = set.members.filter((member) => before.includes(member));
-    const acked = (survivors.length > 0 ? survivors : set.members).map((member) => ackedMs(queue, member, set.number, set.reign, set.frame.arrivedMs));
-    const fromMs = survivors.length > 0 ? Math.max(...acked) : Math.min(...acked);
-    if (fromMs < Infinity) sets.push({ fromMs, members: set.members });
-  }
-  return sets;
+export interface SetInForce {
+  readonly fromMs: number;
+  readonly untilMs: number;
+  readonly members: readonly string[];
 }
 
-/** The reign of `writer` under `token`, begun now if it is new. */
-export function reignUnder(queue: Queue, writer: string, gateway: string, token: number, nowMs: number): number {
-  const known = queue.reigns.findIndex((reign) => reign.writer === writer && reign.token === token);
-  return known >= 0 ? known : queue.reigns.push({ writer, gateway, token, sinceMs: nowMs }) - 1;
+/** The sets of members, each with the time in which it may have counted. */
+export function setsInForce({ records }: Partition): SetInForce[] {
+  return records.map(({ members, toldMs }, at) => {
+    return { fromMs: toldMs - TOLD_WITHIN_MS, untilMs: records[at + 1]?.toldMs ?? Infinity, members };
+  });
 }
 
-/** The last reign of a process; undefined if it never had the queue. */
-export function lastReignOf(queue: Queue, writer: string): number | undefined {
-  const at = queue.reigns.findLastIndex((reign) => reign.writer === writer);
-  return at < 0 ? undefined : at;
+/** The reign of `writer` under `term`, begun now if it is new. */
+export function reignUnder(partition: Partition, writer: string, gateway: string, term: string, nowMs: number): number {
+  const known = partition.reigns.findIndex((reign) => reign.writer === writer && reign.term === term);
+  return known >= 0 ? known : partition.reigns.push({ writer, gateway, term, sinceMs: nowMs }) - 1;
 }
 
 /** The last reign of a gateway that had begun by then; -1 for none. */
-export function reignAt(queue: Queue, gateway: string, atMs: number): number {
-  return queue.reigns.findLastIndex((reign) => reign.gateway === gateway && reign.sinceMs <= atMs);
+export function reignAt(partition: Partition, gateway: string, atMs: number): number {
+  return partition.reigns.findLastIndex((reign) => reign.gateway === gateway && reign.sinceMs <= atMs);
 }
 
 export function lowerBound(sorted: readonly number[], value: number): number {

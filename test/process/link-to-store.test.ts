@@ -2,9 +2,10 @@ import { describe, test } from 'node:test';
 import assert from 'node:assert/strict';
 import { ConnectionState } from '../../src/kvs/core/store-connection.js';
 import * as types from '../../src/protocol/message-types.js';
-import { encodeList } from '../../src/protocol/messages/list.js';
+import { encodeRelease } from '../../src/protocol/messages/release.js';
+import { encodeAsk } from '../../src/protocol/messages/ask.js';
 import { FaultProxy } from './fault-proxy.js';
-import { Gateway, bothUp, clock, open, packer, secrets, shown, store } from './link-kit.js';
+import { Gateway, bothUp, clock, found, packer, secrets, shown, store } from './link-kit.js';
 
 describe('link and store over sockets', { timeout: 30_000 }, () => {
   test('both paths come up, requests are acknowledged and answered, heartbeats are seen from outside', async () => {
@@ -14,12 +15,13 @@ describe('link and store over sockets', { timeout: 30_000 }, () => {
     await gateway.until(bothUp(gateway));
     assert.ok(gateway.link.credit > 0);
     assert.equal(gateway.link.bootId, Buffer.from(running.bootId).toString('hex'));
-    const opened = gateway.link.request(types.OPEN, open(), [], 0);
-    gateway.link.request(types.LIST, encodeList(packer, { gatewayId: '', cursor: 0 }), [], 0);
+    const sent = gateway.link.request(types.FENCE, found(), [], 0);
+    gateway.link.request(types.RELEASE, encodeRelease(packer, { handle: 1 }), [], 0);
+    gateway.link.request(types.ASK, encodeAsk(packer, { partition: 'gateway-1/0', holder: { gatewayId: 'gateway-1', incarnation: 1 } }), [], 0);
     gateway.link.flush();
-    await gateway.until(() => gateway.told.includes('LISTED') && gateway.link.unackedBytes === 0);
-    assert.ok(gateway.told.includes('queue 1 at 0'));
-    assert.ok(gateway.told.some((event) => event.startsWith('through') && Number(event.slice(8)) >= opened));
+    await gateway.until(() => gateway.told.includes('ASKED') && gateway.link.unackedBytes === 0);
+    assert.ok(gateway.told.includes('FENCED'));
+    assert.ok(gateway.told.some((event) => event.startsWith('through') && Number(event.slice(8)) > sent));
     await gateway.until(() => proxy.records.filter((frame) => frame.name === 'BEAT').length >= 3);
     assert.deepEqual(proxy.records.slice(0, 4).map((frame) => `${frame.direction} ${frame.name}`), ['up HELLO', 'down CHALLENGE', 'up PROOF', 'down WELCOME']);
     assert.deepEqual([proxy.malformed, gateway.log.problems], [[], []]);
@@ -54,12 +56,12 @@ describe('link and store over sockets', { timeout: 30_000 }, () => {
     await gateway.until(bothUp(gateway));
     proxy.stall('up');
     // It sits in the network while the other path takes over, and arrives after.
-    gateway.link.request(types.OPEN, open(), [], 0);
+    gateway.link.request(types.FENCE, found(), [], 0);
     gateway.link.flush();
     await gateway.until(() => gateway.told.includes('switched'));
     proxy.resume();
     await gateway.until(() => shown(gateway.link.pathStates()) === 'A READY, B RUN');
-    assert.equal(running.store.queues.count, 0);
+    assert.equal(running.store.partitions.count, 0);
     gateway.stop();
     await running.stop();
     await proxy.close();
@@ -70,12 +72,12 @@ describe('link and store over sockets', { timeout: 30_000 }, () => {
     const proxy = await FaultProxy.start({ targetHost: '127.0.0.1', targetPort: running.ports[0] ?? 0 });
     const gateway = new Gateway(proxy.port, running.ports[1] ?? 0);
     await gateway.until(bothUp(gateway));
-    const endsMs = gateway.link.leaseEndsMs;
+    const endsMs = gateway.link.lease.endsMs;
     proxy.cut();
     await gateway.until(() => shown(gateway.link.pathStates()) === 'A READY, B RUN');
     assert.deepEqual(gateway.told, ['up', 'switched']);
-    await gateway.until(() => gateway.link.leaseEndsMs > endsMs + 200);
-    assert.equal(gateway.link.leaseTerm, 1);
+    await gateway.until(() => gateway.link.lease.endsMs > endsMs + 200);
+    assert.equal(gateway.link.lease.bootId, gateway.link.bootId);
     gateway.stop();
     await running.stop();
     await proxy.close();

@@ -58,7 +58,7 @@ async function fillAndEmpty(cluster: Cluster, limited: readonly Daemon[]): Promi
   for (const run of ['again', 'and-again']) onlyRefusedForMemory(await send(cluster, run, MESSAGE_BYTES, COUNT));
   const full = await cluster.status();
   assert.ok(full.memory_used_bytes <= full.memory_limit_bytes, JSON.stringify(full));
-  for (const store of full.stores) assert.deepEqual([store.up, store.queues_ng], [true, 0], JSON.stringify(full));
+  for (const store of full.stores) assert.deepEqual([store.up, store.partitions_ng], [true, 0], JSON.stringify(full));
   limited.forEach((daemon, index) => {
     const filledPeak = filledPeaks[index] ?? 0;
     const peak = peakBytes(daemon);

@@ -1,8 +1,8 @@
 /**
  * `twinpost rescue` as a process of its own, without an SMTP port: started after a gateway was killed, it delivers what
- * lies at the stores, all of it once and in order, and gives the queues back when the gateway is there again. With a
- * store lost as well, its operator has the queues taken from the other by `twinpost rescue --force`. What it can't
- * understand it refuses in one line.
+ * lies at the stores, all of it once and in order, and gives the queues back when the gateway is there again. With
+ * both stores silent as well, it says who is waited for; to give up the one that is dead does nothing, for the other has
+ * all, and goes on when it answers. What it can't understand it refuses in one line.
  *
  * The mail waits at the stores because the sink stands still from the start: it never greets, so no final dot is sent
  * before the kill, and none may come twice.
@@ -33,6 +33,8 @@ const CONCURRENCY = 20;
 const COUNT = 1500;
 const STRICT_COUNT = 300;
 const BOUND_MS = 60_000;
+/** Of a gateway, by default. */
+const PARTITIONS = 16;
 /** Short, but by the rule: 3 × failover + 2 × heartbeat + 3 s. */
 const MIRROR = { lease: '4s', failover_timeout: '200ms', heartbeat: '50ms' };
 
@@ -91,7 +93,7 @@ async function startRescue(t: TestContext, cluster: Cluster): Promise<Rescue> {
   mkdirSync(folder);
   const file = join(cluster.folder, 'rescue.yaml');
   writeFileSync(file, JSON.stringify({ gateway: { ...gateway, id: RESCUE, host: `host-${RESCUE}`, admin: { listen: admin } } }));
-  const daemon = new Daemon(RESCUE, [ENTRY, 'rescue', '--config', file, '--state-dir', folder], join(cluster.folder, 'rescue.log'), `http://${admin}/readyz`);
+  const daemon = new Daemon(RESCUE, [ENTRY, 'rescue', '--config', file, '--state-dir', folder], join(cluster.folder, 'rescue.log'), `http://${admin}/readyz`, [], cluster.environment);
   const endNow = (): void => { daemon.killNow(); };
   process.once('exit', endNow);
   t.after(async () => {
@@ -99,8 +101,10 @@ async function startRescue(t: TestContext, cluster: Cluster): Promise<Rescue> {
     process.removeListener('exit', endNow);
   });
   daemon.start();
-  await daemon.ready();
-  return { daemon, admin, status: async () => (await (await fetch(`http://${admin}/api/v1/status`)).json()) as StatusAnswer };
+  const status = async (): Promise<StatusAnswer> => (await (await fetch(`http://${admin}/api/v1/status`)).json()) as StatusAnswer;
+  // Without a store it is not ready, and answers all the same.
+  await until('it answers', async () => (await status()).gateway === RESCUE, BOUND_MS, daemon);
+  return { daemon, admin, status };
 }
 
 /** Everything once; within `concurrency` in order, and exactly so where the route is strict. */
@@ -128,7 +132,7 @@ describe('twinpost rescue', { timeout: 180_000 }, () => {
     cluster.sink.thaw();
     const rescue = await startRescue(t, cluster);
     assert.ok(rescue.daemon.log().includes(`rescue ${RESCUE} takes no mail and stands by for ${OWNER}; admin on ${rescue.admin}\n`), rescue.daemon.logTail());
-    await until('the queues are taken over', async () => (await rescue.status()).queues_rescued >= FIFO.length + 1, BOUND_MS, rescue.daemon);
+    await until('the queues are taken over', async () => (await rescue.status()).partitions_rescued >= FIFO.length + 1, BOUND_MS, rescue.daemon);
     await takesNoMail(cluster.smtpPort);
     await arrived(cluster, logs, rescue);
     assert.equal((await cluster.sinkCounts()).messages, COUNT + STRICT_COUNT);
@@ -136,8 +140,8 @@ describe('twinpost rescue', { timeout: 180_000 }, () => {
     cluster.gateway.start();
     await cluster.gateway.ready();
     const after = await send(cluster, 'after', [...FIFO, STRICT], 300);
-    await until('every queue is handed back', async () => (await rescue.status()).queues_rescued === 0, BOUND_MS, rescue.daemon);
-    assert.ok(rescue.daemon.log().includes('a queue is handed back'), rescue.daemon.logTail());
+    await until('every queue is handed back', async () => (await rescue.status()).partitions_rescued === 0, BOUND_MS, rescue.daemon);
+    assert.ok(rescue.daemon.log().includes('a partition is handed back'), rescue.daemon.logTail());
     await cluster.drained(BOUND_MS);
     await cluster.inSync(FIFO.length + 1, BOUND_MS);
     await once(cluster, after, CONCURRENCY - 1);
@@ -145,25 +149,31 @@ describe('twinpost rescue', { timeout: 180_000 }, () => {
     await once(cluster, await send(cluster, 'alone', FIFO, 100).then(async (log) => { await cluster.drained(BOUND_MS); return log; }), CONCURRENCY - 1);
   });
 
-  test('--force has it take what one store has, when the other died with the gateway', async (t) => {
+  test('--give-up of the store that died with the gateway loses nothing: the other has all, and goes on when it answers', async (t) => {
     const { cluster, logs } = await startLoaded(t);
-    const [lost] = cluster.stores;
-    assert.ok(lost !== undefined);
+    const [lost, silent] = cluster.stores;
+    assert.ok(lost !== undefined && silent !== undefined);
+    silent.freeze();
     await Promise.all([cluster.gateway.kill(), lost.kill()]);
     cluster.sink.thaw();
     const rescue = await startRescue(t, cluster);
-    await until('all queues wait for the store', async () => (await rescue.status()).held.filter(({ owner, waits_for: stores }) => owner === OWNER && stores.includes(lost.name)).length === FIFO.length + 1, BOUND_MS, rescue.daemon);
-    assert.equal((await cluster.sinkCounts()).messages, 0);
-    const order = ['rescue', '--force', '--owner', OWNER, '--from', rescue.admin, '--reason', 'disk burnt', '--yes', '--missing'] as const;
-    const unknown = await twinpost(...order, 'store-z');
+    // Its own, which are new, wait for the stores to answer.
+    await until('all partitions of the dead wait for both stores', async () => {
+      return (await rescue.status()).waiting_for.copies_away === PARTITIONS;
+    }, BOUND_MS, rescue.daemon);
+    const order = ['rescue', '--from', rescue.admin, '--reason', 'disk burnt', '--yes', '--give-up'] as const;
+    const unknown = await twinpost(...order, lost.name, '--give-up', silent.name, '--give-up', 'store-z');
     assert.deepEqual([unknown.code, unknown.out], [1, '']);
-    assert.match(unknown.error, /^WARNING: .*\ntwinpost: .*this gateway knows no store 'store-z'.*nothing was done\n$/s);
+    const nothing = 'this gateway knows no store \'store-z\'.*nothing was done';
+    assert.match(unknown.error, new RegExp(`^WARNING: .*\ntwinpost: .*${nothing}\\n$`, 's'));
     const told = await twinpost(...order, lost.name);
-    assert.equal(told.code, 0, told.error);
-    assert.match(told.out, new RegExp(`^${String(FIFO.length + 1)} queues taken without ${lost.name}: `));
-    assert.match(told.error, new RegExp(`^WARNING: ${RESCUE} gives up what only ${lost.name} knows: .*\nIt is about a\\.example of ${OWNER} \\(waiting, `));
+    assert.deepEqual([told.code, told.out], [3, '']);
+    assert.match(told.error, new RegExp(`^\\d+ partitions? (has|have) another copy at ${silent.name}, .*: ${OWNER}/`));
+    assert.equal((await cluster.sinkCounts()).messages, 0);
+    silent.thaw();
     await arrived(cluster, logs, rescue);
-    assert.match(rescue.daemon.log(), /"reason":"disk burnt"/);
+    assert.equal((await rescue.status()).losses, 0);
+    assert.equal((await twinpost(...order, lost.name)).code, 3, 'nothing waits any more');
   });
 
   test('refuses what it can not understand in one line', async (t) => {
@@ -176,19 +186,19 @@ describe('twinpost rescue', { timeout: 180_000 }, () => {
     };
     const ports = { gateways: [{ smtp: 1, admin: 1 }], sink: 1, sinkAdmin: 1, stores: [[1, 2, 3], [4, 5, 6]] } as const;
     const alone = written('alone.yaml', gatewayConfig({}, ports, folder, 0));
-    const off = written('off.yaml', gatewayConfig({ gateway: { group: GROUP, rescue: 'off' } }, ports, folder, 0));
+    const register = { etcd: [`http://${HOST}:1`], cluster: 'test' };
+    const off = written('off.yaml', { register, ...gatewayConfig({ gateway: { group: GROUP, rescue: 'off' } }, ports, folder, 0) });
     const cases: readonly (readonly [args: readonly string[], line: RegExp])[] = [
       [[], /^twinpost: rescue needs --config FILE; /],
       [['--config', join(folder, 'none.yaml')], /none\.yaml:1: file: expected a file that can be read, found ENOENT$/],
       [['--config', alone], /^twinpost: .*alone\.yaml: gateway\.group: expected the gateways to rescue, found none besides gateway-1$/],
       [['--config', off], /^twinpost: .*off\.yaml: gateway\.rescue: expected on, found off$/],
-      [['--config', off, '--missing', 'store-a'], /^twinpost: rescue: --queue, --owner, --missing, --reason and --yes belong to --force$/],
+      [['--config', off, '--reason', 'burnt'], /^twinpost: rescue: --reason, --yes and --json belong to --give-up$/],
       [['--cofnig', off], /^twinpost: Unknown argument: cofnig; twinpost rescue --help shows what there is$/],
-      [['--force', '--missing', 'store-a', '--reason', 'burnt'], /^twinpost: rescue --force: say --queue NAME, --owner GATEWAY, or both$/],
-      [['--force', '--owner', OWNER, '--reason', 'burnt'], /^twinpost: rescue --force: say which store is --missing$/],
-      [['--force', '--owner', OWNER, '--missing', 'store-a'], /^twinpost: rescue --force: say the --reason, which is logged$/],
-      [['--force', '--owner', OWNER, '--missing', 'store-a', '--reason', 'burnt', '--from', `${HOST}:1`], /^twinpost: rescue --force: mail may be lost or delivered twice, so it asks first: give it at a terminal, or with --yes$/],
-      [['--force', '--owner', OWNER, '--missing', 'store-a', '--reason', 'burnt', '--yes', '--from', `${HOST}:1`], /^twinpost: no answer from http:\/\/127\.0\.0\.1:1: connection refused; /],
+      [['--give-up', 'store-a'], /^twinpost: rescue: say the --reason, which is logged$/],
+      [['--give-up', 'store-a', '--give-up-memory', '--reason', 'burnt'], /^twinpost: rescue: --give-up and --give-up-memory are two orders: /],
+      [['--give-up', 'store-a', '--reason', 'burnt', '--from', `${HOST}:1`], /^twinpost: rescue: mail may be lost or delivered twice, so it asks first: /],
+      [['--give-up', 'store-a', '--reason', 'burnt', '--yes', '--from', `${HOST}:1`], /^twinpost: no answer from http:\/\/127\.0\.0\.1:1: connection refused; /],
     ];
     for (const [args, line] of cases) {
       const { code, out, error } = await twinpost('rescue', ...args);

@@ -59,6 +59,6 @@ test('a killed gateway\'s mail is delivered by its neighbour within the lease an
   dead.gateway.start();
   await dead.gateway.ready();
   await dead.inSync(1, BOUND_MS);
-  assert.ok(neighbour.gateway.log().includes('a queue is handed back'), neighbour.gateway.logTail());
+  assert.ok(neighbour.gateway.log().includes('a partition is handed back'), neighbour.gateway.logTail());
   assert.equal((await dead.status()).queued_messages, 0, 'nothing of what was delivered comes back');
 });

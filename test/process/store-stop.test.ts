@@ -12,10 +12,10 @@ import type { TestContext } from 'node:test';
 import { fileURLToPath } from 'node:url';
 
 import * as types from '../../src/protocol/message-types.js';
-import { encodeClaim } from '../../src/protocol/messages/claim.js';
 import { encodePull } from '../../src/protocol/messages/pull.js';
-import { CLAIM_GRANTED, CLOSE_STOPPING, ROLE_MEMBER, ROLE_SPILLED } from '../../src/protocol/reasons.js';
-import { annotating, deleting, packer, settingMembers, storing } from '../unit/kvs/core/section-kit.js';
+import type { PartitionRecord } from '../../src/protocol/partition-record.js';
+import { CLOSE_STOPPING, DECLINED_LOWER, DECLINED_NO_COPY } from '../../src/protocol/reasons.js';
+import { annotating, deleting, packer, recordOf, storing, termOf } from '../unit/kvs/core/section-kit.js';
 import { TestGateway } from '../unit/kvs/daemon/test-gateway.js';
 import type { GatewayOptions } from '../unit/kvs/daemon/test-gateway.js';
 import { Daemon, HOST, until } from './cluster.js';
@@ -23,6 +23,7 @@ import { freePorts } from './free-ports.js';
 
 const ENTRY = join(dirname(fileURLToPath(import.meta.url)), '..', '..', 'src', 'bin', 'twinpost.js');
 const STOP_TIMEOUT_MS = 8_000;
+const LEASE_MS = 1_000;
 
 interface Setup {
   readonly store: Daemon;
@@ -36,7 +37,7 @@ async function setup(t: TestContext, stopTimeoutMs = STOP_TIMEOUT_MS): Promise<S
   const [a = 0, b = 0, admin = 0] = await freePorts(3);
   const config = {
     store: {
-      id: 'store-a', host: 'host-a', memory: { limit: '256MiB' }, lease: '1s', stop_timeout: `${stopTimeoutMs}ms`, state_dir: join(folder, 'state'),
+      id: 'store-a', host: 'host-a', memory: { limit: '256MiB' }, lease: `${LEASE_MS}ms`, stop_timeout: `${stopTimeoutMs}ms`, state_dir: join(folder, 'state'),
       paths: [{ name: 'A', address: `${HOST}:${a}` }, { name: 'B', address: `${HOST}:${b}` }],
       gateways: [{ id: 'g1', secret: 'the secret of g1' }, { id: 'g2', secret: 'the secret of g2' }],
       admin: { listen: `${HOST}:${admin}` },
@@ -54,33 +55,50 @@ async function setup(t: TestContext, stopTimeoutMs = STOP_TIMEOUT_MS): Promise<S
   return { store, folder, spillFile: join(folder, 'state', 'store-store-a.spill'), join: (options) => TestGateway.join({ ports: [a, b] }, options) };
 }
 
-async function fill(gateway: TestGateway, handle: number, serial: number): Promise<void> {
-  gateway.open(handle, serial);
+/** A partition whose only copy is here, as its record says. */
+async function fill(gateway: TestGateway): Promise<void> {
+  gateway.found(1, 1);
   const changes = Array.from({ length: 300 }, (_none, i) => storing(i + 1, `body ${String(i)} `.repeat(50), 'envelope'));
-  await gateway.acknowledged(gateway.change(handle, ...changes, annotating(7, 'tried'), deleting(20, 40)));
+  await gateway.acknowledged(gateway.change(1, ...changes, annotating(7, 'tried'), deleting(20, 40)));
+  gateway.tell(1, recordAt(gateway), false);
+  await gateway.next(types.TOLD);
 }
 
-/** Where the queue stands, by a repeat of the claim: number, digests, count, bytes, role. */
-async function claimed(gateway: TestGateway, serial: number, token: number): Promise<readonly unknown[]> {
-  gateway.send(types.CLAIM, encodeClaim(packer, { handle: 100 + serial, gatewayId: 'g1', birth: 1, serial, token }));
-  const { values } = await gateway.next(types.CLAIMED);
-  assert.equal(values[1], CLAIM_GRANTED);
-  return values.slice(5, 11);
+/** The partition of fill(), with this store as its only member, unless said otherwise. */
+function recordAt(gateway: TestGateway, epoch = 1, more: Partial<PartitionRecord> = {}): PartitionRecord {
+  return recordOf(epoch, { holder: { gatewayId: 'g1', incarnation: 1 }, members: [{ storeId: 'store-a', bootId: bootOf(gateway) }], ...more });
 }
 
-async function content(gateway: TestGateway, handle: number): Promise<Uint8Array> {
-  gateway.send(types.PULL, encodePull(packer, { handle, afterPosition: 0, untilPosition: Number.MAX_SAFE_INTEGER, entriesMax: 10_000, bytesMax: 1 << 24, bodies: true }));
+function bootOf({ frames }: TestGateway): string {
+  const challenge = frames.find(({ type }) => type === types.CHALLENGE);
+  return Buffer.from(challenge?.values[2] as Uint8Array).toString('hex');
+}
+
+interface Standing {
+  /** isComplete, number, digests, term of the last change, entries and their bytes. */
+  readonly position: readonly unknown[];
+  readonly olderLeaseMs: unknown;
+}
+
+/** Where the copy stands, as the term of a process that takes it over is told. */
+async function standing(gateway: TestGateway, term: number): Promise<Standing> {
+  gateway.join(2, 1, termOf(term));
+  const { values } = await gateway.next(types.FENCED);
+  return { position: [...values.slice(3, 8), ...values.slice(9, 11)], olderLeaseMs: values[8] };
+}
+
+async function content(gateway: TestGateway): Promise<Uint8Array> {
+  gateway.send(types.PULL, encodePull(packer, { handle: 2, afterPosition: 0, untilPosition: Number.MAX_SAFE_INTEGER, entriesMax: 10_000, bytesMax: 1 << 24, withBodies: true }));
   return (await gateway.next(types.BLOCK)).bodies;
 }
 
 describe('a store that is stopped', { timeout: 120_000 }, () => {
-  test('comes back with all that it held, at the same number and digest, in role SPILLED, once', async (t) => {
+  test('comes back as the same boot, with all that it held at the same number and digest, once', async (t) => {
     const { store, spillFile, join: connect } = await setup(t);
     const gateway = await connect();
-    await fill(gateway, 1, 1);
-    const before = await claimed(gateway, 1, 1);
-    const bytesBefore = await content(gateway, 1);
-    assert.equal(before[5], ROLE_MEMBER);
+    await fill(gateway);
+    const before = await standing(gateway, 2);
+    const bytesBefore = await content(gateway);
     const stopped = store.stop();
     assert.equal((await gateway.next(types.CLOSE)).values[0], CLOSE_STOPPING, 'nobody stands by: it is not waited for');
     assert.equal(await stopped, 0, store.logTail());
@@ -89,40 +107,69 @@ describe('a store that is stopped', { timeout: 120_000 }, () => {
     await store.ready();
     assert.ok(!existsSync(spillFile) && existsSync(`${spillFile}.used`));
     const again = await connect({ incarnation: 2 });
-    const after = await claimed(again, 1, 2);
-    assert.deepEqual(after, [...before.slice(0, 5), ROLE_SPILLED]);
-    assert.deepEqual(await content(again, 101), bytesBefore);
+    assert.equal(bootOf(again), bootOf(gateway));
+    const after = await standing(again, 3);
+    assert.deepEqual(after.position, before.position);
+    assert.deepEqual(await content(again), bytesBefore);
     await store.kill();
     store.start();
     await store.ready();
     const third = await connect({ incarnation: 3 });
-    third.send(types.CLAIM, encodeClaim(packer, { handle: 1, gatewayId: 'g1', birth: 1, serial: 1, token: 3 }));
-    assert.equal((await third.next(types.CLAIMED)).values[1], 1, 'killed, it comes back empty');
+    assert.notEqual(bootOf(third), bootOf(gateway));
+    third.join(1, 1, termOf(4));
+    assert.equal((await third.next(types.DECLINED)).values[1], DECLINED_NO_COPY, 'killed, it comes back empty');
   });
 
-  test('tells the connections that stand by first, serves until its queues have gone, then ends long before its bound', async (t) => {
+  test('comes back knowing the terms that it accepted, and waits for the longest lease that it granted', async (t) => {
+    const { store, join: connect } = await setup(t);
+    const gateway = await connect();
+    await fill(gateway);
+    gateway.heartbeat(1);
+    await gateway.next(types.BEAT);
+    await standing(gateway, 5);
+    assert.equal(await store.stop(), 0, store.logTail());
+    store.start();
+    await store.ready();
+    const again = await connect({ incarnation: 2 });
+    again.join(1, 1, termOf(4));
+    assert.equal((await again.next(types.DECLINED)).values[1], DECLINED_LOWER);
+    const { olderLeaseMs } = await standing(again, 6);
+    assert.ok(Number(olderLeaseMs) > 0 && Number(olderLeaseMs) <= LEASE_MS, `${String(olderLeaseMs)} ms`);
+    let left = Number(olderLeaseMs);
+    await until('the leases of before are out', async () => {
+      left = Number((await standing(again, 6)).olderLeaseMs);
+      return left === 0;
+    }, 2 * LEASE_MS);
+  });
+
+  test('tells the connections that stand by first, serves until its partitions have gone, then ends long before its bound', async (t) => {
     const { store, spillFile, join: connect } = await setup(t);
     const gateway = await connect();
     const standby = await connect({ active: false, generation: 2, path: 1 });
-    await fill(gateway, 1, 1);
+    await fill(gateway);
     const startedMs = performance.now();
     const stopped = store.stop();
     assert.equal((await standby.next(types.CLOSE)).values[0], CLOSE_STOPPING);
     await assert.rejects(connect({ active: false, generation: 3, path: 1 }), /closed/, 'a new connection is refused');
     await gateway.acknowledged(gateway.change(1, storing(900, 'mail goes on')));
     assert.equal(gateway.frames.some((frame) => frame.type === types.CLOSE), false);
-    gateway.change(1, settingMembers(2, ['store-b']));
+    gateway.tell(1, recordAt(gateway, 2, { members: [{ storeId: 'store-b', bootId: 'c0ffee' }] }), true);
     assert.equal((await gateway.next(types.CLOSE)).values[0], CLOSE_STOPPING);
     assert.equal(await stopped, 0, store.logTail());
     assert.ok(performance.now() - startedMs < STOP_TIMEOUT_MS / 2, `it took ${performance.now() - startedMs} ms`);
-    assert.ok(existsSync(spillFile), 'the copy that was left out of the set is kept for a tail');
+    assert.ok(existsSync(spillFile), 'the terms that it accepted are kept');
+    store.start();
+    await store.ready();
+    const again = await connect({ incarnation: 2 });
+    again.join(1, 1, termOf(4));
+    assert.equal((await again.next(types.DECLINED)).values[1], DECLINED_NO_COPY, 'what left is not kept');
   });
 
-  test('waits no longer than its bound for a gateway that does not move its queues', async (t) => {
+  test('waits no longer than its bound for a gateway that does not move its partitions', async (t) => {
     const { store, spillFile, join: connect } = await setup(t, 700);
     const gateway = await connect();
     await connect({ active: false, generation: 2, path: 1 });
-    await fill(gateway, 1, 1);
+    await fill(gateway);
     const startedMs = performance.now();
     assert.equal(await store.stop(), 0, store.logTail());
     const tookMs = performance.now() - startedMs;
@@ -130,19 +177,22 @@ describe('a store that is stopped', { timeout: 120_000 }, () => {
     assert.ok(existsSync(spillFile));
   });
 
-  test('with a damaged file starts empty, names the damage and keeps the file', async (t) => {
+  test('does not start with a damaged file, says what to do, and leaves it as it is', async (t) => {
     const { store, spillFile, join: connect } = await setup(t, 0);
-    await fill(await connect(), 1, 1);
+    await fill(await connect());
     assert.equal(await store.stop(), 0, store.logTail());
     const whole = readFileSync(spillFile);
-    whole[whole.length >> 1] = (whole[whole.length >> 1] ?? 0) ^ 1;
+    const damaged = Buffer.from(whole);
+    damaged[whole.length >> 1] = (whole[whole.length >> 1] ?? 0) ^ 1;
+    writeFileSync(spillFile, damaged);
+    store.start();
+    await assert.rejects(store.ready(), /ended while it started/);
+    assert.match(store.log(), /which can't be used \(record checksum\): put a sound copy of it there/);
+    assert.deepEqual([readFileSync(spillFile).equals(damaged), existsSync(`${spillFile}.damaged`)], [true, false]);
     writeFileSync(spillFile, whole);
     store.start();
     await store.ready();
-    assert.deepEqual(readFileSync(`${spillFile}.damaged`), whole);
-    await until('the log says why', () => /"event":"spill".*record checksum/.test(store.log()));
-    const gateway = await connect({ incarnation: 2 });
-    gateway.send(types.CLAIM, encodeClaim(packer, { handle: 1, gatewayId: 'g1', birth: 1, serial: 1, token: 2 }));
-    assert.equal((await gateway.next(types.CLAIMED)).values[1], 1);
+    const again = await connect({ incarnation: 2 });
+    assert.deepEqual((await standing(again, 2)).position.slice(0, 2), [true, 302]);
   });
 });

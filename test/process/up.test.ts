@@ -2,17 +2,24 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
-import { mkdtempSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { afterEach, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { EMBEDDED_UP_YAML } from '../../src/config/embedded.js';
-import { freePorts } from './free-ports.js';
+import type { StatusAnswer } from '../../src/admin-api/gateway-answers.js';
+import type { SinkCounts } from '../../src/sink/options.js';
+import { freeRow } from './free-ports.js';
 
 const ENTRY = fileURLToPath(new URL('../../src/bin/twinpost.js', import.meta.url));
 const WAIT_MS = 30_000;
-const PORTS = ['2525', '2526', '8025', '7401', '7402', '7411', '7412', '9401', '9402'];
+/** Those of the built-in file, and the sink's admin HTTP. */
+const PORTS = ['2525', '2526', '2624', '8025', '7401', '7402', '7411', '7412', '9401', '9402'];
+/** A second gateway takes the next but one for SMTP, the next one for its admin HTTP. */
+const ROW = 3;
+const TWO_MINUTES = { timeout: 120_000 };
+const WITH_SINK_ADMIN = { 'listen: 127.0.0.1:2526\n': 'listen: 127.0.0.1:2526\n  admin: 127.0.0.1:2624\n' };
 
 /** One `up` of this test, on ports that were free a moment ago. */
 class UpRun {
@@ -22,8 +29,9 @@ class UpRun {
   readonly exited: Promise<number | null>;
   #look: (() => void) | undefined;
 
-  constructor(config: string) {
-    this.child = spawn(process.execPath, [ENTRY, 'up', '--config', config], { cwd: os.tmpdir(), stdio: ['ignore', 'pipe', 'pipe'] });
+  constructor(config: string, more: readonly string[] = []) {
+    const args = [ENTRY, 'up', '--config', config, ...more];
+    this.child = spawn(process.execPath, args, { cwd: os.tmpdir(), stdio: ['ignore', 'pipe', 'pipe'] });
     this.child.stdout?.on('data', (bytes: Buffer) => {
       this.output += bytes.toString();
       this.#look?.();
@@ -58,29 +66,71 @@ class UpRun {
   }
 
   get pids(): readonly number[] {
-    return ['store-a', 'store-b', 'sink', 'gateway'].map((name) => this.pidOf(name));
+    const names = ['store-a', 'store-b', 'sink', 'gateway', 'gateway-1', 'gateway-2'];
+    return names.map((name) => this.pidOf(name)).filter((pid) => pid > 0);
   }
 }
 
 let runs: UpRun[] = [];
 const pidsSeen = new Set<number>();
 
-async function startUp(): Promise<{ readonly run: UpRun; readonly smtp: number; readonly config: string }> {
-  let text = EMBEDDED_UP_YAML;
-  let smtp = 0;
-  const ports = await freePorts(PORTS.length);
-  for (const [index, known] of PORTS.entries()) {
-    const port = ports[index] ?? 0;
-    if (known === '2525') smtp = port;
-    text = text.replaceAll(`:${known}`, `:${String(port)}`);
+interface StartedUp {
+  readonly run: UpRun;
+  readonly config: string;
+  /** What stands for a port of the built-in file. */
+  readonly port: (known: string) => number;
+}
+
+/** `words` of the file are replaced by others; `more`: arguments of the command. */
+async function startUp(
+  words: Readonly<Record<string, string>> = {}, more: readonly string[] = [],
+): Promise<StartedUp> {
+  const taken: number[] = [];
+  const ports = new Map<string, number>();
+  for (const known of PORTS) {
+    const first = await freeRow(ROW, taken);
+    ports.set(known, first);
+    taken.push(...Array.from({ length: ROW }, (_none, i) => first + i));
   }
+  const port = (known: string): number => ports.get(known) ?? 0;
+  let text = EMBEDDED_UP_YAML;
+  for (const [from, to] of Object.entries(words)) text = text.replace(from, to);
+  for (const known of PORTS) text = text.replaceAll(`:${known}`, `:${String(port(known))}`);
   const config = path.join(mkdtempSync(path.join(os.tmpdir(), 'up-')), 'up.yaml');
   writeFileSync(config, text);
-  const run = new UpRun(config);
+  return { run: await begun(config, more), config, port };
+}
+
+async function begun(config: string, more: readonly string[]): Promise<UpRun> {
+  const run = new UpRun(config, more);
   runs.push(run);
   await run.said(/accepted \S+\/s .* store-a SYNC {2}store-b SYNC/);
   for (const pid of run.pids) pidsSeen.add(pid);
-  return { run, smtp, config };
+  return run;
+}
+
+/** Messages that were answered 250. */
+async function send(port: number, count: number): Promise<number> {
+  const to = `127.0.0.1:${String(port)}`;
+  const args = [ENTRY, 'send', '--to', to, '--count', String(count), '--resend', '--json'];
+  const sent = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] });
+  let report = '';
+  sent.stdout.on('data', (bytes: Buffer) => { report += bytes.toString(); });
+  await new Promise((resolve) => { sent.once('close', resolve); });
+  return (JSON.parse(report) as { accepted: number }).accepted;
+}
+
+/** Asks the sink until it has so many. */
+async function sinkHas(adminPort: number, messages: number, boundMs: number): Promise<void> {
+  const endMs = performance.now() + boundMs;
+  for (;;) {
+    const counts = (await (await fetch(`http://127.0.0.1:${String(adminPort)}/counts`)).json()) as SinkCounts;
+    const text = `the sink has ${String(counts.messages)} of ${String(messages)} messages`;
+    assert.ok(counts.messages <= messages, text);
+    if (counts.messages === messages) return;
+    assert.ok(performance.now() < endMs, text);
+    await new Promise((resolve) => { setTimeout(resolve, 50); });
+  }
 }
 
 function isAlive(pid: number): boolean {
@@ -101,6 +151,18 @@ async function gone(pids: readonly number[]): Promise<void> {
   }
 }
 
+/** Until this gateway holds its own partitions again, all of them. */
+async function handedBack(adminPort: number): Promise<void> {
+  const endMs = performance.now() + WAIT_MS;
+  for (;;) {
+    const answer = await fetch(`http://127.0.0.1:${String(adminPort)}/api/v1/status`).catch(() => undefined);
+    const status = (await answer?.json()) as StatusAnswer | undefined;
+    if (status?.ready === true && status.partitions === 16) return;
+    assert.ok(performance.now() < endMs, `not handed back: ${JSON.stringify(status)}`);
+    await new Promise((resolve) => { setTimeout(resolve, 50); });
+  }
+}
+
 afterEach(async () => {
   for (const run of runs) {
     run.child.kill('SIGKILL');
@@ -113,8 +175,8 @@ afterEach(async () => {
 
 describe('twinpost up', () => {
   test('shows where things are, restarts a killed process, and stops all on SIGINT with exit code 0', async () => {
-    const { run, smtp } = await startUp();
-    assert.match(run.output, new RegExp(`send mail to +127\\.0\\.0\\.1:${String(smtp)}`));
+    const { run, port } = await startUp();
+    assert.match(run.output, new RegExp(`send mail to +127\\.0\\.0\\.1:${String(port('2525'))}`));
     assert.match(run.output, /swaks --server/);
     assert.ok(run.pids.every((pid) => pid > 0 && isAlive(pid)));
     for (const name of ['gateway', 'store-b', 'sink']) {
@@ -124,11 +186,7 @@ describe('twinpost up', () => {
       pidsSeen.add(Number(again[1]));
       await run.said(/accepted \S+\/s .* store-a SYNC {2}store-b SYNC\n/, from + again.index);
     }
-    const sent = spawn(process.execPath, [ENTRY, 'send', '--to', `127.0.0.1:${String(smtp)}`, '--count', '20', '--resend', '--json'], { stdio: ['ignore', 'pipe', 'inherit'] });
-    let report = '';
-    sent.stdout.on('data', (bytes: Buffer) => { report += bytes.toString(); });
-    await new Promise((resolve) => { sent.once('close', resolve); });
-    assert.equal((JSON.parse(report) as { accepted: number }).accepted, 20);
+    assert.equal(await send(port('2525'), 20), 20);
     run.child.kill('SIGINT');
     assert.equal(await run.exited, 0, run.error);
     assert.match(run.output, /stopped\n$/);
@@ -142,6 +200,48 @@ describe('twinpost up', () => {
     assert.equal(await second.exited, 1);
     assert.equal(second.output, '');
     assert.match(second.error, /^twinpost: ports .*\d+ \(gateway SMTP\).* in use\. [^\n]*\n$/);
+  });
+
+  test('one of two gateways delivers the mail of the other, which was killed', TWO_MINUTES, async () => {
+    const { run, port } = await startUp(WITH_SINK_ADMIN, ['--gateways', '2']);
+    const [first, second] = [port('2525'), port('2525') + 2];
+    const banner = `send mail to +127\\.0\\.0\\.1:${String(first)} +127\\.0\\.0\\.1:${String(second)}`;
+    assert.match(run.output, new RegExp(banner));
+    // The next hop stands still: everything is queued when the gateway dies.
+    process.kill(run.pidOf('sink'), 'SIGSTOP');
+    assert.equal(await send(first, 500), 500);
+    const from = run.output.length;
+    process.kill(run.pidOf('gateway-1'), 'SIGKILL');
+    process.kill(run.pidOf('sink'), 'SIGCONT');
+    await run.said(/gateway-1 died \(SIGKILL\); started again in 20000 ms/, from);
+    await sinkHas(port('2624'), 500, WAIT_MS);
+    assert.doesNotMatch(run.output, /gateway-1 runs again/, 'the second gateway alone has delivered it');
+    const again = await run.said(/gateway-1 runs again as pid (\d+)/, from);
+    pidsSeen.add(Number(again[1]));
+    await handedBack(port('8025'));
+    assert.equal(await send(second, 20), 20);
+    run.child.kill('SIGTERM');
+    assert.equal(await run.exited, 0, run.error);
+    assert.match(run.output, /stopped\n$/);
+  });
+
+  test('goes on with what it could not deliver before it stopped', TWO_MINUTES, async () => {
+    const words = { ...WITH_SINK_ADMIN, 'delivery:': 'delivery:\n    stop_timeout: 1s' };
+    const { run, port, config } = await startUp(words, ['--gateways', '2']);
+    process.kill(run.pidOf('sink'), 'SIGSTOP');
+    assert.equal(await send(port('2525'), 200), 200);
+    assert.equal(await send(port('2525') + 2, 100), 100);
+    run.child.kill('SIGTERM');
+    assert.equal(await run.exited, 0, run.error);
+    const said = /300 messages or more could not be delivered and wait in (\S+): go on with twinpost up/;
+    const left = said.exec(run.output);
+    const folder = left?.[1] ?? assert.fail(run.output);
+    const next = await begun(config, ['--gateways', '2', '--state-dir', folder]);
+    await sinkHas(port('2624'), 300, WAIT_MS);
+    next.child.kill('SIGTERM');
+    assert.equal(await next.exited, 0, next.error);
+    assert.doesNotMatch(next.output, /could not be delivered/);
+    rmSync(folder, { recursive: true });
   });
 
   test('leaves no process behind when it is killed itself', async () => {

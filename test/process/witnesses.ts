@@ -3,8 +3,8 @@
  * the sink (what came, in which order), and the links (link-judge.ts). Used by tests and the chaos harness.
  *
  *   lost, altered, resurrected, unknown   sink/verify.ts, over all arrivals
- *   out of order                          the same, within each queue that took the messages: a restarted or
- *                                         rescued gateway may serve a new queue of that name beside it (G3)
+ *   out of order                          the same, within the part of a queue that stands in one partition: one that
+ *                                         can't take mail is stood in for by another (G3)
  *   out of place                          the same by final dots: the next hops of these tests end no attempt
  *                                         before its dot, so one that ends there was put back in its place
  *   early, refused but kept, unexplained repeats   the links
@@ -90,6 +90,32 @@ export function judgeRun(judge: LinkJudge, options: VerdictOptions): Verdict {
   return { ok: bad === 0, ...sum, displacement, unfinished: arrivals.filter(({ kind }) => kind === UNFINISHED).length, repeated: repeats.repeated, explained: repeats.explained, unexplained: repeats.unexplained, malformedFrames, examples };
 }
 
+/** Without a judge on the links: order and times of replies are not judged, and no repeat is explained. */
+export function judgeFromOutside(options: VerdictOptions): Verdict {
+  const arrivals = readArrivals(options.arrivalLog);
+  const reports = options.sendLogs.map((file) => verifyRun(readSendLog(file), arrivals));
+  const sum = (of: (report: VerifyReport) => number): number => {
+    return reports.reduce((all, report) => all + of(report), 0);
+  };
+  const found = {
+    lost: sum(({ lost }) => lost.count),
+    altered: sum(({ altered, unknown }) => altered.count + unknown.count),
+    refusedButDelivered: sum(({ resurrected }) => resurrected.count),
+    unexplained: sum(({ duplicated }) => duplicated.count),
+  };
+  return {
+    ok: Object.values(found).every((count) => count === 0),
+    accepted: sum(({ accepted }) => accepted),
+    arrived: sum(({ arrived }) => arrived),
+    ...found,
+    outOfOrder: 0, outOfPlace: 0, displacement: 0, early: 0, malformedFrames: 0,
+    unfinished: arrivals.filter(({ kind }) => kind === UNFINISHED).length,
+    repeated: found.unexplained,
+    explained: {},
+    examples: reports.flatMap((report) => findings(report)),
+  };
+}
+
 /** The lines of an arrival log. */
 export function readArrivals(file: string): ArrivalLine[] {
   return readFileSync(file, 'utf8').split('\n').filter((line) => line !== '').map((line) => {
@@ -102,9 +128,9 @@ function copiesOf(arrivals: readonly ArrivalLine[]): Copy[] {
   return arrivals.filter(({ kind }) => kind === TAKEN || kind === CUT).map(({ run, id, us }) => ({ run, id, us }));
 }
 
-/** The log with each message under the queue that took it, not only its name. */
+/** The log with each message under the partition that took it beside the name of its queue. */
 function inQueues(judge: LinkJudge, log: SendLogFile): SendLogFile {
-  return { ...log, records: log.records.map((record) => ({ ...record, queue: `${record.queue} ${judge.queueOf(log.run, record.id)}` })) };
+  return { ...log, records: log.records.map((record) => ({ ...record, queue: `${record.queue} ${judge.partitionOf(log.run, record.id)}` })) };
 }
 
 function findings(report: VerifyReport): string[] {

@@ -21,7 +21,7 @@ interface WorkerStatus {
   readonly ready: boolean;
   readonly received: number;
   readonly queued_messages: number;
-  readonly queues_recovering: number;
+  readonly partitions_recovering: number;
 }
 
 /** What each worker says of itself. */
@@ -58,7 +58,7 @@ test('two workers share one port; one that is killed comes back with its mail', 
   await until('a new process is in its place', async () => (await statuses(cluster)).some((each) => each.gateway === two.gateway && each.pid !== two.pid), BOUND_MS, cluster.gateway);
   cluster.sink.thaw();
   await cluster.sinkHas(COUNT, BOUND_MS);
-  await until('nothing is queued', async () => (await statuses(cluster)).every((each) => each.queued_messages === 0 && each.queues_recovering === 0), BOUND_MS, cluster.gateway);
+  await until('nothing is queued', async () => (await statuses(cluster)).every((each) => each.queued_messages === 0 && each.partitions_recovering === 0), BOUND_MS, cluster.gateway);
   const report = await cluster.verify(sendLog, COUNT);
   for (const fault of ['lost', 'altered', 'resurrected', 'unknown'] as const) assert.equal(report[fault].count, 0, `${fault}: ${JSON.stringify(report)}`);
   const now = await statuses(cluster);

@@ -4,24 +4,26 @@
  */
 import assert from 'node:assert/strict';
 import { COMMITTED, NOTIFY_NEVER, NO_MEMORY, NO_REPLY, NOT_READY, REFUSED } from '../../src/gateway/queue/types.js';
-import { ROLE_MEMBER } from '../../src/protocol/reasons.js';
-import { hasEntry, queuesOf } from './inspect.js';
+import type { RecordedMember } from '../../src/protocol/partition-record.js';
+import { copiesOf, hasEntry } from './inspect.js';
 import type { Letter, Letters } from './letters.js';
 import type { StoreNode } from './store-node.js';
 
-/** G1: at the 250 every living member of the newest epoch has the message, for each queue it goes to. */
-export function checkCommitted(letter: Letter, stores: readonly StoreNode[]): void {
+/** G1: at the 250 every living member, as the register has it, of a partition with the message has it. */
+export function checkCommitted(letter: Letter, stores: readonly StoreNode[], membersOf: (partition: string) => readonly RecordedMember[]): void {
   for (const name of letter.groups.keys()) {
-    const copies = stores.flatMap((node) => (node.store === undefined ? [] : queuesOf(node.store, name).filter((queue) => queue.role === ROLE_MEMBER && queue.attributes.queueClass === 'mail').map((queue) => ({ node, queue }))));
-    // A route may have an older queue that came back; new mail goes to the youngest of the copies that have it.
-    const holding = copies.filter(({ node, queue }) => node.store !== undefined && hasEntry(node.store, queue, letter.id));
-    const first = holding[0];
-    assert.ok(first !== undefined, `G1: 250 for message ${String(letter.id)}, and no member has it in ${name}`);
-    const same = copies.filter(({ queue }) => queue.attributes.birth === first.queue.attributes.birth && queue.attributes.serial === first.queue.attributes.serial);
-    const newest = Math.max(...same.map(({ queue }) => queue.epoch));
-    for (const { node, queue } of same) {
-      if (queue.epoch !== newest || !queue.members.includes(node.id)) continue;
-      assert.ok(node.store !== undefined && hasEntry(node.store, queue, letter.id), `G1: 250 for message ${String(letter.id)}, but member ${node.id} lacks it in ${name}`);
+    const copies = stores.flatMap((node) => (node.store === undefined ? [] : copiesOf(node.store).map((copy) => ({ node, copy }))));
+    const holding = copies.filter(({ node, copy }) => node.store !== undefined && hasEntry(node.store, copy, letter.id));
+    assert.ok(holding.length > 0, `G1: 250 for message ${String(letter.id)}, and no store has it in ${name}`);
+    for (const partition of new Set(holding.map(({ copy }) => copy.partition))) {
+      const members = membersOf(partition);
+      assert.ok(members.length > 0, `G1: 250 for message ${String(letter.id)}, and ${partition} has no member`);
+      for (const { storeId, bootId } of members) {
+        const node = stores.find((one) => one.id === storeId);
+        if (node?.store === undefined || node.bootId !== bootId) continue;
+        const has = holding.some(({ node: holder, copy }) => holder === node && copy.partition === partition);
+        assert.ok(has, `G1: 250 for message ${String(letter.id)}, but member ${storeId} of ${partition} lacks it`);
+      }
     }
   }
 }

@@ -137,7 +137,7 @@ describe('an entry that comes back from stores that know no clock any more', () 
 
   test('has the time of a retry before it is bounced, though our clock is far ahead', () => {
     const { world, letter } = back('unreachable', MONTH_MS);
-    world.until(() => (world.gateway.core?.registry.byName('q1')[0]?.queue.length ?? 0) > 0);
+    world.until(() => (world.gateway.core?.registry.byName('q1')[0]?.length ?? 0) > 0);
     world.run(300);
     world.hops.script = () => 'accept';
     world.until(() => letter.arrivals.size === 1, 3000);

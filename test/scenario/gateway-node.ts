@@ -1,7 +1,7 @@
 /**
  * A gateway process of the scenario world: the real GatewayCore and StoreLinks on the scenario network,
- * joined as gateway-daemon.ts joins them. Killed, it loses its memory; started again, it has a higher
- * incarnation.
+ * joined as gateway-daemon.ts joins them. Killed, it loses its memory; started again, it draws a higher
+ * incarnation from the register, and begins when the key of its process stands there.
  */
 import type { Prng } from '../../src/base/prng.js';
 import { GatewayCore } from '../../src/gateway/core.js';
@@ -18,6 +18,7 @@ import { reportContent } from './letters.js';
 import { SeededSecrets } from './ports.js';
 import { ProcessEnded } from './scheduler.js';
 import type { NodePorts } from './store-node.js';
+import type { WorldProcess, WorldRegister } from './world-register.js';
 
 const TICK_MS = 25;
 
@@ -30,14 +31,15 @@ export interface GatewayNodeOptions {
   readonly windowBytes: number;
   readonly heartbeatMs?: number;
   readonly failoverTimeoutMs?: number;
+  /** Nothing proves that the process before it is dead. */
+  readonly isUnproven?: boolean;
   readonly core: Omit<CoreOptions, 'gatewayId' | 'incarnation'>;
   readonly retryDelayMs: (attempts: number) => number;
 }
 
 export interface GatewayNodePorts extends NodePorts {
   readonly router: Router;
-  /** Of all gateways of the world. */
-  readonly drawOrdinal: () => number;
+  readonly register: WorldRegister;
   /** What delivers, for the life of one process (next-hop.ts: Carrier). */
   readonly newCarrier: (core: GatewayCore, isAlive: () => boolean) => DeliverySink;
   readonly events: MailEvents;
@@ -49,10 +51,23 @@ export interface GatewayNodePorts extends NodePorts {
   readonly onFenced?: () => void;
 }
 
+interface Life {
+  alive: boolean;
+  readonly incarnation: number;
+  readonly register: WorldProcess;
+  /** Once the key of the process stands. */
+  core: GatewayCore | undefined;
+  links: StoreLink[];
+  /** Makes a link to a store that was unknown at the start. */
+  learn: (storeId: string) => void;
+}
+
 export class GatewayNode {
   fencedCount = 0;
   /** The crash notes of its machine. */
   crashNotes: readonly CrashNote[] = [];
+  /** Stores that its next process does not know until learn(). */
+  readonly unknown = new Set<string>();
   /** How far its machine's wall clock is ahead of the world's. */
   wallAheadMs = 0;
   /** Reports made so far, stored or not. */
@@ -60,8 +75,9 @@ export class GatewayNode {
   private readonly options: GatewayNodeOptions;
   private readonly ports: GatewayNodePorts;
   private readonly prng: Prng;
-  private lastIncarnation = 0;
-  private life: { core: GatewayCore; links: StoreLink[]; alive: boolean } | undefined;
+  private life: Life | undefined;
+  /** What the lock file of its machine knows to be dead. */
+  private readonly ended = new Set<number>();
 
   constructor(options: GatewayNodeOptions, ports: GatewayNodePorts, prng: Prng) {
     this.options = options;
@@ -78,22 +94,41 @@ export class GatewayNode {
     return this.life?.core;
   }
 
+  /** The register as the running process reaches it. */
+  get register(): WorldProcess | undefined {
+    return this.life?.register;
+  }
+
   link(storeId: string): StoreLink | undefined {
     return this.life?.links.find((link) => link.storeId === storeId);
   }
 
   start(): void {
+    const { options, ports } = this;
+    const { incarnation, ordinal } = ports.register.draw(options.id);
+    const life: Life = {
+      alive: true, incarnation, core: undefined, links: [], learn: () => undefined,
+      register: ports.register.start({
+        gatewayId: options.id, incarnation, ordinal, host: options.host ?? options.id, group: options.core.group, time: ports.scheduler,
+        isProvenDead: (other) => options.isUnproven !== true && this.ended.has(other),
+        onHeld: () => { if (life.alive) this.begin(life, ordinal); },
+        onTaken: () => { this.onFenced(life); },
+      }),
+    };
+    this.life = life;
+  }
+
+  private begin(life: Life, ordinal: number): void {
     const { scheduler } = this.ports;
     const { options } = this;
-    const incarnation = Math.max(this.lastIncarnation + 1, this.ports.wallBaseMs + Math.floor(scheduler.nowMs) + this.wallAheadMs);
-    this.lastIncarnation = incarnation;
+    const { incarnation } = life;
+    const jitter = this.prng.fork();
     const clock = { nowMs: () => scheduler.nowMs, wallMs: () => this.ports.wallBaseMs + Math.floor(scheduler.nowMs) + this.wallAheadMs };
-    const life = { alive: true };
     let turnAsked = false;
     const core: GatewayCore = new GatewayCore(
       { ...options.core, gatewayId: options.id, incarnation },
       {
-        clock, crc32, packer: new MessagePacker(), log: this.ports.log, router: this.ports.router, events: this.ports.events, counters: { epochs: 0, recoveredMessages: 0, poisonMessages: 0 },
+        clock, crc32, packer: new MessagePacker(), log: this.ports.log, router: this.ports.router, ownership: life.register.bridge, random: () => jitter.next(), events: this.ports.events, counters: { epochs: 0, recoveredMessages: 0, poisonMessages: 0 },
         requestEndOfTurn: () => {
           if (turnAsked) return;
           turnAsked = true;
@@ -105,7 +140,7 @@ export class GatewayNode {
           });
         },
         retryDelayMs: options.retryDelayMs,
-        drawOrdinal: this.ports.drawOrdinal,
+        drawOrdinal: () => ordinal,
         heldElsewhereBytes: () => 0,
         compose: (input) => {
           this.composedCount += 1;
@@ -116,8 +151,15 @@ export class GatewayNode {
     );
     core.crashes.add(this.crashNotes);
     core.setDeliverySink(this.ports.newCarrier(core, () => life.alive));
-    const links = this.makeLinks(core, clock, incarnation, life);
-    this.life = Object.assign(life, { core, links });
+    const newLink = this.linkMaker(core, clock, incarnation, life);
+    const links = options.storeIds.filter((id) => !this.unknown.has(id)).map(newLink);
+    life.core = core;
+    life.links = links;
+    life.learn = (storeId) => {
+      const link = newLink(storeId);
+      links.push(link);
+      link.start();
+    };
     for (const link of links) link.start();
     const tick = (): void => {
       if (!life.alive) return;
@@ -128,11 +170,19 @@ export class GatewayNode {
     tick();
   }
 
+  /** The register names a store that the running process did not know. */
+  learn(storeId: string): void {
+    this.unknown.delete(storeId);
+    this.life?.learn(storeId);
+  }
+
   /** `lingers`: what it wrote still arrives. */
   kill(lingers = false): void {
     if (this.life === undefined) return;
     this.life.alive = false;
-    this.crashNotes = this.life.core.crashes.all;
+    this.life.register.kill();
+    this.ended.add(this.life.incarnation);
+    if (this.life.core !== undefined) this.crashNotes = this.life.core.crashes.all;
     this.life = undefined;
     this.ports.network.dropProcess(this.options.host ?? this.options.id, lingers);
   }
@@ -150,12 +200,12 @@ export class GatewayNode {
     this.ports.onFenced?.();
   }
 
-  private makeLinks(core: GatewayCore, clock: Clock, incarnation: number, life: { readonly alive: boolean }): StoreLink[] {
+  private linkMaker(core: GatewayCore, clock: Clock, incarnation: number, life: { readonly alive: boolean }): (storeId: string) => StoreLink {
     const { options, ports } = this;
     const secrets = new SeededSecrets(this.prng.fork());
     const incarnationNonce = secrets.randomBytes(8);
     const jitter = this.prng.fork();
-    return options.storeIds.map((storeId) => {
+    return (storeId) => {
       const link = new StoreLink(
         {
           storeId, gatewayId: options.id, incarnation, incarnationNonce, secret: options.secret,
@@ -166,8 +216,9 @@ export class GatewayNode {
         {
           onUp: (up) => { core.onLinkUp(up); },
           onSwitched: (switched) => { core.onLinkSwitched(switched); },
-          onStopping: (from) => { core.mirrors.moves.onStopping(from); },
-          onDown: (down, reason) => { core.onLinkDown(down, reason); },
+          onStopping: (from) => { core.moves.onStopping(from); },
+          onDown: (down) => { core.onLinkDown(down); },
+          onFenceNotices: (from, bootId, notices) => { core.onFenceNotices(from, bootId, notices); },
           onAcknowledged: (from, handle, number) => { core.mirrors.onAcknowledged(from, handle, number); },
           onAckedThrough: (from, sequence) => { core.onLinkAckedThrough(from, sequence); },
           onRefusal: (from, refusal) => { core.onLinkRefusal(from, refusal); },
@@ -178,6 +229,6 @@ export class GatewayNode {
       );
       core.addStore(link);
       return link;
-    });
+    };
   }
 }

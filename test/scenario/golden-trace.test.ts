@@ -26,7 +26,7 @@ import { SAMPLES } from '../unit/protocol/samples.js';
 import type { Trace, TraceEvent, TracedFrame } from './golden/trace.js';
 import { framesOf, readTrace } from './golden/trace.js';
 
-const TRACES = ['protocol-2.jsonl'];
+const TRACES = ['protocol-3.jsonl'];
 const packer = new MessagePacker();
 const quiet: EventLog = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
 
@@ -82,8 +82,8 @@ function replay(trace: Trace): Map<number, Uint8Array[]> {
   let nowMs = 0;
   const clock = { nowMs: () => nowMs, wallMs: () => nowMs };
   const store = new Store(
-    { ...STORE_DEFAULTS, storeId: header.storeId, gateways: [{ id: header.gatewayId, secret: Uint8Array.from(Buffer.from(header.secret, 'hex')) }], memoryLimitBytes: header.memoryLimitBytes, leaseMs: header.leaseMs, startMs: 0, segmentBytes: 64 * 1024, indexSeed: 1 },
-    { crc32, packer },
+    { ...STORE_DEFAULTS, storeId: header.storeId, bootId: header.bootId, gateways: [{ id: header.gatewayId, secret: Uint8Array.from(Buffer.from(header.secret, 'hex')) }], memoryLimitBytes: header.memoryLimitBytes, leaseMs: header.leaseMs, startMs: 0, segmentBytes: 64 * 1024, indexSeed: 1 },
+    { crc32 },
   );
   const machines = new Map<number, StoreConnection>();
   const answers = new Map<number, Uint8Array[]>();

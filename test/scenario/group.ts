@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict';
 import { Prng } from '../../src/base/prng.js';
 import type { MailEvents } from '../../src/gateway/queue/mail-events.js';
-import type { QueueMirror } from '../../src/gateway/mirror/queue-mirror.js';
+import type { Partition } from '../../src/gateway/mirror/partition.js';
 import { createRouter } from '../../src/gateway/queue/router.js';
 import type { Ordering, Recipient, RecipientGroup, Router } from '../../src/gateway/queue/types.js';
 import { GatewayNode } from './gateway-node.js';
@@ -15,14 +15,19 @@ import { Carrier, NextHops } from './next-hop.js';
 import { KeptLog } from './ports.js';
 import { Scheduler } from './scheduler.js';
 import { StoreNode } from './store-node.js';
+import { WorldRegister } from './world-register.js';
 import { SimProcess } from '../simulation/process.js';
+import { forgetQueues, noteQueues } from './inspect.js';
 
 export interface GroupOptions {
   readonly gateways?: readonly string[];
   readonly stores?: number;
   readonly queues?: readonly { readonly name: string; readonly ordering?: Ordering }[];
   readonly leaseMs?: number;
+  readonly partitions?: number;
   readonly blockEntries?: number;
+  /** Bodies come along with blocks when no more than this is to come. */
+  readonly littleBytes?: number;
   /** The largest message that clients may send. */
   readonly largestBytes?: number;
   readonly minReplicas?: number;
@@ -33,6 +38,13 @@ export interface GroupOptions {
   readonly noRescue?: readonly string[];
   /** Gateways that can't prove that the process before them is gone. */
   readonly unproven?: readonly string[];
+  /** By host: what its configuration names as its group, and how many partitions; else all gateways, and as above. */
+  readonly groupOf?: Readonly<Record<string, readonly string[]>>;
+  readonly partitionsOf?: Readonly<Record<string, number>>;
+  /** A gateway without a key for so long is served no more. */
+  readonly orphanGraceMs?: number;
+  /** Hosts that keep the register by themselves: what nobody serves is theirs. */
+  readonly alone?: readonly string[];
   /** Further processes of these gateways, by the host each is on: gateway(host), served(host, …). */
   readonly elsewhere?: Readonly<Record<string, string>>;
 }
@@ -50,16 +62,17 @@ export class Group {
   readonly letters = new Letters();
   readonly hops = new NextHops(this.letters);
   readonly log = new KeptLog(() => this.scheduler.nowMs, (line) => { this.scheduler.trace(line.text); });
+  readonly register = new WorldRegister(this.scheduler, this.prng.fork(), this.log, WALL_BASE_MS);
   readonly stores: readonly StoreNode[];
   readonly leaseMs: number;
   /** Messages of which no report can be composed: who tries meets a fatal error. */
   readonly poison = new Set<number>();
   private readonly nodes = new Map<string, GatewayNode>();
   private readonly processes = new Map<string, SimProcess>();
-  private ordinal = 0;
   private readonly router: Router;
 
   constructor(options: GroupOptions = {}) {
+    forgetQueues();
     const gateways = options.gateways ?? ['gw-1', 'gw-2'];
     this.leaseMs = options.leaseMs ?? LEASE_MS;
     this.router = createRouter([...(options.queues ?? [{ name: 'q1' }, { name: 'q2' }]), { name: 'senders' }].map((queue) => ({
@@ -76,23 +89,23 @@ export class Group {
       this.network.addHost(host, process);
       const node = new GatewayNode(
         {
-          id, host, secret, storeIds: ids, windowBytes: 8 * MEBIBYTE, failoverTimeoutMs: 1000, retryDelayMs: () => 1000,
+          id, host, secret, isUnproven: options.unproven?.includes(id) === true, storeIds: ids, windowBytes: 8 * MEBIBYTE, failoverTimeoutMs: 1000, retryDelayMs: () => 1000,
           core: {
-            queuesMax: 5000, commitTimeoutMs: 5000, longestRetryMs: 1000, firstListMs: 1000, segmentBytes: 64 * 1024,
-            mirrors: { group: gateways, replicas: 2, minReplicas: options.minReplicas ?? 1, retryMs: 500, refillFrameBytes: 2048, frameTargetBytes: 64 * 1024, replaceAfterMs: 30_000, placement: { gatewayHost: undefined, places: new Map() }, ringBytes: MEBIBYTE },
+            partitions: options.partitionsOf?.[host] ?? options.partitions ?? 4, queuesMax: 5000, group: options.groupOf?.[host] ?? gateways, rescue: options.noRescue?.includes(host) !== true, orphans: options.alone?.includes(host) === true ? { graceMs: 0, areOurs: true } : { graceMs: options.orphanGraceMs ?? 600_000, areOurs: false }, leaseMs: this.leaseMs, commitTimeoutMs: 5000, longestRetryMs: 1000, firstWaitMs: 1000, segmentBytes: 64 * 1024,
+            mirrors: { replicas: 2, minReplicas: options.minReplicas ?? 1, retryMs: 500, refillFrameBytes: 2048, frameTargetBytes: 64 * 1024, replaceAfterMs: 30_000, rebalanceBytesPerSecond: 0, placement: { gatewayHost: undefined, places: new Map() }, ringBytes: MEBIBYTE },
             acceptance: { lifetimeMs: 3_600_000, bounceLifetimeMs: 3_600_000, nextHopShare: 1 },
             memory: { limitBytes: options.memoryBytes?.[id] ?? 256 * MEBIBYTE, acceptShare: 0.8, reserveShare: 0.97 },
-            recovery: { blockEntries: options.blockEntries ?? 7, blockBytes: 64 * 1024, largestBytes: options.largestBytes ?? 0, rescue: options.noRescue?.includes(host) !== true, olderMayLive: () => options.unproven?.includes(id) === true },
+            reading: { blockEntries: options.blockEntries ?? 7, blockBytes: 64 * 1024, largestBytes: options.largestBytes ?? 0, littleBytes: options.littleBytes ?? 64 * MEBIBYTE },
           },
         },
-        { ...ports, scheduler: process, router: this.router, newCarrier: (core, isAlive) => new Carrier(this.hops, core, process, isAlive), events: this.mailEvents(), drawOrdinal: () => this.drawOrdinal(), onTurn: () => {}, chokesOn: (id) => this.poison.has(id) },
+        { ...ports, scheduler: process, router: this.router, register: this.register, newCarrier: (core, isAlive) => new Carrier(this.hops, core, process, isAlive), events: this.mailEvents(), onTurn: () => {}, chokesOn: (id) => this.poison.has(id) },
         this.prng.fork(),
       );
       this.nodes.set(host, node);
     }
   }
 
-  /** All stores and the named gateways, past the stores' first lease period. */
+  /** All stores and the named gateways, when each holds its partitions. */
   static started(options: GroupOptions = {}, gateways?: readonly string[]): Group {
     const group = new Group(options);
     for (const store of group.stores) store.start();
@@ -117,6 +130,10 @@ export class Group {
     this.network.thaw(id);
   }
 
+  isFrozen(id: string): boolean {
+    return this.processOf(id).isFrozen;
+  }
+
   /** These stores do not hear the gateway, nor it them. */
   cutOff(id: string, held: boolean, stores: readonly StoreNode[] = this.stores): void {
     for (const store of stores) {
@@ -132,8 +149,8 @@ export class Group {
   }
 
   /** Queues that a gateway serves and that belong to `ownerId`. */
-  served(id: string, ownerId: string): QueueMirror[] {
-    return (this.gateway(id).core?.registry.all ?? []).filter((mirror) => mirror.queue.identity.ownerId === ownerId);
+  served(id: string, ownerId: string): Partition[] {
+    return (this.gateway(id).core?.registry.partitions ?? []).filter((mirror) => mirror.ownerId === ownerId);
   }
 
   submit(id: string, names: readonly string[], reversePath = 'alice@senders.example', bytes = 200): Letter {
@@ -153,10 +170,12 @@ export class Group {
     core.submit({
       messageId, reversePath, groups: submitted, chunks: [letter.content], contentBytes: letter.content.length, flags: 0, ret: 0, envid: '', client: 'client', helo: 'client.example',
       settle: (outcome) => {
+        noteQueues(core);
         letter.outcome = outcome;
         letter.settledAt = this.letters.moment();
       },
     });
+    noteQueues(core);
     return letter;
   }
 
@@ -174,11 +193,6 @@ export class Group {
 
   lastLog(lines = 30): string {
     return this.log.lines.slice(-lines).map((line) => `${line.atMs.toFixed(1)} ${line.event}: ${line.text} ${JSON.stringify(line.fields)}`).join('\n');
-  }
-
-  private drawOrdinal(): number {
-    this.ordinal += 1;
-    return this.ordinal;
   }
 
   private processOf(id: string): SimProcess {

@@ -2,10 +2,9 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { RepairCounters } from '../../src/gateway/mirror/repair-counters.js';
-import { Leave, ResyncPhase, SyncState } from '../../src/gateway/mirror/replica.js';
-import { COMMITTED, NOT_READY } from '../../src/gateway/queue/types.js';
+import { COMMITTED } from '../../src/gateway/queue/types.js';
 import { checkAll } from './checks.js';
-import { queuesOf } from './inspect.js';
+import { copiesOf, coreOf } from './inspect.js';
 import { World } from './world.js';
 
 function countersOf(world: World): RepairCounters {
@@ -25,7 +24,7 @@ function quietAndJudged(world: World): void {
 }
 
 function storesOf(world: World, name: string): string[] {
-  return world.mirror(name).replicas.filter((replica) => replica.inSync).map((replica) => replica.store.storeId).sort();
+  return world.mirror(name).rows.filter((row) => row.shown === 'SYNC').map((row) => row.storeId).sort();
 }
 
 describe('heal', () => {
@@ -37,7 +36,7 @@ describe('heal', () => {
     world.cut(world.store('b'));
     world.run(20);
     const during = world.submitMany(3, ['q1', 'q2'], { bytes: 2000 });
-    world.run(100);
+    world.run(300);
     assert.ok(during.every((letter) => letter.outcome === COMMITTED), 'the sibling alone commits');
     world.heal(world.store('b'));
     world.untilLevel();
@@ -112,33 +111,13 @@ describe('heal', () => {
     const { core } = world.gateway;
     assert.ok(core !== undefined);
     world.run(30_000);
-    assert.equal(core.mirrors.mayDeliver(world.mirror('q1'), world.scheduler.nowMs), false);
+    assert.equal(world.mirror('q1').holder.mayDeliver(world.scheduler.nowMs), false);
     for (const store of world.stores) world.holdAnswers(store, false);
-    world.until(() => core.mirrors.mayDeliver(world.mirror('q1'), world.scheduler.nowMs));
+    world.until(() => world.mirror('q1').holder.mayDeliver(world.scheduler.nowMs));
     world.submit(['q1']);
     quietAndJudged(world);
   });
 
-  test('with min_replicas 2 a queue takes no mail while a mirror is filled, and again when it is in sync', () => {
-    const world = World.started({ minReplicas: 2, queues: [{ name: 'q1' }] });
-    world.hops.script = () => 'hang';
-    world.submitMany(60, ['q1'], { bytes: 2000 });
-    world.run(50);
-    world.store('b').kill();
-    world.run(300);
-    world.slow(world.store('b'), 20);
-    world.store('b').start();
-    world.until(() => world.mirror('q1').isFilling);
-    assert.equal(world.gateway.core?.admit(world.route('q1')), 'short', 'both stores are up, one mirror is not in sync');
-    assert.equal(world.gateway.core.admit(world.route('senders')), '', 'which is nothing to another queue');
-    assert.equal(world.submit(['q1']).outcome, NOT_READY);
-    world.slow(world.store('b'), 0);
-    world.until(() => world.gateway.core?.admit(world.route('q1')) === '');
-    world.untilLevel();
-    const letter = world.submit(['q1']);
-    world.run(50);
-    assert.equal(letter.outcome, COMMITTED);
-  });
 });
 
 describe('moves', () => {
@@ -151,11 +130,11 @@ describe('moves', () => {
     assert.ok(gone !== undefined);
     world.cut(gone);
     world.run(2000);
-    assert.equal(world.mirror('q1').replicas.length, 2, 'not yet');
+    assert.equal(world.mirror('q1').rows.length, 2, 'not yet');
     world.until(() => storesOf(world, 'q1').length === 2, 10_000);
     assert.ok(!storesOf(world, 'q1').includes(gone.id));
     world.heal(gone);
-    world.until(() => gone.store !== undefined && queuesOf(gone.store, 'q1').length === 0, 10_000, 'the old copy gone');
+    world.until(() => gone.store !== undefined && copiesOf(gone.store, 'q1').length === 0, 10_000, 'the old copy gone');
     world.untilLevel();
     world.assertSameContent();
   });
@@ -171,9 +150,9 @@ describe('moves', () => {
     assert.ok(gone !== undefined && third !== undefined);
     world.slow(third, 5);
     world.cut(gone);
-    world.until(() => world.mirror('q1').replicas.length === 3, 10_000);
+    world.until(() => world.mirror('q1').rows.length === 3, 10_000);
     world.heal(gone);
-    world.until(() => world.mirror('q1').replicas.length === 2 && storesOf(world, 'q1').length === 2, 60_000);
+    world.until(() => world.mirror('q1').rows.length === 2 && storesOf(world, 'q1').length === 2, 60_000);
     assert.deepEqual(storesOf(world, 'q1'), before);
     world.slow(third, 0);
     quietAndJudged(world);
@@ -186,68 +165,23 @@ describe('moves', () => {
     world.run(50);
     const { core } = world.gateway;
     assert.ok(core !== undefined);
-    core.mirrors.moves.drain('store-a');
+    core.moves.drain('store-a');
     let least = 2;
     world.until(() => {
       if (world.scheduler.stepCount % 50 === 0) world.submit(['q1', 'q3']);
-      for (const mirror of core.registry.all) least = Math.min(least, mirror.inSyncCount);
-      return core.mirrors.moves.mirrorsAt('store-a') === 0;
+      for (const mirror of core.registry.partitions) least = Math.min(least, mirror.inSyncCount);
+      return core.moves.copiesAt('store-a') === 0;
     }, 20_000, 'the store empty');
     assert.equal(least, 2, 'no queue was ever short of a mirror');
     world.run(100);
     const { store } = world.store('a');
-    assert.equal(store?.queues.count, 0);
+    assert.equal(store?.partitions.count, 0);
     world.submit(['q2']);
     quietAndJudged(world);
   });
 
-  test('a change of the set that only a lost mirror has not acknowledged counts', () => {
-    const world = World.started({ stores: 3 });
-    world.hops.script = () => 'hang';
-    world.submitMany(5, ['q1']);
-    world.run(50);
-    const mirror = world.mirror('q1');
-    const staying = mirror.replicas.find((replica) => replica.store.storeId !== 'store-a')?.store.storeId;
-    assert.ok(staying !== undefined && mirror.replicas.some((replica) => replica.store.storeId === 'store-a'));
-    world.gateway.core?.mirrors.moves.drain('store-a');
-    world.until(() => mirror.setChangeNumber !== 0);
-    world.network.holdAnswers('gw-1', staying, true);
-    world.until(() => !mirror.replicas.some((replica) => replica.store.storeId === staying && replica.inSync), 20_000, 'the loss');
-    world.until(() => mirror.setChangeNumber === 0 && mirror.inSyncCount > 0, 20_000, 'the next set');
-    const more = world.submit(['q1']);
-    world.until(() => more.outcome === COMMITTED, 20_000, 'new mail');
-    world.network.holdAnswers('gw-1', staying, false);
-    quietAndJudged(world);
-  });
-
-  test('a member that was filled anew while no other was in sync is let in again when its sibling is back', () => {
-    const world = World.started({ stores: 3, queues: [{ name: 'q1' }] });
-    world.hops.script = () => 'hang';
-    world.submitMany(5, ['q1']);
-    world.run(50);
-    const mirror = world.mirror('q1');
-    const [leaving, sibling] = storesOf(world, 'q1');
-    assert.ok(leaving !== undefined && sibling !== undefined);
-    const third = world.stores.find((store) => store.id !== leaving && store.id !== sibling);
-    assert.ok(third !== undefined);
-    world.gateway.core?.mirrors.moves.drain(leaving);
-    world.until(() => mirror.setChangeNumber !== 0 && mirror.memberCount === 3, 20_000, 'the change of the set to the sibling and the third store');
-    world.network.holdAnswers('gw-1', sibling, true);
-    third.kill();
-    third.start();
-    world.until(() => mirror.replicas.some((replica) => replica.store.storeId === third.id && replica.phase === ResyncPhase.CAUGHT_UP), 20_000, 'the third store filled');
-    assert.equal(storesOf(world, 'q1').includes(sibling), false);
-    world.network.holdAnswers('gw-1', sibling, false);
-    world.until(() => storesOf(world, 'q1').length === 2, 20_000, 'both in sync');
-    const more = world.submit(['q1']);
-    world.until(() => more.outcome === COMMITTED, 20_000, 'new mail');
-    world.untilLevel();
-    world.assertSameContent();
-    quietAndJudged(world);
-  });
-
   test('a copy out of a file that is not wanted any more is dropped when its store is back', () => {
-    const world = World.started({ stores: 3, replaceAfterMs: 1000, queues: [{ name: 'q1' }] });
+    const world = World.started({ stores: 3, replaceAfterMs: 1000, queues: [{ name: 'q1' }], partitions: 1 });
     world.hops.script = () => 'hang';
     world.submitMany(20, ['q1']);
     world.run(50);
@@ -256,66 +190,16 @@ describe('moves', () => {
     gone.leave(0, true, () => { gone.kill(); });
     world.until(() => !gone.isAlive && storesOf(world, 'q1').length === 2 && !storesOf(world, 'q1').includes(gone.id), 10_000, 'the third store in its place');
     gone.start();
-    assert.equal(gone.loadedQueues, 1);
-    world.until(() => gone.store !== undefined && gone.store.queues.count === 0, 10_000, 'the copy gone');
+    assert.equal(gone.loadedCopies, 1);
+    world.until(() => gone.store !== undefined && gone.store.partitions.count === 0, 10_000, 'the copy gone');
     assert.equal(countersOf(world).refills, 1);
     world.untilLevel();
     world.assertSameContent();
     quietAndJudged(world);
   });
 
-  test('a copy that is no mirror stays while its queue comes back and lacks one', () => {
-    const world = World.started({ stores: 3, replaceAfterMs: 1000, blockEntries: 1, queues: [{ name: 'q1' }] });
-    world.hops.script = () => 'hang';
-    world.submitMany(20, ['q1'], { bytes: 1000 });
-    world.run(50);
-    const [kept, gone] = storesOf(world, 'q1').map((id) => world.stores.find((store) => store.id === id));
-    const third = world.stores.find((store) => store !== kept && store !== gone);
-    assert.ok(kept !== undefined && gone !== undefined && third !== undefined);
-    world.cut(gone);
-    world.until(() => storesOf(world, 'q1').includes(third.id), 10_000, 'the third store in its place');
-    world.run(200);
-    world.gateway.kill();
-    third.kill();
-    third.start();
-    world.heal(gone);
-    world.slow(kept, 5);
-    world.gateway.start();
-    world.until(() => world.gateway.core?.registry.byName('q1')[0]?.inSyncCount === 1, 20_000, 'the claims');
-    world.run(1000);
-    assert.equal(world.mirror('q1').queue.isRecovering, true);
-    assert.equal(gone.store?.queues.count, 1);
-    world.slow(kept, 0);
-    world.until(() => storesOf(world, 'q1').length === 2, 20_000, 'two mirrors');
-    world.untilLevel();
-    world.until(() => world.stores.filter(({ store }) => store?.queues.count === 1).length === 2, 10_000, 'no copy beside them');
-    world.assertSameContent();
-    quietAndJudged(world);
-  });
-
-  test('nor does it stay at a store that is drained', () => {
-    const world = World.started({ replaceAfterMs: 1000, queues: [{ name: 'q1' }] });
-    world.hops.script = () => 'hang';
-    world.submitMany(20, ['q1']);
-    world.run(50);
-    const gone = world.store('b');
-    gone.leave(3000, true, () => { gone.kill(); });
-    world.until(() => !gone.isAlive && storesOf(world, 'q1').length === 1, 10_000, 'the set of one');
-    world.gateway.kill();
-    world.gateway.start();
-    const { moves } = world.gateway.core?.mirrors ?? assert.fail('the gateway runs');
-    moves.drain(gone.id);
-    world.until(() => world.gateway.core?.registry.byName('q1')[0]?.queue.isRecovering === false, 20_000, 'the queue back');
-    assert.equal(world.mirror('q1').replicas.length, 1);
-    gone.start();
-    assert.equal(gone.loadedQueues, 1);
-    world.until(() => gone.store?.queues.count === 0, 10_000, 'the copy gone');
-    assert.equal(moves.mirrorsAt(gone.id), 0);
-    assert.deepEqual(storesOf(world, 'q1'), ['store-a']);
-  });
-
   test('a copy that the process before left behind is dropped', () => {
-    const world = World.started({ stores: 3, replaceAfterMs: 1000, queues: [{ name: 'q1' }] });
+    const world = World.started({ stores: 3, replaceAfterMs: 1000, queues: [{ name: 'q1' }], partitions: 1 });
     world.hops.script = () => 'hang';
     world.submitMany(20, ['q1']);
     world.run(50);
@@ -327,35 +211,31 @@ describe('moves', () => {
     world.run(200);
     world.gateway.kill();
     world.heal(gone);
-    assert.equal(gone.store?.queues.count, 1);
+    assert.equal(gone.store?.partitions.count, 1);
     world.gateway.start();
-    world.until(() => gone.store?.queues.count === 0, 10_000, 'the copy gone');
+    world.until(() => gone.store?.partitions.count === 0, 10_000, 'the copy gone');
     world.untilLevel();
     world.assertSameContent();
     quietAndJudged(world);
   });
 
-  test('with no third store a drained one is left if min_replicas still holds, and taken again after the undo', () => {
-    const world = World.started();
-    world.hops.script = () => 'hang';
-    world.submitMany(10, ['q1']);
-    world.run(50);
-    const { core } = world.gateway;
-    assert.ok(core !== undefined);
-    core.mirrors.moves.drain('store-b');
-    world.until(() => core.mirrors.moves.mirrorsAt('store-b') === 0, 10_000);
-    assert.deepEqual(storesOf(world, 'q1'), ['store-a']);
-    core.mirrors.moves.undrain('store-b');
-    world.until(() => storesOf(world, 'q1').length === 2, 10_000);
-    world.untilLevel();
-    world.assertSameContent();
-    const strict = World.started({ minReplicas: 2 });
-    strict.submit(['q1']);
-    strict.run(50);
-    strict.gateway.core?.mirrors.moves.drain('store-b');
-    strict.run(2000);
-    assert.equal(storesOf(strict, 'q1').length, 2, 'min_replicas would not hold');
-    assert.equal(strict.mirror('q1').replicas.find((replica) => replica.store.storeId === 'store-b')?.leaving, Leave.NOW);
+  test('with no third store a drained one is left if min_replicas still holds, and taken again after the undo; else it is shown as stuck', () => {
+    for (const minReplicas of [1, 2]) {
+      const world = World.started({ minReplicas });
+      world.hops.script = () => 'hang';
+      world.submitMany(10, ['q1']);
+      world.run(50);
+      const { moves } = coreOf(world);
+      moves.drain('store-b');
+      world.run(5000);
+      assert.deepEqual([moves.copiesAt('store-b'), moves.stuckAt('store-b')], minReplicas === 1 ? [0, 0] : [8, 8]);
+      assert.equal(coreOf(world).accepting, true, 'mail goes on');
+      moves.undrain('store-b');
+      world.until(() => storesOf(world, 'q1').length === 2, 10_000, 'both');
+      world.run(200);
+      assert.deepEqual([moves.stuckAt('store-b'), moves.copiesMissing()], [0, 0]);
+      quietAndJudged(world);
+    }
   });
 
   test('one mirror is filled again at the operator\'s wish, but never the last in sync', () => {
@@ -363,15 +243,14 @@ describe('moves', () => {
     world.hops.script = () => 'hang';
     world.submitMany(10, ['q1']);
     world.run(50);
-    const { core } = world.gateway;
-    const mirror = world.mirror('q1');
-    const [first, second] = mirror.replicas;
-    assert.ok(core !== undefined && first !== undefined && second !== undefined);
-    assert.equal(core.mirrors.refillAgain(mirror, first), true);
-    assert.equal(core.mirrors.refillAgain(mirror, second), false);
+    const { mirrors } = coreOf(world);
+    const partition = world.mirror('q1');
+    const [first, second] = partition.rows;
+    assert.ok(first !== undefined && second !== undefined);
+    assert.equal(mirrors.refillAgain(partition, first), true);
+    assert.equal(mirrors.refillAgain(partition, second), false);
+    world.until(() => countersOf(world).refills === 1 && partition.inSyncCount === 2, 20_000, 'both');
     world.untilLevel();
-    assert.equal(first.sync, SyncState.SYNC);
-    assert.equal(countersOf(world).refills, 1);
     world.assertSameContent();
   });
 });

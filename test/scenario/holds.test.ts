@@ -8,7 +8,7 @@ import type { HoldOutcome } from '../../src/gateway/queue/message-holds.js';
 import { COMMITTED } from '../../src/gateway/queue/types.js';
 import { checkNoDuplicates, checkNoLoss } from './checks.js';
 import { Group } from './group.js';
-import { coreOf, stateOf } from './inspect.js';
+import { coreOf, onlyQueue, stateOf } from './inspect.js';
 import type { Letter } from './letters.js';
 import { World } from './world.js';
 
@@ -16,7 +16,7 @@ const LOOK = { reason: 'a look first', who: 'ann' };
 
 function restart(world: World): void {
   world.gateway.kill();
-  world.gateway.start();
+  world.startGateway();
 }
 
 /** The answer; undefined while it waits. */
@@ -27,8 +27,8 @@ function changed(core: GatewayCore, verb: 'hold' | 'release', letter: Letter): {
 }
 
 function reasonOf(world: World, letter: Letter): string {
-  const mirror = world.mirror('q1');
-  return coreOf(world).holds.reasonOf(mirror, coreOf(world).entries.table.index.find(letter.id, mirror.handle));
+  const queue = onlyQueue(world.mirror('q1'));
+  return coreOf(world).holds.reasonOf(queue, coreOf(world).entries.table.index.find(letter.id, queue.handle));
 }
 
 function stateIn(group: Group, id: string, letter: Letter): number | undefined {
@@ -77,7 +77,7 @@ describe('messages that an operator holds', () => {
     changed(coreOf(world), 'hold', letter);
     world.until(() => stateOf(coreOf(world), 'q1', letter) === EntryState.REPORTING, 15_000, 'its report');
     world.gateway.kill(true);
-    world.gateway.start();
+    world.startGateway();
     world.untilQuiet();
     assert.equal(letter.reports.size, 1);
   });
@@ -199,7 +199,7 @@ describe('what an operator is told of a hold', () => {
     holdAnswers(world, false);
     world.until(() => told.kept === true, 1000, 'it is kept');
     assert.equal(reasonOf(world, letter), 'ann: a look first');
-    assert.equal(world.mirror('q1').queue.heldCount, 1, 'held once');
+    assert.equal(onlyQueue(world.mirror('q1')).heldCount, 1, 'held once');
   });
 
   test('a message that is released goes on when the mirrors know of it, not at the bound: it may end the process', () => {

@@ -120,7 +120,7 @@ describe('the limit of a gateway holds', () => {
       const look = (): void => { most = Math.max(most, group.gateway('gw-2').core?.memory.usedBytes ?? 0); };
       group.until(() => {
         look();
-        return group.log.count('waits at its stores') > 0;
+        return group.log.count('a partition is known') > 0;
       }, 'no more room');
       group.hops.script = () => 'accept';
       group.until(() => {
@@ -142,7 +142,7 @@ describe('the limit of a gateway holds', () => {
     }
     group.gateway('gw-1').kill();
     group.hops.script = () => 'defer';
-    group.until(() => group.log.count('waits at its stores') > 0, 'no more room');
+    group.until(() => group.log.count('a partition is known') > 0, 'no more room');
     group.run(500);
     group.hops.script = () => 'accept';
     group.until(() => group.letters.delivered === 8, 'all deliveries');

@@ -5,7 +5,7 @@ import { COMMITTED } from '../../src/gateway/queue/types.js';
 import { crc32 } from '../../src/platform/node/checksum.js';
 import { MessagePacker } from '../../src/platform/node/packer.js';
 import { HEADER_BYTES, encodeFrame } from '../../src/protocol/frame.js';
-import { BLOCK, CLAIMED, LISTED, TAILED, messageTypeName } from '../../src/protocol/message-types.js';
+import { ASKED, BLOCK, FENCED, TAILED, TOLD, messageTypeName } from '../../src/protocol/message-types.js';
 import { checkAll } from './checks.js';
 import { World } from './world.js';
 
@@ -57,7 +57,7 @@ function loaded(): World {
 }
 
 describe('a malformed answer', () => {
-  for (const type of [LISTED, CLAIMED, BLOCK, TAILED]) {
+  for (const type of [ASKED, FENCED, BLOCK, TAILED, TOLD]) {
     for (const stores of [['a'], ['a', 'b']] as const) {
       test(`${messageTypeName(type)} of store ${stores.join(' and ')}: the connection ends, nobody waits for it, and the mail is delivered`, () => {
         const rule = `${messageTypeName(type)}: element count`;

@@ -14,14 +14,14 @@ function viewOf(world: World): CoreView {
   assert.ok(core !== undefined);
   const clock = { nowMs: () => world.scheduler.nowMs, wallMs: () => WALL_MS + world.scheduler.nowMs };
   return new CoreView(
-    { gatewayId: 'gw-1', host: 'box-1', incarnation: 1, version: '', insecure: false, replicas: 2, storeHosts: new Map(), others: [] },
+    { gatewayId: 'gw-1', host: 'box-1', incarnation: 1, version: '', insecure: false, replicas: 2, hostOf: () => '', others: () => [], unreached: () => [] },
     { clock, log: world.log, core, links: [], metrics: new GatewayMetrics(), pid: 1, adminAddress: () => undefined, isDraining: () => false, drainedSinceWallMs: () => undefined, connectionsIn: () => 0, connectionsOut: () => 0, dotsInFlight: () => 0 },
   );
 }
 
-function rowOf(rows: readonly TableRowView[], queue: string, store: string): TableRowView {
-  const row = rows.find((one) => one.queue === queue && one.store === store);
-  assert.ok(row !== undefined, `a row for ${queue} at ${store}`);
+function rowOf(rows: readonly TableRowView[], partition: string, store: string): TableRowView {
+  const row = rows.find((one) => one.partition === partition && one.store === store);
+  assert.ok(row !== undefined, `a row for ${partition} at ${store}`);
   return row;
 }
 
@@ -37,16 +37,16 @@ describe('the management table', () => {
     world.store('b').kill();
     world.run(1050);
     const lostMs = WALL_MS + world.scheduler.nowMs;
-    const before = rowOf(view.mirrors('', 100).rows, 'q2', 'store-b');
+    const before = rowOf(view.mirrors('', 100).rows, world.mirror('q2').name, 'store-b');
     world.submitMany(10, ['q2']);
     world.run(50);
-    const after = rowOf(view.mirrors('', 100).rows, 'q2', 'store-b');
+    const after = rowOf(view.mirrors('', 100).rows, world.mirror('q2').name, 'store-b');
     assert.deepEqual([after.sync, after.member, after.transactions], ['NG', false, undefined]);
     assert.equal(after.lagMessages - before.lagMessages, 10, 'each change since then is one that it lacks');
     assert.ok(after.lagBytes - before.lagBytes > 10 * 33, 'and its bytes count');
     assert.ok(Math.abs(after.sinceWallMs - lostMs) <= 1100 && after.cause !== '');
-    assert.equal(rowOf(view.mirrors('', 100).rows, 'q2', 'store-a').lagMessages, 0);
-    assert.equal(view.status().queuesShort, 3);
+    assert.equal(rowOf(view.mirrors('', 100).rows, world.mirror('q2').name, 'store-a').lagMessages, 0);
+    assert.equal(view.status().partitionsShort, 8);
     view.watch(world.scheduler.nowMs);
     world.store('b').start();
     world.until(() => world.inSync);
@@ -59,21 +59,24 @@ describe('the management table', () => {
   });
 
   test('says why and since when of a mirror that is new and not filled yet, too', () => {
-    const world = World.started({ stores: 3, queues: [{ name: 'q1' }], replaceAfterMs: 2000 });
+    const world = World.started({ stores: 3, queues: [{ name: 'q1' }], replaceAfterMs: 2000, partitions: 1 });
     world.hops.script = () => 'hang';
     world.submitMany(5, ['q1']);
     world.run(10_000);
     const view = viewOf(world);
     const killedMs = WALL_MS + world.scheduler.nowMs;
-    world.store('b').kill();
-    world.until(() => view.mirrors('', 10).rows.length === 3);
-    const { sync, cause, sinceWallMs } = rowOf(view.mirrors('', 10).rows, 'q1', 'store-c');
-    assert.deepEqual([sync, cause], ['NG', 'new, and waits to be filled']);
+    const third = world.stores.find(({ id }) => !world.mirror('q1').rows.some(({ storeId }) => storeId === id));
+    assert.ok(third !== undefined);
+    world.slow(third, 1);
+    world.stores.find((store) => store !== third)?.kill();
+    world.until(() => view.mirrors('', 10).rows.some((row) => row.store === third.id));
+    const { sync, cause, sinceWallMs } = rowOf(view.mirrors('', 10).rows, world.mirror('q1').name, third.id);
+    assert.deepEqual([sync, cause], ['RESYNC', 'filling']);
     assert.ok(sinceWallMs > killedMs, 'since it was made');
   });
 
   test('shows how far a refill has come, from nothing to all', () => {
-    const world = World.started({ queues: [{ name: 'q1' }], refillFrameBytes: 600 });
+    const world = World.started({ queues: [{ name: 'q1' }], refillFrameBytes: 600, partitions: 1 });
     world.hops.script = () => 'hang';
     world.submitMany(100, ['q1']);
     world.run(100);
@@ -84,7 +87,7 @@ describe('the management table', () => {
     world.store('b').start();
     const seen: number[] = [];
     world.until(() => {
-      const row = rowOf(view.mirrors('', 10).rows, 'q1', 'store-b');
+      const row = rowOf(view.mirrors('', 10).rows, world.mirror('q1').name, 'store-b');
       if (row.progress !== undefined) {
         seen.push(row.progress);
         assert.equal(row.sync, 'RESYNC');
@@ -96,25 +99,25 @@ describe('the management table', () => {
     assert.ok(rising && (seen[0] ?? 1) < 0.5 && seen.at(-1) === 1, `progress went ${seen.join(' ')}`);
   });
 
-  test('names the queues first that lack copies, then those that lag, and cuts into pages by queue', () => {
-    const world = World.started({ queues: Array.from({ length: 25 }, (_, i) => ({ name: `n${String(i)}` })) });
+  test('names the partitions first that lack copies, then those that lag, and cuts into pages by partition', () => {
+    const world = World.started({ queues: Array.from({ length: 16 }, (_, i) => ({ name: `n${String(i)}` })), partitions: 16 });
     world.hops.script = () => 'hang';
-    for (let i = 0; i < 25; i++) world.submitMany(i + 1, [`n${String(i)}`]);
+    for (let i = 0; i < 16; i++) world.submitMany(i + 1, [`n${String(i)}`]);
     world.run(200);
     const view = viewOf(world);
-    assert.deepEqual(view.troubled(2).map((row) => row.queue), ['n24', 'n24', 'n23', 'n23'], 'without trouble the longest');
+    assert.deepEqual(view.troubled(2).map((row) => row.partition), ['n15', 'n15', 'n14', 'n14'].map((name) => world.mirror(name).name), 'without trouble the longest');
     world.holdAnswers(world.store('a'), true);
     world.submit(['n3']);
     world.run(20);
-    assert.equal(view.troubled(1)[0]?.queue, 'n3', 'the one that lags');
+    assert.equal(view.troubled(1)[0]?.partition, world.mirror('n3').name, 'the one that lags');
     const seen: string[] = [];
     let pages = 0;
     for (let cursor: string | undefined = ''; cursor !== undefined; pages++) {
       const page = view.mirrors(cursor, 10);
       assert.ok(page.rows.length <= 20);
-      seen.push(...page.rows.map((row) => `${row.queue} ${row.store}`));
+      seen.push(...page.rows.map((row) => `${row.partition} ${row.store}`));
       cursor = page.nextCursor;
     }
-    assert.deepEqual([pages, seen.length, new Set(seen).size], [3, 50, 50]);
+    assert.deepEqual([pages, seen.length, new Set(seen).size], [2, 32, 32]);
   });
 });

@@ -43,6 +43,8 @@ export interface OwnedSource extends DeliverySource {
 
 export class NextHops {
   script: (attempt: Attempt) => Answer = () => 'accept';
+  /** What it says with an answer, where a test wants more words. */
+  words: ((attempt: Attempt) => string) | undefined;
   dotMs = 2;
   replyMs = 2;
   dsnPassedOn = false;
@@ -117,7 +119,8 @@ export class Carrier implements DeliverySink {
     const letter = hops.letters.byId.get(delivery.envelope.messageId);
     const queueName = delivery.queue.route.queueName;
     const earlier = letter?.attempts.get(queueName) ?? 0;
-    const answers = delivery.pending.map((index) => hops.script({ messageId: delivery.envelope.messageId, queueName, address: this.addressOf(delivery, index), earlier }));
+    const attempts = delivery.pending.map((index): Attempt => ({ messageId: delivery.envelope.messageId, queueName, address: this.addressOf(delivery, index), earlier }));
+    const answers = attempts.map((attempt) => hops.script(attempt));
     scheduler.trace(`attempt ${String(delivery.envelope.messageId)} ${answers.join()}`);
     if (answers.includes('unreachable')) {
       this.down.add(delivery.queue);
@@ -134,10 +137,11 @@ export class Carrier implements DeliverySink {
       if (!letter.firstAttempt.has(queueName)) letter.firstAttempt.set(queueName, hops.letters.moment());
     }
     if (answers.includes('hang')) return;
-    scheduler.after(hops.dotMs, () => { this.dot(delivery, answers); });
+    const { words } = hops;
+    scheduler.after(hops.dotMs, () => { this.dot(delivery, answers, words === undefined ? undefined : attempts.map(words)); });
   }
 
-  private dot(delivery: Delivery, answers: readonly Answer[]): void {
+  private dot(delivery: Delivery, answers: readonly Answer[], words: readonly string[] | undefined): void {
     if (!this.isAlive()) return;
     if (!this.source.mayDeliver(delivery)) return this.settle(delivery, { ...EMPTY, results: delivery.pending.map(() => NO_RIGHT), noRight: true });
     const arrives = answers.map((answer) => answer === 'accept' || answer === 'unanswered');
@@ -146,7 +150,8 @@ export class Carrier implements DeliverySink {
       this.source.copyContent(delivery, content, 0);
       this.hops.receive(delivery, content, delivery.pending.filter((_, i) => arrives[i]).map((index) => this.addressOf(delivery, index)), this.scheduler.nowMs);
     }
-    const results = answers.map((answer) => (answer === 'accept' || answer === 'defer' || answer === 'reject' ? RESULTS[answer] : UNANSWERED));
+    const plain = answers.map((answer) => (answer === 'accept' || answer === 'defer' || answer === 'reject' ? RESULTS[answer] : UNANSWERED));
+    const results = words === undefined ? plain : plain.map((result, i) => ({ ...result, text: words[i] ?? '' }));
     const letter = this.hops.letters.byId.get(delivery.envelope.messageId);
     if (letter !== undefined && answers.includes('unanswered')) letter.mayRepeat = true;
     answers.forEach((answer, i) => { if (answer === 'reject') letter?.rejected.add(this.addressOf(delivery, delivery.pending[i] ?? 0)); });

@@ -66,6 +66,29 @@ describe('while the path of a link changes', () => {
     checkAll(world.letters, world.queueNames);
   });
 
+  test('what the same turn has changed goes behind what is repeated', () => {
+    const world = World.started();
+    const { core } = world.gateway;
+    const link = world.gateway.link('store-a');
+    assert.ok(core !== undefined && link !== undefined);
+    untilPaths(world, 'A RUN,B READY');
+    const switched = core.onLinkSwitched.bind(core);
+    core.onLinkSwitched = (store) => {
+      // Of one queue each: a body that queues share would be sealed at once.
+      for (const name of QUEUES) world.submit([name]);
+      switched(store);
+    };
+    // Sent, and lost with the path.
+    world.network.holdRequests(GATEWAY, 'store-a', true, 'A');
+    const letters = world.submitMany(5, QUEUES);
+    world.run(50);
+    world.network.cut(GATEWAY, 'store-a', 'A');
+    world.until(() => letters.every(({ outcome }) => outcome === COMMITTED));
+    assertNobodyIsolated(world, 1, 2);
+    world.untilQuiet();
+    checkAll(world.letters, world.queueNames);
+  });
+
   test('a store is sent no more than it granted before, and refuses nothing of it', () => {
     for (let seed = 1; seed <= 6; seed++) {
       const world = World.started({ seed, storeMemoryBytes: (1 + (seed % 3)) * MEBIBYTE });

@@ -1,6 +1,6 @@
 /**
- * A queue is only partly back when its mirrors are restarted in good order, each back with its file: the rest of it is there,
- * and is read on when those copies are continued (src/recovery/pulls.ts, resumeStranded).
+ * A partition is only partly back when its mirrors are restarted in good order, each back with its file: the rest of it is
+ * there, and is read on when those boots go on (src/recovery/readings.ts).
  */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
@@ -8,8 +8,13 @@ import { COMMITTED } from '../../src/gateway/queue/types.js';
 import { checkNoDuplicates, checkNoLoss } from './checks.js';
 import type { GroupOptions } from './group.js';
 import { Group } from './group.js';
-import { servedAt } from './one-owner.js';
+import { hasQueue } from './inspect.js';
+import type { Partition } from '../../src/gateway/mirror/partition.js';
 import type { StoreNode } from './store-node.js';
+
+function servedAt(group: Group, id: string): Partition | undefined {
+  return group.served(id, 'gw-1').find((one) => hasQueue(one, 'q1'));
+}
 
 function loadedGroup(options: GroupOptions, letters: number): Group {
   const group = Group.started({ stores: 2, blockEntries: 7, ...options });
@@ -21,7 +26,7 @@ function loadedGroup(options: GroupOptions, letters: number): Group {
 }
 
 function hasPart(group: Group, id: string): void {
-  group.until(() => (servedAt(group, id)?.queue.length ?? 0) > 20, 'a part of it', 60_000);
+  group.until(() => (servedAt(group, id)?.length ?? 0) > 20, 'a part of it', 60_000);
 }
 
 function leaveAndBack(group: Group, store: StoreNode): void {
@@ -54,7 +59,7 @@ describe('the rest of a queue that is in the files of its stores', () => {
       group.run(gapMs);
     }
     for (const store of group.stores) group.network.heal('gw-1', store.id);
-    group.until(() => servedAt(group, 'gw-1')?.queue.length === 400, 'all of it', 60_000);
+    group.until(() => servedAt(group, 'gw-1')?.length === 400, 'all of it', 60_000);
     deliversAll(group, 400);
   });
 
@@ -63,7 +68,7 @@ describe('the rest of a queue that is in the files of its stores', () => {
     restartGateway(group);
     hasPart(group, 'gw-1');
     for (const store of group.stores) store.leave(0, true, () => { store.kill(); store.start(); });
-    group.until(() => servedAt(group, 'gw-1')?.queue.length === 400, 'all of it', 60_000);
+    group.until(() => servedAt(group, 'gw-1')?.length === 400, 'all of it', 60_000);
     deliversAll(group, 400);
   });
 

@@ -1,11 +1,9 @@
-/** Mirrors that are lost and come back: isolation, refill while mail goes on, founding (G2, G6). */
+/** Mirrors that are lost and come back: refill while mail goes on, and who stays a member meanwhile (G2, G6). */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { COMMITTED, NOT_READY } from '../../src/gateway/queue/types.js';
-import { ROLE_FILLING, ROLE_MEMBER } from '../../src/protocol/reasons.js';
-import { ResyncPhase, SyncState } from '../../src/gateway/mirror/replica.js';
+import { COMMITTED } from '../../src/gateway/queue/types.js';
 import { checkAll } from './checks.js';
-import { queuesOf } from './inspect.js';
+import { copiesOf } from './inspect.js';
 import { World } from './world.js';
 
 function quietAndJudged(world: World): void {
@@ -60,10 +58,13 @@ describe('resync', () => {
     world.slow(world.store('b'), 12);
     world.store('b').start();
     world.run(1300);
-    const replica = world.mirror('q1').replicas.find((one) => one.store.storeId === 'store-b');
-    assert.ok(replica !== undefined && replica.refillCursor > 5 && replica.refillCursor < 55, 'the cursor stands in the middle');
+    const partition = world.mirror('q1');
+    const row = partition.rows.find((one) => one.storeId === 'store-b');
+    assert.ok(row !== undefined);
+    const cursor = partition.feedOf(row).fillCursor;
+    assert.ok(cursor > 5 && cursor < 55, 'the cursor stands in the middle');
     world.untilQuiet();
-    assert.equal(world.log.lines.filter((line) => line.text.includes('isolated')).length, 1, 'only for the kill');
+    assert.equal(world.log.lines.filter(({ text }) => text.startsWith(`${partition.name} member store-b`) && text.endsWith('-> NG')).length, 1, 'only for the kill');
     world.assertSameContent();
   });
 
@@ -81,41 +82,6 @@ describe('resync', () => {
     assert.equal(world.letters.count(COMMITTED), 300);
   });
 
-  test('a joiner is told that it is a member without waiting for more mail', () => {
-    const world = World.started();
-    world.hops.script = () => 'hang';
-    world.submit(['q1']);
-    world.run(20);
-    world.store('b').kill();
-    world.run(5);
-    world.store('b').start();
-    world.until(() => world.inSync);
-    world.run(5);
-    const { store } = world.store('b');
-    assert.equal(store === undefined ? undefined : queuesOf(store, 'q1')[0]?.role, ROLE_MEMBER);
-  });
-
-  test('a joiner hears of the set with it only when the survivors have it', () => {
-    const world = World.started();
-    world.hops.script = () => 'hang';
-    world.submitMany(20, ['q1']);
-    world.run(30);
-    world.store('b').kill();
-    world.run(30);
-    world.store('b').start();
-    world.until(() => world.mirror('q1').isFilling);
-    world.holdRequests(world.store('a'), true);
-    world.run(500);
-    assert.equal(world.mirror('q1').replicas[1]?.phase, ResyncPhase.JOINING);
-    const { store } = world.store('b');
-    assert.ok(store !== undefined);
-    assert.equal(queuesOf(store, 'q1')[0]?.role, ROLE_FILLING);
-    world.holdRequests(world.store('a'), false);
-    world.untilLevel();
-    assert.equal(queuesOf(store, 'q1')[0]?.role, ROLE_MEMBER);
-    world.assertSameContent();
-  });
-
   test('a store that dies while the other is being filled loses nothing while the gateway lives', () => {
     const world = World.started();
     world.hops.script = () => 'hang';
@@ -128,7 +94,6 @@ describe('resync', () => {
     world.until(() => world.mirror('q1').isFilling);
     world.store('b').kill();
     world.run(500);
-    assert.equal(world.submit(['q1']).outcome, NOT_READY);
     world.store('b').start();
     world.until(() => world.inSync);
     world.slow(world.store('a'), 0);
@@ -138,30 +103,6 @@ describe('resync', () => {
     world.gateway.start();
     quietAndJudged(world);
     assert.equal(world.letters.count(COMMITTED), 100);
-  });
-
-  test('a joiner whose only survivor dies before it has acknowledged founds the next set', () => {
-    const world = World.started();
-    world.hops.script = () => 'hang';
-    world.submitMany(30, ['q1']);
-    world.run(30);
-    world.store('b').kill();
-    world.run(50);
-    world.store('b').start();
-    world.until(() => world.mirror('q1').replicas.some((replica) => replica.phase === ResyncPhase.CAUGHT_UP || replica.phase === ResyncPhase.JOINING));
-    world.holdAnswers(world.store('a'), true);
-    world.run(1);
-    world.submitMany(3, ['q1']);
-    world.run(20);
-    world.store('a').kill();
-    world.holdAnswers(world.store('a'), false);
-    world.run(300);
-    world.store('a').start();
-    world.untilLevel();
-    world.assertSameContent();
-    world.gateway.kill();
-    world.gateway.start();
-    quietAndJudged(world);
   });
 
   test('after a blip on both links the gateway may die at any moment of the refill', () => {
@@ -184,42 +125,61 @@ describe('resync', () => {
     }
   });
 
-  test('no set is founded beside an old member that is cut off but alive: it goes on with the tail', () => {
+  test('the last member, cut off but alive, stays until another that has everything takes its place; it goes on with the tail', () => {
     const world = World.started();
     world.hops.script = () => 'hang';
     world.submitMany(10, ['q1']);
     world.run(30);
     world.store('b').kill();
-    world.run(30);
-    world.store('b').start();
-    world.until(() => world.mirror('q1').isFilling);
+    world.until(() => world.mirror('q1').memberCount === 1);
     world.cut(world.store('a'));
-    world.until(() => world.mirror('q1').replicas[1]?.phase === ResyncPhase.CAUGHT_UP || world.mirror('q1').replicas[1]?.phase === ResyncPhase.JOINING);
     world.run(3000);
-    assert.equal(world.mirror('q1').inSyncCount, 0, 'the filled one waits for the member');
-    assert.equal(world.mirror('q1').founding, false);
+    assert.deepEqual(world.register.recordOf(world.mirror('q1').name)?.members.map(({ storeId }) => storeId), ['store-a'], 'rule 8');
     world.heal(world.store('a'));
     world.untilLevel();
-    assert.equal(world.gateway.core?.mirrors.counters.refills, 1, 'of the one that had restarted');
-    assert.equal(world.submit(['q1']).outcome, 0);
+    assert.equal(world.gateway.core?.mirrors.counters.refills, 0);
+    world.store('b').start();
+    world.until(() => world.mirror('q1').inSyncCount === 2);
     world.untilLevel();
     world.assertSameContent();
   });
 
-  test('a refused section isolates the mirror, which is filled again and counts again', () => {
+  test('the last member, silent, is replaced in one change by a store that was filled from memory', () => {
+    const world = World.started();
+    world.hops.script = () => 'hang';
+    world.submitMany(10, ['q1']);
+    world.run(30);
+    world.store('b').kill();
+    world.until(() => world.mirror('q1').memberCount === 1);
+    world.cut(world.store('a'));
+    world.run(100);
+    world.store('b').start();
+    world.until(() => world.register.recordOf(world.mirror('q1').name)?.members.map(({ storeId }) => storeId).join() === 'store-b', 20_000, 'its successor');
+    world.until(() => world.gateway.core?.accepting === true, 5000, 'that it takes mail');
+    const letter = world.submit(['q1']);
+    world.until(() => letter.outcome === COMMITTED, 5000, 'new mail');
+    world.heal(world.store('a'));
+    world.until(() => world.mirror('q1').inSyncCount === 2);
+    world.gateway.kill();
+    world.gateway.start();
+    quietAndJudged(world);
+  });
+
+  test('a refused section takes the mirror out; it is filled again and counts again', () => {
     const world = World.started();
     world.hops.script = () => 'hang';
     world.submitMany(20, ['q1']);
     world.run(30);
     const { store } = world.store('b');
-    const queue = store === undefined ? undefined : queuesOf(store, 'q1')[0];
-    assert.ok(queue !== undefined);
-    queue.digestA = (queue.digestA ^ 1) >>> 0;
+    const copy = store === undefined ? undefined : copiesOf(store, 'q1')[0];
+    assert.ok(copy !== undefined);
+    copy.digestA = (copy.digestA ^ 1) >>> 0;
     const letter = world.submit(['q1']);
-    world.run(20);
-    assert.equal(letter.outcome, COMMITTED, 'the survivor alone is the set now');
-    assert.equal(world.mirror('q1').replicas[1]?.sync, SyncState.NG);
-    assert.match(world.mirror('q1').replicas[1]?.cause ?? '', /DIGEST/);
+    world.until(() => letter.outcome !== 0, 5000, 'its end');
+    assert.equal(letter.outcome, COMMITTED);
+    assert.ok(world.log.lines.some(({ text, fields }) => text === 'a store refused what a partition changed' && fields['reason'] === 'DIGEST' && fields['store'] === 'store-b'));
+    world.until(() => world.mirror('q1').inSyncCount === 2);
+    assert.equal(world.gateway.core?.mirrors.counters.refills, 1);
     world.untilLevel();
     world.assertSameContent();
   });
@@ -230,7 +190,7 @@ describe('resync', () => {
     world.run(20);
     world.store('b').kill();
     world.submitMany(30, ['q1', 'q2', 'q3']);
-    world.run(100);
+    world.run(300);
     assert.equal(world.letters.count(COMMITTED), 60);
     world.store('b').start();
     quietAndJudged(world);

@@ -1,12 +1,11 @@
 /**
  * A store process of the scenario world: the real Store and StoreConnections on the scenario network. Killed,
- * it loses its memory; started again, it is empty under a new boot id. Told to leave, it moves its queues away and
+ * it loses its memory; started again, it is empty under a new boot id. Told to leave, it moves its partitions away and
  * comes back once with what its spill file holds, as store-daemon.ts does it.
  */
 import type { Prng } from '../../src/base/prng.js';
 import { StoreCounters } from '../../src/kvs/core/counters.js';
 import { SpillLoader } from '../../src/kvs/core/spill/loader.js';
-import { RECORD_HEADER_BYTES } from '../../src/kvs/core/spill/records.js';
 import { SpillWriter } from '../../src/kvs/core/spill/writer.js';
 import { Stopping } from '../../src/kvs/core/stopping.js';
 import { StoreConnection } from '../../src/kvs/core/store-connection.js';
@@ -15,6 +14,7 @@ import { crc32 } from '../../src/platform/node/checksum.js';
 import { MessagePacker } from '../../src/platform/node/packer.js';
 import type { EventLog } from '../../src/platform/ports.js';
 import { FRAME_BYTES_MAX } from '../../src/protocol/frame.js';
+import { RECORD_HEADER_BYTES } from '../../src/protocol/spill-records.js';
 import { SeededSecrets } from './ports.js';
 import type { Network } from './network.js';
 import type { Timeline } from './timeline.js';
@@ -52,9 +52,9 @@ class Life {
   /** In hex, as links tell it. */
   readonly bootId: string;
 
-  constructor(store: Store, bootId: string) {
+  constructor(store: Store) {
     this.store = store;
-    this.bootId = bootId;
+    this.bootId = store.bootId;
   }
 }
 
@@ -64,8 +64,8 @@ export class StoreNode {
   private readonly ports: NodePorts;
   private readonly prng: Prng;
   private life: Life | undefined;
-  /** Queues of a spill file that the running process came back with. */
-  loadedQueues = 0;
+  /** Copies of a spill file that the running process came back with. */
+  loadedCopies = 0;
   /** Records of the spill file on its disk, read once. */
   private file: Uint8Array[] = [];
 
@@ -97,14 +97,10 @@ export class StoreNode {
   start(): void {
     const { scheduler, network } = this.ports;
     const secrets = new SeededSecrets(this.prng.fork());
-    const bootId = secrets.randomBytes(16);
     const packer = new MessagePacker();
-    const store = new Store(
-      { ...STORE_DEFAULTS, leaseMs: this.options.leaseMs ?? STORE_DEFAULTS.leaseMs, storeId: this.id, gateways: this.options.gateways, memoryLimitBytes: this.options.memoryLimitBytes, startMs: scheduler.nowMs, segmentBytes: 64 * 1024, indexSeed: this.prng.below(0x7fffffff) },
-      { crc32, packer },
-    );
-    this.load(store, packer);
-    const life = new Life(store, [...bootId].map((byte) => byte.toString(16).padStart(2, '0')).join(''));
+    const store = this.load(packer) ?? this.newStore(Buffer.from(secrets.randomBytes(16)).toString('hex'), 0);
+    const bootId = Buffer.from(store.bootId, 'hex');
+    const life = new Life(store);
     this.life = life;
     const clock = { nowMs: () => scheduler.nowMs, wallMs: () => this.ports.wallBaseMs + scheduler.nowMs };
     network.listen(this.id, (connection) => {
@@ -131,6 +127,14 @@ export class StoreNode {
       };
     });
     this.tick(life);
+  }
+
+  private newStore(bootId: string, inheritedLeaseMs: number): Store {
+    const { options } = this;
+    return new Store(
+      { ...STORE_DEFAULTS, bootId, inheritedLeaseMs, leaseMs: options.leaseMs ?? STORE_DEFAULTS.leaseMs, storeId: this.id, gateways: options.gateways, memoryLimitBytes: options.memoryLimitBytes, startMs: this.ports.scheduler.nowMs, segmentBytes: 64 * 1024, indexSeed: this.prng.below(0x7fffffff) },
+      { crc32 },
+    );
   }
 
   /** `lingers`: what it wrote still arrives. */
@@ -162,16 +166,21 @@ export class StoreNode {
     if (life.stopping.isOver(this.ports.scheduler.nowMs)) life.onLeft();
   }
 
-  private load(store: Store, packer: MessagePacker): void {
-    const loader = new SpillLoader({ packer }, store);
-    for (const record of this.file) {
+  /** The store of its spill file, if it has left one: the same boot goes on, once. */
+  private load(packer: MessagePacker): Store | undefined {
+    const records = this.file;
+    this.file = [];
+    this.loadedCopies = 0;
+    if (records.length === 0) return undefined;
+    const loader = new SpillLoader({ storeId: this.id }, { packer, newStore: ({ bootId, longestLeaseMs }) => this.newStore(bootId, longestLeaseMs) });
+    for (const record of records) {
       const view = new DataView(record.buffer, record.byteOffset, record.length);
       const payloadAt = RECORD_HEADER_BYTES + view.getUint32(12, true);
       const rule = loader.take(view.getUint32(4, true), record.subarray(RECORD_HEADER_BYTES, payloadAt), record.subarray(payloadAt));
       if (rule !== '') throw new Error(`a spill file of ours is not taken: ${rule}`);
     }
-    this.loadedQueues = loader.queues;
-    this.file = [];
+    this.loadedCopies = loader.copies;
+    return loader.loaded;
   }
 
   private askTurn(life: Life): void {

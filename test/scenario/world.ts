@@ -15,18 +15,18 @@ import type { MailQueue } from '../../src/gateway/queue/mail-queue.js';
 import { createRouter } from '../../src/gateway/queue/router.js';
 import type { Envelope, Ordering, Recipient, RecipientGroup, Route, Router, SubmissionOutcome } from '../../src/gateway/queue/types.js';
 import { COMMITTED } from '../../src/gateway/queue/types.js';
-import type { QueueMirror } from '../../src/gateway/mirror/queue-mirror.js';
-import { SyncState } from '../../src/gateway/mirror/replica.js';
-import type { SetHint } from '../../src/recovery/set-hints.js';
+import type { Partition } from '../../src/gateway/mirror/partition.js';
+import type { RecordedMember } from '../../src/protocol/partition-record.js';
 import { checkCommitted } from './checks.js';
 import { GatewayNode } from './gateway-node.js';
-import { contentOfQueue, queuesOf } from './inspect.js';
+import { contentOf, forgetQueues, hasQueue, noteQueues } from './inspect.js';
 import { Letter, Letters } from './letters.js';
 import { Network } from './network.js';
 import { Carrier, NextHops } from './next-hop.js';
 import { KeptLog } from './ports.js';
 import { Scheduler } from './scheduler.js';
 import { StoreNode } from './store-node.js';
+import { WorldRegister } from './world-register.js';
 
 export interface QueueOptions {
   readonly name: string;
@@ -42,7 +42,11 @@ export interface WorldOptions {
   readonly queues?: readonly QueueOptions[];
   readonly commitTimeoutMs?: number;
   readonly blockEntries?: number;
+  /** Bodies come along with blocks when no more than this is to come. */
+  readonly littleBytes?: number;
   readonly storeMemoryBytes?: number;
+  /** Of single stores, by id. */
+  readonly memoryOf?: Readonly<Record<string, number>>;
   readonly gatewayMemoryBytes?: number;
   readonly windowBytes?: number;
   readonly lifetimeMs?: number;
@@ -51,8 +55,9 @@ export interface WorldOptions {
   readonly retryMs?: number;
   readonly ringBytes?: number;
   readonly replaceAfterMs?: number;
-  /** What the process before left as hints; read at each start. */
-  readonly hints?: () => readonly SetHint[];
+  readonly rebalanceBytesPerSecond?: number;
+  readonly partitions?: number;
+  readonly leaseMs?: number;
 }
 
 export interface LetterOptions {
@@ -66,6 +71,7 @@ export interface LetterOptions {
 const GATEWAY = 'gw-1';
 const WALL_BASE_MS = Date.UTC(2026, 0, 1);
 const MEBIBYTE = 1024 * 1024;
+const LEASE_MS = 10_000;
 const SETTLE_BOUND_MS = 120_000;
 
 export class World {
@@ -75,6 +81,7 @@ export class World {
   readonly letters = new Letters();
   readonly hops: NextHops;
   readonly log: KeptLog;
+  readonly register: WorldRegister;
   readonly gateway: GatewayNode;
   readonly stores: readonly StoreNode[];
   readonly queueNames: readonly string[];
@@ -84,15 +91,16 @@ export class World {
   onTurn: () => void = () => {};
   /** Queues whose route is gone from the configuration; a restarted gateway finds none for them. */
   readonly unrouted = new Set<string>();
-  private ordinal = 0;
   private readonly router: Router;
   private readonly queueOptions: readonly QueueOptions[];
 
   constructor(options: WorldOptions = {}) {
     this.prng = new Prng(options.seed ?? 1);
+    forgetQueues();
     this.network = new Network(this.scheduler, this.prng.fork());
     this.hops = new NextHops(this.letters);
     this.log = new KeptLog(() => this.scheduler.nowMs, (line) => { this.scheduler.trace(line.text); });
+    this.register = new WorldRegister(this.scheduler, this.prng.fork(), this.log, WALL_BASE_MS);
     this.queueOptions = options.queues ?? [{ name: 'q1' }, { name: 'q2' }, { name: 'q3' }];
     this.queueNames = this.queueOptions.map((queue) => queue.name);
     const table = createRouter([...this.queueOptions, { name: 'senders' }].map((queue) => ({
@@ -108,19 +116,19 @@ export class World {
     const ports = { scheduler: this.scheduler, network: this.network, log: this.log, wallBaseMs: WALL_BASE_MS };
     const windowBytes = options.windowBytes ?? 8 * MEBIBYTE;
     const ids = ['store-a', 'store-b', 'store-c', 'store-d'].slice(0, options.stores ?? 2);
-    this.stores = ids.map((id) => new StoreNode({ id, gateways: [{ id: GATEWAY, secret }], memoryLimitBytes: options.storeMemoryBytes ?? 256 * MEBIBYTE, windowBytes }, ports, this.prng.fork()));
+    this.stores = ids.map((id) => new StoreNode({ id, gateways: [{ id: GATEWAY, secret }], memoryLimitBytes: options.memoryOf?.[id] ?? options.storeMemoryBytes ?? 256 * MEBIBYTE, windowBytes, leaseMs: options.leaseMs ?? LEASE_MS }, ports, this.prng.fork()));
     this.gateway = new GatewayNode(
       {
         id: GATEWAY, secret, storeIds: ids, windowBytes, retryDelayMs: () => 1000,
         core: {
-          queuesMax: 5000, commitTimeoutMs: options.commitTimeoutMs ?? 5000, longestRetryMs: 1000, firstListMs: 2000, segmentBytes: 64 * 1024,
-          mirrors: { group: [GATEWAY], replicas: 2, minReplicas: options.minReplicas ?? 1, retryMs: options.retryMs ?? 500, refillFrameBytes: options.refillFrameBytes ?? 2048, frameTargetBytes: 64 * 1024, ringBytes: options.ringBytes ?? MEBIBYTE, replaceAfterMs: options.replaceAfterMs ?? 3_600_000, placement: { gatewayHost: undefined, places: new Map() } },
+          partitions: options.partitions ?? 8, queuesMax: 5000, group: [], rescue: false, orphans: { graceMs: 0, areOurs: true }, leaseMs: options.leaseMs ?? LEASE_MS, commitTimeoutMs: options.commitTimeoutMs ?? 5000, longestRetryMs: 1000, firstWaitMs: 2000, segmentBytes: 64 * 1024,
+          mirrors: { replicas: 2, minReplicas: options.minReplicas ?? 1, retryMs: options.retryMs ?? 500, refillFrameBytes: options.refillFrameBytes ?? 2048, frameTargetBytes: 64 * 1024, ringBytes: options.ringBytes ?? MEBIBYTE, replaceAfterMs: options.replaceAfterMs ?? 3_600_000, rebalanceBytesPerSecond: options.rebalanceBytesPerSecond ?? 0, placement: { gatewayHost: undefined, places: new Map() } },
           acceptance: { lifetimeMs: options.lifetimeMs ?? 3_600_000, bounceLifetimeMs: options.bounceLifetimeMs ?? 3_600_000, nextHopShare: 1 },
           memory: { limitBytes: options.gatewayMemoryBytes ?? 256 * MEBIBYTE, acceptShare: 0.8, reserveShare: 0.97 },
-          recovery: { blockEntries: options.blockEntries ?? 7, blockBytes: MEBIBYTE, get hints() { return options.hints?.() ?? []; } },
+          reading: { blockEntries: options.blockEntries ?? 7, blockBytes: MEBIBYTE, littleBytes: options.littleBytes ?? 64 * MEBIBYTE },
         },
       },
-      { ...ports, router: this.router, newCarrier: (core, isAlive) => new Carrier(this.hops, core, this.scheduler, isAlive), events: this.mailEvents(), drawOrdinal: () => this.drawOrdinal(), onTurn: () => { this.onTurn(); }, chokesOn: (id) => this.poison.has(id) },
+      { ...ports, router: this.router, register: this.register, newCarrier: (core, isAlive) => new Carrier(this.hops, core, this.scheduler, isAlive), events: this.mailEvents(), onTurn: () => { this.onTurn(); }, chokesOn: (id) => this.poison.has(id) },
       this.prng.fork(),
     );
   }
@@ -148,9 +156,10 @@ export class World {
     return route;
   }
 
-  /** The mirror of the gateway's (youngest) queue of this name. */
-  mirror(name: string): QueueMirror {
-    const mirror = this.gateway.core?.registry.byName(name).at(-1);
+  /** The partition of the gateway's (youngest) queue of this name. */
+  mirror(name: string): Partition {
+    const registry = this.gateway.core?.registry;
+    const mirror = registry?.byName(name).at(-1)?.partition ?? registry?.partitions.find((one) => hasQueue(one, name));
     assert.ok(mirror !== undefined, `the gateway has a queue ${name}`);
     return mirror;
   }
@@ -176,8 +185,12 @@ export class World {
     core.submit({
       messageId, reversePath: letter.reversePath, groups: submitted, chunks: [content.slice(0, half), content.slice(half)], contentBytes: content.length,
       flags: 0, ret: 0, envid: '', client: 'client', helo: 'client.example',
-      settle: (outcome) => { this.settled(letter, outcome); },
+      settle: (outcome) => {
+        noteQueues(core);
+        this.settled(letter, outcome);
+      },
     });
+    noteQueues(core);
     return letter;
   }
 
@@ -208,29 +221,41 @@ export class World {
 
   get isQuiet(): boolean {
     const core = this.gateway.core;
-    if (core === undefined || !core.recovery.allListed || !core.recovery.isIdle || core.reports.openCount > 0 || core.commitPoint.openCount > 0) return false;
-    return core.registry.all.every((mirror) => mirror.queue.length === 0 && mirror.committedNumber === mirror.lastNumber) && this.inSync;
+    if (core === undefined || core.holdings.expected() !== '' || core.holdings.isReading || core.reports.openCount > 0 || core.commitPoint.openCount > 0) return false;
+    return core.registry.partitions.every((partition) => partition.length === 0 && partition.ackedNumber === partition.lastNumber) && this.inSync;
   }
 
-  /** All living mirrors are in sync, and every store stands where the gateway does. */
+  /** All partitions of the gateway are here, with all that they hold. */
+  get isWhole(): boolean {
+    const holdings = this.gateway.core?.holdings;
+    return holdings?.openCount === 0 && !holdings.isReading;
+  }
+
+  /** All living copies are in step, and every store stands where the gateway does. */
   untilLevel(boundMs = SETTLE_BOUND_MS): void {
-    this.until(() => this.inSync && (this.gateway.core?.registry.all ?? []).every((mirror) => !mirror.isDirty && mirror.replicas.every((replica) => {
-      const store = this.stores.find((node) => node.id === replica.store.storeId)?.store;
-      return store === undefined || queuesOf(store, mirror.queue.name).some((queue) => queue.attributes.birth === mirror.queue.identity.birth && queue.attributes.serial === mirror.queue.identity.serial && queue.number === mirror.lastNumber);
+    this.until(() => this.inSync && (this.gateway.core?.registry.partitions ?? []).every((partition) => !partition.isDirty && partition.rows.every((row) => {
+      const store = this.stores.find((node) => node.id === row.storeId)?.store;
+      return store === undefined || store.partitions.find(partition.name)?.number === partition.lastNumber;
     })), boundMs, 'level mirrors');
   }
 
-  /** Every mirror on a living store is SYNC, and no change of a set is open. */
+  /** Every copy on a living store is SYNC, and no change of a record is under way. */
   get inSync(): boolean {
     const core = this.gateway.core;
     if (core === undefined) return false;
-    return core.registry.all.every((mirror) => mirror.setChangeNumber === 0 && mirror.replicas.every((replica) => {
-      const alive = this.stores.some((store) => store.id === replica.store.storeId && store.isAlive);
-      return !alive || (replica.sync === SyncState.SYNC && replica.member);
+    return core.registry.partitions.every((partition) => partition.set?.records.isSettled === true && partition.rows.every((row) => {
+      const alive = this.stores.some((store) => store.id === row.storeId && store.isAlive);
+      return !alive || row.shown === 'SYNC';
     }));
   }
 
   // ---- faults ----
+
+  /** Until the key of its process stands in the register, and it has begun. */
+  startGateway(): void {
+    this.gateway.start();
+    this.until(() => this.gateway.core !== undefined, SETTLE_BOUND_MS, 'the process');
+  }
 
   cut(store: StoreNode): void {
     this.network.cut(GATEWAY, store.id);
@@ -254,26 +279,22 @@ export class World {
 
   // ---- looking ----
 
-  /** Asserts that all living stores hold the same of each queue, in step with the gateway. */
+  /** Asserts that all living stores hold the same of each partition, in step with the gateway. */
   assertSameContent(): void {
-    const living = this.stores.filter((store) => store.isAlive);
     const core = this.gateway.core;
     assert.ok(core !== undefined);
-    for (const mirror of core.registry.all) {
+    for (const partition of core.registry.partitions) {
       const seen: string[][] = [];
-      for (const node of living) {
-        if (!mirror.replicas.some((replica) => replica.store.storeId === node.id) || node.store === undefined) continue;
-        const store = node.store;
-        const { birth, serial } = mirror.queue.identity;
-        const queue = queuesOf(store, mirror.queue.name).find((one) => one.attributes.birth === birth && one.attributes.serial === serial);
-        assert.ok(queue !== undefined, `${node.id} has queue ${mirror.queue.name}`);
-        assert.equal(queue.number, mirror.lastNumber, `${node.id} is at the gateway's number`);
-        assert.deepEqual([queue.digestA, queue.digestB], [mirror.digest.a, mirror.digest.b], `${node.id} is at the gateway's digest`);
-        assert.equal(queue.count, mirror.queue.length, `${node.id} has as many entries of ${mirror.queue.name}`);
-        assert.equal(queue.epoch, mirror.epoch, `${node.id} knows the epoch`);
-        seen.push(contentOfQueue(store, queue));
+      for (const { id, store } of this.stores) {
+        if (store === undefined || !partition.rows.some((row) => row.storeId === id)) continue;
+        const copy = store.partitions.find(partition.name);
+        assert.ok(copy !== undefined, `${id} has partition ${partition.name}`);
+        assert.equal(copy.number, partition.lastNumber, `${id} is at the gateway's number`);
+        assert.deepEqual([copy.digestA, copy.digestB], [partition.digest.a, partition.digest.b], `${id} is at the gateway's digest`);
+        assert.equal(copy.count, partition.length, `${id} has as many entries of ${partition.name}`);
+        seen.push(contentOf(store, copy));
       }
-      for (const content of seen) assert.deepEqual(content, seen[0], `the mirrors of ${mirror.queue.name} hold the same`);
+      for (const content of seen) assert.deepEqual(content, seen[0], `the copies of ${partition.name} hold the same`);
     }
   }
 
@@ -281,17 +302,21 @@ export class World {
     return this.log.lines.slice(-lines).map((line) => `${line.atMs.toFixed(1)} ${line.event}: ${line.text} ${JSON.stringify(line.fields)}`).join('\n');
   }
 
-  private drawOrdinal(): number {
-    this.ordinal += 1;
-    return this.ordinal;
-  }
-
   private settled(letter: Letter, outcome: SubmissionOutcome): void {
     assert.equal(letter.outcome, 0, 'a submission is settled once');
     letter.outcome = outcome;
     letter.settledAt = this.letters.moment();
     this.scheduler.trace(`settled ${String(letter.id)} ${String(outcome)}`);
-    if (outcome === COMMITTED) checkCommitted(letter, this.stores);
+    if (outcome === COMMITTED) checkCommitted(letter, this.stores, (partition) => this.membersOf(partition));
+  }
+
+  /** As the register has them; behind a rollback as the holder has them, who writes them there again. */
+  private membersOf(partition: string): readonly RecordedMember[] {
+    const known = this.gateway.core?.mirrors;
+    const held = [...(known?.all() ?? [])].find(({ name }) => name === partition)?.set?.records.known;
+    const record = this.register.recordOf(partition);
+    const isRolledBack = held !== undefined && held.epoch > (record?.epoch ?? 0);
+    return (isRolledBack ? held : record)?.members ?? [];
   }
 
   private mailEvents(): MailEvents {

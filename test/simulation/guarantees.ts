@@ -5,19 +5,17 @@
  * fails throws a GuaranteeBroken, whose text begins with the guarantee.
  */
 import type { GatewayCore } from '../../src/gateway/core.js';
-import type { QueueMirror } from '../../src/gateway/mirror/queue-mirror.js';
-import { ResyncPhase, SyncState } from '../../src/gateway/mirror/replica.js';
+import type { Partition } from '../../src/gateway/mirror/partition.js';
 import { MailQueue } from '../../src/gateway/queue/mail-queue.js';
 import type { Delivery } from '../../src/gateway/queue/types.js';
 import { COMMITTED, NOTIFY_NEVER, NO_MEMORY, NOT_READY, REFUSED } from '../../src/gateway/queue/types.js';
-import { ROLE_MEMBER } from '../../src/protocol/reasons.js';
+import type { PartitionRecord } from '../../src/protocol/partition-record.js';
 import type { GatewayNode } from '../scenario/gateway-node.js';
-import { hasEntry, queuesOf } from '../scenario/inspect.js';
+import { hasEntry } from '../scenario/inspect.js';
 import { sameBytes, textOf } from '../scenario/letters.js';
 import type { StoreNode } from '../scenario/store-node.js';
 import { GuaranteeBroken } from './broken.js';
 import type { Custody } from './custody.js';
-import { idsInOrder, keyOfMirror, keyOfStored } from './custody.js';
 import type { Copy, Dot, Ledger, Letter } from './ledger.js';
 import type { Answer } from './next-hops.js';
 import { OrderWatch } from './order.js';
@@ -29,6 +27,8 @@ export interface GuaranteePorts {
   readonly ledger: Ledger;
   readonly custody: Custody;
   readonly minReplicas: number;
+  /** As the register has them now. */
+  records(): ReadonlyMap<string, PartitionRecord>;
   nowMs(): number;
 }
 
@@ -58,30 +58,19 @@ export class Guarantees {
     this.checkRefused(letter);
   }
 
-  /** G1, G6: every in-sync mirror of the queue has it, and there are enough of them. */
+  /** G1, G6: every member has it, by the register and by what its holder counts on, and there are enough of them. */
   private checkCommitted(letter: Letter, copy: Copy, core: GatewayCore): void {
-    const { ports } = this;
     const name = `message ${String(letter.id)} of ${letter.gateway} in ${copy.queueName}`;
-    const mirror = core.registry.all.find((one) => keyOfMirror(one) === copy.queueKey) ?? fail(`G1: 250 for ${name}, and its gateway has no such queue`);
-    let counted = 0;
-    for (const replica of mirror.replicas) {
-      if (!replica.member || replica.sync !== SyncState.SYNC) continue;
-      counted += 1;
-      const node = ports.stores.find((store) => store.id === replica.store.storeId)?.node;
-      if (node?.store === undefined || node.bootId !== replica.store.bootId) continue; // It had it, and died.
-      const held = queuesOf(node.store, copy.queueName).find((queue) => keyOfStored(queue) === copy.queueKey);
-      if (held === undefined || !hasEntry(node.store, held, letter.id)) fail(`G1: 250 for ${name}, but ${node.id}, which counts as in sync, lacks it`);
+    const partition = core.registry.partitions.find((one) => one.name === copy.queueKey) ?? fail(`G1: 250 for ${name}, and its gateway does not hold ${copy.queueKey}`);
+    const record = this.ports.records().get(copy.queueKey) ?? fail(`G1: 250 for ${name}, and ${copy.queueKey} has no record`);
+    const counted = partition.rows.filter((row) => row.isPossible);
+    for (const { storeId, bootId } of [...record.members, ...counted]) {
+      const node = this.ports.stores.find((store) => store.id === storeId)?.node;
+      if (node?.store === undefined || node.bootId !== bootId) continue; // It had it, and died.
+      const held = node.store.partitions.find(copy.queueKey);
+      if (held === undefined || !hasEntry(node.store, held, letter.id)) fail(`G1: 250 for ${name}, but member ${storeId} of ${copy.queueKey} lacks it`);
     }
-    if (counted < ports.minReplicas) fail(`G6: 250 for ${name} with ${String(counted)} mirrors in sync`);
-    ports.custody.observe();
-    const newest = ports.custody.newest.get(copy.queueKey);
-    for (const { node } of ports.stores) {
-      if (node.store === undefined) continue;
-      for (const queue of queuesOf(node.store, copy.queueName)) {
-        if (keyOfStored(queue) !== copy.queueKey || queue.role !== ROLE_MEMBER || queue.epoch !== newest || !queue.members.includes(node.id)) continue;
-        if (!hasEntry(node.store, queue, letter.id)) fail(`G1: 250 for ${name}, but ${node.id}, a member of its newest epoch ${String(newest)}, lacks it`);
-      }
-    }
+    if (record.members.length < this.ports.minReplicas) fail(`G6: 250 for ${name} with ${String(record.members.length)} members`);
   }
 
   /** G9. */
@@ -94,15 +83,28 @@ export class Guarantees {
 
   onAttempt(gateway: string, core: GatewayCore, delivery: Delivery): void {
     const letter = this.ports.ledger.letters.get(delivery.envelope.messageId);
-    if (letter === undefined) return;
+    if (letter === undefined) {
+      if (core.mayDeliver(delivery)) this.checkReportStored(mirrorOf(core, delivery), delivery.envelope.messageId);
+      return;
+    }
     if (letter.outcome === 0 && letter.gateway === gateway) fail(`G1: message ${String(letter.id)} is tried before its client was answered`);
     const copy = letter.copyIn(delivery.queue.route.queueName);
     if (copy !== undefined && copy.firstAttempt === 0 && (core.mayDeliver(delivery) || !this.hasOther(gateway, copy.queueKey))) copy.firstAttempt = this.ports.ledger.moment();
   }
 
+  /** G1 of a report: nobody tries it before every copy that counts and is in step has it. */
+  private checkReportStored(partition: Partition, id: number): void {
+    for (const { storeId, bootId } of partition.rows.filter((row) => row.isPossible && row.isInStep)) {
+      const node = this.ports.stores.find((store) => store.id === storeId)?.node;
+      if (node?.store === undefined || node.bootId !== bootId) continue;
+      const held = node.store.partitions.find(partition.name);
+      if (held === undefined || !hasEntry(node.store, held, id)) fail(`G1: report ${String(id)} is tried, but member ${storeId} of ${partition.name} lacks it`);
+    }
+  }
+
   /** Whether another process serves the queue, so that this one's attempts may be those of a former owner. */
   private hasOther(gateway: string, key: string): boolean {
-    return this.ports.gateways.some((other) => other.id !== gateway && other.core?.registry.all.some((mirror) => keyOfMirror(mirror) === key) === true);
+    return this.ports.gateways.some((other) => other.id !== gateway && other.core?.registry.partitions.some((mirror) => mirror.name === key) === true);
   }
 
   onDot(gateway: string, core: GatewayCore, delivery: Delivery, content: Uint8Array, answers: readonly Answer[]): void {
@@ -142,13 +144,13 @@ export class Guarantees {
     for (const dot of dots) dot.settledNumber = mirror.lastNumber;
   }
 
-  private newDot(gateway: string, mirror: QueueMirror, isUnanswered: boolean): Dot {
+  private newDot(gateway: string, mirror: Partition, isUnanswered: boolean): Dot {
     this.ports.ledger.dots += 1;
-    return { gateway, atMs: this.ports.nowMs(), mirror, settledNumber: 0, isUnanswered, disasters: this.ports.custody.disastersOf(keyOfMirror(mirror)) };
+    return { gateway, atMs: this.ports.nowMs(), mirror, set: mirror.set, settledNumber: 0, isUnanswered, disasters: this.ports.custody.disastersOf(mirror.name) };
   }
 
   /** A report reaches its addressee: of a message that exists, and once. */
-  private onReportDot(gateway: string, mirror: QueueMirror, delivery: Delivery, content: Uint8Array, answers: readonly Answer[]): void {
+  private onReportDot(gateway: string, mirror: Partition, delivery: Delivery, content: Uint8Array, answers: readonly Answer[]): void {
     const id = delivery.envelope.messageId;
     const known = this.ports.ledger.reports.get(id) ?? fail(`G2: an unknown message ${String(id)} is handed over`);
     const isCut = answers.includes('cut');
@@ -169,25 +171,25 @@ export class Guarantees {
   /** G4: which named window repeats what this dot handed over? */
   private explainRepeat(what: string, dot: Dot | undefined): void {
     if (dot === undefined || dot.isUnanswered) return; // The reply was lost.
-    const key = keyOfMirror(dot.mirror);
+    const key = dot.mirror.name;
     if (this.ports.custody.disastersOf(key) > dot.disasters) return; // All copies of the deletion are gone.
-    if (dot.settledNumber > 0 && dot.mirror.committedNumber < dot.settledNumber) return; // The deletion was not at all mirrors.
+    if (dot.settledNumber > 0 && (dot.set?.ackedByAllNumber ?? 0) < dot.settledNumber) return; // The deletion was not at all copies.
     const sender = this.ports.gateways.find((one) => one.id === dot.gateway);
     const core = sender?.core;
-    const isOwner = sender !== undefined && core?.registry.all.includes(dot.mirror) === true && core.mirrors.mayDeliver(dot.mirror, sender.process.nowMs);
+    const isOwner = sender !== undefined && core?.registry.partitions.includes(dot.mirror) === true && dot.mirror.mayDeliver(sender.process.nowMs);
     if (dot.settledNumber === 0 && !isOwner) return; // It ended, or lost its right, before it heard the reply.
-    fail(`G4: ${what} is handed over again without a fault: first by ${dot.gateway} at ${dot.atMs.toFixed(1)}, settled as change ${String(dot.settledNumber)} of ${key}, committed ${String(dot.mirror.committedNumber)}`);
+    fail(`G4: ${what} is handed over again without a fault: first by ${dot.gateway} at ${dot.atMs.toFixed(1)}, settled as change ${String(dot.settledNumber)} of ${key}, at all copies ${String(dot.set?.ackedByAllNumber)}`);
   }
 
   // ---- always ----
 
   /** G5 at a dot: nobody else may send one for this queue at this instant. */
-  private checkOneOwner(mirror: QueueMirror, gateway: string): void {
-    const key = keyOfMirror(mirror);
+  private checkOneOwner(mirror: Partition, gateway: string): void {
+    const key = mirror.name;
     for (const other of this.ports.gateways) {
       if (other.id === gateway) continue;
-      for (const theirs of other.core?.registry.all ?? []) {
-        if (keyOfMirror(theirs) === key && other.core?.mirrors.mayDeliver(theirs, other.process.nowMs) === true) fail(`G5: ${gateway} delivers from ${mirror.queue.name} (${key}) while ${other.id} may`);
+      for (const theirs of other.core?.registry.partitions ?? []) {
+        if (theirs.name === key && theirs.mayDeliver(other.process.nowMs)) fail(`G5: ${gateway} delivers from ${mirror.name} (${key}) while ${other.id} may`);
       }
     }
   }
@@ -198,11 +200,11 @@ export class Guarantees {
     for (const { id, core, process } of this.ports.gateways) {
       if (core === undefined) continue;
       if (core.memory.usedBytes > core.memory.limitBytes) fail(`G7: ${id} uses ${String(core.memory.usedBytes)} of ${String(core.memory.limitBytes)} bytes`);
-      for (const mirror of core.registry.all) {
-        if (!core.mirrors.mayDeliver(mirror, process.nowMs)) continue;
-        const key = keyOfMirror(mirror);
+      for (const mirror of core.registry.partitions) {
+        if (!mirror.mayDeliver(process.nowMs)) continue;
+        const key = mirror.name;
         const other = owners.get(key);
-        if (other !== undefined) fail(`G5: both ${other} and ${id} may deliver from ${mirror.queue.name} (${key})`);
+        if (other !== undefined) fail(`G5: both ${other} and ${id} may deliver from ${mirror.name} (${key})`);
         owners.set(key, id);
       }
     }
@@ -212,40 +214,17 @@ export class Guarantees {
     }
   }
 
-  /** G2: a refill empties the copy first. With no mirror in sync, none begins while another one is under way. */
-  onRefill(storeId: string, queueName: string): void {
-    for (const { id, core } of this.ports.gateways) {
-      for (const mirror of core?.registry.all ?? []) {
-        if (mirror.queue.name !== queueName || mirror.inSyncCount > 0) continue;
-        const begins = mirror.replicas.some((replica) => replica.store.storeId === storeId && replica.sync === SyncState.RESYNC && replica.phase === ResyncPhase.NONE);
-        const others = begins ? mirror.replicas.filter((replica) => replica.isFilling) : [];
-        if (others.length > 0) fail(`G2: ${id} empties ${queueName} (${keyOfMirror(mirror)}) at ${storeId} while ${others.map(({ store }) => store.storeId).join()} is being filled, and no mirror is in sync`);
-      }
-    }
-  }
-
-  /** A refill is over: the copy stands in order. */
-  onCaughtUp(storeId: string, queueName: string): void {
-    const store = this.ports.stores.find((one) => one.id === storeId)?.node.store;
-    if (store !== undefined) for (const queue of queuesOf(store, queueName)) idsInOrder(store, queue);
-  }
-
   // ---- at the end ----
 
-  /** The world is empty but for queues that wait: every recipient of an accepted message has ended in one way. */
-  onDrained(waiting: ReadonlySet<string>): void {
+  /** The world is empty: every recipient of an accepted message has ended in one way. */
+  onDrained(): void {
     const { ledger, custody } = this.ports;
     for (const letter of ledger.letters.values()) {
       this.checkRefused(letter);
       this.checkReports(letter, custody.disasterCount > 0);
       if (!letter.isAccepted) continue;
-      for (const copy of letter.copies) if (!waiting.has(copy.queueKey) && (waiting.size === 0 || (copy.failed.size === 0 && !this.isThere(letter.id, copy.queueKey))) && !copy.isOver && !copy.isExcused) fail(`G2: message ${String(letter.id)} of ${letter.gateway} in ${copy.queueName} (${copy.queueKey}) is lost: ${copy.recipients.map((one) => one.address).filter((address) => !copy.dots.has(address)).join(' ')}`);
+      for (const copy of letter.copies) if (!copy.isOver && !copy.isExcused) fail(`G2: message ${String(letter.id)} of ${letter.gateway} in ${copy.queueName} (${copy.queueKey}) is lost`);
     }
-  }
-
-  /** Its gateway still has it: it has expired, and its report waits for a queue that waits (simulate.ts judges that). */
-  private isThere(messageId: number, queueKey: string): boolean {
-    return this.ports.gateways.some(({ core }) => core?.registry.all.some((mirror) => keyOfMirror(mirror) === queueKey && core.entries.table.index.find(messageId, mirror.handle) !== 0) === true);
   }
 
   private checkReports(letter: Letter, afterDisaster: boolean): void {
@@ -256,7 +235,7 @@ export class Guarantees {
   }
 }
 
-function mirrorOf(core: GatewayCore, delivery: Delivery): QueueMirror {
-  const queue = delivery.queue instanceof MailQueue ? core.mirrors.mirrorOf(delivery.queue.handle) : undefined;
-  return queue ?? fail('a delivery of a queue that its gateway does not have');
+function mirrorOf(core: GatewayCore, delivery: Delivery): Partition {
+  const partition = delivery.queue instanceof MailQueue ? core.mirrors.partitionOf(delivery.queue.partition.handle) : undefined;
+  return partition ?? fail('a delivery of a queue that its gateway does not have');
 }

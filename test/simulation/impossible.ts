@@ -9,10 +9,12 @@ import { GuaranteeBroken } from './broken.js';
 /** GAP is a mirror that was away; FENCED, DENIED, UNKNOWN and STANDBY follow from restarts and takeovers; LIMIT from a full store, BODY from a tail. */
 const IMPOSSIBLE_REFUSALS = ['DIGEST', 'CHECKSUM', 'INVALID', 'COUNT'];
 const IMPOSSIBLE_ENDS = ['MALFORMED', 'SEQUENCE', 'VERSION'];
+/** A copy that was in step and is not any more. */
+const ISOLATED = /member \S+ IN_STEP -> NG$/;
 
 export function checkLog(line: LogLine, isHarmless: boolean): void {
   const reason = String(line.fields['reason'] ?? '');
   if (line.text === 'request refused' && IMPOSSIBLE_REFUSALS.includes(reason)) throw new GuaranteeBroken(`protocol: a store refused with ${reason}: ${JSON.stringify(line.fields)}`);
   if (line.text === 'connection closed' && IMPOSSIBLE_ENDS.includes(reason)) throw new GuaranteeBroken(`protocol: a store closed with ${reason}: ${JSON.stringify(line.fields)}`);
-  if (isHarmless && line.text === 'a mirror is isolated') throw new GuaranteeBroken(`links: a mirror is isolated, and no store, path or process was away for longer than its lease: ${JSON.stringify(line.fields)}`);
+  if (isHarmless && ISOLATED.test(line.text)) throw new GuaranteeBroken(`links: a mirror is isolated, and no store, path or process was away for longer than its lease: ${line.text}`);
 }

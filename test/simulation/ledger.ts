@@ -5,7 +5,8 @@
  *
  * Every noteworthy moment has a number of one common order, so that "before" is exact.
  */
-import type { QueueMirror } from '../../src/gateway/mirror/queue-mirror.js';
+import type { Partition } from '../../src/gateway/mirror/partition.js';
+import type { PartitionSet } from '../../src/recovery/ownership/partition-set.js';
 import type { Recipient, SubmissionOutcome } from '../../src/gateway/queue/types.js';
 import { COMMITTED } from '../../src/gateway/queue/types.js';
 import { contentOf } from '../scenario/letters.js';
@@ -17,7 +18,9 @@ export const UNANSWERED = -1;
 export interface Dot {
   readonly gateway: string;
   readonly atMs: number;
-  readonly mirror: QueueMirror;
+  readonly mirror: Partition;
+  /** Its set when the dot was sent: says what all copies have, also when the partition was lost. */
+  readonly set: PartitionSet | undefined;
   /** Number of the change that ended or noted the delivery; 0 while the gateway has not settled it. */
   settledNumber: number;
   /** The next hop took it, the reply was lost. */
@@ -31,12 +34,14 @@ export class Copy {
   readonly letter: Letter;
   readonly queueName: string;
   readonly recipients: readonly Recipient[];
-  /** Identity of the queue that took it; '' when none did. */
+  /** The partition that took it; '' when none did. */
   queueKey = '';
   /** Moment of the first attempt; 0 before. */
   firstAttempt = 0;
   /** Every process and in-sync mirror that held it was gone at one time: it may be lost (G2). */
   isExcused = false;
+  /** Its copies were given up once: what is taken back in stands behind what came meanwhile. */
+  hasNoPlace = false;
   readonly dots = new Map<string, Dot[]>();
   /** Recipients that the next hop refused, or whose time was over. */
   readonly failed = new Set<string>();

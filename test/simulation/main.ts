@@ -1,11 +1,10 @@
 /**
  * The command behind `npm run simulate`: seeds one after the other, over several processes, and what came of them.
  *
- *     npm run simulate -- [--seed N] [--seeds M] [--steps S] [--jobs J] [--trace] [--keep-going] [--safety]
+ *     npm run simulate -- [--seed N] [--seeds M] [--steps S] [--jobs J] [--trace] [--keep-going]
  *                         [--mutants [--only NAME]]
  *
- * --safety looks for broken guarantees only: a world that does not drain is passed over, the first other failure ends
- * the run. A seed that fails prints the command that repeats it and the last lines of its log; --trace prints all of a run.
+ * The first seed that fails ends the run, but with --keep-going. It prints the command that repeats it and the last lines of its log; --trace prints all of a run.
  * The exit code is 0 only if no seed failed and, in a run of ALL_KINDS_SEEDS or more, every kind of fault fired. The CPU
  * of a seed is that of all threads of its process, without the start of the process.
  */
@@ -31,18 +30,16 @@ interface Range {
   readonly jobs: number;
   /** A failing seed does not end the run. */
   readonly keepGoing: boolean;
-  /** A world that does not drain is no failure. */
-  readonly safety: boolean;
 }
 
 function options(): Range & { readonly trace: boolean; readonly mutants: boolean; readonly only: string; readonly stride: number } {
   const values = readArguments({
     seed: { type: 'string', default: '1' }, seeds: { type: 'string', default: '1' }, steps: { type: 'string', default: String(STEPS_DEFAULT) }, jobs: { type: 'string', default: '0' },
     stride: { type: 'string', default: '1' }, trace: { type: 'boolean', default: false }, 'keep-going': { type: 'boolean', default: false }, mutants: { type: 'boolean', default: false },
-    only: { type: 'string', default: '' }, safety: { type: 'boolean', default: false },
+    only: { type: 'string', default: '' },
   });
   const number = (name: 'seed' | 'seeds' | 'steps' | 'jobs' | 'stride'): number => numberOf(name, values[name], 'whole');
-  return { seed: number('seed'), seeds: number('seeds'), steps: number('steps'), jobs: number('jobs') || availableParallelism(), stride: number('stride'), trace: values.trace, keepGoing: values['keep-going'], safety: values.safety, mutants: values.mutants, only: values.only };
+  return { seed: number('seed'), seeds: number('seeds'), steps: number('steps'), jobs: number('jobs') || availableParallelism(), stride: number('stride'), trace: values.trace, keepGoing: values['keep-going'], mutants: values.mutants, only: values.only };
 }
 
 let told = 0;
@@ -72,7 +69,7 @@ function runHere(range: Range, stride: number, trace: boolean): Summary {
   for (let i = 0; i < range.seeds; i++) {
     const seed = range.seed + i * stride;
     const before = process.cpuUsage();
-    const result = simulate(seed, { steps: range.steps, isSafetyOnly: range.safety, ...(trace ? { onTrace: (atMs, text) => { say(`${atMs.toFixed(3)} ${text}`); } } : {}) });
+    const result = simulate(seed, { steps: range.steps, ...(trace ? { onTrace: (atMs, text) => { say(`${atMs.toFixed(3)} ${text}`); } } : {}) });
     const cpuMs = cpuMsSince(before);
     if (process.send !== undefined) process.send({ result, cpuMs } satisfies SeedTold);
     else {
@@ -91,7 +88,7 @@ async function runApart(range: Range): Promise<Summary> {
   const file = fileURLToPath(import.meta.url);
   await Promise.all(Array.from({ length: jobs }, (_, job) => new Promise<void>((resolve, reject) => {
     const share = Math.floor((range.seeds - job + jobs - 1) / jobs);
-    const child = fork(file, ['--seed', String(range.seed + job), '--seeds', String(share), '--stride', String(jobs), '--steps', String(range.steps), ...(range.keepGoing ? ['--keep-going'] : []), ...(range.safety ? ['--safety'] : [])]);
+    const child = fork(file, ['--seed', String(range.seed + job), '--seeds', String(share), '--stride', String(jobs), '--steps', String(range.steps), ...(range.keepGoing ? ['--keep-going'] : [])]);
     child.on('message', ({ result, cpuMs }: SeedTold) => {
       summary.add(result, cpuMs);
       tell(result, range.steps);

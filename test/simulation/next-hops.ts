@@ -27,6 +27,8 @@ export interface CarrierOptions {
   readonly gateway: string;
   readonly dotMs: number;
   readonly replyMs: number;
+  /** What it says beside its codes, at great length. */
+  readonly words?: string | undefined;
 }
 
 const RESULTS: Readonly<Record<'accept' | 'defer' | 'reject', RecipientResult>> = {
@@ -42,6 +44,10 @@ const DOWN_PAUSE_MS = 500;
 /** A next hop that says nothing any more is given up after this. */
 const HANG_MS = 5000;
 const EMPTY: DeliveryResult = { results: [], relay: 'next-hop', setupMs: 0, transmitMs: 0, dotUnanswered: false };
+
+function said(result: RecipientResult, words: string | undefined): RecipientResult {
+  return words === undefined ? result : { ...result, text: words };
+}
 
 export class SimCarrier implements DeliverySink {
   private readonly options: CarrierOptions;
@@ -107,7 +113,7 @@ export class SimCarrier implements DeliverySink {
     core.copyContent(delivery, content, 0);
     watch.onDot(options.gateway, core, delivery, content, answers);
     const isCut = answers.includes('cut');
-    const results = answers.map((answer) => (!isCut && (answer === 'accept' || answer === 'defer' || answer === 'reject') ? RESULTS[answer] : CUT));
+    const results = answers.map((answer) => (!isCut && (answer === 'accept' || answer === 'defer' || answer === 'reject') ? said(RESULTS[answer], options.words) : CUT));
     this.timeline.after(options.replyMs, () => { this.settle(delivery, { ...EMPTY, results, dotUnanswered: isCut }); });
   }
 

@@ -24,18 +24,23 @@ export class OrderWatch {
 
   onCommitted(letter: Letter): void {
     for (const copy of letter.copies) {
-      lineOf(this.fifo, copy.queueKey).copies.push(copy);
+      lineOf(this.fifo, partOf(copy)).copies.push(copy);
       lineOf(this.strict, nameOf(copy)).copies.push(copy);
     }
   }
 
   onDot(copy: Copy, isStrict: boolean): void {
-    const waiting = firstOpen(lineOf(this.fifo, copy.queueKey), (one) => one.firstAttempt !== 0);
+    const waiting = firstOpen(lineOf(this.fifo, partOf(copy)), (one) => one.firstAttempt !== 0);
     if (waiting !== undefined && waiting !== copy && waiting.letter.settledAt < copy.letter.submittedAt) this.fail(`G3: in ${copy.queueName} message ${String(copy.letter.id)} is tried before ${String(waiting.letter.id)}, which had its 250 earlier`);
     if (!isStrict) return;
     const before = firstOpen(lineOf(this.strict, nameOf(copy)), (one) => one.isTried);
     if (before !== undefined && before !== copy && before.letter.settledAt < copy.letter.submittedAt) this.fail(`G3: in strict ${copy.queueName} message ${String(copy.letter.id)} is tried while ${String(before.letter.id)} is not over`);
   }
+}
+
+/** A queue in one partition: between two parts of it no order is promised once another process serves them (G3). */
+function partOf(copy: Copy): string {
+  return `${copy.queueKey}/${copy.queueName}`;
 }
 
 function nameOf(copy: Copy): string {
@@ -50,7 +55,7 @@ function lineOf(lines: Map<string, Line>, key: string): Line {
 
 function firstOpen(line: Line, isDone: (copy: Copy) => boolean): Copy | undefined {
   for (let copy = line.copies[line.done]; copy !== undefined; copy = line.copies[line.done]) {
-    if (!copy.isExcused && !isDone(copy)) return copy;
+    if (!copy.isExcused && !copy.hasNoPlace && !isDone(copy)) return copy;
     line.done += 1;
   }
   return undefined;

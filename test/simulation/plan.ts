@@ -8,20 +8,21 @@ import type { Ordering } from '../../src/gateway/queue/types.js';
 export const FAULT_KINDS = [
   'kill-gateway', 'kill-store', 'blink', 'stop-gateway', 'stop-store', 'freeze-gateway', 'freeze-store', 'reset-path', 'cut-path', 'cut-link', 'stall-path',
   'one-way', 'partition', 'isolate', 'slow-link', 'small-chunks', 'full-store', 'full-gateway', 'clocks', 'hop-defers', 'hop-rejects', 'hop-hangs',
-  'hop-cuts', 'hop-down', 'resend', 'replace', 'drain-store', 'planned-stop', 'twin', 'lose-store', 'strand-store',
+  'hop-cuts', 'hop-down', 'resend', 'replace', 'drain-store', 'rebalance', 'planned-stop', 'twin', 'lose-store', 'hop-verbose', 'many-recipients',
+  'register-away', 'register-slow', 'register-late', 'register-loses', 'register-cut', 'register-rollback',
 ] as const;
 /** Stories told step by step (plots.ts), each about one rule of who may write and who may deliver. */
 export const PLOTS = [
-  'plot-frozen-owner', 'plot-stale-copy', 'plot-spilled-owner', 'plot-drain-cut', 'plot-set-in-doubt', 'plot-refill-live', 'plot-refusal-lost', 'plot-claim-lost',
-  'plot-hand-back', 'plot-both-stores', 'plot-both-lost', 'plot-stranded',
+  'plot-frozen-owner', 'plot-stale-copy', 'plot-spilled-owner', 'plot-drain-cut', 'plot-change-in-doubt', 'plot-refill-live', 'plot-refusal-lost', 'plot-taker-dies',
+  'plot-hand-back', 'plot-both-stores', 'plot-both-lost', 'plot-pair', 'plot-source-dies',
 ] as const;
 export type PlotName = (typeof PLOTS)[number];
-/** 'spill': a store came back with what its file held; follows from stops. */
-export type FaultKind = (typeof FAULT_KINDS)[number] | PlotName | 'spill';
-export const ALL_KINDS: readonly FaultKind[] = [...FAULT_KINDS, ...PLOTS, 'spill'];
+/** 'spill': a store came back with what its file held; 'begins-empty': every copy was lost. Both follow from others. */
+export type FaultKind = (typeof FAULT_KINDS)[number] | PlotName | 'spill' | 'begins-empty';
+export const ALL_KINDS: readonly FaultKind[] = [...FAULT_KINDS, ...PLOTS, 'spill', 'begins-empty'];
 
 /** Kinds that take nothing away for longer than a lease lasts. */
-const HARMLESS: readonly FaultKind[] = ['blink', 'small-chunks', 'clocks', 'hop-defers', 'hop-rejects', 'hop-hangs', 'hop-cuts', 'hop-down', 'resend'];
+const HARMLESS: readonly FaultKind[] = ['blink', 'small-chunks', 'clocks', 'hop-defers', 'hop-rejects', 'hop-hangs', 'hop-cuts', 'hop-down', 'resend', 'hop-verbose', 'many-recipients'];
 
 export interface QueuePlan {
   readonly name: string;
@@ -43,6 +44,8 @@ export interface Plan {
   readonly stores: readonly string[];
   readonly queues: readonly QueuePlan[];
   readonly minReplicas: number;
+  /** Of each gateway. */
+  readonly partitions: number;
   /** Nothing proves to a gateway that starts that its older process is gone. */
   readonly olderMayLive: boolean;
   readonly heartbeatMs: number;
@@ -50,6 +53,8 @@ export interface Plan {
   readonly leaseMs: number;
   readonly commitTimeoutMs: number;
   readonly blockEntries: number;
+  /** Bodies come along with blocks when no more than this is to come. */
+  readonly littleBytes: number;
   readonly refillFrameBytes: number;
   readonly windowBytes: number;
   /** Of the last changes at a gateway, out of which a mirror that was away gets what it missed. */
@@ -73,7 +78,7 @@ const ONE_HARMLESS_IN = 10;
 const HEARTBEAT_MS = 250;
 const FAILOVER_MS = 700;
 /** Kinds that leave a story as it is told. */
-const CALM: readonly FaultKind[] = ['small-chunks', 'clocks', 'hop-defers', 'hop-rejects', 'hop-cuts', 'resend', 'replace'];
+const CALM: readonly FaultKind[] = ['small-chunks', 'clocks', 'hop-defers', 'hop-rejects', 'hop-cuts', 'resend', 'replace', 'hop-verbose', 'many-recipients'];
 
 /** Of ten seeds so many tell a story; the rest are swarm alone. */
 const STORIES_IN_TEN = 5;
@@ -89,11 +94,9 @@ export function planOf(seed: number, steps: number): Plan {
 function stageOf(prng: Prng, plan: Plan, plot: PlotName): Partial<Plan> {
   const kinds = new Set(prng.below(2) === 0 ? [...plan.kinds].filter((kind) => CALM.includes(kind)) : plan.kinds);
   return {
-    plot, kinds, isHarmless: false, hasTwin: kinds.has('twin'), gateways: ['gw-1', 'gw-2', 'gw-3'].slice(0, prng.pick([2, 2, 3])), stores: ['store-a', 'store-b', 'store-c', 'store-d'].slice(0, plot === 'plot-drain-cut' || plot === 'plot-both-lost' || plot === 'plot-stranded' ? 3 + prng.below(2) : prng.pick([2, 3, 3])),
-    leaseMs: 4000, faultEvery: 30, minReplicas: plot === 'plot-set-in-doubt' || plot === 'plot-refill-live' || plot === 'plot-both-lost' || plot === 'plot-stranded' ? 1 : prng.pick([1, 1, 2]), commitTimeoutMs: plot === 'plot-refusal-lost' ? 600 : plan.commitTimeoutMs,
+    plot, kinds, isHarmless: false, hasTwin: kinds.has('twin'), gateways: ['gw-1', 'gw-2', 'gw-3'].slice(0, prng.pick([2, 2, 3])), stores: ['store-a', 'store-b', 'store-c', 'store-d'].slice(0, plot === 'plot-drain-cut' || plot === 'plot-both-lost' ? 3 + prng.below(2) : prng.pick([2, 3, 3])),
+    leaseMs: 4000, faultEvery: 30, minReplicas: plot === 'plot-change-in-doubt' || plot === 'plot-refill-live' || plot === 'plot-both-lost' ? 1 : prng.pick([1, 1, 2]), commitTimeoutMs: plot === 'plot-refusal-lost' ? 600 : plan.commitTimeoutMs,
     storeMemoryBytes: 64 * MEBIBYTE, gatewayMemoryBytes: 64 * MEBIBYTE,
-    // A strict queue is served by nothing beside it: new mail goes to the set that was forced.
-    ...(plot === 'plot-stranded' ? { replaceAfterMs: 1000, queues: prng.below(3) === 0 ? plan.queues : plan.queues.map((queue) => ({ ...queue, ordering: 'strict' as const })) } : {}),
     ...(plot === 'plot-refill-live' || plot === 'plot-both-stores' ? { refillFrameBytes: 600, windowBytes: 3000, ringBytes: 4000 } : {}),
   };
 }
@@ -109,11 +112,13 @@ function swarmOf(prng: Prng, seed: number, steps: number): Plan {
   return {
     seed, steps, kinds, plot: undefined, hasTwin: kinds.has('twin'), isHarmless: [...kinds].every((kind) => HARMLESS.includes(kind)), gateways, stores, queues,
     minReplicas: prng.pick([1, 1, 1, 2]),
+    partitions: prng.pick([1, 2, 4]),
     olderMayLive: prng.below(4) === 0 || kinds.has('twin'),
     heartbeatMs: HEARTBEAT_MS, failoverTimeoutMs: FAILOVER_MS,
     leaseMs: prng.pick([4000, 6000, 10_000]),
     commitTimeoutMs: prng.pick([600, 1500, 4000]),
     blockEntries: prng.pick([1, 4, 16, 200]),
+    littleBytes: seed % 2 === 0 ? 0 : MEBIBYTE,
     refillFrameBytes: prng.pick([600, 2048, 64 * 1024]),
     windowBytes: prng.pick([20_000, MEBIBYTE, 8 * MEBIBYTE]),
     ringBytes: prng.pick([4000, 50_000, MEBIBYTE]),

@@ -4,25 +4,24 @@
  * and the faults of the seed go on beside it. No story knows what is right: the checkers judge.
  *
  *   story            is about
- *   frozen owner     fences, leases and claims at every member: an owner stands still while it is taken over
- *   stale copy       the newest epoch only: a member that was isolated is there when its gateway comes back
- *   spilled owner    the first lease period: the stores restart with what they held while an owner stands still
- *   drain cut        a lease counts in both sets only: the stores that stay can't be heard when the set was sent
- *   set in doubt     a sent change stands: its survivor falls silent, the mirror that it drops is there again
+ *   frozen owner     fences and leases (6, 9, 10): an owner stands still while it is taken over
+ *   stale copy       a member that left (5, 11): it is there when its gateway comes back
+ *   spilled owner    leases of a boot that goes on by file (10): the stores restart while an owner stands still
+ *   drain cut        leases in both sets (6): the stores that stay can't be heard when the change was sent
+ *   change in doubt  outcome unknown (2, 3): the register answers late, and the dropped member is there again
  *   refill live      refilled entries stand by position while mail comes in
- *   refusal lost     a refusal is told when the withdrawal is at every mirror: the gateway dies in between
- *   claim lost       a claim counts while its store runs: the store that granted it dies at once
- *   hand back        a death between release and claim
- *   both stores      no store is left while one is being refilled
- *   both lost        both mirrors die at once, and one of them, or both, never come back
- *   stranded         an operator's word is for good: the store with the newest set is cut off, and another has an old one
+ *   refusal lost     a refusal is told when the withdrawal is at every copy: the gateway dies in between
+ *   taker dies       a takeover begins anew (9): the taker dies at some step of it
+ *   hand back        a death between release and the change of the record (13)
+ *   both stores      no copy is left while one is being filled (7, 8)
+ *   both lost        both copies die at once, and one of them, or both, never come back
+ *   pair             a gateway and one store die at one instant
+ *   source dies      a PARTIAL holder loses what it reads (14)
  */
-import { SyncState } from '../../src/gateway/mirror/replica.js';
-import { keyOfMirror, keyOfStored } from './custody.js';
-import { queuesOf } from '../scenario/inspect.js';
 import type { PlotName } from './plan.js';
 import type { Stage } from './stage.js';
-import type { GatewayMachine } from './world.js';
+import type { GatewayMachine, StoreMachine } from './world.js';
+import type { Partition } from '../../src/gateway/mirror/partition.js';
 
 /** A time to wait in ms, or what to wait for. */
 export type Wait = number | (() => boolean);
@@ -38,42 +37,47 @@ export const PLOT_SCRIPTS: Readonly<Record<PlotName, Script>> = {
   'plot-stale-copy': staleCopy,
   'plot-spilled-owner': spilledOwner,
   'plot-drain-cut': drainCut,
-  'plot-set-in-doubt': setInDoubt,
+  'plot-change-in-doubt': changeInDoubt,
   'plot-refill-live': refillLive,
   'plot-refusal-lost': refusalLost,
-  'plot-claim-lost': claimLost,
+  'plot-taker-dies': takerDies,
   'plot-hand-back': handBack,
   'plot-both-stores': bothStores,
   'plot-both-lost': bothLost,
-  'plot-stranded': stranded,
+  'plot-pair': pair,
+  'plot-source-dies': sourceDies,
 };
 
-/** A gateway with mail that nobody takes from it. */
-function* anOwner(stage: Stage): Generator<Wait, GatewayMachine, void> {
+interface Loaded {
+  readonly owner: GatewayMachine;
+  readonly partition: Partition;
+  /** Two members. */
+  readonly one: StoreMachine;
+  readonly other: StoreMachine;
+}
+
+/** A gateway with mail that nobody takes from it, in a partition with two members. */
+function* loaded(stage: Stage): Generator<Wait, Loaded, void> {
   const { world, prng, extras } = stage;
   const owner = world.gateways[prng.below(world.plan.gateways.length)];
   if (owner === undefined) throw new Error('a world has gateways');
   extras.holdMail(HELD_MS);
-  extras.send(owner, MESSAGES);
-  yield () => stage.mirrorOf(owner) !== undefined;
-  extras.send(owner, MESSAGES);
-  yield 50;
-  return owner;
-}
-
-/** Key of the queue that the story is about; '' when it is not there any more. */
-function keyOf(stage: Stage, owner: GatewayMachine): string {
-  const mirror = stage.mirrorOf(owner);
-  return mirror === undefined ? '' : keyOfMirror(mirror);
+  for (;;) {
+    extras.send(owner, MESSAGES);
+    yield 50;
+    const partition = stage.partitionOf(owner);
+    const stores = partition === undefined ? [] : stage.storesOf(partition);
+    const [one, other] = prng.below(2) === 0 ? stores : stores.reverse();
+    if (partition !== undefined && one !== undefined && other !== undefined) return { owner, partition, one, other };
+  }
 }
 
 function* frozenOwner(stage: Stage): Generator<Wait, void, void> {
   const { world, extras, prng } = stage;
-  const owner = yield* anOwner(stage);
-  const key = keyOf(stage, owner);
+  const { owner, partition } = yield* loaded(stage);
   extras.send(owner, prng.below(4));
   owner.process.freeze();
-  yield () => stage.isTaken(owner, key);
+  yield () => stage.takerOf(owner, partition.name) !== undefined;
   yield prng.below(600);
   if (prng.below(2) === 0) extras.holdMail(0);
   world.thaw(owner);
@@ -87,19 +91,15 @@ function* frozenOwner(stage: Stage): Generator<Wait, void, void> {
 
 function* staleCopy(stage: Stage): Generator<Wait, void, void> {
   const { world, extras, prng } = stage;
-  const owner = yield* anOwner(stage);
-  const mirror = stage.mirrorOf(owner);
-  const away = mirror === undefined ? undefined : prng.pick(mirror.replicas);
-  if (mirror === undefined || away === undefined) return;
-  const stores = [stage.storeOf(away)];
-  stage.hold(owner, stores, true);
-  yield () => !away.member;
+  const { owner, partition, one } = yield* loaded(stage);
+  stage.hold(owner, [one], true);
+  yield () => !partition.rows.some((row) => row.storeId === one.id && row.isRecorded);
   for (let i = 0; i < 6; i++) {
     extras.send(owner, 4);
     yield 20;
   }
   world.killGateway(owner);
-  stage.hold(owner, stores, false);
+  stage.hold(owner, [one], false);
   yield prng.below(300);
   stage.start(owner);
   yield 3000;
@@ -108,7 +108,7 @@ function* staleCopy(stage: Stage): Generator<Wait, void, void> {
 
 function* spilledOwner(stage: Stage): Generator<Wait, void, void> {
   const { world, extras, prng } = stage;
-  const owner = yield* anOwner(stage);
+  const { owner } = yield* loaded(stage);
   owner.process.freeze();
   for (const store of world.stores) world.stopStore(store, 0, true);
   yield prng.below(200);
@@ -121,78 +121,65 @@ function* spilledOwner(stage: Stage): Generator<Wait, void, void> {
 
 function* drainCut(stage: Stage): Generator<Wait, void, void> {
   const { world, extras, prng } = stage;
-  const owner = yield* anOwner(stage);
+  const { owner, partition, one, other } = yield* loaded(stage);
   const { core } = owner;
-  const mirror = stage.mirrorOf(owner);
-  const leaver = mirror === undefined ? undefined : prng.pick(mirror.replicas);
-  if (core === undefined || mirror === undefined || leaver === undefined) return;
-  core.mirrors.moves.drain(leaver.store.storeId);
-  yield () => mirror.setChangeNumber !== 0 && leaver.inSync && !leaver.wanted;
-  const staying = mirror.replicas.filter((replica) => replica.wanted).map((replica) => stage.storeOf(replica));
-  stage.hold(owner, staying, true, 'answers');
+  if (core === undefined) return;
+  core.moves.drain(one.id);
+  yield () => partition.rows.some((row) => row.storeId === one.id && row.mayLeave);
+  stage.hold(owner, [other], true, 'answers');
   yield 5;
-  stage.hold(owner, staying, true);
+  stage.hold(owner, [other], true);
   yield world.plan.leaseMs + 2500 + prng.below(1000);
   extras.holdMail(0);
   yield 200;
-  stage.hold(owner, staying, false);
+  stage.hold(owner, [other], false);
   yield 1000;
-  core.mirrors.moves.undrain(leaver.store.storeId);
+  core.moves.undrain(one.id);
 }
 
-function* setInDoubt(stage: Stage): Generator<Wait, void, void> {
+function* changeInDoubt(stage: Stage): Generator<Wait, void, void> {
   const { world, extras, prng } = stage;
-  const owner = yield* anOwner(stage);
-  const mirror = stage.mirrorOf(owner);
-  const dropped = mirror === undefined ? undefined : prng.pick(mirror.replicas);
-  if (mirror === undefined || dropped === undefined) return;
-  const others = world.gateways.filter((gateway) => gateway !== owner);
-  const back = [stage.storeOf(dropped)];
-  const survivors = mirror.replicas.filter((replica) => replica !== dropped).map((replica) => stage.storeOf(replica));
-  for (const other of others) stage.hold(other, back, true);
-  stage.hold(owner, back, true);
-  yield () => mirror.setChangeNumber !== 0 && !dropped.wanted;
-  stage.hold(owner, survivors, true, 'answers');
-  yield 5;
-  stage.hold(owner, survivors, true);
-  stage.hold(owner, back, false);
-  yield () => mirror.replicas.every((replica) => replica === dropped || replica.sync !== SyncState.SYNC);
-  yield world.plan.leaseMs + 1500 + prng.below(2000);
+  const { owner, partition, one, other } = yield* loaded(stage);
+  world.register.delay(1, 6000);
+  stage.hold(owner, [one], true);
+  yield () => partition.set?.records.isSettled === false;
+  if (prng.below(2) === 0) world.killGateway(owner);
+  else stage.hold(owner, [other], true);
+  yield prng.below(3000);
+  stage.hold(owner, [one], false);
+  yield world.plan.leaseMs + prng.below(3000);
+  world.register.delay(0, 0);
+  stage.hold(owner, [other], false);
+  stage.start(owner);
   extras.holdMail(0);
-  yield 500;
-  for (const gateway of world.gateways) stage.hold(gateway, world.stores, false);
-  yield 1000;
+  yield 2000;
 }
 
 function* refillLive(stage: Stage): Generator<Wait, void, void> {
   const { world, extras, prng } = stage;
-  const owner = yield* anOwner(stage);
-  const mirror = stage.mirrorOf(owner);
-  const away = mirror === undefined ? undefined : prng.pick(mirror.replicas);
-  if (mirror === undefined || away === undefined) return;
-  const { name } = mirror.queue;
+  const { owner, partition, one } = yield* loaded(stage);
   for (let i = 0; i < 8; i++) {
-    extras.send(owner, 8, name);
+    extras.send(owner, 8);
     yield 20;
   }
-  const store = stage.storeOf(away);
-  world.killStore(store);
+  const isFilled = (): boolean => partition.rows.some((row) => row.storeId === one.id && row.shown === 'RESYNC');
+  world.killStore(one);
   yield prng.below(1500);
-  world.network.slow(owner.id, store.id, REFILL_BYTES_PER_MS);
-  world.startStore(store);
-  yield () => away.sync === SyncState.RESYNC;
-  for (let i = 0; i < 60 && away.sync === SyncState.RESYNC; i++) {
-    extras.send(owner, 1, name);
+  world.network.slow(owner.id, one.id, REFILL_BYTES_PER_MS);
+  world.startStore(one);
+  yield isFilled;
+  for (let i = 0; i < 60 && isFilled(); i++) {
+    extras.send(owner, 1);
     yield 5;
   }
-  world.network.slow(owner.id, store.id, 0);
-  yield () => away.sync === SyncState.SYNC;
+  world.network.slow(owner.id, one.id, 0);
+  yield () => partition.rows.some((row) => row.storeId === one.id && row.shown === 'SYNC');
   extras.holdMail(0);
 }
 
 function* refusalLost(stage: Stage): Generator<Wait, void, void> {
   const { world, extras, prng } = stage;
-  const owner = yield* anOwner(stage);
+  const { owner } = yield* loaded(stage);
   extras.send(owner, 4);
   yield prng.below(4);
   // The withdrawals may not leave, nor acknowledgements arrive.
@@ -209,39 +196,37 @@ function* refusalLost(stage: Stage): Generator<Wait, void, void> {
   extras.holdMail(0);
 }
 
-function* claimLost(stage: Stage): Generator<Wait, void, void> {
+function* takerDies(stage: Stage): Generator<Wait, void, void> {
   const { world, extras, prng } = stage;
-  const owner = yield* anOwner(stage);
-  const key = keyOf(stage, owner);
+  const { owner, partition } = yield* loaded(stage);
   const isKilled = prng.below(2) === 0;
   if (isKilled) world.killGateway(owner);
   else owner.process.freeze();
-  const claimedAt = (): (typeof world.stores)[number] | undefined => world.stores.find(({ store }) => store !== undefined && queuesOf(store).some((queue) => keyOfStored(queue) === key && queue.holder !== owner.gatewayId));
-  yield () => claimedAt() !== undefined;
-  const store = claimedAt();
-  yield prng.below(3);
-  if (store === undefined) return;
-  world.killStore(store);
+  const taker = (): GatewayMachine | undefined => world.gateways.find(({ id, gatewayId }) => id !== owner.id && world.records().get(partition.name)?.holder.gatewayId === gatewayId);
+  yield () => taker() !== undefined;
+  yield prng.below(30);
+  const victim = taker();
+  if (victim === undefined) return;
+  world.killGateway(victim);
   yield prng.below(1000);
-  world.startStore(store);
   if (!isKilled) world.thaw(owner);
   yield prng.below(3000);
   stage.start(owner);
+  stage.start(victim);
   yield 2000;
   extras.holdMail(0);
 }
 
 function* handBack(stage: Stage): Generator<Wait, void, void> {
   const { world, extras, prng } = stage;
-  const owner = yield* anOwner(stage);
-  const key = keyOf(stage, owner);
+  const { owner, partition } = yield* loaded(stage);
   world.killGateway(owner);
-  yield () => stage.isTaken(owner, key);
-  const rescuer = world.gateways.find((gateway) => gateway.core?.registry.all.some((mirror) => keyOfMirror(mirror) === key) === true);
+  yield () => stage.takerOf(owner, partition.name) !== undefined;
+  const rescuer = stage.takerOf(owner, partition.name);
   if (prng.below(2) === 0) extras.holdMail(0);
   stage.start(owner);
-  yield () => world.stores.some(({ store }) => store !== undefined && queuesOf(store).some((queue) => keyOfStored(queue) === key && queue.holder === owner.gatewayId));
-  yield prng.below(4);
+  yield () => world.records().get(partition.name)?.holder.gatewayId === owner.gatewayId;
+  yield prng.below(30);
   const victim = prng.below(2) === 0 ? owner : rescuer;
   if (victim === undefined) return;
   world.killGateway(victim);
@@ -253,17 +238,12 @@ function* handBack(stage: Stage): Generator<Wait, void, void> {
 
 function* bothStores(stage: Stage): Generator<Wait, void, void> {
   const { world, extras, prng } = stage;
-  const owner = yield* anOwner(stage);
-  const mirror = stage.mirrorOf(owner);
-  const [first, second] = mirror?.replicas ?? [];
-  if (first === undefined || second === undefined) return;
-  const one = stage.storeOf(first);
-  const other = stage.storeOf(second);
+  const { owner, partition, one, other } = yield* loaded(stage);
   for (const { id } of [one, other]) world.network.slow(owner.id, id, REFILL_BYTES_PER_MS);
   world.killStore(one);
   yield prng.below(1200);
   world.startStore(one);
-  yield () => first.sync === SyncState.RESYNC;
+  yield () => partition.rows.some((row) => row.storeId === one.id && row.shown === 'RESYNC');
   yield prng.below(6);
   world.killStore(other);
   yield prng.below(1200);
@@ -275,10 +255,7 @@ function* bothStores(stage: Stage): Generator<Wait, void, void> {
 
 function* bothLost(stage: Stage): Generator<Wait, void, void> {
   const { world, extras, prng } = stage;
-  const owner = yield* anOwner(stage);
-  const members = stage.mirrorOf(owner)?.replicas.filter(({ member }) => member).map((replica) => stage.storeOf(replica)) ?? [];
-  const [one, other] = prng.below(2) === 0 ? members : members.reverse();
-  if (one === undefined || other === undefined) return;
+  const { owner, one, other } = yield* loaded(stage);
   world.loseStore(one);
   if (prng.below(2) === 0) yield prng.below(3);
   if (prng.below(3) === 0) world.loseStore(other);
@@ -294,30 +271,46 @@ function* bothLost(stage: Stage): Generator<Wait, void, void> {
   extras.holdMail(0);
 }
 
-function* stranded(stage: Stage): Generator<Wait, void, void> {
+function* pair(stage: Stage): Generator<Wait, void, void> {
   const { world, extras, prng } = stage;
-  const owner = yield* anOwner(stage);
-  const mirror = stage.mirrorOf(owner);
-  const [one, other] = mirror?.replicas.filter(({ member }) => member) ?? [];
-  if (mirror === undefined || one === undefined || other === undefined) return;
-  const [away, last] = prng.below(2) === 0 ? [one, other] : [other, one];
-  const alone = (): boolean => mirror.memberCount === 1 && mirror.setChangeNumber === 0 && last.inSync;
-  stage.hold(owner, [stage.storeOf(away)], true);
-  yield alone;
-  for (let n = prng.below(4); n > 0; n--) {
-    extras.send(owner, 3);
-    yield () => mirror.inSyncCount === 2 && mirror.setChangeNumber === 0;
-    const joined = mirror.replicas.filter((replica) => replica.member && replica !== last).map((replica) => stage.storeOf(replica));
-    for (const store of joined) world.killStore(store);
-    yield alone;
-    for (const store of joined) world.startStore(store);
+  const { owner, one, other } = yield* loaded(stage);
+  extras.send(owner, prng.below(6));
+  yield prng.below(4);
+  world.killGateway(owner);
+  world.killStore(one);
+  yield prng.pick([0, prng.below(2000), 2 * world.plan.leaseMs]);
+  if (prng.below(2) === 0) stage.start(owner);
+  else world.startStore(one);
+  yield prng.pick([prng.below(200), prng.below(4000)]);
+  stage.start(owner);
+  world.startStore(one);
+  // Once it is doubled again the other one may go.
+  yield () => [...world.records().values()].every((record) => record.members.length >= 2 || record.holder.gatewayId !== owner.gatewayId);
+  if (prng.below(2) === 0) world.killStore(other);
+  yield 500;
+  world.startStore(other);
+  extras.holdMail(0);
+}
+
+function* sourceDies(stage: Stage): Generator<Wait, void, void> {
+  const { world, extras, prng } = stage;
+  const { owner, partition, one, other } = yield* loaded(stage);
+  for (let i = 0; i < 6; i++) {
+    extras.send(owner, 8);
+    yield 20;
   }
-  extras.send(owner, 3);
-  yield 50;
-  if (prng.below(4) > 0) world.killGateway(owner);
-  extras.strand(stage.storeOf(last));
-  stage.hold(owner, [stage.storeOf(away)], false);
+  world.killGateway(owner);
+  for (const gateway of world.gateways) for (const { id } of [one, other]) world.network.slow(gateway.id, id, REFILL_BYTES_PER_MS);
+  if (prng.below(2) === 0) stage.start(owner);
+  const reader = (): GatewayMachine | undefined => world.gateways.find(({ core }) => core?.registry.partitions.some(({ name, isRecovering }) => name === partition.name && isRecovering) === true);
+  yield () => reader() !== undefined;
+  yield prng.below(40);
+  const source = reader()?.core?.registry.partitions.find(({ name }) => name === partition.name)?.set?.source?.storeId;
+  const victim = world.stores.find(({ id }) => id === source);
+  if (victim !== undefined) world.killStore(victim);
   yield prng.below(3000);
+  for (const gateway of world.gateways) for (const { id } of [one, other]) world.network.slow(gateway.id, id, 0);
+  if (victim !== undefined) world.startStore(victim);
   stage.start(owner);
   yield 1000;
   extras.holdMail(0);

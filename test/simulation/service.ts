@@ -1,7 +1,7 @@
 /**
- * G6 and G8: what a gateway offers, looked at after each of its turns and now and then, from what its stores and queues
- * are; how the gateway itself reckons is not asked (src/gateway/queue/readiness.ts). A route is stuck when its queue has
- * fewer mirrors in sync than min_replicas, or, without a queue, when fewer stores may be chosen for one.
+ * G6 and G8: what a gateway offers, looked at after each of its turns and now and then, from what its
+ * partitions are; how the gateway itself reckons is not asked (src/gateway/queue/readiness.ts). A route is stuck when no
+ * partition has min_replicas members in step, or, strict and with mail, when its own has not.
  *
  *   closed   more than half of the routes stuck: no mail
  *   open     not more than half of them stuck or with a queue still to come back: mail is taken, by itself, as soon as
@@ -12,8 +12,8 @@
  * Between closed and open either will do.
  */
 import type { GatewayCore } from '../../src/gateway/core.js';
-import type { QueueMirror } from '../../src/gateway/mirror/queue-mirror.js';
-import { SyncState } from '../../src/gateway/mirror/replica.js';
+import type { Partition } from '../../src/gateway/mirror/partition.js';
+import type { MailQueue } from '../../src/gateway/queue/mail-queue.js';
 import type { Route } from '../../src/gateway/queue/types.js';
 import { GuaranteeBroken } from './broken.js';
 import type { Answer } from './next-hops.js';
@@ -47,7 +47,7 @@ interface Life {
   /** It could have been open all the time. */
   readonly open: Since;
   /** Queues that come back, with mail due and nothing of it tried. */
-  readonly idle: Map<QueueMirror, Since>;
+  readonly idle: Map<MailQueue, Since>;
   /** Until when the next hop of a queue is taken to be down. */
   readonly downMs: Map<string, number>;
 }
@@ -73,7 +73,7 @@ export class ServiceWatch {
       return;
     }
     const known = this.lives.get(id);
-    const life = known?.core === core ? known : { core, open: { fromMs: Infinity, seenMs: -Infinity, gapMs: PORT_GAP_MS }, idle: new Map<QueueMirror, Since>(), downMs: new Map<string, number>() };
+    const life = known?.core === core ? known : { core, open: { fromMs: Infinity, seenMs: -Infinity, gapMs: PORT_GAP_MS }, idle: new Map<MailQueue, Since>(), downMs: new Map<string, number>() };
     this.lives.set(id, life);
     this.lookAtPort(gateway, core, life);
     this.lookAtQueues(gateway, core, life);
@@ -87,48 +87,57 @@ export class ServiceWatch {
   onTry({ id, process }: ServiceGateway, queueName: string, answer: Answer): void {
     const life = this.lives.get(id);
     if (life === undefined) return;
-    for (const mirror of life.idle.keys()) if (mirror.queue.name === queueName) life.idle.delete(mirror);
+    for (const queue of life.idle.keys()) if (queue.name === queueName) life.idle.delete(queue);
     if (answer === 'down') life.downMs.set(queueName, process.nowMs + DOWN_MS);
   }
 
   private lookAtPort({ id, process }: ServiceGateway, core: GatewayCore, life: Life): void {
-    const { stores, placement } = core.mirrors;
-    const up = stores.filter((store) => store.isUp);
-    const free = up.filter(({ storeId }) => !placement.isAvoided(storeId)).length;
+    const up = core.mirrors.stores.filter((store) => store.isUp);
     let stuck = 0;
     let awaited = 0;
+    const mayTake = core.registry.partitions.some((one) => one.isOwn && !one.isLeaving && copiesOf(one) >= this.minReplicas);
+    // Where a copy that counts is missing, the register must let it go first: until then either will do.
+    const isSound = core.registry.partitions.every((one) => !one.isOwn || one.rows.every((row) => !row.isPossible || row.isInStep));
     for (const route of this.routes) {
-      const inSync = copiesOf(core.registry.find(route));
-      if ((inSync ?? free) < this.minReplicas) stuck += 1;
-      else if (inSync === undefined && core.recovery.expects(route.queueName, route.queueClass) !== '') awaited += 1;
+      const queue = core.registry.find(route);
+      // A strict queue with mail waits for its own partition; any other takes new mail where it can be committed.
+      if (queue !== undefined && queue.length > 0 && route.ordering === 'strict') {
+        if (copiesOf(queue.partition) < this.minReplicas) stuck += 1;
+      } else if (!mayTake) stuck += 1;
+      else if ((queue === undefined && isAwaited(core)) || !isSound) awaited += 1;
     }
     const all = this.routes.length;
     const story = `${String(up.length)} stores up, ${String(stuck)} of ${String(all)} routes stuck and ${String(awaited)} awaited`;
     if (stuck * 2 > all && core.accepting) throw new GuaranteeBroken(`G6: ${id} takes mail with ${story}`);
-    const openMs = (stuck + awaited) * 2 <= all && core.recovery.allListed ? lasts(life.open, process.nowMs) : ended(life.open);
+    const openMs = (stuck + awaited) * 2 <= all && core.registerAway === '' && core.holdings.expected() === '' ? lasts(life.open, process.nowMs) : ended(life.open);
     if (openMs > this.listMs + HEARD_SLACK_MS && !core.accepting && !this.stopping.has(core)) throw new GuaranteeBroken(`G6: ${id} takes no mail though for ${openMs.toFixed(0)} ms there have been ${story}`);
   }
 
   private lookAtQueues({ id, process }: ServiceGateway, core: GatewayCore, life: Life): void {
     const nowMs = process.nowMs;
-    for (const mirror of core.registry.all) {
-      const { queue } = mirror;
-      const isIdle = queue.isRecovering && queue.routed && !queue.isLeaving && queue.readyCount > 0 && queue.inFlightCount === 0 && queue.blockedUntilMs <= nowMs && (life.downMs.get(queue.name) ?? 0) <= nowMs && core.mirrors.mayDeliver(mirror, nowMs);
+    for (const queue of core.registry.queues()) {
+      const mirror = queue.partition;
+      const isIdle = queue.isRecovering && queue.routed && !mirror.isLeaving && !queue.isBehind && queue.readyCount > 0 && queue.inFlightCount === 0 && queue.blockedUntilMs <= nowMs && (life.downMs.get(queue.name) ?? 0) <= nowMs && mirror.mayDeliver(nowMs);
       if (!isIdle) {
-        life.idle.delete(mirror);
+        life.idle.delete(queue);
         continue;
       }
-      const since = life.idle.get(mirror) ?? { fromMs: nowMs, seenMs: nowMs, gapMs: BACK_GAP_MS };
-      life.idle.set(mirror, since);
+      const since = life.idle.get(queue) ?? { fromMs: nowMs, seenMs: nowMs, gapMs: BACK_GAP_MS };
+      life.idle.set(queue, since);
       const idleMs = lasts(since, nowMs);
       if (idleMs > BACK_MS) throw new GuaranteeBroken(`G8: ${id} has tried nothing of ${queue.name} for ${idleMs.toFixed(0)} ms while its blocks come, with ${String(queue.readyCount)} messages due`);
     }
   }
 }
 
-/** Members in sync, of a queue that is there. */
-function copiesOf(mirror: QueueMirror | undefined): number | undefined {
-  return mirror?.replicas.filter(({ member, sync }) => member && sync === SyncState.SYNC).length;
+/** Partitions of its own are still to come, or not whole. */
+function isAwaited(core: GatewayCore): boolean {
+  return core.holdings.expected() !== '' || core.registry.partitions.some((one) => one.isOwn && one.isRecovering);
+}
+
+/** Recorded members that are in step. */
+function copiesOf(partition: Partition): number {
+  return partition.rows.filter((row) => row.isRecorded && row.isInStep).length;
 }
 
 /** For how long it has been so at each look. */

@@ -2,36 +2,30 @@
  * One seed of the simulation: a plan, its faults, then calm, and the verdict.
  *
  *   STEPS steps of mail and faults ─► calm ─► drained: everything accepted has ended, mirrors agree
- *                                        └──► not within DRAIN_MS: a failure, unless in a state named in waiting.ts
+ *                                        └──► not within DRAIN_MS: a failure. Nobody is asked, but where stores never
+ *                                             come back (operator.ts)
  */
-import { SyncState } from '../../src/gateway/mirror/replica.js';
-import { ROLE_MEMBER } from '../../src/protocol/reasons.js';
-import { queuesOf } from '../scenario/inspect.js';
-import { keyOfMirror, keyOfStored } from './custody.js';
-import { GuaranteeBroken, NotDrained } from './broken.js';
+import { GuaranteeBroken } from './broken.js';
 import type { FaultKind } from './plan.js';
 import { Operator } from './operator.js';
 import { planOf } from './plan.js';
 import { Swarm } from './swarm.js';
-import { waitingJobs, waitingState } from './waiting.js';
 import { World } from './world.js';
 
-/** Virtual time in which a healed world must be empty: leases, retries and claims put off add up to a fraction of it. */
+/** Virtual time in which a healed world must be empty: leases, sessions and retries add up to a fraction of it. */
 const DRAIN_MS = 120_000;
 /** Longer with stores that never come back: mirrors move away, and an operator looks now and then. */
 const OPERATED_MS = 60_000;
 const LOOK_MS = 50;
-/** One that is back: queues go on there and drain as before. */
-const RETURNED_MS = 120_000;
 /** The longest silence that a link bears, and a handshake. */
 const NOTICED_MS = 5000;
+/** Of so many worlds one has an operator who gives copies up that come back. */
+const HASTY_EVERY = 3;
 
 export interface RunOptions {
   readonly steps: number;
   /** Gets every traced event as text. */
   readonly onTrace?: (atMs: number, text: string) => void;
-  /** A world that does not drain in time is no failure. */
-  readonly isSafetyOnly?: boolean;
   /** Breaks a guarantee on purpose at this step: the canary of the checkers. */
   readonly sabotage?: (world: World, step: number) => void;
 }
@@ -47,8 +41,6 @@ export interface RunResult {
   readonly dots: number;
   /** Copies that the faults really took from every holder. */
   readonly excused: number;
-  /** The named state in which the world waits; '' when it drained. */
-  readonly waiting: string;
   readonly virtualMs: number;
 }
 
@@ -57,66 +49,55 @@ export function simulate(seed: number, options: RunOptions): RunResult {
   const { onTrace } = options;
   if (onTrace !== undefined) world.scheduler.onTrace = (text) => { onTrace(world.scheduler.nowMs, text); };
   const swarm = new Swarm(world);
+  const hasty = seed % HASTY_EVERY === 0 ? new Operator(world) : undefined;
   let failure = '';
-  let waiting = '';
   try {
     world.run(1000);
     for (let step = 0; step < options.steps; step++) {
       swarm.step();
+      hasty?.lookInHaste();
       lookAtAll(world);
       options.sabotage?.(world, step);
     }
     swarm.calm();
-    const queues = untilDrained(world, swarm);
-    waiting = [...new Set(queues.values())].sort().join(' and ');
-    world.guarantees.onDrained(new Set(queues.keys()));
+    untilDrained(world, swarm);
+    world.guarantees.onDrained();
   } catch (error) {
-    if (!(error instanceof NotDrained && options.isSafetyOnly === true)) failure = error instanceof GuaranteeBroken ? error.message : error instanceof Error ? (error.stack ?? error.message) : String(error);
+    failure = error instanceof GuaranteeBroken ? error.message : error instanceof Error ? (error.stack ?? error.message) : String(error);
   }
   return {
     seed, failure, lastLog: failure === '' ? '' : world.lastLog(), traceHash: world.scheduler.traceHash, stepCount: world.scheduler.stepCount, fired: [...swarm.fired],
-    accepted: world.ledger.accepted, dots: world.ledger.dots, excused: world.custody.excused, waiting, virtualMs: world.scheduler.nowMs,
+    accepted: world.ledger.accepted, dots: world.ledger.dots, excused: world.custody.excused, virtualMs: world.scheduler.nowMs,
   };
 }
 
-/** Runs until the world is empty and whole, but for queues that wait for the operator; the names of their states. */
-function untilDrained(world: World, swarm: Swarm): ReadonlyMap<string, string> {
+/** Runs until the world is empty and whole. */
+function untilDrained(world: World, swarm: Swarm): void {
   // Before that a process may not have noticed what it has lost.
   world.run(NOTICED_MS);
   const operator = new Operator(world);
-  const { castaway } = swarm;
-  let end = world.scheduler.nowMs + DRAIN_MS + (world.lostStores.size > 0 ? OPERATED_MS : 0);
-  let why = whyNotDrained(world, NONE);
-  while (why !== '' || castaway.isOpen) {
-    if (world.scheduler.nowMs >= end) {
-      const waiting = waitingQueues(world);
-      const besides = whyNotDrained(world, waiting);
-      if (waiting.size > 0 && besides === '') return waiting;
-      throw new NotDrained(`the world does not drain within ${String(DRAIN_MS)} ms: ${besides === '' ? why : besides}`);
-    }
+  const end = world.scheduler.nowMs + DRAIN_MS + (world.lostStores.size > 0 ? OPERATED_MS : 0);
+  for (let why = whyNotDrained(world); why !== ''; why = whyNotDrained(world)) {
+    if (world.scheduler.nowMs >= end) throw new GuaranteeBroken(`the world does not drain within ${String(DRAIN_MS)} ms: ${why}`);
     swarm.startAll();
-    if (castaway.isUnderWay) end = world.scheduler.nowMs + RETURNED_MS;
-    else operator.look();
+    operator.look();
     releasePoison(world);
-    castaway.look(operator.isHeld);
     world.run(LOOK_MS);
     lookAtAll(world);
-    why = whyNotDrained(world, NONE);
   }
   checkMirrorsAgree(world);
-  return NONE;
 }
 
 /**
  * A message that two processes had in hand when they ended is held alone, be it their fault or not (docs/GUARANTEES.md
- * "Poison"): its operator lets it go on, as one who has looked at it.
+ * "Reports"): its operator lets it go on, as one who has looked at it.
  */
 function releasePoison({ gateways }: World): void {
   for (const { core } of gateways) {
     if (core === undefined) continue;
-    for (const mirror of core.registry.all) {
-      for (let row = mirror.queue.first; row !== 0; row = mirror.queue.following(row)) {
-        if (!core.holds.reasonOf(mirror, row).startsWith('it was in hand')) continue;
+    for (const queue of core.registry.queues()) {
+      for (let row = queue.first; row !== 0; row = queue.following(row)) {
+        if (!core.holds.reasonOf(queue, row).startsWith('it was in hand')) continue;
         core.holds.release({ messageId: core.entries.table.messageId(row), reason: 'it is innocent', who: 'ann' }, () => {});
       }
     }
@@ -127,80 +108,61 @@ function lookAtAll(world: World): void {
   for (const gateway of world.gateways) world.service.look(gateway);
 }
 
-const NONE: ReadonlyMap<string, string> = new Map();
-
-function waitingQueues(world: World): Map<string, string> {
-  const waiting = new Map<string, string>();
-  for (const { core } of world.gateways) {
-    for (const [key, state] of core === undefined ? [] : waitingJobs(core)) {
-      // Else the other gateway has its mail, and waits for its operator: below.
-      if (state !== 'held elsewhere' || world.custody.disasters.has(key)) waiting.set(key, state);
-    }
-    for (const mirror of core?.registry.all ?? []) {
-      const state = waitingState(mirror);
-      if (state !== '') waiting.set(keyOfMirror(mirror), state);
-    }
+function whyNotDrained(world: World): string {
+  for (const [partition, { gaveUp }] of world.records()) {
+    const back = gaveUp.find(({ storeId }) => !world.lostStores.has(storeId));
+    if (back !== undefined) return `${partition} has not taken in what was given up at ${back.storeId}`;
   }
-  return waiting;
-}
-
-/** `waiting`: queues that are not looked at; a report may wait for one of them. */
-function whyNotDrained(world: World, waiting: ReadonlyMap<string, string>): string {
-  for (const { id, core, isTwin } of world.gateways) {
+  for (const { id, gatewayId, core, isTwin } of world.gateways) {
     if (isTwin && core === undefined) continue;
     if (isTwin) return `${id} still runs beside the process that has its id`;
     if (core === undefined) return `${id} is not running`;
-    // With more than half of its routes waiting, or still to come back, a gateway closes its port (G6).
-    const isWaiting = core.recovery.openCount > 0 || core.registry.all.some((mirror) => waiting.has(keyOfMirror(mirror)));
-    if (!core.accepting && !isWaiting) return `${id} takes no mail`;
-    const unheard = core.recovery.silentStores.filter((store) => !world.lostStores.has(store));
-    if (unheard.length > 0) return `${id} has not heard ${unheard.join()}`;
-    // Also one whose stand-in lives, and waits for its operator with it.
-    const held = core.recovery.held().filter(({ key, owner, state }) => owner === id && state !== 'no survivor' && waiting.has(key));
-    if (core.recovery.openCount > held.length) return `${id} still recovers ${String(core.recovery.openCount)} queues`;
-    if (core.commitPoint.openCount > 0 && waiting.size === 0) return `${id} has ${String(core.commitPoint.openCount)} commits open`;
-    if (core.reports.openCount > 0 && waiting.size === 0) return `${id} makes ${String(core.reports.openCount)} reports`;
-    for (const mirror of core.registry.all) {
-      const { queue } = mirror;
-      if (waiting.has(keyOfMirror(mirror))) continue;
-      // Its last entries, or all behind its strict head, wait for a report whose queue waits, or is not known yet because one waits.
-      const owesOnly = queue.readyCount + queue.inFlightCount + queue.deferredCount === 0 || queue.blockedUntilMs === Infinity;
-      if (waiting.size > 0 && owesOnly && (core.reports.openCount > 0 || !core.recovery.isWhole(queue.identity.ownerId))) continue;
-      if (queue.length > 0) return `${id} has ${String(queue.length)} messages in ${queue.name} (${keyOfMirror(mirror)}): ready ${String(queue.readyCount)}, in flight ${String(queue.inFlightCount)}, deferred ${String(queue.deferredCount)}, held ${String(queue.heldCount)}`;
-      if (mirror.setChangeNumber !== 0 || mirror.isDirty || mirror.committedNumber !== mirror.lastNumber) return `${id} has changes of ${queue.name} open`;
-      for (const replica of mirror.replicas) if (!world.lostStores.has(replica.store.storeId) && (!replica.member || replica.sync !== SyncState.SYNC || replica.acked !== mirror.lastNumber)) return `${id} has a mirror of ${queue.name} at ${replica.store.storeId} that is not in sync`;
+    if (!core.accepting) return `${id} takes no mail`;
+    const own = core.registry.partitions.filter((partition) => partition.ownerId === gatewayId);
+    if (own.length < world.plan.partitions) return `${id} holds ${String(own.length)} of its ${String(world.plan.partitions)} partitions: ${core.holdings.waiting().map(({ partition, waitsFor }) => `${partition} waits for ${waitsFor}`).join()}`;
+    if (core.registry.partitions.length > own.length) return `${id} still serves partitions of others`;
+    if (core.holdings.openCount > 0) return `${id} still recovers ${String(core.holdings.openCount)} partitions`;
+    if (core.commitPoint.openCount > 0) return `${id} has ${String(core.commitPoint.openCount)} commits open`;
+    if (core.reports.openCount > 0) return `${id} makes ${String(core.reports.openCount)} reports`;
+    for (const partition of core.registry.partitions) {
+      for (const queue of partition.queues.values()) {
+        if (queue.length > 0) return `${id} has ${String(queue.length)} messages in ${queue.name} (${partition.name}): ready ${String(queue.readyCount)}, in flight ${String(queue.inFlightCount)}, deferred ${String(queue.deferredCount)}, held ${String(queue.heldCount)}, behind ${String(queue.isBehind)}, may deliver ${String(partition.mayDeliver(world.scheduler.nowMs))}`;
+      }
+      if (partition.set?.records.isSettled !== true) return `${id} has a change of the record of ${partition.name} open`;
+      if (partition.isDirty || partition.ackedNumber !== partition.lastNumber) return `${id} has changes of ${partition.name} open`;
+      for (const row of partition.rows) {
+        if (world.lostStores.has(row.storeId)) continue;
+        if (row.shown !== 'SYNC' || row.acked !== partition.lastNumber) return `${id} has a copy of ${partition.name} at ${row.storeId} that is ${row.shown} ${row.phase} at ${String(row.acked)} of ${String(partition.lastNumber)}`;
+      }
+      const wanted = Math.min(2, world.stores.length - world.lostStores.size);
+      if (partition.inSyncCount < wanted) return `${id} has ${String(partition.inSyncCount)} copies of ${partition.name}`;
     }
   }
-  return whatIsLeft(world, waiting);
+  return whatIsLeft(world);
 }
 
-/**
- * A store that was cut off and is back keeps mirrors in sync; besides, at most a refill that never ended of a queue that
- * nobody has, and what a rescuer gave back there before, which its owner touches only when it claims it.
- */
-function whatIsLeft({ stores, gateways, returned }: World, waiting: ReadonlyMap<string, string>): string {
-  const store = stores.find((one) => one === returned)?.store;
-  for (const queue of store === undefined ? [] : queuesOf(store)) {
-    const key = keyOfStored(queue);
-    const served = gateways.flatMap(({ core }) => core?.registry.all.filter((mirror) => keyOfMirror(mirror) === key) ?? []);
-    const isMirror = served.some(({ replicas }) => replicas.some((replica) => replica.store.storeId === returned?.id && replica.inSync));
-    if (!isMirror && queue.holderToken !== 0 && !waiting.has(key) && (served.length > 0 || queue.role === ROLE_MEMBER)) return `${returned?.id ?? ''} is back and keeps a copy of ${queue.attributes.name} (${key}) that is no mirror`;
+/** Copies that no record names, once everybody was told. */
+function whatIsLeft({ stores, gateways }: World): string {
+  for (const { id, store } of stores) {
+    for (const { partition, count } of store?.partitions.copies() ?? []) {
+      const isCopy = gateways.some(({ core }) => core?.registry.partitions.some((one) => one.name === partition && one.rows.some((row) => row.storeId === id)));
+      if (!isCopy && count > 0) return `${id} keeps a copy of ${partition} with ${String(count)} messages that nobody counts on`;
+    }
   }
   return '';
 }
 
-/** Every copy that counts as in sync holds nothing, at the number and digest of its gateway. */
+/** Every copy that counts as in step holds nothing, at the number and digest of its gateway. */
 function checkMirrorsAgree(world: World): void {
   for (const { id, core } of world.gateways) {
-    for (const mirror of core?.registry.all ?? []) {
-      for (const replica of mirror.replicas) {
-        if (world.lostStores.has(replica.store.storeId)) continue;
-        const store = world.stores.find((one) => one.id === replica.store.storeId)?.store;
-        const queue = store === undefined ? undefined : queuesOf(store, mirror.queue.name).find((one) => keyOfStored(one) === keyOfMirror(mirror));
-        const where = `${mirror.queue.name} of ${id} at ${replica.store.storeId}`;
-        if (queue === undefined) throw new GuaranteeBroken(`mirrors: ${where} does not exist, and counts as in sync`);
-        if (queue.number !== mirror.lastNumber || queue.digestA !== mirror.digest.a || queue.digestB !== mirror.digest.b || queue.count !== 0 || queue.epoch !== mirror.epoch) {
-          throw new GuaranteeBroken(`mirrors: ${where} is at number ${String(queue.number)} epoch ${String(queue.epoch)} with ${String(queue.count)} entries, its gateway at ${String(mirror.lastNumber)} epoch ${String(mirror.epoch)}`);
+    for (const partition of core?.registry.partitions ?? []) {
+      for (const { storeId } of partition.rows) {
+        if (world.lostStores.has(storeId)) continue;
+        const copy = world.stores.find((one) => one.id === storeId)?.store?.partitions.find(partition.name);
+        const where = `${partition.name} of ${id} at ${storeId}`;
+        if (copy === undefined) throw new GuaranteeBroken(`mirrors: ${where} does not exist, and counts as in step`);
+        if (copy.number !== partition.lastNumber || copy.digestA !== partition.digest.a || copy.digestB !== partition.digest.b || copy.count !== 0) {
+          throw new GuaranteeBroken(`mirrors: ${where} is at number ${String(copy.number)} with ${String(copy.count)} entries, its gateway at ${String(partition.lastNumber)}`);
         }
       }
     }

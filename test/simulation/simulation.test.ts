@@ -28,13 +28,13 @@ function run(args: readonly string[]): { readonly code: number | null; readonly 
 /** A gateway ends a message that it never handed over: what no check may miss. */
 function swallowOne(world: World): boolean {
   for (const { core } of world.gateways) {
-    for (const mirror of core?.registry.all ?? []) {
-      if (core === undefined || mirror.queue.name === 'senders' || mirror.queue.readyCount === 0) continue;
-      const delivery = core.take(mirror.queue);
+    for (const queue of core?.registry.queues() ?? []) {
+      if (core === undefined || queue.name === 'senders' || queue.readyCount === 0) continue;
+      const delivery = core.take(queue);
       if (delivery === undefined) continue;
       core.settle(delivery, { results: delivery.pending.map(() => ({ status: DELIVERED, code: 250, enhanced: '2.0.0', text: 'swallowed' })), relay: '', setupMs: 0, transmitMs: 0, dotUnanswered: false });
       const letter = world.ledger.letters.get(delivery.envelope.messageId);
-      if (letter?.outcome === COMMITTED && letter.copyIn(mirror.queue.name)?.dots.size === 0) return true;
+      if (letter?.outcome === COMMITTED && letter.copyIn(queue.name)?.dots.size === 0) return true;
     }
   }
   return false;

@@ -5,10 +5,8 @@
  *   play ─► next() ─ yields ms ─────────────────► after so many ms ─► next() …
  *                  └ yields a condition ─► looked at every LOOK_MS ─► true: next() │ PATIENCE_MS over: the end
  */
-import type { Replica } from '../../src/gateway/mirror/replica.js';
-import type { QueueMirror } from '../../src/gateway/mirror/queue-mirror.js';
+import type { Partition } from '../../src/gateway/mirror/partition.js';
 import type { Prng } from '../../src/base/prng.js';
-import { keyOfMirror } from './custody.js';
 import type { FaultKind, PlotName } from './plan.js';
 import type { Letter } from './ledger.js';
 import { PLOT_SCRIPTS } from './plots.js';
@@ -20,7 +18,6 @@ export interface Extras {
   holdMail(ms: number): void;
   /** So many small messages, to the queue of this name or to any. */
   send(gateway: GatewayMachine, count: number, name?: string): Letter[];
-  strand(store: StoreMachine): void;
   fire(kind: FaultKind): void;
 }
 
@@ -69,20 +66,18 @@ export class Stage {
 
   // ---- what stories look at ----
 
-  /** A queue of its own that this gateway serves, whole, on two members or more. */
-  mirrorOf(gateway: GatewayMachine): QueueMirror | undefined {
-    return gateway.core?.registry.all.find((mirror) => mirror.queue.identity.ownerId === gateway.gatewayId && mirror.queue.name !== 'senders' && mirror.setChangeNumber === 0 && mirror.inSyncCount >= 2);
+  /** A partition of its own that this gateway holds whole, with mail in it and two members in step. */
+  partitionOf(gateway: GatewayMachine): Partition | undefined {
+    return gateway.core?.registry.partitions.find((one) => one.ownerId === gateway.gatewayId && one.length > 0 && one.set?.records.isSettled === true && one.inSyncCount >= 2);
   }
 
-  /** Whether another gateway has taken the queue over. */
-  isTaken(gateway: GatewayMachine, key: string): boolean {
-    return this.world.gateways.some((other) => other.gatewayId !== gateway.gatewayId && other.core?.registry.all.some((mirror) => keyOfMirror(mirror) === key) === true);
+  /** The gateway that has taken it over, if another one has. */
+  takerOf(gateway: GatewayMachine, partition: string): GatewayMachine | undefined {
+    return this.world.gateways.find((other) => other.gatewayId !== gateway.gatewayId && other.core?.registry.partitions.some(({ name }) => name === partition) === true);
   }
 
-  storeOf(replica: Replica): StoreMachine {
-    const store = this.world.stores.find(({ id }) => id === replica.store.storeId);
-    if (store === undefined) throw new Error('a mirror is at a store of the world');
-    return store;
+  storesOf(partition: Partition): StoreMachine[] {
+    return this.world.stores.filter(({ id }) => partition.rows.some((row) => row.isRecorded && row.storeId === id));
   }
 
   // ---- what stories do ----

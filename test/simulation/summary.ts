@@ -10,7 +10,6 @@ export class Summary {
   seeds = 0;
   readonly failed: number[] = [];
   readonly fired = new Map<FaultKind, number>();
-  private readonly waiting = new Map<string, number>();
   private accepted = 0;
   private dots = 0;
   private excused = 0;
@@ -22,7 +21,6 @@ export class Summary {
     this.seeds += 1;
     if (result.failure !== '') this.failed.push(result.seed);
     for (const [kind, count] of result.fired) this.fired.set(kind, (this.fired.get(kind) ?? 0) + count);
-    if (result.waiting !== '') this.waiting.set(result.waiting, (this.waiting.get(result.waiting) ?? 0) + 1);
     this.accepted += result.accepted;
     this.dots += result.dots;
     this.excused += result.excused;
@@ -40,7 +38,6 @@ export class Summary {
       `${String(this.accepted)} messages accepted, ${String(this.dots)} final dots, ${String(this.excused)} copies lost with every holder; ${(this.virtualMs / 3_600_000).toFixed(1)} hours of virtual time in ${(elapsedMs / 1000).toFixed(1)} s, ${(this.cpuMs / Math.max(1, this.seeds)).toFixed(0)} ms of CPU a seed`,
       `faults: ${[...this.fired].sort().map(([kind, count]) => `${kind} ${String(count)}`).join(', ')}`,
     ];
-    if (this.waiting.size > 0) rows.push(`waiting: ${[...this.waiting].map(([state, count]) => `${state} ${String(count)}`).join(', ')}`);
     return rows;
   }
 }

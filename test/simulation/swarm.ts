@@ -12,7 +12,7 @@ import { UNANSWERED } from './ledger.js';
 import type { Answer } from './next-hops.js';
 import type { FaultKind, Plan } from './plan.js';
 import { Stage } from './stage.js';
-import { Castaway, LEFT_MIN } from './castaway.js';
+import type { WorldRegister } from '../scenario/world-register.js';
 import type { GatewayMachine, Mail, StoreMachine, World } from './world.js';
 
 const PATHS: readonly Path[] = ['A', 'B'];
@@ -27,8 +27,14 @@ const STOP_TIMEOUTS_MS = [0, 500, 3000];
 const PLANNED_PAUSE_MS = 500;
 /** Long enough that a lease ends and a takeover follows within a run. */
 const LONG_STEP_MS = 5000;
-/** A world lasts longer for it, so it is drawn more seldom. */
-const STRANDS_IN = 4;
+/** A partition finds its copies. */
+const LEFT_MIN = 2;
+/** Of a hundred requests or replies while the register loses some. */
+const REGISTER_LOSSES = 0.2;
+const REGISTER_SLOW_MS = [20, 300, 1500];
+const REGISTER_LATE_MS = [500, 4000, 20_000];
+/** More, and hardly an attempt would be without trouble for one of them. */
+const MANY_RECIPIENTS = 12;
 const NOTIFY_CHOICES = [0, 0, 0, 1, 2, 4, 6];
 
 export class Swarm {
@@ -44,7 +50,6 @@ export class Swarm {
   private readonly downUntilMs = new Map<string, number>();
   private readonly unheard: Letter[] = [];
   private readonly stage: Stage;
-  readonly castaway: Castaway;
 
   constructor(world: World) {
     this.world = world;
@@ -54,9 +59,8 @@ export class Swarm {
     this.drawn = [...this.plan.kinds].filter((kind) => kind in this.faults);
     world.onFired = (kind) => { this.fire(kind); };
     this.stage = new Stage(world, this);
-    this.castaway = new Castaway(world, this);
     world.answer = (queueName) => this.answer(queueName);
-    if (this.plan.kinds.has('clocks')) this.fire('clocks');
+    for (const kind of ['clocks', 'hop-verbose', 'many-recipients'] as const) if (this.plan.kinds.has(kind)) this.fire(kind);
     for (const { id: gateway } of world.gateways) for (const { id: store } of world.stores) if (this.plan.kinds.has('small-chunks')) this.splitWire(gateway, store);
   }
 
@@ -76,7 +80,8 @@ export class Swarm {
     this.isCalm = true;
     this.downUntilMs.clear();
     this.stage.end();
-    for (const { core } of world.gateways) for (const { id } of world.stores) core?.mirrors.moves.undrain(id);
+    for (const { core } of world.gateways) for (const { id } of world.stores) core?.moves.undrain(id);
+    this.healRegister();
     for (const gateway of world.gateways) {
       for (const store of world.stores) {
         world.network.heal(gateway.id, store.id);
@@ -86,13 +91,15 @@ export class Swarm {
       }
     }
     for (const machine of [...world.stores, ...world.gateways]) world.thaw(machine);
+    // Of two processes of one id the operator ends the one that he did not mean.
+    for (const gateway of world.gateways) if (gateway.isTwin) world.killGateway(gateway);
     this.startAll();
   }
 
   /** A process that ended, also by itself, is started again by whoever runs it. */
   startAll(): void {
     for (const machine of this.world.stores) this.world.startStore(machine);
-    for (const { node, isTwin } of this.world.gateways) if (!isTwin && !node.isAlive && !this.world.keptDown.has(node)) node.start();
+    for (const { node, isTwin } of this.world.gateways) if (!isTwin && !node.isAlive) node.start();
   }
 
   fire(kind: FaultKind): void {
@@ -109,7 +116,7 @@ export class Swarm {
       const isLarge = prng.below(plan.kinds.has('full-store') || plan.kinds.has('full-gateway') ? 2 : 12) === 0;
       const gateway = prng.pick(world.gateways);
       const mail: Mail = {
-        names, bytes: 1 + prng.below(isLarge ? plan.largeBytes : 400), recipients: 1 + prng.below(3),
+        names, bytes: 1 + prng.below(isLarge ? plan.largeBytes : 400), recipients: 1 + prng.below(plan.kinds.has('many-recipients') ? MANY_RECIPIENTS : 3),
         reversePath: prng.below(6) === 0 ? '' : 'alice@senders.example', notify: prng.pick(NOTIFY_CHOICES),
       };
       // Half of it trickles in while other things happen.
@@ -171,9 +178,15 @@ export class Swarm {
     'stop-store': () => { this.stopStore(this.prng.pick(this.world.stores)); },
     'planned-stop': () => { this.plannedStop(); },
     'drain-store': () => { this.drainStore(); },
+    rebalance: () => { this.orderRebalance(); },
     twin: () => { this.startTwin(); },
     'lose-store': () => { this.loseStore(); },
-    'strand-store': () => { if (this.prng.below(STRANDS_IN) === 0) this.castaway.strand(this.prng.pick(this.world.stores)); },
+    'register-away': () => { this.onRegister('register-away', (register) => { register.goAway(this.prng.pick(['refusing', 'silent'] as const)); }); },
+    'register-slow': () => { this.onRegister('register-slow', (register) => { register.slow(this.prng.pick(REGISTER_SLOW_MS)); }); },
+    'register-late': () => { this.onRegister('register-late', (register) => { register.delay(REGISTER_LOSSES, this.prng.pick(REGISTER_LATE_MS)); }); },
+    'register-loses': () => { this.onRegister('register-loses', (register) => { register.lose({ requests: REGISTER_LOSSES, replies: REGISTER_LOSSES }); }); },
+    'register-cut': () => { this.cutRegister(); },
+    'register-rollback': () => { this.rollBack(); },
     'freeze-gateway': () => { this.freeze(this.prng.pick(this.world.gateways), 'freeze-gateway'); },
     'freeze-store': () => { this.freeze(this.prng.pick(this.world.stores), 'freeze-store'); },
     'reset-path': () => { this.onPair('reset-path', (gateway, store) => { this.world.network.reset(gateway, store, this.prng.pick(PATHS)); return undefined; }); },
@@ -307,8 +320,14 @@ export class Swarm {
     const { world, prng } = this;
     const { id } = prng.pick(world.stores);
     this.fire('drain-store');
-    for (const { core, process } of world.gateways) if (!process.isFrozen) core?.mirrors.moves.drain(id);
-    this.later(() => { for (const { core, process } of world.gateways) if (!process.isFrozen) core?.mirrors.moves.undrain(id); });
+    for (const { core, process } of world.gateways) if (!process.isFrozen) core?.moves.drain(id);
+    this.later(() => { for (const { core, process } of world.gateways) if (!process.isFrozen) core?.moves.undrain(id); });
+  }
+
+  /** Whatever is amiss: copies move when nothing is missing, and stop where something is. */
+  private orderRebalance(): void {
+    this.fire('rebalance');
+    for (const { core, process } of this.world.gateways) if (!process.isFrozen) core?.mirrors.rebalance.order();
   }
 
   /** One never comes back; now and then another dies at that instant. So many are left that a queue finds its mirrors. */
@@ -346,9 +365,44 @@ export class Swarm {
     return letters;
   }
 
-  /** For a story: the store is cut off, for good as it seems. */
-  strand(store: StoreMachine): void {
-    this.castaway.strand(store);
+  /** For the whole register, until its time is over. */
+  private onRegister(kind: FaultKind, begin: (register: WorldRegister) => void): void {
+    this.fire(kind);
+    this.world.scheduler.trace(kind);
+    begin(this.world.register);
+    this.later(() => { this.healRegister(); });
+  }
+
+  private healRegister(): void {
+    const { register, gateways } = this.world;
+    register.comeBack();
+    register.slow(0);
+    register.delay(0, 0);
+    register.lose({ requests: 0, replies: 0 });
+    for (const { node } of gateways) node.register?.mend();
+  }
+
+  /** One gateway alone does not reach it. */
+  private cutRegister(): void {
+    const { node, process } = this.prng.pick(this.world.gateways);
+    const { register } = node;
+    if (register === undefined) return;
+    this.fire('register-cut');
+    process.trace('is cut off from the register');
+    register.cutOff();
+    this.later(() => { register.mend(); });
+  }
+
+  /** A backup is restored: what was written since is forgotten. */
+  private rollBack(): void {
+    const { register, scheduler } = this.world;
+    const backup = register.snapshot().copy();
+    this.later(() => {
+      this.fire('register-rollback');
+      scheduler.trace('the register is rolled back');
+      this.world.records();
+      register.restore(backup);
+    });
   }
 
   /** A next hop can't be reached: its queues fill. */

@@ -19,9 +19,11 @@ import type { LogLine } from '../scenario/ports.js';
 import { KeptLog } from '../scenario/ports.js';
 import { Scheduler } from '../scenario/scheduler.js';
 import { StoreNode } from '../scenario/store-node.js';
-import type { FiledQueue } from './custody.js';
-import { Custody, filedQueuesOf, keyOfMirror } from './custody.js';
-import { EpochWatch } from './epochs.js';
+import { WorldRegister } from '../scenario/world-register.js';
+import type { PartitionRecord } from '../../src/protocol/partition-record.js';
+import { partitionName } from '../../src/protocol/partition-record.js';
+import type { FiledStore } from './custody.js';
+import { Custody, filedOf } from './custody.js';
 import { Guarantees } from './guarantees.js';
 import { checkLog } from './impossible.js';
 import { Ledger, Letter } from './ledger.js';
@@ -32,10 +34,11 @@ import { SimProcess } from './process.js';
 import { ServiceWatch } from './service.js';
 
 const WALL_BASE_MS = Date.UTC(2026, 0, 1);
-/** Apart from one another by so much, so that no two gateways draw the same message ids. */
 const WALL_SKEW_MS = 1000;
 const RETRY_MS = 1000;
 const MEBIBYTE = 1024 * 1024;
+/** As long as a reply may be (RFC 5321 4.5.3.1.5). */
+const VERBOSE = 'the mailbox is busy, and this is why: '.repeat(14).slice(0, 500);
 /** What remains of a stopping process after it has said so. */
 const STOP_MS = 200;
 
@@ -57,7 +60,7 @@ export interface GatewayMachine extends Machine<GatewayNode> {
 export interface StoreMachine extends Machine<StoreNode> {
   readonly store: StoreNode['store'];
   /** What its spill file holds while it is down. */
-  filed: readonly FiledQueue[];
+  filed: FiledStore | undefined;
 }
 
 export interface Mail {
@@ -83,19 +86,13 @@ export class World {
   readonly guarantees: Guarantees;
   /** Never started again, as it seems. */
   readonly lostStores = new Set<string>();
-  /** One of them that no gateway reaches, but that may be there again (castaway.ts). */
-  stranded: StoreMachine | undefined;
-  /** The same when it is there again. */
-  returned: StoreMachine | undefined;
-  /** Gateways that their operator does not start yet. */
-  readonly keptDown = new Set<GatewayNode>();
   readonly service: ServiceWatch;
-  private readonly epochs: EpochWatch;
+  readonly register: WorldRegister;
+  private readonly newest = new Map<string, PartitionRecord>();
   /** What next hops do; swarm.ts sets it. */
   answer: (queueName: string) => Answer = () => 'accept';
   /** A kind of fault that the world sees for itself had its effect. */
   onFired: (kind: FaultKind) => void = () => {};
-  private ordinal = 0;
   private readonly router: Router;
 
   constructor(plan: Plan) {
@@ -103,6 +100,7 @@ export class World {
     this.prng = new Prng(plan.seed ^ 0x2545f491);
     this.network = new Network(this.scheduler, this.prng.fork());
     this.log = new KeptLog(() => this.scheduler.nowMs, (line) => { this.onLog(line); });
+    this.register = new WorldRegister(this.scheduler, this.prng.fork(), this.log, WALL_BASE_MS);
     this.router = createRouter([...plan.queues, { name: 'senders', ordering: 'fifo' as const, concurrency: 4 }].map((queue) => ({
       domains: [`${queue.name}.example`], name: queue.name, nextHop: { protocol: 'smtp', host: queue.name, port: 25 }, ordering: queue.ordering, concurrency: queue.concurrency, lengthMax: 1_000_000,
     })));
@@ -112,9 +110,13 @@ export class World {
     this.gateways = plan.gateways.map((id, index) => this.newGateway(id, id, index, secret));
     if (plan.hasTwin) this.gateways = [...this.gateways, this.newGateway('gw-1-twin', 'gw-1', plan.gateways.length, secret)];
     this.custody = new Custody(this, this.ledger);
-    this.guarantees = new Guarantees({ gateways: this.gateways, stores: this.stores, ledger: this.ledger, custody: this.custody, minReplicas: plan.minReplicas, nowMs: () => this.scheduler.nowMs });
+    this.register.register.onLate = (run) => {
+      this.custody.beforeLoss();
+      run();
+      this.custody.onLoss();
+    };
+    this.guarantees = new Guarantees({ gateways: this.gateways, stores: this.stores, ledger: this.ledger, custody: this.custody, minReplicas: plan.minReplicas, records: () => this.records(), nowMs: () => this.scheduler.nowMs });
     for (const { node } of this.stores) node.start();
-    this.epochs = new EpochWatch(this);
     for (const { node, isTwin } of this.gateways) if (!isTwin) node.start();
   }
 
@@ -159,8 +161,8 @@ export class World {
     });
     for (const copy of letter.copies) {
       const route = groups.find((group) => group.route.queueName === copy.queueName)?.route;
-      const mirror = route === undefined ? undefined : core.registry.find(route);
-      if (mirror !== undefined) copy.queueKey = keyOfMirror(mirror);
+      const mirror = route === undefined ? undefined : core.registry.find(route)?.partition;
+      if (mirror !== undefined) copy.queueKey = mirror.name;
     }
     return letter;
   }
@@ -168,7 +170,7 @@ export class World {
   // ---- processes ----
 
   killGateway(machine: GatewayMachine): void {
-    if (machine.core === undefined) return;
+    if (!machine.node.isAlive) return;
     this.custody.beforeLoss();
     machine.process.trace('killed');
     machine.node.kill(this.prng.below(2) === 0);
@@ -196,9 +198,9 @@ export class World {
     this.onFired('lose-store');
     machine.process.trace('is lost for good');
     if (machine.node.isAlive) this.killStore(machine);
-    else if (machine.filed.length > 0) {
+    else if (machine.filed !== undefined) {
       this.custody.beforeLoss();
-      machine.filed = [];
+      machine.filed = undefined;
       this.custody.onLoss();
     }
   }
@@ -214,15 +216,15 @@ export class World {
     this.scheduler.after(STOP_MS, () => { if (machine.core === core) this.killGateway(machine); });
   }
 
-  /** SIGTERM: queues move away as far as the time goes; then what is left goes to its file, if it writes one. */
+  /** SIGTERM: partitions move away as far as the time goes; then what is left goes to its file, if it writes one. */
   stopStore(machine: StoreMachine, timeoutMs: number, writesFile: boolean): void {
     const { store, node } = machine;
     if (store === undefined || machine.process.isFrozen) return;
     machine.process.trace('stops');
     node.leave(timeoutMs, writesFile, () => {
       this.custody.beforeLoss();
-      machine.filed = writesFile ? filedQueuesOf(store) : [];
-      machine.process.trace(`has stopped, ${String(machine.filed.length)} queues in its file`);
+      machine.filed = writesFile ? filedOf(store) : undefined;
+      machine.process.trace('has stopped');
       node.kill(true);
       machine.process.end();
       this.custody.onLoss();
@@ -232,8 +234,8 @@ export class World {
   startStore(machine: StoreMachine): void {
     if (machine.node.isAlive || this.lostStores.has(machine.id)) return;
     machine.node.start();
-    if (machine.node.loadedQueues > 0) this.onFired('spill');
-    machine.filed = [];
+    if (machine.node.loadedCopies > 0) this.onFired('spill');
+    machine.filed = undefined;
   }
 
   thaw(machine: Machine<unknown>): void {
@@ -246,16 +248,11 @@ export class World {
   }
 
   private newProcess(id: string): SimProcess {
-    // Within the bound that leases assume: two clocks differ by at most 1% (docs/GUARANTEES.md "Leases").
+    // Within the bound that leases assume: two clocks differ by at most 1% (docs/GUARANTEES.md "What is not promised").
     const rate = this.plan.kinds.has('clocks') ? 1 + (this.prng.below(2001) - 1000) / 210_000 : 1;
     const process = new SimProcess(id, { offsetMs: this.prng.below(1_000_000_000), rate }, this.scheduler);
     this.network.addHost(id, process);
     return process;
-  }
-
-  private drawOrdinal(): number {
-    this.ordinal += 1;
-    return this.ordinal;
   }
 
   private newStore(id: string, secret: Uint8Array): StoreMachine {
@@ -263,9 +260,9 @@ export class World {
     const process = this.newProcess(id);
     const node = new StoreNode(
       { id, gateways: plan.gateways.map((gateway) => ({ id: gateway, secret })), memoryLimitBytes: plan.storeMemoryBytes, windowBytes: plan.windowBytes, leaseMs: plan.leaseMs },
-      { scheduler: process, network: this.network, log: this.log, wallBaseMs: process.wallBaseMs(WALL_BASE_MS), onTurn: () => { this.epochs.onTurn(id); } }, this.prng.fork(),
+      { scheduler: process, network: this.network, log: this.log, wallBaseMs: process.wallBaseMs(WALL_BASE_MS) }, this.prng.fork(),
     );
-    return { id, process, node, filed: [], get store() { return node.store; } };
+    return { id, process, node, filed: undefined, get store() { return node.store; } };
   }
 
   private newGateway(id: string, gatewayId: string, index: number, secret: Uint8Array): GatewayMachine {
@@ -274,18 +271,18 @@ export class World {
     const storeIds = [...plan.stores];
     const node: GatewayNode = new GatewayNode(
       {
-        id: gatewayId, host: id, secret, storeIds, windowBytes: plan.windowBytes, retryDelayMs: () => RETRY_MS, heartbeatMs: plan.heartbeatMs, failoverTimeoutMs: plan.failoverTimeoutMs,
+        id: gatewayId, host: id, secret, storeIds, isUnproven: plan.olderMayLive || id !== gatewayId, windowBytes: plan.windowBytes, retryDelayMs: () => RETRY_MS, heartbeatMs: plan.heartbeatMs, failoverTimeoutMs: plan.failoverTimeoutMs,
         core: {
-          queuesMax: 5000, commitTimeoutMs: plan.commitTimeoutMs, longestRetryMs: RETRY_MS, firstListMs: plan.failoverTimeoutMs, segmentBytes: 16 * 1024,
-          mirrors: { group: plan.gateways, replicas: 2, minReplicas: plan.minReplicas, retryMs: 500, refillFrameBytes: plan.refillFrameBytes, frameTargetBytes: 64 * 1024, replaceAfterMs: plan.replaceAfterMs, placement: { gatewayHost: undefined, places: new Map() }, ringBytes: plan.ringBytes },
+          partitions: plan.partitions, queuesMax: 5000, group: plan.gateways, rescue: true, orphans: { graceMs: 600_000, areOurs: false }, leaseMs: plan.leaseMs, commitTimeoutMs: plan.commitTimeoutMs, longestRetryMs: RETRY_MS, firstWaitMs: plan.failoverTimeoutMs, segmentBytes: 16 * 1024,
+          mirrors: { replicas: 2, minReplicas: plan.minReplicas, retryMs: 500, refillFrameBytes: plan.refillFrameBytes, frameTargetBytes: 64 * 1024, replaceAfterMs: plan.replaceAfterMs, rebalanceBytesPerSecond: 1_000_000, placement: { gatewayHost: undefined, places: new Map() }, ringBytes: plan.ringBytes },
           acceptance: { lifetimeMs: 3_600_000, bounceLifetimeMs: 3_600_000, nextHopShare: 1 },
           memory: { limitBytes: plan.gatewayMemoryBytes, acceptShare: plan.acceptShare, reserveShare: 0.97 },
-          recovery: { blockEntries: plan.blockEntries, blockBytes: MEBIBYTE, rescue: true, olderMayLive: () => plan.olderMayLive },
+          reading: { blockEntries: plan.blockEntries, blockBytes: MEBIBYTE, littleBytes: plan.littleBytes },
         },
       },
       {
         scheduler: process, network: this.network, log: this.log, wallBaseMs: process.wallBaseMs(WALL_BASE_MS + index * WALL_SKEW_MS), router: this.router,
-        newCarrier: (core, isAlive) => new SimCarrier({ gateway: id, dotMs: 2, replyMs: 2 }, core, process, {
+        newCarrier: (core, isAlive) => new SimCarrier({ gateway: id, dotMs: 2, replyMs: 2, words: plan.kinds.has('hop-verbose') ? VERBOSE : undefined }, core, process, {
           answer: (queueName) => {
             const answer = this.answer(queueName);
             this.service.onTry(machine, queueName, answer);
@@ -296,7 +293,7 @@ export class World {
           onSettled: (_gateway, _core, delivery) => { this.guarantees.onSettledAttempt(core, delivery); },
         }, isAlive),
         events: this.mailEvents(),
-        drawOrdinal: () => this.drawOrdinal(),
+        register: this.register,
         onTurn: () => { this.guarantees.onStep(); this.service.look(machine); },
         onFenced: () => { this.onFenced(id); },
       },
@@ -315,10 +312,21 @@ export class World {
   private onLog(line: LogLine): void {
     this.scheduler.trace(line.text);
     checkLog(line, this.plan.isHarmless);
-    if (line.text === 'a mirror is made on another store') this.onFired('replace');
-    const { store, queue, cause } = line.fields;
-    if (cause === 'refill begins' && typeof store === 'string' && typeof queue === 'string') this.guarantees.onRefill(store, queue);
-    if (cause === 'caught up' && typeof store === 'string' && typeof queue === 'string') this.guarantees.onCaughtUp(store, queue);
+    if (this.plan.kinds.has('replace') && line.text.endsWith('-> FILLING')) this.onFired('replace');
+    if (line.text === 'every copy of a partition is lost, or was given up: it begins empty') this.onFired('begins-empty');
+  }
+
+  /** The newest that the register ever had: one that was rolled back since is told again by its holder. */
+  records(): ReadonlyMap<string, PartitionRecord> {
+    for (const gatewayId of this.plan.gateways) {
+      for (let number = 0; number < this.plan.partitions; number++) {
+        const name = partitionName(gatewayId, number);
+        const record = this.register.recordOf(name);
+        const known = this.newest.get(name);
+        if (record !== undefined && (known === undefined || record.epoch >= known.epoch)) this.newest.set(name, record);
+      }
+    }
+    return this.newest;
   }
 
   private mailEvents(): MailEvents {

@@ -9,18 +9,16 @@ import { formatMessageId } from '../../base/text-id.js';
 import { decodeEnvelope } from '../../gateway/queue/envelope.js';
 import { DONE, ENDED, OWED_FAILURE, OWED_SUCCESS, TO_TRY, decodeNote, freshNote } from '../../gateway/queue/note.js';
 import type { Note } from '../../gateway/queue/note.js';
-import { ENVELOPE_8BITMIME, ENVELOPE_DOT_LINES, ENVELOPE_PARKED, ENVELOPE_SMTPUTF8, NOTIFY_DELAY, NOTIFY_FAILURE, NOTIFY_NEVER, NOTIFY_SUCCESS, RET_FULL, RET_HEADERS } from '../../gateway/queue/types.js';
+import { ENVELOPE_8BITMIME, ENVELOPE_DOT_LINES, ENVELOPE_SMTPUTF8, NOTIFY_DELAY, NOTIFY_FAILURE, NOTIFY_NEVER, NOTIFY_SUCCESS, RET_FULL, RET_HEADERS } from '../../gateway/queue/types.js';
 import type { Envelope } from '../../gateway/queue/types.js';
 import type { Packer } from '../../platform/ports.js';
-import { checkControl } from '../../protocol/bounds.js';
 
-/** The queue that a message was found in. */
-export interface ExportedQueue {
+/** Where messages are found: in a partition of a store, or in a queue of a gateway. */
+export interface ExportSource {
   readonly name: string;
-  readonly queueClass: string;
   readonly owner: string;
-  readonly birth: number;
-  readonly serial: number;
+  /** Of the partition; undefined of a queue, which may have mail in several. */
+  readonly number: number | undefined;
 }
 
 /** `waiting` is to be tried; `sent` was taken by send --spool; the others are over. */
@@ -62,14 +60,17 @@ export interface ExportedMessage {
 const STATES: Readonly<Record<number, RecipientState>> = {
   [TO_TRY]: 'waiting', [DONE]: 'delivered', [ENDED]: 'ended', [OWED_FAILURE]: 'failed, report owed', [OWED_SUCCESS]: 'delivered, report owed',
 };
-const FLAGS = [[ENVELOPE_8BITMIME, '8bitmime'], [ENVELOPE_SMTPUTF8, 'smtputf8'], [ENVELOPE_DOT_LINES, 'dot_lines'], [ENVELOPE_PARKED, 'parked']] as const;
+const FLAGS = [[ENVELOPE_8BITMIME, '8bitmime'], [ENVELOPE_SMTPUTF8, 'smtputf8'], [ENVELOPE_DOT_LINES, 'dot_lines']] as const;
 const NOTIFIES = [[NOTIFY_NEVER, 'NEVER'], [NOTIFY_SUCCESS, 'SUCCESS'], [NOTIFY_FAILURE, 'FAILURE'], [NOTIFY_DELAY, 'DELAY']] as const;
 
-/** `head` and `note` as mirrored; a note of 0 bytes is none. */
-export function exportedMessage(packer: Packer, queue: ExportedQueue, messageId: number, position: number, bodyBytes: number, head: Uint8Array, note: Uint8Array): ExportedMessage {
-  const common = { queue_name: queue.name, queue_class: queue.queueClass, queue_id: formatMessageId(messageId), owner: queue.owner, position, message_size: bodyBytes };
+/** Queue and class of an entry whose head, which would say them, can't be read. */
+const UNREADABLE_QUEUE = 'unreadable';
+
+/** `head` and `note` as mirrored; a note of 0 bytes is none. The head says which queue it is. */
+export function exportedMessage(packer: Packer, source: ExportSource, messageId: number, position: number, bodyBytes: number, head: Uint8Array, note: Uint8Array): ExportedMessage {
+  const common = { queue_name: UNREADABLE_QUEUE, queue_class: UNREADABLE_QUEUE, queue_id: formatMessageId(messageId), owner: source.owner, position, message_size: bodyBytes };
   const envelope = decodeEnvelope(packer, messageId, head);
-  const decoded = envelope === undefined ? undefined : noteOf(packer, note, envelope.recipients.length);
+  const decoded = envelope === undefined ? undefined : noteOf(note, envelope.recipients.length);
   if (envelope === undefined || decoded === undefined) {
     return {
       ...common, sender: '', recipients: [], attempts: 0, arrival_time: 0, due_time: null, expiry_time: 0, flags: [], client: '', helo: '',
@@ -78,6 +79,8 @@ export function exportedMessage(packer: Packer, queue: ExportedQueue, messageId:
   }
   return {
     ...common,
+    queue_name: envelope.queueName,
+    queue_class: envelope.queueClass,
     sender: envelope.reversePath,
     recipients: recipientsOf(envelope, decoded),
     attempts: decoded.attempts,
@@ -93,7 +96,7 @@ export function exportedMessage(packer: Packer, queue: ExportedQueue, messageId:
 }
 
 function recipientsOf(envelope: Envelope, note: Note): ExportedRecipient[] {
-  const replies = new Map(note.results.map((result) => [result.recipient, [result.code, result.enhanced, result.text].filter((part) => part !== '' && part !== 0).join(' ')]));
+  const replies = new Map(note.results.map((result) => [result.recipient, [result.code, result.enhanced].filter((part) => part !== '' && part !== 0).join(' ')]));
   return envelope.recipients.map((recipient, i) => {
     const reply = replies.get(i);
     return {
@@ -107,12 +110,6 @@ function recipientsOf(envelope: Envelope, note: Note): ExportedRecipient[] {
 }
 
 /** Undefined when the note can't be read. Its bytes may come from a file that somebody changed. */
-function noteOf(packer: Packer, bytes: Uint8Array, recipients: number): Note | undefined {
-  if (bytes.length === 0) return freshNote(recipients);
-  if (checkControl(bytes) !== '') return undefined;
-  try {
-    return decodeNote(packer, bytes);
-  } catch {
-    return undefined;
-  }
+function noteOf(bytes: Uint8Array, recipients: number): Note | undefined {
+  return bytes.length === 0 ? freshNote(recipients) : decodeNote(bytes);
 }

@@ -1,7 +1,7 @@
 /**
  * The folder that an export fills: for each message NAME.eml and NAME.json, sorted by name in queue order.
  *
- *   DIR/OWNER/QUEUE-CLASS-BIRTH-SERIAL/POSITION-QUEUEID.eml, .json
+ *   DIR/OWNER/QUEUE-CLASS-N/POSITION-QUEUEID.eml, .json      N: of the partition; left out when a gateway was asked
  *
  * The .json is written last: one that is there has its .eml. Names of queues and gateways may hold any visible
  * character; names of files here hold letters, digits, dot, dash and percent only.
@@ -11,7 +11,7 @@ import { readdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { makeFolder } from '../../platform/node/make-folder.js';
 import { CliError } from '../context.js';
-import type { ExportedMessage, ExportedQueue } from './exported-message.js';
+import type { ExportSource, ExportedMessage } from './exported-message.js';
 
 /** File systems take 255 bytes a name; the rest of it needs some. */
 const NAME_CHARACTERS_MAX = 120;
@@ -19,12 +19,14 @@ const POSITION_DIGITS = 16;
 
 export class ExportFolder {
   readonly #folder: string;
+  readonly #isWanted: (source: ExportSource, message: ExportedMessage) => boolean;
   readonly #made = new Set<string>();
   messages = 0;
   bytes = 0;
   unreadable = 0;
 
-  constructor(folder: string, force: boolean) {
+  constructor(folder: string, force: boolean, isWanted: (source: ExportSource, message: ExportedMessage) => boolean) {
+    this.#isWanted = isWanted;
     this.#folder = path.resolve(folder);
     try {
       makeFolder(this.#folder);
@@ -35,9 +37,16 @@ export class ExportFolder {
     }
   }
 
+  /** Queues of which something was added. */
+  get queues(): number {
+    return this.#made.size;
+  }
+
   /** Mail is private: for its owner's eyes only. */
-  add(queue: ExportedQueue, message: ExportedMessage, content: Uint8Array): void {
-    const folder = path.join(this.#folder, safeName(queue.owner), `${safeName(queue.name)}-${safeName(queue.queueClass)}-${String(queue.birth)}-${String(queue.serial)}`);
+  add(source: ExportSource, message: ExportedMessage, content: Uint8Array): void {
+    if (!this.#isWanted(source, message)) return;
+    const { owner, number } = source;
+    const folder = path.join(this.#folder, safeName(owner), `${safeName(message.queue_name)}-${safeName(message.queue_class)}${number === undefined ? '' : `-${String(number)}`}`);
     const base = path.join(folder, `${String(message.position).padStart(POSITION_DIGITS, '0')}-${message.queue_id}`);
     try {
       if (!this.#made.has(folder)) makeFolder(folder, 0o700);

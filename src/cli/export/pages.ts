@@ -3,22 +3,22 @@ import type { Packer } from '../../platform/ports.js';
 import type { FoundEntries } from '../admin-client.js';
 import { CliError } from '../context.js';
 import { exportRows } from './entries.js';
-import type { ExportedQueue } from './exported-message.js';
+import type { ExportSource } from './exported-message.js';
 import type { ExportFolder } from './folder.js';
 
-/** The page behind `next`, '' being the first; undefined when the queue has gone. */
+/** The page behind `next`, '' being the first; undefined when what is exported has gone. */
 export type EntrySource = (next: string) => Promise<FoundEntries | undefined>;
 
-/** Answers after the last page. A queue that has gone meanwhile ends quietly. */
+/** Answers after the last page. What has gone meanwhile ends quietly. */
 export async function exportPages(
-  packer: Packer, source: EntrySource, queue: ExportedQueue, folder: ExportFolder, onPage: () => void,
+  packer: Packer, ask: EntrySource, source: ExportSource, folder: ExportFolder, onPage: () => void,
 ): Promise<void> {
   for (let next: string | undefined = ''; next !== undefined;) {
-    const found: FoundEntries | undefined = await source(next);
+    const found: FoundEntries | undefined = await ask(next);
     if (found === undefined) return;
-    exportRows(packer, folder, queue, found.page.rows, found.page.payload, () => undefined);
+    exportRows(packer, folder, source, found.page.rows, found.page.payload, () => undefined);
     onPage();
-    if (found.next === next) throw new CliError(`${queue.name} has a page that leads to itself: what answers is no Twinpost`);
+    if (found.next === next) throw new CliError(`${source.name} has a page that leads to itself: what answers is no Twinpost`);
     next = found.next;
   }
 }

@@ -1,26 +1,21 @@
 /**
- * Messages straight out of a spill file, with no store running (kvs/core/spill/records.ts). A damaged file gives what
+ * Messages straight out of a spill file, with no store running (protocol/spill-records.ts). A damaged file gives what
  * stands in front of the damage. A shared body stands there once: where, is remembered while the file is read.
  */
 import { closeSync, openSync, readSync, statSync } from 'node:fs';
-import { SPILL_ENTRIES, SPILL_HEAD, SPILL_QUEUE, decodeHead, decodeQueue } from '../../kvs/core/spill/records.js';
 import { readSpillFile } from '../../kvs/daemon/spill-file.js';
 import type { Crc32, Packer } from '../../platform/ports.js';
 import { FLAG_SHARED } from '../../protocol/change-rows.js';
 import { ENTRY_ROW_BYTES, checkEntryRow, entryBodyInFrame, entryFlags, entryHeadBytes, entryId, entryNoteBytes } from '../../protocol/entry-rows.js';
 import { InvalidMessage } from '../../protocol/invalid.js';
+import { numberOf, ownerOf } from '../../protocol/partition-record.js';
+import { SPILL_COPY, SPILL_ENTRIES, SPILL_HEAD, decodeCopy, decodeHead } from '../../protocol/spill-records.js';
 import { CliError } from '../context.js';
 import { exportRows } from './entries.js';
-import type { ExportedQueue } from './exported-message.js';
+import type { ExportSource } from './exported-message.js';
 import type { ExportFolder } from './folder.js';
 
-export interface SpillExport {
-  /** '' or what is wrong with the file. */
-  readonly rule: string;
-  readonly queues: number;
-}
-
-const EXPECTED = 'a store that stops leaves one in its state_dir: store-ID.spill, or .used and .damaged behind that';
+const EXPECTED = 'a store that stops leaves one in its state_dir: store-ID.spill, or .used behind that';
 const IS_SPILL = 'it begins as one';
 
 /** Throws for anything that does not begin as a spill file: before a folder is made for what would be in it. */
@@ -39,30 +34,28 @@ export async function checkSpillFile(file: string, ports: { readonly crc32: Crc3
   if (rule !== IS_SPILL) throw new CliError(`${file} is no spill file, or of another release (${rule === '' ? 'it is empty' : rule}): ${EXPECTED}`);
 }
 
-export async function exportSpill(file: string, ports: { readonly crc32: Crc32; readonly packer: Packer }, isWanted: (queue: ExportedQueue) => boolean, folder: ExportFolder, onRecord: () => void): Promise<SpillExport> {
-  let queue: ExportedQueue | undefined;
-  let queues = 0;
+/** Answers with '' or what is wrong with the file. */
+export async function exportSpill(file: string, ports: { readonly crc32: Crc32; readonly packer: Packer }, folder: ExportFolder, onRecord: () => void): Promise<string> {
+  let source: ExportSource | undefined;
   const bodies = new Map<string, number>();
   const handle = openSync(file, 'r');
   try {
-    const rule = await readSpillFile(file, ports.crc32, (type, control, payload, at) => {
-      if (type === SPILL_QUEUE) {
-        const spilled = decodeQueue(ports.packer, control);
-        if (spilled instanceof InvalidMessage) return `queue: ${spilled.rule}`;
-        const { ownerId, birth, serial, name, queueClass } = spilled.attributes;
-        queue = { name, queueClass, owner: ownerId, birth, serial };
-        if (isWanted(queue)) queues += 1;
+    return await readSpillFile(file, ports.crc32, (type, control, payload, at) => {
+      if (type === SPILL_COPY) {
+        const copy = decodeCopy(ports.packer, control);
+        if (copy instanceof InvalidMessage) return `partition: ${copy.rule}`;
+        const { partition } = copy;
+        source = { name: partition, owner: ownerOf(partition), number: numberOf(partition) };
       }
       if (type !== SPILL_ENTRIES) return '';
-      const current = queue;
-      if (current === undefined) return 'entries of no queue';
+      const current = source;
+      if (current === undefined) return 'entries of no partition';
       const broken = noteBodies(current.owner, control, payload.length, at, bodies);
-      if (broken !== '' || !isWanted(current)) return broken;
+      if (broken !== '') return broken;
       const lacking = exportRows(ports.packer, folder, current, control, payload, (id, bytes) => readBody(handle, bodies.get(bodyKey(current.owner, id)), bytes));
       onRecord();
       return lacking === 0 ? '' : 'a shared body is not there';
     });
-    return { rule, queues };
   } finally {
     closeSync(handle);
   }

@@ -7,6 +7,11 @@ import { addressText } from './plan.js';
 export async function busyPortsText(uses: readonly PortUse[]): Promise<string> {
   const busy: string[] = [];
   const refused: string[] = [];
+  const texts = uses.map(({ address }) => addressText(address));
+  uses.forEach(({ address, use }, i) => {
+    if (address.port === 0 || texts.indexOf(texts[i] ?? '') === i) return;
+    refused.push(`port ${String(address.port)} (${use}) is asked for twice`);
+  });
   for (const use of uses) {
     const error = await listenError(use.address.host, use.address.port);
     if (error?.code === 'EADDRINUSE') busy.push(`${String(use.address.port)} (${use.use})`);

@@ -1,11 +1,13 @@
 /**
  * `twinpost up` from start to end:
  *
- *   check ports ─► start stores, sink, gateway ─► wait for /readyz ─► screen ─► a line a second …
- *   … SIGINT or SIGTERM ─► gateway drains ─► stores ─► sink ─► exit 0
+ *   check ports ─► keep the register ─► start stores, sink, gateways ─► all are ready ─► screen
+ *   ─► a line a second …
+ *   … SIGINT or SIGTERM ─► gateways drain ─► stores ─► sink ─► exit 0
  *
- * The gateway goes first, while next hop and mirrors still answer; each has a bound, past it SIGKILL. Owns
- * the run's folder: a temporary one is removed after a clean stop.
+ * The gateways go first, while next hop and mirrors still answer; each process has a bound, past it SIGKILL.
+ * What they can't deliver the stores write to their files. Owns the run's folder: a temporary one is removed
+ * after a clean stop, unless mail is left in it.
  */
 import { randomBytes } from 'node:crypto';
 import fs from 'node:fs';
@@ -13,19 +15,25 @@ import os from 'node:os';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { makeFolder } from '../../platform/node/make-folder.js';
+import type { AdminConfig } from '../../config/types.js';
+import { upConfig } from '../../config/up-gateways.js';
+import type { UpConfig } from '../../config/up-gateways.js';
+import { defaultMemoryBytes } from '../../platform/node/memory.js';
 import type { StatusAnswer } from '../../admin-api/gateway-answers.js';
 import { AdminClient } from '../admin-client.js';
-import { SECRET_VARIABLE, UP_VARIABLE, loadFor } from '../config-file.js';
+import { REGISTER_VARIABLE, SECRET_VARIABLE, UP_GATEWAY_VARIABLE, UP_VARIABLE } from '../config-file.js';
+import { loadFor } from '../config-file.js';
 import type { CliContext } from '../context.js';
 import { CliError } from '../context.js';
-import { printable } from '../tables.js';
+import { counted, printable } from '../tables.js';
 import { allProcesses, addressText, planUp } from './plan.js';
 import type { ProcessPlan, UpPlan } from './plan.js';
 import { busyPortsText } from './ports.js';
 import { ProcessLog } from './process-log.js';
 import { screenText, statusLine } from './screen.js';
-import type { Sample } from './screen.js';
+import type { GatewaySample } from './screen.js';
 import { CRASH_LOOP_DEATHS, Supervised } from './supervised.js';
+import { openUpRegister } from './up-register.js';
 
 const LINE_MS = 1_000;
 /** A gateway with two empty stores is ready in well under a second. */
@@ -40,11 +48,18 @@ const SECRET_BYTES = 32;
 export interface UpOptions {
   readonly config: string | undefined;
   readonly stateDir: string | undefined;
+  readonly gateways: number;
 }
 
 export async function runUp(options: UpOptions, context: CliContext): Promise<number> {
   const file = options.config === undefined ? undefined : path.resolve(options.config);
-  const config = loadFor('up', file, undefined, context);
+  const loaded = loadFor('up', file, undefined, context);
+  const choice = loaded.gateway;
+  if (options.gateways > 1 && (choice?.workers ?? 1) > 1) {
+    const said = `${loaded.file} says workers: ${String(choice?.workers)}`;
+    throw new CliError(`--gateways: ${said}; take that out, each gateway has one process here`);
+  }
+  const config = upConfig(loaded, options.gateways, defaultMemoryBytes(true));
   const temporary = options.stateDir === undefined;
   const stateDir = options.stateDir === undefined ? path.join(os.tmpdir(), `twinpost-${String(process.pid)}`) : path.resolve(options.stateDir);
   const plan = planUp(config, file, stateDir);
@@ -52,46 +67,73 @@ export async function runUp(options: UpOptions, context: CliContext): Promise<nu
   const busy = await busyPortsText(allProcesses(plan).flatMap((one) => one.ports));
   if (busy !== '') throw new CliError(busy);
   makeStateDir(stateDir);
-  const up = new Up(plan, config.gateway?.delivery.stopTimeoutMs ?? 0, stateDir, context);
-  const client = new AdminClient(`http://${addressText(config.gateway?.admin.listen ?? { host: '127.0.0.1', port: 8025 })}`, config.gateway?.admin.token);
+  const register = await openUpRegister(
+    choice?.register ?? { kind: 'file', stateDir, isServed: true }, choice?.stateDir ?? stateDir, stateDir,
+  );
+  try {
+    const up = new Up(plan, config, stateDir, register.folder, context);
+    await run(up, config, stateDir, context);
+    // The folder of a process that dies again and again is left, to be looked at.
+    if (!temporary || up.crashed || up.messagesLeft > 0) return 0;
+  } finally {
+    await register.close();
+  }
+  fs.rmSync(stateDir, { recursive: true, force: true });
+  return 0;
+}
+
+/** Until it is told to stop, and has stopped. */
+async function run(up: Up, config: UpConfig, stateDir: string, context: CliContext): Promise<void> {
   void context.untilStopped();
   up.start();
-  await up.untilReady(client);
+  await up.untilReady();
   if (!context.stopSignal.aborted) {
     const processes = up.all.map(({ plan: one, supervised }) => ({ plan: one, pid: supervised.pid }));
     context.terminal.write(`${screenText({ config, processes, command: commandText(context.entry), stateDir })}\n`);
   }
-  await up.follow(client);
+  await up.follow();
   await up.stop();
-  if (temporary && !up.crashed) fs.rmSync(stateDir, { recursive: true, force: true });
-  return 0;
 }
 
 class Up {
   readonly all: readonly { readonly plan: ProcessPlan; readonly supervised: Supervised }[];
   crashed = false;
+  /** What the stores held when all gateways had stopped. */
+  messagesLeft = 0;
   readonly #context: CliContext;
   readonly #gatewayStopMs: number;
   readonly #plan: UpPlan;
+  readonly #stateDir: string;
+  readonly #gateways: readonly { readonly name: string; readonly client: AdminClient }[];
+  readonly #stores: readonly AdminClient[];
   #lineShown = false;
 
-  constructor(plan: UpPlan, stopTimeoutMs: number, stateDir: string, context: CliContext) {
+  constructor(
+    plan: UpPlan, config: UpConfig, stateDir: string, registerDir: string | undefined, context: CliContext,
+  ) {
     this.#plan = plan;
     this.#context = context;
-    this.#gatewayStopMs = stopTimeoutMs + GATEWAY_STOP_EXTRA_MS;
-    const environment = {
+    this.#stateDir = stateDir;
+    this.#gatewayStopMs = (config.gateway?.delivery.stopTimeoutMs ?? 0) + GATEWAY_STOP_EXTRA_MS;
+    this.#gateways = config.gateways.map(({ id, admin }) => ({ name: id, client: clientOf(admin) }));
+    this.#stores = config.stores.map(({ admin }) => clientOf(admin));
+    const shared = {
       ...context.environment,
-      [UP_VARIABLE]: '1',
+      [UP_VARIABLE]: String(config.gateways.length),
+      ...(registerDir === undefined ? {} : { [REGISTER_VARIABLE]: registerDir }),
       [SECRET_VARIABLE]: context.environment[SECRET_VARIABLE] ?? randomBytes(SECRET_BYTES).toString('hex'),
     };
     const events = {
       onStarted: (one: Supervised, again: boolean) => { if (again) this.#say(`${one.name} runs again as pid ${String(one.pid)}`); },
       onDied: (one: Supervised, how: string, deaths: number, againInMs: number) => { this.#onDied(one, how, deaths, againInMs); },
     };
-    this.all = allProcesses(plan).map((one) => ({
-      plan: one,
-      supervised: new Supervised({ plan: one, entry: context.entry, environment }, new ProcessLog(path.join(stateDir, `${one.name}.log`)), events),
-    }));
+    this.all = allProcesses(plan).map((one) => {
+      const { gatewayNumber: own } = one;
+      const number = own === undefined ? {} : { [UP_GATEWAY_VARIABLE]: String(own) };
+      const log = new ProcessLog(path.join(stateDir, `${one.name}.log`));
+      const options = { plan: one, entry: context.entry, environment: { ...shared, ...number } };
+      return { plan: one, supervised: new Supervised(options, log, events) };
+    });
   }
 
   start(): void {
@@ -99,44 +141,62 @@ class Up {
   }
 
   /** Returns all the same after a while: the lines then say what is missing. */
-  async untilReady(client: AdminClient): Promise<void> {
+  async untilReady(): Promise<void> {
     const endMs = performance.now() + READY_MS;
     while (performance.now() < endMs && !this.#context.stopSignal.aborted) {
-      const status = await client.status().catch(() => undefined);
-      if (status?.ready === true) return;
+      const answers = await this.#ask();
+      if (answers.every(({ status }) => status?.ready === true)) return;
       await this.#pause(READY_POLL_MS);
     }
   }
 
-  async follow(client: AdminClient): Promise<void> {
+  async follow(): Promise<void> {
     const { terminal, stopSignal } = this.#context;
-    let before: Sample | undefined;
+    let before: readonly GatewaySample[] = [];
     while (!stopSignal.aborted) {
-      const status: StatusAnswer | undefined = await client.status().catch(() => undefined);
-      const nowMs = performance.now();
-      const line = printable(statusLine(status, before, nowMs));
+      const now = await this.#ask();
+      const line = printable(statusLine(now, before));
       if (terminal.isTty) {
         terminal.write(`\r${line.slice(0, Math.max(20, terminal.columns - 1))}\u001b[K`);
         this.#lineShown = true;
       } else {
         terminal.print(line);
       }
-      before = status === undefined ? undefined : { atMs: nowMs, received: status.received, delivered: status.delivered, incarnation: status.incarnation };
+      before = now;
       await this.#pause(LINE_MS);
     }
   }
 
   async stop(): Promise<void> {
-    this.#say('stopping: the gateway drains first (Ctrl-C again kills)');
+    const first = this.#gateways.length === 1 ? 'the gateway drains' : 'the gateways drain';
+    this.#say(`stopping: ${first} first (Ctrl-C again kills)`);
     this.#context.onSecondSignal(() => {
       for (const { supervised } of this.all) supervised.kill();
     });
     const named = (plans: readonly ProcessPlan[]): readonly Supervised[] => this.all.filter(({ plan }) => plans.includes(plan)).map(({ supervised }) => supervised);
-    await Promise.all(named([this.#plan.gateway]).map((one) => one.stop(this.#gatewayStopMs)));
+    await Promise.all(named(this.#plan.gateways).map((one) => one.stop(this.#gatewayStopMs)));
+    await this.#countLeft();
     await Promise.all(named(this.#plan.stores).map((one) => one.stop(STORE_STOP_MS)));
     await Promise.all(named(this.#plan.sink === undefined ? [] : [this.#plan.sink]).map((one) => one.stop(SINK_STOP_MS)));
     for (const { supervised } of this.all) supervised.log.close();
     this.#say('stopped');
+  }
+
+  /** Of two stores both have all of it, of more each a part: at least what one of them has. */
+  async #countLeft(): Promise<void> {
+    const counts = this.#stores.map((store) => store.storeStatus().then(({ messages }) => messages, () => 0));
+    this.messagesLeft = Math.max(0, ...await Promise.all(counts));
+    if (this.messagesLeft === 0) return;
+    const left = `${counted(this.messagesLeft, 'message')} or more could not be delivered`;
+    this.#say(`${left} and wait in ${this.#stateDir}: go on with twinpost up --state-dir ${this.#stateDir}`);
+  }
+
+  /** Undefined: it does not answer. */
+  #ask(): Promise<readonly GatewaySample[]> {
+    return Promise.all(this.#gateways.map(async ({ name, client }) => {
+      const status: StatusAnswer | undefined = await client.status().catch(() => undefined);
+      return { name, status, atMs: performance.now() };
+    }));
   }
 
   #onDied(one: Supervised, how: string, deaths: number, againInMs: number): void {
@@ -157,6 +217,10 @@ class Up {
   async #pause(ms: number): Promise<void> {
     await sleep(ms, undefined, { signal: this.#context.stopSignal }).catch(() => undefined);
   }
+}
+
+function clientOf({ listen, token }: AdminConfig): AdminClient {
+  return new AdminClient(`http://${addressText(listen)}`, token);
 }
 
 function makeStateDir(folder: string): void {

@@ -1,13 +1,16 @@
 /** What `up` shows: the one screen after the start, and the line of each second. Pure. */
 import { formatCount } from '../../base/units.js';
-import type { Config } from '../../config/types.js';
+import type { UpConfig } from '../../config/up-gateways.js';
 import type { StatusAnswer, StoreAnswer } from '../../admin-api/gateway-answers.js';
-import { tableText } from '../tables.js';
+import { counted, tableText } from '../tables.js';
 import type { ProcessPlan } from './plan.js';
 import { addressText } from './plan.js';
 
+/** The worst first. */
+const MIRROR_WORDS = ['DOWN', 'NG', 'RESYNC', 'SYNC'] as const;
+
 export interface ScreenInput {
-  readonly config: Config;
+  readonly config: UpConfig;
   readonly processes: readonly { readonly plan: ProcessPlan; readonly pid: number }[];
   /** How the reader starts this program, for the lines to copy. */
   readonly command: string;
@@ -16,55 +19,96 @@ export interface ScreenInput {
 
 export function screenText(input: ScreenInput): string {
   const { config, command } = input;
-  const gateway = config.gateway;
-  const smtp = gateway?.smtp.listen[0];
-  const smtpText = smtp === undefined ? '' : addressText(smtp);
-  const admin = gateway === undefined ? '' : `http://${addressText(gateway.admin.listen)}`;
-  const storesMetrics = config.stores.map((store) => `http://${addressText(store.admin.listen)}/metrics`).join('  ');
+  const [gateway] = config.gateways;
+  const smtp = config.gateways.flatMap((each) => each.smtp.listen.slice(0, 1)).map(addressText);
+  const [firstSmtp = ''] = smtp;
+  const admins = config.gateways.map((each) => `http://${addressText(each.admin.listen)}`);
+  const storeAdmins = config.stores.map((store) => `http://${addressText(store.admin.listen)}`);
+  const metrics = [...admins, ...storeAdmins].map((url) => `${url}/metrics`);
   const rows = input.processes.map(({ plan, pid }) => [plan.name, String(pid), plan.ports.map((port) => addressText(port.address)).join('  ')]);
   return [
     'Twinpost is up. Ctrl-C drains and stops it.',
     '',
-    `  send mail to    ${smtpText}`,
-    `                  ${command} send --to ${smtpText} --count 1000`,
-    `                  swaks --server ${smtpText} --from me@example.com --to you@example.net`,
-    config.sink === undefined ? '' : `  it arrives at   ${addressText(config.sink.listen)} (the sink)`,
-    `  metrics         ${admin}/metrics  ${storesMetrics}`,
-    `  look inside     ${command} status --gateway ${admin} --watch`,
+    `  send mail to    ${smtp.join('  ')}`,
+    `                  ${command} send --to ${firstSmtp} --count 1000`,
+    `                  swaks --server ${firstSmtp} --from me@example.com --to you@example.net`,
+    ...(config.sink === undefined ? [] : [`  it arrives at   ${addressText(config.sink.listen)} (the sink)`]),
+    `  metrics         ${metrics.join('  ')}`,
+    `  look inside     ${command} status --gateway ${admins[0] ?? ''} --watch`,
     `  state and logs  ${input.stateDir}`,
     '',
     tableText([{ title: '  Process' }, { title: 'Pid', right: true }, { title: 'Listens on' }], rows.map(([name, ...rest]) => [`  ${name ?? ''}`, ...rest])),
     '',
     '  Mail is in memory on gateway and stores: kill -9 any one of them while mail flows, and nothing',
     '  accepted is lost. Killing all of them at once loses what was queued.',
+    ...(config.gateways.length === 1 ? [] : [
+      `  kill -9 ${gateway?.id ?? ''}: once its lease is over (10 s) another gateway delivers its mail.`,
+      '  It is started again after 20 s, and 10 s later gets back what is left.',
+    ]),
     '',
-  ].filter((line, i) => line !== '' || i !== 5).join('\n');
+  ].join('\n');
 }
 
-/** Counts of the second before, to make rates of totals. */
-export interface Sample {
+/** What a gateway said, to make rates of its totals with what it said a second before. */
+export interface GatewaySample {
+  readonly name: string;
   readonly atMs: number;
-  readonly received: number;
-  readonly delivered: number;
-  readonly incarnation: number;
+  /** Undefined: it did not answer. */
+  readonly status: StatusAnswer | undefined;
 }
 
-export function statusLine(status: StatusAnswer | undefined, before: Sample | undefined, nowMs: number): string {
-  if (status === undefined) return 'gateway does not answer';
-  // A restarted gateway counts from zero.
-  const same = before?.incarnation === status.incarnation ? before : undefined;
-  const rate = (total: number, last: number | undefined): string => {
-    const seconds = same === undefined ? 0 : (nowMs - same.atMs) / 1000;
-    return `${formatCount(last === undefined || seconds <= 0 ? 0 : Math.max(0, (total - last) / seconds))}/s`;
+/** Of several gateways the sums, and the words of each that has any. */
+export function statusLine(now: readonly GatewaySample[], before: readonly GatewaySample[]): string {
+  const answers = now.map(({ status }) => status).filter((status) => status !== undefined);
+  if (answers.length === 0) return now.length === 1 ? 'gateway does not answer' : 'no gateway answers';
+  const rate = (of: (status: StatusAnswer) => number): string => {
+    return `${formatCount(now.reduce((sum, sample) => sum + perSecond(sample, before, of), 0))}/s`;
   };
-  const mirrors = status.stores.map((store) => `${store.store} ${mirrorWord(store)}`).join('  ');
-  const ready = status.ready ? '' : `   NOT READY: ${status.not_ready_reason}`;
-  return `accepted ${rate(status.received, same?.received)}   delivered ${rate(status.delivered, same?.delivered)}   queued ${formatCount(status.queued_messages)}   ${mirrors}${ready}`;
+  const isAlone = now.length === 1;
+  const queued = now.map(({ name, status }) => {
+    const count = status === undefined ? 'DOWN' : formatCount(status.queued_messages);
+    return isAlone ? count : `${name} ${count}`;
+  });
+  const words = answers.map((status) => {
+    const text = `${readyText(status)}${waitingText(status)}`;
+    return isAlone || text === '' ? text : `   ${status.gateway}${text}`;
+  });
+  const [accepted, sent] = [rate(({ received }) => received), rate(({ delivered }) => delivered)];
+  const counts = `accepted ${accepted}   delivered ${sent}   queued ${queued.join('  ')}`;
+  return `${counts}   ${mirrorWords(answers)}${words.join('')}`;
 }
 
-/** The worst state of any queue's mirror at this store. */
-function mirrorWord(store: StoreAnswer): string {
+/** A restarted gateway counts from zero: its first second tells no rate. */
+function perSecond(
+  now: GatewaySample, before: readonly GatewaySample[], of: (status: StatusAnswer) => number,
+): number {
+  const last = before.find(({ name }) => name === now.name);
+  if (now.status === undefined || last?.status?.incarnation !== now.status.incarnation) return 0;
+  const seconds = (now.atMs - last.atMs) / 1000;
+  return seconds <= 0 ? 0 : Math.max(0, (of(now.status) - of(last.status)) / seconds);
+}
+
+function readyText({ ready, not_ready_reason: reason }: StatusAnswer): string {
+  return ready ? '' : `   NOT READY: ${reason}`;
+}
+
+function waitingText({ partitions_waiting: waiting, register_away: away }: StatusAnswer): string {
+  return `${waiting === 0 ? '' : `   ${counted(waiting, 'partition')} WAITING`}${away === '' ? '' : '   REGISTER AWAY'}`;
+}
+
+/** Of each store the worst that any gateway says. */
+function mirrorWords(answers: readonly StatusAnswer[]): string {
+  const stores = answers[0]?.stores.map(({ store }) => store) ?? [];
+  return stores.map((name) => {
+    const seen = answers.flatMap((answer) => answer.stores.filter(({ store }) => store === name));
+    const words = seen.map(mirrorWord);
+    return `${name} ${MIRROR_WORDS.find((word) => words.includes(word)) ?? ''}`;
+  }).join('  ');
+}
+
+/** The worst state of any partition's copy at this store. */
+function mirrorWord(store: StoreAnswer): typeof MIRROR_WORDS[number] {
   if (!store.up) return 'DOWN';
-  if (store.queues_ng > 0) return 'NG';
-  return store.queues_resync > 0 ? 'RESYNC' : 'SYNC';
+  if (store.partitions_ng > 0) return 'NG';
+  return store.partitions_resync > 0 ? 'RESYNC' : 'SYNC';
 }

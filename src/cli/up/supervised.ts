@@ -5,6 +5,7 @@
  *   IDLE ───────────────► RUNNING ────────────────────────────► WAITING
  *                          │  ▲        after a back-off that grows    │
  *                          │  └──────────────────────────────────────┘
+ *                          │       (a plan may ask for a longer one)
  *                          │ stop(): SIGTERM, past the bound SIGKILL
  *                          └───────────────► STOPPED
  *
@@ -111,7 +112,8 @@ export class Supervised {
       this.#onGone?.();
       return;
     }
-    const delayMs = this.#restarts.onDeath(performance.now() - this.#startedMs, Math.random);
+    const backoffMs = this.#restarts.onDeath(performance.now() - this.#startedMs, Math.random);
+    const delayMs = Math.max(backoffMs, this.#options.plan.againAfterMs ?? 0);
     this.#events.onDied(this, how, this.#restarts.deaths, delayMs);
     this.#timer = setTimeout(() => { this.start(); }, delayMs);
   }

@@ -1,75 +1,93 @@
 /**
- * POST /api/v1/rescue: an operator has queues taken without a store that does not come back.
+ * POST /api/v1/rescue: the one order that may lose mail. An operator gives up copies that do not come back, and
+ * the partitions of which every copy is away go on without them.
  *
- *   {"queue": NAME} or {"owner": GATEWAY}, "missing": STORE, "reason": TEXT, "who": TEXT
+ *   {"give_up": [STORE…], "reason": TEXT, "who": TEXT}             copies at these stores
+ *   {"give_up": [], "memory": true, "reason": TEXT, "who": TEXT}   what no store has: a process had it in memory
  *
- * Answers what came of each queue concerned: those taken, those that will be as soon as a mirror is filled, those that
- * wait for other stores, too, and those of which nothing is left. What only the missing store knew is lost, or comes
- * twice: who asked for it, and why, is in the log. Nothing happens to a queue whose members all answer: 404 when the store
- * or the queue is not known here, 409 when nothing waits for that store.
+ * Answers {partitions: [NAME…]}: those that go on, empty. Who asked for it, and why, is in the log. Nothing happens to
+ * a partition that has another copy, or waits for something else or for nothing: 409 when that is so of all, 404 when a
+ * store is not known here.
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { RescueAnswer, RescueOrder } from '../../admin-api/orders.js';
-import type { ForceOutcome, ForceRequest, ForcedQueue } from '../../recovery/force.js';
+import type { EventLog } from '../../platform/ports.js';
 import { postedBy, refuse, textOf } from './orders.js';
 import type { GatewayView } from './view.js';
 
-/** A queue that waits, as bulk recovery tells of it. */
-export interface WaitingQueue {
-  readonly queue: string;
-  readonly owner: string;
-  readonly stores: readonly string[];
-  readonly why: string;
+/** More stores than a partition has copies, by far: one order is for a whole place that burnt. */
+const STORES_MAX = 256;
+
+/** A partition that waits, as gateway/ownership/holdings.ts tells of it. */
+export interface WaitingCopies {
+  readonly partition: string;
+  /** Stores whose copies count, when it waits for those to answer. */
+  readonly copies: readonly string[];
 }
 
 export interface RescueControl {
-  /** What came of the queues that this concerns. */
-  force(request: ForceRequest): readonly ForcedQueue[];
-  held(): readonly WaitingQueue[];
+  /** Names of the partitions that go on without copies at these stores; of none, without a process's memory. */
+  giveUp(storeIds: readonly string[]): readonly string[];
+  waiting(): readonly WaitingCopies[];
 }
 
-/** What tells a queue that waits for nothing from one that nobody knows. */
-export type RescueView = Pick<GatewayView, 'status' | 'queues' | 'group'>;
-
-export function addRescue(api: FastifyInstance, control: RescueControl, view: RescueView): void {
-  api.post('/rescue', (request, reply) => force(request, reply, control, view));
+export interface RescuePorts {
+  readonly control: RescueControl;
+  /** Knows the stores. */
+  readonly view: Pick<GatewayView, 'status'>;
+  readonly log: EventLog;
 }
 
-function force(request: FastifyRequest, reply: FastifyReply, control: RescueControl, view: RescueView): RescueAnswer | FastifyReply {
+export function addRescue(api: FastifyInstance, ports: RescuePorts): void {
+  api.post('/rescue', (request, reply) => rescue(request, reply, ports));
+}
+
+function rescue(request: FastifyRequest, reply: FastifyReply, ports: RescuePorts): RescueAnswer | FastifyReply {
   const posted = postedBy<RescueOrder>(request);
-  const [queue, owner, missing] = [textOf(posted.queue), textOf(posted.owner), textOf(posted.missing)];
+  const stores = namesOf(posted.give_up);
+  const memory = posted.memory ?? false;
   const [reason, who] = [textOf(posted.reason), textOf(posted.who)];
-  if (queue === undefined && owner === undefined) return refuse(reply, 400, 'name a queue, the gateway that owns it, or both');
-  if (missing === undefined) return refuse(reply, 400, 'name the store that is missing');
-  if (reason === undefined || who === undefined) return refuse(reply, 400, 'say who does this, and for what reason: it is logged');
-  const wanted = { queue, owner, missing, reason, who };
-  const forced = control.force(wanted);
-  if (forced.length > 0) return answerOf(forced, view.status().gateway);
-  const { code, error } = whyNone(wanted, control.held(), view);
-  return refuse(reply, code, `${error}; nothing was done`);
+  if (stores === undefined) return refuse(reply, 400, 'give_up is a list of stores');
+  if (typeof memory !== 'boolean') return refuse(reply, 400, 'memory is true or false');
+  // An empty list alone may be a script's mistake: what is lost by it is not to be lost by mistake.
+  if ((stores.length > 0) === memory) {
+    return refuse(reply, 400, 'name the stores to be given up, or say memory: true, not both');
+  }
+  if (reason === undefined || who === undefined) {
+    return refuse(reply, 400, 'say who does this, and for what reason: it is logged');
+  }
+  const unknown = unknownOf(stores, ports);
+  if (unknown !== '') return refuse(reply, 404, `${unknown}; nothing was done`);
+  const partitions = ports.control.giveUp(stores);
+  if (partitions.length === 0) return refuse(reply, 409, `${whyNone(stores, ports)}; nothing was done`);
+  const what = memory ? 'what only a process had in memory' : 'copies that do not come back';
+  const fields = { ...(memory ? {} : { stores }), partitions, reason, who };
+  ports.log.warn('takeover', `an operator gives up ${what}`, fields);
+  return { partitions };
 }
 
-/** Queues by name, those of other gateways with their owner: all gateways of a group have the same names. */
-function answerOf(forced: readonly ForcedQueue[], gateway: string): RescueAnswer {
-  const of = (outcome: ForceOutcome): readonly ForcedQueue[] => forced.filter((one) => one.outcome === outcome);
-  const nameOf = ({ queue, owner }: ForcedQueue): string => (owner === gateway ? queue : `${queue} of ${owner}`);
-  const names = (queues: readonly ForcedQueue[]): string[] => queues.map(nameOf);
-  return {
-    queues: names(of('taken')),
-    later: names(of('later')),
-    waiting: of('waiting').map((one) => ({ queue: nameOf(one), also_needed: one.needed })),
-    elsewhere: names(of('elsewhere')),
-    gone: of('gone').map((one) => ({ queue: nameOf(one), export_from: one.exportable })),
-  };
+/** Undefined when it is no list of names. */
+function namesOf(posted: unknown): readonly string[] | undefined {
+  if (!Array.isArray(posted) || posted.length > STORES_MAX) return undefined;
+  const names = posted.map(textOf).filter((name) => name !== undefined);
+  return names.length === posted.length ? [...new Set(names)] : undefined;
 }
 
-function whyNone({ queue, owner, missing }: ForceRequest, held: readonly WaitingQueue[], view: RescueView): { readonly code: number; readonly error: string } {
-  const stores = view.status().stores.map((store) => store.id);
-  if (!stores.includes(missing) && !held.some((one) => one.stores.includes(missing))) return { code: 404, error: `this gateway knows no store '${missing}'; it knows ${stores.join(', ')}` };
-  const mine = held.filter((one) => one.owner === (owner ?? one.owner) && one.queue === (queue ?? one.queue));
-  const [first] = mine.filter((one) => one.stores.includes(missing)).concat(mine);
-  if (first !== undefined) return { code: 409, error: `'${first.queue}' can't be taken without '${missing}': ${[first.why, ...first.stores].join(', ')}` };
-  if (queue !== undefined && !view.queues('', Number.MAX_SAFE_INTEGER).queues.some((one) => one.name === queue)) return { code: 404, error: `this gateway knows no queue '${queue}'` };
-  if (owner !== undefined && !view.group().some((one) => one.kind === 'gateway' && one.id === owner)) return { code: 404, error: `this gateway knows no gateway '${owner}'` };
-  return { code: 409, error: queue === undefined ? `no queue of '${owner ?? ''}' waits for '${missing}'` : `queue '${queue}' does not wait for '${missing}'` };
+/** A store that no configuration names any more may still have the copies that count. */
+function unknownOf(stores: readonly string[], { control, view }: RescuePorts): string {
+  const known = new Set(view.status().stores.map((store) => store.id));
+  for (const { copies } of control.waiting()) for (const store of copies) known.add(store);
+  const unknown = stores.find((store) => !known.has(store));
+  if (unknown === undefined) return '';
+  return `this gateway knows no store '${unknown}'; it knows ${[...known].join(', ')}`;
+}
+
+function whyNone(stores: readonly string[], { control }: RescuePorts): string {
+  if (stores.length === 0) return 'no partition waits for the memory of a process';
+  for (const { partition, copies } of control.waiting()) {
+    const others = copies.filter((store) => !stores.includes(store));
+    if (others.length === copies.length) continue;
+    return `${partition} has another copy at ${others.join(', ')}: start that, or name it too if it never comes back`;
+  }
+  return `no partition waits for its copies at ${stores.join(' or ')}`;
 }

@@ -1,7 +1,13 @@
 /** Views as the answers of admin-api/gateway-answers.ts, which says what each field means. */
-import type { HeldQueueAnswer, MessageAnswer, QueueAnswer, RefusedRouteAnswer, StatusAnswer, StoreAnswer, TableRowAnswer } from '../../admin-api/gateway-answers.js';
+import type {
+  MessageAnswer, OrphansAnswer, QueueAnswer, RefusedRouteAnswer, StatusAnswer, StoreAnswer, TableRowAnswer,
+  UnreachedStoreAnswer, WaitingPartitionAnswer,
+} from '../../admin-api/gateway-answers.js';
 import type { MemberAnswer } from '../../admin-api/pages.js';
-import type { HeldQueueView, MemberView, MessageView, QueueView, RefusedRouteView, StatusView, StoreView, TableRowView } from './view.js';
+import type {
+  MemberView, MessageView, OrphansView, QueueView, RefusedRouteView, StatusView, StoreView, TableRowView,
+  UnreachedStoreView, WaitingPartitionView,
+} from './view.js';
 
 export function statusRow(status: StatusView, nowWallMs: number): StatusAnswer {
   return {
@@ -26,14 +32,25 @@ export function statusRow(status: StatusView, nowWallMs: number): StatusAnswer {
     expired: status.expired,
     rejected: status.rejected,
     queues: status.queues,
-    queues_recovering: status.queuesRecovering,
-    queues_copies_missing: status.queuesShort,
-    queues_held: status.queuesHeld,
-    held: status.heldQueues.map(heldRow),
-    queues_rescued: status.queuesRescued,
+    partitions: status.partitions,
+    partitions_recovering: status.partitionsRecovering,
+    partitions_copies_missing: status.partitionsShort,
+    partitions_waiting: status.partitionsWaiting,
+    waiting_for: {
+      register: status.waitingFor.register, lease: status.waitingFor.lease, stores: status.waitingFor.stores,
+      copies_away: status.waitingFor.copiesAway,
+    },
+    waiting: status.waiting.map(waitingRow),
+    register_away: status.registerAway,
+    partitions_rescued: status.partitionsRescued,
+    orphan_partitions: status.orphanPartitions,
+    orphans: status.orphans.map(orphansRow),
     takeovers: status.takeovers,
     handed_back: status.handedBack,
     taken_away: status.takenAway,
+    losses: status.losses,
+    adopted: status.adopted,
+    adopted_twice: status.adoptedTwice,
     tails: status.repairs.tails,
     tail_bytes: status.repairs.tailBytes,
     refills: status.repairs.refills,
@@ -46,6 +63,7 @@ export function statusRow(status: StatusView, nowWallMs: number): StatusAnswer {
     connections_out: status.connectionsOut,
     dots_in_flight: status.dotsInFlight,
     stores: status.stores.map(storeRow),
+    stores_unreached: status.storesUnreached.map(unreachedRow),
   };
 }
 
@@ -53,18 +71,16 @@ function refusedRow({ route, reason, sinceWallMs }: RefusedRouteView): RefusedRo
   return { route, reason, since: seconds(sinceWallMs) };
 }
 
-function heldRow(held: HeldQueueView): HeldQueueAnswer {
-  return {
-    queue_name: held.queue,
-    queue_class: held.queueClass,
-    owner: held.owner,
-    id: held.id,
-    state: held.state,
-    messages: held.messages ?? null,
-    waits_for: held.stores,
-    why: held.why,
-    since: secondsIf(held.sinceWallMs),
-  };
+function orphansRow({ gateway, isRetired, partitions, names, sinceWallMs }: OrphansView): OrphansAnswer {
+  return { gateway, retired: isRetired, partitions, names, since: seconds(sinceWallMs) };
+}
+
+function waitingRow({ partition, owner, waitsFor, copies, why, sinceWallMs }: WaitingPartitionView): WaitingPartitionAnswer {
+  return { partition, owner, waits_for: waitsFor, copies, why, since: seconds(sinceWallMs) };
+}
+
+function unreachedRow({ id, host, why, sinceWallMs }: UnreachedStoreView): UnreachedStoreAnswer {
+  return { store: id, host, why, since: seconds(sinceWallMs) };
 }
 
 function storeRow(store: StoreView): StoreAnswer {
@@ -76,9 +92,9 @@ function storeRow(store: StoreView): StoreAnswer {
     drained: store.drained,
     drained_since: secondsIf(store.drainedSinceWallMs),
     paths: store.paths.map((path) => ({ path: path.path, state: path.state, since: seconds(path.sinceWallMs) })),
-    queues_sync: store.queuesSync,
-    queues_resync: store.queuesResync,
-    queues_ng: store.queuesNg,
+    partitions_sync: store.partitionsSync,
+    partitions_resync: store.partitionsResync,
+    partitions_ng: store.partitionsNg,
     lag_messages: store.lagMessages,
     lag_bytes: store.lagBytes,
     refill_messages: store.refillMessages,
@@ -93,11 +109,8 @@ function storeRow(store: StoreView): StoreAnswer {
 
 export function tableRow(row: TableRowView): TableRowAnswer {
   return {
-    queue_name: row.queue,
-    queue_class: row.queueClass,
+    partition: row.partition,
     owner: row.owner,
-    birth: row.birth,
-    serial: row.serial,
     store: row.store,
     network_a: row.networkA,
     network_s: row.networkS,
@@ -126,6 +139,7 @@ export function queueRow(queue: QueueView, nowWallMs: number): QueueAnswer {
     queue_name: queue.name,
     queue_class: queue.queueClass,
     owner: queue.owner,
+    partition: queue.partition,
     next_hop: queue.nextHop,
     order: queue.ordering,
     messages: queue.messages,

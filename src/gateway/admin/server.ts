@@ -6,14 +6,16 @@
  *   GET /readyz                              200 when new mail is taken, else 503 with the reason
  *   GET /metrics                             Prometheus text
  *   GET /api/v1/status                       one object
- *   GET /api/v1/mirrors                      management table, rows of whole queues; ?limit=100&cursor=…,
- *                                            or ?troubled=20: the queues that need a look first
- *   GET /api/v1/table                        the same, in pages of 1,000 queues
+ *   GET /api/v1/mirrors                      management table, rows of whole partitions; ?limit=100&cursor=…,
+ *                                            or ?troubled=20: the partitions that need a look first
+ *   GET /api/v1/table                        the same, in pages of 1,000 partitions
  *   GET /api/v1/queues                       one row a queue; ?limit=1000&cursor=…
  *   GET /api/v1/group                        gateways and stores that belong together, with their admin addresses
- *   GET, POST /api/v1/stores/ID/drain, POST /api/v1/queues/NAME/resync   (store-api.ts)
+ *   GET, POST /api/v1/stores/ID/drain, POST /api/v1/partitions/NAME/resync   (store-api.ts)
  *   POST /api/v1/messages/ID/hold, …/release, …/delete  (hold-api.ts)
- *   POST /api/v1/rescue                      queues are taken without a missing store (rescue-api.ts)
+ *   POST /api/v1/rescue                      partitions go on without copies that do not come back (rescue-api.ts)
+ *   GET, POST /api/v1/rebalance              copies are spread evenly over the stores (rebalance-api.ts)
+ *   GET, POST /api/v1/gateways/ID/retire     a gateway that is taken out for good (retire-api.ts)
  *   GET /api/v1/queues/NAME/messages         rows in queue order; ?class=mail&limit=100&cursor=…
  *   GET /api/v1/queues/NAME/export           content too; ?class=mail&cursor=… (export-page.ts)
  *
@@ -26,6 +28,7 @@ import { fastify } from 'fastify';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Registry } from 'prom-client';
 import { NO_SCHEMAS } from '../../platform/node/no-schemas.js';
+import type { EventLog } from '../../platform/ports.js';
 import { namesThisMachine } from '../../platform/node/own-host.js';
 import { addExport } from './export-page.js';
 import type { ExportSource } from './export-page.js';
@@ -36,8 +39,12 @@ import { refuse } from './orders.js';
 import { memberRow, messageRow, queueRow, statusRow, tableRow } from './rows.js';
 import type { HoldControl } from './hold-api.js';
 import { addHolds } from './hold-api.js';
+import type { RebalancePorts } from './rebalance-api.js';
+import { addRebalance } from './rebalance-api.js';
 import type { RescueControl } from './rescue-api.js';
 import { addRescue } from './rescue-api.js';
+import type { RetireControl } from './retire-api.js';
+import { addRetire } from './retire-api.js';
 import type { StoreControl } from './store-api.js';
 import { addStores } from './store-api.js';
 import type { GatewayView } from './view.js';
@@ -59,12 +66,17 @@ export interface AdminPorts {
   readonly registry: Registry;
   /** Content of queues, for `queue export`. */
   readonly exports?: ExportSource;
-  /** For `rescue --force`. */
+  /** For `rescue --give-up`. */
   readonly rescue?: RescueControl;
   /** For `store drain` and `resync`. */
   readonly stores?: StoreControl;
   /** For `queue hold`, `release` and `delete`. */
   readonly holds?: HoldControl;
+  /** For `rebalance`. */
+  readonly rebalance?: Omit<RebalancePorts, 'log'>;
+  /** For `gateway retire`. */
+  readonly retire?: RetireControl;
+  readonly log: EventLog;
   wallMs(): number;
 }
 
@@ -118,7 +130,9 @@ function addApi(app: FastifyInstance, options: AdminOptions, ports: AdminPorts):
     api.get('/group', (): GroupAnswer => ({ members: ports.view.group().map(memberRow) }));
     api.get('/queues/:name/messages', (request, reply) => listMessages(request, reply, ports.view));
     if (ports.exports !== undefined) addExport(api, ports.exports);
-    if (ports.rescue !== undefined) addRescue(api, ports.rescue, ports.view);
+    if (ports.rescue !== undefined) addRescue(api, { control: ports.rescue, view: ports.view, log: ports.log });
+    if (ports.rebalance !== undefined) addRebalance(api, { ...ports.rebalance, log: ports.log });
+    if (ports.retire !== undefined) addRetire(api, ports.retire);
     if (ports.stores !== undefined) addStores(api, ports.stores);
     if (ports.holds !== undefined) addHolds(api, ports.holds);
     done();

@@ -5,9 +5,9 @@
  *                                              0 mirrors: nothing of ours is there any more; not kept: the order
  *                                              is in force, but not in state_dir, so that a restart of the gateway
  *                                              forgets it
- *   POST /api/v1/stores/ID/drain               all queues move away from the store, and no new one goes there
+ *   POST /api/v1/stores/ID/drain               all partitions move away from the store, and no copy goes there
  *   POST /api/v1/stores/ID/drain  {"undo":true}   the store is used again
- *   POST /api/v1/queues/NAME/resync  {"store": ID, "reason": TEXT, "who": TEXT}   one mirror is emptied and filled again
+ *   POST /api/v1/partitions/NAME/resync  {"store": ID, "reason": TEXT, "who": TEXT}   one copy is emptied and filled again
  *
  * A POST to drain is answered when the order is kept, or else at a bound. Who asked, and why, is in the log. The command
  * wants a reason for each; a drain is also taken without, since it ends no copy that is needed and undo takes it back.
@@ -23,7 +23,7 @@ export interface DrainState {
   readonly mirrors: number;
   /** Mirrors that no other store can take and that min_replicas needs. */
   readonly stuck: number;
-  /** Queues, at whatever stores, with fewer copies than configured. */
+  /** Partitions, at whatever stores, with fewer copies than configured. */
   readonly copiesMissing: number;
   /** The file in state_dir says whether the store is drained: a restart will know it. */
   readonly kept: boolean;
@@ -36,8 +36,8 @@ export interface StoreControl {
   undrain(storeId: string, order: Order): void;
   /** Calls back once, when the last order for the store is kept, or at a bound. */
   whenSettled(storeId: string, then: () => void): void;
-  /** Queues of this name whose mirror at the store is filled again; undefined when there is no such mirror. */
-  resync(queue: string, storeId: string, order: Order): number | undefined;
+  /** Copies of the partition at the store that are filled again, 0 or 1; undefined when there is no such copy. */
+  resync(partition: string, storeId: string, order: Order): number | undefined;
 }
 
 export function addStores(api: FastifyInstance, control: StoreControl): void {
@@ -52,16 +52,16 @@ export function addStores(api: FastifyInstance, control: StoreControl): void {
     await new Promise<void>((resolve) => { control.whenSettled(id, resolve); });
     return drainState(id, reply, control);
   });
-  api.post('/queues/:name/resync', (request, reply) => {
+  api.post('/partitions/:name/resync', (request, reply) => {
     const { name } = request.params as { name: string };
     const { store } = postedBy<ResyncOrder>(request);
     if (typeof store !== 'string') return refuse(reply, 400, 'name the store whose mirror is to be filled again');
     const order = orderOf(request);
     if (order === undefined || order.reason === '' || order.who === '') return refuse(reply, 400, 'say who does this, and for what reason: it is logged');
-    const queues = control.resync(name, store, order);
-    if (queues === undefined) return refuse(reply, 404, `no queue '${name}' has a mirror at '${store}'`);
-    if (queues === 0) return refuse(reply, 409, 'no other mirror is in sync: this one may be all there is');
-    const answer: ResyncAnswer = { queue: name, store, queues };
+    const filled = control.resync(name, store, order);
+    if (filled === undefined) return refuse(reply, 404, `no partition '${name}' has a copy at '${store}'`);
+    if (filled === 0) return refuse(reply, 409, 'no other mirror is in sync: this one may be all there is');
+    const answer: ResyncAnswer = { partition: name, store };
     return answer;
   });
 }

@@ -4,7 +4,7 @@
  * bounded (messages() by `limit`). Nothing here is on the path of a message.
  */
 
-import type { QueueFigures, StoreFigures } from '../../observability/queue-figures.js';
+import type { QueueFigures, StoreFigures, WaitingFigures } from '../../observability/queue-figures.js';
 import type { RepairCounters } from '../mirror/repair-counters.js';
 
 export interface PathView {
@@ -31,22 +31,27 @@ export interface StoreView extends StoreFigures {
   readonly causeSinceWallMs: number | undefined;
 }
 
-/** A queue whose mail waits: for a store, another gateway or an operator. */
-export interface HeldQueueView {
-  readonly queue: string;
-  readonly queueClass: string;
+/** A partition that should be served here and is not. */
+export interface WaitingPartitionView {
+  readonly partition: string;
   readonly owner: string;
-  /** Owner, birth and serial: tells two queues of one name apart. */
-  readonly id: string;
-  /** Its name, as docs/GUARANTEES.md "Recovery" has it: "no survivor", "came back empty", "waiting", … */
-  readonly state: string;
-  /** In memory here when it is served, else at the stores; undefined when nobody told. */
-  readonly messages: number | undefined;
-  /** Those that it waits for, or that can be given up. */
-  readonly stores: readonly string[];
+  /** "register", "lease", "stores", or "copies away", the one that asks for a person. */
+  readonly waitsFor: string;
+  /** Of "copies away": where the copies are that count. None: only a process had it in memory. */
+  readonly copies: readonly string[];
   readonly why: string;
-  /** Undefined when that is not known. */
-  readonly sinceWallMs: number | undefined;
+  readonly sinceWallMs: number;
+}
+
+/** Partitions of a gateway that no configuration serves any more. */
+export interface OrphansView {
+  readonly gateway: string;
+  /** By an operator's order. */
+  readonly isRetired: boolean;
+  readonly partitions: number;
+  /** The first of them. */
+  readonly names: readonly string[];
+  readonly sinceWallMs: number;
 }
 
 /** A configured route whose new mail is refused now. */
@@ -54,6 +59,14 @@ export interface RefusedRouteView {
   readonly route: string;
   /** An Admission (queue/types.ts). */
   readonly reason: string;
+  readonly sinceWallMs: number;
+}
+
+/** A store that the register names and this gateway does not reach. */
+export interface UnreachedStoreView {
+  readonly id: string;
+  readonly host: string;
+  readonly why: string;
   readonly sinceWallMs: number;
 }
 
@@ -72,7 +85,7 @@ export interface StatusView {
   /** Configured ones, and those of them that take no new mail. */
   readonly routes: number;
   readonly routesRefused: readonly RefusedRouteView[];
-  /** Since when a queue has fewer in-sync mirrors than configured, or a record of the gateway itself none; undefined when none has. */
+  /** Since when a partition has fewer copies in step than configured; undefined when none has. */
   readonly degradedSinceWallMs: number | undefined;
   /** Why, '' when not degraded. */
   readonly degradedCause: string;
@@ -85,21 +98,34 @@ export interface StatusView {
   readonly expired: number;
   readonly rejected: number;
   readonly queues: number;
-  /** Of the queues that the stores hold for this gateway: not whole here yet, so not all counted in what is queued. */
-  readonly queuesRecovering: number;
-  /** With fewer copies in sync than configured. */
-  readonly queuesShort: number;
-  /** Queues whose mail waits for a store, another gateway or an operator. */
-  readonly queuesHeld: number;
+  /** Held here. */
+  readonly partitions: number;
+  /** Of this gateway's own: not whole here yet, so not all counted in what is queued. */
+  readonly partitionsRecovering: number;
+  /** With fewer copies in step than configured. */
+  readonly partitionsShort: number;
+  /** Not served here although they should be. */
+  readonly partitionsWaiting: number;
+  readonly waitingFor: WaitingFigures;
   /** The first of those. */
-  readonly heldQueues: readonly HeldQueueView[];
-  /** Queues of another gateway that this one delivers. */
-  readonly queuesRescued: number;
-  /** Queues of others taken over, and given back, since the start. */
+  readonly waiting: readonly WaitingPartitionView[];
+  /** Why the register does not answer; '' while it does. */
+  readonly registerAway: string;
+  /** Partitions of another gateway that this one delivers. */
+  readonly partitionsRescued: number;
+  /** That no configuration serves any more, whoever delivers what they have; and whose they are. */
+  readonly orphanPartitions: number;
+  readonly orphans: readonly OrphansView[];
+  /** Partitions of others taken over, and given back, since the start. */
   readonly takeovers: number;
   readonly handedBack: number;
-  /** Queues given up because another process had taken them over while this one stood still or was cut off. */
+  /** Partitions that another process had taken over while this one stood still or was cut off. */
   readonly takenAway: number;
+  /** Partitions that began empty, because every copy was lost or given up. */
+  readonly losses: number;
+  /** Messages of copies that were given up and came back; and of these, those that may be delivered twice. */
+  readonly adopted: number;
+  readonly adoptedTwice: number;
   /** What it cost to bring mirrors level again, since the start. */
   readonly repairs: RepairCounters;
   readonly queuedMessages: number;
@@ -112,16 +138,13 @@ export interface StatusView {
   readonly connectionsOut: number;
   readonly dotsInFlight: number;
   readonly stores: readonly StoreView[];
+  readonly storesUnreached: readonly UnreachedStoreView[];
 }
 
-/** One row of the management table: a queue at a store (the paper's Table I). */
+/** One row of the management table: a partition at a store (the paper's Table I). */
 export interface TableRowView {
-  readonly queue: string;
-  readonly queueClass: string;
-  /** Identity of the queue at every store. */
+  readonly partition: string;
   readonly owner: string;
-  readonly birth: number;
-  readonly serial: number;
   readonly store: string;
   readonly networkA: PathView['state'] | '-';
   readonly networkS: PathView['state'] | '-';
@@ -133,12 +156,12 @@ export interface TableRowView {
   readonly epoch: number;
   /** Transaction number acknowledged; undefined while NG. */
   readonly transactions: number | undefined;
-  /** Number of the queue's last change. */
+  /** Number of the partition's last change. */
   readonly lastTransaction: number;
   /** Digest at that number; undefined while it can't be told. */
   readonly digest: string | undefined;
   readonly messages: number;
-  /** Changes not acknowledged, sets of mirrors among them; while it is filled, messages still to be sent. */
+  /** Changes not acknowledged; while it is filled, messages still to be sent. */
   readonly lagMessages: number;
   readonly lagBytes: number;
   readonly sinceWallMs: number;
@@ -166,6 +189,8 @@ export interface QueueView extends QueueFigures {
   readonly queueClass: string;
   /** Another gateway where this one serves the queue in its place. */
   readonly owner: string;
+  /** Where it is at home. */
+  readonly partition: string;
   readonly nextHop: string;
   readonly ordering: 'fifo' | 'strict';
   /** Of the refill that has farthest to go; undefined when none is under way. */
@@ -210,9 +235,9 @@ export interface QueuePage {
 
 export interface GatewayView {
   status(): StatusView;
-  /** The management table, whole queues behind `cursor`, at most `limit` of them. */
+  /** The management table, whole partitions behind `cursor`, at most `limit` of them. */
   mirrors(cursor: string, limit: number): TablePage;
-  /** Rows of the queues that need a look first. */
+  /** Rows of the partitions that need a look first. */
   troubled(most: number): readonly TableRowView[];
   /** Behind `cursor`, at most `limit`. */
   queues(cursor: string, limit: number): QueuePage;

@@ -10,7 +10,7 @@ export interface ComposedReport {
 
 /** `hostName` is the reporting MTA (RFC 3464 2.2.2). */
 export function composeReport(hostName: string, input: ReportInput, nowWallMs: number): ComposedReport {
-  const { envelope, note } = input;
+  const { envelope, note, texts } = input;
   // Right after the attempt that decided, but for an expiry: when the last attempt was is not kept.
   const lastAttemptWallMs = nowWallMs < envelope.expiryWallMs ? nowWallMs : 0;
   const content = composeDsn({
@@ -23,7 +23,7 @@ export function composeReport(hostName: string, input: ReportInput, nowWallMs: n
       const recipient = envelope.recipients[index];
       const last = note.results.find((result) => result.recipient === index);
       if (recipient === undefined) return [];
-      return [{ recipient, action: input.failure ? ('failed' as const) : ('relayed' as const), code: last?.code ?? 0, enhanced: last?.enhanced ?? (input.failure ? '5.0.0' : '2.0.0'), text: last?.text ?? '', relay: '', lastAttemptWallMs }];
+      return [{ recipient, action: input.failure ? ('failed' as const) : ('relayed' as const), code: last?.code ?? 0, enhanced: last?.enhanced ?? (input.failure ? '5.0.0' : '2.0.0'), text: texts.get(index) ?? '', relay: '', lastAttemptWallMs }];
     }),
     content: input.content,
     dateWallMs: nowWallMs,

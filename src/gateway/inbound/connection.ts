@@ -10,9 +10,9 @@
  *      └──────────────────────────────────────────────── outcome / 250, 451, 452 ───┘
  *   any ── close, reset, deadline, NO_REPLY ──▶ GONE
  *
- * In ANSWERING nothing is obeyed: what the client pipelined waits. Overrides these library internals (exact version
- * pinned, test/dialog proves them): init, connectionReady, _setListeners, _createParser, _onError, _onCommand,
- * _resetSession.
+ * In ANSWERING nothing is obeyed: what the client pipelined waits. Overrides these library internals (exact
+ * version pinned, test/dialog proves them): init, connectionReady, _setListeners, _createParser, _onError,
+ * _onCommand, _resetSession.
  * Not here: what MAIL and RCPT mean (mail-commands.ts), listening (inbound.ts).
  */
 

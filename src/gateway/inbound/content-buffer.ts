@@ -1,11 +1,11 @@
 /**
  * Holds the content of one message while it arrives, without joining it and without growing past the limits.
  *
- * Bytes from the socket lie in a buffer that the next read uses again, so each piece is copied out of it, but the
- * last: the gateway takes its own copy while that read is worked on, and most messages are one read. A piece that is
- * large, or the first, becomes a copy of its size. Small ones behind the first are copied into blocks, because each
- * piece kept costs some hundred bytes besides its own: a client that sends byte by byte would use many times the
- * memory counted.
+ * Bytes from the socket lie in a buffer that the next read uses again, so each piece is copied out of it,
+ * but the last: the gateway takes its own copy while that read is worked on, and most messages are one read.
+ * A piece that is large, or the first, becomes a copy of its size. Small ones behind the first are copied
+ * into blocks, because each piece kept costs some hundred bytes besides its own: a client that sends byte by
+ * byte would use many times the memory counted.
  *
  *   chunks: [ trace header ][ first piece ][ block ....... ][ large piece ][ block ..][ last piece: not copied ]
  *

@@ -1,8 +1,8 @@
 /**
- * The library's SMTPConnection without what it does once a connection and nobody here asks for: a session object and an
- * envelope at each EHLO, an idle timer, and around the end a log entry, a turn for onClose, a shutdown and five seconds
- * for the client's own end. One client in many brings a single message, so that what a connection costs is what its
- * message costs.
+ * The library's SMTPConnection without what it does once a connection and nobody here asks for:
+ * a session object and an envelope at each EHLO, an idle timer, and around the end a log entry, a turn for
+ * onClose, a shutdown and five seconds for the client's own end. One client in many brings a single message,
+ * so that what a connection costs is what its message costs.
  *
  *   last command answered ── all written, nothing unread ──▶ closed at once
  *                         └─ otherwise, TLS ──▶ library: shutdown, client's end or 5 s ──▶ closed

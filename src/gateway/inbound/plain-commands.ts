@@ -1,7 +1,7 @@
 /**
- * Commands that touch no message: what they answer, as a reply line or as a refusal. RSET and QUIT do something
- * besides and are in connection.ts. What the library would also understand (WIZ, SHELL, KILL, XCLIENT, XFORWARD)
- * is unknown here.
+ * Commands that touch no message: what they answer, as a reply line or as a refusal. RSET and QUIT do
+ * something besides and are in connection.ts. What the library would also understand (WIZ, SHELL, KILL,
+ * XCLIENT, XFORWARD) is unknown here.
  */
 
 import { isHttpRequest } from './command-line.js';

@@ -1,18 +1,18 @@
 /**
- * The last changes of all queues as they were sealed, so that a mirror which was away for a moment gets only
+ * The last changes of all partitions as they were sealed, so that a mirror which was away for a moment gets only
  * what it lacks: after a change of path, after a lost link, after a recovery (docs/PROTOCOL.md "Digest").
  *
- *   order    oldest ─► q1 q3 q1 q2 q1 … ─► newest     one first-in first-out for all queues, bounded in bytes
- *   queue    base (number, digest) │ section │ section │ section      contiguous up to the last sealed number
+ *   order      oldest ─► p1 p3 p1 p2 p1 … ─► newest   one first-in first-out for all partitions, bounded in bytes
+ *   partition  base (number, digest) │ section │ section │ section    contiguous up to the last sealed number
  *
  * A mirror that stands at (n, digest) can go on from here when n is not below the base and the digest at n is
  * the same: at the end of a section it is known, inside one it is rolled forward over the rows.
  *
- * What a mirror in use has not acknowledged is never let go, nor what the last copies of a queue lack: such a
- * queue is passed over and looked at again later, so that one slow store does not hold the others' memory.
+ * What a mirror in use has not acknowledged is never let go, nor what the last copies of a partition lack: such a
+ * one is passed over and looked at again later, so that one slow store does not hold the others' memory.
  * Sections share slabs (payload-slabs.ts), which are used in the same order: what is kept here is what is counted.
  */
-import { CHANGE_ROW_BYTES } from '../../protocol/change-rows.js';
+import { CHANGE_ROW_BYTES, changeDigested } from '../../protocol/change-rows.js';
 import { Digest } from '../../protocol/digest.js';
 import type { SealedSection } from './turn-section.js';
 
@@ -20,7 +20,7 @@ import type { SealedSection } from './turn-section.js';
 const SECTION_OVERHEAD_BYTES = 512;
 /** Sections looked at for each that comes: more than one, so that what was held up is let go again. */
 const LOOKS_PER_ADD = 8;
-/** Slots behind a head are dropped when this many have gone by and they are the larger half: of the order of all, and of each queue. */
+/** Slots behind a head are dropped when this many have gone by and they are the larger half: of the order of all, and of each partition. */
 const COMPACT_AT = 256;
 const QUEUE_COMPACT_AT = 8;
 
@@ -29,13 +29,13 @@ export interface ChangeRingOptions {
 }
 
 export interface ChangeRingPorts {
-  /** Highest number of the queue that no mirror will ask for any more. */
+  /** Highest number of the partition that no mirror will ask for any more. */
   releasableThrough(handle: number): number;
   /** A section is let go: its slabs may be used again when no frame has it any more. */
   onReleased(section: SealedSection): void;
 }
 
-/** The changes of one queue that are kept. */
+/** The changes of one partition that are kept. */
 class QueueChanges {
   readonly handle: number;
   baseNumber: number;
@@ -73,7 +73,7 @@ class QueueChanges {
     this.baseA = section.digestA;
     this.baseB = section.digestB;
     this.head += 1;
-    // What is behind the head is still in memory: with thousands of queues a few of each are soon more than the ring.
+    // What is behind the head is still in memory: with thousands of partitions a few of each are soon more than the ring.
     if (this.head < QUEUE_COMPACT_AT || this.head * 2 < this.sections.length) return;
     this.sections = this.sections.slice(this.head);
     this.head = 0;
@@ -85,7 +85,7 @@ export class ChangeRing {
   private readonly bytesMax: number;
   private readonly ports: ChangeRingPorts;
   private readonly byHandle: (QueueChanges | undefined)[] = [];
-  /** One element for each section, oldest first: which queue's oldest goes next. */
+  /** One element for each section, oldest first: which partition's oldest goes next. */
   private order: QueueChanges[] = [];
   private orderHead = 0;
   private readonly digest = new Digest();
@@ -95,7 +95,7 @@ export class ChangeRing {
     this.ports = ports;
   }
 
-  /** The queue stands at this number; what was kept of it before is let go. */
+  /** The partition stands at this number; what was kept of it before is let go. */
   begin(handle: number, number: number, digestA: number, digestB: number): void {
     this.forget(handle);
     this.byHandle[handle] = new QueueChanges(handle, number, digestA, digestB);
@@ -110,7 +110,7 @@ export class ChangeRing {
     this.byHandle[handle] = undefined;
   }
 
-  /** The next section of a queue. */
+  /** The next section of a partition. */
   add(section: SealedSection): void {
     const queue = this.byHandle[section.handle];
     if (queue === undefined) return;
@@ -120,6 +120,31 @@ export class ChangeRing {
     if (this.usedBytes > this.bytesMax) this.trim(LOOKS_PER_ADD);
   }
 
+  /** Where what is kept of it begins. */
+  baseOf(handle: number): { readonly number: number; readonly digestA: number; readonly digestB: number } | undefined {
+    const queue = this.byHandle[handle];
+    return queue === undefined ? undefined : { number: queue.baseNumber, digestA: queue.baseA, digestB: queue.baseB };
+  }
+
+  /**
+   * What came before all that is kept, from these digests on; false, and nothing done, when it does
+   * not lead to where that begins.
+   */
+  prepend(section: SealedSection, digestA: number, digestB: number): boolean {
+    const queue = this.byHandle[section.handle];
+    if (queue === undefined || queue.baseNumber !== section.lastNumber) return false;
+    this.digest.reset(digestA, digestB);
+    roll(this.digest, section.rows, section.rows.length / CHANGE_ROW_BYTES);
+    if (!this.digest.equals(queue.baseA, queue.baseB)) return false;
+    queue.baseNumber = section.firstNumber - 1;
+    queue.baseA = digestA;
+    queue.baseB = digestB;
+    queue.sections.splice(queue.head, 0, section);
+    this.order.splice(this.orderHead, 0, queue);
+    this.usedBytes += costOf(section);
+    return true;
+  }
+
   /** Lets the oldest go while there is more than the bound; `looks` bounds the work. */
   trim(looks: number): void {
     for (let left = looks; left > 0 && this.usedBytes > this.bytesMax; left--) {
@@ -127,7 +152,7 @@ export class ChangeRing {
       if (queue === undefined) return;
       this.orderHead += 1;
       const section = queue.oldest;
-      // Undefined: the queue was forgotten, this is what is left of it.
+      // Undefined: the partition was forgotten, this is what is left of it.
       if (section !== undefined) {
         if (section.lastNumber > this.ports.releasableThrough(queue.handle)) this.order.push(queue);
         else this.letGo(queue, section);
@@ -179,6 +204,6 @@ function costOf(section: SealedSection): number {
 function roll(digest: Digest, rows: Uint8Array, count: number): void {
   const view = new DataView(rows.buffer, rows.byteOffset, rows.byteLength);
   for (let i = 0, at = 0; i < count; i++, at += CHANGE_ROW_BYTES) {
-    digest.add(view.getUint8(at), view.getUint32(at + 4, true), view.getUint32(at + 8, true), view.getUint32(at + 12, true), view.getFloat64(at + 16, true));
+    digest.add(changeDigested(view, at), view.getUint32(at + 4, true), view.getUint32(at + 8, true), view.getUint32(at + 12, true), view.getFloat64(at + 16, true));
   }
 }

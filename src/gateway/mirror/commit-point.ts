@@ -1,6 +1,6 @@
 /**
  * THE COMMIT POINT. A submission becomes COMMITTED here and nowhere else: when every change that stores it
- * is at every in-sync mirror of every queue it goes to (G1). Only then is the client told 250, and only
+ * is at every copy that counts of every partition it goes to (G1). Only then is the client told 250, and only
  * then may an entry be delivered.
  *
  *   submit ─► STORING ── all stores committed ──────────────────► COMMITTED      250
@@ -16,7 +16,8 @@
 import { invariant } from '../../base/invariant.js';
 import type { SubmissionOutcome } from '../queue/types.js';
 import { COMMITTED, NO_REPLY, REFUSED } from '../queue/types.js';
-import type { QueueMirror } from './queue-mirror.js';
+import type { MailQueue } from '../queue/mail-queue.js';
+import type { Partition } from './partition.js';
 import type { CommitWaiter } from './wait-list.js';
 
 export const CommitState = { STORING: 0, WITHDRAWING: 1, OVER: 2 } as const;
@@ -30,10 +31,10 @@ export function isValidCommitTransition(from: number, to: number): boolean {
 
 /** Who asked for the commit, and does what follows from it. */
 export interface CommitOwner {
-  /** The entry of this mirror is committed with the rest: it may be delivered. */
-  release(mirror: QueueMirror, row: number): void;
+  /** The entry in this queue is committed with the rest: it may be delivered. */
+  release(queue: MailQueue, row: number): void;
   /** Takes the uncommitted entry back: WITHDRAW, entry ended. Returns the change number. */
-  withdraw(mirror: QueueMirror, row: number): number;
+  withdraw(queue: MailQueue, row: number): number;
   settled(pending: PendingCommit, outcome: SubmissionOutcome): void;
 }
 
@@ -49,7 +50,7 @@ export class PendingCommit implements CommitWaiter {
   deadlineMs: number;
   previous: PendingCommit | undefined;
   next: PendingCommit | undefined;
-  readonly mirrors: QueueMirror[] = [];
+  readonly queues: MailQueue[] = [];
   readonly rows: number[] = [];
   state: CommitState = CommitState.STORING;
   private remaining = 0;
@@ -62,9 +63,9 @@ export class PendingCommit implements CommitWaiter {
     this.owner = owner;
   }
 
-  /** The message goes to this mirror's queue as `row`. All are added before any is waited for. */
-  add(mirror: QueueMirror, row: number): void {
-    this.mirrors.push(mirror);
+  /** The message stands in this queue as `row`. All are added before any is waited for. */
+  add(queue: MailQueue, row: number): void {
+    this.queues.push(queue);
     this.rows.push(row);
     this.remaining += 1;
   }
@@ -74,13 +75,12 @@ export class PendingCommit implements CommitWaiter {
     if (this.state !== CommitState.STORING) return;
     this.remaining -= 1;
     if (this.remaining > 0) return;
-    for (const mirror of this.mirrors) {
-      const { joiningNumber } = mirror;
-      if (mirror.inSyncCount >= mirror.minReplicas && joiningNumber === 0) continue;
-      // Its mirrors had the message and were lost while another queue's were waited for. Only a change of the set
-      // brings mirrors back, and that is a change behind all others: still to come, or on its way to one that joins.
+    for (const { partition } of this.queues) {
+      if (partition.mayCommit) continue;
+      // Its copies had the message and were lost while another partition's were waited for: what is committed next there
+      // says that enough of them have it again.
       this.remaining += 1;
-      mirror.await(joiningNumber === 0 ? mirror.lastNumber + 1 : joiningNumber, this);
+      partition.awaitCommit(partition.lastNumber + 1, this);
     }
     if (this.remaining === 0) this.owner.committed(this);
   }
@@ -91,7 +91,7 @@ export class PendingCommit implements CommitWaiter {
   }
 }
 
-/** The same, for the withdrawals of a message. */
+/** The same, for the withdrawals of a message: every copy that counts must have them, however few there are. */
 class Withdrawal implements CommitWaiter {
   private remaining: number;
   private readonly pending: PendingCommit;
@@ -129,13 +129,13 @@ export class CommitPoint {
     return pending;
   }
 
-  /** Called by the last queue that has it on every in-sync mirror. */
+  /** Called by the last queue in whose partition it is committed. */
   committed(pending: PendingCommit): void {
     this.end(pending);
     for (let i = 0; i < pending.rows.length; i++) {
-      const mirror = pending.mirrors[i];
+      const queue = pending.queues[i];
       const row = pending.rows[i];
-      if (mirror !== undefined && row !== undefined) this.owner.release(mirror, row);
+      if (queue !== undefined && row !== undefined) this.owner.release(queue, row);
     }
     this.owner.settled(pending, COMMITTED);
   }
@@ -145,17 +145,17 @@ export class CommitPoint {
     this.owner.settled(pending, REFUSED);
   }
 
-  /** The queue is lost to another process: what waits for it ends without a reply, and is withdrawn from other queues. */
-  abandon(mirror: QueueMirror): void {
+  /** The partition is lost to another process: what waits for it ends without a reply, and is withdrawn from other queues. */
+  abandon(partition: Partition): void {
     for (let pending = this.oldest; pending !== undefined;) {
       const { next } = pending;
-      if (pending.mirrors.includes(mirror)) {
+      if (pending.queues.some((queue) => queue.partition === partition)) {
         const isStored = pending.state === CommitState.STORING;
         this.end(pending);
         for (let i = 0; isStored && i < pending.rows.length; i++) {
-          const other = pending.mirrors[i];
+          const queue = pending.queues[i];
           const row = pending.rows[i];
-          if (other !== undefined && row !== undefined && other !== mirror) this.owner.withdraw(other, row);
+          if (queue !== undefined && row !== undefined && queue.partition !== partition) this.owner.withdraw(queue, row);
         }
         this.owner.settled(pending, NO_REPLY);
       }
@@ -182,12 +182,12 @@ export class CommitPoint {
     const withdrawal = new Withdrawal(pending, this);
     const numbers: number[] = [];
     for (let i = 0; i < pending.rows.length; i++) {
-      const mirror = pending.mirrors[i];
+      const queue = pending.queues[i];
       const row = pending.rows[i];
-      invariant(mirror !== undefined && row !== undefined, 'a pending commit knows its entries');
-      numbers.push(this.owner.withdraw(mirror, row));
+      invariant(queue !== undefined && row !== undefined, 'a pending commit knows its entries');
+      numbers.push(this.owner.withdraw(queue, row));
     }
-    for (let i = 0; i < numbers.length; i++) pending.mirrors[i]?.await(numbers[i] ?? 0, withdrawal);
+    for (let i = 0; i < numbers.length; i++) pending.queues[i]?.partition.awaitEnd(numbers[i] ?? 0, withdrawal);
   }
 
   private end(pending: PendingCommit): void {

@@ -1,34 +1,22 @@
 /**
- * May a message of a queue be handed to its next hop at this instant (G5)? The one place that says so.
+ * Deliveries that wait because a partition is not ours to deliver from at this instant (G5). The rule itself is
+ * PartitionHolder.mayDeliver: a lease at every member of every record that is possible.
  *
- *   a member in sync of the acknowledged set, and of the set sent if a change of it is open,
- *   at whose store our lease runs, and our right to the queue was confirmed in the present term of that lease
- *
- * A term ends when the lease lapses or the store restarts: in between another process may have claimed the queue.
  * A queue without the right hands nothing out, since each attempt would end before its final dot; it is woken when
  * the right is back. Logged when the first queue loses it, and when the last one has it again.
  */
 import type { EventLog } from '../../platform/ports.js';
-import type { QueueMirror } from './queue-mirror.js';
-
-/** Asked right before each final dot. */
-export function mayDeliver(mirror: QueueMirror, nowMs: number): boolean {
-  const isOpen = mirror.setChangeNumber !== 0;
-  for (const replica of mirror.replicas) {
-    if (!replica.inSync || (isOpen && !replica.wanted)) continue;
-    if (nowMs < replica.store.leaseEndsMs && replica.confirmedTerm === replica.store.leaseTerm) return true;
-  }
-  return false;
-}
+import type { MailQueue } from '../queue/mail-queue.js';
+import type { Partition } from './partition.js';
 
 export interface DeliveryRightPorts {
   readonly log: EventLog;
   nowMs(): number;
-  wake(mirror: QueueMirror): void;
+  wake(queue: MailQueue): void;
 }
 
 export class DeliveryRight {
-  private readonly waiting = new Set<QueueMirror>();
+  private readonly waiting = new Set<MailQueue>();
   private sinceMs = 0;
   private readonly ports: DeliveryRightPorts;
 
@@ -42,14 +30,15 @@ export class DeliveryRight {
   }
 
   /** Asked before a message is handed out; a queue that may not is remembered. */
-  mayTake(mirror: QueueMirror): boolean {
+  mayTake(queue: MailQueue): boolean {
+    const { partition } = queue;
     const nowMs = this.ports.nowMs();
-    if (mayDeliver(mirror, nowMs)) return true;
+    if (partition.mayDeliver(nowMs)) return true;
     if (this.waiting.size === 0) {
       this.sinceMs = nowMs;
-      this.ports.log.warn('lease', 'deliveries wait: no mirror in sync with a lease says that the queue is ours', { queue: mirror.queue.name, stores: mirror.replicas.map((replica) => replica.store.storeId) });
+      this.ports.log.warn('lease', 'deliveries wait: this process has no lease at every copy that counts', { queue: queue.name, partition: partition.name, stores: partition.rows.map((row) => row.storeId) });
     }
-    this.waiting.add(mirror);
+    this.waiting.add(queue);
     return false;
   }
 
@@ -57,15 +46,15 @@ export class DeliveryRight {
   look(): void {
     if (this.waiting.size === 0) return;
     const nowMs = this.ports.nowMs();
-    for (const mirror of this.waiting) {
-      if (!mayDeliver(mirror, nowMs)) continue;
-      this.waiting.delete(mirror);
-      this.ports.wake(mirror);
+    for (const queue of this.waiting) {
+      if (!queue.partition.mayDeliver(nowMs)) continue;
+      this.waiting.delete(queue);
+      this.ports.wake(queue);
     }
     if (this.waiting.size === 0) this.ports.log.info('lease', 'deliveries go on: every queue with mail is ours again', { after_ms: Math.round(nowMs - this.sinceMs) });
   }
 
-  forget(mirror: QueueMirror): void {
-    this.waiting.delete(mirror);
+  forget(partition: Partition): void {
+    for (const queue of this.waiting) if (queue.partition === partition) this.waiting.delete(queue);
   }
 }

@@ -2,19 +2,21 @@
  * A section as a mirror under refill gets it: rows that touch an entry beyond the cursor become SKIPPED and
  * lose their payload. Number and digest stay what they are at the other mirror (docs/PROTOCOL.md).
  */
-import { CHANGE_ROW_BYTES, FLAG_BODY_ABSENT, FLAG_SKIPPED, KIND_ANNOTATE, KIND_DELETE, KIND_REPLACE, KIND_SET_MEMBERS, KIND_STORE, KIND_WITHDRAW } from '../../protocol/change-rows.js';
-import { ENTRY_CREDIT_BYTES } from './queue-mirror.js';
+import {
+  CHANGE_ROW_BYTES, changeRoom, FLAG_BODY_ABSENT, FLAG_SKIPPED, KIND_ANNOTATE, KIND_DELETE, KIND_STORE, KIND_WITHDRAW,
+} from '../../protocol/change-rows.js';
+import { ENTRY_CREDIT_BYTES } from './partition.js';
 import type { SealedSection } from './turn-section.js';
 import { NO_BODIES } from './turn-section.js';
 
 /** Bytes of payload that a row has in its section. */
 function payloadOf(kind: number, flags: number, bodyBytes: number, headBytes: number): number {
-  if (kind === KIND_STORE || kind === KIND_REPLACE) return ((flags & FLAG_BODY_ABSENT) === 0 ? bodyBytes : 0) + headBytes;
-  return kind === KIND_ANNOTATE || kind === KIND_SET_MEMBERS ? headBytes : 0;
+  if (kind === KIND_STORE) return ((flags & FLAG_BODY_ABSENT) === 0 ? bodyBytes : 0) + headBytes;
+  return kind === KIND_ANNOTATE ? headBytes : 0;
 }
 
 function touchesEntry(kind: number): boolean {
-  return kind === KIND_DELETE || kind === KIND_WITHDRAW || kind === KIND_ANNOTATE || kind === KIND_REPLACE;
+  return kind === KIND_DELETE || kind === KIND_WITHDRAW || kind === KIND_ANNOTATE;
 }
 
 export class FeedVariant {
@@ -36,7 +38,7 @@ export class FeedVariant {
       } else if (bytes > 0) {
         keep.push([at, at + bytes]);
         payloadBytes += bytes;
-        if (kind === KIND_STORE || kind === KIND_REPLACE) creditBytes += bytes + ENTRY_CREDIT_BYTES;
+        if (kind === KIND_STORE) creditBytes += bytes + changeRoom(view, offset) + ENTRY_CREDIT_BYTES;
       }
       at += bytes;
     }

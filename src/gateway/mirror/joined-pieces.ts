@@ -1,6 +1,6 @@
 /**
  * The payloads of a frame on their way to a socket. Pieces that lie behind one another in a slab go out as one: of many
- * queues that change in a turn most have one message, and their payloads were copied to the slab in that very order;
+ * partitions that change in a turn most have one message, and their payloads were copied to the slab in that very order;
  * a socket takes about as long over each piece as the kernel over its bytes.
  */
 export class JoinedPieces {

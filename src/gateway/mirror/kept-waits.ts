@@ -2,7 +2,7 @@
  * Answers to operators that wait until the mirrors have what was changed for them: a hold that somebody was
  * told of survives a crash of the gateway, or the answer says that it may not.
  *
- *   wait(changes) ─ each is committed in its queue ─► done(true)
+ *   wait(changes) ─ every copy that counts has each ─► done(true)
  *                 └ KEPT_WAIT_MS over ──────────────► done(false)
  *
  * Pure: time comes by tick().
@@ -12,9 +12,9 @@ import type { Clock } from '../../platform/ports.js';
 /** Less than the command line waits for an answer. A round trip to the mirrors is far shorter. */
 export const KEPT_WAIT_MS = 3000;
 
-/** A change of a queue. */
+/** A change of a partition. */
 export interface Change {
-  readonly mirror: { readonly committedNumber: number };
+  readonly partition: { readonly ackedNumber: number };
   readonly number: number;
 }
 
@@ -45,7 +45,7 @@ export class KeptWaits {
     const open: KeptWait[] = [];
     const over: (() => void)[] = [];
     for (const wait of this.#waits) {
-      const isKept = wait.changes.every(({ mirror, number }) => mirror.committedNumber >= number);
+      const isKept = wait.changes.every(({ partition, number }) => partition.ackedNumber >= number);
       if (isKept) over.push(() => { wait.done(true); });
       else if (nowMs >= wait.untilMs) over.push(() => { wait.done(false); });
       else open.push(wait);

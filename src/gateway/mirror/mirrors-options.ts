@@ -1,17 +1,14 @@
 /**
  * What the mirrors of a gateway are told, and what they may use: plain data, then the ports of mirrors.ts.
  */
-import type { Crc32, EventLog, Packer } from '../../platform/ports.js';
+import type { EventLog, Packer } from '../../platform/ports.js';
 import type { PlacementOptions } from './placement.js';
-import type { QueueMirror } from './queue-mirror.js';
 import type { ResyncPorts } from './resync.js';
 
 export interface MirrorsOptions {
-  /** Ids of the gateways that may claim one another's queues. */
-  readonly group: readonly string[];
   readonly replicas: number;
   readonly minReplicas: number;
-  /** A mirror that was refused is not filled again before this. */
+  /** A store that refused a copy is not asked for this partition again before this. */
   readonly retryMs: number;
   readonly refillFrameBytes: number;
   /** A CHANGES frame is closed when its payload has reached this. */
@@ -20,26 +17,16 @@ export interface MirrorsOptions {
   readonly ringBytes: number;
   /** A mirror that is away for so long is replaced. */
   readonly replaceAfterMs: number;
+  /** Copies move to stores that have few by themselves no faster than this; 0: never. */
+  readonly rebalanceBytesPerSecond: number;
   readonly placement: PlacementOptions;
-  /** Token under which queues are held that no rescue took over: the incarnation. */
-  readonly token: number;
 }
 
 export interface MirrorsPorts {
   readonly packer: Packer;
-  readonly crc32: Crc32;
   readonly log: EventLog;
   nowMs(): number;
-  wallMs(): number;
   /** Called when the first change of a turn needs a flush() at its end. */
   requestFlush(): void;
   readonly refillEntries: ResyncPorts['refillEntries'];
-  /** The queue is new or gone, or its set or the state of one of its mirrors is another. */
-  onChanged(mirror: QueueMirror): void;
-  onEpoch(mirror: QueueMirror): void;
-  /** Another process holds the queue at every member: it is not ours any more. */
-  onQueueLost(mirror: QueueMirror): void;
 }
-
-/** Queues looked at in a tick: of ten thousand each is met once a second. */
-export const QUEUES_PER_TICK = 1024;

@@ -1,101 +1,98 @@
 /**
- * All mirrored queues of a gateway and the links to their stores: sends what a turn changed, takes
- * acknowledgements and refusals, isolates lost mirrors and brings them back.
+ * How what a turn changed gets to the copies of the partitions that this process holds, and what their stores answer.
  *
- *   changes of a turn ─► onDirty ─► flush(): seal each dirty queue ─► ring ─► outbox of each store ─► one write
- *   link down, refusal ─► isolate ─► reviseSet (replica-set.ts)
- *   path changed       ─► attach again, repeat from the ring; nothing is isolated
- *   link up, tick      ─► CLAIM ─► tail or refill (catch-up.ts, resync.ts) ─► CAUGHT_UP ─► reviseSet
- *   lease anew         ─► attach again: the right to deliver is confirmed (delivery-right.ts)
+ *   changes of a turn ─► onDirty ─► flush(): seal each dirty partition ─► ring ─► outbox of each store ─► one write
+ *   the set wants a copy aligned, tailed, filled ─► FENCE, sections of the ring, REFILL… (resync.ts)
+ *   acknowledgement, refusal ─► the row of the copy ─► its set
+ *   path changed ─► FENCE again, what was not acknowledged is repeated from the ring; nothing is isolated
  *
- * Pure: ports only. Not here: which stores a queue is at (placement.ts, moves.ts).
+ * Pure: ports only. Not here: who counts, and which store takes a copy (recovery/ownership, ownership/holding.ts).
  */
-import { Round } from '../../base/round.js';
-import { CHANGE_ROW_BYTES } from '../../protocol/change-rows.js';
-import type { Claimed } from '../../protocol/messages/claimed.js';
+import { FENCE } from '../../protocol/message-types.js';
+import type { FENCE_FOUND } from '../../protocol/messages/fence.js';
+import { FENCE_FILL, FENCE_JOIN, encodeFence } from '../../protocol/messages/fence.js';
 import type { Refusal } from '../../protocol/messages/refusal.js';
-import { REFUSAL_DENIED, REFUSAL_FENCED, refusalReasonName } from '../../protocol/reasons.js';
-import type { MailQueue } from '../queue/mail-queue.js';
-import { CatchUp } from './catch-up.js';
+import { REFUSAL_FENCED, REFUSAL_GAP, REFUSAL_LIMIT, REFUSAL_UNKNOWN, refusalReasonName } from '../../protocol/reasons.js';
+import type { Term } from '../../protocol/partition-record.js';
+import type { PartitionHolder } from '../../recovery/ownership/holder.js';
+import type { PartitionMember } from '../../recovery/ownership/member.js';
+import { MemberState } from '../../recovery/ownership/member.js';
+import type { OrderColumns } from '../queue/position-order.js';
 import type { ChangeRing } from './change-ring.js';
-import { fenceOff } from './declined.js';
-import { mayDeliver } from './delivery-right.js';
-import { QUEUES_PER_TICK, type MirrorsOptions, type MirrorsPorts } from './mirrors-options.js';
-import { Moves } from './moves.js';
+import { FillPhase } from './copy-feed.js';
+import type { CopyFeed } from './copy-feed.js';
+import type { MirrorsOptions, MirrorsPorts } from './mirrors-options.js';
 import type { Outbox } from './outbox.js';
+import { Partition } from './partition.js';
+import type { PartitionOptions } from './partition.js';
 import { Placement } from './placement.js';
-import { QueueMirror } from './queue-mirror.js';
-import { judgeRefusal } from './refusal-verdict.js';
+import { Rebalance } from './rebalance.js';
+import { RefillPace } from './refill-pace.js';
 import type { RepairCounters } from './repair-counters.js';
-import { Replica, SyncState, SYNC_STATE_NAMES } from './replica.js';
-import type { SetChangePorts } from './replica-set.js';
-import { hasSurvivor, isFencedOff, reviseSet, settleSet } from './replica-set.js';
 import { Resync } from './resync.js';
 import { Sender } from './sender.js';
 import type { StorePort } from './store-port.js';
-import { importedSection } from './whole-section.js';
+import { importedSection, wholeSection } from './whole-section.js';
 
 /** Sections of the ring looked at in a tick, beside those that each new one brings. */
 const RING_LOOKS_PER_TICK = 1024;
+
+/** A FENCE of one partition to one store. */
+export interface FenceRequest {
+  readonly handle: number;
+  readonly partition: string;
+  readonly term: Term;
+  /** FENCE_JOIN or FENCE_FOUND; FENCE_FILL goes with a refill. */
+  readonly how: typeof FENCE_JOIN | typeof FENCE_FOUND;
+  readonly provenDead: number;
+}
+
 export class Mirrors {
   readonly options: MirrorsOptions;
   readonly counters: RepairCounters = { tails: 0, tailBytes: 0, refills: 0, refillBytes: 0 };
   readonly placement: Placement;
-  readonly moves: Moves;
+  readonly pace: RefillPace;
+  readonly rebalance: Rebalance;
+  readonly sender: Sender;
   /** Rises with every change of what is known of the stores: what was reckoned from it holds until then. */
   stateVersion = 0;
   private readonly ports: MirrorsPorts;
-  private readonly setPorts: SetChangePorts;
-  private readonly catchUp: CatchUp;
-  readonly sender: Sender;
-  /** With holes, where queues have gone. */
-  readonly byHandle: (QueueMirror | undefined)[] = [];
-  private readonly round = new Round<QueueMirror>({ partMax: QUEUES_PER_TICK });
+  /** With holes: of those that are held now. */
+  private readonly byHandle: (Partition | undefined)[] = [];
   private readonly resyncs = new Map<StorePort, Resync>();
+  private readonly storesById = new Map<string, StorePort>();
+  /** Ids of stores that were asked to hold partitions which are being founded, by handle. */
+  private readonly founding = new Map<number, Set<string>>();
+  /** By handle and store: until when a store that refused a copy is not asked again. */
+  private readonly declinedUntilMs = new Map<string, number>();
 
   constructor(options: MirrorsOptions, ports: MirrorsPorts) {
     this.options = options;
     this.ports = ports;
-    this.sender = new Sender(options, { packer: ports.packer, mirrorOf: (handle) => this.byHandle[handle], requestFlush: () => { ports.requestFlush(); } });
-    const nowMs = (): number => ports.nowMs();
-    const sealNow = (mirror: QueueMirror): void => { this.sender.seal(mirror); };
-    this.setPorts = {
-      replicas: options.replicas, packer: ports.packer, crc32: ports.crc32, nowMs, wallMs: () => ports.wallMs(), sealNow,
-      sendHeld: (replica, section) => {
-        this.sender.put(replica, section);
-        this.askFlush();
-      },
-      onEpoch: (mirror) => {
-        ports.onChanged(mirror);
-        ports.onEpoch(mirror);
-      },
-    };
-    this.placement = new Placement(options.placement, { stores: () => this.stores });
-    this.moves = new Moves(options, { packer: ports.packer, log: ports.log, mirrors: this, placement: this.placement });
-    this.catchUp = new CatchUp({ group: options.group, retryMs: options.retryMs, incarnation: options.token }, {
-      packer: ports.packer, log: ports.log, ring: this.ring, counters: this.counters, nowMs, sealNow,
-      outboxOf: (store) => this.sender.outboxes.get(store),
-      mirrorOf: (handle) => this.byHandle[handle],
-      put: (replica, section) => { this.sender.put(replica, section); },
-      refill: (mirror, replica) => { this.resyncs.get(replica.store)?.add(mirror, replica); },
-      onLevel: (mirror) => { this.onLevel(mirror); },
-      onFenced: (mirror, replica, isTaken) => { this.fence(mirror, replica, isTaken); },
-      needFlush: () => { this.askFlush(); },
+    this.pace = new RefillPace(() => ports.nowMs());
+    this.rebalance = new Rebalance({ bytesPerSecond: options.rebalanceBytesPerSecond }, { log: ports.log, mirrors: this, pace: this.pace });
+    this.sender = new Sender(options, {
+      packer: ports.packer,
+      partitionOf: (handle) => this.byHandle[handle],
+      requestFlush: () => { ports.requestFlush(); },
+      storeOf: (storeId) => this.storesById.get(storeId),
     });
+    this.placement = new Placement(options.placement, { stores: () => this.stores, copiesAt: (store) => this.copiesAt(store) });
   }
 
   addStore(store: StorePort): void {
     this.sender.addStore(store);
+    this.storesById.set(store.storeId, store);
     this.resyncs.set(store, new Resync(
-      { frameBytes: this.options.refillFrameBytes, retryMs: this.options.retryMs },
+      { frameBytes: this.options.refillFrameBytes },
       {
         packer: this.ports.packer, refillEntries: this.ports.refillEntries, counters: this.counters,
         nowMs: () => this.ports.nowMs(),
+        pace: this.pace,
         sealAll: () => { this.sender.sealDirty(); },
         needFlush: () => { this.askFlush(); },
-        attach: (mirror, replica) => { this.catchUp.attach(mirror, replica); },
+        fenceToFill: (partition) => { this.fenceToFill(partition, store); },
         isBacklogged: () => this.sender.outboxes.get(store)?.isBacklogged === true,
-        onCaughtUp: (mirror) => { reviseSet(mirror, this.setPorts); },
       },
       store,
     ));
@@ -105,11 +102,15 @@ export class Mirrors {
     return [...this.sender.outboxes.keys()];
   }
 
+  storeOf(storeId: string): StorePort | undefined {
+    return this.storesById.get(storeId);
+  }
+
   get backlogBytes(): number {
     return this.sender.backlogBytes;
   }
 
-  /** The last changes, for mirrors that come back. */
+  /** The last changes, for copies that come back. */
   get ring(): ChangeRing {
     return this.sender.ring;
   }
@@ -122,188 +123,201 @@ export class Mirrors {
     return this.sender.outboxes.get(store);
   }
 
-  /** The mirror of a new or recovered queue; the caller says where it stands (adopt()) and adds the replicas. */
-  create(queue: MailQueue): QueueMirror {
-    const mirror = new QueueMirror(queue, this.options.minReplicas, this.sender.slabs, this.sender);
-    mirror.token = this.options.token;
-    this.byHandle[queue.handle] = mirror;
-    this.ports.onChanged(mirror);
-    return mirror;
+  /** A partition that is taken or founded; the caller says where it stands (adopt()). */
+  create(options: PartitionOptions, holder: PartitionHolder, columns: OrderColumns): Partition {
+    const partition = new Partition(options, holder, columns, this.sender.slabs, this.sender);
+    this.byHandle[partition.handle] = partition;
+    this.stateVersion += 1;
+    return partition;
   }
 
-  remove(mirror: QueueMirror): void {
-    for (const { store } of mirror.replicas) {
-      this.resyncs.get(store)?.cancel(mirror);
-      this.placement.onRemoved(store);
-    }
-    this.ring.forget(mirror.handle);
-    this.byHandle[mirror.handle] = undefined;
-    this.ports.onChanged(mirror);
+  /** It is held no more: nothing of it is sent. */
+  remove(partition: Partition): void {
+    partition.isForgotten = true;
+    for (const resync of this.resyncs.values()) resync.cancel(partition);
+    this.ring.forget(partition.handle);
+    this.byHandle[partition.handle] = undefined;
+    this.stateVersion += 1;
   }
 
-  mirrorOf(handle: number): QueueMirror | undefined {
+  partitionOf(handle: number): Partition | undefined {
     return this.byHandle[handle];
   }
 
-  *all(): IterableIterator<QueueMirror> {
-    for (const mirror of this.byHandle) if (mirror !== undefined) yield mirror;
+  *all(): IterableIterator<Partition> {
+    for (const partition of this.byHandle) if (partition !== undefined) yield partition;
   }
 
-  private *mirrorsAt(store: StorePort): IterableIterator<readonly [QueueMirror, Replica]> {
-    for (const mirror of this.all()) for (const replica of mirror.replicas) if (replica.store === store) yield [mirror, replica];
+  /** Rows that a store has of our partitions, and those about to be founded there. */
+  copiesAt(store: StorePort): number {
+    let count = 0;
+    for (const stores of this.founding.values()) if (stores.has(store.storeId)) count += 1;
+    for (const partition of this.all()) for (const row of partition.rows) if (row.storeId === store.storeId) count += 1;
+    return count;
   }
 
-  /** A replica of `mirror` on `store`, in state NG. */
-  addReplica(mirror: QueueMirror, store: StorePort): Replica {
-    const replica = new Replica(store, mirror.queue.name, (changed, from, cause) => {
-      this.ports.onChanged(mirror);
-      const fields = { queue: changed.queueName, store: changed.store.storeId, from: SYNC_STATE_NAMES[from], to: SYNC_STATE_NAMES[changed.sync], cause, epoch: mirror.epoch, transactions: mirror.lastNumber };
-      if (changed.sync === SyncState.NG) this.ports.log.warn('mirror', 'a mirror is isolated', fields);
-      else this.ports.log.info('mirror', 'a mirror changed its sync state', fields);
+  /** Another round of asking stores to hold a partition that is to begin. */
+  beginFounding(handle: number): void {
+    this.founding.set(handle, new Set());
+  }
+
+  foundAt(handle: number, storeId: string): void {
+    this.founding.get(handle)?.add(storeId);
+  }
+
+  /** It has its copies, or is not to have any. */
+  endFounding(handle: number): void {
+    this.founding.delete(handle);
+  }
+
+  // ── what the set wants ──────────────────────────────────────────────────────────────────────────
+
+  /** Our term to a copy; the handle is bound to it on this connection. */
+  fence(store: StorePort, request: FenceRequest): void {
+    const control = encodeFence(this.ports.packer, { ...request, number: 0, digestA: 0, digestB: 0 });
+    this.outboxOf(store)?.request(FENCE, control);
+    this.askFlush();
+  }
+
+  /** Sends what follows `after` once more; what is not sealed yet follows behind it with the next flush. */
+  repeat(partition: Partition, row: PartitionMember, after: number): number {
+    const { store } = partition.feedOf(row);
+    const outbox = store === undefined ? undefined : this.outboxOf(store);
+    if (outbox === undefined) return 0;
+    let bytes = 0;
+    for (const section of this.ring.after(partition.handle, after)) {
+      const whole = wholeSection(section);
+      bytes += whole.rows.length + whole.payloadBytes;
+      outbox.put(whole);
+    }
+    if (bytes > 0) this.askFlush();
+    return bytes;
+  }
+
+  /** A copy goes on from where it stands. It is a TAIL row from here on, so what is sealed later follows by itself. */
+  startTail(partition: Partition, row: PartitionMember, after: number): void {
+    partition.feedOf(row).storeNumber = after;
+    this.counters.tails += 1;
+    const bytes = this.repeat(partition, row, after);
+    this.counters.tailBytes += bytes;
+    this.ports.log.info('mirror', 'a mirror goes on from where it stood', { partition: partition.name, store: row.storeId, from: after, to: partition.lastNumber, tail_bytes: bytes });
+  }
+
+  /** A copy is emptied and filled. */
+  startFill(partition: Partition, row: PartitionMember): void {
+    const feed = partition.feedOf(row);
+    const resync = feed.store === undefined ? undefined : this.resyncs.get(feed.store);
+    feed.endFill();
+    resync?.cancel(partition);
+    resync?.add(partition, feed);
+  }
+
+  /** Whether a copy at this number and digest can go on from what is kept. */
+  stands(partition: Partition, number: number, digestA: number, digestB: number): boolean {
+    this.sender.seal(partition);
+    return this.ring.stands(partition.handle, number, digestA, digestB);
+  }
+
+  /**
+   * What another member of a partition that was taken lacks, as the store that is read answered TAIL: `rows` and `bodies`
+   * of TAILED, which may go on into what was changed since; digests are those at firstNumber - 1. Copied.
+   */
+  importTail(partition: Partition, firstNumber: number, rows: Uint8Array, bodies: Uint8Array, startDigestA: number, startDigestB: number): void {
+    this.sender.seal(partition);
+    const base = this.ring.baseOf(partition.handle);
+    const section = base === undefined ? undefined : importedSection(partition.handle, firstNumber, base, rows, bodies);
+    if (section !== undefined) this.ring.prepend(section, startDigestA, startDigestB);
+  }
+
+  private fenceToFill(partition: Partition, store: StorePort): void {
+    const { handle, name, lastNumber: number, digest } = partition;
+    const control = encodeFence(this.ports.packer, {
+      handle, partition: name, term: partition.holder.term, how: FENCE_FILL, provenDead: 0, number, digestA: digest.a, digestB: digest.b,
     });
-    replica.awaySinceMs = this.ports.nowMs();
-    mirror.replicas.push(replica);
-    this.placement.onAdded(store);
-    return replica;
+    this.outboxOf(store)?.request(FENCE, control);
   }
 
-  /** A replica that is no member any more, or never became one, is forgotten. */
-  removeReplica(mirror: QueueMirror, replica: Replica): void {
-    this.resyncs.get(replica.store)?.cancel(mirror);
-    mirror.replicas = mirror.replicas.filter((one) => one !== replica);
-    this.placement.onRemoved(replica.store);
-    this.ports.onChanged(mirror);
-  }
-
-  /**
-   * What other members of an adopted queue lack, as the longest member's store answered TAIL: `rows` and `bodies` of
-   * TAILED, which end at the adopted number; `startDigestA/B` are the digest at firstNumber - 1, with which TAIL was
-   * asked. Copied: the bytes need be valid during the call only. Call it after QueueMirror.adopt() and before adoptMember().
-   */
-  importTail(mirror: QueueMirror, firstNumber: number, rows: Uint8Array, bodies: Uint8Array, startDigestA: number, startDigestB: number): void {
-    if (rows.length === 0 || mirror.lastNumber - firstNumber + 1 !== rows.length / CHANGE_ROW_BYTES) return;
-    this.ring.begin(mirror.handle, firstNumber - 1, startDigestA, startDigestB);
-    this.ring.add(importedSection(mirror, firstNumber, rows, bodies));
-  }
-
-  /**
-   * A member of the adopted set as the recovery's claim showed it (role MEMBER). In sync at once, and sent what it
-   * lacks, when that is in the ring; else false: it is isolated and filled again.
-   */
-  adoptMember(mirror: QueueMirror, replica: Replica, number: number, digestA: number, digestB: number): boolean {
-    return this.catchUp.adopt(mirror, replica, number, digestA, digestB);
-  }
-
-  /** A new queue is made known to the store of this member. */
-  open(mirror: QueueMirror, replica: Replica): void {
-    this.catchUp.attach(mirror, replica);
-  }
+  // ── time ────────────────────────────────────────────────────────────────────────────────────────
 
   /** Seals what is pending, so that later changes begin sections behind it. */
   sealPending(): void {
     this.sender.sealDirty();
   }
 
-  /** Sends what all queues changed since the last flush: one request and one write a store. */
+  /** Sends what all partitions changed since the last flush: one request and one write a store. */
   flush(): void {
     this.sender.beginFlush();
     this.sender.sealDirty();
     for (const resync of this.resyncs.values()) resync.pump();
     this.sender.sealDirty();
+    this.sender.texts.send(this.sender.outboxes.values());
     for (const outbox of this.sender.outboxes.values()) outbox.store.flush();
   }
 
-  /** Looks at the set of a queue: it was adopted with some mirrors behind, or a mirror is to leave. */
-  reviseSetOf(mirror: QueueMirror): void {
-    reviseSet(mirror, this.setPorts);
+  tick(): void {
+    for (const partition of this.all()) partition.forgetFeeds();
+    this.ring.trim(RING_LOOKS_PER_TICK);
+    for (const resync of this.resyncs.values()) if (resync.hasWork) this.askFlush();
   }
 
-  /** A recovered queue is whole: its other mirrors may be filled from it. */
-  onWhole(mirror: QueueMirror): void {
-    for (const replica of mirror.replicas) this.catchUp.look(mirror, replica);
+  /** An entry left a queue: a refill that stands at it moves on. */
+  onUnlinked(partition: Partition, row: number, following: number): void {
+    if (!partition.isFilling) return;
+    for (const resync of this.resyncs.values()) resync.onUnlinked(partition, row, following);
   }
 
-  /** A link came up: mirrors there are asked where they stand. */
-  onLinkUp(store: StorePort): void {
-    const outbox = this.sender.outboxes.get(store);
-    if (outbox === undefined) return;
+  // ── what links tell ─────────────────────────────────────────────────────────────────────────────
+
+  /** The connection that carried requests is gone, with all that was on its way. Before the sets hear of it. */
+  onConnectionLost(store: StorePort): void {
     this.stateVersion += 1;
-    this.moves.onLinkChanged(store);
-    const { bootId: before, term } = outbox;
-    const witnessed = outbox.onConnected(this.ports.nowMs());
-    if (before !== '' && before !== store.bootId) this.ports.log.warn('mirror', 'a store has restarted: what it had in memory is gone', { store: store.storeId, lease_still_ran: witnessed });
-    for (const mirror of this.all()) {
-      for (const replica of mirror.replicas) {
-        if (replica.store !== store) continue;
-        // Of a copy that is known to be gone the new boot says nothing; nor does a lease in which our right was not confirmed.
-        if (replica.mayHoldCopy && before !== store.bootId) replica.onRestart(witnessed && replica.claimBootId === before && replica.confirmedTerm === term);
-        this.catchUp.look(mirror, replica);
-      }
-      reviseSet(mirror, this.setPorts);
-    }
-    this.askFlush();
+    this.placement.stopping.delete(store.storeId);
+    this.resyncs.get(store)?.reset();
+    this.sender.onConnectionLost(store);
   }
 
-  /** A link went down: every mirror there is isolated. */
-  onLinkDown(store: StorePort, cause: string): void {
-    this.dropConnection(store);
-    this.moves.onLinkChanged(store);
-    for (const [mirror, replica] of this.mirrorsAt(store)) {
-      replica.forgetRequests();
-      this.isolate(mirror, replica, cause, 0);
-    }
+  onConnected(): void {
+    this.stateVersion += 1;
+    this.askFlush();
   }
 
   /**
-   * Another path carries the link: attachments and unacknowledged requests are gone, the store's memory is not. All
-   * that was not acknowledged is repeated under the same numbers; refills begin anew. Nothing is isolated.
+   * Another path carries the link: handles and unacknowledged requests are gone, the store's memory is not. All that was
+   * not acknowledged is repeated under the same numbers; refills begin anew. Nothing is isolated.
    */
   onLinkSwitched(store: StorePort): void {
-    this.dropConnection(store);
-    for (const [mirror, replica] of this.mirrorsAt(store)) {
-      replica.forgetRequests();
-      if (replica.isFilling) replica.transition(SyncState.NG, 'the path changed: its refill begins anew', this.ports.nowMs());
-      if (replica.isFed) {
-        this.catchUp.attach(mirror, replica);
-        this.catchUp.repeat(mirror, replica);
-      } else this.catchUp.look(mirror, replica);
+    this.onConnectionLost(store);
+    for (const partition of this.all()) {
+      const row = partition.rowAt(store);
+      if (row === undefined || row.state === MemberState.NG) continue;
+      if (row.state === MemberState.FILLING) {
+        this.startFill(partition, row);
+        continue;
+      }
+      this.fence(store, { handle: partition.handle, partition: partition.name, term: partition.holder.term, how: FENCE_JOIN, provenDead: 0 });
+      if (row.state !== MemberState.ALIGNING) this.repeat(partition, row, row.acked);
     }
     this.askFlush();
   }
 
-  /** A CLAIMED that answers a request of ours; false when it is recovery's. */
-  onClaimed(store: StorePort, sequence: number, claimed: Claimed): boolean {
-    return this.catchUp.onClaimed(store, sequence, claimed);
-  }
-
-  mayDeliver(mirror: QueueMirror, nowMs: number): boolean {
-    return mayDeliver(mirror, nowMs);
-  }
-
-  /** Per queue touched: the number the store stands at. */
+  /** Per partition touched: the number the store stands at. */
   onAcknowledged(store: StorePort, handle: number, number: number): void {
-    const mirror = this.byHandle[handle];
-    if (mirror === undefined) return;
-    for (const replica of mirror.replicas) {
-      if (replica.store !== store || !replica.isFed) continue;
-      // In one boot a store forgets nothing: another holder has dropped the copy, and our OPEN has made an empty one.
-      if (!replica.isFilling && number < replica.acked) return this.fence(mirror, replica, false);
-      mirror.acknowledge(replica, number);
-      if (replica.isFilling && replica.acked >= replica.refillBase) replica.onEmptied();
-      this.catchUp.onProgress(mirror, replica);
-      if (mirror.setChangeNumber !== 0) settleSet(mirror, this.setPorts);
-      if (replica.member) mirror.advance();
-      return;
-    }
+    const partition = this.byHandle[handle];
+    const row = partition?.rowAt(store);
+    if (partition === undefined || row === undefined || number > partition.lastNumber) return;
+    const feed = partition.feedOf(row);
+    if (!feed.isFed) return;
+    feed.storeNumber = number;
+    partition.noteProgress(feed, number);
+    partition.set?.onAcked(row, number, this.ports.nowMs());
   }
 
-  /** True when a right to deliver was confirmed. */
-  onAckedThrough(store: StorePort, sequence: number): boolean {
-    this.resyncs.get(store)?.onAckedThrough(sequence);
+  onAckedThrough(store: StorePort, sequence: number): void {
+    this.resyncs.get(store)?.onAckedThrough(sequence, (partition, feed) => { this.onFilled(partition, feed); });
     const outbox = this.sender.outboxes.get(store);
-    if (outbox === undefined) return false;
+    if (outbox === undefined) return;
+    outbox.onAckedThrough(sequence);
     if (outbox.drain()) this.askFlush();
-    return outbox.onAckedThrough(sequence);
   }
 
   onWritable(store: StorePort): void {
@@ -311,84 +325,56 @@ export class Mirrors {
     this.askFlush();
   }
 
-  onRefusal(store: StorePort, refusal: Refusal): void {
-    const mirror = this.byHandle[refusal.handle];
-    const replica = mirror?.replicas.find((candidate) => candidate.store === store);
-    if (mirror === undefined || replica === undefined || !replica.isFed) return;
-    this.resyncs.get(store)?.cancel(mirror);
-    if (refusal.reason === REFUSAL_FENCED || refusal.reason === REFUSAL_DENIED) {
-      this.fence(mirror, replica, false);
-      return;
-    }
-    this.isolate(mirror, replica, `refused: ${refusalReasonName(refusal.reason)} ${refusal.text}`, this.options.retryMs * judgeRefusal(replica, refusal));
-  }
-
-  /** Starts what has waited for its time. */
-  tick(nowMs: number): void {
-    for (const outbox of this.sender.outboxes.values()) this.watchLease(outbox);
-    const part = this.round.next(this.byHandle);
-    this.moves.tick(nowMs, part);
-    for (const mirror of part) {
-      for (const replica of mirror.replicas) if (replica.sync === SyncState.NG && replica.retryAtMs <= nowMs) this.catchUp.look(mirror, replica);
-      if (!hasSurvivor(mirror)) reviseSet(mirror, this.setPorts);
-    }
-    this.ring.trim(RING_LOOKS_PER_TICK);
-    for (const resync of this.resyncs.values()) if (resync.hasWork) this.askFlush();
-  }
-
-  /** Empties one mirror and fills it again, at the operator's wish; false when no other is in sync. */
-  refillAgain(mirror: QueueMirror, replica: Replica): boolean {
-    if (!mirror.replicas.some((other) => other !== replica && other.inSync)) return false;
-    this.resyncs.get(replica.store)?.cancel(mirror);
-    replica.mustRefill = true;
-    this.isolate(mirror, replica, 'the operator has it filled again', 0);
+  /** A request about a copy was refused: where it stands, or what is known there, decides what becomes of it. */
+  onRefusal(store: StorePort, refusal: Refusal): boolean {
+    const partition = this.byHandle[refusal.handle];
+    const row = partition?.rowAt(store);
+    if (partition === undefined || row === undefined) return false;
+    const feed = partition.feedOf(row);
+    if (!feed.isFed) return false;
+    const { reason, text } = refusal;
+    this.ports.log.warn('mirror', 'a store refused what a partition changed', { partition: partition.name, store: store.storeId, reason: refusalReasonName(reason), text });
+    this.resyncs.get(store)?.cancel(partition);
+    const wasFilling = row.state === MemberState.FILLING;
+    feed.endFill();
+    const nowMs = this.ports.nowMs();
+    // FENCED and UNKNOWN: the answer to another FENCE says who has it. A gap: another FENCE says where it stands.
+    const mayAlign = reason === REFUSAL_FENCED || reason === REFUSAL_UNKNOWN || reason === REFUSAL_GAP;
+    if (reason === REFUSAL_LIMIT) this.putOff(store, partition, nowMs);
+    if (wasFilling || !mayAlign) partition.set?.onUnfit(row, 0, nowMs);
+    else partition.set?.onGap(row, nowMs);
     return true;
   }
 
-  /** An entry left a queue: a refill that stands at it moves on. */
-  onUnlinked(mirror: QueueMirror, row: number, following: number): void {
-    if (!mirror.isFilling) return;
-    for (const replica of mirror.replicas) this.resyncs.get(replica.store)?.onUnlinked(mirror, row, following);
+  /** The store takes no copy of it for a while. */
+  putOff(store: StorePort, partition: Partition, nowMs: number): void {
+    this.declinedUntilMs.set(`${String(partition.handle)}/${store.storeId}`, nowMs + this.options.retryMs);
   }
 
-  /** With a lease that began anew, every right there is confirmed again. */
-  private watchLease(outbox: Outbox): void {
-    if (!outbox.beganAnew()) return;
-    for (const [mirror, replica] of this.mirrorsAt(outbox.store)) if (replica.isFed) this.catchUp.attach(mirror, replica);
+  isPutOff(store: StorePort, handle: number, nowMs: number): boolean {
+    if (this.declinedUntilMs.size === 0) return false;
+    const key = `${String(handle)}/${store.storeId}`;
+    const untilMs = this.declinedUntilMs.get(key);
+    if (untilMs === undefined) return false;
+    if (nowMs < untilMs) return true;
+    this.declinedUntilMs.delete(key);
+    return false;
   }
 
-  /** A mirror is in sync again or has caught up. */
-  private onLevel(mirror: QueueMirror): void {
-    if (mirror.setChangeNumber !== 0) settleSet(mirror, this.setPorts);
-    reviseSet(mirror, this.setPorts);
-    mirror.advance();
+  /** Empties one copy and fills it again, at the operator's wish; false when no other is in step. */
+  refillAgain(partition: Partition, row: PartitionMember): boolean {
+    const isOtherSound = partition.rows.some((other) => other !== row && other.isRecorded && other.isInStep);
+    if (!isOtherSound || partition.set === undefined) return false;
+    partition.set.onUnfit(row, 0, this.ports.nowMs());
+    return true;
   }
 
-  private dropConnection(store: StorePort): void {
-    this.stateVersion += 1;
-    this.resyncs.get(store)?.reset();
-    this.sender.onConnectionLost(store);
-  }
-
-  /** With no mirror in sync a set that another began anywhere says all: the members that we remember need not tell. */
-  private fence(mirror: QueueMirror, replica: Replica, isTaken: boolean): void {
-    fenceOff(replica);
-    this.isolate(mirror, replica, 'fenced: another process holds the queue there', this.options.retryMs);
-    if (isFencedOff(mirror) || (isTaken && !hasSurvivor(mirror))) this.giveUp(mirror);
-  }
-
-  /** The queue is another process's. */
-  giveUp(mirror: QueueMirror): void {
-    this.ports.log.error('fenced', 'another process has taken this queue over at every mirror of it: it is given up here', { queue: mirror.queue.name, messages: mirror.queue.length, epoch: mirror.epoch });
-    this.ports.onQueueLost(mirror);
-  }
-
-  private isolate(mirror: QueueMirror, replica: Replica, cause: string, retryAfterMs: number): void {
-    const now = this.ports.nowMs();
-    replica.retryAtMs = now + retryAfterMs;
-    replica.transition(SyncState.NG, cause, now);
-    // The survivors that are left may have the open change already.
-    if (mirror.setChangeNumber !== 0) settleSet(mirror, this.setPorts);
-    reviseSet(mirror, this.setPorts);
+  private onFilled(partition: Partition, feed: CopyFeed): void {
+    if (feed.fill !== FillPhase.ENDING) return;
+    feed.endFill();
+    const { set } = partition;
+    if (set === undefined || !set.rows.includes(feed.row)) return;
+    this.ports.log.info('mirror', 'a mirror is filled', { partition: partition.name, store: feed.row.storeId, number: feed.storeNumber });
+    set.onFilled(feed.row, feed.storeNumber, this.ports.nowMs());
   }
 }

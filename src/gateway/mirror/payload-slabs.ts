@@ -1,5 +1,5 @@
 /**
- * Memory for what sections carry: slabs that all queues of a turn fill one after the other, and that come back when
+ * Memory for what sections carry: slabs that all partitions of a turn fill one after the other, and that come back when
  * nobody can read them any more. Fresh memory for each would cost more than the copy into it: the kernel clears its
  * pages, and V8 counts it as garbage to be looked for, over the whole heap, at every 64 MiB.
  *

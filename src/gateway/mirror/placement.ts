@@ -1,6 +1,6 @@
 /**
- * Which stores a queue's mirrors go to: reachable, with free memory, on hosts of their own, by configured weight and else
- * the least used. One rule for new queues, for replacements and for queues that move away from a drained store.
+ * Which stores a partition's copies go to: reachable, with free memory, on hosts of their own, by configured weight and else
+ * the least used. One rule for founding, for replacements and for moving away from a drained store.
  *
  *   not: the gateway's own host, the host of a mirror that stays, a store that is drained or about to stop, a full one
  *   then: most free memory, in steps of a half: what it grants us, against the store that grants the most
@@ -11,7 +11,7 @@
  */
 import type { StorePort } from './store-port.js';
 
-/** What the configuration says of a store. */
+/** What the configuration, or the register, says of a store. */
 export interface StorePlace {
   readonly host: string;
   readonly weight: number;
@@ -20,11 +20,13 @@ export interface StorePlace {
 export interface PlacementOptions {
   /** Labels are of no account when all processes share one host on purpose (`up`). */
   readonly gatewayHost: string | undefined;
-  readonly places: ReadonlyMap<string, StorePlace>;
+  readonly places: { get(storeId: string): StorePlace | undefined };
 }
 
 export interface PlacementPorts {
   stores(): readonly StorePort[];
+  /** Copies of our partitions there. */
+  copiesAt(store: StorePort): number;
 }
 
 /** More than any two numbers of bytes are apart: for who has none. */
@@ -34,8 +36,6 @@ export class Placement {
   /** Stores that the operator drains; and those that have said that they stop. */
   readonly drained = new Set<string>();
   readonly stopping = new Set<string>();
-  /** How many mirrors of our queues each store has: counted as they come and go, for whoever founds queue after queue. */
-  private readonly mirrors = new Map<StorePort, number>();
   private readonly options: PlacementOptions;
   private readonly ports: PlacementPorts;
 
@@ -48,22 +48,29 @@ export class Placement {
     return this.drained.has(storeId) || this.stopping.has(storeId);
   }
 
-  onAdded(store: StorePort): void {
-    this.mirrors.set(store, (this.mirrors.get(store) ?? 0) + 1);
+  /** A copy may go there now. */
+  mayTake(store: StorePort): boolean {
+    return store.isUp && store.credit > 0 && !this.isAvoided(store.storeId);
   }
 
-  onRemoved(store: StorePort): void {
-    this.mirrors.set(store, (this.mirrors.get(store) ?? 0) - 1);
+  weightOf({ storeId }: StorePort): number {
+    return this.options.places.get(storeId)?.weight ?? 1;
+  }
+
+  /** Its host is neither that of one of these nor the gateway's own. */
+  mayStandBeside(store: StorePort, staying: readonly StorePort[]): boolean {
+    const host = this.hostOf(store);
+    return host === undefined || (host !== this.options.gatewayHost && staying.every((one) => this.hostOf(one) !== host));
   }
 
   /** Up to `count` stores beside those `taken`, whose hosts are only kept clear of when they are in `staying`. */
   choose(count: number, taken: readonly StorePort[], staying: readonly StorePort[], evenFull = false): StorePort[] {
     const load = new Map<StorePort, number>();
-    for (const store of this.ports.stores()) if (store.isUp && (evenFull || store.credit > 0) && !this.isAvoided(store.storeId) && !taken.includes(store)) load.set(store, this.mirrors.get(store) ?? 0);
+    for (const store of this.ports.stores()) if (store.isUp && (evenFull || store.credit > 0) && !this.isAvoided(store.storeId) && !taken.includes(store)) load.set(store, this.ports.copiesAt(store));
     if (load.size === 0) return [];
     let most = 0;
     for (const store of load.keys()) most = Math.max(most, store.credit);
-    const share = ([store, mirrors]: readonly [StorePort, number]): number => (mirrors + 1) / (this.options.places.get(store.storeId)?.weight ?? 1);
+    const share = ([store, copies]: readonly [StorePort, number]): number => (copies + 1) / this.weightOf(store);
     const hosts = new Set(staying.map((store) => this.hostOf(store)));
     const chosen: StorePort[] = [];
     for (const [store] of [...load].sort((a, b) => halvings(most, a[0].credit) - halvings(most, b[0].credit) || share(a) - share(b))) {

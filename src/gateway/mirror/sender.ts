@@ -1,9 +1,9 @@
 /**
- * From what a turn changed to what goes to each store: seals the sections of dirty queues, keeps them in the ring,
+ * From what a turn changed to what goes to each store: seals the sections of dirty partitions, keeps them in the ring,
  * and puts them into the outboxes of the mirrors that are fed.
  *
  *   onDirty … flush ─► seal ─┬─► ring (change-ring.ts)
- *                            └─► each fed mirror ─ held back? ─► replica.held │ outbox (outbox.ts) ─► one write
+ *                            └─► each copy that is fed ─► outbox (outbox.ts) ─► one write
  *
  * DELETEs of what was delivered, for which nobody waits, go with the changes of the next turns when nothing else is to be
  * sent (mayWait): alone they were nearly half of all frames at full load, each of which wakes a store, and is answered.
@@ -16,11 +16,11 @@ import { FeedVariant } from './feed-variant.js';
 import { ChangesEncoder, Outbox } from './outbox.js';
 import { PayloadSlabs } from './payload-slabs.js';
 import type { OnTheWay } from './payload-slabs.js';
-import type { DirtySink, QueueMirror } from './queue-mirror.js';
-import type { Replica } from './replica.js';
-import { ResyncPhase } from './replica.js';
-import { isHeldBack } from './replica-set.js';
+import type { DirtySink, Partition } from './partition.js';
+import type { CopyFeed } from './copy-feed.js';
+import { FillPhase } from './copy-feed.js';
 import type { StorePort } from './store-port.js';
+import { TextFeed } from './text-feed.js';
 import type { SealedSection } from './turn-section.js';
 
 /** Turns that DELETEs alone wait. In an idle process they pass at once; at full load what comes in meanwhile goes along. */
@@ -33,7 +33,8 @@ export interface SenderOptions {
 
 export interface SenderPorts {
   readonly packer: Packer;
-  mirrorOf(handle: number): QueueMirror | undefined;
+  partitionOf(handle: number): Partition | undefined;
+  storeOf(storeId: string): StorePort | undefined;
   /** Called when the first change of a turn needs a flush at its end. */
   requestFlush(): void;
 }
@@ -42,12 +43,13 @@ export class Sender implements DirtySink, OnTheWay {
   readonly slabs = new PayloadSlabs(this);
   readonly ring: ChangeRing;
   readonly outboxes = new Map<StorePort, Outbox>();
+  readonly texts: TextFeed;
   private readonly options: SenderOptions;
   private readonly ports: SenderPorts;
   private readonly encoder: ChangesEncoder;
   private readonly variant = new FeedVariant();
-  private dirty: QueueMirror[] = [];
-  private spareDirty: QueueMirror[] = [];
+  private dirty: Partition[] = [];
+  private spareDirty: Partition[] = [];
   private flushAsked = false;
   /** Something is to be sent at the end of this turn. */
   private isPressing = false;
@@ -59,8 +61,9 @@ export class Sender implements DirtySink, OnTheWay {
     this.options = options;
     this.ports = ports;
     this.encoder = new ChangesEncoder(ports.packer);
+    this.texts = new TextFeed(ports.packer);
     this.ring = new ChangeRing({ bytesMax: options.ringBytes }, {
-      releasableThrough: (handle) => ports.mirrorOf(handle)?.releasableNumber ?? Number.MAX_SAFE_INTEGER,
+      releasableThrough: (handle) => ports.partitionOf(handle)?.releasableNumber ?? Number.MAX_SAFE_INTEGER,
       onReleased: (section) => { for (const slab of section.slabs) this.slabs.release(slab); },
     });
   }
@@ -97,12 +100,12 @@ export class Sender implements DirtySink, OnTheWay {
     this.slabs.onConnectionLost();
   }
 
-  onAdopted(mirror: QueueMirror): void {
-    this.ring.begin(mirror.handle, mirror.lastNumber, mirror.digest.a, mirror.digest.b);
+  onAdopted(partition: Partition): void {
+    this.ring.begin(partition.handle, partition.lastNumber, partition.digest.a, partition.digest.b);
   }
 
-  onDirty(mirror: QueueMirror): void {
-    this.dirty.push(mirror);
+  onDirty(partition: Partition): void {
+    this.dirty.push(partition);
     this.ask();
   }
 
@@ -110,8 +113,8 @@ export class Sender implements DirtySink, OnTheWay {
     this.isPressing = true;
   }
 
-  onLarge(mirror: QueueMirror): void {
-    this.seal(mirror);
+  onLarge(partition: Partition): void {
+    this.seal(partition);
   }
 
   onCharged(creditBytes: number): void {
@@ -153,29 +156,34 @@ export class Sender implements DirtySink, OnTheWay {
       const dirty = this.dirty;
       this.dirty = this.spareDirty;
       this.spareDirty = dirty;
-      for (const mirror of dirty) this.seal(mirror);
+      for (const partition of dirty) this.seal(partition);
       dirty.length = 0;
     }
     for (const outbox of this.outboxes.values()) outbox.close();
     this.encoder.forget();
   }
 
-  seal(mirror: QueueMirror): void {
-    const section = mirror.seal();
+  seal(partition: Partition): void {
+    const section = partition.seal();
     if (section === undefined) return;
     this.unsealedCreditBytes -= section.creditBytes;
-    // A queue that was given up has changes no more.
-    if (this.ports.mirrorOf(mirror.handle) !== mirror) return;
+    // A partition that is held no more has no changes.
+    if (this.ports.partitionOf(partition.handle) !== partition) return;
     this.ring.add(section);
-    for (const replica of mirror.replicas) {
-      if (!replica.isFed) continue;
-      if (isHeldBack(mirror, replica, section)) replica.held.push(section);
-      else this.put(replica, section);
+    for (const row of partition.rows) {
+      const feed = partition.feedOf(row);
+      if (feed.isFed) this.put(feed, section);
     }
+    partition.set?.onAppended();
   }
 
-  put(replica: Replica, section: SealedSection): void {
-    const isPartial = replica.phase === ResyncPhase.FILLING && replica.refillCursor < replica.refillBase;
-    this.outboxes.get(replica.store)?.put(isPartial ? this.variant.of(section, replica.refillCursor, replica.refillBase) : section);
+  storeOf(storeId: string): StorePort | undefined {
+    return this.ports.storeOf(storeId);
+  }
+
+  private put(feed: CopyFeed, section: SealedSection): void {
+    if (feed.store === undefined) return;
+    const isPartial = feed.fill === FillPhase.SENDING && feed.fillCursor < feed.fillBase;
+    this.outboxes.get(feed.store)?.put(isPartial ? this.variant.of(section, feed.fillCursor, feed.fillBase) : section);
   }
 }

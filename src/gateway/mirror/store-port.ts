@@ -2,6 +2,8 @@
  * One store as the mirrors see it: what link/store-link.ts offers, and no more. Requests made in a turn
  * are written together when the turn ends.
  */
+import type { LeaseView } from '../../recovery/ownership/link-lease.js';
+
 export interface StorePort {
   readonly storeId: string;
   /** Boot id of the last handshake, '' before the first. A new one means: its memory is gone. */
@@ -9,15 +11,13 @@ export interface StorePort {
   readonly isUp: boolean;
   /** Of the protocol, as the last handshake chose it; 0 before the first. */
   readonly version: number;
-  /** Bytes of STORE and REPLACE that this store still takes from us. */
+  /** Bytes of STORE that this store still takes from us. */
   readonly credit: number;
   /** False while the byte window is full or the link is down. */
   readonly canSend: boolean;
   readonly unackedBytes: number;
-  /** Monotonic time up to which this gateway holds a lease there, by its own careful reckoning; -Infinity without one. */
-  readonly leaseEndsMs: number;
-  /** Rises whenever the lease begins anew after it had lapsed, or on another boot: a right confirmed before says nothing then. */
-  readonly leaseTerm: number;
+  /** Until when this process may deliver by what the store grants it, by its own careful reckoning, and in which boot. */
+  readonly lease: LeaseView;
   /**
    * Queues a request for the end of the turn; returns its sequence number. While the path is changed (up, but can't
    * send) it goes nowhere, and 0 is returned: after onSwitched it must be made again.

@@ -1,8 +1,8 @@
 /**
- * What one queue changed in one turn of the event loop: rows of 24 bytes and their payloads, gathered until
+ * What one partition changed in one turn of the event loop: rows of 24 bytes and their payloads, gathered until
  * the end of the turn and sent to every mirror as one section of a CHANGES frame (docs/PROTOCOL.md).
  *
- * Payloads are copied once, into slabs that all queues of the turn share, and so are the rows when the section is
+ * Payloads are copied once, into slabs that all partitions of the turn share, and so are the rows when the section is
  * sealed; a section remembers pieces of slabs and holds the slabs until it is let go (payload-slabs.ts).
  * A DELETE of the entry right behind the one just deleted only raises the count of the last row.
  */
@@ -24,6 +24,8 @@ export interface SealedSection {
   readonly pieces: readonly Uint8Array[];
   readonly payloadBytes: number;
   readonly creditBytes: number;
+  /** Of the payload, what no credit pays for: notes. */
+  readonly unpaidBytes: number;
   /** Bodies of the rows with BODY_ABSENT, in their order: whoever can't be sure that the store has them sends them (whole-section.ts). */
   readonly absent: readonly (readonly Uint8Array[])[];
   /** Bytes that only `absent` keeps in memory. */
@@ -35,13 +37,14 @@ export interface SealedSection {
 export const NO_BODIES: readonly (readonly Uint8Array[])[] = [];
 const NO_PIECES: readonly Uint8Array[] = [];
 
-/** With very many queues most have a change or two in a turn. */
+/** With very many partitions most have a change or two in a turn. */
 const INITIAL_ROWS = 8;
 const KEPT_ROWS = 4096;
 
 export class TurnSection {
   rowCount = 0;
   creditBytes = 0;
+  unpaidBytes = 0;
   payloadBytes = 0;
   keptBytes = 0;
   private absent: (readonly Uint8Array[])[] = [];
@@ -59,10 +62,12 @@ export class TurnSection {
     this.slabs = slabs;
   }
 
-  addRow(kind: number, flags: number, bodyBytes: number, headBytes: number, checksum: number, ref: number): void {
+  addRow(
+    kind: number, flags: number, bodyBytes: number, headBytes: number, checksum: number, ref: number, room: number,
+  ): void {
     const offset = this.rowCount * CHANGE_ROW_BYTES;
     if (offset === this.rows.length) this.growRows();
-    writeChangeRow(this.view, offset, kind, flags, bodyBytes, headBytes, checksum, ref);
+    writeChangeRow(this.view, offset, kind, flags, bodyBytes, headBytes, checksum, ref, room);
     this.rowCount += 1;
   }
 
@@ -94,7 +99,7 @@ export class TurnSection {
     this.pieceEnd = slabs.used;
   }
 
-  /** The row just added names a body that another queue's row brings: kept here, in case it must be sent after all. */
+  /** The row just added names a body that another row brings: kept here, in case it must be sent after all. */
   addAbsent(body: readonly Uint8Array[], keptBytes: number): void {
     this.absent.push(body);
     this.keptBytes += keptBytes;
@@ -154,6 +159,7 @@ export class TurnSection {
     }
     this.rowCount = 0;
     this.creditBytes = 0;
+    this.unpaidBytes = 0;
     this.payloadBytes = 0;
     this.keptBytes = 0;
   }

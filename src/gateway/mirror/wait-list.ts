@@ -1,5 +1,5 @@
 /**
- * Who waits for which change of a queue to be on every in-sync mirror, in order of the numbers.
+ * Who waits for which change of a partition to be committed, in order of the numbers.
  */
 /** Told once when the change it waits for is committed. A fixed object per message or job, never a closure. */
 export interface CommitWaiter {
@@ -8,13 +8,13 @@ export interface CommitWaiter {
 
 /** Slots behind the head are dropped when this many have gone by and they are the larger half. */
 const COMPACT_AT = 1024;
-/** Slots that stay when nobody waits: as many as most queues fill in a turn. */
+/** Slots that stay when nobody waits: as many as most partitions fill in a turn. */
 const KEPT_SLOTS = 32;
 
 export class WaitList {
   private numbers: number[] = [];
   private waiters: (CommitWaiter | undefined)[] = [];
-  /** Waiting: the slots from head to end. What is behind the end is used again: most queues fill and empty with each turn. */
+  /** Waiting: the slots from head to end. What is behind the end is used again: most partitions fill and empty with each turn. */
   private head = 0;
   private end = 0;
 

@@ -1,12 +1,14 @@
 /**
- * A section as it can stand alone: the bodies that its rows left out, because another queue's section brought
- * them to the same store, are put back. Sections are repeated so: by then the other queue's entry, and the body
+ * A section as it can stand alone: the bodies that its rows left out, because another partition's section brought
+ * them to the same store, are put back. Sections are repeated so: by then the other entry, and the body
  * with it, may be gone from the store. Number and digest stay, as flags do not count (docs/PROTOCOL.md "Digest").
  */
-import { CHANGE_ROW_BYTES, CREDIT_OVERHEAD_BYTES, FLAG_BODY_ABSENT, changeBodyBytes, changeBodyInFrame, changeFlags, changeHeadInFrame, viewOf } from '../../protocol/change-rows.js';
+import {
+  CHANGE_ROW_BYTES, FLAG_BODY_ABSENT, KIND_STORE, changeBodyBytes, changeBodyInFrame, changeFlags, changeHeadBytes,
+  changeHeadInFrame, changeKind, changeRoom, creditCost, viewOf,
+} from '../../protocol/change-rows.js';
 import { cut } from './feed-variant.js';
 import { NO_SLABS } from './payload-slabs.js';
-import type { QueueMirror } from './queue-mirror.js';
 import type { SealedSection } from './turn-section.js';
 import { NO_BODIES } from './turn-section.js';
 
@@ -36,11 +38,29 @@ export function wholeSection(section: SealedSection): SealedSection {
   return { ...section, rows, pieces, payloadBytes: section.payloadBytes + added, creditBytes: section.creditBytes + added, absent: NO_BODIES, keptBytes: 0 };
 }
 
-/** The changes up to where the queue stands, as a store answered TAIL; copied. */
-export function importedSection(mirror: QueueMirror, firstNumber: number, rows: Uint8Array, bodies: Uint8Array): SealedSection {
+/** The changes from `firstNumber` up to where the ring begins, of those that a store answered TAIL with; copied. */
+export function importedSection(
+  handle: number, firstNumber: number, base: { readonly number: number; readonly digestA: number; readonly digestB: number },
+  rows: Uint8Array, bodies: Uint8Array,
+): SealedSection | undefined {
+  const length = (base.number - firstNumber + 1) * CHANGE_ROW_BYTES;
+  if (length <= 0 || length > rows.length) return undefined;
+  const view = viewOf(rows);
+  let payloadBytes = 0;
+  let creditBytes = 0;
+  let unpaidBytes = 0;
+  for (let at = 0; at < length; at += CHANGE_ROW_BYTES) {
+    const kind = changeKind(view, at);
+    const headInFrame = changeHeadInFrame(view, at);
+    payloadBytes += changeBodyInFrame(view, at) + headInFrame;
+    const [bodyBytes, headBytes] = [changeBodyBytes(view, at), changeHeadBytes(view, at)];
+    creditBytes += creditCost(kind, changeFlags(view, at), bodyBytes, headBytes, changeRoom(view, at));
+    if (kind !== KIND_STORE) unpaidBytes += headInFrame;
+  }
+  if (payloadBytes > bodies.length) return undefined;
   return {
-    handle: mirror.handle, firstNumber, lastNumber: mirror.lastNumber, digestA: mirror.digest.a, digestB: mirror.digest.b,
-    rows: rows.slice(), pieces: bodies.length === 0 ? [] : [bodies.slice()], payloadBytes: bodies.length,
-    creditBytes: bodies.length + (rows.length / CHANGE_ROW_BYTES) * CREDIT_OVERHEAD_BYTES, absent: NO_BODIES, keptBytes: 0, slabs: NO_SLABS,
+    handle, firstNumber, lastNumber: base.number, digestA: base.digestA, digestB: base.digestB,
+    rows: rows.slice(0, length), pieces: payloadBytes === 0 ? [] : [bodies.slice(0, payloadBytes)], payloadBytes,
+    creditBytes, unpaidBytes, absent: NO_BODIES, keptBytes: 0, slabs: NO_SLABS,
   };
 }

@@ -5,9 +5,9 @@
  */
 import type { CommitPoint, PendingCommit } from '../mirror/commit-point.js';
 import type { Mirrors } from '../mirror/mirrors.js';
-import { ENTRY_CREDIT_BYTES } from '../mirror/queue-mirror.js';
-import type { QueueMirror } from '../mirror/queue-mirror.js';
-import { ResyncPhase, SyncState } from '../mirror/replica.js';
+import { ENTRY_CREDIT_BYTES } from '../mirror/partition.js';
+import type { Partition } from '../mirror/partition.js';
+import type { CommitWaiter } from '../mirror/wait-list.js';
 import type { Clock, Crc32, Packer } from '../../platform/ports.js';
 import { FLAG_SHARED } from '../../protocol/change-rows.js';
 import { EndingReserve } from './ending-reserve.js';
@@ -15,10 +15,13 @@ import type { Entries } from './entries.js';
 import { ENTRY_BOOKKEEPING_BYTES } from './entries.js';
 import { EntryState } from './entry-table.js';
 import { HeadWriter } from './head-writer.js';
+import type { MailQueue } from './mail-queue.js';
+import { noteRoom } from './note.js';
 import type { MemoryGauge } from './memory-gauge.js';
 import type { QueueRegistry } from './queue-registry.js';
-import type { AdmissionVerdict, Envelope, Origin, Route, Submission, SubmissionOutcome } from './types.js';
-import { NO_MEMORY, NOT_READY } from './types.js';
+import { isStuck } from './readiness.js';
+import type { AdmissionVerdict, Envelope, Route, Submission, SubmissionOutcome } from './types.js';
+import { NO_MEMORY, NOT_READY, NOTIFY_NEVER } from './types.js';
 import type { WallFrame } from './wall-frame.js';
 
 export interface AcceptanceOptions {
@@ -39,11 +42,36 @@ export interface AcceptancePorts {
   readonly entries: Entries;
   readonly memory: MemoryGauge;
   readonly commitPoint: CommitPoint;
+  /** The entry is committed: it may be delivered. */
+  release(queue: MailQueue, row: number): void;
 }
 
-/** What is stored: a submission of a client, or a report of ours, which says where it comes from. */
-export interface StoreRequest extends Submission {
-  readonly origin?: Origin | undefined;
+/** A report of ours: one recipient, null reverse-path. */
+export interface ReportRequest {
+  readonly messageId: number;
+  readonly route: Route;
+  /** The partition of the message that it is about. */
+  readonly home: Partition;
+  readonly recipient: string;
+  readonly content: Uint8Array;
+  readonly flags: number;
+}
+
+/** A report that is being stored: due when it is committed. It is never withdrawn, for its source has ended with it. */
+class StoredReport implements CommitWaiter {
+  private readonly queue: MailQueue;
+  private readonly row: number;
+  private readonly owner: Pick<AcceptancePorts, 'release'>;
+
+  constructor(queue: MailQueue, row: number, owner: Pick<AcceptancePorts, 'release'>) {
+    this.queue = queue;
+    this.row = row;
+    this.owner = owner;
+  }
+
+  onCommitted(): void {
+    this.owner.release(this.queue, this.row);
+  }
 }
 
 export class Acceptance {
@@ -59,53 +87,97 @@ export class Acceptance {
     this.headWriter = new HeadWriter(ports.packer);
   }
 
-  /** Whether a recipient of this route may be taken now. */
+  /** Whether a recipient of this route may be taken now. What can't commit is told before any limit: it closes the port. */
   admit(route: Route): AdmissionVerdict {
     const { registry, memory } = this.ports;
+    const queue = registry.find(route);
+    const place = this.placeOf(route, queue);
+    if (isStuck(place)) return place;
     if (!memory.admits(0)) return 'memory';
-    const mirror = registry.find(route);
-    if (mirror === undefined) return registry.founding();
-    if (mirror.queue.length >= route.lengthMax) return 'queue-full';
-    if (mirror.queue.bytes > memory.acceptBytes * this.options.nextHopShare) return 'share';
-    return isReady(mirror) ? '' : 'short';
+    if (place !== '' || queue === undefined) return place;
+    if (queue.length >= route.lengthMax) return 'queue-full';
+    return queue.bytes > memory.acceptBytes * this.options.nextHopShare ? 'share' : '';
   }
 
-  /** Stores the message in every queue it goes to. `ending`: a report, which may use the last reserve, here and at stores. */
-  store(request: StoreRequest, ending: boolean): SubmissionOutcome | PendingCommit {
-    const mirrors: QueueMirror[] = [];
+  /** Whether new mail of the route has a partition that can commit it. */
+  private placeOf(route: Route, queue: MailQueue | undefined): AdmissionVerdict {
+    const { registry, clock } = this.ports;
+    if (queue === undefined) return registry.founding(route);
+    if (queue.partition.mayTake(clock.nowMs())) return '';
+    // A fifo queue takes new mail in another partition, a strict one that has mail waits for its own.
+    return route.ordering === 'strict' && queue.length > 0 ? 'short' : registry.founding(route);
+  }
+
+  /** Stores the message in every queue it goes to. */
+  store(request: Submission): SubmissionOutcome | PendingCommit {
+    const queues: MailQueue[] = [];
     for (const group of request.groups) {
-      const mirror = this.ports.registry.findOrCreate(group.route, ending);
-      if (mirror === undefined || !isReady(mirror)) return NOT_READY;
-      mirrors.push(mirror);
+      const queue = this.ports.registry.findOrCreate(group.route);
+      if (queue === undefined || !queue.partition.mayTake(this.ports.clock.nowMs())) return NOT_READY;
+      queues.push(queue);
     }
     const envelopes = this.envelopesOf(request);
     const heads: Uint8Array[] = [];
     for (const envelope of envelopes) heads.push(this.headWriter.write(envelope));
-    const carriers = carriersOf(mirrors);
-    const creditBytes = creditNeeded(request, mirrors, carriers, heads);
+    const carriers = carriersOf(queues);
+    const creditBytes = creditNeeded(request, queues, carriers, heads);
     // Judged as if all of it went to each store: the same store then has room whatever the queues share.
-    const isBeyond = mirrors.some((mirror) => mirror.credit < creditBytes);
-    if (isBeyond) for (const mirror of mirrors) mirror.askCredit(creditBytes);
-    if (isBeyond && !(ending && this.endingReserve.admits(creditBytes))) return NO_MEMORY;
-    const keptBytes = mirrors.every((mirror, i) => mirror === carriers[i]) ? 0 : request.contentBytes;
-    if (!this.fits(request, heads, creditBytes + keptBytes, ending)) return NO_MEMORY;
-    const pending = this.number(request, mirrors, carriers, envelopes, heads);
-    if (isBeyond) this.endingReserve.add(request.messageId, pending.rows[0] ?? 0, creditBytes);
-    return pending;
+    const isBeyond = queues.some(({ partition }) => partition.credit < creditBytes);
+    if (isBeyond) for (const { partition } of queues) partition.askCredit(creditBytes);
+    if (isBeyond) return NO_MEMORY;
+    const keptBytes = queues.every((queue, i) => queue === carriers[i]) ? 0 : request.contentBytes;
+    if (!this.fits(request, heads, creditBytes + keptBytes)) return NO_MEMORY;
+    return this.number(request, queues, carriers, envelopes, heads);
+  }
+
+  /** Stores a report, with the last reserve if need be, here and at stores; undefined when that is done. */
+  storeReport(report: ReportRequest): typeof NO_MEMORY | typeof NOT_READY | undefined {
+    const { registry, memory, clock, crc32, entries } = this.ports;
+    const { home, content, messageId } = report;
+    if (!home.mayCommit) return NOT_READY;
+    const arrivalWallMs = clock.wallMs();
+    const envelope: Envelope = {
+      messageId, queueClass: report.route.queueClass, queueName: report.route.queueName, reversePath: '',
+      recipients: [{ address: report.recipient, notify: NOTIFY_NEVER, orcpt: '' }], flags: report.flags, ret: 0, envid: '',
+      arrivalWallMs, expiryWallMs: this.ports.frame.wallMs() + this.options.bounceLifetimeMs, client: '', helo: '',
+    };
+    const head = this.headWriter.write(envelope);
+    const room = noteRoom(1);
+    const creditBytes = content.length + head.length + room + ENTRY_CREDIT_BYTES;
+    const isBeyond = home.credit < creditBytes;
+    if (isBeyond) home.askCredit(creditBytes);
+    if (isBeyond && !this.endingReserve.admits(creditBytes)) return NO_MEMORY;
+    if (!memory.admitsEnding(content.length + head.length + room + ENTRY_BOOKKEEPING_BYTES + creditBytes)) return NO_MEMORY;
+    const queue = registry.queueIn(home, report.route, true);
+    const checksum = crc32(head, crc32(content, 0));
+    const slot = entries.contents.storeOwn([content], content.length, head, room);
+    const arrivalSeconds = Math.floor(arrivalWallMs / 1000);
+    const expirySeconds = Math.ceil(envelope.expiryWallMs / 1000);
+    const row = entries.create(queue, messageId, slot, 0, content.length, checksum, arrivalSeconds, expirySeconds, room);
+    entries.table.transition(row, EntryState.STORING);
+    entries.envelopes.remember(row, envelope);
+    const position = home.store(messageId, 0, [content], content.length, head, checksum, room);
+    entries.table.position.set(row, position);
+    queue.append(row, entries.bytes(row));
+    home.awaitEnd(position, new StoredReport(queue, row, this.ports));
+    if (isBeyond) this.endingReserve.add(messageId, row, creditBytes);
+    return undefined;
   }
 
   /** Nobody waits for mail with the null reverse-path, whoever made it: ours or a report of another server. */
-  private lifetimeMs(request: StoreRequest): number {
+  private lifetimeMs(request: Submission): number {
     return request.reversePath === '' ? this.options.bounceLifetimeMs : this.options.lifetimeMs;
   }
 
-  private envelopesOf(request: StoreRequest): Envelope[] {
+  private envelopesOf(request: Submission): Envelope[] {
     const arrivalWallMs = this.ports.clock.wallMs();
     const expiryWallMs = this.ports.frame.wallMs() + this.lifetimeMs(request);
     const envelopes: Envelope[] = [];
     for (const group of request.groups) {
       envelopes.push({
         messageId: request.messageId,
+        queueClass: group.route.queueClass,
+        queueName: group.route.queueName,
         reversePath: request.reversePath,
         recipients: group.recipients,
         flags: request.flags,
@@ -115,56 +187,60 @@ export class Acceptance {
         expiryWallMs,
         client: request.client,
         helo: request.helo,
-        origin: request.origin,
       });
     }
     return envelopes;
   }
 
   /** `changeBytes`: what its changes take besides, until every mirror has them. */
-  private fits(request: StoreRequest, heads: readonly Uint8Array[], changeBytes: number, ending: boolean): boolean {
+  private fits(request: Submission, heads: readonly Uint8Array[], changeBytes: number): boolean {
     const { memory } = this.ports;
     let bytes = request.contentBytes;
-    for (const head of heads) bytes += head.length + ENTRY_BOOKKEEPING_BYTES;
-    return ending ? memory.admitsEnding(bytes + changeBytes) : memory.admits(bytes) && memory.admitsPassing(bytes + changeBytes);
+    for (let i = 0; i < heads.length; i++) {
+      bytes += (heads[i]?.length ?? 0) + ENTRY_BOOKKEEPING_BYTES + roomOf(request, i);
+    }
+    return memory.admits(bytes) && memory.admitsPassing(bytes + changeBytes);
   }
 
-  private number(request: StoreRequest, mirrors: readonly QueueMirror[], carriers: readonly QueueMirror[], envelopes: readonly Envelope[], heads: readonly Uint8Array[]): PendingCommit {
+  private number(
+    request: Submission, queues: readonly MailQueue[], carriers: readonly MailQueue[], envelopes: readonly Envelope[], heads: readonly Uint8Array[],
+  ): PendingCommit {
     const { entries, crc32, clock, commitPoint } = this.ports;
     const { chunks, contentBytes } = request;
     let bodyChecksum = 0;
     for (const chunk of chunks) bodyChecksum = crc32(chunk, bodyChecksum);
-    const sharedContent = mirrors.length > 1 ? entries.contents.storeShared(chunks, contentBytes, request.messageId) : 0;
-    // Sections go out in the order in which queues became dirty: the one with the body must be first.
+    const sharedContent = queues.length > 1 ? entries.contents.storeShared(chunks, contentBytes, request.messageId) : 0;
+    // Sections go out in the order in which partitions became dirty: the one with the body must be first.
     if (sharedContent !== 0) this.ports.mirrors.sealPending();
     const pending = commitPoint.begin(request, clock.nowMs());
     const arrivalSeconds = Math.floor(clock.wallMs() / 1000);
     let kept: readonly Uint8Array[] | undefined;
-    for (let i = 0; i < mirrors.length; i++) {
-      const mirror = mirrors[i];
+    for (let i = 0; i < queues.length; i++) {
+      const queue = queues[i];
       const head = heads[i];
       const envelope = envelopes[i];
-      if (mirror === undefined || head === undefined || envelope === undefined) continue;
+      if (queue === undefined || head === undefined || envelope === undefined) continue;
       const checksum = crc32(head, bodyChecksum);
       const expirySeconds = Math.ceil(envelope.expiryWallMs / 1000);
-      const slot = sharedContent === 0 ? entries.contents.storeOwn(chunks, contentBytes, head) : entries.contents.storeBytes(head);
-      const row = entries.create(mirror.queue, request.messageId, slot, sharedContent, contentBytes, checksum, arrivalSeconds, expirySeconds);
+      const room = noteRoom(envelope.recipients.length);
+      const slot = sharedContent === 0 ? entries.contents.storeOwn(chunks, contentBytes, head, room) : entries.contents.storeBytes(head, room);
+      const row = entries.create(queue, request.messageId, slot, sharedContent, contentBytes, checksum, arrivalSeconds, expirySeconds, room);
       entries.table.transition(row, EntryState.STORING);
       entries.envelopes.remember(row, envelope);
       let position: number;
-      if (carriers[i] !== mirror) {
+      if (carriers[i] !== queue) {
         // The client's chunks are used again: one copy for all queues, in case a mirror must get the body after all.
         const isFirst = kept === undefined;
         kept ??= chunks.map((chunk) => chunk.slice());
-        position = mirror.storeAbsent(request.messageId, kept, isFirst ? contentBytes : 0, contentBytes, head, checksum);
-      } else position = mirror.store(request.messageId, sharedContent === 0 ? 0 : FLAG_SHARED, chunks, contentBytes, head, checksum);
+        position = queue.partition.storeAbsent(request.messageId, kept, isFirst ? contentBytes : 0, contentBytes, head, checksum, room);
+      } else position = queue.partition.store(request.messageId, sharedContent === 0 ? 0 : FLAG_SHARED, chunks, contentBytes, head, checksum, room);
       entries.table.position.set(row, position);
-      mirror.queue.append(row, entries.bytes(row));
-      pending.add(mirror, row);
+      queue.append(row, entries.bytes(row));
+      pending.add(queue, row);
     }
-    for (let i = 0; i < mirrors.length; i++) {
+    for (let i = 0; i < queues.length; i++) {
       const row = pending.rows[i];
-      if (row !== undefined) mirrors[i]?.await(entries.table.position.get(row), pending);
+      if (row !== undefined) queues[i]?.partition.awaitCommit(entries.table.position.get(row), pending);
     }
     return pending;
   }
@@ -174,40 +250,41 @@ export class Acceptance {
  * For each queue the one whose STORE brings the body to all of its stores: itself, or one before it. So the body goes
  * out, and stands among the changes, once for each set of stores, not for each queue.
  */
-function carriersOf(mirrors: readonly QueueMirror[]): readonly QueueMirror[] {
-  if (mirrors.length === 1) return mirrors;
-  const carriers: QueueMirror[] = [];
-  const own: QueueMirror[] = [];
-  for (const mirror of mirrors) {
-    const carrier = own.find((earlier) => sameFeed(earlier, mirror));
-    if (carrier === undefined) own.push(mirror);
-    carriers.push(carrier ?? mirror);
+function carriersOf(queues: readonly MailQueue[]): readonly MailQueue[] {
+  if (queues.length === 1) return queues;
+  const carriers: MailQueue[] = [];
+  const own: MailQueue[] = [];
+  for (const queue of queues) {
+    const carrier = own.find((earlier) => earlier.partition === queue.partition || sameFeed(earlier.partition, queue.partition));
+    if (carrier === undefined) own.push(queue);
+    carriers.push(carrier ?? queue);
   }
   return carriers;
 }
 
 /** What all of the message costs at a store that gets all of it. */
-function creditNeeded(request: StoreRequest, mirrors: readonly QueueMirror[], carriers: readonly QueueMirror[], heads: readonly Uint8Array[]): number {
+function creditNeeded(
+  request: Submission, queues: readonly MailQueue[], carriers: readonly MailQueue[], heads: readonly Uint8Array[],
+): number {
   let creditBytes = 0;
-  for (let i = 0; i < mirrors.length; i++) {
-    creditBytes += (heads[i]?.length ?? 0) + ENTRY_CREDIT_BYTES;
-    if (carriers[i] === mirrors[i]) creditBytes += request.contentBytes;
+  for (let i = 0; i < queues.length; i++) {
+    creditBytes += (heads[i]?.length ?? 0) + roomOf(request, i) + ENTRY_CREDIT_BYTES;
+    if (carriers[i] === queues[i]) creditBytes += request.contentBytes;
   }
   return creditBytes;
 }
 
-/** Enough in-sync mirrors that a message can be committed. */
-function isReady(mirror: QueueMirror): boolean {
-  return mirror.inSyncCount >= mirror.minReplicas;
+/** What the message will need in its i-th queue until its end, beside what is stored of it now. */
+function roomOf(request: Submission, i: number): number {
+  return noteRoom(request.groups[i]?.recipients.length ?? 0);
 }
 
-/** Whether everything one mirror's stores get reaches the other's stores too, in the same frames. */
-function sameFeed(a: QueueMirror, b: QueueMirror): boolean {
-  for (const replica of b.replicas) {
-    if (!replica.isFed) continue;
-    const twin = a.replicas.find((candidate) => candidate.store === replica.store);
-    if (twin === undefined || !twin.isFed || twin.phase === ResyncPhase.JOINING) return false;
-    if (twin.sync !== SyncState.SYNC || replica.sync !== SyncState.SYNC) return false;
+/** Whether everything one partition's stores get reaches the other's stores too, in the same frames. */
+function sameFeed(a: Partition, b: Partition): boolean {
+  for (const row of b.rows) {
+    if (!b.feedOf(row).isFed) continue;
+    const twin = a.rows.find((candidate) => candidate.storeId === row.storeId && candidate.bootId === row.bootId);
+    if (twin === undefined || !twin.isInStep || !row.isInStep) return false;
   }
   return true;
 }

@@ -1,10 +1,11 @@
 /**
  * The bytes of messages in a gateway: records outside the collected heap.
  *
- * A message that goes to one queue is one record, body ‖ head. A message that goes to several queues has
- * its body once, as a shared content counted by its entries, and a record of the head for each entry.
- * The checksum of an entry is CRC-32 of body ‖ head; the body's part is computed once at accept and
- * carried on (docs/PROTOCOL.md).
+ * A message that goes to one queue is one record, body ‖ head ‖ room. A message that goes to several queues
+ * has its body once, as a shared content counted by its entries, and a record of head ‖ room for each entry.
+ * The room is for the note (note.ts), so that whatever happens to the entry takes no more memory than it was
+ * admitted with. The checksum of an entry is CRC-32 of body ‖ head; the body's part is computed once at
+ * accept and carried on (docs/PROTOCOL.md).
  */
 import { ChunkedFloat64, ChunkedUint32 } from '../../base/chunked.js';
 import { invariant } from '../../base/invariant.js';
@@ -46,16 +47,16 @@ export class ContentStore {
     this.segments = segments;
   }
 
-  /** A record of chunks ‖ head. */
-  storeOwn(chunks: readonly Uint8Array[], bodyBytes: number, head: Uint8Array): number {
-    const slot = this.segments.allocate(bodyBytes + head.length);
+  /** A record of chunks ‖ head ‖ room. */
+  storeOwn(chunks: readonly Uint8Array[], bodyBytes: number, head: Uint8Array, room: number): number {
+    const slot = this.segments.allocate(bodyBytes + head.length + room);
     this.segments.write(slot, this.writeChunks(slot, chunks, bodyBytes), head);
     return slot;
   }
 
-  /** A record of bytes as they are: a head, a note. */
-  storeBytes(bytes: Uint8Array): number {
-    return this.segments.keep(bytes);
+  /** A record of bytes as they are, and room: a head, or a body and its head. */
+  storeBytes(bytes: Uint8Array, room: number): number {
+    return this.segments.keep(bytes, room);
   }
 
   /** A body that several entries will name by addEntry. */

@@ -4,9 +4,9 @@
  *
  * Not here: expiry, which does not depend on retries (expiry-sweep.ts).
  */
-import type { QueueMirror } from '../mirror/queue-mirror.js';
 import { TimerWheel } from '../../base/timer-wheel.js';
 import type { Clock } from '../../platform/ports.js';
+import type { MailQueue } from './mail-queue.js';
 
 /** Retries are minutes apart: a quarter of a second is exact enough and keeps the wheel small. */
 const TICK_MS = 250;
@@ -17,13 +17,13 @@ export interface DueTimesPorts {
   /** The entry's time has come. */
   onDue(row: number): void;
   /** The queue's back-off is over. */
-  onWake(mirror: QueueMirror): void;
+  onWake(queue: MailQueue): void;
 }
 
 export class DueTimes {
   private readonly wheel: TimerWheel;
   private readonly ports: DueTimesPorts;
-  private readonly sleeping = new Map<QueueMirror, number>();
+  private readonly sleeping = new Map<MailQueue, number>();
   private readonly fire: (row: number) => void;
 
   constructor(ports: DueTimesPorts) {
@@ -43,16 +43,16 @@ export class DueTimes {
   }
 
   /** The queue is woken at `atMs`; a later call replaces an earlier one. */
-  wakeAt(mirror: QueueMirror, atMs: number): void {
-    this.sleeping.set(mirror, atMs);
+  wakeAt(queue: MailQueue, atMs: number): void {
+    this.sleeping.set(queue, atMs);
   }
 
   tick(nowMs: number): void {
     this.wheel.advance(nowMs, this.fire, DUE_PER_TICK);
-    for (const [mirror, atMs] of this.sleeping) {
+    for (const [queue, atMs] of this.sleeping) {
       if (atMs > nowMs) continue;
-      this.sleeping.delete(mirror);
-      this.ports.onWake(mirror);
+      this.sleeping.delete(queue);
+      this.ports.onWake(queue);
     }
   }
 }

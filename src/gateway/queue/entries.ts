@@ -2,34 +2,44 @@
  * The life of an entry's bytes: made at submission or recovery, read for delivery and refill, freed at
  * the end. Joins the columns (entry-table.ts) with the records (content-store.ts).
  */
+import { invariant } from '../../base/invariant.js';
+import { TextPool } from '../../base/text-pool.js';
 import type { Crc32 } from '../../platform/ports.js';
-import { FLAG_SHARED } from '../../protocol/change-rows.js';
+import { FLAG_SHARED, NOTE_CRC_BYTES } from '../../protocol/change-rows.js';
 import type { RefillEntries } from '../../recovery/refill-source.js';
+import { ABSENT, AbsentBodies } from './absent-bodies.js';
 import type { ContentStore } from './content-store.js';
 import { EntryState } from './entry-table.js';
 import type { EntryTable } from './entry-table.js';
-import { headFlagsAt } from './envelope.js';
+import type { Partition } from '../mirror/partition.js';
 import type { MailQueue } from './mail-queue.js';
 import { RecentEnvelopes } from './recent-envelopes.js';
 
 /** Bookkeeping bytes that an entry costs beside its records: columns, hash bucket, slot, record header. */
-export const ENTRY_BOOKKEEPING_BYTES = 112;
+export const ENTRY_BOOKKEEPING_BYTES = 120;
 
 export class Entries {
   readonly table: EntryTable;
   readonly contents: ContentStore;
   readonly envelopes = new RecentEnvelopes();
+  /** Which bodies are not here, of partitions that come back. */
+  readonly absent: AbsentBodies;
+  /** What next hops said of entries, by row. */
+  readonly texts: TextPool;
   private readonly crc32: Crc32;
 
-  constructor(table: EntryTable, contents: ContentStore, crc32: Crc32) {
+  constructor(options: { readonly textsBytesMax: number }, table: EntryTable, contents: ContentStore, crc32: Crc32) {
     this.table = table;
     this.contents = contents;
+    this.texts = new TextPool({ bytesMax: options.textsBytesMax }, { segments: contents.segments });
     this.crc32 = crc32;
+    this.absent = new AbsentBodies(table);
   }
 
-  /** Content and bookkeeping of all entries. */
+  /** Content and bookkeeping of all entries; their texts stand in the segments too. */
   get usedBytes(): number {
-    return this.contents.segments.usedBytes + this.table.inUse * ENTRY_BOOKKEEPING_BYTES;
+    const bookkeepingBytes = this.table.inUse * ENTRY_BOOKKEEPING_BYTES + this.texts.bookkeepingBytes;
+    return this.contents.segments.usedBytes + bookkeepingBytes;
   }
 
   /** Of empty segments, kept for the next burst. */
@@ -47,23 +57,83 @@ export class Entries {
     this.contents.segments.expectNoMore();
   }
 
-  /** A new row in state FREE; `shared` is 0 when the record holds body ‖ head. */
-  create(queue: MailQueue, messageId: number, slot: number, shared: number, bodyBytes: number, checksum: number, arrivalSeconds: number, expirySeconds: number): number {
+  /** A new row in state FREE; `shared` is 0 when the record holds body ‖ head ‖ room, else it holds head ‖ room. */
+  create(
+    queue: MailQueue, messageId: number, slot: number, shared: number, bodyBytes: number, checksum: number,
+    arrivalSeconds: number, expirySeconds: number, room: number,
+  ): number {
     const table = this.table;
     const row = table.take(messageId, queue.handle);
     table.slot.set(row, slot);
     table.shared.set(row, shared);
     table.bodyBytes.set(row, bodyBytes);
     table.checksum.set(row, checksum);
+    table.note.set(row, room);
     table.arrivalSeconds.set(row, arrivalSeconds);
     table.expirySeconds.set(row, expirySeconds);
     if (shared !== 0) this.contents.addEntry(shared);
     return row;
   }
 
+  /** As create(), of an entry whose body is still at the stores. The record holds head ‖ room. */
+  createAbsent(
+    queue: MailQueue, messageId: number, slot: number, bodyBytes: number, checksum: number,
+    arrivalSeconds: number, expirySeconds: number, room: number,
+  ): number {
+    const row = this.create(queue, messageId, slot, 0, bodyBytes, checksum, arrivalSeconds, expirySeconds, room);
+    this.table.shared.set(row, ABSENT);
+    this.absent.onAbsent(queue.partition);
+    return row;
+  }
+
+  /** The body is still at the stores: whatever needs it asks for it first (absent-bodies.ts). */
+  isAbsent(row: number): boolean {
+    return this.table.shared.get(row) === ABSENT;
+  }
+
+  /** The body of an absent one is here: as a content that it shares, or, if that is 0, these bytes. */
+  putBody(queue: MailQueue, row: number, body: Uint8Array, shared: number): void {
+    invariant(this.isAbsent(row), 'only an absent body comes');
+    this.table.shared.set(row, shared);
+    this.absent.onHere(queue.partition, row);
+    if (shared !== 0) {
+      this.contents.addEntry(shared);
+      return;
+    }
+    const { segments } = this.contents;
+    const headSlot = this.table.slot.get(row);
+    const headBytes = segments.bytesOf(headSlot);
+    const slot = segments.allocate(body.length + headBytes);
+    segments.write(slot, 0, body);
+    segments.write(slot, body.length, segments.read(headSlot));
+    segments.free(headSlot);
+    this.table.slot.set(row, slot);
+  }
+
+  /** The body goes, for the stores have it. One that is shared stays for the others. */
+  dropBody(queue: MailQueue, row: number): void {
+    const shared = this.table.shared.get(row);
+    invariant(shared !== ABSENT, 'only what is here goes');
+    if (shared === 0) this.keepHead(row);
+    else this.contents.dropEntry(shared);
+    this.table.shared.set(row, ABSENT);
+    this.absent.onAbsent(queue.partition);
+  }
+
+  /** In place of the record of body ‖ head ‖ room one of head ‖ room. */
+  private keepHead(row: number): void {
+    const { segments } = this.contents;
+    const slot = this.table.slot.get(row);
+    const bodyBytes = this.table.bodyBytes.get(row);
+    const headSlot = segments.allocate(segments.bytesOf(slot) - bodyBytes);
+    segments.write(headSlot, 0, segments.read(slot).subarray(bodyBytes));
+    segments.free(slot);
+    this.table.slot.set(row, headSlot);
+  }
+
   /** Body and head together, as the queue's byte count has it. */
   bytes(row: number): number {
-    const own = this.contents.segments.bytesOf(this.table.slot.get(row));
+    const own = this.contents.segments.bytesOf(this.table.slot.get(row)) - this.room(row);
     return this.table.shared.get(row) === 0 ? own : own + this.table.bodyBytes.get(row);
   }
 
@@ -74,57 +144,68 @@ export class Entries {
   /** A view of the head; valid until the next allocation or compaction. */
   head(row: number): Uint8Array {
     const record = this.contents.segments.read(this.table.slot.get(row));
-    return this.table.shared.get(row) === 0 ? record.subarray(this.table.bodyBytes.get(row)) : record;
+    const from = this.table.shared.get(row) === 0 ? this.table.bodyBytes.get(row) : 0;
+    return record.subarray(from, record.length - this.room(row));
   }
 
-  /** Envelope flags in the head; 0 when another release wrote it. */
-  headFlags(row: number): number {
-    const slot = this.table.slot.get(row);
-    const body = this.table.shared.get(row) === 0 ? this.table.bodyBytes.get(row) : 0;
-    const { segments } = this.contents;
-    return headFlagsAt(segments.segmentOf(slot), segments.offsetOf(slot) + body, segments.bytesOf(slot) - body);
+  /** What the entry keeps for its note. */
+  room(row: number): number {
+    return this.table.note.get(row) & 0xffff;
+  }
+
+  hasNote(row: number): boolean {
+    return this.table.note.get(row) > 0xffff;
   }
 
   /** A view of the note, empty when there is none. */
   note(row: number): Uint8Array {
-    const slot = this.table.note.get(row);
-    return slot === 0 ? NO_BYTES : this.contents.segments.read(slot);
+    const bytes = this.table.note.get(row) >>> 16;
+    if (bytes === 0) return NO_BYTES;
+    const record = this.contents.segments.read(this.table.slot.get(row));
+    const from = record.length - this.room(row);
+    return record.subarray(from, from + bytes);
   }
 
+  /** Writes the note into its room. */
   setNote(row: number, note: Uint8Array): void {
-    const before = this.table.note.get(row);
-    if (before !== 0) this.contents.segments.free(before);
-    this.table.note.set(row, note.length === 0 ? 0 : this.contents.storeBytes(note));
+    const room = this.room(row);
+    invariant(note.length + NOTE_CRC_BYTES <= room, 'a note fits the room that its entry was stored with');
+    const slot = this.table.slot.get(row);
+    const { segments } = this.contents;
+    segments.write(slot, segments.bytesOf(slot) - room, note);
+    this.table.note.set(row, (room | (note.length << 16)) >>> 0);
   }
 
   copyBody(row: number, target: Uint8Array, at: number): void {
     const shared = this.table.shared.get(row);
+    invariant(shared !== ABSENT, 'a body is here before it is read');
     const slot = shared === 0 ? this.table.slot.get(row) : this.contents.sharedSlot(shared);
     this.contents.segments.copyTo(slot, 0, this.table.bodyBytes.get(row), target, at);
   }
 
-  /** Ends the entry: out of its queue's order, records freed, row given back. Returns the entry that stood behind it. */
+  /** Ends the entry: out of all orders, records freed, row given back. Returns the entry that stood behind it in the partition. */
   remove(queue: MailQueue, row: number): number {
     const table = this.table;
     const segments = this.contents.segments;
+    const isAbsent = this.isAbsent(row);
     const following = queue.unlink(row, this.bytes(row));
+    this.absent.onUnlinked(queue.partition, row, following, isAbsent);
     segments.free(table.slot.get(row));
     const shared = table.shared.get(row);
-    if (shared !== 0) this.contents.dropEntry(shared);
-    const note = table.note.get(row);
-    if (note !== 0) segments.free(note);
+    if (shared !== 0 && !isAbsent) this.contents.dropEntry(shared);
+    if (this.hasNote(row)) this.texts.drop(row);
     this.envelopes.forget(row);
     table.transition(row, EntryState.FREE);
     table.release(row);
     return following;
   }
 
-  /** The queue as a refill reads it. */
-  refillView(queue: MailQueue): RefillEntries {
+  /** The partition as a refill reads it. */
+  refillView({ order }: Partition): RefillEntries {
     const table = this.table;
     return {
-      first: () => queue.first,
-      following: (row) => queue.following(row),
+      first: () => order.first,
+      following: (row) => order.following(row),
       position: (row) => table.position.get(row),
       messageId: (row) => table.messageId(row),
       flags: (row) => (table.shared.get(row) === 0 ? 0 : FLAG_SHARED),
@@ -132,6 +213,7 @@ export class Entries {
       headBytes: (row) => this.headBytes(row),
       noteBytes: (row) => this.note(row).length,
       checksum: (row) => table.checksum.get(row),
+      room: (row) => this.room(row),
       noteChecksum: (row) => this.crc32(this.note(row), 0),
       writePayload: (row, target, at) => {
         const body = table.bodyBytes.get(row);

@@ -6,19 +6,21 @@
  *   FREE ──────────────► STORING ─┬────────► READY ──────► IN_FLIGHT ──────────────────► FREE
  *                          │      │ commit     ▲  ▲           │ deferred / ANNOTATE
  *      timeout / WITHDRAW  │      │            │  └─ due ── DEFERRED ◄┘
- *              FREE ◄──────┘      │ parked     │              │ failed, expired / ANNOTATE
- *                                 └─► PARKED ──┘ unparked     ▼
+ *              FREE ◄──────┘                   │              │ failed, expired / ANNOTATE
+ *                                              │              ▼
  *                        READY, DEFERRED, HELD ── expired ─► REPORTING ── reported / DELETE ─► FREE
  *                                                             └─ some still to try ─► DEFERRED
+ *   STORING, out of a copy that was given up ── at all copies ─► what its note says: READY, DEFERRED, HELD, REPORTING
  *   HELD: not delivered until an operator or the recovery says so (unknown version, no route, met in crashes).
  *
- * Columns are aligned by row (bytes a row): index 16 + bucket 4, position 8, list 8, ready list 8, record
- * 4, shared content 4, sizes 4, checksum 4, note 4, times 8, state and attempts 2.
+ * Columns are aligned by row (bytes a row): index 16 + bucket 4, position 8, two lists 16, ready list 8, record
+ * 4, shared content 4, sizes 4, checksum 4, note and its room 4, times 8, state and attempts 2.
  */
 import { ChunkedFloat64, ChunkedUint8, ChunkedUint32 } from '../../base/chunked.js';
 import { HashIndex } from '../../base/hash-index.js';
 import { invariant } from '../../base/invariant.js';
 import { Rows } from '../../base/rows.js';
+import type { OrderColumns } from './position-order.js';
 import { StateCensus } from './state-census.js';
 
 export const EntryState = {
@@ -33,22 +35,19 @@ export const EntryState = {
   DEFERRED: 4,
   /** Its outcome is decided and a report is being made. */
   REPORTING: 5,
-  /** A report that must not go out before its source has ended. */
-  PARKED: 6,
   /** Waits for an operator. */
-  HELD: 7,
+  HELD: 6,
 } as const;
 export type EntryState = (typeof EntryState)[keyof typeof EntryState];
 
 const S = EntryState;
 const NEXT_STATES: readonly (readonly number[])[] = [
-  [S.STORING, S.READY, S.DEFERRED, S.REPORTING, S.PARKED, S.HELD], // FREE: by submission, or by recovery to any resting state
-  [S.READY, S.PARKED, S.FREE],
+  [S.STORING, S.READY, S.DEFERRED, S.REPORTING, S.HELD], // FREE: by submission, or by recovery to any resting state
+  [S.READY, S.DEFERRED, S.REPORTING, S.HELD, S.FREE], // STORING: submitted to READY, adopted to any resting state
   [S.IN_FLIGHT, S.REPORTING, S.HELD, S.FREE],
   [S.READY, S.DEFERRED, S.REPORTING, S.HELD, S.FREE],
   [S.READY, S.REPORTING, S.HELD, S.FREE],
   [S.DEFERRED, S.READY, S.HELD, S.FREE],
-  [S.READY, S.HELD, S.FREE],
   [S.READY, S.DEFERRED, S.REPORTING, S.FREE],
 ];
 
@@ -67,8 +66,9 @@ export class EntryTable {
   /** (message id, queue handle) → row, so that one message is found without a scan. */
   readonly index: HashIndex;
   readonly position = new ChunkedFloat64();
-  readonly previous = new ChunkedUint32();
-  readonly next = new ChunkedUint32();
+  /** The lists by position: of a queue, and of its partition. */
+  readonly queueColumns: OrderColumns = { position: this.position, previous: new ChunkedUint32(), next: new ChunkedUint32() };
+  readonly partitionColumns: OrderColumns = { position: this.position, previous: new ChunkedUint32(), next: new ChunkedUint32() };
   readonly readyPrevious = new ChunkedUint32();
   readonly readyNext = new ChunkedUint32();
   /** Record of body ‖ head, or of the head alone when `shared` names a content row. */
@@ -76,6 +76,10 @@ export class EntryTable {
   readonly shared = new ChunkedUint32();
   readonly bodyBytes = new ChunkedUint32();
   readonly checksum = new ChunkedUint32();
+  /**
+   * Room for the note, behind what the record has else, in the low half; bytes of the note, 0 without one, in
+   * the high half.
+   */
   readonly note = new ChunkedUint32();
   readonly arrivalSeconds = new ChunkedUint32();
   readonly expirySeconds = new ChunkedUint32();
@@ -110,8 +114,10 @@ export class EntryTable {
       return row;
     }
     this.position.set(row, 0);
-    this.previous.set(row, 0);
-    this.next.set(row, 0);
+    this.queueColumns.previous.set(row, 0);
+    this.queueColumns.next.set(row, 0);
+    this.partitionColumns.previous.set(row, 0);
+    this.partitionColumns.next.set(row, 0);
     this.readyPrevious.set(row, 0);
     this.readyNext.set(row, 0);
     this.slot.set(row, 0);
@@ -154,8 +160,10 @@ export class EntryTable {
 
   private grow(length: number): void {
     this.position.ensure(length);
-    this.previous.ensure(length);
-    this.next.ensure(length);
+    this.queueColumns.previous.ensure(length);
+    this.queueColumns.next.ensure(length);
+    this.partitionColumns.previous.ensure(length);
+    this.partitionColumns.next.ensure(length);
     this.readyPrevious.ensure(length);
     this.readyNext.ensure(length);
     this.slot.ensure(length);

@@ -7,9 +7,14 @@
  * |   2    |  2   | envelope flags                                                     |
  * |   4    |  4   | expiry, Unix seconds, rounded up                                   |
  * |   8    |  8   | arrival, f64 Unix milliseconds                                     |
- * |  16    |      | MessagePack array, flat:                                           |
+ * |  16    |  1   | priority, 0: none                                                  |
+ * |  17    |  3   | 0                                                                  |
+ * |  20    |  4   | flow key, 0: none                                                  |
+ * |  24    |  1   | class of the queue (label.ts)                                      |
+ * |  25    |  1   | length of the queue's name                                         |
+ * |  26    |      | name of the queue                                                  |
+ * |        |      | MessagePack array, flat:                                           |
  *   [reversePath, ret, envid, expiryWallMs, client, helo,
- *    origin messageId (0 = none), birth, serial, change, kind,
  *    address, notify, orcpt, …]                     three elements a recipient (RFC 3461 parameters)
  *
  * The fixed part is what a recovery needs of half a million entries; the rest is read when an entry is
@@ -18,16 +23,18 @@
  */
 import type { Packer } from '../../platform/ports.js';
 import { checkControl } from '../../protocol/bounds.js';
-import type { Envelope, Origin, Recipient } from './types.js';
+import { classNumber, readLabel } from './label.js';
+import type { Envelope, Recipient } from './types.js';
 
-export const HEAD_VERSION = 1;
-export const PREFIX_BYTES = 16;
-export const FIXED_ELEMENTS = 11;
+export const HEAD_VERSION = 2;
+export const PREFIX_BYTES = 24;
+/** Class and length in front of the name. */
+export const LABEL_FIXED_BYTES = 2;
+export const FIXED_ELEMENTS = 6;
 export const ELEMENTS_PER_RECIPIENT = 3;
 
 /** The head bytes of an envelope. */
 export function encodeEnvelope(packer: Packer, envelope: Envelope): Uint8Array {
-  const origin = envelope.origin;
   const flat: (string | number)[] = [
     envelope.reversePath,
     envelope.ret,
@@ -35,11 +42,6 @@ export function encodeEnvelope(packer: Packer, envelope: Envelope): Uint8Array {
     envelope.expiryWallMs,
     envelope.client,
     envelope.helo,
-    origin === undefined ? 0 : origin.messageId,
-    origin === undefined ? 0 : origin.queueBirth,
-    origin === undefined ? 0 : origin.queueSerial,
-    origin === undefined ? 0 : origin.change,
-    origin === undefined ? 0 : origin.kind,
   ];
   const recipients = envelope.recipients;
   for (let i = 0; i < recipients.length; i++) {
@@ -47,13 +49,18 @@ export function encodeEnvelope(packer: Packer, envelope: Envelope): Uint8Array {
     flat.push(recipient.address, recipient.notify, recipient.orcpt);
   }
   const packed = packer.pack(flat);
-  const head = new Uint8Array(PREFIX_BYTES + packed.length);
+  const { queueName } = envelope;
+  const packedAt = PREFIX_BYTES + LABEL_FIXED_BYTES + queueName.length;
+  const head = new Uint8Array(packedAt + packed.length);
   const view = new DataView(head.buffer);
   head[0] = HEAD_VERSION;
+  head[PREFIX_BYTES] = classNumber(envelope.queueClass);
+  head[PREFIX_BYTES + 1] = queueName.length;
+  for (let i = 0; i < queueName.length; i++) head[PREFIX_BYTES + LABEL_FIXED_BYTES + i] = queueName.charCodeAt(i);
   view.setUint16(2, envelope.flags, true);
   view.setUint32(4, Math.ceil(envelope.expiryWallMs / 1000), true);
   view.setFloat64(8, envelope.arrivalWallMs, true);
-  head.set(packed, PREFIX_BYTES);
+  head.set(packed, packedAt);
   return head;
 }
 
@@ -73,7 +80,12 @@ export function readHeadPrefix(head: Uint8Array): HeadPrefix | undefined {
 
 /** The same for the half million heads of a recovery, by offset and without an object each. */
 export function isKnownHead(view: DataView, offset: number, headBytes: number): boolean {
-  return headBytes >= PREFIX_BYTES && view.getUint8(offset) === HEAD_VERSION;
+  return headBytes >= PREFIX_BYTES + LABEL_FIXED_BYTES && view.getUint8(offset) === HEAD_VERSION;
+}
+
+/** Where the label begins. */
+export function headLabelAt(offset: number): number {
+  return offset + PREFIX_BYTES;
 }
 
 export function headFlags(view: DataView, offset: number): number {
@@ -86,11 +98,6 @@ export function headExpirySeconds(view: DataView, offset: number): number {
 
 export function headArrivalWallMs(view: DataView, offset: number): number {
   return view.getFloat64(offset + 8, true);
-}
-
-/** The same, of bytes that need no view; 0 for a version this release does not know. */
-export function headFlagsAt(bytes: Uint8Array, offset: number, headBytes: number): number {
-  return headBytes >= PREFIX_BYTES && bytes[offset] === HEAD_VERSION ? (bytes[offset + 2] ?? 0) | ((bytes[offset + 3] ?? 0) << 8) : 0;
 }
 
 /** Whether the values have the types that encodeEnvelope() writes, place by place. */
@@ -110,7 +117,10 @@ function isEnvelope(values: readonly unknown[]): boolean {
 export function decodeEnvelope(packer: Packer, messageId: number, head: Uint8Array): Envelope | undefined {
   const prefix = readHeadPrefix(head);
   if (prefix === undefined) return undefined;
-  const packed = head.subarray(PREFIX_BYTES);
+  const view = new DataView(head.buffer, head.byteOffset, head.length);
+  const label = readLabel(view, PREFIX_BYTES, head.length);
+  if (label === undefined) return undefined;
+  const packed = head.subarray(PREFIX_BYTES + LABEL_FIXED_BYTES + label.name.length);
   if (checkControl(packed) !== '') return undefined;
   const values = packer.unpack(packed) as unknown[];
   if (!isEnvelope(values)) return undefined;
@@ -120,6 +130,8 @@ export function decodeEnvelope(packer: Packer, messageId: number, head: Uint8Arr
   }
   return {
     messageId,
+    queueClass: label.queueClass,
+    queueName: label.name,
     reversePath: values[0] as string,
     recipients,
     flags: prefix.flags,
@@ -129,11 +141,5 @@ export function decodeEnvelope(packer: Packer, messageId: number, head: Uint8Arr
     expiryWallMs: values[3] as number,
     client: values[4] as string,
     helo: values[5] as string,
-    origin: decodeOrigin(values),
   };
-}
-
-function decodeOrigin(values: readonly unknown[]): Origin | undefined {
-  const [messageId, queueBirth, queueSerial, change, kind] = values.slice(6, FIXED_ELEMENTS) as [number, number, number, number, number];
-  return messageId === 0 ? undefined : { messageId, queueBirth, queueSerial, change, kind };
 }

@@ -40,6 +40,7 @@ export class ExpirySweep {
   #row = 0;
   #aheadMs = 0;
   #restsUntilMs = 0;
+  #lastMs = 0;
 
   constructor(options: { readonly longestRetryMs: number }, ports: ExpirySweepPorts) {
     this.#longestRetryMs = options.longestRetryMs;
@@ -47,6 +48,7 @@ export class ExpirySweep {
   }
 
   tick(nowMs: number): void {
+    this.#lastMs = nowMs;
     this.#watchClock(nowMs);
     if (nowMs < this.#restsUntilMs) return;
     const { table } = this.#ports;
@@ -60,6 +62,13 @@ export class ExpirySweep {
       left -= 1;
       this.#ports.onExpired(this.#row);
     }
+  }
+
+  /** What an expiry waited for is here. */
+  look(row: number): void {
+    const { table, frame } = this.#ports;
+    if (this.#lastMs < this.#restsUntilMs || table.expirySeconds.get(row) * 1000 > frame.wallMs()) return;
+    if (isResting(table.state(row))) this.#ports.onExpired(row);
   }
 
   #watchClock(nowMs: number): void {

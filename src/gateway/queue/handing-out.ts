@@ -5,15 +5,14 @@
  *   take ─► mirror/delivery-right.ts ─► next READY entry ─► IN_FLIGHT ─► settle ─► settlement.ts
  */
 import type { DeliveryRight } from '../mirror/delivery-right.js';
-import { mayDeliver } from '../mirror/delivery-right.js';
-import type { Mirrors } from '../mirror/mirrors.js';
-import type { QueueMirror } from '../mirror/queue-mirror.js';
 import type { Clock, EventLog } from '../../platform/ports.js';
+import type { DueBodies } from './due-bodies.js';
 import type { Entries } from './entries.js';
 import { EntryState } from './entry-table.js';
 import type { ForgottenQueues } from './forgotten-queues.js';
 import { MailQueue } from './mail-queue.js';
 import { TO_TRY } from './note.js';
+import type { QueueRegistry } from './queue-registry.js';
 import type { Settlement } from './settlement.js';
 import type { Delivery, DeliveryQueue, DeliveryResult } from './types.js';
 
@@ -21,11 +20,12 @@ export interface HandingOutPorts {
   readonly clock: Clock;
   readonly log: EventLog;
   readonly entries: Entries;
-  readonly mirrors: Mirrors;
+  readonly registry: QueueRegistry;
   readonly settlement: Settlement;
   readonly right: DeliveryRight;
   readonly forgotten: ForgottenQueues;
-  wake(mirror: QueueMirror): void;
+  readonly bodies: DueBodies;
+  wake(queue: MailQueue): void;
 }
 
 const FIRST_ONLY: readonly number[] = [0];
@@ -38,11 +38,13 @@ export class HandingOut {
   }
 
   take(queue: DeliveryQueue): Delivery | undefined {
-    const { clock, entries, log, mirrors, right, settlement } = this.ports;
+    const { clock, entries, log, right, settlement } = this.ports;
     if (!(queue instanceof MailQueue) || queue.readyCount === 0) return undefined;
-    const mirror = mirrors.mirrorOf(queue.handle);
-    if (mirror === undefined || !right.mayTake(mirror)) return undefined;
-    for (let row = queue.takeReady(clock.nowMs()); row !== 0; row = queue.takeReady(clock.nowMs())) {
+    if (!right.mayTake(queue)) return undefined;
+    for (;;) {
+      const next = queue.nextReady(clock.nowMs());
+      if (next === 0 || !this.ports.bodies.isHere(queue, next)) return undefined;
+      const row = queue.takeReady(clock.nowMs());
       const envelope = settlement.envelopeOf(row);
       if (envelope !== undefined) return { entry: row, queue, envelope, pending: this.pendingOf(row, envelope.recipients.length), contentBytes: entries.table.bodyBytes.get(row) };
       queue.inFlightCount -= 1;
@@ -50,30 +52,26 @@ export class HandingOut {
       entries.table.transition(row, EntryState.HELD);
       log.error('held', 'a message is held: another release wrote its envelope; upgrade this gateway or export it', { queue: queue.name, queue_id: entries.table.messageId(row) });
     }
-    return undefined;
   }
 
   settle(delivery: Delivery, result: DeliveryResult): void {
-    if (this.ports.forgotten.onSettled(delivery.entry)) return;
-    const mirror = this.mirrorOf(delivery);
-    if (mirror === undefined) return;
-    this.ports.settlement.settle(mirror, delivery, result);
-    this.ports.wake(mirror);
+    const queue = this.ports.registry.queueOf(delivery.entry);
+    if (queue === undefined || this.ports.forgotten.onSettled(queue, delivery.entry)) return;
+    this.ports.settlement.settle(queue, delivery, result);
+    this.ports.bodies.onAttempted(queue, delivery.entry, delivery.envelope.messageId);
+    this.ports.wake(queue);
   }
 
   /** Asked right before each final dot (G5). */
   mayDeliver(delivery: Delivery): boolean {
-    const mirror = this.mirrorOf(delivery);
-    return mirror !== undefined && mayDeliver(mirror, this.ports.clock.nowMs());
-  }
-
-  private mirrorOf(delivery: Delivery): QueueMirror | undefined {
-    return this.ports.mirrors.mirrorOf(this.ports.entries.table.queueHandle(delivery.entry));
+    const partition = this.ports.registry.queueOf(delivery.entry)?.partition;
+    if (partition === undefined || this.ports.forgotten.has(partition)) return false;
+    return partition.mayDeliver(this.ports.clock.nowMs());
   }
 
   private pendingOf(row: number, recipientCount: number): readonly number[] {
     const { entries, settlement } = this.ports;
-    if (entries.table.note.get(row) === 0) return recipientCount === 1 ? FIRST_ONLY : Array.from({ length: recipientCount }, (_, index) => index);
+    if (!entries.hasNote(row)) return recipientCount === 1 ? FIRST_ONLY : Array.from({ length: recipientCount }, (_, index) => index);
     const states = settlement.noteOf(row, recipientCount).states;
     const pending: number[] = [];
     for (let i = 0; i < recipientCount; i++) if ((states[i] ?? TO_TRY) === TO_TRY) pending.push(i);

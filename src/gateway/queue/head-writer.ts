@@ -1,13 +1,14 @@
 /**
- * Writes the head of an entry (envelope.ts) without a list of its values and without a buffer of its own: what
- * MessagePack makes of texts of ASCII and of numbers is a byte or a few in front of each. What is long, or not ASCII,
- * goes by the packer.
+ * Writes the head of an entry (envelope.ts) without a list of its values and without a buffer of its own:
+ * what MessagePack makes of texts of ASCII and of numbers is a byte or a few in front of each. What is long,
+ * or not ASCII, goes by the packer.
  *
  * Owns the memory that heads are written into, one behind the other. A head stays as it is, but keeps all of it from the
  * collector: who needs one for longer than the message is being stored copies it.
  */
 import type { Packer } from '../../platform/ports.js';
-import { encodeEnvelope, FIXED_ELEMENTS, HEAD_VERSION, ELEMENTS_PER_RECIPIENT, PREFIX_BYTES } from './envelope.js';
+import { encodeEnvelope, FIXED_ELEMENTS, HEAD_VERSION, ELEMENTS_PER_RECIPIENT, LABEL_FIXED_BYTES, PREFIX_BYTES } from './envelope.js';
+import { classNumber } from './label.js';
 import type { Envelope } from './types.js';
 
 const ROOM_BYTES = 16 * 1024;
@@ -17,8 +18,8 @@ const ASCII_MAX = 0x7f;
 /** A float64 and its mark. */
 const NUMBER_BYTES_MAX = 9;
 const TEXT_MARK_BYTES_MAX = 3;
-/** ret, expiry and the five of an origin are numbers, reverse-path, envid, client and helo texts; three bytes of the array itself. */
-const FIXED_BYTES_MAX = PREFIX_BYTES + 3 + 7 * NUMBER_BYTES_MAX + 4 * TEXT_MARK_BYTES_MAX;
+/** ret and expiry are numbers, reverse-path, envid, client and helo texts; three bytes of the array itself. */
+const FIXED_BYTES_MAX = PREFIX_BYTES + LABEL_FIXED_BYTES + 3 + 2 * NUMBER_BYTES_MAX + 4 * TEXT_MARK_BYTES_MAX;
 const RECIPIENT_BYTES_MAX = NUMBER_BYTES_MAX + 2 * TEXT_MARK_BYTES_MAX;
 
 export class HeadWriter {
@@ -45,6 +46,7 @@ export class HeadWriter {
     }
     this.at = this.used + PREFIX_BYTES;
     this.bits = 0;
+    this.label(envelope);
     this.values(envelope);
     if (this.bits > ASCII_MAX) return encodeEnvelope(this.packer, envelope);
     this.prefix(envelope);
@@ -59,10 +61,18 @@ export class HeadWriter {
     view.setUint16(used + 2, envelope.flags, true);
     view.setUint32(used + 4, Math.ceil(envelope.expiryWallMs / 1000), true);
     view.setFloat64(used + 8, envelope.arrivalWallMs, true);
+    view.setFloat64(used + 16, 0, true);
+  }
+
+  private label({ queueClass, queueName }: Envelope): void {
+    const { room } = this;
+    room[this.at++] = classNumber(queueClass);
+    room[this.at++] = queueName.length;
+    for (let i = 0; i < queueName.length; i++) room[this.at++] = queueName.charCodeAt(i);
   }
 
   private values(envelope: Envelope): void {
-    const { origin, recipients } = envelope;
+    const { recipients } = envelope;
     this.array(FIXED_ELEMENTS + recipients.length * ELEMENTS_PER_RECIPIENT);
     this.text(envelope.reversePath);
     this.number(envelope.ret);
@@ -70,11 +80,6 @@ export class HeadWriter {
     this.number(envelope.expiryWallMs);
     this.text(envelope.client);
     this.text(envelope.helo);
-    this.number(origin === undefined ? 0 : origin.messageId);
-    this.number(origin === undefined ? 0 : origin.queueBirth);
-    this.number(origin === undefined ? 0 : origin.queueSerial);
-    this.number(origin === undefined ? 0 : origin.change);
-    this.number(origin === undefined ? 0 : origin.kind);
     for (const recipient of recipients) {
       this.text(recipient.address);
       this.number(recipient.notify);
@@ -140,7 +145,7 @@ export class HeadWriter {
 
 /** If it is ASCII. */
 function bytesAtMost(envelope: Envelope): number {
-  let bytes = FIXED_BYTES_MAX + envelope.reversePath.length + envelope.envid.length + envelope.client.length + envelope.helo.length;
+  let bytes = FIXED_BYTES_MAX + envelope.queueName.length + envelope.reversePath.length + envelope.envid.length + envelope.client.length + envelope.helo.length;
   for (const recipient of envelope.recipients) {
     bytes += RECIPIENT_BYTES_MAX + recipient.address.length + recipient.orcpt.length;
     if (bytes > HEAD_BYTES_MAX) break;

@@ -10,7 +10,6 @@
  *   DEFERRED   fails, reported                             HELD                       ends
  *   REPORTING  when the report is made, what is still      refused: being reported    refused: being reported
  *              to be tried fails, reported in its turn
- *   PARKED     waits: its source may ask for it again      refused: being reported    refused: being reported
  *   HELD       fails, reported; not when it was met in     refused: held already      ends
  *              crashes, or can not be read
  *
@@ -32,7 +31,7 @@ export function whyNotNow(state: number): string {
   switch (state) {
     case EntryState.IN_FLIGHT: return 'it is being delivered at this moment';
     case EntryState.STORING: return 'it is being stored at this moment';
-    case EntryState.REPORTING: case EntryState.PARKED: return 'it is being reported at this moment';
+    case EntryState.REPORTING: return 'it is being reported at this moment';
     default: return '';
   }
 }

@@ -1,11 +1,12 @@
 /**
- * One queue of a gateway: which entries stand in it, in which order, and which of them may be tried now.
+ * One queue of a gateway: which entries stand in it, in which order, and which of them may be tried now. A queue is a
+ * label on entries of one partition; entries of one name in two partitions are two queues (queue-registry.ts).
  *
  * Two orders over the same rows:
- *   position list   every entry, by the number of the change that stored it; what a mirror holds too
+ *   position order  every entry, by the number of the change that stored it (position-order.ts)
  *   ready list      committed entries that are due, in the order in which they first became due (G3)
- * While the queue is recovered from a store, entries that came back are ready before those accepted
- * meanwhile: the latter wait in the late list, which recoveryEnded() appends.
+ * While the partition comes back from a store, entries that came back are ready before those accepted meanwhile: the
+ * latter wait in the late list, which endRecovery() appends.
  *
  * A strict queue has at most one head that holds it (G3): an entry that was tried and is to be tried again.
  *
@@ -15,20 +16,14 @@
  * Whatever happens to other entries leaves the queue held: each call names the row it speaks of.
  *
  * Owns: list links, counts, the head of a strict queue. Not here: numbers and mirrors
- * (mirror/queue-mirror.ts), contents (content-store.ts), what results mean (settlement.ts).
+ * (mirror/partition.ts), contents (content-store.ts), what results mean (settlement.ts).
  */
 import { invariant } from '../../base/invariant.js';
+import type { Partition } from '../mirror/partition.js';
 import type { EntryTable } from './entry-table.js';
 import { EntryState } from './entry-table.js';
+import { PositionOrder } from './position-order.js';
 import type { DeliveryQueue, Route } from './types.js';
-
-/** Identity of a queue on every store, for ever: (gateway, birth incarnation, serial). */
-export interface QueueIdentity {
-  /** Gateway that the queue belongs to, whoever serves it now. */
-  readonly ownerId: string;
-  readonly birth: number;
-  readonly serial: number;
-}
 
 /** A doubly linked list of rows through two columns. 0 ends it. */
 interface RowList {
@@ -36,15 +31,17 @@ interface RowList {
   tail: number;
 }
 
+export interface MailQueueOptions {
+  /** Of the queue in this process: names its entries in the table. */
+  readonly handle: number;
+  readonly route: Route;
+  readonly routed: boolean;
+}
+
 export class MailQueue implements DeliveryQueue {
   readonly handle: number;
-  readonly identity: QueueIdentity;
-  readonly name: string;
+  readonly partition: Partition;
   readonly route: Route;
-  /** Entries in any state. */
-  length = 0;
-  /** Bytes of content and head of those. */
-  bytes = 0;
   readyCount = 0;
   inFlightCount = 0;
   deferredCount = 0;
@@ -52,32 +49,60 @@ export class MailQueue implements DeliveryQueue {
   /** False when no route of the configuration leads out of it: its mail is held. */
   readonly routed: boolean;
   lastError = '';
-  /** The queue goes to another process: nothing more is handed out. */
-  isLeaving = false;
+  /** Already on the list of queues that outbound is to look at. */
+  isWoken = false;
+  /** Younger than what may still come back of its name: nothing is handed out before (queue-registry.ts). */
+  isBehind = false;
+  /** Since when it has been empty; Infinity while it is not, or nobody has looked. */
+  emptySinceMs = Infinity;
+  /** When its home was looked at last (queue-registry.ts). */
+  homeSeenMs = -Infinity;
   /** The head that holds a strict queue, 0 = none, and the monotonic time until when; Infinity: until it says so. */
   private head = 0;
   private headUntilMs = 0;
-  private recovering = false;
   private readonly table: EntryTable;
-  private readonly order: RowList = { head: 0, tail: 0 };
+  private readonly order: PositionOrder;
   private readonly ready: RowList = { head: 0, tail: 0 };
   private readonly late: RowList = { head: 0, tail: 0 };
-  /** Last entry that recovery put in: the next one goes behind it. */
-  private recoveredTail = 0;
   /** The first so many of the ready list, at most, are back from attempts that never began. */
   private returnedCount = 0;
 
-  constructor(options: { handle: number; identity: QueueIdentity; name: string; route: Route; routed: boolean }, table: EntryTable) {
+  constructor(options: MailQueueOptions, partition: Partition, table: EntryTable) {
     this.handle = options.handle;
-    this.identity = options.identity;
-    this.name = options.name;
+    this.partition = partition;
     this.route = options.route;
     this.routed = options.routed;
     this.table = table;
+    this.order = new PositionOrder(table.queueColumns);
   }
 
+  get name(): string {
+    return this.route.queueName;
+  }
+
+  /** Name and class as its entries carry them. */
+  get label(): string {
+    return this.route.label;
+  }
+
+  /** Whose mail it is. */
+  get ownerId(): string {
+    return this.partition.ownerId;
+  }
+
+  /** Entries in any state. */
+  get length(): number {
+    return this.order.length;
+  }
+
+  /** Bytes of content and head of those. */
+  get bytes(): number {
+    return this.order.bytes;
+  }
+
+  /** Entries of its partition are still missing. */
   get isRecovering(): boolean {
-    return this.recovering;
+    return this.partition.isRecovering;
   }
 
   /** Monotonic time before which a strict queue hands nothing out, because its head holds it; 0 = free. */
@@ -87,48 +112,35 @@ export class MailQueue implements DeliveryQueue {
 
   /** First entry by position, 0 when empty. */
   get first(): number {
-    return this.order.head;
+    return this.order.first;
   }
 
   /** Unix seconds at which the oldest entry arrived, 0 when empty. */
   get oldestArrivalSeconds(): number {
-    return this.order.head === 0 ? 0 : this.table.arrivalSeconds.get(this.order.head);
+    return this.order.first === 0 ? 0 : this.table.arrivalSeconds.get(this.order.first);
   }
 
   following(row: number): number {
-    return this.table.next.get(row);
+    return this.order.following(row);
   }
 
-  /** A live entry at the end of the position order. */
+  /** A live entry at the end of both orders. */
   append(row: number, bytes: number): void {
-    const tail = this.order.tail;
-    invariant(tail === 0 || this.table.position.get(tail) < this.table.position.get(row), 'live entries come by ascending position');
-    this.linkAfter(tail, row);
-    this.length += 1;
-    this.bytes += bytes;
-  }
-
-  /** Recovery begins: recovered entries will be put in front of live ones. */
-  beginRecovery(): void {
-    invariant(this.length === 0, 'a queue is recovered before it takes mail');
-    this.recovering = true;
-    this.recoveredTail = 0;
+    this.partition.order.append(row, bytes);
+    this.order.append(row, bytes);
+    this.emptySinceMs = Infinity;
   }
 
   /** A recovered entry behind the last recovered one, in front of all that came since. */
   appendRecovered(row: number, bytes: number): void {
-    invariant(this.recovering, 'recovered entries come during recovery');
-    this.linkAfter(this.recoveredTail, row);
-    this.recoveredTail = row;
-    this.length += 1;
-    this.bytes += bytes;
+    this.partition.order.appendRecovered(row, bytes);
+    this.order.appendRecovered(row, bytes);
+    this.emptySinceMs = Infinity;
   }
 
   /** All entries are back: what was accepted meanwhile may follow. */
   endRecovery(): void {
-    if (!this.recovering) return;
-    this.recovering = false;
-    this.recoveredTail = 0;
+    this.order.endRecovery();
     if (this.late.head === 0) return;
     if (this.ready.tail === 0) this.ready.head = this.late.head;
     else {
@@ -141,20 +153,11 @@ export class MailQueue implements DeliveryQueue {
     this.late.tail = 0;
   }
 
-  /** Takes the entry out of the position order; it is in no other list. Returns the entry that stood behind it. */
+  /** Takes the entry out of both orders; it is in no other list. Returns the one that stood behind it in the partition. */
   unlink(row: number, bytes: number): number {
-    const table = this.table;
-    const previous = table.previous.get(row);
-    const next = table.next.get(row);
-    if (previous === 0) this.order.head = next;
-    else table.next.set(previous, next);
-    if (next === 0) this.order.tail = previous;
-    else table.previous.set(next, previous);
-    if (this.recoveredTail === row) this.recoveredTail = previous;
     this.unblock(row);
-    this.length -= 1;
-    this.bytes -= bytes;
-    return next;
+    this.order.unlink(row, bytes);
+    return this.partition.order.unlink(row, bytes);
   }
 
   /**
@@ -163,7 +166,7 @@ export class MailQueue implements DeliveryQueue {
    */
   makeReady(row: number, recovered: boolean): void {
     this.table.transition(row, EntryState.READY);
-    if (this.recovering && !recovered && !this.hasComeBack(row)) {
+    if (this.partition.isRecovering && !recovered && !this.order.hasComeBack(row)) {
       this.push(this.late, row);
       return;
     }
@@ -220,11 +223,21 @@ export class MailQueue implements DeliveryQueue {
     return true;
   }
 
+  /** The next entry that may be tried; 0 when there is none. */
+  nextReady(nowMs: number): number {
+    if (this.isBehind || this.partition.isLeaving || this.headUntilMs > nowMs) return 0;
+    return this.route.ordering === 'strict' && this.inFlightCount > 0 ? 0 : this.ready.head;
+  }
+
+  /** The one that is ready behind it; 0 at the end. */
+  readyBehind(row: number): number {
+    return this.table.readyNext.get(row);
+  }
+
   /** The next entry that may be tried, now IN_FLIGHT; 0 when there is none. */
   takeReady(nowMs: number): number {
-    const row = this.ready.head;
-    if (row === 0 || this.isLeaving || this.headUntilMs > nowMs) return 0;
-    if (this.route.ordering === 'strict' && this.inFlightCount > 0) return 0;
+    const row = this.nextReady(nowMs);
+    if (row === 0) return 0;
     this.unlinkReady(row);
     if (this.returnedCount > 0) this.returnedCount -= 1;
     this.unblock(row);
@@ -263,12 +276,6 @@ export class MailQueue implements DeliveryQueue {
     if (list === this.ready) this.readyCount -= 1;
   }
 
-  /** Entries that came back stand in front of those accepted meanwhile. */
-  private hasComeBack(row: number): boolean {
-    const { position } = this.table;
-    return this.recoveredTail !== 0 && position.get(row) <= position.get(this.recoveredTail);
-  }
-
   /** The late list exists only during recovery, so only then is a walk to its head ever needed. */
   private isLate(row: number): boolean {
     if (this.late.head === 0) return false;
@@ -284,16 +291,5 @@ export class MailQueue implements DeliveryQueue {
     if (list.tail === 0) list.head = row;
     else table.readyNext.set(list.tail, row);
     list.tail = row;
-  }
-
-  private linkAfter(previous: number, row: number): void {
-    const table = this.table;
-    const next = previous === 0 ? this.order.head : table.next.get(previous);
-    table.previous.set(row, previous);
-    table.next.set(row, next);
-    if (previous === 0) this.order.head = row;
-    else table.next.set(previous, row);
-    if (next === 0) this.order.tail = row;
-    else table.previous.set(next, row);
   }
 }

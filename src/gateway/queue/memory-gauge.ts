@@ -16,6 +16,14 @@ export interface MemoryOptions {
   readonly reserveShare: number;
 }
 
+/**
+ * Of what may come back. Above the first, bodies come only for deliveries that wait for them: for one message of the
+ * largest size that a configuration allows, a fifth of the limit, there is always room. Between the two, entries
+ * without their bodies.
+ */
+const ENTRIES_SHARE = 0.75;
+const REST_SHARE = 0.6;
+
 export class MemoryGauge {
   readonly limitBytes: number;
   readonly acceptBytes: number;
@@ -49,6 +57,24 @@ export class MemoryGauge {
   /** Whether bytes that end mail (a report) fit below the limit. */
   admitsEnding(bytes: number): boolean {
     return this.usedBytes + bytes <= this.limitBytes;
+  }
+
+  /**
+   * What comes back from stores may fill this much: our own mail all but the last reserve, that of another gateway
+   * leaves alone what new mail may use.
+   */
+  recoveryBytes(isOwn: boolean): number {
+    return isOwn ? this.reserveBytes : this.acceptBytes;
+  }
+
+  /** Entries without their bodies fill no more than this. */
+  entriesBytes(isOwn: boolean): number {
+    return this.recoveryBytes(isOwn) * ENTRIES_SHARE;
+  }
+
+  /** Bodies that nobody waits for fill no more than this. */
+  restBytes(isOwn: boolean): number {
+    return this.recoveryBytes(isOwn) * REST_SHARE;
   }
 
   reserve(bytes: number): boolean {

@@ -15,14 +15,14 @@ import { formatMessageId } from '../../base/text-id.js';
 import type { CrashNotes } from '../local/crash-notes.js';
 import type { Change } from '../mirror/kept-waits.js';
 import { KeptWaits } from '../mirror/kept-waits.js';
-import type { QueueMirror } from '../mirror/queue-mirror.js';
 import type { Clock, Crc32, EventLog } from '../../platform/ports.js';
 import type { Entries } from './entries.js';
 import { EntryState } from './entry-table.js';
 import { whyNotNow } from './interruptions.js';
 import type { MailEvents } from './mail-events.js';
+import type { MailQueue } from './mail-queue.js';
 import type { Note } from './note.js';
-import { makeHold, OWED_FAILURE, TO_TRY, TRIES_MAX } from './note.js';
+import { OWED_FAILURE, TO_TRY, TRIES_MAX } from './note.js';
 import type { QueueRegistry } from './queue-registry.js';
 import type { Settlement } from './settlement.js';
 
@@ -61,13 +61,13 @@ export interface MessageHoldsPorts {
   readonly crashes: CrashNotes;
   readonly counters: { poisonMessages: number };
   readonly events: MailEvents;
-  wake(mirror: QueueMirror): void;
-  /** A report of this entry is to be made, when all queues of its owner are here. */
-  noteOwing(mirror: QueueMirror, row: number): void;
+  wake(queue: MailQueue): void;
+  /** A report of this entry is to be made, when its partition is here. */
+  noteOwing(queue: MailQueue, row: number): void;
 }
 
 interface Found {
-  readonly mirror: QueueMirror;
+  readonly queue: MailQueue;
   readonly row: number;
 }
 
@@ -87,29 +87,29 @@ export class MessageHolds {
    * it is, and counts as done: who was told that the mirrors had not acknowledged it asks again.
    */
   hold(request: HoldRequest, answer: HoldsDone): void {
-    this.each(request.messageId, answer, ({ mirror, row }) => {
-      const why = this.whyNotHeld(mirror, row);
+    this.each(request.messageId, answer, ({ queue, row }) => {
+      const why = this.whyNotHeld(queue, row);
       const isHeld = this.ports.entries.table.state(row) === EntryState.HELD;
-      if (why === '' && !isHeld) this.holdBack(mirror, row, request);
+      if (why === '' && !isHeld) this.holdBack(queue, row, request);
       return why;
     });
   }
 
   /** An operator lets the message go on. */
   release(request: HoldRequest, answer: HoldsDone): void {
-    this.each(request.messageId, answer, ({ mirror, row }) => {
-      const why = this.whyNotReleased(mirror, row);
-      if (why === '') this.letGo(mirror, row, request);
+    this.each(request.messageId, answer, ({ queue, row }) => {
+      const why = this.whyNotReleased(queue, row);
+      if (why === '') this.letGo(queue, row, request);
       return why;
     });
   }
 
   /** An operator does away with the message, wherever it waits here. Its sender is not told. */
   delete(request: HoldRequest, answer: HoldsDone): void {
-    this.each(request.messageId, answer, ({ mirror, row }) => {
+    this.each(request.messageId, answer, ({ queue, row }) => {
       const { table } = this.ports.entries;
-      const why = mirror.queue.isLeaving ? LEAVING : whyNotNow(table.state(row));
-      if (why === '') this.doAwayWith(mirror, row, request);
+      const why = queue.partition.isLeaving ? LEAVING : whyNotNow(table.state(row));
+      if (why === '') this.doAwayWith(queue, row, request);
       return why;
     });
   }
@@ -124,47 +124,53 @@ export class MessageHolds {
   /**
    * A recovered entry is placed: true when it is held now. `note` is undefined for one that was never tried.
    */
-  holdsBack(mirror: QueueMirror, row: number, note: Note | undefined): boolean {
-    const tries = this.triesOf(mirror, row, note);
-    if (note?.hold === undefined && tries === 0) return false;
-    this.enter(mirror, row);
-    this.alarm(mirror, row, tries);
+  holdsBack(queue: MailQueue, row: number, note: Note | undefined): boolean {
+    const tries = this.triesOf(queue, row, note);
+    if ((note?.heldSinceWallMs ?? 0) === 0 && tries === 0) return false;
+    this.enter(queue, row);
+    this.alarm(queue, row, tries);
     return true;
   }
 
   /**
    * A recovered entry owes a report: true when it is held instead, because making it would end the process.
    */
-  holdsReport(mirror: QueueMirror, row: number, note: Note): boolean {
-    const tries = this.triesOf(mirror, row, note);
+  holdsReport(queue: MailQueue, row: number, note: Note): boolean {
+    const tries = this.triesOf(queue, row, note);
     if (tries === 0) return false;
-    this.enter(mirror, row);
+    this.enter(queue, row);
     // Held alone: a strict queue goes on without it.
-    if (mirror.queue.unblock(row)) this.ports.wake(mirror);
-    this.alarm(mirror, row, tries);
+    if (queue.unblock(row)) this.ports.wake(queue);
+    this.alarm(queue, row, tries);
     return true;
   }
 
   /** The entry's time is up: false when it stays all the same. */
-  mayExpire(mirror: QueueMirror, row: number): boolean {
+  mayExpire(queue: MailQueue, row: number): boolean {
     const isHeld = this.ports.entries.table.state(row) === EntryState.HELD;
-    return !isHeld || this.triesOf(mirror, row, this.noteOf(row)) === 0;
+    return !isHeld || this.triesOf(queue, row, this.noteOf(row)) === 0;
   }
 
   /** Why an entry is held; '' when it isn't. */
-  reasonOf(mirror: QueueMirror, row: number): string {
+  reasonOf(queue: MailQueue, row: number): string {
     const { entries, settlement } = this.ports;
     const state = entries.table.state(row);
-    if (state === EntryState.PARKED) return 'a report that waits until its message has ended';
     if (state !== EntryState.HELD) return '';
     if (this.releasing.has(row)) return 'it is being released';
     const note = this.noteOf(row);
-    const tries = this.triesOf(mirror, row, note);
+    const tries = this.triesOf(queue, row, note);
     if (tries > 0) return `it was in hand when ${String(tries)} processes of a gateway ended`;
-    if (note.hold !== undefined) return `${note.hold.who}: ${note.hold.reason}`;
-    if (!mirror.queue.routed) return 'no route leads out of its queue';
+    if (note.heldSinceWallMs !== 0) return this.wordsOf(row, note);
+    if (!queue.routed) return 'no route leads out of its queue';
     if (settlement.envelopeOf(row) === undefined) return 'this release can not read its envelope';
     return 'its checksum is wrong';
+  }
+
+  /** What the operator said. Words may get lost (entry-texts.ts); that it is held does not. */
+  private wordsOf(row: number, { heldSinceWallMs }: Note): string {
+    const { hold } = this.ports.settlement.textsOf(row);
+    const isKnown = hold?.sinceWallMs === heldSinceWallMs;
+    return isKnown ? `${hold.who}: ${hold.reason}` : 'an operator; who and why is only in the log of the gateway that was asked';
   }
 
   /** Does it in each queue that has the message; what `act` returns is why it did not. */
@@ -172,11 +178,11 @@ export class MessageHolds {
     const outcomes: Omit<HoldOutcome, 'kept'>[] = [];
     const changes: Change[] = [];
     for (const found of this.find(messageId)) {
-      const { mirror } = found;
+      const { queue } = found;
       const why = act(found);
-      const { name, route } = mirror.queue;
+      const { name, route, partition } = queue;
       outcomes.push({ queue: name, queueClass: route.queueClass, done: why === '', why });
-      if (why === '') changes.push({ mirror, number: mirror.lastNumber });
+      if (why === '') changes.push({ partition, number: partition.lastNumber });
     }
     this.keptWaits.wait(changes, (kept) => {
       answer(outcomes.map((outcome) => ({ ...outcome, kept: outcome.done && kept })));
@@ -185,130 +191,133 @@ export class MessageHolds {
 
   /** Every entry of the message that is served here. */
   private *find(messageId: number): Generator<Found> {
-    for (const mirror of this.ports.registry.all) {
-      const row = this.ports.entries.table.index.find(messageId, mirror.handle);
-      if (row !== 0) yield { mirror, row };
+    for (const queue of this.ports.registry.queues()) {
+      const row = this.ports.entries.table.index.find(messageId, queue.handle);
+      if (row !== 0) yield { queue, row };
     }
   }
 
-  private whyNotHeld(mirror: QueueMirror, row: number): string {
+  private whyNotHeld(queue: MailQueue, row: number): string {
     const state = this.ports.entries.table.state(row);
-    if (mirror.queue.isLeaving) return LEAVING;
+    if (queue.partition.isLeaving) return LEAVING;
     if (state !== EntryState.HELD) return whyNotNow(state);
     if (this.releasing.has(row)) return 'it is being released at this moment';
-    return this.noteOf(row).hold === undefined ? 'it is held already' : '';
+    return this.noteOf(row).heldSinceWallMs === 0 ? 'it is held already' : '';
   }
 
-  private whyNotReleased(mirror: QueueMirror, row: number): string {
+  private whyNotReleased(queue: MailQueue, row: number): string {
     const { entries, settlement, crc32 } = this.ports;
     if (entries.table.state(row) !== EntryState.HELD || this.releasing.has(row)) return 'it is not held';
-    if (mirror.queue.isLeaving) return LEAVING;
-    if (!mirror.queue.routed) return 'no route leads out of its queue: add one with its name';
+    if (queue.partition.isLeaving) return LEAVING;
+    if (!queue.routed) return 'no route leads out of its queue: add one with its name';
     if (settlement.envelopeOf(row) === undefined) return 'this release can not read its envelope: export it';
+    // One that is still at the stores is checked when it comes.
+    if (entries.isAbsent(row)) return '';
     const body = new Uint8Array(entries.table.bodyBytes.get(row));
     entries.copyBody(row, body, 0);
     const isSound = crc32(entries.head(row), crc32(body, 0)) === entries.table.checksum.get(row);
     return isSound ? '' : 'its checksum is wrong: export it';
   }
 
-  private holdBack(mirror: QueueMirror, row: number, { messageId, reason, who }: HoldRequest): void {
+  private holdBack(queue: MailQueue, row: number, { messageId, reason, who }: HoldRequest): void {
     const { clock, settlement, log } = this.ports;
-    settlement.annotate(mirror, row, { ...this.noteOf(row), hold: makeHold(who, reason, clock.wallMs()) });
-    settlement.withdrawFromWaiting(mirror, row);
-    this.enter(mirror, row);
-    const fields = { queue: mirror.queue.name, queue_id: formatMessageId(messageId), reason, who };
+    const sinceWallMs = Math.floor(clock.wallMs());
+    settlement.annotate(queue, row, { ...this.noteOf(row), heldSinceWallMs: sinceWallMs });
+    settlement.tell(queue, row, { ...settlement.textsOf(row), hold: { sinceWallMs, who, reason } });
+    settlement.withdrawFromWaiting(queue, row);
+    this.enter(queue, row);
+    const fields = { queue: queue.name, queue_id: formatMessageId(messageId), reason, who };
     log.warn('held', 'a message is held by an operator', fields);
   }
 
-  private doAwayWith(mirror: QueueMirror, row: number, { messageId, reason, who }: HoldRequest): void {
+  private doAwayWith(queue: MailQueue, row: number, { messageId, reason, who }: HoldRequest): void {
     const { settlement, crashes, events, log } = this.ports;
-    crashes.forget(mirror.queue.identity.ownerId, messageId);
+    crashes.forget(queue.ownerId, messageId);
     this.releasing.delete(row);
     const envelope = settlement.envelopeOf(row);
     if (envelope !== undefined) {
       // Each recipient that nobody is told of, by name (G2).
       this.noteOf(row).states.forEach((state, index) => {
         if (state !== TO_TRY && state !== OWED_FAILURE) return;
-        events.ended(mirror.queue, envelope, index, 'deleted by an operator', `${who}: ${reason}`);
+        events.ended(queue, envelope, index, 'deleted by an operator', `${who}: ${reason}`);
       });
     }
-    settlement.withdrawFromWaiting(mirror, row);
-    settlement.end(mirror, row);
-    const fields = { queue: mirror.queue.name, queue_id: formatMessageId(messageId), reason, who };
+    settlement.withdrawFromWaiting(queue, row);
+    settlement.end(queue, row);
+    const fields = { queue: queue.name, queue_id: formatMessageId(messageId), reason, who };
     log.warn('held', 'a message is deleted by an operator', fields);
   }
 
-  private letGo(mirror: QueueMirror, row: number, { messageId, reason, who }: HoldRequest): void {
+  private letGo(queue: MailQueue, row: number, { messageId, reason, who }: HoldRequest): void {
     const { settlement, crashes, log } = this.ports;
     const note = this.noteOf(row);
     // It comes back behind what is due; the next process is not to take it for the head that it was (G3).
-    const isHeadNoMore = mirror.queue.route.ordering === 'strict' && note.owedChange === 0;
+    const isHeadNoMore = queue.route.ordering === 'strict' && note.owedChange === 0;
     const dueWallMs = isHeadNoMore ? 0 : note.dueWallMs;
-    const number = settlement.annotate(mirror, row, { ...note, dueWallMs, hold: undefined, tries: 0 });
-    crashes.forget(mirror.queue.identity.ownerId, messageId);
-    const fields = { queue: mirror.queue.name, queue_id: formatMessageId(messageId), reason, who };
+    const number = settlement.annotate(queue, row, { ...note, dueWallMs, heldSinceWallMs: 0, tries: 0 });
+    crashes.forget(queue.ownerId, messageId);
+    const fields = { queue: queue.name, queue_id: formatMessageId(messageId), reason, who };
     log.warn('held', 'a message that was held goes on: an operator has released it', fields);
     this.releasing.add(row);
-    this.goOnWhenKept({ mirror, row }, messageId, number);
+    this.goOnWhenKept({ queue, row }, messageId, number);
   }
 
   /**
    * However long the mirrors take: what goes on may end the process, and would be held by nobody's word
    * again.
    */
-  private goOnWhenKept({ mirror, row }: Found, messageId: number, number: number): void {
-    this.keptWaits.wait([{ mirror, number }], (kept) => {
+  private goOnWhenKept({ queue, row }: Found, messageId: number, number: number): void {
+    this.keptWaits.wait([{ partition: queue.partition, number }], (kept) => {
       const { table } = this.ports.entries;
-      const isHere = table.index.find(messageId, mirror.handle) === row;
+      const isHere = table.index.find(messageId, queue.handle) === row;
       const isGone = !isHere || table.state(row) !== EntryState.HELD;
       if (!isGone && !kept) {
-        this.goOnWhenKept({ mirror, row }, messageId, number);
+        this.goOnWhenKept({ queue, row }, messageId, number);
         return;
       }
       this.releasing.delete(row);
-      if (!isGone) this.goOn(mirror, row);
+      if (!isGone) this.goOn(queue, row);
     });
   }
 
   /** Not held any more. */
-  private goOn(mirror: QueueMirror, row: number): void {
-    const { queue } = mirror;
+  private goOn(queue: MailQueue, row: number): void {
     queue.heldCount -= 1;
     const note = this.noteOf(row);
     if (note.owedChange !== 0) {
       this.ports.entries.table.transition(row, EntryState.REPORTING);
-      this.ports.noteOwing(mirror, row);
+      this.ports.noteOwing(queue, row);
       return;
     }
     queue.makeReady(row, false);
-    this.ports.wake(mirror);
+    this.ports.wake(queue);
   }
 
-  private enter(mirror: QueueMirror, row: number): void {
+  private enter(queue: MailQueue, row: number): void {
     this.ports.entries.table.transition(row, EntryState.HELD);
-    mirror.queue.heldCount += 1;
+    queue.heldCount += 1;
   }
 
-  private alarm(mirror: QueueMirror, row: number, tries: number): void {
+  private alarm(queue: MailQueue, row: number, tries: number): void {
     if (tries === 0) return;
     const { entries, counters, log } = this.ports;
-    const { name, identity } = mirror.queue;
+    const { name, ownerId } = queue;
     const messageId = entries.table.messageId(row);
     counters.poisonMessages += 1;
     log.error(
       'held',
       'a message is held alone: each process that worked on it has ended; ' +
         'look at it with twinpost queue export, let it go on with twinpost queue release',
-      { queue: name, owner: identity.ownerId, queue_id: formatMessageId(messageId), processes: tries },
+      { queue: name, owner: ownerId, queue_id: formatMessageId(messageId), processes: tries },
     );
   }
 
   /**
    * Processes that ended while they worked on the message, as its mirrors or this machine know; 0: too few.
    */
-  private triesOf(mirror: QueueMirror, row: number, note: Note | undefined): number {
+  private triesOf(queue: MailQueue, row: number, note: Note | undefined): number {
     const { crashes, entries } = this.ports;
-    const noted = crashes.countOf(mirror.queue.identity.ownerId, entries.table.messageId(row));
+    const noted = crashes.countOf(queue.ownerId, entries.table.messageId(row));
     const marked = note?.tries ?? 0;
     return marked >= TRIES_MAX || noted >= CRASHES_TO_HOLD ? Math.max(marked, noted) : 0;
   }

@@ -2,25 +2,31 @@
  * The note of an entry: what has happened to it since it was stored, mirrored by ANNOTATE. An entry
  * without a note has never been tried.
  *
- * A MessagePack array:
- *   [version 1, attempts, dueWallMs, states bin (one byte a recipient), owedChange, unparked 0/1,
- *    tries, held since (milliseconds since 1970, 0 = not held), who holds it, why,
- *    recipient index, code, enhanced, text, …]      four elements for each recipient with a last result
- * `owedChange` is the number of the change that decided an outcome which still has to be reported
- * (docs/GUARANTEES.md "Reports"); 0 when nothing is owed. `tries` counts the processes that began work on the
- * message which may end them (report-job.ts); 0 when none does.
+ * Its size follows from the number of recipients alone, so that the entry is stored with room for it
+ * (noteRoom): whatever happens later takes no memory, at the stores or here. Little-endian:
+ *
+ *   offset size field
+ *   0      1    version      2
+ *   1      1    attempts     255 stands for more
+ *   2      6    dueWallMs    u48
+ *   8      6    owedChange   u48, number of the change that decided an outcome which still has to be reported
+ *                            (docs/GUARANTEES.md "Reports"); 0 when nothing is owed
+ *   14     1    tries        processes that began work on the message which may end them (report-job.ts); 0 when none does
+ *   15     6    heldSince    u48, milliseconds since 1970, by an operator; 0 when not held
+ *   21     6    for each recipient: state u8, reply code u16, enhanced status code u24 (class, 10 bits subject, 10 bits
+ *               detail); codes of 0 when there was no result
+ *
+ * What a next hop said besides, and who holds the entry and why, are words: not here but in entry-texts.ts,
+ * for they may get lost.
  */
-import { cutText } from '../../base/cut-text.js';
 import { invariant } from '../../base/invariant.js';
-import type { Packer } from '../../platform/ports.js';
+import { NOTE_CRC_BYTES, ROOM_BYTES_MAX } from '../../protocol/change-rows.js';
 
-const NOTE_VERSION = 1;
-const HOLD_AT = 6;
-const FIXED_ELEMENTS = 10;
-const ELEMENTS_PER_RESULT = 4;
-/** What a hold may take at the mirrors for its texts: the log has all of them. */
-const HOLD_WHO_BYTES_MAX = 64;
-const HOLD_REASON_BYTES_MAX = 192;
+const NOTE_VERSION = 2;
+const FIXED_BYTES = 21;
+const RECIPIENT_BYTES = 6;
+const BYTE_MAX = 0xff;
+const HIGH_WORD = 2 ** 32;
 
 /** Processes that began such work and ended with it, after which the message is held instead. */
 export const TRIES_MAX = 2;
@@ -32,19 +38,11 @@ export const ENDED = 2; // failed or expired; reported, or no report is due
 export const OWED_FAILURE = 3; // failed; the report is owed
 export const OWED_SUCCESS = 4; // delivered; a success report (RFC 3461 NOTIFY=SUCCESS) is owed
 
-/** The last thing a next hop said of a recipient. */
+/** The last thing a next hop said of a recipient, in numbers. */
 export interface LastResult {
   readonly recipient: number;
   readonly code: number;
   readonly enhanced: string;
-  readonly text: string;
-}
-
-/** An operator keeps the entry back. */
-export interface Hold {
-  readonly sinceWallMs: number;
-  readonly who: string;
-  readonly reason: string;
 }
 
 /** The decoded note; `states` has one element a recipient of the envelope. */
@@ -53,49 +51,86 @@ export interface Note {
   readonly dueWallMs: number;
   readonly states: Uint8Array;
   readonly owedChange: number;
-  readonly unparked: boolean;
   readonly tries: number;
-  readonly hold: Hold | undefined;
+  /** Since when an operator keeps the entry back; 0 when none does. */
+  readonly heldSinceWallMs: number;
   readonly results: readonly LastResult[];
+}
+
+/**
+ * What an entry with so many recipients keeps for its note and a checksum: told to the stores,
+ * and paid for, with STORE.
+ */
+export function noteRoom(recipientCount: number): number {
+  const room = NOTE_CRC_BYTES + FIXED_BYTES + recipientCount * RECIPIENT_BYTES;
+  invariant(room <= ROOM_BYTES_MAX, 'no message has more recipients than a note can tell of (config: recipient_limit)');
+  return room;
 }
 
 /** The note of an entry that was never tried. */
 export function freshNote(recipientCount: number): Note {
   const states = new Uint8Array(recipientCount);
-  return { attempts: 0, dueWallMs: 0, states, owedChange: 0, unparked: false, tries: 0, hold: undefined, results: [] };
-}
-
-/** A hold as it is mirrored: its texts are cut. */
-export function makeHold(who: string, reason: string, sinceWallMs: number): Hold {
-  return { sinceWallMs, who: cutText(who, HOLD_WHO_BYTES_MAX), reason: cutText(reason, HOLD_REASON_BYTES_MAX) };
+  return { attempts: 0, dueWallMs: 0, states, owedChange: 0, tries: 0, heldSinceWallMs: 0, results: [] };
 }
 
 /** The bytes of a note. */
-export function encodeNote(packer: Packer, note: Note): Uint8Array {
-  const { hold } = note;
-  const flat: unknown[] = [NOTE_VERSION, note.attempts, note.dueWallMs, note.states, note.owedChange, note.unparked ? 1 : 0];
-  flat.push(note.tries, hold?.sinceWallMs ?? 0, hold?.who ?? '', hold?.reason ?? '');
-  for (const result of note.results) flat.push(result.recipient, result.code, result.enhanced, result.text);
-  return packer.pack(flat);
+export function encodeNote(note: Note): Uint8Array {
+  const bytes = new Uint8Array(FIXED_BYTES + note.states.length * RECIPIENT_BYTES);
+  const view = new DataView(bytes.buffer);
+  bytes[0] = NOTE_VERSION;
+  bytes[1] = Math.min(note.attempts, BYTE_MAX);
+  writeUint48(view, 2, Math.max(0, Math.floor(note.dueWallMs)));
+  writeUint48(view, 8, note.owedChange);
+  bytes[14] = Math.min(note.tries, BYTE_MAX);
+  writeUint48(view, 15, note.heldSinceWallMs);
+  for (let i = 0; i < note.states.length; i++) bytes[FIXED_BYTES + i * RECIPIENT_BYTES] = note.states[i] ?? TO_TRY;
+  for (const { recipient, code, enhanced } of note.results) {
+    const at = FIXED_BYTES + recipient * RECIPIENT_BYTES;
+    view.setUint16(at + 1, code, true);
+    const packed = packEnhanced(enhanced);
+    view.setUint16(at + 3, packed, true);
+    view.setUint8(at + 5, packed >>> 16);
+  }
+  return bytes;
 }
 
 /** The note in bytes of our own making; undefined for a version this release does not know. */
-export function decodeNote(packer: Packer, bytes: Uint8Array): Note | undefined {
-  const values = packer.unpack(bytes);
-  if (!Array.isArray(values) || values[0] !== NOTE_VERSION) return undefined;
-  const [, attempts, dueWallMs, states, owedChange, unparked] = values as unknown[];
-  const [tries, sinceWallMs, who, reason] = values.slice(HOLD_AT) as unknown[];
-  invariant(typeof attempts === 'number' && typeof dueWallMs === 'number' && typeof owedChange === 'number', 'a note that we encoded holds numbers here');
-  invariant(states instanceof Uint8Array, 'a note that we encoded holds the states as bytes');
-  invariant(typeof tries === 'number' && typeof sinceWallMs === 'number', 'a note of ours holds tries and a time');
-  invariant(typeof who === 'string' && typeof reason === 'string', 'a note of ours holds the texts of a hold');
-  const hold = sinceWallMs === 0 ? undefined : { sinceWallMs, who, reason };
+export function decodeNote(bytes: Uint8Array): Note | undefined {
+  const recipients = (bytes.length - FIXED_BYTES) / RECIPIENT_BYTES;
+  if (bytes[0] !== NOTE_VERSION || recipients < 0 || !Number.isInteger(recipients)) return undefined;
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const states = new Uint8Array(recipients);
   const results: LastResult[] = [];
-  for (let i = FIXED_ELEMENTS; i + ELEMENTS_PER_RESULT <= values.length; i += ELEMENTS_PER_RESULT) {
-    const [recipient, code, enhanced, text] = values.slice(i, i + ELEMENTS_PER_RESULT) as unknown[];
-    invariant(typeof recipient === 'number' && typeof code === 'number' && typeof enhanced === 'string' && typeof text === 'string', 'a note that we encoded holds results here');
-    results.push({ recipient, code, enhanced, text });
+  for (let recipient = 0; recipient < recipients; recipient++) {
+    const at = FIXED_BYTES + recipient * RECIPIENT_BYTES;
+    states[recipient] = view.getUint8(at);
+    const code = view.getUint16(at + 1, true);
+    const packed = view.getUint16(at + 3, true) | (view.getUint8(at + 5) << 16);
+    if (code !== 0 || packed !== 0) results.push({ recipient, code, enhanced: enhancedOf(packed) });
   }
-  const own = { states: Uint8Array.from(states), unparked: unparked === 1 };
-  return { attempts, dueWallMs, ...own, owedChange, tries, hold, results };
+  return {
+    attempts: view.getUint8(1), dueWallMs: readUint48(view, 2), states,
+    owedChange: readUint48(view, 8), tries: view.getUint8(14), heldSinceWallMs: readUint48(view, 15), results,
+  };
+}
+
+function writeUint48(view: DataView, at: number, value: number): void {
+  invariant(value < HIGH_WORD * 0x1_0000, 'a time or the number of a change is below 2^48');
+  view.setUint32(at, value % HIGH_WORD, true);
+  view.setUint16(at + 4, value / HIGH_WORD, true);
+}
+
+function readUint48(view: DataView, at: number): number {
+  return view.getUint32(at, true) + view.getUint16(at + 4, true) * HIGH_WORD;
+}
+
+/** "5.1.1" as 24 bits (RFC 3463 2: a digit, and twice up to three digits); 0 for what is none. */
+function packEnhanced(enhanced: string): number {
+  const [kind = 0, subject = 0, detail = 0, more] = enhanced.split('.').map(Number);
+  const isInRange = kind >= 1 && kind <= 9 && subject >= 0 && subject <= 999 && detail >= 0 && detail <= 999;
+  return more === undefined && isInRange ? (kind << 20) | (subject << 10) | detail : 0;
+}
+
+function enhancedOf(packed: number): string {
+  return packed === 0 ? '' : `${String(packed >>> 20)}.${String((packed >>> 10) & 0x3ff)}.${String(packed & 0x3ff)}`;
 }

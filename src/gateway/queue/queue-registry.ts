@@ -1,186 +1,318 @@
 /**
- * The queues of a gateway: by route, by handle, by name; born with the first message to their route and
- * bounded in number, because domains are chosen by whoever sends.
+ * The partitions that a gateway serves, and the queues in them: by route, by handle, by name.
  *
- * A route may have more than one queue: one that came back from the stores after mail to it had been
- * accepted already keeps its own identity; new mail goes to the younger.
+ *   new mail ─► queue of its route ─ none yet ──────────────────► made in the quietest partition (homes.ts)
+ *                     │ its partition can't take mail: fifo ────► a younger one in another partition (detour)
+ *                     │                               strict ──► refused for now (451)
+ *                     └ empty for RETIRE_MS ────────────────────► retired: to the mirrors it was a label, and is none
+ *   recovery ─► label of each entry ─► queue of that label in the partition that comes back
  *
- * Queues of other gateways that this process serves stand apart: their routes are twins (routeFor) that no new
- * mail is given, so that only reports about their own mail come in, under their owner's identity.
+ * A route may have more than one queue: one that came back after mail to it had been accepted, or whose partition
+ * could not take mail. New mail goes to the youngest, which hands nothing out before the older ones have started all
+ * they have (`isBehind`). While own partitions are still to come, what they hold is not known: a new fifo queue is
+ * behind until all are whole; a strict one is not made.
+ *
+ * Queues in partitions of other gateways stand apart: no new mail goes there but reports about their own.
  */
-import type { QueueMirror } from '../mirror/queue-mirror.js';
+import { Round } from '../../base/round.js';
+import type { EventLog } from '../../platform/ports.js';
+import type { PartitionHolder } from '../../recovery/ownership/holder.js';
 import type { Mirrors } from '../mirror/mirrors.js';
-import { SyncState } from '../mirror/replica.js';
-import { queueKey } from '../../recovery/census.js';
+import type { Partition, PartitionOptions } from '../mirror/partition.js';
+import type { Expected } from '../ownership/expected.js';
 import type { EntryTable } from './entry-table.js';
+import { quietest, shouldMove } from './homes.js';
 import { MailQueue } from './mail-queue.js';
-import type { QueueIdentity } from './mail-queue.js';
 import type { AdmissionVerdict, Route } from './types.js';
 
 export interface RegistryOptions {
-  readonly gatewayId: string;
-  /** Ids of all gateways that may take over one another's queues, this one among them or not. */
-  readonly group: readonly string[];
-  readonly incarnation: number;
   readonly queuesMax: number;
-  readonly replicas: number;
-  readonly minReplicas: number;
 }
 
 export interface RegistryPorts {
   readonly table: EntryTable;
   readonly mirrors: Mirrors;
+  readonly log: EventLog;
   nowMs(): number;
-  /** False while a queue of this route is expected back from the stores. */
-  mayCreate(route: Route): boolean;
+  /** Whether a partition of ours is still to come. */
+  expected(): Expected;
+  wake(queue: MailQueue): void;
 }
 
-/** For whom queues of a twin route are founded. */
-interface Ward {
-  readonly ownerId: string;
-  /** Token of the youngest claim: above all incarnations of the owner so far. */
-  token: number;
-}
-
-/** Serials that a process gives to queues of another gateway: the owner's own count up from 1. */
-const WARD_SERIALS = 0x80000000;
+/** An empty queue is kept so long for what may come next. */
+const RETIRE_MS = 60_000;
+const QUEUES_PER_TICK = 1024;
+/** How often what was stored lately is halved. */
+const HALVE_MS = 1000;
+/** An empty queue looks for another home at most this often. */
+const MOVE_LOOK_MS = 1000;
 
 export class QueueRegistry {
-  private readonly options: RegistryOptions;
-  private readonly ports: RegistryPorts;
-  private readonly byRoute = new Map<Route, QueueMirror>();
-  private readonly queues: QueueMirror[] = [];
-  private readonly byIdentity = new Map<string, QueueMirror>();
-  private readonly twins = new Map<string, Route>();
-  private readonly wards = new Map<Route, Ward>();
-  /** Queues of this gateway itself. */
-  private ownCount = 0;
-  private handles = 0;
-  private serial = 0;
-  private wardSerial: number;
+  /** Served here, of whatever gateway. */
+  readonly partitions: Partition[] = [];
+  /** Times that a queue took new mail in another partition because its own could not. */
+  detours = 0;
+  readonly #options: RegistryOptions;
+  readonly #ports: RegistryPorts;
+  /** Own queues of a label, the youngest last. */
+  readonly #byLabel = new Map<string, MailQueue[]>();
+  readonly #byHandle: (MailQueue | undefined)[] = [];
+  readonly #freeHandles: number[] = [];
+  readonly #behind = new Set<MailQueue>();
+  readonly #round = new Round<MailQueue>({ partMax: QUEUES_PER_TICK });
+  /** Mail queues in partitions of this gateway. */
+  #ownCount = 0;
+  #halvedMs = 0;
 
   constructor(options: RegistryOptions, ports: RegistryPorts) {
-    this.options = options;
-    this.ports = ports;
-    this.wardSerial = hashOf(options.gatewayId) ^ options.incarnation;
+    this.#options = options;
+    this.#ports = ports;
   }
 
-  get all(): readonly QueueMirror[] {
-    return this.queues;
+  /** Every queue, with holes where some have gone. */
+  get byHandle(): readonly (MailQueue | undefined)[] {
+    return this.#byHandle;
   }
 
-  takeHandle(): number {
-    this.handles += 1;
-    return this.handles;
+  *queues(): IterableIterator<MailQueue> {
+    for (const queue of this.#byHandle) if (queue !== undefined) yield queue;
   }
 
-  /** The queue of a route, if there is one already. */
-  find(route: Route): QueueMirror | undefined {
-    return this.byRoute.get(route);
+  get queueCount(): number {
+    return this.#byHandle.length - this.#freeHandles.length - (this.#byHandle.length > 0 ? 1 : 0);
   }
 
-  /** The queue of a route, born now if need be; undefined when no more queues or too few stores can be had. `ending`: full ones will do. */
-  findOrCreate(route: Route, ending = false): QueueMirror | undefined {
-    return this.byRoute.get(route) ?? this.create(route, ending);
+  queueOf(row: number): MailQueue | undefined {
+    return this.#byHandle[this.#ports.table.queueHandle(row)];
+  }
+
+  /** The queue that new mail of a route goes to, if there is one. */
+  find(route: Route): MailQueue | undefined {
+    return this.#byLabel.get(route.label)?.at(-1);
   }
 
   get isFull(): boolean {
-    return this.ownCount >= this.options.queuesMax;
+    return this.#ownCount >= this.#options.queuesMax;
   }
 
-  /** Whether a first queue could be made for new mail. */
-  founding(): AdmissionVerdict {
-    if (this.isFull) return 'queues';
-    if (this.canFind(false)) return '';
-    // Stores that are all too full answer as a gateway does that is.
-    return this.canFind(true) ? 'memory' : 'no-store';
+  /** Whether a queue of the route could be made for new mail. What can't commit is told before any limit: it closes the port. */
+  founding(route: Route): AdmissionVerdict {
+    if (!this.canTake()) return 'no-store';
+    if (this.#usable(route).length === 0) return 'short';
+    if (route.ordering === 'strict' && !this.#knowsAll()) return 'recovering';
+    return this.isFull ? 'queues' : '';
   }
 
-  /** Stores enough for a queue can be reached. */
-  canFind(evenFull: boolean): boolean {
-    const { minReplicas } = this.options;
-    return this.ports.mirrors.placement.choose(minReplicas, [], [], evenFull).length >= minReplicas;
+  /** Some partition of ours takes new mail now. */
+  canTake(): boolean {
+    return this.partitions.some((one) => one.isOwn && this.#mayTake(one));
   }
 
-  /** The queue of this identity, if this process serves it now. */
-  served(ownerId: string, birth: number, serial: number): QueueMirror | undefined {
-    return this.byIdentity.get(queueKey(ownerId, birth, serial));
-  }
-
-  /** The route by which queues of `ownerId` are told apart from our own of the same name. `token` is that of a claim. */
-  routeFor(ownerId: string, route: Route, token: number): Route {
-    if (ownerId === this.options.gatewayId) return route;
-    const key = `${ownerId}/${route.queueClass}/${route.queueName}`;
-    const twin = this.twins.get(key) ?? Object.freeze({ ...route });
-    this.twins.set(key, twin);
-    const ward = this.wards.get(twin) ?? { ownerId, token };
-    ward.token = Math.max(ward.token, token);
-    this.wards.set(twin, ward);
-    return twin;
-  }
-
-  /** A queue that came back from the stores. */
-  adopt(handle: number, identity: QueueIdentity, name: string, route: Route, routed: boolean): QueueMirror {
-    const queue = new MailQueue({ handle, identity, name, route, routed }, this.ports.table);
-    const mirror = this.ports.mirrors.create(queue);
-    mirror.isOwn = identity.ownerId === this.options.gatewayId;
-    this.queues.push(mirror);
-    if (mirror.isOwn) this.ownCount += 1;
-    this.byIdentity.set(queueKey(identity.ownerId, identity.birth, identity.serial), mirror);
-    if (routed && !this.byRoute.has(route)) this.byRoute.set(route, mirror);
-    return mirror;
-  }
-
-  /** The queue is served here no more. */
-  remove(mirror: QueueMirror): void {
-    const at = this.queues.indexOf(mirror);
-    if (at < 0) return;
-    this.queues.splice(at, 1);
-    if (mirror.isOwn) this.ownCount -= 1;
-    const { ownerId, birth, serial } = mirror.queue.identity;
-    this.byIdentity.delete(queueKey(ownerId, birth, serial));
-    if (this.byRoute.get(mirror.queue.route) === mirror) this.byRoute.delete(mirror.queue.route);
-    this.ports.mirrors.remove(mirror);
-  }
-
-  byName(name: string): QueueMirror[] {
-    return this.queues.filter((mirror) => mirror.queue.name === name || `${mirror.queue.name}/${mirror.queue.route.queueClass}` === name);
-  }
-
-  private create(route: Route, ending: boolean): QueueMirror | undefined {
-    const ward = this.wards.get(route);
-    if (ward === undefined && (this.isFull || !this.ports.mayCreate(route))) return undefined;
-    const stores = this.ports.mirrors.placement.choose(this.options.replicas, [], [], ending);
-    if (stores.length < this.options.minReplicas) return undefined;
-    const identity = ward === undefined ? this.nextIdentity() : this.nextIdentityFor(ward);
-    const mirror = this.adopt(this.takeHandle(), identity, route.queueName, route, true);
-    const members = stores.map((store) => store.storeId);
-    mirror.firstMembers = members;
-    mirror.adopt(1, 0, 0, 0);
-    for (const store of stores) {
-      const replica = this.ports.mirrors.addReplica(mirror, store);
-      replica.transition(SyncState.SYNC, 'queue created', this.ports.nowMs());
-      replica.member = true;
-      replica.wanted = true;
-      this.ports.mirrors.open(mirror, replica);
+  /**
+   * Where new mail of the route goes: its queue, made now if need be; undefined when no more queues can be had, or no
+   * partition takes mail.
+   */
+  findOrCreate(route: Route): MailQueue | undefined {
+    const known = this.find(route);
+    if (known !== undefined) {
+      if (this.#mayTake(known.partition)) return known.length === 0 ? this.#emptyOne(known) : known;
+      if (known.length > 0 && route.ordering === 'strict') return undefined;
     }
-    return mirror;
+    if (known === undefined && this.isFull) return undefined;
+    if (route.ordering === 'strict' && !this.#knowsAll()) return undefined;
+    const home = this.#chooseHome(route);
+    if (home === undefined) return undefined;
+    const queue = this.queueIn(home, route, true);
+    if (known !== undefined) this.#leave(known, queue);
+    else if (!this.#knowsAll()) this.#putBehind(queue);
+    return queue;
   }
 
-  private nextIdentity(): QueueIdentity {
-    this.serial += 1;
-    return { ownerId: this.options.gatewayId, birth: this.options.incarnation, serial: this.serial };
+  /**
+   * The queue with this route's label in this partition, made now if need be. `isOlder`: what it gets is older than mail
+   * that was accepted in other partitions meanwhile.
+   */
+  queueIn(partition: Partition, route: Route, routed: boolean, isOlder = false): MailQueue {
+    const { label } = route;
+    const known = partition.queues.get(label);
+    if (known !== undefined) return known;
+    const handle = this.#freeHandles.pop() ?? Math.max(1, this.#byHandle.length);
+    const queue = new MailQueue({ handle, route, routed }, partition, this.#ports.table);
+    this.#byHandle[handle] = queue;
+    partition.queues.set(label, queue);
+    if (!partition.isOwn) return queue;
+    this.#ownCount += 1;
+    const parts = this.#byLabel.get(label);
+    if (parts === undefined) this.#byLabel.set(label, [queue]);
+    // What comes back is older than what was accepted meanwhile.
+    else if (isOlder || partition.isRecovering) {
+      this.#noteBeside(partition, parts);
+      parts.unshift(queue);
+    }
+    else parts.push(queue);
+    return queue;
   }
 
-  private nextIdentityFor(ward: Ward): QueueIdentity {
-    this.wardSerial = (this.wardSerial + 1) | 0;
-    return { ownerId: ward.ownerId, birth: ward.token, serial: (WARD_SERIALS | (this.wardSerial & 0x7fffffff)) >>> 0 };
+  /** Mail of the queue was taken in another partition before this one was back: no order between the two (G3). */
+  #noteBeside(partition: Partition, parts: readonly MailQueue[]): void {
+    const beside = parts.at(-1);
+    if (beside === undefined || beside.length === 0) return;
+    this.detours += 1;
+    this.#ports.log.info('detour', 'a queue that comes back took new mail in another partition meanwhile', { queue: beside.name, partition: partition.name, now_in: beside.partition.name });
   }
-}
 
-/** FNV-1a: two rescuers of one gateway count their serials from different places. */
-function hashOf(text: string): number {
-  let hash = 0x811c9dc5;
-  for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193);
-  return hash;
+  /** A partition that is taken or founded; the caller says where it stands. */
+  adopt(options: PartitionOptions, holder: PartitionHolder): Partition {
+    const partition = this.#ports.mirrors.create(options, holder, this.#ports.table.partitionColumns);
+    this.partitions.push(partition);
+    return partition;
+  }
+
+  /** The partition is served here no more. Its queues keep their handles until release(). */
+  remove(partition: Partition): void {
+    const at = this.partitions.indexOf(partition);
+    if (at < 0) return;
+    this.partitions.splice(at, 1);
+    for (const queue of partition.queues.values()) this.#forgetRoute(queue);
+    this.#ports.mirrors.remove(partition);
+  }
+
+  /** No entry names the queue any more. */
+  release(queue: MailQueue): void {
+    this.#byHandle[queue.handle] = undefined;
+    this.#freeHandles.push(queue.handle);
+  }
+
+  byName(name: string): MailQueue[] {
+    return [...this.queues()].filter((queue) => queue.name === name || `${queue.name}/${queue.route.queueClass}` === name);
+  }
+
+  /** The partition of this name, or those with a queue of it. */
+  partitionsOf(name: string): readonly Partition[] {
+    const named = this.partitions.filter((partition) => partition.name === name);
+    return named.length > 0 ? named : [...new Set(this.byName(name).map((queue) => queue.partition))];
+  }
+
+  /** Called a few times a second. */
+  tick(nowMs: number): void {
+    if (nowMs - this.#halvedMs >= HALVE_MS) {
+      this.#halvedMs = nowMs;
+      for (const partition of this.partitions) partition.recentBytes /= 2;
+    }
+    for (const queue of this.#behind) if (this.#isNext(queue)) this.#goOn(queue);
+    for (const queue of this.#round.next(this.#byHandle)) this.#retireEmpty(queue, nowMs);
+  }
+
+  /** All that our partitions hold is known here. */
+  #knowsAll(): boolean {
+    return this.#ports.expected() === '' && !this.partitions.some((one) => one.isOwn && one.isRecovering);
+  }
+
+  #mayTake(partition: Partition): boolean {
+    return partition.mayTake(this.#ports.nowMs());
+  }
+
+  /** Where older mail of the queue waits, new mail would not stand behind what a younger one has. */
+  #usable(route: Route): readonly Partition[] {
+    return this.partitions.filter((one) => one.isOwn && this.#mayTake(one) && (one.queues.get(route.label)?.length ?? 0) === 0);
+  }
+
+  /** The partition for a new queue. */
+  #chooseHome(route: Route): Partition | undefined {
+    const usable = this.#usable(route);
+    const withRoom = usable.filter((one) => one.credit > 0);
+    return quietest(withRoom.length > 0 ? withRoom : usable);
+  }
+
+  /** Mail of an empty queue may still come back in another partition: new mail is older than none of that. */
+  #emptyOne(queue: MailQueue): MailQueue | undefined {
+    if (this.#knowsAll()) return this.#atBetterHome(queue);
+    if (queue.partition.isRecovering) return queue;
+    if (queue.route.ordering === 'strict') return undefined;
+    this.#putBehind(queue);
+    return queue;
+  }
+
+  /** An empty queue may live elsewhere. */
+  #atBetterHome(queue: MailQueue): MailQueue {
+    const { route, partition } = queue;
+    const nowMs = this.#ports.nowMs();
+    if (nowMs - queue.homeSeenMs < MOVE_LOOK_MS) return queue;
+    queue.homeSeenMs = nowMs;
+    const usable = this.partitions.filter((one) => one.isOwn && this.#mayTake(one) && one.credit > 0);
+    const isFull = partition.credit <= 0 && usable.length > 0;
+    if (!isFull && (!usable.includes(partition) || !shouldMove(partition, usable))) return queue;
+    const home = quietest(usable.filter((one) => (one.queues.get(route.label)?.length ?? 0) === 0));
+    if (home === undefined || home === partition) return queue;
+    const moved = this.queueIn(home, route, true);
+    moved.homeSeenMs = nowMs;
+    this.#leave(queue, moved);
+    return moved;
+  }
+
+  /** New mail goes to another partition: behind what the old queue has, which is retired when it has none. */
+  #leave(old: MailQueue, queue: MailQueue): void {
+    if (old === queue) return;
+    const parts = this.#byLabel.get(queue.label);
+    if (parts !== undefined && parts.at(-1) !== queue) {
+      parts.splice(parts.indexOf(queue), 1);
+      parts.push(queue);
+    }
+    if (old.length === 0) {
+      if (!this.#knowsAll()) this.#putBehind(queue);
+      else if (!old.isWoken) this.#retire(old);
+      return;
+    }
+    this.detours += 1;
+    this.#ports.log.warn('detour', 'a queue takes new mail in another partition: its own can not take any', {
+      queue: queue.name, partition: old.partition.name, now_in: queue.partition.name, waiting: old.length,
+    });
+    this.#putBehind(queue);
+  }
+
+  #putBehind(queue: MailQueue): void {
+    queue.isBehind = true;
+    this.#behind.add(queue);
+  }
+
+  /** Nothing older of its route is left to be started. */
+  #isNext(queue: MailQueue): boolean {
+    if (this.#ports.expected() === 'soon') return false;
+    if (this.partitions.some((one) => one.isOwn && one.isRecovering)) return false;
+    for (const older of this.#byLabel.get(queue.label) ?? []) {
+      if (older === queue) return true;
+      if (older.readyCount > 0 || older.inFlightCount > 0) return false;
+    }
+    return true;
+  }
+
+  #goOn(queue: MailQueue): void {
+    this.#behind.delete(queue);
+    queue.isBehind = false;
+    this.#ports.wake(queue);
+  }
+
+  #retireEmpty(queue: MailQueue, nowMs: number): void {
+    if (queue.length > 0 || queue.inFlightCount > 0 || queue.isWoken || queue.partition.isRecovering) return;
+    if (!this.partitions.includes(queue.partition)) return;
+    if (queue.emptySinceMs === Infinity) queue.emptySinceMs = nowMs;
+    else if (nowMs - queue.emptySinceMs >= RETIRE_MS) this.#retire(queue);
+  }
+
+  #retire(queue: MailQueue): void {
+    queue.partition.queues.delete(queue.label);
+    this.#forgetRoute(queue);
+    this.release(queue);
+  }
+
+  #forgetRoute(queue: MailQueue): void {
+    this.#behind.delete(queue);
+    if (!queue.partition.isOwn) return;
+    this.#ownCount -= 1;
+    const parts = this.#byLabel.get(queue.label);
+    const at = parts?.indexOf(queue) ?? -1;
+    if (parts === undefined || at < 0) return;
+    parts.splice(at, 1);
+    if (parts.length === 0) this.#byLabel.delete(queue.label);
+  }
 }

@@ -9,7 +9,6 @@
  * Not asked: queues of others that it delivers, for no new mail goes there; this follows from asking routes, not
  * queues. A gateway without routes is ready while stores are there.
  */
-import type { QueueMirror } from '../mirror/queue-mirror.js';
 import type { AdmissionVerdict, Route } from './types.js';
 
 export interface ReadinessPorts {
@@ -32,12 +31,11 @@ export interface RefusedRoute {
 /** What no change is told of, as a queue that is no longer expected back, is seen within so long. */
 const LOOK_MS = 1000;
 
-/** Asked with every message: so only routes of which something has changed are looked at, not all of them. */
+/** Asked with every message: routes are looked at only when something has changed. */
 export class Readiness {
   readonly #ports: ReadinessPorts;
   readonly #routes: ReadonlySet<Route>;
   readonly #refused = new Map<Route, RefusedRoute>();
-  readonly #changed = new Set<Route>();
   #stuck = 0;
   #version = -1;
   #lookMs = 0;
@@ -62,12 +60,7 @@ export class Readiness {
     return [...this.#refused.values()];
   }
 
-  /** A queue is new or gone, or its set or the state of one of its mirrors is another. */
-  onChanged({ queue }: QueueMirror): void {
-    if (this.#routes.has(queue.route)) this.#changed.add(queue.route);
-  }
-
-  /** All routes are looked at when they are asked about next. */
+  /** All routes are looked at when they are asked about next: a partition is new or gone, or has other mirrors in sync. */
   lookAgain(): void {
     this.#version = -1;
   }
@@ -80,9 +73,8 @@ export class Readiness {
 
   /** `version` rises with every change of what is known of the stores. */
   isReady(version: number): boolean {
-    if (version === this.#version && this.#changed.size === 0) return this.#isReady;
-    for (const route of version === this.#version ? this.#changed : this.#routes) this.#look(route);
-    this.#changed.clear();
+    if (version === this.#version) return this.#isReady;
+    for (const route of this.#routes) this.#look(route);
     this.#version = version;
     const all = this.#routes.size;
     this.#isReady = all === 0 ? this.#ports.canFound() : this.#stuck * 2 <= all;
@@ -103,6 +95,7 @@ export class Readiness {
   }
 }
 
-function isStuck(admission: AdmissionVerdict): boolean {
+/** Of the verdicts those that say that nothing can be committed. */
+export function isStuck(admission: AdmissionVerdict): boolean {
   return admission === 'short' || admission === 'no-store' || admission === 'recovering';
 }

@@ -1,32 +1,37 @@
 /**
- * Queues that come back from the stores: where recovery (src/recovery) meets queues and mirrors.
+ * Partitions that come back from the stores: where recovery (src/recovery) meets queues and mirrors.
  *
- * An adopted queue goes on at the number and digest of its longest mirror. Mirrors that stand at the same
- * number and digest count at once; the others are isolated and filled again when the queue is whole. Entries
- * become due as their blocks arrive; those with an owed or parked report wait until every queue is back,
- * because only then is it known whether the other half exists.
+ * It goes on at the number and digest of the copy that is read. Each entry says by its label which queue it stands in.
+ * Entries become due as their blocks arrive, with their bodies or without (absent-bodies.ts); a report that is owed is
+ * made when every entry is here.
  */
 import { joinCrc } from '../../base/crc-join.js';
 import type { Mirrors } from '../mirror/mirrors.js';
-import type { QueueMirror } from '../mirror/queue-mirror.js';
+import type { Partition } from '../mirror/partition.js';
 import type { Clock, Crc32, EventLog, Packer } from '../../platform/ports.js';
-import { FLAG_SHARED } from '../../protocol/change-rows.js';
-import { ENTRY_ROW_BYTES, entryBodyBytes, entryCrc, entryFlags, entryHeadBytes, entryId, entryNoteBytes, entryNoteCrc, entryPosition } from '../../protocol/entry-rows.js';
-import type { ClaimedQueue } from '../../recovery/queue-job.js';
+import { FLAG_BODY_ABSENT, FLAG_SHARED } from '../../protocol/change-rows.js';
+import type { Fenced } from '../../protocol/messages/fenced.js';
+import type { Fetched } from '../../protocol/messages/fetched.js';
+import {
+  ENTRY_ROW_BYTES, entryBodyBytes, entryBodyInFrame, entryCrc, entryFlags, entryHeadBytes, entryId, entryNoteBytes, entryNoteCrc,
+  entryPosition, entryRoom,
+} from '../../protocol/entry-rows.js';
+import { TEXT_ROW_BYTES, textBytes, textOf, textPosition } from '../../protocol/text-rows.js';
 import type { DueTimes } from './due-times.js';
 import type { Entries } from './entries.js';
 import { EntryState } from './entry-table.js';
-import { headArrivalWallMs, headExpirySeconds, headFlags, isKnownHead } from './envelope.js';
+import { headArrivalWallMs, headExpirySeconds, headFlags, headLabelAt, isKnownHead } from './envelope.js';
+import { labelOf, readLabel } from './label.js';
+import type { QueueName } from './label.js';
+import type { MailQueue } from './mail-queue.js';
 import type { Note } from './note.js';
-import { decodeNote, TO_TRY } from './note.js';
+import { decodeNote, noteRoom, TO_TRY } from './note.js';
 import type { MemoryGauge } from './memory-gauge.js';
 import type { MessageHolds } from './message-holds.js';
 import type { QueueRegistry } from './queue-registry.js';
 import type { Reports } from './report-job.js';
-import type { QueueIdentity } from './mail-queue.js';
 import type { Settlement } from './settlement.js';
 import type { Route, Router } from './types.js';
-import { ENVELOPE_PARKED, QUEUE_CLASSES } from './types.js';
 import type { WallFrame } from './wall-frame.js';
 
 export interface RecoveredOptions {
@@ -51,13 +56,21 @@ export interface RecoveredPorts {
   readonly reports: Reports;
   readonly holds: MessageHolds;
   readonly memory: MemoryGauge;
-  wake(mirror: QueueMirror): void;
-  unpark(mirror: QueueMirror, row: number): void;
+  wake(queue: MailQueue): void;
+  /** The body of an entry came later than its envelope. It may be over. */
+  onBody(row: number): void;
 }
 
 interface Found {
-  readonly mirror: QueueMirror;
+  readonly queue: MailQueue;
   readonly row: number;
+}
+
+/** Where an entry of a copy that was given up goes. */
+export interface AdoptedPlace {
+  readonly queue: MailQueue;
+  readonly arrivalSeconds: number;
+  readonly expirySeconds: number;
 }
 
 const NO_BYTES = new Uint8Array(0);
@@ -67,10 +80,11 @@ const CLOCKS_DIFFER = 'the clock of the process that had this queue differs from
 /** Expiry of an entry whose own can't be read. */
 const NEVER_SECONDS = 0xffffffff;
 
-/** Why a member is not in sync at once. */
-function whyAway(store: { readonly isUp: boolean }, holder: object | undefined): string {
-  if (!store.isUp) return 'it could not be reached when the queue came back';
-  return holder === undefined ? 'it had no copy when the queue came back' : 'its copy could not be continued when the queue came back';
+const BODY_DAMAGED = 'a message is held: its body is gone, or its checksum is wrong, at the last mirror that has it';
+
+/** Its body is still at the store. */
+function isWithoutBody(view: DataView, offset: number): boolean {
+  return (entryFlags(view, offset) & FLAG_BODY_ABSENT) !== 0;
 }
 
 /** Names what is shared: message ids are unique among those of one owner. */
@@ -78,9 +92,12 @@ function sharedKey(ownerId: string, messageId: number): string {
   return `${ownerId}/${String(messageId)}`;
 }
 
-/** Key of the change that decided a report, so that its parked copy is found again: each change has one report. */
-function changeKey(messageId: number, queue: Omit<QueueIdentity, 'ownerId'>, change: number): string {
-  return `${String(messageId)}/${String(queue.birth)}/${String(queue.serial)}/${String(change)}`;
+/** For entries whose label can't be read: they are held. */
+const UNREADABLE: QueueName = { queueClass: 'mail', name: 'unreadable' };
+
+/** Nothing is sent by it: the mail of its queue is held. */
+function noRoute({ queueClass, name }: QueueName): Route {
+  return { queueName: name, queueClass, label: labelOf({ queueClass, name }), nextHop: { protocol: 'smtp', host: 'invalid', port: 25 }, ordering: 'fifo', concurrency: 1, lengthMax: 0 };
 }
 
 export class RecoveredQueues {
@@ -92,109 +109,196 @@ export class RecoveredQueues {
   private readonly sharedBodies = new Map<string, number>();
   /** Entries of queues claimed since the last block came, and their bytes. */
   private readonly expected = { entries: 0, bytes: 0 };
-  /** Queues claimed and not whole yet; by how much our frame is ahead of that of their holder before us. */
-  private readonly open = new Map<QueueMirror, number>();
+  /** Partitions claimed and not whole yet; by how much our frame is ahead of that of their holder before us. */
+  private readonly open = new Map<Partition, number>();
+  /** Of partitions that take in a copy which was given up (adopted-mail.ts), the same. */
+  private readonly adopting = new Map<Partition, number>();
   private owing: Found[] = [];
-  private parked: Found[] = [];
+  /** The queue that the last entry stands in: most follow others of theirs. */
+  private lastQueue: MailQueue | undefined;
+  private readonly unrouted = new Map<string, Route>();
 
   constructor(options: RecoveredOptions, ports: RecoveredPorts) {
     this.options = options;
     this.ports = ports;
   }
 
-  onClaimed(claimed: ClaimedQueue): void {
-    const { registry, mirrors, log } = this.ports;
-    const queueClass = QUEUE_CLASSES.find((known) => known === claimed.queueClass) ?? 'mail';
-    const found = this.ports.router.routeOfQueue(claimed.name, queueClass);
-    const route: Route = found !== undefined ? registry.routeFor(claimed.ownerId, found, claimed.token) : { queueName: claimed.name, queueClass, nextHop: { protocol: 'smtp', host: 'invalid', port: 25 }, ordering: 'fifo', concurrency: 1, lengthMax: 0 };
-    const mirror = registry.adopt(claimed.handle, { ownerId: claimed.ownerId, birth: claimed.birth, serial: claimed.serial }, claimed.name, route, found !== undefined);
-    mirror.adopt(claimed.epoch, claimed.number, claimed.digestA, claimed.digestB);
-    mirror.token = claimed.token;
-    for (const store of claimed.given) mirror.giveUp(store, claimed.givenEpoch);
-    const { tail } = claimed;
-    if (tail !== undefined) mirrors.importTail(mirror, tail.firstNumber, tail.rows, tail.bodies, tail.digestA, tail.digestB);
-    mirror.queue.beginRecovery();
-    this.open.set(mirror, this.aheadNow(claimed));
-    this.expected.entries += claimed.holders[0]?.count ?? 0;
-    this.expected.bytes += claimed.holders[0]?.bytes ?? 0;
-    for (const store of mirrors.stores) {
-      const holder = claimed.holders.find((row) => row.storeId === store.storeId);
-      if (holder === undefined && !claimed.members.includes(store.storeId)) continue;
-      const replica = mirrors.addReplica(mirror, store);
-      replica.member = claimed.members.includes(store.storeId);
-      replica.wanted = replica.member;
-      replica.awayCause = claimed.given.includes(store.storeId) ? 'given up by an operator' : whyAway(store, holder);
-      replica.claimBootId = claimed.copies.includes(store.storeId) ? store.bootId : '';
-      // That no other process had the queue by a member is the operator's word.
-      if (claimed.isOutside) replica.lossWitnessed = replica.member;
-      if (holder !== undefined) mirrors.adoptMember(mirror, replica, holder.number, holder.digestA, holder.digestB);
-    }
-    if (found === undefined) log.warn('recovery', 'no route leads out of this queue any more: its mail is held; add a route with its name or move the mail', { queue: claimed.name });
-    mirrors.reviseSetOf(mirror);
+  /** A partition is about to come back from the copy that stands so. */
+  begin(partition: Partition, copy: Fenced, holderWallMs: number): void {
+    partition.isRecovering = true;
+    partition.isPartial = true;
+    this.ports.entries.absent.begin(partition, copy.number);
+    this.open.set(partition, this.aheadNow(partition, holderWallMs));
+    this.expected.entries += copy.count;
+    this.expected.bytes += copy.bytes;
   }
 
   /** A clock that differs is told of: what was written by it is reckoned by it. */
-  private aheadNow({ holderClock, name, ownerId }: ClaimedQueue): number {
-    const { clock, frame, log } = this.ports;
-    const holderWallMs = holderClock.wallMs(clock.nowMs());
+  private aheadNow({ name, ownerId }: Partition, holderWallMs: number): number {
+    const { frame, log } = this.ports;
     if (holderWallMs === 0) return 0;
     const aheadMs = frame.wallMs() - holderWallMs;
     if (Math.abs(aheadMs) >= CLOCKS_DIFFER_MS) {
-      log.warn('clock', CLOCKS_DIFFER, { queue: name, owner: ownerId, ahead_s: Math.round(aheadMs / 1000) });
+      log.warn('clock', CLOCKS_DIFFER, { partition: name, owner: ownerId, ahead_s: Math.round(aheadMs / 1000) });
     }
     return aheadMs;
   }
 
-  /** Entry rows by ascending position; false when a checksum is wrong and another mirror can be asked. */
-  onBlock(handle: number, rows: Uint8Array, bodies: Uint8Array, lastSource: boolean): boolean {
-    const mirror = this.ports.mirrors.mirrorOf(handle);
-    if (mirror === undefined) return true;
-    if (this.expected.entries > 0) this.makeRoom();
+  /**
+   * Entry rows by ascending position, and the texts of some of them; false when a checksum is wrong and
+   * another mirror can be asked.
+   */
+  onBlock(handle: number, rows: Uint8Array, bodies: Uint8Array, texts: Uint8Array, lastSource: boolean): boolean {
+    const partition = this.ports.mirrors.partitionOf(handle);
+    if (partition === undefined) return true;
     const view = new DataView(rows.buffer, rows.byteOffset, rows.byteLength);
+    if (this.expected.entries > 0) this.makeRoom(view, bodies.length);
     const payload = new DataView(bodies.buffer, bodies.byteOffset, bodies.byteLength);
     // All of the block is checked before any of it is taken, so that another mirror can be asked for it as a whole.
     const sound = this.isSound(view, bodies);
     if (!sound && !lastSource) return false;
+    let textAt = 0;
     for (let offset = 0, at = 0; offset < view.byteLength; offset += ENTRY_ROW_BYTES) {
-      const ownEnd = at + entryBodyBytes(view, offset) + entryHeadBytes(view, offset);
+      const ownEnd = at + entryBodyInFrame(view, offset) + entryHeadBytes(view, offset);
       const end = ownEnd + entryNoteBytes(view, offset);
       const own = bodies.subarray(at, ownEnd);
       const note = end === ownEnd ? NO_BYTES : bodies.subarray(ownEnd, end);
-      this.takeEntry(mirror, view, offset, own, note, payload, at, sound || this.checkEntry(view, offset, own, note));
+      const isSound = sound || this.checkEntry(view, offset, own, note);
+      const row = this.takeEntry(partition, view, offset, own, note, payload, at, isSound);
       at = end;
+      if (textAt < texts.length && textPosition(texts, textAt) === entryPosition(view, offset)) {
+        if (row !== 0 && this.ports.entries.hasNote(row)) this.ports.entries.texts.put(row, textOf(texts, textAt));
+        textAt += TEXT_ROW_BYTES + textBytes(texts, textAt);
+      }
     }
-    this.ports.wake(mirror);
     return true;
   }
 
-  /** For all queues that were claimed together at once: memory is made in few pieces. */
-  private makeRoom(): void {
+  /**
+   * For all partitions that were claimed together at once: memory is made in few pieces. The first block shows whether
+   * bodies come along, or envelopes alone.
+   */
+  private makeRoom(rows: DataView, bytes: number): void {
     const { expected } = this;
-    this.ports.entries.expect(expected.entries, expected.bytes, this.ports.memory.limitBytes);
+    const count = rows.byteLength / ENTRY_ROW_BYTES;
+    const hasBodies = count === 0 || entryBodyInFrame(rows, 0) > 0 || entryBodyBytes(rows, 0) === 0;
+    const envelopesBytes = hasBodies ? expected.bytes : Math.ceil((bytes / count) * expected.entries);
+    const comingBytes = Math.min(expected.bytes, envelopesBytes);
+    this.ports.entries.expect(expected.entries, comingBytes, this.ports.memory.limitBytes);
     expected.entries = 0;
     expected.bytes = 0;
   }
 
-  onRecovered(handle: number): void {
-    const mirror = this.ports.mirrors.mirrorOf(handle);
-    if (mirror === undefined) return;
-    mirror.queue.endRecovery();
-    this.close(mirror);
-    this.ports.log.info('recovery', 'a queue is back', { queue: mirror.queue.name, messages: mirror.queue.length, epoch: mirror.epoch, transactions: mirror.lastNumber });
-    this.ports.wake(mirror);
-    this.ports.mirrors.onWhole(mirror);
+  /** Every entry is here: its queues are complete, and bodies may still be missing. */
+  onIndexed(handle: number): void {
+    const { mirrors, entries, log } = this.ports;
+    const partition = mirrors.partitionOf(handle);
+    if (partition === undefined) return;
+    partition.endRecovery();
+    this.close(partition);
+    const absent = entries.absent.countOf(partition);
+    if (absent > 0) {
+      log.info('recovery', 'a partition is known: bodies come from the stores as they are needed, and as memory allows', {
+        partition: partition.name, messages: partition.length, queues: partition.queues.size, absent,
+      });
+    }
+    for (const queue of partition.queues.values()) this.ports.wake(queue);
+    mirrors.askFlush();
+    this.resumeReports(partition);
   }
 
-  /** Owners with reports of which a half has come back. */
-  get owners(): ReadonlySet<string> {
-    const ids = new Set<string>();
-    for (const { mirror } of [...this.owing, ...this.parked]) ids.add(mirror.queue.identity.ownerId);
-    return ids;
+  /** Everything is here. */
+  onWhole(handle: number): void {
+    const partition = this.ports.mirrors.partitionOf(handle);
+    if (partition === undefined) return;
+    partition.isPartial = false;
+    this.ports.entries.absent.end(partition);
+    this.ports.log.info('recovery', 'a partition is back', {
+      partition: partition.name, owner: partition.ownerId, messages: partition.length, queues: partition.queues.size,
+      epoch: partition.epoch, transactions: partition.lastNumber,
+    });
+    this.ports.mirrors.askFlush();
   }
 
-  /** Of this queue nothing comes any more; with the last one, of none. */
-  private close(mirror: QueueMirror): void {
-    this.open.delete(mirror);
+  /**
+   * Entries whose bodies were asked for; false when one is damaged, or not there, and another mirror can be asked. At
+   * the last one what is damaged or gone is held.
+   */
+  onFetched(handle: number, { rows, untilPosition }: Fetched, bodies: Uint8Array, lastSource: boolean): boolean {
+    const partition = this.ports.mirrors.partitionOf(handle);
+    if (partition === undefined) return true;
+    const { absent } = this.ports.entries;
+    const view = new DataView(rows.buffer, rows.byteOffset, rows.byteLength);
+    if (!lastSource && !this.areAllSound(partition, view, bodies, untilPosition)) return false;
+    for (let offset = 0, at = 0; offset < view.byteLength; offset += ENTRY_ROW_BYTES) {
+      const bodyBytes = entryBodyBytes(view, offset);
+      const row = absent.askedAt(partition, entryPosition(view, offset));
+      if (row !== 0) this.takeBody(partition, row, view, offset, bodies.subarray(at, at + bodyBytes));
+      at += bodyBytes + entryHeadBytes(view, offset) + entryNoteBytes(view, offset);
+    }
+    for (const row of absent.askedUntil(partition, untilPosition)) this.loseBody(row);
+    return true;
+  }
+
+  private areAllSound(partition: Partition, view: DataView, bodies: Uint8Array, untilPosition: number): boolean {
+    const { absent } = this.ports.entries;
+    let found = 0;
+    for (let offset = 0, at = 0; offset < view.byteLength; offset += ENTRY_ROW_BYTES) {
+      const bodyBytes = entryBodyBytes(view, offset);
+      const row = absent.askedAt(partition, entryPosition(view, offset));
+      if (row !== 0 && !this.isBodyOf(row, bodies.subarray(at, at + bodyBytes))) return false;
+      if (row !== 0) found += 1;
+      at += bodyBytes + entryHeadBytes(view, offset) + entryNoteBytes(view, offset);
+    }
+    return found === absent.askedUntil(partition, untilPosition).length;
+  }
+
+  /** Together with the head that came before: it was not checked then. */
+  private isBodyOf(row: number, body: Uint8Array): boolean {
+    const { entries, crc32 } = this.ports;
+    const { table } = entries;
+    return body.length === table.bodyBytes.get(row) && crc32(entries.head(row), crc32(body, 0)) === table.checksum.get(row);
+  }
+
+  private takeBody(partition: Partition, row: number, view: DataView, offset: number, body: Uint8Array): void {
+    const { entries, registry } = this.ports;
+    const queue = registry.queueOf(row);
+    if (queue === undefined) return;
+    if (!this.isBodyOf(row, body)) {
+      this.loseBody(row, body);
+      return;
+    }
+    const isShared = (entryFlags(view, offset) & FLAG_SHARED) !== 0;
+    const shared = isShared ? this.sharedBody(partition.ownerId, entries.table.messageId(row), body) : 0;
+    entries.putBody(queue, row, body, shared);
+    if (entries.table.state(row) === EntryState.READY) this.ports.wake(queue);
+    this.ports.onBody(row);
+  }
+
+  /** No mirror has it as it was: what there is of it is kept for an operator. */
+  private loseBody(row: number, body: Uint8Array = NO_BYTES): void {
+    const { entries, registry, settlement, log } = this.ports;
+    const { table } = entries;
+    const queue = registry.queueOf(row);
+    if (queue === undefined) return;
+    const kept = new Uint8Array(table.bodyBytes.get(row));
+    kept.set(body.subarray(0, kept.length));
+    entries.putBody(queue, row, kept, 0);
+    if (table.state(row) === EntryState.REPORTING) queue.unblock(row);
+    settlement.withdrawFromWaiting(queue, row);
+    if (table.state(row) !== EntryState.HELD) table.transition(row, EntryState.HELD);
+    queue.heldCount += 1;
+    // Nothing that damaged bytes say is believed.
+    table.expirySeconds.set(row, NEVER_SECONDS);
+    log.error('recovery', BODY_DAMAGED, { queue: queue.name, queue_id: table.messageId(row) });
+    // Deliveries waited for it; those behind it go on.
+    this.ports.wake(queue);
+  }
+
+  /** Of this partition nothing comes any more; with the last one, of none. */
+  private close(partition: Partition): void {
+    this.lastQueue = undefined;
+    this.open.delete(partition);
     if (this.open.size === 0) this.ports.entries.expectNoMore();
   }
 
@@ -203,47 +307,59 @@ export class RecoveredQueues {
     this.sharedBodies.clear();
   }
 
-  /** A half of a report whose other half has left. */
-  noteOwing(mirror: QueueMirror, row: number): void {
-    this.owing.push({ mirror, row });
+  /** A source that owes a report, of which nothing has been made. */
+  noteOwing(queue: MailQueue, row: number): void {
+    if (queue.isRecovering) this.owing.push({ queue, row });
+    else this.ports.reports.resume(queue, row);
   }
 
-  noteParked(mirror: QueueMirror, row: number): void {
-    this.parked.push({ mirror, row });
+  /** A block of a copy that was given up is about to be stored anew in this partition. */
+  beginAdopting(partition: Partition, holderWallMs: number): void {
+    this.lastQueue = undefined;
+    this.adopting.set(partition, holderWallMs === 0 ? 0 : this.ports.frame.wallMs() - holderWallMs);
   }
 
-  /** The queue leaves: what was found in it goes with it. */
-  forget(mirror: QueueMirror): void {
-    if (this.open.has(mirror)) this.close(mirror);
-    this.owing = this.owing.filter((found) => found.mirror !== mirror);
-    this.parked = this.parked.filter((found) => found.mirror !== mirror);
-  }
-
-  /** Every queue of the owner is here: reports that were under way go on (report-job.ts). */
-  onAllRecovered(ownerId: string): void {
-    const { settlement, reports, unpark } = this.ports;
-    const isTheirs = ({ mirror }: Found): boolean => mirror.queue.identity.ownerId === ownerId;
-    const owing = this.owing.filter(isTheirs);
-    const parked = this.parked.filter(isTheirs);
-    this.owing = this.owing.filter((found) => !isTheirs(found));
-    this.parked = this.parked.filter((found) => !isTheirs(found));
-    const copies = new Map<string, Found>();
-    for (const found of parked) {
-      const origin = settlement.envelopeOf(found.row)?.origin;
-      if (origin !== undefined) copies.set(changeKey(origin.messageId, { birth: origin.queueBirth, serial: origin.queueSerial }, origin.change), found);
+  /** Where an adopted entry goes, by its head, and its times. */
+  adoptedInto(partition: Partition, head: Uint8Array): AdoptedPlace {
+    const view = new DataView(head.buffer, head.byteOffset, head.byteLength);
+    if (!isKnownHead(view, 0, head.length)) {
+      return { queue: this.queueOf(partition, undefined), arrivalSeconds: 0, expirySeconds: NEVER_SECONDS };
     }
-    for (const found of owing) {
-      const envelope = settlement.envelopeOf(found.row);
+    return {
+      queue: this.queueOf(partition, readLabel(view, headLabelAt(0), head.length)),
+      arrivalSeconds: Math.floor(headArrivalWallMs(view, 0) / 1000),
+      expirySeconds: this.expirySeconds(partition, headExpirySeconds(view, 0)),
+    };
+  }
+
+  /** Every copy has an adopted entry: it waits for what its note says. */
+  placeAdopted(queue: MailQueue, row: number): void {
+    const { entries } = this.ports;
+    const head = entries.head(row);
+    const view = new DataView(head.buffer, head.byteOffset, head.byteLength);
+    const flags = isKnownHead(view, 0, head.length) ? headFlags(view, 0) : undefined;
+    this.place(queue, row, flags, entries.note(row), true);
+  }
+
+  /** The partition leaves: what was found in it goes with it. */
+  forget(partition: Partition): void {
+    this.adopting.delete(partition);
+    if (this.open.has(partition)) this.close(partition);
+    this.owing = this.owing.filter(({ queue }) => queue.partition !== partition);
+  }
+
+  /** The partition is whole: reports that were under way are made (report-job.ts). */
+  private resumeReports(partition: Partition): void {
+    const owing = this.owing.filter(({ queue }) => queue.partition === partition);
+    this.owing = this.owing.filter(({ queue }) => queue.partition !== partition);
+    const { holds, reports, settlement } = this.ports;
+    for (const { queue, row } of owing) {
+      // Held meanwhile: what came last, its body, is damaged.
+      if (this.ports.entries.table.state(row) !== EntryState.REPORTING) continue;
+      const envelope = settlement.envelopeOf(row);
       if (envelope === undefined) continue;
-      const note = settlement.noteOf(found.row, envelope.recipients.length);
-      const key = changeKey(envelope.messageId, found.mirror.queue.identity, note.owedChange);
-      const copy = copies.get(key);
-      copies.delete(key);
-      // With a copy nothing has to be made any more.
-      if (copy === undefined && this.ports.holds.holdsReport(found.mirror, found.row, note)) continue;
-      reports.resume(found.mirror, found.row, copy);
+      if (!holds.holdsReport(queue, row, settlement.noteOf(row, envelope.recipients.length))) reports.resume(queue, row);
     }
-    for (const found of copies.values()) unpark(found.mirror, found.row);
   }
 
   /** Whether the payload is what its rows say: one checksum over all of it (base/crc-join.ts), which a call for each entry would cost as much as. */
@@ -251,8 +367,9 @@ export class RecoveredQueues {
     let crc = 0;
     let bytes = 0;
     for (let offset = 0; offset < view.byteLength; offset += ENTRY_ROW_BYTES) {
-      const ownBytes = entryBodyBytes(view, offset) + entryHeadBytes(view, offset);
       const noteBytes = entryNoteBytes(view, offset);
+      if (isWithoutBody(view, offset)) return this.areSound(view, bodies);
+      const ownBytes = entryBodyBytes(view, offset) + entryHeadBytes(view, offset);
       crc = joinCrc(crc, entryCrc(view, offset), ownBytes);
       if (noteBytes > 0) crc = joinCrc(crc, entryNoteCrc(view, offset), noteBytes);
       bytes += ownBytes + noteBytes;
@@ -260,29 +377,76 @@ export class RecoveredQueues {
     return bytes === bodies.length && crc >>> 0 === this.ports.crc32(bodies, 0);
   }
 
-  private checkEntry(view: DataView, offset: number, own: Uint8Array, note: Uint8Array): boolean {
-    const { crc32 } = this.ports;
-    return crc32(own, 0) === entryCrc(view, offset) && (note.length === 0 || crc32(note, 0) === entryNoteCrc(view, offset));
+  /** The same with a call for each. */
+  private areSound(view: DataView, bodies: Uint8Array): boolean {
+    for (let offset = 0, at = 0; offset < view.byteLength; offset += ENTRY_ROW_BYTES) {
+      const noteAt = at + entryBodyInFrame(view, offset) + entryHeadBytes(view, offset);
+      const own = bodies.subarray(at, noteAt);
+      at = noteAt + entryNoteBytes(view, offset);
+      if (!this.checkEntry(view, offset, own, bodies.subarray(noteAt, at))) return false;
+    }
+    return true;
   }
 
-  /** `own` is body ‖ head, and lies at `at` of the block's payload. */
-  private takeEntry(mirror: QueueMirror, view: DataView, offset: number, own: Uint8Array, note: Uint8Array, payload: DataView, at: number, sound: boolean): void {
+  /** A head without its body is checked when that comes: one checksum covers both. */
+  private checkEntry(view: DataView, offset: number, own: Uint8Array, note: Uint8Array): boolean {
+    const { crc32 } = this.ports;
+    const isOwnSound = isWithoutBody(view, offset) || crc32(own, 0) === entryCrc(view, offset);
+    return isOwnSound && (note.length === 0 || crc32(note, 0) === entryNoteCrc(view, offset));
+  }
+
+  /**
+   * `own` is body ‖ head, or the head alone, and lies at `at` of the block's payload. Answers the row, 0 when the entry has
+   * ended at once.
+   */
+  private takeEntry(
+    partition: Partition, view: DataView, offset: number, own: Uint8Array, note: Uint8Array, payload: DataView, at: number, sound: boolean,
+  ): number {
     const { entries } = this.ports;
     const bodyBytes = entryBodyBytes(view, offset);
-    const headAt = at + bodyBytes;
+    const bodyHere = entryBodyInFrame(view, offset);
+    const isAbsent = isWithoutBody(view, offset);
+    const headAt = at + bodyHere;
     const id = entryId(view, offset);
     // Nothing that damaged bytes say is believed: such an entry never expires, and shares its body with no other.
-    const known = sound && isKnownHead(payload, headAt, own.length - bodyBytes);
-    const shared = sound && (entryFlags(view, offset) & FLAG_SHARED) !== 0 ? this.sharedBody(mirror.queue.identity.ownerId, id, own.subarray(0, bodyBytes)) : 0;
-    const slot = entries.contents.storeBytes(shared === 0 ? own : own.subarray(bodyBytes));
+    const known = sound && isKnownHead(payload, headAt, own.length - bodyHere);
+    const queue = this.queueOf(partition, known ? readLabel(payload, headLabelAt(headAt), at + own.length) : undefined);
+    const isShared = sound && !isAbsent && (entryFlags(view, offset) & FLAG_SHARED) !== 0;
+    const shared = isShared ? this.sharedBody(partition.ownerId, id, own.subarray(0, bodyBytes)) : 0;
+    const room = entryRoom(view, offset);
+    const slot = entries.contents.storeBytes(shared === 0 ? own : own.subarray(bodyBytes), room);
     const arrivalSeconds = known ? Math.floor(headArrivalWallMs(payload, headAt) / 1000) : 0;
-    const expirySeconds = known ? this.expirySeconds(mirror, headExpirySeconds(payload, headAt)) : NEVER_SECONDS;
-    const row = entries.create(mirror.queue, id, slot, shared, bodyBytes, entryCrc(view, offset), arrivalSeconds, expirySeconds);
+    const expirySeconds = known ? this.expirySeconds(partition, headExpirySeconds(payload, headAt)) : NEVER_SECONDS;
+    const crc = entryCrc(view, offset);
+    const row = isAbsent ? entries.createAbsent(queue, id, slot, bodyBytes, crc, arrivalSeconds, expirySeconds, room)
+      : entries.create(queue, id, slot, shared, bodyBytes, crc, arrivalSeconds, expirySeconds, room);
     entries.table.position.set(row, entryPosition(view, offset));
     if (sound && note.length > 0) entries.setNote(row, note);
-    mirror.queue.appendRecovered(row, entries.bytes(row));
+    queue.appendRecovered(row, entries.bytes(row));
     this.entryCount += 1;
-    this.place(mirror, row, known ? headFlags(payload, headAt) : undefined, note, sound);
+    this.place(queue, row, known ? headFlags(payload, headAt) : undefined, note, sound);
+    return entries.table.state(row) === EntryState.FREE ? 0 : row;
+  }
+
+  /** The queue that an entry's label names, made if need be. */
+  private queueOf(partition: Partition, label: QueueName | undefined): MailQueue {
+    const { registry, router, log } = this.ports;
+    const { queueClass, name } = label ?? UNREADABLE;
+    const last = this.lastQueue;
+    if (last?.partition === partition && last.name === name && last.route.queueClass === queueClass) return last;
+    const text = labelOf({ queueClass, name });
+    let queue = partition.queues.get(text);
+    if (queue === undefined) {
+      const found = router.routeOfQueue(name, queueClass);
+      const route = found ?? this.unrouted.get(text) ?? noRoute({ queueClass, name });
+      if (found === undefined) {
+        this.unrouted.set(text, route);
+        log.warn('recovery', 'no route leads out of this queue any more: its mail is held; add a route with its name or move the mail', { queue: name });
+      }
+      queue = registry.queueIn(partition, route, found !== undefined, true);
+    }
+    this.lastQueue = queue;
+    return queue;
   }
 
   /** The content row of a body that several queues name. */
@@ -298,31 +462,28 @@ export class RecoveredQueues {
   }
 
   /** Decides what a recovered entry waits for. */
-  private place(mirror: QueueMirror, row: number, flags: number | undefined, noteBytes: Uint8Array, sound: boolean): void {
-    const { entries, clock, dueTimes, packer, log } = this.ports;
-    const queue = mirror.queue;
-    const note = !sound || noteBytes.length === 0 ? undefined : decodeNote(packer, noteBytes);
-    const isParked = flags !== undefined && (flags & ENVELOPE_PARKED) !== 0 && note?.unparked !== true;
-    // A report under way goes on even where no route leads out: else the restart after a new route would make it again.
-    const isReport = isParked || (note !== undefined && note.owedChange !== 0);
-    if (!sound || flags === undefined || (!queue.routed && !isReport) || (noteBytes.length > 0 && note === undefined)) {
+  private place(queue: MailQueue, row: number, flags: number | undefined, noteBytes: Uint8Array, sound: boolean): void {
+    const { entries, clock, dueTimes, log } = this.ports;
+    const note = !sound || noteBytes.length === 0 ? undefined : decodeNote(noteBytes);
+    // A report that is owed is made even where no route leads out of the queue.
+    const isReport = note !== undefined && note.owedChange !== 0;
+    if (
+      !sound || flags === undefined || (!queue.routed && !isReport) || (noteBytes.length > 0 && note === undefined) ||
+      entries.room(row) < noteRoom(1)
+    ) {
       entries.table.transition(row, EntryState.HELD);
       queue.heldCount += 1;
       if (!sound) log.error('recovery', 'a message is held: its checksum is wrong at the last mirror that has it', { queue: queue.name, queue_id: entries.table.messageId(row) });
       return;
     }
-    if (isParked) {
-      entries.table.transition(row, EntryState.PARKED);
-      this.parked.push({ mirror, row });
-      return;
-    }
-    if (note !== undefined && this.placeEnding(mirror, row, note)) return;
-    if (this.ports.holds.holdsBack(mirror, row, note)) return;
-    const delayMs = note === undefined ? 0 : this.delayMs(mirror, note.dueWallMs);
+    if (note !== undefined && this.placeEnding(queue, row, note)) return;
+    if (this.ports.holds.holdsBack(queue, row, note)) return;
+    this.ports.wake(queue);
+    const delayMs = note === undefined ? 0 : this.delayMs(queue.partition, note.dueWallMs);
     if (queue.route.ordering === 'strict' && note !== undefined && note.dueWallMs !== 0 && !queue.isBlocked) {
       queue.makeReadyFirst(row);
       queue.blockBy(row, clock.nowMs() + delayMs);
-      dueTimes.wakeAt(mirror, queue.blockedUntilMs);
+      dueTimes.wakeAt(queue, queue.blockedUntilMs);
     } else if (delayMs === 0 || queue.route.ordering === 'strict') queue.makeReady(row, true);
     else {
       entries.table.transition(row, EntryState.DEFERRED);
@@ -332,43 +493,42 @@ export class RecoveredQueues {
   }
 
   /** From now until a due time that its holder wrote: no longer than a retry may take, whatever clocks showed. */
-  private delayMs(mirror: QueueMirror, dueWallMs: number): number {
+  private delayMs(partition: Partition, dueWallMs: number): number {
     if (dueWallMs === 0) return 0;
     const { frame } = this.ports;
-    return Math.min(this.options.longestRetryMs, Math.max(0, dueWallMs + this.aheadOf(mirror) - frame.wallMs()));
+    return Math.min(this.options.longestRetryMs, Math.max(0, dueWallMs + this.aheadOf(partition) - frame.wallMs()));
   }
 
   /**
    * When an entry ends that its holder wrote this expiry into. Whatever the clocks of both showed: not before a retry
    * could have been made, so that nothing is bounced untried because of a clock, and not later than a lifetime from now.
    */
-  private expirySeconds(mirror: QueueMirror, writtenSeconds: number): number {
+  private expirySeconds(partition: Partition, writtenSeconds: number): number {
     const { longestRetryMs, lifetimeMs } = this.options;
     const nowMs = this.ports.frame.wallMs();
-    const endMs = writtenSeconds * 1000 + this.aheadOf(mirror);
+    const endMs = writtenSeconds * 1000 + this.aheadOf(partition);
     return Math.ceil(Math.min(nowMs + lifetimeMs, Math.max(nowMs + longestRetryMs, endMs)) / 1000);
   }
 
   /** By how much our frame is ahead of the holder's that wrote the entries; 0 when no store knows. */
-  private aheadOf(mirror: QueueMirror): number {
-    return this.open.get(mirror) ?? 0;
+  private aheadOf(partition: Partition): number {
+    return this.open.get(partition) ?? this.adopting.get(partition) ?? 0;
   }
 
   /** An entry that owes a report, or has nobody left to try. */
-  private placeEnding(mirror: QueueMirror, row: number, note: Note): boolean {
+  private placeEnding(queue: MailQueue, row: number, note: Note): boolean {
     const { entries, settlement } = this.ports;
     entries.table.attempts.set(row, Math.min(255, note.attempts));
     if (note.owedChange !== 0) {
       entries.table.transition(row, EntryState.REPORTING);
-      this.owing.push({ mirror, row });
-      const { queue } = mirror;
+      this.noteOwing(queue, row);
       if (queue.route.ordering === 'strict' && note.states.includes(TO_TRY) && !queue.isBlocked) queue.blockBy(row, Infinity);
       return true;
     }
     if (note.states.includes(TO_TRY)) return false;
     // The crash came between "reported" and the end of the entry.
     entries.table.transition(row, EntryState.REPORTING);
-    settlement.end(mirror, row);
+    settlement.end(queue, row);
     return true;
   }
 }

@@ -1,50 +1,45 @@
 /**
- * A report (DSN) in three steps that survive a crash between any two of them (docs/GUARANTEES.md "Reports").
+ * A report (DSN) about recipients of a message that have failed, or whose delivery was to be told. It stands in the
+ * partition of its message, so that no crash and no takeover sees half of it (docs/GUARANTEES.md "Reports").
  *
- *   DECIDED    source annotated "report owed, first try" as change k   waits for commit of k
- *   MARKING    after a restart: annotated with one more try            waits for its turn, then for that commit
- *   PARKING    parked copy stored in the reverse-path's bounce queue   waits for its commit
- *   ENDING     source ended, or annotated "reported"                   waits for that commit
- *   OVER       the copy is unparked and due
+ *   DECIDED   the source is annotated "report owed, first try"              waits for that change at the mirrors
+ *   MARKING   after a restart: annotated with one more try                  waits for its turn, then for that change
+ *   MAKING    report stored, and the source ended or annotated "reported":  one section of changes, which a mirror
+ *             takes as a whole or not at all                                no room: tried again
+ *   OVER      the report is due as soon as its change is committed
  *
- * After a restart: source owed and no parked copy → MARKING; owed and a parked copy with this origin
- * → ENDING; a parked copy whose source is gone or owes nothing → unpark. So the sender gets one report: a
- * copy goes out only after the source can't ask for another.
+ * After a restart a source that owes a report has none yet: it is made anew. A few are made in a turn, however many
+ * are owed: others wait for theirs.
  *
  * Composing may end the process. A message whose report two processes began, and neither survived, is held by
  * the third (message-holds.ts). So that only this one is, tries after a restart are marked one after the
  * other, and the mark goes back with the turn in which the report is there.
- *
- * Making the copy is the costly step: it takes the content of the message. One commit may tell of 100,000 reports,
- * and all of them may find no mirror or no memory. So jobs that come to PARKING queue up; one that was MARKING goes
- * on alone, at once:
- *
- *   fresh  ─ MADE_PER_TURN a turn of the loop, turn after turn ─┬► made ─ stored ─► ENDING
- *   failed ─ a second later, TRIED_PER_TICK a tick ─────────────┘   │
- *     ▲                                                             └ not stored ─┐
- *     └───────────────────────────────────────────────────────────────────────────┘
  */
-import { CommitState, PendingCommit } from '../mirror/commit-point.js';
-import type { QueueMirror } from '../mirror/queue-mirror.js';
+import type { Partition } from '../mirror/partition.js';
 import type { CommitWaiter } from '../mirror/wait-list.js';
 import type { Clock, EventLog } from '../../platform/ports.js';
-import type { Acceptance, StoreRequest } from './acceptance.js';
+import type { Acceptance } from './acceptance.js';
 import type { Entries } from './entries.js';
+import { EntryState } from './entry-table.js';
 import type { MailEvents } from './mail-events.js';
+import type { MailQueue } from './mail-queue.js';
 import type { Note } from './note.js';
 import { DONE, ENDED, OWED_FAILURE, OWED_SUCCESS } from './note.js';
+import type { ReplyTexts } from './entry-texts.js';
 import type { Settlement } from './settlement.js';
-import type { Envelope, Origin, RecipientGroup, Route, Router, SubmissionOutcome } from './types.js';
-import { COMMITTED, ENVELOPE_PARKED, NO_MEMORY, NOT_READY, ORIGIN_FAILURE_DSN, ORIGIN_SUCCESS_DSN, RET_HEADERS } from './types.js';
+import type { Envelope, Router } from './types.js';
+import { NO_MEMORY, NOT_READY, RET_HEADERS } from './types.js';
 
 /** Step of a report. */
-const ReportStep = { DECIDED: 0, MARKING: 1, PARKING: 2, ENDING: 3, OVER: 4 } as const;
+const ReportStep = { DECIDED: 0, MARKING: 1, MAKING: 2, OVER: 3 } as const;
 export type ReportStep = (typeof ReportStep)[keyof typeof ReportStep];
 
 /** What a report is about: recipients of one entry with what was last said of each. */
 export interface ReportInput {
   readonly envelope: Envelope;
   readonly note: Note;
+  /** What was said of them, as far as it is still known. */
+  readonly texts: ReplyTexts;
   /** Indexes of recipients whose outcome is reported. */
   readonly recipients: readonly number[];
   readonly failure: boolean;
@@ -62,20 +57,10 @@ export interface ReportPorts {
   readonly router: Router;
   readonly events: MailEvents;
   nextMessageId(): number;
-  /** Reports about another gateway's mail go to a bounce queue under that gateway's identity. */
-  routeFor(source: QueueMirror, route: Route): Route;
   /** The bytes of a DSN (gateway/bounce). */
   compose(input: ReportInput, ownerId: string): { readonly content: Uint8Array; readonly flags: number };
-  /** The report may go out: its entry is due. */
-  unpark(mirror: QueueMirror, row: number): void;
-  /** endOfTurn() is to be called when the loop's turn ends. */
+  /** Calls work() when the turn ends. */
   requestEndOfTurn(): void;
-}
-
-/** Told of halves of reports whose other half has left with its queue. */
-export interface ReportHalves {
-  owing(mirror: QueueMirror, row: number): void;
-  parked(mirror: QueueMirror, row: number): void;
 }
 
 const RETRY_MS = 1000;
@@ -83,67 +68,44 @@ const RETRY_MS = 1000;
 const MARK_WAIT_MS = 1000;
 /** Jobs looked at, at once, for one whose mirrors can take a mark. */
 const MARK_LOOKS = 64;
-/** Each is some 30 µs and a copy of the content: a turn stays below a few milliseconds. */
+/** Made in one turn: each is some 0.1 ms. */
 const MADE_PER_TURN = 64;
-/** Those that could not be stored: ten ticks a second make it 640 a second at most, 2% of the process. */
-const TRIED_PER_TICK = 64;
+/** How often it is told that reports wait for room. */
 const TOLD_EVERY_MS = 10_000;
 
-class ReportJob implements CommitWaiter, StoreRequest {
-  readonly mirror: QueueMirror;
+class ReportJob implements CommitWaiter {
+  readonly queue: MailQueue;
   readonly row: number;
   step: ReportStep = ReportStep.DECIDED;
-  retryAtMs = 0;
   /** MARKING: the count of tries that was sent to the mirrors; 0 before. */
   tries = 0;
   /** There was no memory for it: it is made as short as it may be. */
   isShort = false;
-  parked: PendingCommit | undefined;
-  parkedMirror: QueueMirror | undefined;
-  parkedRow = 0;
-  /** Set when the source has left: who wants to know of the copy. */
-  orphans: ReportHalves | undefined;
-  // The store request of the parked copy, filled at PARKING.
-  messageId = 0;
-  readonly reversePath = '';
-  groups: readonly RecipientGroup[] = [];
-  chunks: readonly Uint8Array[] = [];
-  contentBytes = 0;
-  flags = 0;
-  readonly ret = 0;
-  readonly envid = '';
-  readonly client = '';
-  readonly helo = '';
-  origin: Origin | undefined;
   private readonly reports: Reports;
 
-  constructor(mirror: QueueMirror, row: number, reports: Reports) {
-    this.mirror = mirror;
+  constructor(queue: MailQueue, row: number, reports: Reports) {
+    this.queue = queue;
     this.row = row;
     this.reports = reports;
   }
 
   onCommitted(): void {
-    this.reports.advance(this);
-  }
-
-  settle(outcome: SubmissionOutcome): void {
-    this.reports.parkedSettled(this, outcome);
+    this.reports.decided(this);
   }
 }
 
 export class Reports {
   private readonly ports: ReportPorts;
   private readonly jobs = new Set<ReportJob>();
+  /** To be made, in order; those that found no room wait apart. */
+  private due: ReportJob[] = [];
+  private short: ReportJob[] = [];
+  private retryAtMs = 0;
+  private toldMs = -Infinity;
   /** Those that wait for their turn to be marked, and the one whose mark is on its way. */
   private readonly unmarked = new Set<ReportJob>();
   private marked: ReportJob | undefined;
   private markedAtMs = 0;
-  /** At PARKING, not made yet; in the order in which they came. */
-  private readonly fresh = new Set<ReportJob>();
-  /** Not stored: by the time at which each is tried again. */
-  private readonly failed = new Set<ReportJob>();
-  private toldMs = -Infinity;
 
   constructor(ports: ReportPorts) {
     this.ports = ports;
@@ -153,97 +115,80 @@ export class Reports {
     return this.jobs.size;
   }
 
-  /** The copy of a report about this queue's mail is on its way to its stores: nobody else could know of it yet. */
-  isParkingFor(mirror: QueueMirror): boolean {
-    for (const job of this.jobs) if (job.mirror === mirror && job.step === ReportStep.PARKING && job.parked !== undefined && job.parked.state !== CommitState.OVER) return true;
-    return false;
-  }
-
-  /** A report is owed since change `number` of the source's queue. */
-  begin(mirror: QueueMirror, row: number, number: number): void {
-    const job = new ReportJob(mirror, row, this);
+  /** A report is owed since change `number` of the source's partition. */
+  begin(queue: MailQueue, row: number, number: number): void {
+    const job = new ReportJob(queue, row, this);
     this.jobs.add(job);
-    mirror.await(number, job);
+    queue.partition.awaitEnd(number, job);
   }
 
-  /** After a restart: the source owes a report; `parked` is the copy that was found, if any. */
-  resume(mirror: QueueMirror, row: number, parked: { mirror: QueueMirror; row: number } | undefined): void {
-    const job = new ReportJob(mirror, row, this);
+  /** After a restart: the source owes a report. */
+  resume(queue: MailQueue, row: number): void {
+    const job = new ReportJob(queue, row, this);
     this.jobs.add(job);
-    if (parked === undefined) {
-      job.step = ReportStep.MARKING;
-      this.unmarked.add(job);
-      this.markNext();
-      return;
-    }
-    job.parkedMirror = parked.mirror;
-    job.parkedRow = parked.row;
-    this.toPark(job);
-  }
-
-  /**
-   * The queue leaves this process. Reports that it has a part in stop where they are; the other part, in a queue
-   * that stays, is told to `found`, which brings the two together again if the queue ever comes back.
-   */
-  forget(mirror: QueueMirror, found: ReportHalves): void {
-    for (const job of this.jobs) {
-      const copyAt = job.parkedMirror ?? job.parked?.mirrors[0];
-      if (job.mirror !== mirror && copyAt !== mirror) continue;
-      this.drop(job);
-      job.orphans = found;
-      if (job.mirror !== mirror) found.owing(job.mirror, job.row);
-      else if (job.parkedMirror !== undefined && job.parkedMirror !== mirror) found.parked(job.parkedMirror, job.parkedRow);
-    }
-  }
-
-  /** Makes some of the reports that have come up; the rest in the next turns, so that mail goes on between them. */
-  endOfTurn(): void {
-    let left = MADE_PER_TURN;
-    for (const job of this.fresh) {
-      if (left === 0) break;
-      left -= 1;
-      this.fresh.delete(job);
-      if (job.parkedMirror === undefined) this.park(job);
-      else this.endSource(job);
-    }
-    if (this.fresh.size > 0) this.ports.requestEndOfTurn();
-  }
-
-  /** Reports that could not be stored are tried again, the next one first when memory is short once more. */
-  tick(nowMs: number): void {
+    job.step = ReportStep.MARKING;
+    this.unmarked.add(job);
     this.markNext();
-    let left = TRIED_PER_TICK;
-    for (const job of this.failed) {
-      if (left === 0 || job.retryAtMs > nowMs) return;
-      left -= 1;
-      this.failed.delete(job);
-      this.park(job);
-      if (job.isShort && this.failed.has(job)) return;
-    }
   }
 
-  /** The change that the job waits for is committed. */
-  advance(job: ReportJob): void {
-    if (job.step === ReportStep.DECIDED) this.toPark(job);
-    else if (job.step === ReportStep.MARKING) {
-      job.step = ReportStep.PARKING;
-      this.park(job);
+  /** The partition leaves this process, sources and reports: who has it next goes on with what it finds. */
+  forget(partition: Partition): void {
+    for (const job of this.jobs) if (job.queue.partition === partition) this.over(job);
+  }
+
+  /** The mirrors know that the report is owed, and which try this is. */
+  decided(job: ReportJob): void {
+    if (job.step === ReportStep.DECIDED) {
+      job.step = ReportStep.MAKING;
+      this.due.push(job);
+      this.ports.requestEndOfTurn();
+    } else if (job.step === ReportStep.MARKING) {
+      // Alone, and at once: should it end the process, no other is to blame.
+      job.step = ReportStep.MAKING;
+      if (!this.make(job)) this.putOff([job]);
       if (this.marked === job) this.marked = undefined;
       this.markNext();
-    } else if (job.step === ReportStep.ENDING) this.finish(job);
+    }
   }
 
-  parkedSettled(job: ReportJob, outcome: SubmissionOutcome): void {
-    const copyAt = job.parked?.mirrors[0];
-    if (job.step === ReportStep.OVER && outcome === COMMITTED && copyAt !== undefined) job.orphans?.parked(copyAt, job.parked?.rows[0] ?? 0);
-    if (job.step !== ReportStep.PARKING) return;
-    if (outcome !== COMMITTED) {
-      this.tryAgain(job);
+  /** Those for which there was no room are tried again. */
+  tick(nowMs: number): void {
+    this.markNext();
+    if (this.short.length === 0 || nowMs < this.retryAtMs) return;
+    this.due = this.due.concat(this.short);
+    this.short = [];
+    this.ports.requestEndOfTurn();
+  }
+
+  /** Makes some of those that are due; called when a turn ends. */
+  work(): void {
+    if (this.due.length === 0) return;
+    const now = this.due.splice(0, MADE_PER_TURN);
+    for (const job of now) {
+      if (job.step !== ReportStep.MAKING || this.make(job)) continue;
+      if (this.ports.entries.isAbsent(job.row)) {
+        this.putOff([job]);
+        continue;
+      }
+      // Without room for one there is none for the others either; the next one is tried first when there may be.
+      const rest = this.due;
+      this.due = [];
+      this.putOff([...now.slice(now.indexOf(job) + 1), ...rest, job]);
       return;
     }
-    job.parkedMirror = job.parked?.mirrors[0];
-    job.parkedRow = job.parked?.rows[0] ?? 0;
-    this.endSource(job);
+    if (this.due.length > 0) this.ports.requestEndOfTurn();
+  }
+
+  private over(job: ReportJob): void {
+    job.step = ReportStep.OVER;
+    this.jobs.delete(job);
+    this.unmarked.delete(job);
+    if (this.marked === job) this.marked = undefined;
+  }
+
+  private putOff(jobs: readonly ReportJob[]): void {
+    this.retryAtMs = this.ports.clock.nowMs() + RETRY_MS;
+    this.short = this.short.concat(jobs);
   }
 
   /** The next job is marked, when no mark is on its way. */
@@ -257,7 +202,10 @@ export class Reports {
       if (looks === 0) return;
       looks -= 1;
       this.unmarked.delete(job);
-      if (mayMark(job.mirror)) {
+      // A try is counted when it begins: what waits for its body has tried nothing.
+      const isHere = !this.ports.entries.isAbsent(job.row);
+      if (!isHere) this.ports.entries.absent.wantLater(job.queue.partition, job.row);
+      if (isHere && mayMark(job.queue.partition)) {
         this.mark(job);
         this.marked = job;
         this.markedAtMs = nowMs;
@@ -268,48 +216,35 @@ export class Reports {
   }
 
   private mark(job: ReportJob): void {
-    const { settlement } = this.ports;
-    const envelope = settlement.envelopeOf(job.row);
-    const note = settlement.noteOf(job.row, envelope?.recipients.length ?? 0);
+    const { queue, row } = job;
+    const note = this.noteOf(job);
     job.tries = note.tries + 1;
-    job.mirror.await(settlement.annotate(job.mirror, job.row, { ...note, tries: job.tries }), job);
+    queue.partition.awaitEnd(this.ports.settlement.annotate(queue, row, { ...note, tries: job.tries }), job);
   }
 
   /** This process has survived its try: the next one begins as the second again. */
   private survived(job: ReportJob): void {
     if (job.tries <= 1) return;
-    const { settlement } = this.ports;
-    const envelope = settlement.envelopeOf(job.row);
-    const note = settlement.noteOf(job.row, envelope?.recipients.length ?? 0);
-    settlement.annotate(job.mirror, job.row, { ...note, tries: 1 });
+    this.ports.settlement.annotate(job.queue, job.row, { ...this.noteOf(job), tries: 1 });
     job.tries = 1;
   }
 
-  private toPark(job: ReportJob): void {
-    job.step = ReportStep.PARKING;
-    this.fresh.add(job);
-    this.ports.requestEndOfTurn();
+  private noteOf({ row }: ReportJob): Note {
+    const { settlement } = this.ports;
+    return settlement.noteOf(row, settlement.envelopeOf(row)?.recipients.length ?? 0);
   }
 
-  private tryAgain(job: ReportJob): void {
-    job.retryAtMs = this.ports.clock.nowMs() + RETRY_MS;
-    this.failed.add(job);
-  }
-
-  private drop(job: ReportJob): void {
-    job.step = ReportStep.OVER;
-    this.jobs.delete(job);
-    this.unmarked.delete(job);
-    if (this.marked === job) this.marked = undefined;
-    this.fresh.delete(job);
-    this.failed.delete(job);
-  }
-
-  private park(job: ReportJob): void {
-    const { settlement, entries, router } = this.ports;
-    const envelope = settlement.envelopeOf(job.row);
-    if (envelope === undefined) return;
-    const note = settlement.noteOf(job.row, envelope.recipients.length);
+  /** False when there was no room for it, or the body of its message is still at the stores. */
+  private make(job: ReportJob): boolean {
+    const { settlement, router, events, log, entries } = this.ports;
+    const { queue, row } = job;
+    const envelope = settlement.envelopeOf(row);
+    // What came last, its body, may have shown that it is damaged: held.
+    if (envelope === undefined || entries.table.state(row) !== EntryState.REPORTING) {
+      this.over(job);
+      return true;
+    }
+    const note = settlement.noteOf(row, envelope.recipients.length);
     const failure = note.states.includes(OWED_FAILURE);
     const wanted = failure ? OWED_FAILURE : OWED_SUCCESS;
     const recipients: number[] = [];
@@ -317,70 +252,64 @@ export class Reports {
       if (state === wanted) recipients.push(index);
     });
     const domain = envelope.reversePath.slice(envelope.reversePath.lastIndexOf('@') + 1).toLowerCase();
-    const own = router.route(domain, 'bounce');
-    if (own === undefined) {
-      for (const index of recipients) this.ports.events.ended(job.mirror.queue, envelope, index, 'no route to the reverse-path', 'the report has nowhere to go');
-      this.endSource(job);
-      return;
+    const route = router.route(domain, 'bounce');
+    if (route === undefined) {
+      for (const index of recipients) events.ended(queue, envelope, index, 'no route to the reverse-path', 'the report has nowhere to go');
+      this.endSource(job, note, failure);
+      return true;
     }
-    const route = this.ports.routeFor(job.mirror, own);
+    if (entries.isAbsent(row)) {
+      entries.absent.wantLater(queue.partition, row);
+      return false;
+    }
+    const reportId = this.ports.nextMessageId();
+    const report = this.compose(job, envelope, note, recipients, failure, reportId);
+    const outcome = queue.partition.together(() => {
+      const stored = this.ports.acceptance.storeReport({
+        messageId: reportId, route, home: queue.partition, recipient: envelope.reversePath, content: report.content, flags: report.flags,
+      });
+      if (stored === undefined) this.endSource(job, note, failure);
+      return stored;
+    });
+    if (outcome === undefined) {
+      events.reported(queue, envelope, reportId);
+      return true;
+    }
+    this.survived(job);
+    job.isShort = outcome === NO_MEMORY;
+    const nowMs = this.ports.clock.nowMs();
+    if (outcome !== NOT_READY && nowMs >= this.toldMs + TOLD_EVERY_MS) {
+      this.toldMs = nowMs;
+      log.warn('report', 'reports can not be stored yet; they are tried again', { queue: route.queueName, queue_id: reportId, waiting: this.jobs.size });
+    }
+    return false;
+  }
+
+  private compose(
+    job: ReportJob, envelope: Envelope, note: Note, recipients: readonly number[], failure: boolean, reportId: number,
+  ): { readonly content: Uint8Array; readonly flags: number } {
+    const { entries } = this.ports;
     const content = new Uint8Array(entries.table.bodyBytes.get(job.row));
     entries.copyBody(job.row, content, 0);
-    job.messageId = this.ports.nextMessageId();
-    const report = this.ports.compose({ envelope: job.isShort ? { ...envelope, ret: RET_HEADERS } : envelope, note, recipients, failure, reportId: job.messageId, content }, job.mirror.queue.identity.ownerId);
-    this.survived(job);
-    job.groups = [{ route, recipients: [{ address: envelope.reversePath, notify: 1, orcpt: '' }] }];
-    job.chunks = [report.content];
-    job.contentBytes = report.content.length;
-    job.flags = report.flags | ENVELOPE_PARKED;
-    const identity = job.mirror.queue.identity;
-    job.origin = { messageId: envelope.messageId, queueBirth: identity.birth, queueSerial: identity.serial, change: note.owedChange, kind: failure ? ORIGIN_FAILURE_DSN : ORIGIN_SUCCESS_DSN };
-    const stored = this.ports.acceptance.store(job, true);
-    if (stored instanceof PendingCommit) {
-      job.parked = stored;
-      this.ports.events.reported(job.mirror.queue, envelope, job.messageId);
-      return;
-    }
-    job.isShort = stored === NO_MEMORY;
-    if (stored !== NOT_READY) this.tellShort(route, job);
-    this.tryAgain(job);
+    const about = job.isShort ? { ...envelope, ret: RET_HEADERS } : envelope;
+    const texts = this.ports.settlement.textsOf(job.row).replies;
+    return this.ports.compose({ envelope: about, note, texts, recipients, failure, reportId, content }, job.queue.ownerId);
   }
 
-  /** Once in a while: with 100,000 that wait, a line for each would be a load of its own. */
-  private tellShort(route: Route, job: ReportJob): void {
-    const nowMs = this.ports.clock.nowMs();
-    if (nowMs < this.toldMs + TOLD_EVERY_MS) return;
-    this.toldMs = nowMs;
-    this.ports.log.warn('report', 'reports can not be stored yet; they are tried again', {
-      queue: route.queueName, queue_id: job.messageId, waiting: this.jobs.size,
-    });
-  }
-
-  /** Step three begins: the source may not owe this report any more. */
-  private endSource(job: ReportJob): void {
+  /** The source does not owe this report any more: it ends, or others of its recipients are still to be tried. */
+  private endSource(job: ReportJob, note: Note, failure: boolean): void {
     const { settlement } = this.ports;
-    const envelope = settlement.envelopeOf(job.row);
-    const note = settlement.noteOf(job.row, envelope?.recipients.length ?? 0);
-    const failure = note.states.includes(OWED_FAILURE);
+    const { queue, row } = job;
+    this.over(job);
     const states = note.states.map((state) => (state === OWED_FAILURE ? ENDED : state === OWED_SUCCESS && !failure ? DONE : state));
     const stillOwes = states.includes(OWED_SUCCESS);
-    const ended = { ...note, states, owedChange: stillOwes ? job.mirror.lastNumber + 1 : 0, tries: stillOwes ? 1 : 0 };
-    const number = settlement.annotate(job.mirror, job.row, ended);
-    job.step = ReportStep.ENDING;
-    job.mirror.await(number, job);
-  }
-
-  private finish(job: ReportJob): void {
-    this.drop(job);
-    if (job.parkedMirror !== undefined && job.parkedRow !== 0) this.ports.unpark(job.parkedMirror, job.parkedRow);
-    const envelope = this.ports.settlement.envelopeOf(job.row);
-    const note = this.ports.settlement.noteOf(job.row, envelope?.recipients.length ?? 0);
-    if (note.states.includes(OWED_SUCCESS)) this.begin(job.mirror, job.row, job.mirror.lastNumber);
-    else this.ports.settlement.afterReport(job.mirror, job.row);
+    const left = { ...note, states, owedChange: stillOwes ? queue.partition.lastNumber + 1 : 0, tries: stillOwes ? 1 : 0 };
+    if (stillOwes) this.begin(queue, row, settlement.annotate(queue, row, left));
+    else settlement.afterReport(queue, row, left);
   }
 }
 
-/** The mark would be committed now. */
-function mayMark({ queue, inSyncCount, minReplicas }: QueueMirror): boolean {
-  return !queue.isLeaving && inSyncCount > 0 && inSyncCount >= minReplicas;
+/** The mark would be at the copies at once. */
+function mayMark({ isLeaving, hasMissing, set }: Partition): boolean {
+  return !isLeaving && !hasMissing && set !== undefined;
 }

@@ -1,16 +1,28 @@
 /**
- * The routing table: which queue, and which next hop, mail to a domain goes to. Without DNS, so that the
- * same domain always has the same queue. Longest match wins: the domain itself, then "*.parent" for each
- * parent, then "*". Routes are built once from the configuration and compared by identity.
+ * The routing table: which queue, and which next hop, mail to a domain goes to. Without DNS,
+ * so that the same domain always has the same queue. Longest match wins: the domain itself, then "*.parent"
+ * for each parent, then "*".
+ *
+ *   queues of a route   one, named as the route                       default
+ *                       lanes: N   N, by a hash of the domain         default#3
+ *                       queues: domain   one a destination domain     default/example.com
+ *
+ * A Route is one queue's; it is made when it is asked for first and compared by identity. Domains are chosen by whoever
+ * sends, so a bounded number of Routes is kept: one that was let go is made anew, and meets its queue by its label.
  */
+import { labelOf } from './label.js';
 import type { NextHop, Ordering, QueueClass, Route, Router } from './types.js';
 
 /** One configured route. */
 export interface RouteOptions {
   /** Lower-case domains, "*.example.com" for all below a domain, "*" for the rest. */
   readonly domains: readonly string[];
-  /** Name of the queue. */
+  /** Name of the queue, or the beginning of the names of its queues. */
   readonly name: string;
+  /** A queue for each destination domain. */
+  readonly perDomain?: boolean;
+  /** Queues by hash of the destination domain; 1: one. */
+  readonly lanes?: number;
   readonly nextHop: NextHop;
   readonly ordering: Ordering;
   readonly concurrency: number;
@@ -18,58 +30,100 @@ export interface RouteOptions {
   readonly pipelinesAcross?: boolean;
 }
 
+/** Between the name of a route and the domain of one of its queues, or the number of a lane. */
+const DOMAIN_MARK = '/';
+const LANE_MARK = '#';
+/** Routes of single queues that are kept, of each route: those of the queues that a gateway may have, and some. */
+const KEPT_MAX = 100_000;
+
+interface Known {
+  readonly options: RouteOptions;
+  /** By name of the queue and class. */
+  readonly routes: Map<string, Route>;
+  /** With one queue: asked with every recipient. */
+  readonly single: Map<QueueClass, Route>;
+}
+
 class RoutingTable implements Router {
-  private readonly byDomain = new Map<string, RouteOptions>();
-  private readonly byName = new Map<string, RouteOptions>();
-  private readonly made = new Map<RouteOptions, Map<QueueClass, Route>>();
+  private readonly byDomain = new Map<string, Known>();
+  private readonly byName = new Map<string, Known>();
 
   constructor(routes: readonly RouteOptions[]) {
-    for (const route of routes) {
-      this.byName.set(route.name, route);
-      for (const domain of route.domains) this.byDomain.set(domain, route);
+    for (const options of routes) {
+      const known: Known = { options, routes: new Map(), single: new Map() };
+      this.byName.set(options.name, known);
+      for (const domain of options.domains) this.byDomain.set(domain, known);
     }
   }
 
   route(domain: string, queueClass: QueueClass): Route | undefined {
-    const found = this.byDomain.get(domain) ?? this.wildcard(domain);
-    return found === undefined ? undefined : this.make(found, queueClass);
+    const known = this.byDomain.get(domain) ?? this.wildcard(domain);
+    if (known === undefined) return undefined;
+    const { name, perDomain = false, lanes = 1 } = known.options;
+    if (!perDomain && lanes === 1) return single(known, queueClass);
+    if (perDomain) return make(known, `${name}${DOMAIN_MARK}${domain}`, queueClass);
+    return make(known, `${name}${LANE_MARK}${String((hashOf(domain) % lanes) + 1)}`, queueClass);
   }
 
+  /** By the name of the route in it: what its lanes are now, or its domains, is of no account for mail that is there. */
   routeOfQueue(queueName: string, queueClass: QueueClass): Route | undefined {
-    const found = this.byName.get(queueName);
-    return found === undefined ? undefined : this.make(found, queueClass);
+    const whole = this.byName.get(queueName);
+    if (whole !== undefined) return single(whole, queueClass);
+    // Neither a domain nor the number of a lane has either mark.
+    const end = Math.max(queueName.lastIndexOf(DOMAIN_MARK), queueName.lastIndexOf(LANE_MARK));
+    const known = end === -1 ? undefined : this.byName.get(queueName.slice(0, end));
+    return known === undefined ? undefined : make(known, queueName, queueClass);
   }
 
   mailRoutes(): readonly Route[] {
-    return [...this.byName.values()].map((route) => this.make(route, 'mail'));
+    return [...this.byName.values()].map((known) => single(known, 'mail'));
   }
 
-  private wildcard(domain: string): RouteOptions | undefined {
+  private wildcard(domain: string): Known | undefined {
     for (let dot = domain.indexOf('.'); dot !== -1; dot = domain.indexOf('.', dot + 1)) {
       const found = this.byDomain.get(`*${domain.slice(dot)}`);
       if (found !== undefined) return found;
     }
     return this.byDomain.get('*');
   }
+}
 
-  /** Once for each class: asked with every recipient. */
-  private make(route: RouteOptions, queueClass: QueueClass): Route {
-    const known = this.made.get(route);
-    const found = known?.get(queueClass);
-    if (found !== undefined) return found;
-    const made = Object.freeze({
-      queueName: route.name,
-      queueClass,
-      nextHop: route.nextHop,
-      ordering: route.ordering,
-      concurrency: route.ordering === 'strict' ? 1 : route.concurrency,
-      lengthMax: route.lengthMax,
-      pipelinesAcross: route.pipelinesAcross === true && route.ordering !== 'strict',
-    });
-    if (known === undefined) this.made.set(route, new Map([[queueClass, made]]));
-    else known.set(queueClass, made);
-    return made;
-  }
+function single(known: Known, queueClass: QueueClass): Route {
+  const found = known.single.get(queueClass);
+  if (found !== undefined) return found;
+  const made = routeOf(known.options, known.options.name, queueClass);
+  known.single.set(queueClass, made);
+  return made;
+}
+
+function make(known: Known, queueName: string, queueClass: QueueClass): Route {
+  const key = `${queueClass}/${queueName}`;
+  const found = known.routes.get(key);
+  if (found !== undefined) return found;
+  const made = routeOf(known.options, queueName, queueClass);
+  if (known.routes.size >= KEPT_MAX) known.routes.clear();
+  known.routes.set(key, made);
+  return made;
+}
+
+function routeOf(options: RouteOptions, queueName: string, queueClass: QueueClass): Route {
+  return Object.freeze({
+    queueName,
+    queueClass,
+    label: labelOf({ queueClass, name: queueName }),
+    nextHop: options.nextHop,
+    ordering: options.ordering,
+    concurrency: options.ordering === 'strict' ? 1 : options.concurrency,
+    lengthMax: options.lengthMax,
+    pipelinesAcross: options.pipelinesAcross === true && options.ordering !== 'strict',
+  });
+}
+
+/** FNV-1a. */
+function hashOf(text: string): number {
+  let hash = 0x811c9dc5;
+  for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193);
+  return hash >>> 0;
 }
 
 /** A router over the configured routes. Two routes with one name or one domain are a configuration error, refused before. */

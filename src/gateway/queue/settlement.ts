@@ -12,14 +12,16 @@
  */
 import type { Clock, Crc32, Packer } from '../../platform/ports.js';
 import type { Mirrors } from '../mirror/mirrors.js';
-import type { QueueMirror } from '../mirror/queue-mirror.js';
 import type { DueTimes } from './due-times.js';
 import type { Entries } from './entries.js';
 import { EntryState } from './entry-table.js';
 import { decodeEnvelope } from './envelope.js';
+import type { MailQueue } from './mail-queue.js';
 import type { MailEvents } from './mail-events.js';
 import type { LastResult, Note } from './note.js';
-import { DONE, decodeNote, encodeNote, ENDED, freshNote, OWED_FAILURE, OWED_SUCCESS, TO_TRY } from './note.js';
+import { DONE, decodeNote, encodeNote, ENDED, freshNote, noteRoom, OWED_FAILURE, OWED_SUCCESS, TO_TRY } from './note.js';
+import type { EntryTexts } from './entry-texts.js';
+import { NO_TEXTS, encodeEntryTexts, decodeEntryTexts } from './entry-texts.js';
 import type { Delivery, DeliveryResult, Envelope, RecipientResult } from './types.js';
 import { DEFERRED, DELIVERED, FAILED, NOTIFY_NEVER, NOTIFY_SUCCESS } from './types.js';
 import type { WallFrame } from './wall-frame.js';
@@ -37,9 +39,9 @@ export interface SettlementPorts {
   /** Delay before the next attempt, after `attempts` of them. */
   retryDelayMs(attempts: number): number;
   /** Queue has ready entries again, now or when its back-off is over. */
-  wake(mirror: QueueMirror): void;
+  wake(queue: MailQueue): void;
   /** A report is owed for this entry; its annotation is change `number`. */
-  report(mirror: QueueMirror, row: number, number: number): void;
+  report(queue: MailQueue, row: number, number: number): void;
 }
 
 /** RFC 3463 4.4.7: delivery time expired. */
@@ -57,44 +59,58 @@ export class Settlement {
   /** The note of an entry, or that of one never tried. */
   noteOf(row: number, recipientCount: number): Note {
     const bytes = this.ports.entries.note(row);
-    return (bytes.length === 0 ? undefined : decodeNote(this.ports.packer, bytes)) ?? freshNote(recipientCount);
+    return (bytes.length === 0 ? undefined : decodeNote(bytes)) ?? freshNote(recipientCount);
   }
 
+  /** What was said of it and of its recipients, as far as it is still known. */
+  textsOf(row: number): EntryTexts {
+    const { entries, packer } = this.ports;
+    const bytes = entries.hasNote(row) ? entries.texts.of(row) : undefined;
+    return bytes === undefined ? NO_TEXTS : decodeEntryTexts(packer, bytes);
+  }
+
+  /**
+   * Undefined also for an envelope whose entry was stored without room for what may become of its recipients.
+   */
   envelopeOf(row: number): Envelope | undefined {
-    return this.ports.entries.envelopes.of(row) ?? decodeEnvelope(this.ports.packer, this.ports.entries.table.messageId(row), this.ports.entries.head(row));
+    const { entries, packer } = this.ports;
+    const recent = entries.envelopes.of(row);
+    if (recent !== undefined) return recent;
+    const envelope = decodeEnvelope(packer, entries.table.messageId(row), entries.head(row));
+    return envelope === undefined || noteRoom(envelope.recipients.length) > entries.room(row) ? undefined : envelope;
   }
 
   /** The attempt is over. */
-  settle(mirror: QueueMirror, delivery: Delivery, result: DeliveryResult): void {
+  settle(queue: MailQueue, delivery: Delivery, result: DeliveryResult): void {
     const row = delivery.entry;
     const table = this.ports.entries.table;
-    mirror.queue.inFlightCount -= 1;
+    queue.inFlightCount -= 1;
     if (result.noRight === true) {
       // A deferral would let others overtake it, and cost its sender minutes, for a trouble of our own.
-      mirror.queue.makeReadyFirst(row);
+      queue.makeReadyFirst(row);
       return;
     }
     if (result.notAttempted === true) {
-      this.notReached(mirror, row, result);
+      this.notReached(queue, row, result);
       return;
     }
-    if (result.dotUnanswered) this.ports.events.dotUnanswered(mirror.queue, result.relay);
+    if (result.dotUnanswered) this.ports.events.dotUnanswered(queue, result.relay);
     const attempts = Math.min(255, table.attempts.get(row) + 1);
     table.attempts.set(row, attempts);
     if (this.allDelivered(delivery, result)) {
-      for (let i = 0; i < delivery.pending.length; i++) this.log(mirror, row, delivery.envelope, delivery.pending[i] ?? 0, result.results[i], result, attempts);
-      this.end(mirror, row);
+      for (let i = 0; i < delivery.pending.length; i++) this.log(queue, row, delivery.envelope, delivery.pending[i] ?? 0, result.results[i], result, attempts);
+      this.end(queue, row);
       return;
     }
-    this.settleMixed(mirror, delivery, result, attempts);
+    this.settleMixed(queue, delivery, result, attempts);
   }
 
   /** The entry's time is up, and it rests (interruptions.ts). One whose envelope can't be read stays. */
-  expire(mirror: QueueMirror, row: number): void {
+  expire(queue: MailQueue, row: number): void {
     const envelope = this.envelopeOf(row);
     if (envelope === undefined) return;
-    this.withdrawFromWaiting(mirror, row);
-    this.conclude(mirror, row, envelope, this.noteOf(row, envelope.recipients.length));
+    this.withdrawFromWaiting(queue, row);
+    this.conclude(queue, row, envelope, this.noteOf(row, envelope.recipients.length), this.repliesOf(row));
   }
 
   /** Whether its time is up. */
@@ -103,28 +119,48 @@ export class Settlement {
   }
 
   /** Removes the entry for good. */
-  end(mirror: QueueMirror, row: number): void {
-    if (mirror.queue.unblock(row)) this.ports.wake(mirror);
+  end(queue: MailQueue, row: number): void {
+    if (queue.unblock(row)) this.ports.wake(queue);
     const position = this.ports.entries.table.position.get(row);
-    const following = this.ports.entries.remove(mirror.queue, row);
-    this.ports.mirrors.onUnlinked(mirror, row, following);
-    mirror.delete(row, position, following);
+    const following = this.ports.entries.remove(queue, row);
+    this.ports.mirrors.onUnlinked(queue.partition, row, following);
+    queue.partition.delete(row, position, following);
   }
 
-  /** Mirrors a note. Returns the number of the change. */
-  annotate(mirror: QueueMirror, row: number, note: Note): number {
-    const bytes = encodeNote(this.ports.packer, note);
+  /**
+   * Mirrors a note: in the room that the entry has for it, here and at the stores.
+   * Returns the number of the change.
+   */
+  annotate(queue: MailQueue, row: number, note: Note): number {
+    const bytes = encodeNote(note);
     this.ports.entries.setNote(row, bytes);
-    return mirror.annotate(this.ports.entries.table.position.get(row), bytes, this.ports.crc32(bytes, 0));
+    return queue.partition.annotate(this.ports.entries.table.position.get(row), bytes, this.ports.crc32(bytes, 0));
   }
 
-  /** After a report: end the entry, or let those still to be tried wait for their time. */
-  afterReport(mirror: QueueMirror, row: number): void {
+  /**
+   * Keeps the texts that belong to the note just mirrored, and tells them to the stores,
+   * as far as there is room.
+   */
+  tell(queue: MailQueue, row: number, texts: EntryTexts): void {
+    const { entries, mirrors, packer } = this.ports;
+    const bytes = encodeEntryTexts(packer, texts);
+    entries.texts.put(row, bytes);
+    if (bytes.length > 0) mirrors.sender.texts.add(queue.partition, entries.table.position.get(row), bytes);
+  }
+
+  /** With its report made: ends the entry, or lets those still to be tried wait for their time. */
+  afterReport(queue: MailQueue, row: number, note: Note): void {
+    if (!note.states.includes(TO_TRY)) {
+      this.end(queue, row);
+      return;
+    }
     const envelope = this.envelopeOf(row);
-    const note = this.noteOf(row, envelope?.recipients.length ?? 0);
-    if (!note.states.includes(TO_TRY)) this.end(mirror, row);
-    else if (envelope !== undefined && this.isOver(row)) this.conclude(mirror, row, envelope, note);
-    else this.deferUntil(mirror, row, note.dueWallMs, mirror.queue.isBlockedBy(row));
+    if (envelope !== undefined && this.isOver(row)) {
+      this.conclude(queue, row, envelope, note, this.repliesOf(row));
+      return;
+    }
+    this.annotate(queue, row, note);
+    this.deferUntil(queue, row, note.dueWallMs, queue.isBlockedBy(row));
   }
 
   private allDelivered(delivery: Delivery, result: DeliveryResult): boolean {
@@ -136,40 +172,47 @@ export class Settlement {
     return true;
   }
 
-  private settleMixed(mirror: QueueMirror, delivery: Delivery, result: DeliveryResult, attempts: number): void {
+  private settleMixed(queue: MailQueue, delivery: Delivery, result: DeliveryResult, attempts: number): void {
     const { envelope } = delivery;
     const row = delivery.entry;
     const before = this.noteOf(row, envelope.recipients.length);
     const states = before.states.slice();
     const results = new Map(before.results.map((last) => [last.recipient, last]));
+    const replies = this.repliesOf(row);
     for (let i = 0; i < delivery.pending.length; i++) {
       const index = delivery.pending[i] ?? 0;
       const said = result.results[i];
       if (said === undefined) continue;
-      const last: LastResult = { recipient: index, code: said.code, enhanced: said.enhanced, text: said.text };
-      this.log(mirror, row, envelope, index, said, result, attempts);
+      const last: LastResult = { recipient: index, code: said.code, enhanced: said.enhanced };
+      replies.set(index, said.text);
+      this.log(queue, row, envelope, index, said, result, attempts);
       if (said.status === DELIVERED) {
         const owes = result.dsnPassedOn !== true && ((envelope.recipients[index]?.notify ?? 0) & NOTIFY_SUCCESS) !== 0 && envelope.reversePath !== '';
         states[index] = owes ? OWED_SUCCESS : DONE;
         if (owes) results.set(index, last);
-        else results.delete(index);
-      } else if (said.status === FAILED) this.fail(envelope, index, last, states, results, mirror);
+        else {
+          results.delete(index);
+          replies.delete(index);
+        }
+      } else if (said.status === FAILED) this.fail(envelope, index, last, said.text, states, results, queue);
       else {
         results.set(index, last);
-        mirror.queue.lastError = said.text;
+        queue.lastError = said.text;
       }
     }
     const dueWallMs = this.ports.frame.wallMs() + this.ports.retryDelayMs(attempts);
-    this.conclude(mirror, row, envelope, { ...before, attempts, dueWallMs, states, results: [...results.values()] });
+    this.conclude(queue, row, envelope, { ...before, attempts, dueWallMs, states, results: [...results.values()] }, replies);
   }
 
   /** A recipient has failed for good: reported, or ended where a report is forbidden or unwanted (RFC 3461 4.1, RFC 5321 4.5.5). */
-  private fail(envelope: Envelope, index: number, last: LastResult, states: Uint8Array, results: Map<number, LastResult>, mirror: QueueMirror): void {
+  private fail(
+    envelope: Envelope, index: number, last: LastResult, text: string, states: Uint8Array, results: Map<number, LastResult>, queue: MailQueue,
+  ): void {
     const notify = envelope.recipients[index]?.notify ?? 0;
     results.set(index, last);
-    if (envelope.reversePath === '') this.ports.events.ended(mirror.queue, envelope, index, 'null reverse-path', last.text);
-    else if ((notify & NOTIFY_NEVER) !== 0) this.ports.events.ended(mirror.queue, envelope, index, 'NOTIFY=NEVER', last.text);
-    else if (notify !== 0 && (notify & 4) === 0) this.ports.events.ended(mirror.queue, envelope, index, 'NOTIFY without FAILURE', last.text);
+    if (envelope.reversePath === '') this.ports.events.ended(queue, envelope, index, 'null reverse-path', text);
+    else if ((notify & NOTIFY_NEVER) !== 0) this.ports.events.ended(queue, envelope, index, 'NOTIFY=NEVER', text);
+    else if (notify !== 0 && (notify & 4) === 0) this.ports.events.ended(queue, envelope, index, 'NOTIFY without FAILURE', text);
     else {
       states[index] = OWED_FAILURE;
       return;
@@ -178,42 +221,54 @@ export class Settlement {
   }
 
   /** Mirrors the outcome and does what follows from it. The entry is in no list: in flight, taken out, or reported. */
-  private conclude(mirror: QueueMirror, row: number, envelope: Envelope, outcome: Note): void {
-    const note = this.isOver(row) ? this.expired(mirror, row, envelope, outcome) : outcome;
+  private conclude(queue: MailQueue, row: number, envelope: Envelope, outcome: Note, replies: Map<number, string>): void {
+    const note = this.isOver(row) ? this.expired(queue, row, envelope, outcome, replies) : outcome;
     const owes = note.states.includes(OWED_FAILURE) || note.states.includes(OWED_SUCCESS);
     const tries = note.states.includes(TO_TRY);
     if (!owes && !tries) {
-      this.end(mirror, row);
+      this.end(queue, row);
       return;
     }
     if (!owes) {
-      this.annotate(mirror, row, note);
-      this.deferUntil(mirror, row, Math.min(note.dueWallMs, this.expiryMs(row)), true);
+      this.annotate(queue, row, note);
+      this.tellReplies(queue, row, replies);
+      this.deferUntil(queue, row, Math.min(note.dueWallMs, this.expiryMs(row)), true);
       return;
     }
     // Composing the report is work that may end the process: this process is the first that tries.
-    const number = this.annotate(mirror, row, { ...note, owedChange: mirror.lastNumber + 1, tries: 1 });
+    const number = this.annotate(queue, row, { ...note, owedChange: queue.partition.lastNumber + 1, tries: 1 });
+    this.tellReplies(queue, row, replies);
     const { table } = this.ports.entries;
     if (table.state(row) !== EntryState.REPORTING) table.transition(row, EntryState.REPORTING);
     // The head of a strict queue holds it while others of its recipients are still to be tried; afterReport() goes on.
-    if (mirror.queue.route.ordering === 'strict') {
-      if (tries) mirror.queue.blockBy(row, Infinity);
-      else if (mirror.queue.unblock(row)) this.ports.wake(mirror);
+    if (queue.route.ordering === 'strict') {
+      if (tries) queue.blockBy(row, Infinity);
+      else if (queue.unblock(row)) this.ports.wake(queue);
     }
-    this.ports.report(mirror, row, number);
+    this.ports.report(queue, row, number);
+  }
+
+  /** What was said of its recipients, as far as it is still known: to be changed. */
+  private repliesOf(row: number): Map<number, string> {
+    return new Map(this.textsOf(row).replies);
+  }
+
+  private tellReplies(queue: MailQueue, row: number, replies: ReadonlyMap<number, string>): void {
+    this.tell(queue, row, { ...this.textsOf(row), replies });
   }
 
   /** The time of the entry is up: whoever is still to be tried has failed. */
-  private expired(mirror: QueueMirror, row: number, envelope: Envelope, note: Note): Note {
+  private expired(queue: MailQueue, row: number, envelope: Envelope, note: Note, replies: Map<number, string>): Note {
     const { entries, events } = this.ports;
     const bodyBytes = entries.table.bodyBytes.get(row);
     const states = note.states.slice();
     const results = new Map(note.results.map((result) => [result.recipient, result]));
     for (let index = 0; index < states.length; index++) {
       if (states[index] !== TO_TRY) continue;
-      events.outcome('expired', mirror.queue, envelope, index, EXPIRED, bodyBytes, '', note.attempts, 0, 0);
-      const last = results.get(index) ?? { recipient: index, code: 0, enhanced: EXPIRED.enhanced, text: EXPIRED.text };
-      this.fail(envelope, index, last, states, results, mirror);
+      events.outcome('expired', queue, envelope, index, EXPIRED, bodyBytes, '', note.attempts, 0, 0);
+      const last = results.get(index);
+      if (last === undefined) replies.set(index, EXPIRED.text);
+      this.fail(envelope, index, last ?? { recipient: index, code: 0, enhanced: EXPIRED.enhanced }, replies.get(index) ?? '', states, results, queue);
     }
     return { ...note, states, results: [...results.values()] };
   }
@@ -223,14 +278,13 @@ export class Settlement {
   }
 
   /** `isHead`: it holds its queue, if that is strict, until then. Any other comes back behind what is due. */
-  private deferUntil(mirror: QueueMirror, row: number, dueWallMs: number, isHead: boolean): void {
+  private deferUntil(queue: MailQueue, row: number, dueWallMs: number, isHead: boolean): void {
     // A due time that another process wrote is of its clock: bounded, whatever that showed.
     const delayMs = Math.min(this.options.longestRetryMs, Math.max(0, dueWallMs - this.ports.frame.wallMs()));
-    const queue = mirror.queue;
     if (isHead && queue.route.ordering === 'strict') {
       queue.makeReadyFirst(row);
       queue.blockBy(row, this.ports.clock.nowMs() + delayMs);
-      this.ports.dueTimes.wakeAt(mirror, queue.blockedUntilMs);
+      this.ports.dueTimes.wakeAt(queue, queue.blockedUntilMs);
       return;
     }
     this.ports.entries.table.transition(row, EntryState.DEFERRED);
@@ -239,29 +293,30 @@ export class Settlement {
   }
 
   /** The next hop was not reached: the entry keeps its place; outbound tries the next hop again by itself. */
-  private notReached(mirror: QueueMirror, row: number, result: DeliveryResult): void {
-    const queue = mirror.queue;
+  private notReached(queue: MailQueue, row: number, result: DeliveryResult): void {
     queue.makeReadyFirst(row);
     queue.lastError = result.results[0]?.text ?? 'not reached';
     this.ports.events.unreachable(queue, queue.lastError);
   }
 
   /** Takes a resting entry (READY, DEFERRED, HELD) out of what it waits in; its state is the caller's to change. */
-  withdrawFromWaiting(mirror: QueueMirror, row: number): void {
+  withdrawFromWaiting(queue: MailQueue, row: number): void {
     const state = this.ports.entries.table.state(row);
     if (state === EntryState.READY) {
-      mirror.queue.removeReady(row);
-      // The head that goes before its time holds a strict queue no longer; any other entry never did.
-      if (mirror.queue.unblock(row)) this.ports.wake(mirror);
+      queue.removeReady(row);
+      // The head that goes before its time holds a strict queue no longer; any other entry never did. Deliveries
+      // may have waited for the body of this one.
+      const isAwaited = this.ports.entries.isAbsent(row);
+      if (queue.unblock(row) || isAwaited) this.ports.wake(queue);
     } else if (state === EntryState.DEFERRED) {
-      mirror.queue.deferredCount -= 1;
+      queue.deferredCount -= 1;
       this.ports.dueTimes.cancel(row);
-    } else if (state === EntryState.HELD) mirror.queue.heldCount -= 1;
+    } else if (state === EntryState.HELD) queue.heldCount -= 1;
   }
 
-  private log(mirror: QueueMirror, row: number, envelope: Envelope, index: number, said: RecipientResult | undefined, result: DeliveryResult, attempts: number): void {
+  private log(queue: MailQueue, row: number, envelope: Envelope, index: number, said: RecipientResult | undefined, result: DeliveryResult, attempts: number): void {
     if (said === undefined) return;
     const event = said.status === DELIVERED ? 'delivered' : said.status === DEFERRED ? 'deferred' : 'bounced';
-    this.ports.events.outcome(event, mirror.queue, envelope, index, said, this.ports.entries.table.bodyBytes.get(row), result.relay, attempts, result.setupMs, result.transmitMs);
+    this.ports.events.outcome(event, queue, envelope, index, said, this.ports.entries.table.bodyBytes.get(row), result.relay, attempts, result.setupMs, result.transmitMs);
   }
 }

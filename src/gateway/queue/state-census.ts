@@ -6,8 +6,8 @@
  *   ages            a ring of counters a state, one for each 32 s of arrival; the oldest is the first that is
  *                   not 0. The place looked at last is kept, so that a reading goes on from there.
  *
- * Sizes are those of contents; heads are counted by the queues (mail-queue.ts). Ages are exact to 32 s and
- * never too large.
+ * Sizes are those of contents; heads are counted by the queues (mail-queue.ts). Ages are exact
+ * to 32 s and never too large.
  */
 import type { EntryState } from './entry-table.js';
 

@@ -22,6 +22,8 @@ export interface Route {
   /** Name of the queue: what it is called in status, logs and metrics. */
   readonly queueName: string;
   readonly queueClass: QueueClass;
+  /** Class and name as its entries carry them (label.ts). */
+  readonly label: string;
   readonly nextHop: NextHop;
   readonly ordering: Ordering;
   /** Messages in flight to the next hop at most; 1 when strict. */
@@ -62,29 +64,18 @@ export const ENVELOPE_8BITMIME = 1;
 export const ENVELOPE_SMTPUTF8 = 2;
 /** The content has a line that starts with a dot: it must be dot-stuffed when sent (RFC 5321 4.5.2). */
 export const ENVELOPE_DOT_LINES = 4;
-/** A parked copy (DSN) that must not be delivered before its source has ended. */
-export const ENVELOPE_PARKED = 8;
 /** REQUIRETLS and others may follow; unknown bits are kept. */
 
 /** DSN RET (RFC 3461 4.3): 0 not given. */
 export const RET_FULL = 1;
 export const RET_HEADERS = 2;
 
-/** Where a moved or reported message comes from: makes the copy recognisable after a restart. */
-export interface Origin {
-  readonly messageId: number;
-  readonly queueBirth: number;
-  readonly queueSerial: number;
-  /** Change number of the annotation that decided the outcome. */
-  readonly change: number;
-  readonly kind: number;
-}
-export const ORIGIN_FAILURE_DSN = 1;
-export const ORIGIN_SUCCESS_DSN = 2;
-
 /** All that is known of an entry besides its content (gateway/queue/envelope.ts encodes it as the head). */
 export interface Envelope {
   readonly messageId: number;
+  /** Queue that the entry stands in. */
+  readonly queueClass: QueueClass;
+  readonly queueName: string;
   /** '' is the null reverse-path. */
   readonly reversePath: string;
   readonly recipients: readonly Recipient[];
@@ -96,7 +87,6 @@ export interface Envelope {
   readonly expiryWallMs: number;
   readonly client: string;
   readonly helo: string;
-  readonly origin: Origin | undefined;
 }
 
 /** How a submission ended, seen from the client (G1, G9). */
@@ -136,8 +126,8 @@ export interface Submission {
  *
  *   draining     the gateway stops            not-ready   it takes no mail at all (G6)
  *   recovering   the queue is still to come back from the stores
- *   short        the queue has fewer mirrors in sync than min_replicas
- *   no-store     it has no queue yet, and too few stores can be reached for one
+ *   short        none of the partitions where it may stand can commit
+ *   no-store     no partition takes mail
  *   memory, share, queue-full, queues         limits (G7)
  */
 export type AdmissionVerdict = '' | 'draining' | 'not-ready' | 'recovering' | 'short' | 'no-store' | 'memory' | 'share' | 'queue-full' | 'queues';

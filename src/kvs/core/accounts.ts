@@ -1,18 +1,18 @@
 /**
- * What a store knows of each gateway, whatever connections it has: its newest incarnation, its lease, its grant,
- * and which of its connections is the active one.
+ * What a store knows of each gateway, whatever connections it has: its newest incarnation, its grant, and
+ * which of its connections is the active one.
  *
  *   admit(incarnation, nonce)   higher: all connections of lower ones are fenced, their grant is forgotten
  *                               equal, same nonce: another connection of the same process
  *                               equal, other nonce, or lower: FENCED
  *   activate(connection, generation)   the highest generation of the newest incarnation is active, others stand by
  *
- * Lease: each heartbeat of the newest incarnation, on either path, moves its end to now + leaseMs. The gateway
- * computes its own end from before it sent, so this one is never the earlier. docs/PROTOCOL.md "Handshake", "Claims".
+ * Its lease is that of its process (ownership/process-leases.ts). docs/PROTOCOL.md "Handshake".
  */
 
 import { ToldClock } from '../../base/told-clock.js';
-import { PROTOCOL_VERSION } from '../../protocol/versions.js';
+import type { HolderId } from '../../protocol/partition-record.js';
+import { holderKey } from '../../protocol/partition-record.js';
 import type { Admission, Grantee } from './admission.js';
 
 /** A connection as its account sees it (store-connection.ts). */
@@ -33,11 +33,11 @@ export class GatewayAccount implements Grantee {
   nonce: Uint8Array = new Uint8Array(0);
   generation = 0;
   active: AccountConnection | undefined;
-  /** Of the protocol, on the connection that was made active last. */
-  version = PROTOCOL_VERSION;
   readonly connections = new Set<AccountConnection>();
-  leaseEndsMs = -Infinity;
-  /** Wall clock of the newest process. Queues that it wrote keep it when the next process comes. */
+  /** Its newest process, as fences and leases name it. */
+  holder: HolderId;
+  process: string;
+  /** Wall clock of the newest process. Copies that it wrote keep it when the next process comes. */
   clock = new ToldClock();
   granted = 0;
   heldBytes = 0;
@@ -46,32 +46,30 @@ export class GatewayAccount implements Grantee {
     this.id = id;
     this.number = number;
     this.secret = secret;
+    this.holder = { gatewayId: id, incarnation: 0 };
+    this.process = holderKey(this.holder);
   }
 
   /** Takes note of an incarnation that proved itself; false: it is fenced. */
   admit(incarnation: number, nonce: Uint8Array, admission: Admission): boolean {
     if (incarnation < this.incarnation) return false;
     if (incarnation === this.incarnation) return sameBytes(nonce, this.nonce);
-    this.incarnation = incarnation;
-    this.nonce = nonce.slice();
+    this.#become(incarnation, Uint8Array.from(nonce));
     this.generation = 0;
     this.active = undefined;
     this.clock = new ToldClock();
     for (const connection of this.connections) {
-      if (connection.incarnation < incarnation) connection.fence('a newer incarnation of this gateway has come');
+      if (connection.incarnation < incarnation) {
+        connection.fence('a newer incarnation of this gateway has come');
+      }
     }
     admission.forget(this);
     return true;
   }
 
-  /**
-   * What a spill file tells: older processes stay fenced, the same one is let in; and which version it spoke, for one
-   * that knows no leases may deliver on though it has not been heard since.
-   */
-  restore(told: { readonly incarnation: number; readonly nonce: Uint8Array; readonly version: number }): void {
-    this.incarnation = told.incarnation;
-    this.nonce = told.nonce;
-    this.version = told.version;
+  /** What a spill file tells: older processes stay fenced, the same one is let in. */
+  restore(told: { readonly incarnation: number; readonly nonce: Uint8Array }): void {
+    this.#become(told.incarnation, told.nonce);
   }
 
   /** Makes the connection the active one unless a higher generation is; answers whether it is active now. */
@@ -90,8 +88,11 @@ export class GatewayAccount implements Grantee {
     if (this.active === connection) this.active = undefined;
   }
 
-  renewLease(endsMs: number): void {
-    if (endsMs > this.leaseEndsMs) this.leaseEndsMs = endsMs;
+  #become(incarnation: number, nonce: Uint8Array): void {
+    this.incarnation = incarnation;
+    this.nonce = nonce;
+    this.holder = { gatewayId: this.id, incarnation };
+    this.process = holderKey(this.holder);
   }
 }
 

@@ -14,10 +14,12 @@
  * The sender counts bytes + 128 for an entry (CREDIT_OVERHEAD_BYTES), an entry is charged bytes + 96: what is stored is
  * never more than what was granted for it. docs/PROTOCOL.md "Acknowledgement and credit"; marks of the design: the
  * last 18% of the limit take no new mail, 15% of it for refills, 3% for changes that end mail, half of
- * that to read them.
+ * that to read them. Those changes store nothing: a note stands in the room that its entry was stored with.
  */
 
 import type { Segments } from '../../base/segments.js';
+import type { TextPool } from '../../base/text-pool.js';
+import { REPORTS_BEYOND_CREDIT_BYTES_MAX, UNPAID_BYTES_MAX } from '../../protocol/messages/changes.js';
 import type { RingMemory } from './applied-changes.js';
 import type { StoredEntries } from './stored-entries.js';
 import { ENTRY_OVERHEAD_BYTES } from './stored-entries.js';
@@ -34,6 +36,19 @@ export interface AdmissionOptions {
 
 /** Of what is kept for changes that end mail: for reading them. Else a full store could not be told to delete. */
 const REQUESTS_SHARE = 1 / 2;
+/**
+ * With many gateways it is more, and the other marks stand lower: what one frame of each brings that is not
+ * paid for. In a store far too small for them, no more than this.
+ */
+const REQUESTS_SHARE_MAX = 1 / 8;
+
+/**
+ * Of the reserve, what refills leave for reports that come beyond credit, of all gateways: a report stands in one section
+ * with the end of its message, so one that is refused would stand before every delete behind it. Each is here twice
+ * while it is read. With very many gateways, or in a very small store, no more than a part of the reserve.
+ */
+const REPORT_BYTES_PER_GATEWAY = 2 * REPORTS_BEYOND_CREDIT_BYTES_MAX;
+const REPORTS_SHARE_MAX = 1 / 4;
 
 /** All rings together: with many gateways each gets less than one alone would. */
 const RINGS_SHARE = 1 / 8;
@@ -46,39 +61,72 @@ export interface Grantee {
 }
 
 export class Admission implements RingMemory {
-  readonly acceptBytes: number;
-  readonly refillBytes: number;
-  /** Past this only control parts are read: deletions among them. */
-  readonly endBytes: number;
   readonly limitBytes: number;
   readonly #grantMaxBytes: number;
+  readonly #options: AdmissionOptions;
   readonly #segments: Segments;
   readonly #entries: StoredEntries;
+  readonly #texts: TextPool;
   readonly #sharers: () => Iterable<Grantee>;
+  #acceptBytes = 0;
+  #refillBytes = 0;
+  #endBytes = 0;
+  #reportBytes = 0;
   #granted = 0;
   #ringBytes = 0;
   /** Held for frames that have come in part, and for buffers of blocks. */
   frameBytes = 0;
 
   /** `sharers`: all gateways among which what is free is shared. */
-  constructor(options: AdmissionOptions, parts: { readonly segments: Segments; readonly entries: StoredEntries; readonly sharers: () => Iterable<Grantee> }) {
+  constructor(options: AdmissionOptions, parts: {
+    readonly segments: Segments; readonly entries: StoredEntries; readonly texts: TextPool; readonly sharers: () => Iterable<Grantee>;
+  }) {
+    this.#options = options;
     this.limitBytes = options.memoryLimitBytes;
-    this.endBytes = Math.floor(options.memoryLimitBytes * (1 - options.endShare * REQUESTS_SHARE));
-    this.refillBytes = Math.floor(options.memoryLimitBytes * (1 - options.endShare));
-    this.acceptBytes = Math.floor(options.memoryLimitBytes * (1 - options.endShare - options.reserveShare));
     this.#grantMaxBytes = options.grantMaxBytes;
     this.#segments = parts.segments;
     this.#entries = parts.entries;
+    this.#texts = parts.texts;
     this.#sharers = parts.sharers;
+    this.share(0);
+  }
+
+  /** So many gateways may come: each can have the start of a frame here that ends mail. The marks follow. */
+  share(gatewayCount: number): void {
+    const { memoryLimitBytes: limit, endShare, reserveShare } = this.#options;
+    const requestsShare = Math.max(
+      endShare * REQUESTS_SHARE, Math.min(REQUESTS_SHARE_MAX, gatewayCount * UNPAID_BYTES_MAX / limit),
+    );
+    const refillShare = 1 - requestsShare - endShare * (1 - REQUESTS_SHARE);
+    this.#endBytes = Math.floor(limit * (1 - requestsShare));
+    this.#refillBytes = Math.floor(limit * refillShare);
+    this.#acceptBytes = Math.floor(limit * (refillShare - reserveShare));
+    this.#reportBytes = Math.floor(
+      Math.min(REPORTS_SHARE_MAX * reserveShare * limit, gatewayCount * REPORT_BYTES_PER_GATEWAY),
+    );
+  }
+
+  get acceptBytes(): number {
+    return this.#acceptBytes;
+  }
+
+  get refillBytes(): number {
+    return this.#refillBytes;
+  }
+
+  /** Past this only control parts are read: deletions among them. */
+  get endBytes(): number {
+    return this.#endBytes;
   }
 
   /** What the entries are charged: exact, and given back with each of them. */
   get chargedBytes(): number {
-    return this.#segments.liveBytes + this.#entries.count * ENTRY_OVERHEAD_BYTES;
+    return this.#segments.liveBytes + this.#entries.count * ENTRY_OVERHEAD_BYTES + this.#texts.bookkeepingBytes;
   }
 
   get usedBytes(): number {
-    return Math.max(this.#segments.liveBytes, this.#segments.usedBytes) + this.#entries.count * ENTRY_OVERHEAD_BYTES + this.#ringBytes + this.frameBytes;
+    const entryBytes = Math.max(this.#segments.liveBytes, this.#segments.usedBytes) + this.#entries.count * ENTRY_OVERHEAD_BYTES;
+    return entryBytes + this.#texts.bookkeepingBytes + this.#ringBytes + this.frameBytes;
   }
 
   get ringBytes(): number {
@@ -132,10 +180,18 @@ export class Admission implements RingMemory {
     return grantee.granted;
   }
 
-  /** May the gateway store this much? Within its grant always; beyond it (a refill, a repeat after its grant lapsed) while the reserve lasts. */
+  /** May the gateway store this much? Within its grant always; beyond it (a report, a repeat after its grant lapsed) while the reserve lasts. */
   mayStore(grantee: Grantee, costBytes: number): boolean {
-    if (costBytes <= grantee.granted) return true;
-    return this.usedBytes + this.#granted + costBytes - grantee.granted <= this.refillBytes;
+    return this.#fits(grantee, costBytes, this.refillBytes);
+  }
+
+  /** As mayStore, of a copy that is being filled, live changes included: it leaves the reserve's part for reports. */
+  mayRefill(grantee: Grantee, costBytes: number): boolean {
+    return this.#fits(grantee, costBytes, this.refillBytes - this.#reportBytes);
+  }
+
+  #fits(grantee: Grantee, costBytes: number, mark: number): boolean {
+    return costBytes <= grantee.granted || this.usedBytes + this.#granted + costBytes - grantee.granted <= mark;
   }
 
   spend(grantee: Grantee, costBytes: number): void {
@@ -144,19 +200,16 @@ export class Admission implements RingMemory {
     this.#granted -= spent;
   }
 
-  /** Notes and sets of members: refused last of all that is stored. */
-  mayEnd(bytes: number): boolean {
-    return bytes === 0 || this.#promisedBytes(undefined, 0) + bytes <= this.endBytes;
-  }
-
   /**
-   * May the gateway's frames that come in part hold so much in all? Bodies within its grant always: they are what was
-   * promised room for. While one frame is applied it stands here twice, its bytes and what is stored of them; the larger
-   * buffers go back with the same call (frame-reader.ts), so that between two calls all is within the limit.
+   * May the gateway's frames that come in part hold so much in all, `bodyBytes` of it bodies of the one in
+   * work? Bodies within its grant always: they are what was promised room for. And what no credit pays for,
+   * within what a frame brings of it: a note is never refused, and no section behind it. While one frame is
+   * applied it stands here twice, its bytes and what is stored of them; the larger buffers go back with the
+   * same call (frame-reader.ts), so that between two calls all is within the limit.
    */
-  mayHold(grantee: Grantee, bytes: number, hasBodies: boolean): boolean {
-    if (!hasBodies) return bytes <= grantee.heldBytes || this.usedBytes - grantee.heldBytes + bytes <= this.limitBytes;
-    return bytes <= grantee.granted || this.#promisedBytes(grantee, bytes) <= this.endBytes;
+  mayHold(grantee: Grantee, bytes: number, bodyBytes: number): boolean {
+    if (bodyBytes === 0) return bytes <= grantee.heldBytes || this.usedBytes - grantee.heldBytes + bytes <= this.limitBytes;
+    return bodyBytes <= grantee.granted + UNPAID_BYTES_MAX || this.#promisedBytes(grantee, bytes) <= this.endBytes;
   }
 
   /** May a buffer stay for the next frame of its gateway? */

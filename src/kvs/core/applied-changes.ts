@@ -1,14 +1,14 @@
 /**
- * The last changes of the queues of one gateway as they were applied, so that a copy which stands a little behind
+ * The last changes of the partitions of one gateway as they were applied, so that a copy which stands a little behind
  * gets the missing tail instead of everything (docs/PROTOCOL.md "TAILED").
  *
  *   chunks, oldest first      ┌───────┬───────┬──────┐ ┌───────┬───────┐ ┌─────┄
  *   (CHUNK_BYTES, or one      │record │record │record│ │record │record │ │record
  *    record's own size)       └───────┴───────┴──────┘ └───────┴───────┘ └─────┄
- *                                 ▲────── prev ───────────────┘  ▲ queue.ringChunk, queue.ringAt: its last record
+ *                                 ▲────── prev ───────────────┘  ▲ copy.ringChunk, copy.ringAt: its last record
  *
  *   record: offset size
- *           0      8    f64  prevChunk    number of the chunk of the record before of this queue, 0 = none
+ *           0      8    f64  prevChunk    number of the chunk of the record before of this copy, 0 = none
  *           8      4    u32  prevAt       its offset there
  *           12     4    u32  rowCount
  *           16     8    f64  firstNumber  of the first row
@@ -18,18 +18,18 @@
  *           40          rows (change-rows.ts), payload, padding to 8
  *
  * Chunks are taken as needed, within the bound and while mail leaves room; else the oldest is used again or given back,
- * and what stood in it is no more. Nobody is told: a queue's records are found from its last one backwards, and a chunk number below the
- * oldest says that the rest is gone. The records of a queue are contiguous: what can't be kept cuts its chain.
+ * and what stood in it is no more. Nobody is told: a copy's records are found from its last one backwards, and a chunk number below the
+ * oldest says that the rest is gone. The records of a copy are contiguous: what can't be kept cuts its chain.
  *
  * A section with SKIPPED changes is not kept: they were skipped because of what this copy lacked at that time, and
  * another copy which skipped them would agree in number and digest but not in content.
  */
 
 import {
-  CHANGE_ROW_BYTES, changeBodyBytes, changeBodyInFrame, changeCrc, changeHeadBytes, changeHeadInFrame, changeKind, changeRef,
+  CHANGE_ROW_BYTES, changeBodyBytes, changeBodyInFrame, changeCrc, changeDigested, changeHeadBytes, changeHeadInFrame, changeRef,
 } from '../../protocol/change-rows.js';
 import { Digest } from '../../protocol/digest.js';
-import type { MirroredQueue } from './mirrored-queue.js';
+import type { MirroredPartition } from './mirrored-partition.js';
 
 const HEADER_BYTES = 40;
 const PREV_AT = 8;
@@ -95,10 +95,10 @@ export class AppliedChanges {
 
   /**
    * Keeps a section that was applied whole: rows at rowsAt of the view's buffer, payload from…to. (a, b) is the digest
-   * in front of its first row. What does not fit, or has SKIPPED rows (`payloadFrom` below 0), cuts the queue's chain.
+   * in front of its first row. What does not fit, or has SKIPPED rows (`payloadFrom` below 0), cuts the copy's chain.
    */
   append(
-    queue: MirroredQueue, firstNumber: number, a: number, b: number,
+    copy: MirroredPartition, firstNumber: number, a: number, b: number,
     view: DataView, rowsAt: number, rowCount: number, payload: Uint8Array, payloadFrom: number, payloadTo: number,
   ): void {
     const rowBytes = rowCount * CHANGE_ROW_BYTES;
@@ -106,13 +106,13 @@ export class AppliedChanges {
     const bytes = (HEADER_BYTES + rowBytes + payloadBytes + 7) & ~7;
     const chunk = payloadFrom < 0 ? undefined : this.#room(bytes);
     if (chunk === undefined) {
-      queue.ringChunk = 0;
+      copy.ringChunk = 0;
       return;
     }
     const at = chunk.filled;
     const header = chunk.view;
-    header.setFloat64(at, queue.ringChunk, true);
-    header.setUint32(at + PREV_AT, queue.ringAt, true);
+    header.setFloat64(at, copy.ringChunk, true);
+    header.setUint32(at + PREV_AT, copy.ringAt, true);
     header.setUint32(at + ROW_COUNT, rowCount, true);
     header.setFloat64(at + FIRST_NUMBER, firstNumber, true);
     header.setUint32(at + PAYLOAD_BYTES, payloadBytes, true);
@@ -121,24 +121,24 @@ export class AppliedChanges {
     chunk.bytes.set(new Uint8Array(view.buffer, view.byteOffset + rowsAt, rowBytes), at + HEADER_BYTES);
     if (payloadBytes > 0) chunk.bytes.set(new Uint8Array(payload.buffer, payload.byteOffset + payloadFrom, payloadBytes), at + HEADER_BYTES + rowBytes);
     chunk.filled = at + bytes;
-    queue.ringChunk = chunk.number;
-    queue.ringAt = at;
+    copy.ringChunk = chunk.number;
+    copy.ringAt = at;
   }
 
   /** What followed number `number` with this digest; undefined when that is not known (any more), or too long. */
-  tail(queue: MirroredQueue, number: number, a: number, b: number): Tail | undefined {
-    if (number === queue.number) return a === queue.digestA && b === queue.digestB ? NOTHING : undefined;
-    const rowCount = queue.number - number;
+  tail(copy: MirroredPartition, number: number, a: number, b: number): Tail | undefined {
+    if (number === copy.number) return a === copy.digestA && b === copy.digestB ? NOTHING : undefined;
+    const rowCount = copy.number - number;
     if (rowCount < 0 || rowCount > TAIL_ROWS_MAX) return undefined;
-    let chunk = this.#chunk(queue.ringChunk);
-    let at = queue.ringAt;
+    let chunk = this.#chunk(copy.ringChunk);
+    let at = copy.ringAt;
     let payloadBytes = 0;
     while (chunk !== undefined && payloadBytes <= TAIL_BYTES_MAX) {
       const first = chunk.view.getFloat64(at + FIRST_NUMBER, true);
       if (first <= number + 1) {
         const cut = this.#cut(chunk.view, at, number + 1 - first, a, b);
         payloadBytes += chunk.view.getUint32(at + PAYLOAD_BYTES, true) - cut;
-        return cut < 0 || payloadBytes > TAIL_BYTES_MAX ? undefined : this.#copy(queue, rowCount, payloadBytes);
+        return cut < 0 || payloadBytes > TAIL_BYTES_MAX ? undefined : this.#copy(copy, rowCount, payloadBytes);
       }
       payloadBytes += chunk.view.getUint32(at + PAYLOAD_BYTES, true);
       const prev = chunk.view.getFloat64(at, true);
@@ -155,20 +155,20 @@ export class AppliedChanges {
     let bytes = 0;
     for (let i = 0; i < rows; i += 1) {
       const row = at + HEADER_BYTES + i * CHANGE_ROW_BYTES;
-      digest.add(changeKind(view, row), changeBodyBytes(view, row), changeHeadBytes(view, row), changeCrc(view, row), changeRef(view, row));
+      digest.add(changeDigested(view, row), changeBodyBytes(view, row), changeHeadBytes(view, row), changeCrc(view, row), changeRef(view, row));
       bytes += changeBodyInFrame(view, row) + changeHeadInFrame(view, row);
     }
     return digest.equals(a, b) ? bytes : -1;
   }
 
   /** Fills from the back, record by record; of the first one only what lies behind the number. */
-  #copy(queue: MirroredQueue, rowCount: number, payloadBytes: number): Tail {
+  #copy(copy: MirroredPartition, rowCount: number, payloadBytes: number): Tail {
     const rows = new Uint8Array(rowCount * CHANGE_ROW_BYTES);
     const bodies = new Uint8Array(payloadBytes);
     let rowsEnd = rows.length;
     let bodiesEnd = bodies.length;
-    let chunk = this.#chunk(queue.ringChunk);
-    let at = queue.ringAt;
+    let chunk = this.#chunk(copy.ringChunk);
+    let at = copy.ringAt;
     while (chunk !== undefined && rowsEnd > 0) {
       const { view } = chunk;
       const rowBytes = view.getUint32(at + ROW_COUNT, true) * CHANGE_ROW_BYTES;

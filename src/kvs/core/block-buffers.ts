@@ -3,12 +3,12 @@
  * of garbage: the collector marks the whole heap for each 64 MiB of it, and every page of a fresh buffer is cleared
  * first. Two thirds of what a store's processor did in a recovery.
  *
- *   fresh ─ block sent ─► LENT ─ PULL of the same queue from where that block ended ─► taken again
- *                          └─ last block of the queue, too many, too large, connection over ─► forgotten
+ *   fresh ─ block sent ─► LENT ─ PULL of the same copy from where that block ended ─► taken again
+ *                          └─ last block of the copy, too many, too large, connection over ─► forgotten
  *
  * Bytes that were written must stay as they are until the peer has answered for them (platform/transport.ts). Whoever
  * asks for what follows a block has it in full. A peer that asks without waiting spoils its own copy of its own
- * queue, and no other, and finds that by the checksums.
+ * copy, and no other, and finds that by the checksums.
  */
 
 /** Room of all buffers that are lent: two of the largest that a gateway asks for, or the handful of small ones that it has under way. */

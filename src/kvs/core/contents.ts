@@ -4,22 +4,21 @@
  *
  * Answers 0 or the refusal's reason; after a refusal nothing is kept.
  *
- *   own     record = body ‖ head             crc over both at once
- *   shared  record = head; body in SharedBodies    crc(body ‖ head) = crc32(head, crc of the body)
- *   note    record = crc (4, little-endian) ‖ note
+ *   own     record = body ‖ head ‖ room             crc over both at once
+ *   shared  record = head ‖ room; body in SharedBodies    crc(body ‖ head) = crc32(head, crc of the body)
+ *
+ * The room is for the note that may come: bytes of it are taken here, with the entry, and never
+ * again (stored-entries.ts).
  */
 
 import type { Segments } from '../../base/segments.js';
 import type { Crc32 } from '../../platform/ports.js';
 import { REFUSAL_BODY, REFUSAL_CHECKSUM } from '../../protocol/reasons.js';
-import type { StoredEntries } from './stored-entries.js';
-import { NOTE_CRC_BYTES } from './stored-entries.js';
 import type { SharedBodies } from './shared-bodies.js';
 
 export interface ContentsParts {
   readonly crc32: Crc32;
   readonly segments: Segments;
-  readonly entries: StoredEntries;
   readonly shared: SharedBodies;
 }
 
@@ -34,25 +33,22 @@ export class Contents {
 
   readonly #crc32: Crc32;
   readonly #segments: Segments;
-  readonly #entries: StoredEntries;
   readonly #shared: SharedBodies;
   #sound: ArrayBufferLike = NOTHING;
   #soundFrom = 0;
-  readonly #noteCrc = new Uint8Array(NOTE_CRC_BYTES);
 
   constructor(parts: ContentsParts) {
     this.#crc32 = parts.crc32;
     this.#segments = parts.segments;
-    this.#entries = parts.entries;
     this.#shared = parts.shared;
   }
 
   /** Body and head as one record. */
-  takeOwn(payload: Uint8Array, start: number, bytes: number, crc: number): number {
+  takeOwn(payload: Uint8Array, start: number, bytes: number, crc: number, room: number): number {
     // The plain constructor is cheaper than subarray(), which asks for the species (a Buffer makes it slower still).
     const view = new Uint8Array(payload.buffer, payload.byteOffset + start, bytes);
     if (this.#crc32(view, 0) !== crc) return REFUSAL_CHECKSUM;
-    this.slot = this.#keep(view);
+    this.slot = this.#keep(view, room);
     this.shared = 0;
     return TAKEN;
   }
@@ -65,8 +61,8 @@ export class Contents {
   }
 
   /** As takeOwn, of the payload that is known to be right. */
-  keepOwn(start: number, bytes: number): void {
-    this.slot = this.#keep(new Uint8Array(this.#sound, this.#soundFrom + start, bytes));
+  keepOwn(start: number, bytes: number, room: number): void {
+    this.slot = this.#keep(new Uint8Array(this.#sound, this.#soundFrom + start, bytes), room);
     this.shared = 0;
   }
 
@@ -75,10 +71,10 @@ export class Contents {
     this.#sound = NOTHING;
   }
 
-  /** A body that other queues may name: brought now, or already here. */
+  /** A body that other partitions may name: brought now, or already here. */
   takeShared(
     account: number, id: number, bodyAbsent: boolean, bodyBytes: number, headBytes: number, crc: number,
-    payload: Uint8Array, start: number,
+    payload: Uint8Array, start: number, room: number,
   ): number {
     const known = this.#shared.find(account, id);
     if (known === 0 && bodyAbsent) return REFUSAL_BODY;
@@ -93,50 +89,13 @@ export class Contents {
       this.#shared.hold(known);
       this.shared = known;
     } else {
-      this.shared = this.#shared.create(account, id, this.#keep(body), bodyBytes, bodyCrc);
+      this.shared = this.#shared.create(account, id, this.#keep(body, 0), bodyBytes, bodyCrc);
     }
-    this.slot = this.#keep(head);
+    this.slot = this.#keep(head, room);
     return TAKEN;
   }
 
-  /** The body the entry has, under a new head. */
-  takeNewHead(row: number, bodyBytes: number, headBytes: number, crc: number, payload: Uint8Array, start: number): number {
-    if (this.#entries.bodyBytesOf(row) !== bodyBytes) return REFUSAL_BODY;
-    const head = payload.subarray(start, start + headBytes);
-    const shared = this.#entries.sharedOf(row);
-    if (shared !== 0) {
-      if (this.#crc32(head, this.#shared.crcOf(shared)) !== crc) return REFUSAL_CHECKSUM;
-      this.#shared.hold(shared);
-      this.slot = this.#keep(head);
-      this.shared = shared;
-      return TAKEN;
-    }
-    const old = this.#entries.slotOf(row);
-    const bodyCrc = bodyBytes === 0 ? 0 : this.#crc32(this.#segments.read(old).subarray(0, bodyBytes), 0);
-    if (this.#crc32(head, bodyCrc) !== crc) return REFUSAL_CHECKSUM;
-    const bytes = bodyBytes + headBytes;
-    this.slot = bytes === 0 ? 0 : this.#segments.allocate(bytes);
-    this.shared = 0;
-    if (bodyBytes > 0) this.#segments.write(this.slot, 0, this.#segments.read(old).subarray(0, bodyBytes));
-    if (headBytes > 0) this.#segments.write(this.slot, bodyBytes, head);
-    return TAKEN;
-  }
-
-  /** A note with its checksum in front; an empty note is no note. */
-  takeNote(payload: Uint8Array, start: number, bytes: number, crc: number): number {
-    const note = payload.subarray(start, start + bytes);
-    if (this.#crc32(note, 0) !== crc) return REFUSAL_CHECKSUM;
-    this.shared = 0;
-    this.slot = 0;
-    if (bytes === 0) return TAKEN;
-    this.slot = this.#segments.allocate(NOTE_CRC_BYTES + bytes);
-    for (let i = 0; i < NOTE_CRC_BYTES; i += 1) this.#noteCrc[i] = (crc >>> (8 * i)) & 0xff;
-    this.#segments.write(this.slot, 0, this.#noteCrc);
-    this.#segments.write(this.slot, NOTE_CRC_BYTES, note);
-    return TAKEN;
-  }
-
-  #keep(bytes: Uint8Array): number {
-    return bytes.length === 0 ? 0 : this.#segments.keep(bytes);
+  #keep(bytes: Uint8Array, room: number): number {
+    return bytes.length + room === 0 ? 0 : this.#segments.keep(bytes, room);
   }
 }

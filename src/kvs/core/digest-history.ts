@@ -1,5 +1,5 @@
 /**
- * The digests a queue had at its last numbers: a repeated section is compared at the number it ends at
+ * The digests a copy had at its last numbers: a repeated section is compared at the number it ends at
  * (docs/PROTOCOL.md "Applying a section"), so a repeat that differs is noticed however the sender cut its
  * sections the second time.
  *
@@ -8,7 +8,7 @@
  * Not here: the changes themselves (applied-changes.ts).
  */
 
-/** 8 bytes each: 8 KiB for a queue in use. More than a window of 8 MiB holds of messages of 8 KB. */
+/** 8 bytes each: 8 KiB for a copy in use. More than a window of 8 MiB holds of messages of 8 KB. */
 const HISTORY = 1024;
 
 export class DigestHistory {
@@ -21,7 +21,7 @@ export class DigestHistory {
     this.#base = number;
     this.#last = number - 1;
     if (number === 0 && a === 0 && b === 0) {
-      // A queue that never changes costs no ring: number 0 is (0, 0) by definition.
+      // A copy that never changes costs no ring: number 0 is (0, 0) by definition.
       this.#last = 0;
       this.#digests.fill(0, 0, 2);
       return;

@@ -32,6 +32,9 @@ export interface HandshakeOptions {
 export interface HandshakePorts {
   readonly packer: Packer;
   readonly secrets: Secrets;
+  /** Undefined: no gateway of this name is let in. */
+  readonly secretOf: (id: string) => Uint8Array | undefined;
+  /** Once it has proved that secret; undefined: there is no room for another one. */
   readonly accountOf: (id: string) => GatewayAccount | undefined;
 }
 
@@ -42,6 +45,7 @@ export class HandshakeMachine {
   #version = 0;
   #signed: Uint8Array = new Uint8Array(0);
   #secret: Uint8Array = new Uint8Array(0);
+  #isKnown = false;
 
   constructor(options: HandshakeOptions, ports: HandshakePorts) {
     this.#options = options;
@@ -59,15 +63,17 @@ export class HandshakeMachine {
 
   /** The control part of CHALLENGE, or why not. */
   onHello(control: Uint8Array): Uint8Array | HandshakeFailure {
-    const { packer, secrets, accountOf } = this.#ports;
+    const { packer, secrets, secretOf } = this.#ports;
     const hello = decodeHello(packer, control);
     if (hello instanceof InvalidMessage) return { reason: CLOSE_MALFORMED, text: `HELLO: ${hello.rule}` };
     const version = chooseVersion(hello.versionMin, hello.versionMax);
     if (version === 0) return { reason: CLOSE_VERSION, text: `the gateway speaks versions ${String(hello.versionMin)} to ${String(hello.versionMax)} of the protocol, this store ${versionsSpoken()}: upgrade one of them` };
     this.#version = version;
     // Views of the frame would be overwritten before PROOF comes.
-    this.#hello = { ...hello, incarnationNonce: hello.incarnationNonce.slice(), nonce: hello.nonce.slice() };
-    this.#secret = accountOf(hello.gatewayId)?.secret ?? secrets.randomBytes(32);
+    this.#hello = { ...hello, incarnationNonce: Uint8Array.from(hello.incarnationNonce), nonce: Uint8Array.from(hello.nonce) };
+    const secret = secretOf(hello.gatewayId);
+    this.#isKnown = secret !== undefined;
+    this.#secret = secret ?? secrets.randomBytes(32);
     const greeting = { version, storeId: this.#options.storeId, bootId: this.#options.bootId, nonce: secrets.randomBytes(NONCE_BYTES) };
     this.#signed = transcript(packer, control, greeting);
     return encodeChallenge(packer, { ...greeting, proof: storeProof(secrets, this.#secret, this.#signed) });
@@ -79,8 +85,11 @@ export class HandshakeMachine {
     const message = decodeProof(packer, control);
     if (message instanceof InvalidMessage) return { reason: CLOSE_MALFORMED, text: `PROOF: ${message.rule}` };
     const isRight = isGatewayProof(secrets, this.#secret, this.#signed, message.proof);
-    const account = this.#hello === undefined ? undefined : accountOf(this.#hello.gatewayId);
-    if (account === undefined || !isRight) return { reason: CLOSE_DENIED, text: 'unknown gateway or wrong secret' };
-    return account;
+    if (this.#hello === undefined || !this.#isKnown || !isRight) {
+      return { reason: CLOSE_DENIED, text: 'unknown gateway or wrong secret' };
+    }
+    const account = accountOf(this.#hello.gatewayId);
+    const text = 'this store knows as many gateways of the group as it can: restart it';
+    return account ?? { reason: CLOSE_DENIED, text };
   }
 }

@@ -1,31 +1,34 @@
 /**
- * Fills an emptied queue while live changes go on.
+ * Fills an emptied copy while live changes go on.
  *
- *   REFILL_BEGIN   the queue stands empty at (number, digest), its role is FILLING, the cursor is in front of all
+ *   FENCE how=FILL the copy stands empty at (number, digest), incomplete, the cursor in front of all
  *   REFILL         entries of ascending positions ≤ number, each linked behind the cursor, in front of live ones
- *   REFILL_END     the count sent agrees with the count taken: SET_MEMBERS may make it a member
+ *   REFILL_END     the count sent agrees with the count taken: it is complete, and may be a member
  *
  *      first … cursor | live …           the cursor moves back when its entry is deleted (stored-entries.ts)
  *
- * A sender that deletes a range over the cursor splits it first or refills up to it: rows beyond the cursor are
- * not here yet. docs/PROTOCOL.md "Entry rows". Not here: discarding the old entries (store.ts), live changes
- * (section.ts).
+ * A sender that deletes a range over the cursor splits it first or refills up to it: rows beyond the
+ * cursor are not here yet. docs/PROTOCOL.md "Entry rows". Not here: discarding the old entries (store.ts),
+ * live changes (section.ts).
  */
 
-import { FLAG_BODY_ABSENT, FLAG_SHARED } from '../../protocol/change-rows.js';
-import { ENTRY_ROW_BYTES, FLAG_BODY_LATER, checkEntryRow } from '../../protocol/entry-rows.js';
-import { REFUSAL_COUNT, REFUSAL_INVALID } from '../../protocol/reasons.js';
+import { CREDIT_OVERHEAD_BYTES, FLAG_BODY_ABSENT, FLAG_SHARED } from '../../protocol/change-rows.js';
+import { ENTRY_ROW_BYTES, checkEntryRow, entryRoom } from '../../protocol/entry-rows.js';
+import { REFUSAL_CHECKSUM, REFUSAL_COUNT, REFUSAL_INVALID } from '../../protocol/reasons.js';
+import type { Crc32 } from '../../platform/ports.js';
 import type { Contents } from './contents.js';
 import type { StoredEntries } from './stored-entries.js';
-import type { MirroredQueue } from './mirrored-queue.js';
+import type { MirroredPartition } from './mirrored-partition.js';
 
 const TAKEN = 0;
 
 export class RefillTarget {
+  readonly #crc32: Crc32;
   readonly #entries: StoredEntries;
   readonly #contents: Contents;
 
-  constructor(parts: { readonly entries: StoredEntries; readonly contents: Contents }) {
+  constructor(parts: { readonly crc32: Crc32; readonly entries: StoredEntries; readonly contents: Contents }) {
+    this.#crc32 = parts.crc32;
     this.#entries = parts.entries;
     this.#contents = parts.contents;
   }
@@ -37,16 +40,27 @@ export class RefillTarget {
       const row = rowsAt + i * ENTRY_ROW_BYTES;
       if (checkEntryRow(view, row) !== '') return -1;
       const flags = view.getUint8(row);
-      if ((flags & FLAG_BODY_LATER) !== 0 || flags === FLAG_BODY_ABSENT) return -1;
+      if (flags === FLAG_BODY_ABSENT) return -1;
       bytes += view.getUint32(row + 8, true) + view.getUint32(row + 16, true);
       if ((flags & FLAG_BODY_ABSENT) === 0) bytes += view.getUint32(row + 4, true);
     }
     return bytes;
   }
 
+  /** What the rows cost of the sender's credit. */
+  costBytes(view: DataView, rowsAt: number, rowCount: number): number {
+    let bytes = rowCount * CREDIT_OVERHEAD_BYTES;
+    for (let i = 0; i < rowCount; i += 1) {
+      const row = rowsAt + i * ENTRY_ROW_BYTES;
+      bytes += view.getUint32(row + 8, true) + entryRoom(view, row);
+      if ((view.getUint8(row) & FLAG_BODY_ABSENT) === 0) bytes += view.getUint32(row + 4, true);
+    }
+    return bytes;
+  }
+
   /** Takes the rows of one frame in order. After a refusal the refill must begin again: what came before it stays. */
-  take(queue: MirroredQueue, view: DataView, rowsAt: number, rowCount: number, payload: Uint8Array): number {
-    if (!queue.refilling) return REFUSAL_INVALID;
+  take(copy: MirroredPartition, view: DataView, rowsAt: number, rowCount: number, payload: Uint8Array): number {
+    if (copy.isComplete) return REFUSAL_INVALID;
     let at = 0;
     for (let i = 0; i < rowCount; i += 1) {
       const row = rowsAt + i * ENTRY_ROW_BYTES;
@@ -54,14 +68,14 @@ export class RefillTarget {
       const bodyBytes = (flags & FLAG_BODY_ABSENT) === 0 ? view.getUint32(row + 4, true) : 0;
       const headBytes = view.getUint32(row + 8, true);
       const noteBytes = view.getUint32(row + 16, true);
-      const reason = this.#takeEntry(queue, view, row, payload, at);
+      const reason = this.#takeEntry(copy, view, row, payload, at);
       if (reason !== TAKEN) return reason;
       at += bodyBytes + headBytes + noteBytes;
     }
     return TAKEN;
   }
 
-  #takeEntry(queue: MirroredQueue, view: DataView, row: number, payload: Uint8Array, start: number): number {
+  #takeEntry(copy: MirroredPartition, view: DataView, row: number, payload: Uint8Array, start: number): number {
     const flags = view.getUint8(row);
     const bodyBytes = view.getUint32(row + 4, true);
     const headBytes = view.getUint32(row + 8, true);
@@ -69,35 +83,32 @@ export class RefillTarget {
     const noteBytes = view.getUint32(row + 16, true);
     const id = view.getFloat64(row + 24, true);
     const position = view.getFloat64(row + 32, true);
-    if (position <= queue.refillPosition || position > queue.refillNumber) return REFUSAL_INVALID;
+    if (position <= copy.refillPosition || position > copy.refillNumber) return REFUSAL_INVALID;
     const contents = this.#contents;
     const absent = (flags & FLAG_BODY_ABSENT) !== 0;
+    const room = entryRoom(view, row);
+    const noteStart = start + (absent ? 0 : bodyBytes) + headBytes;
+    const note = payload.subarray(noteStart, noteStart + noteBytes);
+    const noteCrc = view.getUint32(row + 20, true);
+    if (noteBytes > 0 && this.#crc32(note, 0) !== noteCrc) return REFUSAL_CHECKSUM;
     const reason = (flags & FLAG_SHARED) === 0
-      ? contents.takeOwn(payload, start, bodyBytes + headBytes, crc)
-      : contents.takeShared(queue.ownerAccount, id, absent, bodyBytes, headBytes, crc, payload, start);
+      ? contents.takeOwn(payload, start, bodyBytes + headBytes, crc, room)
+      : contents.takeShared(copy.ownerAccount, id, absent, bodyBytes, headBytes, crc, payload, start, room);
     if (reason !== TAKEN) return reason;
     const entry = this.#entries.create(id, contents.slot, bodyBytes, headBytes, crc, contents.shared);
-    if (noteBytes > 0) {
-      const noteStart = start + (absent ? 0 : bodyBytes) + headBytes;
-      const noteReason = contents.takeNote(payload, noteStart, noteBytes, view.getUint32(row + 20, true));
-      if (noteReason !== TAKEN) {
-        this.#entries.discard(entry);
-        return noteReason;
-      }
-      this.#entries.setNote(entry, contents.slot);
-    }
-    this.#entries.link(queue, entry, position, queue.refillRow);
-    queue.refillRow = entry;
-    queue.refillPosition = position;
-    queue.refillCount += 1;
+    this.#entries.setNote(entry, note, noteCrc);
+    this.#entries.link(copy, entry, position, copy.refillRow);
+    copy.refillRow = entry;
+    copy.refillPosition = position;
+    copy.refillCount += 1;
     return TAKEN;
   }
 
-  /** Answers 0 or COUNT; a refill that lost rows stays what it is: no member, to be begun again. */
-  end(queue: MirroredQueue, count: number): number {
-    if (!queue.refilling) return REFUSAL_INVALID;
-    if (count !== queue.refillCount) return REFUSAL_COUNT;
-    queue.refilling = false;
+  /** Answers 0 or COUNT; a refill that lost rows stays what it is: incomplete, to be begun again. */
+  end(copy: MirroredPartition, count: number): number {
+    if (copy.isComplete) return REFUSAL_INVALID;
+    if (count !== copy.refillCount) return REFUSAL_COUNT;
+    copy.isComplete = true;
     return TAKEN;
   }
 }

@@ -1,13 +1,17 @@
 /**
  * The requests of an active connection: each is decoded, applied to the store, and answered in order.
  *
- *   OPEN DROP CHANGES RELEASE REFILL…      by the cumulative ACK at the end of the turn or after much, or a REFUSAL in place
- *   CLAIM CONFIRM                          CLAIMED at once
- *   LIST PULL PULL_BODIES TAIL             an answer that may be large: while the socket's buffer is full it waits,
+ *   CHANGES TEXTS REFILL REFILL_END        by the cumulative ACK at the end of the turn or after much, or a
+ *   RELEASE                                REFUSAL in place
+ *   FENCE ASK TELL                         FENCED or DECLINED, ASKED, TOLD at once
+ *   PULL TAIL                              an answer that may be large: while the socket's buffer is full it waits,
  *                                          and the ACK stays below it (replies.ts)
  *
- * A CHANGES frame makes one view and no object per row. A broken layout closes the connection with the rule's name;
- * a request that does not fit the queue's state is refused and changes nothing. docs/PROTOCOL.md.
+ * FENCE binds a handle to a copy and a term, and each request by that handle is for that term: what a higher
+ * one has fenced since is refused, on whatever connection it comes.
+ *
+ * A CHANGES frame makes one view and no object per row. A broken layout closes the connection with the rule's
+ * name; a request that does not fit the state of its copy is refused and changes nothing. docs/PROTOCOL.md.
  */
 
 import { invariant } from '../../base/invariant.js';
@@ -17,39 +21,43 @@ import { CHANGE_ROW_BYTES } from '../../protocol/change-rows.js';
 import { ENTRY_ROW_BYTES } from '../../protocol/entry-rows.js';
 import { InvalidMessage } from '../../protocol/invalid.js';
 import {
-  ACK, CHANGES, CLAIM, CLAIMED, CONFIRM, DROP, LIST, OPEN, PULL, PULL_BODIES, REFILL, REFILL_BEGIN, REFILL_END, REFUSAL, RELEASE, TAIL,
-  messageTypeName,
+  ACK, ASK, ASKED, CHANGES, DECLINED, FENCE, FENCED, FETCH, PULL, REFILL, REFILL_END, REFUSAL, RELEASE, TAIL, TELL, TEXTS,
+  TOLD, messageTypeName,
 } from '../../protocol/message-types.js';
 import { encodeAck } from '../../protocol/messages/ack.js';
+import { decodeAsk } from '../../protocol/messages/ask.js';
+import { encodeAsked } from '../../protocol/messages/asked.js';
 import {
   decodeChanges, sectionCount, sectionDigestA, sectionDigestB, sectionFirstNumber, sectionHandle, sectionRows,
 } from '../../protocol/messages/changes.js';
-import { decodeClaim } from '../../protocol/messages/claim.js';
-import { encodeClaimed } from '../../protocol/messages/claimed.js';
-import { decodeConfirm } from '../../protocol/messages/confirm.js';
-import { decodeDrop } from '../../protocol/messages/drop.js';
-import { decodeOpen } from '../../protocol/messages/open.js';
+import { encodeDeclined } from '../../protocol/messages/declined.js';
+import type { Fence } from '../../protocol/messages/fence.js';
+import { decodeFence } from '../../protocol/messages/fence.js';
+import { encodeFenced } from '../../protocol/messages/fenced.js';
 import { decodeRefill } from '../../protocol/messages/refill.js';
-import { decodeRefillBegin } from '../../protocol/messages/refill-begin.js';
 import { decodeRefillEnd } from '../../protocol/messages/refill-end.js';
 import { encodeRefusal } from '../../protocol/messages/refusal.js';
 import { decodeRelease } from '../../protocol/messages/release.js';
-import { CLAIM_GRANTED, CLOSE_MALFORMED, REFUSAL_LIMIT, refusalReasonName } from '../../protocol/reasons.js';
+import { decodeTell } from '../../protocol/messages/tell.js';
+import { decodeTexts } from '../../protocol/messages/texts.js';
+import { encodeTold } from '../../protocol/messages/told.js';
+import {
+  CLOSE_LIMIT, CLOSE_MALFORMED, REFUSAL_LIMIT, declinedReasonName, refusalReasonName,
+} from '../../protocol/reasons.js';
 import type { GatewayAccount } from './accounts.js';
 import { Attachment } from './attachment.js';
-import { ClaimLog } from './claim-log.js';
-import { claimedOf } from './claimed-of.js';
-import type { ClaimVerdict } from './claims.js';
 import type { StoreCounters } from './counters.js';
-import type { MirroredQueue } from './mirrored-queue.js';
+import type { MirroredPartition } from './mirrored-partition.js';
 import type { ConnectionWriter } from './connection-writer.js';
 import { Replies } from './replies.js';
 import { SectionMeasure } from './section-measure.js';
 import type { Store } from './store.js';
 
-/** Queues in one ACK: past this an ACK goes out within the turn (ack.ts takes 16,384). */
+/** Handles of one connection: every partition of a group, several times over. */
+const HANDLES_MAX = 65_536;
+/** Copies in one ACK: past this an ACK goes out within the turn (ack.ts takes 16,384). */
 const TOUCHED_MAX = 8_192;
-/** Refusals of one connection that are logged; the counters go on. */
+/** Refusals, and fences declined, of one connection that are logged; the counters go on. */
 const REFUSALS_LOGGED_MAX = 100;
 
 export interface RequestsPorts {
@@ -70,22 +78,23 @@ export class Requests {
   readonly #attachments = new Map<number, Attachment>();
   readonly #touched: Attachment[] = [];
   readonly #ack: number[] = [];
-  readonly #claims: ClaimLog;
   #account: GatewayAccount | undefined;
   #sequence = 0;
   #acked = 0;
   #ackDue = false;
   #refusalsLogged = 0;
 
-  constructor(options: { readonly bufferHighBytes: number }, ports: RequestsPorts, store: Store, counters: StoreCounters) {
+  constructor(
+    options: { readonly bufferHighBytes: number }, ports: RequestsPorts, store: Store,
+    counters: StoreCounters,
+  ) {
     this.#ports = ports;
     this.#store = store;
     this.#counters = counters;
-    this.#claims = new ClaimLog(ports.log);
     this.#measure = new SectionMeasure({ shared: store.shared });
     this.#replies = new Replies(options, {
       packer: ports.packer, outbox: ports.outbox, connection: ports.connection, close: ports.close,
-      refuse: (sequence, handle, reason, queue) => { this.#refuse(sequence, handle, reason, queue); },
+      refuse: (sequence, handle, reason, copy) => { this.#refuse(sequence, handle, reason, copy); },
     }, store, counters);
   }
 
@@ -99,12 +108,7 @@ export class Requests {
     this.#sequence = sequence;
   }
 
-  tick(nowMs: number): void {
-    if (this.#account !== undefined) this.#claims.tick(this.#account.id, nowMs);
-  }
-
   detachAll(): void {
-    if (this.#account !== undefined) this.#claims.flush(this.#account.id);
     this.#attachments.clear();
     this.#touched.length = 0;
     this.#replies.clear();
@@ -115,11 +119,17 @@ export class Requests {
   }
 
   serve(): void {
-    if (this.#account !== undefined) this.#replies.serve(this.#account);
+    this.#replies.serve();
   }
 
-  /** `bodyBytes`: of the frame. None are in `bodies` when memory had no room for them: what needs them is refused. `bodySum`: their checksum, -1 when it is not known. */
-  take(type: number, sequence: number, control: Uint8Array, bodies: Uint8Array, bodyBytes: number, bodySum: number): void {
+  /**
+   * `bodyBytes`: of the frame. None are in `bodies` when memory had no room for them: what needs them is
+   * refused. `bodySum`: their checksum, -1 when it is not known.
+   */
+  take(
+    type: number, sequence: number, control: Uint8Array, bodies: Uint8Array, bodyBytes: number,
+    bodySum: number,
+  ): void {
     this.#sequence = sequence;
     this.#ackDue = true;
     if (type === CHANGES) {
@@ -131,17 +141,14 @@ export class Requests {
       return;
     }
     switch (type) {
-      case OPEN: this.#onOpen(sequence, control); break;
-      case DROP: this.#onDrop(sequence, control); break;
-      case CLAIM: this.#onClaim(sequence, control); break;
-      case CONFIRM: this.#onConfirm(sequence, control); break;
-      case RELEASE: this.#onRelease(control); break;
-      case REFILL_BEGIN: this.#onRefillBegin(sequence, control); break;
+      case FENCE: this.#onFence(sequence, control); break;
+      case ASK: this.#onAsk(sequence, control); break;
+      case TELL: this.#onTell(sequence, control); break;
+      case RELEASE: this.#onRelease(sequence, control); break;
+      case TEXTS: this.#onTexts(control); break;
       case REFILL: this.#onRefill(sequence, control, bodies, bodyBytes); break;
       case REFILL_END: this.#onRefillEnd(sequence, control); break;
-      case LIST: case PULL: case PULL_BODIES: case TAIL:
-        this.#replies.take(type, sequence, control, this.#attachments, this.#holder());
-        break;
+      case PULL: case TAIL: case FETCH: this.#replies.take(type, sequence, control, this.#attachments); break;
       default: this.#malformed(type, 'not a request');
     }
   }
@@ -162,14 +169,16 @@ export class Requests {
       if (attachment === undefined) break;
       attachment.touched = false;
       ack[2 + 2 * i] = attachment.handle;
-      ack[3 + 2 * i] = attachment.queue.number;
+      ack[3 + 2 * i] = attachment.copy.number;
     }
     this.#touched.length = 0;
     this.#counters.acks += 1;
     this.#ports.outbox.frame(ACK, through, encodeAck(this.#ports.packer, ack));
   }
 
-  #onChanges(sequence: number, control: Uint8Array, bodies: Uint8Array, bodyBytes: number, bodySum: number): void {
+  #onChanges(
+    sequence: number, control: Uint8Array, bodies: Uint8Array, bodyBytes: number, bodySum: number,
+  ): void {
     const changes = decodeChanges(this.#ports.packer, control);
     if (changes instanceof InvalidMessage) {
       this.#malformed(CHANGES, changes.rule);
@@ -188,8 +197,10 @@ export class Requests {
       const firstNumber = sectionFirstNumber(changes, i);
       const handle = sectionHandle(changes, i);
       const attachment = this.#attachments.get(handle);
-      const repeats = attachment === undefined ? 0 : attachment.queue.number + 1 - firstNumber;
-      const rule = measure.measure(view, rows.byteOffset, rowCount, repeats, attachment?.queue.ownerAccount ?? 0);
+      const repeats = attachment === undefined ? 0 : attachment.copy.number + 1 - firstNumber;
+      const rule = measure.measure(
+        view, rows.byteOffset, rowCount, repeats, attachment?.copy.ownerAccount ?? 0,
+      );
       if (rule !== '' || payloadAt + measure.payloadBytes > bodyBytes) {
         this.#store.applier.endFrame();
         this.#malformed(CHANGES, rule === '' ? 'bodies cut short' : rule);
@@ -199,11 +210,11 @@ export class Requests {
       const start = bodies.length < bodyBytes ? 0 : payloadAt;
       payloadAt += measure.payloadBytes;
       if (attachment !== undefined && attachment.refused) continue;
-      let reason = this.#store.checkHolder(account, attachment);
+      let reason = this.#store.check(attachment);
       if (reason === 0 && attachment !== undefined) {
         reason = isUnread ? REFUSAL_LIMIT : this.#store.applySection(
-          account, attachment.queue, firstNumber, sectionDigestA(changes, i), sectionDigestB(changes, i),
-          view, rows.byteOffset, rowCount, bodies, start, measure.costBytes, measure.freeBytes,
+          account, attachment, firstNumber, sectionDigestA(changes, i), sectionDigestB(changes, i),
+          view, rows.byteOffset, rowCount, bodies, start, measure.costBytes,
         );
         if (reason === 0) this.#touch(attachment);
       }
@@ -215,80 +226,69 @@ export class Requests {
     if (payloadAt !== bodyBytes) this.#malformed(CHANGES, 'bodies left over');
   }
 
-  #onOpen(sequence: number, control: Uint8Array): void {
-    const message = decodeOpen(this.#ports.packer, control);
+  #onFence(sequence: number, control: Uint8Array): void {
+    const { packer, clock, outbox } = this.#ports;
+    const message = decodeFence(packer, control);
     if (message instanceof InvalidMessage) {
-      this.#malformed(OPEN, message.rule);
-      return;
-    }
-    const { handle, ownerId, birth, serial, name, queueClass, ordering, lengthMax, bytesMax, claimants, epoch, members } = message;
-    const attributes = { ownerId, birth, serial, name, queueClass, ordering, lengthMax, bytesMax, claimants };
-    const opened = this.#store.open(this.#holder(), { attributes, epoch, members });
-    if (opened.queue === undefined) this.#refuse(sequence, handle, opened.reason, undefined);
-    else this.#attach(handle, opened.queue);
-  }
-
-  #onDrop(sequence: number, control: Uint8Array): void {
-    const message = decodeDrop(this.#ports.packer, control);
-    if (message instanceof InvalidMessage) {
-      this.#malformed(DROP, message.rule);
-      return;
-    }
-    const attachment = this.#held(sequence, message.handle);
-    if (attachment === undefined) return;
-    this.#store.drop(attachment.queue);
-    this.#detach(attachment.queue);
-  }
-
-  #onClaim(sequence: number, control: Uint8Array): void {
-    const message = decodeClaim(this.#ports.packer, control);
-    if (message instanceof InvalidMessage) {
-      this.#malformed(CLAIM, message.rule);
+      this.#malformed(FENCE, message.rule);
       return;
     }
     const account = this.#holder();
-    const nowMs = this.#ports.clock.nowMs();
-    const queue = this.#store.queues.find(message.gatewayId, message.birth, message.serial);
-    const verdict = this.#store.claim(account, queue, message.token, nowMs);
-    if (queue !== undefined && verdict.result === CLAIM_GRANTED) {
-      this.#counters.claimsGranted += 1;
-      this.#attach(message.handle, queue);
-    }
-    this.#claims.note(message.gatewayId, queue?.attributes.name, verdict.result, verdict.waitMs, nowMs);
-    this.#claimed(sequence, message.handle, queue, verdict);
-  }
-
-  #onConfirm(sequence: number, control: Uint8Array): void {
-    const message = decodeConfirm(this.#ports.packer, control);
-    if (message instanceof InvalidMessage) {
-      this.#malformed(CONFIRM, message.rule);
+    const nowMs = clock.nowMs();
+    const { reason, copy } = this.#store.fence(account, message, nowMs);
+    if (copy === undefined) {
+      this.#decline(sequence, message, reason);
       return;
     }
-    const queue = this.#attachments.get(message.handle)?.queue;
-    this.#claimed(sequence, message.handle, queue, this.#store.confirm(this.#holder(), queue, message.token, this.#ports.clock.nowMs()));
+    if (!this.#bind(new Attachment(message.handle, copy, message.term))) return;
+    this.#counters.fences += 1;
+    outbox.frame(FENCED, sequence, encodeFenced(packer, this.#store.fenced(account, message, copy, nowMs)));
   }
 
-  #onRelease(control: Uint8Array): void {
+  #onAsk(sequence: number, control: Uint8Array): void {
+    const { packer, clock, outbox } = this.#ports;
+    const message = decodeAsk(packer, control);
+    if (message instanceof InvalidMessage) this.#malformed(ASK, message.rule);
+    else outbox.frame(ASKED, sequence, encodeAsked(packer, this.#store.ask(message, clock.nowMs())));
+  }
+
+  #onTell(sequence: number, control: Uint8Array): void {
+    const { packer, outbox } = this.#ports;
+    const message = decodeTell(packer, control);
+    if (message instanceof InvalidMessage) {
+      this.#malformed(TELL, message.rule);
+      return;
+    }
+    const { partition, record } = message;
+    const isKept = this.#store.tell(message);
+    outbox.frame(TOLD, sequence, encodeTold(packer, { partition, epoch: record.epoch, isKept }));
+  }
+
+  #onRelease(sequence: number, control: Uint8Array): void {
     const message = decodeRelease(this.#ports.packer, control);
     if (message instanceof InvalidMessage) {
       this.#malformed(RELEASE, message.rule);
       return;
     }
-    const queue = this.#attachments.get(message.handle)?.queue;
-    if (queue !== undefined) this.#store.release(this.#holder(), queue, message.token, message.unused === true);
+    const attachment = this.#held(sequence, message.handle);
+    if (attachment !== undefined) this.#store.release(attachment);
   }
 
-  #onRefillBegin(sequence: number, control: Uint8Array): void {
-    const message = decodeRefillBegin(this.#ports.packer, control);
+  /**
+   * Whose term the copy does not admit, or whose changes are refused, is not heard; nor told: whatever it
+   * changes, it hears.
+   */
+  #onTexts(control: Uint8Array): void {
+    const message = decodeTexts(this.#ports.packer, control);
     if (message instanceof InvalidMessage) {
-      this.#malformed(REFILL_BEGIN, message.rule);
+      this.#malformed(TEXTS, message.rule);
       return;
     }
-    const attachment = this.#held(sequence, message.handle);
-    if (attachment === undefined) return;
-    attachment.refused = false;
-    this.#store.fillAnew(this.#holder(), attachment.queue, message.number, message.digestA, message.digestB);
-    this.#touch(attachment);
+    for (const { handle, rows } of message) {
+      const attachment = this.#attachments.get(handle);
+      if (attachment === undefined || attachment.refused || this.#store.check(attachment) !== 0) continue;
+      this.#store.keepTexts(attachment.copy, rows);
+    }
   }
 
   #onRefill(sequence: number, control: Uint8Array, bodies: Uint8Array, bodyBytes: number): void {
@@ -307,7 +307,9 @@ export class Requests {
     if (this.#attachments.get(message.handle)?.refused === true) return;
     const attachment = this.#held(sequence, message.handle);
     if (attachment === undefined) return;
-    const reason = bodies.length < bodyBytes ? REFUSAL_LIMIT : this.#store.refill(this.#holder(), attachment.queue, view, 0, rowCount, bodies);
+    const reason = bodies.length < bodyBytes ? REFUSAL_LIMIT : this.#store.refill(
+      this.#holder(), attachment.copy, view, 0, rowCount, bodies,
+    );
     if (reason !== 0) this.#refuseAt(sequence, message.handle, reason, attachment);
     else this.#touch(attachment);
   }
@@ -321,7 +323,7 @@ export class Requests {
     if (this.#attachments.get(message.handle)?.refused === true) return;
     const attachment = this.#held(sequence, message.handle);
     if (attachment === undefined) return;
-    const reason = this.#store.refills.end(attachment.queue, message.count);
+    const reason = this.#store.refills.end(attachment.copy, message.count);
     if (reason !== 0) this.#refuseAt(sequence, message.handle, reason, attachment);
     else this.#touch(attachment);
   }
@@ -331,30 +333,25 @@ export class Requests {
     return this.#account;
   }
 
-  /** The attachment if the asker holds its queue; else the request is refused here. */
+  /** The attachment if its term still holds the copy; else the request is refused here. */
   #held(sequence: number, handle: number): Attachment | undefined {
     const attachment = this.#attachments.get(handle);
-    const reason = this.#store.checkHolder(this.#holder(), attachment);
+    const reason = this.#store.check(attachment);
     if (reason === 0) return attachment;
     this.#refuseAt(sequence, handle, reason, attachment);
     return undefined;
   }
 
-  #attach(handle: number, queue: MirroredQueue): void {
-    const attachment = this.#attachments.get(handle);
-    if (attachment !== undefined && attachment.queue === queue) {
-      attachment.refused = false;
-      this.#touch(attachment);
-      return;
+  #bind(attachment: Attachment): boolean {
+    const before = this.#attachments.get(attachment.handle);
+    if (before === undefined && this.#attachments.size >= HANDLES_MAX) {
+      this.#ports.close(CLOSE_LIMIT, 'too many handles on one connection');
+      return false;
     }
-    const fresh = new Attachment(handle, queue);
-    this.#attachments.set(handle, fresh);
-    this.#touch(fresh);
-  }
-
-  /** A dropped queue is gone under every handle of this connection. */
-  #detach(queue: MirroredQueue): void {
-    for (const [handle, attachment] of this.#attachments) if (attachment.queue === queue) this.#attachments.delete(handle);
+    // FENCED says where the handle stands now; the next ACK must not say where it stood.
+    if (before?.touched === true) this.#touched.splice(this.#touched.indexOf(before), 1);
+    this.#attachments.set(attachment.handle, attachment);
+    return true;
   }
 
   #touch(attachment: Attachment): void {
@@ -369,27 +366,38 @@ export class Requests {
 
   #refuseAt(sequence: number, handle: number, reason: number, attachment: Attachment | undefined): void {
     if (attachment !== undefined) attachment.refused = true;
-    this.#refuse(sequence, handle, reason, attachment?.queue);
+    this.#refuse(sequence, handle, reason, attachment?.copy);
   }
 
-  #refuse(sequence: number, handle: number, reason: number, queue: MirroredQueue | undefined): void {
+  #refuse(sequence: number, handle: number, reason: number, copy: MirroredPartition | undefined): void {
     const text = refusalReasonName(reason);
     this.#counters.refused(reason);
-    if (this.#refusalsLogged < REFUSALS_LOGGED_MAX) {
-      this.#refusalsLogged += 1;
+    if (this.#mayLog()) {
       this.#ports.log.warn('mirror', 'request refused', {
-        gateway: this.#account?.id, queue: queue?.attributes.name, handle, reason: text, number: queue?.number,
+        gateway: this.#account?.id, partition: copy?.partition, handle, reason: text, number: copy?.number,
       });
     }
     this.#ports.outbox.frame(REFUSAL, sequence, encodeRefusal(this.#ports.packer, {
-      sequence, handle, reason, number: queue?.number ?? 0, digestA: queue?.digestA ?? 0, digestB: queue?.digestB ?? 0, text,
+      sequence, handle, reason, number: copy?.number ?? 0, digestA: copy?.digestA ?? 0, digestB: copy?.digestB ?? 0, text,
     }));
   }
 
-  #claimed(sequence: number, handle: number, queue: MirroredQueue | undefined, verdict: ClaimVerdict): void {
-    const { packer, clock, outbox } = this.#ports;
-    const claimed = claimedOf(this.#store, this.#holder(), handle, queue, verdict, clock.nowMs());
-    outbox.frame(CLAIMED, sequence, encodeClaimed(packer, claimed));
+  #decline(sequence: number, { handle, partition, term }: Fence, reason: number): void {
+    const { term: known, told } = this.#store.partitions.peek(partition);
+    this.#counters.declined(reason);
+    if (this.#mayLog()) {
+      this.#ports.log.warn('mirror', 'term declined', {
+        gateway: this.#account?.id, partition, term: term.number, known: known.number, reason: declinedReasonName(reason),
+      });
+    }
+    this.#ports.outbox.frame(
+      DECLINED, sequence, encodeDeclined(this.#ports.packer, { handle, reason, asked: term, known, told }),
+    );
+  }
+
+  #mayLog(): boolean {
+    this.#refusalsLogged += 1;
+    return this.#refusalsLogged <= REFUSALS_LOGGED_MAX;
   }
 
   #malformed(type: number, rule: string): void {

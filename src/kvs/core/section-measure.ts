@@ -8,7 +8,7 @@
 
 import {
   CHANGE_ROW_BYTES, CREDIT_OVERHEAD_BYTES, FLAG_BODY_ABSENT, FLAG_SHARED, FLAG_SKIPPED,
-  KIND_DELETE, KIND_REPLACE, KIND_STORE, checkChangeRow,
+  KIND_DELETE, KIND_STORE, changeRoom, checkChangeRow,
 } from '../../protocol/change-rows.js';
 import type { SharedBodies } from './shared-bodies.js';
 
@@ -16,20 +16,17 @@ export class SectionMeasure {
   readonly #shared: SharedBodies;
   /** Bytes of payload that the rows describe. */
   payloadBytes = 0;
-  /** What they cost of the credit, those passed over as repeats not counted. */
+  /** What they cost of the credit, those passed over as repeats not counted. Nothing else takes memory. */
   costBytes = 0;
-  /** Bytes that need no credit: notes and sets of members. */
-  freeBytes = 0;
 
   constructor(parts: { readonly shared: SharedBodies }) {
     this.#shared = parts.shared;
   }
 
-  /** Answers '' or the name of the broken rule. `account` is that of the queue's owner. */
+  /** Answers '' or the name of the broken rule. `account` is that of the copy's owner. */
   measure(view: DataView, rowsAt: number, rowCount: number, repeats: number, account: number): string {
     let payloadBytes = 0;
     let costBytes = 0;
-    let freeBytes = 0;
     for (let i = 0; i < rowCount; i += 1) {
       const row = rowsAt + i * CHANGE_ROW_BYTES;
       const rule = checkChangeRow(view, row);
@@ -37,19 +34,16 @@ export class SectionMeasure {
       const kind = view.getUint8(row);
       const flags = view.getUint8(row + 1);
       if (kind === KIND_STORE && (flags & (FLAG_BODY_ABSENT | FLAG_SHARED)) === FLAG_BODY_ABSENT) return 'row body absent but not shared';
-      // A replaced body is the entry's own: only a STORE puts one under an id that others may name.
-      if (kind === KIND_REPLACE && (flags & (FLAG_BODY_ABSENT | FLAG_SHARED)) === FLAG_SHARED) return 'row replaces by a shared body';
       if ((flags & FLAG_SKIPPED) !== 0 || kind === KIND_DELETE) continue;
       const headBytes = view.getUint32(row + 8, true);
       const bytes = (flags & FLAG_BODY_ABSENT) === 0 ? view.getUint32(row + 4, true) + headBytes : headBytes;
       payloadBytes += bytes;
       if (i < repeats) continue;
-      if (kind !== KIND_STORE && kind !== KIND_REPLACE) freeBytes += bytes;
-      else costBytes += CREDIT_OVERHEAD_BYTES + (this.#isHere(account, flags, view, row) ? headBytes : bytes);
+      if (kind !== KIND_STORE) continue;
+      costBytes += CREDIT_OVERHEAD_BYTES + changeRoom(view, row) + (this.#isHere(account, flags, view, row) ? headBytes : bytes);
     }
     this.payloadBytes = payloadBytes;
     this.costBytes = costBytes;
-    this.freeBytes = freeBytes;
     return '';
   }
 

@@ -1,10 +1,10 @@
 /**
- * Applies one section of CHANGES to one mirrored queue, as a whole or not at all.
+ * Applies one section of CHANGES to one copy, as a whole or not at all.
  *
  *   number + 1 < first             GAP
  *   end ≤ number                   a repeat: digest compared, nothing applied
  *   else                           rows ≤ number are passed over, the others applied in order, each checked
- *                                  (CHECKSUM, MISSING, EPOCH, BODY, INVALID); then the digest (DIGEST);
+ *                                  (CHECKSUM, MISSING, BODY); then the digest (DIGEST);
  *                                  then commit, or roll back with the reason
  *
  * The caller has measured the rows (measureRows): kinds, flags and payload lengths are sound here, and the
@@ -12,51 +12,38 @@
  *
  * Hot path: one checksum for all of a frame, or of a section, that only stores and deletes (payload-sum.ts), one view and
  * one copy per stored row, no object otherwise. When it is wrong, or other kinds are there, each row's own tells which.
- * Not here: who may change a queue and whether memory allows it (store.ts).
+ * Not here: who may change a copy and whether memory allows it (store.ts).
  */
 
-import type { Segments } from '../../base/segments.js';
-import type { Crc32, Packer } from '../../platform/ports.js';
+import type { Crc32 } from '../../platform/ports.js';
 import {
-  CHANGE_ROW_BYTES, FLAG_BODY_ABSENT, FLAG_SHARED, FLAG_SKIPPED,
-  KIND_ANNOTATE, KIND_DELETE, KIND_REPLACE, KIND_SET_MEMBERS, KIND_STORE, KIND_WITHDRAW,
+  CHANGE_ROW_BYTES, DIGESTED, FLAG_BODY_ABSENT, FLAG_SHARED, FLAG_SKIPPED,
+  KIND_ANNOTATE, KIND_DELETE, KIND_STORE, KIND_WITHDRAW, NOTE_CRC_BYTES,
 } from '../../protocol/change-rows.js';
 import { Digest } from '../../protocol/digest.js';
-import { decodeMembers } from '../../protocol/members.js';
 import type { Changes } from '../../protocol/messages/changes.js';
 import { sectionCount, sectionRows } from '../../protocol/messages/changes.js';
 import {
-  REFUSAL_CHECKSUM, REFUSAL_DIGEST, REFUSAL_EPOCH, REFUSAL_GAP, REFUSAL_INVALID, REFUSAL_MISSING,
-  ROLE_MEMBER, ROLE_NONE, ROLE_SPILLED,
+  REFUSAL_CHECKSUM, REFUSAL_DIGEST, REFUSAL_GAP, REFUSAL_INVALID, REFUSAL_MISSING,
 } from '../../protocol/reasons.js';
 import type { Contents } from './contents.js';
 import type { StoredEntries } from './stored-entries.js';
-import type { MirroredQueue } from './mirrored-queue.js';
+import type { MirroredPartition } from './mirrored-partition.js';
 import { PayloadSum } from './payload-sum.js';
 import { SectionJournal } from './section-journal.js';
-import type { SharedBodies } from './shared-bodies.js';
 
 const APPLIED = 0;
 
-export interface SectionOptions {
-  readonly storeId: string;
-}
-
 export interface SectionParts {
   readonly crc32: Crc32;
-  readonly packer: Packer;
-  readonly segments: Segments;
   readonly entries: StoredEntries;
-  readonly shared: SharedBodies;
   readonly contents: Contents;
   /** Takes a chain of entries that is to be freed in steps. */
   readonly discardLater: (first: number) => void;
 }
 
 export class SectionApplier {
-  readonly #storeId: string;
   readonly #crc32: Crc32;
-  readonly #packer: Packer;
   readonly #entries: StoredEntries;
   readonly #contents: Contents;
   readonly #journal: SectionJournal;
@@ -71,10 +58,8 @@ export class SectionApplier {
   #soundPayload: Uint8Array | undefined;
   readonly #sum = new PayloadSum();
 
-  constructor(options: SectionOptions, parts: SectionParts) {
-    this.#storeId = options.storeId;
+  constructor(parts: SectionParts) {
     this.#crc32 = parts.crc32;
-    this.#packer = parts.packer;
     this.#entries = parts.entries;
     this.#contents = parts.contents;
     this.#journal = new SectionJournal(parts);
@@ -82,30 +67,30 @@ export class SectionApplier {
 
   /** Answers APPLIED or the refusal's reason. `view` holds the rows at rowsAt; `payload` the bodies at payloadAt. */
   apply(
-    queue: MirroredQueue, firstNumber: number, digestA: number, digestB: number,
+    copy: MirroredPartition, firstNumber: number, digestA: number, digestB: number,
     view: DataView, rowsAt: number, rowCount: number, payload: Uint8Array, payloadAt: number,
   ): number {
-    const repeats = queue.number + 1 - firstNumber;
+    const repeats = copy.number + 1 - firstNumber;
     if (repeats < 0) return REFUSAL_GAP;
-    if (repeats >= rowCount) return compareRepeat(queue, firstNumber + rowCount - 1, digestA, digestB);
-    this.#journal.begin(queue);
+    if (repeats >= rowCount) return compareRepeat(copy, firstNumber + rowCount - 1, digestA, digestB);
+    this.#journal.begin(copy);
     this.#isSound = payload === this.#soundPayload || (repeats === 0 && this.#judgeAll(view, rowsAt, rowCount, payload, payloadAt));
     if (this.#isSound) this.#contents.beginSound(payload);
-    const reason = this.#applyRows(queue, firstNumber, digestA, digestB, view, rowsAt, rowCount, payload, payloadAt, repeats);
+    const reason = this.#applyRows(copy, firstNumber, digestA, digestB, view, rowsAt, rowCount, payload, payloadAt, repeats);
     this.#contents.endSound();
     if (reason !== APPLIED) {
-      this.#journal.rollback(queue);
-      queue.history.truncate(queue.number);
+      this.#journal.rollback(copy);
+      copy.history.truncate(copy.number);
       return reason;
     }
     this.#journal.commit();
-    queue.ring.append(
-      queue, firstNumber + repeats, queue.digestA, queue.digestB,
+    copy.ring.append(
+      copy, firstNumber + repeats, copy.digestA, copy.digestB,
       view, rowsAt + repeats * CHANGE_ROW_BYTES, rowCount - repeats, payload, this.#hasSkipped ? -1 : this.#payloadFrom, this.#payloadTo,
     );
-    queue.number = firstNumber + rowCount - 1;
-    queue.digestA = digestA;
-    queue.digestB = digestB;
+    copy.number = firstNumber + rowCount - 1;
+    copy.digestA = digestA;
+    copy.digestB = digestB;
     return APPLIED;
   }
 
@@ -142,19 +127,21 @@ export class SectionApplier {
   }
 
   #applyRows(
-    queue: MirroredQueue, firstNumber: number, digestA: number, digestB: number,
+    copy: MirroredPartition, firstNumber: number, digestA: number, digestB: number,
     view: DataView, rowsAt: number, rowCount: number, payload: Uint8Array, payloadAt: number, repeats: number,
   ): number {
     const digest = this.#digest;
-    const history = queue.history;
+    const history = copy.history;
     let at = payloadAt;
     let from = payloadAt;
     let hasSkipped = false;
-    digest.reset(queue.digestA, queue.digestB);
+    digest.reset(copy.digestA, copy.digestB);
     for (let i = 0; i < rowCount; i += 1) {
       const row = rowsAt + i * CHANGE_ROW_BYTES;
-      const kind = view.getUint8(row);
-      const flags = view.getUint8(row + 1);
+      const word = view.getUint32(row, true);
+      const kind = word & 0xff;
+      const flags = (word >>> 8) & 0xff;
+      const room = word >>> 16;
       const bodyBytes = view.getUint32(row + 4, true);
       const headBytes = view.getUint32(row + 8, true);
       const crc = view.getUint32(row + 12, true);
@@ -167,7 +154,7 @@ export class SectionApplier {
         from = at;
         continue;
       }
-      digest.add(kind, bodyBytes, headBytes, crc, ref);
+      digest.add(word & DIGESTED, bodyBytes, headBytes, crc, ref);
       history.push(digest.a, digest.b);
       if ((flags & FLAG_SKIPPED) !== 0) {
         hasSkipped = true;
@@ -175,11 +162,11 @@ export class SectionApplier {
       }
       let reason = APPLIED;
       if (kind === KIND_STORE) {
-        reason = this.#store(queue, firstNumber + i, flags, bodyBytes, headBytes, crc, ref, payload, start);
+        reason = this.#store(copy, firstNumber + i, flags, bodyBytes, headBytes, crc, ref, payload, start, room);
       } else if (kind === KIND_DELETE) {
-        reason = this.#remove(queue, ref, headBytes);
+        reason = this.#remove(copy, ref, headBytes);
       } else {
-        reason = this.#applyRare(queue, kind, flags, bodyBytes, headBytes, crc, ref, payload, start);
+        reason = this.#applyRare(copy, kind, headBytes, crc, ref, payload, start);
       }
       if (reason !== APPLIED) return reason;
     }
@@ -190,102 +177,62 @@ export class SectionApplier {
   }
 
   #applyRare(
-    queue: MirroredQueue, kind: number, flags: number, bodyBytes: number, headBytes: number, crc: number, ref: number,
-    payload: Uint8Array, start: number,
+    copy: MirroredPartition, kind: number, headBytes: number, crc: number, ref: number, payload: Uint8Array, start: number,
   ): number {
-    if (kind === KIND_WITHDRAW) return this.#remove(queue, ref, 1);
-    if (kind === KIND_REPLACE) return this.#replace(queue, flags, bodyBytes, headBytes, crc, ref, payload, start);
-    if (kind === KIND_ANNOTATE) return this.#annotate(queue, headBytes, crc, ref, payload, start);
-    if (kind === KIND_SET_MEMBERS) return this.#setMembers(queue, headBytes, crc, ref, payload, start);
+    if (kind === KIND_WITHDRAW) return this.#remove(copy, ref, 1);
+    if (kind === KIND_ANNOTATE) return this.#annotate(copy, headBytes, crc, ref, payload, start);
     return REFUSAL_INVALID;
   }
 
   #store(
-    queue: MirroredQueue, position: number, flags: number, bodyBytes: number, headBytes: number, crc: number, id: number,
-    payload: Uint8Array, start: number,
+    copy: MirroredPartition, position: number, flags: number, bodyBytes: number, headBytes: number, crc: number, id: number,
+    payload: Uint8Array, start: number, room: number,
   ): number {
     const contents = this.#contents;
     if (this.#isSound) {
-      contents.keepOwn(start, bodyBytes + headBytes);
+      contents.keepOwn(start, bodyBytes + headBytes, room);
     } else {
       const reason = (flags & (FLAG_SHARED | FLAG_BODY_ABSENT)) === 0
-        ? contents.takeOwn(payload, start, bodyBytes + headBytes, crc)
-        : contents.takeShared(queue.ownerAccount, id, (flags & FLAG_BODY_ABSENT) !== 0, bodyBytes, headBytes, crc, payload, start);
+        ? contents.takeOwn(payload, start, bodyBytes + headBytes, crc, room)
+        : contents.takeShared(copy.ownerAccount, id, (flags & FLAG_BODY_ABSENT) !== 0, bodyBytes, headBytes, crc, payload, start, room);
       if (reason !== APPLIED) return reason;
     }
     const row = this.#entries.create(id, contents.slot, bodyBytes, headBytes, crc, contents.shared);
-    this.#entries.link(queue, row, position, queue.last);
+    this.#entries.link(copy, row, position, copy.last);
     this.#journal.linked(row);
     return APPLIED;
   }
 
-  #remove(queue: MirroredQueue, position: number, count: number): number {
+  #remove(copy: MirroredPartition, position: number, count: number): number {
     const entries = this.#entries;
-    const first = entries.find(queue, position);
+    const first = entries.find(copy, position);
     if (first === 0) return REFUSAL_MISSING;
     if (count === 1) {
       this.#journal.unlinked(first, position);
-      entries.unlink(queue, first);
+      entries.unlink(copy, first);
       return APPLIED;
     }
     const before = entries.prevOf(first);
-    const last = entries.detach(queue, first, count);
+    const last = entries.detach(copy, first, count);
     if (last === 0) return REFUSAL_MISSING;
     this.#journal.cut(first, last, before, count);
     return APPLIED;
   }
 
-  #replace(
-    queue: MirroredQueue, flags: number, bodyBytes: number, headBytes: number, crc: number, position: number,
-    payload: Uint8Array, start: number,
-  ): number {
-    const row = this.#entries.find(queue, position);
+  #annotate(copy: MirroredPartition, noteBytes: number, crc: number, position: number, payload: Uint8Array, start: number): number {
+    const row = this.#entries.find(copy, position);
     if (row === 0) return REFUSAL_MISSING;
-    const contents = this.#contents;
-    const reason = (flags & FLAG_BODY_ABSENT) === 0
-      ? contents.takeOwn(payload, start, bodyBytes + headBytes, crc)
-      : contents.takeNewHead(row, bodyBytes, headBytes, crc, payload, start);
-    if (reason !== APPLIED) return reason;
-    this.#journal.content(row);
-    this.#entries.setContent(queue, row, contents.slot, bodyBytes, headBytes, crc, contents.shared);
-    this.#entries.setNote(row, 0);
-    return APPLIED;
-  }
-
-  #annotate(queue: MirroredQueue, noteBytes: number, crc: number, position: number, payload: Uint8Array, start: number): number {
-    const row = this.#entries.find(queue, position);
-    if (row === 0) return REFUSAL_MISSING;
-    const contents = this.#contents;
-    const reason = contents.takeNote(payload, start, noteBytes, crc);
-    if (reason !== APPLIED) return reason;
+    const note = payload.subarray(start, start + noteBytes);
+    if (this.#crc32(note, 0) !== crc) return REFUSAL_CHECKSUM;
+    if (noteBytes > 0 && noteBytes + NOTE_CRC_BYTES > this.#entries.roomOf(row)) return REFUSAL_INVALID;
     this.#journal.note(row);
-    this.#entries.setNote(row, contents.slot);
-    return APPLIED;
-  }
-
-  /** Epochs rise, most often by one; by more where the copy has missed some, or an operator had the queue go on without a store. */
-  #setMembers(queue: MirroredQueue, headBytes: number, crc: number, epoch: number, payload: Uint8Array, start: number): number {
-    const head = payload.subarray(start, start + headBytes);
-    if (this.#crc32(head, 0) !== crc) return REFUSAL_CHECKSUM;
-    if (epoch <= queue.epoch) return REFUSAL_EPOCH;
-    const members = decodeMembers(this.#packer, head);
-    if (members === undefined) return REFUSAL_INVALID;
-    const isMember = members.includes(this.#storeId);
-    // Still being filled: a copy with holes must not count, whatever the sender believes.
-    if (isMember && queue.refilling) return REFUSAL_INVALID;
-    queue.epoch = epoch;
-    queue.members = members;
-    if (isMember) {
-      queue.role = ROLE_MEMBER;
-    } else if (queue.role === ROLE_MEMBER || queue.role === ROLE_SPILLED) {
-      queue.role = ROLE_NONE;
-    }
+    this.#entries.setNote(row, note, crc);
     return APPLIED;
   }
 }
 
 /** A repeat is acknowledged again when it is the same; one too old to compare was acknowledged long ago. */
-function compareRepeat(queue: MirroredQueue, end: number, digestA: number, digestB: number): number {
-  if (!queue.history.knows(end)) return APPLIED;
-  return queue.history.matches(end, digestA, digestB) ? APPLIED : REFUSAL_DIGEST;
+function compareRepeat(copy: MirroredPartition, end: number, digestA: number, digestB: number): number {
+  if (!copy.history.knows(end)) return APPLIED;
+  return copy.history.matches(end, digestA, digestB) ? APPLIED : REFUSAL_DIGEST;
 }

@@ -132,7 +132,10 @@ export class StoreConnection implements ConnectionHandlers, FrameSink, FrameRoom
     this.#outbox = new ConnectionWriter({ crc32: ports.crc32 });
     this.#handshake = new HandshakeMachine(
       { storeId: store.storeId, bootId: options.bootId },
-      { packer: ports.packer, secrets: ports.secrets, accountOf: (id) => store.account(id) },
+      {
+        packer: ports.packer, secrets: ports.secrets,
+        secretOf: (id) => store.secretOf(id), accountOf: (id) => store.accountOf(id),
+      },
     );
     this.#requests = new Requests(
       { bufferHighBytes: BUFFER_HIGH_BYTES },
@@ -211,9 +214,9 @@ export class StoreConnection implements ConnectionHandlers, FrameSink, FrameRoom
     this.close(rule === RULE_NO_ROOM ? CLOSE_LIMIT : CLOSE_MALFORMED, rule);
   }
 
-  mayHold(bytes: number, hasBodies: boolean): boolean {
+  mayHold(bytes: number, bodyBytes: number): boolean {
     const account = this.#account;
-    if (account !== undefined && bytes > HANDSHAKE_FRAME_BYTES_MAX && !this.#store.admission.mayHold(account, account.heldBytes - this.#heldBytes + countedOf(bytes), hasBodies)) return false;
+    if (account !== undefined && bytes > HANDSHAKE_FRAME_BYTES_MAX && !this.#store.admission.mayHold(account, account.heldBytes - this.#heldBytes + countedOf(bytes), bodyBytes)) return false;
     this.#hold(bytes);
     return true;
   }
@@ -241,7 +244,6 @@ export class StoreConnection implements ConnectionHandlers, FrameSink, FrameRoom
 
   tick(nowMs: number): void {
     if (this.#state === CLOSED) return;
-    this.#requests.tick(nowMs);
     const isProved = this.#account !== undefined;
     const isLate = isProved ? nowMs - this.#heardMs > this.#options.silenceMs : nowMs - this.#openedMs > HANDSHAKE_MS;
     if (!isLate) return;
@@ -327,21 +329,16 @@ export class StoreConnection implements ConnectionHandlers, FrameSink, FrameRoom
       this.close(CLOSE_LIMIT, 'too many connections of this gateway');
       return;
     }
-    const nowMs = this.#ports.clock.nowMs();
     this.#account = account;
     account.connections.add(this);
     const active = (hello.flags & HELLO_ACTIVE) !== 0 && account.activate(this, hello.generation);
     // Who stands by for good says HEARTBEAT only: no memory for more.
     this.#reader = new FrameReader({ frameBytesMax: active ? this.#options.frameBytesMax : HANDSHAKE_FRAME_BYTES_MAX, summedType: CHANGES }, { crc32: this.#ports.crc32, room: this });
     this.#transition(active ? ACTIVE : STANDBY);
-    this.#store.heartbeat(account, nowMs);
-    if (active) {
-      account.version = this.#handshake.version;
-      this.#requests.begin(account);
-    }
+    if (active) this.#requests.begin(account);
     this.#outbox.frame(WELCOME, sequence, encodeWelcome(this.#ports.packer, {
       credit: this.#store.admission.grant(account), highestIncarnation: account.incarnation, leaseMs: this.#store.leaseMs,
-      graceMs: this.#store.graceMs(nowMs), frameBytesMax: this.#options.frameBytesMax, windowBytes: this.#options.windowBytes, active,
+      frameBytesMax: this.#options.frameBytesMax, windowBytes: this.#options.windowBytes, active,
     }));
     this.#ports.log.info('link', 'gateway connected', {
       gateway: account.id, incarnation: hello.incarnation, generation: hello.generation, protocol: this.#handshake.version, path: hello.path, active, remote: this.#ports.connection.remote,
@@ -361,13 +358,13 @@ export class StoreConnection implements ConnectionHandlers, FrameSink, FrameRoom
       return;
     }
     const nowMs = this.#ports.clock.nowMs();
-    this.#store.heartbeat(account, nowMs);
+    const { leaseMs, fenceCount, fences } = this.#store.heartbeat(account, message.fencesProcessed, nowMs);
     account.clock.note(message.wallMs, nowMs);
     this.#requests.passed(sequence);
     const asksCredit = this.#state === ACTIVE && message.token === this.#heartbeatToken;
     this.#heartbeatToken = message.token;
     this.#outbox.frame(BEAT, sequence, encodeBeat(this.#ports.packer, {
-      token: message.token, credit: this.#store.admission.grant(account, asksCredit), leaseMs: this.#store.leaseMs,
+      token: message.token, credit: this.#store.admission.grant(account, asksCredit), leaseMs, fenceCount, fences,
     }));
   }
 

@@ -1,45 +1,64 @@
 /**
- * A store: mirrored queues of many gateways in one memory. This is the whole of what a store does once bytes have
- * become requests; store-connection.ts turns bytes into requests and answers into bytes.
+ * A store: mirrored partitions of many gateways in one memory. This is the whole of what a store does once
+ * bytes have become requests; store-connection.ts turns bytes into requests and answers into bytes.
  *
- *   accounts ── incarnation, lease, grant              admission ── credit, three marks
- *   queues ──── identity, holder, number, digest       section / refill / blocks ── entries in segments
+ *   accounts ──── incarnation, grant                   admission ── credit, three marks
+ *   leases ────── by process (ownership)               section / refill / blocks ── entries in segments
+ *   partitions ── fence (ownership), copy
  *
- * Every operation answers 0 or the reason of a refusal, and changes nothing when it refuses. Time comes in with
- * the calls that need it. docs/PROTOCOL.md.
+ * Every operation answers 0, its message, or the reason of a refusal, and changes nothing when it refuses.
+ * Time comes in with the calls that need it. What a copy is worth in the register's record is no matter of a
+ * store, which keeps what it was told and is asked for it. docs/PROTOCOL.md.
  */
 
 import { stockBytesMax } from '../../base/segment-stock.js';
 import { Segments } from '../../base/segments.js';
-import type { Crc32, Packer } from '../../platform/ports.js';
-import { CREDIT_OVERHEAD_BYTES } from '../../protocol/change-rows.js';
+import { TextPool, textsBytesMax } from '../../base/text-pool.js';
+import type { Crc32 } from '../../platform/ports.js';
+import type { Ask } from '../../protocol/messages/ask.js';
+import type { Asked } from '../../protocol/messages/asked.js';
+import type { Fence } from '../../protocol/messages/fence.js';
+import { FENCE_FOUND, FENCE_JOIN } from '../../protocol/messages/fence.js';
+import type { Fenced } from '../../protocol/messages/fenced.js';
+import type { Tell } from '../../protocol/messages/tell.js';
+import { isMemberOf, ownerOf } from '../../protocol/partition-record.js';
 import {
-  CLAIM_GRANTED, CLAIM_TOKEN_LOW, CLAIM_UNKNOWN, REFUSAL_DENIED, REFUSAL_FENCED, REFUSAL_LIMIT,
-  REFUSAL_UNKNOWN, ROLE_FILLING, ROLE_MEMBER,
+  DECLINED_FULL, DECLINED_LOWER, DECLINED_NO_COPY, DECLINED_OTHER_NONCE, DECLINED_STALE, REFUSAL_FENCED, REFUSAL_INVALID,
+  REFUSAL_LIMIT, REFUSAL_UNKNOWN,
 } from '../../protocol/reasons.js';
-import { allowsTakeover, toldRole } from '../../protocol/versions.js';
+import { TEXT_ROW_BYTES, textBytes, textOf, textPosition } from '../../protocol/text-rows.js';
 import { GatewayAccount } from './accounts.js';
 import { Admission } from './admission.js';
 import type { Attachment } from './attachment.js';
 import { Blocks } from './blocks.js';
 import { AppliedChanges } from './applied-changes.js';
-import type { ClaimVerdict } from './claims.js';
-import { claim, confirms, mayClaim, mayWrite, release } from './claims.js';
 import { Contents } from './contents.js';
 import { StoredEntries } from './stored-entries.js';
-import type { MirroredQueue, QueueAttributes } from './mirrored-queue.js';
-import { QueueTable } from './queue-table.js';
+import type { MirroredPartition } from './mirrored-partition.js';
+import type { CarriedFence, FenceVerdictValue } from './ownership/partition-fence.js';
+import { FenceVerdict } from './ownership/partition-fence.js';
+import type { HeartbeatAnswer } from './ownership/process-leases.js';
+import { ProcessLeases } from './ownership/process-leases.js';
+import { PartitionTable } from './partition-table.js';
 import { RefillTarget } from './refill-target.js';
 import { SectionApplier } from './section.js';
-import type { SpilledQueue } from './spill/records.js';
 import { SharedBodies } from './shared-bodies.js';
 
 export interface StoreOptions {
   readonly storeId: string;
+  /**
+   * Of this memory, in hex: new with each start, but for one that carries on what its predecessor left in a
+   * file.
+   */
+  readonly bootId: string;
   readonly gateways: readonly { readonly id: string; readonly secret: Uint8Array }[];
+  /** Any gateway that proves it is let in, whatever its name; undefined: those of `gateways` only. */
+  readonly groupSecret?: Uint8Array | undefined;
   readonly memoryLimitBytes: number;
   readonly leaseMs: number;
-  /** Monotonic time of the start: the first lease period begins here. */
+  /** The longest lease that the predecessor granted in this boot, whose ends nobody knows; 0 in a new one. */
+  readonly inheritedLeaseMs?: number;
+  /** Monotonic time of the start. */
   readonly startMs: number;
   readonly segmentBytes: number;
   /** Bytes of the last changes kept for each gateway; never more than a sixteenth of the memory. 0: none. */
@@ -49,6 +68,8 @@ export interface StoreOptions {
   readonly endShare: number;
   /** Seed of the indexes: unpredictable in production, so that no sender can choose colliding keys. */
   readonly indexSeed: number;
+  /** For tests; partition-table.ts has the usual one. */
+  readonly copiesMax?: number;
 }
 
 /** What is usual; the composition root overrides what its configuration says. */
@@ -61,69 +82,114 @@ export const STORE_DEFAULTS = {
   endShare: 0.03,
 } as const;
 
-/** What OPEN carries besides the handle. */
-export interface OpenRequest {
-  readonly attributes: QueueAttributes;
-  readonly epoch: number;
-  readonly members: readonly string[];
-}
-
-/** Outcome of OPEN: the queue, or why not. */
-export interface Opened {
+/** Outcome of FENCE: the copy, or why not. */
+export interface FenceOutcome {
+  /** 0 or DECLINED_…. */
   readonly reason: number;
-  readonly queue: MirroredQueue | undefined;
+  readonly copy: MirroredPartition | undefined;
 }
 
 export interface StorePorts {
   readonly crc32: Crc32;
-  readonly packer: Packer;
 }
 
 const DONE = 0;
+const DECLINED_BY_VERDICT: Readonly<Record<FenceVerdictValue, number>> = {
+  [FenceVerdict.ACCEPTED]: DONE,
+  [FenceVerdict.LOWER]: DECLINED_LOWER,
+  [FenceVerdict.OTHER_NONCE]: DECLINED_OTHER_NONCE,
+  [FenceVerdict.STALE]: DECLINED_STALE,
+};
+/** What a u32 of a message holds: no lease is so long. */
+const U32_MAX = 0xffff_ffff;
+/** Gateways of a group, named nowhere: it bounds tables, and the shares of memory among them. */
+const GROUP_MAX = 1024;
 /** Of the memory limit, the most that the ring of one gateway may have. */
 const RING_SHARE = 1 / 16;
-/** Bytes that one step of compaction moves, entries that one step of discarding frees: about a millisecond. */
+/**
+ * Bytes that one step of compaction moves, entries that one step of discarding frees: about a millisecond.
+ */
 const COMPACT_STEP_BYTES = 1024 * 1024;
 const DISCARD_STEP_ENTRIES = 4096;
 
 export class Store {
   readonly storeId: string;
+  readonly bootId: string;
   readonly leaseMs: number;
   readonly segments: Segments;
   readonly entries: StoredEntries;
   readonly shared: SharedBodies;
-  readonly queues: QueueTable;
+  /** What next hops said of entries, by row: soft state. */
+  readonly texts: TextPool;
+  readonly leases: ProcessLeases;
+  readonly partitions: PartitionTable;
   readonly admission: Admission;
   readonly blocks: Blocks;
   readonly applier: SectionApplier;
   readonly refills: RefillTarget;
   readonly #accounts = new Map<string, GatewayAccount>();
-  /** Owners that have no account here still need a number of their own for shared bodies. */
-  readonly #strangers = new Map<string, number>();
+  /** Each owner has one for its shared bodies, also one that has no account here, or none yet. */
+  readonly #numbers = new Map<string, number>();
+  #lastNumber = 0;
+  readonly #groupSecret: Uint8Array | undefined;
   /** By the number of the owner. */
   readonly #rings = new Map<number, AppliedChanges>();
   readonly #ringBytesMax: number;
-  readonly #firstPeriodEndsMs: number;
 
   constructor(options: StoreOptions, ports: StorePorts) {
     this.storeId = options.storeId;
+    this.bootId = options.bootId;
     this.leaseMs = options.leaseMs;
-    this.#firstPeriodEndsMs = options.startMs + options.leaseMs;
     this.#ringBytesMax = Math.min(options.ringBytes, Math.floor(options.memoryLimitBytes * RING_SHARE));
     this.segments = new Segments({ segmentBytes: segmentBytesWithin(options) });
-    this.shared = new SharedBodies({ indexSeed: options.indexSeed ^ 0x5bd1e995 }, { segments: this.segments });
-    this.entries = new StoredEntries({ indexSeed: options.indexSeed }, { segments: this.segments, shared: this.shared });
-    this.queues = new QueueTable({ entries: this.entries });
-    // All that may come, not those that are here: a grant is not taken back, and who comes later must find some.
-    this.admission = new Admission(options, { segments: this.segments, entries: this.entries, sharers: () => this.#accounts.values() });
-    this.blocks = new Blocks({ segments: this.segments, entries: this.entries, shared: this.shared });
-    const parts = { segments: this.segments, entries: this.entries, shared: this.shared, crc32: ports.crc32, packer: ports.packer };
-    const contents = new Contents(parts);
-    this.applier = new SectionApplier({ storeId: options.storeId }, { ...parts, contents, discardLater: (first) => { this.queues.discardLater(first); } });
-    this.refills = new RefillTarget({ entries: this.entries, contents });
-    for (const { id, secret } of options.gateways) {
-      this.#accounts.set(id, new GatewayAccount(id, this.#accounts.size + 1, secret));
-    }
+    this.shared = new SharedBodies(
+      { indexSeed: options.indexSeed ^ 0x5bd1e995 }, { segments: this.segments },
+    );
+    const textsMax = textsBytesMax(options.memoryLimitBytes);
+    this.texts = new TextPool({ bytesMax: textsMax }, { segments: this.segments });
+    const held = { segments: this.segments, shared: this.shared, texts: this.texts };
+    this.entries = new StoredEntries({ indexSeed: options.indexSeed }, held);
+    const { copiesMax, inheritedLeaseMs = 0 } = options;
+    this.leases = new ProcessLeases(options.leaseMs, inheritedLeaseMs);
+    this.partitions = new PartitionTable({
+      ...(copiesMax === undefined ? {} : { copiesMax }),
+      inheritedEndsMs: inheritedLeaseMs === 0 ? -Infinity : options.startMs + inheritedLeaseMs,
+    }, { entries: this.entries, leases: this.leases });
+    // All that may come, not those that are here: a grant is not taken back, and who comes later must find
+    // some.
+    this.admission = new Admission(options, {
+      segments: this.segments, entries: this.entries, texts: this.texts,
+      sharers: () => this.#accounts.values(),
+    });
+    this.blocks = new Blocks({ ...held, entries: this.entries });
+    const { crc32 } = ports;
+    const contents = new Contents({ segments: this.segments, shared: this.shared, crc32 });
+    this.applier = new SectionApplier({
+      entries: this.entries, crc32, contents,
+      discardLater: (first) => { this.partitions.discardLater(first); },
+    });
+    this.refills = new RefillTarget({ crc32, entries: this.entries, contents });
+    this.#groupSecret = options.groupSecret;
+    for (const { id, secret } of options.gateways) this.#open(id, secret);
+  }
+
+  /** What a gateway of this name has to prove; undefined: it is not let in, whatever it knows. */
+  secretOf(id: string): Uint8Array | undefined {
+    return this.#accounts.get(id)?.secret ?? this.#groupSecret;
+  }
+
+  /** Of a gateway that is configured, or has proved the group's secret just now; undefined: too many have. */
+  accountOf(id: string): GatewayAccount | undefined {
+    const account = this.#accounts.get(id);
+    if (account !== undefined || this.#groupSecret === undefined) return account;
+    return this.#accounts.size >= GROUP_MAX ? undefined : this.#open(id, this.#groupSecret);
+  }
+
+  #open(id: string, secret: Uint8Array): GatewayAccount {
+    const account = new GatewayAccount(id, this.#numberOf(id), secret);
+    this.#accounts.set(id, account);
+    this.admission.share(this.#accounts.size);
+    return account;
   }
 
   account(id: string): GatewayAccount | undefined {
@@ -134,167 +200,209 @@ export class Store {
     return this.#accounts.values();
   }
 
-
-  heartbeat(account: GatewayAccount, nowMs: number): void {
-    account.renewLease(nowMs + this.leaseMs);
+  /** A lease begins, and goes on, with heartbeats only. */
+  heartbeat(account: GatewayAccount, fencesProcessed: number, nowMs: number): HeartbeatAnswer {
+    return this.leases.heartbeat(account.process, fencesProcessed, nowMs);
   }
 
-  /** How long this store still grants no claim for lack of memory of what was before it started. */
-  graceMs(nowMs: number): number {
-    return Math.max(0, Math.ceil(this.#firstPeriodEndsMs - nowMs));
-  }
-
-  open(account: GatewayAccount, request: OpenRequest): Opened {
-    const { ownerId, birth, serial } = request.attributes;
-    const known = this.queues.find(ownerId, birth, serial);
-    if (known !== undefined) {
-      if (mayWrite(known, account.id)) return { reason: DONE, queue: known };
-      return { reason: mayClaim(known, account.id) ? REFUSAL_FENCED : REFUSAL_DENIED, queue: undefined };
+  /** A term takes the copy that is there, or makes one. Declined, it changes nothing. */
+  fence(account: GatewayAccount, message: Fence, nowMs: number): FenceOutcome {
+    const { partition, term, how } = message;
+    const copy = this.partitions.find(partition);
+    const known = this.partitions.peek(partition);
+    if (how === FENCE_JOIN && copy === undefined) return { reason: DECLINED_NO_COPY, copy: undefined };
+    // A copy that a living holder has just filled may be recorded at this moment.
+    if (how === FENCE_FOUND && copy?.isComplete === true && !known.mayFound(account.holder, nowMs)) {
+      return { reason: DECLINED_NO_COPY, copy: undefined };
     }
-    if (ownerId !== account.id && !request.attributes.claimants.includes(account.id)) return { reason: REFUSAL_DENIED, queue: undefined };
-    if (request.epoch > 0 && this.queues.wasDropped(ownerId, birth, serial)) return { reason: REFUSAL_FENCED, queue: undefined };
-    if (this.queues.isFull) return { reason: REFUSAL_LIMIT, queue: undefined };
-    const owner = this.#numberOf(ownerId);
-    const queue = this.queues.create(request.attributes, owner, this.#ringOf(owner));
-    queue.holder = account.id;
-    queue.holderToken = account.incarnation;
-    queue.highestToken = account.incarnation;
-    queue.epoch = request.epoch;
-    queue.members = request.members;
-    if (request.epoch > 0 && request.members.includes(this.storeId)) queue.role = ROLE_MEMBER;
-    queue.writer.write(account);
-    queue.clock = account.clock;
-    return { reason: DONE, queue };
+    const reason = DECLINED_BY_VERDICT[known.judge(term)];
+    if (reason !== DONE) return { reason, copy: undefined };
+    if (copy === undefined && this.partitions.isFull) return { reason: DECLINED_FULL, copy: undefined };
+    const fence = this.partitions.fenceOf(partition);
+    fence.raise(term, account.holder, nowMs);
+    if (how === FENCE_JOIN) return { reason: DONE, copy };
+    return { reason: DONE, copy: this.#beginCopy(account, message, copy ?? this.#create(partition)) };
   }
 
-  /** A queue of a spill file, ready to be filled; undefined when it is known already or the table is full. */
-  restoreQueue(spilled: SpilledQueue): MirroredQueue | undefined {
-    const { ownerId, birth, serial } = spilled.attributes;
-    if (this.queues.isFull || this.queues.find(ownerId, birth, serial) !== undefined) return undefined;
-    const owner = this.#numberOf(ownerId);
-    const queue = this.queues.create(spilled.attributes, owner, this.#ringOf(owner));
-    queue.epoch = spilled.epoch;
-    queue.members = spilled.members;
-    queue.holder = spilled.holder;
-    queue.holderToken = spilled.holderToken;
-    queue.highestToken = spilled.highestToken;
-    queue.wasClaimed = true;
-    queue.mustClaim = spilled.holderToken === 0;
-    queue.isClaimOfThisBoot = false;
-    this.beginRefill(queue, spilled.number, spilled.digestA, spilled.digestB);
-    return queue;
+  /** What FENCED says of a copy that was bound just now. */
+  fenced(
+    account: GatewayAccount, { handle, term, how, provenDead }: Fence, copy: MirroredPartition, nowMs: number,
+  ): Fenced {
+    const { isComplete, number, digestA, digestB, lastTerm, count, bytes } = copy;
+    const dead = provenDead === 0 ? undefined : { gatewayId: account.id, incarnation: provenDead };
+    return {
+      handle, term, how, isComplete, number, digestA, digestB, lastTerm, count, bytes,
+      olderLeaseMs: wholeMs(copy.fence.olderLeaseMs(nowMs, dead)),
+      holderWallMs: copy.clock?.wallMs(nowMs) ?? 0,
+    };
   }
 
-  /** Why the account may not touch the queue behind the handle, or 0. */
-  checkHolder(account: GatewayAccount, attachment: Attachment | undefined): number {
-    if (attachment === undefined) return REFUSAL_UNKNOWN;
-    return mayWrite(attachment.queue, account.id) ? DONE : REFUSAL_FENCED;
+  ask({ partition, holder }: Ask, nowMs: number): Asked {
+    const fence = this.partitions.peek(partition);
+    return {
+      partition, hasCopy: this.partitions.find(partition)?.isComplete === true,
+      leaseLeftMs: wholeMs(fence.leaseLeftMs(holder, nowMs)), told: fence.told,
+    };
   }
 
-  drop(queue: MirroredQueue): void {
-    this.queues.drop(queue);
+  /** False: a newer record is known. A copy that was given up stays, to be adopted. */
+  tell({ partition, record, isOut }: Tell): boolean {
+    const fence = this.partitions.fenceOf(partition);
+    if (fence.isNeverSettled(record)) {
+      fence.dropTerm(record);
+      this.#drop(partition);
+    }
+    if (!fence.tell(record)) return false;
+    if (isOut && fence.isOutBy(record) && !isMemberOf(record.gaveUp, this.storeId, this.bootId)) {
+      this.#drop(partition);
+    }
+    return true;
   }
 
-  /** One measured section: `costBytes` and `freeBytes` as SectionMeasure found them. */
+  /** Does the record that was told last count on the copy here? */
+  isMember(copy: MirroredPartition): boolean {
+    return isMemberOf(copy.fence.told?.members ?? [], this.storeId, this.bootId);
+  }
+
+  /** Why a request may not touch the copy behind its handle, or 0. */
+  check(attachment: Attachment | undefined): number {
+    if (attachment === undefined || attachment.copy.isGone) return REFUSAL_UNKNOWN;
+    return attachment.copy.fence.admits(attachment.term) ? DONE : REFUSAL_FENCED;
+  }
+
+  /** As check(), for what reads: a copy with holes is none. */
+  checkReader(attachment: Attachment | undefined): number {
+    const reason = this.check(attachment);
+    return reason === DONE && attachment?.copy.isComplete !== true ? REFUSAL_INVALID : reason;
+  }
+
+  release({ copy, term }: Attachment): void {
+    copy.fence.release(term);
+  }
+
+  /** Out of a spill file: the fence as it stood, and a copy to be filled when one follows. */
+  restoreFence(partition: string, carried: CarriedFence): void {
+    this.partitions.fenceOf(partition).carryOn(carried);
+  }
+
+  /** Undefined when there are too many. */
+  restoreCopy(partition: string, number: number, a: number, b: number): MirroredPartition | undefined {
+    if (this.partitions.isFull || this.partitions.find(partition) !== undefined) return undefined;
+    const copy = this.#create(partition);
+    this.partitions.empty(copy, number, a, b);
+    return copy;
+  }
+
+  #create(partition: string): MirroredPartition {
+    const owner = this.#numberOf(ownerOf(partition));
+    return this.partitions.create(this.partitions.fenceOf(partition), owner, this.#ringOf(owner));
+  }
+
+  #beginCopy(
+    account: GatewayAccount, { term, how, number, digestA, digestB }: Fence, copy: MirroredPartition,
+  ): MirroredPartition {
+    const isFounded = how === FENCE_FOUND;
+    if (isFounded) this.partitions.empty(copy, 0, 0, 0);
+    else this.partitions.empty(copy, number, digestA, digestB);
+    copy.isComplete = isFounded;
+    copy.lastTerm = term;
+    copy.clock = account.clock;
+    return copy;
+  }
+
+  #drop(partition: string): void {
+    const copy = this.partitions.find(partition);
+    if (copy !== undefined) this.partitions.drop(copy);
+  }
+
+  /**
+   * One measured section under the term of the attachment: `costBytes` as SectionMeasure found it. Without a
+   * STORE it costs nothing, and is never refused for memory.
+   */
   applySection(
-    account: GatewayAccount, queue: MirroredQueue, firstNumber: number, digestA: number, digestB: number,
-    view: DataView, rowsAt: number, rowCount: number, payload: Uint8Array, payloadAt: number, costBytes: number, freeBytes: number,
+    account: GatewayAccount, { copy, term }: Attachment, firstNumber: number, digestA: number, digestB: number,
+    view: DataView, rowsAt: number, rowCount: number, payload: Uint8Array, payloadAt: number, costBytes: number,
   ): number {
     const admission = this.admission;
-    if (!admission.mayStore(account, costBytes) || !admission.mayEnd(freeBytes)) return REFUSAL_LIMIT;
-    const { epoch } = queue;
-    const reason = this.applier.apply(queue, firstNumber, digestA, digestB, view, rowsAt, rowCount, payload, payloadAt);
+    const isRoom = copy.isComplete
+      ? admission.mayStore(account, costBytes)
+      : admission.mayRefill(account, costBytes);
+    if (!isRoom) return REFUSAL_LIMIT;
+    const { number } = copy;
+    const reason = this.applier.apply(
+      copy, firstNumber, digestA, digestB, view, rowsAt, rowCount, payload, payloadAt,
+    );
     if (reason !== DONE) return reason;
     admission.spend(account, costBytes);
-    if (queue.epoch !== epoch) queue.writer.write(account);
-    queue.clock = account.clock;
+    // A repeat says nothing of who made it first.
+    if (copy.number === number) return DONE;
+    copy.lastTerm = term;
+    copy.clock = account.clock;
     return DONE;
   }
 
-  /** As its holder asks: the queue is emptied, and is filled by this account from here on. */
-  fillAnew(account: GatewayAccount, queue: MirroredQueue, number: number, a: number, b: number): void {
-    this.beginRefill(queue, number, a, b);
-    queue.writer.write(account);
-    queue.clock = account.clock;
-  }
-
-  beginRefill(queue: MirroredQueue, number: number, a: number, b: number): void {
-    this.queues.empty(queue, number, a, b);
-    queue.role = ROLE_FILLING;
-    queue.refilling = true;
+  /**
+   * What next hops said of entries of the copy. Soft: what there is no room for beside mail, and all that
+   * was promised to it, is passed over. An entry that was never tried has none; one that is gone takes none.
+   */
+  keepTexts(copy: MirroredPartition, rows: Uint8Array): void {
+    for (let at = 0; at < rows.length; at += TEXT_ROW_BYTES + textBytes(rows, at)) {
+      const row = this.entries.find(copy, textPosition(rows, at));
+      if (row === 0 || this.entries.noteBytesOf(row) === 0) continue;
+      const text = textOf(rows, at);
+      if (this.admission.mayLend(TextPool.costOf(text))) this.texts.put(row, text);
+      else this.texts.drop(row);
+    }
   }
 
   /** One REFILL frame: out of the account's credit first, beyond it out of the reserve. */
-  refill(account: GatewayAccount, queue: MirroredQueue, view: DataView, rowsAt: number, rowCount: number, payload: Uint8Array): number {
-    const costBytes = payload.length + rowCount * CREDIT_OVERHEAD_BYTES;
-    if (!this.admission.mayStore(account, costBytes)) return REFUSAL_LIMIT;
-    const reason = this.refills.take(queue, view, rowsAt, rowCount, payload);
+  refill(
+    account: GatewayAccount, copy: MirroredPartition, view: DataView, rowsAt: number, rowCount: number,
+    payload: Uint8Array,
+  ): number {
+    const costBytes = this.refills.costBytes(view, rowsAt, rowCount);
+    if (!this.admission.mayRefill(account, costBytes)) return REFUSAL_LIMIT;
+    const reason = this.refills.take(copy, view, rowsAt, rowCount, payload);
     if (reason === DONE) this.admission.spend(account, costBytes);
     return reason;
   }
 
-  /**
-   * Decides a claim; the queue is undefined when the store does not know it. A holder that speaks a version without
-   * leases delivers on without one: nobody else gets its queues.
-   */
-  claim(account: GatewayAccount, queue: MirroredQueue | undefined, token: number, nowMs: number): ClaimVerdict {
-    if (queue === undefined) return { result: CLAIM_UNKNOWN, waitMs: 0 };
-    const holder = this.#accounts.get(queue.holder);
-    const leaseEndsMs = holder === undefined ? -Infinity : allowsTakeover(holder.version) ? holder.leaseEndsMs : nowMs + this.leaseMs;
-    const verdict = claim(queue, account.id, token, nowMs, leaseEndsMs, this.#firstPeriodEndsMs);
-    if (verdict.result === CLAIM_GRANTED) queue.writer.claimed(account, token);
-    return verdict;
-  }
-
-  /** A holder that stands in for the owner hears by the way how long the owner's own lease runs: is it back? */
-  confirm(account: GatewayAccount, queue: MirroredQueue | undefined, token: number, nowMs: number): ClaimVerdict {
-    if (queue === undefined) return { result: CLAIM_UNKNOWN, waitMs: 0 };
-    if (!confirms(queue, account.id, token)) return { result: CLAIM_TOKEN_LOW, waitMs: 0 };
-    const { ownerId } = queue.attributes;
-    const leaseEndsMs = ownerId === account.id ? -Infinity : this.#accounts.get(ownerId)?.leaseEndsMs ?? -Infinity;
-    return { result: CLAIM_GRANTED, waitMs: Math.max(0, Math.ceil(leaseEndsMs - nowMs)) };
-  }
-
-  /** `unused`: the asker never served the queue by this claim. */
-  release(account: GatewayAccount, queue: MirroredQueue, token: number, unused: boolean): void {
-    if (unused) queue.writer.releasedUnused(account, token);
-    release(queue, account.id, token);
-  }
-
-  /** Visits the queues of a gateway ('' for all) that the asker owns or may claim, behind the cursor. */
-  list(account: GatewayAccount, gatewayId: string, cursor: number, visitor: (queue: MirroredQueue, ordinal: number) => boolean): void {
-    this.queues.visit(cursor, (queue, ordinal) => {
-      if (gatewayId !== '' && queue.attributes.ownerId !== gatewayId) return true;
-      if (!mayClaim(queue, account.id)) return true;
-      return visitor(queue, ordinal);
-    });
-  }
-
-  /** What this store is to the queue, in the words of the version that the asker speaks. */
-  roleToldTo(account: GatewayAccount, queue: MirroredQueue): number {
-    return toldRole(account.version, queue.role, queue.members.includes(this.storeId));
-  }
-
   /** Whether work() has something to do. */
   get hasWork(): boolean {
-    return this.queues.hasDiscards || this.segments.hasGaps;
+    return this.partitions.hasDiscards || this.segments.hasGaps;
   }
 
-  /** A step of the work that nobody waits for: frees emptied queues, closes gaps in segments. Between turns only; answers whether there is more. */
+  /**
+   * A step of the work that nobody waits for: frees emptied copies, closes gaps in segments. Between turns
+   * only; answers whether there is more.
+   */
   work(): boolean {
-    if (this.queues.hasDiscards) this.queues.discard(DISCARD_STEP_ENTRIES);
+    if (this.partitions.hasDiscards) this.partitions.discard(DISCARD_STEP_ENTRIES);
     const moved = this.segments.hasGaps ? this.segments.compact(COMPACT_STEP_BYTES) : 0;
-    return this.queues.hasDiscards || (moved > 0 && this.segments.hasGaps);
+    return this.partitions.hasDiscards || (moved > 0 && this.segments.hasGaps);
   }
 
-  /** Lapsed leases give their grants back: a gateway that returns later finds the reserve. Memory that a burst needed is kept for the next, or goes. */
+  /**
+   * Lapsed leases give their grants back: a gateway that returns later finds the reserve. Memory that a burst
+   * needed is kept for the next, or goes.
+   */
   tick(nowMs: number): void {
     this.segments.rest();
     this.segments.keepStock(nowMs, stockBytesMax(this.admission.limitBytes, this.admission.usedBytes));
     for (const account of this.#accounts.values()) {
-      if (account.granted > 0 && account.active === undefined && nowMs > account.leaseEndsMs) this.admission.forget(account);
+      if (account.granted > 0 && account.active === undefined
+        && nowMs > this.leases.endsMs(account.process)) {
+        this.admission.forget(account);
+      }
     }
+    if (this.leases.count > this.#accounts.size) this.leases.forgetEnded(nowMs, this.#isLast);
   }
+
+  /** Of its gateway here: an older process can't come back. */
+  readonly #isLast = (process: string): boolean => {
+    for (const account of this.#accounts.values()) if (account.process === process) return true;
+    return false;
+  };
 
   #ringOf(owner: number): AppliedChanges {
     let ring = this.#rings.get(owner);
@@ -306,21 +414,31 @@ export class Store {
   }
 
   #numberOf(gatewayId: string): number {
-    const account = this.#accounts.get(gatewayId);
-    if (account !== undefined) return account.number;
-    const known = this.#strangers.get(gatewayId);
+    const known = this.#numbers.get(gatewayId);
     if (known !== undefined) return known;
-    const number = this.#accounts.size + this.#strangers.size + 1;
-    this.#strangers.set(gatewayId, number);
-    return number;
+    this.#lastNumber += 1;
+    this.#numbers.set(gatewayId, this.#lastNumber);
+    return this.#lastNumber;
   }
 }
 
-/** A segment is taken whole, when the marks have been looked at: so a small store has small ones. A power of two, as it was. */
-function segmentBytesWithin({ segmentBytes, memoryLimitBytes }: StoreOptions): number {
-  return Math.max(SEGMENT_BYTES_MIN, Math.min(segmentBytes, 2 ** Math.floor(Math.log2(memoryLimitBytes * SEGMENT_SHARE))));
+/** Of a lease that has not ended more than 0 is left: rounded up. */
+function wholeMs(leftMs: number): number {
+  return Math.min(U32_MAX, Math.ceil(leftMs));
 }
 
-/** Of the memory limit, the most that one segment may have: below what the marks leave between one another. */
+/**
+ * A segment is taken whole, when the marks have been looked at: so a small store has small ones. A power of
+ * two, as it was.
+ */
+function segmentBytesWithin({ segmentBytes, memoryLimitBytes }: StoreOptions): number {
+  return Math.max(
+    SEGMENT_BYTES_MIN, Math.min(segmentBytes, 2 ** Math.floor(Math.log2(memoryLimitBytes * SEGMENT_SHARE))),
+  );
+}
+
+/**
+ * Of the memory limit, the most that one segment may have: below what the marks leave between one another.
+ */
 const SEGMENT_SHARE = 1 / 128;
 const SEGMENT_BYTES_MIN = 4096;

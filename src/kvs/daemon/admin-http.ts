@@ -1,12 +1,12 @@
 /**
- * Admin HTTP of a store: /metrics, /healthz, /readyz and the beginning of /api/v1. Loopback by default; with a token
- * configured, /api/v1 wants "Authorization: Bearer TOKEN", as at a gateway; without one a Host header that names
- * another machine is refused (DNS rebinding).
+ * Admin HTTP of a store: /metrics, /healthz, /readyz and the beginning of /api/v1. Loopback by default; with
+ * a token configured, /api/v1 wants "Authorization: Bearer TOKEN", as at a gateway; without one a Host header
+ * that names another machine is refused (DNS rebinding).
  *
  *   GET /healthz         200 while the process answers
  *   GET /readyz          200 while it listens and grants credit, else 503
  *   GET /api/v1/status   what this store is and holds
- *   GET /api/v1/queues   ?cursor=N&limit=1000, a page of mirrored queues
+ *   GET /api/v1/partitions   ?cursor=N&limit=1000, a page of the copies that it holds
  *   GET /api/v1/group    this store and the gateways of its group, with their admin addresses
  */
 
@@ -14,11 +14,15 @@ import { createHash, timingSafeEqual } from 'node:crypto';
 import Fastify from 'fastify';
 import { PAGE_ROWS_MAX } from '../../admin-api/pages.js';
 import type { GroupAnswer, MemberAnswer } from '../../admin-api/pages.js';
-import type { StoreQueueAnswer, StoreQueuePageAnswer, StoreStatusAnswer } from '../../admin-api/store-answers.js';
+import type {
+  StorePartitionAnswer, StorePartitionPageAnswer, StoreStatusAnswer,
+} from '../../admin-api/store-answers.js';
 import { NO_SCHEMAS } from '../../platform/node/no-schemas.js';
 import type { FastifyInstance } from 'fastify';
 import { namesThisMachine, reachableAddress } from '../../platform/node/own-host.js';
-import type { MirroredQueue } from '../core/mirrored-queue.js';
+import { ownerOf } from '../../protocol/partition-record.js';
+import type { MirroredPartition } from '../core/mirrored-partition.js';
+import type { Store } from '../core/store.js';
 import { addExport } from './export-page.js';
 import type { RunningStore } from './running-store.js';
 import { storeMetrics } from './store-metrics.js';
@@ -31,7 +35,7 @@ export interface AdminHttpOptions {
   readonly label: string;
   readonly version: string;
   readonly insecure: boolean;
-  readonly gateways: readonly { readonly id: string; readonly admin?: string | undefined }[];
+  gateways(): readonly { readonly id: string; readonly admin?: string | undefined }[];
 }
 
 export interface AdminHttp {
@@ -39,15 +43,22 @@ export interface AdminHttp {
   close(): Promise<void>;
 }
 
-/** Scrapers and a few operators; a peer that only opens connections must not use up the descriptors of a store. */
+/**
+ * Scrapers and a few operators; a peer that only opens connections must not use up the descriptors of a
+ * store.
+ */
 const CONNECTIONS_MAX = 256;
-const ROLES = ['none', 'member', 'filling', 'spilled'] as const;
 
 /** For scrapers and load balancers, which have no token. */
 const OPEN_TO_ALL: ReadonlySet<string> = new Set(['/healthz', '/readyz', '/metrics']);
 
 export async function startAdminHttp(options: AdminHttpOptions, running: RunningStore): Promise<AdminHttp> {
-  const app = Fastify({ logger: false, schemaController: NO_SCHEMAS, forceCloseConnections: true, bodyLimit: 64 * 1024, requestTimeout: 10_000, connectionTimeout: 30_000, keepAliveTimeout: 15_000 });
+  const app = Fastify(
+    {
+      logger: false, schemaController: NO_SCHEMAS, forceCloseConnections: true, bodyLimit: 64 * 1024,
+      requestTimeout: 10_000, connectionTimeout: 30_000, keepAliveTimeout: 15_000,
+    }
+  );
   app.server.maxConnections = CONNECTIONS_MAX;
   const registry = storeMetrics(running);
   guard(app, options.token);
@@ -56,12 +67,17 @@ export async function startAdminHttp(options: AdminHttpOptions, running: Running
     const ready = isReady(running);
     return await reply.code(ready ? 200 : 503).send({ ready });
   });
-  app.get('/metrics', async (_request, reply) => await reply.type(registry.contentType).send(await registry.metrics()));
+  app.get(
+    '/metrics',
+    async (_request, reply) => await reply.type(registry.contentType).send(await registry.metrics()),
+  );
   app.get('/api/v1/status', () => status(options, running));
-  app.get<{ Querystring: { cursor?: string; limit?: string } }>('/api/v1/queues', (request, reply) => {
+  app.get<{ Querystring: { cursor?: string; limit?: string } }>('/api/v1/partitions', (request, reply) => {
     const limit = Number(request.query.limit ?? PAGE_ROWS_MAX);
-    if (!Number.isInteger(limit) || limit < 1 || limit > PAGE_ROWS_MAX) return reply.code(400).send({ error: `limit is a whole number from 1 to ${String(PAGE_ROWS_MAX)}` });
-    return queuePage(running, Number(request.query.cursor ?? 0) || 0, limit);
+    if (!Number.isInteger(limit) || limit < 1 || limit > PAGE_ROWS_MAX) {
+      return reply.code(400).send({ error: `limit is a whole number from 1 to ${String(PAGE_ROWS_MAX)}` });
+    }
+    return partitionPage(running, Number(request.query.cursor ?? 0) || 0, limit);
   });
   addExport(app, running);
   app.get('/api/v1/group', () => group(options, running));
@@ -76,7 +92,9 @@ export async function startAdminHttp(options: AdminHttpOptions, running: Running
 function guard(app: FastifyInstance, token: string | undefined): void {
   if (token === undefined || token === '') {
     app.addHook('onRequest', async (request, reply) => {
-      if (!namesThisMachine(request.headers.host)) await reply.code(403).send({ error: 'this port is for this machine only' });
+      if (!namesThisMachine(request.headers.host)) {
+        await reply.code(403).send({ error: 'this port is for this machine only' });
+      }
     });
     return;
   }
@@ -107,13 +125,15 @@ function status(options: AdminHttpOptions, running: RunningStore): StoreStatusAn
     host: options.label,
     version: options.version,
     pid: process.pid,
-    boot_id: Buffer.from(running.bootId).toString('hex'),
+    boot_id: store.bootId,
     uptime_seconds: Math.floor(process.uptime()),
     ready: isReady(running),
     stopping: running.isStopping,
     insecure: options.insecure,
+    in_register: running.presence?.isNamed ?? null,
+    register_away: running.presence?.away ?? '',
     ports: running.ports,
-    queues: store.queues.count,
+    partitions: store.partitions.count,
     messages: store.entries.count,
     memory: {
       used_bytes: store.admission.usedBytes, live_bytes: store.segments.liveBytes, granted_bytes: store.admission.grantedBytes,
@@ -132,32 +152,42 @@ function status(options: AdminHttpOptions, running: RunningStore): StoreStatusAn
 }
 
 function group(options: AdminHttpOptions, running: RunningStore): GroupAnswer {
-  const self: MemberAnswer = { id: running.store.storeId, kind: 'store', admin: reachableAddress(options.host, running.adminPort) ?? null, self: true };
-  return { members: [self, ...options.gateways.map(({ id, admin }) => ({ id, kind: 'gateway' as const, admin: admin ?? null, self: false }))] };
-}
-
-function queuePage(running: RunningStore, cursor: number, limit: number): StoreQueuePageAnswer {
-  const rows: StoreQueueAnswer[] = [];
-  let next = 0;
-  running.store.queues.visit(cursor, (queue, ordinal) => {
-    if (rows.length === limit) return false;
-    rows.push(queueJson(queue));
-    next = ordinal;
-    return true;
-  });
-  return { rows, next_cursor: rows.length === limit ? String(next) : null };
-}
-
-function queueJson(queue: MirroredQueue): StoreQueueAnswer {
-  const { ownerId, birth, serial, name, queueClass } = queue.attributes;
+  const self: MemberAnswer = {
+    id: running.store.storeId, kind: 'store',
+    admin: reachableAddress(options.host, running.adminPort) ?? null, self: true,
+  };
   return {
-    queue_name: name, queue_class: queueClass, owner: ownerId, birth, serial, holder: queue.holder,
-    role: ROLES[queue.role] ?? 'none', epoch: queue.epoch, members: queue.members,
-    number: queue.number, digest: digestText(queue), messages: queue.count, bytes: queue.bytes,
+    members: [
+      self,
+      ...options.gateways().map(
+        ({ id, admin }) => ({ id, kind: 'gateway' as const, admin: admin ?? null, self: false })
+      ),
+    ],
+  };
+}
+
+function partitionPage({ store }: RunningStore, cursor: number, limit: number): StorePartitionPageAnswer {
+  const rows: StorePartitionAnswer[] = [];
+  let next = 0;
+  for (const copy of store.partitions.copies()) {
+    if (copy.ordinal <= cursor) continue;
+    if (rows.length === limit) return { rows, next_cursor: String(next) };
+    rows.push(partitionJson(store, copy));
+    next = copy.ordinal;
+  }
+  return { rows, next_cursor: null };
+}
+
+function partitionJson(store: Store, copy: MirroredPartition): StorePartitionAnswer {
+  const { partition, fence, isComplete, number, count, bytes } = copy;
+  return {
+    partition, owner: ownerOf(partition), holder: fence.told?.holder.gatewayId ?? null, holder_incarnation: fence.told?.holder.incarnation ?? 0,
+    epoch: fence.told?.epoch ?? 0, member: store.isMember(copy), term: fence.term.number, complete: isComplete,
+    number, digest: digestText(copy), messages: count, bytes,
   };
 }
 
 /** Sixteen digits, as gateways show it. */
-function digestText({ digestA, digestB }: MirroredQueue): string {
+function digestText({ digestA, digestB }: MirroredPartition): string {
   return `${(digestA >>> 0).toString(16).padStart(8, '0')}${(digestB >>> 0).toString(16).padStart(8, '0')}`;
 }

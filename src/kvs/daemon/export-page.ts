@@ -1,7 +1,8 @@
 /**
- * GET /api/v1/export?owner=ID&birth=N&serial=N&after=POSITION: a page of what this store holds of one queue, whatever
- * its role, with content. Reads only; works with no gateway alive. A page is bounded, so that a queue of a million
- * entries never holds the store's loop (`twinpost store export` asks for one after another).
+ * GET /api/v1/export?partition=GATEWAY/N&after=POSITION: a page of what this store holds of one partition,
+ * member of its record or not, with content. Reads only; works with no gateway alive. A page is bounded,
+ * so that a partition of a million entries never holds the store's loop (`twinpost store export`
+ * asks for one after another).
  */
 
 import type { FastifyInstance } from 'fastify';
@@ -13,13 +14,19 @@ const PAGE_ENTRIES = 500;
 const PAGE_BYTES = 2 * 1024 * 1024;
 
 export function addExport(app: FastifyInstance, running: RunningStore): void {
-  app.get<{ Querystring: Readonly<Record<string, string | undefined>> }>('/api/v1/export', async (request, reply) => {
-    const { owner, birth, serial, after } = request.query;
+  app.get<{
+    Querystring: Readonly<Record<string, string | undefined>>,
+  }>('/api/v1/export', async (request, reply) => {
+    const { partition, after } = request.query;
     const position = Number(after ?? 0);
-    if (!Number.isSafeInteger(position) || position < 0) return await reply.code(400).send({ error: 'after is the position that the page before gave' });
-    const queue = running.store.queues.find(owner ?? '', Number(birth), Number(serial));
-    if (queue === undefined) return await reply.code(404).send({ error: 'this store holds no such queue' });
-    const block = running.store.blocks.peek(queue, position, PAGE_ENTRIES, PAGE_BYTES);
+    if (!Number.isSafeInteger(position) || position < 0) {
+      return await reply.code(400).send({ error: 'after is the position that the page before gave' });
+    }
+    const copy = running.store.partitions.find(partition ?? '');
+    if (copy === undefined) {
+      return await reply.code(404).send({ error: 'this store holds no such partition' });
+    }
+    const block = running.store.blocks.peek(copy, position, PAGE_ENTRIES, PAGE_BYTES);
     if (!block.end) reply.header(PAGE_NEXT, String(block.nextPosition));
     return await reply.type(PAGE_TYPE).send(Buffer.from(encodeEntryPage(block.rows, block.bodies).buffer));
   });

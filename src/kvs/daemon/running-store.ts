@@ -5,6 +5,14 @@ import type { StoreCounters } from '../core/counters.js';
 import type { Store } from '../core/store.js';
 import type { StoreConnection } from '../core/store-connection.js';
 
+/** How it stands in the register of its group. */
+export interface InRegister {
+  /** All gateways of the group can find this store. */
+  readonly isNamed: boolean;
+  /** Why the register does not answer; '' while it does. */
+  readonly away: string;
+}
+
 /** What other parts see of a store that runs. */
 export interface RunningStore {
   readonly store: Store;
@@ -13,8 +21,10 @@ export interface RunningStore {
   /** Ports bound, in the order of the paths. */
   readonly ports: readonly number[];
   readonly adminPort: number;
-  /** Told to stop: it waits for its gateways to move their queues away. */
+  /** Told to stop: it waits for its gateways to move their partitions away. */
   readonly isStopping: boolean;
   readonly connections: ReadonlySet<StoreConnection>;
+  /** Undefined: gateways know it by their own files. */
+  readonly presence: InRegister | undefined;
   stop(): Promise<void>;
 }

@@ -1,11 +1,16 @@
 /**
- * The spill file of a store on disk: written when it stops, read when it starts. What is in it is kvs/core/spill.
+ * The spill file of a store on disk: written when it stops, read when it starts. What is in it:
+ * protocol/spill-records.ts.
  *
  *   stop    FILE.tmp ─ all records, fsync ─► renamed to FILE, folder fsynced
- *   start   FILE ─ sound and whole ─► FILE.used, before the first connection is taken: it speaks for this store once
- *           FILE ─ anything wrong ──► FILE.damaged, the store starts empty, the log names the rule
+ *   start   none ──────────────────────────► a new boot, empty
+ *           FILE ─ sound and whole ────────► FILE.used, folder fsynced, before the first connection is taken: it speaks
+ *                                            for one successor, which is the same boot
+ *           FILE ─ anything wrong ─────────► the store does not start, and says what to do; the file stays as it is
  *
- * FILE.used of the time before is replaced. Both are written and read in pieces of about a megabyte.
+ * Anything else than going on with a file that is there would lose mail in silence: its copies may be the
+ * last. FILE.used of the time before is replaced. Both are written and read in pieces of about a megabyte.
+ * Only who has the lock (state-lock.ts) may do any of it.
  */
 
 import { renameSync } from 'node:fs';
@@ -16,10 +21,12 @@ import { makeFolder } from '../../platform/node/make-folder.js';
 import { syncFolder } from '../../platform/node/sync-folder.js';
 import type { Clock, Crc32, EventLog, Packer } from '../../platform/ports.js';
 import { InvalidMessage } from '../../protocol/invalid.js';
-import { RECORD_HEADER_BYTES, isRecordSound, readRecordHeader } from '../core/spill/records.js';
-import { SpillLoader } from '../core/spill/loader.js';
+import type { SpillHead } from '../../protocol/spill-records.js';
+import { RECORD_HEADER_BYTES, isRecordSound, readRecordHeader } from '../../protocol/spill-records.js';
+import { RULE_NO_MEMORY, SpillLoader } from '../core/spill/loader.js';
 import { SpillWriter } from '../core/spill/writer.js';
 import type { Store } from '../core/store.js';
+import { StoreStartError } from './store-start-error.js';
 
 /** Reading and writing that take longer say how far they are. */
 const PROGRESS_MS = 2_000;
@@ -60,7 +67,9 @@ export async function writeSpillFile(file: string, store: Store, ports: SpillFil
   await rename(temporary, file);
   await syncFolder(path.dirname(file));
   ports.log.info('spill', 'spill file written', {
-    file, queues: writer.queues, messages: writer.entries, bytes, duration_ms: Math.round(ports.clock.nowMs() - startMs),
+    file, partitions: writer.copies, messages: writer.entries, bytes, duration_ms: Math.round(
+      ports.clock.nowMs() - startMs
+    ),
   });
   return true;
 }
@@ -68,13 +77,18 @@ export async function writeSpillFile(file: string, store: Store, ports: SpillFil
 async function writeAll(handle: FileHandle, chunks: readonly Uint8Array[]): Promise<number> {
   let bytes = 0;
   for (const chunk of chunks) {
-    for (let at = 0; at < chunk.length;) at += (await handle.write(chunk, at, chunk.length - at)).bytesWritten;
+    for (let at = 0; at < chunk.length;) {
+      at += (await handle.write(chunk, at, chunk.length - at)).bytesWritten;
+    }
     bytes += chunk.length;
   }
   return bytes;
 }
 
-/** One record: `at` is where in the file its payload begins. Answers '' or why reading must end. Views are valid during the call. */
+/**
+ * One record: `at` is where in the file its payload begins. Answers '' or why reading must end. Views are
+ * valid during the call.
+ */
 export type RecordVisitor = (type: number, control: Uint8Array, payload: Uint8Array, at: number) => string;
 
 /** Reads all records in order; '' or the broken rule. Rejects when the file can't be read at all. */
@@ -95,7 +109,10 @@ export async function readSpillFile(file: string, crc32: Crc32, visitor: RecordV
       const record = buffer.subarray(0, bytes);
       if (!isRecordSound(crc32, record)) return 'record checksum';
       const controlEnd = RECORD_HEADER_BYTES + header.controlBytes;
-      const rule = visitor(header.type, record.subarray(RECORD_HEADER_BYTES, controlEnd), record.subarray(controlEnd), at + controlEnd);
+      const rule = visitor(
+        header.type, record.subarray(RECORD_HEADER_BYTES, controlEnd), record.subarray(controlEnd),
+        at + controlEnd,
+      );
       if (rule !== '') return rule;
       at += bytes;
     }
@@ -105,7 +122,9 @@ export async function readSpillFile(file: string, crc32: Crc32, visitor: RecordV
   }
 }
 
-async function readAll(handle: FileHandle, buffer: Uint8Array, position: number, bytes: number): Promise<boolean> {
+async function readAll(
+  handle: FileHandle, buffer: Uint8Array, position: number, bytes: number,
+): Promise<boolean> {
   for (let done = 0; done < bytes;) {
     const { bytesRead } = await handle.read(buffer, done, bytes - done, position + done);
     if (bytesRead === 0) return false;
@@ -114,47 +133,64 @@ async function readAll(handle: FileHandle, buffer: Uint8Array, position: number,
   return true;
 }
 
-/** The store to start with, and whether it came out of a file. */
-export interface LoadedStore {
-  readonly store: Store;
-  readonly fromFile: boolean;
-}
-
 /** The store never took a connection: the file still speaks for it. */
 export function unuseSpillFile(file: string): void {
   renameSync(`${file}.used`, file);
 }
 
-/** Fills a new store out of the file, if there is one, and puts the file aside. */
-export async function loadSpillFile(file: string, newStore: () => Store, ports: SpillFilePorts): Promise<LoadedStore> {
+/**
+ * A store made of the file, which is used up by that; undefined when there is none. Throws a StoreStartError
+ * for a file that can't be used.
+ */
+export async function loadSpillFile(
+  file: string, storeId: string, newStore: (head: SpillHead) => Store, ports: SpillFilePorts,
+): Promise<Store | undefined> {
   const { log } = ports;
   const startMs = ports.clock.nowMs();
   const progress = new Progress('spill file being read', ports);
-  const store = newStore();
-  const loader = new SpillLoader(ports, store);
+  const loader = new SpillLoader({ storeId }, { packer: ports.packer, newStore });
   let rule: string;
   try {
     rule = await readSpillFile(file, ports.crc32, (type, control, payload, at) => {
       progress.at(at, loader.entries);
       return loader.take(type, control, payload);
     });
-    if (rule === '' && !loader.isDone) rule = 'file cut short';
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
-    if (code === 'ENOENT') return { store, fromFile: false };
-    rule = `can't be read: ${code ?? String(error)}`;
+    if (code === undefined) throw error;
+    if (code === 'ENOENT') return undefined;
+    throw new StoreStartError(
+      `store ${storeId}: what it held when it stopped is in ${file}, which can't be read (${code}): let this user read it, or move it away to start without that mail`
+    );
   }
-  if (rule === '') {
+  const store = loader.loaded;
+  if (rule !== '' || store === undefined) {
+    throw unusable(file, storeId, rule === '' ? 'file cut short' : rule);
+  }
+  try {
     renameSync(file, `${file}.used`);
     await syncFolder(path.dirname(file));
-    log.info('spill', 'spill file loaded: copies of before the stop are here', {
-      file, queues: loader.queues, messages: loader.entries, duration_ms: Math.round(ports.clock.nowMs() - startMs),
-    });
-    return { store, fromFile: true };
+  } catch (error) {
+    throw new StoreStartError(
+      `store ${storeId}: ${file} can't be marked as used (${(error as NodeJS.ErrnoException).code ?? String(error)}): let this user write to its folder`
+    );
   }
-  log.error('spill', 'spill file can not be used: this store starts empty; the file is kept, twinpost store export --spill reads what is sound of it', { file: `${file}.damaged`, rule });
-  renameSync(file, `${file}.damaged`);
-  return { store: newStore(), fromFile: false };
+  log.info('spill', 'spill file loaded: this store goes on as the boot that wrote it', {
+    file, boot: store.bootId, partitions: loader.copies, messages: loader.entries, duration_ms: Math.round(
+      ports.clock.nowMs() - startMs
+    ),
+  });
+  return store;
+}
+
+function unusable(file: string, storeId: string, rule: string): StoreStartError {
+  const what = `store ${storeId}: what it held when it stopped is in ${file}, which`;
+  if (rule === RULE_NO_MEMORY) {
+    return new StoreStartError(`${what} does not fit: ${rule}; raise memory_limit`);
+  }
+  return new StoreStartError(
+    `${what} can't be used (${rule}): put a sound copy of it there; or save what is sound (twinpost store export --spill ${file} --everything DIR) and move it away, to start without that mail`
+  );
 }
 
 /** One line every PROGRESS_MS. */

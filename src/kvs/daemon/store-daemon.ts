@@ -1,16 +1,17 @@
 /**
- * A store as a process part: listens on its network paths, runs one StoreConnection for each connection, ticks the
- * store, serves admin HTTP. Everything that decides is in kvs/core; this file owns sockets and timers only.
+ * A store as a process part: listens on its network paths, runs one StoreConnection for each connection, ticks
+ * the store, serves admin HTTP. Everything that decides is in kvs/core; this file owns sockets and timers only.
  *
  *   paths (A, B) ─► StoreConnection ─► Store            every TICK_MS: silence, lapsed grants, work steps
  *   admin HTTP ──► /metrics /healthz /readyz /api/v1
  *
- *   start   what a spill file brings back, then the ports
- *   stop()  gateways are told and move their queues away (core/stopping.ts), new connections get CLOSE (STOPPING)
+ *   start   the lock (state-lock.ts), what a spill file brings back, then the ports
+ *   stop()  gateways are told and move their partitions away (core/stopping.ts), new connections get CLOSE (STOPPING)
  *           ─► all is acknowledged, CLOSE (STOPPING) on each connection, all sockets gone or STOP_GRACE_MS passed
- *           ─► what is still held goes to the spill file (spill-file.ts)
+ *           ─► what is still held goes to the spill file (spill-file.ts), then the lock is given back
  *
- * Signals and the exit code belong to src/bin. A store started anew has a new boot id, and is empty without a file.
+ * Signals and the exit code belong to src/bin. A store started anew has a new boot id and is empty; with a
+ * file it goes on as the boot that wrote it.
  */
 
 import type { Clock, Crc32, EventLog, Packer, Secrets } from '../../platform/ports.js';
@@ -19,14 +20,22 @@ import type { Ticker } from '../../platform/node/clock.js';
 import { startTicker } from '../../platform/node/clock.js';
 import { FRAME_BYTES_MAX } from '../../protocol/frame.js';
 import { BOOT_ID_BYTES } from '../../protocol/handshake.js';
+import type { FileLock } from '../../platform/node/file-lock.js';
+import type { SpillHead } from '../../protocol/spill-records.js';
 import { StoreCounters } from '../core/counters.js';
 import { STORE_DEFAULTS, Store } from '../core/store.js';
 import { StoreConnection } from '../core/store-connection.js';
 import { Stopping } from '../core/stopping.js';
 import type { AdminHttp } from './admin-http.js';
-import type { RunningStore } from './running-store.js';
+import type { InRegister, RunningStore } from './running-store.js';
 import { startAdminHttp } from './admin-http.js';
+import type { RegisterChoice } from '../../register/running/open-register.js';
+import type { StoreRecord } from '../../register/records.js';
+import { addressText, reachableAddress } from '../../platform/node/own-host.js';
+import { StorePresence } from './store-presence.js';
+import type { NamedGateway } from './store-presence.js';
 import { loadSpillFile, spillFileName, unuseSpillFile, writeSpillFile } from './spill-file.js';
+import { takeStateLock } from './state-lock.js';
 
 /** How often silence, grants and gaps in segments are looked at. */
 const TICK_MS = 50;
@@ -37,14 +46,28 @@ const SILENCE_MS = 30_000;
 /** Bytes a gateway may have unacknowledged on one connection. */
 const WINDOW_BYTES = 8 * 1024 * 1024;
 
+export interface StoreDaemonPath {
+  readonly name: string;
+  readonly host: string;
+  readonly port: number;
+  /** host:port by which gateways reach it, when it is not where it listens. */
+  readonly advertised?: string | undefined;
+}
+
 export interface StoreDaemonOptions {
   readonly storeId: string;
-  /** Machine this store runs on: a gateway does not place a queue on its own host. */
+  /** Machine this store runs on: a gateway does not place a partition on its own host. */
   readonly host: string;
-  readonly paths: readonly { readonly name: string; readonly host: string; readonly port: number }[];
+  readonly paths: readonly StoreDaemonPath[];
   readonly admin: { readonly host: string; readonly port: number; readonly token?: string | undefined } | undefined;
   /** `admin`: host:port of its admin HTTP, for those who look at the whole group. */
   readonly gateways: readonly { readonly id: string; readonly secret: Uint8Array; readonly admin?: string | undefined }[];
+  /** Lets in any gateway that proves it; undefined: `gateways` only. */
+  readonly groupSecret?: Uint8Array | undefined;
+  /** Where it makes itself known to all gateways; undefined: they know it by their own files. */
+  readonly register?: RegisterChoice | undefined;
+  /** Its part of the copies, against that of the others. */
+  readonly weight?: number;
   readonly memoryLimitBytes: number;
   readonly leaseMs?: number;
   readonly windowBytes?: number;
@@ -52,11 +75,16 @@ export interface StoreDaemonOptions {
   readonly insecure?: boolean;
   readonly segmentBytes?: number;
   readonly ringBytes?: number;
-  /** Folder of the spill file; undefined: none is read or written. */
+  /** Folder of the spill file and its lock; undefined: none is read or written. */
   readonly stateDir?: string | undefined;
   /** Write one when stopped; one that is there is read in any case. */
   readonly spill?: boolean;
-  /** Bound on the time for gateways to move their queues away. */
+  /**
+   * How long a process of the store before that still has the files is waited for;
+   * state-lock.ts has the usual one.
+   */
+  readonly lockWaitMs?: number;
+  /** Bound on the time for gateways to move their partitions away. */
   readonly stopTimeoutMs?: number;
   readonly version?: string;
 }
@@ -68,30 +96,60 @@ export interface StoreDaemonPorts {
   readonly secrets: Secrets;
   readonly log: EventLog;
   readonly listener: Listener;
+  /** Another process of this store is in the register, and was before this one. Once. */
+  onRefused?(why: string): void;
 }
 
-export async function startStore(options: StoreDaemonOptions, ports: StoreDaemonPorts): Promise<RunningStore> {
-  const empty = (): Store => newStore(options, ports);
-  const { stateDir } = options;
-  const spillFile = stateDir === undefined ? undefined : spillFileName(stateDir, options.storeId);
-  const loaded = spillFile === undefined ? { store: empty(), fromFile: false } : await loadSpillFile(spillFile, empty, ports);
-  const daemon = new StoreDaemon(options, ports, loaded.store);
+/** What a process of the store before has left, and the right to it. */
+interface Inheritance {
+  readonly file: string;
+  readonly lock: FileLock;
+}
+
+/**
+ * Rejects with a StoreStartError (or an error of listening) when the store can't start;
+ * then nothing was changed.
+ */
+export async function startStore(
+  options: StoreDaemonOptions, ports: StoreDaemonPorts,
+): Promise<RunningStore> {
+  const { stateDir, storeId } = options;
+  if (stateDir === undefined) {
+    return await listening(new StoreDaemon(options, ports, newStore(options, ports, undefined), undefined));
+  }
+  const file = spillFileName(stateDir, storeId);
+  const lock = await takeStateLock(
+    { storeId, file, ...(options.lockWaitMs === undefined ? {} : { waitMs: options.lockWaitMs }) }, ports.log,
+  );
+  let loaded: Store | undefined;
   try {
-    await daemon.listen();
+    loaded = await loadSpillFile(file, storeId, (head) => newStore(options, ports, head), ports);
+    return await listening(
+      new StoreDaemon(options, ports, loaded ?? newStore(options, ports, undefined), { file, lock })
+    );
   } catch (error) {
-    if (spillFile !== undefined && loaded.fromFile) unuseSpillFile(spillFile);
+    if (loaded !== undefined) unuseSpillFile(file);
+    lock.release();
     throw error;
   }
+}
+
+async function listening(daemon: StoreDaemon): Promise<RunningStore> {
+  await daemon.listen();
   return daemon;
 }
 
-function newStore(options: StoreDaemonOptions, ports: StoreDaemonPorts): Store {
+/** `head`: of the file that it goes on from. */
+function newStore(options: StoreDaemonOptions, ports: StoreDaemonPorts, head: SpillHead | undefined): Store {
   const seed = ports.secrets.randomBytes(4);
   return new Store(
     {
       ...STORE_DEFAULTS,
       storeId: options.storeId,
+      bootId: head?.bootId ?? Buffer.from(ports.secrets.randomBytes(BOOT_ID_BYTES)).toString('hex'),
+      inheritedLeaseMs: head?.longestLeaseMs ?? 0,
       gateways: options.gateways,
+      groupSecret: options.groupSecret,
       memoryLimitBytes: options.memoryLimitBytes,
       leaseMs: options.leaseMs ?? STORE_DEFAULTS.leaseMs,
       segmentBytes: options.segmentBytes ?? STORE_DEFAULTS.segmentBytes,
@@ -99,7 +157,7 @@ function newStore(options: StoreDaemonOptions, ports: StoreDaemonPorts): Store {
       startMs: ports.clock.nowMs(),
       indexSeed: new DataView(seed.buffer, seed.byteOffset, 4).getUint32(0),
     },
-    { crc32: ports.crc32, packer: ports.packer },
+    { crc32: ports.crc32 },
   );
 }
 
@@ -110,8 +168,10 @@ class StoreDaemon implements RunningStore {
   readonly connections = new Set<StoreConnection>();
   readonly #options: StoreDaemonOptions;
   readonly #ports: StoreDaemonPorts;
+  readonly #inheritance: Inheritance | undefined;
   readonly #listening: Listening[] = [];
   #admin: AdminHttp | undefined;
+  #presence: StorePresence | undefined;
   #ticker: Ticker | undefined;
   /** Connections that were read in this turn of the loop. */
   readonly #turn: StoreConnection[] = [];
@@ -121,10 +181,13 @@ class StoreDaemon implements RunningStore {
   #onStoppingOver: (() => void) | undefined;
   #onEmpty: (() => void) | undefined;
 
-  constructor(options: StoreDaemonOptions, ports: StoreDaemonPorts, store: Store) {
+  constructor(
+    options: StoreDaemonOptions, ports: StoreDaemonPorts, store: Store, inheritance: Inheritance | undefined,
+  ) {
     this.#options = options;
     this.#ports = ports;
-    this.bootId = ports.secrets.randomBytes(BOOT_ID_BYTES);
+    this.#inheritance = inheritance;
+    this.bootId = Buffer.from(store.bootId, 'hex');
     this.store = store;
   }
 
@@ -134,6 +197,10 @@ class StoreDaemon implements RunningStore {
 
   get isStopping(): boolean {
     return this.#stopping !== undefined;
+  }
+
+  get presence(): InRegister | undefined {
+    return this.#presence;
   }
 
   get adminPort(): number {
@@ -147,11 +214,18 @@ class StoreDaemon implements RunningStore {
         this.#listening.push(await this.#ports.listener.listen(path.host, path.port, accept));
       }
       const { admin } = this.#options;
-      if (admin !== undefined) this.#admin = await startAdminHttp({ ...admin, host: admin.host, label: this.#options.host, version: this.#options.version ?? '', insecure: this.#options.insecure === true, gateways: this.#options.gateways }, this);
+      if (admin !== undefined) this.#admin = await startAdminHttp(
+        {
+          ...admin, host: admin.host, label: this.#options.host, version: this.#options.version ?? '',
+          insecure: this.#options.insecure === true, gateways: () => this.#gateways(),
+        },
+        this,
+      );
     } catch (error) {
       await this.#close();
       throw error;
     }
+    await this.#beKnown();
     this.#isServing = true;
     this.#ticker = startTicker(this.#ports.clock, TICK_MS, (nowMs) => { this.#tick(nowMs); });
     this.#ports.log.info('store', 'store started', {
@@ -160,26 +234,81 @@ class StoreDaemon implements RunningStore {
     });
   }
 
+  async #beKnown(): Promise<void> {
+    const { register } = this.#options;
+    if (register === undefined) return;
+    try {
+      this.#presence = await StorePresence.begin(this.store.storeId, register, {
+        ...this.#ports,
+        record: () => this.#record(),
+        onRefused: (why) => { this.#ports.onRefused?.(why); },
+      });
+    } catch (error) {
+      await this.#close();
+      throw error;
+    }
+  }
+
+  /** What the register says of this store. */
+  #record(): StoreRecord {
+    const { admission, bootId } = this.store;
+    const { host, weight, paths, admin } = this.#options;
+    return {
+      bootId, host, weight: weight ?? 1,
+      addresses: paths.map(({ advertised, host: at, port }, i) =>
+        advertised ?? addressText(at, this.ports[i] ?? port)),
+      memoryFreeBytes: Math.max(0, admission.acceptBytes - admission.usedBytes),
+      draining: this.isStopping,
+      admin: admin === undefined ? '' : reachableAddress(admin.host, this.adminPort) ?? '',
+    };
+  }
+
+  /** Those of the configuration, and those of the register that are let in; each once. */
+  #gateways(): readonly NamedGateway[] {
+    const { gateways, groupSecret } = this.#options;
+    const named = new Map((this.#presence?.gateways() ?? []).map((one) => [one.id, one]));
+    const known = gateways.map(({ id, admin }) => ({ id, admin: admin ?? named.get(id)?.admin }));
+    const others = [...named.values()].filter(({ id }) => gateways.every((one) => one.id !== id));
+    return groupSecret === undefined ? known : [...known, ...others];
+  }
+
   async stop(): Promise<void> {
     if (this.#stopping !== undefined) return;
     const { clock, log } = this.#ports;
-    const { stateDir } = this.#options;
-    this.#stopping = new Stopping({ nowMs: clock.nowMs(), timeoutMs: this.#options.stopTimeoutMs ?? 0 }, this.store);
+    const { storeId, partitions, entries } = this.store;
+    this.#stopping = new Stopping(
+      { nowMs: clock.nowMs(), timeoutMs: this.#options.stopTimeoutMs ?? 0 }, this.store,
+    );
     this.#stopping.begin(this.connections);
-    log.info('store', 'store stops', { store: this.store.storeId, queues: this.store.queues.count, messages: this.store.entries.count });
+    log.info(
+      'store', 'store stops', { store: storeId, partitions: partitions.count, messages: entries.count },
+    );
+    this.#presence?.tick(clock.nowMs());
     if (!this.#stopping.isOver(clock.nowMs())) await this.#movedAway();
     await this.#close();
-    if (this.#options.spill === true && stateDir !== undefined) await this.#spill(stateDir);
-    log.info('store', 'store stopped', { store: this.store.storeId });
+    try {
+      if (this.#options.spill === true && this.#inheritance !== undefined) {
+        await this.#spill(this.#inheritance);
+      }
+    } finally {
+      this.#inheritance?.lock.release();
+    }
+    log.info('store', 'store stopped', { store: storeId });
   }
 
-  async #spill(folder: string): Promise<void> {
-    const file = spillFileName(folder, this.store.storeId);
+  async #spill({ file, lock }: Inheritance): Promise<void> {
     try {
+      // Frozen for long in a container, it may have been taken for dead.
+      if (!lock.isOurs) throw new Error('another process has taken the files of this store');
       await writeSpillFile(file, this.store, this.#ports);
     } catch (error) {
-      this.#ports.log.error('spill', 'spill file could not be written: what stood only here is gone', { file, error: String(error), messages: this.store.entries.count });
-      throw new Error(`store ${this.store.storeId}: ${file} could not be written (${String(error)})`, { cause: error });
+      this.#ports.log.error(
+        'spill', 'spill file could not be written: what stood only here is gone',
+        { file, error: String(error), messages: this.store.entries.count },
+      );
+      throw new Error(
+        `store ${this.store.storeId}: ${file} could not be written (${String(error)})`, { cause: error },
+      );
     }
   }
 
@@ -191,6 +320,7 @@ class StoreDaemon implements RunningStore {
     this.#ticker?.stop();
     for (const listening of this.#listening) listening.close();
     for (const connection of this.connections) connection.stop();
+    await this.#presence?.close();
     await this.#admin?.close();
     if (this.connections.size > 0) await this.#allGone();
   }
@@ -208,7 +338,10 @@ class StoreDaemon implements RunningStore {
   #accept(connection: Connection): ConnectionHandlers {
     const { clock, crc32, packer, secrets, log } = this.#ports;
     const machine = new StoreConnection(
-      { bootId: this.bootId, frameBytesMax: FRAME_BYTES_MAX, windowBytes: this.#options.windowBytes ?? WINDOW_BYTES, silenceMs: SILENCE_MS },
+      {
+        bootId: this.bootId, frameBytesMax: FRAME_BYTES_MAX,
+        windowBytes: this.#options.windowBytes ?? WINDOW_BYTES, silenceMs: SILENCE_MS,
+      },
       { connection, clock, crc32, packer, secrets, log },
       this.store,
       this.counters,
@@ -217,7 +350,8 @@ class StoreDaemon implements RunningStore {
     return {
       onOpen: () => {
         machine.onOpen();
-        // Before all ports are bound the start may still fail, and then a spill file must be as good as before.
+        // Before all ports are bound the start may still fail, and then a spill file
+        // must be as good as before.
         if (!this.#isServing || this.#stopping !== undefined) machine.stop();
       },
       onData: (bytes) => {
@@ -235,8 +369,8 @@ class StoreDaemon implements RunningStore {
   }
 
   /**
-   * A socket is read several times in one turn while its kernel buffer is full; answers go out after the last. One
-   * step of work follows, so that requests are read between steps.
+   * A socket is read several times in one turn while its kernel buffer is full; answers go out after the
+   * last. One step of work follows, so that requests are read between steps.
    */
   #queueTurn(): void {
     if (this.#turnQueued) return;
@@ -254,6 +388,7 @@ class StoreDaemon implements RunningStore {
   #tick(nowMs: number): void {
     for (const connection of this.connections) connection.tick(nowMs);
     this.store.tick(nowMs);
+    this.#presence?.tick(nowMs);
     if (this.#stopping?.isOver(nowMs) === true) this.#onStoppingOver?.();
     if (this.store.hasWork) this.#queueTurn();
   }

@@ -1,8 +1,8 @@
 /**
- * The real Clock, and the ticker that drives the machines. The ticker keeps the promise that machines which
- * judge silence rely on: between two ticks lies at least one full poll of the sockets. Node runs timers
- * before it reads sockets, so after a blocked turn two plain timers could fire with the peer's answer still
- * unread in the kernel.
+ * The real Clock, and the ticker that drives the machines. The ticker keeps the promise that
+ * machines which judge silence rely on: between two ticks lies at least one full poll of the sockets.
+ * Node runs timers before it reads sockets, so after a blocked turn two plain timers could fire with the
+ * peer's answer still unread in the kernel.
  */
 import type { Clock } from '../ports.js';
 

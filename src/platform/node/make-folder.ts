@@ -1,7 +1,7 @@
 /**
- * Makes a folder and those above it that are missing. Not by mkdir's own `recursive`: in a file system that takes no
- * folders and answers ENOENT, such as /proc, that of Node tries for ever (it makes the parent, which is there, and begins
- * again).
+ * Makes a folder and those above it that are missing. Not by mkdir's own `recursive`: in a file system that
+ * takes no folders and answers ENOENT, such as /proc, that of Node tries for ever (it makes the parent,
+ * which is there, and begins again).
  */
 import { existsSync, mkdirSync, statSync } from 'node:fs';
 import path from 'node:path';

@@ -1,7 +1,7 @@
 /**
- * How much memory this process may use: the smallest limit of its cgroup and those above it (a container, a
- * service of systemd), else the physical memory. Buffers lie outside V8's heap limit, so the parts count their
- * bytes against this.
+ * How much memory this process may use: the smallest limit of its cgroup and those above it (a container,
+ * a service of systemd), else the physical memory. Buffers lie outside V8's heap limit, so the parts
+ * count their bytes against this.
  */
 import { readFileSync } from 'node:fs';
 import { totalmem } from 'node:os';

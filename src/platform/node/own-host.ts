@@ -9,9 +9,18 @@ export function namesThisMachine(hostHeader: string | undefined): boolean {
   return OWN_NAMES.test(hostHeader ?? '');
 }
 
-/** host:port for others to connect to; undefined when it listens on all addresses: which of them, nobody can tell. */
+export function isLoopback(host: string): boolean {
+  return host === 'localhost' || host === '::1' || /^127(\.\d{1,3}){3}$/.test(host);
+}
+
+/** It listens on all addresses: which of them others may use, nobody can tell. */
+export function isWildcard(host: string): boolean {
+  return host === '0.0.0.0' || host === '::';
+}
+
+/** host:port for others to connect to; undefined when it listens on all addresses. */
 export function reachableAddress(host: string, port: number): string | undefined {
-  if (host === '0.0.0.0' || host === '::') return undefined;
+  if (isWildcard(host)) return undefined;
   return addressText(host, port);
 }
 

@@ -1,13 +1,13 @@
 /**
  * Which process of which machine: marks that a lock file can keep, and whether the process of a mark still
- * lives. For the lock of a gateway (gateway/process-lock.ts) and of the register's file
- * (register/file/file-lock.ts).
+ * lives. For lock files (file-lock.ts) and for what a gateway's folder knows of its processes
+ * (gateway/process-lock.ts).
  */
 import { readFileSync, readlinkSync } from 'node:fs';
 
 /**
- * Fields of /proc/PID/stat behind the name in brackets, which may hold anything: state is the first, start
- * time the twentieth.
+ * Fields of /proc/PID/stat behind the name in brackets, which may hold anything: state is the first,
+ * start time the twentieth.
  */
 const STAT_STATE = 0;
 const STAT_START_TIME = 19;
@@ -40,6 +40,9 @@ export function parseProcessMark(text: string): ProcessMark | undefined {
     return undefined;
   }
 }
+
+/** The pid namespace of the machine itself, in which no container is: its number is fixed in Linux. */
+export const MACHINE_PID_NAMESPACE = 'pid:[4026531836]';
 
 /** The process table of Linux. */
 export const PROC: ProcessTable = {

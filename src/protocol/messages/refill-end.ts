@@ -2,8 +2,8 @@
  * REFILL_END: the refill is over.
  *
  *   element  wire  field   meaning
- *   0        u31   handle  the queue
- *   1        u53   count   entries sent in REFILL since REFILL_BEGIN
+ *   0        u31   handle  of the FENCE
+ *   1        u53   count   entries sent in REFILL since FENCE how=FILL
  *
  * Answered by ACK, or REFUSAL (COUNT).
  */

@@ -2,7 +2,7 @@
  * REFILL: entries for a store that is filled; no numbers, they stand by their positions.
  *
  *   element  wire  field   meaning
- *   0        u31   handle  the queue
+ *   0        u31   handle  of the FENCE
  *   1        bin   rows    entry-rows.ts, 40 bytes each
  *
  * Answered by ACK or REFUSAL. The payloads follow as bodies, in the order of the rows.

@@ -1,12 +1,12 @@
 /**
- * REFUSAL: one request, or one section of CHANGES, was not applied. From here on the queue refuses everything
- * until OPEN, REFILL_BEGIN or CLAIM.
+ * REFUSAL: one request, or one section of CHANGES, was not applied. From here on the copy refuses
+ * everything until FENCE.
  *
  *   element  wire  field     meaning
  *   0        u53   sequence  of the request
- *   1        u31   handle    the queue, 0 if none
+ *   1        u31   handle    of the FENCE, 0 if none
  *   2        u8    reason    REFUSAL_… of reasons.ts
- *   3        u53   number    where the queue stands at the store
+ *   3        u53   number    where the copy stands
  *   4        u32   digestA   its digest there
  *   5        u32   digestB
  *   6        str   text      for people: visible ASCII, up to 1,024 characters

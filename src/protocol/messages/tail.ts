@@ -2,7 +2,7 @@
  * TAIL: asks for the changes that follow a number, as far as the store still has them.
  *
  *   element  wire  field    meaning
- *   0        u31   handle   the queue
+ *   0        u31   handle   of its FENCE
  *   1        u53   number   the last one that the asker has
  *   2        u32   digestA  at that number
  *   3        u32   digestB

@@ -2,7 +2,7 @@
  * TAILED: the changes after a number, or that the store has them no more.
  *
  *   element  wire  field        meaning
- *   0        u31   handle       the queue
+ *   0        u31   handle       of its FENCE
  *   1        bool  found        the store still has what follows the number with this digest
  *   2        u53   firstNumber  number of the first row
  *   3        u32   digestA      after the last row

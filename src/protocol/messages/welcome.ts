@@ -2,13 +2,12 @@
  * WELCOME: the handshake is over; what the store grants on this connection.
  *
  *   element  wire  field               meaning
- *   0        u53   credit              bytes that may be sent as STORE and REPLACE
+ *   0        u53   credit              bytes that may be sent as STORE
  *   1        u53   highestIncarnation  highest incarnation of this gateway seen, this one included
  *   2        u32   leaseMs             length of a lease
- *   3        u32   graceMs             left of the first lease period after the start of the store
- *   4        u32   frameBytesMax       longest frame that the store takes; ≤ 64 MiB
- *   5        u32   windowBytes         bytes that may be unacknowledged, ≥ 1
- *   6        bool  active              this connection is the active one
+ *   3        u32   frameBytesMax       longest frame that the store takes; ≤ 64 MiB
+ *   4        u32   windowBytes         bytes that may be unacknowledged, ≥ 1
+ *   5        bool  active              this connection is the active one
  *
  * Requests may follow.
  */
@@ -24,7 +23,6 @@ export interface Welcome {
   readonly credit: number;
   readonly highestIncarnation: number;
   readonly leaseMs: number;
-  readonly graceMs: number;
   readonly frameBytesMax: number;
   readonly windowBytes: number;
   readonly active: boolean;
@@ -32,21 +30,20 @@ export interface Welcome {
 
 export function encodeWelcome(packer: Packer, message: Welcome): Uint8Array {
   return packer.pack([
-    message.credit, message.highestIncarnation, message.leaseMs, message.graceMs, message.frameBytesMax,
-    message.windowBytes, message.active,
+    message.credit, message.highestIncarnation, message.leaseMs, message.frameBytesMax, message.windowBytes,
+    message.active,
   ]);
 }
 
 export function decodeWelcome(packer: Packer, control: Uint8Array): Welcome | InvalidMessage {
-  const values = unpackControl(packer, control, 7);
+  const values = unpackControl(packer, control, 6);
   if (values instanceof InvalidMessage) return values;
-  const [credit, highestIncarnation, leaseMs, graceMs, frameBytesMax, windowBytes, active] = values;
+  const [credit, highestIncarnation, leaseMs, frameBytesMax, windowBytes, active] = values;
   if (!isWhole(credit)) return new InvalidMessage('credit');
   if (!isWhole(highestIncarnation)) return new InvalidMessage('highestIncarnation');
   if (!isUint32(leaseMs)) return new InvalidMessage('leaseMs');
-  if (!isUint32(graceMs)) return new InvalidMessage('graceMs');
   if (!isBetween(frameBytesMax, FRAME_BYTES_LEAST, FRAME_BYTES_MAX)) return new InvalidMessage('frameBytesMax');
   if (!isBetween(windowBytes, 1, 0xffff_ffff)) return new InvalidMessage('windowBytes');
   if (!isBoolean(active)) return new InvalidMessage('active');
-  return { credit, highestIncarnation, leaseMs, graceMs, frameBytesMax, windowBytes, active };
+  return { credit, highestIncarnation, leaseMs, frameBytesMax, windowBytes, active };
 }

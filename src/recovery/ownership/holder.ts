@@ -11,15 +11,19 @@
  *   ASKING       ─ no record, or every copy gone, and every store has answered / found ─► FOUNDING
  *   FOUNDING     ─ stores have the first term / change ─► CLAIMING ─ moved, and mine ─► HOLDER, by way of
  *                  WAITING_OUT where leases may run that no living member can tell of
+ *   FOUNDING     ─ the register moved, a newer record is known, or a copy of this one is back ─► ASKING
  *   CLAIMING     ─ another change came first, or no member can be read any more ─► ASKING
  *   WAITING_OUT  ─ the fenced member is away ─► FENCING
- *   READING      ─ source died, and no other member is in step (14) / forget, change ─► CLAIMING
+ *   READING      ─ source died, and no other copy will do (14) / forget, change ─► CLAIMING
  *   HOLDER       ─ the owner is back / stop ─► HANDING_BACK ─ quiet and level / release, forget, change;
- *                  moved ─► IDLE
+ *                  moved ─► IDLE. Likewise to another that delivers for it; and to nobody, empty, when it ends
  *   HANDING_BACK ─ the owner is away again, nothing released yet / resume ─► HOLDER
- *   any that holds or takes ─ fenced by a higher term, another holder in the register, every copy gone
- *                  / forget (12) ─► LOST ─ tick ─► ASKING
- *   ASKING, FENCING ─ a person gives copies up (16) ─► FOUNDING, or CLAIMING with those that are left
+ *   any that holds or takes ─ fenced by a higher term at a recorded member, another holder in the register,
+ *                  every copy gone / forget (12) ─► LOST ─ tick ─► ASKING
+ *   any that holds ─ fenced where a change under way may add a member / neither right nor commits until the
+ *                  register has said who holds it ─► the same, or LOST
+ *   ASKING, FENCING, READING whose source is away ─ a person gives copies up (16) ─► FOUNDING, or CLAIMING
+ *                  with those that are left
  *
  *   state         what is waited for                                 right to deliver
  *   IDLE          news of the register, or the time to look again    no
@@ -43,11 +47,14 @@
  * earlier. Time comes in by tick(); nothing here waits for a promise.
  */
 import { invariant } from '../../base/invariant.js';
-import type { HolderId, PartitionRecord, RecordedMember, Term } from '../../protocol/partition-record.js';
-import { NO_TERM, holderKey, isMemberOf, isSameHolder, isSameSet,
-  isSameTerm } from '../../protocol/partition-record.js';
+import type {
+  GivenUpCopy, HolderId, PartitionRecord, RecordedMember, Term,
+} from '../../protocol/partition-record.js';
+import {
+  NO_TERM, holderKey, isEnded, isMemberOf, isSameHolder, isSameSet, isSameTerm, nobody,
+} from '../../protocol/partition-record.js';
 import type { PartitionMember } from './member.js';
-import { MEMBER_STATE_NAMES } from './member.js';
+import { MEMBER_STATE_NAMES, MemberState } from './member.js';
 import { PartitionSet } from './partition-set.js';
 import type { AskAnswer, FencedAnswer, HolderOptions, HolderPorts, Refusal, Stamped } from './ports.js';
 import { RefusalReason } from './ports.js';
@@ -70,7 +77,7 @@ export const HolderState = {
 export type HolderStateValue = (typeof HolderState)[keyof typeof HolderState];
 export const HOLDER_STATE_NAMES = [
   'IDLE', 'ASKING', 'FOUNDING', 'CLAIMING', 'FENCING', 'WAITING_OUT', 'READING', 'HOLDER', 'HANDING_BACK',
-    'LOST',
+  'LOST',
 ] as const;
 
 const S = HolderState;
@@ -81,13 +88,13 @@ const VALID: readonly (readonly number[])[] = [
   [S.ASKING, S.FENCING, S.WAITING_OUT, S.HOLDER],
   [S.WAITING_OUT, S.CLAIMING, S.FOUNDING, S.LOST],
   [S.FENCING, S.READING, S.HOLDER, S.CLAIMING, S.FOUNDING, S.LOST],
-  [S.HOLDER, S.CLAIMING, S.LOST],
+  [S.HOLDER, S.CLAIMING, S.FOUNDING, S.LOST],
   [S.HANDING_BACK, S.LOST],
   [S.HOLDER, S.IDLE, S.LOST],
   [S.ASKING],
 ];
 
-export function isValidHolderTransition(from: number, to: number): boolean {
+function isValidHolderTransition(from: number, to: number): boolean {
   return VALID[from]?.includes(to) ?? false;
 }
 
@@ -116,6 +123,9 @@ interface Fenced {
 }
 
 const NO_MEMBERS: readonly RecordedMember[] = [];
+/** So long a member is waited for that could be read, too. */
+const OTHERS_WAIT_MS = 100;
+const NO_GIVEN: readonly GivenUpCopy[] = [];
 
 export class PartitionHolder {
   readonly #options: HolderOptions;
@@ -137,6 +147,8 @@ export class PartitionHolder {
   #leaseOutSinceMs = Infinity;
   /** Every copy of the record is gone: is it the newest record? */
   #isLossAtStake = false;
+  /** All is there to take it over, but for what other stores know. */
+  #isTakeAtStake = false;
   #claim: Claim | undefined;
   /** Of the partition while it is ours. */
   #record: PartitionRecord | undefined;
@@ -145,8 +157,10 @@ export class PartitionHolder {
   #waitUntilMs = -Infinity;
   #founded: RecordedMember[] = [];
   #foundTerm: Term = NO_TERM;
-  #foundBase: { readonly isLoss: boolean; readonly gaveUp: readonly RecordedMember[]; readonly unlessSessionOf: HolderId | undefined } | undefined;
+  #foundBase: { readonly isLoss: boolean; readonly gaveUp: readonly GivenUpCopy[]; readonly unlessSessionOf: HolderId | undefined } | undefined;
   #foundAskedMs = -Infinity;
+  /** The newest record known when founding began. */
+  #foundFor: PartitionRecord | undefined;
   #set: PartitionSet | undefined;
   #hasRules = false;
   /** The change under way, of members or to the owner. */
@@ -162,6 +176,7 @@ export class PartitionHolder {
   /** A term once left is never entered again. */
   #leftTerm: Term = NO_TERM;
   readonly #adopting = new Set<string>();
+  /** Copies that were given up and may leave the record: adopted, or gone. */
   #adopted: RecordedMember[] = [];
 
   constructor(options: HolderOptions, ports: HolderPorts) {
@@ -183,8 +198,19 @@ export class PartitionHolder {
     return this.#record;
   }
 
+  /** Of the record that is ours, or else of the newest one met: whose copies count. */
+  get members(): readonly RecordedMember[] {
+    return (this.#record ?? this.#newest)?.members ?? NO_MEMBERS;
+  }
+
   get term(): Term {
     return this.#record?.term ?? NO_TERM;
+  }
+
+  /** The record that says that it has ended, as long as none is known that is newer. */
+  get ended(): PartitionRecord | undefined {
+    const record = this.#record === undefined ? this.#believed() : undefined;
+    return record !== undefined && isEnded(record) && this.#handing === undefined ? record : undefined;
   }
 
   /** The outcome of a change is not known. */
@@ -212,8 +238,9 @@ export class PartitionHolder {
     const isLate = nowMs - this.#enteredMs >= this.#options.awayAfterMs;
     if (this.#state === HolderState.WAITING_OUT) return Waiting.LEASE;
     if (this.#state === HolderState.FENCING && isLate) return Waiting.COPIES_AWAY;
+    if (this.#isReadingInVain(nowMs)) return Waiting.COPIES_AWAY;
     if (this.#state !== HolderState.ASKING) return Waiting.NOTHING;
-    if (this.#mustAskAll()) return Waiting.STORES;
+    if (this.#mustAskAll() && !this.#hasAskedAll()) return Waiting.STORES;
     return isLate && this.#stamped?.hasSession === false && !this.#someMemberAnswered()
       ? Waiting.COPIES_AWAY : Waiting.NOTHING;
   }
@@ -243,9 +270,10 @@ export class PartitionHolder {
       this.#lookAtMs = nowMs + this.#options.lookAgainMs;
     }
     const isUnmoved = stamped.revision === this.#stamped?.revision;
-    if (isUnmoved) this.#talk.pause(nowMs);
+    // News of what we know already, as of our own change, holds nothing up.
+    if (isUnmoved && question !== Question.READ) this.#talk.pause(nowMs);
     this.#learn(stamped, nowMs);
-    // Refused although nothing has moved: the memory that was given up has a session, so it is not to be given up.
+    // Refused although nothing has moved: the memory to be given up has a session, so it is not given up.
     if (isUnmoved && question === Question.CHANGE && this.#claim?.unlessSessionOf !== undefined) {
       this.#dropClaim(nowMs, 'its holder has a session');
     }
@@ -265,7 +293,7 @@ export class PartitionHolder {
 
   /** No answer, and none will come: what was asked may still be done. */
   onNoAnswer(ticket: number, nowMs: number): void {
-    const question = this.#talk.answered(ticket);
+    const question = this.#talk.over(ticket);
     if (question === Question.NONE) return;
     this.#talk.pause(nowMs);
     this.#noteSilence(question);
@@ -320,8 +348,9 @@ export class PartitionHolder {
     const known = this.#fenced.find((each) => each.member.storeId === storeId);
     if (known === undefined) this.#fenced.push({ member: { storeId, bootId }, answer, askedMs: nowMs });
     else known.answer = answer;
-    if (this.#state === HolderState.FENCING) this.#enter(HolderState.WAITING_OUT, nowMs,
-      `${storeId} is fenced`);
+    if (this.#state === HolderState.FENCING) {
+      this.#enter(HolderState.WAITING_OUT, nowMs, `${storeId} is fenced`);
+    }
     this.#waitOut(nowMs);
   }
 
@@ -335,21 +364,31 @@ export class PartitionHolder {
     this.#noteTold(refusal.told);
     this.#noteEpoch(refusal.term.number);
     if (this.#state === HolderState.FOUNDING) {
-      if (isSameTerm(refusal.asked, this.#foundTerm)) this.#beginFounding(nowMs);
+      if (isSameTerm(refusal.asked, this.#foundTerm) && refusal.reason !== RefusalReason.NO_COPY) {
+        this.#beginFounding(nowMs);
+      }
       return;
     }
     if (this.#record === undefined || !isSameTerm(refusal.asked, this.#record.term)) return;
     const row = this.#set?.rowOf(storeId, bootId);
     const counts = row === undefined ? isMemberOf(this.#record.members, storeId, bootId) : row.isPossible;
-    if (refusal.reason === RefusalReason.LOWER && counts && refusal.term.number > this.#record.term.number) {
+    // Who takes over changes the record first. A founder fences first: it may do so
+    // where we are about to join.
+    if (refusal.reason === RefusalReason.LOWER && counts && (row === undefined || row.isRecorded)
+      && refusal.term.number > this.#record.term.number) {
       this.#lose(nowMs, `fenced at ${storeId} by term ${String(refusal.term.number)}`);
       return;
     }
-    if (row !== undefined) this.#set?.onUnfit(row, nowMs);
-    this.#mustRead = true;
-    if (this.#set === undefined && refusal.reason === RefusalReason.STALE) {
-      this.#lose(nowMs, `${storeId} knows a newer record than the register`);
+    if (row !== undefined) this.#set?.onUnfit(row, refusedBy(refusal), nowMs);
+    if (counts) this.#mustRead = true;
+    if (row === undefined && counts && refusal.reason === RefusalReason.OTHER_NONCE) {
+      this.#lose(nowMs, `${storeId} knows another term of this number: the register was rolled back`);
+      return;
     }
+    if (refusal.reason !== RefusalReason.STALE) return;
+    // Who took over by a register that was rolled back has read a copy that had left.
+    const isOutdated = row === undefined || (row.isRecorded && (refusal.told?.epoch ?? 0) > this.#record.epoch);
+    if (isOutdated) this.#lose(nowMs, `${storeId} knows a newer record than the register`);
   }
 
   /** An answer to a heartbeat names a fence: called before the answer may renew anything (link-lease.ts). */
@@ -357,9 +396,13 @@ export class PartitionHolder {
     const record = this.#record;
     if (record === undefined || term.number <= record.term.number) return;
     const row = this.#set?.rowOf(storeId, bootId);
-    if (row === undefined ? isMemberOf(record.members, storeId, bootId) : row.isPossible) {
+    if (row === undefined ? isMemberOf(record.members, storeId, bootId) : row.isRecorded) {
       this.#lose(nowMs, `fenced at ${storeId} by term ${String(term.number)}`);
-    } else if (row !== undefined) this.#set?.onUnfit(row, nowMs);
+    } else if (row !== undefined) {
+      this.#noteEpoch(term.number);
+      if (row.isPossible) this.#mustRead = true;
+      this.#set?.onUnfit(row, term.number, nowMs);
+    }
   }
 
   // ── memory says ─────────────────────────────────────────────────────────────────────────────────
@@ -388,10 +431,23 @@ export class PartitionHolder {
     this.tick(nowMs);
   }
 
-  /** All mail of a copy that had been given up is committed in other records. */
+  /**
+   * All mail of a copy that had been given up is committed in this record; so is that of the copies which counted in
+   * one record with it (3).
+   */
   onAdopted(member: RecordedMember, nowMs: number): void {
-    if (this.#set === undefined) return;
-    this.#adopted.push(member);
+    const gaveUp = this.#record?.gaveUp ?? NO_GIVEN;
+    const epoch = gaveUp.find((each) => isMemberOf([member], each.storeId, each.bootId))?.epoch;
+    if (this.#set === undefined || epoch === undefined) return;
+    for (const each of gaveUp) if (each.epoch === epoch) this.#noteOut(each);
+    this.tick(nowMs);
+  }
+
+  /** There is no such copy any more. */
+  onGivenUpGone(member: RecordedMember, nowMs: number): void {
+    const isGivenUp = isMemberOf(this.#record?.gaveUp ?? NO_GIVEN, member.storeId, member.bootId);
+    if (this.#set === undefined || !isGivenUp) return;
+    this.#noteOut(member);
     this.tick(nowMs);
   }
 
@@ -399,12 +455,19 @@ export class PartitionHolder {
 
   /** An owner that has been up for long enough (13). */
   handBack(owner: HolderId, nowMs: number): void {
-    if (this.#state !== HolderState.HOLDER || this.#set === undefined || isSameHolder(owner,
-      this.#options.self)) return;
+    if (this.#state !== HolderState.HOLDER || this.#set === undefined
+      || isSameHolder(owner, this.#options.self)) {
+      return;
+    }
     this.#owner = owner;
     this.#isQuiet = false;
-    this.#enter(HolderState.HANDING_BACK, nowMs, `${holderKey(owner)} is back`);
+    this.#enter(HolderState.HANDING_BACK, nowMs, `to ${holderKey(owner)}`);
     this.#ports.memory.stop();
+  }
+
+  /** It is needed no more, and empty: nobody is to hold it. What was given up may still come back (16). */
+  end(nowMs: number): void {
+    if (this.#record?.gaveUp.length === 0) this.handBack(nobody(this.#options.partition), nowMs);
   }
 
   /** The owner is away again before anything was released: goes on as holder. */
@@ -415,21 +478,26 @@ export class PartitionHolder {
     this.#ports.memory.resume();
   }
 
-  relocate(storeId: string): void {
-    this.#set?.relocate(storeId);
+  relocate(storeId: string, isStopping = false): void {
+    this.#set?.relocate(storeId, isStopping);
   }
 
-  /** THE ONE ORDER of a person (16): false when there is nothing that waits for it. */
+  /**
+   * THE ONE ORDER of a person (16): false when nothing waits for it, or one of these copies can be reached.
+   */
   giveUp(storeIds: readonly string[], nowMs: number): boolean {
     const isWaiting = this.#state === HolderState.FENCING || this.#state === HolderState.ASKING
-      || this.#state === HolderState.IDLE;
+      || this.#state === HolderState.IDLE || this.#isReadingInVain(nowMs);
     const record = this.#record ?? this.#newest;
     if (!isWaiting || record === undefined || this.#stamped === undefined) return false;
-    const given = record.members.filter((member) => storeIds.includes(member.storeId));
+    const given = record.members.filter((member) => storeIds.includes(member.storeId))
+      .map(({ storeId, bootId }) => ({ storeId, bootId, epoch: record.epoch }));
     const rest = record.members.filter((member) => !storeIds.includes(member.storeId));
     if (given.length === 0 && record.members.length > 0) return false;
+    if (given.some((each) => this.#isUp(each))) return false;
     const gaveUp = [...record.gaveUp, ...given];
     if (this.#state === HolderState.IDLE) this.#enter(HolderState.ASKING, nowMs, 'copies given up');
+    if (this.#set !== undefined) this.#forget();
     if (rest.length > 0) this.#takeOver({ ...record, members: rest, gaveUp }, nowMs, 'copies given up');
     else {
       const unlessSessionOf = record.members.length === 0 ? record.holder : undefined;
@@ -453,6 +521,7 @@ export class PartitionHolder {
         this.#consider(nowMs);
         break;
       case HolderState.FOUNDING:
+        if (nowMs >= this.#lookAtMs) this.#mustRead = true;
         this.#goOnFounding(nowMs);
         break;
       case HolderState.FENCING:
@@ -492,7 +561,7 @@ export class PartitionHolder {
    * The register knows nothing, or less than somebody was told; or all would be lost if it were right (15).
    */
   #mustAskAll(): boolean {
-    if (this.#isLossAtStake) return true;
+    if (this.#isLossAtStake || this.#stamped?.isDoubted === true) return true;
     return this.#stamped !== undefined && (this.#stamped.record === undefined
       || this.#believed() !== this.#stamped.record);
   }
@@ -511,59 +580,71 @@ export class PartitionHolder {
     if (nowMs - this.#askedMs < this.#options.retryMs || this.#mustRead) return;
     this.#askedMs = nowMs;
     const about = record?.holder ?? this.#options.self;
-    // Where no member answers, another store may know of a newer record: the register may have been rolled
-    // back.
-    const isAll = this.#mustAskAll() || (nowMs - this.#enteredMs >= this.#options.awayAfterMs
-      && !this.#someMemberAnswered());
+    // Where no member answers, another store may know of a newer record: the register
+    // may have been rolled back.
+    const isAll = this.#mustAskAll() || this.#isTakeAtStake
+      || (nowMs - this.#enteredMs >= this.#options.awayAfterMs && !this.#someMemberAnswered());
     const stores = isAll ? this.#ports.stores.all()
       : (record?.members ?? NO_MEMBERS).map((member) => member.storeId);
-    for (const storeId of stores) if (this.#ports.stores.bootOf(storeId) !== '')
-      this.#ports.stores.ask(storeId, about);
+    for (const storeId of stores) {
+      if (this.#ports.stores.bootOf(storeId) !== '') this.#ports.stores.ask(storeId, about);
+    }
   }
 
   #consider(nowMs: number): void {
     if (this.#mustRead || this.#stamped === undefined) return;
     const record = this.#believed();
     if (this.#mustAskAll() && !this.#hasAskedAll()) return;
-    if (record === undefined) {
-      if (this.#options.isOwn) this.#found({ isLoss: false, gaveUp: [], unlessSessionOf: undefined }, nowMs);
+    if (record === undefined || isEnded(record)) {
+      if (this.#ports.mayBegin()) this.#found({ isLoss: false, gaveUp: [], unlessSessionOf: undefined }, nowMs);
       else this.#rest(nowMs);
       return;
     }
     if (isSameHolder(record.holder, this.#options.self)) this.#considerOwnName(record, nowMs);
-    else if (this.#options.isOwn && this.#ports.isProvenDead(record.holder)) this.#takeFromDead(record,
-      nowMs);
+    else if (this.#options.isOwn && this.#isInRegister(record)
+      && this.#ports.isProvenDead(record.holder)) this.#takeFromDead(record, nowMs);
     else this.#considerAnother(record, nowMs);
   }
 
   /**
-   * The record bears our name: by a hand-back, by a change of ours that was made late, or by a term that we
-   * left.
+   * Incarnations are drawn from the register: one that only stores tell of may be another process, which drew
+   * the same number from another register.
+   */
+  #isInRegister(record: PartitionRecord): boolean {
+    const known = this.#stamped?.record;
+    return known?.epoch === record.epoch && isSameTerm(known.term, record.term);
+  }
+
+  /**
+   * The record bears our name: by a hand-back, by a change of ours that was made late,
+   * or by a term that we left.
    */
   #considerOwnName(record: PartitionRecord, nowMs: number): void {
     const isNew = record.term.number > this.#leftTerm.number;
     if (this.#areAllGone(record.members)) this.#foundLost(record, nowMs);
     else if (!this.#someMemberAnswered()) return;
     else if (isNew && this.#stamped?.record === record) this.#enterTerm(record, nowMs, 'the record names us');
-    else this.#takeOver(record, nowMs, 'the record names us by a term that was left');
+    else this.#takeOnceHeard(record, nowMs, 'the record names us by a term that was left');
   }
 
   /** With the lock file's proof there is nobody to wait for, and no memory to lose. */
   #takeFromDead(record: PartitionRecord, nowMs: number): void {
     this.#provenDead = record.holder;
     if (this.#areAllGone(record.members)) this.#foundLost(record, nowMs);
-    else if (this.#someMemberAnswered()) this.#takeOver(record, nowMs,
-      `${holderKey(record.holder)} is proven dead`);
+    else if (this.#someMemberAnswered()) {
+      this.#takeOnceHeard(record, nowMs, `${holderKey(record.holder)} is proven dead`);
+    }
   }
 
   /**
-   * Nobody has a copy of what the record names. A loss is believed only when no store knows of a newer
-   * record (15).
+   * Nobody has a copy of what the record names. A loss is believed only when no store knows
+   * of a newer record (15).
    */
   #foundLost(record: PartitionRecord, nowMs: number): void {
     this.#isLossAtStake = true;
-    if (this.#hasAskedAll()) this.#found({ isLoss: true, gaveUp: record.gaveUp,
-      unlessSessionOf: undefined }, nowMs);
+    if (this.#hasAskedAll()) {
+      this.#found({ isLoss: true, gaveUp: record.gaveUp, unlessSessionOf: undefined }, nowMs);
+    }
   }
 
   #hasAskedAll(): boolean {
@@ -584,7 +665,7 @@ export class PartitionHolder {
     const isSessionGone = this.#stamped?.hasSession === false && !this.#mustAskAll();
     const mayTake = isPredecessor || outMs >= this.#options.replaceAfterMs || (isSessionGone
       && outMs >= this.#options.rescueDelayMs);
-    if (mayTake) this.#takeOver(record, nowMs, `the lease of ${holderKey(record.holder)} has run out`);
+    if (mayTake) this.#takeOnceHeard(record, nowMs, `the lease of ${holderKey(record.holder)} has run out`);
   }
 
   #areAllGone(members: readonly RecordedMember[]): boolean {
@@ -600,12 +681,27 @@ export class PartitionHolder {
 
   // ── taking: change, fence, wait, read ───────────────────────────────────────────────────────────
 
+  /**
+   * Each store that can be reached has said what it was told: one that answers may have left by a record that
+   * the register has forgotten (15).
+   */
+  #takeOnceHeard(record: PartitionRecord, nowMs: number, why: string): void {
+    const { stores } = this.#ports;
+    if (stores.all().every((storeId) => stores.bootOf(storeId) === '' || this.#answers.has(storeId))) {
+      this.#takeOver(record, nowMs, why);
+    } else if (!this.#isTakeAtStake) {
+      this.#isTakeAtStake = true;
+      this.#askedMs = -Infinity;
+      this.#ask(nowMs);
+    }
+  }
+
   #takeOver(record: PartitionRecord, nowMs: number, why: string): void {
     const epoch = this.#nextEpoch();
     const claimed = { ...record, epoch, term: { number: epoch, nonce: this.#ports.nonce() },
       holder: this.#options.self };
-    this.#claimFor({ record: claimed, isFounding: false, isLoss: false, mustWaitOut: false,
-      unlessSessionOf: undefined }, nowMs, why);
+    const claim = { record: claimed, isFounding: false, isLoss: false, mustWaitOut: false };
+    this.#claimFor({ ...claim, unlessSessionOf: undefined }, nowMs, why);
   }
 
   #claimFor(claim: Claim, nowMs: number, why: string): void {
@@ -618,13 +714,15 @@ export class PartitionHolder {
 
   /**
    * A claim is sent again only while a copy can be read: the holder that it deposes may be alive, and the
-   * last copy.
-   * One that was sent may still be made: then the record names us, and that is looked at like any other.
+   * last copy. One that was sent may still be made: then the record names us, and that is looked at like any
+   * other.
    */
   #goOnClaiming(nowMs: number): void {
     const claim = this.#claim;
     if (claim === undefined || claim.isFounding || !this.#talk.mayAsk(nowMs)
-      || claim.record.members.some((each) => this.#isUp(each))) return;
+      || claim.record.members.some((each) => this.#isUp(each))) {
+      return;
+    }
     this.#dropClaim(nowMs, 'no member can be read any more');
   }
 
@@ -648,7 +746,8 @@ export class PartitionHolder {
 
   #fenceAll(nowMs: number): void {
     const record = this.#record;
-    if (record === undefined) return;
+    // What was founded has our term everywhere; no member of it can tell of leases elsewhere.
+    if (record === undefined || this.#waitUntilMs !== -Infinity) return;
     for (const member of record.members) {
       if (this.#ports.stores.bootOf(member.storeId) !== member.bootId) continue;
       const known = this.#fenced.find((each) => each.member.storeId === member.storeId);
@@ -664,37 +763,50 @@ export class PartitionHolder {
       return;
     }
     if (nowMs - this.#askedMs >= this.#options.retryMs) this.#fenceAll(nowMs);
+    this.#waitOut(nowMs);
     const record = this.#record;
-    if (this.#state !== HolderState.FENCING || record === undefined
-      || !this.#areAllGone(record.members)) return;
+    if (this.#state !== HolderState.FENCING || record === undefined || !this.#areAllGone(record.members)) {
+      return;
+    }
     // Whoever held it before us is deposed, and every copy is surely gone, if this is the newest record.
     this.#lose(nowMs, 'every copy is gone');
   }
 
   /**
-   * At one member no lease of an older term is left: nobody delivers any more. Then the furthest fenced
-   * member is read.
+   * At one member no lease of an older term is left: nobody delivers any more. Then the furthest
+   * fenced member is read. The others are given a moment to answer: one that is further would be filled anew,
+   * where one that is behind needs only a tail.
    */
   #waitOut(nowMs: number): void {
     if (this.#state !== HolderState.WAITING_OUT
-      || !this.#fenced.some(({ answer }) => answer.olderLeaseMs === 0)) return;
+      || !this.#fenced.some(({ answer }) => answer.olderLeaseMs === 0)) {
+      return;
+    }
+    if (nowMs - this.#enteredMs < OTHERS_WAIT_MS && this.#isFenceAwaited()) return;
     let furthest: Fenced | undefined;
-    for (const each of this.#fenced) if (furthest === undefined || isFurther(each.answer,
-      furthest.answer)) furthest = each;
+    for (const each of this.#fenced) {
+      if (furthest === undefined || isFurther(each.answer, furthest.answer)) furthest = each;
+    }
     if (furthest !== undefined) this.#startReading(furthest, nowMs);
   }
 
-  #startReading(from: Fenced, nowMs: number): void {
+  /** A member that can be reached has not answered yet. */
+  #isFenceAwaited(): boolean {
+    const members = this.#record?.members ?? NO_MEMBERS;
+    return members.some((member) => this.#isUp(member)
+      && !this.#fenced.some(({ member: { storeId } }) => storeId === member.storeId));
+  }
+
+  #startReading({ member, answer: { at } }: Fenced, nowMs: number): void {
     const record = this.#record;
     invariant(record !== undefined, 'only what the record says is ours is read');
-    this.#ports.memory.read(from.member, from.answer.at);
+    this.#ports.memory.read(member, at);
     this.#isSourceAway = false;
     const set = this.#makeSet(record, nowMs);
-    const source = set.rowOf(from.member.storeId, from.member.bootId);
+    const source = set.rowOf(member.storeId, member.bootId);
     invariant(source !== undefined, 'a recorded member is read');
-    this.#enter(HolderState.READING, nowMs,
-      `from ${from.member.storeId} at ${String(from.answer.at.number)}`);
-    set.readFrom(source, from.answer.at.number, nowMs);
+    this.#enter(HolderState.READING, nowMs, `from ${member.storeId} at ${String(at.number)}`);
+    set.readFrom(source, at.number, nowMs);
   }
 
   #makeSet(record: PartitionRecord, nowMs: number): PartitionSet {
@@ -707,10 +819,11 @@ export class PartitionHolder {
 
   // ── founding (7) ────────────────────────────────────────────────────────────────────────────────
 
-  #found(base: { isLoss: boolean; gaveUp: readonly RecordedMember[]; unlessSessionOf: HolderId | undefined }, nowMs: number): void {
+  #found(base: { isLoss: boolean; gaveUp: readonly GivenUpCopy[]; unlessSessionOf: HolderId | undefined }, nowMs: number): void {
     if (this.#record !== undefined) this.#leftTerm = this.#record.term;
     this.#record = undefined;
     this.#foundBase = base;
+    this.#foundFor = this.#newest;
     this.#enter(HolderState.FOUNDING, nowMs, base.isLoss ? 'every copy is lost' : 'a new partition');
     this.#beginFounding(nowMs);
   }
@@ -726,6 +839,14 @@ export class PartitionHolder {
   #goOnFounding(nowMs: number): void {
     const base = this.#foundBase;
     if (base === undefined) return;
+    if (this.#newest !== this.#foundFor) {
+      this.#enter(HolderState.ASKING, nowMs, 'a newer record is known');
+      return;
+    }
+    if (this.#foundFor?.members.some((each) => this.#isUp(each)) === true) {
+      this.#enter(HolderState.ASKING, nowMs, 'a copy is back before it was given up');
+      return;
+    }
     const { replicas, foundWaitMs, retryMs } = this.#options;
     const isLate = nowMs - this.#enteredMs >= foundWaitMs;
     if (this.#founded.length >= replicas || (isLate && this.#founded.length > 0)) {
@@ -734,8 +855,8 @@ export class PartitionHolder {
           members: this.#founded, gaveUp: base.gaveUp,
       };
       const mustWaitOut = base.isLoss && this.#provenDead === undefined;
-      this.#claimFor({ record, isFounding: true, isLoss: base.isLoss, mustWaitOut,
-        unlessSessionOf: base.unlessSessionOf }, nowMs, 'founded');
+      const { isLoss, unlessSessionOf } = base;
+      this.#claimFor({ record, isFounding: true, isLoss, mustWaitOut, unlessSessionOf }, nowMs, 'founded');
       return;
     }
     if (nowMs - this.#foundAskedMs < retryMs) return;
@@ -781,8 +902,9 @@ export class PartitionHolder {
     if (set === undefined) return;
     if (this.#state === HolderState.READING && !this.#hasSource(set, nowMs)) return;
     set.tick(nowMs);
-    if (this.#state === HolderState.HANDING_BACK && this.#isQuiet && set.isLevel
-      && !this.#isUnknown) this.#release(set, nowMs);
+    if (this.#state === HolderState.HANDING_BACK && this.#isQuiet && set.isLevel && !this.#isUnknown) {
+      this.#release(set, nowMs);
+    }
     if (this.#state === HolderState.HOLDER) this.#adoptThoseBack();
   }
 
@@ -802,18 +924,26 @@ export class PartitionHolder {
       this.#readOn(other);
       return true;
     }
-    // The source itself will do for another beginning, if nothing was adopted yet, or it can't be brought in
-    // step.
+    // The source itself will do for another beginning, if nothing was adopted yet, or it
+    // can't be brought in step.
     const isSourceFit = set.isHistoryKnown && !source.isDiverged;
     const isOtherUp = set.rows.some((row) => (row !== source || !isSourceFit) && row.isRecorded
       && !row.isGone && this.#isUp(row));
-    const isDue = source.isGone || (isOtherUp && nowMs - source.weakSinceMs >= this.#options.dropAfterMs);
+    const isDue = isOtherUp ? source.isGone || nowMs - source.weakSinceMs >= this.#options.dropAfterMs
+      : source.isGone && !set.hasHeir;
     if (!isDue || !set.records.isSettled || this.#rolledBackTo !== undefined) return true;
     const record = set.records.known;
     this.#trace('PARTIAL source died: the takeover begins anew');
     this.#forget();
     this.#takeOver(record, nowMs, 'the member that was read is away');
     return false;
+  }
+
+  /** Everything that could be read, or read on from, is silent. */
+  #isReadingInVain(nowMs: number): boolean {
+    const set = this.#set;
+    if (set?.source === undefined || nowMs - set.source.weakSinceMs < this.#options.awayAfterMs) return false;
+    return set.rows.every((row) => row.state === MemberState.NG || row.isEmptied);
   }
 
   #readOn(source: PartitionMember): void {
@@ -831,7 +961,9 @@ export class PartitionHolder {
     const record = set.records.known;
     for (const member of record.members) this.#ports.stores.release(member);
     const epoch = this.#nextEpoch();
-    const handing = { ...record, epoch, term: { number: epoch, nonce: this.#ports.nonce() }, holder: owner };
+    const term = { number: epoch, nonce: this.#ports.nonce() };
+    const members = owner.incarnation === 0 ? NO_MEMBERS : record.members;
+    const handing = { ...record, epoch, term, holder: owner, members };
     this.#forget();
     this.#handing = handing;
     this.#talk.hurry();
@@ -839,12 +971,22 @@ export class PartitionHolder {
   }
 
   #adoptThoseBack(): void {
-    for (const member of this.#record?.gaveUp ?? NO_MEMBERS) {
+    for (const member of this.#record?.gaveUp ?? NO_GIVEN) {
+      const bootId = this.#ports.stores.bootOf(member.storeId);
+      if (bootId === '' || isMemberOf(this.#adopted, member.storeId, member.bootId)) continue;
       const key = `${member.storeId}/${member.bootId}`;
-      if (this.#adopting.has(key) || !this.#isUp(member)) continue;
-      this.#adopting.add(key);
-      this.#ports.memory.adopt(member);
+      if (bootId !== member.bootId) {
+        this.#trace(`${key}, which was given up, is gone`);
+        this.#noteOut(member);
+      } else if (!this.#adopting.has(key)) {
+        this.#adopting.add(key);
+        this.#ports.memory.adopt(member);
+      }
     }
+  }
+
+  #noteOut({ storeId, bootId }: RecordedMember): void {
+    if (!isMemberOf(this.#adopted, storeId, bootId)) this.#adopted.push({ storeId, bootId });
   }
 
   /** Fenced, or another holder: stop at once, nobody gets a reply (12). */
@@ -883,9 +1025,14 @@ export class PartitionHolder {
     }
     if (isNews) this.#talk.learned();
     if (this.#handing !== undefined) this.#learnHanding(stamped, nowMs);
-    else if (this.#claim !== undefined && this.#state === HolderState.CLAIMING) this.#learnClaim(stamped,
-      before, nowMs);
-    else if (this.#record !== undefined) this.#judge(stamped, before, nowMs);
+    else if (this.#claim !== undefined && this.#state === HolderState.CLAIMING) {
+      this.#learnClaim(stamped, before, nowMs);
+    }
+    else if (this.#state === HolderState.FOUNDING) {
+      if (before !== undefined && stamped.revision !== before.revision) {
+        this.#enter(HolderState.ASKING, nowMs, 'another change came first');
+      }
+    } else if (this.#record !== undefined) this.#judge(stamped, before, nowMs);
   }
 
   #learnHanding(stamped: Stamped, nowMs: number): void {
@@ -903,8 +1050,9 @@ export class PartitionHolder {
     const { record } = stamped;
     const claim = this.#claim;
     if (claim === undefined) return;
-    if (record !== undefined && isSameTerm(record.term, claim.record.term) && isSameHolder(record.holder,
-      this.#options.self)) {
+    const isOurs = record !== undefined
+      && isSameTerm(record.term, claim.record.term) && isSameHolder(record.holder, this.#options.self);
+    if (isOurs) {
       this.#changing = undefined;
       this.#isUnknown = false;
       if (claim.isFounding) this.#enterFounded(claim, nowMs);
@@ -936,7 +1084,7 @@ export class PartitionHolder {
   }
 
   #settle(record: PartitionRecord, nowMs: number): void {
-    const before = this.#record?.gaveUp ?? NO_MEMBERS;
+    const before = this.#record?.gaveUp ?? NO_GIVEN;
     this.#record = record;
     this.#adopted = this.#adopted.filter((each) => isMemberOf(record.gaveUp, each.storeId, each.bootId));
     this.#changing = undefined;
@@ -947,8 +1095,9 @@ export class PartitionHolder {
     const set = this.#set;
     if (set === undefined) return;
     set.settled(record);
-    for (const member of before) if (!isMemberOf(record.gaveUp, member.storeId,
-      member.bootId)) set.release(member);
+    for (const member of before) {
+      if (!isMemberOf(record.gaveUp, member.storeId, member.bootId)) set.release(member);
+    }
     this.#trace(`record ${String(record.epoch)} ${record.members.map(({ storeId, bootId }) => `${storeId}/${bootId}`).join(' ')} at ${String(nowMs)}`);
   }
 
@@ -967,8 +1116,8 @@ export class PartitionHolder {
   }
 
   /**
-   * May we write our record again? When our leases run, or every store has answered and none knows a newer
-   * one.
+   * May we write our record again? When our leases run, or every store has answered and
+   * none knows a newer one.
    */
   #mayRewrite(set: PartitionSet, nowMs: number): boolean {
     if (set.hasAllLeases(nowMs) && !set.isEmptyPossible) return true;
@@ -976,8 +1125,9 @@ export class PartitionHolder {
     const stores = this.#ports.stores.all();
     if (nowMs - this.#askedMs >= this.#options.retryMs) {
       this.#askedMs = nowMs;
-      for (const storeId of stores) if (this.#ports.stores.bootOf(storeId) !== '')
-        this.#ports.stores.ask(storeId, this.#options.self);
+      for (const storeId of stores) {
+        if (this.#ports.stores.bootOf(storeId) !== '') this.#ports.stores.ask(storeId, this.#options.self);
+      }
     }
     if (own === undefined || !this.#hasAskedAll()) return false;
     const newest = this.#newest;
@@ -997,8 +1147,9 @@ export class PartitionHolder {
       this.#change(stamped, this.#claim.record, nowMs, this.#claim.unlessSessionOf);
     } else if (this.#record !== undefined && !this.#hasRules) {
       this.#ports.register.readRules(this.#talk.ask(Question.RULES, nowMs), stamped.revision);
-    } else if (this.#set !== undefined && this.#record !== undefined) this.#speakOfMembers(this.#set,
-      this.#record, stamped, nowMs);
+    } else if (this.#set !== undefined && this.#record !== undefined) {
+      this.#speakOfMembers(this.#set, this.#record, stamped, nowMs);
+    }
   }
 
   #speakOfMembers(set: PartitionSet, own: PartitionRecord, stamped: Stamped, nowMs: number): void {
@@ -1007,7 +1158,7 @@ export class PartitionHolder {
       return;
     }
     const target = set.target(nowMs);
-    const isWanted = !isSameSet(target, own.members) || this.#adopted.length > 0;
+    const isWanted = !isSameSet(target, own.members) || this.#adopted.length > 0 || set.isEpochTooLow;
     if ((isWanted || !set.records.isSettled) && set.records.maySend(target)) {
       this.#changeMembers(set, own, stamped, target, nowMs);
     } else if (!set.records.isSettled) {
@@ -1023,20 +1174,22 @@ export class PartitionHolder {
     const record = { ...own, epoch: this.#nextEpoch(), members, gaveUp };
     // The session of now stands behind an empty record: it was there before anybody could find one.
     const session = this.#ports.session();
-    if (members.length === 0 && set.records.fewestMembers > 0
-      && nowMs < session.endsMs) this.#tiedSession = session.id;
+    if (members.length === 0 && set.records.fewestMembers > 0 && nowMs < session.endsMs) {
+      this.#tiedSession = session.id;
+    }
     if (set.records.maySend(members)) set.sent(record);
     this.#change(base, record, nowMs);
   }
 
   #change(base: Stamped, record: PartitionRecord, nowMs: number, unlessSessionOf?: HolderId): void {
     this.#changing = record;
-    this.#ports.register.change(this.#talk.ask(Question.CHANGE, nowMs), base.revision, record,
-      unlessSessionOf);
+    const ticket = this.#talk.ask(Question.CHANGE, nowMs);
+    this.#ports.register.change(ticket, base.revision, record, unlessSessionOf);
   }
 
   #noteSilence(question: number): void {
-    if (question !== Question.CHANGE) return;
+    // What it was to change may be known by now, from an answer to something else.
+    if (question !== Question.CHANGE || this.#changing === undefined) return;
     if (!this.#isUnknown) this.#trace('outcome unknown');
     this.#isUnknown = true;
     this.#mustRead = true;
@@ -1069,6 +1222,7 @@ export class PartitionHolder {
       this.#askedMs = -Infinity;
       this.#leaseOutSinceMs = Infinity;
       this.#isLossAtStake = false;
+      this.#isTakeAtStake = false;
       this.#provenDead = undefined;
       this.#mustRead = true;
     }
@@ -1090,12 +1244,17 @@ export class PartitionHolder {
 }
 
 /**
- * What a store was told against what the register says: of two in one epoch, the register's was made after a
- * rollback (15).
+ * What a store was told against what the register says: of two in one epoch, the register's was
+ * made after a rollback (15).
  */
 function isNewer(told: PartitionRecord, read: PartitionRecord): boolean {
   if (told.epoch !== read.epoch) return told.epoch > read.epoch;
   return !isSameTerm(told.term, read.term) || !isSameSet(told.members, read.members);
+}
+
+/** Only a record younger than this can show the store that what it refused by never came to be. */
+function refusedBy({ reason, term, told }: Refusal): number {
+  return reason === RefusalReason.NO_COPY ? 0 : Math.max(term.number, told?.epoch ?? 0);
 }
 
 /**

@@ -8,12 +8,10 @@
  *   ours                    └─ sentMs + leaseMs − drift: before the store's own end, however long the way took
  *
  *   answer counts no fence that is not processed yet / the end moves on
- *   answer counts more                               / waits for them: the store's view of those partitions
- * is
- *                                                      frozen, and an answer that renewed them would outlive
- * it
- *   fence processed                                  / what waited for it moves the end on
- *   another boot                                     / begins anew
+ *   answer counts more   / waits for them: the store's view of those partitions is frozen, and an answer that
+ *                          renewed them would outlive it
+ *   fence processed      / what waited for it moves the end on
+ *   another boot         / begins anew
  *
  * Ends on time, late loop or not: nothing has to run for it, its reader compares with the clock.
  */
@@ -51,9 +49,12 @@ export class LinkLease implements LeaseView {
     return this.#endsMs;
   }
 
-  /** Goes out with each heartbeat: the store names those past it. */
-  get fencesProcessed(): number {
-    return this.#fencesProcessed;
+  /**
+   * Goes out with each heartbeat to this boot: the store names those past it. A count of another boot would be
+   * taken for a confirmation of fences that we never heard of, and the lease would wait for them for ever.
+   */
+  fencesProcessedIn(bootId: string): number {
+    return bootId === this.#bootId ? this.#fencesProcessed : 0;
   }
 
   onAnswer(bootId: string, sentMs: number, leaseMs: number, fenceCount: number): void {

@@ -1,10 +1,9 @@
 /**
- * A store's part in a partition: one copy, in one boot of the store. A row of the management table. A store
- * that
- * restarts without its file is another copy: it gets a row of its own.
+ * A store's part in a partition: one copy, in one boot of the store. A row of the management table.
+ * A store that restarts without its file is another copy: it gets a row of its own.
  *
  *   NG       ─ link up / FENCE of our term ─► ALIGNING
- *   NG       ─ in no possible record, and up / FILL ─► FILLING
+ *   NG       ─ in no possible record, up, and not refused / FILL ─► FILLING
  *   ALIGNING ─ its last change is in our history, and is our last ─► IN_STEP
  *   ALIGNING ─ it is in our history, and the ring reaches back to it / TAIL ─► TAIL
  *   ALIGNING ─ else, in no possible record ─► NG / FILL ─► FILLING
@@ -16,12 +15,10 @@
  *   shown as   state and record                               its acknowledgements
  *   SYNC       IN_STEP, recorded; LEAVING while a change      count
  *              without it has been sent
- *   NG         NG                                             what it acknowledged it still holds; it counts
- * as long as
- *                                                             it may be recorded, and holds commits up
- *   RESYNC     ALIGNING, TAIL, FILLING, CAUGHT_UP (in step,   count from the moment a change with it has
- * been sent
- *              not recorded), JOINING (that change sent)
+ *   NG         NG                                             what it acknowledged it still holds; while it
+ *                                                             may be recorded it counts, and holds commits up
+ *   RESYNC     ALIGNING, TAIL, FILLING, CAUGHT_UP (in step,   count from the moment when a change with it
+ *              not recorded), JOINING (that change sent)      has been sent
  *
  * Who is dropped and who joins is decided for the whole set: partition-set.ts.
  */
@@ -78,14 +75,25 @@ export class PartitionMember implements RecordedMember {
   isGone = false;
   /** It has to be filled anew: another history than ours, or the ring does not reach back to it. */
   isDiverged = false;
+  /** A fill has begun there and has not ended: there is no copy. */
+  isEmptied = false;
   /** To be replaced: its store is drained, or the set is moved. */
   isUnwanted = false;
+  /** Its store has said that it stops. */
+  isStopping = false;
   /** Where a tail ends, at the moment it was begun. */
   tailEnd = 0;
   /** Since when it is not in step. */
   weakSinceMs: number;
   /** Epoch of the last record that it acknowledged. */
   toldEpoch = 0;
+  /** Since when it is in its present state. */
+  sinceMs: number;
+  /**
+   * It refused us by a term or a record of this epoch: it is filled when it was told a younger one.
+   * 0: nothing.
+   */
+  refusedBy = 0;
   readonly #trace: MemberTrace;
   #state: MemberStateValue = MemberState.NG;
 
@@ -94,6 +102,7 @@ export class PartitionMember implements RecordedMember {
     this.bootId = bootId;
     this.lease = lease;
     this.weakSinceMs = nowMs;
+    this.sinceMs = nowMs;
     this.#trace = trace;
   }
 
@@ -122,6 +131,13 @@ export class PartitionMember implements RecordedMember {
     return ['', 'aligning', 'tail', 'filling', ''][this.#state] ?? '';
   }
 
+  /** Why it is not SYNC, in words; '' when it is. */
+  get cause(): string {
+    if (this.#state !== MemberState.NG) return this.phase;
+    if (this.isGone) return 'its store has restarted: the copy is gone';
+    return this.isDiverged ? 'it lacks too much, or has another history: it is filled anew' : 'its store can not be reached';
+  }
+
   /** True while a lease in this boot runs and a later taker would wait for it. */
   isLeased(nowMs: number): boolean {
     return this.isFenced && this.lease.bootId === this.bootId && nowMs < this.lease.endsMs;
@@ -130,6 +146,7 @@ export class PartitionMember implements RecordedMember {
   enter(to: MemberStateValue, nowMs: number): void {
     if (to === this.#state) return;
     if (this.isInStep) this.weakSinceMs = nowMs;
+    this.sinceMs = nowMs;
     this.#transition(to);
   }
 

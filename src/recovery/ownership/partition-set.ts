@@ -1,23 +1,24 @@
 /**
  * WHO COUNTS in one partition, for its holder: whose acknowledgements make a commit, whose leases make the
- * right to
- * a final dot, and which change of the record is wanted next. Rules are those of docs/model, by number.
+ * right to a final dot, and which change of the record is wanted next. Rules are those of docs/model.
  *
  *   commit (3)       acknowledged by every member of every possible record; none with fewer than min_replicas
  *                    members possible (no 250 then; ends and withdrawals count as long as all have them)
  *   right (6, 7)     a lease at every member of every possible record, where our term has been processed;
- * where the
- *                    empty one is possible also a session that has been tied to this record
+ *                    where the empty one is possible also a session that has been tied to this record
  *   join (4)         filled as no member; wanted in the record when it has all that counts as committed
  *   leave (5)        counts until the change without it is known to have been made
  *   last member (8)  leaves only when its store has been seen in a new boot; silent, it is replaced in one
- * change
+ *                    change
  *   told (15)        a settled record goes to its members and to who left, until they say that they have it
  *
- *   link of a member lost ─► NG ─ drop_after, others in step ─► change without it ─ known ─► filled again, or another
+ *   link of a member lost ─► NG ─ drop_after, others in step ─► change without it ─ known ─► filled again, or
+ *                                                                                            another
  *   all silent ─► nothing leaves; others are filled ─► one change replaces them
  *   all seen in new boots ─► change to no members (7) ─ known ─► others are filled ─► change with them
  *   PARTIAL ─► source, and who would be dropped for its history, stay (14)
+ *   weak, left, in step again ─► joins again, if no other has taken its place: it is not emptied for that
+ *   refused by a term that is in no record ─► change to an epoch above it ─ known ─► told there ─► filled
  *
  * onAcked() is on the way of every message: no allocation, a minimum over three or four rows.
  * What is not here: the register's conversation and the life of the partition in this process (holder.ts).
@@ -31,10 +32,12 @@ import type { CopyPosition, MemberPorts, SetOptions, StoreChoice } from './ports
 import { PossibleRecords } from './possible-records.js';
 
 /**
- * Stores that left and were not told yet; the oldest is given up: what it holds is found by its record when
- * it asks.
+ * Stores that left and were not told yet; the oldest is given up: what it holds is found by
+ * its record when it asks.
  */
 const LEAVERS_MAX = 16;
+/** A copy that is to leave waits so long for a store that can't be reached just now, if no other replaces it. */
+const NO_OTHER_MS = 1_000;
 
 /** A copy that is out and does not know it. */
 interface Leaver extends RecordedMember {
@@ -57,6 +60,8 @@ export class PartitionSet {
   #committed = 0;
   #isEmptyPossible = false;
   #missingSinceMs = Infinity;
+  /** Since when no store could take the place of one that is missing, or is to leave. */
+  #noOtherSinceMs = Infinity;
   #leftStore = '';
   #toldMs = -Infinity;
   /** Before it is, nobody can be compared with us. */
@@ -136,6 +141,7 @@ export class PartitionSet {
     invariant(!row.isPossible, 'a copy that may be recorded is never emptied');
     row.acked = number;
     row.isDiverged = false;
+    row.isEmptied = false;
     row.enter(MemberState.IN_STEP, nowMs);
   }
 
@@ -186,15 +192,22 @@ export class PartitionSet {
     if (this.#ports.isUp(row.storeId, row.bootId)) this.#align(row, nowMs);
   }
 
-  /** It has no copy, or one under a term that we do not know: it is filled anew. */
-  onUnfit(row: PartitionMember, nowMs: number): void {
+  /**
+   * It has no copy, or one under a term that we do not know: it is filled anew. With `refusedBy`, the epoch of
+   * what is known there, only when it has been told a younger record: until then it would refuse again.
+   */
+  onUnfit(row: PartitionMember, refusedBy: number, nowMs: number): void {
     row.isDiverged = true;
+    row.isFenced = false;
+    if (refusedBy > row.refusedBy) row.refusedBy = refusedBy;
+    if (refusedBy > 0) row.toldEpoch = 0;
     row.enter(MemberState.NG, nowMs);
   }
 
   onTold(storeId: string, bootId: string, epoch: number): void {
     const row = this.rowOf(storeId, bootId);
     if (row !== undefined && epoch > row.toldEpoch) row.toldEpoch = epoch;
+    if (row !== undefined && epoch > row.refusedBy) row.refusedBy = 0;
     if (epoch < this.records.known.epoch) return;
     this.#leavers = this.#leavers.filter((leaver) => leaver.storeId !== storeId || leaver.bootId !== bootId);
   }
@@ -212,12 +225,17 @@ export class PartitionSet {
   }
 
   /**
-   * Another member that is in step may go on in place of a source that died: it was equal at what was
-   * adopted.
+   * Another member that is in step may go on in place of a source that died: it was
+   * equal at what was adopted.
    */
   otherSource(): PartitionMember | undefined {
     for (const row of this.#rows) if (row !== this.#source && row.isRecorded && row.isInStep) return row;
     return undefined;
+  }
+
+  /** A copy that left for being weak, and may come back: it lacks nothing that could be had elsewhere. */
+  get hasHeir(): boolean {
+    return this.#rows.some((row) => !row.isRecorded && !row.isGone && !row.isDiverged && !row.isEmptied);
   }
 
   switchSource(row: PartitionMember): void {
@@ -262,9 +280,9 @@ export class PartitionSet {
     this.#recount();
     for (const row of left) {
       this.#leftStore = row.storeId;
-      row.isUnwanted = false;
       // Who was weak may come back for a tail, until another has taken its place. Who was moved is done.
-      if (row.isInStep || row.isGone) this.#forget(row);
+      if ((row.isInStep && row.isUnwanted && !row.isStopping) || row.isGone) this.#forget(row);
+      if (!row.isStopping) row.isUnwanted = false;
     }
     this.#sweep();
     this.tellAll();
@@ -272,14 +290,17 @@ export class PartitionSet {
 
   /** The set as it should be; the known one when nothing is to be changed. */
   target(nowMs: number): readonly RecordedMember[] {
-    const stay = this.#rows.filter((row) => row.isRecorded && row.isInStep && !row.isUnwanted);
+    // What is read must stay until all of it is read, whoever wants it moved (14).
+    const stay = this.#rows.filter((row) => row.isRecorded && row.isInStep
+      && (!row.isUnwanted || row === this.#source));
     for (const row of this.#rows) {
       if (stay.length < this.#options.replicas && !row.isRecorded && this.mayJoin(row)) stay.push(row);
     }
     for (const row of this.#rows) {
-      // Who is to be moved leaves in the change that brings its successor.
-      if (stay.length < this.#options.replicas && row.isRecorded && row.isInStep
-        && row.isUnwanted) stay.push(row);
+      // Who is to be moved leaves in the change that brings its successor; if there is none, when enough stay.
+      if (stay.length < this.#leastStaying(nowMs) && row.isRecorded && row.isInStep && !stay.includes(row)) {
+        stay.push(row);
+      }
     }
     const hasInStep = stay.length > 0;
     for (const row of this.#rows) {
@@ -298,9 +319,16 @@ export class PartitionSet {
     return row.acked >= this.#ackedByAll;
   }
 
-  /** Moves a copy away: filled elsewhere first, then replaced in one change. */
-  relocate(storeId: string): void {
-    for (const row of this.#rows) if (row.storeId === storeId && row.isRecorded) row.isUnwanted = true;
+  /**
+   * Moves a copy away: filled elsewhere first, then replaced in one change. `isStopping`: if nobody takes its
+   * place, its store keeps it in a file, and comes back for a tail.
+   */
+  relocate(storeId: string, isStopping = false): void {
+    for (const row of this.#rows) {
+      if (row.storeId !== storeId || !row.isRecorded) continue;
+      row.isUnwanted = true;
+      row.isStopping = isStopping;
+    }
   }
 
   tick(nowMs: number): void {
@@ -308,11 +336,19 @@ export class PartitionSet {
     this.#tellAgain(nowMs);
     for (const row of this.#rows) {
       // Out of every possible record at last: it may be emptied and filled.
-      if (row.state !== MemberState.NG || row.isPossible || row.isGone || !this.#ports.isUp(row.storeId,
-        row.bootId)) continue;
+      if (row.state !== MemberState.NG || row.isPossible || row.isGone || row.refusedBy > 0
+        || !this.#isHistoryKnown || !this.#ports.isUp(row.storeId, row.bootId)) {
+        continue;
+      }
       this.#startFill(row, nowMs);
     }
     this.#lookForStore(nowMs);
+  }
+
+  /** A store that we want to fill knows a term that only a record of a higher epoch can take back. */
+  get isEpochTooLow(): boolean {
+    const { epoch } = this.records.known;
+    return this.#rows.some((row) => row.refusedBy >= epoch && !row.isPossible && !row.isGone);
   }
 
   /** Every member of the record has everything that was made: nothing of it would be done twice (13). */
@@ -332,6 +368,11 @@ export class PartitionSet {
   }
 
   // ── inside ──────────────────────────────────────────────────────────────────────────────────────
+
+  #leastStaying(nowMs: number): number {
+    const { replicas, minReplicas } = this.#options;
+    return nowMs - this.#noOtherSinceMs >= NO_OTHER_MS ? Math.max(1, minReplicas) : replicas;
+  }
 
   #mayDrop(row: PartitionMember, hasInStep: boolean, nowMs: number): boolean {
     if (row === this.#source) return false;
@@ -399,6 +440,7 @@ export class PartitionSet {
     invariant(!row.isPossible, 'a copy that may be recorded is never emptied');
     this.#leavers = this.#leavers.filter((leaver) => leaver.storeId !== row.storeId);
     row.acked = 0;
+    row.isEmptied = true;
     row.isUnwanted = false;
     row.enter(MemberState.FILLING, nowMs);
     this.#ports.startFill(row);
@@ -409,7 +451,7 @@ export class PartitionSet {
     const sound = this.#rows.filter((row) => row.isRecorded && !this.#isWeak(row)).length;
     for (const row of [...this.#rows]) {
       if (row.isPossible) continue;
-      const isBroken = row.isGone || (row.state === MemberState.NG && row.acked === 0
+      const isBroken = row.isGone || (row.state === MemberState.NG && row.isEmptied
         && !this.#ports.isUp(row.storeId, row.bootId));
       if (isBroken || sound >= this.#options.replicas) this.#forget(row);
     }
@@ -425,8 +467,10 @@ export class PartitionSet {
   }
 
   #addLeaver(row: PartitionMember): void {
-    if (row.isGone || this.#leavers.some((each) => each.storeId === row.storeId
-      && each.bootId === row.bootId)) return;
+    if (row.isGone
+      || this.#leavers.some((each) => each.storeId === row.storeId && each.bootId === row.bootId)) {
+      return;
+    }
     if (this.#leavers.length >= LEAVERS_MAX) this.#leavers.shift();
     this.#leavers.push({ storeId: row.storeId, bootId: row.bootId, sentMs: -Infinity });
   }
@@ -436,6 +480,7 @@ export class PartitionSet {
     const sound = this.#rows.filter((row) => row.state !== MemberState.NG && !row.isUnwanted);
     if (sound.length >= replicas) {
       this.#missingSinceMs = Infinity;
+      this.#noOtherSinceMs = Infinity;
       return;
     }
     if (this.#missingSinceMs === Infinity) this.#missingSinceMs = nowMs;
@@ -445,11 +490,15 @@ export class PartitionSet {
       || !this.#rows.some((row) => row.isRecorded && row.isInStep);
     const taken = this.#rows.filter((row) => !row.isGone).map((row) => row.storeId);
     // A copy that was given up and is back is adopted before its store may be filled (16).
-    for (const each of this.records.known.gaveUp) if (this.#ports.isUp(each.storeId,
-      each.bootId)) taken.push(each.storeId);
-    const away = this.#rows.find((row) => row.isGone)?.storeId ?? this.#leftStore;
+    for (const each of this.records.known.gaveUp) {
+      if (this.#ports.isUp(each.storeId, each.bootId)) taken.push(each.storeId);
+    }
+    const away = this.#rows.find((row) => row.isGone || (row.isRecorded && row.state === MemberState.NG))?.storeId
+      ?? this.#leftStore;
     const choice = this.#ports.chooseStore(taken, isUrgent || away === '' ? '' : away);
     if (choice !== undefined) this.#fillCandidate(choice, nowMs);
+    const isMoving = choice !== undefined || this.#rows.some((row) => !row.isRecorded && row.isFed);
+    this.#noOtherSinceMs = isMoving ? Infinity : Math.min(this.#noOtherSinceMs, nowMs);
   }
 
   #fillCandidate(choice: StoreChoice, nowMs: number): void {
@@ -463,8 +512,9 @@ export class PartitionSet {
     if (isDue) {
       this.#toldMs = nowMs;
       for (const row of this.#rows) {
-        if (row.isFenced && row.state !== MemberState.NG
-          && row.toldEpoch < record.epoch) this.#ports.tell(row, record, false);
+        const isTold = row.refusedBy > 0 ? !row.isPossible && row.refusedBy < record.epoch
+          : row.isFenced && row.state !== MemberState.NG;
+        if (isTold && row.toldEpoch < record.epoch) this.#ports.tell(row, record, false);
       }
     }
     for (const leaver of this.#leavers) {

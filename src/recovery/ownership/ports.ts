@@ -1,7 +1,6 @@
 /**
- * What the ownership of a partition needs of the world: the register, stores, and what the process holds in
- * memory.
- * Effects leave here and return nothing to wait for; what comes of them comes back as events of
+ * What the ownership of a partition needs of the world: the register, stores, and what the process has in
+ * memory. Effects leave here and return nothing to wait for; what comes of them comes back as events of
  * PartitionHolder.
  *
  *   effect                              comes back as
@@ -22,7 +21,7 @@
  *
  * An answer that does not come is no event: what is asked is asked again from tick().
  */
-import type { HolderId, PartitionRecord, RecordedMember, Term } from '../../protocol/partition-record.js';
+import type { GivenUpCopy, HolderId, PartitionRecord, RecordedMember, Term } from '../../protocol/partition-record.js';
 import type { LeaseView } from './link-lease.js';
 
 /**
@@ -38,13 +37,17 @@ export interface Stamped {
    * The session of the record's holder was there at the same revision. Its absence alone is no verdict (15).
    */
   readonly hasSession: boolean;
+  /** The register may be an older one than that of the processes before: every store is asked what it was told (15). */
+  readonly isDoubted?: boolean;
 }
 
-/** Where a copy stands: its last change, in which term it was made, and the digest up to it. */
+/** Where a copy stands: its last change, under which term it was applied there, and the digest up to it. */
 export interface CopyPosition {
+  /** -1: the copy is not complete. */
   readonly number: number;
   readonly term: Term;
-  readonly digest: number;
+  readonly digestA: number;
+  readonly digestB: number;
 }
 
 /** A reachable store that can take a copy. */
@@ -88,7 +91,7 @@ export interface HolderOptions extends SetOptions {
 export interface MemberPorts {
   /** The number of the last change made. */
   lastNumber(): number;
-  /** Does the position lie in our history: same number, same term, same digest? */
+  /** Does the position lie in our history: same number, same digest? */
   isInHistory(at: CopyPosition): boolean;
   /** Does the ring, ours or of the member that was read, reach back to the change after this one? */
   hasTailFrom(number: number): boolean;
@@ -108,8 +111,8 @@ export interface MemberPorts {
 export interface RegisterPort {
   read(ticket: number): void;
   /**
-   * One compare-and-set on the revision; with `unlessSessionOf` it fails also while that process has a
-   * session.
+   * One compare-and-set on the revision; with `unlessSessionOf` it fails also while that
+   * process has a session.
    */
   change(ticket: number, expected: Revision, record: PartitionRecord, unlessSessionOf?: HolderId): void;
   /** A session of this process, made in a transaction that finds this revision. */
@@ -145,9 +148,12 @@ export interface MemoryPort {
   stop(): void;
   /** Goes on after stop(). */
   resume(): void;
-  /** A copy that was given up is back: its mail is taken in anew (16). onAdopted when every member has all of it,
-   *  however few they are: its store is filled only then. */
-  adopt(member: RecordedMember): void;
+  /**
+   * A copy that was given up is back: it is fenced, for whoever held it may still commit there,
+   * then its mail is taken in anew (16). onAdopted when every member has all of it, however few they are:
+   * its store is filled only then.
+   */
+  adopt(copy: GivenUpCopy): void;
 }
 
 export interface HolderPorts {
@@ -155,6 +161,8 @@ export interface HolderPorts {
   readonly stores: StorePort;
   readonly members: MemberPorts;
   readonly memory: MemoryPort;
+  /** What nobody has is begun: this gateway is to have it. */
+  mayBegin(): boolean;
   /** The lock file of this machine proves that exactly this process is dead. */
   isProvenDead(holder: HolderId): boolean;
   /**

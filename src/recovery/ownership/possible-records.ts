@@ -4,9 +4,8 @@
  *   settled / known = what was read; nothing else is possible
  *   sent    / known, and each record that was sent
  *   no answer, or a read that shows the old revision / still all of them: what was sent may be applied at
- * any later
- *             time, also long after it was sent. Only a moved revision settles it, and another change forces
- * one
+ *             any later time, also long after it was sent. Only a moved revision settles it, and another
+ *             change forces one
  *
  * Records with the same members are one possibility: it makes no difference which of them was applied.
  */

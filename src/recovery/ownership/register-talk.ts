@@ -1,7 +1,6 @@
 /**
  * One question to the register at a time, each with a ticket. An answer that is overtaken says what was true
- * once:
- * a record older than the one we know is a rollback only if it was asked for after that one was known.
+ * once: a record older than the one we know is a rollback only if it was asked for after that one was known.
  *
  *   QUIET ── ask / ticket ──► ASKED ── its answer ──► QUIET
  *     ▲                         │ no answer in time: the outcome is unknown
@@ -46,6 +45,11 @@ export class RegisterTalk {
   /** What was asked under this ticket, if it is still waited for. */
   answered(ticket: number): QuestionValue {
     this.#unansweredMs = Infinity;
+    return this.over(ticket);
+  }
+
+  /** The same, when no answer will come: the register stays silent. */
+  over(ticket: number): QuestionValue {
     if (ticket !== this.#ticket) return Question.NONE;
     const question = this.#question;
     this.#question = Question.NONE;

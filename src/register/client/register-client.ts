@@ -48,8 +48,8 @@ export interface RegisterClientOptions {
 
 export const DEFAULT_CLIENT_OPTIONS: RegisterClientOptions = {
   callTimeoutMs: 5_000,
-  // A session of 5 s outlasts a silent endpoint: 1.6 s since its last renewal, 2 s of silence, then the next
-  // one.
+  // A session of 5 s outlasts a silent endpoint: 1.6 s since its last renewal, 2 s of
+  // silence, then the next one.
   silenceMs: 2_000,
   probeMs: 1_000,
   batchesMax: 4,
@@ -315,7 +315,7 @@ export class RegisterClient implements Register {
         this.#heard();
       });
     }
-    for (const read of this.#reads) if (read.sentMs === undefined) this.#sendRead(read, nowMs);
+    this.#sendReads(line, nowMs);
     while (this.#underWay.size < this.#options.batchesMax) {
       const batch = takeBatch(this.#waiting, this.#keysUnderWay, this.#options.operationsMax, nowMs);
       if (batch === undefined) break;
@@ -345,14 +345,37 @@ export class RegisterClient implements Register {
     }
   }
 
-  #sendRead(read: WaitingRead, nowMs: number): void {
-    read.sentMs = nowMs;
+  /** Keys that are asked for in one turn go together, at one revision; a prefix goes alone. */
+  #sendReads(line: Line, nowMs: number): void {
+    let keys: WaitingRead[] = [];
+    for (const read of this.#reads) {
+      if (read.sentMs !== undefined) continue;
+      read.sentMs = nowMs;
+      if ('prefix' in read.range) this.#sendRange(line, [read]);
+      else keys.push(read);
+      if (keys.length < this.#options.operationsMax) continue;
+      this.#sendRange(line, keys);
+      keys = [];
+    }
+    if (keys.length > 0) this.#sendRange(line, keys);
+  }
+
+  #sendRange(line: Line, reads: readonly WaitingRead[]): void {
     const generation = this.#generation;
-    this.#ports.line.range([read.range], (answer) => {
-      if (generation !== this.#generation || !this.#reads.has(read)) return;
+    line.range(reads.map(({ range }) => range), (answer) => {
+      if (generation !== this.#generation) return;
       this.#heard();
-      this.#reads.delete(read);
-      read.done(answer.kind === 'entries' ? answer : { kind: 'unreachable', why: answer.why });
+      const entries = answer.kind === 'entries' ? answer.entries : [];
+      const found = new Map(entries.map((entry) => [entry.key, entry]));
+      for (const read of reads) {
+        if (!this.#reads.delete(read)) continue;
+        if (answer.kind === 'failed') read.done({ kind: 'unreachable', why: answer.why });
+        else if ('prefix' in read.range) read.done(answer);
+        else {
+          const entry = found.get(read.range.key);
+          read.done({ ...answer, entries: entry === undefined ? [] : [entry] });
+        }
+      }
     });
   }
 
@@ -376,8 +399,8 @@ export class RegisterClient implements Register {
     this.#generation += 1;
     this.#probeSentMs = undefined;
     this.#setState(false, '', why);
-    // A line that finds no endpoint says so again and again, with the newest reason; it is logged by the
-    // line.
+    // A line that finds no endpoint says so again and again, with the newest reason;
+    // it is logged by the line.
     if (!wasUp) return;
     this.#ports.log.warn('register', 'the register is away: mail goes on, changes of records wait', { why });
     for (const session of [...this.#sessions]) session.lineDown();

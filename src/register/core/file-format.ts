@@ -1,7 +1,7 @@
 /**
- * The body of the register's file: JSON that a person can read, one entry a line. In front of it stands one
- * line with the format's version, the body's bytes and their CRC-32, which file/register-file.ts writes and
- * checks.
+ * The body of the register's file: JSON that a person can read, one entry a line.
+ * In front of it stands one line with the format's version, the body's bytes and their CRC-32,
+ * which file/register-file.ts writes and checks.
  *
  *     twinpost-register VERSION BYTES CRC32
  *     {"machine":"…","folder":"…","revision":7,"sessions":[["17",5000]],"entries":[

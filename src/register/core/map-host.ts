@@ -1,7 +1,7 @@
 /**
  * A map with its clock, its watchers and its place on disk: the whole of a register that one process keeps.
- * Pure: the disk is a port. What one turn brings is applied to a copy, kept once, and only then answered and
- * told.
+ * Pure: the disk is a port. What one turn brings is applied to a copy, kept once, and only
+ * then answered and told.
  *
  *     calls of a turn ──► queue ── end of turn ──► copy of the map ── keep()
  *                                                                       │
@@ -180,8 +180,8 @@ export class MapHost {
   /** Touches no disk: after a restart each session has its whole time again. */
   renew(session: string, done: (answer: LeaseAnswer) => void): void {
     const ttlMs = this.#map.sessions.get(session);
-    // One that runs out is ended in a turn of its own; until then it may be renewed, but not once that has
-    // begun.
+    // One that runs out is ended in a turn of its own; until then it may be renewed,
+    // but not once that has begun.
     if (ttlMs !== undefined && this.#endsMs.has(session)) {
       this.#endsMs.set(session, this.#ports.clock.nowMs() + ttlMs);
     }

@@ -1,7 +1,7 @@
 /**
- * What a register in another process of this machine is asked, and answers: one JSON object a line, over the
- * unix socket `register.sock` in state_dir. Both ends are of one build: the first line of each names its
- * version.
+ * What a register in another process of this machine is asked, and answers: one JSON object a line,
+ * over the unix socket `register.sock` in state_dir. Both ends are of one build: the first line
+ * of each names its version.
  *
  *   hello     {"hello":1}                                              both, first
  *   request   {"id":N,"call":"transact","writes":[…]}                  answer {"id":N,"answer":{"kind":…}}
@@ -12,8 +12,8 @@
  *                                                                      {"id":N,"broken":"why"}
  *             {"id":N,"call":"unwatch"}                                none
  *
- * Ids are the client's, each used once a connection. Anything else closes the connection with the broken
- * rule.
+ * Ids are the client's, each used once a connection. Anything else closes the connection
+ * with the broken rule.
  */
 import {
   ENTRIES_MAX,
@@ -97,7 +97,7 @@ export function decodeRequest(text: string): Request | BrokenRule {
       return writes instanceof BrokenRule ? writes : { id, call: 'transact', writes };
     }
     case 'range': {
-      const ranges = readList(fields['ranges'], PREFIXES_MAX, 'ranges', readRange);
+      const ranges = readList(fields['ranges'], TRANSACTION_OPERATIONS_MAX, 'ranges', readRange);
       return ranges instanceof BrokenRule ? ranges : { id, call: 'range', ranges };
     }
     case 'grant':

@@ -1,8 +1,8 @@
 /**
- * The part of etcd's own definitions that is used here: api/mvccpb/kv.proto and api/etcdserverpb/rpc.proto of
- * etcd 3.4, unchanged in later ones, field by field with their numbers. Other fields of an answer are passed
- * over, as protobuf has it. Here as a table, so that no file besides the compiled ones has to be found at run
- * time.
+ * The part of etcd's own definitions that is used here: api/mvccpb/kv.proto and api/etcdserverpb/rpc.proto
+ * of etcd 3.4, unchanged in later ones, field by field with their numbers. Other fields of an answer
+ * are passed over, as protobuf has it. Here as a table, so that no file besides the compiled ones
+ * has to be found at run time.
  */
 import { fromJSON } from '@grpc/proto-loader';
 import type { ServiceDefinition } from '@grpc/proto-loader';

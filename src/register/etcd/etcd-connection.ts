@@ -5,8 +5,8 @@
  * - Connections to one address are shared among all channels of a process unless told otherwise: a half-open
  *   one would be handed to the next attempt again.
  * - It repeats calls by itself unless told otherwise, asks DNS for settings, and obeys http_proxy.
- * - Its deadlines are of the wall clock: none are given; the client counts by the monotonic one and resets
- *   the line.
+ * - Its deadlines are of the wall clock: none are given; the client counts by the monotonic
+ *   one and resets the line.
  * - Streams tell 'error' and 'end' after they were cancelled: listeners stay, and do nothing then.
  * - etcd drops who pings more often than every 5 s: small reads are asked instead of pings (the client's
  *   probe), which also find a member that has lost the others.
@@ -111,15 +111,34 @@ export class EtcdConnection {
     });
   }
 
-  /** All ranges and pages at the revision of the first one. */
   range(ranges: readonly Range[], done: (answer: RangeAnswer) => void): void {
+    const keys = ranges.flatMap((range) => ('key' in range ? [range.key] : []));
+    if (keys.length > 1 && keys.length === ranges.length) this.#keys([...new Set(keys)], done);
+    else this.#ranges(ranges, done);
+  }
+
+  /** Many keys in one call. */
+  #keys(keys: readonly string[], done: (answer: RangeAnswer) => void): void {
+    this.#call(this.#methods.txn, this.#messages.keys(keys), (response) => {
+      const entries = this.#messages.entries(keys.length, response);
+      done(
+        entries === undefined || response.header === null
+          ? { kind: 'failed', why: 'etcd answered another transaction' }
+          : { kind: 'entries', entries: sortedByKey(entries), revision: response.header.revision },
+      );
+    }, (error) => {
+      this.#failRange(error, done);
+    });
+  }
+
+  /** All ranges and pages at the revision of the first one. */
+  #ranges(ranges: readonly Range[], done: (answer: RangeAnswer) => void): void {
     const entries = new Map<string, Entry>();
     let revision = 0;
     const next = (index: number, after: Buffer | undefined): void => {
       const range = ranges[index];
       if (range === undefined) {
-        const sorted = [...entries.values()].sort((a, b) => (a.key < b.key ? -1 : 1));
-        done({ kind: 'entries', entries: sorted, revision });
+        done({ kind: 'entries', entries: sortedByKey([...entries.values()]), revision });
         return;
       }
       this.#call(this.#methods.range, this.#messages.range(range, after, revision), (response) => {
@@ -135,12 +154,16 @@ export class EtcdConnection {
         } else if (response.more && last !== undefined) next(index, last);
         else next(index + 1, undefined);
       }, (error) => {
-        const { isConnectionBad, text } = judge(error);
-        done({ kind: 'failed', why: text });
-        if (isConnectionBad) this.#end(text);
+        this.#failRange(error, done);
       });
     };
     next(0, undefined);
+  }
+
+  #failRange(error: ServiceError, done: (answer: RangeAnswer) => void): void {
+    const { isConnectionBad, text } = judge(error);
+    done({ kind: 'failed', why: text });
+    if (isConnectionBad) this.#end(text);
   }
 
   watch(prefixes: readonly string[], afterRevision: number, handler: ChangesHandler): { close(): void; } {
@@ -272,6 +295,10 @@ export class EtcdConnection {
     this.#streams.add(stream);
     return stream;
   }
+}
+
+function sortedByKey(entries: readonly Entry[]): readonly Entry[] {
+  return [...entries].sort((a, b) => (a.key < b.key ? -1 : 1));
 }
 
 interface Renewal {

@@ -38,8 +38,8 @@ const NOT_APPLIED: readonly status[] = [
 ];
 
 export function judge({ code, details }: CallError): Verdict {
-  // grpc-js makes errors with the same codes itself, about answers that it can't read: those say nothing of
-  // the change.
+  // grpc-js makes errors with the same codes itself, about answers that it can't read:
+  // those say nothing of the change.
   const text = code === status.UNIMPLEMENTED ? `${details}: is this etcd 3.4 or newer?` : adviceOn(details);
   const isEtcds = /^(etcdserver|mvcc|auth):/.test(details);
   if (!isEtcds || !NOT_APPLIED.includes(code)) {

@@ -63,6 +63,19 @@ export class EtcdMessages {
     return { key, range_end: this.#end(range.prefix), limit: PAGE_ENTRIES, revision };
   }
 
+  /** Single keys, all at one revision. */
+  keys(keys: readonly string[]): TxnRequest {
+    const success = keys.map((key) => ({ request_range: { key: this.#bytes(key) } }));
+    return { compare: [], success, failure: [] };
+  }
+
+  /** What stands under the keys; undefined when the answer is not that of keys(). */
+  entries(count: number, { responses }: TxnResponse): Entry[] | undefined {
+    const ranges = responses.map(({ response_range }) => response_range ?? undefined);
+    if (ranges.length !== count || ranges.includes(undefined)) return undefined;
+    return ranges.flatMap((range) => range?.kvs ?? []).flatMap((kv) => this.entry(kv) ?? []);
+  }
+
   /** Where the page behind this entry begins. */
   pageEnd({ key }: KeyValue): Buffer {
     return Buffer.concat([key, Buffer.of(0)]);

@@ -1,10 +1,10 @@
 /**
  * The sockets of one connection to etcd, so that its end ends them: grpc-js closes its HTTP/2 sessions
- * politely and waits for the other side, for ever if that stands still, and a connect to a host that is gone
- * keeps the process for two minutes. So a socket of ours knocks first, and those of grpc-js pass through
- * credentials of ours, which do TLS by node:tls: that also checks a certificate by address where the endpoint
- * is one (grpc-js would send the address as a server name, which RFC 6066 section 3 forbids and Node warns
- * of).
+ * politely and waits for the other side, for ever if that stands still, and a connect to a host that
+ * is gone keeps the process for two minutes. So a socket of ours knocks first, and those of grpc-js
+ * pass through credentials of ours, which do TLS by node:tls: that also checks a certificate by address
+ * where the endpoint is one (grpc-js would send the address as a server name, which RFC 6066 section 3
+ * forbids and Node warns of).
  */
 import net from 'node:net';
 import tls from 'node:tls';

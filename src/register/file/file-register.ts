@@ -15,11 +15,12 @@ import { MapHost } from '../core/map-host.js';
 import type { Register } from '../port.js';
 import { RunningClient, soon } from '../running/running-client.js';
 import { LOCK_LOST, RegisterFile } from './register-file.js';
-import type { FileOrigin, RegisterFileOptions } from './register-file.js';
+import type { RegisterFileOptions } from './register-file.js';
 import { SocketLine } from './socket-line.js';
 import { SocketServer } from './socket-server.js';
 
 const TICK_MS = 100;
+const MOVED = 'the register file counts as lost: all stores are asked what they were told, and the newest is believed';
 /** How often it is looked whether the file is still ours, while nothing is written. */
 const LOOK_MS = 2_000;
 
@@ -72,6 +73,9 @@ export class FileRegister {
   /** Rejects with a RegisterFileError, or the system's error when the socket can't be made. */
   static async open(options: FileRegisterOptions, { crc32, log }: FileRegisterPorts): Promise<FileRegister> {
     const file = await RegisterFile.open(options, crc32);
+    if (file.movedWhy !== '') {
+      log.warn('register', MOVED, { folder: options.stateDir, why: file.movedWhy });
+    }
     const host = new MapHost(file.map, {
       clock: new SystemClock(),
       soon,
@@ -88,16 +92,6 @@ export class FileRegister {
       await file.close();
       throw error;
     }
-  }
-
-  /** Where the file comes from: one that moved counts as lost (DESIGN, register: file). */
-  get origin(): FileOrigin {
-    return this.#file.origin;
-  }
-
-  /** It was rebuilt, or is the right one: from its next state on it is of this machine and folder. */
-  adopt(): void {
-    this.#file.adopt();
   }
 
   /** A client in this process. */

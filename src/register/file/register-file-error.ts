@@ -1,6 +1,6 @@
 /**
- * Why the register's file can't be used, with a text for the operator that says what to do. Nothing was
- * changed then.
+ * Why the register's file can't be used, with a text for the operator that says what to do.
+ * Nothing was changed then.
  */
 
 /**

@@ -7,12 +7,13 @@
  *
  * A file that can't be read is never put aside, and never written over: the process does not start, and says
  * why. What the body holds is core/file-format.ts. A file made on another machine, or in another folder (a
- * copy), speaks of a state that others may have gone on from: `origin` tells, and the marks of that place
- * stay in it until adopt().
+ * copy), speaks of a state that others may have gone on from: it is opened as one of here, with the key `moved` above all
+ * that it says (file/moved-map.ts).
  */
 import { readFileSync, statSync } from 'node:fs';
 import { open, rename } from 'node:fs/promises';
 import { join } from 'node:path';
+import { FileInUseError, FileLock, machineId } from '../../platform/node/file-lock.js';
 import { makeFolder } from '../../platform/node/make-folder.js';
 import type { Crc32 } from '../../platform/ports.js';
 import { FILE_MAGIC, FILE_VERSION, decodeFileBody, encodeFileBody } from '../core/file-format.js';
@@ -20,21 +21,13 @@ import type { FileContent, Origin } from '../core/file-format.js';
 import type { KeepResult } from '../core/map-host.js';
 import { RegisterMap } from '../core/register-map.js';
 import { BrokenRule } from '../core/shapes.js';
-import { FileLock } from './file-lock.js';
+import { movedMap } from './moved-map.js';
 import { RegisterFileError } from './register-file-error.js';
 
 const FILE = 'register';
 /** 65,536 entries of 2 KiB; a longer file is none of ours. */
 const FILE_BYTES_MAX = 256 * 1024 * 1024;
 const HEADER = /^([\w-]+) (\d{1,9}) (\d{1,9}) ([0-9a-f]{8})\n/;
-
-/**
- * new: there was none. own: made here. moved: made on another machine or in another folder; `why` says which.
- */
-export type FileOrigin = { readonly kind: 'new' | 'own'; } | {
-  readonly kind: 'moved';
-  readonly why: string;
-};
 
 export interface RegisterFileOptions {
   readonly stateDir: string;
@@ -47,14 +40,13 @@ export interface RegisterFileOptions {
 export class RegisterFile {
   /** What was read; the state to begin with. */
   readonly map: RegisterMap;
-  readonly origin: FileOrigin;
+  /** Why it is one of another machine or folder; '' when it was made here, or is new. */
+  readonly movedWhy: string;
   readonly #file: string;
   readonly #folder: string;
   readonly #lock: FileLock;
   readonly #here: Origin;
   readonly #crc32: Crc32;
-  /** Marks that the next state is written with. */
-  #marks: Origin;
   #keeping: Promise<void> = Promise.resolve();
 
   private constructor(
@@ -69,14 +61,9 @@ export class RegisterFile {
     this.#lock = lock;
     this.#here = here;
     this.#crc32 = crc32;
-    this.#marks = content?.origin ?? here;
-    this.map = content?.map ?? new RegisterMap();
-    const why = content === undefined ? '' : elsewhere(content.origin, here);
-    this.origin = content === undefined
-      ? { kind: 'new' }
-      : why === ''
-      ? { kind: 'own' }
-      : { kind: 'moved', why };
+    const map = content?.map ?? new RegisterMap();
+    this.movedWhy = content === undefined ? '' : elsewhere(content.origin, here);
+    this.map = this.movedWhy === '' ? map : movedMap(map, this.movedWhy);
   }
 
   /** Rejects with a RegisterFileError. */
@@ -99,13 +86,8 @@ export class RegisterFile {
       }
     } catch (error) {
       if (error instanceof RegisterFileError) throw error;
-      throw unreadable(file, error);
+      throw error instanceof FileInUseError ? inUse(error) : unreadable(file, error);
     }
-  }
-
-  /** From the next state on the file says that it is of this machine and folder. */
-  adopt(): void {
-    this.#marks = this.#here;
   }
 
   /** Whether this process may still write it. */
@@ -114,7 +96,7 @@ export class RegisterFile {
   }
 
   keep(map: RegisterMap, done: (result: KeepResult) => void): void {
-    this.#keeping = this.#write(encodeFileBody({ origin: this.#marks, map })).then(done);
+    this.#keeping = this.#write(encodeFileBody({ origin: this.#here, map })).then(done);
   }
 
   /** Ends with the state that is being kept. */
@@ -202,6 +184,14 @@ function damaged(file: string, rule: string): RegisterFileError {
   );
 }
 
+function inUse({ by }: FileInUseError): RegisterFileError {
+  return new RegisterFileError(
+    'in use',
+    `the register file is in use by ${by}: two gateways can't share one state_dir; `
+      + 'stop that process, or give this gateway a state_dir of its own',
+  );
+}
+
 function unreadable(file: string, error: unknown): RegisterFileError {
   return new RegisterFileError(
     'unreadable',
@@ -226,12 +216,4 @@ function elsewhere(origin: Origin, here: Origin): string {
 
 function hex(crc: number): string {
   return crc.toString(16).padStart(8, '0');
-}
-
-function machineId(): string {
-  try {
-    return readFileSync('/etc/machine-id', 'utf8').trim();
-  } catch {
-    return '';
-  }
 }

@@ -1,6 +1,6 @@
 /**
- * A register client on the real clock: ticked until it is closed. Its ticker keeps the process alive, as a
- * listener would.
+ * A register client on the real clock: ticked until it is closed. Its ticker keeps the process
+ * alive, as a listener would.
  */
 import { SystemClock, startTicker } from '../../platform/node/clock.js';
 import type { Ticker } from '../../platform/node/clock.js';

@@ -1,7 +1,7 @@
 /**
- * The register of the simulator: the map of the file register, reached over lines that fail in every way a
- * real one may. All chance comes from a seeded generator and all time from a timeline, so a seed replays
- * exactly.
+ * The register of the simulator: the map of the file register, reached over lines that fail in
+ * every way a real one may. All chance comes from a seeded generator and all time from a timeline,
+ * so a seed replays exactly.
  *
  *   request ── lost ──► never arrives, and its connection ends some time later
  *           └─ late ──► applied any time later, also after its sender died or gave the connection up
@@ -47,12 +47,19 @@ const NO_FAULTS: Readonly<RegisterFaults> = {
 const TICK_MS = 100;
 /** A connection that lost something ends within this. */
 const LOST_MS = 4_000;
+/** What is longer on its way comes late, too. */
+const LATE_MS = 500;
 /** Older states to go back to. */
 const STATES_MAX = 64;
 
 export class SimulatedRegister {
   readonly faults: RegisterFaults = { ...NO_FAULTS };
   readonly host: MapHost;
+  /** Makes a state with what came late the present one; a checker looks before and after. */
+  onLate: (make: () => void) => void = (make) => {
+    make();
+  };
+  #hasLate = false;
   readonly #time: Timeline;
   readonly #prng: Prng;
   /** Called when it goes away refusing, or its state is replaced: connections end. */
@@ -74,8 +81,14 @@ export class SimulatedRegister {
       keep: (map, done) => {
         this.#states.push(map);
         if (this.#states.length > STATES_MAX) this.#states.shift();
-        time.soon(() => {
+        const hasLate = this.#hasLate;
+        this.#hasLate = false;
+        const make = (): void => {
           done({ kind: 'kept' });
+        };
+        time.soon(() => {
+          if (hasLate) this.onLate(make);
+          else make();
         });
       },
     });
@@ -99,17 +112,28 @@ export class SimulatedRegister {
     if (this.#away === '') return;
     this.#away = '';
     this.host.extendSessions();
+    this.#hasLate = true;
     for (const run of this.#arrived.splice(0)) run();
   }
 
   /**
-   * Back by up to `steps` kept states; `steps` past all of them: lost, empty. Between two steps of the
-   * timeline.
+   * Back by up to `steps` kept states; `steps` past all of them: lost, empty. Between
+   * two steps of the timeline.
    */
   rollBack(steps: number): void {
     const older = steps >= this.#states.length ? undefined : this.#states[this.#states.length - 1 - steps];
     this.#states.length = older === undefined ? 0 : this.#states.length - steps;
-    this.host.replace(older ?? new RegisterMap());
+    this.restore(older ?? new RegisterMap());
+  }
+
+  /** What stands now, to be restored later; it never changes. */
+  snapshot(): RegisterMap {
+    return this.host.map;
+  }
+
+  /** As when a backup is restored: connections end. Between two steps of the timeline. */
+  restore(snapshot: RegisterMap): void {
+    this.host.replace(snapshot);
     this.#cut('connection reset');
   }
 
@@ -132,10 +156,12 @@ export class SimulatedRegister {
     const { delayMs, lateMs } = this.faults;
     const isLost = this.#prng.next() < lost;
     const isLate = this.#prng.next() < late;
-    this.#time.after(
-      this.#prng.next() * (isLost ? LOST_MS : isLate ? lateMs : delayMs),
-      isLost ? onLost : run,
-    );
+    const onItsWayMs = this.#prng.next() * (isLost ? LOST_MS : isLate ? lateMs : delayMs);
+    const isNoted = isLate || onItsWayMs > LATE_MS;
+    this.#time.after(onItsWayMs, isLost ? onLost : isNoted ? () => {
+      this.#hasLate = true;
+      run();
+    } : run);
   }
 
   /** Changes come in order: each at least so long after now. */

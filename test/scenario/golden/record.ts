@@ -24,7 +24,7 @@ function record(release: string): string {
   world.until(() => world.gateway.core?.accepting === true);
   story(world);
   const header: TraceHeader = {
-    release, protocol: PROTOCOL_VERSION, storeId: STORE, gatewayId: 'gw-1', secret: '07'.repeat(32),
+    release, protocol: PROTOCOL_VERSION, storeId: STORE, bootId: world.store('a').bootId, gatewayId: 'gw-1', secret: '07'.repeat(32),
     memoryLimitBytes: MEMORY_BYTES, windowBytes: WINDOW_BYTES, leaseMs: 10_000,
   };
   return [header, ...events].map((line) => `${JSON.stringify(line)}\n`).join('');

@@ -15,6 +15,8 @@ export interface TraceHeader {
   readonly release: string;
   readonly protocol: number;
   readonly storeId: string;
+  /** In hex. */
+  readonly bootId: string;
   readonly gatewayId: string;
   /** The shared secret, in hex: the proofs are replayed too. */
   readonly secret: string;

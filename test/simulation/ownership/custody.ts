@@ -8,14 +8,16 @@
  *   refusal     nothing answered 4xx is delivered
  *   order       first attempts in order: what was answered before another was offered goes first
  *   deletion    no delivery after a committed deletion
+ *   given up    a memory that is the only copy goes by a person's order, or by the death of its process
+ *   fence       no store applies or begins anything under a term below one that it has taken (sim-store.ts)
  *   drains      once faults stop, everything answered 250 is delivered, and the partition is doubled
  * (simulate.ts)
  */
 import type { PartitionRecord, Term } from '../../../src/protocol/partition-record.js';
-import { isMemberOf, isSameTerm } from '../../../src/protocol/partition-record.js';
+import { holderKey, isMemberOf, isSameTerm } from '../../../src/protocol/partition-record.js';
+import type { PartitionHolder } from '../../../src/recovery/ownership/holder.js';
+import { PropertyBroken } from './property-broken.js';
 import type { World } from './world.js';
-
-export class PropertyBroken extends Error {}
 
 interface Letter {
   readonly id: number;
@@ -40,6 +42,8 @@ export class Custody {
   /** Answered 250, no dot yet, by partition. */
   readonly #due = new Map<string, Set<Letter>>();
   readonly #truth = new Map<string, PartitionRecord>();
+  /** Which process was told to give a memory up. */
+  readonly #orders = new Set<string>();
   #order = 0;
   isTouched = false;
   accepted = 0;
@@ -59,9 +63,9 @@ export class Custody {
     const known = this.#truth.get(partition);
     if (known !== undefined && record.members.length === 0
       && record.epoch > known.epoch) this.#checkLastMember(partition, known);
-    if (known !== undefined && isSameTerm(known.term, record.term)) this.#checkPartial(partition, known,
-      record);
-    if (known !== undefined && record.gaveUp.length > known.gaveUp.length) this.#giveUp(partition);
+    if (known?.members.length === 0 && !isSameTerm(known.term, record.term)
+      && record.epoch > known.epoch) this.#memoryIsGivenUp(partition, known, record);
+    if (known !== undefined && record.gaveUp.length > known.gaveUp.length) this.#giveUp(partition, record);
     if (known === undefined || record.epoch > known.epoch) this.#truth.set(partition, record);
     this.isTouched = true;
   }
@@ -75,27 +79,52 @@ export class Custody {
     }
   }
 
+  orderMemory(partition: string, process: string): void {
+    this.#orders.add(`${partition} ${process}`);
+  }
+
+  /**
+   * The only copy was in the memory of the holder. Its next life may found the partition anew when it is
+   * dead; any
+   * other process by an order, while the holder has no session (7).
+   */
+  #memoryIsGivenUp(partition: string, before: PartitionRecord, after: PartitionRecord): void {
+    const world = this.#world;
+    const holder = holderKey(before.holder);
+    const isDead = world.processes.every(({ key }) => key !== holder);
+    const isNextLife = isDead && before.holder.gatewayId === after.holder.gatewayId;
+    const what = `given up: the memory of ${holder} in ${partition}`;
+    if (!isDead && world.register.hasSession(holder)) throw new PropertyBroken(`${what}, though its session lives`);
+    if (!isNextLife && !this.#orders.has(`${partition} ${holderKey(after.holder)}`)) {
+      throw new PropertyBroken(`${what}, without an order`);
+    }
+    world.count('memory given up');
+    for (const letter of this.#due.get(partition) ?? []) letter.isLost = true;
+  }
+
   /**
    * While its holder is PARTIAL, neither its source nor a member of another history leaves, but for being
-   * gone (14).
+   * gone (14): as far as the holder knew when it sent the change.
    */
-  #checkPartial(partition: string, before: PartitionRecord, after: PartitionRecord): void {
-    for (const part of this.#world.partsOf(partition)) {
-      const { set } = part.holder;
-      if (set === undefined || !set.isPartial || !isSameTerm(part.holder.term, after.term)) continue;
-      for (const row of set.rows) {
-        if (row.isGone || !(row === set.source || row.isDiverged)) continue;
-        if (!isMemberOf(before.members, row.storeId, row.bootId) || isMemberOf(after.members, row.storeId,
-          row.bootId)) continue;
-        throw new PropertyBroken(`partial: ${row.storeId}/${row.bootId} leaves ${partition}, which ${part.process.key} has not read yet`);
-      }
+  changeSent(process: string, partition: string, holder: PartitionHolder, after: PartitionRecord): void {
+    const { set } = holder;
+    if (set === undefined || !set.isPartial || !isSameTerm(holder.term, after.term)) return;
+    for (const row of set.rows) {
+      if (row.isGone || !(row === set.source || row.isDiverged) || !row.isRecorded
+        || isMemberOf(after.members, row.storeId, row.bootId)) continue;
+      const which = `${row.storeId}/${row.bootId}`;
+      throw new PropertyBroken(`partial: ${which} leaves ${partition}, which ${process} has not read yet`);
     }
   }
 
-  #giveUp(partition: string): void {
+  /** By a person's order: what no copy that was given up still has is lost by it, the rest may come back. */
+  #giveUp(partition: string, { gaveUp }: PartitionRecord): void {
+    const copies = gaveUp.map(({ storeId, bootId }) => this.#world.stores.find((store) =>
+      store.storeId === storeId)?.holdsIn(partition, bootId));
     for (const letter of this.#due.get(partition) ?? []) {
       letter.isAway = true;
       letter.wasGivenUp = true;
+      if (!copies.some((copy) => copy?.ids.has(letter.id) === true)) letter.isLost = true;
     }
   }
 
@@ -128,7 +157,18 @@ export class Custody {
     let due = this.#due.get(partition);
     if (due === undefined) this.#due.set(partition, due = new Set());
     due.add(letter);
+    if (truth !== undefined && !isSameTerm(truth.term, term)) this.#answeredByDeposed(partition, letter, truth);
     this.isTouched = true;
+  }
+
+  /**
+   * Who was deposed by giving copies up may still commit on these, until they are fenced to be adopted
+   * (16).
+   */
+  #answeredByDeposed(partition: string, letter: Letter, { gaveUp }: PartitionRecord): void {
+    letter.isAway = gaveUp.some(({ storeId, bootId }) => this.#world.stores.some((store) =>
+      store.storeId === storeId && store.holdsIn(partition, bootId)?.ids.has(letter.id) === true));
+    letter.wasGivenUp = letter.isAway;
   }
 
   said4xx(id: number): void {

@@ -1,7 +1,7 @@
 /**
  * Seeds of the ownership world, one after the other:
  *
- *     node dist/test/simulation/ownership/main.js [--seed N] [--seeds M] [--trace] [--keep-going] [--safety]
+ *     node dist/test/simulation/ownership/main.js [--seed N] [--seeds M] [--trace] [--keep-going]
  *                                                 [--mutants [--only NAME]]
  */
 import { numberOf, readArguments, runProgram } from '../../arguments.js';
@@ -15,7 +15,7 @@ function main(): Promise<void> {
   const values = readArguments({
     seed: { type: 'string', default: '1' }, seeds: { type: 'string', default: '1' },
       trace: { type: 'boolean', default: false },
-    'keep-going': { type: 'boolean', default: false }, safety: { type: 'boolean', default: false },
+    'keep-going': { type: 'boolean', default: false },
     mutants: { type: 'boolean', default: false }, only: { type: 'string', default: '' },
   });
   if (values.mutants) {
@@ -32,7 +32,7 @@ function main(): Promise<void> {
   for (let seed = first; seed < first + seeds; seed++) {
     const onTrace = values.trace ? { onTrace: (atMs: number,
       text: string) => { say(`${atMs.toFixed(0)} ${text}`); } } : {};
-    const result = simulateOwnership(seed, { ...onTrace, isSafetyOnly: values.safety });
+    const result = simulateOwnership(seed, onTrace);
     ran += 1;
     accepted += result.accepted;
     repeated += result.repeated;

@@ -5,7 +5,7 @@
  *
  * Not here, since they can't be taken out alone: "members after the wait" (there is no set before reading begins),
  * "fence first" (a store lets itself be read only under the term that it was fenced with), and comparing the
- * revision, which is the register's own part. Not met by 200 seeds, and held by unit tests of the fence alone: an
+ * revision, which is the register's own part. Not met by these seeds, and held by unit tests of the fence alone: an
  * equal number with another nonce, and a file that carries no terms.
  */
 import { spawnSync } from 'node:child_process';
@@ -30,7 +30,7 @@ export interface OwnershipMutant extends Patch {
   readonly missed?: 'unit' | 'open';
 }
 
-const SEEDS = 200;
+const SEEDS = 400;
 const BUILD = join(dirname(fileURLToPath(import.meta.url)), '..', '..', '..');
 const SET = 'src/recovery/ownership/partition-set.js';
 const HOLDER = 'src/recovery/ownership/holder.js';
@@ -42,7 +42,7 @@ const PART = 'test/simulation/ownership/sim-process.js';
 const STORE = 'test/simulation/ownership/sim-store.js';
 
 export const OWNERSHIP_MUTANTS: readonly OwnershipMutant[] = [
-  { rule: '1', name: 'own name without its term', missed: 'open', file: HOLDER,
+  { rule: '1', name: 'own name without its term', file: HOLDER,
     old: '!isSameHolder(record.holder, this.#options.self) || !isSameTerm(record.term, own.term)',
     new: '!isSameHolder(record.holder, this.#options.self)' },
   { rule: '1', name: 'a claim is known by its name', file: HOLDER,
@@ -75,24 +75,34 @@ export const OWNERSHIP_MUTANTS: readonly OwnershipMutant[] = [
     old: 'const endsMs = sentMs + leaseMs -', new: 'const endsMs = sentMs + 1500 + leaseMs -' },
   { rule: '6', name: 'an answer does not count fences', file: LEASES,
     old: 'row.fences.push({ count: row.fenceCount, partition, term });', new: 'row.fenceCount -= 1;' },
+  { rule: '6', name: 'fences of another boot are confirmed', missed: 'unit', file: LEASE,
+    old: 'return bootId === this.#bootId ? this.#fencesProcessed : 0;', new: 'return this.#fencesProcessed;' },
+  { rule: '10', name: 'fenced by a founder where it adds a member, it forgets', file: HOLDER,
+    old: '(row === undefined || row.isRecorded)', new: 'true',
+    also: [{ file: HOLDER, old: 'storeId, bootId) : row.isRecorded)', new: 'storeId, bootId) : row.isPossible)' }] },
   { rule: '6', name: 'a lease counts where our term was not processed', missed: 'unit', file: 'src/recovery/ownership/member.js',
     old: 'return this.isFenced && this.lease.bootId', new: 'return this.lease.bootId' },
   { rule: '6, 7', name: 'delivers with no member and no session', missed: 'unit', file: SET,
     old: 'return !this.#isEmptyPossible || nowMs < sessionEndsMs;', new: 'return true;' },
-  { rule: '7', name: 'a session that was not tied to the record', missed: 'open', file: HOLDER,
+  { rule: '7', name: 'a session that was not tied to the record', file: HOLDER,
     old: 'session.id === this.#tiedSession ? session.endsMs : -Infinity', new: 'session.endsMs' },
   { rule: '7', name: 'a rescuer takes a record without members', file: HOLDER,
     old: 'const isOut = record.members.some(', new: 'const isOut = record.members.length === 0 || record.members.some(',
-    also: [{ file: HOLDER, old: 'if (mayTake)\n            this.#takeOver(', new: 'if (mayTake && record.members.length === 0)\n            this.#found({ isLoss: true, gaveUp: [], unlessSessionOf: undefined }, nowMs);\n        else if (mayTake)\n            this.#takeOver(' }] },
-  { rule: '7', name: 'a memory is given up while its session lives', missed: 'open', file: HOLDER,
+    also: [{ file: HOLDER, old: 'if (mayTake)\n            this.#takeOnceHeard(', new: 'if (mayTake && record.members.length === 0)\n            this.#found({ isLoss: true, gaveUp: [], unlessSessionOf: undefined }, nowMs);\n        else if (mayTake)\n            this.#takeOnceHeard(' }] },
+  { rule: '7', name: 'a memory is given up while its session lives', file: HOLDER,
     old: 'const unlessSessionOf = record.members.length === 0 ? record.holder : undefined;', new: 'const unlessSessionOf = undefined;' },
+  { rule: '7', name: 'founds on although a newer record is known', missed: 'unit', file: HOLDER,
+    old: 'if (this.#newest !== this.#foundFor) {', new: 'if (nowMs < 0) {',
+    also: [{ file: HOLDER, old: '=== HolderState.FOUNDING) {\n            if (before !== undefined &&', new: '=== HolderState.FOUNDING) {\n            if (nowMs < 0 && before !== undefined &&' }] },
+  { rule: '7', name: 'what was founded after a loss fences its members', missed: 'unit', file: HOLDER,
+    old: ' || this.#waitUntilMs !== -Infinity', new: '' },
   { rule: '8', name: 'the last silent member is dropped', file: SET,
     old: 'if (!hasInStep || (', new: 'if ((' },
   { rule: '9', name: 'takes without a change of the record', file: HOLDER,
     old: 'unlessSessionOf: undefined }, nowMs, why);', new: 'unlessSessionOf: undefined }, nowMs, why);\n        this.#enterTerm(claimed, nowMs, why);' },
   { rule: '9', name: 'no wait after the fence', file: HOLDER,
     old: 'answer.olderLeaseMs === 0)', new: 'answer.olderLeaseMs >= 0)' },
-  { rule: '9', name: 'the wait for leases nobody can tell of', missed: 'open', file: HOLDER,
+  { rule: '9', name: 'the wait for leases nobody can tell of', file: HOLDER,
     old: 'if (claim.mustWaitOut) {', new: 'if (claim.mustWaitOut && nowMs < 0) {' },
   { rule: '9', name: 'claims while the holder is alive', file: HOLDER,
     old: '=> this.#answerOf(member)?.leaseLeftMs === 0);', new: '=> this.#answerOf(member) !== undefined);' },
@@ -101,22 +111,26 @@ export const OWNERSHIP_MUTANTS: readonly OwnershipMutant[] = [
   { rule: '10', name: 'a fence does not freeze leases', file: FENCE,
     old: 'this.#older.push({ process, endsMs });', new: 'void endsMs;' },
   { rule: '10', name: 'an old term can fill', file: STORE,
-    old: 'const verdict = fence.raise(term, holder, this.#clock());\n        if (verdict !== FenceVerdict.ACCEPTED)\n            return this.#refusal(fence, term, verdict);\n        this.copies.set(', new: 'fence.raise(term, holder, this.#clock());\n        this.copies.set(',
-    also: [{ file: STORE, old: 'if (!fence.admits(term))\n            return this.#refusal(fence, term, fence.judge(term));\n        const copy = new Copy();', new: 'const copy = new Copy();' }] },
+    old: 'const verdict = fence.raise(term, holder, this.#clock());\n        if (verdict !== FenceVerdict.ACCEPTED)\n            return this.#refusal(fence, term, verdict);\n        this.#take(partition, term);\n        this.copies.set(', new: 'fence.raise(term, holder, this.#clock());\n        this.#take(partition, term);\n        this.copies.set(',
+    also: [{ file: STORE, old: 'if (!fence.admits(term))\n            return this.#refusal(fence, term, fence.judge(term));\n        this.#take(partition, term);\n        const copy = new Copy();', new: 'this.#take(partition, term);\n        const copy = new Copy();' }] },
   { rule: '10', name: 'a file without its longest lease', missed: 'unit', file: STORE,
     old: 'this.#inheritedEndsMs = this.#clock() + file.longestMs;', new: 'this.#inheritedEndsMs = -Infinity;' },
+  { rule: '10', name: 'a term that never came to be is not taken back', file: SET,
+    old: 'return this.#rows.some((row) => row.refusedBy >= epoch', new: 'return this.#rows.some((row) => row.refusedBy < 0' },
+  { rule: '10', name: 'an older record puts a later copy out', file: FENCE,
+    old: 'return this.#term.number <= record.epoch;', new: 'return true;' },
   { rule: '11', name: 'a longer member is kept', file: SET,
     old: 'const isOurs = !row.isDiverged && this.#ports.isInHistory(at);', new: 'const isOurs = !row.isDiverged && (at.number >= lastNumber || this.#ports.isInHistory(at));',
     also: [
       { file: SET, old: 'if (isOurs && (at.number === lastNumber ||', new: 'if (isOurs && (at.number >= lastNumber ||' },
       { file: SET, old: 'if (at.number === lastNumber)\n', new: 'if (at.number >= lastNumber)\n' },
     ] },
-  { rule: '11', name: 'a member aligned by its number only', missed: 'open', file: PART,
-    old: 'return change !== undefined && change.digest === at.digest && isSameTerm(change.term, at.term);', new: 'return true;',
+  { rule: '11', name: 'a member aligned by its number only', file: PART,
+    old: 'return this.#ring.some((each) => each.number === at.number && each.digest === at.digestA);', new: 'return true;',
     also: [
-      { file: STORE, old: '|| digestAfter(copy.at.digest, change.kind, change.id) !== change.digest', new: '' },
+      { file: STORE, old: '|| digestAfter(copy.at.digestA, change.kind, change.id) !== change.digest', new: '' },
       { file: STORE, old: 'known === undefined || known.digest === change.digest', new: 'known !== null' },
-      { file: PART, old: 'return at.digest === this.#position.digest && isSameTerm(at.term, this.#position.term);', new: 'return true;' },
+      { file: PART, old: 'return at.digestA === this.#position.digestA;', new: 'return true;' },
     ] },
   { rule: '12', name: '4xx when the record is lost', file: PART,
     old: 'this.process.world.noReply(entry.id);', new: 'if (this.process.isAlive) this.process.world.said4xx(entry.id);' },
@@ -129,10 +143,12 @@ export const OWNERSHIP_MUTANTS: readonly OwnershipMutant[] = [
     old: 'if (row === this.#source)\n            return false;', new: '' },
   { rule: '14', name: 'PARTIAL: a diverged member is dropped', file: SET,
     old: '|| (row.isDiverged && this.isPartial)', new: '' },
+  { rule: '14', name: 'a weak member that left is emptied when it is back', missed: 'unit', file: SET,
+    old: '(row.isInStep && row.isUnwanted', new: '(row.isInStep' },
   { rule: '14', name: 'reads on from any member', missed: 'unit', file: SET,
     old: 'if (row !== this.#source && row.isRecorded && row.isInStep)', new: 'if (row !== this.#source && row.isRecorded)',
     also: [{ file: SET, old: "invariant(row.isRecorded && row.isInStep, 'reading goes on only", new: "invariant(row.isRecorded, 'reading goes on only" }] },
-  { rule: '14', name: 'a PARTIAL holder fills as if it had everything', file: PART,
+  { rule: '14', name: 'a PARTIAL holder fills as if it had everything', missed: 'open', file: PART,
     old: 'if (!this.isComplete)', new: 'if (this.entries.size < 0)' },
   { rule: '15', name: 'what stores were told is not believed', file: HOLDER,
     old: 'if (this.#newest === undefined || isNewer(told, this.#newest)) {', new: 'if (told.epoch < 0) {',
@@ -143,7 +159,7 @@ export const OWNERSHIP_MUTANTS: readonly OwnershipMutant[] = [
     old: 'this.#noteRollback(stamped, nowMs);\n', new: "this.#lose(nowMs, 'another holder');\n", },
   { rule: '15', name: 'records are not told', file: PART,
     old: 'const isKept = link.store.tell(', new: 'const isKept = record.epoch > 0 || link.store.tell(' },
-  { rule: '16', name: 'a store is filled before its copy is adopted', missed: 'open', file: SET,
+  { rule: '16', name: 'a store is filled before its copy is adopted', file: SET,
     old: 'taken.push(each.storeId);', new: 'void each;' },
   { rule: '16', name: 'a copy that comes back is not adopted', file: HOLDER,
     old: 'this.#ports.memory.adopt(member);', new: '' },

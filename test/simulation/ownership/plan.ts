@@ -8,7 +8,10 @@ export const OWNERSHIP_FAULTS = [
     'cut-link', 'cut-one-way', 'isolate-gateway', 'split',
   'isolate-store', 'register-away', 'register-late', 'register-cut', 'rollback', 'relocate',
     'start-elsewhere', 'hop-down', 'give-up', 'empty', 'lose-all',
+  // Plots: faults in an order that chance does not find.
+  'moved-back', 'appointed-blind', 'impatient',
 ] as const;
+const PLOTS: readonly OwnershipFault[] = ['moved-back', 'appointed-blind', 'impatient', 'empty'];
 export type OwnershipFault = (typeof OWNERSHIP_FAULTS)[number];
 
 export interface OwnershipPlan {
@@ -34,7 +37,8 @@ export function ownershipPlanOf(seed: number): OwnershipPlan {
   const random = new Prng(seed * 7919 + 13);
   const stores = 2 + random.below(4);
   const replicas = stores >= 4 && random.below(4) === 0 ? 3 : 2;
-  const faults = OWNERSHIP_FAULTS.filter((kind) => {
+  const chosen = OWNERSHIP_FAULTS.filter((kind) => {
+    if (PLOTS.includes(kind) && kind !== 'empty') return false;
     if (kind === 'lose-all') return random.below(10) === 0;
     if (kind === 'register-late' || kind === 'cut-link') return random.below(5) < 3;
     if (kind === 'give-up') return random.below(10) === 0;
@@ -42,6 +46,11 @@ export function ownershipPlanOf(seed: number): OwnershipPlan {
     if (kind === 'rollback') return random.below(5) === 0;
     return random.below(5) < 2;
   });
+  // Drawn apart. A plot needs some quiet: in half of the runs that have one, there is little else.
+  const plots = new Prng(seed * 104_729 + 5);
+  const plot = plots.below(5) < 2 ? [plots.pick(PLOTS)] : [];
+  const others = plot.length > 0 && plots.below(2) === 0 ? chosen.slice(0, 1) : chosen;
+  const faults = [...new Set([...others, ...plot])];
   return {
     seed,
     gateways: 1 + random.below(3),

@@ -5,7 +5,7 @@
  */
 import type { HolderId, PartitionRecord, RecordedMember,
   Term } from '../../../src/protocol/partition-record.js';
-import { holderKey, isSameTerm } from '../../../src/protocol/partition-record.js';
+import { holderKey } from '../../../src/protocol/partition-record.js';
 import { LinkLease } from '../../../src/recovery/ownership/link-lease.js';
 import type { PartitionMember } from '../../../src/recovery/ownership/member.js';
 import { MemberState } from '../../../src/recovery/ownership/member.js';
@@ -160,6 +160,7 @@ export class SimProcess {
       if (now - link.triedMs < 300) return;
       link.triedMs = now;
       link.heardMs = now;
+      link.bootId = '';
       const conn = this.world.connect(this, link.store);
       if (conn === undefined) return;
       link.conn = conn;
@@ -172,7 +173,7 @@ export class SimProcess {
   }
 
   #beat(link: Link, sentMs: number): void {
-    const processed = link.lease.fencesProcessed;
+    const processed = link.lease.fencesProcessedIn(link.bootId);
     this.send(link, (reply) => {
       const answer = link.store.heartbeat(this.key, processed);
       const { bootId } = link.store;
@@ -225,6 +226,7 @@ export class Part {
   #filled = new WeakSet<PartitionMember>();
   #source: RecordedMember | undefined;
   #readLife = 0;
+  #block = BLOCK;
   #adopting: { readonly member: RecordedMember; readonly number: number; readonly ids: readonly number[] }[] = [];
 
   constructor(process: SimProcess, partition: string, gatewayId: string) {
@@ -285,9 +287,9 @@ export class Part {
 
   #append(kind: Change['kind'], id: number): void {
     const { holder } = this;
-    const digest = digestAfter(this.#position.digest, kind, id);
+    const digest = digestAfter(this.#position.digestA, kind, id);
     const change = { number: this.lastNumber + 1, term: holder.term, kind, id, digest };
-    this.#position = { number: change.number, term: change.term, digest };
+    this.#position = { number: change.number, term: change.term, digestA: digest, digestB: 0 };
     this.#ring.push(change);
     this.#trimRing();
     for (const row of holder.set?.rows ?? []) {
@@ -385,6 +387,7 @@ export class Part {
       stores: this.#storePort(),
       members: this.#memberPorts(),
       memory: this.#memoryPort(),
+      mayBegin: () => this.isOwn,
       isProvenDead: (holder) => process.provesDead && holder.gatewayId === process.self.gatewayId
         && holder.incarnation < process.self.incarnation,
       session: () => process.session,
@@ -403,6 +406,7 @@ export class Part {
           (stamped) => { process.receive(() => { this.holder.onRecord(ticket, stamped, now()); }); });
       },
       change: (ticket, expected, record, unlessSessionOf) => {
+        process.world.custody.changeSent(process.key, partition, this.holder, record);
         const apply = (): { revision: string | undefined; stamped: ReturnType<typeof register.read> } =>
           ({ revision: register.change(partition, expected, record, unlessSessionOf),
             stamped: register.read(partition) });
@@ -516,11 +520,9 @@ export class Part {
 
   #isInHistory(at: CopyPosition): boolean {
     if (at.number < 0 || at.number > this.lastNumber) return false;
-    if (at.number === this.lastNumber) return at.digest === this.#position.digest && isSameTerm(at.term,
-      this.#position.term);
+    if (at.number === this.lastNumber) return at.digestA === this.#position.digestA;
     if (at.number === 0) return this.#ring[0]?.number === 1;
-    const change = this.#ring.find((each) => each.number === at.number);
-    return change !== undefined && change.digest === at.digest && isSameTerm(change.term, at.term);
+    return this.#ring.some((each) => each.number === at.number && each.digest === at.digestA);
   }
 
   #chooseStore(taken: readonly string[], only: string): StoreChoice | undefined {
@@ -644,14 +646,14 @@ export class Part {
     // Changes of our own that were made since stand behind what is read; there are none before the index is
     // here.
     this.#ring = [...snapshot.ring];
+    this.#block = Math.max(BLOCK, Math.ceil(snapshot.ids.length / BLOCKS_MAX));
     for (const id of snapshot.ids) this.entries.set(id, { id, state: 'ready', hasBody: false, number: 0,
       deadlineMs: 0 });
     this.holder.onHistoryRead(this.process.now());
   }
 
   #readBlocks(source: RecordedMember, life: number): void {
-    const block = Math.max(BLOCK, Math.ceil(this.entries.size / BLOCKS_MAX));
-    const missing = [...this.entries.values()].filter((entry) => !entry.hasBody).slice(0, block);
+    const missing = [...this.entries.values()].filter((entry) => !entry.hasBody).slice(0, this.#block);
     if (missing.length === 0) {
       this.isComplete = true;
       this.#source = undefined;
@@ -681,9 +683,10 @@ export class Part {
   #adopt(member: RecordedMember): void {
     const link = this.#linkOf(member);
     const life = this.#life;
+    const { term } = this.holder;
     if (link === undefined) return;
     this.process.send(link, (reply) => {
-      const ids = link.store.readGivenUp(this.partition);
+      const ids = link.store.readGivenUp(this.partition, term, this.process.self);
       reply(() => {
         if (life !== this.#life) return;
         for (const id of ids) {

@@ -11,6 +11,7 @@ import type { FenceNotice, HeartbeatAnswer } from '../../../src/kvs/core/ownersh
 import { ProcessLeases } from '../../../src/kvs/core/ownership/process-leases.js';
 import type { AskAnswer, CopyPosition, FencedAnswer,
   Refusal } from '../../../src/recovery/ownership/ports.js';
+import { PropertyBroken } from './property-broken.js';
 import { RefusalReason } from '../../../src/recovery/ownership/ports.js';
 
 /** A change of a partition. */
@@ -29,7 +30,7 @@ export interface Snapshot {
   readonly ring: readonly Change[];
 }
 
-export const EMPTY_POSITION: CopyPosition = { number: 0, term: NO_TERM, digest: 0 };
+export const EMPTY_POSITION: CopyPosition = { number: 0, term: NO_TERM, digestA: 0, digestB: 0 };
 
 export function digestAfter(digest: number, kind: string, id: number): number {
   return (Math.imul(digest ^ (id * 4 + kind.length), 0x9e3779b1) ^ (digest >>> 15)) >>> 0;
@@ -42,7 +43,7 @@ class Copy {
   isComplete = false;
 
   position(): CopyPosition {
-    return this.isComplete ? this.at : { number: -1, term: NO_TERM, digest: 0 };
+    return this.isComplete ? this.at : { number: -1, term: NO_TERM, digestA: 0, digestB: 0 };
   }
 }
 
@@ -71,6 +72,8 @@ export class SimStore {
   #fences = new Map<string, PartitionFence>();
   #leases: ProcessLeases;
   #inheritedEndsMs = -Infinity;
+  /** The highest term that was taken, kept apart from the machine that is checked. */
+  readonly #taken = new Map<string, number>();
   #boots = 0;
   #file: StoreFile | undefined;
 
@@ -92,6 +95,7 @@ export class SimStore {
     this.isFrozen = false;
     this.copies.clear();
     this.#fences = new Map();
+    if (this.#file === undefined) this.#taken.clear();
     const file = this.#file;
     this.#file = undefined;
     this.#leases = new ProcessLeases(this.#leaseMs, file?.longestMs ?? 0);
@@ -151,11 +155,16 @@ export class SimStore {
       told: fence.told };
     const verdict = fence.raise(term, holder, this.#clock());
     if (verdict !== FenceVerdict.ACCEPTED) return this.#refusal(fence, term, verdict);
+    this.#take(partition, term);
     return { term, at: copy.position(), olderLeaseMs: fence.olderLeaseMs(this.#clock(), provenDead) };
   }
 
   /** A new, empty copy. Undefined: done. */
   found(partition: string, term: Term, holder: HolderId): Refusal | undefined {
+    const fence = this.#fence(partition);
+    if (this.copies.get(partition)?.isComplete === true && !fence.mayFound(holder, this.#clock())) {
+      return { reason: RefusalReason.NO_COPY, asked: term, term: fence.term, told: fence.told };
+    }
     const refusal = this.fillBegin(partition, term, holder);
     const copy = this.copies.get(partition);
     if (refusal === undefined && copy !== undefined) copy.isComplete = true;
@@ -166,6 +175,7 @@ export class SimStore {
     const fence = this.#fence(partition);
     const verdict = fence.raise(term, holder, this.#clock());
     if (verdict !== FenceVerdict.ACCEPTED) return this.#refusal(fence, term, verdict);
+    this.#take(partition, term);
     this.copies.set(partition, new Copy());
     return undefined;
   }
@@ -173,6 +183,7 @@ export class SimStore {
   fillEnd(partition: string, term: Term, snapshot: Snapshot): Refusal | undefined {
     const fence = this.#fence(partition);
     if (!fence.admits(term)) return this.#refusal(fence, term, fence.judge(term));
+    this.#take(partition, term);
     const copy = new Copy();
     copy.at = snapshot.at;
     copy.ids = new Set(snapshot.ids);
@@ -186,17 +197,18 @@ export class SimStore {
   change(partition: string, change: Change, term: Term): number | 'gap' | Refusal {
     const fence = this.#fence(partition);
     if (!fence.admits(term)) return this.#refusal(fence, term, fence.judge(term));
+    this.#take(partition, term);
     const copy = this.copies.get(partition);
     if (copy === undefined || !copy.isComplete) return 'gap';
     if (change.number <= copy.at.number) {
       const known = copy.ring.find((each) => each.number === change.number);
       return known === undefined || known.digest === change.digest ? copy.at.number : 'gap';
     }
-    if (change.number !== copy.at.number + 1 || digestAfter(copy.at.digest, change.kind,
+    if (change.number !== copy.at.number + 1 || digestAfter(copy.at.digestA, change.kind,
       change.id) !== change.digest) return 'gap';
     if (change.kind === 'store') copy.ids.add(change.id);
     else copy.ids.delete(change.id);
-    copy.at = { number: change.number, term: change.term, digest: change.digest };
+    copy.at = { number: change.number, term, digestA: change.digest, digestB: 0 };
     copy.ring.push(change);
     if (copy.ring.length > this.#ringLength) copy.ring.shift();
     return change.number;
@@ -209,8 +221,12 @@ export class SimStore {
     return { at: copy.at, ids: [...copy.ids], ring: [...copy.ring] };
   }
 
-  /** A copy that was given up, to be adopted: read whatever its term. */
-  readGivenUp(partition: string): readonly number[] {
+  /**
+   * A copy that was given up, to be adopted: read whatever its term, when nothing can be added to it any
+   * more.
+   */
+  readGivenUp(partition: string, term: Term, holder: HolderId): readonly number[] {
+    this.#fence(partition).raise(term, holder, this.#clock());
     return [...(this.copies.get(partition)?.ids ?? [])];
   }
 
@@ -221,12 +237,13 @@ export class SimStore {
   tell(partition: string, record: PartitionRecord, isOut: boolean, bootId: string): boolean {
     if (bootId !== this.bootId) return true;
     const fence = this.#fence(partition);
+    if (!fence.tell(record)) return false;
     if (fence.isNeverSettled(record)) {
       fence.dropTerm(record);
+      this.#taken.delete(partition);
       this.copies.delete(partition);
     }
-    if (!fence.tell(record)) return false;
-    if (isOut && !isMemberOf(record.gaveUp, this.storeId, this.bootId)) this.copies.delete(partition);
+    if (isOut && fence.isOutBy(record) && !isMemberOf(record.gaveUp, this.storeId, this.bootId)) this.copies.delete(partition);
     return true;
   }
 
@@ -234,6 +251,13 @@ export class SimStore {
   toldEpoch(partition: string): number {
     const told = this.isUp ? this.#fences.get(partition)?.told : this.#file?.fences.get(partition)?.told;
     return told?.epoch ?? 0;
+  }
+
+  #take(partition: string, term: Term): void {
+    const taken = this.#taken.get(partition) ?? 0;
+    if (term.number < taken) throw new PropertyBroken(
+      `fence: ${this.storeId} of ${partition} took term ${String(taken)}, then works under ${String(term.number)}`);
+    this.#taken.set(partition, term.number);
   }
 
   #fence(partition: string): PartitionFence {

@@ -3,8 +3,9 @@
  * leaves one
  * copy; then calm, in which everything answered 250 must be delivered, and doubled, without a person.
  */
+import { holderKey, isSameTerm } from '../../../src/protocol/partition-record.js';
 import { Prng } from '../../../src/base/prng.js';
-import { PropertyBroken } from './custody.js';
+import { PropertyBroken } from './property-broken.js';
 import type { OwnershipFault, OwnershipPlan } from './plan.js';
 import { ownershipPlanOf } from './plan.js';
 import type { SimProcess } from './sim-process.js';
@@ -31,8 +32,6 @@ export interface OwnershipResult {
 
 export interface SimulateOptions {
   readonly onTrace?: (atMs: number, text: string) => void;
-  /** A partition that does not drain is no failure. */
-  readonly isSafetyOnly?: boolean;
 }
 
 export function simulateOwnership(seed: number, options: SimulateOptions = {}): OwnershipResult {
@@ -42,7 +41,7 @@ export function simulateOwnership(seed: number, options: SimulateOptions = {}): 
   const run = new Run(world, plan);
   let failure = '';
   try {
-    run.play(options.isSafetyOnly === true);
+    run.play();
   } catch (error) {
     failure = error instanceof PropertyBroken ? error.message
       : `machine: ${error instanceof Error ? error.stack ?? error.message : String(error)}`;
@@ -57,6 +56,8 @@ class Run {
   readonly #plan: OwnershipPlan;
   readonly #random: Prng;
   readonly #healers = new Set<() => void>();
+  /** When the last of such faults ends. */
+  readonly #lasts = new Map<string, number>();
 
   constructor(world: World, plan: OwnershipPlan) {
     this.#world = world;
@@ -64,7 +65,7 @@ class Run {
     this.#random = new Prng(plan.seed * 31 + 7);
   }
 
-  play(isSafetyOnly: boolean): void {
+  play(): void {
     const { events } = this.#world;
     const endMs = START_MS + this.#plan.faultsMs;
     events.at(START_MS, () => { this.#faultLater(endMs); });
@@ -72,10 +73,10 @@ class Run {
     this.#calm();
     if (this.#plan.faults.includes('lose-all')) events.after(PERSON_MS, () => { this.#person(); });
     this.#runUntil(endMs + CALM_MS);
-    if (!isSafetyOnly) this.#checkDrained();
+    this.#checkDrained();
     const probes = this.#probe();
     this.#runUntil(endMs + CALM_MS + PROBE_MS);
-    if (!isSafetyOnly) this.#checkProbes(probes);
+    this.#checkProbes(probes);
   }
 
   #runUntil(endMs: number): void {
@@ -126,6 +127,9 @@ class Run {
       case 'give-up': if (random.below(3) === 0) this.#giveUp(); break;
       case 'empty': this.#empty(); break;
       case 'hop-down': this.#hopDown(); break;
+      case 'moved-back': this.#movedBack(); break;
+      case 'appointed-blind': this.#appointedBlind(); break;
+      case 'impatient': this.#impatient(); break;
     }
   }
 
@@ -137,6 +141,16 @@ class Run {
     };
     this.#healers.add(once);
     this.#world.events.after(delayMs, once);
+  }
+
+  /** Of several faults of one kind at one place the one that lasts longest is healed. */
+  #healLast(what: string, delayMs: number, heal: () => void): void {
+    const world = this.#world;
+    const endMs = world.events.nowMs + delayMs;
+    this.#lasts.set(what, Math.max(endMs, this.#lasts.get(what) ?? endMs));
+    this.#healIn(delayMs, () => {
+      if (world.isCalm || this.#lasts.get(what) === endMs) heal();
+    });
   }
 
   #kill(processes: readonly SimProcess[], stores: readonly SimStore[]): void {
@@ -213,18 +227,19 @@ class Run {
   #freezeStoreFor(store: SimStore, delayMs: number): void {
     this.#world.trace(`FREEZE ${store.storeId}`);
     store.isFrozen = true;
-    this.#healIn(delayMs, () => {
+    this.#healLast(`freeze ${store.storeId}`, delayMs, () => {
       this.#world.trace(`THAW ${store.storeId}`);
       store.isFrozen = false;
       this.#world.flushHeld();
     });
   }
 
-  #cut(gateway: Gateway, stores: readonly SimStore[], ways: readonly (0 | 1)[]): void {
+  #cut(gateway: Gateway, stores: readonly SimStore[], ways: readonly (0 | 1)[],
+    delayMs = this.#random.below(this.#random.below(2) === 0 ? 1500 : 12_000)): void {
     this.#world.trace(`CUT ${gateway.gatewayId} ${stores.map(({ storeId }) => storeId).join(' ')} ${ways.join(' ')}`);
     for (const store of stores) for (const way of ways) this.#world.cut(gateway.gatewayId, store.storeId,
       way);
-    this.#healIn(this.#random.below(this.#random.below(2) === 0 ? 1500 : 12_000), () => {
+    this.#healIn(delayMs, () => {
       this.#world.trace(`MEND ${gateway.gatewayId} ${stores.map(({ storeId }) => storeId).join(' ')}`);
       for (const store of stores) this.#world.mend(gateway.gatewayId, store.storeId);
     });
@@ -270,11 +285,11 @@ class Run {
     });
   }
 
-  #cutRegister(process: SimProcess): void {
+  #cutRegister(process: SimProcess, delayMs = this.#random.below(10_000)): void {
     const { register } = this.#world;
     this.#world.trace(`CUT ${process.key} register`);
     register.cutOff.add(process.key);
-    this.#healIn(this.#random.below(10_000), () => {
+    this.#healLast(`cut ${process.key}`, delayMs, () => {
       this.#world.trace(`MEND ${process.key} register`);
       register.cutOff.delete(process.key);
     });
@@ -286,16 +301,126 @@ class Run {
       world.register.backUp();
       return;
     }
+    this.#restore(this.#random.below(4) === 0);
+  }
+
+  #restore(isEmpty: boolean): boolean {
+    const world = this.#world;
     // A record that nobody was told of yet can't be known again: rule 15 promises nothing for it.
     const isTold = world.partitions.every(({ partition }) => {
       const truth = world.custody.truth(partition);
       const holding = world.stores.filter((store) => store.holds(partition));
       return truth === undefined || holding.every((store) => store.toldEpoch(partition) >= truth.epoch);
     });
-    if (!isTold) return;
+    // Nor closes any rule this hole: a deposed holder that does not know it, and the record by which it held.
+    const isBlind = world.partitions.some(({ partition }) => world.partsOf(partition).some((part) =>
+      part.holder.set !== undefined && !isSameTerm(part.holder.term, world.custody.truth(partition)?.term
+        ?? part.holder.term)));
+    if (!isTold || isBlind) return false;
     world.trace('REGISTER restored from a backup');
     world.count('register restored');
-    world.register.restore(this.#random.below(4) === 0);
+    world.register.restore(isEmpty);
+    return true;
+  }
+
+  #membersOf(partition: string): SimStore[] {
+    const members = this.#world.custody.truth(partition)?.members ?? [];
+    return this.#world.stores.filter((store) => members.some(({ storeId }) => storeId === store.storeId));
+  }
+
+  #holderOf(partition: string): SimProcess | undefined {
+    return this.#world.processes.find((process) => process.parts.get(partition)?.isCopy === true);
+  }
+
+  /**
+   * A partition moves to other stores, those that it left are restarted. Then the register goes back to
+   * before
+   * that, its holder dies, and the stores that know better are silent for a while (15).
+   */
+  #movedBack(): void {
+    const world = this.#world;
+    const { partition } = this.#random.pick(world.partitions);
+    const before = this.#membersOf(partition);
+    if (before.length * 2 > world.stores.length) return;
+    world.register.backUp();
+    for (const { storeId } of before) this.#holderOf(partition)?.parts.get(partition)?.holder.relocate(storeId);
+    world.events.after(2500, () => {
+      const after = this.#membersOf(partition);
+      const holder = this.#holderOf(partition);
+      if (holder === undefined || before.some((store) => after.includes(store) || !store.isUp)
+        || !world.mayLose([holder.key, ...before.map(({ storeId }) => storeId)])) return;
+      if (!this.#restore(false)) return;
+      world.count('moved back');
+      for (const store of before) {
+        world.endStore(store, false);
+        world.startStore(store);
+      }
+      for (const store of after) this.#freezeStoreFor(store, 4000);
+      world.killProcess(holder);
+      const gateway = world.gateways.find(({ gatewayId }) => gatewayId === holder.self.gatewayId);
+      if (gateway !== undefined) this.#healIn(300, () => { this.#startGateway(gateway); });
+    });
+  }
+
+  /**
+   * A holder is cut off; its partition is taken over and handed back to it, and it learns only the latter
+   * (1).
+   */
+  #appointedBlind(): void {
+    const world = this.#world;
+    const { partition, gatewayId } = this.#random.pick(world.partitions);
+    const holder = this.#holderOf(partition);
+    const gateway = world.gateways.find((each) => each.gatewayId === gatewayId);
+    if (gateway === undefined || holder?.self.gatewayId !== gatewayId) return;
+    this.#cut(gateway, world.stores, [0, 1], 12_000);
+    this.#cutRegister(holder, 6000 + this.#random.below(2000));
+    const look = (): void => {
+      const { holder: machine } = holder.parts.get(partition) ?? {};
+      const truth = world.custody.truth(partition);
+      if (!holder.isAlive || machine?.set === undefined || truth === undefined) return;
+      const isBack = holderKey(truth.holder) === holder.key && !isSameTerm(machine.term, truth.term);
+      if (!isBack) world.events.after(50, look);
+      else {
+        world.count('appointed blind');
+        machine.onNews(holder.now());
+      }
+    };
+    world.events.after(4000, look);
+  }
+
+  /** What is given up comes back: all members have their copies, and the register names them. */
+  #areMembersWhole(partition: string): boolean {
+    const world = this.#world;
+    const truth = world.custody.truth(partition);
+    return truth !== undefined && world.register.record(partition) === truth
+      && truth.members.every(({ storeId, bootId }) => world.stores.some((store) => store.storeId === storeId
+        && store.isUp && !store.isFrozen && store.holdsIn(partition, bootId)?.isComplete === true));
+  }
+
+  /** Copies are given up at once, while their holder may still use its leases there (9, 16). */
+  #impatient(): void {
+    const world = this.#world;
+    const { partition } = this.#random.pick(world.partitions);
+    const holder = this.#holderOf(partition);
+    const members = this.#membersOf(partition);
+    if (holder === undefined || holder.isFrozen || members.length === 0
+      || members.length >= world.stores.length || !this.#areMembersWhole(partition)) return;
+    const given = world.custody.truth(partition);
+    // Whoever holds what was given up can't be told by these stores, nor by the register: it is ended, first.
+    this.#healIn(8000, () => {
+      const truth = world.custody.truth(partition);
+      if (holder.isAlive && truth !== undefined && holderKey(truth.holder) !== holder.key
+        && world.mayLose([holder.key])) world.killProcess(holder);
+    });
+    for (const store of members) this.#freezeStoreFor(store, 9000);
+    this.#cutRegister(holder, 9000);
+    // As soon as all others find these stores silent.
+    world.events.after(1000, () => {
+      if (world.custody.truth(partition) !== given || world.register.record(partition) !== given) return;
+      const part = world.partsOf(partition).find((each) => each.process !== holder && !each.process.isFrozen
+        && each.holder.giveUp(members.map(({ storeId }) => storeId), each.process.now()));
+      if (part !== undefined) world.count('given up at once');
+    });
   }
 
   #relocate(store: SimStore): void {
@@ -346,24 +471,50 @@ class Run {
     const { partition } = this.#random.pick(world.partitions);
     const truth = world.custody.truth(partition);
     if (truth === undefined) return;
-    const holder = world.processes.find((process) => process.parts.get(partition)?.isCopy === true);
-    const members = world.stores.filter((store) =>
-      truth.members.some(({ storeId }) => storeId === store.storeId));
+    const holder = this.#holderOf(partition);
     if (holder === undefined) return;
     const gateway = world.gateways.find(({ gatewayId }) => gatewayId === holder.self.gatewayId);
-    this.#kill([], members);
-    world.events.after(100 + this.#random.below(300), () => { if (gateway !== undefined
-      && holder.isAlive) this.#cut(gateway, world.stores, [0, 1]); });
-    world.events.after(1500, () => { if (holder.isAlive
-      && world.custody.truth(partition)?.members.length === 0) this.#cutRegister(holder); });
-    world.events.after(4500, () => {
-      if (world.custody.truth(partition)?.members.length !== 0) return;
-      const part = world.partsOf(partition).find((each) => each.process !== holder && !each.process.isFrozen
-        && each.holder.giveUp([], each.process.now()));
-      if (part === undefined) return;
-      world.count('memory given up');
-      if (!world.register.hasSession(holder.key)) world.custody.lose(partition);
-    });
+    this.#kill([], this.#membersOf(partition));
+    for (const store of world.stores) if (!store.isUp) world.events.after(100, () => { world.startStore(store); });
+    const isEmpty = (): boolean => world.custody.truth(partition)?.members.length === 0;
+    let looks = 0;
+    const cut = (): void => {
+      looks += 1;
+      if (!holder.isAlive || gateway === undefined || looks > 500) return;
+      if (!isEmpty()) world.events.after(2, cut);
+      else {
+        this.#cut(gateway, world.stores, [0, 1], 11_000);
+        world.events.after(300, () => { if (holder.isAlive) this.#cutRegister(holder, 9500); });
+        world.events.after(3500, () => { this.#mendLate(partition, holder); });
+        world.events.after(1000 + this.#random.below(2200), () => { if (isEmpty()) this.#giveMemoryUp(partition, holder); });
+      }
+    };
+    cut();
+  }
+
+  /**
+   * Who lost its session reaches the register again just when its successor may deliver, or when there is
+   * none.
+   */
+  #mendLate(partition: string, holder: SimProcess): void {
+    const world = this.#world;
+    if (!world.register.cutOff.has(holder.key)) return;
+    const truth = world.custody.truth(partition);
+    const mayAnother = world.partsOf(partition).some((part) => part.process !== holder
+      && part.holder.mayDeliver(part.process.now()));
+    if (mayAnother || truth === undefined || holderKey(truth.holder) === holder.key) {
+      world.trace(`MEND ${holder.key} register`);
+      world.register.cutOff.delete(holder.key);
+    } else world.events.after(20, () => { this.#mendLate(partition, holder); });
+  }
+
+  #giveMemoryUp(partition: string, holder: SimProcess): void {
+    const world = this.#world;
+    const part = world.partsOf(partition).find((each) => each.process !== holder && !each.process.isFrozen
+      && each.holder.giveUp([], each.process.now()));
+    if (part === undefined) return;
+    world.custody.orderMemory(partition, part.process.key);
+    world.count('memory to be given up');
   }
 
   #hopDown(): void {
@@ -382,7 +533,7 @@ class Run {
     // A register that was rolled back is believed again when every store has answered, or by leases: rule 15
     // needs them all.
     const mayStayDead = this.#plan.deadStayDead && !this.#plan.faults.includes('lose-all')
-      && !this.#plan.faults.includes('empty')
+      && !this.#plan.faults.includes('empty') && !this.#plan.faults.includes('moved-back')
       && !this.#plan.faults.includes('rollback');
     for (const heal of [...this.#healers]) heal();
     for (const store of world.stores) {

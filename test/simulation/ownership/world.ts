@@ -374,7 +374,12 @@ export class World {
   /** Would each partition still have a copy without these? */
   mayLose(names: readonly string[]): boolean {
     return this.partitions.every(({ partition }) => {
-      if (this.custody.truth(partition) === undefined) return true;
+      const truth = this.custody.truth(partition);
+      if (truth === undefined) return true;
+      // While the register says less, somebody must be left who can say so when everybody is asked (15).
+      const isForgotten = (this.register.record(partition)?.epoch ?? 0) < truth.epoch;
+      if (isForgotten && !this.stores.some((store) => !names.includes(store.storeId)
+        && store.toldEpoch(partition) >= truth.epoch)) return false;
       return this.copiesOf(partition).some((name) => !names.includes(name));
     });
   }

@@ -143,7 +143,7 @@ async function isolated(world: World, strike: Strike): Promise<number> {
   let isolatedMs = 0;
   const sent = await underLoad(world, strike, async () => {
     const startMs = performance.now();
-    await until('store a is isolated', async () => (await cluster.status()).stores.some((store) => store.store === 'store-a' && !store.up && store.queues_sync === 0), 10_000, cluster.gateway);
+    await until('store a is isolated', async () => (await cluster.status()).stores.some((store) => store.store === 'store-a' && !store.up && store.partitions_sync === 0), 10_000, cluster.gateway);
     isolatedMs = performance.now() - startMs;
     const before = await cluster.sinkCounts();
     await cluster.sinkHas(before.messages + RATE);

@@ -8,11 +8,13 @@ import hashlib, hmac, json, os, socket, struct, sys
 from zlib import crc32
 
 HELLO, CHALLENGE, PROOF, WELCOME, CLOSE, HEARTBEAT, BEAT = 0x01, 0x02, 0x03, 0x04, 0x05, 0x10, 0x11
-OPEN, DROP, CHANGES, ACK, REFUSAL, LIST, LISTED, CLAIM, CLAIMED = 0x20, 0x21, 0x30, 0x31, 0x32, 0x40, 0x41, 0x42, 0x43
-PULL, BLOCK, PULL_BODIES, TAIL, TAILED, REFILL_BEGIN, REFILL, REFILL_END = 0x50, 0x51, 0x52, 0x53, 0x54, 0x60, 0x61, 0x62
-STORE, DELETE, REPLACE, ANNOTATE, WITHDRAW, SET_MEMBERS = range(1, 7)
-BODY_ABSENT, SHARED, SKIPPED, BODY_LATER = 1, 2, 4, 8
-CHANGE_ROW, ENTRY_ROW = struct.Struct('<BBHIIId'), struct.Struct('<B3xIIIIIdd')
+FENCE, FENCED, DECLINED, RELEASE, CHANGES, ACK, REFUSAL, TEXTS = 0x20, 0x21, 0x22, 0x23, 0x30, 0x31, 0x32, 0x33
+ASK, ASKED, TELL, TOLD, PULL, BLOCK, TAIL, TAILED, REFILL, REFILL_END = 0x40, 0x41, 0x42, 0x43, 0x50, 0x51, 0x52, 0x53, 0x60, 0x61
+STORE, DELETE, ANNOTATE, WITHDRAW = range(1, 5)
+JOIN, FOUND, FILL = range(1, 4)
+BODY_ABSENT, SHARED, SKIPPED = 1, 2, 4
+CHANGE_ROW, ENTRY_ROW, TEXT_ROW = struct.Struct('<BBHIIId'), struct.Struct('<BxHIIIIIdd'), struct.Struct('<dH')
+ROOM = 64  # what entries keep for their notes, 4 bytes of checksum included
 
 
 def pack(value):
@@ -73,12 +75,12 @@ def parse(frame):
 def entries_of(rows, bodies):
     """Entry rows with their payload; checks what they carry a checksum of."""
     found, at = [], 0
-    for flags, body_bytes, head_bytes, crc, note_bytes, note_crc, message, position in ENTRY_ROW.iter_unpack(rows):
-        absent = bool(flags & (BODY_ABSENT | BODY_LATER))
+    for flags, room, body_bytes, head_bytes, crc, note_bytes, note_crc, message, position in ENTRY_ROW.iter_unpack(rows):
+        absent = bool(flags & BODY_ABSENT)
         body, at = bodies[at:at + (0 if absent else body_bytes)], at + (0 if absent else body_bytes)
         head, at = bodies[at:at + head_bytes], at + head_bytes
         note, at = bodies[at:at + note_bytes], at + note_bytes
-        intact = crc32(note) == note_crc and (absent or crc32(body + head) == crc)
+        intact = crc32(note) == note_crc and (not note or note_bytes + 4 <= room) and (absent or crc32(body + head) == crc)
         found.append({'position': int(position), 'id': int(message), 'flags': flags, 'bodyBytes': body_bytes, 'intact': intact,
                       'body': body.decode(), 'head': head.decode(), 'note': note.decode()})
     assert at == len(bodies), 'the rows do not describe the payload'
@@ -88,31 +90,46 @@ def entries_of(rows, bodies):
 def entry(item, flags=0):
     """An entry's row and payload for REFILL."""
     body, head, note = (item[name].encode() for name in ('body', 'head', 'note'))
-    row = ENTRY_ROW.pack(flags, len(body), len(head), crc32(body + head), len(note), crc32(note), item['id'], item['position'])
+    row = ENTRY_ROW.pack(flags, ROOM, len(body), len(head), crc32(body + head), len(note), crc32(note), item['id'], item['position'])
     return row, (b'' if flags & BODY_ABSENT else body) + head + note
+
+
+def texts_of(rows):
+    """Text rows: [position, text] each."""
+    found, at = [], 0
+    while at < len(rows):
+        position, length = TEXT_ROW.unpack_from(rows, at)
+        at += TEXT_ROW.size + length
+        found.append([int(position), rows[at - length:at].decode()])
+    return found
+
+
+def text(position, words):
+    return TEXT_ROW.pack(position, len(words)) + words
 
 
 def change(kind, ref, head=b'', body=b'', flags=0, count=0):
     """A change's row, payload and what it costs; a left out body still counts in sizes, checksum and digest."""
     crc = 0 if kind in (DELETE, WITHDRAW) else crc32(body + head)
     sent = b'' if flags & SKIPPED else (b'' if flags & BODY_ABSENT else body) + head
-    cost = len(sent) + 128 if kind in (STORE, REPLACE) and not flags & SKIPPED else 0
-    return CHANGE_ROW.pack(kind, flags, 0, len(body), count or len(head), crc, ref), sent, cost
+    room = ROOM if kind == STORE else 0
+    cost = len(sent) + room + 128 if room and not flags & SKIPPED else 0
+    return CHANGE_ROW.pack(kind, flags, room, len(body), count or len(head), crc, ref), sent, cost
 
 
-class Queue:
-    """What the gateway knows of a queue: where its mirrors must stand."""
+class Partition:
+    """What the gateway knows of a partition: where its copies must stand."""
 
-    def __init__(self, handle, serial, name):
-        self.handle, self.serial, self.name = handle, serial, name
+    def __init__(self, handle, name):
+        self.handle, self.name = handle, name
         self.number, self.a, self.b = 0, 0, 0
 
     def section(self, changes):
-        """Five elements of CHANGES; the queue goes on."""
+        """Five elements of CHANGES; the partition goes on."""
         first = self.number + 1
         for row, _, _ in changes:
-            kind, _, _, body_bytes, head_bytes, crc, ref = CHANGE_ROW.unpack(row)
-            for word in (kind, body_bytes, head_bytes, crc, int(ref) % 2**32, int(ref) // 2**32):
+            kind, _, room, body_bytes, head_bytes, crc, ref = CHANGE_ROW.unpack(row)
+            for word in (kind + room * 2**16, body_bytes, head_bytes, crc, int(ref) % 2**32, int(ref) // 2**32):
                 self.a, self.b = self.a ^ word, (self.b + word) % 2**32
                 self.a = (self.a << 13 | self.a >> 19) % 2**32 * 0x9E3779B1 % 2**32
                 self.b = (self.b << 17 | self.b >> 15) % 2**32 * 0x85EBCA77 % 2**32
@@ -124,7 +141,7 @@ class Connection:
     def __init__(self, port, secret, incarnation, nonce, gateway='gateway-1', active=1):
         self.socket = socket.create_connection(('127.0.0.1', port), 20)
         self.sequence, self.acked, self.numbers, self.refusals = 0, 0, {}, []
-        self.send(HELLO, [1, 1, gateway, incarnation, nonce, 'A', 1, os.urandom(16), active])
+        self.send(HELLO, [3, 3, gateway, incarnation, nonce, 'A', 1, os.urandom(16), active])
         hello = self.last_control
         _, _, self.challenge, _, raw = self.receive()
         transcript = hello + b'\x94' + raw[1:-34]
@@ -173,26 +190,21 @@ class Connection:
         while self.acked < sequence: self.receive()
         return [['refused', *refusal[1:6]] for refusal in self.refusals] or [[*told] for told in self.numbers.items()]
 
-    def open(self, queue, epoch, members):
-        return self.do(OPEN, [queue.handle, 1000, queue.serial, queue.name, 'mail', 0, 0, 0, 'gateway-1', [], epoch, members])
+    def fence(self, partition, term, how, dead=0, at=(0, 0, 0)):
+        """FENCED or DECLINED without the handle."""
+        control, _ = self.ask(FENCE, [partition.handle, partition.name, term, how, dead, *at])
+        return control[1:]
 
     def changes(self, *pairs):
-        """One CHANGES frame of (queue, its changes) pairs."""
-        control = [value for queue, changes in pairs for value in queue.section(changes)]
+        """One CHANGES frame of (partition, its changes) pairs."""
+        control = [value for partition, changes in pairs for value in partition.section(changes)]
         return self.do(CHANGES, control, b''.join(sent for _, changes in pairs for _, sent, _ in changes))
 
-    def list(self):
-        rows, cursor, complete = [], 0, False
-        while not complete:
-            (cursor, complete, *more), _ = self.ask(LIST, ['', cursor])
-            rows += more
-        return rows
-
-    def pull(self, queue, entries_max):
-        """All entries of a queue, in blocks."""
+    def pull(self, partition, entries_max):
+        """All entries of a copy, in blocks."""
         blocks, after, end = [], 0, False
         while not end:
-            (_, _, after, end, rows), bodies = self.ask(PULL, [queue.handle, after, queue.number, entries_max, 1 << 20, True])
+            (_, _, after, end, rows, _), bodies = self.ask(PULL, [partition.handle, after, partition.number, entries_max, 1 << 20, True])
             blocks.append(entries_of(rows, bodies))
         return blocks
 
@@ -202,5 +214,5 @@ if __name__ == '__main__':
     for path in sys.argv[1:]:
         with open(path) as file: frame = bytes.fromhex(''.join(line for line in file if line[0] != '#'))
         kind, sequence, control, bodies, _ = parse(frame)
-        decoded[os.path.basename(path)] = [kind, sequence, control, entries_of(control[-1], bodies) if kind in (BLOCK, REFILL) else []]
+        decoded[os.path.basename(path)] = [kind, sequence, control, entries_of(control[4 if kind == BLOCK else 1], bodies) if kind in (BLOCK, REFILL) else []]
     print(json.dumps(decoded, default=bytes.hex))

@@ -55,7 +55,7 @@ async function liveThroughStory(): Promise<Told> {
         id: name,
         host: `host-${name}`,
         paths: [{ name: 'A', address: `${HOST}:${String(a)}` }, { name: 'B', address: `${HOST}:${String(b)}` }],
-        gateways: [{ id: 'gateway-1', secret: SECRET }],
+        gateways: ['gateway-1', 'gateway-2'].map((id) => ({ id, secret: SECRET })),
         admin: { listen: `${HOST}:${String(admin)}` },
         memory: { limit: '64MiB' },
       },
@@ -87,11 +87,11 @@ function entry(position: number, id: number, body: string, head: string, note: s
   return { position, id, flags, bodyBytes: body.length, intact: true, body, head, note };
 }
 
-/** The first queue before the second store joins: 3 and 4 were deleted, 5 replaced, 6 withdrawn. */
+/** The first partition before the second store joins: 3 and 4 were deleted, 6 withdrawn. */
 const KEPT = [
   entry(1, 9000, SHARED_BODY, 'to one', '', 2),
   entry(2, 9001, 'body 1', 'head 1', 'tried twice'),
-  entry(5, 9004, 'new body', 'new head', 'tried once'),
+  entry(5, 9004, 'body 4', 'head 4', 'tried once'),
   entry(7, 9006, 'body 6', 'head 6', ''),
 ];
 
@@ -106,75 +106,98 @@ describe('a client in Python, written from docs/PROTOCOL.md', () => {
   test('strangers are denied, proofs agree, one connection is active', () => {
     tells('strangers', [[0x05, reasons.CLOSE_DENIED], [0x05, reasons.CLOSE_DENIED]]);
     tells('connections', [['store-a', true, 1000, true], ['store-a', true, 1000, false]]);
-    tells('beats', [77, 77]);
+    tells('beats', [[10_000, 0, []], [10_000, 0, []]]);
     tells('standby', reasons.CLOSE_STANDBY);
     tells('spoilt', reasons.CLOSE_MALFORMED);
     tells('skipped request', reasons.CLOSE_SEQUENCE);
   });
 
-  test('changes are acknowledged with the number of each queue; a repeat again', () => {
-    tells('open', [[[1, 0]], [[2, 0]]]);
+  test('changes are acknowledged with the number of each partition; a repeat again', () => {
+    tells('nothing there', [reasons.DECLINED_NO_COPY, [1, 11], [0, 0], []]);
+    tells('founded', [1, 2].map(() => [[1, 11], 2, true, 0, 0, 0, [1, 11], 0, 0, 0, 0]));
     tells('stored', [[1, 7], [2, 1]]);
     tells('annotated, deleted', [[1, 9]]);
-    tells('replaced, withdrawn', [[1, 11]]);
-    tells('sent, repeated', [[[1, 12]], [[1, 12]]]);
+    tells('withdrawn', [[1, 10]]);
+    tells('sent, repeated', [[[1, 11]], [[1, 11]]]);
   });
 
-  test('what does not fit is refused where the queue stands, and everything after it until OPEN', () => {
+  test('what does not fit is refused where the copy stands, and everything after it until FENCE', () => {
     const stands = told['stands'] as readonly number[];
     const refused = (reason: number): unknown => [['refused', 1, reason, ...stands]];
-    assert.equal(stands[0], 12);
+    assert.equal(stands[0], 11);
     tells('repeated otherwise', refused(reasons.REFUSAL_DIGEST));
     tells('after a refusal', []);
-    tells('opened again', [[1, 12]]);
+    tells('bound again', [true, ...stands]);
     tells('gap', refused(reasons.REFUSAL_GAP));
     tells('digest', refused(reasons.REFUSAL_DIGEST));
     tells('checksum', refused(reasons.REFUSAL_CHECKSUM));
     tells('missing', refused(reasons.REFUSAL_MISSING));
     tells('body', refused(reasons.REFUSAL_BODY));
-    tells('epoch', refused(reasons.REFUSAL_EPOCH));
     tells('unknown', [['refused', 99, reasons.REFUSAL_UNKNOWN, 0, 0, 0]]);
   });
 
-  test('a higher incarnation fences the elder and claims its queues where they stand', () => {
-    const [number, a, b] = told['stands'] as readonly number[];
+  test('a higher incarnation fences the elder, and takes its partitions by a higher term, where they stand', () => {
+    const stands = told['stands'] as readonly number[];
     const fenced = [reasons.CLOSE_FENCED, 2000];
     tells('fenced', [fenced, fenced]);
-    const listed = told['listed'] as readonly (readonly unknown[])[];
-    assert.deepEqual(listed[0], ['gateway-1', 1000, 1, 'one.example', 'mail', 0, 1, 1, ['store-a'], number, a, b, 4, 5063, 'gateway-1', 1000]);
-    assert.deepEqual(listed.map((row) => row[3]), ['one.example', 'two.example']);
-    tells('unclaimed', [1, reasons.REFUSAL_UNKNOWN]);
-    const claimed = told['claimed'] as readonly (readonly unknown[])[];
-    assert.deepEqual(claimed[0], [1, reasons.CLAIM_GRANTED, 2000, 1, ['store-a'], number, a, b, 4, 5063, 1, 0, true, 0]);
-    assert.deepEqual(claimed[1]?.slice(0, 2), [2, reasons.CLAIM_GRANTED]);
-    tells('not claimed', [[reasons.CLAIM_TOKEN_LOW, 2000], [reasons.CLAIM_UNKNOWN, 0]]);
+    tells('told', [['gateway-1/1', 2, true], ['gateway-1/1', 1, false]]);
+    const record = told['record'] as readonly unknown[];
+    assert.deepEqual(record.slice(0, 3), [2, [1, 11], ['gateway-1', 1000]]);
+    tells('asked', ['gateway-1/1', true]);
+    tells('lease runs', true);
+    tells('not bound', [1, reasons.REFUSAL_UNKNOWN]);
+    tells('declined', [
+      [reasons.DECLINED_OTHER_NONCE, [1, 12], [1, 11], record],
+      [reasons.DECLINED_STALE, [2, 21], [1, 11], record],
+    ]);
+    const [first, second] = told['taken'] as readonly (readonly unknown[])[];
+    assert.deepEqual(first, [[3, 31], 1, true, ...stands, [1, 11], 4, 5063 - 4, 0]);
+    assert.deepEqual(second?.slice(0, 4), [[3, 31], 1, true, 1]);
+    tells('older leases', [true, 0]);
+    tells('low term', [reasons.DECLINED_LOWER, [1, 11], [3, 31], record]);
   });
 
   test('entries come in blocks and in order, as they were sent; a shared body with each that names it', () => {
     tells('blocks', [KEPT.slice(0, 2), KEPT.slice(2)]);
     tells('other queue', [[entry(1, 9000, SHARED_BODY, 'to two', '', 2)]]);
-    tells('without bodies', KEPT.map((kept) => ({ ...kept, flags: kept.flags | 8, body: '' })));
-    tells('bodies', [...KEPT].reverse());
     const [number, a, b] = told['stands'] as readonly number[];
     tells('tails', [[true, Number(number) + 1, a, b, ''], [false, Number(number) + 1, a, b, '']]);
   });
 
-  test('a second store is filled while the queue goes on, to the same digest and the same entries', () => {
-    tells('filling', [[[1, 0]], [[1, 12]], [[1, 12]], [[1, 14]]]);
-    tells('live', [[[1, 14]], [[1, 14]]]);
-    tells('filled', [reasons.ROLE_FILLING, [[1, 14]]]);
-    tells('joined', [[[1, 15]], [[1, 15]]]);
-    const [here, there] = told['mirrors'] as readonly (readonly unknown[])[];
-    assert.deepEqual(here?.slice(6, 10), [reasons.ROLE_MEMBER, 2, ['store-a', 'store-b'], 15]);
+  test('texts are kept of entries that were tried, and move no number; a note has the room that its entry was stored with', () => {
+    tells('texts', [[], [[2, '450 busy']]]);
+    const stands = told['stands'] as readonly number[];
+    tells('beyond the room', [['refused', 1, reasons.REFUSAL_INVALID, ...stands]]);
+    tells('texts of who is refused', [[], [[2, '450 busy']]]);
+  });
+
+  test('a second store is filled while the partition goes on, to the same digest and the same entries', () => {
+    const stands = told['stands'] as readonly number[];
+    tells('filling', [[false, ...stands], [[1, 11]], [[1, 13]]]);
+    tells('live', [[[1, 13]], [[1, 13]]]);
+    tells('not read', reasons.REFUSAL_INVALID);
+    const [wrong, after, right] = told['filled'] as readonly (readonly (readonly unknown[])[])[];
+    assert.deepEqual(wrong?.[0]?.slice(0, 4), ['refused', 1, reasons.REFUSAL_COUNT, 13]);
+    assert.deepEqual([after, right], [[], [[1, 13]]], 'passed over until it was bound again');
+    const [there, here] = told['mirrors'] as readonly (readonly unknown[])[];
     assert.deepEqual(there, here);
+    assert.deepEqual(here?.slice(0, 2), [true, 13]);
     const goneOn = KEPT.map((kept) => (kept.position === 5 ? { ...kept, note: 'tried in between' } : kept));
-    const expected = [...goneOn, entry(14, 9200, 'live body', 'live head', '')];
+    const expected = [...goneOn, entry(13, 9200, 'live body', 'live head', '')];
     tells('copies', [expected, expected]);
   });
 
-  test('dropped queues are gone', () => {
-    tells('dropped', [[], [], []]);
-    tells('left', [[], []]);
+  test('a process that a neighbour displaces hears of it until it says so, and is refused', () => {
+    tells('rescued', 13);
+    const notice = [1, 'gateway-1/1', [5, 51]];
+    tells('displaced', [[0, []], [1, [notice]], [1, []], ['refused', 1, reasons.REFUSAL_FENCED]]);
+    tells('released', [[], 0]);
+  });
+
+  test('a copy whose record does not name it goes; what was told of it stays', () => {
+    const [kept, changed, hasCopy, isTold] = told['dropped'] as readonly unknown[];
+    assert.deepEqual([kept, hasCopy, isTold], [['gateway-1/2', 4, true], false, true]);
+    assert.deepEqual(changed, [['refused', 2, reasons.REFUSAL_UNKNOWN, 0, 0, 0]]);
   });
 
   test('nothing is refused within the credit; a refill goes beyond it and is refused when its reserve is used up', () => {
@@ -199,7 +222,7 @@ test('the golden frames mean the same to the client in Python', async () => {
   for (const name of names) {
     const frame = Buffer.from(readFileSync(join(GOLDEN, name), 'utf8').replace(/^#.*$/m, '').replace(/\s/g, ''), 'hex');
     const [type, sequence, control, entries] = decoded[name] as readonly [number, number, unknown, readonly Entry[]];
-    assert.equal(messageTypeName(type).toLowerCase().replaceAll('_', '-'), name.replace(/(-version-1)?\.hex$/, ''));
+    assert.equal(messageTypeName(type).toLowerCase().replaceAll('_', '-'), name.replace(/\.hex$/, ''));
     assert.equal(BigInt(sequence), frame.readBigUInt64LE(16), name);
     const own = packer.unpack(frame.subarray(HEADER_BYTES, HEADER_BYTES + frame.readUInt32LE(12)));
     assert.deepEqual(control, asPythonShows(own), name);

@@ -30,8 +30,8 @@ const REASON = ['--reason', 'a test'];
 const VERBS: readonly (readonly string[])[] = [
   ['status', '--only'], ['queue', 'list', '--only'], ['queue', 'summary', '--only'], ['queue', 'hold', '--id', '0123456789A', ...REASON, '--only'], ['queue', 'release', '--id', '0123456789A', ...REASON, '--only'],
   ['queue', 'export', '--everything', join(folder, 'queue')], ['store', 'export', '--everything', join(folder, 'store')],
-  ['store', 'status', '--only'], ['store', 'verify', '--only'], ['store', 'drain', 'store-a', ...REASON, '--only'], ['store', 'resync', 'store-a', '--queue', 'q', ...REASON, '--only'],
-  ['rescue', '--force', '--queue', 'q', '--missing', 'store-a', '--yes', ...REASON],
+  ['store', 'status', '--only'], ['store', 'verify', '--only'], ['store', 'drain', 'store-a', ...REASON, '--only'], ['store', 'resync', 'store-a', '--partition', 'gw-1/3', ...REASON, '--only'],
+  ['rescue', '--give-up', 'store-a', '--yes', ...REASON],
 ];
 
 describe('the admin address of a verb', () => {

@@ -41,8 +41,8 @@ describe('an answer', () => {
   });
 
   test('of another shape is refused with the place that is wrong', async () => {
-    answers(JSON.stringify({ ...STATUS, held: 'none' }));
-    assert.equal(await whyNot(client.status()), 'what answers is no Twinpost, or another release (held: expected a list of at most 100000)');
+    answers(JSON.stringify({ ...STATUS, waiting: 'none' }));
+    assert.equal(await whyNot(client.status()), 'what answers is no Twinpost, or another release (waiting: expected a list of at most 100000)');
     answers('[1, 2]');
     assert.match(await whyNot(client.group()), /\(members: expected a list/);
     answers('null');

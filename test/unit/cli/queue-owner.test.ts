@@ -1,4 +1,4 @@
-/** Whose a queue is, in `twinpost queue summary` and `queue list`: always for scripts, and for people where it is another gateway's. */
+/** Whose a queue is, in `twinpost queue summary` and `queue list`: by its partition, and for scripts by itself. */
 import assert from 'node:assert/strict';
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -15,7 +15,7 @@ const gateway = http.createServer((request, response) => {
   response.writeHead(200, { 'content-type': 'application/json' });
   if (path.endsWith('/group')) response.end(JSON.stringify({ members: [{ id: 'gw-2', kind: 'gateway', admin: null, self: true }] }));
   else if (path.endsWith('/messages')) response.end(JSON.stringify({ rows: owners.map((owner) => ({ ...MESSAGE, owner })), next_cursor: null }));
-  else response.end(JSON.stringify({ rows: owners.map((owner) => ({ ...QUEUE, owner })), next_cursor: null }));
+  else response.end(JSON.stringify({ rows: owners.map((owner) => ({ ...QUEUE, owner, partition: `${owner}/3` })), next_cursor: null }));
 });
 await new Promise<void>((resolve) => { gateway.listen(0, '127.0.0.1', resolve); });
 const ADDRESS = `127.0.0.1:${String((gateway.address() as AddressInfo).port)}`;
@@ -34,11 +34,10 @@ async function printed(of: readonly string[], ...verb: readonly string[]): Promi
 const cells = (lines: readonly string[]): string[][] => lines.map((line) => line.split(/ {2,}/));
 
 describe('the owner of a queue', () => {
-  test('has a column in the summary when it is another gateway, and none else', async () => {
+  test('is told by its partition in the summary', async () => {
     const [title, ...rows] = cells(await printed(['gw-1', 'gw-2'], 'queue', 'summary'));
-    assert.deepEqual(title?.slice(0, 4), ['Queue', 'Class', 'Owner', 'Next hop']);
-    assert.deepEqual(rows.map((row) => row[2]), ['gw-1', '-']);
-    assert.ok(!(await printed(['gw-2'], 'queue', 'summary')).join('\n').includes('Owner'));
+    assert.deepEqual(title?.slice(0, 4), ['Queue', 'Class', 'Partition', 'Next hop']);
+    assert.deepEqual(rows.map((row) => row[2]), ['gw-1/3', 'gw-2/3']);
   });
 
   test('stands with a message that is served in its place', async () => {

@@ -1,6 +1,5 @@
 /** Whole answers of an admin port, for tests that look at a few of their fields. */
 import type { MessageAnswer, QueueAnswer, StatusAnswer, StoreAnswer } from '../../../src/admin-api/gateway-answers.js';
-import type { RescueAnswer } from '../../../src/admin-api/orders.js';
 import { PROTOCOL_VERSION } from '../../../src/protocol/versions.js';
 
 export const STATUS: StatusAnswer = {
@@ -8,22 +7,24 @@ export const STATUS: StatusAnswer = {
   ready: true, not_ready_reason: '', routes: 1, routes_refused: [],
   degraded: false, degraded_since: null, degraded_cause: '', insecure: false,
   received: 0, delivered: 0, deferred: 0, bounced: 0, expired: 0, rejected: 0,
-  queues: 0, queues_recovering: 0, queues_copies_missing: 0, queues_held: 0, held: [], queues_rescued: 0,
-  takeovers: 0, handed_back: 0, taken_away: 0, tails: 0, tail_bytes: 0, refills: 0, refill_bytes: 0,
+  queues: 0, partitions: 0, partitions_recovering: 0, partitions_copies_missing: 0, partitions_waiting: 0,
+  waiting_for: { register: 0, lease: 0, stores: 0, copies_away: 0 }, waiting: [], register_away: '', partitions_rescued: 0,
+  orphan_partitions: 0, orphans: [],
+  takeovers: 0, handed_back: 0, taken_away: 0, losses: 0, adopted: 0, adopted_twice: 0, tails: 0, tail_bytes: 0, refills: 0, refill_bytes: 0,
   queued_messages: 0, queued_bytes: 0,
   memory_used_bytes: 0, memory_limit_bytes: 2 ** 30, connections_in: 0, connections_out: 0, dots_in_flight: 0,
-  stores: [],
+  stores: [], stores_unreached: [],
 };
 
 export const STORE: StoreAnswer = {
   store: 'NodeB', host: 'box-2', protocol: PROTOCOL_VERSION, up: true, drained: false, drained_since: null,
   paths: [{ path: 'A', state: 'RUN', since: 0 }, { path: 'B', state: 'READY', since: 0 }],
-  queues_sync: 39, queues_resync: 1, queues_ng: 0, lag_messages: 5, lag_bytes: 2048,
+  partitions_sync: 39, partitions_resync: 1, partitions_ng: 0, lag_messages: 5, lag_bytes: 2048,
   refill_messages: 0, refill_bytes: 0, credit_bytes: 0, lease_left_ms: 9400, failovers: 1, cause: '', cause_since: null,
 };
 
 export const QUEUE: QueueAnswer = {
-  queue_name: 'late.example', queue_class: 'mail', owner: 'gw-1', next_hop: 'smtp://mx:25', order: 'fifo',
+  queue_name: 'late.example', queue_class: 'mail', owner: 'gw-1', partition: 'gw-1/1', next_hop: 'smtp://mx:25', order: 'fifo',
   messages: 1, bytes: 10, active: 0, deferred: 0, held: 0, copies_in_sync: 2, epoch: 1,
   lag_messages: 0, lag_bytes: 0, oldest_age_seconds: null, last_error: '',
 };
@@ -33,5 +34,3 @@ export const MESSAGE: MessageAnswer = {
   message_size: 10, sender: 'a@example.org', recipients: [{ address: 'b@late.example' }], state: 'queued',
   attempts: 0, next_attempt_time: null, expiry_time: 0,
 };
-
-export const RESCUED: RescueAnswer = { queues: [], later: [], waiting: [], elsewhere: [], gone: [] };

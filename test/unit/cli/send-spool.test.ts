@@ -96,8 +96,8 @@ describe('the folder of an export', () => {
     const folder = mkdtempSync(join(tmpdir(), 'twinpost-folder-'));
     t.after(() => { rmSync(folder, { recursive: true, force: true }); });
     mkdirSync(join(folder, 'there'));
-    assert.throws(() => new ExportFolder(folder, false), /not empty/);
-    assert.equal(new ExportFolder(folder, true).messages, 0);
+    assert.throws(() => new ExportFolder(folder, false, () => true), /not empty/);
+    assert.equal(new ExportFolder(folder, true, () => true).messages, 0);
     assert.deepEqual(readdirSync(folder), ['there']);
   });
 });

@@ -1,40 +1,46 @@
 /** What `twinpost status` shows, letter by letter; and what comparing a mirror with its gateway ends in. */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import type { HeldQueueAnswer, StatusAnswer, TableRowAnswer } from '../../../src/admin-api/gateway-answers.js';
-import type { StoreQueueAnswer, StoreStatusAnswer } from '../../../src/admin-api/store-answers.js';
+import type { StatusAnswer, TableRowAnswer, WaitingPartitionAnswer } from '../../../src/admin-api/gateway-answers.js';
+import type { StorePartitionAnswer, StoreStatusAnswer } from '../../../src/admin-api/store-answers.js';
 import { fittingLines, statusLines, watchLine } from '../../../src/cli/status-text.js';
 import { judgeMirror, verifyLines } from '../../../src/cli/store-verify.js';
-import { forceCommands } from '../../../src/recovery/force.js';
+import { copiesAwayText } from '../../../src/recovery/ownership/waiting.js';
 import * as sample from './sample-answers.js';
 
 const NOW_MS = 1_800_000_000_000;
 const NOW = NOW_MS / 1000;
 
 const ROW: TableRowAnswer = {
-  queue_name: 'hitachi.com', queue_class: 'mail', owner: 'gw-1', birth: 7, serial: 1, store: 'NodeB', network_a: 'RUN', network_s: 'READY', sync: 'SYNC', progress: null, member: true, epoch: 2,
+  partition: 'gw-1/1', owner: 'gw-1', store: 'NodeB', network_a: 'RUN', network_s: 'READY', sync: 'SYNC', progress: null, member: true, epoch: 2,
   transactions: 18_000, last_transaction: 18_000, digest: 'aa', messages: 40, lag_messages: 0, lag_bytes: 0, since: NOW - 3600, cause: 'queue created',
 };
-const HELD: HeldQueueAnswer = { queue_name: 'late.example', queue_class: 'mail', owner: 'gw-1', id: 'gw-1/7/3', state: 'waiting', messages: 1200, waits_for: ['NodeE'], why: 'a store is missing', since: NOW - 30 };
+const LEASE: WaitingPartitionAnswer = { partition: 'gw-2/5', owner: 'gw-2', waits_for: 'lease', copies: [], why: 'its lease runs', since: NOW - 5 };
+const AWAY: WaitingPartitionAnswer = {
+  partition: 'gw-1/3', owner: 'gw-1', waits_for: 'copies away', copies: ['NodeD', 'NodeE'], since: NOW - 30,
+  why: copiesAwayText([{ storeId: 'NodeD', bootId: '1' }, { storeId: 'NodeE', bootId: '1' }]),
+};
 const STATUS: StatusAnswer = {
   ...sample.STATUS, routes: 40, routes_refused: [{ route: 'strict.example', reason: 'recovering', since: NOW - 30 }], degraded: true, degraded_since: NOW - 90, degraded_cause: 'NodeC: ECONNRESET', insecure: true,
-  received: 20_000, delivered: 19_000, deferred: 3, bounced: 2, expired: 1, queues: 40, queues_held: 22,
-  held: [HELD, { ...HELD, queue_name: 'theirs.example', owner: 'gw-2', id: 'gw-2/3/1', messages: null, waits_for: [], why: 'its lease runs', since: NOW - 5 }],
-  queues_rescued: 3, queued_messages: 41, queued_bytes: 4096, memory_used_bytes: 2 ** 20,
+  received: 20_000, delivered: 19_000, deferred: 3, bounced: 2, expired: 1, queues: 40, partitions: 16, partitions_waiting: 23,
+  waiting_for: { register: 0, lease: 1, stores: 0, copies_away: 22 }, waiting: [LEASE, AWAY, { ...AWAY, partition: 'gw-1/4', since: NOW - 20 }],
+  register_away: 'etcd-1: connection refused', losses: 1, adopted: 40, adopted_twice: 3,
+  stores_unreached: [{ store: 'NodeF', host: 'box-6', why: 'no path to it stands', since: NOW - 12 }],
+  partitions_rescued: 3, queued_messages: 41, queued_bytes: 4096, memory_used_bytes: 2 ** 20,
   stores: [
     sample.STORE,
-    { ...sample.STORE, store: 'NodeC', host: 'box-3', protocol: 0, up: false, paths: [{ path: 'A', state: 'NG', since: 0 }, { path: 'B', state: 'NG', since: 0 }], queues_sync: 0, queues_resync: 0, queues_ng: 1, lag_messages: 900, lag_bytes: 0, lease_left_ms: 0, failovers: 0 },
+    { ...sample.STORE, store: 'NodeC', host: 'box-3', protocol: 0, up: false, paths: [{ path: 'A', state: 'NG', since: 0 }, { path: 'B', state: 'NG', since: 0 }], partitions_sync: 0, partitions_resync: 0, partitions_ng: 1, lag_messages: 900, lag_bytes: 0, lease_left_ms: 0, failovers: 0 },
   ],
 };
 const STORE_STATUS: StoreStatusAnswer = {
-  role: 'store', store_id: 'NodeB', host: 'box-2', version: '0.2.0', pid: 9, boot_id: '00', uptime_seconds: 86_400, ready: true, stopping: false, insecure: false, ports: [9400], queues: 80, messages: 12_345, changes: 0,
+  role: 'store', store_id: 'NodeB', host: 'box-2', version: '0.2.0', pid: 9, boot_id: '00', uptime_seconds: 86_400, ready: true, stopping: false, insecure: false, in_register: false, register_away: 'etcd-1: connection refused', ports: [9400], partitions: 80, messages: 12_345, changes: 0,
   memory: { used_bytes: 2 ** 21, live_bytes: 0, granted_bytes: 0, accept_bytes: 2 ** 29, limit_bytes: 2 ** 30 },
   gateways: [{ id: 'gw-1', incarnation: 7, active: true, granted_bytes: 0, connections: [] }, { id: 'gw-2', incarnation: 7, active: false, granted_bytes: 0, connections: [] }],
 };
 const ROWS: readonly TableRowAnswer[] = [
   ROW,
   { ...ROW, store: 'NodeC', network_a: 'NG', network_s: 'NG', sync: 'NG', member: false, transactions: null, lag_messages: 900, lag_bytes: 123_456, since: NOW - 90, cause: 'ECONNRESET \u001b[2J' },
-  { ...ROW, queue_name: 'xxxxxx.com', queue_class: 'bounce', serial: 2, store: 'NodeD', network_a: 'NG', network_s: 'RUN', sync: 'RESYNC', progress: 0.429, member: false, transactions: 3000, lag_messages: 5, lag_bytes: 2048, since: NOW - 2, cause: 'refill begins' },
+  { ...ROW, partition: 'gw-2/2', owner: 'gw-2', store: 'NodeD', network_a: 'NG', network_s: 'RUN', sync: 'RESYNC', progress: 0.429, member: false, transactions: 3000, lag_messages: 5, lag_bytes: 2048, since: NOW - 2, cause: 'refill begins' },
 ];
 
 describe('twinpost status', () => {
@@ -55,8 +61,8 @@ describe('twinpost status', () => {
   });
 
   test('is a line a gateway in a pipe', () => {
-    assert.equal(watchLine({ status: STATUS, rows: [], address: '' }, NOW_MS), '2027-01-15T08:00:00.000Z gw-1 ready degraded received=20000 delivered=19000 queued=41 lag=900 refused=1 down=NodeC drained=- held=22');
-    assert.match(watchLine({ status: { ...STATUS, ready: false, not_ready_reason: 'recovering', degraded_since: null, stores: [] }, rows: [], address: '' }, NOW_MS), / not-ready\(recovering\) complete .* down=- drained=- held=22$/);
+    assert.equal(watchLine({ status: STATUS, rows: [], address: '' }, NOW_MS), '2027-01-15T08:00:00.000Z gw-1 ready degraded received=20000 delivered=19000 queued=41 lag=900 refused=1 down=NodeC drained=- register=away waiting=23 copies-away=22 orphans=0');
+    assert.match(watchLine({ status: { ...STATUS, ready: false, not_ready_reason: 'recovering', degraded_since: null, register_away: '', stores: [] }, rows: [], address: '' }, NOW_MS), / not-ready\(recovering\) complete .* down=- drained=- register=up waiting=23 copies-away=22 orphans=0$/);
   });
 });
 
@@ -68,13 +74,6 @@ const shown = (status: StatusAnswer): string => statusLines({ gateways: [{ statu
 test('a store that speaks an older version of the protocol is shown with it', () => {
   assert.match(shown(withStore({ protocol: 1 })), /^NodeB +box-2 +up, protocol 1 +A RUN/m);
   assert.doesNotMatch(shown(STATUS), /protocol/);
-});
-
-test('a queue of another gateway is shown with its owner, for the queues of a group have the same names', () => {
-  const rows = [ROW, { ...ROW, owner: 'gw-2' }, { ...ROW, owner: 'gw-2', queue_name: 'senders', queue_class: 'bounce', serial: 4 }];
-  const lines = statusLines({ gateways: [{ status: STATUS, rows, address: 'http://box-1:8025' }], stores: [], missing: [], all: true }, NOW_MS, false);
-  const from = lines.findIndex((line) => line.startsWith('Queue '));
-  assert.deepEqual(lines.slice(from + 1, from + 4).map((line) => line.split(/ {2,}/, 1)[0]), ['hitachi.com', 'hitachi.com of gw-2', 'senders (bounce) of gw-2']);
 });
 
 test('lines that do not fit are counted in the last that does', () => {
@@ -93,79 +92,77 @@ describe('a drained store', () => {
   });
 
   test('is named in the line for a pipe', () => {
-    assert.match(watchLine({ status: withStore({ drained: true }), rows: [], address: '' }, NOW_MS), / down=NodeC drained=NodeB held=22$/);
+    assert.match(watchLine({ status: withStore({ drained: true }), rows: [], address: '' }, NOW_MS), / down=NodeC drained=NodeB register=away /);
   });
 });
 
-describe('mail that is held', () => {
-  const COMMAND = 'twinpost rescue --force --queue late.example --missing NodeB --reason TEXT';
-  const QUEUE = { name: 'late.example', ownerId: 'gw-1' };
+test('partitions of a gateway that is no more stand with whose they were, for how long, and why', () => {
+  const names = Array.from({ length: 8 }, (_, i) => `gw-9/${String(i)}`);
+  const status = { ...sample.STATUS, orphan_partitions: 19, orphans: [
+    { gateway: 'gw-9', retired: false, partitions: 16, names, since: NOW - 600 },
+    { gateway: 'gw-8', retired: true, partitions: 3, names: ['gw-8/0', 'gw-8/1', 'gw-8/2'], since: NOW - 5 },
+  ] };
+  const lines = statusLines({ gateways: [{ status, rows: [], address: 'http://box-1:8025' }], stores: [], missing: [], all: true }, NOW_MS, false);
+  assert.deepEqual(lines.filter((line) => line.includes('ORPHANS')), [
+    `  ORPHANS     16 partitions of gw-9, which no configuration serves any more, for 10min: ${names.join(', ')} and 8 more; the group delivers what they have, then they end`,
+    '  ORPHANS     3 partitions of gw-8, retired by an operator, for 5s: gw-8/0, gw-8/1, gw-8/2; the group delivers what they have, then they end',
+  ]);
+});
+
+describe('a partition that is not served', () => {
   /** As it is to be typed. */
-  const forceOf = (store: string): string => `twinpost rescue --force --queue late.example --owner gw-1 --missing ${store} --reason TEXT --from box-1:8025`;
+  const ORDER = 'twinpost rescue --give-up NodeD --give-up NodeE --reason TEXT --from box-1:8025';
   /** The lines of it, without their indentation. */
-  const heldLines = (...held: readonly HeldQueueAnswer[]): string[] => {
-    const lines = shown({ ...STATUS, queues_held: held.length, held }).split('\n');
-    const from = lines.findIndex((line) => line.startsWith('  HELD'));
-    return lines.slice(from, lines.findIndex((line) => line.startsWith('  INSECURE'))).map((line) => line.trim());
+  const linesOf = (waiting: readonly WaitingPartitionAnswer[], more = 0, address = 'http://box-1:8025', isTty = false): string[] => {
+    const status = { ...sample.STATUS, partitions_waiting: waiting.length + more, waiting };
+    const lines = statusLines({ gateways: [{ status, rows: [], address }], stores: [], missing: [], all: true }, NOW_MS, isTty);
+    const from = lines.findIndex((line) => line.includes('WAITING'));
+    return from === -1 ? [] : lines.slice(from, lines.indexOf('', from)).map((line) => line.trim().replace(/^WAITING +/, ''));
   };
 
-  test('is shown with the stores it waits for, unless a command that names them is to be copied', () => {
-    assert.equal(heldLines(HELD).at(-1), 'late.example: waiting for 30s, 1,200 messages at the stores; a store is missing: NodeE');
-    assert.equal(heldLines({ ...HELD, state: 'came back empty', waits_for: ['NodeB'], messages: 1, why: `NodeB came back empty: ${COMMAND}` }).at(-2), 'late.example: came back empty for 30s, 1 message at the stores; NodeB came back empty:');
+  test('is shown with what it waits for, why and since when', () => {
+    assert.deepEqual(linesOf([LEASE]), ['1 partition is not served', 'gw-2/5: lease for 5s; its lease runs']);
+    assert.deepEqual(linesOf([]), []);
+    assert.equal(linesOf([LEASE], 7).at(-1), 'and 7 more');
   });
 
-  test('asks for stores to be started where one can not be reached, and for nothing where they all answer', () => {
-    assert.deepEqual(heldLines(HELD, { ...HELD, waits_for: ['NodeC', 'NodeB'] }).slice(0, 2).map((line) => line.replace(/^HELD +/, 'HELD ')), ['HELD mail of 2 queues waits; start NodeC, NodeE, or go on without, each queue by a command as:', forceOf('NodeE')]);
-    assert.match(heldLines({ ...HELD, waits_for: ['NodeC', 'NodeB', 'NodeE'] })[0] ?? '', /; start NodeC, NodeE, or go on without:$/);
-    for (const state of ['came back empty', 'held elsewhere', 'all gone', 'no survivor']) assert.match(heldLines({ ...HELD, state, waits_for: ['NodeB'], why: `that is so: ${COMMAND}` })[0] ?? '', /^HELD +mail of 1 queue waits$/);
-    assert.match(heldLines({ ...HELD, waits_for: [], why: 'another process has it' })[0] ?? '', /waits$/);
-    assert.match(heldLines({ ...HELD, state: 'stranded', waits_for: [''], why: 'only partly back' })[0] ?? '', /waits$/, 'a store without a name is none');
+  test('stands in one line with all that wait for the same, for as long as the first of them', () => {
+    const all = Array.from({ length: 10 }, (_, i) => ({ ...LEASE, partition: `gw-2/${String(i)}`, since: NOW - 5 - i }));
+    assert.deepEqual(linesOf(all).slice(1), ['gw-2/0, gw-2/1, gw-2/2, gw-2/3, gw-2/4, gw-2/5, gw-2/6, gw-2/7 and 2 more: lease for 14s; its lease runs']);
+    assert.equal(linesOf([LEASE, { ...LEASE, why: 'another lease runs' }]).length, 3);
   });
 
-  test('that no store has told of is not to be forced, for nothing of it is there', () => {
-    assert.deepEqual(heldLines({ ...HELD, state: 'unknown', messages: null, why: 'NodeE was a member at epoch 4', since: null }).map((line) => line.replace(/ +/, ' ')), ['HELD mail of 1 queue waits; start NodeE', 'late.example: unknown; NodeE was a member at epoch 4: NodeE']);
+  test('whose copies are away comes first, with the one order below it, whole, for the gateway that it is asked of', () => {
+    const lines = linesOf([LEASE, AWAY]);
+    assert.match(lines[1] ?? '', /^gw-1\/3: COPIES AWAY for 30s; every copy .* \(NodeD, NodeE\)\. .* give these copies up:$/);
+    assert.deepEqual([lines[2], lines[3]], [ORDER, 'gw-2/5: lease for 5s; its lease runs']);
+    assert.match(linesOf([AWAY], 0, 'https://box-2:8025')[2] ?? '', / --from https:\/\/box-2:8025$/, 'without it, http is meant');
+    const memory = linesOf([{ ...AWAY, copies: [], why: copiesAwayText([]) }]);
+    assert.equal(memory[2], 'twinpost rescue --give-up-memory --reason TEXT --from box-1:8025');
   });
 
-  test('that no store takes has all stores in its reason, and nothing is to be forced', () => {
-    assert.deepEqual(heldLines({ ...HELD, state: 'no store free', why: 'no store takes a copy: NodeE is silent; start NodeE' }).map((line) => line.replace(/ +/, ' ')), ['HELD mail of 1 queue waits; start NodeE', 'late.example (gw-1/7/3): no store free for 30s, 1,200 messages in memory; no store takes a copy: NodeE is silent; start NodeE']);
-  });
-
-  test('is shown without a time when it is not known since when', () => {
-    assert.equal(heldLines({ ...HELD, since: null }).at(-1), 'late.example: waiting, 1,200 messages at the stores; a store is missing: NodeE');
-  });
-
-  test('has each command in a line of its own, whole, that can be copied: with the gateway that it is for', () => {
-    const empty = { ...HELD, state: 'came back empty', waits_for: ['NodeB'], why: `NodeB came back empty: ${forceCommands(QUEUE, ['NodeB'])}` };
-    const silent = { ...HELD, state: 'members silent', waits_for: ['NodeC', 'NodeE'], why: `go on without: ${forceCommands(QUEUE, ['NodeC', 'NodeE'])}` };
-    const of = (lines: readonly string[]): string[] => lines.filter((line) => /rescue --force|--from/.test(line));
-    assert.deepEqual(of(heldLines(empty, empty)), [forceOf('NodeB'), forceOf('NodeB')]);
-    assert.deepEqual(of(heldLines(silent)), [`${forceOf('NodeC')}; ${forceOf('NodeE')}`, `${forceOf('NodeC')}; ${forceOf('NodeE')}`], 'what to start, and the queue');
-    assert.deepEqual(of(heldLines({ ...HELD, waits_for: [], why: 'another process has it' })), []);
-    const other = statusLines({ gateways: [{ status: { ...STATUS, queues_held: 1, held: [empty] }, rows: [], address: 'https://box-2:8025' }], stores: [], missing: [], all: true }, NOW_MS, false);
-    assert.match(of(other)[0] ?? '', / --from https:\/\/box-2:8025$/, 'without it, http is meant');
-  });
-
-  test('in memory says so, and which queue it is: a restart would lose it', () => {
-    for (const state of ['no survivor', 'members silent']) assert.match(heldLines({ ...HELD, state })[2] ?? '', new RegExp(`^late\\.example \\(gw-1/7/3\\): ${state} for 30s, 1,200 messages in memory; `));
-    assert.match(heldLines({ ...HELD, state: 'stranded' })[2] ?? '', /: stranded for 30s, 1,200 messages; /, 'some here, some not');
-  });
-
-  test('tells two queues of one name apart', () => {
-    const names = heldLines(HELD, { ...HELD, id: 'gw-1/8/1' }, { ...HELD, queue_name: 'other.example', id: 'gw-1/8/2' }).map((line) => line.split(':', 1)[0]);
-    assert.deepEqual(names.slice(2), ['late.example (gw-1/7/3)', 'late.example (gw-1/8/1)', 'other.example']);
-    assert.match(heldLines({ ...HELD, queue_class: 'bounce', owner: 'gw-2' }).at(-1) ?? '', /^late\.example \(bounce\) of gw-2: /);
+  test('is red on a terminal only if it asks for a person', () => {
+    const colours = (waiting: WaitingPartitionAnswer): boolean => linesOf([waiting], 0, 'http://x', true).join('').includes('\u001b[31m');
+    assert.deepEqual([colours(AWAY), colours(LEASE)], [true, false]);
   });
 
   test('has nothing in it that moves the cursor', () => {
     const hostile = '\u001b[2J';
-    const lines = heldLines({ queue_name: hostile, queue_class: hostile, owner: hostile, id: hostile, state: hostile, messages: 1, waits_for: [hostile], why: hostile, since: NOW });
+    const lines = linesOf([{ partition: hostile, owner: hostile, waits_for: hostile, copies: [hostile], why: `${hostile} twinpost rescue ${hostile}`, since: NOW }]);
     assert.equal(lines.length, 3);
     assert.ok(!lines.join('').includes('\u001b'));
   });
 });
 
+test('without the register, and without a partition that began empty, nothing is said of them', () => {
+  assert.doesNotMatch(shown(sample.STATUS), /register|LOST|WAITING/);
+});
+
 describe('comparing a mirror with its gateway', () => {
-  const COPY: StoreQueueAnswer = { queue_name: 'hitachi.com', queue_class: 'mail', owner: 'gw-1', birth: 7, serial: 1, holder: 'gw-1', role: 'member', epoch: 2, members: [], number: 18_000, digest: 'aa', messages: 40, bytes: 1 };
+  const COPY: StorePartitionAnswer = {
+    partition: 'gw-1/1', owner: 'gw-1', holder: 'gw-1', holder_incarnation: 7, epoch: 2, member: true, term: 1, complete: true,
+    number: 18_000, digest: 'aa', messages: 40, bytes: 1,
+  };
 
   test('judges at one number only', () => {
     assert.equal(judgeMirror(ROW, COPY), 'same');
@@ -193,28 +190,32 @@ const GOLDEN = `gw-1 on box-1: twinpost 0.2.0, pid 42, up 2h, incarnation 7
   mail        READY
   mirrors     DEGRADED since 2027-01-15T07:58:30Z (1min30s): NodeC: ECONNRESET
   received    20,000   delivered 19,000   deferred 3   bounced 2   expired 1   rejected 0
-  queued      41 messages, 4KiB in 40 queues; memory 1MiB of 1GiB
+  queued      41 messages, 4KiB in 40 queues of 16 partitions; memory 1MiB of 1GiB
+  register    AWAY: etcd-1: connection refused; mail of partitions held here is taken and delivered as long as all of its copies answer; until the register is back nobody takes a partition over, no copy is left out or added, and what starts waits for it
   REFUSED     new mail of 1 of 40 routes: strict.example (recovering for 30s)
-  rescued     3 queues of other gateways delivered here
-  HELD        mail of 22 queues waits; start NodeE, or go on without:
-                  twinpost rescue --force --queue late.example --owner gw-1 --missing NodeE --reason TEXT --from box-1:8025
-                late.example: waiting for 30s, 1,200 messages at the stores; a store is missing: NodeE
-                theirs.example of gw-2: waiting for 5s; its lease runs
+  rescued     3 partitions of other gateways delivered here
+  WAITING     23 partitions are not served
+                gw-1/3, gw-1/4: COPIES AWAY for 30s; every copy that counts is on machines that do not answer (NodeD, NodeE). It goes on by itself when one of them is back with what it had. If none ever will be, give these copies up:
+                  twinpost rescue --give-up NodeD --give-up NodeE --reason TEXT --from box-1:8025
+                gw-2/5: lease for 5s; its lease runs
                 and 20 more
+  LOST        1 partition began empty, because every copy was lost or given up: the log says which, and when
+  came back   40 messages of copies that had been given up; 3 of them may be delivered twice
   INSECURE    store links outside loopback run without TLS (insecure: true)
+  UNREACHED   NodeF on box-6: named by the register, not reached since 2027-01-15T07:59:48Z (12s): no path to it stands
 
 Store  Host   State  Paths           Lease  Failovers  Sync  Resync  NG  Lag, changes
 NodeB  box-2  up     A RUN, B READY  9.4 s          1    39       1   0      5 (2KiB)
 NodeC  box-3  DOWN   A NG, B NG          -          0     0       0   1      900 (0B)
 
-Queue                Store  Network A  Network S  Sync        Member  Epoch  Transactions    Lag, changes    Since  Cause
-hitachi.com          NodeB  RUN        READY      SYNC        yes         2         18000               -       1h  queue created
-                     NodeC  NG         NG         NG          no          2             -  900 (120.6KiB)  1min30s  ECONNRESET \\u001b[2J
-xxxxxx.com (bounce)  NodeD  NG         RUN        RESYNC 42%  no          2          3000        5 (2KiB)       2s  refill begins
--- 2 of 40 queues, those that need a look first; --all shows every one
+Partition  Store  Network A  Network S  Sync        Member  Epoch  Transactions    Lag, changes    Since  Cause
+gw-1/1     NodeB  RUN        READY      SYNC        yes         2         18000               -       1h  queue created
+           NodeC  NG         NG         NG          no          2             -  900 (120.6KiB)  1min30s  ECONNRESET \\u001b[2J
+gw-2/2     NodeD  NG         RUN        RESYNC 42%  no          2          3000        5 (2KiB)       2s  refill begins
+-- 2 of 16 partitions, those that need a look first; --all shows every one
 
-Store  Host   Admin       Version  State  Up  Queues  Entries        Memory  Gateways
-NodeB  box-2  box-2:9401  0.2.0    ready  1d      80   12,345  2MiB of 1GiB  gw-1, gw-2 (away)
+Store  Host   Admin       Version  State  Up  Partitions  Entries        Memory  Gateways
+NodeB  box-2  box-2:9401  0.2.0    ready  1d          80   12,345  2MiB of 1GiB  gw-1, gw-2 (away)  NOT IN THE REGISTER
 
 PARTIAL: gw-2: no answer from 127.0.0.1:8026: connection refused
 PARTIAL: gw-3: not asked: nobody that answers knows its admin address`;

@@ -39,7 +39,7 @@ async function firstPicture(rows: number): Promise<readonly string[]> {
 describe('twinpost status --watch', () => {
   test('says in its last row how much does not fit, and nothing when all does', async () => {
     const whole = await firstPicture(50);
-    assert.equal(whole.at(-1), 'no queues yet');
+    assert.equal(whole.at(-1), 'no partitions yet');
     assert.deepEqual(await firstPicture(whole.length + 1), whole, 'the cursor has the row below');
     assert.deepEqual(await firstPicture(whole.length), [...whole.slice(0, -2), '… 2 more lines']);
     assert.deepEqual(await firstPicture(5), [...whole.slice(0, 3), `… ${String(whole.length - 3)} more lines`]);

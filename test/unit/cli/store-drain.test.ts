@@ -13,9 +13,9 @@ function linesOf(answer: Partial<DrainAnswer>): string[] {
 test('says how far the drain is, what is stuck, and what lacks a copy', () => {
   assert.deepEqual(linesOf({}), ['gw-1: nothing is left at store-b']);
   assert.deepEqual(linesOf({ mirrors: 3 }), ['gw-1: 3 mirrors are still at store-b']);
-  assert.deepEqual(linesOf({ mirrors: 1, copies_missing: 1 }), ['gw-1: 1 mirror is still at store-b', 'gw-1: 1 queue has fewer copies than configured']);
+  assert.deepEqual(linesOf({ mirrors: 1, copies_missing: 1 }), ['gw-1: 1 mirror is still at store-b', 'gw-1: 1 partition has fewer copies than configured']);
   assert.match(linesOf({ mirrors: 3, stuck: 2 })[1] ?? '', /^gw-1: 2 of them CAN'T LEAVE: /);
-  assert.match(linesOf({ copies_missing: 4 })[1] ?? '', /^gw-1: 4 queues have fewer copies than configured: no other store can take them$/);
+  assert.match(linesOf({ copies_missing: 4 })[1] ?? '', /^gw-1: 4 partitions have fewer copies than configured: no other store can take them$/);
   assert.deepEqual(linesOf({ draining: false }), ['gw-1: store-b is used']);
 });
 

@@ -10,6 +10,7 @@ import { EMBEDDED_UP_YAML } from '../../../src/config/embedded.js';
 import { loadConfigFile, parseConfig } from '../../../src/config/load.js';
 import type { LoadOptions } from '../../../src/config/load.js';
 import { nearest } from '../../../src/config/problems.js';
+import { workerConfig } from '../../../src/config/workers.js';
 
 const SECRET = 'sixteen-characters-and-more';
 const GOOD = `# a gateway
@@ -31,12 +32,12 @@ gateway:
 `;
 
 function errorsOf(text: string, role: LoadOptions['role'] = 'gateway'): readonly string[] {
-  const result = parseConfig(text, 'f.yaml', { role });
+  const result = parseConfig(text, 'f.yaml', { role, stateDir: '/state' });
   return result.ok ? [] : result.errors;
 }
 
 function gatewayOf(text: string) {
-  const result = parseConfig(text, 'f.yaml', { role: 'gateway' });
+  const result = parseConfig(text, 'f.yaml', { role: 'gateway', stateDir: '/state' });
   assert.ok(result.ok, result.ok ? '' : result.errors.join('\n'));
   assert.ok(result.config.gateway !== undefined);
   return result.config.gateway;
@@ -79,7 +80,7 @@ describe('a configuration file', () => {
 
   test('may have a strict route, which keeps one message in flight', () => {
     const gateway = gatewayOf(GOOD.replace("via: smtp://127.0.0.1:26", "via: 'lmtp://[::1]:24', order: strict, name: box"));
-    assert.deepEqual(gateway.routes[0], { domains: ['*'], name: 'box', nextHop: { protocol: 'lmtp', host: '::1', port: 24 }, ordering: 'strict', concurrency: 1, lengthMax: 1_000_000, pipelinesAcross: false });
+    assert.deepEqual(gateway.routes[0], { domains: ['*'], name: 'box', perDomain: false, lanes: 1, nextHop: { protocol: 'lmtp', host: '::1', port: 24 }, ordering: 'strict', concurrency: 1, lengthMax: 1_000_000, pipelinesAcross: false });
   });
 
   test('pipelines across messages only where it is asked for, and never a strict route', () => {
@@ -96,10 +97,10 @@ describe('a configuration file', () => {
     const folder = mkdtempSync(path.join(os.tmpdir(), 'config-'));
     writeFileSync(path.join(folder, 'k'), `${SECRET}\n`);
     writeFileSync(path.join(folder, 'c.yaml'), GOOD.replace(`secret: ${SECRET}`, 'secret_file: k'));
-    const fromFile = loadConfigFile(path.join(folder, 'c.yaml'), { role: 'gateway' });
+    const fromFile = loadConfigFile(path.join(folder, 'c.yaml'), { role: 'gateway', stateDir: '/state' });
     assert.ok(fromFile.ok);
     assert.equal(Buffer.from(fromFile.config.gateway?.secret ?? []).toString(), SECRET);
-    const fromEnvironment = parseConfig(GOOD.replace(`  secret: ${SECRET}\n`, ''), 'f.yaml', { role: 'gateway', secret: 'another-long-secret' });
+    const fromEnvironment = parseConfig(GOOD.replace(`  secret: ${SECRET}\n`, ''), 'f.yaml', { role: 'gateway', stateDir: '/state', secret: 'another-long-secret' });
     assert.ok(fromEnvironment.ok);
     assert.equal(Buffer.from(fromEnvironment.config.gateway?.secret ?? []).toString(), 'another-long-secret');
   });
@@ -171,6 +172,155 @@ describe('what is wrong is one line with file, line, path, expectation and findi
   });
 });
 
+describe('the register', () => {
+  const ETCD = 'register: {etcd: [\'https://10.1.0.5:2379\', \'https://[fd00::1]:2379/\'], cluster: mail}\n';
+  const folder = mkdtempSync(path.join(os.tmpdir(), 'config-'));
+  writeFileSync(path.join(folder, 'password'), 'a word\n');
+  writeFileSync(path.join(folder, 'nothing'), '\n');
+
+  function registerOf(text: string, options: Partial<LoadOptions> = {}) {
+    const result = parseConfig(text, path.join(folder, 'f.yaml'), { role: 'gateway', ...options });
+    assert.ok(result.ok, result.ok ? '' : result.errors.join('\n'));
+    return result.config.gateway?.register;
+  }
+
+  test('is a file of state_dir, which the upper process serves to its workers', () => {
+    const file = { kind: 'file', stateDir: path.join(folder, 'state'), isServed: false };
+    assert.deepEqual(registerOf(`${GOOD}  state_dir: state\n`), file);
+    assert.deepEqual(registerOf(`register: file\n${GOOD}  state_dir: state\n`), file);
+    assert.deepEqual(registerOf(`${GOOD}  state_dir: state\n  workers: 2\n`), { ...file, isServed: true });
+    const result = parseConfig(`${GOOD}  workers: 2\n`, 'f.yaml', { role: 'gateway', stateDir: '/state' });
+    assert.ok(result.ok && result.config.gateway !== undefined);
+    const worker = workerConfig(result.config.gateway, 2, 2 ** 30);
+    assert.deepEqual(worker.register, { kind: 'socket', stateDir: '/state' });
+    assert.equal(worker.stateDir, '/state/gw-1-2');
+  });
+
+  test('of `up` is kept by that process, for any number of gateways', () => {
+    const served = { kind: 'socket', stateDir: '/up' };
+    assert.deepEqual(registerOf(`${GOOD}  group: [gw-1, gw-2]\n`, { registerDir: '/up' }), served);
+    assert.deepEqual(registerOf(EMBEDDED_UP_YAML, { role: 'up', secret: SECRET, registerDir: '/up' }), served);
+  });
+
+  test('is etcd, for gateways and stores of the file, with its access', () => {
+    const access = ETCD.replace('}', ', user: twinpost, password_file: password, ca: ca.crt, cert: /c, key: k, max_txn_ops: 64}');
+    const etcd = {
+      kind: 'etcd', endpoints: ['https://10.1.0.5:2379', 'https://[fd00::1]:2379'], cluster: 'mail', user: 'twinpost',
+      password: 'a word', caFile: path.join(folder, 'ca.crt'), certFile: '/c', keyFile: path.join(folder, 'k'), operationsMax: 64,
+    };
+    assert.deepEqual(registerOf(access + GOOD), etcd);
+    const plain = { ...etcd, user: '', password: '', caFile: undefined, certFile: undefined, keyFile: undefined, operationsMax: 128 };
+    assert.deepEqual(registerOf(`${ETCD}${GOOD}  group: [gw-1, gw-2]\n`), plain, 'no folder is needed, and a group is one');
+    const store = parseConfig(`${ETCD}store: {id: s1, host: box-2, paths: [{name: A, address: '10.1.0.2:7401'}], insecure: true, gateways: [{id: gw-1, secret: ${SECRET}}]}`, 'f.yaml', { role: 'store' });
+    assert.ok(store.ok, store.ok ? '' : store.errors.join('\n'));
+    assert.deepEqual(store.config.stores[0]?.register, plain);
+  });
+
+  test('is shown as it is said', () => {
+    const result = parseConfig(`${ETCD}${GOOD}`, 'f.yaml', { role: 'gateway' });
+    assert.ok(result.ok);
+    const text = effectiveYaml(result.value, result.config, 2 ** 30);
+    assert.match(text, /register:\n {2}etcd:\n {4}- https:\/\/10\.1\.0\.5:2379\n {4}- .*\n {2}cluster: mail\n {2}max_txn_ops: 128\n/);
+    const file = parseConfig(GOOD, 'f.yaml', { role: 'gateway', stateDir: '/state' });
+    assert.ok(file.ok);
+    assert.match(effectiveYaml(file.value, file.config, 2 ** 30), /^register: file\n/);
+  });
+
+  const wrong: readonly (readonly [what: string, text: string, line: RegExp])[] = [
+    ['no folder for the file', GOOD, /^f\.yaml:2: gateway\.state_dir: expected a folder, in which register: file keeps who holds what, found nothing$/],
+    ['a group whose gateways each have a file', `${GOOD}  state_dir: s\n  group: [gw-1, gw-2]\n`, /^f\.yaml:18: gateway\.group: expected 'register: \{etcd: .* for a group of gateways, found register: file: gw-1 and gw-2 could not know .* set up etcd \(docs\/REGISTER\.md\), or leave group out$/],
+    ['another word', `register: disk\n${GOOD}`, /^f\.yaml:1: register: expected file, or a mapping such as \{etcd: .*\}, found "disk"$/],
+    ['an empty value', `register:\n${GOOD}`, /^f\.yaml:1: register: expected file, or a mapping such as .*, found an empty value$/],
+    ['no cluster', ETCD.replace(', cluster: mail', '') + GOOD, /^f\.yaml:1: register\.cluster: expected a name of .*, found nothing$/],
+    ['an unknown key', ETCD.replace('cluster', 'clustr: x, cluster') + GOOD, /^f\.yaml:1: register\.clustr: expected a known key, found 'clustr'; did you mean 'cluster'\?$/],
+    ['no endpoint', `register: {etcd: [], cluster: mail}\n${GOOD}`, /^f\.yaml:1: register\.etcd: expected at least 1 of them, found an empty list$/],
+    ['an endpoint without port', ETCD.replace(':2379', '') + GOOD, /^f\.yaml:1: register\.etcd\[0\]: expected an address of etcd such as https:\/\/10\.1\.0\.5:2379, found "https:\/\/10\.1\.0\.5"$/],
+    ['an endpoint twice', `register: {etcd: ['http://[::1]:1', 'http://[::1]:1'], cluster: m}\n${GOOD}`, /^f\.yaml:1: register\.etcd\[1\]: expected each address once, found 'http:\/\/\[::1\]:1' again$/],
+    ['in clear over a network', ETCD.replace('https', 'http') + GOOD, /^f\.yaml:1: register\.etcd\[0\]: expected https:\/\/ for an etcd outside loopback, found 'http:\/\/10\.1\.0\.5:2379': .* insecure: true/],
+    ['certificates for a connection in clear', `register: {etcd: ['http://localhost:1'], cluster: m, ca: c}\n${GOOD}`, /^f\.yaml:1: register\.etcd\[0\]: expected https:\/\/ with ca or cert, found 'http:\/\/localhost:1'$/],
+    ['a user without a password', ETCD.replace('}', ', user: u}') + GOOD, /^f\.yaml:1: register\.user: expected password_file beside it, found nothing$/],
+    ['a key without a certificate', ETCD.replace('}', ', key: k}') + GOOD, /^f\.yaml:1: register\.key: expected cert beside it, found nothing$/],
+    ['a password file that is not there', ETCD.replace('}', ', user: u, password_file: /nowhere}') + GOOD, /^f\.yaml:1: register\.password_file: expected a file with a password, found '\/nowhere': ENOENT$/],
+    ['an empty password', ETCD.replace('}', `, user: u, password_file: ${path.join(folder, 'nothing')}}`) + GOOD, /^f\.yaml:1: register\.password_file: expected a file with a password, found nothing in '/],
+  ];
+  for (const [what, text, line] of wrong) {
+    test(`refuses ${what}`, () => {
+      const result = parseConfig(text, 'f.yaml', { role: 'gateway' });
+      const errors = result.ok ? [] : result.errors;
+      assert.equal(errors.length, 1, errors.join('\n'));
+      assert.match(errors[0] ?? '', line);
+    });
+  }
+
+  test('may be asked in clear over a network that is trusted', () => {
+    assert.notEqual(registerOf(`${ETCD.replaceAll('https', 'http')}${GOOD}  insecure: true\n`), undefined);
+  });
+});
+
+describe('a group that finds itself by etcd', () => {
+  const LOCAL = "register: {etcd: ['http://127.0.0.1:2379'], cluster: mail}\n";
+  const FAR = "register: {etcd: ['https://10.1.0.5:2379'], cluster: mail}\n";
+  const ALONE = `${GOOD.slice(0, GOOD.indexOf('  stores:'))}`;
+  const STORE = "store: {id: s1, host: box-2, paths: [{name: A, address: '10.1.0.2:7401'}], tls: {ca: c, cert: c, key: k}";
+
+  const storeOf = (text: string, secret?: string) => {
+    const result = parseConfig(text, 'f.yaml', { role: 'store', ...(secret === undefined ? {} : { secret }) });
+    assert.ok(result.ok, result.ok ? '' : result.errors.join('\n'));
+    const [store] = result.config.stores;
+    assert.ok(store !== undefined);
+    return store;
+  };
+  const textOf = (bytes: Uint8Array | undefined): string | undefined => (bytes === undefined ? undefined : Buffer.from(bytes).toString());
+
+  test('needs no stores at the gateway: all that etcd names are used, or only those that are named here', () => {
+    assert.deepEqual([gatewayOf(LOCAL + ALONE).stores, gatewayOf(LOCAL + ALONE).learnStores], [[], { only: undefined }]);
+    const some = gatewayOf(`${LOCAL}${GOOD}    - id: s3\n    - {id: s4}\n`);
+    assert.deepEqual([some.stores.map(({ id }) => id), some.learnStores], [['s1', 's2'], { only: ['s3', 's4'] }]);
+    assert.equal(gatewayOf(GOOD).learnStores, undefined, 'a file names nobody');
+  });
+
+  test('needs no gateways at the store: its secret, or that of the gateway in the same file, or of the environment, is the group\'s', () => {
+    const own = storeOf(`${FAR}${STORE}, secret: ${SECRET}, weight: 3}`);
+    assert.deepEqual([own.gateways, textOf(own.groupSecret), own.weight], [[], SECRET, 3]);
+    assert.equal(textOf(storeOf(`${LOCAL}${STORE}}\n${ALONE}`).groupSecret), SECRET);
+    assert.equal(textOf(storeOf(`${FAR}${STORE}}`, SECRET.repeat(2)).groupSecret), SECRET.repeat(2));
+    const named = storeOf(`${FAR}${STORE}, secret: ${SECRET}, gateways: [{id: gw-1}, {id: gw-2, secret: ${SECRET}-2}]}`);
+    assert.deepEqual(named.gateways.map(({ id, secret }) => [id, textOf(secret)]), [['gw-1', SECRET], ['gw-2', `${SECRET}-2`]]);
+    assert.equal(named.groupSecret, undefined, 'they restrict');
+    assert.equal(storeOf(`${STORE}, gateways: [{id: gw-1, secret: ${SECRET}}]}`).groupSecret, undefined);
+  });
+
+  test('may listen on all addresses when it is said by which it is reached', () => {
+    const store = storeOf(`${FAR}${STORE.replace("'10.1.0.2:7401'", "'0.0.0.0:7401', advertise: 'box-2.internal:7401'")}, secret: ${SECRET}}`);
+    assert.deepEqual(store.paths, [{ name: 'A', address: { host: '0.0.0.0', port: 7401 }, advertised: { host: 'box-2.internal', port: 7401 } }]);
+  });
+
+  test('is shown as a file again', () => {
+    const result = parseConfig(`${FAR}${STORE}, secret: ${SECRET}}`, 'f.yaml', { role: 'store' });
+    assert.ok(result.ok);
+    assert.match(effectiveYaml(result.value, result.config, 2 ** 30), /weight: 1\n {2}secret: \(hidden\)\n/);
+  });
+
+  const wrong: readonly (readonly [what: string, role: 'gateway' | 'store', text: string, line: RegExp])[] = [
+    ['no stores without etcd', 'gateway', ALONE, /gateway\.stores: expected the stores that hold this gateway's mirrors \(or register: \{etcd: …\}, by which they find each other\), found nothing$/],
+    ['a store without addresses, without etcd', 'gateway', `${GOOD}    - id: s3\n`, /gateway\.stores\[2\]: expected host and paths of this store \(or register: .*\), found its id alone$/],
+    ['half of a store', 'gateway', `${LOCAL}${GOOD}    - {id: s3, weight: 2, host: box-4}\n`, /gateway\.stores\[2\]: expected the id alone, so that etcd says the rest, or both host and paths, found host and weight$/],
+    ['links in clear to stores that other machines name', 'gateway', FAR + ALONE, /gateway\.mirror\.tls: expected TLS of the links .* to the stores that etcd names, found nothing: .* insecure: true$/],
+    ['no gateways without etcd', 'store', `${STORE}, secret: ${SECRET}}`, /store\.gateways: expected the gateways that this store serves \(or register: .*\), found nothing$/],
+    ['no secret of the group', 'store', `${FAR}${STORE}}`, /store\.secret: expected secret or secret_file .*, found nothing$/],
+    ['a short one', 'store', `${FAR}${STORE}, secret: short}`, /store\.secret: expected at least 16 characters, found 5$/],
+    ['an address of all', 'store', `${FAR}${STORE.replace('10.1.0.2', '0.0.0.0')}, secret: ${SECRET}}`, /store\.paths\[0\]\.address: expected an address by which gateways of other machines reach this store .*, or advertise: ADDRESS beside it, found '0\.0\.0\.0'$/],
+    ['an address of this machine only', 'store', `${FAR}${STORE.replace('10.1.0.2', '127.0.0.1')}, secret: ${SECRET}}`, /found '127\.0\.0\.1'$/],
+  ];
+  for (const [what, role, text, line] of wrong) {
+    test(`refuses ${what}`, () => {
+      const errors = errorsOf(text, role);
+      assert.equal(errors.length, 1, errors.join('\n'));
+      assert.match(errors[0] ?? '', line);
+    });
+  }
+});
+
 describe('the file of `up`', () => {
   test('may leave out stores, gateways and secrets that follow from the rest', () => {
     const result = parseConfig(EMBEDDED_UP_YAML, 'up', { role: 'up', secret: SECRET });
@@ -192,9 +342,13 @@ describe('the file of `up`', () => {
   });
 });
 
+const THREE_HOSTS = ['host-1', 'host-2', 'host-3'].flatMap((host) => {
+  return ['gateway', 'store'].map((role) => [`three-hosts/${host}/${role}.yaml`, 1] as const);
+});
+
 describe('the examples', () => {
   /** Files, and how many roles each has. */
-  for (const [name, roles] of [['gateway.yaml', 1], ['store.yaml', 1], ['two-hosts/host-1.yaml', 2], ['two-hosts/host-2.yaml', 2]] as const) {
+  for (const [name, roles] of [['gateway.yaml', 1], ['store.yaml', 1], ...THREE_HOSTS] as const) {
     test(`${name} has a folder for what outlives each process`, () => {
       const file = parse(readFileSync(`configs/${name}`, 'utf8')) as Readonly<Record<string, { readonly state_dir?: string }>>;
       const sections = ['gateway', 'store'].flatMap((role) => file[role] ?? []);
@@ -210,6 +364,16 @@ describe('the examples', () => {
   }
 });
 
+test('a gateway may know the store of its own host, if enough others are there for its copies', () => {
+  const example = readFileSync('configs/three-hosts/host-1/gateway.yaml', 'utf8');
+  const text = example.replace('secret_file: mail.secret', `secret: ${SECRET}`);
+  const result = parseConfig(text, 'gateway.yaml', { role: 'gateway' });
+  assert.ok(result.ok, result.ok ? '' : result.errors.join('\n'));
+  assert.deepEqual(result.config.gateway?.stores.map(({ host }) => host), ['host-1', 'host-2', 'host-3']);
+  const [error = ''] = errorsOf(text.replace(/ +- id: store-3\n(?: {6}.*\n)+/, ''), 'gateway');
+  assert.match(error, /expected a host other than the gateway's own, found 'host-1'/);
+});
+
 test('the example of a sink is whole', () => {
   const result = loadConfigFile('configs/sink.yaml', { role: 'check' });
   assert.deepEqual(result.ok ? [] : result.errors, []);
@@ -217,7 +381,7 @@ test('the example of a sink is whole', () => {
 
 describe('the effective configuration', () => {
   test('shows values in force in the words of the file, hides secrets, and is a file again', () => {
-    const result = parseConfig(`${GOOD}  admin: {token: let-me-in-please}\n`, 'f.yaml', { role: 'gateway' });
+    const result = parseConfig(`${GOOD}  admin: {token: let-me-in-please}\n`, 'f.yaml', { role: 'gateway', stateDir: '/state' });
     assert.ok(result.ok);
     const text = effectiveYaml(result.value, result.config, 3 * 2 ** 30);
     assert.match(text, /message_size_limit: 25MiB/);
@@ -225,13 +389,13 @@ describe('the effective configuration', () => {
     assert.match(text, /heartbeat: 250ms/);
     assert.match(text, /via: smtp:\/\/127\.0\.0\.1:26/);
     assert.ok(!text.includes(SECRET) && !text.includes('let-me-in'));
-    const again = parseConfig(text.replace('secret: (hidden)', `secret: ${SECRET}`), 'f.yaml', { role: 'gateway' });
+    const again = parseConfig(text.replace('secret: (hidden)', `secret: ${SECRET}`), 'f.yaml', { role: 'gateway', stateDir: '/state' });
     assert.ok(again.ok, again.ok ? '' : again.errors.join('\n'));
     assert.deepEqual(again.config.gateway?.delivery, result.config.gateway?.delivery);
   });
 
   test('names the admin addresses of a group: as said, or for `up` from the file itself', () => {
-    const said = parseConfig(GOOD.replace('host: box-2\n', 'host: box-2\n      admin: 10.0.0.2:9401\n'), 'f.yaml', { role: 'gateway' });
+    const said = parseConfig(GOOD.replace('host: box-2\n', 'host: box-2\n      admin: 10.0.0.2:9401\n'), 'f.yaml', { role: 'gateway', stateDir: '/state' });
     assert.ok(said.ok, said.ok ? '' : said.errors.join('\n'));
     assert.deepEqual(said.config.gateway?.stores.map((store) => store.admin), [{ host: '10.0.0.2', port: 9401 }, undefined]);
     const store = parseConfig(`store: {id: s1, host: box-2, paths: [{name: A, address: '127.0.0.1:7401'}], gateways: [{id: gw-1, secret: ${SECRET}, admin: 'gw-1.internal:8025'}]}`, 'f.yaml', { role: 'store' });
@@ -244,7 +408,7 @@ describe('the effective configuration', () => {
   });
 
   test('shows the defaults that follow from other keys and from this machine', () => {
-    const result = parseConfig(GOOD.replace("    - {domain: '*'", "    - {domain: example.com, via: lmtp://127.0.0.1:24, order: strict}\n    - {domain: '*'"), 'f.yaml', { role: 'gateway' });
+    const result = parseConfig(GOOD.replace("    - {domain: '*'", "    - {domain: example.com, via: lmtp://127.0.0.1:24, order: strict}\n    - {domain: '*'"), 'f.yaml', { role: 'gateway', stateDir: '/state' });
     assert.ok(result.ok);
     const shown = effectiveYaml(result.value, result.config, 3 * 2 ** 30);
     assert.match(shown, new RegExp(`hostname: ${result.config.gateway?.hostname ?? 'none'}`));

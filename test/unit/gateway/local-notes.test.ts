@@ -1,11 +1,11 @@
 /** What a gateway writes to its state_dir for the next process (gateway/local-notes.ts, gateway/local/). */
 import assert from 'node:assert/strict';
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { dropCrashNote, readCrashNote, writeCrashNote } from '../../../src/gateway/local/crash-note-file.js';
-import { LocalNotes, readSetHints } from '../../../src/gateway/local-notes.js';
+import { LocalNotes } from '../../../src/gateway/local-notes.js';
 import { CRASH_NOTES_MAX, CrashNotes, InHand } from '../../../src/gateway/local/crash-notes.js';
 import { readDrained, writeDrained } from '../../../src/gateway/local/drained-file.js';
 
@@ -48,20 +48,11 @@ describe('the crash note', () => {
 });
 
 describe('notes of crashes', () => {
-  const SETS = {
-    signature: () => 0,
-    *hints(): Generator<never, undefined> {
-      yield* [];
-      return undefined;
-    },
-  };
-  const LOG = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
-
-  test('count the crashes of a message, each once; only what is in hand when the process dies is blamed', async (t) => {
+  test('count the crashes of a message, each once; only what is in hand when the process dies is blamed', (t) => {
     const state = folder(t);
     for (const incarnation of [1, 2]) {
       const [crashes, inHand] = [new CrashNotes(), new InHand()];
-      const notes = new LocalNotes(state, { log: LOG, crashes, inHand, incarnation, sets: SETS });
+      const notes = new LocalNotes(state, { crashes, inHand, incarnation });
       assert.equal(crashes.countOf('gw-1', 7), incarnation - 1);
       inHand.during('gw-1', 8, () => 'it ends well');
       assert.equal(notes.onCrash(), false);
@@ -69,14 +60,12 @@ describe('notes of crashes', () => {
       assert.equal(notes.onCrash(), true);
     }
     const crashes = new CrashNotes();
-    const notes = new LocalNotes(state, { log: LOG, crashes, inHand: new InHand(), incarnation: 3, sets: SETS });
+    const notes = new LocalNotes(state, { crashes, inHand: new InHand(), incarnation: 3 });
     assert.deepEqual([crashes.countOf('gw-1', 7), crashes.countOf('gw-1', 8), crashes.countOf('gw-2', 7)], [2, 0, 0]);
     crashes.add([{ ownerId: 'gw-1', messageId: 7, incarnation: 2 }, { ownerId: 'gw-2', messageId: 9, incarnation: 2 }]);
     assert.equal(crashes.countOf('gw-1', 7), 2, 'one crash told twice');
     crashes.forget('gw-1', 7);
     notes.tick(0);
-    // The sets of mirrors are written by the same tick, in their own time.
-    while (!existsSync(join(state, 'queue-sets.json'))) await new Promise((resolve) => { setImmediate(resolve); });
     assert.deepEqual(readCrashNote(state).map(({ messageId }) => messageId), [9], 'what was released is forgotten by the file, too');
     crashes.forget('gw-2', 9);
     notes.tick(10_000);
@@ -109,18 +98,5 @@ describe('the file of drained stores', () => {
       writeFileSync(join(state, 'drained-stores.json'), text);
       assert.throws(() => readDrained(state), Error, text);
     }
-  });
-});
-
-describe('sets of mirrors', () => {
-  test('are read back; a file that is none of ours says nothing', (t) => {
-    const state = folder(t);
-    assert.deepEqual(readSetHints(state), []);
-    assert.deepEqual(readSetHints(undefined), []);
-    const hint = { ownerId: 'gw-1', birth: 5, serial: 1, name: 'q', queueClass: 'mail', epoch: 7, members: ['store-a', 'store-c'] };
-    writeFileSync(join(state, 'queue-sets.json'), JSON.stringify([hint, null, 7, { ...hint, epoch: '7' }, { ...hint, members: [] }]));
-    assert.deepEqual(readSetHints(state), [hint]);
-    writeFileSync(join(state, 'queue-sets.json'), readFileSync(join(state, 'queue-sets.json'), 'utf8').slice(0, 40));
-    assert.deepEqual(readSetHints(state), []);
   });
 });

@@ -9,14 +9,15 @@ import type { QueueGauges } from '../../../src/observability/queue-metrics.js';
 function source(queues: readonly QueueGauges[]): GaugeSource {
   return {
     queues: () => queues,
-    stores: () => [{ store: 'store-a', up: true, drained: true, queuesSync: 3, queuesResync: 1, queuesNg: 0, lagMessages: 7, lagBytes: 900, refillMessages: 11, refillBytes: 1100, creditBytes: 5000, leaseLeftSeconds: 9.5, failovers: 2 }],
+    stores: () => [{ store: 'store-a', up: true, drained: true, partitionsSync: 3, partitionsResync: 1, partitionsNg: 0, lagMessages: 7, lagBytes: 900, refillMessages: 11, refillBytes: 1100, creditBytes: 5000, leaseLeftSeconds: 9.5, failovers: 2 }],
     states: () => [{ state: 'deferred', messages: 8, bytes: 80, oldestAgeSeconds: 320 }],
-    ready: () => true, routesRefused: () => [{ route: 'strict.example', reason: 'recovering' }], degraded: () => false, queuesShort: () => 2, queuesHeld: () => 4, queuesRecovering: () => 5, queuesRescued: () => 6, takeovers: () => 12, handedBack: () => 13, takenAway: () => 18, repairs: () => ({ tails: 14, tailBytes: 15, refills: 16, refillBytes: 17 }), memoryUsedBytes: () => 10, memoryKeptBytes: () => 19, memoryLimitBytes: () => 100, connectionsIn: () => 2, connectionsOut: () => 3, dotsInFlight: () => 1, logLinesDropped: () => 4,
+    ready: () => true, routesRefused: () => [{ route: 'strict.example', reason: 'recovering' }], degraded: () => false, registerUp: () => false, storesUnreached: () => 2, partitions: () => 20, partitionsShort: () => 2,
+    waitingFor: () => ({ register: 21, lease: 22, stores: 0, copiesAway: 4 }), losses: () => 23, adopted: () => 25, adoptedTwice: () => 26, partitionsRecovering: () => 5, partitionsRescued: () => 6, orphanPartitions: () => 24, takeovers: () => 12, handedBack: () => 13, takenAway: () => 18, repairs: () => ({ tails: 14, tailBytes: 15, refills: 16, refillBytes: 17 }), memoryUsedBytes: () => 10, memoryKeptBytes: () => 19, memoryLimitBytes: () => 100, connectionsIn: () => 2, connectionsOut: () => 3, dotsInFlight: () => 1, logLinesDropped: () => 4,
   };
 }
 
 function queue(name: string, messages: number): QueueGauges {
-  return { name, queueClass: 'mail', messages, bytes: messages * 10, active: 0, deferred: 0, held: 0, inSync: 2, epoch: messages, lagMessages: messages, lagBytes: 3, refillShare: messages / 100, oldestAgeSeconds: messages };
+  return { name, queueClass: 'mail', partition: 'gw-1/1', owner: 'gw-1', messages, bytes: messages * 10, active: 0, deferred: 0, held: 0, inSync: 2, epoch: messages, lagMessages: messages, lagBytes: 3, refillShare: messages / 100, oldestAgeSeconds: messages };
 }
 
 async function scrape(metrics: GatewayMetrics, queues: readonly QueueGauges[]): Promise<string> {
@@ -39,12 +40,13 @@ describe('the metrics of a gateway', () => {
     metrics.rejected('relay');
     const text = await exported.registry.metrics();
     assert.match(text, /^twinpost_received_total 7$/m);
-    assert.match(text, /^twinpost_queues_copies_missing 2$/m);
+    assert.match(text, /^twinpost_partitions_copies_missing 2$/m);
     assert.match(text, /^twinpost_log_lines_dropped_total 4$/m);
     assert.match(text, /^twinpost_rejected_total\{reason="relay"\} 2$/m);
-    assert.match(text, /^twinpost_mirror_queues\{store="store-a",state="resync"\} 1$/m);
+    assert.match(text, /^twinpost_mirror_partitions\{store="store-a",state="resync"\} 1$/m);
     for (const line of [
-      'twinpost_queues_held 4', 'twinpost_queues_recovering 5', 'twinpost_queues_rescued 6', 'twinpost_takeovers_total 12', 'twinpost_handed_back_total 13', 'twinpost_taken_away_total 18', 'twinpost_tails_total 14', 'twinpost_tail_bytes_total 15', 'twinpost_refills_total 16', 'twinpost_refill_bytes_total 17', 'twinpost_failovers_total{store="store-a"} 2', 'twinpost_store_drained{store="store-a"} 1', 'twinpost_lease_left_seconds{store="store-a"} 9.5',
+      'twinpost_register_up 0', 'twinpost_stores_unreached 2', 'twinpost_partitions 20', 'twinpost_partitions_waiting{for="register"} 21', 'twinpost_partitions_waiting{for="lease"} 22',
+      'twinpost_partitions_waiting{for="stores"} 0', 'twinpost_partitions_waiting{for="copies_away"} 4', 'twinpost_losses_total 23', 'twinpost_adopted_total 25', 'twinpost_adopted_twice_total 26', 'twinpost_partitions_recovering 5', 'twinpost_partitions_rescued 6', 'twinpost_orphan_partitions 24', 'twinpost_takeovers_total 12', 'twinpost_handed_back_total 13', 'twinpost_taken_away_total 18', 'twinpost_tails_total 14', 'twinpost_tail_bytes_total 15', 'twinpost_refills_total 16', 'twinpost_refill_bytes_total 17', 'twinpost_failovers_total{store="store-a"} 2', 'twinpost_store_drained{store="store-a"} 1', 'twinpost_lease_left_seconds{store="store-a"} 9.5',
       'twinpost_resync_messages_left{store="store-a"} 11', 'twinpost_resync_bytes_left{store="store-a"} 1100', 'twinpost_state_messages{state="deferred"} 8', 'twinpost_state_bytes{state="deferred"} 80',
       'twinpost_state_oldest_age_seconds{state="deferred"} 320',
     ]) assert.ok(text.split('\n').includes(line), line);
@@ -56,18 +58,25 @@ describe('the metrics of a gateway', () => {
     const queues = Array.from({ length: 60 }, (_, i) => queue(`q${String(i)}`, i + 1));
     const text = await scrape(new GatewayMetrics(), queues);
     assert.equal(text.match(/^twinpost_queue_messages\{/gm)?.length, 31);
-    assert.match(text, /^twinpost_queue_messages\{queue="q59",class="mail"\} 60$/m);
-    assert.match(text, /^twinpost_queue_messages\{queue="other",class="other"\} 465$/m);
-    assert.match(text, /^twinpost_queue_oldest_age_seconds\{queue="other",class="other"\} 30$/m);
-    assert.match(text, /^twinpost_queue_epoch\{queue="other",class="other"\} 30$/m);
-    assert.match(text, /^twinpost_queue_resync_progress\{queue="other",class="other"\} 0.01$/m);
+    assert.match(text, /^twinpost_queue_messages\{queue="q59",class="mail",partition="gw-1\/1",owner="gw-1"\} 60$/m);
+    assert.match(text, /^twinpost_queue_messages\{queue="other",class="other",partition="other",owner="other"\} 465$/m);
+    assert.match(text, /^twinpost_queue_oldest_age_seconds\{queue="other",class="other",partition="other",owner="other"\} 30$/m);
+    assert.match(text, /^twinpost_queue_epoch\{queue="other",class="other",partition="other",owner="other"\} 30$/m);
+    assert.match(text, /^twinpost_queue_resync_progress\{queue="other",class="other",partition="other",owner="other"\} 0.01$/m);
     assert.match(text, /^twinpost_queues 60$/m);
+  });
+
+  test('show each part of a queue that has mail in more than one partition', async () => {
+    const text = await scrape(new GatewayMetrics(), [queue('q1', 3), { ...queue('q1', 4), partition: 'gw-1/2' }, { ...queue('q1', 5), partition: 'gw-2/1', owner: 'gw-2' }]);
+    assert.deepEqual(text.match(/^twinpost_queue_messages\{.*$/gm), [
+      'twinpost_queue_messages{queue="q1",class="mail",partition="gw-2/1",owner="gw-2"} 5', 'twinpost_queue_messages{queue="q1",class="mail",partition="gw-1/2",owner="gw-1"} 4', 'twinpost_queue_messages{queue="q1",class="mail",partition="gw-1/1",owner="gw-1"} 3',
+    ]);
   });
 
   test('show a queue that lacks copies by name, however short it is', async () => {
     const queues = [...Array.from({ length: 60 }, (_, i) => queue(`q${String(i)}`, i + 1)), { ...queue('lonely', 0), inSync: 1 }];
     const text = await scrape(new GatewayMetrics(), queues);
-    assert.match(text, /^twinpost_queue_copies_in_sync\{queue="lonely",class="mail"\} 1$/m);
+    assert.match(text, /^twinpost_queue_copies_in_sync\{queue="lonely",class="mail",partition="gw-1\/1",owner="gw-1"\} 1$/m);
   });
 
   test('keep the number of reasons bounded', () => {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { isHandle, isIdentifier, isIdentifiers, isWhole, plainText } from '../../../src/protocol/fields.js';
+import { isHandle, isIdentifier, isWhole, plainText } from '../../../src/protocol/fields.js';
 
 test('an identifier is 1 to 255 bytes of visible characters', () => {
   for (const good of ['a', 'store-a', 'example.com', 'büro.example', '例え.テスト', '📮', 'x'.repeat(255), 'é'.repeat(127), '例'.repeat(85), '📮'.repeat(63)]) {
@@ -9,15 +9,6 @@ test('an identifier is 1 to 255 bytes of visible characters', () => {
   for (const bad of ['', ' ', 'a b', 'a\n', '\u0000', 'a\u007f', 'a\u0085', 'a\u00a0b', 'a\u200bb', 'a\u202eb', 'a\u2066b', '\ufeffa', 'a\ufffd', '\ud800', 'a\udc00', '\udc00\ud800', 'x'.repeat(256), 'é'.repeat(128), '例'.repeat(86), '📮'.repeat(64), 7, null, undefined, ['a']]) {
     assert.ok(!isIdentifier(bad), JSON.stringify(bad));
   }
-});
-
-test('a list of identifiers has each once and ends at its limit', () => {
-  assert.ok(isIdentifiers([], 2));
-  assert.ok(isIdentifiers(['a', 'b'], 2));
-  assert.ok(!isIdentifiers(['a', 'a'], 2));
-  assert.ok(!isIdentifiers(['a', 'b', 'c'], 2));
-  assert.ok(!isIdentifiers(['a', 1], 2));
-  assert.ok(!isIdentifiers('ab', 2));
 });
 
 test('numbers are whole, not negative, and below their bound', () => {

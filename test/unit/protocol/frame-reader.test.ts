@@ -250,8 +250,8 @@ class Room implements FrameRoom {
     this.bytes = bytes;
   }
 
-  mayHold(bytes: number, hasBodies: boolean): boolean {
-    if (bytes > (hasBodies ? this.bytes : this.controlBytes)) return false;
+  mayHold(bytes: number, bodyBytes: number): boolean {
+    if (bytes > (bodyBytes > 0 ? this.bytes : this.controlBytes)) return false;
     this.held = bytes;
     this.most = Math.max(this.most, bytes);
     return true;

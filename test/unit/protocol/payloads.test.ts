@@ -61,7 +61,7 @@ function brokenEntries(bytes: Uint8Array, bodies: Uint8Array): number {
 }
 
 describe('payloads', () => {
-  for (const name of ['changes', 'block', 'refill'] as const) {
+  for (const name of ['changes', 'block', 'refill', 'fetched'] as const) {
     test(`of ${name}: as long as the rows say, and every changed byte breaks a checksum`, () => {
       const { value, bodies } = sampleOf(name);
       const broken = (bytes: Uint8Array): number =>

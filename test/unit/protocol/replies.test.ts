@@ -1,11 +1,13 @@
-/** LISTED, CLAIMED, BLOCK and TAILED as a whole: control part, rows, and the payload that the rows describe. */
+/** FENCED, DECLINED, ASKED, TOLD, BLOCK, TAILED and FETCHED as a whole: control part, rows, and the payload that the rows describe. */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { MessagePacker } from '../../../src/platform/node/packer.js';
 import { isInvalid } from '../../../src/protocol/invalid.js';
-import { BLOCK, TAILED } from '../../../src/protocol/message-types.js';
+import { BLOCK, FETCHED, TAILED } from '../../../src/protocol/message-types.js';
 import type { Block } from '../../../src/protocol/messages/block.js';
 import { encodeBlock } from '../../../src/protocol/messages/block.js';
+import type { Fetched } from '../../../src/protocol/messages/fetched.js';
+import { encodeFetched } from '../../../src/protocol/messages/fetched.js';
 import type { Tailed } from '../../../src/protocol/messages/tailed.js';
 import { encodeTailed } from '../../../src/protocol/messages/tailed.js';
 import type { ReplyType } from '../../../src/protocol/replies.js';
@@ -14,7 +16,7 @@ import { changeRows, entryRows, sampleOf } from './samples.js';
 
 const packer = new MessagePacker();
 const NO_BYTES = new Uint8Array(0);
-const NAMES = ['listed', 'claimed', 'block', 'tailed'] as const;
+const NAMES = ['fenced', 'declined', 'asked', 'told', 'block', 'tailed', 'fetched'] as const;
 
 function ruleOf(type: ReplyType, control: Uint8Array, bodies: Uint8Array): string {
   const reply = decodeReply(packer, type, 3, control, bodies);
@@ -55,7 +57,7 @@ describe('a reply', () => {
 describe('a block', () => {
   const row = (position: number, flags = 0): Uint8Array => entryRows([flags, 1, 1, 0, 0, 0, 1, position]);
   const ruleOfBlock = (block: Partial<Block>, bodyBytes: number): string => {
-    const whole = { handle: 5, afterPosition: 4, nextPosition: 4, end: false, rows: NO_BYTES, ...block };
+    const whole = { handle: 5, afterPosition: 4, nextPosition: 4, end: false, rows: NO_BYTES, texts: NO_BYTES, ...block };
     return ruleOf(BLOCK, encodeBlock(packer, whole), new Uint8Array(bodyBytes));
   };
 
@@ -75,6 +77,25 @@ describe('a block', () => {
   });
 });
 
+describe('what was fetched', () => {
+  const row = (position: number, flags = 0): Uint8Array => entryRows([flags, 1, 1, 0, 0, 0, 1, position]);
+  const ruleOfFetched = (fetched: Partial<Fetched>, bodyBytes: number): string => {
+    const whole = { handle: 5, ask: 6, untilPosition: 9, rows: NO_BYTES, ...fetched };
+    return ruleOf(FETCHED, encodeFetched(packer, whole), new Uint8Array(bodyBytes));
+  };
+
+  test('has whole rows by ascending position, none behind the last that it answers for', () => {
+    const rows = Uint8Array.from([...row(5), ...row(7)]);
+    assert.equal(ruleOfFetched({ rows }, 4), '');
+    assert.equal(ruleOfFetched({ rows, untilPosition: 7 }, 4), '');
+    assert.equal(ruleOfFetched({ rows, untilPosition: 6 }, 4), 'untilPosition');
+    assert.equal(ruleOfFetched({ rows: Uint8Array.from([...row(7), ...row(5)]) }, 4), 'row order');
+    assert.equal(ruleOfFetched({ rows: row(5, 1) }, 1), 'row without its body');
+    assert.equal(ruleOfFetched({ rows: row(5, 0x40) }, 2), 'row flags');
+    assert.equal(ruleOfFetched({}, 0), '', 'nothing that was asked for is there');
+  });
+});
+
 describe('a tail', () => {
   const ruleOfTail = (tailed: Partial<Tailed>, bodyBytes: number): string => {
     const whole = { handle: 5, found: true, firstNumber: 4, digestA: 0, digestB: 0, rows: NO_BYTES, ...tailed };
@@ -84,8 +105,8 @@ describe('a tail', () => {
   test('has rows that are changes', () => {
     assert.equal(ruleOfTail({ rows: changeRows([2, 0, 0, 1, 0, 7]) }, 0), '');
     assert.equal(ruleOfTail({ rows: changeRows([9, 0, 0, 1, 0, 7]) }, 0), 'row kind');
-    assert.equal(ruleOfTail({ rows: changeRows([4, 0, 0, 3, 0, 7]) }, 3), '');
-    assert.equal(ruleOfTail({ rows: changeRows([4, 0, 0, 3, 0, 7]) }, 2), 'bodies');
+    assert.equal(ruleOfTail({ rows: changeRows([3, 0, 0, 3, 0, 7]) }, 3), '');
+    assert.equal(ruleOfTail({ rows: changeRows([3, 0, 0, 3, 0, 7]) }, 2), 'bodies');
   });
 
   test('that was not found means nothing but that', () => {

@@ -16,6 +16,7 @@ function entriesOf(positions: number[], bytes: number): RefillEntries {
     bodyBytes: () => bytes,
     headBytes: () => 3,
     noteBytes: (row) => (row % 4 === 0 ? 2 : 0),
+    room: () => 6,
     checksum: (row) => row,
     noteChecksum: (row) => row + 1,
     writePayload: (row, target, at) => { target.fill(row & 0xff, at, at + bytes + 3 + (row % 4 === 0 ? 2 : 0)); },

@@ -242,6 +242,18 @@ const WRITES: Checks = {
     assert.deepEqual((await hand.list('b/')).map(({ key, value }) => key + value), ['b/0x', 'b/1x', 'b/2x']);
   },
 
+  'hundreds of keys read in one turn are each answered with their own': async (world) => {
+    const hand = new Hand(world);
+    const keys = Array.from({ length: 300 }, (_, i) => `r/${String(i).padStart(3, '0')}`);
+    await hand.write(...keys.filter((_, i) => i % 3 > 0).map((key) => ({ key, value: key, ifRevision: 0 })));
+    const asked = [...keys, ...keys.slice(0, 5)];
+    const read = await Promise.all(asked.map((key) => hand.get(key)));
+    assert.deepEqual(
+      read.map((entry) => entry?.value),
+      asked.map((key) => (Number(key.slice(2)) % 3 > 0 ? key : undefined)),
+    );
+  },
+
   'hundreds of writes of one call are all settled, each by itself': async (world) => {
     const hand = new Hand(world);
     const keys = Array.from({ length: 400 }, (_, i) => `c/${String(i).padStart(3, '0')}`);

@@ -4,7 +4,8 @@ import { test } from 'node:test';
 
 import { DrawState, IncarnationDraw, isValidDrawTransition } from '../../../src/register/incarnation-draw.js';
 import type { IncarnationRecord } from '../../../src/register/records.js';
-import { decodeIncarnation, encodeIncarnation, encodeOrdinal } from '../../../src/register/records.js';
+import { UNKNOWN_STARTS } from '../../../src/register/ordinal-draw.js';
+import { decodeIncarnation, decodeOrdinal, encodeIncarnation, encodeOrdinal } from '../../../src/register/records.js';
 import { Hand } from './contract.js';
 import { SimulatedWorld } from './simulated-world.js';
 
@@ -15,8 +16,8 @@ class Starting {
   record: IncarnationRecord | undefined;
   failed = '';
 
-  constructor(world: SimulatedWorld, gatewayId: string, floor = NONE) {
-    this.draw = new IncarnationDraw({ gatewayId, floor }, {
+  constructor(world: SimulatedWorld, gatewayId: string, floor = NONE, isBehind = false) {
+    this.draw = new IncarnationDraw({ gatewayId, floor, isBehind }, {
       register: world.client(),
       onDrawn: (record) => {
         assert.equal(this.record, undefined);
@@ -95,12 +96,27 @@ test('numbers that stores know of are not given out again, nor those of records 
   const world = new SimulatedWorld();
   const hand = new Hand(world);
   await hand.put('incarnations/gw-9', encodeIncarnation({ incarnation: 4, ordinal: 40 }));
+  await hand.put('ordinal', encodeOrdinal({ next: 31 }));
   const one = new Starting(world, 'gw-1', { incarnation: 7, ordinal: 30 });
   await world.until(() => one.record !== undefined, 'drawn');
   assert.deepEqual(one.record, { incarnation: 8, ordinal: 41 });
-  const two = new Starting(world, 'gw-1', { incarnation: 2, ordinal: 99 });
-  await world.until(() => two.record !== undefined, 'drawn');
-  assert.deepEqual(two.record, { incarnation: 9, ordinal: 100 });
+});
+
+test('a register that was lost, or is an older one: ordinals that others may have drawn are passed over', async () => {
+  const world = new SimulatedWorld();
+  const hand = new Hand(world);
+  const lost = new Starting(world, 'gw-1', { incarnation: 2, ordinal: 99 });
+  await world.until(() => lost.record !== undefined, 'drawn');
+  assert.deepEqual(lost.record, { incarnation: 3, ordinal: 100 + UNKNOWN_STARTS });
+  const next = 101 + UNKNOWN_STARTS;
+  assert.deepEqual(decodeOrdinal((await hand.get('ordinal'))?.value ?? ''), { next });
+  // This folder knows nothing of it, but stores do.
+  const told = new Starting(world, 'gw-1', { incarnation: 9, ordinal: 18 }, true);
+  await world.until(() => told.record !== undefined, 'drawn');
+  assert.deepEqual(told.record, { incarnation: 10, ordinal: next + UNKNOWN_STARTS });
+  const after = new Starting(world, 'gw-1', told.record);
+  await world.until(() => after.record !== undefined, 'drawn');
+  assert.equal(after.record?.ordinal, next + UNKNOWN_STARTS + 1);
 });
 
 test('a record that can not be read, and ordinals that are used up, are for a person', async () => {

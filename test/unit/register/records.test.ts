@@ -20,11 +20,13 @@ import {
   decodeIncarnation,
   decodeOrdinal,
   decodePartition,
+  decodeRetired,
   decodeStore,
   encodeGateway,
   encodeIncarnation,
   encodeOrdinal,
   encodePartition,
+  encodeRetired,
   encodeStore,
 } from '../../../src/register/records.js';
 
@@ -33,19 +35,22 @@ const randomId = fc.stringMatching(/^[0-9a-f]{32}$/);
 const count = fc.integer({ min: 1, max: Number.MAX_SAFE_INTEGER });
 const ordinal = fc.integer({ min: 0, max: 2 ** 24 - 1 });
 const host = fc.stringMatching(/^[a-z0-9.-]{1,60}$/);
-const addresses = fc.array(
-  fc.tuple(host, fc.integer({ min: 0, max: 65_535 })).map(([at, port]) => `${at}:${String(port)}`),
-  { maxLength: 16 },
-);
+const address = fc.tuple(host, fc.integer({ min: 0, max: 65_535 })).map(([at, port]) => `${at}:${String(port)}`);
+const addresses = fc.array(address, { maxLength: 16 });
 const member = fc.record({ storeId: name, bootId: randomId });
+const members = fc.uniqueArray(member, {
+  maxLength: 8,
+  selector: ({ storeId, bootId }) => `${storeId}/${bootId}`,
+});
 
 const partition = fc.record({
-  term: fc.integer({ min: 1, max: 2 ** 40 }),
+  number: fc.integer({ min: 1, max: 2 ** 40 }),
+  nonce: fc.nat({ max: Number.MAX_SAFE_INTEGER }),
   more: fc.integer({ min: 0, max: 2 ** 40 }),
-  nonce: randomId,
   holder: fc.record({ gatewayId: name, incarnation: count }),
-  members: fc.uniqueArray(member, { maxLength: 8, selector: ({ storeId }) => storeId }),
-}).map(({ term, more, ...others }) => ({ epoch: term + more, term, ...others }));
+  members,
+  gaveUp: members.chain((copies) => count.map((epoch) => copies.map((copy) => ({ ...copy, epoch })))),
+}).map(({ number, nonce, more, ...others }) => ({ epoch: number + more, term: { number, nonce }, ...others }));
 const gateway = fc.record({
   incarnation: count,
   ordinal,
@@ -55,11 +60,12 @@ const gateway = fc.record({
 });
 const store = fc.record({
   bootId: randomId,
-  addresses,
+  addresses: fc.array(address, { minLength: 1, maxLength: 16 }),
   host,
   weight: count,
   memoryFreeBytes: fc.nat(),
   draining: fc.boolean(),
+  admin: fc.oneof(fc.constant(''), address),
 });
 
 const CODECS: readonly (readonly [
@@ -73,6 +79,7 @@ const CODECS: readonly (readonly [
   ['incarnation', fc.record({ incarnation: count, ordinal }), encodeIncarnation, decodeIncarnation],
   ['ordinal', fc.record({ next: ordinal }), encodeOrdinal, decodeOrdinal],
   ['store', store, encodeStore, decodeStore],
+  ['retired', fc.record({ who: fc.string(), reason: fc.string(), wallMs: fc.nat() }), encodeRetired, decodeRetired],
 ];
 
 for (const [what, values, encode, decode] of CODECS) {
@@ -126,10 +133,10 @@ for (const [what, values, encode, decode] of CODECS) {
 test("a partition's record keeps its own rules", () => {
   const sound = {
     epoch: 7,
-    term: 5,
-    nonce: 'a'.repeat(32),
+    term: { number: 5, nonce: 9 },
     holder: { gatewayId: 'gw-1', incarnation: 1 },
     members: [{ storeId: 's', bootId: 'b'.repeat(32) }],
+    gaveUp: [],
   };
   const rule = (changes: object): string => {
     const decoded = decodePartition(JSON.stringify({ version: 1, ...sound, ...changes }));
@@ -137,11 +144,18 @@ test("a partition's record keeps its own rules", () => {
   };
   assert.equal(rule({}), '');
   assert.equal(rule({ members: [] }), '', 'no members is a state (rule 7)');
+  const nobody = { gatewayId: 'gw-1', incarnation: 0 };
+  assert.equal(rule({ holder: nobody, members: [] }), '', 'it has ended');
+  assert.equal(rule({ holder: nobody }), 'members of nobody');
   assert.equal(rule({ unknown: true }), '', 'fields that are not known are passed over');
-  assert.equal(rule({ term: 8 }), 'term above epoch');
-  assert.equal(rule({ members: [...sound.members, ...sound.members] }), 'a member stands twice');
-  assert.equal(rule({ members: [{ storeId: 's', bootId: 'b' }] }), 'members[0]: no store or boot');
-  assert.throws(() => encodePartition({ ...sound, term: 8 }), InvariantError);
+  assert.equal(rule({ term: { number: 8, nonce: 9 } }), 'term above epoch');
+  assert.equal(rule({ term: 5 }), 'no epoch or term');
+  assert.equal(rule({ members: [...sound.members, ...sound.members] }), 'members: one stands twice');
+  const [given] = sound.members.map((member) => ({ ...member, epoch: 6 }));
+  assert.equal(rule({ gaveUp: [given, given] }), 'gaveUp: one stands twice');
+  assert.equal(rule({ gaveUp: sound.members }), 'gaveUp[0]: no epoch');
+  assert.equal(rule({ members: [{ storeId: 's', bootId: '' }] }), 'members[0]: no store or boot');
+  assert.throws(() => encodePartition({ ...sound, term: { number: 8, nonce: 9 } }), InvariantError);
 });
 
 test('keys are made and parsed the same, and nothing else is one of ours', () => {

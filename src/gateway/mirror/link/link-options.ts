@@ -4,7 +4,12 @@
  */
 import type { Clock, Crc32, EventLog, Packer, Random, Secrets } from '../../../platform/ports.js';
 import type { Transport } from '../../../platform/transport.js';
-import { LEASE_DRIFT } from './lease.js';
+
+/**
+ * What two monotonic clocks may drift apart over a lease, and a fixed part for what reading, rounding and coarse kernel
+ * clocks take. Quartz stays within 0.01%; 1% bears a clock that a bad NTP source slews.
+ */
+const LEASE_DRIFT = { driftShare: 0.01, driftFixedMs: 200 } as const;
 
 /** The two network paths to a store; the names stand in HELLO, in logs and in the management table. */
 export type PathName = 'A' | 'B';
@@ -30,7 +35,7 @@ export interface LinkOptions {
   readonly failoverTimeoutMs: number;
   /** How long a process may stand still, with its connections open, without being given up. */
   readonly stallMs: number;
-  /** Margin of the reckoning of leases (lease.ts). */
+  /** Margin of the reckoning of leases (recovery/ownership/link-lease.ts). */
   readonly driftShare: number;
   readonly driftFixedMs: number;
   /** Requests on the way, in bytes, before the mirror is asked to wait. */

@@ -16,6 +16,7 @@ export interface OutgoingPorts {
   readonly crc32: Crc32;
   readonly packer: Packer;
   readonly frameWallMs: () => number;
+
 }
 
 export class Outgoing {
@@ -26,6 +27,7 @@ export class Outgoing {
   #lastSequence = 0;
   #sentToken = 0;
   #answeredToken = 0;
+  #fencesProcessed = 0;
   /** The last heartbeat went out a second time. */
   #isRepeated = false;
 
@@ -64,8 +66,12 @@ export class Outgoing {
     this.queue(type, control, NO_BODIES, 0);
   }
 
-  /** The token is a time before the write: the answer tells what the lease counts from. */
-  queueHeartbeat(nowMs: number): void {
+  /**
+   * The token is a time before the write: the answer tells what the lease counts from. `fencesProcessed`: of this
+   * process at that boot of the store.
+   */
+  queueHeartbeat(nowMs: number, fencesProcessed: number): void {
+    this.#fencesProcessed = fencesProcessed;
     // One that is not meant as a repetition must not look like one.
     this.#sentToken = Math.max(Math.floor(nowMs), this.#sentToken + 1);
     this.#isRepeated = false;
@@ -91,7 +97,7 @@ export class Outgoing {
 
   #queueToken(): void {
     const { packer, frameWallMs } = this.#ports;
-    this.queueControl(types.HEARTBEAT, encodeHeartbeat(packer, { token: this.#sentToken, wallMs: frameWallMs() }));
+    this.queueControl(types.HEARTBEAT, encodeHeartbeat(packer, { token: this.#sentToken, wallMs: frameWallMs(), fencesProcessed: this.#fencesProcessed }));
   }
 
   /** Hands all that is queued to the transport as one write. */

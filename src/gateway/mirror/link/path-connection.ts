@@ -54,6 +54,8 @@ export interface PathOwner {
   nextGeneration(): number;
   /** Should the connection that opens now ask to be the active one? */
   mayAsk(path: PathConnection): boolean;
+  /** Fences of this process at this boot of the store, up to which it has stopped what was fenced. */
+  fencesProcessedAt(bootId: string): number;
   onPathUp(path: PathConnection, welcome: Welcome): void;
   /** A frame that only the link understands, on a path in RUN; or BEAT on one in READY. */
   onPathFrame(path: PathConnection, type: number, sequence: number, control: Uint8Array, bodies: Uint8Array): void;
@@ -66,7 +68,7 @@ export interface PathOwner {
 
 export class PathConnection implements WireOwner {
   readonly name: PathName;
-  readonly #address: PathAddress;
+  #address: PathAddress;
   readonly #options: LinkOptions;
   readonly #ports: LinkPorts;
   readonly #owner: PathOwner;
@@ -86,7 +88,6 @@ export class PathConnection implements WireOwner {
   /** A CLOSE is on its way: the connection ends behind it instead of being cut. */
   #isClosing = false;
   #handshake: GatewayHandshake | undefined;
-  #proofMs = 0;
   #bootId = '';
   #version = 0;
   readonly outgoing: Outgoing;
@@ -97,7 +98,7 @@ export class PathConnection implements WireOwner {
     this.#options = options;
     this.#ports = ports;
     this.#owner = owner;
-    this.#log = new PathLog(ports.log, options.storeId, name, `${address.host}:${String(address.port)}`);
+    this.#log = new PathLog(ports.log, options.storeId, name, textOf(address));
     this.#heartbeat = new HeartbeatTimer(options);
     this.outgoing = new Outgoing(ports);
   }
@@ -131,13 +132,16 @@ export class PathConnection implements WireOwner {
     return this.#version;
   }
 
-  /** A time before PROOF was handed to the socket. */
-  get proofMs(): number {
-    return this.#proofMs;
-  }
-
   start(): void {
     this.#transition(PathState.WAITING);
+  }
+
+  /** Later attempts go there, the next one at once; a connection that stands is left until it is lost. */
+  moveTo(address: PathAddress): void {
+    this.#address = address;
+    this.#log.moveTo(textOf(address));
+    this.#attempts = 0;
+    this.#retryAtMs = 0;
   }
 
   /** Dates what was heard; before the tick of either path. */
@@ -168,7 +172,7 @@ export class PathConnection implements WireOwner {
       case PathState.RUN:
         if (this.#heartbeat.isGivenUp(nowMs, otherSpeaksSinceMs)) this.#giveUp();
         else if (this.#heartbeat.takeDue(nowMs)) {
-          this.outgoing.queueHeartbeat(nowMs);
+          this.outgoing.queueHeartbeat(nowMs, this.#owner.fencesProcessedAt(this.#bootId));
           this.outgoing.flush();
         }
         return;
@@ -295,7 +299,6 @@ export class PathConnection implements WireOwner {
     }
     this.#transition(PathState.PROVING);
     this.#heartbeat.begin(this.#nowMs);
-    this.#proofMs = this.#nowMs;
     this.outgoing.queueControl(types.PROOF, handshake.proof);
     this.outgoing.flush();
   }
@@ -319,6 +322,9 @@ export class PathConnection implements WireOwner {
     this.#transition(this.#asksActive ? PathState.RUN : PathState.READY);
     this.#heartbeat.begin(this.#nowMs);
     this.#log.up(this.#state, this.#bootId, this.#version);
+    // A lease begins with a heartbeat.
+    this.outgoing.queueHeartbeat(this.#nowMs, this.#owner.fencesProcessedAt(this.#bootId));
+    this.outgoing.flush();
     this.#owner.onPathUp(this, welcome);
   }
 
@@ -386,6 +392,10 @@ export class PathConnection implements WireOwner {
     this.#sinceMs = this.#nowMs;
     this.#log.moved(from, to);
   }
+}
+
+function textOf({ host, port }: PathAddress): string {
+  return `${host}:${String(port)}`;
 }
 
 /** Trouble that only a person ends: no use in asking often. */

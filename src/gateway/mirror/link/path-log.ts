@@ -15,7 +15,7 @@ export class PathLog {
   readonly #log: EventLog;
   readonly #store: string;
   readonly #path: PathName;
-  readonly #remote: string;
+  #remote: string;
   /** The trouble told last; '' when the path stands. */
   #told = '';
 
@@ -24,6 +24,12 @@ export class PathLog {
     this.#store = store;
     this.#path = path;
     this.#remote = remote;
+  }
+
+  /** Its trouble, if it has any, is told anew. */
+  moveTo(remote: string): void {
+    this.#remote = remote;
+    this.#told = '';
   }
 
   up(state: PathState, bootId: string, protocol: number): void {

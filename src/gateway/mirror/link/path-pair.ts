@@ -30,7 +30,7 @@
  */
 import { invariant } from '../../../base/invariant.js';
 import type { Welcome } from '../../../protocol/messages/welcome.js';
-import type { LinkOptions, LinkPorts } from './link-options.js';
+import type { LinkOptions, LinkPorts, PathAddress } from './link-options.js';
 import { NEVER } from './heartbeat-timer.js';
 import { PairState, PAIR_STATES, isValidPairTransition } from './pair-state.js';
 import type { PathOwner } from './path-connection.js';
@@ -41,8 +41,8 @@ const { DOWN, UP, SWITCHING, OVER } = PairState;
 
 /** What the pair tells its link. */
 export interface PairOwner {
-  /** Any path is welcomed, to whatever part; before the other calls about it. */
-  onWelcome(path: PathConnection, welcome: Welcome): void;
+  /** Fences of this process at this boot of the store that it has processed. */
+  fencesProcessedAt(bootId: string): number;
   onPairUp(path: PathConnection, welcome: Welcome): void;
   /** The active path is lost, another is on its way to take its part. */
   onPairSwitching(): void;
@@ -56,7 +56,7 @@ export interface PairOwner {
 
 export class PathPair implements PathOwner {
   readonly pathA: PathConnection;
-  readonly pathB: PathConnection | undefined;
+  pathB: PathConnection | undefined;
   readonly #options: LinkOptions;
   readonly #ports: LinkPorts;
   readonly #owner: PairOwner;
@@ -98,8 +98,17 @@ export class PathPair implements PathOwner {
     this.pathB?.start();
   }
 
+  /** The store is, or will be, at other addresses. A second path that it has no more stays in trouble. */
+  moveTo(pathA: PathAddress, pathB: PathAddress | undefined): void {
+    this.pathA.moveTo(pathA);
+    if (pathB === undefined || this.#state === OVER) return;
+    if (this.pathB !== undefined) return this.pathB.moveTo(pathB);
+    this.pathB = new PathConnection('B', pathB, this.#options, this.#ports, this);
+    this.pathB.start();
+  }
+
   tick(nowMs: number): void {
-    // A late tick: we have not listened, silence says nothing (docs/GUARANTEES.md "Links").
+    // A late tick: we have not listened, silence says nothing (docs/PROTOCOL.md "Paths").
     const isLate = this.#tickedMs >= 0 && nowMs - this.#tickedMs > this.#options.failoverTimeoutMs / 2;
     this.#tickedMs = nowMs;
     this.#nowMs = nowMs;
@@ -120,6 +129,10 @@ export class PathPair implements PathOwner {
     this.pathB?.stop(text);
   }
 
+  fencesProcessedAt(bootId: string): number {
+    return this.#owner.fencesProcessedAt(bootId);
+  }
+
   nextGeneration(): number {
     this.#generation++;
     return this.#generation;
@@ -131,7 +144,6 @@ export class PathPair implements PathOwner {
   }
 
   onPathUp(path: PathConnection, welcome: Welcome): void {
-    this.#owner.onWelcome(path, welcome);
     if (path.state === PathState.RUN) this.#onActive(path, welcome);
     else if (this.#state === DOWN && this.#asking.isInTrouble) this.#ask(path);
     else this.#compareBoots();

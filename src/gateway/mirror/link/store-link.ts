@@ -15,13 +15,14 @@
  * No state of its own: path-pair.ts has the machine of the two paths, path-connection.ts that of each.
  * docs/PROTOCOL.md, "Acknowledgement and credit".
  *
- * What is not here: what the requests change and what to do about a refusal (queue-mirror.ts).
+ * What is not here: what the requests change and what to do about a refusal (partition.ts).
  */
 import { invariant } from '../../../base/invariant.js';
 import { FRAME_BYTES_MAX, HEADER_BYTES } from '../../../protocol/frame.js';
 import { isInvalid } from '../../../protocol/invalid.js';
 import * as types from '../../../protocol/message-types.js';
-import { ackCredit, ackHandle, ackNumber, ackQueueCount, ackSequence, decodeAck } from '../../../protocol/messages/ack.js';
+import { ackCredit, ackHandle, ackNumber, ackCopyCount, ackSequence, decodeAck } from '../../../protocol/messages/ack.js';
+import type { FenceNotice } from '../../../protocol/messages/beat.js';
 import { decodeBeat } from '../../../protocol/messages/beat.js';
 import type { Refusal } from '../../../protocol/messages/refusal.js';
 import { decodeRefusal } from '../../../protocol/messages/refusal.js';
@@ -30,8 +31,8 @@ import type { Reply, ReplyType } from '../../../protocol/replies.js';
 import { decodeReply } from '../../../protocol/replies.js';
 import type { StorePort } from '../store-port.js';
 import { CreditWish } from './credit-wish.js';
-import { Lease } from './lease.js';
-import type { LinkOptions, LinkPorts, PathName } from './link-options.js';
+import { LinkLease } from '../../../recovery/ownership/link-lease.js';
+import type { LinkOptions, LinkPorts, PathAddress, PathName } from './link-options.js';
 import type { PathConnection } from './path-connection.js';
 import type { PairOwner } from './path-pair.js';
 import { PathPair } from './path-pair.js';
@@ -44,20 +45,22 @@ export interface StoreLinkEvents {
   onUp(link: StoreLink): void;
   /** Another path carries the requests now, to the same boot: what was not acknowledged is to be repeated, handles are gone. */
   onSwitched(link: StoreLink): void;
-  /** The store is about to stop: its queues should move away while it still serves. */
+  /** The store is about to stop: its copies should move away while it still serves. */
   onStopping(link: StoreLink): void;
   /** The store is lost: no path carries requests. What was not acknowledged may or may not have been applied. */
   onDown(link: StoreLink, reason: string): void;
-  /** A queue touched by acknowledged requests stands at `number` there. */
+  /** A copy touched by acknowledged requests stands at `number` there. */
   onAcknowledged(link: StoreLink, handle: number, number: number): void;
-  /** All requests up to `sequence` are applied or refused; after the calls for each queue. */
+  /** All requests up to `sequence` are applied or refused; after the calls for each copy. */
   onAckedThrough(link: StoreLink, sequence: number): void;
   onRefusal(link: StoreLink, refusal: Refusal): void;
   /**
-   * LISTED, CLAIMED, BLOCK or TAILED; rows and bodies are valid during the call only. Instead of a malformed one
+   * An answer that carries something (protocol/replies.ts); rows and bodies are valid during the call only. Instead of a malformed one
    * comes onDown or onSwitched: the connection ends, and whoever waits for an answer has failed.
    */
   onReply(link: StoreLink, reply: Reply): void;
+  /** The answer to a heartbeat, on either path, tells of fences of this process at this boot. */
+  onFenceNotices(link: StoreLink, bootId: string, notices: readonly FenceNotice[]): void;
   /** canSend was false because the window was full, and is true again. */
   onWritable(link: StoreLink): void;
   /** The store serves a newer process of this gateway, of incarnation `highest`. Comes after onDown; the link is over. */
@@ -95,7 +98,7 @@ export class StoreLink implements StorePort, PairOwner {
   #wasFull = false;
   #ackedThrough = 0;
   #leaseMs = 0;
-  readonly #lease: Lease;
+  readonly lease: LinkLease;
   #started = false;
 
   constructor(options: LinkOptions, ports: LinkPorts, events: StoreLinkEvents) {
@@ -103,7 +106,7 @@ export class StoreLink implements StorePort, PairOwner {
     this.#options = options;
     this.#ports = ports;
     this.#events = events;
-    this.#lease = new Lease(options);
+    this.lease = new LinkLease(options);
     this.#pair = new PathPair(options, ports, this);
   }
 
@@ -115,18 +118,14 @@ export class StoreLink implements StorePort, PairOwner {
   /** Version of the protocol that the store speaks with us, as settled then; 0 before. */
   get version(): number { return this.#version; }
 
-  get leaseEndsMs(): number { return this.#lease.endsMs; }
-
-  get leaseTerm(): number { return this.#lease.term; }
-
   get isUp(): boolean { return this.#pair.isUp; }
 
   /**
-   * Bytes of STORE and REPLACE that this store still takes from us; never below 0. While the path is changed it is
+   * Bytes of STORE that this store still takes from us; never below 0. While the path is changed it is
    * what was left: the store keeps a grant as long as the lease runs.
    */
   get credit(): number {
-    if (this.#pair.active === undefined && this.#ports.clock.nowMs() >= this.#lease.endsMs) return 0;
+    if (this.#pair.active === undefined && this.#ports.clock.nowMs() >= this.lease.endsMs) return 0;
     return this.#available > 0 ? this.#available : 0;
   }
 
@@ -158,16 +157,16 @@ export class StoreLink implements StorePort, PairOwner {
     return this.#leaseMs;
   }
 
-  /** What was left of the first lease period of the store at WELCOME. */
-  get graceMs(): number {
-    return this.#welcome?.graceMs ?? 0;
-  }
-
   /** Connects at the next tick. */
   start(): void {
     invariant(!this.#started, 'a link is started once');
     this.#started = true;
     this.#pair.start();
+  }
+
+  /** Later connections go there. The store is the same one to all who use the link: it has to prove that. */
+  moveTo(pathA: PathAddress, pathB: PathAddress | undefined): void {
+    this.#pair.moveTo(pathA, pathB);
   }
 
   /**
@@ -180,7 +179,7 @@ export class StoreLink implements StorePort, PairOwner {
 
   /**
    * Queues a request for the next flush() and returns its sequence number. `creditBytes` is what its STOREs
-   * and REPLACEs cost (docs/PROTOCOL.md). The bodies are not copied: they stay as they are until acknowledged.
+   * cost (docs/PROTOCOL.md). The bodies are not copied: they stay as they are until acknowledged.
    * While the path is changed a request goes nowhere, and 0 is returned: it is among what onSwitched asks to repeat.
    */
   request(type: number, control: Uint8Array, bodies: readonly Uint8Array[], creditBytes: number): number {
@@ -220,8 +219,8 @@ export class StoreLink implements StorePort, PairOwner {
     return states;
   }
 
-  onWelcome(path: PathConnection, welcome: Welcome): void {
-    this.#lease.renew(path.bootId, path.proofMs, welcome.leaseMs, this.#ports.clock.nowMs());
+  fencesProcessedAt(bootId: string): number {
+    return this.lease.fencesProcessedIn(bootId);
   }
 
   onPairUp(path: PathConnection, welcome: Welcome): void {
@@ -264,10 +263,13 @@ export class StoreLink implements StorePort, PairOwner {
       case types.REFUSAL:
         this.#onRefusal(path, control);
         return;
-      case types.LISTED:
-      case types.CLAIMED:
+      case types.FENCED:
+      case types.DECLINED:
+      case types.ASKED:
+      case types.TOLD:
       case types.BLOCK:
       case types.TAILED:
+      case types.FETCHED:
         this.#onReply(path, type, sequence, control, bodies);
         return;
       default:
@@ -317,9 +319,9 @@ export class StoreLink implements StorePort, PairOwner {
     this.#unacknowledged.acknowledgeThrough(sequence);
     this.#available = ackCredit(ack) - this.#unacknowledged.credit;
     const events = this.#events;
-    const queues = ackQueueCount(ack);
+    const copies = ackCopyCount(ack);
     // The mirror may give the link up inside any of these calls.
-    for (let i = 0; i < queues && this.#pair.active === path; i++) events.onAcknowledged(this, ackHandle(ack, i), ackNumber(ack, i));
+    for (let i = 0; i < copies && this.#pair.active === path; i++) events.onAcknowledged(this, ackHandle(ack, i), ackNumber(ack, i));
     if (this.#pair.active === path) events.onAckedThrough(this, sequence);
     this.#tellWritable(path);
   }
@@ -339,7 +341,13 @@ export class StoreLink implements StorePort, PairOwner {
       return;
     }
     this.#leaseMs = beat.leaseMs;
-    this.#lease.renew(path.bootId, beat.token, beat.leaseMs, this.#ports.clock.nowMs());
+    // What was fenced is stopped before the answer may renew anything (rule 6 of docs/model).
+    const last = beat.fences.at(-1);
+    if (last !== undefined) {
+      this.#events.onFenceNotices(this, path.bootId, beat.fences);
+      this.lease.onFencesProcessed(path.bootId, last.count);
+    }
+    this.lease.onAnswer(path.bootId, beat.token, beat.leaseMs, beat.fenceCount);
     // A standby's grant stands in no order to the requests of the active path.
     if (path !== this.#pair.active) return;
     this.#available = beat.credit - this.#unacknowledged.creditAfter(sequence);

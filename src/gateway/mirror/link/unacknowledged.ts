@@ -10,7 +10,7 @@
  *        ▲ acknowledgeThrough(9) takes these two
  *                    ▲ answer(10): a reply frees its own request only; an ACK may still be on its way
  *
- * What is not here: what the requests said. The mirror machine knows that from its queues (docs/PROTOCOL.md,
+ * What is not here: what the requests said. The mirror machine knows that from its partitions (docs/PROTOCOL.md,
  * "Acknowledgement and credit").
  */
 import { invariant } from '../../../base/invariant.js';

@@ -1,6 +1,6 @@
 /**
- * MAIL and RCPT lines with their parameters (RFC 5321 4.1.1.2-3, 1870, 3461, 6152, 6531), by what the peer
- * offers:
+ * MAIL and RCPT lines with their parameters (RFC 5321 4.1.1.2-3, 1870, 3461, 6152, 6531),
+ * by what the peer offers:
  *
  *   MAIL FROM:<reverse-path> SIZE=n BODY=8BITMIME SMTPUTF8 RET=FULL ENVID=x
  *   RCPT TO:<forward-path> NOTIFY=SUCCESS,FAILURE ORCPT=rfc822;y

@@ -1,6 +1,6 @@
 /**
- * What a client session (smtp-session.ts) is given: its plain options, the ports it works through, and who hears of
- * it. Types only.
+ * What a client session (smtp-session.ts) is given: its plain options, the ports it works through,
+ * and who hears of it. Types only.
  */
 import type { Delivery, RecipientResult } from '../../queue/types.js';
 import type { Capabilities } from './capabilities.js';

@@ -1,27 +1,21 @@
 /**
- * What a store knows of who may write to one partition: the highest term seen in this boot, whose it is,
- * until when
- * leases of older terms may still be used, and the last record told.
+ * What a store knows of who may write to one partition: the highest term seen in this boot, whose it is, until
+ * when leases of older terms may still be used, and the last record told.
  *
- *                 FENCE, FILL or FOUND of a higher term / older lease frozen, its process hears of it
+ *                 FENCE of a higher term / older lease frozen, its process hears of it
  *   UNKNOWN ─────────────────────────────────────────► FENCED(term) ⟲ a higher term, likewise
- *                                                          │ TELL of a record / kept; it says whether our
- * copy is out,
- *                                                          ▼                    or that a term never came to
- * be
+ *                                                          │ TELL of a record / kept; it says whether our copy
+ *                                                          ▼ is out, or that a term never came to be
  *                                                      FENCED(term), told
  *
- *   request of              answer
- *   the term known          accepted
- *   a lower term            LOWER: changes, leases and filling alike, on open connections too (rule 10)
- *   an equal number, other  OTHER_NONCE (rule 1): the register was rolled back, or two founded at once
- *    nonce
- *   a term not above the    STALE (rule 15): the register is older than what was told here
- *    epoch told, but not
- *    the term told
+ *   request of                     answer
+ *   the term known                 accepted
+ *   a lower term                   LOWER: changes, leases and filling alike, on open connections too (rule 10)
+ *   an equal number, other nonce   OTHER_NONCE (rule 1): the register was rolled back, or two founded at once
+ *   a term not above the epoch     STALE (rule 15): the register is older than what was told here
+ *   told, but not the term told
  *
- * What is not here: entries and numbers of the copy (mirrored partition), leases by process
- * (process-leases.ts).
+ * Not here: entries and numbers of the copy (mirrored-partition.ts), leases by process (process-leases.ts).
  */
 import type { HolderId, PartitionRecord, Term } from '../../../protocol/partition-record.js';
 import { NO_TERM, holderKey, isSameHolder, isSameTerm } from '../../../protocol/partition-record.js';
@@ -29,7 +23,6 @@ import type { ProcessLeases } from './process-leases.js';
 
 export const FenceVerdict = { ACCEPTED: 0, LOWER: 1, OTHER_NONCE: 2, STALE: 3 } as const;
 export type FenceVerdictValue = (typeof FenceVerdict)[keyof typeof FenceVerdict];
-export const FENCE_VERDICT_NAMES = ['ACCEPTED', 'LOWER', 'OTHER_NONCE', 'STALE'] as const;
 
 /** A lease that a process may still use by a term which was fenced since. */
 interface OlderLease {
@@ -54,8 +47,8 @@ export class PartitionFence {
   #released: HolderId | undefined;
   #older: OlderLease[] = [];
   /**
-   * A boot carried on by file does not know whose leases its predecessor granted: nobody's is over before
-   * this.
+   * A boot carried on by file does not know whose leases its predecessor granted:
+   * nobody's is over before this.
    */
   readonly #inheritedEndsMs: number;
 
@@ -85,14 +78,16 @@ export class PartitionFence {
   /** What a request under this term is answered, before anything is changed. */
   judge(term: Term): FenceVerdictValue {
     if (term.number < this.#term.number) return FenceVerdict.LOWER;
-    if (term.number === this.#term.number) return term.nonce === this.#term.nonce ? FenceVerdict.ACCEPTED
-      : FenceVerdict.OTHER_NONCE;
-    if (this.#told !== undefined && term.number <= this.#told.epoch && !isSameTerm(term,
-      this.#told.term)) return FenceVerdict.STALE;
+    if (term.number === this.#term.number) {
+      return term.nonce === this.#term.nonce ? FenceVerdict.ACCEPTED : FenceVerdict.OTHER_NONCE;
+    }
+    if (this.#told !== undefined && term.number <= this.#told.epoch && !isSameTerm(term, this.#told.term)) {
+      return FenceVerdict.STALE;
+    }
     return FenceVerdict.ACCEPTED;
   }
 
-  /** FENCE, and the beginning of FILL and FOUND: from here on lower terms are refused. */
+  /** FENCE, to join, found or fill: from here on lower terms are refused. */
   raise(term: Term, holder: HolderId, nowMs: number): FenceVerdictValue {
     const verdict = this.judge(term);
     if (verdict !== FenceVerdict.ACCEPTED || this.admits(term)) return verdict;
@@ -105,13 +100,15 @@ export class PartitionFence {
 
   /**
    * How long leases of older terms may still be used, but for those of a process that is proven dead; 0: all
-   * are out.
+   * are out. Who is dead stays so: a later term does not wait for it either.
    */
   olderLeaseMs(nowMs: number, provenDead: HolderId | undefined): number {
-    const dead = provenDead === undefined ? '' : holderKey(provenDead);
+    if (provenDead !== undefined) {
+      const dead = holderKey(provenDead);
+      this.#older = this.#older.filter((lease) => lease.process !== dead);
+    }
     let endsMs = this.#inheritedEndsMs;
-    for (const lease of this.#older) if (lease.process !== dead
-      && lease.endsMs > endsMs) endsMs = lease.endsMs;
+    for (const lease of this.#older) if (lease.endsMs > endsMs) endsMs = lease.endsMs;
     return Math.max(0, endsMs - nowMs);
   }
 
@@ -119,6 +116,15 @@ export class PartitionFence {
   leaseLeftMs(holder: HolderId, nowMs: number): number {
     if (this.#released !== undefined && isSameHolder(this.#released, holder)) return 0;
     return Math.max(0, Math.max(this.#leases.endsMs(holderKey(holder)), this.#inheritedEndsMs) - nowMs);
+  }
+
+  /**
+   * FOUND makes a copy anew under a term that no record has yet. One that a living holder has just filled may
+   * be recorded at this moment: it is not founded over while that holder's lease runs.
+   */
+  mayFound(asker: HolderId, nowMs: number): boolean {
+    const holder = this.#holder;
+    return holder === undefined || isSameHolder(holder, asker) || this.leaseLeftMs(holder, nowMs) === 0;
   }
 
   /** The holder hands back: it has stopped, nobody has to wait for what it was granted (rule 13). */
@@ -130,8 +136,7 @@ export class PartitionFence {
 
   /**
    * A settled record. False when it is older than what is known here. A copy that was founded under a term
-   * which the
-   * register never took is known by it: the record is as young as that term, and of another.
+   * which the register never took is known by it: the record is as young as that term, and of another.
    */
   tell(record: PartitionRecord): boolean {
     if (this.#told !== undefined && record.epoch < this.#told.epoch) return false;
@@ -141,8 +146,19 @@ export class PartitionFence {
 
   /** The term here never came to be: the record is as young as it, and of another. */
   isNeverSettled(record: PartitionRecord): boolean {
-    return this.#term.number !== 0 && !isSameTerm(this.#term, record.term)
+    // Who tells something older than is known here knows nothing of this term.
+    const told = this.#told;
+    const isOlder = told !== undefined && told.epoch >= record.epoch && !isSameTerm(told.term, record.term);
+    return !isOlder && this.#term.number !== 0 && !isSameTerm(this.#term, record.term)
       && this.#term.number >= record.term.number && this.#term.number <= record.epoch;
+  }
+
+  /**
+   * Can the record say that the copy here is out? Not of one that has been filled or
+   * founded under a later term.
+   */
+  isOutBy(record: PartitionRecord): boolean {
+    return this.#term.number <= record.epoch;
   }
 
   /** Gives up a term that never came to be; leases by it were never used. */
@@ -162,8 +178,8 @@ export class PartitionFence {
   }
 
   /**
-   * What the holder so far was granted here may be used until it ends: it grows no more, whatever heartbeats
-   * come.
+   * What the holder so far was granted here may be used until it ends: it grows no more,
+   * whatever heartbeats come.
    */
   #freeze(by: HolderId, term: Term, nowMs: number): void {
     this.#older = this.#older.filter((lease) => lease.endsMs > nowMs);

@@ -1,18 +1,17 @@
 /**
  * Leases that this store granted, by process, and how often each process was fenced in some partition here.
  *
- *   heartbeat of a process / its lease runs leaseMs from now; the answer says how often it was fenced, and
- * in what
- *   fence in a partition   / the count goes up; the lease of that partition is frozen (partition-fence.ts),
- * the
+ *   heartbeat of a process / its lease runs leaseMs from now; the answer says how often, and in which
+ *                            partitions, it was fenced
+ *   fence in a partition   / the count goes up; the lease of that partition is frozen (partition-fence.ts), the
  *                            lease of the process runs on for its other partitions
  *
- * An answer renews at the process only what it still holds after it has processed every fence that the answer
- * counts (rule 6; its side is recovery/ownership/link-lease.ts). Therefore the answer names the fences that
- * the
- * process has not confirmed yet. One entry a partition: an older fence of the same partition says nothing
- * more.
+ * An answer renews at the process only what it still holds after it has processed every fence that the
+ * answer counts (rule 6; its side is recovery/ownership/link-lease.ts). Therefore the answer names the fences
+ * that the process has not confirmed yet, in this boot. One entry a partition: an older fence of the same
+ * partition says nothing more.
  */
+import { NOTICES_MAX } from '../../../protocol/messages/beat.js';
 import type { Term } from '../../../protocol/partition-record.js';
 
 /** A fence that a process must hear of. */
@@ -29,6 +28,9 @@ export interface HeartbeatAnswer {
   /** Those past what the process said it has processed. */
   readonly fences: readonly FenceNotice[];
 }
+
+/** What is left of a process in the file of a stopped store. */
+type CarriedLease = readonly [process: string, fenceCount: number, fences: readonly FenceNotice[]];
 
 interface ProcessRow {
   endsMs: number;
@@ -49,6 +51,10 @@ export class ProcessLeases {
     this.#longestMs = Math.max(leaseMs, longestMs);
   }
 
+  get count(): number {
+    return this.#rows.size;
+  }
+
   /** The longest lease ever granted in this boot, for the file that a stopping store writes. */
   get longestMs(): number {
     return this.#longestMs;
@@ -58,8 +64,9 @@ export class ProcessLeases {
     const row = this.#rowOf(process);
     row.endsMs = nowMs + this.#leaseMs;
     if (row.fences.length > 0) row.fences = row.fences.filter((notice) => notice.count > fencesProcessed);
-    return { leaseMs: this.#leaseMs, fenceCount: row.fenceCount, fences: row.fences.length === 0 ? NO_FENCES
-      : [...row.fences] };
+    // What an answer has no room for comes with the next: until then its count renews nothing.
+    const fences = row.fences.length === 0 ? NO_FENCES : row.fences.slice(0, NOTICES_MAX);
+    return { leaseMs: this.#leaseMs, fenceCount: row.fenceCount, fences };
   }
 
   /** When the lease of a process ends here; -Infinity when it had none in this boot. */
@@ -75,15 +82,14 @@ export class ProcessLeases {
   }
 
   /**
-   * Counts for the file, and from it: a successor's answers go on counting, or a process would take one for
-   * confirmed.
+   * Counts for the file, and from it: a successor's answers go on counting, or a process would
+   * take one for confirmed.
    */
-  carried(): readonly (readonly [process: string, fenceCount: number, fences: readonly FenceNotice[]])[] {
+  carried(): readonly CarriedLease[] {
     return [...this.#rows].map(([process, row]) => [process, row.fenceCount, [...row.fences]] as const);
   }
 
-  carryOn(rows: readonly (readonly [process: string, fenceCount: number,
-    fences: readonly FenceNotice[]])[]): void {
+  carryOn(rows: readonly CarriedLease[]): void {
     for (const [process, fenceCount, fences] of rows) {
       const row = this.#rowOf(process);
       row.fenceCount = fenceCount;
@@ -91,10 +97,11 @@ export class ProcessLeases {
     }
   }
 
-  /** A process that is known to have ended and whose lease is over is forgotten. */
-  forget(process: string, nowMs: number): void {
-    const row = this.#rows.get(process);
-    if (row !== undefined && row.endsMs <= nowMs) this.#rows.delete(process);
+  /** Processes whose lease is over and of which nobody can come back. */
+  forgetEnded(nowMs: number, mayComeBack: (process: string) => boolean): void {
+    for (const [process, row] of this.#rows) {
+      if (row.endsMs <= nowMs && !mayComeBack(process)) this.#rows.delete(process);
+    }
   }
 
   #rowOf(process: string): ProcessRow {

@@ -1,115 +1,171 @@
 /**
- * Takes the records of a spill file into an empty store, whatever they say: a file may be cut short, changed, made by
- * somebody else or too large. Each step answers '' or the broken rule; after a rule the store is to be thrown away.
+ * Makes a store of the records of a spill file, whatever they say: a file may be cut short, changed, made by
+ * somebody else or too large. Each step answers '' or the broken rule; after a rule the store is to be thrown
+ * away.
  *
- *   AT_HEAD ─HEAD─► AT_QUEUES ─ACCOUNT─► AT_QUEUES ─QUEUE─► IN_QUEUE ─ENTRIES─► IN_QUEUE ─QUEUE, count agrees─► IN_QUEUE
- *                   AT_QUEUES, IN_QUEUE, count agrees ─END, totals agree─► DONE
+ *   AT_HEAD ─HEAD / a store of that boot─► AT_PARTS ─ACCOUNT, PROCESS, FENCE─► AT_PARTS
+ *   AT_PARTS ─COPY─► IN_COPY ─ENTRIES─► IN_COPY ─COPY, count agrees─► IN_COPY
+ *   AT_PARTS, IN_COPY, count agrees ─END, totals agree─► DONE
  *
- * Queues come back in role SPILLED: no member, but with epoch, members, number, digest, claim and entries as they were.
+ * What comes back is the same boot: each partition's fence with what it was told, what each process is to
+ * hear of its fences, and the copies with number, digest, last term and entries as they were. Leases are not
+ * in it: of any that were granted in this boot the end is unknown.
  */
 
 import type { Packer } from '../../../platform/ports.js';
-import { CREDIT_OVERHEAD_BYTES } from '../../../protocol/change-rows.js';
 import { ENTRY_ROW_BYTES } from '../../../protocol/entry-rows.js';
 import { InvalidMessage } from '../../../protocol/invalid.js';
-import { ROLE_SPILLED, refusalReasonName } from '../../../protocol/reasons.js';
-import type { MirroredQueue } from '../mirrored-queue.js';
+import type { FenceNotice } from '../../../protocol/messages/beat.js';
+import { refusalReasonName } from '../../../protocol/reasons.js';
+import type { SpillHead } from '../../../protocol/spill-records.js';
+import {
+  SPILL_ACCOUNT, SPILL_COPY, SPILL_END, SPILL_ENTRIES, SPILL_FENCE, SPILL_HEAD, SPILL_PROCESS, checkEnd, decodeAccount, decodeCopy,
+  decodeHead, decodeProcess, decodeSpilledFence,
+} from '../../../protocol/spill-records.js';
+import type { MirroredPartition } from '../mirrored-partition.js';
 import type { Store } from '../store.js';
-import { SPILL_ACCOUNT, SPILL_END, SPILL_ENTRIES, SPILL_HEAD, SPILL_QUEUE, checkEnd, decodeAccount, decodeHead, decodeQueue } from './records.js';
 
 const LoadState = {
   AT_HEAD: 1,
-  AT_QUEUES: 2,
-  IN_QUEUE: 3,
+  AT_PARTS: 2,
+  IN_COPY: 3,
   DONE: 4,
 } as const;
 type LoadState = (typeof LoadState)[keyof typeof LoadState];
-const { AT_HEAD, AT_QUEUES, IN_QUEUE, DONE } = LoadState;
+const { AT_HEAD, AT_PARTS, IN_COPY, DONE } = LoadState;
+
+export interface SpillLoaderOptions {
+  readonly storeId: string;
+}
+
+export interface SpillLoaderPorts {
+  readonly packer: Packer;
+  /** An empty store that goes on as this boot. */
+  readonly newStore: (head: SpillHead) => Store;
+}
 
 export class SpillLoader {
-  readonly #packer: Packer;
-  readonly #store: Store;
+  readonly #storeId: string;
+  readonly #ports: SpillLoaderPorts;
   #state: LoadState = AT_HEAD;
-  #queue: MirroredQueue | undefined;
+  #store: Store | undefined;
+  #copy: MirroredPartition | undefined;
   #count = 0;
-  queues = 0;
+  /** By process: how many fences, and those that it is to hear of. */
+  readonly #processes = new Map<string, { readonly fenceCount: number; readonly fences: FenceNotice[] }>();
+  fences = 0;
+  copies = 0;
   entries = 0;
 
-  constructor(ports: { readonly packer: Packer }, store: Store) {
-    this.#packer = ports.packer;
-    this.#store = store;
+  constructor(options: SpillLoaderOptions, ports: SpillLoaderPorts) {
+    this.#storeId = options.storeId;
+    this.#ports = ports;
   }
 
-  get isDone(): boolean {
-    return this.#state === DONE;
+  /** Undefined until the last record was taken. */
+  get loaded(): Store | undefined {
+    return this.#state === DONE ? this.#store : undefined;
   }
 
   take(type: number, control: Uint8Array, payload: Uint8Array): string {
     if (type !== SPILL_ENTRIES && payload.length > 0) return 'bytes where none belong';
-    if (this.#state === AT_HEAD) return type === SPILL_HEAD ? this.#head(control) : 'no head';
+    const store = this.#store;
+    if (store === undefined) return type === SPILL_HEAD ? this.#head(control) : 'no head';
     if (this.#state === DONE) return 'records behind the end';
-    if (type === SPILL_ACCOUNT && this.#state === AT_QUEUES) return this.#account(control);
-    if (type === SPILL_ENTRIES && this.#state === IN_QUEUE) return this.#entries(control, payload);
-    if (type !== SPILL_QUEUE && type !== SPILL_END) return 'record out of place';
-    const rule = this.#endQueue();
+    if (type === SPILL_ENTRIES && this.#state === IN_COPY) return this.#entries(store, control, payload);
+    if (this.#state === AT_PARTS) {
+      if (type === SPILL_ACCOUNT) return this.#account(store, control);
+      if (type === SPILL_PROCESS) return this.#process(control);
+      if (type === SPILL_FENCE) return this.#fence(store, control);
+    }
+    if (type !== SPILL_COPY && type !== SPILL_END) return 'record out of place';
+    const rule = this.#endCopy(store);
     if (rule !== '') return rule;
-    return type === SPILL_QUEUE ? this.#beginQueue(control) : this.#end(control);
+    return type === SPILL_COPY ? this.#beginCopy(store, control) : this.#end(store, control);
   }
 
   #head(control: Uint8Array): string {
-    const head = decodeHead(this.#packer, control);
+    const head = decodeHead(this.#ports.packer, control);
     if (head instanceof InvalidMessage) return `head: ${head.rule}`;
-    if (head.storeId !== this.#store.storeId) return `it is of store '${head.storeId}'`;
-    this.#state = AT_QUEUES;
+    if (head.storeId !== this.#storeId) return `it is of store '${head.storeId}'`;
+    this.#store = this.#ports.newStore(head);
+    this.#state = AT_PARTS;
     return '';
   }
 
-  #account(control: Uint8Array): string {
-    const account = decodeAccount(this.#packer, control);
+  #account(store: Store, control: Uint8Array): string {
+    const account = decodeAccount(this.#ports.packer, control);
     if (account instanceof InvalidMessage) return `account: ${account.rule}`;
-    // Of a gateway that the configuration does not name any more nothing can connect.
-    this.#store.account(account.id)?.restore(account);
+    // Of a gateway that is not let in any more nothing can connect.
+    store.accountOf(account.id)?.restore(account);
     return '';
   }
 
-  #beginQueue(control: Uint8Array): string {
-    const spilled = decodeQueue(this.#packer, control);
-    if (spilled instanceof InvalidMessage) return `queue: ${spilled.rule}`;
-    const queue = this.#store.restoreQueue(spilled);
-    if (queue === undefined) return 'queue known already, or too many queues';
-    this.#queue = queue;
-    this.#count = spilled.count;
-    this.#state = IN_QUEUE;
+  #process(control: Uint8Array): string {
+    const read = decodeProcess(this.#ports.packer, control);
+    if (read instanceof InvalidMessage) return `process: ${read.rule}`;
+    const { process, fenceCount, fences } = read;
+    const known = this.#processes.get(process);
+    if (known === undefined) this.#processes.set(process, { fenceCount, fences: [...fences] });
+    else known.fences.push(...fences);
     return '';
   }
 
-  #entries(control: Uint8Array, payload: Uint8Array): string {
-    const queue = this.#queue;
+  #fence(store: Store, control: Uint8Array): string {
+    const read = decodeSpilledFence(this.#ports.packer, control);
+    if (read instanceof InvalidMessage) return `fence: ${read.rule}`;
+    store.restoreFence(read.partition, read);
+    this.fences += 1;
+    return '';
+  }
+
+  #beginCopy(store: Store, control: Uint8Array): string {
+    const read = decodeCopy(this.#ports.packer, control);
+    if (read instanceof InvalidMessage) return `copy: ${read.rule}`;
+    const copy = store.restoreCopy(read.partition, read.number, read.digestA, read.digestB);
+    if (copy === undefined) return 'partition known already, or too many of them';
+    copy.lastTerm = read.lastTerm;
+    this.#copy = copy;
+    this.#count = read.count;
+    this.#state = IN_COPY;
+    return '';
+  }
+
+  #entries(store: Store, control: Uint8Array, payload: Uint8Array): string {
+    const copy = this.#copy;
     const rowCount = control.length / ENTRY_ROW_BYTES;
-    if (queue === undefined || !Number.isInteger(rowCount)) return 'rows';
+    if (copy === undefined || !Number.isInteger(rowCount)) return 'rows';
     const view = new DataView(control.buffer, control.byteOffset, control.length);
-    const { refills, admission } = this.#store;
+    const { refills, admission } = store;
     if (refills.payloadBytes(view, 0, rowCount) !== payload.length) return 'rows and bytes do not fit';
-    if (admission.usedBytes + payload.length + rowCount * CREDIT_OVERHEAD_BYTES > admission.refillBytes) return 'more than the memory limit allows';
-    const reason = refills.take(queue, view, 0, rowCount, payload);
+    if (admission.usedBytes + refills.costBytes(view, 0, rowCount) > admission.refillBytes) {
+      return RULE_NO_MEMORY;
+    }
+    const reason = refills.take(copy, view, 0, rowCount, payload);
     if (reason !== 0) return `entry: ${refusalReasonName(reason)}`;
     this.entries += rowCount;
     return '';
   }
 
-  #endQueue(): string {
-    const queue = this.#queue;
-    if (queue === undefined) return '';
-    if (this.#store.refills.end(queue, this.#count) !== 0) return 'count of entries';
-    queue.role = ROLE_SPILLED;
-    this.queues += 1;
-    this.#queue = undefined;
+  #endCopy(store: Store): string {
+    const copy = this.#copy;
+    if (copy === undefined) return '';
+    if (store.refills.end(copy, this.#count) !== 0) return 'count of entries';
+    this.copies += 1;
+    this.#copy = undefined;
     return '';
   }
 
-  #end(control: Uint8Array): string {
-    const rule = checkEnd(this.#packer, control, this.queues, this.entries);
-    if (rule === '') this.#state = DONE;
-    return rule;
+  #end(store: Store, control: Uint8Array): string {
+    const rule = checkEnd(this.#ports.packer, control, this.fences, this.copies, this.entries);
+    if (rule !== '') return rule;
+    store.leases.carryOn(
+      [...this.#processes].map(([process, { fenceCount, fences }]) => [process, fenceCount, fences] as const)
+    );
+    this.#state = DONE;
+    return '';
   }
 }
+
+/** The one rule that is no fault of the file. */
+export const RULE_NO_MEMORY = 'more than the memory limit allows';

@@ -1,19 +1,20 @@
 /**
- * Walks what a stopped store still holds, as a member, as a copy that has left its set, or as it came back from a
- * file itself, and hands it out as the records of a spill file (records.ts), one after another: never more than about
- * RECORD_BYTES in memory at a time. A copy whose refill has not ended has holes: it is left out.
- * The store must not change meanwhile: nobody is connected any more.
+ * Walks what a stopped store knows and holds, and hands it out as the records of a spill file
+ * (protocol/spill-records.ts), one after another: never more than about RECORD_BYTES in memory at a time.
+ * What it was told that it is out of is gone already (store.ts, tell); a copy whose refill has not ended has
+ * holes, and is left out. The store must not change meanwhile: nobody is connected any more.
  */
 
 import { ChunkedUint8 } from '../../../base/chunked.js';
 import type { Crc32, Packer } from '../../../platform/ports.js';
 import { FLAG_BODY_ABSENT, FLAG_SHARED } from '../../../protocol/change-rows.js';
 import { ENTRY_ROW_BYTES, writeEntryRow } from '../../../protocol/entry-rows.js';
-import { ROLE_FILLING } from '../../../protocol/reasons.js';
-import { NOTE_CRC_BYTES } from '../stored-entries.js';
-import type { MirroredQueue } from '../mirrored-queue.js';
+import {
+  SPILL_ACCOUNT, SPILL_COPY, SPILL_END, SPILL_ENTRIES, SPILL_FENCE, SPILL_HEAD, SPILL_PROCESS, encodeAccount, encodeCopy, encodeEnd,
+  encodeHead, encodeProcess, encodeRecord, encodeSpilledFence, processRecords,
+} from '../../../protocol/spill-records.js';
+import type { MirroredPartition } from '../mirrored-partition.js';
 import type { Store } from '../store.js';
-import { SPILL_ACCOUNT, SPILL_END, SPILL_ENTRIES, SPILL_HEAD, SPILL_QUEUE, encodeAccount, encodeEnd, encodeHead, encodeQueue, encodeRecord } from './records.js';
 
 /** Payload of one record, unless one entry has more. */
 const RECORD_BYTES = 1024 * 1024;
@@ -30,7 +31,8 @@ export class SpillWriter {
   #index = 0;
   /** Entries handed out. */
   entries = 0;
-  queues = 0;
+  copies = 0;
+  fences = 0;
   /** By row of a shared body: 1 when an entry has brought it. */
   readonly #brought = new ChunkedUint8();
   readonly #rows = new Uint8Array(RECORD_ROWS * ENTRY_ROW_BYTES);
@@ -44,42 +46,51 @@ export class SpillWriter {
     this.#store = store;
   }
 
-  /** Queues that belong into the file; without any there is nothing to write. */
+  /** Without anything that a store would miss there is nothing to write. */
   static holds(store: Store): boolean {
-    let some = false;
-    store.queues.visit(0, (queue) => {
-      some = isKept(queue);
-      return !some;
-    });
-    return some;
+    return store.partitions.fenceCount > 0;
   }
 
   /** The chunks of each record. They are used again for the next one. */
   * records(wallMs: number): Generator<readonly Uint8Array[]> {
     const { packer } = this.#ports;
-    yield this.#record(SPILL_HEAD, encodeHead(packer, { storeId: this.#store.storeId, wallMs: Math.floor(wallMs) }));
+    const { storeId, bootId, leases, partitions } = this.#store;
+    const head = { storeId, wallMs: Math.floor(wallMs), bootId, longestLeaseMs: Math.ceil(leases.longestMs) };
+    yield this.#record(SPILL_HEAD, encodeHead(packer, head));
     for (const account of this.#store.accounts()) {
       if (account.incarnation > 0) yield this.#record(SPILL_ACCOUNT, encodeAccount(packer, account));
     }
-    const kept: MirroredQueue[] = [];
-    this.#store.queues.visit(0, (queue) => {
-      if (isKept(queue)) kept.push(queue);
-      return true;
-    });
-    for (const queue of kept) {
-      yield this.#record(SPILL_QUEUE, encodeQueue(packer, queue));
-      yield* this.#entriesOf(queue);
-      this.queues += 1;
+    for (const [process, fenceCount, fences] of leases.carried()) {
+      if (fenceCount === 0) continue;
+      for (const part of processRecords({ process, fenceCount, fences })) {
+        yield this.#record(SPILL_PROCESS, encodeProcess(packer, part));
+      }
     }
-    yield this.#record(SPILL_END, encodeEnd(packer, this.queues, this.entries));
+    for (const fence of partitions.fences()) {
+      yield this.#record(
+        SPILL_FENCE, encodeSpilledFence(packer, { partition: fence.partition, ...fence.carried() }),
+      );
+      this.fences += 1;
+    }
+    for (const copy of partitions.copies()) {
+      if (!copy.isComplete) continue;
+      yield this.#record(SPILL_COPY, encodeCopy(packer, copy));
+      yield* this.#entriesOf(copy);
+      this.copies += 1;
+    }
+    yield this.#record(SPILL_END, encodeEnd(packer, this.fences, this.copies, this.entries));
   }
 
-  * #entriesOf(queue: MirroredQueue): Generator<readonly Uint8Array[]> {
+  * #entriesOf(copy: MirroredPartition): Generator<readonly Uint8Array[]> {
     const { entries } = this.#store;
-    for (let row = queue.first; row !== 0; row = entries.nextOf(row)) {
+    for (let row = copy.first; row !== 0; row = entries.nextOf(row)) {
       const isAbsent = this.#isBrought(entries.sharedOf(row));
-      const bytes = (isAbsent ? 0 : entries.bodyBytesOf(row)) + entries.headBytesOf(row) + this.#noteBytes(row);
-      if (this.#rowCount === RECORD_ROWS || (this.#rowCount > 0 && this.#filled + bytes > RECORD_BYTES)) yield this.#flush();
+      const bytes = (
+        isAbsent ? 0 : entries.bodyBytesOf(row)
+      ) + entries.headBytesOf(row) + entries.noteBytesOf(row);
+      if (this.#rowCount === RECORD_ROWS || (this.#rowCount > 0 && this.#filled + bytes > RECORD_BYTES)) {
+        yield this.#flush();
+      }
       if (bytes > this.#payload.length) this.#payload = new Uint8Array(bytes);
       this.#add(row, isAbsent);
     }
@@ -87,7 +98,10 @@ export class SpillWriter {
   }
 
   #flush(): readonly Uint8Array[] {
-    const record = this.#record(SPILL_ENTRIES, this.#rows.subarray(0, this.#rowCount * ENTRY_ROW_BYTES), this.#payload.subarray(0, this.#filled));
+    const record = this.#record(
+      SPILL_ENTRIES, this.#rows.subarray(0, this.#rowCount * ENTRY_ROW_BYTES),
+      this.#payload.subarray(0, this.#filled),
+    );
     this.entries += this.#rowCount;
     this.#rowCount = 0;
     this.#filled = 0;
@@ -96,11 +110,11 @@ export class SpillWriter {
   }
 
   #add(row: number, isAbsent: boolean): void {
-    const { entries, segments, shared } = this.#store;
+    const { entries, shared } = this.#store;
     const bodyBytes = entries.bodyBytesOf(row);
     const headBytes = entries.headBytesOf(row);
     const sharedRow = entries.sharedOf(row);
-    const noteBytes = this.#noteBytes(row);
+    const noteBytes = entries.noteBytesOf(row);
     if (sharedRow !== 0) {
       if (!isAbsent) this.#copy(shared.slotOf(sharedRow), 0, bodyBytes);
       this.#copy(entries.slotOf(row), 0, headBytes);
@@ -109,15 +123,12 @@ export class SpillWriter {
     } else {
       this.#copy(entries.slotOf(row), 0, bodyBytes + headBytes);
     }
-    let noteCrc = 0;
-    if (noteBytes > 0) {
-      const note = segments.read(entries.noteOf(row));
-      for (let i = 0; i < NOTE_CRC_BYTES; i += 1) noteCrc = (noteCrc | ((note[i] ?? 0) << (8 * i))) >>> 0;
-      this.#copy(entries.noteOf(row), NOTE_CRC_BYTES, noteBytes);
-    }
+    const noteCrc = noteBytes === 0 ? 0 : entries.copyNote(row, this.#payload, this.#filled);
+    this.#filled += noteBytes;
     const flags = (sharedRow === 0 ? 0 : FLAG_SHARED) | (isAbsent ? FLAG_BODY_ABSENT : 0);
     writeEntryRow(
-      this.#view, this.#rowCount * ENTRY_ROW_BYTES, flags, bodyBytes, headBytes, entries.crcOf(row), noteBytes, noteCrc, entries.idOf(row), entries.positionOf(row),
+      this.#view, this.#rowCount * ENTRY_ROW_BYTES, flags, bodyBytes, headBytes, entries.crcOf(row),
+      noteBytes, noteCrc, entries.idOf(row), entries.positionOf(row), entries.roomOf(row),
     );
     this.#rowCount += 1;
   }
@@ -126,11 +137,6 @@ export class SpillWriter {
     if (bytes === 0) return;
     this.#store.segments.copyTo(slot, from, bytes, this.#payload, this.#filled);
     this.#filled += bytes;
-  }
-
-  #noteBytes(row: number): number {
-    const note = this.#store.entries.noteOf(row);
-    return note === 0 ? 0 : this.#store.segments.bytesOf(note) - NOTE_CRC_BYTES;
   }
 
   #isBrought(sharedRow: number): boolean {
@@ -142,8 +148,4 @@ export class SpillWriter {
     this.#index += 1;
     return record;
   }
-}
-
-function isKept(queue: MirroredQueue): boolean {
-  return queue.role !== ROLE_FILLING;
 }

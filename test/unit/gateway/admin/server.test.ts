@@ -5,17 +5,21 @@ import { describe, test } from 'node:test';
 import { Registry } from 'prom-client';
 import { startAdmin } from '../../../../src/gateway/admin/server.js';
 import type { RunningAdmin } from '../../../../src/gateway/admin/server.js';
+import { KeptLog } from './kept-log.js';
 import type { GatewayView, MessageView, QueueView, StatusView, TableRowView } from '../../../../src/gateway/admin/view.js';
 
 const WALL_MS = 1_800_000_000_000;
 const STATUS: StatusView = {
   gateway: 'gw-1', host: 'box-1', version: '9.8.7', incarnation: 7, pid: 42, startedWallMs: WALL_MS - 90_000, ready: true, notReadyReason: '', routes: 3, routesRefused: [{ route: 'strict.example', reason: 'recovering', sinceWallMs: WALL_MS - 2_500 }], degradedSinceWallMs: WALL_MS - 5_000, degradedCause: 'store-a: reset', insecure: false,
-  received: 3, delivered: 2, deferred: 1, bounced: 0, expired: 0, rejected: 4, queues: 1, queuesRecovering: 0, queuesShort: 1, queuesHeld: 30, heldQueues: [
-    { queue: 'late.example', queueClass: 'mail', owner: 'gw-1', id: 'gw-1/7/3', state: 'waiting', messages: 12, stores: ['store-z'], why: 'a store is missing', sinceWallMs: WALL_MS - 9_000 },
-    { queue: 'lost.example', queueClass: 'bounce', owner: 'gw-2', id: 'gw-2/8/1', state: 'unknown', messages: undefined, stores: [], why: '', sinceWallMs: undefined },
-  ], queuesRescued: 2, takeovers: 3, handedBack: 4, takenAway: 9, repairs: { tails: 5, tailBytes: 6, refills: 7, refillBytes: 8 }, queuedMessages: 1, queuedBytes: 100, memoryUsedBytes: 10, memoryKeptBytes: 0, memoryLimitBytes: 100,
+  received: 3, delivered: 2, deferred: 1, bounced: 0, expired: 0, rejected: 4, queues: 1, partitions: 1, partitionsRecovering: 0, partitionsShort: 1, partitionsWaiting: 30,
+  waitingFor: { register: 8, lease: 1, stores: 1, copiesAway: 20 },
+  waiting: [
+    { partition: 'gw-1/3', owner: 'gw-1', waitsFor: 'copies away', copies: ['store-z'], why: 'every copy is away', sinceWallMs: WALL_MS - 9_000 },
+    { partition: 'gw-2/1', owner: 'gw-2', waitsFor: 'lease', copies: [], why: 'a lease runs', sinceWallMs: WALL_MS - 1_500 },
+  ], registerAway: 'etcd-1: no answer', losses: 10, adopted: 12, adoptedTwice: 1, partitionsRescued: 2, orphanPartitions: 3, orphans: [{ gateway: 'gw-9', isRetired: true, partitions: 3, names: ['gw-9/0', 'gw-9/1', 'gw-9/2'], sinceWallMs: 5000 }], takeovers: 3, handedBack: 4, takenAway: 9, repairs: { tails: 5, tailBytes: 6, refills: 7, refillBytes: 8 }, queuedMessages: 1, queuedBytes: 100, memoryUsedBytes: 10, memoryKeptBytes: 0, memoryLimitBytes: 100,
   connectionsIn: 1, connectionsOut: 1, dotsInFlight: 0,
-  stores: [{ id: 'store-a', host: 'box-2', protocol: 1, up: true, drained: true, drainedSinceWallMs: WALL_MS - 7_000, paths: [{ path: 'A', state: 'RUN', sinceWallMs: WALL_MS }], queuesSync: 1, queuesResync: 0, queuesNg: 0, lagMessages: 0, lagBytes: 0, refillMessages: 6, refillBytes: 7, creditBytes: 5, leaseLeftMs: 8123.4, failovers: 1, cause: 'reset', causeSinceWallMs: WALL_MS - 3_000 }],
+  stores: [{ id: 'store-a', host: 'box-2', protocol: 1, up: true, drained: true, drainedSinceWallMs: WALL_MS - 7_000, paths: [{ path: 'A', state: 'RUN', sinceWallMs: WALL_MS }], partitionsSync: 1, partitionsResync: 0, partitionsNg: 0, lagMessages: 0, lagBytes: 0, refillMessages: 6, refillBytes: 7, creditBytes: 5, leaseLeftMs: 8123.4, failovers: 1, cause: 'reset', causeSinceWallMs: WALL_MS - 3_000 }],
+  storesUnreached: [{ id: 'store-c', host: 'box-4', why: 'no path to it stands', sinceWallMs: WALL_MS - 6_000 }],
 };
 
 function message(n: number): MessageView {
@@ -23,15 +27,15 @@ function message(n: number): MessageView {
 }
 
 const ROW: TableRowView = {
-  queue: 'a b/c', queueClass: 'mail', owner: 'gw-1', birth: 7, serial: 1, store: 'store-a', networkA: 'RUN', networkS: '-', sync: 'RESYNC', progress: 0.33333, member: false, epoch: 2,
+  partition: 'gw-1/1', owner: 'gw-1', store: 'store-a', networkA: 'RUN', networkS: '-', sync: 'RESYNC', progress: 0.33333, member: false, epoch: 2,
   transactions: 40, lastTransaction: 50, digest: '00ff', messages: 250, lagMessages: 10, lagBytes: 999, sinceWallMs: WALL_MS - 1_500, cause: 'reset',
 };
 const ROW_AS_JSON = {
-  queue_name: 'a b/c', queue_class: 'mail', owner: 'gw-1', birth: 7, serial: 1, store: 'store-a', network_a: 'RUN', network_s: '-', sync: 'RESYNC', progress: 0.333, member: false, epoch: 2,
+  partition: 'gw-1/1', owner: 'gw-1', store: 'store-a', network_a: 'RUN', network_s: '-', sync: 'RESYNC', progress: 0.333, member: false, epoch: 2,
   transactions: 40, last_transaction: 50, digest: '00ff', messages: 250, lag_messages: 10, lag_bytes: 999, since: 1_799_999_998, cause: 'reset',
 };
 const QUEUE: QueueView = {
-  name: 'a b/c', queueClass: 'mail', owner: 'gw-2', nextHop: 'smtp://mx:25', ordering: 'fifo', messages: 250, bytes: 2500, active: 0, deferred: 250, held: 0, inSync: 1, epoch: 2, lagMessages: 10, lagBytes: 999,
+  name: 'a b/c', queueClass: 'mail', owner: 'gw-2', partition: 'gw-1/1', nextHop: 'smtp://mx:25', ordering: 'fifo', messages: 250, bytes: 2500, active: 0, deferred: 250, held: 0, inSync: 1, epoch: 2, lagMessages: 10, lagBytes: 999,
   refillShare: undefined, oldestArrivalWallMs: WALL_MS - 61_000, lastError: 'busy',
 };
 
@@ -66,7 +70,7 @@ function view(status: StatusView = STATUS): GatewayView {
 }
 
 async function withAdmin(options: { readonly token?: string; readonly view?: GatewayView }, run: (url: string, admin: RunningAdmin) => Promise<void>): Promise<void> {
-  const admin = await startAdmin({ host: '127.0.0.1', port: 0, token: options.token }, { view: options.view ?? view(), registry: new Registry(), wallMs: () => WALL_MS });
+  const admin = await startAdmin({ host: '127.0.0.1', port: 0, token: options.token }, { view: options.view ?? view(), registry: new Registry(), log: new KeptLog(), wallMs: () => WALL_MS });
   try {
     await run(`http://127.0.0.1:${String(admin.port)}`, admin);
   } finally {
@@ -105,12 +109,14 @@ describe('the admin HTTP of a gateway', () => {
     await withAdmin({}, async (url) => {
       const { json } = await get(`${url}/api/v1/status`);
       assert.deepEqual([json['version'], json['gateway'], json['uptime_seconds'], json['ready'], json['degraded'], json['degraded_since']], ['9.8.7', 'gw-1', 90, true, true, 1_799_999_995]);
-      assert.deepEqual([json['degraded_cause'], json['queues_held'], json['held'], json['queues_rescued']], ['store-a: reset', 30, [
-        { queue_name: 'late.example', queue_class: 'mail', owner: 'gw-1', id: 'gw-1/7/3', state: 'waiting', messages: 12, waits_for: ['store-z'], why: 'a store is missing', since: 1_799_999_991 },
-        { queue_name: 'lost.example', queue_class: 'bounce', owner: 'gw-2', id: 'gw-2/8/1', state: 'unknown', messages: null, waits_for: [], why: '', since: null },
-      ], 2]);
+      assert.deepEqual([json['degraded_cause'], json['partitions_rescued'], json['register_away']], ['store-a: reset', 2, 'etcd-1: no answer']);
+      assert.deepEqual(json['stores_unreached'], [{ store: 'store-c', host: 'box-4', why: 'no path to it stands', since: WALL_MS / 1000 - 6 }]);
+      assert.deepEqual([json['partitions_waiting'], json['waiting_for'], json['waiting']], [30, { register: 8, lease: 1, stores: 1, copies_away: 20 }, [
+        { partition: 'gw-1/3', owner: 'gw-1', waits_for: 'copies away', copies: ['store-z'], why: 'every copy is away', since: 1_799_999_991 },
+        { partition: 'gw-2/1', owner: 'gw-2', waits_for: 'lease', copies: [], why: 'a lease runs', since: 1_799_999_998 },
+      ]]);
       assert.deepEqual([json['routes'], json['routes_refused']], [3, [{ route: 'strict.example', reason: 'recovering', since: 1_799_999_997 }]]);
-      assert.deepEqual([json['takeovers'], json['handed_back'], json['taken_away']], [3, 4, 9]);
+      assert.deepEqual([json['takeovers'], json['handed_back'], json['taken_away'], json['losses'], json['adopted'], json['adopted_twice']], [3, 4, 9, 10, 12, 1]);
       assert.deepEqual([json['tails'], json['tail_bytes'], json['refills'], json['refill_bytes']], [5, 6, 7, 8]);
       const store = (json['stores'] as Record<string, unknown>[])[0] ?? {};
       assert.deepEqual([store['refill_messages'], store['refill_bytes'], store['lease_left_ms'], store['failovers'], store['cause'], store['cause_since']], [6, 7, 8123, 1, 'reset', 1_799_999_997]);
@@ -118,6 +124,7 @@ describe('the admin HTTP of a gateway', () => {
       const troubled = (await get(`${url}/api/v1/mirrors?troubled=1`)).json;
       assert.deepEqual(troubled, { rows: [ROW_AS_JSON], next_cursor: null });
       assert.equal(((await get(`${url}/api/v1/queues`)).json['rows'] as { oldest_age_seconds: number }[])[0]?.oldest_age_seconds, 61);
+      assert.equal(((await get(`${url}/api/v1/queues`)).json['rows'] as { partition: string }[])[0]?.partition, 'gw-1/1');
     });
   });
 

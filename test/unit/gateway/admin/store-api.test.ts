@@ -14,7 +14,7 @@ class PlayedStores implements StoreControl {
   state: DrainState = { draining: false, mirrors: 7, stuck: 0, copiesMissing: 0, kept: true };
   /** Takes an answer that has to wait; without it none has to. */
   hold: ((go: () => void) => void) | undefined;
-  /** Mirrors that are filled again. */
+  /** Copies that are filled again. */
   filled: number | undefined = 1;
 
   drainState(storeId: string): DrainState | undefined {
@@ -38,9 +38,9 @@ class PlayedStores implements StoreControl {
     else this.hold(then);
   }
 
-  resync(queue: string, storeId: string, order: Order): number | undefined {
+  resync(partition: string, storeId: string, order: Order): number | undefined {
     this.orders.push(order);
-    this.done.push(`resync ${queue} ${storeId}`);
+    this.done.push(`resync ${partition} ${storeId}`);
     return this.filled;
   }
 }
@@ -117,17 +117,17 @@ describe('the drain of a store', () => {
 });
 
 describe('the resync of a mirror', () => {
-  test('names the store, and says how many mirrors are filled again, or why none is', async () => {
+  test('names the store, and says that the copy is filled again, or why not', async () => {
     const { stores, ask } = played();
-    const path = '/queues/a%20b/resync';
+    const path = '/partitions/gw-1%2F3/resync';
     assert.deepEqual(await ask('POST', path, {}), [400, { error: 'name the store whose mirror is to be filled again' }]);
     for (const order of [{}, { reason: 'it differs' }, { who: 'ann' }, { reason: ' ', who: 'ann' }]) assert.deepEqual(await ask('POST', path, { store: 'store-a', ...order }), [400, { error: 'say who does this, and for what reason: it is logged' }]);
-    assert.deepEqual(await ask('POST', path, { store: 'store-a', ...ORDER }), [200, { queue: 'a b', store: 'store-a', queues: 1 }]);
+    assert.deepEqual(await ask('POST', path, { store: 'store-a', ...ORDER }), [200, { partition: 'gw-1/3', store: 'store-a' }]);
     stores.filled = 0;
     assert.equal((await ask('POST', path, { store: 'store-a', ...ORDER }))[0], 409);
     stores.filled = undefined;
     assert.equal((await ask('POST', path, { store: 'store-z', ...ORDER }))[0], 404);
     assert.deepEqual(stores.orders, [ORDER, ORDER, ORDER]);
-    assert.deepEqual(stores.done, ['resync a b store-a', 'resync a b store-a', 'resync a b store-z']);
+    assert.deepEqual(stores.done, ['resync gw-1/3 store-a', 'resync gw-1/3 store-a', 'resync gw-1/3 store-z']);
   });
 });

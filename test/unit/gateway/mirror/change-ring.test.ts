@@ -32,15 +32,34 @@ class Story {
     const firstNumber = this.number + 1;
     for (let i = 0; i < rows; i++) {
       const ref = this.handle * 1000 + this.number;
-      section.addRow(KIND_WITHDRAW, 0, 0, 0, 0, ref);
+      section.addRow(KIND_WITHDRAW, 0, 0, 0, 0, ref, 0);
       this.digest.add(KIND_WITHDRAW, 0, 0, 0, ref);
       this.digests.push([this.digest.a, this.digest.b]);
     }
-    return { handle: this.handle, firstNumber, lastNumber: this.number, digestA: this.digest.a, digestB: this.digest.b, rows: section.rowBytes().slice(), pieces: [], payloadBytes, creditBytes: 0, absent: NO_BODIES, keptBytes: 0, slabs: NO_SLABS };
+    return { handle: this.handle, firstNumber, lastNumber: this.number, digestA: this.digest.a, digestB: this.digest.b, rows: section.rowBytes().slice(), pieces: [], payloadBytes, creditBytes: 0, unpaidBytes: 0, absent: NO_BODIES, keptBytes: 0, slabs: NO_SLABS };
   }
 }
 
 describe('change ring', () => {
+  test('takes in front what leads to where it begins, and nothing else', () => {
+    const story = new Story(1);
+    const older = story.section(5, 10);
+    const [adoptedA, adoptedB] = story.digests[5] ?? assert.fail('five changes');
+    const ring = new ChangeRing({ bytesMax: 10_000 }, { releasableThrough: () => 0, onReleased: () => undefined });
+    ring.begin(1, 5, adoptedA, adoptedB);
+    ring.add(story.section(3, 10));
+    const [a2, b2] = story.digests[2] ?? assert.fail('two changes');
+    assert.equal(ring.stands(1, 2, a2, b2), false);
+    assert.equal(ring.prepend({ ...older, lastNumber: 4 }, 0, 0), false, 'a gap');
+    assert.equal(ring.prepend(older, 1, 0), false, 'another history');
+    const before = ring.usedBytes;
+    assert.equal(ring.prepend(older, 0, 0), true);
+    assert.ok(ring.usedBytes > before);
+    assert.equal(ring.stands(1, 2, a2, b2), true);
+    assert.deepEqual(ring.after(1, 2).map(({ firstNumber }) => firstNumber), [1, 6]);
+    assert.equal(ring.prepend(older, 0, 0), false, 'once');
+  });
+
   test('knows the digest at every number it holds, gives what follows, and keeps its bound', () => {
     fc.assert(fc.property(fc.array(fc.record({ queue: fc.nat(2), rows: fc.integer({ min: 1, max: 9 }), bytes: fc.nat(900) }), { minLength: 1, maxLength: 80 }), (adds) => {
       const ring = new ChangeRing({ bytesMax: 10_000 }, { releasableThrough: () => Infinity, onReleased: () => undefined });
@@ -134,16 +153,16 @@ describe('whole section', () => {
   test('puts absent bodies back where their rows have them', () => {
     const section = new TurnSection(new PayloadSlabs(NOTHING_ON_THE_WAY));
     const piece = (byte: number, length: number): Uint8Array => new Uint8Array(length).fill(byte);
-    section.addRow(KIND_STORE, 0, 4, 2, 9, 1);
+    section.addRow(KIND_STORE, 0, 4, 2, 9, 1, 30);
     section.addPayload(piece(1, 6));
-    section.addRow(KIND_STORE, FLAG_SHARED | FLAG_BODY_ABSENT, 5, 3, 9, 2);
+    section.addRow(KIND_STORE, FLAG_SHARED | FLAG_BODY_ABSENT, 5, 3, 9, 2, 30);
     section.addAbsent([piece(7, 2), piece(8, 3)], 5);
     section.addPayload(piece(2, 3));
-    section.addRow(KIND_DELETE, 0, 0, 1, 0, 1);
-    section.addRow(KIND_STORE, FLAG_SHARED | FLAG_BODY_ABSENT, 1, 1, 9, 3);
+    section.addRow(KIND_DELETE, 0, 0, 1, 0, 1, 0);
+    section.addRow(KIND_STORE, FLAG_SHARED | FLAG_BODY_ABSENT, 1, 1, 9, 3, 30);
     section.addAbsent([piece(9, 1)], 0);
     section.addPayload(piece(3, 1));
-    const sealed: SealedSection = { handle: 1, firstNumber: 1, lastNumber: 4, digestA: 5, digestB: 6, rows: section.rowBytes().slice(), pieces: section.takePieces(), payloadBytes: section.payloadBytes, creditBytes: 500, absent: section.takeAbsent(), keptBytes: section.keptBytes, slabs: section.takeSlabs() };
+    const sealed: SealedSection = { handle: 1, firstNumber: 1, lastNumber: 4, digestA: 5, digestB: 6, rows: section.rowBytes().slice(), pieces: section.takePieces(), payloadBytes: section.payloadBytes, creditBytes: 500, unpaidBytes: 0, absent: section.takeAbsent(), keptBytes: section.keptBytes, slabs: section.takeSlabs() };
     const whole = wholeSection(sealed);
     assert.deepEqual(whole.pieces.flatMap((bytes) => [...bytes]), [1, 1, 1, 1, 1, 1, 7, 7, 8, 8, 8, 2, 2, 2, 9, 3]);
     assert.deepEqual([0, 1, 3].map((row) => whole.rows[row * CHANGE_ROW_BYTES + 1]), [0, FLAG_SHARED, FLAG_SHARED]);

@@ -4,11 +4,7 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import fc from 'fast-check';
 import { CommitPoint, CommitState, isValidCommitTransition } from '../../../../src/gateway/mirror/commit-point.js';
-import { isValidSyncTransition, Replica, ResyncPhase, SyncState } from '../../../../src/gateway/mirror/replica.js';
-import type { StorePort } from '../../../../src/gateway/mirror/store-port.js';
 import { WaitList } from '../../../../src/gateway/mirror/wait-list.js';
-
-const STORE: StorePort = { storeId: 's', bootId: 'boot', isUp: true, version: 2, credit: 1, canSend: true, unackedBytes: 0, leaseEndsMs: Infinity, leaseTerm: 1, request: () => 1, flush: () => {}, askCredit: () => {} };
 
 describe('wait list', () => {
   test('calls each waiter once, in order, when its number is committed', () => {
@@ -117,30 +113,5 @@ describe('commit states', () => {
     assert.deepEqual(settled, [10, 0, 20]);
     assert.equal(point.openCount, 0);
     assert.throws(() => { if (commits[0] !== undefined) point.committed(commits[0]); });
-  });
-});
-
-describe('replica', () => {
-  test('each pair of sync states is an arrow of the diagram or an error', () => {
-    const { SYNC, NG, RESYNC } = SyncState;
-    const arrows = new Map([[SYNC, [NG]], [NG, [RESYNC, SYNC]], [RESYNC, [NG, SYNC]]]) as ReadonlyMap<number, readonly number[]>;
-    for (const from of [SYNC, NG, RESYNC]) for (const to of [SYNC, NG, RESYNC]) assert.equal(isValidSyncTransition(from, to), arrows.get(from)?.includes(to) === true);
-  });
-
-  test('each change is traced with its cause and begins without phase and held sections', () => {
-    const traced: string[] = [];
-    const replica = new Replica(STORE, 'q', (changed, from, cause) => traced.push(`${String(from)}${String(changed.sync)} ${cause}`));
-    assert.equal(replica.isFed, false);
-    replica.transition(SyncState.RESYNC, 'refill begins', 1);
-    assert.equal(replica.isFed, false, 'nothing is sent before REFILL_BEGIN');
-    replica.phase = ResyncPhase.FILLING;
-    assert.equal(replica.isFed, true);
-    replica.transition(SyncState.NG, 'lost', 2);
-    replica.transition(SyncState.NG, 'again', 3);
-    assert.deepEqual([replica.phase, replica.held.length, replica.stillClaims, replica.cause], [ResyncPhase.NONE, 0, false, 'lost']);
-    replica.transition(SyncState.SYNC, 'tail', 4);
-    replica.transition(SyncState.NG, 'lost', 5);
-    assert.equal(replica.stillClaims, true);
-    assert.deepEqual(traced, ['12 refill begins', '21 lost', '10 tail', '01 lost']);
   });
 });

@@ -76,7 +76,7 @@ describe('payload slabs', () => {
     const section = new TurnSection(slabs);
     const before = slabs.current;
     for (let i = 0; i < 6; i++) {
-      section.addRow(1, 0, 0, 50_000, 0, i);
+      section.addRow(1, 0, 0, 50_000, 0, i, 0);
       section.addPayload(new Uint8Array(50_000));
     }
     section.takeRows();

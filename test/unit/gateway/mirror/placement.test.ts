@@ -1,26 +1,21 @@
-/** Which stores a queue's mirrors go to: host, weight, use, room. */
+/** Which stores a partition's copies go to: host, weight, use, room. */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { Mirrors } from '../../../../src/gateway/mirror/mirrors.js';
 import type { StorePlace } from '../../../../src/gateway/mirror/placement.js';
 import type { StorePort } from '../../../../src/gateway/mirror/store-port.js';
-import { EntryTable } from '../../../../src/gateway/queue/entry-table.js';
-import { MailQueue } from '../../../../src/gateway/queue/mail-queue.js';
-import { crc32 } from '../../../../src/platform/node/checksum.js';
 import { MessagePacker } from '../../../../src/platform/node/packer.js';
 
 const packer = new MessagePacker();
 const quiet = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
-const ROUTE = { queueName: 'q', queueClass: 'mail', nextHop: { protocol: 'smtp', host: 'h', port: 25 }, ordering: 'fifo', concurrency: 4, lengthMax: 100 } as const;
 
 class PlacedStore implements StorePort {
   readonly storeId: string;
   readonly bootId = 'boot';
-  readonly version = 2;
+  readonly version = 3;
   readonly canSend = true;
   readonly unackedBytes = 0;
-  readonly leaseEndsMs = Infinity;
-  readonly leaseTerm = 1;
+  readonly lease = { bootId: 'boot', endsMs: Infinity };
   isUp = true;
   credit = 1000;
 
@@ -49,8 +44,8 @@ class Places {
       return [id, { host, weight: Number(weight) }];
     });
     this.mirrors = new Mirrors(
-      { group: ['gw-1'], replicas: 2, minReplicas: 1, retryMs: 500, refillFrameBytes: 4096, frameTargetBytes: 65_536, ringBytes: 1_000_000, replaceAfterMs: 60_000, placement: { gatewayHost: options.oneHost === true ? undefined : 'gateway', places: new Map(entries) }, token: 7 },
-      { packer, crc32, log: quiet, nowMs: () => 0, wallMs: () => 0, requestFlush: () => {}, refillEntries: () => assert.fail('nothing is filled'), onChanged: () => {}, onEpoch: () => {}, onQueueLost: () => assert.fail('it is ours') },
+      { replicas: 2, minReplicas: 1, retryMs: 500, refillFrameBytes: 4096, frameTargetBytes: 65_536, ringBytes: 1_000_000, replaceAfterMs: 60_000, rebalanceBytesPerSecond: 0, placement: { gatewayHost: options.oneHost === true ? undefined : 'gateway', places: new Map(entries) } },
+      { packer, log: quiet, nowMs: () => 0, requestFlush: () => {}, refillEntries: () => assert.fail('nothing is filled') },
     );
     this.stores = entries.map(([id]) => new PlacedStore(id));
     for (const store of this.stores) this.mirrors.addStore(store);
@@ -64,12 +59,11 @@ class Places {
     return this.stores.find(({ storeId }) => storeId === id) ?? assert.fail(`no ${id}`);
   }
 
-  /** A queue with mirrors there. */
+  /** A partition with copies there. */
   use(...ids: string[]): void {
     this.handles += 1;
-    const identity = { ownerId: 'gw-1', birth: 1, serial: this.handles };
-    const mirror = this.mirrors.create(new MailQueue({ handle: this.handles, identity, name: `q${String(this.handles)}`, route: ROUTE, routed: true }, new EntryTable(1)));
-    for (const id of ids) this.mirrors.addReplica(mirror, this.store(id));
+    this.mirrors.beginFounding(this.handles);
+    for (const id of ids) this.mirrors.foundAt(this.handles, id);
   }
 
   /** For a new queue, or beside those that stay; `leaving` are mirrors as well. */

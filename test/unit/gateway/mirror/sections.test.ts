@@ -5,8 +5,10 @@ import { FeedVariant } from '../../../../src/gateway/mirror/feed-variant.js';
 import type { SealedSection } from '../../../../src/gateway/mirror/turn-section.js';
 import { PayloadSlabs } from '../../../../src/gateway/mirror/payload-slabs.js';
 import { TurnSection } from '../../../../src/gateway/mirror/turn-section.js';
-import { CHANGE_ROW_BYTES, FLAG_BODY_ABSENT, FLAG_SHARED, FLAG_SKIPPED, KIND_ANNOTATE, KIND_DELETE, KIND_SET_MEMBERS, KIND_STORE, KIND_WITHDRAW } from '../../../../src/protocol/change-rows.js';
+import { CHANGE_ROW_BYTES, FLAG_BODY_ABSENT, FLAG_SHARED, FLAG_SKIPPED, KIND_ANNOTATE, KIND_DELETE, KIND_STORE, KIND_WITHDRAW } from '../../../../src/protocol/change-rows.js';
 
+/** Kept for the notes of entries. */
+const ROOM = 30;
 const NOTHING_ON_THE_WAY = { mark: () => true, isPast: true };
 
 function joined(pieces: readonly Uint8Array[]): number[] {
@@ -14,7 +16,7 @@ function joined(pieces: readonly Uint8Array[]): number[] {
 }
 
 function sealed(section: TurnSection): SealedSection {
-  return { handle: 1, firstNumber: 1, lastNumber: section.rowCount, digestA: 5, digestB: 6, rows: section.rowBytes().slice(), pieces: section.takePieces(), payloadBytes: section.payloadBytes, creditBytes: section.creditBytes, absent: section.takeAbsent(), keptBytes: section.keptBytes, slabs: section.takeSlabs() };
+  return { handle: 1, firstNumber: 1, lastNumber: section.rowCount, digestA: 5, digestB: 6, rows: section.rowBytes().slice(), pieces: section.takePieces(), payloadBytes: section.payloadBytes, creditBytes: section.creditBytes, unpaidBytes: section.unpaidBytes, absent: section.takeAbsent(), keptBytes: section.keptBytes, slabs: section.takeSlabs() };
 }
 
 describe('turn section', () => {
@@ -56,8 +58,8 @@ describe('turn section', () => {
 
   test('rows beyond the first memory stay as they were; a run of deletes is one row', () => {
     const section = new TurnSection(new PayloadSlabs(NOTHING_ON_THE_WAY));
-    for (let i = 0; i < 5000; i++) section.addRow(KIND_WITHDRAW, 0, 0, 0, 0, i + 1);
-    section.addRow(KIND_DELETE, 0, 0, 1, 0, 9);
+    for (let i = 0; i < 5000; i++) section.addRow(KIND_WITHDRAW, 0, 0, 0, 0, i + 1, 0);
+    section.addRow(KIND_DELETE, 0, 0, 1, 0, 9, 0);
     section.extendLastDelete();
     section.extendLastDelete();
     assert.equal(section.rowCount, 5001);
@@ -65,7 +67,7 @@ describe('turn section', () => {
     assert.equal(section.rowView().getFloat64(4999 * CHANGE_ROW_BYTES + 16, true), 5000);
     assert.equal(section.rowView().getUint32(5000 * CHANGE_ROW_BYTES + 8, true), 3);
     section.reset();
-    section.addRow(KIND_DELETE, 0, 0, 1, 0, 7);
+    section.addRow(KIND_DELETE, 0, 0, 1, 0, 7, 0);
     assert.equal(section.rowBytes().length, CHANGE_ROW_BYTES);
   });
 });
@@ -74,8 +76,8 @@ describe('feed of a mirror under refill', () => {
   function mixed(): TurnSection {
     const section = new TurnSection(new PayloadSlabs(NOTHING_ON_THE_WAY));
     const add = (kind: number, flags: number, body: number, head: number, ref: number, mark: number): void => {
-      section.addRow(kind, flags, body, head, 77, ref);
-      const sent = kind === KIND_STORE ? ((flags & FLAG_BODY_ABSENT) === 0 ? body : 0) + head : kind === KIND_ANNOTATE || kind === KIND_SET_MEMBERS ? head : 0;
+      section.addRow(kind, flags, body, head, 77, ref, kind === KIND_STORE ? ROOM : 0);
+      const sent = kind === KIND_STORE ? ((flags & FLAG_BODY_ABSENT) === 0 ? body : 0) + head : kind === KIND_ANNOTATE ? head : 0;
       section.addPayload(new Uint8Array(sent).fill(mark));
     };
     add(KIND_ANNOTATE, 0, 0, 4, 3, 1); // behind the cursor
@@ -84,7 +86,6 @@ describe('feed of a mirror under refill', () => {
     add(KIND_DELETE, 0, 0, 1, 9, 0); // not refilled yet
     add(KIND_STORE, FLAG_SHARED | FLAG_BODY_ABSENT, 50, 3, 4243, 4);
     add(KIND_WITHDRAW, 0, 0, 0, 11, 0); // live, behind the base
-    add(KIND_SET_MEMBERS, 0, 0, 7, 9, 5); // the ref is an epoch, not an entry
     add(KIND_DELETE, 0, 0, 1, 5, 0); // at the cursor
     return section;
   }
@@ -92,14 +93,14 @@ describe('feed of a mirror under refill', () => {
   test('changes of entries between cursor and base are skipped with their payload; digest and sizes stay', () => {
     const whole = sealed(mixed());
     const variant = new FeedVariant().of(whole, 5, 10);
-    const flags = Array.from({ length: 8 }, (_, i) => (variant.rows[i * CHANGE_ROW_BYTES + 1] ?? 0) & FLAG_SKIPPED);
-    assert.deepEqual(flags, [0, FLAG_SKIPPED, 0, FLAG_SKIPPED, 0, 0, 0, 0]);
+    const flags = Array.from({ length: 7 }, (_, i) => (variant.rows[i * CHANGE_ROW_BYTES + 1] ?? 0) & FLAG_SKIPPED);
+    assert.deepEqual(flags, [0, FLAG_SKIPPED, 0, FLAG_SKIPPED, 0, 0, 0]);
     const marks = [...new Set(joined(variant.pieces))];
-    assert.deepEqual(marks, [1, 3, 4, 5]);
-    assert.equal(joined(variant.pieces).length, 4 + 8 + 3 + 7);
-    assert.equal(variant.payloadBytes, 22);
-    assert.equal(variant.creditBytes, 8 + 128 + 3 + 128);
-    assert.deepEqual([variant.digestA, variant.digestB, variant.firstNumber, variant.lastNumber], [5, 6, 1, 8]);
+    assert.deepEqual(marks, [1, 3, 4]);
+    assert.equal(joined(variant.pieces).length, 4 + 8 + 3);
+    assert.equal(variant.payloadBytes, 15);
+    assert.equal(variant.creditBytes, 8 + ROOM + 128 + 3 + ROOM + 128);
+    assert.deepEqual([variant.digestA, variant.digestB, variant.firstNumber, variant.lastNumber], [5, 6, 1, 7]);
     const sizes = (rows: Uint8Array): number[] => [...rows].filter((_, i) => i % CHANGE_ROW_BYTES !== 1);
     assert.deepEqual(sizes(variant.rows), sizes(whole.rows));
     assert.equal((whole.rows[CHANGE_ROW_BYTES + 1] ?? 0) & FLAG_SKIPPED, 0, 'the other mirror gets it whole');

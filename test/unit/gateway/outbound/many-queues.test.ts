@@ -99,7 +99,7 @@ class WatchedQueue implements DeliveryQueue {
   readonly route: Route;
   looks = 0;
   constructor(nextHop: NextHop) {
-    this.route = { queueName: 'quiet', queueClass: 'mail', ordering: 'fifo', concurrency: 20, lengthMax: 1e6, nextHop };
+    this.route = { queueName: 'quiet', queueClass: 'mail', label: 'mail/quiet', ordering: 'fifo', concurrency: 20, lengthMax: 1e6, nextHop };
   }
   get readyCount(): number {
     this.looks += 1;

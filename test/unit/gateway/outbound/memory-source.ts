@@ -12,7 +12,7 @@ export class MemoryQueue implements DeliveryQueue {
   readonly route: Route;
   readonly waiting: number[] = [];
   constructor(route: Partial<Route> & Pick<Route, 'nextHop'>) {
-    this.route = { queueName: 'q', queueClass: 'mail', ordering: 'fifo', concurrency: 20, lengthMax: 1e6, ...route };
+    this.route = { queueName: 'q', queueClass: 'mail', label: 'mail/q', ordering: 'fifo', concurrency: 20, lengthMax: 1e6, ...route };
   }
   get readyCount(): number { return this.waiting.length; }
 }

@@ -1,20 +1,24 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { decodeEnvelope, encodeEnvelope, readHeadPrefix } from '../../../../src/gateway/queue/envelope.js';
+import { decodeEnvelope, encodeEnvelope, HEAD_VERSION, readHeadPrefix } from '../../../../src/gateway/queue/envelope.js';
 import { HeadWriter } from '../../../../src/gateway/queue/head-writer.js';
 import type { Note } from '../../../../src/gateway/queue/note.js';
-import { decodeNote, encodeNote, freshNote, makeHold } from '../../../../src/gateway/queue/note.js';
+import { decodeNote, encodeNote, freshNote, noteRoom } from '../../../../src/gateway/queue/note.js';
 import { createRouter } from '../../../../src/gateway/queue/router.js';
 import type { Envelope } from '../../../../src/gateway/queue/types.js';
+import { NOTE_CRC_BYTES } from '../../../../src/protocol/change-rows.js';
 import { MessagePacker } from '../../../../src/platform/node/packer.js';
 
 const packer = new MessagePacker();
 const text = fc.string({ unit: 'grapheme', maxLength: 40 });
 const whole = fc.integer({ min: 1, max: 2 ** 52 });
+const enhanced = fc.tuple(fc.integer({ min: 2, max: 5 }), fc.nat(999), fc.nat(999)).map((parts) => parts.join('.'));
 const PLAIN = { noNullPrototype: true } as const;
 const envelopes: fc.Arbitrary<Envelope> = fc.record({
   messageId: whole,
+  queueClass: fc.constantFrom('mail', 'bounce', 'billing', 'notification'),
+  queueName: fc.string({ unit: fc.integer({ min: 0x20, max: 0x7e }).map((code) => String.fromCharCode(code)), minLength: 1, maxLength: 255 }),
   reversePath: text,
   recipients: fc.array(fc.record({ address: text, notify: fc.nat(15), orcpt: text }, PLAIN), { minLength: 1, maxLength: 8 }),
   flags: fc.nat(65535),
@@ -24,7 +28,6 @@ const envelopes: fc.Arbitrary<Envelope> = fc.record({
   expiryWallMs: fc.integer({ min: 1, max: 2 ** 41 }),
   client: text,
   helo: text,
-  origin: fc.option(fc.record({ messageId: whole, queueBirth: whole, queueSerial: fc.nat(2 ** 31), change: whole, kind: fc.nat(2) }, PLAIN), { nil: undefined }),
 }, PLAIN);
 
 describe('envelope', () => {
@@ -46,7 +49,7 @@ describe('envelope', () => {
     const texts = ['', '\x7f', '\x80', 'é', '→', ...[31, 32, 255, 256, 1000, 5000].map((length) => 'x'.repeat(length))];
     for (const number of numbers) {
       for (const helo of texts) {
-        const envelope = { messageId: 1, reversePath: '', recipients: [{ address: 'a', notify: number, orcpt: '' }], flags: 65_535, ret: 0, envid: '', arrivalWallMs: 1.5, expiryWallMs: 2 ** 41, client: '', helo, origin: undefined };
+        const envelope = { messageId: 1, reversePath: '', recipients: [{ address: 'a', notify: number, orcpt: '' }], flags: 65_535, ret: 0, envid: '', arrivalWallMs: 1.5, expiryWallMs: 2 ** 41, client: '', helo, queueClass: 'mail' as const, queueName: 'q' };
         assert.deepEqual([...writer.write(envelope)], [...encodeEnvelope(packer, envelope)]);
       }
     }
@@ -58,8 +61,8 @@ describe('envelope', () => {
   });
 
   test('another version is not read', () => {
-    const head = encodeEnvelope(packer, { messageId: 1, reversePath: '', recipients: [], flags: 0, ret: 0, envid: '', arrivalWallMs: 1, expiryWallMs: 1, client: '', helo: '', origin: undefined }).slice();
-    head[0] = 2;
+    const head = encodeEnvelope(packer, { messageId: 1, reversePath: '', recipients: [], flags: 0, ret: 0, envid: '', arrivalWallMs: 1, expiryWallMs: 1, client: '', helo: '', queueClass: 'mail', queueName: 'q' }).slice();
+    head[0] = HEAD_VERSION + 1;
     assert.equal(decodeEnvelope(packer, 1, head), undefined);
     assert.equal(readHeadPrefix(head), undefined);
   });
@@ -77,27 +80,28 @@ describe('envelope', () => {
 describe('note', () => {
   test('comes back as it went in', () => {
     const notes: fc.Arbitrary<Note> = fc.record({
-      attempts: fc.nat(255), dueWallMs: fc.nat(2 ** 41), states: fc.uint8Array({ maxLength: 20 }).map((bytes) => Uint8Array.from(bytes)), owedChange: whole, unparked: fc.boolean(),
-      tries: fc.nat(2), hold: fc.option(fc.record({ sinceWallMs: fc.integer({ min: 1, max: 2 ** 41 }), who: text, reason: text }, PLAIN), { nil: undefined }),
-      results: fc.array(fc.record({ recipient: fc.nat(1000), code: fc.nat(599), enhanced: text, text }, PLAIN), { maxLength: 5 }),
+      attempts: fc.nat(255), dueWallMs: fc.nat(2 ** 41), states: fc.uint8Array({ minLength: 20, maxLength: 30 }).map((bytes) => Uint8Array.from(bytes)),
+      owedChange: fc.integer({ min: 0, max: 2 ** 48 - 1 }), tries: fc.nat(3), heldSinceWallMs: fc.nat(2 ** 41),
+      results: fc.uniqueArray(fc.record({ recipient: fc.nat(19), code: fc.integer({ min: 200, max: 599 }), enhanced }, PLAIN), { maxLength: 5, selector: (result) => result.recipient })
+        .map((results) => results.sort((a, b) => a.recipient - b.recipient)),
     }, PLAIN);
     fc.assert(fc.property(notes, (note) => {
-      assert.deepEqual(decodeNote(packer, encodeNote(packer, note)), note);
+      const bytes = encodeNote(note);
+      assert.deepEqual(decodeNote(bytes), note);
+      assert.equal(bytes.length + NOTE_CRC_BYTES, noteRoom(note.states.length), 'as long as the room that the number of recipients asks for');
     }));
   });
 
-  test('of a hold takes a bounded number of bytes, whatever it says; no character is cut', () => {
-    const cut = makeHold('\u{1f600}'.repeat(500), 'ä'.repeat(500), 1);
-    assert.deepEqual(cut, { sinceWallMs: 1, who: '\u{1f600}'.repeat(16), reason: 'ä'.repeat(96) });
-    assert.deepEqual(makeHold('ann', 'a look first', 7), { sinceWallMs: 7, who: 'ann', reason: 'a look first' });
-    fc.assert(fc.property(fc.string({ unit: 'binary', maxLength: 500 }), (any) => {
-      const { who, reason } = makeHold(any, any, 1);
-      assert.ok(Buffer.byteLength(who) <= 64 && Buffer.byteLength(reason) <= 192 && any.startsWith(who) && any.startsWith(reason));
-    }));
+  test('of a status code that is none keeps the reply code', () => {
+    for (const said of ['', 'x', '5.1', '5.1.1.1', '5.1000.1', '5.-1.1', '99.1.1']) {
+      const [result] = decodeNote(encodeNote({ ...freshNote(1), results: [{ recipient: 0, code: 550, enhanced: said }] }))?.results ?? [];
+      assert.equal(result?.code, 550, said);
+      assert.match(result.enhanced, /^(|5\.1\.0)$/, said);
+    }
   });
 
   test('one of another version is not read; one that never was says nobody was tried', () => {
-    assert.equal(decodeNote(packer, packer.pack([2, 0, 0, new Uint8Array(1), 0, 0])), undefined);
+    for (const bytes of [new Uint8Array(20), encodeNote(freshNote(1)).subarray(0, 19), new Uint8Array(3), new Uint8Array(0)]) assert.equal(decodeNote(bytes), undefined);
     assert.deepEqual([...freshNote(3).states], [0, 0, 0]);
   });
 });

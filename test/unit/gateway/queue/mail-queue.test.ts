@@ -4,28 +4,31 @@ import fc from 'fast-check';
 import { EntryState, EntryTable, isValidEntryTransition } from '../../../../src/gateway/queue/entry-table.js';
 import { MailQueue } from '../../../../src/gateway/queue/mail-queue.js';
 import type { Ordering, Route } from '../../../../src/gateway/queue/types.js';
+import { quietPartition } from '../quiet-partition.js';
 
 const S = EntryState;
 
 function route(ordering: Ordering, concurrency = 4): Route {
-  return { queueName: 'q', queueClass: 'mail', nextHop: { protocol: 'smtp', host: 'h', port: 25 }, ordering, concurrency, lengthMax: 100 };
+  return { queueName: 'q', queueClass: 'mail', label: 'mail/q', nextHop: { protocol: 'smtp', host: 'h', port: 25 }, ordering, concurrency, lengthMax: 100 };
 }
 
 function queueOf(ordering: Ordering = 'fifo'): { queue: MailQueue; table: EntryTable } {
   const table = new EntryTable(7);
-  return { table, queue: new MailQueue({ handle: 1, identity: { ownerId: 'gw-1', birth: 1, serial: 1 }, name: 'q', route: route(ordering), routed: true }, table) };
+  const partition = quietPartition(table);
+  const queue = new MailQueue({ handle: 1, route: route(ordering), routed: true }, partition, table);
+  partition.queues.set(queue.label, queue);
+  return { table, queue };
 }
 
 describe('entry states', () => {
   test('each pair of states is an arrow of the diagram or an error', () => {
     const arrows: Record<number, readonly number[]> = {
-      [S.FREE]: [S.STORING, S.READY, S.DEFERRED, S.REPORTING, S.PARKED, S.HELD],
-      [S.STORING]: [S.READY, S.PARKED, S.FREE],
+      [S.FREE]: [S.STORING, S.READY, S.DEFERRED, S.REPORTING, S.HELD],
+      [S.STORING]: [S.READY, S.DEFERRED, S.REPORTING, S.HELD, S.FREE],
       [S.READY]: [S.IN_FLIGHT, S.REPORTING, S.HELD, S.FREE],
       [S.IN_FLIGHT]: [S.READY, S.DEFERRED, S.REPORTING, S.HELD, S.FREE],
       [S.DEFERRED]: [S.READY, S.REPORTING, S.HELD, S.FREE],
       [S.REPORTING]: [S.DEFERRED, S.READY, S.HELD, S.FREE],
-      [S.PARKED]: [S.READY, S.HELD, S.FREE],
       [S.HELD]: [S.READY, S.DEFERRED, S.REPORTING, S.FREE],
     };
     for (const from of Object.values(S)) {
@@ -70,7 +73,7 @@ describe('mail queue', () => {
     fc.assert(fc.property(commands, (list) => {
       const { queue, table } = queueOf();
       const model = new Model();
-      queue.beginRecovery();
+      queue.partition.isRecovering = true;
       let back = 0;
       let live = 10_000;
       let recovering = true;
@@ -125,7 +128,7 @@ describe('mail queue', () => {
           drop(row);
         } else if (what === 'whole' && recovering) {
           recovering = false;
-          queue.endRecovery();
+          queue.partition.endRecovery();
           model.ready.push(...model.late);
           model.late = [];
         }

@@ -7,7 +7,7 @@ import { EntryState, EntryTable } from '../../../../src/gateway/queue/entry-tabl
 import { decodeEnvelope, encodeEnvelope } from '../../../../src/gateway/queue/envelope.js';
 import { MailQueue } from '../../../../src/gateway/queue/mail-queue.js';
 import { RecentEnvelopes } from '../../../../src/gateway/queue/recent-envelopes.js';
-import { ENVELOPE_PARKED } from '../../../../src/gateway/queue/types.js';
+import { quietPartition } from '../quiet-partition.js';
 import { crc32 } from '../../../../src/platform/node/checksum.js';
 import { MessagePacker } from '../../../../src/platform/node/packer.js';
 import { QUEUE, envelopeTo } from '../outbound/pure/session-world.js';
@@ -34,19 +34,18 @@ describe('recent envelopes', () => {
   });
 
   test('end with their entry, whose row is another message next', () => {
-    const entries = new Entries(new EntryTable(1), new ContentStore(new Segments({ segmentBytes: 4096 })), crc32);
-    const queue = new MailQueue({ handle: 1, identity: { ownerId: 'gw', birth: 1, serial: 1 }, name: 'q', route: QUEUE.route, routed: true }, entries.table);
+    const entries = new Entries({ textsBytesMax: 0 }, new EntryTable(1), new ContentStore(new Segments({ segmentBytes: 4096 })), crc32);
+    const queue = new MailQueue({ handle: 1, route: QUEUE.route, routed: true }, quietPartition(entries.table), entries.table);
     const packer = new MessagePacker();
-    const envelope = envelopeTo(['a@d'], { flags: ENVELOPE_PARKED | 1 });
+    const envelope = envelopeTo(['a@d'], { flags: 1 });
     const head = encodeEnvelope(packer, envelope);
     for (const shared of [false, true]) {
       const content = shared ? entries.contents.storeShared([Uint8Array.of(1, 2, 3)], 3, 1) : 0;
-      const slot = shared ? entries.contents.storeBytes(head) : entries.contents.storeOwn([Uint8Array.of(1, 2, 3)], 3, head);
-      const row = entries.create(queue, 1, slot, content, 3, 0, 1, 2);
+      const slot = shared ? entries.contents.storeBytes(head, 30) : entries.contents.storeOwn([Uint8Array.of(1, 2, 3)], 3, head, 30);
+      const row = entries.create(queue, 1, slot, content, 3, 0, 1, 2, 30);
       entries.table.transition(row, EntryState.STORING);
       queue.append(row, entries.bytes(row));
       entries.envelopes.remember(row, envelope);
-      assert.equal(entries.headFlags(row), ENVELOPE_PARKED | 1);
       assert.deepEqual(decodeEnvelope(packer, 1, entries.head(row)), entries.envelopes.of(row));
       entries.remove(queue, row);
       assert.equal(entries.envelopes.of(row), undefined);

@@ -1,26 +1,26 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import type { MirroredQueue } from '../../../../src/kvs/core/mirrored-queue.js';
+import type { MirroredPartition } from '../../../../src/kvs/core/mirrored-partition.js';
 import type { Store } from '../../../../src/kvs/core/store.js';
 import { FLAG_BODY_ABSENT, FLAG_SHARED, FLAG_SKIPPED } from '../../../../src/protocol/change-rows.js';
 import {
-  accountOf, annotating, applyTo, change, deleting, newStore, nextSection, openQueue, pullAll, replacing, section, settingMembers, storing, withdrawing,
+  ROOM, accountOf, annotating, applyTo, beginFill, change, deleting, newStore, nextSection, found, join, pullAll, section, storing, termOf, withdrawing,
 } from './section-kit.js';
 import type { Section, TestChange } from './section-kit.js';
 
-/** Where a queue stood after each of its changes, and what they were. */
+/** Where a copy stood after each of its changes, and what they were. */
 class Story {
-  readonly queue: MirroredQueue;
+  readonly copy: MirroredPartition;
   readonly changes: TestChange[] = [];
   readonly digests: (readonly [a: number, b: number])[] = [[0, 0]];
 
-  constructor(queue: MirroredQueue) {
-    this.queue = queue;
+  constructor(copy: MirroredPartition) {
+    this.copy = copy;
   }
 
   apply(store: Store, ...changes: TestChange[]): void {
-    let from = this.queue.number;
+    let from = this.copy.number;
     for (const one of changes) {
       const [a, b] = this.digests[from] ?? [0, 0];
       const next = section(from, a, b, [one]);
@@ -28,7 +28,7 @@ class Story {
       this.changes.push(one);
       from += 1;
     }
-    assert.equal(change(store, this.queue, ...changes), 0);
+    assert.equal(change(store, this.copy, ...changes), 0);
   }
 
   /** The tail behind a number, as the section that should come. */
@@ -39,36 +39,34 @@ class Story {
 
   tail(number: number) {
     const [a, b] = this.digests[number] ?? [0, 0];
-    return this.queue.ring.tail(this.queue, number, a, b);
+    return this.copy.ring.tail(this.copy, number, a, b);
   }
 }
 
-/** Any next change that the queue can take. */
+/** Any next change that the copy can take. */
 function nextChange(story: Story, number: number, living: number[], pick: number, size: number): TestChange {
   const position = living[pick % Math.max(1, living.length)] ?? 0;
-  const kind = living.length === 0 ? 0 : pick % 7;
-  if (kind === 1) return annotating(position, 'n'.repeat(size % 300));
-  if (kind === 2) return replacing(position, 'r'.repeat(size), 'head');
+  const kind = living.length === 0 ? 0 : pick % 5;
+  if (kind === 1) return annotating(position, 'n'.repeat(size % (ROOM - 3)));
   if (kind === 3) {
     living.splice(living.indexOf(position), 1);
     return pick % 2 === 0 ? deleting(position) : withdrawing(position);
   }
-  if (kind === 4) return settingMembers(story.queue.epoch + 1, ['store-a', `store-${String(pick)}`]);
   living.push(number);
-  return kind === 5 ? storing(number * 2 + story.queue.attributes.serial, 's'.repeat(size), 'head', FLAG_SHARED) : storing(number, 'b'.repeat(size), 'envelope');
+  return kind === 2 ? storing(number * 2 + story.copy.ordinal, 's'.repeat(size), 'head', FLAG_SHARED) : storing(number, 'b'.repeat(size), 'envelope');
 }
 
 describe('the ring of changes', () => {
   test('gives exactly what followed any number it still knows, also from the middle of a section', () => {
-    const step = fc.record({ queue: fc.nat(1), changes: fc.array(fc.tuple(fc.nat(1000), fc.nat(3000)), { minLength: 1, maxLength: 8 }) });
+    const step = fc.record({ copy: fc.nat(1), changes: fc.array(fc.tuple(fc.nat(1000), fc.nat(3000)), { minLength: 1, maxLength: 8 }) });
     fc.assert(
       fc.property(fc.array(step, { minLength: 1, maxLength: 60 }), (steps) => {
         const store = newStore({ memoryLimitBytes: 8_000_000, ringBytes: 64 * 1024 });
-        const stories = [new Story(openQueue(store, 1)), new Story(openQueue(store, 2))];
+        const stories = [new Story(found(store, 1)), new Story(found(store, 2))];
         const living: number[][] = [[], []];
-        for (const { queue, changes } of steps) {
-          const story = stories[queue];
-          const alive = living[queue];
+        for (const { copy, changes } of steps) {
+          const story = stories[copy];
+          const alive = living[copy];
           assert.ok(story !== undefined && alive !== undefined);
           // One change of the set a section, or its epochs would have to be told here.
           let epochs = 0;
@@ -84,28 +82,28 @@ describe('the ring of changes', () => {
 
   test('brings a copy that stands behind to the same content', () => {
     const store = newStore();
-    const story = new Story(openQueue(store));
+    const story = new Story(found(store));
     const behind = newStore();
-    const copy = openQueue(behind);
+    const copy = found(behind);
     const first = [storing(1, 'one'), storing(2, 'two'), storing(3, 'three')];
     story.apply(store, ...first);
-    story.apply(store, annotating(2, 'tried'), deleting(1), replacing(3, 'new three', 'h'));
+    story.apply(store, annotating(2, 'tried'), deleting(1), annotating(3, 'new three'));
     assert.equal(change(behind, copy, ...first, annotating(2, 'tried')), 0);
     const tail = story.tail(4);
     assert.ok(tail !== undefined);
-    const { digestA, digestB } = story.queue;
+    const { digestA, digestB } = story.copy;
     assert.equal(applyTo(behind, copy, { first: 5, a: digestA, b: digestB, rows: tail.rows, payload: tail.bodies }), 0);
-    assert.deepEqual(pullAll(behind, copy), pullAll(store, story.queue));
+    assert.deepEqual(pullAll(behind, copy), pullAll(store, story.copy));
   });
 
   test('knows nothing behind another digest, a number to come, or a change that went as SKIPPED', () => {
     const store = newStore();
-    const story = new Story(openQueue(store));
+    const story = new Story(found(store));
     story.apply(store, storing(1, 'one'), storing(2, 'two'));
-    const { queue } = story;
-    assert.equal(queue.ring.tail(queue, 1, 7, 7), undefined);
-    assert.equal(queue.ring.tail(queue, 2, 7, 7), undefined);
-    assert.equal(queue.ring.tail(queue, 3, 0, 0), undefined);
+    const { copy } = story;
+    assert.equal(copy.ring.tail(copy, 1, 7, 7), undefined);
+    assert.equal(copy.ring.tail(copy, 2, 7, 7), undefined);
+    assert.equal(copy.ring.tail(copy, 3, 0, 0), undefined);
     story.apply(store, { ...annotating(1, 'not for this copy'), flags: FLAG_SKIPPED });
     story.apply(store, storing(4, 'four'));
     assert.equal(story.tail(2), undefined, 'another copy would skip it too');
@@ -114,24 +112,24 @@ describe('the ring of changes', () => {
 
   test('keeps only what was new of a section that is a repeat in part', () => {
     const store = newStore();
-    const story = new Story(openQueue(store));
+    const story = new Story(found(store));
     story.apply(store, storing(1, 'one'), storing(2, 'two'));
     const whole = section(0, 0, 0, [storing(1, 'one'), storing(2, 'two'), storing(3, 'three', 'h3')]);
-    assert.equal(applyTo(store, story.queue, whole), 0);
+    assert.equal(applyTo(store, story.copy, whole), 0);
     const tail = story.tail(2);
     assert.equal(new TextDecoder().decode(tail?.bodies), 'threeh3');
     assert.deepEqual(story.tail(0)?.bodies, whole.payload);
   });
 
-  test('is kept when another gateway is granted the queue, and begins anew when the queue is emptied', () => {
+  test('is kept when a higher term takes the copy, and begins anew when the copy is emptied', () => {
     const store = newStore();
-    const story = new Story(openQueue(store, 1, 'g1', 1, ['g2']));
+    const story = new Story(found(store));
     story.apply(store, storing(1, 'one'), storing(2, 'two'));
-    store.claim(accountOf(store, 'g2'), story.queue, 9, 20_000);
+    join(store, 'g1/1', termOf(2), { id: 'g2' });
     story.apply(store, storing(3, 'three'));
     assert.equal(story.tail(1)?.rows.length, 48);
     const [a, b] = story.digests[3] ?? [0, 0];
-    store.beginRefill(story.queue, 3, a, b);
+    beginFill(store, 'g1/1', termOf(2), { id: 'g2', number: 3, digestA: a, digestB: b });
     assert.equal(story.tail(1), undefined);
     assert.equal(story.tail(3)?.rows.length, 0, 'nothing is missing at its own number');
   });
@@ -139,26 +137,26 @@ describe('the ring of changes', () => {
   test('is counted, never takes more than its share, nor what was promised to mail', () => {
     const store = newStore({ memoryLimitBytes: 4_000_000, segmentBytes: 4096 });
     const { admission } = store;
-    const queue = openQueue(store);
+    const copy = found(store);
     let highest = 0;
     for (let i = 0; i < 400; i += 1) {
-      assert.equal(change(store, queue, storing(1, 'x'.repeat(5_000)), deleting(queue.number + 1)), 0);
+      assert.equal(change(store, copy, storing(1, 'x'.repeat(5_000)), deleting(copy.number + 1)), 0);
       highest = Math.max(highest, admission.ringBytes);
     }
     assert.ok(highest > 200_000 && highest <= 250_000, `${String(highest)} bytes`);
     assert.ok(admission.usedBytes >= admission.ringBytes);
     while (admission.grant(accountOf(store)) > 6_000) {
-      assert.equal(change(store, queue, storing(1, 'x'.repeat(5_000))), 0, 'within credit nothing is refused');
+      assert.equal(change(store, copy, storing(1, 'x'.repeat(5_000))), 0, 'within credit nothing is refused');
       assert.ok(admission.usedBytes + admission.grantedBytes <= admission.acceptBytes + 8_192, 'what was granted to mail is not taken');
     }
   });
 
   test('of each gateway is bounded, and all of them together by an eighth of the memory', () => {
     const store = newStore({ memoryLimitBytes: 4_000_000, segmentBytes: 4096 });
-    const stories = ['g1', 'g2', 'g3'].map((id) => new Story(openQueue(store, 1, id)));
+    const stories = ['g1', 'g2', 'g3'].map((id) => new Story(found(store, 1, id)));
     for (let i = 0; i < 100; i += 1) {
       for (const story of stories) {
-        assert.equal(change(store, story.queue, storing(1, 'x'.repeat(5_000)), deleting(story.queue.number + 1)), 0);
+        assert.equal(change(store, story.copy, storing(1, 'x'.repeat(5_000)), deleting(story.copy.number + 1)), 0);
         assert.ok(store.admission.ringBytes <= 500_000, `${String(store.admission.ringBytes)} bytes`);
       }
     }
@@ -167,12 +165,12 @@ describe('the ring of changes', () => {
 
   test('of a size of 0 keeps nothing, and a section larger than the ring only cuts it', () => {
     const none = newStore({ ringBytes: 0 });
-    const story = new Story(openQueue(none));
+    const story = new Story(found(none));
     story.apply(none, storing(1, 'one'));
     assert.equal(story.tail(0), undefined);
     assert.equal(none.admission.ringBytes, 0);
     const small = newStore({ ringBytes: 16 * 1024 });
-    const other = new Story(openQueue(small));
+    const other = new Story(found(small));
     other.apply(small, storing(1, 'one'));
     other.apply(small, storing(2, 'x'.repeat(20_000)));
     other.apply(small, storing(3, 'three'));
@@ -182,18 +180,18 @@ describe('the ring of changes', () => {
 
   test('leaves out a body that stands elsewhere, as it came', () => {
     const store = newStore();
-    const story = new Story(openQueue(store, 1));
-    const other = openQueue(store, 2);
+    const story = new Story(found(store, 1));
+    const other = found(store, 2);
     assert.equal(change(store, other, storing(77, 'shared body', 'h', FLAG_SHARED)), 0);
-    assert.equal(applyTo(store, story.queue, nextSection(story.queue, [storing(77, 'shared body', 'mine', FLAG_SHARED | FLAG_BODY_ABSENT)])), 0);
-    const tail = story.queue.ring.tail(story.queue, 0, 0, 0);
+    assert.equal(applyTo(store, story.copy, nextSection(story.copy, [storing(77, 'shared body', 'mine', FLAG_SHARED | FLAG_BODY_ABSENT)])), 0);
+    const tail = story.copy.ring.tail(story.copy, 0, 0, 0);
     assert.equal(new TextDecoder().decode(tail?.bodies), 'mine');
   });
 });
 
 function checkTails(story: Story): void {
   let known = true;
-  for (let number = story.queue.number; number >= 0; number -= 1) {
+  for (let number = story.copy.number; number >= 0; number -= 1) {
     const tail = story.tail(number);
     if (tail === undefined) known = false;
     else {

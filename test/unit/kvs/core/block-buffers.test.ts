@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { Attachment } from '../../../../src/kvs/core/attachment.js';
 import { BlockBuffers, LENT_BYTES_MAX, roomFor } from '../../../../src/kvs/core/block-buffers.js';
 import { StoreCounters } from '../../../../src/kvs/core/counters.js';
 import { ConnectionWriter } from '../../../../src/kvs/core/connection-writer.js';
@@ -9,7 +8,7 @@ import { crc32 } from '../../../../src/platform/node/checksum.js';
 import type { Connection } from '../../../../src/platform/transport.js';
 import { PULL } from '../../../../src/protocol/message-types.js';
 import { encodePull } from '../../../../src/protocol/messages/pull.js';
-import { accountOf, change, newStore, openQueue, packer, storing } from './section-kit.js';
+import { attached, change, newStore, found, packer, storing } from './section-kit.js';
 
 /** A connection that keeps what was written, as a socket does whose peer reads nothing. */
 class Kept implements Connection {
@@ -25,13 +24,13 @@ class Kept implements Connection {
 
 const TEN = 'x'.repeat(9);
 
-/** Two queues of twenty entries at one connection; pull() answers the payload that was written. */
-function twoQueues(memoryLimitBytes?: number): { pull: (handle: number, after: number, entries: number) => Uint8Array; replies: Replies } {
+/** Two copies of twenty entries at one connection; pull() answers the payload that was written. */
+function twoCopies(memoryLimitBytes?: number): { pull: (handle: number, after: number, entries: number) => Uint8Array; replies: Replies } {
   const store = newStore(memoryLimitBytes === undefined ? {} : { memoryLimitBytes });
   const attachments = new Map([1, 2].map((handle) => {
-    const queue = openQueue(store, handle);
-    change(store, queue, ...Array.from({ length: 20 }, (_none, i) => storing(i, TEN, String.fromCharCode((handle === 1 ? 65 : 97) + i))));
-    return [handle, new Attachment(handle, queue)] as const;
+    const copy = found(store, handle);
+    change(store, copy, ...Array.from({ length: 20 }, (_none, i) => storing(i, TEN, String.fromCharCode((handle === 1 ? 65 : 97) + i))));
+    return [handle, attached(copy)] as const;
   }));
   const outbox = new ConnectionWriter({ crc32 });
   const connection = new Kept();
@@ -40,7 +39,7 @@ function twoQueues(memoryLimitBytes?: number): { pull: (handle: number, after: n
   let sequence = 0;
   const pull = (handle: number, afterPosition: number, entriesMax: number): Uint8Array => {
     sequence += 1;
-    replies.take(PULL, sequence, encodePull(packer, { handle, afterPosition, untilPosition: 100, entriesMax, bytesMax: 1 << 20, bodies: true }), attachments, accountOf(store));
+    replies.take(PULL, sequence, encodePull(packer, { handle, afterPosition, untilPosition: 100, entriesMax, bytesMax: 1 << 20, withBodies: true }), attachments);
     outbox.flush(connection);
     return connection.chunks.at(-1) ?? new Uint8Array(0);
   };
@@ -54,14 +53,14 @@ function heads(payload: Uint8Array): string {
 describe('payload buffers of blocks', () => {
   test('are kept while the store has room beyond what it promised to mail', () => {
     for (const [limitBytes, isKept] of [[64 * 1024 * 1024, true], [12 * 1024, false]] as const) {
-      const { pull, replies } = twoQueues(limitBytes);
+      const { pull, replies } = twoCopies(limitBytes);
       pull(1, 0, 5);
       assert.equal(replies.heldBytes > 0, isKept, `of ${limitBytes} bytes`);
     }
   });
 
   test('come again when the peer asks for what follows the block', () => {
-    const { pull, replies } = twoQueues();
+    const { pull, replies } = twoCopies();
     const first = pull(1, 0, 5);
     const second = pull(1, 5, 5);
     assert.equal(heads(second), 'FGHIJ');
@@ -73,8 +72,8 @@ describe('payload buffers of blocks', () => {
     assert.equal(replies.heldBytes, 0, 'nothing is kept behind the last block');
   });
 
-  test('stay as they are while a block of another queue is built, or the same one is asked for again', () => {
-    const { pull } = twoQueues();
+  test('stay as they are while a block of another copy is built, or the same one is asked for again', () => {
+    const { pull } = twoCopies();
     const first = pull(1, 0, 5);
     const other = pull(2, 0, 5);
     const again = pull(1, 0, 5);

@@ -1,17 +1,17 @@
 /** One checksum over all payloads of a frame: when it is enough, and that nothing damaged gets in by it. */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import type { MirroredQueue } from '../../../../src/kvs/core/mirrored-queue.js';
+import type { MirroredPartition } from '../../../../src/kvs/core/mirrored-partition.js';
 import { STORE_DEFAULTS, Store } from '../../../../src/kvs/core/store.js';
 import { crc32 } from '../../../../src/platform/node/checksum.js';
 import { CHANGE_ROW_BYTES, FLAG_SHARED } from '../../../../src/protocol/change-rows.js';
 import { REFUSAL_CHECKSUM } from '../../../../src/protocol/reasons.js';
 import type { Section } from './section-kit.js';
-import { accountOf, annotating, bytes, concat, deleting, nextSection, openQueue, packer, positions, storing } from './section-kit.js';
+import { BOOT_ID, accountOf, annotating, attached, bytes, concat, deleting, nextSection, found, positions, storing } from './section-kit.js';
 
 interface Made {
   readonly store: Store;
-  readonly queues: readonly MirroredQueue[];
+  readonly copies: readonly MirroredPartition[];
   /** Checksums computed since it was asked last. */
   computed(): number;
 }
@@ -23,16 +23,16 @@ function made(): Made {
     return crc32(of, seed);
   };
   const store = new Store(
-    { ...STORE_DEFAULTS, storeId: 'store-a', startMs: 0, indexSeed: 7, gateways: [{ id: 'g1', secret: bytes('secret') }], memoryLimitBytes: 1 << 28 },
-    { crc32: counting, packer },
+    { ...STORE_DEFAULTS, storeId: 'store-a', bootId: BOOT_ID, startMs: 0, indexSeed: 7, gateways: [{ id: 'g1', secret: bytes('secret') }], memoryLimitBytes: 1 << 28 },
+    { crc32: counting },
   );
-  const queues = [1, 2, 3].map((serial) => openQueue(store, serial));
+  const copies = [1, 2, 3].map((serial) => found(store, serial));
   const computed = (): number => {
     const before = count;
     count = 0;
     return before;
   };
-  return { store, queues, computed };
+  return { store, copies, computed };
 }
 
 /** The elements of a frame: its rows lie in one buffer, as they come. */
@@ -47,15 +47,15 @@ function controlOf(sections: readonly Section[]): { rows: Uint8Array; changes: (
 }
 
 /** Applies the sections as one frame, as a connection does; answers the reasons. */
-function frame({ store, queues }: Made, sections: readonly Section[], payload = concat(sections.map((section) => section.payload)), judged = payload, known = -1): number[] {
+function frame({ store, copies }: Made, sections: readonly Section[], payload = concat(sections.map((section) => section.payload)), judged = payload, known = -1): number[] {
   const { rows, changes } = controlOf(sections);
   const view = new DataView(rows.buffer);
   let rowsAt = 0;
   let payloadAt = 0;
   store.applier.beginFrame(changes, judged, known);
   const reasons = sections.map((section, i) => {
-    const queue = queues[i] ?? assert.fail('a queue for each section');
-    const reason = store.applySection(accountOf(store), queue, section.first, section.a, section.b, view, rowsAt, section.rows.length / CHANGE_ROW_BYTES, payload, payloadAt, 0, 0);
+    const copy = copies[i] ?? assert.fail('a copy for each section');
+    const reason = store.applySection(accountOf(store), attached(copy), section.first, section.a, section.b, view, rowsAt, section.rows.length / CHANGE_ROW_BYTES, payload, payloadAt, 0);
     rowsAt += section.rows.length;
     payloadAt += section.payload.length;
     return reason;
@@ -64,8 +64,8 @@ function frame({ store, queues }: Made, sections: readonly Section[], payload = 
   return reasons;
 }
 
-function sectionsOf({ queues }: Made): Section[] {
-  return queues.map((queue, i) => nextSection(queue, [storing(10 + i, `first body ${String(i)}`), storing(20 + i, 'second', ''), ...(i === 1 ? [deleting(1)] : [])]));
+function sectionsOf({ copies }: Made): Section[] {
+  return copies.map((copy, i) => nextSection(copy, [storing(10 + i, `first body ${String(i)}`), storing(20 + i, 'second', ''), ...(i === 1 ? [deleting(1)] : [])]));
 }
 
 describe('the checksum of a frame', () => {
@@ -75,7 +75,7 @@ describe('the checksum of a frame', () => {
     world.computed();
     assert.deepEqual(frame(world, sections), [0, 0, 0]);
     assert.equal(world.computed(), 1);
-    assert.deepEqual(world.queues.map((queue) => positions(world.store, queue)), [[1, 2], [2], [1, 2]]);
+    assert.deepEqual(world.copies.map((copy) => positions(world.store, copy)), [[1, 2], [2], [1, 2]]);
   });
 
   test('is not computed again when it was worked out as the frame came, and then judges it as well', () => {
@@ -136,16 +136,16 @@ describe('the checksum of a frame', () => {
     const [first] = again;
     assert.ok(first !== undefined);
     const view = new DataView(first.rows.buffer);
-    assert.equal(later.store.applySection(accountOf(later.store), later.queues[0] ?? assert.fail(), first.first, first.a, first.b, view, 0, 2, same, 0, 0, 0), REFUSAL_CHECKSUM);
+    assert.equal(later.store.applySection(accountOf(later.store), attached(later.copies[0] ?? assert.fail()), first.first, first.a, first.b, view, 0, 2, same, 0, 0), REFUSAL_CHECKSUM);
   });
 
   test('tells nothing where a row is of another kind: sections are judged by themselves', () => {
     for (const odd of [annotating(1, 'note'), storing(9, 'shared', 'h', FLAG_SHARED)]) {
       const world = made();
       const sections = sectionsOf(world);
-      const [queue] = world.queues;
-      assert.ok(queue !== undefined);
-      sections[0] = nextSection(queue, [storing(10, 'first body'), odd]);
+      const [copy] = world.copies;
+      assert.ok(copy !== undefined);
+      sections[0] = nextSection(copy, [storing(10, 'first body'), odd]);
       const payload = concat(sections.map((section) => section.payload));
       payload[payload.length - 1] = (payload.at(-1) ?? 0) ^ 1;
       assert.deepEqual(frame(world, sections, payload), [0, 0, REFUSAL_CHECKSUM]);

@@ -1,29 +1,28 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import type { MirroredQueue } from '../../../../src/kvs/core/mirrored-queue.js';
+import type { MirroredPartition } from '../../../../src/kvs/core/mirrored-partition.js';
 import type { Store } from '../../../../src/kvs/core/store.js';
 import { FLAG_BODY_ABSENT, FLAG_SHARED, FLAG_SKIPPED, KIND_STORE } from '../../../../src/protocol/change-rows.js';
+import { REFUSAL_CHECKSUM, REFUSAL_COUNT, REFUSAL_INVALID } from '../../../../src/protocol/reasons.js';
 import {
-  REFUSAL_CHECKSUM, REFUSAL_COUNT, REFUSAL_INVALID, ROLE_FILLING, ROLE_MEMBER,
-} from '../../../../src/protocol/reasons.js';
-import {
-  accountOf, annotating, applyTo, change, deleting, newStore, nextSection, openQueue, positions, pullAll, refill, refillRows, replacing,
-  section, settingMembers, storing, withdrawing,
+  ORIGIN, accountOf, annotating, applyTo, attached, beginFill, change, deleting, found, newStore, nextSection, positions, pullAll, refill, refillRows,
+  section, storing, withdrawing,
 } from './section-kit.js';
 import type { TestChange, TestEntry } from './section-kit.js';
 
 describe('a refill', () => {
-  test('empties the queue, stands it at the number given and puts entries in front of live ones', () => {
+  test('empties the copy, stands it at the number given and puts entries in front of live ones', () => {
     const store = newStore();
-    const source = openQueue(store, 1);
-    const target = openQueue(store, 2, 'g1', 0);
+    const source = found(store, 1);
+    const target = found(store, 2);
     change(store, source, storing(1, 'a'), storing(2, 'b'), annotating(2, 'note'), storing(3, 'c'), deleting(1));
     change(store, target, storing(9, 'stale'));
     const before = pullAll(store, source);
-    store.beginRefill(target, source.number, source.digestA, source.digestB);
+    const filled = beginFill(store, 'g1/2', ORIGIN, source);
+    assert.equal(filled, target);
     assert.equal(target.count, 0);
-    assert.equal(target.role, ROLE_FILLING);
+    assert.equal(target.isComplete, false);
     const live = nextSection(source, [storing(4, 'live')]);
     assert.equal(applyTo(store, source, live), 0);
     assert.equal(applyTo(store, target, live), 0);
@@ -32,59 +31,62 @@ describe('a refill', () => {
     assert.equal(store.refills.end(target, 2), 0);
     assert.deepEqual(pullAll(store, target), pullAll(store, source));
     assert.deepEqual([target.number, target.digestA, target.digestB], [source.number, source.digestA, source.digestB]);
-    assert.equal(change(store, target, settingMembers(4, ['store-a'])), 0);
-    assert.equal(target.role, ROLE_MEMBER);
+    assert.equal(target.isComplete, true);
   });
 
-  test('is no member while entries are missing, whatever SET_MEMBERS says', () => {
+  test('is not complete while entries are missing: nobody reads it, and a wrong count leaves it so', () => {
     const store = newStore();
-    const queue = openQueue(store, 1, 'g1', 0);
-    store.beginRefill(queue, 0, 0, 0);
-    assert.equal(change(store, queue, settingMembers(1, ['store-a'])), REFUSAL_INVALID);
-    assert.equal(change(store, queue, settingMembers(1, ['store-b'])), 0);
-    assert.equal(queue.role, ROLE_FILLING);
+    const copy = beginFill(store, 'g1/1', ORIGIN, { number: 2, digestA: 1, digestB: 2 });
+    const attachment = attached(copy);
+    assert.deepEqual([store.check(attachment), store.checkReader(attachment)], [0, REFUSAL_INVALID]);
+    assert.equal(store.ask({ partition: 'g1/1', holder: { gatewayId: 'g1', incarnation: 0 } }, 0).hasCopy, false);
+    assert.equal(store.refills.end(copy, 1), REFUSAL_COUNT);
+    assert.equal(copy.isComplete, false);
+    assert.equal(store.refills.end(copy, 0), 0);
+    assert.equal(store.checkReader(attachment), 0);
+    assert.equal(store.refills.end(copy, 0), REFUSAL_INVALID, 'over is over');
   });
 
   test('refuses positions that do not rise or lie beyond its number, a wrong count, a bad checksum', () => {
     const store = newStore();
-    const queue = openQueue(store, 1, 'g1', 0);
+    const copy = found(store, 1);
     const entry = (position: number): TestEntry => ({ position, id: position, flags: 0, body: 'b', head: 'h', note: 'n' });
-    assert.equal(refill(store, queue, [entry(1)]), REFUSAL_INVALID, 'without REFILL_BEGIN');
-    store.beginRefill(queue, 5, 1, 2);
-    assert.equal(refill(store, queue, [entry(3)]), 0);
-    assert.equal(refill(store, queue, [entry(3)]), REFUSAL_INVALID);
-    assert.equal(refill(store, queue, [entry(2)]), REFUSAL_INVALID);
-    assert.equal(refill(store, queue, [entry(6)]), REFUSAL_INVALID);
+    assert.equal(refill(store, copy, [entry(1)]), REFUSAL_INVALID, 'of a copy that is complete');
+    beginFill(store, 'g1/1', ORIGIN, { number: 5, digestA: 1, digestB: 2 });
+    assert.equal(refill(store, copy, [entry(3)]), 0);
+    assert.equal(refill(store, copy, [entry(3)]), REFUSAL_INVALID);
+    assert.equal(refill(store, copy, [entry(2)]), REFUSAL_INVALID);
+    assert.equal(refill(store, copy, [entry(6)]), REFUSAL_INVALID);
     for (const at of [0, 1, 2]) {
       const { rows, payload } = refillRows([entry(4)]);
       payload[at] = 0x7e;
-      assert.equal(store.refill(accountOf(store), queue, new DataView(rows.buffer), 0, 1, payload), REFUSAL_CHECKSUM);
+      assert.equal(store.refill(accountOf(store), copy, new DataView(rows.buffer), 0, 1, payload), REFUSAL_CHECKSUM);
     }
-    assert.equal(store.segments.records, 2, 'what was refused left nothing behind');
-    assert.equal(store.refills.end(queue, 2), REFUSAL_COUNT);
-    assert.equal(store.refills.end(queue, 1), 0);
+    assert.equal(store.segments.records, 1, 'what was refused left nothing behind');
+    assert.equal(store.refills.end(copy, 2), REFUSAL_COUNT);
+    assert.equal(store.refills.end(copy, 1), 0);
   });
 
   test('goes on behind an entry that was deleted at the cursor', () => {
     const store = newStore();
-    const queue = openQueue(store, 1, 'g1', 0);
-    store.beginRefill(queue, 3, 1, 2);
+    const copy = found(store, 1);
+    beginFill(store, 'g1/1', ORIGIN, { number: 3, digestA: 1, digestB: 2 });
     const entry = (position: number): TestEntry => ({ position, id: position, flags: 0, body: 'b', head: 'h', note: '' });
-    refill(store, queue, [entry(1), entry(2)]);
-    assert.equal(change(store, queue, storing(7, 'live'), deleting(2)), 0);
-    assert.equal(change(store, queue, deleting(1), deleting(99)), 7, 'refused: the cursor is back where it was');
-    assert.equal(refill(store, queue, [entry(3)]), 0);
-    assert.deepEqual(positions(store, queue), [1, 3, 4]);
-    change(store, queue, deleting(1, 2));
-    assert.deepEqual(positions(store, queue), [4]);
+    refill(store, copy, [entry(1), entry(2)]);
+    assert.equal(change(store, copy, storing(7, 'live'), deleting(2)), 0);
+    assert.equal(change(store, copy, deleting(1), deleting(99)), 7, 'refused: the cursor is back where it was');
+    assert.equal(refill(store, copy, [entry(3)]), 0);
+    assert.deepEqual(positions(store, copy), [1, 3, 4]);
+    change(store, copy, deleting(1, 2));
+    assert.deepEqual(positions(store, copy), [4]);
   });
 
   test('frees what was there before in steps', () => {
     const store = newStore();
-    const queue = openQueue(store);
-    for (let i = 0; i < 100; i += 1) change(store, queue, ...Array.from({ length: 100 }, (_, j) => storing(i * 100 + j, 'body')));
-    store.beginRefill(queue, 0, 0, 0);
-    assert.equal(queue.count, 0);
+    const copy = found(store);
+    for (let i = 0; i < 100; i += 1) change(store, copy, ...Array.from({ length: 100 }, (_, j) => storing(i * 100 + j, 'body')));
+    beginFill(store, 'g1/1', ORIGIN);
+    assert.equal(copy.count, 0);
     assert.equal(store.entries.count, 10_000);
     let steps = 0;
     while (store.hasWork) {
@@ -108,31 +110,34 @@ interface Step {
 class Pair {
   readonly a: Store = newStore();
   readonly b: Store = newStore();
-  readonly queueA: MirroredQueue = openQueue(this.a);
-  readonly queueB: MirroredQueue = openQueue(this.b, 1, 'g1', 0);
+  readonly copyA: MirroredPartition = found(this.a);
+  readonly copyB: MirroredPartition = found(this.b, 1);
   #filling = false;
+  /** It was begun once. */
+  #isFilled = false;
   #cursor = 0;
   #until = 0;
   #refilled = 0;
   #nextId = 1;
 
   begin(): void {
-    if (this.#filling || this.queueB.number > 0) return;
-    this.b.beginRefill(this.queueB, this.queueA.number, this.queueA.digestA, this.queueA.digestB);
-    this.#until = this.queueA.number;
+    if (this.#filling || this.copyB.number > 0) return;
+    beginFill(this.b, 'g1/1', ORIGIN, this.copyA);
+    this.#until = this.copyA.number;
     this.#filling = true;
+    this.#isFilled = true;
   }
 
   /** Sends the next entries as they are at A now. */
   fill(most: number): void {
     if (!this.#filling) return;
-    const block = pullAll(this.a, this.queueA).filter((e) => e.position > this.#cursor && e.position <= this.#until).slice(0, most);
+    const block = pullAll(this.a, this.copyA).filter((e) => e.position > this.#cursor && e.position <= this.#until).slice(0, most);
     if (block.length === 0) {
-      assert.equal(this.b.refills.end(this.queueB, this.#refilled), 0);
+      assert.equal(this.b.refills.end(this.copyB, this.#refilled), 0);
       this.#filling = false;
       return;
     }
-    assert.equal(refill(this.b, this.queueB, block), 0);
+    assert.equal(refill(this.b, this.copyB, block), 0);
     this.#refilled += block.length;
     this.#cursor = block.at(-1)?.position ?? this.#cursor;
   }
@@ -143,16 +148,16 @@ class Pair {
   }
 
   step({ op, at, size }: Step): void {
-    const held = pullAll(this.a, this.queueA);
+    const held = pullAll(this.a, this.copyA);
     const entry = held[at % Math.max(1, held.length)];
     const text = 'x'.repeat(size);
     if (op < 4 || entry === undefined) this.#change([storing(this.#nextId++, text, `h${String(at)}`)]);
     else if (op === 4) this.#storeShared(text);
     else if (op === 5) this.#change([annotating(entry.position, `note ${text}`)]);
-    else if (op === 6) this.#change([replacing(entry.position, `new ${text}`, 'h')]);
+    else if (op === 6) this.#change([annotating(entry.position, '')]);
     else if (op === 7) this.#change([withdrawing(entry.position)]);
     else if (op === 8) this.#delete(held, at % held.length, 1 + (size % 5));
-    else if (op === 9) this.#change([storing(this.#nextId++, text), deleting(this.queueA.number + 1)]);
+    else if (op === 9) this.#change([storing(this.#nextId++, text), deleting(this.copyA.number + 1)]);
     else this.fill(1 + (size % 4));
   }
 
@@ -181,12 +186,12 @@ class Pair {
   }
 
   #change(changes: readonly TestChange[]): void {
-    const number = this.queueA.number;
-    const { digestA, digestB } = this.queueA;
-    assert.equal(applyTo(this.a, this.queueA, section(number, digestA, digestB, changes)), 0);
-    if (this.#until === 0 && !this.#filling && this.queueB.role !== ROLE_FILLING) return;
+    const number = this.copyA.number;
+    const { digestA, digestB } = this.copyA;
+    assert.equal(applyTo(this.a, this.copyA, section(number, digestA, digestB, changes)), 0);
+    if (this.#until === 0 && !this.#filling && !this.#isFilled) return;
     const forB = changes.map((each) => (this.#isBeyond(each) ? { ...each, flags: (each.flags ?? 0) | FLAG_SKIPPED } : each));
-    assert.equal(applyTo(this.b, this.queueB, section(number, digestA, digestB, forB)), 0);
+    assert.equal(applyTo(this.b, this.copyB, section(number, digestA, digestB, forB)), 0);
   }
 
   #isBeyond(each: TestChange): boolean {
@@ -204,11 +209,11 @@ test('a mirror filled at any moment, under any live changes, ends equal to the o
       pair.begin();
       for (const each of during) pair.step(each);
       pair.finish();
-      const { a, b, queueA, queueB } = pair;
+      const { a, b, copyA, copyB } = pair;
       const plain = (entries: TestEntry[]): unknown[] => entries.map(({ position, id, body, head, note }) => [position, id, body, head, note]);
-      assert.deepEqual(plain(pullAll(b, queueB, 5)), plain(pullAll(a, queueA, 3)));
-      assert.deepEqual([queueB.number, queueB.digestA, queueB.digestB], [queueA.number, queueA.digestA, queueA.digestB]);
-      assert.deepEqual([queueB.count, queueB.bytes], [queueA.count, queueA.bytes]);
+      assert.deepEqual(plain(pullAll(b, copyB, 5)), plain(pullAll(a, copyA, 3)));
+      assert.deepEqual([copyB.number, copyB.digestA, copyB.digestB], [copyA.number, copyA.digestA, copyA.digestB]);
+      assert.deepEqual([copyB.count, copyB.bytes], [copyA.count, copyA.bytes]);
     }),
     { numRuns: 300 },
   );

@@ -1,18 +1,21 @@
 /**
- * Builds sections of CHANGES and applies them to a store's queue without sockets, so that each rule of
+ * Builds sections of CHANGES and applies them to a copy of a partition without sockets, so that each rule of
  * docs/PROTOCOL.md "Applying a section" can be tested by itself. No tests here.
  */
 
 import { crc32 } from '../../../../src/platform/node/checksum.js';
 import { MessagePacker } from '../../../../src/platform/node/packer.js';
 import type { GatewayAccount } from '../../../../src/kvs/core/accounts.js';
-import type { MirroredQueue } from '../../../../src/kvs/core/mirrored-queue.js';
+import { Attachment } from '../../../../src/kvs/core/attachment.js';
+import type { MirroredPartition } from '../../../../src/kvs/core/mirrored-partition.js';
 import { SectionMeasure } from '../../../../src/kvs/core/section-measure.js';
 import { STORE_DEFAULTS, Store } from '../../../../src/kvs/core/store.js';
 import {
-  CHANGE_ROW_BYTES, FLAG_BODY_ABSENT, FLAG_SHARED, FLAG_SKIPPED, KIND_ANNOTATE, KIND_DELETE, KIND_REPLACE, KIND_SET_MEMBERS,
+  CHANGE_ROW_BYTES, FLAG_BODY_ABSENT, FLAG_SHARED, FLAG_SKIPPED, KIND_ANNOTATE, KIND_DELETE,
   KIND_STORE, KIND_WITHDRAW, writeChangeRow,
 } from '../../../../src/protocol/change-rows.js';
+import type { PartitionRecord, Term } from '../../../../src/protocol/partition-record.js';
+import { FENCE_FILL, FENCE_FOUND, FENCE_JOIN } from '../../../../src/protocol/messages/fence.js';
 import { Digest } from '../../../../src/protocol/digest.js';
 import {
   ENTRY_ROW_BYTES, entryBodyInFrame, entryFlags, entryHeadBytes, entryId, entryNoteBytes, entryPosition, writeEntryRow,
@@ -20,6 +23,8 @@ import {
 
 export const packer = new MessagePacker();
 const NONE = new Uint8Array(0);
+/** What entries keep for their notes, where a test says nothing else. */
+export const ROOM = 64;
 
 /** One change as a test writes it. */
 export interface TestChange {
@@ -29,6 +34,7 @@ export interface TestChange {
   readonly head?: Uint8Array;
   readonly flags?: number;
   readonly count?: number;
+  readonly room?: number;
 }
 
 export interface Section {
@@ -43,14 +49,11 @@ export function bytes(text: string): Uint8Array {
   return new TextEncoder().encode(text);
 }
 
-export function storing(id: number, body: string, head = 'envelope', flags = 0): TestChange {
-  return { kind: KIND_STORE, ref: id, body: bytes(body), head: bytes(head), flags };
+export function storing(id: number, body: string, head = 'envelope', flags = 0, room = ROOM): TestChange {
+  return { kind: KIND_STORE, ref: id, body: bytes(body), head: bytes(head), flags, room };
 }
 export function deleting(position: number, count = 1): TestChange {
   return { kind: KIND_DELETE, ref: position, count };
-}
-export function replacing(position: number, body: string, head: string, flags = 0): TestChange {
-  return { kind: KIND_REPLACE, ref: position, body: bytes(body), head: bytes(head), flags };
 }
 export function annotating(position: number, note: string): TestChange {
   return { kind: KIND_ANNOTATE, ref: position, head: bytes(note) };
@@ -58,11 +61,7 @@ export function annotating(position: number, note: string): TestChange {
 export function withdrawing(position: number): TestChange {
   return { kind: KIND_WITHDRAW, ref: position };
 }
-export function settingMembers(epoch: number, members: readonly string[]): TestChange {
-  return { kind: KIND_SET_MEMBERS, ref: epoch, head: packer.pack(members) };
-}
-
-/** The section that takes a queue from (number, a, b) on. */
+/** The section that takes a copy from (number, a, b) on. */
 export function section(number: number, a: number, b: number, changes: readonly TestChange[]): Section {
   const rows = new Uint8Array(changes.length * CHANGE_ROW_BYTES);
   const view = new DataView(rows.buffer);
@@ -75,8 +74,8 @@ export function section(number: number, a: number, b: number, changes: readonly 
     const flags = change.flags ?? 0;
     const crc = change.kind === KIND_DELETE || change.kind === KIND_WITHDRAW ? 0 : crc32(head, crc32(body, 0));
     const headBytes = change.kind === KIND_DELETE ? change.count ?? 1 : head.length;
-    writeChangeRow(view, i * CHANGE_ROW_BYTES, change.kind, flags, body.length, headBytes, crc, change.ref);
-    digest.add(change.kind, body.length, headBytes, crc, change.ref);
+    writeChangeRow(view, i * CHANGE_ROW_BYTES, change.kind, flags, body.length, headBytes, crc, change.ref, change.room);
+    digest.add(change.kind | ((change.room ?? 0) << 16), body.length, headBytes, crc, change.ref);
     if ((flags & FLAG_SKIPPED) !== 0) return;
     if ((flags & FLAG_BODY_ABSENT) === 0) parts.push(body);
     parts.push(head);
@@ -84,8 +83,8 @@ export function section(number: number, a: number, b: number, changes: readonly 
   return { first: number + 1, a: digest.a, b: digest.b, rows, payload: concat(parts) };
 }
 
-export function nextSection(queue: MirroredQueue, changes: readonly TestChange[]): Section {
-  return section(queue.number, queue.digestA, queue.digestB, changes);
+export function nextSection(copy: MirroredPartition, changes: readonly TestChange[]): Section {
+  return section(copy.number, copy.digestA, copy.digestB, changes);
 }
 
 export function concat(parts: readonly Uint8Array[]): Uint8Array {
@@ -98,17 +97,27 @@ export function concat(parts: readonly Uint8Array[]): Uint8Array {
   return joined;
 }
 
-export function newStore(options: { memoryLimitBytes?: number; gateways?: readonly string[]; segmentBytes?: number; leaseMs?: number; ringBytes?: number } = {}): Store {
+/** A new one, or one that goes on from a file. */
+export interface TestBoot {
+  readonly bootId: string;
+  readonly longestLeaseMs: number;
+}
+
+export const BOOT_ID = '0123456789abcdef'.repeat(2);
+const NEW_BOOT: TestBoot = { bootId: BOOT_ID, longestLeaseMs: 0 };
+
+export function newStore(options: { memoryLimitBytes?: number; gateways?: readonly string[]; segmentBytes?: number; leaseMs?: number; ringBytes?: number; copiesMax?: number; startMs?: number } = {}, boot: TestBoot = NEW_BOOT): Store {
   return new Store(
     {
-      ...STORE_DEFAULTS, storeId: 'store-a', startMs: 0, indexSeed: 7,
+      ...STORE_DEFAULTS, storeId: 'store-a', startMs: options.startMs ?? 0, indexSeed: 7, bootId: boot.bootId, inheritedLeaseMs: boot.longestLeaseMs,
+      ...(options.copiesMax === undefined ? {} : { copiesMax: options.copiesMax }),
       gateways: (options.gateways ?? ['g1', 'g2', 'g3']).map((id) => ({ id, secret: bytes(`secret of ${id}`) })),
       memoryLimitBytes: options.memoryLimitBytes ?? 256 * 1024 * 1024,
       segmentBytes: options.segmentBytes ?? 64 * 1024,
       leaseMs: options.leaseMs ?? 10_000,
       ringBytes: options.ringBytes ?? STORE_DEFAULTS.ringBytes,
     },
-    { crc32, packer },
+    { crc32 },
   );
 }
 
@@ -118,33 +127,73 @@ export function accountOf(store: Store, id = 'g1'): GatewayAccount {
   return account;
 }
 
-export function openQueue(store: Store, serial = 1, id = 'g1', epoch = 1, claimants: readonly string[] = []): MirroredQueue {
-  const account = accountOf(store, id);
-  const opened = store.open(account, {
-    attributes: {
-      ownerId: id, birth: 1, serial, name: `queue-${String(serial)}`, queueClass: 'mail', ordering: 0, lengthMax: 0, bytesMax: 0, claimants,
-    },
-    epoch, members: epoch === 0 ? [] : ['store-a', 'store-b'],
-  });
-  if (opened.queue === undefined) throw new Error(`OPEN refused: ${String(opened.reason)}`);
-  return opened.queue;
+export function termOf(number: number, nonce = number): Term {
+  return { number, nonce };
+}
+
+export const ORIGIN = termOf(1);
+
+/** The store in this boot as the only member, unless said otherwise. */
+export function recordOf(epoch: number, more: Partial<PartitionRecord> = {}): PartitionRecord {
+  return {
+    epoch, term: ORIGIN, holder: { gatewayId: 'g1', incarnation: 0 }, members: [{ storeId: 'store-a', bootId: BOOT_ID }], gaveUp: [], ...more,
+  };
+}
+
+export interface TestFence {
+  readonly id?: string;
+  readonly provenDead?: number;
+  readonly number?: number;
+  readonly digestA?: number;
+  readonly digestB?: number;
+  readonly nowMs?: number;
+}
+
+/** The copy, or the reason for which the term was declined. */
+export function fenceAs(store: Store, how: number, partition: string, term: Term, options: TestFence = {}): MirroredPartition | number {
+  const { id = 'g1', provenDead = 0, number = 0, digestA = 0, digestB = 0, nowMs = 0 } = options;
+  const { reason, copy } = store.fence(accountOf(store, id), { handle: 1, partition, term, how, provenDead, number, digestA, digestB }, nowMs);
+  return copy ?? reason;
+}
+
+function accepted(outcome: MirroredPartition | number): MirroredPartition {
+  if (typeof outcome === 'number') throw new Error(`declined: ${String(outcome)}`);
+  return outcome;
+}
+
+/** A new copy, as its gateway founds it. */
+export function found(store: Store, number = 1, id = 'g1', term = ORIGIN): MirroredPartition {
+  return accepted(fenceAs(store, FENCE_FOUND, `${id}/${String(number)}`, term, { id }));
+}
+
+export function join(store: Store, partition: string, term: Term, options: TestFence = {}): MirroredPartition {
+  return accepted(fenceAs(store, FENCE_JOIN, partition, term, options));
+}
+
+export function beginFill(store: Store, partition: string, term: Term, options: TestFence = {}): MirroredPartition {
+  return accepted(fenceAs(store, FENCE_FILL, partition, term, options));
+}
+
+/** Bound by the term that holds the copy now. */
+export function attached(copy: MirroredPartition, term = copy.fence.term): Attachment {
+  return new Attachment(1, copy, term);
 }
 
 /** Measures and applies as a connection does; answers the refusal's reason or 0. */
-export function applyTo(store: Store, queue: MirroredQueue, wanted: Section, id = 'g1'): number {
+export function applyTo(store: Store, copy: MirroredPartition, wanted: Section, id = 'g1'): number {
   const measure = new SectionMeasure({ shared: store.shared });
   const view = new DataView(wanted.rows.buffer, wanted.rows.byteOffset, wanted.rows.length);
   const rowCount = wanted.rows.length / CHANGE_ROW_BYTES;
-  const rule = measure.measure(view, 0, rowCount, queue.number + 1 - wanted.first, queue.ownerAccount);
+  const rule = measure.measure(view, 0, rowCount, copy.number + 1 - wanted.first, copy.ownerAccount);
   if (rule !== '') throw new Error(rule);
   if (measure.payloadBytes !== wanted.payload.length) throw new Error('payload does not fit its rows');
   return store.applySection(
-    accountOf(store, id), queue, wanted.first, wanted.a, wanted.b, view, 0, rowCount, wanted.payload, 0, measure.costBytes, measure.freeBytes,
+    accountOf(store, id), attached(copy), wanted.first, wanted.a, wanted.b, view, 0, rowCount, wanted.payload, 0, measure.costBytes,
   );
 }
 
-export function change(store: Store, queue: MirroredQueue, ...changes: TestChange[]): number {
-  return applyTo(store, queue, nextSection(queue, changes), queue.holder);
+export function change(store: Store, copy: MirroredPartition, ...changes: TestChange[]): number {
+  return applyTo(store, copy, nextSection(copy, changes), copy.fence.holder?.gatewayId);
 }
 
 /** An entry as a pull shows it. */
@@ -157,11 +206,11 @@ export interface TestEntry {
   readonly note: string;
 }
 
-export function pullAll(store: Store, queue: MirroredQueue, entriesMax = 1_000_000, withBodies = true): TestEntry[] {
+export function pullAll(store: Store, copy: MirroredPartition, entriesMax = 1_000_000): TestEntry[] {
   const entries: TestEntry[] = [];
   let after = 0;
   for (;;) {
-    const block = store.blocks.pull(queue, after, Number.MAX_SAFE_INTEGER, entriesMax, 1 << 24, withBodies);
+    const block = store.blocks.pull(copy, after, Number.MAX_SAFE_INTEGER, entriesMax, 1 << 24);
     const view = new DataView(block.rows.buffer);
     let at = 0;
     const text = (length: number): string => {
@@ -179,8 +228,8 @@ export function pullAll(store: Store, queue: MirroredQueue, entriesMax = 1_000_0
   }
 }
 
-export function positions(store: Store, queue: MirroredQueue): number[] {
-  return pullAll(store, queue).map((entry) => entry.position);
+export function positions(store: Store, copy: MirroredPartition): number[] {
+  return pullAll(store, copy).map((entry) => entry.position);
 }
 
 /** REFILL rows for the entries. */
@@ -195,22 +244,22 @@ export function refillRows(entries: readonly TestEntry[]): { rows: Uint8Array; p
     const crc = crc32(head, crc32(body, 0));
     writeEntryRow(
       view, i * ENTRY_ROW_BYTES, entry.flags & FLAG_SHARED, body.length, head.length, crc,
-      note.length, note.length === 0 ? 0 : crc32(note, 0), entry.id, entry.position,
+      note.length, note.length === 0 ? 0 : crc32(note, 0), entry.id, entry.position, ROOM,
     );
     parts.push(body, head, note);
   });
   return { rows, payload: concat(parts) };
 }
 
-export function refill(store: Store, queue: MirroredQueue, entries: readonly TestEntry[]): number {
+export function refill(store: Store, copy: MirroredPartition, entries: readonly TestEntry[]): number {
   const { rows, payload } = refillRows(entries);
-  return store.refill(accountOf(store, queue.attributes.ownerId), queue, new DataView(rows.buffer), 0, entries.length, payload);
+  return store.refill(accountOf(store, copy.fence.holder?.gatewayId), copy, new DataView(rows.buffer), 0, entries.length, payload);
 }
 
 /** What must not change when a section is refused. */
-export function fingerprint(store: Store, queue: MirroredQueue): string {
+export function fingerprint(store: Store, copy: MirroredPartition): string {
   return JSON.stringify([
-    queue.number, queue.digestA, queue.digestB, queue.count, queue.bytes, queue.epoch, queue.role, queue.members,
-    pullAll(store, queue), store.entries.count, store.shared.count, store.segments.liveBytes, store.segments.records,
+    copy.number, copy.digestA, copy.digestB, copy.count, copy.bytes, copy.lastTerm, copy.isComplete,
+    pullAll(store, copy), store.entries.count, store.shared.count, store.segments.liveBytes, store.segments.records,
   ]);
 }

@@ -2,28 +2,27 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { PAGE_NEXT, decodeEntryPage } from '../../../../src/protocol/entry-page.js';
 import { ENTRY_ROW_BYTES, entryPosition } from '../../../../src/protocol/entry-rows.js';
-import { ROLE_NONE } from '../../../../src/protocol/reasons.js';
 import { FLAG_SHARED } from '../../../../src/protocol/change-rows.js';
-import { change, deleting, fingerprint, openQueue, storing } from '../core/section-kit.js';
+import { change, deleting, fingerprint, found, storing } from '../core/section-kit.js';
 import { testStore } from './test-gateway.js';
 
 describe('the export of a store', () => {
-  test('gives a queue in bounded pages, content included, and changes nothing', async (t) => {
+  test('gives a partition in bounded pages, content included, and changes nothing', async (t) => {
     const running = await testStore({ admin: { host: '127.0.0.1', port: 0 } });
     t.after(() => running.stop());
     const { store } = running;
-    const queue = openQueue(store);
-    for (let i = 0; i < 12; i += 1) change(store, queue, ...Array.from({ length: 100 }, (_none, k) => storing(i * 100 + k + 1, `body ${String(k)}`, 'head', k === 5 ? FLAG_SHARED : 0)));
-    change(store, queue, deleting(400, 50), storing(9_999, 'x'.repeat(5_000_000)), storing(10_000, 'last'));
-    store.blocks.pull(queue, 0, 2_000, 7, 1 << 20, true);
-    const before = [fingerprint(store, queue)];
-    store.blocks.pull(queue, 0, 2_000, 7, 1 << 20, true);
-    const cursor = [queue.pullRow, queue.pullPosition];
+    const copy = found(store);
+    for (let i = 0; i < 12; i += 1) change(store, copy, ...Array.from({ length: 100 }, (_none, k) => storing(i * 100 + k + 1, `body ${String(k)}`, 'head', k === 5 ? FLAG_SHARED : 0)));
+    change(store, copy, deleting(400, 50), storing(9_999, 'x'.repeat(5_000_000)), storing(10_000, 'last'));
+    store.blocks.pull(copy, 0, 2_000, 7, 1 << 20);
+    const before = [fingerprint(store, copy)];
+    store.blocks.pull(copy, 0, 2_000, 7, 1 << 20);
+    const cursor = [copy.pullRow, copy.pullPosition];
     const positions: number[] = [];
     const sizes: number[] = [];
     let next: string | null = '0';
     while (next !== null) {
-      const response: Response = await fetch(`http://127.0.0.1:${String(running.adminPort)}/api/v1/export?owner=g1&birth=1&serial=1&after=${next}`);
+      const response: Response = await fetch(`http://127.0.0.1:${String(running.adminPort)}/api/v1/export?partition=g1/1&after=${next}`);
       assert.equal(response.status, 200);
       const page = decodeEntryPage(new Uint8Array(await response.arrayBuffer()));
       assert.ok(page !== undefined);
@@ -34,28 +33,28 @@ describe('the export of a store', () => {
     }
     assert.deepEqual(sizes, [500, 500, 150, 1, 1]);
     assert.deepEqual([positions.length, positions[0], positions.at(-1)], [1_152, 1, 1_203]);
-    assert.deepEqual([queue.pullRow, queue.pullPosition], cursor);
-    assert.deepEqual([fingerprint(store, queue)], before);
+    assert.deepEqual([copy.pullRow, copy.pullPosition], cursor);
+    assert.deepEqual([fingerprint(store, copy)], before);
   });
 
-  test('gives a copy that is in no set, as a gateway left it that was filling it', async (t) => {
+  test('gives a copy that is in no record, as a gateway left it that was filling it', async (t) => {
     const running = await testStore({ admin: { host: '127.0.0.1', port: 0 } });
     t.after(() => running.stop());
-    const queue = openQueue(running.store, 1, 'g1', 0);
-    change(running.store, queue, storing(1, 'body'), storing(2, 'body'), storing(3, 'body'));
-    assert.equal(queue.role, ROLE_NONE);
+    const copy = found(running.store);
+    change(running.store, copy, storing(1, 'body'), storing(2, 'body'), storing(3, 'body'));
+    copy.isComplete = false;
     const url = `http://127.0.0.1:${String(running.adminPort)}/api/v1`;
-    const { rows } = (await (await fetch(`${url}/queues`)).json()) as { readonly rows: readonly { readonly queue_name: string }[] };
-    assert.deepEqual(rows.map(({ queue_name: name }) => name), ['queue-1'], 'the command finds it by its name');
-    const page = decodeEntryPage(new Uint8Array(await (await fetch(`${url}/export?owner=g1&birth=1&serial=1`)).arrayBuffer()));
+    const { rows } = (await (await fetch(`${url}/partitions`)).json()) as { readonly rows: readonly { readonly partition: string }[] };
+    assert.deepEqual(rows.map(({ partition }) => partition), ['g1/1'], 'the command finds it by its name');
+    const page = decodeEntryPage(new Uint8Array(await (await fetch(`${url}/export?partition=g1/1`)).arrayBuffer()));
     assert.equal((page?.rows.length ?? 0) / ENTRY_ROW_BYTES, 3);
   });
 
-  test('wants the token, knows no other queues, and refuses a cursor that is none', async (t) => {
+  test('wants the token, knows no other partitions, and refuses a cursor that is none', async (t) => {
     const running = await testStore({ admin: { host: '127.0.0.1', port: 0, token: 'secret token' } });
     t.after(() => running.stop());
-    openQueue(running.store);
-    const url = `http://127.0.0.1:${String(running.adminPort)}/api/v1/export?owner=g1&birth=1&serial=`;
+    found(running.store);
+    const url = `http://127.0.0.1:${String(running.adminPort)}/api/v1/export?partition=g1/`;
     const status = async (more: string, headers: Record<string, string>): Promise<number> => (await fetch(url + more, { headers })).status;
     const authorization = 'Bearer secret token';
     assert.equal(await status('1', {}), 401);

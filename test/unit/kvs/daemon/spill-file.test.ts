@@ -1,202 +1,291 @@
 import assert from 'node:assert/strict';
-import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join as joined } from 'node:path';
 import { describe, test } from 'node:test';
 import type { TestContext } from 'node:test';
 import fc from 'fast-check';
-import type { MirroredQueue } from '../../../../src/kvs/core/mirrored-queue.js';
+import type { MirroredPartition } from '../../../../src/kvs/core/mirrored-partition.js';
 import type { Store } from '../../../../src/kvs/core/store.js';
+import type { StoreDaemonOptions } from '../../../../src/kvs/daemon/store-daemon.js';
 import { loadSpillFile, spillFileName, writeSpillFile } from '../../../../src/kvs/daemon/spill-file.js';
 import { crc32 } from '../../../../src/platform/node/checksum.js';
 import { SystemClock } from '../../../../src/platform/node/clock.js';
-import type { EventLog, LogFields } from '../../../../src/platform/ports.js';
+import type { EventLog } from '../../../../src/platform/ports.js';
 import { FLAG_BODY_ABSENT, FLAG_SHARED } from '../../../../src/protocol/change-rows.js';
-import { CLAIM_GRANTED, CLAIM_TOKEN_LOW, REFUSAL_EPOCH, ROLE_FILLING, ROLE_MEMBER, ROLE_NONE, ROLE_SPILLED } from '../../../../src/protocol/reasons.js';
-import { accountOf, annotating, change, deleting, newStore, openQueue, packer, pullAll, settingMembers, storing } from '../core/section-kit.js';
+import { FENCE_FILL } from '../../../../src/protocol/messages/fence.js';
+import { FENCED } from '../../../../src/protocol/message-types.js';
+import { DECLINED_LOWER } from '../../../../src/protocol/reasons.js';
+import {
+  BOOT_ID, ORIGIN, accountOf, annotating, attached, beginFill, change, deleting, fenceAs, found, join, newStore, packer, pullAll, recordOf, storing,
+  termOf,
+} from '../core/section-kit.js';
+import { TestGateway, testStore } from './test-gateway.js';
 
 interface Bench {
   readonly file: string;
   readonly folder: string;
-  readonly errors: LogFields[];
   write(store: Store): Promise<boolean>;
-  load(options?: { memoryLimitBytes?: number; gateways?: readonly string[] }): Promise<Store>;
+  load(options?: Parameters<typeof newStore>[0]): Promise<Store | undefined>;
+}
+
+const OTHER = { storeId: 'store-b', bootId: 'ff'.repeat(16) };
+const HERE = { storeId: 'store-a', bootId: BOOT_ID };
+
+function folderOf(t: TestContext): string {
+  const folder = mkdtempSync(joined(tmpdir(), 'twinpost-spill-'));
+  t.after(() => { rmSync(folder, { recursive: true, force: true }); });
+  return folder;
 }
 
 function bench(t: TestContext): Bench {
-  const folder = mkdtempSync(join(tmpdir(), 'twinpost-spill-'));
-  t.after(() => { rmSync(folder, { recursive: true, force: true }); });
-  const errors: LogFields[] = [];
-  const log: EventLog = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: (_event, _text, fields) => { errors.push(fields ?? {}); } };
+  const folder = folderOf(t);
+  const log: EventLog = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
   const ports = { crc32, packer, clock: new SystemClock(), log };
   const file = spillFileName(folder, 'store-a');
   return {
-    file, folder, errors,
+    file, folder,
     write: (store) => writeSpillFile(file, store, ports),
-    load: async (options = {}) => (await loadSpillFile(file, () => newStore(options), ports)).store,
+    load: (options = {}) => loadSpillFile(file, 'store-a', (head) => newStore(options, head), ports),
   };
 }
 
-/** All that must come back. */
-function shown(store: Store, queue: MirroredQueue | undefined): unknown {
-  assert.ok(queue !== undefined);
-  const { number, digestA, digestB, epoch, members, holder, holderToken, highestToken, count, bytes, attributes } = queue;
-  return { number, digestA, digestB, epoch, members, holder, holderToken, highestToken, count, bytes, attributes, entries: pullAll(store, queue) };
+async function loaded(from: Bench, options: Parameters<typeof newStore>[0] = {}): Promise<Store> {
+  return (await from.load(options)) ?? assert.fail('there is a file');
 }
 
-function smallStore(): { store: Store; queue: MirroredQueue } {
+/** All that must come back. */
+function shown(store: Store, copy: MirroredPartition | undefined): unknown {
+  assert.ok(copy !== undefined);
+  const { partition, number, digestA, digestB, lastTerm, isComplete, count, bytes, fence } = copy;
+  return { partition, number, digestA, digestB, lastTerm, isComplete, count, bytes, fence: fence.carried(), entries: pullAll(store, copy) };
+}
+
+function smallStore(): { store: Store; copy: MirroredPartition } {
   const store = newStore();
   accountOf(store).admit(7, new Uint8Array(8).fill(3), store.admission);
-  const queue = openQueue(store, 1, 'g1', 1, ['g2']);
-  change(store, queue, storing(1, 'body one', 'h1'), storing(2, 'two', 'h2'), storing(3, '', ''), annotating(2, 'a note'), deleting(1));
-  return { store, queue };
+  const copy = found(store);
+  change(store, copy, storing(1, 'body one', 'h1'), storing(2, 'two', 'h2'), storing(3, '', ''), annotating(2, 'a note'), deleting(1));
+  return { store, copy };
 }
 
 describe('a spill file', () => {
-  test('brings back queues, numbers, digests, claims, entries, notes and shared bodies', async (t) => {
-    const { file, write, load, errors } = bench(t);
-    const { store, queue } = smallStore();
-    const other = openQueue(store, 2);
+  test('brings back the same boot: copies with entries, notes and shared bodies, fences, and what was told', async (t) => {
+    const from = bench(t);
+    const { store, copy } = smallStore();
+    store.tell({ partition: 'g1/1', record: recordOf(9, { members: [OTHER, HERE] }), isOut: false });
+    const other = found(store, 2);
     change(store, other, storing(9, 'shared body', 'x', FLAG_SHARED), storing(5, 'own', 'y'));
-    const third = openQueue(store, 3);
-    change(store, third, storing(9, 'shared body', 'z', FLAG_SHARED | FLAG_BODY_ABSENT), settingMembers(2, ['store-a']));
-    store.claim(accountOf(store, 'g2'), queue, 9, 20_000);
-    const away = openQueue(store, 4);
-    change(store, away, storing(1, 'not a member any more'), settingMembers(2, ['store-b']));
-    const filling = openQueue(store, 5);
-    store.beginRefill(filling, 7, 1, 2);
-    assert.equal(await write(store), true);
-    assert.equal(readFileSync(file).toString('latin1').split('shared body').length, 2, 'the shared body stands there once');
-    const back = await load();
-    assert.deepEqual(errors, []);
-    for (const serial of [1, 2, 3, 4]) {
-      const now = back.queues.find('g1', 1, serial);
-      assert.deepEqual(shown(back, now), shown(store, store.queues.find('g1', 1, serial)));
-      assert.equal(now?.role, ROLE_SPILLED);
-    }
-    assert.deepEqual(back.queues.find('g1', 1, 4)?.members, ['store-b'], 'it had left the set: good for a tail');
-    assert.equal(back.queues.find('g1', 1, 5), undefined, 'it has holes');
-    assert.equal(back.shared.count, 1);
-    assert.equal(back.entries.count, 6);
-    assert.ok(!existsSync(file) && existsSync(`${file}.used`), 'used once');
-    assert.equal((await load()).queues.count, 0);
+    const third = found(store, 3);
+    change(store, third, storing(9, 'shared body', 'z', FLAG_SHARED | FLAG_BODY_ABSENT));
+    join(store, 'g1/3', termOf(4), { id: 'g2' });
+    const givenUp = found(store, 4);
+    change(store, givenUp, storing(1, 'given up'));
+    store.tell({ partition: 'g1/4', record: recordOf(6, { term: termOf(6), members: [OTHER], gaveUp: [{ ...HERE, epoch: 5 }] }), isOut: true });
+    beginFill(store, 'g1/5', ORIGIN, { number: 7, digestA: 1, digestB: 2 });
+    found(store, 6);
+    store.tell({ partition: 'g1/6', record: recordOf(3, { members: [OTHER] }), isOut: true });
+    assert.equal(await from.write(store), true);
+    assert.equal(readFileSync(from.file).toString('latin1').split('shared body').length, 2, 'the shared body stands there once');
+
+    const back = await loaded(from);
+    assert.equal(back.bootId, BOOT_ID);
+    for (const one of [copy, other, third, givenUp]) assert.deepEqual(shown(back, back.partitions.find(one.partition)), shown(store, one));
+    assert.equal(back.isMember(back.partitions.find('g1/1') ?? assert.fail()), true, 'a member where the record says so');
+    assert.equal(back.partitions.find('g1/5'), undefined, 'it has holes');
+    assert.equal(back.partitions.find('g1/6'), undefined, 'it was told that it is out');
+    assert.equal(back.partitions.peek('g1/6').told?.epoch, 3, 'but knows the record');
+    assert.deepEqual([back.shared.count, back.entries.count, back.partitions.count], [1, 6, 4]);
+    assert.ok(!existsSync(from.file) && existsSync(`${from.file}.used`), 'used once');
+    assert.equal(await from.load(), undefined);
   });
 
-  test('tells of a queue that was given back: its owner must claim it first', async (t) => {
-    const { write, load } = bench(t);
+  test('brings back who is fenced: lower terms are declined, the term goes on where it stood, older incarnations are out', async (t) => {
+    const from = bench(t);
+    const { store } = smallStore();
+    join(store, 'g1/1', termOf(4), { id: 'g2' });
+    await from.write(store);
+    const back = await loaded(from);
+    const copy = back.partitions.find('g1/1') ?? assert.fail();
+    assert.equal(fenceAs(back, FENCE_FILL, 'g1/1', termOf(3)), DECLINED_LOWER);
+    assert.equal(back.check(attached(copy, ORIGIN)) !== 0, true);
+    assert.equal(change(back, join(back, 'g1/1', termOf(4), { id: 'g2' }), storing(6, 'six')), 0);
+    const owner = accountOf(back);
+    assert.equal(owner.admit(6, new Uint8Array(8), back.admission), false);
+    assert.equal(owner.admit(7, new Uint8Array(8).fill(4), back.admission), false);
+    assert.equal(owner.admit(7, new Uint8Array(8).fill(3), back.admission), true);
+  });
+
+  test('brings back what a process has still to hear of its fences, and goes on counting', async (t) => {
+    const from = bench(t);
     const store = newStore();
-    const queue = openQueue(store, 1, 'g1', 1, ['g2']);
-    change(store, queue, storing(1, 'x'));
-    store.claim(accountOf(store, 'g2'), queue, 9, 20_000);
-    store.release(accountOf(store, 'g2'), queue, 9, false);
-    await write(store);
-    const back = (await load()).queues.find('g1', 1, 1);
-    assert.deepEqual([back?.holder, back?.highestToken, back?.mustClaim], ['g1', 9, true]);
+    found(store, 1);
+    found(store, 2);
+    store.heartbeat(accountOf(store), 0, 0);
+    join(store, 'g1/1', termOf(2), { id: 'g2' });
+    await from.write(store);
+    const back = await loaded(from);
+    join(back, 'g1/2', termOf(3), { id: 'g2' });
+    assert.deepEqual(back.heartbeat(accountOf(back), 0, 0), {
+      leaseMs: 10_000, fenceCount: 2,
+      fences: [{ count: 1, partition: 'g1/1', term: termOf(2) }, { count: 2, partition: 'g1/2', term: termOf(3) }],
+    });
+  });
+
+  test('says how long the longest lease of its boot was: nobody has an older one before that is over, whatever the lease is now', async (t) => {
+    const from = bench(t);
+    const store = newStore({ leaseMs: 30_000 });
+    found(store);
+    await from.write(store);
+    const shorter = await loaded(from, { leaseMs: 5_000, startMs: 1_000 });
+    const { holder } = accountOf(shorter);
+    const left = (of: Store, nowMs: number): number => of.ask({ partition: 'g1/1', holder }, nowMs).leaseLeftMs;
+    assert.equal(left(shorter, 1_000), 30_000);
+    assert.equal(left(shorter, 30_999), 1);
+    assert.equal(left(shorter, 31_000), 0);
+    const taken = join(shorter, 'g1/1', termOf(2), { id: 'g2', nowMs: 2_000 });
+    assert.equal(taken.fence.olderLeaseMs(2_000, holder), 29_000, 'the file does not say whose it was: that one is dead helps nobody');
+    assert.equal(shorter.heartbeat(accountOf(shorter), 0, 2_000).leaseMs, 5_000);
+    await from.write(shorter);
+    assert.equal(left(await loaded(from, { leaseMs: 5_000 }), 0), 30_000, 'of the whole boot, over any number of stops');
+    assert.equal(left(newStore(), 0), 0, 'a new boot has no such wait');
   });
 
   test('comes back the same whatever was stored', async (t) => {
-    const { write, load } = bench(t);
-    await fc.assert(fc.asyncProperty(fc.array(fc.record({ queue: fc.nat(2), size: fc.nat(40_000), kind: fc.nat(3) }), { maxLength: 60 }), async (steps) => {
+    const from = bench(t);
+    await fc.assert(fc.asyncProperty(fc.array(fc.record({ copy: fc.nat(2), size: fc.nat(40_000), kind: fc.nat(3) }), { maxLength: 60 }), async (steps) => {
       const store = newStore();
-      const queues = [1, 2, 3].map((serial) => openQueue(store, serial));
-      for (const { queue: index, size, kind } of steps) {
-        const queue = queues[index];
-        assert.ok(queue !== undefined);
-        if (kind === 0 && queue.first !== 0) change(store, queue, deleting(store.entries.positionOf(queue.first)));
-        else if (kind === 1 && queue.last !== 0) change(store, queue, annotating(store.entries.positionOf(queue.last), 'n'.repeat(size % 999)));
-        else change(store, queue, storing(size, 'b'.repeat(size), 'head', kind === 2 ? FLAG_SHARED : 0));
+      const copies = [1, 2, 3].map((number) => found(store, number));
+      for (const { copy: index, size, kind } of steps) {
+        const copy = copies[index];
+        assert.ok(copy !== undefined);
+        if (kind === 0 && copy.first !== 0) change(store, copy, deleting(store.entries.positionOf(copy.first)));
+        else if (kind === 1 && copy.last !== 0) change(store, copy, annotating(store.entries.positionOf(copy.last), 'n'.repeat(size % 999)));
+        else change(store, copy, storing(size, 'b'.repeat(size), 'head', kind === 2 ? FLAG_SHARED : 0));
       }
-      await write(store);
-      const back = await load();
-      for (const queue of queues) assert.deepEqual(shown(back, back.queues.find('g1', 1, queue.attributes.serial)), shown(store, queue));
+      await from.write(store);
+      const back = await loaded(from);
+      for (const copy of copies) assert.deepEqual(shown(back, back.partitions.find(copy.partition)), shown(store, copy));
     }), { numRuns: 25 });
   });
 
-  test('is refused whole, with the rule in the log, and kept, wherever it was cut', async (t) => {
-    const { file, write, load, errors } = bench(t);
-    await write(smallStore().store);
-    const whole = readFileSync(file);
+  test('is refused whole wherever it was cut, with the file and what to do, and stays as it is', async (t) => {
+    const from = bench(t);
+    await from.write(smallStore().store);
+    const whole = readFileSync(from.file);
     for (let length = 0; length < whole.length; length += 1) {
-      writeFileSync(file, whole.subarray(0, length));
-      const back = await load();
-      assert.deepEqual([back.queues.count, back.entries.count], [0, 0], `cut at ${String(length)}`);
-      assert.equal(errors.length, length + 1);
-      assert.deepEqual(readFileSync(`${file}.damaged`), whole.subarray(0, length));
+      writeFileSync(from.file, whole.subarray(0, length));
+      await assert.rejects(from.load(), ({ name, message }: Error) => name === 'StoreStartError' && message.startsWith(`store store-a: what it held when it stopped is in ${from.file}, which can't be used (`) && !message.includes('\n'), `cut at ${String(length)}`);
+      assert.deepEqual(readFileSync(from.file), whole.subarray(0, length));
     }
-    writeFileSync(file, Buffer.concat([whole, whole]));
-    assert.equal((await load()).queues.count, 0);
-    assert.match(String(errors.at(-1)?.['rule']), /out of place/);
+    writeFileSync(from.file, Buffer.concat([whole, whole]));
+    await assert.rejects(from.load(), /out of place/);
+    assert.deepEqual(readdirSync(from.folder), ['store-store-a.spill']);
   });
 
   test('is refused whole when any bit of it was turned', async (t) => {
-    const { file, write, load, errors } = bench(t);
-    await write(smallStore().store);
-    const whole = readFileSync(file);
+    const from = bench(t);
+    await from.write(smallStore().store);
+    const whole = readFileSync(from.file);
     for (let at = 0; at < whole.length; at += 1) {
       const turned = Uint8Array.from(whole);
       turned[at] = (turned[at] ?? 0) ^ (1 << (at % 8));
-      writeFileSync(file, turned);
-      assert.equal((await load()).queues.count, 0, `byte ${String(at)}`);
-      assert.equal(errors.length, at + 1);
+      writeFileSync(from.file, turned);
+      await assert.rejects(from.load(), /can't be used/, `byte ${String(at)}`);
     }
   });
 
-  test('of another store, or beyond the memory limit, is not taken', async (t) => {
-    const { file, write, load, errors } = bench(t);
+  test('that does not fit into memory, is of another store, or can not be read, is refused and not put aside', async (t) => {
+    const from = bench(t);
     const big = newStore();
-    const queue = openQueue(big);
-    for (let i = 0; i < 40; i += 1) change(big, queue, storing(i, 'x'.repeat(50_000)));
-    await write(big);
-    assert.equal((await load({ memoryLimitBytes: 1_000_000 })).entries.count, 0);
-    assert.match(String(errors.at(-1)?.['rule']), /memory limit/);
-    writeFileSync(file, readFileSync(`${file}.damaged`).toString('latin1').replace('store-a', 'store-z'), 'latin1');
-    await load();
-    assert.match(String(errors.at(-1)?.['rule']), /checksum/);
+    const copy = found(big);
+    for (let i = 0; i < 40; i += 1) change(big, copy, storing(i, 'x'.repeat(50_000)));
+    await from.write(big);
+    await assert.rejects(from.load({ memoryLimitBytes: 1_000_000 }), /does not fit: more than the memory limit allows; raise memory_limit/);
+    assert.equal((await loaded(from)).entries.count, 40, 'with more memory it does');
+    const log: EventLog = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
+    await from.write(big);
+    const asOther = loadSpillFile(from.file, 'store-z', (head) => newStore({}, head), { crc32, packer, clock: new SystemClock(), log });
+    await assert.rejects(asOther, /it is of store 'store-a'/);
+    assert.ok(existsSync(from.file));
+    rmSync(from.file);
+    mkdirSync(from.file);
+    await assert.rejects(from.load(), /can't be read \(EISDIR\): let this user read it/);
   });
 
-  test('is not written when nothing is held, and leaves no other file behind', async (t) => {
-    const { folder, write } = bench(t);
-    assert.equal(await write(newStore()), false);
-    assert.deepEqual(readdirSync(folder), []);
-    await write(smallStore().store);
-    assert.equal(readdirSync(folder).length, 1);
+  test('is not written when nothing is known, and leaves no other file behind', async (t) => {
+    const from = bench(t);
+    assert.equal(await from.write(newStore()), false);
+    assert.deepEqual(readdirSync(from.folder), []);
+    await from.write(smallStore().store);
+    assert.equal(readdirSync(from.folder).length, 1);
   });
 });
 
-describe('a queue that came back from a file', () => {
-  async function back(t: TestContext): Promise<{ store: Store; queue: MirroredQueue }> {
-    const { write, load } = bench(t);
-    await write(smallStore().store);
-    const store = await load();
-    const queue = store.queues.find('g1', 1, 1);
-    assert.ok(queue !== undefined);
-    return { store, queue };
-  }
-
-  test('takes what follows from its holder, and becomes a member by any higher epoch, or none', async (t) => {
-    const { store, queue } = await back(t);
-    assert.equal(change(store, queue, storing(6, 'six'), deleting(3)), 0);
-    assert.equal(queue.role, ROLE_SPILLED);
-    assert.equal(change(store, queue, settingMembers(1, ['store-a'])), REFUSAL_EPOCH);
-    assert.equal(change(store, queue, settingMembers(8, ['store-a', 'store-b'])), 0);
-    assert.equal(queue.role, ROLE_MEMBER);
-    const other = await back(t);
-    assert.equal(change(other.store, other.queue, settingMembers(4, ['store-b'])), 0);
-    assert.equal(other.queue.role, ROLE_NONE);
-    other.store.beginRefill(other.queue, 9, 1, 2);
-    assert.deepEqual([other.queue.role, other.queue.count, other.queue.number], [ROLE_FILLING, 0, 9]);
+describe('a store with a folder for its file', () => {
+  test('goes on as the same boot with what it held; its gateway joins and finds the number at which it stood', async (t) => {
+    const options: Partial<StoreDaemonOptions> = { stateDir: folderOf(t), spill: true };
+    const before = await testStore(options);
+    const gateway = await TestGateway.join(before);
+    gateway.found(1, 1);
+    await gateway.acknowledged(gateway.change(1, storing(1, 'kept', 'h')));
+    await before.stop();
+    const after = await testStore(options);
+    assert.deepEqual(after.bootId, before.bootId);
+    const again = await TestGateway.join(after, { generation: 2 });
+    again.join(1, 1);
+    assert.deepEqual((await again.next(FENCED)).values.slice(3, 5), [true, 1]);
+    again.connection.destroy();
+    await after.stop();
   });
 
-  test('confirms no claim of before, but grants it again; old incarnations stay fenced', async (t) => {
-    const { store, queue } = await back(t);
-    const owner = accountOf(store);
-    queue.holderToken = 7;
-    queue.highestToken = 7;
-    assert.equal(store.confirm(owner, queue, 7, 0).result, CLAIM_TOKEN_LOW);
-    assert.equal(store.claim(owner, queue, 7, 0).result, CLAIM_GRANTED);
-    assert.equal(store.confirm(owner, queue, 7, 0).result, CLAIM_GRANTED);
-    assert.equal(owner.admit(6, new Uint8Array(8), store.admission), false);
-    assert.equal(owner.admit(7, new Uint8Array(8).fill(4), store.admission), false);
-    assert.equal(owner.admit(7, new Uint8Array(8).fill(3), store.admission), true);
+  test('is a new boot after a crash: a file that was used speaks for nobody', async (t) => {
+    const stateDir = folderOf(t);
+    const before = await testStore({ stateDir, spill: true });
+    const gateway = await TestGateway.join(before);
+    await gateway.acknowledged(gateway.found(1, 1));
+    await before.stop();
+    const crashed = await testStore({ stateDir, spill: false });
+    await crashed.stop();
+    const after = await testStore({ stateDir, spill: true });
+    assert.notDeepEqual(after.bootId, before.bootId);
+    assert.equal(after.store.partitions.count, 0);
+    await after.stop();
+  });
+
+  test('is refused while another process of it has the files, and waits for one that is on its way out', async (t) => {
+    const options: Partial<StoreDaemonOptions> = { stateDir: folderOf(t), spill: true };
+    const before = await testStore(options);
+    const gateway = await TestGateway.join(before);
+    await gateway.acknowledged(gateway.found(1, 1));
+    await assert.rejects(testStore({ ...options, lockWaitMs: 0 }), ({ name, message }: Error) => name === 'StoreStartError' && /another process of it still has its files .*: stop that one, or give this store another id or state_dir/.test(message));
+    const successor = testStore(options);
+    await before.stop();
+    const after = await successor;
+    assert.deepEqual(after.bootId, before.bootId, 'it found the file that was written meanwhile');
+    assert.equal(after.store.partitions.count, 1);
+    await after.stop();
+  });
+
+  test('that can not listen leaves the file as good as before, and the lock free', async (t) => {
+    const stateDir = folderOf(t);
+    const before = await testStore({ stateDir, spill: true });
+    const gateway = await TestGateway.join(before);
+    await gateway.acknowledged(gateway.found(1, 1));
+    await before.stop();
+    const port = { name: 'A', host: '127.0.0.1', port: 1 };
+    await assert.rejects(testStore({ stateDir, spill: true, paths: [{ ...port, host: '192.0.2.1' }] }));
+    assert.ok(existsSync(spillFileName(stateDir, 'store-a')));
+    const after = await testStore({ stateDir, spill: true, lockWaitMs: 0 });
+    assert.deepEqual(after.bootId, before.bootId);
+    await after.stop();
+  });
+
+  test('that finds a damaged file does not start, and leaves file and lock as they were', async (t) => {
+    const stateDir = folderOf(t);
+    const file = spillFileName(stateDir, 'store-a');
+    writeFileSync(file, 'no spill file');
+    await assert.rejects(testStore({ stateDir, spill: true }), /can't be used/);
+    assert.deepEqual(readdirSync(stateDir), ['store-store-a.spill']);
   });
 });

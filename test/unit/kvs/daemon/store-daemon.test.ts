@@ -7,15 +7,18 @@ import { crc32 } from '../../../../src/platform/node/checksum.js';
 import { encodeFrame } from '../../../../src/protocol/frame.js';
 import * as types from '../../../../src/protocol/message-types.js';
 import { encodeChanges } from '../../../../src/protocol/messages/changes.js';
+import { encodeAsk } from '../../../../src/protocol/messages/ask.js';
 import { encodeHeartbeat } from '../../../../src/protocol/messages/heartbeat.js';
-import { encodeList } from '../../../../src/protocol/messages/list.js';
+import { encodeRelease } from '../../../../src/protocol/messages/release.js';
 import { encodePull } from '../../../../src/protocol/messages/pull.js';
 import { encodeTail } from '../../../../src/protocol/messages/tail.js';
+import { encodeTexts } from '../../../../src/protocol/messages/texts.js';
 import {
-  CLOSE_DENIED, CLOSE_FENCED, CLOSE_MALFORMED, CLOSE_SEQUENCE, CLOSE_STANDBY, CLOSE_STOPPING, REFUSAL_CHECKSUM, REFUSAL_LIMIT, REFUSAL_MISSING, REFUSAL_UNKNOWN,
+  CLOSE_DENIED, CLOSE_FENCED, CLOSE_LIMIT, CLOSE_MALFORMED, CLOSE_SEQUENCE, CLOSE_STANDBY, CLOSE_STOPPING, CLOSE_VERSION, DECLINED_LOWER, REFUSAL_CHECKSUM, REFUSAL_FENCED, REFUSAL_LIMIT, REFUSAL_MISSING, REFUSAL_UNKNOWN,
 } from '../../../../src/protocol/reasons.js';
-import { bytes, change, deleting, nextSection, openQueue, packer, section, storing } from '../core/section-kit.js';
-import { TestGateway, testStore } from './test-gateway.js';
+import { TextRows, textOf } from '../../../../src/protocol/text-rows.js';
+import { ORIGIN, annotating, bytes, change, deleting, found, nextSection, packer, recordOf, section, storing, termOf } from '../core/section-kit.js';
+import { TestGateway, secretOf, testStore } from './test-gateway.js';
 
 async function running(t: TestContext, options: Partial<StoreDaemonOptions> = {}): Promise<RunningStore> {
   const store = await testStore(options);
@@ -25,7 +28,7 @@ async function running(t: TestContext, options: Partial<StoreDaemonOptions> = {}
 
 function pull(gateway: TestGateway, handle: number, after: number, entriesMax: number): number {
   return gateway.send(types.PULL, encodePull(packer, {
-    handle, afterPosition: after, untilPosition: Number.MAX_SAFE_INTEGER, entriesMax, bytesMax: 1 << 24, bodies: true,
+    handle, afterPosition: after, untilPosition: Number.MAX_SAFE_INTEGER, entriesMax, bytesMax: 1 << 24, withBodies: true,
   }));
 }
 
@@ -33,7 +36,7 @@ describe('a store on real sockets', () => {
   test('stores, acknowledges once for a turn, and gives back what it holds', async (t) => {
     const store = await running(t);
     const gateway = await TestGateway.join(store);
-    gateway.open(7, 1);
+    gateway.found(7, 1);
     gateway.change(7, storing(1, 'one', 'h1'), storing(2, 'two', 'h2'));
     const last = gateway.change(7, deleting(1));
     const ack = await gateway.acknowledged(last);
@@ -48,7 +51,7 @@ describe('a store on real sockets', () => {
   test('acknowledges much as it comes, so that its gateway sends on meanwhile', async (t) => {
     const store = await running(t);
     const gateway = await TestGateway.join(store);
-    await gateway.acknowledged(gateway.open(7, 1));
+    await gateway.acknowledged(gateway.found(7, 1));
     // Written in one turn of this process, which is the store's, too: read by it in one of the next.
     let last = 0;
     for (let id = 1; id <= 4; id++) last = gateway.change(7, storing(id, 'x'.repeat(20_000), 'head'));
@@ -59,7 +62,7 @@ describe('a store on real sockets', () => {
   test('finds a byte that is wrong in a frame longer than it reads at once, wherever it is', async (t) => {
     const store = await running(t);
     const gateway = await TestGateway.join(store);
-    await gateway.acknowledged(gateway.open(7, 1));
+    await gateway.acknowledged(gateway.found(7, 1));
     const { first, a, b, rows, payload } = section(0, 0, 0, Array.from({ length: 12 }, (_none, id) => storing(id, String.fromCharCode(97 + id).repeat(60_000), 'head')));
     const control = encodeChanges(packer, [7, first, a, b, rows]).slice();
     for (const at of [0, 270_000, 600_000, payload.length - 1]) {
@@ -67,24 +70,20 @@ describe('a store on real sockets', () => {
       damaged[at] = (damaged[at] ?? 0) ^ 1;
       const refusedAt = gateway.send(types.CHANGES, control, damaged);
       assert.deepEqual((await gateway.next(types.REFUSAL)).values.slice(0, 3), [refusedAt, 7, REFUSAL_CHECKSUM], `byte ${String(at)}`);
-      await gateway.acknowledged(gateway.open(7, 1));
+      await gateway.acknowledged(gateway.join(7, 1));
     }
     const ack = await gateway.acknowledged(gateway.send(types.CHANGES, control, payload));
     assert.deepEqual([ack.values[2], ack.values[3]], [7, 12]);
   });
 
-  test('answers heartbeats, lists queues, gives the tail behind a number that it knows', async (t) => {
+  test('answers heartbeats, and gives the tail behind a number that it knows', async (t) => {
     const store = await running(t);
     const gateway = await TestGateway.join(store);
-    gateway.send(types.HEARTBEAT, encodeHeartbeat(packer, { token: 42, wallMs: 0 }));
-    assert.equal((await gateway.next(types.BEAT)).values[0], 42);
-    gateway.open(1, 1);
-    gateway.open(2, 2);
+    gateway.heartbeat(42);
+    assert.deepEqual((await gateway.next(types.BEAT)).values.filter((_none, i) => i !== 1), [42, 10_000, 0, []]);
+    gateway.found(1, 1);
+    gateway.found(2, 2);
     gateway.change(2, storing(1, 'x', ''));
-    gateway.send(types.LIST, encodeList(packer, { gatewayId: '', cursor: 0 }));
-    const listed = await gateway.next(types.LISTED);
-    assert.equal(listed.values[1], true);
-    assert.deepEqual(listed.values.slice(2).map((row) => (row as unknown[])[3]), ['q1', 'q2']);
     gateway.send(types.TAIL, encodeTail(packer, { handle: 2, number: 0, digestA: 0, digestB: 0 }));
     const tailed = await gateway.next(types.TAILED);
     assert.deepEqual(tailed.values.slice(1, 3), [true, 1]);
@@ -93,6 +92,92 @@ describe('a store on real sockets', () => {
     assert.equal((await gateway.next(types.TAILED)).values[1], false, 'another digest');
     gateway.send(types.TAIL, encodeTail(packer, { handle: 1, number: 0, digestA: 0, digestB: 0 }));
     assert.equal((await gateway.next(types.TAILED)).values[1], true);
+  });
+
+  test('fences, on open connections too: changes, reads and fills of the term before are refused, and its process hears of it', async (t) => {
+    const store = await running(t);
+    const [owner, taker] = [await TestGateway.join(store), await TestGateway.join(store, { id: 'g2' })];
+    owner.found(1, 1);
+    owner.heartbeat(1);
+    await owner.acknowledged(owner.change(1, storing(1, 'one', 'h')));
+    taker.join(9, 1, termOf(2), 'g1');
+    const fenced = (await taker.next(types.FENCED)).values;
+    assert.deepEqual([fenced[0], fenced[3], fenced[4], fenced[7]], [9, true, 1, [ORIGIN.number, ORIGIN.nonce]]);
+    assert.ok(Number(fenced[8]) > 9_000, 'the lease of the owner still runs');
+    const refused: number[] = [];
+    const refuse = async (sequence: number): Promise<void> => {
+      const refusal = await owner.next(types.REFUSAL);
+      assert.deepEqual(refusal.values.slice(0, 3), [sequence, 1, REFUSAL_FENCED]);
+      refused.push(sequence);
+    };
+    await refuse(owner.change(1, storing(2, 'late', 'h')));
+    await refuse(pull(owner, 1, 0, 10));
+    await refuse(owner.send(types.TAIL, encodeTail(packer, { handle: 1, number: 0, digestA: 0, digestB: 0 })));
+    await refuse(owner.send(types.RELEASE, encodeRelease(packer, { handle: 1 })));
+    owner.heartbeat(2);
+    assert.deepEqual((await owner.next(types.BEAT)).values.slice(3), [1, [[1, 'g1/1', [2, 2]]]]);
+    owner.join(1, 1);
+    const declined = (await owner.next(types.DECLINED)).values;
+    assert.deepEqual(declined, [1, DECLINED_LOWER, [1, 1], [2, 2], []]);
+    pull(taker, 9, 0, 10);
+    assert.equal(new TextDecoder().decode((await taker.next(types.BLOCK)).bodies), 'oneh');
+    assert.equal(store.counters.declines[DECLINED_LOWER], 1);
+  });
+
+  test('keeps no words by a handle that is not bound, is refused, or whose term is fenced; nobody hears of it', async (t) => {
+    const store = await running(t);
+    const [owner, taker] = [await TestGateway.join(store), await TestGateway.join(store, { id: 'g2' })];
+    const say = (gateway: TestGateway, handle: number, words: string): number => {
+      const rows = new TextRows();
+      rows.add(1, bytes(words));
+      return gateway.send(types.TEXTS, encodeTexts(packer, [{ handle, rows: rows.take() }]));
+    };
+    const kept = (): string[] => {
+      const row = store.store.entries.find(store.store.partitions.find('g1/1') ?? assert.fail('a copy'), 1);
+      return [store.store.texts.of(row)].map((words) => new TextDecoder().decode(words));
+    };
+    owner.found(1, 1);
+    owner.change(1, storing(1, 'one', 'h'), annotating(1, 'note'));
+    say(owner, 2, 'not bound');
+    await owner.acknowledged(say(owner, 1, '450 busy'));
+    assert.deepEqual(kept(), ['450 busy']);
+    taker.join(9, 1, termOf(2), 'g1');
+    await taker.next(types.FENCED);
+    await owner.acknowledged(say(owner, 1, 'fenced'));
+    assert.deepEqual(kept(), ['450 busy']);
+    assert.deepEqual(owner.frames.filter(({ type }) => type === types.REFUSAL), []);
+    pull(taker, 9, 0, 10);
+    const texts = (await taker.next(types.BLOCK)).values[5] as Uint8Array;
+    assert.equal(new TextDecoder().decode(textOf(texts, 0)), '450 busy');
+    await taker.acknowledged(say(taker, 9, '450 still busy'));
+    assert.deepEqual(kept(), ['450 still busy']);
+    taker.send(types.CHANGES, encodeChanges(packer, [9, 9, 0, 0, nextSection(found(store.store, 7, 'g2'), [deleting(1)]).rows]));
+    await taker.next(types.REFUSAL);
+    await taker.acknowledged(say(taker, 9, 'refused'));
+    assert.deepEqual(kept(), ['450 still busy']);
+  });
+
+  test('tells what it was told, and what of a lease is left', async (t) => {
+    const store = await running(t);
+    const gateway = await TestGateway.join(store);
+    gateway.send(types.ASK, encodeAsk(packer, { partition: 'g1/1', holder: { gatewayId: 'g1', incarnation: 1 } }));
+    assert.deepEqual((await gateway.next(types.ASKED)).values, ['g1/1', false, 0, []], 'a connection is no lease');
+    const members = [{ storeId: 'store-a', bootId: store.store.bootId }];
+    gateway.found(1, 1);
+    gateway.heartbeat(1);
+    gateway.tell(1, recordOf(3, { members }), false);
+    assert.deepEqual((await gateway.next(types.TOLD)).values, ['g1/1', 3, true]);
+    gateway.tell(1, recordOf(2, { members }), true);
+    assert.deepEqual((await gateway.next(types.TOLD)).values, ['g1/1', 2, false]);
+    const other = await TestGateway.join(store, { id: 'g2' });
+    other.send(types.ASK, encodeAsk(packer, { partition: 'g1/1', holder: { gatewayId: 'g1', incarnation: 1 } }));
+    const asked = (await other.next(types.ASKED)).values;
+    assert.deepEqual([asked[0], asked[1], asked[3]], ['g1/1', true, [3, [1, 1], ['g1', 0], [['store-a', store.store.bootId]], []]]);
+    assert.ok(Number(asked[2]) > 9_000);
+    gateway.send(types.RELEASE, encodeRelease(packer, { handle: 1 }));
+    await gateway.acknowledged(gateway.heartbeat(2) - 1);
+    other.send(types.ASK, encodeAsk(packer, { partition: 'g1/1', holder: { gatewayId: 'g1', incarnation: 1 } }));
+    assert.equal((await other.next(types.ASKED)).values[2], 0, 'released');
   });
 
   test('counts a frame that has come in part as memory, and no more when its connection is gone', async (t) => {
@@ -116,11 +201,11 @@ describe('a store on real sockets', () => {
     const store = await running(t, { memoryLimitBytes: 64 * 1024 * 1024 });
     const { admission } = store.store;
     const gateway = await TestGateway.join(store);
-    const others = openQueue(store.store, 1, 'g2');
+    const others = found(store.store, 1, 'g2');
     while (change(store.store, others, storing(1, 'x'.repeat(50_000))) === 0);
     const granted = store.store.account('g1')?.granted ?? 0;
-    gateway.open(1, 1);
-    gateway.open(2, 2);
+    gateway.found(1, 1);
+    gateway.found(2, 2);
     await gateway.acknowledged(gateway.change(1, storing(1, 'kept')));
     const before = admission.usedBytes;
     assert.ok(before + granted > 0.95 * admission.limitBytes && granted > 200_000);
@@ -133,19 +218,19 @@ describe('a store on real sockets', () => {
     watch();
     // Without credit: one section of it ends mail, and needs no bodies.
     const large = section(0, 0, 0, Array.from({ length: 16 }, (_none, id) => storing(id, 'y'.repeat(1024 * 1024))));
-    const queue = store.store.queues.find('g1', 1, 1);
-    assert.ok(queue !== undefined);
-    const ending = nextSection(queue, [deleting(1)]);
+    const copy = store.store.partitions.find('g1/1');
+    assert.ok(copy !== undefined);
+    const ending = nextSection(copy, [deleting(1)]);
     const refusedAt = gateway.send(types.CHANGES, encodeChanges(packer, [2, large.first, large.a, large.b, large.rows, 1, ending.first, ending.a, ending.b, ending.rows]), large.payload);
     assert.deepEqual((await gateway.next(types.REFUSAL)).values.slice(0, 3), [refusedAt, 2, REFUSAL_LIMIT]);
     await gateway.acknowledged(refusedAt);
-    assert.deepEqual([queue.number, queue.count], [2, 0]);
+    assert.deepEqual([copy.number, copy.count], [2, 0]);
     // Within its credit, as large as that goes.
-    gateway.open(2, 2);
+    gateway.join(2, 2);
     const fitting = section(0, 0, 0, [storing(1, 'z'.repeat((store.store.account('g1')?.granted ?? 0) - 1000))]);
     const taken = gateway.send(types.CHANGES, encodeChanges(packer, [2, fitting.first, fitting.a, fitting.b, fitting.rows]), fitting.payload);
     await gateway.acknowledged(taken);
-    assert.equal(store.store.queues.find('g1', 1, 2)?.number, 1);
+    assert.equal(store.store.partitions.find('g1/2')?.number, 1);
     // Repeated, it has no credit any more, and needs no bodies.
     const repeated = gateway.send(types.CHANGES, encodeChanges(packer, [2, fitting.first, fitting.a, fitting.b, fitting.rows]), fitting.payload);
     await gateway.acknowledged(repeated);
@@ -155,10 +240,10 @@ describe('a store on real sockets', () => {
     assert.ok(most <= admission.limitBytes, `${String(most)} of ${String(admission.limitBytes)}`);
   });
 
-  test('refuses in order, then passes over what was sent behind until the queue is opened again', async (t) => {
+  test('refuses in order, then passes over what was sent behind until a FENCE binds the handle again', async (t) => {
     const store = await running(t);
     const gateway = await TestGateway.join(store);
-    gateway.open(1, 1);
+    gateway.found(1, 1);
     const bad = gateway.change(1, deleting(9));
     gateway.change(1, storing(1, 'a'));
     const third = gateway.change(1, storing(2, 'b'));
@@ -168,12 +253,32 @@ describe('a store on real sockets', () => {
     const order = gateway.frames.findIndex((frame) => frame.type === types.REFUSAL);
     const ackPast = gateway.frames.findIndex((frame) => frame.type === types.ACK && Number(frame.values[0]) >= bad);
     assert.ok(order < ackPast);
-    assert.deepEqual(gateway.frames[ackPast]?.values.length, 4, 'only the OPEN touched the queue');
-    assert.equal(store.store.queues.find('g1', 1, 1)?.number, 0);
-    gateway.open(1, 1);
+    assert.deepEqual(gateway.frames[ackPast]?.values.length, 2, 'nothing touched the copy');
+    assert.equal(store.store.partitions.find('g1/1')?.number, 0);
+    gateway.join(1, 1);
     const unknown = gateway.change(5, storing(1, 'x'));
     await gateway.acknowledged(unknown);
     assert.deepEqual(gateway.frames.filter((frame) => frame.type === types.REFUSAL).at(-1)?.values.slice(0, 3), [unknown, 5, REFUSAL_UNKNOWN]);
+  });
+
+  test('a handle that is bound to another copy is named with the number of that one only', async (t) => {
+    const store = await running(t);
+    const gateway = await TestGateway.join(store);
+    gateway.found(1, 1);
+    gateway.change(1, storing(1, 'a'));
+    await gateway.acknowledged(gateway.found(1, 2));
+    assert.deepEqual(gateway.frames.filter(({ type }) => type === types.ACK).map(({ values }) => values.slice(2)), [[]]);
+    assert.equal(store.store.partitions.find('g1/1')?.number, 1);
+  });
+
+  test('binds so many handles on one connection and no more', async (t) => {
+    const store = await running(t);
+    const gateway = await TestGateway.join(store);
+    gateway.found(1, 1);
+    for (let handle = 2; handle <= 65_536; handle += 1) gateway.join(handle, 1);
+    await gateway.acknowledged(gateway.join(7, 1));
+    gateway.join(65_537, 1);
+    assert.equal((await gateway.next(types.CLOSE)).values[0], CLOSE_LIMIT);
   });
 
   test('takes no more from a gateway it does not know, or with a wrong secret', async (t) => {
@@ -184,6 +289,33 @@ describe('a store on real sockets', () => {
       assert.equal(gateway.last.values[0], CLOSE_DENIED);
       await gateway.closed;
     }
+  });
+
+  test('of a group lets in whoever proves its secret, under any name; who is configured proves the own one', async (t) => {
+    const group = bytes('the secret of the group');
+    const store = await testStore({ gateways: [{ id: 'g1', secret: secretOf('g1') }], groupSecret: group });
+    t.after(() => store.stop());
+    const { acceptBytes } = store.store.admission;
+    const joined = async (id: string, secret: Uint8Array): Promise<number | undefined> => (await TestGateway.join(store, { id, secret })).last?.type;
+    assert.equal(await joined('new-one', bytes('wrong')), types.CLOSE);
+    assert.equal(store.store.account('new-one'), undefined);
+    assert.equal(await joined('g1', group), types.CLOSE);
+    assert.equal(await joined('new-one', group), types.WELCOME);
+    assert.equal(await joined('another', group), types.WELCOME);
+    assert.equal(await joined('g1', secretOf('g1')), types.WELCOME);
+    const numbers = [...store.store.accounts()].map(({ number }) => number);
+    assert.deepEqual([numbers.length, new Set(numbers).size], [3, 3]);
+    assert.ok(store.store.admission.acceptBytes <= acceptBytes, 'each takes its share of what reading requests needs');
+  });
+
+  test('of a group knows a bound of gateways', async (t) => {
+    const group = bytes('the secret of the group');
+    const store = await testStore({ gateways: [], groupSecret: group });
+    t.after(() => store.stop());
+    for (let i = 0; i < 1024; i += 1) assert.ok(store.store.accountOf(`g${String(i)}`) !== undefined);
+    const gateway = await TestGateway.join(store, { id: 'one-more', secret: group });
+    assert.equal(gateway.last?.values[0], CLOSE_DENIED);
+    assert.match(String(gateway.last.values[1]), /as many gateways of the group as it can/);
   });
 
   test('closes on garbage with a named reason and counts it, at any point', async (t) => {
@@ -211,19 +343,19 @@ describe('a store on real sockets', () => {
   test('closes when rows and bodies of a frame do not fit', async (t) => {
     const store = await running(t);
     const gateway = await TestGateway.join(store);
-    gateway.open(1, 1);
+    gateway.found(1, 1);
     gateway.send(types.CHANGES, packer.pack([1, 1, 0, 0, new Uint8Array(24)]));
     assert.match(String((await gateway.next(types.CLOSE)).values[1]), /CHANGES: row kind/);
     const other = await TestGateway.join(store, { id: 'g2' });
-    await other.acknowledged(other.open(1, 1));
-    other.send(types.HEARTBEAT, encodeHeartbeat(packer, { token: 1, wallMs: 0 }), bytes('surplus'));
+    await other.acknowledged(other.found(1, 1));
+    other.send(types.HEARTBEAT, encodeHeartbeat(packer, { token: 1, wallMs: 0, fencesProcessed: 0 }), bytes('surplus'));
     assert.equal((await other.next(types.CLOSE)).values[0], CLOSE_MALFORMED);
   });
 
   test('closes when a sequence number is left out', async (t) => {
     const store = await running(t);
     const gateway = await TestGateway.join(store);
-    gateway.connection.write([encodeFrame(types.HEARTBEAT, 99, encodeHeartbeat(packer, { token: 1, wallMs: 0 }), crc32)]);
+    gateway.connection.write([encodeFrame(types.HEARTBEAT, 99, encodeHeartbeat(packer, { token: 1, wallMs: 0, fencesProcessed: 0 }), crc32)]);
     assert.equal((await gateway.next(types.CLOSE)).values[0], CLOSE_SEQUENCE);
   });
 
@@ -231,23 +363,23 @@ describe('a store on real sockets', () => {
     const store = await running(t);
     await TestGateway.join(store);
     const standby = await TestGateway.join(store, { active: false, path: 1 });
-    assert.equal(standby.last?.values[6], false);
-    standby.send(types.HEARTBEAT, encodeHeartbeat(packer, { token: 3, wallMs: 0 }));
+    assert.equal(standby.last?.values[5], false);
+    standby.heartbeat(3);
     assert.equal((await standby.next(types.BEAT)).values[0], 3);
-    standby.open(1, 1);
+    standby.found(1, 1);
     assert.equal((await standby.next(types.CLOSE)).values[0], CLOSE_STANDBY);
   });
 
   test('a higher generation takes over; what the older connection still says is not taken', async (t) => {
     const store = await running(t);
     const first = await TestGateway.join(store, { generation: 1 });
-    await first.acknowledged(first.open(1, 1));
+    await first.acknowledged(first.found(1, 1));
     const second = await TestGateway.join(store, { generation: 2, path: 1 });
-    assert.equal(second.last?.values[6], true);
+    assert.equal(second.last?.values[5], true);
     first.change(1, storing(1, 'late'));
     assert.equal((await first.next(types.CLOSE)).values[0], CLOSE_STANDBY);
-    await second.acknowledged(second.open(1, 1));
-    assert.equal(store.store.queues.find('g1', 1, 1)?.number, 0);
+    await second.acknowledged(second.join(1, 1));
+    assert.equal(store.store.partitions.find('g1/1')?.number, 0);
   });
 
   test('a newer incarnation fences the connections of the older one', async (t) => {
@@ -260,11 +392,11 @@ describe('a store on real sockets', () => {
     assert.equal(late.last?.values[0], CLOSE_FENCED);
   });
 
-  test('serves two gateways whose queues have the same numbers', async (t) => {
+  test('serves two gateways whose partitions have the same numbers', async (t) => {
     const store = await running(t);
     const [one, two] = await Promise.all([TestGateway.join(store), TestGateway.join(store, { id: 'g2' })]);
     for (let i = 0; i < 50; i += 1) {
-      if (i === 0) for (const each of [one, two]) each.open(1, 1);
+      if (i === 0) for (const each of [one, two]) each.found(1, 1);
       one.change(1, storing(i, `of one ${String(i)}`, ''));
       two.change(1, storing(i, `of two ${String(i)}`, ''));
     }
@@ -280,7 +412,7 @@ describe('a store on real sockets', () => {
   test('a reader that does not read holds a bounded part of it, and gets all in order once it reads', async (t) => {
     const store = await running(t);
     const gateway = await TestGateway.join(store);
-    gateway.open(1, 1);
+    gateway.found(1, 1);
     const body = 'x'.repeat(1_000_000);
     for (let i = 0; i < 4; i += 1) await gateway.acknowledged(gateway.change(1, storing(i, body)));
     gateway.connection.pause();
@@ -291,7 +423,7 @@ describe('a store on real sockets', () => {
     while (store.counters.blocks !== blocks) {
       blocks = store.counters.blocks;
       for (let i = 0; i < 5; i += 1) {
-        other.send(types.HEARTBEAT, encodeHeartbeat(packer, { token: i, wallMs: 0 }));
+        other.heartbeat(i);
         await other.next(types.BEAT);
       }
     }
@@ -307,12 +439,40 @@ describe('a store on real sockets', () => {
   test('says that it stops, and stops', async () => {
     const store = await testStore();
     const gateway = await TestGateway.join(store);
-    await gateway.acknowledged(gateway.open(1, 1));
+    await gateway.acknowledged(gateway.found(1, 1));
     const stopped = store.stop();
     assert.equal((await gateway.next(types.CLOSE)).values[0], CLOSE_STOPPING);
     await gateway.closed;
     await stopped;
     await assert.rejects(TestGateway.join(store));
+  });
+
+  test('that stops waits until the records that it was told name it no more, and tells those that stand by first', async () => {
+    const store = await testStore({ stopTimeoutMs: 120_000 });
+    const active = await TestGateway.join(store);
+    const standby = await TestGateway.join(store, { active: false, path: 1 });
+    const other = { storeId: 'store-b', bootId: 'ff'.repeat(16) };
+    active.found(1, 1);
+    await active.acknowledged(active.tell(1, recordOf(3, { members: [other, { storeId: 'store-a', bootId: store.store.bootId }] }), false));
+    let isOver = false;
+    const stopped = store.stop().then(() => { isOver = true; });
+    assert.equal((await standby.next(types.CLOSE)).values[0], CLOSE_STOPPING);
+    await active.acknowledged(active.change(1, storing(1, 'still served')));
+    assert.equal(isOver, false);
+    active.tell(1, recordOf(4, { members: [other] }), true);
+    assert.equal((await active.next(types.CLOSE)).values[0], CLOSE_STOPPING);
+    await stopped;
+  });
+
+  test('that stops waits for nobody whom it can not tell, nor for copies that are in no record', { timeout: 30_000 }, async () => {
+    const store = await testStore({ stopTimeoutMs: 120_000 });
+    const [untold, told] = [await TestGateway.join(store), await TestGateway.join(store, { id: 'g2' })];
+    await TestGateway.join(store, { id: 'g2', active: false, path: 1 });
+    untold.found(1, 1);
+    await untold.acknowledged(untold.tell(1, recordOf(3, { members: [{ storeId: 'store-a', bootId: store.store.bootId }] }), false));
+    told.found(1, 1);
+    await told.acknowledged(told.tell(1, recordOf(3, { holder: { gatewayId: 'g2', incarnation: 1 }, members: [{ storeId: 'store-a', bootId: 'ff'.repeat(16) }] }), false));
+    await store.stop();
   });
 
   test('rejects when a port is taken, and leaves nothing listening', async (t) => {
@@ -326,6 +486,16 @@ describe('a store on real sockets', () => {
   test('is empty under a new boot id when started again', async (t) => {
     const [one, two] = [await running(t), await running(t)];
     assert.notDeepEqual(one.bootId, two.bootId);
-    assert.equal(two.store.queues.count, 0);
+    assert.equal(two.store.partitions.count, 0);
   });
+});
+
+test('a gateway that speaks other versions only is told both ranges', async () => {
+  const store = await testStore();
+  const gateway = new TestGateway(store);
+  gateway.hello({ versionMin: 4, versionMax: 5 });
+  const [reason, text] = (await gateway.next(types.CLOSE)).values;
+  assert.equal(reason, CLOSE_VERSION);
+  assert.match(String(text), /gateway speaks versions 4 to 5 .* this store version 3: /);
+  await store.stop();
 });

@@ -20,11 +20,15 @@ import { isInvalid } from '../../../../src/protocol/invalid.js';
 import * as types from '../../../../src/protocol/message-types.js';
 import { decodeChallenge } from '../../../../src/protocol/messages/challenge.js';
 import { encodeChanges } from '../../../../src/protocol/messages/changes.js';
+import { FENCE_FOUND, FENCE_JOIN, encodeFence } from '../../../../src/protocol/messages/fence.js';
 import { HELLO_ACTIVE, encodeHello } from '../../../../src/protocol/messages/hello.js';
-import { encodeOpen } from '../../../../src/protocol/messages/open.js';
+import { encodeHeartbeat } from '../../../../src/protocol/messages/heartbeat.js';
+import type { PartitionRecord, Term } from '../../../../src/protocol/partition-record.js';
+import { partitionName } from '../../../../src/protocol/partition-record.js';
+import { encodeTell } from '../../../../src/protocol/messages/tell.js';
 import { encodeProof } from '../../../../src/protocol/messages/proof.js';
 import { PROTOCOL_VERSION, PROTOCOL_VERSION_OLDEST } from '../../../../src/protocol/versions.js';
-import { bytes, packer, section } from '../core/section-kit.js';
+import { ORIGIN, bytes, packer, section } from '../core/section-kit.js';
 import type { TestChange } from '../core/section-kit.js';
 
 export interface TestFrame {
@@ -143,14 +147,31 @@ export class TestGateway {
     return this.#sequence;
   }
 
-  open(handle: number, serial: number, epoch = 1, queueClass = 'mail'): number {
-    return this.send(types.OPEN, encodeOpen(packer, {
-      handle, birth: 1, serial, name: `q${String(serial)}`, queueClass, ordering: 0, lengthMax: 0, bytesMax: 0,
-      ownerId: this.#id, claimants: [], epoch, members: ['store-a', 'store-b'],
+  fence(handle: number, number: number, how: number, term: Term, owner = this.#id): number {
+    return this.send(types.FENCE, encodeFence(packer, {
+      handle, partition: partitionName(owner, number), term, how, provenDead: 0, number: 0, digestA: 0, digestB: 0,
     }));
   }
 
-  /** Changes of one queue, numbered on from the last. */
+  /** A new copy of a partition of its own. */
+  found(handle: number, number: number, term = ORIGIN): number {
+    return this.fence(handle, number, FENCE_FOUND, term);
+  }
+
+  /** Binds the handle to the copy that is there. */
+  join(handle: number, number: number, term = ORIGIN, owner = this.#id): number {
+    return this.fence(handle, number, FENCE_JOIN, term, owner);
+  }
+
+  tell(number: number, record: PartitionRecord, isOut: boolean, owner = this.#id): number {
+    return this.send(types.TELL, encodeTell(packer, { partition: partitionName(owner, number), record, isOut }));
+  }
+
+  heartbeat(token: number, fencesProcessed = 0): number {
+    return this.send(types.HEARTBEAT, encodeHeartbeat(packer, { token, wallMs: 0, fencesProcessed }));
+  }
+
+  /** Changes of one copy, numbered on from the last. */
   change(handle: number, ...changes: TestChange[]): number {
     const next = section(this.#number, this.#a, this.#b, changes);
     this.#number += changes.length;

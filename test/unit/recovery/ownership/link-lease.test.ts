@@ -28,5 +28,13 @@ test('another boot begins anew, with its own count of fences', () => {
   lease.onAnswer('b1', 1000, 10_000, 5);
   lease.onAnswer('b2', 2000, 10_000, 1);
   assert.equal(lease.endsMs, -Infinity);
-  assert.equal(lease.fencesProcessed, 0);
+  assert.equal(lease.fencesProcessedIn('b2'), 0);
+});
+
+test('what was processed of one boot is not said to another: it would take it for its own fences', () => {
+  const lease = new LinkLease(DRIFT);
+  lease.onFencesProcessed('b1', 5);
+  assert.equal(lease.fencesProcessedIn('b1'), 5);
+  assert.equal(lease.fencesProcessedIn('b2'), 0);
+  assert.equal(lease.fencesProcessedIn(''), 0, 'nor before it has said which it is');
 });

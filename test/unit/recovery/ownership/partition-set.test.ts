@@ -172,6 +172,43 @@ describe('set of a partition', () => {
     assert.equal(stage.set.committedNumber, 2);
   });
 
+  test('a store that nobody can take the place of is left all the same, if enough stay', () => {
+    const leaving = (minReplicas: number): string[] => {
+      const stage = new Stage({ minReplicas }, 'a', 'b');
+      stage.set.relocate('b');
+      stage.set.tick(0);
+      return [0, 900, 1_000].map((nowMs) => stage.target(nowMs));
+    };
+    assert.deepEqual(leaving(1), ['ab', 'ab', 'a']);
+    assert.deepEqual(leaving(2), ['ab', 'ab', 'ab']);
+    const stage = new Stage({}, 'a', 'b');
+    stage.set.relocate('b');
+    stage.set.tick(0);
+    stage.choice = { storeId: 'c', bootId: 'b1' };
+    stage.set.tick(500);
+    assert.equal(stage.target(60_000), 'ab', 'another is being filled');
+  });
+
+  test('a store that stops and is left is not told to drop its copy, and comes back for a tail', () => {
+    const left = (isStopping: boolean): Stage => {
+      const stage = new Stage({}, 'a', 'b');
+      stage.set.relocate('b', isStopping);
+      stage.set.tick(0);
+      assert.equal(stage.target(1_000), 'a');
+      stage.set.sent(record(4, 'a'));
+      stage.set.settled(record(4, 'a'));
+      stage.told.length = 0;
+      stage.set.tick(1_100);
+      assert.equal(stage.target(60_000), 'a', 'it does not join again while it stops');
+      return stage;
+    };
+    assert.deepEqual(left(false).told.sort(), ['a 4', 'b 4 out']);
+    const stage = left(true);
+    assert.deepEqual(stage.told.sort(), ['a 4', 'b 4']);
+    stage.row('b').isUnwanted = false;
+    assert.equal(stage.target(60_000), 'ab');
+  });
+
   test('who is filled joins only with everything that counts as committed', () => {
     const stage = new Stage({}, 'a');
     stage.ack('a', 4);
@@ -186,7 +223,7 @@ describe('set of a partition', () => {
   test('a PARTIAL holder keeps its source and who would be dropped for its history', () => {
     const stage = new Stage({}, 'a', 'b');
     stage.set.readFrom(stage.row('a'), 4, 0);
-    stage.set.onUnfit(stage.row('b'), 0);
+    stage.set.onUnfit(stage.row('b'), 0, 0);
     assert.equal(stage.target(60_000), 'ab');
     assert.equal(stage.set.otherSource(), undefined, 'b was not equal at what was adopted');
     stage.set.readComplete();
@@ -196,6 +233,20 @@ describe('set of a partition', () => {
     other.set.onLinkDown('a', 0);
     assert.equal(other.target(60_000).includes('a'), true, 'the source stays, though another is in step');
     assert.equal(other.set.otherSource(), other.row('b'));
+  });
+
+  test('a source that is to be moved stays until all of it is read', () => {
+    const stage = new Stage({}, 'a', 'b');
+    stage.set.readFrom(stage.row('a'), 4, 0);
+    stage.set.relocate('a', true);
+    stage.set.tick(0);
+    assert.equal(stage.target(60_000), 'ab');
+    stage.set.readComplete();
+    assert.equal(stage.target(60_000), 'b');
+    const alone = new Stage({}, 'a');
+    alone.set.readFrom(alone.row('a'), 4, 0);
+    alone.set.relocate('a');
+    assert.equal(alone.target(0), 'a', 'once');
   });
 
   test('tells settled records to members, and to who has left until it says that it knows', () => {

@@ -27,6 +27,8 @@ import { crc32 } from '../../../../src/platform/node/checksum.js';
 import { FileRegister, connectFileRegister } from '../../../../src/register/file/file-register.js';
 import type { FileRegisterOptions } from '../../../../src/register/file/file-register.js';
 import { RegisterFileError } from '../../../../src/register/file/register-file-error.js';
+import { UNKNOWN_STARTS } from '../../../../src/register/ordinal-draw.js';
+import { encodeIncarnation, encodeOrdinal } from '../../../../src/register/records.js';
 import { Hand } from '../contract.js';
 import { QUIET, RealWorld, makeFolder, removeFolder, until } from '../real-world.js';
 
@@ -74,8 +76,8 @@ function rejectsWith(
 test('what was settled is there at the next start, sessions and their keys too, and revisions go on', () =>
   inFolder(async (stateDir) => {
     let last = 0;
-    await withFile(stateDir, async (hand, file) => {
-      assert.deepEqual(file.origin, { kind: 'new' });
+    await withFile(stateDir, async (hand) => {
+      assert.equal(await hand.get('moved'), undefined);
       const lease = await hand.session(2_000);
       await hand.put('a', 'ä', 0, { session: lease.session });
       last = await hand.put('b', 'x');
@@ -86,8 +88,8 @@ test('what was settled is there at the next start, sessions and their keys too, 
     );
     assert.equal(statSync(join(stateDir, 'register')).mode & 0o777, 0o600);
     assert.deepEqual(readdirSync(stateDir), ['register'], 'no lock, socket or temporary file is left');
-    await withFile(stateDir, async (hand, file) => {
-      assert.deepEqual(file.origin, { kind: 'own' });
+    await withFile(stateDir, async (hand) => {
+      assert.equal(await hand.get('moved'), undefined);
       const watcher = hand.watch('');
       await watcher.sees('snapshot a b');
       assert.equal(watcher.map.get('a'), 'ä');
@@ -241,35 +243,51 @@ test('a failure past the rename is unknown, and nothing is read until the state 
     });
   }));
 
-test('a file of another machine, or a copy of the folder, is told so until it is adopted', () =>
+/** Why the records so far are doubted; '' when they are not. */
+async function movedWhy(hand: Hand): Promise<string> {
+  const entry = await hand.get('moved');
+  return entry === undefined ? '' : (JSON.parse(entry.value) as { readonly why: string; }).why;
+}
+
+test('a file of another machine, or a copy of the folder, says so above all its records, and passes numbers over', () =>
   inFolder(async (stateDir) => {
+    const ordinal = encodeOrdinal({ next: 8 });
+    const incarnation = encodeIncarnation({ incarnation: 5, ordinal: 7 });
     await withFile(stateDir, async (hand) => {
-      await hand.put('a', 'x');
+      await hand.put('partitions/gw-1/0', 'x');
+      await hand.put('ordinal', ordinal);
+      await hand.put('incarnations/gw-1', incarnation);
     });
-    for (let start = 0; start < 2; start++) {
-      await withFile(stateDir, async (hand, file) => {
-        assert.deepEqual(file.origin, { kind: 'moved', why: 'it was made on another machine' });
-        await hand.put(`b${String(start)}`, 'x');
-      }, { machine: 'm2' });
-    }
     const copy = `${stateDir}-copy`;
     cpSync(stateDir, copy, { recursive: true });
-    await withFile(copy, async (hand, file) => {
-      assert.deepEqual(file.origin, {
-        kind: 'moved',
-        why: 'it was made in another folder, of which this is a copy',
-      });
-      file.adopt();
-      await hand.put('c', 'x');
+    const numbers = async (hand: Hand): Promise<(string | undefined)[]> =>
+      [(await hand.get('ordinal'))?.value, (await hand.get('incarnations/gw-1'))?.value];
+    for (const why of ['it was made on another machine', '']) {
+      await withFile(stateDir, async (hand) => {
+        assert.equal(await movedWhy(hand), 'it was made on another machine');
+        const [record, moved] = [await hand.get('partitions/gw-1/0'), await hand.get('moved')];
+        assert.equal(record?.value, 'x');
+        assert.ok(record.revision < (moved?.revision ?? 0));
+        assert.deepEqual(await numbers(hand), [
+          encodeOrdinal({ next: 8 + 2 * UNKNOWN_STARTS }),
+          encodeIncarnation({ incarnation: 5 + UNKNOWN_STARTS, ordinal: 7 }),
+        ], 'once');
+        // Nothing was kept of it before there was a change.
+        if (why !== '') assert.ok(await hand.put('b', 'x') > (moved?.revision ?? 0));
+      }, { machine: 'm2' });
+    }
+    await withFile(copy, async (hand) => {
+      assert.equal(await movedWhy(hand), 'it was made in another folder, of which this is a copy');
     });
-    await withFile(copy, (_hand, file) => Promise.resolve(assert.deepEqual(file.origin, { kind: 'own' })));
     // A machine that does not tell its id is taken for the same; a folder that was renamed is the same.
-    renameSync(stateDir, `${stateDir}-renamed`);
-    await withFile(
-      `${stateDir}-renamed`,
-      (_hand, file) => Promise.resolve(assert.deepEqual(file.origin, { kind: 'own' })),
-      { machine: '' },
-    );
+    const own = join(stateDir, '..', 'own');
+    await withFile(own, async (hand) => {
+      await hand.put('a', 'x');
+    });
+    renameSync(own, `${own}-renamed`);
+    await withFile(`${own}-renamed`, async (hand) => {
+      assert.equal(await movedWhy(hand), '');
+    }, { machine: '' });
   }));
 
 /** Another process that keeps the file and waits. */

@@ -42,13 +42,15 @@ describe('the active path is reset while the other stands by', () => {
   test('meanwhile the credit is what was left of it, as long as the lease runs', () => {
     const bench = new LinkBench();
     bench.up({ credit: 1_000 });
+    bench.pass(250);
+    bench.a.beat(1_000);
     const first = bench.link.request(types.CHANGES, CONTROL, [], 300);
     bench.link.request(types.CHANGES, CONTROL, [], 50);
     bench.link.flush();
     bench.a.ack(first, 800);
     bench.a.handlers.onClose('ECONNRESET');
     assert.equal(bench.link.credit, 750, '800 granted, 50 on the way that may not have come');
-    bench.nowMs = bench.link.leaseEndsMs - 1;
+    bench.nowMs = bench.link.lease.endsMs - 1;
     assert.equal(bench.link.credit, 750);
     bench.nowMs += 1;
     assert.equal(bench.link.credit, 0);

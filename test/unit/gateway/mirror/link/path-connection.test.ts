@@ -69,7 +69,7 @@ describe('loss of a path', () => {
   test('the only path lost: down once, with the reason; up again on the next connection, new boot id shown', () => {
     const bench = new LinkBench({}, false);
     bench.up();
-    bench.link.request(types.OPEN, packer.pack([1]), [], 0);
+    bench.link.request(types.FENCE, packer.pack([1]), [], 0);
     bench.link.flush();
     bench.a.handlers.onClose('ECONNRESET');
     assert.deepEqual(bench.told, ['down: ECONNRESET']);
@@ -248,11 +248,11 @@ describe('bytes that break the protocol', () => {
   test('acknowledging what was not sent, or going back, is malformed', () => {
     const bench = new LinkBench({}, false);
     bench.up();
-    bench.a.ack(3, 5);
+    bench.a.ack(4, 5);
     assert.deepEqual(bench.told, ['down: malformed: ACK: of a request that was not made']);
     const other = new LinkBench({}, false);
     other.up();
-    const sequence = other.link.request(types.OPEN, packer.pack([1]), [], 0);
+    const sequence = other.link.request(types.FENCE, packer.pack([1]), [], 0);
     other.a.ack(sequence, 5);
     other.a.ack(sequence - 1, 5);
     assert.equal(other.told.at(-1), 'down: malformed: ACK: below the last one');
@@ -261,7 +261,7 @@ describe('bytes that break the protocol', () => {
   test('a beat for a heartbeat that was not sent is malformed', () => {
     const bench = new LinkBench({}, false);
     bench.up();
-    bench.a.send(types.BEAT, 77, encodeBeat(packer, { token: 1, credit: 1, leaseMs: 1 }));
+    bench.a.send(types.BEAT, 77, encodeBeat(packer, { token: 1, credit: 1, leaseMs: 1, fenceCount: 0, fences: [] }));
     assert.deepEqual(bench.told, ['down: malformed: BEAT: of a heartbeat that was not sent']);
   });
 });

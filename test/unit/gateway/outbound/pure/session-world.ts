@@ -14,6 +14,7 @@ export const QUEUE: DeliveryQueue = {
   route: {
     queueName: 'example.net',
     queueClass: 'mail',
+    label: 'mail/example.net',
     nextHop: { protocol: 'smtp', host: 'mx.example.net', port: 25 },
     ordering: 'fifo',
     concurrency: 20,
@@ -34,7 +35,8 @@ export function envelopeTo(addresses: readonly string[], more: Partial<Envelope>
     expiryWallMs: 1e12,
     client: '',
     helo: '',
-    origin: undefined,
+    queueClass: 'mail',
+    queueName: 'example.net',
     ...more,
   };
 }

@@ -88,6 +88,13 @@ describe('fence of a partition', () => {
     assert.equal(fence.isNeverSettled({ ...record(2, 2), holder: NEW }), false, 'our term may be the newer one');
   });
 
+  test('an older record does not say that a copy of a later term is out', () => {
+    const { fence } = held();
+    assert.equal(fence.isOutBy(record(2, 2)), false);
+    assert.equal(fence.isOutBy(record(3, 3)), true);
+    assert.equal(fence.isOutBy(record(4, 3)), true);
+  });
+
   test('a boot carried on by file keeps terms, and lets nobody pass before its longest lease is over', () => {
     const { fence } = held();
     fence.tell(record(7, 3));

@@ -1,0 +1,43 @@
+/**
+ * A gateway taken out of its group for good.
+ *
+ *   GET  /api/v1/gateways/ID/retire     how far it is: RetireAnswer of admin-api/orders.ts
+ *   POST /api/v1/gateways/ID/retire     {"reason": TEXT, "who": TEXT}: the rule is written into the register
+ *   POST /api/v1/gateways/ID/retire     {"undo": true, "reason": TEXT, "who": TEXT}: it is taken back
+ *
+ * A POST is answered when the register has it: 503 when that can't be told, 404 when nobody knows the
+ * gateway. Each gateway of the group learns of it by its own watch, and says so here. Who asked for it, and
+ * why, is in the log.
+ */
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { RetireAnswer, RetireOrder } from '../../admin-api/orders.js';
+import { postedBy, refuse, textOf } from './orders.js';
+
+export interface RetireControl {
+  stateOf(gatewayId: string): RetireAnswer;
+  /** '' or why nobody is to be retired by this name. */
+  refusalOf(gatewayId: string): string;
+  /** '' when the register has it, else why not. */
+  retire(gatewayId: string, order: { readonly reason: string; readonly who: string }, undo: boolean): Promise<string>;
+}
+
+export function addRetire(api: FastifyInstance, control: RetireControl): void {
+  api.get('/gateways/:id/retire', (request): RetireAnswer => control.stateOf(idOf(request)));
+  api.post('/gateways/:id/retire', async (request, reply): Promise<RetireAnswer | FastifyReply> => {
+    const id = idOf(request);
+    const posted = postedBy<RetireOrder>(request);
+    const [reason, who] = [textOf(posted.reason), textOf(posted.who)];
+    if (reason === undefined || who === undefined) {
+      return refuse(reply, 400, 'say who does this, and for what reason: it is logged');
+    }
+    const undo = posted.undo === true;
+    const refusal = undo ? '' : control.refusalOf(id);
+    if (refusal !== '') return refuse(reply, 404, `${refusal}; nothing was done`);
+    const why = await control.retire(id, { reason, who }, undo);
+    return why === '' ? control.stateOf(id) : refuse(reply, 503, `${why}; it may be done or not: give the order again`);
+  });
+}
+
+function idOf(request: FastifyRequest): string {
+  return (request.params as { id: string }).id;
+}

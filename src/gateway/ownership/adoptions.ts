@@ -1,0 +1,297 @@
+/**
+ * Copies of one partition that were given up and are back: one after the other, each is fenced and emptied into the
+ * partition (rule 16 of docs/model).
+ *
+ *   WAITING ─ its turn, its store up / FENCE ─► FENCING ─ leases of older terms are out there / PULL ─► PULLING
+ *   FENCING ─ leases of older terms run / FENCE, later ─► FENCING
+ *   PULLING ─ BLOCK, stored anew ─► STORING ─ every copy that counts has it / DELETE there, PULL ─► PULLING
+ *   PULLING ─ BLOCK, no room for it ─► RESTING ─ a second / PULL of fewer ─► PULLING
+ *   PULLING ─ nothing is left ─► OVER: the record is changed, its store is told and drops it
+ *   FENCING ─ there is no such copy ─► OVER
+ *   FENCING, PULLING ─ no answer, or another path / FENCE ─► FENCING
+ *   any ─ its store is away ─► WAITING; where it stood is kept
+ *
+ * Whoever held the copy may commit there until it is fenced: so it is read only then. What every copy that counts has is
+ * deleted there before more is read: so after a crash of this process its successor finds what is still to be done. Of
+ * one block it can't know whether it was stored: it knows the ids that are still there; those that were delivered come
+ * twice. They are counted.
+ */
+import type { Clock, EventLog, Packer } from '../../platform/ports.js';
+import {
+  CHANGE_ROW_BYTES, KIND_DELETE, changeDigested, writeChangeRow,
+} from '../../protocol/change-rows.js';
+import { Digest } from '../../protocol/digest.js';
+import { ENTRY_ROW_BYTES, entryPosition } from '../../protocol/entry-rows.js';
+import { CHANGES, PULL } from '../../protocol/message-types.js';
+import type { Block } from '../../protocol/messages/block.js';
+import { encodeChanges } from '../../protocol/messages/changes.js';
+import type { Fenced } from '../../protocol/messages/fenced.js';
+import { encodePull } from '../../protocol/messages/pull.js';
+import type { GivenUpCopy, RecordedMember } from '../../protocol/partition-record.js';
+import type { Mirrors } from '../mirror/mirrors.js';
+import type { Partition } from '../mirror/partition.js';
+import type { StorePort } from '../mirror/store-port.js';
+import type { AdoptedMail } from '../queue/adopted-mail.js';
+
+const AdoptionState = { WAITING: 0, FENCING: 1, PULLING: 2, RESTING: 3, STORING: 4 } as const;
+type AdoptionStateValue = (typeof AdoptionState)[keyof typeof AdoptionState];
+const S = AdoptionState;
+
+/** Of one block: it is in memory twice, and what may repeat after a crash. */
+const BLOCK_ENTRIES = 64;
+const BLOCK_BYTES = 256 * 1024;
+const REST_MS = 1_000;
+/** An answer that takes longer got lost. */
+const ANSWER_MS = 5_000;
+const FENCE_AGAIN_MS = 500;
+
+export interface AdoptionsPorts {
+  readonly clock: Clock;
+  readonly packer: Packer;
+  readonly log: EventLog;
+  readonly mirrors: Mirrors;
+  readonly mail: AdoptedMail;
+  readonly counters: AdoptionCounters;
+  /** Our term to the copy. */
+  fence(copy: RecordedMember): void;
+  /** All of it is in, or that of a copy which had the same. */
+  onAdopted(copy: RecordedMember): void;
+  /** There is none any more. */
+  onGone(copy: RecordedMember): void;
+}
+
+export interface AdoptionCounters {
+  /** Messages of copies that had been given up. */
+  adopted: number;
+  /** Of these, those of which it is not known that they are not delivered twice. */
+  adoptedTwice: number;
+}
+
+export class Adoptions {
+  readonly #name: string;
+  readonly #handle: number;
+  readonly #ports: AdoptionsPorts;
+  #partition: Partition | undefined;
+  /** This process began the partition empty: nobody has adopted anything before it. */
+  #isFirst = false;
+  #waiting: GivenUpCopy[] = [];
+  #current: GivenUpCopy | undefined;
+  #state: AdoptionStateValue = S.WAITING;
+  /** When the next step is due, if no answer comes. */
+  #dueMs = 0;
+  #entriesMax = BLOCK_ENTRIES;
+  /** Of the current copy: where it stands, and the first and last entry that are stored and not deleted there yet. */
+  #number = 0;
+  readonly #digest = new Digest();
+  #holderWallMs = 0;
+  #first = 0;
+  #count = 0;
+  /** Handles at its store are gone: it is fenced before anything else is asked. */
+  #isSwitched = false;
+  /** By epoch: up to which position copies of it are taken in. */
+  readonly #until = new Map<number, number>();
+
+  constructor(name: string, handle: number, ports: AdoptionsPorts) {
+    this.#name = name;
+    this.#handle = handle;
+    this.#ports = ports;
+  }
+
+  /** The partition is ours. */
+  begin(partition: Partition, isFirst: boolean): void {
+    this.#partition = partition;
+    this.#isFirst = isFirst;
+  }
+
+  /** It is ours no more. */
+  end(): void {
+    this.#partition = undefined;
+    this.#waiting = [];
+    this.#current = undefined;
+    this.#state = S.WAITING;
+    this.#until.clear();
+  }
+
+  /** Its store is up, in the boot that the record names. */
+  add(copy: GivenUpCopy): void {
+    if (this.#current !== undefined && isSame(this.#current, copy)) return;
+    this.#waiting = this.#waiting.filter((each) => !isSame(each, copy));
+    this.#waiting.push(copy);
+  }
+
+  onLinkDown(store: StorePort): void {
+    this.#waiting = this.#waiting.filter(({ storeId }) => storeId !== store.storeId);
+    if (this.#current?.storeId !== store.storeId) return;
+    this.#current = undefined;
+    this.#enter(S.WAITING, 0);
+  }
+
+  /** Handles, and what was asked, are gone with the other path. */
+  onLinkSwitched(store: StorePort): void {
+    if (this.#current?.storeId !== store.storeId) return;
+    this.#isSwitched = true;
+    if (this.#state === S.FENCING || this.#state === S.PULLING) this.#fence();
+  }
+
+  /** False when it is none of ours. */
+  onFenced(store: StorePort, answer: Fenced): boolean {
+    const copy = this.#current;
+    if (copy?.storeId !== store.storeId || copy.bootId !== store.bootId) return false;
+    if (this.#state !== S.FENCING) return true;
+    if (!answer.isComplete) {
+      this.#gone();
+      return true;
+    }
+    if (answer.olderLeaseMs > 0) {
+      this.#enter(S.FENCING, Math.min(answer.olderLeaseMs, FENCE_AGAIN_MS));
+      return true;
+    }
+    this.#number = answer.number;
+    this.#digest.reset(answer.digestA, answer.digestB);
+    const { holderWallMs } = answer;
+    this.#holderWallMs = holderWallMs === 0 ? 0 : holderWallMs - this.#nowMs;
+    this.#delete();
+    this.#pull();
+    return true;
+  }
+
+  onNoCopy(store: StorePort): void {
+    if (this.#current?.storeId === store.storeId && this.#state === S.FENCING) this.#gone();
+  }
+
+  /** False when it is none of ours. */
+  onBlock(store: StorePort, block: Block, bodies: Uint8Array): boolean {
+    const copy = this.#current;
+    if (copy?.storeId !== store.storeId) return false;
+    if (this.#state !== S.PULLING || block.afterPosition !== this.#cursor) return true;
+    const partition = this.#partition;
+    if (block.rows.length === 0) this.#over(copy);
+    else if (partition === undefined || partition.isLeaving) this.#enter(S.RESTING, REST_MS);
+    else this.#take(copy, partition, block, bodies);
+    return true;
+  }
+
+  tick(nowMs: number): void {
+    if (this.#partition === undefined || this.#partition.isLeaving) return;
+    if (this.#current === undefined) this.#next();
+    if (this.#current === undefined || this.#state === S.STORING || nowMs < this.#dueMs) return;
+    if (this.#state === S.RESTING && !this.#isSwitched) this.#pull();
+    else this.#fence();
+  }
+
+  get #nowMs(): number {
+    return this.#ports.clock.nowMs();
+  }
+
+  /** Up to here the current copy is taken in. */
+  get #cursor(): number {
+    return this.#until.get(this.#current?.epoch ?? 0) ?? 0;
+  }
+
+  #enter(state: AdoptionStateValue, afterMs: number): void {
+    this.#state = state;
+    this.#dueMs = this.#nowMs + afterMs;
+  }
+
+  #next(): void {
+    this.#current = this.#waiting.shift();
+    if (this.#current === undefined) return;
+    this.#count = 0;
+    this.#isSwitched = false;
+    this.#entriesMax = BLOCK_ENTRIES;
+    this.#ports.log.warn('recovery', 'a copy that was given up is back: its mail is taken in', {
+      partition: this.#name, store: this.#current.storeId,
+    });
+    this.#enter(S.WAITING, 0);
+  }
+
+  #fence(): void {
+    if (this.#current === undefined) return;
+    this.#isSwitched = false;
+    this.#enter(S.FENCING, ANSWER_MS);
+    this.#ports.fence(this.#current);
+  }
+
+  #pull(): void {
+    const { packer } = this.#ports;
+    this.#enter(S.PULLING, ANSWER_MS);
+    this.#request(PULL, encodePull(packer, {
+      handle: this.#handle, afterPosition: this.#cursor, untilPosition: Number.MAX_SAFE_INTEGER,
+      entriesMax: this.#entriesMax, bytesMax: BLOCK_BYTES, withBodies: true,
+    }));
+  }
+
+  #take(copy: GivenUpCopy, partition: Partition, { rows, nextPosition }: Block, bodies: Uint8Array): void {
+    const { mail, counters } = this.#ports;
+    const count = rows.length / ENTRY_ROW_BYTES;
+    const first = entryPosition(new DataView(rows.buffer, rows.byteOffset), 0);
+    const holderWallMs = this.#holderWallMs === 0 ? 0 : Math.floor(this.#holderWallMs + this.#nowMs);
+    this.#enter(S.STORING, Infinity);
+    const taken = mail.take(partition, rows, bodies, holderWallMs, () => { this.#onStored(copy); });
+    if (taken === undefined) {
+      this.#entriesMax = Math.max(1, Math.floor(count / 2));
+      this.#enter(S.RESTING, REST_MS);
+      return;
+    }
+    // Whoever had the partition before us may have stored the first block, and delivered of it.
+    if (!this.#isFirst && !this.#until.has(copy.epoch)) counters.adoptedTwice += taken.stored;
+    counters.adopted += taken.stored;
+    this.#first = first;
+    this.#count = count;
+    this.#until.set(copy.epoch, nextPosition);
+    if (partition.ackedNumber >= partition.lastNumber) this.#onStored(copy);
+  }
+
+  /** Every copy that counts has the block. */
+  #onStored(copy: GivenUpCopy): void {
+    if (this.#state !== S.STORING || this.#current !== copy || this.#count === 0) return;
+    this.#entriesMax = BLOCK_ENTRIES;
+    if (this.#isSwitched) this.#fence();
+    else {
+      this.#delete();
+      this.#pull();
+    }
+  }
+
+  /** Out of the copy with what was taken in: as a change of its own, under our term. */
+  #delete(): void {
+    if (this.#count === 0) return;
+    const rows = new Uint8Array(CHANGE_ROW_BYTES);
+    const view = new DataView(rows.buffer);
+    writeChangeRow(view, 0, KIND_DELETE, 0, 0, this.#count, 0, this.#first);
+    this.#digest.add(changeDigested(view, 0), 0, this.#count, 0, this.#first);
+    this.#number += 1;
+    const { a, b } = this.#digest;
+    this.#count = 0;
+    this.#request(CHANGES, encodeChanges(this.#ports.packer, [this.#handle, this.#number, a, b, rows]));
+  }
+
+  #request(type: number, control: Uint8Array): void {
+    const { mirrors } = this.#ports;
+    const store = mirrors.storeOf(this.#current?.storeId ?? '');
+    if (store?.isUp !== true) return;
+    mirrors.outboxOf(store)?.request(type, control);
+    mirrors.askFlush();
+  }
+
+  #over(copy: GivenUpCopy): void {
+    const { log, onAdopted } = this.#ports;
+    this.#current = undefined;
+    // What had the same mail is not read.
+    this.#waiting = this.#waiting.filter(({ epoch }) => epoch !== copy.epoch);
+    this.#enter(S.WAITING, 0);
+    log.info('recovery', 'the mail of a copy that was given up is back', { partition: this.#name, store: copy.storeId });
+    onAdopted(copy);
+  }
+
+  #gone(): void {
+    const copy = this.#current;
+    this.#current = undefined;
+    this.#enter(S.WAITING, 0);
+    if (copy !== undefined) this.#ports.onGone(copy);
+  }
+}
+
+function isSame(a: RecordedMember, b: RecordedMember): boolean {
+  return a.storeId === b.storeId && a.bootId === b.bootId;
+}

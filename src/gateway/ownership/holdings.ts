@@ -1,0 +1,547 @@
+/**
+ * All partitions that this process may hold: its own from the start, and those of its group when it rescues. Finds the
+ * one that an answer is for, and looks at each when time passes.
+ *
+ *   own, 0 … partitions − 1                                      ─► a Holding each
+ *   another gateway's, met in the register, if we rescue for it  ─► a Holding that looks now and then
+ *   an orphan (orphans.ts), ours or another's                    ─► likewise; it takes no new mail
+ *
+ *   held for an owner that lives for 10 s again                  ─► handed back
+ *   an orphan, or this gateway is retired, empty for a while     ─► ended (ended-partitions.ts)
+ *   this gateway is retired, another of its group lives          ─► handed on to that one
+ */
+import type { Clock, EventLog, Packer } from '../../platform/ports.js';
+import { ASKED, BLOCK, DECLINED, FENCED, FETCH, FETCHED, PULL, TAILED, TOLD } from '../../protocol/message-types.js';
+import type { FenceNotice } from '../../protocol/messages/beat.js';
+import { encodeFetch } from '../../protocol/messages/fetch.js';
+import { encodePull } from '../../protocol/messages/pull.js';
+import type { HolderId } from '../../protocol/partition-record.js';
+import { isSameHolder, nobody, numberOf, ownerOf, partitionName } from '../../protocol/partition-record.js';
+import type { Reply } from '../../protocol/replies.js';
+import { HolderState } from '../../recovery/ownership/holder.js';
+import type { HolderOptions } from '../../recovery/ownership/ports.js';
+import type { WaitingValue } from '../../recovery/ownership/waiting.js';
+import { WAITING_NAMES, Waiting, copiesAwayText, storesOf } from '../../recovery/ownership/waiting.js';
+import { Readings } from '../../recovery/readings.js';
+import type { FetchLimits, ReadingOptions } from '../../recovery/readings.js';
+import type { AbsentBodies } from '../queue/absent-bodies.js';
+import type { AdoptedMail } from '../queue/adopted-mail.js';
+import type { MemoryGauge } from '../queue/memory-gauge.js';
+import type { Mirrors } from '../mirror/mirrors.js';
+import type { Partition } from '../mirror/partition.js';
+import type { StorePort } from '../mirror/store-port.js';
+import type { QueueRegistry } from '../queue/queue-registry.js';
+import type { RecoveredQueues } from '../queue/recovered-queues.js';
+import { EndedPartitions } from './ended-partitions.js';
+import type { Expected } from './expected.js';
+import type { HoldingCounters } from './holding.js';
+import { Holding } from './holding.js';
+import { Orphans } from './orphans.js';
+import type { Orphan } from './orphans.js';
+import type { LivingGateway, MetPartition, OwnershipRegister } from './ownership-register.js';
+
+export interface HoldingsOptions extends ReadingOptions {
+  readonly gatewayId: string;
+  readonly partitions: number;
+  /** Ids of the gateways that may take over one another's partitions. */
+  readonly group: readonly string[];
+  /** Takes over those of the others in the group. */
+  readonly rescue: boolean;
+  readonly replicas: number;
+  readonly minReplicas: number;
+  readonly replaceAfterMs: number;
+  /** No store grants a longer lease. */
+  readonly leaseMs: number;
+  readonly orphans: OrphanOptions;
+}
+
+export interface OrphanOptions {
+  /** Partitions of a gateway that has no key in the register for so long are nobody's (orphans.ts). */
+  readonly graceMs: number;
+  /** They are taken over whether or not this gateway rescues: nobody else can. */
+  readonly areOurs: boolean;
+}
+
+export interface HoldingsPorts {
+  readonly clock: Clock;
+  readonly packer: Packer;
+  readonly log: EventLog;
+  readonly register: OwnershipRegister;
+  readonly mirrors: Mirrors;
+  readonly registry: QueueRegistry;
+  readonly recovered: RecoveredQueues;
+  readonly adopted: AdoptedMail;
+  readonly memory: MemoryGauge;
+  readonly absent: AbsentBodies;
+  readonly counters: { recoveredMessages: number; epochs: number };
+  random(): number;
+  forget(partition: Partition): void;
+  wake(partition: Partition): void;
+}
+
+/** A partition that is not served here although it should be, and why. */
+export interface WaitingPartition {
+  readonly partition: string;
+  readonly owner: string;
+  readonly waitsFor: (typeof WAITING_NAMES)[number];
+  /** Of copies away: where the copies are that count. None: only a process had it in memory. */
+  readonly copies: readonly string[];
+  readonly why: string;
+  readonly sinceMs: number;
+}
+
+/** A link is lost only after its timeout: what is missing then is dropped soon, but not in a moment's change of path. */
+const DROP_AFTER_MS = 100;
+const RETRY_MS = 500;
+const CHANGE_TIMEOUT_MS = 2_000;
+const TELL_AGAIN_MS = 1_000;
+const AWAY_AFTER_MS = 5_000;
+const LOOK_AGAIN_MS = 15_000;
+const FOUND_WAIT_MS = 2_000;
+/** Two rescuers in rendezvous order. */
+const RESCUE_STEP_MS = 200;
+/** An owner has been up for so long before its partitions go home (rule 13 of docs/model). */
+const HAND_BACK_AFTER_MS = 10_000;
+/** A partition that is to end has been empty for so long. */
+const END_AFTER_MS = 2_000;
+/** The clock of a store may run so much slower than ours. */
+const LEASE_DRIFT_SHARE = 1.01;
+const LEASE_DRIFT_MS = 200;
+/** A partition is waited for so long before its mail counts as held elsewhere. */
+const SOON_MS = 5_000;
+/** One block is always let in while half of this is free, or a small limit would never let the first one come. */
+const FIRST_BLOCK_SHARE = 0.5;
+
+/** Of bodies that deliveries wait for, however full memory is: what they end makes room. */
+const TRICKLE_BYTES = 64 * 1024;
+
+export class Holdings {
+  readonly counters: HoldingCounters = { takeovers: 0, handedBack: 0, lost: 0, losses: 0, epochs: 0, adopted: 0, adoptedTwice: 0 };
+  readonly #options: HoldingsOptions;
+  readonly #ports: HoldingsPorts;
+  readonly #readings: Readings;
+  readonly #byName = new Map<string, Holding>();
+  readonly #byHandle: (Holding | undefined)[] = [];
+  readonly #orphans: Orphans;
+  readonly #ended: EndedPartitions;
+  /** Of which the log has said that they wait for a person. */
+  readonly #away = new Set<string>();
+
+  constructor(options: HoldingsOptions, ports: HoldingsPorts) {
+    this.#options = options;
+    this.#ports = ports;
+    this.#readings = new Readings(options, {
+      log: ports.log,
+      pull: (storeId, pull) => this.#request(storeId, PULL, encodePull(ports.packer, pull)),
+      fetch: (storeId, fetch) => this.#request(storeId, FETCH, encodeFetch(ports.packer, fetch)),
+      flush: (storeId) => { ports.mirrors.storeOf(storeId)?.flush(); },
+      mayPull: (isOwn, pulling, inHandBytes) => this.#mayPull(isOwn, pulling, inHandBytes),
+      onBlock: (handle, rows, bodies, texts, isLast) => ports.recovered.onBlock(handle, rows, bodies, texts, isLast),
+      mayBringBodies: (isOwn, pulling, inHandBytes) => this.#mayBringBodies(isOwn, pulling, inHandBytes),
+      nextBodies: (handle, limits, withRest) => this.#nextBodies(handle, limits, withRest),
+      onFetched: (handle, fetched, bodies, isLast) => ports.recovered.onFetched(handle, fetched, bodies, isLast),
+      askAgain: (handle) => { this.#absentOf(handle, (partition) => { ports.absent.askAgain(partition); }); },
+      absentCount: (handle) => this.#absentOf(handle, (partition) => ports.absent.countOf(partition)) ?? 0,
+      otherSource: (handle, damaged) => this.#otherSource(handle, damaged),
+      onSwitched: (handle, storeId) => { this.#switchSource(handle, storeId); },
+      onIndexed: (handle) => { ports.recovered.onIndexed(handle); },
+      onWhole: (handle) => { this.#onWhole(handle); },
+    });
+    const { gatewayId, partitions, group, orphans: { graceMs } } = options;
+    const { clock, log, register, packer, mirrors } = ports;
+    this.#orphans = new Orphans({ gatewayId, partitions, group, graceMs }, { clock, log, register });
+    this.#ended = new EndedPartitions({ packer, mirrors, register });
+    this.#addOwn();
+  }
+
+  /** Partitions that no configuration serves any more, whoever holds them now. */
+  orphans(): readonly Orphan[] {
+    return [...this.#orphans.all.values()];
+  }
+
+  /** Ids of gateways that operators have retired. */
+  get retired(): ReadonlySet<string> {
+    return this.#ports.register.retired();
+  }
+
+  /** An operator has retired this gateway: it takes nothing new, and gives away what it has. */
+  get isRetired(): boolean {
+    return this.#ports.register.retired().has(this.#options.gatewayId);
+  }
+
+  *all(): IterableIterator<Holding> {
+    yield* this.#byName.values();
+  }
+
+  /** Partitions of ours that are not whole here. */
+  get openCount(): number {
+    let open = 0;
+    for (const { isOwn, holder, partition } of this.#byName.values()) {
+      if (isOwn && holder.ended === undefined && partition?.isPartial !== false) open += 1;
+    }
+    return open;
+  }
+
+  /** Blocks are still to come. */
+  get isReading(): boolean {
+    return this.#readings.count > 0;
+  }
+
+  expected(): Expected {
+    const nowMs = this.#ports.clock.nowMs();
+    let expected: Expected = '';
+    for (const holding of this.#byName.values()) {
+      if (!holding.isOwn || holding.partition !== undefined || holding.holder.ended !== undefined) continue;
+      if (!this.#isLate(holding, nowMs)) return 'soon';
+      expected = 'held';
+    }
+    return expected;
+  }
+
+  /** Partitions that should be served here and are not, each with what it waits for. */
+  waiting(): readonly WaitingPartition[] {
+    const nowMs = this.#ports.clock.nowMs();
+    const waiting: WaitingPartition[] = [];
+    for (const holding of this.#byName.values()) {
+      const waitsFor = holding.holder.waitsFor(nowMs);
+      if (waitsFor === Waiting.NOTHING) continue;
+      const { name: partition, ownerId: owner, sinceMs } = holding;
+      const copies = waitsFor === Waiting.COPIES_AWAY ? storesOf(holding.holder.members) : [];
+      const why = this.#why(holding, waitsFor);
+      waiting.push({ partition, owner, waitsFor: WAITING_NAMES[waitsFor], copies, why, sinceMs });
+    }
+    return waiting;
+  }
+
+  /**
+   * The one order of a person: these copies do not come back; without stores, what only a process had in memory. It
+   * counts for partitions that wait for a person and have no other copy: one that has goes on by itself when that
+   * answers, one that another process serves keeps its copies, and memory is not given up by who gives up a store.
+   * Names of the partitions that go on, empty.
+   */
+  giveUp(storeIds: readonly string[]): readonly string[] {
+    const nowMs = this.#ports.clock.nowMs();
+    const given: string[] = [];
+    for (const { name, holder } of this.#byName.values()) {
+      if (holder.waitsFor(nowMs) !== Waiting.COPIES_AWAY) continue;
+      const stores = storesOf(holder.members);
+      if ((storeIds.length === 0) !== (stores.length === 0)) continue;
+      if (stores.some((store) => !storeIds.includes(store))) continue;
+      if (holder.giveUp(storeIds, nowMs)) given.push(name);
+    }
+    return given;
+  }
+
+  // ── links ───────────────────────────────────────────────────────────────────────────────────────
+
+  onLinkUp(store: StorePort): void {
+    for (const holding of this.#byName.values()) holding.onLinkUp(store);
+  }
+
+  onLinkDown(store: StorePort): void {
+    this.#readings.onConnectionLost(store.storeId);
+    for (const holding of this.#byName.values()) holding.onLinkDown(store);
+  }
+
+  /** Mirrors have attached what they feed already. */
+  onLinkSwitched(store: StorePort): void {
+    this.#readings.onConnectionLost(store.storeId);
+    for (const holding of this.#byName.values()) holding.onLinkSwitched(store);
+    this.#readings.start();
+  }
+
+  /** Of a heartbeat's answer, on either path: before it may renew anything. */
+  onFenceNotices(store: StorePort, bootId: string, notices: readonly FenceNotice[]): void {
+    for (const { partition, term } of notices) this.#byName.get(partition)?.onFenceNotice(store, bootId, term);
+  }
+
+  onReply(store: StorePort, reply: Reply): void {
+    switch (reply.type) {
+      case FENCED:
+        this.#byHandle[reply.message.handle]?.onFenced(store, reply.message);
+        break;
+      case DECLINED:
+        this.#byHandle[reply.message.handle]?.onDeclined(store, reply.message);
+        break;
+      case ASKED:
+        this.#byName.get(reply.message.partition)?.onAsked(store, reply.message);
+        break;
+      case TOLD:
+        this.#byName.get(reply.message.partition)?.onTold(store, reply.message);
+        this.#ended.onTold(store, reply.message);
+        break;
+      case BLOCK:
+        if (this.#byHandle[reply.message.handle]?.onBlock(store, reply.message, reply.bodies) === true) break;
+        this.#ports.counters.recoveredMessages += this.#taken(() => { this.#readings.onBlock(store.storeId, reply.message, reply.bodies); });
+        break;
+      case FETCHED:
+        this.#readings.onFetched(store.storeId, reply.message, reply.bodies);
+        break;
+      case TAILED:
+        this.#byHandle[reply.message.handle]?.onTailed(reply.message, reply.bodies);
+        break;
+    }
+  }
+
+  /** Deliveries have come to wait for bodies. */
+  fetchAwaited(): void {
+    const { absent } = this.#ports;
+    if (!absent.isAwaited) return;
+    absent.isAwaited = false;
+    this.#readings.start();
+  }
+
+  // ── time ────────────────────────────────────────────────────────────────────────────────────────
+
+  tick(nowMs: number): void {
+    if (this.#orphans.tick(nowMs)) {
+      this.#addOwn();
+      for (const met of this.#ports.register.partitions()) this.#meet(met);
+    }
+    this.#giveAway(nowMs);
+    for (const holding of [...this.#byName.values()]) this.#goOnEnding(holding, nowMs);
+    for (const holding of this.#byName.values()) {
+      holding.tick(nowMs);
+      this.#tellAway(holding, nowMs);
+    }
+    this.#readings.start();
+    this.#ports.counters.epochs = this.counters.epochs;
+    if (!this.isReading) this.#ports.recovered.onAllRead();
+  }
+
+  /** Who reads only the log is told, too, that a person is asked for, and for what; once each time. */
+  #tellAway({ name: partition, holder }: Holding, nowMs: number): void {
+    const isAway = holder.waitsFor(nowMs) === Waiting.COPIES_AWAY;
+    if (isAway === this.#away.has(partition)) return;
+    const { log } = this.#ports;
+    if (isAway) {
+      this.#away.add(partition);
+      log.error('partition', 'a partition waits for a person', { partition, why: copiesAwayText(holder.members) });
+    } else {
+      this.#away.delete(partition);
+      log.info('partition', 'a partition waits for a person no more', { partition });
+    }
+  }
+
+  /** While this gateway is retired, what has ended of it stays ended. */
+  #addOwn(): void {
+    const { gatewayId, partitions } = this.#options;
+    for (let number = 0; number < partitions; number++) {
+      const name = partitionName(gatewayId, number);
+      if (!this.#byName.has(name) && this.#isWanted(name)) this.#add(name);
+    }
+  }
+
+  /** This gateway is to have it: its number is configured, and nobody has retired the gateway. */
+  #isWanted(name: string): boolean {
+    const { gatewayId, partitions } = this.#options;
+    return ownerOf(name) === gatewayId && numberOf(name) < partitions && !this.isRetired;
+  }
+
+  #meet({ partition: name, stores, isEnded }: MetPartition): void {
+    const { gatewayId, rescue, group, orphans: { areOurs } } = this.#options;
+    if (this.#byName.has(name)) return;
+    const owner = ownerOf(name);
+    // An operator who retires a gateway wants its mail delivered, whoever else does not rescue.
+    const isOurs = rescue || areOurs || owner === gatewayId || this.retired.has(owner);
+    const isOrphan = this.#orphans.all.has(name) && isOurs && this.#knowsOneOf(stores);
+    const isOfGroup = rescue && group.includes(owner);
+    // What has ended is met to be cleared away: by those who would have met it before.
+    const isToBeCleared = isEnded && isOurs;
+    if (isOrphan || isOfGroup || isToBeCleared) this.#add(name);
+  }
+
+  /** Where all copies are at stores of others, others deliver. */
+  #knowsOneOf(stores: readonly string[]): boolean {
+    return stores.length === 0 || stores.some((id) => this.#ports.mirrors.storeOf(id) !== undefined);
+  }
+
+  #add(name: string): void {
+    const { gatewayId, replicas, minReplicas, replaceAfterMs, leaseMs } = this.#options;
+    const isOwn = ownerOf(name) === gatewayId;
+    const options: HolderOptions = {
+      partition: name, self: this.#ports.register.self, isOwn, replicas, minReplicas, replaceAfterMs,
+      dropAfterMs: DROP_AFTER_MS, tellAgainMs: TELL_AGAIN_MS, retryMs: RETRY_MS, changeTimeoutMs: CHANGE_TIMEOUT_MS,
+      rescueDelayMs: RESCUE_STEP_MS * this.#rankFor(name), awayAfterMs: AWAY_AFTER_MS, lookAgainMs: LOOK_AGAIN_MS,
+      foundWaitMs: FOUND_WAIT_MS, longestLeaseMs: leaseMs * LEASE_DRIFT_SHARE + LEASE_DRIFT_MS,
+    };
+    const handle = this.#byHandle.length + 1;
+    const { clock, packer, log, register, mirrors, registry, recovered, adopted } = this.#ports;
+    const holding = new Holding(handle, options, {
+      clock, packer, log, register, mirrors, registry, recovered, adopted, readings: this.#readings, counters: this.counters,
+      random: () => this.#ports.random(),
+      mayBegin: (partition) => this.#isWanted(partition),
+      forget: (partition) => { this.#ports.forget(partition); },
+      wake: (partition) => { this.#ports.wake(partition); },
+    });
+    this.#byHandle[handle] = holding;
+    this.#byName.set(name, holding);
+    for (const store of mirrors.stores) if (store.isUp) holding.onLinkUp(store);
+  }
+
+  /** Our place among those that may rescue the partition, from 1 on: another order for each, so that its mail spreads. */
+  #rankFor(name: string): number {
+    const { gatewayId, group } = this.#options;
+    const own = rendezvous(gatewayId, name);
+    const before = group.filter((id) => id !== gatewayId && id !== ownerOf(name) && rendezvous(id, name) < own);
+    return before.length + 1;
+  }
+
+  /** Those held for others, those that are to end, and all of a gateway that is retired. */
+  #giveAway(nowMs: number): void {
+    const living = this.#ports.register.living();
+    const { isRetired } = this;
+    for (const holding of this.#byName.values()) {
+      const { holder, partition, name, isOwn } = holding;
+      if (partition === undefined) continue;
+      const isOrphan = this.#orphans.all.has(name);
+      const isClosed = isOrphan || (isOwn && isRetired);
+      if (partition.isClosed !== isClosed) {
+        partition.isClosed = isClosed;
+        this.#ports.mirrors.stateVersion += 1;
+      }
+      const isEmpty = holding.emptyForMs(nowMs) >= END_AFTER_MS;
+      if (holder.state === HolderState.HANDING_BACK) {
+        const { goesTo } = holding;
+        if (goesTo === undefined || !isStillThere(goesTo, living)) holder.keep(nowMs);
+      } else if (holder.state !== HolderState.HOLDER) continue;
+      else if (isClosed && isEmpty) holding.giveTo(nobody(name), nowMs);
+      else {
+        const heir = isOwn ? this.#heirOf(name, isRetired, living, nowMs) : this.#ownerOf(holding, living, nowMs);
+        if (heir !== undefined) holding.giveTo(heir, nowMs);
+      }
+    }
+  }
+
+  /** The owner of a partition held for it, once it has been up for long enough to have it back. */
+  #ownerOf({ ownerId }: Holding, living: Living, nowMs: number): HolderId | undefined {
+    const owner = living.get(ownerId);
+    const isUp = owner !== undefined && nowMs - owner.sinceMs >= HAND_BACK_AFTER_MS;
+    return isUp && !this.#ports.register.retired().has(ownerId) ? owner.holder : undefined;
+  }
+
+  /** Who goes on for a gateway that is retired: the first in rendezvous order of those that live. */
+  #heirOf(name: string, isWanted: boolean, living: Living, nowMs: number): HolderId | undefined {
+    if (!isWanted) return undefined;
+    const { gatewayId } = this.#options;
+    const retired = this.#ports.register.retired();
+    let heir: HolderId | undefined;
+    for (const [id, { holder, sinceMs, group }] of living) {
+      const isOfGroup = this.#options.group.includes(id) || group.includes(gatewayId);
+      if (id === gatewayId || retired.has(id) || !isOfGroup || nowMs - sinceMs < HAND_BACK_AFTER_MS) continue;
+      if (heir === undefined || rendezvous(id, name) < rendezvous(heir.gatewayId, name)) heir = holder;
+    }
+    return heir;
+  }
+
+  /** What has ended is cleared away; one that this gateway is configured to have is begun anew instead. */
+  #goOnEnding({ name, handle, holder }: Holding, nowMs: number): void {
+    const { ended } = holder;
+    if (ended === undefined || this.#isWanted(name)) return;
+    if (this.#ports.register.partition(name) !== undefined) {
+      if (holder.state === HolderState.IDLE) this.#ended.goOn(name, ended, this.#rankFor(name) - 1, nowMs);
+      return;
+    }
+    this.#ended.forget(name);
+    this.#ports.register.leave(name);
+    this.#byName.delete(name);
+    this.#byHandle[handle] = undefined;
+    this.#ports.log.info('orphans', 'a partition that nobody needs any more has ended', { partition: name });
+  }
+
+  #request(storeId: string, type: typeof PULL | typeof FETCH, control: Uint8Array): boolean {
+    const { mirrors } = this.#ports;
+    const store = mirrors.storeOf(storeId);
+    const outbox = store?.isUp === true ? mirrors.outboxOf(store) : undefined;
+    if (outbox === undefined) return false;
+    outbox.request(type, control);
+    mirrors.askFlush();
+    return true;
+  }
+
+  /** Messages that came in meanwhile. */
+  #taken(take: () => void): number {
+    const { recovered } = this.#ports;
+    const before = recovered.entryCount;
+    take();
+    return recovered.entryCount - before;
+  }
+
+  #otherSource(handle: number, damaged: ReadonlySet<string>): string {
+    const other = this.#byHandle[handle]?.holder.set?.otherSource();
+    return other === undefined || damaged.has(other.storeId) ? '' : other.storeId;
+  }
+
+  #switchSource(handle: number, storeId: string): void {
+    const set = this.#byHandle[handle]?.holder.set;
+    const row = set?.otherSource();
+    if (row?.storeId === storeId) set?.switchSource(row);
+  }
+
+  #onWhole(handle: number): void {
+    this.#ports.recovered.onWhole(handle);
+    this.#byHandle[handle]?.onWhole();
+  }
+
+  #absentOf<T>(handle: number, act: (partition: Partition) => T): T | undefined {
+    const partition = this.#byHandle[handle]?.partition;
+    return partition === undefined ? undefined : act(partition);
+  }
+
+  /** One more block without bodies, with as many on their way and one in hand. */
+  #mayPull(isOwn: boolean, pulling: number, inHandBytes: number): boolean {
+    const { memory, absent } = this.#ports;
+    const most = memory.entriesBytes(isOwn);
+    const used = memory.usedBytes + absent.askedBytes + inHandBytes;
+    return used + (pulling + 1) * this.#options.blockBytes <= most || (pulling === 0 && used < most * FIRST_BLOCK_SHARE);
+  }
+
+  #mayBringBodies(isOwn: boolean, pulling: number, inHandBytes: number): boolean {
+    const { memory, absent } = this.#ports;
+    const blockBytes = Math.max(this.#options.blockBytes, this.#options.largestBytes ?? 0);
+    return memory.usedBytes + absent.askedBytes + inHandBytes + (pulling + 1) * blockBytes <= memory.restBytes(isOwn);
+  }
+
+  #nextBodies(handle: number, limits: FetchLimits, withRest: boolean): readonly number[] {
+    const { memory, absent } = this.#ports;
+    const partition = this.#byHandle[handle]?.partition;
+    if (partition === undefined || absent.countOf(partition) === 0) return [];
+    const used = memory.usedBytes + absent.askedBytes;
+    const most = memory.recoveryBytes(partition.isOwn);
+    const trickleBytes = absent.askedBytes === 0 ? Math.min(TRICKLE_BYTES, memory.reserveBytes - used) : 0;
+    return absent.next(partition, {
+      ...limits, wantedBytes: Math.max(most - used, trickleBytes), restBytes: memory.restBytes(partition.isOwn) - used,
+      mayTakeOne: absent.askedBytes === 0 && used < most * FIRST_BLOCK_SHARE,
+    }, withRest);
+  }
+
+  #isLate({ holder, sinceMs }: Holding, nowMs: number): boolean {
+    return holder.waitsFor(nowMs) !== Waiting.NOTHING || holder.state === HolderState.IDLE || nowMs - sinceMs >= SOON_MS;
+  }
+
+  #why({ holder }: Holding, waitsFor: WaitingValue): string {
+    switch (waitsFor) {
+      case Waiting.COPIES_AWAY: return copiesAwayText(holder.members);
+      case Waiting.REGISTER: return `the register does not answer: ${this.#ports.register.away}`;
+      case Waiting.LEASE: return 'another process may still deliver from it by a lease; it is over within seconds';
+      case Waiting.STORES: return 'stores were told of a newer record than the register has: all stores must answer';
+      case Waiting.NOTHING: return '';
+    }
+  }
+}
+
+type Living = ReadonlyMap<string, LivingGateway>;
+
+/** A partition that is given to nobody ends, whoever lives. */
+function isStillThere(to: HolderId, living: Living): boolean {
+  const one = living.get(to.gatewayId);
+  return to.incarnation === 0 || (one !== undefined && isSameHolder(one.holder, to));
+}
+
+/** The same for all gateways: FNV-1a over both names. */
+function rendezvous(gatewayId: string, partition: string): number {
+  let hash = 0x811c9dc5;
+  const text = `${gatewayId} ${partition}`;
+  for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193);
+  return hash >>> 0;
+}

@@ -1,0 +1,65 @@
+/**
+ * The register as the partitions of one gateway process see it: questions of one partition at a time, one session for
+ * the process, and who else lives. register-bridge.ts makes it of src/register; holdings.ts asks.
+ *
+ * Nothing given here is called from inside a call: a machine is not entered twice.
+ */
+import type { HolderId } from '../../protocol/partition-record.js';
+import type { RetiredRule } from '../../register/records.js';
+import type { RegisterPort, Stamped } from '../../recovery/ownership/ports.js';
+
+/** Where the answers to one partition's questions go: the events of PartitionHolder, without the clock. */
+export interface RegisterSink {
+  onRecord(ticket: number, stamped: Stamped): void;
+  onApplied(ticket: number, revision: string): void;
+  onNoAnswer(ticket: number): void;
+  onSessionTied(ticket: number, sessionId: number): void;
+  onRules(ticket: number): void;
+  /** The record, or the session of its holder, may have changed. */
+  onNews(): void;
+}
+
+/** A gateway process with a session. */
+export interface LivingGateway {
+  readonly holder: HolderId;
+  /** Monotonic time since when it has been seen with this session. */
+  readonly sinceMs: number;
+  /** Gateways that its configuration names as its group. */
+  readonly group: readonly string[];
+}
+
+/** A partition's record, as a watch told it last. */
+export interface MetPartition {
+  readonly partition: string;
+  /** Stores with copies that count. */
+  readonly stores: readonly string[];
+  /** Nobody holds it any more, and nobody need. */
+  readonly isEnded: boolean;
+}
+
+export interface OwnershipRegister {
+  readonly self: HolderId;
+  /** Monotonic end of this process's session, reckoned from before it was last renewed, and which one it is; 0: none. */
+  session(): { readonly id: number; readonly endsMs: number };
+  portOf(partition: string, sink: RegisterSink): RegisterPort;
+  /** Nobody asks for the partition any more: portOf() may be called for it again. */
+  leave(partition: string): void;
+  /** Rises with all news of partitions, gateways and rules. */
+  readonly version: number;
+  /** Of whatever gateway, as told last: none of a record that can't be read. */
+  partitions(): Iterable<MetPartition>;
+  /** Undefined: a record that can't be read, or none. */
+  partition(name: string): MetPartition | undefined;
+  /** Deletes the record of a partition that has ended, if it still says so. */
+  deleteEnded(partition: string): void;
+  /** Ids of gateways that operators have retired. */
+  retired(): ReadonlySet<string>;
+  /** Writes, or with undefined takes back, that a gateway is retired; '' when it is done, else why not. */
+  setRetired(gatewayId: string, rule: RetiredRule | undefined, done: (why: string) => void): void;
+  /** By gateway id; without those whose session is over. */
+  living(): ReadonlyMap<string, LivingGateway>;
+  /** The lock file of this machine proves that exactly this process is dead. */
+  isProvenDead(holder: HolderId): boolean;
+  /** '' while the register answers; else why it does not, with what to do. */
+  readonly away: string;
+}

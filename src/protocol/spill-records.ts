@@ -1,0 +1,255 @@
+/**
+ * The file in which a store that stops leaves what it still holds: a sequence of records, each with its
+ * checksum and its place in the sequence, so that a file which was cut short, changed or put together
+ * is known for what it is.
+ *
+ *   HEAD  ACCOUNT…  PROCESS…  FENCE…  ( COPY ENTRIES… )…  END
+ *
+ *   record: offset size
+ *           0      4    crc           of everything behind it, to the end of the payload
+ *           4      4    type
+ *           8      4    index         0, 1, 2 …
+ *           12     4    controlBytes
+ *           16     4    payloadBytes
+ *           20          control, payload
+ *
+ *   type       control                                                          payload
+ *   1 HEAD     [FORMAT, version 2, storeId, wallMs, bootId hex, longestLeaseMs]
+ *   2 ACCOUNT  [gatewayId, incarnation, nonce bin]
+ *   3 PROCESS  [process, fenceCount, [[count, partition, term]…]]   a process with very many has several
+ *   4 FENCE    [partition, term, holder or [], record or []]    the highest term accepted, whose it is, the newest record told
+ *   5 COPY     [partition, number, digestA, digestB, lastTerm, count]
+ *   6 ENTRIES  entry rows of this copy (entry-rows.ts) as in REFILL             body ‖ head ‖ note of each row
+ *   7 END      [fences, copies, entries]
+ *
+ * longestLeaseMs is the longest lease that was granted under this boot id, by whatever process of the store:
+ * the one that goes on with the file does not know when those end, and waits for all of them.
+ *
+ * A shared body is brought whole by the first entry that has it. Integers are little-endian, arrays
+ * MessagePack; terms, holders and records as on the wire (wire-record.ts). Not here: files
+ * (kvs/daemon/spill-file.ts).
+ */
+
+import type { Crc32, Packer } from '../platform/ports.js';
+import { isBetween, isBytes, isIdentifier, isUint32, isWhole, unpackControl } from './fields.js';
+import { InvalidMessage } from './invalid.js';
+import type { FenceNotice } from './messages/beat.js';
+import { NOTICES_MAX, packNotices, readNotices } from './messages/beat.js';
+import type { HolderId, PartitionRecord, Term } from './partition-record.js';
+import { isPartition } from './partition-record.js';
+import { packHolder, packTerm, packTold, readHolder, readTerm, readTold } from './wire-record.js';
+
+export const SPILL_HEAD = 1;
+export const SPILL_ACCOUNT = 2;
+export const SPILL_PROCESS = 3;
+export const SPILL_FENCE = 4;
+export const SPILL_COPY = 5;
+export const SPILL_ENTRIES = 6;
+export const SPILL_END = 7;
+
+export const RECORD_HEADER_BYTES = 20;
+/** As of a frame: an entry never came in a longer one. */
+const PAYLOAD_BYTES_MAX = 64 * 1024 * 1024;
+const CONTROL_BYTES_MAX = 8 * 1024 * 1024;
+const FORMAT = 'twinpost spill';
+const VERSION = 2;
+/** Incarnation nonces are 8 bytes on the wire; none was seen before the first connection. */
+const NONCE_BYTES_MAX = 64;
+const BOOT_ID = /^[0-9a-f]{32}$/;
+
+export interface SpillHead {
+  readonly storeId: string;
+  readonly wallMs: number;
+  readonly bootId: string;
+  readonly longestLeaseMs: number;
+}
+
+export interface SpilledAccount {
+  readonly id: string;
+  readonly incarnation: number;
+  readonly nonce: Uint8Array;
+}
+
+/** What a process was told of its fences, or is still to be told. */
+export interface SpilledProcess {
+  readonly process: string;
+  readonly fenceCount: number;
+  /** Up to NOTICES_MAX. */
+  readonly fences: readonly FenceNotice[];
+}
+
+export interface SpilledFence {
+  readonly partition: string;
+  readonly term: Term;
+  readonly holder: HolderId | undefined;
+  readonly told: PartitionRecord | undefined;
+}
+
+/** A copy as it stood when its store stopped. */
+export interface SpilledCopy {
+  readonly partition: string;
+  readonly number: number;
+  readonly digestA: number;
+  readonly digestB: number;
+  readonly lastTerm: Term;
+  readonly count: number;
+}
+
+const NOTHING = new Uint8Array(0);
+
+/** The chunks of one record, in order. */
+export function encodeRecord(
+  crc32: Crc32, type: number, index: number, control: Uint8Array, payload: Uint8Array = NOTHING,
+): readonly Uint8Array[] {
+  const header = new Uint8Array(RECORD_HEADER_BYTES);
+  const view = new DataView(header.buffer);
+  view.setUint32(4, type, true);
+  view.setUint32(8, index, true);
+  view.setUint32(12, control.length, true);
+  view.setUint32(16, payload.length, true);
+  view.setUint32(0, crc32(payload, crc32(control, crc32(header.subarray(4), 0))), true);
+  return payload.length === 0 ? [header, control] : [header, control, payload];
+}
+
+export interface RecordHeader {
+  readonly type: number;
+  readonly controlBytes: number;
+  readonly payloadBytes: number;
+}
+
+/** The header at the start of the bytes, or the broken rule. `remaining` is what the file has behind it. */
+export function readRecordHeader(
+  bytes: Uint8Array, index: number, remaining: number,
+): RecordHeader | InvalidMessage {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
+  const type = view.getUint32(4, true);
+  const controlBytes = view.getUint32(12, true);
+  const payloadBytes = view.getUint32(16, true);
+  if (type < SPILL_HEAD || type > SPILL_END) return new InvalidMessage('record type');
+  if (view.getUint32(8, true) !== index) return new InvalidMessage('record out of place');
+  if (controlBytes > CONTROL_BYTES_MAX || payloadBytes > PAYLOAD_BYTES_MAX) {
+    return new InvalidMessage('record too long');
+  }
+  if (controlBytes + payloadBytes > remaining) return new InvalidMessage('file cut short');
+  return { type, controlBytes, payloadBytes };
+}
+
+/** Is the whole record, header included, as it was written? */
+export function isRecordSound(crc32: Crc32, record: Uint8Array): boolean {
+  const view = new DataView(record.buffer, record.byteOffset, record.length);
+  return crc32(record.subarray(4), 0) === view.getUint32(0, true);
+}
+
+export function encodeHead(
+  packer: Packer, { storeId, wallMs, bootId, longestLeaseMs }: SpillHead,
+): Uint8Array {
+  return packer.pack([FORMAT, VERSION, storeId, wallMs, bootId, longestLeaseMs]);
+}
+
+export function decodeHead(packer: Packer, control: Uint8Array): SpillHead | InvalidMessage {
+  const values = unpackControl(packer, control, 2, true);
+  if (values instanceof InvalidMessage) return values;
+  const [format, version, storeId, wallMs, bootId, longestLeaseMs] = values;
+  if (format !== FORMAT) return new InvalidMessage('format');
+  // First: what follows is of another layout then.
+  if (version !== VERSION) return new InvalidMessage('it is of another release: version');
+  if (values.length !== 6) return new InvalidMessage('element count');
+  if (!isIdentifier(storeId)) return new InvalidMessage('storeId');
+  if (!isWhole(wallMs)) return new InvalidMessage('wallMs');
+  if (typeof bootId !== 'string' || !BOOT_ID.test(bootId)) return new InvalidMessage('bootId');
+  return isUint32(longestLeaseMs) ? {
+    storeId, wallMs, bootId, longestLeaseMs,
+  } : new InvalidMessage('longestLeaseMs');
+}
+
+export function encodeAccount(packer: Packer, account: SpilledAccount): Uint8Array {
+  return packer.pack([account.id, account.incarnation, account.nonce]);
+}
+
+export function decodeAccount(packer: Packer, control: Uint8Array): SpilledAccount | InvalidMessage {
+  const values = unpackControl(packer, control, 3);
+  if (values instanceof InvalidMessage) return values;
+  const [id, incarnation, nonce] = values;
+  if (!isIdentifier(id)) return new InvalidMessage('gatewayId');
+  if (!isWhole(incarnation)) return new InvalidMessage('incarnation');
+  if (!isBytes(nonce) || nonce.length > NONCE_BYTES_MAX) return new InvalidMessage('nonce');
+  // What is read into the same bytes next must not change it; slice() of a Buffer is no copy.
+  return { id, incarnation, nonce: Uint8Array.from(nonce) };
+}
+
+export function encodeProcess(packer: Packer, { process, fenceCount, fences }: SpilledProcess): Uint8Array {
+  return packer.pack([process, fenceCount, packNotices(fences)]);
+}
+
+export function decodeProcess(packer: Packer, control: Uint8Array): SpilledProcess | InvalidMessage {
+  const values = unpackControl(packer, control, 3);
+  if (values instanceof InvalidMessage) return values;
+  const [process, fenceCount, packed] = values;
+  const fences = readNotices(packed);
+  if (!isIdentifier(process)) return new InvalidMessage('process');
+  if (!isWhole(fenceCount)) return new InvalidMessage('fenceCount');
+  return fences === undefined ? new InvalidMessage('fences') : { process, fenceCount, fences };
+}
+
+/** A process with more notices than one record takes has several. */
+export function * processRecords({ process, fenceCount, fences }: SpilledProcess): Generator<SpilledProcess> {
+  for (let at = 0; at === 0 || at < fences.length; at += NOTICES_MAX) {
+    yield { process, fenceCount, fences: fences.slice(at, at + NOTICES_MAX) };
+  }
+}
+
+export function encodeSpilledFence(
+  packer: Packer, { partition, term, holder, told }: SpilledFence,
+): Uint8Array {
+  return packer.pack(
+    [partition, packTerm(term), holder === undefined ? [] : packHolder(holder), packTold(told)]
+  );
+}
+
+export function decodeSpilledFence(packer: Packer, control: Uint8Array): SpilledFence | InvalidMessage {
+  const values = unpackControl(packer, control, 4);
+  if (values instanceof InvalidMessage) return values;
+  const [partition, packedTerm, packedHolder, packedTold] = values;
+  const term = readTerm(packedTerm);
+  const told = readTold(packedTold);
+  if (!isPartition(partition)) return new InvalidMessage('partition');
+  if (term === undefined) return new InvalidMessage('term');
+  const holder = readHolder(packedHolder);
+  if (holder === undefined && !(Array.isArray(packedHolder) && packedHolder.length === 0)) {
+    return new InvalidMessage('holder');
+  }
+  return told instanceof InvalidMessage ? told : { partition, term, holder, told };
+}
+
+export function encodeCopy(
+  packer: Packer, { partition, number, digestA, digestB, lastTerm, count }: SpilledCopy,
+): Uint8Array {
+  return packer.pack([partition, number, digestA, digestB, packTerm(lastTerm), count]);
+}
+
+export function decodeCopy(packer: Packer, control: Uint8Array): SpilledCopy | InvalidMessage {
+  const values = unpackControl(packer, control, 6);
+  if (values instanceof InvalidMessage) return values;
+  const [partition, number, digestA, digestB, packedTerm, count] = values;
+  const lastTerm = readTerm(packedTerm);
+  if (!isPartition(partition)) return new InvalidMessage('partition');
+  if (!isWhole(number)) return new InvalidMessage('number');
+  if (!isUint32(digestA) || !isUint32(digestB)) return new InvalidMessage('digest');
+  if (lastTerm === undefined) return new InvalidMessage('lastTerm');
+  return isBetween(count, 0, number) ? {
+    partition, number, digestA, digestB, lastTerm, count,
+  } : new InvalidMessage('count');
+}
+
+export function encodeEnd(packer: Packer, fences: number, copies: number, entries: number): Uint8Array {
+  return packer.pack([fences, copies, entries]);
+}
+
+/** '' when the totals agree, else the broken rule. */
+export function checkEnd(
+  packer: Packer, control: Uint8Array, fences: number, copies: number, entries: number,
+): string {
+  const values = unpackControl(packer, control, 3);
+  if (values instanceof InvalidMessage) return values.rule;
+  return values[0] === fences && values[1] === copies && values[2] === entries ? '' : 'totals';
+}

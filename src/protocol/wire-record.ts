@@ -1,0 +1,95 @@
+/**
+ * Partition records and terms as elements of control parts: FENCE, DECLINED, ASKED, TELL and BEAT carry them.
+ *
+ *   term    [number u53, nonce u53]
+ *   member  [storeId str, bootId str]
+ *   given   [storeId str, bootId str, epoch u53]
+ *   record  [epoch u53, term, holder [gatewayId str, incarnation u53], members [member], gaveUp [given]]
+ *
+ * Nothing here trusts a peer: each reader takes `unknown` and yields undefined for what breaks a rule.
+ */
+import { MEMBERS_MAX, isIdentifier, isWhole } from './fields.js';
+import { InvalidMessage } from './invalid.js';
+import type { GivenUpCopy, HolderId, PartitionRecord, RecordedMember, Term } from './partition-record.js';
+import { isMemberOf } from './partition-record.js';
+
+/** Copies that were given up and are not adopted yet: of several faults, each with its members. */
+export const GAVE_UP_MAX = 64;
+
+export function packTerm(term: Term): readonly unknown[] {
+  return [term.number, term.nonce];
+}
+
+export function packRecord({ epoch, term, holder, members, gaveUp }: PartitionRecord): readonly unknown[] {
+  return [epoch, packTerm(term), packHolder(holder), members.map(packMember), gaveUp.map(packGiven)];
+}
+
+export function packHolder({ gatewayId, incarnation }: HolderId): readonly unknown[] {
+  return [gatewayId, incarnation];
+}
+
+/** What a store was told; [] when that is nothing. */
+export function packTold(record: PartitionRecord | undefined): readonly unknown[] {
+  return record === undefined ? [] : packRecord(record);
+}
+
+function packMember({ storeId, bootId }: RecordedMember): readonly string[] {
+  return [storeId, bootId];
+}
+
+function packGiven({ storeId, bootId, epoch }: GivenUpCopy): readonly (string | number)[] {
+  return [storeId, bootId, epoch];
+}
+
+export function readTerm(value: unknown): Term | undefined {
+  const [number, nonce] = listOf(value, 2);
+  return isWhole(number) && isWhole(nonce) ? { number, nonce } : undefined;
+}
+
+export function readRecord(value: unknown): PartitionRecord | undefined {
+  const [epoch, first, second, third, fourth] = listOf(value, 5);
+  const term = readTerm(first);
+  const holder = readHolder(second);
+  const members = readMembers(third);
+  const gaveUp = readGivenUp(fourth);
+  if (!isWhole(epoch) || term === undefined || holder === undefined) return undefined;
+  if (members === undefined || gaveUp === undefined || term.number > epoch) return undefined;
+  return { epoch, term, holder, members, gaveUp };
+}
+
+export function readTold(value: unknown): PartitionRecord | undefined | InvalidMessage {
+  if (!Array.isArray(value)) return new InvalidMessage('told');
+  return value.length === 0 ? undefined : readRecord(value) ?? new InvalidMessage('told');
+}
+
+export function readHolder(value: unknown): HolderId | undefined {
+  const [gatewayId, incarnation] = listOf(value, 2);
+  return isIdentifier(gatewayId) && isWhole(incarnation) ? { gatewayId, incarnation } : undefined;
+}
+
+function readGivenUp(value: unknown): readonly GivenUpCopy[] | undefined {
+  if (!Array.isArray(value) || value.length > GAVE_UP_MAX) return undefined;
+  const copies: GivenUpCopy[] = [];
+  for (const each of value as readonly unknown[]) {
+    const [storeId, bootId, epoch] = listOf(each, 3);
+    if (!isIdentifier(storeId) || !isIdentifier(bootId) || isMemberOf(copies, storeId, bootId)) return undefined;
+    if (!isWhole(epoch)) return undefined;
+    copies.push({ storeId, bootId, epoch });
+  }
+  return copies;
+}
+
+function readMembers(value: unknown): readonly RecordedMember[] | undefined {
+  if (!Array.isArray(value) || value.length > MEMBERS_MAX) return undefined;
+  const members: RecordedMember[] = [];
+  for (const each of value as readonly unknown[]) {
+    const [storeId, bootId] = listOf(each, 2);
+    if (!isIdentifier(storeId) || !isIdentifier(bootId) || isMemberOf(members, storeId, bootId)) return undefined;
+    members.push({ storeId, bootId });
+  }
+  return members;
+}
+
+function listOf(value: unknown, length: number): readonly unknown[] {
+  return Array.isArray(value) && value.length === length ? (value as readonly unknown[]) : [];
+}

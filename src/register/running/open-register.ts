@@ -1,0 +1,98 @@
+/**
+ * The register of this process, as its configuration says. The file's own process serves it to others of its
+ * machine where it is told to; they connect to its socket; etcd is asked by each process itself.
+ */
+import { readFileSync } from 'node:fs';
+import type { Crc32, EventLog } from '../../platform/ports.js';
+import { DEFAULT_CLIENT_OPTIONS } from '../client/register-client.js';
+import { connectEtcdRegister } from '../etcd/etcd-register.js';
+import { FileRegister, connectFileRegister } from '../file/file-register.js';
+import type { Register } from '../port.js';
+
+/** This process keeps the file. */
+export interface FileRegisterChoice {
+  readonly kind: 'file';
+  /** Folder of the file, and of its socket. */
+  readonly stateDir: string;
+  /** Other processes of this machine ask this one. */
+  readonly isServed: boolean;
+}
+
+/** Another process of this machine keeps the file. */
+export interface SocketRegisterChoice {
+  readonly kind: 'socket';
+  readonly stateDir: string;
+}
+
+export interface EtcdRegisterChoice {
+  readonly kind: 'etcd';
+  readonly endpoints: readonly string[];
+  readonly cluster: string;
+  /** '' for none. */
+  readonly user: string;
+  readonly password: string;
+  /** PEM files; undefined: the authorities that Node trusts, and no certificate of our own. */
+  readonly caFile: string | undefined;
+  readonly certFile: string | undefined;
+  readonly keyFile: string | undefined;
+  /** What etcd was started with (--max-txn-ops). */
+  readonly operationsMax: number;
+}
+
+export type RegisterChoice = FileRegisterChoice | SocketRegisterChoice | EtcdRegisterChoice;
+
+export interface OpenRegisterPorts {
+  readonly log: EventLog;
+  readonly crc32: Crc32;
+}
+
+export interface OpenedRegister {
+  readonly register: Register;
+  close(): Promise<void>;
+}
+
+/** Rejects with a text that says what to do. Where others keep it, it comes up by itself. */
+export async function openRegister(
+  choice: RegisterChoice, { log, crc32 }: OpenRegisterPorts,
+): Promise<OpenedRegister> {
+  if (choice.kind === 'file') {
+    const { stateDir, isServed } = choice;
+    const file = await FileRegister.open({ stateDir, isServed }, { crc32, log });
+    const register = file.client();
+    return {
+      register,
+      close: async () => {
+        register.close();
+        await file.close();
+      },
+    };
+  }
+  const register = choice.kind === 'etcd' ? openEtcd(choice, log) : connectFileRegister(choice.stateDir, log);
+  return {
+    register,
+    close: () => {
+      register.close();
+      return Promise.resolve();
+    },
+  };
+}
+
+function openEtcd(choice: EtcdRegisterChoice, log: EventLog): Register {
+  const { endpoints, cluster, user, password, caFile, certFile, keyFile, operationsMax } = choice;
+  const tls = { ca: read('ca', caFile), cert: read('cert', certFile), key: read('key', keyFile) };
+  return connectEtcdRegister(
+    { endpoints, cluster, tls, login: user === '' ? undefined : { user, password } },
+    log,
+    { ...DEFAULT_CLIENT_OPTIONS, operationsMax },
+  );
+}
+
+function read(key: string, file: string | undefined): Buffer | undefined {
+  if (file === undefined) return undefined;
+  try {
+    return readFileSync(file);
+  } catch (error) {
+    const why = (error as NodeJS.ErrnoException).code ?? String(error);
+    throw new Error(`register.${key}: '${file}' can't be read: ${why}`);
+  }
+}

@@ -1,0 +1,242 @@
+/**
+ * What the runs with a real etcd share (rounds.ts, register-run.ts): two gateways in a group, three stores, a
+ * sink, one node of etcd, a client for each gateway that sends all the time, and the judge on the links.
+ */
+import { join } from 'node:path';
+
+import { Prng } from '../../src/base/prng.js';
+import type { SendReport } from '../../src/load/options.js';
+import { runSend } from '../../src/load/run.js';
+import { readSendLog } from '../../src/load/send-log.js';
+import { TAKEN } from '../../src/sink/verify.js';
+import { HOST, startCluster, until } from '../process/cluster.js';
+import type { Cluster, Daemon, GatewayHandle } from '../process/cluster.js';
+import { LinkJudge } from '../process/link-judge.js';
+import { judgeFromOutside, judgeRun, readArrivals, type Verdict } from '../process/witnesses.js';
+import { EtcdCluster } from '../thirdparty/etcd/etcd-cluster.js';
+
+/** The default, of gateways and stores. */
+export const LEASE_MS = 10_000;
+export const GATEWAYS = 2;
+export const STORES = 3;
+const CONCURRENCY = 20;
+const CONNECTIONS = 10;
+const WHOLE_MS = 120_000;
+const END_MS = 180_000;
+/**
+ * So many queues for each partition of a gateway, of the steady load, and as many for filling: homes are
+ * chosen by load, so that none is left empty. Queues that are never empty keep a home found in a fault.
+ */
+const QUEUES_EACH = 2;
+const FILLS_MAX = 20;
+/** More than any run sends: the clients are ended by a signal. */
+const COUNT_MAX = 10_000_000;
+
+interface LoadOptions {
+  readonly count: number;
+  /** Messages a second at each gateway; undefined: as fast as they are answered. */
+  readonly rate?: number | undefined;
+  /** To which queues; default: those of the steady load. */
+  readonly what?: 'q' | 'fill';
+  readonly signal?: AbortSignal;
+}
+
+export interface FieldOptions {
+  readonly seed: number;
+  readonly partitions: number;
+  readonly minReplicas: number;
+  /** False: nothing between gateways and stores, for runs that measure. */
+  readonly isJudged: boolean;
+  readonly say: (what: string) => void;
+}
+
+export class EtcdField {
+  readonly etcd: EtcdCluster;
+  readonly cluster: Cluster;
+  readonly judge: LinkJudge;
+  readonly prng: Prng;
+  /** What had ended though nobody ended it. */
+  readonly endedAlone: string[] = [];
+  readonly #options: FieldOptions;
+    readonly #sendLogs: string[] = [];
+  readonly #clients = new AbortController();
+  #sending: readonly Promise<SendReport>[] = [];
+  #fills = 0;
+
+  private constructor(options: FieldOptions, etcd: EtcdCluster, judge: LinkJudge, cluster: Cluster) {
+    this.#options = options;
+    this.etcd = etcd;
+    this.judge = judge;
+    this.cluster = cluster;
+    this.prng = new Prng(options.seed);
+  }
+
+  static async start(options: FieldOptions): Promise<EtcdField> {
+    const etcd = await EtcdCluster.start(1);
+    try {
+      await etcd.isReady();
+      const judge = await LinkJudge.start(options.isJudged ? STORES : 0, GATEWAYS, options.seed);
+      try {
+        const cluster = await startCluster({
+          gateways: GATEWAYS, stores: STORES, group: true, arrivalLog: true,
+          domains: [...domainsOf('q', options), ...domainsOf('fill', options)],
+          register: { etcd: etcd.endpoints, cluster: 'chaos' },
+          gateway: {
+            delivery: { concurrency: CONCURRENCY }, memory: { next_hop: 1 },
+            mirror: { partitions: options.partitions, min_replicas: options.minReplicas },
+          },
+          ...(options.isJudged ? { mapStorePort: judge.mapStorePort } : {}),
+        });
+        return new EtcdField(options, etcd, judge, cluster);
+      } catch (error) {
+        await judge.close();
+        throw error;
+      }
+    } catch (error) {
+      await etcd.stop();
+      throw error;
+    }
+  }
+
+  /** A client for each gateway, until endClients(). No rate: as fast as they are answered. */
+  startClients(ratePerGateway: number | undefined, run = 'load'): void {
+    this.#sending = this.#sendAll(run, { count: COUNT_MAX, rate: ratePerGateway });
+  }
+
+  /** A client for each gateway, for so long. No rate: as fast as they are answered. */
+  async loadFor(run: string, ms: number, ratePerGateway?: number): Promise<readonly SendReport[]> {
+    const time = new AbortController();
+    const timer = setTimeout(() => { time.abort(); }, ms);
+    const load = { count: COUNT_MAX, rate: ratePerGateway, signal: time.signal };
+    const reports = await Promise.all(this.#sendAll(run, load));
+    clearTimeout(timer);
+    return reports;
+  }
+
+  /** Until so much waits in each partition of each gateway. The next hop must stand still. */
+  async fill(undelivered: number): Promise<void> {
+    for (let fills = 0; fills < FILLS_MAX; fills++) {
+      const [least] = (await this.#waiting()).sort((a, b) => a - b);
+      if (least !== undefined && least >= undelivered) return;
+      this.#fills += 1;
+      const count = Math.ceil(undelivered * this.#options.partitions / 2);
+      await Promise.all(this.#sendAll(`fill${String(this.#fills)}x`, { count, what: 'fill' }));
+    }
+    throw new Error(`the partitions could not be filled: ${(await this.#waiting()).join(', ')}`);
+  }
+
+  /** Each gateway holds its own partitions, each with two copies in step. */
+  async isWhole(): Promise<void> {
+    for (const { id, table, gateway } of this.cluster.gateways) {
+      await until(`${id} holds its partitions, with two copies each`, async () => {
+        const rows = await table();
+        const isOwn = rows.every(({ owner, sync }) => owner === id && sync === 'SYNC');
+        return isOwn && rows.length === 2 * this.#options.partitions;
+      }, WHOLE_MS, gateway);
+    }
+  }
+
+  /** Resolves when those that live hold all partitions, and have delivered all but the last moment's mail. */
+  hasCaughtUp(living: readonly GatewayHandle[], queuedMax: number, boundMs: number): Promise<void> {
+    return until('all partitions are held and what waited is delivered', async () => {
+      const answers = await Promise.all(living.map(({ status }) => status()));
+      const held = answers.reduce((sum, { partitions }) => sum + partitions, 0);
+      const isBehind = answers.some(({ partitions_recovering: coming, queued_messages: queued }) => {
+        return coming > 0 || queued > queuedMax;
+      });
+      return held === GATEWAYS * this.#options.partitions && !isBehind;
+    }, boundMs, living[0]?.gateway);
+  }
+
+  /** What ended by itself is started again, as a supervisor would; `away` is meant to be. */
+  supervise(away: ReadonlySet<Daemon>): void {
+    for (const daemon of [...this.cluster.gateways.map(({ gateway }) => gateway), ...this.cluster.stores]) {
+      if (daemon.isRunning || away.has(daemon)) continue;
+      this.#options.say(`${daemon.name} has ended by itself and is started again`);
+      this.endedAlone.push(`${daemon.name}\n${daemon.logTail()}`);
+      daemon.start();
+    }
+  }
+
+  async endClients(): Promise<readonly SendReport[]> {
+    this.#clients.abort();
+    return Promise.all(this.#sending);
+  }
+
+  /** Ends the clients, waits until nothing is queued, and judges. */
+  async verdict(
+    eventsUs: readonly number[],
+  ): Promise<{ readonly verdict: Verdict; readonly latestMs: number }> {
+    await this.endClients();
+    this.cluster.sink.thaw();
+    for (const gateway of this.cluster.gateways) await gateway.drained(END_MS);
+    await this.cluster.sink.stop();
+    const { arrivalLog } = this.cluster;
+    const judged = { arrivalLog, sendLogs: this.#sendLogs, concurrency: CONCURRENCY };
+    const verdict = this.#options.isJudged ? judgeRun(this.judge, judged) : judgeFromOutside(judged);
+    return { verdict, latestMs: latestMs(this.#sendLogs, arrivalLog, eventsUs) };
+  }
+
+  async close(): Promise<void> {
+    this.#clients.abort();
+    await Promise.all(this.#sending);
+    this.cluster.sink.thaw();
+    await this.cluster.stop();
+    await this.judge.close();
+    await this.etcd.stop();
+  }
+
+  /** A client for each gateway. */
+  #sendAll(run: string, load: LoadOptions): Promise<SendReport>[] {
+    const { count, rate, what = 'q', signal = this.#clients.signal } = load;
+    const domains = domainsOf(what, this.#options);
+    return this.cluster.gateways.map(({ smtpPort }, index) => {
+      const name = `${run}${String(index)}`;
+      const log = join(this.cluster.folder, `${name}.log`);
+      this.#sendLogs.push(log);
+      return runSend({
+        host: HOST, port: smtpPort, count, connections: CONNECTIONS, mix: [{ bytes: 1000, weight: 1 }],
+        domains, resend: true, run: name, seed: this.#options.seed, patienceMs: END_MS, log,
+        nameEnvelopes: true, signal, ...(rate === undefined ? {} : { rate }),
+      });
+    });
+  }
+
+  /** Messages in each partition, of all gateways. */
+  async #waiting(): Promise<number[]> {
+    const counts: number[] = [];
+    for (const { id, table } of this.cluster.gateways) {
+      const own = (await table()).filter(({ owner }) => owner === id);
+      counts.push(...new Map(own.map(({ partition, messages }) => [partition, messages])).values());
+    }
+    return counts;
+  }
+}
+
+function domainsOf(what: 'q' | 'fill', { partitions }: FieldOptions): readonly string[] {
+  return Array.from({ length: QUEUES_EACH * partitions }, (_none, i) => `${what}${String(i + 1)}.example`);
+}
+
+/**
+ * How late the latest message came: from its 250, or from the last event before it came (a fault, a restart),
+ * whichever is later. Infinity if one never came.
+ */
+function latestMs(sendLogs: readonly string[], arrivalLog: string, eventsUs: readonly number[]): number {
+  const firstUs = new Map<string, number>();
+  for (const { run, id, us, kind } of readArrivals(arrivalLog)) {
+    const key = `${run} ${String(id)}`;
+    if (kind === TAKEN && !firstUs.has(key)) firstUs.set(key, us);
+  }
+  let latestUs = 0;
+  for (const file of sendLogs) {
+    const { run, records } = readSendLog(file);
+    for (const { id, reply, code } of records) {
+      if (code < 200 || code > 299) continue;
+      const cameUs = firstUs.get(`${run} ${String(id)}`) ?? Infinity;
+      let fromUs = reply;
+      for (const us of eventsUs) if (us < cameUs && us > fromUs) fromUs = us;
+      latestUs = Math.max(latestUs, cameUs - fromUs);
+    }
+  }
+  return latestUs / 1000;
+}

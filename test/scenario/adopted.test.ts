@@ -1,0 +1,161 @@
+/**
+ * Copies that were given up come back: their mail is stored anew in the partition that went on without them, and
+ * delivered, once (rule 16 of docs/model).
+ */
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { checkNoDuplicates, checkNoLoss } from './checks.js';
+import { loaded, partitionAt, recordOf, untilHeldBy } from './pair.js';
+import type { Pair } from './pair.js';
+import type { Answer } from './next-hop.js';
+import type { HoldingCounters } from '../../src/gateway/ownership/holding.js';
+
+/** Several blocks. */
+const LETTERS = 300;
+const HALF = LETTERS / 2;
+
+/** gw-1 is dead, and gw-2 holds its partition, empty, at the third store: both copies were given up while they were silent. */
+function givenUp(letters = LETTERS, answer: Answer = 'defer'): Pair {
+  const pair = loaded({ partitions: 1 }, letters, answer);
+  const { group, name, first, second } = pair;
+  group.gateway('gw-1').kill();
+  group.cutOff('gw-2', true, [first, second]);
+  const holdings = group.gateway('gw-2').core?.holdings;
+  group.until(() => holdings?.waiting().some(({ partition }) => partition === name) === true, 'the named state', 60_000);
+  assert.deepEqual(holdings?.giveUp([first.id, second.id]).filter((one) => one === name), [name]);
+  untilHeldBy(pair, 'gw-2', 1, 60_000);
+  assert.equal(partitionAt(pair, 'gw-2')?.length, 0);
+  assert.equal(recordOf(pair)?.gaveUp.length, 2);
+  return pair;
+}
+
+function countersAt({ group }: Pair, id: string): HoldingCounters {
+  const counters = group.gateway(id).core?.holdings.counters;
+  assert.ok(counters !== undefined);
+  return counters;
+}
+
+/** Of the mail in memory at gw-2. */
+function leastAttempts(pair: Pair): number {
+  const queue = partitionAt(pair, 'gw-2')?.queues.get('q1/mail');
+  const table = pair.group.gateway('gw-2').core?.entries.table;
+  let least = Infinity;
+  for (let row = queue?.first ?? 0; row !== 0; row = queue?.following(row) ?? 0) {
+    least = Math.min(least, table?.attempts.get(row) ?? 0);
+  }
+  return least;
+}
+
+function allDelivered(pair: Pair, letters = LETTERS): void {
+  const { group } = pair;
+  group.hops.script = () => 'accept';
+  group.until(() => group.letters.delivered === letters, 'all deliveries', 120_000);
+  group.until(() => recordOf(pair)?.gaveUp.length === 0, 'that no copy counts as given up', 60_000);
+  group.run(5000);
+  checkNoLoss(group.letters);
+}
+
+describe('a copy that was given up and is back', () => {
+  test('gives its mail to who holds the partition: each message once, and its store is filled again', () => {
+    const pair = givenUp();
+    const { group } = pair;
+    const fresh = group.submit('gw-2', ['q2']);
+    group.cutOff('gw-2', false);
+    group.until(() => partitionAt(pair, 'gw-2')?.length === LETTERS, 'all of it', 60_000);
+    assert.ok(leastAttempts(pair) >= 1, 'what was tried of it is known');
+    untilHeldBy(pair, 'gw-2', 2, 60_000);
+    assert.deepEqual(recordOf(pair)?.gaveUp, []);
+    const copies = (): number => group.stores.filter(({ store }) => store?.partitions.find(pair.name) !== undefined).length;
+    group.until(() => copies() === 2, 'that the other store drops what it was told is out');
+    const { adopted, adoptedTwice } = countersAt(pair, 'gw-2');
+    assert.deepEqual([adopted, adoptedTwice], [LETTERS, 0]);
+    allDelivered(pair, LETTERS + 1);
+    assert.equal(fresh.arrivals.size, 1);
+    checkNoDuplicates(group.letters);
+  });
+
+  test('is read when only one of two is back: the other brings nothing twice', () => {
+    const pair = givenUp();
+    const { group, second, first } = pair;
+    group.cutOff('gw-2', false, [second]);
+    allDelivered(pair);
+    assert.deepEqual(recordOf(pair)?.gaveUp, []);
+    group.cutOff('gw-2', false, [first]);
+    group.run(20_000);
+    assert.equal(countersAt(pair, 'gw-2').adopted, LETTERS);
+    assert.equal(first.store?.partitions.find(pair.name)?.count ?? 0, 0, 'its store was told');
+    checkNoDuplicates(group.letters);
+  });
+
+  test('goes on with its successor when the holder dies in the middle; what may repeat is counted', () => {
+    const pair = givenUp();
+    const { group, first } = pair;
+    group.hops.script = () => 'accept';
+    // What is taken in is delivered before the next block comes.
+    group.network.slow('gw-2', first.id, 100);
+    group.cutOff('gw-2', false, [first]);
+    group.until(() => countersAt(pair, 'gw-2').adopted >= HALF, 'half of it');
+    assert.ok(group.letters.delivered >= HALF - 64);
+    group.gateway('gw-2').kill();
+    assert.ok(group.letters.delivered < LETTERS);
+    group.network.slow('gw-2', first.id, 0);
+    group.run(2000);
+    group.gateway('gw-2').start();
+    group.cutOff('gw-2', false);
+    allDelivered(pair);
+    const { adopted, adoptedTwice } = countersAt(pair, 'gw-2');
+    assert.ok(adopted < LETTERS, `${String(adopted)} again`);
+    const repeats = group.letters.all.filter(({ arrivals }) => [...arrivals.values()].some((count) => count > 1)).length;
+    assert.ok(repeats <= adoptedTwice, `${String(repeats)} repeats, ${String(adoptedTwice)} counted`);
+    assert.ok(repeats <= 64, 'a block');
+  });
+
+  test('goes on from the other copy when its store dies in the middle', () => {
+    const pair = givenUp();
+    const { group, first, second } = pair;
+    group.cutOff('gw-2', false, [first]);
+    group.until(() => countersAt(pair, 'gw-2').adopted >= HALF, 'half of it');
+    first.kill();
+    group.run(5000);
+    assert.ok(countersAt(pair, 'gw-2').adopted < LETTERS);
+    group.cutOff('gw-2', false, [second]);
+    allDelivered(pair);
+    assert.equal(countersAt(pair, 'gw-2').adopted, LETTERS);
+    first.start();
+    untilHeldBy(pair, 'gw-2', 2, 60_000);
+    checkNoDuplicates(group.letters);
+  });
+
+  test('is none any more when its store is seen in a new boot', () => {
+    const pair = givenUp();
+    const { group, first, second } = pair;
+    first.kill();
+    second.kill();
+    group.cutOff('gw-2', false);
+    first.start();
+    second.start();
+    group.until(() => recordOf(pair)?.gaveUp.length === 0, 'that no copy counts as given up', 60_000);
+    untilHeldBy(pair, 'gw-2', 2, 60_000);
+    assert.equal(countersAt(pair, 'gw-2').adopted, 0);
+  });
+
+  test('is read only when who was deposed can commit there no more', () => {
+    const pair = loaded({ partitions: 1 });
+    const { group, name, first, second } = pair;
+    group.freeze('gw-1');
+    group.cutOff('gw-2', true, [first, second]);
+    const holdings = group.gateway('gw-2').core?.holdings;
+    group.until(() => holdings?.waiting().some(({ partition }) => partition === name) === true, 'the named state', 60_000);
+    group.thaw('gw-1');
+    const late = group.submit('gw-1', ['q1']);
+    assert.deepEqual(holdings?.giveUp([first.id, second.id]).filter((one) => one === name), [name]);
+    untilHeldBy(pair, 'gw-2', 1, 60_000);
+    group.cutOff('gw-2', false);
+    group.hops.script = () => 'accept';
+    group.until(() => group.letters.all.every(({ arrivals, outcome }) => arrivals.size === 1 || outcome !== 1), 'all deliveries', 60_000);
+    group.run(5000);
+    assert.ok(late.arrivals.size <= 1);
+    checkNoLoss(group.letters);
+    checkNoDuplicates(group.letters);
+  });
+});

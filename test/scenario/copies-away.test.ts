@@ -1,0 +1,131 @@
+/**
+ * Every copy of a partition that counts is on machines that do not answer: the one state that asks a person, with its one
+ * order (G2b; docs/model, rules 8 and 16).
+ */
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import type { WaitingPartition } from '../../src/gateway/ownership/holdings.js';
+import { checkNoDuplicates, checkNoLoss } from './checks.js';
+import type { Group } from './group.js';
+import { LETTERS, judged, loaded, oneDeliversAtMost, partitionAt, recordOf, untilHeldBy } from './pair.js';
+import type { Pair } from './pair.js';
+import type { StoreNode } from './store-node.js';
+
+function waitingAt(group: Group, id: string): readonly WaitingPartition[] {
+  return group.gateway(id).core?.holdings.waiting() ?? [];
+}
+
+/** gw-1 is dead, and nobody reaches the copies of its partition. */
+function away(how: 'silent' | 'dead', options: Parameters<typeof loaded>[0] = {}): Pair & { readonly copies: readonly StoreNode[] } {
+  const pair = loaded(options);
+  const { group, first, second } = pair;
+  const copies = [first, second];
+  group.gateway('gw-1').kill();
+  if (how === 'dead') for (const store of copies) store.kill();
+  else group.cutOff('gw-2', true, copies);
+  return { ...pair, copies };
+}
+
+describe('every copy that counts is away', () => {
+  for (const how of ['silent', 'dead'] as const) {
+    test(`is shown by the gateway that would take over, with the order to give (${how}); what has a copy elsewhere is served`, () => {
+      const pair = away(how);
+      const { group, name, first, second } = pair;
+      group.until(() => waitingAt(group, 'gw-2').some(({ partition }) => partition === name), 'the named state', 60_000);
+      group.run(20_000);
+      const waiting = waitingAt(group, 'gw-2').filter(({ partition }) => partition.startsWith('gw-1/'));
+      assert.deepEqual(waiting.map(({ partition, owner, waitsFor }) => [partition, owner, waitsFor]), waiting.map(({ partition }) => [partition, 'gw-1', 'copies away']));
+      const mine = waiting.find(({ partition }) => partition === name);
+      assert.equal(mine?.why, `every copy that counts is on machines that do not answer (${first.id}, ${second.id}). It goes on by itself when one of them is back with what it had. If none ever will be, give these copies up: twinpost rescue --give-up ${first.id} --give-up ${second.id} --reason TEXT`);
+      assert.ok(waiting.length < 4, 'a partition with a copy at the third store waits for nobody');
+      assert.equal(group.served('gw-2', 'gw-1').length, 4 - waiting.length);
+    });
+  }
+
+  test('goes on by itself when one is back', () => {
+    const pair = away('silent');
+    const { group, name, first } = pair;
+    group.until(() => waitingAt(group, 'gw-2').some(({ partition }) => partition === name), 'the named state', 60_000);
+    group.cutOff('gw-2', false, [first]);
+    untilHeldBy(pair, 'gw-2', 1, 60_000);
+    assert.deepEqual(waitingAt(group, 'gw-2'), []);
+    group.cutOff('gw-2', false);
+    group.gateway('gw-1').start();
+    judged(pair);
+  });
+
+  test('is no state of a store that is seen in a new boot: its copy is surely gone, and the loss is counted', () => {
+    const pair = away('dead');
+    const { group, first, second } = pair;
+    group.run(10_000);
+    first.start();
+    second.start();
+    // The next process of the owner knows by its lock file that nobody has it in memory.
+    group.gateway('gw-1').start();
+    untilHeldBy(pair, 'gw-1', 2, 60_000);
+    assert.deepEqual(waitingAt(group, 'gw-1'), []);
+    assert.ok((group.gateway('gw-1').core?.holdings.counters.losses ?? 0) >= 1);
+    assert.ok(group.log.count('it begins empty') >= 1);
+  });
+});
+
+describe('copies that are given up', () => {
+  test('let the partition go on without them, empty; new mail is taken, and the loss is counted', () => {
+    const pair = away('dead');
+    const { group, name, copies } = pair;
+    group.until(() => waitingAt(group, 'gw-2').some(({ partition }) => partition === name), 'the named state', 60_000);
+    const holdings = group.gateway('gw-2').core?.holdings;
+    const given = holdings?.giveUp(copies.map(({ id }) => id)) ?? [];
+    assert.ok(given.includes(name));
+    assert.deepEqual(given.filter((one) => !one.startsWith('gw-1/')), [], 'what is served is not touched');
+    untilHeldBy(pair, 'gw-2', 1, 60_000);
+    assert.deepEqual(waitingAt(group, 'gw-2'), []);
+    assert.equal(holdings?.counters.losses, given.length);
+    assert.deepEqual(recordOf(pair)?.gaveUp.map(({ storeId }) => storeId).sort(), copies.map(({ id }) => id).sort());
+    group.gateway('gw-1').start();
+    untilHeldBy(pair, 'gw-1', 1, 60_000);
+    const fresh = group.submit('gw-1', ['q1']);
+    group.hops.script = () => 'accept';
+    group.until(() => fresh.arrivals.size === 1, 'new mail');
+  });
+
+  test('is an order for what waits: nothing that is held, or has a copy that answers, is given up by it', () => {
+    const pair = loaded();
+    const { group, first, second } = pair;
+    assert.deepEqual(group.gateway('gw-1').core?.holdings.giveUp([first.id, second.id]), []);
+    first.kill();
+    group.run(3000);
+    assert.deepEqual(group.gateway('gw-1').core?.holdings.giveUp([first.id, second.id]), []);
+    assert.equal(partitionAt(pair, 'gw-1')?.length, LETTERS);
+    first.start();
+    judged(pair);
+  });
+
+  test('are none of a partition whose holder lives, though nobody else reaches its copies', () => {
+    const pair = loaded();
+    const { group, first, second } = pair;
+    group.cutOff('gw-2', true, [first, second]);
+    group.run(20_000);
+    assert.deepEqual(group.gateway('gw-2').core?.holdings.giveUp([first.id, second.id]).filter((one) => one.startsWith('gw-1/')), []);
+    oneDeliversAtMost(group, 5000);
+    assert.equal(recordOf(pair)?.holder.gatewayId, 'gw-1');
+    group.cutOff('gw-2', false);
+    judged(pair);
+  });
+
+  test('are all that count: the order that names one of two does nothing, the other is waited for', () => {
+    const pair = away('silent');
+    const { group, name, first, second } = pair;
+    group.until(() => waitingAt(group, 'gw-2').some(({ partition }) => partition === name), 'the named state', 60_000);
+    assert.deepEqual(group.gateway('gw-2').core?.holdings.giveUp([first.id]).filter((one) => one === name), []);
+    group.run(10_000);
+    assert.equal(partitionAt(pair, 'gw-2'), undefined);
+    group.cutOff('gw-2', false, [second]);
+    untilHeldBy(pair, 'gw-2', 1, 60_000);
+    assert.equal(partitionAt(pair, 'gw-2')?.length, LETTERS);
+    group.hops.script = () => 'accept';
+    group.until(() => group.letters.delivered === LETTERS, 'all deliveries');
+    checkNoLoss(group.letters);
+    checkNoDuplicates(group.letters);
+  });
+});

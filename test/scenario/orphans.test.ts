@@ -1,0 +1,218 @@
+/**
+ * Partitions that no configuration serves any more: workers that are no more, fewer partitions, another id. Their
+ * mail is delivered, and when it is, nothing is left of them in the register and at the stores.
+ */
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { COMMITTED } from '../../src/gateway/queue/types.js';
+import { partitionName } from '../../src/protocol/partition-record.js';
+import { checkNoDuplicates, checkNoLoss, checkOrder } from './checks.js';
+import { Group } from './group.js';
+import type { GroupOptions } from './group.js';
+
+/** Mail of these gateways waits at the stores, and they are killed. */
+function left(ids: readonly string[], count: number, options: GroupOptions): Group {
+  const group = Group.started(options, ids);
+  group.hops.script = () => 'hang';
+  for (const id of ids) for (let i = 0; i < count; i++) group.submit(id, ['q1', 'q2']);
+  group.run(200);
+  assert.equal(group.letters.count(COMMITTED), count * ids.length);
+  for (const id of ids) group.gateway(id).kill();
+  group.hops.script = () => 'accept';
+  return group;
+}
+
+function judged(group: Group): void {
+  checkNoLoss(group.letters);
+  checkNoDuplicates(group.letters);
+}
+
+function orphansAt(group: Group, id: string): readonly string[] {
+  return (group.gateway(id).core?.holdings.orphans() ?? []).map(({ partition }) => partition);
+}
+
+/** Nothing of them is in the register, and no store has a copy. */
+function isGone(group: Group, gatewayId: string, partitions: number): boolean {
+  return Array.from({ length: partitions }, (_, n) => partitionName(gatewayId, n)).every((name) =>
+    group.register.recordOf(name) === undefined
+      && group.stores.every(({ store }) => store === undefined || store.partitions.find(name) === undefined));
+}
+
+describe('partitions that nobody serves any more', () => {
+  test('workers 3 to 1: the one that is left delivers all mail, then nothing is left of the others', () => {
+    const workers = ['gw-1-1', 'gw-1-2', 'gw-1-3'];
+    const group = left(workers, 10, {
+      gateways: [...workers, 'gw-1'], groupOf: { 'gw-1': ['gw-1'] }, alone: ['gw-1'], noRescue: workers,
+    });
+    group.gateway('gw-1').start();
+    group.until(() => group.letters.delivered === 60, 'all deliveries');
+    group.until(() => workers.every((id) => isGone(group, id, 4)), 'the end of their partitions');
+    judged(group);
+    assert.deepEqual(orphansAt(group, 'gw-1'), []);
+    assert.equal(group.log.count('no configuration serves these partitions any more'), 3);
+    const fresh = group.submit('gw-1', ['q1']);
+    group.until(() => fresh.arrivals.size === 1, 'new mail');
+  });
+
+  test('workers 1 to 3 to 1 to 3: partitions that have ended begin anew, empty', () => {
+    const workers = ['gw-1-1', 'gw-1-2'];
+    const group = left(workers, 3, {
+      gateways: [...workers, 'gw-1'], groupOf: { 'gw-1': ['gw-1'] }, alone: ['gw-1'], noRescue: workers,
+    });
+    group.gateway('gw-1').start();
+    group.until(() => workers.every((id) => isGone(group, id, 4)), 'the end of their partitions');
+    group.gateway('gw-1').kill();
+    for (const id of workers) group.gateway(id).start();
+    group.until(() => workers.every((id) => group.served(id, id).length === 4), 'their partitions again');
+    const fresh = workers.map((id) => group.submit(id, ['q1']));
+    group.until(() => fresh.every((letter) => letter.arrivals.size === 1), 'new mail');
+    judged(group);
+  });
+
+  test('partitions 16 to 4: what the others hold is delivered in order, before what comes meanwhile; then they are gone', () => {
+    const group = left(['gw-1'], 40, {
+      gateways: ['gw-1'], partitions: 16, elsewhere: { 'gw-1b': 'gw-1' }, partitionsOf: { 'gw-1b': 4 },
+      queues: Array.from({ length: 12 }, (_, i) => ({ name: `q${String(i + 1)}` })),
+    });
+    const others = Array.from({ length: 12 }, (_, i) => partitionName('gw-1', i + 4));
+    assert.ok(others.every((name) => group.register.recordOf(name) !== undefined));
+    group.gateway('gw-1b').start();
+    group.until(() => group.served('gw-1b', 'gw-1').length > 0, 'the first partition');
+    group.until(() => group.gateway('gw-1b').core?.accepting === true, 'new mail');
+    for (let i = 0; i < 5; i++) group.submit('gw-1b', ['q1', 'q2']);
+    group.until(() => group.letters.delivered === 90, 'all deliveries');
+    group.until(() => others.every((name) => group.register.recordOf(name) === undefined), 'the end of those above');
+    judged(group);
+    for (const name of ['q1', 'q2']) checkOrder(group.letters, name);
+    assert.equal(group.served('gw-1b', 'gw-1').length, 4);
+    assert.ok(group.stores.every(({ store }) => others.every((name) => store?.partitions.find(name) === undefined)));
+  });
+
+  test('another id: a group takes over what the old one left, though it is in no group, after the grace time', () => {
+    const group = left(['gw-1'], 10, {
+      gateways: ['gw-1', 'gw-2', 'gw-3'], groupOf: { 'gw-2': ['gw-2', 'gw-3'], 'gw-3': ['gw-2', 'gw-3'] }, orphanGraceMs: 20_000,
+    });
+    const diedMs = group.scheduler.nowMs;
+    for (const id of ['gw-2', 'gw-3']) group.gateway(id).start();
+    group.until(() => orphansAt(group, 'gw-2').length === 4 && orphansAt(group, 'gw-3').length === 4, 'both see them');
+    assert.ok(group.scheduler.nowMs - diedMs >= 20_000, 'a missing key alone is no verdict');
+    assert.equal(group.letters.delivered, 0);
+    group.until(() => group.letters.delivered === 20, 'all deliveries');
+    group.until(() => isGone(group, 'gw-1', 4), 'the end of its partitions');
+    judged(group);
+  });
+
+  test('an owner that is only away is served by its own group: others leave it alone', () => {
+    const group = left(['gw-1'], 5, {
+      gateways: ['gw-1', 'gw-2', 'gw-3'], groupOf: { 'gw-1': ['gw-1', 'gw-2'], 'gw-2': ['gw-1', 'gw-2'], 'gw-3': ['gw-3'] },
+      orphanGraceMs: 1000, noRescue: ['gw-2'],
+    });
+    for (const id of ['gw-2', 'gw-3']) group.gateway(id).start();
+    group.run(10 * group.leaseMs);
+    assert.deepEqual([orphansAt(group, 'gw-3'), group.letters.delivered], [[], 0]);
+    group.gateway('gw-1').start();
+    group.until(() => group.letters.delivered === 10, 'all deliveries by their owner');
+    judged(group);
+  });
+
+  test('a store that is away when a partition ends is waited for: nothing of it is ever delivered again', () => {
+    const group = left(['gw-0'], 6, {
+      gateways: ['gw-0', 'gw-1'], groupOf: { 'gw-1': ['gw-1'] }, alone: ['gw-1'], stores: 3,
+    });
+    const away = group.store('a');
+    group.gateway('gw-1').start();
+    group.run(1000);
+    group.cutOff('gw-1', true, [away]);
+    group.until(() => group.letters.delivered === 12, 'all deliveries');
+    const ended = (n: number): boolean => group.register.recordOf(partitionName('gw-0', n))?.holder.incarnation === 0;
+    group.until(() => [0, 1, 2, 3].every(ended), 'their end', 120_000);
+    group.run(30_000);
+    assert.ok([0, 1, 2, 3].every(ended), 'their records stay while a store was not told');
+    group.cutOff('gw-1', false, [away]);
+    group.until(() => isGone(group, 'gw-0', 4), 'their end everywhere');
+    judged(group);
+  });
+
+  test('who dies after a partition has ended is followed by another', () => {
+    const group = left(['gw-0'], 6, {
+      gateways: ['gw-0', 'gw-1', 'gw-2'], groupOf: { 'gw-1': ['gw-1', 'gw-2'], 'gw-2': ['gw-1', 'gw-2'] }, orphanGraceMs: 100,
+    });
+    for (const id of ['gw-1', 'gw-2']) group.gateway(id).start();
+    const ended = (n: number): boolean => group.register.recordOf(partitionName('gw-0', n))?.holder.incarnation === 0;
+    group.until(() => [0, 1, 2, 3].some(ended), 'the first end');
+    group.gateway('gw-1').kill();
+    group.until(() => isGone(group, 'gw-0', 4), 'their end');
+    assert.equal(group.letters.delivered, 12);
+    judged(group);
+  });
+});
+
+describe('a gateway that an operator retires', () => {
+  const RULE = { who: 'ann', reason: 'host given back', wallMs: 1 };
+
+  function retire(group: Group, by: string, id: string, undo = false): void {
+    let told: string | undefined;
+    group.gateway(by).register?.bridge.setRetired(id, undo ? undefined : RULE, (why) => { told = why; });
+    group.until(() => told !== undefined, 'the answer of the register');
+    assert.equal(told, '');
+  }
+
+  const OPTIONS = { gateways: ['gw-1', 'gw-2', 'gw-3'] };
+
+  test('and that is dead: its mail is delivered by the others, and nothing is left of it', () => {
+    const group = Group.started(OPTIONS);
+    group.hops.script = () => 'hang';
+    for (let i = 0; i < 20; i++) group.submit('gw-1', ['q1', 'q2']);
+    group.run(200);
+    group.gateway('gw-1').kill();
+    group.hops.script = () => 'accept';
+    retire(group, 'gw-2', 'gw-1');
+    group.until(() => group.letters.delivered === 40, 'all deliveries');
+    group.until(() => isGone(group, 'gw-1', 4), 'the end of its partitions');
+    judged(group);
+    for (const id of ['gw-2', 'gw-3']) assert.ok(group.gateway(id).core?.holdings.retired.has('gw-1'));
+  });
+
+  test('and that lives: it takes nothing new, hands on what it has, and it is never handed back', () => {
+    const group = Group.started(OPTIONS);
+    group.run(10_000);
+    group.hops.script = () => 'defer';
+    for (let i = 0; i < 20; i++) group.submit('gw-1', ['q1', 'q2']);
+    group.run(200);
+    retire(group, 'gw-2', 'gw-1');
+    group.until(() => group.gateway('gw-1').core?.accepting === false, 'it takes nothing new');
+    group.until(() => group.served('gw-1', 'gw-1').length === 0, 'it has handed on what it had');
+    const others = (): number => group.served('gw-2', 'gw-1').length + group.served('gw-3', 'gw-1').length;
+    group.until(() => others() > 0, 'others have it');
+    group.run(20_000);
+    assert.equal(group.served('gw-1', 'gw-1').length, 0);
+    group.hops.script = () => 'accept';
+    group.until(() => group.letters.delivered === 40, 'all deliveries');
+    group.until(() => isGone(group, 'gw-1', 4), 'the end of its partitions');
+    judged(group);
+  });
+
+  test('and that is taken back: it begins anew', () => {
+    const group = Group.started(OPTIONS);
+    group.run(10_000);
+    retire(group, 'gw-2', 'gw-1');
+    group.until(() => group.gateway('gw-1').core?.accepting === false && isGone(group, 'gw-1', 4), 'its end');
+    retire(group, 'gw-3', 'gw-1', true);
+    group.until(() => group.gateway('gw-1').core?.accepting === true, 'it takes mail again');
+    const fresh = group.submit('gw-1', ['q1']);
+    group.until(() => fresh.arrivals.size === 1, 'new mail');
+  });
+
+  test('and that is alone in its group delivers what it has by itself', () => {
+    const group = Group.started({ gateways: ['gw-1'] });
+    group.run(10_000);
+    group.hops.script = () => 'defer';
+    for (let i = 0; i < 5; i++) group.submit('gw-1', ['q1']);
+    group.run(200);
+    retire(group, 'gw-1', 'gw-1');
+    group.run(3000);
+    group.hops.script = () => 'accept';
+    group.until(() => group.letters.delivered === 5 && isGone(group, 'gw-1', 4), 'deliveries, and its end');
+    judged(group);
+  });
+});

@@ -1,0 +1,184 @@
+/**
+ * A register that shows an older record than was made, or none, and changes that are applied after their sender has gone on
+ * or died: noticed, written again, nothing lost, one delivers (docs/model, rules 2 and 15).
+ */
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { COMMITTED } from '../../src/gateway/queue/types.js';
+import { RegisterMap } from '../../src/register/core/register-map.js';
+import { checkAll } from './checks.js';
+import { coreOf } from './inspect.js';
+import { LETTERS, holderOf, judged, loaded, oneDeliversAtMost, partitionAt, recordOf, untilHeldBy } from './pair.js';
+import type { Pair } from './pair.js';
+import { World } from './world.js';
+
+const ROLLED_BACK = 'the register was rolled back';
+
+function traced(pair: Pair, part: string): number {
+  return pair.group.log.count(part);
+}
+
+describe('the register is rolled back in full traffic', () => {
+  for (const [what, isLost] of [['to an older state', false], ['to nothing', true]] as const) {
+    test(`${what}: its records are written again, and mail goes on without a pause`, () => {
+      const world = World.started({ stores: 3, replaceAfterMs: 2000 });
+      world.run(500);
+      const before = isLost ? new RegisterMap() : world.register.snapshot();
+      // Members change, so that what is restored is wrong.
+      world.store('a').kill();
+      world.until(() => coreOf(world).registry.partitions.every((one) => one.inSyncCount === 2), 20_000, 'copies elsewhere');
+      world.store('a').start();
+      world.run(1000);
+      for (let i = 0; i < 30; i++) {
+        for (const name of world.queueNames) world.submit([name]);
+        if (i === 10) world.register.restore(before);
+        world.run(200);
+      }
+      assert.ok(world.log.count(ROLLED_BACK) > 0, 'noticed');
+      world.until(() => coreOf(world).registry.partitions.every((one) => {
+        const record = world.register.recordOf(one.name);
+        return record !== undefined && record.epoch === one.epoch && one.rows.every((row) => record.members.some(({ bootId }) => bootId === row.bootId));
+      }), 30_000, 'that its records stand again');
+      assert.equal(world.letters.count(COMMITTED), 90, 'mail as ever');
+      world.untilQuiet();
+      world.assertSameContent();
+      checkAll(world.letters, world.queueNames);
+      assert.equal(coreOf(world).holdings.counters.losses, 0);
+    });
+  }
+});
+
+describe('the register is rolled back', () => {
+  for (const isLost of [false, true]) {
+    test(`while the owner lives (${isLost ? 'lost' : 'older'}): a rescuer takes nothing`, () => {
+      const pair = loaded();
+      const { group, first } = pair;
+      const before = isLost ? new RegisterMap() : group.register.snapshot();
+      group.gateway('gw-1').core?.moves.drain(first.id);
+      group.until(() => recordOf(pair)?.members.every(({ storeId }) => storeId !== first.id) === true, 'another set');
+      group.run(1500);
+      const epoch = recordOf(pair)?.epoch ?? 0;
+      group.register.restore(before);
+      oneDeliversAtMost(group, 20_000);
+      assert.ok(traced(pair, ROLLED_BACK) > 0);
+      assert.ok((recordOf(pair)?.epoch ?? 0) > epoch, 'above all that was');
+      assert.equal(partitionAt(pair, 'gw-2'), undefined);
+      assert.equal(partitionAt(pair, 'gw-1')?.length, LETTERS);
+      group.gateway('gw-1').core?.moves.undrain(first.id);
+      judged(pair);
+    });
+
+    test(`and the owner is dead (${isLost ? 'lost' : 'older'}): who goes on goes by what stores were told`, () => {
+      const pair = loaded();
+      const { group, first } = pair;
+      const before = isLost ? new RegisterMap() : group.register.snapshot();
+      group.gateway('gw-1').core?.moves.drain(first.id);
+      group.until(() => recordOf(pair)?.members.every(({ storeId }) => storeId !== first.id) === true, 'another set');
+      // What only the newer set has.
+      const late = group.submit('gw-1', ['q1']);
+      group.run(500);
+      assert.equal(late.outcome, COMMITTED);
+      group.run(2000);
+      group.gateway('gw-1').kill();
+      group.register.restore(before);
+      group.run(1000);
+      if (isLost) group.gateway('gw-1').start();
+      untilHeldBy(pair, isLost ? 'gw-1' : 'gw-2', 2, 120_000);
+      assert.equal(partitionAt(pair, isLost ? 'gw-1' : 'gw-2')?.length, LETTERS + 1);
+      if (!isLost) group.gateway('gw-1').start();
+      judged(pair, LETTERS + 1);
+    });
+  }
+
+  test('to before a takeover, both processes alive: the deposed one takes nothing back by it', () => {
+    const pair = loaded();
+    const { group } = pair;
+    const before = group.register.snapshot();
+    group.freeze('gw-1');
+    untilHeldBy(pair, 'gw-2');
+    group.run(2000);
+    group.register.restore(before);
+    group.thaw('gw-1');
+    oneDeliversAtMost(group, 8000);
+    assert.equal(partitionAt(pair, 'gw-1'), undefined, 'fenced at its members, it has dropped what it had');
+    judged(pair);
+  });
+});
+
+describe('a change that is applied late', () => {
+  test('after its sender has died: the next process finds it, or overtakes it, and nothing is lost', () => {
+    for (const lateMs of [200, 1500, 4000]) {
+      const pair = loaded();
+      const { group, first } = pair;
+      group.register.delay(1, lateMs);
+      first.kill();
+      group.run(150);
+      group.gateway('gw-1').kill();
+      group.register.delay(0, 0);
+      group.gateway('gw-1').start();
+      first.start();
+      oneDeliversAtMost(group, 15_000);
+      untilHeldBy(pair, 'gw-1');
+      assert.equal(partitionAt(pair, 'gw-1')?.length, LETTERS);
+      judged(pair);
+    }
+  });
+
+  test('a takeover after its rescuer died: the owner, back meanwhile, is never beside it', () => {
+    for (const lateMs of [300, 3000]) {
+      const pair = loaded();
+      const { group } = pair;
+      group.freeze('gw-1');
+      group.run(group.leaseMs);
+      group.register.delay(1, lateMs);
+      group.until(() => group.log.count(`${pair.name} ASKING -> CLAIMING`) > 0, 'the claim', 30_000);
+      group.gateway('gw-2').kill();
+      group.register.delay(0, 0);
+      group.thaw('gw-1');
+      oneDeliversAtMost(group, 10_000, ['gw-1']);
+      group.gateway('gw-2').start();
+      oneDeliversAtMost(group, 10_000);
+      assert.equal(holderOf(pair), 'gw-1');
+      judged(pair);
+    }
+  });
+
+  test('a copy counts from the moment at which the change with it is sent, whether or not it is known to be made', () => {
+    const world = World.started({ stores: 3, replaceAfterMs: 1000, partitions: 1, commitTimeoutMs: 60_000, queues: [{ name: 'q1' }] });
+    world.run(500);
+    world.hops.script = () => 'hang';
+    world.submitMany(5, ['q1']);
+    world.run(300);
+    const partition = world.mirror('q1');
+    world.stores.find(({ id }) => id === partition.rows[0]?.storeId)?.kill();
+    world.until(() => partition.rows.some((row) => !row.isRecorded && row.isFed), 20_000, 'a copy that is filled');
+    world.register.lose({ replies: 1 });
+    world.until(() => partition.set?.records.isSettled === false, 20_000, 'the change with it');
+    const joiner = world.stores.find(({ id }) => id === partition.rows.find((row) => !row.isRecorded && row.isPossible)?.storeId);
+    assert.ok(joiner !== undefined);
+    world.holdRequests(joiner, true);
+    const letter = world.submit(['q1']);
+    world.run(1000);
+    assert.equal(letter.outcome, 0, 'the register may name it');
+    world.holdRequests(joiner, false);
+    world.register.lose({});
+    world.until(() => letter.outcome === COMMITTED, 20_000, 'the commit');
+  });
+
+  test('none of the replies comes for a while: until a revision moves, all that was sent counts', () => {
+    const world = World.started({ stores: 3, replaceAfterMs: 1000 });
+    world.run(500);
+    world.register.lose({ requests: 0.3, replies: 0.5 });
+    for (let i = 0; i < 40; i++) {
+      for (const name of world.queueNames) world.submit([name]);
+      if (i % 10 === 3) world.store('a').kill();
+      if (i % 10 === 8) world.store('a').start();
+      world.run(500);
+    }
+    world.register.lose({});
+    world.untilQuiet();
+    world.until(() => coreOf(world).registry.partitions.every((one) => one.inSyncCount === 2), 60_000, 'two copies');
+    world.assertSameContent();
+    checkAll(world.letters, world.queueNames);
+  });
+});

@@ -1,0 +1,124 @@
+/**
+ * One host of configs/three-hosts as a group of processes on a loopback address of its own: etcd by the
+ * example's own command line, store and gateway by its files. Addresses, ports and the next hop are replaced,
+ * nothing else. It dies whole, as a machine does.
+ */
+import { spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { closeSync, mkdirSync, openSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+import type { StatusAnswer, TablePageAnswer } from '../../../src/admin-api/gateway-answers.js';
+import type { TableRowAnswer } from '../../../src/admin-api/gateway-answers.js';
+import { Daemon } from '../../process/cluster.js';
+
+const EXAMPLE = join(process.cwd(), 'configs', 'three-hosts');
+export const ENTRY = join(process.cwd(), 'dist', 'src', 'bin', 'twinpost.js');
+/** Of the group, in the example's files. */
+const EXAMPLE_TOKEN = 'change-this-token';
+/** Ports that the example names; each stands for the same one on all hosts. */
+export const EXAMPLE_PORTS = [2525, 7401, 7411, 8025, 9401, 2379, 2380] as const;
+
+/** Where the parts that all hosts share stand. */
+export interface Group {
+  readonly folder: string;
+  /** What `make-test-ca.sh` made, and the secret of the links. */
+  readonly tls: string;
+  readonly secret: string;
+  /** By the port in the example. */
+  readonly ports: ReadonlyMap<number, number>;
+  readonly sinkPort: number;
+}
+
+export function addressOf(number: number): string {
+  return `127.0.0.${String(number)}`;
+}
+
+export class ExampleHost {
+  readonly number: number;
+  readonly gateway: Daemon;
+  readonly store: Daemon;
+  readonly files: readonly string[];
+  readonly #folder: string;
+  readonly #group: Group;
+  #etcd: ChildProcess | undefined;
+
+  constructor(number: number, group: Group) {
+    this.number = number;
+    this.#group = group;
+    this.#folder = join(group.folder, `host-${String(number)}`);
+    mkdirSync(this.#folder);
+    symlinkSync(group.tls, join(this.#folder, 'tls'));
+    symlinkSync(group.secret, join(this.#folder, 'mail.secret'));
+    for (const name of ['gateway.yaml', 'store.yaml', 'etcd.sh']) this.#write(name);
+    this.files = ['gateway', 'store'].map((role) => join(this.#folder, `${role}.yaml`));
+    this.gateway = this.#daemon('gateway', 8025);
+    this.store = this.#daemon('store', 9401);
+  }
+
+  get name(): string {
+    return `host-${String(this.number)}`;
+  }
+
+  start(): void {
+    const log = openSync(join(this.#folder, 'etcd.log'), 'a');
+    this.#etcd = spawn('sh', ['./etcd.sh'], { cwd: this.#folder, stdio: ['ignore', log, log] });
+    closeSync(log);
+    this.store.start();
+    this.gateway.start();
+  }
+
+  async ready(): Promise<void> {
+    await this.store.ready();
+    await this.gateway.ready();
+  }
+
+  /** The signals leave in one turn. Resolves when all three are gone. */
+  async die(): Promise<void> {
+    const etcd = this.#etcd;
+    const isRunning = etcd !== undefined && etcd.exitCode === null && etcd.signalCode === null;
+    const gone = isRunning ? once(etcd, 'exit') : undefined;
+    this.killNow();
+    await Promise.all([this.gateway.kill(), this.store.kill(), gone]);
+  }
+
+  killNow(): void {
+    this.gateway.killNow();
+    this.store.killNow();
+    this.#etcd?.kill('SIGKILL');
+  }
+
+  portOf(example: typeof EXAMPLE_PORTS[number]): number {
+    return this.#group.ports.get(example) ?? 0;
+  }
+
+  async status(): Promise<StatusAnswer> {
+    return (await this.#ask('status')) as StatusAnswer;
+  }
+
+  async table(): Promise<readonly TableRowAnswer[]> {
+    return ((await this.#ask('table')) as TablePageAnswer).rows;
+  }
+
+  async #ask(what: string): Promise<unknown> {
+    const admin = `http://${addressOf(this.number)}:${String(this.portOf(8025))}`;
+    return (await fetch(`${admin}/api/v1/${what}`, { headers: { authorization: `Bearer ${EXAMPLE_TOKEN}` } })).json();
+  }
+
+  #daemon(role: 'gateway' | 'store', adminPort: 8025 | 9401): Daemon {
+    const admin = `http://${addressOf(this.number)}:${String(this.portOf(adminPort))}/readyz`;
+    const args = [ENTRY, role, '--config', join(this.#folder, `${role}.yaml`)];
+    return new Daemon(`${role} of ${this.name}`, args, join(this.#folder, `${role}.log`), admin);
+  }
+
+  #write(name: string): void {
+    let text = readFileSync(join(EXAMPLE, this.name, name), 'utf8')
+      .replace('smarthost.example.org:25', `127.0.0.1:${String(this.#group.sinkPort)}`)
+      // Its admin HTTP is on loopback: here each host has another address of that.
+      .replaceAll(/10\.[012]\.0\.(?=[123])/g, '127.0.0.');
+    for (const [known, port] of this.#group.ports) {
+      text = text.replaceAll(`:${String(known)}`, `:${String(port)}`);
+    }
+    writeFileSync(join(this.#folder, name), text);
+  }
+}

@@ -1,0 +1,22 @@
+/** What the command says while copies move. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { RebalanceAnswer } from '../../../src/admin-api/orders.js';
+import { AdminClient } from '../../../src/cli/admin-client.js';
+import type { Answered } from '../../../src/cli/group.js';
+import { progressLine } from '../../../src/cli/rebalance.js';
+
+const MOVE = { partition: 'gw-1/0', from: 'store-a', to: 'store-c', messages: 3, bytes: 300 };
+
+function answer(more: Partial<RebalanceAnswer>): Answered<RebalanceAnswer> {
+  const client = new AdminClient('http://127.0.0.1:1', undefined);
+  return { id: 'gw-1', client, answer: { gateway: 'gw-1', moving: [], planned: [], why: '', ...more } };
+}
+
+test('copies of all gateways are counted, and who can not begin is named with why', () => {
+  assert.equal(progressLine([answer({ moving: [MOVE], planned: [MOVE, MOVE] }), answer({ moving: [MOVE] })]), '2 copies on the way, 2 to go');
+  assert.equal(
+    progressLine([answer({ planned: [MOVE], why: 'gw-1/3 does not have all its copies in step' }), answer({ why: 'not asked about' })]),
+    '0 copies on the way, 1 to go; gw-1 waits: gw-1/3 does not have all its copies in step',
+  );
+});

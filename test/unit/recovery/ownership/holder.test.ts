@@ -1,0 +1,471 @@
+/**
+ * A partition's life in one process, event by event: founding, filling what was refused, reading on (7,
+ * 14-16).
+ */
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import type { HolderId, PartitionRecord, RecordedMember,
+  Term } from '../../../../src/protocol/partition-record.js';
+import { HolderState, PartitionHolder } from '../../../../src/recovery/ownership/holder.js';
+import { MemberState } from '../../../../src/recovery/ownership/member.js';
+import type { CopyPosition, HolderPorts, Stamped } from '../../../../src/recovery/ownership/ports.js';
+import { RefusalReason } from '../../../../src/recovery/ownership/ports.js';
+import { Waiting } from '../../../../src/recovery/ownership/waiting.js';
+
+const SELF: HolderId = { gatewayId: 'g1', incarnation: 2 };
+const OTHER: HolderId = { gatewayId: 'g2', incarnation: 1 };
+const OLDER: HolderId = { gatewayId: 'g1', incarnation: 1 };
+const AT: CopyPosition = { number: 7, term: { number: 1, nonce: 1 }, digestA: 5, digestB: 0 };
+
+function members(...names: string[]): RecordedMember[] {
+  return names.map((name) => ({ storeId: name, bootId: 'b1' }));
+}
+
+function recordOf(epoch: number, holder: HolderId, ...stores: string[]): PartitionRecord {
+  return { epoch, term: { number: epoch, nonce: epoch }, holder, members: members(...stores), gaveUp: [] };
+}
+
+interface Sent {
+  readonly ticket: number;
+  readonly record: PartitionRecord;
+}
+
+/** The register and the stores, answered by hand; time goes on in ticks of 100 ms. */
+class Stage {
+  nowMs = 0;
+  readonly up = new Map([['a', 'b1'], ['b', 'b1'], ['c', 'b1']]);
+  readonly reads: number[] = [];
+  readonly changes: Sent[] = [];
+  readonly founds: { readonly storeId: string; readonly term: Term }[] = [];
+  readonly fills: string[] = [];
+  readonly fences: string[] = [];
+  readonly told: string[] = [];
+  readonly readFrom: string[] = [];
+  readonly holder: PartitionHolder;
+  readonly #leases = new Map<string, { bootId: string; endsMs: number }>();
+
+  constructor() {
+    this.holder = new PartitionHolder({
+      partition: 'g1/0', self: SELF, isOwn: true, retryMs: 200, changeTimeoutMs: 700, rescueDelayMs: 200,
+      awayAfterMs: 3000, lookAgainMs: 1500, foundWaitMs: 1000, longestLeaseMs: 2000, replicas: 2,
+      minReplicas: 1, dropAfterMs: 300, replaceAfterMs: 4000, tellAgainMs: 500,
+    }, this.#ports());
+  }
+
+  get state(): number {
+    return this.holder.state;
+  }
+
+  tick(times = 1): void {
+    for (let i = 0; i < times; i++) {
+      this.nowMs += 100;
+      this.holder.tick(this.nowMs);
+    }
+  }
+
+  /** Ticks until the register is read, and answers. */
+  answerRead(revision: string, record: PartitionRecord | undefined, hasSession = false): void {
+    const before = this.reads.length;
+    for (let i = 0; i < 30 && this.reads.length === before; i++) this.tick();
+    const ticket = this.reads.at(-1);
+    assert.ok(ticket !== undefined && this.reads.length > before, 'the register is read');
+    this.holder.onRecord(ticket, { revision, record, hasSession } satisfies Stamped, this.nowMs);
+  }
+
+  /** The last change is made. */
+  apply(revision: string): PartitionRecord {
+    const change = this.changes.at(-1);
+    assert.ok(change !== undefined, 'a change was sent');
+    this.holder.onApplied(change.ticket, revision, this.nowMs);
+    return change.record;
+  }
+
+  asked(storeId: string, hasCopy: boolean, leaseLeftMs = 0): void {
+    this.holder.onAsked(storeId, this.up.get(storeId) ?? '', { hasCopy, leaseLeftMs, told: undefined }, this.nowMs);
+  }
+
+  /** A new partition, held with a and b. */
+  hold(): void {
+    this.answerRead('none', undefined);
+    for (const storeId of this.up.keys()) this.asked(storeId, false);
+    this.tick();
+    const term = this.founds.at(-1)?.term;
+    assert.ok(term !== undefined);
+    for (const storeId of ['a', 'b']) this.holder.onFounded(storeId, 'b1', term);
+    this.tick();
+    this.apply('r1');
+    assert.equal(this.state, HolderState.HOLDER);
+    this.tick(3);
+  }
+
+  /** The mail of a dead predecessor is being read from a. */
+  takeFrom(...stores: string[]): PartitionRecord {
+    this.answerRead('r1', recordOf(1, OLDER, ...stores));
+    for (const storeId of this.up.keys()) this.asked(storeId, stores.includes(storeId));
+    this.tick();
+    const record = this.apply('r2');
+    this.holder.onFenced('a', 'b1', { term: record.term, at: AT, olderLeaseMs: 0 }, this.nowMs);
+    assert.equal(this.state, stores.length > 1 ? HolderState.WAITING_OUT : HolderState.READING);
+    this.tick();
+    assert.equal(this.state, HolderState.READING, 'the others had a moment to answer');
+    return record;
+  }
+
+  row(storeId: string): { state: number; isRecorded: boolean } | undefined {
+    return this.holder.set?.rows.find((row) => row.storeId === storeId);
+  }
+
+  #ports(): HolderPorts {
+    return {
+      register: {
+        read: (ticket) => { this.reads.push(ticket); },
+        change: (ticket, _expected, record) => { this.changes.push({ ticket, record }); },
+        tieSession: () => { /* Not met here. */ },
+        readRules: (ticket) => { queueMicrotask(() => { this.holder.onRules(ticket, this.nowMs); }); },
+      },
+      stores: {
+        all: () => [...this.up.keys()],
+        bootOf: (storeId) => this.up.get(storeId) ?? '',
+        ask: () => { /* Answered by hand. */ },
+        fence: ({ storeId }) => { this.fences.push(storeId); },
+        found: (storeId, _bootId, term) => { this.founds.push({ storeId, term }); },
+        release: () => { /* Not met here. */ },
+      },
+      members: {
+        lastNumber: () => AT.number,
+        isInHistory: (at) => at.digestA === AT.digestA,
+        hasTailFrom: () => true,
+        lease: (storeId) => {
+          const lease = this.#leases.get(storeId) ?? { bootId: 'b1', endsMs: Infinity };
+          this.#leases.set(storeId, lease);
+          return lease;
+        },
+        isUp: (storeId, bootId) => this.up.get(storeId) === bootId,
+        chooseStore: (taken, only) => {
+          const storeId = [...this.up.keys()].find((each) => !taken.includes(each)
+            && (only === '' || only === each));
+          return storeId === undefined ? undefined : { storeId, bootId: this.up.get(storeId) ?? '' };
+        },
+        align: () => { /* Answered by hand. */ },
+        startTail: () => { /* Likewise. */ },
+        startFill: ({ storeId }) => { this.fills.push(storeId); },
+        tell: ({ storeId }, { epoch }) => { this.told.push(`${storeId} ${String(epoch)}`); },
+        onCommitted: () => { /* Not looked at. */ },
+      },
+      memory: {
+        read: ({ storeId }) => { this.readFrom.push(storeId); },
+        readOn: ({ storeId }) => { this.readFrom.push(storeId); },
+        begin: () => { /* Nothing to do. */ },
+        forget: () => { /* Likewise. */ },
+        stop: () => { /* Not met here. */ },
+        resume: () => { /* Likewise. */ },
+        adopt: () => { /* Likewise. */ },
+      },
+      mayBegin: () => true,
+      isProvenDead: (holder) => holder.gatewayId === 'g1' && holder.incarnation < SELF.incarnation,
+      session: () => ({ id: 1, endsMs: Infinity }),
+      nonce: () => 77,
+      trace: () => undefined,
+    };
+  }
+}
+
+/** FOUNDING over copies that were given up, with no store to take the new ones yet. */
+function foundingAfterGiveUp(): Stage {
+  const stage = new Stage();
+  stage.up.delete('a');
+  stage.up.delete('b');
+  stage.answerRead('r1', recordOf(4, OTHER, 'a', 'b'));
+  assert.equal(stage.holder.giveUp(['a', 'b'], stage.nowMs), true);
+  assert.equal(stage.state, HolderState.FOUNDING);
+  return stage;
+}
+
+describe('founding', () => {
+  test('ends when the register shows a newer record than the one it is founded for', () => {
+    const stage = foundingAfterGiveUp();
+    stage.answerRead('r2', recordOf(5, OTHER, 'a'));
+    assert.equal(stage.state, HolderState.ASKING);
+  });
+
+  test('ends when the register moved, to whatever: it may have been rolled back', () => {
+    const stage = foundingAfterGiveUp();
+    stage.answerRead('r0', recordOf(3, OTHER, 'c'));
+    assert.equal(stage.state, HolderState.ASKING);
+  });
+
+  test('ends when a store was told a newer record', () => {
+    const stage = foundingAfterGiveUp();
+    stage.tick();
+    const term = stage.founds.at(-1)?.term;
+    assert.ok(term !== undefined);
+    stage.holder.onRefused('c', 'b1', { reason: RefusalReason.STALE, asked: term, term: { number: 5, nonce: 5 },
+      told: recordOf(9, OTHER, 'c') }, stage.nowMs);
+    stage.tick();
+    assert.equal(stage.state, HolderState.ASKING);
+  });
+
+  test('ends when a copy is back that was to be given up: it is taken over', () => {
+    const stage = foundingAfterGiveUp();
+    stage.up.set('a', 'b1');
+    stage.tick();
+    assert.equal(stage.state, HolderState.ASKING);
+  });
+
+  test('after a loss waits for every lease that anybody may have, whatever its members say', () => {
+    const stage = foundingAfterGiveUp();
+    stage.up.set('d', 'b1');
+    stage.tick();
+    const term = stage.founds.at(-1)?.term;
+    assert.ok(term !== undefined);
+    for (const storeId of ['c', 'd']) stage.holder.onFounded(storeId, 'b1', term);
+    stage.tick();
+    stage.apply('r2');
+    assert.equal(stage.state, HolderState.WAITING_OUT);
+    const fences = stage.fences.length;
+    stage.holder.onLinkUp('e', 'b1', stage.nowMs);
+    stage.tick(19);
+    assert.equal(stage.state, HolderState.WAITING_OUT);
+    assert.equal(stage.fences.length, fences, 'their answers would end the wait');
+    stage.tick();
+    assert.equal(stage.state, HolderState.HOLDER);
+  });
+
+  test('does not begin while a copy that is to be given up can be reached', () => {
+    const stage = new Stage();
+    stage.up.delete('a');
+    stage.answerRead('r1', recordOf(4, OTHER, 'a', 'b'));
+    assert.equal(stage.holder.giveUp(['a', 'b'], stage.nowMs), false);
+    assert.equal(stage.state, HolderState.ASKING);
+  });
+
+  test('a store that can take no copy is left out, and does not make it begin anew', () => {
+    const stage = foundingAfterGiveUp();
+    stage.up.set('d', 'b1');
+    stage.tick();
+    const term = stage.founds.at(-1)?.term;
+    assert.ok(term !== undefined);
+    stage.holder.onFounded('c', 'b1', term);
+    for (let i = 0; i < 12; i++) {
+      stage.holder.onRefused('d', 'b1', { reason: RefusalReason.NO_COPY, asked: term, term,
+        told: undefined }, stage.nowMs);
+      stage.tick();
+    }
+    assert.equal(stage.state, HolderState.CLAIMING);
+    assert.deepEqual(stage.changes.at(-1)?.record.members, members('c'));
+  });
+});
+
+describe('a store that refuses to be filled by a term that is in no record', () => {
+  test('is told a record above that term, and filled then', async () => {
+    const stage = new Stage();
+    stage.hold();
+    await Promise.resolve();
+    stage.up.delete('b');
+    stage.holder.onLinkDown('b', stage.nowMs);
+    stage.tick(5);
+    stage.apply('r2');
+    stage.tick(50);
+    assert.deepEqual(stage.fills, ['c']);
+    const { term } = stage.holder;
+    const changes = stage.changes.length;
+    for (let i = 0; i < 5; i++) {
+      stage.holder.onRefused('c', 'b1', { reason: RefusalReason.LOWER, asked: term,
+        term: { number: 40, nonce: 4 }, told: undefined }, stage.nowMs);
+      stage.tick();
+    }
+    assert.deepEqual(stage.fills, ['c'], 'it would refuse again');
+    assert.equal(stage.changes.length, changes + 1);
+    assert.equal(stage.told.includes('c 41'), false, 'it may not have been made');
+    assert.deepEqual(stage.apply('r3').members, members('a'));
+    assert.equal(stage.told.includes('c 41'), true);
+    stage.holder.set?.onTold('c', 'b1', 41);
+    stage.tick();
+    assert.deepEqual(stage.fills, ['c', 'c']);
+  });
+});
+
+test('asks for a person when all copies of a record that the register lost are gone', () => {
+  const stage = new Stage();
+  stage.up.set('a', 'b2').set('b', 'b2');
+  stage.answerRead('r1', recordOf(4, OTHER, 'a', 'b'));
+  stage.answerRead('none', undefined);
+  stage.tick(31);
+  stage.answerRead('none', undefined);
+  assert.equal(stage.holder.waitsFor(stage.nowMs), Waiting.STORES);
+  for (const storeId of ['a', 'b', 'c']) stage.asked(storeId, false);
+  assert.equal(stage.state, HolderState.ASKING, 'the holder may live, with all of it in memory');
+  assert.equal(stage.holder.waitsFor(stage.nowMs), Waiting.COPIES_AWAY);
+  assert.equal(stage.holder.giveUp(['a', 'b'], stage.nowMs), true);
+});
+
+test('a change that is known by an answer to something else is not unknown later', () => {
+  const stage = new Stage();
+  stage.answerRead('r1', recordOf(1, OLDER, 'a', 'b'));
+  for (const storeId of ['a', 'b', 'c']) stage.asked(storeId, storeId !== 'c');
+  stage.tick();
+  const sent = stage.changes.at(-1);
+  assert.ok(sent !== undefined);
+  stage.holder.onRecord(sent.ticket - 1, { revision: 'r2', record: sent.record, hasSession: true }, stage.nowMs);
+  assert.equal(stage.state, HolderState.FENCING);
+  stage.tick(8);
+  assert.equal(stage.holder.isUnknown, false, 'no revision will move any more that could settle it');
+});
+
+describe('a holder that is fenced', () => {
+  /** b is away; a change that puts c in its place was sent, and no answer came. */
+  async function joining(): Promise<Stage> {
+    const stage = new Stage();
+    stage.hold();
+    await Promise.resolve();
+    stage.up.delete('b');
+    stage.holder.onLinkDown('b', stage.nowMs);
+    stage.tick(5);
+    stage.apply('r2');
+    stage.tick(50);
+    const row = stage.holder.set?.rows.find(({ storeId }) => storeId === 'c');
+    assert.ok(row !== undefined);
+    stage.holder.set?.onTermTaken(row);
+    stage.holder.set?.onAcked(stage.holder.set.rows[0] ?? row, AT.number, stage.nowMs);
+    stage.holder.set?.onFilled(row, AT.number, stage.nowMs);
+    stage.tick();
+    assert.deepEqual(stage.changes.at(-1)?.record.members, members('a', 'c'));
+    assert.equal(stage.holder.mayDeliver(stage.nowMs), true);
+    return stage;
+  }
+
+  const byTerm = { number: 40, nonce: 4 };
+
+  test('where it is about to add a member keeps its memory, and asks the register before it goes on', async () => {
+    for (const isNotice of [true, false]) {
+      const stage = await joining();
+      const { term } = stage.holder;
+      if (isNotice) stage.holder.onFenceNotice('c', 'b1', byTerm, stage.nowMs);
+      else stage.holder.onRefused('c', 'b1', { reason: RefusalReason.LOWER, asked: term, term: byTerm,
+        told: undefined }, stage.nowMs);
+      assert.equal(stage.state, HolderState.HOLDER);
+      assert.equal(stage.holder.mayDeliver(stage.nowMs), false);
+      const record = stage.holder.record;
+      assert.ok(record !== undefined);
+      stage.answerRead('r3', { ...record, epoch: record.epoch + 5 });
+      assert.equal(stage.state, HolderState.HOLDER);
+      assert.equal(stage.holder.mayDeliver(stage.nowMs), true, 'c counts no more');
+      const other = await joining();
+      other.holder.onFenceNotice('c', 'b1', byTerm, other.nowMs);
+      other.answerRead('r3', recordOf(40, OTHER, 'a', 'c'));
+      assert.equal(other.state, HolderState.ASKING, 'lost, and looks again');
+    }
+  });
+
+  test('at a recorded member has lost it', async () => {
+    const stage = await joining();
+    stage.holder.onFenceNotice('a', 'b1', byTerm, stage.nowMs);
+    assert.equal(stage.state, HolderState.LOST);
+  });
+});
+
+describe('a PARTIAL holder', () => {
+  test('takes a weak member back that has left, when the member that it reads turns out to be dead', async () => {
+    const stage = new Stage();
+    stage.takeFrom('a', 'b');
+    await Promise.resolve();
+    stage.holder.onHistoryRead(stage.nowMs);
+    stage.holder.onLinkDown('b', stage.nowMs);
+    stage.tick(6);
+    await Promise.resolve();
+    stage.tick(3);
+    assert.deepEqual(stage.changes.at(-1)?.record.members, members('a'), 'b is dropped');
+    stage.holder.onLinkUp('b', 'b1', stage.nowMs);
+    stage.holder.onFenced('b', 'b1', { term: stage.holder.term, at: AT, olderLeaseMs: 0 }, stage.nowMs);
+    stage.apply('r3');
+    assert.equal(stage.row('b')?.state, MemberState.IN_STEP, 'it is neither emptied nor told that it is out');
+    stage.up.set('a', 'b2');
+    stage.holder.onLinkDown('a', stage.nowMs);
+    stage.holder.onLinkUp('a', 'b2', stage.nowMs);
+    stage.tick(3);
+    assert.equal(stage.state, HolderState.READING);
+    assert.equal(stage.changes.at(-1)?.record.members.some(({ storeId }) => storeId === 'b'), true);
+    stage.apply('r4');
+    stage.tick();
+    assert.deepEqual(stage.readFrom, ['a', 'b']);
+  });
+
+  test('does not empty a weak member that has left before it knows where it stands', async () => {
+    const stage = new Stage();
+    stage.takeFrom('a', 'b');
+    await Promise.resolve();
+    stage.tick(9);
+    stage.apply('r3');
+    assert.equal(stage.row('b')?.isRecorded, false);
+    stage.tick(9);
+    assert.equal(stage.fills.includes('b'), false);
+    stage.holder.onHistoryRead(stage.nowMs);
+    assert.equal(stage.row('b')?.state, MemberState.ALIGNING);
+  });
+
+  test('waits for a weak member that has left, when every other copy is gone', async () => {
+    const stage = new Stage();
+    stage.takeFrom('a', 'b');
+    await Promise.resolve();
+    stage.holder.onHistoryRead(stage.nowMs);
+    stage.up.delete('b');
+    stage.holder.onLinkDown('b', stage.nowMs);
+    stage.tick(9);
+    stage.apply('r3');
+    stage.up.set('a', 'b2');
+    stage.holder.onLinkUp('a', 'b2', stage.nowMs);
+    stage.tick(5);
+    assert.equal(stage.state, HolderState.READING);
+    stage.holder.onLinkUp('b', 'b2', stage.nowMs);
+    stage.up.set('b', 'b2');
+    stage.tick(5);
+    assert.notEqual(stage.state, HolderState.READING, 'nobody is left to be waited for');
+  });
+
+  test('asks for a person when all that it could read is silent, and takes the order', async () => {
+    const stage = new Stage();
+    stage.takeFrom('a');
+    await Promise.resolve();
+    stage.holder.onHistoryRead(stage.nowMs);
+    stage.up.delete('a');
+    stage.holder.onLinkDown('a', stage.nowMs);
+    stage.tick(20);
+    assert.notEqual(stage.holder.waitsFor(stage.nowMs), Waiting.COPIES_AWAY);
+    assert.equal(stage.holder.giveUp(['a'], stage.nowMs), false);
+    stage.tick(11);
+    assert.equal(stage.holder.waitsFor(stage.nowMs), Waiting.COPIES_AWAY);
+    assert.equal(stage.holder.giveUp(['a'], stage.nowMs), true);
+    assert.equal(stage.state, HolderState.FOUNDING);
+  });
+});
+
+describe('the proof that a predecessor is dead', () => {
+  /** All stores know of a record that names it. */
+  const told = (stage: Stage, leaseLeftMs: number): void => {
+    const record = recordOf(3, OLDER, 'a', 'b');
+    for (const storeId of stage.up.keys()) {
+      stage.holder.onAsked(storeId, 'b1', { hasCopy: storeId !== 'c', leaseLeftMs, told: record }, stage.nowMs);
+    }
+  };
+
+  test('counts for one that the register names', () => {
+    const stage = new Stage();
+    stage.answerRead('r1', recordOf(3, OLDER, 'a', 'b'));
+    told(stage, 900);
+    stage.tick(3);
+    assert.equal(stage.changes.length, 1);
+  });
+
+  test('does not for one that only stores tell of: it drew its number from another register', () => {
+    const stage = new Stage();
+    stage.answerRead('none', undefined);
+    told(stage, 900);
+    stage.answerRead('none', undefined);
+    told(stage, 900);
+    stage.tick(3);
+    assert.equal(stage.changes.length, 0);
+    told(stage, 0);
+    stage.tick(3);
+    assert.equal(stage.changes.length, 1);
+  });
+});
