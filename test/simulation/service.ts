@@ -7,7 +7,7 @@
  *   open     not more than half of them stuck or with a queue still to come back: mail is taken, by itself, as soon as
  *            the process has had its time to hear the stores
  *   back     a queue that comes back in blocks, with mail that is due and the right to deliver it: something of it is
- *            tried within BACK_MS, while later blocks still come
+ *            tried within BACK_MS, while later blocks still come and no store is lost or back in between
  *
  * Between closed and open either will do.
  */
@@ -31,8 +31,8 @@ const HEARD_SLACK_MS = 1200;
 const PORT_GAP_MS = 300;
 /** While blocks come there is a turn every few milliseconds. */
 const BACK_GAP_MS = 30;
-/** Turns enough to begin. */
-const BACK_MS = 60;
+/** Where memory is short, one body at a time goes round all partitions that come back: eight of them, a turn each. */
+const BACK_MS = 120;
 /** After this a next hop that was found down is tried again (next-hops.ts), and a turn. */
 const DOWN_MS = 550;
 
@@ -50,6 +50,8 @@ interface Life {
   readonly idle: Map<MailQueue, Since>;
   /** Until when the next hop of a queue is taken to be down. */
   readonly downMs: Map<string, number>;
+  /** Stores that could be reached at the last look. */
+  upCount: number;
 }
 
 export class ServiceWatch {
@@ -73,7 +75,7 @@ export class ServiceWatch {
       return;
     }
     const known = this.lives.get(id);
-    const life = known?.core === core ? known : { core, open: { fromMs: Infinity, seenMs: -Infinity, gapMs: PORT_GAP_MS }, idle: new Map<MailQueue, Since>(), downMs: new Map<string, number>() };
+    const life = known?.core === core ? known : { core, open: { fromMs: Infinity, seenMs: -Infinity, gapMs: PORT_GAP_MS }, idle: new Map<MailQueue, Since>(), downMs: new Map<string, number>(), upCount: 0 };
     this.lives.set(id, life);
     this.lookAtPort(gateway, core, life);
     this.lookAtQueues(gateway, core, life);
@@ -115,6 +117,10 @@ export class ServiceWatch {
 
   private lookAtQueues({ id, process }: ServiceGateway, core: GatewayCore, life: Life): void {
     const nowMs = process.nowMs;
+    const upCount = core.mirrors.stores.filter((store) => store.isUp).length;
+    // What a lost store was asked for is asked for again at another one.
+    if (upCount !== life.upCount) life.idle.clear();
+    life.upCount = upCount;
     for (const queue of core.registry.queues()) {
       const mirror = queue.partition;
       const isIdle = queue.isRecovering && queue.routed && !mirror.isLeaving && !queue.isBehind && queue.readyCount > 0 && queue.inFlightCount === 0 && queue.blockedUntilMs <= nowMs && (life.downMs.get(queue.name) ?? 0) <= nowMs && mirror.mayDeliver(nowMs);
