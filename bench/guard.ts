@@ -1,6 +1,6 @@
 /**
- * `npm run bench -- guard`: CPU a message of this build against that of the commit before, in the same run,
- * in turns. The commit before is taken out of git and built in a temporary folder. Both run all the time, so
+ * `npm run bench -- guard [--against COMMIT]`: CPU a message of this build against that of another commit, the one
+ * before when none is named, in the same run, in turns. That commit is taken out of git and built in a temporary folder. Both run all the time, so
  * that neither is colder, and take turns of a second: what disturbs the machine for longer meets both, and what
  * counts is the median of the turns' ratios. Prints both and warns when this one needs more than 15% more; it never
  * fails: machines of CI are noisy, and some growth is worth it. Without history, or when the old one cannot be built,
@@ -24,10 +24,10 @@ const WARM_MESSAGES = 20_000;
 const MORE_ALLOWED = 0.15;
 const STEP_MS = 300_000;
 
-export async function runGuard(project: string): Promise<void> {
+export async function runGuard(project: string, against: string | undefined): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), 'twinpost-guard-'));
   try {
-    const commit = buildBefore(project, folder);
+    const commit = buildBefore(project, folder, against ?? 'HEAD~1');
     const relays = [startTurns('relay-once.js', relayOf(join(folder, 'dist'))), startTurns('relay-once.js', relayOf())] as const;
     try {
       console.log(await compare(commit, ...relays));
@@ -56,7 +56,7 @@ async function compare(commit: string, old: Turns, own: Turns): Promise<string> 
 /** CPU a message of gateway and stores, round by round, in one sentence. */
 export function verdict(commit: string, before: readonly number[], now: readonly number[]): string {
   const more = median(before.map((old, round) => (now[round] ?? old) / old)) - 1;
-  const text = `CPU a message, gateway and both stores: ${figure(median(before))} µs at ${commit} (the commit before), ${figure(median(now))} µs now; median of the rounds' ratios ${more >= 0 ? '+' : ''}${(100 * more).toFixed(1)}%`;
+  const text = `CPU a message, gateway and both stores: ${figure(median(before))} µs at ${commit}, ${figure(median(now))} µs now; median of the rounds' ratios ${more >= 0 ? '+' : ''}${(100 * more).toFixed(1)}%`;
   return more > MORE_ALLOWED ? `guard: WARNING: ${text}` : `guard: ${text}`;
 }
 
@@ -70,9 +70,10 @@ function relayOf(build?: string): string {
 }
 
 /** Returns the name of the commit. */
-function buildBefore(project: string, folder: string): string {
-  const commit = spawnSync('git', ['rev-parse', '--short=12', '--verify', '--quiet', 'HEAD~1'], { cwd: project, encoding: 'utf8' }).stdout.trim();
-  if (commit === '') throw new Error('no commit before this one in this clone');
+function buildBefore(project: string, folder: string, against: string): string {
+  const arguments_ = ['rev-parse', '--short=12', '--verify', '--quiet', '--end-of-options', `${against}^{commit}`];
+  const commit = spawnSync('git', arguments_, { cwd: project, encoding: 'utf8' }).stdout.trim();
+  if (commit === '') throw new Error(`no commit ${against} in this clone`);
   const archive = join(folder, 'tree.tar');
   execFileSync('git', ['archive', '--output', archive, commit], { cwd: project });
   execFileSync('tar', ['-xf', archive, '-C', folder]);

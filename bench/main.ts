@@ -44,6 +44,7 @@ const FLAGS = {
   quick: { type: 'boolean' },
   only: { type: 'string' },
   minutes: { type: 'string' },
+  against: { type: 'string' },
   install: { type: 'boolean' },
   publish: { type: 'boolean' },
 } as const;
@@ -57,6 +58,16 @@ function readArguments(args: readonly string[]): ReturnType<typeof parseArgs<{ o
 }
 
 type Flags = NonNullable<ReturnType<typeof readArguments>>['values'];
+
+const USAGE = [
+  'all [--quick] [--only PART,…] [--install] [--publish]',
+  'endurance [--minutes N]',
+  'longest',
+  'nodes [--quick]',
+  'report [--quick] [--publish]',
+  'guard [--against COMMIT]',
+  `${Object.keys(BENCHES).join('|')} [--quick]`,
+].map((line, index) => `${index === 0 ? 'usage:' : '      '} npm run bench -- ${line}`).join('\n');
 
 /** What is more than one experiment. Each resolves with whether all went well. */
 const WHOLE: Readonly<Record<string, (options: BenchOptions, flags: Flags) => Promise<boolean>>> = {
@@ -77,8 +88,8 @@ const WHOLE: Readonly<Record<string, (options: BenchOptions, flags: Flags) => Pr
     else await keepPart('longest', aloneFile(options.folder, 'longest'), false, () => partLongest(options));
     return true;
   },
-  guard: async () => {
-    await runGuard(PROJECT);
+  guard: async (_options, flags) => {
+    await runGuard(PROJECT, flags.against);
     return true;
   },
 };
@@ -92,7 +103,7 @@ async function main(args: readonly string[]): Promise<number> {
   const name = read?.positionals[0] ?? '';
   const bench = BENCHES[name];
   if (read === undefined || read.positionals.length !== 1 || (bench === undefined && WHOLE[name] === undefined)) {
-    console.error(`usage: npm run bench -- all [--quick] [--only PART,…] [--install] [--publish]\n       npm run bench -- endurance [--minutes N]\n       npm run bench -- longest\n       npm run bench -- nodes [--quick]\n       npm run bench -- report [--quick] [--publish]\n       npm run bench -- guard\n       npm run bench -- ${Object.keys(BENCHES).join('|')} [--quick]`);
+    console.error(USAGE);
     return 1;
   }
   const options: BenchOptions = { quick: read.values.quick ?? false, folder: join(PROJECT, 'bench', 'results') };
