@@ -241,8 +241,9 @@ export class PartitionHolder {
     if (this.#isReadingInVain(nowMs)) return Waiting.COPIES_AWAY;
     if (this.#state !== HolderState.ASKING) return Waiting.NOTHING;
     if (this.#mustAskAll() && !this.#hasAskedAll()) return Waiting.STORES;
-    return isLate && this.#stamped?.hasSession === false && !this.#someMemberAnswered()
-      ? Waiting.COPIES_AWAY : Waiting.NOTHING;
+    if (!isLate || this.#stamped?.hasSession !== false || this.#someMemberAnswered()) return Waiting.NOTHING;
+    // Another store may know of a newer record: before it has answered, no person is asked.
+    return this.#haveReachableAnswered() ? Waiting.COPIES_AWAY : Waiting.NOTHING;
   }
 
   // ── the register says ───────────────────────────────────────────────────────────────────────────
@@ -490,6 +491,7 @@ export class PartitionHolder {
       || this.#state === HolderState.IDLE || this.#isReadingInVain(nowMs);
     const record = this.#record ?? this.#newest;
     if (!isWaiting || record === undefined || this.#stamped === undefined) return false;
+    if (this.#state === HolderState.ASKING && !this.#haveReachableAnswered()) return false;
     const given = record.members.filter((member) => storeIds.includes(member.storeId))
       .map(({ storeId, bootId }) => ({ storeId, bootId, epoch: record.epoch }));
     const rest = record.members.filter((member) => !storeIds.includes(member.storeId));
@@ -651,6 +653,11 @@ export class PartitionHolder {
     return this.#ports.stores.all().every((storeId) => this.#answers.has(storeId));
   }
 
+  #haveReachableAnswered(): boolean {
+    const { stores } = this.#ports;
+    return stores.all().every((storeId) => stores.bootOf(storeId) === '' || this.#answers.has(storeId));
+  }
+
   #considerAnother(record: PartitionRecord, nowMs: number): void {
     const isOut = record.members.some((member) => this.#answerOf(member)?.leaseLeftMs === 0);
     if (!isOut) {
@@ -686,8 +693,7 @@ export class PartitionHolder {
    * the register has forgotten (15).
    */
   #takeOnceHeard(record: PartitionRecord, nowMs: number, why: string): void {
-    const { stores } = this.#ports;
-    if (stores.all().every((storeId) => stores.bootOf(storeId) === '' || this.#answers.has(storeId))) {
+    if (this.#haveReachableAnswered()) {
       this.#takeOver(record, nowMs, why);
     } else if (!this.#isTakeAtStake) {
       this.#isTakeAtStake = true;

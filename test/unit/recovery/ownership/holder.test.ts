@@ -80,8 +80,8 @@ class Stage {
     return change.record;
   }
 
-  asked(storeId: string, hasCopy: boolean, leaseLeftMs = 0): void {
-    this.holder.onAsked(storeId, this.up.get(storeId) ?? '', { hasCopy, leaseLeftMs, told: undefined }, this.nowMs);
+  asked(storeId: string, hasCopy: boolean, leaseLeftMs = 0, told?: PartitionRecord): void {
+    this.holder.onAsked(storeId, this.up.get(storeId) ?? '', { hasCopy, leaseLeftMs, told }, this.nowMs);
   }
 
   /** A new partition, held with a and b. */
@@ -176,6 +176,7 @@ function foundingAfterGiveUp(): Stage {
   stage.up.delete('a');
   stage.up.delete('b');
   stage.answerRead('r1', recordOf(4, OTHER, 'a', 'b'));
+  stage.asked('c', false);
   assert.equal(stage.holder.giveUp(['a', 'b'], stage.nowMs), true);
   assert.equal(stage.state, HolderState.FOUNDING);
   return stage;
@@ -297,6 +298,21 @@ test('asks for a person when all copies of a record that the register lost are g
   assert.equal(stage.state, HolderState.ASKING, 'the holder may live, with all of it in memory');
   assert.equal(stage.holder.waitsFor(stage.nowMs), Waiting.COPIES_AWAY);
   assert.equal(stage.holder.giveUp(['a', 'b'], stage.nowMs), true);
+});
+
+test('asks for a person only when every store that can be reached has said what it was told', () => {
+  const stage = new Stage();
+  stage.up.delete('a');
+  stage.up.delete('b');
+  stage.answerRead('r1', recordOf(4, OTHER, 'a', 'b'));
+  stage.tick(31);
+  stage.answerRead('r1', recordOf(4, OTHER, 'a', 'b'));
+  assert.equal(stage.holder.waitsFor(stage.nowMs), Waiting.NOTHING);
+  assert.equal(stage.holder.giveUp(['a', 'b'], stage.nowMs), false);
+  // The register was rolled back: c has all that counts.
+  stage.asked('c', true, 0, recordOf(5, OTHER, 'c'));
+  assert.notEqual(stage.holder.waitsFor(stage.nowMs), Waiting.COPIES_AWAY);
+  assert.equal(stage.holder.giveUp(['a', 'b'], stage.nowMs), false);
 });
 
 test('a change that is known by an answer to something else is not unknown later', () => {
