@@ -188,11 +188,10 @@ export class Holdings {
   }
 
   expected(): Expected {
-    const nowMs = this.#ports.clock.nowMs();
     let expected: Expected = '';
     for (const holding of this.#byName.values()) {
       if (!holding.isOwn || holding.partition !== undefined || holding.holder.ended !== undefined) continue;
-      if (!this.#isLate(holding, nowMs)) return 'soon';
+      if (!this.#isLate(holding, this.#ports.clock.nowMs())) return 'soon';
       expected = 'held';
     }
     return expected;

@@ -113,7 +113,7 @@ export class Acceptance {
     const queues: MailQueue[] = [];
     for (const group of request.groups) {
       const queue = this.ports.registry.findOrCreate(group.route);
-      if (queue === undefined || !queue.partition.mayTake(this.ports.clock.nowMs())) return NOT_READY;
+      if (queue === undefined) return NOT_READY;
       queues.push(queue);
     }
     const envelopes = this.envelopesOf(request);

@@ -228,8 +228,13 @@ export class PartitionHolder {
   mayDeliver(nowMs: number): boolean {
     if (this.#set === undefined || !this.#hasRules || this.#handing !== undefined) return false;
     if (this.#state !== HolderState.READING && this.#state !== HolderState.HOLDER) return false;
-    const session = this.#ports.session();
-    return this.#set.mayDeliver(nowMs, session.id === this.#tiedSession ? session.endsMs : -Infinity);
+    return this.#set.mayDeliver(nowMs, this.#set.isEmptyPossible ? this.#sessionEndsMs() : Infinity);
+  }
+
+  /** Of the session that the record is tied to. */
+  #sessionEndsMs(): number {
+    const { id, endsMs } = this.#ports.session();
+    return id === this.#tiedSession ? endsMs : -Infinity;
   }
 
   /** For status, log and metrics. */

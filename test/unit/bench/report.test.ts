@@ -74,7 +74,7 @@ test('a page gets the report between its marks and keeps the rest', () => {
 });
 
 test('the guard warns above 15% and not before', () => {
-  assert.match(verdict('abc', [100, 90, 110], [114, 115, 80]), /^guard: CPU .* 100 µs at abc .* 114 µs now; median of the rounds' ratios \+14\.0%$/);
+  assert.match(verdict('abc', [100, 90, 110], [114, 115, 80]), /^guard: CPU .* 100 µs at abc, 114 µs now; median of the rounds' ratios \+14\.0%$/);
   assert.match(verdict('abc', [100, 90, 110], [116, 117, 118]), /^guard: WARNING: .*\+16\.0%$/);
   assert.match(verdict('abc', [100], [50]), /^guard: CPU .*-50\.0%$/);
 });
