@@ -99,12 +99,13 @@ export class ServiceWatch {
     let awaited = 0;
     const mayTake = core.registry.partitions.some((one) => one.isOwn && !one.isLeaving && copiesOf(one) >= this.minReplicas);
     // Where a copy that counts is missing, the register must let it go first: until then either will do.
-    const isSound = core.registry.partitions.every((one) => !one.isOwn || one.rows.every((row) => !row.isPossible || row.isInStep));
+    const isSound = core.registry.partitions.every((one) => !one.isOwn || !one.hasMissing);
     for (const route of this.routes) {
       const queue = core.registry.find(route);
       // A strict queue with mail waits for its own partition; any other takes new mail where it can be committed.
       if (queue !== undefined && queue.length > 0 && route.ordering === 'strict') {
         if (copiesOf(queue.partition) < this.minReplicas) stuck += 1;
+        else if (queue.partition.hasMissing) awaited += 1;
       } else if (!mayTake) stuck += 1;
       else if ((queue === undefined && isAwaited(core)) || !isSound) awaited += 1;
     }
