@@ -6,12 +6,15 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { EntryState } from '../../src/gateway/queue/entry-table.js';
+import type { Partition } from '../../src/gateway/mirror/partition.js';
 import type { MailQueue } from '../../src/gateway/queue/mail-queue.js';
 import { COMMITTED } from '../../src/gateway/queue/types.js';
+import type { PartitionMember } from '../../src/recovery/ownership/member.js';
 import { checkNoDuplicates, checkNoLoss, checkOrder } from './checks.js';
 import { Group } from './group.js';
 import type { GroupOptions } from './group.js';
 import type { Letter } from './letters.js';
+import type { StoreNode } from './store-node.js';
 
 const MEBIBYTE = 1024 * 1024;
 const LIMIT_BYTES = 4 * MEBIBYTE;
@@ -49,6 +52,17 @@ function sent(group: Group, name: string, bytes: number): Letter {
   const letter = group.submit('gw-1', [name], 'alice@senders.example', bytes);
   group.until(() => letter.outcome === COMMITTED, 'a commit');
   return letter;
+}
+
+function partitionOf(group: Group): Partition {
+  return group.served('gw-2', 'gw-1')[0] ?? assert.fail('gw-2 serves it');
+}
+
+/** The store of the recorded member of which this is true. */
+function storeOf(group: Group, isIt: (row: PartitionMember, source: PartitionMember | undefined) => boolean): StoreNode {
+  const partition = partitionOf(group);
+  const row = partition.rows.find((one) => one.isRecorded && isIt(one, partition.set?.source));
+  return group.stores.find(({ id }) => id === row?.storeId) ?? assert.fail('there is one');
 }
 
 function queueOf(group: Group, name: string): MailQueue {
@@ -107,7 +121,7 @@ describe('mail for a next hop that does not answer, in front of all other', () =
     assert.ok(group.scheduler.nowMs - backMs <= 3000, `${String(group.scheduler.nowMs - backMs)} ms`);
   });
 
-  test('is no copy while bodies are missing: the other member is filled only when all of them are here', () => {
+  test('is no copy while bodies are missing: its source stays recorded', () => {
     const { group } = widowed('fifo', INDEX_ALONE);
     group.hops.script = () => 'defer';
     group.until(() => group.served('gw-2', 'gw-1').some((one) => !one.isRecovering), 'every entry');
@@ -116,6 +130,33 @@ describe('mail for a next hop that does not answer, in front of all other', () =
     assert.equal(partition?.isPartial, true);
     assert.equal(partition.set?.isPartial, true, 'its source stays recorded');
   });
+
+  for (const answer of ['hang', 'defer', 'unreachable'] as const) {
+    test(`is doubled again by a gateway that can't hold it, with answer ${answer}: then the store that was read may be lost`, () => {
+      const { group, well } = widowed('fifo', INDEX_ALONE);
+      group.hops.script = () => answer;
+      group.until(() => group.served('gw-2', 'gw-1').some((one) => !one.isRecovering), 'every entry');
+      const lost = storeOf(group, (row, source) => row !== source);
+      const read = storeOf(group, (row, source) => row === source);
+      lost.kill();
+      group.until(() => partitionOf(group).memberCount === 1, 'a record without it');
+      lost.start();
+      let most = 0;
+      group.until(() => {
+        most = Math.max(most, group.gateway('gw-2').core?.memory.usedBytes ?? 0);
+        return partitionOf(group).inSyncCount === 2;
+      }, 'the second copy');
+      assert.ok(most <= LIMIT_BYTES, `${String(most)} bytes`);
+      assert.equal(partitionOf(group).isPartial, true);
+      read.kill();
+      group.until(() => partitionOf(group).memberCount === 1, 'a record without the other');
+      group.gateway('gw-2').kill();
+      group.hops.script = () => 'accept';
+      group.gateway('gw-1').start();
+      group.until(() => group.letters.delivered === DEAD_COUNT + well.length, 'all deliveries');
+      checkNoLoss(group.letters);
+    });
+  }
 });
 
 describe('a message whose body is still at the stores', () => {

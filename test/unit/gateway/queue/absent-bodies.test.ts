@@ -57,6 +57,21 @@ describe('bodies that are still at the stores', () => {
     assert.equal(absent.askedBytes, 6 * BODY_BYTES);
   });
 
+  test('that a refill waits for come after those, at once, and once', () => {
+    const bench = benchOf(4);
+    const { absent, partition } = bench;
+    absent.wantToRefill(partition, rowOf(bench, 10));
+    absent.wantToRefill(partition, rowOf(bench, 20));
+    assert.equal(absent.isAwaited, true);
+    absent.wantLater(partition, rowOf(bench, 40));
+    assert.deepEqual(absent.next(partition, { ...PLENTY, countMax: 1 }, false), [40]);
+    absent.wantSoon(partition, rowOf(bench, 20));
+    assert.deepEqual(absent.next(partition, { ...PLENTY, countMax: 1 }, false), [20]);
+    assert.deepEqual(absent.next(partition, PLENTY, false), [10]);
+    absent.wantToRefill(partition, rowOf(bench, 10));
+    assert.deepEqual(absent.next(partition, PLENTY, false), [], 'on its way');
+  });
+
   test('that nobody waits for come only when that is said, and as memory allows', () => {
     const bench = benchOf(4);
     const { absent, partition } = bench;
