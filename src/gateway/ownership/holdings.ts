@@ -6,7 +6,7 @@
  *   another gateway's, met in the register, if we rescue for it  ─► a Holding that looks now and then
  *   an orphan (orphans.ts), ours or another's                    ─► likewise; it takes no new mail
  *
- *   held for an owner that lives for 10 s again                  ─► handed back
+ *   held for an owner that lives for 10 s again                  ─► handed back, whether all of it was read or not
  *   an orphan, or this gateway is retired, empty for a while     ─► ended (ended-partitions.ts)
  *   this gateway is retired, another of its group lives          ─► handed on to that one
  */
@@ -404,9 +404,8 @@ export class Holdings {
       if (holder.state === HolderState.HANDING_BACK) {
         const { goesTo } = holding;
         if (goesTo === undefined || !isStillThere(goesTo, living)) holder.keep(nowMs);
-      } else if (holder.state !== HolderState.HOLDER) continue;
-      else if (isClosed && isEmpty) holding.giveTo(nobody(name), nowMs);
-      else {
+      } else if (isClosed && isEmpty) holding.giveTo(nobody(name), nowMs);
+      else if (holder.state === HolderState.HOLDER || holder.state === HolderState.READING) {
         const heir = isOwn ? this.#heirOf(name, isRetired, living, nowMs) : this.#ownerOf(holding, living, nowMs);
         if (heir !== undefined) holding.giveTo(heir, nowMs);
       }

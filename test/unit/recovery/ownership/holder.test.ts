@@ -439,6 +439,67 @@ describe('a PARTIAL holder', () => {
   });
 });
 
+/** PARTIAL, with a and b in step. */
+async function readingBoth(): Promise<Stage> {
+  const stage = new Stage();
+  stage.takeFrom('a', 'b');
+  await Promise.resolve();
+  stage.holder.onHistoryRead(stage.nowMs);
+  stage.holder.onFenced('b', 'b1', { term: stage.holder.term, at: AT, olderLeaseMs: 0 }, stage.nowMs);
+  return stage;
+}
+
+describe('a PARTIAL holder that all members are in step with', () => {
+  test('gives the partition back before it has read it', async () => {
+    const stage = await readingBoth();
+    stage.holder.handBack(OTHER, stage.nowMs);
+    assert.equal(stage.state, HolderState.HANDING_BACK);
+    assert.equal(stage.holder.mayDeliver(stage.nowMs), false);
+    stage.holder.onQuiet(stage.nowMs);
+    assert.equal(stage.holder.set, undefined, 'released');
+    assert.deepEqual(stage.apply('r3').holder, OTHER);
+    assert.equal(stage.state, HolderState.ASKING, 'looks who has it');
+  });
+
+  test('goes on reading when the owner is away again, or has read everything by then', async () => {
+    const stage = await readingBoth();
+    stage.holder.handBack(OTHER, stage.nowMs);
+    stage.holder.keep(stage.nowMs);
+    assert.equal(stage.state, HolderState.READING);
+    stage.holder.handBack(OTHER, stage.nowMs);
+    stage.holder.onReadComplete(stage.nowMs);
+    assert.equal(stage.state, HolderState.HANDING_BACK);
+    stage.holder.keep(stage.nowMs);
+    assert.equal(stage.state, HolderState.HOLDER);
+  });
+
+  test('keeps it while one of them is not: it would not be quiet there, and may have to read elsewhere', async () => {
+    const stage = await readingBoth();
+    stage.holder.handBack(OTHER, stage.nowMs);
+    stage.up.delete('a');
+    stage.holder.onLinkDown('a', stage.nowMs);
+    stage.tick();
+    assert.equal(stage.state, HolderState.READING);
+    assert.deepEqual(stage.readFrom, ['a', 'b'], 'the source was away');
+    stage.holder.handBack(OTHER, stage.nowMs);
+    assert.equal(stage.state, HolderState.READING);
+  });
+
+  test('reads another one when the copy that it reads is to be moved away, and lets that go', async () => {
+    const stage = await readingBoth();
+    stage.holder.relocate('a');
+    stage.tick();
+    assert.deepEqual(stage.readFrom, ['a', 'b']);
+    assert.equal(stage.holder.set?.source?.storeId, 'b');
+    assert.deepEqual(stage.fills, ['c']);
+    const filled = stage.holder.set.rowOf('c', 'b1') ?? assert.fail('c is filled');
+    stage.holder.set.onTermTaken(filled);
+    stage.holder.set.onFilled(filled, AT.number, stage.nowMs);
+    stage.tick();
+    assert.deepEqual(stage.changes.at(-1)?.record.members.map(({ storeId }) => storeId), ['b', 'c']);
+  });
+});
+
 describe('the proof that a predecessor is dead', () => {
   /** All stores know of a record that names it. */
   const told = (stage: Stage, leaseLeftMs: number): void => {

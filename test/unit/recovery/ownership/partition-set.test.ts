@@ -235,6 +235,17 @@ describe('set of a partition', () => {
     assert.equal(other.set.otherSource(), other.row('b'));
   });
 
+  test('a PARTIAL holder lets who is of another history leave when two in step are recorded with that change', () => {
+    const stage = new Stage({}, 'a', 'b');
+    stage.set.readFrom(stage.row('a'), 4, 0);
+    stage.set.onUnfit(stage.row('b'), 0, 0);
+    stage.last = 4;
+    stage.fill('c');
+    assert.equal(stage.target(60_000), 'ac');
+    stage.set.onLinkDown('c', 0);
+    assert.equal(stage.target(60_000), 'ab');
+  });
+
   test('a source that is to be moved stays until all of it is read', () => {
     const stage = new Stage({}, 'a', 'b');
     stage.set.readFrom(stage.row('a'), 4, 0);
