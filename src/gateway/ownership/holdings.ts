@@ -143,6 +143,7 @@ export class Holdings {
       askAgain: (handle) => { this.#absentOf(handle, (partition) => { ports.absent.askAgain(partition); }); },
       absentCount: (handle) => this.#absentOf(handle, (partition) => ports.absent.countOf(partition)) ?? 0,
       otherSource: (handle, damaged) => this.#otherSource(handle, damaged),
+      mayHaveOther: (handle, damaged) => this.#byHandle[handle]?.holder.set?.mayHaveOther(damaged, ports.clock.nowMs()) === true,
       onSwitched: (handle, storeId) => { this.#switchSource(handle, storeId); },
       onIndexed: (handle) => { ports.recovered.onIndexed(handle); },
       onWhole: (handle) => { this.#onWhole(handle); },

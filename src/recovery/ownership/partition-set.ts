@@ -38,6 +38,8 @@ import { PossibleRecords } from './possible-records.js';
 const LEAVERS_MAX = 16;
 /** A copy that is to leave waits so long for a store that can't be reached just now, if no other replaces it. */
 const NO_OTHER_MS = 1_000;
+/** A store that restarts, or whose path is mended, is back within this. What is read rests so long at most. */
+const BACK_SOON_MS = 30_000;
 
 /** A copy that is out and does not know it. */
 interface Leaver extends RecordedMember {
@@ -231,6 +233,16 @@ export class PartitionSet {
   otherSource(): PartitionMember | undefined {
     for (const row of this.#rows) if (row !== this.#source && row.isRecorded && row.isInStep) return row;
     return undefined;
+  }
+
+  /**
+   * A copy at none of these stores can't be read just now, and may soon be, with all that is read: it counts, or has
+   * left so lately that it is waited for.
+   */
+  mayHaveOther(except: ReadonlySet<string>, nowMs: number): boolean {
+    return this.#rows.some((row) => row !== this.#source && !(row.isRecorded && row.isInStep) && !row.isGone
+      && !row.isDiverged && !row.isEmptied && !except.has(row.storeId)
+      && (row.isPossible || nowMs - row.weakSinceMs < BACK_SOON_MS));
   }
 
   /** A copy that left for being weak, and may come back: it lacks nothing that could be had elsewhere. */
