@@ -75,6 +75,7 @@ export interface HoldingsPorts {
   readonly absent: AbsentBodies;
   readonly counters: { recoveredMessages: number; epochs: number };
   random(): number;
+  areStoresKnown(): boolean;
   forget(partition: Partition): void;
   wake(partition: Partition): void;
 }
@@ -371,6 +372,7 @@ export class Holdings {
     const holding = new Holding(handle, options, {
       clock, packer, log, register, mirrors, registry, recovered, adopted, readings: this.#readings, counters: this.counters,
       random: () => this.#ports.random(),
+      areStoresKnown: () => this.#ports.areStoresKnown(),
       mayBegin: (partition) => this.#isWanted(partition),
       forget: (partition) => { this.#ports.forget(partition); },
       wake: (partition) => { this.#ports.wake(partition); },

@@ -653,7 +653,8 @@ export class PartitionHolder {
   }
 
   #hasAskedAll(): boolean {
-    return this.#ports.stores.all().every((storeId) => this.#answers.has(storeId));
+    const { stores } = this.#ports;
+    return stores.areAllKnown() && stores.all().every((storeId) => this.#answers.has(storeId));
   }
 
   #considerAnother(record: PartitionRecord, nowMs: number): void {

@@ -154,7 +154,7 @@ export const OWNERSHIP_MUTANTS: readonly OwnershipMutant[] = [
     old: 'if (this.#newest === undefined || isNewer(told, this.#newest)) {', new: 'if (told.epoch < 0) {',
     also: [{ file: FENCE, old: 'if (this.#told !== undefined && term.number <= this.#told.epoch', new: 'if (this.#told !== undefined && term.number < 0' }] },
   { rule: '15', name: 'a loss is believed without asking every store', file: HOLDER,
-    old: 'return this.#ports.stores.all().every((storeId) => this.#answers.has(storeId));', new: 'return true;' },
+    old: 'return stores.areAllKnown() && stores.all().every((storeId) => this.#answers.has(storeId));', new: 'return stores !== undefined;' },
   { rule: '15', name: 'a holder takes a rolled-back record for the truth', file: HOLDER,
     old: 'this.#noteRollback(stamped, nowMs);\n', new: "this.#lose(nowMs, 'another holder');\n", },
   { rule: '15', name: 'records are not told', file: PART,

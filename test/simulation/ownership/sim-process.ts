@@ -451,6 +451,7 @@ export class Part {
     };
     return {
       all: () => process.world.stores.map(({ storeId }) => storeId),
+      areAllKnown: () => true,
       bootOf: (storeId) => {
         const link = process.links.get(storeId);
         return link?.isUp === true ? link.bootId : '';

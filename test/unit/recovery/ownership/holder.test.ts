@@ -33,6 +33,7 @@ interface Sent {
 /** The register and the stores, answered by hand; time goes on in ticks of 100 ms. */
 class Stage {
   nowMs = 0;
+  areStoresKnown = true;
   readonly up = new Map([['a', 'b1'], ['b', 'b1'], ['c', 'b1']]);
   readonly reads: number[] = [];
   readonly changes: Sent[] = [];
@@ -125,6 +126,7 @@ class Stage {
       },
       stores: {
         all: () => [...this.up.keys()],
+        areAllKnown: () => this.areStoresKnown,
         bootOf: (storeId) => this.up.get(storeId) ?? '',
         ask: () => { /* Answered by hand. */ },
         fence: ({ storeId }) => { this.fences.push(storeId); },
@@ -229,6 +231,19 @@ describe('founding', () => {
     assert.equal(stage.fences.length, fences, 'their answers would end the wait');
     stage.tick();
     assert.equal(stage.state, HolderState.HOLDER);
+  });
+
+  test('does not begin before it is known which stores there are, however many have answered', () => {
+    const stage = new Stage();
+    stage.areStoresKnown = false;
+    stage.answerRead('none', undefined);
+    for (const storeId of stage.up.keys()) stage.asked(storeId, false);
+    stage.tick(10);
+    assert.equal(stage.state, HolderState.ASKING);
+    assert.equal(stage.holder.waitsFor(stage.nowMs), Waiting.STORES);
+    stage.areStoresKnown = true;
+    stage.tick();
+    assert.equal(stage.state, HolderState.FOUNDING);
   });
 
   test('does not begin while a copy that is to be given up can be reached', () => {
