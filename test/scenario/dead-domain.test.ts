@@ -48,8 +48,8 @@ function widowed(ordering: 'fifo' | 'strict' = 'fifo', options: GroupOptions = {
   return { group, dead, well };
 }
 
-function sent(group: Group, name: string, bytes: number): Letter {
-  const letter = group.submit('gw-1', [name], 'alice@senders.example', bytes);
+function sent(group: Group, name: string, bytes: number, id = 'gw-1'): Letter {
+  const letter = group.submit(id, [name], 'alice@senders.example', bytes);
   group.until(() => letter.outcome === COMMITTED, 'a commit');
   return letter;
 }
@@ -204,6 +204,31 @@ describe('a message whose body is still at the stores', () => {
     checkNoLoss(group.letters);
     for (const name of WELL) checkOrder(group.letters, name);
   });
+
+  for (const ordering of ['fifo', 'strict'] as const) {
+    for (const verb of ['hold', 'delete'] as const) {
+      test(`and finds no room keeps its ${ordering} queue waiting until it is gone: ${verb}`, () => {
+        const group = Group.started({
+          partitions: 1, queues: ['dead', 'well'].map((name) => ({ name, ordering })), memoryBytes: { 'gw-2': LIMIT_BYTES },
+          storeMemoryBytes: 64 * MEBIBYTE, blockEntries: 10, ...INDEX_ALONE,
+        });
+        group.hops.script = () => 'hang';
+        // Of its own: half of what it takes, and more.
+        for (let i = 0; i < DEAD_COUNT / 9; i++) sent(group, 'dead', DEAD_BYTES, 'gw-2');
+        const head = sent(group, 'well', LIMIT_BYTES / 2);
+        const behind = Array.from({ length: PER_WELL }, () => sent(group, 'well', 500));
+        group.gateway('gw-1').kill();
+        group.hops.script = ({ queueName }) => (queueName === 'dead' ? 'defer' : 'accept');
+        group.until(() => group.served('gw-2', 'gw-1').some((one) => !one.isRecovering), 'every entry');
+        group.run(5000);
+        assert.deepEqual([head, ...behind].map(({ arrivals }) => arrivals.size), [0, 0, 0, 0, 0, 0], 'in order');
+        group.gateway('gw-2').core?.holds[verb]({ messageId: head.id, reason: 'it is too large', who: 'ops' }, () => {});
+        for (const address of head.addresses) head.ended.set(address, 'ops');
+        group.until(() => behind.every(({ arrivals }) => arrivals.size === 1), 'those behind it', 3000);
+        assert.equal(head.arrivals.size, 0);
+      });
+    }
+  }
 
   test('stays there when its partition goes home, to a gateway that may have more memory', () => {
     const { group, well } = waiting();
