@@ -148,8 +148,7 @@ export class GatewayCore implements Reception, DeliverySource {
     });
     this.holdings = new Holdings({ ...options.reading, gatewayId, partitions, group, rescue, leaseMs, orphans, replicas, minReplicas, replaceAfterMs }, {
       clock: ports.clock, packer: ports.packer, log: ports.log, register: ports.ownership, mirrors: this.mirrors, registry: this.registry, recovered: this.recovered, adopted, memory: this.memory, absent: this.entries.absent, counters: ports.counters,
-      random: () => ports.random(),
-      areStoresKnown: () => ports.areStoresKnown(),
+      random: () => ports.random(), areStoresKnown: () => ports.areStoresKnown(),
       forget: (partition) => { this.forgetPartition(partition); },
       wake: (partition) => { for (const queue of partition.queues.values()) this.wake(queue); },
     });
