@@ -55,6 +55,8 @@ export interface CorePorts {
   readonly router: Router;
   /** Who holds a partition. */
   readonly ownership: OwnershipRegister;
+  /** The list of stores in the register was read, if they are learned of there (ownership/known-stores.ts). */
+  areStoresKnown(): boolean;
   random(): number;
   readonly events: MailEvents;
   readonly counters: CoreCounters;

@@ -83,6 +83,7 @@ export class GatewayCore implements Reception, DeliverySource {
   private readonly expirySweep: ExpirySweep;
   private readonly right: DeliveryRight;
   private readonly forgotten: ForgottenQueues;
+  private readonly bodies: DueBodies;
   private readonly handingOut: HandingOut;
   private readonly segments: Segments;
   private deliverySink: DeliverySink | undefined;
@@ -105,6 +106,7 @@ export class GatewayCore implements Reception, DeliverySource {
     this.mirrors = new Mirrors({ ...options.mirrors, ringBytes }, this.mirrorPorts());
     this.moves = new Moves({ log: ports.log, mirrors: this.mirrors });
     this.memory = new MemoryGauge(options.memory, () => this.entries.usedBytes + this.mirrors.sender.changeBytes + this.mirrors.backlogBytes + ports.heldElsewhereBytes());
+    this.bodies = new DueBodies({ entries: this.entries, memory: this.memory });
     this.registry = new QueueRegistry(
       { queuesMax: options.queuesMax },
       {
@@ -146,12 +148,12 @@ export class GatewayCore implements Reception, DeliverySource {
     });
     this.holdings = new Holdings({ ...options.reading, gatewayId, partitions, group, rescue, leaseMs, orphans, replicas, minReplicas, replaceAfterMs }, {
       clock: ports.clock, packer: ports.packer, log: ports.log, register: ports.ownership, mirrors: this.mirrors, registry: this.registry, recovered: this.recovered, adopted, memory: this.memory, absent: this.entries.absent, counters: ports.counters,
-      random: () => ports.random(),
+      random: () => ports.random(), areStoresKnown: () => ports.areStoresKnown(),
       forget: (partition) => { this.forgetPartition(partition); },
       wake: (partition) => { for (const queue of partition.queues.values()) this.wake(queue); },
     });
     this.forgotten = new ForgottenQueues({ registry: this.registry, entries: this.entries, dueTimes: this.dueTimes, reports: this.reports, recovered: this.recovered, commitPoint: this.commitPoint });
-    this.handingOut = new HandingOut({ clock: ports.clock, log: ports.log, entries: this.entries, registry: this.registry, settlement: this.settlement, right: this.right, forgotten: this.forgotten, bodies: new DueBodies({ entries: this.entries, memory: this.memory }), wake });
+    this.handingOut = new HandingOut({ clock: ports.clock, log: ports.log, entries: this.entries, registry: this.registry, settlement: this.settlement, right: this.right, forgotten: this.forgotten, bodies: this.bodies, wake });
   }
 
   /** A configured store; its link reports through the onLink… methods. */
@@ -326,6 +328,11 @@ export class GatewayCore implements Reception, DeliverySource {
     this.reports.work();
     if (!this.draining && this.mirrors.sender.mayWait()) this.ports.requestEndOfTurn();
     else this.mirrors.flush();
+    this.handOut();
+    this.holdings.fetchAwaited();
+  }
+
+  private handOut(): void {
     const woken = this.woken;
     if (woken.length === 0) return;
     this.woken = [];
@@ -333,7 +340,6 @@ export class GatewayCore implements Reception, DeliverySource {
       queue.isWoken = false;
       if (queue.readyCount > 0 && queue.routed) this.deliverySink?.onReady(queue);
     }
-    this.holdings.fetchAwaited();
   }
 
   /** The queue may have something to deliver: looked at when the turn ends. */
@@ -375,7 +381,7 @@ export class GatewayCore implements Reception, DeliverySource {
       log: ports.log,
       nowMs: () => ports.clock.nowMs(),
       requestFlush: () => { ports.requestEndOfTurn(); },
-      refillEntries: (partition) => this.entries.refillView(partition),
+      refillEntries: (partition) => this.entries.refillView(partition, (row) => { this.bodies.onRefilled(partition, row); }),
     };
   }
 

@@ -292,6 +292,7 @@ class Gateway implements RunningGateway {
         retryDelayMs: (attempts) => retry.delayMs(attempts),
         drawOrdinal: () => this.identity.ordinals.take(),
         ownership: this.identity.bridge,
+        areStoresKnown: () => this.knownStores.isListRead,
         random: ports.random,
         compose: (input) => composeReport(options.hostName, input, this.clock.wallMs()),
       },

@@ -5,8 +5,9 @@
  *   READING ─ a turn, memory ─► PULL … BLOCK ⟲ ─ block with `end` ─► INDEXED ─ no body is missing ─► whole
  *      │ ▲                        │                                     │
  *      │ └── FETCH … FETCHED ⟲ ◄──┴── a body is wanted ─────────────────┘ or memory is plenty
- *      └─ the source is away: rests till its holder names a source (rule 14 of docs/model), switchTo() ─► on there;
- *         damaged, and another copy is equal ─► on there
+ *      ├─ the source is away: rests till its holder names a source (rule 14 of docs/model), switchTo() ─► on there
+ *      └─ damaged, and another copy is equal ─► on there; that copy is away just now: rests till it can be asked, or
+ *         counts no more ─► what is damaged is held
  *
  * Bodies come along with the blocks while all that is to come is little, and there is memory for it. Else a block has
  * heads and notes alone: so half a million messages for one dead next hop delay no other queue's first delivery. A
@@ -56,6 +57,8 @@ export interface ReadingPorts {
   absentCount(handle: number): number;
   /** A copy that is equal to the one that is read, and none of these; '' when there is none. */
   otherSource(handle: number, damaged: ReadonlySet<string>): string;
+  /** There may be one at a store that can't be asked just now. */
+  mayHaveOther(handle: number, damaged: ReadonlySet<string>): boolean;
   /** The copy that is read is damaged: the other one counts as the source from here on. */
   onSwitched(handle: number, storeId: string): void;
   /** Every entry is here, and bodies may still be missing. */
@@ -100,6 +103,8 @@ class Reading {
   leftBytes: number;
   /** That it waits for memory was told, once for all its blocks. */
   isShortTold = false;
+  /** Nothing more is asked: what is damaged here may be sound at a copy that is away. */
+  awaitsOther = false;
   /** Stores that gave a block with a wrong checksum. */
   readonly damaged = new Set<string>();
 
@@ -148,6 +153,7 @@ export class Readings {
       this.#ports.log.warn('recovery', 'a partition is read on from another copy', { partition: reading.name, store: reading.source, next: source, from: reading.cursor });
     }
     reading.source = source;
+    reading.awaitsOther = false;
     this.#unanswered(reading);
     this.start();
   }
@@ -170,6 +176,7 @@ export class Readings {
     let fetching = 0;
     let isIndexed = true;
     for (const reading of this.#readings.values()) {
+      if (reading.awaitsOther) this.#leaveDamaged(reading);
       if (this.#endWhole(reading)) continue;
       if (!reading.isIndexed && !reading.isAsked && asked < PULLS_AT_ONCE && this.#pull(reading, 0)) asked += 1;
       if (reading.fetch === undefined) this.#fetch(reading, false);
@@ -200,11 +207,10 @@ export class Readings {
       this.#pull(reading, block.rows.length + bodies.length);
       this.#ports.flush(storeId);
     }
-    const other = this.#ports.otherSource(reading.handle, reading.damaged);
-    if (!this.#ports.onBlock(reading.handle, block.rows, bodies, block.texts, other === '' || other === storeId)) {
+    if (!this.#ports.onBlock(reading.handle, block.rows, bodies, block.texts, this.#isLastSource(reading))) {
       reading.cursor = before;
       this.#setLeft(reading, leftBefore);
-      this.#leaveDamaged(reading, other);
+      this.#leaveDamaged(reading);
       return;
     }
     if (!block.end || this.#readings.get(reading.handle) !== reading) return;
@@ -220,9 +226,8 @@ export class Readings {
     // A path that failed over repeats what was asked: its answer may come when something else is.
     if (reading?.source !== storeId || reading.fetch?.ask !== fetched.ask) return;
     this.#tellLarge(reading, fetched.rows);
-    const other = this.#ports.otherSource(reading.handle, reading.damaged);
-    if (!this.#ports.onFetched(reading.handle, fetched, bodies, other === '' || other === storeId)) {
-      this.#leaveDamaged(reading, other);
+    if (!this.#ports.onFetched(reading.handle, fetched, bodies, this.#isLastSource(reading))) {
+      this.#leaveDamaged(reading);
       return;
     }
     // What did not fit into the answer.
@@ -242,10 +247,24 @@ export class Readings {
     return true;
   }
 
-  #leaveDamaged(reading: Reading, other: string): void {
-    reading.damaged.add(reading.source);
-    this.#ports.onSwitched(reading.handle, other);
-    this.switchTo(reading.handle, other);
+  /** What is damaged there is damaged for good. */
+  #isLastSource({ handle, source, damaged }: Reading): boolean {
+    const other = this.#ports.otherSource(handle, damaged);
+    return (other === '' || other === source) && !this.#ports.mayHaveOther(handle, damaged);
+  }
+
+  /** On at the other copy, when that is there; or, when there is none any more, here. */
+  #leaveDamaged(reading: Reading): void {
+    const { handle, source, damaged } = reading;
+    const other = this.#ports.otherSource(handle, damaged);
+    if (other === '' || other === source) {
+      reading.awaitsOther = this.#ports.mayHaveOther(handle, damaged);
+      this.#unanswered(reading);
+      return;
+    }
+    damaged.add(source);
+    this.#ports.onSwitched(handle, other);
+    this.switchTo(handle, other);
   }
 
   #unanswered(reading: Reading): void {
@@ -270,6 +289,7 @@ export class Readings {
   /** Whether the next block is on its way. */
   #pull(reading: Reading, inHandBytes: number): boolean {
     const { handle, cursor, untilPosition, source } = reading;
+    if (reading.awaitsOther) return false;
     if (!this.#ports.mayPull(reading.isOwn, this.#askedCount, inHandBytes)) {
       this.#tellShort(reading);
       return false;
@@ -286,6 +306,7 @@ export class Readings {
   /** Whether bodies are on their way now. */
   #fetch(reading: Reading, withRest: boolean): boolean {
     const { handle, source } = reading;
+    if (reading.awaitsOther) return false;
     const { blockBytes } = this.#options;
     const positions = this.#ports.nextBodies(handle, { countMax: FETCH_POSITIONS_MAX, bytesMax: blockBytes }, withRest);
     if (positions.length === 0) return false;

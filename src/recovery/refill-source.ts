@@ -5,7 +5,9 @@
  *
  * The walk reads the partition as it is when each frame is built. The cursor is the position up to which the
  * mirror has entries: live changes to entries behind it are sent as they are, those between cursor and n
- * as SKIPPED, because the refill will show their outcome. Pure; the caller paces it by the byte window.
+ * as SKIPPED, because the refill will show their outcome. Where a body is still at the store that this process
+ * reads, the walk asks for it and for some behind it, and waits: so a partition that is larger than memory passes
+ * through it (rule 14 of docs/model). Pure; the caller paces it by the byte window.
  */
 import { ENTRY_ROW_BYTES, writeEntryRow } from '../protocol/entry-rows.js';
 
@@ -24,6 +26,12 @@ export interface RefillEntries {
   room(row: number): number;
   checksum(row: number): number;
   noteChecksum(row: number): number;
+  /** Its body can be sent. */
+  isHere(row: number): boolean;
+  /** The walk waits for this body, or soon will. */
+  want(row: number): void;
+  /** It is in a frame: the refill needs its body no more. */
+  onSent(row: number): void;
   /** Writes body ‖ head ‖ note. */
   writePayload(row: number, target: Uint8Array, at: number): void;
 }
@@ -36,6 +44,9 @@ export interface RefillFrame {
 }
 
 const ENTRIES_PER_FRAME_MAX = 4096;
+/** Bodies that are not here are asked for so many frames ahead: one is sent while the next ones come. */
+const FRAMES_AHEAD = 4;
+const ENTRIES_AHEAD_MAX = 256;
 
 export class RefillSource {
   readonly baseNumber: number;
@@ -67,7 +78,10 @@ export class RefillSource {
     this.skipLive();
   }
 
-  /** The next frame within the byte bound and `creditBytes`; undefined when over or without credit for one entry. */
+  /**
+   * The next frame within the byte bound and `creditBytes`; undefined when over, without credit for one entry, or
+   * while the body of the next one is not here.
+   */
   nextFrame(creditBytes: number): RefillFrame | undefined {
     const entries = this.entries;
     let count = 0;
@@ -79,6 +93,10 @@ export class RefillSource {
       const rowCost = size - entries.noteBytes(row) + entries.room(row) + this.entryCreditBytes;
       if (cost + rowCost > creditBytes) break;
       if (count > 0 && bytes + size > this.frameBytes) break;
+      if (!entries.isHere(row)) {
+        this.wantFrom(row);
+        break;
+      }
       count += 1;
       bytes += size;
       cost += rowCost;
@@ -103,12 +121,24 @@ export class RefillSource {
       writeEntryRow(view, i * ENTRY_ROW_BYTES, flags, bodyBytes, headBytes, entries.checksum(row), noteBytes, noteBytes === 0 ? 0 : entries.noteChecksum(row), entries.messageId(row), this.cursor, entries.room(row));
       entries.writePayload(row, payload, at);
       at += bodyBytes + headBytes + noteBytes;
+      entries.onSent(row);
       row = entries.following(row);
     }
     this.nextRow = row;
     this.sentCount += count;
     this.skipLive();
     return { rows, payload, creditBytes };
+  }
+
+  private wantFrom(first: number): void {
+    const { entries } = this;
+    let bytes = 0;
+    let row = first;
+    for (let count = 0; count < ENTRIES_AHEAD_MAX && row !== 0; count++, row = entries.following(row)) {
+      if (entries.position(row) > this.baseNumber || bytes >= FRAMES_AHEAD * this.frameBytes) return;
+      bytes += entries.bodyBytes(row);
+      if (!entries.isHere(row)) entries.want(row);
+    }
   }
 
   /** Entries stored after the refill began reach the mirror as live changes. */

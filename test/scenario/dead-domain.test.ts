@@ -6,12 +6,15 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { EntryState } from '../../src/gateway/queue/entry-table.js';
+import type { Partition } from '../../src/gateway/mirror/partition.js';
 import type { MailQueue } from '../../src/gateway/queue/mail-queue.js';
 import { COMMITTED } from '../../src/gateway/queue/types.js';
+import type { PartitionMember } from '../../src/recovery/ownership/member.js';
 import { checkNoDuplicates, checkNoLoss, checkOrder } from './checks.js';
 import { Group } from './group.js';
 import type { GroupOptions } from './group.js';
 import type { Letter } from './letters.js';
+import type { StoreNode } from './store-node.js';
 
 const MEBIBYTE = 1024 * 1024;
 const LIMIT_BYTES = 4 * MEBIBYTE;
@@ -45,10 +48,21 @@ function widowed(ordering: 'fifo' | 'strict' = 'fifo', options: GroupOptions = {
   return { group, dead, well };
 }
 
-function sent(group: Group, name: string, bytes: number): Letter {
-  const letter = group.submit('gw-1', [name], 'alice@senders.example', bytes);
+function sent(group: Group, name: string, bytes: number, id = 'gw-1'): Letter {
+  const letter = group.submit(id, [name], 'alice@senders.example', bytes);
   group.until(() => letter.outcome === COMMITTED, 'a commit');
   return letter;
+}
+
+function partitionOf(group: Group): Partition {
+  return group.served('gw-2', 'gw-1')[0] ?? assert.fail('gw-2 serves it');
+}
+
+/** The store of the recorded member of which this is true. */
+function storeOf(group: Group, isIt: (row: PartitionMember, source: PartitionMember | undefined) => boolean): StoreNode {
+  const partition = partitionOf(group);
+  const row = partition.rows.find((one) => one.isRecorded && isIt(one, partition.set?.source));
+  return group.stores.find(({ id }) => id === row?.storeId) ?? assert.fail('there is one');
 }
 
 function queueOf(group: Group, name: string): MailQueue {
@@ -107,7 +121,7 @@ describe('mail for a next hop that does not answer, in front of all other', () =
     assert.ok(group.scheduler.nowMs - backMs <= 3000, `${String(group.scheduler.nowMs - backMs)} ms`);
   });
 
-  test('is no copy while bodies are missing: the other member is filled only when all of them are here', () => {
+  test('is no copy while bodies are missing: its source stays recorded', () => {
     const { group } = widowed('fifo', INDEX_ALONE);
     group.hops.script = () => 'defer';
     group.until(() => group.served('gw-2', 'gw-1').some((one) => !one.isRecovering), 'every entry');
@@ -116,6 +130,33 @@ describe('mail for a next hop that does not answer, in front of all other', () =
     assert.equal(partition?.isPartial, true);
     assert.equal(partition.set?.isPartial, true, 'its source stays recorded');
   });
+
+  for (const answer of ['hang', 'defer', 'unreachable'] as const) {
+    test(`is doubled again by a gateway that can't hold it, with answer ${answer}: then the store that was read may be lost`, () => {
+      const { group, well } = widowed('fifo', INDEX_ALONE);
+      group.hops.script = () => answer;
+      group.until(() => group.served('gw-2', 'gw-1').some((one) => !one.isRecovering), 'every entry');
+      const lost = storeOf(group, (row, source) => row !== source);
+      const read = storeOf(group, (row, source) => row === source);
+      lost.kill();
+      group.until(() => partitionOf(group).memberCount === 1, 'a record without it');
+      lost.start();
+      let most = 0;
+      group.until(() => {
+        most = Math.max(most, group.gateway('gw-2').core?.memory.usedBytes ?? 0);
+        return partitionOf(group).inSyncCount === 2;
+      }, 'the second copy');
+      assert.ok(most <= LIMIT_BYTES, `${String(most)} bytes`);
+      assert.equal(partitionOf(group).isPartial, true);
+      read.kill();
+      group.until(() => partitionOf(group).memberCount === 1, 'a record without the other');
+      group.gateway('gw-2').kill();
+      group.hops.script = () => 'accept';
+      group.gateway('gw-1').start();
+      group.until(() => group.letters.delivered === DEAD_COUNT + well.length, 'all deliveries');
+      checkNoLoss(group.letters);
+    });
+  }
 });
 
 describe('a message whose body is still at the stores', () => {
@@ -164,13 +205,37 @@ describe('a message whose body is still at the stores', () => {
     for (const name of WELL) checkOrder(group.letters, name);
   });
 
-  test('comes before its partition goes home', () => {
+  for (const ordering of ['fifo', 'strict'] as const) {
+    for (const verb of ['hold', 'delete'] as const) {
+      test(`and finds no room keeps its ${ordering} queue waiting until it is gone: ${verb}`, () => {
+        const group = Group.started({
+          partitions: 1, queues: ['dead', 'well'].map((name) => ({ name, ordering })), memoryBytes: { 'gw-2': LIMIT_BYTES },
+          storeMemoryBytes: 64 * MEBIBYTE, blockEntries: 10, ...INDEX_ALONE,
+        });
+        group.hops.script = () => 'hang';
+        // Of its own: half of what it takes, and more.
+        for (let i = 0; i < DEAD_COUNT / 9; i++) sent(group, 'dead', DEAD_BYTES, 'gw-2');
+        const head = sent(group, 'well', LIMIT_BYTES / 2);
+        const behind = Array.from({ length: PER_WELL }, () => sent(group, 'well', 500));
+        group.gateway('gw-1').kill();
+        group.hops.script = ({ queueName }) => (queueName === 'dead' ? 'defer' : 'accept');
+        group.until(() => group.served('gw-2', 'gw-1').some((one) => !one.isRecovering), 'every entry');
+        group.run(5000);
+        assert.deepEqual([head, ...behind].map(({ arrivals }) => arrivals.size), [0, 0, 0, 0, 0, 0], 'in order');
+        group.gateway('gw-2').core?.holds[verb]({ messageId: head.id, reason: 'it is too large', who: 'ops' }, () => {});
+        for (const address of head.addresses) head.ended.set(address, 'ops');
+        group.until(() => behind.every(({ arrivals }) => arrivals.size === 1), 'those behind it', 3000);
+        assert.equal(head.arrivals.size, 0);
+      });
+    }
+  }
+
+  test('stays there when its partition goes home, to a gateway that may have more memory', () => {
     const { group, well } = waiting();
+    assert.ok((group.gateway('gw-2').core?.entries.absent.count ?? 0) > 0);
     group.gateway('gw-1').start();
-    group.run(3 * group.leaseMs);
-    assert.equal(group.served('gw-2', 'gw-1').length, 1, 'what is not read is not handed back');
-    group.hops.script = ({ queueName }) => (queueName !== 'dead' || group.letters.delivered < 375 ? 'accept' : 'unreachable');
-    group.until(() => group.served('gw-2', 'gw-1').length === 0, 'the hand-back');
+    group.until(() => group.served('gw-1', 'gw-1').some((one) => !one.isPartial), 'the hand-back');
+    assert.equal(group.served('gw-2', 'gw-1').length, 0);
     assert.equal(group.gateway('gw-2').core?.entries.absent.count, 0);
     assert.equal(group.gateway('gw-2').core?.entries.absent.askedBytes, 0);
     group.hops.script = () => 'accept';

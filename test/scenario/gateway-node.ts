@@ -68,6 +68,8 @@ export class GatewayNode {
   crashNotes: readonly CrashNote[] = [];
   /** Stores that its next process does not know until learn(). */
   readonly unknown = new Set<string>();
+  /** The register has told it which stores there are. */
+  isStoreListRead = true;
   /** How far its machine's wall clock is ahead of the world's. */
   wallAheadMs = 0;
   /** Reports made so far, stored or not. */
@@ -141,6 +143,7 @@ export class GatewayNode {
         },
         retryDelayMs: options.retryDelayMs,
         drawOrdinal: () => ordinal,
+        areStoresKnown: () => this.isStoreListRead,
         heldElsewhereBytes: () => 0,
         compose: (input) => {
           this.composedCount += 1;

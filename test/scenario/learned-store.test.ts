@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { Partition } from '../../src/gateway/mirror/partition.js';
 import { COMMITTED } from '../../src/gateway/queue/types.js';
+import { RegisterMap } from '../../src/register/core/register-map.js';
 import { checkAll } from './checks.js';
 import { coreOf } from './inspect.js';
 import { World } from './world.js';
@@ -23,6 +24,33 @@ describe('a store that is learned of', () => {
     world.untilQuiet();
     world.assertSameContent();
     checkAll(world.letters, world.queueNames);
+  });
+
+  test('late, with the list of all stores, has the mail of a register that was lost: nothing begins anew before', () => {
+    const world = World.started({ stores: 3, partitions: 1 });
+    world.hops.script = () => 'unreachable';
+    for (const name of world.queueNames) world.submitMany(5, [name]);
+    world.run(300);
+    const members = coreOf(world).registry.partitions[0]?.rows.map(({ storeId }) => storeId) ?? [];
+    world.gateway.kill();
+    world.register.restore(new RegisterMap());
+    for (const id of members) world.gateway.unknown.add(id);
+    // One that was told nothing.
+    const fresh = world.stores.find(({ id }) => !members.includes(id));
+    fresh?.kill();
+    fresh?.start();
+    world.gateway.isStoreListRead = false;
+    world.gateway.start();
+    // It is configured, and answers.
+    world.run(8_000);
+    for (const id of members) world.gateway.learn(id);
+    world.gateway.isStoreListRead = true;
+    world.hops.script = () => 'accept';
+    world.until(() => world.letters.delivered === 15, 30_000, 'all of it');
+    world.untilQuiet();
+    world.assertSameContent();
+    checkAll(world.letters, world.queueNames);
+    assert.equal(coreOf(world).holdings.counters.losses, 0);
   });
 
   test('while the register is away, and has a recorded copy, is fed again without a change of a record', () => {

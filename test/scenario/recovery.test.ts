@@ -5,7 +5,9 @@ import { COMMITTED, NOT_READY, REFUSED } from '../../src/gateway/queue/types.js'
 import { checkAll } from './checks.js';
 import { coreOf, copiesOf, onlyQueue } from './inspect.js';
 import type { StoreNode } from './store-node.js';
+import type { Partition } from '../../src/gateway/mirror/partition.js';
 import type { MailQueue } from '../../src/gateway/queue/mail-queue.js';
+import type { HoldOutcome } from '../../src/gateway/queue/message-holds.js';
 import { World } from './world.js';
 
 function quietAndJudged(world: World): void {
@@ -173,12 +175,36 @@ describe('restart', () => {
   });
 
   for (const [when, way] of WAYS) {
-    test(`a damaged one is read from the other member, ${when}`, () => {
-      const world = loaded(30, ['q1'], way);
-      damage(world.store('a'), 'q1');
+    for (const name of ['a', 'b'] as const) {
+      test(`one that is damaged at store ${name} is read from the other member, ${when}`, () => {
+        const world = loaded(30, ['q1'], way);
+        damage(world.store(name), 'q1');
+        restart(world);
+        quietAndJudged(world);
+        assert.equal(world.letters.delivered, 30);
+      });
+    }
+
+    test(`a damaged one waits for the other member while that is away, ${when}`, () => {
+      const world = loaded(300, ['q1'], { partitions: 1, blockEntries: 2, ...way });
       restart(world);
+      const partition = (): Partition | undefined => world.gateway.core?.registry.partitions[0];
+      world.until(() => world.letters.delivered > 10 && partition()?.inSyncCount === 2);
+      const source = world.stores.find(({ id }) => id === partition()?.set?.source?.storeId) ?? assert.fail('it is read');
+      const other = world.stores.find((store) => store !== source) ?? assert.fail('there are two');
+      damage(source, 'q1');
+      // So it is not let go.
+      world.register.goAway('refusing');
+      world.cut(other);
+      world.run(3000);
+      assert.equal(partition()?.isPartial, true);
+      assert.deepEqual(partition()?.queues.size, 1, 'nobody takes it for unreadable');
+      assert.equal(onlyQueue(world.mirror('q1')).heldCount, 0);
+      world.heal(other);
+      world.run(1000);
+      world.register.comeBack();
       quietAndJudged(world);
-      assert.equal(world.letters.delivered, 30);
+      assert.equal(world.letters.delivered, 300);
     });
 
     test(`a message damaged at the last member is held alone, and does not end the process when it is listed or expires, ${when}`, () => {
@@ -212,6 +238,35 @@ describe('restart', () => {
       assert.equal(world.letters.delivered, 240);
     });
   }
+
+  test('a message that turns out to be damaged while its release is on its way stays held', () => {
+    const world = World.started({ partitions: 1, littleBytes: 0 });
+    world.hops.script = () => 'defer';
+    world.submitMany(30, ['q1']);
+    world.until(() => world.letters.count(COMMITTED) === 30 && world.mirror('q1').inFlightCount === 0);
+    const last = world.letters.all.at(-1) ?? assert.fail('there is one');
+    const order = { messageId: last.id, reason: 'a look first', who: 'ann' };
+    const told: boolean[] = [];
+    const answer = (outcomes: readonly HoldOutcome[]): void => { told.push(...outcomes.map(({ done, kept }) => done && kept)); };
+    coreOf(world).holds.hold(order, answer);
+    world.until(() => told.length === 1);
+    world.store('b').kill();
+    world.until(() => world.mirror('q1').memberCount === 1);
+    damage(world.store('a'), 'q1');
+    restart(world);
+    const isAsked = (): boolean => {
+      const queue = world.gateway.core?.registry.byName('q1')[0];
+      const row = queue === undefined ? 0 : coreOf(world).entries.table.index.find(last.id, queue.handle);
+      return queue !== undefined && row !== 0 && coreOf(world).entries.absent.askedAt(queue.partition, coreOf(world).entries.table.position.get(row)) === row;
+    };
+    world.until(isAsked);
+    coreOf(world).holds.release(order, answer);
+    world.until(() => told.length === 2 && world.letters.delivered === 29);
+    world.run(5000);
+    assert.deepEqual([told, last.arrivals.size, onlyQueue(world.mirror('q1')).heldCount], [[true, true], 0, 1]);
+    const queue = onlyQueue(world.mirror('q1'));
+    assert.equal(coreOf(world).holds.reasonOf(queue, queue.first), 'its checksum is wrong');
+  });
 
   test('a thousand queues come back', () => {
     const queues = Array.from({ length: 1000 }, (_, i) => ({ name: `n${String(i)}` }));

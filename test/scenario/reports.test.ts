@@ -4,7 +4,8 @@ import { describe, test } from 'node:test';
 import { COMMITTED, NOTIFY_NEVER, NOTIFY_SUCCESS, NO_MEMORY } from '../../src/gateway/queue/types.js';
 import { checkAll } from './checks.js';
 import { World } from './world.js';
-import { onlyQueue } from './inspect.js';
+import { EntryState } from '../../src/gateway/queue/entry-table.js';
+import { coreOf, onlyQueue, stateOf } from './inspect.js';
 
 function quietAndJudged(world: World): void {
   world.untilQuiet();
@@ -76,6 +77,32 @@ describe('reports', () => {
     let kills = 0;
     for (let turn = 1; turn < 60; turn++) if (killedInTurn(turn)) kills += 1;
     assert.ok(kills >= 6, `the report takes several turns (${String(kills)} met)`);
+  });
+
+  test('counts no try while the message that it quotes is still at the stores, however often the process ends', () => {
+    const world = World.started({ partitions: 1, littleBytes: 0 });
+    refuseAll(world);
+    const letter = world.submit(['q1'], { bytes: 1_000_000 });
+    world.until(() => world.letters.count(COMMITTED) === 1);
+    world.until(() => stateOf(coreOf(world), 'q1', letter) === EntryState.REPORTING);
+    // The stores know that it is owed, and the gateway does not know that they do.
+    for (const store of world.stores) world.holdAnswers(store, true);
+    world.run(50);
+    world.gateway.kill();
+    for (const store of world.stores) world.holdAnswers(store, false);
+    for (let life = 0; life < 3; life++) {
+      for (const store of world.stores) world.slow(store, 100);
+      world.startGateway();
+      world.until(() => world.gateway.core?.registry.partitions.some((one) => one.length > 0 && !one.isRecovering) === true);
+      world.run(2000);
+      assert.deepEqual([coreOf(world).entries.absent.count, coreOf(world).reports.openCount], [1, 1]);
+      world.gateway.kill(true);
+      world.run(100);
+    }
+    for (const store of world.stores) world.slow(store, 0);
+    world.startGateway();
+    quietAndJudged(world);
+    assert.deepEqual([letter.reports.size, world.gateway.composedCount], [1, 1]);
   });
 
   test('there is exactly one report wherever between two events of the network the gateway is killed', () => {

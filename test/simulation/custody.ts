@@ -163,8 +163,8 @@ function heldBy(core: GatewayCore, name: string, record: PartitionRecord): Parti
   const partition = core.registry.partitions.find((one) => one.name === name);
   if (partition === undefined || !isSameHolder(core.self, record.holder)) return undefined;
   const { state, term } = partition.holder;
-  const isWhole = state === HolderState.HOLDER || state === HolderState.HANDING_BACK;
-  return isWhole && isSameTerm(term, record.term) ? partition : undefined;
+  const isHeld = state === HolderState.HOLDER || state === HolderState.HANDING_BACK;
+  return isHeld && !partition.isPartial && isSameTerm(term, record.term) ? partition : undefined;
 }
 
 function* idsIn(core: GatewayCore, { order }: Partition): Generator<number> {

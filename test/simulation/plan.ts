@@ -15,6 +15,7 @@ export const FAULT_KINDS = [
 export const PLOTS = [
   'plot-frozen-owner', 'plot-stale-copy', 'plot-spilled-owner', 'plot-drain-cut', 'plot-change-in-doubt', 'plot-refill-live', 'plot-refusal-lost', 'plot-taker-dies',
   'plot-hand-back', 'plot-both-stores', 'plot-both-lost', 'plot-pair', 'plot-source-dies',
+  'plot-small-taker',
 ] as const;
 export type PlotName = (typeof PLOTS)[number];
 /** 'spill': a store came back with what its file held; 'begins-empty': every copy was lost. Both follow from others. */
@@ -97,7 +98,16 @@ function stageOf(prng: Prng, plan: Plan, plot: PlotName): Partial<Plan> {
     plot, kinds, isHarmless: false, hasTwin: kinds.has('twin'), gateways: ['gw-1', 'gw-2', 'gw-3'].slice(0, prng.pick([2, 2, 3])), stores: ['store-a', 'store-b', 'store-c', 'store-d'].slice(0, plot === 'plot-drain-cut' || plot === 'plot-both-lost' ? 3 + prng.below(2) : prng.pick([2, 3, 3])),
     leaseMs: 4000, faultEvery: 30, minReplicas: plot === 'plot-change-in-doubt' || plot === 'plot-refill-live' || plot === 'plot-both-lost' ? 1 : prng.pick([1, 1, 2]), commitTimeoutMs: plot === 'plot-refusal-lost' ? 600 : plan.commitTimeoutMs,
     storeMemoryBytes: 64 * MEBIBYTE, gatewayMemoryBytes: 64 * MEBIBYTE,
+    ...(plot === 'plot-small-taker' ? smallOf(kinds) : {}),
     ...(plot === 'plot-refill-live' || plot === 'plot-both-stores' ? { refillFrameBytes: 600, windowBytes: 3000, ringBytes: 4000 } : {}),
+  };
+}
+
+/** Two gateways, of which one cannot hold what the other has beside the little that it has itself. */
+function smallOf(kinds: ReadonlySet<FaultKind>): Partial<Plan> {
+  return {
+    kinds: new Set([...kinds].filter((kind) => CALM.includes(kind))), hasTwin: false, gateways: ['gw-1', 'gw-2'], partitions: 1, burst: 1, largeBytes: 8000, littleBytes: 0,
+    gatewayMemoryBytes: 2 * MEBIBYTE, acceptShare: 0.2,
   };
 }
 

@@ -17,6 +17,7 @@
  *   both lost        both copies die at once, and one of them, or both, never come back
  *   pair             a gateway and one store die at one instant
  *   source dies      a PARTIAL holder loses what it reads (14)
+ *   small taker      what is larger than its holder's memory is doubled again (14), while no next hop takes it
  */
 import type { PlotName } from './plan.js';
 import type { Stage } from './stage.js';
@@ -31,6 +32,9 @@ const HELD_MS = 60_000;
 const MESSAGES = 12;
 /** A refill of a hundred small messages takes some hundred milliseconds. */
 const REFILL_BYTES_PER_MS = 60;
+/** As much as a gateway takes in, of what another has no room for all bodies (plan.ts). */
+const LARGE_MESSAGES = 80;
+const LARGE_BYTES = 16_000;
 
 export const PLOT_SCRIPTS: Readonly<Record<PlotName, Script>> = {
   'plot-frozen-owner': frozenOwner,
@@ -46,6 +50,7 @@ export const PLOT_SCRIPTS: Readonly<Record<PlotName, Script>> = {
   'plot-both-lost': bothLost,
   'plot-pair': pair,
   'plot-source-dies': sourceDies,
+  'plot-small-taker': smallTaker,
 };
 
 interface Loaded {
@@ -312,6 +317,37 @@ function* sourceDies(stage: Stage): Generator<Wait, void, void> {
   for (const gateway of world.gateways) for (const { id } of [one, other]) world.network.slow(gateway.id, id, 0);
   if (victim !== undefined) world.startStore(victim);
   stage.start(owner);
+  yield 1000;
+  extras.holdMail(0);
+}
+
+function* smallTaker(stage: Stage): Generator<Wait, void, void> {
+  const { world, extras, prng } = stage;
+  const { owner, partition } = yield* loaded(stage);
+  for (let i = 0; i < LARGE_MESSAGES; i++) {
+    extras.send(owner, 1, undefined, LARGE_BYTES);
+    yield 2;
+  }
+  world.killGateway(owner);
+  const taker = (): GatewayMachine | undefined => stage.takerOf(owner, partition.name);
+  const taken = (): Partition | undefined => taker()?.core?.registry.partitions.find(({ name, isPartial, isRecovering }) => name === partition.name && isPartial && !isRecovering);
+  yield () => (taken()?.inSyncCount ?? 0) >= 2;
+  const source = taken()?.set?.source?.storeId;
+  const lost = world.stores.find(({ id }) => id !== source && taken()?.rows.some((row) => row.isRecorded && row.storeId === id));
+  const read = world.stores.find(({ id }) => id === source);
+  if (lost === undefined || read === undefined) return;
+  world.killStore(lost);
+  yield () => taken()?.memberCount === 1;
+  yield prng.below(1000);
+  world.startStore(lost);
+  // While it is PARTIAL still.
+  yield () => taken()?.memberCount === 2 && taken()?.inSyncCount === 2;
+  world.killStore(read);
+  const victim = prng.below(2) === 0 ? taker() : undefined;
+  if (victim !== undefined) world.killGateway(victim);
+  yield prng.below(3000);
+  world.startStore(read);
+  for (const gateway of [owner, victim]) if (gateway !== undefined) stage.start(gateway);
   yield 1000;
   extras.holdMail(0);
 }

@@ -35,6 +35,8 @@ const REGISTER_SLOW_MS = [20, 300, 1500];
 const REGISTER_LATE_MS = [500, 4000, 20_000];
 /** More, and hardly an attempt would be without trouble for one of them. */
 const MANY_RECIPIENTS = 12;
+/** Of a story's message. */
+const SMALL_BYTES = 300;
 const NOTIFY_CHOICES = [0, 0, 0, 1, 2, 4, 6];
 
 export class Swarm {
@@ -354,11 +356,11 @@ export class Swarm {
   }
 
   /** For a story: so many messages to this gateway. */
-  send(gateway: GatewayMachine, count: number, name?: string): Letter[] {
+  send(gateway: GatewayMachine, count: number, name?: string, bytesMax = SMALL_BYTES): Letter[] {
     const { world, prng, plan } = this;
     const letters: Letter[] = [];
     for (let i = 0; i < count; i++) {
-      const letter = world.submit(gateway, { names: [name ?? prng.pick(plan.queues).name], bytes: 1 + prng.below(300), recipients: 1, reversePath: 'alice@senders.example', notify: 0 });
+      const letter = world.submit(gateway, { names: [name ?? prng.pick(plan.queues).name], bytes: 1 + prng.below(bytesMax), recipients: 1, reversePath: 'alice@senders.example', notify: 0 });
       this.heard(letter);
       if (letter !== undefined) letters.push(letter);
     }

@@ -6,7 +6,7 @@
  *
  * A few refills run side by side, so that many small partitions do not cost a round trip each; the frames of a turn are
  * bounded, so that live mail on the same link does not wait behind a large one. A partition that is itself still coming
- * back from a store is not refilled before it is whole.
+ * back from a store is not refilled before all its entries are known; bodies may be missing (refill-source.ts).
  */
 import type { Packer } from '../../platform/ports.js';
 import { REFILL, REFILL_END } from '../../protocol/message-types.js';
@@ -109,10 +109,10 @@ export class Resync {
     if (!this.hasWork || !this.store.isUp || this.ports.isBacklogged()) return;
     this.waiting = this.waiting.filter(isWanted);
     this.active = this.active.filter(isWanted);
-    // One that is still being read waits, and holds no other up.
+    // One whose entries are still being read waits, and holds no other up.
     for (const job of [...this.waiting]) {
       if (this.active.length >= ACTIVE_MAX || !this.store.canSend) break;
-      if (job.partition.isPartial) continue;
+      if (job.partition.isRecovering) continue;
       this.waiting.splice(this.waiting.indexOf(job), 1);
       this.start(job);
     }
@@ -149,8 +149,9 @@ export class Resync {
       feed.progress.refilled(refill.sentCount - before, frame.payload.length);
       const control = encodeRefill(this.ports.packer, { handle: partition.handle, rows: frame.rows });
       this.store.request(REFILL, control, [frame.payload], frame.creditBytes);
-      if (!refill.isOver) return true;
     }
+    // Without a frame it waits for a body that is still at a store.
+    if (!refill.isOver) return frame !== undefined;
     feed.fill = FillPhase.ENDING;
     const end = encodeRefillEnd(this.ports.packer, { handle: partition.handle, count: refill.sentCount });
     job.endSequence = this.store.request(REFILL_END, end, [], 0);

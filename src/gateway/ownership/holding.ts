@@ -55,6 +55,8 @@ export interface HoldingPorts {
   readonly readings: Readings;
   readonly counters: HoldingCounters;
   random(): number;
+  /** The list of stores in the register was read, if they are learned of there. */
+  areStoresKnown(): boolean;
   /** The partition is one that this gateway is to have. */
   mayBegin(partition: string): boolean;
   /** Out of registry, mirrors and memory. */
@@ -300,6 +302,7 @@ export class Holding implements RegisterSink {
       register: register.portOf(this.name, this),
       stores: {
         all: () => this.#ports.mirrors.stores.map(({ storeId }) => storeId),
+        areAllKnown: () => this.#ports.areStoresKnown(),
         bootOf: (storeId) => this.#bootOf(storeId),
         ask: (storeId, holder) => { this.#ask(storeId, holder); },
         fence: (member, term, provenDead) => { this.#fence(member, term, FENCE_JOIN, provenDead); },

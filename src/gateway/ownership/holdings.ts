@@ -6,7 +6,7 @@
  *   another gateway's, met in the register, if we rescue for it  ─► a Holding that looks now and then
  *   an orphan (orphans.ts), ours or another's                    ─► likewise; it takes no new mail
  *
- *   held for an owner that lives for 10 s again                  ─► handed back
+ *   held for an owner that lives for 10 s again                  ─► handed back, whether all of it was read or not
  *   an orphan, or this gateway is retired, empty for a while     ─► ended (ended-partitions.ts)
  *   this gateway is retired, another of its group lives          ─► handed on to that one
  */
@@ -75,6 +75,7 @@ export interface HoldingsPorts {
   readonly absent: AbsentBodies;
   readonly counters: { recoveredMessages: number; epochs: number };
   random(): number;
+  areStoresKnown(): boolean;
   forget(partition: Partition): void;
   wake(partition: Partition): void;
 }
@@ -143,6 +144,7 @@ export class Holdings {
       askAgain: (handle) => { this.#absentOf(handle, (partition) => { ports.absent.askAgain(partition); }); },
       absentCount: (handle) => this.#absentOf(handle, (partition) => ports.absent.countOf(partition)) ?? 0,
       otherSource: (handle, damaged) => this.#otherSource(handle, damaged),
+      mayHaveOther: (handle, damaged) => this.#byHandle[handle]?.holder.set?.mayHaveOther(damaged, ports.clock.nowMs()) === true,
       onSwitched: (handle, storeId) => { this.#switchSource(handle, storeId); },
       onIndexed: (handle) => { ports.recovered.onIndexed(handle); },
       onWhole: (handle) => { this.#onWhole(handle); },
@@ -369,6 +371,7 @@ export class Holdings {
     const holding = new Holding(handle, options, {
       clock, packer, log, register, mirrors, registry, recovered, adopted, readings: this.#readings, counters: this.counters,
       random: () => this.#ports.random(),
+      areStoresKnown: () => this.#ports.areStoresKnown(),
       mayBegin: (partition) => this.#isWanted(partition),
       forget: (partition) => { this.#ports.forget(partition); },
       wake: (partition) => { this.#ports.wake(partition); },
@@ -403,9 +406,8 @@ export class Holdings {
       if (holder.state === HolderState.HANDING_BACK) {
         const { goesTo } = holding;
         if (goesTo === undefined || !isStillThere(goesTo, living)) holder.keep(nowMs);
-      } else if (holder.state !== HolderState.HOLDER) continue;
-      else if (isClosed && isEmpty) holding.giveTo(nobody(name), nowMs);
-      else {
+      } else if (isClosed && isEmpty) holding.giveTo(nobody(name), nowMs);
+      else if (holder.state === HolderState.HOLDER || holder.state === HolderState.READING) {
         const heir = isOwn ? this.#heirOf(name, isRetired, living, nowMs) : this.#ownerOf(holding, living, nowMs);
         if (heir !== undefined) holding.giveTo(heir, nowMs);
       }

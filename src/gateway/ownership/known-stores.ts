@@ -4,6 +4,7 @@
  * is followed.
  *
  *   configured ──────────────────────────────────────────► linked from the start, at the configured addresses
+ *   the list of the register is told, empty or not ──────► nobody takes those linked for all that there are before
  *   a key is told, of a store not known ── may be linked ─► LINKED / link
  *                                       └─ may not ───────► NAMED, with the reason, for status
  *   LINKED ── other addresses are told / move
@@ -80,6 +81,7 @@ export class KnownStores {
   readonly #named = new Map<string, UnreachedStore>();
   readonly #broken = new Map<string, number>();
   #watch: { close(): void } | undefined;
+  #isListRead = false;
   #sayMs = 0;
 
   constructor(options: KnownStoresOptions, ports: KnownStoresPorts) {
@@ -91,10 +93,12 @@ export class KnownStores {
   start(register: Register | undefined): void {
     for (const store of this.#options.configured) this.#add(store, false);
     this.#sayMs = this.#ports.clock.nowMs() + UNREACHED_AFTER_MS;
+    this.#isListRead = register === undefined;
     this.#watch = register?.watch([STORES], {
       onSnapshot: (entries, deleted) => {
         for (const key of deleted) this.#onDeleted(key);
         for (const entry of entries) this.#onEntry(entry);
+        this.#isListRead = true;
       },
       onChange: (entry) => { this.#onEntry(entry); },
       onDeleted: (key) => { this.#onDeleted(key); },
@@ -105,6 +109,11 @@ export class KnownStores {
 
   close(): void {
     this.#watch?.close();
+  }
+
+  /** What all() says is all that there are, as far as the register knew. */
+  get isListRead(): boolean {
+    return this.#isListRead;
   }
 
   *all(): IterableIterator<KnownStore> {

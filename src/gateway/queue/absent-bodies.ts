@@ -5,9 +5,10 @@
  *
  *   ABSENT ─ first: a delivery is due (handing-out.ts) ─────────► ASKED ─ it came, sound ─────────────► here
  *     ▲      then: a report, its expiry, an export                  │ └─ gone or damaged everywhere ─► here, HELD
+ *     │      then: another copy is filled (resync.ts)               │
  *     │      last, while memory is plenty: by position ───────────► │
  *     ├── the source is away, or another is read ◄──────────────────┘
- *     └── memory is short, an attempt ended, the stores have it ◄──── here
+ *     └── memory is short, an attempt ended or a refill sent it, the stores have it ◄── here
  *
  * A partition is no copy before all its bodies are here (rule 14 of docs/model). Not here: who asks the stores
  * (recovery/readings.ts), how much memory there is for it (ownership/holdings.ts). Pure bookkeeping.
@@ -43,6 +44,7 @@ class PartitionBodies {
   /** Rows by turn. */
   readonly soon = new Set<number>();
   readonly later = new Set<number>();
+  readonly toRefill = new Set<number>();
   /** Position → row, and their bytes. */
   readonly asked = new Map<number, number>();
   askedBytes = 0;
@@ -59,7 +61,7 @@ export class AbsentBodies {
   askedBytes = 0;
   /** Bodies that are still at the stores. */
   count = 0;
-  /** A delivery has come to wait for one. */
+  /** A delivery, or a refill, has come to wait for one. */
   isAwaited = false;
   readonly #table: EntryTable;
   readonly #partitions = new Map<Partition, PartitionBodies>();
@@ -121,6 +123,7 @@ export class AbsentBodies {
     const bodies = this.#partitions.get(partition);
     if (bodies === undefined || bodies.asked.has(this.#table.position.get(row))) return;
     bodies.later.delete(row);
+    bodies.toRefill.delete(row);
     bodies.soon.add(row);
     this.isAwaited = true;
   }
@@ -132,6 +135,15 @@ export class AbsentBodies {
     if (!bodies.soon.has(row) && !bodies.asked.has(this.#table.position.get(row))) bodies.later.add(row);
   }
 
+  /** A refill stands at it, or soon will (recovery/refill-source.ts). */
+  wantToRefill(partition: Partition, row: number): void {
+    const bodies = this.#partitions.get(partition);
+    if (bodies === undefined || bodies.asked.has(this.#table.position.get(row))) return;
+    if (bodies.soon.has(row) || bodies.later.has(row) || bodies.toRefill.has(row)) return;
+    bodies.toRefill.add(row);
+    this.isAwaited = true;
+  }
+
   /** Takes what is to be asked for next: positions, ascending. `withRest`: also what nobody waits for. */
   next(partition: Partition, room: BodyRoom, withRest: boolean): readonly number[] {
     const bodies = this.#partitions.get(partition);
@@ -139,7 +151,7 @@ export class AbsentBodies {
     const positions: number[] = [];
     let bytes = 0;
     let passed = 0;
-    for (const wanted of [bodies.soon, bodies.later]) {
+    for (const wanted of [bodies.soon, bodies.later, bodies.toRefill]) {
       for (const row of wanted) {
         const size = this.#table.bodyBytes.get(row);
         const isFirst = positions.length === 0;
@@ -193,6 +205,7 @@ export class AbsentBodies {
       if (positions.length > 0 && bytes + size > room.bytesMax) break;
       bodies.soon.delete(row);
       bodies.later.delete(row);
+      bodies.toRefill.delete(row);
       bytes += size;
       positions.push(this.#ask(bodies, row, size));
     }
@@ -210,6 +223,7 @@ export class AbsentBodies {
   #leave(bodies: PartitionBodies, row: number): void {
     bodies.soon.delete(row);
     bodies.later.delete(row);
+    bodies.toRefill.delete(row);
     if (!bodies.asked.delete(this.#table.position.get(row))) return;
     const size = this.#table.bodyBytes.get(row);
     bodies.askedBytes -= size;

@@ -1,13 +1,15 @@
 /**
  * Bodies that deliveries of recovered mail need, and what memory has room for: asks for those of the next in a queue,
- * and gives back those of attempts that ended while memory is short. So what lies before a next hop that does not
- * answer never keeps the memory that the others need.
+ * and gives back those of attempts that ended, or that another copy was filled with, while memory is short. So what
+ * lies before a next hop that does not answer never keeps the memory that the others need.
  *
  *   take: the next has no body ─► wanted soon, with as many as may be in flight; while memory is short, few ─► none
  *   an attempt ended, and the entry stays ─ memory is short, the stores have it ─► its body goes (absent-bodies.ts)
+ *   a refill has sent it (mirror/resync.ts) ─ likewise ─► its body goes
  */
+import type { Partition } from '../mirror/partition.js';
 import type { Entries } from './entries.js';
-import { EntryState } from './entry-table.js';
+import { EntryState, NEVER_SECONDS } from './entry-table.js';
 import type { MailQueue } from './mail-queue.js';
 import type { MemoryGauge } from './memory-gauge.js';
 
@@ -25,7 +27,7 @@ export class DueBodies {
   isHere(queue: MailQueue, row: number): boolean {
     const { entries } = this.#ports;
     if (!entries.isAbsent(row)) return true;
-    const isShort = this.#isShort(queue);
+    const isShort = this.#isShort(queue.partition);
     const { ordering, concurrency } = queue.route;
     // What is in flight gives memory back first; its end wakes the queue.
     if (isShort && queue.inFlightCount > 0) return false;
@@ -44,15 +46,22 @@ export class DueBodies {
   /** The attempt of a message is over: it has ended, or waits for the next. */
   onAttempted(queue: MailQueue, row: number, messageId: number): void {
     const { entries } = this.#ports;
-    const { partition } = queue;
-    if (!partition.isPartial || !this.#isShort(queue)) return;
-    if (entries.table.index.find(messageId, queue.handle) !== row) return;
-    const state = entries.table.state(row);
-    if (state !== EntryState.READY && state !== EntryState.DEFERRED) return;
-    if (!entries.isAbsent(row) && entries.absent.isAtStores(partition, row)) entries.dropBody(queue, row);
+    if (entries.table.index.find(messageId, queue.handle) === row) this.onRefilled(queue.partition, row);
   }
 
-  #isShort({ partition }: MailQueue): boolean {
+  /** A copy that is being filled has it: its body goes, unless something here works on it. */
+  onRefilled(partition: Partition, row: number): void {
+    const { table, absent } = this.#ports.entries;
+    if (!partition.isPartial || this.#ports.entries.isAbsent(row) || !absent.isAtStores(partition, row)) return;
+    if (!this.#isShort(partition)) return;
+    const state = table.state(row);
+    // What can't be read is held and never expires: what the stores have of it may be no better.
+    const isSoundlyHeld = state === EntryState.HELD && table.expirySeconds.get(row) !== NEVER_SECONDS;
+    if (state !== EntryState.READY && state !== EntryState.DEFERRED && !isSoundlyHeld) return;
+    this.#ports.entries.dropBody(partition, row);
+  }
+
+  #isShort(partition: Partition): boolean {
     const { memory, entries } = this.#ports;
     return memory.usedBytes + entries.absent.askedBytes > memory.restBytes(partition.isOwn);
   }

@@ -111,13 +111,13 @@ export class Entries {
   }
 
   /** The body goes, for the stores have it. One that is shared stays for the others. */
-  dropBody(queue: MailQueue, row: number): void {
+  dropBody(partition: Partition, row: number): void {
     const shared = this.table.shared.get(row);
     invariant(shared !== ABSENT, 'only what is here goes');
     if (shared === 0) this.keepHead(row);
     else this.contents.dropEntry(shared);
     this.table.shared.set(row, ABSENT);
-    this.absent.onAbsent(queue.partition);
+    this.absent.onAbsent(partition);
   }
 
   /** In place of the record of body ‖ head ‖ room one of head ‖ room. */
@@ -200,10 +200,14 @@ export class Entries {
     return following;
   }
 
-  /** The partition as a refill reads it. */
-  refillView({ order }: Partition): RefillEntries {
+  /** The partition as a refill reads it; `onSent`: what was sent may go from here, if the stores have it. */
+  refillView(partition: Partition, onSent: (row: number) => void): RefillEntries {
     const table = this.table;
+    const { order } = partition;
     return {
+      isHere: (row) => !this.isAbsent(row),
+      want: (row) => { this.absent.wantToRefill(partition, row); },
+      onSent,
       first: () => order.first,
       following: (row) => order.following(row),
       position: (row) => table.position.get(row),

@@ -40,6 +40,9 @@ export const EntryState = {
 } as const;
 export type EntryState = (typeof EntryState)[keyof typeof EntryState];
 
+/** Expiry of an entry whose own can't be read: it is HELD. */
+export const NEVER_SECONDS = 0xffffffff;
+
 const S = EntryState;
 const NEXT_STATES: readonly (readonly number[])[] = [
   [S.STORING, S.READY, S.DEFERRED, S.REPORTING, S.HELD], // FREE: by submission, or by recovery to any resting state

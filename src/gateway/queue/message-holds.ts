@@ -206,17 +206,21 @@ export class MessageHolds {
   }
 
   private whyNotReleased(queue: MailQueue, row: number): string {
-    const { entries, settlement, crc32 } = this.ports;
+    const { entries, settlement } = this.ports;
     if (entries.table.state(row) !== EntryState.HELD || this.releasing.has(row)) return 'it is not held';
     if (queue.partition.isLeaving) return LEAVING;
     if (!queue.routed) return 'no route leads out of its queue: add one with its name';
     if (settlement.envelopeOf(row) === undefined) return 'this release can not read its envelope: export it';
-    // One that is still at the stores is checked when it comes.
-    if (entries.isAbsent(row)) return '';
+    return this.isDamaged(row) ? 'its checksum is wrong: export it' : '';
+  }
+
+  /** One that is still at the stores is checked when it comes. */
+  private isDamaged(row: number): boolean {
+    const { entries, crc32 } = this.ports;
+    if (entries.isAbsent(row)) return false;
     const body = new Uint8Array(entries.table.bodyBytes.get(row));
     entries.copyBody(row, body, 0);
-    const isSound = crc32(entries.head(row), crc32(body, 0)) === entries.table.checksum.get(row);
-    return isSound ? '' : 'its checksum is wrong: export it';
+    return crc32(entries.head(row), crc32(body, 0)) !== entries.table.checksum.get(row);
   }
 
   private holdBack(queue: MailQueue, row: number, { messageId, reason, who }: HoldRequest): void {
@@ -276,7 +280,8 @@ export class MessageHolds {
         return;
       }
       this.releasing.delete(row);
-      if (!isGone) this.goOn(queue, row);
+      // Its body may have come meanwhile, and shown that it is damaged.
+      if (!isGone && !this.isDamaged(row)) this.goOn(queue, row);
     });
   }
 

@@ -19,7 +19,7 @@ import {
 import { TEXT_ROW_BYTES, textBytes, textOf, textPosition } from '../../protocol/text-rows.js';
 import type { DueTimes } from './due-times.js';
 import type { Entries } from './entries.js';
-import { EntryState } from './entry-table.js';
+import { EntryState, NEVER_SECONDS } from './entry-table.js';
 import { headArrivalWallMs, headExpirySeconds, headFlags, headLabelAt, isKnownHead } from './envelope.js';
 import { labelOf, readLabel } from './label.js';
 import type { QueueName } from './label.js';
@@ -77,8 +77,6 @@ const NO_BYTES = new Uint8Array(0);
 /** Clocks that are kept by NTP differ by far less. */
 const CLOCKS_DIFFER_MS = 10_000;
 const CLOCKS_DIFFER = 'the clock of the process that had this queue differs from ours: due times and expiry go by its clock';
-/** Expiry of an entry whose own can't be read. */
-const NEVER_SECONDS = 0xffffffff;
 
 const BODY_DAMAGED = 'a message is held: its body is gone, or its checksum is wrong, at the last mirror that has it';
 
@@ -237,6 +235,8 @@ export class RecoveredQueues {
       at += bodyBytes + entryHeadBytes(view, offset) + entryNoteBytes(view, offset);
     }
     for (const row of absent.askedUntil(partition, untilPosition)) this.loseBody(row);
+    // A refill may have waited for them.
+    if (partition.isFilling) this.ports.mirrors.askFlush();
     return true;
   }
 

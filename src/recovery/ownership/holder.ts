@@ -17,7 +17,9 @@
  *   READING      ─ source died, and no other copy will do (14) / forget, change ─► CLAIMING
  *   HOLDER       ─ the owner is back / stop ─► HANDING_BACK ─ quiet and level / release, forget, change;
  *                  moved ─► IDLE. Likewise to another that delivers for it; and to nobody, empty, when it ends
- *   HANDING_BACK ─ the owner is away again, nothing released yet / resume ─► HOLDER
+ *   READING      ─ the owner is back, all that count are in step / stop ─► HANDING_BACK: it reads the members
+ *   HANDING_BACK ─ the owner is away again, nothing released yet / resume ─► HOLDER; PARTIAL, also when a member
+ *                  is not in step ─► READING
  *   any that holds or takes ─ fenced by a higher term at a recorded member, another holder in the register,
  *                  every copy gone / forget (12) ─► LOST ─ tick ─► ASKING
  *   any that holds ─ fenced where a change under way may add a member / neither right nor commits until the
@@ -88,9 +90,9 @@ const VALID: readonly (readonly number[])[] = [
   [S.ASKING, S.FENCING, S.WAITING_OUT, S.HOLDER],
   [S.WAITING_OUT, S.CLAIMING, S.FOUNDING, S.LOST],
   [S.FENCING, S.READING, S.HOLDER, S.CLAIMING, S.FOUNDING, S.LOST],
-  [S.HOLDER, S.CLAIMING, S.FOUNDING, S.LOST],
+  [S.HOLDER, S.HANDING_BACK, S.CLAIMING, S.FOUNDING, S.LOST],
   [S.HANDING_BACK, S.LOST],
-  [S.HOLDER, S.IDLE, S.LOST],
+  [S.READING, S.HOLDER, S.IDLE, S.LOST],
   [S.ASKING],
 ];
 
@@ -425,8 +427,8 @@ export class PartitionHolder {
   }
 
   onReadComplete(nowMs: number): void {
-    if (this.#state !== HolderState.READING) return;
     this.#set?.readComplete();
+    if (this.#state !== HolderState.READING) return;
     this.#enter(HolderState.HOLDER, nowMs, 'everything is read');
     this.tick(nowMs);
   }
@@ -459,12 +461,14 @@ export class PartitionHolder {
 
   // ── orders ──────────────────────────────────────────────────────────────────────────────────────
 
-  /** An owner that has been up for long enough (13). */
+  /**
+   * An owner that has been up for long enough (13). What is not read here yet it reads where we would: at the
+   * members, each of which has all of it.
+   */
   handBack(owner: HolderId, nowMs: number): void {
-    if (this.#state !== HolderState.HOLDER || this.#set === undefined
-      || isSameHolder(owner, this.#options.self)) {
-      return;
-    }
+    const mayGo = this.#state === HolderState.HOLDER
+      || (this.#state === HolderState.READING && this.#set?.isInStep === true);
+    if (!mayGo || this.#set === undefined || isSameHolder(owner, this.#options.self)) return;
     this.#owner = owner;
     this.#isQuiet = false;
     this.#enter(HolderState.HANDING_BACK, nowMs, `to ${holderKey(owner)}`);
@@ -473,14 +477,15 @@ export class PartitionHolder {
 
   /** It is needed no more, and empty: nobody is to hold it. What was given up may still come back (16). */
   end(nowMs: number): void {
-    if (this.#record?.gaveUp.length === 0) this.handBack(nobody(this.#options.partition), nowMs);
+    if (this.#state === HolderState.HOLDER && this.#record?.gaveUp.length === 0) this.handBack(nobody(this.#options.partition), nowMs);
   }
 
-  /** The owner is away again before anything was released: goes on as holder. */
+  /** The owner is away again before anything was released: goes on as it was. */
   keep(nowMs: number): void {
     if (this.#state !== HolderState.HANDING_BACK || this.#handing !== undefined) return;
     this.#owner = undefined;
-    this.#enter(HolderState.HOLDER, nowMs, 'not handed back');
+    const before = this.#set?.isPartial === true ? HolderState.READING : HolderState.HOLDER;
+    this.#enter(before, nowMs, 'not handed back');
     this.#ports.memory.resume();
   }
 
@@ -655,7 +660,8 @@ export class PartitionHolder {
   }
 
   #hasAskedAll(): boolean {
-    return this.#ports.stores.all().every((storeId) => this.#answers.has(storeId));
+    const { stores } = this.#ports;
+    return stores.areAllKnown() && stores.all().every((storeId) => this.#answers.has(storeId));
   }
 
   #haveReachableAnswered(): boolean {
@@ -911,6 +917,8 @@ export class PartitionHolder {
   #goOnHolding(nowMs: number): void {
     const set = this.#set;
     if (set === undefined) return;
+    // A member that acknowledges nothing would hold it up, and it has to be here to go on reading.
+    if (this.#state === HolderState.HANDING_BACK && set.isPartial && !set.isInStep) this.keep(nowMs);
     if (this.#state === HolderState.READING && !this.#hasSource(set, nowMs)) return;
     set.tick(nowMs);
     if (this.#state === HolderState.HANDING_BACK && this.#isQuiet && set.isLevel && !this.#isUnknown) {
@@ -923,12 +931,13 @@ export class PartitionHolder {
   #hasSource(set: PartitionSet, nowMs: number): boolean {
     const { source } = set;
     if (source === undefined) return true;
-    if (source.isInStep) {
+    const other = set.otherSource();
+    // One that is to be moved away may go when another, which has all of it, is read.
+    if (source.isInStep && !(source.isUnwanted && other?.isUnwanted === false)) {
       if (this.#isSourceAway) this.#readOn(source);
       return true;
     }
     this.#isSourceAway = true;
-    const other = set.otherSource();
     if (other !== undefined) {
       set.switchSource(other);
       this.#trace(`PARTIAL reads on from ${other.storeId}`);

@@ -16,7 +16,7 @@
  *                                                                                            another
  *   all silent ─► nothing leaves; others are filled ─► one change replaces them
  *   all seen in new boots ─► change to no members (7) ─ known ─► others are filled ─► change with them
- *   PARTIAL ─► source, and who would be dropped for its history, stay (14)
+ *   PARTIAL ─► source stays; who would be dropped for its history stays until two in step are recorded (14)
  *   weak, left, in step again ─► joins again, if no other has taken its place: it is not emptied for that
  *   refused by a term that is in no record ─► change to an epoch above it ─ known ─► told there ─► filled
  *
@@ -38,6 +38,8 @@ import { PossibleRecords } from './possible-records.js';
 const LEAVERS_MAX = 16;
 /** A copy that is to leave waits so long for a store that can't be reached just now, if no other replaces it. */
 const NO_OTHER_MS = 1_000;
+/** A store that restarts, or whose path is mended, is back within this. What is read rests so long at most. */
+const BACK_SOON_MS = 30_000;
 
 /** A copy that is out and does not know it. */
 interface Leaver extends RecordedMember {
@@ -233,6 +235,16 @@ export class PartitionSet {
     return undefined;
   }
 
+  /**
+   * A copy at none of these stores can't be read just now, and may soon be, with all that is read: it counts, or has
+   * left so lately that it is waited for.
+   */
+  mayHaveOther(except: ReadonlySet<string>, nowMs: number): boolean {
+    return this.#rows.some((row) => row !== this.#source && !(row.isRecorded && row.isInStep) && !row.isGone
+      && !row.isDiverged && !row.isEmptied && !except.has(row.storeId)
+      && (row.isPossible || nowMs - row.weakSinceMs < BACK_SOON_MS));
+  }
+
   /** A copy that left for being weak, and may come back: it lacks nothing that could be had elsewhere. */
   get hasHeir(): boolean {
     return this.#rows.some((row) => !row.isRecorded && !row.isGone && !row.isDiverged && !row.isEmptied);
@@ -302,9 +314,9 @@ export class PartitionSet {
         stay.push(row);
       }
     }
-    const hasInStep = stay.length > 0;
+    const inStep = stay.length;
     for (const row of this.#rows) {
-      if (row.isRecorded && !row.isInStep && !this.#mayDrop(row, hasInStep, nowMs)) stay.push(row);
+      if (row.isRecorded && !row.isInStep && !this.#mayDrop(row, inStep, nowMs)) stay.push(row);
     }
     if (isSameSet(stay, this.records.known.members)) return this.records.known.members;
     return stay.map(({ storeId, bootId }) => ({ storeId, bootId }));
@@ -351,10 +363,15 @@ export class PartitionSet {
     return this.#rows.some((row) => row.refusedBy >= epoch && !row.isPossible && !row.isGone);
   }
 
+  /** All that count get every change, and take it. */
+  get isInStep(): boolean {
+    return this.#counted.length > 0 && this.#counted.every((row) => row.isInStep);
+  }
+
   /** Every member of the record has everything that was made: nothing of it would be done twice (13). */
   get isLevel(): boolean {
-    if (!this.records.isSettled || this.#counted.length === 0) return false;
-    return this.#counted.every((row) => row.isInStep && row.acked === this.#ports.lastNumber());
+    if (!this.records.isSettled || !this.isInStep) return false;
+    return this.#counted.every((row) => row.acked === this.#ports.lastNumber());
   }
 
   /** A copy that was given up and is adopted now (16): it counts no more, and is told. */
@@ -374,10 +391,13 @@ export class PartitionSet {
     return nowMs - this.#noOtherSinceMs >= NO_OTHER_MS ? Math.max(1, minReplicas) : replicas;
   }
 
-  #mayDrop(row: PartitionMember, hasInStep: boolean, nowMs: number): boolean {
+  /** `inStep`: how many in step the record will have. */
+  #mayDrop(row: PartitionMember, inStep: number, nowMs: number): boolean {
     if (row === this.#source) return false;
     if (row.isGone) return true;
-    if (!hasInStep || (row.isDiverged && this.isPartial)) return false;
+    if (inStep === 0) return false;
+    // What it had may be read nowhere but there, if the source dies alone.
+    if (row.isDiverged && this.isPartial) return inStep >= 2;
     return row.isDiverged || row.isUnwanted || nowMs - row.weakSinceMs >= this.#options.dropAfterMs;
   }
 

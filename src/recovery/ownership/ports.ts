@@ -124,6 +124,8 @@ export interface RegisterPort {
 export interface StorePort {
   /** All stores that may know of the partition: for a register that was lost. */
   all(): readonly string[];
+  /** There is no other: the list of stores was read. Before it was, that all have answered says nothing. */
+  areAllKnown(): boolean;
   /** Of a store that is up: its boot. '' when it is not. */
   bootOf(storeId: string): string;
   /** Has the lease of this holder run out there, what was told there, where does the copy stand? */

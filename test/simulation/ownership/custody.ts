@@ -104,13 +104,14 @@ export class Custody {
 
   /**
    * While its holder is PARTIAL, neither its source nor a member of another history leaves, but for being
-   * gone (14): as far as the holder knew when it sent the change.
+   * gone, or the latter for two in step (14): as far as the holder knew when it sent the change.
    */
   changeSent(process: string, partition: string, holder: PartitionHolder, after: PartitionRecord): void {
     const { set } = holder;
     if (set === undefined || !set.isPartial || !isSameTerm(holder.term, after.term)) return;
+    const inStep = set.rows.filter((row) => row.isInStep && isMemberOf(after.members, row.storeId, row.bootId)).length;
     for (const row of set.rows) {
-      if (row.isGone || !(row === set.source || row.isDiverged) || !row.isRecorded
+      if (row.isGone || (row !== set.source && inStep >= 2) || !(row === set.source || row.isDiverged) || !row.isRecorded
         || isMemberOf(after.members, row.storeId, row.bootId)) continue;
       const which = `${row.storeId}/${row.bootId}`;
       throw new PropertyBroken(`partial: ${which} leaves ${partition}, which ${process} has not read yet`);

@@ -216,6 +216,8 @@ export class Part {
   readonly isOwn: boolean;
   entries = new Map<number, Entry>();
   isComplete = false;
+  /** Every entry is known, with its body or without. */
+  #isIndexed = false;
   #position: CopyPosition = EMPTY_POSITION;
   /** Last changes, ours and those of the member that was read. */
   #ring: Change[] = [];
@@ -449,6 +451,7 @@ export class Part {
     };
     return {
       all: () => process.world.stores.map(({ storeId }) => storeId),
+      areAllKnown: () => true,
       bootOf: (storeId) => {
         const link = process.links.get(storeId);
         return link?.isUp === true ? link.bootId : '';
@@ -561,10 +564,16 @@ export class Part {
     const finish = (): void => {
       if (this.holder.set !== set || link.conn !== conn || row.state !== MemberState.FILLING
         || !set.rows.includes(row)) return;
-      if (!this.isComplete) this.process.later(200, finish);
+      if (!this.#mayFill) this.process.later(200, finish);
       else this.#fillEnd(row, link, term);
     };
     this.process.later(5 + this.process.world.random.below(this.process.world.fillMs), finish);
+  }
+
+  /** What is not here passes through, from the member that is read. */
+  get #mayFill(): boolean {
+    if (this.isComplete) return true;
+    return this.#isIndexed && this.#source !== undefined && this.#linkOf(this.#source) !== undefined;
   }
 
   #fillEnd(row: PartitionMember, link: Link, term: Term): void {
@@ -612,6 +621,7 @@ export class Part {
     this.die();
     this.entries = new Map();
     this.isComplete = false;
+    this.#isIndexed = false;
     this.#position = EMPTY_POSITION;
     this.#ring = [];
     this.#isStopped = false;
@@ -646,6 +656,7 @@ export class Part {
     // Changes of our own that were made since stand behind what is read; there are none before the index is
     // here.
     this.#ring = [...snapshot.ring];
+    this.#isIndexed = true;
     this.#block = Math.max(BLOCK, Math.ceil(snapshot.ids.length / BLOCKS_MAX));
     for (const id of snapshot.ids) this.entries.set(id, { id, state: 'ready', hasBody: false, number: 0,
       deadlineMs: 0 });

@@ -23,6 +23,7 @@ class Bench {
   isUp = true;
   isSound = true;
   other = '';
+  mayHaveOther = false;
 
   constructor() {
     const line = (_event: string, text: string): void => { this.told.push(text); };
@@ -53,6 +54,7 @@ class Bench {
         return this.isSound;
       },
       otherSource: (_handle, damaged) => (damaged.has(this.other) ? '' : this.other),
+      mayHaveOther: () => this.mayHaveOther,
       onSwitched: (_handle, storeId) => { this.told.push(`the source is ${storeId}`); },
       onWhole: (handle) => { this.told.push(`${String(handle)} is whole`); },
     });
@@ -121,6 +123,35 @@ describe('a partition that comes in', () => {
     bench.isSound = true;
     bench.answer(80, false, 'store-b');
     assert.equal(bench.told.at(-1), 'block, of the last copy', 'the damaged one counts for none');
+  });
+
+  test('with a damaged block waits for the copy that is equal while that is away, and asks nothing', () => {
+    const bench = new Bench();
+    bench.mayHaveOther = true;
+    bench.begin();
+    bench.isSound = false;
+    bench.answer(40);
+    const asked = bench.asked.length;
+    bench.readings.start();
+    assert.deepEqual([bench.asked.length, bench.told], [asked, ['block']]);
+    bench.other = 'store-b';
+    bench.readings.start();
+    assert.deepEqual([bench.last.storeId, bench.last.afterPosition], ['store-b', 0]);
+    assert.ok(bench.told.includes('the source is store-b'));
+  });
+
+  test('with a damaged block asks for it once more when the other copy counts no more: it is the last one', () => {
+    const bench = new Bench();
+    bench.mayHaveOther = true;
+    bench.begin();
+    bench.isSound = false;
+    bench.answer(40);
+    bench.mayHaveOther = false;
+    bench.readings.start();
+    assert.deepEqual([bench.last.storeId, bench.last.afterPosition], ['store-a', 0]);
+    bench.isSound = true;
+    bench.answer(40);
+    assert.equal(bench.told.at(-1), 'block, of the last copy');
   });
 
   test('with no other copy is told that it is the last one: what is damaged is kept apart', () => {
@@ -256,5 +287,26 @@ describe('bodies', () => {
     const before = bench.told.length;
     bench.readings.onConnectionLost('store-b');
     assert.deepEqual(bench.told.slice(before), ['asked for again']);
+  });
+
+  test('that are damaged wait for the copy that is equal while that is away, and are held when it counts no more', () => {
+    const bench = new Bench();
+    bench.absent = 1;
+    bench.rest = [7];
+    bench.begin();
+    bench.answer(900, true);
+    bench.mayHaveOther = true;
+    bench.isSound = false;
+    bench.answerFetch(7);
+    assert.deepEqual(bench.told.slice(-2), ['bodies', 'asked for again']);
+    bench.rest = [7];
+    bench.readings.start();
+    assert.equal(bench.fetched.length, 1);
+    bench.mayHaveOther = false;
+    bench.readings.start();
+    assert.deepEqual(bench.fetched.map(({ storeId }) => storeId), ['store-a', 'store-a']);
+    bench.isSound = true;
+    bench.answerFetch(7);
+    assert.ok(bench.told.includes('bodies, of the last copy'));
   });
 });

@@ -19,6 +19,9 @@ function entriesOf(positions: number[], bytes: number): RefillEntries {
     room: () => 6,
     checksum: (row) => row,
     noteChecksum: (row) => row + 1,
+    isHere: () => true,
+    want: () => {},
+    onSent: () => {},
     writePayload: (row, target, at) => { target.fill(row & 0xff, at, at + bytes + 3 + (row % 4 === 0 ? 2 : 0)); },
   };
 }
@@ -68,6 +71,25 @@ describe('refill', () => {
     assert.deepEqual([...(frame?.payload ?? [])], [...new Array<number>(23).fill(1), ...new Array<number>(23).fill(2)]);
     const large = new RefillSource({ baseNumber: 100, frameBytes: 50, entryCreditBytes: 0 }, entriesOf([1, 2], 5000));
     assert.deepEqual(positionsIn(large.nextFrame(Number.MAX_SAFE_INTEGER)?.rows ?? new Uint8Array(0)), [1]);
+  });
+
+  test('waits at an entry whose body is not here, asks for it and some behind it, and says what it sent', () => {
+    const here = new Set([1, 2, 4]);
+    const wanted: number[] = [];
+    const sent: number[] = [];
+    const entries = { ...entriesOf([1, 2, 3, 4, 5, 6, 7, 8, 9], 20), isHere: (row: number) => here.has(row), want: (row: number) => { wanted.push(row); }, onSent: (row: number) => { sent.push(row); } };
+    const refill = new RefillSource({ baseNumber: 8, frameBytes: 20, entryCreditBytes: 0 }, entries);
+    const next = (): number[] => positionsIn(refill.nextFrame(Number.MAX_SAFE_INTEGER)?.rows ?? new Uint8Array(0));
+    assert.deepEqual([next(), next(), wanted], [[1], [2], []]);
+    assert.equal(refill.nextFrame(Number.MAX_SAFE_INTEGER), undefined);
+    assert.deepEqual([refill.isOver, refill.cursor, wanted, sent], [false, 2, [3, 5, 6], [1, 2]], 'four frames of bodies ahead');
+    here.add(3);
+    assert.deepEqual([next(), next(), sent], [[3], [4], [1, 2, 3, 4]]);
+    refill.nextFrame(Number.MAX_SAFE_INTEGER);
+    assert.deepEqual(wanted.slice(3), [5, 6, 7, 8], 'none behind the base');
+    refill.onUnlinked(5, 6);
+    for (const row of [6, 7, 8]) here.add(row);
+    assert.deepEqual([next(), next(), next(), refill.isOver], [[6], [7], [8], true]);
   });
 
   test('an empty queue is over at once', () => {

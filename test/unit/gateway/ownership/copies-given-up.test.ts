@@ -119,7 +119,8 @@ function played(kept: readonly Kept[]): Played {
     clock: { nowMs: () => nowMs, wallMs: () => nowMs }, packer: new MessagePacker(), log, register, mirrors, recovered,
     adopted: {} as unknown as AdoptedMail,
     registry: {} as unknown as QueueRegistry, memory: {} as unknown as MemoryGauge, absent: {} as unknown as AbsentBodies,
-    counters: { recoveredMessages: 0, epochs: 0 }, random: () => 0.5, forget: () => undefined, wake: () => undefined,
+    counters: { recoveredMessages: 0, epochs: 0 }, random: () => 0.5, areStoresKnown: () => true,
+    forget: () => undefined, wake: () => undefined,
   });
   const pass = (ms: number): void => {
     for (const untilMs = nowMs + ms; nowMs < untilMs; nowMs += 100) {

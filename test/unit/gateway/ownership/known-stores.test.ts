@@ -63,6 +63,20 @@ test('a store is linked once, as the register names it; a key that says the same
   assert.deepEqual(kept.known.find('store-a'), STORE);
 });
 
+test('all are known when the register has told its list, empty or not; without it those of the configuration are all', async () => {
+  const kept = new Kept();
+  assert.equal(kept.known.isListRead, false);
+  kept.world.run(1_000);
+  assert.deepEqual([kept.known.isListRead, kept.ids()], [true, []]);
+  const ports = { clock: kept.world.time, log: kept.log, barred: () => '', link: () => {}, move: () => {} };
+  const alone = new KnownStores({ configured: [STORE], learnable: [] }, ports);
+  assert.equal(alone.isListRead, false);
+  alone.start(undefined);
+  assert.equal(alone.isListRead, true);
+  await kept.write('store-a', {});
+  assert.deepEqual(kept.ids(), ['store-a']);
+});
+
 test('other addresses move the link; another host or weight is taken note of', async () => {
   const kept = new Kept();
   await kept.write('store-a', {});

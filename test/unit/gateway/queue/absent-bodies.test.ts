@@ -57,6 +57,21 @@ describe('bodies that are still at the stores', () => {
     assert.equal(absent.askedBytes, 6 * BODY_BYTES);
   });
 
+  test('that a refill waits for come after those, at once, and once', () => {
+    const bench = benchOf(4);
+    const { absent, partition } = bench;
+    absent.wantToRefill(partition, rowOf(bench, 10));
+    absent.wantToRefill(partition, rowOf(bench, 20));
+    assert.equal(absent.isAwaited, true);
+    absent.wantLater(partition, rowOf(bench, 40));
+    assert.deepEqual(absent.next(partition, { ...PLENTY, countMax: 1 }, false), [40]);
+    absent.wantSoon(partition, rowOf(bench, 20));
+    assert.deepEqual(absent.next(partition, { ...PLENTY, countMax: 1 }, false), [20]);
+    assert.deepEqual(absent.next(partition, PLENTY, false), [10]);
+    absent.wantToRefill(partition, rowOf(bench, 10));
+    assert.deepEqual(absent.next(partition, PLENTY, false), [], 'on its way');
+  });
+
   test('that nobody waits for come only when that is said, and as memory allows', () => {
     const bench = benchOf(4);
     const { absent, partition } = bench;
@@ -65,6 +80,24 @@ describe('bodies that are still at the stores', () => {
     absent.wantSoon(partition, rowOf(bench, 40));
     assert.deepEqual(absent.next(partition, { ...PLENTY, wantedBytes: BODY_BYTES - 1 }, false), [], 'no memory');
     assert.deepEqual(absent.next(partition, { ...PLENTY, wantedBytes: 0, mayTakeOne: true }, false), [40], 'one, whatever its size');
+  });
+
+  test('that have no room hold up no smaller one, however many stand in front, up to a bound', () => {
+    const bench = benchOf(1030);
+    const { absent, partition, rows, table } = bench;
+    const room = { ...PLENTY, countMax: 2, wantedBytes: 3 * BODY_BYTES };
+    rows.forEach((row, i) => {
+      if (i > 0 && i < 1000) table.bodyBytes.set(row, 10 * BODY_BYTES);
+      absent.wantSoon(partition, row);
+    });
+    assert.deepEqual(absent.next(partition, room, false), [10, 10_010], '999 are passed over');
+    assert.deepEqual(absent.next(partition, { ...room, countMax: 1 }, false), [10_020], 'and stay wanted');
+    const large = benchOf(1030);
+    large.rows.forEach((row, i) => {
+      if (i < 1029) large.table.bodyBytes.set(row, 10 * BODY_BYTES);
+      large.absent.wantSoon(large.partition, row);
+    });
+    assert.deepEqual(large.absent.next(large.partition, room, false), [], 'a look costs no more than that');
   });
 
   test('are asked for again, first, when nobody answers', () => {

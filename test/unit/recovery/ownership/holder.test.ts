@@ -33,6 +33,7 @@ interface Sent {
 /** The register and the stores, answered by hand; time goes on in ticks of 100 ms. */
 class Stage {
   nowMs = 0;
+  areStoresKnown = true;
   readonly up = new Map([['a', 'b1'], ['b', 'b1'], ['c', 'b1']]);
   readonly reads: number[] = [];
   readonly changes: Sent[] = [];
@@ -125,6 +126,7 @@ class Stage {
       },
       stores: {
         all: () => [...this.up.keys()],
+        areAllKnown: () => this.areStoresKnown,
         bootOf: (storeId) => this.up.get(storeId) ?? '',
         ask: () => { /* Answered by hand. */ },
         fence: ({ storeId }) => { this.fences.push(storeId); },
@@ -230,6 +232,19 @@ describe('founding', () => {
     assert.equal(stage.fences.length, fences, 'their answers would end the wait');
     stage.tick();
     assert.equal(stage.state, HolderState.HOLDER);
+  });
+
+  test('does not begin before it is known which stores there are, however many have answered', () => {
+    const stage = new Stage();
+    stage.areStoresKnown = false;
+    stage.answerRead('none', undefined);
+    for (const storeId of stage.up.keys()) stage.asked(storeId, false);
+    stage.tick(10);
+    assert.equal(stage.state, HolderState.ASKING);
+    assert.equal(stage.holder.waitsFor(stage.nowMs), Waiting.STORES);
+    stage.areStoresKnown = true;
+    stage.tick();
+    assert.equal(stage.state, HolderState.FOUNDING);
   });
 
   test('does not begin while a copy that is to be given up can be reached', () => {
@@ -452,6 +467,67 @@ describe('a PARTIAL holder', () => {
     assert.equal(stage.holder.waitsFor(stage.nowMs), Waiting.COPIES_AWAY);
     assert.equal(stage.holder.giveUp(['a'], stage.nowMs), true);
     assert.equal(stage.state, HolderState.FOUNDING);
+  });
+});
+
+/** PARTIAL, with a and b in step. */
+async function readingBoth(): Promise<Stage> {
+  const stage = new Stage();
+  stage.takeFrom('a', 'b');
+  await Promise.resolve();
+  stage.holder.onHistoryRead(stage.nowMs);
+  stage.holder.onFenced('b', 'b1', { term: stage.holder.term, at: AT, olderLeaseMs: 0 }, stage.nowMs);
+  return stage;
+}
+
+describe('a PARTIAL holder that all members are in step with', () => {
+  test('gives the partition back before it has read it', async () => {
+    const stage = await readingBoth();
+    stage.holder.handBack(OTHER, stage.nowMs);
+    assert.equal(stage.state, HolderState.HANDING_BACK);
+    assert.equal(stage.holder.mayDeliver(stage.nowMs), false);
+    stage.holder.onQuiet(stage.nowMs);
+    assert.equal(stage.holder.set, undefined, 'released');
+    assert.deepEqual(stage.apply('r3').holder, OTHER);
+    assert.equal(stage.state, HolderState.ASKING, 'looks who has it');
+  });
+
+  test('goes on reading when the owner is away again, or has read everything by then', async () => {
+    const stage = await readingBoth();
+    stage.holder.handBack(OTHER, stage.nowMs);
+    stage.holder.keep(stage.nowMs);
+    assert.equal(stage.state, HolderState.READING);
+    stage.holder.handBack(OTHER, stage.nowMs);
+    stage.holder.onReadComplete(stage.nowMs);
+    assert.equal(stage.state, HolderState.HANDING_BACK);
+    stage.holder.keep(stage.nowMs);
+    assert.equal(stage.state, HolderState.HOLDER);
+  });
+
+  test('keeps it while one of them is not: it would not be quiet there, and may have to read elsewhere', async () => {
+    const stage = await readingBoth();
+    stage.holder.handBack(OTHER, stage.nowMs);
+    stage.up.delete('a');
+    stage.holder.onLinkDown('a', stage.nowMs);
+    stage.tick();
+    assert.equal(stage.state, HolderState.READING);
+    assert.deepEqual(stage.readFrom, ['a', 'b'], 'the source was away');
+    stage.holder.handBack(OTHER, stage.nowMs);
+    assert.equal(stage.state, HolderState.READING);
+  });
+
+  test('reads another one when the copy that it reads is to be moved away, and lets that go', async () => {
+    const stage = await readingBoth();
+    stage.holder.relocate('a');
+    stage.tick();
+    assert.deepEqual(stage.readFrom, ['a', 'b']);
+    assert.equal(stage.holder.set?.source?.storeId, 'b');
+    assert.deepEqual(stage.fills, ['c']);
+    const filled = stage.holder.set.rowOf('c', 'b1') ?? assert.fail('c is filled');
+    stage.holder.set.onTermTaken(filled);
+    stage.holder.set.onFilled(filled, AT.number, stage.nowMs);
+    stage.tick();
+    assert.deepEqual(stage.changes.at(-1)?.record.members.map(({ storeId }) => storeId), ['b', 'c']);
   });
 });
 

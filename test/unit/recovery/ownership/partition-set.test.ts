@@ -235,6 +235,36 @@ describe('set of a partition', () => {
     assert.equal(other.set.otherSource(), other.row('b'));
   });
 
+  test('a PARTIAL holder lets who is of another history leave when two in step are recorded with that change', () => {
+    const stage = new Stage({}, 'a', 'b');
+    stage.set.readFrom(stage.row('a'), 4, 0);
+    stage.set.onUnfit(stage.row('b'), 0, 0);
+    stage.last = 4;
+    stage.fill('c');
+    assert.equal(stage.target(60_000), 'ac');
+    stage.set.onLinkDown('c', 0);
+    assert.equal(stage.target(60_000), 'ab');
+  });
+
+  test('another copy may have what is damaged at the source as long as it counts, and for a while after it left', () => {
+    const stage = new Stage({}, 'a', 'b');
+    const none = new Set<string>();
+    stage.set.readFrom(stage.row('a'), 4, 0);
+    assert.equal(stage.set.mayHaveOther(none, 0), false, 'it can be asked');
+    stage.set.onLinkDown('b', 1000);
+    assert.equal(stage.set.mayHaveOther(none, 90_000), true);
+    assert.equal(stage.set.mayHaveOther(new Set(['b']), 90_000), false, 'it was asked');
+    stage.set.settled(record(4, 'a'));
+    assert.equal(stage.set.mayHaveOther(none, 30_999), true);
+    assert.equal(stage.set.mayHaveOther(none, 31_000), false);
+    stage.set.onLinkUp('b', 'b2', 2000);
+    assert.equal(stage.set.mayHaveOther(none, 2000), false, 'it is gone');
+    const other = new Stage({}, 'a', 'b');
+    other.set.readFrom(other.row('a'), 4, 0);
+    other.set.onUnfit(other.row('b'), 0, 0);
+    assert.equal(other.set.mayHaveOther(none, 0), false, 'it is of another history');
+  });
+
   test('a source that is to be moved stays until all of it is read', () => {
     const stage = new Stage({}, 'a', 'b');
     stage.set.readFrom(stage.row('a'), 4, 0);
