@@ -8,6 +8,7 @@ import { checkNoDuplicates, checkNoLoss } from './checks.js';
 import { loaded, partitionAt, recordOf, untilHeldBy } from './pair.js';
 import type { Pair } from './pair.js';
 import type { Answer } from './next-hop.js';
+import type { StoreNode } from './store-node.js';
 import type { HoldingCounters } from '../../src/gateway/ownership/holding.js';
 
 /** Several blocks. */
@@ -44,6 +45,16 @@ function leastAttempts(pair: Pair): number {
     least = Math.min(least, table?.attempts.get(row) ?? 0);
   }
   return least;
+}
+
+/** Turns one byte of a message in a copy; the first one is number 0. */
+function damage({ store }: StoreNode, name: string, nth: number): void {
+  const copy = store?.partitions.find(name);
+  assert.ok(store !== undefined && copy !== undefined);
+  let row = copy.first;
+  for (let i = 0; i < nth; i++) row = store.entries.nextOf(row);
+  const bytes = store.segments.read(store.entries.slotOf(row));
+  bytes[0] = (bytes[0] ?? 0) ^ 0xff;
 }
 
 function allDelivered(pair: Pair, letters = LETTERS): void {
@@ -124,6 +135,46 @@ describe('a copy that was given up and is back', () => {
     first.start();
     untilHeldBy(pair, 'gw-2', 2, 60_000);
     checkNoDuplicates(group.letters);
+  });
+
+  for (const isTogether of [true, false]) {
+    const when = isTogether ? 'that is back with it' : 'that is back later';
+    test(`with damaged messages does not stand for the other one ${when}: that brings these, and nothing twice`, () => {
+      const pair = givenUp();
+      const { group, first, second } = pair;
+      group.hops.script = () => 'accept';
+      for (const nth of [0, 1, 100, LETTERS - 1]) damage(first, pair.name, nth);
+      group.cutOff('gw-2', false, [first]);
+      if (isTogether) {
+        for (const nth of [2, 200]) damage(second, pair.name, nth);
+        group.cutOff('gw-2', false, [second]);
+      } else {
+        group.until(() => group.letters.delivered === LETTERS - 4, 'what is sound', 60_000);
+        group.until(() => recordOf(pair)?.gaveUp.length === 1, 'the end of the damaged copy', 60_000);
+        group.cutOff('gw-2', false);
+      }
+      allDelivered(pair);
+      checkNoDuplicates(group.letters);
+      assert.equal(countersAt(pair, 'gw-2').adopted, LETTERS);
+    });
+  }
+
+  test('with damaged messages is known as such to the next holder, too', () => {
+    const pair = givenUp();
+    const { group, first } = pair;
+    damage(first, pair.name, 0);
+    group.network.slow('gw-2', first.id, 100);
+    group.cutOff('gw-2', false, [first]);
+    group.until(() => countersAt(pair, 'gw-2').adopted >= HALF, 'half of it');
+    group.gateway('gw-2').kill();
+    group.network.slow('gw-2', first.id, 0);
+    group.run(2000);
+    group.gateway('gw-2').start();
+    group.until(() => group.gateway('gw-2').link(first.id)?.isUp === true, 'its link');
+    group.until(() => recordOf(pair)?.gaveUp.length === 1, 'the end of the damaged copy', 60_000);
+    group.cutOff('gw-2', false);
+    for (const letter of group.letters.all) letter.mayRepeat = true;
+    allDelivered(pair);
   });
 
   test('is none any more when its store is seen in a new boot', () => {

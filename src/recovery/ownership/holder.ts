@@ -443,7 +443,7 @@ export class PartitionHolder {
     this.tick(nowMs);
   }
 
-  /** There is no such copy any more. */
+  /** There is no such copy any more, or the rest of it can't be read: it says nothing of the others. */
   onGivenUpGone(member: RecordedMember, nowMs: number): void {
     const isGivenUp = isMemberOf(this.#record?.gaveUp ?? NO_GIVEN, member.storeId, member.bootId);
     if (this.#set === undefined || !isGivenUp) return;
