@@ -133,6 +133,30 @@ describe('partitions that nobody serves any more', () => {
     judged(group);
   });
 
+  test('a store that had a copy and is down when its gateway starts is waited for, though it can\'t be found', () => {
+    const group = left(['gw-0'], 6, {
+      gateways: ['gw-0', 'gw-1'], groupOf: { 'gw-1': ['gw-1'] }, alone: ['gw-1'], stores: 3,
+    });
+    const away = group.store('a');
+    group.gateway('gw-1').start();
+    group.run(1000);
+    const withCopy = [0, 1, 2, 3].map((n) => partitionName('gw-0', n))
+      .filter((name) => group.register.recordOf(name)?.members.some(({ storeId }) => storeId === away.id));
+    assert.notEqual(withCopy.length, 0);
+    group.cutOff('gw-1', true, [away]);
+    const areEnded = (): boolean => withCopy.every((name) => group.register.recordOf(name)?.holder.incarnation === 0);
+    group.until(areEnded, 'their end', 120_000);
+    group.gateway('gw-1').kill();
+    group.gateway('gw-1').unknown.add(away.id);
+    group.gateway('gw-1').start();
+    group.run(60_000);
+    assert.ok(areEnded(), 'what names the store stays');
+    group.cutOff('gw-1', false, [away]);
+    group.gateway('gw-1').learn(away.id);
+    group.until(() => isGone(group, 'gw-0', 4), 'their end everywhere');
+    judged(group);
+  });
+
   test('who dies after a partition has ended is followed by another', () => {
     const group = left(['gw-0'], 6, {
       gateways: ['gw-0', 'gw-1', 'gw-2'], groupOf: { 'gw-1': ['gw-1', 'gw-2'], 'gw-2': ['gw-1', 'gw-2'] }, orphanGraceMs: 100,

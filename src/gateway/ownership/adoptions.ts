@@ -77,7 +77,7 @@ interface TakenIn {
 }
 
 /** Entries beside one another in the copy. */
-interface Run {
+interface EntryRun {
   readonly first: number;
   count: number;
 }
@@ -100,7 +100,7 @@ export class Adoptions {
   readonly #digest = new Digest();
   #holderWallMs = 0;
   #cursor = 0;
-  #runs: readonly Run[] = [];
+  #runs: readonly EntryRun[] = [];
   /** Handles at its store are gone: it is fenced before anything else is asked. */
   #isSwitched = false;
   /** By the epoch that copies counted in last. */
@@ -257,10 +257,10 @@ export class Adoptions {
   }
 
   /** What of a block is in, and may be deleted at its copy. */
-  #noteTaken(rows: Uint8Array, missing: Set<number>, damaged: ReadonlySet<number>): readonly Run[] {
+  #noteTaken(rows: Uint8Array, missing: Set<number>, damaged: ReadonlySet<number>): readonly EntryRun[] {
     const view = new DataView(rows.buffer, rows.byteOffset, rows.byteLength);
-    const runs: Run[] = [];
-    let run: Run | undefined;
+    const runs: EntryRun[] = [];
+    let run: EntryRun | undefined;
     for (let offset = 0; offset < view.byteLength; offset += ENTRY_ROW_BYTES) {
       const position = entryPosition(view, offset);
       if (damaged.has(position)) {

@@ -47,6 +47,7 @@
  * earlier. Time comes in by tick(); nothing here waits for a promise.
  */
 import { invariant } from '../../base/invariant.js';
+import { MEMBERS_MAX } from '../../protocol/fields.js';
 import type {
   GivenUpCopy, HolderId, PartitionRecord, RecordedMember, Term,
 } from '../../protocol/partition-record.js';
@@ -843,7 +844,8 @@ export class PartitionHolder {
       this.#enter(HolderState.ASKING, nowMs, 'a newer record is known');
       return;
     }
-    if (this.#foundFor?.members.some((each) => this.#isUp(each)) === true) {
+    const before = this.#foundFor;
+    if (before !== undefined && !isEnded(before) && before.members.some((each) => this.#isUp(each))) {
       this.#enter(HolderState.ASKING, nowMs, 'a copy is back before it was given up');
       return;
     }
@@ -962,7 +964,9 @@ export class PartitionHolder {
     for (const member of record.members) this.#ports.stores.release(member);
     const epoch = this.#nextEpoch();
     const term = { number: epoch, nonce: this.#ports.nonce() };
-    const members = owner.incarnation === 0 ? NO_MEMBERS : record.members;
+    // What has ended names every copy that there may still be: each is to be dropped.
+    const members = owner.incarnation === 0 ? [...record.members, ...set.strays].slice(0, MEMBERS_MAX)
+      : record.members;
     const handing = { ...record, epoch, term, holder: owner, members };
     this.#forget();
     this.#handing = handing;
