@@ -216,6 +216,50 @@ describe('a gateway that an operator retires', () => {
     judged(group);
   });
 
+  for (const [missing, letters] of [['a store', ['a']], ['all stores', ['a', 'b']]] as const) {
+    test(`and that lives: who does not reach ${missing} is given nothing`, () => {
+      const group = Group.started({ ...OPTIONS, groupOf: { 'gw-2': ['gw-2'], 'gw-3': ['gw-3'] } });
+      group.hops.script = () => 'defer';
+      for (let i = 0; i < 20; i++) group.submit('gw-1', ['q1', 'q2']);
+      group.run(10_000);
+      group.cutOff('gw-2', true, letters.map((letter) => group.store(letter)));
+      group.run(group.leaseMs + 1000);
+      retire(group, 'gw-3', 'gw-1');
+      const holders = new Set<string>();
+      group.until(() => {
+        for (let n = 0; n < 4; n++) holders.add(group.register.recordOf(partitionName('gw-1', n))?.holder.gatewayId ?? '');
+        return group.served('gw-1', 'gw-1').length === 0 && group.served('gw-3', 'gw-1').length > 0;
+      }, 'it has handed on what it had');
+      assert.equal(holders.has('gw-2'), false);
+      group.hops.script = () => 'accept';
+      group.until(() => group.letters.delivered === 40, 'all deliveries');
+      judged(group);
+    });
+  }
+
+  test('and that has an empty partition of which copies were given up hands it on: they may come back', () => {
+    const group = Group.started({ gateways: ['gw-1', 'gw-2'], stores: 3, partitions: 1, noRescue: ['gw-2'] });
+    group.hops.script = () => 'defer';
+    const name = partitionName('gw-1', 0);
+    for (let i = 0; i < 5; i++) group.submit('gw-1', ['q1']);
+    group.run(10_000);
+    const away = group.stores.filter(({ id }) => group.register.recordOf(name)?.members.some(({ storeId }) => storeId === id));
+    group.gateway('gw-1').kill();
+    group.cutOff('gw-1', true, away);
+    group.gateway('gw-1').start();
+    const giveUp = (): readonly string[] | undefined =>
+      group.gateway('gw-1').core?.holdings.giveUp(away.map(({ id }) => id));
+    group.until(() => giveUp()?.includes(name) === true, 'the order');
+    group.until(() => group.served('gw-1', 'gw-1').length === 1, 'that it goes on, empty');
+    retire(group, 'gw-2', 'gw-1');
+    group.until(() => group.served('gw-2', 'gw-1').length === 1, 'that it is handed on');
+    assert.equal(group.register.recordOf(name)?.gaveUp.length, 2);
+    group.hops.script = () => 'accept';
+    group.until(() => group.letters.delivered === 5, 'what they had');
+    group.until(() => isGone(group, 'gw-1', 1), 'its end');
+    judged(group);
+  });
+
   test('and that is taken back: it begins anew', () => {
     const group = Group.started(OPTIONS);
     group.run(10_000);

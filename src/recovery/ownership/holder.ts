@@ -466,9 +466,14 @@ export class PartitionHolder {
     this.#ports.memory.stop();
   }
 
-  /** It is needed no more, and empty: nobody is to hold it. What was given up may still come back (16). */
+  /** What was given up may still come back (16). */
+  get mayEnd(): boolean {
+    return this.#record?.gaveUp.length === 0;
+  }
+
+  /** It is needed no more, and empty: nobody is to hold it. */
   end(nowMs: number): void {
-    if (this.#record?.gaveUp.length === 0) this.handBack(nobody(this.#options.partition), nowMs);
+    if (this.mayEnd) this.handBack(nobody(this.#options.partition), nowMs);
   }
 
   /** The owner is away again before anything was released: goes on as holder. */
