@@ -9,8 +9,9 @@
  *   ASKING       ─ another's, and well ─► IDLE
  *   ASKING       ─ the record names us by a new term (13, or a change made late) / fence ─► FENCING
  *   ASKING       ─ no record, or every copy gone, and every store has answered / found ─► FOUNDING
- *   FOUNDING     ─ stores have the first term / change ─► CLAIMING ─ moved, and mine ─► HOLDER, by way of
- *                  WAITING_OUT where leases may run that no living member can tell of
+ *   FOUNDING     ─ stores have the first term / change ─► CLAIMING ─ moved, and mine ─► HOLDER
+ *   CLAIMING     ─ moved, founded, and leases may run that no living member can tell of ─► WAITING_OUT ─ all
+ *                  are out ─► HOLDER
  *   FOUNDING     ─ the register moved, a newer record is known, or a copy of this one is back ─► ASKING
  *   CLAIMING     ─ another change came first, or no member can be read any more ─► ASKING
  *   WAITING_OUT  ─ the fenced member is away ─► FENCING
@@ -88,14 +89,14 @@ const VALID: readonly (readonly number[])[] = [
   [S.ASKING, S.CLAIMING],
   [S.ASKING, S.FENCING, S.WAITING_OUT, S.HOLDER],
   [S.WAITING_OUT, S.CLAIMING, S.FOUNDING, S.LOST],
-  [S.FENCING, S.READING, S.HOLDER, S.CLAIMING, S.FOUNDING, S.LOST],
+  [S.FENCING, S.READING, S.HOLDER, S.LOST],
   [S.HOLDER, S.CLAIMING, S.FOUNDING, S.LOST],
   [S.HANDING_BACK, S.LOST],
   [S.HOLDER, S.IDLE, S.LOST],
   [S.ASKING],
 ];
 
-function isValidHolderTransition(from: number, to: number): boolean {
+export function isValidHolderTransition(from: number, to: number): boolean {
   return VALID[from]?.includes(to) ?? false;
 }
 
