@@ -209,4 +209,29 @@ describe('a copy that was given up and is back', () => {
     checkNoLoss(group.letters);
     checkNoDuplicates(group.letters);
   });
+
+  test('is read only when who was deposed can deliver by it no more', () => {
+    const pair = loaded({ partitions: 1 });
+    const { group, name, first, second } = pair;
+    group.freeze('gw-1');
+    group.cutOff('gw-2', true, [first, second]);
+    const holdings = group.gateway('gw-2').core?.holdings;
+    group.until(() => holdings?.waiting().some(({ partition }) => partition === name) === true, 'the named state', 60_000);
+    assert.deepEqual(holdings?.giveUp([first.id, second.id]).filter((one) => one === name), [name]);
+    untilHeldBy(pair, 'gw-2', 1, 60_000);
+    // It has leases anew, and hears of nothing any more.
+    group.gateway('gw-1').register?.cutOff();
+    group.thaw('gw-1');
+    const mayDeliver = (): boolean => partitionAt(pair, 'gw-1')?.holder.mayDeliver(group.scheduler.nowMs) === true;
+    group.until(mayDeliver, 'its leases');
+    group.cutOff('gw-1', true);
+    group.cutOff('gw-2', false);
+    let waitedMs = 0;
+    for (; mayDeliver(); waitedMs += 10) {
+      assert.equal(countersAt(pair, 'gw-2').adopted, 0);
+      group.run(10);
+    }
+    assert.ok(waitedMs > 1000, `it could deliver for ${String(waitedMs)} ms`);
+    group.until(() => countersAt(pair, 'gw-2').adopted === 5, 'what the copies had', 60_000);
+  });
 });
