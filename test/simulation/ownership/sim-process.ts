@@ -569,7 +569,8 @@ export class Part {
 
   #fillEnd(row: PartitionMember, link: Link, term: Term): void {
     const { set } = this.holder;
-    const ids = [...this.entries.values()].filter(({ state }) => state !== 'withdrawing'
+    // What is not here can't be sent: an entry without its body is none there.
+    const ids = [...this.entries.values()].filter(({ state, hasBody }) => hasBody && state !== 'withdrawing'
       && state !== 'ended').map(({ id }) => id);
     const snapshot: Snapshot = { at: this.#position, ids, ring: [...this.#ring] };
     this.#filled.add(row);
