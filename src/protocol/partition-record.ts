@@ -9,8 +9,8 @@
  *   members   copies that count: a store in one boot. A restarted store is another member
  *   gaveUp    copies that an operator gave up and that were not adopted since (rule 16 of ownership)
  *
- * A partition that has ended is held by nobody: incarnation 0, no members
- * (gateway/ownership/ended-partitions.ts).
+ * A partition that has ended is held by nobody: incarnation 0. Its members are copies that count for nothing
+ * and are to be dropped (gateway/ownership/ended-partitions.ts).
  */
 
 /** Partitions of one gateway: a fixed small number. */

@@ -10,6 +10,7 @@
  * What a partition's record means is protocol/partition-record.ts.
  */
 import { invariant } from '../base/invariant.js';
+import { MEMBERS_MAX } from '../protocol/fields.js';
 import { isMemberOf } from '../protocol/partition-record.js';
 import type { GivenUpCopy, HolderId, PartitionRecord, RecordedMember, Term } from '../protocol/partition-record.js';
 import { BrokenRule, fieldsOf, isWhole, parseJson, readList } from './core/shapes.js';
@@ -18,8 +19,6 @@ import { isName } from './keys.js';
 import { VALUE_BYTES_MAX, utf8Bytes } from './limits.js';
 
 const RECORD_VERSION = 1;
-/** Members of a partition: two, and a third while one takes the place of another; with room. */
-const MEMBERS_MAX = 8;
 /** Copies that were given up and are not adopted yet: as many as a message to a store may carry. */
 const GAVE_UP_MAX = 64;
 /** Addresses of one process: two paths, and its admin port. */
@@ -180,7 +179,7 @@ function readPartition({ epoch, term, holder, members, gaveUp }: Fields): Partit
   // One store may have two boots: while its new boot takes the place of the old one.
   const given = readMembers(gaveUp, GAVE_UP_MAX, 'gaveUp', readGiven);
   if (given instanceof BrokenRule) return given;
-  if (who.incarnation === 0 && list.length + given.length > 0) return new BrokenRule('members of nobody');
+  if (who.incarnation === 0 && given.length > 0) return new BrokenRule('copies that nobody gave up');
   return { epoch, term: since, holder: who, members: list, gaveUp: given };
 }
 

@@ -8,6 +8,7 @@ import { checkNoDuplicates, checkNoLoss } from './checks.js';
 import { loaded, partitionAt, recordOf, untilHeldBy } from './pair.js';
 import type { Pair } from './pair.js';
 import type { Answer } from './next-hop.js';
+import type { StoreNode } from './store-node.js';
 import type { HoldingCounters } from '../../src/gateway/ownership/holding.js';
 
 /** Several blocks. */
@@ -44,6 +45,16 @@ function leastAttempts(pair: Pair): number {
     least = Math.min(least, table?.attempts.get(row) ?? 0);
   }
   return least;
+}
+
+/** Turns one byte of a message in a copy; the first one is number 0. */
+function damage({ store }: StoreNode, name: string, nth: number): void {
+  const copy = store?.partitions.find(name);
+  assert.ok(store !== undefined && copy !== undefined);
+  let row = copy.first;
+  for (let i = 0; i < nth; i++) row = store.entries.nextOf(row);
+  const bytes = store.segments.read(store.entries.slotOf(row));
+  bytes[0] = (bytes[0] ?? 0) ^ 0xff;
 }
 
 function allDelivered(pair: Pair, letters = LETTERS): void {
@@ -126,6 +137,46 @@ describe('a copy that was given up and is back', () => {
     checkNoDuplicates(group.letters);
   });
 
+  for (const isTogether of [true, false]) {
+    const when = isTogether ? 'that is back with it' : 'that is back later';
+    test(`with damaged messages does not stand for the other one ${when}: that brings these, and nothing twice`, () => {
+      const pair = givenUp();
+      const { group, first, second } = pair;
+      group.hops.script = () => 'accept';
+      for (const nth of [0, 1, 100, LETTERS - 1]) damage(first, pair.name, nth);
+      group.cutOff('gw-2', false, [first]);
+      if (isTogether) {
+        for (const nth of [2, 200]) damage(second, pair.name, nth);
+        group.cutOff('gw-2', false, [second]);
+      } else {
+        group.until(() => group.letters.delivered === LETTERS - 4, 'what is sound', 60_000);
+        group.until(() => recordOf(pair)?.gaveUp.length === 1, 'the end of the damaged copy', 60_000);
+        group.cutOff('gw-2', false);
+      }
+      allDelivered(pair);
+      checkNoDuplicates(group.letters);
+      assert.equal(countersAt(pair, 'gw-2').adopted, LETTERS);
+    });
+  }
+
+  test('with damaged messages is known as such to the next holder, too', () => {
+    const pair = givenUp();
+    const { group, first } = pair;
+    damage(first, pair.name, 0);
+    group.network.slow('gw-2', first.id, 100);
+    group.cutOff('gw-2', false, [first]);
+    group.until(() => countersAt(pair, 'gw-2').adopted >= HALF, 'half of it');
+    group.gateway('gw-2').kill();
+    group.network.slow('gw-2', first.id, 0);
+    group.run(2000);
+    group.gateway('gw-2').start();
+    group.until(() => group.gateway('gw-2').link(first.id)?.isUp === true, 'its link');
+    group.until(() => recordOf(pair)?.gaveUp.length === 1, 'the end of the damaged copy', 60_000);
+    group.cutOff('gw-2', false);
+    for (const letter of group.letters.all) letter.mayRepeat = true;
+    allDelivered(pair);
+  });
+
   test('is none any more when its store is seen in a new boot', () => {
     const pair = givenUp();
     const { group, first, second } = pair;
@@ -157,5 +208,30 @@ describe('a copy that was given up and is back', () => {
     assert.ok(late.arrivals.size <= 1);
     checkNoLoss(group.letters);
     checkNoDuplicates(group.letters);
+  });
+
+  test('is read only when who was deposed can deliver by it no more', () => {
+    const pair = loaded({ partitions: 1 });
+    const { group, name, first, second } = pair;
+    group.freeze('gw-1');
+    group.cutOff('gw-2', true, [first, second]);
+    const holdings = group.gateway('gw-2').core?.holdings;
+    group.until(() => holdings?.waiting().some(({ partition }) => partition === name) === true, 'the named state', 60_000);
+    assert.deepEqual(holdings?.giveUp([first.id, second.id]).filter((one) => one === name), [name]);
+    untilHeldBy(pair, 'gw-2', 1, 60_000);
+    // It has leases anew, and hears of nothing any more.
+    group.gateway('gw-1').register?.cutOff();
+    group.thaw('gw-1');
+    const mayDeliver = (): boolean => partitionAt(pair, 'gw-1')?.holder.mayDeliver(group.scheduler.nowMs) === true;
+    group.until(mayDeliver, 'its leases');
+    group.cutOff('gw-1', true);
+    group.cutOff('gw-2', false);
+    let waitedMs = 0;
+    for (; mayDeliver(); waitedMs += 10) {
+      assert.equal(countersAt(pair, 'gw-2').adopted, 0);
+      group.run(10);
+    }
+    assert.ok(waitedMs > 1000, `it could deliver for ${String(waitedMs)} ms`);
+    group.until(() => countersAt(pair, 'gw-2').adopted === 5, 'what the copies had', 60_000);
   });
 });

@@ -133,6 +133,30 @@ describe('partitions that nobody serves any more', () => {
     judged(group);
   });
 
+  test('a store that had a copy and is down when its gateway starts is waited for, though it can\'t be found', () => {
+    const group = left(['gw-0'], 6, {
+      gateways: ['gw-0', 'gw-1'], groupOf: { 'gw-1': ['gw-1'] }, alone: ['gw-1'], stores: 3,
+    });
+    const away = group.store('a');
+    group.gateway('gw-1').start();
+    group.run(1000);
+    const withCopy = [0, 1, 2, 3].map((n) => partitionName('gw-0', n))
+      .filter((name) => group.register.recordOf(name)?.members.some(({ storeId }) => storeId === away.id));
+    assert.notEqual(withCopy.length, 0);
+    group.cutOff('gw-1', true, [away]);
+    const areEnded = (): boolean => withCopy.every((name) => group.register.recordOf(name)?.holder.incarnation === 0);
+    group.until(areEnded, 'their end', 120_000);
+    group.gateway('gw-1').kill();
+    group.gateway('gw-1').unknown.add(away.id);
+    group.gateway('gw-1').start();
+    group.run(60_000);
+    assert.ok(areEnded(), 'what names the store stays');
+    group.cutOff('gw-1', false, [away]);
+    group.gateway('gw-1').learn(away.id);
+    group.until(() => isGone(group, 'gw-0', 4), 'their end everywhere');
+    judged(group);
+  });
+
   test('who dies after a partition has ended is followed by another', () => {
     const group = left(['gw-0'], 6, {
       gateways: ['gw-0', 'gw-1', 'gw-2'], groupOf: { 'gw-1': ['gw-1', 'gw-2'], 'gw-2': ['gw-1', 'gw-2'] }, orphanGraceMs: 100,
@@ -189,6 +213,50 @@ describe('a gateway that an operator retires', () => {
     group.hops.script = () => 'accept';
     group.until(() => group.letters.delivered === 40, 'all deliveries');
     group.until(() => isGone(group, 'gw-1', 4), 'the end of its partitions');
+    judged(group);
+  });
+
+  for (const [missing, letters] of [['a store', ['a']], ['all stores', ['a', 'b']]] as const) {
+    test(`and that lives: who does not reach ${missing} is given nothing`, () => {
+      const group = Group.started({ ...OPTIONS, groupOf: { 'gw-2': ['gw-2'], 'gw-3': ['gw-3'] } });
+      group.hops.script = () => 'defer';
+      for (let i = 0; i < 20; i++) group.submit('gw-1', ['q1', 'q2']);
+      group.run(10_000);
+      group.cutOff('gw-2', true, letters.map((letter) => group.store(letter)));
+      group.run(group.leaseMs + 1000);
+      retire(group, 'gw-3', 'gw-1');
+      const holders = new Set<string>();
+      group.until(() => {
+        for (let n = 0; n < 4; n++) holders.add(group.register.recordOf(partitionName('gw-1', n))?.holder.gatewayId ?? '');
+        return group.served('gw-1', 'gw-1').length === 0 && group.served('gw-3', 'gw-1').length > 0;
+      }, 'it has handed on what it had');
+      assert.equal(holders.has('gw-2'), false);
+      group.hops.script = () => 'accept';
+      group.until(() => group.letters.delivered === 40, 'all deliveries');
+      judged(group);
+    });
+  }
+
+  test('and that has an empty partition of which copies were given up hands it on: they may come back', () => {
+    const group = Group.started({ gateways: ['gw-1', 'gw-2'], stores: 3, partitions: 1, noRescue: ['gw-2'] });
+    group.hops.script = () => 'defer';
+    const name = partitionName('gw-1', 0);
+    for (let i = 0; i < 5; i++) group.submit('gw-1', ['q1']);
+    group.run(10_000);
+    const away = group.stores.filter(({ id }) => group.register.recordOf(name)?.members.some(({ storeId }) => storeId === id));
+    group.gateway('gw-1').kill();
+    group.cutOff('gw-1', true, away);
+    group.gateway('gw-1').start();
+    const giveUp = (): readonly string[] | undefined =>
+      group.gateway('gw-1').core?.holdings.giveUp(away.map(({ id }) => id));
+    group.until(() => giveUp()?.includes(name) === true, 'the order');
+    group.until(() => group.served('gw-1', 'gw-1').length === 1, 'that it goes on, empty');
+    retire(group, 'gw-2', 'gw-1');
+    group.until(() => group.served('gw-2', 'gw-1').length === 1, 'that it is handed on');
+    assert.equal(group.register.recordOf(name)?.gaveUp.length, 2);
+    group.hops.script = () => 'accept';
+    group.until(() => group.letters.delivered === 5, 'what they had');
+    group.until(() => isGone(group, 'gw-1', 1), 'its end');
     judged(group);
   });
 

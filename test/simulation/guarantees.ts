@@ -10,6 +10,7 @@ import { MailQueue } from '../../src/gateway/queue/mail-queue.js';
 import type { Delivery } from '../../src/gateway/queue/types.js';
 import { COMMITTED, NOTIFY_NEVER, NO_MEMORY, NOT_READY, REFUSED } from '../../src/gateway/queue/types.js';
 import type { PartitionRecord } from '../../src/protocol/partition-record.js';
+import { HolderState } from '../../src/recovery/ownership/holder.js';
 import type { GatewayNode } from '../scenario/gateway-node.js';
 import { hasEntry } from '../scenario/inspect.js';
 import { sameBytes, textOf } from '../scenario/letters.js';
@@ -88,6 +89,10 @@ export class Guarantees {
       return;
     }
     if (letter.outcome === 0 && letter.gateway === gateway) fail(`G1: message ${String(letter.id)} is tried before its client was answered`);
+    // A real attempt sends the first bytes long before its dot.
+    const content = new Uint8Array(delivery.contentBytes);
+    core.copyContent(delivery, content, 0);
+    if (!sameBytes(content, letter.content)) fail(`G2: message ${String(letter.id)} is tried without its body`);
     const copy = letter.copyIn(delivery.queue.route.queueName);
     if (copy !== undefined && copy.firstAttempt === 0 && (core.mayDeliver(delivery) || !this.hasOther(gateway, copy.queueKey))) copy.firstAttempt = this.ports.ledger.moment();
   }
@@ -142,6 +147,16 @@ export class Guarantees {
     this.open.delete(delivery);
     const mirror = mirrorOf(core, delivery);
     for (const dot of dots) dot.settledNumber = mirror.lastNumber;
+  }
+
+  /** G4: who gives a partition away has heard the end of each attempt: a fault excuses a repeat, this is none. */
+  onGivenAway(partition: string): void {
+    for (const { id, core } of this.ports.gateways) {
+      for (const { name, holder, inFlightCount } of core?.registry.partitions ?? []) {
+        if (name !== partition || holder.state !== HolderState.HANDING_BACK || inFlightCount === 0) continue;
+        fail(`G4: ${id} gives ${name} away with ${String(inFlightCount)} messages in flight`);
+      }
+    }
   }
 
   private newDot(gateway: string, mirror: Partition, isUnanswered: boolean): Dot {
@@ -201,6 +216,8 @@ export class Guarantees {
       if (core === undefined) continue;
       if (core.memory.usedBytes > core.memory.limitBytes) fail(`G7: ${id} uses ${String(core.memory.usedBytes)} of ${String(core.memory.limitBytes)} bytes`);
       for (const mirror of core.registry.partitions) {
+        const isKept = mirror.holder.state === HolderState.HOLDER && mirror.isLeaving;
+        if (isKept) fail(`G2b: ${id} holds ${mirror.name}, and has stopped to deliver from it`);
         if (!mirror.mayDeliver(process.nowMs)) continue;
         const key = mirror.name;
         const other = owners.get(key);

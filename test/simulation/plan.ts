@@ -11,16 +11,19 @@ export const FAULT_KINDS = [
   'hop-cuts', 'hop-down', 'resend', 'replace', 'drain-store', 'rebalance', 'planned-stop', 'twin', 'lose-store', 'hop-verbose', 'many-recipients',
   'register-away', 'register-slow', 'register-late', 'register-loses', 'register-cut', 'register-rollback',
 ] as const;
+/** Orders of operators that begin and end partitions: in seeds of their own, beside what else these have. */
+const RETIRE = 'retire';
+const RETIRE_EVERY = 5;
 /** Stories told step by step (plots.ts), each about one rule of who may write and who may deliver. */
 export const PLOTS = [
   'plot-frozen-owner', 'plot-stale-copy', 'plot-spilled-owner', 'plot-drain-cut', 'plot-change-in-doubt', 'plot-refill-live', 'plot-refusal-lost', 'plot-taker-dies',
-  'plot-hand-back', 'plot-both-stores', 'plot-both-lost', 'plot-pair', 'plot-source-dies',
-  'plot-small-taker',
+  'plot-hand-back', 'plot-both-stores', 'plot-both-lost', 'plot-pair', 'plot-source-dies', 'plot-short-memory',
+  'plot-given-up', 'plot-small-taker',
 ] as const;
 export type PlotName = (typeof PLOTS)[number];
 /** 'spill': a store came back with what its file held; 'begins-empty': every copy was lost. Both follow from others. */
-export type FaultKind = (typeof FAULT_KINDS)[number] | PlotName | 'spill' | 'begins-empty';
-export const ALL_KINDS: readonly FaultKind[] = [...FAULT_KINDS, ...PLOTS, 'spill', 'begins-empty'];
+export type FaultKind = (typeof FAULT_KINDS)[number] | PlotName | typeof RETIRE | 'spill' | 'begins-empty';
+export const ALL_KINDS: readonly FaultKind[] = [...FAULT_KINDS, ...PLOTS, RETIRE, 'spill', 'begins-empty'];
 
 /** Kinds that take nothing away for longer than a lease lasts. */
 const HARMLESS: readonly FaultKind[] = ['blink', 'small-chunks', 'clocks', 'hop-defers', 'hop-rejects', 'hop-hangs', 'hop-cuts', 'hop-down', 'resend', 'hop-verbose', 'many-recipients'];
@@ -95,10 +98,15 @@ export function planOf(seed: number, steps: number): Plan {
 function stageOf(prng: Prng, plan: Plan, plot: PlotName): Partial<Plan> {
   const kinds = new Set(prng.below(2) === 0 ? [...plan.kinds].filter((kind) => CALM.includes(kind)) : plan.kinds);
   return {
-    plot, kinds, isHarmless: false, hasTwin: kinds.has('twin'), gateways: ['gw-1', 'gw-2', 'gw-3'].slice(0, prng.pick([2, 2, 3])), stores: ['store-a', 'store-b', 'store-c', 'store-d'].slice(0, plot === 'plot-drain-cut' || plot === 'plot-both-lost' ? 3 + prng.below(2) : prng.pick([2, 3, 3])),
-    leaseMs: 4000, faultEvery: 30, minReplicas: plot === 'plot-change-in-doubt' || plot === 'plot-refill-live' || plot === 'plot-both-lost' ? 1 : prng.pick([1, 1, 2]), commitTimeoutMs: plot === 'plot-refusal-lost' ? 600 : plan.commitTimeoutMs,
+    plot, kinds, isHarmless: false, hasTwin: kinds.has('twin'), gateways: ['gw-1', 'gw-2', 'gw-3'].slice(0, prng.pick([2, 2, 3])), stores: ['store-a', 'store-b', 'store-c', 'store-d'].slice(0, plot === 'plot-drain-cut' || plot === 'plot-both-lost' || plot === 'plot-given-up' ? 3 + prng.below(2) : prng.pick([2, 3, 3])),
+    leaseMs: 4000, faultEvery: 30, minReplicas: plot === 'plot-change-in-doubt' || plot === 'plot-refill-live' || plot === 'plot-both-lost' || plot === 'plot-given-up' ? 1 : prng.pick([1, 1, 2]), commitTimeoutMs: plot === 'plot-refusal-lost' ? 600 : plan.commitTimeoutMs,
     storeMemoryBytes: 64 * MEBIBYTE, gatewayMemoryBytes: 64 * MEBIBYTE,
     ...(plot === 'plot-small-taker' ? smallOf(kinds) : {}),
+    ...(plot === 'plot-hand-back' ? { kinds: new Set<FaultKind>([...kinds, 'hop-hangs']) } : {}),
+    ...(plot === 'plot-short-memory' ? {
+      kinds: new Set<FaultKind>([...kinds, 'hop-defers', 'hop-rejects']), gatewayMemoryBytes: MEBIBYTE / 2,
+      acceptShare: 0.8, littleBytes: 0,
+    } : {}),
     ...(plot === 'plot-refill-live' || plot === 'plot-both-stores' ? { refillFrameBytes: 600, windowBytes: 3000, ringBytes: 4000 } : {}),
   };
 }
@@ -113,8 +121,9 @@ function smallOf(kinds: ReadonlySet<FaultKind>): Partial<Plan> {
 
 function swarmOf(prng: Prng, seed: number, steps: number): Plan {
   const choice = prng.below(ONE_HARMLESS_IN) === 0 ? HARMLESS : FAULT_KINDS;
-  const kinds = new Set(choice.filter(() => prng.below(choice === HARMLESS ? 2 : ONE_KIND_IN) === 0));
+  const kinds = new Set<FaultKind>(choice.filter(() => prng.below(choice === HARMLESS ? 2 : ONE_KIND_IN) === 0));
   if (kinds.size === 0) kinds.add(prng.pick(choice));
+  if (choice !== HARMLESS && seed % RETIRE_EVERY === 0) kinds.add(RETIRE);
   const gateways = ['gw-1', 'gw-2', 'gw-3'].slice(0, prng.pick([1, 2, 2, 2, 3]));
   const stores = ['store-a', 'store-b', 'store-c', 'store-d'].slice(0, prng.pick([2, 3, 3, 3, 4]));
   const names = ['q1', 'q2', 'q3', 'q4'].slice(0, 1 + prng.below(4));

@@ -18,11 +18,14 @@
  *   pair             a gateway and one store die at one instant
  *   source dies      a PARTIAL holder loses what it reads (14)
  *   small taker      what is larger than its holder's memory is doubled again (14), while no next hop takes it
+ *   given up         copies that were given up come back to a partition that went on (16)
+ *   short memory     who takes over has no memory for the bodies: they come and go as deliveries need them
  */
 import type { PlotName } from './plan.js';
 import type { Stage } from './stage.js';
 import type { GatewayMachine, StoreMachine } from './world.js';
 import type { Partition } from '../../src/gateway/mirror/partition.js';
+import { HolderState } from '../../src/recovery/ownership/holder.js';
 
 /** A time to wait in ms, or what to wait for. */
 export type Wait = number | (() => boolean);
@@ -30,11 +33,16 @@ export type Script = (stage: Stage) => Generator<Wait, void, void>;
 
 const HELD_MS = 60_000;
 const MESSAGES = 12;
+/** An owner is up for so long before its partitions go home. */
+const HAND_BACK_MS = 10_000;
+/** In the middle of what a gateway may fill with new mail. */
+const FULL_SHARE = 0.4;
+const LARGE_BYTES = 8000;
 /** A refill of a hundred small messages takes some hundred milliseconds. */
 const REFILL_BYTES_PER_MS = 60;
 /** As much as a gateway takes in, of what another has no room for all bodies (plan.ts). */
-const LARGE_MESSAGES = 80;
-const LARGE_BYTES = 16_000;
+const MANY_MESSAGES = 80;
+const MANY_BYTES_MAX = 16_000;
 
 export const PLOT_SCRIPTS: Readonly<Record<PlotName, Script>> = {
   'plot-frozen-owner': frozenOwner,
@@ -51,6 +59,8 @@ export const PLOT_SCRIPTS: Readonly<Record<PlotName, Script>> = {
   'plot-pair': pair,
   'plot-source-dies': sourceDies,
   'plot-small-taker': smallTaker,
+  'plot-short-memory': shortMemory,
+  'plot-given-up': givenUp,
 };
 
 interface Loaded {
@@ -228,8 +238,21 @@ function* handBack(stage: Stage): Generator<Wait, void, void> {
   world.killGateway(owner);
   yield () => stage.takerOf(owner, partition.name) !== undefined;
   const rescuer = stage.takerOf(owner, partition.name);
-  if (prng.below(2) === 0) extras.holdMail(0);
+  if (prng.below(3) === 0) extras.holdMail(0);
   stage.start(owner);
+  // Attempts are in flight when its time comes.
+  yield HAND_BACK_MS - prng.below(2000);
+  extras.holdMail(0);
+  const isStopping = (): boolean => rescuer?.core?.registry.partitions.some(({ name, holder }) =>
+    name === partition.name && holder.state === HolderState.HANDING_BACK) === true;
+  if (prng.below(2) === 0) {
+    yield isStopping;
+    yield prng.below(10);
+    // Before anything is given away, maybe.
+    if (prng.below(2) === 0) world.killGateway(owner);
+    yield prng.below(3000);
+    stage.start(owner);
+  }
   yield () => world.records().get(partition.name)?.holder.gatewayId === owner.gatewayId;
   yield prng.below(30);
   const victim = prng.below(2) === 0 ? owner : rescuer;
@@ -324,8 +347,8 @@ function* sourceDies(stage: Stage): Generator<Wait, void, void> {
 function* smallTaker(stage: Stage): Generator<Wait, void, void> {
   const { world, extras, prng } = stage;
   const { owner, partition } = yield* loaded(stage);
-  for (let i = 0; i < LARGE_MESSAGES; i++) {
-    extras.send(owner, 1, undefined, LARGE_BYTES);
+  for (let i = 0; i < MANY_MESSAGES; i++) {
+    extras.send(owner, 1, undefined, 1 + prng.below(MANY_BYTES_MAX));
     yield 2;
   }
   world.killGateway(owner);
@@ -349,5 +372,58 @@ function* smallTaker(stage: Stage): Generator<Wait, void, void> {
   world.startStore(read);
   for (const gateway of [owner, victim]) if (gateway !== undefined) stage.start(gateway);
   yield 1000;
+  extras.holdMail(0);
+}
+
+function* shortMemory(stage: Stage): Generator<Wait, void, void> {
+  const { world, extras, prng } = stage;
+  const { owner, partition } = yield* loaded(stage);
+  for (const gateway of world.gateways) {
+    for (let i = 0; i < 50 && isRoomy(gateway); i++) {
+      extras.send(gateway, 4, undefined, LARGE_BYTES);
+      yield 5;
+    }
+  }
+  world.killGateway(owner);
+  yield () => stage.takerOf(owner, partition.name) !== undefined;
+  // Attempts fail, are deferred, refused and go well by turns; each kind makes and takes room.
+  for (let i = 0; i < 6; i++) {
+    yield prng.below(1000);
+    extras.holdMail(prng.below(3) === 0 ? prng.below(2000) : 0);
+    for (const gateway of world.gateways) extras.send(gateway, prng.below(4), undefined, prng.below(LARGE_BYTES));
+  }
+  stage.start(owner);
+  yield 2000;
+  extras.holdMail(0);
+}
+
+function isRoomy({ core }: GatewayMachine): boolean {
+  return core !== undefined && core.memory.usedBytes < core.memory.limitBytes * FULL_SHARE;
+}
+
+function* givenUp(stage: Stage): Generator<Wait, void, void> {
+  const { world, extras, prng } = stage;
+  const { owner, partition: { name }, one, other } = yield* loaded(stage);
+  world.killGateway(owner);
+  for (const gateway of world.gateways) stage.hold(gateway, [one, other], true);
+  const isAway = ({ core }: GatewayMachine): boolean =>
+    core?.holdings.waiting().some(({ partition, waitsFor }) => partition === name && waitsFor === 'copies away') === true;
+  yield () => world.gateways.some(isAway);
+  const taker = world.gateways.find(isAway);
+  if (taker === undefined) return;
+  for (const given of taker.core?.holdings.giveUp([one.id, other.id]) ?? []) world.custody.noteGivenUp(given);
+  yield () => taker.core?.registry.partitions.some((held) => held.name === name) === true;
+  if (prng.below(2) === 0) extras.holdMail(0);
+  // It takes longer to be doubled than to be read.
+  for (const { id } of world.stores) if (id !== one.id && id !== other.id) world.network.slow(taker.id, id, 1);
+  for (const gateway of world.gateways) stage.hold(gateway, [one], false);
+  yield prng.below(600);
+  if (prng.below(2) === 0) world.killGateway(taker);
+  for (const gateway of world.gateways) stage.hold(gateway, [other], false);
+  yield prng.below(2000);
+  for (const { id } of world.stores) world.network.slow(taker.id, id, 0);
+  stage.start(taker);
+  stage.start(owner);
+  yield 2000;
   extras.holdMail(0);
 }

@@ -112,6 +112,11 @@ export class ServiceWatch {
     const all = this.routes.length;
     const story = `${String(up.length)} stores up, ${String(stuck)} of ${String(all)} routes stuck and ${String(awaited)} awaited`;
     if (stuck * 2 > all && core.accepting) throw new GuaranteeBroken(`G6: ${id} takes mail with ${story}`);
+    // Who is retired takes nothing new; nor does he while partitions of his that have ended begin anew.
+    if (core.holdings.isRetired) {
+      ended(life.open);
+      return;
+    }
     const openMs = (stuck + awaited) * 2 <= all && core.registerAway === '' && core.holdings.expected() === '' ? lasts(life.open, process.nowMs) : ended(life.open);
     if (openMs > this.listMs + HEARD_SLACK_MS && !core.accepting && !this.stopping.has(core)) throw new GuaranteeBroken(`G6: ${id} takes no mail though for ${openMs.toFixed(0)} ms there have been ${story}`);
   }

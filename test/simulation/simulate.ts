@@ -80,6 +80,7 @@ function untilDrained(world: World, swarm: Swarm): void {
   for (let why = whyNotDrained(world); why !== ''; why = whyNotDrained(world)) {
     if (world.scheduler.nowMs >= end) throw new GuaranteeBroken(`the world does not drain within ${String(DRAIN_MS)} ms: ${why}`);
     swarm.startAll();
+    swarm.takeBack();
     operator.look();
     releasePoison(world);
     world.run(LOOK_MS);

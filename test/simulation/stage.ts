@@ -16,8 +16,8 @@ import type { GatewayMachine, StoreMachine, World } from './world.js';
 export interface Extras {
   /** Next hops are down for so long; 0 ends it. */
   holdMail(ms: number): void;
-  /** So many messages, small if nothing else is said, to the queue of this name or to any. */
-  send(gateway: GatewayMachine, count: number, name?: string, bytesMax?: number): Letter[];
+  /** So many messages, to the queue of this name or to any; small ones, unless their size is said. */
+  send(gateway: GatewayMachine, count: number, name?: string, bytes?: number): Letter[];
   fire(kind: FaultKind): void;
 }
 

@@ -35,8 +35,6 @@ const REGISTER_SLOW_MS = [20, 300, 1500];
 const REGISTER_LATE_MS = [500, 4000, 20_000];
 /** More, and hardly an attempt would be without trouble for one of them. */
 const MANY_RECIPIENTS = 12;
-/** Of a story's message. */
-const SMALL_BYTES = 300;
 const NOTIFY_CHOICES = [0, 0, 0, 1, 2, 4, 6];
 
 export class Swarm {
@@ -182,6 +180,7 @@ export class Swarm {
     'drain-store': () => { this.drainStore(); },
     rebalance: () => { this.orderRebalance(); },
     twin: () => { this.startTwin(); },
+    retire: () => { this.retire(); },
     'lose-store': () => { this.loseStore(); },
     'register-away': () => { this.onRegister('register-away', (register) => { register.goAway(this.prng.pick(['refusing', 'silent'] as const)); }); },
     'register-slow': () => { this.onRegister('register-slow', (register) => { register.slow(this.prng.pick(REGISTER_SLOW_MS)); }); },
@@ -332,6 +331,25 @@ export class Swarm {
     for (const { core, process } of this.world.gateways) if (!process.isFrozen) core?.mirrors.rebalance.order();
   }
 
+  /** An operator retires a gateway, by way of any that reaches the register, and later takes that back. */
+  private retire(): void {
+    const { world, prng } = this;
+    const { gatewayId } = prng.pick(world.gateways);
+    const rule = { who: 'ann', reason: 'as it pleases', wallMs: 1 };
+    prng.pick(world.gateways).node.register?.bridge.setRetired(gatewayId, rule, (why) => {
+      if (why === '') this.fire('retire');
+    });
+    this.later(() => { this.takeBack(); });
+  }
+
+  /** Every gateway is wanted again; an order that was under way may come yet: asked for until all know. */
+  takeBack(): void {
+    for (const { node } of this.world.gateways) {
+      const bridge = node.register?.bridge;
+      for (const id of bridge?.retired() ?? []) bridge?.setRetired(id, undefined, () => {});
+    }
+  }
+
   /** One never comes back; now and then another dies at that instant. So many are left that a queue finds its mirrors. */
   private loseStore(): void {
     const { world, prng } = this;
@@ -356,11 +374,11 @@ export class Swarm {
   }
 
   /** For a story: so many messages to this gateway. */
-  send(gateway: GatewayMachine, count: number, name?: string, bytesMax = SMALL_BYTES): Letter[] {
+  send(gateway: GatewayMachine, count: number, name?: string, bytes = 1 + this.prng.below(300)): Letter[] {
     const { world, prng, plan } = this;
     const letters: Letter[] = [];
     for (let i = 0; i < count; i++) {
-      const letter = world.submit(gateway, { names: [name ?? prng.pick(plan.queues).name], bytes: 1 + prng.below(bytesMax), recipients: 1, reversePath: 'alice@senders.example', notify: 0 });
+      const letter = world.submit(gateway, { names: [name ?? prng.pick(plan.queues).name], bytes, recipients: 1, reversePath: 'alice@senders.example', notify: 0 });
       this.heard(letter);
       if (letter !== undefined) letters.push(letter);
     }

@@ -22,6 +22,7 @@ import { StoreNode } from '../scenario/store-node.js';
 import { WorldRegister } from '../scenario/world-register.js';
 import type { PartitionRecord } from '../../src/protocol/partition-record.js';
 import { partitionName } from '../../src/protocol/partition-record.js';
+import { AdoptionWatch } from './adoption-watch.js';
 import type { FiledStore } from './custody.js';
 import { Custody, filedOf } from './custody.js';
 import { Guarantees } from './guarantees.js';
@@ -29,6 +30,8 @@ import { checkLog } from './impossible.js';
 import { Ledger, Letter } from './ledger.js';
 import type { Answer } from './next-hops.js';
 import { SimCarrier } from './next-hops.js';
+import { MoveWatch } from './move-watch.js';
+import { OrphanWatch } from './orphan-watch.js';
 import type { FaultKind, Plan } from './plan.js';
 import { SimProcess } from './process.js';
 import { ServiceWatch } from './service.js';
@@ -47,6 +50,9 @@ export interface Machine<N> {
   readonly process: SimProcess;
   readonly node: N;
 }
+
+/** What a process says of a partition that it gives to another one. */
+const GIVEN_AWAY = ['a partition is handed back to its owner', 'a partition of this retired gateway is handed on'];
 
 export interface GatewayMachine extends Machine<GatewayNode> {
   readonly gatewayId: string;
@@ -87,6 +93,9 @@ export class World {
   /** Never started again, as it seems. */
   readonly lostStores = new Set<string>();
   readonly service: ServiceWatch;
+  private readonly orphans: OrphanWatch;
+  private readonly adoptions: AdoptionWatch;
+  private readonly moves: MoveWatch;
   readonly register: WorldRegister;
   private readonly newest = new Map<string, PartitionRecord>();
   /** What next hops do; swarm.ts sets it. */
@@ -115,6 +124,9 @@ export class World {
       run();
       this.custody.onLoss();
     };
+    this.orphans = new OrphanWatch(this);
+    this.adoptions = new AdoptionWatch(this);
+    this.moves = new MoveWatch(this);
     this.guarantees = new Guarantees({ gateways: this.gateways, stores: this.stores, ledger: this.ledger, custody: this.custody, minReplicas: plan.minReplicas, records: () => this.records(), nowMs: () => this.scheduler.nowMs });
     for (const { node } of this.stores) node.start();
     for (const { node, isTwin } of this.gateways) if (!isTwin) node.start();
@@ -294,7 +306,13 @@ export class World {
         }, isAlive),
         events: this.mailEvents(),
         register: this.register,
-        onTurn: () => { this.guarantees.onStep(); this.service.look(machine); },
+        onTurn: () => {
+          this.guarantees.onStep();
+          this.service.look(machine);
+          this.adoptions.look();
+          this.moves.look();
+          this.orphans.look();
+        },
         onFenced: () => { this.onFenced(id); },
       },
       this.prng.fork(),
@@ -313,20 +331,28 @@ export class World {
     this.scheduler.trace(line.text);
     checkLog(line, this.plan.isHarmless);
     if (this.plan.kinds.has('replace') && line.text.endsWith('-> FILLING')) this.onFired('replace');
+    if (GIVEN_AWAY.includes(line.text)) this.guarantees.onGivenAway(String(line.fields['partition']));
     if (line.text === 'every copy of a partition is lost, or was given up: it begins empty') this.onFired('begins-empty');
   }
 
   /** The newest that the register ever had: one that was rolled back since is told again by its holder. */
   records(): ReadonlyMap<string, PartitionRecord> {
+    for (const [name, record] of this.present()) {
+      const known = this.newest.get(name);
+      if (known === undefined || record.epoch >= known.epoch) this.newest.set(name, record);
+    }
+    return this.newest;
+  }
+
+  /** What the register has now. */
+  *present(): IterableIterator<readonly [string, PartitionRecord]> {
     for (const gatewayId of this.plan.gateways) {
       for (let number = 0; number < this.plan.partitions; number++) {
         const name = partitionName(gatewayId, number);
         const record = this.register.recordOf(name);
-        const known = this.newest.get(name);
-        if (record !== undefined && (known === undefined || record.epoch >= known.epoch)) this.newest.set(name, record);
+        if (record !== undefined) yield [name, record];
       }
     }
-    return this.newest;
   }
 
   private mailEvents(): MailEvents {

@@ -7,12 +7,14 @@
  *   PULLING ─ BLOCK, stored anew ─► STORING ─ every copy that counts has it / DELETE there, PULL ─► PULLING
  *   PULLING ─ BLOCK, no room for it ─► RESTING ─ a second / PULL of fewer ─► PULLING
  *   PULLING ─ nothing is left ─► OVER: the record is changed, its store is told and drops it
+ *   PULLING ─ nothing but damaged entries ─► OVER for this copy alone: others of its record are read for those
  *   FENCING ─ there is no such copy ─► OVER
  *   FENCING, PULLING ─ no answer, or another path / FENCE ─► FENCING
  *   any ─ its store is away ─► WAITING; where it stood is kept
  *
  * Whoever held the copy may commit there until it is fenced: so it is read only then. What every copy that counts has is
- * deleted there before more is read: so after a crash of this process its successor finds what is still to be done. Of
+ * deleted there before more is read: so after a crash of this process its successor finds what is still to be done. What
+ * is damaged is not deleted: a successor, too, must know that this copy does not stand for the others of its record. Of
  * one block it can't know whether it was stored: it knows the ids that are still there; those that were delivered come
  * twice. They are counted.
  */
@@ -56,7 +58,7 @@ export interface AdoptionsPorts {
   fence(copy: RecordedMember): void;
   /** All of it is in, or that of a copy which had the same. */
   onAdopted(copy: RecordedMember): void;
-  /** There is none any more. */
+  /** There is none any more, or what is left of it can't be read. */
   onGone(copy: RecordedMember): void;
 }
 
@@ -65,6 +67,19 @@ export interface AdoptionCounters {
   adopted: number;
   /** Of these, those of which it is not known that they are not delivered twice. */
   adoptedTwice: number;
+}
+
+/** What is taken in of copies that counted in one record: they had the same mail at the same positions. */
+interface TakenIn {
+  until: number;
+  /** Up to there, positions of what was damaged in each copy that was read. */
+  readonly missing: Set<number>;
+}
+
+/** Entries beside one another in the copy. */
+interface EntryRun {
+  readonly first: number;
+  count: number;
 }
 
 export class Adoptions {
@@ -80,16 +95,16 @@ export class Adoptions {
   /** When the next step is due, if no answer comes. */
   #dueMs = 0;
   #entriesMax = BLOCK_ENTRIES;
-  /** Of the current copy: where it stands, and the first and last entry that are stored and not deleted there yet. */
+  /** Of the current copy: where it stands, up to where it is read, and what is stored and not deleted there yet. */
   #number = 0;
   readonly #digest = new Digest();
   #holderWallMs = 0;
-  #first = 0;
-  #count = 0;
+  #cursor = 0;
+  #runs: readonly EntryRun[] = [];
   /** Handles at its store are gone: it is fenced before anything else is asked. */
   #isSwitched = false;
-  /** By epoch: up to which position copies of it are taken in. */
-  readonly #until = new Map<number, number>();
+  /** By the epoch that copies counted in last. */
+  readonly #takenIn = new Map<number, TakenIn>();
 
   constructor(name: string, handle: number, ports: AdoptionsPorts) {
     this.#name = name;
@@ -109,7 +124,7 @@ export class Adoptions {
     this.#waiting = [];
     this.#current = undefined;
     this.#state = S.WAITING;
-    this.#until.clear();
+    this.#takenIn.clear();
   }
 
   /** Its store is up, in the boot that the record names. */
@@ -183,11 +198,6 @@ export class Adoptions {
     return this.#ports.clock.nowMs();
   }
 
-  /** Up to here the current copy is taken in. */
-  get #cursor(): number {
-    return this.#until.get(this.#current?.epoch ?? 0) ?? 0;
-  }
-
   #enter(state: AdoptionStateValue, afterMs: number): void {
     this.#state = state;
     this.#dueMs = this.#nowMs + afterMs;
@@ -196,7 +206,10 @@ export class Adoptions {
   #next(): void {
     this.#current = this.#waiting.shift();
     if (this.#current === undefined) return;
-    this.#count = 0;
+    const takenIn = this.#takenIn.get(this.#current.epoch);
+    // What another copy has not brought may be anywhere.
+    this.#cursor = takenIn === undefined || takenIn.missing.size > 0 ? 0 : takenIn.until;
+    this.#runs = [];
     this.#isSwitched = false;
     this.#entriesMax = BLOCK_ENTRIES;
     this.#ports.log.warn('recovery', 'a copy that was given up is back: its mail is taken in', {
@@ -223,28 +236,51 @@ export class Adoptions {
 
   #take(copy: GivenUpCopy, partition: Partition, { rows, nextPosition }: Block, bodies: Uint8Array): void {
     const { mail, counters } = this.#ports;
-    const count = rows.length / ENTRY_ROW_BYTES;
-    const first = entryPosition(new DataView(rows.buffer, rows.byteOffset), 0);
+    const takenIn = this.#takenIn.get(copy.epoch) ?? { until: 0, missing: new Set<number>() };
+    const isWanted = (position: number): boolean => position > takenIn.until || takenIn.missing.has(position);
     const holderWallMs = this.#holderWallMs === 0 ? 0 : Math.floor(this.#holderWallMs + this.#nowMs);
-    this.#enter(S.STORING, Infinity);
-    const taken = mail.take(partition, rows, bodies, holderWallMs, () => { this.#onStored(copy); });
+    const taken = mail.take(partition, rows, bodies, holderWallMs, isWanted, () => { this.#onStored(copy); });
     if (taken === undefined) {
-      this.#entriesMax = Math.max(1, Math.floor(count / 2));
+      this.#entriesMax = Math.max(1, Math.floor(rows.length / ENTRY_ROW_BYTES / 2));
       this.#enter(S.RESTING, REST_MS);
       return;
     }
     // Whoever had the partition before us may have stored the first block, and delivered of it.
-    if (!this.#isFirst && !this.#until.has(copy.epoch)) counters.adoptedTwice += taken.stored;
+    if (!this.#isFirst && !this.#takenIn.has(copy.epoch)) counters.adoptedTwice += taken.stored;
     counters.adopted += taken.stored;
-    this.#first = first;
-    this.#count = count;
-    this.#until.set(copy.epoch, nextPosition);
+    this.#runs = this.#noteTaken(rows, takenIn.missing, taken.damaged);
+    this.#cursor = nextPosition;
+    takenIn.until = Math.max(takenIn.until, nextPosition);
+    this.#takenIn.set(copy.epoch, takenIn);
+    this.#enter(S.STORING, Infinity);
     if (partition.ackedNumber >= partition.lastNumber) this.#onStored(copy);
+  }
+
+  /** What of a block is in, and may be deleted at its copy. */
+  #noteTaken(rows: Uint8Array, missing: Set<number>, damaged: ReadonlySet<number>): readonly EntryRun[] {
+    const view = new DataView(rows.buffer, rows.byteOffset, rows.byteLength);
+    const runs: EntryRun[] = [];
+    let run: EntryRun | undefined;
+    for (let offset = 0; offset < view.byteLength; offset += ENTRY_ROW_BYTES) {
+      const position = entryPosition(view, offset);
+      if (damaged.has(position)) {
+        missing.add(position);
+        run = undefined;
+        continue;
+      }
+      missing.delete(position);
+      if (run === undefined) {
+        run = { first: position, count: 0 };
+        runs.push(run);
+      }
+      run.count += 1;
+    }
+    return runs;
   }
 
   /** Every copy that counts has the block. */
   #onStored(copy: GivenUpCopy): void {
-    if (this.#state !== S.STORING || this.#current !== copy || this.#count === 0) return;
+    if (this.#state !== S.STORING || this.#current !== copy) return;
     this.#entriesMax = BLOCK_ENTRIES;
     if (this.#isSwitched) this.#fence();
     else {
@@ -253,17 +289,22 @@ export class Adoptions {
     }
   }
 
-  /** Out of the copy with what was taken in: as a change of its own, under our term. */
+  /** Out of the copy with what was taken in: as a section of changes of its own, under our term. */
   #delete(): void {
-    if (this.#count === 0) return;
-    const rows = new Uint8Array(CHANGE_ROW_BYTES);
+    const runs = this.#runs;
+    this.#runs = [];
+    if (runs.length === 0) return;
+    const rows = new Uint8Array(CHANGE_ROW_BYTES * runs.length);
     const view = new DataView(rows.buffer);
-    writeChangeRow(view, 0, KIND_DELETE, 0, 0, this.#count, 0, this.#first);
-    this.#digest.add(changeDigested(view, 0), 0, this.#count, 0, this.#first);
-    this.#number += 1;
+    runs.forEach(({ first, count }, i) => {
+      const offset = i * CHANGE_ROW_BYTES;
+      writeChangeRow(view, offset, KIND_DELETE, 0, 0, count, 0, first);
+      this.#digest.add(changeDigested(view, offset), 0, count, 0, first);
+    });
+    const firstNumber = this.#number + 1;
+    this.#number += runs.length;
     const { a, b } = this.#digest;
-    this.#count = 0;
-    this.#request(CHANGES, encodeChanges(this.#ports.packer, [this.#handle, this.#number, a, b, rows]));
+    this.#request(CHANGES, encodeChanges(this.#ports.packer, [this.#handle, firstNumber, a, b, rows]));
   }
 
   #request(type: number, control: Uint8Array): void {
@@ -276,6 +317,13 @@ export class Adoptions {
 
   #over(copy: GivenUpCopy): void {
     const { log, onAdopted } = this.#ports;
+    const missing = this.#takenIn.get(copy.epoch)?.missing.size ?? 0;
+    if (missing > 0) {
+      const text = 'messages are damaged in a copy that was given up: they are lost unless another copy of them is back';
+      log.error('recovery', text, { partition: this.#name, store: copy.storeId, messages: missing });
+      this.#gone();
+      return;
+    }
     this.#current = undefined;
     // What had the same mail is not read.
     this.#waiting = this.#waiting.filter(({ epoch }) => epoch !== copy.epoch);

@@ -6,10 +6,12 @@
  *
  *   1  its holder is alone with it, has it empty for a while, takes nothing new for it, and every member has
  *      acknowledged all (rule 13): it lets its leases go, forgets it, and changes the record by
- *      compare-and-set: held by nobody, without members. What was sent and is not settled is settled first,
- *      as with a hand-back
- *   2  every configured store is told of that record, and drops what it has of the partition; one that is
- *      away is waited for, however long: the record stays meanwhile, and costs its few hundred bytes
+ *      compare-and-set: held by nobody. As members stand the copies that there may still be: those of the
+ *      record before, and those that had left and were not told. What was sent and is not settled is settled
+ *      first, as with a hand-back
+ *   2  every store that is known, or that the record names, is told of that record, and drops what it has of
+ *      the partition; one that is away, or not known here, is waited for, however long: the record stays
+ *      meanwhile, and costs its few hundred bytes
  *   3  only when each has said that it keeps it: the record is deleted, by compare-and-set on what says
  *      that it ended
  *
@@ -66,7 +68,8 @@ export class EndedPartitions {
     if (nowMs < ending.nextMs) return;
     ending.nextMs = nowMs + AGAIN_MS;
     const { mirrors, register } = this.#ports;
-    let areAllTold = true;
+    // One that is down when this process starts has no key to be found by.
+    let areAllTold = record.members.every(({ storeId }) => mirrors.storeOf(storeId) !== undefined);
     for (const store of mirrors.stores) {
       if (store.isUp && ending.told.get(store.storeId) === store.bootId) continue;
       areAllTold = false;

@@ -42,6 +42,7 @@ import type { RecoveredQueues } from '../queue/recovered-queues.js';
 import type { AdoptionCounters } from './adoptions.js';
 import { Adoptions } from './adoptions.js';
 import type { OwnershipRegister, RegisterSink } from './ownership-register.js';
+import { Reach } from './reach.js';
 
 export interface HoldingPorts {
   readonly clock: Clock;
@@ -105,6 +106,7 @@ export class Holding implements RegisterSink {
   sinceMs: number;
   readonly #ports: HoldingPorts;
   readonly #adoptions: Adoptions;
+  readonly #reach = new Reach((storeId, about) => { this.#ask(storeId, about); });
   readonly #fenced = new Map<string, FencedCopy>();
   #history: History = History.NONE;
   /** Where what is read stood when it was adopted; '': nothing is. */
@@ -170,6 +172,11 @@ export class Holding implements RegisterSink {
     return isEmpty ? nowMs - this.#emptySinceMs : 0;
   }
 
+  /** Another process has links to all copies that count: it could go on. */
+  isReachedBy(other: HolderId, nowMs: number): boolean {
+    return this.#reach.reaches(other, this.holder.members, nowMs);
+  }
+
   giveTo(to: HolderId, nowMs: number): void {
     this.goesTo = to;
     if (to.incarnation === 0) this.holder.end(nowMs);
@@ -187,6 +194,7 @@ export class Holding implements RegisterSink {
 
   onLinkDown(store: StorePort): void {
     this.#fenced.delete(store.storeId);
+    this.#reach.onLinkLost(store.storeId);
     this.#adoptions.onLinkDown(store);
     this.#tailsAreLost(store);
     this.holder.onLinkDown(store.storeId, this.#nowMs);
@@ -195,6 +203,7 @@ export class Holding implements RegisterSink {
 
   /** What was asked on the other path is not answered. Mirrors have attached what they feed already. */
   onLinkSwitched(store: StorePort): void {
+    this.#reach.onLinkLost(store.storeId);
     this.#adoptions.onLinkSwitched(store);
     if (store.storeId === this.#sourceId) for (const behind of this.#behind.splice(0)) this.#askTail(behind);
     this.#settle();
@@ -228,6 +237,7 @@ export class Holding implements RegisterSink {
   }
 
   onAsked(store: StorePort, { hasCopy, leaseLeftMs, told }: Asked): void {
+    this.#reach.onAsked(store.storeId, store.bootId, leaseLeftMs, this.#nowMs);
     this.holder.onAsked(store.storeId, store.bootId, { hasCopy, leaseLeftMs, told }, this.#nowMs);
     this.#settle();
   }
@@ -384,6 +394,7 @@ export class Holding implements RegisterSink {
   #ask(storeId: string, holder: HolderId): void {
     const store = this.#ports.mirrors.storeOf(storeId);
     if (store?.isUp !== true) return;
+    this.#reach.noteAsked(storeId, holder);
     store.request(ASK, encodeAsk(this.#ports.packer, { partition: this.name, holder }), [], 0);
     this.#ports.mirrors.askFlush();
   }
@@ -547,6 +558,7 @@ export class Holding implements RegisterSink {
     const { partition } = this;
     this.#ports.readings.remove(this.handle);
     this.#adoptions.end();
+    this.#reach.forget();
     this.#fenced.clear();
     this.#cleared.clear();
     this.#history = History.NONE;

@@ -6,9 +6,9 @@
  *   another gateway's, met in the register, if we rescue for it  ─► a Holding that looks now and then
  *   an orphan (orphans.ts), ours or another's                    ─► likewise; it takes no new mail
  *
- *   held for an owner that lives for 10 s again                  ─► handed back, whether all of it was read or not
+ *   held for an owner that lives for 10 s again, at all copies   ─► handed back, whether all of it was read or not
  *   an orphan, or this gateway is retired, empty for a while     ─► ended (ended-partitions.ts)
- *   this gateway is retired, another of its group lives          ─► handed on to that one
+ *   this gateway is retired, another of its group lives, at all  ─► handed on to that one (reach.ts)
  */
 import type { Clock, EventLog, Packer } from '../../platform/ports.js';
 import { ASKED, BLOCK, DECLINED, FENCED, FETCH, FETCHED, PULL, TAILED, TOLD } from '../../protocol/message-types.js';
@@ -39,6 +39,7 @@ import { Holding } from './holding.js';
 import { Orphans } from './orphans.js';
 import type { Orphan } from './orphans.js';
 import type { LivingGateway, MetPartition, OwnershipRegister } from './ownership-register.js';
+import { rendezvous } from './rendezvous.js';
 
 export interface HoldingsOptions extends ReadingOptions {
   readonly gatewayId: string;
@@ -406,30 +407,34 @@ export class Holdings {
       if (holder.state === HolderState.HANDING_BACK) {
         const { goesTo } = holding;
         if (goesTo === undefined || !isStillThere(goesTo, living)) holder.keep(nowMs);
-      } else if (isClosed && isEmpty) holding.giveTo(nobody(name), nowMs);
+      } else if (isClosed && isEmpty && holder.mayEnd) holding.giveTo(nobody(name), nowMs);
       else if (holder.state === HolderState.HOLDER || holder.state === HolderState.READING) {
-        const heir = isOwn ? this.#heirOf(name, isRetired, living, nowMs) : this.#ownerOf(holding, living, nowMs);
+        const heir = isOwn ? this.#heirOf(holding, isRetired, living, nowMs) : this.#ownerOf(holding, living, nowMs);
         if (heir !== undefined) holding.giveTo(heir, nowMs);
       }
     }
   }
 
-  /** The owner of a partition held for it, once it has been up for long enough to have it back. */
-  #ownerOf({ ownerId }: Holding, living: Living, nowMs: number): HolderId | undefined {
+  /** The owner of a partition held for it, once it has been up for long enough to have it back, and can hold it. */
+  #ownerOf(holding: Holding, living: Living, nowMs: number): HolderId | undefined {
+    const { ownerId } = holding;
     const owner = living.get(ownerId);
-    const isUp = owner !== undefined && nowMs - owner.sinceMs >= HAND_BACK_AFTER_MS;
-    return isUp && !this.#ports.register.retired().has(ownerId) ? owner.holder : undefined;
+    if (owner === undefined || nowMs - owner.sinceMs < HAND_BACK_AFTER_MS) return undefined;
+    if (this.#ports.register.retired().has(ownerId)) return undefined;
+    return holding.isReachedBy(owner.holder, nowMs) ? owner.holder : undefined;
   }
 
-  /** Who goes on for a gateway that is retired: the first in rendezvous order of those that live. */
-  #heirOf(name: string, isWanted: boolean, living: Living, nowMs: number): HolderId | undefined {
+  /** Who goes on for a gateway that is retired: the first in rendezvous order of those that live and can hold it. */
+  #heirOf(holding: Holding, isWanted: boolean, living: Living, nowMs: number): HolderId | undefined {
     if (!isWanted) return undefined;
+    const { name } = holding;
     const { gatewayId } = this.#options;
     const retired = this.#ports.register.retired();
     let heir: HolderId | undefined;
     for (const [id, { holder, sinceMs, group }] of living) {
       const isOfGroup = this.#options.group.includes(id) || group.includes(gatewayId);
       if (id === gatewayId || retired.has(id) || !isOfGroup || nowMs - sinceMs < HAND_BACK_AFTER_MS) continue;
+      if (!holding.isReachedBy(holder, nowMs)) continue;
       if (heir === undefined || rendezvous(id, name) < rendezvous(heir.gatewayId, name)) heir = holder;
     }
     return heir;
@@ -537,12 +542,4 @@ type Living = ReadonlyMap<string, LivingGateway>;
 function isStillThere(to: HolderId, living: Living): boolean {
   const one = living.get(to.gatewayId);
   return to.incarnation === 0 || (one !== undefined && isSameHolder(one.holder, to));
-}
-
-/** The same for all gateways: FNV-1a over both names. */
-function rendezvous(gatewayId: string, partition: string): number {
-  let hash = 0x811c9dc5;
-  const text = `${gatewayId} ${partition}`;
-  for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193);
-  return hash >>> 0;
 }

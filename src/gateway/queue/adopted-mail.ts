@@ -3,14 +3,16 @@
  * queue, as any mail is. It may be tried when every copy that counts has it (rule 16 of docs/model).
  *
  *   block ─ no credit, no memory ─► nothing of it is taken, it is asked for again
- *         ─ else: an entry of an id that its queue has ─► known: stored by a process before this one
+ *         ─ else: an entry that is not wanted, or of an id that its queue has ─► known: stored before
+ *                 an entry whose checksum is wrong ─► damaged: another copy may have it sound
  *                 else ─► STORE, and ANNOTATE with its note, in one section ─ at all copies ─► placed by its note
  *
  * It stands behind the mail that its queue took meanwhile: that came later, but is not held up for it (G3's exception).
  */
 import type { Crc32, EventLog } from '../../platform/ports.js';
 import {
-  ENTRY_ROW_BYTES, entryBodyBytes, entryCrc, entryHeadBytes, entryId, entryNoteBytes, entryNoteCrc, entryRoom,
+  ENTRY_ROW_BYTES, entryBodyBytes, entryCrc, entryHeadBytes, entryId, entryNoteBytes, entryNoteCrc,
+  entryPosition, entryRoom,
 } from '../../protocol/entry-rows.js';
 import { ENTRY_CREDIT_BYTES } from '../mirror/partition.js';
 import type { Partition } from '../mirror/partition.js';
@@ -33,8 +35,8 @@ export interface AdoptedMailPorts {
 /** What came of a block. */
 export interface AdoptedBlock {
   readonly stored: number;
-  /** Entries that were there. */
-  readonly known: number;
+  /** Positions of entries that can't be read. */
+  readonly damaged: ReadonlySet<number>;
 }
 
 interface Stored {
@@ -78,22 +80,26 @@ export class AdoptedMail {
   /**
    * Takes a whole block or nothing: undefined when there is no room for it. `onStored` when every copy that counts has
    * it, maybe at once. `holderWallMs`: the clock that its times were written by, as it shows now; 0: nobody knows.
+   * `isWanted` by position: the rest is in, from another copy.
    */
   take(
-    partition: Partition, rows: Uint8Array, bodies: Uint8Array, holderWallMs: number, onStored: () => void,
+    partition: Partition, rows: Uint8Array, bodies: Uint8Array, holderWallMs: number,
+    isWanted: (position: number) => boolean, onStored: () => void,
   ): AdoptedBlock | undefined {
     const view = new DataView(rows.buffer, rows.byteOffset, rows.byteLength);
     if (!this.#hasRoom(partition, view)) return undefined;
     this.#ports.recovered.beginAdopting(partition, holderWallMs);
     const adopted = new AdoptedEntries(partition, this.#ports, onStored);
-    let known = 0;
+    const damaged = new Set<number>();
     for (let offset = 0, at = 0; offset < view.byteLength; offset += ENTRY_ROW_BYTES) {
       const end = at + entryBodyBytes(view, offset) + entryHeadBytes(view, offset) + entryNoteBytes(view, offset);
-      if (!this.#store(partition, view, offset, bodies.subarray(at, end), adopted)) known += 1;
+      const position = entryPosition(view, offset);
+      const isSound = !isWanted(position) || this.#store(partition, view, offset, bodies.subarray(at, end), adopted);
+      if (!isSound) damaged.add(position);
       at = end;
     }
     partition.awaitEnd(partition.lastNumber, adopted);
-    return { stored: adopted.stored.length, known };
+    return { stored: adopted.stored.length, damaged };
   }
 
   #hasRoom(partition: Partition, view: DataView): boolean {
@@ -112,7 +118,7 @@ export class AdoptedMail {
     return memory.admits(bytes) && memory.admitsPassing(bytes + creditBytes);
   }
 
-  /** `payload` is body ‖ head ‖ note. False when its queue has it. */
+  /** `payload` is body ‖ head ‖ note. False when it is damaged. */
   #store(
     partition: Partition, view: DataView, offset: number, payload: Uint8Array, adopted: AdoptedEntries,
   ): boolean {
@@ -125,14 +131,14 @@ export class AdoptedMail {
     const messageId = entryId(view, offset);
     const checksum = entryCrc(view, offset);
     if (crc32(payload.subarray(0, ownBytes), 0) !== checksum) {
-      log.error('recovery', 'a message of a copy that was given up is lost: its checksum is wrong', {
+      log.error('recovery', 'a message in a copy that was given up is damaged: its checksum is wrong', {
         partition: partition.name, queue_id: messageId,
       });
-      return true;
+      return false;
     }
     const found = recovered.adoptedInto(partition, head);
     const { queue, arrivalSeconds, expirySeconds } = found;
-    if (entries.table.index.find(messageId, queue.handle) !== 0) return false;
+    if (entries.table.index.find(messageId, queue.handle) !== 0) return true;
     const room = entryRoom(view, offset);
     const slot = entries.contents.storeOwn([body], bodyBytes, head, room);
     const row = entries.create(queue, messageId, slot, 0, bodyBytes, checksum, arrivalSeconds, expirySeconds, room);

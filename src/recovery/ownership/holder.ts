@@ -9,8 +9,9 @@
  *   ASKING       ─ another's, and well ─► IDLE
  *   ASKING       ─ the record names us by a new term (13, or a change made late) / fence ─► FENCING
  *   ASKING       ─ no record, or every copy gone, and every store has answered / found ─► FOUNDING
- *   FOUNDING     ─ stores have the first term / change ─► CLAIMING ─ moved, and mine ─► HOLDER, by way of
- *                  WAITING_OUT where leases may run that no living member can tell of
+ *   FOUNDING     ─ stores have the first term / change ─► CLAIMING ─ moved, and mine ─► HOLDER
+ *   CLAIMING     ─ moved, founded, and leases may run that no living member can tell of ─► WAITING_OUT ─ all
+ *                  are out ─► HOLDER
  *   FOUNDING     ─ the register moved, a newer record is known, or a copy of this one is back ─► ASKING
  *   CLAIMING     ─ another change came first, or no member can be read any more ─► ASKING
  *   WAITING_OUT  ─ the fenced member is away ─► FENCING
@@ -18,8 +19,8 @@
  *   HOLDER       ─ the owner is back / stop ─► HANDING_BACK ─ quiet and level / release, forget, change;
  *                  moved ─► IDLE. Likewise to another that delivers for it; and to nobody, empty, when it ends
  *   READING      ─ the owner is back, all that count are in step / stop ─► HANDING_BACK: it reads the members
- *   HANDING_BACK ─ the owner is away again, nothing released yet / resume ─► HOLDER; PARTIAL, also when a member
- *                  is not in step ─► READING
+ *   HANDING_BACK ─ the owner is away again, nothing released yet / resume ─► HOLDER
+ *   HANDING_BACK ─ PARTIAL, and so, or a member is not in step / resume ─► READING
  *   any that holds or takes ─ fenced by a higher term at a recorded member, another holder in the register,
  *                  every copy gone / forget (12) ─► LOST ─ tick ─► ASKING
  *   any that holds ─ fenced where a change under way may add a member / neither right nor commits until the
@@ -49,6 +50,7 @@
  * earlier. Time comes in by tick(); nothing here waits for a promise.
  */
 import { invariant } from '../../base/invariant.js';
+import { MEMBERS_MAX } from '../../protocol/fields.js';
 import type {
   GivenUpCopy, HolderId, PartitionRecord, RecordedMember, Term,
 } from '../../protocol/partition-record.js';
@@ -89,14 +91,14 @@ const VALID: readonly (readonly number[])[] = [
   [S.ASKING, S.CLAIMING],
   [S.ASKING, S.FENCING, S.WAITING_OUT, S.HOLDER],
   [S.WAITING_OUT, S.CLAIMING, S.FOUNDING, S.LOST],
-  [S.FENCING, S.READING, S.HOLDER, S.CLAIMING, S.FOUNDING, S.LOST],
+  [S.FENCING, S.READING, S.HOLDER, S.LOST],
   [S.HOLDER, S.HANDING_BACK, S.CLAIMING, S.FOUNDING, S.LOST],
   [S.HANDING_BACK, S.LOST],
   [S.READING, S.HOLDER, S.IDLE, S.LOST],
   [S.ASKING],
 ];
 
-function isValidHolderTransition(from: number, to: number): boolean {
+export function isValidHolderTransition(from: number, to: number): boolean {
   return VALID[from]?.includes(to) ?? false;
 }
 
@@ -451,7 +453,7 @@ export class PartitionHolder {
     this.tick(nowMs);
   }
 
-  /** There is no such copy any more. */
+  /** There is no such copy any more, or the rest of it can't be read: it says nothing of the others. */
   onGivenUpGone(member: RecordedMember, nowMs: number): void {
     const isGivenUp = isMemberOf(this.#record?.gaveUp ?? NO_GIVEN, member.storeId, member.bootId);
     if (this.#set === undefined || !isGivenUp) return;
@@ -475,9 +477,14 @@ export class PartitionHolder {
     this.#ports.memory.stop();
   }
 
-  /** It is needed no more, and empty: nobody is to hold it. What was given up may still come back (16). */
+  /** What was given up may still come back (16). */
+  get mayEnd(): boolean {
+    return this.#state === HolderState.HOLDER && this.#record?.gaveUp.length === 0;
+  }
+
+  /** It is needed no more, and empty: nobody is to hold it. */
   end(nowMs: number): void {
-    if (this.#state === HolderState.HOLDER && this.#record?.gaveUp.length === 0) this.handBack(nobody(this.#options.partition), nowMs);
+    if (this.mayEnd) this.handBack(nobody(this.#options.partition), nowMs);
   }
 
   /** The owner is away again before anything was released: goes on as it was. */
@@ -860,7 +867,8 @@ export class PartitionHolder {
       this.#enter(HolderState.ASKING, nowMs, 'a newer record is known');
       return;
     }
-    if (this.#foundFor?.members.some((each) => this.#isUp(each)) === true) {
+    const before = this.#foundFor;
+    if (before !== undefined && !isEnded(before) && before.members.some((each) => this.#isUp(each))) {
       this.#enter(HolderState.ASKING, nowMs, 'a copy is back before it was given up');
       return;
     }
@@ -982,7 +990,9 @@ export class PartitionHolder {
     for (const member of record.members) this.#ports.stores.release(member);
     const epoch = this.#nextEpoch();
     const term = { number: epoch, nonce: this.#ports.nonce() };
-    const members = owner.incarnation === 0 ? NO_MEMBERS : record.members;
+    // What has ended names every copy that there may still be: each is to be dropped.
+    const members = owner.incarnation === 0 ? [...record.members, ...set.strays].slice(0, MEMBERS_MAX)
+      : record.members;
     const handing = { ...record, epoch, term, holder: owner, members };
     this.#forget();
     this.#handing = handing;

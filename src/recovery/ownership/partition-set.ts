@@ -379,6 +379,12 @@ export class PartitionSet {
     this.#leavers.push({ storeId: member.storeId, bootId: member.bootId, sentMs: -Infinity });
   }
 
+  /** Where there may be a copy that does not count, as far as this process knows; who left last first. */
+  get strays(): readonly RecordedMember[] {
+    const weak = this.#rows.filter((row) => !row.isRecorded && !row.isGone);
+    return [...weak, ...[...this.#leavers].reverse()].map(({ storeId, bootId }) => ({ storeId, bootId }));
+  }
+
   tellAll(): void {
     this.#toldMs = -Infinity;
     for (const leaver of this.#leavers) leaver.sentMs = -Infinity;

@@ -26,8 +26,8 @@ export interface OwnershipMutant extends Patch {
   readonly rule: string;
   readonly name: string;
   readonly also?: readonly Patch[];
-  /** SEEDS seeds do not meet what it needs. 'unit': a unit test fails without the rule; 'open': nothing does yet. */
-  readonly missed?: 'unit' | 'open';
+  /** SEEDS seeds do not meet what it needs: a unit test fails without the rule. */
+  readonly missed?: 'unit';
 }
 
 const SEEDS = 400;
@@ -148,7 +148,7 @@ export const OWNERSHIP_MUTANTS: readonly OwnershipMutant[] = [
   { rule: '14', name: 'reads on from any member', missed: 'unit', file: SET,
     old: 'if (row !== this.#source && row.isRecorded && row.isInStep)', new: 'if (row !== this.#source && row.isRecorded)',
     also: [{ file: SET, old: "invariant(row.isRecorded && row.isInStep, 'reading goes on only", new: "invariant(row.isRecorded, 'reading goes on only" }] },
-  { rule: '14', name: 'a PARTIAL holder fills as if it had everything', missed: 'open', file: PART,
+  { rule: '14', name: 'a PARTIAL holder fills as if it had everything', file: PART,
     old: 'if (!this.#mayFill)', new: 'if (this.entries.size < 0)' },
   { rule: '15', name: 'what stores were told is not believed', file: HOLDER,
     old: 'if (this.#newest === undefined || isNewer(told, this.#newest)) {', new: 'if (told.epoch < 0) {',

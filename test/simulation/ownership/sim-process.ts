@@ -572,14 +572,19 @@ export class Part {
 
   /** What is not here passes through, from the member that is read. */
   get #mayFill(): boolean {
-    if (this.isComplete) return true;
-    return this.#isIndexed && this.#source !== undefined && this.#linkOf(this.#source) !== undefined;
+    return this.isComplete || (this.#isIndexed && this.#isSourceThere);
+  }
+
+  get #isSourceThere(): boolean {
+    return this.#source !== undefined && this.#linkOf(this.#source) !== undefined;
   }
 
   #fillEnd(row: PartitionMember, link: Link, term: Term): void {
     const { set } = this.holder;
-    const ids = [...this.entries.values()].filter(({ state }) => state !== 'withdrawing'
-      && state !== 'ended').map(({ id }) => id);
+    // What is neither here nor to be had can't be sent: an entry without its body is none there.
+    const passes = this.#isSourceThere;
+    const ids = [...this.entries.values()].filter(({ state, hasBody }) => (hasBody || passes)
+      && state !== 'withdrawing' && state !== 'ended').map(({ id }) => id);
     const snapshot: Snapshot = { at: this.#position, ids, ring: [...this.#ring] };
     this.#filled.add(row);
     this.process.send(link, (reply) => {

@@ -145,14 +145,14 @@ test("a partition's record keeps its own rules", () => {
   assert.equal(rule({}), '');
   assert.equal(rule({ members: [] }), '', 'no members is a state (rule 7)');
   const nobody = { gatewayId: 'gw-1', incarnation: 0 };
-  assert.equal(rule({ holder: nobody, members: [] }), '', 'it has ended');
-  assert.equal(rule({ holder: nobody }), 'members of nobody');
+  assert.equal(rule({ holder: nobody }), '', 'it has ended, and there may be a copy');
   assert.equal(rule({ unknown: true }), '', 'fields that are not known are passed over');
   assert.equal(rule({ term: { number: 8, nonce: 9 } }), 'term above epoch');
   assert.equal(rule({ term: 5 }), 'no epoch or term');
   assert.equal(rule({ members: [...sound.members, ...sound.members] }), 'members: one stands twice');
   const [given] = sound.members.map((member) => ({ ...member, epoch: 6 }));
   assert.equal(rule({ gaveUp: [given, given] }), 'gaveUp: one stands twice');
+  assert.equal(rule({ holder: nobody, gaveUp: [given] }), 'copies that nobody gave up');
   assert.equal(rule({ gaveUp: sound.members }), 'gaveUp[0]: no epoch');
   assert.equal(rule({ members: [{ storeId: 's', bootId: '' }] }), 'members[0]: no store or boot');
   assert.throws(() => encodePartition({ ...sound, term: { number: 8, nonce: 9 } }), InvariantError);

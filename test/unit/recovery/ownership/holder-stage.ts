@@ -1,0 +1,180 @@
+/** A PartitionHolder whose register, stores and memory are answered by hand; time goes on by ticks. */
+import assert from 'node:assert/strict';
+import type {
+  HolderId, PartitionRecord, RecordedMember, Term,
+} from '../../../../src/protocol/partition-record.js';
+import { HolderState, PartitionHolder } from '../../../../src/recovery/ownership/holder.js';
+import type { CopyPosition, HolderPorts, Stamped } from '../../../../src/recovery/ownership/ports.js';
+
+export const SELF: HolderId = { gatewayId: 'g1', incarnation: 2 };
+export const OTHER: HolderId = { gatewayId: 'g2', incarnation: 1 };
+export const OLDER: HolderId = { gatewayId: 'g1', incarnation: 1 };
+export const AT: CopyPosition = { number: 7, term: { number: 1, nonce: 1 }, digestA: 5, digestB: 0 };
+
+export function members(...names: string[]): RecordedMember[] {
+  return names.map((name) => ({ storeId: name, bootId: 'b1' }));
+}
+
+export function recordOf(epoch: number, holder: HolderId, ...stores: string[]): PartitionRecord {
+  return { epoch, term: { number: epoch, nonce: epoch }, holder, members: members(...stores), gaveUp: [] };
+}
+
+interface Sent {
+  readonly ticket: number;
+  readonly record: PartitionRecord;
+}
+
+/** The register and the stores, answered by hand; time goes on in ticks of 100 ms. */
+export class Stage {
+  nowMs = 0;
+  areStoresKnown = true;
+  readonly up = new Map([['a', 'b1'], ['b', 'b1'], ['c', 'b1']]);
+  readonly reads: number[] = [];
+  readonly changes: Sent[] = [];
+  readonly founds: { readonly storeId: string; readonly term: Term }[] = [];
+  readonly fills: string[] = [];
+  readonly fences: string[] = [];
+  readonly told: string[] = [];
+  readonly readFrom: string[] = [];
+  readonly traced: string[] = [];
+  readonly holder: PartitionHolder;
+  readonly #leases = new Map<string, { bootId: string; endsMs: number }>();
+
+  constructor() {
+    this.holder = new PartitionHolder({
+      partition: 'g1/0', self: SELF, isOwn: true, retryMs: 200, changeTimeoutMs: 700, rescueDelayMs: 200,
+      awayAfterMs: 3000, lookAgainMs: 1500, foundWaitMs: 1000, longestLeaseMs: 2000, replicas: 2,
+      minReplicas: 1, dropAfterMs: 300, replaceAfterMs: 4000, tellAgainMs: 500,
+    }, this.#ports());
+  }
+
+  get state(): number {
+    return this.holder.state;
+  }
+
+  tick(times = 1): void {
+    for (let i = 0; i < times; i++) {
+      this.nowMs += 100;
+      this.holder.tick(this.nowMs);
+    }
+  }
+
+  /** Ticks until the register is read, and answers. */
+  answerRead(revision: string, record: PartitionRecord | undefined, hasSession = false): void {
+    const before = this.reads.length;
+    for (let i = 0; i < 30 && this.reads.length === before; i++) this.tick();
+    const ticket = this.reads.at(-1);
+    assert.ok(ticket !== undefined && this.reads.length > before, 'the register is read');
+    this.holder.onRecord(ticket, { revision, record, hasSession } satisfies Stamped, this.nowMs);
+  }
+
+  /** The last change is made. */
+  apply(revision: string): PartitionRecord {
+    const change = this.changes.at(-1);
+    assert.ok(change !== undefined, 'a change was sent');
+    this.holder.onApplied(change.ticket, revision, this.nowMs);
+    return change.record;
+  }
+
+  asked(storeId: string, hasCopy: boolean, leaseLeftMs = 0, told?: PartitionRecord): void {
+    this.holder.onAsked(storeId, this.up.get(storeId) ?? '', { hasCopy, leaseLeftMs, told }, this.nowMs);
+  }
+
+  /** A new partition, held with a and b. */
+  hold(): void {
+    this.answerRead('none', undefined);
+    for (const storeId of this.up.keys()) this.asked(storeId, false);
+    this.tick();
+    const term = this.founds.at(-1)?.term;
+    assert.ok(term !== undefined);
+    for (const storeId of ['a', 'b']) this.holder.onFounded(storeId, 'b1', term);
+    this.tick();
+    this.apply('r1');
+    assert.equal(this.state, HolderState.HOLDER);
+    this.tick(3);
+  }
+
+  /** The mail of a dead predecessor is being read from a. */
+  takeFrom(...stores: string[]): PartitionRecord {
+    this.answerRead('r1', recordOf(1, OLDER, ...stores));
+    for (const storeId of this.up.keys()) this.asked(storeId, stores.includes(storeId));
+    this.tick();
+    const record = this.apply('r2');
+    this.holder.onFenced('a', 'b1', { term: record.term, at: AT, olderLeaseMs: 0 }, this.nowMs);
+    assert.equal(this.state, stores.length > 1 ? HolderState.WAITING_OUT : HolderState.READING);
+    this.tick();
+    assert.equal(this.state, HolderState.READING, 'the others had a moment to answer');
+    return record;
+  }
+
+  row(storeId: string): { state: number; isRecorded: boolean } | undefined {
+    return this.holder.set?.rows.find((row) => row.storeId === storeId);
+  }
+
+  #ports(): HolderPorts {
+    return {
+      register: {
+        read: (ticket) => { this.reads.push(ticket); },
+        change: (ticket, _expected, record) => { this.changes.push({ ticket, record }); },
+        tieSession: () => { /* Not met here. */ },
+        readRules: (ticket) => { queueMicrotask(() => { this.holder.onRules(ticket, this.nowMs); }); },
+      },
+      stores: {
+        all: () => [...this.up.keys()],
+        areAllKnown: () => this.areStoresKnown,
+        bootOf: (storeId) => this.up.get(storeId) ?? '',
+        ask: () => { /* Answered by hand. */ },
+        fence: ({ storeId }) => { this.fences.push(storeId); },
+        found: (storeId, _bootId, term) => { this.founds.push({ storeId, term }); },
+        release: () => { /* Not met here. */ },
+      },
+      members: {
+        lastNumber: () => AT.number,
+        isInHistory: (at) => at.digestA === AT.digestA,
+        hasTailFrom: () => true,
+        lease: (storeId) => {
+          const lease = this.#leases.get(storeId) ?? { bootId: 'b1', endsMs: Infinity };
+          this.#leases.set(storeId, lease);
+          return lease;
+        },
+        isUp: (storeId, bootId) => this.up.get(storeId) === bootId,
+        chooseStore: (taken, only) => {
+          const storeId = [...this.up.keys()].find((each) => !taken.includes(each)
+            && (only === '' || only === each));
+          return storeId === undefined ? undefined : { storeId, bootId: this.up.get(storeId) ?? '' };
+        },
+        align: () => { /* Answered by hand. */ },
+        startTail: () => { /* Likewise. */ },
+        startFill: ({ storeId }) => { this.fills.push(storeId); },
+        tell: ({ storeId }, { epoch }) => { this.told.push(`${storeId} ${String(epoch)}`); },
+        onCommitted: () => { /* Not looked at. */ },
+      },
+      memory: {
+        read: ({ storeId }) => { this.readFrom.push(storeId); },
+        readOn: ({ storeId }) => { this.readFrom.push(storeId); },
+        begin: () => { /* Nothing to do. */ },
+        forget: () => { /* Likewise. */ },
+        stop: () => { /* Not met here. */ },
+        resume: () => { /* Likewise. */ },
+        adopt: () => { /* Likewise. */ },
+      },
+      mayBegin: () => true,
+      isProvenDead: (holder) => holder.gatewayId === 'g1' && holder.incarnation < SELF.incarnation,
+      session: () => ({ id: 1, endsMs: Infinity }),
+      nonce: () => 77,
+      trace: (event) => { this.traced.push(event); },
+    };
+  }
+}
+
+/** FOUNDING over copies that were given up, with no store to take the new ones yet. */
+export function foundingAfterGiveUp(): Stage {
+  const stage = new Stage();
+  stage.up.delete('a');
+  stage.up.delete('b');
+  stage.answerRead('r1', recordOf(4, OTHER, 'a', 'b'));
+  stage.asked('c', false);
+  assert.equal(stage.holder.giveUp(['a', 'b'], stage.nowMs), true);
+  assert.equal(stage.state, HolderState.FOUNDING);
+  return stage;
+}
