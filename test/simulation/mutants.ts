@@ -1,6 +1,7 @@
 /**
  * Mutants: known mistakes, each a textual patch on the built JavaScript. The simulator runs on a patched copy of
- * the build and must find a broken guarantee within SEEDS seeds; else its checkers do not check. A patch that
+ * the build and must find a broken guarantee within SEEDS seeds; else its checkers do not check. What needs more luck
+ * than that names the test that fails without the rule. A patch that
  * does not fit its file any more fails too: the mutant is then to be written anew. Most rules of ownership are removed
  * in the smaller world of ownership/mutants.ts, which meets what they need in fewer seeds.
  *
