@@ -13,14 +13,13 @@ import { formatCount } from '../base/units.js';
 import type { CliContext } from './context.js';
 import { CliError } from './context.js';
 import { longExample } from './examples.js';
-import { findGroup, missingText, withGroupOptions } from './group.js';
+import { NOT_ALL_KNOW, findGroup, missingText, withGroupOptions } from './group.js';
 import type { Answered, Group } from './group.js';
 import { durationArgument } from './numbers.js';
 import { orderOf } from './operator.js';
 import { counted, printable } from './tables.js';
 
 const POLL_MS = 500;
-const NOT_ALL_KNOW = 3;
 
 interface Retirement {
   /** Of the gateway, in the register. */

@@ -30,6 +30,9 @@ const GROUP_OPTIONS = {
   token: { type: 'string', requiresArg: true, describe: TOKEN_HELP },
 } as const satisfies Record<string, Options>;
 
+/** Exit code of an order that somebody has not heard, or whose outcome somebody could not tell. */
+export const NOT_ALL_KNOW = 3;
+
 /** What is said below the options of each verb that asks a group. */
 const GROUP_EPILOGUE = 'Who does not answer is named at the end (--json: an object with "partial": true); the exit code is 0 unless nobody answers.';
 

@@ -5,7 +5,7 @@ import { formatCount } from '../base/units.js';
 import type { CliContext } from './context.js';
 import { CliError } from './context.js';
 import { longExample } from './examples.js';
-import { findGroup, missingText, reportMissing, withGroupOptions } from './group.js';
+import { NOT_ALL_KNOW, findGroup, missingText, reportMissing, withGroupOptions } from './group.js';
 import type { Answered, Missing } from './group.js';
 import { orderOf } from './operator.js';
 import { counted, printable } from './tables.js';
@@ -21,7 +21,8 @@ export function storeDrainCommand(cli: Argv, context: CliContext, done: (code: n
         .positional('store', { type: 'string', demandOption: true, describe: 'the store' })
         .option('undo', { type: 'boolean', describe: 'use it again' })
         .option('reason', { type: 'string', requiresArg: true, demandOption: true, describe: 'why, for the log' })
-        .option('wait', { type: 'boolean', describe: 'until no partition is left there' }),
+        .option('wait', { type: 'boolean', describe: 'until no partition is left there' })
+        .epilogue('Exit code: 0 done, 3 a gateway did not answer, 1 anything else.'),
         '$0 store drain store-1 --wait --reason "disk to be changed"', 'before store-1 is taken out for good'),
     async (args) => {
       const { terminal } = context;
@@ -40,9 +41,14 @@ export function storeDrainCommand(cli: Argv, context: CliContext, done: (code: n
         if (left !== said) terminal.print(`${counted(left, 'mirror')} still at ${printable(args.store)}`);
         said = left;
       }
-      for (const { id, answer } of answers) for (const line of drainLines(id, args.store, answer)) terminal.print(printable(line));
-      const code = reportMissing(group.missing('gateway'), answers.length, false, terminal);
-      done(answers.some(({ answer }) => hasFailed(answer)) ? 1 : code);
+      for (const { id, answer } of answers) {
+        for (const line of drainLines(id, args.store, answer)) terminal.print(printable(line));
+      }
+      const missing = group.missing('gateway');
+      const hasAnswered = reportMissing(missing, answers.length, false, terminal) === 0;
+      if (hasAnswered && missing.length > 0) terminal.error(unheardText(args.store, undo, missing));
+      if (!hasAnswered || answers.some(({ answer }) => hasFailed(answer))) done(1);
+      else done(missing.length > 0 ? NOT_ALL_KNOW : 0);
     },
   );
 }
@@ -54,6 +60,12 @@ function sumOf(answers: readonly Answered<DrainAnswer>[], read: (answer: DrainAn
 function noAnswerText(missing: readonly Missing[]): string {
   const [first] = missing;
   return first === undefined ? 'there is no gateway in this group: nothing was moved' : `nothing was moved: ${missingText(first)}`;
+}
+
+function unheardText(store: string, undo: boolean, missing: readonly Missing[]): string {
+  const who = missing.map(({ id }) => id).join(', ');
+  const what = undo ? 'may still be moving away from' : 'may still have mirrors at';
+  return printable(`twinpost: ${who} did not answer and ${what} ${store}: ask again before you rely on it`);
 }
 
 /** Of a store that is used again, mirrors may still be counted as stuck: nothing that anybody waits for. */
