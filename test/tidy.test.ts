@@ -358,7 +358,9 @@ test('every event that is logged stands in docs/LOG.md, and none besides', () =>
   for (const source of ours.filter(({ path }) => path.startsWith('src/'))) {
     if (source.path === 'src/observability/mail-log.ts') for (const [, name] of source.text.matchAll(/this\.#event\.(\w+)/g)) logged.add(name ?? '');
     walk(source.tree, (node) => {
-      const event = eventOf(node);
+      // The line about lost lines is made by hand: the log itself has no room for it.
+      const byHand = /^event: '(\w+)'$/.exec(node.getText(source.tree))?.[1];
+      const event = byHand ?? eventOf(node);
       if (event === undefined) return;
       logged.add(event);
       if (!told.has(event)) found.push(`${place(source, node)} logs '${event}'`);
