@@ -15,6 +15,9 @@ export const MEMBERS_MAX = 16;
 /** Handles stay small integers in every engine: below 2^31. */
 export const HANDLE_MAX = 0x7fff_ffff;
 
+/** Whether an element may be used as it is. */
+export type Check<T> = (value: unknown) => value is T;
+
 const U32_MAX = 0xffff_ffff;
 
 /**
@@ -40,8 +43,12 @@ export function isUint32(value: unknown): value is number {
 }
 
 /** A whole number in least … most. */
-export function isBetween(value: unknown, least: number, most: number): value is number {
+function isBetween(value: unknown, least: number, most: number): value is number {
   return isWhole(value) && value >= least && value <= most;
+}
+
+export function between(least: number, most: number): Check<number> {
+  return (value): value is number => isBetween(value, least, most);
 }
 
 /** A partition's handle on a connection; 0 is none. */
@@ -57,13 +64,17 @@ export function isBytes(value: unknown): value is Uint8Array {
   return value instanceof Uint8Array;
 }
 
-export function isBytesOf(value: unknown, length: number): value is Uint8Array {
-  return value instanceof Uint8Array && value.length === length;
+export function bytesOf(length: number): Check<Uint8Array> {
+  return (value): value is Uint8Array => isBytes(value) && value.length === length;
 }
 
 /** Rows of a fixed size, back to back. */
 export function isRows(value: unknown, rowBytes: number): value is Uint8Array {
   return value instanceof Uint8Array && value.length % rowBytes === 0;
+}
+
+export function rowsOf(rowBytes: number): Check<Uint8Array> {
+  return (value): value is Uint8Array => isRows(value, rowBytes);
 }
 
 /** A name that is safe to show and to compare: 1 to 255 bytes, visible characters only. */

@@ -10,35 +10,23 @@
  *
  * The payloads follow as bodies, in the order of the rows.
  */
-import type { Packer } from '../../platform/ports.js';
 import { FLAG_BODY_ABSENT } from '../change-rows.js';
 import {
   ENTRY_ROW_BYTES, checkEntryRow, entryBodyBytes, entryFlags, entryHeadBytes, entryNoteBytes, entryPosition,
 } from '../entry-rows.js';
-import { isHandle, isRows, isWhole, unpackControl } from '../fields.js';
-import { InvalidMessage } from '../invalid.js';
+import { isHandle, isWhole, rowsOf } from '../fields.js';
+import type { MessageOf } from '../layout.js';
+import { layout } from '../layout.js';
 
-export interface Fetched {
-  readonly handle: number;
-  readonly ask: number;
-  readonly untilPosition: number;
-  readonly rows: Uint8Array;
-}
-
-export function encodeFetched(packer: Packer, message: Fetched): Uint8Array {
-  return packer.pack([message.handle, message.ask, message.untilPosition, message.rows]);
-}
-
-export function decodeFetched(packer: Packer, control: Uint8Array): Fetched | InvalidMessage {
-  const values = unpackControl(packer, control, 4);
-  if (values instanceof InvalidMessage) return values;
-  const [handle, ask, untilPosition, rows] = values;
-  if (!isHandle(handle)) return new InvalidMessage('handle');
-  if (!isWhole(ask)) return new InvalidMessage('ask');
-  if (!isWhole(untilPosition)) return new InvalidMessage('untilPosition');
-  if (!isRows(rows, ENTRY_ROW_BYTES)) return new InvalidMessage('rows');
-  return { handle, ask, untilPosition, rows };
-}
+const fetched = layout({
+  handle: isHandle,
+  ask: isWhole,
+  untilPosition: isWhole,
+  rows: rowsOf(ENTRY_ROW_BYTES),
+});
+export type Fetched = MessageOf<typeof fetched>;
+export const encodeFetched = fetched.encode;
+export const decodeFetched = fetched.decode;
 
 /** '' when the rows are such that the protocol allows, in order, and describe the bodies to the byte; else the broken rule. */
 export function fetchedRule({ rows, untilPosition }: Fetched, bodyBytes: number): string {

@@ -8,26 +8,15 @@
  *
  * Answered by BEAT.
  */
-import type { Packer } from '../../platform/ports.js';
-import { isWhole, unpackControl } from '../fields.js';
-import { InvalidMessage } from '../invalid.js';
+import { isWhole } from '../fields.js';
+import type { MessageOf } from '../layout.js';
+import { layout } from '../layout.js';
 
-export interface Heartbeat {
-  readonly token: number;
-  readonly wallMs: number;
-  readonly fencesProcessed: number;
-}
-
-export function encodeHeartbeat(packer: Packer, message: Heartbeat): Uint8Array {
-  return packer.pack([message.token, message.wallMs, message.fencesProcessed]);
-}
-
-export function decodeHeartbeat(packer: Packer, control: Uint8Array): Heartbeat | InvalidMessage {
-  const values = unpackControl(packer, control, 3);
-  if (values instanceof InvalidMessage) return values;
-  const [token, wallMs, fencesProcessed] = values;
-  if (!isWhole(token)) return new InvalidMessage('token');
-  if (!isWhole(wallMs)) return new InvalidMessage('wallMs');
-  if (!isWhole(fencesProcessed)) return new InvalidMessage('fencesProcessed');
-  return { token, wallMs, fencesProcessed };
-}
+const heartbeat = layout({
+  token: isWhole,
+  wallMs: isWhole,
+  fencesProcessed: isWhole,
+});
+export type Heartbeat = MessageOf<typeof heartbeat>;
+export const encodeHeartbeat = heartbeat.encode;
+export const decodeHeartbeat = heartbeat.decode;
