@@ -195,6 +195,24 @@ test(`functions have at most ${FUNCTION_LINES_MAX} lines`, () => {
   }));
 });
 
+const COLUMNS_MAX = 110;
+
+/** Folders whose lines all keep to that; the others are to join them. */
+const WITHIN_COLUMNS: readonly string[] = [
+  'src/admin-api/', 'src/base/', 'src/cli/', 'src/config/', 'src/kvs/daemon/', 'src/observability/',
+  'src/platform/', 'src/protocol/', 'src/register/',
+];
+
+test(`lines have at most ${COLUMNS_MAX} columns`, () => {
+  const found: string[] = [];
+  for (const { path, text } of ours.filter((source) => WITHIN_COLUMNS.some((folder) => source.path.startsWith(folder)))) {
+    for (const [index, line] of text.split('\n').entries()) {
+      if (line.length > COLUMNS_MAX) found.push(`${path}:${index + 1} has ${line.length}`);
+    }
+  }
+  expectNone(found);
+});
+
 /** Where bytes are made with MessagePack: the messages, and the values that are mirrored or written to files. */
 const PACKING_HOMES: readonly string[] = [
   'src/protocol/',

@@ -1,4 +1,7 @@
-/** `twinpost store drain`: every gateway of the group moves its partitions away from a store, which may stop then. */
+/**
+ * `twinpost store drain`: every gateway of the group moves its partitions away from a store, which may stop
+ * then.
+ */
 import type { Argv } from 'yargs';
 import type { DrainAnswer } from '../admin-api/orders.js';
 import { formatCount } from '../base/units.js';
@@ -20,10 +23,13 @@ export function storeDrainCommand(cli: Argv, context: CliContext, done: (code: n
       longExample(withGroupOptions(args)
         .positional('store', { type: 'string', demandOption: true, describe: 'the store' })
         .option('undo', { type: 'boolean', describe: 'use it again' })
-        .option('reason', { type: 'string', requiresArg: true, demandOption: true, describe: 'why, for the log' })
+        .option('reason', {
+          type: 'string', requiresArg: true, demandOption: true, describe: 'why, for the log',
+        })
         .option('wait', { type: 'boolean', describe: 'until no partition is left there' })
         .epilogue('Exit code: 0 done, 3 a gateway did not answer, 1 anything else.'),
-        '$0 store drain store-1 --wait --reason "disk to be changed"', 'before store-1 is taken out for good'),
+        '$0 store drain store-1 --wait --reason "disk to be changed"',
+        'before store-1 is taken out for good'),
     async (args) => {
       const { terminal } = context;
       const undo = args.undo === true;
@@ -59,7 +65,8 @@ function sumOf(answers: readonly Answered<DrainAnswer>[], read: (answer: DrainAn
 
 function noAnswerText(missing: readonly Missing[]): string {
   const [first] = missing;
-  return first === undefined ? 'there is no gateway in this group: nothing was moved' : `nothing was moved: ${missingText(first)}`;
+  return first === undefined
+    ? 'there is no gateway in this group: nothing was moved' : `nothing was moved: ${missingText(first)}`;
 }
 
 function unheardText(store: string, undo: boolean, missing: readonly Missing[]): string {
@@ -74,11 +81,22 @@ export function hasFailed({ draining, stuck, kept }: DrainAnswer): boolean {
 }
 
 /** What a gateway can do, and what it can't. */
-export function drainLines(gateway: string, store: string, { draining, mirrors, stuck, copies_missing: missing, kept }: DrainAnswer): string[] {
-  const unkept = `${gateway}: the order is in force, but not on disk: a restart of the gateway forgets it; see that its state_dir is set and can be written, and ask again`;
+export function drainLines(
+  gateway: string, store: string, { draining, mirrors, stuck, copies_missing: missing, kept }: DrainAnswer,
+): string[] {
+  const unkept = `${gateway}: the order is in force, but not on disk: a restart of the gateway forgets it; `
+    + `see that its state_dir is set and can be written, and ask again`;
   if (!draining) return [!kept ? unkept : `${gateway}: ${store} is used`];
-  const lines = [!kept ? unkept : mirrors === 0 ? `${gateway}: nothing is left at ${store}` : `${gateway}: ${counted(mirrors, 'mirror')} ${mirrors === 1 ? 'is' : 'are'} still at ${store}`];
-  if (stuck > 0) lines.push(`${gateway}: ${formatCount(stuck)} of them CAN'T LEAVE: no other store can take them, and without them fewer copies than min_replicas would be left; they go when another store is there, or --undo ends this`);
-  else if (missing > 0) lines.push(`${gateway}: ${counted(missing, 'partition')} ${missing === 1 ? 'has' : 'have'} fewer copies than configured${mirrors === 0 ? ': no other store can take them' : ''}`);
+  const are = mirrors === 1 ? 'is' : 'are';
+  const left = mirrors === 0 ? 'nothing is left' : `${counted(mirrors, 'mirror')} ${are} still`;
+  const lines = [kept ? `${gateway}: ${left} at ${store}` : unkept];
+  if (stuck > 0) {
+    lines.push(`${gateway}: ${formatCount(stuck)} of them CAN'T LEAVE: no other store can take them, and `
+      + 'without them fewer copies than min_replicas would be left; they go when another store is there, or '
+      + '--undo ends this');
+  } else if (missing > 0) {
+    lines.push(`${gateway}: ${counted(missing, 'partition')} ${missing === 1 ? 'has' : 'have'} fewer copies `
+      + `than configured${mirrors === 0 ? ': no other store can take them' : ''}`);
+  }
   return lines;
 }

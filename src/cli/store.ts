@@ -21,8 +21,14 @@ export function storeCommand(cli: Argv, context: CliContext, done: (code: number
       storeResyncCommand(args, context, done);
       storeExportCommand(args, context, done);
       return args
-        .option('config', { alias: 'c', type: 'string', requiresArg: true, global: false, describe: 'configuration file with a section store' })
-        .option('id', { type: 'string', requiresArg: true, global: false, describe: 'which one, when the file describes several' })
+        .option('config', {
+          alias: 'c', type: 'string', requiresArg: true, global: false,
+          describe: 'configuration file with a section store',
+        })
+        .option('id', {
+          type: 'string', requiresArg: true, global: false,
+          describe: 'which one, when the file describes several',
+        })
         .option('state-dir', {
           type: 'string', requiresArg: true, global: false,
           describe: 'folder for what it still holds when it stops, instead of state_dir',
@@ -34,9 +40,14 @@ export function storeCommand(cli: Argv, context: CliContext, done: (code: number
       const store = args.id === undefined ? stores[0] : stores.find((candidate) => candidate.id === args.id);
       if (store === undefined) {
         const known = stores.map((candidate) => candidate.id).join(', ');
-        throw new CliError(stores.length === 0 ? `${file}:1: store: expected this section, found nothing` : `no store '${args.id ?? ''}' in ${file}; there are: ${known}`);
+        throw new CliError(stores.length === 0
+          ? `${file}:1: store: expected this section, found nothing`
+          : `no store '${args.id ?? ''}' in ${file}; there are: ${known}`);
       }
-      if (args.id === undefined && stores.length > 1) throw new CliError(`${file} describes ${String(stores.length)} stores: which one? --id ${stores.map((candidate) => candidate.id).join(' or --id ')}`);
+      if (args.id === undefined && stores.length > 1) {
+        throw new CliError(`${file} describes ${String(stores.length)} stores: which one? --id `
+          + `${stores.map((candidate) => candidate.id).join(' or --id ')}`);
+      }
       const stateDir = args['state-dir'] ?? store.stateDir;
       done(await runRole('store', () => context.roles.store({ ...store, stateDir }), context));
     },

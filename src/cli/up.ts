@@ -13,8 +13,13 @@ export function upCommand(cli: Argv, context: CliContext, done: (code: number) =
     'try it out: stores, gateway and sink on this machine',
     (args) =>
       args
-        .option('config', { alias: 'c', type: 'string', requiresArg: true, describe: 'file with gateway, stores and sink (default: built in, as configs/up.yaml)' })
-        .option('state-dir', { type: 'string', requiresArg: true, describe: 'folder for state and logs (default: a temporary one)' })
+        .option('config', {
+          alias: 'c', type: 'string', requiresArg: true,
+          describe: 'file with gateway, stores and sink (default: built in, as configs/up.yaml)',
+        })
+        .option('state-dir', {
+          type: 'string', requiresArg: true, describe: 'folder for state and logs (default: a temporary one)',
+        })
         .option('gateways', {
           type: 'number', requiresArg: true, default: 1,
           describe: 'how many gateways: kill one, and another delivers its mail',

@@ -6,7 +6,10 @@
 export interface QueueFigures {
   readonly name: string;
   readonly queueClass: string;
-  /** Where this part of it lives: a queue has mail in more than one partition after a detour, reports have in many. */
+  /**
+   * Where this part of it lives: a queue has mail in more than one partition after a detour, reports have in
+   * many.
+   */
   readonly partition: string;
   /** Whose that is: another gateway where this one serves the queue in its place. */
   readonly owner: string;
@@ -67,7 +70,9 @@ export interface StoreFigures {
   readonly failovers: number;
 }
 
-/** What it cost to bring mirrors level again, since the start: a tail should be a small part of the content. */
+/**
+ * What it cost to bring mirrors level again, since the start: a tail should be a small part of the content.
+ */
 export interface RepairFigures {
   /** Times that a mirror got only what it lacked, out of the ring; and those bytes, rows included. */
   readonly tails: number;

@@ -20,8 +20,8 @@ const REASONS_MAX = 64;
 const DELAY_RESOLUTION_MS = 10;
 
 /**
- * Seconds from final dot to 250, and of a mirror's acknowledgement: both are under 1 ms on a quiet LAN and end
- * at commit_timeout.
+ * Seconds from final dot to 250, and of a mirror's acknowledgement: both are under 1 ms on a quiet LAN and
+ * end at commit_timeout.
  */
 const ANSWER_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20];
 /** Seconds in a queue: from at once to the lifetime of five days. */
@@ -224,7 +224,8 @@ const STATUS_COUNTERS: Described<StatusFigures> = [
 function exportStatus(series: Series, source: GaugeSource): void {
   for (const [name, help, read] of STATUS_GAUGES) series.gauge(name, help, () => read(source.status()));
   for (const [name, help, read] of STATUS_COUNTERS) series.counter(name, help, () => read(source.status()));
-  const waitingHelp = 'Partitions that are not served, by what they wait for; copies_away asks for an operator';
+  const waitingHelp =
+    'Partitions that are not served, by what they wait for; copies_away asks for an operator';
   // A series for each cause, so that an alarm on copies_away finds its 0.
   series.gauges('partitions_waiting', waitingHelp, ['for'], () => {
     const { register, lease, stores, copiesAway } = source.status().waitingFor;

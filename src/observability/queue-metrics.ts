@@ -16,7 +16,8 @@ export function exportQueues(
 ): void {
   const split = splitter();
   const gauge = (
-    name: string, help: string, read: (queue: QueueFigures) => number, merge: (a: number, b: number) => number,
+    name: string, help: string, read: (queue: QueueFigures) => number,
+    merge: (a: number, b: number) => number,
   ): void => {
     series.gauges(`queue_${name}`, help, ['queue', 'class', 'partition', 'owner'], () => {
       const { shown, rest } = split(queues());
@@ -24,7 +25,8 @@ export function exportQueues(
         const { name: of, queueClass, partition, owner } = queue;
         return [{ queue: of, class: queueClass, partition, owner }, read(queue)] as const;
       });
-      return rest.length === 0 ? named : [...named, [OTHERS, rest.map(read).reduce((a, b) => merge(a, b))] as const];
+      return rest.length === 0
+        ? named : [...named, [OTHERS, rest.map(read).reduce((a, b) => merge(a, b))] as const];
     });
   };
   const plus = (a: number, b: number): number => a + b;
@@ -67,7 +69,8 @@ function splitter(): (queues: readonly QueueFigures[]) => Split {
 
 export function exportStates(series: Series, states: () => readonly StateFigures[]): void {
   const gauge = (name: string, help: string, read: (state: StateFigures) => number): void => {
-    series.gauges(`state_${name}`, help, ['state'], () => states().map((one) => [{ state: one.state }, read(one)]));
+    series.gauges(`state_${name}`, help, ['state'], () =>
+      states().map((one) => [{ state: one.state }, read(one)]));
   };
   gauge('messages', 'Messages by state', (state) => state.messages);
   gauge('bytes', 'Bytes of contents by state', (state) => state.bytes);
@@ -77,7 +80,8 @@ export function exportStates(series: Series, states: () => readonly StateFigures
 
 /** A series for each: routes are configured, so that no stranger makes more of them. */
 export function exportRefusals(series: Series, refused: () => readonly RefusedRouteFigures[]): void {
-  const help = '1 for each configured route whose new mail is refused, with the reason; no series while it is taken';
+  const help =
+    '1 for each configured route whose new mail is refused, with the reason; no series while it is taken';
   series.gauges('route_refused', help, ['route', 'reason'], () =>
     refused().map(({ route, reason }) => [{ route, reason }, 1]));
 }
@@ -89,13 +93,16 @@ export function exportStores(series: Series, stores: () => readonly StoreFigures
   gauge('store_up', '1 when a link to the store is up', (store) => Number(store.up));
   const drainedHelp = '1 when an operator has drained the store: no mirror goes there';
   gauge('store_drained', drainedHelp, (store) => Number(store.drained));
-  const lagHelp = 'Changes that mirrors at a store have not acknowledged, and messages that refills still have to send';
+  const lagHelp =
+    'Changes that mirrors at a store have not acknowledged, and messages that refills still have to send';
   gauge('mirror_lag_messages', lagHelp, (store) => store.lagMessages);
   gauge('mirror_lag_bytes', 'Bytes of those; at most one round trip too many', (store) => store.lagBytes);
   const leftHelp = 'Messages that refills at a store still have to send';
   gauge('resync_messages_left', leftHelp, (store) => store.refillMessages);
-  gauge('resync_bytes_left', 'Bytes that refills at a store still have to send', (store) => store.refillBytes);
-  gauge('store_credit_bytes', 'Bytes that a store still takes from this gateway', (store) => store.creditBytes);
+  gauge('resync_bytes_left', 'Bytes that refills at a store still have to send', (store) =>
+    store.refillBytes);
+  gauge('store_credit_bytes', 'Bytes that a store still takes from this gateway', (store) =>
+    store.creditBytes);
   gauge('lease_left_seconds', 'What is left of the lease at a store', (store) => store.leaseLeftMs / 1000);
   const syncHelp = 'Partitions mirrored at a store, by sync state';
   series.gauges('mirror_partitions', syncHelp, ['store', 'state'], () =>

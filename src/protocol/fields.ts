@@ -6,7 +6,10 @@ import type { Packer } from '../platform/ports.js';
 import { checkControl } from './bounds.js';
 import { InvalidMessage } from './invalid.js';
 
-/** Identifiers (gateway, store, partition, path), in bytes of UTF-8: a domain name is shorter (RFC 1035 2.3.4). */
+/**
+ * Identifiers (gateway, store, partition, path), in bytes of UTF-8: a domain name is shorter (RFC 1035
+ * 2.3.4).
+ */
 const IDENTIFIER_BYTES_MAX = 255;
 /** Texts for people (CLOSE, REFUSAL). */
 const TEXT_CHARS_MAX = 1024;
@@ -24,12 +27,16 @@ const U32_MAX = 0xffff_ffff;
  * The elements of a control part, or why it is invalid. `elements` is the exact count,
  * or the least one if `open`.
  */
-export function unpackControl(packer: Packer, control: Uint8Array, elements: number, open = false): readonly unknown[] | InvalidMessage {
+export function unpackControl(
+  packer: Packer, control: Uint8Array, elements: number, open = false,
+): readonly unknown[] | InvalidMessage {
   const rule = checkControl(control);
   if (rule !== '') return new InvalidMessage(rule);
   const values = packer.unpack(control);
   if (!Array.isArray(values)) return new InvalidMessage('control not an array');
-  if (values.length < elements || (!open && values.length > elements)) return new InvalidMessage('element count');
+  if (values.length < elements || (!open && values.length > elements)) {
+    return new InvalidMessage('element count');
+  }
   return values as readonly unknown[];
 }
 

@@ -26,7 +26,8 @@ export interface Layout<T> {
 export type MessageOf<L> = L extends Layout<infer T> ? T : never;
 
 export function layout<T extends object>(fields: Fields<T>): Layout<Readonly<T>> {
-  const all = (Object.keys(fields) as (keyof T & string)[]).map((name) => ({ name, ...packedField(fields[name]) }));
+  const all =
+    (Object.keys(fields) as (keyof T & string)[]).map((name) => ({ name, ...packedField(fields[name]) }));
   return {
     encode: (packer, message) => encodeElements(packer, all.map(({ name, pack }) => pack(message[name]))),
     decode: (packer, control) => {
@@ -44,12 +45,15 @@ export function layout<T extends object>(fields: Fields<T>): Layout<Readonly<T>>
 }
 
 /** `read` yields undefined for what breaks a rule. */
-export function packed<T>(pack: (value: T) => unknown, read: (value: unknown) => T | undefined): PackedField<T> {
+export function packed<T>(
+  pack: (value: T) => unknown, read: (value: unknown) => T | undefined,
+): PackedField<T> {
   return { pack, read: (value) => read(value) ?? BROKEN };
 }
 
 /** Text for people, made to fit when it is sent. */
-export const PLAIN_TEXT: PackedField<string> = packed(plainText, (value) => (isText(value) ? value : undefined));
+export const PLAIN_TEXT: PackedField<string> =
+  packed(plainText, (value) => (isText(value) ? value : undefined));
 
 /** [] for none. */
 export function orNone<T>({ pack, read }: PackedField<T>): PackedField<T | undefined> {

@@ -17,9 +17,9 @@
  *   1 HEAD     [FORMAT, version 2, storeId, wallMs, bootId hex, longestLeaseMs]
  *   2 ACCOUNT  [gatewayId, incarnation, nonce bin]
  *   3 PROCESS  [process, fenceCount, [[count, partition, term]…]]   a process with very many has several
- *   4 FENCE    [partition, term, holder or [], record or []]    the highest term accepted, whose it is, the newest record told
+ *   4 FENCE    [partition, term, holder or [], record or []]   highest term accepted, whose; record told
  *   5 COPY     [partition, number, digestA, digestB, lastTerm, count]
- *   6 ENTRIES  entry rows of this copy (entry-rows.ts) as in REFILL             body ‖ head ‖ note of each row
+ *   6 ENTRIES  entry rows of this copy (entry-rows.ts) as in REFILL             body ‖ head ‖ note of each
  *   7 END      [fences, copies, entries]
  *
  * longestLeaseMs is the longest lease that was granted under this boot id, by whatever process of the store:
@@ -69,7 +69,8 @@ const account = layout({
   id: isIdentifier,
   incarnation: isWhole,
   // What is read into the same bytes next must not change it; slice() of a Buffer is no copy.
-  nonce: packed<Uint8Array>((nonce) => nonce, (value) => (isNonce(value) ? Uint8Array.from(value) : undefined)),
+  nonce:
+    packed<Uint8Array>((nonce) => nonce, (value) => (isNonce(value) ? Uint8Array.from(value) : undefined)),
 });
 export type SpilledAccount = MessageOf<typeof account>;
 export const encodeAccount = account.encode;

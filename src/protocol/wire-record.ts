@@ -68,7 +68,9 @@ function readGivenUp(value: unknown): readonly GivenUpCopy[] | undefined {
   const copies: GivenUpCopy[] = [];
   for (const each of value as readonly unknown[]) {
     const [storeId, bootId, epoch] = listOf(each, 3);
-    if (!isIdentifier(storeId) || !isIdentifier(bootId) || isMemberOf(copies, storeId, bootId)) return undefined;
+    if (!isIdentifier(storeId) || !isIdentifier(bootId) || isMemberOf(copies, storeId, bootId)) {
+      return undefined;
+    }
     if (!isWhole(epoch)) return undefined;
     copies.push({ storeId, bootId, epoch });
   }
@@ -80,7 +82,9 @@ function readMembers(value: unknown): readonly RecordedMember[] | undefined {
   const members: RecordedMember[] = [];
   for (const each of value as readonly unknown[]) {
     const [storeId, bootId] = listOf(each, 2);
-    if (!isIdentifier(storeId) || !isIdentifier(bootId) || isMemberOf(members, storeId, bootId)) return undefined;
+    if (!isIdentifier(storeId) || !isIdentifier(bootId) || isMemberOf(members, storeId, bootId)) {
+      return undefined;
+    }
     members.push({ storeId, bootId });
   }
   return members;

@@ -244,7 +244,8 @@ export class PresenceKey {
     const nowMs = clock.nowMs();
     if (this.#other.session !== session) {
       this.#other = { session, sinceMs: nowMs };
-      const text = 'another process of this id is in the register: its end is waited for; stop one of the two';
+      const text =
+        'another process of this id is in the register: its end is waited for; stop one of the two';
       log[this.#hasStood ? 'error' : 'warn']('register', text, { of: owner, where });
     }
     const isLasting = isLater || nowMs - this.#other.sinceMs >= 2 * SESSION_TTL_MS;

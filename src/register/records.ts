@@ -11,7 +11,9 @@
  */
 import { invariant } from '../base/invariant.js';
 import { isMemberOf } from '../protocol/partition-record.js';
-import type { GivenUpCopy, HolderId, PartitionRecord, RecordedMember, Term } from '../protocol/partition-record.js';
+import type {
+  GivenUpCopy, HolderId, PartitionRecord, RecordedMember, Term,
+} from '../protocol/partition-record.js';
 import { BrokenRule, fieldsOf, isWhole, parseJson, readList } from './core/shapes.js';
 import type { Fields } from './core/shapes.js';
 import { isName } from './keys.js';

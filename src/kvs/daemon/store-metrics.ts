@@ -20,7 +20,8 @@ export function storeMetrics(running: RunningStore): Registry {
     () => store.segments.stockBytes,
   );
   series.gauge('memory_live_bytes', 'Bytes of records in segments.', () => store.segments.liveBytes);
-  series.gauge('memory_granted_bytes', 'Credit that gateways hold unused.', () => store.admission.grantedBytes);
+  series.gauge('memory_granted_bytes', 'Credit that gateways hold unused.', () =>
+    store.admission.grantedBytes);
   series.gauge('memory_limit_bytes', 'The limit of the configuration.', () => store.admission.limitBytes);
   series.gauge(
     'memory_accept_bytes', 'New mail is granted no credit above this.', () => store.admission.acceptBytes,
@@ -38,7 +39,8 @@ export function storeMetrics(running: RunningStore): Registry {
     name: string, help: string, counts: readonly number[], nameOf: (reason: number) => string,
   ): void => {
     series.counters(name, help, ['reason'], () =>
-      [...counts.entries()].flatMap(([reason, count]) => (count > 0 ? [[{ reason: nameOf(reason) }, count]] : [])));
+      [...counts.entries()].flatMap(([reason, count]) =>
+        (count > 0 ? [[{ reason: nameOf(reason) }, count]] : [])));
   };
   byReason('refusals', 'Requests refused, by reason.', counters.refusals, refusalReasonName);
   byReason('declines', 'Terms declined, by reason.', counters.declines, declinedReasonName);

@@ -4,7 +4,8 @@
  * that the store does for its gateways depends on either: while the register is away, or the key is missing,
  * it serves on.
  *
- * - Whoever stood at the very addresses on which this process listens now is dead: a start overwrites its key.
+ * - Whoever stood at the very addresses on which this process listens now is dead: a start overwrites its
+ *   key.
  * - A process whose key stood once is never ended by the register, which may have been rolled back: copies
  *   of mail are here. It says in the log that there are two.
  */
@@ -139,7 +140,9 @@ export class StorePresence implements InRegister {
 
 function writerOf(value: string, own: StoreRecord, hasStood: boolean): Writer {
   const found = decodeStore(value);
-  if (found instanceof BrokenRule) return { where: 'an unknown host (its record can not be read)', isLater: false };
+  if (found instanceof BrokenRule) {
+    return { where: 'an unknown host (its record can not be read)', isLater: false };
+  }
   if (found.bootId === own.bootId) return 'we';
   const isHere = found.host === own.host && found.addresses.join() === own.addresses.join();
   // Once ours has stood, whoever writes there came later: two that overwrite each other would never end.

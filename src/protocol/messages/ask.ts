@@ -1,5 +1,6 @@
 /**
- * ASK: what does this store know of a partition, and does the lease of this holder still run there? Changes nothing.
+ * ASK: what does this store know of a partition, and does the lease of this holder still run there? Changes
+ * nothing.
  *
  *   element  wire  field        meaning
  *   0        str   partition    GATEWAY/N

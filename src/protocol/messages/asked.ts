@@ -4,7 +4,7 @@
  *   element  wire      field        meaning
  *   0        str       partition    as asked
  *   1        bool      hasCopy      it holds a complete copy in this boot
- *   2        u32       leaseLeftMs  what is left of the lease of the holder that was asked for; 0: it has run out
+ *   2        u32       leaseLeftMs  what is left of the lease of the holder asked for; 0: it has run out
  *   3        [record]  told         the newest record that was told here; [] when none was
  *
  * Answers ASK.

@@ -5,8 +5,8 @@
  *   0        u53       token       of the HEARTBEAT
  *   1        u53       credit      as in ACK, after all requests up to this one's sequence
  *   2        u32       leaseMs     length of the lease, from the sending of HEARTBEAT on
- *   3        u53       fenceCount  fences of this process here, so far: the answer renews only what it still holds
- *                                  after it has processed all of them (rule 6 of docs/model)
+ *   3        u53       fenceCount  fences of this process here, so far: the answer renews only what it still
+ *                                  holds after it has processed all of them (rule 6 of docs/model)
  *   4        [notice]  fences      those past `fencesProcessed`: [count u53, partition str, term [u53, u53]]
  *
  * An answer.

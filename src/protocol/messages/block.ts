@@ -31,7 +31,10 @@ export type Block = MessageOf<typeof block>;
 export const encodeBlock = block.encode;
 export const decodeBlock = block.decode;
 
-/** '' when the rows are such that the protocol allows, in order, and describe the bodies to the byte; else the broken rule. */
+/**
+ * '' when the rows are such that the protocol allows, in order, and describe the bodies to the byte; else the
+ * broken rule.
+ */
 export function blockRule(block: Block, bodyBytes: number): string {
   const { rows } = block;
   const view = new DataView(rows.buffer, rows.byteOffset, rows.length);

@@ -1,15 +1,15 @@
 /**
- * FENCE: a term takes the copy of a partition at this store, and binds a handle to it on this connection. From
- * here on lower terms are refused, whatever connection they come on (rule 10 of docs/model).
+ * FENCE: a term takes the copy of a partition at this store, and binds a handle to it on this connection.
+ * From here on lower terms are refused, whatever connection they come on (rule 10 of docs/model).
  *
  *   element  wire    field       meaning
  *   0        u31     handle      1 … 2^31 − 1, picked by the gateway; bound to the copy and this term
  *   1        str     partition   GATEWAY/N
  *   2        [term]  term        [number, nonce] of the asker
- *   3        u8      how         1 JOIN the copy that is there; 2 FOUND a new one, empty and complete; 3 FILL: it is
- *                                emptied, stands at number and digest, and is filled by REFILL
- *   4        u53     provenDead  incarnation of the asker's own gateway that is proven dead: its lease is not waited
- *                                for; 0: none is
+ *   3        u8      how         1 JOIN the copy that is there; 2 FOUND a new one, empty and complete;
+ *                                3 FILL: it is emptied, stands at number and digest, and is filled by REFILL
+ *   4        u53     provenDead  incarnation of the asker's own gateway that is proven dead: its lease is not
+ *                                waited for; 0: none is
  *   5        u53     number      FILL: where the copy stands from here on; else 0
  *   6        u32     digestA     at that number
  *   7        u32     digestB

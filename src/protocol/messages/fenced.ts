@@ -9,11 +9,11 @@
  *   4        u53     number        its last change
  *   5        u32     digestA       at that number
  *   6        u32     digestB
- *   7        [term]  lastTerm      under which the last change was applied here, or the copy was founded or filled
+ *   7        [term]  lastTerm      of the last change applied here, or of the founding or filling of the copy
  *   8        u32     olderLeaseMs  what is left of leases by lower terms; 0: nobody delivers by one any more
  *   9        u53     count         entries
  *   10       u53     bytes         of bodies, heads and notes
- *   11       u53     holderWallMs  what the wall clock of the process that wrote it last shows now; 0: not known
+ *   11       u53     holderWallMs  what the wall clock of the process that wrote it last shows; 0: not known
  *
  * Answers FENCE.
  */

@@ -1,5 +1,6 @@
 /**
- * FETCH: asks for entries of a partition whose positions are known, because their bodies were left out of a BLOCK.
+ * FETCH: asks for entries of a partition whose positions are known, because their bodies were left out of a
+ * BLOCK.
  *
  *   element  wire  field      meaning
  *   0        u31   handle     of its FENCE
@@ -38,7 +39,9 @@ export function positionCount(positions: Uint8Array): number {
 }
 
 export function positionAt(positions: Uint8Array, index: number): number {
-  return new DataView(positions.buffer, positions.byteOffset, positions.length).getFloat64(index * POSITION_BYTES, true);
+  return new DataView(positions.buffer, positions.byteOffset, positions.length).getFloat64(
+    index * POSITION_BYTES, true,
+  );
 }
 
 function arePositions(positions: unknown): positions is Uint8Array {

@@ -4,9 +4,9 @@
  *   element  wire  field          meaning
  *   0        u31   handle         of its FENCE
  *   1        u53   ask            as asked
- *   2        u53   untilPosition  the last position that this answers for: what was asked behind it is asked again
- *   3        bin   rows           entry-rows.ts, 40 bytes each, none with BODY_ABSENT; an entry that was asked for, up
- *                                 to untilPosition, and has no row is not in the copy
+ *   2        u53   untilPosition  the last position that this answers for: what is behind it is asked again
+ *   3        bin   rows           entry-rows.ts, 40 bytes each, none with BODY_ABSENT; an entry that was
+ *                                 asked for, up to untilPosition, and has no row is not in the copy
  *
  * The payloads follow as bodies, in the order of the rows.
  */
@@ -28,7 +28,10 @@ export type Fetched = MessageOf<typeof fetched>;
 export const encodeFetched = fetched.encode;
 export const decodeFetched = fetched.decode;
 
-/** '' when the rows are such that the protocol allows, in order, and describe the bodies to the byte; else the broken rule. */
+/**
+ * '' when the rows are such that the protocol allows, in order, and describe the bodies to the byte; else the
+ * broken rule.
+ */
 export function fetchedRule({ rows, untilPosition }: Fetched, bodyBytes: number): string {
   const view = new DataView(rows.buffer, rows.byteOffset, rows.length);
   let position = 0;

@@ -4,7 +4,7 @@
  *   element  wire  field            meaning
  *   0        u53   token            comes back in BEAT: when it was sent, as the gateway counts
  *   1        u53   wallMs           milliseconds since 1970, as the gateway reckons due times and expiry
- *   2        u53   fencesProcessed  fences of this process at this store, up to which it has stopped what was fenced
+ *   2        u53   fencesProcessed  fences of this process at this store up to which it has stopped
  *
  * Answered by BEAT.
  */

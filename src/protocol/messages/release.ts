@@ -1,6 +1,6 @@
 /**
- * RELEASE: the holder hands the partition of this handle back: it delivers nothing of it any more, so nobody has to
- * wait for what it was leased here (rule 13 of docs/model).
+ * RELEASE: the holder hands the partition of this handle back: it delivers nothing of it any more, so nobody
+ * has to wait for what it was leased here (rule 13 of docs/model).
  *
  *   element  wire  field   meaning
  *   0        u31   handle  of the FENCE

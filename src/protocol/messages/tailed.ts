@@ -30,7 +30,10 @@ export type Tailed = MessageOf<typeof tailed>;
 export const encodeTailed = tailed.encode;
 export const decodeTailed = tailed.decode;
 
-/** '' when the rows are such that the protocol allows and describe the bodies to the byte; else the broken rule. */
+/**
+ * '' when the rows are such that the protocol allows and describe the bodies to the byte; else the broken
+ * rule.
+ */
 export function tailedRule(tailed: Tailed, bodyBytes: number): string {
   // The rest means nothing then.
   if (!tailed.found) return bodyBytes === 0 ? '' : 'bodies';

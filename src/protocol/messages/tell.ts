@@ -4,7 +4,7 @@
  *   element  wire      field      meaning
  *   0        str       partition  GATEWAY/N
  *   1        [record]  record     as settled
- *   2        bool      isOut      the copy here is no member's: it is dropped, unless the record says that it was given up
+ *   2        bool      isOut      the copy here is no member's: it is dropped, unless it was given up
  *
  * Answered by TOLD.
  */
