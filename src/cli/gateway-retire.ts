@@ -17,6 +17,7 @@ import { NOT_ALL_KNOW, findGroup, missingText, withGroupOptions } from './group.
 import type { Answered, Group } from './group.js';
 import { durationArgument } from './numbers.js';
 import { orderOf } from './operator.js';
+import { REASON, textOr } from './options.js';
 import { counted, printable } from './tables.js';
 
 const POLL_MS = 500;
@@ -39,13 +40,9 @@ export function gatewayRetireCommand(cli: Argv, context: CliContext, done: (code
         .positional('id', {
           type: 'string', demandOption: true, describe: 'the gateway; of one with workers each worker',
         })
-        .option('reason', {
-          type: 'string', requiresArg: true, demandOption: true, describe: 'why, for the log',
-        })
+        .option('reason', REASON)
         .option('undo', { type: 'boolean', describe: 'it may start again' })
-        .option('timeout', {
-          type: 'string', requiresArg: true, default: '10min', describe: 'wait no longer than this',
-        })
+        .option('timeout', textOr('10min', 'wait no longer than this'))
         .option('json', { type: 'boolean', describe: 'one JSON object at the end' })
         .epilogue('Exit code: 0 done, 3 not every living gateway knows of it, 1 anything else.'),
         '$0 gateway retire gw-3 --reason "host given back"', 'its mail is delivered by the others'),

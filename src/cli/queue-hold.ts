@@ -9,6 +9,7 @@ import { CliError } from './context.js';
 import { longExample } from './examples.js';
 import { findGroup, reportMissing, withGroupOptions } from './group.js';
 import { orderOf } from './operator.js';
+import { neededText } from './options.js';
 import { printable } from './tables.js';
 
 export function queueHoldCommand(cli: Argv, context: CliContext, done: (code: number) => void): Argv {
@@ -38,10 +39,7 @@ function holdVerb(
           type: 'string', array: true, nargs: 1, requiresArg: true, demandOption: true,
           describe: 'queue id of a message; may be given again',
         })
-        .option('reason', {
-          type: 'string', requiresArg: true, demandOption: true,
-          describe: 'why, for the log and for who lists the queue',
-        })
+        .option('reason', neededText('why, for the log and for who lists the queue'))
         .option('json', {
           type: 'boolean', describe: 'one JSON object a line: each queue that has the message',
         }),

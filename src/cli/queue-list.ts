@@ -12,6 +12,7 @@ import type { CliContext, Terminal } from './context.js';
 import { CliError } from './context.js';
 import { findGroup, reportMissing, withGroupOptions } from './group.js';
 import { countArgument } from './numbers.js';
+import { numberOr, text } from './options.js';
 import { counted, printable } from './tables.js';
 
 const LIMIT_DEFAULT = 1000;
@@ -25,12 +26,8 @@ export function queueListCommand(cli: Argv, context: CliContext, done: (code: nu
     (args) =>
       withGroupOptions(args)
         .positional('queue', { type: 'string', describe: 'one queue; all when left out' })
-        .option('class', {
-          type: 'string', requiresArg: true, describe: 'mail, bounce, billing or notification',
-        })
-        .option('limit', {
-          type: 'number', requiresArg: true, default: LIMIT_DEFAULT, describe: 'messages to show at most',
-        })
+        .option('class', text('mail, bounce, billing or notification'))
+        .option('limit', numberOr(LIMIT_DEFAULT, 'messages to show at most'))
         .option('json', { type: 'boolean', describe: 'one JSON object a line, fields as postqueue -j' })
         .example('$0 queue list example.com --json', 'for scripts'),
     async (args) => {

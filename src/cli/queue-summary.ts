@@ -7,6 +7,7 @@ import type { AdminClient } from './admin-client.js';
 import type { CliContext } from './context.js';
 import { findGroup, reportMissing, withGroupOptions } from './group.js';
 import { countArgument } from './numbers.js';
+import { numberOr } from './options.js';
 import { counted, printable, tableText } from './tables.js';
 
 const LIMIT_DEFAULT = 1000;
@@ -18,9 +19,7 @@ export function queueSummaryCommand(cli: Argv, context: CliContext, done: (code:
     'counts, bytes, oldest age and last error of each queue',
     (args) =>
       withGroupOptions(args)
-        .option('limit', {
-          type: 'number', requiresArg: true, default: LIMIT_DEFAULT, describe: 'queues to show at most',
-        })
+        .option('limit', numberOr(LIMIT_DEFAULT, 'queues to show at most'))
         .option('json', { type: 'boolean', describe: 'one JSON object a line' })
         .example('$0 queue summary --json', 'for scripts'),
     async (args) => {

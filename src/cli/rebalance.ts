@@ -17,6 +17,7 @@ import { findGroup, missingText, reportMissing, withGroupOptions } from './group
 import type { Answered } from './group.js';
 import { durationArgument } from './numbers.js';
 import { orderOf } from './operator.js';
+import { textOr } from './options.js';
 import { counted, printable } from './tables.js';
 
 const POLL_MS = 500;
@@ -28,12 +29,8 @@ export function rebalanceCommand(cli: Argv, context: CliContext, done: (code: nu
     (args) =>
       longExample(withGroupOptions(args)
         .option('dry-run', { type: 'boolean', describe: 'say what would move, and move nothing' })
-        .option('reason', {
-          type: 'string', requiresArg: true, default: 'rebalance', describe: 'why, for the log',
-        })
-        .option('timeout', {
-          type: 'string', requiresArg: true, default: '1h', describe: 'wait no longer than this',
-        })
+        .option('reason', textOr('rebalance', 'why, for the log'))
+        .option('timeout', textOr('1h', 'wait no longer than this'))
         .option('json', { type: 'boolean', describe: 'one JSON object a line: each copy to be moved' }),
         '$0 rebalance --dry-run', 'what a store that was added would get'),
     async (args) => {

@@ -8,44 +8,36 @@ import { runSend } from '../load/run.js';
 import type { CliContext, Terminal } from './context.js';
 import { CliError } from './context.js';
 import { addressArgument, countArgument, durationArgument } from './numbers.js';
+import { number, numberOr, text, textOr } from './options.js';
 import { sendSpool } from './send-spool.js';
 
 const BAR_CELLS = 30;
 
 function sendOptions(args: Argv) {
   return args
-    .option('to', {
-      type: 'string', requiresArg: true, default: '127.0.0.1:2525', describe: 'address of the gateway',
-    })
+    .option('to', textOr('127.0.0.1:2525', 'address of the gateway'))
     .option('count', { alias: 'n', type: 'number', requiresArg: true, default: 1000, describe: 'messages' })
-    .option('connections', { type: 'number', requiresArg: true, default: 10, describe: 'at the same time' })
-    .option('mix', { type: 'string', requiresArg: true, describe: 'sizes and weights: 1KB:70,10KB:30' })
+    .option('connections', numberOr(10, 'at the same time'))
+    .option('mix', text('sizes and weights: 1KB:70,10KB:30'))
     .option('eml', {
       type: 'string', array: true, requiresArg: true, describe: 'send the contents of these files in turn',
     })
-    .option('spool', {
-      type: 'string', requiresArg: true,
-      describe: 'submit the messages of this folder (store export, queue export), each with its own envelope',
-    })
-    .option('rate', { type: 'number', requiresArg: true, describe: 'messages a second at most' })
+    .option(
+      'spool',
+      text('submit the messages of this folder (store export, queue export), each with its own envelope'),
+    )
+    .option('rate', number('messages a second at most'))
     .option('from', { type: 'string', describe: 'reverse-path; empty for the null reverse-path' })
     .option('domain', {
       type: 'string', array: true, requiresArg: true,
       describe: 'recipient domains, taken in turn; each is a queue if it has a route',
     })
-    .option('messages-per-connection', {
-      type: 'number', requiresArg: true, describe: 'then connect anew (default: never)',
-    })
+    .option('messages-per-connection', number('then connect anew (default: never)'))
     .option('pipelining', { type: 'boolean', default: true, describe: 'use PIPELINING if offered' })
     .option('resend', { type: 'boolean', default: false, describe: 'send again what got a 4xx or no reply' })
-    .option('patience', {
-      type: 'string', requiresArg: true, default: '30s',
-      describe: 'give up when nothing was accepted for so long',
-    })
-    .option('log', {
-      type: 'string', requiresArg: true, describe: 'write each try to this file, for sink --send-log',
-    })
-    .option('seed', { type: 'number', requiresArg: true, describe: 'chooses sizes from the mix' })
+    .option('patience', textOr('30s', 'give up when nothing was accepted for so long'))
+    .option('log', text('write each try to this file, for sink --send-log'))
+    .option('seed', number('chooses sizes from the mix'))
     .option('json', { type: 'boolean', default: false, describe: 'print the report as one JSON object' })
     .example('$0 send --count 10000 --connections 50 --mix 1KB:70,10KB:30', 'the mix of the paper')
     .example('$0 send --eml mail.eml --count 1', 'one message of your own');

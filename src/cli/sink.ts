@@ -9,43 +9,27 @@ import { loadFor } from './config-file.js';
 import type { CliContext } from './context.js';
 import { CliError } from './context.js';
 import { addressArgument, countArgument, durationArgument, shareArgument } from './numbers.js';
+import { number, text } from './options.js';
 import { runRole } from './run-role.js';
 
 function sinkOptions(args: Argv) {
   return args
-    .option('config', {
-      alias: 'c', type: 'string', requiresArg: true, describe: 'configuration file with a section sink',
-    })
-    .option('listen', { type: 'string', requiresArg: true, describe: 'address (default 127.0.0.1:2526)' })
-    .option('admin', {
-      type: 'string', requiresArg: true,
-      describe: 'address of GET /report, /counts and /healthz (default none)',
-    })
+    .option('config', { alias: 'c', ...text('configuration file with a section sink') })
+    .option('listen', text('address (default 127.0.0.1:2526)'))
+    .option('admin', text('address of GET /report, /counts and /healthz (default none)'))
     .option('lmtp', { type: 'boolean', describe: 'speak LMTP' })
     .option('verify', {
       type: 'boolean', describe: 'judge what arrived: lost, duplicated, altered, out of order',
     })
-    .option('send-log', { type: 'string', requiresArg: true, describe: 'log of `send --log`, to judge by' })
-    .option('displacement', {
-      type: 'number', requiresArg: true, describe: 'messages that may overtake one (0: strict order)',
-    })
-    .option('arrival-log', {
-      type: 'string', requiresArg: true, describe: 'write one line a message to this file',
-    })
-    .option('maildir', { type: 'string', requiresArg: true, describe: 'keep mail in this folder' })
-    .option('latency', {
-      type: 'string', requiresArg: true, describe: 'wait before each reply to a final dot',
-    })
-    .option('defer-rate', {
-      type: 'number', requiresArg: true, describe: 'share answered 451 after the final dot',
-    })
-    .option('reject-rate', {
-      type: 'number', requiresArg: true, describe: 'share answered 550 after the final dot',
-    })
-    .option('cut-after-dot', {
-      type: 'number', requiresArg: true, describe: 'share kept, then cut without a reply',
-    })
-    .option('seed', { type: 'number', requiresArg: true, describe: 'seed of the rates (default 1)' })
+    .option('send-log', text('log of `send --log`, to judge by'))
+    .option('displacement', number('messages that may overtake one (0: strict order)'))
+    .option('arrival-log', text('write one line a message to this file'))
+    .option('maildir', text('keep mail in this folder'))
+    .option('latency', text('wait before each reply to a final dot'))
+    .option('defer-rate', number('share answered 451 after the final dot'))
+    .option('reject-rate', number('share answered 550 after the final dot'))
+    .option('cut-after-dot', number('share kept, then cut without a reply'))
+    .option('seed', number('seed of the rates (default 1)'))
     .example('$0 sink --verify', 'Ctrl-C prints what arrived and what is wrong with it')
     .example('$0 sink --latency 50ms --defer-rate 0.1', 'a slow next hop that defers every tenth message');
 }

@@ -16,6 +16,7 @@ import { CliError } from './context.js';
 import { findGroup, reportMissing, withGroupOptions } from './group.js';
 import type { Group, GroupArguments, Missing } from './group.js';
 import { countArgument } from './numbers.js';
+import { numberOr } from './options.js';
 import { fittingLines, statusLines, watchLine } from './status-text.js';
 import type { GatewayPicture, Picture, StorePicture } from './status-text.js';
 
@@ -46,10 +47,9 @@ export function statusCommand(cli: Argv, context: CliContext, done: (code: numbe
     (args) =>
       withGroupOptions(args)
         .option('watch', { alias: 'w', type: 'boolean', describe: 'again every second, until Ctrl-C' })
-        .option('top', {
-          type: 'number', requiresArg: true, default: TOP_DEFAULT,
-          describe: 'partitions of each gateway in the table, those that need a look first',
-        })
+        .option('top', numberOr(
+          TOP_DEFAULT, 'partitions of each gateway in the table, those that need a look first',
+        ))
         .option('all', { type: 'boolean', describe: 'every partition in the table' })
         .option('json', {
           type: 'boolean', describe: 'one JSON object a line: gateways, stores, then the table row by row',

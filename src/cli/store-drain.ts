@@ -11,6 +11,7 @@ import { longExample } from './examples.js';
 import { NOT_ALL_KNOW, findGroup, missingText, reportMissing, withGroupOptions } from './group.js';
 import type { Answered, Missing } from './group.js';
 import { orderOf } from './operator.js';
+import { REASON } from './options.js';
 import { counted, printable } from './tables.js';
 
 const POLL_MS = 500;
@@ -23,9 +24,7 @@ export function storeDrainCommand(cli: Argv, context: CliContext, done: (code: n
       longExample(withGroupOptions(args)
         .positional('store', { type: 'string', demandOption: true, describe: 'the store' })
         .option('undo', { type: 'boolean', describe: 'use it again' })
-        .option('reason', {
-          type: 'string', requiresArg: true, demandOption: true, describe: 'why, for the log',
-        })
+        .option('reason', REASON)
         .option('wait', { type: 'boolean', describe: 'until no partition is left there' })
         .epilogue('Exit code: 0 done, 3 a gateway did not answer, 1 anything else.'),
         '$0 store drain store-1 --wait --reason "disk to be changed"',

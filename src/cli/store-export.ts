@@ -17,6 +17,7 @@ import { ExportFolder } from './export/folder.js';
 import type { ExportSource } from './export/exported-message.js';
 import { exportPages } from './export/pages.js';
 import { checkSpillFile, exportSpill } from './export/spill.js';
+import { text } from './options.js';
 import { counted } from './tables.js';
 
 const DEFAULT_URLS = { gateway: GATEWAY_URL, store: STORE_URL } as const;
@@ -33,7 +34,7 @@ function exportOptions(args: Argv, kind: MemberAnswer['kind']) {
     .option('from', {
       type: 'string', requiresArg: true, describe: addressHelp(`the ${kind}`, DEFAULT_URLS[kind]),
     })
-    .option('token', { type: 'string', requiresArg: true, describe: TOKEN_HELP })
+    .option('token', text(TOKEN_HELP))
     .option('force', { type: 'boolean', default: false, describe: 'into a folder that has files already' })
     .option('json', { type: 'boolean', default: false, describe: 'the counts as one JSON object' });
 }
@@ -51,9 +52,7 @@ export function storeExportCommand(cli: Argv, context: CliContext, done: (code: 
           type: 'string', array: true, nargs: 1, requiresArg: true,
           describe: 'all of a partition, as gw-1/3; may be given again',
         })
-        .option('spill', {
-          type: 'string', requiresArg: true, describe: 'read this spill file instead of a store that runs',
-        })
+        .option('spill', text('read this spill file instead of a store that runs'))
         .example(
           '$0 store export --queue example.com mails', 'then: twinpost send --spool mails --to HOST:PORT',
         ),

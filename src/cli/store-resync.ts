@@ -8,6 +8,7 @@ import { CliError } from './context.js';
 import { longExample } from './examples.js';
 import { findGroup, reportMissing, withGroupOptions } from './group.js';
 import { orderOf } from './operator.js';
+import { REASON, neededText } from './options.js';
 import { printable } from './tables.js';
 
 export function storeResyncCommand(cli: Argv, context: CliContext, done: (code: number) => void): Argv {
@@ -19,12 +20,8 @@ export function storeResyncCommand(cli: Argv, context: CliContext, done: (code: 
         .positional('store', {
           type: 'string', demandOption: true, describe: 'the store whose copy is made anew',
         })
-        .option('partition', {
-          type: 'string', requiresArg: true, demandOption: true, describe: 'the partition, as gw-1/3',
-        })
-        .option('reason', {
-          type: 'string', requiresArg: true, demandOption: true, describe: 'why, for the log',
-        }),
+        .option('partition', neededText('the partition, as gw-1/3'))
+        .option('reason', REASON),
         '$0 store resync store-1 --partition gw-1/3 --reason "it differs"',
         'after store verify said DIFFERS'),
     async (args) => {

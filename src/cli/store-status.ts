@@ -8,6 +8,7 @@ import type { CliContext } from './context.js';
 import { CliError } from './context.js';
 import { findGroup, reportMissing, withGroupOptions } from './group.js';
 import { countArgument } from './numbers.js';
+import { numberOr, text } from './options.js';
 import { counted, printable, tableText } from './tables.js';
 
 const LIMIT_DEFAULT = 100;
@@ -25,13 +26,8 @@ export function storeStatusCommand(cli: Argv, context: CliContext, done: (code: 
     (args) =>
       withGroupOptions(args)
         .positional('store', { type: 'string', describe: 'one store; all when left out' })
-        .option('partition', {
-          type: 'string', requiresArg: true, describe: 'this partition only, as gw-1/3',
-        })
-        .option('limit', {
-          type: 'number', requiresArg: true, default: LIMIT_DEFAULT,
-          describe: 'partitions of each store to show at most',
-        })
+        .option('partition', text('this partition only, as gw-1/3'))
+        .option('limit', numberOr(LIMIT_DEFAULT, 'partitions of each store to show at most'))
         .option('json', { type: 'boolean', describe: 'one JSON object a line' })
         .example('$0 store status store-1 --from store-1:9401 --only', 'one store alone'),
     async (args) => {

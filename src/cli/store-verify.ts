@@ -20,6 +20,7 @@ import { allRows } from './admin-client.js';
 import type { CliContext } from './context.js';
 import { findGroup, reportMissing, withGroupOptions } from './group.js';
 import type { Group, Missing } from './group.js';
+import { text } from './options.js';
 import { paint, printable, tableText } from './tables.js';
 
 const ROUNDS = 10;
@@ -40,9 +41,7 @@ export function storeVerifyCommand(cli: Argv, context: CliContext, done: (code: 
     'compare mirrors with their gateways by number, digest and count',
     (args) =>
       withGroupOptions(args)
-        .option('partition', {
-          type: 'string', requiresArg: true, describe: 'this partition only, as gw-1/3',
-        })
+        .option('partition', text('this partition only, as gw-1/3'))
         .option('all', { type: 'boolean', describe: 'show also those that are the same' })
         .option('json', { type: 'boolean', describe: 'one JSON object a line' })
         .example('$0 store verify', 'exit code 2 when a mirror differs from its gateway'),

@@ -3,6 +3,7 @@ import type { Argv } from 'yargs';
 import { loadFor } from './config-file.js';
 import type { CliContext } from './context.js';
 import { CliError } from './context.js';
+import { ownText } from './options.js';
 import { runRole } from './run-role.js';
 import { storeDrainCommand } from './store-drain.js';
 import { storeExportCommand } from './store-export.js';
@@ -21,18 +22,9 @@ export function storeCommand(cli: Argv, context: CliContext, done: (code: number
       storeResyncCommand(args, context, done);
       storeExportCommand(args, context, done);
       return args
-        .option('config', {
-          alias: 'c', type: 'string', requiresArg: true, global: false,
-          describe: 'configuration file with a section store',
-        })
-        .option('id', {
-          type: 'string', requiresArg: true, global: false,
-          describe: 'which one, when the file describes several',
-        })
-        .option('state-dir', {
-          type: 'string', requiresArg: true, global: false,
-          describe: 'folder for what it still holds when it stops, instead of state_dir',
-        })
+        .option('config', { alias: 'c', ...ownText('configuration file with a section store') })
+        .option('id', ownText('which one, when the file describes several'))
+        .option('state-dir', ownText('folder for what it still holds when it stops, instead of state_dir'))
         .example('$0 store --config configs/store.yaml', 'run the store of this file');
     },
     async (args) => {
