@@ -6,7 +6,7 @@ import { readFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { SECRET_CHARACTERS_MIN, routeName } from './checks.js';
-import type { Path, Problem } from './problems.js';
+import type { Path, Problems } from './problems.js';
 import type { RegisterChoice } from '../register/running/open-register.js';
 import type { EtcdValue, FileValue, GatewayValue, SinkValue, StoreValue } from './schema.js';
 import type {
@@ -28,7 +28,7 @@ export interface BuildContext {
 }
 
 /** What can still go wrong here (an unreadable secret file) is added to `problems`. */
-export function buildConfig(file: FileValue, context: BuildContext, problems: Problem[]): Config {
+export function buildConfig(file: FileValue, context: BuildContext, problems: Problems): Config {
   const daemons = file.stores ?? (file.store === undefined ? [] : [file.store]);
   const secretOfGateway =
     file.gateway === undefined ? undefined : secretBytes(file.gateway, ['gateway'], context, problems);
@@ -85,7 +85,7 @@ function fileChoice(
   return { kind: 'file', stateDir: stateDir ?? '', isServed: workers > 1 };
 }
 
-function etcdChoice(value: EtcdValue, context: BuildContext, problems: Problem[]): RegisterChoice {
+function etcdChoice(value: EtcdValue, context: BuildContext, problems: Problems): RegisterChoice {
   return {
     kind: 'etcd',
     endpoints: value.etcd,
@@ -99,12 +99,10 @@ function etcdChoice(value: EtcdValue, context: BuildContext, problems: Problem[]
   };
 }
 
-function passwordText(file: string, context: BuildContext, problems: Problem[]): string {
+function passwordText(file: string, context: BuildContext, problems: Problems): string {
   const name = path.resolve(context.folder, file);
   const found = (text: string): void => {
-    problems.push({
-      path: ['register', 'password_file'], text: `expected a file with a password, found ${text}`,
-    });
+    problems.add(['register', 'password_file'], `expected a file with a password, found ${text}`);
   };
   try {
     const text = readFileSync(name, 'utf8').trim();
@@ -244,7 +242,7 @@ function learnStores(file: FileValue, { stores }: GatewayValue): GatewayConfig['
 
 function storeConfig(
   file: FileValue, store: StoreValue, at: Path, secretOfGateway: Uint8Array | undefined,
-  context: BuildContext, problems: Problem[],
+  context: BuildContext, problems: Problems,
 ): Omit<StoreConfig, 'register'> {
   const { gateway: owner } = file;
   const own = !context.up || owner === undefined || secretOfGateway === undefined
@@ -305,18 +303,18 @@ function hasSecret({ secret, secret_file }: SecretHolder): boolean {
   return secret !== undefined || secret_file !== undefined;
 }
 
-function secretBytes(holder: SecretHolder, at: Path, context: BuildContext, problems: Problem[]): Uint8Array {
+function secretBytes(holder: SecretHolder, at: Path, context: BuildContext, problems: Problems): Uint8Array {
   if (holder.secret !== undefined) return Buffer.from(holder.secret, 'utf8');
   if (holder.secret_file === undefined) return Buffer.from(context.environmentSecret ?? '', 'utf8');
   const name = path.resolve(context.folder, holder.secret_file);
   try {
     const text = readFileSync(name, 'utf8').trim();
     if (text.length >= SECRET_CHARACTERS_MIN) return Buffer.from(text, 'utf8');
-    problems.push({ path: [...at, 'secret_file'], text: `expected a file with at least `
-      + `${String(SECRET_CHARACTERS_MIN)} characters, found ${String(text.length)} in '${name}'` });
+    problems.add([...at, 'secret_file'], `expected a file with at least ${String(SECRET_CHARACTERS_MIN)} `
+      + `characters, found ${String(text.length)} in '${name}'`);
   } catch (error) {
-    problems.push({ path: [...at, 'secret_file'], text: `expected a file that can be read, found '${name}': `
-      + `${(error as NodeJS.ErrnoException).code ?? String(error)}` });
+    problems.add([...at, 'secret_file'], `expected a file that can be read, found '${name}': `
+      + `${(error as NodeJS.ErrnoException).code ?? String(error)}`);
   }
   return new Uint8Array();
 }

@@ -9,7 +9,7 @@ import { LineCounter, parseDocument } from 'yaml';
 import type { Document } from 'yaml';
 import { buildConfig } from './build.js';
 import { checkFile } from './checks.js';
-import { describe, lineOf, pathText, problemsOfIssues } from './problems.js';
+import { Problems, describe, lineOf, pathText, problemsOfIssues } from './problems.js';
 import type { Problem } from './problems.js';
 import { fileSchema } from './schema.js';
 import type { FileValue } from './schema.js';
@@ -77,14 +77,14 @@ export function parseConfig(text: string, file: string, options: LoadOptions): L
     isRegisterServed: options.registerDir !== undefined,
   });
   if (problems.length > 0) return refused(report(file, document, lines, problems));
-  const late: Problem[] = [];
+  const late = new Problems();
   const context = {
     file, folder: path.dirname(path.resolve(file)), up, environmentSecret: options.secret,
     stateDir: options.stateDir, registerDir: options.registerDir,
   };
   const config = buildConfig(parsed.data, context, late);
-  return late.length === 0
-    ? { ok: true, config, value: parsed.data } : refused(report(file, document, lines, late));
+  if (late.all.length > 0) return refused(report(file, document, lines, late.all));
+  return { ok: true, config, value: parsed.data };
 }
 
 /** A document with more aliases than yaml allows (a bomb) has no value. */

@@ -16,6 +16,15 @@ export interface Problem {
   readonly atKey?: boolean;
 }
 
+/** What is wrong with a file, as it is found. */
+export class Problems {
+  readonly all: Problem[] = [];
+
+  add(path: Path, text: string): void {
+    this.all.push({ path, text });
+  }
+}
+
 const FOUND_CHARACTERS_MAX = 60;
 /** Their values are shown nowhere: what is printed ends in tickets and logs. */
 export const SECRET_KEYS: ReadonlySet<string> = new Set(['secret', 'token']);
